@@ -1,0 +1,145 @@
+"""locus.yaml: one file describes a build. Each section belongs to one stage; every default is stated here, with its unit."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from chromabuild.errors import BadInputError
+
+Positive = Annotated[float, Field(gt=0)]
+
+
+class Section(BaseModel):
+    """Base of all sections: unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class LocusSection(Section):
+    """What is built."""
+
+    name: str = Field("locus", description="name of the locus, used in titles")
+    fasta: str = Field("locus.fa", description="FASTA file, plain or gz; the first record unless `record` names one")
+    record: str | None = Field(None, description="FASTA record; empty: the only one")
+    start: int | None = Field(None, ge=0, description="first base of the locus in the coordinates of BED and BEDPE, 0-based; empty: read from the FASTA header (name:start-end, 1-based) or 0")
+    nucleosomes: str = Field("nucleosomes.bed", description="BED of dyads (1 bp) or nucleosomes (their middle is the dyad)")
+    contacts: str | None = Field(None, description="BEDPE of contacts, or .cool/.mcool/.hic; empty: none")
+    wrapped_length: int = Field(147, ge=101, le=147, description="bp wrapped on a core")
+    minimum_linker: int = Field(10, ge=0, description="bp left between neighbouring cores when dyads are too close")
+    overlaps: Literal["shift", "best-score", "error"] = Field("shift", description="what to do with dyads that are too close: least-squares shift, best-scoring subset, or refuse")
+
+
+class ScaffoldSection(Section):
+    """The mesoscale model."""
+
+    temperature: Positive = Field(293.15, description="kelvin")
+    salt: Positive = Field(0.15, description="monovalent salt, mol/L")
+    sweeps: int = Field(2000, ge=1, description="Monte Carlo sweeps (one trial a particle)")
+    confinement_radius: Positive | None = Field(None, description="nm; a soft sphere around the fibre; empty: none")
+
+
+class BuildSection(Section):
+    """The all-atom solute."""
+
+    nucleosome_path: Literal["crystal", "superhelix"] = Field("crystal", description="crystal frames of 1KX5, or the 28 A / 106 A superhelix of jcc.25840")
+
+
+class ClashSection(Section):
+    """Clash detection and correction."""
+
+    mode: Literal["default", "paper"] = Field("default", description="paper: exactly the phi/chi rotations of jcc.25840")
+    threshold: Positive = Field(0.9, description="angstrom; non-bonded pairs closer than this are clashes")
+
+
+class SolvateSection(Section):
+    """Water, ions and bricks."""
+
+    padding: Positive = Field(10.0, description="angstrom between solute and box face")
+    box: tuple[Positive, Positive, Positive] | None = Field(None, description="box edges, angstrom; empty: solute extent + padding")
+    salt: Annotated[float, Field(ge=0)] = Field(0.15, description="NaCl beyond neutrality, mol/L")
+    brick_edge: Positive = Field(100.0, description="target edge of a brick (one shard), angstrom")
+    compress: bool = Field(True, description="write .pdb.zst instead of .pdb")
+
+
+class DynamicsSection(Section):
+    """Minimisation and dynamics with chromamd."""
+
+    force_field: Literal["amber14"] = Field("amber14", description="amber14: ff14SB + OL15 + TIP3P")
+    cutoff: Positive = Field(9.0, description="angstrom, real-space electrostatics and Lennard-Jones")
+    minimise_steps: int = Field(150, ge=0, description="steepest-descent steps")
+    steps: int = Field(500, ge=1, description="dynamics steps")
+    timestep: Positive = Field(2.0, description="fs")
+    temperature: Positive = Field(300.0, description="kelvin, of the initial velocities")
+    output_period: int = Field(20, ge=1, description="steps between energies")
+    trajectory_period: int = Field(100, ge=1, description="steps between frames")
+    ranks: int = Field(1, ge=1, description="MPI ranks")
+
+
+class Config(Section):
+    """The whole of locus.yaml."""
+
+    seed: int = Field(1, ge=0, description="every random decision follows from it")
+    output: str = Field("results", description="folder of everything that is written")
+    locus: LocusSection = LocusSection()
+    scaffold: ScaffoldSection = ScaffoldSection()
+    build: BuildSection = BuildSection()
+    clash: ClashSection = ClashSection()
+    solvate: SolvateSection = SolvateSection()
+    dynamics: DynamicsSection = DynamicsSection()
+
+
+def load_config(path: str | Path) -> Config:
+    """Read and validate locus.yaml; relative paths in it are taken from its folder.
+
+    Raises BadInputError with one sentence for a missing file, broken YAML, an unknown key or a bad value.
+    """
+    path = Path(path)
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except FileNotFoundError:
+        raise BadInputError(f"{path} does not exist: write one with `chromabuild init`") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        where = getattr(error, "problem_mark", None)
+        line = f", line {where.line + 1}" if where else ""
+        raise BadInputError(f"{path}{line} is not valid YAML: correct it or write a new one with `chromabuild init`") from None
+    if not isinstance(data, dict):
+        raise BadInputError(f"{path} holds no settings: write a new one with `chromabuild init`")
+    try:
+        config = Config.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        message = re.sub(r"^(Input|Value) ", "", first["msg"])
+        if first["type"] == "extra_forbidden":
+            raise BadInputError(f"{path}: unknown setting {key}; see `chromabuild init` for all settings") from None
+        raise BadInputError(f"{path}: {key} = {first['input']!r} {message}") from None
+    folder = path.resolve().parent
+    for name in ("fasta", "nucleosomes", "contacts"):
+        value = getattr(config.locus, name)
+        if value is not None:
+            setattr(config.locus, name, str(folder / value))
+    config.output = str(folder / config.output)
+    return config
+
+
+def commented_yaml(config: Config) -> str:
+    """All settings as YAML, each with its description as a comment."""
+
+    def dump(value: object) -> str:
+        return yaml.safe_dump(value, default_flow_style=True).strip().removesuffix("...").strip() if value is not None else ""
+
+    lines = ["# chromabuild: settings of one build. Units: angstrom, fs, kelvin, mol/L unless said otherwise."]
+    for name, info in type(config).model_fields.items():
+        value = getattr(config, name)
+        if not isinstance(value, Section):
+            lines.append(f"{name}: {dump(value)}  # {info.description}")
+            continue
+        lines += ["", f"{name}:  # {(type(value).__doc__ or '').strip()}"]
+        for key, field_info in type(value).model_fields.items():
+            entry = getattr(value, key)
+            entry = list(entry) if isinstance(entry, tuple) else entry
+            lines.append(f"  {key}: {dump(entry)}  # {field_info.description}".replace(":   #", ":  #"))
+    return "\n".join(lines) + "\n"

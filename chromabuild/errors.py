@@ -1,0 +1,37 @@
+"""Errors that a user can act on. The command line prints them as one sentence and exits with their code."""
+
+
+class ChromabuildError(Exception):
+    """Base class: the message names the file, the line or value, and the remedy."""
+
+    exit_code = 1
+
+
+class BadInputError(ChromabuildError):
+    """Something the user gave cannot be used."""
+
+    exit_code = 3
+
+
+class ClashesRemainError(ChromabuildError):
+    """Steric clashes stand after correction, or were found by a check."""
+
+    exit_code = 4
+
+
+class IntegrityError(ChromabuildError):
+    """A file does not match its manifest or its format."""
+
+    exit_code = 5
+
+
+class ResourceError(ChromabuildError):
+    """Disk, memory or permission."""
+
+    exit_code = 6
+
+
+class InterruptedRunError(ChromabuildError):
+    """Stopped before the end; the same command continues."""
+
+    exit_code = 7

@@ -1,0 +1,39 @@
+"""Where the bundled molecular data lie, and files that appear whole or not at all."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from chromabuild.errors import BadInputError, ResourceError
+
+
+def template_path(name: str) -> Path:
+    """Path of a bundled data file, e.g. ``residues.json``: inside the installed package or in the source tree."""
+    package = Path(__file__).resolve().parent
+    for folder in (package / "templates", package.parent / "templates"):
+        if (folder / name).exists():
+            return folder / name
+    raise BadInputError(f"bundled data file {name} is missing: reinstall chromabuild")
+
+
+@contextmanager
+def atomic_path(path: str | Path) -> Iterator[Path]:
+    """A temporary path in the target's folder that replaces the target when the block ends without an error.
+
+    Raises ResourceError when the folder cannot be written or the disk is full; the old file, if any, is kept.
+    """
+    target = Path(path)
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield part
+        with open(part, "rb") as handle:
+            os.fsync(handle.fileno())
+        os.replace(part, target)
+    except OSError as error:
+        if error.filename is not None and Path(error.filename) not in (part, target, target.parent):
+            raise
+        raise ResourceError(f"cannot write {target}: {error.strerror or error}") from error
+    finally:
+        part.unlink(missing_ok=True)
