@@ -4,16 +4,26 @@ The tests compare three things: chromamd on a Topology, OpenMM on the same Topol
 the same atoms. Energies in kcal/mol, forces in kcal/mol/angstrom, lengths in angstrom.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 import openmm
-from openmm import unit
+from openmm import app, unit
+from scipy.special import erfcinv
 
+from chromabuild.backends.chromamd import Progress, Row, RunFiles
+from chromabuild.backends.energy_log import MARK
+from chromabuild.config import DynamicsSection
+from chromabuild.files import atomic_path
 from chromabuild.topology.topology_file import Topology
 
 KJ_PER_KCAL = 4.184
 ANGSTROM_PER_NM = 10.0
+BOLTZMANN = 8.31446261815324e-3 / KJ_PER_KCAL
+"""kcal/mol/K (exact by the SI of 2019)."""
 SPLINE_ORDER = 5
 """Order of the charge-spreading B-splines, fixed in OpenMM."""
 
@@ -56,15 +66,15 @@ def system_from_topology(topology: Topology, box: np.ndarray, options: Nonbonded
         key = topology.n_atoms
         constrained = constraint["atoms"].min(axis=1) * key + constraint["atoms"].max(axis=1)
         bond = _select(bond, ~np.isin(bond["atoms"].min(axis=1) * key + bond["atoms"].max(axis=1), constrained))
-        in_rigid_water = np.concatenate([np.full(topology.templates[t].n_atoms * count, topology.templates[t].rigid_water)
-                                         for t, count in zip(topology.run_template, topology.run_count, strict=True)])
+        atoms_in_run = np.diff(topology.run_first_atom)
+        in_rigid_water = np.repeat([topology.templates[t].rigid_water for t in topology.run_template], atoms_in_run)
         angle = _select(angle, ~in_rigid_water[angle["atoms"][:, 0]])
     _add_harmonic_bonds(system, bond, TERMS.index("bond"))
     _add_harmonic_bonds(system, topology.term("urey_bradley"), TERMS.index("urey_bradley"))
 
     force = openmm.HarmonicAngleForce()
-    for (i, j, k), stiffness, theta0 in _rows(angle["atoms"], 2 * KJ_PER_KCAL * angle["k"], np.radians(angle["theta0"])):
-        force.addAngle(i, j, k, theta0, stiffness)
+    for atoms, k, theta0 in _rows(angle["atoms"], 2 * KJ_PER_KCAL * angle["k"], np.radians(angle["theta0"])):
+        force.addAngle(*atoms, theta0, k)
     _add(system, force, "angle")
     dihedral = topology.term("dihedral")
     force = openmm.PeriodicTorsionForce()
@@ -74,7 +84,8 @@ def system_from_topology(topology: Topology, box: np.ndarray, options: Nonbonded
     _add(system, force, "dihedral")
     improper = topology.term("improper")
     if len(improper["atoms"]):
-        force = openmm.CustomTorsionForce("k*d^2; d = min(delta, 2*pi - delta); delta = abs(theta - psi0); pi = 3.14159265358979324")
+        force = openmm.CustomTorsionForce("k*d^2; d = min(delta, 2*pi - delta); delta = abs(theta - psi0);"
+                                          "pi = 3.14159265358979324")
         force.addPerTorsionParameter("k")
         force.addPerTorsionParameter("psi0")
         for atoms, k, psi0 in _rows(improper["atoms"], KJ_PER_KCAL * improper["k"], np.radians(improper["psi0"])):
@@ -122,6 +133,96 @@ def energies_by_term(system: openmm.System, position: np.ndarray,
     return energies, force.value_in_unit(unit.kilocalorie_per_mole / unit.angstrom)
 
 
+def run(dynamics: DynamicsSection, seed: int, topology: Topology, position: np.ndarray, box: np.ndarray,
+        folder: str | Path, progress: Callable[[str, Row], None] | None = None) -> RunFiles:
+    """Minimise and run dynamics on OpenMM's CPU platform, with the settings and the files of ``chromamd.run``.
+
+    ``position`` (n, 3) and ``box`` (3,): angstrom. Rigid X-H bonds and waters, leapfrog instead of velocity Verlet.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    files = RunFiles(minimise_log=folder / "minimise.log", dynamics_log=folder / "dynamics.log",
+                     trajectory=folder / "trajectory.dcd", restart=str(folder / "dynamics.xml"))
+    system = system_from_topology(topology, box, options_from_config(dynamics, box), rigid=True)
+    timestep = dynamics.timestep / 1000 * unit.picosecond
+    integrator = openmm.VerletIntegrator(timestep)
+    context = openmm.Context(system, integrator, openmm.Platform.getPlatformByName("CPU"))
+    context.setPositions(np.asarray(position, dtype=float) / ANGSTROM_PER_NM)
+    n_freedom = 3 * system.getNumParticles() - system.getNumConstraints() - 3
+
+    with open(files.minimise_log, "w", encoding="utf-8") as log:
+        table = _Table(log, context, n_freedom, lambda row: progress("minimise", row) if progress else None)
+        table.write(0, header=True)
+        if dynamics.minimise_steps:
+            openmm.LocalEnergyMinimizer.minimize(context, 10.0, dynamics.minimise_steps)
+            table.write(dynamics.minimise_steps)
+    context.setVelocitiesToTemperature(dynamics.temperature, seed)
+    atoms = app.Topology()
+    residue = atoms.addResidue("ALL", atoms.addChain())
+    for _ in range(topology.n_atoms):
+        atoms.addAtom("X", None, residue)
+    with (atomic_path(files.trajectory) as part, open(part, "wb") as frames,
+          open(files.dynamics_log, "w", encoding="utf-8") as log):
+        trajectory = app.DCDFile(frames, atoms, timestep, dynamics.trajectory_period, dynamics.trajectory_period)
+        table = _Table(log, context, n_freedom, lambda row: progress("dynamics", row) if progress else None)
+        table.write(0, header=True)
+        for step in range(1, dynamics.steps + 1):
+            integrator.step(1)
+            if step % dynamics.output_period == 0 or step == dynamics.steps:
+                table.write(step)
+            if step % dynamics.trajectory_period == 0:
+                state = context.getState(getPositions=True, enforcePeriodicBox=True)
+                trajectory.writeModel(state.getPositions(asNumpy=True),
+                                      periodicBoxVectors=state.getPeriodicBoxVectors())
+    state = context.getState(getPositions=True, getVelocities=True)
+    with atomic_path(files.restart) as part:
+        part.write_text(openmm.XmlSerializer.serialize(state), encoding="utf-8")
+    return files
+
+
+def options_from_config(dynamics: DynamicsSection, box: np.ndarray) -> NonbondedOptions:
+    """What chromamd makes of the same settings: alpha from erfc(alpha cutoff) = 1e-5, the grid from its spacing."""
+    return NonbondedOptions(
+        cutoff=dynamics.cutoff,
+        switch_distance=dynamics.switch_distance,
+        alpha=float(erfcinv(1e-5)) / dynamics.cutoff,
+        grid=tuple(_smooth_number(int(np.ceil(edge / dynamics.pme_spacing))) for edge in box),
+    )
+
+
+def _smooth_number(least: int) -> int:
+    """The smallest even number from ``least`` on without a prime factor above 5: cheap to Fourier-transform."""
+    candidate = least + least % 2
+    while True:
+        rest = candidate
+        for prime in (2, 3, 5):
+            while rest % prime == 0:
+                rest //= prime
+        if rest == 1:
+            return candidate
+        candidate += 2
+
+
+class _Table:
+    """The energy table of a run in the columns of chromamd."""
+
+    def __init__(self, log: TextIO, context: openmm.Context, n_freedom: int, progress: Progress) -> None:
+        self._log, self._context, self._n_freedom, self._progress = log, context, n_freedom, progress
+
+    def write(self, step: int, header: bool = False) -> None:
+        state = self._context.getState(getEnergy=True)
+        potential = state.getPotentialEnergy().value_in_unit(unit.kilocalorie_per_mole)
+        kinetic = state.getKineticEnergy().value_in_unit(unit.kilocalorie_per_mole)
+        row = {"STEP": step, "TIME": state.getTime().value_in_unit(unit.picosecond), "TOTAL_ENE": potential + kinetic,
+               "POTENTIAL_ENE": potential, "KINETIC_ENE": kinetic,
+               "TEMPERATURE": 2 * kinetic / (self._n_freedom * BOLTZMANN)}
+        if header:
+            self._log.write(MARK + "".join(f"{name:>16s}" for name in row) + "\n")
+        self._log.write(MARK + f"{step:16d}" + "".join(f"{value:16.4f}" for value in list(row.values())[1:]) + "\n")
+        self._log.flush()
+        self._progress(row)
+
+
 def _nonbonded(charge: np.ndarray, sigma: np.ndarray, epsilon: np.ndarray, exclusions: np.ndarray, pairs: np.ndarray,
                pair_charge: np.ndarray, pair_sigma: np.ndarray, pair_epsilon: np.ndarray,
                options: NonbondedOptions) -> openmm.NonbondedForce:
@@ -138,7 +239,8 @@ def _nonbonded(charge: np.ndarray, sigma: np.ndarray, epsilon: np.ndarray, exclu
 
 def _add_harmonic_bonds(system: openmm.System, term: dict[str, np.ndarray], group: int) -> None:
     force = openmm.HarmonicBondForce()
-    for (i, j), k, r0 in _rows(term["atoms"], 2 * KJ_PER_KCAL * ANGSTROM_PER_NM**2 * term["k"], term["r0"] / ANGSTROM_PER_NM):
+    stiffness = 2 * KJ_PER_KCAL * ANGSTROM_PER_NM**2 * term["k"]
+    for (i, j), k, r0 in _rows(term["atoms"], stiffness, term["r0"] / ANGSTROM_PER_NM):
         force.addBond(i, j, r0, k)
     _add(system, force, TERMS[group])
 

@@ -35,7 +35,7 @@ _TERM_COLUMNS = {"bond": ("k", "r0"), "angle": ("k", "theta0"), "dihedral": ("k"
                  "pair": ("charge_product", "sigma", "epsilon")}
 
 Junction = tuple[str, str, bool, bool]
-"""Residue k-1, residue k, whether k-1 is the first of its molecule, whether k is the last. A lone residue: ("", k, ..)."""
+"""Residue k-1, residue k, whether k-1 is the first of its molecule, whether k is the last. A lone residue: k-1 is ""."""
 
 
 @dataclass
@@ -220,14 +220,16 @@ def _read_forces(system: openmm.System) -> tuple[dict[str, np.ndarray], dict[str
             terms["bond"] = {"atoms": values[:, :2], "k": values[:, 2] * per_area, "r0": values[:, 3] * ANGSTROM_PER_NM}
         elif isinstance(force, openmm.HarmonicAngleForce):
             values = _table(root.find("Angles"), "p1 p2 p3 k a")
-            terms["angle"] = {"atoms": values[:, :3], "k": values[:, 3] * 0.5 / KJ_PER_KCAL, "theta0": np.degrees(values[:, 4])}
+            terms["angle"] = {"atoms": values[:, :3], "k": values[:, 3] * 0.5 / KJ_PER_KCAL,
+                              "theta0": np.degrees(values[:, 4])}
         elif isinstance(force, openmm.PeriodicTorsionForce):
             values = _table(root.find("Torsions"), "p1 p2 p3 p4 k periodicity phase")
             terms["dihedral"] = {"atoms": values[:, :4], "k": values[:, 4] / KJ_PER_KCAL, "n": values[:, 5],
                                  "phase": np.degrees(values[:, 6])}
         elif isinstance(force, openmm.NonbondedForce):
             values = _table(root.find("Particles"), "q sig eps")
-            particle = {"charge": values[:, 0], "sigma": values[:, 1] * ANGSTROM_PER_NM, "epsilon": values[:, 2] / KJ_PER_KCAL}
+            particle = {"charge": values[:, 0], "sigma": values[:, 1] * ANGSTROM_PER_NM,
+                        "epsilon": values[:, 2] / KJ_PER_KCAL}
             values = _table(root.find("Exceptions"), "p1 p2 q sig eps")
             terms["pair"] = {"atoms": np.sort(values[:, :2], axis=1), "charge_product": values[:, 2],
                              "sigma": values[:, 3] * ANGSTROM_PER_NM, "epsilon": values[:, 4] / KJ_PER_KCAL}
@@ -241,7 +243,8 @@ def _read_forces(system: openmm.System) -> tuple[dict[str, np.ndarray], dict[str
 def _table(element: ElementTree.Element, keys: str) -> np.ndarray:
     """Attributes of all children as (m, keys) float64."""
     names = keys.split()
-    return np.array([[float(child.get(key)) for key in names] for child in element], dtype=float).reshape(-1, len(names))
+    rows = [[float(child.get(key)) for key in names] for child in element]
+    return np.array(rows, dtype=float).reshape(-1, len(names))
 
 
 def _cut(junction: Junction, span: tuple[int, int, int], terms: dict, mass: np.ndarray, particle: dict,
@@ -254,9 +257,10 @@ def _cut(junction: Junction, span: tuple[int, int, int], terms: dict, mass: np.n
     for name, columns in _TERM_COLUMNS.items():
         atoms = terms[name]["atoms"]
         low, high = atoms.min(axis=1, initial=len(mass)), atoms.max(axis=1, initial=-1)
-        touches = (high >= lowest_last_atom) & (high < end) & (low < end)
+        touches = (high >= lowest_last_atom) & (high < end)
         if np.any(touches & (low < begin) & (high >= middle)):
-            raise BadInputError(f"the force field has a {name} term across three residues at {junction[0]}-{junction[1]}")
+            raise BadInputError(f"the force field has a {name} term beyond the neighbours {junction[0]}-{junction[1]}: "
+                                "this assignment cannot carry it; use another force field")
         keep = touches & (low >= begin)
         own[name] = {"atoms": atoms[keep] - begin} | {column: terms[name][column][keep] for column in columns}
     return _Piece(terms=own, mass=mass[begin:end], type_name=type_name[begin:end],
@@ -292,7 +296,8 @@ def _assemble(molecule: _Molecule, pieces: dict[Junction, _Piece], lj_types: _Le
     start = first[:-1] if len(residues) == 1 else first[:-2]  # atom 0 of junction k's piece within the molecule
 
     charge, mass, lj_type = np.empty(first[-1]), np.empty(first[-1]), np.empty(first[-1], dtype=np.int32)
-    collected = {name: {column: [] for column in ("atoms", "junction", *columns)} for name, columns in _TERM_COLUMNS.items()}
+    collected = {name: {column: [] for column in ("atoms", "junction", *columns)}
+                 for name, columns in _TERM_COLUMNS.items()}
     places: dict[Junction, list[int]] = {}
     for k, junction in enumerate(junctions):
         places.setdefault(junction, []).append(k)
@@ -301,7 +306,8 @@ def _assemble(molecule: _Molecule, pieces: dict[Junction, _Piece], lj_types: _Le
         offsets = start[where]
         target = offsets[:, None] + np.arange(len(piece.charge))
         charge[target], mass[target] = piece.charge, piece.mass
-        lj_type[target] = [lj_types.of(*values) for values in zip(piece.sigma, piece.epsilon, piece.type_name, strict=True)]
+        lj_type[target] = [lj_types.of(sigma, epsilon, type_name) for sigma, epsilon, type_name
+                           in zip(piece.sigma, piece.epsilon, piece.type_name, strict=True)]
         for name, columns in _TERM_COLUMNS.items():
             atoms = piece.terms[name]["atoms"]
             collected[name]["atoms"].append((offsets[:, None, None] + atoms).reshape(-1, atoms.shape[1]))

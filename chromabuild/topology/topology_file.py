@@ -138,7 +138,7 @@ class Topology:
         return float(np.sum(per_molecule[self.run_template] * self.run_count))
 
     def per_atom(self, name: str) -> np.ndarray:
-        """A per-atom column (``charge``, ``mass``, ``lj_type``, ``atom_name``) of all atoms; for systems that fit in memory."""
+        """A per-atom column (``charge``, ``mass``, ``lj_type``, ``atom_name``) of all atoms, (n,)."""
         return np.concatenate([np.tile(getattr(self.templates[t], name), count)
                                for t, count in zip(self.run_template, self.run_count, strict=True)])
 
@@ -161,7 +161,8 @@ class Topology:
             template = self.templates[t]
             for name, key in columns:
                 values = getattr(template, name)
-                pieces[key].append(_shifted(values, template.n_atoms, count, start) if key == "atoms" else np.tile(values, count))
+                pieces[key].append(_shifted(values, template.n_atoms, count, start) if key == "atoms"
+                                   else np.tile(values, count))
         return {key: np.concatenate(arrays) for key, arrays in pieces.items()}
 
     def exclusions(self) -> np.ndarray:
@@ -198,7 +199,8 @@ class Topology:
         try:
             with h5py.File(path, "r") as file:
                 if _text(file.attrs.get("format", b"")) != FORMAT or file.attrs.get("version") != VERSION:
-                    raise BadInputError(f"{path} is not a topology file of version {VERSION}: run chromabuild topology again")
+                    raise BadInputError(f"{path} is not a topology file of version {VERSION}: "
+                                        "run chromabuild topology again")
                 return cls(
                     templates=[
                         MoleculeTemplate(name=_text(group.attrs["name"]), rigid_water=bool(group.attrs["rigid_water"]),

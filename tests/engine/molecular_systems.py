@@ -118,12 +118,13 @@ def _relax(rules: app.ForceField, judge: app.Topology, position: np.ndarray, ste
     return context.getState(getPositions=True).getPositions(asNumpy=True).value_in_unit(unit.angstrom)
 
 
-def write_bricks(folder: Path, position: np.ndarray, box: np.ndarray, topology: Topology, grid: tuple[int, int, int]) -> Path:
+def write_bricks(folder: Path, position: np.ndarray, box: np.ndarray, topology: Topology,
+                 grid: tuple[int, int, int] = (2, 1, 1)) -> Path:
     """Bricks of docs/formats.md 4, written here on our own so that reader and writer check each other."""
     folder.mkdir(parents=True, exist_ok=True)
     residue = np.concatenate([
-        (np.arange(count)[:, None] * len(topology.templates[t].residue_name) + topology.templates[t].atom_residue).ravel() + base
-        for t, count, base in _runs(topology)
+        (base + np.arange(count)[:, None] * len(template.residue_name) + template.atom_residue).ravel()
+        for template, count, base in _runs(topology)
     ])
     reference = np.concatenate([[0], np.flatnonzero(np.diff(residue)) + 1])  # the first atom of a residue is heavy
     shift = -np.floor(position[reference] / box) * box
@@ -151,5 +152,5 @@ def write_bricks(folder: Path, position: np.ndarray, box: np.ndarray, topology: 
 def _runs(topology: Topology):
     base = 0
     for t, count in zip(topology.run_template, topology.run_count, strict=True):
-        yield t, int(count), base
+        yield topology.templates[t], int(count), base
         base += int(count) * len(topology.templates[t].residue_name)

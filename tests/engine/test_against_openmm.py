@@ -43,7 +43,7 @@ def force_field_energies(system: MolecularSystem, options: NonbondedOptions) -> 
 
 @pytest.mark.parametrize("name", ["water", "peptide", "duplex"])
 def test_topology_gives_the_energies_of_the_force_field(systems, name):
-    """Same atoms, same parameters, double precision: only rounding of unit conversions (about 1e-15 per term) differs."""
+    """Same atoms, same parameters, double precision: only the rounding of unit conversions (1e-15 a term) differs."""
     system = systems[name]
     ours, force = energies_by_term(system_from_topology(system.topology, system.box, OPTIONS), system.position)
     theirs, their_force = force_field_energies(system, OPTIONS)

@@ -7,6 +7,7 @@ Each file: the residue names of the library per molecule, and positions in angst
 """
 
 import json
+import random
 import sys
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from openmm import LangevinMiddleIntegrator, Platform, app, unit
 
 from chromabuild.residues import residue_library
 
+NOT_POLYMER = ("HOH", "MN", "CL")
 FOLDER = Path(__file__).parent
 
 
@@ -23,7 +25,7 @@ def cut(source: app.PDBFile, parts: dict[str, range]) -> app.Modeller:
     remove = []
     for residue in modeller.topology.residues():
         numbers = parts.get(residue.chain.id, range(0))
-        if int(residue.id) not in numbers or residue.name not in source.known:
+        if int(residue.id) not in numbers or residue.name in NOT_POLYMER:
             remove.append(residue)
         elif int(residue.id) == numbers[0]:  # a 5' end has no phosphate
             remove += [atom for atom in residue.atoms() if atom.name in ("P", "OP1", "OP2")]
@@ -32,7 +34,8 @@ def cut(source: app.PDBFile, parts: dict[str, range]) -> app.Modeller:
 
 
 def write(name: str, modeller: app.Modeller, rules: app.ForceField) -> None:
-    modeller.addHydrogens(rules)
+    random.seed(1)  # OpenMM places hydrogens at random before it minimises them
+    modeller.addHydrogens(rules, platform=Platform.getPlatformByName("Reference"))
     system = rules.createSystem(modeller.topology, nonbondedMethod=app.NoCutoff)
     simulation = app.Simulation(modeller.topology, system, LangevinMiddleIntegrator(300, 1, 0.001),
                                 Platform.getPlatformByName("Reference"))
@@ -61,7 +64,6 @@ def write(name: str, modeller: app.Modeller, rules: app.ForceField) -> None:
 def main() -> None:
     source = app.PDBFile(sys.argv[1])
     rules = app.ForceField("amber14/protein.ff14SB.xml", "amber14/DNA.OL15.xml")
-    source.known = set("ALA ARG ASN ASP CYS GLN GLU GLY HIS ILE LEU LYS MET PHE PRO SER THR TRP TYR VAL DA DC DG DT".split())
     write("peptide", cut(source, {"A": range(125, 136)}), rules)
     write("duplex", cut(source, {"I": range(-4, 4), "J": range(-3, 5)}), rules)
 
