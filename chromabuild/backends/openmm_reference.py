@@ -158,6 +158,7 @@ def run(dynamics: DynamicsSection, seed: int, topology: Topology, position: np.n
             table.write(dynamics.minimise_steps)
     context.setVelocitiesToTemperature(dynamics.temperature, seed)
     atoms = app.Topology()
+    atoms.setUnitCellDimensions(openmm.Vec3(*(box / ANGSTROM_PER_NM)))
     residue = atoms.addResidue("ALL", atoms.addChain())
     for _ in range(topology.n_atoms):
         atoms.addAtom("X", None, residue)
