@@ -35,7 +35,7 @@ _TERM_COLUMNS = {"bond": ("k", "r0"), "angle": ("k", "theta0"), "dihedral": ("k"
                  "pair": ("charge_product", "sigma", "epsilon")}
 
 Junction = tuple[str, str, bool, bool]
-"""Residue k-1, residue k, whether k-1 is the first of its molecule, whether k is the last; a lone residue: k-1 is ""."""
+"""Residue k-1 ("" when k stands alone), residue k, whether k-1 is the first of its molecule, whether k is the last."""
 
 
 @dataclass
