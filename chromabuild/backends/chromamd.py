@@ -208,6 +208,7 @@ def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str 
         ("setup", "setup", None, {
             "INPUT": {"topologyfile": topology, "shardfile": bricks},
             "OUTPUT": {"rstfile": current},
+            "ENERGY": energy_section(dynamics),  # a domain must be wider than the reach of the pair list
         }),
     ]
     if dynamics.minimise_steps:
