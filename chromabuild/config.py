@@ -74,7 +74,7 @@ class DynamicsSection(Section):
     pairlist_buffer: Positive = Field(1.5, description="angstrom, reach of the pair list beyond the cutoff")
     pme_spline_order: int = Field(4, ge=4, le=10, description="order of the B-splines of PME")
     pme_spacing: Positive = Field(1.2, description="angstrom, widest spacing of the PME grid")
-    minimise_steps: int = Field(150, ge=0, description="steepest-descent steps")
+    minimise_steps: int = Field(120, ge=0, description="steepest-descent steps")
     steps: int = Field(500, ge=1, description="dynamics steps")
     timestep: Positive = Field(2.0, description="fs")
     temperature: Positive = Field(300.0, description="kelvin, of the initial velocities")
