@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from chromabuild.backends.energy_log import TableReader
 from chromabuild.config import DynamicsSection
 from chromabuild.errors import (
@@ -169,6 +171,38 @@ def _sentence(output: Path, code: int) -> str:
             return line.removeprefix(prefix)
     last = next((line.strip() for line in reversed(lines) if line.strip()), "no message")
     return f"chromamd stopped with code {code} ({last}): see {output}"
+
+
+def read_energies(control: str | Path) -> dict[str, float]:
+    """What ``chromamd energy`` printed for a control file: ``POTENTIAL_ENE`` and its parts by name, kcal/mol.
+
+    Raises BadInputError when there is no such output.
+    """
+    output = Path(control).with_suffix(".out")
+    try:
+        lines = output.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise BadInputError(f"cannot read {output} ({error.strerror}): run chromamd energy first") from error
+    pairs = [line.split(" = ") for line in lines if " = " in line]
+    values = {name: float(value) for name, value in pairs if len(value.split()) == 1}
+    if "POTENTIAL_ENE" not in values:
+        raise BadInputError(f"{output} holds no energies: it is not the output of chromamd energy")
+    return values
+
+
+def read_forces(path: str | Path) -> np.ndarray:
+    """The force file of ``chromamd energy``: (n, 3) float64 in global atom order, kcal/mol/angstrom.
+
+    Raises BadInputError when it is missing, IntegrityError when it is damaged.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise BadInputError(f"cannot read {path} ({error.strerror}): run chromamd energy first") from error
+    n_atoms = int(np.frombuffer(data[8:16], "<i8")[0]) if data[:8] == b"CMDFORC1" and len(data) >= 16 else -1
+    if n_atoms < 0 or len(data) != 16 + 24 * n_atoms:
+        raise IntegrityError(f"{path} is not a whole force file: run chromamd energy again")
+    return np.frombuffer(data[16:], "<f8").reshape(-1, 3)
 
 
 def energy_section(dynamics: DynamicsSection) -> dict[str, object]:

@@ -128,3 +128,19 @@ def test_openmm_as_engine(tmp_path):
     universe.load_new(str(files.trajectory))
     assert len(universe.trajectory) == 2
     assert universe.dimensions[:3] == pytest.approx(system.box, abs=1e-3)
+
+
+def test_energies_and_forces_of_the_energy_command(tmp_path):
+    (tmp_path / "a.out").write_text("chatter\nATOMS = 2\nPOTENTIAL_ENE =  -1.5E+000\nBOND = 2.0\nVIRIAL = 1.0 2.0\n")
+    assert chromamd.read_energies(tmp_path / "a.inp") == {"ATOMS": 2.0, "POTENTIAL_ENE": -1.5, "BOND": 2.0}
+    (tmp_path / "b.out").write_text("chatter\n")
+    with pytest.raises(BadInputError, match="no energies"):
+        chromamd.read_energies(tmp_path / "b.inp")
+    force = np.arange(6.0).reshape(2, 3)
+    path = tmp_path / "a.force"
+    path.write_bytes(b"CMDFORC1" + np.int64(2).tobytes() + force.tobytes())
+    assert chromamd.read_forces(path).tolist() == force.tolist()
+    for damaged in (path.read_bytes()[:-1], b"", b"X" + path.read_bytes()[1:]):
+        path.write_bytes(damaged)
+        with pytest.raises(IntegrityError, match="not a whole force file"):
+            chromamd.read_forces(path)
