@@ -17,6 +17,7 @@ from scipy.special import erfcinv
 from chromabuild.backends.chromamd import Progress, Row, RunFiles
 from chromabuild.backends.energy_log import MARK
 from chromabuild.config import DynamicsSection
+from chromabuild.errors import BadInputError, IntegrityError
 from chromabuild.files import atomic_path
 from chromabuild.topology.topology_file import Topology
 
@@ -133,21 +134,27 @@ def energies_by_term(system: openmm.System, position: np.ndarray,
     return energies, force.value_in_unit(unit.kilocalorie_per_mole / unit.angstrom)
 
 
-def run(dynamics: DynamicsSection, seed: int, topology: Topology, position: np.ndarray, box: np.ndarray,
-        folder: str | Path, progress: Callable[[str, Row], None] | None = None) -> RunFiles:
-    """Minimise and run dynamics on OpenMM's CPU platform, with the settings and the files of ``chromamd.run``.
+def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str | Path, folder: str | Path,
+        progress: Callable[[str, Row], None] | None = None) -> RunFiles:
+    """Minimise and run dynamics on OpenMM's CPU platform: arguments and files as for ``chromamd.run``.
 
-    ``position`` (n, 3) and ``box`` (3,): angstrom. Rigid X-H bonds and waters, leapfrog instead of velocity Verlet.
+    Rigid X-H bonds and waters as there; OpenMM's own minimiser, and leapfrog instead of velocity Verlet. The whole
+    system is held in memory. Raises BadInputError for unreadable files, IntegrityError when they do not fit together.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    molecules = Topology.read(topology)
+    position, box = read_bricks(bricks)
+    if len(position) != molecules.n_atoms:
+        raise IntegrityError(f"{bricks} has {len(position)} atoms, {topology} has {molecules.n_atoms}: "
+                             "they are not of the same build; run chromabuild topology again")
     files = RunFiles(minimise_log=folder / "minimise.log", dynamics_log=folder / "dynamics.log",
                      trajectory=folder / "trajectory.dcd", restart=str(folder / "dynamics.xml"))
-    system = system_from_topology(topology, box, options_from_config(dynamics, box), rigid=True)
+    system = system_from_topology(molecules, box, options_from_config(dynamics, box), rigid=True)
     timestep = dynamics.timestep / 1000 * unit.picosecond
     integrator = openmm.VerletIntegrator(timestep)
     context = openmm.Context(system, integrator, openmm.Platform.getPlatformByName("CPU"))
-    context.setPositions(np.asarray(position, dtype=float) / ANGSTROM_PER_NM)
+    context.setPositions(position / ANGSTROM_PER_NM)
     n_freedom = 3 * system.getNumParticles() - system.getNumConstraints() - 3
 
     with open(files.minimise_log, "w", encoding="utf-8") as log:
@@ -160,7 +167,7 @@ def run(dynamics: DynamicsSection, seed: int, topology: Topology, position: np.n
     atoms = app.Topology()
     atoms.setUnitCellDimensions(openmm.Vec3(*(box / ANGSTROM_PER_NM)))
     residue = atoms.addResidue("ALL", atoms.addChain())
-    for _ in range(topology.n_atoms):
+    for _ in range(molecules.n_atoms):
         atoms.addAtom("X", None, residue)
     with (atomic_path(files.trajectory) as part, open(part, "wb") as frames,
           open(files.dynamics_log, "w", encoding="utf-8") as log):
@@ -179,6 +186,32 @@ def run(dynamics: DynamicsSection, seed: int, topology: Topology, position: np.n
     with atomic_path(files.restart) as part:
         part.write_text(openmm.XmlSerializer.serialize(state), encoding="utf-8")
     return files
+
+
+def read_bricks(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
+    """All atoms of a shard set (docs/formats.md 4): positions (n, 3) in global order and box edges (3,), angstrom.
+
+    Raises BadInputError when a file is missing, IntegrityError when the bricks do not hold every atom once.
+    """
+    path = Path(path)
+    try:
+        _, box_line, _, atoms_line, *brick_lines = path.read_text(encoding="ascii").splitlines()
+        box = np.array(box_line.split()[1:], dtype=float)
+        position = np.full((int(atoms_line.split()[1]), 3), np.nan)
+        for line in brick_lines:
+            data = (path.parent / line.split()[0]).read_bytes()
+            n_atoms = int(np.frombuffer(data, "<i8", count=1, offset=8)[0])
+            index = np.frombuffer(data, "<i8", count=n_atoms, offset=88)
+            thousandths = np.frombuffer(data, "<i4", count=3 * n_atoms, offset=88 + 8 * n_atoms)
+            position[index] = 0.001 * thousandths.reshape(-1, 3)
+    except OSError as error:
+        raise BadInputError(f"cannot read {error.filename} ({error.strerror}): run chromabuild solvate") from error
+    except (ValueError, IndexError) as error:
+        raise IntegrityError(f"{path} or one of its bricks is damaged ({error}): "
+                             "run chromabuild solvate again") from error
+    if np.isnan(position).any():
+        raise IntegrityError(f"the bricks of {path} do not hold every atom: run chromabuild solvate again")
+    return position, box
 
 
 def options_from_config(dynamics: DynamicsSection, box: np.ndarray) -> NonbondedOptions:

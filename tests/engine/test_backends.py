@@ -6,7 +6,7 @@ from pathlib import Path
 import MDAnalysis
 import numpy as np
 import pytest
-from molecular_systems import solvated
+from molecular_systems import solvated, write_bricks
 
 from chromabuild.backends import chromamd, openmm_reference
 from chromabuild.backends.energy_log import EnergyLog, TableReader
@@ -117,7 +117,9 @@ def test_openmm_as_engine(tmp_path):
     system = solvated("peptide", 26.0)
     dynamics = DynamicsSection(engine="openmm", minimise_steps=20, steps=50, output_period=10, trajectory_period=25)
     rows = []
-    files = openmm_reference.run(dynamics, 7, system.topology, system.position, system.box, tmp_path,
+    system.topology.write(tmp_path / "topology.h5")
+    bricks = write_bricks(tmp_path / "shards", system.position, system.box, system.topology, (2, 3, 1))
+    files = openmm_reference.run(dynamics, 7, tmp_path / "topology.h5", bricks, tmp_path / "md",
                                  lambda stage, row: rows.append((stage, row["STEP"])))
     assert [step for stage, step in rows if stage == "dynamics"] == [0, 10, 20, 30, 40, 50]
     minimisation, table = EnergyLog.read(files.minimise_log), EnergyLog.read(files.dynamics_log)
@@ -128,6 +130,22 @@ def test_openmm_as_engine(tmp_path):
     universe.load_new(str(files.trajectory))
     assert len(universe.trajectory) == 2
     assert universe.dimensions[:3] == pytest.approx(system.box, abs=1e-3)
+
+
+def test_bricks_are_read_in_global_order_and_checked(tmp_path):
+    system = solvated("peptide", 26.0)
+    bricks = write_bricks(tmp_path, system.position, system.box, system.topology, (2, 2, 1))
+    position, box = openmm_reference.read_bricks(bricks)
+    assert box == pytest.approx(system.box)
+    shift = (position - system.position) / system.box
+    assert np.max(np.abs(shift - np.round(shift))) * 26.0 < 1e-9
+    other = tmp_path / "brick_00001.cbb"
+    other.write_bytes(other.read_bytes()[:-5])
+    with pytest.raises(IntegrityError, match="run chromabuild solvate again"):
+        openmm_reference.read_bricks(bricks)
+    other.unlink()
+    with pytest.raises(BadInputError, match="brick_00001.cbb"):
+        openmm_reference.read_bricks(bricks)
 
 
 def test_energies_and_forces_of_the_energy_command(tmp_path):

@@ -5,6 +5,7 @@ If the engine was not built these tests fail, on purpose: the build always makes
 
 from pathlib import Path
 
+import MDAnalysis
 import numpy as np
 import pytest
 from molecular_systems import MolecularSystem, solvated, write_bricks
@@ -18,6 +19,7 @@ from chromabuild.backends.openmm_reference import (
     energies_by_term,
     system_from_topology,
 )
+from chromabuild.config import DynamicsSection
 from chromabuild.errors import BadInputError
 
 pytestmark = pytest.mark.mpi
@@ -200,6 +202,32 @@ def test_minimiser_goes_downhill_from_a_bad_start(systems, tmp_path):
     assert np.all(np.diff(energy) <= 0)
     # Nearly all of what the displacement cost is won back.
     assert energy[-1] - sum(good.values()) < 0.1 * (energy[0] - sum(good.values()))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_run_from_the_settings_of_a_build(systems, tmp_path):
+    """Setup, minimisation and dynamics as `chromabuild run` starts them, on two ranks; tables, frames and restarts."""
+    system = systems["peptide"]
+    entries = write_input(system, tmp_path)
+    dynamics = DynamicsSection(minimise_steps=20, steps=40, output_period=10, trajectory_period=20, ranks=2)
+    rows = []
+    files = chromamd.run(dynamics, 5, entries["topologyfile"], entries["shardfile"], tmp_path / "md",
+                         lambda stage, row: rows.append((stage, row["STEP"])))
+    assert [step for stage, step in rows if stage == "minimise"] == [0, 10, 20]
+    assert [step for stage, step in rows if stage == "dynamics"] == [0, 10, 20, 30, 40]
+    minimisation, table = EnergyLog.read(files.minimise_log), EnergyLog.read(files.dynamics_log)
+    assert minimisation["POTENTIAL_ENE"][-1] < minimisation["POTENTIAL_ENE"][0]
+    assert table["TIME"].tolist() == pytest.approx([0, 0.02, 0.04, 0.06, 0.08])
+    assert np.ptp(table["TOTAL_ENE"]) < 0.01 * table["KINETIC_ENE"].mean()
+    for rank in range(2):
+        assert Path(files.restart.replace("()", str(rank))).stat().st_size > 0
+    universe = MDAnalysis.Universe.empty(system.topology.n_atoms, trajectory=True)
+    universe.load_new(str(files.trajectory))
+    assert len(universe.trajectory) == 2
+    assert universe.dimensions[:3] == pytest.approx(system.box, abs=1e-3)
+    # In 40 steps of 2 fs nothing moves far: the frame is in global order.
+    shift = (universe.trajectory[-1].positions - system.position) / system.box
+    assert np.max(np.abs(shift - np.round(shift)) * system.box) < 3.0
 
 
 @pytest.mark.parametrize(("section", "line", "expected"), [
