@@ -43,9 +43,8 @@ class NonbondedOptions:
     grid: tuple[int, int, int]
     """Points of the PME grid along each box edge."""
     switch_distance: float | None = None
-    """Angstrom; the Lennard-Jones energy goes smoothly to zero from here to the cutoff. None: plain truncation."""
-    dispersion_correction: bool = False
-    """Add the mean-field energy of the Lennard-Jones tail."""
+    """Angstrom; from here to the cutoff the Lennard-Jones energy is switched off by CHARMM's function of r^2 (Brooks et
+    al. 1983). None: plain truncation."""
 
 
 def system_from_topology(topology: Topology, box: np.ndarray, options: NonbondedOptions,
@@ -100,14 +99,15 @@ def system_from_topology(topology: Topology, box: np.ndarray, options: Nonbonded
     pair14, exclusions = topology.term("pair14"), topology.exclusions()
     pair_epsilon, pair_charge = pair14["epsilon"] * KJ_PER_KCAL, pair14["charge_product"]
     pair_sigma = pair14["sigma"] / ANGSTROM_PER_NM
-    lennard_jones = _nonbonded(np.zeros_like(charge), sigma, epsilon, exclusions, pair14["atoms"],
-                               np.zeros_like(pair_charge), pair_sigma, pair_epsilon, options)
+    switched = options.switch_distance is not None and options.switch_distance < options.cutoff
+    lennard_jones = _nonbonded(np.zeros_like(charge), sigma, np.zeros_like(epsilon) if switched else epsilon,
+                               exclusions, pair14["atoms"], np.zeros_like(pair_charge), pair_sigma, pair_epsilon,
+                               options)
     lennard_jones.setNonbondedMethod(openmm.NonbondedForce.CutoffPeriodic)
-    lennard_jones.setUseDispersionCorrection(options.dispersion_correction)
-    if options.switch_distance is not None and options.switch_distance < options.cutoff:
-        lennard_jones.setUseSwitchingFunction(True)
-        lennard_jones.setSwitchingDistance(options.switch_distance / ANGSTROM_PER_NM)
+    lennard_jones.setUseDispersionCorrection(False)
     _add(system, lennard_jones, "lennard_jones")
+    if switched:
+        _add(system, _switched_lennard_jones(sigma, epsilon, exclusions, options), "lennard_jones")
     electrostatic = _nonbonded(charge, np.ones_like(sigma), np.zeros_like(epsilon), exclusions, pair14["atoms"],
                                pair_charge, np.ones_like(pair_sigma), np.zeros_like(pair_epsilon), options)
     electrostatic.setNonbondedMethod(openmm.NonbondedForce.PME)
@@ -267,6 +267,25 @@ def _nonbonded(charge: np.ndarray, sigma: np.ndarray, epsilon: np.ndarray, exclu
         force.addException(i, j, 0.0, 1.0, 0.0)
     for (i, j), q, s, e in _rows(pairs, pair_charge, pair_sigma, pair_epsilon):
         force.addException(i, j, q, s, e, True)
+    force.setCutoffDistance(options.cutoff / ANGSTROM_PER_NM)
+    return force
+
+
+def _switched_lennard_jones(sigma: np.ndarray, epsilon: np.ndarray, exclusions: np.ndarray,
+                            options: NonbondedOptions) -> openmm.CustomNonbondedForce:
+    """CHARMM's switching function, which differs from the one built into OpenMM."""
+    on2, off2 = (distance**2 / ANGSTROM_PER_NM**2 for distance in (options.switch_distance, options.cutoff))
+    force = openmm.CustomNonbondedForce(
+        "4*sqrt(epsilon1*epsilon2)*(x^2 - x)*switch; x = (0.5*(sigma1 + sigma2))^6/s^3;"
+        f"switch = select(step(s - {on2!r}), ({off2!r} - s)^2*({off2!r} + 2*s - {3 * on2!r})/{(off2 - on2) ** 3!r}, 1);"
+        "s = r^2")
+    force.addPerParticleParameter("sigma")
+    force.addPerParticleParameter("epsilon")
+    for parameters in zip(sigma.tolist(), epsilon.tolist(), strict=True):
+        force.addParticle(parameters)
+    for i, j in exclusions.tolist():
+        force.addExclusion(i, j)
+    force.setNonbondedMethod(openmm.CustomNonbondedForce.CutoffPeriodic)
     force.setCutoffDistance(options.cutoff / ANGSTROM_PER_NM)
     return force
 
