@@ -7,18 +7,13 @@ judges chromamd. OpenMM's Reference platform calculates in double precision.
 import numpy as np
 import openmm
 import pytest
-from molecular_systems import MolecularSystem, solvated
+from molecular_systems import MolecularSystem
 from openmm import app, unit
 
 from chromabuild.backends.openmm_reference import TERMS, NonbondedOptions, energies_by_term, system_from_topology
 from chromabuild.topology.assign import FORCE_FIELDS
 
 OPTIONS = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(30, 30, 30))
-
-
-@pytest.fixture(scope="module")
-def systems() -> dict[str, MolecularSystem]:
-    return {"water": solvated(None, 25.0), "peptide": solvated("peptide", 30.0), "duplex": solvated("duplex", 36.0)}
 
 
 def force_field_energies(system: MolecularSystem, options: NonbondedOptions) -> tuple[dict[str, float], np.ndarray]:

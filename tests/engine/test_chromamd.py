@@ -8,7 +8,7 @@ from pathlib import Path
 import MDAnalysis
 import numpy as np
 import pytest
-from molecular_systems import MolecularSystem, solvated, write_bricks
+from molecular_systems import MolecularSystem, write_bricks
 
 from chromabuild.backends import chromamd
 from chromabuild.backends.energy_log import EnergyLog
@@ -28,17 +28,6 @@ OPTIONS = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(32, 32, 36))
 ENERGY_COLUMNS = {"bond": ["BOND"], "angle": ["ANGLE"], "dihedral": ["DIHEDRAL"],
                   "lennard_jones": ["VDWAALS", "PAIR14_VDW"],
                   "electrostatic": ["ELECT", "RECIPROCAL", "PAIR14_ELECT"]}
-
-
-@pytest.fixture(scope="module")
-def systems() -> dict[str, MolecularSystem]:
-    return {"water": solvated(None, 25.0), "peptide": solvated("peptide", 30.0), "duplex": solvated("duplex", 36.0)}
-
-
-@pytest.fixture(scope="module")
-def equilibrated() -> dict[str, MolecularSystem]:
-    """4 ps at 300 K from minimised, pre-equilibrated water: enough for a steady total energy."""
-    return {"water": solvated(None, 26.0, 2000), "peptide": solvated("peptide", 27.0, 2000)}
 
 
 def energy_section(options: NonbondedOptions) -> dict[str, object]:
