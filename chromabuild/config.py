@@ -65,11 +65,16 @@ class SolvateSection(Section):
 
 
 class DynamicsSection(Section):
-    """Minimisation and dynamics with chromamd."""
+    """Minimisation and dynamics."""
 
+    engine: Literal["chromamd", "openmm"] = Field("chromamd", description="chromamd: our MPI engine; openmm: OpenMM on its CPU platform, for small systems and comparisons")
     force_field: Literal["amber14"] = Field("amber14", description="amber14: ff14SB + OL15 + TIP3P")
     cutoff: Positive = Field(9.0, description="angstrom, real-space electrostatics and Lennard-Jones")
-    minimise_steps: int = Field(150, ge=0, description="steepest-descent steps")
+    switch_distance: Positive | None = Field(None, description="angstrom, where Lennard-Jones begins to be switched off; empty: plain truncation, as AMBER force fields are used")
+    pairlist_buffer: Positive = Field(1.5, description="angstrom, reach of the pair list beyond the cutoff")
+    pme_spline_order: int = Field(4, ge=4, le=10, description="order of the B-splines of PME")
+    pme_spacing: Positive = Field(1.2, description="angstrom, widest spacing of the PME grid")
+    minimise_steps: int = Field(120, ge=0, description="steepest-descent steps")
     steps: int = Field(500, ge=1, description="dynamics steps")
     timestep: Positive = Field(2.0, description="fs")
     temperature: Positive = Field(300.0, description="kelvin, of the initial velocities")

@@ -1,0 +1,156 @@
+"""Small solvated systems with known ingredients, shared by the engine's tests."""
+
+import json
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import openmm
+from openmm import app, unit
+
+from chromabuild.residues import residue_library, residue_names
+from chromabuild.solute import Solute
+from chromabuild.topology import Topology, make_topology
+from chromabuild.topology.assign import FORCE_FIELDS
+
+DATA = Path(__file__).parent / "data"
+
+
+@dataclass
+class MolecularSystem:
+    """A periodic system in our order (solute, waters, sodium, chloride)."""
+
+    topology: Topology
+    position: np.ndarray
+    """(n, 3) angstrom, multiples of 0.001 as bricks store them; molecules unbroken."""
+    box: np.ndarray
+    judge: app.Topology
+    """The same atoms for OpenMM's ForceField."""
+
+
+def make_solute(molecules: list[list[str]], position: np.ndarray | None = None) -> Solute:
+    """A solute from residue names of the library, one list a molecule."""
+    ids = {name: i for i, name in enumerate(residue_names())}
+    lengths = [len(m) for m in molecules]
+    library = residue_library()
+    n_atoms = sum(len(library[name].atoms) for m in molecules for name in m)
+    return Solute(
+        position=np.zeros((n_atoms, 3), np.float32) if position is None else np.asarray(position, np.float32),
+        residue_template=np.array([ids[name] for m in molecules for name in m], dtype=np.uint16),
+        residue_number=np.concatenate([np.arange(1, n + 1) for n in lengths]).astype(np.int32),
+        residue_segment=np.repeat(np.arange(len(molecules)), lengths).astype(np.uint16),
+        segment_name=[f"S{i:03d}" for i in range(len(molecules))],
+        segment_chain=[chr(65 + i) for i in range(len(molecules))],
+        molecule_first_residue=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        molecule_name=[f"chain-{i}" for i in range(len(molecules))],
+        molecule_nucleosome=np.full(len(molecules), -1, dtype=np.int32),
+    )
+
+
+def openmm_topology(solute: Solute | None, counts: dict[str, int]) -> app.Topology:
+    """The atoms of solute, waters and ions as OpenMM sees them."""
+    library = residue_library()
+    topology = app.Topology()
+    molecules = []
+    if solute is not None:
+        names = [residue_names()[k] for k in solute.residue_template]
+        first = solute.molecule_first_residue
+        molecules = [names[a:b] for a, b in zip(first[:-1], first[1:], strict=True)]
+    for key, name in (("water", "HOH"), ("sodium", "NA"), ("chloride", "CL")):
+        molecules += [[name]] * counts.get(key, 0)
+    for molecule in molecules:
+        chain, tail = topology.addChain(), None
+        for name in molecule:
+            template = library[name]
+            residue = topology.addResidue(name, chain)
+            atoms = [topology.addAtom(atom, app.Element.getBySymbol(element.capitalize()), residue)
+                     for atom, element in zip(template.atoms, template.elements, strict=True)]
+            for i, j in template.bonds:
+                topology.addBond(atoms[i], atoms[j])
+            if tail is not None:
+                topology.addBond(tail, atoms[template.index["P" if template.kind == "nucleotide" else "N"]])
+            tail = atoms[template.index.get("C", template.index.get("O3'", 0))]
+    return topology
+
+
+def solvated(name: str | None, edge: float, equilibration_steps: int = 0) -> MolecularSystem:
+    """A cube of TIP3P water, with the fixture ``peptide`` or ``duplex`` in its middle and salt when there is a solute.
+
+    The start is OpenMM's pre-equilibrated water, minimised; then ``equilibration_steps`` of 2 fs at 300 K.
+    """
+    rules = app.ForceField(*FORCE_FIELDS["amber14"])
+    solute = None
+    start, position = app.Topology(), np.empty((0, 3))
+    if name is not None:
+        content = json.loads((DATA / f"{name}.json").read_text())
+        position = np.array(content["position"]).reshape(-1, 3) + edge / 2
+        solute = make_solute(content["molecules"], position)
+        start = openmm_topology(solute, {})
+    random.seed(2)  # where OpenMM puts the ions
+    modeller = app.Modeller(start, unit.Quantity(position, unit.angstrom))
+    modeller.addSolvent(rules, boxSize=openmm.Vec3(edge, edge, edge) * unit.angstrom,
+                        ionicStrength=(0.15 if name else 0.0) * unit.molar)
+    everything = np.array(modeller.positions.value_in_unit(unit.angstrom))
+    pieces, counts = [position], {}
+    for key, residue_name in (("water", "HOH"), ("sodium", "NA"), ("chloride", "CL")):
+        index = [a.index for r in modeller.topology.residues() if r.name == residue_name for a in r.atoms()]
+        pieces.append(everything[index])
+        counts[key] = len(index) // (3 if key == "water" else 1)
+    position, box = np.concatenate(pieces), np.full(3, edge)
+    judge = openmm_topology(solute, counts)
+    judge.setPeriodicBoxVectors(np.diag(box) / 10 * unit.nanometer)
+    position = _relax(rules, judge, position, equilibration_steps)
+    return MolecularSystem(make_topology(solute, counts), np.round(position, 3), box, judge)
+
+
+def _relax(rules: app.ForceField, judge: app.Topology, position: np.ndarray, steps: int) -> np.ndarray:
+    system = rules.createSystem(judge, nonbondedMethod=app.PME, nonbondedCutoff=0.8 * unit.nanometer,
+                                constraints=app.HBonds, rigidWater=True)
+    integrator = openmm.LangevinMiddleIntegrator(300, 5, 0.002)
+    integrator.setRandomNumberSeed(1)
+    context = openmm.Context(system, integrator, openmm.Platform.getPlatformByName("CPU"), {"Threads": "1"})
+    context.setPositions(position / 10)
+    openmm.LocalEnergyMinimizer.minimize(context, 10.0, 100)
+    if steps:
+        context.setVelocitiesToTemperature(300, 1)
+        integrator.step(steps)
+    return context.getState(getPositions=True).getPositions(asNumpy=True).value_in_unit(unit.angstrom)
+
+
+def write_bricks(folder: Path, position: np.ndarray, box: np.ndarray, topology: Topology,
+                 grid: tuple[int, int, int] = (2, 1, 1)) -> Path:
+    """Bricks of docs/formats.md 4, written here on our own so that reader and writer check each other."""
+    folder.mkdir(parents=True, exist_ok=True)
+    residue = np.concatenate([
+        (base + np.arange(count)[:, None] * len(template.residue_name) + template.atom_residue).ravel()
+        for template, count, base in _runs(topology)
+    ])
+    reference = np.concatenate([[0], np.flatnonzero(np.diff(residue)) + 1])  # the first atom of a residue is heavy
+    shift = -np.floor(position[reference] / box) * box
+    size = box / np.array(grid)
+    cell = np.minimum(((position[reference] + shift) / size).astype(int), np.array(grid) - 1)
+    brick = (cell[:, 0] + grid[0] * (cell[:, 1] + grid[1] * cell[:, 2]))[residue]
+    wrapped = np.round((position + shift[residue]) * 1000).astype("<i4")
+    lines = ["chromabuild-bricks 1", "box " + " ".join(f"{x:.6f}" for x in box),
+             "grid " + " ".join(map(str, grid)), f"atoms {len(position)}"]
+    for b in range(int(np.prod(grid))):
+        index = np.flatnonzero(brick == b)
+        lower = np.array([b % grid[0], b // grid[0] % grid[1], b // (grid[0] * grid[1])]) * size
+        name = f"brick_{b:05d}.cbb"
+        with open(folder / name, "wb") as file:
+            file.write(b"CBBRICK1" + np.int64(len(index)).tobytes())
+            file.write(np.concatenate([box, lower, lower + size]).astype("<f8").tobytes())
+            file.write(index.astype("<i8").tobytes() + wrapped[index].tobytes())
+        bounds = " ".join(f"{x:.6f}" for x in (*lower, *(lower + size)))
+        lines.append(f"{name} {len(index)} {bounds}")
+    path = folder / "bricks.txt"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def _runs(topology: Topology):
+    base = 0
+    for t, count in zip(topology.run_template, topology.run_count, strict=True):
+        yield topology.templates[t], int(count), base
+        base += int(count) * len(topology.templates[t].residue_name)

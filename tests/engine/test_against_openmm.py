@@ -1,0 +1,50 @@
+"""Our Topology and chromamd against OpenMM.
+
+Two independent judges: OpenMM's own ForceField on the same atoms judges our Topology file; OpenMM on our Topology
+judges chromamd. OpenMM's Reference platform calculates in double precision.
+"""
+
+import numpy as np
+import openmm
+import pytest
+from molecular_systems import MolecularSystem
+from openmm import app, unit
+
+from chromabuild.backends.openmm_reference import TERMS, NonbondedOptions, energies_by_term, system_from_topology
+from chromabuild.topology.assign import FORCE_FIELDS
+
+OPTIONS = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(30, 30, 30))
+
+
+def force_field_energies(system: MolecularSystem, options: NonbondedOptions) -> tuple[dict[str, float], np.ndarray]:
+    """OpenMM's ForceField, its own system untouched except for force groups and PME parameters."""
+    rules = app.ForceField(*FORCE_FIELDS["amber14"])
+    judge = rules.createSystem(system.judge, nonbondedMethod=app.PME, nonbondedCutoff=options.cutoff / 10,
+                               constraints=None, rigidWater=False, removeCMMotion=False)
+    group = {"HarmonicBondForce": 0, "HarmonicAngleForce": 1, "PeriodicTorsionForce": 2, "NonbondedForce": 3}
+    for force in judge.getForces():
+        force.setForceGroup(group[force.getName()])
+        if isinstance(force, openmm.NonbondedForce):
+            force.setPMEParameters(options.alpha * 10, *options.grid)
+            force.setUseDispersionCorrection(False)
+    context = openmm.Context(judge, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
+    context.setPositions(system.position / 10)
+    energy = [context.getState(getEnergy=True, groups={k}).getPotentialEnergy().value_in_unit(unit.kilocalorie_per_mole)
+              for k in range(4)]
+    force = context.getState(getForces=True).getForces(asNumpy=True)
+    return (dict(zip(("bond", "angle", "dihedral", "nonbonded"), energy, strict=True)),
+            force.value_in_unit(unit.kilocalorie_per_mole / unit.angstrom))
+
+
+@pytest.mark.parametrize("name", ["water", "peptide", "duplex"])
+def test_topology_gives_the_energies_of_the_force_field(systems, name):
+    """Same atoms, same parameters, double precision: only the rounding of unit conversions (1e-15 a term) differs."""
+    system = systems[name]
+    ours, force = energies_by_term(system_from_topology(system.topology, system.box, OPTIONS), system.position)
+    theirs, their_force = force_field_energies(system, OPTIONS)
+    for term in ("bond", "angle", "dihedral"):
+        assert ours[term] == pytest.approx(theirs[term], rel=1e-9), term
+    assert ours["lennard_jones"] + ours["electrostatic"] == pytest.approx(theirs["nonbonded"], rel=1e-9)
+    rms = np.sqrt(np.mean(np.sum(their_force**2, axis=1)))
+    assert np.max(np.abs(force - their_force)) < 1e-9 * rms
+    assert set(ours) == set(TERMS)

@@ -1,0 +1,247 @@
+"""chromamd against OpenMM, against itself on other rank counts, and against the laws it must keep.
+
+If the engine was not built these tests fail, on purpose: the build always makes it.
+"""
+
+from pathlib import Path
+
+import MDAnalysis
+import numpy as np
+import pytest
+from molecular_systems import MolecularSystem, write_bricks
+
+from chromabuild.backends import chromamd
+from chromabuild.backends.energy_log import EnergyLog
+from chromabuild.backends.openmm_reference import (
+    BOLTZMANN,
+    SPLINE_ORDER,
+    NonbondedOptions,
+    energies_by_term,
+    system_from_topology,
+)
+from chromabuild.config import DynamicsSection
+from chromabuild.errors import BadInputError
+
+pytestmark = pytest.mark.mpi
+
+OPTIONS = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(32, 32, 36))
+ENERGY_COLUMNS = {"bond": ["BOND"], "angle": ["ANGLE"], "dihedral": ["DIHEDRAL"],
+                  "lennard_jones": ["VDWAALS", "PAIR14_VDW"],
+                  "electrostatic": ["ELECT", "RECIPROCAL", "PAIR14_ELECT"]}
+
+
+def energy_section(options: NonbondedOptions) -> dict[str, object]:
+    return {"cutoffdist": options.cutoff, "switchdist": options.switch_distance or options.cutoff,
+            "pairlistdist": options.cutoff + 1.5, "pme_alpha": options.alpha, "pme_nspline": SPLINE_ORDER,
+            **{f"pme_ngrid_{axis}": n for axis, n in zip("xyz", options.grid, strict=True)}}
+
+
+def write_input(system: MolecularSystem, folder: Path) -> dict[str, object]:
+    """Topology and bricks; returns the [INPUT] entries."""
+    system.topology.write(folder / "topology.h5")
+    write_bricks(folder / "shards", system.position, system.box, system.topology)
+    return {"topologyfile": folder / "topology.h5", "shardfile": folder / "shards" / "bricks.txt"}
+
+
+def chromamd_energy(system: MolecularSystem, folder: Path, precision: chromamd.Precision, ranks: int = 1,
+                    options: NonbondedOptions = OPTIONS) -> tuple[dict[str, float], np.ndarray]:
+    """Energies by name and forces in global order."""
+    control = folder / f"energy_{precision}_{ranks}.inp"
+    force = control.with_suffix(".force")
+    chromamd.write_control(control, {"INPUT": write_input(system, folder), "OUTPUT": {"forcefile": force},
+                                     "ENERGY": energy_section(options)})
+    chromamd.launch("energy", control, ranks, precision)
+    return chromamd.read_energies(control), chromamd.read_forces(force)
+
+
+def start(system: MolecularSystem, folder: Path, ranks: int) -> dict[str, object]:
+    """Restart files of the given coordinates; returns the [INPUT] entries of a run."""
+    chromamd.write_control(folder / "setup.inp", {
+        "INPUT": write_input(system, folder), "ENERGY": energy_section(OPTIONS),
+        "OUTPUT": {"rstfile": folder / "start_().rst"},
+    })
+    chromamd.launch("setup", folder / "setup.inp", ranks)
+    return {"topologyfile": folder / "topology.h5", "rstfile": folder / "start_().rst"}
+
+
+def simulate(folder: Path, name: str, ranks: int, precision: chromamd.Precision, entries: dict[str, object],
+             steps: int, period: int, options: NonbondedOptions = OPTIONS, **dynamics: object) -> EnergyLog:
+    """NVE with rigid X-H bonds and waters, 2 fs."""
+    control = folder / f"{name}.inp"
+    chromamd.write_control(control, {
+        "INPUT": entries,
+        "OUTPUT": {"logfile": control.with_suffix(".log"), "rstfile": folder / f"{name}_().rst"},
+        "ENERGY": energy_section(options),
+        "DYNAMICS": {"nsteps": steps, "timestep": 0.002, "eneout_period": period, "iseed": 11, **dynamics},
+        "CONSTRAINTS": {"rigid_bond": True},
+        "ENSEMBLE": {"ensemble": "NVE", "temperature": 300},
+    })
+    chromamd.launch("run", control, ranks, precision)
+    return EnergyLog.read(control.with_suffix(".log"))
+
+
+@pytest.mark.parametrize("name", ["water", "peptide", "duplex"])
+@pytest.mark.parametrize(("precision", "energy_tolerance", "force_tolerance"),
+                         [("double", 1e-6, 1e-6), ("mixed", 1e-5, 1e-4)])
+def test_every_term_against_openmm(systems, tmp_path, name, precision, energy_tolerance, force_tolerance):
+    """Same alpha, grid and spline order. Energies term by term, relative; forces: rms error over rms force."""
+    system = systems[name]
+    theirs, their_force = energies_by_term(system_from_topology(system.topology, system.box, OPTIONS), system.position)
+    energy, force = chromamd_energy(system, tmp_path, precision)
+    for term, columns in ENERGY_COLUMNS.items():
+        ours = sum(energy[column] for column in columns)
+        assert ours == pytest.approx(theirs[term], rel=energy_tolerance), term
+    assert energy["POTENTIAL_ENE"] == pytest.approx(sum(theirs.values()), rel=energy_tolerance)
+    error = np.sqrt(np.mean((force - their_force) ** 2) / np.mean(their_force**2))
+    assert error < force_tolerance
+
+
+def test_switching_function_against_openmm(systems, tmp_path):
+    options = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(32, 32, 36), switch_distance=7.5)
+    system = systems["peptide"]
+    theirs, their_force = energies_by_term(system_from_topology(system.topology, system.box, options), system.position)
+    energy, force = chromamd_energy(system, tmp_path, "double", options=options)
+    assert energy["VDWAALS"] + energy["PAIR14_VDW"] == pytest.approx(theirs["lennard_jones"], rel=1e-6)
+    assert np.sqrt(np.mean((force - their_force) ** 2) / np.mean(their_force**2)) < 1e-6
+
+
+@pytest.mark.parametrize("name", ["peptide", "duplex"])
+def test_forces_do_not_depend_on_the_number_of_ranks(systems, tmp_path, name):
+    """Double precision: only the order of summation differs."""
+    one_energy, one = chromamd_energy(systems[name], tmp_path, "double", 1)
+    scale = np.sqrt(np.mean(one**2))
+    for ranks in (2, 4, 8):
+        energy, force = chromamd_energy(systems[name], tmp_path, "double", ranks)
+        assert np.max(np.abs(force - one)) < 1e-10 * scale, ranks
+        assert energy["POTENTIAL_ENE"] == pytest.approx(one_energy["POTENTIAL_ENE"], rel=1e-10), ranks
+
+
+def drift(log: EnergyLog, n_atoms: int) -> tuple[float, float]:
+    """Slope of the total energy and its standard error, kT/ns/atom at 300 K.
+
+    Block averages make the noise white, so that the scatter about the line gives an honest error.
+    """
+    n_blocks = 12
+    use = len(log) // n_blocks * n_blocks
+    time = log["TIME"][-use:].reshape(n_blocks, -1).mean(axis=1)
+    energy = log["TOTAL_ENE"][-use:].reshape(n_blocks, -1).mean(axis=1)
+    (slope, _), covariance = np.polyfit(time, energy, 1, cov="unscaled")
+    residual = energy - np.polyval(np.polyfit(time, energy, 1), time)
+    error = np.sqrt(covariance[0, 0] * np.sum(residual**2) / (n_blocks - 2))
+    unit = 1000 / (n_atoms * BOLTZMANN * 300)
+    return slope * unit, error * unit
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["water", "peptide"])
+@pytest.mark.parametrize(("precision", "bar"), [("mixed", 0.02), ("double", 0.005)])
+def test_energy_is_conserved(equilibrated, tmp_path, record_property, name, precision, bar):
+    """8 ps of NVE at 2 fs, SETTLE and SHAKE. The drift may not exceed the bar by more than two standard errors."""
+    system = equilibrated[name]
+    options = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(32, 32, 32), switch_distance=7.5)
+    log = simulate(tmp_path, "nve", 1, precision, start(system, tmp_path, 1), 4000, 5, options)
+    slope, error = drift(log, system.topology.n_atoms)
+    record_property("drift", f"{slope:+.4f} +/- {error:.4f} kT/ns/atom")
+    print(f"{name} {precision}: drift {slope:+.4f} +/- {error:.4f} kT/ns/atom")
+    assert error < 2 * bar
+    assert abs(slope) < bar + 2 * error
+    assert 270 < log["TEMPERATURE"][len(log) // 2:].mean() < 330
+
+
+def test_restart_continues_bit_for_bit(systems, tmp_path):
+    """40 steps in one go and 20 + 20 steps leave the same files, on one and on two ranks."""
+    for ranks in (1, 2):
+        folder = tmp_path / str(ranks)
+        folder.mkdir()
+        entries = start(systems["peptide"], folder, ranks)
+        simulate(folder, "whole", ranks, "mixed", entries, 40, 10, rstout_period=20)
+        simulate(folder, "first", ranks, "mixed", entries, 20, 10, rstout_period=20)
+        entries["rstfile"] = folder / "first_().rst"
+        simulate(folder, "second", ranks, "mixed", entries, 20, 10, rstout_period=20)
+        for rank in range(ranks):
+            assert (folder / f"whole_{rank}.rst").read_bytes() == (folder / f"second_{rank}.rst").read_bytes()
+
+
+def test_fresh_velocities_have_the_temperature(systems, tmp_path):
+    """Maxwell velocities along constraints: kinetic energy 3/2 kT per degree of freedom pair, sampled once.
+
+    The standard deviation of the temperature is T sqrt(2/f); five of them are allowed.
+    """
+    system = systems["peptide"]
+    log = simulate(tmp_path, "nve", 1, "mixed", start(system, tmp_path, 1), 1, 1)
+    n_freedom = 3 * system.topology.n_atoms - len(system.topology.term("constraint")["atoms"]) - 3
+    assert abs(log["TEMPERATURE"][0] - 300) < 5 * 300 * np.sqrt(2 / n_freedom)
+    assert log["KINETIC_ENE"][0] == pytest.approx(0.5 * n_freedom * BOLTZMANN * log["TEMPERATURE"][0], rel=1e-4)
+
+
+def test_minimiser_goes_downhill_from_a_bad_start(systems, tmp_path):
+    """Every atom displaced by up to 0.3 angstrom along each axis: steep walls, but nothing pierced."""
+    system = systems["duplex"]
+    noise = np.random.Generator(np.random.Philox(key=3)).uniform(-0.3, 0.3, system.position.shape)
+    bad = MolecularSystem(system.topology, np.round(system.position + noise, 3), system.box, system.judge)
+    entries = start(bad, tmp_path, 1)
+    chromamd.write_control(tmp_path / "minimise.inp", {
+        "INPUT": entries, "OUTPUT": {"logfile": tmp_path / "minimise.log", "rstfile": tmp_path / "minimised_().rst"},
+        "ENERGY": energy_section(OPTIONS), "MINIMIZE": {"nsteps": 60, "eneout_period": 1},
+    })
+    chromamd.launch("run", tmp_path / "minimise.inp", precision="double")
+    energy = EnergyLog.read(tmp_path / "minimise.log")["POTENTIAL_ENE"]
+    good, _ = energies_by_term(system_from_topology(system.topology, system.box, OPTIONS), system.position)
+    assert len(energy) >= 60
+    assert np.all(np.diff(energy) <= 0)
+    # Nearly all of what the displacement cost is won back.
+    assert energy[-1] - sum(good.values()) < 0.1 * (energy[0] - sum(good.values()))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_run_from_the_settings_of_a_build(systems, tmp_path):
+    """Setup, minimisation and dynamics as `chromabuild run` starts them, on two ranks; tables, frames and restarts."""
+    system = systems["peptide"]
+    entries = write_input(system, tmp_path)
+    dynamics = DynamicsSection(minimise_steps=20, steps=40, output_period=10, trajectory_period=20, ranks=2)
+    rows = []
+    files = chromamd.run(dynamics, 5, entries["topologyfile"], entries["shardfile"], tmp_path / "md",
+                         lambda stage, row: rows.append((stage, row["STEP"])))
+    assert [step for stage, step in rows if stage == "minimise"] == [0, 10, 20]
+    assert [step for stage, step in rows if stage == "dynamics"] == [0, 10, 20, 30, 40]
+    minimisation, table = EnergyLog.read(files.minimise_log), EnergyLog.read(files.dynamics_log)
+    assert minimisation["POTENTIAL_ENE"][-1] < minimisation["POTENTIAL_ENE"][0]
+    assert table["TIME"].tolist() == pytest.approx([0, 0.02, 0.04, 0.06, 0.08])
+    assert np.ptp(table["TOTAL_ENE"]) < 0.01 * table["KINETIC_ENE"].mean()
+    for rank in range(2):
+        assert Path(files.restart.replace("()", str(rank))).stat().st_size > 0
+    universe = MDAnalysis.Universe.empty(system.topology.n_atoms, trajectory=True)
+    universe.load_new(str(files.trajectory))
+    assert len(universe.trajectory) == 2
+    assert universe.dimensions[:3] == pytest.approx(system.box, abs=1e-3)
+    # In 40 steps of 2 fs nothing moves far: the frame is in global order.
+    shift = (universe.trajectory[-1].positions - system.position) / system.box
+    assert np.max(np.abs(shift - np.round(shift)) * system.box) < 3.0
+
+
+@pytest.mark.parametrize(("section", "line", "expected"), [
+    ("ENERGY", "cutofdist = 9.0", "cutoffdist"),
+    ("ENERGI", "cutoffdist = 9.0", "ENERGY"),
+    ("DYNAMICS", "timestp = 0.002", "timestep"),
+    ("ENERGY", "cutoffdist = nine", "cutoffdist = nine"),
+    ("ENERGY", "pme_nspline = 4.5", "pme_nspline = 4.5"),
+    ("CONSTRAINTS", "rigid_bond = MAYBE", "MAYBE"),
+])
+def test_bad_control_files_are_refused_with_the_remedy(tmp_path, section, line, expected):
+    """Unknown keys and sections name the nearest valid one; the sentence names file and line; exit code 3."""
+    control = tmp_path / "bad.inp"
+    control.write_text(f"# comment\n[{section}]\n{line}\n")
+    with pytest.raises(BadInputError) as caught:
+        chromamd.launch("run", control)
+    assert expected in str(caught.value)
+    assert "bad.inp" in str(caught.value)
+    assert "line " + ("2" if section == "ENERGI" else "3") in str(caught.value)
+
+
+def test_missing_files_are_refused(tmp_path):
+    control = tmp_path / "a.inp"
+    chromamd.write_control(control, {"INPUT": {"topologyfile": tmp_path / "no.h5", "shardfile": tmp_path / "no.txt"}})
+    with pytest.raises(BadInputError, match="no.h5"):
+        chromamd.launch("energy", control)
+    with pytest.raises(BadInputError, match="gone.inp"):
+        chromamd.launch("run", tmp_path / "gone.inp")
