@@ -106,6 +106,30 @@ def parse_override(text: str) -> tuple[str, object]:
         raise BadInputError(f"--set {text} is not of the form section.key=value, e.g. dynamics.steps=1000") from None
 
 
+def validated(data: dict, overrides: Mapping[str, object], path: Path) -> Config:
+    """The settings ``data`` of the file ``path`` with dotted ``overrides``, checked.
+
+    Raises BadInputError with one sentence for an unknown key or a bad value.
+    """
+    for dotted, value in overrides.items():
+        *sections, key = dotted.split(".")
+        target = data
+        for name in sections:
+            target = target.setdefault(name, {}) if isinstance(target, dict) else None
+        if not isinstance(target, dict):
+            raise BadInputError(f"{dotted} cannot be set: {'.'.join(sections)} is not a section of {path}")
+        target[key] = value
+    try:
+        return Config.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        message = re.sub(r"^(Input|Value) ", "", first["msg"])
+        if first["type"] == "extra_forbidden":
+            raise BadInputError(f"{path}: unknown setting {key}; see `chromabuild init` for all settings") from None
+        raise BadInputError(f"{path}: {key} = {first['input']!r} {message}") from None
+
+
 def load_config(path: str | Path, overrides: Mapping[str, object] | None = None) -> Config:
     """Read and validate locus.yaml; relative paths in it are taken from its folder.
 
@@ -125,23 +149,7 @@ def load_config(path: str | Path, overrides: Mapping[str, object] | None = None)
         raise BadInputError(f"{path}{line} is not valid YAML: correct it or write a new one with `chromabuild init`") from None
     if not isinstance(data, dict):
         raise BadInputError(f"{path} holds no settings: write a new one with `chromabuild init`")
-    for dotted, value in (overrides or {}).items():
-        *sections, key = dotted.split(".")
-        target = data
-        for name in sections:
-            target = target.setdefault(name, {}) if isinstance(target, dict) else None
-        if not isinstance(target, dict):
-            raise BadInputError(f"{dotted} cannot be set: {'.'.join(sections)} is not a section of {path}")
-        target[key] = value
-    try:
-        config = Config.model_validate(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        message = re.sub(r"^(Input|Value) ", "", first["msg"])
-        if first["type"] == "extra_forbidden":
-            raise BadInputError(f"{path}: unknown setting {key}; see `chromabuild init` for all settings") from None
-        raise BadInputError(f"{path}: {key} = {first['input']!r} {message}") from None
+    config = validated(data, overrides or {}, path)
     folder = path.resolve().parent
     for name in ("fasta", "nucleosomes", "contacts"):
         value = getattr(config.locus, name)

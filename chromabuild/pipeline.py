@@ -71,10 +71,10 @@ STAGES: tuple[Stage, ...] = (
           ("topology.h5", "topology.psf"), stages.topology),
     Stage("run", "minimisation and dynamics", ("dynamics",),
           _files(manifest="shards/manifest.json", topology="topology.h5"),
-          ("md/run.log", "md/run.dcd"), stages.run),
+          ("md/dynamics.log", "md/trajectory.dcd"), stages.run),
     Stage("report", "report", (),
           _files(scaffold="scaffold.h5", solute="solute_clean.h5", clashes="clash_report.json",
-                 manifest="shards/manifest.json", topology="topology.h5", dynamics="md/run.log"),
+                 manifest="shards/manifest.json", topology="topology.h5", dynamics="md/dynamics.log"),
           ("report.html",), stages.report),
 )
 NAMES = tuple(stage.name for stage in STAGES)

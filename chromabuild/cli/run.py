@@ -29,8 +29,9 @@ class Engine(StrEnum):
 @command
 def run(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
         threads: ThreadsOption = None, json: JsonOption = False,
-        engine: Annotated[Engine, typer.Option(help="Our own engine, or OpenMM as a second opinion.")]
-        = Engine.chromamd) -> None:
+        engine: Annotated[Engine | None, typer.Option(
+            help="Our own engine, or OpenMM as a second opinion; replaces `dynamics.engine`.",
+            show_default="that of the settings file")] = None) -> None:
     """Minimise and run molecular dynamics: md/.
 
     Writes control files, restarts, logs and trajectory to md/. Reads topology.h5 and the shards. Particle-mesh
@@ -42,4 +43,5 @@ def run(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: 
       chromabuild run --set dynamics.steps=5000
       chromabuild run --engine openmm
     """
-    run_one("run", config, overrides, seed, threads, json, engine=engine.value)
+    chosen = [f"dynamics.engine={engine.value}"] if engine else []
+    run_one("run", config, [*overrides, *chosen], seed, threads, json)

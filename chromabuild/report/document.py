@@ -1,0 +1,315 @@
+"""report.html: what was built, how well, how long it took, and where the files are; whatever stages have been run."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from chromabuild import provenance
+from chromabuild.config import Config
+from chromabuild.errors import BadInputError
+from chromabuild.files import atomic_path
+from chromabuild.report import html, pictures
+from chromabuild.report.plots import line_plot
+from chromabuild.report.summary import energy_drift
+from chromabuild.solute import Solute
+
+WATER_LIMIT = 3_000_000  # waters read for the picture of the box; more are thinned by whole bricks
+
+
+def write_report(config: Config, progress: Callable[[float | str], None] = lambda state: None) -> dict:
+    """Write ``report.html`` into the output folder and give the names of its sections.
+
+    Stages that have not been run are left out. Raises BadInputError when nothing has been run.
+    """
+    folder = Path(config.output)
+    stages = provenance.read(folder)["stages"]
+    if not any(name != "report" for name in stages):
+        raise BadInputError(f"{folder} holds no results to report: run `chromabuild all`")
+    parts = {}
+    writers = {"Result": _pictures, "Pipeline": _pipeline, "Locus": _locus, "Scaffold": _scaffold, "Solute": _solute,
+               "Clashes": _clashes, "Box and ions": _box, "Force field": _topology,
+               "Minimisation and dynamics": _dynamics, "Files": _files, "Provenance": _provenance}
+    for done, (title, writer) in enumerate(writers.items()):
+        progress(done / len(writers))
+        content = writer(folder, stages)
+        if content:
+            parts[title] = html.section(title, content)
+    name = config.locus.name
+    body = (f"<h1>{html.text(name)}</h1><p class=lead>{_lead(stages)}</p>{_tiles(stages)}{''.join(parts.values())}"
+            f"<footer>Written by chromabuild {html.text(provenance.__version__)}. "
+            "This page is one file and loads nothing.</footer>")
+    style = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
+    with atomic_path(folder / "report.html") as part:
+        part.write_text(html.page(f"{name}: chromabuild report", body, style), encoding="utf-8")
+    return {"sections": list(parts)}
+
+
+def _summary(stages: dict, name: str) -> dict:
+    return stages.get(name, {}).get("summary", {})
+
+
+def _lead(stages: dict) -> str:
+    scaffold = _summary(stages, "scaffold")
+    where = scaffold.get("chromosome")
+    place = f"{where}:{scaffold['start'] + 1:,}–{scaffold['end']:,}, " if where and "end" in scaffold else ""
+    seconds = sum(stage["seconds"] for stage in stages.values())
+    last = max(stage["started"] for stage in stages.values())
+    return (f"{html.text(place)}{html.text(scaffold.get('base_pairs'))} base pairs, "
+            f"{html.text(scaffold.get('nucleosomes'))} nucleosomes. Built in {_duration(seconds)}, {html.text(last)}.")
+
+
+def _tiles(stages: dict) -> str:
+    box, run = _summary(stages, "solvate"), _summary(stages, "run")
+    values = [("atoms in all", box.get("atoms")), ("solute atoms", _summary(stages, "build").get("atoms")),
+              ("box, nm", " × ".join(f"{edge / 10:.1f}" for edge in box["box"]) if "box" in box else None),
+              ("pairs < 0.9 Å left", _summary(stages, "clash").get("pairs_after")),
+              ("simulated, ps", run.get("simulated_ps")), ("engine, ns/day", run.get("ns_per_day"))]
+    return html.tiles((name, value) for name, value in values if value is not None)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"
+
+
+# --- pictures ---------------------------------------------------------------------------------------------------------
+
+
+def _pictures(folder: Path, stages: dict) -> str:
+    parts = []
+    clean = next((folder / name for name in ("solute_clean.h5", "solute.h5") if (folder / name).is_file()), None)
+    if clean is not None:
+        solute = Solute.read(clean)
+        radius, colour = pictures.atom_style(solute)
+        key = [*pictures.STRAND_COLOURS.items(), *pictures.HISTONE_COLOURS.items()]
+        parts.append(html.picture(pictures.solute_picture(solute.position, radius, colour),
+                                  f"The solute: every atom of DNA and histones, {solute.n_atoms:,} in all.", key))
+        if "solvate" in stages:
+            box, water, sodium, chloride, shift = _box_atoms(folder, solute.n_atoms)
+            image = pictures.box_picture(solute.position + shift, radius, colour, box, water, sodium, chloride)
+            parts.append(html.picture(image, "The periodic box, cut open: water is drawn in the half behind only.",
+                                      [("Na+", pictures.SODIUM), ("Cl-", pictures.CHLORIDE),
+                                       ("water", pictures.WATER)]))
+    if (folder / "scaffold.h5").is_file():
+        with h5py.File(folder / "scaffold.h5", "r") as file:
+            arrays = [file[name][...] for name in ("bp/origin", "bp/frame", "bp/nucleosome", "nucleosome/origin",
+                                                   "nucleosome/frame")]
+        parts.append(html.picture(pictures.scaffold_picture(*arrays),
+                                  "The scaffold: DNA by nucleosome from blue (start) to red (end), linkers grey, "
+                                  "histone cores as discs."))
+    return "".join(parts)
+
+
+def _box_atoms(folder: Path, solute_atoms: int) -> tuple[np.ndarray, ...]:
+    """Box (3,), water oxygens, sodium and chloride (k, 3), and the shift from solute file to box coordinates."""
+    manifest = json.loads((folder / "shards" / "manifest.json").read_text())
+    counts, shards = manifest["counts"], manifest["shards"]
+    every = max(1, round(counts["water"] / WATER_LIMIT))
+    first_sodium = solute_atoms + 3 * counts["water"]
+    first_chloride = first_sodium + counts["sodium"]
+    water, sodium, chloride = [], [], []
+    shift = np.zeros(3)
+    reference = Solute.read(next(folder / name for name in ("solute_clean.h5", "solute.h5")
+                                 if (folder / name).is_file())).position[0]
+    for k, shard in enumerate(shards):
+        ids, position = pictures.read_brick(folder / "shards" / f"{shard['name']}.cbb")
+        is_water = (ids >= solute_atoms) & (ids < first_sodium)
+        if k % every == 0:
+            water.append(position[is_water & ((ids - solute_atoms) % 3 == 0)])
+        sodium.append(position[(ids >= first_sodium) & (ids < first_chloride)])
+        chloride.append(position[ids >= first_chloride])
+        if len(ids) and ids[0] == 0:
+            shift = position[0] - reference
+    return (np.array(manifest["box"]), *(np.concatenate(p) for p in (water, sodium, chloride)), shift)
+
+
+# --- tables and plots -------------------------------------------------------------------------------------------------
+
+
+def _pipeline(folder: Path, stages: dict) -> str:
+    rows = [(stage["title"], stage["seconds"], stage["threads"], stage["started"], list(stage["outputs"]))
+            for stage in stages.values()]
+    return html.table(("stage", "seconds", "threads", "started", "files"), rows)
+
+
+def _locus(folder: Path, stages: dict) -> str:
+    summary = _summary(stages, "scaffold")
+    if not summary:
+        return ""
+    shifts = summary.get("shifts", [])
+    moved = html.table(("nucleosome", "from", "to", "shift, bp", "reason"),
+                       [(s["nucleosome"], s["from"], s["to"],
+                         None if s["to"] is None else round(s["to"] - s["from"], 1), s.get("reason", ""))
+                        for s in shifts]) if shifts else "<p>Every dyad stands where it was mapped.</p>"
+    return _plain_facts(summary) + "<h3>Dyads that were moved or dropped</h3>" + moved
+
+
+def _plain_facts(summary: dict) -> str:
+    return html.facts((key.replace("_", " "), value) for key, value in summary.items()
+                      if isinstance(value, (str, int, float)) or value is None)
+
+
+def _nested_tables(summary: dict) -> str:
+    """Every list of records in a summary as a table of its own."""
+    parts = []
+    for key, rows in summary.items():
+        if isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows) and key != "shifts":
+            headers = list(rows[0])
+            parts.append(f"<h3>{html.text(key.replace('_', ' ').capitalize())}</h3>")
+            parts.append(html.table([h.replace("_", " ") for h in headers],
+                                    [[row.get(h) for h in headers] for row in rows]))
+    return "".join(parts)
+
+
+def _scaffold(folder: Path, stages: dict) -> str:
+    path = folder / "scaffold.h5"
+    if not path.is_file():
+        return ""
+    energies, acceptance = {}, []
+    with h5py.File(path, "r") as file:
+        for name, values in file.get("energy", {}).items():
+            if values.ndim == 1 and len(values) > 1 and name != "sweep":
+                energies[name] = values[...]
+        sweep = file["energy/sweep"][...] if "energy/sweep" in file else None
+        for name, value in file.get("acceptance", {}).items():
+            acceptance.append((name, float(np.mean(value[...]))))
+        dyads, first, last = (file[f"nucleosome/{k}"][...] for k in ("dyad_index", "first_bp", "last_bp"))
+        origin = file["bp/origin"][...]
+    parts = []
+    if energies:
+        series = {name: (sweep if sweep is not None and len(sweep) == len(v) else np.arange(len(v)), v)
+                  for name, v in energies.items()}
+        parts.append(html.plot(line_plot(series, "Monte Carlo sweep", "energy, kT", "scaffold-energy"),
+                               "Energy of the coarse-grained model while it is sampled."))
+    if acceptance:
+        parts.append("<h3>Acceptance</h3>" + html.table(("move", "accepted share"), acceptance))
+    edges = [(None, 0, int(first[0]))] if len(first) else []
+    edges += [(k, int(last[k]) + 1, int(first[k + 1]) if k + 1 < len(first) else len(origin)) for k in range(len(last))]
+    rows = []
+    for k, start, end in edges:
+        if end > start:
+            chord = float(np.linalg.norm(origin[end - 1] - origin[start])) if end - start > 1 else 0.0
+            rows.append(("before the first" if k is None else f"after nucleosome {k + 1}", end - start, chord,
+                         chord / (3.32 * (end - start - 1)) if end - start > 1 else None))
+    parts.append("<h3>Linkers</h3>" + html.table(("linker", "base pairs", "end to end, Å", "of straight B-DNA"), rows))
+    spacing = np.diff(dyads)
+    if len(spacing):
+        parts.append(f"<p>Mean distance between dyads: {spacing.mean():.1f} bp.</p>")
+    return "".join(parts)
+
+
+def _solute(folder: Path, stages: dict) -> str:
+    summary = _summary(stages, "build")
+    return _plain_facts(summary) + _nested_tables(summary) if summary else ""
+
+
+def _clashes(folder: Path, stages: dict) -> str:
+    path = folder / "clash_report.json"
+    if not path.is_file():
+        return ""
+    data = json.loads(path.read_text(encoding="utf-8"))
+    before, after = data["before"], data["after"]
+
+    def size(value: object) -> object:
+        return len(value) if isinstance(value, list) else value
+
+    keys = [key for key in before if isinstance(size(before[key]), (int, float)) or before[key] is None]
+    parts = [f"<p>Mode {html.text(data.get('mode'))}; pairs of atoms closer than {html.text(data.get('threshold'))} Å "
+             "that are neither bonded nor neighbours of bonded atoms.</p>",
+             html.table(("measure", "before", "after"),
+                        [(key.replace("_", " "), size(before[key]), size(after.get(key))) for key in keys])]
+    for name, state in (("before", before), ("after", after)):
+        pairs = sorted(state["pairs_below_threshold"], key=lambda pair: pair["distance"])
+        if pairs:
+            parts.append(f"<h3>Closest contacts {name}</h3>" + html.table(
+                ("atom", "atom", "Å", "class"),
+                [(p["atom_a"], p["atom_b"], p["distance"], p.get("class")) for p in pairs[:20]]))
+    good = not after["pairs_below_threshold"]
+    parts.append(f'<p class="{"good" if good else "bad"}">'
+                 + ("No pair is left under the threshold." if good
+                    else f"{len(after['pairs_below_threshold'])} pairs are left under the threshold.") + "</p>")
+    return "".join(parts)
+
+
+def _box(folder: Path, stages: dict) -> str:
+    summary = _summary(stages, "solvate")
+    if not summary:
+        return ""
+    rows = [("box, Å", " × ".join(f"{edge:.2f}" for edge in summary["box"])),
+            ("bricks", " × ".join(map(str, summary["grid"]))), ("atoms", summary["atoms"]),
+            *((name, count) for name, count in summary["counts"].items()), ("net charge, e", summary["net_charge"]),
+            *((key.replace("_", " "), value) for key, value in summary.items()
+              if key not in ("box", "grid", "atoms", "counts", "net_charge") and isinstance(value, (str, int, float)))]
+    return html.facts(rows)
+
+
+def _topology(folder: Path, stages: dict) -> str:
+    summary = _summary(stages, "topology")
+    return _plain_facts(summary) + _nested_tables(summary) if summary else ""
+
+
+def _dynamics(folder: Path, stages: dict) -> str:
+    from chromabuild.backends.energy_log import EnergyLog
+
+    summary = _summary(stages, "run")
+    if not summary:
+        return ""
+    parts, plots = [_plain_facts(summary)], []
+    minimise = folder / "md" / "minimise.log"
+    if minimise.is_file():
+        log = EnergyLog.read(minimise)
+        plots.append(html.plot(line_plot({"potential": (log["STEP"], log["POTENTIAL_ENE"] / 1000)},
+                                         "steepest-descent step", "potential energy, Mcal/mol", "minimise"),
+                               "Minimisation."))
+    log = EnergyLog.read(folder / "md" / "dynamics.log")
+    time = log["TIME"]
+    if "TEMPERATURE" in log.columns:
+        plots.append(html.plot(line_plot({"temperature": (time, log["TEMPERATURE"])}, "time, ps", "temperature, K",
+                                         "temperature"), "Temperature during constant-energy dynamics."))
+    terms = {name: (time, (log[column] - log[column][0]) / 1000)
+             for name, column in (("potential", "POTENTIAL_ENE"), ("kinetic", "KINETIC_ENE"), ("total", "TOTAL_ENE"))
+             if column in log.columns}
+    plots.append(html.plot(line_plot(terms, "time, ps", "change of energy, Mcal/mol", "energies"),
+                           "Potential and kinetic energy mirror each other; their sum is conserved."))
+    total = log["TOTAL_ENE"]
+    plots.append(html.plot(line_plot({"total": (time, total - total[0])}, "time, ps",
+                                     "change of conserved energy, kcal/mol", "conserved"),
+                           "The conserved energy, on its own scale."))
+    parts.append(f'<div class="pair">{"".join(plots)}</div>')
+    drift = energy_drift(time, total, summary["atoms"], summary["temperature"])
+    if drift is not None:
+        parts.append(f"<p>Drift of the conserved energy: <b>{html.text(drift)}</b> kT/ns per atom, from a straight line "
+                     f"through {len(time)} values over {html.text(float(time[-1] - time[0]))} ps.</p>")
+    return "".join(parts)
+
+
+def _files(folder: Path, stages: dict) -> str:
+    rows = []
+    for stage in stages.values():
+        for name in stage["outputs"]:
+            path = folder / name
+            rows.append((name, path.stat().st_size if path.is_file() else None, stage["title"]))
+    shards = list((folder / "shards").glob("brick_*"))
+    if shards:
+        rows.append((f"shards/brick_* ({len(shards)} files)", sum(p.stat().st_size for p in shards),
+                     "water, ions and shards"))
+    return f"<p>In <code>{html.text(str(folder))}</code>:</p>" + html.table(("file", "bytes", "made by"), rows)
+
+
+def _provenance(folder: Path, stages: dict) -> str:
+    newest = max(stages.values(), key=lambda stage: stage["started"])["provenance"]
+    inputs = {(entry["file"], entry["blake3"]) for stage in stages.values()
+              for role, entry in stage["provenance"]["inputs"].items() if role in ("fasta", "nucleosomes", "contacts")}
+    settings = {}
+    for stage in stages.values():
+        for name, values in stage["provenance"]["settings"].items():
+            settings.setdefault(name, {}).update(values)
+    lines = "\n".join(f"{section}.{key}: {value}" for section, values in settings.items()
+                      for key, value in values.items())
+    return (html.facts([("seed", newest["seed"]), *newest["versions"].items()])
+            + html.table(("input", "blake3"), sorted(inputs))
+            + "<details><summary>All settings</summary>"
+              f"<pre class=mono>{html.text(lines)}</pre></details>")

@@ -1,0 +1,127 @@
+"""What each stage of the chain does: read its files, call the package that knows how, write its files, sum up.
+
+Everything heavy is imported inside the stage that needs it. Summaries are plain JSON: numbers and texts are printed
+and shown in the report, lists of records become tables there.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from chromabuild.config import Config
+from chromabuild.errors import BadInputError, ClashesRemainError
+
+
+@dataclass
+class Job:
+    """What a stage is given."""
+
+    config: Config
+    threads: int
+    progress: Callable[[float | str], None]
+    provenance: dict
+    """Goes into every file that the stage writes."""
+    options: dict
+    """Options of the command line that are no settings of the build."""
+
+    @property
+    def folder(self) -> Path:
+        """The output folder."""
+        return Path(self.config.output)
+
+
+def locus_summary(config: Config) -> dict:
+    """Read the locus and say what it is. Raises BadInputError for the first thing that is wrong."""
+    from chromabuild.locus import load_locus
+
+    locus = load_locus(config.locus)
+    return {"name": locus.name, "chromosome": locus.chromosome, "start": int(locus.start),
+            "end": int(locus.start + len(locus.sequence)), "base_pairs": len(locus.sequence),
+            "nucleosomes": len(locus.nucleosomes), "contacts": len(locus.contacts), "shifts": list(locus.shifts)}
+
+
+def scaffold(job: Job) -> dict:
+    """Locus files to scaffold.h5."""
+    raise NotImplementedError
+
+
+def build(job: Job) -> dict:
+    """scaffold.h5 to solute.h5."""
+    raise NotImplementedError
+
+
+def clash(job: Job) -> dict:
+    """solute.h5 to solute_clean.h5 and the clash report. Raises ClashesRemainError when some remain."""
+    raise NotImplementedError
+
+
+def solvate(job: Job) -> dict:
+    """solute_clean.h5 to shards."""
+    raise NotImplementedError
+
+
+def topology(job: Job) -> dict:
+    """solute_clean.h5 and the shard manifest to topology.h5 and topology.psf."""
+    from chromabuild.solute import Solute
+    from chromabuild.topology import make_topology, write_psf
+
+    solute = Solute.read(job.folder / "solute_clean.h5")
+    manifest = json.loads((job.folder / "shards" / "manifest.json").read_text(encoding="utf-8"))
+    result = make_topology(solute, manifest["counts"], job.config.dynamics.force_field, manifest["net_charge"],
+                           job.progress)
+    result.provenance = job.provenance | result.provenance
+    result.write(job.folder / "topology.h5")
+    job.progress("writing topology.psf")
+    write_psf(result, job.folder / "topology.psf", solute)
+    return {"force_field": result.force_field, "atoms": result.n_atoms, "net_charge": round(result.net_charge, 6),
+            "atom_types": len(result.lj_name), "molecule_templates": len(result.templates)}
+
+
+def run(job: Job) -> dict:
+    """Shards and topology.h5 to the files in md/, with chromamd or OpenMM."""
+    if job.options.get("engine", "chromamd") == "openmm":
+        return _run_openmm(job)
+    from chromabuild.backends import chromamd
+    from chromabuild.backends.energy_log import EnergyLog
+
+    dynamics = job.config.dynamics
+    # The engine's ranks share the threads; OpenMP takes their number from the environment of the child processes.
+    os.environ["OMP_NUM_THREADS"] = str(max(1, job.threads // dynamics.ranks))
+    marks: dict[str, list[tuple[float, float]]] = {"minimise": [], "dynamics": []}
+    total = dynamics.minimise_steps + dynamics.steps
+
+    def advance(name: str, row: dict[str, float]) -> None:
+        marks[name].append((time.monotonic(), row["STEP"]))
+        job.progress("minimising" if name == "minimise" else f"dynamics, step {row['STEP']:.0f}")
+        job.progress((row["STEP"] + (dynamics.minimise_steps if name == "dynamics" else 0)) / total)
+
+    files = chromamd.run(dynamics, job.config.seed, job.folder / "topology.h5", job.folder / "shards" / "bricks.txt",
+                         job.folder / "md", advance)
+    log = EnergyLog.read(files.dynamics_log)
+    manifest = json.loads((job.folder / "shards" / "manifest.json").read_text(encoding="utf-8"))
+    return {"engine": "chromamd", "ranks": dynamics.ranks, "steps": dynamics.steps, "timestep_fs": dynamics.timestep,
+            "simulated_ps": dynamics.steps * dynamics.timestep / 1000, "atoms": manifest["atoms"],
+            "temperature": dynamics.temperature, "trajectory": "md/trajectory.dcd", **_speed(marks, dynamics.timestep),
+            **_drift(log, manifest["atoms"], dynamics.temperature)}
+
+
+def _speed(marks: dict[str, list[tuple[float, float]]], timestep: float) -> dict[str, float]:
+    """Seconds a step and ns a day from the wall-clock times at which energies appeared."""
+    rates = {}
+    for name, rows in marks.items():
+        if len(rows) > 1 and rows[-1][1] > rows[0][1]:
+            rates[name] = (rows[-1][0] - rows[0][0]) / (rows[-1][1] - rows[0][1])
+    result = {f"seconds_per_step_{name}": round(value, 4) for name, value in rates.items()}
+    if "dynamics" in rates and rates["dynamics"] > 0:
+        result["ns_per_day"] = round(86400 * timestep * 1e-6 / rates["dynamics"], 4)
+    return result
+
+
+def report(job: Job) -> dict:
+    """Everything to report.html."""
+    from chromabuild.report.document import write_report
+
+    return write_report(job.config, job.progress)
