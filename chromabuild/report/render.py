@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from scipy.ndimage import gaussian_filter
+from scipy.ndimage import gaussian_filter, maximum_filter
 
 Colour = tuple[float, float, float]
 KEY_LIGHT = np.array([-0.45, 0.60, 0.66])
 EMPTY = np.float32(-1e30)
+LARGE = 5.0  # pixels: larger spheres are drawn one by one, smaller ones all at once
 
 
 def principal_view(points: np.ndarray, tilt: float = 0.0) -> np.ndarray:
@@ -132,18 +133,30 @@ class Canvas:
                   & (centre[order, 1] > -size[order]) & (centre[order, 1] < height + size[order]))
         order = order[inside]
         # Front to back in slabs, so that most of what is hidden is never drawn.
-        for slab in np.array_split(order, max(1, min(24, len(order) // 2000))):
+        for slab in np.array_split(order, max(1, min(12, len(order) // 2000))):
             visible = slab[~self._hidden(centre[slab], size[slab])]
-            # Within a slab from back to front: where two spheres write one pixel at once, the last, nearer one stays.
-            self._splat(depth, owner, centre, size, visible[::-1])
-        pixels = np.flatnonzero(owner >= 0)
-        who = owner[pixels]
-        rows, columns = np.divmod(pixels, width)
-        normal = np.stack([columns + 0.5 - centre[who, 0], centre[who, 1] - rows - 0.5,
-                           depth[pixels] - centre[who, 2]], axis=1) / size[who, None]
-        self.normal.reshape(-1, 3)[pixels] = normal
-        self.colour.reshape(-1, 3)[pixels] = colour[who]
-        self.ambient.reshape(-1)[pixels] = 1.0 if ambient is None else ambient[who]
+            large = size[visible] > LARGE
+            for sphere in visible[large]:
+                self._stamp(owner, centre[sphere], float(size[sphere]), sphere)
+            # Back to front: where two small spheres write one pixel at once, the last, nearer one stays.
+            self._splat(depth, owner, centre, size, visible[~large][::-1])
+        colour = np.asarray(colour, dtype=np.float32)
+        shade = np.ones(len(position), np.float32) if ambient is None else np.asarray(ambient, dtype=np.float32)
+        for rows in self._bands():
+            who = owner.reshape(height, width)[rows]
+            y, x = np.nonzero(who >= 0)
+            who = who[y, x]
+            normal = np.stack([x + np.float32(0.5) - centre[who, 0],
+                               centre[who, 1] - (y + np.float32(rows.start + 0.5)),
+                               self.depth[rows][y, x] - centre[who, 2]], axis=1, dtype=np.float32, casting="same_kind")
+            self.normal[rows][y, x] = normal / size[who, None]
+            self.colour[rows][y, x] = colour[who]
+            self.ambient[rows][y, x] = shade[who]
+
+    def _bands(self, rows: int = 64) -> list[slice]:
+        """The buffer cut into bands of rows that fit a processor's cache."""
+        rows -= rows % self.supersampling
+        return [slice(y, min(y + rows, len(self.depth))) for y in range(0, len(self.depth), rows)]
 
     def _hidden(self, centre: np.ndarray, size: np.ndarray, tile: int = 8) -> np.ndarray:
         """Whether spheres lie wholly behind what is drawn, judged on tiles of the depth buffer."""
@@ -151,7 +164,8 @@ class Canvas:
         rows, columns = height // tile, width // tile
         if rows < 1 or columns < 1:
             return np.zeros(len(centre), dtype=bool)
-        nearest = self.depth[: rows * tile, : columns * tile].reshape(rows, tile, columns, tile).min(axis=(1, 3))
+        nearest = self.depth[: rows * tile].reshape(rows, tile, width).min(axis=1)
+        nearest = nearest[:, : columns * tile].reshape(rows, columns, tile).min(axis=2)
         hidden = np.ones(len(centre), dtype=bool)
         reach = int(np.ceil(2 * size.max() / tile))
         first = np.floor((centre[:, :2] - size[:, None]) / tile).astype(int)
@@ -165,8 +179,25 @@ class Canvas:
                 hidden &= ~counts | (cover > centre[:, 2] + size)
         return hidden
 
+    def _stamp(self, owner: np.ndarray, centre: np.ndarray, size: float, sphere: int) -> None:
+        """Draw one large sphere in its window of the buffer."""
+        height, width = self.depth.shape
+        x0, y0 = max(int(centre[0] - size), 0), max(int(centre[1] - size), 0)
+        x1, y1 = min(int(centre[0] + size) + 1, width), min(int(centre[1] + size) + 1, height)
+        if x0 >= x1 or y0 >= y1:
+            return
+        dx = np.arange(x0, x1, dtype=np.float32) + np.float32(0.5 - centre[0])
+        dy = np.arange(y0, y1, dtype=np.float32) + np.float32(0.5 - centre[1])
+        rest = np.float32(size * size) - (dy * dy)[:, None] - dx * dx
+        z = np.sqrt(np.maximum(rest, 0)) + centre[2]
+        window = self.depth[y0:y1, x0:x1]
+        front = (rest > 0) & (z > window)
+        window[front] = z[front]
+        owner.reshape(height, width)[y0:y1, x0:x1][front] = sphere
+
     def _splat(self, depth: np.ndarray, owner: np.ndarray, centre: np.ndarray, size: np.ndarray,
                which: np.ndarray) -> None:
+        """Draw many small spheres, pixel by pixel of the largest one's window."""
         height, width = self.depth.shape
         reach = int(np.ceil(size[which].max())) if len(which) else -1
         base = np.floor(centre[which, :2]).astype(np.int64)
@@ -239,36 +270,41 @@ class Canvas:
         drawn = self.depth > EMPTY / 2
         if not drawn.any():
             return np.full((self.camera.size[1], self.camera.size[0], 3), 255, dtype=np.uint8)
-        scale = self._pixels_per_angstrom
-        depth = np.where(drawn, self.depth / scale, np.nan)
-        near, far = np.nanpercentile(depth, [99.8, 0.2])
-        depth = np.where(drawn, depth, far - 30.0).astype(np.float32)
-        light = KEY_LIGHT / np.linalg.norm(KEY_LIGHT)
-        half = light + [0, 0, 1]
+        depth = self.depth / np.float32(self._pixels_per_angstrom)
+        near, far = np.percentile(depth[drawn][::16], [99.8, 0.2])
+        depth[~drawn] = far - 30.0
+        crease, edge = self._creases(depth), maximum_filter(depth, size=3)
+        light = (KEY_LIGHT / np.linalg.norm(KEY_LIGHT)).astype(np.float32)
+        half = light + np.float32([0, 0, 1])
         half /= np.linalg.norm(half)
-        diffuse = np.clip(self.normal @ light.astype(np.float32), 0, 1)
-        facing = np.clip(self.normal[..., 2], 0, 1)
-        shine = np.clip(self.normal @ half.astype(np.float32), 0, 1) ** 40
-        crease = self._creases(depth)
-        sky = self.ambient * crease
-        shade = sky * (0.66 + 0.20 * facing) + 0.38 * diffuse * (0.35 + 0.65 * sky)
-        lit = self.colour * shade[..., None] + (0.07 * shine * sky)[..., None]
-        fog = haze * np.clip((near - depth) / max(near - far, 1.0), 0, 1)[..., None]
-        lit = lit * (1 - fog) + fog * np.float32(0.97)
-        lit *= (1 - outline * self._outlines(depth))[..., None]
-        lit[~drawn] = 1.0
         n = self.supersampling
-        height, width = self.depth.shape
-        small = np.clip(lit, 0, 1).reshape(height // n, n, width // n, n, 3).mean(axis=(1, 3))
-        return (small * 255 + 0.5).astype(np.uint8)
+        width = depth.shape[1]
+        picture = np.empty((self.camera.size[1], self.camera.size[0], 3), dtype=np.uint8)
+        for rows in self._bands():
+            low = slice(rows.start // n, rows.stop // n)
+            normal = self.normal[rows]
+            diffuse = np.clip(normal @ light, 0, 1)
+            facing = np.clip(normal[..., 2], 0, 1)
+            shine = np.clip(normal @ half, 0, 1) ** 40
+            sky = self.ambient[rows] * np.repeat(np.repeat(crease[low], n, axis=0), n, axis=1)
+            shade = sky * (0.66 + 0.20 * facing) + 0.38 * diffuse * (0.35 + 0.65 * sky)
+            lit = self.colour[rows] * shade[..., None] + (0.07 * shine * sky)[..., None]
+            fog = haze * np.clip((near - depth[rows]) / max(near - far, 1.0), 0, 1)[..., None]
+            lit = lit * (1 - fog) + fog * np.float32(0.97)
+            # The line lies on the farther side of an edge, where a neighbouring pixel is much nearer.
+            lit *= (1 - outline * np.clip((edge[rows] - depth[rows] - 3.0) / 8.0, 0, 1))[..., None]
+            lit[~drawn[rows]] = 1.0
+            small = np.clip(lit, 0, 1).reshape(low.stop - low.start, n, width // n, n, 3).mean(axis=(1, 3))
+            picture[low] = (small * 255 + 0.5).astype(np.uint8)
+        return picture
 
     def _creases(self, depth: np.ndarray) -> np.ndarray:
-        """Screen-space occlusion: darker where the surroundings, at three reaches, rise toward the viewer.
+        """Screen-space occlusion, a value a final pixel: darker where the surroundings rise toward the viewer.
 
         What is nearer by much more than the reach floats in front and does not count.
         """
         n = self.supersampling
-        low = depth[::n, ::n]
+        low = np.ascontiguousarray(depth[::n, ::n])
         dark = np.zeros_like(low)
         for reach, strength in ((2.5, 0.35), (7.0, 0.4), (18.0, 0.45)):
             pixels = reach * self.camera.scale
@@ -279,24 +315,14 @@ class Canvas:
                 rise = np.maximum((_shifted(low, dy, dx) - low) / np.float32(reach) - np.float32(0.35), 0)
                 total += rise / (0.5 + rise + 0.25 * rise**3)
             dark += np.float32(strength / 10) * gaussian_filter(total, 0.35 * pixels)
-        light = 1 - np.clip(dark, 0, 0.7)
-        return np.repeat(np.repeat(light, n, axis=0), n, axis=1)
-
-    @staticmethod
-    def _outlines(depth: np.ndarray) -> np.ndarray:
-        """0..1 where a neighbouring pixel is much nearer: the line lies on the farther side of the edge."""
-        highest = depth.copy()
-        for dy, dx in ((0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1)):
-            np.maximum(highest, _shifted(depth, dy, dx), out=highest)
-        return np.clip((highest - depth - 3.0) / 8.0, 0, 1)
+        return 1 - np.clip(dark, 0, 0.7)
 
 
 def _shifted(image: np.ndarray, dy: int, dx: int) -> np.ndarray:
     """The image moved by whole pixels; what enters repeats the border."""
     height, width = image.shape
-    rows = np.clip(np.arange(height) - dy, 0, height - 1)
-    columns = np.clip(np.arange(width) - dx, 0, width - 1)
-    return image[rows][:, columns]
+    padded = np.pad(image, ((max(dy, 0), max(-dy, 0)), (max(dx, 0), max(-dx, 0))), mode="edge")
+    return padded[max(-dy, 0) : max(-dy, 0) + height, max(-dx, 0) : max(-dx, 0) + width]
 
 
 def write_png(image: np.ndarray, path: str | Path) -> None:
