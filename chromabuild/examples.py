@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from chromabuild.config import Config, commented_yaml, validated
+from chromabuild.config import commented_yaml, validated
 from chromabuild.errors import BadInputError, ResourceError
 from chromabuild.files import atomic_path
 from chromabuild.workflow import workflow_folder

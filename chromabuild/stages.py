@@ -10,9 +10,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from chromabuild.config import Config
-from chromabuild.errors import BadInputError, ClashesRemainError
+from chromabuild.errors import ClashesRemainError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass
@@ -55,7 +59,37 @@ def build(job: Job) -> dict:
 
 def clash(job: Job) -> dict:
     """solute.h5 to solute_clean.h5 and the clash report. Raises ClashesRemainError when some remain."""
-    raise NotImplementedError
+    from chromabuild.clash import correct_clashes
+    from chromabuild.solute import Solute
+
+    settings = job.config.clash
+    solute, found = correct_clashes(Solute.read(job.folder / "solute.h5"), settings.mode, settings.threshold,
+                                    job.config.seed, job.threads, lambda phase, share: _show(job, phase, share))
+    solute.provenance = job.provenance
+    found.write(job.folder / "clash_report")
+    solute.write(job.folder / "solute_clean.h5")
+    before, after = found.data["before"], found.data["after"]
+    if found.fatal:
+        raise ClashesRemainError(f"{after['pairs_below_threshold']['count']} pairs closer than {settings.threshold} "
+                                 f"angstrom and {after['ring_piercings']['count']} pierced rings remain: see "
+                                 f"{job.folder / 'clash_report.txt'}, or try another --seed")
+    return {"mode": settings.mode, "threshold": settings.threshold,
+            "pairs_before": before["pairs_below_threshold"]["count"],
+            "pairs_after": after["pairs_below_threshold"]["count"], "moves": len(found.data["moves"]),
+            "clashscore_before": before["clashscore"], "clashscore_after": after["clashscore"]}
+
+
+def check_clashes(path: Path, threshold: float, threads: int) -> dict:
+    """The findings of a solute, PDB or mmCIF file; ``fatal`` counts close pairs and pierced rings."""
+    from chromabuild.clash import check
+
+    found = check(path, threshold, threads)
+    return {"file": str(path), "fatal": found.fatal, "text": found.to_text(), **found.data}
+
+
+def _show(job: Job, phase: str, share: float) -> None:
+    job.progress(phase)
+    job.progress(share)
 
 
 def solvate(job: Job) -> dict:
@@ -81,31 +115,55 @@ def topology(job: Job) -> dict:
 
 
 def run(job: Job) -> dict:
-    """Shards and topology.h5 to the files in md/, with chromamd or OpenMM."""
-    if job.options.get("engine", "chromamd") == "openmm":
-        return _run_openmm(job)
-    from chromabuild.backends import chromamd
+    """Shards and topology.h5 to the files in md/, with chromamd or OpenMM as ``dynamics.engine`` says."""
     from chromabuild.backends.energy_log import EnergyLog
+    from chromabuild.report.summary import energy_drift
 
     dynamics = job.config.dynamics
-    # The engine's ranks share the threads; OpenMP takes their number from the environment of the child processes.
-    os.environ["OMP_NUM_THREADS"] = str(max(1, job.threads // dynamics.ranks))
     marks: dict[str, list[tuple[float, float]]] = {"minimise": [], "dynamics": []}
     total = dynamics.minimise_steps + dynamics.steps
 
     def advance(name: str, row: dict[str, float]) -> None:
         marks[name].append((time.monotonic(), row["STEP"]))
-        job.progress("minimising" if name == "minimise" else f"dynamics, step {row['STEP']:.0f}")
-        job.progress((row["STEP"] + (dynamics.minimise_steps if name == "dynamics" else 0)) / total)
+        _show(job, "minimising" if name == "minimise" else "dynamics",
+              (row["STEP"] + (dynamics.minimise_steps if name == "dynamics" else 0)) / total)
 
-    files = chromamd.run(dynamics, job.config.seed, job.folder / "topology.h5", job.folder / "shards" / "bricks.txt",
-                         job.folder / "md", advance)
+    bricks, topology_file = job.folder / "shards" / "bricks.txt", job.folder / "topology.h5"
+    if dynamics.engine == "openmm":
+        from chromabuild.backends import openmm_reference
+        from chromabuild.topology import Topology
+
+        box, position = _all_positions(job.folder / "shards")
+        files = openmm_reference.run(dynamics, job.config.seed, Topology.read(topology_file), position, box,
+                                     job.folder / "md", advance)
+    else:
+        from chromabuild.backends import chromamd
+
+        # The ranks share the threads; OpenMP takes their number from the environment of the child processes.
+        os.environ["OMP_NUM_THREADS"] = str(max(1, job.threads // dynamics.ranks))
+        files = chromamd.run(dynamics, job.config.seed, topology_file, bricks, job.folder / "md", advance)
     log = EnergyLog.read(files.dynamics_log)
-    manifest = json.loads((job.folder / "shards" / "manifest.json").read_text(encoding="utf-8"))
-    return {"engine": "chromamd", "ranks": dynamics.ranks, "steps": dynamics.steps, "timestep_fs": dynamics.timestep,
-            "simulated_ps": dynamics.steps * dynamics.timestep / 1000, "atoms": manifest["atoms"],
-            "temperature": dynamics.temperature, "trajectory": "md/trajectory.dcd", **_speed(marks, dynamics.timestep),
-            **_drift(log, manifest["atoms"], dynamics.temperature)}
+    atoms = json.loads((job.folder / "shards" / "manifest.json").read_text(encoding="utf-8"))["atoms"]
+    drift = energy_drift(log["TIME"], log["TOTAL_ENE"], atoms, dynamics.temperature)
+    return {"engine": dynamics.engine, "ranks": dynamics.ranks, "threads": job.threads, "atoms": atoms,
+            "steps": dynamics.steps, "timestep_fs": dynamics.timestep,
+            "simulated_ps": dynamics.steps * dynamics.timestep / 1000, "temperature": dynamics.temperature,
+            "drift_kT_per_ns_per_atom": drift, **_speed(marks, dynamics.timestep),
+            "trajectory": str(files.trajectory.relative_to(job.folder))}
+
+
+def _all_positions(folder: Path) -> "tuple[np.ndarray, np.ndarray]":
+    """Box (3,) and the positions (n, 3) of every atom in global order, angstrom."""
+    import numpy as np
+
+    from chromabuild.report.pictures import read_brick
+
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    position = np.empty((manifest["atoms"], 3))
+    for shard in manifest["shards"]:
+        ids, values = read_brick(folder / f"{shard['name']}.cbb")
+        position[ids] = values
+    return np.array(manifest["box"]), position
 
 
 def _speed(marks: dict[str, list[tuple[float, float]]], timestep: float) -> dict[str, float]:

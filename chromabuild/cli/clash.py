@@ -47,7 +47,9 @@ def clash(context: typer.Context, config: ConfigOption = DEFAULT_CONFIG, overrid
 @command
 def fix(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
         threads: ThreadsOption = None, json: JsonOption = False) -> None:
-    """Find and remove clashes in solute.h5; writes solute_clean.h5 and the clash report.
+    """Find and remove the clashes of solute.h5.
+
+    Writes solute_clean.h5 and the clash report.
 
     \b
     Example:
@@ -58,10 +60,13 @@ def fix(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: 
 
 @clash_app.command()
 @command
-def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="A solute file (.h5).", show_default=False)],
+def check(file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False,
+                                               help="A solute (.h5), PDB or mmCIF file.")],
           config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
           threads: ThreadsOption = None, json: JsonOption = False) -> None:
-    """List the clashes of a solute file; changes nothing. Exit code 4 when there are any.
+    """List the clashes of a structure.
+
+    Changes nothing; exit code 4 when there are any.
 
     `clash.threshold` (angstrom) is taken from the settings when that file exists.
 
@@ -75,9 +80,8 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="A solute fi
 
     settings = load(config, overrides, seed) if config != DEFAULT_CONFIG or config.exists() else Config()
     result = stages.check_clashes(file, settings.clash.threshold, thread_count(threads))
-    pairs = result["pairs_below_threshold"]
-    show(result, json, [f"{p['atom_a']}  {p['atom_b']}  {p['distance']:.3f}  {p['class']}" for p in pairs]
-         or [f"no pair below {settings.clash.threshold} angstrom"])
-    if pairs:
-        raise ClashesRemainError(f"{len(pairs)} pairs of {file} are closer than {settings.clash.threshold} angstrom: "
-                                 "remove them with `chromabuild clash`")
+    text = result.pop("text")
+    show(result, json, [text.rstrip()])
+    if result["fatal"]:
+        raise ClashesRemainError(f"{file} has {result['fatal']} clashes (pairs closer than {settings.clash.threshold} "
+                                 "angstrom, pierced rings): remove them with `chromabuild clash`")

@@ -211,26 +211,31 @@ def _clashes(folder: Path, stages: dict) -> str:
     if not path.is_file():
         return ""
     data = json.loads(path.read_text(encoding="utf-8"))
-    before, after = data["before"], data["after"]
+    before, after = data["before"], data["after"] or data["before"]
 
-    def size(value: object) -> object:
-        return len(value) if isinstance(value, list) else value
+    def measure(value: object) -> object:
+        """A finding as one value: itself, the count of a list, or a range."""
+        if isinstance(value, dict):
+            return f"{value['min']}–{value['max']}" if "min" in value else value.get("count")
+        return value
 
-    keys = [key for key in before if isinstance(size(before[key]), (int, float)) or before[key] is None]
-    parts = [f"<p>Mode {html.text(data.get('mode'))}; pairs of atoms closer than {html.text(data.get('threshold'))} Å "
-             "that are neither bonded nor neighbours of bonded atoms.</p>",
+    names = [name for name in before if isinstance(measure(before[name]), (int, float, str))]
+    left = after["pairs_below_threshold"]["count"]
+    parts = [f"<p>Mode {html.text(data['mode'])}. Pairs are of atoms closer than {html.text(data['threshold'])} Å that "
+             "are neither bonded nor bonded to a common neighbour. "
+             f'<b class="{"bad" if left else "good"}">Left: {left}.</b></p>',
              html.table(("measure", "before", "after"),
-                        [(key.replace("_", " "), size(before[key]), size(after.get(key))) for key in keys])]
-    for name, state in (("before", before), ("after", after)):
-        pairs = sorted(state["pairs_below_threshold"], key=lambda pair: pair["distance"])
-        if pairs:
-            parts.append(f"<h3>Closest contacts {name}</h3>" + html.table(
+                        [(name.replace("_", " "), measure(before[name]), measure(after[name])) for name in names])]
+    if data["moves"]:
+        kinds = sorted({move["kind"] for move in data["moves"]})
+        parts.append("<p>Moves: " + html.text(", ".join(
+            f"{sum(move['kind'] == kind for move in data['moves'])} {kind}" for kind in kinds)) + ".</p>")
+    for title, state in (("before", before), ("after", after)):
+        contacts = state.get("worst_contacts", [])[:12]
+        if contacts:
+            parts.append(f"<h3>Closest contacts {title}</h3>" + html.table(
                 ("atom", "atom", "Å", "class"),
-                [(p["atom_a"], p["atom_b"], p["distance"], p.get("class")) for p in pairs[:20]]))
-    good = not after["pairs_below_threshold"]
-    parts.append(f'<p class="{"good" if good else "bad"}">'
-                 + ("No pair is left under the threshold." if good
-                    else f"{len(after['pairs_below_threshold'])} pairs are left under the threshold.") + "</p>")
+                [(c["atom_a"], c["atom_b"], c["distance"], c["class"]) for c in contacts]))
     return "".join(parts)
 
 
@@ -252,11 +257,11 @@ def _topology(folder: Path, stages: dict) -> str:
 
 
 def _dynamics(folder: Path, stages: dict) -> str:
-    from chromabuild.backends.energy_log import EnergyLog
-
     summary = _summary(stages, "run")
     if not summary:
         return ""
+    from chromabuild.backends.energy_log import EnergyLog
+
     parts, plots = [_plain_facts(summary)], []
     minimise = folder / "md" / "minimise.log"
     if minimise.is_file():
@@ -281,8 +286,8 @@ def _dynamics(folder: Path, stages: dict) -> str:
     parts.append(f'<div class="pair">{"".join(plots)}</div>')
     drift = energy_drift(time, total, summary["atoms"], summary["temperature"])
     if drift is not None:
-        parts.append(f"<p>Drift of the conserved energy: <b>{html.text(drift)}</b> kT/ns per atom, from a straight line "
-                     f"through {len(time)} values over {html.text(float(time[-1] - time[0]))} ps.</p>")
+        parts.append(f"<p>Drift of the conserved energy: <b>{html.text(drift)}</b> kT/ns per atom, from a straight "
+                     f"line through {len(time)} values over {html.text(float(time[-1] - time[0]))} ps.</p>")
     return "".join(parts)
 
 

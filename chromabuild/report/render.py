@@ -41,7 +41,7 @@ def oblique_view(turn: float, tilt: float) -> np.ndarray:
     """View frame (3, 3) of a box: turned about its z axis, then tilted to be seen from above; degrees."""
     c, s = np.cos(np.radians(turn)), np.sin(np.radians(turn))
     front = np.array([[c, -s, 0.0], [0.0, 0.0, 1.0], [-s, -c, 0.0]])
-    return _tilted(front, -tilt)
+    return _tilted(front, tilt)
 
 
 def sky_visibility(position: np.ndarray, radius: np.ndarray, directions: int = 48, cell: float = 1.6) -> np.ndarray:
@@ -307,14 +307,14 @@ class Canvas:
         low = np.ascontiguousarray(depth[::n, ::n])
         dark = np.zeros_like(low)
         for reach, strength in ((2.5, 0.35), (7.0, 0.4), (18.0, 0.45)):
-            pixels = reach * self.camera.scale
+            pixels = min(reach * self.camera.scale, 120.0)
             total = np.zeros_like(low)
             for k in range(10):
                 turn = 2 * np.pi * (k + reach) / 10
                 dy, dx = int(round(pixels * np.sin(turn))), int(round(pixels * np.cos(turn)))
                 rise = np.maximum((_shifted(low, dy, dx) - low) / np.float32(reach) - np.float32(0.35), 0)
                 total += rise / (0.5 + rise + 0.25 * rise**3)
-            dark += np.float32(strength / 10) * gaussian_filter(total, 0.35 * pixels)
+            dark += np.float32(strength / 10) * gaussian_filter(total, min(0.35 * pixels, 10.0))
         return 1 - np.clip(dark, 0, 0.7)
 
 

@@ -91,12 +91,12 @@ def write_build(folder):
     solute = small_solute()
     solute.write(folder / "solute_clean.h5")
     pair = {"atom_a": "DNAI:DT:3:C2", "atom_b": "DNAI:DT:5:O4", "distance": 0.72, "class": "DNA-DNA"}
-    measures = {"clashscore": 12.5, "ring_piercings": 1, "chirality_errors": 0}
+    measures = {"atoms": solute.n_atoms, "clashscore": 12.5, "ring_piercings": {"count": 1, "items": []}}
     (folder / "clash_report.json").write_text(json.dumps({
-        "format": "chromabuild-clash-report", "version": 1, "threshold": 0.9, "mode": "default",
-        "before": {"pairs_below_threshold": [pair], **measures},
-        "after": {"pairs_below_threshold": [], **measures, "ring_piercings": 0},
-        "moves": [], "unresolved": [], "invariants": {}}))
+        "format": "chromabuild-clash-report", "version": 1, "threshold": 0.9, "mode": "default", "seed": 1,
+        "before": {"pairs_below_threshold": {"count": 1, "items": [pair]}, "worst_contacts": [pair], **measures},
+        "after": {"pairs_below_threshold": {"count": 0, "items": []}, "worst_contacts": [], **measures},
+        "moves": [{"kind": "chi"}, {"kind": "chi"}], "unresolved": [], "invariants": {}}))
     box = [80.0, 50.0, 50.0]
     rng = np.random.default_rng(2)
     n, waters, ions = solute.n_atoms, 300, 5
@@ -104,8 +104,8 @@ def write_build(folder):
     everything = np.concatenate([solute.position + [15, 25, 25], water, rng.uniform(0, 1, (2 * ions, 3)) * box])
     (folder / "shards").mkdir()
     header = b"CBBRICK1" + struct.pack("<q9d", len(everything), *box, 0, 0, 0, *box)
-    (folder / "shards" / "brick_00000.cbb").write_bytes(
-        header + np.arange(len(everything), dtype="<i8").tobytes() + (everything * 1000).round().astype("<i4").tobytes())
+    ids, steps = np.arange(len(everything), dtype="<i8"), (everything * 1000).round().astype("<i4")
+    (folder / "shards" / "brick_00000.cbb").write_bytes(header + ids.tobytes() + steps.tobytes())
     counts = {"solute": n, "water": waters, "sodium": ions, "chloride": ions}
     (folder / "shards" / "manifest.json").write_text(json.dumps({
         "format": "chromabuild-shards", "version": 1, "box": box, "grid": [1, 1, 1], "atoms": len(everything),
