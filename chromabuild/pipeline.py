@@ -6,7 +6,7 @@ a stage has to be run again.
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -20,8 +20,8 @@ from chromabuild.stages import Job
 class Reporter(Protocol):
     """Shows the user how far the chain is."""
 
-    def stage(self, title: str) -> "contextmanager[Callable[[float], None]]":
-        """Context of one running stage; gives the function that takes the finished fraction, 0..1."""
+    def stage(self, title: str) -> AbstractContextManager[Callable[[float | str], None]]:
+        """Context of one running stage; gives the function that takes the finished fraction or what is being done."""
 
     def skipped(self, title: str) -> None:
         """A stage whose results are up to date."""
@@ -108,17 +108,20 @@ def is_current(stage: Stage, config: Config, description: dict | None = None) ->
                for file, digest in entry["outputs"].items())
 
 
-def run_stage(stage: Stage, config: Config, threads: int, reporter: Reporter, **options: object) -> dict:
-    """Run one stage and record it; gives its summary.
+def run_stage(stage: Stage, config: Config, threads: int, reporter: Reporter, only: int | None = None) -> dict:
+    """Run one stage and record it; gives its summary. With ``only`` one shard is made and nothing is recorded.
 
     The stage's old record is taken out first, so that an interrupted stage is never taken for finished.
     Raises what the stage raises, and BadInputError when an input file is missing.
     """
     description = _describe(stage, config)
+    if only is not None:
+        with reporter.stage(f"{stage.title}, shard {only}") as progress:
+            return stage.run(Job(config, threads, progress, description, only))
     provenance.record(config.output, stage.name, None)
     started = time.time()
     with reporter.stage(stage.title) as progress:
-        summary = stage.run(Job(config, threads, progress, description, options))
+        summary = stage.run(Job(config, threads, progress, description))
     provenance.record(config.output, stage.name, {
         "title": stage.title,
         "provenance": description,

@@ -10,13 +10,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from chromabuild.config import Config
 from chromabuild.errors import ClashesRemainError
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 @dataclass
@@ -28,8 +24,8 @@ class Job:
     progress: Callable[[float | str], None]
     provenance: dict
     """Goes into every file that the stage writes."""
-    options: dict
-    """Options of the command line that are no settings of the build."""
+    only: int | None = None
+    """The one shard to make, of the solvate stage."""
 
     @property
     def folder(self) -> Path:
@@ -93,8 +89,33 @@ def _show(job: Job, phase: str, share: float) -> None:
 
 
 def solvate(job: Job) -> dict:
-    """solute_clean.h5 to shards."""
-    raise NotImplementedError
+    """solute_clean.h5 to shards; with ``only`` to that shard alone."""
+    from chromabuild.solute import Solute
+    from chromabuild.solvate import solvate as make_shards
+
+    make_shards(Solute.read(job.folder / "solute_clean.h5"), job.config.solvate, job.config.seed, job.threads,
+                job.folder / "shards", lambda done, total: job.progress(done / total),
+                None if job.only is None else [job.only])
+    return {} if job.only is not None else shard_set_summary(job.folder / "shards")
+
+
+def shard_set_summary(folder: Path) -> dict:
+    """Box, grid, counts and size of a shard set. Raises IntegrityError when its manifest is damaged or missing."""
+    from chromabuild.shards import Manifest
+
+    manifest = Manifest.read(folder)
+    size = sum(entry["bytes"] for shard in manifest.shards for entry in shard.files.values())
+    return {"atoms": manifest.atoms, "box": [round(float(edge), 3) for edge in manifest.box],
+            "grid": [int(n) for n in manifest.grid], "counts": manifest.counts, "net_charge": manifest.net_charge,
+            "shards": len(manifest.shards), "megabytes": round(size / 1e6, 1)}
+
+
+def verify_shard_set(folder: Path) -> dict:
+    """Read every shard and compare it with the manifest. Raises IntegrityError naming the first that is wrong."""
+    from chromabuild.shards import verify_shards
+
+    manifest = verify_shards(folder)
+    return {"folder": str(folder), "shards": len(manifest.shards), "atoms": manifest.atoms}
 
 
 def topology(job: Job) -> dict:
@@ -131,9 +152,10 @@ def run(job: Job) -> dict:
     bricks, topology_file = job.folder / "shards" / "bricks.txt", job.folder / "topology.h5"
     if dynamics.engine == "openmm":
         from chromabuild.backends import openmm_reference
+        from chromabuild.shards import read_shards
         from chromabuild.topology import Topology
 
-        box, position = _all_positions(job.folder / "shards")
+        box, position = read_shards(job.folder / "shards")
         files = openmm_reference.run(dynamics, job.config.seed, Topology.read(topology_file), position, box,
                                      job.folder / "md", advance)
     else:
@@ -150,20 +172,6 @@ def run(job: Job) -> dict:
             "simulated_ps": dynamics.steps * dynamics.timestep / 1000, "temperature": dynamics.temperature,
             "drift_kT_per_ns_per_atom": drift, **_speed(marks, dynamics.timestep),
             "trajectory": str(files.trajectory.relative_to(job.folder))}
-
-
-def _all_positions(folder: Path) -> "tuple[np.ndarray, np.ndarray]":
-    """Box (3,) and the positions (n, 3) of every atom in global order, angstrom."""
-    import numpy as np
-
-    from chromabuild.report.pictures import read_brick
-
-    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    position = np.empty((manifest["atoms"], 3))
-    for shard in manifest["shards"]:
-        ids, values = read_brick(folder / f"{shard['name']}.cbb")
-        position[ids] = values
-    return np.array(manifest["box"]), position
 
 
 def _speed(marks: dict[str, list[tuple[float, float]]], timestep: float) -> dict[str, float]:

@@ -7,7 +7,7 @@ from chromabuild.config import Config
 from chromabuild.errors import BadInputError, ChromabuildError
 
 
-def verify_outputs(config: Config, threads: int) -> dict:
+def verify_outputs(config: Config) -> dict:
     """Compare every recorded output with its checksum, and every shard with the manifest.
 
     Gives ``{"checks": [{"what", "result"}]}``; the result is ``ok`` or what is wrong. Raises BadInputError when
@@ -22,7 +22,7 @@ def verify_outputs(config: Config, threads: int) -> dict:
         for file, digest in stage["outputs"].items():
             checks.append({"what": file, "result": _file_state(folder / file, digest)})
     if "solvate" in stages:
-        checks.append({"what": "shards", "result": _shards_state(folder / "shards", threads)})
+        checks.append({"what": "shards", "result": _shards_state(folder / "shards")})
     return {"output": str(folder), "checks": checks}
 
 
@@ -32,11 +32,11 @@ def _file_state(path: Path, digest: str) -> str:
     return "ok" if provenance.file_hash(path) == digest else "damaged"
 
 
-def _shards_state(folder: Path, threads: int) -> str:
+def _shards_state(folder: Path) -> str:
     from chromabuild import stages
 
     try:
-        stages.verify_shard_set(folder, threads)
+        stages.verify_shard_set(folder)
     except ChromabuildError as error:
         return str(error)
     return "ok"

@@ -87,7 +87,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
         try:
             function(*args, **kwargs)
-        except typer.Exit:
+        except (typer.Exit, typer.BadParameter):
             raise
         except ChromabuildError as error:
             _fail(str(error), error.exit_code)

@@ -16,7 +16,6 @@ from chromabuild.cli.frame import (
     command,
     load,
     show,
-    thread_count,
 )
 
 shards_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None,
@@ -44,7 +43,7 @@ def verify(folder: FolderArgument = None, config: ConfigOption = DEFAULT_CONFIG,
     """
     from chromabuild import stages
 
-    result = stages.verify_shard_set(_folder(folder, config, overrides, seed), thread_count(threads))
+    result = stages.verify_shard_set(_folder(folder, config, overrides, seed))
     show(result, json, [f"{result['shards']} shards with {result['atoms']} atoms are as the manifest says"])
 
 

@@ -7,14 +7,14 @@ from chromabuild.cli.progress import make_reporter
 
 
 def run_one(name: str, config: Path, overrides: list[str], seed: int | None, threads: int | None, as_json: bool,
-            **options: object) -> None:
-    """Run a stage with the effective settings and print its summary."""
+            only: int | None = None) -> None:
+    """Run a stage, or one shard of it, with the effective settings and print its summary."""
     from chromabuild import pipeline
 
     settings = load(config, overrides, seed)
     stage = pipeline.stage_named(name)
-    summary = pipeline.run_stage(stage, settings, thread_count(threads), make_reporter(), **options)
-    files = [str(path) for path in stage.output_paths(settings)]
+    summary = pipeline.run_stage(stage, settings, thread_count(threads), make_reporter(), only)
+    files = [str(path) for path in stage.output_paths(settings) if only is None]
     show({"stage": name, "outputs": files, "summary": summary}, as_json, [*summary_lines(summary), *files])
 
 

@@ -11,7 +11,6 @@ from chromabuild.cli.frame import (
     command,
     load,
     show,
-    thread_count,
 )
 
 
@@ -31,7 +30,7 @@ def verify(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], see
     from chromabuild.errors import IntegrityError
     from chromabuild.verify import verify_outputs
 
-    result = verify_outputs(load(config, overrides, seed), thread_count(threads))
+    result = verify_outputs(load(config, overrides, seed))
     show(result, json, [f"{check['what']}: {check['result']}" for check in result["checks"]])
     faults = [check for check in result["checks"] if check["result"] != "ok"]
     if faults:

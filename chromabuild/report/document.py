@@ -88,8 +88,8 @@ def _pictures(folder: Path, stages: dict) -> str:
         parts.append(html.picture(pictures.solute_picture(solute.position, radius, colour),
                                   f"The solute: every atom of DNA and histones, {solute.n_atoms:,} in all.", key))
         if "solvate" in stages:
-            box, water, sodium, chloride, shift = _box_atoms(folder, solute.n_atoms)
-            image = pictures.box_picture(solute.position + shift, radius, colour, box, water, sodium, chloride)
+            box, position, *solvent = _box_atoms(folder / "shards", solute.n_atoms)
+            image = pictures.box_picture(position, radius, colour, box, *solvent)
             parts.append(html.picture(image, "The periodic box, cut open: water is drawn in the half behind only.",
                                       [("Na+", pictures.SODIUM), ("Cl-", pictures.CHLORIDE),
                                        ("water", pictures.WATER)]))
@@ -104,26 +104,26 @@ def _pictures(folder: Path, stages: dict) -> str:
 
 
 def _box_atoms(folder: Path, solute_atoms: int) -> tuple[np.ndarray, ...]:
-    """Box (3,), water oxygens, sodium and chloride (k, 3), and the shift from solute file to box coordinates."""
-    manifest = json.loads((folder / "shards" / "manifest.json").read_text())
-    counts, shards = manifest["counts"], manifest["shards"]
+    """Box (3,), then positions (k, 3) in it of the solute, of water oxygens, of sodium and of chloride."""
+    from chromabuild.shards.brick_file import read_brick
+
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    counts = manifest["counts"]
     every = max(1, round(counts["water"] / WATER_LIMIT))
     first_sodium = solute_atoms + 3 * counts["water"]
     first_chloride = first_sodium + counts["sodium"]
+    solute = np.empty((solute_atoms, 3))
     water, sodium, chloride = [], [], []
-    shift = np.zeros(3)
-    reference = Solute.read(next(folder / name for name in ("solute_clean.h5", "solute.h5")
-                                 if (folder / name).is_file())).position[0]
-    for k, shard in enumerate(shards):
-        ids, position = pictures.read_brick(folder / "shards" / f"{shard['name']}.cbb")
-        is_water = (ids >= solute_atoms) & (ids < first_sodium)
+    for k, shard in enumerate(manifest["shards"]):
+        brick = read_brick(folder / f"{shard['name']}.cbb")
+        ids, position = brick.global_id, brick.position / 1000
+        solute[ids[ids < solute_atoms]] = position[ids < solute_atoms]
         if k % every == 0:
+            is_water = (ids >= solute_atoms) & (ids < first_sodium)
             water.append(position[is_water & ((ids - solute_atoms) % 3 == 0)])
         sodium.append(position[(ids >= first_sodium) & (ids < first_chloride)])
         chloride.append(position[ids >= first_chloride])
-        if len(ids) and ids[0] == 0:
-            shift = position[0] - reference
-    return (np.array(manifest["box"]), *(np.concatenate(p) for p in (water, sodium, chloride)), shift)
+    return (np.array(manifest["box"]), solute, *(np.concatenate(p) for p in (water, sodium, chloride)))
 
 
 # --- tables and plots -------------------------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """The pictures of a build: scaffold, solute and solvated box, drawn with ``chromabuild.report.render``."""
 
-from pathlib import Path
-
 import numpy as np
 from scipy.interpolate import CubicSpline
 
@@ -115,15 +113,6 @@ def box_picture(position: np.ndarray, radius: np.ndarray, colour: np.ndarray, bo
             if not i & axis and nearest not in (i, i | axis):
                 canvas.draw_cylinder(corners[i], corners[i | axis], width, BOX_EDGE)
     return canvas.image(haze=0.3)
-
-
-def read_brick(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
-    """Global atom ids (n,) and positions (n, 3) angstrom of one ``.cbb`` brick (docs/formats.md, 4)."""
-    data = Path(path).read_bytes()
-    n = int(np.frombuffer(data, "<i8", 1, 8)[0])
-    header = 8 + 8 + 9 * 8
-    ids = np.frombuffer(data, "<i8", n, header)
-    return ids, np.frombuffer(data, "<i4", 3 * n, header + 8 * n).reshape(n, 3) * 0.001
 
 
 def _ambient(sky: np.ndarray) -> np.ndarray:
