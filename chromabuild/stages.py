@@ -37,15 +37,33 @@ def locus_summary(config: Config) -> dict:
     """Read the locus and say what it is. Raises BadInputError for the first thing that is wrong."""
     from chromabuild.locus import load_locus
 
-    locus = load_locus(config.locus)
-    return {"name": locus.name, "chromosome": locus.chromosome, "start": int(locus.start),
-            "end": int(locus.start + len(locus.sequence)), "base_pairs": len(locus.sequence),
-            "nucleosomes": len(locus.nucleosomes), "contacts": len(locus.contacts), "shifts": list(locus.shifts)}
+    fibre = load_locus(config.locus).fibre()
+    return {"name": fibre.name, "chromosome": fibre.chromosome, "start": fibre.start,
+            "end": fibre.start + len(fibre.sequence), "base_pairs": len(fibre.sequence),
+            "nucleosomes": len(fibre.dyads), "contacts": len(fibre.contacts),
+            "adjusted_dyads": len(fibre.adjustments), "shifts": list(fibre.adjustments)}
 
 
 def scaffold(job: Job) -> dict:
     """Locus files to scaffold.h5."""
-    raise NotImplementedError
+    from mesoscale.model import Parameters
+    from mesoscale.montecarlo import sample
+
+    from chromabuild.locus import load_locus
+
+    settings = job.config.scaffold
+    fibre = load_locus(job.config.locus).fibre()
+    parameters = Parameters(temperature=settings.temperature, salt=settings.salt,
+                            confinement_radius=settings.confinement_radius)
+    result = sample(fibre, parameters, settings.sweeps, job.config.seed,
+                    lambda share, state: _show(job, state, share))
+    result.provenance = job.provenance
+    result.write(job.folder / "scaffold.h5")
+    return locus_summary(job.config) | {
+        "sweeps": settings.sweeps, "overlaps_left": result.floor_violations,
+        **{f"{name}_nm" if name != "contacts" else "core_contacts": value
+           for name, value in result.observables.items()},
+        "contact_distances": result.contacts}
 
 
 def build(job: Job) -> dict:

@@ -168,33 +168,38 @@ def _scaffold(folder: Path, stages: dict) -> str:
     path = folder / "scaffold.h5"
     if not path.is_file():
         return ""
-    energies, acceptance = {}, []
+    series, acceptance = {}, []
     with h5py.File(path, "r") as file:
         for name, values in file.get("energy", {}).items():
-            if values.ndim == 1 and len(values) > 1 and name != "sweep":
-                energies[name] = values[...]
-        sweep = file["energy/sweep"][...] if "energy/sweep" in file else None
+            series[name] = values[...]
         for name, value in file.get("acceptance", {}).items():
-            acceptance.append((name, float(np.mean(value[...]))))
+            acceptance.append((name, float(value[()])))
         dyads, first, last = (file[f"nucleosome/{k}"][...] for k in ("dyad_index", "first_bp", "last_bp"))
         origin = file["bp/origin"][...]
+        laid_out = {(e["first_bp"], e["last_bp"]): e for e in json.loads(file.attrs.get("linkers", "[]"))}
     parts = []
-    if energies:
-        series = {name: (sweep if sweep is not None and len(sweep) == len(v) else np.arange(len(v)), v)
-                  for name, v in energies.items()}
-        parts.append(html.plot(line_plot(series, "Monte Carlo sweep", "energy, kT", "scaffold-energy"),
-                               "Energy of the coarse-grained model while it is sampled."))
+    sweep = series.pop("sweep", None)
+    lengths = {name: series.pop(name) for name in ("radius_of_gyration", "end_to_end") if name in series}
+    plots = [html.plot(line_plot({name.replace("_", " "): (sweep, values) for name, values in group.items()},
+                                 "Monte Carlo sweep", label, f"scaffold {label}"), caption)
+             for group, label, caption in (
+                 (series, "energy, kT", "Energy of the coarse-grained model while it is sampled."),
+                 (lengths, "length, nm", "Size of the fibre while it is sampled.")) if group and sweep is not None]
+    parts.append(f'<div class="pair">{"".join(plots)}</div>' if plots else "")
     if acceptance:
         parts.append("<h3>Acceptance</h3>" + html.table(("move", "accepted share"), acceptance))
-    edges = [(None, 0, int(first[0]))] if len(first) else []
-    edges += [(k, int(last[k]) + 1, int(first[k + 1]) if k + 1 < len(first) else len(origin)) for k in range(len(last))]
+    # From the last wrapped base pair (or the start) to the next wrapped one (or the end): steps of free DNA.
+    ends = [0, *map(int, last)], [*map(int, first), len(origin) - 1]
     rows = []
-    for k, start, end in edges:
+    for k, (start, end) in enumerate(zip(*ends, strict=True)):
         if end > start:
-            chord = float(np.linalg.norm(origin[end - 1] - origin[start])) if end - start > 1 else 0.0
-            rows.append(("before the first" if k is None else f"after nucleosome {k + 1}", end - start, chord,
-                         chord / (3.32 * (end - start - 1)) if end - start > 1 else None))
-    parts.append("<h3>Linkers</h3>" + html.table(("linker", "base pairs", "end to end, Å", "of straight B-DNA"), rows))
+            chord = float(np.linalg.norm(origin[end] - origin[start]))
+            step = laid_out.get((start, end), {})
+            where = "before the first" if k == 0 else f"after nucleosome {k}"
+            straight = chord / (3.34 * (end - start))
+            rows.append((where, end - start, chord, straight, step.get("rise"), step.get("twist")))
+    parts.append("<h3>Linkers</h3>" + html.table(
+        ("linker", "base-pair steps", "end to end, Å", "of straight B-DNA", "rise, Å", "twist, °"), rows))
     spacing = np.diff(dyads)
     if len(spacing):
         parts.append(f"<p>Mean distance between dyads: {spacing.mean():.1f} bp.</p>")

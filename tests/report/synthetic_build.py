@@ -87,6 +87,8 @@ def write_build(folder):
         file["nucleosome/first_bp"], file["nucleosome/last_bp"] = dyads - 73, dyads + 73
         file["energy/total"] = np.exp(-np.arange(40) / 9) * 30 + 12
         file["energy/stretch"] = np.exp(-np.arange(40) / 5) * 20 + 3
+        file["energy/sweep"] = np.arange(40.0)
+        file["energy/end_to_end"] = np.linspace(60, 45, 40)
         file["acceptance/pivot"] = 0.31
     solute = small_solute()
     solute.write(folder / "solute_clean.h5")
