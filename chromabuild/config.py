@@ -1,6 +1,7 @@
 """locus.yaml: one file describes a build. Each section belongs to one stage; every default is stated here, with its unit."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -96,24 +97,35 @@ class Config(Section):
     dynamics: DynamicsSection = DynamicsSection()
 
 
-def load_config(path: str | Path) -> Config:
-    """Read and validate locus.yaml; relative paths in it are taken from its folder.
+def parse_override(text: str) -> tuple[str, object]:
+    """``section.key=value`` of the command line as key and value; the value is read as YAML.
 
-    Raises BadInputError with one sentence for a missing file, broken YAML, an unknown key or a bad value.
+    Raises BadInputError when there is no ``=`` or the value is not YAML.
     """
-    path = Path(path)
+    key, equals, value = text.partition("=")
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except FileNotFoundError:
-        raise BadInputError(f"{path} does not exist: write one with `chromabuild init`") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        where = getattr(error, "problem_mark", None)
-        line = f", line {where.line + 1}" if where else ""
-        raise BadInputError(f"{path}{line} is not valid YAML: correct it or write a new one with `chromabuild init`") from None
-    if not isinstance(data, dict):
-        raise BadInputError(f"{path} holds no settings: write a new one with `chromabuild init`")
+        if not equals:
+            raise ValueError
+        return key.strip(), yaml.safe_load(value)
+    except (ValueError, yaml.YAMLError):
+        raise BadInputError(f"--set {text} is not of the form section.key=value, e.g. dynamics.steps=1000") from None
+
+
+def validated(data: dict, overrides: Mapping[str, object], path: Path) -> Config:
+    """The settings ``data`` of the file ``path`` with dotted ``overrides``, checked.
+
+    Raises BadInputError with one sentence for an unknown key or a bad value.
+    """
+    for dotted, value in overrides.items():
+        *sections, key = dotted.split(".")
+        target = data
+        for name in sections:
+            target = target.setdefault(name, {}) if isinstance(target, dict) else None
+        if not isinstance(target, dict):
+            raise BadInputError(f"{dotted} cannot be set: {'.'.join(sections)} is not a section of {path}")
+        target[key] = value
     try:
-        config = Config.model_validate(data)
+        return Config.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
@@ -121,6 +133,28 @@ def load_config(path: str | Path) -> Config:
         if first["type"] == "extra_forbidden":
             raise BadInputError(f"{path}: unknown setting {key}; see `chromabuild init` for all settings") from None
         raise BadInputError(f"{path}: {key} = {first['input']!r} {message}") from None
+
+
+def load_config(path: str | Path, overrides: Mapping[str, object] | None = None) -> Config:
+    """Read and validate locus.yaml; relative paths in it are taken from its folder.
+
+    ``overrides`` maps dotted keys (``seed``, ``dynamics.steps``) to the values that replace those of the file.
+    Raises BadInputError with one sentence for a missing file, broken YAML, an unknown key or a bad value.
+    """
+    path = Path(path)
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except FileNotFoundError:
+        raise BadInputError(f"{path} does not exist: write one with `chromabuild init`") from None
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be read ({error.strerror}): name a settings file with --config") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        where = getattr(error, "problem_mark", None)
+        line = f", line {where.line + 1}" if where else ""
+        raise BadInputError(f"{path}{line} is not valid YAML: correct it or write a new one with `chromabuild init`") from None
+    if not isinstance(data, dict):
+        raise BadInputError(f"{path} holds no settings: write a new one with `chromabuild init`")
+    config = validated(data, overrides or {}, path)
     folder = path.resolve().parent
     for name in ("fasta", "nucleosomes", "contacts"):
         value = getattr(config.locus, name)

@@ -1,0 +1,26 @@
+"""The command line. One module a command; none has logic of its own, and heavy imports wait until a command runs."""
+
+from chromabuild.cli import (  # noqa: F401  (each module puts its command on the app)
+    all_stages,
+    build,
+    clash,
+    init,
+    plan,
+    report,
+    run,
+    scaffold,
+    shards,
+    solvate,
+    topology,
+    validate,
+    verify,
+    workflow,
+)
+from chromabuild.cli.frame import app
+
+__all__ = ["app", "main"]
+
+
+def main() -> None:
+    """Entry point of the console script ``chromabuild``."""
+    app(prog_name="chromabuild")

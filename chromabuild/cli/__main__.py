@@ -1,0 +1,5 @@
+"""``python -m chromabuild.cli`` does what the console script does."""
+
+from chromabuild.cli import main
+
+main()

@@ -1,0 +1,60 @@
+"""`chromabuild all`."""
+
+from typing import Annotated
+
+import typer
+
+from chromabuild.cli.frame import (
+    DEFAULT_CONFIG,
+    ConfigOption,
+    JsonOption,
+    SeedOption,
+    SetOption,
+    ThreadsOption,
+    app,
+    command,
+    load,
+    show,
+    thread_count,
+)
+from chromabuild.cli.progress import make_reporter
+
+
+@app.command("all")
+@command
+def all_stages(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
+               threads: ThreadsOption = None, json: JsonOption = False,
+               force: Annotated[bool, typer.Option("--force", help="Run every stage, up to date or not.")] = False,
+               until: Annotated[str, typer.Option(metavar="STAGE", help="Last stage to run.")] = "report") -> None:
+    """Run the whole chain, or continue it.
+
+    Stages: scaffold, build, clash, solvate, topology, run, report. A stage is left out when its outputs are there
+    and unharmed and its inputs, settings and seed have not changed, so the same command continues after an
+    interruption.
+
+    \b
+    Examples:
+      chromabuild all
+      chromabuild all --until clash --threads 2
+      chromabuild all --set dynamics.steps=5000
+    """
+    from pathlib import Path
+
+    from chromabuild import pipeline
+
+    settings = load(config, overrides, seed)
+    if until not in pipeline.NAMES:
+        raise typer.BadParameter(f"{until} is not a stage: choose from {', '.join(pipeline.NAMES)}",
+                                 param_hint="--until")
+    stages = {stage.name: {"run": was_run, "summary": summary} for stage, summary, was_run
+              in pipeline.run_chain(settings, thread_count(threads), make_reporter(), force, until)}
+    folder = Path(settings.output)
+    result = {"output": str(folder), "stages": stages}
+    lines = [f"output: {folder}"]
+    if "run" in stages:
+        result["trajectory"] = str(folder / stages["run"]["summary"]["trajectory"])
+        lines.append(f"trajectory: {result['trajectory']}")
+    if "report" in stages:
+        result["report"] = str(folder / "report.html")
+        lines.append(f"report: {result['report']}")
+    show(result, json, lines)

@@ -1,0 +1,134 @@
+"""What all commands share: the app, the common options, how results are printed and how errors end the program."""
+
+import errno
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from chromabuild.config import Config
+
+EXIT_CODES = """Exit codes: 0 done, 1 a fault in chromabuild, 2 wrong use of the command line, 3 bad input, 4 clashes
+remain, 5 a file is damaged, 6 out of disk or memory, 7 interrupted (the same command continues)."""
+
+ORDER = ("init", "validate", "plan", "all", "scaffold", "build", "clash", "solvate", "shards", "topology", "run",
+         "report", "verify", "workflow")
+
+
+class _InChainOrder(TyperGroup):
+    def list_commands(self, ctx: typer.Context) -> list[str]:
+        """Commands in the order in which they are used."""
+        return [name for name in ORDER if name in self.commands]
+
+
+app = typer.Typer(
+    cls=_InChainOrder,
+    name="chromabuild",
+    help=f"""From a gene locus to a running all-atom molecular dynamics simulation.
+
+Start with `chromabuild init --example demo demo`, then `cd demo` and `chromabuild all`.
+
+{EXIT_CODES}""",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+
+ConfigOption = Annotated[Path, typer.Option(
+    "--config", "-c", metavar="FILE", help="Settings of the build; `chromabuild init` writes them.")]
+SetOption = Annotated[list[str], typer.Option(
+    "--set", metavar="SECTION.KEY=VALUE", show_default=False,
+    help="Replace one setting of the file, e.g. --set dynamics.steps=1000; may be repeated.")]
+SeedOption = Annotated[int | None, typer.Option(
+    "--seed", min=0, show_default="that of the settings file",
+    help="Every random decision follows from it; the same seed gives the same bytes.")]
+ThreadsOption = Annotated[int | None, typer.Option(
+    "--threads", "-t", min=1, show_default="all cores allowed to this process",
+    help="Threads to use; the result does not depend on it.")]
+JsonOption = Annotated[bool, typer.Option(
+    "--json", help="Print the result as one JSON object on standard output; all else goes to standard error.")]
+DEFAULT_CONFIG = Path("locus.yaml")
+
+
+def load(config: Path, overrides: list[str], seed: int | None) -> "Config":
+    """The effective configuration: file, then --set, then --seed."""
+    from chromabuild.config import load_config, parse_override
+
+    values = dict(parse_override(text) for text in overrides)
+    if seed is not None:
+        values["seed"] = seed
+    return load_config(config, values)
+
+
+def thread_count(threads: int | None) -> int:
+    """What was asked for, or the cores that this process may use."""
+    return threads or len(os.sched_getaffinity(0))
+
+
+def show(result: dict, as_json: bool, lines: list[str]) -> None:
+    """Print a command's result: one JSON object, or lines for people."""
+    print(json.dumps(result, indent=1) if as_json else "\n".join(lines))
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """Wrap a command so that every error ends it with one sentence on standard error and the exit code of its class."""
+
+    @functools.wraps(function)
+    def guarded(*args: object, **kwargs: object) -> None:
+        from chromabuild.errors import BadInputError, ChromabuildError, InterruptedRunError, ResourceError
+
+        try:
+            function(*args, **kwargs)
+        except (typer.Exit, typer.BadParameter):
+            raise
+        except ChromabuildError as error:
+            _fail(str(error), error.exit_code)
+        except KeyboardInterrupt:
+            _fail("interrupted: the same command continues", InterruptedRunError.exit_code)
+        except MemoryError:
+            _fail("out of memory: build a shorter locus or free some memory", ResourceError.exit_code)
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                raise typer.Exit(0) from None
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS):
+                where = f"{error.filename}: " if error.filename else ""
+                _fail(f"{where}{error.strerror}: free some disk space or choose another output folder",
+                      ResourceError.exit_code)
+            _unexpected(error)
+        except ValueError as error:
+            # mesoscale does not know chromabuild's errors: its complaints about input are plain ValueErrors.
+            if _raised_in_mesoscale(error):
+                _fail(str(error), BadInputError.exit_code)
+            _unexpected(error)
+        except Exception as error:
+            _unexpected(error)
+
+    return guarded
+
+
+def _raised_in_mesoscale(error: BaseException) -> bool:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and str(trace.tb_frame.f_globals.get("__name__", "")).split(".")[0] == "mesoscale"
+
+
+def _fail(sentence: str, code: int) -> NoReturn:
+    print(f"chromabuild: {' '.join(sentence.split())}", file=sys.stderr)
+    raise typer.Exit(code)
+
+
+def _unexpected(error: Exception) -> NoReturn:
+    if os.environ.get("CHROMABUILD_DEBUG") == "1":
+        raise error
+    _fail(f"a fault in chromabuild ({type(error).__name__}: {error}); please report it with the output of the same "
+          "command under CHROMABUILD_DEBUG=1", 1)

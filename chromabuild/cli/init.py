@@ -1,0 +1,54 @@
+"""`chromabuild init`."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from chromabuild.cli.frame import DEFAULT_CONFIG, JsonOption, SeedOption, SetOption, ThreadsOption, app, command, show
+
+
+class Example(StrEnum):
+    """Bundled loci."""
+
+    demo = "demo"
+    chrXIII = "chrXIII"  # noqa: N815  (as the chromosome is written)
+
+
+@app.command()
+@command
+def init(folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="Where to write; made when missing.")]
+         = Path("."),
+         example: Annotated[Example | None, typer.Option(
+             help="Copy a bundled yeast locus: demo (3 nucleosomes, minutes) or chrXIII (83 kb, 468 nucleosomes).",
+             show_default=False)] = None,
+         fasta: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False,
+                                                    help="Your sequence (A, C, G, T; plain or gz).")] = None,
+         nucleosomes: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False,
+                                                          help="Your nucleosomes or dyads, BED.")] = None,
+         contacts: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False,
+                                                       help="Your contacts, BEDPE or .cool/.mcool/.hic.")] = None,
+         config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Name of the settings file.")]
+         = DEFAULT_CONFIG,
+         overrides: SetOption = [], seed: SeedOption = None, threads: ThreadsOption = None,  # noqa: B006
+         json: JsonOption = False,
+         force: Annotated[bool, typer.Option("--force", help="Replace files that are already there.")] = False) -> None:
+    """Write a settings file, or copy a bundled example.
+
+    locus.yaml then holds every setting with its default, unit and meaning.
+
+    \b
+    Examples:
+      chromabuild init --example demo demo
+      chromabuild init my_gene --fasta my_gene.fa --nucleosomes dyads.bed --contacts loops.bedpe
+    """
+    from chromabuild.config import parse_override
+    from chromabuild.examples import write_settings
+
+    values = dict(parse_override(text) for text in overrides)
+    files = {"fasta": fasta, "nucleosomes": nucleosomes, "contacts": contacts}
+    written = write_settings(folder, config.name, example.value if example else None,
+                             {key: path for key, path in files.items() if path}, values, seed, force)
+    show({"written": [str(path) for path in written]}, json,
+         [*(f"wrote {path}" for path in written), f"next: cd {folder} && chromabuild all"])

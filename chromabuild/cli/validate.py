@@ -1,0 +1,34 @@
+"""`chromabuild validate`."""
+
+from chromabuild.cli.frame import (
+    DEFAULT_CONFIG,
+    ConfigOption,
+    JsonOption,
+    SeedOption,
+    SetOption,
+    ThreadsOption,
+    app,
+    command,
+    load,
+    show,
+)
+from chromabuild.cli.stage_command import summary_lines
+
+
+@app.command()
+@command
+def validate(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
+             threads: ThreadsOption = None, json: JsonOption = False) -> None:
+    """Check settings and input files; runs nothing.
+
+    Reads settings, FASTA, nucleosomes and contacts, prints what the locus is; exit code 3 and one sentence at the
+    first thing that is wrong.
+
+    \b
+    Example:
+      chromabuild validate --config my_gene.yaml
+    """
+    from chromabuild import stages
+
+    result = stages.locus_summary(load(config, overrides, seed))
+    show(result, json, summary_lines(result))

@@ -1,0 +1,107 @@
+"""Where a result comes from: effective settings, versions, seed and checksums of inputs.
+
+A stage's provenance travels inside its output files and is the same for the same inputs, settings and seed (no times,
+no machine, no thread counts), so that outputs are reproducible byte for byte. The record of a run (times, checksums
+of outputs, results for the report) is kept beside them in ``provenance.json``.
+"""
+
+import fcntl
+import json
+import platform
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from blake3 import blake3
+
+from chromabuild import __version__
+from chromabuild.config import Config
+from chromabuild.errors import IntegrityError
+from chromabuild.files import atomic_path
+
+FORMAT = "chromabuild-provenance"
+VERSION = 1
+FILE_NAME = "provenance.json"
+PACKAGES = ("numpy", "scipy", "h5py", "openmm", "gemmi", "pydantic", "zstandard", "blake3")
+
+
+def versions() -> dict[str, str]:
+    """Versions of chromabuild, Python and the packages that results depend on."""
+    found = {"chromabuild": __version__, "python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def file_hash(path: str | Path) -> str:
+    """blake3 of a file, hexadecimal; the file is read in pieces."""
+    digest = blake3()
+    with open(path, "rb") as handle:
+        while block := handle.read(1 << 22):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def effective_settings(config: Config, sections: tuple[str, ...]) -> dict:
+    """The settings of the named sections (``clash``) or keys (``dynamics.force_field``), defaults included.
+
+    Files are named without their folder.
+    """
+    settings: dict = {}
+    for name in sections:
+        section, _, key = name.partition(".")
+        values = getattr(config, section).model_dump(mode="json")
+        settings[section] = {key: values[key]} if key else values
+    if "locus" in settings:
+        for key in ("fasta", "nucleosomes", "contacts"):
+            value = settings["locus"].get(key)
+            settings["locus"][key] = Path(value).name if value else value
+    return settings
+
+
+def describe(stage: str, config: Config, sections: tuple[str, ...], inputs: Mapping[str, Path]) -> dict:
+    """The provenance of one stage, to be carried in every file that it writes.
+
+    Inputs are named by role and given as file name and blake3.
+    """
+    return {
+        "stage": stage,
+        "seed": config.seed,
+        "settings": effective_settings(config, sections),
+        "inputs": {role: {"file": path.name, "blake3": file_hash(path)} for role, path in inputs.items()},
+        "versions": versions(),
+    }
+
+
+def read(folder: str | Path) -> dict:
+    """The record of an output folder: ``{"stages": {name: ...}}``; empty when nothing has been run there.
+
+    Raises IntegrityError when the file is damaged.
+    """
+    path = Path(folder) / FILE_NAME
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {"format": FORMAT, "version": VERSION, "stages": {}}
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        data = None
+    if not isinstance(data, dict) or data.get("format") != FORMAT or data.get("version") != VERSION:
+        raise IntegrityError(f"{path} is damaged or of another version: delete it and run `chromabuild all` again")
+    return data
+
+
+def record(folder: str | Path, stage: str, entry: dict | None) -> None:
+    """Put one stage's entry into the folder's record, or take it out (None); safe against concurrent stages."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / f".{FILE_NAME}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        data = read(folder)
+        data["stages"].pop(stage, None)
+        if entry is not None:
+            data["stages"][stage] = entry
+        with atomic_path(folder / FILE_NAME) as part:
+            part.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")

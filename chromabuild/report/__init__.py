@@ -1,0 +1,1 @@
+"""The HTML report of a build, and the pictures in it."""

@@ -1,0 +1,325 @@
+"""report.html: what was built, how well, how long it took, and where the files are; whatever stages have been run."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from chromabuild import provenance
+from chromabuild.config import Config
+from chromabuild.errors import BadInputError
+from chromabuild.files import atomic_path
+from chromabuild.report import html, pictures
+from chromabuild.report.plots import line_plot
+from chromabuild.report.summary import energy_drift
+from chromabuild.solute import Solute
+
+WATER_LIMIT = 3_000_000  # waters read for the picture of the box; more are thinned by whole bricks
+
+
+def write_report(config: Config, progress: Callable[[float | str], None] = lambda state: None) -> dict:
+    """Write ``report.html`` into the output folder and give the names of its sections.
+
+    Stages that have not been run are left out. Raises BadInputError when nothing has been run.
+    """
+    folder = Path(config.output)
+    stages = provenance.read(folder)["stages"]
+    if not any(name != "report" for name in stages):
+        raise BadInputError(f"{folder} holds no results to report: run `chromabuild all`")
+    parts = {}
+    writers = {"Result": _pictures, "Pipeline": _pipeline, "Locus": _locus, "Scaffold": _scaffold, "Solute": _solute,
+               "Clashes": _clashes, "Box and ions": _box, "Force field": _topology,
+               "Minimisation and dynamics": _dynamics, "Files": _files, "Provenance": _provenance}
+    for done, (title, writer) in enumerate(writers.items()):
+        progress(done / len(writers))
+        content = writer(folder, stages)
+        if content:
+            parts[title] = html.section(title, content)
+    name = config.locus.name
+    body = (f"<h1>{html.text(name)}</h1><p class=lead>{_lead(stages)}</p>{_tiles(stages)}{''.join(parts.values())}"
+            f"<footer>Written by chromabuild {html.text(provenance.__version__)}. "
+            "This page is one file and loads nothing.</footer>")
+    style = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
+    with atomic_path(folder / "report.html") as part:
+        part.write_text(html.page(f"{name}: chromabuild report", body, style), encoding="utf-8")
+    return {"sections": list(parts)}
+
+
+def _summary(stages: dict, name: str) -> dict:
+    return stages.get(name, {}).get("summary", {})
+
+
+def _lead(stages: dict) -> str:
+    scaffold = _summary(stages, "scaffold")
+    where = scaffold.get("chromosome")
+    place = f"{where}:{scaffold['start'] + 1:,}–{scaffold['end']:,}, " if where and "end" in scaffold else ""
+    seconds = sum(stage["seconds"] for stage in stages.values())
+    last = max(stage["started"] for stage in stages.values())
+    return (f"{html.text(place)}{html.text(scaffold.get('base_pairs'))} base pairs, "
+            f"{html.text(scaffold.get('nucleosomes'))} nucleosomes. Built in {_duration(seconds)}, {html.text(last)}.")
+
+
+def _tiles(stages: dict) -> str:
+    box, run = _summary(stages, "solvate"), _summary(stages, "run")
+    values = [("atoms in all", box.get("atoms")), ("solute atoms", _summary(stages, "build").get("atoms")),
+              ("box, nm", " × ".join(f"{edge / 10:.1f}" for edge in box["box"]) if "box" in box else None),
+              ("pairs < 0.9 Å left", _summary(stages, "clash").get("pairs_after")),
+              ("simulated, ps", run.get("simulated_ps")), ("engine, ns/day", run.get("ns_per_day"))]
+    return html.tiles((name, value) for name, value in values if value is not None)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"
+
+
+# --- pictures ---------------------------------------------------------------------------------------------------------
+
+
+def _pictures(folder: Path, stages: dict) -> str:
+    parts = []
+    clean = next((folder / name for name in ("solute_clean.h5", "solute.h5") if (folder / name).is_file()), None)
+    if clean is not None:
+        solute = Solute.read(clean)
+        radius, colour = pictures.atom_style(solute)
+        key = [*pictures.STRAND_COLOURS.items(), *pictures.HISTONE_COLOURS.items()]
+        parts.append(html.picture(pictures.solute_picture(solute.position, radius, colour),
+                                  f"The solute: every atom of DNA and histones, {solute.n_atoms:,} in all.", key))
+        if "solvate" in stages:
+            box, position, *solvent = _box_atoms(folder / "shards", solute.n_atoms)
+            image = pictures.box_picture(position, radius, colour, box, *solvent)
+            parts.append(html.picture(image, "The periodic box, cut open: water is drawn in the half behind only.",
+                                      [("Na+", pictures.SODIUM), ("Cl-", pictures.CHLORIDE),
+                                       ("water", pictures.WATER)]))
+    if (folder / "scaffold.h5").is_file():
+        with h5py.File(folder / "scaffold.h5", "r") as file:
+            arrays = [file[name][...] for name in ("bp/origin", "bp/frame", "bp/nucleosome", "nucleosome/origin",
+                                                   "nucleosome/frame")]
+        parts.append(html.picture(pictures.scaffold_picture(*arrays),
+                                  "The scaffold: DNA by nucleosome from blue (start) to red (end), linkers grey, "
+                                  "histone cores as discs."))
+    return "".join(parts)
+
+
+def _box_atoms(folder: Path, solute_atoms: int) -> tuple[np.ndarray, ...]:
+    """Box (3,), then positions (k, 3) in it of the solute, of water oxygens, of sodium and of chloride."""
+    from chromabuild.shards.brick_file import read_brick
+
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    counts = manifest["counts"]
+    every = max(1, round(counts["water"] / WATER_LIMIT))
+    first_sodium = solute_atoms + 3 * counts["water"]
+    first_chloride = first_sodium + counts["sodium"]
+    solute = np.empty((solute_atoms, 3))
+    water, sodium, chloride = [], [], []
+    for k, shard in enumerate(manifest["shards"]):
+        brick = read_brick(folder / f"{shard['name']}.cbb")
+        ids, position = brick.global_id, brick.position / 1000
+        solute[ids[ids < solute_atoms]] = position[ids < solute_atoms]
+        if k % every == 0:
+            is_water = (ids >= solute_atoms) & (ids < first_sodium)
+            water.append(position[is_water & ((ids - solute_atoms) % 3 == 0)])
+        sodium.append(position[(ids >= first_sodium) & (ids < first_chloride)])
+        chloride.append(position[ids >= first_chloride])
+    return (np.array(manifest["box"]), solute, *(np.concatenate(p) for p in (water, sodium, chloride)))
+
+
+# --- tables and plots -------------------------------------------------------------------------------------------------
+
+
+def _pipeline(folder: Path, stages: dict) -> str:
+    rows = [(stage["title"], stage["seconds"], stage["threads"], stage["started"], list(stage["outputs"]))
+            for stage in stages.values()]
+    return html.table(("stage", "seconds", "threads", "started", "files"), rows)
+
+
+def _locus(folder: Path, stages: dict) -> str:
+    summary = _summary(stages, "scaffold")
+    if not summary:
+        return ""
+    shifts = summary.get("shifts", [])
+    moved = html.table(("nucleosome", "from", "to", "shift, bp", "reason"),
+                       [(s["nucleosome"], s["from"], s["to"],
+                         None if s["to"] is None else round(s["to"] - s["from"], 1), s.get("reason", ""))
+                        for s in shifts]) if shifts else "<p>Every dyad stands where it was mapped.</p>"
+    return _plain_facts(summary) + "<h3>Dyads that were moved or dropped</h3>" + moved
+
+
+def _plain_facts(summary: dict) -> str:
+    return html.facts((key.replace("_", " "), value) for key, value in summary.items()
+                      if isinstance(value, (str, int, float)) or value is None)
+
+
+def _nested_tables(summary: dict) -> str:
+    """Every list of records in a summary as a table of its own."""
+    parts = []
+    for key, rows in summary.items():
+        if isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows) and key != "shifts":
+            headers = list(rows[0])
+            parts.append(f"<h3>{html.text(key.replace('_', ' ').capitalize())}</h3>")
+            parts.append(html.table([h.replace("_", " ") for h in headers],
+                                    [[row.get(h) for h in headers] for row in rows]))
+    return "".join(parts)
+
+
+def _scaffold(folder: Path, stages: dict) -> str:
+    path = folder / "scaffold.h5"
+    if not path.is_file():
+        return ""
+    series, acceptance = {}, []
+    with h5py.File(path, "r") as file:
+        for name, values in file.get("energy", {}).items():
+            series[name] = values[...]
+        for name, value in file.get("acceptance", {}).items():
+            acceptance.append((name, float(value[()])))
+        dyads, first, last = (file[f"nucleosome/{k}"][...] for k in ("dyad_index", "first_bp", "last_bp"))
+        origin = file["bp/origin"][...]
+        laid_out = {(e["first_bp"], e["last_bp"]): e for e in json.loads(file.attrs.get("linkers", "[]"))}
+    parts = []
+    sweep = series.pop("sweep", None)
+    lengths = {name: series.pop(name) for name in ("radius_of_gyration", "end_to_end") if name in series}
+    plots = [html.plot(line_plot({name.replace("_", " "): (sweep, values) for name, values in group.items()},
+                                 "Monte Carlo sweep", label, f"scaffold {label}"), caption)
+             for group, label, caption in (
+                 (series, "energy, kT", "Energy of the coarse-grained model while it is sampled."),
+                 (lengths, "length, nm", "Size of the fibre while it is sampled.")) if group and sweep is not None]
+    parts.append(f'<div class="pair">{"".join(plots)}</div>' if plots else "")
+    if acceptance:
+        parts.append("<h3>Acceptance</h3>" + html.table(("move", "accepted share"), acceptance))
+    # From the last wrapped base pair (or the start) to the next wrapped one (or the end): steps of free DNA.
+    ends = [0, *map(int, last)], [*map(int, first), len(origin) - 1]
+    rows = []
+    for k, (start, end) in enumerate(zip(*ends, strict=True)):
+        if end > start:
+            chord = float(np.linalg.norm(origin[end] - origin[start]))
+            step = laid_out.get((start, end), {})
+            where = "before the first" if k == 0 else f"after nucleosome {k}"
+            straight = chord / (3.34 * (end - start))
+            rows.append((where, end - start, chord, straight, step.get("rise"), step.get("twist")))
+    parts.append("<h3>Linkers</h3>" + html.table(
+        ("linker", "base-pair steps", "end to end, Å", "of straight B-DNA", "rise, Å", "twist, °"), rows))
+    spacing = np.diff(dyads)
+    if len(spacing):
+        parts.append(f"<p>Mean distance between dyads: {spacing.mean():.1f} bp.</p>")
+    return "".join(parts)
+
+
+def _solute(folder: Path, stages: dict) -> str:
+    summary = _summary(stages, "build")
+    return _plain_facts(summary) + _nested_tables(summary) if summary else ""
+
+
+def _clashes(folder: Path, stages: dict) -> str:
+    path = folder / "clash_report.json"
+    if not path.is_file():
+        return ""
+    data = json.loads(path.read_text(encoding="utf-8"))
+    before, after = data["before"], data["after"] or data["before"]
+
+    def measure(value: object) -> object:
+        """A finding as one value: itself, the count of a list, or a range."""
+        if isinstance(value, dict):
+            return f"{value['min']}–{value['max']}" if "min" in value else value.get("count")
+        return value
+
+    names = [name for name in before if isinstance(measure(before[name]), (int, float, str))]
+    left = after["pairs_below_threshold"]["count"]
+    parts = [f"<p>Mode {html.text(data['mode'])}. Pairs are of atoms closer than {html.text(data['threshold'])} Å that "
+             "are neither bonded nor bonded to a common neighbour. "
+             f'<b class="{"bad" if left else "good"}">Left: {left}.</b></p>',
+             html.table(("measure", "before", "after"),
+                        [(name.replace("_", " "), measure(before[name]), measure(after[name])) for name in names])]
+    if data["moves"]:
+        kinds = sorted({move["kind"] for move in data["moves"]})
+        parts.append("<p>Moves: " + html.text(", ".join(
+            f"{sum(move['kind'] == kind for move in data['moves'])} {kind}" for kind in kinds)) + ".</p>")
+    for title, state in (("before", before), ("after", after)):
+        contacts = state.get("worst_contacts", [])[:12]
+        if contacts:
+            parts.append(f"<h3>Closest contacts {title}</h3>" + html.table(
+                ("atom", "atom", "Å", "class"),
+                [(c["atom_a"], c["atom_b"], c["distance"], c["class"]) for c in contacts]))
+    return "".join(parts)
+
+
+def _box(folder: Path, stages: dict) -> str:
+    summary = _summary(stages, "solvate")
+    if not summary:
+        return ""
+    rows = [("box, Å", " × ".join(f"{edge:.2f}" for edge in summary["box"])),
+            ("bricks", " × ".join(map(str, summary["grid"]))), ("atoms", summary["atoms"]),
+            *((name, count) for name, count in summary["counts"].items()), ("net charge, e", summary["net_charge"]),
+            *((key.replace("_", " "), value) for key, value in summary.items()
+              if key not in ("box", "grid", "atoms", "counts", "net_charge") and isinstance(value, (str, int, float)))]
+    return html.facts(rows)
+
+
+def _topology(folder: Path, stages: dict) -> str:
+    summary = _summary(stages, "topology")
+    return _plain_facts(summary) + _nested_tables(summary) if summary else ""
+
+
+def _dynamics(folder: Path, stages: dict) -> str:
+    summary = _summary(stages, "run")
+    if not summary:
+        return ""
+    from chromabuild.backends.energy_log import EnergyLog
+
+    parts, plots = [_plain_facts(summary)], []
+    minimise = folder / "md" / "minimise.log"
+    if minimise.is_file():
+        log = EnergyLog.read(minimise)
+        plots.append(html.plot(line_plot({"potential": (log["STEP"], log["POTENTIAL_ENE"] / 1000)},
+                                         "steepest-descent step", "potential energy, Mcal/mol", "minimise"),
+                               "Minimisation."))
+    log = EnergyLog.read(folder / "md" / "dynamics.log")
+    time = log["TIME"]
+    if "TEMPERATURE" in log.columns:
+        plots.append(html.plot(line_plot({"temperature": (time, log["TEMPERATURE"])}, "time, ps", "temperature, K",
+                                         "temperature"), "Temperature during constant-energy dynamics."))
+    terms = {name: (time, (log[column] - log[column][0]) / 1000)
+             for name, column in (("potential", "POTENTIAL_ENE"), ("kinetic", "KINETIC_ENE"), ("total", "TOTAL_ENE"))
+             if column in log.columns}
+    plots.append(html.plot(line_plot(terms, "time, ps", "change of energy, Mcal/mol", "energies"),
+                           "Potential and kinetic energy mirror each other; their sum is conserved."))
+    total = log["TOTAL_ENE"]
+    plots.append(html.plot(line_plot({"total": (time, total - total[0])}, "time, ps",
+                                     "change of conserved energy, kcal/mol", "conserved"),
+                           "The conserved energy, on its own scale."))
+    parts.append(f'<div class="pair">{"".join(plots)}</div>')
+    drift = energy_drift(time, total, summary["atoms"], summary["temperature"])
+    if drift is not None:
+        parts.append(f"<p>Drift of the conserved energy: <b>{html.text(drift)}</b> kT/ns per atom, from a straight "
+                     f"line through {len(time)} values over {html.text(float(time[-1] - time[0]))} ps.</p>")
+    return "".join(parts)
+
+
+def _files(folder: Path, stages: dict) -> str:
+    rows = []
+    for stage in stages.values():
+        for name in stage["outputs"]:
+            path = folder / name
+            rows.append((name, path.stat().st_size if path.is_file() else None, stage["title"]))
+    shards = list((folder / "shards").glob("brick_*"))
+    if shards:
+        rows.append((f"shards/brick_* ({len(shards)} files)", sum(p.stat().st_size for p in shards),
+                     "water, ions and shards"))
+    return f"<p>In <code>{html.text(str(folder))}</code>:</p>" + html.table(("file", "bytes", "made by"), rows)
+
+
+def _provenance(folder: Path, stages: dict) -> str:
+    newest = max(stages.values(), key=lambda stage: stage["started"])["provenance"]
+    inputs = {(entry["file"], entry["blake3"]) for stage in stages.values()
+              for role, entry in stage["provenance"]["inputs"].items() if role in ("fasta", "nucleosomes", "contacts")}
+    settings = {}
+    for stage in stages.values():
+        for name, values in stage["provenance"]["settings"].items():
+            settings.setdefault(name, {}).update(values)
+    lines = "\n".join(f"{section}.{key}: {value}" for section, values in settings.items()
+                      for key, value in values.items())
+    return (html.facts([("seed", newest["seed"]), *newest["versions"].items()])
+            + html.table(("input", "blake3"), sorted(inputs))
+            + "<details><summary>All settings</summary>"
+              f"<pre class=mono>{html.text(lines)}</pre></details>")

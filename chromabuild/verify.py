@@ -1,0 +1,42 @@
+"""Is everything in an output folder as it was written?"""
+
+from pathlib import Path
+
+from chromabuild import provenance
+from chromabuild.config import Config
+from chromabuild.errors import BadInputError, ChromabuildError
+
+
+def verify_outputs(config: Config) -> dict:
+    """Compare every recorded output with its checksum, and every shard with the manifest.
+
+    Gives ``{"checks": [{"what", "result"}]}``; the result is ``ok`` or what is wrong. Raises BadInputError when
+    nothing has been run, IntegrityError when the record itself is damaged.
+    """
+    folder = Path(config.output)
+    stages = provenance.read(folder)["stages"]
+    if not stages:
+        raise BadInputError(f"{folder} holds no results to verify: run `chromabuild all`")
+    checks = []
+    for stage in stages.values():
+        for file, digest in stage["outputs"].items():
+            checks.append({"what": file, "result": _file_state(folder / file, digest)})
+    if "solvate" in stages:
+        checks.append({"what": "shards", "result": _shards_state(folder / "shards")})
+    return {"output": str(folder), "checks": checks}
+
+
+def _file_state(path: Path, digest: str) -> str:
+    if not path.is_file():
+        return "missing"
+    return "ok" if provenance.file_hash(path) == digest else "damaged"
+
+
+def _shards_state(folder: Path) -> str:
+    from chromabuild import stages
+
+    try:
+        stages.verify_shard_set(folder)
+    except ChromabuildError as error:
+        return str(error)
+    return "ok"

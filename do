@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# Everything on a fresh machine (Debian, Ubuntu): ./do demo builds and runs the example, ./do test runs all tests.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+readonly VENV="$PWD/.venv"
+readonly SYSTEM_PACKAGES=(gcc g++ gfortran libopenmpi-dev openmpi-bin libfftw3-dev libhdf5-dev cmake ninja-build pkg-config)
+readonly SOURCES=(CMakeLists.txt pyproject.toml README.md chromabuild mesoscale fortran templates workflows)
+
+say() { printf '\n==> %s\n' "$*"; }
+stop() { printf 'do: %s\n' "$*" >&2; exit 1; }
+
+usage() {
+  cat <<'TEXT'
+Usage: ./do COMMAND
+
+  demo    set up, then build and simulate the bundled yeast locus in demo/ (again: continues where it stopped)
+  test    set up, then check style, compiler warnings, a debug build with bounds checks, and run all tests
+  setup   system packages (apt; sudo when not root), .venv from requirements.lock, chromabuild itself
+TEXT
+}
+
+install_system_packages() {
+  local packages=("${SYSTEM_PACKAGES[@]}") missing=() package
+  command -v dpkg-query >/dev/null ||
+    stop "this is not a Debian or Ubuntu system: install gfortran, an MPI, FFTW, HDF5, cmake and ninja, then pip install ."
+  find_python >/dev/null 2>&1 || packages+=(python3 python3-venv)
+  for package in "${packages[@]}"; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+  done
+  ((${#missing[@]})) || return 0
+  say "Installing ${missing[*]}"
+  local as_root=()
+  if ((EUID != 0)); then
+    command -v sudo >/dev/null || stop "ask an administrator to run: apt-get install ${missing[*]}"
+    as_root=(sudo)
+  fi
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# The first Python of version 3.11 or later that can make virtual environments.
+find_python() {
+  local candidate
+  for candidate in python3 python3.14 python3.13 python3.12 python3.11; do
+    if command -v "$candidate" >/dev/null &&
+      "$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+      command -v "$candidate"
+      return
+    fi
+  done
+  stop "Python 3.11 or later with venv is needed: install python3.11 and python3.11-venv, or put a newer python3 on PATH"
+}
+
+make_environment() {
+  local python wanted
+  python="$(find_python)"
+  wanted="$(sha256sum <requirements.lock) $("$python" --version)"
+  [[ -f "$VENV/.complete" && "$(<"$VENV/.complete")" == "$wanted" ]] && return
+  say "Making .venv with $("$python" --version)"
+  "$python" -m venv --clear "$VENV"
+  "$VENV/bin/pip" install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+  printf '%s' "$wanted" >"$VENV/.complete"
+}
+
+# install_package STAMP [pip options]: leaves out the work when neither sources nor options have changed.
+install_package() {
+  local stamp="$1" state
+  shift
+  state="$(find "${SOURCES[@]}" -type f -not -name '*.pyc' -not -name '*.so' -not -path '*/_bin/*' -print0 |
+    LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum) $*"
+  [[ -f "$stamp" && "$(<"$stamp")" == "$state" ]] && return
+  say "Building chromabuild ${*:+($*)}"
+  PATH="$VENV/bin:$PATH" "$VENV/bin/pip" install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
+    --upgrade --force-reinstall "$@" .
+  printf '%s' "$state" >"$stamp"
+}
+
+setup() {
+  install_system_packages
+  make_environment
+  install_package "$VENV/.chromabuild" "$@"
+  export PATH="$VENV/bin:$PATH"
+}
+
+demo() {
+  setup
+  [[ -f demo/locus.yaml ]] || chromabuild init --example demo demo
+  say "Running the demo"
+  (cd demo && chromabuild all)
+}
+
+run_tests() {
+  local strict=(--config-settings=cmake.define.CHROMABUILD_WERROR=ON)
+  setup "${strict[@]}"
+  say "Checking style"
+  ruff check .
+  say "Unit tests on a debug build with bounds checks"
+  install_package build/debug.stamp "${strict[@]}" --config-settings=cmake.build-type=Debug \
+    --config-settings=build-dir=build/debug --target "$PWD/build/debug-site"
+  PYTHONPATH="$PWD/build/debug-site" pytest -q -m "not slow"
+  say "All tests"
+  pytest -q
+}
+
+case "${1:-}" in
+  demo) demo ;;
+  test) run_tests ;;
+  setup) setup ;;
+  -h | --help | help) usage ;;
+  *) usage >&2; exit 2 ;;
+esac

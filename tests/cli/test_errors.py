@@ -1,0 +1,130 @@
+"""What goes wrong is told in one sentence, with the exit code of its kind and without a traceback."""
+
+import errno
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from chromabuild import pipeline, stages
+from chromabuild.cli import app
+from chromabuild.errors import (
+    BadInputError,
+    ClashesRemainError,
+    IntegrityError,
+    InterruptedRunError,
+    ResourceError,
+)
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def one_sentence(result, code):
+    assert result.exit_code == code, result.output
+    lines = result.stderr.strip().splitlines()
+    assert len([line for line in lines if line.startswith("chromabuild: ")]) == 1
+    assert "Traceback" not in result.stderr and result.stdout == ""
+    return lines[-1]
+
+
+@pytest.fixture
+def settings(tmp_path):
+    path = tmp_path / "locus.yaml"
+    path.write_text("seed: 3\noutput: out\n")
+    return path
+
+
+@pytest.mark.parametrize(("text", "told"), [
+    ("locus: [\n", "line 2"),
+    ("locus: {fasta: 'a\n", "not valid YAML"),
+    ("just words\n", "holds no settings"),
+    ("clash: {treshold: 1}\n", "unknown setting clash.treshold"),
+    ("solvate: {box: [100, -3, 100]}\n", "solvate.box"),
+    ("solvate: {box: [100, 100]}\n", "solvate.box"),
+    ("solvate: {padding: wide}\n", "solvate.padding = 'wide'"),
+    ("dynamics: {steps: 0}\n", "dynamics.steps = 0"),
+    ("dynamics: 3\n", "dynamics = 3"),
+    ("seed: -1\n", "seed = -1"),
+    ("\xff\xfe", "not valid YAML"),
+])
+def test_bad_settings(tmp_path, text, told):
+    path = tmp_path / "locus.yaml"
+    path.write_bytes(text.encode("latin-1"))
+    line = one_sentence(invoke("validate", "--config", path), 3)
+    assert told in line and "locus.yaml" in line
+
+
+def test_settings_with_carriage_returns_are_read(tmp_path):
+    path = tmp_path / "locus.yaml"
+    path.write_bytes(b"seed: 3\r\nlocus:\r\n  fasta: nowhere.fa\r\n")
+    assert "nowhere.fa" in one_sentence(invoke("scaffold", "--config", path), 3)
+
+
+def test_missing_files(tmp_path, settings):
+    assert "chromabuild init" in one_sentence(invoke("all", "--config", tmp_path / "none.yaml"), 3)
+    assert "cannot be read" in one_sentence(invoke("all", "--config", tmp_path), 3)
+    assert "locus.fa" in one_sentence(invoke("scaffold", "--config", settings), 3)
+    assert "run `chromabuild scaffold` first" in one_sentence(invoke("build", "--config", settings), 3)
+    assert "no results" in one_sentence(invoke("verify", "--config", settings), 3)
+
+
+@pytest.mark.parametrize(("override", "told"), [
+    ("dynamics.steps", "section.key=value"), ("nonsense.key=1", "nonsense"), ("seed.x=1", "seed"),
+    ("dynamics.steps=[", "section.key=value"), ("dynamics.steps=many", "dynamics.steps"),
+])
+def test_bad_overrides(settings, override, told):
+    assert told in one_sentence(invoke("validate", "--config", settings, "--set", override), 3)
+
+
+def failing(error):
+    def run(job):
+        raise error
+    return run
+
+
+@pytest.mark.parametrize(("error", "code"), [
+    (BadInputError("x"), 3), (ClashesRemainError("x"), 4), (IntegrityError("x"), 5), (ResourceError("x"), 6),
+    (InterruptedRunError("x"), 7), (KeyboardInterrupt(), 7), (MemoryError(), 6),
+    (OSError(errno.ENOSPC, "No space left on device", "file"), 6), (PermissionError(errno.EACCES, "denied", "f"), 6),
+    (RuntimeError("odd\nthing"), 1), (ValueError("odd"), 1),
+])
+def test_exit_codes(settings, monkeypatch, error, code):
+    (settings.parent / "out").mkdir()
+    (settings.parent / "out" / "solute.h5").write_bytes(b"x")
+    stage = pipeline.stage_named("clash")
+    broken = pipeline.Stage(**(vars(stage) | {"run": failing(error)}))
+    monkeypatch.setattr(pipeline, "STAGES", tuple(broken if s.name == "clash" else s for s in pipeline.STAGES))
+    line = one_sentence(invoke("clash", "--config", settings), code)
+    assert ("please report" in line) == (code == 1)
+
+
+def test_a_fault_shows_its_traceback_when_asked_for(settings, monkeypatch):
+    monkeypatch.setenv("CHROMABUILD_DEBUG", "1")
+    monkeypatch.setattr(stages, "locus_summary", failing(RuntimeError("odd")))
+    assert isinstance(invoke("validate", "--config", settings).exception, RuntimeError)
+
+
+def test_complaints_of_mesoscale_are_bad_input(settings, monkeypatch):
+    """mesoscale knows nothing of chromabuild's errors: its ValueErrors are about what the user gave."""
+    namespace = {"__name__": "mesoscale.montecarlo"}
+    exec("def sample(*_):\n    raise ValueError('salt must be positive: give mol/L')", namespace)
+    monkeypatch.setattr(stages, "locus_summary", namespace["sample"])
+    assert "salt must be positive" in one_sentence(invoke("validate", "--config", settings), 3)
+
+
+def test_init_writes_settings_that_load(tmp_path):
+    (tmp_path / "my.fa").write_text(">x\nACGT\n")
+    result = invoke("init", tmp_path / "build", "--fasta", tmp_path / "my.fa", "--seed", 9, "--json",
+                    "--set", "clash.threshold=0.8")
+    written = json.loads(result.stdout)["written"]
+    assert result.exit_code == 0 and written == [str(tmp_path / "build" / "locus.yaml")]
+    from chromabuild.config import Config, load_config
+
+    config = load_config(written[0])
+    assert (config.seed, config.clash.threshold, config.locus.fasta) == (9, 0.8, str(tmp_path / "my.fa"))
+    assert config.dynamics == Config().dynamics
+    assert "already there" in one_sentence(invoke("init", tmp_path / "build"), 3)
+    assert invoke("init", tmp_path / "build", "--force").exit_code == 0
+    assert "--contacts" in one_sentence(invoke("init", tmp_path / "b", "--contacts", tmp_path / "no.bed"), 3)

@@ -1,0 +1,43 @@
+# From the locus to a solute without clashes.
+
+
+rule scaffold:
+    input:
+        [path for path in (SETTINGS.locus.fasta, SETTINGS.locus.nucleosomes, SETTINGS.locus.contacts) if path],
+    output:
+        out("scaffold.h5"),
+    params:
+        settings=settings("locus", "scaffold"),
+        command=command("scaffold"),
+    threads: THREADS
+    shell:
+        "{params.command} --threads {threads}"
+
+
+rule build:
+    input:
+        out("scaffold.h5"),
+    output:
+        out("solute.h5"),
+    params:
+        settings=settings("build"),
+        command=command("build"),
+    threads: THREADS
+    shell:
+        "{params.command} --threads {threads}"
+
+
+rule clash:
+    input:
+        out("solute.h5"),
+    output:
+        out("solute_clean.h5"),
+        out("clash_report.json"),
+        out("clash_report.tsv"),
+        out("clash_report.txt"),
+    params:
+        settings=settings("clash"),
+        command=command("clash"),
+    threads: THREADS
+    shell:
+        "{params.command} --threads {threads}"

@@ -1,0 +1,32 @@
+# The report, and the check that nothing was damaged: Snakemake itself looks at times only.
+
+
+rule report:
+    input:
+        out("scaffold.h5"),
+        out("solute_clean.h5"),
+        out("clash_report.json"),
+        out("shards/manifest.json"),
+        out("topology.h5"),
+        out("md/dynamics.log"),
+    output:
+        report(out("report.html"), caption="../report/result.rst", category="Result"),
+    params:
+        command=command("report"),
+    threads: THREADS
+    shell:
+        "{params.command} --threads {threads}"
+
+
+rule verify:
+    input:
+        out("report.html"),
+        out("topology.psf"),
+        out("md/trajectory.dcd"),
+    output:
+        out("verified.json"),
+    params:
+        command=command("verify"),
+    threads: THREADS
+    shell:
+        "{params.command} --threads {threads} --json > {output}"
