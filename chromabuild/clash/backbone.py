@@ -22,10 +22,12 @@ RIGHT_OF_LINK = "P OP1 OP2 O5' C5' H5' H5'' C4' H4' O4' C3' H3' C2' H2' H2''".sp
 SUGAR_PHOSPHATE = sorted(set(LEFT_OF_LINK) | set(RIGHT_OF_LINK))
 
 REACH = 3.0  # angstrom that a re-adjusted atom may go
-CONTACT_WEIGHT = 8.0  # 1/angstrom; a bond weighs about 80
+CONTACT_WEIGHTS = (8.0, 3.0)  # 1/angstrom; a bond weighs about 80. The second where the first bends too much
+PUSH = 1.2  # angstrom, by which two hit neighbourhoods are moved apart before they are re-adjusted
 TETHER = 0.25  # 1/angstrom
 PLANAR_WITHIN = 15.0  # degree; also what a planar dihedral may change by
-PLANAR_DEVIATION = 0.03  # angstrom, of the 1-4 distance in a planar group
+PLANAR_DEVIATION = 0.15  # angstrom^3, of the volume of four atoms in a plane: about 5 degrees
+CENTRE_DEVIATION = 0.3  # angstrom^3, of the volume at a stereocentre: about a tenth
 MAX_ITERATIONS = 40
 # A little inside the limit, so that rounding to float32 cannot cross it.
 Z_LIMIT = reference.MAX_Z - 0.1
@@ -59,8 +61,11 @@ def paths(graph: BondGraph, atoms: list[int], length: int) -> set[tuple[int, ...
 
 
 def local_topology(scene: Scene, group: np.ndarray) -> LocalTopology:
-    """Geometry to keep when a group is re-adjusted: tabulated for the DNA backbone, the present one elsewhere."""
-    atoms, graph, position = scene.atoms, scene.graph, scene.position
+    """Geometry to keep when a group is re-adjusted: tabulated for the DNA backbone, that of the start elsewhere.
+
+    The start of the whole correction, not the present state: otherwise many small changes would add up.
+    """
+    atoms, graph, position = scene.atoms, scene.graph, scene.start
     members = group.tolist()
     bonds = np.array(sorted(paths(graph, members, 2)))
     triples = np.array(sorted(paths(graph, members, 3)))
@@ -81,7 +86,7 @@ def local_topology(scene: Scene, group: np.ndarray) -> LocalTopology:
     degree = np.diff(graph.first)
     flat = (degree[quads[:, 1]] <= 3) & (degree[quads[:, 2]] <= 3)
     quads = quads[flat]
-    dihedral = np.abs(reference.dihedrals(position, quads))
+    dihedral = np.abs(reference.dihedrals(scene.position, quads))
     quads = quads[np.minimum(dihedral, 180.0 - dihedral) < PLANAR_WITHIN]
     touching = sorted({b for a in members for b in [a, *graph.neighbours(a).tolist()]})
     centres = np.array([[a, *graph.neighbours(a)[:3]] for a in touching if degree[a] == 4]).reshape(-1, 4)
@@ -118,12 +123,13 @@ def propose_adjustment(scene: Scene, group: np.ndarray, starts: list[np.ndarray]
     topology = local_topology(scene, group)
     surroundings = scene.group_surroundings(group, REACH)
     before = scene.group_score(scene.position[group], surroundings)
-    bonded = np.unique(np.concatenate([topology.bonds.ravel(), topology.triples.ravel(), topology.planar.ravel()]))
+    bonded = np.unique(np.concatenate([topology.bonds.ravel(), topology.triples.ravel(), topology.planar.ravel(),
+                                       topology.centres.ravel()]))
     local = np.concatenate([group, np.setdiff1d(np.union1d(surroundings.around, bonded), group)])
     place = {int(a): k for k, a in enumerate(local)}
 
     def placed(items: np.ndarray) -> np.ndarray:
-        return np.array([[place[int(a)] for a in row] for row in items], dtype=np.int32).reshape(-1, 2)
+        return np.array([[place[a] for a in row] for row in items.tolist()], dtype=np.int32).reshape(items.shape)
 
     length = {tuple(sorted(b)): d for b, d in zip(topology.bonds.tolist(), topology.bond_reference, strict=True)}
 
@@ -135,12 +141,13 @@ def propose_adjustment(scene: Scene, group: np.ndarray, starts: list[np.ndarray]
     theta = np.radians(topology.angle_reference)
     across = np.sqrt(left**2 + right**2 - 2 * left * right * np.cos(theta))
     across_deviation = left * right * np.sin(theta) * np.radians(topology.angle_deviation) / across
-    ends = topology.planar[:, [0, 3]]
-    flat = np.linalg.norm(scene.position[ends[:, 0]] - scene.position[ends[:, 1]], axis=1)
-    restraint = np.concatenate([placed(topology.bonds), placed(topology.triples[:, [0, 2]]), placed(ends)])
-    target = np.concatenate([topology.bond_reference, across, flat])
-    weight = 1 / np.concatenate([topology.bond_deviation, np.maximum(across_deviation, 1e-3),
-                                 np.full(len(flat), PLANAR_DEVIATION)])
+    restraint = np.concatenate([placed(topology.bonds), placed(topology.triples[:, [0, 2]])])
+    target = np.concatenate([topology.bond_reference, across])
+    weight = 1 / np.concatenate([topology.bond_deviation, np.maximum(across_deviation, 1e-3)])
+    volume = np.concatenate([placed(topology.planar), placed(topology.centres)])
+    target_volume = np.concatenate([np.zeros(len(topology.planar)), volumes(scene.start, topology.centres)])
+    volume_weight = 1 / np.concatenate([np.full(len(topology.planar), PLANAR_DEVIATION),
+                                        np.full(len(topology.centres), CENTRE_DEVIATION)])
 
     e, m = np.nonzero(surroundings.contact > 0)
     near = np.linalg.norm(surroundings.around_position[e] - scene.position[group[m]], axis=1) < \
@@ -154,22 +161,21 @@ def propose_adjustment(scene: Scene, group: np.ndarray, starts: list[np.ndarray]
     contact_distance = np.maximum(0.85 * comfortable, severe + 0.15)
 
     best = None
-    trial_full = scene.position.copy()
+    trial = scene.position.copy()
     for start, detail in zip(starts, details, strict=True):
         position = np.asfortranarray(np.concatenate([start, scene.position[local[len(group):]]]).T)
-        _kernels.local_relaxation.relax_distances(
-            len(group), position, restraint.T, target, weight, contact.T, contact_distance, CONTACT_WEIGHT, TETHER,
-            MAX_ITERATIONS)
-        new = position.T[:len(group)].astype(np.float32).astype(np.float64)
-        if np.linalg.norm(new - scene.position[group], axis=1).max() > REACH:
-            continue
-        trial_full[group] = new
-        if not acceptable(topology, scene.position, trial_full):
-            continue
-        after = scene.group_score(new, surroundings)
-        if after.better_than(before) and (best is None or after < best.after):
-            best = Proposal(kind, group, new, before, after, detail)
-        if after.clean:
+        for contact_weight in CONTACT_WEIGHTS:
+            _kernels.local_relaxation.relax_group(
+                len(group), position, restraint.T, target, weight, volume.T, target_volume, volume_weight,
+                contact.T, contact_distance, contact_weight, TETHER, MAX_ITERATIONS)
+            trial[group] = position.T[:len(group)].astype(np.float32)
+            within = np.linalg.norm(trial[group] - scene.position[group], axis=1).max() < REACH
+            if within and acceptable(topology, scene.position, trial):
+                after = scene.group_score(trial[group], surroundings)
+                if after.better_than(before) and (best is None or after < best.after):
+                    best = Proposal(kind, group, trial[group], before, after, detail)
+                break
+        if best is not None and best.after.clean:
             break
     return best
 
@@ -213,10 +219,25 @@ def adjustable_atoms(scene: Scene, residues: list[int]) -> np.ndarray:
     return np.array(sorted(members), dtype=np.int64)
 
 
-def propose_relaxation(scene: Scene, residues: list[int]) -> Proposal | None:
-    """Re-adjust a few residues where no torsion helps."""
-    group = adjustable_atoms(scene, residues)
+def propose_relaxation(scene: Scene, a: int, b: int, residues: tuple[list[int], list[int]]) -> Proposal | None:
+    """Re-adjust the residues around two atoms that hit each other, where no torsion helps.
+
+    It starts from where they are and from the two neighbourhoods pushed apart: along the line that joins the atoms (for
+    atoms that have already passed each other, against it) and across it.
+    """
+    own = adjustable_atoms(scene, residues[0])
+    other = np.setdiff1d(adjustable_atoms(scene, residues[1]), own)
+    group = np.union1d(own, other)
     if len(group) == 0:
         return None
-    return propose_adjustment(scene, group, [scene.position[group].copy()], "relax", [{}])
-
+    side = np.where(np.isin(group, own), 0.5, -0.5)
+    # The hit residue moves fully, its neighbours by half.
+    middle = np.isin(scene.atoms.residue[group], scene.atoms.residue[[a, b]])
+    side *= np.where(middle, 1.0, 0.5)
+    along = scene.position[a] - scene.position[b]
+    along /= max(np.linalg.norm(along), 1e-6)
+    across = np.cross(along, np.eye(3)[np.argmin(np.abs(along))])
+    across /= max(np.linalg.norm(across), 1e-6)
+    directions = [np.zeros(3)] + [sign * u for u in (along, across, np.cross(along, across)) for sign in (1.0, -1.0)]
+    starts = [scene.position[group] + 2 * PUSH * side[:, None] * u for u in directions]
+    return propose_adjustment(scene, group, starts, "relax", [{"start": k} for k in range(len(starts))])

@@ -102,12 +102,9 @@ class Corrector:
             if part[atom] in (DNA_BACKBONE, SUGAR):
                 for link in self.links(atom):
                     found.append(Mover(("phi", link), lambda link=link: propose_link(scene, *link), atom))
-        near = []
-        for atom in (a, b):
-            r = int(residue[atom])
-            near += [k for k in (r - 1, r, r + 1) if self.same_molecule(k, r)]
-        near = sorted(set(near))
-        found.append(Mover(("relax", *near), lambda: propose_relaxation(scene, near), a))
+        near = tuple([k for k in (r - 1, r, r + 1) if self.same_molecule(k, r)]
+                     for r in (int(residue[a]), int(residue[b])))
+        found.append(Mover(("relax", a, b), lambda: propose_relaxation(scene, a, b, near), a))
         tails = [self.tail_of[int(residue[atom])] for atom in (a, b) if int(residue[atom]) in self.tail_of]
         for tail in dict.fromkeys(tails):
             hit = [int(residue[atom]) for atom in (a, b)]
@@ -357,9 +354,7 @@ def worst_backbone_z(corrector: Corrector, old: np.ndarray, new: np.ndarray) -> 
     if len(group) == 0:
         return 0.0
     scene = corrector.scene
-    kept, scene.position = scene.position, old
     topology = local_topology(scene, group)
-    scene.position = kept
 
     def z(position: np.ndarray) -> np.ndarray:
         length = np.linalg.norm(position[topology.bonds[:, 0]] - position[topology.bonds[:, 1]], axis=1)

@@ -55,7 +55,8 @@ class Scene:
         self.threshold = threshold
         self.threads = threads
         self.graph = atoms.graph
-        self.position = np.array(atoms.position, dtype=np.float64)
+        self.start = np.array(atoms.position, dtype=np.float64)
+        self.position = self.start.copy()
         self.is_hydrogen = atoms.element == HYDROGEN
         self.acceptor = np.isin(atoms.element, (NITROGEN, OXYGEN, SULFUR))
         self.donor = self.is_hydrogen & bonded_to(atoms, (NITROGEN, OXYGEN, SULFUR))

@@ -1,22 +1,23 @@
 !> Least-squares re-adjustment of a few dozen atoms: distances held at reference values, overlaps pushed apart.
 !>
-!> Bonds are 1-2 distances, angles 1-3 distances, planar groups 1-4 distances, so that one kind of restraint does for
-!> all. Levenberg-Marquardt with a dense Cholesky solve, in one thread and in a fixed order: the result is always the same.
+!> Bonds are 1-2 distances and angles 1-3 distances; planar groups and stereocentres are volumes of four atoms.
+!> Levenberg-Marquardt with a dense Cholesky solve, in one thread and in a fixed order: the result is always the same.
 module local_relaxation
   use iso_fortran_env, only: int32, real64
   implicit none
   private
-  public :: relax_distances
+  public :: relax_group
 
   !> below this a pair has no usable direction
   real(real64), parameter :: coincident = 1.0e-6_real64
 
 contains
 
-  !> Minimise the sum of squared residuals: weight (d - target) of every restraint, weight (contact - d) of every
-  !> contact pair that is too close, and tether (x - x0) of every coordinate.
-  subroutine relax_distances(n_atoms, n_movable, position, n_restraints, restraint, target_distance, &
-      restraint_weight, n_contacts, contact, contact_distance, contact_weight, tether, max_iterations, cost)
+  !> Minimise the sum of squared residuals: weight (d - target) of every distance, weight (V - target) of every volume,
+  !> weight (contact - d) of every contact pair that is too close, and tether (x - x0) of every coordinate.
+  subroutine relax_group(n_atoms, n_movable, position, n_restraints, restraint, target_distance, &
+      restraint_weight, n_volumes, volume, target_volume, volume_weight, n_contacts, contact, contact_distance, &
+      contact_weight, tether, max_iterations, cost)
     integer(int32), intent(in) :: n_atoms
     !> the first n_movable atoms move
     integer(int32), intent(in) :: n_movable
@@ -27,6 +28,12 @@ contains
     real(real64), intent(in) :: target_distance(n_restraints)
     !> 1 / standard deviation
     real(real64), intent(in) :: restraint_weight(n_restraints)
+    integer(int32), intent(in) :: n_volumes
+    !> 0-based atoms p, a, b, c of V = (a - p) . ((b - p) x (c - p))
+    integer(int32), intent(in) :: volume(4, n_volumes)
+    !> angstrom^3
+    real(real64), intent(in) :: target_volume(n_volumes)
+    real(real64), intent(in) :: volume_weight(n_volumes)
     integer(int32), intent(in) :: n_contacts
     !> 0-based atoms
     integer(int32), intent(in) :: contact(2, n_contacts)
@@ -89,6 +96,9 @@ contains
       do i = 1, n_restraints
         call add_pair(x, restraint(:, i) + 1, target_distance(i), restraint_weight(i), .false., total, matrix, vector)
       end do
+      do i = 1, n_volumes
+        call add_volume(x, volume(:, i) + 1, target_volume(i), volume_weight(i), total, matrix, vector)
+      end do
       do i = 1, n_contacts
         call add_pair(x, contact(:, i) + 1, contact_distance(i), contact_weight, .true., total, matrix, vector)
       end do
@@ -110,34 +120,71 @@ contains
       real(real64), intent(inout) :: total
       real(real64), intent(inout), optional :: matrix(n, n), vector(n)
 
-      real(real64) :: r(3), d, residual, slope(3)
-      integer(int32) :: a, b, p, q
+      real(real64) :: r(3), d, slope(3, 2)
 
       r = x(:, ends(1)) - x(:, ends(2))
       d = norm2(r)
       if (one_sided .and. d >= goal) return
-      residual = weight*(d - goal)
-      total = total + residual**2
-      if (.not. present(matrix)) return
       if (d < coincident) then
-        slope = weight*[1.0_real64, 0.0_real64, 0.0_real64]
+        slope(:, 1) = [weight, 0.0_real64, 0.0_real64]
       else
-        slope = weight*r/d
+        slope(:, 1) = weight*r/d
       end if
-      do a = 1, 2
-        if (ends(a) > n_movable) cycle
-        p = 3*(ends(a) - 1)
-        vector(p + 1:p + 3) = vector(p + 1:p + 3) + merge(1, -1, a == 1)*residual*slope
-        do b = 1, 2
-          if (ends(b) > n_movable) cycle
-          q = 3*(ends(b) - 1)
-          matrix(p + 1:p + 3, q + 1:q + 3) = matrix(p + 1:p + 3, q + 1:q + 3) &
-            + merge(1, -1, a == b)*spread(slope, 2, 3)*spread(slope, 1, 3)
-        end do
-      end do
+      slope(:, 2) = -slope(:, 1)
+      call add_residual(ends, weight*(d - goal), slope, total, matrix, vector)
     end subroutine add_pair
 
-  end subroutine relax_distances
+    !> One volume residual.
+    subroutine add_volume(x, corner, goal, weight, total, matrix, vector)
+      real(real64), intent(in) :: x(3, n_atoms), goal, weight
+      integer(int32), intent(in) :: corner(4)
+      real(real64), intent(inout) :: total
+      real(real64), intent(inout), optional :: matrix(n, n), vector(n)
+
+      real(real64) :: a(3), b(3), c(3), slope(3, 4)
+
+      a = x(:, corner(2)) - x(:, corner(1))
+      b = x(:, corner(3)) - x(:, corner(1))
+      c = x(:, corner(4)) - x(:, corner(1))
+      slope(:, 2) = weight*cross(b, c)
+      slope(:, 3) = weight*cross(c, a)
+      slope(:, 4) = weight*cross(a, b)
+      slope(:, 1) = -slope(:, 2) - slope(:, 3) - slope(:, 4)
+      call add_residual(corner, dot_product(a, slope(:, 2)) - weight*goal, slope, total, matrix, vector)
+    end subroutine add_volume
+
+    !> Add a residual with its derivatives by the coordinates of some atoms.
+    subroutine add_residual(member, residual, slope, total, matrix, vector)
+      integer(int32), intent(in) :: member(:)
+      real(real64), intent(in) :: residual, slope(:, :)
+      real(real64), intent(inout) :: total
+      real(real64), intent(inout), optional :: matrix(n, n), vector(n)
+
+      integer(int32) :: a, b, p, q
+
+      total = total + residual**2
+      if (.not. present(matrix)) return
+      do a = 1, size(member)
+        if (member(a) > n_movable) cycle
+        p = 3*(member(a) - 1)
+        vector(p + 1:p + 3) = vector(p + 1:p + 3) + residual*slope(:, a)
+        do b = 1, size(member)
+          if (member(b) > n_movable) cycle
+          q = 3*(member(b) - 1)
+          matrix(p + 1:p + 3, q + 1:q + 3) = matrix(p + 1:p + 3, q + 1:q + 3) &
+            + spread(slope(:, a), 2, 3)*spread(slope(:, b), 1, 3)
+        end do
+      end do
+    end subroutine add_residual
+
+  end subroutine relax_group
+
+  !> Vector product.
+  pure function cross(a, b) result(c)
+    real(real64), intent(in) :: a(3), b(3)
+    real(real64) :: c(3)
+    c = [a(2)*b(3) - a(3)*b(2), a(3)*b(1) - a(1)*b(3), a(1)*b(2) - a(2)*b(1)]
+  end function cross
 
   !> Solve a symmetric positive definite system in place; the matrix is overwritten by its factor.
   pure subroutine solve_cholesky(n, matrix, vector, solved)
