@@ -28,7 +28,7 @@ TETHER = 0.25  # 1/angstrom
 PLANAR_WITHIN = 15.0  # degree; also what a planar dihedral may change by
 PLANAR_DEVIATION = 0.15  # angstrom^3, of the volume of four atoms in a plane: about 5 degrees
 CENTRE_DEVIATION = 0.3  # angstrom^3, of the volume at a stereocentre: about a tenth
-MAX_ITERATIONS = 40
+MAX_ITERATIONS = 25
 # A little inside the limit, so that rounding to float32 cannot cross it.
 Z_LIMIT = reference.MAX_Z - 0.1
 

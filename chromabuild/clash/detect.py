@@ -14,7 +14,7 @@ from chromabuild.errors import BadInputError
 from chromabuild.solute import Solute
 
 PREFERRED_EDGE = 5.0  # angstrom: a dozen atoms a cell in condensed matter, and few spheres of 0.9 A cross a face
-PLACES_PER_CHUNK = 256
+PARTS = 64  # of the search, shared out among the threads
 OVERLAP = 0.4  # angstrom: a MolProbity clash (Word et al. 1999; Chen et al. 2010)
 BAD_OVERLAP = 0.9
 
@@ -27,8 +27,8 @@ class CellList:
         self.position = np.ascontiguousarray(position, dtype=np.float64)
         self.threads = threads
         n = len(self.position)
-        self.origin = self.position.min(axis=0) if n else np.zeros(3)
-        extent = (self.position.max(axis=0) - self.origin) if n else np.ones(3)
+        self.origin, highest = corners(self.position)
+        extent = highest - self.origin
         if not np.isfinite(extent).all():
             raise BadInputError("positions hold values that are not numbers: rebuild the structure")
         # In units other than angstrom the preferred edge would put everything into one cell: bound it by the spacing.
@@ -51,24 +51,26 @@ class CellList:
               slack: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         """Sorted (m, 2) int32 pairs i < j below ``threshold`` and, with radii, below radius_i + radius_j - slack."""
         n = len(self.position)
-        chunks = -(-n // PLACES_PER_CHUNK)
-        if n < 2:
+        found = np.zeros(PARTS, dtype=np.int64)
+        room = n // (4 * PARTS) + 64
+        while n > 1:
+            pairs = np.empty((PARTS, room, 2), dtype=np.int32)
+            distance = np.empty((PARTS, room))
+            _kernels.cell_list.find_close_pairs(
+                self.position.T, self.edge, self.cells, self.fold, self.first, self.order, self.sorted, threshold,
+                np.zeros(1) if radius is None else np.ascontiguousarray(radius, dtype=np.float64), slack,
+                np.zeros(1, dtype=np.int32) if graph is None else graph.first,
+                np.zeros(1, dtype=np.int32) if graph is None else graph.neighbour,
+                self.threads, found, pairs.T, distance.T)
+            if found.max() <= room:
+                break
+            room = int(found.max())
+        if found.sum() == 0:
             return np.empty((0, 2), dtype=np.int32), np.empty(0)
-        found = np.zeros(chunks, dtype=np.int64)
-        arguments = (
-            self.position.T, self.edge, self.cells, self.fold, self.first, self.order, self.sorted, threshold,
-            np.zeros(1) if radius is None else np.ascontiguousarray(radius, dtype=np.float64), slack,
-            np.zeros(1, dtype=np.int32) if graph is None else graph.first,
-            np.zeros(1, dtype=np.int32) if graph is None else graph.neighbour)
-        _kernels.cell_list.count_close_pairs(*arguments, PLACES_PER_CHUNK, self.threads, found)
-        total = int(found.sum())
-        pairs = np.empty((total, 2), dtype=np.int32)
-        distance = np.empty(total)
-        if total:
-            _kernels.cell_list.fill_close_pairs(*arguments, PLACES_PER_CHUNK, self.threads, found, pairs.T, distance)
-            order = np.lexsort((pairs[:, 1], pairs[:, 0]))
-            pairs, distance = pairs[order], distance[order]
-        return pairs, distance
+        filled = np.arange(room) < found[:, None]
+        pairs, distance = pairs[filled], distance[filled]
+        order = np.argsort(pairs[:, 0].astype(np.int64) * n + pairs[:, 1])
+        return pairs[order], distance[order]
 
     def in_spheres(self, centre: np.ndarray, radius: float) -> tuple[np.ndarray, np.ndarray]:
         """Atoms closer than ``radius`` to each of the (m, 3) centres: (k,) centre numbers and (k,) atoms."""
@@ -83,6 +85,18 @@ class CellList:
         if len(atom):
             _kernels.cell_list.fill_in_spheres(*arguments, atom)
         return np.repeat(np.arange(len(centre)), found), atom
+
+
+def corners(position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lowest and highest coordinate along each axis of (n, 3) positions; NaN where a position is not a number."""
+    if len(position) == 0:
+        return np.zeros(3), np.ones(3)
+    # Rows of 64 atoms first: numpy reduces long rows fast and rows of three slowly.
+    whole = len(position) // 64 * 64
+    rows = position[:whole].reshape(-1, 192)
+    rest = position[whole:]
+    return tuple(reduce(np.concatenate([reduce(rows, axis=0).reshape(64, 3), rest] if whole else [rest]), axis=0)
+                 for reduce in (np.min, np.max))
 
 
 def folded_table(cells: np.ndarray, limit: int) -> np.ndarray:

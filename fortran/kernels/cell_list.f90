@@ -13,7 +13,7 @@ module cell_list
   use iso_fortran_env, only: int32, int64, real32, real64
   implicit none
   private
-  public :: sort_into_cells, count_close_pairs, fill_close_pairs, count_in_spheres, fill_in_spheres
+  public :: sort_into_cells, find_close_pairs, count_in_spheres, fill_in_spheres
   public :: bond_graph, mark_bonded_pairs
 
 contains
@@ -40,17 +40,15 @@ contains
     !> coordinates relative to origin, by place
     real(real32), intent(inout) :: sorted(n_atoms, 3)
 
-    integer(int32) :: i, b, t, low, high, total, here
+    integer(int32) :: i, b, t, low, high, total, here, cell(3)
     real(real64) :: inverse
 
     inverse = 1.0_real64/edge
     !$omp parallel do num_threads(n_threads) schedule(static) default(none) &
-    !$omp shared(n_atoms, position, origin, inverse, fold, bucket) private(i)
+    !$omp shared(n_atoms, position, origin, inverse, fold, bucket) private(i, cell)
     do i = 1, n_atoms
-      bucket(i) = 1 &
-        + int(mod(int((position(1, i) - origin(1))*inverse, int64), int(fold(1), int64)), int32) + fold(1)*( &
-        int(mod(int((position(2, i) - origin(2))*inverse, int64), int(fold(2), int64)), int32) + fold(2)* &
-        int(mod(int((position(3, i) - origin(3))*inverse, int64), int(fold(3), int64)), int32))
+      cell = int((position(:, i) - origin)*inverse, int32)
+      bucket(i) = 1 + folded(cell(1), fold(1)) + fold(1)*(folded(cell(2), fold(2)) + fold(2)*folded(cell(3), fold(3)))
     end do
     !$omp end parallel do
 
@@ -96,9 +94,11 @@ contains
     first(1) = 1
   end subroutine sort_into_cells
 
-  !> Number of close pairs found from each chunk of consecutive places.
-  subroutine count_close_pairs(n_atoms, position, edge, cells, fold, n_buckets, first, order, sorted, threshold, &
-      n_radius, radius, slack, n_graph, graph_first, n_neighbours, neighbour, n_chunks, chunk, n_threads, found)
+  !> All pairs closer than a threshold. The places are cut into parts; each writes its pairs into its own room, and
+  !> counts on when that is full: call again with more room then.
+  subroutine find_close_pairs(n_atoms, position, edge, cells, fold, n_buckets, first, order, sorted, threshold, &
+      n_radius, radius, slack, n_graph, graph_first, n_neighbours, neighbour, n_threads, n_parts, room, found, &
+      pair, distance)
     integer(int32), intent(in) :: n_atoms
     real(real64), intent(in) :: position(3, n_atoms)
     real(real64), intent(in) :: edge
@@ -118,99 +118,48 @@ contains
     real(real64), intent(in) :: slack
     !> n_atoms + 1, or 1 when no bonds are given
     integer(int32), intent(in) :: n_graph
+    !> bonded neighbours: pairs joined by up to three bonds are left out
     integer(int32), intent(in) :: graph_first(n_graph)
     integer(int32), intent(in) :: n_neighbours
     integer(int32), intent(in) :: neighbour(n_neighbours)
-    integer(int32), intent(in) :: n_chunks
-    !> places a chunk
-    integer(int32), intent(in) :: chunk
     integer(int32), intent(in) :: n_threads
-    !> pairs found by each chunk
-    integer(int64), intent(inout) :: found(n_chunks)
-
-    integer(int32) :: c, no_pairs(2, 1)
-    real(real64) :: no_distance(1)
-
-    !$omp parallel do num_threads(n_threads) schedule(dynamic, 16) default(none) &
-    !$omp shared(n_atoms, position, edge, cells, fold, n_buckets, first, order, sorted, threshold, n_radius, radius, &
-    !$omp slack, n_graph, graph_first, n_neighbours, neighbour, n_chunks, chunk, found) &
-    !$omp private(c, no_pairs, no_distance)
-    do c = 1, n_chunks
-      call search_chunk(n_atoms, position, edge, cells, fold, n_buckets, first, order, sorted, threshold, &
-        n_radius, radius, slack, n_graph, graph_first, n_neighbours, neighbour, &
-        (c - 1)*chunk + 1, min(c*chunk, n_atoms), 0_int64, found(c), 1_int64, no_pairs, no_distance)
-    end do
-    !$omp end parallel do
-  end subroutine count_close_pairs
-
-  !> The pairs themselves; chunks without pairs are not searched again.
-  subroutine fill_close_pairs(n_atoms, position, edge, cells, fold, n_buckets, first, order, sorted, threshold, &
-      n_radius, radius, slack, n_graph, graph_first, n_neighbours, neighbour, n_chunks, chunk, n_threads, found, &
-      n_pairs, pair, distance)
-    integer(int32), intent(in) :: n_atoms
-    real(real64), intent(in) :: position(3, n_atoms)
-    real(real64), intent(in) :: edge
-    integer(int32), intent(in) :: cells(3)
-    integer(int32), intent(in) :: fold(3)
-    integer(int32), intent(in) :: n_buckets
-    integer(int32), intent(in) :: first(n_buckets + 1)
-    integer(int32), intent(in) :: order(n_atoms)
-    real(real32), intent(in) :: sorted(n_atoms, 3)
-    real(real64), intent(in) :: threshold
-    integer(int32), intent(in) :: n_radius
-    real(real64), intent(in) :: radius(n_radius)
-    real(real64), intent(in) :: slack
-    integer(int32), intent(in) :: n_graph
-    integer(int32), intent(in) :: graph_first(n_graph)
-    integer(int32), intent(in) :: n_neighbours
-    integer(int32), intent(in) :: neighbour(n_neighbours)
-    integer(int32), intent(in) :: n_chunks
-    integer(int32), intent(in) :: chunk
-    integer(int32), intent(in) :: n_threads
-    !> what count_close_pairs found
-    integer(int64), intent(in) :: found(n_chunks)
-    !> sum of found
-    integer(int64), intent(in) :: n_pairs
+    integer(int32), intent(in) :: n_parts
+    !> pairs that each part can hold
+    integer(int32), intent(in) :: room
+    !> pairs of each part, also beyond its room
+    integer(int64), intent(inout) :: found(n_parts)
     !> lower and higher atom of each pair
-    integer(int32), intent(inout) :: pair(2, n_pairs)
-    real(real64), intent(inout) :: distance(n_pairs)
+    integer(int32), intent(inout) :: pair(2, room, n_parts)
+    real(real64), intent(inout) :: distance(room, n_parts)
 
-    integer(int32) :: c
-    integer(int64) :: again
-    integer(int64), allocatable :: before(:)
+    integer(int32) :: part, begin, finish
 
-    allocate (before(n_chunks))
-    before(1) = 0
-    do c = 2, n_chunks
-      before(c) = before(c - 1) + found(c - 1)
-    end do
-    !$omp parallel do num_threads(n_threads) schedule(dynamic, 16) default(none) &
+    !$omp parallel do num_threads(n_threads) schedule(dynamic, 1) default(none) &
     !$omp shared(n_atoms, position, edge, cells, fold, n_buckets, first, order, sorted, threshold, n_radius, radius, &
-    !$omp slack, n_graph, graph_first, n_neighbours, neighbour, n_chunks, chunk, found, before, n_pairs, pair, distance) &
-    !$omp private(c, again)
-    do c = 1, n_chunks
-      if (found(c) == 0) cycle
-      call search_chunk(n_atoms, position, edge, cells, fold, n_buckets, first, order, sorted, threshold, &
-        n_radius, radius, slack, n_graph, graph_first, n_neighbours, neighbour, &
-        (c - 1)*chunk + 1, min(c*chunk, n_atoms), before(c), again, n_pairs, pair, distance)
+    !$omp slack, n_graph, graph_first, n_neighbours, neighbour, n_parts, room, found, pair, distance) &
+    !$omp private(part, begin, finish)
+    do part = 1, n_parts
+      call slice(n_atoms, n_parts, part, begin, finish)
+      call search_places(n_atoms, position, edge, cells, fold, n_buckets, first, order, sorted, threshold, &
+        n_radius, radius, slack, n_graph, graph_first, n_neighbours, neighbour, begin, finish, room, found(part), &
+        pair(:, :, part), distance(:, part))
     end do
     !$omp end parallel do
-  end subroutine fill_close_pairs
+  end subroutine find_close_pairs
 
-  !> Pairs whose lower place is in begin..finish; written after `skip` earlier ones when there is room for them.
-  subroutine search_chunk(n_atoms, position, edge, cells, fold, n_buckets, first, order, sorted, threshold, &
-      n_radius, radius, slack, n_graph, graph_first, n_neighbours, neighbour, begin, finish, skip, found, &
-      n_pairs, pair, distance)
+  !> Pairs whose lower place is in begin..finish.
+  subroutine search_places(n_atoms, position, edge, cells, fold, n_buckets, first, order, sorted, threshold, &
+      n_radius, radius, slack, n_graph, graph_first, n_neighbours, neighbour, begin, finish, room, found, pair, distance)
     integer(int32), intent(in) :: n_atoms, cells(3), fold(3), n_buckets, n_radius, n_graph, n_neighbours, begin, finish
     real(real64), intent(in) :: position(3, n_atoms), edge, threshold, radius(n_radius), slack
     integer(int32), intent(in) :: first(n_buckets + 1), order(n_atoms), graph_first(n_graph), neighbour(n_neighbours)
     real(real32), intent(in) :: sorted(n_atoms, 3)
-    integer(int64), intent(in) :: skip, n_pairs
+    integer(int32), intent(in) :: room
     integer(int64), intent(out) :: found
-    integer(int32), intent(inout) :: pair(2, n_pairs)
-    real(real64), intent(inout) :: distance(n_pairs)
+    integer(int32), intent(inout) :: pair(2, room)
+    real(real64), intent(inout) :: distance(room)
 
-    integer(int32) :: i, j, low(3), high(3), x, y, z, b, row, from, to, near, atom_i, atom_j
+    integer(int32) :: i, j, low(3), high(3), x, y, z, row, from, to, near, left, right, atom_i, atom_j
     real(real32) :: here(3), reach, bound, inverse
     real(real64) :: d
 
@@ -223,13 +172,16 @@ contains
       here = sorted(i, :)
       low = max(int((here - reach)*inverse), 0)
       high = min(int((here + reach)*inverse), cells - 1)
+      left = folded(low(1), fold(1))
+      right = folded(high(1), fold(1))
       do z = low(3), high(3)
         do y = low(2), high(2)
-          row = fold(1)*(mod(y, fold(2)) + fold(2)*mod(z, fold(3)))
-          do x = low(1), high(1)
-            b = row + mod(x, fold(1)) + 1
-            from = max(first(b), i + 1)
-            to = first(b + 1) - 1
+          row = 1 + fold(1)*(folded(y, fold(2)) + fold(2)*folded(z, fold(3)))
+          ! The cells of a row are one stretch of places, unless the fold runs through it.
+          do x = 1, merge(1_int32, 2_int32, right >= left)
+            from = first(row + merge(left, 0_int32, x == 1))
+            to = first(row + merge(right, fold(1) - 1, x == 2 .or. right >= left) + 1) - 1
+            from = max(from, i + 1)
             near = 0
             do j = from, to
               if ((sorted(j, 1) - here(1))**2 + (sorted(j, 2) - here(2))**2 + (sorted(j, 3) - here(3))**2 < bound) &
@@ -249,16 +201,24 @@ contains
                 if (within_three_bonds(n_graph, graph_first, n_neighbours, neighbour, atom_i, atom_j)) cycle
               end if
               found = found + 1
-              if (skip + found > n_pairs) cycle
-              pair(1, skip + found) = min(atom_i, atom_j)
-              pair(2, skip + found) = max(atom_i, atom_j)
-              distance(skip + found) = d
+              if (found > room) cycle
+              pair(1, found) = min(atom_i, atom_j)
+              pair(2, found) = max(atom_i, atom_j)
+              distance(found) = d
             end do
           end do
         end do
       end do
     end do
-  end subroutine search_chunk
+  end subroutine search_places
+
+  !> Place of a cell along one axis of the folded table.
+  elemental function folded(cell, fold) result(place)
+    integer(int32), intent(in) :: cell, fold
+    integer(int32) :: place
+    place = cell
+    if (place >= fold) place = mod(place, fold)
+  end function folded
 
   !> Number of atoms within a radius of each centre.
   subroutine count_in_spheres(n_atoms, position, origin, edge, cells, fold, n_buckets, first, order, &
@@ -354,7 +314,7 @@ contains
     do z = low(3), high(3)
       do y = low(2), high(2)
         do x = low(1), high(1)
-          b = mod(x, fold(1)) + fold(1)*(mod(y, fold(2)) + fold(2)*mod(z, fold(3))) + 1
+          b = 1 + folded(x, fold(1)) + fold(1)*(folded(y, fold(2)) + fold(2)*folded(z, fold(3)))
           do j = first(b), first(b + 1) - 1
             if (sum((position(:, order(j) + 1) - centre)**2) >= radius**2) cycle
             found = found + 1

@@ -58,7 +58,7 @@ contains
     do iteration = 1, max_iterations
       call assemble(position, cost, normal, gradient)
       better = .false.
-      do attempt = 1, 8
+      do attempt = 1, 5
         damped = normal
         do k = 1, n
           damped(k, k) = normal(k, k)*(1 + damping) + 1.0e-12_real64
@@ -71,12 +71,12 @@ contains
           better = trial_cost < cost
         end if
         if (better) exit
-        damping = damping*8
+        damping = damping*10
       end do
       if (.not. better) exit
       position(:, :n_movable) = trial(:, :n_movable)
       damping = max(damping*0.2_real64, 1.0e-9_real64)
-      if (cost - trial_cost < 1.0e-4_real64*cost) exit
+      if (cost - trial_cost < 1.0e-3_real64*cost) exit
     end do
     call assemble(position, cost)
 
@@ -186,29 +186,42 @@ contains
     c = [a(2)*b(3) - a(3)*b(2), a(3)*b(1) - a(1)*b(3), a(1)*b(2) - a(2)*b(1)]
   end function cross
 
-  !> Solve a symmetric positive definite system in place; the matrix is overwritten by its factor.
+  !> Solve a symmetric positive definite system in place; the lower triangle is overwritten by its factor.
+  !> Each column is followed only down to its last entry: bonded neighbours are near the diagonal.
   pure subroutine solve_cholesky(n, matrix, vector, solved)
     integer(int32), intent(in) :: n
     real(real64), intent(inout) :: matrix(n, n), vector(n)
     logical, intent(out) :: solved
 
-    integer(int32) :: j, k
+    integer(int32) :: j, k, last(n), e
 
     solved = .false.
     do j = 1, n
+      last(j) = j
+      do k = n, j + 1, -1
+        if (matrix(k, j) /= 0) then
+          last(j) = k
+          exit
+        end if
+      end do
+    end do
+    do j = 1, n
       if (matrix(j, j) <= 0) return
+      e = last(j)
       matrix(j, j) = sqrt(matrix(j, j))
-      matrix(j + 1:n, j) = matrix(j + 1:n, j)/matrix(j, j)
-      do k = j + 1, n
-        if (matrix(k, j) /= 0) matrix(k:n, k) = matrix(k:n, k) - matrix(k, j)*matrix(k:n, j)
+      matrix(j + 1:e, j) = matrix(j + 1:e, j)/matrix(j, j)
+      do k = j + 1, e
+        if (matrix(k, j) == 0) cycle
+        matrix(k:e, k) = matrix(k:e, k) - matrix(k, j)*matrix(k:e, j)
+        last(k) = max(last(k), e)
       end do
     end do
     do j = 1, n
       vector(j) = vector(j)/matrix(j, j)
-      vector(j + 1:n) = vector(j + 1:n) - vector(j)*matrix(j + 1:n, j)
+      vector(j + 1:last(j)) = vector(j + 1:last(j)) - vector(j)*matrix(j + 1:last(j), j)
     end do
     do j = n, 1, -1
-      vector(j) = (vector(j) - dot_product(matrix(j + 1:n, j), vector(j + 1:n)))/matrix(j, j)
+      vector(j) = (vector(j) - dot_product(matrix(j + 1:last(j), j), vector(j + 1:last(j))))/matrix(j, j)
     end do
     solved = .true.
   end subroutine solve_cholesky
