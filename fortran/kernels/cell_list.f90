@@ -1,17 +1,412 @@
+!> Fixed-radius neighbour search on a folded grid of cells (also called linked cells, spatial hashing).
+!>
+!> Space is cut into cubic cells; the cells are folded onto a table of limited size, cell (ix, iy, iz) going to bucket
+!> (mod(ix, mx), mod(iy, my), mod(iz, mz)). Far cells may share a bucket: their atoms fail the distance test, nothing
+!> else happens. So memory follows the number of atoms and never the volume of the box. Atoms are ordered by bucket
+!> (counting sort); an atom meets only those buckets that its sphere touches, on average about two when the cell edge is
+!> several times the radius.
+!>
+!> Distances are first bounded in real32 on sorted coordinates, then decided in real64 on the given ones.
+!> Every loop over threads works on disjoint slices: the result does not depend on the number of threads.
+!> Atom numbers are 0-based in every argument, as in the Python that calls.
 module cell_list
-  use, intrinsic :: iso_fortran_env, only: int32, real64
+  use iso_fortran_env, only: int32, int64, real32, real64
   implicit none
   private
-  public :: count_close
+  public :: sort_into_cells, find_close_pairs, count_in_spheres, fill_in_spheres
+  public :: bond_graph, mark_bonded_pairs
+
 contains
-  subroutine count_close(n, position, cutoff, count)
-    integer(int32), intent(in) :: n
-    real(real64), intent(in) :: position(3, n), cutoff
-    integer(int32), intent(out) :: count
-    integer(int32) :: i
-    count = 0
-    do i = 1, n
-      if (norm2(position(:, i)) < cutoff) count = count + 1
+
+  !> Order the atoms by bucket.
+  subroutine sort_into_cells(n_atoms, position, origin, edge, fold, n_buckets, n_threads, bucket, first, order, sorted)
+    integer(int32), intent(in) :: n_atoms
+    real(real64), intent(in) :: position(3, n_atoms)
+    !> lowest corner of the atoms
+    real(real64), intent(in) :: origin(3)
+    !> cell edge
+    real(real64), intent(in) :: edge
+    !> buckets along each axis
+    integer(int32), intent(in) :: fold(3)
+    !> product of fold
+    integer(int32), intent(in) :: n_buckets
+    integer(int32), intent(in) :: n_threads
+    !> bucket of every atom
+    integer(int32), intent(inout) :: bucket(n_atoms)
+    !> atoms of bucket b are order(first(b) .. first(b+1)-1), 1-based places
+    integer(int32), intent(inout) :: first(n_buckets + 1)
+    !> atom at each place
+    integer(int32), intent(inout) :: order(n_atoms)
+    !> coordinates relative to origin, by place
+    real(real32), intent(inout) :: sorted(n_atoms, 3)
+
+    integer(int32) :: i, b, t, low, high, total, here, cell(3)
+    real(real64) :: inverse
+
+    inverse = 1.0_real64/edge
+    !$omp parallel do num_threads(n_threads) schedule(static) default(none) &
+    !$omp shared(n_atoms, position, origin, inverse, fold, bucket) private(i, cell)
+    do i = 1, n_atoms
+      cell = int((position(:, i) - origin)*inverse, int32)
+      bucket(i) = 1 + folded(cell(1), fold(1)) + fold(1)*(folded(cell(2), fold(2)) + fold(2)*folded(cell(3), fold(3)))
     end do
-  end subroutine count_close
+    !$omp end parallel do
+
+    ! Each slice counts and later fills its own range of buckets, reading all atoms in order: stable and race-free.
+    first = 0
+    !$omp parallel do num_threads(n_threads) schedule(static, 1) default(none) &
+    !$omp shared(n_atoms, n_buckets, n_threads, bucket, first) private(t, i, b, low, high)
+    do t = 1, n_threads
+      call slice(n_buckets, n_threads, t, low, high)
+      do i = 1, n_atoms
+        b = bucket(i)
+        if (b >= low .and. b <= high) first(b) = first(b) + 1
+      end do
+    end do
+    !$omp end parallel do
+    total = 1
+    do b = 1, n_buckets
+      here = first(b)
+      first(b) = total
+      total = total + here
+    end do
+    first(n_buckets + 1) = total
+
+    !$omp parallel do num_threads(n_threads) schedule(static, 1) default(none) &
+    !$omp shared(n_atoms, n_buckets, n_threads, bucket, first, order, sorted, position, origin) &
+    !$omp private(t, i, b, low, high, here)
+    do t = 1, n_threads
+      call slice(n_buckets, n_threads, t, low, high)
+      do i = 1, n_atoms
+        b = bucket(i)
+        if (b < low .or. b > high) cycle
+        here = first(b)
+        first(b) = here + 1
+        order(here) = i - 1
+        sorted(here, :) = real(position(:, i) - origin, real32)
+      end do
+    end do
+    !$omp end parallel do
+    ! Filling moved every start to the start of the next bucket.
+    do b = n_buckets, 2, -1
+      first(b) = first(b - 1)
+    end do
+    first(1) = 1
+  end subroutine sort_into_cells
+
+  !> All pairs closer than a threshold. The places are cut into parts; each writes its pairs into its own room, and
+  !> counts on when that is full: call again with more room then.
+  subroutine find_close_pairs(n_atoms, position, edge, cells, fold, n_buckets, first, order, sorted, threshold, &
+      n_radius, radius, slack, n_graph, graph_first, n_neighbours, neighbour, n_threads, n_parts, room, found, &
+      pair, distance)
+    integer(int32), intent(in) :: n_atoms
+    real(real64), intent(in) :: position(3, n_atoms)
+    real(real64), intent(in) :: edge
+    !> cells along each axis, before folding
+    integer(int32), intent(in) :: cells(3)
+    integer(int32), intent(in) :: fold(3)
+    integer(int32), intent(in) :: n_buckets
+    integer(int32), intent(in) :: first(n_buckets + 1)
+    integer(int32), intent(in) :: order(n_atoms)
+    real(real32), intent(in) :: sorted(n_atoms, 3)
+    !> a pair is close below this distance
+    real(real64), intent(in) :: threshold
+    !> n_atoms, or 1 when radii play no part
+    integer(int32), intent(in) :: n_radius
+    !> a pair must also be closer than radius_i + radius_j - slack
+    real(real64), intent(in) :: radius(n_radius)
+    real(real64), intent(in) :: slack
+    !> n_atoms + 1, or 1 when no bonds are given
+    integer(int32), intent(in) :: n_graph
+    !> bonded neighbours: pairs joined by up to three bonds are left out
+    integer(int32), intent(in) :: graph_first(n_graph)
+    integer(int32), intent(in) :: n_neighbours
+    integer(int32), intent(in) :: neighbour(n_neighbours)
+    integer(int32), intent(in) :: n_threads
+    integer(int32), intent(in) :: n_parts
+    !> pairs that each part can hold
+    integer(int32), intent(in) :: room
+    !> pairs of each part, also beyond its room
+    integer(int64), intent(inout) :: found(n_parts)
+    !> lower and higher atom of each pair
+    integer(int32), intent(inout) :: pair(2, room, n_parts)
+    real(real64), intent(inout) :: distance(room, n_parts)
+
+    integer(int32) :: part, begin, finish
+
+    !$omp parallel do num_threads(n_threads) schedule(dynamic, 1) default(none) &
+    !$omp shared(n_atoms, position, edge, cells, fold, n_buckets, first, order, sorted, threshold, n_radius, radius, &
+    !$omp slack, n_graph, graph_first, n_neighbours, neighbour, n_parts, room, found, pair, distance) &
+    !$omp private(part, begin, finish)
+    do part = 1, n_parts
+      call slice(n_atoms, n_parts, part, begin, finish)
+      call search_places(n_atoms, position, edge, cells, fold, n_buckets, first, order, sorted, threshold, &
+        n_radius, radius, slack, n_graph, graph_first, n_neighbours, neighbour, begin, finish, room, found(part), &
+        pair(:, :, part), distance(:, part))
+    end do
+    !$omp end parallel do
+  end subroutine find_close_pairs
+
+  !> Pairs whose lower place is in begin..finish.
+  subroutine search_places(n_atoms, position, edge, cells, fold, n_buckets, first, order, sorted, threshold, &
+      n_radius, radius, slack, n_graph, graph_first, n_neighbours, neighbour, begin, finish, room, found, pair, distance)
+    integer(int32), intent(in) :: n_atoms, cells(3), fold(3), n_buckets, n_radius, n_graph, n_neighbours, begin, finish
+    real(real64), intent(in) :: position(3, n_atoms), edge, threshold, radius(n_radius), slack
+    integer(int32), intent(in) :: first(n_buckets + 1), order(n_atoms), graph_first(n_graph), neighbour(n_neighbours)
+    real(real32), intent(in) :: sorted(n_atoms, 3)
+    integer(int32), intent(in) :: room
+    integer(int64), intent(out) :: found
+    integer(int32), intent(inout) :: pair(2, room)
+    real(real64), intent(inout) :: distance(room)
+
+    integer(int32) :: i, j, low(3), high(3), x, y, z, row, from, to, near, left, right, atom_i, atom_j
+    real(real32) :: here(3), reach, bound, inverse
+    real(real64) :: d
+
+    found = 0
+    ! Rounding of a real32 coordinate is at most half an ulp of the extent; two atoms, three axes.
+    reach = real(threshold, real32) + 4*epsilon(1.0_real32)*real(maxval(cells)*edge, real32)
+    bound = (reach*(1 + 4*epsilon(1.0_real32)))**2
+    inverse = real(1/edge, real32)
+    do i = begin, finish
+      here = sorted(i, :)
+      low = max(int((here - reach)*inverse), 0)
+      high = min(int((here + reach)*inverse), cells - 1)
+      left = folded(low(1), fold(1))
+      right = folded(high(1), fold(1))
+      do z = low(3), high(3)
+        do y = low(2), high(2)
+          row = 1 + fold(1)*(folded(y, fold(2)) + fold(2)*folded(z, fold(3)))
+          ! The cells of a row are one stretch of places, unless the fold runs through it.
+          do x = 1, merge(1_int32, 2_int32, right >= left)
+            from = first(row + merge(left, 0_int32, x == 1))
+            to = first(row + merge(right, fold(1) - 1, x == 2 .or. right >= left) + 1) - 1
+            from = max(from, i + 1)
+            near = 0
+            do j = from, to
+              if ((sorted(j, 1) - here(1))**2 + (sorted(j, 2) - here(2))**2 + (sorted(j, 3) - here(3))**2 < bound) &
+                near = near + 1
+            end do
+            if (near == 0) cycle
+            do j = from, to
+              if ((sorted(j, 1) - here(1))**2 + (sorted(j, 2) - here(2))**2 + (sorted(j, 3) - here(3))**2 >= bound) cycle
+              atom_i = order(i)
+              atom_j = order(j)
+              d = sqrt(sum((position(:, atom_i + 1) - position(:, atom_j + 1))**2))
+              if (d >= threshold) cycle
+              if (n_radius > 1) then
+                if (d >= radius(atom_i + 1) + radius(atom_j + 1) - slack) cycle
+              end if
+              if (n_graph > 1) then
+                if (within_three_bonds(n_graph, graph_first, n_neighbours, neighbour, atom_i, atom_j)) cycle
+              end if
+              found = found + 1
+              if (found > room) cycle
+              pair(1, found) = min(atom_i, atom_j)
+              pair(2, found) = max(atom_i, atom_j)
+              distance(found) = d
+            end do
+          end do
+        end do
+      end do
+    end do
+  end subroutine search_places
+
+  !> Place of a cell along one axis of the folded table.
+  elemental function folded(cell, fold) result(place)
+    integer(int32), intent(in) :: cell, fold
+    integer(int32) :: place
+    place = cell
+    if (place >= fold) place = mod(place, fold)
+  end function folded
+
+  !> Number of atoms within a radius of each centre.
+  subroutine count_in_spheres(n_atoms, position, origin, edge, cells, fold, n_buckets, first, order, &
+      n_centres, centre, radius, n_threads, found)
+    integer(int32), intent(in) :: n_atoms
+    real(real64), intent(in) :: position(3, n_atoms)
+    real(real64), intent(in) :: origin(3)
+    real(real64), intent(in) :: edge
+    integer(int32), intent(in) :: cells(3)
+    integer(int32), intent(in) :: fold(3)
+    integer(int32), intent(in) :: n_buckets
+    integer(int32), intent(in) :: first(n_buckets + 1)
+    integer(int32), intent(in) :: order(n_atoms)
+    integer(int32), intent(in) :: n_centres
+    real(real64), intent(in) :: centre(3, n_centres)
+    real(real64), intent(in) :: radius
+    integer(int32), intent(in) :: n_threads
+    integer(int64), intent(inout) :: found(n_centres)
+
+    integer(int32) :: c, nothing(1)
+
+    !$omp parallel do num_threads(n_threads) schedule(dynamic, 64) default(none) &
+    !$omp shared(n_atoms, position, origin, edge, cells, fold, n_buckets, first, order, n_centres, centre, radius, found) &
+    !$omp private(c, nothing)
+    do c = 1, n_centres
+      call search_sphere(n_atoms, position, origin, edge, cells, fold, n_buckets, first, order, centre(:, c), radius, &
+        0_int64, found(c), 1_int64, nothing)
+    end do
+    !$omp end parallel do
+  end subroutine count_in_spheres
+
+  !> The atoms within a radius of each centre, centre after centre.
+  subroutine fill_in_spheres(n_atoms, position, origin, edge, cells, fold, n_buckets, first, order, &
+      n_centres, centre, radius, n_threads, found, n_found, atom)
+    integer(int32), intent(in) :: n_atoms
+    real(real64), intent(in) :: position(3, n_atoms)
+    real(real64), intent(in) :: origin(3)
+    real(real64), intent(in) :: edge
+    integer(int32), intent(in) :: cells(3)
+    integer(int32), intent(in) :: fold(3)
+    integer(int32), intent(in) :: n_buckets
+    integer(int32), intent(in) :: first(n_buckets + 1)
+    integer(int32), intent(in) :: order(n_atoms)
+    integer(int32), intent(in) :: n_centres
+    real(real64), intent(in) :: centre(3, n_centres)
+    real(real64), intent(in) :: radius
+    integer(int32), intent(in) :: n_threads
+    !> what count_in_spheres found
+    integer(int64), intent(in) :: found(n_centres)
+    !> sum of found
+    integer(int64), intent(in) :: n_found
+    integer(int32), intent(inout) :: atom(n_found)
+
+    integer(int32) :: c
+    integer(int64) :: again
+    integer(int64), allocatable :: before(:)
+
+    allocate (before(n_centres))
+    before(1) = 0
+    do c = 2, n_centres
+      before(c) = before(c - 1) + found(c - 1)
+    end do
+    !$omp parallel do num_threads(n_threads) schedule(dynamic, 64) default(none) &
+    !$omp shared(n_atoms, position, origin, edge, cells, fold, n_buckets, first, order, n_centres, centre, radius, &
+    !$omp before, n_found, atom) private(c, again)
+    do c = 1, n_centres
+      call search_sphere(n_atoms, position, origin, edge, cells, fold, n_buckets, first, order, centre(:, c), radius, &
+        before(c), again, n_found, atom)
+    end do
+    !$omp end parallel do
+  end subroutine fill_in_spheres
+
+  !> Atoms in one sphere; written after `skip` earlier ones when there is room for them.
+  subroutine search_sphere(n_atoms, position, origin, edge, cells, fold, n_buckets, first, order, centre, radius, &
+      skip, found, n_found, atom)
+    integer(int32), intent(in) :: n_atoms, cells(3), fold(3), n_buckets
+    real(real64), intent(in) :: position(3, n_atoms), origin(3), edge, centre(3), radius
+    integer(int32), intent(in) :: first(n_buckets + 1), order(n_atoms)
+    integer(int64), intent(in) :: skip, n_found
+    integer(int64), intent(out) :: found
+    integer(int32), intent(inout) :: atom(n_found)
+
+    integer(int32) :: low(3), high(3), x, y, z, b, j
+    real(real64) :: reach
+
+    found = 0
+    reach = radius*(1 + 1.0e-9_real64) + 1.0e-6_real64
+    low = int(max((centre - origin - reach)/edge, 0.0_real64))
+    high = int(min((centre - origin + reach)/edge, real(cells - 1, real64)))
+    if (any(centre - origin + reach < 0)) return
+    ! A sphere wider than the folded table meets every bucket once.
+    high = min(high, low + fold - 1)
+    do z = low(3), high(3)
+      do y = low(2), high(2)
+        do x = low(1), high(1)
+          b = 1 + folded(x, fold(1)) + fold(1)*(folded(y, fold(2)) + fold(2)*folded(z, fold(3)))
+          do j = first(b), first(b + 1) - 1
+            if (sum((position(:, order(j) + 1) - centre)**2) >= radius**2) cycle
+            found = found + 1
+            if (skip + found <= n_found) atom(skip + found) = order(j)
+          end do
+        end do
+      end do
+    end do
+  end subroutine search_sphere
+
+  !> Compressed rows of bonded neighbours.
+  subroutine bond_graph(n_atoms, n_bonds, bond, graph_first, neighbour)
+    integer(int32), intent(in) :: n_atoms
+    integer(int32), intent(in) :: n_bonds
+    integer(int32), intent(in) :: bond(2, n_bonds)
+    !> neighbours of atom i are neighbour(first(i) .. first(i+1)-1), 0-based places
+    integer(int32), intent(inout) :: graph_first(n_atoms + 1)
+    integer(int32), intent(inout) :: neighbour(2*n_bonds)
+
+    integer(int32) :: i, k, side, total, here
+
+    graph_first = 0
+    do k = 1, n_bonds
+      do side = 1, 2
+        graph_first(bond(side, k) + 1) = graph_first(bond(side, k) + 1) + 1
+      end do
+    end do
+    total = 0
+    do i = 1, n_atoms
+      here = graph_first(i)
+      graph_first(i) = total
+      total = total + here
+    end do
+    graph_first(n_atoms + 1) = total
+    do k = 1, n_bonds
+      do side = 1, 2
+        i = bond(side, k) + 1
+        neighbour(graph_first(i) + 1) = bond(3 - side, k)
+        graph_first(i) = graph_first(i) + 1
+      end do
+    end do
+    do i = n_atoms, 2, -1
+      graph_first(i) = graph_first(i - 1)
+    end do
+    graph_first(1) = 0
+  end subroutine bond_graph
+
+  !> Mark (1) the pairs of atoms that one, two or three bonds join.
+  subroutine mark_bonded_pairs(n_graph, graph_first, n_neighbours, neighbour, n_pairs, pair, bonded)
+    integer(int32), intent(in) :: n_graph
+    integer(int32), intent(in) :: graph_first(n_graph)
+    integer(int32), intent(in) :: n_neighbours
+    integer(int32), intent(in) :: neighbour(n_neighbours)
+    integer(int32), intent(in) :: n_pairs
+    integer(int32), intent(in) :: pair(2, n_pairs)
+    integer(int32), intent(inout) :: bonded(n_pairs)
+
+    integer(int32) :: k
+
+    do k = 1, n_pairs
+      bonded(k) = merge(1_int32, 0_int32, &
+        within_three_bonds(n_graph, graph_first, n_neighbours, neighbour, pair(1, k), pair(2, k)))
+    end do
+  end subroutine mark_bonded_pairs
+
+  !> Whether a path of at most three bonds joins two atoms.
+  pure logical function within_three_bonds(n_graph, graph_first, n_neighbours, neighbour, a, b) result(joined)
+    integer(int32), intent(in) :: n_graph, graph_first(n_graph), n_neighbours, neighbour(n_neighbours), a, b
+
+    integer(int32) :: i, j, k, p, q
+
+    joined = .true.
+    do i = graph_first(a + 1) + 1, graph_first(a + 2)
+      p = neighbour(i)
+      if (p == b) return
+      do j = graph_first(p + 1) + 1, graph_first(p + 2)
+        q = neighbour(j)
+        if (q == b) return
+        do k = graph_first(q + 1) + 1, graph_first(q + 2)
+          if (neighbour(k) == b) return
+        end do
+      end do
+    end do
+    joined = .false.
+  end function within_three_bonds
+
+  !> The t-th of `parts` nearly equal ranges of 1..n.
+  pure subroutine slice(n, parts, t, low, high)
+    integer(int32), intent(in) :: n, parts, t
+    integer(int32), intent(out) :: low, high
+    low = int((int(n, int64)*(t - 1))/parts, int32) + 1
+    high = int((int(n, int64)*t)/parts, int32)
+  end subroutine slice
+
 end module cell_list

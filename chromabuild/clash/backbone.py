@@ -1,0 +1,243 @@
+"""Moves of backbones: a phosphate turned and re-closed, and the small re-adjustment of any backbone.
+
+A bare rotation of the phosphate group about O3'-C5' keeps bond lengths but leaves the allowed bond angles after about
+14 degrees. So the turned phosphate is only a start: the sugar and phosphate atoms around it are then re-adjusted by least
+squares against the reference bonds and angles while overlaps push them apart; bases and C1' stay where they are.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chromabuild import _kernels
+from chromabuild.clash import reference
+from chromabuild.clash.atoms import DNA_BACKBONE, SUGAR, BondGraph
+from chromabuild.clash.scene import Scene, Score
+from chromabuild.clash.sidechain import Proposal
+from chromabuild.clash.torsions import Torsion
+
+PHI_STARTS = (0.0, 15.0, -15.0, 30.0, -30.0, 50.0, -50.0, 80.0, -80.0)  # degree
+LEFT_OF_LINK = "C5' H5' H5'' C4' H4' O4' C3' H3' C2' H2' H2'' O3' HO3'".split()
+RIGHT_OF_LINK = "P OP1 OP2 O5' C5' H5' H5'' C4' H4' O4' C3' H3' C2' H2' H2''".split()
+SUGAR_PHOSPHATE = sorted(set(LEFT_OF_LINK) | set(RIGHT_OF_LINK))
+
+REACH = 3.0  # angstrom that a re-adjusted atom may go
+CONTACT_WEIGHTS = (8.0, 3.0)  # 1/angstrom; a bond weighs about 80. The second where the first bends too much
+PUSH = 1.2  # angstrom, by which two hit neighbourhoods are moved apart before they are re-adjusted
+TETHER = 0.25  # 1/angstrom
+PLANAR_WITHIN = 15.0  # degree; also what a planar dihedral may change by
+PLANAR_DEVIATION = 0.15  # angstrom^3, of the volume of four atoms in a plane: about 5 degrees
+CENTRE_DEVIATION = 0.3  # angstrom^3, of the volume at a stereocentre: about a tenth
+MAX_ITERATIONS = 25
+# A little inside the limit, so that rounding to float32 cannot cross it.
+Z_LIMIT = reference.MAX_Z - 0.1
+
+
+@dataclass(frozen=True)
+class LocalTopology:
+    """Bonds, angles, planar dihedrals and stereocentres that touch a group, with reference values and deviations."""
+
+    bonds: np.ndarray
+    bond_reference: np.ndarray
+    bond_deviation: np.ndarray
+    triples: np.ndarray
+    angle_reference: np.ndarray
+    angle_deviation: np.ndarray
+    planar: np.ndarray
+    centres: np.ndarray
+    """(c, 4): a four-valent atom and three of its neighbours."""
+
+
+def paths(graph: BondGraph, atoms: list[int], length: int) -> set[tuple[int, ...]]:
+    """Chains of ``length`` bonded atoms that touch a group, each in one direction only."""
+    near = set(atoms)
+    for _ in range(length - 1):
+        near |= {b for a in near for b in graph.neighbours(a).tolist()}
+    chains = {(a,) for a in near}
+    for _ in range(length - 1):
+        chains = {chain + (b,) for chain in chains for b in graph.neighbours(chain[-1]).tolist() if b not in chain}
+    group = set(atoms)
+    return {chain for chain in chains if chain[0] < chain[-1] and group & set(chain)}
+
+
+def local_topology(scene: Scene, group: np.ndarray) -> LocalTopology:
+    """Geometry to keep when a group is re-adjusted: tabulated for the DNA backbone, that of the start elsewhere.
+
+    The start of the whole correction, not the present state: otherwise many small changes would add up.
+    """
+    atoms, graph, position = scene.atoms, scene.graph, scene.start
+    members = group.tolist()
+    bonds = np.array(sorted(paths(graph, members, 2)))
+    triples = np.array(sorted(paths(graph, members, 3)))
+    quads = np.array(sorted(paths(graph, members, 4)))
+    nucleic = np.isin(atoms.part, (DNA_BACKBONE, SUGAR))
+    length = np.linalg.norm(position[bonds[:, 0]] - position[bonds[:, 1]], axis=1)
+    bond_deviation = np.full(len(bonds), reference.OTHER_BOND_DEVIATION)
+    for k, (a, b) in enumerate(bonds):
+        known = reference.backbone_bond(atoms.name[a], atoms.name[b]) if nucleic[a] and nucleic[b] else None
+        if known:
+            length[k], bond_deviation[k] = known
+    angle = reference.angles(position, triples)
+    angle_deviation = np.full(len(triples), reference.OTHER_ANGLE_DEVIATION)
+    for k, (a, b, c) in enumerate(triples):
+        known = reference.backbone_angle(*atoms.name[[a, b, c]]) if nucleic[[a, b, c]].all() else None
+        if known:
+            angle[k], angle_deviation[k] = known
+    degree = np.diff(graph.first)
+    flat = (degree[quads[:, 1]] <= 3) & (degree[quads[:, 2]] <= 3)
+    quads = quads[flat]
+    dihedral = np.abs(reference.dihedrals(scene.position, quads))
+    quads = quads[np.minimum(dihedral, 180.0 - dihedral) < PLANAR_WITHIN]
+    touching = sorted({b for a in members for b in [a, *graph.neighbours(a).tolist()]})
+    centres = np.array([[a, *graph.neighbours(a)[:3]] for a in touching if degree[a] == 4]).reshape(-1, 4)
+    return LocalTopology(bonds, length, bond_deviation, triples, angle, angle_deviation, quads, centres)
+
+
+def volumes(position: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """(c,) signed volumes of stereocentres, angstrom^3."""
+    a, b, c = (position[centres[:, k]] - position[centres[:, 0]] for k in (1, 2, 3))
+    return (np.cross(a, b) * c).sum(axis=1)
+
+
+def acceptable(topology: LocalTopology, before: np.ndarray, after: np.ndarray) -> bool:
+    """Whether no bond or angle leaves 4 standard deviations (or gets worse beyond them), no stereocentre turns over
+    and no planar group bends."""
+    def z(position: np.ndarray) -> np.ndarray:
+        length = np.linalg.norm(position[topology.bonds[:, 0]] - position[topology.bonds[:, 1]], axis=1)
+        return np.abs(np.concatenate([
+            (length - topology.bond_reference) / topology.bond_deviation,
+            (reference.angles(position, topology.triples) - topology.angle_reference) / topology.angle_deviation]))
+
+    if (z(after) > np.maximum(Z_LIMIT, z(before))).any():
+        return False
+    old, new = volumes(before, topology.centres), volumes(after, topology.centres)
+    if (old * new <= 0).any() or (np.abs(new) < 0.4 * np.abs(old)).any():
+        return False
+    bend = reference.dihedrals(after, topology.planar) - reference.dihedrals(before, topology.planar)
+    return bool((np.abs((bend + 180.0) % 360.0 - 180.0) < PLANAR_WITHIN).all())
+
+
+def propose_adjustment(scene: Scene, group: np.ndarray, starts: list[np.ndarray], kind: str,
+                       details: list[dict]) -> Proposal | None:
+    """The best acceptable re-adjustment of a group from several starting positions; None when none improves."""
+    topology = local_topology(scene, group)
+    surroundings = scene.group_surroundings(group, REACH)
+    before = scene.group_score(scene.position[group], surroundings)
+    bonded = np.unique(np.concatenate([topology.bonds.ravel(), topology.triples.ravel(), topology.planar.ravel(),
+                                       topology.centres.ravel()]))
+    local = np.concatenate([group, np.setdiff1d(np.union1d(surroundings.around, bonded), group)])
+    place = {int(a): k for k, a in enumerate(local)}
+
+    def placed(items: np.ndarray) -> np.ndarray:
+        return np.array([[place[a] for a in row] for row in items.tolist()], dtype=np.int32).reshape(items.shape)
+
+    length = {tuple(sorted(b)): d for b, d in zip(topology.bonds.tolist(), topology.bond_reference, strict=True)}
+
+    def bond_length(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        now = np.linalg.norm(scene.position[a] - scene.position[b], axis=1)
+        return np.array([length.get((min(p, q), max(p, q)), d) for p, q, d in zip(a.tolist(), b.tolist(), now, strict=True)])
+
+    left, right = (bond_length(topology.triples[:, k], topology.triples[:, 1]) for k in (0, 2))
+    theta = np.radians(topology.angle_reference)
+    across = np.sqrt(left**2 + right**2 - 2 * left * right * np.cos(theta))
+    across_deviation = left * right * np.sin(theta) * np.radians(topology.angle_deviation) / across
+    restraint = np.concatenate([placed(topology.bonds), placed(topology.triples[:, [0, 2]])])
+    target = np.concatenate([topology.bond_reference, across])
+    weight = 1 / np.concatenate([topology.bond_deviation, np.maximum(across_deviation, 1e-3)])
+    volume = np.concatenate([placed(topology.planar), placed(topology.centres)])
+    target_volume = np.concatenate([np.zeros(len(topology.planar)), volumes(scene.start, topology.centres)])
+    volume_weight = 1 / np.concatenate([np.full(len(topology.planar), PLANAR_DEVIATION),
+                                        np.full(len(topology.centres), CENTRE_DEVIATION)])
+
+    e, m = np.nonzero(surroundings.contact > 0)
+    near = np.linalg.norm(surroundings.around_position[e] - scene.position[group[m]], axis=1) < \
+        surroundings.contact[e, m] + REACH
+    e, m = e[near], m[near]
+    contact = np.concatenate([placed(np.stack([group[m], surroundings.around[e]], axis=1)),
+                              surroundings.inner.astype(np.int32)])
+    comfortable = np.concatenate([surroundings.contact[e, m], surroundings.inner_contact])
+    severe = np.concatenate([surroundings.severe[e, m], surroundings.inner_severe])
+    # A little tighter than comfortable, so that good packing elsewhere is not pushed about.
+    contact_distance = np.maximum(0.85 * comfortable, severe + 0.15)
+
+    best = None
+    trial = scene.position.copy()
+    for start, detail in zip(starts, details, strict=True):
+        position = np.asfortranarray(np.concatenate([start, scene.position[local[len(group):]]]).T)
+        for contact_weight in CONTACT_WEIGHTS:
+            _kernels.local_relaxation.relax_group(
+                len(group), position, restraint.T, target, weight, volume.T, target_volume, volume_weight,
+                contact.T, contact_distance, contact_weight, TETHER, MAX_ITERATIONS)
+            trial[group] = position.T[:len(group)].astype(np.float32)
+            within = np.linalg.norm(trial[group] - scene.position[group], axis=1).max() < REACH
+            if within and acceptable(topology, scene.position, trial):
+                after = scene.group_score(trial[group], surroundings)
+                if after.better_than(before) and (best is None or after < best.after):
+                    best = Proposal(kind, group, trial[group], before, after, detail)
+                break
+        if best is not None and best.after.clean:
+            break
+    return best
+
+
+def link_torsion(scene: Scene, left: int, right: int) -> Torsion | None:
+    """The phosphate group between two consecutive nucleotides, turning about O3'-C5'."""
+    axis = scene.atom(left, "O3'"), scene.atom(right, "C5'")
+    turned = [scene.atom(right, name) for name in ("P", "OP1", "OP2", "O5'")]
+    if None in axis or None in turned:
+        return None
+    return Torsion((turned[0], axis[0], axis[1], turned[-1]), tuple(turned), False, 360.0)
+
+
+def propose_link(scene: Scene, left: int, right: int) -> Proposal | None:
+    """Turn the phosphate between two nucleotides and re-close the backbone."""
+    torsion = link_torsion(scene, left, right)
+    if torsion is None:
+        return None
+    members = [scene.atom(left, name) for name in LEFT_OF_LINK] + [scene.atom(right, name) for name in RIGHT_OF_LINK]
+    group = np.array(sorted(a for a in members if a is not None))
+    starts, details = [], []
+    turned_position = scene.position.copy()
+    turned = list(torsion.turned)
+    for phi in PHI_STARTS:
+        turned_position[turned] = scene.position[turned]
+        scene.turn(turned_position, torsion, float(np.radians(phi)))
+        starts.append(turned_position[group].copy())
+        details.append({"phi_start": phi})
+    return propose_adjustment(scene, group, starts, "phi", details)
+
+
+def adjustable_atoms(scene: Scene, residues: list[int]) -> np.ndarray:
+    """Atoms of residues that a re-adjustment may move: whole amino acids, sugars and phosphates, never bases."""
+    members = []
+    for residue in residues:
+        first, last = scene.residue_first[residue], scene.residue_first[residue + 1]
+        if scene.atom(residue, "CA") is not None:
+            members += range(first, last)
+        else:
+            members += [a for a in (scene.atom(residue, name) for name in SUGAR_PHOSPHATE) if a is not None]
+    return np.array(sorted(members), dtype=np.int64)
+
+
+def propose_relaxation(scene: Scene, a: int, b: int, residues: tuple[list[int], list[int]]) -> Proposal | None:
+    """Re-adjust the residues around two atoms that hit each other, where no torsion helps.
+
+    It starts from where they are and from the two neighbourhoods pushed apart: along the line that joins the atoms (for
+    atoms that have already passed each other, against it) and across it.
+    """
+    own = adjustable_atoms(scene, residues[0])
+    other = np.setdiff1d(adjustable_atoms(scene, residues[1]), own)
+    group = np.union1d(own, other)
+    if len(group) == 0:
+        return None
+    side = np.where(np.isin(group, own), 0.5, -0.5)
+    # The hit residue moves fully, its neighbours by half.
+    middle = np.isin(scene.atoms.residue[group], scene.atoms.residue[[a, b]])
+    side *= np.where(middle, 1.0, 0.5)
+    along = scene.position[a] - scene.position[b]
+    along /= max(np.linalg.norm(along), 1e-6)
+    across = np.cross(along, np.eye(3)[np.argmin(np.abs(along))])
+    across /= max(np.linalg.norm(across), 1e-6)
+    directions = [np.zeros(3)] + [sign * u for u in (along, across, np.cross(along, across)) for sign in (1.0, -1.0)]
+    starts = [scene.position[group] + 2 * PUSH * side[:, None] * u for u in directions]
+    return propose_adjustment(scene, group, starts, "relax", [{"start": k} for k in range(len(starts))])

@@ -1,0 +1,220 @@
+"""Pairs of atoms that are too close.
+
+Distances are computed in float64 from the positions as given. Pairs that one, two or three bonds join are left out.
+The search is a cell list whose memory follows the number of atoms (fortran/kernels/cell_list.f90).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chromabuild import _kernels
+from chromabuild.clash.atoms import CARBON, HYDROGEN, NITROGEN, OXYGEN, PHOSPHORUS, SULFUR, Atoms, BondGraph
+from chromabuild.errors import BadInputError
+from chromabuild.solute import Solute
+
+PREFERRED_EDGE = 5.0  # angstrom: a dozen atoms a cell in condensed matter, and few spheres of 0.9 A cross a face
+PARTS = 64  # of the search, shared out among the threads
+OVERLAP = 0.4  # angstrom: a MolProbity clash (Word et al. 1999; Chen et al. 2010)
+BAD_OVERLAP = 0.9
+
+
+class CellList:
+    """Atoms ordered by cell. Built once, asked many times; positions must not change in between."""
+
+    def __init__(self, position: np.ndarray, radius: float, threads: int = 1) -> None:
+        """Cells for searches of about ``radius`` (angstrom) among (n, 3) positions."""
+        self.position = np.ascontiguousarray(position, dtype=np.float64)
+        self.threads = threads
+        n = len(self.position)
+        self.origin, highest = corners(self.position)
+        extent = highest - self.origin
+        if not np.isfinite(extent).all():
+            raise BadInputError("positions hold values that are not numbers: rebuild the structure")
+        # In units other than angstrom the preferred edge would put everything into one cell: bound it by the spacing.
+        spacing = (np.prod(np.maximum(extent, radius)) / max(n, 1)) ** (1 / 3)
+        largest = float(extent.max())
+        margin = 1e-6 * largest + 1e-9
+        self.edge = float(max(1.01 * radius + margin, min(PREFERRED_EDGE, 2.5 * spacing), largest / 1e9))
+        self.cells = (extent / self.edge).astype(np.int32) + 1
+        self.fold = folded_table(self.cells, max(n, 64))
+        n_buckets = int(np.prod(self.fold))
+        self.first = np.empty(n_buckets + 1, dtype=np.int32)
+        self.order = np.empty(n, dtype=np.int32)
+        self.sorted = np.empty((n, 3), dtype=np.float32, order="F")
+        if n:
+            _kernels.cell_list.sort_into_cells(
+                self.position.T, self.origin, self.edge, self.fold, threads, np.empty(n, dtype=np.int32),
+                self.first, self.order, self.sorted)
+
+    def pairs(self, threshold: float, graph: BondGraph | None = None, radius: np.ndarray | None = None,
+              slack: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """Sorted (m, 2) int32 pairs i < j below ``threshold`` and, with radii, below radius_i + radius_j - slack."""
+        n = len(self.position)
+        found = np.zeros(PARTS, dtype=np.int64)
+        room = n // (4 * PARTS) + 64
+        while n > 1:
+            pairs = np.empty((PARTS, room, 2), dtype=np.int32)
+            distance = np.empty((PARTS, room))
+            _kernels.cell_list.find_close_pairs(
+                self.position.T, self.edge, self.cells, self.fold, self.first, self.order, self.sorted, threshold,
+                np.zeros(1) if radius is None else np.ascontiguousarray(radius, dtype=np.float64), slack,
+                np.zeros(1, dtype=np.int32) if graph is None else graph.first,
+                np.zeros(1, dtype=np.int32) if graph is None else graph.neighbour,
+                self.threads, found, pairs.T, distance.T)
+            if found.max() <= room:
+                break
+            room = int(found.max())
+        if found.sum() == 0:
+            return np.empty((0, 2), dtype=np.int32), np.empty(0)
+        filled = np.arange(room) < found[:, None]
+        pairs, distance = pairs[filled], distance[filled]
+        order = np.argsort(pairs[:, 0].astype(np.int64) * n + pairs[:, 1])
+        return pairs[order], distance[order]
+
+    def in_spheres(self, centre: np.ndarray, radius: float) -> tuple[np.ndarray, np.ndarray]:
+        """Atoms closer than ``radius`` to each of the (m, 3) centres: (k,) centre numbers and (k,) atoms."""
+        centre = np.ascontiguousarray(np.atleast_2d(centre), dtype=np.float64)
+        found = np.zeros(len(centre), dtype=np.int64)
+        if len(self.position) == 0 or len(centre) == 0:
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32)
+        arguments = (self.position.T, self.origin, self.edge, self.cells, self.fold, self.first, self.order, centre.T,
+                     radius, self.threads, found)
+        _kernels.cell_list.count_in_spheres(*arguments)
+        atom = np.empty(int(found.sum()), dtype=np.int32)
+        if len(atom):
+            _kernels.cell_list.fill_in_spheres(*arguments, atom)
+        return np.repeat(np.arange(len(centre)), found), atom
+
+
+def corners(position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lowest and highest coordinate along each axis of (n, 3) positions; NaN where a position is not a number."""
+    if len(position) == 0:
+        return np.zeros(3), np.ones(3)
+    # Rows of 64 atoms first: numpy reduces long rows fast and rows of three slowly.
+    whole = len(position) // 64 * 64
+    rows = position[:whole].reshape(-1, 192)
+    rest = position[whole:]
+    return tuple(reduce(np.concatenate([reduce(rows, axis=0).reshape(64, 3), rest] if whole else [rest]), axis=0)
+                 for reduce in (np.min, np.max))
+
+
+def folded_table(cells: np.ndarray, limit: int) -> np.ndarray:
+    """Buckets along each axis: the cells themselves when they are at most ``limit``, else a folded table of about that.
+
+    An axis is folded to no fewer than 3, so that the cells touched by one sphere fall into different buckets.
+    """
+    fold = cells.astype(np.float64)
+    while np.prod(fold) > limit and (fold > 3).any():
+        wide = fold > 3
+        excess = (np.prod(fold) / limit) ** (1 / wide.sum())
+        fold[wide] = np.maximum(np.floor(fold[wide] / max(excess, 1.001)), 3)
+    return fold.astype(np.int32)
+
+
+def close_pairs(position: np.ndarray, threshold: float, exclusions: BondGraph | None = None,
+                box: np.ndarray | None = None, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """All pairs of atoms closer than a threshold.
+
+    ``position`` is (n, 3) in angstrom; with ``exclusions`` the pairs joined by up to three bonds are left out; ``box``
+    gives three edges of a periodic box. Returns (m, 2) int32 pairs i < j in ascending order and (m,) float64 distances.
+    The result does not depend on ``threads``. Raises BadInputError for a box smaller than twice the threshold.
+    """
+    if box is None:
+        return CellList(position, threshold, threads).pairs(threshold, exclusions)
+    box = np.asarray(box, dtype=np.float64)
+    if (box < 2 * threshold).any():
+        raise BadInputError(f"box {box.tolist()} is smaller than twice the threshold {threshold}: give a larger box")
+    wrapped = np.mod(np.asarray(position, dtype=np.float64), box)
+    source = np.arange(len(wrapped), dtype=np.int32)
+    every, origin = wrapped, source
+    for axis in range(3):  # images of images: edges and corners come by themselves
+        low, high = every[:, axis] < threshold, every[:, axis] > box[axis] - threshold
+        step = np.zeros(3)
+        step[axis] = box[axis]
+        every, origin = (np.concatenate([every, every[low] + step, every[high] - step]),
+                         np.concatenate([origin, origin[low], origin[high]]))
+    pairs, distance = CellList(every, threshold, threads).pairs(threshold)
+    real = pairs < len(wrapped)
+    # A pair across a face appears twice, once for each atom's image: keep it where the lower atom is the real one.
+    own, image = origin[pairs[:, 0]], origin[pairs[:, 1]]
+    keep = real[:, 0] & (real[:, 1] | (own < image))
+    pairs, distance = np.stack([own, image], axis=1)[keep], distance[keep]
+    if exclusions is not None:
+        free = ~exclusions.bonded(pairs)
+        pairs, distance = pairs[free], distance[free]
+    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    return pairs[order], distance[order]
+
+
+def find_clashes(structure: Solute | Atoms, threshold: float, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Non-bonded pairs of a structure closer than a threshold (angstrom), as ``close_pairs`` returns them."""
+    atoms = Atoms.from_solute(structure) if isinstance(structure, Solute) else structure
+    return close_pairs(atoms.position, threshold, atoms.graph, threads=threads)
+
+
+@dataclass(frozen=True)
+class Overlaps:
+    """Overlaps of van der Waals spheres of 0.4 angstrom and more."""
+
+    pairs: np.ndarray
+    overlap: np.ndarray
+    n_atoms: int
+    has_hydrogens: bool
+
+    @property
+    def clashscore(self) -> float:
+        """Overlaps of at least 0.4 angstrom per 1,000 atoms."""
+        return 1000 * len(self.pairs) / max(self.n_atoms, 1)
+
+    @property
+    def n_bad(self) -> int:
+        """Overlaps of more than 0.9 angstrom."""
+        return int((self.overlap > BAD_OVERLAP).sum())
+
+
+def bonded_to(atoms: Atoms, elements: tuple[int, ...]) -> np.ndarray:
+    """(n,) bool: atoms with a neighbour of one of the given elements."""
+    mark = np.zeros(atoms.n_atoms, dtype=bool)
+    a, b = atoms.graph.bonds.T
+    wanted = np.isin(atoms.element, elements)
+    mark[a[wanted[b]]] = True
+    mark[b[wanted[a]]] = True
+    return mark
+
+
+def molprobity_radii(atoms: Atoms) -> np.ndarray:
+    """(n,) van der Waals radii for all-atom contacts, angstrom (Word et al. 1999, electron-cloud hydrogens as in
+    Deis et al. 2013); without hydrogens in the file the heavy atoms keep the same radii."""
+    radius = np.full(atoms.n_atoms, 1.70)
+    for element, value in ((HYDROGEN, 1.22), (NITROGEN, 1.55), (OXYGEN, 1.40), (PHOSPHORUS, 1.80), (SULFUR, 1.80)):
+        radius[atoms.element == element] = value
+    hydrogen = atoms.element == HYDROGEN
+    radius[hydrogen & bonded_to(atoms, (NITROGEN, OXYGEN, SULFUR))] = 1.05
+    # Hydrogens of aromatic carbons: carbons with three neighbours.
+    a, b = atoms.graph.bonds.T
+    flat = (atoms.element == CARBON) & (np.diff(atoms.graph.first) == 3)
+    radius[a[hydrogen[a] & flat[b]]] = 1.05
+    radius[b[hydrogen[b] & flat[a]]] = 1.05
+    oxygen = atoms.element == OXYGEN
+    carbonyl = flat & bonded_to(atoms, (OXYGEN,))
+    radius[carbonyl & ~np.isin(np.arange(atoms.n_atoms), np.r_[a[~oxygen[b] & oxygen[a]], b[~oxygen[a] & oxygen[b]]])] = 1.65
+    return radius
+
+
+def find_overlaps(atoms: Atoms, threads: int = 1) -> Overlaps:
+    """MolProbity-style overlaps: at least 0.4 angstrom, where a hydrogen bond may overlap by 0.6 angstrom more.
+
+    A hydrogen bond joins a hydrogen on N, O or S to an N, O or S, or (in files without hydrogens) two of those.
+    """
+    radius = molprobity_radii(atoms)
+    cells = CellList(atoms.position, 2 * radius.max() - OVERLAP, threads)
+    pairs, distance = cells.pairs(2 * radius.max() - OVERLAP, atoms.graph, radius, OVERLAP)
+    polar = np.isin(atoms.element, (NITROGEN, OXYGEN, SULFUR))
+    hydrogen = atoms.element == HYDROGEN
+    donor = hydrogen & bonded_to(atoms, (NITROGEN, OXYGEN, SULFUR))
+    a, b = pairs.T
+    bond = (donor[a] & polar[b]) | (donor[b] & polar[a]) | (polar[a] & polar[b])
+    overlap = radius[a] + radius[b] - distance
+    keep = overlap - 0.6 * bond >= OVERLAP
+    return Overlaps(pairs[keep], overlap[keep], atoms.n_atoms, bool(hydrogen.any()))

@@ -1,0 +1,218 @@
+"""Histone tails: grown again from the root outward, around everything that is in the way.
+
+A tail taken from a crystal and placed rigidly runs through neighbouring nucleosomes and linkers. Residue by residue
+from the root, (phi, psi) and the side chain are tried first as they are, then drawn from the allowed regions of the
+Ramachandran map; the first choice that hits nothing is taken. A dead end goes back a few residues and draws again. Random
+numbers are keyed by seed, molecule, residue and attempt: the order of work does not matter.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chromabuild.clash import reference
+from chromabuild.clash.scene import Scene, Score
+from chromabuild.clash.sidechain import Proposal
+from chromabuild.clash.torsions import STAGGERED, Torsion
+
+# Residues outside the ordered core, in the numbering of 1KX5: (first, last, root).
+TAILS = {"H3": [(1, 38)], "H4": [(1, 23)], "H2A": [(1, 13), (119, 128)], "H2B": [(1, 27)]}
+
+# (weight, phi, psi, spread): extended, polyproline II, helix; degree. Left-handed regions are for glycine only.
+REGIONS = ((0.40, -120.0, 130.0, 20.0), (0.40, -70.0, 145.0, 15.0), (0.20, -65.0, -40.0, 10.0))
+GLYCINE_REGIONS = REGIONS + ((0.40, 60.0, 40.0, 15.0), (0.40, 80.0, -170.0, 20.0))
+TRIALS = 48
+BACK = 4  # residues to go back from a dead end
+ATTEMPTS_PER_RESIDUE = 5
+ATTEMPTS_PER_TAIL = 4
+COMFORT = 0.5  # angstrom^2 of soft overlap that is not worth avoiding
+
+
+@dataclass(frozen=True)
+class Tail:
+    """A terminal stretch of a protein chain."""
+
+    molecule: int
+    residues: tuple[int, ...]
+    """From the root outward."""
+    outward: int
+    """-1 for an N-terminal tail, +1 for a C-terminal one."""
+
+
+def find_tails(scene: Scene, molecule_name: list[str], molecule_first_residue: np.ndarray,
+               residue_number: np.ndarray) -> list[Tail]:
+    """Every histone tail; a tail is kept only as far as it reaches the end of its chain."""
+    tails = []
+    for molecule, name in enumerate(molecule_name):
+        first, last = int(molecule_first_residue[molecule]), int(molecule_first_residue[molecule + 1]) - 1
+        for low, high in TAILS.get(name, []):
+            inside = [r for r in range(first, last + 1) if low <= residue_number[r] <= high]
+            if not inside or len(inside) == last - first + 1 or scene.atom(first, "CA") is None:
+                continue
+            if inside[0] == first:
+                tails.append(Tail(molecule, tuple(reversed(inside)), -1))
+            elif inside[-1] == last:
+                tails.append(Tail(molecule, tuple(inside), 1))
+    return tails
+
+
+@dataclass(frozen=True)
+class GrowthUnit:
+    """One residue of a tail: its two backbone torsions in the order in which they act, its side chain, what to score."""
+
+    residue: int
+    torsions: tuple[Torsion, ...]
+    kinds: tuple[str, ...]
+    """``phi``, ``psi`` or ``chi`` of each torsion."""
+    scored: np.ndarray
+
+
+def growth_unit(scene: Scene, tail: Tail, residue: int, chi: list[Torsion]) -> GrowthUnit:
+    """Torsions and scored atoms of one residue."""
+    atom, graph, after = scene.atom, scene.graph, tail.outward
+    n, ca, c = atom(residue, "N"), atom(residue, "CA"), atom(residue, "C")
+    neighbour = residue + after
+    has_neighbour = neighbour in tail.residues
+    torsions, kinds = [], []
+
+    def add(kind: str, start: int | None, inner: int, outer: int, end: int | None) -> None:
+        turned = graph.beyond(inner, outer)
+        if turned and start is not None and end is not None:
+            torsions.append(Torsion((start, inner, outer, end), tuple(turned), False, 360.0))
+            kinds.append(kind)
+
+    if after < 0:
+        add("psi", atom(residue + 1, "N"), c, ca, n)
+        end = atom(neighbour, "C") if has_neighbour else atom(residue, "H1") or atom(residue, "H2")
+        add("phi", c, ca, n, end)
+        shared = {c, atom(residue, "O"), ca}
+        beyond = [atom(neighbour, name) for name in ("C", "O", "CA")] if has_neighbour else []
+    else:
+        add("phi", atom(residue - 1, "C"), n, ca, c)
+        add("psi", n, ca, c, atom(neighbour, "N") if has_neighbour else atom(residue, "O"))
+        shared = {n, atom(residue, "H"), ca}
+        beyond = [atom(neighbour, name) for name in ("N", "H", "CA")] if has_neighbour else []
+    own = range(scene.residue_first[residue], scene.residue_first[residue + 1])
+    turned = {a for t in torsions for a in t.turned}
+    scored = sorted(({a for a in own if a not in shared} | {a for a in beyond if a is not None}) & turned)
+    return GrowthUnit(residue, tuple(torsions) + tuple(chi), tuple(kinds) + ("chi",) * len(chi), np.array(scored))
+
+
+def unit_angles(scene: Scene, unit: GrowthUnit, seed: int, molecule: int, attempt: int) -> np.ndarray:
+    """(s, t) angles in radian to turn by; the first trial keeps the residue as it is."""
+    glycine = scene.atoms.residue_name[unit.residue].endswith("GLY")
+    regions = np.array(GLYCINE_REGIONS if glycine else REGIONS)
+    random = np.random.Generator(np.random.Philox(key=np.array(
+        [seed, (molecule << 40) + (unit.residue << 8) + attempt], dtype=np.uint64)))
+    region = regions[random.choice(len(regions), TRIALS, p=regions[:, 0] / regions[:, 0].sum())]
+    wobble = random.uniform(-1.0, 1.0, (TRIALS, len(unit.torsions)))
+    pick = random.random((TRIALS, len(unit.torsions)))
+    now = reference.dihedrals(scene.position, np.array([t.quad for t in unit.torsions]))
+    goal = np.empty((TRIALS, len(unit.torsions)))
+    for k, (torsion, kind) in enumerate(zip(unit.torsions, unit.kinds, strict=True)):
+        if kind != "chi":
+            goal[:, k] = region[:, 1 if kind == "phi" else 2] + wobble[:, k] * region[:, 3]
+        elif torsion.planar:
+            goal[:, k] = 360.0 * pick[:, k]
+        else:
+            goal[:, k] = np.array(STAGGERED)[(3 * pick[:, k]).astype(int)] + 10.0 * wobble[:, k]
+    change = np.radians((goal - now + 180.0) % 360.0 - 180.0)
+    # Some trials keep the side chain or the backbone: less is changed where less is needed.
+    chi = np.array([kind == "chi" for kind in unit.kinds])
+    change[: TRIALS // 4, ~chi] = 0.0
+    change[TRIALS // 4: TRIALS // 2, chi] = 0.0
+    return np.concatenate([np.zeros((1, len(unit.torsions))), change])
+
+
+def grow(scene: Scene, tail: Tail, start: int, side_chain: dict[int, list[Torsion]], seed: int,
+         attempt: int) -> np.ndarray | None:
+    """New positions (whole scene) with the tail grown from its ``start``-th residue on; None when there is no way."""
+    residues = tail.residues[start:]
+    units = [growth_unit(scene, tail, r, side_chain.get(r, [])) for r in residues]
+    mobile = np.array(sorted({a for t in units[0].torsions for a in t.turned}))
+    absent = np.zeros(scene.atoms.n_atoms, dtype=bool)
+    absent[mobile] = True
+    history = [scene.position[mobile].copy()]
+    tries = [0] * len(units)
+    scored_so_far = [np.zeros(0, dtype=np.int64)]
+    k = 0
+    while k < len(units):
+        unit = units[k]
+        if not len(unit.scored):
+            history.append(scene.position[mobile].copy())
+            scored_so_far.append(scored_so_far[k])
+            k += 1
+            continue
+        angle = unit_angles(scene, unit, seed, tail.molecule, attempt * ATTEMPTS_PER_RESIDUE + tries[k])
+        if attempt + tries[k] > 0:
+            angle = angle[1:]
+        pivot = scene.position[unit.torsions[0].quad[2]]
+        reach = min(9.0, sum_of_reach(scene, unit))
+        signature = np.array([[a in t.turned for t in unit.torsions] for a in unit.scored.tolist()])
+        surroundings = scene.surroundings(unit.scored, pivot, reach, signature, absent, scored_so_far[k])
+        fatal, severe, energy = scene.rotation_scores(list(unit.torsions), angle, surroundings, unit.scored)
+        best = int(np.lexsort((np.maximum(energy, COMFORT), severe, fatal))[0])
+        if severe[best] > 0 and tries[k] + 1 < ATTEMPTS_PER_RESIDUE:
+            tries[k] += 1
+            back = max(0, k - BACK)
+            if tries[k] % 2 == 0:  # every other time, the way that led here is tried again as well
+                for j in range(back, k):
+                    tries[j] = min(tries[j] + 1, ATTEMPTS_PER_RESIDUE - 1)
+                k = back
+                scene.position[mobile] = history[k]
+                del history[k + 1:], scored_so_far[k + 1:]
+            continue
+        for torsion, value in zip(unit.torsions, angle[best], strict=True):
+            if value != 0:
+                scene.turn(scene.position, torsion, float(value))
+        history.append(scene.position[mobile].copy())
+        scored_so_far.append(np.union1d(scored_so_far[k], unit.scored))
+        k += 1
+    return mobile
+
+
+def sum_of_reach(scene: Scene, unit: GrowthUnit) -> float:
+    """How far from the residue's CA its scored atoms can come."""
+    chi = [t for t, kind in zip(unit.torsions, unit.kinds, strict=True) if kind == "chi"]
+    pivot = scene.position[unit.torsions[0].quad[2]]
+    far = np.linalg.norm(scene.position[unit.scored] - pivot, axis=1).max()
+    return float(far + 1.0 * len(chi) + 1.6)
+
+
+def propose_tail(scene: Scene, tail: Tail, hit: list[int], side_chain: dict[int, list[Torsion]],
+                 seed: int) -> Proposal | None:
+    """Grow a tail from two residues inward of its innermost hit, then from its root; the first clean one is taken."""
+    places = [tail.residues.index(r) for r in hit if r in tail.residues]
+    if not places:
+        return None
+    best = None
+    for start in sorted({max(0, min(places) - 2), max(0, min(places) - 8), 0}, reverse=True):
+        units = growth_unit(scene, tail, tail.residues[start], [])
+        if not units.torsions:
+            start = max(0, start - 1)
+            units = growth_unit(scene, tail, tail.residues[start], [])
+            if not units.torsions:
+                continue
+        mobile = np.array(sorted({a for t in units.torsions[:1] for a in t.turned}))
+        old = scene.position.copy()
+        stale = scene.stale
+        before = scene.count_severe(mobile)
+        for attempt in range(ATTEMPTS_PER_TAIL):
+            moved = grow(scene, tail, start, side_chain, seed, attempt)
+            # Queries find moved atoms where they are only when they are listed as stale.
+            scene.stale = np.union1d(stale, moved)
+            after = scene.count_severe(moved)
+            new = scene.position[moved].copy()
+            scene.position[moved] = old[moved]
+            scene.stale = stale
+            if after.better_than(before) and (best is None or gain(before, after) < gain(best.before, best.after)):
+                best = Proposal("tail", moved, new, before, after,
+                                {"from_residue": int(tail.residues[start]), "attempt": attempt})
+            if after.clean:
+                return best
+    return best
+
+
+def gain(before: Score, after: Score) -> tuple[int, int]:
+    """Change of fatal and severe pairs."""
+    return after.fatal - before.fatal, after.severe - before.severe

@@ -1,0 +1,80 @@
+"""Rotatable bonds of the residue library: side chains and groups of hydrogens."""
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from chromabuild.clash.atoms import BondGraph
+from chromabuild.residues import ResidueTemplate, residue_library
+
+STAGGERED = (-60.0, 60.0, 180.0)
+
+
+@dataclass(frozen=True)
+class Torsion:
+    """A rotatable bond of a residue; atoms are numbered within the residue (or globally, after ``shifted``)."""
+
+    quad: tuple[int, int, int, int]
+    """The dihedral; the last atom is on the turned side."""
+    turned: tuple[int, ...]
+    """Atoms that turn about the bond quad[1]-quad[2]."""
+    planar: bool
+    """The outer atom is flat (three neighbours): no staggered minima."""
+    period: float
+    """Turning by this many degrees only exchanges like atoms."""
+
+    def shifted(self, first: int) -> "Torsion":
+        """The same with ``first`` added to every atom number."""
+        return Torsion(tuple(q + first for q in self.quad), tuple(t + first for t in self.turned), self.planar, self.period)
+
+
+@dataclass(frozen=True)
+class ResidueTorsions:
+    """chi1, chi2, ... and the rotors: methyl, ammonium and hydroxyl hydrogens."""
+
+    chi: tuple[Torsion, ...]
+    rotors: tuple[Torsion, ...]
+
+
+TWO_FOLD = {("PHE", 2), ("TYR", 2), ("ASP", 2), ("GLU", 3)}
+
+
+def derive(template: ResidueTemplate) -> ResidueTorsions:
+    """Torsions of one residue template, from its bonds."""
+    graph = BondGraph(len(template.atoms), template.bonds)
+    degree = np.diff(graph.first)
+    # N has a bond to the residue before it.
+    index = template.index
+    if template.kind == "amino acid" and "H1" not in index and "N" in index:
+        degree[index["N"]] += 1
+    chi = []
+    for number, names in enumerate(template.chi, start=1):
+        quad = tuple(index[name] for name in names)
+        turned = graph.beyond(quad[1], quad[2])
+        if turned:
+            two_fold = (template.pdb_name, number) in TWO_FOLD
+            chi.append(Torsion(quad, tuple(turned), bool(degree[quad[2]] == 3), 180.0 if two_fold else 360.0))
+    rotors = []
+    for x, y in [tuple(pair) for bond in template.bonds.tolist() for pair in (bond, bond[::-1])]:
+        others = [k for k in graph.neighbours(y).tolist() if k != x]
+        inner = [k for k in graph.neighbours(x).tolist() if k != y and template.elements[k] != "H"]
+        free = degree[y] == 4 or template.elements[y] in ("O", "S")
+        if template.elements[x] == "H" or not others or not inner or not free or \
+                any(template.elements[k] != "H" for k in others):
+            continue
+        rotors.append(Torsion((inner[0], x, y, others[0]), tuple(others), False, 360.0 / len(others)))
+    return ResidueTorsions(tuple(chi), tuple(rotors))
+
+
+@cache
+def library_torsions() -> tuple[ResidueTorsions, ...]:
+    """Torsions of every residue template, in library order."""
+    return tuple(derive(template) for template in residue_library().values())
+
+
+def targets(torsion: Torsion, spread: tuple[float, ...]) -> np.ndarray:
+    """Dihedral values worth trying, degree: staggered with a spread about them, or every 30 degrees."""
+    if torsion.planar:
+        return np.arange(-180.0, -180.0 + torsion.period, 30.0)
+    return (np.array(STAGGERED)[:, None] + np.array(spread)[None]).ravel()

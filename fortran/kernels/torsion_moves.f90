@@ -1,0 +1,124 @@
+!> Trial rotations about bonds and what they run into.
+module torsion_moves
+  use iso_fortran_env, only: int32, real64
+  implicit none
+  private
+  public :: score_rotations, apply_rotation
+
+contains
+
+  !> For each trial (one angle per torsion, applied from the first to the last): the pairs closer than the fatal
+  !> threshold, the pairs closer than their severe distance, and the soft overlap energy, the sum of
+  !> (contact - d)^2 + 4 (severe - d)^2 over pairs below these distances (angstrom^2).
+  subroutine score_rotations(n_local, local, n_torsions, axis, turned, n_trials, angle, n_moved, moved, &
+      n_around, around, contact, severe, n_inner, inner, inner_contact, inner_severe, threshold, n_threads, &
+      n_fatal, n_severe, energy)
+    integer(int32), intent(in) :: n_local
+    !> atoms that turn and atoms that carry the axes
+    real(real64), intent(in) :: local(3, n_local)
+    integer(int32), intent(in) :: n_torsions
+    !> 0-based local atoms of each axis, inner end first
+    integer(int32), intent(in) :: axis(2, n_torsions)
+    !> 1 where a torsion turns a local atom
+    integer(int32), intent(in) :: turned(n_local, n_torsions)
+    integer(int32), intent(in) :: n_trials
+    !> radian
+    real(real64), intent(in) :: angle(n_torsions, n_trials)
+    integer(int32), intent(in) :: n_moved
+    !> 0-based local atoms whose contacts are scored
+    integer(int32), intent(in) :: moved(n_moved)
+    integer(int32), intent(in) :: n_around
+    !> atoms that stand still
+    real(real64), intent(in) :: around(3, n_around)
+    !> smallest comfortable distance; 0 for pairs that bonds join
+    real(real64), intent(in) :: contact(n_around, n_moved)
+    !> severe distance, not above contact and not below the threshold; 0 for pairs that bonds join
+    real(real64), intent(in) :: severe(n_around, n_moved)
+    integer(int32), intent(in) :: n_inner
+    !> 0-based local atoms of pairs within the moved group
+    integer(int32), intent(in) :: inner(2, n_inner)
+    real(real64), intent(in) :: inner_contact(n_inner)
+    real(real64), intent(in) :: inner_severe(n_inner)
+    !> fatal distance
+    real(real64), intent(in) :: threshold
+    integer(int32), intent(in) :: n_threads
+    integer(int32), intent(inout) :: n_fatal(n_trials)
+    integer(int32), intent(inout) :: n_severe(n_trials)
+    real(real64), intent(inout) :: energy(n_trials)
+
+    integer(int32) :: s, t, m, e
+    real(real64) :: here(3, n_local), squared, point(3)
+
+    !$omp parallel do num_threads(n_threads) schedule(dynamic, 4) default(none) &
+    !$omp shared(n_local, local, n_torsions, axis, turned, n_trials, angle, n_moved, moved, n_around, around, contact, &
+    !$omp severe, n_inner, inner, inner_contact, inner_severe, threshold, n_fatal, n_severe, energy) &
+    !$omp private(s, t, m, e, here, squared, point)
+    do s = 1, n_trials
+      here = local
+      do t = 1, n_torsions
+        call apply_rotation(n_local, here, axis(:, t), turned(:, t), angle(t, s))
+      end do
+      n_fatal(s) = 0
+      n_severe(s) = 0
+      energy(s) = 0
+      do m = 1, n_moved
+        point = here(:, moved(m) + 1)
+        do e = 1, n_around
+          squared = (point(1) - around(1, e))**2 + (point(2) - around(2, e))**2 + (point(3) - around(3, e))**2
+          if (squared < contact(e, m)**2) call add(squared, contact(e, m), severe(e, m), threshold, &
+            n_fatal(s), n_severe(s), energy(s))
+        end do
+      end do
+      do e = 1, n_inner
+        squared = sum((here(:, inner(1, e) + 1) - here(:, inner(2, e) + 1))**2)
+        if (squared < inner_contact(e)**2) call add(squared, inner_contact(e), inner_severe(e), threshold, &
+          n_fatal(s), n_severe(s), energy(s))
+      end do
+    end do
+    !$omp end parallel do
+  end subroutine score_rotations
+
+  !> Turn the marked atoms about an axis by an angle (Rodrigues' formula).
+  pure subroutine apply_rotation(n_local, local, axis, turned, angle)
+    integer(int32), intent(in) :: n_local
+    real(real64), intent(inout) :: local(3, n_local)
+    !> 0-based local atoms, inner end first
+    integer(int32), intent(in) :: axis(2)
+    integer(int32), intent(in) :: turned(n_local)
+    !> radian, right-handed about the axis
+    real(real64), intent(in) :: angle
+
+    integer(int32) :: i
+    real(real64) :: unit(3), foot(3), r(3), c, s
+
+    if (angle == 0) return
+    foot = local(:, axis(2) + 1)
+    unit = foot - local(:, axis(1) + 1)
+    unit = unit/norm2(unit)
+    c = cos(angle)
+    s = sin(angle)
+    do i = 1, n_local
+      if (turned(i) == 0) cycle
+      r = local(:, i) - foot
+      local(:, i) = foot + c*r + (1 - c)*dot_product(unit, r)*unit + s*[unit(2)*r(3) - unit(3)*r(2), &
+        unit(3)*r(1) - unit(1)*r(3), unit(1)*r(2) - unit(2)*r(1)]
+    end do
+  end subroutine apply_rotation
+
+  !> One pair's share of the score.
+  pure subroutine add(squared, contact, severe, threshold, n_fatal, n_severe, energy)
+    real(real64), intent(in) :: squared, contact, severe, threshold
+    integer(int32), intent(inout) :: n_fatal, n_severe
+    real(real64), intent(inout) :: energy
+
+    real(real64) :: d
+
+    d = sqrt(squared)
+    energy = energy + (contact - d)**2
+    if (d >= severe) return
+    energy = energy + 4*(severe - d)**2
+    n_severe = n_severe + 1
+    if (d < threshold) n_fatal = n_fatal + 1
+  end subroutine add
+
+end module torsion_moves
