@@ -1,0 +1,1 @@
+"""DNA: base-pair steps, helical paths, linkers, sugar-phosphate backbone."""
