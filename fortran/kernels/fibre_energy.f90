@@ -1,0 +1,457 @@
+!> Energy of a chromatin fibre of rigid nucleosome cores and DNA linker beads, in nm, kBT and elementary charges.
+!>
+!> The terms are those of the published mesoscale model (Beard and Schlick 2001; Sun, Zhang, Schlick 2005): stretching,
+!> bending and twisting of linkers, Debye-Hueckel electrostatics, excluded volume; plus a geometric floor (capsules for
+!> linker DNA, spheres for cores), contact restraints and a confining sphere. mesoscale/model.py states the formulas;
+!> the two implementations are tested against each other.
+!>
+!> Particles are stored in chain order. Segment s joins particle s to particle s+1; it starts at the exit point of a
+!> core (or at the bead) and ends at the entry point of the next core (or at the bead).
+module fibre_energy
+  use iso_fortran_env, only: int32, real64
+  implicit none
+  private
+  public :: fibre_t, refresh_particle, refresh_segment, range_energy, full_energy, twist_energy_at
+  public :: n_terms
+
+  integer(int32), parameter :: n_terms = 8
+  integer(int32), parameter :: stretch = 1, bend = 2, twist = 3, electrostatic = 4, excluded = 5, floor_ = 6, &
+    restraint = 7, confinement = 8
+  real(real64), parameter :: pi = acos(-1.0_real64)
+
+  type :: fibre_t
+    integer(int32) :: n = 0
+    integer(int32), allocatable :: core(:)            !< number of the core, 0 for a bead
+    integer(int32), allocatable :: linker(:)          !< number of the linker that a segment belongs to
+    real(real64), allocatable :: position(:, :), frame(:, :, :)
+    real(real64), allocatable :: rest_length(:), stretch_k(:), bend_k(:), twist_k(:), rest_twist(:)
+    real(real64), allocatable :: charge(:)            !< of beads
+    real(real64) :: joint_point(3, 2) = 0, joint_frame(3, 3, 2) = 0   !< 1 = exit, 2 = entry; columns tangent, b, c
+    real(real64), allocatable :: site(:, :), site_charge(:), site_world(:, :, :)
+    real(real64), allocatable :: sphere(:, :), sphere_radius(:), sphere_world(:, :, :)
+    integer(int32), allocatable :: sphere_near(:, :)  !< (2, spheres): wrapped DNA next to the exit, the entry
+    real(real64), allocatable :: exit_frame(:, :, :), entry_frame(:, :, :), exit_point(:, :), entry_point(:, :)
+    real(real64), allocatable :: segment_start(:, :), segment_end(:, :), direction(:, :), length(:)
+    integer(int32), allocatable :: contact(:, :)
+    real(real64), allocatable :: contact_k(:), contact_distance(:)
+    real(real64) :: bjerrum = 0, kappa = 0, cutoff = 0, excluded_k = 0, sigma(3) = 0, dna_radius = 0, floor_k = 0
+    real(real64) :: confinement_k = 0, confinement_radius = 0
+    real(real64) :: site_reach = 0, sphere_reach = 0
+  end type fibre_t
+
+contains
+
+  !> Place what a core carries: joints, charge sites, floor spheres.
+  pure subroutine refresh_particle(self, p)
+    type(fibre_t), intent(inout) :: self
+    integer(int32), intent(in) :: p
+    integer(int32) :: c, i
+    real(real64) :: r(3), f(3, 3)
+    r = self%position(:, p)
+    c = self%core(p)
+    if (c == 0) then
+      self%exit_point(:, p) = r
+      self%entry_point(:, p) = r
+      return
+    end if
+    f = self%frame(:, :, p)
+    self%exit_point(:, p) = r + matmul(f, self%joint_point(:, 1))
+    self%entry_point(:, p) = r + matmul(f, self%joint_point(:, 2))
+    self%exit_frame(:, :, p) = matmul(f, self%joint_frame(:, :, 1))
+    self%entry_frame(:, :, p) = matmul(f, self%joint_frame(:, :, 2))
+    do i = 1, size(self%site, 2)
+      self%site_world(:, i, c) = r + f(:, 1) * self%site(1, i) + f(:, 2) * self%site(2, i) + f(:, 3) * self%site(3, i)
+    end do
+    do i = 1, size(self%sphere, 2)
+      self%sphere_world(:, i, c) = r + f(:, 1) * self%sphere(1, i) + f(:, 2) * self%sphere(2, i) &
+        + f(:, 3) * self%sphere(3, i)
+    end do
+  end subroutine refresh_particle
+
+  !> End points and direction of a segment; a bead's frame is carried along without twisting it.
+  pure subroutine refresh_segment(self, s)
+    type(fibre_t), intent(inout) :: self
+    integer(int32), intent(in) :: s
+    real(real64) :: d(3), b(3)
+    self%segment_start(:, s) = self%exit_point(:, s)
+    self%segment_end(:, s) = self%entry_point(:, s + 1)
+    d = self%segment_end(:, s) - self%segment_start(:, s)
+    self%length(s) = norm2(d)
+    d = d / self%length(s)
+    self%direction(:, s) = d
+    if (self%core(s) /= 0) return
+    b = transported(self%frame(:, 2, s), self%frame(:, 1, s), d)
+    b = b - dot_product(b, d) * d
+    b = b / norm2(b)
+    self%frame(:, 1, s) = d
+    self%frame(:, 2, s) = b
+    self%frame(:, 3, s) = cross(d, b)
+  end subroutine refresh_segment
+
+  !> Energy of everything that a move of the particles first..last can change, term by term.
+  pure function range_energy(self, first, last) result(energy)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: first, last
+    real(real64) :: energy(n_terms)
+    integer(int32) :: p, q, s, low, high
+    energy = 0
+    ! Bonded terms change only at the two ends of the range.
+    low = max(1, first - 2)
+    high = min(self%n, first + 1)
+    do s = low, high
+      call add_bonded(self, s, energy)
+    end do
+    do s = max(high + 1, last - 1), min(self%n, last + 1)
+      call add_bonded(self, s, energy)
+    end do
+    do p = first, last
+      do q = 1, self%n
+        if (q >= first .and. q <= last) cycle
+        call add_charged_pair(self, p, q, energy)
+      end do
+      energy(confinement) = energy(confinement) + confinement_energy(self, p)
+    end do
+    energy(restraint) = contact_energy(self, first, last)
+    energy(floor_) = range_floor(self, first, last)
+  end function range_energy
+
+  !> Energy of the whole fibre, term by term.
+  pure function full_energy(self) result(energy)
+    type(fibre_t), intent(in) :: self
+    real(real64) :: energy(n_terms)
+    integer(int32) :: p, q, s, t
+    energy = 0
+    do p = 1, self%n
+      call add_bonded(self, p, energy)
+      do q = 1, p - 1
+        call add_charged_pair(self, p, q, energy)
+        if (self%core(p) /= 0 .and. self%core(q) /= 0) energy(floor_) = energy(floor_) + core_core_floor(self, p, q)
+      end do
+      energy(confinement) = energy(confinement) + confinement_energy(self, p)
+    end do
+    do s = 1, self%n - 1
+      do t = 1, s - 1
+        energy(floor_) = energy(floor_) + segment_segment_floor(self, s, t)
+      end do
+      do p = 1, self%n
+        if (self%core(p) /= 0) energy(floor_) = energy(floor_) + segment_core_floor(self, s, p)
+      end do
+    end do
+    do t = 1, size(self%contact, 2)
+      energy(restraint) = energy(restraint) + one_contact(self, t)
+    end do
+  end function full_energy
+
+  !> Stretch and twist of segment p and bends at particle p.
+  pure subroutine add_bonded(self, p, energy)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: p
+    real(real64), intent(inout) :: energy(n_terms)
+    if (p < self%n) then
+      energy(stretch) = energy(stretch) + 0.5_real64 * self%stretch_k(p) * (self%length(p) - self%rest_length(p))**2
+      energy(twist) = energy(twist) + twist_energy_at(self, p)
+    end if
+    if (self%core(p) /= 0) then
+      if (p < self%n) energy(bend) = energy(bend) &
+        + 0.5_real64 * self%bend_k(p) * angle(self%exit_frame(:, 1, p), self%direction(:, p))**2
+      if (p > 1) energy(bend) = energy(bend) &
+        + 0.5_real64 * self%bend_k(p - 1) * angle(self%direction(:, p - 1), self%entry_frame(:, 1, p))**2
+    else if (p > 1 .and. p < self%n) then
+      energy(bend) = energy(bend) + 0.25_real64 * (self%bend_k(p - 1) + self%bend_k(p)) &
+        * angle(self%direction(:, p - 1), self%direction(:, p))**2
+    end if
+  end subroutine add_bonded
+
+  !> Twist between the frame leaving particle p and the frame arriving at p+1.
+  pure function twist_energy_at(self, p) result(energy)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: p
+    real(real64) :: energy, b(3), c(3), b_next(3), c_next(3), deviation
+    energy = 0
+    if (self%twist_k(p) <= 0) return
+    if (self%core(p) /= 0) then
+      b = transported(self%exit_frame(:, 2, p), self%exit_frame(:, 1, p), self%direction(:, p))
+      c = cross(self%direction(:, p), b)
+    else
+      b = self%frame(:, 2, p)
+      c = self%frame(:, 3, p)
+    end if
+    if (self%core(p + 1) /= 0) then
+      b_next = self%entry_frame(:, 2, p + 1)
+      c_next = self%entry_frame(:, 3, p + 1)
+    else
+      b_next = self%frame(:, 2, p + 1)
+      c_next = self%frame(:, 3, p + 1)
+    end if
+    deviation = atan2(dot_product(c, b_next) - dot_product(b, c_next), dot_product(b, b_next) + dot_product(c, c_next)) &
+      - self%rest_twist(p)
+    deviation = deviation - 2 * pi * anint(deviation / (2 * pi))
+    energy = 0.5_real64 * self%twist_k(p) * deviation**2
+  end function twist_energy_at
+
+  !> Electrostatics and excluded volume of two particles that are not neighbours in the chain.
+  pure subroutine add_charged_pair(self, p, q, energy)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: p, q
+    real(real64), intent(inout) :: energy(n_terms)
+    integer(int32) :: i, core_p, core_q
+    real(real64) :: reach, d(3)
+    if (abs(p - q) < 2) return
+    core_p = self%core(p)
+    core_q = self%core(q)
+    reach = self%cutoff
+    if (core_p /= 0) reach = reach + self%site_reach
+    if (core_q /= 0) reach = reach + self%site_reach
+    d = self%position(:, p) - self%position(:, q)
+    if (dot_product(d, d) >= reach**2) return
+    if (core_p /= 0 .and. core_q /= 0) then
+      do i = 1, size(self%site, 2)
+        call add_sites(self, self%site_world(:, i, core_p), self%site_charge(i), core_q, self%sigma(3), energy)
+      end do
+    else if (core_p /= 0) then
+      call add_sites(self, self%position(:, q), self%charge(q), core_p, self%sigma(2), energy)
+    else if (core_q /= 0) then
+      call add_sites(self, self%position(:, p), self%charge(p), core_q, self%sigma(2), energy)
+    else
+      call add_point_pair(self, sqrt(dot_product(d, d)), self%charge(p) * self%charge(q), self%sigma(1), energy)
+    end if
+  end subroutine add_charged_pair
+
+  !> A point charge with all sites of a core.
+  pure subroutine add_sites(self, point, charge, core, sigma, energy)
+    type(fibre_t), intent(in) :: self
+    real(real64), intent(in) :: point(3), charge, sigma
+    integer(int32), intent(in) :: core
+    real(real64), intent(inout) :: energy(n_terms)
+    integer(int32) :: i
+    real(real64) :: r2
+    do i = 1, size(self%site, 2)
+      r2 = (point(1) - self%site_world(1, i, core))**2 + (point(2) - self%site_world(2, i, core))**2 &
+        + (point(3) - self%site_world(3, i, core))**2
+      if (r2 < self%cutoff**2) call add_point_pair(self, sqrt(r2), charge * self%site_charge(i), sigma, energy)
+    end do
+  end subroutine add_sites
+
+  !> Both pair potentials, shifted to zero at the cutoff.
+  pure subroutine add_point_pair(self, r, charge_product, sigma, energy)
+    type(fibre_t), intent(in) :: self
+    real(real64), intent(in) :: r, charge_product, sigma
+    real(real64), intent(inout) :: energy(n_terms)
+    real(real64) :: s6, s6_cut
+    if (r >= self%cutoff) return
+    energy(electrostatic) = energy(electrostatic) + self%bjerrum * charge_product &
+      * (exp(-self%kappa * r) / r - exp(-self%kappa * self%cutoff) / self%cutoff)
+    s6 = (sigma / r)**6
+    s6_cut = (sigma / self%cutoff)**6
+    energy(excluded) = energy(excluded) + self%excluded_k * (s6 * (s6 - 1) - s6_cut * (s6_cut - 1))
+  end subroutine add_point_pair
+
+  !> Floor energy of all pairs whose relative position a move of first..last can change.
+  pure function range_floor(self, first, last) result(energy)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: first, last
+    real(real64) :: energy
+    integer(int32) :: s, t, p, q
+    logical :: s_bridges, t_moves
+    energy = 0
+    if (self%floor_k <= 0) return
+    ! Segments first-1 and last bridge to what stands still: they change against everything.
+    do s = max(1, first - 1), min(self%n - 1, last)
+      s_bridges = s == first - 1 .or. s == last
+      do t = 1, self%n - 1
+        t_moves = t >= first - 1 .and. t <= last
+        if (t_moves) then
+          if (t >= s) cycle
+          if (.not. (s_bridges .or. t == first - 1)) cycle
+        end if
+        energy = energy + segment_segment_floor(self, s, t)
+      end do
+      do p = 1, self%n
+        if (self%core(p) == 0) cycle
+        if (p >= first .and. p <= last .and. .not. s_bridges) cycle
+        energy = energy + segment_core_floor(self, s, p)
+      end do
+    end do
+    do p = first, last
+      if (self%core(p) == 0) cycle
+      do q = 1, self%n
+        if (q >= first .and. q <= last) cycle
+        if (self%core(q) /= 0) energy = energy + core_core_floor(self, p, q)
+      end do
+      do t = 1, self%n - 1
+        if (t >= first - 1 .and. t <= last) cycle
+        energy = energy + segment_core_floor(self, t, p)
+      end do
+    end do
+  end function range_floor
+
+  !> Two capsules of linker DNA; nearby segments of one linker are held apart by bending already.
+  pure function segment_segment_floor(self, s, t) result(energy)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: s, t
+    real(real64) :: energy, d(3), reach
+    energy = 0
+    d = 0.5_real64 * (self%segment_start(:, s) + self%segment_end(:, s) - self%segment_start(:, t) - self%segment_end(:, t))
+    reach = 0.5_real64 * (self%length(s) + self%length(t)) + 2 * self%dna_radius
+    if (dot_product(d, d) >= reach**2) return
+    if (self%linker(s) == self%linker(t) .and. abs(s - t) <= 2) return
+    energy = overlap(self, segment_distance(self%segment_start(:, s), self%segment_end(:, s), &
+      self%segment_start(:, t), self%segment_end(:, t)), 2 * self%dna_radius)
+  end function segment_segment_floor
+
+  !> A linker capsule and the spheres of a core; a linker ignores the wrapped DNA that it continues.
+  pure function segment_core_floor(self, s, p) result(energy)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: s, p
+    real(real64) :: energy, d(3), reach, a(3), along(3), x(3), t, length2, d2, contact
+    integer(int32) :: i, core, continued
+    energy = 0
+    d = 0.5_real64 * (self%segment_start(:, s) + self%segment_end(:, s)) - self%position(:, p)
+    reach = 0.5_real64 * self%length(s) + self%sphere_reach + self%dna_radius
+    if (dot_product(d, d) >= reach**2) return
+    continued = 0
+    if (p < self%n) then
+      if (self%linker(p) == self%linker(s)) continued = 1
+    end if
+    if (p > 1) then
+      if (self%linker(p - 1) == self%linker(s)) continued = 2
+    end if
+    core = self%core(p)
+    a = self%segment_start(:, s)
+    along = self%segment_end(:, s) - a
+    length2 = dot_product(along, along)
+    do i = 1, size(self%sphere, 2)
+      x = self%sphere_world(:, i, core) - a
+      t = min(1.0_real64, max(0.0_real64, dot_product(x, along) / length2))
+      x = x - t * along
+      d2 = dot_product(x, x)
+      contact = self%dna_radius + self%sphere_radius(i)
+      if (d2 >= contact**2) cycle
+      if (continued /= 0) then
+        if (self%sphere_near(continued, i) /= 0) cycle
+      end if
+      energy = energy + overlap(self, sqrt(d2), contact)
+    end do
+  end function segment_core_floor
+
+  pure function core_core_floor(self, p, q) result(energy)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: p, q
+    real(real64) :: energy, d(3), x(3), d2, contact, widest
+    integer(int32) :: i, j, core_p, core_q
+    energy = 0
+    d = self%position(:, p) - self%position(:, q)
+    if (dot_product(d, d) >= (2 * self%sphere_reach)**2) return
+    core_p = self%core(p)
+    core_q = self%core(q)
+    widest = maxval(self%sphere_radius)
+    do i = 1, size(self%sphere, 2)
+      x = self%sphere_world(:, i, core_p)
+      d = x - self%position(:, q)
+      if (dot_product(d, d) >= (self%sphere_reach + self%sphere_radius(i))**2) cycle
+      do j = 1, size(self%sphere, 2)
+        d2 = (x(1) - self%sphere_world(1, j, core_q))**2 + (x(2) - self%sphere_world(2, j, core_q))**2 &
+          + (x(3) - self%sphere_world(3, j, core_q))**2
+        if (d2 >= (self%sphere_radius(i) + widest)**2) cycle
+        contact = self%sphere_radius(i) + self%sphere_radius(j)
+        if (d2 < contact**2) energy = energy + overlap(self, sqrt(d2), contact)
+      end do
+    end do
+  end function core_core_floor
+
+  pure function overlap(self, distance, contact) result(energy)
+    type(fibre_t), intent(in) :: self
+    real(real64), intent(in) :: distance, contact
+    real(real64) :: energy
+    energy = 0.5_real64 * self%floor_k * max(0.0_real64, contact - distance)**2
+  end function overlap
+
+  !> Contacts with exactly one partner among first..last.
+  pure function contact_energy(self, first, last) result(energy)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: first, last
+    real(real64) :: energy
+    integer(int32) :: i
+    energy = 0
+    do i = 1, size(self%contact, 2)
+      if ((self%contact(1, i) >= first .and. self%contact(1, i) <= last) &
+        .neqv. (self%contact(2, i) >= first .and. self%contact(2, i) <= last)) energy = energy + one_contact(self, i)
+    end do
+  end function contact_energy
+
+  !> Flat to d0, harmonic to 2 d0, linear beyond.
+  pure function one_contact(self, i) result(energy)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: i
+    real(real64) :: energy, excess, d0
+    d0 = self%contact_distance(i)
+    excess = norm2(self%position(:, self%contact(1, i)) - self%position(:, self%contact(2, i))) - d0
+    energy = 0
+    if (excess > d0) then
+      energy = self%contact_k(i) * d0 * (excess - 0.5_real64 * d0)
+    else if (excess > 0) then
+      energy = 0.5_real64 * self%contact_k(i) * excess**2
+    end if
+  end function one_contact
+
+  pure function confinement_energy(self, p) result(energy)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: p
+    real(real64) :: energy
+    energy = 0
+    if (self%confinement_k > 0) energy = 0.5_real64 * self%confinement_k &
+      * max(0.0_real64, norm2(self%position(:, p)) - self%confinement_radius)**2
+  end function confinement_energy
+
+  !> Shortest distance between two line segments (closest points of two lines, clamped one after the other).
+  pure function segment_distance(p1, p2, q1, q2) result(distance)
+    real(real64), intent(in) :: p1(3), p2(3), q1(3), q2(3)
+    real(real64) :: distance, u(3), v(3), w(3), a, b, c, d, e, s, t, determinant
+    u = p2 - p1
+    v = q2 - q1
+    w = p1 - q1
+    a = dot_product(u, u)
+    b = dot_product(u, v)
+    c = dot_product(v, v)
+    d = dot_product(u, w)
+    e = dot_product(v, w)
+    determinant = a * c - b * b
+    s = 0
+    if (determinant > 1.0e-12_real64 * a * c) s = min(1.0_real64, max(0.0_real64, (b * e - c * d) / determinant))
+    t = (b * s + e) / c
+    if (t < 0) then
+      t = 0
+      s = min(1.0_real64, max(0.0_real64, -d / a))
+    else if (t > 1) then
+      t = 1
+      s = min(1.0_real64, max(0.0_real64, (b - d) / a))
+    end if
+    distance = norm2(w + s * u - t * v)
+  end function segment_distance
+
+  !> The vector v turned by the smallest rotation that takes the unit vector a to the unit vector b.
+  pure function transported(v, a, b) result(w)
+    real(real64), intent(in) :: v(3), a(3), b(3)
+    real(real64) :: w(3), axis(3), cosine
+    axis = cross(a, b)
+    cosine = dot_product(a, b)
+    if (1 + cosine < 1.0e-12_real64) then
+      w = v   ! a reversal has no unique smallest rotation; it is never accepted
+    else
+      w = cosine * v + cross(axis, v) + axis * (dot_product(axis, v) / (1 + cosine))
+    end if
+  end function transported
+
+  pure function angle(a, b) result(beta)
+    real(real64), intent(in) :: a(3), b(3)
+    real(real64) :: beta
+    beta = atan2(norm2(cross(a, b)), dot_product(a, b))
+  end function angle
+
+  pure function cross(a, b) result(c)
+    real(real64), intent(in) :: a(3), b(3)
+    real(real64) :: c(3)
+    c = [a(2) * b(3) - a(3) * b(2), a(3) * b(1) - a(1) * b(3), a(1) * b(2) - a(2) * b(1)]
+  end function cross
+
+end module fibre_energy

@@ -1,0 +1,60 @@
+"""Fibre: all that the mesoscale model needs to know of a locus, exact to the base pair."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Contact:
+    """Two stretches of the fibre, first and end base pair (half open), that were seen together, and how strongly."""
+
+    first: tuple[int, int]
+    second: tuple[int, int]
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Fibre:
+    """DNA of `sequence` with a nucleosome at each dyad base pair (0-based, ascending).
+
+    `wrapped_length` base pairs (odd) lie on each core, as many before the dyad as after it. `chromosome` and `start`
+    place base pair 0 on the genome. `adjustments` lists what was done to the mapped positions, for the record.
+    Raises ValueError when the nucleosomes do not fit.
+    """
+
+    sequence: str
+    dyads: tuple[int, ...]
+    wrapped_length: int = 147
+    contacts: tuple[Contact, ...] = ()
+    name: str = "fibre"
+    chromosome: str = ""
+    start: int = 0
+    adjustments: tuple[dict, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if self.wrapped_length % 2 == 0:
+            raise ValueError(f"wrapped length {self.wrapped_length} is even: the dyad must be the middle base pair")
+        if not self.dyads:
+            raise ValueError("the fibre has no nucleosome: give at least one dyad")
+        if self.first_bp[0] < 0 or self.last_bp[-1] >= len(self.sequence):
+            raise ValueError(
+                f"the first or last nucleosome reaches beyond the {len(self.sequence)} bp of the sequence: "
+                "extend the sequence or leave the nucleosome out"
+            )
+        for k, linker in enumerate(self.linkers):
+            if linker < 0:
+                raise ValueError(f"nucleosomes {k} and {k + 1} share {-linker} bp: move them apart")
+
+    @property
+    def first_bp(self) -> list[int]:
+        """First wrapped base pair of each nucleosome."""
+        return [dyad - (self.wrapped_length - 1) // 2 for dyad in self.dyads]
+
+    @property
+    def last_bp(self) -> list[int]:
+        """Last wrapped base pair of each nucleosome."""
+        return [dyad + (self.wrapped_length - 1) // 2 for dyad in self.dyads]
+
+    @property
+    def linkers(self) -> list[int]:
+        """Free base pairs between neighbouring nucleosomes."""
+        return [after - before - 1 for before, after in zip(self.last_bp, self.first_bp[1:], strict=False)]

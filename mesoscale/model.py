@@ -1,0 +1,452 @@
+"""The particles of the mesoscale model and its energy, in nm, kBT and elementary charges.
+
+The published model (Beard & Schlick, Structure 9:105, 2001; Sun, Zhang & Schlick, PNAS 102:8180, 2005; Arya & Schlick,
+J. Phys. Chem. A 113:4045, 2009) keeps each nucleosome core as a rigid body and each linker as a chain of beads:
+
+    stretch        h/2 (l - l0)^2                              per segment
+    bend           g/2 beta^2                                  per bead, and per joint of a core with its linker
+    twist          s/2 (alpha + gamma - phi0)^2                per segment
+    electrostatic  l_B q_i q_j exp(-kappa r)/r                 particles that are not neighbours in the chain
+    excluded       k_ev ((sigma/r)^12 - (sigma/r)^6)           the same pairs
+
+and here additionally
+
+    floor          K/2 (contact - d)^2 where d < contact       capsules of linker DNA, spheres of cores
+    restraint      flat to d0, harmonic to 2 d0, then linear   contacts
+    confinement    k/2 (r - R)^2 where r > R                   all particles
+
+What differs from the published model: rest length and rest twist follow from the exact number of base pairs of each
+linker; the stretching constant is the measured stretch modulus of DNA, S/l0, because a softer chain would give
+base-pair steps that no atomic model can follow; a core leaves and takes up its linkers where the crystal structure
+1KX5 does; its charges are formal ones (see `crystal_core`), a stand-in for a fitted surface charge.
+
+`energies` is the plain NumPy statement of all this; sampling uses the Fortran kernel fibre_energy, and tests compare
+the two.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mesoscale.fibre import Fibre
+from mesoscale.restraints import contact_partners
+
+Array = NDArray[np.float64]
+
+TERMS = ("stretch", "bend", "twist", "electrostatic", "excluded", "floor", "restraint", "confinement")
+BOLTZMANN = 0.0138064852  # pN nm / K
+DNA_BEAD_LENGTH = 3.0  # nm, the published bead spacing
+FULL_WRAP = 147  # base pairs of the crystal path
+SPHERE_SPACING = 3  # base pairs between the charge sites and floor spheres along wrapped DNA
+# Spheres every 3 bp (1.02 nm) of this excess radius keep two axes apart by at least twice the nominal radius also when
+# the spheres of the two are staggered: (2 (1.1 + 0.03))^2 - 0.51^2 >= 2.2^2.
+STAGGER = 0.03
+NEAR_JOINT = 12  # base pairs of wrapped DNA that a linker, being their continuation, may come close to
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Physical constants of the model; the defaults are the published ones but for what the module text says."""
+
+    temperature: float = 293.15  # K
+    salt: float = 0.15  # mol/L, monovalent
+    rise: float = 0.334  # nm per base pair
+    twist_per_bp: float = 34.45  # degree
+    persistence_length: float = 50.0  # nm
+    stretch_modulus: float = 1000.0  # pN
+    twist_rigidity: float = 300.0  # pN nm^2 (3.0e-12 erg nm)
+    excluded_k: float = 0.001  # kBT
+    sigma: tuple[float, float, float] = (3.6, 2.4, 1.2)  # nm: bead-bead, bead-site, site-site
+    dna_radius: float = 1.1  # nm; half the smallest distance of two DNA axes
+    floor_k: float = 1000.0  # kBT/nm^2
+    contact_k: float = 0.5  # kBT/nm^2 for the strongest contact
+    contact_distance: float = 12.0  # nm
+    confinement_radius: float | None = None  # nm
+    confinement_k: float = 1.0  # kBT/nm^2
+
+    @property
+    def thermal_energy(self) -> float:
+        """kB T in pN nm."""
+        return BOLTZMANN * self.temperature
+
+    @property
+    def bjerrum_length(self) -> float:
+        """Distance (nm) at which two charges interact with kBT in water (dielectric constant: Malmberg & Maryott 1956)."""
+        t = self.temperature - 273.15
+        dielectric = 87.740 - 0.40008 * t + 9.398e-4 * t**2 - 1.410e-6 * t**3
+        return 16710.0 / (dielectric * self.temperature)
+
+    @property
+    def kappa(self) -> float:
+        """Inverse Debye length, 1/nm."""
+        return 0.736 * float(np.sqrt(self.salt / 0.05 * 298.0 / self.temperature))
+
+    @property
+    def cutoff(self) -> float:
+        """Distance (nm) beyond which pairs are left out: exp(-kappa r) = 1.2e-4."""
+        return 9.0 / self.kappa
+
+    @property
+    def linker_charge(self) -> float:
+        """Effective charge of linker DNA, e/nm: fit to Stigter's (1977) charged cylinder, salt in mmol/L."""
+        c = 1000.0 * self.salt
+        return -5.8824 * (1.9019e-8 * c**3 - 8.2111e-6 * c**2 + 7.55404e-3 * c + 0.352429)
+
+
+@dataclass(frozen=True)
+class Core:
+    """A rigid nucleosome core in its own frame, nm.
+
+    joint_point (2, 3) and joint_frame (2, 3, 3): where DNA leaves (0) and arrives (1); frame columns are the DNA's
+    tangent and two normals. site (s, 3) with site_charge (s,). sphere (k, 3) with sphere_radius (k,): what nothing may
+    enter; sphere_near (k, 2): wrapped DNA next to the exit and to the entry, and whatever touches it there: the linker
+    that continues it ignores these.
+    """
+
+    joint_point: Array
+    joint_frame: Array
+    site: Array
+    site_charge: Array
+    sphere: Array
+    sphere_radius: Array
+    sphere_near: NDArray[np.int32]
+
+
+def _template(name: str) -> dict:
+    package = Path(__file__).resolve().parent
+    for folder in (package / "templates", package.parent / "templates"):
+        if (folder / name).exists():
+            return json.loads((folder / name).read_text(encoding="utf-8"))
+    raise FileNotFoundError(f"bundled data file {name} is missing: reinstall the package")
+
+
+def crystal_path(wrapped_length: int = FULL_WRAP) -> tuple[Array, Array]:
+    """Base-pair origins (n, 3) in nm and frames (n, 3, 3) of the middle `wrapped_length` pairs of 1KX5."""
+    data = _template("nucleosome_path_1kx5.json")
+    off = (FULL_WRAP - wrapped_length) // 2
+    inside = slice(off, FULL_WRAP - off)
+    return np.array(data["origin"])[inside] / 10.0, np.array(data["frame"]).reshape(-1, 3, 3)[inside]
+
+
+def crystal_core(wrapped_length: int = FULL_WRAP, dna_radius: float = 1.1) -> Core:
+    """The core of PDB 1KX5 with `wrapped_length` base pairs.
+
+    Charges: -2 e a wrapped base pair, gathered on the DNA axis every 3 bp (-294 e for 147 bp); the formal charges of
+    the globular histone domains (+62 e, 8 sites) and of the tails as they lie in the crystal (+86 e, 42 sites). Net
+    -146 e for 147 bp (the all-atom particle, whose strands lack their first phosphates, carries -144 e). Spheres:
+    wrapped DNA, the octamer in 32 balls, the crystal's tails in balls of three residues.
+    """
+    origin, frame = crystal_path(wrapped_length)
+    data = _template("nucleosome_core_1kx5.json")
+    # From the dyad outwards, so that the set is symmetric whatever the wrapped length.
+    dyad = (wrapped_length - 1) // 2
+    index = np.arange(dyad % SPHERE_SPACING, wrapped_length, SPHERE_SPACING)
+    histone = np.array(data["charge_sites"])
+    octamer, tails = np.array(data["octamer_spheres"]), np.array(data["tail_spheres"])
+    joint = origin[[-1, 0]]
+    sphere = np.concatenate([origin[index], octamer[:, :3] / 10.0, tails[:, :3] / 10.0])
+    radius = np.concatenate([np.full(len(index), dna_radius + STAGGER), octamer[:, 3] / 10.0, tails[:, 3] / 10.0])
+    # Some tails lie against the DNA's ends in the crystal: no linker can leave without touching them.
+    near = np.linalg.norm(sphere[:, None] - joint, axis=2) < dna_radius + radius[:, None]
+    near[: len(index), 0] |= index >= wrapped_length - NEAR_JOINT
+    near[: len(index), 1] |= index < NEAR_JOINT
+    return Core(
+        joint_point=joint,
+        joint_frame=frame[[-1, 0]][:, :, [2, 0, 1]],
+        site=np.concatenate([origin[index], histone[:, :3] / 10.0]),
+        site_charge=np.concatenate([np.full(len(index), -2.0 * wrapped_length / len(index)), histone[:, 3]]),
+        sphere=sphere,
+        sphere_radius=radius,
+        sphere_near=near.astype(np.int32),
+    )
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The particles of a fibre in chain order and the constants of their energy.
+
+    `core` (n,) is 1, 2, ... for cores and 0 for beads; segment s joins particles s and s+1. `bp` (n,) is the base pair
+    a bead stands for (fractional) or a core's dyad. `linker` numbers the stretch of free DNA a segment belongs to.
+    """
+
+    shape: Core
+    core: NDArray[np.int32]
+    bp: Array
+    linker: NDArray[np.int32]
+    rest_length: Array
+    stretch_k: Array
+    bend_k: Array
+    twist_k: Array
+    rest_twist: Array
+    charge: Array
+    contact: NDArray[np.int32]
+    contact_k: Array
+    contact_distance: Array
+    bjerrum_length: float
+    kappa: float
+    cutoff: float
+    excluded_k: float
+    sigma: tuple[float, float, float]
+    dna_radius: float
+    floor_k: float
+    confinement_k: float
+    confinement_radius: float
+
+    @property
+    def n(self) -> int:
+        """Number of particles."""
+        return len(self.core)
+
+    @property
+    def cores(self) -> NDArray[np.int32]:
+        """Indices of the cores."""
+        return np.flatnonzero(self.core).astype(np.int32)
+
+    @property
+    def beads(self) -> NDArray[np.int32]:
+        """Indices of the linker beads."""
+        return np.flatnonzero(self.core == 0).astype(np.int32)
+
+
+def _wrap(angle: Array | float) -> Array | float:
+    return angle - 2 * np.pi * np.round(np.asarray(angle) / (2 * np.pi))
+
+
+def build_chain(fibre: Fibre, parameters: Parameters) -> Chain:
+    """Lay the fibre out as particles: linker beads about 3 nm apart, each linker exactly as long as its base pairs."""
+    core: list[int] = []
+    bp: list[float] = []
+    charge: list[float] = []
+    segment: list[tuple[int, float, float, bool]] = []  # linker number, rest length, rest twist, has twist
+
+    def add_stretch(number: int, start: int, steps: int, beads: int, segments: int, skip: int, twisted: int) -> None:
+        """Free DNA of `steps` base-pair steps from base pair `start`: its beads and segments."""
+        twist = float(_wrap(np.radians(steps * parameters.twist_per_bp))) / segments
+        length = parameters.rise * steps / segments
+        for k in range(beads):
+            core.append(0)
+            bp.append(start + steps * (k + skip) / segments)
+            charge.append(parameters.linker_charge * parameters.rise * steps / beads)
+        segment.extend((number, length, twist, k < twisted) for k in range(segments))
+
+    def spacing(steps: int) -> int:
+        return max(1, round(parameters.rise * steps / DNA_BEAD_LENGTH))
+
+    first, last = fibre.first_bp, fibre.last_bp
+    if first[0] > 0:
+        beads = spacing(first[0])
+        add_stretch(0, 0, first[0], beads, beads, 0, beads)
+    for k in range(len(fibre.dyads)):
+        core.append(k + 1)
+        bp.append(fibre.dyads[k])
+        charge.append(0.0)
+        if k + 1 < len(fibre.dyads):
+            steps = first[k + 1] - last[k]
+            beads = max(1, spacing(steps) - 1)
+            add_stretch(k + 1, last[k], steps, beads, beads + 1, 1, beads + 1)
+    steps = len(fibre.sequence) - 1 - last[-1]
+    if steps > 0:
+        beads = spacing(steps)
+        add_stretch(len(fibre.dyads), last[-1], steps, beads, beads, 1, beads - 1)
+
+    length = np.array([s[1] for s in segment])
+    thermal = parameters.thermal_energy
+    partners = contact_partners(fibre.contacts, np.array(bp))
+    strongest = max((c.weight for c, *_ in partners), default=1.0)
+    return Chain(
+        shape=crystal_core(fibre.wrapped_length, parameters.dna_radius),
+        core=np.array(core, np.int32),
+        bp=np.array(bp),
+        linker=np.array([s[0] for s in segment], np.int32),
+        rest_length=length,
+        stretch_k=parameters.stretch_modulus / length / thermal,
+        bend_k=parameters.persistence_length / length,
+        twist_k=np.where([s[3] for s in segment], parameters.twist_rigidity / length / thermal, 0.0),
+        rest_twist=np.array([s[2] for s in segment]),
+        charge=np.array(charge),
+        contact=np.array([pair for _, *pair in partners], np.int32).reshape(-1, 2),
+        contact_k=np.array([parameters.contact_k * c.weight / strongest for c, *_ in partners]),
+        contact_distance=np.full(len(partners), parameters.contact_distance),
+        bjerrum_length=parameters.bjerrum_length,
+        kappa=parameters.kappa,
+        cutoff=parameters.cutoff,
+        excluded_k=parameters.excluded_k,
+        sigma=parameters.sigma,
+        dna_radius=parameters.dna_radius,
+        floor_k=parameters.floor_k,
+        confinement_k=0.0 if parameters.confinement_radius is None else parameters.confinement_k,
+        confinement_radius=parameters.confinement_radius or 0.0,
+    )
+
+
+def transported(v: Array, a: Array, b: Array) -> Array:
+    """Vectors v (..., 3) turned by the smallest rotation that takes the unit vectors a to the unit vectors b."""
+    axis = np.cross(a, b)
+    cosine = np.sum(a * b, axis=-1, keepdims=True)
+    return cosine * v + np.cross(axis, v) + axis * np.sum(axis * v, axis=-1, keepdims=True) / (1 + cosine)
+
+
+def straight_conformation(chain: Chain) -> tuple[Array, Array]:
+    """Positions (n, 3) and frames (n, 3, 3, columns) with every linker straight, relaxed in length and twist.
+
+    A bead's frame is its segment's tangent and two normals; centred on the origin.
+    """
+    position, frame = np.zeros((chain.n, 3)), np.tile(np.eye(3), (chain.n, 1, 1))
+    shape = chain.shape
+    point, walking = np.zeros(3), np.eye(3)  # end of the DNA laid so far and its frame there
+    for p in range(chain.n):
+        if p > 0:
+            point = point + chain.rest_length[p - 1] * walking[:, 0]
+            angle = chain.rest_twist[p - 1]
+            c, s = np.cos(angle), np.sin(angle)
+            walking = walking @ np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
+        if chain.core[p]:
+            frame[p] = walking @ shape.joint_frame[1].T
+            position[p] = point - frame[p] @ shape.joint_point[1]
+            point = position[p] + frame[p] @ shape.joint_point[0]
+            walking = frame[p] @ shape.joint_frame[0]
+        else:
+            position[p], frame[p] = point, walking
+    return position - position.mean(axis=0), frame
+
+
+def segment_ends(chain: Chain, position: Array, frame: Array) -> tuple[Array, Array]:
+    """Start (n-1, 3) and end (n-1, 3) of every segment."""
+    is_core = (chain.core > 0)[:, None]
+    leaves = np.where(is_core, position + frame @ chain.shape.joint_point[0], position)
+    arrives = np.where(is_core, position + frame @ chain.shape.joint_point[1], position)
+    return leaves[:-1], arrives[1:]
+
+
+def _angle(a: Array, b: Array) -> Array:
+    return np.arctan2(np.linalg.norm(np.cross(a, b), axis=-1), np.sum(a * b, axis=-1))
+
+
+def mechanical_energies(chain: Chain, position: Array, frame: Array) -> dict[str, float]:
+    """Stretch, bend and twist, kBT. Bead frames must have their segment's direction as first column."""
+    start, end = segment_ends(chain, position, frame)
+    length = np.linalg.norm(end - start, axis=1)
+    direction = (end - start) / length[:, None]
+    is_core = chain.core > 0
+    leaving, arriving = frame @ chain.shape.joint_frame[0], frame @ chain.shape.joint_frame[1]
+    stretch = 0.5 * np.sum(chain.stretch_k * (length - chain.rest_length) ** 2)
+
+    inner = np.flatnonzero(~is_core[1:-1]) + 1
+    exits, entries = np.flatnonzero(is_core[:-1]), np.flatnonzero(is_core[1:]) + 1
+    bead_k = 0.5 * (chain.bend_k[inner - 1] + chain.bend_k[inner])
+    bend = (
+        np.sum(bead_k * _angle(direction[inner - 1], direction[inner]) ** 2)
+        + np.sum(chain.bend_k[exits] * _angle(leaving[exits, :, 0], direction[exits]) ** 2)
+        + np.sum(chain.bend_k[entries - 1] * _angle(direction[entries - 1], arriving[entries, :, 0]) ** 2)
+    )
+
+    out_b = np.where(is_core[:-1, None], transported(leaving[:-1, :, 1], leaving[:-1, :, 0], direction), frame[:-1, :, 1])
+    out_c = np.where(is_core[:-1, None], np.cross(direction, out_b), frame[:-1, :, 2])
+    into = np.where(is_core[1:, None, None], arriving[1:], frame[1:])
+    sine = np.sum(out_c * into[:, :, 1] - out_b * into[:, :, 2], axis=1)
+    cosine = np.sum(out_b * into[:, :, 1] + out_c * into[:, :, 2], axis=1)
+    twist = 0.5 * np.sum(chain.twist_k * _wrap(np.arctan2(sine, cosine) - chain.rest_twist) ** 2)
+    return {"stretch": float(stretch), "bend": 0.5 * float(bend), "twist": float(twist)}
+
+
+def pair_energies(chain: Chain, position: Array, frame: Array) -> dict[str, float]:
+    """Electrostatics and excluded volume, kBT, shifted to zero at the cutoff, for each kind of pair.
+
+    Keys: "bead-bead", "bead-core", "core-core", each followed by " electrostatic" or " excluded".
+    """
+    n = chain.n
+    owner, where, charge, kind = [], [], [], []
+    for p in range(n):
+        if chain.core[p]:
+            where.append(position[p] + chain.shape.site @ frame[p].T)
+            charge.append(chain.shape.site_charge)
+        else:
+            where.append(position[p : p + 1])
+            charge.append(chain.charge[p : p + 1])
+        owner.append(np.full(len(where[-1]), p))
+        kind.append(np.full(len(where[-1]), int(chain.core[p] > 0)))
+    owner_, where_, charge_, kind_ = (np.concatenate(x) for x in (owner, where, charge, kind))
+    result = {}
+    for label in ("bead-bead", "bead-core", "core-core"):
+        result[f"{label} electrostatic"] = result[f"{label} excluded"] = 0.0
+    cut = chain.cutoff
+    for i in range(len(owner_)):
+        others = np.flatnonzero(owner_ > owner_[i] + 1)
+        r = np.linalg.norm(where_[others] - where_[i], axis=1)
+        others, r = others[r < cut], r[r < cut]
+        both = kind_[others] + kind_[i]
+        for k, label in enumerate(("bead-bead", "bead-core", "core-core")):
+            d, q = r[both == k], charge_[others[both == k]] * charge_[i]
+            screened = np.exp(-chain.kappa * d) / d - np.exp(-chain.kappa * cut) / cut
+            result[f"{label} electrostatic"] += chain.bjerrum_length * float(np.sum(q * screened))
+            s6, s6_cut = (chain.sigma[k] / d) ** 6, (chain.sigma[k] / cut) ** 6
+            result[f"{label} excluded"] += chain.excluded_k * float(np.sum(s6 * (s6 - 1) - s6_cut * (s6_cut - 1)))
+    return result
+
+
+def segment_distance(p1: Array, p2: Array, q1: Array, q2: Array) -> float:
+    """Shortest distance between the line segments p1-p2 and q1-q2, by trying the inside and all four ends."""
+
+    def to_point(a: Array, b: Array, x: Array) -> float:
+        t = np.clip((x - a) @ (b - a) / ((b - a) @ (b - a)), 0.0, 1.0)
+        return float(np.linalg.norm(a + t * (b - a) - x))
+
+    u, v, w = p2 - p1, q2 - q1, p1 - q1
+    candidates = [to_point(p1, p2, q1), to_point(p1, p2, q2), to_point(q1, q2, p1), to_point(q1, q2, p2)]
+    matrix = np.array([[u @ u, -u @ v], [-u @ v, v @ v]])
+    if np.linalg.det(matrix) > 1e-12 * (u @ u) * (v @ v):
+        s, t = np.linalg.solve(matrix, [-u @ w, v @ w])
+        if 0 <= s <= 1 and 0 <= t <= 1:
+            candidates.append(float(np.linalg.norm(w + s * u - t * v)))
+    return min(candidates)
+
+
+def overlaps(chain: Chain, position: Array, frame: Array) -> Array:
+    """Depth (nm) by which each pair of floor bodies that overlap does so; empty when the floors hold."""
+    start, end = segment_ends(chain, position, frame)
+    depth = []
+    segments = len(start)
+    for s in range(segments):
+        for t in range(s):
+            if chain.linker[s] == chain.linker[t] and s - t <= 2:
+                continue
+            depth.append(2 * chain.dna_radius - segment_distance(start[s], end[s], start[t], end[t]))
+    world = {p: position[p] + chain.shape.sphere @ frame[p].T for p in chain.cores}
+    radius = chain.shape.sphere_radius
+    for p, spheres in world.items():
+        for s in range(segments):
+            along = end[s] - start[s]
+            t = np.clip((spheres - start[s]) @ along / (along @ along), 0.0, 1.0)
+            d = np.linalg.norm(start[s] + t[:, None] * along - spheres, axis=1)
+            skip = np.zeros(len(spheres), bool)
+            if p < chain.n - 1 and chain.linker[p] == chain.linker[s]:
+                skip = chain.shape.sphere_near[:, 0] > 0
+            if p > 0 and chain.linker[p - 1] == chain.linker[s]:
+                skip = chain.shape.sphere_near[:, 1] > 0
+            depth.extend((chain.dna_radius + radius - d)[~skip])
+        for q, others in world.items():
+            if q < p:
+                d = np.linalg.norm(spheres[:, None] - others[None], axis=2)
+                depth.extend((radius[:, None] + radius[None] - d).ravel())
+    all_depths = np.array(depth)
+    return all_depths[all_depths > 0]
+
+
+def energies(chain: Chain, position: Array, frame: Array) -> dict[str, float]:
+    """Every term of the energy in kBT, in the order of TERMS, computed from scratch."""
+    result = mechanical_energies(chain, position, frame)
+    pairs = pair_energies(chain, position, frame)
+    result["electrostatic"] = sum(v for k, v in pairs.items() if k.endswith("electrostatic"))
+    result["excluded"] = sum(v for k, v in pairs.items() if k.endswith("excluded"))
+    result["floor"] = 0.5 * chain.floor_k * float(np.sum(overlaps(chain, position, frame) ** 2))
+    d = np.linalg.norm(position[chain.contact[:, 0]] - position[chain.contact[:, 1]], axis=1)
+    d0 = chain.contact_distance
+    excess = np.maximum(d - d0, 0.0)
+    springs = np.where(excess <= d0, 0.5 * excess**2, d0 * (excess - 0.5 * d0))
+    result["restraint"] = float(np.sum(chain.contact_k * springs))
+    outside = np.maximum(np.linalg.norm(position, axis=1) - chain.confinement_radius, 0.0)
+    result["confinement"] = 0.5 * chain.confinement_k * float(np.sum(outside**2))
+    return result

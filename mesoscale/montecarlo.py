@@ -1,0 +1,191 @@
+"""Metropolis Monte Carlo sampling of a fibre; the inner loop is the Fortran kernel fibre_monte_carlo."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mesoscale import _kernels
+from mesoscale.fibre import Fibre
+from mesoscale.model import TERMS, Chain, Parameters, build_chain, overlaps, straight_conformation
+from mesoscale.observables import end_to_end, radius_of_gyration
+from mesoscale.restraints import contact_report
+from mesoscale.scaffold import Scaffold, build_scaffold
+
+MOVES = ("bead translation", "core translation", "core rotation", "crank", "end pivot", "bead spin")
+MOVE_WEIGHT = np.array([0.25, 0.10, 0.15, 0.20, 0.15, 0.15])
+FIRST_STEP = np.array([0.15, 0.15, 0.05, 0.3, 0.1, 0.5])  # nm or radian
+LARGEST_STEP = np.array([3.0, 3.0, 1.0, np.pi, np.pi, np.pi])
+SMALLEST_STEP = 1e-4
+TARGET_ACCEPTANCE = 0.35
+LONGEST_RANGE = 40  # particles that one crank or pivot moves at most
+RANDOM_PER_TRIAL = 11
+# Share of the sweeps in which steps are adapted and overlaps of the straight start are pushed apart.
+BURN_IN = 0.3
+RAMP = np.array([0.001, 0.01, 0.1, 1.0])  # of the floor's stiffness during the first half of the burn-in
+RECORDS = 100  # records of energy over a whole run
+BOOKKEEPING = 1e-8  # largest relative difference of the running energy from a full recomputation
+
+
+def kernel_arguments(chain: Chain, position: NDArray[np.float64], frame: NDArray[np.float64]) -> dict:
+    """Everything the Fortran kernels need of a chain and a conformation, in their order and layout."""
+    shape = chain.shape
+    # f2py takes no empty arrays: without contacts there is one of no strength.
+    none = len(chain.contact) == 0
+    contact = np.ones((1, 2), np.int32) if none else chain.contact + 1
+
+    def columns(array: NDArray) -> NDArray:
+        return np.asfortranarray(np.asarray(array).T)
+
+    return {
+        "position": columns(position),
+        "frame": np.asfortranarray(np.transpose(frame, (1, 2, 0))),
+        "core": chain.core,
+        "linker": chain.linker,
+        "rest_length": chain.rest_length,
+        "stretch_k": chain.stretch_k,
+        "bend_k": chain.bend_k,
+        "twist_k": chain.twist_k,
+        "rest_twist": chain.rest_twist,
+        "charge": chain.charge,
+        "joint_point": columns(shape.joint_point),
+        "joint_frame": np.asfortranarray(np.transpose(shape.joint_frame, (1, 2, 0))),
+        "site": columns(shape.site),
+        "site_charge": shape.site_charge,
+        "sphere": columns(shape.sphere),
+        "sphere_radius": shape.sphere_radius,
+        "sphere_near": columns(shape.sphere_near),
+        "contact": columns(contact),
+        "contact_k": np.zeros(1) if none else chain.contact_k,
+        "contact_distance": np.zeros(1) if none else chain.contact_distance,
+        "scalar": np.array([
+            chain.bjerrum_length, chain.kappa, chain.cutoff, chain.excluded_k, *chain.sigma, chain.dna_radius,
+            chain.floor_k, chain.confinement_k, chain.confinement_radius,
+        ]),
+    }  # fmt: skip
+
+
+def kernel_energies(chain: Chain, position: NDArray[np.float64], frame: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Every term of the energy in kBT, in the order of TERMS, by the Fortran kernel."""
+    arguments = kernel_arguments(chain, position, frame)
+    return _kernels.fibre_monte_carlo.total_energy(n_cores=len(chain.cores), **arguments)
+
+
+def _or_one(numbers: NDArray[np.int32]) -> NDArray[np.int32]:
+    """f2py takes no empty arrays; what stands in is never picked, for its moves have no weight."""
+    return numbers if len(numbers) else np.ones(1, np.int32)
+
+
+@dataclass
+class Walk:
+    """A conformation under Monte Carlo: positions (n, 3), frames (n, 3, 3), energies per term, steps and counts."""
+
+    chain: Chain
+    position: NDArray[np.float64]
+    frame: NDArray[np.float64]
+    energy: NDArray[np.float64]
+    step: NDArray[np.float64]
+    tried: NDArray[np.int64]
+    accepted: NDArray[np.int64]
+
+    @classmethod
+    def begin(cls, chain: Chain, position: NDArray[np.float64], frame: NDArray[np.float64]) -> "Walk":
+        """Start from a conformation."""
+        counts = np.zeros(len(MOVES), np.int64)
+        energy = kernel_energies(chain, position, frame)
+        return cls(chain, position, frame, energy, FIRST_STEP.copy(), counts, counts.copy())
+
+    def advance(self, random: NDArray[np.float64], strict: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Make one trial for each row of `random` (trials, 11); returns trials and acceptances per move.
+
+        With `strict` no move may deepen an overlap. Raises ArithmeticError when the running energy has drifted from
+        the energy computed from scratch.
+        """
+        chain = self.chain
+        possible = np.array([len(chain.beads), len(chain.cores), len(chain.cores), 1, 1, len(chain.beads)]) > 0
+        weight = np.where(possible, MOVE_WEIGHT, 0.0)
+        arguments = kernel_arguments(chain, self.position, self.frame)
+        energy = self.energy.copy()
+        tried, accepted = _kernels.fibre_monte_carlo.run_trials(
+            n_cores=len(chain.cores), beads=_or_one(chain.beads + 1), cores=_or_one(chain.cores + 1),
+            longest=LONGEST_RANGE, strict=int(strict), weight=np.cumsum(weight / weight.sum()), step=self.step, random=np.asfortranarray(random.T),
+            energy=energy, **arguments,
+        )  # fmt: skip
+        self.position = np.ascontiguousarray(arguments["position"].T)
+        self.frame = np.ascontiguousarray(np.transpose(arguments["frame"], (2, 0, 1)))
+        exact = kernel_energies(chain, self.position, self.frame)
+        # An overlap that was pushed apart on the way leaves the rounding error of its huge energy behind.
+        scale = max(np.abs(exact).sum(), np.abs(self.energy).sum(), 1.0)
+        if np.abs(energy - exact).max() > BOOKKEEPING * scale:
+            raise ArithmeticError(f"running energy {energy.sum()} kBT differs from the full sum {exact.sum()} kBT")
+        self.energy = exact
+        self.tried += tried
+        self.accepted += accepted
+        return tried.astype(np.int64), accepted.astype(np.int64)
+
+    def adapt(self, tried: NDArray[np.int64], accepted: NDArray[np.int64]) -> None:
+        """Lengthen or shorten steps toward the target acceptance; only for the burn-in."""
+        rate = accepted / np.maximum(tried, 1)
+        factor = np.where(tried > 0, np.clip(rate / TARGET_ACCEPTANCE, 0.5, 1.5), 1.0)
+        self.step = np.clip(self.step * factor, SMALLEST_STEP, LARGEST_STEP)
+
+
+def sample(
+    fibre: Fibre,
+    parameters: Parameters,
+    sweeps: int,
+    seed: int,
+    progress: Callable[[float, str], None] | None = None,
+) -> Scaffold:
+    """Sample the fibre and return its last conformation down to the base pair.
+
+    A sweep is one trial a particle. It starts from straight relaxed linkers; overlaps of that start are pushed apart
+    while the floor stiffens and steps adapt (the first 30 % of the sweeps), afterwards no overlap may deepen.
+    `progress` is called with the share done and a word on the state. The same seed gives the same result.
+    """
+    chain = build_chain(fibre, parameters)
+    position, frame = straight_conformation(chain)
+    walk = Walk.begin(chain, position, frame)
+    blocks = min(RECORDS, sweeps)
+    burn_in = int(np.ceil(BURN_IN * blocks)) if blocks > 1 else 0
+    records: dict[str, list[float]] = {name: [] for name in ("sweep", *TERMS, "radius_of_gyration", "end_to_end")}
+
+    def record(sweep: int) -> None:
+        values = {"sweep": sweep, **dict(zip(TERMS, walk.energy, strict=True))}
+        values["radius_of_gyration"] = radius_of_gyration(walk.position)
+        values["end_to_end"] = end_to_end(walk.position)
+        for name, value in values.items():
+            records[name].append(float(value))
+
+    record(0)
+    done = 0
+    for block in range(blocks):
+        until = sweeps * (block + 1) // blocks
+        stage = min(len(RAMP) - 1, 2 * len(RAMP) * block // max(burn_in, 1))
+        walk.chain = replace(chain, floor_k=chain.floor_k * RAMP[stage] if block < burn_in else chain.floor_k)
+        walk.energy = kernel_energies(walk.chain, walk.position, walk.frame)
+        if block == burn_in:
+            walk.tried[:] = walk.accepted[:] = 0
+        random = np.random.Generator(np.random.Philox(key=[seed, block]))
+        tried, accepted = np.zeros(len(MOVES), np.int64), np.zeros(len(MOVES), np.int64)
+        for _ in range(until - done):
+            counts = walk.advance(random.random((chain.n, RANDOM_PER_TRIAL)), strict=block >= burn_in)
+            tried, accepted = tried + counts[0], accepted + counts[1]
+        if block < burn_in:
+            walk.adapt(tried, accepted)
+        done = until
+        record(done)
+        if progress is not None:
+            progress(done / sweeps, f"energy {walk.energy.sum():.0f} kBT")
+
+    scaffold = build_scaffold(fibre, chain, walk.position, walk.frame, parameters)
+    scaffold.energy = {name: np.array(values) for name, values in records.items()}
+    scaffold.acceptance = {
+        name: float(a / max(t, 1)) for name, t, a in zip(MOVES, walk.tried, walk.accepted, strict=True)
+    }
+    scaffold.contacts = contact_report(fibre.contacts, chain.bp, walk.position, parameters.contact_distance)
+    depth = overlaps(chain, walk.position, walk.frame)
+    scaffold.floor_violations = len(depth)
+    scaffold.deepest_violation = float(depth.max(initial=0.0))
+    return scaffold

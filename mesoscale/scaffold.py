@@ -1,0 +1,224 @@
+"""Scaffold: the sampled fibre with a frame for every base pair and every nucleosome, as docs/formats.md describes it.
+
+Inside the model lengths are nm; a Scaffold is in angstrom, as its readers expect.
+"""
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+
+from mesoscale.fibre import Fibre
+from mesoscale.model import Chain, Parameters, crystal_path, segment_ends, transported
+from mesoscale.observables import fibre_observables
+
+Array = NDArray[np.float64]
+FORMAT = "chromabuild-scaffold"
+VERSION = 1
+NM = 10.0  # angstrom
+CURVE_POINTS = 40  # points a segment of the curve is measured with
+
+
+@dataclass
+class Scaffold:
+    """n base pairs and m nucleosomes, angstrom; frames have their axes as columns.
+
+    origin (n, 3), frame (n, 3, 3), base (n,) ASCII, nucleosome (n,) or -1, position (n,) on the chromosome;
+    core_origin (m, 3), core_frame (m, 3, 3), dyad (m,), first_bp (m,), last_bp (m,). `linkers` has one entry a linker:
+    rise (angstrom) and twist (degree) per step as laid out. energy holds series over the run (kBT, nm), acceptance the
+    accepted share per move, contacts one entry a contact, observables nm.
+    """
+
+    name: str
+    chromosome: str
+    origin: Array
+    frame: Array
+    base: NDArray[np.uint8]
+    nucleosome: NDArray[np.int32]
+    position: NDArray[np.int64]
+    core_origin: Array
+    core_frame: Array
+    dyad: NDArray[np.int32]
+    first_bp: NDArray[np.int32]
+    last_bp: NDArray[np.int32]
+    shifts: list[dict] = field(default_factory=list)
+    contacts: list[dict] = field(default_factory=list)
+    linkers: list[dict] = field(default_factory=list)
+    energy: dict[str, Array] = field(default_factory=dict)
+    acceptance: dict[str, float] = field(default_factory=dict)
+    observables: dict[str, float | int] = field(default_factory=dict)
+    floor_violations: int = 0
+    deepest_violation: float = 0.0  # nm
+    provenance: dict = field(default_factory=dict)
+
+    _DATASETS = {
+        "bp/origin": "origin",
+        "bp/frame": "frame",
+        "bp/base": "base",
+        "bp/nucleosome": "nucleosome",
+        "bp/position": "position",
+        "nucleosome/origin": "core_origin",
+        "nucleosome/frame": "core_frame",
+        "nucleosome/dyad_index": "dyad",
+        "nucleosome/first_bp": "first_bp",
+        "nucleosome/last_bp": "last_bp",
+    }
+    _JSON = ("shifts", "contacts", "linkers", "observables", "provenance")
+
+    def write(self, path: str | Path) -> None:
+        """Write scaffold.h5; the file appears whole or not at all. The same scaffold gives the same bytes."""
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_name(f".{target.name}.{os.getpid()}.part")
+        try:
+            with h5py.File(part, "w", libver=("v110", "v110")) as file:
+                file.attrs["format"] = FORMAT
+                file.attrs["version"] = VERSION
+                for key in ("name", "chromosome", "floor_violations", "deepest_violation"):
+                    file.attrs[key] = getattr(self, key)
+                for key in self._JSON:
+                    file.attrs[key] = json.dumps(getattr(self, key), sort_keys=True)
+                for dataset, attribute in self._DATASETS.items():
+                    file.create_dataset(dataset, data=getattr(self, attribute), track_times=False)
+                for name, series in self.energy.items():
+                    file.create_dataset(f"energy/{name}", data=series, track_times=False)
+                for name, rate in self.acceptance.items():
+                    file.create_dataset(f"acceptance/{name}", data=rate, track_times=False)
+            with open(part, "rb") as handle:
+                os.fsync(handle.fileno())
+            os.replace(part, target)
+        finally:
+            part.unlink(missing_ok=True)
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Scaffold":
+        """Read scaffold.h5. Raises ValueError when the file is not a scaffold of this version."""
+        try:
+            with h5py.File(path, "r") as file:
+                if file.attrs.get("format") != FORMAT or file.attrs.get("version") != VERSION:
+                    raise ValueError(f"{path} is not a {FORMAT} file of version {VERSION}: make it again")
+                values = {attribute: file[dataset][()] for dataset, attribute in cls._DATASETS.items()}
+                for key in ("name", "chromosome", "floor_violations", "deepest_violation"):
+                    value = file.attrs[key]
+                    values[key] = value if isinstance(value, str) else value.item()
+                for key in cls._JSON:
+                    values[key] = json.loads(file.attrs[key])
+                values["energy"] = {name: series[()] for name, series in file.get("energy", {}).items()}
+                values["acceptance"] = {name: float(rate[()]) for name, rate in file.get("acceptance", {}).items()}
+                return cls(**values)
+        except (OSError, KeyError) as error:
+            raise ValueError(f"{path} cannot be read as a scaffold ({error}): make it again") from None
+
+
+def _linker_frames(
+    points: Array, first: Array | None, last: Array | None, steps: int, natural_twist: float
+) -> tuple[Array, Array, float]:
+    """Base-pair origins (steps + 1, 3) and frames along a smooth curve through `points`, and the twist per step.
+
+    `first` and `last` are the frames (columns x, y, z) at the two ends; None at a free end. Between two given frames
+    the whole twist is the one nearest to the natural one that meets both; with a free end it is the natural one.
+    """
+    chord = np.linalg.norm(np.diff(points, axis=0), axis=1)
+    knots = np.concatenate([[0.0], np.cumsum(chord)])
+    clamped = [(1, frame[:, 2]) if frame is not None else (2, np.zeros(3)) for frame in (first, last)]
+    if len(points) == 2 and first is None and last is None:
+        raise ValueError("free DNA without a nucleosome has no frame to start from")
+    curve = CubicSpline(knots, points, bc_type=tuple(clamped))
+    fine = np.unique(np.concatenate([np.linspace(a, b, CURVE_POINTS + 1) for a, b in zip(knots, knots[1:], strict=False)]))
+    arc = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(curve(fine), axis=0), axis=1))])
+    at = np.interp(np.linspace(0.0, arc[-1], steps + 1), arc, fine)
+    origin, tangent = curve(at), curve(at, 1)
+    tangent /= np.linalg.norm(tangent, axis=1)[:, None]
+
+    forward = first is not None
+    order = range(1, steps + 1) if forward else range(steps - 1, -1, -1)
+    x = np.zeros_like(origin)
+    here = 0 if forward else steps
+    x[here] = (first if forward else last)[:, 0]
+    for k in order:
+        x[k] = transported(x[here], tangent[here], tangent[k])
+        x[k] -= (x[k] @ tangent[k]) * tangent[k]
+        x[k] /= np.linalg.norm(x[k])
+        here = k
+    total = steps * natural_twist
+    if first is not None and last is not None:
+        y = np.cross(tangent[-1], x[-1])
+        missing = np.arctan2(last[:, 0] @ y, last[:, 0] @ x[-1])
+        total = missing + 2 * np.pi * np.round((total - missing) / (2 * np.pi))
+    angle = total * (np.arange(steps + 1) / steps - (0.0 if forward else 1.0))
+    x = np.cos(angle)[:, None] * x + np.sin(angle)[:, None] * np.cross(tangent, x)
+    return origin, np.stack([x, np.cross(tangent, x), tangent], axis=2), total / steps
+
+
+def build_scaffold(fibre: Fibre, chain: Chain, position: Array, frame: Array, parameters: Parameters) -> Scaffold:
+    """Base-pair frames of a conformation: the crystal path on every core, smooth curves in linkers and at free ends.
+
+    The result is turned so that the fibre extends most along x and least along z, which makes its box small.
+    """
+    n = len(fibre.sequence)
+    origin, frames = np.zeros((n, 3)), np.zeros((n, 3, 3))
+    nucleosome = np.full(n, -1, np.int32)
+    path_origin, path_frame = crystal_path(fibre.wrapped_length)
+    for k, p in enumerate(chain.cores):
+        wrapped = slice(fibre.first_bp[k], fibre.last_bp[k] + 1)
+        origin[wrapped] = position[p] + path_origin @ frame[p].T
+        frames[wrapped] = frame[p] @ path_frame
+        nucleosome[wrapped] = k
+
+    start, end = segment_ends(chain, position, frame)
+    linkers = []
+    for number in np.unique(chain.linker):
+        segments = np.flatnonzero(chain.linker == number)
+        points = np.concatenate([start[segments[:1]], end[segments]])
+        before, after = segments[0], segments[-1] + 1
+        from_bp = fibre.last_bp[chain.core[before] - 1] if chain.core[before] else 0
+        to_bp = fibre.first_bp[chain.core[after] - 1] if chain.core[after] else n - 1
+        inside = slice(from_bp, to_bp + 1)
+        path, turned, twist = _linker_frames(
+            points,
+            frames[from_bp] if chain.core[before] else None,
+            frames[to_bp] if chain.core[after] else None,
+            to_bp - from_bp,
+            np.radians(parameters.twist_per_bp),
+        )
+        # The ends of the curve are base pairs of the cores and stay as the crystal has them.
+        keep = slice(1 if chain.core[before] else 0, -1 if chain.core[after] else None)
+        origin[inside][keep], frames[inside][keep] = path[keep], turned[keep]
+        rise = float(np.linalg.norm(np.diff(path, axis=0), axis=1).mean()) * NM
+        linkers.append({"first_bp": int(from_bp), "last_bp": int(to_bp), "rise": rise, "twist": float(np.degrees(twist))})
+
+    core_position, core_frame = position[chain.cores], frame[chain.cores]
+    turn = principal_axes(origin)
+    centre = origin.mean(axis=0)
+    return Scaffold(
+        name=fibre.name,
+        chromosome=fibre.chromosome,
+        origin=(origin - centre) @ turn * NM,
+        frame=turn.T @ frames,
+        base=np.frombuffer(fibre.sequence.encode("ascii"), np.uint8).copy(),
+        nucleosome=nucleosome,
+        position=fibre.start + np.arange(n, dtype=np.int64),
+        core_origin=(core_position - centre) @ turn * NM,
+        core_frame=turn.T @ core_frame,
+        dyad=np.array(fibre.dyads, np.int32),
+        first_bp=np.array(fibre.first_bp, np.int32),
+        last_bp=np.array(fibre.last_bp, np.int32),
+        shifts=list(fibre.adjustments),
+        linkers=linkers,
+        observables=fibre_observables(position, core_position),
+    )
+
+
+def principal_axes(points: Array) -> Array:
+    """Rotation (3, 3) whose columns are the directions in which points (n, 3) extend most to least; right-handed."""
+    axes = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)[2].T
+    # Signs by a rule, so that the result does not depend on the linear algebra library.
+    for k in range(2):
+        axes[:, k] *= np.sign(axes[np.argmax(np.abs(axes[:, k])), k])
+    axes[:, 2] = np.cross(axes[:, 0], axes[:, 1])
+    return axes
