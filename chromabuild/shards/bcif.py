@@ -100,7 +100,7 @@ def _pack(data: np.ndarray) -> tuple[np.ndarray, list[dict]]:
     A value beyond the narrow type's limit is written as that limit as often as it fits, then the remainder.
     """
     data = np.asarray(data, dtype=np.int64)
-    unsigned = not len(data) or data.min() >= 0
+    unsigned = bool((data >= 0).all())
     best = (4 * len(data), None)
     for width in (1, 2):
         bits = 8 * width - (0 if unsigned else 1)
@@ -167,7 +167,8 @@ def _thousandths(name: str, values: np.ndarray) -> dict:
 
 def _text(name: str, distinct: list[str], index: np.ndarray) -> dict:
     """A string column: all distinct strings in one, where each begins, and which one each row holds."""
-    return _column(name, _string_data(distinct, _encoded(index, [])))
+    plain, runs = _integer_data(index), _integer_data(index, run_length=True)
+    return _column(name, _string_data(distinct, min(plain, runs, key=lambda column: len(column["data"]))))
 
 
 def _string_data(distinct: list[str], indices: dict) -> dict:

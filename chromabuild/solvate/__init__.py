@@ -91,7 +91,7 @@ def solvate(solute: Solute, section: SolvateSection, seed: int, threads: int, fo
 def _manifest(system: SolvatedSystem, shards: list[Shard]) -> Manifest:
     counts = system.counts
     return Manifest(
-        box=tuple(system.grid.box / 1000), grid=system.grid.counts, atoms=system.n_atoms, counts=counts,
+        box=tuple((system.grid.box / 1000).tolist()), grid=system.grid.counts, atoms=system.n_atoms, counts=counts,
         net_charge=system.placed.charge + counts["sodium"] - counts["chloride"], inputs=system.inputs, shards=shards)
 
 

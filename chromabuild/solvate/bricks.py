@@ -191,7 +191,7 @@ def write_brick(system: SolvatedSystem, k: int, folder: Path) -> Shard:
             part.write_bytes(content)
     shard = Shard(
         name=shard_name(k), atoms=brick.n_atoms, charge=int(formal_charges()[brick.residue_template].sum()),
-        lower=tuple(brick.lower / 1000), upper=tuple(brick.upper / 1000),
+        lower=tuple((brick.lower / 1000).tolist()), upper=tuple((brick.upper / 1000).tolist()),
         files={suffix: file_entry(content) for suffix, content in contents.items()})
     with atomic_path(record) as part:
         part.write_text(json.dumps({"inputs": system.inputs, "shard": asdict(shard)}) + "\n")

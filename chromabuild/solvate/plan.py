@@ -25,8 +25,14 @@ from chromabuild.solvate.water import Tiling, seam_changes, water_tile
 FORMAT = "chromabuild-solvation-plan"
 VERSION = 1
 
-CLOSEST = {"H": (1.9, 1.5), "C": (2.8, 1.9), "N": (2.6, 1.7), "O": (2.5, 1.6), "P": (3.0, 2.3), "S": (2.9, 2.1)}
-"""Angstrom: closest that a water's oxygen, and a water's hydrogen, may be to a solute atom of an element."""
+CLOSEST = {"H": (1.5, 1.0), "C": (2.0, 1.2), "N": (2.0, 1.2), "O": (2.0, 1.2), "P": (2.2, 1.4), "S": (2.2, 1.4)}
+"""Angstrom: closest that a water's oxygen, and a water's hydrogen, may be to a solute atom of an element.
+
+Shorter than contact distances on purpose: what matters is how many waters are left out. On a whole nucleosome (1KX5 with
+hydrogens) these leave out 7,507, where its volume, 0.73 mL/g of protein and 183 mL/mol of nucleotide, displaces 7,220 of
+our water; contact distances (2.8 angstrom to carbon) would leave out 9,478 and a layer of vacuum around the solute.
+Minimisation resolves the close contacts.
+"""
 
 _TILES_A_BATCH = 2048
 _LARGEST_CELL_COUNT = 1 << 22

@@ -46,8 +46,8 @@ def to_solute(modeller):
         residues = list(chain.residues())
         for residue in residues:
             atoms = {atom.name: atom.index for atom in residue.atoms()}
-            if residue is residues[-1] and "C" in atoms and "OXT" not in atoms:  # the chain was cut here
-                raise ValueError("the last residue has no OXT")
+            if "H3" in atoms and "N" in atoms:  # OpenMM's name for the first hydrogen of an amino terminus
+                atoms["H1"] = atoms.pop("H")
             name = by_atoms[residue.name, frozenset(atoms)]
             position += [xyz[atoms[a]] for a in residue_library()[name].atoms]
             template.append(residue_names().index(name))
