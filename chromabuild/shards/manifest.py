@@ -1,0 +1,106 @@
+"""manifest.json and bricks.txt: what a ShardSet consists of (docs/formats.md, section 4)."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from blake3 import blake3
+
+from chromabuild.errors import IntegrityError
+from chromabuild.files import atomic_path
+
+FORMAT = "chromabuild-shards"
+VERSION = 1
+MANIFEST_NAME = "manifest.json"
+BRICKS_NAME = "bricks.txt"
+
+
+@dataclass
+class Shard:
+    """One brick's files."""
+
+    name: str
+    atoms: int
+    charge: int
+    """Sum of formal charges, elementary charges."""
+    lower: tuple[float, float, float]
+    upper: tuple[float, float, float]
+    files: dict[str, dict]
+    """Suffix (``pdb.zst``, ``bcif``, ``cbb``) to ``{"bytes": .., "blake3": ..}``."""
+
+
+@dataclass
+class Manifest:
+    """A ShardSet. Lengths in angstrom."""
+
+    box: tuple[float, float, float]
+    grid: tuple[int, int, int]
+    atoms: int
+    counts: dict[str, int]
+    """``solute`` counts atoms; ``water``, ``sodium`` and ``chloride`` count residues."""
+    net_charge: int
+    inputs: dict[str, str]
+    shards: list[Shard] = field(default_factory=list)
+
+    def write(self, folder: Path) -> None:
+        """Write bricks.txt, then manifest.json, whose presence says that the set is complete."""
+        with atomic_path(folder / BRICKS_NAME) as part:
+            part.write_text(self.bricks_text())
+        content = {"format": FORMAT, "version": VERSION, **asdict(self)}
+        content["blake3"] = _content_hash(content)
+        with atomic_path(folder / MANIFEST_NAME) as part:
+            part.write_text(json.dumps(content, indent=1) + "\n")
+
+    @classmethod
+    def read(cls, folder: str | Path) -> "Manifest":
+        """Read manifest.json of a folder. Raises IntegrityError when it is missing, damaged or of another format."""
+        path = Path(folder) / MANIFEST_NAME
+        try:
+            content = json.loads(path.read_bytes())
+            stored = content.pop("blake3")
+            if content.pop("format") != FORMAT or content.pop("version") != VERSION:
+                raise IntegrityError(f"{path} is not a shard manifest of version {VERSION}: run chromabuild solvate")
+            if stored != _content_hash({"format": FORMAT, "version": VERSION, **content}):
+                raise IntegrityError(f"{path} was changed after it was written: run chromabuild solvate again")
+            content["shards"] = [Shard(**shard) for shard in content["shards"]]
+            return cls(**content)
+        except FileNotFoundError:
+            raise IntegrityError(f"{path} does not exist: the shards are not complete, run chromabuild solvate") from None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise IntegrityError(f"cannot read {path} ({error}): run chromabuild solvate again") from None
+
+    def bricks_text(self) -> str:
+        """Contents of bricks.txt."""
+        lines = ["chromabuild-bricks 1", "box " + _numbers(self.box), "grid " + " ".join(map(str, self.grid)),
+                 f"atoms {self.atoms}"]
+        lines += [f"{shard.name}.cbb {shard.atoms} {_numbers(shard.lower)} {_numbers(shard.upper)}"
+                  for shard in self.shards]
+        return "\n".join(lines) + "\n"
+
+
+def file_entry(content: bytes) -> dict:
+    """Size and hash of a file's content."""
+    return {"bytes": len(content), "blake3": blake3(content).hexdigest()}
+
+
+def file_error(path: Path, entry: dict, shallow: bool = False) -> str | None:
+    """What is wrong with a file, or None; ``shallow`` compares the size only."""
+    try:
+        size = path.stat().st_size
+    except OSError:
+        return "is missing"
+    if size != entry["bytes"]:
+        return f"has {size} bytes instead of {entry['bytes']}"
+    if shallow:
+        return None
+    hasher = blake3()
+    hasher.update_mmap(path) if size else hasher.update(b"")
+    return None if hasher.hexdigest() == entry["blake3"] else "has another content than was written (its hash differs)"
+
+
+def _numbers(values: tuple[float, ...]) -> str:
+    return " ".join(f"{value:.3f}" for value in values)
+
+
+def _content_hash(content: dict) -> str:
+    return blake3(json.dumps(content, sort_keys=True).encode()).hexdigest()

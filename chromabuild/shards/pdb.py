@@ -1,0 +1,56 @@
+"""PDB text of a brick: fixed columns, filled by a Fortran kernel.
+
+Rules (so that MDAnalysis, Biopython, gemmi and OpenMM all keep every atom): serial = global atom number modulo 100,000;
+decimal residue numbers up to 9,999, unique within a chain letter of the shard; the segment id, unique in the whole
+system, in columns 73-76; ATOM for polymers, HETATM for water and ions.
+"""
+
+from functools import cache
+
+import numpy as np
+import zstandard
+
+from chromabuild._kernels import pdb_format
+from chromabuild.errors import BadInputError
+from chromabuild.residues import residue_library
+from chromabuild.shards.brick import Brick
+
+COMPRESSION_LEVEL = 1
+
+
+@cache
+def _template_lines() -> tuple[np.ndarray, np.ndarray]:
+    """(lines, 81) int8 lines of every atom of the library without their numbers, and each residue's first line."""
+    lines, first = [], []
+    for template in residue_library().values():
+        first.append(len(lines))
+        record = "ATOM  " if template.kind in ("amino acid", "nucleotide") else "HETATM"
+        for name, element in zip(template.atoms, template.elements, strict=True):
+            # A one-letter element stands in column 14 unless the name needs all four columns.
+            shown = name if len(name) == 4 or len(element) == 2 else f" {name}"
+            lines.append(f"{record}{'':5} {shown:<4} {template.pdb_name:>3}  {'':4}    {'   0.000' * 3}"
+                         f"{1:6.2f}{0:6.2f}{'':10}{element.upper():>2}  \n")
+    text = np.frombuffer("".join(lines).encode("ascii"), dtype=np.int8).reshape(len(lines), 81)
+    return text, np.array(first, dtype=np.int32)
+
+
+def format_brick(brick: Brick) -> np.ndarray:
+    """(n, 81) int8: one line an atom. Raises BadInputError for a coordinate that does not fit eight columns."""
+    lines, first_line = _template_lines()
+    tag = np.concatenate([brick.chain_letters[:, None], brick.residue_segment], axis=1).astype(np.int8)
+    text, bad_atom = pdb_format.format_atoms(
+        lines.T, first_line[brick.residue_template], brick.residue_size, brick.residue_first_id,
+        brick.residue_number, tag.T, brick.position.T)
+    if bad_atom:
+        x, y, z = brick.position[bad_atom - 1] / 1000
+        raise BadInputError(f"atom {brick.global_id[bad_atom - 1]} at ({x:.3f}, {y:.3f}, {z:.3f}) does not fit the "
+                            "columns of a PDB file (-999.999 to 9999.999 angstrom): use a smaller box")
+    return text.T
+
+
+def pdb_bytes(brick: Brick, compress: bool) -> bytes:
+    """The whole file, zstd-compressed if asked for."""
+    x, y, z = brick.box / 1000
+    header = f"CRYST1{x:9.3f}{y:9.3f}{z:9.3f}{90:7.2f}{90:7.2f}{90:7.2f} P 1           1\n".encode()
+    content = b"".join((header, format_brick(brick).data, b"END\n"))
+    return zstandard.ZstdCompressor(level=COMPRESSION_LEVEL).compress(content) if compress else content
