@@ -1,0 +1,103 @@
+!> The periodic box cut into Px x Py x Pz equal domains, one per rank; rank = ix + Px*(iy + Py*iz).
+module domain_grid
+  use precision, only: real64
+  use error, only: error_t, exit_bad_input, fail
+  implicit none
+  private
+  public :: domain_grid_t
+
+  type :: domain_grid_t
+    real(real64) :: box(3) = 0.0_real64
+    !> Number of domains along x, y, z.
+    integer :: dims(3) = 1
+    !> This rank's domain, from 0.
+    integer :: coordinate(3) = 0
+    !> Corners of this rank's domain: lower included, upper not.
+    real(real64) :: lower(3) = 0.0_real64, upper(3) = 0.0_real64
+  contains
+    procedure :: create
+    procedure :: domain_of
+    procedure :: rank_of
+    procedure :: wrap_shift
+  end type domain_grid_t
+
+contains
+
+  !> Choose the domains. `dims`: numbers of domains, 0 = choose (the least halo volume). `halo_width`: how far ghosts
+  !> reach; no domain may be narrower. Fails when the numbers do not multiply to the rank count or domains are too small.
+  subroutine create(self, rank, n_ranks, box, dims, halo_width, error)
+    class(domain_grid_t), intent(out) :: self
+    integer, intent(in) :: rank, n_ranks, dims(3)
+    real(real64), intent(in) :: box(3), halo_width
+    type(error_t), allocatable, intent(out) :: error
+    integer :: px, py, pz, trial(3)
+    real(real64) :: volume, best
+    character(len=240) :: message
+
+    self%box = box
+    best = huge(best)
+    do pz = 1, n_ranks
+      if (mod(n_ranks, pz) /= 0) cycle
+      do py = 1, n_ranks/pz
+        if (mod(n_ranks/pz, py) /= 0) cycle
+        px = n_ranks/pz/py
+        trial = [px, py, pz]
+        if (any(dims > 0 .and. dims /= trial)) cycle
+        if (any(box/trial < halo_width)) cycle
+        volume = product(box/trial + 2.0_real64*halo_width)
+        if (volume < best*(1.0_real64 - 1.0e-9_real64)) then
+          best = volume
+          self%dims = trial
+        end if
+      end do
+    end do
+    if (best >= huge(best)) then
+      write (message, "(a,3(f0.1,1x),a,i0,a,3(i0,1x),a,f0.1,a)") "box ", box, "cannot be cut into ", n_ranks, &
+        " domains (asked: ", dims, ", 0 = free) that are each at least as wide as the halo (", halo_width, &
+        " angstrom): use fewer ranks or other domain_x/y/z"
+      call fail(error, exit_bad_input, trim(message))
+      return
+    end if
+    self%coordinate = [mod(rank, self%dims(1)), mod(rank/self%dims(1), self%dims(2)), rank/(self%dims(1)*self%dims(2))]
+    self%lower = box*self%coordinate/self%dims
+    self%upper = box*(self%coordinate + 1)/self%dims
+  end subroutine create
+
+  !> What to add to a position so that it lies in [0, box).
+  pure function wrap_shift(self, position) result(shift)
+    class(domain_grid_t), intent(in) :: self
+    real(real64), intent(in) :: position(3)
+    real(real64) :: shift(3)
+    shift = -self%box*floor(position/self%box)
+    ! A tiny negative number would be rounded up to the box length itself; it belongs to 0.
+    where (position + shift >= self%box) shift = 0.0_real64
+  end function wrap_shift
+
+  !> Domain of a position that lies in the box, each coordinate from 0.
+  pure function domain_of(self, position) result(coordinate)
+    class(domain_grid_t), intent(in) :: self
+    real(real64), intent(in) :: position(3)
+    integer :: coordinate(3)
+    integer :: axis
+    do axis = 1, 3
+      coordinate(axis) = max(0, min(self%dims(axis) - 1, floor(position(axis)/self%box(axis)*self%dims(axis))))
+      ! The same comparison as the neighbour makes, so that an atom on a face has one owner.
+      if (coordinate(axis) > 0) then
+        if (position(axis) < self%box(axis)*coordinate(axis)/self%dims(axis)) coordinate(axis) = coordinate(axis) - 1
+      end if
+      if (coordinate(axis) < self%dims(axis) - 1) then
+        if (position(axis) >= self%box(axis)*(coordinate(axis) + 1)/self%dims(axis)) coordinate(axis) = coordinate(axis) + 1
+      end if
+    end do
+  end function domain_of
+
+  !> Rank of a domain; coordinates outside the grid wrap around.
+  pure integer function rank_of(self, coordinate)
+    class(domain_grid_t), intent(in) :: self
+    integer, intent(in) :: coordinate(3)
+    integer :: c(3)
+    c = modulo(coordinate, self%dims)
+    rank_of = c(1) + self%dims(1)*(c(2) + self%dims(2)*c(3))
+  end function rank_of
+
+end module domain_grid

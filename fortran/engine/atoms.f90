@@ -1,0 +1,227 @@
+!> The atoms of a rank: owned atoms first, in constraint groups, then ghosts.
+module atoms
+  use precision, only: int64, real64
+  use domain_grid, only: domain_grid_t
+  use topology, only: topology_t
+  implicit none
+  private
+  public :: atoms_t
+
+  type :: atoms_t
+    integer :: n_owned = 0, n_total = 0
+    !> Global ids from 0.
+    integer(int64), allocatable :: id(:)
+    real(real64), allocatable :: position(:, :), force(:, :)
+    !> Owned atoms only.
+    real(real64), allocatable :: velocity(:, :), mass(:)
+    real(real64), allocatable :: charge(:)
+    integer, allocatable :: lj_type(:)
+    !> Template and index in it.
+    integer, allocatable :: template(:), index_in_template(:)
+    !> Owned groups: atoms `group_first(g):group_first(g+1)-1`, owner decided by atom `group_reference(g)`.
+    integer :: n_groups = 0
+    integer, allocatable :: group_first(:), group_reference(:)
+  contains
+    procedure :: identify_owned
+    procedure :: add_ghosts
+    procedure :: wrap
+    procedure :: sort
+    procedure :: group_extent
+  end type atoms_t
+
+contains
+
+  !> From the ids alone, find groups and properties of the owned atoms (ids of a group stand together, ascending).
+  subroutine identify_owned(self, topology)
+    class(atoms_t), intent(inout) :: self
+    type(topology_t), intent(in) :: topology
+    integer :: i, g, pass, group, t
+    integer(int64) :: molecule_first, previous_first
+    integer :: previous_group
+
+    self%n_owned = size(self%id)
+    self%n_total = self%n_owned
+    call resize(self, topology, 0)
+    do pass = 1, 2
+      self%n_groups = 0
+      previous_group = -1
+      previous_first = -1
+      do i = 1, self%n_owned
+        t = self%template(i)
+        molecule_first = self%id(i) - self%index_in_template(i) + 1
+        group = topology%templates(t)%group_of_atom(self%index_in_template(i))
+        if (group /= previous_group .or. molecule_first /= previous_first) then
+          self%n_groups = self%n_groups + 1
+          previous_group = group
+          previous_first = molecule_first
+          if (pass == 2) self%group_first(self%n_groups) = i
+        end if
+        if (pass == 2) then
+          if (topology%templates(t)%group_reference(group) == self%index_in_template(i)) &
+            self%group_reference(self%n_groups) = i
+        end if
+      end do
+      if (pass == 1) then
+        if (allocated(self%group_first)) deallocate (self%group_first, self%group_reference)
+        allocate (self%group_first(self%n_groups + 1), self%group_reference(self%n_groups))
+      end if
+    end do
+    self%group_first(self%n_groups + 1) = self%n_owned + 1
+    if (allocated(self%mass)) deallocate (self%mass)
+    allocate (self%mass(self%n_owned))
+    do g = 1, self%n_owned
+      self%mass(g) = topology%templates(self%template(g))%mass(self%index_in_template(g))
+    end do
+  end subroutine identify_owned
+
+  !> Fill template, index, charge and type of atoms `first+1:n_total` from their ids.
+  subroutine resize(self, topology, first)
+    class(atoms_t), intent(inout) :: self
+    type(topology_t), intent(in) :: topology
+    integer, intent(in) :: first
+    integer, allocatable :: template(:), index_in_template(:), lj_type(:)
+    real(real64), allocatable :: charge(:)
+    integer(int64) :: molecule_first
+    integer :: i
+    allocate (template(self%n_total), index_in_template(self%n_total), lj_type(self%n_total), charge(self%n_total))
+    if (first > 0) then
+      template(:first) = self%template
+      index_in_template(:first) = self%index_in_template
+      lj_type(:first) = self%lj_type
+      charge(:first) = self%charge
+    end if
+    !$omp parallel do schedule(static) private(molecule_first)
+    do i = first + 1, self%n_total
+      call topology%locate(self%id(i), template(i), index_in_template(i), molecule_first)
+      lj_type(i) = topology%templates(template(i))%lj_type(index_in_template(i))
+      charge(i) = topology%templates(template(i))%charge(index_in_template(i))
+    end do
+    !$omp end parallel do
+    call move_alloc(template, self%template)
+    call move_alloc(index_in_template, self%index_in_template)
+    call move_alloc(lj_type, self%lj_type)
+    call move_alloc(charge, self%charge)
+  end subroutine resize
+
+  !> Append ghosts behind the owned atoms (any earlier ghosts must be gone).
+  subroutine add_ghosts(self, topology, ghost_id, ghost_position)
+    class(atoms_t), intent(inout) :: self
+    type(topology_t), intent(in) :: topology
+    integer(int64), intent(in) :: ghost_id(:)
+    real(real64), intent(in) :: ghost_position(:, :)
+    integer(int64), allocatable :: id(:)
+    real(real64), allocatable :: position(:, :)
+    self%n_total = self%n_owned + size(ghost_id)
+    allocate (id(self%n_total), position(3, self%n_total))
+    id(:self%n_owned) = self%id(:self%n_owned)
+    id(self%n_owned + 1:) = ghost_id
+    position(:, :self%n_owned) = self%position(:, :self%n_owned)
+    position(:, self%n_owned + 1:) = ghost_position
+    call move_alloc(id, self%id)
+    call move_alloc(position, self%position)
+    call resize(self, topology, self%n_owned)
+    if (allocated(self%force)) deallocate (self%force)
+    allocate (self%force(3, self%n_total), source=0.0_real64)
+  end subroutine add_ghosts
+
+  !> Drop ghosts and bring every owned group back into the box, whole: its reference atom lies in [0, box).
+  subroutine wrap(self, grid)
+    class(atoms_t), intent(inout) :: self
+    type(domain_grid_t), intent(in) :: grid
+    real(real64) :: shift(3)
+    integer :: g, i
+    self%n_total = self%n_owned
+    self%id = self%id(:self%n_owned)
+    self%position = self%position(:, :self%n_owned)
+    do g = 1, self%n_groups
+      shift = grid%wrap_shift(self%position(:, self%group_reference(g)))
+      if (all(shift == 0.0_real64)) cycle
+      do i = self%group_first(g), self%group_first(g + 1) - 1
+        self%position(:, i) = self%position(:, i) + shift
+      end do
+    end do
+  end subroutine wrap
+
+  !> Put owned groups in an order that depends only on where they are and who they are, not on their past: cells along z, y,
+  !> x, then global id. Neighbours in space become neighbours in memory, and a continued run sees the same order.
+  subroutine sort(self, grid, cell_size)
+    class(atoms_t), intent(inout) :: self
+    type(domain_grid_t), intent(in) :: grid
+    real(real64), intent(in) :: cell_size
+    integer, allocatable :: cell(:), order(:), first_in_cell(:), new_atom(:)
+    integer(int64), allocatable :: group_id(:)
+    integer :: n_cells(3), c(3), g, i, n
+
+    n_cells = max(1, floor((grid%upper - grid%lower)/cell_size))
+    allocate (cell(self%n_groups), order(self%n_groups), first_in_cell(product(n_cells) + 1))
+    first_in_cell = 0
+    do g = 1, self%n_groups
+      c = floor((self%position(:, self%group_reference(g)) - grid%lower)/(grid%upper - grid%lower)*n_cells)
+      c = max(0, min(n_cells - 1, c))
+      cell(g) = c(1) + n_cells(1)*(c(2) + n_cells(2)*c(3)) + 1
+      first_in_cell(cell(g) + 1) = first_in_cell(cell(g) + 1) + 1
+    end do
+    first_in_cell(1) = 1
+    do i = 1, product(n_cells)
+      first_in_cell(i + 1) = first_in_cell(i) + first_in_cell(i + 1)
+    end do
+    call counting_sort(cell, first_in_cell, order)
+    group_id = self%id(self%group_first(:self%n_groups))
+    do i = 1, product(n_cells)
+      call insertion_sort(group_id, order(first_in_cell(i):first_in_cell(i + 1) - 1))
+    end do
+    allocate (new_atom(self%n_owned))
+    n = 0
+    do g = 1, self%n_groups
+      do i = self%group_first(order(g)), self%group_first(order(g) + 1) - 1
+        n = n + 1
+        new_atom(n) = i
+      end do
+    end do
+    self%id = self%id(new_atom)
+    self%position = self%position(:, new_atom)
+    self%velocity = self%velocity(:, new_atom)
+  end subroutine sort
+
+  pure subroutine counting_sort(cell, first_in_cell, order)
+    integer, intent(in) :: cell(:), first_in_cell(:)
+    integer, intent(out) :: order(:)
+    integer, allocatable :: next(:)
+    integer :: g
+    allocate (next, source=first_in_cell)
+    do g = 1, size(cell)
+      order(next(cell(g))) = g
+      next(cell(g)) = next(cell(g)) + 1
+    end do
+  end subroutine counting_sort
+
+  !> Sort the few groups of one cell by global id.
+  pure subroutine insertion_sort(id, order)
+    integer(int64), intent(in) :: id(:)
+    integer, intent(inout) :: order(:)
+    integer :: i, j, moving
+    do i = 2, size(order)
+      moving = order(i)
+      j = i - 1
+      do while (j >= 1)
+        if (id(order(j)) <= id(moving)) exit
+        order(j + 1) = order(j)
+        j = j - 1
+      end do
+      order(j + 1) = moving
+    end do
+  end subroutine insertion_sort
+
+  !> Largest distance of an owned atom from the reference atom of its group.
+  pure real(real64) function group_extent(self)
+    class(atoms_t), intent(in) :: self
+    integer :: g, i
+    group_extent = 0.0_real64
+    do g = 1, self%n_groups
+      do i = self%group_first(g), self%group_first(g + 1) - 1
+        group_extent = max(group_extent, norm2(self%position(:, i) - self%position(:, self%group_reference(g))))
+      end do
+    end do
+  end function group_extent
+
+end module atoms

@@ -1,0 +1,343 @@
+!> The bonded terms and 1-4 pairs of a rank, and the exclusions for its pair list.
+!>
+!> A term may occur in several domains. Seen from one of its owned atoms, the others are the copies (owned or ghost) nearest
+!> to it. Ghosts come from positive neighbours only, so just one domain, the lexicographically lowest of those that the term
+!> touches, finds a near copy of every atom; it computes the term. If several atoms of the term are owned there and near each
+!> other, the first of them in the term stands for it.
+module bonded
+  use precision, only: int64, real64
+  use atoms, only: atoms_t
+  use bonded_terms, only: angle, bond, dihedral, improper, pair14
+  use communicator, only: communicator_t
+  use error, only: error_t, exit_bad_input, fail
+  use id_map, only: id_map_t
+  use term_list, only: is_angle, is_bond, is_dihedral, is_exclusion, is_improper, is_pair14, is_urey_bradley, kind_name, &
+                       kind_width, n_kinds
+  use text, only: to_text
+  use topology, only: topology_t
+  implicit none
+  private
+  public :: bonded_t, n_bonded_energies
+
+  !> Energies: the kinds 1..5 in their order, then Lennard-Jones and Coulomb of the 1-4 pairs.
+  integer, parameter :: n_bonded_energies = 7
+  !> Terms summed one after another; blocks are then added in order, so sums do not depend on the number of threads.
+  integer, parameter :: block_size = 512
+
+  type :: local_terms_t
+    integer :: n = 0
+    integer, allocatable :: atom(:, :)
+    real(real64), allocatable :: parameter(:, :)
+    !> Slots of the force of term t: `first_slot + (t-1)*width + 1 ...`.
+    integer :: first_slot = 0
+  end type local_terms_t
+
+  type :: bonded_t
+    private
+    logical :: rigid = .false.
+    real(real64) :: coulomb_constant = 0.0_real64
+    type(local_terms_t) :: terms(n_kinds - 1)
+    !> Force of each atom in each term, gathered by atom afterwards.
+    real(real64), allocatable :: slot_force(:, :)
+    integer, allocatable :: first_slot_of_atom(:), slot_of_atom(:)
+    !> Exclusions of owned atom i: local partners `exclusion_partner(exclusion_first(i):exclusion_first(i+1)-1)`.
+    integer, allocatable, public :: exclusion_first(:), exclusion_partner(:)
+  contains
+    procedure :: init
+    procedure :: assign
+    procedure :: compute
+  end type bonded_t
+
+contains
+
+  !> `rigid`: leave out the bonds and angles that constraints replace.
+  subroutine init(self, coulomb_constant, rigid)
+    class(bonded_t), intent(inout) :: self
+    real(real64), intent(in) :: coulomb_constant
+    logical, intent(in) :: rigid
+    self%coulomb_constant = coulomb_constant
+    self%rigid = rigid
+  end subroutine init
+
+  !> Find the terms of this rank after the list of owned and ghost atoms changed. Fails on all ranks when the terms of all
+  !> ranks are not exactly those of the topology.
+  subroutine assign(self, comm, topology, atoms, box, error)
+    class(bonded_t), intent(inout) :: self
+    type(communicator_t), intent(in) :: comm
+    type(topology_t), intent(in) :: topology
+    type(atoms_t), intent(in) :: atoms
+    real(real64), intent(in) :: box(3)
+    type(error_t), allocatable, intent(out) :: error
+    type(id_map_t) :: map
+    integer(int64) :: found(n_kinds), expected(n_kinds)
+    integer :: i, kind, n_exclusions
+
+    call map%create(atoms%n_total)
+    do i = 1, atoms%n_total
+      if (topology%templates(atoms%template(i))%n_groups > 1) call map%add(atoms%id(i), i)
+    end do
+    do kind = 1, n_kinds - 1
+      call assign_kind(self, kind, topology, atoms, map, box)
+      found(kind) = self%terms(kind)%n
+    end do
+    call assign_exclusions(self, topology, atoms, map, box, n_exclusions)
+    found(is_exclusion) = n_exclusions
+    call index_slots(self, atoms%n_total)
+
+    call comm%sum(found)
+    expected = topology%term_count(self%rigid)
+    do kind = 1, n_kinds
+      if (found(kind) == expected(kind)) cycle
+      call fail(error, exit_bad_input, "only "//to_text(found(kind))//" of "//to_text(expected(kind))//" terms of kind '"// &
+                trim(kind_name(kind))//"' lie within the halo: a molecule is torn apart, minimise longer or check the input")
+      return
+    end do
+  end subroutine assign
+
+  !> Local copies of the atoms of term t, seen from owned atom i, which is atom number `place` of the term. `mine`: all are
+  !> near, and i is the first of those that are owned.
+  pure subroutine find_term(topology, atoms, map, half_box, i, kind, t, place, local, mine)
+    type(topology_t), intent(in) :: topology
+    type(atoms_t), intent(in) :: atoms
+    type(id_map_t), intent(in) :: map
+    real(real64), intent(in) :: half_box(3)
+    integer, intent(in) :: i, kind, t, place
+    integer, intent(out) :: local(:)
+    logical, intent(out) :: mine
+    integer :: k, offset
+    associate (template => topology%templates(atoms%template(i)))
+      mine = .false.
+      do k = 1, size(local)
+        if (k == place) then
+          local(k) = i
+          cycle
+        end if
+        offset = template%terms(kind)%atom(k, t) - atoms%index_in_template(i)
+        if (template%n_groups == 1) then
+          local(k) = i + offset
+        else
+          local(k) = map%first_copy(atoms%id(i) + offset)
+          do while (local(k) > 0)
+            if (all(abs(atoms%position(:, local(k)) - atoms%position(:, i)) < half_box)) exit
+            local(k) = map%next_copy(local(k))
+          end do
+          if (local(k) == 0) return
+        end if
+        if (k < place .and. local(k) <= atoms%n_owned) return
+      end do
+    end associate
+    mine = .true.
+  end subroutine find_term
+
+  subroutine assign_kind(self, kind, topology, atoms, map, box)
+    type(bonded_t), intent(inout) :: self
+    integer, intent(in) :: kind
+    type(topology_t), intent(in) :: topology
+    type(atoms_t), intent(in) :: atoms
+    type(id_map_t), intent(in) :: map
+    real(real64), intent(in) :: box(3)
+    integer, allocatable :: owner(:, :), bigger(:, :)
+    integer :: i, a, entry, t, place, n, local(kind_width(kind))
+    logical :: mine
+
+    allocate (owner(kind_width(kind) + 2, 1024))
+    n = 0
+    do i = 1, atoms%n_owned
+      a = atoms%index_in_template(i)
+      associate (terms => topology%templates(atoms%template(i))%terms(kind))
+        do entry = terms%first_of_atom(a), terms%first_of_atom(a + 1) - 1
+          t = terms%term_of_atom(entry)
+          if (self%rigid .and. terms%rigid(t)) cycle
+          place = findloc(terms%atom(:, t), a, dim=1)
+          call find_term(topology, atoms, map, 0.5_real64*box, i, kind, t, place, local, mine)
+          if (.not. mine) cycle
+          if (n == size(owner, 2)) then
+            allocate (bigger(size(owner, 1), 2*n))
+            bigger(:, :n) = owner
+            call move_alloc(bigger, owner)
+          end if
+          n = n + 1
+          owner(:, n) = [local, atoms%template(i), t]
+        end do
+      end associate
+    end do
+
+    associate (mine_terms => self%terms(kind))
+      mine_terms%n = n
+      mine_terms%atom = owner(:kind_width(kind), :n)
+      if (allocated(mine_terms%parameter)) deallocate (mine_terms%parameter)
+      allocate (mine_terms%parameter(3, n))
+      do i = 1, n
+        mine_terms%parameter(:, i) = topology%templates(owner(kind_width(kind) + 1, i))%terms(kind)% &
+                                     parameter(:, owner(kind_width(kind) + 2, i))
+      end do
+      if (kind == is_pair14) mine_terms%parameter(1, :) = self%coulomb_constant*mine_terms%parameter(1, :)
+    end associate
+  end subroutine assign_kind
+
+  !> Exclusions: owned-owned pairs under both atoms, owned-ghost pairs under the owned one. `n_pairs` counts pairs once.
+  subroutine assign_exclusions(self, topology, atoms, map, box, n_pairs)
+    type(bonded_t), intent(inout) :: self
+    type(topology_t), intent(in) :: topology
+    type(atoms_t), intent(in) :: atoms
+    type(id_map_t), intent(in) :: map
+    real(real64), intent(in) :: box(3)
+    integer, intent(out) :: n_pairs
+    integer, allocatable :: partner(:), bigger(:)
+    integer :: i, a, entry, t, place, n, other
+    real(real64) :: half_box(3)
+
+    half_box = 0.5_real64*box
+    if (allocated(self%exclusion_first)) deallocate (self%exclusion_first)
+    allocate (self%exclusion_first(atoms%n_owned + 1), partner(4096))
+    n = 0
+    n_pairs = 0
+    do i = 1, atoms%n_owned
+      self%exclusion_first(i) = n + 1
+      a = atoms%index_in_template(i)
+      associate (template => topology%templates(atoms%template(i)))
+        do entry = template%terms(is_exclusion)%first_of_atom(a), template%terms(is_exclusion)%first_of_atom(a + 1) - 1
+          t = template%terms(is_exclusion)%term_of_atom(entry)
+          place = 1
+          if (template%terms(is_exclusion)%atom(1, t) == a) place = 2
+          other = template%terms(is_exclusion)%atom(place, t) - a
+          if (template%n_groups == 1) then
+            other = i + other
+          else
+            other = map%first_copy(atoms%id(i) + other)
+            do while (other > 0)
+              if (all(abs(atoms%position(:, other) - atoms%position(:, i)) < half_box)) exit
+              other = map%next_copy(other)
+            end do
+            if (other == 0) cycle
+          end if
+          if (n == size(partner)) then
+            allocate (bigger(2*n))
+            bigger(:n) = partner
+            call move_alloc(bigger, partner)
+          end if
+          n = n + 1
+          partner(n) = other
+          if (other > i) n_pairs = n_pairs + 1
+        end do
+      end associate
+    end do
+    self%exclusion_first(atoms%n_owned + 1) = n + 1
+    self%exclusion_partner = partner(:n)
+  end subroutine assign_exclusions
+
+  !> Number the slots and list the slots of every atom.
+  subroutine index_slots(self, n_total)
+    type(bonded_t), intent(inout) :: self
+    integer, intent(in) :: n_total
+    integer, allocatable :: next(:)
+    integer :: kind, t, k, n, i
+    n = 0
+    do kind = 1, n_kinds - 1
+      self%terms(kind)%first_slot = n
+      n = n + size(self%terms(kind)%atom)
+    end do
+    if (allocated(self%slot_force)) deallocate (self%slot_force, self%first_slot_of_atom, self%slot_of_atom)
+    allocate (self%slot_force(3, n), self%first_slot_of_atom(n_total + 1), self%slot_of_atom(n))
+    self%first_slot_of_atom = 0
+    do kind = 1, n_kinds - 1
+      do t = 1, self%terms(kind)%n
+        associate (atom => self%terms(kind)%atom(:, t))
+          self%first_slot_of_atom(atom + 1) = self%first_slot_of_atom(atom + 1) + 1
+        end associate
+      end do
+    end do
+    self%first_slot_of_atom(1) = 1
+    do i = 1, n_total
+      self%first_slot_of_atom(i + 1) = self%first_slot_of_atom(i) + self%first_slot_of_atom(i + 1)
+    end do
+    allocate (next, source=self%first_slot_of_atom)
+    n = 0
+    do kind = 1, n_kinds - 1
+      do t = 1, self%terms(kind)%n
+        do k = 1, kind_width(kind)
+          n = n + 1
+          i = self%terms(kind)%atom(k, t)
+          self%slot_of_atom(next(i)) = n
+          next(i) = next(i) + 1
+        end do
+      end do
+    end do
+  end subroutine index_slots
+
+  !> Add the forces of all terms to `force(3, n_total)`; energies (kcal/mol) and virial (sum of r f, kcal/mol) of this rank.
+  subroutine compute(self, position, force, energy, virial)
+    class(bonded_t), intent(inout) :: self
+    real(real64), intent(in) :: position(:, :)
+    real(real64), intent(inout) :: force(:, :)
+    real(real64), intent(out) :: energy(n_bonded_energies), virial(3, 3)
+    real(real64) :: sums(2)
+    integer :: kind, i, s
+
+    virial = 0.0_real64
+    do kind = 1, n_kinds - 1
+      call compute_kind(self%terms(kind), kind, position, self%slot_force, sums, virial)
+      energy(kind) = sums(1)
+    end do
+    energy(is_pair14 + 1) = sums(2)
+    !$omp parallel do schedule(static) private(s)
+    do i = 1, size(self%first_slot_of_atom) - 1
+      do s = self%first_slot_of_atom(i), self%first_slot_of_atom(i + 1) - 1
+        force(:, i) = force(:, i) + self%slot_force(:, self%slot_of_atom(s))
+      end do
+    end do
+    !$omp end parallel do
+  end subroutine compute
+
+  !> All terms of one kind: forces into their slots; `sums` = energy (of 1-4 pairs: Lennard-Jones, Coulomb).
+  subroutine compute_kind(terms, kind, position, slot_force, sums, virial)
+    type(local_terms_t), intent(in) :: terms
+    integer, intent(in) :: kind
+    real(real64), intent(in) :: position(:, :)
+    real(real64), intent(inout) :: slot_force(:, :)
+    real(real64), intent(out) :: sums(2)
+    real(real64), intent(inout) :: virial(3, 3)
+    real(real64), allocatable :: block_energy(:, :), block_virial(:, :, :)
+    real(real64) :: r(3, kind_width(kind)), f(3, kind_width(kind)), e(2)
+    integer :: n_blocks, block, t, k, axis, slot, width
+
+    width = kind_width(kind)
+    n_blocks = (terms%n + block_size - 1)/block_size
+    allocate (block_energy(2, n_blocks), block_virial(3, 3, n_blocks), source=0.0_real64)
+    !$omp parallel do schedule(static) private(t, k, axis, slot, r, f, e)
+    do block = 1, n_blocks
+      do t = (block - 1)*block_size + 1, min(terms%n, block*block_size)
+        do k = 1, width
+          r(:, k) = position(:, terms%atom(k, t))
+        end do
+        e = 0.0_real64
+        select case (kind)
+        case (is_bond, is_urey_bradley)
+          call bond(r, terms%parameter(:, t), f, e(1))
+        case (is_angle)
+          call angle(r, terms%parameter(:, t), f, e(1))
+        case (is_dihedral)
+          call dihedral(r, terms%parameter(:, t), f, e(1))
+        case (is_improper)
+          call improper(r, terms%parameter(:, t), f, e(1))
+        case (is_pair14)
+          call pair14(r, terms%parameter(:, t), f, e(1), e(2))
+        end select
+        slot = terms%first_slot + (t - 1)*width
+        slot_force(:, slot + 1:slot + width) = f
+        block_energy(:, block) = block_energy(:, block) + e
+        do k = 2, width
+          do axis = 1, 3
+            block_virial(:, axis, block) = block_virial(:, axis, block) + (r(:, k) - r(:, 1))*f(axis, k)
+          end do
+        end do
+      end do
+    end do
+    !$omp end parallel do
+    sums = sum(block_energy, dim=2)
+    do block = 1, n_blocks
+      virial = virial + block_virial(:, :, block)
+    end do
+  end subroutine compute_kind
+
+end module bonded

@@ -1,0 +1,79 @@
+!> chromamd: molecular dynamics of chromatin on many ranks. `chromamd help` shows the control file.
+program chromamd
+  use, intrinsic :: iso_fortran_env, only: error_unit, output_unit
+  use precision, only: precision_name
+  use commands, only: command_energy, command_merge, command_run, command_setup
+  use communicator, only: communicator_t
+  use control, only: control_t
+  use error, only: error_t, fail
+  use text, only: edit_distance
+  implicit none
+  character(len=*), parameter :: version = "0.1.0"
+  character(len=8), parameter :: known(6) = [character(len=8) :: "setup", "run", "energy", "merge", "help", "version"]
+  integer, parameter :: exit_usage = 2
+  type(communicator_t) :: comm
+  type(control_t) :: settings
+  type(error_t), allocatable :: error
+  character(len=:), allocatable :: command, path
+
+  command = argument(1)
+  path = argument(2)
+  select case (command)
+  case ("version", "--version")
+    write (output_unit, "(a)") "chromamd "//version//" ("//precision_name//" precision)"
+  case ("help", "--help", "")
+    if (path == "") write (output_unit, "(a,/)") &
+      "# usage: chromamd setup|run|energy|merge FILE, chromamd help [SECTION], chromamd version; FILE is a control file:"
+    call settings%print_help(path, error)
+    if (allocated(error)) then
+      write (error_unit, "(2a)") "chromamd: ", error%message
+      stop exit_usage, quiet=.true.
+    end if
+  case ("setup", "run", "energy", "merge")
+    call comm%start()
+    if (path == "") then
+      call fail(error, exit_usage, "'chromamd "//command//"' needs a control file; chromamd help shows one")
+    else
+      call settings%read(path, error)
+      call comm%agree(error)
+    end if
+    if (.not. allocated(error)) then
+      select case (command)
+      case ("setup")
+        call command_setup(comm, settings, error)
+      case ("run")
+        call command_run(comm, settings, error)
+      case ("energy")
+        call command_energy(comm, settings, error)
+      case ("merge")
+        call command_merge(comm, settings, error)
+      end select
+    end if
+    ! Every error has been made that of all ranks, so all end here together and one of them speaks.
+    if (allocated(error)) then
+      if (comm%is_root()) write (error_unit, "(2a)") "chromamd: ", error%message
+      call comm%finish()
+      stop error%code, quiet=.true.
+    end if
+    call comm%finish()
+  case default
+    write (error_unit, "(a)") "chromamd: command '"//command//"' does not exist; nearest is '"// &
+      trim(known(minloc([edit_distance(command, trim(known(1))), edit_distance(command, trim(known(2))), &
+                         edit_distance(command, trim(known(3))), edit_distance(command, trim(known(4))), &
+                         edit_distance(command, trim(known(5))), edit_distance(command, trim(known(6)))], dim=1)))//"'"
+    stop exit_usage, quiet=.true.
+  end select
+
+contains
+
+  !> Command-line argument n, empty if there is none.
+  function argument(n) result(value)
+    integer, intent(in) :: n
+    character(len=:), allocatable :: value
+    integer :: length
+    call get_command_argument(n, length=length)
+    allocate (character(len=length) :: value)
+    call get_command_argument(n, value)
+  end function argument
+
+end program chromamd

@@ -1,0 +1,272 @@
+!> Rigid bonds of the owned groups: SETTLE for waters, SHAKE and RATTLE for heavy atoms with hydrogens (Ryckaert, Ciccotti
+!> and Berendsen 1977; Andersen 1983). Groups are owned whole, so nothing is communicated.
+module constraints
+  use precision, only: int64, real64
+  use atoms, only: atoms_t
+  use error, only: error_t, exit_bad_input, fail
+  use settle, only: water_shape_t
+  use text, only: to_text
+  use topology, only: topology_t
+  implicit none
+  private
+  public :: constraints_t
+
+  type :: constraints_t
+    logical :: active = .false.
+    integer, private :: max_iterations = 500
+    real(real64), private :: tolerance = 1.0e-10_real64
+    logical, private :: fast_water = .true.
+    !> Shape of each template that is a rigid water for SETTLE.
+    type(water_shape_t), allocatable, private :: shape(:)
+    logical, allocatable, private :: has_shape(:)
+    !> Waters for SETTLE: local index of O (hydrogens follow), template.
+    integer, private :: n_waters = 0
+    integer, allocatable, private :: oxygen(:), water_template(:)
+    !> SHAKE groups: constraints `pair(:, first(g):first(g+1)-1)`.
+    integer, private :: n_groups = 0
+    integer, allocatable, private :: first(:), pair(:, :)
+    real(real64), allocatable, private :: distance2(:)
+    !> Local index of an atom whose constraints could not be satisfied, 0 = none.
+    integer :: failed_atom = 0
+  contains
+    procedure :: init
+    procedure :: assign
+    procedure :: apply_positions
+    procedure :: apply_velocities
+    procedure :: reset_positions
+    procedure :: explain_failure
+  end type constraints_t
+
+contains
+
+  !> `active`: bonds are rigid. `fast_water`: SETTLE where a template is a rigid three-atom water O, H, H.
+  subroutine init(self, topology, active, fast_water, max_iterations, tolerance)
+    class(constraints_t), intent(inout) :: self
+    type(topology_t), intent(in) :: topology
+    logical, intent(in) :: active, fast_water
+    integer, intent(in) :: max_iterations
+    real(real64), intent(in) :: tolerance
+    real(real64) :: oh(2), hh
+    integer :: t, c
+    self%active = active
+    self%fast_water = fast_water
+    self%max_iterations = max_iterations
+    self%tolerance = tolerance
+    allocate (self%shape(size(topology%templates)), self%has_shape(size(topology%templates)))
+    self%has_shape = .false.
+    do t = 1, size(topology%templates)
+      associate (template => topology%templates(t))
+        if (.not. (template%rigid_water .and. fast_water)) cycle
+        if (template%n_atoms /= 3 .or. size(template%constraint_distance) /= 3) cycle
+        if (template%group_reference(1) /= 1 .or. template%n_groups /= 1) cycle
+        oh = 0.0_real64
+        do c = 1, 3
+          if (minval(template%constraint_atom(:, c)) == 1) then
+            oh(maxval(template%constraint_atom(:, c)) - 1) = template%constraint_distance(c)
+          else
+            hh = template%constraint_distance(c)
+          end if
+        end do
+        ! SETTLE wants an isosceles triangle of equal hydrogens.
+        if (oh(1) /= oh(2) .or. template%mass(2) /= template%mass(3)) cycle
+        call self%shape(t)%create(template%mass(1), template%mass(2), oh(1), hh)
+        self%has_shape(t) = .true.
+      end associate
+    end do
+  end subroutine init
+
+  !> List the constraints of the owned groups after they changed.
+  subroutine assign(self, topology, atoms)
+    class(constraints_t), intent(inout) :: self
+    type(topology_t), intent(in) :: topology
+    type(atoms_t), intent(in) :: atoms
+    integer :: g, i, c, pass, n, group, molecule_start
+    self%failed_atom = 0
+    if (.not. self%active) return
+    do pass = 1, 2
+      self%n_waters = 0
+      self%n_groups = 0
+      n = 0
+      do g = 1, atoms%n_groups
+        i = atoms%group_first(g)
+        associate (template => topology%templates(atoms%template(i)))
+          group = template%group_of_atom(atoms%index_in_template(i))
+          if (template%constraint_first(group + 1) == template%constraint_first(group)) cycle
+          if (self%has_shape(atoms%template(i))) then
+            self%n_waters = self%n_waters + 1
+            if (pass == 2) self%oxygen(self%n_waters) = i
+            if (pass == 2) self%water_template(self%n_waters) = atoms%template(i)
+            cycle
+          end if
+          self%n_groups = self%n_groups + 1
+          if (pass == 2) self%first(self%n_groups) = n + 1
+          molecule_start = template%group_first(group)
+          do c = template%constraint_first(group), template%constraint_first(group + 1) - 1
+            n = n + 1
+            if (pass == 1) cycle
+            self%pair(1, n) = i - 1 + place(template%group_atom(molecule_start:), template%constraint_atom(1, c))
+            self%pair(2, n) = i - 1 + place(template%group_atom(molecule_start:), template%constraint_atom(2, c))
+            self%distance2(n) = template%constraint_distance(c)**2
+          end do
+        end associate
+      end do
+      if (pass == 1) then
+        if (allocated(self%oxygen)) &
+          deallocate (self%oxygen, self%water_template, self%first, self%pair, self%distance2)
+        allocate (self%oxygen(self%n_waters), self%water_template(self%n_waters), self%first(self%n_groups + 1), &
+                  self%pair(2, n), self%distance2(n))
+      end if
+    end do
+    self%first(self%n_groups + 1) = n + 1
+  end subroutine assign
+
+  !> Place of an atom in the list of its group.
+  pure integer function place(group_atom, atom)
+    integer, intent(in) :: group_atom(:), atom
+    place = 1
+    do while (group_atom(place) /= atom)
+      place = place + 1
+    end do
+  end function place
+
+  !> Position part: `position` after an unconstrained step from `old`; the same change over `timestep` goes into `velocity`.
+  subroutine apply_positions(self, mass, old, position, velocity, timestep)
+    class(constraints_t), intent(inout) :: self
+    real(real64), intent(in) :: mass(:), old(:, :)
+    real(real64), intent(inout) :: position(:, :), velocity(:, :)
+    real(real64), intent(in) :: timestep
+    real(real64) :: new(3, 3)
+    integer :: w, g, o, failed
+    logical :: ok
+    if (.not. self%active) return
+    failed = 0
+    !$omp parallel do schedule(static) private(o, new, ok) reduction(max: failed)
+    do w = 1, self%n_waters
+      o = self%oxygen(w)
+      new = position(:, o:o + 2)
+      call self%shape(self%water_template(w))%constrain_positions(old(:, o:o + 2), new, ok)
+      if (.not. ok) failed = max(failed, o)
+      if (ok) velocity(:, o:o + 2) = velocity(:, o:o + 2) + (new - position(:, o:o + 2))/timestep
+      if (ok) position(:, o:o + 2) = new
+    end do
+    !$omp end parallel do
+    !$omp parallel do schedule(static) private(ok) reduction(max: failed)
+    do g = 1, self%n_groups
+      associate (a => self%first(g), b => self%first(g + 1) - 1)
+        call shake(self, self%pair(:, a:b), self%distance2(a:b), mass, old, position, velocity, 1.0_real64/timestep, ok)
+        if (.not. ok) failed = max(failed, self%pair(1, a))
+      end associate
+    end do
+    !$omp end parallel do
+    if (failed > 0) self%failed_atom = failed
+  end subroutine apply_positions
+
+  !> SHAKE of one group: corrections along the old bonds until every bond has its length within the relative tolerance.
+  pure subroutine shake(self, pair, distance2, mass, old, position, velocity, per_time, ok)
+    type(constraints_t), intent(in) :: self
+    integer, intent(in) :: pair(:, :)
+    real(real64), intent(in) :: distance2(:), mass(:), old(:, :), per_time
+    real(real64), intent(inout) :: position(:, :), velocity(:, :)
+    logical, intent(out) :: ok
+    real(real64) :: bond(3), old_bond(3), change(3), difference, projection
+    integer :: iteration, c, i, j
+    do iteration = 1, self%max_iterations
+      ok = .true.
+      do c = 1, size(distance2)
+        i = pair(1, c)
+        j = pair(2, c)
+        bond = position(:, i) - position(:, j)
+        difference = distance2(c) - dot_product(bond, bond)
+        if (abs(difference) <= 2.0_real64*self%tolerance*distance2(c)) cycle
+        ok = .false.
+        old_bond = old(:, i) - old(:, j)
+        projection = dot_product(old_bond, bond)
+        ! The new bond stands nearly at right angles to the old one: no solution.
+        if (.not. projection > 1.0e-3_real64*distance2(c)) return
+        change = difference/(2.0_real64*(1.0_real64/mass(i) + 1.0_real64/mass(j))*projection)*old_bond
+        position(:, i) = position(:, i) + change/mass(i)
+        position(:, j) = position(:, j) - change/mass(j)
+        velocity(:, i) = velocity(:, i) + change/mass(i)*per_time
+        velocity(:, j) = velocity(:, j) - change/mass(j)*per_time
+      end do
+      if (ok) return
+    end do
+  end subroutine shake
+
+  !> Velocity part: remove relative velocities along rigid bonds, until a bond changes by less than the tolerance in a step.
+  subroutine apply_velocities(self, mass, position, velocity, timestep)
+    class(constraints_t), intent(inout) :: self
+    real(real64), intent(in) :: mass(:), position(:, :), timestep
+    real(real64), intent(inout) :: velocity(:, :)
+    real(real64) :: bond(3), rate, multiplier
+    integer :: w, g, o, c, i, j, iteration, failed
+    logical :: ok
+    if (.not. self%active) return
+    failed = 0
+    !$omp parallel do schedule(static) private(o)
+    do w = 1, self%n_waters
+      o = self%oxygen(w)
+      call self%shape(self%water_template(w))%constrain_velocities(position(:, o:o + 2), velocity(:, o:o + 2))
+    end do
+    !$omp end parallel do
+    !$omp parallel do schedule(static) private(iteration, ok, c, i, j, bond, rate, multiplier) reduction(max: failed)
+    do g = 1, self%n_groups
+      do iteration = 1, self%max_iterations
+        ok = .true.
+        do c = self%first(g), self%first(g + 1) - 1
+          i = self%pair(1, c)
+          j = self%pair(2, c)
+          bond = position(:, i) - position(:, j)
+          rate = dot_product(bond, velocity(:, i) - velocity(:, j))
+          if (abs(rate)*timestep <= self%tolerance*self%distance2(c)) cycle
+          ok = .false.
+          multiplier = rate/(dot_product(bond, bond)*(1.0_real64/mass(i) + 1.0_real64/mass(j)))
+          velocity(:, i) = velocity(:, i) - multiplier/mass(i)*bond
+          velocity(:, j) = velocity(:, j) + multiplier/mass(j)*bond
+        end do
+        if (ok) exit
+      end do
+      if (.not. ok) failed = max(failed, self%pair(1, self%first(g)))
+    end do
+    !$omp end parallel do
+    if (failed > 0) self%failed_atom = failed
+  end subroutine apply_velocities
+
+  !> Bring positions that do not obey the constraints yet (after minimisation) onto them: SHAKE along the present bonds.
+  subroutine reset_positions(self, topology, mass, position)
+    class(constraints_t), intent(inout) :: self
+    type(topology_t), intent(in) :: topology
+    real(real64), intent(in) :: mass(:)
+    real(real64), intent(inout) :: position(:, :)
+    real(real64), allocatable :: old(:, :), unused_velocity(:, :)
+    integer :: w, g
+    logical :: ok
+    if (.not. self%active) return
+    old = position
+    allocate (unused_velocity(3, size(mass)), source=0.0_real64)
+    do w = 1, self%n_waters
+      associate (template => topology%templates(self%water_template(w)))
+        call shake(self, template%constraint_atom + self%oxygen(w) - 1, template%constraint_distance**2, mass, old, &
+                   position, unused_velocity, 0.0_real64, ok)
+      end associate
+      if (.not. ok) self%failed_atom = self%oxygen(w)
+    end do
+    do g = 1, self%n_groups
+      associate (a => self%first(g), b => self%first(g + 1) - 1)
+        call shake(self, self%pair(:, a:b), self%distance2(a:b), mass, old, position, unused_velocity, 0.0_real64, ok)
+        if (.not. ok) self%failed_atom = self%pair(1, a)
+      end associate
+    end do
+  end subroutine reset_positions
+
+  !> The sentence for `failed_atom`, if there is one.
+  subroutine explain_failure(self, id, error)
+    class(constraints_t), intent(in) :: self
+    integer(int64), intent(in) :: id(:)
+    type(error_t), allocatable, intent(out) :: error
+    if (self%failed_atom == 0) return
+    call fail(error, exit_bad_input, "the rigid bonds of atom "//to_text(id(self%failed_atom))//" (counted from 0) cannot "// &
+              "be satisfied: the system is unstable, minimise it first or use a shorter timestep")
+  end subroutine explain_failure
+
+end module constraints

@@ -1,0 +1,426 @@
+!> The control file: GENESIS sections and keys. One table (`keys`) drives reading, checking, defaults and help.
+module control
+  use, intrinsic :: iso_fortran_env, only: output_unit
+  use precision, only: int64, real64
+  use error, only: error_t, exit_bad_input, fail
+  use text, only: edit_distance, lower_case, read_line, to_text
+  implicit none
+  private
+  public :: control_t
+
+  integer, parameter :: is_text = 1, is_integer = 2, is_real = 3, is_choice = 4
+
+  type :: key_t
+    character(len=12) :: section
+    character(len=20) :: name
+    integer :: kind
+    !> Default as it would stand in the file; empty = none.
+    character(len=12) :: default
+    character(len=24) :: unit
+    !> Allowed words of a choice, separated by blanks; or the smallest allowed number.
+    character(len=24) :: allowed
+    character(len=110) :: about
+  end type key_t
+
+  type :: control_t
+    character(len=:), allocatable, private :: path
+    character(len=1024), allocatable, private :: value(:)
+    !> Line where the key stands, 0 = default.
+    integer, allocatable, private :: line(:)
+    logical, private :: dynamics_section = .false., minimize_section = .false.
+  contains
+    procedure :: read => read_control
+    procedure :: print_help
+    procedure :: text => get_text
+    procedure :: integer => get_integer
+    procedure :: real => get_real
+    procedure :: yes
+    procedure :: given
+    procedure :: require
+    procedure :: refuse
+    procedure :: wants_dynamics
+    procedure :: wants_minimisation
+  end type control_t
+
+  !> Every key there is.
+  type(key_t), parameter :: keys(*) = [ &
+    key_t("INPUT", "topologyfile", is_text, "", "", "", "topology of the system (topology.h5)"), &
+    key_t("INPUT", "shardfile", is_text, "", "", "", &
+          "list of the bricks of the box (shards/bricks.txt); for setup and energy"), &
+    key_t("INPUT", "rstfile", is_text, "", "", "", &
+          "restart files to start from, () stands for the rank; for run and energy"), &
+    key_t("INPUT", "dcdfile", is_text, "", "", "", &
+          "per-domain trajectories to merge, () stands for the rank; for merge"), &
+    key_t("OUTPUT", "logfile", is_text, "", "", "", "energies and timings; default: standard output"), &
+    key_t("OUTPUT", "dcdfile", is_text, "", "", "", &
+          "trajectory; with () one file per domain in our own format, for chromamd merge"), &
+    key_t("OUTPUT", "dcd_first_atom", is_integer, "1", "", "1", "first atom of a whole-system dcdfile"), &
+    key_t("OUTPUT", "dcd_last_atom", is_integer, "0", "", "0", &
+          "last atom of a whole-system dcdfile, 0 = the last of all"), &
+    key_t("OUTPUT", "rstfile", is_text, "", "", "", "restart files to write, () stands for the rank"), &
+    key_t("OUTPUT", "forcefile", is_text, "", "", "", "forces of all atoms in global order; for energy"), &
+    key_t("ENERGY", "electrostatic", is_choice, "PME", "", "PME", "long-range electrostatics"), &
+    key_t("ENERGY", "switchdist", is_real, "10.0", "angstrom", "0", &
+          "where the switching of van der Waals begins; = cutoffdist: none"), &
+    key_t("ENERGY", "cutoffdist", is_real, "12.0", "angstrom", "0", "end of real-space interactions"), &
+    key_t("ENERGY", "pairlistdist", is_real, "13.5", "angstrom", "0", "reach of the pair list"), &
+    key_t("ENERGY", "vdw_force_switch", is_choice, "NO", "", "YES NO", &
+          "switch the van der Waals force instead of the energy"), &
+    key_t("ENERGY", "vdw_shift", is_choice, "NO", "", "YES NO", &
+          "shift the van der Waals energy to zero at the cutoff"), &
+    key_t("ENERGY", "pme_alpha", is_text, "auto", "1/angstrom", "", "Ewald screening, or auto"), &
+    key_t("ENERGY", "pme_alpha_tol", is_real, "1.0e-5", "", "1e-15", &
+          "auto screening solves erfc(alpha cutoffdist) = this"), &
+    key_t("ENERGY", "pme_nspline", is_integer, "4", "", "4", "order of the B-splines, 4 to 10"), &
+    key_t("ENERGY", "pme_ngrid_x", is_integer, "0", "", "0", "grid points, 0 = automatic"), &
+    key_t("ENERGY", "pme_ngrid_y", is_integer, "0", "", "0", "grid points, 0 = automatic"), &
+    key_t("ENERGY", "pme_ngrid_z", is_integer, "0", "", "0", "grid points, 0 = automatic"), &
+    key_t("ENERGY", "pme_max_spacing", is_real, "1.2", "angstrom", "0.01", "widest automatic grid spacing"), &
+    key_t("ENERGY", "dispersion_corr", is_choice, "NONE", "", "NONE ENERGY EPRESS", &
+          "correction for the van der Waals tail beyond the cutoff"), &
+    key_t("MINIMIZE", "method", is_choice, "SD", "", "SD", "steepest descent"), &
+    key_t("MINIMIZE", "nsteps", is_integer, "100", "", "0", "number of steps"), &
+    key_t("MINIMIZE", "eneout_period", is_integer, "10", "steps", "1", "energy output"), &
+    key_t("MINIMIZE", "crdout_period", is_integer, "0", "steps", "0", "trajectory output, 0 = none"), &
+    key_t("MINIMIZE", "rstout_period", is_integer, "0", "steps", "0", "restart output, 0 = at the end only"), &
+    key_t("MINIMIZE", "force_scale_init", is_real, "5.0e-5", "angstrom^2 mol/kcal", "1e-12", &
+          "first displacement per force"), &
+    key_t("MINIMIZE", "force_scale_max", is_real, "1.0e-4", "angstrom^2 mol/kcal", "1e-12", &
+          "largest displacement per force"), &
+    key_t("MINIMIZE", "displacement_max", is_real, "0.1", "angstrom", "1e-6", "no atom moves farther in a step"), &
+    key_t("DYNAMICS", "integrator", is_choice, "VVER", "", "VVER", "velocity Verlet"), &
+    key_t("DYNAMICS", "nsteps", is_integer, "100", "", "0", "number of steps"), &
+    key_t("DYNAMICS", "timestep", is_real, "0.001", "ps", "1e-9", "time step"), &
+    key_t("DYNAMICS", "eneout_period", is_integer, "10", "steps", "1", "energy output"), &
+    key_t("DYNAMICS", "crdout_period", is_integer, "0", "steps", "0", "trajectory output, 0 = none"), &
+    key_t("DYNAMICS", "rstout_period", is_integer, "0", "steps", "0", "restart output, 0 = at the end only"), &
+    key_t("DYNAMICS", "nbupdate_period", is_integer, "0", "steps", "0", &
+          "rebuild the pair list this often at least; 0 = only when atoms moved"), &
+    key_t("DYNAMICS", "iseed", is_integer, "314159", "", "0", "seed of the Maxwell velocities of a fresh start"), &
+    key_t("DYNAMICS", "initial_time", is_real, "0.0", "ps", "-1e30", "time of a fresh start"), &
+    key_t("CONSTRAINTS", "rigid_bond", is_choice, "NO", "", "YES NO", &
+          "keep bonds to hydrogen and waters rigid in dynamics"), &
+    key_t("CONSTRAINTS", "fast_water", is_choice, "YES", "", "YES NO", "SETTLE for rigid waters (else SHAKE)"), &
+    key_t("CONSTRAINTS", "shake_iteration", is_integer, "500", "", "1", "iterations before SHAKE gives up"), &
+    key_t("CONSTRAINTS", "shake_tolerance", is_real, "1.0e-10", "", "1e-15", &
+          "relative tolerance of SHAKE and RATTLE"), &
+    key_t("ENSEMBLE", "ensemble", is_choice, "NVE", "", "NVE", "constant energy and volume"), &
+    key_t("ENSEMBLE", "temperature", is_real, "298.15", "K", "0", "temperature of the Maxwell velocities"), &
+    key_t("BOUNDARY", "type", is_choice, "PBC", "", "PBC", "periodic box"), &
+    key_t("BOUNDARY", "box_size_x", is_real, "0.0", "angstrom", "0", &
+          "box, checked against the input; 0 = from the input"), &
+    key_t("BOUNDARY", "box_size_y", is_real, "0.0", "angstrom", "0", &
+          "box, checked against the input; 0 = from the input"), &
+    key_t("BOUNDARY", "box_size_z", is_real, "0.0", "angstrom", "0", &
+          "box, checked against the input; 0 = from the input"), &
+    key_t("BOUNDARY", "domain_x", is_integer, "0", "", "0", "domains along x, 0 = automatic"), &
+    key_t("BOUNDARY", "domain_y", is_integer, "0", "", "0", "domains along y, 0 = automatic"), &
+    key_t("BOUNDARY", "domain_z", is_integer, "0", "", "0", "domains along z, 0 = automatic")]
+
+contains
+
+  !> Read a control file; anything not in the table, or of the wrong kind, is refused with file and line.
+  subroutine read_control(self, path, error)
+    class(control_t), intent(out) :: self
+    character(len=*), intent(in) :: path
+    type(error_t), allocatable, intent(out) :: error
+    character(len=:), allocatable :: line, section, name, value
+    integer :: unit, status, number, equals, k
+
+    self%path = path
+    allocate (self%value(size(keys)), self%line(size(keys)))
+    self%value = keys%default
+    self%line = 0
+    open (newunit=unit, file=path, status="old", action="read", iostat=status)
+    if (status /= 0) then
+      call fail(error, exit_bad_input, path//": this control file cannot be opened; check the name")
+      return
+    end if
+    section = ""
+    number = 0
+    do
+      call read_line(unit, line, status)
+      if (status /= 0) exit
+      number = number + 1
+      if (index(line, "#") > 0) line = line(:index(line, "#") - 1)
+      if (index(line, "!") > 0) line = line(:index(line, "!") - 1)
+      line = trim(adjustl(without_controls(line)))
+      if (len(line) == 0) cycle
+      if (line(1:1) == "[") then
+        if (index(line, "]") /= len(line)) then
+          call fail_at(self, number, "a section is written as [NAME], not '"//line//"'", error)
+          exit
+        end if
+        section = trim(adjustl(line(2:len(line) - 1)))
+        if (.not. any(lower_case(keys%section) == lower_case(section))) then
+          call fail_at(self, number, "section ["//section//"] does not exist; nearest is ["// &
+                       closest(section, keys%section)//"]", error)
+          exit
+        end if
+        if (lower_case(section) == "dynamics") self%dynamics_section = .true.
+        if (lower_case(section) == "minimize") self%minimize_section = .true.
+        cycle
+      end if
+      equals = index(line, "=")
+      if (equals == 0) then
+        call fail_at(self, number, "expected 'key = value', found '"//line//"'", error)
+        exit
+      end if
+      if (section == "") then
+        call fail_at(self, number, "'"//line//"' stands before any [SECTION]", error)
+        exit
+      end if
+      name = lower_case(trim(line(:equals - 1)))
+      value = trim(adjustl(line(equals + 1:)))
+      k = position_of(section, name)
+      if (k == 0) then
+        call fail_at(self, number, "key '"//name//"' does not exist in ["//section//"]; nearest is '"// &
+                     closest(name, pack(keys%name, lower_case(keys%section) == lower_case(section)))//"'", error)
+        exit
+      end if
+      if (self%line(k) > 0) then
+        call fail_at(self, number, "'"//name//"' was already given in line "//to_text(self%line(k)), error)
+        exit
+      end if
+      call check_value(self, keys(k), value, number, error)
+      if (allocated(error)) exit
+      self%value(k) = value
+      self%line(k) = number
+    end do
+    close (unit)
+    if (.not. allocated(error) .and. status > 0) &
+      call fail(error, exit_bad_input, path//": line "//to_text(number + 1)//" cannot be read; is this a text file?")
+    if (.not. allocated(error)) call check_together(self, error)
+  end subroutine read_control
+
+  !> Tabulators and carriage returns as blanks.
+  pure function without_controls(line) result(clean)
+    character(len=*), intent(in) :: line
+    character(len=len(line)) :: clean
+    integer :: i
+    clean = line
+    do i = 1, len(line)
+      if (iachar(line(i:i)) < 32) clean(i:i) = " "
+    end do
+  end function without_controls
+
+  !> Index of a key in the table, 0 = there is none.
+  pure integer function position_of(section, name)
+    character(len=*), intent(in) :: section, name
+    do position_of = size(keys), 1, -1
+      if (lower_case(keys(position_of)%section) == lower_case(section) .and. keys(position_of)%name == name) return
+    end do
+  end function position_of
+
+  !> The candidate with the smallest edit distance.
+  pure function closest(word, candidates) result(best)
+    character(len=*), intent(in) :: word, candidates(:)
+    character(len=:), allocatable :: best
+    integer :: i, distance, smallest
+    smallest = huge(smallest)
+    do i = 1, size(candidates)
+      distance = edit_distance(lower_case(word), lower_case(trim(candidates(i))))
+      if (distance < smallest) then
+        smallest = distance
+        best = trim(candidates(i))
+      end if
+    end do
+  end function closest
+
+  !> Check one value against the kind and range of its key.
+  subroutine check_value(self, key, value, number, error)
+    type(control_t), intent(in) :: self
+    type(key_t), intent(in) :: key
+    character(len=*), intent(in) :: value
+    integer, intent(in) :: number
+    type(error_t), allocatable, intent(out) :: error
+    integer(int64) :: whole
+    real(real64) :: real_value, smallest
+    integer :: status
+    character(len=:), allocatable :: say
+
+    say = trim(key%name)//" = "//value
+    if (value == "") then
+      call fail_at(self, number, "'"//trim(key%name)//"' has no value", error)
+    else if (len(value) > len(self%value)) then
+      call fail_at(self, number, "the value of '"//trim(key%name)//"' is longer than "// &
+                   to_text(len(self%value))//" letters", error)
+    else if (key%kind == is_choice) then
+      if (index(" "//trim(key%allowed)//" ", " "//upper_case(value)//" ") == 0) &
+        call fail_at(self, number, "'"//say//"' is not one of: "//trim(key%allowed), error)
+    else if (key%kind == is_integer) then
+      status = verify(value, "+-0123456789")
+      if (status == 0) read (value, *, iostat=status) whole
+      read (key%allowed, *) smallest
+      if (status /= 0) then
+        call fail_at(self, number, "'"//say//"' is not a whole number", error)
+      else if (whole < smallest) then
+        call fail_at(self, number, "'"//say//"' must be at least "//trim(key%allowed), error)
+      end if
+    else if (key%kind == is_real .or. (key%name == "pme_alpha" .and. lower_case(value) /= "auto")) then
+      status = verify(value, "+-0123456789.eEdD")
+      if (status == 0) read (value, *, iostat=status) real_value
+      smallest = 0.0_real64
+      if (key%allowed /= "") read (key%allowed, *) smallest
+      if (status /= 0) then
+        call fail_at(self, number, "'"//say//"' is not a number", error)
+      else if (.not. real_value >= smallest .or. real_value > 1.0e30_real64) then
+        call fail_at(self, number, "'"//say//"' must be a number of at least "//trim(key%allowed), error)
+      end if
+    end if
+  end subroutine check_value
+
+  pure function upper_case(text) result(upper)
+    character(len=*), intent(in) :: text
+    character(len=len(text)) :: upper
+    integer :: i
+    upper = text
+    do i = 1, len(text)
+      if (text(i:i) >= "a" .and. text(i:i) <= "z") upper(i:i) = achar(iachar(text(i:i)) - 32)
+    end do
+  end function upper_case
+
+  !> Values that are fine alone but contradict each other.
+  subroutine check_together(self, error)
+    type(control_t), intent(in) :: self
+    type(error_t), allocatable, intent(out) :: error
+    if (self%dynamics_section .and. self%minimize_section) then
+      call fail(error, exit_bad_input, self%path//": [MINIMIZE] and [DYNAMICS] stand together; one run does one of them")
+    else if (self%real("ENERGY", "cutoffdist") <= 0.0_real64) then
+      call self%refuse("ENERGY", "cutoffdist", "must be positive", error)
+    else if (self%real("ENERGY", "switchdist") > self%real("ENERGY", "cutoffdist")) then
+      call self%refuse("ENERGY", "switchdist", "must not exceed cutoffdist", error)
+    else if (self%real("ENERGY", "cutoffdist") >= self%real("ENERGY", "pairlistdist")) then
+      call self%refuse("ENERGY", "pairlistdist", "must exceed cutoffdist", error)
+    else if (self%yes("ENERGY", "vdw_force_switch") .and. self%yes("ENERGY", "vdw_shift")) then
+      call self%refuse("ENERGY", "vdw_shift", "contradicts vdw_force_switch = YES", error)
+    else if (self%integer("ENERGY", "pme_nspline") > 10) then
+      call self%refuse("ENERGY", "pme_nspline", "must be at most 10", error)
+    else if (self%text("ENERGY", "dispersion_corr") /= "NONE" .and. &
+             (self%yes("ENERGY", "vdw_force_switch") .or. self%yes("ENERGY", "vdw_shift"))) then
+      call self%refuse("ENERGY", "dispersion_corr", "goes only with the switched energy, not with vdw_force_switch or vdw_shift", &
+                       error)
+    else if (self%real("MINIMIZE", "force_scale_init") > self%real("MINIMIZE", "force_scale_max")) then
+      call self%refuse("MINIMIZE", "force_scale_init", "must not exceed force_scale_max", error)
+    else if (self%integer("OUTPUT", "dcd_last_atom") > 0 .and. &
+             self%integer("OUTPUT", "dcd_last_atom") < self%integer("OUTPUT", "dcd_first_atom")) then
+      call self%refuse("OUTPUT", "dcd_last_atom", "must not be smaller than dcd_first_atom", error)
+    else if (self%text("OUTPUT", "rstfile") /= "" .and. index(self%text("OUTPUT", "rstfile"), "()") == 0) then
+      call self%refuse("OUTPUT", "rstfile", "must contain (), which stands for the rank", error)
+    else if (self%text("INPUT", "rstfile") /= "" .and. index(self%text("INPUT", "rstfile"), "()") == 0) then
+      call self%refuse("INPUT", "rstfile", "must contain (), which stands for the rank", error)
+    end if
+  end subroutine check_together
+
+  subroutine fail_at(self, line, message, error)
+    type(control_t), intent(in) :: self
+    integer, intent(in) :: line
+    character(len=*), intent(in) :: message
+    type(error_t), allocatable, intent(out) :: error
+    call fail(error, exit_bad_input, self%path//", line "//to_text(line)//": "//message)
+  end subroutine fail_at
+
+  !> Refuse the value of a key for a reason found later.
+  subroutine refuse(self, section, name, reason, error)
+    class(control_t), intent(in) :: self
+    character(len=*), intent(in) :: section, name, reason
+    type(error_t), allocatable, intent(out) :: error
+    integer :: k
+    k = position_of(section, name)
+    if (self%line(k) > 0) then
+      call fail_at(self, self%line(k), name//" = "//trim(self%value(k))//" "//reason, error)
+    else
+      call fail(error, exit_bad_input, self%path//": "//name//" (default "//trim(self%value(k))//") "//reason)
+    end if
+  end subroutine refuse
+
+  !> Fail unless a key that a command cannot do without is there.
+  subroutine require(self, section, name, error)
+    class(control_t), intent(in) :: self
+    character(len=*), intent(in) :: section, name
+    type(error_t), allocatable, intent(out) :: error
+    if (.not. self%given(section, name)) &
+      call fail(error, exit_bad_input, self%path//": '"//name//"' is missing; add it to ["//section//"]")
+  end subroutine require
+
+  !> Whether the file gives this key.
+  pure logical function given(self, section, name)
+    class(control_t), intent(in) :: self
+    character(len=*), intent(in) :: section, name
+    given = self%line(position_of(section, name)) > 0
+  end function given
+
+  pure function get_text(self, section, name) result(value)
+    class(control_t), intent(in) :: self
+    character(len=*), intent(in) :: section, name
+    character(len=:), allocatable :: value
+    integer :: k
+    k = position_of(section, name)
+    value = trim(self%value(k))
+    if (keys(k)%kind == is_choice) value = upper_case(value)
+  end function get_text
+
+  pure integer(int64) function get_integer(self, section, name) result(value)
+    class(control_t), intent(in) :: self
+    character(len=*), intent(in) :: section, name
+    read (self%value(position_of(section, name)), *) value
+  end function get_integer
+
+  pure real(real64) function get_real(self, section, name) result(value)
+    class(control_t), intent(in) :: self
+    character(len=*), intent(in) :: section, name
+    read (self%value(position_of(section, name)), *) value
+  end function get_real
+
+  pure logical function yes(self, section, name)
+    class(control_t), intent(in) :: self
+    character(len=*), intent(in) :: section, name
+    yes = self%text(section, name) == "YES"
+  end function yes
+
+  pure logical function wants_dynamics(self)
+    class(control_t), intent(in) :: self
+    wants_dynamics = self%dynamics_section
+  end function wants_dynamics
+
+  pure logical function wants_minimisation(self)
+    class(control_t), intent(in) :: self
+    wants_minimisation = self%minimize_section
+  end function wants_minimisation
+
+  !> Print a control file with all keys (of one section, or of all if `section` is empty), defaults, units and meanings.
+  subroutine print_help(self, section, error)
+    class(control_t), intent(in) :: self
+    character(len=*), intent(in) :: section
+    type(error_t), allocatable, intent(out) :: error
+    character(len=:), allocatable :: note, wanted, current
+    integer :: k
+    associate (unused => self); end associate
+    wanted = section
+    if (index(wanted, "[") == 1) wanted = wanted(2:max(1, len(wanted) - 1))
+    if (wanted /= "" .and. .not. any(lower_case(keys%section) == lower_case(wanted))) then
+      call fail(error, exit_bad_input, "section ["//wanted//"] does not exist; nearest is ["// &
+                closest(wanted, keys%section)//"]")
+      return
+    end if
+    current = ""
+    do k = 1, size(keys)
+      if (wanted /= "" .and. lower_case(keys(k)%section) /= lower_case(wanted)) cycle
+      if (keys(k)%section /= current) then
+        if (current /= "") write (output_unit, "(a)") ""
+        current = trim(keys(k)%section)
+        write (output_unit, "(3a)") "[", current, "]"
+      end if
+      note = trim(keys(k)%about)
+      if (keys(k)%kind == is_choice .and. index(trim(keys(k)%allowed), " ") > 0) &
+        note = note//" ("//trim(keys(k)%allowed)//")"
+      if (keys(k)%unit /= "") note = note//" ["//trim(keys(k)%unit)//"]"
+      if (keys(k)%default == "") then
+        write (output_unit, "(a,a17,a,12x,2a)") "# ", keys(k)%name, "= ", " # ", note
+      else
+        write (output_unit, "(a19,a,a12,2a)") keys(k)%name, "= ", keys(k)%default, " # ", note
+      end if
+    end do
+  end subroutine print_help
+
+end module control

@@ -1,0 +1,472 @@
+!> Everything that one rank holds of a simulation, and the two operations that all commands share: rebuild the lists after
+!> atoms moved far, and compute the forces.
+module simulation
+  use precision, only: int64, real64
+  use atoms, only: atoms_t
+  use bonded, only: bonded_t, n_bonded_energies
+  use bricks, only: brick_list_t
+  use communicator, only: communicator_t
+  use constants, only: acceleration_unit, pi
+  use constraints, only: constraints_t
+  use control, only: control_t
+  use domain_grid, only: domain_grid_t
+  use energies, only: energies_t, is_dispersion, is_elec, is_reciprocal, is_vdw, n_energies
+  use error, only: error_t, exit_bad_input, exit_corrupt_file, fail
+  use halo, only: halo_t
+  use migration, only: migrate
+  use lennard_jones, only: lennard_jones_t
+  use nonbonded, only: nonbonded_t
+  use nonbonded_options, only: nonbonded_options_t
+  use pair_parameters, only: vdw_force_switch, vdw_shift, vdw_switch
+  use pme, only: pme_t
+  use restart, only: phase_fresh, restart_t
+  use setup, only: read_domain
+  use text, only: to_text
+  use timing, only: in_bonded, in_communication, in_list, in_real_space, in_reciprocal, timer_t
+  use topology, only: topology_t
+  implicit none
+  private
+  public :: simulation_t
+
+  !> Owned groups are sorted by cells about this wide (angstrom).
+  real(real64), parameter :: sort_cell = 8.0_real64
+  !> How much longer than its constraint a bond may be before minimisation has relaxed it.
+  real(real64), parameter :: bond_slack = 1.25_real64
+
+  type :: simulation_t
+    type(communicator_t) :: comm
+    type(domain_grid_t) :: grid
+    type(topology_t) :: topology
+    type(atoms_t) :: atoms
+    type(halo_t) :: halo
+    type(bonded_t) :: bonded
+    type(nonbonded_t) :: nonbonded
+    type(pme_t) :: pme
+    type(constraints_t) :: constraints
+    type(timer_t) :: timer
+    !> Parts and virial of the last force computation on this rank only.
+    type(energies_t) :: mine
+    integer(int64) :: step = 0
+    real(real64) :: time = 0.0_real64
+    integer :: phase = phase_fresh
+    real(real64) :: pairlist_distance = 0.0_real64
+    !> An atom may move this far (angstrom) from where it was at the last rebuild.
+    real(real64) :: allowed_displacement = 0.0_real64
+    real(real64), private :: tail_energy = 0.0_real64
+    logical, private :: tail_in_virial = .false.
+    real(real64), allocatable, private :: listed_position(:, :)
+  contains
+    procedure :: start_from_bricks
+    procedure :: start_from_restart
+    procedure :: make_restart
+    procedure :: write_restart
+    procedure :: prepare_forces
+    procedure :: rebuild
+    procedure :: compute_forces
+    procedure :: largest_displacement
+    procedure :: sum_energies
+    procedure, private :: make_grid
+  end type simulation_t
+
+contains
+
+  !> Take the atoms of this rank's domain from the bricks; velocities are zero.
+  subroutine start_from_bricks(self, control, error)
+    class(simulation_t), intent(inout) :: self
+    type(control_t), intent(in) :: control
+    type(error_t), allocatable, intent(out) :: error
+    type(brick_list_t) :: list
+    call read_topology(self, control, error)
+    if (allocated(error)) return
+    call control%require("INPUT", "shardfile", error)
+    if (.not. allocated(error)) call list%read(control%text("INPUT", "shardfile"), error)
+    call self%comm%agree(error)
+    if (allocated(error)) return
+    if (list%n_atoms /= self%topology%n_atoms) then
+      call fail(error, exit_bad_input, control%text("INPUT", "shardfile")//": has "//to_text(list%n_atoms)//" atoms, "// &
+                control%text("INPUT", "topologyfile")//" has "//to_text(self%topology%n_atoms)//": give files of the same build")
+      return
+    end if
+    call self%make_grid(control, list%box, [0, 0, 0], error)
+    if (allocated(error)) return
+    call read_domain(self%comm, self%grid, self%topology, list, self%atoms%id, self%atoms%position, error)
+    if (allocated(error)) return
+    allocate (self%atoms%velocity(3, size(self%atoms%id)), source=0.0_real64)
+    call self%atoms%identify_owned(self%topology)
+    self%time = control%real("DYNAMICS", "initial_time")
+  end subroutine start_from_bricks
+
+  !> Take atoms, velocities, step and time from the restart files of an equal number of ranks.
+  subroutine start_from_restart(self, control, error)
+    class(simulation_t), intent(inout) :: self
+    type(control_t), intent(in) :: control
+    type(error_t), allocatable, intent(out) :: error
+    type(restart_t) :: saved
+    integer(int64) :: sums(2)
+    call read_topology(self, control, error)
+    if (allocated(error)) return
+    call control%require("INPUT", "rstfile", error)
+    if (.not. allocated(error)) &
+      call saved%read(control%text("INPUT", "rstfile"), self%comm%rank, self%comm%n_ranks, error)
+    call self%comm%agree(error)
+    if (allocated(error)) return
+    if (saved%n_system /= self%topology%n_atoms) &
+      call fail(error, exit_bad_input, control%text("INPUT", "rstfile")//": is of a system of "//to_text(saved%n_system)// &
+                " atoms, "//control%text("INPUT", "topologyfile")//" has "//to_text(self%topology%n_atoms)// &
+                ": give files of the same build")
+    call self%comm%agree(error)
+    if (allocated(error)) return
+    sums = [size(saved%id, kind=int64), saved%step]
+    call self%comm%sum(sums)
+    if (sums(1) /= self%topology%n_atoms .or. sums(2) /= saved%step*self%comm%n_ranks) &
+      call fail(error, exit_corrupt_file, control%text("INPUT", "rstfile")// &
+                ": the files of the ranks are not of the same step; start from another restart")
+    call self%comm%agree(error)
+    if (allocated(error)) return
+    call self%make_grid(control, saved%box, saved%dims, error)
+    if (allocated(error)) return
+    call move_alloc(saved%id, self%atoms%id)
+    call move_alloc(saved%position, self%atoms%position)
+    call move_alloc(saved%velocity, self%atoms%velocity)
+    call self%atoms%identify_owned(self%topology)
+    self%step = saved%step
+    self%time = saved%time
+    self%phase = saved%phase
+  end subroutine start_from_restart
+
+  subroutine read_topology(self, control, error)
+    class(simulation_t), intent(inout) :: self
+    type(control_t), intent(in) :: control
+    type(error_t), allocatable, intent(out) :: error
+    call control%require("INPUT", "topologyfile", error)
+    if (.not. allocated(error)) call self%topology%read(control%text("INPUT", "topologyfile"), error)
+    call self%comm%agree(error)
+  end subroutine read_topology
+
+  !> Cut the box; `saved_dims`: the domains of restart files, 0 where there are none.
+  subroutine make_grid(self, control, box, saved_dims, error)
+    class(simulation_t), intent(inout) :: self
+    type(control_t), intent(in) :: control
+    real(real64), intent(in) :: box(3)
+    integer, intent(in) :: saved_dims(3)
+    type(error_t), allocatable, intent(out) :: error
+    character(len=1), parameter :: axis_name(3) = ["x", "y", "z"]
+    real(real64) :: wanted_box, width
+    integer :: axis, dims(3)
+    self%pairlist_distance = control%real("ENERGY", "pairlistdist")
+    self%allowed_displacement = 0.5_real64*(self%pairlist_distance - control%real("ENERGY", "cutoffdist"))
+    do axis = 1, 3
+      wanted_box = control%real("BOUNDARY", "box_size_"//axis_name(axis))
+      if (wanted_box > 0.0_real64 .and. abs(wanted_box - box(axis)) > 1.0e-3_real64) then
+        call control%refuse("BOUNDARY", "box_size_"//axis_name(axis), "differs from the box of the input, "// &
+                            to_text(box(axis))//" angstrom", error)
+        return
+      end if
+      if (box(axis) < 2.0_real64*self%pairlist_distance) then
+        call control%refuse("ENERGY", "pairlistdist", "must not exceed half the box, which is "//to_text(box(axis))// &
+                            " angstrom along "//axis_name(axis), error)
+        return
+      end if
+      dims(axis) = int(control%integer("BOUNDARY", "domain_"//axis_name(axis)))
+      if (saved_dims(axis) == 0) cycle
+      if (dims(axis) > 0 .and. dims(axis) /= saved_dims(axis)) then
+        call control%refuse("BOUNDARY", "domain_"//axis_name(axis), "differs from the restart files, which have "// &
+                            to_text(saved_dims(axis))//" domains along "//axis_name(axis), error)
+        return
+      end if
+      dims(axis) = saved_dims(axis)
+    end do
+    width = self%pairlist_distance + 2.0_real64*bond_slack*self%topology%longest_constraint()
+    call self%grid%create(self%comm%rank, self%comm%n_ranks, box, dims, width, error)
+  end subroutine make_grid
+
+  !> The state as a restart.
+  function make_restart(self) result(saved)
+    class(simulation_t), intent(in) :: self
+    type(restart_t) :: saved
+    integer :: n
+    n = self%atoms%n_owned
+    saved%dims = self%grid%dims
+    saved%n_system = self%topology%n_atoms
+    saved%step = self%step
+    saved%phase = self%phase
+    saved%time = self%time
+    saved%box = self%grid%box
+    allocate (saved%id, source=self%atoms%id(:n))
+    allocate (saved%position, source=self%atoms%position(:, :n))
+    allocate (saved%velocity, source=self%atoms%velocity(:, :n))
+  end function make_restart
+
+  !> Write the restart files of all ranks: first all under temporary names, then, if all succeeded, under their own.
+  subroutine write_restart(self, name, error)
+    class(simulation_t), intent(in) :: self
+    character(len=*), intent(in) :: name
+    type(error_t), allocatable, intent(out) :: error
+    type(restart_t) :: saved
+    saved = self%make_restart()
+    call saved%write(name, self%comm%rank, self%comm%n_ranks, error)
+    call self%comm%agree(error)
+    if (allocated(error)) return
+    call saved%put_in_place(name, self%comm%rank, error)
+    call self%comm%agree(error)
+  end subroutine write_restart
+
+  !> Set up the force field. `rigid`: bonds to hydrogen and waters are constrained.
+  subroutine prepare_forces(self, control, rigid, error)
+    class(simulation_t), intent(inout) :: self
+    type(control_t), intent(in) :: control
+    logical, intent(in) :: rigid
+    type(error_t), allocatable, intent(out) :: error
+    type(nonbonded_options_t) :: options
+    real(real64) :: alpha
+    integer :: points(3)
+
+    call self%bonded%init(self%topology%coulomb_constant, rigid)
+    call self%constraints%init(self%topology, rigid, control%yes("CONSTRAINTS", "fast_water"), &
+                               int(control%integer("CONSTRAINTS", "shake_iteration")), &
+                               control%real("CONSTRAINTS", "shake_tolerance"))
+    if (control%text("ENERGY", "pme_alpha") == "auto") then
+      alpha = screening(control%real("ENERGY", "cutoffdist"), control%real("ENERGY", "pme_alpha_tol"))
+    else
+      alpha = control%real("ENERGY", "pme_alpha")
+    end if
+    call prepare_nonbonded(self, control, alpha, options, error)
+    call self%comm%agree(error)
+    if (allocated(error)) return
+    points = [int(control%integer("ENERGY", "pme_ngrid_x")), int(control%integer("ENERGY", "pme_ngrid_y")), &
+              int(control%integer("ENERGY", "pme_ngrid_z"))]
+    where (points == 0) points = smooth_at_least(self%grid%box/control%real("ENERGY", "pme_max_spacing"))
+    call self%pme%init(self%comm%handle, self%grid%dims, self%grid%box, points, &
+                       int(control%integer("ENERGY", "pme_nspline")), alpha, self%topology%coulomb_constant, error)
+    call self%comm%agree(error)
+    if (allocated(error)) return
+    if (control%text("ENERGY", "dispersion_corr") /= "NONE") call prepare_tail(self, control)
+  end subroutine prepare_forces
+
+  !> Hand the non-bonded options and parameters over.
+  subroutine prepare_nonbonded(self, control, alpha, options, error)
+    class(simulation_t), intent(inout) :: self
+    type(control_t), intent(in) :: control
+    real(real64), intent(in) :: alpha
+    type(nonbonded_options_t), intent(out) :: options
+    type(error_t), allocatable, intent(out) :: error
+    type(lennard_jones_t) :: lj
+    options%cutoff = control%real("ENERGY", "cutoffdist")
+    options%switch_distance = control%real("ENERGY", "switchdist")
+    options%list_distance = self%pairlist_distance
+    options%alpha = alpha
+    options%vdw_form = vdw_switch
+    if (control%yes("ENERGY", "vdw_force_switch")) options%vdw_form = vdw_force_switch
+    if (control%yes("ENERGY", "vdw_shift")) options%vdw_form = vdw_shift
+    allocate (lj%c6, source=self%topology%c6)
+    allocate (lj%c12, source=self%topology%c12)
+    allocate (lj%sigma, source=self%topology%sigma)
+    allocate (lj%epsilon, source=self%topology%epsilon)
+    call self%nonbonded%init(lj, self%topology%coulomb_constant, options, error)
+  end subroutine prepare_nonbonded
+
+  !> The alpha (1/angstrom) with erfc(alpha cutoff) = tolerance, by bisection.
+  pure real(real64) function screening(cutoff, tolerance)
+    real(real64), intent(in) :: cutoff, tolerance
+    real(real64) :: low, high
+    integer :: i
+    low = 0.0_real64
+    high = 10.0_real64/cutoff
+    do i = 1, 100
+      screening = 0.5_real64*(low + high)
+      if (erfc(screening*cutoff) > tolerance) then
+        low = screening
+      else
+        high = screening
+      end if
+    end do
+  end function screening
+
+  !> The smallest even number that is at least `least` and has no prime factor above 7.
+  elemental integer function smooth_at_least(least) result(n)
+    real(real64), intent(in) :: least
+    integer :: rest, k
+    integer, parameter :: primes(4) = [2, 3, 5, 7]
+    n = 2*ceiling(0.5_real64*least)
+    do
+      rest = n
+      do k = 1, size(primes)
+        do while (mod(rest, primes(k)) == 0)
+          rest = rest/primes(k)
+        end do
+      end do
+      if (rest == 1) return
+      n = n + 2
+    end do
+  end function smooth_at_least
+
+  !> Energy of the van der Waals tail that cutoff and switching leave out, for a uniform density of atoms: 2 pi/V times the
+  !> sum over atom pairs of the integral of (1 - S(r)) (c12/r^12 - c6/r^6) r^2.
+  subroutine prepare_tail(self, control)
+    class(simulation_t), intent(inout) :: self
+    type(control_t), intent(in) :: control
+    integer, parameter :: n_intervals = 2000
+    real(real64) :: c6, c12, on, off, r, u, weight, integral6, integral12
+    integer :: i
+    call self%topology%total_c6_and_c12(c6, c12)
+    on = control%real("ENERGY", "switchdist")
+    off = control%real("ENERGY", "cutoffdist")
+    integral6 = off**(-3)/3.0_real64
+    integral12 = off**(-9)/9.0_real64
+    if (on < off) then
+      do i = 0, n_intervals
+        r = on + (off - on)*i/n_intervals
+        u = (r**2 - on**2)/(off**2 - on**2)
+        ! Simpson's rule; 1 - S = u^2 (3 - 2 u).
+        weight = (off - on)/n_intervals/3.0_real64*merge(1.0_real64, merge(4.0_real64, 2.0_real64, mod(i, 2) == 1), &
+                                                           i == 0 .or. i == n_intervals)
+        integral6 = integral6 + weight*u**2*(3.0_real64 - 2.0_real64*u)*r**(-4)
+        integral12 = integral12 + weight*u**2*(3.0_real64 - 2.0_real64*u)*r**(-10)
+      end do
+    end if
+    self%tail_energy = 2.0_real64*pi/product(self%grid%box)*(c12*integral12 - c6*integral6)
+    self%tail_in_virial = control%text("ENERGY", "dispersion_corr") == "EPRESS"
+  end subroutine prepare_tail
+
+  !> Bring atoms to their owners and make halo, lists and terms anew. The result depends only on where the atoms are.
+  subroutine rebuild(self, error)
+    class(simulation_t), intent(inout) :: self
+    type(error_t), allocatable, intent(out) :: error
+    real(real64), allocatable :: payload(:, :), ghost_position(:, :)
+    integer(int64), allocatable :: ghost_id(:)
+    real(real64) :: width
+    integer :: i
+
+    call self%constraints%explain_failure(self%atoms%id, error)
+    if (.not. allocated(error)) then
+      do i = 1, self%atoms%n_owned
+        if (all(abs(self%atoms%position(:, i)) < 1.0e9_real64)) cycle
+        call fail(error, exit_bad_input, "atom "//to_text(self%atoms%id(i))//" (counted from 0) flew away at step "// &
+                  to_text(self%step)//": the system is unstable, minimise it first or use a shorter timestep")
+        exit
+      end do
+    end if
+    call self%comm%agree(error)
+    if (allocated(error)) return
+
+    call self%atoms%wrap(self%grid)
+    allocate (payload(6, self%atoms%n_owned))
+    payload(:3, :) = self%atoms%position
+    payload(4:, :) = self%atoms%velocity
+    call migrate(self%comm, self%grid, self%atoms%group_first, self%atoms%position(:, self%atoms%group_reference), &
+                 self%atoms%id, payload, error)
+    call self%comm%agree(error)
+    if (allocated(error)) return
+    self%atoms%position = payload(:3, :)
+    self%atoms%velocity = payload(4:, :)
+    call self%atoms%identify_owned(self%topology)
+    call self%atoms%sort(self%grid, sort_cell)
+    call self%atoms%identify_owned(self%topology)
+
+    width = self%pairlist_distance + 2.0_real64*self%comm%maximum(self%atoms%group_extent())
+    if (any(self%grid%box/self%grid%dims < width)) then
+      call fail(error, exit_bad_input, "the halo of "//to_text(width)//" angstrom is wider than a domain because a bond to "// &
+                "hydrogen is stretched: use fewer ranks, or minimise first on fewer")
+      return
+    end if
+    call self%timer%lap(in_list)
+    call self%halo%build(self%comm, self%grid, width, self%atoms%group_first, self%atoms%group_reference, &
+                         self%atoms%position, self%atoms%id, ghost_id, ghost_position)
+    call self%timer%lap(in_communication)
+    call self%atoms%add_ghosts(self%topology, ghost_id, ghost_position)
+    call self%bonded%assign(self%comm, self%topology, self%atoms, self%grid%box, error)
+    if (allocated(error)) return
+    call self%constraints%assign(self%topology, self%atoms)
+    call self%nonbonded%rebuild(self%atoms%n_owned, self%atoms%n_total, self%atoms%position, self%atoms%charge, &
+                                self%atoms%lj_type, self%atoms%id, self%bonded%exclusion_first, &
+                                self%bonded%exclusion_partner)
+    self%listed_position = self%atoms%position(:, :self%atoms%n_owned)
+    call self%timer%lap(in_list)
+  end subroutine rebuild
+
+  !> Forces on owned atoms at their present positions, and this rank's part of the energies.
+  subroutine compute_forces(self, want_energy)
+    class(simulation_t), intent(inout) :: self
+    logical, intent(in) :: want_energy
+    real(real64) :: bonded_part(n_bonded_energies), bonded_virial(3, 3), pair_virial(3, 3), reciprocal_virial(3, 3)
+    integer :: axis
+    associate (atoms => self%atoms, part => self%mine%part)
+      call self%halo%update_positions(atoms%n_owned, atoms%position)
+      call self%timer%lap(in_communication)
+      atoms%force = 0.0_real64
+      part = 0.0_real64
+      call self%bonded%compute(atoms%position, atoms%force, bonded_part, bonded_virial)
+      part(:n_bonded_energies) = bonded_part
+      call self%timer%lap(in_bonded)
+      call self%nonbonded%compute(atoms%position, atoms%force, part(is_vdw), part(is_elec), pair_virial, want_energy)
+      call self%timer%lap(in_real_space)
+      call self%pme%compute(atoms%n_owned, atoms%position, atoms%charge, atoms%force, part(is_reciprocal), reciprocal_virial)
+      call self%timer%lap(in_reciprocal)
+      call self%halo%return_forces(atoms%n_owned, atoms%force)
+      call self%timer%lap(in_communication)
+      self%mine%virial = bonded_virial + pair_virial + reciprocal_virial
+      if (self%comm%is_root()) then
+        part(is_dispersion) = self%tail_energy
+        do axis = 1, 3
+          if (self%tail_in_virial) self%mine%virial(axis, axis) = self%mine%virial(axis, axis) + self%tail_energy
+        end do
+      end if
+    end associate
+  end subroutine compute_forces
+
+  !> Largest distance that any atom of any rank moved since the last rebuild; huge when something failed.
+  real(real64) function largest_displacement(self) result(largest)
+    class(simulation_t), intent(in) :: self
+    real(real64) :: moved2, worst2
+    integer :: i
+    worst2 = 0.0_real64
+    !$omp parallel do schedule(static) private(moved2) reduction(max: worst2)
+    do i = 1, self%atoms%n_owned
+      moved2 = sum((self%atoms%position(:, i) - self%listed_position(:, i))**2)
+      if (.not. moved2 < 1.0e18_real64) moved2 = 1.0e18_real64
+      worst2 = max(worst2, moved2)
+    end do
+    !$omp end parallel do
+    if (self%constraints%failed_atom > 0) worst2 = 1.0e18_real64
+    largest = self%comm%maximum(sqrt(worst2))
+  end function largest_displacement
+
+  !> Sum the energies over all ranks, with the kinetic energies of the present velocities.
+  function sum_energies(self) result(total)
+    class(simulation_t), intent(in) :: self
+    type(energies_t) :: total
+    real(real64) :: values(n_energies + 13), momentum(3), mass
+    integer :: g, i
+    associate (atoms => self%atoms)
+      total = self%mine
+      total%kinetic = 0.0_real64
+      total%group_kinetic = 0.0_real64
+      total%group_virial = 0.0_real64
+      total%force2 = 0.0_real64
+      do g = 1, atoms%n_groups
+        momentum = 0.0_real64
+        mass = 0.0_real64
+        do i = atoms%group_first(g), atoms%group_first(g + 1) - 1
+          total%kinetic = total%kinetic + 0.5_real64*atoms%mass(i)*sum(atoms%velocity(:, i)**2)/acceleration_unit
+          momentum = momentum + atoms%mass(i)*atoms%velocity(:, i)
+          mass = mass + atoms%mass(i)
+          total%group_virial = total%group_virial + &
+                               dot_product(atoms%position(:, i) - atoms%position(:, atoms%group_reference(g)), atoms%force(:, i))
+          total%force2 = total%force2 + sum(atoms%force(:, i)**2)
+        end do
+        total%group_kinetic = total%group_kinetic + 0.5_real64*sum(momentum**2)/mass/acceleration_unit
+      end do
+      values(:n_energies) = total%part
+      values(n_energies + 1:n_energies + 9) = reshape(total%virial, [9])
+      values(n_energies + 10:) = [total%kinetic, total%group_kinetic, total%group_virial, total%force2]
+      call self%comm%sum(values)
+      total%part = values(:n_energies)
+      total%virial = reshape(values(n_energies + 1:n_energies + 9), [3, 3])
+      total%kinetic = values(n_energies + 10)
+      total%group_kinetic = values(n_energies + 11)
+      total%group_virial = values(n_energies + 12)
+      total%force2 = values(n_energies + 13)
+    end associate
+  end function sum_energies
+
+end module simulation
