@@ -167,21 +167,15 @@ def run(job: Job) -> dict:
         _show(job, "minimising" if name == "minimise" else "dynamics",
               (row["STEP"] + (dynamics.minimise_steps if name == "dynamics" else 0)) / total)
 
-    bricks, topology_file = job.folder / "shards" / "bricks.txt", job.folder / "topology.h5"
     if dynamics.engine == "openmm":
-        from chromabuild.backends import openmm_reference
-        from chromabuild.shards import read_shards
-        from chromabuild.topology import Topology
-
-        box, position = read_shards(job.folder / "shards")
-        files = openmm_reference.run(dynamics, job.config.seed, Topology.read(topology_file), position, box,
-                                     job.folder / "md", advance)
+        from chromabuild.backends.openmm_reference import run as simulate
     else:
-        from chromabuild.backends import chromamd
+        from chromabuild.backends.chromamd import run as simulate
 
         # The ranks share the threads; OpenMP takes their number from the environment of the child processes.
         os.environ["OMP_NUM_THREADS"] = str(max(1, job.threads // dynamics.ranks))
-        files = chromamd.run(dynamics, job.config.seed, topology_file, bricks, job.folder / "md", advance)
+    files = simulate(dynamics, job.config.seed, job.folder / "topology.h5", job.folder / "shards" / "bricks.txt",
+                     job.folder / "md", advance)
     log = EnergyLog.read(files.dynamics_log)
     atoms = json.loads((job.folder / "shards" / "manifest.json").read_text(encoding="utf-8"))["atoms"]
     drift = energy_drift(log["TIME"], log["TOTAL_ENE"], atoms, dynamics.temperature)
