@@ -68,7 +68,16 @@ def scaffold(job: Job) -> dict:
 
 def build(job: Job) -> dict:
     """scaffold.h5 to solute.h5."""
-    raise NotImplementedError
+    from mesoscale.scaffold import Scaffold
+
+    from chromabuild.build import build_solute
+
+    solute = build_solute(Scaffold.read(job.folder / "scaffold.h5"), job.config, job.threads,
+                          lambda phase, share: _show(job, phase, share))
+    found = solute.provenance.get("build_report", {})
+    solute.provenance = job.provenance
+    solute.write(job.folder / "solute.h5")
+    return {"atoms": solute.n_atoms, "residues": solute.n_residues, "molecules": len(solute.molecule_name), **found}
 
 
 def clash(job: Job) -> dict:
