@@ -40,6 +40,8 @@ class Stage:
     outputs: tuple[str, ...]
     run: Callable[[Job], dict]
     """Does the work and gives a summary (JSON) for the user and the report."""
+    needs_all_inputs: bool = True
+    """Whether a missing input file is an error; otherwise the stage goes without it."""
 
     def input_paths(self, config: Config) -> dict[str, Path]:
         """Role to path of every input file."""
@@ -75,7 +77,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("report", "report", (),
           _files(scaffold="scaffold.h5", solute="solute_clean.h5", clashes="clash_report.json",
                  manifest="shards/manifest.json", topology="topology.h5", dynamics="md/dynamics.log"),
-          ("report.html",), stages.report),
+          ("report.html",), stages.report, needs_all_inputs=False),
 )
 NAMES = tuple(stage.name for stage in STAGES)
 
@@ -87,6 +89,8 @@ def stage_named(name: str) -> Stage:
 
 def _describe(stage: Stage, config: Config) -> dict:
     inputs = stage.input_paths(config)
+    if not stage.needs_all_inputs:
+        inputs = {role: path for role, path in inputs.items() if path.is_file()}
     for role, path in inputs.items():
         if not path.is_file():
             maker = next((s.name for s in STAGES if path in s.output_paths(config)), None)

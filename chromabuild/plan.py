@@ -16,10 +16,9 @@ from mesoscale.scaffold import build_scaffold
 
 from chromabuild.config import Config
 from chromabuild.locus import load_locus
-from chromabuild.residues import residue_library
+from chromabuild.nucleosome.octamer import octamer
+from chromabuild.residues import residue_library, residue_names
 
-OCTAMER_ATOMS = 15_390
-"""Atoms with hydrogens of a histone octamer with full tails."""
 MARGIN = 30.0
 """Angstrom that the backbone and the histone tails reach beyond the path of the DNA."""
 ATOMS_PER_VOLUME = 0.1
@@ -77,7 +76,8 @@ def estimate(config: Config, threads: int) -> Estimate:
     sizes = {name: len(template.atoms) for name, template in residue_library().items()}
     pair = {base: sizes[f"D{base}"] + sizes[f"D{other}"] for base, other in zip("ACGT", "TGCA", strict=True)}
     dna = sum(pair[base] for base in fibre.sequence)
-    solute = dna + OCTAMER_ATOMS * len(fibre.dyads)
+    histones = sum(sizes[residue_names()[k]] for k in octamer().residue_template)
+    solute = dna + histones * len(fibre.dyads)
     extent, source = _extent(config, fibre)
     padded = np.array(config.solvate.box or extent + 2 * config.solvate.padding)
     volume = float(padded.prod())

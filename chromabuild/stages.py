@@ -68,7 +68,16 @@ def scaffold(job: Job) -> dict:
 
 def build(job: Job) -> dict:
     """scaffold.h5 to solute.h5."""
-    raise NotImplementedError
+    from mesoscale.scaffold import Scaffold
+
+    from chromabuild.build import build_solute
+
+    solute = build_solute(Scaffold.read(job.folder / "scaffold.h5"), job.config, job.threads,
+                          lambda phase, share: _show(job, phase, share))
+    found = solute.provenance.get("build_report", {})
+    solute.provenance = job.provenance
+    solute.write(job.folder / "solute.h5")
+    return {"atoms": solute.n_atoms, "residues": solute.n_residues, "molecules": len(solute.molecule_name), **found}
 
 
 def clash(job: Job) -> dict:
@@ -167,21 +176,15 @@ def run(job: Job) -> dict:
         _show(job, "minimising" if name == "minimise" else "dynamics",
               (row["STEP"] + (dynamics.minimise_steps if name == "dynamics" else 0)) / total)
 
-    bricks, topology_file = job.folder / "shards" / "bricks.txt", job.folder / "topology.h5"
     if dynamics.engine == "openmm":
-        from chromabuild.backends import openmm_reference
-        from chromabuild.shards import read_shards
-        from chromabuild.topology import Topology
-
-        box, position = read_shards(job.folder / "shards")
-        files = openmm_reference.run(dynamics, job.config.seed, Topology.read(topology_file), position, box,
-                                     job.folder / "md", advance)
+        from chromabuild.backends.openmm_reference import run as simulate
     else:
-        from chromabuild.backends import chromamd
+        from chromabuild.backends.chromamd import run as simulate
 
         # The ranks share the threads; OpenMP takes their number from the environment of the child processes.
         os.environ["OMP_NUM_THREADS"] = str(max(1, job.threads // dynamics.ranks))
-        files = chromamd.run(dynamics, job.config.seed, topology_file, bricks, job.folder / "md", advance)
+    files = simulate(dynamics, job.config.seed, job.folder / "topology.h5", job.folder / "shards" / "bricks.txt",
+                     job.folder / "md", advance)
     log = EnergyLog.read(files.dynamics_log)
     atoms = json.loads((job.folder / "shards" / "manifest.json").read_text(encoding="utf-8"))["atoms"]
     drift = energy_drift(log["TIME"], log["TOTAL_ENE"], atoms, dynamics.temperature)

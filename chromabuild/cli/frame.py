@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 EXIT_CODES = """Exit codes: 0 done, 1 a fault in chromabuild, 2 wrong use of the command line, 3 bad input, 4 clashes
 remain, 5 a file is damaged, 6 out of disk or memory, 7 interrupted (the same command continues)."""
 
+HELP = f"""From a gene locus to a running all-atom molecular dynamics simulation.
+
+Start with `chromabuild init --example demo demo`, then `cd demo` and `chromabuild all`.
+
+{EXIT_CODES}"""
 ORDER = ("init", "validate", "plan", "all", "scaffold", "build", "clash", "solvate", "shards", "topology", "run",
          "report", "verify", "workflow")
 
@@ -31,16 +36,27 @@ class _InChainOrder(TyperGroup):
 app = typer.Typer(
     cls=_InChainOrder,
     name="chromabuild",
-    help=f"""From a gene locus to a running all-atom molecular dynamics simulation.
-
-Start with `chromabuild init --example demo demo`, then `cd demo` and `chromabuild all`.
-
-{EXIT_CODES}""",
+    help=HELP,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from chromabuild import __version__
+
+        print(f"chromabuild {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _common(version: Annotated[bool, typer.Option(
+        "--version", callback=_print_version, is_eager=True, help="Print the version.")] = False) -> None:
+    pass
+
 
 ConfigOption = Annotated[Path, typer.Option(
     "--config", "-c", metavar="FILE", help="Settings of the build; `chromabuild init` writes them.")]

@@ -55,10 +55,16 @@ def _lead(stages: dict) -> str:
     scaffold = _summary(stages, "scaffold")
     where = scaffold.get("chromosome")
     place = f"{where}:{scaffold['start'] + 1:,}–{scaffold['end']:,}, " if where and "end" in scaffold else ""
+    size = (f"{html.text(scaffold['base_pairs'])} base pairs, {html.text(scaffold['nucleosomes'])} nucleosomes. "
+            if scaffold else "")
     seconds = sum(stage["seconds"] for stage in stages.values())
     last = max(stage["started"] for stage in stages.values())
-    return (f"{html.text(place)}{html.text(scaffold.get('base_pairs'))} base pairs, "
-            f"{html.text(scaffold.get('nucleosomes'))} nucleosomes. Built in {_duration(seconds)}, {html.text(last)}.")
+    return f"{html.text(place)}{size}Built in {_duration(seconds)}, {html.text(_clock(last))}."
+
+
+def _clock(started: str) -> str:
+    """2026-01-31T12:34:56Z as 2026-01-31 12:34 UTC."""
+    return f"{started[:10]} {started[11:16]} UTC"
 
 
 def _tiles(stages: dict) -> str:
@@ -130,7 +136,7 @@ def _box_atoms(folder: Path, solute_atoms: int) -> tuple[np.ndarray, ...]:
 
 
 def _pipeline(folder: Path, stages: dict) -> str:
-    rows = [(stage["title"], stage["seconds"], stage["threads"], stage["started"], list(stage["outputs"]))
+    rows = [(stage["title"], stage["seconds"], stage["threads"], _clock(stage["started"]), list(stage["outputs"]))
             for stage in stages.values()]
     return html.table(("stage", "seconds", "threads", "started", "files"), rows)
 
@@ -171,7 +177,8 @@ def _scaffold(folder: Path, stages: dict) -> str:
     series, acceptance = {}, []
     with h5py.File(path, "r") as file:
         for name, values in file.get("energy", {}).items():
-            series[name] = values[...]
+            if values[...].any():
+                series[name] = values[...]
         for name, value in file.get("acceptance", {}).items():
             acceptance.append((name, float(value[()])))
         dyads, first, last = (file[f"nucleosome/{k}"][...] for k in ("dyad_index", "first_bp", "last_bp"))
@@ -180,6 +187,8 @@ def _scaffold(folder: Path, stages: dict) -> str:
     parts = []
     sweep = series.pop("sweep", None)
     lengths = {name: series.pop(name) for name in ("radius_of_gyration", "end_to_end") if name in series}
+    if series:
+        series["total"] = sum(series.values())
     plots = [html.plot(line_plot({name.replace("_", " "): (sweep, values) for name, values in group.items()},
                                  "Monte Carlo sweep", label, f"scaffold {label}"), caption)
              for group, label, caption in (
