@@ -22,7 +22,8 @@ def place_nucleosomes(transforms, keep="IJABCDEFGH"):
     whole = Solute(np.zeros((len(data["steps"]), 3), dtype=np.float32), template, data["number"], template * 0,
                    ["A"], ["A"], np.array([0, len(template)]), ["all"], np.array([0]))
     position = data["steps"] * STEP
-    parts, templates, numbers, segments, names, chains, first, molecules, nucleosome = [], [], [], [], [], [], [0], [], []
+    parts, templates, numbers, segments, names, chains, molecules, nucleosome = ([] for _ in range(8))
+    first = [0]
     for k, (rotation, shift) in enumerate(transforms):
         for c in keep:
             here = chain == c

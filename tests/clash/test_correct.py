@@ -116,7 +116,7 @@ def test_planted_side_chain_clash(nucleosome, name):
 
 
 def test_planted_rotor_clash(nucleosome):
-    """A thymine methyl and a hydroxyl hydrogen turned towards their closest neighbour never move more than they need."""
+    """Hydroxyl hydrogens turned into their closest neighbour turn back."""
     atoms = Atoms.from_solute(nucleosome)
     scene = Corrector(nucleosome, atoms, 0.9, 1, 1).scene
     solved = 0
@@ -134,9 +134,8 @@ def test_planted_rotor_clash(nucleosome):
             position = nucleosome.position.astype(np.float64)
             scene.turn(position, rotor, float(angle[severe.argmax(), 0]))
             _, report = correct_clashes(replace(nucleosome, position=position.astype(np.float32)))
-            first = report.data["moves"][0]
             assert report.data["after"]["severe_pairs"]["count"] == 0
-            assert "rotor" in {move["kind"] for move in report.data["moves"]}, first
+            assert "rotor" in {move["kind"] for move in report.data["moves"]}
             solved += 1
     assert solved == 3
 
@@ -164,16 +163,14 @@ def test_overcrowded_structure_is_reported(nucleosome):
     assert_invariants(report)
 
 
-def test_coincident_atoms(nucleosome):
-    """Two atoms in exactly the same place have no direction to move apart in; still they do."""
-    position = nucleosome.position.copy()
-    atoms = Atoms.from_solute(nucleosome)
-    lysines = [r for r, n in enumerate(atoms.residue_name) if n == "LYS"]
-    a, b = (int(nucleosome.residue_first_atom[r]) + list(atoms.name[atoms.residue == r]).index("NZ")
-            for r in (lysines[3], lysines[9]))
-    position[a - 20:a + 4] += position[b] - position[a]
-    _, report = correct_clashes(replace(nucleosome, position=position))
-    assert report.data["after"]["pairs_below_threshold"]["count"] <= report.data["before"]["pairs_below_threshold"]["count"]
+def test_coincident_atoms():
+    """A histone exactly on top of another: no direction to move apart in, yet nothing breaks and all is reported."""
+    twice = place_nucleosomes([(np.eye(3), np.zeros(3))] * 2, keep="B")
+    solute, report = correct_clashes(twice)
+    before, after = report.data["before"], report.data["after"]
+    assert np.isfinite(solute.position).all()
+    assert before["pairs_below_threshold"]["count"] > after["pairs_below_threshold"]["count"]
+    assert sum(item["fatal"] for item in report.data["unresolved"]) == after["pairs_below_threshold"]["count"]
 
 
 def test_bad_input(nucleosome):

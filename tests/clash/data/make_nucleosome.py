@@ -17,8 +17,6 @@ from openmm import app, unit
 from chromabuild.residues import residue_library
 
 STEP = 0.003
-MOLECULES = {"I": "DNA-I", "J": "DNA-J", "A": "H3", "B": "H4", "C": "H2A", "D": "H2B",
-             "E": "H3", "F": "H4", "G": "H2A", "H": "H2B"}
 
 
 def main(pdb_file: str) -> None:
@@ -47,8 +45,9 @@ def main(pdb_file: str) -> None:
             chain_of.append(chain.id)
             position += [place[atom] for atom in match.atoms]
     steps = np.round((np.array(position) - np.mean(position, axis=0)) / STEP).astype(np.int16)
-    np.savez_compressed(Path(__file__).with_name("nucleosome.npz"), steps=steps, template=np.array(template, dtype="S4"),
-                        number=np.array(number, dtype=np.int16), chain=np.array(chain_of, dtype="S1"))
+    np.savez_compressed(
+        Path(__file__).with_name("nucleosome.npz"), steps=steps, template=np.array(template, dtype="S4"),
+        number=np.array(number, dtype=np.int16), chain=np.array(chain_of, dtype="S1"))
 
 
 if __name__ == "__main__":
