@@ -1,4 +1,4 @@
-"""Atoms as the clash stage sees them: position, element, role, bonds and a name to show, from a Solute or a foreign file."""
+"""Atoms as the clash stage sees them: position, element, role, bonds and a name to show; from a Solute or any file."""
 
 from dataclasses import dataclass
 from functools import cache

@@ -105,7 +105,7 @@ def ring_names(residue: str) -> tuple[tuple[str, ...], ...]:
 
 
 def small_rings(graph: BondGraph, members: range) -> list[tuple[int, ...]]:
-    """Rings of five and six bonded atoms, each once, starting at its lowest atom; a ring around two fused ones is not."""
+    """Rings of five and six bonded atoms, each once, from its lowest atom; not the ring around two fused ones."""
     inside = set(members)
     rings = []
     for start in members:
@@ -155,7 +155,7 @@ def ring_piercings(atoms: Atoms, threads: int = 1) -> list[Piercing]:
     cells = CellList(position[bonds].mean(axis=1), RING_SEARCH, threads)
     found = []
     for size in (5, 6):
-        members = np.array([ring for ring in rings if len(ring) == size]).reshape(-1, size)
+        members = np.array([ring for ring in rings if len(ring) == size], dtype=np.int64).reshape(-1, size)
         ring, bond = cells.in_spheres(position[members].mean(axis=1), RING_SEARCH)
         own = (members[ring][:, :, None] == bonds[bond][:, None, :]).any(axis=(1, 2))
         ring, bond = ring[~own], bond[~own]
@@ -226,7 +226,8 @@ def peptides(atoms: Atoms, place: NamePlaces) -> tuple[list[int], list[int]]:
     quads = np.stack([place("CA")[atoms.residue[c]], c, n, place("CA")[atoms.residue[n]]], axis=1)
     quads = quads[(quads >= 0).all(axis=1)]
     omega = np.abs(reference.dihedrals(np.asarray(atoms.position, dtype=np.float64), quads))
-    proline = np.array([library_pdb_name(atoms.residue_name[r]) == "PRO" for r in atoms.residue[quads[:, 3]]], dtype=bool)
+    residues = atoms.residue[quads[:, 3]]
+    proline = np.array([library_pdb_name(atoms.residue_name[r]) == "PRO" for r in residues], dtype=bool)
     cis = (omega < CIS_BELOW) & ~proline
     twisted = (omega >= CIS_BELOW) & (omega <= TRANS_ABOVE)
     return quads[cis, 2].tolist(), quads[twisted, 2].tolist()

@@ -1,8 +1,8 @@
 """Moves of backbones: a phosphate turned and re-closed, and the small re-adjustment of any backbone.
 
 A bare rotation of the phosphate group about O3'-C5' keeps bond lengths but leaves the allowed bond angles after about
-14 degrees. So the turned phosphate is only a start: the sugar and phosphate atoms around it are then re-adjusted by least
-squares against the reference bonds and angles while overlaps push them apart; bases and C1' stay where they are.
+14 degrees. So the turned phosphate is only a start: the sugar and phosphate atoms around it are then re-adjusted by
+least squares against the reference bonds and angles while overlaps push them apart; bases and C1' stay where they are.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ import numpy as np
 from chromabuild import _kernels
 from chromabuild.clash import reference
 from chromabuild.clash.atoms import DNA_BACKBONE, SUGAR, BondGraph
-from chromabuild.clash.scene import Scene, Score
+from chromabuild.clash.scene import Scene
 from chromabuild.clash.sidechain import Proposal
 from chromabuild.clash.torsions import Torsion
 
@@ -135,7 +135,8 @@ def propose_adjustment(scene: Scene, group: np.ndarray, starts: list[np.ndarray]
 
     def bond_length(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         now = np.linalg.norm(scene.position[a] - scene.position[b], axis=1)
-        return np.array([length.get((min(p, q), max(p, q)), d) for p, q, d in zip(a.tolist(), b.tolist(), now, strict=True)])
+        ends = zip(np.minimum(a, b).tolist(), np.maximum(a, b).tolist(), strict=True)
+        return np.array([length.get(pair, d) for pair, d in zip(ends, now, strict=True)])
 
     left, right = (bond_length(topology.triples[:, k], topology.triples[:, 1]) for k in (0, 2))
     theta = np.radians(topology.angle_reference)

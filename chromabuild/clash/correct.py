@@ -97,7 +97,8 @@ class Corrector:
         for atom in (a, b):
             r = int(residue[atom])
             if part[atom] == SIDE_CHAIN and self.chi(r):
-                found.append(Mover(("chi", r), lambda r=r: propose_side_chain(scene, self.chi(r), self.rotors(r)), atom))
+                found.append(Mover(("chi", r),
+                                   lambda r=r: propose_side_chain(scene, self.chi(r), self.rotors(r)), atom))
         for atom in (a, b):
             if part[atom] in (DNA_BACKBONE, SUGAR):
                 for link in self.links(atom):
@@ -274,7 +275,7 @@ def correct_clashes(solute: Solute, mode: str = "default", threshold: float = 0.
     if mode not in ("default", "paper"):
         raise BadInputError(f"clash mode {mode!r} is unknown: use default or paper")
     if not 0 < threshold <= reference.SEVERE_HEAVY:
-        raise BadInputError(f"clash threshold {threshold} must be above 0 and at most {reference.SEVERE_HEAVY} angstrom")
+        raise BadInputError(f"clash threshold {threshold} must be above 0 and at most {reference.SEVERE_HEAVY} A")
     if not np.isfinite(solute.position).all():
         raise BadInputError("the solute holds coordinates that are not numbers: run chromabuild build again")
     atoms = Atoms.from_solute(solute)

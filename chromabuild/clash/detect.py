@@ -196,9 +196,8 @@ def molprobity_radii(atoms: Atoms) -> np.ndarray:
     flat = (atoms.element == CARBON) & (np.diff(atoms.graph.first) == 3)
     radius[a[hydrogen[a] & flat[b]]] = 1.05
     radius[b[hydrogen[b] & flat[a]]] = 1.05
-    oxygen = atoms.element == OXYGEN
     carbonyl = flat & bonded_to(atoms, (OXYGEN,))
-    radius[carbonyl & ~np.isin(np.arange(atoms.n_atoms), np.r_[a[~oxygen[b] & oxygen[a]], b[~oxygen[a] & oxygen[b]]])] = 1.65
+    radius[carbonyl] = 1.65
     return radius
 
 

@@ -1,7 +1,7 @@
 """Reference geometry of the sugar-phosphate backbone and the distances that count as contact.
 
-Bonds and angles of the phosphate: Gelbin et al. 1996 and Parkinson et al. 1996; values and standard deviations are those
-against which backbone closure is built and judged in this project.
+Bonds and angles of the phosphate: Gelbin et al. 1996 and Parkinson et al. 1996; values and standard deviations are
+those against which backbone closure is built and judged in this project.
 """
 
 import numpy as np

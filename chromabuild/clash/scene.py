@@ -194,7 +194,8 @@ class Scene:
         _kernels.torsion_moves.score_rotations(
             np.asfortranarray(local.T), axis.T, turned.T, np.asfortranarray(angle.T), moved,
             np.asfortranarray(s.around_position.T), np.asfortranarray(s.contact), np.asfortranarray(s.severe),
-            s.inner.T, s.inner_contact, s.inner_severe, self.threshold, self.threads, fatal, severe, energy)
+            np.asfortranarray(moved[s.inner].T), s.inner_contact, s.inner_severe, self.threshold, self.threads, fatal,
+            severe, energy)
         return fatal, severe, energy
 
     def turn(self, position: np.ndarray, torsion: Torsion, angle: float) -> None:

@@ -2,8 +2,8 @@
 
 A tail taken from a crystal and placed rigidly runs through neighbouring nucleosomes and linkers. Residue by residue
 from the root, (phi, psi) and the side chain are tried first as they are, then drawn from the allowed regions of the
-Ramachandran map; the first choice that hits nothing is taken. A dead end goes back a few residues and draws again. Random
-numbers are keyed by seed, molecule, residue and attempt: the order of work does not matter.
+Ramachandran map; the first choice that hits nothing is taken. A dead end goes back a few residues and draws again.
+Random numbers are keyed by seed, molecule, residue and attempt: the order of work does not matter.
 """
 
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ def find_tails(scene: Scene, molecule_name: list[str], molecule_first_residue: n
 
 @dataclass(frozen=True)
 class GrowthUnit:
-    """One residue of a tail: its two backbone torsions in the order in which they act, its side chain, what to score."""
+    """One residue of a tail: its backbone torsions in the order in which they act, its side chain, what to score."""
 
     residue: int
     torsions: tuple[Torsion, ...]

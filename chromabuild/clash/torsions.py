@@ -26,7 +26,8 @@ class Torsion:
 
     def shifted(self, first: int) -> "Torsion":
         """The same with ``first`` added to every atom number."""
-        return Torsion(tuple(q + first for q in self.quad), tuple(t + first for t in self.turned), self.planar, self.period)
+        return Torsion(tuple(q + first for q in self.quad), tuple(t + first for t in self.turned), self.planar,
+                       self.period)
 
 
 @dataclass(frozen=True)

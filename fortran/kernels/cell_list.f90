@@ -44,7 +44,7 @@ contains
     real(real64) :: inverse
 
     inverse = 1.0_real64/edge
-    !$omp parallel do num_threads(n_threads) schedule(static) default(none) &
+    !$omp parallel do num_threads(n_threads) if (n_atoms > 20000) schedule(static) default(none) &
     !$omp shared(n_atoms, position, origin, inverse, fold, bucket) private(i, cell)
     do i = 1, n_atoms
       cell = int((position(:, i) - origin)*inverse, int32)
@@ -54,7 +54,7 @@ contains
 
     ! Each slice counts and later fills its own range of buckets, reading all atoms in order: stable and race-free.
     first = 0
-    !$omp parallel do num_threads(n_threads) schedule(static, 1) default(none) &
+    !$omp parallel do num_threads(n_threads) if (n_atoms > 20000) schedule(static, 1) default(none) &
     !$omp shared(n_atoms, n_buckets, n_threads, bucket, first) private(t, i, b, low, high)
     do t = 1, n_threads
       call slice(n_buckets, n_threads, t, low, high)
@@ -72,7 +72,7 @@ contains
     end do
     first(n_buckets + 1) = total
 
-    !$omp parallel do num_threads(n_threads) schedule(static, 1) default(none) &
+    !$omp parallel do num_threads(n_threads) if (n_atoms > 20000) schedule(static, 1) default(none) &
     !$omp shared(n_atoms, n_buckets, n_threads, bucket, first, order, sorted, position, origin) &
     !$omp private(t, i, b, low, high, here)
     do t = 1, n_threads
@@ -134,7 +134,7 @@ contains
 
     integer(int32) :: part, begin, finish
 
-    !$omp parallel do num_threads(n_threads) schedule(dynamic, 1) default(none) &
+    !$omp parallel do num_threads(n_threads) if (n_atoms > 20000) schedule(dynamic, 1) default(none) &
     !$omp shared(n_atoms, position, edge, cells, fold, n_buckets, first, order, sorted, threshold, n_radius, radius, &
     !$omp slack, n_graph, graph_first, n_neighbours, neighbour, n_parts, room, found, pair, distance) &
     !$omp private(part, begin, finish)
@@ -240,7 +240,7 @@ contains
 
     integer(int32) :: c, nothing(1)
 
-    !$omp parallel do num_threads(n_threads) schedule(dynamic, 64) default(none) &
+    !$omp parallel do num_threads(n_threads) if (n_centres > 1000) schedule(dynamic, 64) default(none) &
     !$omp shared(n_atoms, position, origin, edge, cells, fold, n_buckets, first, order, n_centres, centre, radius, found) &
     !$omp private(c, nothing)
     do c = 1, n_centres
@@ -281,7 +281,7 @@ contains
     do c = 2, n_centres
       before(c) = before(c - 1) + found(c - 1)
     end do
-    !$omp parallel do num_threads(n_threads) schedule(dynamic, 64) default(none) &
+    !$omp parallel do num_threads(n_threads) if (n_centres > 1000) schedule(dynamic, 64) default(none) &
     !$omp shared(n_atoms, position, origin, edge, cells, fold, n_buckets, first, order, n_centres, centre, radius, &
     !$omp before, n_found, atom) private(c, again)
     do c = 1, n_centres

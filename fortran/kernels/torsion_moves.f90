@@ -49,7 +49,8 @@ contains
     integer(int32) :: s, t, m, e
     real(real64) :: here(3, n_local), squared, point(3)
 
-    !$omp parallel do num_threads(n_threads) schedule(dynamic, 4) default(none) &
+    ! Starting threads costs more than a few hundred thousand distances.
+    !$omp parallel do num_threads(n_threads) if (real(n_trials)*n_moved*n_around > 1.0e6) schedule(dynamic, 4) default(none) &
     !$omp shared(n_local, local, n_torsions, axis, turned, n_trials, angle, n_moved, moved, n_around, around, contact, &
     !$omp severe, n_inner, inner, inner_contact, inner_severe, threshold, n_fatal, n_severe, energy) &
     !$omp private(s, t, m, e, here, squared, point)
