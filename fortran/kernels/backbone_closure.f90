@@ -32,8 +32,9 @@ module backbone_closure
   integer(int32), parameter :: farthest_neighbour = 7       !! nucleotides along either strand
   real(real64), parameter :: contact_reach = 5.5_real64     !! angstrom; pairs farther apart at the start are left out
   real(real64), parameter :: sugar_reach = 16.0_real64      !! angstrom, C1' to C1'
-  real(real64), parameter :: largest_step = 0.4_real64      !! angstrom, per iteration
+  real(real64), parameter :: largest_step = 0.8_real64      !! angstrom, per iteration
   real(real64), parameter :: converged_step = 5.0e-4_real64 !! angstrom
+  real(real64), parameter :: converged_fraction = 3.0e-5_real64 !! of the sum of squares, gained by one step
   real(real64), parameter :: least_damping = 0.02_real64    !! per square angstrom
   real(real64), parameter :: pi = acos(-1.0_real64)
 
@@ -101,9 +102,9 @@ contains
       real(real64), allocatable, dimension(:, :, :) :: current, trial, hessian, coupling, factor, link, contact_point
       real(real64), allocatable, dimension(:, :) :: gradient, step, contact_near
       integer(int32), allocatable :: n_contacts(:), contact_atom(:, :), contact_other(:, :, :)
-      real(real64) :: cost, trial_cost, damping, longest
+      real(real64) :: cost, trial_cost, damping, longest, reach
       integer(int32) :: iteration, i, a
-      logical :: definite
+      logical :: definite, done
 
       allocate (current(3, sugar_atoms, from:to), trial(3, sugar_atoms, from:to))
       allocate (hessian(unknowns, unknowns, from:to), factor(unknowns, unknowns, from:to))
@@ -131,21 +132,22 @@ contains
         call substitute(from, to, factor, link, step)
         longest = 0
         do i = from, to
+          reach = 0
           do a = 1, sugar_atoms
-            longest = max(longest, norm2(step(3 * a - 2:3 * a, i)))
+            reach = max(reach, norm2(step(3 * a - 2:3 * a, i)))
           end do
-        end do
-        if (longest > largest_step) step = step * (largest_step / longest)
-        do i = from, to
+          if (reach > largest_step) step(:, i) = step(:, i) * (largest_step / reach)
+          longest = max(longest, reach)
           trial(:, :, i) = current(:, :, i) + reshape(step(:, i), [3, sugar_atoms])
         end do
         call evaluate(from, to, trial, n_contacts, contact_atom, contact_other, contact_point, contact_near, &
           trial_cost, hessian, coupling, gradient)
         if (trial_cost <= cost) then
+          done = longest < converged_step .or. cost - trial_cost < converged_fraction * cost
           current = trial
           cost = trial_cost
           damping = max(damping / 8, least_damping)
-          if (longest < converged_step) exit
+          if (done) exit
         else
           if (longest < converged_step) exit
           damping = 6 * damping

@@ -1,0 +1,174 @@
+"""From a scaffold to an all-atom solute: relax linkers, place bases, close backbones, add octamers and hydrogens."""
+
+from collections.abc import Callable
+from string import ascii_lowercase, ascii_uppercase, digits
+from typing import Any
+
+import numpy as np
+
+from chromabuild import __version__
+from chromabuild.config import Config
+from chromabuild.dna.backbone import (
+    SUGAR,
+    base_layout,
+    close_backbone,
+    measure_backbone,
+    place_bases,
+    wrong_chirality,
+)
+from chromabuild.dna.helix import DYAD, RelaxedPath, relax_path
+from chromabuild.dna.sequence import BASES, base_index, both_strands
+from chromabuild.dna.steps import dna_parameters, split_pair
+from chromabuild.errors import BadInputError
+from chromabuild.hydrogens import place_hydrogens
+from chromabuild.nucleosome.octamer import DIGITS, histone_segid, octamer, place_octamers
+from chromabuild.residues import residue_library, residue_names
+from chromabuild.solute import MAX_RESIDUES_PER_SEGMENT, Solute
+
+CHAIN_LETTERS = ascii_uppercase + ascii_lowercase + digits
+OUTLIER = 4.0  # standard deviations
+
+Progress = Callable[[str, float], None]
+
+
+def build_solute(scaffold: Any, config: Config, threads: int = 1, progress: Progress | None = None) -> Solute:  # noqa: ANN401
+    """All atoms of a fibre: both strands from end to end, and the histones of every nucleosome.
+
+    Args:
+        scaffold: a ``mesoscale.scaffold.Scaffold``, angstrom (docs/formats.md, section 1).
+        config: ``config.build.nucleosome_path`` chooses the path of wrapped DNA.
+        threads: for the backbone closure; the result does not depend on it.
+        progress: called with what is being done and the fraction done.
+
+    Returns:
+        The solute; ``solute.provenance["build_report"]`` holds costs of linkers and the quality of the backbone.
+
+    Raises:
+        BadInputError: a base that is not A, C, G, T, or a linker that cannot be built.
+    """
+    def say(what: str, fraction: float) -> None:
+        if progress is not None:
+            progress(what, fraction)
+
+    say("relaxing linkers", 0.0)
+    sequence = base_index(scaffold.base)
+    path = relaxed_path(scaffold, sequence, config.build.nucleosome_path)
+    say("closing the backbone", 0.2)
+    dna_position, dna_template, report = build_dna(sequence, path.origin, path.frame, threads)
+    say("placing histones", 0.8)
+    solute = _assemble(dna_position, dna_template, path)
+    solute.provenance = {
+        "stage": "build",
+        "chromabuild": __version__,
+        "locus": scaffold.name,
+        "nucleosome_path": config.build.nucleosome_path,
+        "build_report": report | path.summary(),
+    }
+    say("done", 1.0)
+    return solute
+
+
+def relaxed_path(scaffold: Any, sequence: np.ndarray, mode: str) -> RelaxedPath:  # noqa: ANN401
+    """Base pairs and cores of the scaffold with relaxed linkers; ``mode`` is ``crystal`` or ``superhelix``."""
+    core = np.asarray(scaffold.nucleosome)
+    on_core = np.zeros(len(core), dtype=int)
+    wrapped = core >= 0
+    on_core[wrapped] = np.flatnonzero(wrapped) - np.asarray(scaffold.dyad)[core[wrapped]]
+    if np.abs(on_core).max(initial=0) > DYAD:
+        far = int(np.argmax(np.abs(on_core)))
+        raise BadInputError(
+            f"base pair {far} lies {abs(on_core[far])} bp from the dyad of nucleosome {core[far]} that it is wrapped on, "
+            f"beyond the {DYAD} of a core: make the scaffold again"
+        )
+    return relax_path(
+        sequence, scaffold.origin, scaffold.frame, scaffold.core_origin, scaffold.core_frame, core, on_core, mode)
+
+
+def build_dna(
+    sequence: np.ndarray, origin: np.ndarray, frame: np.ndarray, threads: int = 1
+) -> tuple[np.ndarray, np.ndarray, dict]:
+    """All atoms of a duplex with free 5' and 3' hydroxyls.
+
+    Args:
+        sequence: (n,) 0..3 for A, C, G, T of strand I.
+        origin: (n, 3) of the base pairs, angstrom.
+        frame: (n, 3, 3).
+        threads: for the backbone closure.
+
+    Returns:
+        Positions (atoms, 3), library indices of the residues (2n,) - strand I, then strand J - and the report on the
+        backbone's quality.
+    """
+    parameters = dna_parameters()
+    pair = np.array([parameters.pair[letter] for letter in BASES])[sequence]
+    (origin_i, frame_i), (origin_j, frame_j) = split_pair(origin, frame, pair)
+    bases = both_strands(sequence)
+    origins = np.concatenate([origin_i, origin_j[::-1]])
+    frames = np.concatenate([frame_i, frame_j[::-1]])
+    sugar, iterations = close_backbone(bases, origins, frames, threads)
+    base_atoms, _ = place_bases(bases, origins, frames)
+
+    n, index = len(sequence), {name: k for k, name in enumerate(residue_names())}
+    template = np.array([index[f"D{letter}"] for letter in BASES])[bases]
+    for end, suffix in ((0, "5"), (n - 1, "3"), (n, "5"), (2 * n - 1, "3")):
+        template[end] = index[f"D{BASES[bases[end]]}{suffix}"]
+    library = list(residue_library().values())
+    sizes = np.array([len(entry.atoms) for entry in library])
+    first_atom = np.concatenate([[0], np.cumsum(sizes[template])])
+    position = np.zeros((first_atom[-1], 3))
+    for kind in np.unique(template):
+        which, atoms = np.flatnonzero(template == kind), library[kind].index
+        letter = library[kind].name[1]
+        for source, names in ((sugar, SUGAR), (base_atoms, base_layout().atoms[letter])):
+            for k, name in enumerate(names):
+                if name in atoms:
+                    position[first_atom[which] + atoms[name]] = source[which, k]
+    place_hydrogens(position, template, first_atom)
+    return position, template.astype(np.uint16), _backbone_report(bases, sugar, base_atoms, iterations)
+
+
+def _backbone_report(bases: np.ndarray, sugar: np.ndarray, base_atoms: np.ndarray, iterations: np.ndarray) -> dict:
+    geometry = measure_backbone(bases, sugar, base_atoms)
+    o3_p, wrong = geometry.bond[:, 0], wrong_chirality(sugar, base_atoms).sum(axis=0)
+    return {
+        "base_pairs": len(bases) // 2,
+        "o3_p_shortest": round(float(np.nanmin(o3_p)), 4),
+        "o3_p_longest": round(float(np.nanmax(o3_p)), 4),
+        "bond_rmsz": round(float(np.sqrt(np.nanmean(geometry.bond_z**2))), 4),
+        "angle_rmsz": round(float(np.sqrt(np.nanmean(geometry.angle_z**2))), 4),
+        "bond_outliers": int(np.sum(np.abs(geometry.bond_z) > OUTLIER)),
+        "angle_outliers": int(np.sum(np.abs(geometry.angle_z) > OUTLIER)),
+        "wrong_chirality": dict(zip(("C1'", "C3'", "C4'"), wrong.tolist(), strict=True)),
+        "closure_iterations": round(float(iterations.mean()), 1),
+    }
+
+
+def _dna_segments(n: int) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Segment names, segment of every residue (2n,), residue numbers (2n,) of both strands."""
+    pieces = -(-n // MAX_RESIDUES_PER_SEGMENT)
+    names = [f"D{strand}{DIGITS[k // 36]}{DIGITS[k % 36]}" for strand in "IJ" for k in range(pieces)]
+    segment, within = np.divmod(np.arange(n), MAX_RESIDUES_PER_SEGMENT)
+    return names, np.concatenate([segment, pieces + segment]), np.tile(within + 1, 2)
+
+
+def _assemble(dna_position: np.ndarray, dna_template: np.ndarray, path: RelaxedPath) -> Solute:
+    """Join DNA and octamers in the order that ``Solute`` prescribes."""
+    n, m, core = len(dna_template) // 2, len(path.core_origin), octamer()
+    segment_name, segment, number = _dna_segments(n)
+    dna_segments = len(segment_name)
+    segment_name += [histone_segid(k, chain) for k in range(m) for chain in core.chain]
+    residues_of_chain = np.bincount(core.residue_chain)
+    histone_residues = 2 * n + np.concatenate([[0], np.cumsum(np.tile(residues_of_chain, m))])
+    octamers = place_octamers(path.core_origin, path.core_frame).reshape(-1, 3)
+    return Solute(
+        position=np.concatenate([dna_position.astype(np.float32), octamers]),
+        residue_template=np.concatenate([dna_template, np.tile(core.residue_template, m)]).astype(np.uint16),
+        residue_number=np.concatenate([number, np.tile(core.residue_number, m)]).astype(np.int32),
+        residue_segment=np.concatenate(
+            [segment, (dna_segments + 8 * np.arange(m)[:, None] + core.residue_chain).ravel()]).astype(np.uint16),
+        segment_name=segment_name,
+        segment_chain=[CHAIN_LETTERS[k % len(CHAIN_LETTERS)] for k in range(len(segment_name))],
+        molecule_first_residue=np.concatenate([[0, n], histone_residues]).astype(np.int64),
+        molecule_name=["DNA-I", "DNA-J", *(list(core.histone) * m)],
+        molecule_nucleosome=np.concatenate([[-1, -1], np.repeat(np.arange(m), 8)]).astype(np.int32),
+    )  # fmt: skip

@@ -1,0 +1,400 @@
+"""The path of the double helix: wrapped on cores, straight, and relaxed between cores.
+
+The chain is a row of rigid nodes, free base pairs and nucleosome cores, joined by base-pair steps with the harmonic
+energy of Olson et al. 1998. ``relax_path`` finds its minimum. Cores are tethered to where the scaffold put them: a
+coarse scaffold fixes them to a few angstrom only, and a linker that does not quite fit moves them rather than
+stretching.
+"""
+
+from dataclasses import asdict, dataclass
+from functools import cache
+import json
+
+import numpy as np
+from scipy.linalg import solveh_banded
+from scipy.spatial.transform import Rotation
+
+from chromabuild.dna.sequence import step_name
+from chromabuild.dna.steps import (
+    analyse,
+    dna_parameters,
+    orthonormalise,
+    rebuild,
+    rotation_about_z,
+    rotation_from_vector,
+)
+from chromabuild.errors import BadInputError
+from chromabuild.files import template_path
+
+DYAD = 73  # index of the dyad in the 147 base pairs of a core
+CORE_TETHER = (2.0, np.radians(3.0))  # angstrom, radian: how far a core moves at a cost of half kT
+END_TETHER = 5.0  # angstrom: the same for base pairs of the two free ends
+LARGEST_STRETCH = 0.03
+LARGEST_Z = 6.0
+MOST_ITERATIONS = 80
+
+
+@cache
+def crystal_path() -> tuple[np.ndarray, np.ndarray]:
+    """Origins (147, 3) and frames (147, 3, 3) of the DNA of PDB 1KX5 in the nucleosome's own frame."""
+    data = json.loads(template_path("nucleosome_path_1kx5.json").read_text())
+    return np.array(data["origin"]), orthonormalise(np.array(data["frame"]).reshape(-1, 3, 3))
+
+
+@cache
+def superhelix_path(
+    outer_diameter: float = 106.0, pitch: float = 28.0, rise: float = 3.4, turn: float = 34.93
+) -> tuple[np.ndarray, np.ndarray]:
+    """The regular left-handed superhelix of jcc.25840 in the nucleosome's own frame, 147 base pairs.
+
+    Args:
+        outer_diameter: angstrom, of the DNA's outer surface; the axis lies 10 angstrom further in.
+        pitch: angstrom a superhelical turn.
+        rise: angstrom of arc between base pairs.
+        turn: degree by which x turns about the path from one base pair to the next, counted from the direction to the
+            superhelix axis; 34.93 is that of PDB 1KX5. At the dyad x (the major groove) faces the core.
+    """
+    radius, index = 0.5 * outer_diameter - 10.0, np.arange(-DYAD, DYAD + 1)
+    climb = pitch / (2 * np.pi)
+    angle = -index * rise / np.hypot(radius, climb)
+    cosine, sine, zero = np.cos(angle), np.sin(angle), np.zeros(len(index))
+    origin = np.stack([radius * cosine, radius * sine, -climb * angle], axis=1)
+    tangent = np.stack([radius * sine, -radius * cosine, zero + climb], axis=1) / np.hypot(radius, climb)
+    inward = np.stack([-cosine, -sine, zero], axis=1)
+    frame = np.stack([inward, np.cross(tangent, inward), tangent], axis=2)
+    return origin, frame @ rotation_about_z(np.radians(turn) * index)
+
+
+def straight_path(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Origins (n, 3) and frames (n, 3, 3) of straight B-DNA along z."""
+    return rebuild(np.tile(dna_parameters().b_dna, (n - 1, 1)))
+
+
+def wrapped_path(mode: str) -> tuple[np.ndarray, np.ndarray]:
+    """The 147 base pairs of a core: ``crystal`` or ``superhelix``."""
+    return crystal_path() if mode == "crystal" else superhelix_path()
+
+
+@dataclass(frozen=True)
+class LinkerReport:
+    """What it costs to join two cores."""
+
+    first_bp: int
+    last_bp: int
+    cost_kt: float
+    """Elastic energy of its steps."""
+    stretch: float
+    """Fraction by which its summed rise exceeds the rest value."""
+    twist_excess: float
+    """Degree, over the whole linker."""
+    largest_z: float
+    """Largest deviation of a step parameter from rest, in standard deviations."""
+
+
+@dataclass(frozen=True)
+class RelaxedPath:
+    """Base pairs and cores of the relaxed chain."""
+
+    origin: np.ndarray
+    frame: np.ndarray
+    core_origin: np.ndarray
+    core_frame: np.ndarray
+    linkers: list[LinkerReport]
+    core_displacement: np.ndarray
+    """(m,) angstrom by which each core moved from the scaffold."""
+    core_rotation: np.ndarray
+    """(m,) degree."""
+
+    def summary(self) -> dict:
+        """For the build report."""
+        return {
+            "linkers": [asdict(linker) for linker in self.linkers],
+            "core_displacement": [round(float(v), 4) for v in self.core_displacement],
+            "core_rotation": [round(float(v), 4) for v in self.core_rotation],
+        }
+
+
+@dataclass
+class _Chain:
+    """Nodes in chain order; a free base pair is a node, all wrapped base pairs of a core are one."""
+
+    origin: np.ndarray
+    frame: np.ndarray
+    node_of_bp: np.ndarray
+    offset_origin: np.ndarray
+    """(n, 3) of each base pair in its node's frame; zero for free base pairs."""
+    offset_frame: np.ndarray
+    joint: np.ndarray
+    """(s,) base pair k for every elastic step k -> k+1, that is between different nodes."""
+    rest: np.ndarray
+    """(s, 6)."""
+    deviation: np.ndarray
+    tether: np.ndarray
+    """(nodes, 6) weights, one over the tether's deviation; zero where there is none."""
+    home_origin: np.ndarray
+    home_frame: np.ndarray
+
+    def base_pairs(self, origin: np.ndarray, frame: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Origins and frames of the base pairs ``which`` for given nodes."""
+        node = self.node_of_bp[which]
+        turned = frame[node]
+        return (
+            origin[node] + np.einsum("kij,kj->ki", turned, self.offset_origin[which]),
+            turned @ self.offset_frame[which],
+        )
+
+
+def _deviations(chain: _Chain, origin: np.ndarray, frame: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(s, 6) standardised step parameters and (nodes, 6) standardised tether displacements."""
+    left = chain.base_pairs(origin, frame, chain.joint)
+    right = chain.base_pairs(origin, frame, chain.joint + 1)
+    step = (analyse(*left, *right) - chain.rest) / chain.deviation
+    moved = np.einsum("kji,kj->ki", chain.home_frame, origin - chain.home_origin)
+    turned = Rotation.from_matrix(np.swapaxes(chain.home_frame, 1, 2) @ frame).as_rotvec()
+    return step, np.concatenate([moved, turned], axis=1) * chain.tether
+
+
+def _cross_matrix(v: np.ndarray) -> np.ndarray:
+    zero = np.zeros(len(v))
+    return np.stack([zero, -v[:, 2], v[:, 1], v[:, 2], zero, -v[:, 0], -v[:, 1], v[:, 0], zero], 1).reshape(-1, 3, 3)
+
+
+def _inverse_adjoint(origin: np.ndarray, frame: np.ndarray) -> np.ndarray:
+    """(k, 6, 6): how a small motion (translation, rotation) of a body is seen from a frame fixed in that body."""
+    result = np.zeros((len(origin), 6, 6))
+    back = np.swapaxes(frame, 1, 2)
+    result[:, :3, :3] = result[:, 3:, 3:] = back
+    result[:, :3, 3:] = -back @ _cross_matrix(origin)
+    return result
+
+
+def _normal_equations(
+    chain: _Chain, origin: np.ndarray, frame: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Diagonal blocks (nodes, 6, 6), blocks below them (nodes, 6, 6; the last unused) and half gradient (nodes, 6).
+
+    A node's unknowns are a translation and a rotation in its own frame.
+    """
+    step, tether = _deviations(chain, origin, frame)
+    left = chain.base_pairs(origin, frame, chain.joint)
+    right = chain.base_pairs(origin, frame, chain.joint + 1)
+    back = np.swapaxes(left[1], 1, 2)
+    relative_origin = np.einsum("kij,kj->ki", back, right[0] - left[0])
+    relative_frame = back @ right[1]
+    # Derivatives to a motion of the right base pair in its own frame, by central differences of the exact analysis.
+    size, jacobian_right = 1e-5, np.empty((len(chain.joint), 6, 6))
+    zero, unit = np.zeros_like(relative_origin), np.broadcast_to(np.eye(3), relative_frame.shape)
+    for c in range(6):
+        values = []
+        for sign in (size, -size):
+            motion = np.zeros(6)
+            motion[c] = sign
+            values.append(analyse(zero, unit, relative_origin + relative_frame @ motion[:3],
+                                  relative_frame @ rotation_from_vector(motion[3:])))
+        jacobian_right[:, :, c] = (values[0] - values[1]) / (2 * size) / chain.deviation
+    # A motion of the left base pair is the opposite motion of the right one, seen from there.
+    jacobian_left = -jacobian_right @ _inverse_adjoint(relative_origin, relative_frame)
+    jacobian_right = jacobian_right @ _inverse_adjoint(
+        chain.offset_origin[chain.joint + 1], chain.offset_frame[chain.joint + 1])
+    jacobian_left = jacobian_left @ _inverse_adjoint(chain.offset_origin[chain.joint], chain.offset_frame[chain.joint])
+
+    nodes, node = len(origin), chain.node_of_bp[chain.joint]
+    diagonal, below, gradient = np.zeros((nodes, 6, 6)), np.zeros((nodes, 6, 6)), np.zeros((nodes, 6))
+    # Every node has at most one joint on either side, so plain indexing adds up correctly.
+    diagonal[node] += np.einsum("kai,kaj->kij", jacobian_left, jacobian_left)
+    diagonal[node + 1] += np.einsum("kai,kaj->kij", jacobian_right, jacobian_right)
+    below[node] = np.einsum("kai,kaj->kij", jacobian_right, jacobian_left)
+    gradient[node] += np.einsum("kai,ka->ki", jacobian_left, step)
+    gradient[node + 1] += np.einsum("kai,ka->ki", jacobian_right, step)
+    # A small motion in the node's own frame moves it by home^T frame in the frame of its home.
+    turn = np.swapaxes(chain.home_frame, 1, 2) @ frame
+    jacobian_tether = np.zeros((nodes, 6, 6))
+    jacobian_tether[:, :3, :3], jacobian_tether[:, 3:, 3:] = turn, np.eye(3)
+    jacobian_tether *= chain.tether[:, :, None]
+    diagonal += np.einsum("kai,kaj->kij", jacobian_tether, jacobian_tether)
+    gradient += np.einsum("kai,ka->ki", jacobian_tether, tether)
+    return diagonal, below, gradient
+
+
+def _solve(diagonal: np.ndarray, below: np.ndarray, right_side: np.ndarray) -> np.ndarray:
+    """(nodes, 6) solution of a symmetric block-tridiagonal system."""
+    nodes = len(diagonal)
+    band = np.zeros((12, nodes, 6))
+    for row in range(6):
+        for column in range(6):
+            if row >= column:
+                band[row - column, :, column] = diagonal[:, row, column]
+            band[6 + row - column, :, column] = below[:, row, column]
+    return solveh_banded(band.reshape(12, -1), right_side.ravel(), lower=True).reshape(nodes, 6)
+
+
+def _minimise(chain: _Chain) -> None:
+    """Levenberg-Marquardt on all nodes; leaves the minimum in the chain."""
+    def cost_of(origin: np.ndarray, frame: np.ndarray) -> float:
+        return float(sum(np.sum(part**2) for part in _deviations(chain, origin, frame)))
+
+    # Stiffness differs between translation (1/angstrom^2) and rotation (1/radian^2).
+    scale = np.array([1.0, 1.0, 1.0, 100.0, 100.0, 100.0])
+    damping, cost = 1e-3, cost_of(chain.origin, chain.frame)
+    diagonal, below, gradient = _normal_equations(chain, chain.origin, chain.frame)
+    for _ in range(MOST_ITERATIONS):
+        step = _solve(diagonal + damping * np.diag(scale), below, -gradient)
+        longest = max(np.abs(step[:, :3]).max() / 20.0, np.abs(step[:, 3:]).max() / 0.5)
+        step /= max(longest, 1.0)
+        origin = chain.origin + np.einsum("kij,kj->ki", chain.frame, step[:, :3])
+        frame = orthonormalise(chain.frame @ rotation_from_vector(step[:, 3:]))
+        trial = cost_of(origin, frame)
+        if trial > cost:
+            if np.abs(step).max() < 1e-6:
+                return
+            damping *= 10
+            continue
+        converged = cost - trial < 1e-6 * (1.0 + trial)
+        chain.origin, chain.frame, cost, damping = origin, frame, trial, max(damping / 10, 1e-6)
+        if converged:
+            return
+        diagonal, below, gradient = _normal_equations(chain, origin, frame)
+
+
+def _retwist(chain: _Chain, first: int, last: int, anchored: tuple[bool, bool], turns: float) -> float:
+    """Spread twist evenly over free base pairs first..last; the start of every minimisation.
+
+    Args:
+        chain: changed in place.
+        first: first free base pair.
+        last: last free base pair.
+        anchored: whether a core holds the left and the right end.
+        turns: whole turns beyond the number that lies nearest to rest.
+
+    Returns:
+        The excess over the rest twist that the piece must hold, degree; zero for a free end.
+    """
+    bps = np.arange(first - anchored[0], last + 1 + anchored[1])
+    origin, frame = chain.base_pairs(chain.origin, chain.frame, bps)
+    twist = analyse(origin[:-1], frame[:-1], origin[1:], frame[1:])[:, 5]
+    rest = chain.rest[np.searchsorted(chain.joint, bps[:-1]), 5]
+    excess = 0.0
+    if all(anchored):
+        excess = np.sum(twist) - np.sum(rest)
+        excess += 360.0 * (turns - np.round(excess / 360.0))
+    turn = np.concatenate([[0.0], np.cumsum(rest + excess / len(rest) - twist)])
+    if anchored[1] and not anchored[0]:
+        turn -= turn[-1]
+    node = chain.node_of_bp[first : last + 1]
+    free = slice(int(anchored[0]), len(bps) - int(anchored[1]))
+    chain.frame[node] = chain.frame[node] @ rotation_about_z(np.radians(turn[free]))
+    return float(excess)
+
+
+def _pieces(core_of_bp: np.ndarray) -> list[tuple[int, int, tuple[bool, bool]]]:
+    """Runs of free base pairs: first, last, and whether a core holds the left and the right end."""
+    free = np.concatenate([[False], core_of_bp < 0, [False]])
+    edges = np.flatnonzero(free[1:] != free[:-1])
+    return [(int(a), int(b - 1), (a > 0, b < len(core_of_bp))) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def relax_path(
+    base: np.ndarray,
+    origin: np.ndarray,
+    frame: np.ndarray,
+    core_origin: np.ndarray,
+    core_frame: np.ndarray,
+    core_of_bp: np.ndarray,
+    position_on_core: np.ndarray,
+    mode: str = "crystal",
+) -> RelaxedPath:
+    """Base-pair frames of a whole fibre with elastic linkers between cores.
+
+    Args:
+        base: (n,) 0..3 for A, C, G, T of strand I.
+        origin: (n, 3) of the scaffold's base pairs, angstrom; only those of free base pairs are used, as a start.
+        frame: (n, 3, 3) the same.
+        core_origin: (m, 3) of the scaffold's cores.
+        core_frame: (m, 3, 3).
+        core_of_bp: (n,) core that each base pair is wrapped on, -1 for free ones.
+        position_on_core: (n,) base pairs from the dyad, -73..73; ignored for free base pairs.
+        mode: ``crystal`` or ``superhelix``.
+
+    Returns:
+        The relaxed path, with a report on every linker.
+
+    Raises:
+        BadInputError: a linker is stretched by more than 3 % or a step deviates by more than 6 standard deviations.
+    """
+    n, path = len(base), wrapped_path(mode)
+    wrapped = core_of_bp >= 0
+    starts = np.concatenate([[True], ~(wrapped[1:] & (core_of_bp[1:] == core_of_bp[:-1]))])
+    node_of_bp = np.cumsum(starts) - 1
+    first_bp = np.flatnonzero(starts)
+    core_node = {int(core_of_bp[k]): int(node_of_bp[k]) for k in first_bp if wrapped[k]}
+    nodes = np.array([core_node[k] for k in range(len(core_origin))], dtype=int)
+
+    table, joint = dna_parameters().step, np.flatnonzero(starts[1:])
+    names = [step_name(base[k], base[k + 1]) for k in joint]
+    offset_origin, offset_frame = np.zeros((n, 3)), np.tile(np.eye(3), (n, 1, 1))
+    on_path = position_on_core[wrapped] + DYAD
+    offset_origin[wrapped], offset_frame[wrapped] = path[0][on_path], path[1][on_path]
+    node_origin, node_frame = origin[first_bp].astype(float), orthonormalise(frame[first_bp].astype(float))
+    node_origin[nodes], node_frame[nodes] = core_origin, orthonormalise(core_frame)
+    tether = np.zeros((len(first_bp), 6))
+    tether[nodes] = 1.0 / np.repeat(CORE_TETHER, 3)
+    pieces = _pieces(core_of_bp)
+    for first, last, anchored in pieces:
+        if not all(anchored):
+            tether[node_of_bp[first : last + 1], :3] = 1.0 / END_TETHER
+    chain = _Chain(
+        node_origin.copy(), node_frame.copy(), node_of_bp, offset_origin, offset_frame, joint,
+        np.array([table[name].mean for name in names]).reshape(-1, 6),
+        np.array([table[name].deviation for name in names]).reshape(-1, 6), tether, node_origin, node_frame,
+    )  # fmt: skip
+
+    excess = {piece: _retwist(chain, *piece, turns=0.0) for piece in pieces}
+    start = chain.frame.copy()
+    _minimise(chain)
+    # Close to half a turn of excess the other direction may be cheaper: try it for those, and keep what costs less.
+    doubtful = [piece for piece in pieces if abs(excess[piece]) > 120.0]
+    if doubtful:
+        first_try = (chain.origin.copy(), chain.frame.copy())
+        cost = {piece: _linker_report(chain, piece).cost_kt for piece in doubtful}
+        chain.origin, chain.frame = node_origin.copy(), start
+        for piece in doubtful:
+            _retwist(chain, *piece, turns=-float(np.sign(excess[piece])))
+        _minimise(chain)
+        kept = [piece for piece in doubtful if _linker_report(chain, piece).cost_kt < cost[piece]]
+        second_try = (chain.origin.copy(), chain.frame.copy())
+        chain.origin, chain.frame = first_try
+        for first, last, _ in kept:
+            span = slice(node_of_bp[first], node_of_bp[last] + 1)
+            chain.origin[span], chain.frame[span] = second_try[0][span], second_try[1][span]
+        if kept:
+            _minimise(chain)
+
+    linkers = [_linker_report(chain, piece) for piece in pieces if all(piece[2])]
+    for linker in linkers:
+        if abs(linker.stretch) > LARGEST_STRETCH or linker.largest_z > LARGEST_Z:
+            raise BadInputError(
+                f"the linker of base pairs {linker.first_bp}..{linker.last_bp} cannot be built: it is stretched by "
+                f"{100 * linker.stretch:.1f} % and a step deviates by {linker.largest_z:.1f} standard deviations; run "
+                "more scaffold sweeps, or move one of its dyads by a few base pairs"
+            )
+    final_origin, final_frame = chain.base_pairs(chain.origin, chain.frame, np.arange(n))
+    turned = Rotation.from_matrix(np.swapaxes(node_frame[nodes], 1, 2) @ chain.frame[nodes]) if len(nodes) else None
+    return RelaxedPath(
+        final_origin, final_frame, chain.origin[nodes], chain.frame[nodes], linkers,
+        np.linalg.norm(chain.origin[nodes] - node_origin[nodes], axis=1),
+        np.degrees(turned.magnitude()) if turned is not None else np.zeros(0),
+    )  # fmt: skip
+
+
+def _linker_report(chain: _Chain, piece: tuple[int, int, tuple[bool, bool]]) -> LinkerReport:
+    """Cost, stretch and twist of one run of free base pairs with the steps that join it to its cores."""
+    first, last, anchored = piece
+    rows = slice(*np.searchsorted(chain.joint, [first - anchored[0], last + anchored[1]]))
+    joint = chain.joint[rows]
+    left, right = chain.base_pairs(chain.origin, chain.frame, joint), chain.base_pairs(chain.origin, chain.frame, joint + 1)
+    step, rest = analyse(*left, *right), chain.rest[rows]
+    z = (step - rest) / chain.deviation[rows]
+    return LinkerReport(
+        first, last, float(0.5 * np.sum(z**2)), float(np.sum(step[:, 2]) / np.sum(rest[:, 2]) - 1.0),
+        float(np.sum(step[:, 5] - rest[:, 5])), float(np.abs(z).max()),
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Histone octamers."""

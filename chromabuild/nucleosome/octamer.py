@@ -1,0 +1,75 @@
+"""The histone octamer of PDB 1KX5 with all hydrogens, and its copies on every core of a fibre."""
+
+from dataclasses import dataclass
+from functools import cache
+
+import h5py
+import numpy as np
+
+from chromabuild.errors import BadInputError
+from chromabuild.files import template_path
+from chromabuild.hydrogens import place_hydrogens
+from chromabuild.residues import residue_library, residue_names
+
+DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+MOST_NUCLEOSOMES = 8191  # segments are counted in 16 bits, eight to a nucleosome
+
+
+@dataclass(frozen=True)
+class Octamer:
+    """Eight chains in the nucleosome's own frame."""
+
+    position: np.ndarray
+    """(15740, 3) angstrom."""
+    residue_template: np.ndarray
+    """(974,) library indices."""
+    residue_number: np.ndarray
+    """(974,) as in 1KX5."""
+    residue_chain: np.ndarray
+    """(974,) 0..7."""
+    chain: tuple[str, ...]
+    """Chain letters of 1KX5: A..H."""
+    histone: tuple[str, ...]
+    """H3, H4, H2A, H2B, H3, H4, H2A, H2B."""
+
+
+@cache
+def octamer() -> Octamer:
+    """Read templates/nucleosome_1kx5.h5 and add all hydrogens."""
+    library, index = residue_library(), {name: k for k, name in enumerate(residue_names())}
+    with h5py.File(template_path("nucleosome_1kx5.h5")) as file:
+        heavy_position = 0.001 * file["heavy_atom_position"][...]
+        names = [name.decode() for name in file["residue_name"][...]]
+        number = file["residue_number"][...].astype(np.int32)
+        letters = tuple(name.decode() for name in file["chain"][...])
+        histone = tuple(name.decode() for name in file["histone"][...])
+        chain = np.array([letters.index(name.decode()) for name in file["residue_chain"][...]])
+    template = np.array([index[name] for name in names], dtype=np.uint16)
+    first_atom = np.concatenate([[0], np.cumsum([len(library[name].atoms) for name in names])])
+    elements = np.concatenate([library[name].elements for name in names])
+    position = np.zeros((first_atom[-1], 3))
+    position[elements != "H"] = heavy_position
+    place_hydrogens(position, template, first_atom)
+    return Octamer(position, template, number, chain, letters, histone)
+
+
+def place_octamers(core_origin: np.ndarray, core_frame: np.ndarray) -> np.ndarray:
+    """(m, 15740, 3) float32 positions of the octamers of m cores."""
+    position = octamer().position
+    result = np.empty((len(core_origin), len(position), 3), dtype=np.float32)
+    for k, (origin, frame) in enumerate(zip(core_origin, core_frame, strict=True)):
+        result[k] = origin + position @ frame.T
+    return result
+
+
+def histone_segid(nucleosome: int, chain: str) -> str:
+    """Segment id of a histone: the nucleosome's number in three digits of base 36, then the chain letter of 1KX5.
+
+    It starts with a digit for every nucleosome that fits, so that it never meets a DNA segment (``DI00``).
+    """
+    if nucleosome >= MOST_NUCLEOSOMES:
+        raise BadInputError(
+            f"nucleosome {nucleosome} has no segment id left (at most {MOST_NUCLEOSOMES}): build the locus in parts"
+        )
+    high, low = divmod(nucleosome, 36)
+    return DIGITS[high // 36] + DIGITS[high % 36] + DIGITS[low] + chain
