@@ -289,28 +289,68 @@ def transported(v: Array, a: Array, b: Array) -> Array:
     return cosine * v + np.cross(axis, v) + axis * np.sum(axis * v, axis=-1, keepdims=True) / (1 + cosine)
 
 
-def straight_conformation(chain: Chain) -> tuple[Array, Array]:
-    """Positions (n, 3) and frames (n, 3, 3, columns) with every linker straight, relaxed in length and twist.
+# Extra twist (degree) tried in turn when a straight linker would put the next core into what is there already.
+EXTRA_TWIST = (0, 20, -20, 40, -40, 60, -60, 80, -80, 100, -100, 120, -120, 140, -140, 160, -160, 180)
+REACH = 25.0  # nm: bodies of cores and segments farther apart than this cannot touch
 
-    A bead's frame is its segment's tangent and two normals; centred on the origin.
+
+def straight_conformation(chain: Chain) -> tuple[Array, Array]:
+    """Positions (n, 3) and frames (n, 3, 3, columns) with every linker straight and of its rest length.
+
+    A linker has its rest twist unless the core behind it would overlap with what is laid already; then it has the
+    smallest extra twist, from a list, that avoids this (or overlaps least). A bead's frame is its segment's tangent
+    and two normals. Centred on the origin.
     """
     position, frame = np.zeros((chain.n, 3)), np.tile(np.eye(3), (chain.n, 1, 1))
     shape = chain.shape
     point, walking = np.zeros(3), np.eye(3)  # end of the DNA laid so far and its frame there
-    for p in range(chain.n):
-        if p > 0:
-            point = point + chain.rest_length[p - 1] * walking[:, 0]
-            angle = chain.rest_twist[p - 1]
-            c, s = np.cos(angle), np.sin(angle)
-            walking = walking @ np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
-        if chain.core[p]:
-            frame[p] = walking @ shape.joint_frame[1].T
-            position[p] = point - frame[p] @ shape.joint_point[1]
-            point = position[p] + frame[p] @ shape.joint_point[0]
-            walking = frame[p] @ shape.joint_frame[0]
-        else:
-            position[p], frame[p] = point, walking
+    laid = [(np.zeros((0, 3)), np.zeros(0))]  # spheres (k, 3), radii (k,) of each core and of each finished linker
+
+    def turned(by: Array, angle: float) -> Array:
+        c, s = np.cos(angle), np.sin(angle)
+        return by @ np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
+
+    for number in np.unique(chain.linker) if chain.n > 1 else [0]:
+        segments = np.flatnonzero(chain.linker == number)
+        first, last = (segments[0], segments[-1] + 1) if len(segments) else (0, 0)
+        for p in range(first, last + 1):
+            if p > first:
+                point = point + chain.rest_length[p - 1] * walking[:, 0]
+                walking = turned(walking, chain.rest_twist[p - 1])
+            if chain.core[p] == 0:
+                position[p], frame[p] = point, walking
+            elif p == first and p > 0:
+                continue  # laid as the end of the linker before
+            else:
+                best = None
+                for extra in np.radians(EXTRA_TWIST) if p > 0 else [0.0]:
+                    trial = turned(walking, extra) @ shape.joint_frame[1].T
+                    centre = point - trial @ shape.joint_point[1]
+                    overlap = _overlap(centre + shape.sphere @ trial.T, shape.sphere_radius, laid)
+                    if best is None or overlap < best[0]:
+                        best = (overlap, extra, trial, centre)
+                    if overlap == 0:
+                        break
+                _, extra, frame[p], position[p] = best
+                for k, bead in enumerate(range(first, p)):  # the beads share the extra twist
+                    if chain.core[bead] == 0:
+                        frame[bead] = turned(frame[bead], extra * k / len(segments))
+                laid.append((position[p] + shape.sphere @ frame[p].T, shape.sphere_radius))
+                point = position[p] + frame[p] @ shape.joint_point[0]
+                walking = frame[p] @ shape.joint_frame[0]
+        beads = [p for p in range(first, last) if chain.core[p] == 0]
+        if beads:
+            laid.append((position[beads], np.full(len(beads), chain.dna_radius)))
     return position - position.mean(axis=0), frame
+
+
+def _overlap(spheres: Array, radius: Array, others: list[tuple[Array, Array]]) -> float:
+    total = 0.0
+    for centres, radii in others:
+        if len(centres) and np.linalg.norm(centres.mean(axis=0) - spheres.mean(axis=0)) < REACH:
+            d = np.linalg.norm(spheres[:, None] - centres[None], axis=2)
+            total += float((np.maximum(radius[:, None] + radii[None] - d, 0.0) ** 2).sum())
+    return total
 
 
 def segment_ends(chain: Chain, position: Array, frame: Array) -> tuple[Array, Array]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from mesoscale.fibre import Fibre
 from mesoscale.model import TERMS, Chain, Parameters, build_chain, overlaps, straight_conformation
 from mesoscale.observables import end_to_end, radius_of_gyration
 from mesoscale.restraints import contact_report
-from mesoscale.scaffold import Scaffold, build_scaffold
+from mesoscale.scaffold import Scaffold, body_points, box_volume, build_scaffold
 
 MOVES = ("bead translation", "core translation", "core rotation", "crank", "end pivot", "bead spin")
 MOVE_WEIGHT = np.array([0.25, 0.10, 0.15, 0.20, 0.15, 0.15])
@@ -39,8 +40,9 @@ def kernel_arguments(chain: Chain, position: NDArray[np.float64], frame: NDArray
         return np.asfortranarray(np.asarray(array).T)
 
     return {
-        "position": columns(position),
-        "frame": np.asfortranarray(np.transpose(frame, (1, 2, 0))),
+        # Copies: the kernel moves them in place.
+        "position": np.array(np.asarray(position).T, order="F"),
+        "frame": np.array(np.transpose(frame, (1, 2, 0)), order="F"),
         "core": chain.core,
         "linker": chain.linker,
         "rest_length": chain.rest_length,
@@ -136,9 +138,11 @@ def sample(
     parameters: Parameters,
     sweeps: int,
     seed: int,
+    choose: Literal["last", "smallest-box"] = "last",
     progress: Callable[[float, str], None] | None = None,
 ) -> Scaffold:
-    """Sample the fibre and return its last conformation down to the base pair.
+    """Sample the fibre and return one conformation down to the base pair: the last, or the recorded one that needs
+    the smallest box.
 
     A sweep is one trial a particle. It starts from straight relaxed linkers; overlaps of that start are pushed apart
     while the floor stiffens and steps adapt (the first 30 % of the sweeps), afterwards no overlap may deepen.
@@ -160,6 +164,7 @@ def sample(
 
     record(0)
     done = 0
+    chosen, smallest = None, np.inf
     for block in range(blocks):
         until = sweeps * (block + 1) // blocks
         stage = min(len(RAMP) - 1, 2 * len(RAMP) * block // max(burn_in, 1))
@@ -176,16 +181,21 @@ def sample(
             walk.adapt(tried, accepted)
         done = until
         record(done)
+        if choose == "smallest-box" and block >= burn_in:
+            volume = box_volume(body_points(chain, walk.position, walk.frame))
+            if volume < smallest:
+                chosen, smallest = (walk.position, walk.frame), volume
         if progress is not None:
             progress(done / sweeps, f"energy {walk.energy.sum():.0f} kBT")
 
-    scaffold = build_scaffold(fibre, chain, walk.position, walk.frame, parameters)
+    position, frame = chosen or (walk.position, walk.frame)
+    scaffold = build_scaffold(fibre, chain, position, frame, parameters)
     scaffold.energy = {name: np.array(values) for name, values in records.items()}
     scaffold.acceptance = {
         name: float(a / max(t, 1)) for name, t, a in zip(MOVES, walk.tried, walk.accepted, strict=True)
     }
-    scaffold.contacts = contact_report(fibre.contacts, chain.bp, walk.position, parameters.contact_distance)
-    depth = overlaps(chain, walk.position, walk.frame)
+    scaffold.contacts = contact_report(fibre.contacts, chain.bp, position, parameters.contact_distance)
+    depth = overlaps(chain, position, frame)
     scaffold.floor_violations = len(depth)
     scaffold.deepest_violation = float(depth.max(initial=0.0))
     return scaffold

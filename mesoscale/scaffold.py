@@ -12,6 +12,9 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
+from scipy.optimize import minimize
+from scipy.spatial import ConvexHull
+from scipy.spatial.transform import Rotation
 
 from mesoscale.fibre import Fibre
 from mesoscale.model import Chain, Parameters, crystal_path, segment_ends, transported
@@ -22,6 +25,8 @@ FORMAT = "chromabuild-scaffold"
 VERSION = 1
 NM = 10.0  # angstrom
 CURVE_POINTS = 40  # points a segment of the curve is measured with
+BOX_MARGIN = 2.0  # nm: DNA around its axis and water
+SIMPLEX = 0.2 * np.array([[-1, -1, -1], [2, 0, 0], [0, 2, 0], [0, 0, 2]])  # radian: where the search for the box begins
 
 
 @dataclass
@@ -158,7 +163,7 @@ def _linker_frames(
 def build_scaffold(fibre: Fibre, chain: Chain, position: Array, frame: Array, parameters: Parameters) -> Scaffold:
     """Base-pair frames of a conformation: the crystal path on every core, smooth curves in linkers and at free ends.
 
-    The result is turned so that the fibre extends most along x and least along z, which makes its box small.
+    The result is turned so that the box around it is small, with its longest edge along x and its shortest along z.
     """
     n = len(fibre.sequence)
     origin, frames = np.zeros((n, 3)), np.zeros((n, 3, 3))
@@ -193,7 +198,7 @@ def build_scaffold(fibre: Fibre, chain: Chain, position: Array, frame: Array, pa
         linkers.append({"first_bp": int(from_bp), "last_bp": int(to_bp), "rise": rise, "twist": float(np.degrees(twist))})
 
     core_position, core_frame = position[chain.cores], frame[chain.cores]
-    turn = principal_axes(origin)
+    turn = box_axes(np.concatenate([origin, body_points(chain, position, frame)]))
     centre = origin.mean(axis=0)
     return Scaffold(
         name=fibre.name,
@@ -214,11 +219,36 @@ def build_scaffold(fibre: Fibre, chain: Chain, position: Array, frame: Array, pa
     )
 
 
-def principal_axes(points: Array) -> Array:
-    """Rotation (3, 3) whose columns are the directions in which points (n, 3) extend most to least; right-handed."""
-    axes = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)[2].T
+def box_axes(points: Array) -> Array:
+    """Rotation (3, 3) whose columns are the edges of a small box around points (n, 3), longest first; right-handed.
+
+    It starts from the principal axes and is refined by a downhill search for the least volume.
+    """
+    hull = points[ConvexHull(points).vertices]
+    start = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)[2].T
+
+    def axes(turn: Array) -> Array:
+        return start @ Rotation.from_rotvec(turn).as_matrix()
+
+    def volume(turn: Array) -> float:
+        return float(np.prod(np.ptp(hull @ axes(turn), axis=0) + 2 * BOX_MARGIN))
+
+    best = minimize(volume, np.zeros(3), method="Nelder-Mead", options={"initial_simplex": SIMPLEX, "xatol": 1e-3})
+    found = axes(best.x)
+    found = found[:, np.argsort(-np.ptp(hull @ found, axis=0))]
     # Signs by a rule, so that the result does not depend on the linear algebra library.
     for k in range(2):
-        axes[:, k] *= np.sign(axes[np.argmax(np.abs(axes[:, k])), k])
-    axes[:, 2] = np.cross(axes[:, 0], axes[:, 1])
-    return axes
+        found[:, k] *= np.sign(found[np.argmax(np.abs(found[:, k])), k])
+    found[:, 2] = np.cross(found[:, 0], found[:, 1])
+    return found
+
+
+def body_points(chain: Chain, position: Array, frame: Array) -> Array:
+    """Points (k, 3) that span the fibre: its beads and the floor spheres of its cores."""
+    cores = [position[p] + chain.shape.sphere @ frame[p].T for p in chain.cores]
+    return np.concatenate([position[chain.beads], *cores])
+
+
+def box_volume(points: Array) -> float:
+    """Volume (nm^3) of the box around points (n, 3) along its `box_axes`, with BOX_MARGIN on every side."""
+    return float(np.prod(np.ptp(points @ box_axes(points), axis=0) + 2 * BOX_MARGIN))
