@@ -33,7 +33,7 @@ def bcif_bytes(brick: Brick) -> bytes:
         *(_thousandths(f"Cartn_{axis}", brick.position[:, k]) for k, axis in enumerate("xyz")),
         _integers("auth_seq_id", brick.residue_number[brick.atom_residue], run_length=True),
         _text("auth_asym_id", *_segments(brick)),
-        _integers("pdbx_PDB_model_num", np.ones(brick.n_atoms), run_length=True),
+        _integers("pdbx_PDB_model_num", np.ones(brick.n_atoms, dtype=np.int8), run_length=True),
     ]
     cell = [_floats(f"length_{name}", [edge / 1000]) for name, edge in zip("abc", brick.box, strict=True)]
     cell += [_floats(f"angle_{name}", [90.0]) for name in ("alpha", "beta", "gamma")]
@@ -99,26 +99,28 @@ def _pack(data: np.ndarray) -> tuple[np.ndarray, list[dict]]:
 
     A value beyond the narrow type's limit is written as that limit as often as it fits, then the remainder.
     """
-    data = np.asarray(data, dtype=np.int64)
-    unsigned = bool((data >= 0).all())
-    best = (4 * len(data), None)
+    smallest, largest = (int(data.min()), int(data.max())) if len(data) else (0, 0)
+    unsigned = smallest >= 0
+    best_size, best = 4 * len(data), None
     for width in (1, 2):
         bits = 8 * width - (0 if unsigned else 1)
         highest, lowest = (1 << bits) - 1, 0 if unsigned else -(1 << bits)
-        repeats = np.where(data >= 0, data // highest, data // lowest if lowest else 0)
+        beyond, repeats = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        if largest >= highest or (smallest <= lowest and not unsigned):
+            beyond = np.flatnonzero((data >= highest) | ((data <= lowest) & (not unsigned)))
+            repeats = np.where(data[beyond] >= 0, data[beyond] // highest, data[beyond] // (lowest or -1))
         size = width * (len(data) + int(repeats.sum()))
-        if size < best[0]:
-            best = (size, (width, highest, lowest, repeats))
-    if best[1] is None:
+        if size < best_size:
+            best_size, best = size, (width, highest, lowest, beyond, repeats)
+    if best is None:
         return data.astype(np.int32), []
-    width, highest, lowest, repeats = best[1]
-    kind = f"{'u' if unsigned else ''}int{8 * width}"
-    limit = np.where(data >= 0, highest, lowest)
-    last = np.cumsum(repeats + 1) - 1
-    packed = np.repeat(limit, repeats + 1)
-    packed[last] = data - repeats * limit
-    return packed.astype(kind), [{"kind": "IntegerPacking", "byteCount": width, "isUnsigned": unsigned,
-                                  "srcSize": len(data)}]
+    width, highest, lowest, beyond, repeats = best
+    limit = np.where(data[beyond] >= 0, highest, lowest)
+    remainder = data.copy()
+    remainder[beyond] -= repeats * limit
+    packed = remainder.astype(f"{'u' if unsigned else ''}int{8 * width}")
+    packed = np.insert(packed, np.repeat(beyond, repeats), np.repeat(limit, repeats))
+    return packed, [{"kind": "IntegerPacking", "byteCount": width, "isUnsigned": unsigned, "srcSize": len(data)}]
 
 
 def _delta(data: np.ndarray) -> tuple[np.ndarray, dict]:
@@ -129,13 +131,13 @@ def _delta(data: np.ndarray) -> tuple[np.ndarray, dict]:
 
 def _runs(data: np.ndarray) -> tuple[np.ndarray, dict]:
     """Pairs of value and count."""
-    starts = np.flatnonzero(np.diff(data, prepend=data[0] - 1)) if len(data) else np.empty(0, dtype=np.int64)
-    pairs = np.stack([data[starts], np.diff(starts, append=len(data))], axis=1).ravel()
+    starts = np.flatnonzero(np.concatenate([[True], data[1:] != data[:-1]])) if len(data) else np.empty(0, np.int64)
+    pairs = np.stack([data[starts].astype(np.int64), np.diff(starts, append=len(data))], axis=1).ravel()
     return pairs, {"kind": "RunLength", "srcType": _INT32, "srcSize": len(data)}
 
 
 def _integer_data(values: np.ndarray, delta: bool = False, run_length: bool = False) -> dict:
-    values, outer = np.asarray(values, dtype=np.int64), []
+    outer = []
     if delta:
         values, encoding = _delta(values)
         outer.append(encoding)
@@ -160,7 +162,7 @@ def _floats(name: str, values: list[float]) -> dict:
 
 def _thousandths(name: str, values: np.ndarray) -> dict:
     """Coordinates in units of 0.001, as differences."""
-    differences, delta = _delta(values.astype(np.int64))
+    differences, delta = _delta(values)
     fixed = {"kind": "FixedPoint", "factor": 1000, "srcType": _ARRAY_TYPE["float64"]}
     return _column(name, _encoded(differences, [fixed, delta]))
 
@@ -180,5 +182,5 @@ def _string_data(distinct: list[str], indices: dict) -> dict:
 
 def _absent_text(name: str, text: str, n: int) -> dict:
     """A column without values: inapplicable (`.`) or unknown (`?`)."""
-    data = _string_data([text], _integer_data(np.zeros(n), run_length=True))
-    return _column(name, data, np.full(n, {".": 1, "?": 2}[text]))
+    data = _string_data([text], _integer_data(np.zeros(n, dtype=np.int8), run_length=True))
+    return _column(name, data, np.full(n, {".": 1, "?": 2}[text], dtype=np.int8))

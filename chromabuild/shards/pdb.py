@@ -34,23 +34,27 @@ def _template_lines() -> tuple[np.ndarray, np.ndarray]:
     return text, np.array(first, dtype=np.int32)
 
 
-def format_brick(brick: Brick) -> np.ndarray:
-    """(n, 81) int8: one line an atom. Raises BadInputError for a coordinate that does not fit eight columns."""
+def format_brick(brick: Brick, text: np.ndarray) -> None:
+    """Fill ``text`` (n, 81) int8, one line an atom. Raises BadInputError for a coordinate that does not fit 8 columns."""
     lines, first_line = _template_lines()
     tag = np.concatenate([brick.chain_letters[:, None], brick.residue_segment], axis=1).astype(np.int8)
-    text, bad_atom = pdb_format.format_atoms(
+    bad_atom = pdb_format.format_atoms(
         lines.T, first_line[brick.residue_template], brick.residue_size, brick.residue_first_id,
-        brick.residue_number, tag.T, brick.position.T)
+        brick.residue_number, tag.T, brick.position.T, text.T)
     if bad_atom:
         x, y, z = brick.position[bad_atom - 1] / 1000
         raise BadInputError(f"atom {brick.global_id[bad_atom - 1]} at ({x:.3f}, {y:.3f}, {z:.3f}) does not fit the "
                             "columns of a PDB file (-999.999 to 9999.999 angstrom): use a smaller box")
-    return text.T
 
 
-def pdb_bytes(brick: Brick, compress: bool) -> bytes:
+def pdb_bytes(brick: Brick, compress: bool) -> bytes | memoryview:
     """The whole file, zstd-compressed if asked for."""
     x, y, z = brick.box / 1000
     header = f"CRYST1{x:9.3f}{y:9.3f}{z:9.3f}{90:7.2f}{90:7.2f}{90:7.2f} P 1           1\n".encode()
-    content = b"".join((header, format_brick(brick).data, b"END\n"))
-    return zstandard.ZstdCompressor(level=COMPRESSION_LEVEL).compress(content) if compress else content
+    end = b"END\n"
+    content = np.empty(len(header) + 81 * brick.n_atoms + len(end), dtype=np.int8)
+    content[:len(header)] = np.frombuffer(header, dtype=np.int8)
+    content[-len(end):] = np.frombuffer(end, dtype=np.int8)
+    format_brick(brick, content[len(header):-len(end)].reshape(brick.n_atoms, 81))
+    plain = content.data.cast("B")
+    return zstandard.ZstdCompressor(level=COMPRESSION_LEVEL).compress(plain) if compress else plain

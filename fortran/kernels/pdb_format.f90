@@ -26,7 +26,7 @@ contains
     !> Chain letter, then the four characters of the segment.
     integer(int8), intent(in) :: residue_tag(5, n_residues)
     integer(int32), intent(in) :: position(3, n_atoms)
-    integer(int8), intent(out) :: text(81, n_atoms)
+    integer(int8), intent(inout) :: text(81, n_atoms)
     integer(int32), intent(out) :: bad_atom
     !f2py threadsafe
     integer(int8) :: whole(4, 0:largest_whole), negative_whole(4, 0:999), digits(3, 0:999)
