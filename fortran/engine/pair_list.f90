@@ -283,7 +283,7 @@ contains
     ! Entry of the exclusion table of the i cluster at hand that belongs to a j cluster; 0 = none.
     integer, allocatable :: table_of(:), table_cluster(:), table_bits(:)
     integer :: n_table, n_masked, n_plain, i, own, x, y, column, bin, first, last, j, k, x_range(2), y_range(2)
-    real(real64) :: low(3), high(3), gap(3), reach2, column_gap2
+    real(real64) :: low(3), high(3), gap(3), column_gap(2), reach2
 
     reach2 = reach**2
     allocate (table_of(self%n_clusters), source=0)
@@ -315,13 +315,12 @@ contains
       x_range = [column_along(self, 1, low(1) - reach), column_along(self, 1, high(1) + reach)]
       y_range = [column_along(self, 2, low(2) - reach), column_along(self, 2, high(2) + reach)]
       do x = x_range(1), x_range(2)
-        gap(1) = max(0.0_real64, self%corner(1) + x*self%width(1) - high(1), &
-                     low(1) - self%corner(1) - (x + 1)*self%width(1))
+        column_gap(1) = max(0.0_real64, self%corner(1) + x*self%width(1) - high(1), &
+                            low(1) - self%corner(1) - (x + 1)*self%width(1))
         do y = y_range(1), y_range(2)
-          gap(2) = max(0.0_real64, self%corner(2) + y*self%width(2) - high(2), &
-                       low(2) - self%corner(2) - (y + 1)*self%width(2))
-          column_gap2 = gap(1)**2 + gap(2)**2
-          if (column_gap2 >= reach2) cycle
+          column_gap(2) = max(0.0_real64, self%corner(2) + y*self%width(2) - high(2), &
+                              low(2) - self%corner(2) - (y + 1)*self%width(2))
+          if (sum(column_gap**2) >= reach2) cycle
           column = x*self%n_columns(2) + y
           do bin = 2*column + 1, 2*column + 2
             first = self%bin_first(bin)

@@ -208,7 +208,7 @@ def reciprocal_sum(system, limit):
     wave = system.charge @ phase
     energies = weight * np.abs(wave) ** 2
     force = system.charge[:, None] * 4 * np.pi * np.real(
-        1j * (phase.conj() * (weight * wave)) @ m.astype(complex)) * -1
+        1j * (phase.conj() * (weight * wave)) @ m.astype(complex))
     virial = np.eye(3) * energies.sum() - np.einsum(
         "k,ka,kb->ab", 2 * energies * (1 + (np.pi / system.alpha) ** 2 * m2) / m2, m, m)
     background = -np.pi * COULOMB * system.charge.sum() ** 2 / (2 * np.prod(system.box) * system.alpha**2)
