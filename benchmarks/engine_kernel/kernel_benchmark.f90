@@ -1,0 +1,138 @@
+!> Speed of the forces on a box of TIP3P-like water: pairs inside the cutoff per second, time to make the list, and PME.
+!>   kernel_benchmark [waters_per_axis cutoff list_distance switch_distance instruction_set repeats]
+!> Defaults: 22 waters an axis (31,944 atoms), 9, 10.5, 9 (no switch), best instruction set, 10.
+program kernel_benchmark
+  use, intrinsic :: iso_fortran_env, only: int64, error_unit
+  use mpi_f08, only: MPI_COMM_WORLD, MPI_Finalize, MPI_Init
+  use precision, only: precision_name, real64
+  use error, only: error_t
+  use image_ghosts, only: image_ghosts_t
+  use lennard_jones, only: lennard_jones_t
+  use nonbonded, only: nonbonded_t
+  use nonbonded_options, only: nonbonded_options_t
+  use pair_parameters, only: vdw_cut, vdw_switch
+  use pme, only: ewald_alpha, pme_grid_size, pme_t
+  implicit none
+  real(real64), parameter :: spacing = 3.104_real64, coulomb_constant = 332.0637_real64
+  real(real64) :: choice(6), box(3), virial(3, 3), energy(3), best(5), start
+  real(real64), allocatable :: position(:, :), charge(:), force(:, :)
+  integer, allocatable :: lj_type(:), exclusion(:, :)
+  integer :: n_side, repeats, k, i
+  character(len=64) :: word
+  type(lennard_jones_t) :: lj
+  type(nonbonded_options_t) :: options
+  type(nonbonded_t) :: real_space
+  type(pme_t) :: reciprocal
+  type(image_ghosts_t) :: local
+  type(error_t), allocatable :: error
+  real(real64) :: n_useful
+
+  call MPI_Init()
+  choice = [22.0_real64, 9.0_real64, 10.5_real64, 9.0_real64, 3.0_real64, 10.0_real64]
+  do k = 1, min(6, command_argument_count())
+    call get_command_argument(k, word)
+    read (word, *) choice(k)
+  end do
+  n_side = nint(choice(1))
+  repeats = nint(choice(6))
+  call make_water()
+  lj%sigma = [3.15075_real64, 1.0_real64]
+  lj%epsilon = [0.1521_real64, 0.0_real64]
+  allocate (lj%c6(2, 2), lj%c12(2, 2), source=0.0_real64)
+  lj%c6(1, 1) = 4.0_real64*lj%epsilon(1)*lj%sigma(1)**6
+  lj%c12(1, 1) = lj%c6(1, 1)*lj%sigma(1)**6
+  options = nonbonded_options_t(choice(2), choice(4), choice(3), ewald_alpha(choice(2), 1.0e-5_real64), &
+                                merge(vdw_switch, vdw_cut, choice(4) < choice(2)))
+  call real_space%init(lj, coulomb_constant, options, error, nint(choice(5)))
+  if (allocated(error)) error stop "bad options"
+  call reciprocal%init(MPI_COMM_WORLD, [1, 1, 1], box, pme_grid_size(box, 1.2_real64), 4, options%alpha, coulomb_constant, &
+                       error)
+  if (allocated(error)) error stop "bad grid"
+  call local%build(0, [1, 1, 1], box, options%list_distance, position, exclusion)
+  allocate (force(3, local%n_total), source=0.0_real64)
+
+  best = huge(best)
+  do k = 1, repeats
+    start = seconds()
+    call real_space%rebuild(local%n_owned, local%n_total, local%position, charge(local%atom), lj_type(local%atom), &
+                            local%global_id, local%exclusion_first, local%exclusion_partner)
+    best(1) = min(best(1), seconds() - start)
+    start = seconds()
+    call real_space%compute(local%position, force, energy(1), energy(2), virial, .false.)
+    best(2) = min(best(2), seconds() - start)
+    start = seconds()
+    call real_space%compute(local%position, force, energy(1), energy(2), virial, .true.)
+    best(3) = min(best(3), seconds() - start)
+    start = seconds()
+    call reciprocal%compute(local%n_owned, local%position, charge, force, energy(3), virial, .false.)
+    best(4) = min(best(4), seconds() - start)
+    start = seconds()
+    call reciprocal%compute(local%n_owned, local%position, charge, force, energy(3), virial, .true.)
+    best(5) = min(best(5), seconds() - start)
+  end do
+  ! The density is uniform: pairs from the volume of the sphere, less the excluded ones.
+  i = size(position, 2)
+  n_useful = 0.5_real64*i*(i/product(box)*4.18879020478639_real64*choice(2)**3) - size(exclusion, 2)
+  print "(a,1x,a,i0,a,f0.1,a,3(f0.2,1x))", precision_name, real_space%instruction_set()//": ", i, " atoms, box ", box(1), &
+    " A, cutoff, list, switch ", choice(2:4)
+  print "(a,f8.2,a)", "useful pairs      ", n_useful*1.0e-6_real64, " M"
+  print "(a,f8.2,a,f7.1,a)", "forces            ", best(2)*1.0e3_real64, " ms, ", n_useful/best(2)*1.0e-6_real64, " M pairs/s"
+  print "(a,f8.2,a)", "forces and energy ", best(3)*1.0e3_real64, " ms"
+  print "(a,f8.2,a)", "list              ", best(1)*1.0e3_real64, " ms"
+  print "(a,f8.2,a,f8.2,a)", "PME               ", best(4)*1.0e3_real64, " ms, with energy ", best(5)*1.0e3_real64, " ms"
+  print "(a,3es20.12)", "energies", energy
+  call MPI_Finalize()
+
+contains
+
+  function seconds()
+    real(real64) :: seconds
+    integer(int64) :: count, rate
+    call system_clock(count, rate)
+    seconds = real(count, real64)/rate
+  end function seconds
+
+  !> Waters on a jittered lattice, oriented at random; a linear congruential generator keeps the box the same everywhere.
+  subroutine make_water()
+    integer(int64) :: state
+    integer :: x, y, z, w
+    real(real64) :: centre(3), a(3), b(3), u(3), v(3)
+
+    box = n_side*spacing
+    allocate (position(3, 3*n_side**3), charge(3*n_side**3), lj_type(3*n_side**3), exclusion(2, 3*n_side**3))
+    state = 12345
+    w = 0
+    do z = 0, n_side - 1
+      do y = 0, n_side - 1
+        do x = 0, n_side - 1
+          centre = ([x, y, z] + 0.5_real64)*spacing + 0.4_real64*[uniform(state), uniform(state), uniform(state)]
+          a = [uniform(state), uniform(state), uniform(state)] + 1.0e-3_real64
+          b = [uniform(state), uniform(state), uniform(state)] - 1.0e-3_real64
+          u = a/norm2(a)
+          v = b - dot_product(b, u)*u
+          v = v/norm2(v)
+          position(:, w + 1) = centre
+          position(:, w + 2) = centre + 0.9572_real64*u
+          position(:, w + 3) = centre + 0.9572_real64*(-0.25_real64*u + 0.968_real64*v)
+          charge(w + 1:w + 3) = [-0.834_real64, 0.417_real64, 0.417_real64]
+          lj_type(w + 1:w + 3) = [1, 2, 2]
+          exclusion(:, w + 1) = [w + 1, w + 2]
+          exclusion(:, w + 2) = [w + 1, w + 3]
+          exclusion(:, w + 3) = [w + 2, w + 3]
+          w = w + 3
+        end do
+      end do
+    end do
+    do w = 1, size(position, 2)
+      position(:, w) = modulo(position(:, w), box)
+    end do
+  end subroutine make_water
+
+  !> From -1 to 1.
+  real(real64) function uniform(state)
+    integer(int64), intent(inout) :: state
+    state = modulo(state*1103515245_int64 + 12345_int64, 2147483648_int64)
+    uniform = 2.0_real64*real(state, real64)/2147483648.0_real64 - 1.0_real64
+  end function uniform
+
+end program kernel_benchmark

@@ -1,0 +1,365 @@
+!> Real-space part of the non-bonded energy: Lennard-Jones and screened Coulomb between atoms within the cutoff, and the
+!> Ewald correction of excluded pairs. Pairs are owned-owned and owned-ghost; ghosts come already shifted.
+!>
+!> The result does not depend on the number of threads: work is cut into blocks by the data alone, each block sums into
+!> its own buffer, and the buffers are added in a fixed order.
+#ifdef CHROMAMD_DOUBLE
+#define COORDINATE_KIND real(real64)
+#else
+#define COORDINATE_KIND integer(int32)
+#endif
+module nonbonded
+  use precision, only: int32, int64, real64, real_pair
+  use error, only: error_t, exit_bad_input, fail
+  use kernel_dispatch, only: kernel_dispatch_t
+  use lennard_jones, only: lennard_jones_t
+  use nonbonded_options, only: nonbonded_options_t
+  use pair_list, only: cluster_size, pair_list_t
+  use pair_parameters, only: pair_parameters_t, vdw_shift
+  implicit none
+  private
+  public :: nonbonded_t
+
+  !> Runs of atoms whose sums (energies, virial) are formed together.
+  integer, parameter :: chunk_atoms = 4096
+
+  type :: nonbonded_t
+    private
+    type(kernel_dispatch_t) :: kernel
+    type(pair_parameters_t) :: pair
+    type(pair_list_t) :: list
+    real(real64) :: coulomb_constant = 0.0_real64
+    !> True: pair matrices; false: Lorentz-Berthelot parameters of the atoms.
+    logical :: matrix = .false.
+    !> One more type than given: the last does not interact and belongs to pads.
+    integer :: n_types = 0
+    real(real_pair), allocatable :: c6(:), c12(:), half_sigma(:), twice_root_epsilon(:)
+    integer :: n_owned = 0, n_total = 0
+    real(real64), allocatable :: charge(:)
+    !> Excluded partners of every local atom.
+    integer, allocatable :: row_first(:), partner(:)
+    !> Packed coordinates are (position - origin)/unit.
+    real(real64) :: origin(3) = 0.0_real64, unit = 1.0_real64
+    COORDINATE_KIND, allocatable :: coordinate(:, :, :)
+    !> (lanes, 3, clusters): charge times root of the Coulomb constant, half sigma, twice the root of epsilon.
+    real(real_pair), allocatable :: parameter_of(:, :, :)
+    integer, allocatable :: type_of(:, :)
+    !> First and last block that touches each cluster.
+    integer, allocatable :: touched_first(:), touched_last(:)
+    real(real64), allocatable :: own_force(:, :)
+  contains
+    procedure :: init
+    procedure :: rebuild
+    procedure :: compute
+    procedure :: instruction_set
+  end type nonbonded_t
+
+contains
+
+  !> Prepare for a force field. `coulomb_constant` in kcal angstrom/mol/e^2; `highest_instruction_set` (0, 2, 3) is for
+  !> tests. Fails when distances are out of order.
+  subroutine init(self, lj, coulomb_constant, options, error, highest_instruction_set)
+    class(nonbonded_t), intent(out) :: self
+    type(lennard_jones_t), intent(in) :: lj
+    real(real64), intent(in) :: coulomb_constant
+    type(nonbonded_options_t), intent(in) :: options
+    type(error_t), allocatable, intent(out) :: error
+    integer, intent(in), optional :: highest_instruction_set
+    integer :: a, n
+    character(len=160) :: message
+
+    if (options%cutoff <= 0.0_real64 .or. options%list_distance < options%cutoff) then
+      write (message, "(2(a,f0.3))") "pairlistdist ", options%list_distance, &
+        " must be at least cutoffdist, and cutoffdist positive: ", options%cutoff
+      call fail(error, exit_bad_input, trim(message))
+      return
+    end if
+    call self%kernel%choose(highest_instruction_set)
+    call self%pair%prepare(options%cutoff, options%switch_distance, options%list_distance, options%alpha, &
+                           options%vdw_form, error)
+    if (allocated(error)) return
+    self%coulomb_constant = coulomb_constant
+    self%matrix = .not. lj%follows_lorentz_berthelot()
+    n = size(lj%sigma)
+    self%n_types = n + 1
+    allocate (self%c6(self%n_types**2), self%c12(self%n_types**2), source=0.0_real_pair)
+    do a = 1, n
+      self%c6((a - 1)*self%n_types + 1:(a - 1)*self%n_types + n) = real(lj%c6(:, a), real_pair)
+      self%c12((a - 1)*self%n_types + 1:(a - 1)*self%n_types + n) = real(lj%c12(:, a), real_pair)
+    end do
+    self%half_sigma = real([0.5_real64*lj%sigma, 0.5_real64], real_pair)
+    self%twice_root_epsilon = real([2.0_real64*sqrt(lj%epsilon), 0.0_real64], real_pair)
+  end subroutine init
+
+  !> Name of the instruction set in use, for the log.
+  function instruction_set(self) result(name)
+    class(nonbonded_t), intent(in) :: self
+    character(len=:), allocatable :: name
+    name = self%kernel%name()
+  end function instruction_set
+
+  !> Make the pair list for the atoms of this rank: owned atoms first, then ghosts. `lj_type` counts from 1. Exclusions
+  !> are rows over owned atoms: owned-owned pairs under both atoms, owned-ghost pairs under the owned one.
+  subroutine rebuild(self, n_owned, n_total, position, charge, lj_type, global_id, exclusion_first, exclusion_partner)
+    class(nonbonded_t), intent(inout) :: self
+    integer, intent(in) :: n_owned, n_total
+    real(real64), intent(in) :: position(:, :), charge(:)
+    integer, intent(in) :: lj_type(:)
+    integer(int64), intent(in) :: global_id(:)
+    integer, intent(in) :: exclusion_first(:), exclusion_partner(:)
+    real(real64) :: extent
+    integer :: b
+
+    self%n_owned = n_owned
+    self%n_total = n_total
+    if (allocated(self%charge)) deallocate (self%charge)
+    allocate (self%charge, source=charge(:n_total))
+    if (n_total == 0) return
+    self%origin = 0.5_real64*(minval(position(:, :n_total), dim=2) + maxval(position(:, :n_total), dim=2))
+    extent = 0.5_real64*maxval(maxval(position(:, :n_total), dim=2) - minval(position(:, :n_total), dim=2)) + 1.0_real64
+#ifndef CHROMAMD_DOUBLE
+    ! A power of two, so that scaling is exact; a factor of two is left for motion until the next rebuild.
+    self%unit = 2.0_real64**(exponent(extent) - 29)
+#endif
+    call mirror_exclusions(self, exclusion_first, exclusion_partner)
+    call self%list%build(n_owned, n_total, position(:, :n_total), global_id(:n_total), exclusion_first, &
+                         exclusion_partner, self%pair%list_distance)
+    call pack_parameters(self, lj_type)
+    call pack_coordinates(self, position)
+    !$omp parallel do schedule(dynamic)
+    do b = 1, size(self%list%block)
+      associate (block => self%list%block(b))
+        if (allocated(block%near_first)) deallocate (block%near_first, block%near_cluster)
+        allocate (block%near_first(block%first_i:block%last_i + 1), block%near_cluster(size(block%plain_cluster)))
+        call self%kernel%prune(block%first_i, block%last_i, block%plain_first, block%plain_cluster, &
+                               self%list%n_clusters, self%coordinate, self%unit, self%pair%list_distance**2, &
+                               block%near_first, block%near_cluster)
+        call block%find_window(self%kernel%lanes)
+      end associate
+    end do
+    !$omp end parallel do
+    if (allocated(self%touched_first)) deallocate (self%touched_first, self%touched_last)
+    allocate (self%touched_first(self%list%n_clusters), source=huge(1))
+    allocate (self%touched_last(self%list%n_clusters), source=0)
+    do b = 1, size(self%list%block)
+      associate (lower => self%list%block(b)%lower, upper => self%list%block(b)%upper)
+        self%touched_first(lower:upper) = min(self%touched_first(lower:upper), b)
+        self%touched_last(lower:upper) = b
+      end associate
+    end do
+  end subroutine rebuild
+
+  !> Exclusion rows of all local atoms: those of owned atoms as given, those of ghosts mirrored from them.
+  subroutine mirror_exclusions(self, exclusion_first, exclusion_partner)
+    type(nonbonded_t), intent(inout) :: self
+    integer, intent(in) :: exclusion_first(:), exclusion_partner(:)
+    integer, allocatable :: length(:)
+    integer :: i, k, ghost
+
+    allocate (length(self%n_total), source=0)
+    do i = 1, self%n_owned
+      length(i) = exclusion_first(i + 1) - exclusion_first(i)
+      do k = exclusion_first(i), exclusion_first(i + 1) - 1
+        if (exclusion_partner(k) > self%n_owned) length(exclusion_partner(k)) = length(exclusion_partner(k)) + 1
+      end do
+    end do
+    if (allocated(self%row_first)) deallocate (self%row_first, self%partner)
+    allocate (self%row_first(self%n_total + 1))
+    self%row_first(1) = 1
+    do i = 1, self%n_total
+      self%row_first(i + 1) = self%row_first(i) + length(i)
+    end do
+    allocate (self%partner(self%row_first(self%n_total + 1) - 1))
+    length(self%n_owned + 1:) = 0
+    do i = 1, self%n_owned
+      self%partner(self%row_first(i):self%row_first(i + 1) - 1) = &
+        exclusion_partner(exclusion_first(i):exclusion_first(i + 1) - 1)
+      do k = exclusion_first(i), exclusion_first(i + 1) - 1
+        ghost = exclusion_partner(k)
+        if (ghost <= self%n_owned) cycle
+        self%partner(self%row_first(ghost) + length(ghost)) = i
+        length(ghost) = length(ghost) + 1
+      end do
+    end do
+  end subroutine mirror_exclusions
+
+  !> Parameters in cluster order; pads do not interact.
+  subroutine pack_parameters(self, lj_type)
+    type(nonbonded_t), intent(inout) :: self
+    integer, intent(in) :: lj_type(:)
+    integer :: c, lane, atom, t
+    real(real64) :: charge
+
+    if (allocated(self%coordinate)) deallocate (self%coordinate, self%parameter_of, self%type_of)
+    associate (lanes => self%kernel%lanes, n => self%list%n_clusters)
+      allocate (self%coordinate(lanes, 3, n), self%parameter_of(lanes, 3, n), self%type_of(lanes, n))
+    end associate
+    !$omp parallel do schedule(static) private(lane, atom, t, charge)
+    do c = 1, self%list%n_clusters
+      do lane = 1, self%kernel%lanes
+        atom = self%list%slot_atom(cluster_size*(c - 1) + mod(lane - 1, cluster_size) + 1)
+        t = self%n_types
+        charge = 0.0_real64
+        if (atom > 0) then
+          t = lj_type(atom)
+          charge = self%charge(atom)
+        end if
+        self%type_of(lane, c) = t
+        self%parameter_of(lane, 1, c) = real(charge*sqrt(self%coulomb_constant), real_pair)
+        self%parameter_of(lane, 2, c) = self%half_sigma(t)
+        self%parameter_of(lane, 3, c) = self%twice_root_epsilon(t)
+      end do
+    end do
+    !$omp end parallel do
+  end subroutine pack_parameters
+
+  !> Coordinates in cluster order; with 16 lanes the 8 atoms occur twice.
+  subroutine pack_coordinates(self, position)
+    type(nonbonded_t), intent(inout) :: self
+    real(real64), intent(in) :: position(:, :)
+    real(real64) :: scale, scaled(cluster_size)
+    integer :: c, axis, k, atom(cluster_size)
+
+    scale = 1.0_real64/self%unit
+    !$omp parallel do schedule(static) private(axis, k, atom, scaled)
+    do c = 1, self%list%n_clusters
+      atom = abs(self%list%slot_atom(cluster_size*(c - 1) + 1:cluster_size*c))
+      do axis = 1, 3
+        do k = 1, cluster_size
+          scaled(k) = (position(axis, atom(k)) - self%origin(axis))*scale
+        end do
+#ifdef CHROMAMD_DOUBLE
+        self%coordinate(:, axis, c) = scaled
+#else
+        self%coordinate(:cluster_size, axis, c) = int(scaled + sign(0.5_real64, scaled), int32)
+        if (self%kernel%lanes > cluster_size) then
+          self%coordinate(cluster_size + 1:, axis, c) = self%coordinate(:cluster_size, axis, c)
+        end if
+#endif
+      end do
+    end do
+    !$omp end parallel do
+  end subroutine pack_coordinates
+
+  !> Add forces (kcal/mol/angstrom) to `force(3, n_total)`, ghosts included. With `want_energy` also give the energies
+  !> (kcal/mol) and the virial, sum over pairs of r_ij f_ij (positive where pairs repel); else they are zero.
+  subroutine compute(self, position, force, energy_lj, energy_elec, virial, want_energy)
+    class(nonbonded_t), intent(inout) :: self
+    real(real64), intent(in) :: position(:, :)
+    real(real64), intent(inout) :: force(:, :)
+    real(real64), intent(out) :: energy_lj, energy_elec, virial(3, 3)
+    logical, intent(in) :: want_energy
+    real(real64), allocatable :: chunk_virial(:, :, :), block_energy(:, :)
+    integer :: i, chunk, n_chunks, axis
+
+    energy_lj = 0.0_real64
+    energy_elec = 0.0_real64
+    virial = 0.0_real64
+    if (self%n_owned == 0) return
+    call pack_coordinates(self, position)
+    call compute_blocks(self, want_energy, block_energy)
+    if (.not. want_energy) then
+      call gather_forces(self, force)
+      call correct(self, position, force, energy_elec)
+      energy_elec = 0.0_real64
+      return
+    end if
+
+    energy_lj = sum(block_energy(1, :))
+    energy_elec = sum(block_energy(2, :))
+    if (allocated(self%own_force)) deallocate (self%own_force)
+    allocate (self%own_force(3, self%n_total), source=0.0_real64)
+    call gather_forces(self, self%own_force)
+    call correct(self, position, self%own_force, energy_elec)
+    n_chunks = (self%n_total + chunk_atoms - 1)/chunk_atoms
+    allocate (chunk_virial(3, 3, n_chunks), source=0.0_real64)
+    !$omp parallel do schedule(static) private(i, axis)
+    do chunk = 1, n_chunks
+      do i = (chunk - 1)*chunk_atoms + 1, min(self%n_total, chunk*chunk_atoms)
+        force(:, i) = force(:, i) + self%own_force(:, i)
+        ! The sum of all these forces is zero, so that any origin serves.
+        do axis = 1, 3
+          chunk_virial(:, axis, chunk) = chunk_virial(:, axis, chunk) &
+                                         + (position(:, i) - self%origin)*self%own_force(axis, i)
+        end do
+      end do
+    end do
+    !$omp end parallel do
+    virial = sum(chunk_virial, dim=3)
+  end subroutine compute
+
+  !> Run the pair kernels of all blocks.
+  subroutine compute_blocks(self, want_energy, block_energy)
+    type(nonbonded_t), intent(inout) :: self
+    logical, intent(in) :: want_energy
+    real(real64), allocatable, intent(out) :: block_energy(:, :)
+    integer :: b, form
+
+    form = self%pair%vdw_form
+    ! A shift changes energies only, and costs nothing where it is zero.
+    if (form == vdw_shift) form = 0
+    allocate (block_energy(2, size(self%list%block)), source=0.0_real64)
+    !$omp parallel do schedule(dynamic)
+    do b = 1, size(self%list%block)
+      associate (block => self%list%block(b), list => self%list)
+        block%force = 0.0_real_pair
+        call self%kernel%compute_block(.true., want_energy, self%matrix, form, block%first_i, block%last_i, &
+          block%masked_first, block%masked_cluster, block%masked_bits, list%n_clusters, self%coordinate, self%unit, &
+          self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, block%lower, block%upper, &
+          block%force, block_energy(1, b), block_energy(2, b))
+        call self%kernel%compute_block(.false., want_energy, self%matrix, form, block%first_i, block%last_i, &
+          block%near_first, block%near_cluster, block%masked_bits, list%n_clusters, self%coordinate, self%unit, &
+          self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, block%lower, block%upper, &
+          block%force, block_energy(1, b), block_energy(2, b))
+      end associate
+    end do
+    !$omp end parallel do
+  end subroutine compute_blocks
+
+  !> Add the buffers of the blocks to the atoms.
+  subroutine gather_forces(self, force)
+    type(nonbonded_t), intent(in) :: self
+    real(real64), intent(inout) :: force(:, :)
+    real(real64) :: total(cluster_size, 3)
+    integer :: b, c, k, lane, atom
+
+    !$omp parallel do schedule(static) private(b, k, lane, atom, total)
+    do c = 1, self%list%n_clusters
+      if (self%touched_last(c) == 0) cycle
+      total = 0.0_real64
+      do b = self%touched_first(c), self%touched_last(c)
+        if (c < self%list%block(b)%lower .or. c > self%list%block(b)%upper) cycle
+        do lane = 1, self%kernel%lanes, cluster_size
+          total = total + real(self%list%block(b)%force(lane:lane + cluster_size - 1, :, c), real64)
+        end do
+      end do
+      do k = 1, cluster_size
+        atom = self%list%slot_atom(cluster_size*(c - 1) + k)
+        if (atom > 0) force(:, atom) = force(:, atom) + self%unit*total(k, :)
+      end do
+    end do
+    !$omp end parallel do
+  end subroutine gather_forces
+
+  !> Add the Ewald correction of excluded pairs.
+  subroutine correct(self, position, force, energy)
+    type(nonbonded_t), intent(in) :: self
+    real(real64), intent(in) :: position(:, :)
+    real(real64), intent(inout) :: force(:, :), energy
+    real(real64), allocatable :: chunk_energy(:)
+    integer :: chunk, n_chunks
+
+    if (self%pair%alpha <= 0.0_real64) return
+    n_chunks = (self%n_total + chunk_atoms - 1)/chunk_atoms
+    allocate (chunk_energy(n_chunks), source=0.0_real64)
+    !$omp parallel do schedule(static)
+    do chunk = 1, n_chunks
+      call self%kernel%correct_exclusions((chunk - 1)*chunk_atoms + 1, min(self%n_total, chunk*chunk_atoms), &
+        self%row_first, self%partner, self%n_total, position, self%charge, self%pair, self%coulomb_constant, force, &
+        chunk_energy(chunk))
+    end do
+    !$omp end parallel do
+    energy = energy + sum(chunk_energy)
+  end subroutine correct
+
+end module nonbonded

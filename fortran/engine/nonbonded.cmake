@@ -1,0 +1,83 @@
+# The forces of the engine as a library. Include after project() and cmake/CompilerFlags.cmake; then
+#   chromamd_add_forces(NAME [DOUBLE])
+# makes the static library NAME, in mixed precision or, with DOUBLE, in real64 throughout: kinds, errors, constants, pair
+# lists, pair kernels, FFT and PME. Link it (it carries its module folder) and do not list those sources again. The pair
+# kernels are compiled once per instruction set and chosen at run time, so that one executable serves every processor of
+# its architecture.
+set(CHROMAMD_FORCES_DIR ${CMAKE_CURRENT_LIST_DIR})
+find_package(MPI REQUIRED COMPONENTS Fortran)
+find_package(OpenMP REQUIRED COMPONENTS Fortran)
+find_library(FFTW_LIBRARY fftw3 REQUIRED)
+find_library(FFTWF_LIBRARY fftw3f REQUIRED)
+find_path(FFTW_INCLUDE_DIR fftw3.f03 REQUIRED)
+
+# Flags of the pair kernels alone. Sums over lanes may be reordered and 1/sqrt may use the estimate with a Newton step; the
+# loops are written so that no infinity or NaN arises. The order of all other sums is fixed by the code.
+set(CHROMAMD_KERNEL_FLAGS -O3 -fopenmp-simd -fno-math-errno -fno-trapping-math -funsafe-math-optimizations
+  -ffinite-math-only -ffree-line-length-none
+  # The variants of the pair loop share one argument list; not every variant uses all of it.
+  -Wno-unused-dummy-argument)
+
+function(chromamd_add_kernel target name lanes lanes_double double)
+  add_library(${target}_${name} OBJECT ${CHROMAMD_FORCES_DIR}/nonbonded_kernel.F90)
+  set(definitions KERNEL_MODULE=nonbonded_kernel_${name})
+  if(double)
+    list(APPEND definitions CHROMAMD_DOUBLE LANES=${lanes_double})
+  else()
+    list(APPEND definitions LANES=${lanes})
+  endif()
+  target_compile_definitions(${target}_${name} PRIVATE ${definitions})
+  target_compile_options(${target}_${name} PRIVATE ${CHROMAMD_KERNEL_FLAGS} ${ARGN})
+  target_link_libraries(${target}_${name} PRIVATE chromabuild_flags ${target}_base)
+  set_target_properties(${target}_${name} PROPERTIES Fortran_MODULE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/${target}_modules)
+  target_include_directories(${target}_${name} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/${target}_modules)
+endfunction()
+
+function(chromamd_add_forces name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "DOUBLE" "" "")
+  set(modules ${CMAKE_CURRENT_BINARY_DIR}/${name}_modules)
+  set(definitions)
+  if(arg_DOUBLE)
+    list(APPEND definitions CHROMAMD_DOUBLE)
+  endif()
+
+  add_library(${name}_base OBJECT)
+  target_sources(${name}_base PRIVATE ${CHROMAMD_FORCES_DIR}/precision.F90 ${CHROMAMD_FORCES_DIR}/error.f90
+    ${CHROMAMD_FORCES_DIR}/constants.f90 ${CHROMAMD_FORCES_DIR}/pair_parameters.f90)
+  chromamd_add_kernel(${name} baseline 8 8 "${arg_DOUBLE}")
+  set(kernels ${name}_baseline)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND CMAKE_Fortran_COMPILER_ID STREQUAL "GNU")
+    chromamd_add_kernel(${name} avx2 8 8 "${arg_DOUBLE}" -mavx2 -mfma)
+    chromamd_add_kernel(${name} avx512 16 8 "${arg_DOUBLE}" -march=skylake-avx512 -mprefer-vector-width=512)
+    list(APPEND kernels ${name}_avx2 ${name}_avx512)
+    list(APPEND definitions CHROMAMD_X86_KERNELS)
+  endif()
+
+  add_library(${name} STATIC)
+  target_sources(${name} PRIVATE
+    ${CHROMAMD_FORCES_DIR}/cpu_features.c
+    ${CHROMAMD_FORCES_DIR}/kernel_dispatch.F90
+    ${CHROMAMD_FORCES_DIR}/lennard_jones.f90
+    ${CHROMAMD_FORCES_DIR}/nonbonded_options.f90
+    ${CHROMAMD_FORCES_DIR}/pair_block.f90
+    ${CHROMAMD_FORCES_DIR}/pair_list.f90
+    ${CHROMAMD_FORCES_DIR}/nonbonded.F90
+    ${CHROMAMD_FORCES_DIR}/pme.f90
+    ${CHROMAMD_FORCES_DIR}/../fft/fftw_serial.f90
+    ${CHROMAMD_FORCES_DIR}/../fft/distributed_fft.f90
+    ${CHROMAMD_FORCES_DIR}/../fft/brick_exchange.f90)
+  # Its calls are macros, one long line each.
+  set_source_files_properties(${CHROMAMD_FORCES_DIR}/kernel_dispatch.F90 PROPERTIES COMPILE_OPTIONS -ffree-line-length-none)
+  foreach(target ${name} ${name}_base)
+    target_compile_definitions(${target} PRIVATE ${definitions})
+    target_compile_options(${target} PRIVATE
+      $<$<AND:$<COMPILE_LANGUAGE:Fortran>,$<NOT:$<CONFIG:Debug>>>:-O3 -fno-math-errno -fno-trapping-math>)
+    set_target_properties(${target} PROPERTIES Fortran_MODULE_DIRECTORY ${modules})
+    target_include_directories(${target} PUBLIC ${modules})
+    target_link_libraries(${target} PRIVATE chromabuild_flags OpenMP::OpenMP_Fortran)
+  endforeach()
+  target_include_directories(${name} PRIVATE ${FFTW_INCLUDE_DIR})
+  # Linking an object library puts its objects into the archive and tells CMake where the modules come from.
+  target_link_libraries(${name} PRIVATE ${name}_base ${kernels}
+    PUBLIC MPI::MPI_Fortran OpenMP::OpenMP_Fortran ${FFTW_LIBRARY} ${FFTWF_LIBRARY})
+endfunction()

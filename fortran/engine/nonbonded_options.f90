@@ -1,0 +1,18 @@
+!> What the user can choose about the real-space energy.
+module nonbonded_options
+  use precision, only: real64
+  use pair_parameters, only: vdw_switch
+  implicit none
+  private
+  public :: nonbonded_options_t
+
+  type :: nonbonded_options_t
+    !> Distances in angstrom: end of all pairs, begin of the switch, reach of the pair list.
+    real(real64) :: cutoff = 12.0_real64, switch_distance = 10.0_real64, list_distance = 13.5_real64
+    !> Ewald screening, 1/angstrom; 0 = plain Coulomb up to the cutoff.
+    real(real64) :: alpha = 0.0_real64
+    !> vdw_cut, vdw_switch, vdw_shift or vdw_force_switch of module pair_parameters.
+    integer :: vdw_form = vdw_switch
+  end type nonbonded_options_t
+
+end module nonbonded_options

@@ -1,0 +1,39 @@
+!> Pair lists of a run of i clusters (4 atoms each) against j clusters (8 atoms each), and the window of clusters that
+!> they touch. A block has its own force buffer, so that blocks can be computed in any order on any thread and summed
+!> in one fixed order.
+module pair_block
+  use precision, only: real_pair
+  implicit none
+  private
+  public :: pair_block_t
+
+  type :: pair_block_t
+    integer :: first_i = 1, last_i = 0
+    !> First and last j cluster of the force buffer.
+    integer :: lower = 1, upper = 0
+    !> Rows (`first_i:last_i+1`) of the entries that carry exclusion bits, and of those that do not.
+    integer, allocatable :: masked_first(:), masked_cluster(:), masked_bits(:)
+    integer, allocatable :: plain_first(:), plain_cluster(:)
+    !> The plain entries with atoms within reach of each other: what the kernel runs over.
+    integer, allocatable :: near_first(:), near_cluster(:)
+    real(real_pair), allocatable :: force(:, :, :)
+  contains
+    procedure :: find_window
+  end type pair_block_t
+
+contains
+
+  !> Set the window and make the force buffer for it.
+  subroutine find_window(self, lanes)
+    class(pair_block_t), intent(inout) :: self
+    integer, intent(in) :: lanes
+    integer :: n_masked, n_plain
+    n_masked = self%masked_first(self%last_i + 1) - 1
+    n_plain = self%plain_first(self%last_i + 1) - 1
+    self%lower = min((self%first_i + 1)/2, minval(self%masked_cluster(:n_masked)), minval(self%plain_cluster(:n_plain)))
+    self%upper = max((self%last_i + 1)/2, maxval(self%masked_cluster(:n_masked)), maxval(self%plain_cluster(:n_plain)))
+    if (allocated(self%force)) deallocate (self%force)
+    allocate (self%force(lanes, 3, self%lower:self%upper))
+  end subroutine find_window
+
+end module pair_block

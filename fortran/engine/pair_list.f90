@@ -1,0 +1,423 @@
+!> Clusters of atoms and the list of cluster pairs within reach of each other.
+!>
+!> Atoms are sorted into columns along z (owned and ghost atoms apart), each column along z, and cut into clusters of
+!> 8; a cluster is a j cluster as a whole and two i clusters of 4 as halves. Clusters are numbered column by column,
+!> x slowest. An owned i cluster is paired with owned j clusters that do not come before its own and with all ghost
+!> clusters within reach, so that each pair occurs once and ghosts never meet each other.
+module pair_list
+  use precision, only: int64, real64
+  use pair_block, only: pair_block_t
+  implicit none
+  private
+  public :: pair_list_t, cluster_size
+
+  integer, parameter :: cluster_size = 8, half_size = 4
+  !> A cluster reaches at most this far along z (angstrom): a sparse column is cut into padded clusters.
+  real(real64), parameter :: longest_cluster = 12.0_real64
+  !> Blocks of about this many clusters, at most `most_blocks`; independent of the number of threads.
+  integer, parameter :: clusters_per_block = 128, most_blocks = 32
+
+  type :: pair_list_t
+    integer :: n_clusters = 0
+    !> Atom of each slot (`cluster_size*n_clusters`); a pad repeats the first atom of its cluster with a minus sign.
+    integer, allocatable :: slot_atom(:)
+    !> Slot of each atom.
+    integer, allocatable :: atom_slot(:)
+    type(pair_block_t), allocatable :: block(:)
+    integer, private :: n_columns(2) = 0
+    real(real64), private :: corner(2) = 0.0_real64, width(2) = 0.0_real64
+    !> First cluster of bin 2*column - 1 (owned) or 2*column (ghosts).
+    integer, allocatable, private :: bin_first(:)
+    !> Corners of the j clusters and of the i clusters.
+    real(real64), allocatable, private :: lower(:, :), upper(:, :), half_lower(:, :), half_upper(:, :)
+  contains
+    procedure :: build
+  end type pair_list_t
+
+contains
+
+  !> Make the clusters of all atoms and the lists within `reach` (angstrom). Positions (3, n_total), owned atoms first;
+  !> exclusions as rows over owned atoms, `exclusion_partner(exclusion_first(i):exclusion_first(i+1)-1)`.
+  subroutine build(self, n_owned, n_total, position, global_id, exclusion_first, exclusion_partner, reach)
+    class(pair_list_t), intent(inout) :: self
+    integer, intent(in) :: n_owned, n_total
+    real(real64), intent(in) :: position(3, n_total)
+    integer(int64), intent(in) :: global_id(n_total)
+    integer, intent(in) :: exclusion_first(n_owned + 1), exclusion_partner(:)
+    real(real64), intent(in) :: reach
+
+    integer :: b
+
+    call make_clusters(self, n_owned, n_total, position, global_id)
+    call find_corners(self, n_total, position)
+    call cut_blocks(self, n_owned)
+    !$omp parallel do schedule(dynamic)
+    do b = 1, size(self%block)
+      call search(self, self%block(b), n_owned, exclusion_first, exclusion_partner, reach)
+    end do
+    !$omp end parallel do
+  end subroutine build
+
+  !> Sort atoms into columns and along z, and cut the columns into clusters.
+  subroutine make_clusters(self, n_owned, n_total, position, global_id)
+    type(pair_list_t), intent(inout) :: self
+    integer, intent(in) :: n_owned, n_total
+    real(real64), intent(in) :: position(3, n_total)
+    integer(int64), intent(in) :: global_id(n_total)
+    real(real64) :: corner(3), extent(3), side, slice
+    integer, allocatable :: fine(:), fine_first(:), order(:), count(:)
+    integer :: n_slices, n_bins, bin, i, k, first, last, n_columns, slot
+
+    corner = minval(position, dim=2)
+    extent = maxval(position, dim=2) - corner
+    ! The side of a cube that holds one cluster, at the density of the owned atoms.
+    side = 4.0_real64
+    if (n_owned > 0) then
+      side = (product(max(1.0_real64, maxval(position(:, :n_owned), dim=2) - minval(position(:, :n_owned), dim=2))) &
+              *cluster_size/n_owned)**(1.0_real64/3.0_real64)
+    end if
+    side = max(2.0_real64, min(side, 12.0_real64))
+    side = max(side, sqrt(extent(1)*extent(2)/(n_total + 1)))
+    self%n_columns = int(extent(1:2)/side) + 1
+    self%corner = corner(1:2)
+    self%width = extent(1:2)/self%n_columns + tiny(1.0_real64)
+    n_columns = product(self%n_columns)
+    n_bins = 2*n_columns
+    n_slices = max(1, min(2*n_total/n_bins, int(extent(3)) + 1))
+    slice = extent(3)/n_slices + tiny(1.0_real64)
+
+    allocate (fine(n_total), fine_first(n_bins*n_slices + 1), order(n_total), count(n_bins + 1))
+    !$omp parallel do schedule(static) private(bin)
+    do i = 1, n_total
+      bin = 2*(column_along(self, 1, position(1, i))*self%n_columns(2) + column_along(self, 2, position(2, i)))
+      if (i > n_owned) bin = bin + 1
+      fine(i) = bin*n_slices + min(n_slices - 1, int((position(3, i) - corner(3))/slice)) + 1
+    end do
+    !$omp end parallel do
+    fine_first = 0
+    do i = 1, n_total
+      fine_first(fine(i) + 1) = fine_first(fine(i) + 1) + 1
+    end do
+    fine_first(1) = 1
+    do k = 2, size(fine_first)
+      fine_first(k) = fine_first(k) + fine_first(k - 1)
+    end do
+    ! Place from the end, so that the first of each bin is restored.
+    do k = size(fine_first), 2, -1
+      fine_first(k) = fine_first(k - 1)
+    end do
+    do i = 1, n_total
+      k = fine(i) + 1
+      order(fine_first(k)) = i
+      fine_first(k) = fine_first(k) + 1
+    end do
+
+    !$omp parallel do schedule(dynamic, 16) private(first, last)
+    do bin = 1, n_bins
+      first = fine_first((bin - 1)*n_slices + 1)
+      last = fine_first(bin*n_slices + 1) - 1
+      call sort_along_z(order(first:last), position, global_id)
+      count(bin + 1) = clusters_of(order(first:last), position)
+    end do
+    !$omp end parallel do
+    count(1) = 1
+    do bin = 1, n_bins
+      count(bin + 1) = count(bin + 1) + count(bin)
+    end do
+    call move_alloc(count, self%bin_first)
+    self%n_clusters = self%bin_first(n_bins + 1) - 1
+
+    if (allocated(self%slot_atom)) deallocate (self%slot_atom, self%atom_slot)
+    allocate (self%slot_atom(cluster_size*self%n_clusters), self%atom_slot(n_total))
+    !$omp parallel do schedule(dynamic, 16) private(first, last)
+    do bin = 1, n_bins
+      first = fine_first((bin - 1)*n_slices + 1)
+      last = fine_first(bin*n_slices + 1) - 1
+      call fill_clusters(order(first:last), position, self%bin_first(bin), self%slot_atom)
+    end do
+    !$omp end parallel do
+    !$omp parallel do schedule(static)
+    do slot = 1, size(self%slot_atom)
+      if (self%slot_atom(slot) > 0) self%atom_slot(self%slot_atom(slot)) = slot
+    end do
+    !$omp end parallel do
+  end subroutine make_clusters
+
+  !> Column (from 0) along axis 1 or 2; coordinates outside fall into the outermost.
+  pure integer function column_along(self, axis, coordinate)
+    type(pair_list_t), intent(in) :: self
+    integer, intent(in) :: axis
+    real(real64), intent(in) :: coordinate
+    real(real64) :: place
+    place = (coordinate - self%corner(axis))/self%width(axis)
+    column_along = int(max(0.0_real64, min(place, self%n_columns(axis) - 1.0_real64)))
+  end function column_along
+
+  !> Insertion sort by z, then by id: the atoms come nearly sorted.
+  pure subroutine sort_along_z(order, position, global_id)
+    integer, intent(inout) :: order(:)
+    real(real64), intent(in) :: position(:, :)
+    integer(int64), intent(in) :: global_id(:)
+    integer :: a, b, atom
+    do a = 2, size(order)
+      atom = order(a)
+      b = a - 1
+      do while (b >= 1)
+        if (position(3, order(b)) < position(3, atom)) exit
+        if (position(3, order(b)) <= position(3, atom) .and. global_id(order(b)) <= global_id(atom)) exit
+        order(b + 1) = order(b)
+        b = b - 1
+      end do
+      order(b + 1) = atom
+    end do
+  end subroutine sort_along_z
+
+  !> Number of clusters that `fill_clusters` makes.
+  pure integer function clusters_of(order, position) result(n)
+    integer, intent(in) :: order(:)
+    real(real64), intent(in) :: position(:, :)
+    integer :: first
+    n = 0
+    first = 1
+    do while (first <= size(order))
+      first = first + members(order, position, first)
+      n = n + 1
+    end do
+  end function clusters_of
+
+  !> Number of atoms in the cluster that begins at `first`.
+  pure integer function members(order, position, first) result(n)
+    integer, intent(in) :: order(:), first
+    real(real64), intent(in) :: position(:, :)
+    n = 1
+    do while (n < cluster_size .and. first + n <= size(order))
+      if (position(3, order(first + n)) - position(3, order(first)) > longest_cluster) exit
+      n = n + 1
+    end do
+  end function members
+
+  pure subroutine fill_clusters(order, position, first_cluster, slot_atom)
+    integer, intent(in) :: order(:), first_cluster
+    real(real64), intent(in) :: position(:, :)
+    integer, intent(inout) :: slot_atom(:)
+    integer :: first, n, slot
+    slot = cluster_size*(first_cluster - 1)
+    first = 1
+    do while (first <= size(order))
+      n = members(order, position, first)
+      slot_atom(slot + 1:slot + n) = order(first:first + n - 1)
+      slot_atom(slot + n + 1:slot + cluster_size) = -order(first)
+      slot = slot + cluster_size
+      first = first + n
+    end do
+  end subroutine fill_clusters
+
+  !> Boxes around the clusters and their halves.
+  subroutine find_corners(self, n_total, position)
+    type(pair_list_t), intent(inout) :: self
+    integer, intent(in) :: n_total
+    real(real64), intent(in) :: position(3, n_total)
+    real(real64) :: low(3), high(3)
+    integer :: i, k, atom
+
+    if (allocated(self%lower)) deallocate (self%lower, self%upper, self%half_lower, self%half_upper)
+    allocate (self%lower(3, self%n_clusters), self%upper(3, self%n_clusters))
+    allocate (self%half_lower(3, 2*self%n_clusters), self%half_upper(3, 2*self%n_clusters))
+    !$omp parallel do schedule(static) private(low, high, k, atom)
+    do i = 1, 2*self%n_clusters
+      low = huge(low)
+      high = -huge(high)
+      do k = half_size*(i - 1) + 1, half_size*i
+        atom = abs(self%slot_atom(k))
+        low = min(low, position(:, atom))
+        high = max(high, position(:, atom))
+      end do
+      self%half_lower(:, i) = low
+      self%half_upper(:, i) = high
+    end do
+    !$omp end parallel do
+    !$omp parallel do schedule(static)
+    do i = 1, self%n_clusters
+      self%lower(:, i) = min(self%half_lower(:, 2*i - 1), self%half_lower(:, 2*i))
+      self%upper(:, i) = max(self%half_upper(:, 2*i - 1), self%half_upper(:, 2*i))
+    end do
+    !$omp end parallel do
+  end subroutine find_corners
+
+  !> Cut the clusters into blocks with equal numbers of owned clusters.
+  subroutine cut_blocks(self, n_owned)
+    type(pair_list_t), intent(inout) :: self
+    integer, intent(in) :: n_owned
+    integer :: n_blocks, b, c, seen, n_owned_clusters, bin
+    logical, allocatable :: owned(:)
+
+    allocate (owned(self%n_clusters), source=.false.)
+    do bin = 1, size(self%bin_first) - 1, 2
+      owned(self%bin_first(bin):self%bin_first(bin + 1) - 1) = .true.
+    end do
+    n_owned_clusters = count(owned)
+    n_blocks = max(1, min(most_blocks, n_owned_clusters/clusters_per_block))
+    if (n_owned == 0) n_blocks = 0
+    if (allocated(self%block)) deallocate (self%block)
+    allocate (self%block(n_blocks))
+    seen = 0
+    b = 1
+    do c = 1, self%n_clusters
+      if (.not. owned(c)) cycle
+      if (seen*int(n_blocks, int64) >= b*int(n_owned_clusters, int64)) then
+        self%block(b)%last_i = 2*(c - 1)
+        b = b + 1
+        self%block(b)%first_i = 2*c - 1
+      end if
+      seen = seen + 1
+    end do
+    if (n_blocks > 0) self%block(n_blocks)%last_i = 2*self%n_clusters
+  end subroutine cut_blocks
+
+  !> Find the entries of a block.
+  subroutine search(self, block, n_owned, exclusion_first, exclusion_partner, reach)
+    type(pair_list_t), intent(in) :: self
+    type(pair_block_t), intent(inout) :: block
+    integer, intent(in) :: n_owned, exclusion_first(:), exclusion_partner(:)
+    real(real64), intent(in) :: reach
+    ! Entry of the exclusion table of the i cluster at hand that belongs to a j cluster; 0 = none.
+    integer, allocatable :: table_of(:), table_cluster(:), table_bits(:)
+    integer :: n_table, n_masked, n_plain, i, own, x, y, column, bin, first, last, j, k, x_range(2), y_range(2)
+    real(real64) :: low(3), high(3), gap(3), column_gap(2), reach2
+
+    reach2 = reach**2
+    allocate (table_of(self%n_clusters), source=0)
+    allocate (table_cluster(64), table_bits(64))
+    allocate (block%masked_first(block%first_i:block%last_i + 1), block%plain_first(block%first_i:block%last_i + 1))
+    allocate (block%masked_cluster(8*(block%last_i - block%first_i + 1)))
+    allocate (block%masked_bits(size(block%masked_cluster)), block%plain_cluster(16*size(block%masked_cluster)))
+    n_masked = 0
+    n_plain = 0
+    do i = block%first_i, block%last_i
+      block%masked_first(i) = n_masked + 1
+      block%plain_first(i) = n_plain + 1
+      own = (i + 1)/2
+      if (abs(self%slot_atom(cluster_size*own)) > n_owned) cycle
+      call make_table(self, i, n_owned, exclusion_first, exclusion_partner, n_table, table_cluster, table_bits, table_of)
+      call reserve(block%masked_cluster, n_masked + n_table)
+      call reserve(block%masked_bits, n_masked + n_table)
+      low = self%half_lower(:, i)
+      high = self%half_upper(:, i)
+      do k = 1, n_table
+        j = table_cluster(k)
+        gap = max(0.0_real64, self%lower(:, j) - high, low - self%upper(:, j))
+        if (sum(gap**2) >= reach2) cycle
+        n_masked = n_masked + 1
+        block%masked_cluster(n_masked) = j
+        block%masked_bits(n_masked) = table_bits(k)
+      end do
+
+      x_range = [column_along(self, 1, low(1) - reach), column_along(self, 1, high(1) + reach)]
+      y_range = [column_along(self, 2, low(2) - reach), column_along(self, 2, high(2) + reach)]
+      do x = x_range(1), x_range(2)
+        column_gap(1) = max(0.0_real64, self%corner(1) + x*self%width(1) - high(1), &
+                            low(1) - self%corner(1) - (x + 1)*self%width(1))
+        do y = y_range(1), y_range(2)
+          column_gap(2) = max(0.0_real64, self%corner(2) + y*self%width(2) - high(2), &
+                              low(2) - self%corner(2) - (y + 1)*self%width(2))
+          if (sum(column_gap**2) >= reach2) cycle
+          column = x*self%n_columns(2) + y
+          do bin = 2*column + 1, 2*column + 2
+            first = self%bin_first(bin)
+            last = self%bin_first(bin + 1) - 1
+            if (bin == 2*column + 1) first = max(first, own)
+            if (first > last) cycle
+            first = first_above(self%upper, first, last, low(3) - reach)
+            call reserve(block%plain_cluster, n_plain + last - first + 1)
+            do j = first, last
+              if (self%lower(3, j) >= high(3) + reach) exit
+              gap = max(0.0_real64, self%lower(:, j) - high, low - self%upper(:, j))
+              if (gap(1)**2 + gap(2)**2 + gap(3)**2 >= reach2) cycle
+              if (table_of(j) > 0) cycle
+              n_plain = n_plain + 1
+              block%plain_cluster(n_plain) = j
+            end do
+          end do
+        end do
+      end do
+      do k = 1, n_table
+        table_of(table_cluster(k)) = 0
+      end do
+    end do
+    block%masked_first(block%last_i + 1) = n_masked + 1
+    block%plain_first(block%last_i + 1) = n_plain + 1
+  end subroutine search
+
+  !> The j clusters in which the atoms of i cluster `i` have excluded partners, itself included, with their bits: bit
+  !> 8 a + b tells whether atom a (0..3) and atom b (0..7) interact.
+  subroutine make_table(self, i, n_owned, exclusion_first, exclusion_partner, n_table, table_cluster, table_bits, table_of)
+    type(pair_list_t), intent(in) :: self
+    integer, intent(in) :: i, n_owned, exclusion_first(:), exclusion_partner(:)
+    integer, intent(out) :: n_table
+    integer, allocatable, intent(inout) :: table_cluster(:), table_bits(:)
+    integer, intent(inout) :: table_of(:)
+    integer :: own, a, b, k, atom, slot, j, bits
+
+    own = (i + 1)/2
+    ! In its own cluster an atom meets the atoms after it.
+    bits = 0
+    do a = 0, half_size - 1
+      do b = half_size*(1 - mod(i, 2)) + a + 1, cluster_size - 1
+        bits = ibset(bits, 8*a + b)
+      end do
+    end do
+    n_table = 1
+    table_cluster(1) = own
+    table_bits(1) = bits
+    table_of(own) = 1
+    do a = 0, half_size - 1
+      atom = self%slot_atom(half_size*(i - 1) + a + 1)
+      if (atom < 1 .or. atom > n_owned) cycle
+      do k = exclusion_first(atom), exclusion_first(atom + 1) - 1
+        slot = self%atom_slot(exclusion_partner(k)) - 1
+        j = slot/cluster_size + 1
+        b = mod(slot, cluster_size)
+        if (j < own .and. exclusion_partner(k) <= n_owned) cycle
+        if (table_of(j) == 0) then
+          n_table = n_table + 1
+          call reserve(table_cluster, n_table)
+          call reserve(table_bits, n_table)
+          table_cluster(n_table) = j
+          table_bits(n_table) = not(0)
+          table_of(j) = n_table
+        end if
+        table_bits(table_of(j)) = ibclr(table_bits(table_of(j)), 8*a + b)
+      end do
+    end do
+  end subroutine make_table
+
+  !> First cluster of a column whose upper end lies at or above `z`; `last + 1` if none.
+  pure integer function first_above(upper, first, last, z) result(found)
+    real(real64), intent(in) :: upper(:, :), z
+    integer, intent(in) :: first, last
+    integer :: low, high, middle
+    low = first
+    high = last + 1
+    do while (low < high)
+      middle = (low + high)/2
+      if (upper(3, middle) < z) then
+        low = middle + 1
+      else
+        high = middle
+      end if
+    end do
+    found = low
+  end function first_above
+
+  !> Make room for `n` entries.
+  pure subroutine reserve(array, n)
+    integer, allocatable, intent(inout) :: array(:)
+    integer, intent(in) :: n
+    integer, allocatable :: larger(:)
+    if (n <= size(array)) return
+    allocate (larger(max(n, size(array) + size(array)/2 + 16)))
+    larger(:size(array)) = array
+    call move_alloc(larger, array)
+  end subroutine reserve
+
+end module pair_list

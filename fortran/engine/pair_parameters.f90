@@ -1,0 +1,188 @@
+!> Constants of the pair interaction, prepared once for the kernels: cutoffs, the switch, and the polynomials of the
+!> Ewald correction.
+!>
+!> The real-space Coulomb energy is q q (1/r - alpha E(x)) and the force over r is q q (1/r^3 - alpha^3 F(x)) with
+!> x = (alpha r)^2, E(x) = erf(sqrt x)/sqrt x and F(x) = -2 dE/dx. E and F are entire functions of x, so that a polynomial
+!> fitted at Chebyshev nodes replaces erfc and exp; excluded pairs keep only the polynomial part.
+module pair_parameters
+  use precision, only: real64, real_pair
+  use constants, only: pi
+  use error, only: error_t, exit_bad_input, fail
+  implicit none
+  private
+  public :: pair_parameters_t, fit_degree, exclusion_degree, vdw_cut, vdw_switch, vdw_shift, vdw_force_switch
+
+  !> Forms of the van der Waals energy near the cutoff.
+  integer, parameter :: vdw_cut = 0, vdw_switch = 1, vdw_shift = 2, vdw_force_switch = 3
+  !> Degrees of the polynomials: up to the cutoff in the kind of the pair arithmetic, and for excluded pairs (real64).
+  integer, parameter :: fit_degree = merge(12, 28, kind(1.0_real_pair) == kind(1.0))
+  integer, parameter :: exclusion_degree = 16
+  !> Excluded pairs beyond this alpha*r are computed with the intrinsic function.
+  real(real64), parameter :: exclusion_reach = 2.0_real64
+  !> Pairs closer than this (angstrom) feel the force law of this distance: clashes stay finite.
+  real(real64), parameter :: closest_distance = 0.3_real64
+
+  type :: pair_parameters_t
+    real(real64) :: cutoff = 0.0_real64, list_distance = 0.0_real64, alpha = 0.0_real64
+    integer :: vdw_form = vdw_cut
+    real(real_pair) :: cutoff2 = 0.0_real_pair, closest2 = 0.0_real_pair
+    !> Switch variable u = max(0, r^2 - switch2)*inverse_switch_range, from 0 to 1 at the cutoff.
+    real(real_pair) :: switch2 = 0.0_real_pair, inverse_switch_range = 0.0_real_pair
+    !> Subtracted from r^-6 and r^-12 in the energy (vdw_shift, and vdw_force_switch inside the switch distance).
+    real(real_pair) :: shift6 = 0.0_real_pair, shift12 = 0.0_real_pair
+    !> Force switch: r_c^-3, r_c^-6, r_c^3/(r_c^3 - r_s^3), r_c^6/(r_c^6 - r_s^6).
+    real(real_pair) :: cutoff_m3 = 0.0_real_pair, cutoff_m6 = 0.0_real_pair
+    real(real_pair) :: switch_factor6 = 0.0_real_pair, switch_factor12 = 0.0_real_pair
+    !> Argument of the polynomials: r^2*fit_scale - 1, in [-1, 1] inside the cutoff.
+    real(real_pair) :: fit_scale = 0.0_real_pair
+    real(real_pair) :: force_fit(0:fit_degree) = 0.0_real_pair, energy_fit(0:fit_degree) = 0.0_real_pair
+    real(real64) :: exclusion_scale = 0.0_real64, exclusion_reach2 = 0.0_real64
+    real(real64) :: exclusion_force_fit(0:exclusion_degree) = 0.0_real64
+    real(real64) :: exclusion_energy_fit(0:exclusion_degree) = 0.0_real64
+  contains
+    procedure :: prepare
+  end type pair_parameters_t
+
+contains
+
+  !> Prepare all constants. Distances in angstrom, `alpha` in 1/angstrom (0 = plain Coulomb within the cutoff).
+  subroutine prepare(self, cutoff, switch_distance, list_distance, alpha, vdw_form, error)
+    class(pair_parameters_t), intent(out) :: self
+    real(real64), intent(in) :: cutoff, switch_distance, list_distance, alpha
+    integer, intent(in) :: vdw_form
+    type(error_t), allocatable, intent(out) :: error
+    ! Allowed errors of the fit, relative to the value at contact.
+    real(real64), parameter :: tolerance = merge(1.0e-6_real64, 1.0e-11_real64, real_pair == kind(1.0))
+    real(real64) :: force_fit(0:fit_degree), energy_fit(0:fit_degree), worst(2)
+    character(len=200) :: message
+
+    self%cutoff = cutoff
+    self%list_distance = list_distance
+    self%alpha = alpha
+    self%vdw_form = vdw_form
+    if (vdw_form == vdw_switch .and. switch_distance >= cutoff) self%vdw_form = vdw_cut
+    if (vdw_form == vdw_force_switch .and. switch_distance >= cutoff) self%vdw_form = vdw_shift
+    self%cutoff2 = real(cutoff**2, real_pair)
+    self%closest2 = real(closest_distance**2, real_pair)
+    select case (self%vdw_form)
+    case (vdw_switch)
+      self%switch2 = real(switch_distance**2, real_pair)
+      self%inverse_switch_range = real(1.0_real64/(cutoff**2 - switch_distance**2), real_pair)
+    case (vdw_shift)
+      self%shift6 = real(cutoff**(-6), real_pair)
+      self%shift12 = real(cutoff**(-12), real_pair)
+    case (vdw_force_switch)
+      self%switch2 = real(switch_distance**2, real_pair)
+      self%shift6 = real(1.0_real64/(switch_distance*cutoff)**3, real_pair)
+      self%shift12 = real(1.0_real64/(switch_distance*cutoff)**6, real_pair)
+      self%cutoff_m3 = real(cutoff**(-3), real_pair)
+      self%cutoff_m6 = real(cutoff**(-6), real_pair)
+      self%switch_factor6 = real(cutoff**3/(cutoff**3 - switch_distance**3), real_pair)
+      self%switch_factor12 = real(cutoff**6/(cutoff**6 - switch_distance**6), real_pair)
+    end select
+
+    call fit((alpha*cutoff)**2, energy_fit, force_fit, worst)
+    if (any(worst > tolerance)) then
+      write (message, "(a,f0.3,a,f0.2,a)") "Ewald screening alpha = ", alpha, " /angstrom is too strong for a cutoff of ", &
+        cutoff, " angstrom: raise pme_alpha_tol"
+      call fail(error, exit_bad_input, trim(message))
+      return
+    end if
+    self%fit_scale = real(2.0_real64/cutoff**2, real_pair)
+    self%force_fit = real(alpha**3*force_fit, real_pair)
+    self%energy_fit = real(alpha*energy_fit, real_pair)
+    call fit(exclusion_reach**2, self%exclusion_energy_fit, self%exclusion_force_fit, worst)
+    self%exclusion_scale = 2.0_real64*(alpha/exclusion_reach)**2
+    self%exclusion_energy_fit = alpha*self%exclusion_energy_fit
+    self%exclusion_force_fit = alpha**3*self%exclusion_force_fit
+    self%exclusion_reach2 = huge(alpha)
+    if (alpha > 0.0_real64) self%exclusion_reach2 = (exclusion_reach/alpha)**2
+  end subroutine prepare
+
+  !> Power series in t = 2 x/x_max - 1 of E and F on [0, x_max], by interpolation at Chebyshev nodes; `worst`: the
+  !> largest errors seen between the nodes.
+  pure subroutine fit(x_max, energy, force, worst)
+    real(real64), intent(in) :: x_max
+    real(real64), intent(out) :: energy(0:), force(0:), worst(2)
+    integer, parameter :: n_checks = 200
+    integer :: degree, k, m
+    real(real64) :: node, x, t, angle, norm
+    real(real64) :: chebyshev(0:ubound(energy, 1), 2), previous(0:ubound(energy, 1)), current(0:ubound(energy, 1))
+    real(real64) :: next(0:ubound(energy, 1))
+
+    degree = ubound(energy, 1)
+    chebyshev = 0.0_real64
+    do k = 0, degree
+      angle = pi*(k + 0.5_real64)/(degree + 1)
+      node = cos(angle)
+      x = 0.5_real64*x_max*(node + 1.0_real64)
+      do m = 0, degree
+        norm = merge(1.0_real64, 2.0_real64, m == 0)/(degree + 1)*cos(m*angle)
+        chebyshev(m, 1) = chebyshev(m, 1) + norm*scaled_erf(x)
+        chebyshev(m, 2) = chebyshev(m, 2) + norm*scaled_erf_slope(x)
+      end do
+    end do
+    ! Chebyshev polynomials to powers: T_0 = 1, T_1 = t, T_(m+1) = 2 t T_m - T_(m-1).
+    previous = 0.0_real64
+    current = 0.0_real64
+    previous(0) = 1.0_real64
+    current(1) = 1.0_real64
+    energy = chebyshev(0, 1)*previous + chebyshev(1, 1)*current
+    force = chebyshev(0, 2)*previous + chebyshev(1, 2)*current
+    do m = 2, degree
+      next(0) = -previous(0)
+      next(1:) = 2.0_real64*current(:degree - 1) - previous(1:)
+      energy = energy + chebyshev(m, 1)*next
+      force = force + chebyshev(m, 2)*next
+      previous = current
+      current = next
+    end do
+    worst = 0.0_real64
+    do k = 0, n_checks
+      t = 2.0_real64*k/n_checks - 1.0_real64
+      x = 0.5_real64*x_max*(t + 1.0_real64)
+      worst(1) = max(worst(1), abs(polynomial(energy, t) - scaled_erf(x)))
+      worst(2) = max(worst(2), abs(polynomial(force, t) - scaled_erf_slope(x)))
+    end do
+  end subroutine fit
+
+  pure function polynomial(coefficient, t) result(value)
+    real(real64), intent(in) :: coefficient(0:), t
+    real(real64) :: value
+    integer :: k
+    value = 0.0_real64
+    do k = ubound(coefficient, 1), 0, -1
+      value = value*t + coefficient(k)
+    end do
+  end function polynomial
+
+  !> E(x) = erf(sqrt x)/sqrt x.
+  pure function scaled_erf(x) result(value)
+    real(real64), intent(in) :: x
+    real(real64) :: value
+    if (x < 1.0e-8_real64) then
+      value = 2.0_real64/sqrt(pi)*(1.0_real64 - x/3.0_real64)
+    else
+      value = erf(sqrt(x))/sqrt(x)
+    end if
+  end function scaled_erf
+
+  !> F(x) = -2 dE/dx; by its power series where the closed form cancels.
+  pure function scaled_erf_slope(x) result(value)
+    real(real64), intent(in) :: x
+    real(real64) :: value, power
+    integer :: k
+    if (x < 1.0_real64) then
+      value = 0.0_real64
+      power = 1.0_real64
+      do k = 1, 25
+        value = value + power*2.0_real64/(2*k + 1)
+        power = -power*x/k
+      end do
+      value = value*2.0_real64/sqrt(pi)
+    else
+      value = (scaled_erf(x) - 2.0_real64/sqrt(pi)*exp(-x))/x
+    end if
+  end function scaled_erf_slope
+
+end module pair_parameters

@@ -1,0 +1,551 @@
+!> Reciprocal-space part of the Coulomb energy by smooth particle mesh Ewald (Essmann et al., J. Chem. Phys. 103, 8577,
+!> 1995), with the self energy and the energy of the uniform background that neutralises a net charge.
+!>
+!> Each rank spreads its own atoms on a brick that covers its domain and a margin; the bricks are added up into the layout
+!> of the FFT and the potential comes back the same way. Results do not depend on the number of threads.
+module pme
+  use precision, only: real64, real_pair
+  use constants, only: pi
+  use error, only: error_t, exit_bad_input, fail
+  use distributed_fft, only: distributed_fft_t, MPI_Comm
+  use brick_exchange, only: brick_exchange_t
+  implicit none
+  private
+  public :: pme_t, pme_grid_size, ewald_alpha
+
+  !> Fixed number of runs of atoms in the counting sort.
+  integer, parameter :: n_chunks = 32
+  integer, parameter :: largest_order = 10
+  !> Atoms may leave their domain by this much (angstrom) before the bricks must be made anew.
+  real(real64), parameter :: first_margin = 4.0_real64
+
+  type :: pme_t
+    private
+    type(MPI_Comm) :: comm
+    type(distributed_fft_t) :: fft
+    type(brick_exchange_t) :: exchange
+    integer :: order = 4, n(3) = 0
+    real(real64) :: box(3) = 0.0_real64, alpha = 0.0_real64, coulomb_constant = 0.0_real64
+    integer :: domain_dims(3) = 1
+    !> This domain in grid units.
+    real(real64) :: lower(3) = 0.0_real64, upper(3) = 0.0_real64
+    !> How far atoms may be outside of the domain, in grid points.
+    integer :: margin(3) = 0
+    integer :: brick_lower(3) = 0, brick_upper(3) = -1
+    real(real_pair), allocatable :: brick(:, :, :), grid(:, :, :)
+    complex(real_pair), allocatable :: wave(:, :, :)
+    !> Factor of |charge wave|^2 in twice the energy, layout of the FFT (kz, kx, ky).
+    real(real_pair), allocatable :: influence(:, :, :)
+    !> Atoms in the order of the grid: first grid point (from 1, in the brick), fraction of a grid spacing, charge.
+    integer, allocatable :: sorted_atom(:), sorted_point(:, :)
+    real(real_pair), allocatable :: sorted_fraction(:, :), sorted_charge(:)
+    !> First sorted atom of each slab of grid planes.
+    integer, allocatable :: slab_first(:)
+    integer :: slab_planes = 1
+  contains
+    procedure :: init
+    procedure :: compute
+  end type pme_t
+
+contains
+
+  !> The least even numbers with no prime factor above 7 that keep the spacing within `max_spacing` (angstrom).
+  pure function pme_grid_size(box, max_spacing) result(n)
+    real(real64), intent(in) :: box(3), max_spacing
+    integer :: n(3), axis, rest, prime
+    do axis = 1, 3
+      n(axis) = max(2, 2*ceiling(0.5_real64*box(axis)/max_spacing))
+      do
+        rest = n(axis)
+        do prime = 2, 7
+          do while (mod(rest, prime) == 0)
+            rest = rest/prime
+          end do
+        end do
+        if (rest == 1) exit
+        n(axis) = n(axis) + 2
+      end do
+    end do
+  end function pme_grid_size
+
+  !> The screening alpha (1/angstrom) with erfc(alpha*cutoff) = tolerance, by bisection.
+  pure function ewald_alpha(cutoff, tolerance) result(alpha)
+    real(real64), intent(in) :: cutoff, tolerance
+    real(real64) :: alpha, low, high
+    integer :: k
+    low = 0.0_real64
+    high = 30.0_real64/cutoff
+    do k = 1, 100
+      alpha = 0.5_real64*(low + high)
+      if (erfc(alpha*cutoff) > tolerance) then
+        low = alpha
+      else
+        high = alpha
+      end if
+    end do
+  end function ewald_alpha
+
+  !> Prepare; all ranks of `comm` must call it. Ranks hold the domains of a `domain_dims` grid, x fastest. `box` in
+  !> angstrom, `coulomb_constant` in kcal angstrom/mol/e^2. Fails on an order or a grid that cannot be.
+  subroutine init(self, comm, domain_dims, box, grid_size, spline_order, alpha, coulomb_constant, error)
+    class(pme_t), intent(out) :: self
+    type(MPI_Comm), intent(in) :: comm
+    integer, intent(in) :: domain_dims(3), grid_size(3), spline_order
+    real(real64), intent(in) :: box(3), alpha, coulomb_constant
+    type(error_t), allocatable, intent(out) :: error
+    integer :: place(3)
+    character(len=160) :: message
+
+    if (spline_order < 3 .or. spline_order > largest_order .or. any(grid_size < spline_order)) then
+      write (message, "(a,i0,a,3(i0,1x),a)") "pme_nspline ", spline_order, " does not go with a grid of ", grid_size, &
+        "points: use an order from 3 to 10 and at least as many points an axis"
+      call fail(error, exit_bad_input, trim(message))
+      return
+    end if
+    call self%fft%create(comm, grid_size, error)
+    if (allocated(error)) return
+    self%comm = comm
+    self%order = spline_order
+    self%n = grid_size
+    self%box = box
+    self%alpha = alpha
+    self%coulomb_constant = coulomb_constant
+    self%domain_dims = domain_dims
+    associate (rank => self%fft%rank, dims => domain_dims)
+      place = [mod(rank, dims(1)), mod(rank/dims(1), dims(2)), rank/(dims(1)*dims(2))]
+    end associate
+    self%lower = real(grid_size, real64)*place/domain_dims
+    self%upper = real(grid_size, real64)*(place + 1)/domain_dims
+    self%margin = ceiling(first_margin*grid_size/box)
+    associate (low => self%fft%real_lower, high => self%fft%real_upper)
+      allocate (self%grid(low(1):high(1), low(2):high(2), low(3):high(3)))
+    end associate
+    associate (low => self%fft%wave_lower, high => self%fft%wave_upper)
+      allocate (self%wave(low(3):high(3), low(1):high(1), low(2):high(2)))
+      allocate (self%influence(low(3):high(3), low(1):high(1), low(2):high(2)))
+    end associate
+    call make_influence(self)
+    call make_brick(self)
+  end subroutine init
+
+  !> Bounds and exchange of the brick for the present margin.
+  subroutine make_brick(self)
+    type(pme_t), intent(inout) :: self
+
+    where (self%domain_dims == 1)
+      ! Atoms are wrapped into the box.
+      self%brick_lower = 1 - self%order
+      self%brick_upper = self%n - 1
+    elsewhere
+      self%brick_lower = floor(self%lower) - self%margin + 1 - self%order
+      self%brick_upper = floor(self%upper) + self%margin
+    end where
+    if (allocated(self%brick)) deallocate (self%brick)
+    allocate (self%brick(self%brick_lower(1):self%brick_upper(1), self%brick_lower(2):self%brick_upper(2), &
+                         self%brick_lower(3):self%brick_upper(3)))
+    self%slab_planes = max(self%order, 6)
+    call self%exchange%create(self%comm, self%n, self%fft%real_lower, self%fft%real_upper, self%brick_lower, &
+                              self%brick_upper)
+  end subroutine make_brick
+
+  !> Coulomb constant/(pi V) exp(-(pi m/alpha)^2)/m^2 |b|^2 for each wave m; 0 for the mean.
+  subroutine make_influence(self)
+    type(pme_t), intent(inout) :: self
+    real(real64) :: factor_x(self%n(1)), factor_y(self%n(2)), factor_z(self%n(3))
+    real(real64) :: m2, scale
+    integer :: x, y, z
+
+    scale = self%coulomb_constant/(pi*product(self%box))
+    factor_x = axis_factor(self%n(1), self%order, self%box(1), self%alpha)
+    factor_y = axis_factor(self%n(2), self%order, self%box(2), self%alpha)
+    factor_z = axis_factor(self%n(3), self%order, self%box(3), self%alpha)
+    !$omp parallel do schedule(static) private(x, z, m2)
+    do y = lbound(self%influence, 3), ubound(self%influence, 3)
+      do x = lbound(self%influence, 2), ubound(self%influence, 2)
+        do z = lbound(self%influence, 1), ubound(self%influence, 1)
+          m2 = wave_number(x, self%n(1), self%box(1))**2 + wave_number(y, self%n(2), self%box(2))**2 &
+               + wave_number(z, self%n(3), self%box(3))**2
+          self%influence(z, x, y) = 0.0_real_pair
+          if (m2 > 0.0_real64) self%influence(z, x, y) = &
+            real(scale*factor_x(x + 1)*factor_y(y + 1)*factor_z(z + 1)/m2, real_pair)
+        end do
+      end do
+    end do
+    !$omp end parallel do
+  end subroutine make_influence
+
+  !> exp(-(pi m/alpha)^2) |b(m)|^2 along one axis.
+  pure function axis_factor(n, order, length, alpha) result(factor)
+    integer, intent(in) :: n, order
+    real(real64), intent(in) :: length, alpha
+    real(real64) :: factor(n), modulus(0:n - 1)
+    real(real_pair) :: weight(order), slope(order)
+    complex(real64) :: sum
+    integer :: k, j
+
+    call b_spline(order, 0.0_real_pair, weight, slope)
+    do k = 0, n - 1
+      sum = (0.0_real64, 0.0_real64)
+      do j = 1, order
+        sum = sum + weight(j)*exp(cmplx(0.0_real64, 2.0_real64*pi*k*(j - 1)/n, real64))
+      end do
+      modulus(k) = abs(sum)**2
+    end do
+    ! Odd orders vanish at the edge of the spectrum; the mean of the neighbours stands in, as is usual.
+    do k = 1, n - 2
+      if (modulus(k) < 1.0e-7_real64) modulus(k) = 0.5_real64*(modulus(k - 1) + modulus(k + 1))
+    end do
+    do k = 0, n - 1
+      factor(k + 1) = exp(-(pi*wave_number(k, n, length)/alpha)**2)/modulus(k)
+    end do
+  end function axis_factor
+
+  !> Wave number (1/angstrom) of index k, the upper half standing for negative waves.
+  pure real(real64) function wave_number(k, n, length)
+    integer, intent(in) :: k, n
+    real(real64), intent(in) :: length
+    wave_number = merge(k, k - n, 2*k <= n)/length
+  end function wave_number
+
+  !> Cardinal B-spline weights of `order` grid points and their slopes; `fraction` is the distance of the atom from the
+  !> last of them but for those above it: weight(j) = M(fraction + order - j), M the B-spline of that order.
+  pure subroutine b_spline(order, fraction, weight, slope)
+    integer, intent(in) :: order
+    real(real_pair), intent(in) :: fraction
+    real(real_pair), intent(out) :: weight(order), slope(order)
+    integer :: k, j
+
+    weight(1) = 1.0_real_pair - fraction
+    weight(2) = fraction
+    do k = 3, order - 1
+      weight(k) = fraction*weight(k - 1)/(k - 1)
+      do j = k - 1, 2, -1
+        weight(j) = ((fraction + (k - j))*weight(j - 1) + (j - fraction)*weight(j))/(k - 1)
+      end do
+      weight(1) = (1.0_real_pair - fraction)*weight(1)/(k - 1)
+    end do
+    slope(1) = -weight(1)
+    do j = 2, order - 1
+      slope(j) = weight(j - 1) - weight(j)
+    end do
+    slope(order) = weight(order - 1)
+    weight(order) = fraction*weight(order - 1)/(order - 1)
+    do j = order - 1, 2, -1
+      weight(j) = ((fraction + (order - j))*weight(j - 1) + (j - fraction)*weight(j))/(order - 1)
+    end do
+    weight(1) = (1.0_real_pair - fraction)*weight(1)/(order - 1)
+  end subroutine b_spline
+
+  !> Add the forces on the owned atoms (kcal/mol/angstrom) to `force`. `energy` (kcal/mol) and `virial` (sum of r f) are
+  !> this rank's share: their sums over ranks are the reciprocal, self and background energy. They are zero when
+  !> `want_energy` is present and false.
+  subroutine compute(self, n_owned, position, charge, force, energy, virial, want_energy)
+    class(pme_t), intent(inout) :: self
+    integer, intent(in) :: n_owned
+    real(real64), intent(in) :: position(:, :), charge(:)
+    real(real64), intent(inout) :: force(:, :)
+    real(real64), intent(out) :: energy, virial(3, 3)
+    logical, intent(in), optional :: want_energy
+    logical :: with_energy
+    integer :: z
+
+    with_energy = .true.
+    if (present(want_energy)) with_energy = want_energy
+    call sort_atoms(self, n_owned, position, charge)
+    !$omp parallel do schedule(static)
+    do z = lbound(self%brick, 3), ubound(self%brick, 3)
+      self%brick(:, :, z) = 0.0_real_pair
+    end do
+    !$omp end parallel do
+    call spread_charges(self)
+    call self%exchange%collect(self%brick, self%grid)
+    call self%fft%forward(self%grid, self%wave)
+    energy = 0.0_real64
+    virial = 0.0_real64
+    if (with_energy) then
+      call sum_energy(self, energy, virial)
+      energy = energy - self%coulomb_constant*self%alpha/sqrt(pi)*sum(charge(:n_owned)**2)
+    end if
+    !$omp parallel do schedule(static)
+    do z = lbound(self%wave, 3), ubound(self%wave, 3)
+      self%wave(:, :, z) = self%wave(:, :, z)*self%influence(:, :, z)
+    end do
+    !$omp end parallel do
+    call self%fft%backward(self%wave, self%grid)
+    call self%exchange%spread(self%grid, self%brick)
+    call gather_forces(self, n_owned, force)
+  end subroutine compute
+
+  !> Put the atoms in the order of the grid (z, then y), with the brick widened first if an atom is outside of it.
+  subroutine sort_atoms(self, n_owned, position, charge)
+    type(pme_t), intent(inout) :: self
+    integer, intent(in) :: n_owned
+    real(real64), intent(in) :: position(:, :), charge(:)
+    integer, parameter :: y_per_bin = 4
+    integer, allocatable :: bin_of(:), start(:, :)
+    integer :: chunk, first, last, i, n_y, n_bins, bin, at, slab, n_slabs, point(3), excess(3), widest(3), axis
+    real(real_pair) :: fraction(3)
+
+    if (.not. allocated(self%sorted_atom)) allocate (self%sorted_atom(0))
+    if (size(self%sorted_atom) /= n_owned) then
+      if (allocated(self%sorted_point)) deallocate (self%sorted_point, self%sorted_fraction, self%sorted_charge)
+      deallocate (self%sorted_atom)
+      allocate (self%sorted_atom(n_owned), self%sorted_point(3, n_owned), self%sorted_fraction(3, n_owned), &
+                self%sorted_charge(n_owned))
+    end if
+
+    if (any(self%domain_dims > 1)) then
+      widest = 0
+      !$omp parallel do schedule(static) private(point, fraction, excess) reduction(max: widest)
+      do i = 1, n_owned
+        call place_atom(self, position(:, i), point, fraction, excess)
+        widest = max(widest, excess)
+      end do
+      !$omp end parallel do
+      do axis = 1, 3
+        widest(axis) = self%exchange%largest(widest(axis))
+      end do
+      if (any(widest > 0)) then
+        where (widest > 0) self%margin = self%margin + widest + 1
+        call make_brick(self)
+      end if
+    end if
+
+    n_y = (size(self%brick, 2) - 1)/y_per_bin + 1
+    n_bins = n_y*size(self%brick, 3)
+    allocate (bin_of(n_owned), start(n_bins, n_chunks))
+    !$omp parallel do schedule(static) private(first, last, i, point, fraction, excess, bin)
+    do chunk = 1, n_chunks
+      call run_of(chunk, n_owned, first, last)
+      start(:, chunk) = 0
+      do i = first, last
+        call place_atom(self, position(:, i), point, fraction, excess)
+        bin = (point(2) - 1)/y_per_bin + 1 + n_y*(point(3) - 1)
+        bin_of(i) = bin
+        start(bin, chunk) = start(bin, chunk) + 1
+      end do
+    end do
+    !$omp end parallel do
+    n_slabs = (size(self%brick, 3) - 1)/self%slab_planes + 1
+    if (allocated(self%slab_first)) deallocate (self%slab_first)
+    allocate (self%slab_first(n_slabs + 1))
+    at = 1
+    slab = 1
+    do bin = 1, n_bins
+      if (mod(bin - 1, n_y*self%slab_planes) == 0) then
+        self%slab_first(slab) = at
+        slab = slab + 1
+      end if
+      do chunk = 1, n_chunks
+        i = start(bin, chunk)
+        start(bin, chunk) = at
+        at = at + i
+      end do
+    end do
+    self%slab_first(n_slabs + 1) = at
+    !$omp parallel do schedule(static) private(first, last, i, point, fraction, excess, bin, at)
+    do chunk = 1, n_chunks
+      call run_of(chunk, n_owned, first, last)
+      do i = first, last
+        call place_atom(self, position(:, i), point, fraction, excess)
+        bin = bin_of(i)
+        at = start(bin, chunk)
+        start(bin, chunk) = at + 1
+        self%sorted_atom(at) = i
+        self%sorted_point(:, at) = point
+        self%sorted_fraction(:, at) = fraction
+        self%sorted_charge(at) = real(charge(i), real_pair)
+      end do
+    end do
+    !$omp end parallel do
+  end subroutine sort_atoms
+
+  !> First and last atom of a run.
+  pure subroutine run_of(chunk, n, first, last)
+    integer, intent(in) :: chunk, n
+    integer, intent(out) :: first, last
+    first = (chunk - 1)*(n/n_chunks) + min(chunk - 1, mod(n, n_chunks)) + 1
+    last = chunk*(n/n_chunks) + min(chunk, mod(n, n_chunks))
+  end subroutine run_of
+
+  !> First grid point of an atom (from 1, in the brick), its fraction of a spacing, and by how many points it is outside
+  !> of what the brick can hold.
+  pure subroutine place_atom(self, position, point, fraction, excess)
+    type(pme_t), intent(in) :: self
+    real(real64), intent(in) :: position(3)
+    integer, intent(out) :: point(3), excess(3)
+    real(real_pair), intent(out) :: fraction(3)
+    real(real64) :: s
+    integer :: axis, whole
+
+    do axis = 1, 3
+      s = position(axis)*self%n(axis)/self%box(axis)
+      if (self%domain_dims(axis) == 1) then
+        s = s - self%n(axis)*floor(s/self%n(axis))
+        ! A tiny negative coordinate is rounded up to the length of the box.
+        if (s >= self%n(axis)) s = 0.0_real64
+      else
+        ! The image next to the domain.
+        s = s - self%n(axis)*nint((s - 0.5_real64*(self%lower(axis) + self%upper(axis)))/self%n(axis))
+      end if
+      whole = floor(s)
+      fraction(axis) = real(s - whole, real_pair)
+      point(axis) = whole - self%order + 2 - self%brick_lower(axis)
+      excess(axis) = max(0, self%brick_lower(axis) + self%order - 1 - whole, whole - self%brick_upper(axis))
+    end do
+  end subroutine place_atom
+
+  !> Charges to the brick. Slabs of planes at least as thick as the spline are done in two sets, odd and even, so that no
+  !> two threads write to the same plane and sums are always formed in the same order.
+  subroutine spread_charges(self)
+    type(pme_t), intent(inout) :: self
+    integer :: set, slab
+
+    do set = 1, 2
+      !$omp parallel do schedule(dynamic)
+      do slab = set, size(self%slab_first) - 1, 2
+        select case (self%order)
+        case (4)
+          call spread_slab(4, self%slab_first(slab), self%slab_first(slab + 1) - 1, self%sorted_point, &
+                           self%sorted_fraction, self%sorted_charge, self%brick)
+        case (5)
+          call spread_slab(5, self%slab_first(slab), self%slab_first(slab + 1) - 1, self%sorted_point, &
+                           self%sorted_fraction, self%sorted_charge, self%brick)
+        case default
+          call spread_slab(self%order, self%slab_first(slab), self%slab_first(slab + 1) - 1, self%sorted_point, &
+                           self%sorted_fraction, self%sorted_charge, self%brick)
+        end select
+      end do
+      !$omp end parallel do
+    end do
+  end subroutine spread_charges
+
+  pure subroutine spread_slab(order, first, last, point, fraction, charge, brick)
+    integer, intent(in) :: order, first, last, point(:, :)
+    real(real_pair), intent(in) :: fraction(:, :), charge(:)
+    real(real_pair), contiguous, intent(inout) :: brick(:, :, :)
+    real(real_pair), dimension(order) :: x_weight, y_weight, z_weight, slope
+    integer :: i, j, k, x, y, z
+
+    do i = first, last
+      call b_spline(order, fraction(1, i), x_weight, slope)
+      call b_spline(order, fraction(2, i), y_weight, slope)
+      call b_spline(order, fraction(3, i), z_weight, slope)
+      x = point(1, i)
+      y = point(2, i) - 1
+      z = point(3, i) - 1
+      x_weight = charge(i)*x_weight
+      do k = 1, order
+        do j = 1, order
+          brick(x:x + order - 1, y + j, z + k) = brick(x:x + order - 1, y + j, z + k) &
+                                                 + (y_weight(j)*z_weight(k))*x_weight
+        end do
+      end do
+    end do
+  end subroutine spread_slab
+
+  !> Forces from the potential on the brick.
+  subroutine gather_forces(self, n_owned, force)
+    type(pme_t), intent(in) :: self
+    integer, intent(in) :: n_owned
+    real(real64), intent(inout) :: force(:, :)
+    integer :: chunk, first, last
+
+    !$omp parallel do schedule(static) private(first, last)
+    do chunk = 1, n_chunks
+      call run_of(chunk, n_owned, first, last)
+      select case (self%order)
+      case (4)
+        call gather_run(4, first, last, self%sorted_atom, self%sorted_point, self%sorted_fraction, self%sorted_charge, &
+                        self%brick, self%n/self%box, force)
+      case (5)
+        call gather_run(5, first, last, self%sorted_atom, self%sorted_point, self%sorted_fraction, self%sorted_charge, &
+                        self%brick, self%n/self%box, force)
+      case default
+        call gather_run(self%order, first, last, self%sorted_atom, self%sorted_point, self%sorted_fraction, &
+                        self%sorted_charge, self%brick, self%n/self%box, force)
+      end select
+    end do
+    !$omp end parallel do
+  end subroutine gather_forces
+
+  pure subroutine gather_run(order, first, last, atom, point, fraction, charge, brick, density, force)
+    integer, intent(in) :: order, first, last, atom(:), point(:, :)
+    real(real_pair), intent(in) :: fraction(:, :), charge(:)
+    real(real_pair), contiguous, intent(in) :: brick(:, :, :)
+    real(real64), intent(in) :: density(3)
+    real(real64), intent(inout) :: force(:, :)
+    real(real_pair), dimension(order) :: x_weight, y_weight, z_weight, x_slope, y_slope, z_slope, value, along
+    real(real_pair) :: total(3), row, row_slope
+    integer :: i, j, k, x, y, z
+
+    do i = first, last
+      call b_spline(order, fraction(1, i), x_weight, x_slope)
+      call b_spline(order, fraction(2, i), y_weight, y_slope)
+      call b_spline(order, fraction(3, i), z_weight, z_slope)
+      x = point(1, i)
+      y = point(2, i) - 1
+      z = point(3, i) - 1
+      total = 0.0_real_pair
+      do k = 1, order
+        do j = 1, order
+          value = brick(x:x + order - 1, y + j, z + k)
+          along = value*x_weight
+          row = sum(along)
+          along = value*x_slope
+          row_slope = sum(along)
+          total(1) = total(1) + row_slope*y_weight(j)*z_weight(k)
+          total(2) = total(2) + row*y_slope(j)*z_weight(k)
+          total(3) = total(3) + row*y_weight(j)*z_slope(k)
+        end do
+      end do
+      force(:, atom(i)) = force(:, atom(i)) - charge(i)*density*total
+    end do
+  end subroutine gather_run
+
+  !> Energy and virial of the waves, and of the background under a net charge (the wave of index 0).
+  subroutine sum_energy(self, energy, virial)
+    type(pme_t), intent(in) :: self
+    real(real64), intent(out) :: energy, virial(3, 3)
+    real(real64), allocatable :: part(:, :)
+    real(real64) :: m(3), m2, e, factor, background
+    integer :: x, y, z, a
+
+    allocate (part(7, lbound(self%wave, 3):ubound(self%wave, 3)), source=0.0_real64)
+    !$omp parallel do schedule(static) private(x, z, m, m2, e, factor)
+    do y = lbound(self%wave, 3), ubound(self%wave, 3)
+      m(2) = wave_number(y, self%n(2), self%box(2))
+      do x = lbound(self%wave, 2), ubound(self%wave, 2)
+        m(1) = wave_number(x, self%n(1), self%box(1))
+        do z = lbound(self%wave, 1), ubound(self%wave, 1)
+          m(3) = wave_number(z, self%n(3), self%box(3))
+          m2 = sum(m**2)
+          if (m2 <= 0.0_real64) cycle
+          ! Waves with kx inside the half axis stand for their conjugates too.
+          e = self%influence(z, x, y)*(real(self%wave(z, x, y), real64)**2 + real(aimag(self%wave(z, x, y)), real64)**2) &
+              *merge(0.5_real64, 1.0_real64, x == 0 .or. 2*x == self%n(1))
+          factor = 2.0_real64*e*(1.0_real64 + (pi/self%alpha)**2*m2)/m2
+          part(1, y) = part(1, y) + e
+          part(2:4, y) = part(2:4, y) + factor*m**2
+          part(5, y) = part(5, y) + factor*m(1)*m(2)
+          part(6, y) = part(6, y) + factor*m(1)*m(3)
+          part(7, y) = part(7, y) + factor*m(2)*m(3)
+        end do
+      end do
+    end do
+    !$omp end parallel do
+    energy = sum(part(1, :))
+    virial = -reshape([sum(part(2, :)), sum(part(5, :)), sum(part(6, :)), &
+                       sum(part(5, :)), sum(part(3, :)), sum(part(7, :)), &
+                       sum(part(6, :)), sum(part(7, :)), sum(part(4, :))], [3, 3])
+    if (size(self%wave) > 0 .and. all(self%fft%wave_lower == 0)) then
+      background = -0.5_real64*pi*self%coulomb_constant/(product(self%box)*self%alpha**2) &
+                   *real(real(self%wave(0, 0, 0)), real64)**2
+      energy = energy + background
+    end if
+    do a = 1, 3
+      virial(a, a) = virial(a, a) + energy
+    end do
+  end subroutine sum_energy
+
+end module pme
