@@ -51,7 +51,11 @@ program chromamd
     end if
     ! Every error has been made that of all ranks, so all end here together and one of them speaks.
     if (allocated(error)) then
-      if (comm%is_root()) write (error_unit, "(2a)") "chromamd: ", error%message
+      if (comm%is_root()) then
+        write (error_unit, "(2a)") "chromamd: ", error%message
+        ! Before MPI ends: mpirun drops what comes later.
+        flush (error_unit)
+      end if
       call comm%finish()
       stop error%code, quiet=.true.
     end if

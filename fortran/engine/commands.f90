@@ -148,12 +148,13 @@ contains
     type(error_t), allocatable, intent(out) :: error
     integer(int64), allocatable :: id(:)
     real(real64), allocatable :: force(:, :)
-    integer :: unit, status, closed, rank, i
+    integer :: unit, opened, status, closed, rank, i
     allocate (id, source=sim%atoms%id(:sim%atoms%n_owned))
     allocate (force, source=sim%atoms%force(:, :sim%atoms%n_owned))
     if (sim%comm%is_root()) then
       open (newunit=unit, file=path//".part", access="stream", form="unformatted", status="replace", action="write", &
-            iostat=status)
+            iostat=opened)
+      status = opened
       if (status == 0) write (unit, iostat=status) "CMDFORC1", sim%topology%n_atoms
       do rank = 0, sim%comm%n_ranks - 1
         if (rank > 0) then
@@ -164,7 +165,8 @@ contains
           if (status == 0) write (unit, pos=17 + 24*id(i), iostat=status) force(:, i)
         end do
       end do
-      close (unit, iostat=closed)
+      closed = 0
+      if (opened == 0) close (unit, iostat=closed)
       if (status /= 0 .or. closed /= 0) then
         call fail(error, exit_resources, path//": cannot be written; check folder, permission and free space")
       else

@@ -52,8 +52,11 @@ contains
     call add_reals(check, self%velocity)
     open (newunit=unit, file=temporary(name, rank), access="stream", form="unformatted", status="replace", &
           action="write", iostat=status)
-    if (status == 0) write (unit, iostat=status) magic, header, self%id, self%position, self%velocity, check%value
-    close (unit, iostat=closed)
+    closed = 0
+    if (status == 0) then
+      write (unit, iostat=status) magic, header, self%id, self%position, self%velocity, check%value
+      close (unit, iostat=closed)
+    end if
     if (status /= 0 .or. closed /= 0) &
       call fail(error, exit_resources, temporary(name, rank)//": cannot be written; check folder, permission and free space")
   end subroutine write_restart

@@ -18,7 +18,7 @@ module simulation
   use nonbonded, only: nonbonded_t
   use nonbonded_options, only: nonbonded_options_t
   use pair_parameters, only: vdw_force_switch, vdw_shift, vdw_switch
-  use pme, only: pme_t
+  use pme, only: ewald_alpha, pme_grid_size, pme_t
   use restart, only: phase_fresh, restart_t
   use setup, only: read_domain
   use text, only: to_text
@@ -226,7 +226,7 @@ contains
                                int(control%integer("CONSTRAINTS", "shake_iteration")), &
                                control%real("CONSTRAINTS", "shake_tolerance"))
     if (control%text("ENERGY", "pme_alpha") == "auto") then
-      alpha = screening(control%real("ENERGY", "cutoffdist"), control%real("ENERGY", "pme_alpha_tol"))
+      alpha = ewald_alpha(control%real("ENERGY", "cutoffdist"), control%real("ENERGY", "pme_alpha_tol"))
     else
       alpha = control%real("ENERGY", "pme_alpha")
     end if
@@ -235,7 +235,7 @@ contains
     if (allocated(error)) return
     points = [int(control%integer("ENERGY", "pme_ngrid_x")), int(control%integer("ENERGY", "pme_ngrid_y")), &
               int(control%integer("ENERGY", "pme_ngrid_z"))]
-    where (points == 0) points = smooth_at_least(self%grid%box/control%real("ENERGY", "pme_max_spacing"))
+    where (points == 0) points = pme_grid_size(self%grid%box, control%real("ENERGY", "pme_max_spacing"))
     call self%pme%init(self%comm%handle, self%grid%dims, self%grid%box, points, &
                        int(control%integer("ENERGY", "pme_nspline")), alpha, self%topology%coulomb_constant, error)
     call self%comm%agree(error)
@@ -264,41 +264,6 @@ contains
     allocate (lj%epsilon, source=self%topology%epsilon)
     call self%nonbonded%init(lj, self%topology%coulomb_constant, options, error)
   end subroutine prepare_nonbonded
-
-  !> The alpha (1/angstrom) with erfc(alpha cutoff) = tolerance, by bisection.
-  pure real(real64) function screening(cutoff, tolerance)
-    real(real64), intent(in) :: cutoff, tolerance
-    real(real64) :: low, high
-    integer :: i
-    low = 0.0_real64
-    high = 10.0_real64/cutoff
-    do i = 1, 100
-      screening = 0.5_real64*(low + high)
-      if (erfc(screening*cutoff) > tolerance) then
-        low = screening
-      else
-        high = screening
-      end if
-    end do
-  end function screening
-
-  !> The smallest even number that is at least `least` and has no prime factor above 7.
-  elemental integer function smooth_at_least(least) result(n)
-    real(real64), intent(in) :: least
-    integer :: rest, k
-    integer, parameter :: primes(4) = [2, 3, 5, 7]
-    n = 2*ceiling(0.5_real64*least)
-    do
-      rest = n
-      do k = 1, size(primes)
-        do while (mod(rest, primes(k)) == 0)
-          rest = rest/primes(k)
-        end do
-      end do
-      if (rest == 1) return
-      n = n + 2
-    end do
-  end function smooth_at_least
 
   !> Energy of the van der Waals tail that cutoff and switching leave out, for a uniform density of atoms: 2 pi/V times the
   !> sum over atom pairs of the integral of (1 - S(r)) (c12/r^12 - c6/r^6) r^2.
