@@ -23,7 +23,7 @@ program chromamd
     write (output_unit, "(a)") "chromamd "//version//" ("//precision_name//" precision)"
   case ("help", "--help", "")
     if (path == "") write (output_unit, "(a,/)") &
-      "# usage: chromamd setup|run|energy|merge FILE, chromamd help [SECTION], chromamd version; FILE is a control file:"
+      "# usage: chromamd setup|run|energy|merge FILE, chromamd help [SECTION], chromamd version; FILE:"
     call settings%print_help(path, error)
     if (allocated(error)) then
       write (error_unit, "(2a)") "chromamd: ", error%message

@@ -81,7 +81,8 @@ contains
     last = control%integer("OUTPUT", "dcd_last_atom") - 1
     if (last < 0) last = sim%topology%n_atoms - 1
     if (last >= sim%topology%n_atoms) then
-      call control%refuse("OUTPUT", "dcd_last_atom", "is outside the system of "//to_text(sim%topology%n_atoms)//" atoms", error)
+      call control%refuse("OUTPUT", "dcd_last_atom", "is outside the system of "//to_text(sim%topology%n_atoms)// &
+                          " atoms", error)
       return
     end if
     section = "MINIMIZE"

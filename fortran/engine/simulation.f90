@@ -1,5 +1,5 @@
-!> Everything that one rank holds of a simulation, and the two operations that all commands share: rebuild the lists after
-!> atoms moved far, and compute the forces.
+!> Everything that one rank holds of a simulation, and the two operations that all commands share: rebuild the lists
+!> after atoms moved far, and compute the forces.
 module simulation
   use precision, only: int64, real64
   use atoms, only: atoms_t
@@ -83,8 +83,10 @@ contains
     call self%comm%agree(error)
     if (allocated(error)) return
     if (list%n_atoms /= self%topology%n_atoms) then
-      call fail(error, exit_bad_input, control%text("INPUT", "shardfile")//": has "//to_text(list%n_atoms)//" atoms, "// &
-                control%text("INPUT", "topologyfile")//" has "//to_text(self%topology%n_atoms)//": give files of the same build")
+      call fail(error, exit_bad_input, control%text("INPUT", "shardfile")//": has "//to_text(list%n_atoms)// &
+                " atoms, "// &
+                control%text("INPUT", "topologyfile")//" has "//to_text(self%topology%n_atoms)// &
+                  ": give files of the same build")
       return
     end if
     call self%make_grid(control, list%box, [0, 0, 0], error)
@@ -111,7 +113,8 @@ contains
     call self%comm%agree(error)
     if (allocated(error)) return
     if (saved%n_system /= self%topology%n_atoms) &
-      call fail(error, exit_bad_input, control%text("INPUT", "rstfile")//": is of a system of "//to_text(saved%n_system)// &
+      call fail(error, exit_bad_input, control%text("INPUT", "rstfile")//": is of a system of "// &
+                to_text(saved%n_system)// &
                 " atoms, "//control%text("INPUT", "topologyfile")//" has "//to_text(self%topology%n_atoms)// &
                 ": give files of the same build")
     call self%comm%agree(error)
@@ -265,8 +268,8 @@ contains
     call self%nonbonded%init(lj, self%topology%coulomb_constant, options, error)
   end subroutine prepare_nonbonded
 
-  !> Energy of the van der Waals tail that cutoff and switching leave out, for a uniform density of atoms: 2 pi/V times the
-  !> sum over atom pairs of the integral of (1 - S(r)) (c12/r^12 - c6/r^6) r^2.
+  !> Energy of the van der Waals tail that cutoff and switching leave out, for a uniform density of atoms: 2 pi/V times
+  !> the sum over atom pairs of the integral of (1 - S(r)) (c12/r^12 - c6/r^6) r^2.
   subroutine prepare_tail(self, control)
     class(simulation_t), intent(inout) :: self
     type(control_t), intent(in) :: control
@@ -330,7 +333,8 @@ contains
 
     width = self%pairlist_distance + 2.0_real64*self%comm%maximum(self%atoms%group_extent())
     if (any(self%grid%box/self%grid%dims < width)) then
-      call fail(error, exit_bad_input, "the halo of "//to_text(width)//" angstrom is wider than a domain because a bond to "// &
+      call fail(error, exit_bad_input, "the halo of "//to_text(width)// &
+                " angstrom is wider than a domain because a bond to "// &
                 "hydrogen is stretched: use fewer ranks, or minimise first on fewer")
       return
     end if
@@ -365,7 +369,8 @@ contains
       call self%timer%lap(in_bonded)
       call self%nonbonded%compute(atoms%position, atoms%force, part(is_vdw), part(is_elec), pair_virial, want_energy)
       call self%timer%lap(in_real_space)
-      call self%pme%compute(atoms%n_owned, atoms%position, atoms%charge, atoms%force, part(is_reciprocal), reciprocal_virial)
+      call self%pme%compute(atoms%n_owned, atoms%position, atoms%charge, atoms%force, part(is_reciprocal), &
+                            reciprocal_virial)
       call self%timer%lap(in_reciprocal)
       call self%halo%return_forces(atoms%n_owned, atoms%force)
       call self%timer%lap(in_communication)
@@ -416,7 +421,8 @@ contains
           momentum = momentum + atoms%mass(i)*atoms%velocity(:, i)
           mass = mass + atoms%mass(i)
           total%group_virial = total%group_virial + &
-                               dot_product(atoms%position(:, i) - atoms%position(:, atoms%group_reference(g)), atoms%force(:, i))
+                               dot_product(atoms%position(:, i) - atoms%position(:, atoms%group_reference(g)), &
+                                           atoms%force(:, i))
           total%force2 = total%force2 + sum(atoms%force(:, i)**2)
         end do
         total%group_kinetic = total%group_kinetic + 0.5_real64*sum(momentum**2)/mass/acceleration_unit
