@@ -24,7 +24,8 @@ module domain_grid
 contains
 
   !> Choose the domains. `dims`: numbers of domains, 0 = choose (the least halo volume). `halo_width`: how far ghosts
-  !> reach; no domain may be narrower. Fails when the numbers do not multiply to the rank count or domains are too small.
+  !> reach; no domain may be narrower. Fails when the numbers do not multiply to the rank count or domains are too
+  !> small.
   subroutine create(self, rank, n_ranks, box, dims, halo_width, error)
     class(domain_grid_t), intent(out) :: self
     integer, intent(in) :: rank, n_ranks, dims(3)
@@ -86,7 +87,8 @@ contains
         if (position(axis) < self%box(axis)*coordinate(axis)/self%dims(axis)) coordinate(axis) = coordinate(axis) - 1
       end if
       if (coordinate(axis) < self%dims(axis) - 1) then
-        if (position(axis) >= self%box(axis)*(coordinate(axis) + 1)/self%dims(axis)) coordinate(axis) = coordinate(axis) + 1
+        if (position(axis) >= self%box(axis)*(coordinate(axis) + 1)/self%dims(axis)) &
+          coordinate(axis) = coordinate(axis) + 1
       end if
     end do
   end function domain_of

@@ -1,6 +1,6 @@
-!> Ghost atoms. Each rank receives from its 13 positive neighbours (half shell) the groups near the common border, already
-!> shifted into its own frame, and sends the forces on them back. Where the neighbour is the rank itself the ghosts are
-!> shifted copies made without a message.
+!> Ghost atoms. Each rank receives from its 13 positive neighbours (half shell) the groups near the common border,
+!> already shifted into its own frame, and sends the forces on them back. Where the neighbour is the rank itself the
+!> ghosts are shifted copies made without a message.
 module halo
   use mpi_f08, only: MPI_INTEGER, MPI_INTEGER8, MPI_Irecv, MPI_Isend, MPI_REAL8, MPI_Request, MPI_STATUSES_IGNORE, &
                      MPI_Waitall
@@ -85,7 +85,8 @@ contains
       end if
       call MPI_Irecv(ghost_id(a:b), receive_count(m), MPI_INTEGER8, self%receive_rank(m), m, comm%handle, &
                      request(n_requests + 1))
-      call MPI_Isend(send_id(c:d), send_count(m), MPI_INTEGER8, self%send_rank(m), m, comm%handle, request(n_requests + 2))
+      call MPI_Isend(send_id(c:d), send_count(m), MPI_INTEGER8, self%send_rank(m), m, comm%handle, &
+                     request(n_requests + 2))
       n_requests = n_requests + 2
     end do
     call MPI_Waitall(n_requests, request, MPI_STATUSES_IGNORE)

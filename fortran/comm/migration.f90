@@ -12,10 +12,10 @@ module migration
 
 contains
 
-  !> Move whole groups between neighbouring ranks. `payload(n_values, n_atoms)` travels with the ids; a group goes where its
-  !> reference atom (position `reference_position(:, group)`, already wrapped) lies. On return `id` and `payload` hold the
-  !> groups that stayed, in order, then those that came. Fails when a group crossed more than one domain; all ranks must
-  !> call it and share the error afterwards.
+  !> Move whole groups between neighbouring ranks. `payload(n_values, n_atoms)` travels with the ids; a group goes where
+  !> its reference atom (position `reference_position(:, group)`, already wrapped) lies. On return `id` and `payload`
+  !> hold the groups that stayed, in order, then those that came. Fails when a group crossed more than one domain; all
+  !> ranks must call it and share the error afterwards.
   subroutine migrate(comm, grid, group_first, reference_position, id, payload, error)
     type(communicator_t), intent(in) :: comm
     type(domain_grid_t), intent(in) :: grid
@@ -42,7 +42,8 @@ contains
       destination(g) = findloc(neighbour, rank, dim=1)
       if (destination(g) == 0 .and. .not. allocated(error)) then
         write (message, "(a,i0,a)") "atom ", id(group_first(g)), &
-          " crossed a whole domain between two list updates: the system is unstable, minimise it first or use a shorter timestep"
+          " crossed a whole domain between two list updates: the system is unstable, minimise it first or use a "// &
+          "shorter timestep"
         call fail(error, exit_bad_input, trim(message))
       end if
     end do

@@ -142,8 +142,8 @@ contains
     end do
   end subroutine wrap
 
-  !> Put owned groups in an order that depends only on where they are and who they are, not on their past: cells along z, y,
-  !> x, then global id. Neighbours in space become neighbours in memory, and a continued run sees the same order.
+  !> Put owned groups in an order that depends only on where they are and who they are, not on their past: cells along
+  !> z, y, x, then global id. Neighbours in space become neighbours in memory, and a continued run sees the same order.
   subroutine sort(self, grid, cell_size)
     class(atoms_t), intent(inout) :: self
     type(domain_grid_t), intent(in) :: grid

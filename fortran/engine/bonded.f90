@@ -1,9 +1,9 @@
 !> The bonded terms and 1-4 pairs of a rank, and the exclusions for its pair list.
 !>
-!> A term may occur in several domains. Seen from one of its owned atoms, the others are the copies (owned or ghost) nearest
-!> to it. Ghosts come from positive neighbours only, so just one domain, the lexicographically lowest of those that the term
-!> touches, finds a near copy of every atom; it computes the term. If several atoms of the term are owned there and near each
-!> other, the first of them in the term stands for it.
+!> A term may occur in several domains. Seen from one of its owned atoms, the others are the copies (owned or ghost)
+!> nearest to it. Ghosts come from positive neighbours only, so just one domain, the lexicographically lowest of those
+!> that the term touches, finds a near copy of every atom; it computes the term. If several atoms of the term are owned
+!> there and near each other, the first of them in the term stands for it.
 module bonded
   use precision, only: int64, real64
   use atoms, only: atoms_t
@@ -11,8 +11,8 @@ module bonded
   use communicator, only: communicator_t
   use error, only: error_t, exit_bad_input, fail
   use id_map, only: id_map_t
-  use term_list, only: is_angle, is_bond, is_dihedral, is_exclusion, is_improper, is_pair14, is_urey_bradley, kind_name, &
-                       kind_width, n_kinds
+  use term_list, only: is_angle, is_bond, is_dihedral, is_exclusion, is_improper, is_pair14, is_urey_bradley, &
+                       kind_name, kind_width, n_kinds
   use text, only: to_text
   use topology, only: topology_t
   implicit none
@@ -59,8 +59,8 @@ contains
     self%rigid = rigid
   end subroutine init
 
-  !> Find the terms of this rank after the list of owned and ghost atoms changed. Fails on all ranks when the terms of all
-  !> ranks are not exactly those of the topology.
+  !> Find the terms of this rank after the list of owned and ghost atoms changed. Fails on all ranks when the terms of
+  !> all ranks are not exactly those of the topology.
   subroutine assign(self, comm, topology, atoms, box, error)
     class(bonded_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
@@ -88,14 +88,15 @@ contains
     expected = topology%term_count(self%rigid)
     do kind = 1, n_kinds
       if (found(kind) == expected(kind)) cycle
-      call fail(error, exit_bad_input, "only "//to_text(found(kind))//" of "//to_text(expected(kind))//" terms of kind '"// &
-                trim(kind_name(kind))//"' lie within the halo: a molecule is torn apart, minimise longer or check the input")
+      call fail(error, exit_bad_input, "only "//to_text(found(kind))//" of "//to_text(expected(kind))// &
+                " terms of kind '"//trim(kind_name(kind))// &
+                "' lie within the halo: a molecule is torn apart, minimise longer or check the input")
       return
     end do
   end subroutine assign
 
-  !> Local copies of the atoms of term t, seen from owned atom i, which is atom number `place` of the term. `mine`: all are
-  !> near, and i is the first of those that are owned.
+  !> Local copies of the atoms of term t, seen from owned atom i, which is atom number `place` of the term. `mine`: all
+  !> are near, and i is the first of those that are owned.
   pure subroutine find_term(topology, atoms, map, half_box, i, kind, t, place, local, mine)
     type(topology_t), intent(in) :: topology
     type(atoms_t), intent(in) :: atoms
@@ -265,7 +266,8 @@ contains
     end do
   end subroutine index_slots
 
-  !> Add the forces of all terms to `force(3, n_total)`; energies (kcal/mol) and virial (sum of r f, kcal/mol) of this rank.
+  !> Add the forces of all terms to `force(3, n_total)`; energies (kcal/mol) and virial (sum of r f, kcal/mol) of this
+  !> rank.
   subroutine compute(self, position, force, energy, virial)
     class(bonded_t), intent(inout) :: self
     real(real64), intent(in) :: position(:, :)

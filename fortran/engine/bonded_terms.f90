@@ -1,5 +1,5 @@
-!> Energy and forces of single bonded terms. Formulas as in docs/formats.md section 5; dihedral gradients after Blondel and
-!> Karplus, J. Comput. Chem. 17, 1132 (1996), which have no singularity where sin(phi) = 0.
+!> Energy and forces of single bonded terms. Formulas as in docs/formats.md section 5; dihedral gradients after Blondel
+!> and Karplus, J. Comput. Chem. 17, 1132 (1996), which have no singularity where sin(phi) = 0.
 module bonded_terms
   use precision, only: real64
   use constants, only: pi
@@ -93,7 +93,8 @@ contains
     f = -2.0_real64*parameter(1)*difference*f
   end subroutine improper
 
-  !> Plain Coulomb and Lennard-Jones of a 1-4 pair. `parameter` = charge product times the Coulomb constant, sigma, epsilon.
+  !> Plain Coulomb and Lennard-Jones of a 1-4 pair. `parameter` = charge product times the Coulomb constant, sigma,
+  !> epsilon.
   pure subroutine pair14(r, parameter, f, energy_lj, energy_elec)
     real(real64), intent(in) :: r(3, 2), parameter(3)
     real(real64), intent(out) :: f(3, 2), energy_lj, energy_elec

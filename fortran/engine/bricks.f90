@@ -66,16 +66,19 @@ contains
                 self%upper(3, self%n_bricks))
       do b = 1, self%n_bricks
         call read_line(unit, line, status)
-        if (status == 0) read (line, *, iostat=status) self%file(b), self%atoms_in(b), self%lower(:, b), self%upper(:, b)
+        if (status == 0) read (line, *, iostat=status) self%file(b), self%atoms_in(b), self%lower(:, b), &
+          self%upper(:, b)
         number = 4 + b
         if (status /= 0) exit
       end do
     end if
     close (unit)
     if (status /= 0) then
-      call fail(error, exit_corrupt_file, path//", line "//to_text(number)//": not a line of a brick list; make it again")
+      call fail(error, exit_corrupt_file, path//", line "//to_text(number)// &
+                ": not a line of a brick list; make it again")
     else if (sum(self%atoms_in) /= self%n_atoms) then
-      call fail(error, exit_corrupt_file, path//": its bricks hold "//to_text(sum(self%atoms_in))//" atoms, its header says "// &
+      call fail(error, exit_corrupt_file, path//": its bricks hold "//to_text(sum(self%atoms_in))// &
+                " atoms, its header says "// &
                 to_text(self%n_atoms))
     end if
   end subroutine read_list
@@ -106,7 +109,8 @@ contains
     if (status /= 0 .or. word /= magic) then
       call fail(error, exit_corrupt_file, path//": not a brick file, or cut short; make it again")
     else if (n /= self%atoms_in(b) .or. bytes /= 88 + 20*n) then
-      call fail(error, exit_corrupt_file, path//": holds "//to_text(n)//" atoms in "//to_text(bytes)//" bytes, "//self%path// &
+      call fail(error, exit_corrupt_file, path//": holds "//to_text(n)//" atoms in "//to_text(bytes)//" bytes, "// &
+                self%path// &
                 " says "//to_text(self%atoms_in(b))//" atoms; make it again")
     else if (any(abs(corners(:3) - self%box) > 1.0e-3_real64)) then
       call fail(error, exit_corrupt_file, path//": belongs to another box than "//self%path)

@@ -23,7 +23,7 @@ program chromamd
     write (output_unit, "(a)") "chromamd "//version//" ("//precision_name//" precision)"
   case ("help", "--help", "")
     if (path == "") write (output_unit, "(a,/)") &
-      "# usage: chromamd setup|run|energy|merge FILE, chromamd help [SECTION], chromamd version; FILE is a control file:"
+      "# usage: chromamd setup|run|energy|merge FILE, chromamd help [SECTION], chromamd version; FILE:"
     call settings%print_help(path, error)
     if (allocated(error)) then
       write (error_unit, "(2a)") "chromamd: ", error%message
@@ -51,7 +51,11 @@ program chromamd
     end if
     ! Every error has been made that of all ranks, so all end here together and one of them speaks.
     if (allocated(error)) then
-      if (comm%is_root()) write (error_unit, "(2a)") "chromamd: ", error%message
+      if (comm%is_root()) then
+        write (error_unit, "(2a)") "chromamd: ", error%message
+        ! Before MPI ends: mpirun drops what comes later.
+        flush (error_unit)
+      end if
       call comm%finish()
       stop error%code, quiet=.true.
     end if

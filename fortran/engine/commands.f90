@@ -81,7 +81,8 @@ contains
     last = control%integer("OUTPUT", "dcd_last_atom") - 1
     if (last < 0) last = sim%topology%n_atoms - 1
     if (last >= sim%topology%n_atoms) then
-      call control%refuse("OUTPUT", "dcd_last_atom", "is outside the system of "//to_text(sim%topology%n_atoms)//" atoms", error)
+      call control%refuse("OUTPUT", "dcd_last_atom", "is outside the system of "//to_text(sim%topology%n_atoms)// &
+                          " atoms", error)
       return
     end if
     section = "MINIMIZE"
@@ -148,12 +149,13 @@ contains
     type(error_t), allocatable, intent(out) :: error
     integer(int64), allocatable :: id(:)
     real(real64), allocatable :: force(:, :)
-    integer :: unit, status, closed, rank, i
+    integer :: unit, opened, status, closed, rank, i
     allocate (id, source=sim%atoms%id(:sim%atoms%n_owned))
     allocate (force, source=sim%atoms%force(:, :sim%atoms%n_owned))
     if (sim%comm%is_root()) then
       open (newunit=unit, file=path//".part", access="stream", form="unformatted", status="replace", action="write", &
-            iostat=status)
+            iostat=opened)
+      status = opened
       if (status == 0) write (unit, iostat=status) "CMDFORC1", sim%topology%n_atoms
       do rank = 0, sim%comm%n_ranks - 1
         if (rank > 0) then
@@ -164,7 +166,8 @@ contains
           if (status == 0) write (unit, pos=17 + 24*id(i), iostat=status) force(:, i)
         end do
       end do
-      close (unit, iostat=closed)
+      closed = 0
+      if (opened == 0) close (unit, iostat=closed)
       if (status /= 0 .or. closed /= 0) then
         call fail(error, exit_resources, path//": cannot be written; check folder, permission and free space")
       else

@@ -1,5 +1,5 @@
-!> Rigid bonds of the owned groups: SETTLE for waters, SHAKE and RATTLE for heavy atoms with hydrogens (Ryckaert, Ciccotti
-!> and Berendsen 1977; Andersen 1983). Groups are owned whole, so nothing is communicated.
+!> Rigid bonds of the owned groups: SETTLE for waters, SHAKE and RATTLE for heavy atoms with hydrogens (Ryckaert,
+!> Ciccotti and Berendsen 1977; Andersen 1983). Groups are owned whole, so nothing is communicated.
 module constraints
   use precision, only: int64, real64
   use atoms, only: atoms_t
@@ -129,7 +129,8 @@ contains
     end do
   end function place
 
-  !> Position part: `position` after an unconstrained step from `old`; the same change over `timestep` goes into `velocity`.
+  !> Position part: `position` after an unconstrained step from `old`; the same change over `timestep` goes into
+  !> `velocity`.
   subroutine apply_positions(self, mass, old, position, velocity, timestep)
     class(constraints_t), intent(inout) :: self
     real(real64), intent(in) :: mass(:), old(:, :)
@@ -193,7 +194,8 @@ contains
     end do
   end subroutine shake
 
-  !> Velocity part: remove relative velocities along rigid bonds, until a bond changes by less than the tolerance in a step.
+  !> Velocity part: remove relative velocities along rigid bonds, until a bond changes by less than the tolerance in a
+  !> step.
   subroutine apply_velocities(self, mass, position, velocity, timestep)
     class(constraints_t), intent(inout) :: self
     real(real64), intent(in) :: mass(:), position(:, :), timestep
@@ -265,8 +267,9 @@ contains
     integer(int64), intent(in) :: id(:)
     type(error_t), allocatable, intent(out) :: error
     if (self%failed_atom == 0) return
-    call fail(error, exit_bad_input, "the rigid bonds of atom "//to_text(id(self%failed_atom))//" (counted from 0) cannot "// &
-              "be satisfied: the system is unstable, minimise it first or use a shorter timestep")
+    call fail(error, exit_bad_input, "the rigid bonds of atom "//to_text(id(self%failed_atom))// &
+              " (counted from 0) cannot be satisfied: the system is unstable, minimise it first or "// &
+              "use a shorter timestep")
   end subroutine explain_failure
 
 end module constraints

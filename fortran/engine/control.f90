@@ -285,7 +285,8 @@ contains
     type(control_t), intent(in) :: self
     type(error_t), allocatable, intent(out) :: error
     if (self%dynamics_section .and. self%minimize_section) then
-      call fail(error, exit_bad_input, self%path//": [MINIMIZE] and [DYNAMICS] stand together; one run does one of them")
+      call fail(error, exit_bad_input, self%path// &
+                ": [MINIMIZE] and [DYNAMICS] stand together; one run does one of them")
     else if (self%real("ENERGY", "cutoffdist") <= 0.0_real64) then
       call self%refuse("ENERGY", "cutoffdist", "must be positive", error)
     else if (self%real("ENERGY", "switchdist") > self%real("ENERGY", "cutoffdist")) then
@@ -298,7 +299,8 @@ contains
       call self%refuse("ENERGY", "pme_nspline", "must be at most 10", error)
     else if (self%text("ENERGY", "dispersion_corr") /= "NONE" .and. &
              (self%yes("ENERGY", "vdw_force_switch") .or. self%yes("ENERGY", "vdw_shift"))) then
-      call self%refuse("ENERGY", "dispersion_corr", "goes only with the switched energy, not with vdw_force_switch or vdw_shift", &
+      call self%refuse("ENERGY", "dispersion_corr", &
+                       "goes only with the switched energy, not with vdw_force_switch or vdw_shift", &
                        error)
     else if (self%real("MINIMIZE", "force_scale_init") > self%real("MINIMIZE", "force_scale_max")) then
       call self%refuse("MINIMIZE", "force_scale_init", "must not exceed force_scale_max", error)

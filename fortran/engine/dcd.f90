@@ -1,5 +1,5 @@
-!> DCD trajectories as CHARMM writes them (little-endian, 4-byte record marks, unit cell in every frame). A frame may be filled
-!> in pieces.
+!> DCD trajectories as CHARMM writes them (little-endian, 4-byte record marks, unit cell in every frame). A frame may be
+!> filled in pieces.
 module dcd
   use precision, only: int32, int64, real32, real64
   use error, only: error_t, exit_bad_input, exit_resources, fail
@@ -39,7 +39,8 @@ contains
 
     ! Record marks and the atom count are 32-bit signed numbers.
     if (4*n_atoms >= huge(1_int32)) then
-      call fail(error, exit_bad_input, path//": a DCD file holds at most 536870911 atoms; choose fewer with dcd_last_atom")
+      call fail(error, exit_bad_input, path// &
+                ": a DCD file holds at most 536870911 atoms; choose fewer with dcd_last_atom")
       return
     end if
     self%path = path
@@ -53,8 +54,8 @@ contains
     title = "CREATED BY CHROMAMD"
     open (newunit=self%unit, file=path, access="stream", form="unformatted", status="replace", action="write", &
           iostat=self%status)
-    if (self%status == 0) write (self%unit, iostat=self%status) 84_int32, "CORD", control, 84_int32, 84_int32, 1_int32, &
-      title, 84_int32, 4_int32, int(n_atoms, int32), 4_int32
+    if (self%status == 0) write (self%unit, iostat=self%status) 84_int32, "CORD", control, 84_int32, 84_int32, &
+      1_int32, title, 84_int32, 4_int32, int(n_atoms, int32), 4_int32
     if (self%status /= 0) call fail(error, exit_resources, path//": cannot be written; check folder and free space")
   end subroutine open_dcd
 
@@ -63,14 +64,16 @@ contains
     class(dcd_writer_t), intent(inout) :: self
     real(real64), intent(in) :: box(3)
     integer :: axis
-    self%frame_start = 1 + header_bytes + title_bytes + count_bytes + self%n_frames*(cell_bytes + 3*(4*self%n_atoms + 8))
+    self%frame_start = 1 + header_bytes + title_bytes + count_bytes + &
+                       self%n_frames*(cell_bytes + 3*(4*self%n_atoms + 8))
     ! Order A, gamma, B, beta, alpha, C; cosines of right angles are 0.
-    write (self%unit, pos=self%frame_start, iostat=self%status) 48_int32, box(1), 0.0_real64, box(2), 0.0_real64, 0.0_real64, &
-      box(3), 48_int32
+    write (self%unit, pos=self%frame_start, iostat=self%status) 48_int32, box(1), 0.0_real64, box(2), 0.0_real64, &
+      0.0_real64, box(3), 48_int32
     do axis = 0, 2
       associate (record => self%frame_start + cell_bytes + axis*(4*self%n_atoms + 8))
         if (self%status == 0) write (self%unit, pos=record, iostat=self%status) int(4*self%n_atoms, int32)
-        if (self%status == 0) write (self%unit, pos=record + 4 + 4*self%n_atoms, iostat=self%status) int(4*self%n_atoms, int32)
+        if (self%status == 0) &
+          write (self%unit, pos=record + 4 + 4*self%n_atoms, iostat=self%status) int(4*self%n_atoms, int32)
       end associate
     end do
   end subroutine begin_frame

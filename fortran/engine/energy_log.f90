@@ -74,7 +74,8 @@ contains
     type(energies_t), intent(in) :: energies
     character(len=16), parameter :: first(6) = [character(len=16) :: "STEP", "TIME", "TOTAL_ENE", "POTENTIAL_ENE", &
                                                 "KINETIC_ENE", "RMSG"]
-    character(len=16), parameter :: last(4) = [character(len=16) :: "TEMPERATURE", "VIRIAL", "PRESSURE", "CONSERVED_ENE"]
+    character(len=16), parameter :: last(4) = [character(len=16) :: "TEMPERATURE", "VIRIAL", "PRESSURE", &
+      "CONSERVED_ENE"]
     character(len=16*(n_energies + 11)) :: line
     character(len=16) :: cell
     real(real64) :: total, virial, temperature, pressure

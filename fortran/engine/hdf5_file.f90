@@ -78,7 +78,8 @@ contains
     call h5aexists_by_name_f(self%handle, object, name, there, status)
     if (status == 0 .and. there) call h5aopen_by_name_f(self%handle, object, name, attribute, status)
     if (status /= 0 .or. .not. there) &
-      call fail(error, exit_corrupt_file, self%path//": attribute '"//name//"' of "//object//" is missing or unreadable")
+      call fail(error, exit_corrupt_file, self%path//": attribute '"//name//"' of "//object// &
+                " is missing or unreadable")
   end subroutine open_attribute
 
   !> A text attribute, of fixed or variable length.

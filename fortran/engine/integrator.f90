@@ -68,13 +68,15 @@ contains
         call sim%comm%agree(error)
         if (allocated(error)) return
       end if
-      if (is_multiple(sim%step, frame_period)) call frames%write(sim%comm, sim%step, sim%time, sim%grid%box, sim%atoms, error)
+      if (is_multiple(sim%step, frame_period)) &
+        call frames%write(sim%comm, sim%step, sim%time, sim%grid%box, sim%atoms, error)
       if (allocated(error)) return
       if (restart_now .and. restart_name /= "") call sim%write_restart(restart_name, error)
       if (allocated(error)) return
       call sim%timer%lap(in_output)
     end do
-    call sim%timer%report(sim%comm, log%unit, sim%step - first_step, sim%topology%n_atoms, (sim%step - first_step)*timestep)
+    call sim%timer%report(sim%comm, log%unit, sim%step - first_step, sim%topology%n_atoms, &
+                          (sim%step - first_step)*timestep)
   end subroutine run_dynamics
 
   pure logical function is_multiple(step, period)
@@ -83,8 +85,8 @@ contains
     if (period > 0) is_multiple = mod(step, period) == 0
   end function is_multiple
 
-  !> First step of all: put the rigid bonds to their lengths, draw velocities, remove what the constraints and the rest of
-  !> the centre of mass forbid.
+  !> First step of all: put the rigid bonds to their lengths, draw velocities, remove what the constraints and the rest
+  !> of the centre of mass forbid.
   subroutine start_fresh(sim, control, timestep, error)
     type(simulation_t), intent(inout) :: sim
     type(control_t), intent(in) :: control

@@ -12,8 +12,8 @@ module merge
 
 contains
 
-  !> Merge the files that [INPUT] dcdfile names (rank 0, 1, ... as far as they exist) into [OUTPUT] dcdfile. The atom range is
-  !> dcd_first_atom to dcd_last_atom, counted from 1. Runs on one rank.
+  !> Merge the files that [INPUT] dcdfile names (rank 0, 1, ... as far as they exist) into [OUTPUT] dcdfile. The atom
+  !> range is dcd_first_atom to dcd_last_atom, counted from 1. Runs on one rank.
   subroutine merge_trajectories(control, n_system, error)
     type(control_t), intent(in) :: control
     integer(int64), intent(in) :: n_system
@@ -102,8 +102,8 @@ contains
       call fail(error, exit_corrupt_file, path//": not a domain trajectory of this program")
   end subroutine open_domain_file
 
-  !> Read from every file the atoms of one chunk of the frame at byte `next`, and move `next` behind the frame. `ended`: a
-  !> file has no whole frame there (a run that was stopped while writing leaves a partial last frame).
+  !> Read from every file the atoms of one chunk of the frame at byte `next`, and move `next` behind the frame. `ended`:
+  !> a file has no whole frame there (a run that was stopped while writing leaves a partial last frame).
   subroutine read_chunk(unit, name, chunk_first, chunk, next, step, time, box, ended, error)
     integer, intent(in) :: unit(:)
     character(len=*), intent(in) :: name
@@ -145,7 +145,8 @@ contains
       next(i) = next(i) + 48 + 20*n
     end do
     if (found /= size(chunk, 2)) &
-      call fail(error, exit_corrupt_file, name//": the frames of step "//to_text(step)//" hold "//to_text(found)//" of "// &
+      call fail(error, exit_corrupt_file, name//": the frames of step "//to_text(step)//" hold "//to_text(found)// &
+                " of "// &
                 to_text(size(chunk, 2))//" atoms; a file of a rank is missing or damaged")
   end subroutine read_chunk
 

@@ -1,6 +1,6 @@
-!> Steepest descent. The step is the force times a scale that grows after a step that lowered the energy and shrinks after
-!> one that did not (which is undone). No atom moves farther than a cap, so overlapping atoms, whose forces are huge, part
-!> without harm.
+!> Steepest descent. The step is the force times a scale that grows after a step that lowered the energy and shrinks
+!> after one that did not (which is undone). No atom moves farther than a cap, so overlapping atoms, whose forces are
+!> huge, part without harm.
 module minimiser
   use precision, only: int64, real64
   use control, only: control_t

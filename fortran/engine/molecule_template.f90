@@ -5,8 +5,8 @@ module molecule_template
   use constants, only: degree
   use error, only: error_t, exit_corrupt_file, fail
   use hdf5_file, only: hdf5_file_t
-  use term_list, only: is_angle, is_bond, is_dihedral, is_exclusion, is_improper, is_pair14, is_urey_bradley, kind_name, &
-                       kind_width, n_kinds, term_list_t
+  use term_list, only: is_angle, is_bond, is_dihedral, is_exclusion, is_improper, is_pair14, is_urey_bradley, &
+                       kind_name, kind_width, n_kinds, term_list_t
   use text, only: to_text
   implicit none
   private
@@ -98,7 +98,8 @@ contains
       allocate (terms%rigid(terms%n), source=.false.)
       if (terms%n == 0) return
       if (size(terms%atom, 1) /= kind_width(kind)) then
-        call fail(error, exit_corrupt_file, file%path//": "//atoms//" must have "//to_text(kind_width(kind))//" columns")
+        call fail(error, exit_corrupt_file, file%path//": "//atoms//" must have "//to_text(kind_width(kind))// &
+                  " columns")
         return
       else if (any(terms%atom < 1 .or. terms%atom > self%n_atoms)) then
         call fail(error, exit_corrupt_file, file%path//": "//atoms//" names an atom that the template does not have")
@@ -181,7 +182,8 @@ contains
     if (size(pair, 1) /= 2 .and. size(pair) > 0 .or. size(distance) /= size(pair, 2)) then
       call fail(error, exit_corrupt_file, file%path//": the arrays of "//group//"/constraint do not fit each other")
     else if (any(pair < 1 .or. pair > self%n_atoms)) then
-      call fail(error, exit_corrupt_file, file%path//": "//group//"/constraint names an atom that the template does not have")
+      call fail(error, exit_corrupt_file, file%path//": "//group// &
+                "/constraint names an atom that the template does not have")
     end if
     if (allocated(error)) return
 

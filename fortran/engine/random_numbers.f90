@@ -1,5 +1,5 @@
-!> Counter-based random numbers: Philox 4x32 with 10 rounds (Salmon, Moraes, Dror and Shaw, SC 2011). A number depends only
-!> on its key and counter, never on who draws it or when.
+!> Counter-based random numbers: Philox 4x32 with 10 rounds (Salmon, Moraes, Dror and Shaw, SC 2011). A number depends
+!> only on its key and counter, never on who draws it or when.
 module random_numbers
   use precision, only: int64, real64
   use constants, only: acceleration_unit, boltzmann, pi

@@ -1,9 +1,9 @@
 !> Restart files: one a rank, little-endian stream. A reader can tell a damaged file: sizes, magic words and a 64-bit
 !> checksum of everything before it must fit.
 !>
-!> Layout: `char[8] "CMDRST01"`, 16 words int64 (version, rank, ranks, domains x y z, atoms of this rank, atoms of the system,
-!> step, phase, time and box as float64 in words 11 to 14, two words 0), `int64 id[n]`, `float64 position[n][3]`,
-!> `float64 velocity[n][3]`, `int64 checksum`.
+!> Layout: `char[8] "CMDRST01"`, 16 words int64 (version, rank, ranks, domains x y z, atoms of this rank, atoms of the
+!> system, step, phase, time and box as float64 in words 11 to 14, two words 0), `int64 id[n]`, `float64
+!> position[n][3]`, `float64 velocity[n][3]`, `int64 checksum`.
 module restart
   use precision, only: int64, real64
   use checksum, only: checksum_t
@@ -52,10 +52,14 @@ contains
     call add_reals(check, self%velocity)
     open (newunit=unit, file=temporary(name, rank), access="stream", form="unformatted", status="replace", &
           action="write", iostat=status)
-    if (status == 0) write (unit, iostat=status) magic, header, self%id, self%position, self%velocity, check%value
-    close (unit, iostat=closed)
+    closed = 0
+    if (status == 0) then
+      write (unit, iostat=status) magic, header, self%id, self%position, self%velocity, check%value
+      close (unit, iostat=closed)
+    end if
     if (status /= 0 .or. closed /= 0) &
-      call fail(error, exit_resources, temporary(name, rank)//": cannot be written; check folder, permission and free space")
+      call fail(error, exit_resources, temporary(name, rank)// &
+                ": cannot be written; check folder, permission and free space")
   end subroutine write_restart
 
   !> Rename what `write` left to its own name.
@@ -85,8 +89,8 @@ contains
     end do
   end subroutine add_reals
 
-  !> Read the file of one rank. Fails with bad input when it is missing or made for another number of ranks, with a corrupt
-  !> file when it is damaged.
+  !> Read the file of one rank. Fails with bad input when it is missing or made for another number of ranks, with a
+  !> corrupt file when it is damaged.
   subroutine read_restart(self, name, rank, n_ranks, error)
     class(restart_t), intent(out) :: self
     character(len=*), intent(in) :: name

@@ -17,8 +17,8 @@ module setup
 
 contains
 
-  !> Read the constraint groups whose reference atom lies in this rank's domain: global ids (group after group) and unbroken
-  !> positions. Fails on all ranks when the ranks together do not hold every atom of the topology once.
+  !> Read the constraint groups whose reference atom lies in this rank's domain: global ids (group after group) and
+  !> unbroken positions. Fails on all ranks when the ranks together do not hold every atom of the topology once.
   subroutine read_domain(comm, grid, topology, list, id, position, error)
     type(communicator_t), intent(in) :: comm
     type(domain_grid_t), intent(in) :: grid
@@ -37,7 +37,8 @@ contains
     do b = 1, list%n_bricks
       if (.not. touches(grid, list%lower(:, b), list%upper(:, b))) cycle
       call list%read_brick(b, brick_id, brick_position, error)
-      if (.not. allocated(error)) call keep_groups(comm%rank, grid, topology, brick_id, brick_position, n, id, position, error)
+      if (.not. allocated(error)) &
+        call keep_groups(comm%rank, grid, topology, brick_id, brick_position, n, id, position, error)
       if (allocated(error)) exit
     end do
     call comm%agree(error)
@@ -47,7 +48,8 @@ contains
     total = n
     call comm%sum(total)
     if (total(1) /= topology%n_atoms) &
-      call fail(error, exit_corrupt_file, "the bricks give "//to_text(total(1))//" atoms to the domains, the topology has "// &
+      call fail(error, exit_corrupt_file, "the bricks give "//to_text(total(1))// &
+                " atoms to the domains, the topology has "// &
                 to_text(topology%n_atoms)//": shards and topology do not belong together")
   end subroutine read_domain
 
@@ -93,8 +95,9 @@ contains
           member = molecule_first + template%group_atom(k) - 1
           j = position_in(brick_id, member, i)
           if (j == 0) then
-            call fail(error, exit_corrupt_file, "atom "//to_text(member)//" (counted from 0) is not in the brick of the "// &
-                      "heavy atom "//to_text(brick_id(i))//" it is bound to: the shards are damaged or of another topology")
+            call fail(error, exit_corrupt_file, "atom "//to_text(member)// &
+                      " (counted from 0) is not in the brick of the heavy atom "//to_text(brick_id(i))// &
+                      " it is bound to: the shards are damaged or of another topology")
             return
           end if
           n = n + 1
@@ -122,7 +125,8 @@ contains
     call move_alloc(new_position, position)
   end subroutine grow
 
-  !> Index of an id in the ascending list, searched outward from `start` (members of a group are near each other); 0 = absent.
+  !> Index of an id in the ascending list, searched outward from `start` (members of a group are near each other); 0 =
+  !> absent.
   pure integer function position_in(list, id, start)
     integer(int64), intent(in) :: list(:), id
     integer, intent(in) :: start

@@ -1,5 +1,5 @@
-!> Everything that one rank holds of a simulation, and the two operations that all commands share: rebuild the lists after
-!> atoms moved far, and compute the forces.
+!> Everything that one rank holds of a simulation, and the two operations that all commands share: rebuild the lists
+!> after atoms moved far, and compute the forces.
 module simulation
   use precision, only: int64, real64
   use atoms, only: atoms_t
@@ -18,7 +18,7 @@ module simulation
   use nonbonded, only: nonbonded_t
   use nonbonded_options, only: nonbonded_options_t
   use pair_parameters, only: vdw_force_switch, vdw_shift, vdw_switch
-  use pme, only: pme_t
+  use pme, only: ewald_alpha, pme_grid_size, pme_t
   use restart, only: phase_fresh, restart_t
   use setup, only: read_domain
   use text, only: to_text
@@ -83,8 +83,10 @@ contains
     call self%comm%agree(error)
     if (allocated(error)) return
     if (list%n_atoms /= self%topology%n_atoms) then
-      call fail(error, exit_bad_input, control%text("INPUT", "shardfile")//": has "//to_text(list%n_atoms)//" atoms, "// &
-                control%text("INPUT", "topologyfile")//" has "//to_text(self%topology%n_atoms)//": give files of the same build")
+      call fail(error, exit_bad_input, control%text("INPUT", "shardfile")//": has "//to_text(list%n_atoms)// &
+                " atoms, "// &
+                control%text("INPUT", "topologyfile")//" has "//to_text(self%topology%n_atoms)// &
+                  ": give files of the same build")
       return
     end if
     call self%make_grid(control, list%box, [0, 0, 0], error)
@@ -111,7 +113,8 @@ contains
     call self%comm%agree(error)
     if (allocated(error)) return
     if (saved%n_system /= self%topology%n_atoms) &
-      call fail(error, exit_bad_input, control%text("INPUT", "rstfile")//": is of a system of "//to_text(saved%n_system)// &
+      call fail(error, exit_bad_input, control%text("INPUT", "rstfile")//": is of a system of "// &
+                to_text(saved%n_system)// &
                 " atoms, "//control%text("INPUT", "topologyfile")//" has "//to_text(self%topology%n_atoms)// &
                 ": give files of the same build")
     call self%comm%agree(error)
@@ -226,7 +229,7 @@ contains
                                int(control%integer("CONSTRAINTS", "shake_iteration")), &
                                control%real("CONSTRAINTS", "shake_tolerance"))
     if (control%text("ENERGY", "pme_alpha") == "auto") then
-      alpha = screening(control%real("ENERGY", "cutoffdist"), control%real("ENERGY", "pme_alpha_tol"))
+      alpha = ewald_alpha(control%real("ENERGY", "cutoffdist"), control%real("ENERGY", "pme_alpha_tol"))
     else
       alpha = control%real("ENERGY", "pme_alpha")
     end if
@@ -235,7 +238,7 @@ contains
     if (allocated(error)) return
     points = [int(control%integer("ENERGY", "pme_ngrid_x")), int(control%integer("ENERGY", "pme_ngrid_y")), &
               int(control%integer("ENERGY", "pme_ngrid_z"))]
-    where (points == 0) points = smooth_at_least(self%grid%box/control%real("ENERGY", "pme_max_spacing"))
+    where (points == 0) points = pme_grid_size(self%grid%box, control%real("ENERGY", "pme_max_spacing"))
     call self%pme%init(self%comm%handle, self%grid%dims, self%grid%box, points, &
                        int(control%integer("ENERGY", "pme_nspline")), alpha, self%topology%coulomb_constant, error)
     call self%comm%agree(error)
@@ -265,43 +268,8 @@ contains
     call self%nonbonded%init(lj, self%topology%coulomb_constant, options, error)
   end subroutine prepare_nonbonded
 
-  !> The alpha (1/angstrom) with erfc(alpha cutoff) = tolerance, by bisection.
-  pure real(real64) function screening(cutoff, tolerance)
-    real(real64), intent(in) :: cutoff, tolerance
-    real(real64) :: low, high
-    integer :: i
-    low = 0.0_real64
-    high = 10.0_real64/cutoff
-    do i = 1, 100
-      screening = 0.5_real64*(low + high)
-      if (erfc(screening*cutoff) > tolerance) then
-        low = screening
-      else
-        high = screening
-      end if
-    end do
-  end function screening
-
-  !> The smallest even number that is at least `least` and has no prime factor above 7.
-  elemental integer function smooth_at_least(least) result(n)
-    real(real64), intent(in) :: least
-    integer :: rest, k
-    integer, parameter :: primes(4) = [2, 3, 5, 7]
-    n = 2*ceiling(0.5_real64*least)
-    do
-      rest = n
-      do k = 1, size(primes)
-        do while (mod(rest, primes(k)) == 0)
-          rest = rest/primes(k)
-        end do
-      end do
-      if (rest == 1) return
-      n = n + 2
-    end do
-  end function smooth_at_least
-
-  !> Energy of the van der Waals tail that cutoff and switching leave out, for a uniform density of atoms: 2 pi/V times the
-  !> sum over atom pairs of the integral of (1 - S(r)) (c12/r^12 - c6/r^6) r^2.
+  !> Energy of the van der Waals tail that cutoff and switching leave out, for a uniform density of atoms: 2 pi/V times
+  !> the sum over atom pairs of the integral of (1 - S(r)) (c12/r^12 - c6/r^6) r^2.
   subroutine prepare_tail(self, control)
     class(simulation_t), intent(inout) :: self
     type(control_t), intent(in) :: control
@@ -365,7 +333,8 @@ contains
 
     width = self%pairlist_distance + 2.0_real64*self%comm%maximum(self%atoms%group_extent())
     if (any(self%grid%box/self%grid%dims < width)) then
-      call fail(error, exit_bad_input, "the halo of "//to_text(width)//" angstrom is wider than a domain because a bond to "// &
+      call fail(error, exit_bad_input, "the halo of "//to_text(width)// &
+                " angstrom is wider than a domain because a bond to "// &
                 "hydrogen is stretched: use fewer ranks, or minimise first on fewer")
       return
     end if
@@ -400,7 +369,8 @@ contains
       call self%timer%lap(in_bonded)
       call self%nonbonded%compute(atoms%position, atoms%force, part(is_vdw), part(is_elec), pair_virial, want_energy)
       call self%timer%lap(in_real_space)
-      call self%pme%compute(atoms%n_owned, atoms%position, atoms%charge, atoms%force, part(is_reciprocal), reciprocal_virial)
+      call self%pme%compute(atoms%n_owned, atoms%position, atoms%charge, atoms%force, part(is_reciprocal), &
+                            reciprocal_virial)
       call self%timer%lap(in_reciprocal)
       call self%halo%return_forces(atoms%n_owned, atoms%force)
       call self%timer%lap(in_communication)
@@ -451,7 +421,8 @@ contains
           momentum = momentum + atoms%mass(i)*atoms%velocity(:, i)
           mass = mass + atoms%mass(i)
           total%group_virial = total%group_virial + &
-                               dot_product(atoms%position(:, i) - atoms%position(:, atoms%group_reference(g)), atoms%force(:, i))
+                               dot_product(atoms%position(:, i) - atoms%position(:, atoms%group_reference(g)), &
+                                           atoms%force(:, i))
           total%force2 = total%force2 + sum(atoms%force(:, i)**2)
         end do
         total%group_kinetic = total%group_kinetic + 0.5_real64*sum(momentum**2)/mass/acceleration_unit

@@ -4,12 +4,13 @@ module timing
   use communicator, only: communicator_t
   implicit none
   private
-  public :: timer_t, in_real_space, in_reciprocal, in_bonded, in_list, in_communication, in_constraints, in_integration, &
-            in_output
+  public :: timer_t, in_real_space, in_reciprocal, in_bonded, in_list, in_communication, in_constraints, &
+            in_integration, in_output
 
   integer, parameter :: in_real_space = 1, in_reciprocal = 2, in_bonded = 3, in_list = 4, in_communication = 5, &
                         in_constraints = 6, in_integration = 7, in_output = 8, n_parts = 8
-  character(len=14), parameter :: part_name(n_parts) = [character(len=14) :: "real space", "reciprocal", "bonded", "pair list", &
+  character(len=14), parameter :: part_name(n_parts) = [character(len=14) :: "real space", "reciprocal", &
+                                                        "bonded", "pair list", &
                                                         "communication", "constraints", "integration", "output"]
 
   type :: timer_t

@@ -1,5 +1,5 @@
-!> The topology: molecule templates and a run-length list of which template occurs how often in global atom order. What an
-!> atom is follows from its global id (from 0) by a search in that list; nothing here grows with the number of atoms.
+!> The topology: molecule templates and a run-length list of which template occurs how often in global atom order. What
+!> an atom is follows from its global id (from 0) by a search in that list; nothing here grows with the number of atoms.
 module topology
   use precision, only: int64, real64
   use error, only: error_t, exit_corrupt_file, fail
@@ -90,13 +90,14 @@ contains
     allocate (self%run_first_atom(size(count) + 1))
     self%run_first_atom(1) = 0
     do run = 1, size(count)
-      self%run_first_atom(run + 1) = self%run_first_atom(run) + count(run)*self%templates(self%run_template(run))%n_atoms
+      self%run_first_atom(run + 1) = self%run_first_atom(run) + &
+        count(run)*self%templates(self%run_template(run))%n_atoms
     end do
     self%n_atoms = self%run_first_atom(size(count) + 1)
   end subroutine read_contents
 
-  !> What the atom with global id `id` is: its template, its index in it (from 1), and the global id of the first atom of its
-  !> molecule.
+  !> What the atom with global id `id` is: its template, its index in it (from 1), and the global id of the first atom
+  !> of its molecule.
   pure subroutine locate(self, id, template, atom, molecule_first)
     class(topology_t), intent(in) :: self
     integer(int64), intent(in) :: id
@@ -171,7 +172,7 @@ contains
       associate (template => self%templates(self%run_template(run)))
         do a = 1, template%n_atoms
           atoms(template%lj_type(a)) = atoms(template%lj_type(a)) + &
-                                       real((self%run_first_atom(run + 1) - self%run_first_atom(run))/template%n_atoms, real64)
+            real((self%run_first_atom(run + 1) - self%run_first_atom(run))/template%n_atoms, real64)
         end do
       end associate
     end do

@@ -1,5 +1,6 @@
-!> Trajectories. One CHARMM/X-PLOR DCD file of the whole system (or a range of its atoms), filled by the root a chunk of atoms
-!> at a time; or, where the name has `()`, one file a rank in our own format, which `chromamd merge` turns into a DCD.
+!> Trajectories. One CHARMM/X-PLOR DCD file of the whole system (or a range of its atoms), filled by the root a chunk of
+!> atoms at a time; or, where the name has `()`, one file a rank in our own format, which `chromamd merge` turns into a
+!> DCD.
 !>
 !> Domain format, little-endian stream: `char[8] "CMDTRAJ1"`, then per frame `int64 step, n`, `float64 time, box[3]`,
 !> `int64 id[n]`, `float32 position[n][3]`.

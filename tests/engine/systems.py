@@ -53,6 +53,13 @@ def ion() -> Molecule:
     return Molecule("ION", [22.99], [1.0], [2])
 
 
+def _roomiest(here: np.ndarray, distance: float, others: list[np.ndarray], trials: np.ndarray) -> np.ndarray:
+    """The unit vector among the trials that leads farthest from the other atoms."""
+    trials = trials / np.linalg.norm(trials, axis=1)[:, None]
+    apart = np.linalg.norm(here + distance * trials[:, None, :] - np.array(others)[None], axis=2).min(axis=1)
+    return trials[np.argmax(apart)]
+
+
 def chain(n_units: int, rng: np.random.Generator, charged: bool = True) -> tuple[Molecule, np.ndarray]:
     """A made-up polymer of heavy atoms, each with 0 to 3 hydrogens, with every kind of term; and its positions (n, 3)."""
     heavy: list[int] = []
@@ -73,12 +80,8 @@ def chain(n_units: int, rng: np.random.Generator, charged: bool = True) -> tuple
             distance = 1.0 + 0.1 * rng.random()
             constraints.append(((heavy[-1], len(mass)), distance))
             mass.append(1.008)
-            side = rng.normal(size=3)
-            side -= 0.8 * direction * (side @ direction)
-            position.append(here + distance * side / np.linalg.norm(side))
-        direction = direction + 0.7 * rng.normal(size=3)
-        direction /= np.linalg.norm(direction)
-        here = here + 1.5 * direction
+            position.append(here + distance * _roomiest(here, distance, position, rng.normal(size=(60, 3))))
+        here = here + 1.5 * _roomiest(here, 3.0, position, direction + 0.5 * rng.normal(size=(60, 3)))
     n = len(mass)
     neighbour: list[set[int]] = [set() for _ in range(n)]
     for i, j in bonds:

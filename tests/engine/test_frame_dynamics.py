@@ -1,0 +1,209 @@
+"""Constraints, velocities, dynamics and minimisation of the engine."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import systems
+
+BOX = np.array([31.0, 30.0, 32.0])
+ENERGY = {"cutoffdist": 7, "switchdist": 7, "pairlistdist": 8}
+KB = 0.0019872042586408316  # kcal/mol/K
+
+
+def make_system(folder: Path, n_waters: int = 40, neutral: bool = True) -> list:
+    """A chain and some waters on a lattice, without ordinary non-bonded interactions unless `neutral` is false."""
+    rng = np.random.default_rng(21)
+    molecule, position = systems.chain(12, rng, charged=not neutral)
+    # A harmonic improper has a cusp opposite its minimum, where no integrator keeps the energy.
+    molecule.impropers = []
+    water = systems.water()
+    if neutral:
+        water.charge = [0.0] * 3
+    runs = [(molecule, 1), (water, n_waters)]
+    shape = np.array([[0, 0, 0], [0.957, 0, 0], [-0.24, 0.927, 0]])
+    cell = np.stack(np.meshgrid(*[np.arange(5)] * 3, indexing="ij"), -1).reshape(-1, 3)
+    far = np.linalg.norm((cell + 0.5) / 5 - 0.5, axis=1).argsort()[::-1][:n_waters]
+    waters = ((cell[far] + 0.1) * BOX / 5)[:, None] + shape
+    everything = np.concatenate([position - position.mean(axis=0) + BOX / 2, waters.reshape(-1, 3)])
+    systems.write_topology(folder / "t.h5", runs, lj=not neutral)
+    systems.write_bricks(folder, runs, everything, BOX)
+    return runs
+
+
+def setup(folder: Path, ranks: int, name: str = "start", **dynamics: object) -> str:
+    """Run chromamd setup; returns the restart pattern."""
+    pattern = str(folder / f"{name}().rst")
+    inp = systems.control(folder / "setup.inp", INPUT={"topologyfile": folder / "t.h5", "shardfile": folder / "bricks.txt"},
+                          OUTPUT={"rstfile": pattern}, ENERGY=ENERGY, DYNAMICS=dynamics)
+    done = systems.run("setup", inp, ranks)
+    assert done.returncode == 0, done.stderr
+    return pattern
+
+
+def minimised(folder: Path, ranks: int = 1) -> str:
+    """Setup and a short minimisation; returns the restart pattern."""
+    start = setup(folder, ranks)
+    pattern = str(folder / "min().rst")
+    inp = systems.control(folder / "min.inp", INPUT={"topologyfile": folder / "t.h5", "rstfile": start},
+                          OUTPUT={"rstfile": pattern}, ENERGY=ENERGY, MINIMIZE={"nsteps": 300, "force_scale_max": 5e-4})
+    done = systems.run("run", inp, ranks)
+    assert done.returncode == 0, done.stderr
+    return pattern
+
+
+def dynamics(folder: Path, start: str, end: str, n_steps: int, ranks: int = 1, threads: int = 1, rigid: bool = True,
+             output: dict | None = None, **keys: object) -> str:
+    """Run chromamd run for dynamics; returns the log."""
+    inp = systems.control(
+        folder / "run.inp", INPUT={"topologyfile": folder / "t.h5", "rstfile": start},
+        OUTPUT={"rstfile": end, **(output or {})}, ENERGY=ENERGY,
+        DYNAMICS={"nsteps": n_steps, "eneout_period": 1, "timestep": 0.001, **keys},
+        CONSTRAINTS={"rigid_bond": "YES" if rigid else "NO"}, ENSEMBLE={"temperature": 300})
+    done = systems.run("run", inp, ranks, threads=threads)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def residuals(runs: list, state: systems.Restart) -> tuple[np.ndarray, np.ndarray]:
+    """Relative errors of constrained distances, and relative velocities along them (1/ps)."""
+    errors, rates = [], []
+    start = 0
+    for molecule, count in runs:
+        for _ in range(count):
+            for (i, j), distance in molecule.constraints:
+                r = state.position[start + i] - state.position[start + j]
+                r -= state.box * np.round(r / state.box)
+                errors.append(np.linalg.norm(r) / distance - 1)
+                rates.append(r @ (state.velocity[start + i] - state.velocity[start + j]) / distance**2)
+            start += molecule.n
+    return np.abs(errors), np.abs(rates)
+
+
+@pytest.mark.mpi
+def test_maxwell_velocities_do_not_depend_on_the_domains(tmp_path):
+    runs = make_system(tmp_path)
+    one = systems.read_restarts(setup(tmp_path, 1, "one"), 1)
+    eight = systems.read_restarts(setup(tmp_path, 4, "four"), 4)
+    assert np.array_equal(one.velocity, eight.velocity)
+    assert np.array_equal(one.position, eight.position)
+    mass = np.concatenate([np.tile(m.mass, c) for m, c in runs])
+    kinetic = 0.5 * (mass[:, None] * one.velocity**2).sum() / 418.4
+    temperature = 2 * kinetic / (3 * len(mass) * KB)
+    # Relative standard deviation of a sum of n squared normal numbers: sqrt(2/n).
+    assert abs(temperature / 298.15 - 1) < 4 * np.sqrt(2 / (3 * len(mass)))
+    other = systems.read_restarts(setup(tmp_path, 1, "other", iseed=5), 1)
+    assert not np.array_equal(one.velocity, other.velocity)
+
+
+@pytest.mark.parametrize("fast_water", ["YES", "NO"])
+def test_constraints_hold(tmp_path, fast_water):
+    runs = make_system(tmp_path)
+    start = minimised(tmp_path)
+    inp = systems.control(
+        tmp_path / "run.inp", INPUT={"topologyfile": tmp_path / "t.h5", "rstfile": start},
+        OUTPUT={"rstfile": tmp_path / "end().rst"}, ENERGY=ENERGY, DYNAMICS={"nsteps": 50, "timestep": 0.002},
+        CONSTRAINTS={"rigid_bond": "YES", "fast_water": fast_water})
+    done = systems.run("run", inp)
+    assert done.returncode == 0, done.stderr
+    errors, rates = residuals(runs, systems.read_restarts(str(tmp_path / "end().rst"), 1))
+    assert errors.max() < 1.01e-10  # shake_tolerance
+    assert rates.max() * 0.002 < 1.01e-10
+
+
+def test_settle_and_shake_follow_the_same_path(tmp_path):
+    """SETTLE is exact, SHAKE converges to the same: after 50 steps the waters are where SHAKE puts them."""
+    make_system(tmp_path)
+    start = minimised(tmp_path)
+    end = {}
+    for fast_water in ("YES", "NO"):
+        inp = systems.control(
+            tmp_path / "run.inp", INPUT={"topologyfile": tmp_path / "t.h5", "rstfile": start},
+            OUTPUT={"rstfile": tmp_path / f"{fast_water}().rst"}, ENERGY=ENERGY,
+            DYNAMICS={"nsteps": 50, "timestep": 0.001},
+            CONSTRAINTS={"rigid_bond": "YES", "fast_water": fast_water, "shake_tolerance": 1e-13})
+        assert systems.run("run", inp).returncode == 0
+        end[fast_water] = systems.read_restarts(str(tmp_path / f"{fast_water}().rst"), 1)
+    assert np.abs(end["YES"].position - end["NO"].position).max() < 1e-9
+
+
+@pytest.mark.parametrize("rigid", [True, False])
+def test_energy_is_conserved(tmp_path, rigid):
+    """Only bonded terms: the fluctuation of the total energy falls with the square of the time step."""
+    make_system(tmp_path)
+    start = minimised(tmp_path)
+    spread = []
+    for timestep in (0.0005, 0.00025):
+        log = dynamics(tmp_path, start, str(tmp_path / "end().rst"), int(0.2 / timestep), rigid=rigid, timestep=timestep)
+        table = systems.read_table(log)
+        total = table["TOTAL_ENE"]
+        # Early steps after the fresh start belong to the same trajectory; the drift is a slope over all of them.
+        slope = np.polyfit(table["TIME"], total, 1)[0]
+        assert abs(slope) * 0.2 < 0.02 * np.ptp(table["KINETIC_ENE"])
+        spread.append(np.std(total))
+    assert 3.0 < spread[0] / spread[1] < 5.0  # second order: 4
+
+
+@pytest.mark.mpi
+def test_dynamics_on_eight_ranks_follows_one_rank(tmp_path):
+    """Charges and Lennard-Jones on. The same start gives the same trajectory, up to rounding that grows with time."""
+    make_system(tmp_path, n_waters=60, neutral=False)
+    ends = {}
+    for ranks in (1, 8 if (BOX / 2 >= 8 + 2 * 1.25 * 1.52).all() else 4):
+        start = minimised(tmp_path, ranks)
+        log = dynamics(tmp_path, start, str(tmp_path / "end().rst"), 60, ranks=ranks, nbupdate_period=7)
+        ends[ranks] = systems.read_restarts(str(tmp_path / "end().rst"), ranks), systems.read_table(log)
+    (one, table_one), (many, table_many) = ends.values()
+    apart = one.position - many.position
+    apart -= one.box * np.round(apart / one.box)
+    assert np.abs(apart).max() < 1e-7
+    assert np.abs(table_one["TOTAL_ENE"] - table_many["TOTAL_ENE"]).max() < 2e-4  # printed digits
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("ranks", "threads"), [(1, 2), (4, 1)])
+def test_continued_run_is_bitwise_the_same(tmp_path, ranks, threads):
+    make_system(tmp_path, n_waters=60, neutral=False)
+    start = minimised(tmp_path, ranks)
+    whole, half, rest = (str(tmp_path / f"{name}().rst") for name in ("whole", "half", "rest"))
+    # A period writes the restart of step 40 in the long run too, so its lists are new there.
+    log_whole = dynamics(tmp_path, start, whole, 80, ranks, threads, rstout_period=40)
+    dynamics(tmp_path, start, half, 40, ranks, threads)
+    log_rest = dynamics(tmp_path, half, rest, 40, ranks, threads)
+    for rank in range(ranks):
+        assert Path(whole.replace("()", str(rank))).read_bytes() == Path(rest.replace("()", str(rank))).read_bytes()
+    last = [[line for line in log.splitlines() if line.startswith("INFO:")][-1] for log in (log_whole, log_rest)]
+    assert last[0] == last[1]
+
+
+def test_minimiser_survives_overlaps(tmp_path):
+    """Atoms almost on top of each other: energy falls at every accepted step and ends finite."""
+    ion = systems.ion()
+    ion.charge = [0.0]
+    rng = np.random.default_rng(8)
+    position = 10 + 1.5 * rng.random((30, 3))
+    systems.write_topology(tmp_path / "t.h5", [(ion, 30)])
+    systems.write_bricks(tmp_path, [(ion, 30)], position, BOX)
+    start = setup(tmp_path, 1)
+    inp = systems.control(
+        tmp_path / "min.inp", INPUT={"topologyfile": tmp_path / "t.h5", "rstfile": start},
+        OUTPUT={"rstfile": tmp_path / "end().rst"}, ENERGY=ENERGY,
+        MINIMIZE={"nsteps": 150, "eneout_period": 1, "force_scale_max": 1e-2})
+    done = systems.run("run", inp, program="chromamd")
+    assert done.returncode == 0, done.stderr
+    energy = systems.read_table(done.stdout)["POTENTIAL_ENE"]
+    assert (np.diff(energy) <= 1e-4 * np.abs(energy[1:])).all()
+    assert energy[-1] < 10.0
+    end = systems.read_restarts(str(tmp_path / "end().rst"), 1)
+    distance = np.linalg.norm(end.position[:, None] - end.position[None], axis=2)[np.triu_indices(30, 1)]
+    assert distance.min() > 2.0
+
+
+def test_initial_centre_of_mass_velocity_is_removed(tmp_path):
+    runs = make_system(tmp_path)
+    start = minimised(tmp_path)
+    dynamics(tmp_path, start, str(tmp_path / "end().rst"), 0 + 1, rigid=True)
+    state = systems.read_restarts(str(tmp_path / "end().rst"), 1)
+    mass = np.concatenate([np.tile(m.mass, c) for m, c in runs])
+    momentum = (mass[:, None] * state.velocity).sum(axis=0)
+    assert np.abs(momentum).max() < 1e-9 * (mass[:, None] * np.abs(state.velocity)).sum()

@@ -1,0 +1,183 @@
+"""Control files, restart files, trajectories and exit codes of the engine."""
+
+from pathlib import Path
+
+import MDAnalysis
+import numpy as np
+import pytest
+import systems
+from test_frame_dynamics import ENERGY, dynamics, make_system, minimised, setup
+
+
+def sentence(done) -> str:
+    """The one sentence of an error."""
+    lines = [line for line in done.stderr.splitlines() if line.startswith("chromamd: ")]
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("[ENERGY]\ncutofdist = 9\n", ["line 2", "cutofdist", "cutoffdist"]),
+    ("[ENREGY]\n", ["line 1", "ENREGY", "ENERGY"]),
+    ("[ENERGY]\ncutoffdist = nine\n", ["line 2", "nine", "not a number"]),
+    ("[ENERGY]\ncutoffdist = 9 9\n", ["line 2", "9 9", "not a number"]),
+    ("[ENERGY]\n\n# note\ncutoffdist = 9\ncutoffdist = 8\n", ["line 5", "line 4"]),
+    ("[DYNAMICS]\nnsteps = 1.5\n", ["line 2", "whole number"]),
+    ("[DYNAMICS]\nnsteps = -1\n", ["line 2", "at least 0"]),
+    ("[ENERGY]\nswitchdist = 13\n", ["line 2", "switchdist", "cutoffdist"]),
+    ("[ENERGY]\npairlistdist = 11\n", ["line 2", "pairlistdist"]),
+    ("[MINIMIZE]\n[DYNAMICS]\n", ["[MINIMIZE] and [DYNAMICS]"]),
+    ("[ENSEMBLE]\nensemble = NPT\n", ["line 2", "NPT", "NVE"]),
+    ("nsteps = 1\n", ["line 1", "before any"]),
+    ("[INPUT]\ntopologyfile = \n", ["line 2", "no value"]),
+    ("[INPUT]\njunk\n", ["line 2", "key = value"]),
+    ("", ["neither [MINIMIZE] nor [DYNAMICS]"]),
+    ("[DYNAMICS]\n", ["topologyfile", "missing"]),
+    ("[INPUT]\ntopologyfile = none.h5\n[DYNAMICS]\n", ["none.h5", "cannot be opened"]),
+])
+def test_bad_control_files_are_refused_in_one_sentence(tmp_path, text, words):
+    path = tmp_path / "bad.inp"
+    path.write_text(text)
+    done = systems.run("run", path, ranks=2, folder=tmp_path)
+    assert done.returncode == 3, done.stderr
+    for word in words:
+        assert word in sentence(done)
+
+
+def test_crlf_tabs_and_comments_are_read(tmp_path):
+    path = tmp_path / "ok.inp"
+    path.write_bytes(b"# comment\r\n[Input]\r\n\ttopologyfile\t=\tnone.h5 # where\r\n[dynamics]\r\nNSTEPS = 1\r\n")
+    done = systems.run("run", path, folder=tmp_path)
+    assert "none.h5: this file cannot be opened" in sentence(done)
+
+
+def test_help_lists_a_section_and_names_the_nearest(tmp_path):
+    done = systems.run("help", "ENERGY")
+    assert done.returncode == 0
+    assert "cutoffdist" in done.stdout and "12.0" in done.stdout and "[DYNAMICS]" not in done.stdout
+    done = systems.run("help", "ENERGI")
+    assert done.returncode == 2
+    assert "[ENERGY]" in done.stderr
+
+
+def test_help_is_a_valid_control_file(tmp_path):
+    """The template, with one of the two kinds of run taken out, is accepted up to the missing files."""
+    text = systems.run("help", "").stdout
+    before, rest = text.split("[MINIMIZE]")
+    path = tmp_path / "template.inp"
+    path.write_text(before + "[DYNAMICS]" + rest.split("[DYNAMICS]")[1])
+    assert "'topologyfile' is missing" in sentence(systems.run("run", path))
+
+
+@pytest.mark.mpi
+def test_damaged_restarts_are_found(tmp_path):
+    make_system(tmp_path)
+    start = setup(tmp_path, 2)
+    inp = systems.control(tmp_path / "run.inp", INPUT={"topologyfile": tmp_path / "t.h5", "rstfile": start}, ENERGY=ENERGY,
+                          MINIMIZE={"nsteps": 1})
+    victim = Path(start.replace("()", "1"))
+    good = victim.read_bytes()
+    rng = np.random.default_rng(0)
+    damaged = [good[:-1], good[: len(good) // 2], b"", good + b"x"]
+    for place in [0, 9, 137, len(good) - 3, *rng.integers(0, len(good), 4)]:
+        flipped = bytearray(good)
+        flipped[place] ^= 1 << int(rng.integers(8))
+        damaged.append(bytes(flipped))
+    for content in damaged:
+        victim.write_bytes(content)
+        done = systems.run("run", inp, ranks=2)
+        # A flipped bit in the rank count reads as a file for another count: refused as well, with code 3.
+        assert done.returncode in (3, 5), done.stderr
+        assert str(victim) in sentence(done)
+    victim.write_bytes(good)
+    assert systems.run("run", inp, ranks=2).returncode == 0
+
+
+@pytest.mark.mpi
+def test_other_rank_count_is_refused(tmp_path):
+    make_system(tmp_path)
+    start = setup(tmp_path, 2)
+    inp = systems.control(tmp_path / "run.inp", INPUT={"topologyfile": tmp_path / "t.h5", "rstfile": start}, ENERGY=ENERGY,
+                          DYNAMICS={"nsteps": 1})
+    done = systems.run("run", inp, ranks=1)
+    assert done.returncode == 3
+    assert "2 ranks" in sentence(done)
+
+
+def test_damaged_bricks_and_topologies_are_found(tmp_path):
+    make_system(tmp_path)
+    inp = systems.control(tmp_path / "s.inp", INPUT={"topologyfile": tmp_path / "t.h5", "shardfile": tmp_path / "bricks.txt"},
+                          OUTPUT={"rstfile": tmp_path / "r().rst"}, ENERGY=ENERGY)
+    brick = tmp_path / "brick_00001.cbb"
+    good = brick.read_bytes()
+    brick.write_bytes(good[:-4])
+    done = systems.run("setup", inp)
+    assert done.returncode == 5 and "brick_00001.cbb" in sentence(done)
+    brick.unlink()
+    done = systems.run("setup", inp)
+    assert done.returncode == 3 and "brick_00001.cbb" in sentence(done)
+    brick.write_bytes(good)
+    topology = tmp_path / "t.h5"
+    whole = topology.read_bytes()
+    topology.write_bytes(whole[: len(whole) // 3])
+    done = systems.run("setup", inp)
+    assert done.returncode == 5 and "t.h5" in sentence(done)
+    systems.write_topology(topology, [(systems.water(), 3)])
+    done = systems.run("setup", inp)
+    assert done.returncode == 3 and "same build" in sentence(done)
+
+
+def test_unwritable_outputs_are_resources(tmp_path):
+    make_system(tmp_path)
+    inp = systems.control(tmp_path / "s.inp", INPUT={"topologyfile": tmp_path / "t.h5", "shardfile": tmp_path / "bricks.txt"},
+                          OUTPUT={"rstfile": tmp_path / "nowhere" / "r().rst"}, ENERGY=ENERGY)
+    done = systems.run("setup", inp)
+    assert done.returncode == 6 and "nowhere" in sentence(done)
+
+
+def test_too_small_a_box_for_the_ranks(tmp_path):
+    make_system(tmp_path)
+    inp = systems.control(tmp_path / "s.inp", INPUT={"topologyfile": tmp_path / "t.h5", "shardfile": tmp_path / "bricks.txt"},
+                          OUTPUT={"rstfile": tmp_path / "r().rst"}, ENERGY={**ENERGY, "pairlistdist": 14})
+    done = systems.run("setup", inp, ranks=2)
+    assert done.returncode == 3 and "halo" in sentence(done)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_trajectories(tmp_path, ranks):
+    """A whole-system DCD, the domain files, and what merge makes of them hold the same frames."""
+    runs = make_system(tmp_path)
+    n = sum(m.n * c for m, c in runs)
+    start = minimised(tmp_path, ranks)
+    ends = str(tmp_path / "end().rst")
+    dynamics(tmp_path, start, ends, 20, ranks, crdout_period=5, output={"dcdfile": tmp_path / "all.dcd"})
+    dynamics(tmp_path, start, ends, 20, ranks, crdout_period=5, output={"dcdfile": tmp_path / "part().trj"})
+    first, last = 3, runs[0][0].n
+    inp = systems.control(tmp_path / "merge.inp", INPUT={"topologyfile": tmp_path / "t.h5", "dcdfile": tmp_path / "part().trj"},
+                          OUTPUT={"dcdfile": tmp_path / "some.dcd", "dcd_first_atom": first, "dcd_last_atom": last})
+    done = systems.run("merge", inp)
+    assert done.returncode == 0, done.stderr
+    whole = MDAnalysis.coordinates.DCD.DCDReader(str(tmp_path / "all.dcd"))
+    some = MDAnalysis.coordinates.DCD.DCDReader(str(tmp_path / "some.dcd"))
+    assert whole.n_atoms == n and some.n_atoms == last - first + 1
+    assert whole.n_frames == some.n_frames == 4
+    end = systems.read_restarts(ends, ranks)
+    for frame_whole, frame_some in zip(whole, some, strict=True):
+        assert np.array_equal(frame_whole.positions[first - 1:last], frame_some.positions)
+        assert np.allclose(frame_whole.dimensions, [*end.box, 90, 90, 90])
+    assert np.array_equal(frame_whole.positions, end.position.astype(np.float32))
+    assert whole.dt == pytest.approx(0.005, rel=1e-5)
+
+
+@pytest.mark.mpi
+def test_energy_from_restarts_is_that_of_the_shards(tmp_path):
+    make_system(tmp_path)
+    start = setup(tmp_path, 2)
+    results = []
+    for source in ({"shardfile": tmp_path / "bricks.txt"}, {"rstfile": start}):
+        inp = systems.control(tmp_path / "e.inp", INPUT={"topologyfile": tmp_path / "t.h5", **source}, ENERGY=ENERGY)
+        done = systems.run("energy", inp, ranks=2)
+        assert done.returncode == 0, done.stderr
+        results.append(systems.read_energies(done.stdout))
+    assert results[0]["POTENTIAL_ENE"] == results[1]["POTENTIAL_ENE"]
