@@ -96,7 +96,7 @@ def _pictures(folder: Path, stages: dict) -> str:
         if "solvate" in stages:
             box, position, *solvent = _box_atoms(folder / "shards", solute.n_atoms)
             image = pictures.box_picture(position, radius, colour, box, *solvent)
-            parts.append(html.picture(image, "The periodic box, cut open: water is drawn in the half behind only.",
+            parts.append(html.picture(image, "The periodic box, cut open: water and ions in front are left out.",
                                       [("Na+", pictures.SODIUM), ("Cl-", pictures.CHLORIDE),
                                        ("water", pictures.WATER)]))
     if (folder / "scaffold.h5").is_file():
