@@ -187,7 +187,8 @@ def run(job: Job) -> dict:
                      job.folder / "md", advance)
     log = EnergyLog.read(files.dynamics_log)
     atoms = json.loads((job.folder / "shards" / "manifest.json").read_text(encoding="utf-8"))["atoms"]
-    drift = energy_drift(log["TIME"], log["TOTAL_ENE"], atoms, dynamics.temperature)
+    conserved = log["CONSERVED_ENE" if "CONSERVED_ENE" in log.columns else "TOTAL_ENE"]
+    drift = energy_drift(log["TIME"], conserved, atoms, dynamics.temperature)
     return {"engine": dynamics.engine, "ranks": dynamics.ranks, "threads": job.threads, "atoms": atoms,
             "steps": dynamics.steps, "timestep_fs": dynamics.timestep,
             "simulated_ps": dynamics.steps * dynamics.timestep / 1000, "temperature": dynamics.temperature,
