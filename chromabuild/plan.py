@@ -108,6 +108,8 @@ def _extent(config: Config, fibre: Fibre) -> tuple[np.ndarray, str]:
     if path.is_file():
         with h5py.File(path, "r") as file:
             origin, source = file["bp/origin"][...], "scaffold.h5"
+    elif config.scaffold.container:
+        return 10 * np.array(config.scaffold.container) + 2 * MARGIN, "scaffold.container"
     else:
         parameters = Parameters(temperature=config.scaffold.temperature, salt=config.scaffold.salt)
         chain = build_chain(fibre, parameters)

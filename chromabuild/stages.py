@@ -54,8 +54,8 @@ def scaffold(job: Job) -> dict:
     settings = job.config.scaffold
     fibre = load_locus(job.config.locus).fibre()
     parameters = Parameters(temperature=settings.temperature, salt=settings.salt,
-                            confinement_radius=settings.confinement_radius)
-    result = sample(fibre, parameters, settings.sweeps, job.config.seed,
+                            confinement_radius=settings.confinement_radius, container=settings.container)
+    result = sample(fibre, parameters, settings.sweeps, job.config.seed, settings.choose,
                     lambda share, state: _show(job, state, share))
     result.provenance = job.provenance
     result.write(job.folder / "scaffold.h5")

@@ -61,8 +61,8 @@ def test_page_tells_what_the_files_say(build):
     page = build[2]
     assert build[1]["sections"][0] == "Result" and "Clashes" in build[1]["sections"]
     assert page.count("data:image/png") == 3
-    for text in ("DNAI:DT:3:C2", "0.72", "&lt;made up&gt;", "80.00 × 50.00 × 50.00", "chrXIII:101", "ab" * 32, "real space",
-                 "12.81"):
+    for text in ("DNAI:DT:3:C2", "0.72", "&lt;made up&gt;", "80.00 × 50.00 × 50.00", "chrXIII:101", "ab" * 32,
+                 "real space", "12.81"):
         assert text in page
     assert "<made up>" not in page
 
