@@ -19,7 +19,8 @@ from chromabuild.locus import load_locus
 from chromabuild.nucleosome.octamer import octamer
 from chromabuild.residues import residue_library, residue_names
 
-MARGIN = 30.0
+COMPLEMENT = {"A": "T", "C": "G", "G": "C", "T": "A"}
+MARGIN = 20.0
 """Angstrom that the backbone and the histone tails reach beyond the path of the DNA."""
 ATOMS_PER_VOLUME = 0.1
 """Atoms per cubic angstrom, of water and of solute alike."""
@@ -32,11 +33,11 @@ SOLUTE_VOLUME = 8.6
 SOLUTE_BYTES_PER_ATOM = 900
 ENGINE_BYTES_PER_ATOM = 1200
 DISK_BYTES_PER_ATOM = 70
-SECONDS_PER_SWEEP_AND_NUCLEOSOME = 5e-4
-BUILD_SECONDS_PER_ATOM = 1e-4
+SECONDS_PER_SWEEP_AND_NUCLEOSOME = 4e-4
+BUILD_SECONDS_PER_ATOM = 3e-5
 CLASH_SECONDS_PER_ATOM = 1e-4
-SOLVATE_SECONDS_PER_ATOM = 2e-5
-TOPOLOGY_SECONDS_PER_ATOM = 5e-5
+SOLVATE_SECONDS_PER_ATOM = 5e-6
+TOPOLOGY_SECONDS_PER_ATOM = 1e-5
 STEP_SECONDS_PER_ATOM = 1.5e-6
 
 
@@ -74,8 +75,11 @@ def estimate(config: Config, threads: int) -> Estimate:
     """Estimate a build from its locus and settings. Raises BadInputError when the locus cannot be read."""
     fibre = load_locus(config.locus).fibre()
     sizes = {name: len(template.atoms) for name, template in residue_library().items()}
-    pair = {base: sizes[f"D{base}"] + sizes[f"D{other}"] for base, other in zip("ACGT", "TGCA", strict=True)}
+    pair = {base: sizes[f"D{base}"] + sizes[f"D{other}"] for base, other in COMPLEMENT.items()}
     dna = sum(pair[base] for base in fibre.sequence)
+    for first, last in ((fibre.sequence[0], fibre.sequence[-1]),
+                        (COMPLEMENT[fibre.sequence[-1]], COMPLEMENT[fibre.sequence[0]])):
+        dna += sizes[f"D{first}5"] - sizes[f"D{first}"] + sizes[f"D{last}3"] - sizes[f"D{last}"]
     histones = sum(sizes[residue_names()[k]] for k in octamer().residue_template)
     solute = dna + histones * len(fibre.dyads)
     extent, source = _extent(config, fibre)
@@ -89,7 +93,7 @@ def estimate(config: Config, threads: int) -> Estimate:
         "build": BUILD_SECONDS_PER_ATOM * solute,
         "clash": CLASH_SECONDS_PER_ATOM * solute,
         "solvate": SOLVATE_SECONDS_PER_ATOM * atoms * share,
-        "topology": TOPOLOGY_SECONDS_PER_ATOM * solute,
+        "topology": TOPOLOGY_SECONDS_PER_ATOM * atoms,
         "run": STEP_SECONDS_PER_ATOM * atoms * (dynamics.minimise_steps + dynamics.steps) * share,
     }
     return Estimate(
@@ -108,6 +112,8 @@ def _extent(config: Config, fibre: Fibre) -> tuple[np.ndarray, str]:
     if path.is_file():
         with h5py.File(path, "r") as file:
             origin, source = file["bp/origin"][...], "scaffold.h5"
+    elif config.scaffold.container:
+        return 10 * np.array(config.scaffold.container) + 2 * MARGIN, "scaffold.container"
     else:
         parameters = Parameters(temperature=config.scaffold.temperature, salt=config.scaffold.salt)
         chain = build_chain(fibre, parameters)

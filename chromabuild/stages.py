@@ -54,8 +54,8 @@ def scaffold(job: Job) -> dict:
     settings = job.config.scaffold
     fibre = load_locus(job.config.locus).fibre()
     parameters = Parameters(temperature=settings.temperature, salt=settings.salt,
-                            confinement_radius=settings.confinement_radius)
-    result = sample(fibre, parameters, settings.sweeps, job.config.seed,
+                            confinement_radius=settings.confinement_radius, container=settings.container)
+    result = sample(fibre, parameters, settings.sweeps, job.config.seed, settings.choose,
                     lambda share, state: _show(job, state, share))
     result.provenance = job.provenance
     result.write(job.folder / "scaffold.h5")
@@ -187,7 +187,8 @@ def run(job: Job) -> dict:
                      job.folder / "md", advance)
     log = EnergyLog.read(files.dynamics_log)
     atoms = json.loads((job.folder / "shards" / "manifest.json").read_text(encoding="utf-8"))["atoms"]
-    drift = energy_drift(log["TIME"], log["TOTAL_ENE"], atoms, dynamics.temperature)
+    conserved = log["CONSERVED_ENE" if "CONSERVED_ENE" in log.columns else "TOTAL_ENE"]
+    drift = energy_drift(log["TIME"], conserved, atoms, dynamics.temperature)
     return {"engine": dynamics.engine, "ranks": dynamics.ranks, "threads": job.threads, "atoms": atoms,
             "steps": dynamics.steps, "timestep_fs": dynamics.timestep,
             "simulated_ps": dynamics.steps * dynamics.timestep / 1000, "temperature": dynamics.temperature,

@@ -18,16 +18,17 @@ class PlainReporter:
     def stage(self, title: str) -> Iterator[Callable[[float | str], None]]:
         """Announce a stage; gives a function that takes the finished fraction (0..1) or what is being done."""
         started = last = time.monotonic()
-        detail = ""
+        share = detail = ""
 
         def update(state: float | str) -> None:
-            nonlocal last, detail
+            nonlocal last, share, detail
             if isinstance(state, str):
                 detail = f", {state}"
+            else:
+                share = f" {100 * state:.0f} %"
             now = time.monotonic()
             if now - last >= SECONDS_BETWEEN_LINES:
                 last = now
-                share = f" {100 * state:.0f} %" if not isinstance(state, str) else ""
                 self._say(f"  {title}:{share} after {now - started:.0f} s{detail}")
 
         self._say(f"{title} ...")

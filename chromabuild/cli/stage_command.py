@@ -19,6 +19,18 @@ def run_one(name: str, config: Path, overrides: list[str], seed: int | None, thr
 
 
 def summary_lines(summary: dict) -> list[str]:
-    """The plain values of a stage's summary, one line each; tables and lists are left to --json and the report."""
-    return [f"{key.replace('_', ' ')}: {value:g}" if isinstance(value, float) else f"{key.replace('_', ' ')}: {value}"
-            for key, value in summary.items() if isinstance(value, (str, int, float))]
+    """A stage's summary, one line a value; tables and long lists are left to --json and the report."""
+    lines = []
+    for key, value in summary.items():
+        if isinstance(value, dict) and all(isinstance(item, (str, int, float)) for item in value.values()):
+            text = ", ".join(f"{name} {item}" for name, item in value.items())
+        elif isinstance(value, list) and len(value) == 3 and all(isinstance(item, (int, float)) for item in value):
+            text = " x ".join(f"{item:g}" for item in value)
+        elif isinstance(value, float):
+            text = f"{value:g}"
+        elif isinstance(value, (str, int)):
+            text = str(value)
+        else:
+            continue
+        lines.append(f"{key.replace('_', ' ')}: {text}")
+    return lines

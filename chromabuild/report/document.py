@@ -1,6 +1,7 @@
 """report.html: what was built, how well, how long it took, and where the files are; whatever stages have been run."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -96,7 +97,7 @@ def _pictures(folder: Path, stages: dict) -> str:
         if "solvate" in stages:
             box, position, *solvent = _box_atoms(folder / "shards", solute.n_atoms)
             image = pictures.box_picture(position, radius, colour, box, *solvent)
-            parts.append(html.picture(image, "The periodic box, cut open: water is drawn in the half behind only.",
+            parts.append(html.picture(image, "The periodic box, cut open: water and ions in front are left out.",
                                       [("Na+", pictures.SODIUM), ("Cl-", pictures.CHLORIDE),
                                        ("water", pictures.WATER)]))
     if (folder / "scaffold.h5").is_file():
@@ -293,7 +294,7 @@ def _dynamics(folder: Path, stages: dict) -> str:
              if column in log.columns}
     plots.append(html.plot(line_plot(terms, "time, ps", "change of energy, Mcal/mol", "energies"),
                            "Potential and kinetic energy mirror each other; their sum is conserved."))
-    total = log["TOTAL_ENE"]
+    total = log["CONSERVED_ENE" if "CONSERVED_ENE" in log.columns else "TOTAL_ENE"]
     plots.append(html.plot(line_plot({"total": (time, total - total[0])}, "time, ps",
                                      "change of conserved energy, kcal/mol", "conserved"),
                            "The conserved energy, on its own scale."))
@@ -302,7 +303,15 @@ def _dynamics(folder: Path, stages: dict) -> str:
     if drift is not None:
         parts.append(f"<p>Drift of the conserved energy: <b>{html.text(drift)}</b> kT/ns per atom, from a straight "
                      f"line through {len(time)} values over {html.text(float(time[-1] - time[0]))} ps.</p>")
+    parts.append(_engine_timing(folder / "md" / "dynamics.log"))
     return "".join(parts)
+
+
+def _engine_timing(log: Path) -> str:
+    """The table of times at the end of chromamd's log."""
+    rows = re.findall(r"^ +([a-z][a-z ]*?) +([\d.]+) +([\d.]+) %$", log.read_text(encoding="utf-8"), re.MULTILINE)
+    return "<h3>Where the time of the dynamics goes</h3>" + html.table(
+        ("part", "seconds", "%"), [(name, float(a), float(b)) for name, a, b in rows]) if rows else ""
 
 
 def _files(folder: Path, stages: dict) -> str:

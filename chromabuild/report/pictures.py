@@ -1,5 +1,7 @@
 """The pictures of a build: scaffold, solute and solvated box, drawn with ``chromabuild.report.render``."""
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.interpolate import CubicSpline
 
@@ -21,6 +23,7 @@ FIBRE_COLOURS = np.array([[0.30, 0.36, 0.66], [0.22, 0.56, 0.72], [0.36, 0.70, 0
 ELEMENT_RADII = {"H": 1.1, "C": 1.7, "N": 1.55, "O": 1.52, "P": 1.8, "S": 1.8}  # van der Waals, Bondi 1964; H smaller
 STRAND_RADIUS = 9.0  # angstrom from the helix axis to the backbone
 GROOVE = np.radians(72.0)  # half the angle between the backbones, seen along the axis, on the minor-groove side
+WATER_FROM, IONS_FROM = 0.60, 0.35  # share of the depth of the box in front of which they are not drawn
 CORE_RADIUS, CORE_HEIGHT = 31.0, 50.0  # angstrom, histone octamer without tails
 
 
@@ -90,21 +93,23 @@ def solute_picture(position: np.ndarray, radius: np.ndarray, colour: np.ndarray,
 
 def box_picture(position: np.ndarray, radius: np.ndarray, colour: np.ndarray, box: np.ndarray, water: np.ndarray,
                 sodium: np.ndarray, chloride: np.ndarray, size: tuple[int, int] = (1600, 1200)) -> np.ndarray:
-    """The solvated box, cut open: solute and ions whole, water only in the half behind.
+    """The solvated box, cut open: the solute whole, water only in the back, ions from before the cut backwards.
 
     position, radius, colour: the solute; box (3,) edges from the origin; water, sodium, chloride (k, 3), angstrom.
     """
+    turned = _longest_across(box)
+    box, position, water, sodium, chloride = (turned(p) for p in (box, position, water, sodium, chloride))
     corners = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)]) * box
     view = oblique_view(20.0, 20.0)
     canvas = Canvas(Camera.framing(corners, view, size))
-    behind = water[water[:, 1] > 0.56 * box[1]]
-    everything = np.concatenate([position, behind, sodium, chloride])
-    radii = np.concatenate([radius, np.full(len(behind), 1.7), np.full(len(sodium) + len(chloride), 2.0)])
-    colours = np.concatenate([colour, np.tile(WATER, (len(behind), 1)), np.tile(SODIUM, (len(sodium), 1)),
-                              np.tile(CHLORIDE, (len(chloride), 1))])
-    sky = np.ones(len(everything))
+    water = water[water[:, 1] > WATER_FROM * box[1]]
+    ions = [p[p[:, 1] > IONS_FROM * box[1]] for p in (sodium, chloride)]
+    parts = ((position, radius, colour), (water, 1.7, WATER), (ions[0], 1.9, SODIUM), (ions[1], 1.9, CHLORIDE))
+    sky = np.ones(sum(len(p) for p, _, _ in parts))
     sky[: len(position)] = _ambient(sky_visibility(position, radius))
-    canvas.draw_spheres(everything, radii, colours, sky)
+    canvas.draw_spheres(np.concatenate([p for p, _, _ in parts]),
+                        np.concatenate([np.broadcast_to(r, len(p)) for p, r, _ in parts]),
+                        np.concatenate([np.broadcast_to(c, (len(p), 3)) for p, _, c in parts]), sky)
     width = 0.0012 * float(np.linalg.norm(box))
     nearest = int(np.argmax(corners @ view[2]))
     for i in range(8):
@@ -113,6 +118,21 @@ def box_picture(position: np.ndarray, radius: np.ndarray, colour: np.ndarray, bo
             if not i & axis and nearest not in (i, i | axis):
                 canvas.draw_cylinder(corners[i], corners[i | axis], width, BOX_EDGE)
     return canvas.image(haze=0.3)
+
+
+def _longest_across(box: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Turns points of the box so that its longest edge is x and its shortest y (depth), without mirroring them."""
+    long, middle, short = np.argsort(-box, kind="stable")
+    axes = np.array([long, short, middle])
+    mirrored = np.linalg.det(np.eye(3)[axes]) < 0
+
+    def turned(points: np.ndarray) -> np.ndarray:
+        result = points[..., axes]
+        if mirrored and points is not box:
+            result[..., 1] = box[short] - result[..., 1]
+        return result
+
+    return turned
 
 
 def _ambient(sky: np.ndarray) -> np.ndarray:

@@ -61,7 +61,8 @@ def test_page_tells_what_the_files_say(build):
     page = build[2]
     assert build[1]["sections"][0] == "Result" and "Clashes" in build[1]["sections"]
     assert page.count("data:image/png") == 3
-    for text in ("DNAI:DT:3:C2", "0.72", "&lt;made up&gt;", "80.00 × 50.00 × 50.00", "chrXIII:101", "ab" * 32):
+    for text in ("DNAI:DT:3:C2", "0.72", "&lt;made up&gt;", "80.00 × 50.00 × 50.00", "chrXIII:101", "ab" * 32,
+                 "real space", "12.81"):
         assert text in page
     assert "<made up>" not in page
 
@@ -103,3 +104,16 @@ def test_numbers_and_texts_are_shown_safely():
     assert html.text("<b>") == "&lt;b&gt;"
     assert html.text(0.00001234) == "1.23e-05"
     assert "and 3 more" in html.table(["a"], [[k] for k in range(5)], limit=2)
+
+
+def test_box_is_turned_without_being_mirrored():
+    rng = np.random.default_rng(5)
+    for order in ([0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]):
+        box = np.array([90.0, 70.0, 40.0])[order]
+        turned = pictures._longest_across(box)
+        assert turned(box).tolist() == [90.0, 40.0, 70.0]
+        points = rng.uniform(0, 1, (4, 3)) * box
+        moved = turned(points)
+        assert (moved >= 0).all() and (moved <= turned(box)).all()
+        volume, kept = (np.linalg.det(p[1:] - p[0]) for p in (points, moved))
+        assert kept == pytest.approx(volume)
