@@ -29,6 +29,7 @@ PLANAR_WITHIN = 15.0  # degree; also what a planar dihedral may change by
 PLANAR_DEVIATION = 0.15  # angstrom^3, of the volume of four atoms in a plane: about 5 degrees
 CENTRE_DEVIATION = 0.3  # angstrom^3, of the volume at a stereocentre: about a tenth
 MAX_ITERATIONS = 25
+HOPELESS = 40  # severe pairs of one group: whole chains overlap, and no small re-adjustment parts them
 # A little inside the limit, so that rounding to float32 cannot cross it.
 Z_LIMIT = reference.MAX_Z - 0.1
 
@@ -123,6 +124,8 @@ def propose_adjustment(scene: Scene, group: np.ndarray, starts: list[np.ndarray]
     topology = local_topology(scene, group)
     surroundings = scene.group_surroundings(group, REACH)
     before = scene.group_score(scene.position[group], surroundings)
+    if before.severe > HOPELESS:
+        return None
     bonded = np.unique(np.concatenate([topology.bonds.ravel(), topology.triples.ravel(), topology.planar.ravel(),
                                        topology.centres.ravel()]))
     local = np.concatenate([group, np.setdiff1d(np.union1d(surroundings.around, bonded), group)])

@@ -164,13 +164,19 @@ def test_overcrowded_structure_is_reported(nucleosome):
 
 
 def test_coincident_atoms():
-    """A histone exactly on top of another: no direction to move apart in, yet nothing breaks and all is reported."""
-    twice = place_nucleosomes([(np.eye(3), np.zeros(3))] * 2, keep="B")
+    """Two histones whose tail tips share one point: no direction to move apart in, still they part."""
+    one = place_nucleosomes([(np.eye(3), np.zeros(3))], keep="B")
+    atoms = Atoms.from_solute(one)
+    tip = one.position[np.flatnonzero((atoms.name == "NZ") & (atoms.residue < 8))[0]].astype(np.float64)
+    outward = tip - one.position.mean(axis=0)
+    across = np.cross(outward, [1.0, 0.0, 0.0])
+    half_turn = Rotation.from_rotvec(np.pi * across / np.linalg.norm(across)).as_matrix()
+    twice = place_nucleosomes([(np.eye(3), np.zeros(3)), (half_turn, tip - half_turn @ tip)], keep="B")
+    assert find_clashes(twice, 0.9)[1].min() < 1e-4
     solute, report = correct_clashes(twice)
-    before, after = report.data["before"], report.data["after"]
     assert np.isfinite(solute.position).all()
-    assert before["pairs_below_threshold"]["count"] > after["pairs_below_threshold"]["count"]
-    assert sum(item["fatal"] for item in report.data["unresolved"]) == after["pairs_below_threshold"]["count"]
+    assert report.data["after"]["pairs_below_threshold"]["count"] == 0
+    assert_invariants(report)
 
 
 def test_bad_input(nucleosome):
