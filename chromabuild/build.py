@@ -18,6 +18,7 @@ from chromabuild.dna.backbone import (
 )
 from chromabuild.dna.helix import DYAD, RelaxedPath, relax_path
 from chromabuild.dna.sequence import BASES, base_index, both_strands
+from chromabuild.dna.stacking import relax_bases
 from chromabuild.dna.steps import dna_parameters, split_pair
 from chromabuild.errors import BadInputError
 from chromabuild.hydrogens import place_hydrogens
@@ -105,6 +106,7 @@ def build_dna(
     bases = both_strands(sequence)
     origins = np.concatenate([origin_i, origin_j[::-1]])
     frames = np.concatenate([frame_i, frame_j[::-1]])
+    origins, frames = relax_bases(bases, origins, frames, pair)
     sugar, iterations = close_backbone(bases, origins, frames, threads)
     base_atoms, _ = place_bases(bases, origins, frames)
 

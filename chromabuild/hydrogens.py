@@ -5,10 +5,11 @@ a bend. Rotors (hydroxyl, amine, methyl) are staggered. Bond lengths are the equ
 fields. Prochiral names follow IUPAC: H5' and H2' are pro-S, HB2 precedes HB3 clockwise.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from chromabuild.residues import ResidueTemplate, residue_library
 
@@ -16,6 +17,7 @@ BOND_LENGTH = {"C tetrahedral": 1.09, "C planar": 1.08, "N": 1.01, "O": 0.96, "S
 TETRAHEDRAL = 109.5
 BEND = {"O": 108.5, "S": 96.0}
 STAGGERED = {1: (180.0,), 3: (180.0, 60.0, -60.0)}
+ECLIPSED = (0.0, 120.0, -120.0)  # a methyl on a double bond, as in thymine: one hydrogen lies over C5=C6
 # Planar NH2: the atom that the first hydrogen lies opposite to, as in the AMBER residues; the second lies beside it.
 OPPOSITE = {
     "ASN": {"ND2": "CB"}, "GLN": {"NE2": "CG"}, "ARG": {"NH1": "NH2", "NH2": "NH1"},
@@ -91,6 +93,8 @@ def placements(name: str) -> tuple[Placement, ...]:
                 angle, torsions = 120.0, (180.0, 0.0)
             elif neighbours == 2:
                 angle = BEND[element]
+            elif template.atoms[centre] == "C7":
+                reference, torsions = template.index["C6"], ECLIPSED
             result.append(Placement("rotor", hydrogens, centre, (joint, reference), length, angle, torsions))
     return tuple(result)
 
@@ -111,6 +115,38 @@ def _rotor(reference: np.ndarray, joint: np.ndarray, centre: np.ndarray, placeme
         around = np.cos(torsion) * side + np.sin(torsion) * up
         result.append(centre + placement.length * (np.sin(angle) * around - np.cos(angle) * axis))
     return result
+
+
+def settle_hydroxyls(position: np.ndarray, residue_template: np.ndarray, first_atom: np.ndarray) -> None:
+    """Turn every hydroxyl to the best of its staggered (tyrosine: planar) torsions, one after the other.
+
+    A torsion is good when its hydrogen points to an oxygen of another residue and away from everything else.
+
+    Args:
+        position: (n, 3) of all atoms, hydrogens placed; the hydroxyl hydrogens are changed.
+        residue_template: (r,) library index of every residue.
+        first_atom: (r + 1,) first atom of every residue.
+    """
+    library = list(residue_library().values())
+    elements = np.concatenate([library[kind].elements for kind in residue_template])
+    residue = np.repeat(np.arange(len(residue_template)), np.diff(first_atom))
+    tree, reach = cKDTree(position), 2.6
+    for k, kind in enumerate(residue_template):
+        for placement in placements(library[kind].name):
+            if library[kind].elements[placement.centre] != "O":
+                continue
+            joint, reference = (position[first_atom[k] + a][None] for a in placement.neighbours)
+            centre = position[first_atom[k] + placement.centre][None]
+            torsions = (180.0, 0.0) if library[kind].name.endswith("TYR") else (180.0, 60.0, -60.0)
+            spots = np.concatenate(_rotor(reference, joint, centre, replace(placement, torsions=torsions)))
+            penalty = []
+            for spot in spots:
+                near = np.array([a for a in tree.query_ball_point(spot, reach + 1.0) if residue[a] != k], dtype=int)
+                distance = np.linalg.norm(position[near] - spot, axis=1)
+                depth = np.clip(reach - distance, 0.0, None)
+                bonded = (elements[near] == "O") & (distance > 1.6)
+                penalty.append(np.sum(np.where(bonded, -depth, depth**2)))
+            position[first_atom[k] + placement.hydrogens[0]] = spots[int(np.argmin(penalty))]
 
 
 def place_hydrogens(position: np.ndarray, residue_template: np.ndarray, first_atom: np.ndarray) -> None:

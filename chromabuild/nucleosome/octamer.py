@@ -8,7 +8,7 @@ import numpy as np
 
 from chromabuild.errors import BadInputError
 from chromabuild.files import template_path
-from chromabuild.hydrogens import place_hydrogens
+from chromabuild.hydrogens import place_hydrogens, settle_hydroxyls
 from chromabuild.residues import residue_library, residue_names
 
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -50,6 +50,7 @@ def octamer() -> Octamer:
     position = np.zeros((first_atom[-1], 3))
     position[elements != "H"] = heavy_position
     place_hydrogens(position, template, first_atom)
+    settle_hydroxyls(position, template, first_atom)
     return Octamer(position, template, number, chain, letters, histone)
 
 
