@@ -40,6 +40,8 @@ class ScaffoldSection(Section):
     salt: Positive = Field(0.15, description="monovalent salt, mol/L")
     sweeps: int = Field(2000, ge=1, description="Monte Carlo sweeps (one trial a particle)")
     confinement_radius: Positive | None = Field(None, description="nm; a soft sphere around the fibre; empty: none")
+    container: tuple[Positive, Positive, Positive] | None = Field(None, description="nm; full edges of a box with soft walls around the fibre; empty: none")
+    choose: Literal["last", "smallest-box"] = Field("last", description="which recorded conformation is built: the last, or the one that needs the smallest box")
 
 
 class BuildSection(Section):

@@ -13,7 +13,8 @@ and here additionally
 
     floor          K/2 (contact - d)^2 where d < contact       capsules of linker DNA, spheres of cores
     restraint      flat to d0, harmonic to 2 d0, then linear   contacts
-    confinement    k/2 (r - R)^2 where r > R                   all particles
+    confinement    k/2 (r - R)^2 where r > R                   all particles; likewise outside a container's walls
+                                                               for every bead and every sphere of a core
 
 What differs from the published model: rest length and rest twist follow from the exact number of base pairs of each
 linker; the stretching constant is the measured stretch modulus of DNA, S/l0, because a softer chain would give
@@ -66,6 +67,8 @@ class Parameters:
     contact_distance: float = 12.0  # nm
     confinement_radius: float | None = None  # nm
     confinement_k: float = 1.0  # kBT/nm^2
+    container: tuple[float, float, float] | None = None  # nm, full edges of a box with soft walls
+    wall_k: float = 1.0  # kBT/nm^2 for every bead and every sphere of a core
 
     @property
     def thermal_energy(self) -> float:
@@ -74,7 +77,7 @@ class Parameters:
 
     @property
     def bjerrum_length(self) -> float:
-        """Distance (nm) at which two charges interact with kBT in water (dielectric constant: Malmberg & Maryott 1956)."""
+        """Distance (nm) at which two charges interact with kBT; dielectric constant of water: Malmberg & Maryott 1956."""
         t = self.temperature - 273.15
         dielectric = 87.740 - 0.40008 * t + 9.398e-4 * t**2 - 1.410e-6 * t**3
         return 16710.0 / (dielectric * self.temperature)
@@ -194,6 +197,8 @@ class Chain:
     floor_k: float
     confinement_k: float
     confinement_radius: float
+    wall_k: float
+    wall: tuple[float, float, float]  # nm, half the container's edges
 
     @property
     def n(self) -> int:
@@ -279,6 +284,8 @@ def build_chain(fibre: Fibre, parameters: Parameters) -> Chain:
         floor_k=parameters.floor_k,
         confinement_k=0.0 if parameters.confinement_radius is None else parameters.confinement_k,
         confinement_radius=parameters.confinement_radius or 0.0,
+        wall_k=0.0 if parameters.container is None else parameters.wall_k,
+        wall=tuple(edge / 2 for edge in parameters.container or (0.0, 0.0, 0.0)),
     )
 
 
@@ -383,7 +390,8 @@ def mechanical_energies(chain: Chain, position: Array, frame: Array) -> dict[str
         + np.sum(chain.bend_k[entries - 1] * _angle(direction[entries - 1], arriving[entries, :, 0]) ** 2)
     )
 
-    out_b = np.where(is_core[:-1, None], transported(leaving[:-1, :, 1], leaving[:-1, :, 0], direction), frame[:-1, :, 1])
+    carried = transported(leaving[:-1, :, 1], leaving[:-1, :, 0], direction)
+    out_b = np.where(is_core[:-1, None], carried, frame[:-1, :, 1])
     out_c = np.where(is_core[:-1, None], np.cross(direction, out_b), frame[:-1, :, 2])
     into = np.where(is_core[1:, None, None], arriving[1:], frame[1:])
     sine = np.sum(out_c * into[:, :, 1] - out_b * into[:, :, 2], axis=1)
@@ -488,5 +496,8 @@ def energies(chain: Chain, position: Array, frame: Array) -> dict[str, float]:
     springs = np.where(excess <= d0, 0.5 * excess**2, d0 * (excess - 0.5 * d0))
     result["restraint"] = float(np.sum(chain.contact_k * springs))
     outside = np.maximum(np.linalg.norm(position, axis=1) - chain.confinement_radius, 0.0)
-    result["confinement"] = 0.5 * chain.confinement_k * float(np.sum(outside**2))
+    spheres = [position[p] + chain.shape.sphere @ frame[p].T for p in chain.cores]
+    bodies = np.concatenate([position[chain.beads], *spheres])
+    beyond = np.maximum(np.abs(bodies) - chain.wall, 0.0)
+    result["confinement"] = 0.5 * float(chain.confinement_k * np.sum(outside**2) + chain.wall_k * np.sum(beyond**2))
     return result

@@ -64,6 +64,7 @@ def kernel_arguments(chain: Chain, position: NDArray[np.float64], frame: NDArray
         "scalar": np.array([
             chain.bjerrum_length, chain.kappa, chain.cutoff, chain.excluded_k, *chain.sigma, chain.dna_radius,
             chain.floor_k, chain.confinement_k, chain.confinement_radius,
+            chain.wall_k, *chain.wall,
         ]),
     }  # fmt: skip
 
@@ -111,8 +112,8 @@ class Walk:
         energy = self.energy.copy()
         tried, accepted = _kernels.fibre_monte_carlo.run_trials(
             n_cores=len(chain.cores), beads=_or_one(chain.beads + 1), cores=_or_one(chain.cores + 1),
-            longest=LONGEST_RANGE, strict=int(strict), weight=np.cumsum(weight / weight.sum()), step=self.step, random=np.asfortranarray(random.T),
-            energy=energy, **arguments,
+            longest=LONGEST_RANGE, strict=int(strict), weight=np.cumsum(weight / weight.sum()), step=self.step,
+            random=np.asfortranarray(random.T), energy=energy, **arguments,
         )  # fmt: skip
         self.position = np.ascontiguousarray(arguments["position"].T)
         self.frame = np.ascontiguousarray(np.transpose(arguments["frame"], (2, 0, 1)))

@@ -134,7 +134,8 @@ def _linker_frames(
     if len(points) == 2 and first is None and last is None:
         raise ValueError("free DNA without a nucleosome has no frame to start from")
     curve = CubicSpline(knots, points, bc_type=tuple(clamped))
-    fine = np.unique(np.concatenate([np.linspace(a, b, CURVE_POINTS + 1) for a, b in zip(knots, knots[1:], strict=False)]))
+    pieces = zip(knots, knots[1:], strict=False)
+    fine = np.unique(np.concatenate([np.linspace(a, b, CURVE_POINTS + 1) for a, b in pieces]))
     arc = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(curve(fine), axis=0), axis=1))])
     at = np.interp(np.linspace(0.0, arc[-1], steps + 1), arc, fine)
     origin, tangent = curve(at), curve(at, 1)
@@ -195,7 +196,9 @@ def build_scaffold(fibre: Fibre, chain: Chain, position: Array, frame: Array, pa
         keep = slice(1 if chain.core[before] else 0, -1 if chain.core[after] else None)
         origin[inside][keep], frames[inside][keep] = path[keep], turned[keep]
         rise = float(np.linalg.norm(np.diff(path, axis=0), axis=1).mean()) * NM
-        linkers.append({"first_bp": int(from_bp), "last_bp": int(to_bp), "rise": rise, "twist": float(np.degrees(twist))})
+        linkers.append(
+            {"first_bp": int(from_bp), "last_bp": int(to_bp), "rise": rise, "twist": float(np.degrees(twist))}
+        )
 
     core_position, core_frame = position[chain.cores], frame[chain.cores]
     turn = box_axes(np.concatenate([origin, body_points(chain, position, frame)]))

@@ -3,9 +3,9 @@
     python templates/make_nucleosome_core.py 1kx5.pdb
 
 Charge sites: one per globular histone domain and one for each six residues of a tail, at the centroid of their heavy
-atoms, with the formal charge at pH 7 (Lys, Arg +1; Asp, Glu -1; termini; His neutral). Spheres: the globular octamer as 32 clusters of heavy
-atoms, each with the radius of the homogeneous ball of the same radius of gyration; every tail as one sphere for each
-three residues. Coordinates in angstrom in the nucleosome's own frame (docs/formats.md).
+atoms, with the formal charge at pH 7 (Lys, Arg +1; Asp, Glu -1; termini; His neutral). Spheres: the globular octamer
+as 32 clusters of heavy atoms, each with the radius of the homogeneous ball of the same radius of gyration; every tail
+as one sphere for each three residues. Coordinates in angstrom in the nucleosome's own frame (docs/formats.md).
 """
 
 import json

@@ -35,7 +35,7 @@ module fibre_energy
     integer(int32), allocatable :: contact(:, :)
     real(real64), allocatable :: contact_k(:), contact_distance(:)
     real(real64) :: bjerrum = 0, kappa = 0, cutoff = 0, excluded_k = 0, sigma(3) = 0, dna_radius = 0, floor_k = 0
-    real(real64) :: confinement_k = 0, confinement_radius = 0
+    real(real64) :: confinement_k = 0, confinement_radius = 0, wall_k = 0, wall(3) = 0
     real(real64) :: site_reach = 0, sphere_reach = 0
   end type fibre_t
 
@@ -398,9 +398,19 @@ contains
     type(fibre_t), intent(in) :: self
     integer(int32), intent(in) :: p
     real(real64) :: energy
+    integer(int32) :: i
     energy = 0
     if (self%confinement_k > 0) energy = 0.5_real64 * self%confinement_k &
       * max(0.0_real64, norm2(self%position(:, p)) - self%confinement_radius)**2
+    if (self%wall_k <= 0) return
+    if (self%core(p) == 0) then
+      energy = energy + 0.5_real64 * self%wall_k * sum(max(0.0_real64, abs(self%position(:, p)) - self%wall)**2)
+    else
+      do i = 1, size(self%sphere, 2)
+        energy = energy + 0.5_real64 * self%wall_k &
+          * sum(max(0.0_real64, abs(self%sphere_world(:, i, self%core(p))) - self%wall)**2)
+      end do
+    end if
   end function confinement_energy
 
   !> Shortest distance between two line segments (closest points of two lines, clamped one after the other).

@@ -31,7 +31,7 @@ contains
     real(real64), intent(in) :: rest_length(n - 1), stretch_k(n - 1), bend_k(n - 1), twist_k(n - 1), rest_twist(n - 1)
     real(real64), intent(in) :: charge(n), joint_point(3, 2), joint_frame(3, 3, 2)
     real(real64), intent(in) :: site(3, n_sites), site_charge(n_sites), sphere(3, n_spheres), sphere_radius(n_spheres)
-    real(real64), intent(in) :: contact_k(n_contacts), contact_distance(n_contacts), scalar(11)
+    real(real64), intent(in) :: contact_k(n_contacts), contact_distance(n_contacts), scalar(15)
     real(real64), intent(in) :: weight(6), step(6), random(11, n_trials)
     integer(int32), intent(out) :: tried(6), accepted(6)
     type(fibre_t) :: fibre
@@ -64,7 +64,7 @@ contains
     real(real64), intent(in) :: rest_length(n - 1), stretch_k(n - 1), bend_k(n - 1), twist_k(n - 1), rest_twist(n - 1)
     real(real64), intent(in) :: charge(n), joint_point(3, 2), joint_frame(3, 3, 2)
     real(real64), intent(in) :: site(3, n_sites), site_charge(n_sites), sphere(3, n_spheres), sphere_radius(n_spheres)
-    real(real64), intent(in) :: contact_k(n_contacts), contact_distance(n_contacts), scalar(11)
+    real(real64), intent(in) :: contact_k(n_contacts), contact_distance(n_contacts), scalar(15)
     real(real64), intent(out) :: energy(8)
     type(fibre_t) :: fibre
     call load(fibre, n, n_cores, n_sites, n_spheres, position, frame, core, linker, rest_length, stretch_k, bend_k, &
@@ -113,6 +113,8 @@ contains
     fibre%floor_k = scalar(9)
     fibre%confinement_k = scalar(10)
     fibre%confinement_radius = scalar(11)
+    fibre%wall_k = scalar(12)
+    fibre%wall = scalar(13:15)
     if (n_sites > 0) fibre%site_reach = maxval(norm2(site, 1))
     if (n_spheres > 0) fibre%sphere_reach = maxval(norm2(sphere, 1) + sphere_radius)
     allocate (fibre%site_world(3, n_sites, n_cores), fibre%sphere_world(3, n_spheres, n_cores))
