@@ -202,7 +202,7 @@ def finished_shard(system: SolvatedSystem, k: int, folder: Path) -> Shard | None
     """The shard of brick ``k`` if its record is of these inputs and all its files verify."""
     try:
         content = json.loads((folder / RECORD_FOLDER / f"{shard_name(k)}.json").read_bytes())
-        shard = Shard(**content["shard"])
+        shard = Shard.from_json(content["shard"])
         if content["inputs"] != system.inputs:
             return None
         wrong = any(file_error(folder / f"{shard.name}.{suffix}", entry) for suffix, entry in shard.files.items())
