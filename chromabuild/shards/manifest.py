@@ -13,6 +13,8 @@ FORMAT = "chromabuild-shards"
 VERSION = 1
 MANIFEST_NAME = "manifest.json"
 BRICKS_NAME = "bricks.txt"
+RECORD_FOLDER = "records"
+"""Beside each finished file of a run, what it was made from and its hash, so that a rerun can keep it."""
 
 
 @dataclass
@@ -70,7 +72,8 @@ class Manifest:
             return cls(**content | {"box": tuple(content["box"]), "grid": tuple(content["grid"]),
                                     "shards": [Shard.from_json(shard) for shard in content["shards"]]})
         except FileNotFoundError:
-            raise IntegrityError(f"{path} does not exist: the shards are not complete, run chromabuild solvate") from None
+            raise IntegrityError(f"{path} does not exist: the shards are not complete, "
+                                 "run chromabuild solvate") from None
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise IntegrityError(f"cannot read {path} ({error}): run chromabuild solvate again") from None
 

@@ -35,7 +35,7 @@ def _template_lines() -> tuple[np.ndarray, np.ndarray]:
 
 
 def format_brick(brick: Brick, text: np.ndarray) -> None:
-    """Fill ``text`` (n, 81) int8, one line an atom. Raises BadInputError for a coordinate that does not fit 8 columns."""
+    """Fill ``text`` (n, 81) int8, one line an atom. Raises BadInputError for a coordinate that does not fit."""
     if brick.n_atoms == 0:
         return
     lines, first_line = _template_lines()

@@ -12,7 +12,7 @@ from chromabuild.files import atomic_path
 from chromabuild.shards.bcif import bcif_bytes
 from chromabuild.shards.brick import Brick, template_index
 from chromabuild.shards.brick_file import brick_bytes
-from chromabuild.shards.manifest import Shard, file_entry, file_error
+from chromabuild.shards.manifest import RECORD_FOLDER, Shard, file_entry, file_error
 from chromabuild.shards.pdb import pdb_bytes
 from chromabuild.solute import MAX_RESIDUES_PER_SEGMENT
 from chromabuild.solvate.ions import formal_charges
@@ -21,7 +21,6 @@ from chromabuild.solvate.plan import PlacedSolute, Plan
 SEGMENT_LETTER = {"water": "W", "sodium": "N", "chloride": "C"}
 """Solvent segments: this letter and three base-36 digits, a new one every 9,999 residues (4.6e8 residues a species)."""
 
-RECORD_FOLDER = "records"
 _DIGITS = np.frombuffer(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", dtype=np.uint8)
 
 
@@ -75,7 +74,8 @@ class SolvatedSystem:
     def __post_init__(self) -> None:
         """Refuse segment names of the solute that the solvent may need."""
         for name in self.placed.solute.segment_name:
-            if name[:1] in SEGMENT_LETTER.values() and len(name) == 4 and set(name[1:].encode()) <= set(_DIGITS.tolist()):
+            like_solvent = len(name) == 4 and set(name[1:].encode()) <= set(_DIGITS.tolist())
+            if like_solvent and name[0] in SEGMENT_LETTER.values():
                 raise BadInputError(f"the solute's segment {name} is named like a segment of water or ions "
                                     "(W, N or C and three digits or capitals): give it another name")
         largest = max(self.plan.n_waters, len(self.plan.sodium), len(self.plan.chloride))

@@ -4,6 +4,7 @@ The plan is independent of bricks. It holds one bit a slot (42 MB at 1e9 atoms),
 and the slots of the ions; it is stored as plan.h5 beside the shards, so that a brick can be made alone.
 """
 
+import io
 import json
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,20 +19,23 @@ from chromabuild.config import SolvateSection
 from chromabuild.errors import BadInputError
 from chromabuild.files import atomic_path
 from chromabuild.residues import residue_library
+from chromabuild.shards.manifest import RECORD_FOLDER, file_entry, file_error
 from chromabuild.solute import Solute
 from chromabuild.solvate.ions import MINIMUM_DISTANCE, choose_slots, formal_charges, ion_counts, slot_priorities
 from chromabuild.solvate.water import Tiling, seam_changes, water_tile
 
 FORMAT = "chromabuild-solvation-plan"
 VERSION = 1
+PLAN_NAME = "plan.h5"
+PLAN_RECORD = "plan.json"
 
 CLOSEST = {"H": (1.5, 1.0), "C": (2.0, 1.2), "N": (2.0, 1.2), "O": (2.0, 1.2), "P": (2.2, 1.4), "S": (2.2, 1.4)}
 """Angstrom: closest that a water's oxygen, and a water's hydrogen, may be to a solute atom of an element.
 
-Shorter than contact distances on purpose: what matters is how many waters are left out. On a whole nucleosome (1KX5 with
-hydrogens) these leave out 7,507, where its volume, 0.73 mL/g of protein and 183 mL/mol of nucleotide, displaces 7,220 of
-our water; contact distances (2.8 angstrom to carbon) would leave out 9,478 and a layer of vacuum around the solute.
-Minimisation resolves the close contacts.
+Shorter than contact distances on purpose: what matters is how many waters are left out. On a whole nucleosome (1KX5
+with hydrogens) these leave out 7,507, where its volume, 0.73 mL/g of protein and 183 mL/mol of nucleotide, displaces
+7,220 of our water; contact distances (2.8 angstrom to carbon) would leave out 9,478 and a layer of vacuum around the
+solute. Minimisation resolves the close contacts.
 """
 
 _TILES_A_BATCH = 2048
@@ -228,34 +232,33 @@ def input_key(placed: PlacedSolute, salt: float, seed: int) -> dict[str, str]:
             "settings": blake3(settings).hexdigest()}
 
 
-def write_plan(plan: Plan, path: Path, inputs: dict[str, str]) -> None:
-    """Write plan.h5 by atomic rename."""
-    with atomic_path(path) as part, h5py.File(part, "w") as file:
+def write_plan(plan: Plan, folder: Path, inputs: dict[str, str]) -> None:
+    """Write plan.h5, then its record; both by atomic rename."""
+    image = io.BytesIO()  # a full disk then fails in one plain write, not inside HDF5
+    with h5py.File(image, "w") as file:
         file.attrs["format"] = FORMAT
         file.attrs["version"] = VERSION
         file.attrs["provenance"] = json.dumps(inputs, sort_keys=True)
-        file.attrs["blake3"] = _content_hash(plan)
         chunk = (min(len(plan.water_bits), 4096), plan.water_bits.shape[1])
         file.create_dataset("water_bits", data=plan.water_bits, chunks=chunk, compression="gzip", compression_opts=1)
         file["sodium"] = plan.sodium
         file["chloride"] = plan.chloride
+    with atomic_path(folder / PLAN_NAME) as part:
+        part.write_bytes(image.getbuffer())
+    with atomic_path(folder / RECORD_FOLDER / PLAN_RECORD) as part:
+        part.write_text(json.dumps({"inputs": inputs, "file": file_entry(image.getbuffer())}) + "\n")
 
 
-def read_plan(path: Path, placed: PlacedSolute, inputs: dict[str, str]) -> Plan | None:
+def read_plan(folder: Path, placed: PlacedSolute, inputs: dict[str, str]) -> Plan | None:
     """The stored plan, or None when there is none for these inputs or it is damaged."""
+    path = folder / PLAN_NAME
     try:
+        record = json.loads((folder / RECORD_FOLDER / PLAN_RECORD).read_bytes())
+        # A damaged HDF5 file can do anything to its reader, so its hash is checked before it is opened.
+        if record["inputs"] != inputs or file_error(path, record["file"]):
+            return None
         with h5py.File(path, "r") as file:
-            if file.attrs["provenance"] != json.dumps(inputs, sort_keys=True):
-                return None
             tiling = Tiling(tuple(int(edge) for edge in placed.box), water_tile())
-            plan = Plan(tiling, file["water_bits"][...], file["sodium"][...], file["chloride"][...])
-            return plan if file.attrs["blake3"] == _content_hash(plan) else None
-    except (OSError, KeyError, ValueError, RuntimeError):
+            return Plan(tiling, file["water_bits"][...], file["sodium"][...], file["chloride"][...])
+    except (OSError, KeyError, ValueError, TypeError):
         return None
-
-
-def _content_hash(plan: Plan) -> str:
-    hasher = blake3()
-    for array in (plan.water_bits, plan.sodium, plan.chloride):
-        hasher.update(np.ascontiguousarray(array).tobytes())
-    return hasher.hexdigest()

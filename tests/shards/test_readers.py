@@ -141,7 +141,8 @@ def test_pdb_columns(texts, shards):
     assert {len(line) for line in atoms} == {80}
     ids = read_brick(shards[0] / f"{path.stem}.cbb").global_id
     assert [int(line[6:11]) for line in atoms] == ((ids + 1) % 100_000).tolist()
-    assert np.array([[float(line[30 + 8 * k:38 + 8 * k]) for k in range(3)] for line in atoms]) == pytest.approx(position)
+    found = np.array([[float(line[30 + 8 * k:38 + 8 * k]) for k in range(3)] for line in atoms])
+    assert found == pytest.approx(position)
     for line in atoms:
         name, element = line[12:16], line[76:78].strip()
         assert (line[:6] == "HETATM") == (line[17:20].strip() in ("HOH", "NA", "CL"))

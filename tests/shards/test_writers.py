@@ -42,7 +42,8 @@ def test_coordinates_as_python_formats_them():
 @pytest.mark.parametrize("first", [0, 9_998, 99_997, 2**31 - 2, 999_999_998, 5 * 10**11])
 def test_serials_wrap(first):
     ids = first + np.arange(6)
-    assert [line[6:11] for line in lines(ions(np.zeros((6, 3)), first_id=ids))] == [f"{(i + 1) % 100_000:5d}" for i in ids]
+    shown = [line[6:11] for line in lines(ions(np.zeros((6, 3)), first_id=ids))]
+    assert shown == [f"{(i + 1) % 100_000:5d}" for i in ids]
 
 
 @pytest.mark.parametrize("value", [10_000_000, -1_000_000])
@@ -78,7 +79,8 @@ def test_too_many_residues_for_chain_letters():
     segment = np.stack([np.full(n, 65), *((np.arange(n) // 9999) // 36**k % 36 + 48 for k in (2, 1, 0))], axis=1)
     box = np.full(3, 10_000)
     brick = Brick(box, np.zeros(3, dtype=int), box, np.zeros((n, 3), dtype=np.int32),
-                  np.full(n, template_index("NA"), dtype=np.uint16), np.arange(n), (np.arange(n) % 9999 + 1).astype(np.int32),
+                  np.full(n, template_index("NA"), dtype=np.uint16), np.arange(n),
+                  (np.arange(n) % 9999 + 1).astype(np.int32),
                   segment.astype(np.uint8), np.zeros(n, dtype=np.uint8))
     with pytest.raises(BadInputError, match="brick_edge"):
         _ = brick.chain_letters
@@ -90,7 +92,8 @@ def test_segments_share_letters_when_letters_run_out():
     segment = np.stack([np.full(n, 87), *((np.arange(n) // 50) // 36**k % 36 + 48 for k in (2, 1, 0))], axis=1)
     box = np.full(3, 10_000)
     brick = Brick(box, np.zeros(3, dtype=int), box, np.zeros((n, 3), dtype=np.int32),
-                  np.full(n, template_index("NA"), dtype=np.uint16), np.arange(n), (np.arange(n) * 7 % 9999 + 1).astype(np.int32),
+                  np.full(n, template_index("NA"), dtype=np.uint16), np.arange(n),
+                  (np.arange(n) * 7 % 9999 + 1).astype(np.int32),
                   segment.astype(np.uint8), np.zeros(n, dtype=np.uint8))
     keys = brick.chain_letters.astype(np.int64) * 10000 + brick.residue_number
     assert len(np.unique(keys)) == n and len(set(brick.chain_letters)) == len(CHAIN_LETTERS)

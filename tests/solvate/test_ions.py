@@ -39,8 +39,8 @@ def test_formal_charges_are_ambers():
         assert ours[f"{base}5"] + ours[base] + ours[f"{base}3"] == pytest.approx(strand, abs=1e-4)
 
 
-@pytest.mark.parametrize(("charge", "salt", "expected"), [(-144, 0.15, (243, 99)), (20, 0.15, (99, 119)), (0, 0.0, (0, 0)),
-                                                         (-5, 0.0, (5, 0))])
+@pytest.mark.parametrize(("charge", "salt", "expected"), [
+    (-144, 0.15, (243, 99)), (20, 0.15, (99, 119)), (0, 0.0, (0, 0)), (-5, 0.0, (5, 0))])
 def test_counts(charge, salt, expected):
     """36,630 waters x 0.15 / 55.5 = 99 pairs."""
     sodium, chloride = ion_counts(charge, 36_630, salt)

@@ -1,4 +1,4 @@
-"""The solvated system: distances by brute force or k-d tree, counts, and independence of bricks, workers and crashes."""
+"""The solvated system: distances by k-d tree, counts, and independence of bricks, workers and crashes."""
 
 import json
 import os
@@ -150,8 +150,8 @@ def test_bricks_hold_their_reference_atoms(shards, system):
 
 def test_same_molecules_for_any_bricks(shards, solute, tmp_path):
     _, manifest, _, position = shards
-    for edge in (17.0, 60.0, 1000.0):
-        other = solvate(solute, SolvateSection(brick_edge=min(edge, 200.0)), 1, 1, tmp_path / str(edge))
+    for edge in (17.0, 60.0, 200.0):
+        other = solvate(solute, SolvateSection(brick_edge=edge), 1, 1, tmp_path / str(edge))
         assert other.counts == manifest.counts
         assert np.array_equal(read_shards(tmp_path / str(edge))[1], position)
 
@@ -240,8 +240,8 @@ def test_damaged_plan_is_made_again(solute, tmp_path):
     inputs = input_key(placed, 0.15, 1)
     path = tmp_path / "plan.h5"
     plan = make_plan(placed, 0.15, 1, 1)
-    write_plan(plan, path, inputs)
-    stored = read_plan(path, placed, inputs)
+    write_plan(plan, tmp_path, inputs)
+    stored = read_plan(tmp_path, placed, inputs)
     assert np.array_equal(stored.water_bits, plan.water_bits) and np.array_equal(stored.sodium, plan.sodium)
     content = path.read_bytes()
     rng = random.Random(1)
@@ -249,12 +249,12 @@ def test_damaged_plan_is_made_again(solute, tmp_path):
         damaged = bytearray(content)
         damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
         path.write_bytes(damaged)
-        read = read_plan(path, placed, inputs)
-        assert read is None or (np.array_equal(read.water_bits, plan.water_bits)
-                                and np.array_equal(read.sodium, plan.sodium)
-                                and np.array_equal(read.chloride, plan.chloride))
+        assert read_plan(tmp_path, placed, inputs) is None
     path.write_bytes(content[:len(content) // 2])
-    assert read_plan(path, placed, inputs) is None
+    assert read_plan(tmp_path, placed, inputs) is None
+    path.write_bytes(content)
+    assert read_plan(tmp_path, placed, inputs) is not None
+    assert read_plan(tmp_path, placed, inputs | {"settings": "other"}) is None
 
 
 def test_full_disk_keeps_what_is_there(solute, tmp_path, monkeypatch):
@@ -292,7 +292,8 @@ def test_full_disk_keeps_what_is_there(solute, tmp_path, monkeypatch):
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
 def test_really_full_disk(solute, tmp_path):
     """A tmpfs of 600 kB: refused before the first brick; a write that outgrows it leaves nothing behind."""
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(tmp_path)], capture_output=True).returncode:
+    mount = ["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(tmp_path)]
+    if subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("tmpfs cannot be mounted here")
     try:
         with pytest.raises(ResourceError):
@@ -308,7 +309,7 @@ def test_really_full_disk(solute, tmp_path):
 
 @pytest.mark.slow
 def test_kill_and_rerun(shards, solute, tmp_path):
-    """Killed with -9 at random moments, started again: never a torn file under a final name, at the end the same set."""
+    """Killed with -9 at random moments, started again: never a torn file under a final name, then the same set."""
     folder = shards[0]
     script = ("from chromabuild.solute import Solute; from chromabuild.solvate import solvate\n"
               "from chromabuild.config import SolvateSection; import sys\n"
@@ -321,7 +322,8 @@ def test_kill_and_rerun(shards, solute, tmp_path):
     killed = 0
     for trial in range(6):
         output = tmp_path / f"trial{trial}"
-        process = subprocess.Popen([sys.executable, "-c", script, str(solute_file), str(output)], stdout=subprocess.PIPE)
+        command = [sys.executable, "-c", script, str(solute_file), str(output)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE)
         process.stdout.readline()
         time.sleep(rng.uniform(0.0, 0.25))
         process.send_signal(signal.SIGKILL)
@@ -356,8 +358,9 @@ def test_a_hundred_thousand_atoms(solute, tmp_path):
         position=(solute.position[None] + shift[:, None]).reshape(-1, 3),
         residue_template=np.tile(solute.residue_template, copies),
         residue_number=np.tile(solute.residue_number, copies),
-        residue_segment=(solute.residue_segment[None] + n_segments * np.arange(copies)[:, None]).ravel().astype(np.uint16),
-        segment_name=[f"S{k:03d}" for k in range(n_segments * copies)], segment_chain=solute.segment_chain * copies,
+        residue_segment=np.concatenate([solute.residue_segment + np.uint16(n_segments * k) for k in range(copies)]),
+        segment_name=[f"S{k:03d}" for k in range(n_segments * copies)],
+        segment_chain=solute.segment_chain * copies,
         molecule_first_residue=np.append(
             (solute.molecule_first_residue[None, :-1] + solute.n_residues * np.arange(copies)[:, None]).ravel(),
             solute.n_residues * copies),
