@@ -72,7 +72,12 @@ class SolvatedSystem:
     inputs: dict[str, str]
 
     def __post_init__(self) -> None:
-        """Refuse segment names of the solute that the solvent may need."""
+        """Refuse names and numbers of the solute that cannot stand beside the solvent's."""
+        numbers = self.placed.solute.residue_number
+        if not ((numbers >= 1) & (numbers <= MAX_RESIDUES_PER_SEGMENT)).all():
+            wrong = numbers[(numbers < 1) | (numbers > MAX_RESIDUES_PER_SEGMENT)][0]
+            raise BadInputError(f"the solute has residue number {wrong}, shards hold 1 to {MAX_RESIDUES_PER_SEGMENT}: "
+                                "number the residues anew in each segment")
         for name in self.placed.solute.segment_name:
             like_solvent = len(name) == 4 and set(name[1:].encode()) <= set(_DIGITS.tolist())
             if like_solvent and name[0] in SEGMENT_LETTER.values():

@@ -158,13 +158,12 @@ def _choose_ions(far: Plan, seed: int, wanted: int) -> np.ndarray:
         limit = np.uint64(min(share, 1.0) * float(2**64 - 2048))
         slots, priorities = _slots_below(far, seed, limit)
         tiling = far.tiling
-        position = tiling.molecules(slots)[:, 0] / 1000
-        chosen = choose_slots(priorities, position, np.array(tiling.box) / 1000, wanted)
+        chosen = choose_slots(priorities, tiling.molecules(slots)[:, 0], np.array(tiling.box), wanted)
         if len(chosen) == wanted:
             return slots[chosen]
         if share >= 1:
-            raise BadInputError(f"there is room for {len(chosen)} ions {MINIMUM_DISTANCE:g} A from the solute and from "
-                                f"each other, {wanted} are needed: use a larger padding or box, or less salt")
+            raise BadInputError(f"there is room for {len(chosen)} ions {MINIMUM_DISTANCE / 1000:g} A from the solute "
+                                f"and from each other, {wanted} are needed: use a larger padding or box, or less salt")
         share *= 2
     return np.empty(0, dtype=np.int64)
 
@@ -187,7 +186,7 @@ class _SoluteNeighbours:
 
     def __init__(self, placed: PlacedSolute) -> None:
         edges = placed.box / 1000
-        width = max(MINIMUM_DISTANCE, (edges.prod() / _LARGEST_CELL_COUNT) ** (1 / 3))
+        width = max(MINIMUM_DISTANCE / 1000, (edges.prod() / _LARGEST_CELL_COUNT) ** (1 / 3))
         self.box = placed.box.astype(np.int32)
         self.grid = np.maximum(1, (edges / width).astype(np.int32)).astype(np.int32)
         n_cells = int(self.grid.prod())
@@ -202,7 +201,7 @@ class _SoluteNeighbours:
             return np.empty(0, dtype=np.int8)
         return solvent_overlap.classify_waters(
             np.ascontiguousarray(waters).T, self.position.T, self.element, self.first, self.box, self.grid,
-            np.asfortranarray(self.closest * 1000), MINIMUM_DISTANCE * 1000, threads)
+            np.asfortranarray(self.closest * 1000), MINIMUM_DISTANCE, threads)
 
 
 def _atom_elements(solute: Solute) -> np.ndarray:

@@ -59,20 +59,20 @@ def test_priorities_belong_to_slots():
 def test_choice_is_greedy_in_priority():
     """Against a plain loop over all candidates; a longer candidate list leaves the first choices alone."""
     rng = np.random.default_rng(3)
-    box = np.array([40.0, 35.0, 30.0])
-    position, priority = rng.uniform(0, box, (600, 3)), rng.permutation(600).astype(np.uint64)
+    box = np.array([40_000, 35_000, 30_000])
+    position, priority = rng.integers(0, box, (600, 3)), rng.permutation(600).astype(np.uint64)
     taken = []
     for i in np.argsort(priority):
         d = position[taken] - position[i]
-        if not taken or (np.linalg.norm(d - box * np.rint(d / box), axis=1) > 5).all():
+        if not taken or (np.linalg.norm(d - box * np.rint(d / box), axis=1) > 5000).all():
             taken.append(i)
     assert choose_slots(priority, position, box, 10**6).tolist() == taken
     early = np.flatnonzero(priority < 200)
     assert early[choose_slots(priority[early], position[early], box, 10**6)].tolist() == [
         i for i in taken if priority[i] < 200]
-    assert pdist(position[choose_slots(priority, position, box, 20)]).min() > 5
+    assert pdist(position[choose_slots(priority, position, box, 20)]).min() > 5000
 
 
 def test_small_box_is_refused():
     with pytest.raises(BadInputError, match="too short for ions"):
-        choose_slots(np.arange(3, dtype=np.uint64), np.zeros((3, 3)), np.full(3, 9.0), 2)
+        choose_slots(np.arange(3, dtype=np.uint64), np.zeros((3, 3)), np.full(3, 9000), 2)

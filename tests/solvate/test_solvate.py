@@ -230,6 +230,17 @@ def test_bad_solutes_are_refused(solute, tmp_path):
         solvate(named, SolvateSection(), 1, 1, tmp_path)
 
 
+    numbered = Solute(**{**vars_of(solute), "residue_number": solute.residue_number - 8})
+    with pytest.raises(BadInputError, match="residue number 0, shards hold 1 to 9999"):
+        solvate(numbered, SolvateSection(), 1, 1, tmp_path)
+
+
+def test_plan_is_the_same_for_any_threads(system):
+    again = make_plan(system.placed, 0.15, 1, 3)
+    for name in ("water_bits", "sodium", "chloride"):
+        assert np.array_equal(getattr(again, name), getattr(system.plan, name))
+
+
 def vars_of(solute):
     return {name: getattr(solute, name) for name in type(solute).__dataclass_fields__}
 
