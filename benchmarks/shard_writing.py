@@ -35,8 +35,8 @@ def water_brick(n_atoms):
     slots = np.flatnonzero((tiling.unwrapped_oxygens(np.arange(tiling.n_tiles)).reshape(-1, 3) < edge).all(1))
     segment, number = np.divmod(np.arange(len(slots)), 9999)
     digits = np.frombuffer(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", dtype=np.uint8)
-    names = np.stack([np.full(len(slots), ord("W"), dtype=np.uint8), *(digits[segment // 36**k % 36] for k in (2, 1, 0))],
-                     axis=1)
+    letter = np.full(len(slots), ord("W"), dtype=np.uint8)
+    names = np.stack([letter, *(digits[segment // 36**k % 36] for k in (2, 1, 0))], axis=1)
     box = np.full(3, edge)
     return Brick(box, np.zeros(3, dtype=int), box, tiling.molecules(slots).reshape(-1, 3),
                  np.full(len(slots), template_index("HOH"), dtype=np.uint16), 3 * np.arange(len(slots)),

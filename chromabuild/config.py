@@ -63,7 +63,7 @@ class SolvateSection(Section):
     padding: Positive = Field(10.0, description="angstrom between solute and box face")
     box: tuple[Positive, Positive, Positive] | None = Field(None, description="box edges, angstrom; empty: solute extent + padding")
     salt: Annotated[float, Field(ge=0)] = Field(0.15, description="NaCl beyond neutrality, mol/L")
-    brick_edge: Positive = Field(100.0, description="target edge of a brick (one shard), angstrom")
+    brick_edge: float = Field(100.0, ge=15, le=200, description="target edge of a brick (one shard), angstrom")
     compress: bool = Field(True, description="write .pdb.zst instead of .pdb")
 
 

@@ -1,4 +1,4 @@
-"""Shards: one brick of the solvated box as files (PDB, BinaryCIF, .cbb), the manifest of a set, and its verification."""
+"""Shards: bricks of the solvated box as files (PDB, BinaryCIF, .cbb), the manifest of a set, and its verification."""
 
 from chromabuild.shards.manifest import Manifest, Shard
 from chromabuild.shards.verify import read_shards, verify_shards

@@ -28,7 +28,7 @@ class Brick:
     residue_first_id: np.ndarray
     """(r,) int64 global id of each residue's first atom, ascending."""
     residue_number: np.ndarray
-    """(r,) int32, 1..9,999 (negative numbers of solute residues become PDB numbers as they are)."""
+    """(r,) int32, 1..9,999 within a segment."""
     residue_segment: np.ndarray
     """(r, 4) uint8, ASCII."""
     residue_chain: np.ndarray
@@ -76,7 +76,7 @@ class Brick:
         taken: dict[int, np.ndarray] = {}
         by_segment = np.split(np.argsort(member, kind="stable"), np.cumsum(np.bincount(member))[:-1])
         for segment in np.argsort(first):
-            numbers = self.residue_number[by_segment[segment]] % 10000
+            numbers = self.residue_number[by_segment[segment]]
             own = int(self.residue_chain[first[segment]])
             if own:
                 order = [own, *(x for x in letters if x not in taken and x not in wanted), *letters]

@@ -13,6 +13,8 @@ FORMAT = "chromabuild-shards"
 VERSION = 1
 MANIFEST_NAME = "manifest.json"
 BRICKS_NAME = "bricks.txt"
+RECORD_FOLDER = "records"
+"""Beside each finished file of a run, what it was made from and its hash, so that a rerun can keep it."""
 
 
 @dataclass
@@ -27,6 +29,11 @@ class Shard:
     upper: tuple[float, float, float]
     files: dict[str, dict]
     """Suffix (``pdb.zst``, ``bcif``, ``cbb``) to ``{"bytes": .., "blake3": ..}``."""
+
+    @classmethod
+    def from_json(cls, content: dict) -> "Shard":
+        """The inverse of ``dataclasses.asdict`` after a detour through JSON."""
+        return cls(**content | {"lower": tuple(content["lower"]), "upper": tuple(content["upper"])})
 
 
 @dataclass
@@ -62,10 +69,11 @@ class Manifest:
                 raise IntegrityError(f"{path} is not a shard manifest of version {VERSION}: run chromabuild solvate")
             if stored != _content_hash({"format": FORMAT, "version": VERSION, **content}):
                 raise IntegrityError(f"{path} was changed after it was written: run chromabuild solvate again")
-            content["shards"] = [Shard(**shard) for shard in content["shards"]]
-            return cls(**content)
+            return cls(**content | {"box": tuple(content["box"]), "grid": tuple(content["grid"]),
+                                    "shards": [Shard.from_json(shard) for shard in content["shards"]]})
         except FileNotFoundError:
-            raise IntegrityError(f"{path} does not exist: the shards are not complete, run chromabuild solvate") from None
+            raise IntegrityError(f"{path} does not exist: the shards are not complete, "
+                                 "run chromabuild solvate") from None
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise IntegrityError(f"cannot read {path} ({error}): run chromabuild solvate again") from None
 

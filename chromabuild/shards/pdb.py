@@ -35,7 +35,9 @@ def _template_lines() -> tuple[np.ndarray, np.ndarray]:
 
 
 def format_brick(brick: Brick, text: np.ndarray) -> None:
-    """Fill ``text`` (n, 81) int8, one line an atom. Raises BadInputError for a coordinate that does not fit 8 columns."""
+    """Fill ``text`` (n, 81) int8, one line an atom. Raises BadInputError for a coordinate that does not fit."""
+    if brick.n_atoms == 0:
+        return
     lines, first_line = _template_lines()
     tag = np.concatenate([brick.chain_letters[:, None], brick.residue_segment], axis=1).astype(np.int8)
     bad_atom = pdb_format.format_atoms(
@@ -51,7 +53,7 @@ def pdb_bytes(brick: Brick, compress: bool) -> bytes | memoryview:
     """The whole file, zstd-compressed if asked for."""
     x, y, z = brick.box / 1000
     header = f"CRYST1{x:9.3f}{y:9.3f}{z:9.3f}{90:7.2f}{90:7.2f}{90:7.2f} P 1           1\n".encode()
-    end = b"END\n"
+    end = f"{'END':80}\n".encode()
     content = np.empty(len(header) + 81 * brick.n_atoms + len(end), dtype=np.int8)
     content[:len(header)] = np.frombuffer(header, dtype=np.int8)
     content[-len(end):] = np.frombuffer(end, dtype=np.int8)

@@ -11,21 +11,13 @@ from blake3 import blake3
 
 from chromabuild.config import SolvateSection
 from chromabuild.errors import BadInputError, ResourceError
-from chromabuild.shards.manifest import BRICKS_NAME, MANIFEST_NAME, Manifest, Shard
+from chromabuild.shards.manifest import BRICKS_NAME, MANIFEST_NAME, RECORD_FOLDER, Manifest, Shard
 from chromabuild.solute import Solute
-from chromabuild.solvate.bricks import (
-    RECORD_FOLDER,
-    BrickGrid,
-    SolvatedSystem,
-    finished_shard,
-    shard_name,
-    write_brick,
-)
+from chromabuild.solvate.bricks import BrickGrid, SolvatedSystem, finished_shard, shard_name, write_brick
 from chromabuild.solvate.plan import input_key, make_plan, place_solute, read_plan, write_plan
 
 __all__ = ["prepare", "solvate"]
 
-PLAN_NAME = "plan.h5"
 _BYTES_AN_ATOM = {True: 55, False: 120}
 """Disk that the three files need (zstd PDB 17-20, PDB 81, BinaryCIF 10-15, .cbb 20), by compression."""
 
@@ -38,10 +30,10 @@ def prepare(solute: Solute, section: SolvateSection, seed: int, threads: int, fo
     folder = Path(folder)
     placed = place_solute(solute, section)
     inputs = input_key(placed, section.salt, seed)
-    plan = read_plan(folder / PLAN_NAME, placed, inputs)
+    plan = read_plan(folder, placed, inputs)
     if plan is None:
         plan = make_plan(placed, section.salt, seed, threads)
-        write_plan(plan, folder / PLAN_NAME, inputs)
+        write_plan(plan, folder, inputs)
     grid = BrickGrid.of_edge(placed.box, section.brick_edge)
     bricks = json.dumps([grid.counts, section.compress])
     return SolvatedSystem(placed, plan, grid, section.compress,
@@ -84,7 +76,8 @@ def solvate(solute: Solute, section: SolvateSection, seed: int, threads: int, fo
     manifest = _manifest(system, [shards[k] for k in sorted(shards)])
     if len(shards) == n_bricks:
         manifest.write(folder)
-        _remove_strangers(system, folder)
+        if only is None:  # other processes may be at work on single bricks
+            _remove_strangers(system, folder)
     return manifest
 
 
@@ -119,7 +112,7 @@ def _remove_strangers(system: SolvatedSystem, folder: Path) -> None:
     """Remove bricks of earlier, different runs and leftovers of killed ones: the set is complete without them."""
     suffixes = {"json", "bcif", "cbb", "pdb.zst" if system.compress else "pdb"}
     known = {f"{shard_name(k)}.{suffix}" for k in range(system.grid.n_bricks) for suffix in suffixes}
-    leftover = re.compile(r"\.(brick_\d{5,}\.\S+|manifest\.json|bricks\.txt|plan\.h5)\.\d+\.part")
+    leftover = re.compile(r"\.(brick_\d{5,}\.\S+|manifest\.json|bricks\.txt|plan\.h5|plan\.json)\.\d+\.part")
     shard_file = re.compile(r"brick_\d{5,}\.(pdb|pdb\.zst|bcif|cbb|json)")
     for path in (*folder.iterdir(), *(folder / RECORD_FOLDER).iterdir()):
         if leftover.fullmatch(path.name) or (shard_file.fullmatch(path.name) and path.name not in known):

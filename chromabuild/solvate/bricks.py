@@ -12,7 +12,7 @@ from chromabuild.files import atomic_path
 from chromabuild.shards.bcif import bcif_bytes
 from chromabuild.shards.brick import Brick, template_index
 from chromabuild.shards.brick_file import brick_bytes
-from chromabuild.shards.manifest import Shard, file_entry, file_error
+from chromabuild.shards.manifest import RECORD_FOLDER, Shard, file_entry, file_error
 from chromabuild.shards.pdb import pdb_bytes
 from chromabuild.solute import MAX_RESIDUES_PER_SEGMENT
 from chromabuild.solvate.ions import formal_charges
@@ -21,7 +21,6 @@ from chromabuild.solvate.plan import PlacedSolute, Plan
 SEGMENT_LETTER = {"water": "W", "sodium": "N", "chloride": "C"}
 """Solvent segments: this letter and three base-36 digits, a new one every 9,999 residues (4.6e8 residues a species)."""
 
-RECORD_FOLDER = "records"
 _DIGITS = np.frombuffer(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", dtype=np.uint8)
 
 
@@ -73,9 +72,15 @@ class SolvatedSystem:
     inputs: dict[str, str]
 
     def __post_init__(self) -> None:
-        """Refuse segment names of the solute that the solvent may need."""
+        """Refuse names and numbers of the solute that cannot stand beside the solvent's."""
+        numbers = self.placed.solute.residue_number
+        if not ((numbers >= 1) & (numbers <= MAX_RESIDUES_PER_SEGMENT)).all():
+            wrong = numbers[(numbers < 1) | (numbers > MAX_RESIDUES_PER_SEGMENT)][0]
+            raise BadInputError(f"the solute has residue number {wrong}, shards hold 1 to {MAX_RESIDUES_PER_SEGMENT}: "
+                                "number the residues anew in each segment")
         for name in self.placed.solute.segment_name:
-            if name[:1] in SEGMENT_LETTER.values() and len(name) == 4 and set(name[1:].encode()) <= set(_DIGITS.tolist()):
+            like_solvent = len(name) == 4 and set(name[1:].encode()) <= set(_DIGITS.tolist())
+            if like_solvent and name[0] in SEGMENT_LETTER.values():
                 raise BadInputError(f"the solute's segment {name} is named like a segment of water or ions "
                                     "(W, N or C and three digits or capitals): give it another name")
         largest = max(self.plan.n_waters, len(self.plan.sodium), len(self.plan.chloride))
@@ -202,7 +207,7 @@ def finished_shard(system: SolvatedSystem, k: int, folder: Path) -> Shard | None
     """The shard of brick ``k`` if its record is of these inputs and all its files verify."""
     try:
         content = json.loads((folder / RECORD_FOLDER / f"{shard_name(k)}.json").read_bytes())
-        shard = Shard(**content["shard"])
+        shard = Shard.from_json(content["shard"])
         if content["inputs"] != system.inputs:
             return None
         wrong = any(file_error(folder / f"{shard.name}.{suffix}", entry) for suffix, entry in shard.files.items())

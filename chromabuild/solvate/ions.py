@@ -11,8 +11,8 @@ from chromabuild.residues import residue_library
 WATER_MOLARITY = 55.5
 """mol/L of pure water: salt of c mol/L is one ion pair for every 55.5 / c waters of the box before ions are placed."""
 
-MINIMUM_DISTANCE = 5.0
-"""Angstrom between an ion and the solute, and between ions."""
+MINIMUM_DISTANCE = 5000
+"""Between an ion and the solute, and between ions (0.001 angstrom)."""
 
 _STREAM = 0x696F6E73
 """Second half of the Philox key: separates the choice of ions from every other use of the seed."""
@@ -59,12 +59,15 @@ def slot_priorities(seed: int, first: int, count: int) -> np.ndarray:
 def choose_slots(priority: np.ndarray, position: np.ndarray, box: np.ndarray, wanted: int) -> np.ndarray:
     """Indices of at most ``wanted`` candidates, lowest priority number first, none within 5 A of an earlier one.
 
-    ``position`` (c, 3) and ``box`` in angstrom. Adding candidates of higher numbers never changes earlier choices.
+    ``position`` (c, 3) and ``box`` are whole numbers of 0.001 angstrom, so distances compare exactly.
+    Adding candidates of higher numbers never changes earlier choices.
     """
     order = np.argsort(priority, kind="stable")
     if MINIMUM_DISTANCE >= box.min() / 2:
-        raise BadInputError(f"a box edge of {box.min():.1f} A is too short for ions: use a larger padding or box")
-    pairs = cKDTree(position[order], boxsize=box).query_pairs(MINIMUM_DISTANCE, output_type="ndarray")
+        raise BadInputError(f"a box edge of {box.min() / 1000:.1f} A is too short for ions: "
+                            "use a larger padding or box")
+    tree = cKDTree(position[order].astype(np.float64), boxsize=box)
+    pairs = tree.query_pairs(MINIMUM_DISTANCE, output_type="ndarray")
     earlier, later = pairs.min(axis=1), pairs.max(axis=1)
     blocked = np.zeros(len(order), dtype=bool)
     for i in np.lexsort((earlier, later)):  # a candidate is decided before its later neighbours ask for it

@@ -4,6 +4,7 @@ The plan is independent of bricks. It holds one bit a slot (42 MB at 1e9 atoms),
 and the slots of the ions; it is stored as plan.h5 beside the shards, so that a brick can be made alone.
 """
 
+import io
 import json
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,20 +19,23 @@ from chromabuild.config import SolvateSection
 from chromabuild.errors import BadInputError
 from chromabuild.files import atomic_path
 from chromabuild.residues import residue_library
+from chromabuild.shards.manifest import RECORD_FOLDER, file_entry, file_error
 from chromabuild.solute import Solute
 from chromabuild.solvate.ions import MINIMUM_DISTANCE, choose_slots, formal_charges, ion_counts, slot_priorities
 from chromabuild.solvate.water import Tiling, seam_changes, water_tile
 
 FORMAT = "chromabuild-solvation-plan"
 VERSION = 1
+PLAN_NAME = "plan.h5"
+PLAN_RECORD = "plan.json"
 
 CLOSEST = {"H": (1.5, 1.0), "C": (2.0, 1.2), "N": (2.0, 1.2), "O": (2.0, 1.2), "P": (2.2, 1.4), "S": (2.2, 1.4)}
 """Angstrom: closest that a water's oxygen, and a water's hydrogen, may be to a solute atom of an element.
 
-Shorter than contact distances on purpose: what matters is how many waters are left out. On a whole nucleosome (1KX5 with
-hydrogens) these leave out 7,507, where its volume, 0.73 mL/g of protein and 183 mL/mol of nucleotide, displaces 7,220 of
-our water; contact distances (2.8 angstrom to carbon) would leave out 9,478 and a layer of vacuum around the solute.
-Minimisation resolves the close contacts.
+Shorter than contact distances on purpose: what matters is how many waters are left out. On a whole nucleosome (1KX5
+with hydrogens) these leave out 7,507, where its volume, 0.73 mL/g of protein and 183 mL/mol of nucleotide, displaces
+7,220 of our water; contact distances (2.8 angstrom to carbon) would leave out 9,478 and a layer of vacuum around the
+solute. Minimisation resolves the close contacts.
 """
 
 _TILES_A_BATCH = 2048
@@ -154,13 +158,12 @@ def _choose_ions(far: Plan, seed: int, wanted: int) -> np.ndarray:
         limit = np.uint64(min(share, 1.0) * float(2**64 - 2048))
         slots, priorities = _slots_below(far, seed, limit)
         tiling = far.tiling
-        position = tiling.molecules(slots)[:, 0] / 1000
-        chosen = choose_slots(priorities, position, np.array(tiling.box) / 1000, wanted)
+        chosen = choose_slots(priorities, tiling.molecules(slots)[:, 0], np.array(tiling.box), wanted)
         if len(chosen) == wanted:
             return slots[chosen]
         if share >= 1:
-            raise BadInputError(f"there is room for {len(chosen)} ions {MINIMUM_DISTANCE:g} A from the solute and from "
-                                f"each other, {wanted} are needed: use a larger padding or box, or less salt")
+            raise BadInputError(f"there is room for {len(chosen)} ions {MINIMUM_DISTANCE / 1000:g} A from the solute "
+                                f"and from each other, {wanted} are needed: use a larger padding or box, or less salt")
         share *= 2
     return np.empty(0, dtype=np.int64)
 
@@ -183,7 +186,7 @@ class _SoluteNeighbours:
 
     def __init__(self, placed: PlacedSolute) -> None:
         edges = placed.box / 1000
-        width = max(MINIMUM_DISTANCE, (edges.prod() / _LARGEST_CELL_COUNT) ** (1 / 3))
+        width = max(MINIMUM_DISTANCE / 1000, (edges.prod() / _LARGEST_CELL_COUNT) ** (1 / 3))
         self.box = placed.box.astype(np.int32)
         self.grid = np.maximum(1, (edges / width).astype(np.int32)).astype(np.int32)
         n_cells = int(self.grid.prod())
@@ -198,7 +201,7 @@ class _SoluteNeighbours:
             return np.empty(0, dtype=np.int8)
         return solvent_overlap.classify_waters(
             np.ascontiguousarray(waters).T, self.position.T, self.element, self.first, self.box, self.grid,
-            np.asfortranarray(self.closest * 1000), MINIMUM_DISTANCE * 1000, threads)
+            np.asfortranarray(self.closest * 1000), MINIMUM_DISTANCE, threads)
 
 
 def _atom_elements(solute: Solute) -> np.ndarray:
@@ -228,34 +231,33 @@ def input_key(placed: PlacedSolute, salt: float, seed: int) -> dict[str, str]:
             "settings": blake3(settings).hexdigest()}
 
 
-def write_plan(plan: Plan, path: Path, inputs: dict[str, str]) -> None:
-    """Write plan.h5 by atomic rename."""
-    with atomic_path(path) as part, h5py.File(part, "w") as file:
+def write_plan(plan: Plan, folder: Path, inputs: dict[str, str]) -> None:
+    """Write plan.h5, then its record; both by atomic rename."""
+    image = io.BytesIO()  # a full disk then fails in one plain write, not inside HDF5
+    with h5py.File(image, "w") as file:
         file.attrs["format"] = FORMAT
         file.attrs["version"] = VERSION
         file.attrs["provenance"] = json.dumps(inputs, sort_keys=True)
-        file.attrs["blake3"] = _content_hash(plan)
         chunk = (min(len(plan.water_bits), 4096), plan.water_bits.shape[1])
         file.create_dataset("water_bits", data=plan.water_bits, chunks=chunk, compression="gzip", compression_opts=1)
         file["sodium"] = plan.sodium
         file["chloride"] = plan.chloride
+    with atomic_path(folder / PLAN_NAME) as part:
+        part.write_bytes(image.getbuffer())
+    with atomic_path(folder / RECORD_FOLDER / PLAN_RECORD) as part:
+        part.write_text(json.dumps({"inputs": inputs, "file": file_entry(image.getbuffer())}) + "\n")
 
 
-def read_plan(path: Path, placed: PlacedSolute, inputs: dict[str, str]) -> Plan | None:
+def read_plan(folder: Path, placed: PlacedSolute, inputs: dict[str, str]) -> Plan | None:
     """The stored plan, or None when there is none for these inputs or it is damaged."""
+    path = folder / PLAN_NAME
     try:
+        record = json.loads((folder / RECORD_FOLDER / PLAN_RECORD).read_bytes())
+        # A damaged HDF5 file can do anything to its reader, so its hash is checked before it is opened.
+        if record["inputs"] != inputs or file_error(path, record["file"]):
+            return None
         with h5py.File(path, "r") as file:
-            if file.attrs["provenance"] != json.dumps(inputs, sort_keys=True):
-                return None
             tiling = Tiling(tuple(int(edge) for edge in placed.box), water_tile())
-            plan = Plan(tiling, file["water_bits"][...], file["sodium"][...], file["chloride"][...])
-            return plan if file.attrs["blake3"] == _content_hash(plan) else None
-    except (OSError, KeyError, ValueError, RuntimeError):
+            return Plan(tiling, file["water_bits"][...], file["sodium"][...], file["chloride"][...])
+    except (OSError, KeyError, ValueError, TypeError):
         return None
-
-
-def _content_hash(plan: Plan) -> str:
-    hasher = blake3()
-    for array in (plan.water_bits, plan.sodium, plan.chloride):
-        hasher.update(np.ascontiguousarray(array).tobytes())
-    return hasher.hexdigest()

@@ -149,14 +149,12 @@ def _slots_near_faces(tiling: Tiling) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _overlapping(first: np.ndarray, second: np.ndarray, box: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Index pairs of overlapping molecules of two sets of (n, 3, 3) sites, periodic; none overlaps with itself."""
+    """Index pairs of overlapping molecules of two sets of (n, 3, 3) sites, periodic."""
     if len(first) == 0 or len(second) == 0:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     trees = [cKDTree(molecules[:, 0].astype(float), boxsize=box) for molecules in (first, second)]
     pairs = trees[0].sparse_distance_matrix(trees[1], _REACH, output_type="ndarray")
     a, b = pairs["i"], pairs["j"]
-    distinct = (first[a, 0] != second[b, 0]).any(1)
-    a, b = a[distinct], b[distinct]
     difference = first[a][:, :, None].astype(np.int64) - second[b][:, None]
     difference -= box * np.rint(difference / box).astype(np.int64)
     squared = (difference**2).sum(-1)
