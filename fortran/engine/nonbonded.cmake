@@ -62,7 +62,7 @@ function(chromamd_add_forces name)
     ${CHROMAMD_FORCES_DIR}/pair_block.f90
     ${CHROMAMD_FORCES_DIR}/pair_list.f90
     ${CHROMAMD_FORCES_DIR}/nonbonded.F90
-    ${CHROMAMD_FORCES_DIR}/pme.f90
+    ${CHROMAMD_FORCES_DIR}/pme.F90
     ${CHROMAMD_FORCES_DIR}/../fft/fftw_serial.f90
     ${CHROMAMD_FORCES_DIR}/../fft/distributed_fft.f90
     ${CHROMAMD_FORCES_DIR}/../fft/brick_exchange.f90)

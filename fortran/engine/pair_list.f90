@@ -15,7 +15,7 @@ module pair_list
   !> A cluster reaches at most this far along z (angstrom): a sparse column is cut into padded clusters.
   real(real64), parameter :: longest_cluster = 12.0_real64
   !> Blocks of about this many clusters, at most `most_blocks`; independent of the number of threads.
-  integer, parameter :: clusters_per_block = 128, most_blocks = 32
+  integer, parameter :: clusters_per_block = 128, most_blocks = 16
 
   type :: pair_list_t
     integer :: n_clusters = 0

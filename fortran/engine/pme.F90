@@ -16,6 +16,8 @@ module pme
   !> Fixed number of runs of atoms in the counting sort.
   integer, parameter :: n_chunks = 32
   integer, parameter :: largest_order = 10
+  !> Atoms whose spline weights are computed side by side.
+  integer, parameter :: together = 32
   !> Atoms may leave their domain by this much (angstrom) before the bricks must be made anew.
   real(real64), parameter :: first_margin = 4.0_real64
 
@@ -29,6 +31,8 @@ module pme
     integer :: domain_dims(3) = 1
     !> This domain in grid units.
     real(real64) :: lower(3) = 0.0_real64, upper(3) = 0.0_real64
+    !> Its centre as a fraction of the box; grid points per angstrom; the inverse of the box.
+    real(real64) :: centre(3) = 0.5_real64, density(3) = 0.0_real64, inverse_box(3) = 0.0_real64
     !> How far atoms may be outside of the domain, in grid points.
     integer :: margin(3) = 0
     integer :: brick_lower(3) = 0, brick_upper(3) = -1
@@ -116,6 +120,9 @@ contains
     end associate
     self%lower = real(grid_size, real64)*place/domain_dims
     self%upper = real(grid_size, real64)*(place + 1)/domain_dims
+    self%centre = (place + 0.5_real64)/domain_dims
+    self%density = grid_size/box
+    self%inverse_box = 1.0_real64/box
     self%margin = ceiling(first_margin*grid_size/box)
     associate (low => self%fft%real_lower, high => self%fft%real_upper)
       allocate (self%grid(low(1):high(1), low(2):high(2), low(3):high(3)))
@@ -179,15 +186,15 @@ contains
     integer, intent(in) :: n, order
     real(real64), intent(in) :: length, alpha
     real(real64) :: factor(n), modulus(0:n - 1)
-    real(real_pair) :: weight(order), slope(order)
+    real(real_pair) :: weight(together, order), slope(together, order)
     complex(real64) :: sum
     integer :: k, j
 
-    call b_spline(order, 0.0_real_pair, weight, slope)
+    call b_spline_any(order, 1, [0.0_real_pair], weight, slope)
     do k = 0, n - 1
       sum = (0.0_real64, 0.0_real64)
       do j = 1, order
-        sum = sum + weight(j)*exp(cmplx(0.0_real64, 2.0_real64*pi*k*(j - 1)/n, real64))
+        sum = sum + weight(1, j)*exp(cmplx(0.0_real64, 2.0_real64*pi*k*(j - 1)/n, real64))
       end do
       modulus(k) = abs(sum)**2
     end do
@@ -206,35 +213,6 @@ contains
     real(real64), intent(in) :: length
     wave_number = merge(k, k - n, 2*k <= n)/length
   end function wave_number
-
-  !> Cardinal B-spline weights of `order` grid points and their slopes; `fraction` is the distance of the atom from the
-  !> last of them but for those above it: weight(j) = M(fraction + order - j), M the B-spline of that order.
-  pure subroutine b_spline(order, fraction, weight, slope)
-    integer, intent(in) :: order
-    real(real_pair), intent(in) :: fraction
-    real(real_pair), intent(out) :: weight(order), slope(order)
-    integer :: k, j
-
-    weight(1) = 1.0_real_pair - fraction
-    weight(2) = fraction
-    do k = 3, order - 1
-      weight(k) = fraction*weight(k - 1)/(k - 1)
-      do j = k - 1, 2, -1
-        weight(j) = ((fraction + (k - j))*weight(j - 1) + (j - fraction)*weight(j))/(k - 1)
-      end do
-      weight(1) = (1.0_real_pair - fraction)*weight(1)/(k - 1)
-    end do
-    slope(1) = -weight(1)
-    do j = 2, order - 1
-      slope(j) = weight(j - 1) - weight(j)
-    end do
-    slope(order) = weight(order - 1)
-    weight(order) = fraction*weight(order - 1)/(order - 1)
-    do j = order - 1, 2, -1
-      weight(j) = ((fraction + (order - j))*weight(j - 1) + (j - fraction)*weight(j))/(order - 1)
-    end do
-    weight(1) = (1.0_real_pair - fraction)*weight(1)/(order - 1)
-  end subroutine b_spline
 
   !> Add the forces on the owned atoms (kcal/mol/angstrom) to `force`. `energy` (kcal/mol) and `virial` (sum of r f) are
   !> this rank's share: their sums over ranks are the reciprocal, self and background energy. They are zero when
@@ -290,7 +268,7 @@ contains
     if (size(self%sorted_atom) /= n_owned) then
       if (allocated(self%sorted_point)) deallocate (self%sorted_point, self%sorted_fraction, self%sorted_charge)
       deallocate (self%sorted_atom)
-      allocate (self%sorted_atom(n_owned), self%sorted_point(3, n_owned), self%sorted_fraction(3, n_owned), &
+      allocate (self%sorted_atom(n_owned), self%sorted_point(3, n_owned), self%sorted_fraction(n_owned, 3), &
                 self%sorted_charge(n_owned))
     end if
 
@@ -353,7 +331,7 @@ contains
         start(bin, chunk) = at + 1
         self%sorted_atom(at) = i
         self%sorted_point(:, at) = point
-        self%sorted_fraction(:, at) = fraction
+        self%sorted_fraction(at, :) = fraction
         self%sorted_charge(at) = real(charge(i), real_pair)
       end do
     end do
@@ -379,14 +357,14 @@ contains
     integer :: axis, whole
 
     do axis = 1, 3
-      s = position(axis)*self%n(axis)/self%box(axis)
+      s = position(axis)*self%density(axis)
       if (self%domain_dims(axis) == 1) then
-        s = s - self%n(axis)*floor(s/self%n(axis))
-        ! A tiny negative coordinate is rounded up to the length of the box.
-        if (s >= self%n(axis)) s = 0.0_real64
+        s = s - self%n(axis)*floor(position(axis)*self%inverse_box(axis))
+        ! A coordinate at the edge may be rounded to the other side.
+        if (s >= self%n(axis) .or. s < 0.0_real64) s = 0.0_real64
       else
         ! The image next to the domain.
-        s = s - self%n(axis)*nint((s - 0.5_real64*(self%lower(axis) + self%upper(axis)))/self%n(axis))
+        s = s - self%n(axis)*nint(position(axis)*self%inverse_box(axis) - self%centre(axis))
       end if
       whole = floor(s)
       fraction(axis) = real(s - whole, real_pair)
@@ -406,43 +384,22 @@ contains
       do slab = set, size(self%slab_first) - 1, 2
         select case (self%order)
         case (4)
-          call spread_slab(4, self%slab_first(slab), self%slab_first(slab + 1) - 1, self%sorted_point, &
-                           self%sorted_fraction, self%sorted_charge, self%brick)
+          call spread_slab_4(self%slab_first(slab), self%slab_first(slab + 1) - 1, self%sorted_point, &
+                             self%sorted_fraction, self%sorted_charge, self%brick)
         case (5)
-          call spread_slab(5, self%slab_first(slab), self%slab_first(slab + 1) - 1, self%sorted_point, &
-                           self%sorted_fraction, self%sorted_charge, self%brick)
+          call spread_slab_5(self%slab_first(slab), self%slab_first(slab + 1) - 1, self%sorted_point, &
+                             self%sorted_fraction, self%sorted_charge, self%brick)
+        case (6)
+          call spread_slab_6(self%slab_first(slab), self%slab_first(slab + 1) - 1, self%sorted_point, &
+                             self%sorted_fraction, self%sorted_charge, self%brick)
         case default
-          call spread_slab(self%order, self%slab_first(slab), self%slab_first(slab + 1) - 1, self%sorted_point, &
-                           self%sorted_fraction, self%sorted_charge, self%brick)
+          call spread_slab_any(self%order, self%slab_first(slab), self%slab_first(slab + 1) - 1, self%sorted_point, &
+                               self%sorted_fraction, self%sorted_charge, self%brick)
         end select
       end do
       !$omp end parallel do
     end do
   end subroutine spread_charges
-
-  pure subroutine spread_slab(order, first, last, point, fraction, charge, brick)
-    integer, intent(in) :: order, first, last, point(:, :)
-    real(real_pair), intent(in) :: fraction(:, :), charge(:)
-    real(real_pair), contiguous, intent(inout) :: brick(:, :, :)
-    real(real_pair), dimension(order) :: x_weight, y_weight, z_weight, slope
-    integer :: i, j, k, x, y, z
-
-    do i = first, last
-      call b_spline(order, fraction(1, i), x_weight, slope)
-      call b_spline(order, fraction(2, i), y_weight, slope)
-      call b_spline(order, fraction(3, i), z_weight, slope)
-      x = point(1, i)
-      y = point(2, i) - 1
-      z = point(3, i) - 1
-      x_weight = charge(i)*x_weight
-      do k = 1, order
-        do j = 1, order
-          brick(x:x + order - 1, y + j, z + k) = brick(x:x + order - 1, y + j, z + k) &
-                                                 + (y_weight(j)*z_weight(k))*x_weight
-        end do
-      end do
-    end do
-  end subroutine spread_slab
 
   !> Forces from the potential on the brick.
   subroutine gather_forces(self, n_owned, force)
@@ -456,52 +413,21 @@ contains
       call run_of(chunk, n_owned, first, last)
       select case (self%order)
       case (4)
-        call gather_run(4, first, last, self%sorted_atom, self%sorted_point, self%sorted_fraction, self%sorted_charge, &
-                        self%brick, self%n/self%box, force)
+        call gather_run_4(first, last, self%sorted_atom, self%sorted_point, self%sorted_fraction, self%sorted_charge, &
+                          self%brick, self%density, force)
       case (5)
-        call gather_run(5, first, last, self%sorted_atom, self%sorted_point, self%sorted_fraction, self%sorted_charge, &
-                        self%brick, self%n/self%box, force)
+        call gather_run_5(first, last, self%sorted_atom, self%sorted_point, self%sorted_fraction, self%sorted_charge, &
+                          self%brick, self%density, force)
+      case (6)
+        call gather_run_6(first, last, self%sorted_atom, self%sorted_point, self%sorted_fraction, self%sorted_charge, &
+                          self%brick, self%density, force)
       case default
-        call gather_run(self%order, first, last, self%sorted_atom, self%sorted_point, self%sorted_fraction, &
-                        self%sorted_charge, self%brick, self%n/self%box, force)
+        call gather_run_any(self%order, first, last, self%sorted_atom, self%sorted_point, self%sorted_fraction, &
+                            self%sorted_charge, self%brick, self%density, force)
       end select
     end do
     !$omp end parallel do
   end subroutine gather_forces
-
-  pure subroutine gather_run(order, first, last, atom, point, fraction, charge, brick, density, force)
-    integer, intent(in) :: order, first, last, atom(:), point(:, :)
-    real(real_pair), intent(in) :: fraction(:, :), charge(:)
-    real(real_pair), contiguous, intent(in) :: brick(:, :, :)
-    real(real64), intent(in) :: density(3)
-    real(real64), intent(inout) :: force(:, :)
-    real(real_pair), dimension(order) :: x_weight, y_weight, z_weight, x_slope, y_slope, z_slope, value, along
-    real(real_pair) :: total(3), row, row_slope
-    integer :: i, j, k, x, y, z
-
-    do i = first, last
-      call b_spline(order, fraction(1, i), x_weight, x_slope)
-      call b_spline(order, fraction(2, i), y_weight, y_slope)
-      call b_spline(order, fraction(3, i), z_weight, z_slope)
-      x = point(1, i)
-      y = point(2, i) - 1
-      z = point(3, i) - 1
-      total = 0.0_real_pair
-      do k = 1, order
-        do j = 1, order
-          value = brick(x:x + order - 1, y + j, z + k)
-          along = value*x_weight
-          row = sum(along)
-          along = value*x_slope
-          row_slope = sum(along)
-          total(1) = total(1) + row_slope*y_weight(j)*z_weight(k)
-          total(2) = total(2) + row*y_slope(j)*z_weight(k)
-          total(3) = total(3) + row*y_weight(j)*z_slope(k)
-        end do
-      end do
-      force(:, atom(i)) = force(:, atom(i)) - charge(i)*density*total
-    end do
-  end subroutine gather_run
 
   !> Energy and virial of the waves, and of the background under a net charge (the wave of index 0).
   subroutine sum_energy(self, energy, virial)
@@ -547,5 +473,32 @@ contains
       virial(a, a) = virial(a, a) + energy
     end do
   end subroutine sum_energy
+
+#define NAME(x) x/**/_any
+#define ORDER_ARGUMENT order,
+#define ORDER_DECLARATION integer, intent(in) :: order
+#include "pme_loops.inc"
+#undef NAME
+#undef ORDER_ARGUMENT
+#undef ORDER_DECLARATION
+#define ORDER_ARGUMENT
+
+#define NAME(x) x/**/_4
+#define ORDER_DECLARATION integer, parameter :: order = 4
+#include "pme_loops.inc"
+#undef NAME
+#undef ORDER_DECLARATION
+
+#define NAME(x) x/**/_5
+#define ORDER_DECLARATION integer, parameter :: order = 5
+#include "pme_loops.inc"
+#undef NAME
+#undef ORDER_DECLARATION
+
+#define NAME(x) x/**/_6
+#define ORDER_DECLARATION integer, parameter :: order = 6
+#include "pme_loops.inc"
+#undef NAME
+#undef ORDER_DECLARATION
 
 end module pme
