@@ -1,4 +1,4 @@
-"""Small systems for the engine's tests: topology and brick files, control files, running the program, reading results."""
+"""Small systems for the engine's tests: topology and brick files, control files, runs, results."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _roomiest(here: np.ndarray, distance: float, others: list[np.ndarray], trial
 
 
 def chain(n_units: int, rng: np.random.Generator, charged: bool = True) -> tuple[Molecule, np.ndarray]:
-    """A made-up polymer of heavy atoms, each with 0 to 3 hydrogens, with every kind of term; and its positions (n, 3)."""
+    """A made-up polymer of heavy atoms, each with 0 to 3 hydrogens, with every kind of term; and positions (n, 3)."""
     heavy: list[int] = []
     mass: list[float] = []
     position: list[np.ndarray] = []
@@ -95,7 +95,7 @@ def chain(n_units: int, rng: np.random.Generator, charged: bool = True) -> tuple
     charge = np.round(charge - charge.mean(), 6)
     molecule = Molecule(
         "CHN", mass, list(charge), [3 if m > 2 else 4 for m in mass],
-        bonds=[(b, 300 + 100 * rng.random(), dict(map(lambda c: (c[0], c[1]), constraints)).get(b, 1.5)) for b in bonds],
+        bonds=[(b, 300 + 100 * rng.random(), dict(constraints).get(b, 1.5)) for b in bonds],
         angles=[(a, 30 + 30 * rng.random(), 100 + 20 * rng.random()) for a in angles],
         urey_bradley=[((a[0], a[2]), 10 + 10 * rng.random(), 2.3) for a in angles[::3]],
         dihedrals=[(t, rng.normal(), int(rng.integers(1, 5)), float(rng.choice([0, 180, 35]))) for t in torsions],
@@ -147,7 +147,7 @@ def write_topology(path: Path, runs: list[tuple[Molecule, int]], lj: bool = True
 
 def write_bricks(folder: Path, runs: list[tuple[Molecule, int]], position: np.ndarray, box: np.ndarray,
                  grid: tuple[int, int, int] = (2, 1, 2)) -> Path:
-    """Write bricks and bricks.txt; atoms of a constraint group stay with its first atom. Positions (n, 3) may lie anywhere."""
+    """Write bricks and bricks.txt; atoms of a constraint group stay with its first atom. Positions (n, 3): anywhere."""
     home = np.arange(len(position))
     start = 0
     for molecule, count in runs:
@@ -193,8 +193,8 @@ def run(command: str, file: Path | str, ranks: int = 1, program: str = "chromamd
     environment = dict(os.environ, OMP_NUM_THREADS=str(threads), OMPI_MCA_rmaps_base_oversubscribe="1",
                        OMPI_MCA_mpi_yield_when_idle="1", OMPI_MCA_btl_vader_single_copy_mechanism="none",
                        OMPI_MCA_hwloc_base_binding_policy="none")
-    call = [shutil.which("mpirun"), "--allow-run-as-root", "--oversubscribe", "-n", str(ranks), str(BIN / program), command,
-            str(file)]
+    call = [shutil.which("mpirun"), "--allow-run-as-root", "--oversubscribe", "-n", str(ranks),
+            str(BIN / program), command, str(file)]
     return subprocess.run(call, env=environment, cwd=folder, capture_output=True, text=True, timeout=timeout)
 
 
@@ -235,7 +235,8 @@ def read_restarts(pattern: str, ranks: int) -> Restart:
         velocities.append(np.frombuffer(data, "<f8", 3 * n, 136 + 32 * n).reshape(n, 3))
     order = np.argsort(np.concatenate(ids))
     reals = header[10:14].view("<f8")
-    return Restart(int(header[8]), reals[0], reals[1:], np.concatenate(positions)[order], np.concatenate(velocities)[order])
+    return Restart(int(header[8]), reals[0], reals[1:], np.concatenate(positions)[order],
+                   np.concatenate(velocities)[order])
 
 
 def read_table(text: str) -> dict[str, np.ndarray]:

@@ -34,8 +34,8 @@ def make_system(folder: Path, n_waters: int = 40, neutral: bool = True) -> list:
 def setup(folder: Path, ranks: int, name: str = "start", **dynamics: object) -> str:
     """Run chromamd setup; returns the restart pattern."""
     pattern = str(folder / f"{name}().rst")
-    inp = systems.control(folder / "setup.inp", INPUT={"topologyfile": folder / "t.h5", "shardfile": folder / "bricks.txt"},
-                          OUTPUT={"rstfile": pattern}, ENERGY=ENERGY, DYNAMICS=dynamics)
+    inp = systems.control(folder / "setup.inp", OUTPUT={"rstfile": pattern}, ENERGY=ENERGY, DYNAMICS=dynamics,
+                          INPUT={"topologyfile": folder / "t.h5", "shardfile": folder / "bricks.txt"})
     done = systems.run("setup", inp, ranks)
     assert done.returncode == 0, done.stderr
     return pattern
@@ -134,7 +134,8 @@ def test_energy_is_conserved(tmp_path, rigid):
     start = minimised(tmp_path)
     spread = []
     for timestep in (0.0005, 0.00025):
-        log = dynamics(tmp_path, start, str(tmp_path / "end().rst"), int(0.2 / timestep), rigid=rigid, timestep=timestep)
+        end = str(tmp_path / "end().rst")
+        log = dynamics(tmp_path, start, end, int(0.2 / timestep), rigid=rigid, timestep=timestep)
         table = systems.read_table(log)
         total = table["TOTAL_ENE"]
         # Early steps after the fresh start belong to the same trajectory; the drift is a slope over all of them.
@@ -202,7 +203,7 @@ def test_minimiser_survives_overlaps(tmp_path):
 def test_initial_centre_of_mass_velocity_is_removed(tmp_path):
     runs = make_system(tmp_path)
     start = minimised(tmp_path)
-    dynamics(tmp_path, start, str(tmp_path / "end().rst"), 0 + 1, rigid=True)
+    dynamics(tmp_path, start, str(tmp_path / "end().rst"), 1)
     state = systems.read_restarts(str(tmp_path / "end().rst"), 1)
     mass = np.concatenate([np.tile(m.mass, c) for m, c in runs])
     momentum = (mass[:, None] * state.velocity).sum(axis=0)

@@ -73,8 +73,8 @@ def test_help_is_a_valid_control_file(tmp_path):
 def test_damaged_restarts_are_found(tmp_path):
     make_system(tmp_path)
     start = setup(tmp_path, 2)
-    inp = systems.control(tmp_path / "run.inp", INPUT={"topologyfile": tmp_path / "t.h5", "rstfile": start}, ENERGY=ENERGY,
-                          MINIMIZE={"nsteps": 1})
+    inp = systems.control(tmp_path / "run.inp", ENERGY=ENERGY,
+                          INPUT={"topologyfile": tmp_path / "t.h5", "rstfile": start}, MINIMIZE={"nsteps": 1})
     victim = Path(start.replace("()", "1"))
     good = victim.read_bytes()
     rng = np.random.default_rng(0)
@@ -97,8 +97,8 @@ def test_damaged_restarts_are_found(tmp_path):
 def test_other_rank_count_is_refused(tmp_path):
     make_system(tmp_path)
     start = setup(tmp_path, 2)
-    inp = systems.control(tmp_path / "run.inp", INPUT={"topologyfile": tmp_path / "t.h5", "rstfile": start}, ENERGY=ENERGY,
-                          DYNAMICS={"nsteps": 1})
+    inp = systems.control(tmp_path / "run.inp", ENERGY=ENERGY,
+                          INPUT={"topologyfile": tmp_path / "t.h5", "rstfile": start}, DYNAMICS={"nsteps": 1})
     done = systems.run("run", inp, ranks=1)
     assert done.returncode == 3
     assert "2 ranks" in sentence(done)
@@ -106,8 +106,8 @@ def test_other_rank_count_is_refused(tmp_path):
 
 def test_damaged_bricks_and_topologies_are_found(tmp_path):
     make_system(tmp_path)
-    inp = systems.control(tmp_path / "s.inp", INPUT={"topologyfile": tmp_path / "t.h5", "shardfile": tmp_path / "bricks.txt"},
-                          OUTPUT={"rstfile": tmp_path / "r().rst"}, ENERGY=ENERGY)
+    inp = systems.control(tmp_path / "s.inp", OUTPUT={"rstfile": tmp_path / "r().rst"}, ENERGY=ENERGY,
+                          INPUT={"topologyfile": tmp_path / "t.h5", "shardfile": tmp_path / "bricks.txt"})
     brick = tmp_path / "brick_00001.cbb"
     good = brick.read_bytes()
     brick.write_bytes(good[:-4])
@@ -129,16 +129,16 @@ def test_damaged_bricks_and_topologies_are_found(tmp_path):
 
 def test_unwritable_outputs_are_resources(tmp_path):
     make_system(tmp_path)
-    inp = systems.control(tmp_path / "s.inp", INPUT={"topologyfile": tmp_path / "t.h5", "shardfile": tmp_path / "bricks.txt"},
-                          OUTPUT={"rstfile": tmp_path / "nowhere" / "r().rst"}, ENERGY=ENERGY)
+    inp = systems.control(tmp_path / "s.inp", OUTPUT={"rstfile": tmp_path / "nowhere" / "r().rst"}, ENERGY=ENERGY,
+                          INPUT={"topologyfile": tmp_path / "t.h5", "shardfile": tmp_path / "bricks.txt"})
     done = systems.run("setup", inp)
     assert done.returncode == 6 and "nowhere" in sentence(done)
 
 
 def test_too_small_a_box_for_the_ranks(tmp_path):
     make_system(tmp_path)
-    inp = systems.control(tmp_path / "s.inp", INPUT={"topologyfile": tmp_path / "t.h5", "shardfile": tmp_path / "bricks.txt"},
-                          OUTPUT={"rstfile": tmp_path / "r().rst"}, ENERGY={**ENERGY, "pairlistdist": 14})
+    inp = systems.control(tmp_path / "s.inp", OUTPUT={"rstfile": tmp_path / "r().rst"}, ENERGY={**ENERGY, "pairlistdist": 14},
+                          INPUT={"topologyfile": tmp_path / "t.h5", "shardfile": tmp_path / "bricks.txt"})
     done = systems.run("setup", inp, ranks=2)
     assert done.returncode == 3 and "halo" in sentence(done)
 
@@ -154,7 +154,8 @@ def test_trajectories(tmp_path, ranks):
     dynamics(tmp_path, start, ends, 20, ranks, crdout_period=5, output={"dcdfile": tmp_path / "all.dcd"})
     dynamics(tmp_path, start, ends, 20, ranks, crdout_period=5, output={"dcdfile": tmp_path / "part().trj"})
     first, last = 3, runs[0][0].n
-    inp = systems.control(tmp_path / "merge.inp", INPUT={"topologyfile": tmp_path / "t.h5", "dcdfile": tmp_path / "part().trj"},
+    inp = systems.control(tmp_path / "merge.inp",
+                          INPUT={"topologyfile": tmp_path / "t.h5", "dcdfile": tmp_path / "part().trj"},
                           OUTPUT={"dcdfile": tmp_path / "some.dcd", "dcd_first_atom": first, "dcd_last_atom": last})
     done = systems.run("merge", inp)
     assert done.returncode == 0, done.stderr
