@@ -136,14 +136,18 @@ def drift(log: EnergyLog, n_atoms: int) -> tuple[float, float]:
 @pytest.mark.parametrize("name", ["water", "peptide"])
 @pytest.mark.parametrize(("precision", "bar"), [("mixed", 0.02), ("double", 0.005)])
 def test_energy_is_conserved(equilibrated, tmp_path, record_property, name, precision, bar):
-    """8 ps of NVE at 2 fs, SETTLE and SHAKE. The drift may not exceed the bar by more than two standard errors."""
+    """20 ps of NVE at 2 fs, SETTLE and SHAKE. The drift may not exceed the bar by more than two standard errors.
+
+    The total energy of 1,700 atoms wanders by 0.4 kcal/mol; over 8 ps that leaves an error of 0.01 kT/ns/atom, too much
+    to judge the bars, over 20 ps 0.002 to 0.004.
+    """
     system = equilibrated[name]
     options = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(32, 32, 32), switch_distance=7.5)
-    log = simulate(tmp_path, "nve", 1, precision, start(system, tmp_path, 1), 4000, 5, options)
+    log = simulate(tmp_path, "nve", 1, precision, start(system, tmp_path, 1), 10_000, 5, options)
     slope, error = drift(log, system.topology.n_atoms)
     record_property("drift", f"{slope:+.4f} +/- {error:.4f} kT/ns/atom")
     print(f"{name} {precision}: drift {slope:+.4f} +/- {error:.4f} kT/ns/atom")
-    assert error < 2 * bar
+    assert error < bar
     assert abs(slope) < bar + 2 * error
     assert 270 < log["TEMPERATURE"][len(log) // 2:].mean() < 330
 
