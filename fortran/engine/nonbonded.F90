@@ -34,6 +34,8 @@ module nonbonded
     !> One more type than given: the last does not interact and belongs to pads.
     integer :: n_types = 0
     real(real_pair), allocatable :: c6(:), c12(:), half_sigma(:), twice_root_epsilon(:)
+    !> Of each type: has it Lennard-Jones terms with any other?
+    logical, allocatable :: interacts(:)
     integer :: n_owned = 0, n_total = 0
     real(real64), allocatable :: charge(:)
     !> Excluded partners of every local atom.
@@ -87,6 +89,7 @@ contains
       self%c6((a - 1)*self%n_types + 1:(a - 1)*self%n_types + n) = real(lj%c6(:, a), real_pair)
       self%c12((a - 1)*self%n_types + 1:(a - 1)*self%n_types + n) = real(lj%c12(:, a), real_pair)
     end do
+    self%interacts = [any(abs(lj%c6) > 0.0_real64, dim=1) .or. any(abs(lj%c12) > 0.0_real64, dim=1), .false.]
     self%half_sigma = real([0.5_real64*lj%sigma, 0.5_real64], real_pair)
     self%twice_root_epsilon = real([2.0_real64*sqrt(lj%epsilon), 0.0_real64], real_pair)
   end subroutine init
@@ -123,7 +126,7 @@ contains
 #endif
     call mirror_exclusions(self, exclusion_first, exclusion_partner)
     call self%list%build(n_owned, n_total, position(:, :n_total), global_id(:n_total), exclusion_first, &
-                         exclusion_partner, self%pair%list_distance)
+                         exclusion_partner, self%pair%list_distance, self%interacts(lj_type(:n_total)))
     call pack_parameters(self, lj_type)
     call pack_coordinates(self, position)
     !$omp parallel do schedule(dynamic)

@@ -38,17 +38,19 @@ contains
 
   !> Make the clusters of all atoms and the lists within `reach` (angstrom). Positions (3, n_total), owned atoms first;
   !> exclusions as rows over owned atoms, `exclusion_partner(exclusion_first(i):exclusion_first(i+1)-1)`.
-  subroutine build(self, n_owned, n_total, position, global_id, exclusion_first, exclusion_partner, reach)
+  subroutine build(self, n_owned, n_total, position, global_id, exclusion_first, exclusion_partner, reach, has_lj)
     class(pair_list_t), intent(inout) :: self
     integer, intent(in) :: n_owned, n_total
     real(real64), intent(in) :: position(3, n_total)
     integer(int64), intent(in) :: global_id(n_total)
     integer, intent(in) :: exclusion_first(n_owned + 1), exclusion_partner(:)
     real(real64), intent(in) :: reach
-
+    !> Which atoms have Lennard-Jones terms: they come first in each half of a cluster.
+    logical, intent(in) :: has_lj(n_total)
     integer :: b
 
     call make_clusters(self, n_owned, n_total, position, global_id)
+    call put_lj_first(self, has_lj)
     call find_corners(self, n_total, position)
     call cut_blocks(self, n_owned)
     !$omp parallel do schedule(dynamic)
@@ -66,7 +68,7 @@ contains
     integer(int64), intent(in) :: global_id(n_total)
     real(real64) :: corner(3), extent(3), side, slice
     integer, allocatable :: fine(:), fine_first(:), order(:), count(:)
-    integer :: n_slices, n_bins, bin, i, k, first, last, n_columns, slot
+    integer :: n_slices, n_bins, bin, i, k, first, last, n_columns
 
     corner = minval(position, dim=2)
     extent = maxval(position, dim=2) - corner
@@ -136,12 +138,29 @@ contains
       call fill_clusters(order(first:last), position, self%bin_first(bin), self%slot_atom)
     end do
     !$omp end parallel do
+  end subroutine make_clusters
+
+  !> Reorder the atoms within each half of the clusters, and note the slot of each atom.
+  subroutine put_lj_first(self, has_lj)
+    type(pair_list_t), intent(inout) :: self
+    logical, intent(in) :: has_lj(:)
+    integer :: half, slot, atom(half_size)
+    logical :: first(half_size)
+
+    !$omp parallel do schedule(static) private(atom, first)
+    do half = 1, 2*self%n_clusters
+      atom = self%slot_atom(half_size*(half - 1) + 1:half_size*half)
+      first = atom > 0
+      where (first) first = has_lj(max(atom, 1))
+      self%slot_atom(half_size*(half - 1) + 1:half_size*half) = [pack(atom, first), pack(atom, .not. first)]
+    end do
+    !$omp end parallel do
     !$omp parallel do schedule(static)
     do slot = 1, size(self%slot_atom)
       if (self%slot_atom(slot) > 0) self%atom_slot(self%slot_atom(slot)) = slot
     end do
     !$omp end parallel do
-  end subroutine make_clusters
+  end subroutine put_lj_first
 
   !> Column (from 0) along axis 1 or 2; coordinates outside fall into the outermost.
   pure integer function column_along(self, axis, coordinate)
