@@ -137,7 +137,8 @@ def test_unwritable_outputs_are_resources(tmp_path):
 
 def test_too_small_a_box_for_the_ranks(tmp_path):
     make_system(tmp_path)
-    inp = systems.control(tmp_path / "s.inp", OUTPUT={"rstfile": tmp_path / "r().rst"}, ENERGY={**ENERGY, "pairlistdist": 14},
+    inp = systems.control(tmp_path / "s.inp", OUTPUT={"rstfile": tmp_path / "r().rst"},
+                          ENERGY={**ENERGY, "pairlistdist": 14},
                           INPUT={"topologyfile": tmp_path / "t.h5", "shardfile": tmp_path / "bricks.txt"})
     done = systems.run("setup", inp, ranks=2)
     assert done.returncode == 3 and "halo" in sentence(done)
