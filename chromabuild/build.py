@@ -21,7 +21,7 @@ from chromabuild.dna.sequence import BASES, base_index, both_strands
 from chromabuild.dna.stacking import relax_bases
 from chromabuild.dna.steps import dna_parameters, split_pair
 from chromabuild.errors import BadInputError
-from chromabuild.hydrogens import place_hydrogens
+from chromabuild.hydrogens import place_hydrogens, settle_thymine_methyls
 from chromabuild.nucleosome.octamer import DIGITS, histone_segid, octamer, place_octamers
 from chromabuild.residues import residue_library, residue_names
 from chromabuild.solute import MAX_RESIDUES_PER_SEGMENT, Solute
@@ -32,7 +32,7 @@ OUTLIER = 4.0  # standard deviations
 Progress = Callable[[str, float], None]
 
 
-def build_solute(scaffold: Any, config: Config, threads: int = 1, progress: Progress | None = None) -> Solute:  # noqa: ANN401
+def build_solute(scaffold: Any, config: Config, threads: int = 1, progress: Progress | None = None) -> Solute:
     """All atoms of a fibre: both strands from end to end, and the histones of every nucleosome.
 
     Args:
@@ -69,7 +69,7 @@ def build_solute(scaffold: Any, config: Config, threads: int = 1, progress: Prog
     return solute
 
 
-def relaxed_path(scaffold: Any, sequence: np.ndarray, mode: str) -> RelaxedPath:  # noqa: ANN401
+def relaxed_path(scaffold: Any, sequence: np.ndarray, mode: str) -> RelaxedPath:
     """Base pairs and cores of the scaffold with relaxed linkers; ``mode`` is ``crystal`` or ``superhelix``."""
     core = np.asarray(scaffold.nucleosome)
     on_core = np.zeros(len(core), dtype=int)
@@ -78,8 +78,8 @@ def relaxed_path(scaffold: Any, sequence: np.ndarray, mode: str) -> RelaxedPath:
     if np.abs(on_core).max(initial=0) > DYAD:
         far = int(np.argmax(np.abs(on_core)))
         raise BadInputError(
-            f"base pair {far} lies {abs(on_core[far])} bp from the dyad of nucleosome {core[far]} that it is wrapped on, "
-            f"beyond the {DYAD} of a core: make the scaffold again"
+            f"base pair {far} lies {abs(on_core[far])} bp from the dyad of nucleosome {core[far]} that it is wrapped "
+            f"on, beyond the {DYAD} of a core: make the scaffold again"
         )
     return relax_path(
         sequence, scaffold.origin, scaffold.frame, scaffold.core_origin, scaffold.core_frame, core, on_core, mode)
@@ -126,6 +126,7 @@ def build_dna(
                 if name in atoms:
                     position[first_atom[which] + atoms[name]] = source[which, k]
     place_hydrogens(position, template, first_atom)
+    settle_thymine_methyls(position, template, first_atom)
     return position, template.astype(np.uint16), _backbone_report(bases, sugar, base_atoms, iterations)
 
 

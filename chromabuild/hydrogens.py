@@ -47,9 +47,12 @@ def _distance_from(template: ResidueTemplate, name: str, adjacency: list[list[in
     """Bonds from an atom to every other; empty when the residue lacks it."""
     if name not in template.index:
         return {}
-    distance, front = {template.index[name]: 0}, [template.index[name]]
-    while front:
-        front = [b for a in front for b in adjacency[a] if b not in distance and not distance.update({b: distance[a] + 1})]
+    distance, queue = {template.index[name]: 0}, [template.index[name]]
+    for a in queue:
+        for b in adjacency[a]:
+            if b >= 0 and b not in distance:
+                distance[b] = distance[a] + 1
+                queue.append(b)
     return distance
 
 
@@ -75,7 +78,8 @@ def placements(name: str) -> tuple[Placement, ...]:
         heavy = sorted((a for a in adjacency[centre] if a not in hydrogens), key=lambda a: (order.get(a, 0), a))
         # C and O3' also hold the next residue, but carry no hydrogen unless the chain ends there.
         neighbours = len(hydrogens) + len(heavy)
-        length = BOND_LENGTH["C tetrahedral" if neighbours == 4 else "C planar"] if element == "C" else BOND_LENGTH[element]
+        shape = {3: "C planar", 4: "C tetrahedral"}[neighbours] if element == "C" else element
+        length = BOND_LENGTH[shape]
         if len(heavy) == 3:
             result.append(Placement("cap", hydrogens, centre, tuple(heavy), length))
         elif len(heavy) == 2 and len(hydrogens) == 2:
@@ -115,6 +119,36 @@ def _rotor(reference: np.ndarray, joint: np.ndarray, centre: np.ndarray, placeme
         around = np.cos(torsion) * side + np.sin(torsion) * up
         result.append(centre + placement.length * (np.sin(angle) * around - np.cos(angle) * axis))
     return result
+
+
+def settle_thymine_methyls(position: np.ndarray, residue_template: np.ndarray, first_atom: np.ndarray) -> None:
+    """Turn the methyl of every thymine where it has most room beside the nucleotide before it.
+
+    Args:
+        position: (n, 3) of all atoms, hydrogens placed; the methyl hydrogens are changed.
+        residue_template: (r,) library index of every residue.
+        first_atom: (r + 1,) first atom of every residue.
+    """
+    library = list(residue_library().values())
+    kinds = np.stack([residue_template[:-1], residue_template[1:]], axis=1)
+    for before, kind in np.unique(kinds, axis=0):
+        if library[kind].name[:2] != "DT" or library[before].kind != "nucleotide":
+            continue
+        rotor = next(p for p in placements(library[kind].name) if library[kind].atoms[p.centre] == "C7")
+        room = np.where(np.array(library[before].elements) == "H", 2.2, 2.7)  # angstrom, to hydrogen and to others
+        all_pairs = np.flatnonzero((kinds[:, 0] == before) & (kinds[:, 1] == kind))
+        for which in np.array_split(all_pairs, -(-len(all_pairs) // 1000)):
+            start = first_atom[which + 1]
+            joint, reference = (position[start + a] for a in rotor.neighbours)
+            crowd = position[first_atom[which][:, None] + np.arange(len(library[before].atoms))]
+            spots, clearance = [], []
+            for phase in range(0, 120, 15):
+                turned = replace(rotor, torsions=tuple(torsion + phase for torsion in rotor.torsions))
+                spots.append(np.stack(_rotor(reference, joint, position[start + rotor.centre], turned), axis=1))
+                distance = np.linalg.norm(spots[-1][:, :, None] - crowd[:, None], axis=-1)
+                clearance.append((distance - room).min(axis=(1, 2)))
+            best = np.argmax(clearance, axis=0)
+            position[start[:, None] + np.array(rotor.hydrogens)] = np.stack(spots)[best, np.arange(len(which))]
 
 
 def settle_hydroxyls(position: np.ndarray, residue_template: np.ndarray, first_atom: np.ndarray) -> None:

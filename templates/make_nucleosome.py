@@ -131,9 +131,7 @@ def octamer(model: gemmi.Model) -> dict:
             template = library[name]
             for atom, element in zip(template.atoms, template.elements, strict=True):
                 if element != "H":
-                    # A C terminus of the file may lack OXT; it is written as NaN and placed with the hydrogens.
-                    found = residue.find_atom(atom, "*")
-                    result["position"].append(found.pos.tolist() if found else [np.nan] * 3)
+                    result["position"].append(residue.find_atom(atom, "*").pos.tolist())
                     result["atom"].append(atom)
             result["chain"].append(chain_name)
             result["number"].append(residue.seqid.num)
@@ -171,7 +169,7 @@ def main() -> None:
         position = (np.array(atoms["position"]) - centre) @ own
         options = {"compression": "gzip", "shuffle": True}
         # Coordinates of the entry have three decimals: whole thousandths lose nothing that the crystal knows.
-        thousandths = np.where(np.isnan(position), np.iinfo(np.int32).min, np.rint(1000 * np.nan_to_num(position)))
+        thousandths = np.rint(1000 * position)
         file.create_dataset("heavy_atom_position", data=thousandths.astype(np.int32), **options)
         file["heavy_atom_position"].attrs["unit"] = "0.001 angstrom"
         file.create_dataset("residue_name", data=np.array(atoms["name"], dtype="S4"), **options)
@@ -182,7 +180,7 @@ def main() -> None:
     print(json.dumps(fit))
     histidines = [f"{c}{n}:{r[-3:]}" for c, n, r in zip(atoms["chain"], atoms["number"], atoms["name"], strict=True)
                   if r[-3:] in ("HID", "HIE")]
-    print(len(histidines), "histidines:", " ".join(histidines), "; missing atoms:", int(np.isnan(position).any(1).sum()))
+    print(len(histidines), "histidines:", " ".join(histidines))
 
 
 if __name__ == "__main__":

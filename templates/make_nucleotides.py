@@ -22,7 +22,7 @@ ROUNDS = 3
 
 
 def crystal_mean(model: gemmi.Model) -> np.ndarray:
-    """(4, 11, 3) mean positions in the base frame over nucleotides whose O3' and P lie within 1 angstrom of the median."""
+    """(4, 11, 3) mean positions in the base frame over nucleotides with O3' and P within 1 angstrom of the median."""
     parameters = dna_parameters()
     found = {base: [] for base in BASES}
     for chain in ("I", "J"):

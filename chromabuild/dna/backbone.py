@@ -1,13 +1,13 @@
-"""Sugar-phosphate backbone over fixed bases: placing rigid nucleotides breaks the chain, a least-squares closure mends it.
+"""Sugar-phosphate backbone over fixed bases: rigid nucleotides break the chain, a least-squares closure mends it.
 
 Bases stay where the base pairs put them. The 11 sugar-phosphate atoms of every nucleotide start from an ideal B-DNA
 conformation and are then fitted to standard bonds and angles, torsion priors of BI-DNA and soft contacts with all
 neighbours on either strand (kernel ``backbone_closure``).
 """
 
+import json
 from dataclasses import dataclass
 from functools import cache
-import json
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from chromabuild.residues import residue_library
 SUGAR = ("P", "OP1", "OP2", "O5'", "C5'", "O4'", "C1'", "C2'", "C4'", "C3'", "O3'")
 """The unknown atoms of a nucleotide in the order of the kernel."""
 PREVIOUS = ("-C4'", "-C3'", "-O3'")
-ELEMENT_CLASS = {"C": 1, "N": 2, "O": 3, "P": 4}
+ATOM_CLASS = {"C": 1, "N": 2, "O": 3, "P": 4, "M": 5}
+"""M is the methyl carbon of thymine, which needs more room than other carbons."""
 BASE_ATOMS_MOST = 11
 CHUNK = 32  # nucleotides minimised together; chosen by timing, and part of the result
 MOST_ITERATIONS = 60
@@ -47,7 +48,7 @@ class Restraints:
     torsion_deviation: np.ndarray
     c1_tether: float
     contact_distance: np.ndarray
-    """(4, 4) angstrom, by element class C, N, O, P."""
+    """(5, 5) angstrom, by atom class C, N, O, P, M."""
     contact_deviation: float
 
 
@@ -61,7 +62,7 @@ class BaseLayout:
     c1: np.ndarray
     """(4, 3) C1' in the base frame."""
     size: np.ndarray
-    element_class: np.ndarray
+    atom_class: np.ndarray
     """(4, 11)."""
     excluded_own: np.ndarray
     """(4, 22, 11) 1 where two atoms of a nucleotide are within three bonds: [base, other, sugar atom]."""
@@ -77,13 +78,14 @@ def restraints() -> Restraints:
 
     def table(entries: dict, scale: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         atoms = np.array([[window[name] for name in key.split()] for key in entries], dtype=np.int32)
-        target = [[value[base] if isinstance(value, dict) else value for base in BASES] for value, _ in entries.values()]
+        values = [value if isinstance(value, dict) else dict.fromkeys(BASES, value) for value, _ in entries.values()]
+        target = [[value[base] for base in BASES] for value in values]
         return atoms, scale * np.array(target, dtype=float), scale * np.array([sd for _, sd in entries.values()])
 
     torsion_atoms, torsion_target, torsion_deviation = table(data["torsions"], np.pi / 180)
-    contact = np.zeros((4, 4))
+    contact = np.zeros((5, 5))
     for key, distance in data["contacts"].items():
-        first, second = (ELEMENT_CLASS[element] - 1 for element in key.split())
+        first, second = (ATOM_CLASS[element] - 1 for element in key.split())
         contact[first, second] = contact[second, first] = distance
     return Restraints(
         *table(data["bonds"], 1.0),
@@ -105,7 +107,7 @@ def base_layout() -> BaseLayout:
     """Base atoms, their elements and the pairs left out of the soft contacts."""
     library, parameters = residue_library(), dna_parameters()
     atoms, position, c1 = {}, np.zeros((4, BASE_ATOMS_MOST, 3)), np.zeros((4, 3))
-    size, element_class = np.zeros(4, dtype=np.int32), np.ones((4, BASE_ATOMS_MOST), dtype=np.int32)
+    size, atom_class = np.zeros(4, dtype=np.int32), np.ones((4, BASE_ATOMS_MOST), dtype=np.int32)
     excluded_own = np.zeros((4, 22, 11), dtype=np.int32)
     for k, letter in enumerate(BASES):
         base = parameters.base[letter]
@@ -114,7 +116,7 @@ def base_layout() -> BaseLayout:
         atoms[letter], size[k] = names, len(names)
         position[k, : len(names)] = base.position[[base.atoms.index(name) for name in names]]
         c1[k] = base.position[base.atoms.index("C1'")]
-        element_class[k, : len(names)] = [ELEMENT_CLASS[name[0]] for name in names]
+        atom_class[k, : len(names)] = [ATOM_CLASS["M" if name == "C7" else name[0]] for name in names]
         template = residue_library()[f"D{letter}"]
         near = _within_three_bonds(template.bonds, len(template.atoms))
         columns = [template.index[name] for name in SUGAR]
@@ -125,7 +127,7 @@ def base_layout() -> BaseLayout:
     near = _within_three_bonds(np.concatenate([template.bonds, template.bonds + n, link]), 2 * n)
     columns = np.array([template.index[name] for name in SUGAR])
     excluded_next = near[np.ix_(n + columns, columns)].astype(np.int32)
-    return BaseLayout(atoms, position, c1, size, element_class, excluded_own, excluded_next)
+    return BaseLayout(atoms, position, c1, size, atom_class, excluded_own, excluded_next)
 
 
 @cache
@@ -174,13 +176,13 @@ def close_backbone(
     for first_length in (CHUNK, CHUNK // 2, CHUNK):
         position = np.asfortranarray(sugar.transpose(2, 1, 0))
         iterations, failed = _kernels.backbone_closure.close_backbone(
-            base_type=base_index + 1, base_size=layout.size, base_class=layout.element_class.T,
+            base_type=base_index + 1, base_size=layout.size, base_class=layout.atom_class.T,
             base_position=bases.transpose(2, 1, 0), c1_position=c1.T,
             bond_atom=table.bond_atoms.T + 1, bond_target=table.bond_target, bond_sigma=table.bond_deviation,
             angle_atom=table.angle_atoms.T + 1, angle_target=table.angle_target, angle_sigma=table.angle_deviation,
             torsion_atom=table.torsion_atoms.T + 1, torsion_target=table.torsion_target,
             torsion_sigma=table.torsion_deviation, c1_sigma=table.c1_tether,
-            sugar_class=[ELEMENT_CLASS[name[0]] for name in SUGAR], contact_distance=table.contact_distance,
+            sugar_class=[ATOM_CLASS[name[0]] for name in SUGAR], contact_distance=table.contact_distance,
             contact_sigma=table.contact_deviation, excluded_own=layout.excluded_own.transpose(2, 1, 0),
             excluded_next=layout.excluded_next.T, chunk_length=CHUNK, first_length=first_length,
             most_iterations=MOST_ITERATIONS, n_threads=threads, position=position,

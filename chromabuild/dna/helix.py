@@ -6,9 +6,9 @@ coarse scaffold fixes them to a few angstrom only, and a linker that does not qu
 stretching.
 """
 
+import json
 from dataclasses import asdict, dataclass
 from functools import cache
-import json
 
 import numpy as np
 from scipy.linalg import solveh_banded
@@ -391,7 +391,7 @@ def _linker_report(chain: _Chain, piece: tuple[int, int, tuple[bool, bool]]) -> 
     first, last, anchored = piece
     rows = slice(*np.searchsorted(chain.joint, [first - anchored[0], last + anchored[1]]))
     joint = chain.joint[rows]
-    left, right = chain.base_pairs(chain.origin, chain.frame, joint), chain.base_pairs(chain.origin, chain.frame, joint + 1)
+    left, right = (chain.base_pairs(chain.origin, chain.frame, joint + side) for side in (0, 1))
     step, rest = analyse(*left, *right), chain.rest[rows]
     z = (step - rest) / chain.deviation[rows]
     return LinkerReport(

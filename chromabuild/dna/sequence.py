@@ -21,7 +21,7 @@ def base_index(letters: np.ndarray | bytes | str) -> np.ndarray:
     wrong = np.flatnonzero(index < 0)
     if len(wrong):
         raise BadInputError(
-            f"base {wrong[0]} of the sequence is {chr(codes[wrong[0]])!r}: only A, C, G and T can be built, so replace it"
+            f"base {wrong[0]} of the sequence is {chr(codes[wrong[0]])!r}: only A, C, G and T can be built; replace it"
         )
     return index
 

@@ -104,7 +104,7 @@ def relax_bases(
     local = layout.position[kind]
     place, turn = home_origin.copy(), home_frame.copy()
     atoms = place[:, None] + np.einsum("bij,baj->bai", turn, local)
-    oxygen = (layout.element_class == 3)[kind]
+    oxygen = (layout.atom_class == 3)[kind]
     first, atom_1, second, atom_2, limit = _contacts(
         atoms.reshape(n, 2, *atoms.shape[1:]), layout.size[kind].reshape(n, 2), oxygen.reshape(n, 2, -1))
     point_1, point_2 = local[first, atom_1], local[second, atom_2]

@@ -11,9 +11,9 @@ Both levels share one algebra (El Hassan & Calladine 1995, doi:10.1006/jmbi.1995
 doi:10.1093/nar/gkg680). All functions are vectorised over leading dimensions.
 """
 
+import json
 from dataclasses import dataclass
 from functools import cache
-import json
 
 import numpy as np
 

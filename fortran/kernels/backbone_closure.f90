@@ -49,7 +49,7 @@ contains
     integer(int32), intent(in) :: n_bond, n_angle, n_torsion
     integer(int32), intent(in) :: base_type(n)          !! 1 A, 2 C, 3 G, 4 T
     integer(int32), intent(in) :: base_size(4)          !! heavy atoms of each base without C1'
-    integer(int32), intent(in) :: base_class(11, 4)     !! element class of the base atoms
+    integer(int32), intent(in) :: base_class(11, 4)     !! atom class (C, N, O, P, methyl) of the base atoms
     real(real64), intent(in) :: base_position(3, 11, n) !! angstrom; the first three are N and its two neighbours
     real(real64), intent(in) :: c1_position(3, n)       !! where the base wants C1'
     integer(int32), intent(in) :: bond_atom(2, n_bond), angle_atom(3, n_angle), torsion_atom(4, n_torsion) !! window
@@ -57,8 +57,8 @@ contains
     real(real64), intent(in) :: angle_target(n_angle, 4), angle_sigma(n_angle)      !! radian
     real(real64), intent(in) :: torsion_target(n_torsion), torsion_sigma(n_torsion) !! radian
     real(real64), intent(in) :: c1_sigma                !! angstrom
-    integer(int32), intent(in) :: sugar_class(11)       !! element class of the sugar-phosphate atoms
-    real(real64), intent(in) :: contact_distance(4, 4), contact_sigma !! angstrom, by element class
+    integer(int32), intent(in) :: sugar_class(11)       !! atom class of the sugar-phosphate atoms
+    real(real64), intent(in) :: contact_distance(5, 5), contact_sigma !! angstrom, by atom class
     integer(int32), intent(in) :: excluded_own(11, 22, 4) !! 1: within three bonds; second index sugar, then base
     integer(int32), intent(in) :: excluded_next(11, 11) !! 1: within three bonds of an atom of the next nucleotide
     integer(int32), intent(in) :: chunk_length, first_length !! nucleotides; the first chunk of a strand may be shorter

@@ -113,7 +113,7 @@ def test_no_clash_within_dna_and_no_base_overlap(fibre):
     for a, b in bonded:
         neighbours[a].add(b)
         neighbours[b].add(a)
-    close = [pair for pair in cKDTree(position).query_pairs(1.2)]
+    close = cKDTree(position).query_pairs(0.9)
     for a, b in close:
         assert b in neighbours[a] or neighbours[a] & neighbours[b], (a, b)
     heavy = np.flatnonzero(fibre.elements()[:n_dna] != "H")

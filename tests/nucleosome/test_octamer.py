@@ -15,7 +15,7 @@ def test_composition_of_1kx5():
     assert core.position.shape == (15740, 3) and np.isfinite(core.position).all()
     assert np.array_equal(np.bincount(core.residue_chain), [135, 102, 128, 122] * 2)
     names = np.array(residue_names())[core.residue_template]
-    assert [names[core.residue_chain == k][0] for k in range(4)] == ["NALA", "NSER", "NSER", "NLYS"]
+    assert [names[core.residue_chain == k][0] for k in range(4)] == ["NALA", "NSER", "NSER", "NALA"]
     assert all(names[core.residue_chain == k][-1].startswith("C") for k in range(8))
     assert np.isin(names, ["HID", "HIE"]).sum() == 18
     charge = {"ARG": 1, "LYS": 1, "ASP": -1, "GLU": -1}
