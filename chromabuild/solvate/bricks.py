@@ -78,6 +78,12 @@ class SolvatedSystem:
             wrong = numbers[(numbers < 1) | (numbers > MAX_RESIDUES_PER_SEGMENT)][0]
             raise BadInputError(f"the solute has residue number {wrong}, shards hold 1 to {MAX_RESIDUES_PER_SEGMENT}: "
                                 "number the residues anew in each segment")
+        segment = self.placed.solute.residue_segment.astype(np.int64)
+        keys, times = np.unique(segment * (MAX_RESIDUES_PER_SEGMENT + 1) + numbers, return_counts=True)
+        if (times > 1).any():
+            twice, number = divmod(int(keys[times > 1][0]), MAX_RESIDUES_PER_SEGMENT + 1)
+            raise BadInputError(f"the solute's segment {self.placed.solute.segment_name[twice]} has residue number "
+                                f"{number} twice: number its residues anew")
         for name in self.placed.solute.segment_name:
             like_solvent = len(name) == 4 and set(name[1:].encode()) <= set(_DIGITS.tolist())
             if like_solvent and name[0] in SEGMENT_LETTER.values():

@@ -230,6 +230,10 @@ def test_bad_solutes_are_refused(solute, tmp_path):
         solvate(named, SolvateSection(), 1, 1, tmp_path)
 
 
+    doubled = solute.residue_number.copy()
+    doubled[1] = doubled[0]
+    with pytest.raises(BadInputError, match="segment D00I has residue number 8 twice"):
+        solvate(Solute(**{**vars_of(solute), "residue_number": doubled}), SolvateSection(), 1, 1, tmp_path)
     numbered = Solute(**{**vars_of(solute), "residue_number": solute.residue_number - 8})
     with pytest.raises(BadInputError, match="residue number 0, shards hold 1 to 9999"):
         solvate(numbered, SolvateSection(), 1, 1, tmp_path)

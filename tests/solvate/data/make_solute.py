@@ -51,7 +51,7 @@ def to_solute(modeller):
             name = by_atoms[residue.name, frozenset(atoms)]
             position += [xyz[atoms[a]] for a in residue_library()[name].atoms]
             template.append(residue_names().index(name))
-            number.append(int(residue.id) % 10000 if int(residue.id) > 0 else len(template) - first[-1])
+            number.append(int(residue.id) - min(0, int(residues[0].id) - 1))
             segment.append(k)
     return Solute(
         position=np.array(position, dtype=np.float32), residue_template=np.array(template, dtype=np.uint16),
