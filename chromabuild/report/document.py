@@ -71,7 +71,7 @@ def _clock(started: str) -> str:
 def _tiles(stages: dict) -> str:
     box, run = _summary(stages, "solvate"), _summary(stages, "run")
     values = [("atoms in all", box.get("atoms")), ("solute atoms", _summary(stages, "build").get("atoms")),
-              ("box, nm", " × ".join(f"{edge / 10:.1f}" for edge in box["box"]) if "box" in box else None),
+              ("box, nm", "×".join(f"{edge / 10:.0f}" for edge in box["box"]) if "box" in box else None),
               ("pairs < 0.9 Å left", _summary(stages, "clash").get("pairs_after")),
               ("simulated, ps", run.get("simulated_ps")), ("engine, ns/day", run.get("ns_per_day"))]
     return html.tiles((name, value) for name, value in values if value is not None)
@@ -296,7 +296,7 @@ def _dynamics(folder: Path, stages: dict) -> str:
                            "Potential and kinetic energy mirror each other; their sum is conserved."))
     total = log["CONSERVED_ENE" if "CONSERVED_ENE" in log.columns else "TOTAL_ENE"]
     plots.append(html.plot(line_plot({"total": (time, total - total[0])}, "time, ps",
-                                     "change of conserved energy, kcal/mol", "conserved"),
+                                     "change, kcal/mol", "conserved"),
                            "The conserved energy, on its own scale."))
     parts.append(f'<div class="pair">{"".join(plots)}</div>')
     drift = energy_drift(time, total, summary["atoms"], summary["temperature"])
