@@ -198,7 +198,7 @@ def read_nucleosomes(path: str | Path, chromosome: str, start: int, length: int)
     for one, other in zip(found, found[1:], strict=False):
         if one.dyad == other.dyad:
             raise BadInputError(
-                f"{path}, line {other.line}: dyad {other.dyad + start} stands on line {one.line} already: keep one of them"
+                f"{path}, line {other.line}: dyad {other.dyad + start} stands on line {one.line} already: keep one"
             )
     return found
 
@@ -370,7 +370,7 @@ def load_locus(section: LocusSection) -> Locus:
         first, last = (int(region[k].replace(",", "")) for k in ("start", "end"))
         if last - first + 1 != len(sequence):
             raise BadInputError(
-                f"{section.fasta}: the header {header.split()[0]!r} names {last - first + 1} bases (1-based, inclusive), "
+                f"{section.fasta}: the header {header.split()[0]!r} names {last - first + 1} bases (1-based), "
                 f"the record has {len(sequence)}: correct the header or set `start`"
             )
         start = first - 1

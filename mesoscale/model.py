@@ -68,7 +68,7 @@ class Parameters:
     confinement_radius: float | None = None  # nm
     confinement_k: float = 1.0  # kBT/nm^2
     container: tuple[float, float, float] | None = None  # nm, full edges of a box with soft walls
-    wall_k: float = 1.0  # kBT/nm^2 for every bead and every sphere of a core
+    wall_k: float = 0.5  # kBT/nm^2 for every bead and every sphere of a core
 
     @property
     def thermal_energy(self) -> float:
@@ -77,7 +77,7 @@ class Parameters:
 
     @property
     def bjerrum_length(self) -> float:
-        """Distance (nm) at which two charges interact with kBT; dielectric constant of water: Malmberg & Maryott 1956."""
+        """Distance (nm) at which two charges interact with kBT; dielectric constant by Malmberg & Maryott 1956."""
         t = self.temperature - 273.15
         dielectric = 87.740 - 0.40008 * t + 9.398e-4 * t**2 - 1.410e-6 * t**3
         return 16710.0 / (dielectric * self.temperature)

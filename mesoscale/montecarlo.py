@@ -71,6 +71,8 @@ def kernel_arguments(chain: Chain, position: NDArray[np.float64], frame: NDArray
 
 def kernel_energies(chain: Chain, position: NDArray[np.float64], frame: NDArray[np.float64]) -> NDArray[np.float64]:
     """Every term of the energy in kBT, in the order of TERMS, by the Fortran kernel."""
+    if chain.n == 1:
+        return np.zeros(len(TERMS))  # a core alone has no linker to sample
     arguments = kernel_arguments(chain, position, frame)
     return _kernels.fibre_monte_carlo.total_energy(n_cores=len(chain.cores), **arguments)
 
@@ -106,6 +108,8 @@ class Walk:
         the energy computed from scratch.
         """
         chain = self.chain
+        if chain.n == 1:
+            return np.zeros(len(MOVES), np.int64), np.zeros(len(MOVES), np.int64)
         possible = np.array([len(chain.beads), len(chain.cores), len(chain.cores), 1, 1, len(chain.beads)]) > 0
         weight = np.where(possible, MOVE_WEIGHT, 0.0)
         arguments = kernel_arguments(chain, self.position, self.frame)
