@@ -133,7 +133,7 @@ contains
     do b = 1, size(self%list%block)
       associate (block => self%list%block(b))
         if (allocated(block%near_first)) deallocate (block%near_first, block%near_cluster)
-        allocate (block%near_first(block%first_i:block%last_i + 1), block%near_cluster(size(block%plain_cluster)))
+        allocate (block%near_first(block%first_i:block%last_i + 1), block%near_cluster(block%plain_first(block%last_i + 1)))
         call self%kernel%prune(block%first_i, block%last_i, block%plain_first, block%plain_cluster, &
                                self%list%n_clusters, self%coordinate, self%unit, self%pair%list_distance**2, &
                                block%near_first, block%near_cluster)
@@ -324,17 +324,23 @@ contains
     type(nonbonded_t), intent(in) :: self
     real(real64), intent(inout) :: force(:, :)
     real(real64) :: total(cluster_size, 3)
-    integer :: b, c, k, lane, atom
+    integer :: b, c, k, lane, atom, axis
 
-    !$omp parallel do schedule(static) private(b, k, lane, atom, total)
+    !$omp parallel do schedule(static) private(b, k, lane, atom, axis, total)
     do c = 1, self%list%n_clusters
       if (self%touched_last(c) == 0) cycle
       total = 0.0_real64
       do b = self%touched_first(c), self%touched_last(c)
         if (c < self%list%block(b)%lower .or. c > self%list%block(b)%upper) cycle
-        do lane = 1, self%kernel%lanes, cluster_size
-          total = total + real(self%list%block(b)%force(lane:lane + cluster_size - 1, :, c), real64)
-        end do
+        associate (buffer => self%list%block(b)%force)
+          do axis = 1, 3
+            do lane = 0, self%kernel%lanes - 1, cluster_size
+              do k = 1, cluster_size
+                total(k, axis) = total(k, axis) + real(buffer(lane + k, axis, c), real64)
+              end do
+            end do
+          end do
+        end associate
       end do
       do k = 1, cluster_size
         atom = self%list%slot_atom(cluster_size*(c - 1) + k)

@@ -301,12 +301,13 @@ contains
     real(real64), intent(in) :: reach
     ! Entry of the exclusion table of the i cluster at hand that belongs to a j cluster; 0 = none.
     integer, allocatable :: table_of(:), table_cluster(:), table_bits(:)
-    integer :: n_table, n_masked, n_plain, i, own, x, y, column, bin, first, last, j, k, x_range(2), y_range(2)
-    real(real64) :: low(3), high(3), gap(3), column_gap(2), reach2
+    integer, allocatable :: near(:)
+    integer :: n_table, n_masked, n_plain, n_near, i, own, j, k
+    real(real64) :: low(3), high(3), gap(3), reach2
 
     reach2 = reach**2
     allocate (table_of(self%n_clusters), source=0)
-    allocate (table_cluster(64), table_bits(64))
+    allocate (table_cluster(64), table_bits(64), near(1024))
     allocate (block%masked_first(block%first_i:block%last_i + 1), block%plain_first(block%first_i:block%last_i + 1))
     allocate (block%masked_cluster(8*(block%last_i - block%first_i + 1)))
     allocate (block%masked_bits(size(block%masked_cluster)), block%plain_cluster(16*size(block%masked_cluster)))
@@ -317,6 +318,8 @@ contains
       block%plain_first(i) = n_plain + 1
       own = (i + 1)/2
       if (abs(self%slot_atom(cluster_size*own)) > n_owned) cycle
+      ! Both halves of a cluster choose from what is within reach of the whole.
+      if (mod(i, 2) == 1) call find_near(self, own, reach, n_near, near)
       call make_table(self, i, n_owned, exclusion_first, exclusion_partner, n_table, table_cluster, table_bits, table_of)
       call reserve(block%masked_cluster, n_masked + n_table)
       call reserve(block%masked_bits, n_masked + n_table)
@@ -330,34 +333,12 @@ contains
         block%masked_cluster(n_masked) = j
         block%masked_bits(n_masked) = table_bits(k)
       end do
-
-      x_range = [column_along(self, 1, low(1) - reach), column_along(self, 1, high(1) + reach)]
-      y_range = [column_along(self, 2, low(2) - reach), column_along(self, 2, high(2) + reach)]
-      do x = x_range(1), x_range(2)
-        column_gap(1) = max(0.0_real64, self%corner(1) + x*self%width(1) - high(1), &
-                            low(1) - self%corner(1) - (x + 1)*self%width(1))
-        do y = y_range(1), y_range(2)
-          column_gap(2) = max(0.0_real64, self%corner(2) + y*self%width(2) - high(2), &
-                              low(2) - self%corner(2) - (y + 1)*self%width(2))
-          if (sum(column_gap**2) >= reach2) cycle
-          column = x*self%n_columns(2) + y
-          do bin = 2*column + 1, 2*column + 2
-            first = self%bin_first(bin)
-            last = self%bin_first(bin + 1) - 1
-            if (bin == 2*column + 1) first = max(first, own)
-            if (first > last) cycle
-            first = first_above(self%upper, first, last, low(3) - reach)
-            call reserve(block%plain_cluster, n_plain + last - first + 1)
-            do j = first, last
-              if (self%lower(3, j) >= high(3) + reach) exit
-              gap = max(0.0_real64, self%lower(:, j) - high, low - self%upper(:, j))
-              if (gap(1)**2 + gap(2)**2 + gap(3)**2 >= reach2) cycle
-              if (table_of(j) > 0) cycle
-              n_plain = n_plain + 1
-              block%plain_cluster(n_plain) = j
-            end do
-          end do
-        end do
+      call reserve(block%plain_cluster, n_plain + n_near + 1)
+      do k = 1, n_near
+        j = near(k)
+        gap = max(0.0_real64, self%lower(:, j) - high, low - self%upper(:, j))
+        block%plain_cluster(n_plain + 1) = j
+        n_plain = n_plain + merge(1, 0, gap(1)**2 + gap(2)**2 + gap(3)**2 < reach2 .and. table_of(j) == 0)
       end do
       do k = 1, n_table
         table_of(table_cluster(k)) = 0
@@ -366,6 +347,48 @@ contains
     block%masked_first(block%last_i + 1) = n_masked + 1
     block%plain_first(block%last_i + 1) = n_plain + 1
   end subroutine search
+
+  !> The j clusters within reach of a cluster, of the owned ones only those that do not come before it.
+  subroutine find_near(self, own, reach, n_near, near)
+    type(pair_list_t), intent(in) :: self
+    integer, intent(in) :: own
+    real(real64), intent(in) :: reach
+    integer, intent(out) :: n_near
+    integer, allocatable, intent(inout) :: near(:)
+    integer :: x, y, column, bin, first, last, j, x_range(2), y_range(2)
+    real(real64) :: low(3), high(3), gap(3), column_gap(2), reach2
+
+    n_near = 0
+    reach2 = reach**2
+    low = self%lower(:, own)
+    high = self%upper(:, own)
+    x_range = [column_along(self, 1, low(1) - reach), column_along(self, 1, high(1) + reach)]
+    y_range = [column_along(self, 2, low(2) - reach), column_along(self, 2, high(2) + reach)]
+    do x = x_range(1), x_range(2)
+      column_gap(1) = max(0.0_real64, self%corner(1) + x*self%width(1) - high(1), &
+                          low(1) - self%corner(1) - (x + 1)*self%width(1))
+      do y = y_range(1), y_range(2)
+        column_gap(2) = max(0.0_real64, self%corner(2) + y*self%width(2) - high(2), &
+                            low(2) - self%corner(2) - (y + 1)*self%width(2))
+        if (sum(column_gap**2) >= reach2) cycle
+        column = x*self%n_columns(2) + y
+        do bin = 2*column + 1, 2*column + 2
+          first = self%bin_first(bin)
+          last = self%bin_first(bin + 1) - 1
+          if (bin == 2*column + 1) first = max(first, own)
+          if (first > last) cycle
+          first = first_above(self%upper, first, last, low(3) - reach)
+          call reserve(near, n_near + last - first + 2)
+          do j = first, last
+            if (self%lower(3, j) >= high(3) + reach) exit
+            gap = max(0.0_real64, self%lower(:, j) - high, low - self%upper(:, j))
+            near(n_near + 1) = j
+            n_near = n_near + merge(1, 0, gap(1)**2 + gap(2)**2 + gap(3)**2 < reach2)
+          end do
+        end do
+      end do
+    end do
+  end subroutine find_near
 
   !> The j clusters in which the atoms of i cluster `i` have excluded partners, itself included, with their bits: bit
   !> 8 a + b tells whether atom a (0..3) and atom b (0..7) interact.
