@@ -10,7 +10,6 @@ rule run:
         out("md/trajectory.dcd"),
     params:
         settings=settings("dynamics"),
-        command=command("run"),
     threads: THREADS
     shell:
-        "{params.command} --threads {threads}"
+        f"{command('run')} --threads {{threads}}"

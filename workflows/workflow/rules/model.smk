@@ -8,10 +8,9 @@ rule scaffold:
         out("scaffold.h5"),
     params:
         settings=settings("locus", "scaffold"),
-        command=command("scaffold"),
     threads: THREADS
     shell:
-        "{params.command} --threads {threads}"
+        f"{command('scaffold')} --threads {{threads}}"
 
 
 rule build:
@@ -21,10 +20,9 @@ rule build:
         out("solute.h5"),
     params:
         settings=settings("build"),
-        command=command("build"),
     threads: THREADS
     shell:
-        "{params.command} --threads {threads}"
+        f"{command('build')} --threads {{threads}}"
 
 
 rule clash:
@@ -37,7 +35,6 @@ rule clash:
         out("clash_report.txt"),
     params:
         settings=settings("clash"),
-        command=command("clash"),
     threads: THREADS
     shell:
-        "{params.command} --threads {threads}"
+        f"{command('clash')} --threads {{threads}}"

@@ -11,11 +11,9 @@ rule report:
         out("md/dynamics.log"),
     output:
         report(out("report.html"), caption="../report/result.rst", category="Result"),
-    params:
-        command=command("report"),
     threads: THREADS
     shell:
-        "{params.command} --threads {threads}"
+        f"{command('report')} --threads {{threads}}"
 
 
 rule verify:
@@ -25,8 +23,6 @@ rule verify:
         out("md/trajectory.dcd"),
     output:
         out("verified.json"),
-    params:
-        command=command("verify"),
     threads: THREADS
     shell:
-        "{params.command} --threads {threads} --json > {output}"
+        f"{command('verify')} --threads {{threads}} --json > {{output}}"

@@ -9,10 +9,9 @@ rule solvate:
         out("shards/bricks.txt"),
     params:
         settings=settings("solvate"),
-        command=command("solvate"),
     threads: THREADS
     shell:
-        "{params.command} --threads {threads}"
+        f"{command('solvate')} --threads {{threads}}"
 
 
 rule topology:
@@ -24,7 +23,6 @@ rule topology:
         out("topology.psf"),
     params:
         settings=settings("dynamics.force_field"),
-        command=command("topology"),
     threads: THREADS
     shell:
-        "{params.command} --threads {threads}"
+        f"{command('topology')} --threads {{threads}}"
