@@ -25,6 +25,8 @@ ATOM_CLASS = {"C": 1, "N": 2, "O": 3, "P": 4, "M": 5}
 BASE_ATOMS_MOST = 11
 CHUNK = 32  # nucleotides minimised together; chosen by timing, and part of the result
 MOST_ITERATIONS = 60
+PASSES, MOST_PASSES = 3, 8
+OUTLIER = 4.0  # standard deviations
 
 
 @dataclass(frozen=True)
@@ -169,11 +171,15 @@ def close_backbone(
     table, layout = restraints(), base_layout()
     bases, c1 = place_bases(base_index, origin, frame)
     start = starting_conformation() if start is None else start
-    sugar = origin[:, None] + np.einsum("mij,maj->mai", frame, start[base_index])
+    begin = origin[:, None] + np.einsum("mij,maj->mai", frame, start[base_index])
+    sugar = begin.copy()
     total = np.zeros(len(base_index), dtype=np.int64)
     # The second pass shifts the borders of the chunks to where the first pass had their middles, and sees the other
-    # strand's mended backbone; the third settles what the second moved.
-    for first_length in (CHUNK, CHUNK // 2, CHUNK):
+    # strand's mended backbone; the third settles what the second moved. Far from its minimum a sugar may turn inside
+    # out or a link be caught in a strained fold: it starts anew beside neighbours that are in place by now, and gets
+    # further passes.
+    for number in range(MOST_PASSES):
+        first_length = CHUNK // 2 if number % 2 else CHUNK
         position = np.asfortranarray(sugar.transpose(2, 1, 0))
         iterations, failed = _kernels.backbone_closure.close_backbone(
             base_type=base_index + 1, base_size=layout.size, base_class=layout.atom_class.T,
@@ -191,6 +197,17 @@ def close_backbone(
             raise ValueError(f"{failed} nucleotides have more neighbours than a duplex can have: base pairs overlap")
         sugar = position.transpose(2, 1, 0)
         total += iterations
+        if number + 1 == MOST_PASSES:
+            break
+        bad = wrong_chirality(sugar, bases).any(axis=1)
+        if number > 0:
+            geometry = measure_backbone(base_index, sugar, bases)
+            strained = np.nanmax(np.abs(np.concatenate([geometry.bond_z, geometry.angle_z], axis=1)), axis=1) > OUTLIER
+            bad |= strained
+            bad[:-1] |= strained[1:]  # the window of a nucleotide reaches back to the one before it
+        if number + 1 >= PASSES and not bad.any():
+            break
+        sugar = np.where(bad[:, None, None], begin, sugar)
     return np.ascontiguousarray(sugar), total
 
 

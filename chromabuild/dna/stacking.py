@@ -11,7 +11,7 @@ from scipy.linalg import solveh_banded
 from scipy.spatial.transform import Rotation
 
 from chromabuild.dna.backbone import base_layout
-from chromabuild.dna.steps import FLIP, analyse, orthonormalise, rotation_from_vector
+from chromabuild.dna.steps import FLIP, analyse, rotation_from_vector
 
 PAIR_DEVIATION = np.array([0.2, 0.1, 0.3, 7.4, 6.6, 3.0])
 """Shear ... opening: of the order of the spread within PDB 1KX5, tighter where hydrogen bonds would suffer."""
@@ -20,9 +20,9 @@ CONTACT = 3.15  # angstrom, between carbon or nitrogen of stacked bases
 CONTACT_OXYGEN = 2.9  # angstrom, when one of them is oxygen
 CONTACT_DEVIATION = 0.1
 REACH = 4.2  # angstrom: pairs of atoms farther apart at the start never come into contact
-ITERATIONS = 12
+ITERATIONS = 7
 CONVERGED = 5e-3  # angstrom and radian
-BLOCK = 2000  # base-pair steps whose contacts are searched together
+PIECE, MARGIN = 1500, 24  # base pairs
 
 
 def _contacts(atoms: np.ndarray, size: np.ndarray, oxygen: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -36,19 +36,15 @@ def _contacts(atoms: np.ndarray, size: np.ndarray, oxygen: np.ndarray) -> tuple[
     Returns:
         Flat base index and atom of the first, the same of the second, and the contact distance, each (k,).
     """
-    n = len(atoms)
     exists = np.arange(atoms.shape[2]) < size[..., None]
     found = []
-    for low in range(0, n - 1, BLOCK):
-        high = min(low + BLOCK, n - 1)
-        for s in (0, 1):
-            for t in (0, 1):
-                a, b = atoms[low:high, s], atoms[low + 1 : high + 1, t]
-                squared = sum((a[:, :, None, c] - b[:, None, :, c]) ** 2 for c in range(3))
-                near = (squared < REACH**2) & exists[low:high, s, :, None] & exists[low + 1 : high + 1, t, None, :]
-                k, i, j = np.nonzero(near)
-                limit = np.where(oxygen[k + low, s, i] | oxygen[k + low + 1, t, j], CONTACT_OXYGEN, CONTACT)
-                found.append((2 * (k + low) + s, i, 2 * (k + low + 1) + t, j, limit))
+    for s in (0, 1):
+        for t in (0, 1):
+            a, b = atoms[:-1, s], atoms[1:, t]
+            squared = sum((a[:, :, None, c] - b[:, None, :, c]) ** 2 for c in range(3))
+            k, i, j = np.nonzero((squared < REACH**2) & exists[:-1, s, :, None] & exists[1:, t, None, :])
+            limit = np.where(oxygen[k, s, i] | oxygen[k + 1, t, j], CONTACT_OXYGEN, CONTACT)
+            found.append((2 * k + s, i, 2 * (k + 1) + t, j, limit))
     return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
 
 
@@ -97,10 +93,27 @@ def relax_bases(
     Returns:
         Origins (2n, 3) and frames (2n, 3, 3).
     """
-    n, layout = len(bases) // 2, base_layout()
+    n = len(bases) // 2
     # Bodies in the order I0, J'0, I1, J'1, ...: J' is the partner of I.
-    order = np.stack([np.arange(n), 2 * n - 1 - np.arange(n)], axis=1).ravel()
-    kind, home_origin, home_frame = bases[order], origin[order], frame[order]
+    order = np.stack([np.arange(n), 2 * n - 1 - np.arange(n)], axis=1)
+    result_origin, result_frame = np.empty_like(origin), np.empty_like(frame)
+    # What one base does is not felt some base pairs away: pieces that fit into the processor's cache, with margins.
+    for first in range(0, n, PIECE):
+        low, last = max(first - MARGIN, 0), min(first + PIECE, n)
+        bodies = order[low : last + MARGIN]
+        kept = slice(first - low, last - low)
+        piece_origin, piece_frame = _relax_piece(
+            bases[bodies.ravel()], origin[bodies.ravel()], frame[bodies.ravel()], pair_rest[low : last + MARGIN])
+        result_origin[order[first:last]] = piece_origin.reshape(-1, 2, 3)[kept]
+        result_frame[order[first:last]] = piece_frame.reshape(-1, 2, 3, 3)[kept]
+    return result_origin, result_frame
+
+
+def _relax_piece(
+    kind: np.ndarray, home_origin: np.ndarray, home_frame: np.ndarray, pair_rest: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Relaxed origins and frames of bodies in the order I0, J'0, I1, J'1, ... of n consecutive base pairs."""
+    n, layout = len(pair_rest), base_layout()
     local = layout.position[kind]
     place, turn = home_origin.copy(), home_frame.copy()
     atoms = place[:, None] + np.einsum("bij,baj->bai", turn, local)
@@ -120,14 +133,14 @@ def relax_bases(
         jacobian = np.zeros((2 * n, 6, 6))
         jacobian[:, :3, :3], jacobian[:, 3:, 3:] = back @ turn, np.eye(3)
         jacobian *= weight[:, None]
-        diagonal = np.einsum("bai,baj->bij", jacobian, jacobian)
+        diagonal = np.swapaxes(jacobian, 1, 2) @ jacobian
         slope = np.einsum("bai,ba->bi", jacobian, np.concatenate([moved, turned], axis=1) * weight)
         # Elasticity of each pair, from the base of strand II to that of strand I.
         residual = _pair_deviations(place, turn, pair_rest)
         for strand, part in enumerate(pair_jacobians):
-            diagonal[strand::2] += np.einsum("bai,baj->bij", part, part)
+            diagonal[strand::2] += np.swapaxes(part, 1, 2) @ part
             slope[strand::2] += np.einsum("bai,ba->bi", part, residual)
-        partner = np.einsum("bai,baj->bij", pair_jacobians[1], pair_jacobians[0])
+        partner = np.swapaxes(pair_jacobians[1], 1, 2) @ pair_jacobians[0]
         # Contacts.
         apart = (place[first] + np.einsum("kij,kj->ki", turn[first], point_1)
                  - place[second] - np.einsum("kij,kj->ki", turn[second], point_2))  # fmt: skip
@@ -147,12 +160,10 @@ def relax_bases(
         step = solveh_banded(band, -slope.ravel(), lower=True).reshape(2 * n, 6)
         step /= max(1.0, np.abs(step[:, :3]).max() / 0.5, np.abs(step[:, 3:]).max() / 0.15)
         place = place + np.einsum("bij,bj->bi", turn, step[:, :3])
-        turn = orthonormalise(turn @ rotation_from_vector(step[:, 3:]))
+        turn = turn @ rotation_from_vector(step[:, 3:])
         if np.abs(step).max() < CONVERGED:
             break
-    result_origin, result_frame = np.empty_like(origin), np.empty_like(frame)
-    result_origin[order], result_frame[order] = place, turn
-    return result_origin, result_frame
+    return place, turn
 
 
 def _pair_deviations(place: np.ndarray, turn: np.ndarray, rest: np.ndarray) -> np.ndarray:
