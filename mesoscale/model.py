@@ -311,7 +311,8 @@ def straight_conformation(chain: Chain) -> tuple[Array, Array]:
     position, frame = np.zeros((chain.n, 3)), np.tile(np.eye(3), (chain.n, 1, 1))
     shape = chain.shape
     point, walking = np.zeros(3), np.eye(3)  # end of the DNA laid so far and its frame there
-    laid = [(np.zeros((0, 3)), np.zeros(0))]  # spheres (k, 3), radii (k,) of each core and of each finished linker
+    laid: list[tuple[Array, Array]] = []  # spheres (k, 3), radii (k,) of each core and of each finished linker
+    middle: list[Array] = []  # and where it is
 
     def turned(by: Array, angle: float) -> Array:
         c, s = np.cos(angle), np.sin(angle)
@@ -330,10 +331,12 @@ def straight_conformation(chain: Chain) -> tuple[Array, Array]:
                 continue  # laid as the end of the linker before
             else:
                 best = None
+                close = np.linalg.norm(np.array(middle).reshape(-1, 3) - point, axis=1) < 2 * REACH
+                near = [laid[k] for k in np.flatnonzero(close)]
                 for extra in np.radians(EXTRA_TWIST) if p > 0 else [0.0]:
                     trial = turned(walking, extra) @ shape.joint_frame[1].T
                     centre = point - trial @ shape.joint_point[1]
-                    overlap = _overlap(centre + shape.sphere @ trial.T, shape.sphere_radius, laid)
+                    overlap = _overlap(centre + shape.sphere @ trial.T, shape.sphere_radius, near)
                     if best is None or overlap < best[0]:
                         best = (overlap, extra, trial, centre)
                     if overlap == 0:
@@ -343,18 +346,20 @@ def straight_conformation(chain: Chain) -> tuple[Array, Array]:
                     if chain.core[bead] == 0:
                         frame[bead] = turned(frame[bead], extra * k / len(segments))
                 laid.append((position[p] + shape.sphere @ frame[p].T, shape.sphere_radius))
+                middle.append(position[p])
                 point = position[p] + frame[p] @ shape.joint_point[0]
                 walking = frame[p] @ shape.joint_frame[0]
         beads = [p for p in range(first, last) if chain.core[p] == 0]
         if beads:
             laid.append((position[beads], np.full(len(beads), chain.dna_radius)))
+            middle.append(position[beads].mean(axis=0))
     return position - position.mean(axis=0), frame
 
 
 def _overlap(spheres: Array, radius: Array, others: list[tuple[Array, Array]]) -> float:
     total = 0.0
     for centres, radii in others:
-        if len(centres) and np.linalg.norm(centres.mean(axis=0) - spheres.mean(axis=0)) < REACH:
+        if np.linalg.norm(centres.mean(axis=0) - spheres.mean(axis=0)) < REACH:
             d = np.linalg.norm(spheres[:, None] - centres[None], axis=2)
             total += float((np.maximum(radius[:, None] + radii[None] - d, 0.0) ** 2).sum())
     return total
@@ -455,17 +460,21 @@ def segment_distance(p1: Array, p2: Array, q1: Array, q2: Array) -> float:
 def overlaps(chain: Chain, position: Array, frame: Array) -> Array:
     """Depth (nm) by which each pair of floor bodies that overlap does so; empty when the floors hold."""
     start, end = segment_ends(chain, position, frame)
-    depth = []
+    depth: list[float] = []
     segments = len(start)
+    middle, half = (start + end) / 2, np.linalg.norm(end - start, axis=1) / 2
+    radius = chain.shape.sphere_radius
+    reach = float((np.linalg.norm(chain.shape.sphere, axis=1) + radius).max())
     for s in range(segments):
-        for t in range(s):
+        apart = np.linalg.norm(middle[:s] - middle[s], axis=1) - half[:s] - half[s]
+        for t in np.flatnonzero(apart < 2 * chain.dna_radius):
             if chain.linker[s] == chain.linker[t] and s - t <= 2:
                 continue
             depth.append(2 * chain.dna_radius - segment_distance(start[s], end[s], start[t], end[t]))
     world = {p: position[p] + chain.shape.sphere @ frame[p].T for p in chain.cores}
-    radius = chain.shape.sphere_radius
     for p, spheres in world.items():
-        for s in range(segments):
+        apart = np.linalg.norm(middle - position[p], axis=1) - half
+        for s in np.flatnonzero(apart < reach + chain.dna_radius):
             along = end[s] - start[s]
             t = np.clip((spheres - start[s]) @ along / (along @ along), 0.0, 1.0)
             d = np.linalg.norm(start[s] + t[:, None] * along - spheres, axis=1)
@@ -476,7 +485,7 @@ def overlaps(chain: Chain, position: Array, frame: Array) -> Array:
                 skip = chain.shape.sphere_near[:, 1] > 0
             depth.extend((chain.dna_radius + radius - d)[~skip])
         for q, others in world.items():
-            if q < p:
+            if q < p and np.linalg.norm(position[p] - position[q]) < 2 * reach:
                 d = np.linalg.norm(spheres[:, None] - others[None], axis=2)
                 depth.extend((radius[:, None] + radius[None] - d).ravel())
     all_depths = np.array(depth)

@@ -115,7 +115,7 @@ class Walk:
         arguments = kernel_arguments(chain, self.position, self.frame)
         energy = self.energy.copy()
         tried, accepted = _kernels.fibre_monte_carlo.run_trials(
-            n_cores=len(chain.cores), beads=_or_one(chain.beads + 1), cores=_or_one(chain.cores + 1),
+            beads=_or_one(chain.beads + 1), cores=_or_one(chain.cores + 1),
             longest=LONGEST_RANGE, strict=int(strict), weight=np.cumsum(weight / weight.sum()), step=self.step,
             random=np.asfortranarray(random.T), energy=energy, **arguments,
         )  # fmt: skip
@@ -147,7 +147,7 @@ def sample(
     progress: Callable[[float, str], None] | None = None,
 ) -> Scaffold:
     """Sample the fibre and return one conformation down to the base pair: the last, or the recorded one that needs
-    the smallest box.
+    the smallest box (one without overlaps, if there is any).
 
     A sweep is one trial a particle. It starts from straight relaxed linkers; overlaps of that start are pushed apart
     while the floor stiffens and steps adapt (the first 30 % of the sweeps), afterwards no overlap may deepen.
@@ -169,7 +169,7 @@ def sample(
 
     record(0)
     done = 0
-    chosen, smallest = None, np.inf
+    chosen, smallest = None, (True, np.inf)
     for block in range(blocks):
         until = sweeps * (block + 1) // blocks
         stage = min(len(RAMP) - 1, 2 * len(RAMP) * block // max(burn_in, 1))
@@ -187,9 +187,10 @@ def sample(
         done = until
         record(done)
         if choose == "smallest-box" and block >= burn_in:
-            volume = box_volume(body_points(chain, walk.position, walk.frame))
-            if volume < smallest:
-                chosen, smallest = (walk.position, walk.frame), volume
+            overlapping = bool(walk.energy[TERMS.index("floor")] > 0)
+            size = (overlapping, box_volume(body_points(chain, walk.position, walk.frame)))
+            if size < smallest:
+                chosen, smallest = (walk.position, walk.frame), size
         if progress is not None:
             progress(done / sweeps, f"energy {walk.energy.sum():.0f} kBT")
 

@@ -93,7 +93,7 @@ def test_stretch_bend_and_twist_of_one_joint():
     moved[p] += stretched * tangent
     stiffness = parameters.stretch_modulus / length / (0.0138064852 * parameters.temperature)
     expected = 0.5 * stiffness * stretched**2
-    assert mechanical_energies(chain, moved, frame)["stretch"] == pytest.approx(expected, rel=1e-12)
+    assert mechanical_energies(chain, moved, frame)["stretch"] == pytest.approx(expected, rel=1e-9)
 
     moved = position.copy()
     moved[p] = position[p - 1] + length * (np.cos(bent) * tangent + np.sin(bent) * b)
@@ -112,9 +112,8 @@ def test_screened_charges_by_hand():
     chain = build_chain(Fibre("A" * 190, (73,)), parameters)
     shape = replace(chain.shape, site=np.zeros((1, 3)), site_charge=np.zeros(1))
     chain = replace(chain, shape=shape, cutoff=50.0)
-    position = np.array([[0, 0, 0], [90.0, 0, 0], [0, 90.0, 0], [0, 90, 2.5], [90, 0, 3.0]])[: chain.n]
-    frame = np.tile(np.eye(3), (chain.n, 1, 1))
-    position[1:] = np.array([[0, 0, 100.0], [0, 0, 102.0], [0, 0, 105.0], [0, 0, 140.0]])[: chain.n - 1]
+    position, frame = np.zeros((chain.n, 3)), np.tile(np.eye(3), (chain.n, 1, 1))
+    position[1:, 2] = 100.0 + np.cumsum(1.0 + np.arange(chain.n - 1))
     found = pair_energies(chain, position, frame)["bead-bead electrostatic"]
     q, kappa, bjerrum = chain.charge, parameters.kappa, parameters.bjerrum_length
     pairs = [(i, j) for i in range(1, chain.n) for j in range(i + 2, chain.n)]
@@ -163,7 +162,7 @@ def test_floor_keeps_axes_apart_and_lets_distant_bodies_alone():
     chain = build_chain(FIBRE, parameters)
     position, frame = straight_conformation(chain)
     far = position.copy()
-    assert overlaps(chain, position, frame).max(initial=0.0) < 0.3  # a straight linker grazes its own core's tails
+    assert overlaps(chain, position, frame).max(initial=0.0) < 0.6  # a straight linker grazes its own core's tails
     far[chain.cores[1]] = far[chain.cores[0]] + [1.0, 0.0, 0.0]
     assert overlaps(chain, far, frame).max() > 1.0
     # Wrapped DNA of two cores face to face: no sphere contact once the axes are 2.26 nm apart.
