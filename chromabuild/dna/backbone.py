@@ -25,7 +25,7 @@ ATOM_CLASS = {"C": 1, "N": 2, "O": 3, "P": 4, "M": 5}
 BASE_ATOMS_MOST = 11
 CHUNK = 32  # nucleotides minimised together; chosen by timing, and part of the result
 MOST_ITERATIONS = 60
-PASSES, MOST_PASSES = 3, 8
+PASSES, LAST_RESTART_OF_STRAINED, MOST_PASSES = 3, 3, 8
 OUTLIER = 4.0  # standard deviations
 
 
@@ -172,7 +172,7 @@ def close_backbone(
     bases, c1 = place_bases(base_index, origin, frame)
     start = starting_conformation() if start is None else start
     begin = origin[:, None] + np.einsum("mij,maj->mai", frame, start[base_index])
-    sugar = begin.copy()
+    sugar, restarted = begin.copy(), False
     total = np.zeros(len(base_index), dtype=np.int64)
     # The second pass shifts the borders of the chunks to where the first pass had their middles, and sees the other
     # strand's mended backbone; the third settles what the second moved. Far from its minimum a sugar may turn inside
@@ -197,16 +197,15 @@ def close_backbone(
             raise ValueError(f"{failed} nucleotides have more neighbours than a duplex can have: base pairs overlap")
         sugar = position.transpose(2, 1, 0)
         total += iterations
-        if number + 1 == MOST_PASSES:
-            break
         bad = wrong_chirality(sugar, bases).any(axis=1)
-        if number > 0:
+        if 0 < number < LAST_RESTART_OF_STRAINED:
             geometry = measure_backbone(base_index, sugar, bases)
             strained = np.nanmax(np.abs(np.concatenate([geometry.bond_z, geometry.angle_z], axis=1)), axis=1) > OUTLIER
             bad |= strained
             bad[:-1] |= strained[1:]  # the window of a nucleotide reaches back to the one before it
-        if number + 1 >= PASSES and not bad.any():
+        if number + 1 == MOST_PASSES or (number + 1 >= PASSES and not bad.any() and not restarted):
             break
+        restarted = bad.any()
         sugar = np.where(bad[:, None, None], begin, sugar)
     return np.ascontiguousarray(sugar), total
 
