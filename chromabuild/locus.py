@@ -242,7 +242,7 @@ def _arrange(
     """Apply the policy for nucleosomes that are too close to each other or to an end; list what was done.
 
     The default of `minimum_linker`, 10 bp, rests on sampling pairs of crystal cores: from 8 bp on every linker length
-    found room at an elastic cost like that of long linkers (6 to 12 kBT); at 7 bp and less most cost 25 to 500 kBT.
+    found room at an elastic cost like that of long linkers (5 to 12 kBT); at 7 bp and less it was 24 to 510 kBT.
     """
     half = (section.wrapped_length - 1) // 2
     spacing = section.wrapped_length + section.minimum_linker

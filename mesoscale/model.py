@@ -483,11 +483,13 @@ def overlaps(chain: Chain, position: Array, frame: Array) -> Array:
                 skip = chain.shape.sphere_near[:, 0] > 0
             if p > 0 and chain.linker[p - 1] == chain.linker[s]:
                 skip = chain.shape.sphere_near[:, 1] > 0
-            depth.extend((chain.dna_radius + radius - d)[~skip])
+            deep = (chain.dna_radius + radius - d)[~skip]
+            depth.extend(deep[deep > 0])
         for q, others in world.items():
             if q < p and np.linalg.norm(position[p] - position[q]) < 2 * reach:
                 d = np.linalg.norm(spheres[:, None] - others[None], axis=2)
-                depth.extend((radius[:, None] + radius[None] - d).ravel())
+                deep = radius[:, None] + radius[None] - d
+                depth.extend(deep[deep > 0])
     all_depths = np.array(depth)
     return all_depths[all_depths > 0]
 

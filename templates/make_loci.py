@@ -87,7 +87,7 @@ def main(sequence_file: str, dyad_file: str, loop_file: str, hic_file: str) -> N
     touching = [p for p in hic if int(p[1]) < high and int(p[2]) > low and int(p[4]) < high and int(p[5]) > low]
     note = [
         f"Pairs of bins that both touch {chromosome}:{low + 1}-{high}. The bins are longer than the demo locus and",
-        "reach beyond it, so none of them can restrain it; no Micro-C loop has an end in it. They are reported as unused.",
+        "reach beyond it, so none can restrain it; no Micro-C loop has an end in it. They are reported as unused.",
     ]
     write("demo.fa", fasta(chromosome, low, sequence[low - start : high - start]))
     write("demo.dyads.bed", bed(chosen, [f"Cut to {chromosome}:{low + 1}-{high}."]))
