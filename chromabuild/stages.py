@@ -46,10 +46,9 @@ def locus_summary(config: Config) -> dict:
 
 def scaffold(job: Job) -> dict:
     """Locus files to scaffold.h5."""
+    from chromabuild.locus import load_locus
     from mesoscale.model import Parameters
     from mesoscale.montecarlo import sample
-
-    from chromabuild.locus import load_locus
 
     settings = job.config.scaffold
     fibre = load_locus(job.config.locus).fibre()
@@ -68,9 +67,8 @@ def scaffold(job: Job) -> dict:
 
 def build(job: Job) -> dict:
     """scaffold.h5 to solute.h5."""
-    from mesoscale.scaffold import Scaffold
-
     from chromabuild.build import build_solute
+    from mesoscale.scaffold import Scaffold
 
     solute = build_solute(Scaffold.read(job.folder / "scaffold.h5"), job.config, job.threads,
                           lambda phase, share: _show(job, phase, share))
