@@ -1,4 +1,6 @@
-"""The residue library: atoms, bonds and side-chain torsions of every residue that can be built (templates/residues.json).
+"""The residue library: atoms, bonds and side-chain torsions of every residue that can be built.
+
+It is read from templates/residues.json.
 
 Residues are named as the AMBER force field names them: ``NALA`` is an N-terminal alanine, ``HIE`` a histidine with its
 hydrogen on NE2, ``DA5`` a 5'-terminal adenosine. ``pdb_name`` is what goes into files for other programs.

@@ -131,7 +131,7 @@ class Solute:
         try:
             with h5py.File(path, "r") as file:
                 if file.attrs.get("format") != FORMAT or file.attrs.get("version") != VERSION:
-                    raise BadInputError(f"{path} is not a chromabuild solute file of version {VERSION}: run build again")
+                    raise BadInputError(f"{path} is no chromabuild solute file of version {VERSION}: run build again")
                 stored = [name.decode() for name in file["residue/template_name"]]
                 current = {name: i for i, name in enumerate(residue_names())}
                 unknown = [name for name in stored if name not in current]

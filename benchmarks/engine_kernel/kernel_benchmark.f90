@@ -46,7 +46,8 @@ program kernel_benchmark
                                 merge(vdw_switch, vdw_cut, choice(4) < choice(2)))
   call real_space%init(lj, coulomb_constant, options, error, nint(choice(5)))
   if (allocated(error)) error stop "bad options"
-  call reciprocal%init(MPI_COMM_WORLD, [1, 1, 1], box, pme_grid_size(box, 1.2_real64), 4, options%alpha, coulomb_constant, &
+  call reciprocal%init(MPI_COMM_WORLD, [1, 1, 1], box, pme_grid_size(box, 1.2_real64), 4, options%alpha, &
+    coulomb_constant, &
                        error)
   if (allocated(error)) error stop "bad grid"
   call local%build(0, [1, 1, 1], box, options%list_distance, position, exclusion)
@@ -74,13 +75,16 @@ program kernel_benchmark
   ! The density is uniform: pairs from the volume of the sphere, less the excluded ones.
   i = size(position, 2)
   n_useful = 0.5_real64*i*(i/product(box)*4.18879020478639_real64*choice(2)**3) - size(exclusion, 2)
-  print "(a,1x,a,i0,a,f0.1,a,3(f0.2,1x))", precision_name, real_space%instruction_set()//": ", i, " atoms, box ", box(1), &
+  print "(a,1x,a,i0,a,f0.1,a,3(f0.2,1x))", precision_name, real_space%instruction_set()//": ", i, " atoms, box ", &
+    box(1), &
     " A, cutoff, list, switch ", choice(2:4)
   print "(a,f8.2,a)", "useful pairs      ", n_useful*1.0e-6_real64, " M"
-  print "(a,f8.2,a,f7.1,a)", "forces            ", best(2)*1.0e3_real64, " ms, ", n_useful/best(2)*1.0e-6_real64, " M pairs/s"
+  print "(a,f8.2,a,f7.1,a)", "forces            ", best(2)*1.0e3_real64, " ms, ", n_useful/best(2)*1.0e-6_real64, &
+    " M pairs/s"
   print "(a,f8.2,a)", "forces and energy ", best(3)*1.0e3_real64, " ms"
   print "(a,f8.2,a)", "list              ", best(1)*1.0e3_real64, " ms"
-  print "(a,f8.2,a,f8.2,a)", "PME               ", best(4)*1.0e3_real64, " ms, with energy ", best(5)*1.0e3_real64, " ms"
+  print "(a,f8.2,a,f8.2,a)", "PME               ", best(4)*1.0e3_real64, " ms, with energy ", best(5)*1.0e3_real64, &
+    " ms"
   print "(a,3es20.12)", "energies", energy
   call MPI_Finalize()
 
@@ -93,7 +97,8 @@ contains
     seconds = seconds/omp_get_max_threads()
   end function seconds
 
-  !> Waters on a jittered lattice, oriented at random; a linear congruential generator keeps the box the same everywhere.
+  !> Waters on a jittered lattice, oriented at random; a linear congruential generator keeps the box the same
+  !> everywhere.
   subroutine make_water()
     integer(int64) :: state
     integer :: x, y, z, w

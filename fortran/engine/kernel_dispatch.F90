@@ -11,7 +11,8 @@ module kernel_dispatch
   use nonbonded_kernel_baseline, only: compute_baseline => compute_block, correct_baseline => correct_exclusions, &
                                        prune_baseline => prune
 #ifdef CHROMAMD_X86_KERNELS
-  use nonbonded_kernel_avx2, only: compute_avx2 => compute_block, correct_avx2 => correct_exclusions, prune_avx2 => prune
+  use nonbonded_kernel_avx2, only: compute_avx2 => compute_block, correct_avx2 => correct_exclusions, &
+    prune_avx2 => prune
   use nonbonded_kernel_avx512, only: compute_avx512 => compute_block, correct_avx512 => correct_exclusions, &
                                      prune_avx512 => prune
 #endif
@@ -71,7 +72,8 @@ contains
   end function name
 
   !> See compute_block in nonbonded_kernel.F90.
-  subroutine compute_block(self, masked, want_energy, matrix, form, first_i, last_i, list_first, list_cluster, list_bits, &
+  subroutine compute_block(self, masked, want_energy, matrix, form, first_i, last_i, list_first, list_cluster, &
+    list_bits, &
                            n_clusters, coordinate, unit, parameter_of, type_of, n_types, c6, c12, pair, force_lower, &
                            force_upper, force, energy_lj, energy_elec)
     class(kernel_dispatch_t), intent(in) :: self
@@ -87,8 +89,9 @@ contains
     type(pair_parameters_t), intent(in) :: pair
     real(real_pair), intent(inout) :: force(self%lanes, 3, force_lower:force_upper)
     real(real64), intent(inout) :: energy_lj, energy_elec
-#define ARGUMENTS masked, want_energy, matrix, form, first_i, last_i, list_first, list_cluster, list_bits, n_clusters, \
-  coordinate, unit, parameter_of, type_of, n_types, c6, c12, pair, force_lower, force_upper, force, energy_lj, energy_elec
+#define ARGUMENTS masked, want_energy, matrix, form, first_i, last_i, list_first, list_cluster, list_bits, \
+  n_clusters, coordinate, unit, parameter_of, type_of, n_types, c6, c12, pair, force_lower, force_upper, force, \
+  energy_lj, energy_elec
     select case (self%instruction_set)
 #ifdef CHROMAMD_X86_KERNELS
     case (3)
@@ -111,7 +114,8 @@ contains
     real(real64), intent(in) :: position(3, n_atoms), charge(n_atoms), coulomb_constant
     type(pair_parameters_t), intent(in) :: pair
     real(real64), intent(inout) :: force(3, n_atoms), energy
-#define ARGUMENTS first_row, last_row, row_first, partner, n_atoms, position, charge, pair, coulomb_constant, force, energy
+#define ARGUMENTS first_row, last_row, row_first, partner, n_atoms, position, charge, pair, \
+  coulomb_constant, force, energy
     select case (self%instruction_set)
 #ifdef CHROMAMD_X86_KERNELS
     case (3)
@@ -135,7 +139,8 @@ contains
     COORDINATE_KIND, intent(in) :: coordinate(self%lanes, 3, n_clusters)
     real(real64), intent(in) :: unit, reach2
     integer, intent(inout) :: kept_first(first_i:last_i + 1), kept_cluster(*)
-#define ARGUMENTS first_i, last_i, list_first, list_cluster, n_clusters, coordinate, unit, reach2, kept_first, kept_cluster
+#define ARGUMENTS first_i, last_i, list_first, list_cluster, n_clusters, coordinate, unit, reach2, \
+  kept_first, kept_cluster
     select case (self%instruction_set)
 #ifdef CHROMAMD_X86_KERNELS
     case (3)

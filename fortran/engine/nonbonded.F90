@@ -133,7 +133,8 @@ contains
     do b = 1, size(self%list%block)
       associate (block => self%list%block(b))
         if (allocated(block%near_first)) deallocate (block%near_first, block%near_cluster)
-        allocate (block%near_first(block%first_i:block%last_i + 1), block%near_cluster(block%plain_first(block%last_i + 1)))
+        allocate (block%near_first(block%first_i:block%last_i + 1), &
+          block%near_cluster(block%plain_first(block%last_i + 1)))
         call self%kernel%prune(block%first_i, block%last_i, block%plain_first, block%plain_cluster, &
                                self%list%n_clusters, self%coordinate, self%unit, self%pair%list_distance**2, &
                                block%near_first, block%near_cluster)

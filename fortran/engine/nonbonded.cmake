@@ -1,9 +1,9 @@
 # The forces of the engine as a library. Include after project() and cmake/CompilerFlags.cmake; then
 #   chromamd_add_forces(NAME [DOUBLE])
-# makes the static library NAME, in mixed precision or, with DOUBLE, in real64 throughout: kinds, errors, constants, pair
-# lists, pair kernels, FFT and PME. Link it (it carries its module folder) and do not list those sources again. The pair
-# kernels are compiled once per instruction set and chosen at run time, so that one executable serves every processor of
-# its architecture.
+# makes the static library NAME, in mixed precision or, with DOUBLE, in real64 throughout: kinds, errors, constants,
+# pair lists, pair kernels, FFT and PME. Link it (it carries its module folder) and do not list those sources again.
+# The pair kernels are compiled once per instruction set and chosen at run time, so that one executable serves every
+# processor of its architecture.
 set(CHROMAMD_FORCES_DIR ${CMAKE_CURRENT_LIST_DIR})
 find_package(MPI REQUIRED COMPONENTS Fortran)
 find_package(OpenMP REQUIRED COMPONENTS Fortran)
@@ -11,10 +11,12 @@ find_library(FFTW_LIBRARY fftw3 REQUIRED)
 find_library(FFTWF_LIBRARY fftw3f REQUIRED)
 find_path(FFTW_INCLUDE_DIR fftw3.f03 REQUIRED)
 
-# Flags of the pair kernels alone: sums may be reordered, no infinity or NaN arises (the loops are written so). Estimates of
-# 1/sqrt instead of the exact instructions were measured to be no faster.
+# Flags of the pair kernels alone: sums may be reordered, no infinity or NaN arises (the loops are written so).
+# Estimates of 1/sqrt instead of the exact instructions were measured to be no faster.
 set(CHROMAMD_KERNEL_FLAGS -O3 -fopenmp-simd -fno-math-errno -fno-trapping-math -fno-signed-zeros -fassociative-math
   -freciprocal-math -ffinite-math-only -ffree-line-length-none
+  # Called from many threads at once: no local array may be static.
+  -frecursive
   # The variants of the pair loop share one argument list; not every variant uses all of it.
   -Wno-unused-dummy-argument)
 

@@ -320,7 +320,8 @@ contains
       if (abs(self%slot_atom(cluster_size*own)) > n_owned) cycle
       ! Both halves of a cluster choose from what is within reach of the whole.
       if (mod(i, 2) == 1) call find_near(self, own, reach, n_near, near)
-      call make_table(self, i, n_owned, exclusion_first, exclusion_partner, n_table, table_cluster, table_bits, table_of)
+      call make_table(self, i, n_owned, exclusion_first, exclusion_partner, n_table, table_cluster, table_bits, &
+        table_of)
       call reserve(block%masked_cluster, n_masked + n_table)
       call reserve(block%masked_bits, n_masked + n_table)
       low = self%half_lower(:, i)
@@ -392,7 +393,8 @@ contains
 
   !> The j clusters in which the atoms of i cluster `i` have excluded partners, itself included, with their bits: bit
   !> 8 a + b tells whether atom a (0..3) and atom b (0..7) interact.
-  subroutine make_table(self, i, n_owned, exclusion_first, exclusion_partner, n_table, table_cluster, table_bits, table_of)
+  subroutine make_table(self, i, n_owned, exclusion_first, exclusion_partner, n_table, table_cluster, table_bits, &
+    table_of)
     type(pair_list_t), intent(in) :: self
     integer, intent(in) :: i, n_owned, exclusion_first(:), exclusion_partner(:)
     integer, intent(out) :: n_table

@@ -2,8 +2,8 @@
 !> Ewald correction.
 !>
 !> The real-space Coulomb energy is q q (1/r - alpha E(x)) and the force over r is q q (1/r^3 - alpha^3 F(x)) with
-!> x = (alpha r)^2, E(x) = erf(sqrt x)/sqrt x and F(x) = -2 dE/dx. E and F are entire functions of x, so that a polynomial
-!> fitted at Chebyshev nodes replaces erfc and exp; excluded pairs keep only the polynomial part.
+!> x = (alpha r)^2, E(x) = erf(sqrt x)/sqrt x and F(x) = -2 dE/dx. E and F are entire functions of x, so that a
+!> polynomial fitted at Chebyshev nodes replaces erfc and exp; excluded pairs keep only the polynomial part.
 module pair_parameters
   use precision, only: real64, real_pair
   use constants, only: pi
@@ -83,7 +83,8 @@ contains
 
     call fit((alpha*cutoff)**2, energy_fit, force_fit, worst)
     if (any(worst > tolerance)) then
-      write (message, "(a,f0.3,a,f0.2,a)") "Ewald screening alpha = ", alpha, " /angstrom is too strong for a cutoff of ", &
+      write (message, "(a,f0.3,a,f0.2,a)") "Ewald screening alpha = ", alpha, &
+        " /angstrom is too strong for a cutoff of ", &
         cutoff, " angstrom: raise pme_alpha_tol"
       call fail(error, exit_bad_input, trim(message))
       return

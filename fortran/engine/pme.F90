@@ -1,8 +1,8 @@
 !> Reciprocal-space part of the Coulomb energy by smooth particle mesh Ewald (Essmann et al., J. Chem. Phys. 103, 8577,
 !> 1995), with the self energy and the energy of the uniform background that neutralises a net charge.
 !>
-!> Each rank spreads its own atoms on a brick that covers its domain and a margin; the bricks are added up into the layout
-!> of the FFT and the potential comes back the same way. Results do not depend on the number of threads.
+!> Each rank spreads its own atoms on a brick that covers its domain and a margin; the bricks are added up into the
+!> layout of the FFT and the potential comes back the same way. Results do not depend on the number of threads.
 module pme
   use precision, only: real64, real_pair
   use constants, only: pi
@@ -373,8 +373,8 @@ contains
     end do
   end subroutine place_atom
 
-  !> Charges to the brick. Slabs of planes at least as thick as the spline are done in two sets, odd and even, so that no
-  !> two threads write to the same plane and sums are always formed in the same order.
+  !> Charges to the brick. Slabs of planes at least as thick as the spline are done in two sets, odd and even, so that
+  !> no two threads write to the same plane and sums are always formed in the same order.
   subroutine spread_charges(self)
     type(pme_t), intent(inout) :: self
     integer :: set, slab
@@ -448,7 +448,8 @@ contains
           m2 = sum(m**2)
           if (m2 <= 0.0_real64) cycle
           ! Waves with kx inside the half axis stand for their conjugates too.
-          e = self%influence(z, x, y)*(real(self%wave(z, x, y), real64)**2 + real(aimag(self%wave(z, x, y)), real64)**2) &
+          e = self%influence(z, x, y)*(real(self%wave(z, x, y), real64)**2 + real(aimag(self%wave(z, x, y)), &
+            real64)**2) &
               *merge(0.5_real64, 1.0_real64, x == 0 .or. 2*x == self%n(1))
           factor = 2.0_real64*e*(1.0_real64 + (pi/self%alpha)**2*m2)/m2
           part(1, y) = part(1, y) + e

@@ -2,7 +2,8 @@
 !> overlap and reach beyond the grid (index i stands for point i modulo n). `collect` adds all bricks up; `spread`
 !> copies the grid back into them.
 module brick_exchange
-  use mpi_f08, only: MPI_Allgather, MPI_Allreduce, MPI_Alltoallv, MPI_Comm, MPI_Comm_rank, MPI_Comm_size, MPI_Datatype, &
+  use mpi_f08, only: MPI_Allgather, MPI_Allreduce, MPI_Alltoallv, MPI_Comm, MPI_Comm_rank, MPI_Comm_size, &
+    MPI_Datatype, &
                      MPI_IN_PLACE, MPI_INTEGER, MPI_MAX, MPI_REAL4, MPI_REAL8
   use precision, only: real32, real64, real_pair
   implicit none
@@ -31,8 +32,8 @@ module brick_exchange
 
 contains
 
-  !> `n`: points of the periodic grid; `grid_lower:grid_upper` this rank's part of it, `brick_lower:brick_upper` its brick
-  !> (all from 0). All ranks of `comm` must call it.
+  !> `n`: points of the periodic grid; `grid_lower:grid_upper` this rank's part of it, `brick_lower:brick_upper` its
+  !> brick (all from 0). All ranks of `comm` must call it.
   subroutine create(self, comm, n, grid_lower, grid_upper, brick_lower, brick_upper)
     class(brick_exchange_t), intent(out) :: self
     type(MPI_Comm), intent(in) :: comm
@@ -50,7 +51,8 @@ contains
     self%brick_lower = brick_lower
     self%brick_upper = brick_upper
     allocate (corners(12, 0:self%n_ranks - 1))
-    call MPI_Allgather([grid_lower, grid_upper, brick_lower, brick_upper], 12, MPI_INTEGER, corners, 12, MPI_INTEGER, comm)
+    call MPI_Allgather([grid_lower, grid_upper, brick_lower, brick_upper], 12, MPI_INTEGER, corners, 12, &
+      MPI_INTEGER, comm)
     allocate (self%out_region(9, 0), self%in_region(9, 0))
     allocate (self%out_first(0:self%n_ranks), self%in_first(0:self%n_ranks))
     self%out_first(0) = 1
@@ -125,7 +127,8 @@ contains
         at = self%out_start(r)
         do k = self%out_first(r), self%out_first(r + 1) - 1
           call corners_of(self%out_region(:, k), low, high, s)
-          call copy_out(brick(low(1) + s(1):high(1) + s(1), low(2) + s(2):high(2) + s(2), low(3) + s(3):high(3) + s(3)), &
+          call copy_out(brick(low(1) + s(1):high(1) + s(1), low(2) + s(2):high(2) + s(2), &
+            low(3) + s(3):high(3) + s(3)), &
                         self%out_buffer(at + 1:))
           at = at + product(high - low + 1)
         end do

@@ -1,7 +1,7 @@
 !> Three-dimensional transforms of real data spread over MPI ranks, in the kind of the pair arithmetic.
 !>
-!> The ranks form a grid of p1 x p2 (p1 = 1, slabs, while there are planes enough; pencils beyond). Stages: lines along x,
-!> exchange x-y among p1 ranks, lines along y, exchange y-z among p2 ranks, lines along z. Any grid, any number of
+!> The ranks form a grid of p1 x p2 (p1 = 1, slabs, while there are planes enough; pencils beyond). Stages: lines along
+!> x, exchange x-y among p1 ranks, lines along y, exchange y-z among p2 ranks, lines along z. Any grid, any number of
 !> ranks: shares need not be equal and may be empty.
 module distributed_fft
   use, intrinsic :: iso_c_binding, only: c_loc
@@ -96,8 +96,10 @@ contains
       self%real_upper = [n(1) - 1, share_upper(n(2), p(1), r(1)), share_upper(n(3), p(2), r(2))]
       self%wave_lower = [share_lower(half, p(1), r(1)), share_lower(n(2), p(2), r(2)), 0]
       self%wave_upper = [share_upper(half, p(1), r(1)), share_upper(n(2), p(2), r(2)), n(3) - 1]
-      associate (n_y => self%real_upper(2) - self%real_lower(2) + 1, n_z => self%real_upper(3) - self%real_lower(3) + 1, &
-                 n_kx => self%wave_upper(1) - self%wave_lower(1) + 1, n_ky => self%wave_upper(2) - self%wave_lower(2) + 1)
+      associate (n_y => self%real_upper(2) - self%real_lower(2) + 1, &
+        n_z => self%real_upper(3) - self%real_lower(3) + 1, &
+                 n_kx => self%wave_upper(1) - self%wave_lower(1) + 1, &
+                 n_ky => self%wave_upper(2) - self%wave_lower(2) + 1)
         allocate (self%y_lines(n_kx, n(2), n_z))
         if (p(1) > 1) allocate (self%x_lines(half, n_y, n_z))
         allocate (self%send(merge(0, max(half*n_y*n_z, n_kx*n(2)*n_z, n_kx*n_ky*n(3)), n_all == 1)))
@@ -136,7 +138,8 @@ contains
     else
       !$omp parallel do schedule(static)
       do z = 1, size(real_block, 3)
-        if (size(real_block, 2) > 0) call self%x_forward%execute(c_loc(real_block(1, 1, z)), c_loc(self%x_lines(1, 1, z)))
+        if (size(real_block, 2) > 0) call self%x_forward%execute(c_loc(real_block(1, 1, z)), c_loc(self%x_lines(1, &
+          1, z)))
       end do
       !$omp end parallel do
       call exchange_xy(self, .true.)
@@ -186,7 +189,8 @@ contains
       call exchange_xy(self, .false.)
       !$omp parallel do schedule(static)
       do z = 1, size(real_block, 3)
-        if (size(real_block, 2) > 0) call self%x_backward%execute(c_loc(self%x_lines(1, 1, z)), c_loc(real_block(1, 1, z)))
+        if (size(real_block, 2) > 0) call self%x_backward%execute(c_loc(self%x_lines(1, 1, z)), c_loc(real_block(1, &
+          1, z)))
       end do
       !$omp end parallel do
     end if

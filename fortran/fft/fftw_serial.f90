@@ -1,7 +1,7 @@
-!> One-dimensional Fourier transforms of many lines through the C interface of FFTW, in either precision. Another library
-!> with the same three plans could stand here. Plans are made once; `execute` may be called from several threads on
-!> different arrays, aligned or not. Plans are estimated, not measured: a measured plan may differ from run to run, and
-!> with it the last bits of the result.
+!> One-dimensional Fourier transforms of many lines through the C interface of FFTW, in either precision. Another
+!> library with the same three plans could stand here. Plans are made once; `execute` may be called from several
+!> threads on different arrays, aligned or not. Plans are estimated, not measured: a measured plan may differ from run
+!> to run, and with it the last bits of the result.
 module fftw_serial
   use, intrinsic :: iso_c_binding, only: c_associated, c_int, c_null_ptr, c_ptr
   implicit none
@@ -78,7 +78,8 @@ module fftw_serial
       type(c_ptr), value :: input, output
       type(c_ptr) :: plan
     end function fftwf_plan_many_dft
-    function fftwf_plan_many_dft_r2c(rank, n, howmany, input, inembed, istride, idist, output, onembed, ostride, odist, &
+    function fftwf_plan_many_dft_r2c(rank, n, howmany, input, inembed, istride, idist, output, onembed, ostride, &
+      odist, &
                                  flags) bind(c) result(plan)
       import :: c_int, c_ptr
       integer(c_int), value :: rank, howmany, istride, idist, ostride, odist, flags
@@ -86,7 +87,8 @@ module fftw_serial
       type(c_ptr), value :: input, output
       type(c_ptr) :: plan
     end function fftwf_plan_many_dft_r2c
-    function fftwf_plan_many_dft_c2r(rank, n, howmany, input, inembed, istride, idist, output, onembed, ostride, odist, &
+    function fftwf_plan_many_dft_c2r(rank, n, howmany, input, inembed, istride, idist, output, onembed, ostride, &
+      odist, &
                                  flags) bind(c) result(plan)
       import :: c_int, c_ptr
       integer(c_int), value :: rank, howmany, istride, idist, ostride, odist, flags
@@ -114,7 +116,8 @@ module fftw_serial
 
 contains
 
-  !> Complex lines in place: element k of line l is number l*distance + k*stride of the array at `array`, counted from 0.
+  !> Complex lines in place: element k of line l is number l*distance + k*stride of the array at `array`, counted from
+  !> 0.
   subroutine plan_complex(self, single, n, n_lines, stride, distance, sign, array)
     class(line_transform_t), intent(inout) :: self
     logical, intent(in) :: single
@@ -124,10 +127,12 @@ contains
     self%single = single
     self%what = complex_to_complex
     if (single) then
-      self%plan = fftwf_plan_many_dft(1, [n], n_lines, array, [n], stride, distance, array, [n], stride, distance, sign, &
+      self%plan = fftwf_plan_many_dft(1, [n], n_lines, array, [n], stride, distance, array, [n], stride, distance, &
+        sign, &
                                       flags)
     else
-      self%plan = fftw_plan_many_dft(1, [n], n_lines, array, [n], stride, distance, array, [n], stride, distance, sign, &
+      self%plan = fftw_plan_many_dft(1, [n], n_lines, array, [n], stride, distance, array, [n], stride, distance, &
+        sign, &
                                      flags)
     end if
   end subroutine plan_complex

@@ -1,14 +1,15 @@
 !> Forces of the engine on a system from a raw stream, for the tests:
 !>   mpirun -n P force_driver INPUT OUTPUT px py pz [instruction_set]
-!> Input (native byte order), int32: atoms, types, exclusions, grid(3), spline order, van der Waals form, rebuild every;
+!> Input (native byte order), int32: atoms, types, exclusions, grid(3), spline order (0: no PME), van der Waals form;
 !> float64: box(3), cutoff, switch, list distance, alpha, Coulomb constant; then float64 position(n,3), charge(n); int32
-!> type(n) from 1; float64 c6(t,t), c12(t,t), sigma(t), epsilon(t); int32 exclusion(e,2) from 1.
-!> Output, float64: energy of Lennard-Jones, real-space Coulomb, reciprocal; virial of real space (9) and reciprocal (9);
-!> real-space force(n,3), reciprocal force(n,3); sum over threads and ranks. Atoms are displaced by nothing between
-!> list and forces unless the input asks: 'drift' float64 (n,3) follows and is added after the list was made.
+!> type(n) from 1; float64 c6(t,t), c12(t,t), sigma(t), epsilon(t); int32 exclusion(e,2) from 1; float64 drift(n,3), by
+!> which atoms move between the making of the list and the forces.
+!> Output, float64: energies of Lennard-Jones, real-space Coulomb, reciprocal; virials of real space and reciprocal (9
+!> each); forces of real space and reciprocal (n,3 each); summed over ranks.
 program force_driver
   use, intrinsic :: iso_fortran_env, only: error_unit
-  use mpi_f08, only: MPI_Allreduce, MPI_Comm_rank, MPI_COMM_WORLD, MPI_Finalize, MPI_IN_PLACE, MPI_Init, MPI_REAL8, MPI_SUM
+  use mpi_f08, only: MPI_Allreduce, MPI_Comm_rank, MPI_COMM_WORLD, MPI_Finalize, MPI_IN_PLACE, MPI_Init, MPI_REAL8, &
+    MPI_SUM
   use precision, only: real64
   use error, only: error_t
   use image_ghosts, only: image_ghosts_t
@@ -17,7 +18,7 @@ program force_driver
   use nonbonded_options, only: nonbonded_options_t
   use pme, only: pme_t
   implicit none
-  integer :: header(9), rank, dims(3), k, unit, highest
+  integer :: header(8), rank, dims(3), k, unit, highest
   real(real64) :: box(3), settings(5), energy(3), virial(3, 3, 2)
   real(real64), allocatable :: position(:, :), charge(:), drift(:, :), force(:, :, :), local_force(:, :)
   integer, allocatable :: lj_type(:), exclusion(:, :)

@@ -1,5 +1,6 @@
-!> Owned and ghost atoms of one domain of a system that is wholly in memory: the contract of the halo (half shell, ghosts
-!> from positive neighbours only, already shifted) in the simplest form, for tests and measurements of the forces.
+!> Owned and ghost atoms of one domain of a system that is wholly in memory: the contract of the halo (half shell,
+!> ghosts from positive neighbours only, already shifted) in the simplest form, for tests and measurements of the
+!> forces.
 module image_ghosts
   use precision, only: int64, real64
   implicit none
