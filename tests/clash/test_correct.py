@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import place_nucleosomes
+from placed_nucleosomes import place_nucleosomes
 from scipy.spatial.transform import Rotation
 
 from chromabuild.clash import correct_clashes, find_clashes

@@ -63,7 +63,7 @@ def test_identities_and_histogram(shifted_octamer):
 @pytest.mark.parametrize("suffix", [".pdb", ".cif"])
 def test_foreign_file_equals_solute(tmp_path, shifted_octamer, suffix):
     """The protein chains through a file: same pairs, same chirality, same number of bonds."""
-    from conftest import place_nucleosomes
+    from placed_nucleosomes import place_nucleosomes
     shifted = place_nucleosomes([(np.eye(3), np.zeros(3)), (np.eye(3), np.array([0.5, 0.2, 0.0]))], keep="AB")
     path = tmp_path / f"model{suffix}"
     write_structure(shifted, path, range(4))

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
+from synthetic_scaffold import synthetic_scaffold
 
 from chromabuild.build import build_dna, build_solute
 from chromabuild.config import Config
@@ -17,9 +18,7 @@ from chromabuild.residues import residue_library, residue_names
 
 
 @pytest.fixture(scope="module")
-def fibre(request):
-    from conftest import synthetic_scaffold
-
+def fibre():
     return build_solute(synthetic_scaffold(2, 30, 15), Config())
 
 

@@ -1,6 +1,0 @@
-"""The molecules of the engine's tests serve here too."""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "engine"))
