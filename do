@@ -91,7 +91,7 @@ demo() {
 }
 
 run_tests() {
-  local strict=(--config-settings=cmake.define.CHROMABUILD_WERROR=ON)
+  local strict=(--config-settings=cmake.define.CHROMABUILD_WERROR=ON --config-settings=cmake.define.CHROMAMD_BUILD_TESTS=ON)
   setup "${strict[@]}"
   say "Checking style"
   ruff check .
