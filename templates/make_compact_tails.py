@@ -2,14 +2,16 @@
 
     python templates/make_compact_tails.py [seed]
 
-In the crystal 1KX5 the tails reach 30-60 angstrom out of the particle, between its neighbours in the lattice. In solution
-these chains of lysine and arginine lie on DNA. Every tail is grown again from its root by a beam search: each
-partial chain is continued by many draws of (phi, psi) from the allowed Ramachandran regions and of side-chain rotamers;
-draws that touch anything are dropped; those kept are the best by the energy of their charges in the Debye-Hueckel field
-of DNA and histones and by how far they reach beyond the particle. Bond lengths, angles and omega are the crystal's.
+In the crystal 1KX5 the tails reach 30-60 angstrom out of the particle, between its neighbours in the lattice. In
+solution these chains of lysine and arginine lie on DNA. Every tail is grown again from its root by a beam search: each
+partial chain is continued by many draws of (phi, psi) from the allowed Ramachandran regions and of side-chain
+rotamers; draws that touch anything are dropped; those kept are the best by the energy of their charges in the
+Debye-Hueckel field of DNA and histones and by how far they reach beyond the particle. Bond lengths, angles and omega
+are the crystal's.
 
 Bases of other sequences are avoided as far as possible, each base pair being A, C, G and T in one of four, so that the
-tails fit most sequences; the straight continuation of DNA at both ends is kept free for linkers.
+tails fit most sequences; the straight continuation of DNA at both ends is kept free for linkers. Run it again after
+make_nucleosome.py.
 """
 
 import json
@@ -343,8 +345,10 @@ def main(seed: int) -> None:
     obstacles.add_charges(crystal[sites[folded]], charges[folded])
     charge = dict(zip(sites.tolist(), charges.tolist(), strict=True))
     for tail in tails:
-        chi = {r: [t.shifted(int(solute.residue_first_atom[r])) for t in library_torsions()[core.residue_template[r]].chi]
-               for r in tail.residues}
+        chi = {}
+        for r in tail.residues:
+            torsions = library_torsions()[core.residue_template[r]].chi
+            chi[r] = [torsion.shifted(int(solute.residue_first_atom[r])) for torsion in torsions]
         energy, tightest = grow_tail(scene, tail, chi, kind, charge, obstacles, other_bases, linkers,
                                      np.flatnonzero(anchor), seed)
         mine = np.flatnonzero(np.isin(residue, tail.residues) & ~anchor)
@@ -352,14 +356,15 @@ def main(seed: int) -> None:
         carriers = np.intersect1d(mine, sites)
         obstacles.add_charges(scene.position[carriers], np.array([charge[a] for a in carriers.tolist()]))
         place = scene.position[mine]
-        print(f"{core.chain[tail.molecule]} {core.histone[tail.molecule]} {len(tail.residues)} residues: {energy:.1f} kT, "
-              f"closest contact {tightest:+.2f}, radius {np.hypot(place[:, 0], place[:, 1]).max():.1f}, "
+        print(f"{core.chain[tail.molecule]} {core.histone[tail.molecule]} {len(tail.residues)} residues: "
+              f"{energy:.1f} kT, closest contact {tightest:+.2f}, "
+              f"radius {np.hypot(place[:, 0], place[:, 1]).max():.1f}, "
               f"height {np.abs(place[:, 2]).max():.1f}", flush=True)
 
     heavy = in_tail & (scene.atoms.element >= CARBON)
     with h5py.File(folder / "histone_tails_compact.h5", "w") as file:
         options = {"compression": "gzip", "shuffle": True}
-        file.attrs["source"] = "made by make_compact_tails.py from nucleosome_1kx5.h5 and nucleosome_path_1kx5.json"
+        file.attrs["source"] = "make_compact_tails.py, from nucleosome_1kx5.h5 and nucleosome_path_1kx5.json"
         file.attrs["seed"] = seed
         # Rows of heavy_atom_position in nucleosome_1kx5.h5 that these positions replace.
         row = np.cumsum(scene.atoms.element != HYDROGEN) - 1
@@ -369,4 +374,4 @@ def main(seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
