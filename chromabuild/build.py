@@ -37,7 +37,8 @@ def build_solute(scaffold: Any, config: Config, threads: int = 1, progress: Prog
 
     Args:
         scaffold: a ``mesoscale.scaffold.Scaffold``, angstrom (docs/formats.md, section 1).
-        config: ``config.build.nucleosome_path`` chooses the path of wrapped DNA.
+        config: ``config.build.nucleosome_path`` chooses the path of wrapped DNA, ``config.build.tails`` the
+            conformation of the histone tails.
         threads: for the backbone closure; the result does not depend on it.
         progress: called with what is being done and the fraction done.
 
@@ -57,12 +58,13 @@ def build_solute(scaffold: Any, config: Config, threads: int = 1, progress: Prog
     say("closing the backbone", 0.2)
     dna_position, dna_template, report = build_dna(sequence, path.origin, path.frame, threads)
     say("placing histones", 0.8)
-    solute = _assemble(dna_position, dna_template, path)
+    solute = _assemble(dna_position, dna_template, path, config.build.tails)
     solute.provenance = {
         "stage": "build",
         "chromabuild": __version__,
         "locus": scaffold.name,
         "nucleosome_path": config.build.nucleosome_path,
+        "tails": config.build.tails,
         "build_report": report | path.summary(),
     }
     say("done", 1.0)
@@ -154,7 +156,7 @@ def _dna_segments(n: int) -> tuple[list[str], np.ndarray, np.ndarray]:
     return names, np.concatenate([segment, pieces + segment]), np.tile(within + 1, 2)
 
 
-def _assemble(dna_position: np.ndarray, dna_template: np.ndarray, path: RelaxedPath) -> Solute:
+def _assemble(dna_position: np.ndarray, dna_template: np.ndarray, path: RelaxedPath, tails: str) -> Solute:
     """Join DNA and octamers in the order that ``Solute`` prescribes."""
     n, m, core = len(dna_template) // 2, len(path.core_origin), octamer()
     segment_name, segment, number = _dna_segments(n)
@@ -162,7 +164,7 @@ def _assemble(dna_position: np.ndarray, dna_template: np.ndarray, path: RelaxedP
     segment_name += [histone_segid(k, chain) for k in range(m) for chain in core.chain]
     residues_of_chain = np.bincount(core.residue_chain)
     histone_residues = 2 * n + np.concatenate([[0], np.cumsum(np.tile(residues_of_chain, m))])
-    octamers = place_octamers(path.core_origin, path.core_frame).reshape(-1, 3)
+    octamers = place_octamers(path.core_origin, path.core_frame, tails).reshape(-1, 3)
     return Solute(
         position=np.concatenate([dna_position.astype(np.float32), octamers]),
         residue_template=np.concatenate([dna_template, np.tile(core.residue_template, m)]).astype(np.uint16),

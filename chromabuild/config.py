@@ -48,6 +48,7 @@ class BuildSection(Section):
     """The all-atom solute."""
 
     nucleosome_path: Literal["crystal", "superhelix"] = Field("crystal", description="crystal frames of 1KX5, or the 28 A / 106 A superhelix of jcc.25840")
+    tails: Literal["compact", "crystal"] = Field("compact", description="histone tails lying on their own nucleosome, as in solution, or as in 1KX5, stretched out by crystal packing: a much larger box")
 
 
 class ClashSection(Section):

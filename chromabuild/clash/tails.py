@@ -181,11 +181,16 @@ def sum_of_reach(scene: Scene, unit: GrowthUnit) -> float:
 
 def propose_tail(scene: Scene, tail: Tail, hit: list[int], side_chain: dict[int, list[Torsion]],
                  seed: int) -> Proposal | None:
-    """Grow a tail from two residues inward of its innermost hit, then from its root; the first clean one is taken."""
+    """Grow a tail from two residues inward of its innermost hit, then from its root.
+
+    The first clean one that stays inside the structure's bounding box is taken, since every angstrom beyond it is paid
+    for in water; else the one with fewest severe pairs, among equals the one that sticks out least.
+    """
     places = [tail.residues.index(r) for r in hit if r in tail.residues]
     if not places:
         return None
-    best = None
+    best, best_rank = None, None
+    lowest, highest = scene.start.min(axis=0), scene.start.max(axis=0)
     for start in sorted({max(0, min(places) - 2), max(0, min(places) - 8), 0}, reverse=True):
         units = growth_unit(scene, tail, tail.residues[start], [])
         if not units.torsions:
@@ -205,10 +210,13 @@ def propose_tail(scene: Scene, tail: Tail, hit: list[int], side_chain: dict[int,
             new = scene.position[moved].copy()
             scene.position[moved] = old[moved]
             scene.stale = stale
-            if after.better_than(before) and (best is None or gain(before, after) < gain(best.before, best.after)):
+            excess = float(np.maximum(lowest - new, new - highest).clip(0).max())
+            rank = (*gain(before, after), excess)
+            if after.better_than(before) and (best is None or rank < best_rank):
                 best = Proposal("tail", moved, new, before, after,
                                 {"from_residue": int(tail.residues[start]), "attempt": attempt})
-            if after.clean:
+                best_rank = rank
+            if after.clean and excess == 0:
                 return best
     return best
 

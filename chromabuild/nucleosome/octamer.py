@@ -34,8 +34,12 @@ class Octamer:
 
 
 @cache
-def octamer() -> Octamer:
-    """Read templates/nucleosome_1kx5.h5 and add all hydrogens."""
+def octamer(tails: str = "crystal") -> Octamer:
+    """Read the octamer from templates/ and add all hydrogens.
+
+    ``tails`` is ``crystal`` for the chains of 1KX5 as they are, or ``compact`` for tails that lie on their own
+    nucleosome (templates/make_compact_tails.py); the folded core is the same, to the last bit.
+    """
     library, index = residue_library(), {name: k for k, name in enumerate(residue_names())}
     with h5py.File(template_path("nucleosome_1kx5.h5")) as file:
         heavy_position = 0.001 * file["heavy_atom_position"][...]
@@ -47,16 +51,32 @@ def octamer() -> Octamer:
     template = np.array([index[name] for name in names], dtype=np.uint16)
     first_atom = np.concatenate([[0], np.cumsum([len(library[name].atoms) for name in names])])
     elements = np.concatenate([library[name].elements for name in names])
+    position = _with_hydrogens(heavy_position, elements, template, first_atom)
+    if tails == "compact":
+        with h5py.File(template_path("histone_tails_compact.h5")) as file:
+            rows = file["heavy_atom"][...]
+            heavy_position[rows] = 0.001 * file["position"][...]
+        moved = np.repeat(np.arange(len(names)), np.diff(first_atom))[elements != "H"][rows]
+        in_tail = np.repeat(np.isin(np.arange(len(names)), moved), np.diff(first_atom))
+        compact = _with_hydrogens(heavy_position, elements, template, first_atom)
+        # Hydroxyls of the core keep their hydrogens whatever the tails do.
+        position = np.where(in_tail[:, None], compact, position)
+    return Octamer(position, template, number, chain, letters, histone)
+
+
+def _with_hydrogens(heavy_position: np.ndarray, elements: np.ndarray, template: np.ndarray,
+                    first_atom: np.ndarray) -> np.ndarray:
+    """(n, 3) positions of all atoms from those of the heavy ones."""
     position = np.zeros((first_atom[-1], 3))
     position[elements != "H"] = heavy_position
     place_hydrogens(position, template, first_atom)
     settle_hydroxyls(position, template, first_atom)
-    return Octamer(position, template, number, chain, letters, histone)
+    return position
 
 
-def place_octamers(core_origin: np.ndarray, core_frame: np.ndarray) -> np.ndarray:
-    """(m, 15740, 3) float32 positions of the octamers of m cores."""
-    position = octamer().position
+def place_octamers(core_origin: np.ndarray, core_frame: np.ndarray, tails: str = "crystal") -> np.ndarray:
+    """(m, 15740, 3) float32 positions of the octamers of m cores, with ``tails`` as in ``octamer``."""
+    position = octamer(tails).position
     result = np.empty((len(core_origin), len(position), 3), dtype=np.float32)
     for k, (origin, frame) in enumerate(zip(core_origin, core_frame, strict=True)):
         result[k] = origin + position @ frame.T
