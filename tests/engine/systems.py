@@ -11,7 +11,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-BIN = Path(__file__).resolve().parents[2] / "chromabuild" / "_bin"
+import chromabuild
+
+BIN = Path(chromabuild.__file__).parent / "_bin"
 COULOMB = 332.0637128  # kcal angstrom / mol / e^2
 
 

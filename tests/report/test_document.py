@@ -91,6 +91,12 @@ def test_drift_of_a_straight_line_is_its_slope():
     assert energy_drift(time[:2], time[:2], 1000, 300) is None
 
 
+def test_drift_leaves_the_first_half_out():
+    time = np.linspace(0, 2, 21)
+    energy = np.where(time < 1, 5 - 5 * time, 0.0)
+    assert energy_drift(time, energy, 1000, 300) == pytest.approx(0, abs=1e-9)
+
+
 def test_plot_is_reproducible_and_takes_the_pages_ink():
     series = {"a": (np.arange(5), np.arange(5.0))}
     first, second = (line_plot(series, "x", "y", "salt") for _ in range(2))
