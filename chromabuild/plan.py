@@ -9,15 +9,15 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-from mesoscale.fibre import Fibre
-from mesoscale.model import Parameters, build_chain
-from mesoscale.montecarlo import straight_conformation
-from mesoscale.scaffold import build_scaffold
 
 from chromabuild.config import Config
 from chromabuild.locus import load_locus
 from chromabuild.nucleosome.octamer import octamer
 from chromabuild.residues import residue_library, residue_names
+from mesoscale.fibre import Fibre
+from mesoscale.model import Parameters, build_chain
+from mesoscale.montecarlo import straight_conformation
+from mesoscale.scaffold import build_scaffold
 
 COMPLEMENT = {"A": "T", "C": "G", "G": "C", "T": "A"}
 MARGIN = 20.0
