@@ -257,7 +257,7 @@ def test_system_is_neutral_and_salted(demo, demo_solute):
     solute_charge = np.sum((charge[runs[0]] * runs[1])[:-3])
     assert counts["sodium"] - counts["chloride"] == round(-solute_charge)
     # TIP3P at 0.98 g/mL, 0.0328 molecules per cubic angstrom, fills what the solute leaves: protein has 0.73 mL/g, a
-    # nucleotide 183 mL/mol. The solute is a tenth of the box, its volume is known to 10 %, and a layer at it is thinner.
+    # nucleotide 183 mL/mol. The solute is a tenth of the box, its volume is known to 10 %.
     mass = {"H": 1.008, "C": 12.011, "N": 14.007, "O": 15.999, "S": 32.06, "P": 30.974}
     n_dna = demo_solute.molecule_first_residue[2]
     grams = sum(mass[e] for e in demo_solute.elements()[demo_solute.residue_first_atom[n_dna]:])

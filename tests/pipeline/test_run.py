@@ -36,7 +36,7 @@ class Links(HTMLParser):
 
 @pytest.fixture(scope="module")
 def simulated(piece):
-    """Set up, 100 steps of minimisation and 0.2 ps of dynamics; then the report."""
+    """Set up, 60 steps of minimisation and 0.2 ps of dynamics; then the report."""
     summary = result_of("run", "--threads", 2, cwd=piece.folder)["summary"]
     result_of("report", cwd=piece.folder)
     return piece, summary
@@ -46,7 +46,7 @@ def test_log_trajectory_and_restart(simulated):
     build, summary = simulated
     folder = build.results / "md"
     minimisation, table = EnergyLog.read(folder / "minimise.log"), EnergyLog.read(folder / "dynamics.log")
-    assert minimisation["STEP"].tolist() == list(range(0, 101, 10))
+    assert minimisation["STEP"].tolist() == list(range(0, 61, 10))
     assert np.all(np.diff(minimisation["POTENTIAL_ENE"]) < 0)
     assert table["TIME"].tolist() == pytest.approx(np.arange(0, 0.201, 0.02).tolist())
     assert summary["simulated_ps"] == 0.2 and summary["atoms"] == build.manifest["atoms"]
@@ -107,17 +107,7 @@ def test_report_stands_alone(simulated):
         assert text in page
 
 
-def test_a_second_run_continues_nothing_and_repeats_the_first(simulated):
-    """The same files from the same restart: the dynamics itself depends on the seed alone."""
-    build, _ = simulated
-    before = digests(build.results / "md")
-    result_of("run", "--threads", 2, cwd=build.folder)
-    after = digests(build.results / "md")
-    for name in ("trajectory.dcd", "restart/dynamics_0.rst", "restart/start_0.rst"):
-        assert after[name] == before[name], name
-
-
-@pytest.mark.parametrize("announced", ["all-atom solute", "clash correction", "water, ions and shards"])
+@pytest.mark.parametrize("announced", ["all-atom solute", "water, ions and shards"])
 def test_a_killed_chain_continues_to_the_same_files(demo, tmp_path, announced):
     """kill -9 while a stage works; the same command then finishes what was left."""
     for path in demo.folder.iterdir():
