@@ -14,9 +14,9 @@ Positive = Annotated[float, Field(gt=0)]
 
 
 class Section(BaseModel):
-    """Base of all sections: unknown keys are errors."""
+    """Base of all sections: unknown keys are errors, and so are numbers that are not finite."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 class LocusSection(Section):

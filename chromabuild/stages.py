@@ -37,11 +37,13 @@ def locus_summary(config: Config) -> dict:
     """Read the locus and say what it is. Raises BadInputError for the first thing that is wrong."""
     from chromabuild.locus import load_locus
 
-    fibre = load_locus(config.locus).fibre()
+    locus = load_locus(config.locus)
+    fibre = locus.fibre()
     return {"name": fibre.name, "chromosome": fibre.chromosome, "start": fibre.start,
             "end": fibre.start + len(fibre.sequence), "base_pairs": len(fibre.sequence),
             "nucleosomes": len(fibre.dyads), "contacts": len(fibre.contacts),
-            "adjusted_dyads": len(fibre.adjustments), "shifts": list(fibre.adjustments)}
+            "adjusted_dyads": len(fibre.adjustments), "shifts": list(fibre.adjustments),
+            "unused_contacts": len(locus.ignored_contacts), "ignored_contacts": list(locus.ignored_contacts)}
 
 
 def scaffold(job: Job) -> dict:

@@ -151,7 +151,9 @@ def _locus(folder: Path, stages: dict) -> str:
                        [(s["nucleosome"], s["from"], s["to"],
                          None if s["to"] is None else round(s["to"] - s["from"], 1), s.get("reason", ""))
                         for s in shifts]) if shifts else "<p>Every dyad stands where it was mapped.</p>"
-    return _plain_facts(summary) + "<h3>Dyads that were moved or dropped</h3>" + moved
+    unused = summary.get("ignored_contacts", [])
+    left_out = "<h3>Contacts that are not used</h3>" + html.table(["reason"], [[r] for r in unused]) if unused else ""
+    return _plain_facts(summary) + "<h3>Dyads that were moved or dropped</h3>" + moved + left_out
 
 
 def _plain_facts(summary: dict) -> str:

@@ -113,6 +113,9 @@ def place_solute(solute: Solute, section: SolvateSection) -> PlacedSolute:
                                 f"({extent[axis] / 1000:.3f} A): give a larger box or leave it empty")
     if box.min() < 20_000:
         raise BadInputError(f"the box edge of {box.min() / 1000:.3f} A is below 20 A: use a larger padding or box")
+    if box.max() > np.iinfo(np.int32).max:  # positions in bricks are 32-bit thousandths of an angstrom
+        raise BadInputError(f"the box edge of {box.max() / 1000:g} A is beyond the 2,147,483 A that a brick's "
+                            "coordinates reach: use a smaller padding or box")
     position = (thousandths - lower + (box - extent) // 2).astype(np.int32)
     return PlacedSolute(solute, box, position)
 

@@ -25,8 +25,8 @@ class MolecularSystem:
     position: np.ndarray
     """(n, 3) angstrom, multiples of 0.001 as bricks store them; molecules unbroken."""
     box: np.ndarray
-    judge: app.Topology
-    """The same atoms for OpenMM's ForceField."""
+    judge: app.Topology | None = None
+    """The same atoms for OpenMM's ForceField, where a test asks for it."""
 
 
 def make_solute(molecules: list[list[str]], position: np.ndarray | None = None) -> Solute:

@@ -8,50 +8,26 @@ from pathlib import Path
 import MDAnalysis
 import numpy as np
 import pytest
-from molecular_systems import MolecularSystem, write_bricks
+from engine_energies import (
+    TOLERANCES,
+    assert_agree,
+    chromamd_energy,
+    energy_section,
+    reference_energy,
+    relative_rms,
+    write_input,
+)
+from molecular_systems import MolecularSystem
 
 from chromabuild.backends import chromamd
 from chromabuild.backends.energy_log import EnergyLog
-from chromabuild.backends.openmm_reference import (
-    BOLTZMANN,
-    SPLINE_ORDER,
-    NonbondedOptions,
-    energies_by_term,
-    system_from_topology,
-)
+from chromabuild.backends.openmm_reference import BOLTZMANN, NonbondedOptions
 from chromabuild.config import DynamicsSection
 from chromabuild.errors import BadInputError
 
 pytestmark = pytest.mark.mpi
 
 OPTIONS = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(32, 32, 36))
-ENERGY_COLUMNS = {"bond": ["BOND"], "angle": ["ANGLE"], "dihedral": ["DIHEDRAL"],
-                  "lennard_jones": ["VDWAALS", "PAIR14_VDW"],
-                  "electrostatic": ["ELECT", "RECIPROCAL", "PAIR14_ELECT"]}
-
-
-def energy_section(options: NonbondedOptions) -> dict[str, object]:
-    return {"cutoffdist": options.cutoff, "switchdist": options.switch_distance or options.cutoff,
-            "pairlistdist": options.cutoff + 1.5, "pme_alpha": options.alpha, "pme_nspline": SPLINE_ORDER,
-            **{f"pme_ngrid_{axis}": n for axis, n in zip("xyz", options.grid, strict=True)}}
-
-
-def write_input(system: MolecularSystem, folder: Path) -> dict[str, object]:
-    """Topology and bricks; returns the [INPUT] entries."""
-    system.topology.write(folder / "topology.h5")
-    write_bricks(folder / "shards", system.position, system.box, system.topology)
-    return {"topologyfile": folder / "topology.h5", "shardfile": folder / "shards" / "bricks.txt"}
-
-
-def chromamd_energy(system: MolecularSystem, folder: Path, precision: chromamd.Precision, ranks: int = 1,
-                    options: NonbondedOptions = OPTIONS) -> tuple[dict[str, float], np.ndarray]:
-    """Energies by name and forces in global order."""
-    control = folder / f"energy_{precision}_{ranks}.inp"
-    force = control.with_suffix(".force")
-    chromamd.write_control(control, {"INPUT": write_input(system, folder), "OUTPUT": {"forcefile": force},
-                                     "ENERGY": energy_section(options)})
-    chromamd.launch("energy", control, ranks, precision)
-    return chromamd.read_energies(control), chromamd.read_forces(force)
 
 
 def start(system: MolecularSystem, folder: Path, ranks: int) -> dict[str, object]:
@@ -81,37 +57,30 @@ def simulate(folder: Path, name: str, ranks: int, precision: chromamd.Precision,
 
 
 @pytest.mark.parametrize("name", ["water", "peptide", "duplex"])
-@pytest.mark.parametrize(("precision", "energy_tolerance", "force_tolerance"),
-                         [("double", 1e-6, 1e-6), ("mixed", 1e-5, 1e-4)])
+@pytest.mark.parametrize(("precision", "energy_tolerance", "force_tolerance"), TOLERANCES)
 def test_every_term_against_openmm(systems, tmp_path, name, precision, energy_tolerance, force_tolerance):
     """Same alpha, grid and spline order. Energies term by term, relative; forces: rms error over rms force."""
     system = systems[name]
-    theirs, their_force = energies_by_term(system_from_topology(system.topology, system.box, OPTIONS), system.position)
-    energy, force = chromamd_energy(system, tmp_path, precision)
-    for term, columns in ENERGY_COLUMNS.items():
-        ours = sum(energy[column] for column in columns)
-        assert ours == pytest.approx(theirs[term], rel=energy_tolerance), term
-    assert energy["POTENTIAL_ENE"] == pytest.approx(sum(theirs.values()), rel=energy_tolerance)
-    error = np.sqrt(np.mean((force - their_force) ** 2) / np.mean(their_force**2))
-    assert error < force_tolerance
+    assert_agree(chromamd_energy(system, tmp_path, precision, OPTIONS), reference_energy(system, OPTIONS),
+                 energy_tolerance, force_tolerance)
 
 
 def test_switching_function_against_openmm(systems, tmp_path):
     options = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(32, 32, 36), switch_distance=7.5)
     system = systems["peptide"]
-    theirs, their_force = energies_by_term(system_from_topology(system.topology, system.box, options), system.position)
-    energy, force = chromamd_energy(system, tmp_path, "double", options=options)
+    theirs, their_force = reference_energy(system, options)
+    energy, force = chromamd_energy(system, tmp_path, "double", options)
     assert energy["VDWAALS"] + energy["PAIR14_VDW"] == pytest.approx(theirs["lennard_jones"], rel=1e-6)
-    assert np.sqrt(np.mean((force - their_force) ** 2) / np.mean(their_force**2)) < 1e-6
+    assert relative_rms(force, their_force) < 1e-6
 
 
 @pytest.mark.parametrize("name", ["peptide", "duplex"])
 def test_forces_do_not_depend_on_the_number_of_ranks(systems, tmp_path, name):
     """Double precision: only the order of summation differs."""
-    one_energy, one = chromamd_energy(systems[name], tmp_path, "double", 1)
+    one_energy, one = chromamd_energy(systems[name], tmp_path, "double", OPTIONS)
     scale = np.sqrt(np.mean(one**2))
     for ranks in (2, 4, 8):
-        energy, force = chromamd_energy(systems[name], tmp_path, "double", ranks)
+        energy, force = chromamd_energy(systems[name], tmp_path, "double", OPTIONS, ranks)
         assert np.max(np.abs(force - one)) < 1e-10 * scale, ranks
         assert energy["POTENTIAL_ENE"] == pytest.approx(one_energy["POTENTIAL_ENE"], rel=1e-10), ranks
 
@@ -190,7 +159,7 @@ def test_minimiser_goes_downhill_from_a_bad_start(systems, tmp_path):
     })
     chromamd.launch("run", tmp_path / "minimise.inp", precision="double")
     energy = EnergyLog.read(tmp_path / "minimise.log")["POTENTIAL_ENE"]
-    good, _ = energies_by_term(system_from_topology(system.topology, system.box, OPTIONS), system.position)
+    good, _ = reference_energy(system, OPTIONS)
     assert len(energy) >= 60
     assert np.all(np.diff(energy) <= 0)
     # Nearly all of what the displacement cost is won back.

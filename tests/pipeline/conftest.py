@@ -1,0 +1,58 @@
+"""The demo locus built once for all tests here, and a small solvated piece of it."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from command_line import STAGES, result_of
+from pieces import molecules_of
+
+from chromabuild.solute import Solute
+
+
+@dataclass(frozen=True)
+class Build:
+    """A folder with settings and results."""
+
+    folder: Path
+    summaries: dict[str, dict]
+    """What each stage printed."""
+
+    @property
+    def results(self) -> Path:
+        """The output folder."""
+        return self.folder / "results"
+
+    @property
+    def manifest(self) -> dict:
+        """The manifest of the shards, read without our own reader."""
+        return json.loads((self.results / "shards" / "manifest.json").read_text())
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory):
+    """The bundled example from `chromabuild init` to the force field, one command a stage, two threads."""
+    folder = tmp_path_factory.mktemp("demo")
+    result_of("init", "--example", "demo", ".", cwd=folder)
+    return Build(folder, {stage: result_of(stage, "--threads", 2, cwd=folder)["summary"] for stage in STAGES})
+
+
+@pytest.fixture(scope="session")
+def demo_solute(demo):
+    """The solute of the demo after clash correction."""
+    return Solute.read(demo.results / "solute_clean.h5")
+
+
+@pytest.fixture(scope="session")
+def piece(demo_solute, tmp_path_factory):
+    """The second histones H3 and H4 of the first nucleosome in water with salt, and their force field: 50,000 atoms."""
+    folder = tmp_path_factory.mktemp("piece")
+    wanted = [k for k, name in enumerate(demo_solute.molecule_name)
+              if name in ("H3", "H4") and demo_solute.molecule_nucleosome[k] == 0][2:]
+    molecules_of(demo_solute, wanted).write(folder / "results" / "solute_clean.h5")
+    settings = {"seed": 7, "solvate": {"padding": 6.0, "brick_edge": 50.0},
+                "dynamics": {"minimise_steps": 60, "steps": 100, "output_period": 10, "trajectory_period": 20}}
+    (folder / "locus.yaml").write_text(json.dumps(settings))  # JSON is YAML
+    return Build(folder, {stage: result_of(stage, "--threads", 2, cwd=folder)["summary"]
+                          for stage in ("solvate", "topology")})

@@ -1,0 +1,154 @@
+"""What a user can get wrong, through the command line: exit code, one sentence with the place, and nothing written.
+
+The readers' own tests go through many more cases; here is what arrives at the terminal.
+"""
+
+import gzip
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from command_line import chromabuild, refusal, result_of
+
+from chromabuild.backends import chromamd
+
+SMALL_SOLUTE = Path(__file__).parents[1] / "solvate" / "data" / "solute.h5"
+SEQUENCE = "ACGTTGCA" * 80
+BED = "chr1\t150\t151\tfirst\nchr1\t400\t401\tsecond\n"
+
+
+@pytest.fixture
+def locus(tmp_path):
+    """A sound locus of 640 bp and two nucleosomes; tests damage it."""
+    (tmp_path / "locus.fa").write_text(f">chr1\n{SEQUENCE}\n")
+    (tmp_path / "nucleosomes.bed").write_text(BED)
+    (tmp_path / "locus.yaml").write_text("scaffold: {sweeps: 5}\n")
+    return tmp_path
+
+
+def made(folder):
+    """Everything in the output folder but the record, which is kept whatever happens."""
+    return [path.name for path in folder.rglob("results/**/*")
+            if path.is_file() and path.name not in ("provenance.json", ".provenance.json.lock")]
+
+
+def refused(folder, *arguments, code=3):
+    before = made(folder)
+    sentence = refusal(chromabuild(*arguments, cwd=folder), code)
+    assert made(folder) == before
+    return sentence
+
+
+def test_the_sound_locus_is_accepted(locus):
+    """Or the refusals below would say nothing."""
+    assert result_of("scaffold", cwd=locus)["summary"]["nucleosomes"] == 2
+    assert made(locus) == ["scaffold.h5"]
+
+
+@pytest.mark.parametrize(("sequence", "told"), [
+    (SEQUENCE[:99] + "N" + SEQUENCE[100:], "base 100 of chr1 is 'N', an unknown base"),
+    (SEQUENCE[:9] + "U" + SEQUENCE[10:], "base 10 of chr1 is 'U', not one of A, C, G, T"),
+    ("MKTAYIAKQR" * 64, "base 1 of chr1 is 'M', not one of A, C, G, T"),
+    (SEQUENCE[:350], "line 2: dyad 400 is outside the sequence chr1:0-350"),
+    ("", "has no sequence"),
+])
+def test_bad_sequences(locus, sequence, told):
+    (locus / "locus.fa").write_text(f">chr1\n{sequence}\n")
+    assert told in refused(locus, "scaffold")
+
+
+@pytest.mark.parametrize(("bed", "told"), [
+    ("chr1\t150\t151\n# a remark\nchr1\t400\n", "line 3: 2 tab-separated columns"),
+    ("chr1 150 151\n", "line 1: 1 tab-separated columns"),
+    ("chr1\t150\t151\nchr1\t4e2\t401\n", "line 2: start '4e2' is not a whole number"),
+    ("chr1\t151\t150\n", "line 1: end 150 is not beyond start 151"),
+    ("chr1\t150\t151\nchr1\t900\t901\n", "line 2: dyad 900 is outside the sequence"),
+])
+def test_bad_nucleosomes(locus, bed, told):
+    (locus / "nucleosomes.bed").write_text(bed)
+    sentence = refused(locus, "scaffold")
+    assert told in sentence and "nucleosomes.bed" in sentence
+
+
+def test_overlaps_are_refused_when_asked_for(locus):
+    (locus / "nucleosomes.bed").write_text("chr1\t150\t151\nchr1\t250\t251\n")
+    sentence = refused(locus, "scaffold", "--set", "locus.overlaps=error")
+    assert "line 1: dyad 150 does not fit (dyads 100 bp apart, 157 needed)" in sentence
+
+
+def test_malformed_contacts(locus):
+    (locus / "loops.bedpe").write_text("chr1\t0\t100\tchr1\t400\t500\nchr1\t0\t100\tchr1\tfar\t500\n")
+    sentence = refused(locus, "scaffold", "--set", "locus.contacts=loops.bedpe")
+    assert "loops.bedpe, line 2: start 'far'" in sentence
+
+
+@pytest.mark.parametrize("file", ["locus.fa", "nucleosomes.bed"])
+def test_missing_files(locus, file):
+    (locus / file).unlink()
+    sentence = refused(locus, "scaffold")
+    assert file in sentence and "does not exist" in sentence
+
+
+@pytest.mark.parametrize("file", ["locus.fa", "nucleosomes.bed"])
+def test_truncated_gzip(locus, file):
+    packed = gzip.compress((locus / file).read_bytes() * 3)
+    (locus / file).write_bytes(packed[:len(packed) - 10])
+    sentence = refused(locus, "scaffold")
+    assert f"{file} is a damaged or truncated gzip file" in sentence
+
+
+def test_windows_line_ends_and_gzip_make_no_difference(locus):
+    plain = result_of("validate", cwd=locus)
+    for file in ("locus.fa", "nucleosomes.bed"):
+        (locus / file).write_bytes(gzip.compress((locus / file).read_bytes().replace(b"\n", b"\r\n")))
+    assert result_of("validate", cwd=locus) == plain
+
+
+@pytest.fixture(scope="module")
+def solvated(tmp_path_factory):
+    """A small solute in water, with its force field."""
+    folder = tmp_path_factory.mktemp("solvated")
+    (folder / "results").mkdir()
+    shutil.copy(SMALL_SOLUTE, folder / "results" / "solute_clean.h5")
+    (folder / "locus.yaml").write_text("solvate: {padding: 5.0, brick_edge: 40.0}\ndynamics: {steps: 2}\n")
+    result_of("solvate", cwd=folder)
+    result_of("topology", cwd=folder)
+    return folder
+
+
+@pytest.mark.parametrize(("setting", "told"), [
+    ("solvate.box=[40,40,40]", "smaller than the solute"),
+    ("solvate.box=[100,.inf,100]", "solvate.box"),
+    ("solvate.box=[100,.nan,100]", "solvate.box"),
+    ("solvate.padding=.inf", "solvate.padding"),
+    ("solvate.padding=1.0e+7", "box"),
+])
+def test_impossible_boxes(solvated, setting, told):
+    assert told in refused(solvated, "solvate", "--set", setting)
+
+
+def test_truncated_shard(solvated):
+    """Found by both checks and by the engine, which does not begin."""
+    path = sorted((solvated / "results" / "shards").glob("*.cbb"))[1]
+    content = path.read_bytes()
+    path.write_bytes(content[:-20])
+    try:
+        for arguments in (("verify",), ("shards", "verify"), ("run",)):
+            assert path.name in refusal(chromabuild(*arguments, cwd=solvated), 5), arguments
+    finally:
+        path.write_bytes(content)
+    assert not list((solvated / "results").rglob("*.rst")) and not list((solvated / "results").rglob("*.dcd"))
+    assert result_of("verify", cwd=solvated)
+
+
+@pytest.mark.parametrize("verb", ["setup", "run", "energy"])
+def test_unknown_control_key(tmp_path, verb):
+    """The engine itself: file, line, the key and the nearest one that exists."""
+    (tmp_path / "bad.inp").write_text("[ENERGY]\ncutofdist = 9.0\n")
+    done = subprocess.run([chromamd.executable(), verb, "bad.inp"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 3
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("chromamd: ")
+    assert "bad.inp" in line and "line 2" in line and "cutofdist" in line and "cutoffdist" in line
+    assert list(tmp_path.iterdir()) == [tmp_path / "bad.inp"]

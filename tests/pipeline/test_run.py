@@ -1,0 +1,134 @@
+"""Dynamics through the command line on a small solvated system, its report, and a killed chain that continues."""
+
+import re
+import shutil
+import subprocess
+import time
+import warnings
+from html.parser import HTMLParser
+
+import MDAnalysis
+import numpy as np
+import pytest
+from command_line import command, digests, environment, result_of
+
+from chromabuild.backends.energy_log import EnergyLog
+
+pytestmark = pytest.mark.slow
+
+
+class Links(HTMLParser):
+    """Everything that a browser would fetch."""
+
+    def __init__(self):
+        super().__init__()
+        self.found, self.images, self.tags = [], 0, set()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        for name, value in attributes:
+            if name in ("src", "srcset", "href", "xlink:href", "data", "action", "poster", "background"):
+                self.found.append(value or "")
+                self.images += tag == "img" and (value or "").startswith("data:image/png;base64,")
+
+    handle_startendtag = handle_starttag
+
+
+@pytest.fixture(scope="module")
+def simulated(piece):
+    """Set up, 60 steps of minimisation and 0.2 ps of dynamics; then the report."""
+    summary = result_of("run", "--threads", 2, cwd=piece.folder)["summary"]
+    result_of("report", cwd=piece.folder)
+    return piece, summary
+
+
+def test_log_trajectory_and_restart(simulated):
+    build, summary = simulated
+    folder = build.results / "md"
+    minimisation, table = EnergyLog.read(folder / "minimise.log"), EnergyLog.read(folder / "dynamics.log")
+    assert minimisation["STEP"].tolist() == list(range(0, 61, 10))
+    assert np.all(np.diff(minimisation["POTENTIAL_ENE"]) < 0)
+    assert table["TIME"].tolist() == pytest.approx(np.arange(0, 0.201, 0.02).tolist())
+    assert summary["simulated_ps"] == 0.2 and summary["atoms"] == build.manifest["atoms"]
+    for name in table.columns:
+        assert np.isfinite(table[name]).all(), name
+    # NVE: of what kinetic and potential energy exchange, the total keeps all but 1 %.
+    assert np.ptp(table["TOTAL_ENE"]) < 0.01 * table["KINETIC_ENE"].mean()
+    assert (folder / "restart" / "dynamics_0.rst").stat().st_size > 48 * build.manifest["atoms"]
+    for name in ("setup", "minimise", "dynamics"):
+        assert (folder / f"{name}.inp").is_file()
+
+
+def test_temperature_is_sane(simulated):
+    """Velocities are drawn for 300 K; after a short minimisation little of it goes into the rest, or comes from it."""
+    table = EnergyLog.read(simulated[0].results / "md" / "dynamics.log")
+    assert table["TEMPERATURE"][0] == pytest.approx(300, rel=0.03)
+    assert (table["TEMPERATURE"] > 200).all() and (table["TEMPERATURE"] < 400).all()
+
+
+def test_trajectory_with_the_psf_in_mdanalysis(simulated):
+    """Five frames in global order: near where the atoms were put, rigid waters and X-H bonds at their lengths."""
+    build, _ = simulated
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        universe = MDAnalysis.Universe(build.results / "topology.psf", build.results / "md" / "trajectory.dcd")
+    assert len(universe.trajectory) == 5
+    assert len(universe.atoms) == build.manifest["atoms"]
+    box = np.array(build.manifest["box"])
+    protein = universe.select_atoms("protein")
+    assert len(protein) == build.manifest["counts"]["solute"] and len(protein.residues) == 135 + 102
+    water = universe.select_atoms("resname WAT HOH TIP3")
+    assert len(water) == 3 * build.manifest["counts"]["water"]
+    frames = []
+    for frame in universe.trajectory:
+        assert frame.dimensions[:3] == pytest.approx(box, abs=1e-3)
+        assert np.isfinite(frame.positions).all()
+        corner = water.positions.reshape(-1, 3, 3).astype(float)
+        for other in (1, 2):
+            bond = corner[:, other] - corner[:, 0]
+            bond -= np.round(bond / box) * box
+            # Single-precision coordinates of up to 100 angstrom.
+            assert np.abs(np.linalg.norm(bond, axis=1) - 0.9572).max() < 1e-4
+        frames.append(protein.positions.astype(float))
+    moved = frames[-1] - frames[0]
+    moved -= np.round(moved / box) * box
+    assert 0.01 < np.sqrt(np.mean(moved**2)) < 2.0
+
+
+def test_report_stands_alone(simulated):
+    """One file that a browser shows without asking anyone for anything."""
+    page = (simulated[0].results / "report.html").read_text(encoding="utf-8")
+    links = Links()
+    links.feed(page)
+    assert links.images >= 1 and not links.tags & {"script", "iframe", "object", "embed", "link", "base"}
+    assert all(link.startswith(("data:", "#")) for link in links.found)
+    assert not re.search(r"@import|url\(\s*['\"]?(?!#|data:|&quot;#)", page)
+    for text in ("Box and ions", "Minimisation and dynamics", "Force field"):
+        assert text in page
+
+
+@pytest.mark.parametrize("announced", ["all-atom solute", "water, ions and shards"])
+def test_a_killed_chain_continues_to_the_same_files(demo, tmp_path, announced):
+    """kill -9 while a stage works; the same command then finishes what was left."""
+    for path in demo.folder.iterdir():
+        if path.is_file():
+            shutil.copy(path, tmp_path)
+    results = tmp_path / "results"
+    results.mkdir()
+    for name in ("scaffold.h5", "provenance.json"):
+        shutil.copy(demo.results / name, results)
+    chain = ("all", "--until", "solvate", "--threads", "2")
+    process = subprocess.Popen(command(*chain), cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True)
+    for line in process.stderr:
+        if line.startswith(f"{announced} ..."):
+            break
+    time.sleep(0.25)
+    process.kill()
+    assert process.wait() == -9
+    process.stderr.close()
+    assert not (results / "shards" / "manifest.json").exists()
+    done = result_of(*chain, cwd=tmp_path)["stages"]
+    assert not done["scaffold"]["run"] and done["solvate"]["run"]
+    whole = digests(demo.results)
+    assert digests(results) == {name: value for name, value in whole.items() if not name.startswith("topology.")}

@@ -1,0 +1,43 @@
+"""The bundled Snakemake workflow makes what the commands make, and continues after kill -9 with the same command."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from command_line import digests, environment
+
+from chromabuild.workflow import workflow_folder
+
+pytest.importorskip("snakemake")
+pytestmark = pytest.mark.slow
+
+
+def test_killed_workflow_continues_to_the_same_files(demo, tmp_path):
+    """Snakemake and its job are killed during the clash correction of the bundled demo."""
+    results = tmp_path / "results"
+    line = [sys.executable, "-m", "snakemake", "--snakefile", str(workflow_folder() / "workflow" / "Snakefile"),
+            "--cores", "2", "--until", "topology"]
+    options = {"cwd": tmp_path, "env": environment() | {"HOME": str(tmp_path)}, "text": True}
+    killed = subprocess.Popen(line, **options, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              start_new_session=True)
+    for text in killed.stderr:
+        if text.startswith("clash correction ..."):
+            break
+    os.killpg(killed.pid, signal.SIGSTOP)  # hold it in this stage while another tries
+    second = subprocess.run(line, **options, capture_output=True, timeout=300)
+    assert second.returncode != 0 and "another workflow is at work" in second.stdout + second.stderr
+    os.killpg(killed.pid, signal.SIGKILL)
+    assert killed.wait() == -signal.SIGKILL
+    killed.stderr.close()
+    before = (results / "solute.h5").stat().st_mtime_ns
+    time.sleep(1.1)  # Snakemake compares times of modification
+    done = subprocess.run(line, **options, capture_output=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert (results / "solute.h5").stat().st_mtime_ns == before
+    assert digests(results) == digests(demo.results)
+    again = subprocess.run([*line, "--dry-run"], **options, capture_output=True, timeout=300)
+    assert again.returncode == 0 and not re.search(r"^rule \w+:", again.stdout + again.stderr, re.MULTILINE)
