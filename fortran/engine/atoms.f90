@@ -213,15 +213,19 @@ contains
   end subroutine insertion_sort
 
   !> Largest distance of an owned atom from the reference atom of its group.
-  pure real(real64) function group_extent(self)
+  real(real64) function group_extent(self)
     class(atoms_t), intent(in) :: self
+    real(real64) :: largest2
     integer :: g, i
-    group_extent = 0.0_real64
+    largest2 = 0.0_real64
+    !$omp parallel do schedule(static) private(i) reduction(max: largest2)
     do g = 1, self%n_groups
       do i = self%group_first(g), self%group_first(g + 1) - 1
-        group_extent = max(group_extent, norm2(self%position(:, i) - self%position(:, self%group_reference(g))))
+        largest2 = max(largest2, sum((self%position(:, i) - self%position(:, self%group_reference(g)))**2))
       end do
     end do
+    !$omp end parallel do
+    group_extent = sqrt(largest2)
   end function group_extent
 
 end module atoms

@@ -65,7 +65,7 @@ contains
         scale = min(largest_scale, growth*scale)
         ! The next trial may move every atom by the cap before its lists are checked again.
         if (sim%largest_displacement() > sim%allowed_displacement - cap) then
-          call sim%rebuild(error)
+          call sim%renew_list(error)
           if (allocated(error)) return
           call sim%compute_forces(.true.)
           now = sim%sum_energies()
