@@ -167,9 +167,11 @@ contains
     end do
     call counting_sort(cell, first_in_cell, order)
     group_id = self%id(self%group_first(:self%n_groups))
+    !$omp parallel do schedule(dynamic, 64)
     do i = 1, product(n_cells)
       call insertion_sort(group_id, order(first_in_cell(i):first_in_cell(i + 1) - 1))
     end do
+    !$omp end parallel do
     allocate (new_atom(self%n_owned))
     n = 0
     do g = 1, self%n_groups

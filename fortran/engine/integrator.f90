@@ -26,7 +26,7 @@ contains
     integer(int64) :: first_step, last_step, energy_period, frame_period, restart_period, list_period
     real(real64) :: timestep
     character(len=:), allocatable :: restart_name
-    logical :: restart_now, energy_now, list_now
+    logical :: restart_now, energy_now, list_now, moved
 
     timestep = control%real("DYNAMICS", "timestep")
     energy_period = control%integer("DYNAMICS", "eneout_period")
@@ -58,7 +58,7 @@ contains
       if (restart_now) then
         call sim%rebuild(error)
       else if (list_now) then
-        call sim%renew_list(error)
+        call sim%renew_list(error, moved)
       end if
       if (allocated(error)) return
       call sim%compute_forces(energy_now)

@@ -36,6 +36,9 @@ module simulation
   !> renewed several times before atoms have to be handed over and terms found anew.
   real(real64), parameter :: halo_slack = 4.0_real64
 
+  !> Groups whose energies are summed one after another, so that sums do not depend on the number of threads.
+  integer, parameter :: groups_per_block = 2048
+
   type :: simulation_t
     type(communicator_t) :: comm
     type(domain_grid_t) :: grid
@@ -327,16 +330,18 @@ contains
     if (allocated(error)) return
 
     call self%atoms%wrap(self%grid)
-    allocate (payload(6, self%atoms%n_owned))
-    payload(:3, :) = self%atoms%position
-    payload(4:, :) = self%atoms%velocity
-    call migrate(self%comm, self%grid, self%atoms%group_first, self%atoms%position(:, self%atoms%group_reference), &
-                 self%atoms%id, payload, error)
-    call self%comm%agree(error)
-    if (allocated(error)) return
-    self%atoms%position = payload(:3, :)
-    self%atoms%velocity = payload(4:, :)
-    call self%atoms%identify_owned(self%topology)
+    if (self%comm%n_ranks > 1) then
+      allocate (payload(6, self%atoms%n_owned))
+      payload(:3, :) = self%atoms%position
+      payload(4:, :) = self%atoms%velocity
+      call migrate(self%comm, self%grid, self%atoms%group_first, self%atoms%position(:, self%atoms%group_reference), &
+                   self%atoms%id, payload, error)
+      call self%comm%agree(error)
+      if (allocated(error)) return
+      self%atoms%position = payload(:3, :)
+      self%atoms%velocity = payload(4:, :)
+      call self%atoms%identify_owned(self%topology)
+    end if
     call self%atoms%sort(self%grid, sort_cell)
     call self%atoms%identify_owned(self%topology)
 
@@ -361,10 +366,12 @@ contains
   end subroutine rebuild
 
   !> Make the pair list anew after atoms moved far, and all else too if the ghosts at hand no longer hold every atom
-  !> within reach of an owned one. What is done depends only on how the atoms moved since the last `rebuild`.
-  subroutine renew_list(self, error)
+  !> within reach of an owned one: then `moved` is true, and owned atoms have a new order. What is done depends only on
+  !> how the atoms moved since the last `rebuild`.
+  subroutine renew_list(self, error, moved)
     class(simulation_t), intent(inout) :: self
     type(error_t), allocatable, intent(out) :: error
+    logical, intent(out) :: moved
     real(real64) :: reach2, worst2, unsettled
     integer :: g
 
@@ -379,8 +386,9 @@ contains
     unsettled = self%atoms%group_extent() + sqrt(worst2)
     if (self%constraints%failed_atom > 0) unsettled = huge(unsettled)
     unsettled = self%comm%maximum(unsettled)
-    ! Reference atoms that were within the halo's width of each other then cover all atoms that are within the list's now.
-    if (2.0_real64*unsettled > self%halo_width - self%pairlist_distance) then
+    ! Any two atoms within the list's reach now have reference atoms that were within the halo's width of each other.
+    moved = 2.0_real64*unsettled > self%halo_width - self%pairlist_distance
+    if (moved) then
       call self%rebuild(error)
     else
       call self%halo%update_positions(self%atoms%n_owned, self%atoms%position)
@@ -454,30 +462,35 @@ contains
     class(simulation_t), intent(in) :: self
     type(energies_t) :: total
     real(real64) :: values(n_energies + 13), momentum(3), mass
-    integer :: g, i
+    real(real64), allocatable :: block_sums(:, :)
+    integer :: g, i, block
     associate (atoms => self%atoms)
       total = self%mine
-      total%kinetic = 0.0_real64
-      total%group_kinetic = 0.0_real64
-      total%group_virial = 0.0_real64
-      total%force2 = 0.0_real64
-      do g = 1, atoms%n_groups
-        momentum = 0.0_real64
-        mass = 0.0_real64
-        do i = atoms%group_first(g), atoms%group_first(g + 1) - 1
-          total%kinetic = total%kinetic + 0.5_real64*atoms%mass(i)*sum(atoms%velocity(:, i)**2)/acceleration_unit
-          momentum = momentum + atoms%mass(i)*atoms%velocity(:, i)
-          mass = mass + atoms%mass(i)
-          total%group_virial = total%group_virial + &
-                               dot_product(atoms%position(:, i) - atoms%position(:, atoms%group_reference(g)), &
-                                           atoms%force(:, i))
-          total%force2 = total%force2 + sum(atoms%force(:, i)**2)
-        end do
-        total%group_kinetic = total%group_kinetic + 0.5_real64*sum(momentum**2)/mass/acceleration_unit
+      allocate (block_sums(4, (atoms%n_groups + groups_per_block - 1)/groups_per_block))
+      !$omp parallel do schedule(static) private(g, i, momentum, mass)
+      do block = 1, size(block_sums, 2)
+        associate (kinetic => block_sums(1, block), group_kinetic => block_sums(2, block), &
+                   group_virial => block_sums(3, block), force2 => block_sums(4, block))
+          block_sums(:, block) = 0.0_real64
+          do g = (block - 1)*groups_per_block + 1, min(atoms%n_groups, block*groups_per_block)
+            momentum = 0.0_real64
+            mass = 0.0_real64
+            do i = atoms%group_first(g), atoms%group_first(g + 1) - 1
+              kinetic = kinetic + 0.5_real64*atoms%mass(i)*sum(atoms%velocity(:, i)**2)/acceleration_unit
+              momentum = momentum + atoms%mass(i)*atoms%velocity(:, i)
+              mass = mass + atoms%mass(i)
+              group_virial = group_virial + dot_product(atoms%position(:, i) - &
+                                                        atoms%position(:, atoms%group_reference(g)), atoms%force(:, i))
+              force2 = force2 + sum(atoms%force(:, i)**2)
+            end do
+            group_kinetic = group_kinetic + 0.5_real64*sum(momentum**2)/mass/acceleration_unit
+          end do
+        end associate
       end do
+      !$omp end parallel do
       values(:n_energies) = total%part
       values(n_energies + 1:n_energies + 9) = reshape(total%virial, [9])
-      values(n_energies + 10:) = [total%kinetic, total%group_kinetic, total%group_virial, total%force2]
+      values(n_energies + 10:) = sum(block_sums, dim=2)
       call self%comm%sum(values)
       total%part = values(:n_energies)
       total%virial = reshape(values(n_energies + 1:n_energies + 9), [3, 3])
