@@ -34,10 +34,9 @@ _ERRORS = {error.exit_code: error for error in (BadInputError, IntegrityError, R
 _POLL_SECONDS = 0.2
 MINIMISE_OUTPUT_PERIOD = 10
 """Steps between rows of the minimiser's energy table."""
-FORCE_SCALE_MAX = 1e-3
-"""Largest displacement per force, angstrom^2 mol/kcal. The stiffest mode, an X-H stretch of 1,100 kcal/mol/angstrom^2,
-allows about 2/2500; the minimiser finds the limit itself. GENESIS' 1e-4 needs ten times the steps, and what is left
-undone heats the dynamics that follows (a small solvated duplex: 370 K after 150 steps, not 300 K)."""
+FORCE_SCALE_MAX = 5e-2
+"""Largest displacement per force, angstrom^2 mol/kcal. The minimiser finds its step lengths from the curvature: from
+4e-4 for the stiffest mode, an X-H stretch, to this one for soft modes, which are what is left after a few steps."""
 
 
 def executable(precision: Precision = "mixed") -> Path:

@@ -167,9 +167,11 @@ contains
     end do
     call counting_sort(cell, first_in_cell, order)
     group_id = self%id(self%group_first(:self%n_groups))
+    !$omp parallel do schedule(dynamic, 64)
     do i = 1, product(n_cells)
       call insertion_sort(group_id, order(first_in_cell(i):first_in_cell(i + 1) - 1))
     end do
+    !$omp end parallel do
     allocate (new_atom(self%n_owned))
     n = 0
     do g = 1, self%n_groups
@@ -213,15 +215,19 @@ contains
   end subroutine insertion_sort
 
   !> Largest distance of an owned atom from the reference atom of its group.
-  pure real(real64) function group_extent(self)
+  real(real64) function group_extent(self)
     class(atoms_t), intent(in) :: self
+    real(real64) :: largest2
     integer :: g, i
-    group_extent = 0.0_real64
+    largest2 = 0.0_real64
+    !$omp parallel do schedule(static) private(i) reduction(max: largest2)
     do g = 1, self%n_groups
       do i = self%group_first(g), self%group_first(g + 1) - 1
-        group_extent = max(group_extent, norm2(self%position(:, i) - self%position(:, self%group_reference(g))))
+        largest2 = max(largest2, sum((self%position(:, i) - self%position(:, self%group_reference(g)))**2))
       end do
     end do
+    !$omp end parallel do
+    group_extent = sqrt(largest2)
   end function group_extent
 
 end module atoms

@@ -7,12 +7,11 @@
 module bonded
   use precision, only: int64, real64
   use atoms, only: atoms_t
-  use bonded_terms, only: angle, bond, dihedral, improper, pair14
+  use bonded_terms, only: sum_terms
   use communicator, only: communicator_t
   use error, only: error_t, exit_bad_input, fail
   use id_map, only: id_map_t
-  use term_list, only: is_angle, is_bond, is_dihedral, is_exclusion, is_improper, is_pair14, is_urey_bradley, &
-                       kind_name, kind_width, n_kinds
+  use term_list, only: is_exclusion, is_pair14, kind_name, kind_width, n_kinds
   use text, only: to_text
   use topology, only: topology_t
   implicit none
@@ -23,6 +22,16 @@ module bonded
   integer, parameter :: n_bonded_energies = 7
   !> Terms summed one after another; blocks are then added in order, so sums do not depend on the number of threads.
   integer, parameter :: block_size = 512
+  !> Owned atoms whose terms one thread finds; what it found is then put together in order of the atoms.
+  integer, parameter :: atoms_per_part = 8192
+
+  !> What one part of the atoms brought: `entry(:, n)`.
+  type :: part_t
+    integer :: n = 0
+    integer, allocatable :: entry(:, :)
+  contains
+    procedure :: append
+  end type part_t
 
   type :: local_terms_t
     integer :: n = 0
@@ -71,10 +80,13 @@ contains
     type(id_map_t) :: map
     integer(int64) :: found(n_kinds), expected(n_kinds)
     integer :: i, kind, n_exclusions
+    logical :: searched(size(topology%templates))
 
-    call map%create(atoms%n_total)
+    ! Molecules of one group, most of all waters, are whole and in order: their atoms need no search.
+    searched = topology%templates%n_groups > 1
+    call map%create(count(searched(atoms%template(:atoms%n_total))), atoms%n_total)
     do i = 1, atoms%n_total
-      if (topology%templates(atoms%template(i))%n_groups > 1) call map%add(atoms%id(i), i)
+      if (searched(atoms%template(i))) call map%add(atoms%id(i), i)
     end do
     do kind = 1, n_kinds - 1
       call assign_kind(self, kind, topology, atoms, map, box)
@@ -137,30 +149,34 @@ contains
     type(atoms_t), intent(in) :: atoms
     type(id_map_t), intent(in) :: map
     real(real64), intent(in) :: box(3)
-    integer, allocatable :: owner(:, :), bigger(:, :)
-    integer :: i, a, entry, t, place, n, local(kind_width(kind))
+    type(part_t) :: part((atoms%n_owned + atoms_per_part - 1)/atoms_per_part)
+    integer, allocatable :: owner(:, :)
+    integer :: p, i, a, entry, t, place, n, local(kind_width(kind))
     logical :: mine
 
-    allocate (owner(kind_width(kind) + 2, 1024))
+    !$omp parallel do schedule(dynamic) private(i, a, entry, t, place, local, mine)
+    do p = 1, size(part)
+      allocate (part(p)%entry(kind_width(kind) + 2, 1024))
+      do i = (p - 1)*atoms_per_part + 1, min(atoms%n_owned, p*atoms_per_part)
+        a = atoms%index_in_template(i)
+        associate (terms => topology%templates(atoms%template(i))%terms(kind))
+          do entry = terms%first_of_atom(a), terms%first_of_atom(a + 1) - 1
+            t = terms%term_of_atom(entry)
+            if (self%rigid .and. terms%rigid(t)) cycle
+            place = findloc(terms%atom(:, t), a, dim=1)
+            call find_term(topology, atoms, map, 0.5_real64*box, i, kind, t, place, local, mine)
+            if (mine) call part(p)%append([local, atoms%template(i), t])
+          end do
+        end associate
+      end do
+    end do
+    !$omp end parallel do
+    n = sum(part%n)
+    allocate (owner(kind_width(kind) + 2, n))
     n = 0
-    do i = 1, atoms%n_owned
-      a = atoms%index_in_template(i)
-      associate (terms => topology%templates(atoms%template(i))%terms(kind))
-        do entry = terms%first_of_atom(a), terms%first_of_atom(a + 1) - 1
-          t = terms%term_of_atom(entry)
-          if (self%rigid .and. terms%rigid(t)) cycle
-          place = findloc(terms%atom(:, t), a, dim=1)
-          call find_term(topology, atoms, map, 0.5_real64*box, i, kind, t, place, local, mine)
-          if (.not. mine) cycle
-          if (n == size(owner, 2)) then
-            allocate (bigger(size(owner, 1), 2*n))
-            bigger(:, :n) = owner
-            call move_alloc(bigger, owner)
-          end if
-          n = n + 1
-          owner(:, n) = [local, atoms%template(i), t]
-        end do
-      end associate
+    do p = 1, size(part)
+      owner(:, n + 1:n + part(p)%n) = part(p)%entry(:, :part(p)%n)
+      n = n + part(p)%n
     end do
 
     associate (mine_terms => self%terms(kind))
@@ -176,6 +192,20 @@ contains
     end associate
   end subroutine assign_kind
 
+  !> Add an entry.
+  pure subroutine append(self, values)
+    class(part_t), intent(inout) :: self
+    integer, intent(in) :: values(:)
+    integer, allocatable :: bigger(:, :)
+    if (self%n == size(self%entry, 2)) then
+      allocate (bigger(size(self%entry, 1), 2*self%n))
+      bigger(:, :self%n) = self%entry
+      call move_alloc(bigger, self%entry)
+    end if
+    self%n = self%n + 1
+    self%entry(:, self%n) = values
+  end subroutine append
+
   !> Exclusions: owned-owned pairs under both atoms, owned-ghost pairs under the owned one. `n_pairs` counts pairs once.
   subroutine assign_exclusions(self, topology, atoms, map, box, n_pairs)
     type(bonded_t), intent(inout) :: self
@@ -184,47 +214,57 @@ contains
     type(id_map_t), intent(in) :: map
     real(real64), intent(in) :: box(3)
     integer, intent(out) :: n_pairs
-    integer, allocatable :: partner(:), bigger(:)
-    integer :: i, a, entry, t, place, n, other
+    type(part_t) :: part((atoms%n_owned + atoms_per_part - 1)/atoms_per_part)
+    integer :: p, i, a, entry, t, place, n, other, pairs
     real(real64) :: half_box(3)
 
     half_box = 0.5_real64*box
-    if (allocated(self%exclusion_first)) deallocate (self%exclusion_first)
-    allocate (self%exclusion_first(atoms%n_owned + 1), partner(4096))
+    if (allocated(self%exclusion_first)) deallocate (self%exclusion_first, self%exclusion_partner)
+    allocate (self%exclusion_first(atoms%n_owned + 1))
+    pairs = 0
+    !$omp parallel do schedule(dynamic) private(i, a, entry, t, place, other) reduction(+: pairs)
+    do p = 1, size(part)
+      allocate (part(p)%entry(1, 4*atoms_per_part))
+      do i = (p - 1)*atoms_per_part + 1, min(atoms%n_owned, p*atoms_per_part)
+        ! Counted within the part at first.
+        self%exclusion_first(i) = part(p)%n + 1
+        a = atoms%index_in_template(i)
+        associate (template => topology%templates(atoms%template(i)))
+          do entry = template%terms(is_exclusion)%first_of_atom(a), &
+                     template%terms(is_exclusion)%first_of_atom(a + 1) - 1
+            t = template%terms(is_exclusion)%term_of_atom(entry)
+            place = 1
+            if (template%terms(is_exclusion)%atom(1, t) == a) place = 2
+            other = template%terms(is_exclusion)%atom(place, t) - a
+            if (template%n_groups == 1) then
+              other = i + other
+            else
+              other = map%first_copy(atoms%id(i) + other)
+              do while (other > 0)
+                if (all(abs(atoms%position(:, other) - atoms%position(:, i)) < half_box)) exit
+                other = map%next_copy(other)
+              end do
+              if (other == 0) cycle
+            end if
+            call part(p)%append([other])
+            if (other > i) pairs = pairs + 1
+          end do
+        end associate
+      end do
+    end do
+    !$omp end parallel do
+    n_pairs = pairs
+    n = sum(part%n)
+    allocate (self%exclusion_partner(n))
     n = 0
-    n_pairs = 0
-    do i = 1, atoms%n_owned
-      self%exclusion_first(i) = n + 1
-      a = atoms%index_in_template(i)
-      associate (template => topology%templates(atoms%template(i)))
-        do entry = template%terms(is_exclusion)%first_of_atom(a), template%terms(is_exclusion)%first_of_atom(a + 1) - 1
-          t = template%terms(is_exclusion)%term_of_atom(entry)
-          place = 1
-          if (template%terms(is_exclusion)%atom(1, t) == a) place = 2
-          other = template%terms(is_exclusion)%atom(place, t) - a
-          if (template%n_groups == 1) then
-            other = i + other
-          else
-            other = map%first_copy(atoms%id(i) + other)
-            do while (other > 0)
-              if (all(abs(atoms%position(:, other) - atoms%position(:, i)) < half_box)) exit
-              other = map%next_copy(other)
-            end do
-            if (other == 0) cycle
-          end if
-          if (n == size(partner)) then
-            allocate (bigger(2*n))
-            bigger(:n) = partner
-            call move_alloc(bigger, partner)
-          end if
-          n = n + 1
-          partner(n) = other
-          if (other > i) n_pairs = n_pairs + 1
-        end do
+    do p = 1, size(part)
+      associate (first => (p - 1)*atoms_per_part + 1, last => min(atoms%n_owned, p*atoms_per_part))
+        self%exclusion_first(first:last) = self%exclusion_first(first:last) + n
       end associate
+      self%exclusion_partner(n + 1:n + part(p)%n) = part(p)%entry(1, :part(p)%n)
+      n = n + part(p)%n
     end do
     self%exclusion_first(atoms%n_owned + 1) = n + 1
-    self%exclusion_partner = partner(:n)
   end subroutine assign_exclusions
 
   !> Number the slots and list the slots of every atom.
@@ -270,8 +310,8 @@ contains
   !> rank.
   subroutine compute(self, position, force, energy, virial)
     class(bonded_t), intent(inout) :: self
-    real(real64), intent(in) :: position(:, :)
-    real(real64), intent(inout) :: force(:, :)
+    real(real64), contiguous, intent(in) :: position(:, :)
+    real(real64), contiguous, intent(inout) :: force(:, :)
     real(real64), intent(out) :: energy(n_bonded_energies), virial(3, 3)
     real(real64) :: sums(2)
     integer :: kind, i, s
@@ -295,45 +335,23 @@ contains
   subroutine compute_kind(terms, kind, position, slot_force, sums, virial)
     type(local_terms_t), intent(in) :: terms
     integer, intent(in) :: kind
-    real(real64), intent(in) :: position(:, :)
-    real(real64), intent(inout) :: slot_force(:, :)
+    real(real64), contiguous, intent(in) :: position(:, :)
+    real(real64), contiguous, intent(inout) :: slot_force(:, :)
     real(real64), intent(out) :: sums(2)
     real(real64), intent(inout) :: virial(3, 3)
     real(real64), allocatable :: block_energy(:, :), block_virial(:, :, :)
-    real(real64) :: r(3, kind_width(kind)), f(3, kind_width(kind)), e(2)
-    integer :: n_blocks, block, t, k, axis, slot, width
+    integer :: n_blocks, block, first, last, width
 
     width = kind_width(kind)
     n_blocks = (terms%n + block_size - 1)/block_size
-    allocate (block_energy(2, n_blocks), block_virial(3, 3, n_blocks), source=0.0_real64)
-    !$omp parallel do schedule(static) private(t, k, axis, slot, r, f, e)
+    allocate (block_energy(2, n_blocks), block_virial(3, 3, n_blocks))
+    !$omp parallel do schedule(static) private(first, last)
     do block = 1, n_blocks
-      do t = (block - 1)*block_size + 1, min(terms%n, block*block_size)
-        do k = 1, width
-          r(:, k) = position(:, terms%atom(k, t))
-        end do
-        e = 0.0_real64
-        select case (kind)
-        case (is_bond, is_urey_bradley)
-          call bond(r, terms%parameter(:, t), f, e(1))
-        case (is_angle)
-          call angle(r, terms%parameter(:, t), f, e(1))
-        case (is_dihedral)
-          call dihedral(r, terms%parameter(:, t), f, e(1))
-        case (is_improper)
-          call improper(r, terms%parameter(:, t), f, e(1))
-        case (is_pair14)
-          call pair14(r, terms%parameter(:, t), f, e(1), e(2))
-        end select
-        slot = terms%first_slot + (t - 1)*width
-        slot_force(:, slot + 1:slot + width) = f
-        block_energy(:, block) = block_energy(:, block) + e
-        do k = 2, width
-          do axis = 1, 3
-            block_virial(:, axis, block) = block_virial(:, axis, block) + (r(:, k) - r(:, 1))*f(axis, k)
-          end do
-        end do
-      end do
+      first = (block - 1)*block_size + 1
+      last = min(terms%n, block*block_size)
+      call sum_terms(kind, width, last - first + 1, terms%atom(:, first:last), terms%parameter(:, first:last), &
+                     position, slot_force(:, terms%first_slot + (first - 1)*width + 1:terms%first_slot + last*width), &
+                     block_energy(:, block), block_virial(:, :, block))
     end do
     !$omp end parallel do
     sums = sum(block_energy, dim=2)

@@ -3,14 +3,52 @@
 module bonded_terms
   use precision, only: real64
   use constants, only: pi
+  use term_list, only: is_angle, is_bond, is_dihedral, is_improper, is_urey_bradley
   implicit none
   private
-  public :: bond, angle, dihedral, improper, pair14, cross
+  public :: sum_terms, cross
 
   !> Keeps collinear or coincident atoms, which occur before minimisation, from dividing by zero.
   real(real64), parameter :: tiny_length2 = 1.0e-12_real64
 
 contains
+
+  !> Terms of one kind, each of `width` atoms: the forces on their atoms in the order of the terms, the summed energies
+  !> (of 1-4 pairs: Lennard-Jones, Coulomb) and the virial. The loops stand beside the terms so that these are inlined.
+  pure subroutine sum_terms(kind, width, n, atom, parameter, position, term_force, energy, virial)
+    integer, intent(in) :: kind, width, n, atom(width, n)
+    real(real64), intent(in) :: parameter(3, n), position(3, *)
+    real(real64), intent(inout) :: term_force(3, width, n)
+    real(real64), intent(out) :: energy(2), virial(3, 3)
+    real(real64) :: e(2), r(3, 4)
+    integer :: t, k, axis
+    energy = 0.0_real64
+    virial = 0.0_real64
+    do t = 1, n
+      do k = 1, width
+        r(:, k) = position(:, atom(k, t))
+      end do
+      e(2) = 0.0_real64
+      select case (kind)
+      case (is_bond, is_urey_bradley)
+        call bond(r, parameter(:, t), term_force(:, :, t), e(1))
+      case (is_angle)
+        call angle(r, parameter(:, t), term_force(:, :, t), e(1))
+      case (is_dihedral)
+        call dihedral(r, parameter(:, t), term_force(:, :, t), e(1))
+      case (is_improper)
+        call improper(r, parameter(:, t), term_force(:, :, t), e(1))
+      case default
+        call pair14(r, parameter(:, t), term_force(:, :, t), e(1), e(2))
+      end select
+      energy = energy + e
+      do k = 2, width
+        do axis = 1, 3
+          virial(:, axis) = virial(:, axis) + (r(:, k) - r(:, 1))*term_force(axis, k, t)
+        end do
+      end do
+    end do
+  end subroutine sum_terms
 
   pure function cross(a, b) result(c)
     real(real64), intent(in) :: a(3), b(3)

@@ -241,24 +241,30 @@ contains
     real(real64), intent(in) :: mass(:)
     real(real64), intent(inout) :: position(:, :)
     real(real64), allocatable :: old(:, :), unused_velocity(:, :)
-    integer :: w, g
+    integer :: w, g, failed
     logical :: ok
     if (.not. self%active) return
     old = position
     allocate (unused_velocity(3, size(mass)), source=0.0_real64)
+    failed = 0
+    !$omp parallel do schedule(static) private(ok) reduction(max: failed)
     do w = 1, self%n_waters
       associate (template => topology%templates(self%water_template(w)))
         call shake(self, template%constraint_atom + self%oxygen(w) - 1, template%constraint_distance**2, mass, old, &
                    position, unused_velocity, 0.0_real64, ok)
       end associate
-      if (.not. ok) self%failed_atom = self%oxygen(w)
+      if (.not. ok) failed = max(failed, self%oxygen(w))
     end do
+    !$omp end parallel do
+    !$omp parallel do schedule(static) private(ok) reduction(max: failed)
     do g = 1, self%n_groups
       associate (a => self%first(g), b => self%first(g + 1) - 1)
         call shake(self, self%pair(:, a:b), self%distance2(a:b), mass, old, position, unused_velocity, 0.0_real64, ok)
-        if (.not. ok) self%failed_atom = self%pair(1, a)
+        if (.not. ok) failed = max(failed, self%pair(1, a))
       end associate
     end do
+    !$omp end parallel do
+    if (failed > 0) self%failed_atom = failed
   end subroutine reset_positions
 
   !> The sentence for `failed_atom`, if there is one.

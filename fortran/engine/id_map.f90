@@ -20,10 +20,10 @@ module id_map
 
 contains
 
-  !> Make room for local atoms 1..n.
-  subroutine create(self, n)
+  !> Make room for `n` of the local atoms 1..n_local.
+  subroutine create(self, n, n_local)
     class(id_map_t), intent(inout) :: self
-    integer, intent(in) :: n
+    integer, intent(in) :: n, n_local
     integer(int64) :: slots
     slots = 16
     do while (slots < 2_int64*n)
@@ -32,7 +32,8 @@ contains
     self%mask = slots - 1
     if (allocated(self%key)) deallocate (self%key, self%first, self%next)
     allocate (self%key(0:slots - 1), source=-1_int64)
-    allocate (self%first(0:slots - 1), self%next(n), source=0)
+    allocate (self%first(0:slots - 1), source=0)
+    allocate (self%next(n_local))
   end subroutine create
 
   !> Slot of an id: where it is, or where it would go.

@@ -26,7 +26,7 @@ contains
     integer(int64) :: first_step, last_step, energy_period, frame_period, restart_period, list_period
     real(real64) :: timestep
     character(len=:), allocatable :: restart_name
-    logical :: restart_now, energy_now, list_now
+    logical :: restart_now, energy_now, list_now, moved
 
     timestep = control%real("DYNAMICS", "timestep")
     energy_period = control%integer("DYNAMICS", "eneout_period")
@@ -51,11 +51,15 @@ contains
       restart_now = sim%step == last_step .or. is_multiple(sim%step, restart_period)
       energy_now = sim%step == last_step .or. is_multiple(sim%step, energy_period)
       call move_atoms(sim, timestep)
-      ! A continued run starts with new lists, so the run that writes its restart must have new lists there too.
-      list_now = restart_now .or. is_multiple(sim%step, list_period)
+      ! A continued run starts with new lists, so the run that writes its restart rebuilds everything there too.
+      list_now = is_multiple(sim%step, list_period)
       if (sim%largest_displacement() > sim%allowed_displacement) list_now = .true.
       call sim%timer%lap(in_integration)
-      if (list_now) call sim%rebuild(error)
+      if (restart_now) then
+        call sim%rebuild(error)
+      else if (list_now) then
+        call sim%renew_list(error, moved)
+      end if
       if (allocated(error)) return
       call sim%compute_forces(energy_now)
       call kick(sim, 0.5_real64*timestep)

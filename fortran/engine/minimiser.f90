@@ -1,6 +1,8 @@
-!> Steepest descent. The step is the force times a scale that grows after a step that lowered the energy and shrinks
-!> after one that did not (which is undone). No atom moves farther than a cap, so overlapping atoms, whose forces are
-!> huge, part without harm.
+!> Steepest descent with the step length of Barzilai and Borwein (IMA J. Numer. Anal. 8, 141 (1988)): the step is the
+!> force times a scale, and the scale is the inverse of the curvature seen along the last step. Such steps need not
+!> lower the energy each time, and are far faster for it; one is undone, and the scale shrunk, only when the energy
+!> rises above the highest of the last few (Grippo, Lampariello and Lucidi, SIAM J. Numer. Anal. 23, 707 (1986)). No
+!> atom moves farther than a cap, so overlapping atoms, whose forces are huge, part without harm.
 module minimiser
   use precision, only: int64, real64
   use control, only: control_t
@@ -9,6 +11,7 @@ module minimiser
   use error, only: error_t
   use restart, only: phase_fresh
   use simulation, only: simulation_t
+  use text, only: to_text
   use timing, only: in_integration, in_output
   use trajectory, only: trajectory_t
   implicit none
@@ -16,6 +19,12 @@ module minimiser
   public :: run_minimisation
 
   real(real64), parameter :: growth = 1.2_real64, shrinkage = 0.3_real64
+  !> Energies that a step is judged against.
+  integer, parameter :: n_remembered = 5
+  !> The last steps are short ones, which leave no stretched bonds behind.
+  integer, parameter :: n_short_steps = 5
+  !> Atoms whose sums are formed one after another, so that sums do not depend on the number of threads.
+  integer, parameter :: block_size = 4096
 
 contains
 
@@ -31,7 +40,9 @@ contains
     real(real64) :: scale, largest_scale, cap
     integer(int64) :: n_steps, i_step, energy_period, frame_period, restart_period
     character(len=:), allocatable :: restart_name
-    logical :: lower
+    real(real64) :: remembered(n_remembered)
+    integer(int64) :: n_undone
+    logical :: accept, new_order
 
     n_steps = control%integer("MINIMIZE", "nsteps")
     energy_period = control%integer("MINIMIZE", "eneout_period")
@@ -49,6 +60,8 @@ contains
     call sim%compute_forces(.true.)
     now = sim%sum_energies()
     call log%write(0_int64, 0.0_real64, now)
+    remembered = now%potential()
+    n_undone = 0
     do i_step = 1, n_steps
       sim%step = i_step
       start = sim%atoms%position(:, :sim%atoms%n_owned)
@@ -57,20 +70,23 @@ contains
       call sim%timer%lap(in_integration)
       call sim%compute_forces(.true.)
       trial = sim%sum_energies()
-      lower = trial%potential() <= now%potential()
+      accept = trial%potential() <= maxval(remembered)
       ! An energy that is no number (atoms on top of each other) can only become better.
-      if (.not. now%potential() < huge(1.0_real64)) lower = .true.
-      if (lower) then
+      if (.not. now%potential() < huge(1.0_real64)) accept = .true.
+      if (accept) then
         now = trial
-        scale = min(largest_scale, growth*scale)
+        remembered = [remembered(2:), now%potential()]
+        scale = min(largest_scale, next_scale(sim, start, force, scale, &
+                                              short=mod(i_step, 2_int64) == 0 .or. i_step >= n_steps - n_short_steps))
         ! The next trial may move every atom by the cap before its lists are checked again.
         if (sim%largest_displacement() > sim%allowed_displacement - cap) then
-          call sim%rebuild(error)
+          call sim%renew_list(error, moved=new_order)
           if (allocated(error)) return
-          call sim%compute_forces(.true.)
-          now = sim%sum_energies()
+          if (new_order) call sim%compute_forces(.true.)
+          if (new_order) now = sim%sum_energies()
         end if
       else
+        n_undone = n_undone + 1
         sim%atoms%position(:, :sim%atoms%n_owned) = start
         sim%atoms%force(:, :sim%atoms%n_owned) = force
         scale = shrinkage*scale
@@ -95,8 +111,36 @@ contains
     if (restart_name /= "") call write_minimised(sim, restart_name, error)
     if (allocated(error)) return
     call sim%timer%lap(in_output)
+    call log%note(to_text(n_undone)//" of "//to_text(n_steps)//" steps raised the energy too much and were undone")
     call sim%timer%report(sim%comm, log%unit, n_steps, sim%topology%n_atoms, 0.0_real64)
   end subroutine run_minimisation
+
+  !> Scale for the next step from how the forces changed over the last one: s.s/s.y, or with `short` s.y/y.y, where s is
+  !> the change of positions and y that of the gradient. Where the energy curves down there is nothing to learn, and the
+  !> scale grows.
+  real(real64) function next_scale(sim, start, force, scale, short)
+    type(simulation_t), intent(in) :: sim
+    real(real64), intent(in) :: start(:, :), force(:, :), scale
+    logical, intent(in) :: short
+    real(real64) :: sums((sim%atoms%n_owned + block_size - 1)/block_size, 3), total(3), s(3), y(3)
+    integer :: block, i
+    sums = 0.0_real64
+    !$omp parallel do schedule(static) private(i, s, y)
+    do block = 1, size(sums, 1)
+      do i = (block - 1)*block_size + 1, min(sim%atoms%n_owned, block*block_size)
+        s = sim%atoms%position(:, i) - start(:, i)
+        y = force(:, i) - sim%atoms%force(:, i)
+        sums(block, :) = sums(block, :) + [dot_product(s, s), dot_product(s, y), dot_product(y, y)]
+      end do
+    end do
+    !$omp end parallel do
+    total = sum(sums, dim=1)
+    call sim%comm%sum(total)
+    next_scale = growth*scale
+    if (.not. total(2) > 0.0_real64) return
+    next_scale = total(1)/total(2)
+    if (short) next_scale = total(2)/total(3)
+  end function next_scale
 
   !> Write the restart after bringing every group to its owner.
   subroutine write_minimised(sim, name, error)

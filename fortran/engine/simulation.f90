@@ -32,6 +32,12 @@ module simulation
   real(real64), parameter :: sort_cell = 8.0_real64
   !> How much longer than its constraint a bond may be before minimisation has relaxed it.
   real(real64), parameter :: bond_slack = 1.25_real64
+  !> The halo is wider than the pair list needs by this (angstrom) where domains allow it, so that pair lists can be
+  !> renewed several times before atoms have to be handed over and terms found anew.
+  real(real64), parameter :: halo_slack = 4.0_real64
+
+  !> Groups whose energies are summed one after another, so that sums do not depend on the number of threads.
+  integer, parameter :: groups_per_block = 2048
 
   type :: simulation_t
     type(communicator_t) :: comm
@@ -50,11 +56,15 @@ module simulation
     real(real64) :: time = 0.0_real64
     integer :: phase = phase_fresh
     real(real64) :: pairlist_distance = 0.0_real64
-    !> An atom may move this far (angstrom) from where it was at the last rebuild.
+    !> An atom may move this far (angstrom) from where it was when the pair list was made.
     real(real64) :: allowed_displacement = 0.0_real64
     real(real64), private :: tail_energy = 0.0_real64
     logical, private :: tail_in_virial = .false.
+    !> Positions of the owned atoms when the pair list was made.
     real(real64), allocatable, private :: listed_position(:, :)
+    !> Positions of the reference atoms of the groups when atoms came to their owners, and the halo width of then.
+    real(real64), allocatable, private :: settled_position(:, :)
+    real(real64), private :: halo_width = 0.0_real64
   contains
     procedure :: start_from_bricks
     procedure :: start_from_restart
@@ -62,10 +72,12 @@ module simulation
     procedure :: write_restart
     procedure :: prepare_forces
     procedure :: rebuild
+    procedure :: renew_list
     procedure :: compute_forces
     procedure :: largest_displacement
     procedure :: sum_energies
     procedure, private :: make_grid
+    procedure, private :: make_list
   end type simulation_t
 
 contains
@@ -318,16 +330,18 @@ contains
     if (allocated(error)) return
 
     call self%atoms%wrap(self%grid)
-    allocate (payload(6, self%atoms%n_owned))
-    payload(:3, :) = self%atoms%position
-    payload(4:, :) = self%atoms%velocity
-    call migrate(self%comm, self%grid, self%atoms%group_first, self%atoms%position(:, self%atoms%group_reference), &
-                 self%atoms%id, payload, error)
-    call self%comm%agree(error)
-    if (allocated(error)) return
-    self%atoms%position = payload(:3, :)
-    self%atoms%velocity = payload(4:, :)
-    call self%atoms%identify_owned(self%topology)
+    if (self%comm%n_ranks > 1) then
+      allocate (payload(6, self%atoms%n_owned))
+      payload(:3, :) = self%atoms%position
+      payload(4:, :) = self%atoms%velocity
+      call migrate(self%comm, self%grid, self%atoms%group_first, self%atoms%position(:, self%atoms%group_reference), &
+                   self%atoms%id, payload, error)
+      call self%comm%agree(error)
+      if (allocated(error)) return
+      self%atoms%position = payload(:3, :)
+      self%atoms%velocity = payload(4:, :)
+      call self%atoms%identify_owned(self%topology)
+    end if
     call self%atoms%sort(self%grid, sort_cell)
     call self%atoms%identify_owned(self%topology)
 
@@ -338,20 +352,60 @@ contains
                 "hydrogen is stretched: use fewer ranks, or minimise first on fewer")
       return
     end if
+    self%halo_width = min(width + halo_slack, minval(self%grid%box/self%grid%dims))
+    self%settled_position = self%atoms%position(:, self%atoms%group_reference)
     call self%timer%lap(in_list)
-    call self%halo%build(self%comm, self%grid, width, self%atoms%group_first, self%atoms%group_reference, &
+    call self%halo%build(self%comm, self%grid, self%halo_width, self%atoms%group_first, self%atoms%group_reference, &
                          self%atoms%position, self%atoms%id, ghost_id, ghost_position)
     call self%timer%lap(in_communication)
     call self%atoms%add_ghosts(self%topology, ghost_id, ghost_position)
     call self%bonded%assign(self%comm, self%topology, self%atoms, self%grid%box, error)
     if (allocated(error)) return
     call self%constraints%assign(self%topology, self%atoms)
+    call self%make_list()
+  end subroutine rebuild
+
+  !> Make the pair list anew after atoms moved far, and all else too if the ghosts at hand no longer hold every atom
+  !> within reach of an owned one: then `moved` is true, and owned atoms have a new order. What is done depends only on
+  !> how the atoms moved since the last `rebuild`.
+  subroutine renew_list(self, error, moved)
+    class(simulation_t), intent(inout) :: self
+    type(error_t), allocatable, intent(out) :: error
+    logical, intent(out) :: moved
+    real(real64) :: reach2, worst2, unsettled
+    integer :: g
+
+    worst2 = 0.0_real64
+    !$omp parallel do schedule(static) private(reach2) reduction(max: worst2)
+    do g = 1, self%atoms%n_groups
+      reach2 = sum((self%atoms%position(:, self%atoms%group_reference(g)) - self%settled_position(:, g))**2)
+      if (.not. reach2 < 1.0e18_real64) reach2 = 1.0e18_real64
+      worst2 = max(worst2, reach2)
+    end do
+    !$omp end parallel do
+    unsettled = self%atoms%group_extent() + sqrt(worst2)
+    if (self%constraints%failed_atom > 0) unsettled = huge(unsettled)
+    unsettled = self%comm%maximum(unsettled)
+    ! Any two atoms within the list's reach now have reference atoms that were within the halo's width of each other.
+    moved = 2.0_real64*unsettled > self%halo_width - self%pairlist_distance
+    if (moved) then
+      call self%rebuild(error)
+    else
+      call self%halo%update_positions(self%atoms%n_owned, self%atoms%position)
+      call self%timer%lap(in_communication)
+      call self%make_list()
+    end if
+  end subroutine renew_list
+
+  !> Make the pair list of the present owned and ghost atoms.
+  subroutine make_list(self)
+    class(simulation_t), intent(inout) :: self
     call self%nonbonded%rebuild(self%atoms%n_owned, self%atoms%n_total, self%atoms%position, self%atoms%charge, &
                                 self%atoms%lj_type, self%atoms%id, self%bonded%exclusion_first, &
                                 self%bonded%exclusion_partner)
     self%listed_position = self%atoms%position(:, :self%atoms%n_owned)
     call self%timer%lap(in_list)
-  end subroutine rebuild
+  end subroutine make_list
 
   !> Forces on owned atoms at their present positions, and this rank's part of the energies.
   subroutine compute_forces(self, want_energy)
@@ -384,7 +438,7 @@ contains
     end associate
   end subroutine compute_forces
 
-  !> Largest distance that any atom of any rank moved since the last rebuild; huge when something failed.
+  !> Largest distance that any atom of any rank moved since the pair list was made; huge when something failed.
   real(real64) function largest_displacement(self) result(largest)
     class(simulation_t), intent(in) :: self
     real(real64) :: moved2, worst2
@@ -392,7 +446,9 @@ contains
     worst2 = 0.0_real64
     !$omp parallel do schedule(static) private(moved2) reduction(max: worst2)
     do i = 1, self%atoms%n_owned
-      moved2 = sum((self%atoms%position(:, i) - self%listed_position(:, i))**2)
+      moved2 = (self%atoms%position(1, i) - self%listed_position(1, i))**2 + &
+               (self%atoms%position(2, i) - self%listed_position(2, i))**2 + &
+               (self%atoms%position(3, i) - self%listed_position(3, i))**2
       if (.not. moved2 < 1.0e18_real64) moved2 = 1.0e18_real64
       worst2 = max(worst2, moved2)
     end do
@@ -406,30 +462,35 @@ contains
     class(simulation_t), intent(in) :: self
     type(energies_t) :: total
     real(real64) :: values(n_energies + 13), momentum(3), mass
-    integer :: g, i
+    real(real64), allocatable :: block_sums(:, :)
+    integer :: g, i, block
     associate (atoms => self%atoms)
       total = self%mine
-      total%kinetic = 0.0_real64
-      total%group_kinetic = 0.0_real64
-      total%group_virial = 0.0_real64
-      total%force2 = 0.0_real64
-      do g = 1, atoms%n_groups
-        momentum = 0.0_real64
-        mass = 0.0_real64
-        do i = atoms%group_first(g), atoms%group_first(g + 1) - 1
-          total%kinetic = total%kinetic + 0.5_real64*atoms%mass(i)*sum(atoms%velocity(:, i)**2)/acceleration_unit
-          momentum = momentum + atoms%mass(i)*atoms%velocity(:, i)
-          mass = mass + atoms%mass(i)
-          total%group_virial = total%group_virial + &
-                               dot_product(atoms%position(:, i) - atoms%position(:, atoms%group_reference(g)), &
-                                           atoms%force(:, i))
-          total%force2 = total%force2 + sum(atoms%force(:, i)**2)
-        end do
-        total%group_kinetic = total%group_kinetic + 0.5_real64*sum(momentum**2)/mass/acceleration_unit
+      allocate (block_sums(4, (atoms%n_groups + groups_per_block - 1)/groups_per_block))
+      !$omp parallel do schedule(static) private(g, i, momentum, mass)
+      do block = 1, size(block_sums, 2)
+        associate (kinetic => block_sums(1, block), group_kinetic => block_sums(2, block), &
+                   group_virial => block_sums(3, block), force2 => block_sums(4, block))
+          block_sums(:, block) = 0.0_real64
+          do g = (block - 1)*groups_per_block + 1, min(atoms%n_groups, block*groups_per_block)
+            momentum = 0.0_real64
+            mass = 0.0_real64
+            do i = atoms%group_first(g), atoms%group_first(g + 1) - 1
+              kinetic = kinetic + 0.5_real64*atoms%mass(i)*sum(atoms%velocity(:, i)**2)/acceleration_unit
+              momentum = momentum + atoms%mass(i)*atoms%velocity(:, i)
+              mass = mass + atoms%mass(i)
+              group_virial = group_virial + dot_product(atoms%position(:, i) - &
+                                                        atoms%position(:, atoms%group_reference(g)), atoms%force(:, i))
+              force2 = force2 + sum(atoms%force(:, i)**2)
+            end do
+            group_kinetic = group_kinetic + 0.5_real64*sum(momentum**2)/mass/acceleration_unit
+          end do
+        end associate
       end do
+      !$omp end parallel do
       values(:n_energies) = total%part
       values(n_energies + 1:n_energies + 9) = reshape(total%virial, [9])
-      values(n_energies + 10:) = [total%kinetic, total%group_kinetic, total%group_virial, total%force2]
+      values(n_energies + 10:) = sum(block_sums, dim=2)
       call self%comm%sum(values)
       total%part = values(:n_energies)
       total%virial = reshape(values(n_energies + 1:n_energies + 9), [3, 3])
