@@ -4,6 +4,7 @@ from pathlib import Path
 
 from chromabuild.cli.frame import load, show, thread_count
 from chromabuild.cli.progress import make_reporter
+from chromabuild.labels import label
 
 
 def run_one(name: str, config: Path, overrides: list[str], seed: int | None, threads: int | None, as_json: bool,
@@ -32,5 +33,5 @@ def summary_lines(summary: dict) -> list[str]:
             text = str(value)
         else:
             continue
-        lines.append(f"{key.replace('_', ' ')}: {text}")
+        lines.append(f"{label(key)}: {text}")
     return lines

@@ -12,6 +12,7 @@ from chromabuild import provenance
 from chromabuild.config import Config
 from chromabuild.errors import BadInputError
 from chromabuild.files import atomic_path
+from chromabuild.labels import label
 from chromabuild.report import html, pictures
 from chromabuild.report.plots import line_plot
 from chromabuild.report.summary import energy_drift
@@ -157,7 +158,7 @@ def _locus(folder: Path, stages: dict) -> str:
 
 
 def _plain_facts(summary: dict) -> str:
-    return html.facts((key.replace("_", " "), value) for key, value in summary.items()
+    return html.facts((label(key), value) for key, value in summary.items()
                       if isinstance(value, (str, int, float)) or value is None)
 
 
@@ -167,8 +168,8 @@ def _nested_tables(summary: dict) -> str:
     for key, rows in summary.items():
         if isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows) and key != "shifts":
             headers = list(rows[0])
-            parts.append(f"<h3>{html.text(key.replace('_', ' ').capitalize())}</h3>")
-            parts.append(html.table([h.replace("_", " ") for h in headers],
+            parts.append(f"<h3>{html.text(label(key).capitalize())}</h3>")
+            parts.append(html.table([label(h) for h in headers],
                                     [[row.get(h) for h in headers] for row in rows]))
     return "".join(parts)
 
@@ -192,9 +193,9 @@ def _scaffold(folder: Path, stages: dict) -> str:
     lengths = {name: series.pop(name) for name in ("radius_of_gyration", "end_to_end") if name in series}
     if series:
         series["total"] = sum(series.values())
-    plots = [html.plot(line_plot({name.replace("_", " "): (sweep, values) for name, values in group.items()},
-                                 "Monte Carlo sweep", label, f"scaffold {label}"), caption)
-             for group, label, caption in (
+    plots = [html.plot(line_plot({label(name): (sweep, values) for name, values in group.items()},
+                                 "Monte Carlo sweep", axis, f"scaffold {axis}"), caption)
+             for group, axis, caption in (
                  (series, "energy, kT", "Energy of the coarse-grained model while it is sampled."),
                  (lengths, "length, nm", "Size of the fibre while it is sampled.")) if group and sweep is not None]
     parts.append(f'<div class="pair">{"".join(plots)}</div>' if plots else "")
@@ -242,7 +243,7 @@ def _clashes(folder: Path, stages: dict) -> str:
              "are neither bonded nor bonded to a common neighbour. "
              f'<b class="{"bad" if left else "good"}">Left: {left}.</b></p>',
              html.table(("measure", "before", "after"),
-                        [(name.replace("_", " "), measure(before[name]), measure(after[name])) for name in names])]
+                        [(label(name), measure(before[name]), measure(after[name])) for name in names])]
     if data["moves"]:
         kinds = sorted({move["kind"] for move in data["moves"]})
         parts.append("<p>Moves: " + html.text(", ".join(
@@ -263,7 +264,7 @@ def _box(folder: Path, stages: dict) -> str:
     rows = [("box, Å", " × ".join(f"{edge:.2f}" for edge in summary["box"])),
             ("bricks", " × ".join(map(str, summary["grid"]))), ("atoms", summary["atoms"]),
             *((name, count) for name, count in summary["counts"].items()), ("net charge, e", summary["net_charge"]),
-            *((key.replace("_", " "), value) for key, value in summary.items()
+            *((label(key), value) for key, value in summary.items()
               if key not in ("box", "grid", "atoms", "counts", "net_charge") and isinstance(value, (str, int, float)))]
     return html.facts(rows)
 
