@@ -85,7 +85,7 @@ module control
     key_t("MINIMIZE", "rstout_period", is_integer, "0", "steps", "0", "restart output, 0 = at the end only"), &
     key_t("MINIMIZE", "force_scale_init", is_real, "5.0e-5", "angstrom^2 mol/kcal", "1e-12", &
           "first displacement per force"), &
-    key_t("MINIMIZE", "force_scale_max", is_real, "5.0e-2", "angstrom^2 mol/kcal", "1e-12", &
+    key_t("MINIMIZE", "force_scale_max", is_real, "1.0e-4", "angstrom^2 mol/kcal", "1e-12", &
           "largest displacement per force"), &
     key_t("MINIMIZE", "displacement_max", is_real, "0.1", "angstrom", "1e-6", "no atom moves farther in a step"), &
     key_t("DYNAMICS", "integrator", is_choice, "VVER", "", "VVER", "velocity Verlet"), &

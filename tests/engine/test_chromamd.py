@@ -155,7 +155,7 @@ def test_minimiser_goes_downhill_from_a_bad_start(systems, tmp_path):
     entries = start(bad, tmp_path, 1)
     chromamd.write_control(tmp_path / "minimise.inp", {
         "INPUT": entries, "OUTPUT": {"logfile": tmp_path / "minimise.log", "rstfile": tmp_path / "minimised_().rst"},
-        "ENERGY": energy_section(OPTIONS), "MINIMIZE": {"nsteps": 60, "eneout_period": 1},
+        "ENERGY": energy_section(OPTIONS), "MINIMIZE": {"nsteps": 60, "eneout_period": 1, "force_scale_max": 5e-2},
     })
     chromamd.launch("run", tmp_path / "minimise.inp", precision="double")
     energy = EnergyLog.read(tmp_path / "minimise.log")["POTENTIAL_ENE"]
