@@ -178,7 +178,7 @@ def test_continued_run_is_bitwise_the_same(tmp_path, ranks, threads):
 
 
 def test_minimiser_survives_overlaps(tmp_path):
-    """Atoms almost on top of each other: no energy exceeds the highest of the five before, and the end is low."""
+    """Atoms almost on top of each other: no energy exceeds the highest of the five taken before, and the end is low."""
     ion = systems.ion()
     ion.charge = [0.0]
     rng = np.random.default_rng(8)
@@ -193,8 +193,9 @@ def test_minimiser_survives_overlaps(tmp_path):
     done = systems.run("run", inp, program="chromamd")
     assert done.returncode == 0, done.stderr
     energy = systems.read_table(done.stdout)["POTENTIAL_ENE"]
-    highest = [energy[max(0, i - 5):i].max() for i in range(1, len(energy))]
-    assert (energy[1:] <= highest + 1e-4 * np.abs(energy[1:])).all()
+    taken = energy[np.insert(np.diff(energy) != 0, 0, True)]  # an undone step shows as the same energy again
+    highest = [taken[max(0, i - 5):i].max() for i in range(1, len(taken))]
+    assert (taken[1:] <= highest + 1e-4 * np.abs(taken[1:])).all()
     assert energy[-1] < 10.0
     end = systems.read_restarts(str(tmp_path / "end().rst"), 1)
     distance = np.linalg.norm(end.position[:, None] - end.position[None], axis=2)[np.triu_indices(30, 1)]
