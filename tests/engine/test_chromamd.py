@@ -161,8 +161,8 @@ def test_minimiser_goes_downhill_from_a_bad_start(systems, tmp_path):
     energy = EnergyLog.read(tmp_path / "minimise.log")["POTENTIAL_ENE"]
     good, _ = reference_energy(system, OPTIONS)
     assert len(energy) >= 60
-    # Steps need not lower the energy each time, but none may exceed the highest of the five taken before; a step that was
-    # undone shows as the same energy again.
+    # Steps need not lower the energy each time, but none may exceed the highest of the five taken before it. A step
+    # that was undone shows as the same energy again.
     taken = energy[np.insert(np.diff(energy) != 0, 0, True)]
     assert all(taken[i] <= taken[max(0, i - 5):i].max() for i in range(1, len(taken)))
     # Nearly all of what the displacement cost is won back.
