@@ -60,10 +60,13 @@ def test_log_trajectory_and_restart(simulated):
 
 
 def test_temperature_is_sane(simulated):
-    """Velocities are drawn for 300 K; after a short minimisation little of it goes into the rest, or comes from it."""
+    """Velocities are drawn for 300 K and half of that energy, at most, goes into the vibrations of a minimised structure.
+
+    Equipartition of a harmonic system that starts in its minimum gives 150 K; strain left over only adds to it.
+    """
     table = EnergyLog.read(simulated[0].results / "md" / "dynamics.log")
     assert table["TEMPERATURE"][0] == pytest.approx(300, rel=0.03)
-    assert (table["TEMPERATURE"] > 200).all() and (table["TEMPERATURE"] < 400).all()
+    assert (table["TEMPERATURE"] > 150).all() and (table["TEMPERATURE"] < 330).all()
 
 
 def test_trajectory_with_the_psf_in_mdanalysis(simulated):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
+import chromabuild
 from chromabuild import files
 from chromabuild.config import SolvateSection
 from chromabuild.errors import BadInputError, ResourceError
@@ -333,12 +334,14 @@ def test_kill_and_rerun(shards, solute, tmp_path):
     solute_file = tmp_path / "solute.h5"
     solute.write(solute_file)
     reference = hashes(folder)
+    # The package under test, whatever the folder that the tests are started from.
+    environment = os.environ | {"PYTHONPATH": str(Path(chromabuild.__file__).parents[1])}
     rng = random.Random(5)
     killed = 0
     for trial in range(6):
         output = tmp_path / f"trial{trial}"
-        command = [sys.executable, "-c", script, str(solute_file), str(output)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        command = [sys.executable, "-P", "-c", script, str(solute_file), str(output)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
         process.stdout.readline()
         time.sleep(rng.uniform(0.0, 0.25))
         process.send_signal(signal.SIGKILL)
