@@ -60,7 +60,7 @@ def test_log_trajectory_and_restart(simulated):
 
 
 def test_temperature_is_sane(simulated):
-    """Velocities are drawn for 300 K and half of that energy, at most, goes into the vibrations of a minimised structure.
+    """Velocities are drawn for 300 K; half of that, at most, goes into the vibrations of a minimised structure.
 
     Equipartition of a harmonic system that starts in its minimum gives 150 K; strain left over only adds to it.
     """
