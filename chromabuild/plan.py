@@ -22,8 +22,6 @@ from mesoscale.scaffold import build_scaffold
 COMPLEMENT = {"A": "T", "C": "G", "G": "C", "T": "A"}
 MARGIN = 20.0
 """Angstrom that the backbone and the histone tails reach beyond the path of the DNA."""
-ATOMS_PER_VOLUME = 0.1
-"""Atoms per cubic angstrom, of water and of solute alike."""
 WATER_VOLUME = 29.9
 """Cubic angstrom a molecule of water takes at 300 K."""
 SOLUTE_VOLUME = 8.6

@@ -19,6 +19,7 @@ from chromabuild.backends.energy_log import MARK
 from chromabuild.config import DynamicsSection
 from chromabuild.errors import BadInputError, IntegrityError
 from chromabuild.files import atomic_path
+from chromabuild.shards.brick_file import read_brick
 from chromabuild.topology.topology_file import Topology
 
 KJ_PER_KCAL = 4.184
@@ -199,11 +200,10 @@ def read_bricks(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
         box = np.array(box_line.split()[1:], dtype=float)
         position = np.full((int(atoms_line.split()[1]), 3), np.nan)
         for line in brick_lines:
-            data = (path.parent / line.split()[0]).read_bytes()
-            n_atoms = int(np.frombuffer(data, "<i8", count=1, offset=8)[0])
-            index = np.frombuffer(data, "<i8", count=n_atoms, offset=88)
-            thousandths = np.frombuffer(data, "<i4", count=3 * n_atoms, offset=88 + 8 * n_atoms)
-            position[index] = 0.001 * thousandths.reshape(-1, 3)
+            file = path.parent / line.split()[0]
+            file.stat()  # a missing brick is bad input, a damaged one a matter of integrity
+            brick = read_brick(file)
+            position[brick.global_id] = 0.001 * brick.position
     except OSError as error:
         raise BadInputError(f"cannot read {error.filename} ({error.strerror}): run chromabuild solvate") from error
     except (ValueError, IndexError) as error:
