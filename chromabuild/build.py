@@ -22,9 +22,9 @@ from chromabuild.dna.stacking import relax_bases
 from chromabuild.dna.steps import dna_parameters, split_pair
 from chromabuild.errors import BadInputError
 from chromabuild.hydrogens import place_hydrogens, settle_thymine_methyls
-from chromabuild.nucleosome.octamer import DIGITS, histone_segid, octamer, place_octamers
+from chromabuild.nucleosome.octamer import histone_segid, octamer, place_octamers
 from chromabuild.residues import residue_library, residue_names
-from chromabuild.solute import MAX_RESIDUES_PER_SEGMENT, Solute
+from chromabuild.solute import MAX_RESIDUES_PER_SEGMENT, Solute, base_36
 
 CHAIN_LETTERS = ascii_uppercase + ascii_lowercase + digits
 OUTLIER = 4.0  # standard deviations
@@ -151,7 +151,7 @@ def _backbone_report(bases: np.ndarray, sugar: np.ndarray, base_atoms: np.ndarra
 def _dna_segments(n: int) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Segment names, segment of every residue (2n,), residue numbers (2n,) of both strands."""
     pieces = -(-n // MAX_RESIDUES_PER_SEGMENT)
-    names = [f"D{strand}{DIGITS[k // 36]}{DIGITS[k % 36]}" for strand in "IJ" for k in range(pieces)]
+    names = [f"D{strand}{base_36(k, 2)}" for strand in "IJ" for k in range(pieces)]
     segment, within = np.divmod(np.arange(n), MAX_RESIDUES_PER_SEGMENT)
     return names, np.concatenate([segment, pieces + segment]), np.tile(within + 1, 2)
 

@@ -20,6 +20,13 @@ FORMAT = "chromabuild-solute"
 VERSION = 1
 MAX_RESIDUES_PER_SEGMENT = 9999  # what four decimal columns of a PDB file hold
 
+_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def base_36(number: int, n_digits: int) -> str:
+    """``number`` in base 36, the counting part of every segment id; higher digits are dropped."""
+    return "".join(_DIGITS[number // 36**power % 36] for power in reversed(range(n_digits)))
+
 
 @dataclass
 class Solute:

@@ -10,8 +10,8 @@ from chromabuild.errors import BadInputError
 from chromabuild.files import template_path
 from chromabuild.hydrogens import place_hydrogens, settle_hydroxyls
 from chromabuild.residues import residue_library, residue_names
+from chromabuild.solute import base_36
 
-DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MOST_NUCLEOSOMES = 8191  # segments are counted in 16 bits, eight to a nucleosome
 
 
@@ -92,5 +92,4 @@ def histone_segid(nucleosome: int, chain: str) -> str:
         raise BadInputError(
             f"nucleosome {nucleosome} has no segment id left (at most {MOST_NUCLEOSOMES}): build the locus in parts"
         )
-    high, low = divmod(nucleosome, 36)
-    return DIGITS[high // 36] + DIGITS[high % 36] + DIGITS[low] + chain
+    return base_36(nucleosome, 3) + chain

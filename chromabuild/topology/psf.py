@@ -8,11 +8,10 @@ import numpy as np
 
 from chromabuild.errors import BadInputError
 from chromabuild.files import atomic_path
-from chromabuild.solute import MAX_RESIDUES_PER_SEGMENT, Solute
+from chromabuild.solute import MAX_RESIDUES_PER_SEGMENT, Solute, base_36
 from chromabuild.topology.topology_file import MoleculeTemplate, Topology
 
 MAX_ATOMS = 9_999_999  # more would not fit the index columns of the readers that split at white space
-_BASE36 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def write_psf(topology: Topology, path: str | Path, solute: Solute | None = None) -> None:
@@ -98,8 +97,7 @@ def _line_tails(template: MoleculeTemplate, lj_name: np.ndarray) -> list[str]:
 def solvent_label(letter: str, index: int) -> tuple[str, int]:
     """Segment id and residue number of the solvent residue ``index`` (from 0) of a species."""
     segment, number = divmod(index, MAX_RESIDUES_PER_SEGMENT)
-    digits = "".join(_BASE36[segment // 36**power % 36] for power in (2, 1, 0))
-    return letter + digits, number + 1
+    return letter + base_36(segment, 3), number + 1
 
 
 def _write_section(file: TextIO, label: str, atoms: np.ndarray, tuples_a_line: int) -> None:
