@@ -1,353 +1,870 @@
-!> Three-dimensional transforms of real data spread over MPI ranks, in the kind of the pair arithmetic.
+!> Three-dimensional transforms, real to complex or complex, spread over MPI ranks.
 !>
-!> The ranks form a grid of p1 x p2 (p1 = 1, slabs, while there are planes enough; pencils beyond). Stages: lines along
-!> x, exchange x-y among p1 ranks, lines along y, exchange y-z among p2 ranks, lines along z. Any grid, any number of
-!> ranks: shares need not be equal and may be empty.
+!> A plan is a list of steps, each an exchange between two layouts or local transforms of lines (module fft_scheme says
+!> which, for every scheme). A static schedule cuts steps into chunks, so that an exchange is under way while other
+!> chunks are transformed or sent along another axis. Any grid, any number of ranks: shares need not be equal and may be
+!> empty. Forward: sum over the grid of f exp(-2 pi i (k.j/n)); backward: sum over waves with the other sign, not
+!> normalised.
 module distributed_fft
-  use, intrinsic :: iso_c_binding, only: c_loc
-  use mpi_f08, only: MPI_Alltoallv, MPI_Comm, MPI_Comm_rank, MPI_Comm_size, MPI_Comm_split, MPI_COMPLEX, &
-                     MPI_Datatype, MPI_DOUBLE_COMPLEX
-  use precision, only: real32, real_pair
+  use, intrinsic :: iso_c_binding, only: c_f_pointer, c_int8_t, c_loc, c_null_ptr, c_ptr
+  use, intrinsic :: iso_fortran_env, only: int64, real64
+  use mpi_f08, only: MPI_Allreduce, MPI_Comm, MPI_Comm_dup, MPI_Comm_free, MPI_Comm_rank, MPI_Comm_size, &
+    MPI_Comm_split, MPI_DOUBLE_PRECISION, MPI_IN_PLACE, MPI_LAND, MPI_LOGICAL, MPI_LOR, MPI_MAX, MPI_Wtime
   use error, only: error_t, exit_bad_input, fail
-  use fftw_serial, only: backward_sign => backward, forward_sign => forward, line_transform_t
+  use fft_block_copy, only: at_byte
+  use fft_exchange, only: transport_names
+  use fft_layout, only: layout_t
+  use fft_lines, only: complex_lines, complex_to_real, real_to_complex
+  use fft_scheme, only: decomposition_t, default_grid, half_axis, scheme_names, stage_t, subset_names
+  use fft_step, only: chunk_range, finish_exchange, make_schedule, path_t, run_transform, start_exchange, step_t, &
+    transform
+  use fft_user_layouts, only: check_layouts, gather_layouts
   implicit none
   private
-  public :: distributed_fft_t, MPI_Comm, share_lower, share_upper
+  public :: distributed_fft_t, fft_options_t, exchange_count_t, MPI_Comm
+
+  type :: fft_options_t
+    !> slab, pencil, 1d, 2d, qcdoc, columns; model: what the cost model takes for fastest; time: what is fastest in a
+    !> trial.
+    character(len=16) :: scheme = "model"
+    !> alltoall, alltoallv, alltoallw; ialltoall, ialltoallv, persistent, one_sided, which do not block.
+    character(len=16) :: transport = "alltoallv"
+    !> Which ranks own lines in 1d, qcdoc and columns: full, compressed (every second, as on a checkerboard), expanded
+    !> (as many as there are lines).
+    character(len=16) :: subset = "full"
+    !> Ranks along x, y, z; x fastest. 0: chosen. The planner takes it for 1d, 2d and columns only.
+    integer :: grid(3) = 0
+    !> Chunks into which exchanges and the transforms around them are cut.
+    integer :: n_chunks = 1
+    !> May the exchange along one axis be under way while chunks of the one before are?
+    logical :: overlap_axes = .true.
+    !> Grids transformed together; one after the other in memory.
+    integer :: n_batch = 1
+    !> Real numbers on the grid (else complex), of 4 or 8 bytes.
+    logical :: is_real = .true.
+    integer :: bytes = 8
+    !> Axis order in memory of the waves where the scheme leaves boxes; 0: z, x, y on several ranks, x, y, z on one.
+    integer :: wave_order(3) = 0
+    !> The planner considers only schemes that leave every rank one box at both ends: slab, pencil, 2d.
+    logical :: boxes_only = .false.
+    !> Cost model: seconds a message, bytes a second, floating-point operations a second.
+    real(real64) :: latency = 2.0e-6_real64, bandwidth = 5.0e9_real64, arithmetic = 5.0e9_real64
+  end type fft_options_t
+
+  !> One exchange of the forward transform as this rank sends it.
+  type :: exchange_count_t
+    !> Ranks that take part, messages to others, bytes in them.
+    integer :: n_ranks = 0, n_messages = 0
+    integer(int64) :: n_bytes = 0
+  end type exchange_count_t
+
+  !> Steps that a plan can have.
+  integer, parameter :: most_steps = 16
+
+  !> The ranks along some axes of the process grid.
+  type :: group_t
+    logical :: among(3) = .false.
+    type(MPI_Comm) :: comm
+    !> Ranks of the process grid.
+    integer, allocatable :: member(:)
+  end type group_t
 
   type :: distributed_fft_t
     !> Grid points along x, y, z.
     integer :: n(3) = 0
-    !> This rank's part of the real grid, indices from 0: the array is (x, y, z).
-    integer :: real_lower(3) = 0, real_upper(3) = -1
-    !> This rank's part of the spectrum, wave indices kx, ky, kz from 0 (kx to n/2): the array is (kz, kx, ky).
-    integer :: wave_lower(3) = 0, wave_upper(3) = -1
-    !> This rank in the communicator.
+    !> This rank, and what it holds of the grid and of the waves (kx to n(1)/2 for real grids).
     integer :: rank = 0
-    integer, private :: n_ranks(2) = 1, place(2) = 0
-    type(MPI_Comm), private :: group(2)
-    type(MPI_Datatype), private :: number
-    type(line_transform_t), private :: x_forward, x_backward, y_forward, y_backward, z_forward, z_backward
-    !> Lines along x (kx, y, z) and along y (kx, ky, z).
-    complex(real_pair), allocatable, private :: x_lines(:, :, :), y_lines(:, :, :)
-    complex(real_pair), allocatable, private :: send(:), receive(:)
+    type(layout_t) :: real_layout, wave_layout
+    !> The same where it is a single box (empty if it is none), for callers that work on boxes.
+    integer :: real_lower(3) = 0, real_upper(3) = -1, wave_lower(3) = 0, wave_upper(3) = -1
+    !> As chosen.
+    type(fft_options_t) :: options
+    !> Most exchanges under way at once in the last transform, and most of them along different axes.
+    integer :: most_under_way = 0, most_axes_under_way = 0
+    type(decomposition_t), private :: decomposition
+    type(MPI_Comm), private :: comm
+    integer, private :: n_ranks = 1, n_groups = 0
+    logical, private :: is_made = .false.
+    ! Pointers, because gfortran 12 fails to clear such nested components of a variable that is intent(out).
+    type(group_t), pointer, private :: group(:) => null()
+    !> There and back.
+    type(path_t), pointer, private :: path(:) => null()
+    complex(real64), allocatable, private :: work(:)
+    integer(int64), allocatable, private :: array_start(:)
+    !> The transform under way.
+    type(c_ptr), private :: input = c_null_ptr, output = c_null_ptr
+    integer, private :: direction = 0, position = 0
+    integer, allocatable, private :: under_way(:)
   contains
     procedure :: create
     procedure :: forward
     procedure :: backward
+    procedure :: start
+    procedure :: progress
+    procedure :: finish
+    procedure :: counts
+    procedure :: estimate
+    procedure :: destroy
   end type distributed_fft_t
 
 contains
 
-  !> First index (from 0) of share `part` (from 0) when `n` items are dealt to `n_parts`.
-  pure integer function share_lower(n, n_parts, part)
-    integer, intent(in) :: n, n_parts, part
-    share_lower = part*(n/n_parts) + min(part, mod(n, n_parts))
-  end function share_lower
-
-  !> Last index of a share.
-  pure integer function share_upper(n, n_parts, part)
-    integer, intent(in) :: n, n_parts, part
-    share_upper = share_lower(n, n_parts, part + 1) - 1
-  end function share_upper
-
-  !> Make the plan; all ranks of `comm` must call it. `rows`: number p1 of ranks along y (a divisor of the rank count);
-  !> chosen when left out. Fails on an odd or non-positive first dimension or an impossible `rows`.
-  subroutine create(self, comm, n, error, rows)
-    class(distributed_fft_t), intent(out) :: self
+  !> Make the plan; all ranks of `comm` must call it. `real_layout`, `wave_layout`: what this rank holds of the grid and
+  !> of the waves; otherwise what the scheme starts and ends with. Ranks hold each point once; waves held by nobody are
+  !> neither computed nor sent, and count as zero backward. Fails on a grid, an option or a layout that cannot be.
+  subroutine create(self, comm, n, error, options, real_layout, wave_layout)
+    class(distributed_fft_t), intent(inout) :: self
     type(MPI_Comm), intent(in) :: comm
     integer, intent(in) :: n(3)
     type(error_t), allocatable, intent(out) :: error
-    integer, intent(in), optional :: rows
-    integer :: n_all, p1
-    character(len=120) :: message
-    logical, parameter :: single = real_pair == real32
-    real(real_pair), allocatable, target :: real_line(:)
-    complex(real_pair), allocatable, target :: complex_line(:)
+    type(fft_options_t), intent(in), optional :: options
+    type(layout_t), intent(in), optional :: real_layout, wave_layout
+    type(fft_options_t) :: wanted, trial
+    integer :: scheme, subset, best_scheme, best_subset
+    real(real64) :: cost, least
 
-    call MPI_Comm_rank(comm, self%rank)
-    call MPI_Comm_size(comm, n_all)
-    if (any(n < 2) .or. mod(n(1), 2) /= 0) then
-      write (message, "(a,3(i0,1x),a)") "FFT grid ", n, "needs at least 2 points an axis and an even number along x"
-      call fail(error, exit_bad_input, trim(message))
+    if (present(options)) wanted = options
+    call check(wanted, comm, n, error)
+    if (allocated(error)) return
+    if (all(wanted%scheme /= ["model", "time "])) then
+      call make_plan(self, comm, n, wanted, error, real_layout, wave_layout)
       return
     end if
-    ! Slabs need one exchange only; pencils start when slabs would leave ranks idle.
-    p1 = 1
-    do while (n_all/p1 > min(n(2), n(3)) .or. mod(n_all, p1) /= 0)
-      if (p1 >= n_all) exit
-      p1 = p1 + 1
-    end do
-    if (present(rows)) p1 = rows
-    if (p1 < 1 .or. mod(n_all, max(1, p1)) /= 0) then
-      write (message, "(i0,a,i0,a)") p1, " rows do not divide ", n_all, " ranks of the FFT"
-      call fail(error, exit_bad_input, trim(message))
-      return
-    end if
-    self%n = n
-    self%n_ranks = [p1, n_all/p1]
-    self%place = [mod(self%rank, p1), self%rank/p1]
-    call MPI_Comm_split(comm, self%place(2), self%place(1), self%group(1))
-    call MPI_Comm_split(comm, self%place(1), self%place(2), self%group(2))
-    self%number = MPI_DOUBLE_COMPLEX
-    if (real_pair == real32) self%number = MPI_COMPLEX
-
-    associate (p => self%n_ranks, r => self%place, half => n(1)/2 + 1)
-      self%real_lower = [0, share_lower(n(2), p(1), r(1)), share_lower(n(3), p(2), r(2))]
-      self%real_upper = [n(1) - 1, share_upper(n(2), p(1), r(1)), share_upper(n(3), p(2), r(2))]
-      self%wave_lower = [share_lower(half, p(1), r(1)), share_lower(n(2), p(2), r(2)), 0]
-      self%wave_upper = [share_upper(half, p(1), r(1)), share_upper(n(2), p(2), r(2)), n(3) - 1]
-      associate (n_y => self%real_upper(2) - self%real_lower(2) + 1, &
-        n_z => self%real_upper(3) - self%real_lower(3) + 1, &
-                 n_kx => self%wave_upper(1) - self%wave_lower(1) + 1, &
-                 n_ky => self%wave_upper(2) - self%wave_lower(2) + 1)
-        allocate (self%y_lines(n_kx, n(2), n_z))
-        if (p(1) > 1) allocate (self%x_lines(half, n_y, n_z))
-        allocate (self%send(merge(0, max(half*n_y*n_z, n_kx*n(2)*n_z, n_kx*n_ky*n(3)), n_all == 1)))
-        allocate (self%receive(size(self%send)))
-        allocate (real_line(max(1, n(1)*n_y)), complex_line(max(half*n_y, n_kx*n(2), n_kx*n(3), 1)))
-        ! FFTW refuses empty sets of lines; such plans are never executed.
-        call self%x_forward%plan_to_complex(single, n(1), max(1, n_y), c_loc(real_line), c_loc(complex_line))
-        call self%x_backward%plan_to_real(single, n(1), max(1, n_y), c_loc(complex_line), c_loc(real_line))
-        if (n_kx > 0) then
-          call self%y_forward%plan_complex(single, n(2), n_kx, n_kx, 1, forward_sign, c_loc(complex_line))
-          call self%y_backward%plan_complex(single, n(2), n_kx, n_kx, 1, backward_sign, c_loc(complex_line))
-          call self%z_forward%plan_complex(single, n(3), n_kx, 1, n(3), forward_sign, c_loc(complex_line))
-          call self%z_backward%plan_complex(single, n(3), n_kx, 1, n(3), backward_sign, c_loc(complex_line))
+    least = huge(least)
+    best_scheme = 1
+    best_subset = 1
+    do scheme = 1, size(scheme_names)
+      do subset = 1, size(subset_names)
+        trial = wanted
+        trial%scheme = scheme_names(scheme)
+        trial%subset = subset_names(subset)
+        if (.not. is_candidate(trial, comm)) cycle
+        trial%grid = process_grid(trial%scheme)
+        call make_plan(self, comm, n, trial, error, real_layout, wave_layout)
+        if (allocated(error)) return
+        if (wanted%scheme == "time") then
+          cost = measured(self)
+        else
+          cost = self%estimate()
         end if
-      end associate
-    end associate
+        if (cost < 0.999_real64*least) then
+          least = cost
+          best_scheme = scheme
+          best_subset = subset
+        end if
+      end do
+    end do
+    trial%scheme = scheme_names(best_scheme)
+    trial%subset = subset_names(best_subset)
+    trial%grid = process_grid(trial%scheme)
+    call make_plan(self, comm, n, trial, error, real_layout, wave_layout)
+
+  contains
+
+    !> Slabs and pencils have their own process grids.
+    function process_grid(scheme) result(grid)
+      character(len=*), intent(in) :: scheme
+      integer :: grid(3)
+      grid = wanted%grid
+      if (any(scheme == ["slab  ", "pencil"])) grid = 0
+    end function process_grid
+
   end subroutine create
 
-  !> Sum over the grid of real_block exp(-2 pi i (k.j/n)); `real_block` (x, y, z) and `wave_block` (kz, kx, ky) have the
-  !> bounds that the plan tells.
-  subroutine forward(self, real_block, wave_block)
-    class(distributed_fft_t), target, intent(inout) :: self
-    real(real_pair), contiguous, target, intent(inout) :: real_block(:, :, :)
-    complex(real_pair), contiguous, target, intent(inout) :: wave_block(:, :, :)
-    integer :: z, y
-    logical :: with_y
-
-    with_y = size(self%y_lines, 1) > 0
-    if (self%n_ranks(1) == 1) then
-      !$omp parallel do schedule(static)
-      do z = 1, size(real_block, 3)
-        call self%x_forward%execute(c_loc(real_block(1, 1, z)), c_loc(self%y_lines(1, 1, z)))
-        call self%y_forward%execute(c_loc(self%y_lines(1, 1, z)), c_loc(self%y_lines(1, 1, z)))
-      end do
-      !$omp end parallel do
-    else
-      !$omp parallel do schedule(static)
-      do z = 1, size(real_block, 3)
-        if (size(real_block, 2) > 0) call self%x_forward%execute(c_loc(real_block(1, 1, z)), c_loc(self%x_lines(1, &
-          1, z)))
-      end do
-      !$omp end parallel do
-      call exchange_xy(self, .true.)
-      !$omp parallel do schedule(static)
-      do z = 1, size(real_block, 3)
-        if (with_y) call self%y_forward%execute(c_loc(self%y_lines(1, 1, z)), c_loc(self%y_lines(1, 1, z)))
-      end do
-      !$omp end parallel do
+  !> Sense of the options.
+  subroutine check(options, comm, n, error)
+    type(fft_options_t), intent(in) :: options
+    type(MPI_Comm), intent(in) :: comm
+    integer, intent(in) :: n(3)
+    type(error_t), allocatable, intent(out) :: error
+    character(len=200) :: message
+    integer :: n_ranks
+    call MPI_Comm_size(comm, n_ranks)
+    message = ""
+    if (any(n < 1)) then
+      write (message, "(a,3(i0,1x),a)") "FFT grid ", n, "needs at least 1 point an axis"
+    else if (all(options%scheme /= [character(len=16) :: scheme_names, "model", "time"])) then
+      message = "FFT scheme '"//trim(options%scheme)//"' is unknown: use slab, pencil, 1d, 2d, qcdoc, " &
+                //"columns, model or time"
+    else if (all(options%transport /= transport_names)) then
+      message = "FFT transport '"//trim(options%transport)//"' is unknown: use alltoall, alltoallv, " &
+                //"alltoallw, ialltoall, ialltoallv, persistent or one_sided"
+    else if (all(options%subset /= subset_names)) then
+      message = "FFT subset '"//trim(options%subset)//"' is unknown: use full, compressed or expanded"
+    else if (any(options%grid /= 0) .and. product(options%grid) /= n_ranks) then
+      write (message, "(a,3(i0,1x),a,i0,a)") "FFT process grid ", options%grid, "does not have ", n_ranks, " ranks"
+    else if (options%n_chunks < 1 .or. options%n_batch < 1 .or. all(options%bytes /= [4, 8])) then
+      write (message, "(3(a,i0),a)") "FFT of ", options%n_chunks, " chunks, ", options%n_batch, " grids, ", &
+        options%bytes, " bytes a real: use at least 1 chunk and grid, and 4 or 8 bytes"
     end if
-    call exchange_yz(self, .true., wave_block)
-    !$omp parallel do schedule(static)
-    do y = 1, size(wave_block, 3)
-      if (with_y) call self%z_forward%execute(c_loc(wave_block(1, 1, y)), c_loc(wave_block(1, 1, y)))
+    if (message /= "") call fail(error, exit_bad_input, trim(message))
+  end subroutine check
+
+  !> Is a scheme worth considering? Subsets matter where lines are dealt; qcdoc is 1d and a way back.
+  logical function is_candidate(options, comm)
+    type(fft_options_t), intent(in) :: options
+    type(MPI_Comm), intent(in) :: comm
+    integer :: n_ranks
+    call MPI_Comm_size(comm, n_ranks)
+    is_candidate = options%subset == "full" .or. any(options%scheme == ["1d     ", "columns"])
+    if (n_ranks == 1) is_candidate = is_candidate .and. options%scheme == "slab"
+    if (options%scheme == "qcdoc") is_candidate = .false.
+    if (options%boxes_only) is_candidate = is_candidate .and. any(options%scheme == ["slab  ", "pencil", "2d    "])
+  end function is_candidate
+
+  !> The plan of a given scheme.
+  subroutine make_plan(self, comm, n, options, error, real_layout, wave_layout)
+    class(distributed_fft_t), target, intent(inout) :: self
+    type(MPI_Comm), intent(in) :: comm
+    integer, intent(in) :: n(3)
+    type(fft_options_t), intent(in) :: options
+    type(error_t), allocatable, intent(out) :: error
+    type(layout_t), intent(in), optional :: real_layout, wave_layout
+    type(layout_t), allocatable :: users_grid(:), users_waves(:)
+    type(stage_t), allocatable :: stage(:)
+    !> Whose layout counts at a stage: 0 the scheme's, 1 the user's grid, 2 the user's waves.
+    integer, allocatable :: origin(:), scheme_stage(:)
+    integer :: k, direction, n_waves
+    logical, allocatable :: wanted(:)
+    logical :: is_whole
+
+    call self%destroy()
+    call MPI_Comm_dup(comm, self%comm)
+    self%is_made = .true.
+    call MPI_Comm_rank(comm, self%rank)
+    call MPI_Comm_size(comm, self%n_ranks)
+    self%n = n
+    self%options = options
+    n_waves = half_axis(n(1), options%is_real)
+    if (present(real_layout)) call gather_layouts(self%comm, real_layout, users_grid)
+    if (present(wave_layout)) call gather_layouts(self%comm, wave_layout, users_waves)
+    if (present(real_layout)) call check_layouts(users_grid, n, .true., error)
+    if (allocated(error)) return
+    if (present(wave_layout)) call check_layouts(users_waves, [n_waves, n(2), n(3)], .false., error)
+    if (allocated(error)) return
+
+    ! Only the kx that somebody wants.
+    allocate (wanted(0:n_waves - 1), source=.not. present(wave_layout))
+    if (present(wave_layout)) then
+      do k = 1, size(wave_layout%box)
+        if (wave_layout%box(k)%n_points() > 0) wanted(wave_layout%box(k)%lower(1):wave_layout%box(k)%upper(1)) = .true.
+      end do
+      call MPI_Allreduce(MPI_IN_PLACE, wanted, n_waves, MPI_LOGICAL, MPI_LOR, self%comm)
+    end if
+    is_whole = all(wanted)
+    associate (d => self%decomposition)
+      d%scheme = findloc(scheme_names == options%scheme, .true., 1)
+      d%n = n
+      d%n_waves = n_waves
+      d%kx = pack([(k, k=0, n_waves - 1)], wanted)
+      d%grid = options%grid
+      if (all(d%grid == 0)) d%grid = default_grid(d%scheme, n, self%n_ranks)
+      ! Lines along y can only be left out where they are a stage of their own.
+      if (options%scheme == "slab" .and. .not. is_whole) d%scheme = findloc(scheme_names == "pencil", .true., 1)
+      if ((options%scheme == "slab" .and. any(d%grid(:2) /= 1)) .or. &
+          (options%scheme == "pencil" .and. d%grid(1) /= 1)) then
+        call fail(error, exit_bad_input, "FFT scheme "//trim(options%scheme)//" needs a process grid of "// &
+                  "1 x 1 x P (slab) or 1 x P1 x P2 (pencil)")
+        return
+      end if
+      d%wave_order = options%wave_order
+      if (all(d%wave_order == 0)) d%wave_order = merge([1, 2, 3], [3, 1, 2], self%n_ranks == 1)
+      call d%choose_subset(findloc(subset_names == options%subset, .true., 1))
+      self%options%grid = d%grid
+      allocate (stage, source=d%stages(d%place(self%rank)))
+    end associate
+    scheme_stage = [(k, k=1, size(stage))]
+    origin = spread(0, 1, size(stage))
+    if (present(real_layout)) call splice_users_grid()
+    if (present(wave_layout)) call splice_users_waves()
+    self%real_layout = stage(1)%layout
+    self%wave_layout = stage(size(stage))%layout
+    if (stage(size(stage))%axes(1) == 1) self%wave_layout = after_x(self%wave_layout)
+    call single_box(self%real_layout, self%real_lower, self%real_upper)
+    call single_box(self%wave_layout, self%wave_lower, self%wave_upper)
+
+    ! One for each set of axes.
+    allocate (self%group(8), self%path(2))
+    do direction = 1, 2
+      call make_steps(self%path(direction), direction)
+      if (allocated(error)) return
+      call make_schedule(self%path(direction), options%n_chunks, options%overlap_axes)
     end do
-    !$omp end parallel do
+    call assign_arrays()
+
+  contains
+
+    !> What rank r of the process grid holds at a stage, before or after the transforms there.
+    function layout_at(s, r, arrived) result(layout)
+      integer, intent(in) :: s, r
+      logical, intent(in) :: arrived
+      type(layout_t) :: layout
+      type(stage_t), allocatable :: list(:)
+      select case (origin(s))
+      case (0)
+        allocate (list, source=self%decomposition%stages(self%decomposition%place(r)))
+        layout = list(scheme_stage(s))%layout
+      case (1)
+        layout = users_grid(r)
+      case default
+        layout = users_waves(r)
+      end select
+      if (.not. arrived .and. stage(s)%axes(1) == 1) layout = after_x(layout)
+    end function layout_at
+
+    !> Lines along x once they are waves.
+    function after_x(layout) result(waves)
+      type(layout_t), intent(in) :: layout
+      type(layout_t) :: waves
+      integer :: b
+      waves = layout
+      do b = 1, size(waves%box)
+        if (waves%box(b)%n_points() > 0) waves%box(b)%upper(1) = n_waves - 1
+      end do
+    end function after_x
+
+    !> Agree on a property of all ranks.
+    logical function everywhere(here)
+      logical, intent(in) :: here
+      everywhere = here
+      call MPI_Allreduce(MPI_IN_PLACE, everywhere, 1, MPI_LOGICAL, MPI_LAND, self%comm)
+    end function everywhere
+
+    !> Begin with the user's layout of the grid: as it is where it has the lines (or planes) that the first transform
+    !> needs, else with an exchange among all ranks.
+    subroutine splice_users_grid()
+      integer :: first
+      type(stage_t) :: users
+      if (everywhere(real_layout%same_as(stage(1)%layout))) return
+      users%layout = real_layout
+      first = 1
+      do while (stage(first)%axes(1) /= 1)
+        first = first + 1
+      end do
+      if (everywhere(holds_what_it_takes(real_layout, stage(first)%axes))) then
+        users%axes = stage(first)%axes
+        first = first + 1
+      else if (stage(1)%axes(1) > 0) then
+        first = 1
+      else
+        ! Straight to the lines.
+        first = 2
+      end if
+      call keep_stages(first, size(stage), 1, 0)
+      stage(1) = users
+      origin(1) = 1
+      call among_all(stage(2))
+    end subroutine splice_users_grid
+
+    !> Are lines along the first axis, or planes of both axes, whole and in order?
+    logical function holds_what_it_takes(layout, axes)
+      type(layout_t), intent(in) :: layout
+      integer, intent(in) :: axes(2)
+      holds_what_it_takes = layout%holds_lines(axes(1), n(axes(1)))
+      if (axes(2) == 0 .or. .not. holds_what_it_takes .or. layout%n_points() == 0) return
+      holds_what_it_takes = size(layout%box) == 1 .and. layout%order(2) == axes(2) .and. &
+                            layout%box(1)%lower(axes(2)) == 0 .and. layout%box(1)%upper(axes(2)) == n(axes(2)) - 1
+    end function holds_what_it_takes
+
+    !> End with the user's layout of the waves: lines along z are transformed as they are, anything else comes after an
+    !> exchange among all ranks.
+    subroutine splice_users_waves()
+      integer :: last
+      type(stage_t) :: users
+      associate (s => stage(size(stage)))
+        if (s%axes(1) /= 1 .and. everywhere(wave_layout%same_as(s%layout))) return
+      end associate
+      users%layout = wave_layout
+      last = size(stage)
+      do while (stage(last)%axes(1) == 0)
+        last = last - 1
+      end do
+      if (everywhere(wave_layout%holds_lines(3, n(3))) .and. stage(last)%axes(1) == 3) then
+        users%axes = [3, 0]
+        last = last - 1
+        if (stage(last)%axes(1) == 0) last = last - 1
+      end if
+      call keep_stages(1, last, 0, 1)
+      stage(last + 1) = users
+      origin(last + 1) = 2
+      call among_all(stage(last + 1))
+    end subroutine splice_users_waves
+
+    !> Keep stages first..last, with room for others before and after.
+    subroutine keep_stages(first, last, n_before, n_after)
+      integer, intent(in) :: first, last, n_before, n_after
+      type(stage_t), allocatable :: kept(:)
+      integer :: s
+      allocate (kept(n_before + last - first + 1 + n_after))
+      do s = first, last
+        kept(n_before + s - first + 1) = stage(s)
+      end do
+      call move_alloc(kept, stage)
+      scheme_stage = [spread(0, 1, n_before), scheme_stage(first:last), spread(0, 1, n_after)]
+      origin = [spread(0, 1, n_before), origin(first:last), spread(0, 1, n_after)]
+    end subroutine keep_stages
+
+    subroutine among_all(s)
+      type(stage_t), intent(inout) :: s
+      s%among = .true.
+      s%chop_axis = 0
+    end subroutine among_all
+
+    !> The steps there (1) or back (2).
+    subroutine make_steps(path, direction)
+      type(path_t), intent(inout) :: path
+      integer, intent(in) :: direction
+      integer :: s, at
+
+      allocate (path%step(count(stage%axes(1) > 0) + size(stage) - 1))
+      at = 0
+      if (direction == 1) then
+        do s = 1, size(stage)
+          if (s > 1) call add_exchange(path, at, s, .true.)
+          if (allocated(error)) return
+          if (stage(s)%axes(1) > 0) call add_transform(path, at, s, .true.)
+        end do
+      else
+        do s = size(stage), 1, -1
+          if (stage(s)%axes(1) > 0) call add_transform(path, at, s, .false.)
+          if (s > 1) call add_exchange(path, at, s, .false.)
+          if (allocated(error)) return
+        end do
+      end if
+      path%n_steps = at
+    end subroutine make_steps
+
+    !> Exchange from stage s - 1 to stage s, or back.
+    subroutine add_exchange(path, at, s, ahead)
+      type(path_t), intent(inout) :: path
+      integer, intent(inout) :: at
+      integer, intent(in) :: s
+      logical, intent(in) :: ahead
+      type(layout_t), allocatable :: from(:), to(:)
+      integer :: g, r, width, me, chunk, range(2)
+      integer(int64) :: arriving
+
+      g = group_of(stage(s)%among)
+      associate (member => self%group(g)%member)
+        allocate (from(0:size(member) - 1), to(0:size(member) - 1))
+        me = findloc(member, self%rank, 1) - 1
+        do r = 0, size(member) - 1
+          from(r) = layout_at(s - 1, member(r + 1), .false.)
+          to(r) = layout_at(s, member(r + 1), .true.)
+        end do
+        if (size(member) == 1) then
+          if (from(0)%same_as(to(0))) return
+        end if
+      end associate
+      ! Numbers are real before the transform along x.
+      width = 2*options%bytes
+      if (options%is_real .and. all(stage(:s - 1)%axes(1) /= 1)) width = options%bytes
+      at = at + 1
+      associate (step => path%step(at))
+        step%is_exchange = .true.
+        step%group = g
+        step%chop_axis = merge(stage(s)%chop_axis, 0, options%n_chunks > 1)
+        step%chop_range = stage(s)%chop_range
+        allocate (step%exchange(merge(options%n_chunks, 1, step%chop_axis > 0)))
+        arriving = 0
+        do chunk = 1, size(step%exchange)
+          range = chunk_range(step, size(step%exchange), chunk)
+          associate (transport => findloc(transport_names == options%transport, .true., 1))
+            if (ahead) then
+              call step%exchange(chunk)%create(self%group(g)%comm, from, to, step%chop_axis, range, options%n_batch, &
+                                               width, transport, error)
+            else
+              call step%exchange(chunk)%create(self%group(g)%comm, to, from, step%chop_axis, range, options%n_batch, &
+                                               width, transport, error)
+            end if
+          end associate
+          arriving = arriving + step%exchange(chunk)%n_arriving
+        end do
+        associate (target => merge(to(me)%n_points(), from(me)%n_points(), ahead))
+          step%to_bytes = target*options%n_batch*width
+          if (arriving < target*options%n_batch) step%clear_bytes = step%to_bytes
+        end associate
+        step%width = width
+      end associate
+    end subroutine add_exchange
+
+    !> Transforms on the axes of stage s.
+    subroutine add_transform(path, at, s, ahead)
+      type(path_t), intent(inout) :: path
+      integer, intent(inout) :: at
+      integer, intent(in) :: s
+      logical, intent(in) :: ahead
+      type(layout_t) :: layout, transformed
+      integer :: k, axis, what, extent(3), n_here(3), neighbour, chunk, place_in_order, inner, b, batch
+      integer(int64) :: n_all
+      integer, allocatable :: runs(:, :)
+
+      at = at + 1
+      layout = layout_at(s, self%rank, .true.)
+      extent = 0
+      if (size(layout%box) == 1) extent = layout%box(1)%extent()
+      associate (step => path%step(at))
+        step%n_axes = count(stage(s)%axes > 0)
+        do k = 1, step%n_axes
+          axis = stage(s)%axes(k)
+          ! In the order of execution.
+          place_in_order = merge(k, step%n_axes + 1 - k, ahead)
+          what = complex_lines
+          if (options%is_real .and. axis == 1) what = merge(real_to_complex, complex_to_real, ahead)
+          n_here = extent
+          if (stage(s)%axes(1) == 1 .and. axis /= 1) n_here(1) = n_waves
+          inner = 1
+          if (.not. layout%holds_lines(axis, n(axis))) then
+            do b = 1, findloc(layout%order, axis, 1) - 1
+              inner = inner*n_here(layout%order(b))
+            end do
+          end if
+          n_all = 0
+          if (size(layout%box) == 1 .or. inner == 1) n_all = layout%n_points()/n(axis)
+          if (step%n_axes == 2) then
+            step%n_planes = extent(layout%order(3))*options%n_batch
+            n_all = merge(n_waves, extent(2), axis == 2)
+          end if
+          step%n_lines(place_in_order) = int(n_all)
+          ! Along x from one array to another, so that there the user's input is kept and back the output is reached.
+          call step%transform(place_in_order)%create(what, merge(-1, 1, ahead), options%bytes, n(axis), max(1, inner), &
+                                                     in_place=axis /= 1)
+        end do
+        step%in_place = all(stage(s)%axes /= 1)
+        transformed = layout_at(s, self%rank, .not. ahead)
+        step%to_bytes = transformed%n_points()*options%n_batch*step%transform(step%n_axes)%width_out
+        if (step%n_axes == 1) then
+          ! Chunks belong to the exchange next to it.
+          neighbour = merge(s, min(s + 1, size(stage)), s > 1)
+          if (layout%holds_lines(stage(s)%axes(1), n(stage(s)%axes(1))) .and. options%n_chunks > 1) then
+            step%chop_axis = stage(neighbour)%chop_axis
+            step%chop_range = stage(neighbour)%chop_range
+          end if
+          allocate (step%chunk(merge(options%n_chunks, 1, step%chop_axis > 0)))
+          do chunk = 1, size(step%chunk)
+            if (layout%holds_lines(stage(s)%axes(1), n(stage(s)%axes(1)))) then
+              runs = layout%line_ranges(step%chop_axis, chunk_range(step, size(step%chunk), chunk))
+            else
+              runs = reshape([0, step%n_lines(1)], [2, 1])
+            end if
+            allocate (step%chunk(chunk)%run(2, size(runs, 2)*options%n_batch))
+            do batch = 0, options%n_batch - 1
+              step%chunk(chunk)%run(1, batch*size(runs, 2) + 1:(batch + 1)*size(runs, 2)) = &
+                runs(1, :) + batch*step%n_lines(1)
+              step%chunk(chunk)%run(2, batch*size(runs, 2) + 1:(batch + 1)*size(runs, 2)) = runs(2, :)
+            end do
+          end do
+        end if
+      end associate
+    end subroutine add_transform
+
+    !> The communicator among the ranks along some axes of the process grid.
+    integer function group_of(among)
+      logical, intent(in) :: among(3)
+      type(group_t) :: new
+      integer :: g, r, mine(3), place(3), colour
+      do g = 1, self%n_groups
+        if (all(self%group(g)%among .eqv. among)) then
+          group_of = g
+          return
+        end if
+      end do
+      associate (d => self%decomposition)
+        mine = d%place(self%rank)
+        new%among = among
+        colour = sum(merge(0, mine, among)*[1, d%grid(1), d%grid(1)*d%grid(2)])
+        call MPI_Comm_split(self%comm, colour, self%rank, new%comm)
+        allocate (new%member(product(merge(d%grid, 1, among))))
+        do r = 0, size(new%member) - 1
+          place = mine
+          if (among(1)) place(1) = mod(r, d%grid(1))
+          if (among(2)) place(2) = mod(r/merge(d%grid(1), 1, among(1)), d%grid(2))
+          if (among(3)) place(3) = r/product(merge(d%grid(:2), 1, among(:2)))
+          new%member(r + 1) = place(1) + d%grid(1)*(place(2) + d%grid(2)*place(3))
+        end do
+      end associate
+      self%n_groups = self%n_groups + 1
+      group_of = self%n_groups
+      self%group(group_of) = new
+    end function group_of
+
+    !> Which array each step reads and writes, memory for those that are not the user's, and for messages.
+    subroutine assign_arrays()
+      integer :: path, k, id, chunk, n_steps
+      integer(int64) :: at
+      !> Bytes, then first bytes of: arrays 2.. ; send and receive buffers.
+      integer(int64), allocatable :: array(:), send(:), receive(:)
+      type(c_ptr) :: base
+
+      n_steps = maxval(self%path%n_steps)
+      allocate (array(2:n_steps + 2), send(n_steps), receive(n_steps), source=0_int64)
+      do path = 1, 2
+        associate (step => self%path(path)%step(:self%path(path)%n_steps))
+          id = 0
+          do k = 1, size(step)
+            step(k)%from = id
+            if (.not. step(k)%in_place) id = id + 1
+            step(k)%to = id
+          end do
+          where (step%to == id) step%to = -1
+          where (step%from == id) step%from = -1
+          ! Two work arrays take turns unless steps overlap.
+          where (step%to > 0) step%to = merge(2 + mod(step%to, 2), 1 + step%to, options%n_chunks == 1)
+          where (step%from > 0) step%from = merge(2 + mod(step%from, 2), 1 + step%from, options%n_chunks == 1)
+          where (step%to == -1) step%to = 1
+          where (step%from == -1) step%from = 1
+          do k = 1, size(step)
+            step(k)%buffer = merge(1, k, options%n_chunks == 1)
+            if (step(k)%to > 1) array(step(k)%to) = max(array(step(k)%to), step(k)%to_bytes)
+            if (.not. step(k)%is_exchange) cycle
+            do chunk = 1, size(step(k)%exchange)
+              associate (e => step(k)%exchange(chunk), width => step(k)%width)
+                send(step(k)%buffer) = max(send(step(k)%buffer), e%send_size*width)
+                receive(step(k)%buffer) = max(receive(step(k)%buffer), e%receive_size*width)
+              end associate
+            end do
+          end do
+        end associate
+      end do
+      at = 0
+      call place(array, at)
+      call place(send, at)
+      call place(receive, at)
+      allocate (self%work(at/16 + 1))
+      base = c_loc(self%work)
+      call move_alloc(array, self%array_start)
+      do path = 1, 2
+        do k = 1, self%path(path)%n_steps
+          associate (step => self%path(path)%step(k))
+            if (.not. step%is_exchange) cycle
+            do chunk = 1, size(step%exchange)
+              call step%exchange(chunk)%attach(at_byte(base, send(step%buffer)), at_byte(base, receive(step%buffer)), &
+                                                 self%comm)
+            end do
+          end associate
+        end do
+      end do
+    end subroutine assign_arrays
+
+    !> Turn lengths into first bytes, on cache lines.
+    subroutine place(length, at)
+      integer(int64), intent(inout) :: length(:), at
+      integer(int64) :: next
+      integer :: k
+      do k = 1, size(length)
+        next = at + (length(k) + 63)/64*64
+        length(k) = at
+        at = next
+      end do
+    end subroutine place
+
+  end subroutine make_plan
+
+  !> Corners of the only box of a layout; an empty box if there is none or there are several.
+  subroutine single_box(layout, lower, upper)
+    type(layout_t), intent(in) :: layout
+    integer, intent(out) :: lower(3), upper(3)
+    lower = 0
+    upper = -1
+    if (size(layout%box) /= 1) return
+    lower = layout%box(1)%lower
+    upper = layout%box(1)%upper
+  end subroutine single_box
+
+  !> Transform the grid into waves. Arrays as real_layout and wave_layout say, of the kind of the options, grid after
+  !> grid of a batch.
+  subroutine forward(self, grid, waves)
+    class(distributed_fft_t), intent(inout) :: self
+    type(*), intent(in), target :: grid(*)
+    type(*), intent(inout), target :: waves(*)
+    call self%start(1, c_loc(grid), c_loc(waves))
+    call self%finish()
   end subroutine forward
 
-  !> Sum over waves of wave_block exp(+2 pi i (k.j/n)): the inverse times the number of grid points. Overwrites
-  !> `wave_block`.
-  subroutine backward(self, wave_block, real_block)
-    class(distributed_fft_t), target, intent(inout) :: self
-    complex(real_pair), contiguous, target, intent(inout) :: wave_block(:, :, :)
-    real(real_pair), contiguous, target, intent(inout) :: real_block(:, :, :)
-    integer :: z, y
-    logical :: with_y
-
-    with_y = size(self%y_lines, 1) > 0
-    !$omp parallel do schedule(static)
-    do y = 1, size(wave_block, 3)
-      if (with_y) call self%z_backward%execute(c_loc(wave_block(1, 1, y)), c_loc(wave_block(1, 1, y)))
-    end do
-    !$omp end parallel do
-    call exchange_yz(self, .false., wave_block)
-    if (self%n_ranks(1) == 1) then
-      !$omp parallel do schedule(static)
-      do z = 1, size(real_block, 3)
-        call self%y_backward%execute(c_loc(self%y_lines(1, 1, z)), c_loc(self%y_lines(1, 1, z)))
-        call self%x_backward%execute(c_loc(self%y_lines(1, 1, z)), c_loc(real_block(1, 1, z)))
-      end do
-      !$omp end parallel do
-    else
-      !$omp parallel do schedule(static)
-      do z = 1, size(real_block, 3)
-        if (with_y) call self%y_backward%execute(c_loc(self%y_lines(1, 1, z)), c_loc(self%y_lines(1, 1, z)))
-      end do
-      !$omp end parallel do
-      call exchange_xy(self, .false.)
-      !$omp parallel do schedule(static)
-      do z = 1, size(real_block, 3)
-        if (size(real_block, 2) > 0) call self%x_backward%execute(c_loc(self%x_lines(1, 1, z)), c_loc(real_block(1, &
-          1, z)))
-      end do
-      !$omp end parallel do
-    end if
+  !> Transform waves into the grid. Overwrites `waves`.
+  subroutine backward(self, waves, grid)
+    class(distributed_fft_t), intent(inout) :: self
+    type(*), intent(inout), target :: waves(*)
+    type(*), intent(inout), target :: grid(*)
+    call self%start(2, c_loc(waves), c_loc(grid))
+    call self%finish()
   end subroutine backward
 
-  !> x_lines (all kx, my y, my z) to y_lines (my kx, all y, my z), or back.
-  subroutine exchange_xy(self, to_y)
-    type(distributed_fft_t), intent(inout) :: self
-    logical, intent(in) :: to_y
-    ! Message to or from each rank: on the x side its kx of my y, on the y side my kx of its y.
-    integer, dimension(self%n_ranks(1)) :: x_low, x_high, y_low, y_high, x_count, x_first, y_count, y_first
-    integer :: part
+  !> Begin a transform, forward (1) or backward (2), between the arrays at `input` and `output`, which may not be
+  !> touched until `finish`. Plans may be under way together; all ranks must start them in the same order.
+  subroutine start(self, direction, input, output)
+    class(distributed_fft_t), intent(inout) :: self
+    integer, intent(in) :: direction
+    type(c_ptr), intent(in) :: input, output
+    logical :: done
+    self%input = input
+    self%output = output
+    self%direction = direction
+    self%position = 1
+    self%most_under_way = 0
+    self%most_axes_under_way = 0
+    self%under_way = spread(0, 1, size(self%group))
+    done = self%progress()
+  end subroutine start
 
-    call shares(self%n(1)/2 + 1, x_low, x_high)
-    call shares(self%n(2), y_low, y_high)
-    x_count = (x_high - x_low + 1)*size(self%x_lines, 2)*size(self%x_lines, 3)
-    y_count = (y_high - y_low + 1)*size(self%y_lines, 1)*size(self%y_lines, 3)
-    x_first = starts(x_count)
-    y_first = starts(y_count)
-    if (to_y) then
-      do part = 1, size(x_low)
-        call to_buffer(self%x_lines(x_low(part):x_high(part), :, :), self%send(x_first(part) + 1:))
-      end do
-      call MPI_Alltoallv(self%send, x_count, x_first, self%number, self%receive, y_count, y_first, self%number, &
-                         self%group(1))
-      do part = 1, size(x_low)
-        call from_buffer(self%receive(y_first(part) + 1:), self%y_lines(:, y_low(part):y_high(part), :))
-      end do
-    else
-      do part = 1, size(x_low)
-        call to_buffer(self%y_lines(:, y_low(part):y_high(part), :), self%send(y_first(part) + 1:))
-      end do
-      call MPI_Alltoallv(self%send, y_count, y_first, self%number, self%receive, x_count, x_first, self%number, &
-                         self%group(1))
-      do part = 1, size(x_low)
-        call from_buffer(self%receive(x_first(part) + 1:), self%x_lines(x_low(part):x_high(part), :, :))
-      end do
-    end if
-  end subroutine exchange_xy
+  !> Go on as far as is possible without waiting. True when the transform is complete.
+  logical function progress(self)
+    class(distributed_fft_t), intent(inout) :: self
+    call advance(self, .false.)
+    progress = self%position > size(self%path(self%direction)%schedule, 2)
+  end function progress
 
-  !> y_lines (my kx, all ky, my z) to the wave block (all z, my kx, my ky), or back.
-  subroutine exchange_yz(self, to_z, wave_block)
-    type(distributed_fft_t), intent(inout) :: self
-    logical, intent(in) :: to_z
-    complex(real_pair), intent(inout) :: wave_block(:, :, :)
-    ! Messages hold (z, kx, ky): on the y side its ky of my z, on the z side my ky of its z.
-    integer, dimension(self%n_ranks(2)) :: y_low, y_high, z_low, z_high, y_count, y_first, z_count, z_first
-    integer :: part
+  !> Complete the transform.
+  subroutine finish(self)
+    class(distributed_fft_t), intent(inout) :: self
+    call advance(self, .true.)
+  end subroutine finish
 
-    if (self%n_ranks(2) == 1) then
-      if (to_z) then
-        call z_to_front(self%y_lines, wave_block)
-      else
-        call z_to_back(wave_block, self%y_lines)
-      end if
-      return
-    end if
-    call shares(self%n(2), y_low, y_high)
-    call shares(self%n(3), z_low, z_high)
-    y_count = (y_high - y_low + 1)*size(self%y_lines, 1)*size(self%y_lines, 3)
-    z_count = (z_high - z_low + 1)*size(wave_block, 2)*size(wave_block, 3)
-    y_first = starts(y_count)
-    z_first = starts(z_count)
-    if (to_z) then
-      do part = 1, size(y_low)
-        call z_to_front(self%y_lines(:, y_low(part):y_high(part), :), self%send(y_first(part) + 1:))
-      end do
-      call MPI_Alltoallv(self%send, y_count, y_first, self%number, self%receive, z_count, z_first, self%number, &
-                         self%group(2))
-      do part = 1, size(y_low)
-        call from_buffer(self%receive(z_first(part) + 1:), wave_block(z_low(part):z_high(part), :, :))
-      end do
-    else
-      do part = 1, size(y_low)
-        call to_buffer(wave_block(z_low(part):z_high(part), :, :), self%send(z_first(part) + 1:))
-      end do
-      call MPI_Alltoallv(self%send, z_count, z_first, self%number, self%receive, y_count, y_first, self%number, &
-                         self%group(2))
-      do part = 1, size(y_low)
-        call z_to_back(self%receive(y_first(part) + 1:), self%y_lines(:, y_low(part):y_high(part), :))
-      end do
-    end if
-  end subroutine exchange_yz
+  subroutine advance(self, wait)
+    class(distributed_fft_t), target, intent(inout) :: self
+    logical, intent(in) :: wait
+    integer :: chunk
 
-  !> Shares of all parts, indices from 1.
-  pure subroutine shares(n, low, high)
-    integer, intent(in) :: n
-    integer, intent(out) :: low(:), high(:)
-    integer :: part
-    do part = 1, size(low)
-      low(part) = share_lower(n, size(low), part - 1) + 1
-      high(part) = share_upper(n, size(low), part - 1) + 1
+    associate (path => self%path(self%direction))
+      do while (self%position <= size(path%schedule, 2))
+        chunk = path%schedule(3, self%position)
+        associate (step => path%step(path%schedule(2, self%position)))
+          select case (path%schedule(1, self%position))
+          case (start_exchange)
+            if (step%clear_bytes > 0 .and. chunk == 1) call clear(array(self, step%to), step%clear_bytes)
+            call step%exchange(chunk)%start(array(self, step%from), array(self, step%to))
+            self%under_way(step%group) = self%under_way(step%group) + 1
+            self%most_under_way = max(self%most_under_way, sum(self%under_way))
+            self%most_axes_under_way = max(self%most_axes_under_way, count(self%under_way > 0))
+          case (finish_exchange)
+            if (.not. wait) then
+              if (.not. step%exchange(chunk)%is_done()) return
+            end if
+            call step%exchange(chunk)%finish()
+            self%under_way(step%group) = self%under_way(step%group) - 1
+          case (transform)
+            call run_transform(step, chunk, array(self, step%from), array(self, step%to))
+          end select
+        end associate
+        self%position = self%position + 1
+      end do
+    end associate
+  end subroutine advance
+
+  !> Address of an array of a step.
+  type(c_ptr) function array(self, id)
+    class(distributed_fft_t), target, intent(in) :: self
+    integer, intent(in) :: id
+    select case (id)
+    case (0)
+      array = self%input
+    case (1)
+      array = self%output
+    case default
+      array = at_byte(c_loc(self%work), self%array_start(id))
+    end select
+  end function array
+
+  subroutine clear(address, n_bytes)
+    type(c_ptr), intent(in) :: address
+    integer(int64), intent(in) :: n_bytes
+    integer(c_int8_t), pointer, contiguous :: byte(:)
+    call c_f_pointer(address, byte, [n_bytes])
+    byte = 0_c_int8_t
+  end subroutine clear
+
+  !> The exchanges of the forward transform, in order, as this rank sends them.
+  function counts(self) result(list)
+    class(distributed_fft_t), intent(in) :: self
+    type(exchange_count_t), allocatable :: list(:)
+    integer :: k, at
+    associate (step => self%path(1)%step(:self%path(1)%n_steps))
+      allocate (list(count(step%is_exchange)))
+      at = 0
+      do k = 1, size(step)
+        if (.not. step(k)%is_exchange) cycle
+        at = at + 1
+        list(at) = exchange_count_t(size(self%group(step(k)%group)%member), sum(step(k)%exchange%n_messages), &
+                                    sum(step(k)%exchange%n_bytes))
+      end do
+    end associate
+  end function counts
+
+  !> Seconds of a forward transform by the cost model: the slowest rank of each step; messages, bytes sent and copied,
+  !> 5 n log2(n) operations a line. All ranks must call it.
+  real(real64) function estimate(self)
+    class(distributed_fft_t), intent(in) :: self
+    real(real64), allocatable :: cost(:)
+    integer :: k, axis
+
+    associate (step => self%path(1)%step(:self%path(1)%n_steps), o => self%options)
+      allocate (cost(most_steps), source=0.0_real64)
+      do k = 1, size(step)
+        if (step(k)%is_exchange) then
+          cost(k) = o%latency*sum(step(k)%exchange%n_messages) &
+                    + real(sum(step(k)%exchange%n_bytes) + step(k)%to_bytes, real64)/o%bandwidth
+        else
+          do axis = 1, step(k)%n_axes
+            associate (n => step(k)%transform(axis)%length_in)
+              cost(k) = cost(k) + 5.0_real64*n*log(real(n, real64))/log(2.0_real64)*step(k)%n_lines(axis) &
+                        *merge(step(k)%n_planes, o%n_batch, step(k)%n_axes == 2)/o%arithmetic
+            end associate
+          end do
+        end if
+      end do
+    end associate
+    ! Ranks may have left out steps that move nothing, so the number of steps differs.
+    call MPI_Allreduce(MPI_IN_PLACE, cost, size(cost), MPI_DOUBLE_PRECISION, MPI_MAX, self%comm)
+    estimate = sum(cost)
+  end function estimate
+
+  !> Seconds of a forward and a backward transform: the best of three, on the slowest rank.
+  real(real64) function measured(self)
+    class(distributed_fft_t), intent(inout) :: self
+    real(real64) :: begin, seconds
+    complex(real64), allocatable, target :: grid(:), waves(:)
+    integer :: trial
+    associate (n => self%options%n_batch)
+      allocate (grid(n*self%real_layout%n_points() + 1), waves(n*self%wave_layout%n_points() + 1), &
+                source=(0.0_real64, 0.0_real64))
+    end associate
+    measured = huge(measured)
+    do trial = 1, 3
+      begin = MPI_Wtime()
+      call self%forward(grid, waves)
+      call self%backward(waves, grid)
+      seconds = MPI_Wtime() - begin
+      call MPI_Allreduce(MPI_IN_PLACE, seconds, 1, MPI_DOUBLE_PRECISION, MPI_MAX, self%comm)
+      measured = min(measured, seconds)
     end do
-  end subroutine shares
+  end function measured
 
-  !> Displacements of consecutive messages.
-  pure function starts(count) result(first)
-    integer, intent(in) :: count(:)
-    integer :: first(size(count)), k
-    first(1) = 0
-    do k = 2, size(count)
-      first(k) = first(k - 1) + count(k - 1)
-    end do
-  end function starts
-
-  subroutine to_buffer(block, buffer)
-    complex(real_pair), intent(in) :: block(:, :, :)
-    complex(real_pair), intent(inout) :: buffer(size(block, 1), size(block, 2), size(block, 3))
-    integer :: k
-    !$omp parallel do schedule(static)
-    do k = 1, size(block, 3)
-      buffer(:, :, k) = block(:, :, k)
-    end do
-    !$omp end parallel do
-  end subroutine to_buffer
-
-  subroutine from_buffer(buffer, block)
-    complex(real_pair), intent(inout) :: block(:, :, :)
-    complex(real_pair), intent(in) :: buffer(size(block, 1), size(block, 2), size(block, 3))
-    integer :: k
-    !$omp parallel do schedule(static)
-    do k = 1, size(block, 3)
-      block(:, :, k) = buffer(:, :, k)
-    end do
-    !$omp end parallel do
-  end subroutine from_buffer
-
-  !> block (kx, ky, z) to buffer (z, kx, ky).
-  subroutine z_to_front(block, buffer)
-    complex(real_pair), intent(in) :: block(:, :, :)
-    complex(real_pair), intent(inout) :: buffer(size(block, 3), size(block, 1), size(block, 2))
-    integer :: x, y, z
-    !$omp parallel do schedule(static) private(x, z)
-    do y = 1, size(block, 2)
-      do z = 1, size(block, 3)
-        do x = 1, size(block, 1)
-          buffer(z, x, y) = block(x, y, z)
-        end do
+  !> Give everything back; all ranks must call it.
+  subroutine destroy(self)
+    class(distributed_fft_t), intent(inout) :: self
+    integer :: path, k, chunk, g
+    if (.not. self%is_made) return
+    do path = 1, merge(2, 0, associated(self%path))
+      do k = 1, self%path(path)%n_steps
+        associate (step => self%path(path)%step(k))
+          if (allocated(step%exchange)) then
+            do chunk = 1, size(step%exchange)
+              call step%exchange(chunk)%destroy()
+            end do
+          end if
+          call step%transform(1)%destroy()
+          call step%transform(2)%destroy()
+        end associate
       end do
     end do
-    !$omp end parallel do
-  end subroutine z_to_front
-
-  !> buffer (z, kx, ky) to block (kx, ky, z).
-  subroutine z_to_back(buffer, block)
-    complex(real_pair), intent(inout) :: block(:, :, :)
-    complex(real_pair), intent(in) :: buffer(size(block, 3), size(block, 1), size(block, 2))
-    integer :: x, y, z
-    !$omp parallel do schedule(static) private(x, z)
-    do y = 1, size(block, 2)
-      do z = 1, size(block, 3)
-        do x = 1, size(block, 1)
-          block(x, y, z) = buffer(z, x, y)
-        end do
-      end do
+    do g = 1, self%n_groups
+      call MPI_Comm_free(self%group(g)%comm)
     end do
-    !$omp end parallel do
-  end subroutine z_to_back
+    if (associated(self%path)) deallocate (self%path, self%group)
+    self%n_groups = 0
+    if (allocated(self%work)) deallocate (self%work, self%array_start)
+    call MPI_Comm_free(self%comm)
+    self%is_made = .false.
+  end subroutine destroy
 
 end module distributed_fft

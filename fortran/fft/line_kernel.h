@@ -1,0 +1,26 @@
+/* Plans and kernels of one-dimensional transforms; see line_kernel.inc and line_kernel.c. */
+#ifndef LINE_KERNEL_H
+#define LINE_KERNEL_H
+
+struct line_plan;
+
+typedef struct {
+  void (*complex_lines)(const struct line_plan *, int backward, int n_lines, long stride, long distance, const void *,
+                        void *, void *);
+  void (*real_to_complex)(const struct line_plan *, int n_lines, const void *, void *, void *);
+  void (*complex_to_real)(const struct line_plan *, int n_lines, const void *, void *, void *);
+} line_kernels;
+
+typedef struct line_plan {
+  int n, n_passes, bytes;       /* length of the complex transform; passes; bytes of a real number */
+  int is_halved;                /* real lines of 2n points */
+  int radix[32];
+  int first_twiddle[32], first_root[32], first_split;
+  void *twiddle;                /* of all passes, then cos and sin of 2 pi j/radix; and of pi j/n if is_halved */
+  const line_kernels *kernels;  /* for this processor */
+} line_plan;
+
+/* Single and double precision. */
+extern const line_kernels line_kernels_baseline[2], line_kernels_avx2[2], line_kernels_avx512[2];
+
+#endif

@@ -1,0 +1,228 @@
+"""The distributed FFT against NumPy, for every scheme, layout and transport, and its messages against the formulas.
+
+All cases of one number of ranks run in one mpirun; every rank compares its own share (rank_worker.py).
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMES = ("slab", "pencil", "1d", "2d", "qcdoc", "columns")
+TRANSPORTS = ("alltoall", "alltoallv", "alltoallw", "ialltoall", "ialltoallv", "persistent", "one_sided")
+# Errors relative to the rms wave. Rounding grows with log2 of the points: about 10 steps of 6e-8 (single) at most here.
+TOLERANCE = {True: 1e-6, False: 1e-12}
+
+
+def _cases():
+    """Lists of cases by number of ranks."""
+    cases = {1: [], 2: [], 3: [], 8: [], 64: []}
+    # Sizes of factors 2, 3, 5, 7, odd and prime, on one rank, even and prime numbers of ranks.
+    for ranks, n in ((1, (7, 6, 5)), (2, (6, 5, 7)), (3, (14, 9, 4)), (8, (10, 9, 7))):
+        for k, scheme in enumerate(SCHEMES):
+            cases[ranks] += [dict(n=n, scheme=scheme, real=True, single=k % 2 == 0, n_batch=1 + k % 2),
+                             dict(n=n, scheme=scheme, real=False, single=k % 2 == 1, n_chunks=1 + k % 3)]
+    # Each transport blocked and in chunks, each with another scheme too.
+    for k, transport in enumerate(TRANSPORTS):
+        cases[8] += [dict(n=(10, 9, 7), scheme="qcdoc", transport=transport, n_chunks=3),
+                     dict(n=(9, 8, 6), scheme=SCHEMES[k % 6], transport=transport, n_batch=2, real=k % 2 == 0)]
+        cases[3] += [dict(n=(5, 6, 7), scheme=SCHEMES[(k + 3) % 6], transport=transport)]
+    # Layouts of the user's at either end.
+    for scheme in SCHEMES:
+        cases[8] += [dict(n=(8, 9, 10), scheme=scheme, real_layout=layout, real=layout != "planes")
+                     for layout in ("slabs", "planes", "pencils", "scattered")]
+        cases[8] += [dict(n=(8, 9, 10), scheme=scheme, wave_layout=layout, n_chunks=2)
+                     for layout in ("sticks", "sphere", "scattered")]
+        cases[3] += [dict(n=(8, 9, 10), scheme=scheme, wave_layout="sphere", real_layout="scattered", real=False,
+                          n_batch=2)]
+        cases[8] += [dict(n=(8, 9, 10), scheme=scheme, subset=subset) for subset in ("compressed", "expanded")]
+    # The same bits for every number of chunks; two axes under way at once only if allowed.
+    cases[8] += [dict(n=(12, 10, 14), scheme=scheme, transport="ialltoallv", n_chunks=chunks, overlap_axes=overlap)
+                 for scheme in SCHEMES for chunks, overlap in ((1, True), (2, False), (3, True), (7, True))]
+    # Planner, many transforms at once.
+    cases[8] += [dict(n=(8, 8, 8), scheme="time", transport="persistent"), dict(n=(8, 9, 10), scheme="model")]
+    cases[3] += [dict(sizes=[(4 + k % 5, 5, 6 + k % 3) for k in range(24)], scheme="pencil", transport="ialltoallv")]
+    # 64 ranks: even blocks, for the formulas; and more ranks than lines.
+    cases[64] += [dict(n=(16, 16, 16), scheme=scheme, real=False, grid=(4, 4, 4) if k > 1 else (0, 0, 0))
+                  for k, scheme in enumerate(SCHEMES)]
+    cases[64] += [dict(n=(4, 4, 4), scheme=scheme, real=False, subset=subset, grid=(4, 4, 4))
+                  for scheme in ("1d", "columns") for subset in ("full", "expanded")]
+    cases[64] += [dict(n=(8, 7, 6), scheme="model", transport="persistent")]
+    cases[2] += [dict(n=(4, 4, 4), scheme="fastest"), dict(n=(4, 4, 4), scheme="1d", grid=(2, 2, 2)),
+                 dict(n=(4, 4, 4), transport="pigeon"),
+                 dict(n=(4, 4, 4), scheme="slab", grid=(2, 1, 1)),
+                 dict(n=(4, 4, 4), scheme="slab", n_chunks=0)]
+    return cases
+
+
+CASES = _cases()
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """The shared library: the newest in the build tree, else built now."""
+    built = sorted(ROOT.glob("build/**/libchromafft.so"), key=os.path.getmtime)
+    if built:
+        return built[-1]
+    folder = tmp_path_factory.mktemp("build")
+    subprocess.run(["cmake", "-S", ROOT / "fortran/fft", "-B", folder], check=True, capture_output=True)
+    subprocess.run(["cmake", "--build", folder, "-j2"], check=True, capture_output=True)
+    return folder / "libchromafft.so"
+
+
+@pytest.fixture(scope="module")
+def outcome(library, tmp_path_factory):
+    """outcome(ranks): [(case, [what each rank found])]."""
+    known = {}
+
+    def run(ranks):
+        if ranks in known:
+            return known[ranks]
+        folder = tmp_path_factory.mktemp(f"ranks{ranks}")
+        (folder / "cases.json").write_text(json.dumps(CASES[ranks]))
+        environment = dict(os.environ, CHROMAFFT_LIBRARY=str(library), OMP_NUM_THREADS="2" if ranks == 1 else "1",
+                           OPENBLAS_NUM_THREADS="1", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                           PYTHONPATH=str(Path(__file__).parent))
+        call = [shutil.which("mpirun"), "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-n", str(ranks),
+                sys.executable, str(Path(__file__).with_name("rank_worker.py")), "cases.json", "found"]
+        done = subprocess.run(call, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        found = [json.loads((folder / f"found.{rank}.json").read_text()) for rank in range(ranks)]
+        known[ranks] = list(zip(CASES[ranks], zip(*found, strict=True), strict=True))
+        return known[ranks]
+
+    return run
+
+
+def select(outcomes, **wanted):
+    return [(case, found) for case, found in outcomes if all(case.get(key) == value for key, value in wanted.items())]
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", CASES)
+def test_every_case_matches_numpy(outcome, ranks):
+    for case, found in outcome(ranks):
+        if "error" in found[0]:
+            continue
+        tolerance = TOLERANCE[case.get("single", False)]
+        assert max(rank["forward"] for rank in found) < tolerance, case
+        if "sizes" in case:
+            continue
+        assert max(rank["backward"] for rank in found) < tolerance, case
+        assert all(rank["input_kept"] for rank in found), case
+        on_grid, in_waves = np.sum([rank["energy"] for rank in found], axis=0)
+        if case.get("wave_layout") == "sphere":
+            assert 0 < in_waves < on_grid
+        else:  # Parseval
+            assert on_grid == pytest.approx(in_waves, rel=tolerance), case
+    refused = sum("error" in found[0] for _, found in outcome(ranks))
+    assert refused == (5 if ranks == 2 else 0)
+
+
+def share_sizes(n, parts):
+    return np.array([len(part) for part in np.array_split(np.arange(n), parts)])
+
+
+@pytest.mark.mpi
+def test_messages_and_bytes_follow_the_formulas(outcome):
+    """16^3 complex double on 4 x 4 x 4 ranks: 64 points a rank, of which each exchange among p ranks sends 1 - 1/p."""
+    groups = {"slab": [64], "pencil": [8, 8], "1d": [4] * 5, "2d": [4, 16, 4], "qcdoc": [4] * 6}
+    messages = {"1d": 2 * 3 + 2 * 3 + 3, "2d": 3 + (4 * 4 - 1) + 3, "qcdoc": 6 * 3, "pencil": 7 + 7}
+    for scheme, ranks in groups.items():
+        (_, found), = select(outcome(64), n=(16, 16, 16), scheme=scheme)
+        for rank, result in enumerate(found):
+            counts = np.array(result["counts"])
+            assert counts[:, 0].tolist() == ranks
+            if scheme in messages:
+                assert counts[:, 1].sum() == messages[scheme]
+                assert counts[:, 2].tolist() == [64 * (p - 1) // p * 16 for p in ranks]
+            else:  # 16 slabs: the others are idle; each sends a row of its plane to 15 others
+                assert counts[0, 1:].tolist() == ([15, 15 * 16 * 16] if rank < 16 else [0, 0])
+
+
+@pytest.mark.mpi
+def test_uneven_pencils_move_what_changes_owner(outcome):
+    """Points whose owner differs between two stages, counted from the shares; chunks cut messages, not bytes."""
+    for chunks in (1, 3, 7):
+        (_, found), = select(outcome(8), n=(12, 10, 14), scheme="pencil", n_chunks=chunks, overlap_axes=True)
+        total = np.sum([[count[2] for count in rank["counts"]] for rank in found], axis=0)
+        waves, y, z = 7, 10, 14
+        stay_xy = np.sum(share_sizes(waves, 2) * share_sizes(y, 2)) * z
+        stay_yz = np.sum(share_sizes(y, 4) * share_sizes(z, 4)) * waves
+        assert total.tolist() == [16 * (waves * y * z - stay_xy), 16 * (waves * y * z - stay_yz)]
+        if chunks == 1:
+            assert {tuple(count[1] for count in rank["counts"]) for rank in found} == {(1, 3)}
+
+
+@pytest.mark.mpi
+def test_chunks_change_no_bit_and_overlap_axes(outcome):
+    for scheme in SCHEMES:
+        cases = [(case, found) for case, found in select(outcome(8), n=(12, 10, 14), scheme=scheme)]
+        assert len(cases) == 4
+        assert len({tuple(rank["bits"] for rank in found) for _, found in cases}) == 1
+        for case, found in cases:
+            under_way, axes = np.max([rank["choice"][1] for rank in found], axis=0)
+            several = case["n_chunks"] > 1 and case["overlap_axes"]
+            if scheme in ("1d", "qcdoc", "2d", "columns"):
+                assert (axes >= 2) == several, case
+            assert under_way == 1 or several
+
+
+@pytest.mark.mpi
+def test_more_ranks_than_lines(outcome):
+    """4^3 on 64 ranks: 16 lines an axis, so that 16 ranks transform and 48 have nothing to send at those stages."""
+    for scheme in ("1d", "columns"):
+        for subset in ("full", "expanded"):
+            (_, found), = select(outcome(64), n=(4, 4, 4), scheme=scheme, subset=subset)
+            owners = [rank for rank, result in enumerate(found) if result["points"][1] > 0]
+            assert [found[rank]["points"][1] for rank in owners] == [4] * 16
+            sends = np.array([[count[1] > 0 for count in result["counts"]] for result in found])
+            assert sends[:, 0].sum() == 48  # all that do not own the x line they lie on
+            assert sends[:, 1].sum() == 16  # its owners alone send it on
+            if subset == "expanded":  # one owner in every row along every axis
+                x, y, z = np.array(owners) % 4, np.array(owners) // 4 % 4, np.array(owners) // 16
+                for first, second in ((x, y), (y, z), (x, z)):
+                    assert len(set(zip(first, second, strict=True))) == 16
+
+
+@pytest.mark.mpi
+def test_checkerboard_halves_the_senders(outcome):
+    (_, found), = select(outcome(8), scheme="columns", subset="compressed")
+    assert sum(result["points"][1] > 0 for result in found) == 4
+    assert sum(result["counts"][1][1] > 0 for result in found) == 4
+
+
+@pytest.mark.mpi
+def test_sphere_skips_communication(outcome):
+    """n = 8, 9, 10 real: sticks with kx^2 + ky^2 <= 4 have kx = 0..2, so that 3 of 5 kx travel to the y lines."""
+    (_, found), = select(outcome(8), scheme="pencil", wave_layout="sphere")
+    total = np.sum([[count[2] for count in rank["counts"]] for rank in found], axis=0)
+    assert total[0] == 16 * 10 * (3 * 9 - np.sum(share_sizes(3, 2) * share_sizes(9, 2)))
+    sticks = sum(min(kx, 8 - kx) ** 2 + min(ky, 9 - ky) ** 2 <= 4 for kx in range(5) for ky in range(9))
+    assert sum(rank["points"][1] for rank in found) == 10 * sticks
+    assert 0 < total[1] <= 16 * 10 * sticks
+
+
+@pytest.mark.mpi
+def test_planner_takes_the_cheapest(outcome):
+    (_, found), = select(outcome(8), scheme="model")
+    chosen = found[0]["choice"][0].split()
+    assert chosen[0] in SCHEMES
+    others = [result[0]["estimate"] for case, result in select(outcome(8), n=(8, 9, 10), subset="compressed")]
+    assert all(found[0]["estimate"] <= 1.001 * estimate for estimate in others)
+    assert {rank["choice"][0] for rank in found} == {found[0]["choice"][0]}
+    (_, timed), = select(outcome(8), scheme="time")
+    assert len({rank["choice"][0] for rank in timed}) == 1
+
+
+@pytest.mark.mpi
+def test_bad_options_are_one_sentence(outcome):
+    sentences = [found[0]["error"] for _, found in outcome(2) if "error" in found[0]]
+    for word in ("fastest", "2 2 2", "pigeon", "1 x 1 x P", "0 chunks"):
+        assert any(word in sentence for sentence in sentences), word
