@@ -19,19 +19,19 @@ and here additionally
 What differs from the published model: rest length and rest twist follow from the exact number of base pairs of each
 linker; the stretching constant is the measured stretch modulus of DNA, S/l0, because a softer chain would give
 base-pair steps that no atomic model can follow; a core leaves and takes up its linkers where the crystal structure
-1KX5 does; its charges are formal ones (see `crystal_core`), a stand-in for a fitted surface charge.
+1KX5 does.
 
 `energies` is the plain NumPy statement of all this; sampling uses the Fortran kernel fibre_energy, and tests compare
 the two.
 """
 
-import json
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mesoscale.core_charges import FULL_WRAP, core_charges, rigid_tail_sites, template
 from mesoscale.fibre import Fibre
 from mesoscale.restraints import contact_partners
 
@@ -40,11 +40,12 @@ Array = NDArray[np.float64]
 TERMS = ("stretch", "bend", "twist", "electrostatic", "excluded", "floor", "restraint", "confinement")
 BOLTZMANN = 0.0138064852  # pN nm / K
 DNA_BEAD_LENGTH = 3.0  # nm, the published bead spacing
-FULL_WRAP = 147  # base pairs of the crystal path
-SPHERE_SPACING = 3  # base pairs between the charge sites and floor spheres along wrapped DNA
+SPHERE_SPACING = 3  # base pairs between the floor spheres along wrapped DNA
 # Spheres every 3 bp (1.02 nm) of this excess radius keep two axes apart by at least twice the nominal radius also when
 # the spheres of the two are staggered: (2 (1.1 + 0.03))^2 - 0.51^2 >= 2.2^2.
 STAGGER = 0.03
+OCTAMER_BALL = 2.6  # nm; fits between the two gyres' faces and fills the bore
+CORE_BALLS = (4.2, 3.3)  # nm; the radius of the superhelix, and what leaves room for linkers to leave
 NEAR_JOINT = 12  # base pairs of wrapped DNA that a linker, being their continuation, may come close to
 
 
@@ -61,6 +62,7 @@ class Parameters:
     twist_rigidity: float = 300.0  # pN nm^2 (3.0e-12 erg nm)
     excluded_k: float = 0.001  # kBT
     sigma: tuple[float, float, float] = (3.6, 2.4, 1.2)  # nm: bead-bead, bead-site, site-site
+    core_charges: Literal["fitted", "formal"] = "fitted"  # 350 sites, or 99: see crystal_core
     dna_radius: float = 1.1  # nm; half the smallest distance of two DNA axes
     floor_k: float = 1000.0  # kBT/nm^2
     contact_k: float = 0.5  # kBT/nm^2 for the strongest contact
@@ -76,11 +78,15 @@ class Parameters:
         return BOLTZMANN * self.temperature
 
     @property
-    def bjerrum_length(self) -> float:
-        """Distance (nm) at which two charges interact with kBT; dielectric constant by Malmberg & Maryott 1956."""
+    def dielectric(self) -> float:
+        """Dielectric constant of water: Malmberg & Maryott 1956."""
         t = self.temperature - 273.15
-        dielectric = 87.740 - 0.40008 * t + 9.398e-4 * t**2 - 1.410e-6 * t**3
-        return 16710.0 / (dielectric * self.temperature)
+        return 87.740 - 0.40008 * t + 9.398e-4 * t**2 - 1.410e-6 * t**3
+
+    @property
+    def bjerrum_length(self) -> float:
+        """Distance (nm) at which two charges interact with kBT."""
+        return 16710.0 / (self.dielectric * self.temperature)
 
     @property
     def kappa(self) -> float:
@@ -118,36 +124,32 @@ class Core:
     sphere_near: NDArray[np.int32]
 
 
-def _template(name: str) -> dict:
-    package = Path(__file__).resolve().parent
-    for folder in (package / "templates", package.parent / "templates"):
-        if (folder / name).exists():
-            return json.loads((folder / name).read_text(encoding="utf-8"))
-    raise FileNotFoundError(f"bundled data file {name} is missing: reinstall the package")
-
-
 def crystal_path(wrapped_length: int = FULL_WRAP) -> tuple[Array, Array]:
     """Base-pair origins (n, 3) in nm and frames (n, 3, 3) of the middle `wrapped_length` pairs of 1KX5."""
-    data = _template("nucleosome_path_1kx5.json")
+    data = template("nucleosome_path_1kx5.json")
     off = (FULL_WRAP - wrapped_length) // 2
     inside = slice(off, FULL_WRAP - off)
     return np.array(data["origin"])[inside] / 10.0, np.array(data["frame"]).reshape(-1, 3, 3)[inside]
 
 
-def crystal_core(wrapped_length: int = FULL_WRAP, dna_radius: float = 1.1) -> Core:
-    """The core of PDB 1KX5 with `wrapped_length` base pairs.
+def crystal_core(
+    wrapped_length: int = FULL_WRAP, dna_radius: float = 1.1, salt: float = 0.15, rigid_tails: bool = True,
+    charges: Literal["fitted", "formal"] = "fitted",
+) -> Core:
+    """The core of PDB 1KX5 with `wrapped_length` base pairs in a salt (mol/L).
 
-    Charges: -2 e a wrapped base pair, gathered on the DNA axis every 3 bp (-294 e for 147 bp); the formal charges of
-    the globular histone domains (+62 e, 8 sites) and of the tails as they lie in the crystal (+86 e, 42 sites). Net
-    -146 e for 147 bp (the all-atom particle, whose strands lack their first phosphates, carries -144 e). Spheres:
-    wrapped DNA, the octamer in 32 balls, the crystal's tails in balls of three residues.
+    Fitted charges: those whose Debye-Hueckel field is the Poisson-Boltzmann field of the core without tails (about 300
+    sites on its envelope, mesoscale/disco.py); with `rigid_tails` also the 50 beads of tails that lie on their own
+    core, for a model in which tails do not move. Formal charges, a third as many sites: -2 e a wrapped base pair,
+    gathered on the DNA axis every 3 bp (-294 e for 147 bp), and those of histones and tails (+148 e). Spheres: wrapped
+    DNA, the octamer in 32 balls, those tails in balls of three residues. Raises ValueError for a salt beyond that of
+    the fits.
     """
     origin, frame = crystal_path(wrapped_length)
-    data = _template("nucleosome_core_1kx5.json")
+    data = template("nucleosome_core_1kx5.json")
     # From the dyad outwards, so that the set is symmetric whatever the wrapped length.
     dyad = (wrapped_length - 1) // 2
     index = np.arange(dyad % SPHERE_SPACING, wrapped_length, SPHERE_SPACING)
-    histone = np.array(data["charge_sites"])
     octamer, tails = np.array(data["octamer_spheres"]), np.array(data["tail_spheres"])
     joint = origin[[-1, 0]]
     sphere = np.concatenate([origin[index], octamer[:, :3] / 10.0, tails[:, :3] / 10.0])
@@ -156,15 +158,43 @@ def crystal_core(wrapped_length: int = FULL_WRAP, dna_radius: float = 1.1) -> Co
     near = np.linalg.norm(sphere[:, None] - joint, axis=2) < dna_radius + radius[:, None]
     near[: len(index), 0] |= index >= wrapped_length - NEAR_JOINT
     near[: len(index), 1] |= index < NEAR_JOINT
+    if charges == "formal":
+        histone = np.array(data["charge_sites"])
+        site = np.concatenate([origin[index], histone[:, :3] / 10.0])
+        charge = np.concatenate([np.full(len(index), -2.0 * wrapped_length / len(index)), histone[:, 3]])
+    else:
+        site, charge = core_charges(salt, wrapped_length)
+    if rigid_tails and charges == "fitted":
+        tail_site, tail_charge = rigid_tail_sites()
+        site, charge = np.concatenate([site, tail_site]), np.concatenate([charge, tail_charge])
     return Core(
         joint_point=joint,
         joint_frame=frame[[-1, 0]][:, :, [2, 0, 1]],
-        site=np.concatenate([origin[index], histone[:, :3] / 10.0]),
-        site_charge=np.concatenate([np.full(len(index), -2.0 * wrapped_length / len(index)), histone[:, 3]]),
+        site=site,
+        site_charge=charge,
         sphere=sphere,
         sphere_radius=radius,
         sphere_near=near.astype(np.int32),
     )
+
+
+def coarse_core(core: Core) -> Core:
+    """The same core with few spheres, for folding: every second one of wrapped DNA, and one ball for the octamer."""
+    dna = np.flatnonzero(core.sphere_radius == core.sphere_radius[0])[::2]
+    # The rule of STAGGER at twice the spacing.
+    wide = 0.5 * float(np.hypot(2 * (core.sphere_radius[0] - STAGGER), 0.34 * SPHERE_SPACING))
+    return replace(
+        core,
+        sphere=np.concatenate([core.sphere[dna], np.zeros((1, 3))]),
+        sphere_radius=np.append(np.full(len(dna), wide), OCTAMER_BALL),
+        sphere_near=np.concatenate([core.sphere_near[dna], np.zeros((1, 2), np.int32)]),
+    )
+
+
+def ball_core(core: Core) -> Core:
+    """The same core as a ball around its centre, smaller for its own linkers: nothing can be trapped in it."""
+    return replace(core, sphere=np.zeros((2, 3)), sphere_radius=np.array(CORE_BALLS),
+                   sphere_near=np.array([[1, 1], [0, 0]], np.int32))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -262,7 +292,8 @@ def build_chain(fibre: Fibre, parameters: Parameters) -> Chain:
     partners = contact_partners(fibre.contacts, np.array(bp))
     strongest = max((c.weight for c, *_ in partners), default=1.0)
     return Chain(
-        shape=crystal_core(fibre.wrapped_length, parameters.dna_radius),
+        shape=crystal_core(fibre.wrapped_length, parameters.dna_radius, parameters.salt,
+                           charges=parameters.core_charges),
         core=np.array(core, np.int32),
         bp=np.array(bp),
         linker=np.array([s[0] for s in segment], np.int32),
@@ -371,6 +402,12 @@ def segment_ends(chain: Chain, position: Array, frame: Array) -> tuple[Array, Ar
     leaves = np.where(is_core, position + frame @ chain.shape.joint_point[0], position)
     arrives = np.where(is_core, position + frame @ chain.shape.joint_point[1], position)
     return leaves[:-1], arrives[1:]
+
+
+def body_points(chain: Chain, position: Array, frame: Array) -> Array:
+    """Points (k, 3) that span the fibre: its beads and the floor spheres of its cores."""
+    cores = [position[p] + chain.shape.sphere @ frame[p].T for p in chain.cores]
+    return np.concatenate([position[chain.beads], *cores])
 
 
 def _angle(a: Array, b: Array) -> Array:

@@ -1,18 +1,15 @@
 """Metropolis Monte Carlo sampling of a fibre; the inner loop is the Fortran kernel fibre_monte_carlo."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mesoscale import _kernels
-from mesoscale.fibre import Fibre
-from mesoscale.model import TERMS, Chain, Parameters, build_chain, overlaps, straight_conformation
+from mesoscale.kernels import kernel_arguments, kernel_energies
+from mesoscale.model import TERMS, Chain
 from mesoscale.observables import end_to_end, radius_of_gyration
-from mesoscale.restraints import contact_report
-from mesoscale.scaffold import Scaffold, body_points, box_volume, build_scaffold
 
 MOVES = ("bead translation", "core translation", "core rotation", "crank", "end pivot", "bead spin")
 MOVE_WEIGHT = np.array([0.25, 0.10, 0.15, 0.20, 0.15, 0.15])
@@ -22,59 +19,9 @@ SMALLEST_STEP = 1e-4
 TARGET_ACCEPTANCE = 0.35
 LONGEST_RANGE = 40  # particles that one crank or pivot moves at most
 RANDOM_PER_TRIAL = 11
-# Share of the sweeps in which steps are adapted and overlaps of the straight start are pushed apart.
-BURN_IN = 0.3
-RAMP = np.array([0.001, 0.01, 0.1, 1.0])  # of the floor's stiffness during the first half of the burn-in
+BURN_IN = 0.3  # share of the sweeps in which steps are adapted
 RECORDS = 100  # records of energy over a whole run
 BOOKKEEPING = 1e-8  # largest relative difference of the running energy from a full recomputation
-
-
-def kernel_arguments(chain: Chain, position: NDArray[np.float64], frame: NDArray[np.float64]) -> dict:
-    """Everything the Fortran kernels need of a chain and a conformation, in their order and layout."""
-    shape = chain.shape
-    # f2py takes no empty arrays: without contacts there is one of no strength.
-    none = len(chain.contact) == 0
-    contact = np.ones((1, 2), np.int32) if none else chain.contact + 1
-
-    def columns(array: NDArray) -> NDArray:
-        return np.asfortranarray(np.asarray(array).T)
-
-    return {
-        # Copies: the kernel moves them in place.
-        "position": np.array(np.asarray(position).T, order="F"),
-        "frame": np.array(np.transpose(frame, (1, 2, 0)), order="F"),
-        "core": chain.core,
-        "linker": chain.linker,
-        "rest_length": chain.rest_length,
-        "stretch_k": chain.stretch_k,
-        "bend_k": chain.bend_k,
-        "twist_k": chain.twist_k,
-        "rest_twist": chain.rest_twist,
-        "charge": chain.charge,
-        "joint_point": columns(shape.joint_point),
-        "joint_frame": np.asfortranarray(np.transpose(shape.joint_frame, (1, 2, 0))),
-        "site": columns(shape.site),
-        "site_charge": shape.site_charge,
-        "sphere": columns(shape.sphere),
-        "sphere_radius": shape.sphere_radius,
-        "sphere_near": columns(shape.sphere_near),
-        "contact": columns(contact),
-        "contact_k": np.zeros(1) if none else chain.contact_k,
-        "contact_distance": np.zeros(1) if none else chain.contact_distance,
-        "scalar": np.array([
-            chain.bjerrum_length, chain.kappa, chain.cutoff, chain.excluded_k, *chain.sigma, chain.dna_radius,
-            chain.floor_k, chain.confinement_k, chain.confinement_radius,
-            chain.wall_k, *chain.wall,
-        ]),
-    }  # fmt: skip
-
-
-def kernel_energies(chain: Chain, position: NDArray[np.float64], frame: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Every term of the energy in kBT, in the order of TERMS, by the Fortran kernel."""
-    if chain.n == 1:
-        return np.zeros(len(TERMS))  # a core alone has no linker to sample
-    arguments = kernel_arguments(chain, position, frame)
-    return _kernels.fibre_monte_carlo.total_energy(n_cores=len(chain.cores), **arguments)
 
 
 def _or_one(numbers: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -138,27 +85,35 @@ class Walk:
         self.step = np.clip(self.step * factor, SMALLEST_STEP, LARGEST_STEP)
 
 
+@dataclass
+class Sampling:
+    """A walk's end, its recorded series, the accepted share of each move, and conformations along the way."""
+
+    walk: Walk
+    series: dict[str, NDArray[np.float64]]
+    acceptance: dict[str, float]
+    snapshots: list[tuple[NDArray[np.float64], NDArray[np.float64]]]
+
+
 def sample(
-    fibre: Fibre,
-    parameters: Parameters,
+    chain: Chain,
+    position: NDArray[np.float64],
+    frame: NDArray[np.float64],
     sweeps: int,
     seed: int,
-    choose: Literal["last", "smallest-box"] = "last",
     progress: Callable[[float, str], None] | None = None,
-) -> Scaffold:
-    """Sample the fibre and return one conformation down to the base pair: the last, or the recorded one that needs
-    the smallest box (one without overlaps, if there is any).
+) -> Sampling:
+    """Sample from a conformation: positions (n, 3) and frames (n, 3, 3) of the particles. A sweep is one trial a
+    particle.
 
-    A sweep is one trial a particle. It starts from straight relaxed linkers; overlaps of that start are pushed apart
-    while the floor stiffens and steps adapt (the first 30 % of the sweeps), afterwards no overlap may deepen.
-    `progress` is called with the share done and a word on the state. The same seed gives the same result.
+    Steps adapt during the first 30 % of the sweeps. No move may deepen an overlap: floors that hold at the start hold
+    at the end. `progress` is called with the share done and a word on the state. The same seed gives the same result.
     """
-    chain = build_chain(fibre, parameters)
-    position, frame = straight_conformation(chain)
     walk = Walk.begin(chain, position, frame)
     blocks = min(RECORDS, sweeps)
     burn_in = int(np.ceil(BURN_IN * blocks)) if blocks > 1 else 0
     records: dict[str, list[float]] = {name: [] for name in ("sweep", *TERMS, "radius_of_gyration", "end_to_end")}
+    snapshots = []
 
     def record(sweep: int) -> None:
         values = {"sweep": sweep, **dict(zip(TERMS, walk.energy, strict=True))}
@@ -169,39 +124,22 @@ def sample(
 
     record(0)
     done = 0
-    chosen, smallest = None, (True, np.inf)
     for block in range(blocks):
         until = sweeps * (block + 1) // blocks
-        stage = min(len(RAMP) - 1, 2 * len(RAMP) * block // max(burn_in, 1))
-        walk.chain = replace(chain, floor_k=chain.floor_k * RAMP[stage] if block < burn_in else chain.floor_k)
-        walk.energy = kernel_energies(walk.chain, walk.position, walk.frame)
         if block == burn_in:
             walk.tried[:] = walk.accepted[:] = 0
         random = np.random.Generator(np.random.Philox(key=[seed, block]))
         tried, accepted = np.zeros(len(MOVES), np.int64), np.zeros(len(MOVES), np.int64)
         for _ in range(until - done):
-            counts = walk.advance(random.random((chain.n, RANDOM_PER_TRIAL)), strict=block >= burn_in)
+            counts = walk.advance(random.random((chain.n, RANDOM_PER_TRIAL)), strict=True)
             tried, accepted = tried + counts[0], accepted + counts[1]
         if block < burn_in:
             walk.adapt(tried, accepted)
+        else:
+            snapshots.append((walk.position, walk.frame))
         done = until
         record(done)
-        if choose == "smallest-box" and block >= burn_in:
-            overlapping = bool(walk.energy[TERMS.index("floor")] > 0)
-            size = (overlapping, box_volume(body_points(chain, walk.position, walk.frame)))
-            if size < smallest:
-                chosen, smallest = (walk.position, walk.frame), size
         if progress is not None:
             progress(done / sweeps, f"energy {walk.energy.sum():.0f} kBT")
-
-    position, frame = chosen or (walk.position, walk.frame)
-    scaffold = build_scaffold(fibre, chain, position, frame, parameters)
-    scaffold.energy = {name: np.array(values) for name, values in records.items()}
-    scaffold.acceptance = {
-        name: float(a / max(t, 1)) for name, t, a in zip(MOVES, walk.tried, walk.accepted, strict=True)
-    }
-    scaffold.contacts = contact_report(fibre.contacts, chain.bp, position, parameters.contact_distance)
-    depth = overlaps(chain, position, frame)
-    scaffold.floor_violations = len(depth)
-    scaffold.deepest_violation = float(depth.max(initial=0.0))
-    return scaffold
+    acceptance = {name: float(a / max(t, 1)) for name, t, a in zip(MOVES, walk.tried, walk.accepted, strict=True)}
+    return Sampling(walk, {name: np.array(values) for name, values in records.items()}, acceptance, snapshots)

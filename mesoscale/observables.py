@@ -2,30 +2,97 @@
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
+Array = NDArray[np.float64]
 CONTACT_DISTANCE = 25.0  # nm between core centres; the published contact analysis uses the same
+MONONUCLEOSOME_S20W = 11.1  # svedberg, and hydrodynamic radius in nm: Arya, Zhang & Schlick, Biophys. J. 91:133, 2006
+MONONUCLEOSOME_RADIUS = 5.46
+AXIS_WINDOW = 11  # core centres averaged to a point of the fibre's axis: about one turn of a 30 nm fibre and a half
 
 
-def radius_of_gyration(points: NDArray[np.float64]) -> float:
+def radius_of_gyration(points: Array) -> float:
     """Root mean square distance (nm) of points (n, 3) from their mean."""
     return float(np.sqrt(((points - points.mean(axis=0)) ** 2).sum(axis=1).mean()))
 
 
-def end_to_end(points: NDArray[np.float64]) -> float:
+def end_to_end(points: Array) -> float:
     """Distance (nm) of the last of points (n, 3) from the first."""
     return float(np.linalg.norm(points[-1] - points[0]))
 
 
-def contact_count(cores: NDArray[np.float64], distance: float = CONTACT_DISTANCE) -> int:
+def contact_count(cores: Array, distance: float = CONTACT_DISTANCE) -> int:
     """Pairs of core centres (m, 3) nearer than `distance` (nm), neighbours along the fibre left out."""
+    pairs = cKDTree(cores).query_pairs(distance, output_type="ndarray")
+    return int(np.count_nonzero(np.abs(pairs[:, 0] - pairs[:, 1]) >= 2))
+
+
+def sedimentation_coefficient(cores: Array) -> float:
+    """S20,w (svedberg) of core centres (m, 3) by Kirkwood's formula as used for chromatin (Arya et al. 2006)."""
+    m = len(cores)
     d = np.linalg.norm(cores[:, None] - cores[None], axis=2)
-    return int(np.count_nonzero(np.triu(d < distance, k=2)))
+    inverse = (1.0 / d[np.triu_indices(m, 1)]).sum()
+    return float(MONONUCLEOSOME_S20W * (1.0 + 2.0 * MONONUCLEOSOME_RADIUS / m * inverse))
 
 
-def fibre_observables(points: NDArray[np.float64], cores: NDArray[np.float64]) -> dict[str, float | int]:
-    """The numbers a report shows: lengths in nm over all particles (n, 3), contacts over core centres (m, 3)."""
-    return {
+def packing_ratio(cores: Array) -> float | None:
+    """Nucleosomes for each 11 nm of the fibre's axis, the running mean of AXIS_WINDOW core centres (m, 3).
+
+    None for a fibre shorter than two windows.
+    """
+    if len(cores) < 2 * AXIS_WINDOW:
+        return None
+    sums = np.cumsum(np.concatenate([np.zeros((1, 3)), cores]), axis=0)
+    axis = (sums[AXIS_WINDOW:] - sums[:-AXIS_WINDOW]) / AXIS_WINDOW
+    length = np.linalg.norm(np.diff(axis, axis=0), axis=1).sum()
+    return float(11.0 * (len(axis) - 1) / length)
+
+
+def triplet_angles(cores: Array) -> Array:
+    """Angle (degree, (m - 2,)) at each core centre between the centres before and behind it."""
+    before, behind = cores[:-2] - cores[1:-1], cores[2:] - cores[1:-1]
+    cosine = (before * behind).sum(axis=1) / np.linalg.norm(before, axis=1) / np.linalg.norm(behind, axis=1)
+    return np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0)))
+
+
+def contact_map(bp: Array, snapshots: list[Array], bins: int, resolution: int) -> NDArray[np.int64]:
+    """Symmetric map (bins, bins) of how often particles came nearer than CONTACT_DISTANCE, summed over snapshots.
+
+    `bp` (n,) is the base pair of each particle, counted from the first bin; `snapshots` hold positions (n, 3), nm;
+    `resolution` is base pairs a bin.
+    """
+    bin_of = np.minimum((np.asarray(bp) // resolution).astype(np.int64), bins - 1)
+    counts = np.zeros(bins * bins, np.int64)
+    for position in snapshots:
+        pairs = cKDTree(position).query_pairs(CONTACT_DISTANCE, output_type="ndarray")
+        one, other = np.sort(bin_of[pairs], axis=1).T
+        counts += np.bincount(one * bins + other, minlength=bins * bins)
+    upper = counts.reshape(bins, bins)
+    return upper + np.triu(upper, 1).T
+
+
+def energy_drift(total: Array) -> tuple[float, float]:
+    """Change of the mean from the third to the last quarter of a series, and the standard deviation in the last one.
+
+    Sampling is stationary when the first is small against the second.
+    """
+    quarter = max(1, len(total) // 4)
+    last, before = total[-quarter:], total[-2 * quarter : -quarter]
+    return float(last.mean() - (before.mean() if len(before) else last.mean())), float(last.std())
+
+
+def fibre_observables(points: Array, cores: Array) -> dict[str, float | int]:
+    """The numbers a report shows: lengths in nm over all particles (n, 3), the rest over core centres (m, 3)."""
+    found: dict[str, float | int] = {
         "radius_of_gyration": radius_of_gyration(points),
         "end_to_end": end_to_end(points),
         "contacts": contact_count(cores),
     }
+    if len(cores) > 1:
+        found["sedimentation_coefficient"] = sedimentation_coefficient(cores)
+    if len(cores) > 2:
+        found["triplet_angle"] = float(triplet_angles(cores).mean())
+    packing = packing_ratio(cores)
+    if packing is not None:
+        found["packing_ratio"] = packing
+    return found

@@ -17,7 +17,7 @@ from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
 from mesoscale.fibre import Fibre
-from mesoscale.model import Chain, Parameters, crystal_path, segment_ends, transported
+from mesoscale.model import Chain, Parameters, body_points, crystal_path, segment_ends, transported
 from mesoscale.observables import fibre_observables
 
 Array = NDArray[np.float64]
@@ -36,7 +36,8 @@ class Scaffold:
     origin (n, 3), frame (n, 3, 3), base (n,) ASCII, nucleosome (n,) or -1, position (n,) on the chromosome;
     core_origin (m, 3), core_frame (m, 3, 3), dyad (m,), first_bp (m,), last_bp (m,). `linkers` has one entry a linker:
     rise (angstrom) and twist (degree) per step as laid out. energy holds series over the run (kBT, nm), acceptance the
-    accepted share per move, contacts one entry a contact, observables nm.
+    accepted share per move, contacts one entry a contact, contact_map
+    (k, k) counts over the sampled conformations.
     """
 
     name: str
@@ -57,9 +58,12 @@ class Scaffold:
     energy: dict[str, Array] = field(default_factory=dict)
     acceptance: dict[str, float] = field(default_factory=dict)
     observables: dict[str, float | int] = field(default_factory=dict)
+    contact_map: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 0), np.int64))
+    contact_resolution: int = 0  # base pairs a bin
     floor_violations: int = 0
     deepest_violation: float = 0.0  # nm
     provenance: dict = field(default_factory=dict)
+    tails: Array | None = None  # (m, 50, 3) angstrom, beads in the order of mesoscale.tails.TAILS
 
     _DATASETS = {
         "bp/origin": "origin",
@@ -73,6 +77,7 @@ class Scaffold:
         "nucleosome/first_bp": "first_bp",
         "nucleosome/last_bp": "last_bp",
     }
+    _PLAIN = ("name", "chromosome", "contact_resolution", "floor_violations", "deepest_violation")
     _JSON = ("shifts", "contacts", "linkers", "observables", "provenance")
 
     def write(self, path: str | Path) -> None:
@@ -84,12 +89,15 @@ class Scaffold:
             with h5py.File(part, "w", libver=("v110", "v110")) as file:
                 file.attrs["format"] = FORMAT
                 file.attrs["version"] = VERSION
-                for key in ("name", "chromosome", "floor_violations", "deepest_violation"):
+                for key in self._PLAIN:
                     file.attrs[key] = getattr(self, key)
                 for key in self._JSON:
                     file.attrs[key] = json.dumps(getattr(self, key), sort_keys=True)
                 for dataset, attribute in self._DATASETS.items():
                     file.create_dataset(dataset, data=getattr(self, attribute), track_times=False)
+                file.create_dataset("contact_map", data=self.contact_map, track_times=False)
+                if self.tails is not None:
+                    file.create_dataset("tails/beads", data=self.tails, track_times=False)
                 for name, series in self.energy.items():
                     file.create_dataset(f"energy/{name}", data=series, track_times=False)
                 for name, rate in self.acceptance.items():
@@ -108,11 +116,13 @@ class Scaffold:
                 if file.attrs.get("format") != FORMAT or file.attrs.get("version") != VERSION:
                     raise ValueError(f"{path} is not a {FORMAT} file of version {VERSION}: make it again")
                 values = {attribute: file[dataset][()] for dataset, attribute in cls._DATASETS.items()}
-                for key in ("name", "chromosome", "floor_violations", "deepest_violation"):
+                for key in cls._PLAIN:
                     value = file.attrs[key]
                     values[key] = value if isinstance(value, str) else value.item()
                 for key in cls._JSON:
                     values[key] = json.loads(file.attrs[key])
+                values["contact_map"] = file["contact_map"][()]
+                values["tails"] = file["tails/beads"][()] if "tails/beads" in file else None
                 values["energy"] = {name: series[()] for name, series in file.get("energy", {}).items()}
                 values["acceptance"] = {name: float(rate[()]) for name, rate in file.get("acceptance", {}).items()}
                 return cls(**values)
@@ -161,8 +171,11 @@ def _linker_frames(
     return origin, np.stack([x, np.cross(tangent, x), tangent], axis=2), total / steps
 
 
-def build_scaffold(fibre: Fibre, chain: Chain, position: Array, frame: Array, parameters: Parameters) -> Scaffold:
-    """Base-pair frames of a conformation: the crystal path on every core, smooth curves in linkers and at free ends.
+def build_scaffold(
+    fibre: Fibre, chain: Chain, position: Array, frame: Array, parameters: Parameters, tails: Array | None = None
+) -> Scaffold:
+    """Base-pair frames of a conformation: the crystal path on every core, smooth curves in linkers and at free ends;
+    beads of tails (m, 50, 3) come along.
 
     The result is turned so that the box around it is small, with its longest edge along x and its shortest along z.
     """
@@ -218,6 +231,7 @@ def build_scaffold(fibre: Fibre, chain: Chain, position: Array, frame: Array, pa
         last_bp=np.array(fibre.last_bp, np.int32),
         shifts=list(fibre.adjustments),
         linkers=linkers,
+        tails=None if tails is None else (tails - centre) @ turn * NM,
         observables=fibre_observables(position, core_position),
     )
 
@@ -244,12 +258,6 @@ def box_axes(points: Array) -> Array:
         found[:, k] *= np.sign(found[np.argmax(np.abs(found[:, k])), k])
     found[:, 2] = np.cross(found[:, 0], found[:, 1])
     return found
-
-
-def body_points(chain: Chain, position: Array, frame: Array) -> Array:
-    """Points (k, 3) that span the fibre: its beads and the floor spheres of its cores."""
-    cores = [position[p] + chain.shape.sphere @ frame[p].T for p in chain.cores]
-    return np.concatenate([position[chain.beads], *cores])
 
 
 def box_volume(points: Array) -> float:

@@ -2,8 +2,8 @@
 !>
 !> Unknowns are the 11 sugar-phosphate atoms of every nucleotide. The residuals are bonds, angles and torsions divided
 !> by their standard deviations, a tether of C1' to its place in the base plane, and soft contacts. They are minimised
-!> by Levenberg-Marquardt on chunks of a strand. A nucleotide meets the one before it only through atoms C4', C3', O3'
-!> of the former and P, OP1, OP2, O5', C5' of the latter, so that the normal matrix of a chunk is
+!> by Levenberg-Marquardt on pieces of a strand. A nucleotide meets the one before it only through atoms C4', C3', O3'
+!> of the former and P, OP1, OP2, O5', C5' of the latter, so that the normal matrix of a piece is
 !>
 !>        33       33
 !>     +--------+--------+
@@ -13,40 +13,47 @@
 !>     |      +-+-+ H(2) |
 !>     +--------+--------+  ...
 !>
-!> and one Cholesky sweep solves it. Chunks read a snapshot of everything outside them, so that the result does not
-!> depend on how many threads share them.
+!> and one Cholesky sweep solves it. The matrix only steers the steps, so it is held in single precision; residuals and
+!> positions are in double. Pieces reach some nucleotides beyond what they keep, and read a snapshot of everything
+!> farther away: the result does not depend on how many threads share them.
 module backbone_closure
-  use iso_fortran_env, only: int32, real64
+  use iso_fortran_env, only: int32, real32, real64
   implicit none
   private
   public :: close_backbone
 
   integer(int32), parameter :: sugar_atoms = 11, phosphate_atoms = 3, c1_atom = 7
+  integer(int32), parameter :: base_atoms = 11, atoms_most = sugar_atoms + base_atoms
   integer(int32), parameter :: unknowns = 3 * sugar_atoms
   integer(int32), parameter :: tail = 9, head = 15          !! coordinates coupled to the next, to the previous
   integer(int32), parameter :: previous_atoms = 3           !! C4', C3', O3' of the previous nucleotide
   integer(int32), parameter :: window_free = previous_atoms + sugar_atoms
+  integer(int32), parameter :: window_pairs = window_free * (window_free + 1) / 2
+  integer(int32), parameter :: padded = 36 !! unknowns, rounded up to whole vector registers
   integer(int32), parameter :: window = window_free + 3     !! and the base's N with its two neighbours
   integer(int32), parameter :: needs_phosphate = previous_atoms + phosphate_atoms !! absent at a 5' end up to here
-  integer(int32), parameter :: contacts_most = 900          !! per nucleotide
+  integer(int32), parameter :: contacts_most = 500          !! per nucleotide
+  integer(int32), parameter :: stranger = 1, itself = 2, next = 3, previous = 4 !! what one nucleotide is to another
   integer(int32), parameter :: farthest_neighbour = 7       !! nucleotides along either strand
-  real(real64), parameter :: contact_reach = 5.5_real64     !! angstrom; pairs farther apart at the start are left out
+  real(real64), parameter :: contact_margin = 1.5_real64    !! angstrom; pairs farther than this from contact are left out
   real(real64), parameter :: sugar_reach = 16.0_real64      !! angstrom, C1' to C1'
   real(real64), parameter :: largest_step = 0.8_real64      !! angstrom, per iteration
   real(real64), parameter :: converged_step = 5.0e-4_real64 !! angstrom
-  real(real64), parameter :: converged_fraction = 3.0e-5_real64 !! of the sum of squares, gained by one step
-  real(real64), parameter :: least_damping = 0.02_real64    !! per square angstrom
-  real(real64), parameter :: pi = acos(-1.0_real64)
+  real(real64), parameter :: sharpness = 7.0_real64         !! standard deviations at which an angle's deviation counts double
+  real(real64), parameter :: first_damping = 1.0_real64, least_damping = 0.02_real64 !! per square angstrom
+  real(real64), parameter :: most_damping = 1.0e12_real64
+  real(real32), parameter :: coincident = 1.0e-6_real32     !! square angstrom: atoms that a 5' end lacks lie in one place
 
 contains
 
-  !> One pass over both strands: every chunk is minimised while all others stay as they came in.
-  subroutine close_backbone(n, n_bond, n_angle, n_torsion, base_type, base_size, base_class, base_position, &
+  !> One pass: every piece is minimised while all else stays as it came in.
+  subroutine close_backbone(n, n_bond, n_angle, n_torsion, n_pieces, base_type, base_size, base_class, base_position, &
       c1_position, bond_atom, bond_target, bond_sigma, angle_atom, angle_target, angle_sigma, torsion_atom, &
       torsion_target, torsion_sigma, c1_sigma, sugar_class, contact_distance, contact_sigma, excluded_own, &
-      excluded_next, chunk_length, first_length, most_iterations, n_threads, position, iterations, failed)
+      excluded_next, piece_first, piece_last, margin, most_iterations, converged_fraction, n_threads, position, &
+      iterations, last_step, failed)
     integer(int32), intent(in) :: n !! nucleotides: strand I, then strand J, each 5' to 3'; even
-    integer(int32), intent(in) :: n_bond, n_angle, n_torsion
+    integer(int32), intent(in) :: n_bond, n_angle, n_torsion, n_pieces
     integer(int32), intent(in) :: base_type(n)          !! 1 A, 2 C, 3 G, 4 T
     integer(int32), intent(in) :: base_size(4)          !! heavy atoms of each base without C1'
     integer(int32), intent(in) :: base_class(11, 4)     !! atom class (C, N, O, P, methyl) of the base atoms
@@ -58,58 +65,94 @@ contains
     real(real64), intent(in) :: torsion_target(n_torsion), torsion_sigma(n_torsion) !! radian
     real(real64), intent(in) :: c1_sigma                !! angstrom
     integer(int32), intent(in) :: sugar_class(11)       !! atom class of the sugar-phosphate atoms
-    real(real64), intent(in) :: contact_distance(5, 5), contact_sigma !! angstrom, by atom class
+    real(real64), intent(in) :: contact_distance(8, 8), contact_sigma !! angstrom, by atom class
     integer(int32), intent(in) :: excluded_own(11, 22, 4) !! 1: within three bonds; second index sugar, then base
     integer(int32), intent(in) :: excluded_next(11, 11) !! 1: within three bonds of an atom of the next nucleotide
-    integer(int32), intent(in) :: chunk_length, first_length !! nucleotides; the first chunk of a strand may be shorter
+    integer(int32), intent(in) :: piece_first(n_pieces), piece_last(n_pieces) !! nucleotides, from 1; within a strand
+    integer(int32), intent(in) :: margin !! nucleotides on either side that move with a piece but are not kept
     integer(int32), intent(in) :: most_iterations, n_threads
+    real(real64), intent(in) :: converged_fraction      !! of the sum of squares, gained by one step
     real(real64), intent(inout) :: position(3, 11, n)   !! P OP1 OP2 O5' C5' O4' C1' C2' C4' C3' O3'; angstrom
-    integer(int32), intent(out) :: iterations(n)        !! that the nucleotide's chunk took
+    integer(int32), intent(out) :: iterations(n)        !! that the nucleotide's piece took; 0 where there is none
+    real(real64), intent(out) :: last_step(n)           !! angstrom; farthest move of an atom in the last iteration
     integer(int32), intent(out) :: failed               !! nucleotides with more contacts than there is room for
     real(real64), allocatable :: snapshot(:, :, :)
-    integer(int32), allocatable :: chunk_first(:), chunk_last(:)
-    integer(int32) :: k, n_chunks, strand, first, last
+    real(real64), allocatable :: place_x(:, :), place_y(:, :), place_z(:, :) !! (atoms_most, n), sugar then base
+    !> squared angstrom, by atom of the other nucleotide, atom of this one, base of the other, and what the other is to
+    !> this one; -1 where the two never count as a contact
+    real(real64) :: reach(atoms_most, sugar_atoms, 4, stranger:previous)
+    real(real32), dimension(n_angle, 4) :: cosine_angle, sine_angle
+    real(real32), dimension(n_torsion) :: cosine_torsion, sine_torsion
+    real(real32) :: inverse_sharp(n_angle)
+    integer(int32) :: k, a, b, base
 
+    cosine_angle = real(cos(angle_target), real32)
+    sine_angle = real(sin(angle_target), real32)
+    cosine_torsion = real(cos(torsion_target), real32)
+    sine_torsion = real(sin(torsion_target), real32)
+    inverse_sharp = real(1 / (sharpness * angle_sigma), real32)
     allocate (snapshot, source=position)
-    allocate (chunk_first(n / chunk_length + 4), chunk_last(n / chunk_length + 4))
-    n_chunks = 0
-    do strand = 0, 1
-      first = strand * (n / 2) + 1
-      last = first + first_length - 1
-      do while (first <= (strand + 1) * (n / 2))
-        n_chunks = n_chunks + 1
-        chunk_first(n_chunks) = first
-        chunk_last(n_chunks) = min(last, (strand + 1) * (n / 2))
-        first = chunk_last(n_chunks) + 1
-        last = first + chunk_length - 1
+    allocate (place_x(atoms_most, n), place_y(atoms_most, n), place_z(atoms_most, n))
+    place_x(:sugar_atoms, :) = position(1, :, :)
+    place_y(:sugar_atoms, :) = position(2, :, :)
+    place_z(:sugar_atoms, :) = position(3, :, :)
+    place_x(sugar_atoms + 1:, :) = base_position(1, :, :)
+    place_y(sugar_atoms + 1:, :) = base_position(2, :, :)
+    place_z(sugar_atoms + 1:, :) = base_position(3, :, :)
+    do base = 1, 4
+      do a = 1, sugar_atoms
+        do b = 1, atoms_most
+          reach(b, a, base, :) = (contact_distance(sugar_class(a), class_of(b, base)) + contact_margin)**2
+          if (b > sugar_atoms + base_size(base)) reach(b, a, base, :) = -1
+        end do
+        where (excluded_own(a, :, base) == 1) reach(:, a, base, itself) = -1
+        reach(:a, a, base, itself) = -1 ! every pair once
+        where (excluded_next(a, :) == 1) reach(:sugar_atoms, a, base, next) = -1
+        where (excluded_next(:, a) == 1) reach(:sugar_atoms, a, base, previous) = -1
       end do
     end do
 
     failed = 0
+    iterations = 0
+    last_step = 0
     !$omp parallel do schedule(dynamic) num_threads(n_threads) reduction(+:failed)
-    do k = 1, n_chunks
-      call minimise_chunk(chunk_first(k), chunk_last(k), failed)
+    do k = 1, n_pieces
+      call minimise_piece(piece_first(k), piece_last(k), failed)
     end do
     !$omp end parallel do
 
   contains
 
-    !> Levenberg-Marquardt on nucleotides from..to. The damping is a multiple of the unit matrix, so that the result
-    !> turns with the molecule.
-    subroutine minimise_chunk(from, to, overflow)
-      integer(int32), intent(in) :: from, to
+    !> Atom class of atom b of a nucleotide, sugar-phosphate first.
+    pure integer(int32) function class_of(b, base)
+      integer(int32), intent(in) :: b, base
+      if (b <= sugar_atoms) then
+        class_of = sugar_class(b)
+      else
+        class_of = base_class(b - sugar_atoms, base)
+      end if
+    end function class_of
+
+    !> Levenberg-Marquardt on nucleotides keep_first..keep_last and their margins. The damping is a multiple of the
+    !> unit matrix, so that the result turns with the molecule.
+    subroutine minimise_piece(keep_first, keep_last, overflow)
+      integer(int32), intent(in) :: keep_first, keep_last
       integer(int32), intent(inout) :: overflow
-      real(real64), allocatable, dimension(:, :, :) :: current, trial, hessian, coupling, factor, link, contact_point
-      real(real64), allocatable, dimension(:, :) :: gradient, step, contact_near
+      real(real64), allocatable, dimension(:, :, :) :: current, trial, contact_point
+      real(real32), allocatable, dimension(:, :, :) :: hessian, coupling, factor, link
+      real(real64), allocatable :: gradient(:, :), contact_near(:, :), moved(:)
+      real(real32), allocatable, dimension(:, :) :: step, inverse
       integer(int32), allocatable :: n_contacts(:), contact_atom(:, :), contact_other(:, :, :)
       real(real64) :: cost, trial_cost, damping, longest, reach
-      integer(int32) :: iteration, i, a
+      integer(int32) :: iteration, i, a, from, to
       logical :: definite, done
 
+      from = max(keep_first - margin, first_of_strand(keep_first))
+      to = min(keep_last + margin, first_of_strand(keep_first) + n / 2 - 1)
       allocate (current(3, sugar_atoms, from:to), trial(3, sugar_atoms, from:to))
-      allocate (hessian(unknowns, unknowns, from:to), factor(unknowns, unknowns, from:to))
+      allocate (hessian(unknowns, unknowns, from:to), factor(padded, unknowns, from:to), inverse(unknowns, from:to))
       allocate (coupling(head, tail, from:to), link(head, tail, from:to))
-      allocate (gradient(unknowns, from:to), step(unknowns, from:to))
+      allocate (gradient(unknowns, from:to), step(unknowns, from:to), moved(from:to))
       allocate (n_contacts(from:to), contact_atom(contacts_most, from:to), contact_other(2, contacts_most, from:to))
       allocate (contact_point(3, contacts_most, from:to), contact_near(contacts_most, from:to))
       current = snapshot(:, :, from:to)
@@ -119,25 +162,29 @@ contains
         if (n_contacts(i) > contacts_most) overflow = overflow + 1
         n_contacts(i) = min(n_contacts(i), contacts_most)
       end do
-      damping = 1
+      damping = first_damping
+      moved = 0
       call evaluate(from, to, current, n_contacts, contact_atom, contact_other, contact_point, contact_near, &
         cost, hessian, coupling, gradient)
       do iteration = 1, most_iterations
-        call factorise(from, to, hessian, coupling, damping, factor, link, definite)
+        call factorise(from, to, hessian, coupling, real(damping, real32), factor, inverse, link, &
+          definite)
         if (.not. definite) then
-          damping = 10 * damping
+          damping = min(10 * damping, most_damping)
           cycle
         end if
-        step = -gradient
-        call substitute(from, to, factor, link, step)
+        step = real(-gradient, real32)
+        call substitute(from, to, factor, inverse, link, step)
         longest = 0
         do i = from, to
           reach = 0
           do a = 1, sugar_atoms
-            reach = max(reach, norm2(step(3 * a - 2:3 * a, i)))
+            reach = max(reach, sum(real(step(3 * a - 2:3 * a, i), real64)**2))
           end do
-          if (reach > largest_step) step(:, i) = step(:, i) * (largest_step / reach)
+          reach = sqrt(reach)
+          if (reach > largest_step) step(:, i) = step(:, i) * real(largest_step / reach, real32)
           longest = max(longest, reach)
+          moved(i) = reach
           trial(:, :, i) = current(:, :, i) + reshape(step(:, i), [3, sugar_atoms])
         end do
         call evaluate(from, to, trial, n_contacts, contact_atom, contact_other, contact_point, contact_near, &
@@ -150,14 +197,15 @@ contains
           if (done) exit
         else
           if (longest < converged_step) exit
-          damping = 6 * damping
+          damping = min(6 * damping, most_damping)
           call evaluate(from, to, current, n_contacts, contact_atom, contact_other, contact_point, contact_near, &
             cost, hessian, coupling, gradient)
         end if
       end do
-      position(:, :, from:to) = current
-      iterations(from:to) = min(iteration, most_iterations)
-    end subroutine minimise_chunk
+      position(:, :, keep_first:keep_last) = current(:, :, keep_first:keep_last)
+      iterations(keep_first:keep_last) = min(iteration, most_iterations)
+      last_step(keep_first:keep_last) = moved(keep_first:keep_last)
+    end subroutine minimise_piece
 
     !> First nucleotide of the strand of i.
     pure integer(int32) function first_of_strand(i)
@@ -165,14 +213,15 @@ contains
       first_of_strand = merge(1_int32, n / 2 + 1, i <= n / 2)
     end function first_of_strand
 
-    !> Atoms that the sugar-phosphate of nucleotide i may touch. A pair of atoms that both move in the chunk is listed
+    !> Atoms that the sugar-phosphate of nucleotide i may touch. A pair of atoms that both move in the piece is listed
     !> once, with the lower nucleotide.
     subroutine list_contacts(i, from, to, n_contacts, contact_atom, contact_other, contact_point, contact_near)
       integer(int32), intent(in) :: i, from, to
       integer(int32), intent(out) :: n_contacts, contact_atom(contacts_most), contact_other(2, contacts_most)
       real(real64), intent(out) :: contact_point(3, contacts_most), contact_near(contacts_most)
-      integer(int32) :: strand, centre, j, a, b, first
-      logical :: moves, excluded
+      real(real64) :: excess(atoms_most), x, y, z
+      integer(int32) :: strand, centre, j, first, lowest, relation, a, b
+      logical :: moves
 
       n_contacts = 0
       do strand = 0, 1
@@ -181,44 +230,34 @@ contains
         do j = max(centre - farthest_neighbour, first), min(centre + farthest_neighbour, first + n / 2 - 1)
           if (sum((snapshot(:, c1_atom, i) - snapshot(:, c1_atom, j))**2) > sugar_reach**2) cycle
           moves = j >= from .and. j <= to
+          lowest = merge(phosphate_atoms + 1, 1, j == first) ! a 5' end has no phosphate
+          if (moves .and. j < i) lowest = sugar_atoms + 1
+          relation = stranger
+          if (j == i) relation = itself
+          if (strand == 0 .and. j == i + 1) relation = next
+          if (strand == 0 .and. j == i - 1) relation = previous
           do a = merge(phosphate_atoms + 1, 1, i == first_of_strand(i)), sugar_atoms
-            do b = 1, base_size(base_type(j))
-              if (i == j) then
-                if (excluded_own(a, sugar_atoms + b, base_type(i)) == 1) cycle
-              end if
-              call append_contact(i, a, [0_int32, 0_int32], base_position(:, b, j), base_class(b, base_type(j)), &
-                n_contacts, contact_atom, contact_other, contact_point, contact_near)
+            x = snapshot(1, a, i)
+            y = snapshot(2, a, i)
+            z = snapshot(3, a, i)
+            do b = 1, atoms_most
+              excess(b) = (place_x(b, j) - x)**2 + (place_y(b, j) - y)**2 + (place_z(b, j) - z)**2 &
+                - reach(b, a, base_type(j), relation)
             end do
-            if (moves .and. j < i) cycle
-            do b = merge(phosphate_atoms + 1, 1, j == first), sugar_atoms
-              excluded = .false.
-              if (i == j) excluded = b <= a .or. excluded_own(a, b, base_type(i)) == 1
-              if (strand == 0 .and. j == i + 1) excluded = excluded_next(a, b) == 1
-              if (strand == 0 .and. j == i - 1) excluded = excluded_next(b, a) == 1
-              if (excluded) cycle
-              call append_contact(i, a, merge([b, j], [0_int32, 0_int32], moves), snapshot(:, b, j), sugar_class(b), &
-                n_contacts, contact_atom, contact_other, contact_point, contact_near)
+            do b = lowest, atoms_most
+              if (excess(b) >= 0) cycle
+              n_contacts = n_contacts + 1
+              if (n_contacts > contacts_most) return
+              contact_atom(n_contacts) = a
+              contact_other(:, n_contacts) = 0
+              if (moves .and. b <= sugar_atoms) contact_other(:, n_contacts) = [b, j]
+              contact_point(:, n_contacts) = [place_x(b, j), place_y(b, j), place_z(b, j)]
+              contact_near(n_contacts) = contact_distance(sugar_class(a), class_of(b, base_type(j)))
             end do
           end do
         end do
       end do
     end subroutine list_contacts
-
-    subroutine append_contact(i, atom, other, point, class, n_contacts, contact_atom, contact_other, contact_point, &
-        contact_near)
-      integer(int32), intent(in) :: i, atom, other(2), class
-      real(real64), intent(in) :: point(3)
-      integer(int32), intent(inout) :: n_contacts, contact_atom(contacts_most), contact_other(2, contacts_most)
-      real(real64), intent(inout) :: contact_point(3, contacts_most), contact_near(contacts_most)
-
-      if (sum((snapshot(:, atom, i) - point)**2) > contact_reach**2) return
-      n_contacts = n_contacts + 1
-      if (n_contacts > contacts_most) return
-      contact_atom(n_contacts) = atom
-      contact_other(:, n_contacts) = other
-      contact_point(:, n_contacts) = point
-      contact_near(n_contacts) = contact_distance(sugar_class(atom), class)
-    end subroutine append_contact
 
     !> Sum of squared residuals, its Gauss-Newton matrix and half its gradient for nucleotides from..to at x.
     subroutine evaluate(from, to, x, n_contacts, contact_atom, contact_other, contact_point, contact_near, &
@@ -228,90 +267,114 @@ contains
       integer(int32), intent(in) :: n_contacts(from:to), contact_atom(contacts_most, from:to)
       integer(int32), intent(in) :: contact_other(2, contacts_most, from:to)
       real(real64), intent(in) :: contact_point(3, contacts_most, from:to), contact_near(contacts_most, from:to)
-      real(real64), intent(out) :: cost, hessian(unknowns, unknowns, from:to), coupling(head, tail, from:to)
-      real(real64), intent(out) :: gradient(unknowns, from:to)
-      real(real64) :: place(3, window), matrix(3 * window, 3 * window), slope(3 * window)
-      integer(int32) :: i, last, behind
+      real(real64), intent(out) :: cost, gradient(unknowns, from:to)
+      real(real32), intent(out) :: hessian(unknowns, unknowns, from:to), coupling(head, tail, from:to)
+      real(real32) :: place(3, window), block(4, 3, window_pairs), slope(4, window_free)
+      real(real64) :: centre(3)
+      integer(int32) :: i, a, b, last
 
       cost = 0
-      hessian = 0
-      coupling = 0
-      gradient = 0
-      behind = 3 * previous_atoms
+      coupling(:, :, from) = 0
       last = first_of_strand(from) + n / 2 - 1
       do i = from, min(to + 1, last)
-        place = 0
+        ! Differences of positions are all that counts from here on: single precision carries them to 1e-6 angstrom.
+        centre = c1_position(:, i)
+        place(:, :previous_atoms) = 0
         if (i > from) then
-          place(:, :previous_atoms) = x(:, sugar_atoms - 2:, i - 1)
+          place(:, :previous_atoms) = relative(x(:, sugar_atoms - 2:, i - 1), centre)
         else if (i > first_of_strand(i)) then
-          place(:, :previous_atoms) = snapshot(:, sugar_atoms - 2:, i - 1)
+          place(:, :previous_atoms) = relative(snapshot(:, sugar_atoms - 2:, i - 1), centre)
         end if
         if (i <= to) then
-          place(:, previous_atoms + 1:window_free) = x(:, :, i)
+          place(:, previous_atoms + 1:window_free) = relative(x(:, :, i), centre)
         else
-          place(:, previous_atoms + 1:window_free) = snapshot(:, :, i)
+          place(:, previous_atoms + 1:window_free) = relative(snapshot(:, :, i), centre)
         end if
-        place(:, window_free + 1:) = base_position(:, :3, i)
-        matrix = 0
+        place(:, window_free + 1:) = relative(base_position(:, :3, i), centre)
+        block = 0
         slope = 0
-        call add_geometry(base_type(i), i == first_of_strand(i), i > to, place, c1_position(:, i), cost, matrix, slope)
+        call add_geometry(base_type(i), i == first_of_strand(i), i > to, place, cost, block, slope)
         if (i > from) then
-          hessian(unknowns - tail + 1:, unknowns - tail + 1:, i - 1) = matrix(:behind, :behind) + &
-            hessian(unknowns - tail + 1:, unknowns - tail + 1:, i - 1)
-          gradient(unknowns - tail + 1:, i - 1) = gradient(unknowns - tail + 1:, i - 1) + slope(:behind)
+          do b = 1, previous_atoms
+            gradient(unknowns - tail + 3 * b - 2:unknowns - tail + 3 * b, i - 1) = slope(:3, b) + &
+              gradient(unknowns - tail + 3 * b - 2:unknowns - tail + 3 * b, i - 1)
+            do a = b, previous_atoms
+              hessian(unknowns - tail + 3 * a - 2:unknowns - tail + 3 * a, &
+                unknowns - tail + 3 * b - 2:unknowns - tail + 3 * b, i - 1) = block(:3, :, pair_index(a, b)) + &
+                hessian(unknowns - tail + 3 * a - 2:unknowns - tail + 3 * a, &
+                unknowns - tail + 3 * b - 2:unknowns - tail + 3 * b, i - 1)
+            end do
+          end do
         end if
         if (i > to) exit
-        hessian(:, :, i) = matrix(behind + 1:behind + unknowns, behind + 1:behind + unknowns)
-        gradient(:, i) = slope(behind + 1:behind + unknowns)
-        if (i > from) coupling(:, :, i) = matrix(behind + 1:behind + head, :behind)
+        do b = 1, sugar_atoms
+          gradient(3 * b - 2:3 * b, i) = slope(:3, previous_atoms + b)
+          do a = b, sugar_atoms
+            hessian(3 * a - 2:3 * a, 3 * b - 2:3 * b, i) = &
+              block(:3, :, pair_index(previous_atoms + a, previous_atoms + b))
+          end do
+        end do
+        if (i == from) cycle
+        do b = 1, previous_atoms
+          do a = 1, head / 3
+            coupling(3 * a - 2:3 * a, 3 * b - 2:3 * b, i) = block(:3, :, pair_index(previous_atoms + a, b))
+          end do
+        end do
       end do
       call add_contacts(from, to, x, n_contacts, contact_atom, contact_other, contact_point, contact_near, &
         cost, hessian, gradient)
     end subroutine evaluate
 
-    !> Bonds, angles, torsions and the tether of C1' in the window of one nucleotide. Only the lower triangle of the
-    !> matrix is used. Beyond the chunk's end only terms that reach back into the chunk count.
-    subroutine add_geometry(base, is_first, is_beyond, place, c1_target, cost, matrix, slope)
+    !> Points seen from a centre.
+    pure function relative(points, centre) result(seen)
+      real(real64), intent(in) :: points(:, :), centre(3)
+      real(real32) :: seen(3, size(points, 2))
+      integer(int32) :: k
+      do k = 1, size(points, 2)
+        seen(:, k) = real(points(:, k) - centre, real32)
+      end do
+    end function relative
+
+    !> Bonds, angles, torsions and the tether of C1' (to the origin of ``place``) in the window of one nucleotide, into
+    !> the blocks of atom pairs. Beyond the piece's end only terms that reach back into the piece count.
+    subroutine add_geometry(base, is_first, is_beyond, place, cost, block, slope)
       integer(int32), intent(in) :: base
       logical, intent(in) :: is_first, is_beyond
-      real(real64), intent(in) :: place(3, window), c1_target(3)
-      real(real64), intent(inout) :: cost, matrix(3 * window, 3 * window), slope(3 * window)
-      real(real64) :: jacobian(3, 4), value
-      integer(int32) :: k, c, row
+      real(real32), intent(in) :: place(3, window)
+      real(real64), intent(inout) :: cost
+      real(real32), intent(inout) :: block(4, 3, window_pairs), slope(4, window_free)
+      real(real32) :: value(max(n_bond, n_angle)), slopes(4, 3, max(n_bond, n_angle)), torsion_slopes(4, 4), deviation
+      integer(int32) :: k, c, here
 
+      call bonds(n_bond, bond_atom, place, value, slopes)
       do k = 1, n_bond
-        if (is_first .and. minval(bond_atom(:, k)) <= needs_phosphate) cycle
-        if (is_beyond .and. minval(bond_atom(:, k)) > previous_atoms) cycle
-        call bond(place(:, bond_atom(:, k)), value, jacobian)
-        call add_term(2, bond_atom(:, k), (value - bond_target(k, base)) / bond_sigma(k), &
-          jacobian / bond_sigma(k), cost, matrix, slope)
+        if (skips(is_first, is_beyond, bond_atom(:, k))) cycle
+        call add_term(2, bond_atom(:, k), value(k) - real(bond_target(k, base), real32), &
+          real(1 / bond_sigma(k), real32), slopes(:, :, k), cost, block, slope)
       end do
+      call angles(n_angle, angle_atom, place, cosine_angle(:, base), sine_angle(:, base), inverse_sharp, value, slopes)
       do k = 1, n_angle
-        if (is_first .and. minval(angle_atom(:, k)) <= needs_phosphate) cycle
-        if (is_beyond .and. minval(angle_atom(:, k)) > previous_atoms) cycle
-        call angle(place(:, angle_atom(:, k)), value, jacobian)
-        call add_term(3, angle_atom(:, k), (value - angle_target(k, base)) / angle_sigma(k), &
-          jacobian / angle_sigma(k), cost, matrix, slope)
+        if (skips(is_first, is_beyond, angle_atom(:, k))) cycle
+        call add_term(3, angle_atom(:, k), value(k), real(1 / angle_sigma(k), real32), slopes(:, :, k), &
+          cost, block, slope)
       end do
       do k = 1, n_torsion
-        if (is_first .and. minval(torsion_atom(:, k)) <= needs_phosphate) cycle
-        if (is_beyond .and. minval(torsion_atom(:, k)) > previous_atoms) cycle
-        call torsion(place(:, torsion_atom(:, k)), value, jacobian)
-        value = value - torsion_target(k)
-        value = value - 2 * pi * anint(value / (2 * pi))
-        call add_term(4, torsion_atom(:, k), value / torsion_sigma(k), jacobian / torsion_sigma(k), cost, matrix, slope)
+        if (skips(is_first, is_beyond, torsion_atom(:, k))) cycle
+        call torsion(place(:, torsion_atom(1, k)), place(:, torsion_atom(2, k)), place(:, torsion_atom(3, k)), &
+          place(:, torsion_atom(4, k)), cosine_torsion(k), sine_torsion(k), deviation, torsion_slopes)
+        call add_term(4, torsion_atom(:, k), deviation, real(1 / torsion_sigma(k), real32), torsion_slopes, &
+          cost, block, slope)
       end do
       if (is_beyond) return
+      here = previous_atoms + c1_atom
+      cost = cost + sum((place(:, here) / c1_sigma)**2)
+      slope(:3, here) = slope(:3, here) + real(place(:, here) / c1_sigma**2, real32)
       do c = 1, 3
-        row = 3 * (previous_atoms + c1_atom - 1) + c
-        value = place(c, previous_atoms + c1_atom) - c1_target(c)
-        cost = cost + (value / c1_sigma)**2
-        matrix(row, row) = matrix(row, row) + 1 / c1_sigma**2
-        slope(row) = slope(row) + value / c1_sigma**2
+        block(c, c, pair_index(here, here)) = block(c, c, pair_index(here, here)) + real(1 / c1_sigma**2, real32)
       end do
     end subroutine add_geometry
 
-    !> Soft contacts. Between two nucleotides of the chunk the mixed block of the matrix is left out and the diagonal
+    !> Soft contacts. Between two nucleotides of the piece the mixed block of the matrix is left out and the diagonal
     !> blocks are doubled, which bounds the true matrix from above and keeps it block-tridiagonal.
     subroutine add_contacts(from, to, x, n_contacts, contact_atom, contact_other, contact_point, contact_near, &
         cost, hessian, gradient)
@@ -320,8 +383,10 @@ contains
       integer(int32), intent(in) :: n_contacts(from:to), contact_atom(contacts_most, from:to)
       integer(int32), intent(in) :: contact_other(2, contacts_most, from:to)
       real(real64), intent(in) :: contact_point(3, contacts_most, from:to), contact_near(contacts_most, from:to)
-      real(real64), intent(inout) :: cost, hessian(unknowns, unknowns, from:to), gradient(unknowns, from:to)
-      real(real64) :: difference(3), distance, direction(3), outer(3, 3), squared
+      real(real64), intent(inout) :: cost, gradient(unknowns, from:to)
+      real(real32), intent(inout) :: hessian(unknowns, unknowns, from:to)
+      real(real64) :: difference(3), distance, direction(3), squared
+      real(real32) :: outer(3, 3)
       integer(int32) :: i, j, k, a, b, c
 
       do i = from, to
@@ -336,7 +401,7 @@ contains
           squared = (contact_near(k, i) - distance) / contact_sigma
           cost = cost + squared**2
           do c = 1, 3
-            outer(:, c) = direction * direction(c)
+            outer(:, c) = real(direction * direction(c), real32)
           end do
           a = 3 * contact_atom(k, i) - 2
           gradient(a:a + 2, i) = gradient(a:a + 2, i) - squared * direction
@@ -358,105 +423,156 @@ contains
     end subroutine add_contacts
   end subroutine close_backbone
 
-  !> Adds one residual with its derivatives to the normal equations of a window; base atoms do not move.
-  pure subroutine add_term(m, atom, residual, jacobian, cost, matrix, slope)
-    integer(int32), intent(in) :: m, atom(m)
-    real(real64), intent(in) :: residual, jacobian(3, 4)
-    real(real64), intent(inout) :: cost, matrix(3 * window, 3 * window), slope(3 * window)
-    integer(int32) :: p, q, c, row, column
+  !> Place of the pair of window atoms a >= b in a packed lower triangle.
+  pure integer(int32) function pair_index(a, b)
+    integer(int32), intent(in) :: a, b
+    pair_index = a * (a - 1) / 2 + b
+  end function pair_index
 
-    cost = cost + residual**2
+  !> Whether a term does not exist at a 5' end, or belongs to the nucleotide beyond a piece alone.
+  pure logical function skips(is_first, is_beyond, atom)
+    logical, intent(in) :: is_first, is_beyond
+    integer(int32), intent(in) :: atom(:)
+    skips = .false.
+    if (is_first) skips = minval(atom) <= needs_phosphate
+    if (is_beyond) skips = minval(atom) > previous_atoms
+  end function skips
+
+  !> Adds one residual with its derivatives to the normal equations of a window; base atoms do not move. The fourth
+  !> component of every vector is padding.
+  pure subroutine add_term(m, atom, deviation, weight, slopes, cost, block, slope)
+    integer(int32), intent(in) :: m, atom(m)
+    real(real32), intent(in) :: deviation, weight, slopes(4, m)
+    real(real64), intent(inout) :: cost
+    real(real32), intent(inout) :: block(4, 3, window_pairs), slope(4, window_free)
+    real(real32) :: residual, jacobian(4, 4)
+    integer(int32) :: p, q, at
+
+    residual = weight * deviation
+    cost = cost + real(residual, real64)**2
+    jacobian(:, :m) = weight * slopes
     do p = 1, m
       if (atom(p) > window_free) cycle
-      column = 3 * atom(p) - 3
-      slope(column + 1:column + 3) = slope(column + 1:column + 3) + residual * jacobian(:, p)
+      slope(:, atom(p)) = slope(:, atom(p)) + residual * jacobian(:, p)
       do q = 1, m
         if (atom(q) < atom(p) .or. atom(q) > window_free) cycle
-        row = 3 * atom(q) - 3
-        do c = 1, 3
-          matrix(row + 1:row + 3, column + c) = matrix(row + 1:row + 3, column + c) + jacobian(:, q) * jacobian(c, p)
-        end do
+        at = pair_index(atom(q), atom(p))
+        block(:, 1, at) = block(:, 1, at) + jacobian(:, q) * jacobian(1, p)
+        block(:, 2, at) = block(:, 2, at) + jacobian(:, q) * jacobian(2, p)
+        block(:, 3, at) = block(:, 3, at) + jacobian(:, q) * jacobian(3, p)
       end do
     end do
   end subroutine add_term
 
-  !> Distance of two points and its derivatives.
-  pure subroutine bond(place, value, jacobian)
-    real(real64), intent(in) :: place(3, 2)
-    real(real64), intent(out) :: value, jacobian(3, 4)
+  !> Lengths of bonds and their derivatives.
+  pure subroutine bonds(m, atom, place, value, slopes)
+    integer(int32), intent(in) :: m, atom(2, m)
+    real(real32), intent(in) :: place(3, window)
+    real(real32), intent(out) :: value(m), slopes(4, 3, m)
+    real(real32) :: u(3)
+    integer(int32) :: k
 
-    value = norm2(place(:, 1) - place(:, 2))
-    jacobian(:, 1) = (place(:, 1) - place(:, 2)) / value
-    jacobian(:, 2) = -jacobian(:, 1)
-    jacobian(:, 3:) = 0
-  end subroutine bond
+    slopes(4, :, :) = 0
+    do k = 1, m
+      u = place(:, atom(1, k)) - place(:, atom(2, k))
+      value(k) = sqrt(max(u(1)**2 + u(2)**2 + u(3)**2, coincident))
+      slopes(:3, 1, k) = u / value(k)
+      slopes(:3, 2, k) = -slopes(:3, 1, k)
+    end do
+  end subroutine bonds
 
-  !> Angle at the second of three points, radian, and its derivatives.
-  pure subroutine angle(place, value, jacobian)
-    real(real64), intent(in) :: place(3, 3)
-    real(real64), intent(out) :: value, jacobian(3, 4)
-    real(real64) :: u(3), v(3), length_u, length_v, cosine, sine
+  !> Deviations of angles from their targets, radian, and their derivatives. With the deviation D it is
+  !> 2 tan(D/2) = 2 sin D / (1 + cos D), which is D to 0.3 % at 10 degrees and needs no inverse function. Beyond a few
+  !> standard deviations it grows faster still: strain is shared with neighbours rather than left in one angle.
+  pure subroutine angles(m, atom, place, cosine_target, sine_target, inverse_sharp, value, slopes)
+    integer(int32), intent(in) :: m, atom(3, m)
+    real(real32), intent(in) :: place(3, window), cosine_target(m), sine_target(m)
+    real(real32), intent(in) :: inverse_sharp(m) !! one over the deviation that counts double, per radian
+    real(real32), intent(out) :: value(m), slopes(4, 3, m)
+    real(real32), dimension(m) :: ux, uy, uz, vx, vy, vz, per_u, per_v, cosine, along_u, along_v
+    real(real32) :: sine, half, excess
+    integer(int32) :: k
 
-    u = place(:, 1) - place(:, 2)
-    v = place(:, 3) - place(:, 2)
-    length_u = norm2(u)
-    length_v = norm2(v)
-    u = u / length_u
-    v = v / length_v
-    cosine = dot_product(u, v)
-    sine = max(norm2(cross(u, v)), 1.0e-6_real64)
-    value = atan2(sine, cosine)
-    jacobian(:, 1) = (cosine * u - v) / (length_u * sine)
-    jacobian(:, 3) = (cosine * v - u) / (length_v * sine)
-    jacobian(:, 2) = -jacobian(:, 1) - jacobian(:, 3)
-    jacobian(:, 4) = 0
-  end subroutine angle
+    do k = 1, m
+      ux(k) = place(1, atom(1, k)) - place(1, atom(2, k))
+      uy(k) = place(2, atom(1, k)) - place(2, atom(2, k))
+      uz(k) = place(3, atom(1, k)) - place(3, atom(2, k))
+      vx(k) = place(1, atom(3, k)) - place(1, atom(2, k))
+      vy(k) = place(2, atom(3, k)) - place(2, atom(2, k))
+      vz(k) = place(3, atom(3, k)) - place(3, atom(2, k))
+    end do
+    do k = 1, m
+      per_u(k) = 1 / sqrt(max(ux(k)**2 + uy(k)**2 + uz(k)**2, coincident))
+      per_v(k) = 1 / sqrt(max(vx(k)**2 + vy(k)**2 + vz(k)**2, coincident))
+      cosine(k) = (ux(k) * vx(k) + uy(k) * vy(k) + uz(k) * vz(k)) * per_u(k) * per_v(k)
+      sine = sqrt(max(1 - cosine(k)**2, 1.0e-9_real32))
+      half = 1 / max(1 + cosine(k) * cosine_target(k) + sine * sine_target(k), 1.0e-2_real32)
+      value(k) = 2 * (sine * cosine_target(k) - cosine(k) * sine_target(k)) * half
+      excess = (value(k) * inverse_sharp(k))**2
+      along_u(k) = 2 * half / sine * (1 + 3 * excess) * per_u(k)
+      along_v(k) = 2 * half / sine * (1 + 3 * excess) * per_v(k)
+      value(k) = value(k) * (1 + excess)
+    end do
+    do k = 1, m
+      slopes(1, 1, k) = (cosine(k) * per_u(k) * ux(k) - per_v(k) * vx(k)) * along_u(k)
+      slopes(2, 1, k) = (cosine(k) * per_u(k) * uy(k) - per_v(k) * vy(k)) * along_u(k)
+      slopes(3, 1, k) = (cosine(k) * per_u(k) * uz(k) - per_v(k) * vz(k)) * along_u(k)
+      slopes(4, 1, k) = 0
+      slopes(1, 3, k) = (cosine(k) * per_v(k) * vx(k) - per_u(k) * ux(k)) * along_v(k)
+      slopes(2, 3, k) = (cosine(k) * per_v(k) * vy(k) - per_u(k) * uy(k)) * along_v(k)
+      slopes(3, 3, k) = (cosine(k) * per_v(k) * vz(k) - per_u(k) * uz(k)) * along_v(k)
+      slopes(4, 3, k) = 0
+      slopes(:, 2, k) = -slopes(:, 1, k) - slopes(:, 3, k)
+    end do
+  end subroutine angles
 
-  !> Torsion of four points (IUPAC sign), radian, and its derivatives (Blondel & Karplus 1996).
-  pure subroutine torsion(place, value, jacobian)
-    real(real64), intent(in) :: place(3, 4)
-    real(real64), intent(out) :: value, jacobian(3, 4)
-    real(real64) :: f(3), g(3), h(3), a(3), b(3), length, a2, b2, first(3), last(3), inner(3)
+  !> Deviation of the torsion of four points (IUPAC sign) from a target, radian, -pi..pi, and its derivatives
+  !> (Blondel & Karplus 1996).
+  pure subroutine torsion(p, q, r, s, cosine_target, sine_target, value, slopes)
+    real(real32), intent(in) :: p(3), q(3), r(3), s(3), cosine_target, sine_target
+    real(real32), intent(out) :: value, slopes(4, 4)
+    real(real32) :: f(3), g(3), h(3), a(3), b(3), length, a2, b2, inner(3), sine, cosine
 
-    f = place(:, 1) - place(:, 2)
-    g = place(:, 2) - place(:, 3)
-    h = place(:, 4) - place(:, 3)
-    a = cross(f, g)
-    b = cross(h, g)
-    length = norm2(g)
-    a2 = max(dot_product(a, a), 1.0e-12_real64)
-    b2 = max(dot_product(b, b), 1.0e-12_real64)
-    value = atan2(dot_product(cross(b, a), g) / length, dot_product(a, b))
-    first = -length / a2 * a
-    last = length / b2 * b
-    inner = dot_product(f, g) / (a2 * length) * a - dot_product(h, g) / (b2 * length) * b
-    jacobian(:, 1) = first
-    jacobian(:, 2) = -first + inner
-    jacobian(:, 3) = -last - inner
-    jacobian(:, 4) = last
+    f = p - q
+    g = q - r
+    h = s - r
+    a = [f(2) * g(3) - f(3) * g(2), f(3) * g(1) - f(1) * g(3), f(1) * g(2) - f(2) * g(1)]
+    b = [h(2) * g(3) - h(3) * g(2), h(3) * g(1) - h(1) * g(3), h(1) * g(2) - h(2) * g(1)]
+    length = sqrt(max(g(1)**2 + g(2)**2 + g(3)**2, coincident))
+    a2 = 1 / max(a(1)**2 + a(2)**2 + a(3)**2, 1.0e-6_real32)
+    b2 = 1 / max(b(1)**2 + b(2)**2 + b(3)**2, 1.0e-6_real32)
+    cosine = a(1) * b(1) + a(2) * b(2) + a(3) * b(3)
+    sine = ((b(2) * a(3) - b(3) * a(2)) * g(1) + (b(3) * a(1) - b(1) * a(3)) * g(2) &
+      + (b(1) * a(2) - b(2) * a(1)) * g(3)) / length
+    value = atan2(sine * cosine_target - cosine * sine_target, cosine * cosine_target + sine * sine_target)
+    slopes(4, :) = 0
+    slopes(:3, 1) = -length * a2 * a
+    slopes(:3, 4) = length * b2 * b
+    inner = (f(1) * g(1) + f(2) * g(2) + f(3) * g(3)) * a2 / length * a &
+      - (h(1) * g(1) + h(2) * g(2) + h(3) * g(3)) * b2 / length * b
+    slopes(:3, 2) = -slopes(:3, 1) + inner
+    slopes(:3, 3) = -slopes(:3, 4) - inner
   end subroutine torsion
 
-  pure function cross(u, v) result(w)
-    real(real64), intent(in) :: u(3), v(3)
-    real(real64) :: w(3)
-    w = [u(2) * v(3) - u(3) * v(2), u(3) * v(1) - u(1) * v(3), u(1) * v(2) - u(2) * v(1)]
-  end function cross
-
-  !> Cholesky factor of the damped block-tridiagonal matrix: lower triangles and the link blocks below the diagonal.
-  pure subroutine factorise(from, to, hessian, coupling, damping, factor, link, definite)
+  !> Cholesky factor of the damped block-tridiagonal matrix, its diagonal inverted and apart, and the link blocks below
+  !> the diagonal. Columns are padded with zeros, so that every loop runs over whole vector registers.
+  pure subroutine factorise(from, to, hessian, coupling, damping, factor, inverse, link, definite)
     integer(int32), intent(in) :: from, to
-    real(real64), intent(in) :: hessian(unknowns, unknowns, from:to), coupling(head, tail, from:to), damping
-    real(real64), intent(out) :: factor(unknowns, unknowns, from:to), link(head, tail, from:to)
+    real(real32), intent(in) :: hessian(unknowns, unknowns, from:to), coupling(head, tail, from:to), damping
+    real(real32), intent(out) :: factor(padded, unknowns, from:to) !! strictly below the diagonal
+    real(real32), intent(out) :: inverse(unknowns, from:to), link(head, tail, from:to)
     logical, intent(out) :: definite
-    integer(int32), parameter :: shift = unknowns - tail
-    integer(int32) :: i, j, k
+    integer(int32), parameter :: shift = unknowns - tail, upper = 16
+    real(real32) :: work(padded, unknowns)
+    integer(int32) :: i, j, k, c
 
     definite = .true.
     link(:, :, from) = 0
+    work(unknowns + 1:, :) = 0
     do i = from, to
-      factor(:, :, i) = hessian(:, :, i)
+      work(:unknowns, :) = hessian(:, :, i)
       do j = 1, unknowns
-        factor(j, j, i) = factor(j, j, i) + damping
+        work(j, j) = work(j, j) + damping
       end do
       if (i > from) then
         do j = 1, tail
@@ -464,48 +580,82 @@ contains
           do k = 1, j - 1
             link(:, j, i) = link(:, j, i) - link(:, k, i) * factor(shift + j, shift + k, i - 1)
           end do
-          link(:, j, i) = link(:, j, i) / factor(shift + j, shift + j, i - 1)
+          link(:, j, i) = link(:, j, i) * inverse(shift + j, i - 1)
         end do
         do j = 1, head
           do k = 1, tail
-            factor(j:head, j, i) = factor(j:head, j, i) - link(j:head, k, i) * link(j, k, i)
+            work(:head, j) = work(:head, j) - link(:, k, i) * link(j, k, i)
           end do
         end do
       end if
-      do j = 1, unknowns
-        if (factor(j, j, i) <= 0) then
-          definite = .false.
-          return
-        end if
-        factor(j, j, i) = sqrt(factor(j, j, i))
-        factor(j + 1:, j, i) = factor(j + 1:, j, i) / factor(j, j, i)
-        do k = j + 1, unknowns
-          factor(k:, k, i) = factor(k:, k, i) - factor(k:, j, i) * factor(k, j, i)
+      do j = 1, unknowns, 3
+        do c = j, j + 2
+          do k = j, c - 1
+            work(c:unknowns, c) = work(c:unknowns, c) - work(c:unknowns, k) * work(c, k)
+          end do
+          if (work(c, c) <= 0) then
+            definite = .false.
+            return
+          end if
+          inverse(c, i) = 1 / sqrt(work(c, c))
+          work(c + 1:unknowns, c) = work(c + 1:unknowns, c) * inverse(c, i)
+          work(:c, c) = 0
         end do
+        if (j < upper) then
+          do k = j + 3, unknowns
+            work(:, k) = work(:, k) - work(:, j) * work(k, j) - work(:, j + 1) * work(k, j + 1) &
+              - work(:, j + 2) * work(k, j + 2)
+          end do
+        else
+          do k = j + 3, unknowns
+            work(upper + 1:, k) = work(upper + 1:, k) - work(upper + 1:, j) * work(k, j) &
+              - work(upper + 1:, j + 1) * work(k, j + 1) - work(upper + 1:, j + 2) * work(k, j + 2)
+          end do
+        end if
       end do
+      factor(:, :, i) = work
     end do
   end subroutine factorise
 
   !> Solves with the factor in place.
-  pure subroutine substitute(from, to, factor, link, x)
+  pure subroutine substitute(from, to, factor, inverse, link, x)
     integer(int32), intent(in) :: from, to
-    real(real64), intent(in) :: factor(unknowns, unknowns, from:to), link(head, tail, from:to)
-    real(real64), intent(inout) :: x(unknowns, from:to)
+    real(real32), intent(in) :: factor(padded, unknowns, from:to), inverse(unknowns, from:to)
+    real(real32), intent(in) :: link(head, tail, from:to)
+    real(real32), intent(inout) :: x(unknowns, from:to)
     integer(int32), parameter :: shift = unknowns - tail
-    integer(int32) :: i, j
+    real(real32) :: y(padded), partial(4)
+    integer(int32) :: i, j, k
 
+    y = 0
     do i = from, to
-      if (i > from) x(:head, i) = x(:head, i) - matmul(link(:, :, i), x(shift + 1:, i - 1))
+      y(:unknowns) = x(:, i)
+      if (i > from) then
+        do k = 1, tail
+          y(:head) = y(:head) - link(:, k, i) * x(shift + k, i - 1)
+        end do
+      end if
       do j = 1, unknowns
-        x(j, i) = x(j, i) / factor(j, j, i)
-        x(j + 1:, i) = x(j + 1:, i) - factor(j + 1:, j, i) * x(j, i)
+        x(j, i) = y(j) * inverse(j, i)
+        y = y - factor(:, j, i) * x(j, i)
       end do
     end do
     do i = to, from, -1
-      if (i < to) x(shift + 1:, i) = x(shift + 1:, i) - matmul(transpose(link(:, :, i + 1)), x(:head, i + 1))
+      y(:unknowns) = x(:, i)
+      if (i < to) then
+        do k = 1, tail
+          y(shift + k) = y(shift + k) - dot_product(link(:, k, i + 1), x(:head, i + 1))
+        end do
+      end if
       do j = unknowns, 1, -1
-        x(j, i) = (x(j, i) - dot_product(factor(j + 1:, j, i), x(j + 1:, i))) / factor(j, j, i)
+        ! Four partial sums, always the same: a vector register's worth.
+        partial = 0
+        do k = 1, padded, 4
+          partial = partial + factor(k:k + 3, j, i) * y(k:k + 3)
+        end do
+        y(j) = (y(j) - ((partial(1) + partial(3)) + (partial(2) + partial(4)))) * inverse(j, i)
       end do
+      x(:, i) = y(:unknowns)
     end do
   end subroutine substitute
 end module backbone_closure

@@ -10,7 +10,7 @@
 !> Every loop over threads works on disjoint slices: the result does not depend on the number of threads.
 !> Atom numbers are 0-based in every argument, as in the Python that calls.
 module cell_list
-  use iso_fortran_env, only: int32, int64, real32, real64
+  use iso_fortran_env, only: int8, int32, int64, real32, real64
   implicit none
   private
   public :: sort_into_cells, find_close_pairs, count_in_spheres, fill_in_spheres
@@ -97,7 +97,7 @@ contains
   !> All pairs closer than a threshold. The places are cut into parts; each writes its pairs into its own room, and
   !> counts on when that is full: call again with more room then.
   subroutine find_close_pairs(n_atoms, position, edge, cells, fold, n_buckets, first, order, sorted, threshold, &
-      n_radius, radius, slack, n_graph, graph_first, n_neighbours, neighbour, n_threads, n_parts, room, found, &
+      n_typed, kind_of, n_kinds, limit, n_graph, graph_first, n_neighbours, neighbour, n_threads, n_parts, room, found, &
       pair, distance)
     integer(int32), intent(in) :: n_atoms
     real(real64), intent(in) :: position(3, n_atoms)
@@ -111,11 +111,13 @@ contains
     real(real32), intent(in) :: sorted(n_atoms, 3)
     !> a pair is close below this distance
     real(real64), intent(in) :: threshold
-    !> n_atoms, or 1 when radii play no part
-    integer(int32), intent(in) :: n_radius
-    !> a pair must also be closer than radius_i + radius_j - slack
-    real(real64), intent(in) :: radius(n_radius)
-    real(real64), intent(in) :: slack
+    !> n_atoms, or 1 when the threshold is the same for all
+    integer(int32), intent(in) :: n_typed
+    !> kind of each atom, from 0
+    integer(int8), intent(in) :: kind_of(n_typed)
+    integer(int32), intent(in) :: n_kinds
+    !> a pair must also be closer than the limit of its two kinds
+    real(real64), intent(in) :: limit(n_kinds, n_kinds)
     !> n_atoms + 1, or 1 when no bonds are given
     integer(int32), intent(in) :: n_graph
     !> bonded neighbours: pairs joined by up to three bonds are left out
@@ -135,13 +137,13 @@ contains
     integer(int32) :: part, begin, finish
 
     !$omp parallel do num_threads(n_threads) if (n_atoms > 20000) schedule(dynamic, 1) default(none) &
-    !$omp shared(n_atoms, position, edge, cells, fold, n_buckets, first, order, sorted, threshold, n_radius, radius, &
-    !$omp slack, n_graph, graph_first, n_neighbours, neighbour, n_parts, room, found, pair, distance) &
+    !$omp shared(n_atoms, position, edge, cells, fold, n_buckets, first, order, sorted, threshold, n_typed, kind_of, &
+    !$omp n_kinds, limit, n_graph, graph_first, n_neighbours, neighbour, n_parts, room, found, pair, distance) &
     !$omp private(part, begin, finish)
     do part = 1, n_parts
       call slice(n_atoms, n_parts, part, begin, finish)
       call search_places(n_atoms, position, edge, cells, fold, n_buckets, first, order, sorted, threshold, &
-        n_radius, radius, slack, n_graph, graph_first, n_neighbours, neighbour, begin, finish, room, found(part), &
+        n_typed, kind_of, n_kinds, limit, n_graph, graph_first, n_neighbours, neighbour, begin, finish, room, found(part), &
         pair(:, :, part), distance(:, part))
     end do
     !$omp end parallel do
@@ -149,9 +151,12 @@ contains
 
   !> Pairs whose lower place is in begin..finish.
   subroutine search_places(n_atoms, position, edge, cells, fold, n_buckets, first, order, sorted, threshold, &
-      n_radius, radius, slack, n_graph, graph_first, n_neighbours, neighbour, begin, finish, room, found, pair, distance)
-    integer(int32), intent(in) :: n_atoms, cells(3), fold(3), n_buckets, n_radius, n_graph, n_neighbours, begin, finish
-    real(real64), intent(in) :: position(3, n_atoms), edge, threshold, radius(n_radius), slack
+      n_typed, kind_of, n_kinds, limit, n_graph, graph_first, n_neighbours, neighbour, begin, finish, room, found, pair, &
+      distance)
+    integer(int32), intent(in) :: n_atoms, cells(3), fold(3), n_buckets, n_typed, n_kinds, n_graph, n_neighbours
+    integer(int32), intent(in) :: begin, finish
+    real(real64), intent(in) :: position(3, n_atoms), edge, threshold, limit(n_kinds, n_kinds)
+    integer(int8), intent(in) :: kind_of(n_typed)
     integer(int32), intent(in) :: first(n_buckets + 1), order(n_atoms), graph_first(n_graph), neighbour(n_neighbours)
     real(real32), intent(in) :: sorted(n_atoms, 3)
     integer(int32), intent(in) :: room
@@ -159,17 +164,24 @@ contains
     integer(int32), intent(inout) :: pair(2, room)
     real(real64), intent(inout) :: distance(room)
 
-    integer(int32) :: i, j, low(3), high(3), x, y, z, row, from, to, near, left, right, atom_i, atom_j
-    real(real32) :: here(3), reach, bound, inverse
-    real(real64) :: d
+    integer(int32), parameter :: block_size = 256
+    integer(int32) :: i, j, k, low(3), high(3), x, y, z, row, from, to, block, size, near, left, right, atom_i, atom_j
+    integer(int32) :: kind_i
+    real(real32) :: here(3), reach, bound, inverse, margin, squared(block_size)
+    real(real64) :: d, own_limit
 
     found = 0
     ! Rounding of a real32 coordinate is at most half an ulp of the extent; two atoms, three axes.
     reach = real(threshold, real32) + 4*epsilon(1.0_real32)*real(maxval(cells)*edge, real32)
     bound = (reach*(1 + 4*epsilon(1.0_real32)))**2
+    ! The same slack on the square of any distance up to the threshold.
+    margin = bound - real(threshold, real32)**2
+    own_limit = threshold
     inverse = real(1/edge, real32)
     do i = begin, finish
       here = sorted(i, :)
+      atom_i = order(i)
+      if (n_typed > 1) kind_i = kind_of(atom_i + 1) + 1
       low = max(int((here - reach)*inverse), 0)
       high = min(int((here + reach)*inverse), cells - 1)
       left = folded(low(1), fold(1))
@@ -182,29 +194,31 @@ contains
             from = first(row + merge(left, 0_int32, x == 1))
             to = first(row + merge(right, fold(1) - 1, x == 2 .or. right >= left) + 1) - 1
             from = max(from, i + 1)
-            near = 0
-            do j = from, to
-              if ((sorted(j, 1) - here(1))**2 + (sorted(j, 2) - here(2))**2 + (sorted(j, 3) - here(3))**2 < bound) &
-                near = near + 1
-            end do
-            if (near == 0) cycle
-            do j = from, to
-              if ((sorted(j, 1) - here(1))**2 + (sorted(j, 2) - here(2))**2 + (sorted(j, 3) - here(3))**2 >= bound) cycle
-              atom_i = order(i)
-              atom_j = order(j)
-              d = sqrt(sum((position(:, atom_i + 1) - position(:, atom_j + 1))**2))
-              if (d >= threshold) cycle
-              if (n_radius > 1) then
-                if (d >= radius(atom_i + 1) + radius(atom_j + 1) - slack) cycle
-              end if
-              if (n_graph > 1) then
-                if (within_three_bonds(n_graph, graph_first, n_neighbours, neighbour, atom_i, atom_j)) cycle
-              end if
-              found = found + 1
-              if (found > room) cycle
-              pair(1, found) = min(atom_i, atom_j)
-              pair(2, found) = max(atom_i, atom_j)
-              distance(found) = d
+            do block = from, to, block_size
+              size = min(block_size, to - block + 1)
+              near = 0
+              do k = 1, size
+                j = block + k - 1
+                squared(k) = (sorted(j, 1) - here(1))**2 + (sorted(j, 2) - here(2))**2 + (sorted(j, 3) - here(3))**2
+                near = near + merge(1_int32, 0_int32, squared(k) < bound)
+              end do
+              if (near == 0) cycle
+              do k = 1, size
+                if (squared(k) >= bound) cycle
+                atom_j = order(block + k - 1)
+                if (n_typed > 1) own_limit = limit(kind_of(atom_j + 1) + 1, kind_i)
+                if (squared(k) >= real(own_limit, real32)**2 + margin) cycle
+                d = sqrt(sum((position(:, atom_i + 1) - position(:, atom_j + 1))**2))
+                if (d >= own_limit .or. d >= threshold) cycle
+                if (n_graph > 1) then
+                  if (within_three_bonds(n_graph, graph_first, n_neighbours, neighbour, atom_i, atom_j)) cycle
+                end if
+                found = found + 1
+                if (found > room) cycle
+                pair(1, found) = min(atom_i, atom_j)
+                pair(2, found) = max(atom_i, atom_j)
+                distance(found) = d
+              end do
             end do
           end do
         end do
@@ -388,13 +402,20 @@ contains
 
     joined = .true.
     do i = graph_first(a + 1) + 1, graph_first(a + 2)
+      if (neighbour(i) == b) return
+    end do
+    do i = graph_first(a + 1) + 1, graph_first(a + 2)
       p = neighbour(i)
-      if (p == b) return
-      do j = graph_first(p + 1) + 1, graph_first(p + 2)
-        q = neighbour(j)
-        if (q == b) return
-        do k = graph_first(q + 1) + 1, graph_first(q + 2)
-          if (neighbour(k) == b) return
+      do j = graph_first(b + 1) + 1, graph_first(b + 2)
+        if (neighbour(j) == p) return
+      end do
+    end do
+    do i = graph_first(a + 1) + 1, graph_first(a + 2)
+      p = neighbour(i)
+      do k = graph_first(p + 1) + 1, graph_first(p + 2)
+        q = neighbour(k)
+        do j = graph_first(b + 1) + 1, graph_first(b + 2)
+          if (neighbour(j) == q) return
         end do
       end do
     end do

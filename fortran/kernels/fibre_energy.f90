@@ -9,15 +9,19 @@
 !> core (or at the bead) and ends at the entry point of the next core (or at the bead).
 module fibre_energy
   use iso_fortran_env, only: int32, real64
+  use fibre_grid, only: grid_t, make_grid, move_point, points_near
   implicit none
   private
-  public :: fibre_t, refresh_particle, refresh_segment, range_energy, full_energy, twist_energy_at
-  public :: n_terms
+  public :: fibre_t, load_fibre, refresh, refresh_particle, refresh_segment, range_energy, add_range_charges, full_energy
+  public :: twist_energy_at, longest_segment
+  public :: n_terms, transported, cross, closest_points, are_close_in_chain, continued_end
 
   integer(int32), parameter :: n_terms = 8
   integer(int32), parameter :: stretch = 1, bend = 2, twist = 3, electrostatic = 4, excluded = 5, floor_ = 6, &
     restraint = 7, confinement = 8
   real(real64), parameter :: pi = acos(-1.0_real64)
+  real(real64), parameter :: bead_cell = 5, core_cell = 8   !< nm, edges of the grids' cells
+  real(real64), parameter :: longest_segment = 8   !< nm; a move that stretches one further is refused
 
   type :: fibre_t
     integer(int32) :: n = 0
@@ -36,10 +40,102 @@ module fibre_energy
     real(real64), allocatable :: contact_k(:), contact_distance(:)
     real(real64) :: bjerrum = 0, kappa = 0, cutoff = 0, excluded_k = 0, sigma(3) = 0, dna_radius = 0, floor_k = 0
     real(real64) :: confinement_k = 0, confinement_radius = 0, wall_k = 0, wall(3) = 0
-    real(real64) :: site_reach = 0, sphere_reach = 0
+    real(real64) :: site_reach = 0, sphere_reach = 0, widest_sphere = 0
+    real(real64) :: screened_at_cutoff = 0, excluded_at_cutoff(3) = 0   !< what shifts the pair potentials to zero
+    ! What is near: beads, cores, middles of segments. Grids number beads and cores in chain order: bead_of, core_of.
+    type(grid_t) :: bead_grid, core_grid, segment_grid
+    integer(int32), allocatable :: bead(:), bead_number(:), core_particle(:)
   end type fibre_t
 
 contains
+
+  !> Take over a chain and a conformation as Python hands them in (mesoscale/montecarlo.py, kernel_arguments).
+  subroutine load_fibre(fibre, n, n_cores, n_sites, n_spheres, position, frame, core, linker, rest_length, stretch_k, bend_k, &
+      twist_k, rest_twist, charge, joint_point, joint_frame, site, site_charge, sphere, sphere_radius, sphere_near, &
+      contact, contact_k, contact_distance, scalar)
+    type(fibre_t), intent(out) :: fibre
+    integer(int32), intent(in) :: n, n_cores, n_sites, n_spheres
+    real(real64), intent(in) :: position(:, :), frame(:, :, :), rest_length(:), stretch_k(:), bend_k(:), twist_k(:), &
+      rest_twist(:), charge(:), joint_point(:, :), joint_frame(:, :, :), site(:, :), site_charge(:), sphere(:, :), &
+      sphere_radius(:), contact_k(:), contact_distance(:), scalar(:)
+    integer(int32), intent(in) :: core(:), linker(:), sphere_near(:, :), contact(:, :)
+    integer(int32) :: p
+    fibre%n = n
+    fibre%core = core
+    fibre%linker = linker
+    fibre%position = position
+    fibre%frame = frame
+    fibre%rest_length = rest_length
+    fibre%stretch_k = stretch_k
+    fibre%bend_k = bend_k
+    fibre%twist_k = twist_k
+    fibre%rest_twist = rest_twist
+    fibre%charge = charge
+    fibre%joint_point = joint_point
+    fibre%joint_frame = joint_frame
+    fibre%site = site
+    fibre%site_charge = site_charge
+    fibre%sphere = sphere
+    fibre%sphere_radius = sphere_radius
+    fibre%sphere_near = sphere_near
+    fibre%contact = contact
+    fibre%contact_k = contact_k
+    fibre%contact_distance = contact_distance
+    fibre%bjerrum = scalar(1)
+    fibre%kappa = scalar(2)
+    fibre%cutoff = scalar(3)
+    fibre%excluded_k = scalar(4)
+    fibre%sigma = scalar(5:7)
+    fibre%dna_radius = scalar(8)
+    fibre%floor_k = scalar(9)
+    fibre%confinement_k = scalar(10)
+    fibre%confinement_radius = scalar(11)
+    fibre%wall_k = scalar(12)
+    fibre%wall = scalar(13:15)
+    if (n_sites > 0) fibre%site_reach = maxval(norm2(site, 1))
+    if (n_spheres > 0) fibre%sphere_reach = maxval(norm2(sphere, 1) + sphere_radius)
+    if (n_spheres > 0) fibre%widest_sphere = maxval(sphere_radius)
+    fibre%screened_at_cutoff = exp(-fibre%kappa * fibre%cutoff) / fibre%cutoff
+    fibre%excluded_at_cutoff = (fibre%sigma / fibre%cutoff)**6 * ((fibre%sigma / fibre%cutoff)**6 - 1)
+    allocate (fibre%site_world(3, n_sites, n_cores), fibre%sphere_world(3, n_spheres, n_cores))
+    allocate (fibre%exit_frame(3, 3, n), fibre%entry_frame(3, 3, n), source=0.0_real64)
+    allocate (fibre%exit_point(3, n), fibre%entry_point(3, n), source=0.0_real64)
+    allocate (fibre%segment_start(3, n - 1), fibre%segment_end(3, n - 1), fibre%direction(3, n - 1), fibre%length(n - 1))
+    do p = 1, n
+      call refresh_particle(fibre, p)
+    end do
+    do p = 1, n - 1
+      call refresh_segment(fibre, p)
+    end do
+    allocate (fibre%bead, source=pack([(p, p=1, n)], core == 0))
+    allocate (fibre%core_particle, source=pack([(p, p=1, n)], core /= 0))
+    allocate (fibre%bead_number(n), source=0)
+    do p = 1, size(fibre%bead)
+      fibre%bead_number(fibre%bead(p)) = p
+    end do
+    call make_grid(fibre%bead_grid, position(:, fibre%bead), bead_cell)
+    call make_grid(fibre%core_grid, position(:, fibre%core_particle), core_cell)
+    call make_grid(fibre%segment_grid, 0.5_real64 * (fibre%segment_start + fibre%segment_end), bead_cell)
+  end subroutine load_fibre
+
+  !> Bring all that depends on the particles first..last up to date.
+  pure subroutine refresh(self, first, last)
+    type(fibre_t), intent(inout) :: self
+    integer(int32), intent(in) :: first, last
+    integer(int32) :: p
+    do p = first, last
+      call refresh_particle(self, p)
+      if (self%core(p) == 0) then
+        call move_point(self%bead_grid, self%bead_number(p), self%position(:, p))
+      else
+        call move_point(self%core_grid, self%core(p), self%position(:, p))
+      end if
+    end do
+    do p = max(1, first - 1), min(self%n - 1, last)
+      call refresh_segment(self, p)
+      call move_point(self%segment_grid, p, 0.5_real64 * (self%segment_start(:, p) + self%segment_end(:, p)))
+    end do
+  end subroutine refresh
 
   !> Place what a core carries: joints, charge sites, floor spheres.
   pure subroutine refresh_particle(self, p)
@@ -88,12 +184,13 @@ contains
     self%frame(:, 3, s) = cross(d, b)
   end subroutine refresh_segment
 
-  !> Energy of everything that a move of the particles first..last can change, term by term.
+  !> Energy that a move of the particles first..last can change and that is cheap: all but charges and their excluded
+  !> volume.
   pure function range_energy(self, first, last) result(energy)
     type(fibre_t), intent(in) :: self
     integer(int32), intent(in) :: first, last
     real(real64) :: energy(n_terms)
-    integer(int32) :: p, q, s, low, high
+    integer(int32) :: p, s, low, high
     energy = 0
     ! Bonded terms change only at the two ends of the range.
     low = max(1, first - 2)
@@ -105,15 +202,34 @@ contains
       call add_bonded(self, s, energy)
     end do
     do p = first, last
-      do q = 1, self%n
-        if (q >= first .and. q <= last) cycle
-        call add_charged_pair(self, p, q, energy)
-      end do
       energy(confinement) = energy(confinement) + confinement_energy(self, p)
     end do
     energy(restraint) = contact_energy(self, first, last)
     energy(floor_) = range_floor(self, first, last)
   end function range_energy
+
+  !> Electrostatics and excluded volume between the particles first..last and all others, added to `energy`.
+  pure subroutine add_range_charges(self, first, last, energy)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: first, last
+    real(real64), intent(inout) :: energy(n_terms)
+    integer(int32) :: p, q, k, count, found(self%n)
+    real(real64) :: reach
+    do p = first, last
+      reach = self%cutoff
+      if (self%core(p) /= 0) reach = reach + self%site_reach
+      call points_near(self%bead_grid, self%position(:, p), reach, found, count)
+      do k = 1, count
+        q = self%bead(found(k))
+        if (q < first .or. q > last) call add_charged_pair(self, p, q, energy)
+      end do
+      call points_near(self%core_grid, self%position(:, p), reach + self%site_reach, found, count)
+      do k = 1, count
+        q = self%core_particle(found(k))
+        if (q < first .or. q > last) call add_charged_pair(self, p, q, energy)
+      end do
+    end do
+  end subroutine add_range_charges
 
   !> Energy of the whole fibre, term by term.
   pure function full_energy(self) result(energy)
@@ -206,44 +322,63 @@ contains
     if (dot_product(d, d) >= reach**2) return
     if (core_p /= 0 .and. core_q /= 0) then
       do i = 1, size(self%site, 2)
-        call add_sites(self, self%site_world(:, i, core_p), self%site_charge(i), core_q, self%sigma(3), energy)
+        d = self%site_world(:, i, core_p) - self%position(:, q)
+        if (dot_product(d, d) >= (self%cutoff + self%site_reach)**2) cycle
+        call add_sites(self, self%site_world(:, i, core_p), self%site_charge(i), core_q, 3, energy)
       end do
     else if (core_p /= 0) then
-      call add_sites(self, self%position(:, q), self%charge(q), core_p, self%sigma(2), energy)
+      call add_sites(self, self%position(:, q), self%charge(q), core_p, 2, energy)
     else if (core_q /= 0) then
-      call add_sites(self, self%position(:, p), self%charge(p), core_q, self%sigma(2), energy)
+      call add_sites(self, self%position(:, p), self%charge(p), core_q, 2, energy)
     else
-      call add_point_pair(self, sqrt(dot_product(d, d)), self%charge(p) * self%charge(q), self%sigma(1), energy)
+      call add_point_pair(self, sqrt(dot_product(d, d)), self%charge(p) * self%charge(q), 1, energy)
     end if
   end subroutine add_charged_pair
 
   !> A point charge with all sites of a core.
-  pure subroutine add_sites(self, point, charge, core, sigma, energy)
+  pure subroutine add_sites(self, point, charge, core, kind, energy)
     type(fibre_t), intent(in) :: self
-    real(real64), intent(in) :: point(3), charge, sigma
-    integer(int32), intent(in) :: core
+    real(real64), intent(in) :: point(3), charge
+    integer(int32), intent(in) :: core, kind
     real(real64), intent(inout) :: energy(n_terms)
-    integer(int32) :: i
-    real(real64) :: r2
-    do i = 1, size(self%site, 2)
+    integer(int32) :: i, n
+    real(real64) :: r2, r, s6, el, ex
+    real(real64) :: near_r2(size(self%site_charge)), near_charge(size(self%site_charge))
+    ! First who is near, then their energies in one loop, which vectorises.
+    n = 0
+    do i = 1, size(self%site_charge)
       r2 = (point(1) - self%site_world(1, i, core))**2 + (point(2) - self%site_world(2, i, core))**2 &
         + (point(3) - self%site_world(3, i, core))**2
-      if (r2 < self%cutoff**2) call add_point_pair(self, sqrt(r2), charge * self%site_charge(i), sigma, energy)
+      if (r2 >= self%cutoff**2) cycle
+      n = n + 1
+      near_r2(n) = r2
+      near_charge(n) = self%site_charge(i)
     end do
+    el = 0
+    ex = 0
+    !$omp simd reduction(+:el, ex) private(r, s6)
+    do i = 1, n
+      r = sqrt(near_r2(i))
+      el = el + near_charge(i) * (exp(-self%kappa * r) / r - self%screened_at_cutoff)
+      s6 = (self%sigma(kind)**2 / near_r2(i))**3
+      ex = ex + s6 * (s6 - 1) - self%excluded_at_cutoff(kind)
+    end do
+    energy(electrostatic) = energy(electrostatic) + self%bjerrum * charge * el
+    energy(excluded) = energy(excluded) + self%excluded_k * ex
   end subroutine add_sites
 
   !> Both pair potentials, shifted to zero at the cutoff.
-  pure subroutine add_point_pair(self, r, charge_product, sigma, energy)
+  pure subroutine add_point_pair(self, r, charge_product, kind, energy)
     type(fibre_t), intent(in) :: self
-    real(real64), intent(in) :: r, charge_product, sigma
+    real(real64), intent(in) :: r, charge_product
+    integer(int32), intent(in) :: kind   !< bead-bead, bead-core, core-core
     real(real64), intent(inout) :: energy(n_terms)
-    real(real64) :: s6, s6_cut
+    real(real64) :: s6
     if (r >= self%cutoff) return
     energy(electrostatic) = energy(electrostatic) + self%bjerrum * charge_product &
-      * (exp(-self%kappa * r) / r - exp(-self%kappa * self%cutoff) / self%cutoff)
-    s6 = (sigma / r)**6
-    s6_cut = (sigma / self%cutoff)**6
-    energy(excluded) = energy(excluded) + self%excluded_k * (s6 * (s6 - 1) - s6_cut * (s6_cut - 1))
+      * (exp(-self%kappa * r) / r - self%screened_at_cutoff)
+    s6 = (self%sigma(kind) / r)**6
+    energy(excluded) = energy(excluded) + self%excluded_k * (s6 * (s6 - 1) - self%excluded_at_cutoff(kind))
   end subroutine add_point_pair
 
   !> Floor energy of all pairs whose relative position a move of first..last can change.
@@ -251,36 +386,44 @@ contains
     type(fibre_t), intent(in) :: self
     integer(int32), intent(in) :: first, last
     real(real64) :: energy
-    integer(int32) :: s, t, p, q
-    logical :: s_bridges, t_moves
+    integer(int32) :: s, t, p, q, k, count, found(self%n)
+    real(real64) :: middle(3), reach
+    logical :: s_bridges
     energy = 0
     if (self%floor_k <= 0) return
     ! Segments first-1 and last bridge to what stands still: they change against everything.
     do s = max(1, first - 1), min(self%n - 1, last)
       s_bridges = s == first - 1 .or. s == last
-      do t = 1, self%n - 1
-        t_moves = t >= first - 1 .and. t <= last
-        if (t_moves) then
+      middle = 0.5_real64 * (self%segment_start(:, s) + self%segment_end(:, s))
+      reach = 0.5_real64 * self%length(s) + self%dna_radius
+      call points_near(self%segment_grid, middle, reach + self%dna_radius + 0.5_real64 * longest_segment, found, count)
+      do k = 1, count
+        t = found(k)
+        if (t >= first - 1 .and. t <= last) then
           if (t >= s) cycle
           if (.not. (s_bridges .or. t == first - 1)) cycle
         end if
         energy = energy + segment_segment_floor(self, s, t)
       end do
-      do p = 1, self%n
-        if (self%core(p) == 0) cycle
+      call points_near(self%core_grid, middle, reach + self%sphere_reach, found, count)
+      do k = 1, count
+        p = self%core_particle(found(k))
         if (p >= first .and. p <= last .and. .not. s_bridges) cycle
         energy = energy + segment_core_floor(self, s, p)
       end do
     end do
     do p = first, last
       if (self%core(p) == 0) cycle
-      do q = 1, self%n
-        if (q >= first .and. q <= last) cycle
-        if (self%core(q) /= 0) energy = energy + core_core_floor(self, p, q)
+      call points_near(self%core_grid, self%position(:, p), 2 * self%sphere_reach, found, count)
+      do k = 1, count
+        q = self%core_particle(found(k))
+        if (q < first .or. q > last) energy = energy + core_core_floor(self, p, q)
       end do
-      do t = 1, self%n - 1
-        if (t >= first - 1 .and. t <= last) cycle
-        energy = energy + segment_core_floor(self, t, p)
+      reach = self%sphere_reach + self%dna_radius + 0.5_real64 * longest_segment
+      call points_near(self%segment_grid, self%position(:, p), reach, found, count)
+      do k = 1, count
+        t = found(k)
+        if (t < first - 1 .or. t > last) energy = energy + segment_core_floor(self, t, p)
       end do
     end do
   end function range_floor
@@ -289,15 +432,38 @@ contains
   pure function segment_segment_floor(self, s, t) result(energy)
     type(fibre_t), intent(in) :: self
     integer(int32), intent(in) :: s, t
-    real(real64) :: energy, d(3), reach
+    real(real64) :: energy, d(3), reach, distance, along, other
     energy = 0
     d = 0.5_real64 * (self%segment_start(:, s) + self%segment_end(:, s) - self%segment_start(:, t) - self%segment_end(:, t))
     reach = 0.5_real64 * (self%length(s) + self%length(t)) + 2 * self%dna_radius
     if (dot_product(d, d) >= reach**2) return
-    if (self%linker(s) == self%linker(t) .and. abs(s - t) <= 2) return
-    energy = overlap(self, segment_distance(self%segment_start(:, s), self%segment_end(:, s), &
-      self%segment_start(:, t), self%segment_end(:, t)), 2 * self%dna_radius)
+    if (are_close_in_chain(self, s, t)) return
+    call closest_points(self%segment_start(:, s), self%segment_end(:, s), self%segment_start(:, t), &
+      self%segment_end(:, t), distance, along, other)
+    energy = overlap(self, distance, 2 * self%dna_radius)
   end function segment_segment_floor
+
+  !> Neighbouring segments of a linker, which bending holds apart.
+  pure function are_close_in_chain(self, s, t) result(close)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: s, t
+    logical :: close
+    close = self%linker(s) == self%linker(t) .and. abs(s - t) <= 2
+  end function are_close_in_chain
+
+  !> The end of core p that the linker of segment s continues: 1 exit, 2 entry, 0 neither.
+  pure function continued_end(self, s, p) result(end_)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: s, p
+    integer(int32) :: end_
+    end_ = 0
+    if (p < self%n) then
+      if (self%linker(p) == self%linker(s)) end_ = 1
+    end if
+    if (p > 1) then
+      if (self%linker(p - 1) == self%linker(s)) end_ = 2
+    end if
+  end function continued_end
 
   !> A linker capsule and the spheres of a core; a linker ignores the wrapped DNA that it continues.
   pure function segment_core_floor(self, s, p) result(energy)
@@ -309,13 +475,7 @@ contains
     d = 0.5_real64 * (self%segment_start(:, s) + self%segment_end(:, s)) - self%position(:, p)
     reach = 0.5_real64 * self%length(s) + self%sphere_reach + self%dna_radius
     if (dot_product(d, d) >= reach**2) return
-    continued = 0
-    if (p < self%n) then
-      if (self%linker(p) == self%linker(s)) continued = 1
-    end if
-    if (p > 1) then
-      if (self%linker(p - 1) == self%linker(s)) continued = 2
-    end if
+    continued = continued_end(self, s, p)
     core = self%core(p)
     a = self%segment_start(:, s)
     along = self%segment_end(:, s) - a
@@ -344,7 +504,7 @@ contains
     if (dot_product(d, d) >= (2 * self%sphere_reach)**2) return
     core_p = self%core(p)
     core_q = self%core(q)
-    widest = maxval(self%sphere_radius)
+    widest = self%widest_sphere
     do i = 1, size(self%sphere, 2)
       x = self%sphere_world(:, i, core_p)
       d = x - self%position(:, q)
@@ -414,9 +574,10 @@ contains
   end function confinement_energy
 
   !> Shortest distance between two line segments (closest points of two lines, clamped one after the other).
-  pure function segment_distance(p1, p2, q1, q2) result(distance)
+  pure subroutine closest_points(p1, p2, q1, q2, distance, s, t)
     real(real64), intent(in) :: p1(3), p2(3), q1(3), q2(3)
-    real(real64) :: distance, u(3), v(3), w(3), a, b, c, d, e, s, t, determinant
+    real(real64), intent(out) :: distance, s, t   !< shares of the two lengths where they are closest
+    real(real64) :: u(3), v(3), w(3), a, b, c, d, e, determinant
     u = p2 - p1
     v = q2 - q1
     w = p1 - q1
@@ -437,7 +598,7 @@ contains
       s = min(1.0_real64, max(0.0_real64, (b - d) / a))
     end if
     distance = norm2(w + s * u - t * v)
-  end function segment_distance
+  end subroutine closest_points
 
   !> The vector v turned by the smallest rotation that takes the unit vector a to the unit vector b.
   pure function transported(v, a, b) result(w)

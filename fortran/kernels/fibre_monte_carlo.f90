@@ -4,7 +4,8 @@
 !> spin of one bead's frame about its segment. All random numbers come in from the caller, eleven for each trial.
 module fibre_monte_carlo
   use iso_fortran_env, only: int32, real64
-  use fibre_energy, only: fibre_t, refresh_particle, refresh_segment, range_energy, full_energy, twist_energy_at, n_terms
+  use fibre_energy, only: fibre_t, load_fibre, refresh, range_energy, add_range_charges, full_energy, &
+    twist_energy_at, longest_segment, n_terms
   implicit none
   private
   public :: run_trials, total_energy
@@ -37,7 +38,7 @@ contains
     type(fibre_t) :: fibre
     integer(int32) :: trial, move
     logical :: success
-    call load(fibre, n, n_cores, n_sites, n_spheres, position, frame, core, linker, rest_length, stretch_k, bend_k, &
+    call load_fibre(fibre, n, n_cores, n_sites, n_spheres, position, frame, core, linker, rest_length, stretch_k, bend_k, &
       twist_k, rest_twist, charge, joint_point, joint_frame, site, site_charge, sphere, sphere_radius, sphere_near, &
       contact, contact_k, contact_distance, scalar)
     tried = 0
@@ -67,67 +68,11 @@ contains
     real(real64), intent(in) :: contact_k(n_contacts), contact_distance(n_contacts), scalar(15)
     real(real64), intent(out) :: energy(8)
     type(fibre_t) :: fibre
-    call load(fibre, n, n_cores, n_sites, n_spheres, position, frame, core, linker, rest_length, stretch_k, bend_k, &
+    call load_fibre(fibre, n, n_cores, n_sites, n_spheres, position, frame, core, linker, rest_length, stretch_k, bend_k, &
       twist_k, rest_twist, charge, joint_point, joint_frame, site, site_charge, sphere, sphere_radius, sphere_near, &
       contact, contact_k, contact_distance, scalar)
     energy = full_energy(fibre)
   end subroutine total_energy
-
-  subroutine load(fibre, n, n_cores, n_sites, n_spheres, position, frame, core, linker, rest_length, stretch_k, bend_k, &
-      twist_k, rest_twist, charge, joint_point, joint_frame, site, site_charge, sphere, sphere_radius, sphere_near, &
-      contact, contact_k, contact_distance, scalar)
-    type(fibre_t), intent(out) :: fibre
-    integer(int32), intent(in) :: n, n_cores, n_sites, n_spheres
-    real(real64), intent(in) :: position(:, :), frame(:, :, :), rest_length(:), stretch_k(:), bend_k(:), twist_k(:), &
-      rest_twist(:), charge(:), joint_point(:, :), joint_frame(:, :, :), site(:, :), site_charge(:), sphere(:, :), &
-      sphere_radius(:), contact_k(:), contact_distance(:), scalar(:)
-    integer(int32), intent(in) :: core(:), linker(:), sphere_near(:, :), contact(:, :)
-    integer(int32) :: p
-    fibre%n = n
-    fibre%core = core
-    fibre%linker = linker
-    fibre%position = position
-    fibre%frame = frame
-    fibre%rest_length = rest_length
-    fibre%stretch_k = stretch_k
-    fibre%bend_k = bend_k
-    fibre%twist_k = twist_k
-    fibre%rest_twist = rest_twist
-    fibre%charge = charge
-    fibre%joint_point = joint_point
-    fibre%joint_frame = joint_frame
-    fibre%site = site
-    fibre%site_charge = site_charge
-    fibre%sphere = sphere
-    fibre%sphere_radius = sphere_radius
-    fibre%sphere_near = sphere_near
-    fibre%contact = contact
-    fibre%contact_k = contact_k
-    fibre%contact_distance = contact_distance
-    fibre%bjerrum = scalar(1)
-    fibre%kappa = scalar(2)
-    fibre%cutoff = scalar(3)
-    fibre%excluded_k = scalar(4)
-    fibre%sigma = scalar(5:7)
-    fibre%dna_radius = scalar(8)
-    fibre%floor_k = scalar(9)
-    fibre%confinement_k = scalar(10)
-    fibre%confinement_radius = scalar(11)
-    fibre%wall_k = scalar(12)
-    fibre%wall = scalar(13:15)
-    if (n_sites > 0) fibre%site_reach = maxval(norm2(site, 1))
-    if (n_spheres > 0) fibre%sphere_reach = maxval(norm2(sphere, 1) + sphere_radius)
-    allocate (fibre%site_world(3, n_sites, n_cores), fibre%sphere_world(3, n_spheres, n_cores))
-    allocate (fibre%exit_frame(3, 3, n), fibre%entry_frame(3, 3, n), source=0.0_real64)
-    allocate (fibre%exit_point(3, n), fibre%entry_point(3, n), source=0.0_real64)
-    allocate (fibre%segment_start(3, n - 1), fibre%segment_end(3, n - 1), fibre%direction(3, n - 1), fibre%length(n - 1))
-    do p = 1, n
-      call refresh_particle(fibre, p)
-    end do
-    do p = 1, n - 1
-      call refresh_segment(fibre, p)
-    end do
-  end subroutine load
 
   !> One trial: choose, move, weigh by Metropolis, undo if refused.
   subroutine try_move(fibre, move, random, beads, cores, longest, strict, step, energy, success)
@@ -139,7 +84,7 @@ contains
     logical, intent(out) :: success
     integer(int32) :: first, last, p, low, high
     real(real64) :: before(n_terms), after(n_terms), shift(3), rotation(3, 3), centre(3), axis(3)
-    real(real64), allocatable :: old_position(:, :), old_frame(:, :, :)
+    real(real64), allocatable :: old_position(:, :), old_frame(:, :, :), new_position(:, :), new_frame(:, :, :)
     success = .false.
     shift = 0
     centre = 0
@@ -164,7 +109,7 @@ contains
     case (crank)
       ! Particles first..last turn about the line through the standing points on either side.
       first = 2 + int(random(2) * (fibre%n - 2), int32)
-      last = first + int(random(3) * longest, int32)
+      last = first + int(random(3)**2 * longest, int32)   ! more short ones than long ones
       if (first > fibre%n - 1 .or. last > fibre%n - 1) return
       centre = fibre%exit_point(:, first - 1)
       axis = fibre%entry_point(:, last + 1) - centre
@@ -199,15 +144,30 @@ contains
     end do
     call refresh(fibre, first, last)
     after = range_energy(fibre, first, last)
-    success = sum(after) - sum(before) <= -log(max(random(11), tiny(1.0_real64)))
-    if (strict .and. after(floor_term) > before(floor_term)) success = .false.
+    success = .not. (strict .and. after(floor_term) > before(floor_term)) &
+      .and. maxval(fibre%length(max(1, first - 1):min(fibre%n - 1, last))) < longest_segment
     if (success) then
-      energy = energy + after - before
+      ! Charges cost most: only for what the floors allow.
+      call add_range_charges(fibre, first, last, after)
+      new_position = fibre%position(:, low:high)
+      new_frame = fibre%frame(:, :, low:high)
+      call put(old_position, old_frame)
+      call add_range_charges(fibre, first, last, before)
+      success = sum(after) - sum(before) <= -log(max(random(11), tiny(1.0_real64)))
+      if (success) then
+        energy = energy + after - before
+        call put(new_position, new_frame)
+      end if
     else
-      fibre%position(:, low:high) = old_position
-      fibre%frame(:, :, low:high) = old_frame
-      call refresh(fibre, first, last)
+      call put(old_position, old_frame)
     end if
+  contains
+    subroutine put(position, frame)
+      real(real64), intent(in) :: position(:, :), frame(:, :, :)
+      fibre%position(:, low:high) = position
+      fibre%frame(:, :, low:high) = frame
+      call refresh(fibre, first, last)
+    end subroutine put
   end subroutine try_move
 
   !> Turn a bead's frame about its segment: only twist changes.
@@ -238,18 +198,6 @@ contains
       if (p > 1) value = value + twist_energy_at(fibre, p - 1)
     end function spin_energy
   end subroutine try_spin
-
-  subroutine refresh(fibre, first, last)
-    type(fibre_t), intent(inout) :: fibre
-    integer(int32), intent(in) :: first, last
-    integer(int32) :: p
-    do p = first, last
-      call refresh_particle(fibre, p)
-    end do
-    do p = max(1, first - 1), min(fibre%n - 1, last)
-      call refresh_segment(fibre, p)
-    end do
-  end subroutine refresh
 
   pure function pick(random, list) result(item)
     real(real64), intent(in) :: random

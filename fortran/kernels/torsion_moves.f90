@@ -3,7 +3,7 @@ module torsion_moves
   use iso_fortran_env, only: int32, real64
   implicit none
   private
-  public :: score_rotations, apply_rotation
+  public :: score_rotations, rotated_states, score_state_pairs, apply_rotation
 
 contains
 
@@ -78,6 +78,69 @@ contains
     end do
     !$omp end parallel do
   end subroutine score_rotations
+
+  !> Positions of the moved atoms in each trial of `score_rotations`.
+  subroutine rotated_states(n_local, local, n_torsions, axis, turned, n_trials, angle, n_moved, moved, state)
+    integer(int32), intent(in) :: n_local
+    real(real64), intent(in) :: local(3, n_local)
+    integer(int32), intent(in) :: n_torsions
+    integer(int32), intent(in) :: axis(2, n_torsions)
+    integer(int32), intent(in) :: turned(n_local, n_torsions)
+    integer(int32), intent(in) :: n_trials
+    real(real64), intent(in) :: angle(n_torsions, n_trials)
+    integer(int32), intent(in) :: n_moved
+    integer(int32), intent(in) :: moved(n_moved)
+    real(real64), intent(inout) :: state(3, n_moved, n_trials)
+
+    integer(int32) :: s, t
+    real(real64) :: here(3, n_local)
+
+    do s = 1, n_trials
+      here = local
+      do t = 1, n_torsions
+        call apply_rotation(n_local, here, axis(:, t), turned(:, t), angle(t, s))
+      end do
+      state(:, :, s) = here(:, moved + 1)
+    end do
+  end subroutine rotated_states
+
+  !> What every state of one group costs beside every state of another: the score of `score_rotations` with a price on
+  !> fatal and severe pairs.
+  subroutine score_state_pairs(n_a, n_states_a, a, n_b, n_states_b, b, contact, severe, threshold, fatal_cost, &
+      severe_cost, cost)
+    integer(int32), intent(in) :: n_a
+    integer(int32), intent(in) :: n_states_a
+    real(real64), intent(in) :: a(3, n_a, n_states_a)
+    integer(int32), intent(in) :: n_b
+    integer(int32), intent(in) :: n_states_b
+    real(real64), intent(in) :: b(3, n_b, n_states_b)
+    !> as in `score_rotations`
+    real(real64), intent(in) :: contact(n_b, n_a)
+    real(real64), intent(in) :: severe(n_b, n_a)
+    real(real64), intent(in) :: threshold
+    real(real64), intent(in) :: fatal_cost
+    real(real64), intent(in) :: severe_cost
+    real(real64), intent(inout) :: cost(n_states_b, n_states_a)
+
+    integer(int32) :: s, t, i, j, n_fatal, n_severe
+    real(real64) :: squared, energy
+
+    do s = 1, n_states_a
+      do t = 1, n_states_b
+        n_fatal = 0
+        n_severe = 0
+        energy = 0
+        do i = 1, n_a
+          do j = 1, n_b
+            squared = sum((a(:, i, s) - b(:, j, t))**2)
+            if (squared < contact(j, i)**2) call add(squared, contact(j, i), severe(j, i), threshold, n_fatal, &
+              n_severe, energy)
+          end do
+        end do
+        cost(t, s) = fatal_cost*n_fatal + severe_cost*n_severe + energy
+      end do
+    end do
+  end subroutine score_state_pairs
 
   !> Turn the marked atoms about an axis by an angle (Rodrigues' formula).
   pure subroutine apply_rotation(n_local, local, axis, turned, angle)

@@ -1,13 +1,11 @@
-"""Sampling against statistical mechanics that can be worked out by quadrature, and the promises of `sample`."""
-
-from dataclasses import replace
+"""Sampling against statistical mechanics that can be worked out by quadrature, and the book-keeping of energies."""
 
 import numpy as np
 import pytest
 
 from mesoscale.fibre import Contact, Fibre
 from mesoscale.model import TERMS, Chain, Parameters, build_chain, crystal_core, straight_conformation
-from mesoscale.montecarlo import RANDOM_PER_TRIAL, Walk, sample
+from mesoscale.montecarlo import RANDOM_PER_TRIAL, Walk
 
 DEMO_LIKE = Fibre("ACGTTGCA" * 68, (95, 262, 440), contacts=(Contact((0, 20), (5, 40)), Contact((30, 60), (500, 540))))
 
@@ -104,57 +102,3 @@ def test_running_energy_is_the_full_energy():
     walk.energy = walk.energy + np.eye(len(TERMS))[0] * 1e-3
     with pytest.raises(ArithmeticError, match="differs from the full sum"):
         walk.advance(random.random((chain.n, RANDOM_PER_TRIAL)), strict=False)
-
-
-@pytest.fixture(scope="module")
-def demo():
-    return sample(DEMO_LIKE, Parameters(container=(22.0, 14.0, 10.0)), sweeps=600, seed=4)
-
-
-def test_sampling_leaves_no_floor_violation(demo):
-    assert demo.floor_violations == 0 and demo.deepest_violation == 0.0
-    assert all(0.02 < rate < 0.9 for rate in demo.acceptance.values()), demo.acceptance
-    elastic = sum(demo.energy[term][-30:].mean() for term in ("stretch", "bend", "twist"))
-    assert elastic < 150  # kBT; about 50 degrees of freedom and what the container bends
-    assert demo.energy["sweep"][-1] == 600
-
-
-def test_contacts_that_cannot_restrain_are_reported(demo):
-    near, far = demo.contacts
-    assert near["distance"] is None and near["kept"] is None
-    assert far["distance"] > 0
-
-
-def test_same_seed_same_bytes(demo, tmp_path):
-    again = sample(DEMO_LIKE, Parameters(container=(22.0, 14.0, 10.0)), sweeps=600, seed=4)
-    demo.write(tmp_path / "a.h5")
-    again.write(tmp_path / "b.h5")
-    assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "b.h5").read_bytes()
-    other = sample(DEMO_LIKE, Parameters(container=(22.0, 14.0, 10.0)), sweeps=20, seed=5)
-    assert not np.allclose(other.origin, demo.origin)
-
-
-def test_a_strong_contact_pulls_its_partners_together():
-    fibre = Fibre("ACGT" * 100, (100,), contacts=(Contact((0, 3), (397, 400)),))
-    result = sample(fibre, Parameters(contact_k=20.0, contact_distance=8.0), sweeps=400, seed=1)
-    assert result.contacts[0]["kept"] and result.contacts[0]["distance"] < 9.5
-    free = sample(replace(fibre, contacts=()), Parameters(), sweeps=400, seed=1)
-    assert np.linalg.norm(free.origin[0] - free.origin[-1]) > 120
-
-
-def test_a_lone_core_needs_no_sampling():
-    scaffold = sample(Fibre("ACG" * 49, (73,)), Parameters(), sweeps=10, seed=1)
-    assert scaffold.origin.shape == (147, 3) and (scaffold.nucleosome == 0).all()
-
-
-def test_progress_is_told():
-    told = []
-    sample(DEMO_LIKE, Parameters(), sweeps=5, seed=1, progress=lambda share, text: told.append((share, text)))
-    assert told[-1][0] == 1.0 and "kBT" in told[-1][1] and len(told) == 5
-
-
-def test_the_smallest_box_is_chosen_among_the_records():
-    def box(choose):
-        return np.prod(np.ptp(sample(DEMO_LIKE, Parameters(), sweeps=200, seed=8, choose=choose).origin, axis=0) + 40.0)
-
-    assert box("smallest-box") < 1.05 * box("last")  # the choice looks at beads and cores, this at base pairs

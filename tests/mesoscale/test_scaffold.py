@@ -6,7 +6,6 @@ import pytest
 
 from mesoscale.fibre import Fibre
 from mesoscale.model import Parameters, build_chain, crystal_path, straight_conformation
-from mesoscale.observables import contact_count, end_to_end, radius_of_gyration
 from mesoscale.scaffold import Scaffold, box_axes, build_scaffold
 
 SEQUENCE = "ACGTTGCATT" * 64
@@ -116,10 +115,3 @@ def test_box_axes_find_a_turned_box():
     extent = np.ptp(points @ turn.T @ found, axis=0)
     assert extent == pytest.approx([18, 10, 6], rel=0.02)
     assert np.linalg.det(found) == pytest.approx(1.0)
-
-
-def test_observables_of_simple_shapes():
-    line = np.stack([np.arange(5.0), np.zeros(5), np.zeros(5)], axis=1)
-    assert end_to_end(line) == 4.0
-    assert radius_of_gyration(line) == pytest.approx(np.sqrt(2.0))
-    assert contact_count(10 * line) == 3  # cores 20 nm apart, neighbours not counted

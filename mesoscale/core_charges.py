@@ -1,0 +1,63 @@
+"""The bundled charges of the nucleosome core, fitted by mesoscale/disco.py at six salts, and of its rigid tails."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+ANGSTROM = 0.1  # nm
+FULL_WRAP = 147  # base pairs of the fitted core
+TAIL_CHARGE_SCALE = 1.12  # the published fit to Poisson-Boltzmann fields at 150 mmol/L, used at every salt
+
+
+def template(name: str) -> dict:
+    """A bundled JSON file: inside the installed package or in the source tree."""
+    package = Path(__file__).resolve().parent
+    for folder in (package / "templates", package.parent / "templates"):
+        if (folder / name).exists():
+            return json.loads((folder / name).read_text(encoding="utf-8"))
+    raise FileNotFoundError(f"bundled data file {name} is missing: reinstall the package")
+
+
+def at_salt(salts: list[float], charges: Array, salt: float) -> Array:
+    """Charges (s,) at a salt (mol/L) from charges (k, s) at k salts: linear in the square root of the salt, on which
+    the screening length depends. Raises ValueError outside the range of the fits.
+    """
+    if not salts[0] <= salt <= salts[-1]:
+        low, high = 1000 * salts[0], 1000 * salts[-1]
+        raise ValueError(
+            f"salt {1000 * salt:g} mmol/L: the core's charges are known from {low:g} to {high:g} mmol/L; "
+            "choose a salt in this range"
+        )
+    root, at = np.sqrt(salts), np.sqrt(salt)
+    k = min(int(np.searchsorted(root, at, side="right")) - 1, len(salts) - 2)
+    share = (at - root[k]) / (root[k + 1] - root[k])
+    return (1 - share) * charges[k] + share * charges[k + 1]
+
+
+@cache
+def _fitted() -> tuple[list[float], Array, Array, NDArray[np.int64]]:
+    data = template("core_charges_1kx5.json")
+    rows = np.array(data["sites"])
+    return data["salt"], rows[:, :3] * ANGSTROM, rows[:, 3:].T, np.array(data["base_pair"])
+
+
+def core_charges(salt: float, wrapped_length: int = FULL_WRAP) -> tuple[Array, Array]:
+    """Sites (s, 3) in nm, in the nucleosome's own frame, and charges (s,) of the core without tails.
+
+    Sites that stand for DNA beyond the middle `wrapped_length` base pairs are left out.
+    """
+    salts, site, charges, base_pair = _fitted()
+    unwrapped = (FULL_WRAP - wrapped_length) // 2
+    kept = (base_pair < 0) | ((base_pair >= unwrapped) & (base_pair < FULL_WRAP - unwrapped))
+    return site[kept], at_salt(salts, charges, salt)[kept]
+
+
+def rigid_tail_sites() -> tuple[Array, Array]:
+    """Sites (50, 3) in nm, the beads of tails that lie on their own nucleosome, and their charges (50,)."""
+    tails = template("tail_beads_1kx5.json")["tails"]
+    site = np.concatenate([tail["rest"] for tail in tails]) * ANGSTROM
+    return site, TAIL_CHARGE_SCALE * np.concatenate([tail["charge"] for tail in tails])

@@ -1,0 +1,119 @@
+"""From a fibre to a scaffold: straight linkers, gathered into their container, settled, sampled, perhaps
+squeezed, and given tails."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from mesoscale.fibre import Fibre
+from mesoscale.model import (
+    TERMS,
+    Chain,
+    Parameters,
+    body_points,
+    build_chain,
+    coarse_core,
+    crystal_core,
+    overlaps,
+    straight_conformation,
+)
+from mesoscale.montecarlo import sample
+from mesoscale.observables import contact_map, energy_drift
+from mesoscale.relaxation import Conformation, enthalpy, gather, settle, squeeze
+from mesoscale.restraints import contact_report
+from mesoscale.scaffold import Scaffold, box_volume, build_scaffold
+from mesoscale.tails import TAIL_BEADS, TailWalk, build_tails
+
+FINEST_MAP, MOST_BINS = 50, 1000  # of the contact map: base pairs a bin, and bins
+SQUEEZES = 12  # annealings tried for the smallest box
+# Streams of random numbers beside those of Monte Carlo, which count blocks from 0.
+GATHERING, SQUEEZING, TAILS = 10**6, 2 * 10**6, 3 * 10**6
+TAIL_SWEEPS = 15  # regrowths of every tail on the finished conformation
+
+
+def fold(
+    fibre: Fibre,
+    parameters: Parameters,
+    sweeps: int,
+    seed: int,
+    choose: Literal["last", "smallest-box"] = "last",
+    progress: Callable[[float, str], None] | None = None,
+) -> Scaffold:
+    """Fold the fibre and return one conformation down to the base pair.
+
+    Straight linkers are annealed into the container and toward their contacts, overlaps are pushed apart, and `sweeps`
+    Monte Carlo sweeps follow in which no overlap may come back. `choose` says what is built: the last conformation, or
+    the best of several sampled ones after each has been annealed under pressure into a small box (lowest energy plus
+    pressure times volume). `progress` is called with the share done and a word on the state. The same arguments give
+    the same result. Where floors could not be met, the scaffold says so: floor_violations, deepest_violation.
+    """
+    show = progress or (lambda share, state: None)
+    chain = build_chain(fibre, parameters)
+    laid = straight_conformation(replace(chain, shape=coarse_core(chain.shape)))
+    start = Conformation.boxed(chain, *laid)
+    if chain.n > 1:  # a core alone has nothing to fold
+        if chain.confinement_k > 0 or chain.wall_k > 0 or len(chain.contact):
+            start = gather(chain, start, _random(seed, GATHERING), lambda share, state: show(0.2 * share, state))
+        start = settle(chain, start)
+    most = 0.7 if choose == "smallest-box" else 0.8
+    sampled = sample(
+        chain, start.position, start.frame, sweeps, seed, lambda share, state: show(0.2 + most * share, state)
+    )
+    position, frame = sampled.walk.position, sampled.walk.frame
+    if choose == "smallest-box" and chain.n > 1:
+        best = smallest_box(chain, sampled.snapshots or [(position, frame)], seed, show)
+        position, frame = best.position, best.frame
+
+    tails = grow_tails(chain, position, frame, parameters, fibre.wrapped_length, seed)
+    scaffold = build_scaffold(fibre, chain, position, frame, parameters, tails)
+    scaffold.energy, scaffold.acceptance = sampled.series, sampled.acceptance
+    scaffold.contacts = contact_report(fibre.contacts, chain.bp, position, parameters.contact_distance)
+    snapshots = [conformation[0] for conformation in sampled.snapshots] or [position]
+    resolution = max(FINEST_MAP, 10 * -(-len(fibre.sequence) // (10 * MOST_BINS)))
+    offset = fibre.start % resolution  # bins begin at whole multiples on the chromosome
+    bins = -(-(offset + len(fibre.sequence)) // resolution)
+    scaffold.contact_map = contact_map(chain.bp + offset, snapshots, bins, resolution)
+    scaffold.contact_resolution = resolution
+    total = np.sum([sampled.series[term] for term in TERMS], axis=0)
+    scaffold.observables["energy_drift"], scaffold.observables["energy_noise"] = energy_drift(total)
+    depth = overlaps(chain, position, frame)
+    scaffold.floor_violations = len(depth)
+    scaffold.deepest_violation = float(depth.max(initial=0.0))
+    return scaffold
+
+
+def smallest_box(
+    chain: Chain, snapshots: list, seed: int, show: Callable[[float, str], None]
+) -> Conformation:
+    """The best of SQUEEZES annealings under pressure that begin at evenly spread snapshots (positions, frames)."""
+    free = replace(chain, wall_k=0.0, confinement_k=0.0)
+    chosen, lowest = None, (True, np.inf)
+    for k in range(SQUEEZES):
+        snapshot = snapshots[len(snapshots) * k // SQUEEZES]
+        found = squeeze(free, Conformation.boxed(free, *snapshot), _random(seed, SQUEEZING + k))
+        volume = box_volume(body_points(free, found.position, found.frame))
+        merit = (len(overlaps(free, found.position, found.frame)) > 0, enthalpy(free, found, volume))
+        if chosen is None or merit < lowest:
+            chosen, lowest = found, merit
+        show(0.9 + 0.1 * (k + 1) / SQUEEZES, f"box {volume:.0f} nm^3")
+    return chosen
+
+
+def grow_tails(
+    chain: Chain, position: np.ndarray, frame: np.ndarray, parameters: Parameters, wrapped_length: int, seed: int
+) -> np.ndarray:
+    """Beads (m, 50, 3) of the histone tails, sampled in the field of a conformation that stands still."""
+    bare = crystal_core(wrapped_length, parameters.dna_radius, parameters.salt, rigid_tails=False)
+    cores = len(chain.cores)
+    tails = build_tails(parameters, np.zeros((cores, 10), bool), np.zeros(cores, bool))
+    walk = TailWalk.begin(tails, replace(chain, shape=bare), position, frame)
+    random = _random(seed, TAILS)
+    for _ in range(TAIL_SWEEPS):
+        walk.sweep(random)
+    return walk.beads.reshape(cores, TAIL_BEADS, 3)
+
+
+def _random(seed: int, stream: int) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(key=[seed, stream]))

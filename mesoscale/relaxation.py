@@ -1,0 +1,178 @@
+"""Annealing and minimisation of a fibre by its forces: from straight linkers to a compact fibre whose floors hold.
+
+The inner loop is the Fortran kernel fibre_relaxation. Dynamics are Newtonian with a little friction; after every
+CHUNK steps velocities are drawn anew from the Maxwell distribution of the annealing temperature. The result is a good
+starting point for Monte Carlo, not a sample of an ensemble.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mesoscale import _kernels
+from mesoscale.kernels import kernel_arguments, kernel_energies
+from mesoscale.model import TERMS, Chain, ball_core, body_points, coarse_core, overlaps
+from mesoscale.observables import radius_of_gyration
+
+Array = NDArray[np.float64]
+# Masses of the kernel (with kBT and nm they fix the unit of time); they set how fast things move, nothing else.
+BEAD_MASS, BEAD_INERTIA, CORE_MASS, CORE_INERTIA, WALL_MASS = 4.0, 4.0, 8.0, 64.0, 200.0
+CHUNK = 60  # steps between two draws of velocities
+TIME_STEP = 0.04  # of dynamics with a soft floor
+SOFT_FLOOR = 100.0  # kBT/nm^2 while annealing
+SOFT_WALL = 20.0  # kBT/nm^2
+FRICTION = 0.1
+RIM = 2.0  # nm that the box reaches beyond the centres of bodies: DNA around its axis and water
+# Stiffness (kBT/nm^2) of floors while they are enforced, and how far (nm) they are widened: in turn until they hold.
+ENFORCEMENT = ((1e3, 0.02), (5e3, 0.02), (5e3, 0.04), (2e4, 0.02), (2e4, 0.05), (2e4, 0.1))
+SETTLING_STEPS = 1000
+ATTEMPTS = 8
+SHAKING = 1.0  # kBT, while something is driven out of a core
+STUCK = 0.3  # nm; an overlap so deep after a minimisation is DNA that runs through a core
+
+# Squeezing into a small box: pressure (kBT/nm^3) rises over the first half, temperature (kBT) falls after a fifth.
+PRESSURE = 0.1
+FIRST_PRESSURE = 0.003
+HOT, COLD = 10.0, 0.3
+SQUEEZE_CHUNKS = 400
+
+# Gathering into a container and toward contacts.
+GATHER_CHUNKS = 300
+GATHER_HOT = 3.0
+SOFTEST_FLOOR = 2.0  # kBT/nm^2: what lies in each other at the start can pass
+OPENED = 0.15  # share of the time in which cores are balls that drive everything out, and floors stiffen
+EAGER = 20.0  # contacts pull this many times harder while there is room
+CLOSING, CLOSED = 0.3, 0.85  # shares between which the container comes in
+
+
+@dataclass
+class Conformation:
+    """Positions (n, 3) and frames (n, 3, 3) of the particles, half the edges (3,) of the box under pressure; nm."""
+
+    position: Array
+    frame: Array
+    wall: Array
+
+    @classmethod
+    def boxed(cls, chain: Chain, position: Array, frame: Array) -> "Conformation":
+        """With a box that just holds it."""
+        return cls(position, frame, np.abs(body_points(chain, position, frame)).max(axis=0))
+
+
+def advance(
+    chain: Chain, start: Conformation, steps: int, velocity: Array, *,
+    minimise: bool, time_step: float, margin: float = 0.0, pressure: float = 0.0,
+) -> tuple[Conformation, float]:  # fmt: skip
+    """Steps of dynamics, or of FIRE minimisation, on all terms but electrostatics and excluded volume.
+
+    `velocity` (7, n + 1) as in the kernel. Returns the new conformation and the largest force left (kBT/nm).
+    """
+    arguments = kernel_arguments(chain, start.position, start.frame)
+    wall = np.array(start.wall if pressure > 0 else chain.wall, float)
+    _, force = _kernels.fibre_relaxation.relax(
+        n_cores=len(chain.cores), n_steps=steps, minimise=int(minimise), step=time_step, friction=FRICTION,
+        margin=margin, pressure=pressure, rim=RIM, velocity=np.array(velocity, order="F"), wall=wall, **arguments,
+    )  # fmt: skip
+    position = np.ascontiguousarray(arguments["position"].T)
+    frame = np.ascontiguousarray(np.transpose(arguments["frame"], (2, 0, 1)))
+    return Conformation(position, frame, wall if pressure > 0 else start.wall), float(force)
+
+
+def thermal_velocities(chain: Chain, random: np.random.Generator, temperature: float) -> Array:
+    """Maxwell velocities (7, n + 1) at a temperature in kBT: shifts, turns of cores, spins of beads; the walls last."""
+    core = chain.core > 0
+    spread = np.zeros((7, chain.n + 1))
+    spread[:3, :-1] = np.where(core, CORE_MASS, BEAD_MASS) ** -0.5
+    spread[3:6, :-1] = np.where(core, CORE_INERTIA**-0.5, 0.0)
+    spread[6, :-2] = np.where(core[:-1], 0.0, BEAD_INERTIA**-0.5)
+    spread[:3, -1] = WALL_MASS**-0.5
+    return np.sqrt(temperature) * spread * random.standard_normal(spread.shape)
+
+
+def settle(chain: Chain, start: Conformation, pressure: float = 0.0) -> Conformation:
+    """Minimise until no two bodies overlap; when that cannot be had, the conformation with the least overlap."""
+    best, least = start, np.inf
+    now = start
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            now = untangle(chain, best, np.random.Generator(np.random.Philox(key=attempt)))
+        for stiffness, margin in ENFORCEMENT:
+            now = enforce(chain, now, stiffness, margin, pressure)
+            depth = overlaps(chain, now.position, now.frame)
+            left = float((depth**2).sum())
+            if left < least:
+                best, least = now, left
+            if least == 0:
+                return best
+            if depth.max() > STUCK:
+                break
+    return best
+
+
+def enforce(chain: Chain, start: Conformation, stiffness: float, margin: float, pressure: float) -> Conformation:
+    """Minimise with floors that are this stiff (kBT/nm^2) and reach this much (nm) farther."""
+    stiff = replace(chain, floor_k=stiffness, wall_k=SOFT_WALL if pressure > 0 else chain.wall_k)
+    time_step = 0.02 * np.sqrt(1e3 / stiffness)
+    at_rest = np.zeros((7, chain.n + 1))
+    now, _ = advance(stiff, start, SETTLING_STEPS, at_rest, minimise=True, time_step=time_step, margin=margin,
+                     pressure=pressure)  # fmt: skip
+    return now
+
+
+def gather(
+    chain: Chain, start: Conformation, random: np.random.Generator,
+    show: Callable[[float, str], None] | None = None, chunks: int = GATHER_CHUNKS,
+) -> Conformation:
+    """Anneal the fibre toward its contacts while its container comes in from around the start to its final size."""
+    ball, coarse = (replace(chain, shape=shape(chain.shape)) for shape in (ball_core, coarse_core))
+    now = start
+    # Where soft walls or the confining sphere begin, in units of what they come to.
+    beyond = [1.0]
+    if chain.wall_k > 0:
+        beyond.append(float((np.abs(body_points(chain, now.position, now.frame)).max(axis=0) / chain.wall).max()))
+    if chain.confinement_k > 0:
+        beyond.append(float(np.linalg.norm(now.position, axis=1).max()) / chain.confinement_radius)
+    for share in np.linspace(0.0, 1.0, chunks):
+        size = max(beyond) ** np.interp(share, (CLOSING, CLOSED), (1, 0))
+        smaller = replace(
+            ball if share < OPENED else coarse,
+            floor_k=np.interp(share, (0, OPENED), (SOFTEST_FLOOR, SOFT_FLOOR)) if share < OPENED else SOFT_FLOOR,
+            contact_k=chain.contact_k * np.interp(share, (0, OPENED, CLOSING, CLOSED), (0, EAGER, EAGER, 1)),
+            wall=tuple(size * edge for edge in chain.wall), confinement_radius=size * chain.confinement_radius,
+        )  # fmt: skip
+        velocity = thermal_velocities(chain, random, GATHER_HOT * (COLD / GATHER_HOT) ** share)
+        now, _ = advance(smaller, now, CHUNK, velocity, minimise=False, time_step=TIME_STEP)
+        if show is not None:
+            show(share, f"gathering, radius of gyration {radius_of_gyration(now.position):.0f} nm")
+    return now
+
+
+def untangle(chain: Chain, start: Conformation, random: np.random.Generator) -> Conformation:
+    """Drive DNA out of cores that it runs through: cores are balls first, then have the coarse shape."""
+    now = start
+    for shape, stiffness in ((ball_core, SOFT_FLOOR / 5), (ball_core, SOFT_FLOOR), (coarse_core, SOFT_FLOOR)):
+        soft = replace(chain, shape=shape(chain.shape), floor_k=stiffness)
+        for _ in range(SETTLING_STEPS // 2 // CHUNK):
+            velocity = thermal_velocities(chain, random, SHAKING)
+            now, _ = advance(soft, now, CHUNK, velocity, minimise=False, time_step=TIME_STEP)
+    return now
+
+
+def squeeze(chain: Chain, start: Conformation, random: np.random.Generator) -> Conformation:
+    """Anneal the fibre in a box whose soft walls come in under pressure, and let the floors hold at the end."""
+    soft = replace(chain, floor_k=SOFT_FLOOR, wall_k=SOFT_WALL)
+    now = start
+    for share in np.linspace(0.0, 1.0, SQUEEZE_CHUNKS):
+        pressure = FIRST_PRESSURE * (PRESSURE / FIRST_PRESSURE) ** min(1.0, share / 0.5)
+        temperature = HOT * (COLD / HOT) ** max(0.0, (share - 0.2) / 0.8)
+        velocity = thermal_velocities(chain, random, temperature)
+        now, _ = advance(soft, now, CHUNK, velocity, minimise=False, time_step=TIME_STEP, pressure=pressure)
+    return settle(chain, now, PRESSURE)
+
+
+def enthalpy(chain: Chain, conformation: Conformation, volume: float) -> float:
+    """Energy of all terms but the walls' (kBT), plus pressure times volume (nm^3) of the box."""
+    energy = kernel_energies(chain, conformation.position, conformation.frame)
+    return float(energy.sum() - energy[TERMS.index("confinement")] + PRESSURE * volume)

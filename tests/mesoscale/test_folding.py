@@ -1,0 +1,178 @@
+"""Folding from a fibre to a scaffold: forces against energies, floors that hold, small boxes, one seed one result."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from chromabuild import stages
+from chromabuild.config import load_config
+from chromabuild.errors import ClashesRemainError
+from chromabuild.locus import load_locus
+from mesoscale import _kernels
+from mesoscale.core_charges import template
+from mesoscale.fibre import Contact, Fibre
+from mesoscale.folding import fold
+from mesoscale.kernels import kernel_arguments, kernel_energies
+from mesoscale.model import TERMS, Parameters, build_chain, overlaps, segment_ends, straight_conformation, transported
+from mesoscale.relaxation import Conformation, settle, squeeze
+from mesoscale.scaffold import Scaffold, body_points, box_volume
+
+ROOT = Path(__file__).resolve().parents[2]
+DEMO_LIKE = Fibre("ACGTTGCA" * 68, (95, 262, 440), contacts=(Contact((0, 20), (5, 40)), Contact((30, 60), (500, 540))))
+
+
+def carried(chain, position, frame):
+    """Bead frames turned, without twist, along their segments."""
+    start, end = segment_ends(chain, position, frame)
+    direction = (end - start) / np.linalg.norm(end - start, axis=1)[:, None]
+    frame = frame.copy()
+    for p in np.flatnonzero(chain.core[:-1] == 0):
+        b = transported(frame[p, :, 1], frame[p, :, 0], direction[p])
+        frame[p] = np.stack([direction[p], b, np.cross(direction[p], b)], axis=1)
+    return frame
+
+
+def test_forces_are_the_gradient_of_the_energy():
+    """Central differences of the NumPy-checked kernel energy; the step of 1e-5 leaves some 1e-8 of relative error."""
+    parameters = Parameters(confinement_radius=4.0, container=(12.0, 10.0, 8.0), contact_distance=2.0)
+    chain = build_chain(DEMO_LIKE, parameters)
+    random = np.random.Generator(np.random.Philox(key=1))
+    position, frame = straight_conformation(chain)
+    position = position + 0.3 * random.standard_normal(position.shape)
+    turn = Rotation.from_rotvec(0.3 * random.standard_normal((chain.n, 3))).as_matrix()
+    frame = carried(chain, position, np.where((chain.core > 0)[:, None, None], turn @ frame, frame))
+    force, energy = _kernels.fibre_relaxation.elastic_forces(
+        n_cores=len(chain.cores), **kernel_arguments(chain, position, frame)
+    )
+    terms = ("stretch", "bend", "twist", "floor", "restraint", "confinement")
+    index = [TERMS.index(term) for term in terms]
+
+    def total(freedom, p, by):
+        moved, turned = position.copy(), frame.copy()
+        vector = by * np.eye(3)[freedom % 3]
+        if freedom < 3:
+            moved[p] += vector
+        else:
+            turned[p] = Rotation.from_rotvec(vector if freedom < 6 else by * frame[p, :, 0]).as_matrix() @ frame[p]
+        return kernel_energies(chain, moved, carried(chain, moved, turned))[index].sum()
+
+    assert energy.sum() == pytest.approx(kernel_energies(chain, position, frame)[index].sum(), rel=1e-12)
+    assert min(kernel_energies(chain, position, frame)[index]) > 1  # every term takes part
+    for p in range(chain.n):
+        freedoms = [0, 1, 2, *([3, 4, 5] if chain.core[p] else [6] if p < chain.n - 1 else [])]
+        for k in freedoms:
+            slope = (total(k, p, 1e-5) - total(k, p, -1e-5)) / 2e-5
+            assert force[k, p] == pytest.approx(-slope, rel=1e-6, abs=1e-4), (k, p)
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_squeezing_makes_a_small_box_without_overlaps(seed):
+    chain = build_chain(replace(DEMO_LIKE, contacts=()), Parameters())
+    start = Conformation.boxed(chain, *straight_conformation(chain))
+    before = box_volume(body_points(chain, start.position, start.frame))
+    found = squeeze(chain, start, np.random.Generator(np.random.Philox(key=seed)))
+    assert len(overlaps(chain, found.position, found.frame)) == 0
+    # Three cores of 11 x 11 x 6 nm with 2 nm of rim: about 4,600 nm^3 when they lie well, 6,000 side by side.
+    assert box_volume(body_points(chain, found.position, found.frame)) < min(6500, 0.7 * before)
+
+
+def test_settling_pushes_two_cores_apart_that_lie_in_each_other():
+    chain = build_chain(Fibre("ACGT" * 90, (75, 75 + 167)), Parameters())
+    position, frame = straight_conformation(chain)
+    position[chain.cores[1]] = position[chain.cores[0]] + [3.0, 1.0, 0.5]
+    assert overlaps(chain, position, frame).max() > 1.0
+    found = settle(chain, Conformation.boxed(chain, position, frame))
+    assert len(overlaps(chain, found.position, found.frame)) == 0
+
+
+@pytest.fixture(scope="module")
+def demo():
+    return fold(DEMO_LIKE, Parameters(container=(22.0, 14.0, 10.0)), sweeps=600, seed=4)
+
+
+def test_sampling_leaves_no_floor_violation(demo):
+    assert demo.floor_violations == 0 and demo.deepest_violation == 0.0
+    assert all(0.02 < rate < 0.9 for rate in demo.acceptance.values()), demo.acceptance
+    elastic = sum(demo.energy[term][-30:].mean() for term in ("stretch", "bend", "twist"))
+    assert elastic < 150  # kBT; about 50 degrees of freedom and what the container bends
+    assert demo.energy["floor"].max() == 0
+    assert demo.energy["sweep"][-1] == 600
+
+
+def test_contacts_that_cannot_restrain_are_reported(demo):
+    near, far = demo.contacts
+    assert near["distance"] is None and near["kept"] is None
+    assert far["distance"] > 0
+
+
+def test_same_seed_same_bytes(demo, tmp_path):
+    again = fold(DEMO_LIKE, Parameters(container=(22.0, 14.0, 10.0)), sweeps=600, seed=4)
+    demo.write(tmp_path / "a.h5")
+    again.write(tmp_path / "b.h5")
+    assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "b.h5").read_bytes()
+    other = fold(DEMO_LIKE, Parameters(container=(22.0, 14.0, 10.0)), sweeps=20, seed=5)
+    assert not np.allclose(other.origin, demo.origin)
+
+
+def test_a_strong_contact_pulls_its_partners_together():
+    fibre = Fibre("ACGT" * 100, (100,), contacts=(Contact((0, 3), (397, 400)),))
+    result = fold(fibre, Parameters(contact_k=20.0, contact_distance=8.0), sweeps=400, seed=1)
+    assert result.contacts[0]["kept"] and result.contacts[0]["distance"] < 9.5
+    free = fold(replace(fibre, contacts=()), Parameters(), sweeps=400, seed=1)
+    assert np.linalg.norm(free.origin[0] - free.origin[-1]) > 120
+
+
+def test_a_lone_core_needs_no_sampling():
+    scaffold = fold(Fibre("ACG" * 49, (73,)), Parameters(), sweeps=10, seed=1)
+    assert scaffold.origin.shape == (147, 3) and (scaffold.nucleosome == 0).all()
+
+
+def test_progress_is_told():
+    told = []
+    fold(DEMO_LIKE, Parameters(), sweeps=5, seed=1, progress=lambda share, text: told.append((share, text)))
+    assert told[-1][0] == pytest.approx(1.0) and "kBT" in told[-1][1]
+    shares = [share for share, _ in told]
+    assert shares == sorted(shares) and shares[0] == 0.0
+
+
+def test_overlaps_that_remain_are_told(monkeypatch, tmp_path):
+    """The stage writes what it has and ends as other stages do when clashes remain (exit code 4)."""
+    import mesoscale.folding
+
+    found = fold(Fibre("ACG" * 49, (73,)), Parameters(), sweeps=1, seed=1)
+    found.floor_violations, found.deepest_violation = 3, 0.25
+    monkeypatch.setattr(mesoscale.folding, "fold", lambda *_: found)
+    config = load_config(ROOT / "workflows/config/demo.yaml", {"output": str(tmp_path)})
+    with pytest.raises(ClashesRemainError, match="3 pairs of DNA and cores overlap .* by up to 0.250 nm: try another"):
+        stages.scaffold(stages.Job(config, 1, lambda _: None, {}))
+    assert (tmp_path / "scaffold.h5").exists()
+
+
+@pytest.mark.slow
+def test_a_piece_of_the_yeast_locus_is_gathered_without_overlaps():
+    """Sixteen nucleosomes with linkers from 10 bp on, in a sphere a third as wide as they are long."""
+    whole = load_locus(load_config(ROOT / "workflows/config/chrXIII.yaml").locus).fibre()
+    end = whole.last_bp[15] + 30
+    fibre = replace(whole, sequence=whole.sequence[:end], dyads=whole.dyads[:16], contacts=())
+    found = fold(fibre, Parameters(confinement_radius=16.0), sweeps=10, seed=2)
+    assert found.floor_violations == 0
+    assert np.linalg.norm(found.core_origin - found.core_origin.mean(axis=0), axis=1).max() < 250
+    assert found.contact_map.sum() > 0
+
+
+def test_tails_hang_on_their_cores_outside_the_dna(demo, tmp_path):
+    assert demo.tails.shape == (3, 50, 3)
+    local = np.einsum("mki,mij->mkj", demo.tails - demo.core_origin[:, None], demo.core_frame)
+    tails = template("tail_beads_1kx5.json")["tails"]
+    first = np.cumsum([0, *(len(tail["charge"]) for tail in tails)])[:-1]
+    off = np.linalg.norm(local[:, first] - [tail["anchor"] for tail in tails], axis=2)
+    assert 1.0 < off.mean() < 8.0 and off.max() < 20.0  # springs of 11 kBT/nm^2: 5 angstrom
+    free = np.setdiff1d(np.arange(50), first)
+    apart = np.linalg.norm(demo.tails[:, free].reshape(-1, 1, 3) - demo.origin, axis=2).min(axis=1)
+    # Axis of the DNA, whose radius is 10; a tail may pass between beads of a linker, which are 30 apart.
+    assert np.quantile(apart, 0.2) > 9.0
+    demo.write(tmp_path / "a.h5")
+    assert np.array_equal(Scaffold.read(tmp_path / "a.h5").tails, demo.tails)
