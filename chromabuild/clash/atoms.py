@@ -1,15 +1,18 @@
 """Atoms as the clash stage sees them: position, element, role, bonds and a name to show; from a Solute or any file."""
 
+import gzip
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import gemmi
 import numpy as np
+import zstandard
 
 from chromabuild import _kernels
 from chromabuild.errors import BadInputError
-from chromabuild.residues import ResidueTemplate, residue_library
+from chromabuild.residues import ResidueTemplate, residue_library, residue_names
 from chromabuild.solute import Solute
 
 PARTS = ("other", "DNA backbone", "sugar", "base", "protein backbone", "side chain")
@@ -22,6 +25,12 @@ SUGAR_ATOMS = frozenset("C1' C2' O4' O2' H1' H2' H2'' HO2'".split())
 PROTEIN_BACKBONE_ATOMS = frozenset("N H H1 H2 H3 HN CA HA HA2 HA3 C O OXT".split())
 
 HYDROGEN, CARBON, NITROGEN, OXYGEN, PHOSPHORUS, SULFUR = 1, 6, 7, 8, 15, 16
+
+# Kinds of atom by how near others may come; the hydrogens stand first.
+KINDS = ("apolar hydrogen", "hydrogen on a flat carbon", "polar hydrogen", "carbon", "carbonyl carbon", "nitrogen",
+         "oxygen", "sulfur", "phosphorus", "other")
+(APOLAR_HYDROGEN, FLAT_HYDROGEN, POLAR_HYDROGEN, CARBON_KIND, CARBONYL_CARBON, POLAR_NITROGEN, POLAR_OXYGEN,
+ POLAR_SULFUR, PHOSPHORUS_KIND, OTHER_KIND) = range(len(KINDS))
 
 
 def part_of(kind: str, atom: str) -> int:
@@ -39,7 +48,10 @@ class LibraryTable:
 
     first: np.ndarray
     size: np.ndarray
-    name: np.ndarray
+    names: np.ndarray
+    """Distinct atom names."""
+    name_code: np.ndarray
+    """Place in ``names`` of each row's name."""
     element: np.ndarray
     part: np.ndarray
 
@@ -49,10 +61,12 @@ def library_table() -> LibraryTable:
     """Atom properties of every residue template, in library order."""
     templates = list(residue_library().values())
     size = np.array([len(t.atoms) for t in templates])
+    names, code = np.unique([name for t in templates for name in t.atoms], return_inverse=True)
     return LibraryTable(
         first=np.concatenate([[0], np.cumsum(size)[:-1]]),
         size=size,
-        name=np.array([name for t in templates for name in t.atoms]),
+        names=names,
+        name_code=code.astype(np.uint16),
         element=np.array([gemmi.Element(e).atomic_number for t in templates for e in t.elements], dtype=np.uint8),
         part=np.array([part_of(t.kind, name) for t in templates for name in t.atoms], dtype=np.uint8),
     )
@@ -68,6 +82,10 @@ class BondGraph:
         self.neighbour = np.zeros(max(2 * len(self.bonds), 1), dtype=np.int32)
         if len(self.bonds):
             _kernels.cell_list.bond_graph(self.bonds.T, self.first, self.neighbour)
+
+    def degree(self, atoms: np.ndarray) -> np.ndarray:
+        """Number of neighbours of each of some atoms."""
+        return self.first[atoms + 1] - self.first[atoms]
 
     def neighbours(self, atom: int) -> np.ndarray:
         """Atoms bonded to one atom."""
@@ -95,6 +113,36 @@ class BondGraph:
         return sorted(seen - {inner, outer})
 
 
+class Widened:
+    """A float32 array that gives float64 when indexed: a wide copy of everything is never made."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        """Nothing is copied."""
+        self.array = array
+
+    def __getitem__(self, index: object) -> np.ndarray:
+        """The entries in float64."""
+        return self.array[index].astype(np.float64)
+
+
+class SoluteLabels(Sequence):
+    """``segid:resname:resid`` of the residues of a Solute, made when asked for."""
+
+    def __init__(self, solute: Solute) -> None:
+        """Keeps a reference to the solute."""
+        self.solute = solute
+
+    def __len__(self) -> int:
+        """Number of residues."""
+        return self.solute.n_residues
+
+    def __getitem__(self, residue: int) -> str:
+        """The label of one residue."""
+        s = self.solute
+        name = residue_library()[residue_names()[s.residue_template[residue]]].pdb_name
+        return f"{s.segment_name[s.residue_segment[residue]]}:{name}:{s.residue_number[residue]}"
+
+
 @dataclass
 class Atoms:
     """All atoms of a structure."""
@@ -103,26 +151,69 @@ class Atoms:
     """(n, 3) float32 or float64, angstrom."""
     element: np.ndarray
     """(n,) uint8, atomic numbers."""
-    name: np.ndarray
-    """(n,) atom names."""
+    names: np.ndarray
+    """Distinct atom names."""
+    name_code: np.ndarray
+    """(n,) uint16, place of each atom's name in ``names``."""
     part: np.ndarray
     """(n,) uint8, index into PARTS."""
     residue: np.ndarray
     """(n,) int32, consecutive residues from 0."""
-    residue_name: list[str]
+    residue_name: Sequence[str]
     """Name of each residue as the library spells it (``HIE``), or as the file does when the library lacks it."""
-    residue_label: list[str]
+    residue_label: Sequence[str]
     """``segid:resname:resid`` of each residue."""
     graph: BondGraph
+    residue_template: np.ndarray
+    """(r,) int32 place in the library of residues whose atoms are all there and in its order; -1 for the others."""
+    box: np.ndarray | None = None
+    """(3,) edges of the periodic box, angstrom; None when there is none."""
 
     @property
     def n_atoms(self) -> int:
         """Number of atoms."""
         return len(self.element)
 
+    @property
+    def name(self) -> np.ndarray:
+        """(n,) atom names, made anew at each call: for one atom ask ``name_of``, for many of one name ``named``."""
+        return self.names[self.name_code]
+
+    def name_of(self, atom: int) -> str:
+        """Name of one atom."""
+        return str(self.names[self.name_code[atom]])
+
+    def named(self, name: str) -> np.ndarray:
+        """Ascending numbers of the atoms of this name."""
+        code = np.flatnonzero(self.names == name)
+        return np.flatnonzero(self.name_code == code[0]) if len(code) else np.zeros(0, dtype=np.int64)
+
+    @cached_property
+    def residue_first(self) -> np.ndarray:
+        """(r + 1,) atoms of residue k are first[k] .. first[k+1]-1."""
+        return np.searchsorted(self.residue, np.arange(len(self.residue_name) + 1))
+
+    @cached_property
+    def kind(self) -> np.ndarray:
+        """(n,) int8, index into KINDS: what decides how near an atom may come."""
+        kind = np.full(self.n_atoms, OTHER_KIND, dtype=np.int8)
+        for element, value in ((HYDROGEN, APOLAR_HYDROGEN), (CARBON, CARBON_KIND), (NITROGEN, POLAR_NITROGEN),
+                               (OXYGEN, POLAR_OXYGEN), (SULFUR, POLAR_SULFUR), (PHOSPHORUS, PHOSPHORUS_KIND)):
+            kind[self.element == element] = value
+        polar = (kind == POLAR_NITROGEN) | (kind == POLAR_OXYGEN) | (kind == POLAR_SULFUR)
+        flat = (kind == CARBON_KIND) & (np.diff(self.graph.first).astype(np.int8) == 3)
+        oxygen = self.element == OXYGEN
+        bonds = self.graph.bonds
+        for a, b in ((bonds[:, 0], bonds[:, 1]), (bonds[:, 1], bonds[:, 0])):
+            hydrogen = kind[a] <= POLAR_HYDROGEN
+            kind[a[hydrogen & flat[b]]] = FLAT_HYDROGEN
+            kind[a[hydrogen & polar[b]]] = POLAR_HYDROGEN
+            kind[a[flat[a] & oxygen[b]]] = CARBONYL_CARBON
+        return kind
+
     def identity(self, atom: int) -> str:
         """``segid:resname:resid:atom``."""
-        return f"{self.residue_label[self.residue[atom]]}:{self.name[atom]}"
+        return f"{self.residue_label[self.residue[atom]]}:{self.name_of(atom)}"
 
     def pair_class(self, a: int, b: int) -> str:
         """The roles of two atoms, e.g. ``DNA backbone / side chain``."""
@@ -134,20 +225,20 @@ class Atoms:
         """Atoms of a Solute; the position array is shared, not copied."""
         table = library_table()
         templates = solute.residue_template
-        shift = table.first[templates] - solute.residue_first_atom[:-1]
-        row = np.arange(solute.n_atoms) + np.repeat(shift, table.size[templates])
-        names = [t for t in residue_library()]
-        pdb_names = [t.pdb_name for t in residue_library().values()]
+        shift = (table.first[templates] - solute.residue_first_atom[:-1]).astype(np.int32)
+        row = np.repeat(shift, table.size[templates])
+        row += np.arange(solute.n_atoms, dtype=np.int32)
         return cls(
             position=solute.position,
             element=table.element[row],
-            name=table.name[row],
+            names=table.names,
+            name_code=table.name_code[row],
             part=table.part[row],
             residue=solute.atom_residue,
-            residue_name=[names[t] for t in templates],
-            residue_label=[f"{solute.segment_name[s]}:{pdb_names[t]}:{number}" for s, t, number
-                           in zip(solute.residue_segment, templates, solute.residue_number, strict=True)],
+            residue_name=np.array(residue_names(), dtype=object)[templates],
+            residue_label=SoluteLabels(solute),
             graph=BondGraph(solute.n_atoms, solute.bonds()),
+            residue_template=templates.astype(np.int32),
         )
 
     @classmethod
@@ -159,9 +250,10 @@ class Atoms:
         Raises BadInputError when the file cannot be read or holds no atoms.
         """
         try:
-            structure = gemmi.read_structure(str(path))
-        except (OSError, RuntimeError, ValueError, UnicodeDecodeError) as error:
-            raise BadInputError(f"cannot read {path} as PDB or mmCIF ({error}): give a valid file") from error
+            structure = read_structure(Path(path))
+        except (OSError, RuntimeError, ValueError, EOFError, zstandard.ZstdError) as error:
+            why = " ".join(str(error).split()) or type(error).__name__
+            raise BadInputError(f"cannot read {path} as PDB or mmCIF ({why}): give a valid file") from None
         if len(structure) == 0 or structure[0].count_atom_sites() == 0:
             raise BadInputError(f"{path} holds no atoms: give a PDB, mmCIF or chromabuild solute file")
         structure.remove_alternative_conformations()
@@ -187,8 +279,37 @@ class Atoms:
         if not np.isfinite(position).all():
             raise BadInputError(f"{path} holds coordinates that are not numbers: correct the file")
         bonds = foreign_bonds(position, element, name, residue, residue_chain, complete)
-        return cls(position, element, np.array(name), np.array(part, dtype=np.uint8), residue, residue_name,
-                   residue_label, BondGraph(len(position), bonds))
+        names, code = np.unique(name, return_inverse=True)
+        place = {key: k for k, key in enumerate(residue_names())}
+        first = np.searchsorted(residue, np.arange(len(complete) + 1)).tolist()
+        template = [place[t.name] if t is not None and t.atoms == tuple(name[first[k]:first[k + 1]]) else -1
+                    for k, t in enumerate(complete)]
+        return cls(position, element, names, code.astype(np.uint16), np.array(part, dtype=np.uint8), residue,
+                   residue_name, residue_label, BondGraph(len(position), bonds), np.array(template, dtype=np.int32),
+                   box_of(structure))
+
+
+def read_structure(path: Path) -> gemmi.Structure:
+    """A PDB or mmCIF file, plain, .gz or .zst. Raises what gemmi and the decompressors raise."""
+    content = path.read_bytes()
+    name = path.name
+    if path.suffix == ".zst":
+        content, name = zstandard.ZstdDecompressor().stream_reader(content).read(), path.stem
+    elif path.suffix == ".gz":
+        content, name = gzip.decompress(content), path.stem
+    # Remarks hold names in any encoding; nothing that is read here does.
+    text = content.decode("ascii", "replace").replace("\ufffd", "?")
+    mmcif = Path(name).suffix.lower() in (".cif", ".mmcif")
+    return gemmi.read_structure_string(text, format=gemmi.CoorFormat.Mmcif if mmcif else gemmi.CoorFormat.Detect)
+
+
+def box_of(structure: gemmi.Structure) -> np.ndarray | None:
+    """Edges of a rectangular cell of a simulation box; None for a crystal's or a missing one."""
+    cell = structure.cell
+    whole = structure.spacegroup_hm.replace(" ", "") in ("", "P1")
+    right = max(abs(angle - 90.0) for angle in (cell.alpha, cell.beta, cell.gamma)) < 1e-3
+    edges = np.array([cell.a, cell.b, cell.c])
+    return edges if whole and right and edges.min() > 10.0 else None
 
 
 def foreign_kind(residue: gemmi.Residue) -> str:

@@ -6,25 +6,27 @@ from functools import cache
 import numpy as np
 
 from chromabuild.clash import reference
-from chromabuild.clash.atoms import Atoms, BondGraph
-from chromabuild.clash.detect import CellList
-from chromabuild.residues import residue_library
+from chromabuild.clash.atoms import Atoms, BondGraph, Widened
+from chromabuild.clash.chains import (
+    Duplex,
+    MergedMolecules,
+    NamePlaces,
+    Piercing,
+    crosses,
+    find_duplexes,
+    merged_molecules,
+    threaded_strands,
+)
+from chromabuild.clash.detect import CellList, close_pairs
+from chromabuild.residues import residue_library, residue_names
 
 # Centre, then three neighbours with a positive (right-handed) triple product in the natural form.
 PROTEIN_CENTRES = {"CA": ("N", "C", "CB")}
 SIDE_CHAIN_CENTRES = {"ILE": ("CB", ("CA", "CG1", "CG2")), "THR": ("CB", ("CA", "OG1", "CG2"))}
 NUCLEOTIDE_CENTRES = {"C1'": ("O4'", "C2'", "N"), "C3'": ("C4'", "C2'", "O3'"), "C4'": ("O4'", "C5'", "C3'")}
 
-RING_SEARCH = 2.8  # angstrom between the centre of a ring and the middle of a bond that pierces it
+RING_SEARCH = 2.2  # angstrom between an atom of a ring and an end of a bond that pierces it
 CIS_BELOW, TRANS_ABOVE = 30.0, 150.0  # degree of |omega|
-
-
-@dataclass(frozen=True)
-class Piercing:
-    """A bond that runs through a ring."""
-
-    ring: tuple[int, ...]
-    bond: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -47,53 +49,37 @@ class Audit:
     angle_z: np.ndarray
     link_length: np.ndarray
     """Every O3'-P bond, angstrom."""
+    merged: list[MergedMolecules]
+    duplexes: list[Duplex]
+    threaded: list[Piercing]
+    """Backbone bonds between the strands of a duplex; ``ring`` holds the four C1' around the hole."""
 
 
-def audit(atoms: Atoms, threads: int = 1) -> Audit:
-    """All audits of a structure."""
+def audit(atoms: Atoms, threads: int = 1, near: tuple[np.ndarray, np.ndarray] | None = None) -> Audit:
+    """All audits of a structure; ``near`` are its non-bonded pairs up to RING_SEARCH or more, when known already."""
+    if near is None:
+        near = near_pairs(atoms, threads)
     place = NamePlaces(atoms)
     cis, twisted = peptides(atoms, place)
     bonds, length, bond_z, angle_atoms, angle, angle_z = backbone_geometry(atoms, place)
     links = place.links
+    duplexes = find_duplexes(atoms, place)
     return Audit(
-        piercings=ring_piercings(atoms, threads),
+        piercings=ring_piercings(atoms, near, threads),
         chirality_errors=chirality_errors(atoms, place),
         cis_peptides=cis, twisted_peptides=twisted,
         bonds=bonds, bond_length=length, bond_z=bond_z,
         angles=angle_atoms, angle_value=angle, angle_z=angle_z,
         link_length=np.linalg.norm(atoms.position[links[:, 0]].astype(np.float64)
                                    - atoms.position[links[:, 1]].astype(np.float64), axis=1),
+        merged=merged_molecules(atoms, near), duplexes=duplexes,
+        threaded=threaded_strands(atoms, place, duplexes, threads),
     )
 
 
-class NamePlaces:
-    """Where each residue has the atom of a given name."""
-
-    def __init__(self, atoms: Atoms) -> None:
-        """Nothing is looked up before it is asked for."""
-        self.atoms = atoms
-        self.found: dict[str, np.ndarray] = {}
-        a, b = atoms.graph.bonds.T
-        across = atoms.residue[a] != atoms.residue[b]
-        self.crossing = atoms.graph.bonds[across]
-        self.links = self._crossing("O3'", "P")
-        self.peptide_bonds = self._crossing("C", "N")
-
-    def __call__(self, name: str) -> np.ndarray:
-        """(r,) atom of this name in each residue, -1 where there is none."""
-        if name not in self.found:
-            places = np.full(len(self.atoms.residue_name), -1, dtype=np.int64)
-            here = np.flatnonzero(self.atoms.name == name)
-            places[self.atoms.residue[here]] = here
-            self.found[name] = places
-        return self.found[name]
-
-    def _crossing(self, tail: str, head: str) -> np.ndarray:
-        """(b, 2) bonds between residues from an atom named ``tail`` to one named ``head``."""
-        name = self.atoms.name
-        pairs = np.concatenate([self.crossing, self.crossing[:, ::-1]])
-        pairs = pairs[(name[pairs[:, 0]] == tail) & (name[pairs[:, 1]] == head)]
-        return pairs[np.argsort(pairs[:, 0])]
+def near_pairs(atoms: Atoms, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Non-bonded pairs up to RING_SEARCH and their distances."""
+    return close_pairs(atoms.position, RING_SEARCH, atoms.graph, atoms.box, threads)
 
 
 @cache
@@ -120,74 +106,111 @@ def small_rings(graph: BondGraph, members: range) -> list[tuple[int, ...]]:
     return sorted(rings)
 
 
-def find_rings(atoms: Atoms) -> list[tuple[int, ...]]:
-    """Every ring of five or six atoms."""
-    library = residue_library()
-    first = np.searchsorted(atoms.residue, np.arange(len(atoms.residue_name) + 1))
-    rings = []
-    for residue, name in enumerate(atoms.residue_name):
+def find_rings(atoms: Atoms, residues: np.ndarray | None = None) -> np.ndarray:
+    """(k, 6) every ring of five or six atoms of the given residues (all by default); the sixth of a five-ring is -1."""
+    names = residue_names()
+    residues = np.arange(len(atoms.residue_name)) if residues is None else residues
+    template, first = atoms.residue_template[residues], atoms.residue_first
+    found = [np.zeros((0, 6), dtype=np.int64)]
+    for kind in np.unique(template[template >= 0]):
+        start = first[residues[template == kind]]
+        index = residue_library()[names[kind]].index
+        for ring in ring_names(names[kind]):
+            row = np.array([index[name] for name in ring] + [0] * (6 - len(ring)))
+            block = start[:, None] + row
+            block[:, len(ring):] = -1
+            found.append(block)
+    for residue in residues[template < 0].tolist():
         begin, end = int(first[residue]), int(first[residue + 1])
-        if name not in library:
-            rings += small_rings(atoms.graph, range(begin, end))
-            continue
-        names = ring_names(name)
-        if not names:
-            continue
-        if end - begin == len(library[name].atoms):
-            index = library[name].index
-            rings += [tuple(begin + index[a] for a in ring) for ring in names]
-        else:
-            here = {a: begin + k for k, a in enumerate(atoms.name[begin:end])}
-            rings += [tuple(here[a] for a in ring) for ring in names if all(a in here for a in ring)]
-    return rings
+        found += [np.array([(*ring, -1)[:6]]) for ring in small_rings(atoms.graph, range(begin, end))]
+    table = np.concatenate(found)
+    return table[np.lexsort(table.T[::-1])]
 
 
-def ring_piercings(atoms: Atoms, threads: int = 1) -> list[Piercing]:
+def ring_piercings(atoms: Atoms, near: tuple[np.ndarray, np.ndarray] | None = None, threads: int = 1) -> list[Piercing]:
     """Bonds that run through rings of five or six atoms.
 
-    The ring is covered by triangles from its centre to its edges; a bond pierces it where it crosses one of them.
+    One end of a bond of up to 2.1 angstrom that crosses a ring is within RING_SEARCH of an atom of the ring: through
+    the middle of a six-ring it is sqrt(1.4^2 + 1.05^2) = 1.75 angstrom away. So candidates come from the close pairs
+    ``near``; longer, that is broken bonds are looked for around each ring. The ring is covered by triangles from its
+    centre to its edges; a bond pierces it where it crosses one of them.
     """
-    bonds = atoms.graph.bonds
-    position = np.asarray(atoms.position, dtype=np.float64)
-    rings = find_rings(atoms)
-    if not rings or not len(bonds):
+    pairs, distance = near_pairs(atoms, threads) if near is None else near
+    pairs = pairs[distance < RING_SEARCH]
+    graph, position = atoms.graph, atoms.position
+    lengths = bond_lengths(atoms)
+    long = graph.bonds[lengths > 2.1]
+    if len(long):
+        rings = find_rings(atoms)
+    else:
+        rings = find_rings(atoms, np.unique(atoms.residue[pairs]))
+    if not len(rings) or not len(graph.bonds):
         return []
-    cells = CellList(position[bonds].mean(axis=1), RING_SEARCH, threads)
-    found = []
-    for size in (5, 6):
-        members = np.array([ring for ring in rings if len(ring) == size], dtype=np.int64).reshape(-1, size)
-        ring, bond = cells.in_spheres(position[members].mean(axis=1), RING_SEARCH)
-        own = (members[ring][:, :, None] == bonds[bond][:, None, :]).any(axis=(1, 2))
-        ring, bond = ring[~own], bond[~own]
-        corners = position[members[ring]]
-        hit = np.zeros(len(ring), dtype=bool)
-        start, end = position[bonds[bond, 0]], position[bonds[bond, 1]]
-        for k in range(size):
-            hit |= crosses(start, end, corners.mean(axis=1), corners[:, k], corners[:, (k + 1) % size])
-        found += [Piercing(tuple(members[r].tolist()), tuple(bonds[b].tolist()))
-                  for r, b in zip(ring[hit], bond[hit], strict=True)]
-    return sorted(found, key=lambda p: (p.ring, p.bond))
+    # Rings of each atom, as compressed rows over the atoms that are in a ring.
+    member = rings.ravel()
+    order = np.argsort(member, kind="stable")[np.count_nonzero(member < 0):]
+    in_ring, first, count = np.unique(member[order], return_index=True, return_counts=True)
+    both = np.concatenate([pairs, pairs[:, ::-1]])
+    place = np.minimum(np.searchsorted(in_ring, both[:, 0]), len(in_ring) - 1)
+    hit = in_ring[place] == both[:, 0]
+    place, other = place[hit], both[hit, 1].astype(np.int64)
+    ring, row = expand(first[place], count[place])
+    ring, other = order[ring] // 6, other[row]
+    neighbour, row = expand(graph.first[other], graph.first[other + 1] - graph.first[other])
+    bond = np.sort(np.stack([other[row], graph.neighbour[neighbour]], axis=1), axis=1)
+    candidates = [np.concatenate([ring[row][:, None], bond], axis=1)]
+    if len(long):
+        centre = np.where(rings[:, :, None] >= 0, position[rings], 0).sum(axis=1) / (rings >= 0).sum(axis=1)[:, None]
+        middle = position[long].mean(axis=1)
+        reach = float(lengths.max()) / 2 + 1.5
+        ring, which = CellList(middle, reach, threads).in_spheres(centre, reach)
+        candidates.append(np.concatenate([ring[:, None], np.sort(long[which], axis=1)], axis=1))
+    found = np.unique(np.concatenate(candidates), axis=0)
+    members = rings[found[:, 0]]
+    found = found[~(members[:, :, None] == found[:, None, 1:]).any(axis=(1, 2))]
+    members = rings[found[:, 0]]
+    if not len(found):
+        return []
+    size = (members >= 0).sum(axis=1)
+    origin = position[members[:, 0]].astype(np.float64)
+    corners = separation(position[members], origin[:, None], atoms.box)
+    centre = np.where(members[:, :, None] >= 0, corners, 0).sum(axis=1) / size[:, None]
+    start = separation(position[found[:, 1]], origin, atoms.box)
+    end = start + separation(position[found[:, 2]], position[found[:, 1]], atoms.box)
+    pierced = np.zeros(len(found), dtype=bool)
+    for k in range(6):
+        following = np.where(k + 1 == size, 0, min(k + 1, 5))
+        pierced |= (k < size) & crosses(start, end, centre, corners[:, k], corners[np.arange(len(found)), following])
+    return [Piercing(tuple(a for a in ring if a >= 0), (first, second)) for ring, (_, first, second)
+            in zip(members[pierced].tolist(), found[pierced].tolist(), strict=True)]
 
 
-def crosses(start: np.ndarray, end: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """Whether segments start-end cross triangles a-b-c: (m,) bool for (m, 3) arrays (Moeller and Trumbore 1997)."""
-    along = end - start
-    u, v = b - a, c - a
-    p = np.cross(along, v)
-    det = (u * p).sum(axis=1)
-    safe = np.where(np.abs(det) > 1e-12, det, 1.0)
-    to_start = start - a
-    s = (to_start * p).sum(axis=1) / safe
-    q = np.cross(to_start, u)
-    t = (along * q).sum(axis=1) / safe
-    depth = (v * q).sum(axis=1) / safe
-    return (np.abs(det) > 1e-12) & (s >= 0) & (t >= 0) & (s + t <= 1) & (depth >= 0) & (depth <= 1)
+def bond_lengths(atoms: Atoms) -> np.ndarray:
+    """(b,) float32 length of every bond, angstrom, to about 1e-4."""
+    a, b = atoms.graph.bonds.T
+    r = (atoms.position[a] - atoms.position[b]).astype(np.float32, copy=False)
+    if atoms.box is not None:
+        r -= (atoms.box * np.round(r / atoms.box)).astype(np.float32)
+    return np.sqrt(np.einsum("ij,ij->i", r, r))
+
+
+def expand(first: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers first[k] .. first[k] + count[k] - 1 of every k, and the k of each."""
+    row = np.repeat(np.arange(len(count)), count)
+    start = np.cumsum(count) - count
+    return np.arange(len(row)) - start[row] + first[row], row
+
+
+def separation(a: np.ndarray, b: np.ndarray, box: np.ndarray | None) -> np.ndarray:
+    """a - b in float64, to the nearest image when there is a box."""
+    r = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
+    return r if box is None else r - box * np.round(r / box)
 
 
 def stereocentres(atoms: Atoms, place: NamePlaces) -> np.ndarray:
     """(c, 4): centre and three neighbours, ordered so that the natural form has a positive triple product."""
     rows = []
-    residue_name = np.array([library_pdb_name(name) for name in atoms.residue_name])
+    residue_name = pdb_names(atoms)
 
     def add(centre: str, neighbours: list[np.ndarray], where: np.ndarray | None = None) -> None:
         quad = np.stack([place(centre), *neighbours], axis=1)
@@ -205,17 +228,18 @@ def stereocentres(atoms: Atoms, place: NamePlaces) -> np.ndarray:
     return np.concatenate(rows)
 
 
-@cache
-def library_pdb_name(name: str) -> str:
-    """PDB name of a residue, by its library name or as it is."""
-    template = residue_library().get(name)
-    return template.pdb_name if template else name
+def pdb_names(atoms: Atoms) -> np.ndarray:
+    """(r,) PDB name of every residue, by its library name or as it is."""
+    library = residue_library()
+    names = np.asarray(atoms.residue_name, dtype=object)
+    known = {name: library[name].pdb_name if name in library else name for name in set(names.tolist())}
+    return np.array(list(map(known.get, names.tolist())), dtype=object)
 
 
 def chirality_errors(atoms: Atoms, place: NamePlaces | None = None) -> list[int]:
     """Centres of CA, Ile and Thr CB, C1', C3', C4' that are mirrored or flat (triple product below 0.5 angstrom^3)."""
     quads = stereocentres(atoms, place or NamePlaces(atoms))
-    position = np.asarray(atoms.position, dtype=np.float64) if len(quads) else np.zeros((1, 3))
+    position = Widened(atoms.position)
     a, b, c = (position[quads[:, k]] - position[quads[:, 0]] for k in (1, 2, 3))
     return sorted(quads[(np.cross(a, b) * c).sum(axis=1) < 0.5, 0].tolist())
 
@@ -225,9 +249,9 @@ def peptides(atoms: Atoms, place: NamePlaces) -> tuple[list[int], list[int]]:
     c, n = place.peptide_bonds.T
     quads = np.stack([place("CA")[atoms.residue[c]], c, n, place("CA")[atoms.residue[n]]], axis=1)
     quads = quads[(quads >= 0).all(axis=1)]
-    omega = np.abs(reference.dihedrals(np.asarray(atoms.position, dtype=np.float64), quads))
+    omega = np.abs(reference.dihedrals(Widened(atoms.position), quads))
     residues = atoms.residue[quads[:, 3]]
-    proline = np.array([library_pdb_name(atoms.residue_name[r]) == "PRO" for r in residues], dtype=bool)
+    proline = pdb_names(atoms)[residues] == "PRO"
     cis = (omega < CIS_BELOW) & ~proline
     twisted = (omega >= CIS_BELOW) & (omega <= TRANS_ABOVE)
     return quads[cis, 2].tolist(), quads[twisted, 2].tolist()
@@ -235,7 +259,7 @@ def peptides(atoms: Atoms, place: NamePlaces) -> tuple[list[int], list[int]]:
 
 def backbone_geometry(atoms: Atoms, place: NamePlaces) -> tuple[np.ndarray, ...]:
     """DNA backbone bonds and angles with values and z scores."""
-    position = np.asarray(atoms.position, dtype=np.float64)
+    position = Widened(atoms.position)
     left = np.full(len(atoms.residue_name), -1)
     right = left.copy()
     o3, p = place.links.T

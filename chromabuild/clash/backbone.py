@@ -5,6 +5,7 @@ A bare rotation of the phosphate group about O3'-C5' keeps bond lengths but leav
 least squares against the reference bonds and angles while overlaps push them apart; bases and C1' stay where they are.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from chromabuild import _kernels
 from chromabuild.clash import reference
 from chromabuild.clash.atoms import DNA_BACKBONE, SUGAR, BondGraph
-from chromabuild.clash.scene import Scene
+from chromabuild.clash.scene import Scene, Score
 from chromabuild.clash.sidechain import Proposal
 from chromabuild.clash.torsions import Torsion
 
@@ -71,26 +72,28 @@ def local_topology(scene: Scene, group: np.ndarray) -> LocalTopology:
     bonds = np.array(sorted(paths(graph, members, 2)))
     triples = np.array(sorted(paths(graph, members, 3)))
     quads = np.array(sorted(paths(graph, members, 4)))
-    nucleic = np.isin(atoms.part, (DNA_BACKBONE, SUGAR))
+    def nucleic(*members: int) -> bool:
+        return all(atoms.part[a] in (DNA_BACKBONE, SUGAR) for a in members)
+
     length = np.linalg.norm(position[bonds[:, 0]] - position[bonds[:, 1]], axis=1)
     bond_deviation = np.full(len(bonds), reference.OTHER_BOND_DEVIATION)
     for k, (a, b) in enumerate(bonds):
-        known = reference.backbone_bond(atoms.name[a], atoms.name[b]) if nucleic[a] and nucleic[b] else None
+        known = reference.backbone_bond(atoms.name_of(a), atoms.name_of(b)) if nucleic(a, b) else None
         if known:
             length[k], bond_deviation[k] = known
     angle = reference.angles(position, triples)
     angle_deviation = np.full(len(triples), reference.OTHER_ANGLE_DEVIATION)
     for k, (a, b, c) in enumerate(triples):
-        known = reference.backbone_angle(*atoms.name[[a, b, c]]) if nucleic[[a, b, c]].all() else None
+        known = reference.backbone_angle(*map(atoms.name_of, (a, b, c))) if nucleic(a, b, c) else None
         if known:
             angle[k], angle_deviation[k] = known
-    degree = np.diff(graph.first)
-    flat = (degree[quads[:, 1]] <= 3) & (degree[quads[:, 2]] <= 3)
+    flat = (graph.degree(quads[:, 1]) <= 3) & (graph.degree(quads[:, 2]) <= 3)
     quads = quads[flat]
     dihedral = np.abs(reference.dihedrals(scene.position, quads))
     quads = quads[np.minimum(dihedral, 180.0 - dihedral) < PLANAR_WITHIN]
     touching = sorted({b for a in members for b in [a, *graph.neighbours(a).tolist()]})
-    centres = np.array([[a, *graph.neighbours(a)[:3]] for a in touching if degree[a] == 4]).reshape(-1, 4)
+    centres = np.array([[a, *graph.neighbours(a)[:3]] for a in touching
+                        if graph.first[a + 1] - graph.first[a] == 4]).reshape(-1, 4)
     return LocalTopology(bonds, length, bond_deviation, triples, angle, angle_deviation, quads, centres)
 
 
@@ -100,32 +103,59 @@ def volumes(position: np.ndarray, centres: np.ndarray) -> np.ndarray:
     return (np.cross(a, b) * c).sum(axis=1)
 
 
-def acceptable(topology: LocalTopology, before: np.ndarray, after: np.ndarray) -> bool:
+@dataclass(frozen=True)
+class Strain:
+    """How far the geometry of a group is from its reference."""
+
+    z: np.ndarray
+    """|z| of bonds, then of angles."""
+    volume: np.ndarray
+    planar: np.ndarray
+    """degree"""
+
+
+def strain(topology: LocalTopology, position: np.ndarray) -> Strain:
+    """Measured at (n, 3) positions of all atoms."""
+    length = np.linalg.norm(position[topology.bonds[:, 0]] - position[topology.bonds[:, 1]], axis=1)
+    return Strain(
+        np.abs(np.concatenate([
+            (length - topology.bond_reference) / topology.bond_deviation,
+            (reference.angles(position, topology.triples) - topology.angle_reference) / topology.angle_deviation])),
+        volumes(position, topology.centres), reference.dihedrals(position, topology.planar))
+
+
+def acceptable(before: Strain, after: Strain) -> bool:
     """Whether no bond or angle leaves 4 standard deviations (or gets worse beyond them), no stereocentre turns over
     and no planar group bends."""
-    def z(position: np.ndarray) -> np.ndarray:
-        length = np.linalg.norm(position[topology.bonds[:, 0]] - position[topology.bonds[:, 1]], axis=1)
-        return np.abs(np.concatenate([
-            (length - topology.bond_reference) / topology.bond_deviation,
-            (reference.angles(position, topology.triples) - topology.angle_reference) / topology.angle_deviation]))
-
-    if (z(after) > np.maximum(Z_LIMIT, z(before))).any():
+    if (after.z > np.maximum(Z_LIMIT, before.z)).any():
         return False
-    old, new = volumes(before, topology.centres), volumes(after, topology.centres)
+    old, new = before.volume, after.volume
     if (old * new <= 0).any() or (np.abs(new) < 0.4 * np.abs(old)).any():
         return False
-    bend = reference.dihedrals(after, topology.planar) - reference.dihedrals(before, topology.planar)
+    bend = after.planar - before.planar
     return bool((np.abs((bend + 180.0) % 360.0 - 180.0) < PLANAR_WITHIN).all())
 
 
 def propose_adjustment(scene: Scene, group: np.ndarray, starts: list[np.ndarray], kind: str,
                        details: list[dict]) -> Proposal | None:
     """The best acceptable re-adjustment of a group from several starting positions; None when none improves."""
+    best = None
+    for before, after, position, k in adjustments(scene, group, starts):
+        if after.better_than(before) and (best is None or after < best.after):
+            best = Proposal(kind, group, position, before, after, details[k])
+        if best is not None and best.after.clean:
+            break
+    return best
+
+
+def adjustments(scene: Scene, group: np.ndarray, starts: list[np.ndarray],
+                ) -> Iterator[tuple[Score, Score, np.ndarray, int]]:
+    """Acceptable re-adjustments of a group, one from each start at most: score now, score then, positions, start."""
     topology = local_topology(scene, group)
     surroundings = scene.group_surroundings(group, REACH)
     before = scene.group_score(scene.position[group], surroundings)
     if before.severe > HOPELESS:
-        return None
+        return
     bonded = np.unique(np.concatenate([topology.bonds.ravel(), topology.triples.ravel(), topology.planar.ravel(),
                                        topology.centres.ravel()]))
     local = np.concatenate([group, np.setdiff1d(np.union1d(surroundings.around, bonded), group)])
@@ -164,24 +194,20 @@ def propose_adjustment(scene: Scene, group: np.ndarray, starts: list[np.ndarray]
     # A little tighter than comfortable, so that good packing elsewhere is not pushed about.
     contact_distance = np.maximum(0.85 * comfortable, severe + 0.15)
 
-    best = None
-    trial = scene.position.copy()
-    for start, detail in zip(starts, details, strict=True):
+    present, old = strain(topology, scene.position), scene.position[group]
+    for number, start in enumerate(starts):
         position = np.asfortranarray(np.concatenate([start, scene.position[local[len(group):]]]).T)
         for contact_weight in CONTACT_WEIGHTS:
             _kernels.local_relaxation.relax_group(
                 len(group), position, restraint.T, target, weight, volume.T, target_volume, volume_weight,
                 contact.T, contact_distance, contact_weight, TETHER, MAX_ITERATIONS)
-            trial[group] = position.T[:len(group)].astype(np.float32)
-            within = np.linalg.norm(trial[group] - scene.position[group], axis=1).max() < REACH
-            if within and acceptable(topology, scene.position, trial):
-                after = scene.group_score(trial[group], surroundings)
-                if after.better_than(before) and (best is None or after < best.after):
-                    best = Proposal(kind, group, trial[group], before, after, detail)
+            trial = position.T[:len(group)].astype(np.float32).astype(np.float64)
+            scene.position[group] = trial
+            fits = acceptable(present, strain(topology, scene.position))
+            scene.position[group] = old
+            if fits and np.linalg.norm(trial - old, axis=1).max() < REACH:
+                yield before, scene.group_score(trial, surroundings), trial, number
                 break
-        if best is not None and best.after.clean:
-            break
-    return best
 
 
 def link_torsion(scene: Scene, left: int, right: int) -> Torsion | None:
@@ -193,22 +219,38 @@ def link_torsion(scene: Scene, left: int, right: int) -> Torsion | None:
     return Torsion((turned[0], axis[0], axis[1], turned[-1]), tuple(turned), False, 360.0)
 
 
-def propose_link(scene: Scene, left: int, right: int) -> Proposal | None:
-    """Turn the phosphate between two nucleotides and re-close the backbone."""
+def link_starts(scene: Scene, left: int, right: int) -> tuple[np.ndarray, list[np.ndarray]] | None:
+    """The atoms around the phosphate between two nucleotides, and their positions with it turned by PHI_STARTS."""
     torsion = link_torsion(scene, left, right)
     if torsion is None:
         return None
     members = [scene.atom(left, name) for name in LEFT_OF_LINK] + [scene.atom(right, name) for name in RIGHT_OF_LINK]
     group = np.array(sorted(a for a in members if a is not None))
-    starts, details = [], []
-    turned_position = scene.position.copy()
     turned = list(torsion.turned)
+    old, starts = scene.position[turned], []
     for phi in PHI_STARTS:
-        turned_position[turned] = scene.position[turned]
-        scene.turn(turned_position, torsion, float(np.radians(phi)))
-        starts.append(turned_position[group].copy())
-        details.append({"phi_start": phi})
-    return propose_adjustment(scene, group, starts, "phi", details)
+        scene.turn(scene.position, torsion, float(np.radians(phi)))
+        starts.append(scene.position[group])
+        scene.position[turned] = old
+    return group, starts
+
+
+def propose_link(scene: Scene, left: int, right: int) -> Proposal | None:
+    """Turn the phosphate between two nucleotides and re-close the backbone."""
+    found = link_starts(scene, left, right)
+    if found is None:
+        return None
+    return propose_adjustment(scene, *found, "phi", [{"phi_start": phi} for phi in PHI_STARTS])
+
+
+def link_states(scene: Scene, left: int, right: int) -> tuple[np.ndarray, list[np.ndarray], list[float]] | None:
+    """Every acceptable conformer of a phosphate, whatever it runs into: its atoms, positions, and the turn it began
+    with."""
+    found = link_starts(scene, left, right)
+    if found is None:
+        return None
+    states = [(position, PHI_STARTS[k]) for _, _, position, k in adjustments(scene, *found)]
+    return found[0], [position for position, _ in states], [phi for _, phi in states]
 
 
 def adjustable_atoms(scene: Scene, residues: list[int]) -> np.ndarray:

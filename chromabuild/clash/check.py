@@ -1,9 +1,10 @@
 """Check any structure: a Solute, its file, or a PDB or mmCIF file of any origin."""
 
+import time
 from pathlib import Path
 
 from chromabuild.clash.atoms import Atoms
-from chromabuild.clash.report import FORMAT, VERSION, ClashReport, findings
+from chromabuild.clash.report import FORMAT, VERSION, ClashReport, findings, neighbourhoods_of
 from chromabuild.errors import BadInputError
 from chromabuild.solute import Solute
 
@@ -17,11 +18,12 @@ def load_atoms(source: Solute | Atoms | str | Path) -> Atoms:
         return source
     if isinstance(source, Solute):
         return Atoms.from_solute(source)
-    if not Path(source).is_file():
+    path = Path(source)
+    if not path.is_file():
         raise BadInputError(f"{source} does not exist: give a solute (.h5), PDB or mmCIF file")
-    if Path(source).suffix == ".h5":
-        return Atoms.from_solute(Solute.read(source))
-    return Atoms.from_structure_file(source)
+    if path.suffix == ".h5":
+        return Atoms.from_solute(Solute.read(path))
+    return Atoms.from_structure_file(path)
 
 
 def check(source: Solute | Atoms | str | Path, threshold: float = 0.9, threads: int = 1) -> ClashReport:
@@ -29,7 +31,10 @@ def check(source: Solute | Atoms | str | Path, threshold: float = 0.9, threads: 
 
     ``threshold`` (angstrom) defines clashes; the report's ``fatal`` counts them and the pierced rings.
     """
+    started = time.perf_counter()
     atoms = load_atoms(source)
+    found = findings(atoms, threshold, threads)
     return ClashReport({
         "format": FORMAT, "version": VERSION, "threshold": threshold, "mode": "check", "seed": None,
-        "before": findings(atoms, threshold, threads), "after": None, "moves": [], "unresolved": [], "invariants": {}})
+        "before": found, "after": None, "moves": [], "unresolved": [], "invariants": {}},
+        neighbourhoods_of(found, atoms), {"seconds": time.perf_counter() - started})

@@ -3,23 +3,46 @@
 ``paper`` mode does what the source did (Wiley J. Comput. Chem. 2019, Figure 2): a clash that touches the DNA backbone
 turns the phosphate group about O3'-C5', any other turns a side chain about chi, and a trial looks at the atoms within
 6 A of the clash. ``default`` mode aims further (nothing severe, not only nothing fatal) and tries, from the cheapest to
-the most invasive: hydrogens of a rotor, the side chain, the phosphate with re-closure, a small re-adjustment of a
-few residues, the histone tail. A move is accepted only when it lowers (fatal pairs, severe pairs).
+the most invasive: hydrogens of a rotor, the side chain, the phosphate with re-closure, all of these around the clash
+together, a small re-adjustment of a few residues, the histone tail. A move is accepted only when it lowers
+(fatal pairs, severe pairs).
 
-Work is done in a fixed order; threads share the trials of one move. Positions are rounded to float32 whenever a move
-is accepted, so that a second run starts exactly where the first one ended.
+Each round finds the severe pairs, groups those within 6 A of each other into clusters and solves every cluster against
+the same state of the structure; so clusters are independent tasks for any number of processes. Their moves are then
+made in the order of their lowest atoms: one that an earlier move has come near to is counted again where things stand
+now, and dropped when it no longer helps; its cluster comes again in the next round. So the result depends neither on
+the number of processes nor on what lies far away. Positions are rounded to float32 whenever a move is accepted, so that
+a second run starts exactly where the first one ended.
 """
 
-from collections.abc import Callable
+import multiprocessing
+import time
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
 
 from chromabuild.clash import reference
-from chromabuild.clash.atoms import DNA_BACKBONE, PROTEIN_BACKBONE, SIDE_CHAIN, SUGAR, Atoms
-from chromabuild.clash.audit import NamePlaces, ring_piercings, stereocentres
-from chromabuild.clash.backbone import link_torsion, local_topology, propose_link, propose_relaxation
-from chromabuild.clash.report import FORMAT, VERSION, ClashReport, findings
+from chromabuild.clash.atoms import (
+    BASE,
+    DNA_BACKBONE,
+    HYDROGEN,
+    PROTEIN_BACKBONE,
+    SIDE_CHAIN,
+    SUGAR,
+    Atoms,
+    Widened,
+)
+from chromabuild.clash.audit import stereocentres
+from chromabuild.clash.backbone import link_torsion, local_topology, propose_link, propose_relaxation, strain
+from chromabuild.clash.chains import NamePlaces
+from chromabuild.clash.detect import corners
+from chromabuild.clash.joint import propose_joint
+from chromabuild.clash.report import FORMAT, VERSION, ClashReport, findings, neighbourhoods_of
 from chromabuild.clash.scene import Scene, Score
 from chromabuild.clash.sidechain import Proposal, propose_rotor, propose_side_chain
 from chromabuild.clash.tails import Tail, find_tails, propose_tail
@@ -31,9 +54,27 @@ MAX_SWEEPS = 20
 VICINITY = 6.0  # angstrom, of the source
 PAPER_STEP = 5.0  # degree
 FAR = 30.0  # angstrom: a move this far away cannot change what another one finds
+REDRAWS = 4  # rounds in which tails that have failed are drawn again
+CROWD = 400  # severe pairs of one cluster: whole molecules lie in each other, and only turns are tried
+FEW = 8  # tasks that are not worth starting processes for
 TAIL_HITS = 4  # severe pairs that send a tail to be grown again before anything else is tried
 
 Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one process solves at a time."""
+
+    key: tuple
+    """Equal keys are the same task."""
+    pairs: tuple[tuple[int, int], ...]
+    """Severe pairs of a cluster, fatal ones first; none for a tail."""
+    tail: Tail | None = None
+    hit: tuple[int, ...] = ()
+    """Residues of the tail that are hit."""
+    number: int = 1
+    """Round: tails draw anew in each."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +83,6 @@ class Mover:
 
     key: tuple
     propose: Callable[[], Proposal | None]
-    centre: int
-    """An atom near the middle of what moves."""
 
 
 class Corrector:
@@ -58,7 +97,11 @@ class Corrector:
         self.move_count = np.zeros(atoms.n_atoms, dtype=np.int32)
         self.adjusted = np.zeros(atoms.n_atoms, dtype=bool)
         self.failed: dict[tuple, int] = {}
+        self.commit_centre: list[np.ndarray] = []
+        self.commit_radius: list[float] = []
         self.fatal_history: list[int] = []
+        self.left = (np.zeros((0, 2), dtype=np.int32), np.zeros(0))
+        """Pairs that could not be solved, and their distances."""
         self.tails = find_tails(self.scene, solute.molecule_name, solute.molecule_first_residue, solute.residue_number)
         self.tail_of = {residue: tail for tail in self.tails for residue in tail.residues}
         self.molecule = np.repeat(np.arange(len(solute.molecule_name)), np.diff(solute.molecule_first_residue))
@@ -81,65 +124,161 @@ class Corrector:
         """Phosphate links whose turning may help an atom of a nucleotide, the nearer one first."""
         residue = int(self.scene.atoms.residue[atom])
         before, after = (residue - 1, residue), (residue, residue + 1)
-        three_prime = self.scene.atoms.name[atom] in ("C3'", "O3'", "H3'", "C2'", "H2'", "H2''")
+        three_prime = self.scene.atoms.name_of(atom) in ("C3'", "O3'", "H3'", "C2'", "H2'", "H2''")
         ordered = [after, before] if three_prime else [before, after]
         return [link for link in ordered if self.same_molecule(*link)]
 
-    def movers(self, a: int, b: int) -> list[Mover]:
-        """What can be tried against a pair, cheapest first."""
+    def movers(self, a: int, b: int, task: Task) -> list[Mover]:
+        """What can be tried against a pair of a task, cheapest first; in a hopeless crowd only turns."""
         scene, part, residue = self.scene, self.scene.atoms.part, self.scene.atoms.residue
         found = []
         for atom in (a, b):
             for rotor in self.rotors(int(residue[atom])):
                 if atom in rotor.turned:
                     found.append(Mover(("rotor", rotor.turned[0]),
-                                       lambda rotor=rotor: propose_rotor(scene, rotor), atom))
+                                       lambda rotor=rotor: propose_rotor(scene, rotor)))
         for atom in (a, b):
             r = int(residue[atom])
             if part[atom] == SIDE_CHAIN and self.chi(r):
                 found.append(Mover(("chi", r),
-                                   lambda r=r: propose_side_chain(scene, self.chi(r), self.rotors(r)), atom))
+                                   lambda r=r: propose_side_chain(scene, self.chi(r), self.rotors(r))))
         for atom in (a, b):
             if part[atom] in (DNA_BACKBONE, SUGAR):
                 for link in self.links(atom):
-                    found.append(Mover(("phi", link), lambda link=link: propose_link(scene, *link), atom))
+                    found.append(Mover(("phi", link), lambda link=link: propose_link(scene, *link)))
         near = tuple([k for k in (r - 1, r, r + 1) if self.same_molecule(k, r)]
                      for r in (int(residue[a]), int(residue[b])))
-        found.append(Mover(("relax", a, b), lambda: propose_relaxation(scene, a, b, near), a))
+        if len(task.pairs) > CROWD:
+            return found
+        found.append(Mover(("joint", a, b), lambda: self.propose_joint(a, b)))
+        found.append(Mover(("relax", a, b), lambda: propose_relaxation(scene, a, b, near)))
         tails = [self.tail_of[int(residue[atom])] for atom in (a, b) if int(residue[atom]) in self.tail_of]
         for tail in dict.fromkeys(tails):
             hit = [int(residue[atom]) for atom in (a, b)]
-            found.append(self.tail_mover(tail, hit, a))
+            found.append(self.tail_mover(tail, hit, task.number))
         return found
 
-    def tail_mover(self, tail: Tail, hit: list[int], atom: int) -> Mover:
+    def tail_mover(self, tail: Tail, hit: list[int], number: int) -> Mover:
         """Grow a tail again so that the given residues come free."""
         side_chain = {r: self.chi(r) for r in tail.residues}
         inside = sorted(r for r in set(hit) if r in tail.residues)
         return Mover(("tail", tail.molecule, tail.outward, *inside),
-                     lambda: propose_tail(self.scene, tail, inside, side_chain, self.seed), atom)
+                     lambda: propose_tail(self.scene, tail, inside, side_chain, self.seed, number))
 
-    def try_mover(self, mover: Mover, sweep: int) -> bool:
-        """Make the move if it improves; a move that failed is tried again only after something near it has moved."""
+    def propose_joint(self, a: int, b: int) -> Proposal | None:
+        """Side chains and phosphates around a pair, together."""
         scene = self.scene
-        since = self.failed.get(mover.key, -1)
-        if since >= 0:
-            centre = scene.position[mover.centre]
-            if all(np.linalg.norm(c - centre) - r > FAR for c, r in scene.commits[since:]):
-                return False
-        proposal = mover.propose()
-        if proposal is None:
-            self.failed[mover.key] = len(scene.commits)
+        middle = (scene.position[a] + scene.position[b]) / 2
+        near = scene.around(middle, VICINITY)
+        near = near[np.argsort(((scene.position[near] - middle) ** 2).sum(axis=1), kind="stable")]
+        near = np.concatenate([[a, b], near])
+        residues = dict.fromkeys(scene.atoms.residue[near[scene.atoms.part[near] == SIDE_CHAIN]].tolist())
+        chi = [(self.chi(r), self.rotors(r)) for r in residues if self.chi(r)]
+        links = dict.fromkeys(link for atom in (a, b) if scene.atoms.part[atom] in (DNA_BACKBONE, SUGAR)
+                              for link in self.links(atom)[:1])
+        return propose_joint(scene, chi, list(links))
+
+    def solve(self, task: Task) -> list[tuple[Proposal, np.ndarray]]:
+        """The moves that solve a task, in order, each with the positions it starts from; nothing is moved yet."""
+        scene, found = self.scene, []
+        tried: dict[tuple, int] = {}
+
+        def attempt(mover: Mover) -> None:
+            # What failed is tried again only after something else has moved.
+            if tried.get(mover.key) == len(found):
+                return
+            proposal = mover.propose()
+            if proposal is None:
+                tried[mover.key] = len(found)
+                return
+            found.append((proposal, scene.position[proposal.moved]))
+            scene.commit(proposal.moved, proposal.position)
+
+        with scene.trial():
+            if task.tail is not None:
+                attempt(self.tail_mover(task.tail, list(task.hit), task.number))
+            for a, b in task.pairs:
+                for mover in self.movers(a, b, task):
+                    if not scene.is_severe(a, b):
+                        break
+                    attempt(mover)
+        return found
+
+    def clusters(self, pairs: np.ndarray, distance: np.ndarray) -> list[Task]:
+        """Severe pairs within 6 angstrom of each other, as tasks in the order of their lowest atoms."""
+        if len(pairs) == 0:
+            return []
+        order = np.argsort(distance >= self.scene.threshold, kind="stable")  # fatal pairs first
+        pairs = pairs[order]
+        near = cKDTree(self.scene.position[pairs.ravel()]).query_pairs(VICINITY, output_type="ndarray") // 2
+        label = connected_components(coo_array((np.ones(len(near), dtype=np.int8), tuple(near.T)),
+                                               shape=(len(pairs), len(pairs))), directed=False)[1]
+        members: dict[int, list[tuple[int, int]]] = {}
+        for k, pair in zip(label.tolist(), pairs.tolist(), strict=True):
+            members.setdefault(k, []).append(tuple(pair))
+        tasks = sorted(members.values(), key=min)
+        return [Task(("cluster", *sorted(task)), tuple(task)) for task in tasks]
+
+    def round(self, tasks: list[Task], number: int, progress: Progress | None) -> np.ndarray:
+        """Solve all tasks against the present state, then make their moves in order; returns the moved atoms."""
+        tasks = [replace(task, number=number) for task in tasks if self.worth_trying(task, number)]
+        made: list[np.ndarray] = []
+        first = len(self.commit_centre)
+        results = list(in_processes(self, tasks, lambda share: progress and progress(f"round {number}", share)))
+        most = sum(map(len, results))
+        spheres, owner = np.empty((most, 4)), np.empty(most, dtype=np.int64)
+        for k, (task, moves) in enumerate(zip(tasks, results, strict=True)):
+            if not moves:
+                self.failed[task.key] = first
+            for proposal, start in moves:
+                count = len(made)
+                others = spheres[:count][owner[:count] != k]
+                if not self.still_good(proposal, start, others):
+                    break
+                self.commit(proposal, number)
+                spheres[count, :3], spheres[count, 3] = self.commit_centre[-1], self.commit_radius[-1]
+                owner[count] = k
+                made.append(proposal.moved)
+        return np.unique(np.concatenate(made)) if made else np.zeros(0, dtype=np.int64)
+
+    def worth_trying(self, task: Task, number: int) -> bool:
+        """Whether a task is new, draws anew, or something near it has moved since it failed."""
+        since = self.failed.get(task.key)
+        draws = task.tail is not None or any(int(self.scene.atoms.residue[a]) in self.tail_of
+                                             for pair in task.pairs for a in pair)
+        if since is None or (draws and number <= REDRAWS):
+            return True
+        if since == len(self.commit_centre):
             return False
-        self.commit(proposal, sweep)
-        return True
+        atoms = [a for pair in task.pairs for a in pair] or \
+            [int(self.scene.residue_first[r]) for r in task.tail.residues]
+        gap = np.linalg.norm(np.array(self.commit_centre[since:])[:, None] - self.scene.position[atoms], axis=2)
+        return bool((gap - np.array(self.commit_radius[since:])[:, None] < FAR).any())
+
+    def still_good(self, proposal: Proposal, start: np.ndarray, others: np.ndarray) -> bool:
+        """Whether a move still helps after the moves of other tasks in this round, each in a sphere (x, y, z, r)."""
+        scene = self.scene
+        centre, radius = sphere_of(start, proposal.position)
+        gap = np.linalg.norm(others[:, :3] - centre, axis=1)
+        if (gap - others[:, 3] - radius > reference.LARGEST_CONTACT).all():
+            return True
+        if not np.array_equal(scene.position[proposal.moved], start):
+            return False
+        before = scene.count_severe(proposal.moved)
+        with scene.trial():
+            scene.commit(proposal.moved, proposal.position)
+            after = scene.count_severe(proposal.moved)
+        return after.better_than(before)
 
     def commit(self, proposal: Proposal, sweep: int) -> None:
         """Move the atoms and write it down."""
         scene = self.scene
+        centre, radius = sphere_of(scene.position[proposal.moved], proposal.position)
+        self.commit_centre.append(centre)
+        self.commit_radius.append(radius)
         scene.commit(proposal.moved, proposal.position)
         self.move_count[proposal.moved] += 1
-        if proposal.kind in ("phi", "relax"):
+        if proposal.kind in ("phi", "relax") or "phi_start" in proposal.detail:
             self.adjusted[proposal.moved] = True
         residues = scene.atoms.residue[proposal.moved]
         label = scene.atoms.residue_label
@@ -152,7 +291,7 @@ class Corrector:
             "fatal": [proposal.before.fatal, proposal.after.fatal],
             "severe": [proposal.before.severe, proposal.after.severe], **detail})
 
-    def tails_in_trouble(self, pairs: np.ndarray) -> list[tuple[Tail, list[int]]]:
+    def tails_in_trouble(self, pairs: np.ndarray) -> list[Task]:
         """Tails whose backbone is hit from outside, or that are hit in many places: threaded through something."""
         atoms = self.scene.atoms
         hits: dict[Tail, list[int]] = {}
@@ -164,40 +303,37 @@ class Corrector:
                     continue
                 hits.setdefault(tail, []).append(int(atoms.residue[own]))
                 count[tail] = count.get(tail, 0) + (TAIL_HITS if atoms.part[own] == PROTEIN_BACKBONE else 1)
-        return [(tail, hits[tail]) for tail in self.tails if count.get(tail, 0) >= TAIL_HITS]
+        return [Task(("tail", tail.molecule, tail.outward, *sorted(set(hits[tail]))), (), tail, tuple(hits[tail]))
+                for tail in self.tails if count.get(tail, 0) >= TAIL_HITS]
 
     def run(self, progress: Progress | None) -> None:
-        """Sweep over the severe pairs until none is left or nothing helps any more."""
+        """Rounds of tails, then of clusters, until nothing is severe or nothing helps any more."""
         scene = self.scene
-        for sweep in range(1, MAX_SWEEPS + 1):
-            pairs, distance = scene.triggers(heavy=True)
+        pairs, distance = scene.triggers(heavy=True)
+        for number in range(1, MAX_SWEEPS + 1):
+            self.left = pairs, distance
             self.fatal_history.append(int((distance < scene.threshold).sum()))
             if len(pairs) == 0:
                 return
-            moved = False
-            for tail, hit in self.tails_in_trouble(pairs):
-                moved |= self.try_mover(self.tail_mover(tail, hit, int(scene.residue_first[tail.residues[0]])), sweep)
-            if moved:
-                scene.rebuild()
-                pairs, distance = scene.triggers(heavy=True)
-            order = np.argsort(distance >= scene.threshold, kind="stable")  # fatal pairs first
-            for done, (a, b) in enumerate(pairs[order].tolist()):
-                if progress and done % 20 == 0:
-                    progress(f"sweep {sweep}", done / len(pairs))
-                for mover in self.movers(a, b):
-                    if not scene.is_severe(a, b):
-                        break
-                    moved |= self.try_mover(mover, sweep)
-            scene.rebuild()
-            if not moved:
+            moved_any = False
+            for tails in (True, False):
+                tasks = self.tails_in_trouble(pairs) if tails else self.clusters(pairs, distance)
+                moved = self.round(tasks, number, progress)
+                if len(moved):
+                    moved_any = True
+                    scene.rebuild()
+                    pairs, distance = scene.update_triggers(pairs, distance, moved)
+            if not moved_any and number >= REDRAWS:
                 return
-        self.fatal_history.append(len(scene.triggers(heavy=False)[0]))
+        self.left = pairs, distance
+        self.fatal_history.append(int((distance < scene.threshold).sum()))
 
     def run_paper(self, progress: Progress | None) -> None:
         """The source's flow: for each clash one bare rotation that frees it, until no clash is left."""
         scene = self.scene
         for sweep in range(1, MAX_SWEEPS + 1):
-            pairs = scene.triggers(heavy=False)[0]
+            self.left = scene.triggers(heavy=False)
+            pairs = self.left[0]
             self.fatal_history.append(len(pairs))
             if len(pairs) == 0:
                 return
@@ -209,7 +345,8 @@ class Corrector:
             scene.rebuild()
             if not moved:
                 return
-        self.fatal_history.append(len(scene.triggers(heavy=False)[0]))
+        self.left = scene.triggers(heavy=False)
+        self.fatal_history.append(len(self.left[0]))
 
     def paper_move(self, a: int, b: int, sweep: int) -> bool:
         """One clash of the source's flow: phi when it touches the DNA backbone, chi otherwise."""
@@ -243,7 +380,7 @@ class Corrector:
                 new = scene.position[moved].copy()
                 scene.position[moved] = old
                 before, after = (Score(int(fatal[k]), int(severe[k]), float(energy[k])) for k in (0, best))
-                names = "-".join(str(scene.atoms.name[q]) for q in torsion.quad)
+                names = "-".join(map(scene.atoms.name_of, torsion.quad))
                 # A bare phi turn bends the angles at O3' and C5'; it counts among the moves that may.
                 self.commit(Proposal(kind, moved, new, before, after, {"torsions": {names: float(angle[best])}}), sweep)
                 return True
@@ -264,6 +401,40 @@ class Corrector:
         return "bases are kept in place: the DNA paths cross, change the scaffold"
 
 
+def sphere_of(before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, float]:
+    """Centre and radius of a sphere around (m, 3) positions before and after a move."""
+    both = np.concatenate([before, after])
+    centre = both.mean(axis=0)
+    return centre, float(np.linalg.norm(both - centre, axis=1).max())
+
+
+_forked: Corrector | None = None  # what a forked process works on: inherited, never pickled
+
+
+def _solve_forked(task: Task) -> list[tuple[Proposal, np.ndarray]]:
+    return _forked.solve(task)
+
+
+def in_processes(corrector: Corrector, tasks: list[Task], progress: Callable[[float], None]) -> Iterator[list]:
+    """``corrector.solve`` of every task, in order, by as many forked processes as the scene has threads."""
+    global _forked
+    if corrector.scene.threads == 1 or len(tasks) < FEW or "fork" not in multiprocessing.get_all_start_methods():
+        for k, task in enumerate(tasks):
+            progress(k / len(tasks))
+            yield corrector.solve(task)
+        return
+    _forked, threads = corrector, corrector.scene.threads
+    corrector.scene.threads = 1  # OpenMP must not start threads in a forked process
+    try:
+        with warnings.catch_warnings(), multiprocessing.get_context("fork").Pool(threads) as pool:
+            warnings.simplefilter("ignore", DeprecationWarning)  # of fork beside the idle threads of OpenMP
+            for k, moves in enumerate(pool.imap(_solve_forked, tasks, chunksize=max(1, len(tasks) // (8 * threads)))):
+                progress(k / len(tasks))
+                yield moves
+    finally:
+        _forked, corrector.scene.threads = None, threads
+
+
 def correct_clashes(solute: Solute, mode: str = "default", threshold: float = 0.9, seed: int = 1, threads: int = 1,
                     progress: Progress | None = None) -> tuple[Solute, ClashReport]:
     """A new Solute without clashes, and the report of what was found, moved and left.
@@ -274,94 +445,97 @@ def correct_clashes(solute: Solute, mode: str = "default", threshold: float = 0.
     """
     if mode not in ("default", "paper"):
         raise BadInputError(f"clash mode {mode!r} is unknown: use default or paper")
-    if not 0 < threshold <= reference.SEVERE_HEAVY:
-        raise BadInputError(f"clash threshold {threshold} must be above 0 and at most {reference.SEVERE_HEAVY} A")
+    if not 0 < threshold <= reference.LARGEST_THRESHOLD:
+        raise BadInputError(f"clash threshold {threshold} must be above 0 and at most {reference.LARGEST_THRESHOLD} A")
     if not np.isfinite(solute.position).all():
         raise BadInputError("the solute holds coordinates that are not numbers: run chromabuild build again")
+    started = time.perf_counter()
     atoms = Atoms.from_solute(solute)
     before = findings(atoms, threshold, threads)
     corrector = Corrector(solute, atoms, threshold, seed, threads)
     (corrector.run if mode == "default" else corrector.run_paper)(progress)
 
-    position = corrector.scene.position.astype(np.float32)
+    position = corrector.scene.close()
     corrected = replace(solute, position=position,
                         provenance={**solute.provenance, "clash": {"mode": mode, "threshold": threshold, "seed": seed}})
     moved_atoms = replace(atoms, position=position)
-    pairs, distance = corrector.scene.triggers(heavy=mode == "default")
+    after = findings(moved_atoms, threshold, threads)
+    pairs, distance = corrector.left
     order = np.lexsort((pairs[:, 1], pairs[:, 0], distance))
     unresolved = [{"atom_a": atoms.identity(a), "atom_b": atoms.identity(b), "distance": round(float(d), 4),
                    "class": atoms.pair_class(a, b), "fatal": bool(d < threshold), "reason": corrector.reason(a, b)}
                   for (a, b), d in zip(pairs[order].tolist(), distance[order], strict=True)]
     report = ClashReport({
         "format": FORMAT, "version": VERSION, "threshold": threshold, "mode": mode, "seed": seed, "before": before,
-        "after": findings(moved_atoms, threshold, threads), "moves": corrector.moves, "unresolved": unresolved,
-        "invariants": invariants(corrector, atoms, moved_atoms, mode)})
+        "after": after, "moves": corrector.moves, "unresolved": unresolved,
+        "invariants": invariants(corrector, atoms, moved_atoms, (before, after))},
+        neighbourhoods_of(before, atoms, moved_atoms), {"seconds": time.perf_counter() - started})
     return corrected, report
 
 
-def invariants(corrector: Corrector, before: Atoms, after: Atoms, mode: str) -> dict:
-    """What a correction must keep, measured: name -> {holds, value, limit}."""
-    old, new = (np.asarray(a.position, dtype=np.float64) for a in (before, after))
+def invariants(corrector: Corrector, before: Atoms, after: Atoms, found: tuple[dict, dict]) -> dict:
+    """What a correction must keep, measured: name -> {holds, value, limit}; ``found`` before and after."""
+    old, new = Widened(before.position), Widened(after.position)
     touched = corrector.move_count > 0
     # Bonds that only rigid turns have touched change by the rounding of their ends to float32 at each move.
     a, b = before.graph.bonds.T
     bent = corrector.adjusted
     rigid = (touched[a] | touched[b]) & ~bent[a] & ~bent[b]
+    a, b = a[rigid], b[rigid]
     moves = int(corrector.move_count.max()) + 1
-    rounding = float(np.sqrt(3) * np.spacing(np.abs(before.position).astype(np.float32).max()) * moves)
+    rounding = float(np.sqrt(3) * np.spacing(np.float32(np.abs(corners(before.position)).max())) * moves)
 
-    def lengths(position: np.ndarray) -> np.ndarray:
-        return np.linalg.norm(position[a[rigid]] - position[b[rigid]], axis=1)
+    def lengths(position: Widened) -> np.ndarray:
+        return np.linalg.norm(position[a] - position[b], axis=1)
 
     bond_change = float(np.abs(lengths(new) - lengths(old)).max(initial=0.0))
     place = NamePlaces(before)
     centres = stereocentres(before, place)
+    centres = centres[touched[centres].any(axis=1)]
 
-    def volume(position: np.ndarray) -> np.ndarray:
+    def volume(position: Widened) -> np.ndarray:
         u, v, w = (position[centres[:, k]] - position[centres[:, 0]] for k in (1, 2, 3))
         return (np.cross(u, v) * w).sum(axis=1)
 
     flipped = int((volume(old) * volume(new) <= 0).sum())
     c, n = place.peptide_bonds.T
     quads = np.stack([place("CA")[before.residue[c]], c, n, place("CA")[before.residue[n]]], axis=1)
-    quads = quads[(quads >= 0).all(axis=1) & ~bent[quads].any(axis=1)]
+    quads = quads[(quads >= 0).all(axis=1)]
+    quads = quads[touched[quads].any(axis=1) & ~bent[quads].any(axis=1)]
     turn = reference.dihedrals(new, quads) - reference.dihedrals(old, quads)
     omega = float(np.abs((turn + 180.0) % 360.0 - 180.0).max(initial=0.0))
     omega_limit = float(np.degrees(4 * rounding / 1.3)) + 1e-6
     history = corrector.fatal_history
     rises = max((after_ - before_ for before_, after_ in zip(history, history[1:], strict=False)), default=0)
-    pierced_before = {(p.ring, p.bond) for p in ring_piercings(before)}
-    pierced_new = len({(p.ring, p.bond) for p in ring_piercings(after)} - pierced_before)
-    worst_z = worst_backbone_z(corrector, old, new)
+    bases = (before.part == BASE) & touched & (before.element != HYDROGEN)
+
+    def rise(key: str) -> int:
+        return found[1][key]["count"] - found[0][key]["count"]
+
+    turns = [[d["turns"] for d in state["duplexes"]] for state in found]
     checks = {
         "untouched_atoms_unchanged": (int((before.position[~touched] != after.position[~touched]).sum()), 0),
+        "heavy_atoms_of_bases_moved": (int((before.position[bases] != after.position[bases]).any(axis=1).sum()), 0),
         "bond_change_of_rigid_turns": (bond_change, max(rounding, 1e-6)),
-        "backbone_z_of_phi_moves": (worst_z, reference.MAX_Z),
+        "backbone_z_of_phi_moves": (worst_backbone_z(corrector, old, new), reference.MAX_Z),
         "chirality_flips": (flipped, 0),
         "omega_change_of_rigid_turns": (omega, omega_limit),
         "rise_of_fatal_pairs": (max(rises, 0), 0),
-        "new_ring_piercings": (pierced_new, 0),
+        "new_ring_piercings": (max(rise("ring_piercings"), 0), 0),
+        "new_threaded_strands": (max(rise("threaded_strands"), 0), 0),
+        "change_of_strand_turns": (float(np.abs(np.subtract(*turns)).max(initial=0.0))
+                                   if len(turns[0]) == len(turns[1]) else float("inf"), 0),
     }
     return {name: {"holds": bool(value <= limit), "value": value, "limit": limit}
             for name, (value, limit) in checks.items()}
 
 
-def worst_backbone_z(corrector: Corrector, old: np.ndarray, new: np.ndarray) -> float:
+def worst_backbone_z(corrector: Corrector, old: Widened, new: Widened) -> float:
     """Largest |z| of a DNA backbone bond or angle among those that phi moves touched and that did not start worse."""
     group = np.flatnonzero(corrector.adjusted)
-    nucleic = np.isin(corrector.scene.atoms.part, (DNA_BACKBONE, SUGAR))
-    moved_by_phi = corrector.move_count > 0
-    group = group[nucleic[group] & moved_by_phi[group]]
+    group = group[np.isin(corrector.scene.atoms.part[group], (DNA_BACKBONE, SUGAR))]
     if len(group) == 0:
         return 0.0
-    scene = corrector.scene
-    topology = local_topology(scene, group)
-
-    def z(position: np.ndarray) -> np.ndarray:
-        length = np.linalg.norm(position[topology.bonds[:, 0]] - position[topology.bonds[:, 1]], axis=1)
-        return np.abs(np.concatenate([
-            (length - topology.bond_reference) / topology.bond_deviation,
-            (reference.angles(position, topology.triples) - topology.angle_reference) / topology.angle_deviation]))
-
-    before, after = z(old), z(new)
+    topology = local_topology(corrector.scene, group)
+    before, after = strain(topology, old).z, strain(topology, new).z
     return float(after[after > before].max(initial=0.0))

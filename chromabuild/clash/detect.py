@@ -9,7 +9,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from chromabuild import _kernels
-from chromabuild.clash.atoms import CARBON, HYDROGEN, NITROGEN, OXYGEN, PHOSPHORUS, SULFUR, Atoms, BondGraph
+from chromabuild.clash.atoms import (
+    APOLAR_HYDROGEN,
+    CARBON_KIND,
+    CARBONYL_CARBON,
+    FLAT_HYDROGEN,
+    KINDS,
+    OTHER_KIND,
+    PHOSPHORUS_KIND,
+    POLAR_HYDROGEN,
+    POLAR_NITROGEN,
+    POLAR_OXYGEN,
+    POLAR_SULFUR,
+    Atoms,
+    BondGraph,
+)
 from chromabuild.errors import BadInputError
 from chromabuild.solute import Solute
 
@@ -17,6 +31,7 @@ PREFERRED_EDGE = 5.0  # angstrom: a dozen atoms a cell in condensed matter, and 
 PARTS = 64  # of the search, shared out among the threads
 OVERLAP = 0.4  # angstrom: a MolProbity clash (Word et al. 1999; Chen et al. 2010)
 BAD_OVERLAP = 0.9
+POLAR = (POLAR_NITROGEN, POLAR_OXYGEN, POLAR_SULFUR)
 
 
 class CellList:
@@ -47,20 +62,21 @@ class CellList:
                 self.position.T, self.origin, self.edge, self.fold, threads, np.empty(n, dtype=np.int32),
                 self.first, self.order, self.sorted)
 
-    def pairs(self, threshold: float, graph: BondGraph | None = None, radius: np.ndarray | None = None,
-              slack: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-        """Sorted (m, 2) int32 pairs i < j below ``threshold`` and, with radii, below radius_i + radius_j - slack."""
+    def pairs(self, threshold: float, graph: BondGraph | None = None, kind: np.ndarray | None = None,
+              limit: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Sorted (m, 2) int32 pairs i < j below ``threshold`` and, with kinds, below ``limit[kind_i, kind_j]``."""
         n = len(self.position)
         found = np.zeros(PARTS, dtype=np.int64)
         room = n // (4 * PARTS) + 64
+        kind = np.zeros(1, dtype=np.int8) if kind is None else np.asarray(kind, dtype=np.int8)
+        limit = np.full((1, 1), threshold) if limit is None else np.asarray(limit, dtype=np.float64)
+        none = np.zeros(1, dtype=np.int32)
         while n > 1:
             pairs = np.empty((PARTS, room, 2), dtype=np.int32)
             distance = np.empty((PARTS, room))
             _kernels.cell_list.find_close_pairs(
                 self.position.T, self.edge, self.cells, self.fold, self.first, self.order, self.sorted, threshold,
-                np.zeros(1) if radius is None else np.ascontiguousarray(radius, dtype=np.float64), slack,
-                np.zeros(1, dtype=np.int32) if graph is None else graph.first,
-                np.zeros(1, dtype=np.int32) if graph is None else graph.neighbour,
+                kind, limit.T, none if graph is None else graph.first, none if graph is None else graph.neighbour,
                 self.threads, found, pairs.T, distance.T)
             if found.max() <= room:
                 break
@@ -113,15 +129,18 @@ def folded_table(cells: np.ndarray, limit: int) -> np.ndarray:
 
 
 def close_pairs(position: np.ndarray, threshold: float, exclusions: BondGraph | None = None,
-                box: np.ndarray | None = None, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+                box: np.ndarray | None = None, threads: int = 1, kind: np.ndarray | None = None,
+                limit: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """All pairs of atoms closer than a threshold.
 
     ``position`` is (n, 3) in angstrom; with ``exclusions`` the pairs joined by up to three bonds are left out; ``box``
-    gives three edges of a periodic box. Returns (m, 2) int32 pairs i < j in ascending order and (m,) float64 distances.
-    The result does not depend on ``threads``. Raises BadInputError for a box smaller than twice the threshold.
+    gives three edges of a periodic box; with ``kind``, (n,) int8, and ``limit``, (k, k) angstrom and symmetric, a pair
+    must also be closer than the limit of its two kinds. Returns (m, 2) int32 pairs i < j in ascending order and (m,)
+    float64 distances. The result does not depend on ``threads``. Raises BadInputError for a box smaller than twice the
+    threshold.
     """
     if box is None:
-        return CellList(position, threshold, threads).pairs(threshold, exclusions)
+        return CellList(position, threshold, threads).pairs(threshold, exclusions, kind, limit)
     box = np.asarray(box, dtype=np.float64)
     if (box < 2 * threshold).any():
         raise BadInputError(f"box {box.tolist()} is smaller than twice the threshold {threshold}: give a larger box")
@@ -134,7 +153,8 @@ def close_pairs(position: np.ndarray, threshold: float, exclusions: BondGraph | 
         step[axis] = box[axis]
         every, origin = (np.concatenate([every, every[low] + step, every[high] - step]),
                          np.concatenate([origin, origin[low], origin[high]]))
-    pairs, distance = CellList(every, threshold, threads).pairs(threshold)
+    pairs, distance = CellList(every, threshold, threads).pairs(
+        threshold, None, None if kind is None else np.asarray(kind)[origin], limit)
     real = pairs < len(wrapped)
     # A pair across a face appears twice, once for each atom's image: keep it where the lower atom is the real one.
     own, image = origin[pairs[:, 0]], origin[pairs[:, 1]]
@@ -150,7 +170,7 @@ def close_pairs(position: np.ndarray, threshold: float, exclusions: BondGraph | 
 def find_clashes(structure: Solute | Atoms, threshold: float, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """Non-bonded pairs of a structure closer than a threshold (angstrom), as ``close_pairs`` returns them."""
     atoms = Atoms.from_solute(structure) if isinstance(structure, Solute) else structure
-    return close_pairs(atoms.position, threshold, atoms.graph, threads=threads)
+    return close_pairs(atoms.position, threshold, atoms.graph, atoms.box, threads)
 
 
 @dataclass(frozen=True)
@@ -159,6 +179,7 @@ class Overlaps:
 
     pairs: np.ndarray
     overlap: np.ndarray
+    """angstrom, less what a hydrogen bond is allowed."""
     n_atoms: int
     has_hydrogens: bool
 
@@ -183,37 +204,35 @@ def bonded_to(atoms: Atoms, elements: tuple[int, ...]) -> np.ndarray:
     return mark
 
 
-def molprobity_radii(atoms: Atoms) -> np.ndarray:
-    """(n,) van der Waals radii for all-atom contacts, angstrom (Word et al. 1999, electron-cloud hydrogens as in
-    Deis et al. 2013); without hydrogens in the file the heavy atoms keep the same radii."""
-    radius = np.full(atoms.n_atoms, 1.70)
-    for element, value in ((HYDROGEN, 1.22), (NITROGEN, 1.55), (OXYGEN, 1.40), (PHOSPHORUS, 1.80), (SULFUR, 1.80)):
-        radius[atoms.element == element] = value
-    hydrogen = atoms.element == HYDROGEN
-    radius[hydrogen & bonded_to(atoms, (NITROGEN, OXYGEN, SULFUR))] = 1.05
-    # Hydrogens of aromatic carbons: carbons with three neighbours.
-    a, b = atoms.graph.bonds.T
-    flat = (atoms.element == CARBON) & (np.diff(atoms.graph.first) == 3)
-    radius[a[hydrogen[a] & flat[b]]] = 1.05
-    radius[b[hydrogen[b] & flat[a]]] = 1.05
-    carbonyl = flat & bonded_to(atoms, (OXYGEN,))
-    radius[carbonyl] = 1.65
-    return radius
+def van_der_waals_sum() -> np.ndarray:
+    """(k, k) distance at which atoms of two kinds touch, angstrom, less 0.6 where they can form a hydrogen bond.
+
+    Radii for all-atom contacts of Word et al. 1999, with hydrogens about the electron cloud (Deis et al. 2013). A
+    hydrogen bond joins a polar hydrogen to N, O or S, or (in files without hydrogens) two of those.
+    """
+    radius = np.zeros(len(KINDS))
+    radius[[APOLAR_HYDROGEN, FLAT_HYDROGEN, POLAR_HYDROGEN]] = 1.22, 1.05, 1.05
+    radius[[CARBON_KIND, CARBONYL_CARBON, OTHER_KIND]] = 1.70, 1.65, 1.70
+    radius[[POLAR_NITROGEN, POLAR_OXYGEN, POLAR_SULFUR, PHOSPHORUS_KIND]] = 1.55, 1.40, 1.80, 1.80
+    return radius[:, None] + radius[None] - 0.6 * hydrogen_bonds()
+
+
+def hydrogen_bonds() -> np.ndarray:
+    """(k, k) bool: whether atoms of two kinds can form a hydrogen bond, or be its two ends."""
+    polar = np.isin(np.arange(len(KINDS)), POLAR)
+    donor = np.arange(len(KINDS)) == POLAR_HYDROGEN
+    return (donor[:, None] & polar[None]) | (polar[:, None] & donor[None]) | (polar[:, None] & polar[None])
 
 
 def find_overlaps(atoms: Atoms, threads: int = 1) -> Overlaps:
-    """MolProbity-style overlaps: at least 0.4 angstrom, where a hydrogen bond may overlap by 0.6 angstrom more.
+    """MolProbity-style overlaps: at least 0.4 angstrom, where a hydrogen bond may overlap by 0.6 angstrom more."""
+    limit = van_der_waals_sum() - OVERLAP
+    return overlaps_among(atoms, *close_pairs(atoms.position, limit.max(), atoms.graph, atoms.box, threads,
+                                              atoms.kind, limit))
 
-    A hydrogen bond joins a hydrogen on N, O or S to an N, O or S, or (in files without hydrogens) two of those.
-    """
-    radius = molprobity_radii(atoms)
-    cells = CellList(atoms.position, 2 * radius.max() - OVERLAP, threads)
-    pairs, distance = cells.pairs(2 * radius.max() - OVERLAP, atoms.graph, radius, OVERLAP)
-    polar = np.isin(atoms.element, (NITROGEN, OXYGEN, SULFUR))
-    hydrogen = atoms.element == HYDROGEN
-    donor = hydrogen & bonded_to(atoms, (NITROGEN, OXYGEN, SULFUR))
-    a, b = pairs.T
-    bond = (donor[a] & polar[b]) | (donor[b] & polar[a]) | (polar[a] & polar[b])
-    overlap = radius[a] + radius[b] - distance
-    keep = overlap - 0.6 * bond >= OVERLAP
-    return Overlaps(pairs[keep], overlap[keep], atoms.n_atoms, bool(hydrogen.any()))
+
+def overlaps_among(atoms: Atoms, pairs: np.ndarray, distance: np.ndarray) -> Overlaps:
+    """The overlaps among pairs that hold all of them."""
+    overlap = van_der_waals_sum()[tuple(atoms.kind[pairs].T)] - distance
+    keep = overlap >= OVERLAP
+    return Overlaps(pairs[keep], overlap[keep], atoms.n_atoms, bool((atoms.kind <= POLAR_HYDROGEN).any()))

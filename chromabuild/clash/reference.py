@@ -1,42 +1,61 @@
 """Reference geometry of the sugar-phosphate backbone and the distances that count as contact.
 
-Bonds and angles of the phosphate: Gelbin et al. 1996 and Parkinson et al. 1996; values and standard deviations are
-those against which backbone closure is built and judged in this project.
+Bonds and angles, with their standard deviations, are those against which the backbone closure builds: one table,
+templates/backbone_restraints.json. Glycosidic bonds depend on the base and ring angles on the pucker, which crystals
+are free to choose: neither is judged.
 """
+
+import json
+from functools import cache
 
 import numpy as np
 
-from chromabuild.clash.atoms import CARBON, HYDROGEN, NITROGEN, OXYGEN, PHOSPHORUS, SULFUR
+from chromabuild.clash.atoms import KINDS, POLAR_HYDROGEN, POLAR_NITROGEN, POLAR_OXYGEN, POLAR_SULFUR
+from chromabuild.files import template_path
 
-# Length and standard deviation, angstrom.
-BACKBONE_BONDS = {
-    "O3' P": (1.607, 0.012), "P O5'": (1.593, 0.010), "P OP1": (1.485, 0.017), "P OP2": (1.485, 0.017),
-    "O5' C5'": (1.440, 0.016), "C5' C4'": (1.509, 0.010), "C4' O4'": (1.446, 0.011), "C4' C3'": (1.526, 0.0115),
-    "O4' C1'": (1.420, 0.013), "C3' O3'": (1.431, 0.013), "C3' C2'": (1.518, 0.012), "C2' C1'": (1.521, 0.012),
-}
-# Angle and standard deviation, degree.
-BACKBONE_ANGLES = {
-    "C3' O3' P": (119.7, 1.2), "O3' P O5'": (104.0, 1.9), "O3' P OP1": (107.4, 3.2), "O3' P OP2": (108.3, 3.2),
-    "OP1 P OP2": (119.6, 1.5), "O5' P OP1": (108.1, 2.9), "O5' P OP2": (108.1, 2.9), "P O5' C5'": (120.9, 1.6),
-    "O5' C5' C4'": (110.2, 1.4), "C5' C4' C3'": (114.7, 1.5), "C5' C4' O4'": (109.4, 1.6),
-    "C4' C3' O3'": (110.3, 2.4), "O3' C3' C2'": (110.8, 2.5),
-}
+_RING = {"C1'", "C2'", "C3'", "C4'", "O4'"}
+
+
+def _judged(kind: str) -> dict[str, tuple[float, float]]:
+    """Target and standard deviation by atom names; the atom's residue follows from its neighbours."""
+    table = json.loads(template_path("backbone_restraints.json").read_text())[kind]
+    entries = {key.replace("-", ""): tuple(value) for key, value in table.items() if "N" not in key.split()}
+    return {key: value for key, value in entries.items() if len(key.split()) == 2 or not set(key.split()) <= _RING}
+
+
+BACKBONE_BONDS = _judged("bonds")  # angstrom
+BACKBONE_ANGLES = _judged("angles")  # degree
 # Everything else is compared with itself before a move.
 OTHER_BOND_DEVIATION = 0.02
 OTHER_ANGLE_DEVIATION = 2.0
 MAX_Z = 4.0
 
-# Half the distance at which two atoms start to be uncomfortable: somewhat inside van der Waals contact, so that normal
-# packing costs nothing. A hydrogen bond is comfortable down to 1.65 A from hydrogen to acceptor.
-CONTACT_RADIUS = {HYDROGEN: 0.95, CARBON: 1.60, NITROGEN: 1.40, OXYGEN: 1.35, PHOSPHORUS: 1.70, SULFUR: 1.70}
-OTHER_CONTACT_RADIUS = 1.5
-POLAR_HYDROGEN_CONTACT = 0.80
+# Half the distance at which two atoms start to be uncomfortable, by kind: somewhat inside van der Waals contact, so
+# that normal packing costs nothing. A hydrogen bond is comfortable down to 1.65 A from hydrogen to acceptor.
+CONTACT_RADIUS = np.array([0.95, 0.95, 0.80, 1.60, 1.60, 1.40, 1.35, 1.70, 1.70, 1.50])
 HYDROGEN_BOND_CONTACT = 1.65
 LARGEST_CONTACT = 3.4
 
-# Below these a minimiser starts from a steep wall; correction aims above them.
-SEVERE_HEAVY = 2.0
-SEVERE_HYDROGEN = 1.3
+# Below these a minimiser starts from a steep wall; correction aims above them. No two non-bonded heavy atoms are nearer
+# in the crystal 1KX5 (2.205 A, a phosphate's oxygen and an arginine's nitrogen).
+SEVERE_HEAVY, SEVERE_HYDROGEN = 2.2, 1.3
+LARGEST_THRESHOLD = 2.0
+
+
+@cache
+def severe_distance() -> np.ndarray:
+    """(k, k) severe distance of two kinds of atom, angstrom."""
+    hydrogen = np.arange(len(KINDS)) <= POLAR_HYDROGEN
+    return np.where(hydrogen[:, None] | hydrogen[None], SEVERE_HYDROGEN, SEVERE_HEAVY)
+
+
+@cache
+def contact_distance() -> np.ndarray:
+    """(k, k) smallest comfortable distance of two kinds of atom, angstrom."""
+    polar = np.isin(np.arange(len(KINDS)), (POLAR_NITROGEN, POLAR_OXYGEN, POLAR_SULFUR))
+    donor = np.arange(len(KINDS)) == POLAR_HYDROGEN
+    bond = (donor[:, None] & polar[None]) | (polar[:, None] & donor[None])
+    return np.where(bond, HYDROGEN_BOND_CONTACT, CONTACT_RADIUS[:, None] + CONTACT_RADIUS[None])
 
 
 def backbone_bond(a: str, b: str) -> tuple[float, float] | None:

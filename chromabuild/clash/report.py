@@ -1,15 +1,16 @@
 """The clash report: what was found before and after, what was moved, what could not be solved, which promises held."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import gemmi
 import numpy as np
 
 from chromabuild.clash import reference
-from chromabuild.clash.atoms import HYDROGEN, Atoms
-from chromabuild.clash.audit import audit
-from chromabuild.clash.detect import CellList, find_overlaps
+from chromabuild.clash.atoms import PARTS, POLAR_HYDROGEN, Atoms
+from chromabuild.clash.audit import RING_SEARCH, audit
+from chromabuild.clash.detect import OVERLAP, CellList, close_pairs, overlaps_among, van_der_waals_sum
 from chromabuild.errors import BadInputError
 from chromabuild.files import atomic_path
 
@@ -17,20 +18,26 @@ FORMAT = "chromabuild-clash-report"
 VERSION = 1
 LIST_LIMIT = 1000  # entries of a list in the report; the count beside it is always of all
 WORST = 50
+NEIGHBOURHOOD = 8.0  # angstrom around a contact, for pictures
+FAMILY = {"DNA backbone": "DNA", "sugar": "DNA", "base": "DNA", "protein backbone": "protein", "side chain": "protein"}
 HISTOGRAM_EDGES = np.round(np.arange(0.0, 2.51, 0.1), 2)
 
 
 @dataclass
 class ClashReport:
-    """The report as plain data (docs/formats.md, section 3)."""
+    """The report as plain data (docs/formats.md, section 3), and what only the page for people shows."""
 
     data: dict
+    neighbourhoods: list[dict] = field(default_factory=list)
+    """Atoms around each of the worst contacts; see ``neighbourhoods_of``."""
+    notes: dict = field(default_factory=dict)
+    """``seconds`` taken: not part of the data, which are the same in every run."""
 
     @property
     def fatal(self) -> int:
-        """Pairs below the threshold and pierced rings that stand at the end."""
+        """Pairs below the threshold, pierced rings and backbones between two strands that stand at the end."""
         last = self.data.get("after") or self.data["before"]
-        return last["pairs_below_threshold"]["count"] + last["ring_piercings"]["count"]
+        return sum(last[key]["count"] for key in ("pairs_below_threshold", "ring_piercings", "threaded_strands"))
 
     def to_json(self) -> str:
         """JSON text, keys in order of writing."""
@@ -49,6 +56,10 @@ class ClashReport:
                 rows.append(f"{stage}\tcontact\t{p['atom_a']}\t{p['atom_b']}\t{p['distance']}\t{p['class']}")
             for p in found["ring_piercings"]["items"]:
                 rows.append(f"{stage}\tring piercing\t{p['ring']}\t{p['bond_a']}-{p['bond_b']}\t\t")
+            for p in found["threaded_strands"]["items"]:
+                rows.append(f"{stage}\tthreaded strands\t{p['step']}\t{p['bond_a']}-{p['bond_b']}\t\t")
+            for m in found["merged_molecules"]["items"]:
+                rows.append(f"{stage}\tmerged molecules\t{m['atom_a']}\t{m['atom_b']}\t{m['pairs']}\t")
             for key, kind in (("chirality_errors", "chirality"), ("cis_peptides", "cis peptide"),
                               ("twisted_peptides", "twisted peptide")):
                 rows += [f"{stage}\t{kind}\t{atom}\t\t\t" for atom in found[key]["items"]]
@@ -67,10 +78,13 @@ class ClashReport:
         lines = [f"Clash report: {before['atoms']} atoms, threshold {data['threshold']} A"
                  + (f", correction mode {data['mode']}, seed {data['seed']}" if corrected else ", check only"), ""]
         rows = [(f"pairs below {data['threshold']} A", lambda s: s["pairs_below_threshold"]["count"]),
-                ("pairs below 2.0 A (1.3 A with hydrogen)", lambda s: s["severe_pairs"]["count"]),
+                ("pairs below 2.2 A (1.3 A with hydrogen)", lambda s: s["severe_pairs"]["count"]),
                 ("overlaps >= 0.4 A", lambda s: s["overlaps"]), ("overlaps > 0.9 A", lambda s: s["bad_overlaps"]),
                 ("clashscore (per 1,000 atoms)", lambda s: s["clashscore"]),
                 ("pierced rings", lambda s: s["ring_piercings"]["count"]),
+                ("molecules within each other", lambda s: s["merged_molecules"]["count"]),
+                ("backbones between two strands", lambda s: s["threaded_strands"]["count"]),
+                ("turns of DNA strands", lambda s: round(sum(d["turns"] for d in s["duplexes"]), 1)),
                 ("chirality errors", lambda s: s["chirality_errors"]["count"]),
                 ("cis peptides (not proline)", lambda s: s["cis_peptides"]["count"]),
                 ("twisted peptides", lambda s: s["twisted_peptides"]["count"]),
@@ -126,31 +140,38 @@ def limited(items: list) -> dict:
 
 
 def describe_pairs(atoms: Atoms, pairs: np.ndarray, distance: np.ndarray) -> list[dict]:
-    """Pairs by name, closest first."""
-    order = np.lexsort((pairs[:, 1], pairs[:, 0], distance))
+    """The first pairs by name, closest first."""
+    order = np.lexsort((pairs[:, 1], pairs[:, 0], distance))[:LIST_LIMIT]
     return [{"atom_a": atoms.identity(pairs[k, 0]), "atom_b": atoms.identity(pairs[k, 1]),
-             "distance": round(float(distance[k]), 4), "class": atoms.pair_class(*pairs[k])} for k in order]
+             "distance": round(float(distance[k]), 4), "class": atoms.pair_class(*pairs[k]),
+             "index": pairs[k].tolist()} for k in order]
 
 
 def counts_by_class(atoms: Atoms, pairs: np.ndarray) -> dict[str, int]:
     """How many pairs of each class."""
-    counts: dict[str, int] = {}
-    for a, b in pairs.tolist():
-        name = atoms.pair_class(a, b)
-        counts[name] = counts.get(name, 0) + 1
-    return dict(sorted(counts.items()))
+    parts = np.sort(atoms.part[pairs], axis=1)
+    each, count = np.unique(parts, axis=0, return_counts=True)
+    return dict(sorted((f"{PARTS[a]} / {PARTS[b]}", int(n)) for (a, b), n in zip(each, count, strict=True)))
 
 
 def findings(atoms: Atoms, threshold: float, threads: int = 1) -> dict:
     """Everything the report says about one state of a structure."""
-    widest = max(float(HISTOGRAM_EDGES[-1]), threshold)
-    pairs, distance = CellList(atoms.position, widest, threads).pairs(widest, atoms.graph)
+    # One search serves the histogram, the audits and the overlaps.
+    touching = van_der_waals_sum() - OVERLAP
+    widest = max(float(HISTOGRAM_EDGES[-1]), threshold, RING_SEARCH)
+    limit = np.maximum(touching, widest)
+    pairs, distance = close_pairs(atoms.position, limit.max(), atoms.graph, atoms.box, threads, atoms.kind, limit)
+    overlaps = overlaps_among(atoms, pairs, distance)
+    near = distance < widest
+    pairs, distance = pairs[near], distance[near]
     close = distance < threshold
-    hydrogen = (atoms.element[pairs] == HYDROGEN).any(axis=1)
-    severe = distance < np.maximum(threshold, np.where(hydrogen, reference.SEVERE_HYDROGEN, reference.SEVERE_HEAVY))
-    worst = np.lexsort((pairs[:, 1], pairs[:, 0], distance - np.where(hydrogen, 0.0, 0.7)))[:WORST]
-    overlaps = find_overlaps(atoms, threads)
-    found = audit(atoms, threads)
+    found = audit(atoms, threads, (pairs, distance))
+    kind = atoms.kind[pairs]
+    severe = distance < np.maximum(threshold, reference.severe_distance()[kind[:, 0], kind[:, 1]])
+    rank = distance - np.where((kind <= POLAR_HYDROGEN).any(axis=1), 0.0, 0.7)
+    first = np.argpartition(rank, WORST)[:WORST] if len(rank) > WORST else np.arange(len(rank))
+    first = np.flatnonzero(rank <= rank[first].max(initial=-np.inf))
+    worst = first[np.lexsort((pairs[first, 1], pairs[first, 0], rank[first]))][:WORST]
 
     def outliers(rows: np.ndarray, value: np.ndarray, z: np.ndarray) -> dict:
         beyond = np.flatnonzero(np.abs(z) > reference.MAX_Z)
@@ -165,15 +186,17 @@ def findings(atoms: Atoms, threshold: float, threads: int = 1) -> dict:
     link = found.link_length
     return {
         "atoms": atoms.n_atoms,
-        "pairs_below_threshold": limited(describe_pairs(atoms, pairs[close], distance[close])),
+        "pairs_below_threshold": {"count": int(close.sum()),
+                                  "items": describe_pairs(atoms, pairs[close], distance[close])},
         "counts_by_class": counts_by_class(atoms, pairs[close]),
         "severe_pairs": {"count": int(severe.sum()), "by_class": counts_by_class(atoms, pairs[severe])},
+        "heavy_pairs_below_2": int((distance[(kind > POLAR_HYDROGEN).all(axis=1)] < 2.0).sum()),
         "overlaps": len(overlaps.pairs),
         "bad_overlaps": overlaps.n_bad,
         "clashscore": round(overlaps.clashscore, 3),
         "has_hydrogens": overlaps.has_hydrogens,
         "ring_piercings": limited([
-            {"ring": f"{atoms.residue_label[atoms.residue[p.ring[0]]]}:{'-'.join(atoms.name[list(p.ring)])}",
+            {"ring": f"{atoms.residue_label[atoms.residue[p.ring[0]]]}:{'-'.join(map(atoms.name_of, p.ring))}",
              "bond_a": atoms.identity(p.bond[0]), "bond_b": atoms.identity(p.bond[1])} for p in found.piercings]),
         "chirality_errors": limited([atoms.identity(a) for a in found.chirality_errors]),
         "cis_peptides": limited([atoms.identity(a) for a in found.cis_peptides]),
@@ -184,7 +207,64 @@ def findings(atoms: Atoms, threshold: float, threads: int = 1) -> dict:
         "o3_p": {"count": len(link), "min": round(float(link.min()), 4) if len(link) else None,
                  "max": round(float(link.max()), 4) if len(link) else None,
                  "mean": round(float(link.mean()), 4) if len(link) else None},
+        "merged_molecules": limited([{"atom_a": atoms.identity(m.first), "atom_b": atoms.identity(m.second),
+                                      "pairs": m.pairs} for m in found.merged]),
+        "duplexes": [{"first": atoms.residue_label[int(d.first[0])], "last": atoms.residue_label[int(d.first[-1])],
+                      "base_pairs": len(d.first), "turns": d.turns} for d in found.duplexes],
+        "threaded_strands": limited([
+            {"step": " ".join(atoms.residue_label[atoms.residue[a]] for a in p.ring),
+             "bond_a": atoms.identity(p.bond[0]), "bond_b": atoms.identity(p.bond[1])} for p in found.threaded]),
         "short_distances": {"edges": HISTOGRAM_EDGES.tolist(),
                             "counts": np.histogram(distance, HISTOGRAM_EDGES)[0].tolist()},
         "worst_contacts": describe_pairs(atoms, pairs[worst], distance[worst]),
     }
+
+
+def neighbourhoods_of(found: dict, before: Atoms, after: Atoms | None = None) -> list[dict]:
+    """For each of the worst contacts found ``before``: names, distances, the atoms around and their bonds.
+
+    An atom is (element, name, residue, x, y, z before, x, y, z after, ``protein``, ``DNA`` or ``other``, 1 in a residue
+    of the contact). Coordinates are in the frame of the contact: origin in its middle, x along it, z to the
+    side where fewest atoms are; angstrom, two decimals.
+    """
+    contacts = found["worst_contacts"]
+    if not contacts:
+        return []
+    pairs = np.array([c["index"] for c in contacts])
+    place = before.position
+    middle = place[pairs].astype(np.float64).mean(axis=1)
+    which, near = CellList(place, 5.0).in_spheres(middle, NEIGHBOURHOOD)
+    result = []
+    for k, contact in enumerate(contacts):
+        own = before.residue[pairs[k]]
+        spans = [np.arange(before.residue_first[r], before.residue_first[r + 1]) for r in own]
+        atoms = np.unique(np.concatenate([near[which == k], *spans]))
+        local = {int(a): i for i, a in enumerate(atoms)}
+        bonds = [[i, local[b]] for a, i in local.items() for b in before.graph.neighbours(a).tolist()
+                 if b > a and b in local]
+        x, y = (place[p].astype(np.float64) for p in pairs[k])
+        frame = contact_frame(y - x, place[atoms].astype(np.float64) - middle[k])
+        states = [np.round((state.position[atoms].astype(np.float64) - middle[k]) @ frame.T, 2)
+                  for state in (before, before if after is None else after)]
+        ends = (after or before).position[pairs[k]].astype(np.float64)
+        result.append({
+            "atom_a": contact["atom_a"], "atom_b": contact["atom_b"], "distance": contact["distance"],
+            "after": round(float(np.linalg.norm(ends[0] - ends[1])), 4), "pair": [local[int(a)] for a in pairs[k]],
+            "atoms": [[gemmi.Element(int(before.element[a])).name, before.name_of(a),
+                       before.residue_label[before.residue[a]], *states[0][i].tolist(), *states[1][i].tolist(),
+                       FAMILY.get(PARTS[before.part[a]], "other"), int(before.residue[a] in own)]
+                      for i, a in enumerate(atoms.tolist())],
+            "bonds": bonds})
+    return result
+
+
+def contact_frame(along: np.ndarray, around: np.ndarray) -> np.ndarray:
+    """(3, 3) rows x, y, z: x along a contact, z away from the atoms around it."""
+    length = np.linalg.norm(along)
+    along = along / length if length > 1e-6 else np.array([1.0, 0.0, 0.0])
+    away = -around.mean(axis=0)
+    away -= (away @ along) * along
+    if np.linalg.norm(away) < 1e-3:
+        away = np.cross(along, np.eye(3)[np.argmin(np.abs(along))])
+    away /= np.linalg.norm(away)
+    return np.stack([along, np.cross(away, along), away])

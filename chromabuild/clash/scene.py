@@ -1,13 +1,15 @@
 """The scene of a correction: positions that change, and how good or bad a group of atoms sits in it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
 from chromabuild import _kernels
 from chromabuild.clash import reference
-from chromabuild.clash.atoms import HYDROGEN, NITROGEN, OXYGEN, SULFUR, Atoms
-from chromabuild.clash.detect import CellList, bonded_to
+from chromabuild.clash.atoms import Atoms, Widened
+from chromabuild.clash.detect import CellList, corners
 from chromabuild.clash.torsions import Torsion
 from chromabuild.residues import residue_library
 
@@ -55,20 +57,21 @@ class Scene:
         self.threshold = threshold
         self.threads = threads
         self.graph = atoms.graph
-        self.start = np.array(atoms.position, dtype=np.float64)
-        self.position = self.start.copy()
-        self.is_hydrogen = atoms.element == HYDROGEN
-        self.acceptor = np.isin(atoms.element, (NITROGEN, OXYGEN, SULFUR))
-        self.donor = self.is_hydrogen & bonded_to(atoms, (NITROGEN, OXYGEN, SULFUR))
-        self.radius = np.full(atoms.n_atoms, reference.OTHER_CONTACT_RADIUS)
-        for element, value in reference.CONTACT_RADIUS.items():
-            self.radius[atoms.element == element] = value
-        self.radius[self.donor] = reference.POLAR_HYDROGEN_CONTACT
-        self.severe_heavy = max(threshold, reference.SEVERE_HEAVY)
-        self.severe_hydrogen = max(threshold, reference.SEVERE_HYDROGEN)
-        self.residue_first = np.searchsorted(atoms.residue, np.arange(len(atoms.residue_name) + 1))
-        self.commits: list[tuple[np.ndarray, float]] = []
+        self.start = Widened(np.asarray(atoms.position, dtype=np.float32))
+        self.position = np.array(atoms.position, dtype=np.float64)
+        self.lowest, self.highest = corners(self.position)
+        severe = np.maximum(reference.severe_distance(), threshold)
+        self.severe_table, self.contact_table = severe, np.maximum(reference.contact_distance(), severe)
+        self.kind = atoms.kind
+        self.residue_first = atoms.residue_first
+        self.undone: list[tuple[np.ndarray, np.ndarray]] | None = None
         self.rebuild()
+
+    def close(self) -> np.ndarray:
+        """(n, 3) float32 present positions, kept from now on; the large arrays are given back, nothing can move."""
+        self.position = Widened(self.position.astype(np.float32))
+        del self.cells
+        return self.position.array
 
     def atom(self, residue: int, name: str) -> int | None:
         """An atom of a residue by name."""
@@ -78,32 +81,39 @@ class Scene:
     def rebuild(self) -> None:
         """Sort the atoms into cells again, where they are now."""
         self.cells = CellList(self.position, reference.LARGEST_CONTACT, self.threads)
-        self.stale = np.zeros(0, dtype=np.int64)
+        self.moved_since: list[np.ndarray] = []
+        self.moved_within = np.empty((64, 4))
+
+    def note_moved(self, moved: np.ndarray) -> None:
+        """Remember that some atoms, now in their new places, are no longer in the cells that they were sorted into."""
+        count = len(self.moved_since)
+        if count == len(self.moved_within):
+            self.moved_within = np.concatenate([self.moved_within, np.empty_like(self.moved_within)])
+        centre = self.position[moved].mean(axis=0)
+        self.moved_within[count, :3] = centre
+        self.moved_within[count, 3] = np.linalg.norm(self.position[moved] - centre, axis=1).max()
+        self.moved_since.append(moved)
 
     def around(self, centre: np.ndarray, radius: float) -> np.ndarray:
         """Sorted atoms now within ``radius`` of a point."""
         found = self.cells.in_spheres(centre, radius)[1]
-        if len(self.stale):
-            found = np.union1d(found, self.stale)
+        if self.moved_since:
+            spheres = self.moved_within[:len(self.moved_since)]
+            touched = np.flatnonzero(np.linalg.norm(spheres[:, :3] - centre, axis=1) < radius + spheres[:, 3] + 1e-6)
+            found = np.unique(np.concatenate([found, *(self.moved_since[k] for k in touched)]))
             found = found[((self.position[found] - centre) ** 2).sum(axis=1) < radius**2]
         return np.sort(found).astype(np.int64)
 
     def contact_distances(self, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Comfortable and severe distances of atoms a and b (broadcast), before bonds are looked at."""
-        hydrogen_bond = (self.donor[a] & self.acceptor[b]) | (self.donor[b] & self.acceptor[a])
-        severe = np.where(self.is_hydrogen[a] | self.is_hydrogen[b], self.severe_hydrogen, self.severe_heavy)
-        contact = np.where(hydrogen_bond, reference.HYDROGEN_BOND_CONTACT, self.radius[a] + self.radius[b])
-        return np.maximum(contact, severe), severe
+        a, b = self.kind[a], self.kind[b]
+        return self.contact_table[a, b], self.severe_table[a, b]
 
     def triggers(self, heavy: bool) -> tuple[np.ndarray, np.ndarray]:
         """Pairs below the fatal threshold and, with ``heavy``, also below their severe distance; sorted."""
-        limit = self.severe_heavy if heavy else self.threshold
-        cells = self.cells if not len(self.stale) else CellList(self.position, limit, self.threads)
-        pairs, distance = cells.pairs(limit, self.graph)
-        if heavy:
-            keep = distance < self.contact_distances(pairs[:, 0], pairs[:, 1])[1]
-            pairs, distance = pairs[keep], distance[keep]
-        return pairs, distance
+        limit = self.severe_table if heavy else np.full_like(self.severe_table, self.threshold)
+        cells = self.cells if not self.moved_since else CellList(self.position, limit.max(), self.threads)
+        return cells.pairs(limit.max(), self.graph, self.kind, limit)
 
     def is_severe(self, a: int, b: int) -> bool:
         """Whether two atoms are closer than their severe distance now."""
@@ -152,16 +162,28 @@ class Scene:
             moved = np.array(sorted({a for t in torsions for a in t.turned}))
         if surroundings is None:
             surroundings = self.rotation_surroundings(torsions, moved)
+        return self._score(*self._rotation(torsions, angle, moved), surroundings)
+
+    def rotated_states(self, torsions: list[Torsion], angle: np.ndarray, moved: np.ndarray) -> np.ndarray:
+        """(s, m, 3) positions of the moved atoms in each trial."""
+        local, axis, turned, angle, place = self._rotation(torsions, angle, moved)
+        state = np.zeros((len(angle), len(moved), 3))
+        _kernels.torsion_moves.rotated_states(np.asfortranarray(local.T), axis.T, turned.T, np.asfortranarray(angle.T),
+                                              place, state.transpose(2, 1, 0))
+        return state
+
+    def _rotation(self, torsions: list[Torsion], angle: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Positions, axes, turned atoms, angles and places of the moved atoms as the kernels want them."""
         local = np.array(sorted({a for t in torsions for a in t.quad[1:3]} | set(moved.tolist())))
         place = {atom: k for k, atom in enumerate(local.tolist())}
         turned = np.zeros((len(torsions), len(local)), dtype=np.int32)
         for k, torsion in enumerate(torsions):
             turned[k, [place[a] for a in torsion.turned if a in place]] = 1
         axis = np.array([[place[t.quad[1]], place[t.quad[2]]] for t in torsions], dtype=np.int32)
-        moved_place = np.searchsorted(local, moved).astype(np.int32)
-        return self._score(self.position[local], axis, turned, angle, moved_place, surroundings)
+        return self.position[local], axis, turned, angle, np.searchsorted(local, moved).astype(np.int32)
 
-    def rotation_surroundings(self, torsions: list[Torsion], moved: np.ndarray) -> Surroundings:
+    def rotation_surroundings(self, torsions: list[Torsion], moved: np.ndarray,
+                              absent: np.ndarray | None = None) -> Surroundings:
         """What the atoms turned by consecutive torsions can meet."""
         pivots = self.position[[t.quad[2] for t in torsions]]
         last = np.zeros(len(moved), dtype=np.int64)
@@ -171,7 +193,7 @@ class Scene:
             last[signature[:, k]] = k
         reach = (np.linalg.norm(np.diff(pivots, axis=0), axis=1).sum()
                  + np.linalg.norm(self.position[moved] - pivots[last], axis=1).max())
-        return self.surroundings(moved, pivots[0], reach, signature)
+        return self.surroundings(moved, pivots[0], reach, signature, absent)
 
     def group_surroundings(self, moved: np.ndarray, reach: float) -> Surroundings:
         """What a group can meet whose atoms each move by up to ``reach``."""
@@ -211,23 +233,49 @@ class Scene:
         """Fatal and severe pairs of a large group where it is now, against everything and within itself."""
         low, high = self.position[moved].min(axis=0), self.position[moved].max(axis=0)
         centre = (low + high) / 2
-        nearby = self.around(centre, float(np.linalg.norm(high - low) / 2 + self.severe_heavy + 1e-3))
+        nearby = self.around(centre, float(np.linalg.norm(high - low) / 2 + self.severe_table.max() + 1e-3))
         local = np.union1d(nearby, moved)
-        pairs, distance = CellList(self.position[local], self.severe_heavy).pairs(self.severe_heavy)
+        reach = self.severe_table.max()
+        pairs, distance = CellList(self.position[local], reach).pairs(reach, None, self.kind[local], self.severe_table)
         pairs = local[pairs]
         keep = np.isin(pairs, moved).any(axis=1)
-        keep &= distance < self.contact_distances(pairs[:, 0], pairs[:, 1])[1]
         pairs, distance = pairs[keep], distance[keep]
         free = ~self.graph.bonded(pairs)
         return Score(int((distance[free] < self.threshold).sum()), int(free.sum()), 0.0)
 
     def commit(self, moved: np.ndarray, position: np.ndarray) -> None:
         """Accept new positions of some atoms, rounded to float32."""
-        old = self.position[moved]
+        if self.undone is not None:
+            self.undone.append((moved, self.position[moved]))
         self.position[moved] = position.astype(np.float32)
-        both = np.concatenate([old, self.position[moved]])
-        centre = both.mean(axis=0)
-        self.commits.append((centre, float(np.linalg.norm(both - centre, axis=1).max())))
-        self.stale = np.union1d(self.stale, moved)
-        if len(self.stale) > 4000:
-            self.rebuild()
+        self.note_moved(moved)
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Whatever is committed inside is taken back at the end."""
+        count, self.undone = len(self.moved_since), []
+        try:
+            yield
+        finally:
+            for moved, position in reversed(self.undone):
+                self.position[moved] = position
+            del self.moved_since[count:]
+            self.undone = None
+
+    def update_triggers(self, pairs: np.ndarray, distance: np.ndarray,
+                        moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What ``triggers(heavy=True)`` gives now, from what it gave before some atoms moved and cells were rebuilt."""
+        changed = np.zeros(self.atoms.n_atoms, dtype=bool)
+        changed[moved] = True
+        kept = ~changed[pairs].any(axis=1)
+        which, other = self.cells.in_spheres(self.position[moved], float(self.severe_table.max()))
+        new = np.stack([moved[which], other], axis=1)
+        new = new[new[:, 0] != new[:, 1]]
+        new = np.unique(np.sort(new, axis=1), axis=0).astype(np.int32)
+        far = np.sqrt(((self.position[new[:, 0]] - self.position[new[:, 1]]) ** 2).sum(axis=1))
+        near = far < self.contact_distances(new[:, 0], new[:, 1])[1]
+        new, far = new[near], far[near]
+        free = ~self.graph.bonded(new)
+        pairs, distance = np.concatenate([pairs[kept], new[free]]), np.concatenate([distance[kept], far[free]])
+        order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+        return pairs[order], distance[order]

@@ -3,10 +3,12 @@
 A tail taken from a crystal and placed rigidly runs through neighbouring nucleosomes and linkers. Residue by residue
 from the root, (phi, psi) and the side chain are tried first as they are, then drawn from the allowed regions of the
 Ramachandran map; the first choice that hits nothing is taken. A dead end goes back a few residues and draws again.
-Random numbers are keyed by seed, molecule, residue and attempt: the order of work does not matter.
+Random numbers are keyed by seed, the residue's label and attempt: neither the order of work nor what else is in the
+structure matters.
 """
 
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 
@@ -14,13 +16,13 @@ from chromabuild.clash import reference
 from chromabuild.clash.scene import Scene, Score
 from chromabuild.clash.sidechain import Proposal
 from chromabuild.clash.torsions import STAGGERED, Torsion
+from chromabuild.nucleosome.peptide import GLYCINE_REGIONS, REGIONS
 
-# Residues outside the ordered core, in the numbering of 1KX5: (first, last, root).
-TAILS = {"H3": [(1, 38)], "H4": [(1, 23)], "H2A": [(1, 13), (119, 128)], "H2B": [(1, 27)]}
+# Residues outside the ordered core, (first, last), in the usual numbering; histones of other species are longer by a
+# few residues at the tips.
+TAILS = {"H3": [(1, 38)], "H3.3": [(1, 38)], "CENP-A": [(1, 40)], "H4": [(1, 23)], "H2A": [(1, 13), (119, 140)],
+         "H2A.Z": [(1, 15), (121, 140)], "H2B": [(1, 27)]}
 
-# (weight, phi, psi, spread): extended, polyproline II, helix; degree. Left-handed regions are for glycine only.
-REGIONS = ((0.40, -120.0, 130.0, 20.0), (0.40, -70.0, 145.0, 15.0), (0.20, -65.0, -40.0, 10.0))
-GLYCINE_REGIONS = REGIONS + ((0.40, 60.0, 40.0, 15.0), (0.40, 80.0, -170.0, 20.0))
 TRIALS = 48
 BACK = 4  # residues to go back from a dead end
 ATTEMPTS_PER_RESIDUE = 5
@@ -98,12 +100,13 @@ def growth_unit(scene: Scene, tail: Tail, residue: int, chi: list[Torsion]) -> G
     return GrowthUnit(residue, tuple(torsions) + tuple(chi), tuple(kinds) + ("chi",) * len(chi), np.array(scored))
 
 
-def unit_angles(scene: Scene, unit: GrowthUnit, seed: int, molecule: int, attempt: int) -> np.ndarray:
+def unit_angles(scene: Scene, unit: GrowthUnit, seed: int, attempt: int) -> np.ndarray:
     """(s, t) angles in radian to turn by; the first trial keeps the residue as it is."""
     glycine = scene.atoms.residue_name[unit.residue].endswith("GLY")
     regions = np.array(GLYCINE_REGIONS if glycine else REGIONS)
-    random = np.random.Generator(np.random.Philox(key=np.array(
-        [seed, (molecule << 40) + (unit.residue << 8) + attempt], dtype=np.uint64)))
+    label = blake2b(scene.atoms.residue_label[unit.residue].encode(), digest_size=8).digest()
+    random = np.random.Generator(np.random.Philox(
+        key=np.array([seed, int.from_bytes(label, "little")], dtype=np.uint64), counter=[0, 0, 0, attempt]))
     region = regions[random.choice(len(regions), TRIALS, p=regions[:, 0] / regions[:, 0].sum())]
     wobble = random.uniform(-1.0, 1.0, (TRIALS, len(unit.torsions)))
     pick = random.random((TRIALS, len(unit.torsions)))
@@ -143,7 +146,7 @@ def grow(scene: Scene, tail: Tail, start: int, side_chain: dict[int, list[Torsio
             scored_so_far.append(scored_so_far[k])
             k += 1
             continue
-        angle = unit_angles(scene, unit, seed, tail.molecule, attempt * ATTEMPTS_PER_RESIDUE + tries[k])
+        angle = unit_angles(scene, unit, seed, attempt * ATTEMPTS_PER_RESIDUE + tries[k])
         if attempt + tries[k] > 0:
             angle = angle[1:]
         pivot = scene.position[unit.torsions[0].quad[2]]
@@ -180,17 +183,17 @@ def sum_of_reach(scene: Scene, unit: GrowthUnit) -> float:
 
 
 def propose_tail(scene: Scene, tail: Tail, hit: list[int], side_chain: dict[int, list[Torsion]],
-                 seed: int) -> Proposal | None:
+                 seed: int, number: int = 1) -> Proposal | None:
     """Grow a tail from two residues inward of its innermost hit, then from its root.
 
-    The first clean one that stays inside the structure's bounding box is taken, since every angstrom beyond it is paid
-    for in water; else the one with fewest severe pairs, among equals the one that sticks out least.
+    Each ``number`` draws other tails. The first clean one that stays inside the structure's bounding box is taken,
+    since every angstrom beyond it is paid for in water; else the one with fewest severe pairs, among equals the one
+    that sticks out least.
     """
     places = [tail.residues.index(r) for r in hit if r in tail.residues]
     if not places:
         return None
     best, best_rank = None, None
-    lowest, highest = scene.start.min(axis=0), scene.start.max(axis=0)
     for start in sorted({max(0, min(places) - 2), max(0, min(places) - 8), 0}, reverse=True):
         units = growth_unit(scene, tail, tail.residues[start], [])
         if not units.torsions:
@@ -199,18 +202,17 @@ def propose_tail(scene: Scene, tail: Tail, hit: list[int], side_chain: dict[int,
             if not units.torsions:
                 continue
         mobile = np.array(sorted({a for t in units.torsions[:1] for a in t.turned}))
-        old = scene.position.copy()
-        stale = scene.stale
+        old, count = scene.position[mobile], len(scene.moved_since)
         before = scene.count_severe(mobile)
-        for attempt in range(ATTEMPTS_PER_TAIL):
+        for attempt in range((number - 1) * ATTEMPTS_PER_TAIL, number * ATTEMPTS_PER_TAIL):
             moved = grow(scene, tail, start, side_chain, seed, attempt)
             # Queries find moved atoms where they are only when they are listed as stale.
-            scene.stale = np.union1d(stale, moved)
+            scene.note_moved(moved)
             after = scene.count_severe(moved)
             new = scene.position[moved].copy()
-            scene.position[moved] = old[moved]
-            scene.stale = stale
-            excess = float(np.maximum(lowest - new, new - highest).clip(0).max())
+            scene.position[moved] = old
+            del scene.moved_since[count:]
+            excess = float(np.maximum(scene.lowest - new, new - scene.highest).clip(0).max())
             rank = (*gain(before, after), excess)
             if after.better_than(before) and (best is None or rank < best_rank):
                 best = Proposal("tail", moved, new, before, after,

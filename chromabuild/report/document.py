@@ -14,8 +14,8 @@ from chromabuild.errors import BadInputError
 from chromabuild.files import atomic_path
 from chromabuild.labels import label
 from chromabuild.report import html, pictures
+from chromabuild.report.dna import dna_section
 from chromabuild.report.plots import line_plot
-from chromabuild.report.summary import energy_drift
 from chromabuild.solute import Solute
 
 WATER_LIMIT = 3_000_000  # waters read for the picture of the box; more are thinned by whole bricks
@@ -32,7 +32,7 @@ def write_report(config: Config, progress: Callable[[float | str], None] = lambd
         raise BadInputError(f"{folder} holds no results to report: run `chromabuild all`")
     parts = {}
     writers = {"Result": _pictures, "Pipeline": _pipeline, "Locus": _locus, "Scaffold": _scaffold, "Solute": _solute,
-               "Clashes": _clashes, "Box and ions": _box, "Force field": _topology,
+               "DNA": _dna, "Clashes": _clashes, "Box and ions": _box, "Force field": _topology,
                "Minimisation and dynamics": _dynamics, "Files": _files, "Provenance": _provenance}
     for done, (title, writer) in enumerate(writers.items()):
         progress(done / len(writers))
@@ -99,7 +99,7 @@ def _pictures(folder: Path, stages: dict) -> str:
             box, position, *solvent = _box_atoms(folder / "shards", solute.n_atoms)
             image = pictures.box_picture(position, radius, colour, box, *solvent)
             parts.append(html.picture(image, "The periodic box, cut open: water and ions in front are left out.",
-                                      [("Na+", pictures.SODIUM), ("Cl-", pictures.CHLORIDE),
+                                      [("cations", pictures.CATION), ("Cl-", pictures.CHLORIDE),
                                        ("water", pictures.WATER)]))
     if (folder / "scaffold.h5").is_file():
         with h5py.File(folder / "scaffold.h5", "r") as file:
@@ -112,26 +112,26 @@ def _pictures(folder: Path, stages: dict) -> str:
 
 
 def _box_atoms(folder: Path, solute_atoms: int) -> tuple[np.ndarray, ...]:
-    """Box (3,), then positions (k, 3) in it of the solute, of water oxygens, of sodium and of chloride."""
+    """Box (3,), then positions (k, 3) in it of the solute, of water oxygens, of cations and of chloride."""
     from chromabuild.shards.brick_file import read_brick
 
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     counts = manifest["counts"]
     every = max(1, round(counts["water"] / WATER_LIMIT))
-    first_sodium = solute_atoms + 3 * counts["water"]
-    first_chloride = first_sodium + counts["sodium"]
+    first_ion = solute_atoms + 3 * counts["water"]
+    first_chloride = manifest["atoms"] - counts["chloride"]
     solute = np.empty((solute_atoms, 3))
-    water, sodium, chloride = [], [], []
+    water, cations, chloride = [], [], []
     for k, shard in enumerate(manifest["shards"]):
         brick = read_brick(folder / f"{shard['name']}.cbb")
         ids, position = brick.global_id, brick.position / 1000
         solute[ids[ids < solute_atoms]] = position[ids < solute_atoms]
         if k % every == 0:
-            is_water = (ids >= solute_atoms) & (ids < first_sodium)
+            is_water = (ids >= solute_atoms) & (ids < first_ion)
             water.append(position[is_water & ((ids - solute_atoms) % 3 == 0)])
-        sodium.append(position[(ids >= first_sodium) & (ids < first_chloride)])
+        cations.append(position[(ids >= first_ion) & (ids < first_chloride)])
         chloride.append(position[ids >= first_chloride])
-    return (np.array(manifest["box"]), solute, *(np.concatenate(p) for p in (water, sodium, chloride)))
+    return (np.array(manifest["box"]), solute, *(np.concatenate(p) for p in (water, cations, chloride)))
 
 
 # --- tables and plots -------------------------------------------------------------------------------------------------
@@ -224,6 +224,10 @@ def _solute(folder: Path, stages: dict) -> str:
     return _plain_facts(summary) + _nested_tables(summary) if summary else ""
 
 
+def _dna(folder: Path, stages: dict) -> str:
+    return dna_section(folder)
+
+
 def _clashes(folder: Path, stages: dict) -> str:
     path = folder / "clash_report.json"
     if not path.is_file():
@@ -291,23 +295,32 @@ def _dynamics(folder: Path, stages: dict) -> str:
     time = log["TIME"]
     if "TEMPERATURE" in log.columns:
         plots.append(html.plot(line_plot({"temperature": (time, log["TEMPERATURE"])}, "time, ps", "temperature, K",
-                                         "temperature"), "Temperature during constant-energy dynamics."))
+                                         "temperature"), _temperature_caption(summary)))
     terms = {name: (time, (log[column] - log[column][0]) / 1000)
              for name, column in (("potential", "POTENTIAL_ENE"), ("kinetic", "KINETIC_ENE"), ("total", "TOTAL_ENE"))
              if column in log.columns}
     plots.append(html.plot(line_plot(terms, "time, ps", "change of energy, Mcal/mol", "energies"),
-                           "Potential and kinetic energy mirror each other; their sum is conserved."))
-    total = log["CONSERVED_ENE" if "CONSERVED_ENE" in log.columns else "TOTAL_ENE"]
-    plots.append(html.plot(line_plot({"total": (time, total - total[0])}, "time, ps",
-                                     "change, kcal/mol", "conserved"),
-                           "The conserved energy, on its own scale."))
+                           "Energies of the system. At constant energy, potential and kinetic energy mirror each "
+                           "other."))
+    if log.conserved is not None:
+        plots.append(html.plot(line_plot({"conserved": (time, log.conserved - log.conserved[0])}, "time, ps",
+                                         "change, kcal/mol", "conserved"),
+                               "The conserved quantity, on its own scale: total energy less the heat that the "
+                               "thermostat has put in."))
     parts.append(f'<div class="pair">{"".join(plots)}</div>')
-    drift = energy_drift(time, total, summary["atoms"], summary["temperature"])
+    drift = summary.get("drift_kT_per_ns_per_atom")
     if drift is not None:
-        parts.append(f"<p>Drift of the conserved energy: <b>{html.text(drift)}</b> kT/ns per atom, from a straight "
+        parts.append(f"<p>Drift of the conserved quantity: <b>{html.text(drift)}</b> kT/ns per atom, from a straight "
                      "line through the second half of the run.</p>")
     parts.append(_engine_timing(folder / "md" / "dynamics.log"))
     return "".join(parts)
+
+
+def _temperature_caption(summary: dict) -> str:
+    if summary.get("ensemble", "NVE") == "NVE":
+        return "Temperature during constant-energy dynamics."
+    return (f"Temperature; the thermostat is set to {summary['temperature']:g} K. After minimisation it falls at "
+            "first: half of the kinetic energy becomes potential energy.")
 
 
 def _engine_timing(log: Path) -> str:

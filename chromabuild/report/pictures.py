@@ -9,11 +9,12 @@ from chromabuild.report.render import Camera, Canvas, Colour, oblique_view, prin
 
 HISTONE_COLOURS: dict[str, Colour] = {  # as is the custom since the first crystal structures
     "H3": (0.36, 0.52, 0.84), "H4": (0.42, 0.72, 0.43), "H2A": (0.96, 0.80, 0.34), "H2B": (0.86, 0.36, 0.33),
+    "H3.3": (0.24, 0.36, 0.66), "CENP-A": (0.50, 0.33, 0.72), "H2A.Z": (0.93, 0.58, 0.20),
 }
 OTHER_PROTEIN: Colour = (0.72, 0.52, 0.78)
 STRAND_COLOURS: dict[str, Colour] = {"DNA-I": (0.88, 0.89, 0.91), "DNA-J": (0.53, 0.68, 0.76)}
 LINKER: Colour = (0.62, 0.65, 0.69)
-SODIUM: Colour = (0.60, 0.42, 0.82)
+CATION: Colour = (0.60, 0.42, 0.82)
 CHLORIDE: Colour = (0.25, 0.72, 0.35)
 WATER: Colour = (0.74, 0.86, 0.96)
 BOX_EDGE: Colour = (0.30, 0.36, 0.44)
@@ -92,19 +93,19 @@ def solute_picture(position: np.ndarray, radius: np.ndarray, colour: np.ndarray,
 
 
 def box_picture(position: np.ndarray, radius: np.ndarray, colour: np.ndarray, box: np.ndarray, water: np.ndarray,
-                sodium: np.ndarray, chloride: np.ndarray, size: tuple[int, int] = (1600, 1200)) -> np.ndarray:
+                cation: np.ndarray, chloride: np.ndarray, size: tuple[int, int] = (1600, 1200)) -> np.ndarray:
     """The solvated box, cut open: the solute whole, water only in the back, ions from before the cut backwards.
 
-    position, radius, colour: the solute; box (3,) edges from the origin; water, sodium, chloride (k, 3), angstrom.
+    position, radius, colour: the solute; box (3,) edges from the origin; water, cation, chloride (k, 3), angstrom.
     """
     turned = _longest_across(box)
-    box, position, water, sodium, chloride = (turned(p) for p in (box, position, water, sodium, chloride))
+    box, position, water, cation, chloride = (turned(p) for p in (box, position, water, cation, chloride))
     corners = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)]) * box
     view = oblique_view(20.0, 20.0)
     canvas = Canvas(Camera.framing(corners, view, size))
     water = water[water[:, 1] > WATER_FROM * box[1]]
-    ions = [p[p[:, 1] > IONS_FROM * box[1]] for p in (sodium, chloride)]
-    parts = ((position, radius, colour), (water, 1.7, WATER), (ions[0], 1.9, SODIUM), (ions[1], 1.9, CHLORIDE))
+    ions = [p[p[:, 1] > IONS_FROM * box[1]] for p in (cation, chloride)]
+    parts = ((position, radius, colour), (water, 1.7, WATER), (ions[0], 1.9, CATION), (ions[1], 1.9, CHLORIDE))
     sky = np.ones(sum(len(p) for p, _, _ in parts))
     sky[: len(position)] = _ambient(sky_visibility(position, radius))
     canvas.draw_spheres(np.concatenate([p for p, _, _ in parts]),

@@ -38,3 +38,20 @@ def place_nucleosomes(transforms, keep="IJABCDEFGH"):
     return Solute(np.concatenate(parts).astype(np.float32), np.concatenate(templates), np.concatenate(numbers),
                   np.concatenate(segments), names, chains, np.array(first), molecules,
                   np.array(nucleosome, dtype=np.int32))
+
+
+def joined(solutes):
+    """One Solute of several, in the given order; segment ids must be unique."""
+    first, segments, residues = [0], 0, 0
+    parts = []
+    for s in solutes:
+        parts.append(s.residue_segment + segments)
+        segments += len(s.segment_name)
+        first += (s.molecule_first_residue[1:] + residues).tolist()
+        residues += s.n_residues
+    return Solute(
+        np.concatenate([s.position for s in solutes]), np.concatenate([s.residue_template for s in solutes]),
+        np.concatenate([s.residue_number for s in solutes]), np.concatenate(parts).astype(np.uint16),
+        [name for s in solutes for name in s.segment_name], [name for s in solutes for name in s.segment_chain],
+        np.array(first), [name for s in solutes for name in s.molecule_name],
+        np.concatenate([s.molecule_nucleosome for s in solutes]))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from chromabuild.clash.atoms import Atoms
-from chromabuild.clash.audit import audit, crosses, find_rings, ring_piercings
+from chromabuild.clash.audit import audit, find_rings, ring_piercings
+from chromabuild.clash.chains import crosses
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,7 @@ def test_planted_piercing(atoms, ring_atoms):
     residue = 70
     first = np.searchsorted(atoms.residue, residue)
     members = [first + k for k, name in enumerate(atoms.name[atoms.residue == residue]) if name in ring_atoms]
-    ring = next(r for r in find_rings(atoms) if set(members) <= set(r))
+    ring = next(tuple(a for a in r if a >= 0) for r in find_rings(atoms).tolist() if set(members) <= set(r))
     corners = atoms.position[list(ring)].astype(np.float64)
     middle = corners.mean(axis=0)
     normal = np.linalg.svd(corners - middle)[2][2]

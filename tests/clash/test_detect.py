@@ -55,13 +55,81 @@ def test_periodic_equals_brute_force(seed, n, ratio):
     np.testing.assert_allclose(found, distance, atol=1e-12)
 
 
-def test_large_cloud_equals_kd_tree():
+@pytest.fixture(scope="module")
+def clumps():
+    """(100,000, 3) float32: twenty clumps in a wide box."""
     random = np.random.default_rng(1)
     centres = random.random((20, 1, 3)) * 4000.0
-    position = (centres + random.random((20, 5000, 3)) * 37.0).reshape(-1, 3)  # sparse: clumps in a wide box
-    expected = cKDTree(position).query_pairs(1.5, output_type="ndarray")
-    expected = expected[np.lexsort((expected[:, 1], expected[:, 0]))]
-    assert np.array_equal(close_pairs(position, 1.5)[0], expected)
+    return (centres + random.random((20, 5000, 3)) * 37.0).reshape(-1, 3).astype(np.float32)
+
+
+def swept(position, threshold):
+    """All pairs below a threshold by brute force along a sorted axis: every pair within it along x is measured."""
+    wide = position.astype(np.float64)
+    order = np.argsort(wide[:, 0], kind="stable")
+    x = wide[order]
+    found = []
+    for shift in range(1, len(x)):
+        near = np.flatnonzero(x[shift:, 0] - x[:-shift, 0] < threshold)
+        if len(near) == 0:
+            break
+        d = np.sqrt(((x[near] - x[near + shift]) ** 2).sum(axis=1))
+        hit = near[d < threshold]
+        found.append(np.sort(np.stack([order[hit], order[hit + shift]], axis=1), axis=1))
+    pairs = np.concatenate(found)
+    return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+
+
+def test_large_cloud_equals_brute_force(clumps):
+    assert np.array_equal(close_pairs(clumps, 0.9)[0], swept(clumps, 0.9))
+
+
+def test_equals_every_peer(clumps):
+    """SciPy, MDAnalysis, gemmi and Biopython find the same pairs (100,000 and 5,000 atoms)."""
+    import gemmi
+    from Bio.PDB.kdtrees import KDTree
+    from MDAnalysis.lib.distances import self_capped_distance
+
+    def canonical(pairs):
+        pairs = np.sort(np.asarray(pairs).reshape(-1, 2), axis=1)
+        return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+
+    ours = close_pairs(clumps, 1.2)[0]
+    wide = clumps.astype(np.float64)
+    assert np.array_equal(canonical(cKDTree(wide).query_pairs(1.2, output_type="ndarray")), ours)
+    assert np.array_equal(canonical(self_capped_distance(clumps, 1.2, method="pkdtree", return_distances=False)), ours)
+    few, expected = clumps[:5000], close_pairs(clumps[:5000], 1.2)[0]
+    peer = KDTree(few.astype(np.float64), 10).neighbor_search(1.2)
+    assert np.array_equal(canonical([[n.index1, n.index2] for n in peer]), expected)
+    chain = gemmi.Chain("A")
+    for k, place in enumerate(few.tolist()):
+        residue, atom = gemmi.Residue(), gemmi.Atom()
+        residue.name, residue.seqid = "AR", gemmi.SeqId(str(k))
+        atom.name, atom.element, atom.serial, atom.pos = "AR", gemmi.Element("Ar"), k, gemmi.Position(*place)
+        residue.add_atom(atom)
+        chain.add_residue(residue)
+    model = gemmi.Model("1")
+    model.add_chain(chain)
+    contacts = gemmi.ContactSearch(1.2)
+    contacts.ignore = gemmi.ContactSearch.Ignore.Nothing
+    peer = contacts.find_contacts(gemmi.NeighborSearch(model, gemmi.UnitCell(), 1.5).populate())
+    assert np.array_equal(canonical([[c.partner1.atom.serial, c.partner2.atom.serial] for c in peer]), expected)
+
+
+@given(seed=st.integers(0, 2**32), kinds=st.integers(1, 4), periodic=st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_threshold_of_each_class(seed, kinds, periodic):
+    """A pair counts below the limit of its two kinds and the overall threshold."""
+    random = np.random.default_rng(seed)
+    position, kind = random.random((150, 3)) * 9.0, random.integers(0, kinds, 150).astype(np.int8)
+    limit = random.uniform(0.0, 3.0, (kinds, kinds))
+    limit = (limit + limit.T) / 2
+    box = np.full(3, 9.0) if periodic else None
+    pairs, distance = brute_force(position, 2.5, box)
+    keep = distance < limit[tuple(kind[pairs].T)]
+    found, measured = close_pairs(position, 2.5, box=box, kind=kind, limit=limit)
+    assert np.array_equal(found, pairs[keep])
+    np.testing.assert_allclose(measured, distance[keep], atol=1e-12)
 
 
 @pytest.mark.parametrize("threads", [2, 3, 8])
@@ -131,8 +199,9 @@ def test_overlaps_of_two_carbons():
     """Two carbons 2.9 A apart overlap by 0.5 A; at 3.1 A by 0.3 A, which is no clash."""
     for separation, expected in ((2.9, 1), (3.1, 0)):
         atoms = Atoms(np.array([[0.0, 0, 0], [separation, 0, 0]]), np.array([6, 6], dtype=np.uint8),
-                      np.array(["C1", "C2"]), np.zeros(2, dtype=np.uint8), np.array([0, 1], dtype=np.int32), ["X", "Y"],
-                      ["A:X:1", "A:Y:2"], BondGraph(2, np.zeros((0, 2), dtype=np.int32)))
+                      np.array(["C1", "C2"]), np.array([0, 1], dtype=np.uint16), np.zeros(2, dtype=np.uint8),
+                      np.array([0, 1], dtype=np.int32), ["X", "Y"], ["A:X:1", "A:Y:2"],
+                      BondGraph(2, np.zeros((0, 2), dtype=np.int32)), np.array([-1, -1]))
         overlaps = find_overlaps(atoms)
         assert len(overlaps.pairs) == expected
         assert overlaps.clashscore == 500.0 * expected

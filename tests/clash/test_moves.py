@@ -67,14 +67,14 @@ def test_scores_equal_direct_count(nucleosome):
         expected = np.zeros(2, dtype=int)
         for others in (rest, moved):
             distance = cdist(position[moved], position[others])
-            i, j = np.nonzero(distance < 2.0)
+            i, j = np.nonzero(distance < 2.2)
             keep = (moved[i] < others[j]) if others is moved else np.ones(len(i), dtype=bool)
             pairs, d = np.stack([moved[i], others[j]], axis=1)[keep], distance[i, j][keep]
             free = ~atoms.graph.bonded(pairs)
             if others is moved:  # atoms on the same side of every turned bond keep their distance
                 signature = np.array([[a in t.turned for t in chi] for a in range(first, first + 30)])
                 free &= (signature[pairs[:, 0] - first] != signature[pairs[:, 1] - first]).any(axis=1)
-            limit = np.where((atoms.element[pairs] == 1).any(axis=1), 1.3, 2.0)
+            limit = np.where((atoms.element[pairs] == 1).any(axis=1), 1.3, 2.2)
             expected += [(free & (d < 0.9)).sum(), (free & (d < limit)).sum()]
         assert (fatal[k], severe[k]) == tuple(expected)
 
@@ -121,7 +121,7 @@ def test_phosphate_moves_aside_within_four_sigma(nucleosome):
     intruder = scene.atom(2 * 147 + 60, "CB")  # any far heavy atom will do
     outward = scene.position[oxygen] - scene.position[phosphorus]
     scene.position[intruder] = scene.position[oxygen] + 0.7 * outward / np.linalg.norm(outward)
-    scene.start[:] = scene.position
+    scene.start.array = scene.position.astype(np.float32)
     scene.rebuild()
     proposal = propose_link(scene, left, right)
     assert proposal is not None and proposal.before.fatal > 0 and proposal.after.fatal == 0

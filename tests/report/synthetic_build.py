@@ -1,7 +1,6 @@
 """A made-up output folder with the files of docs/formats.md, small enough for a unit test."""
 
 import json
-import struct
 
 import h5py
 import numpy as np
@@ -9,6 +8,7 @@ import numpy as np
 from chromabuild.config import Config
 from chromabuild.provenance import FORMAT, VERSION
 from chromabuild.residues import residue_names
+from chromabuild.shards.brick_file import BrickFile, packed
 from chromabuild.solute import Solute
 
 TWIST = np.radians(34.5)
@@ -105,10 +105,10 @@ def write_build(folder):
     water = np.repeat(rng.uniform(0, 1, (waters, 3)) * box, 3, axis=0)
     everything = np.concatenate([solute.position + [15, 25, 25], water, rng.uniform(0, 1, (2 * ions, 3)) * box])
     (folder / "shards").mkdir()
-    header = b"CBBRICK1" + struct.pack("<q9d", len(everything), *box, 0, 0, 0, *box)
-    ids, steps = np.arange(len(everything), dtype="<i8"), (everything * 1000).round().astype("<i4")
-    (folder / "shards" / "brick_00000.cbb").write_bytes(header + ids.tobytes() + steps.tobytes())
-    counts = {"solute": n, "water": waters, "sodium": ions, "chloride": ions}
+    brick = BrickFile(np.array(box), np.zeros(3), np.array(box), np.arange(len(everything)),
+                      (everything * 1000).round().astype(np.int32))
+    (folder / "shards" / "brick_00000.cbb").write_bytes(packed(brick))
+    counts = {"solute": n, "water": waters, "sodium": ions, "potassium": 0, "magnesium": 0, "chloride": ions}
     (folder / "shards" / "manifest.json").write_text(json.dumps({
         "format": "chromabuild-shards", "version": 1, "box": box, "grid": [1, 1, 1], "atoms": len(everything),
         "counts": counts, "net_charge": 0, "shards": [{"name": "brick_00000", "atoms": len(everything)}]}))

@@ -44,7 +44,7 @@ def main(pdb_file: str) -> None:
             number.append(int(residue.id) + (74 if chain.id in "IJ" else 0))
             chain_of.append(chain.id)
             position += [place[atom] for atom in match.atoms]
-    steps = np.round((np.array(position) - np.mean(position, axis=0)) / STEP).astype(np.int16)
+    steps = np.round((np.array(position) - np.mean(position, axis=0)) / STEP).astype(np.int32)
     np.savez_compressed(
         Path(__file__).with_name("nucleosome.npz"), steps=steps, template=np.array(template, dtype="S4"),
         number=np.array(number, dtype=np.int16), chain=np.array(chain_of, dtype="S1"))
