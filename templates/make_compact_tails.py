@@ -29,10 +29,11 @@ from chromabuild.clash import reference
 from chromabuild.clash.atoms import CARBON, HYDROGEN, NITROGEN, OXYGEN, SULFUR, Atoms
 from chromabuild.clash.detect import bonded_to
 from chromabuild.clash.scene import Scene
-from chromabuild.clash.tails import GLYCINE_REGIONS, REGIONS, GrowthUnit, Tail, find_tails, growth_unit
+from chromabuild.clash.tails import GrowthUnit, Tail, find_tails, growth_unit
 from chromabuild.clash.torsions import STAGGERED, Torsion, library_torsions
 from chromabuild.dna.sequence import base_index
 from chromabuild.nucleosome.octamer import octamer
+from chromabuild.nucleosome.peptide import GLYCINE_REGIONS, REGIONS
 from chromabuild.solute import Solute
 
 BEAMS = 64

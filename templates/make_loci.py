@@ -1,4 +1,4 @@
-"""Write the bundled loci into workflows/config/loci from published yeast data (templates/SOURCES.d/scaffold.md).
+"""Write the bundled loci into workflows/config/loci from published yeast data (templates/SOURCES.md).
 
     python templates/make_loci.py SEQUENCE.fa DYADS.bed LOOPS.bedpe HIC.bedpe
 
@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 DEMO_FIRST_DYAD = 42737
-DEMO_NUCLEOSOMES = 3
-DEMO_FLANK = 20  # bp
+DEMO_NUCLEOSOMES = 4
+DEMO_FLANK = 30  # bp
 HALF = 73  # bp of a nucleosome on either side of its dyad
 LOCI = Path(__file__).resolve().parent.parent / "workflows" / "config" / "loci"
 

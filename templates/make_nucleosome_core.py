@@ -5,7 +5,8 @@
 Charge sites: one per globular histone domain and one for each six residues of a tail, at the centroid of their heavy
 atoms, with the formal charge at pH 7 (Lys, Arg +1; Asp, Glu -1; termini; His neutral). Spheres: the globular octamer
 as 32 clusters of heavy atoms, each with the radius of the homogeneous ball of the same radius of gyration; every tail
-as one sphere for each three residues. Coordinates in angstrom in the nucleosome's own frame (docs/formats.md).
+as one sphere for each three residues. Tails lie as in histone_tails_compact.h5: in the crystal they reach far out,
+between their neighbours in the lattice. Coordinates in angstrom in the nucleosome's own frame (docs/formats.md).
 """
 
 import json
@@ -13,8 +14,11 @@ import sys
 from pathlib import Path
 
 import gemmi
+import h5py
 import numpy as np
 from scipy.cluster.vq import kmeans2
+
+from chromabuild.residues import residue_library
 
 HISTONES = {"A": "H3", "B": "H4", "C": "H2A", "D": "H2B", "E": "H3", "F": "H4", "G": "H2A", "H": "H2B"}
 # First and last residue of each tail: the parts that leave the folded octamer.
@@ -40,6 +44,21 @@ def ball_radius(points: np.ndarray) -> float:
     return float(np.sqrt(5 / 3 * ((points - points.mean(axis=0)) ** 2).sum(axis=1).mean()))
 
 
+def compact_residues(folder: Path) -> dict[tuple[str, int], np.ndarray]:
+    """Heavy atoms (n, 3) of each residue, by chain and number, with tails that lie on their own nucleosome."""
+    with (
+        h5py.File(folder / "nucleosome_1kx5.h5") as core,
+        h5py.File(folder / "histone_tails_compact.h5") as tails,
+    ):
+        position = 0.001 * core["heavy_atom_position"][...]
+        position[tails["heavy_atom"][...]] = 0.001 * tails["position"][...]
+        names, numbers, chains = (core[f"residue_{key}"][...] for key in ("name", "number", "chain"))
+    library = residue_library()
+    ends = np.cumsum([sum(e != "H" for e in library[name.decode()].elements) for name in names])
+    atoms = np.split(position, ends[:-1])
+    return {(c.decode(), int(k)): a for c, k, a in zip(chains, numbers, atoms, strict=True)}
+
+
 def main(pdb: str) -> None:
     """Read the PDB file and write the template beside this script."""
     folder = Path(__file__).parent
@@ -53,6 +72,7 @@ def main(pdb: str) -> None:
     rotation, shift, rms = fit(np.array(middle), path)
     print(f"C1' midpoints on the pair origins: rms {rms:.2f} angstrom")
 
+    compact = compact_residues(folder)
     sites, spheres, globular = [], [], []
     for name, histone in HISTONES.items():
         residues = [r for r in model[name] if gemmi.find_tabulated_residue(r.name).is_amino_acid()]
@@ -63,17 +83,18 @@ def main(pdb: str) -> None:
             tail = next((i for i, (a, b) in enumerate(TAILS[histone]) if a <= k <= b), None)
             atoms = np.array([a.pos.tolist() for a in residue if a.element.name != "H"]) @ rotation.T + shift
             charge = CHARGE.get(residue.name, 0) + (k == first) - (k == last)
-            parts.setdefault("core" if tail is None else f"tail{tail}", []).append((atoms, charge))
+            parts.setdefault("core" if tail is None else f"tail{tail}", []).append((atoms, charge, k))
         for part, content in parts.items():
             size = len(content) if part == "core" else RESIDUES_PER_TAIL_SITE
             for k in range(0, len(content), size):
                 group = content[k : k + size]
-                sites.append((np.concatenate([a for a, _ in group]).mean(axis=0), sum(q for _, q in group)))
+                where = [a for a, *_ in group] if part == "core" else [compact[name, n] for *_, n in group]
+                sites.append((np.concatenate(where).mean(axis=0), sum(q for _, q, _ in group)))
             if part == "core":
-                globular.append(np.concatenate([a for a, _ in content]))
+                globular.append(np.concatenate([a for a, *_ in content]))
                 continue
             for k in range(0, len(content), RESIDUES_PER_TAIL_SPHERE):
-                group = np.concatenate([a for a, _ in content[k : k + RESIDUES_PER_TAIL_SPHERE]])
+                group = np.concatenate([compact[name, n] for *_, n in content[k : k + RESIDUES_PER_TAIL_SPHERE]])
                 spheres.append((group.mean(axis=0), max(SMALLEST_TAIL_RADIUS, ball_radius(group))))
     atoms = np.concatenate(globular)
     _, label = kmeans2(atoms, CLUSTERS, minit="++", seed=1, iter=100)

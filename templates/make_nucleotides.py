@@ -1,9 +1,12 @@
-"""Write nucleotide_start.json: the sugar-phosphate of each nucleotide in its base frame, in ideal B-DNA.
+"""Write nucleotide_start.json and nucleotide_library.npz: where the backbone closure starts.
 
     python templates/make_nucleotides.py 1kx5.pdb
 
-The conformation is where the closure itself goes in the middle of a straight duplex when it starts from the mean BI,
-C2'-endo nucleotide of PDB entry 1KX5.
+nucleotide_start.json: the sugar-phosphate of each nucleotide in its base frame, in ideal B-DNA. The conformation is
+where the closure itself goes in the middle of a straight duplex when it starts from the mean BI, C2'-endo nucleotide of
+PDB entry 1KX5. nucleotide_library.npz: quadratics in the steps to the neighbouring bases (``chromabuild.dna.start``),
+fitted to what the closure makes of nucleosomes, superhelices and thermally bent duplexes of random sequence, twice: the
+second time from backbones that were closed from the first fit.
 """
 
 import json
@@ -13,12 +16,19 @@ from pathlib import Path
 import gemmi
 import numpy as np
 
-from chromabuild.dna.backbone import SUGAR, close_backbone
-from chromabuild.dna.sequence import BASES, both_strands
+from chromabuild.build import base_frames
+from chromabuild.dna.backbone import close_backbone, measure_backbone, place_bases
+from chromabuild.dna.helix import crystal_path, superhelix_path
+from chromabuild.dna.sequence import BASES, both_strands, step_name
+from chromabuild.dna.start import SUGAR, neighbour_steps, placed_conformation, quadratic_terms
 from chromabuild.dna.steps import dna_parameters, fit_frames, rebuild, split_pair
 
 LENGTH = 13
 ROUNDS = 3
+NUCLEOSOMES, SUPERHELICES, BENT, BENT_LENGTH = 100, 25, 40, 150
+THERMAL = 0.7  # of the step parameters' standard deviations: steps are drawn one by one, as real ones are not
+RIDGE = 3.0
+STRAINED = 3.5  # standard deviations: such nucleotides do not teach
 
 
 def crystal_mean(model: gemmi.Model) -> np.ndarray:
@@ -54,13 +64,58 @@ def idealise(start: np.ndarray) -> np.ndarray:
         (origin_i, frame_i), (origin_j, frame_j) = split_pair(origin, frame, pair)
         origins = np.concatenate([origin_i, origin_j[::-1]])
         frames = np.concatenate([frame_i, frame_j[::-1]])
-        sugar, _ = close_backbone(bases, origins, frames, start=start)
+        sugar, _ = close_backbone(bases, origins, frames, start=placed_conformation(start, bases, origins, frames))
         result.append((sugar[LENGTH // 2] - origins[LENGTH // 2]) @ frames[LENGTH // 2])
     return np.array(result)
 
 
+def training_duplexes() -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Bases, base origins and base frames of duplexes of random sequence."""
+    random, table, result = np.random.Generator(np.random.Philox(key=7)), dna_parameters().step, []
+    for path, count in ((crystal_path(), NUCLEOSOMES), (superhelix_path(), SUPERHELICES)):
+        result += [base_frames(random.integers(0, 4, len(path[0])), *path) for _ in range(count)]
+    for _ in range(BENT):
+        sequence = random.integers(0, 4, BENT_LENGTH)
+        steps = [table[step_name(*pair)] for pair in zip(sequence[:-1], sequence[1:], strict=True)]
+        drawn = [step.mean + THERMAL * step.deviation * random.standard_normal(6) for step in steps]
+        result.append(base_frames(sequence, *rebuild(np.array(drawn))))
+    return result
+
+
+def fit_library(start: np.ndarray) -> dict[str, np.ndarray]:
+    """Mean, deviation and coefficients of ``ConformationLibrary``, from the ideal conformations (4, 11, 3)."""
+    duplexes = training_duplexes()
+    steps = np.concatenate([neighbour_steps(*duplex[1:]) for duplex in duplexes])
+    library = {"mean": steps.mean(axis=0), "deviation": steps.std(axis=0)}
+    for taught in (False, True):
+        kind, terms, local = [], [], []
+        for bases, origin, frame in duplexes:
+            term = quadratic_terms(neighbour_steps(origin, frame), library["mean"], library["deviation"])
+            begin = placed_conformation(start, bases, origin, frame)
+            if taught:
+                guess = np.einsum("kt,ktc->kc", term, library["coefficient"][bases]).reshape(-1, 11, 3)
+                begin = origin[:, None] + guess @ np.swapaxes(frame, 1, 2)
+            sugar, _ = close_backbone(bases, origin, frame, start=begin)
+            sugar, _ = close_backbone(bases, origin, frame, start=sugar)
+            geometry = measure_backbone(bases, sugar, place_bases(bases, origin, frame)[0])
+            good = np.nanmax(np.abs(np.concatenate([geometry.bond_z, geometry.angle_z], axis=1)), axis=1) < STRAINED
+            good[[0, len(bases) // 2 - 1, len(bases) // 2, -1]] = False
+            kind.append(bases[good])
+            terms.append(term[good])
+            local.append(((sugar - origin[:, None]) @ frame)[good].reshape(-1, 33))
+        kind, terms, local = (np.concatenate(part) for part in (kind, terms, local))
+        coefficient = []
+        for base in range(4):
+            x, y = terms[kind == base], local[kind == base]
+            coefficient.append(np.linalg.solve(x.T @ x + RIDGE * np.eye(x.shape[1]), x.T @ y))
+        library["coefficient"] = np.array(coefficient)
+        error = np.concatenate([terms[kind == b] @ coefficient[b] - local[kind == b] for b in range(4)])
+        print(f"{len(kind)} nucleotides, rms error {np.sqrt(3 * np.mean(error**2)):.3f} angstrom an atom")
+    return library
+
+
 def main() -> None:
-    """Read the PDB file named on the command line and write nucleotide_start.json beside this script."""
+    """Read the PDB file named on the command line and write both files beside this script."""
     start = crystal_mean(gemmi.read_structure(sys.argv[1])[0])
     for _ in range(ROUNDS):
         start = idealise(start)
@@ -73,7 +128,10 @@ def main() -> None:
         atoms = {name: [round(v, 4) for v in row] for name, row in zip(SUGAR, start[k].tolist(), strict=True)}
         lines.append(f'  "{base}": {json.dumps(atoms)}' + ("," if k < 3 else ""))
     lines += [" }", "}"]
-    (Path(__file__).resolve().parent / "nucleotide_start.json").write_text("\n".join(lines) + "\n")
+    folder = Path(__file__).resolve().parent
+    (folder / "nucleotide_start.json").write_text("\n".join(lines) + "\n")
+    library = {name: values.astype(np.float32) for name, values in fit_library(start).items()}
+    np.savez(folder / "nucleotide_library.npz", **library)
 
 
 if __name__ == "__main__":

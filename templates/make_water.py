@@ -58,6 +58,20 @@ def exact_shape(position: np.ndarray) -> np.ndarray:
     return np.stack([oxygen, oxygen + along + aside, oxygen + along - aside], axis=1)
 
 
+def morton_code(position: np.ndarray, edge: int) -> np.ndarray:
+    """(m,) place on the Z-order curve of ``position`` (m, 3) in [0, edge).
+
+    Neighbours on it are neighbours in space, so that a brick which cuts a tile holds long runs of its molecules; and
+    the order does not depend on how the cube was filled.
+    """
+    cell = position * 1024 // edge
+    code = np.zeros(len(position), dtype=np.int64)
+    for bit in range(10):
+        for axis in range(3):
+            code |= ((cell[:, axis] >> bit) & 1) << (3 * bit + axis)
+    return code
+
+
 def main() -> None:
     """Equilibrate and write the tile beside this script."""
     modeller = app.Modeller(app.Topology(), [] * unit.nanometer)
@@ -98,7 +112,7 @@ def main() -> None:
     thousandths = round(edge * 1000)
     stored = np.rint(position * 1000).astype(np.int64)
     stored -= (stored[:, :1] // thousandths) * thousandths
-    stored = stored[np.lexsort(stored[:, 0, ::-1].T)]  # an order that does not depend on how the cube was filled
+    stored = stored[np.lexsort((*stored[:, 0, ::-1].T, morton_code(stored[:, 0], thousandths)))]
     np.savez_compressed(Path(__file__).with_name("water_tip3p.npz"),
                         position=stored.astype(np.int16), edge=np.int32(thousandths))
 

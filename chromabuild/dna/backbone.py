@@ -1,8 +1,8 @@
 """Sugar-phosphate backbone over fixed bases: rigid nucleotides break the chain, a least-squares closure mends it.
 
-Bases stay where the base pairs put them. The 11 sugar-phosphate atoms of every nucleotide start from an ideal B-DNA
-conformation and are then fitted to standard bonds and angles, torsion priors of BI-DNA and soft contacts with all
-neighbours on either strand (kernel ``backbone_closure``).
+Bases stay where the base pairs put them. The 11 sugar-phosphate atoms of every nucleotide start from where a library
+foretells them (``chromabuild.dna.start``) and are then fitted to standard bonds and angles, torsion priors of BI-DNA
+and soft contacts with all neighbours on either strand (kernel ``backbone_closure``).
 """
 
 import json
@@ -13,20 +13,24 @@ import numpy as np
 
 from chromabuild import _kernels
 from chromabuild.dna.sequence import BASES
+from chromabuild.dna.start import SUGAR, foretold_conformation, ideal_conformation, placed_conformation
 from chromabuild.dna.steps import dna_parameters
 from chromabuild.files import template_path
 from chromabuild.residues import residue_library
 
-SUGAR = ("P", "OP1", "OP2", "O5'", "C5'", "O4'", "C1'", "C2'", "C4'", "C3'", "O3'")
-"""The unknown atoms of a nucleotide in the order of the kernel."""
 PREVIOUS = ("-C4'", "-C3'", "-O3'")
-ATOM_CLASS = {"C": 1, "N": 2, "O": 3, "P": 4, "M": 5}
-"""M is the methyl carbon of thymine, which needs more room than other carbons."""
+ATOM_CLASS = {"C": 1, "N": 2, "O": 3, "P": 4, "M": 5, "C1'": 6, "C2'": 7, "C5'": 8}
+"""M is the methyl carbon of thymine; it and three of the sugar's, with their hydrogens, need more room than others."""
+SUGAR_CLASS = [ATOM_CLASS.get(name, ATOM_CLASS[name[0]]) for name in SUGAR]
 BASE_ATOMS_MOST = 11
-CHUNK = 32  # nucleotides minimised together; chosen by timing, and part of the result
-MOST_ITERATIONS = 60
-PASSES, LAST_RESTART_OF_STRAINED, MOST_PASSES = 3, 3, 8
+PIECE, MARGIN = 96, 5  # nucleotides minimised together, and beyond either end; chosen by timing, part of the result
+ITERATIONS = (4, 3)  # of the two passes over everything
+CONVERGED = 1e-3  # of the sum of squares of a piece, gained by one iteration
 OUTLIER = 4.0  # standard deviations
+# What the two passes leave is mended nucleotide by nucleotide, beside neighbours that are in place by then.
+SETTLED = 0.05  # angstrom: what moved farther in the last iteration gets more of them
+LOOSE = 0.5  # standard deviations of O3'-P: so is this
+MEND_REACH, MEND_ITERATIONS, MEND_CONVERGED, MOST_MENDS = 6, 40, 1e-5, 6
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class Restraints:
     torsion_deviation: np.ndarray
     c1_tether: float
     contact_distance: np.ndarray
-    """(5, 5) angstrom, by atom class C, N, O, P, M."""
+    """(8, 8) angstrom, by ``ATOM_CLASS``."""
     contact_deviation: float
 
 
@@ -85,7 +89,12 @@ def restraints() -> Restraints:
         return atoms, scale * np.array(target, dtype=float), scale * np.array([sd for _, sd in entries.values()])
 
     torsion_atoms, torsion_target, torsion_deviation = table(data["torsions"], np.pi / 180)
-    contact = np.zeros((5, 5))
+    contact, plain = np.zeros((8, 8)), [1, 2, 3, 4, 5, 1, 1, 1]  # the sugar's own carbons are carbons first
+    for key, distance in data["contacts"].items():
+        first, second = (ATOM_CLASS[element] for element in key.split())
+        if max(first, second) <= ATOM_CLASS["M"]:
+            alike = np.equal.outer(plain, [first]) & np.equal.outer([second], plain)
+            contact[alike | alike.T] = distance
     for key, distance in data["contacts"].items():
         first, second = (ATOM_CLASS[element] - 1 for element in key.split())
         contact[first, second] = contact[second, first] = distance
@@ -132,13 +141,6 @@ def base_layout() -> BaseLayout:
     return BaseLayout(atoms, position, c1, size, atom_class, excluded_own, excluded_next)
 
 
-@cache
-def starting_conformation() -> np.ndarray:
-    """(4, 11, 3) sugar-phosphate of A, C, G, T in the base frame (templates/nucleotide_start.json)."""
-    data = json.loads(template_path("nucleotide_start.json").read_text())
-    return np.array([[data["position"][base][atom] for atom in SUGAR] for base in BASES])
-
-
 def place_bases(base_index: np.ndarray, origin: np.ndarray, frame: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Base atoms (m, 11, 3) in kernel order and C1' targets (m, 3) of nucleotides with given base frames.
 
@@ -148,8 +150,8 @@ def place_bases(base_index: np.ndarray, origin: np.ndarray, frame: np.ndarray) -
         frame: (m, 3, 3) base frames, each in its own strand's sense.
     """
     layout = base_layout()
-    atoms = origin[:, None] + np.einsum("mij,maj->mai", frame, layout.position[base_index])
-    return atoms, origin + np.einsum("mij,mj->mi", frame, layout.c1[base_index])
+    atoms = origin[:, None] + layout.position[base_index] @ np.swapaxes(frame, 1, 2)
+    return atoms, origin + (frame @ layout.c1[base_index][:, :, None])[..., 0]
 
 
 def close_backbone(
@@ -162,52 +164,94 @@ def close_backbone(
         origin: (2n, 3) base origins, angstrom.
         frame: (2n, 3, 3) base frames, each in its own strand's sense.
         threads: OpenMP threads; the result does not depend on it.
-        start: (4, 11, 3) conformation to start from, in the base frame; default ``starting_conformation()``.
+        start: (2n, 11, 3) positions to start from, angstrom; default ``foretold_conformation``.
 
     Returns:
         Position (2n, 11, 3) of the atoms ``SUGAR`` (phosphates of the two 5' ends carry no meaning), and the
         Levenberg-Marquardt iterations (2n,) that each nucleotide took in all passes.
     """
-    table, layout = restraints(), base_layout()
+    n = len(base_index)
     bases, c1 = place_bases(base_index, origin, frame)
-    start = starting_conformation() if start is None else start
-    begin = origin[:, None] + np.einsum("mij,maj->mai", frame, start[base_index])
-    sugar, restarted = begin.copy(), False
-    total = np.zeros(len(base_index), dtype=np.int64)
-    # The second pass shifts the borders of the chunks to where the first pass had their middles, and sees the other
-    # strand's mended backbone; the third settles what the second moved. Far from its minimum a sugar may turn inside
-    # out or a link be caught in a strained fold: it starts anew beside neighbours that are in place by now, and gets
-    # further passes.
-    for number in range(MOST_PASSES):
-        first_length = CHUNK // 2 if number % 2 else CHUNK
-        position = np.asfortranarray(sugar.transpose(2, 1, 0))
-        iterations, failed = _kernels.backbone_closure.close_backbone(
-            base_type=base_index + 1, base_size=layout.size, base_class=layout.atom_class.T,
-            base_position=bases.transpose(2, 1, 0), c1_position=c1.T,
-            bond_atom=table.bond_atoms.T + 1, bond_target=table.bond_target, bond_sigma=table.bond_deviation,
-            angle_atom=table.angle_atoms.T + 1, angle_target=table.angle_target, angle_sigma=table.angle_deviation,
-            torsion_atom=table.torsion_atoms.T + 1, torsion_target=table.torsion_target,
-            torsion_sigma=table.torsion_deviation, c1_sigma=table.c1_tether,
-            sugar_class=[ATOM_CLASS[name[0]] for name in SUGAR], contact_distance=table.contact_distance,
-            contact_sigma=table.contact_deviation, excluded_own=layout.excluded_own.transpose(2, 1, 0),
-            excluded_next=layout.excluded_next.T, chunk_length=CHUNK, first_length=first_length,
-            most_iterations=MOST_ITERATIONS, n_threads=threads, position=position,
-        )  # fmt: skip
-        if failed:
-            raise ValueError(f"{failed} nucleotides have more neighbours than a duplex can have: base pairs overlap")
-        sugar = position.transpose(2, 1, 0)
+    ideal = placed_conformation(ideal_conformation(), base_index, origin, frame)
+    foretold = foretold_conformation(base_index, origin, frame) if start is None else start
+    sugar, total = foretold, np.zeros(n, dtype=np.int64)
+
+    def run(pieces: np.ndarray, margin: int, most_iterations: int, converged: float) -> np.ndarray:
+        nonlocal sugar, total
+        sugar, iterations, last_step = _minimise(
+            base_index, bases, c1, sugar, pieces, margin, most_iterations, converged, threads)
         total += iterations
-        bad = wrong_chirality(sugar, bases).any(axis=1)
-        if 0 < number < LAST_RESTART_OF_STRAINED:
-            geometry = measure_backbone(base_index, sugar, bases)
-            strained = np.nanmax(np.abs(np.concatenate([geometry.bond_z, geometry.angle_z], axis=1)), axis=1) > OUTLIER
-            bad |= strained
-            bad[:-1] |= strained[1:]  # the window of a nucleotide reaches back to the one before it
-        if number + 1 == MOST_PASSES or (number + 1 >= PASSES and not bad.any() and not restarted):
+        return last_step
+
+    # The second pass shifts the borders of the pieces to where the first pass had their middles, and sees the other
+    # strand's mended backbone.
+    for number, most_iterations in enumerate(ITERATIONS):
+        last_step = run(_even_pieces(n, PIECE // (1 + number % 2)), MARGIN, most_iterations, CONVERGED)
+    # Far from its minimum a sugar may turn inside out, a phosphate too, or a link be caught in a strained fold: when
+    # more iterations do not help, it starts anew, from either conformation in turn.
+    moving = last_step > SETTLED
+    if moving.any():
+        run(_pieces_around(moving), 0, MEND_ITERATIONS, MEND_CONVERGED)
+    for number in range(MOST_MENDS):
+        wrong, loose = _faults(base_index, sugar, bases)
+        if not (wrong.any() or (number == 0 and loose.any())):
             break
-        restarted = bad.any()
-        sugar = np.where(bad[:, None, None], begin, sugar)
+        anew = wrong.copy()
+        anew[:-1] |= wrong[1:]  # the window of a nucleotide reaches back to the one before it
+        sugar = np.where(anew[:, None, None], ideal if number % 2 else foretold, sugar)
+        run(_pieces_around(anew | loose), 0, MEND_ITERATIONS, MEND_CONVERGED)
     return np.ascontiguousarray(sugar), total
+
+
+def _even_pieces(n: int, first_length: int) -> np.ndarray:
+    """(2, p) first and last nucleotide, both included, of pieces of both strands; each strand's first may differ."""
+    starts = [np.concatenate([[0], np.arange(first_length, n // 2, PIECE)]) + strand * (n // 2) for strand in (0, 1)]
+    ends = [np.concatenate([part[1:], [(strand + 1) * (n // 2)]]) - 1 for strand, part in enumerate(starts)]
+    return np.stack([np.concatenate(starts), np.concatenate(ends)])
+
+
+def _pieces_around(marked: np.ndarray) -> np.ndarray:
+    """(2, p) first and last nucleotide of pieces that reach ``MEND_REACH`` around marked ones, within their strand."""
+    n, found = len(marked) // 2, []
+    for strand in (0, 1):
+        near = np.flatnonzero(marked[strand * n : (strand + 1) * n])
+        groups = np.split(near, np.flatnonzero(np.diff(near) > 3 * MEND_REACH) + 1) if len(near) else []
+        found += [(strand * n + max(group[0] - MEND_REACH, 0), strand * n + min(group[-1] + MEND_REACH, n - 1))
+                  for group in groups]
+    return np.array(found).T
+
+
+def _faults(base_index: np.ndarray, sugar: np.ndarray, bases: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(2n,) nucleotides that are outliers or have a wrong centre, and those whose link to the one before is loose."""
+    geometry = measure_backbone(base_index, sugar, bases, torsions=False)
+    wrong = wrong_chirality(sugar, bases).any(axis=1)
+    for z in (geometry.bond_z, geometry.angle_z):
+        wrong |= (np.abs(z) > OUTLIER).any(axis=1)  # a comparison with NaN is false
+    return wrong, np.abs(geometry.bond_z[:, 0]) > LOOSE
+
+
+def _minimise(
+    base_index: np.ndarray, bases: np.ndarray, c1: np.ndarray, sugar: np.ndarray, pieces: np.ndarray, margin: int,
+    most_iterations: int, converged: float, threads: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Positions (2n, 11, 3), iterations (2n,) and last steps (2n,) of one pass of the kernel over ``pieces`` (2, p)."""
+    table, layout = restraints(), base_layout()
+    position = np.array(sugar.transpose(2, 1, 0), order="F")
+    iterations, last_step, failed = _kernels.backbone_closure.close_backbone(
+        base_type=base_index + 1, base_size=layout.size, base_class=layout.atom_class.T,
+        base_position=bases.transpose(2, 1, 0), c1_position=c1.T,
+        bond_atom=table.bond_atoms.T + 1, bond_target=table.bond_target, bond_sigma=table.bond_deviation,
+        angle_atom=table.angle_atoms.T + 1, angle_target=table.angle_target, angle_sigma=table.angle_deviation,
+        torsion_atom=table.torsion_atoms.T + 1, torsion_target=table.torsion_target,
+        torsion_sigma=table.torsion_deviation, c1_sigma=table.c1_tether,
+        sugar_class=SUGAR_CLASS, contact_distance=table.contact_distance,
+        contact_sigma=table.contact_deviation, excluded_own=layout.excluded_own.transpose(2, 1, 0),
+        excluded_next=layout.excluded_next.T, piece_first=pieces[0] + 1, piece_last=pieces[1] + 1, margin=margin,
+        most_iterations=most_iterations, converged_fraction=converged, n_threads=threads, position=position,
+    )  # fmt: skip
+    if failed:
+        raise ValueError(f"{failed} nucleotides have more neighbours than a duplex can have: base pairs overlap")
+    return position.transpose(2, 1, 0), iterations, last_step
 
 
 @dataclass(frozen=True)
@@ -233,34 +277,43 @@ def measure_torsion(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) 
     return np.arctan2(sine, np.sum(first * second, axis=-1))
 
 
-def measure_backbone(base_index: np.ndarray, sugar: np.ndarray, bases: np.ndarray) -> BackboneGeometry:
+def measure_backbone(
+    base_index: np.ndarray, sugar: np.ndarray, bases: np.ndarray, torsions: bool = True
+) -> BackboneGeometry:
     """Geometry of a duplex's backbone against the restraint tables.
 
     Args:
         base_index: (2n,) as in ``close_backbone``.
         sugar: (2n, 11, 3) atoms ``SUGAR``.
         bases: (2n, 11, 3) base atoms in kernel order; only the first three are used.
+        torsions: leave them out (empty) for speed when false.
     """
     table, n = restraints(), len(base_index)
-    window = np.full((n, 17, 3), np.nan)
-    window[1:, :3] = sugar[:-1, 8:]
-    window[:, 3:14] = sugar
-    window[:, 14:] = bases[:, :3]
+    window = np.full((17, 3, n), np.nan)  # nucleotides last: every operation runs along memory
+    window[:3, :, 1:] = sugar[:-1, 8:].transpose(1, 2, 0)
+    window[3:14] = sugar.transpose(1, 2, 0)
+    window[14:] = bases[:, :3].transpose(1, 2, 0)
     for first in (0, n // 2):
-        window[first, :6] = np.nan
+        window[:6, :, first] = np.nan
 
-    def corner(atoms: np.ndarray, k: int) -> np.ndarray:
-        return window[:, atoms[:, k]]
+    def product(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return u[0] * v[0] + u[1] * v[1] + u[2] * v[2]
 
-    bond = np.linalg.norm(corner(table.bond_atoms, 0) - corner(table.bond_atoms, 1), axis=-1)
-    u = corner(table.angle_atoms, 0) - corner(table.angle_atoms, 1)
-    v = corner(table.angle_atoms, 2) - corner(table.angle_atoms, 1)
-    angle = np.arctan2(np.linalg.norm(np.cross(u, v), axis=-1), np.sum(u * v, axis=-1))
-    torsion = measure_torsion(*(corner(table.torsion_atoms, k) for k in range(4)))
+    bond, angle = np.empty((len(table.bond_atoms), n)), np.empty((len(table.angle_atoms), n))
+    for k, (a, b) in enumerate(table.bond_atoms):
+        apart = window[a] - window[b]
+        bond[k] = np.sqrt(product(apart, apart))
+    for k, (a, b, c) in enumerate(table.angle_atoms):
+        u, v = window[a] - window[b], window[c] - window[b]
+        along = product(u, v)
+        angle[k] = np.arctan2(np.sqrt(np.maximum(product(u, u) * product(v, v) - along**2, 0.0)), along)
+    torsion = np.empty((0, n))
+    if torsions:
+        torsion = np.array([measure_torsion(*(window[a].T for a in atoms)) for atoms in table.torsion_atoms])
     return BackboneGeometry(
-        bond, np.degrees(angle), np.degrees(torsion),
-        (bond - table.bond_target.T[base_index]) / table.bond_deviation,
-        (angle - table.angle_target.T[base_index]) / table.angle_deviation,
+        bond.T, np.degrees(angle).T, np.degrees(torsion).T,
+        ((bond - table.bond_target[:, base_index]) / table.bond_deviation[:, None]).T,
+        ((angle - table.angle_target[:, base_index]) / table.angle_deviation[:, None]).T,
     )  # fmt: skip
 
 
@@ -271,8 +324,10 @@ def wrong_chirality(sugar: np.ndarray, bases: np.ndarray) -> np.ndarray:
     """
     at = {name: sugar[:, k] for k, name in enumerate(SUGAR)}
 
-    def volume(centre: str, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-        return np.sum(np.cross(a - at[centre], b - at[centre]) * (c - at[centre]), axis=-1)
+    def volume(centre: str, *others: np.ndarray) -> np.ndarray:
+        a, b, c = ((point - at[centre]).T for point in others)
+        return (a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2])
+                + a[2] * (b[0] * c[1] - b[1] * c[0]))  # fmt: skip
 
     return np.stack([
         volume("C1'", at["O4'"], at["C2'"], bases[:, 0]) < 0,

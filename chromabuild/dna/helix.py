@@ -29,6 +29,7 @@ from chromabuild.files import template_path
 DYAD = 73  # index of the dyad in the 147 base pairs of a core
 CORE_TETHER = (2.0, np.radians(3.0))  # angstrom, radian: how far a core moves at a cost of half kT
 END_TETHER = 5.0  # angstrom: the same for base pairs of the two free ends
+PHASE_LIMIT = 5.0  # kT
 LARGEST_STRETCH = 0.03
 LARGEST_Z = 6.0
 MOST_ITERATIONS = 80
@@ -70,9 +71,28 @@ def straight_path(n: int) -> tuple[np.ndarray, np.ndarray]:
     return rebuild(np.tile(dna_parameters().b_dna, (n - 1, 1)))
 
 
-def wrapped_path(mode: str) -> tuple[np.ndarray, np.ndarray]:
-    """The 147 base pairs of a core: ``crystal`` or ``superhelix``."""
-    return crystal_path() if mode == "crystal" else superhelix_path()
+def sequence_path(base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Origins (n, 3) and frames (n, 3, 3) of unstrained DNA: every step at the rest of its dinucleotide.
+
+    ``base`` (n,) is 0..3 for A, C, G, T of strand I.
+    """
+    return rebuild(step_elasticity(base, "sequence")[0])
+
+
+def step_elasticity(base: np.ndarray, steps: str) -> tuple[np.ndarray, np.ndarray]:
+    """Rest values and standard deviations (n - 1, 6) of the steps of a sequence (n,), 0..3 for A, C, G, T.
+
+    ``steps`` is ``sequence`` for the 16 dinucleotides of Olson et al. 1998, or ``generic`` for straight B-DNA at rest
+    and the mean of their deviations everywhere.
+    """
+    parameters = dna_parameters()
+    names = [step_name(first, second) for first in range(4) for second in range(4)]
+    mean, deviation = (np.array([getattr(parameters.step[name], key) for name in names])
+                       for key in ("mean", "deviation"))
+    if steps == "generic":
+        mean[:], deviation[:] = parameters.b_dna, deviation.mean(axis=0)
+    kind = 4 * np.asarray(base)[:-1] + np.asarray(base)[1:]
+    return mean[kind], deviation[kind]
 
 
 @dataclass(frozen=True)
@@ -89,6 +109,13 @@ class LinkerReport:
     """Degree, over the whole linker."""
     largest_z: float
     """Largest deviation of a step parameter from rest, in standard deviations."""
+    residual: float
+    """Angstrom: the farther of its two cores was moved by so much to make it fit."""
+    phase_cost_kt: float
+    """What the twist excess alone costs, spread over all its steps."""
+    offered_shift: int
+    """Base pairs, +1 or -1, by which to lengthen the linker (move the dyads beyond it) to get in phase; 0: none."""
+    phase_cost_after_shift_kt: float
 
 
 @dataclass(frozen=True)
@@ -301,7 +328,9 @@ def relax_path(
     core_frame: np.ndarray,
     core_of_bp: np.ndarray,
     position_on_core: np.ndarray,
-    mode: str = "crystal",
+    path: tuple[np.ndarray, np.ndarray] | None = None,
+    steps: str = "sequence",
+    phase_limit: float = PHASE_LIMIT,
 ) -> RelaxedPath:
     """Base-pair frames of a whole fibre with elastic linkers between cores.
 
@@ -313,7 +342,10 @@ def relax_path(
         core_frame: (m, 3, 3).
         core_of_bp: (n,) core that each base pair is wrapped on, -1 for free ones.
         position_on_core: (n,) base pairs from the dyad, -73..73; ignored for free base pairs.
-        mode: ``crystal`` or ``superhelix``.
+        path: origins (147, 3) and frames (147, 3, 3) of wrapped DNA in the nucleosome's own frame; default
+            ``crystal_path()``.
+        steps: ``sequence`` or ``generic``, as of ``step_elasticity``.
+        phase_limit: kT; a linker whose twist excess costs more is offered a shift by one base pair.
 
     Returns:
         The relaxed path, with a report on every linker.
@@ -321,7 +353,7 @@ def relax_path(
     Raises:
         BadInputError: a linker is stretched by more than 3 % or a step deviates by more than 6 standard deviations.
     """
-    n, path = len(base), wrapped_path(mode)
+    n, path = len(base), crystal_path() if path is None else path
     wrapped = core_of_bp >= 0
     starts = np.concatenate([[True], ~(wrapped[1:] & (core_of_bp[1:] == core_of_bp[:-1]))])
     node_of_bp = np.cumsum(starts) - 1
@@ -329,8 +361,8 @@ def relax_path(
     core_node = {int(core_of_bp[k]): int(node_of_bp[k]) for k in first_bp if wrapped[k]}
     nodes = np.array([core_node[k] for k in range(len(core_origin))], dtype=int)
 
-    table, joint = dna_parameters().step, np.flatnonzero(starts[1:])
-    names = [step_name(base[k], base[k + 1]) for k in joint]
+    joint = np.flatnonzero(starts[1:])
+    rest, deviation = (part[joint] for part in step_elasticity(base, steps))
     offset_origin, offset_frame = np.zeros((n, 3)), np.tile(np.eye(3), (n, 1, 1))
     on_path = position_on_core[wrapped] + DYAD
     offset_origin[wrapped], offset_frame[wrapped] = path[0][on_path], path[1][on_path]
@@ -343,9 +375,8 @@ def relax_path(
         if not all(anchored):
             tether[node_of_bp[first : last + 1], :3] = 1.0 / END_TETHER
     chain = _Chain(
-        node_origin.copy(), node_frame.copy(), node_of_bp, offset_origin, offset_frame, joint,
-        np.array([table[name].mean for name in names]).reshape(-1, 6),
-        np.array([table[name].deviation for name in names]).reshape(-1, 6), tether, node_origin, node_frame,
+        node_origin.copy(), node_frame.copy(), node_of_bp, offset_origin, offset_frame, joint, rest, deviation, tether,
+        node_origin, node_frame,
     )  # fmt: skip
 
     excess = {piece: _retwist(chain, *piece, turns=0.0) for piece in pieces}
@@ -355,12 +386,12 @@ def relax_path(
     doubtful = [piece for piece in pieces if abs(excess[piece]) > 120.0]
     if doubtful:
         first_try = (chain.origin.copy(), chain.frame.copy())
-        cost = {piece: _linker_report(chain, piece).cost_kt for piece in doubtful}
+        cost = {piece: _linker_report(chain, piece, phase_limit).cost_kt for piece in doubtful}
         chain.origin, chain.frame = node_origin.copy(), start
         for piece in doubtful:
             _retwist(chain, *piece, turns=-float(np.sign(excess[piece])))
         _minimise(chain)
-        kept = [piece for piece in doubtful if _linker_report(chain, piece).cost_kt < cost[piece]]
+        kept = [piece for piece in doubtful if _linker_report(chain, piece, phase_limit).cost_kt < cost[piece]]
         second_try = (chain.origin.copy(), chain.frame.copy())
         chain.origin, chain.frame = first_try
         for first, last, _ in kept:
@@ -369,13 +400,14 @@ def relax_path(
         if kept:
             _minimise(chain)
 
-    linkers = [_linker_report(chain, piece) for piece in pieces if all(piece[2])]
+    linkers = [_linker_report(chain, piece, phase_limit) for piece in pieces if all(piece[2])]
     for linker in linkers:
         if abs(linker.stretch) > LARGEST_STRETCH or linker.largest_z > LARGEST_Z:
             raise BadInputError(
                 f"the linker of base pairs {linker.first_bp}..{linker.last_bp} cannot be built: it is stretched by "
                 f"{100 * linker.stretch:.1f} % and a step deviates by {linker.largest_z:.1f} standard deviations; run "
                 "more scaffold sweeps, or move one of its dyads by a few base pairs"
+                + (f" ({linker.offered_shift:+d} brings it into phase)" if linker.offered_shift else "")
             )
     final_origin, final_frame = chain.base_pairs(chain.origin, chain.frame, np.arange(n))
     turned = Rotation.from_matrix(np.swapaxes(node_frame[nodes], 1, 2) @ chain.frame[nodes]) if len(nodes) else None
@@ -386,15 +418,21 @@ def relax_path(
     )  # fmt: skip
 
 
-def _linker_report(chain: _Chain, piece: tuple[int, int, tuple[bool, bool]]) -> LinkerReport:
+def _linker_report(chain: _Chain, piece: tuple[int, int, tuple[bool, bool]], phase_limit: float) -> LinkerReport:
     """Cost, stretch and twist of one run of free base pairs with the steps that join it to its cores."""
     first, last, anchored = piece
     rows = slice(*np.searchsorted(chain.joint, [first - anchored[0], last + anchored[1]]))
     joint = chain.joint[rows]
     left, right = (chain.base_pairs(chain.origin, chain.frame, joint + side) for side in (0, 1))
-    step, rest = analyse(*left, *right), chain.rest[rows]
-    z = (step - rest) / chain.deviation[rows]
+    step, rest, deviation = analyse(*left, *right), chain.rest[rows], chain.deviation[rows]
+    z = (step - rest) / deviation
+    moved = np.linalg.norm(chain.origin - chain.home_origin, axis=1)
+    ends = [chain.node_of_bp[bp] for bp, core in ((first - 1, anchored[0]), (last + 1, anchored[1])) if core]
+    # One base pair more brings its own rest twist along, so that the others are left with so much less.
+    excess, spread = float(np.sum(step[:, 5] - rest[:, 5])), np.sum(deviation[:, 5] ** 2)
+    phase = {shift: 0.5 * (excess - shift * np.mean(rest[:, 5])) ** 2 / spread for shift in (0, 1, -1)}
+    offered = min(phase, key=phase.get) if phase[0] > phase_limit else 0
     return LinkerReport(
-        first, last, float(0.5 * np.sum(z**2)), float(np.sum(step[:, 2]) / np.sum(rest[:, 2]) - 1.0),
-        float(np.sum(step[:, 5] - rest[:, 5])), float(np.abs(z).max()),
+        first, last, float(0.5 * np.sum(z**2)), float(np.sum(step[:, 2]) / np.sum(rest[:, 2]) - 1.0), excess,
+        float(np.abs(z).max()), float(moved[ends].max(initial=0.0)), float(phase[0]), offered, float(phase[offered]),
     )  # fmt: skip

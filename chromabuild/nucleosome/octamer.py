@@ -74,13 +74,9 @@ def _with_hydrogens(heavy_position: np.ndarray, elements: np.ndarray, template: 
     return position
 
 
-def place_octamers(core_origin: np.ndarray, core_frame: np.ndarray, tails: str = "crystal") -> np.ndarray:
-    """(m, 15740, 3) float32 positions of the octamers of m cores, with ``tails`` as in ``octamer``."""
-    position = octamer(tails).position
-    result = np.empty((len(core_origin), len(position), 3), dtype=np.float32)
-    for k, (origin, frame) in enumerate(zip(core_origin, core_frame, strict=True)):
-        result[k] = origin + position @ frame.T
-    return result
+def place_octamer(core: Octamer, origin: np.ndarray, frame: np.ndarray) -> np.ndarray:
+    """(n, 3) float32 positions of an octamer on a core."""
+    return (origin + core.position @ frame.T).astype(np.float32)
 
 
 def histone_segid(nucleosome: int, chain: str) -> str:

@@ -37,6 +37,8 @@ def synthetic_scaffold(nucleosomes, linker, flank, seed=1, wrapped=147):
     letters = np.random.Generator(np.random.Philox(key=seed)).integers(0, 4, n)
     return SimpleNamespace(
         name="synthetic",
+        chromosome="chrS",
+        position=np.arange(n),
         origin=np.array([bp[0] for bp in bps]),
         frame=np.array([bp[1] for bp in bps]),
         base=np.frombuffer(b"ACGT", dtype=np.uint8)[letters],

@@ -136,8 +136,11 @@ def test_solute_turns_with_the_scaffold(scaffold_of):
     scaffold.origin, scaffold.core_origin = (part @ turn.T + shift for part in (scaffold.origin, scaffold.core_origin))
     scaffold.frame, scaffold.core_frame = turn @ scaffold.frame, turn @ scaffold.core_frame
     turned = build_solute(scaffold, Config()).position.astype(float)
-    # float32 coordinates of some 100 angstrom carry 1e-5.
-    assert np.abs((turned - shift) @ turn - plain).max() < 1e-4
+    # Steps are computed in single precision, and iterations end when one gains less than a thousandth: what differs in
+    # the seventh digit of a step of 0.1 angstrom may do so by 1e-3 angstrom some iterations later.
+    assert np.abs((turned - shift) @ turn - plain).max() < 0.01
+    histones = np.arange(len(plain)) >= len(plain) - 15740
+    assert np.abs((turned - shift) @ turn - plain)[histones].max() < 1e-4  # float32 of some 100 angstrom carries 1e-5
 
 
 def test_superhelix_mode_builds(scaffold_of):

@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 
 from chromabuild.build import relaxed_path
+from chromabuild.config import BuildSection
 from chromabuild.dna.helix import crystal_path, straight_path, superhelix_path
 from chromabuild.dna.sequence import base_index
 from chromabuild.dna.steps import analyse, dna_parameters, rotation_about_z, rotation_from_vector
 from chromabuild.errors import BadInputError
 
 
-def relax(scaffold, mode="crystal"):
-    return relaxed_path(scaffold, base_index(scaffold.base), mode)
+def relax(scaffold, **settings):
+    return relaxed_path(scaffold, base_index(scaffold.base), BuildSection(**settings))
 
 
 def test_superhelix_has_the_geometry_of_the_paper():

@@ -6,7 +6,7 @@ import pytest
 from scipy.spatial import cKDTree
 
 from chromabuild.errors import BadInputError
-from chromabuild.nucleosome.octamer import histone_segid, octamer, place_octamers
+from chromabuild.nucleosome.octamer import histone_segid, octamer, place_octamer
 from chromabuild.residues import residue_library, residue_names
 
 
@@ -48,9 +48,9 @@ def test_hydrogens_do_not_collide_inside_the_folded_core():
 def test_copies_are_rigid():
     core = octamer()
     turn = np.array([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]])
-    placed = place_octamers(np.array([[1.0, 2, 3], [100, 0, 0]]), np.array([np.eye(3), turn]))
-    assert np.allclose(placed[0], core.position + [1, 2, 3], atol=1e-4)
-    assert np.allclose(placed[1], core.position @ turn.T + [100, 0, 0], atol=1e-4)
+    assert np.allclose(place_octamer(core, np.array([1.0, 2, 3]), np.eye(3)), core.position + [1, 2, 3], atol=1e-4)
+    turned = place_octamer(core, np.array([100.0, 0, 0]), turn)
+    assert np.allclose(turned, core.position @ turn.T + [100, 0, 0], atol=1e-4)
 
 
 def test_segids_are_unique_for_more_than_500_nucleosomes():

@@ -1,0 +1,49 @@
+"""Which octamer every nucleosome of a locus carries: one setting for all, and a BED file of marks by place."""
+
+from pathlib import Path
+
+import numpy as np
+
+from chromabuild.config import BuildSection
+from chromabuild.errors import BadInputError
+from chromabuild.locus import bed_interval, bed_records
+from chromabuild.nucleosome.recipe import OctamerRecipe
+
+
+def read_marks(path: str | Path, chromosome: str) -> list[tuple[int, int, str, int]]:
+    """(start, end, variant or mutation, line) of every record on ``chromosome``; BED, column 4 names the mark.
+
+    Raises BadInputError, with the line, for a malformed record.
+    """
+    marks = []
+    for line, fields in bed_records(path, 4, "BED with names"):
+        start, end = bed_interval(path, line, fields[1], fields[2])
+        if fields[0] == chromosome:
+            marks.append((start, end, fields[3].strip(), line))
+    return marks
+
+
+def octamer_recipes(section: BuildSection, chromosome: str, dyad_position: np.ndarray) -> list[OctamerRecipe]:
+    """The recipe of every nucleosome; ``dyad_position`` (m,) are chromosome positions.
+
+    Raises BadInputError for a variant or mutation that cannot be built, with the line where it came from a file, and
+    for a file of marks that meets no nucleosome.
+    """
+    common = OctamerRecipe(section.histones, section.tails).checked()
+    for mark in section.variants:
+        common = common.with_mark(mark)
+    recipes = [common] * len(dyad_position)
+    if section.marks is None:
+        return recipes
+    carried = 0
+    for start, end, mark, line in read_marks(section.marks, chromosome):
+        for k in np.flatnonzero((dyad_position >= start) & (dyad_position < end)):
+            try:
+                recipes[k] = recipes[k].with_mark(mark)
+            except BadInputError as error:
+                raise BadInputError(f"{section.marks}, line {line}: {error}") from None
+            carried += 1
+    if not carried:
+        raise BadInputError(f"{section.marks} marks no nucleosome of {chromosome}: "
+                            "check chromosome names and positions")
+    return recipes

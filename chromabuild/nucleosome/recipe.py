@@ -1,0 +1,155 @@
+"""Which histones a nucleosome is made of - species, variants, mutations - and the octamer that follows from it."""
+
+import re
+from dataclasses import dataclass, replace
+from functools import cache
+
+import h5py
+import numpy as np
+
+from chromabuild.errors import BadInputError
+from chromabuild.files import template_path
+from chromabuild.nucleosome.homology import (
+    Residue,
+    build_side_chains,
+    chains_of,
+    histone_table,
+    octamer_of,
+    substitute,
+)
+from chromabuild.nucleosome.octamer import Octamer, octamer
+from chromabuild.residues import residue_library
+
+SPECIES = ("xenopus", "human", "yeast")
+MUTATION = re.compile(r"^(?P<histone>H3|H4|H2A|H2B):(?P<old>[A-Z])(?P<number>\d+)(?P<new>[ACDEFGHIKLMNPQRSTVWY])$")
+
+
+@dataclass(frozen=True, order=True)
+class OctamerRecipe:
+    """What the histones of a nucleosome are; both copies of each are alike."""
+
+    species: str = "xenopus"
+    tails: str = "compact"
+    variants: tuple[str, ...] = ()
+    """Such as ``H2A.Z``, ``CENP-A``, ``H3.3``."""
+    mutations: tuple[str, ...] = ()
+    """Such as ``H3:K56Q``, in the usual numbering of the histone that is there."""
+
+    def with_mark(self, mark: str) -> "OctamerRecipe":
+        """The recipe with one more variant or mutation. Raises BadInputError when the mark is neither."""
+        key = "mutations" if ":" in mark else "variants"
+        return replace(self, **{key: tuple(sorted({*getattr(self, key), mark}))}).checked()
+
+    def checked(self) -> "OctamerRecipe":
+        """This recipe. Raises BadInputError, with the choices, for what cannot be built."""
+        if self.species not in SPECIES:
+            raise BadInputError(f"histones of {self.species} are not known: choose one of {', '.join(SPECIES)}")
+        if self.tails == "crystal" and (self.species != "xenopus" or self.variants):
+            raise BadInputError("tails as in the crystal are known for the Xenopus histones of 1KX5 only: "
+                                "set build.tails to compact")
+        families = [self.entry(variant)["family"] for variant in self.variants]
+        if len(set(families)) < len(families):
+            raise BadInputError(f"variants {' and '.join(self.variants)} replace the same histone: keep one of them")
+        for mutation in self.mutations:
+            if not MUTATION.match(mutation):
+                raise BadInputError(f"mutation {mutation!r} is not of the form H3:K56Q: histone, residue that is "
+                                    "there, its number, new residue in one-letter code")
+        return self
+
+    def entry(self, variant: str) -> dict:
+        """The table's entry of a variant: of the species, or the human one on a Xenopus octamer."""
+        known = {name: entry for name, entry in histone_table()[self._source].items() if name != entry["family"]}
+        if variant not in known:
+            raise BadInputError(f"{self.species} histones have no variant {variant!r} here: "
+                                f"choose one of {', '.join(sorted(known))}")
+        return known[variant]
+
+    @property
+    def _source(self) -> str:
+        """The species whose variants are used."""
+        return "human" if self.species == "xenopus" else self.species
+
+
+@dataclass(frozen=True)
+class StoredHistone:
+    """A modelled histone (templates/histones.h5), compact tails."""
+
+    copies: list[list[Residue]]
+    """Both copies."""
+    moved: list[tuple[int, int, Residue]]
+    """(chain, index, residue) of other histones that gave way to a variant."""
+
+
+def heavy_atoms(name: str, end: str = "") -> list[str]:
+    """Heavy atoms of a library residue in order, without OXT; ``end`` is N or C at the end of a chain."""
+    entry = residue_library()[end + name]
+    return [a for a, e in zip(entry.atoms, entry.elements, strict=True) if e != "H" and a != "OXT"]
+
+
+@cache
+def stored_histone(species: str, histone: str) -> StoredHistone:
+    """Read one histone from the templates."""
+    with h5py.File(template_path("histones.h5")) as file:
+        group = file[f"{species}/{histone}"]
+        names = [name.decode() for name in group["residue_name"][...]]
+        first = int(group.attrs["first_number"])
+        position = 0.001 * group["heavy_atom_position"][...]
+        moved_name = [name.decode() for name in group["moved_residue_name"][...]]
+        moved_place = group["moved_chain_and_index"][...].tolist()
+        moved_position = 0.001 * group["moved_position"][...]
+    rows = iter(position)
+    ends = ["N", *[""] * (len(names) - 2), "C"]
+    copies = [[Residue(name, first + k, {a: next(rows) for a in heavy_atoms(name, end)})
+               for k, (name, end) in enumerate(zip(names, ends, strict=True))] for _ in range(2)]
+    rows = iter(moved_position)
+    moved = [(chain, index, Residue(name, 0, {a: next(rows) for a in heavy_atoms(name)}))
+             for (chain, index), name in zip(moved_place, moved_name, strict=True)]
+    return StoredHistone(copies, moved)
+
+
+def build_octamer(recipe: OctamerRecipe, dna: np.ndarray, dna_polar: np.ndarray) -> Octamer:
+    """The octamer of a recipe, with all hydrogens, in the nucleosome's own frame.
+
+    Args:
+        recipe: what it is made of.
+        dna: (m, 3) heavy atoms of wrapped DNA in that frame, which the side chains of mutations keep clear of.
+        dna_polar: (m,) bool, nitrogen and oxygen.
+
+    Raises BadInputError for a recipe that cannot be built, or a mutation that names another residue than is there.
+    """
+    recipe.checked()
+    template = octamer(recipe.tails)
+    if recipe == OctamerRecipe(tails=recipe.tails):
+        return template
+    chains, names, moved = chains_of(template), list(template.histone), []
+    for family in dict.fromkeys(template.histone):
+        variant = next((v for v in recipe.variants if recipe.entry(v)["family"] == family), None)
+        if variant is None and recipe.species == "xenopus":
+            continue
+        stored = stored_histone(recipe._source, variant or family)
+        moved += stored.moved
+        for copy, k in enumerate(k for k, name in enumerate(template.histone) if name == family):
+            chains[k] = [Residue(r.name, r.number, dict(r.atoms)) for r in stored.copies[copy]]
+            names[k] = variant or family
+    for chain, index, residue in moved:
+        there = chains[chain][index] if index < len(chains[chain]) else None
+        # Another variant, or another species' histone, keeps its own residue.
+        if there is not None and names[chain] == template.histone[chain] and there.name == residue.name:
+            there.atoms = dict(residue.atoms)
+    for mutation in recipe.mutations:
+        _mutate(chains, template.histone, mutation)
+    if recipe.mutations:
+        build_side_chains(chains, dna, dna_polar)
+    return octamer_of(chains, template.chain, tuple(names))
+
+
+def _mutate(chains: list[list[Residue]], families: tuple[str, ...], mutation: str) -> None:
+    parts = MUTATION.match(mutation)
+    for chain, family in zip(chains, families, strict=True):
+        if family != parts["histone"]:
+            continue
+        index = next((k for k, r in enumerate(chain) if r.number == int(parts["number"])), None)
+        if index is None or chain[index].letter != parts["old"]:
+            there = f"no residue {parts['number']}" if index is None else chain[index].letter + parts["number"]
+            raise BadInputError(f"mutation {mutation}: {family} has {there} there: correct the residue or its number")
+        substitute(chain, index, parts["new"])
