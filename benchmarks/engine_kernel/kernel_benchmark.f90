@@ -79,6 +79,8 @@ program kernel_benchmark
     box(1), &
     " A, cutoff, list, switch ", choice(2:4)
   print "(a,f8.2,a)", "useful pairs      ", n_useful*1.0e-6_real64, " M"
+  print "(a,f8.2,a,f5.1,a)", "listed pairs      ", real_space%listed_pairs()*1.0e-6_real64, " M, ", &
+    100.0_real64*n_useful/real_space%listed_pairs(), " % of them useful"
   print "(a,f8.2,a,f7.1,a)", "forces            ", best(2)*1.0e3_real64, " ms, ", n_useful/best(2)*1.0e-6_real64, &
     " M pairs/s"
   print "(a,f8.2,a)", "forces and energy ", best(3)*1.0e3_real64, " ms"

@@ -13,6 +13,7 @@ FORMAT = "chromabuild-shards"
 VERSION = 1
 MANIFEST_NAME = "manifest.json"
 BRICKS_NAME = "bricks.txt"
+_BLOCK = 1 << 22
 RECORD_FOLDER = "records"
 """Beside each finished file of a run, what it was made from and its hash, so that a rerun can keep it."""
 
@@ -44,7 +45,7 @@ class Manifest:
     grid: tuple[int, int, int]
     atoms: int
     counts: dict[str, int]
-    """``solute`` counts atoms; ``water``, ``sodium`` and ``chloride`` count residues."""
+    """``solute`` counts atoms; ``water`` and the ions (``sodium``, ``potassium``, ..) count residues."""
     net_charge: int
     inputs: dict[str, str]
     shards: list[Shard] = field(default_factory=list)
@@ -91,6 +92,16 @@ def file_entry(content: bytes) -> dict:
     return {"bytes": len(content), "blake3": blake3(content).hexdigest()}
 
 
+def file_digest(path: Path) -> dict:
+    """Size and hash of a file, read in pieces."""
+    size = path.stat().st_size
+    hasher = blake3()
+    with open(path, "rb") as handle:
+        while block := handle.read(_BLOCK):
+            hasher.update(block)
+    return {"bytes": size, "blake3": hasher.hexdigest()}
+
+
 def file_error(path: Path, entry: dict, shallow: bool = False) -> str | None:
     """What is wrong with a file, or None; ``shallow`` compares the size only."""
     try:
@@ -101,9 +112,7 @@ def file_error(path: Path, entry: dict, shallow: bool = False) -> str | None:
         return f"has {size} bytes instead of {entry['bytes']}"
     if shallow:
         return None
-    hasher = blake3()
-    hasher.update_mmap(path) if size else hasher.update(b"")
-    return None if hasher.hexdigest() == entry["blake3"] else "has another content than was written (its hash differs)"
+    return None if file_digest(path) == entry else "has another content than was written (its hash differs)"
 
 
 def _numbers(values: tuple[float, ...]) -> str:

@@ -16,6 +16,8 @@ from chromabuild.residues import residue_library
 from chromabuild.shards.brick import Brick
 
 COMPRESSION_LEVEL = 1
+LINE_LENGTH = 81
+"""With the line feed."""
 
 
 @cache
@@ -49,10 +51,16 @@ def format_brick(brick: Brick, text: np.ndarray) -> None:
                             "columns of a PDB file (-999.999 to 9999.999 angstrom): use a smaller box")
 
 
+def header_line(box: np.ndarray) -> bytes:
+    """CRYST1 of a box (3,) angstrom, as long as all lines."""
+    x, y, z = box
+    text = f"CRYST1{x:9.3f}{y:9.3f}{z:9.3f}{90:7.2f}{90:7.2f}{90:7.2f} P 1           1"
+    return f"{text:80}\n".encode()
+
+
 def pdb_bytes(brick: Brick, compress: bool) -> bytes | memoryview:
     """The whole file, zstd-compressed if asked for."""
-    x, y, z = brick.box / 1000
-    header = f"CRYST1{x:9.3f}{y:9.3f}{z:9.3f}{90:7.2f}{90:7.2f}{90:7.2f} P 1           1\n".encode()
+    header = header_line(brick.box / 1000)
     end = f"{'END':80}\n".encode()
     content = np.empty(len(header) + 81 * brick.n_atoms + len(end), dtype=np.int8)
     content[:len(header)] = np.frombuffer(header, dtype=np.int8)

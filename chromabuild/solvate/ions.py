@@ -1,24 +1,42 @@
 """Which waters become ions, and the formal charges that decide how many."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from scipy.spatial import cKDTree
 
+from chromabuild.config import SolvateSection
 from chromabuild.errors import BadInputError
 from chromabuild.residues import residue_library
 
 WATER_MOLARITY = 55.5
-"""mol/L of pure water: salt of c mol/L is one ion pair for every 55.5 / c waters of the box before ions are placed."""
+"""mol/L of pure water: c mol/L of a salt is one formula unit for every 55.5 / c waters of the box before ions."""
 
 MINIMUM_DISTANCE = 5000
 """Between an ion and the solute, and between ions (0.001 angstrom)."""
+
+
+@dataclass(frozen=True)
+class Ion:
+    """A species of ion."""
+
+    residue: str
+    """Its name in the residue library."""
+    segment_letter: str
+    charge: int
+
+
+SPECIES = {"sodium": Ion("NA", "N", 1), "potassium": Ion("K", "K", 1), "magnesium": Ion("MG", "M", 2),
+           "chloride": Ion("CL", "C", -1)}
+"""By their key in the counts of a manifest, in global atom order."""
 
 _STREAM = 0x696F6E73
 """Second half of the Philox key: separates the choice of ions from every other use of the seed."""
 
 _SIDE_CHAIN = {"ASP": -1, "GLU": -1, "LYS": 1, "ARG": 1, "HIP": 1}
-_ION = {"NA": 1, "K": 1, "CL": -1, "MG": 2}
+_CANDIDATES_A_SLAB = 1 << 17
 
 
 @cache
@@ -34,7 +52,7 @@ def formal_charges() -> np.ndarray:
 def _formal_charge(name: str) -> int:
     template = residue_library()[name]
     if template.kind == "ion":
-        return _ION[name]
+        return next(ion.charge for ion in SPECIES.values() if ion.residue == name)
     if template.kind == "water":
         return 0
     if template.kind == "nucleotide":
@@ -43,34 +61,121 @@ def _formal_charge(name: str) -> int:
     return _SIDE_CHAIN.get(name[-3:], 0) + terminal
 
 
-def ion_counts(solute_charge: int, n_waters: int, salt: float) -> tuple[int, int]:
-    """Na+ and Cl- that make the box neutral with ``salt`` mol/L of NaCl beyond that."""
-    pairs = round(salt * n_waters / WATER_MOLARITY)
-    return pairs + max(0, -solute_charge), pairs + max(0, solute_charge)
+def ion_counts(solute_charge: int, n_waters: int, section: SolvateSection) -> dict[str, int]:
+    """How many of each species give the salts asked for and a neutral box.
+
+    A negative solute is neutralised with ``section.counterion``, a positive one with chloride. Where magnesium
+    overshoots by one, a chloride makes up for it.
+    """
+    def units(molarity: float) -> int:
+        return round(molarity * n_waters / WATER_MOLARITY)
+
+    counts = {"sodium": units(section.salt), "potassium": units(section.potassium_chloride),
+              "magnesium": units(section.magnesium_chloride)}
+    valence = SPECIES[section.counterion].charge
+    counts[section.counterion] += -(min(solute_charge, 0) // valence)
+    counts["chloride"] = solute_charge + sum(SPECIES[key].charge * count for key, count in counts.items())
+    return counts
 
 
-def slot_priorities(seed: int, first: int, count: int) -> np.ndarray:
-    """(count,) uint64: random numbers of slots first .. first+count-1, each a function of seed and slot alone."""
+def slot_priorities(seed: int, first: int, count: int, stream: int = 0) -> np.ndarray:
+    """(count,) uint64: random numbers of slots first .. first+count-1, functions of seed, stream and slot alone."""
     skipped = first % 4  # Philox makes four numbers a counter value
-    generator = np.random.Philox(key=[seed % 2**64, _STREAM], counter=first // 4)
+    generator = np.random.Philox(key=[seed % 2**64, _STREAM + stream], counter=first // 4)
     return generator.random_raw(count + skipped)[skipped:]
 
 
-def choose_slots(priority: np.ndarray, position: np.ndarray, box: np.ndarray, wanted: int) -> np.ndarray:
+def choose_slots(priority: np.ndarray, position: np.ndarray, box: np.ndarray, wanted: int,
+                 occupied: np.ndarray | None = None) -> np.ndarray:
     """Indices of at most ``wanted`` candidates, lowest priority number first, none within 5 A of an earlier one.
 
-    ``position`` (c, 3) and ``box`` are whole numbers of 0.001 angstrom, so distances compare exactly.
+    ``position`` (c, 3), ``occupied`` (o, 3: places that candidates must keep away from, too) and ``box`` are whole
+    numbers of 0.001 angstrom, so distances compare exactly.
     Adding candidates of higher numbers never changes earlier choices.
     """
-    order = np.argsort(priority, kind="stable")
     if MINIMUM_DISTANCE >= box.min() / 2:
         raise BadInputError(f"a box edge of {box.min() / 1000:.1f} A is too short for ions: "
                             "use a larger padding or box")
-    tree = cKDTree(position[order].astype(np.float64), boxsize=box)
-    pairs = tree.query_pairs(MINIMUM_DISTANCE, output_type="ndarray")
+    order = np.argsort(priority, kind="stable")
+    first = 0 if occupied is None else len(occupied)
+    placed = position[order] if occupied is None else np.concatenate([occupied, position[order]])
+    pairs = np.concatenate(list(_close_pairs(placed, box)))
     earlier, later = pairs.min(axis=1), pairs.max(axis=1)
-    blocked = np.zeros(len(order), dtype=bool)
+    blocked = np.zeros(len(placed), dtype=bool)
     for i in np.lexsort((earlier, later)):  # a candidate is decided before its later neighbours ask for it
         if not blocked[earlier[i]]:
             blocked[later[i]] = True
-    return order[~blocked][:wanted]
+    return order[~blocked[first:]][:wanted]
+
+
+def _close_pairs(position: np.ndarray, box: np.ndarray) -> Iterator[np.ndarray]:
+    """(p, 2) pairs within the minimum distance, periodic, a slab at a time: trees of all would need 200 bytes each."""
+    by_height = np.argsort(position[:, 2], kind="stable")
+    height = position[by_height, 2].astype(np.int64)
+    flat = np.array([box[0], box[1], 0])  # a zero stands for an open axis
+    for start in range(0, max(len(position), 1), _CANDIDATES_A_SLAB):
+        slab = by_height[start:start + _CANDIDATES_A_SLAB]
+        if len(slab) == 0:
+            break
+        top = height[start + len(slab) - 1] + MINIMUM_DISTANCE
+        above = by_height[start + len(slab):np.searchsorted(height, top, side="right")]
+        # Beyond the upper face the box begins again.
+        images = by_height[:np.searchsorted(height, top - box[2], side="right")]
+        points = np.concatenate([position[slab], position[above], position[images] + [0, 0, box[2]]])
+        index = np.concatenate([slab, above, images])
+        pairs = cKDTree(points.astype(np.float64), boxsize=flat).query_pairs(MINIMUM_DISTANCE, output_type="ndarray")
+        yield index[pairs[(pairs < len(slab)).any(axis=1)]]
+    yield np.empty((0, 2), dtype=np.int64)
+
+
+# --- Debye and Hueckel: ions where the solute's charges attract them --------------------------------------------------
+
+BJERRUM_LENGTH = 7130.0
+"""Of water at 300 K, 0.001 angstrom: e^2 / (4 pi eps0 78 kT)."""
+POTENTIAL_REACH = 40_000
+"""Charges farther away (0.001 angstrom) are left out: beyond five Debye lengths at 0.15 mol/L."""
+LARGEST_WEIGHT = 20.0
+"""3 kT: linear theory overestimates what is nearer to the DNA than that."""
+
+_CHARGED_ATOM = {"ASP": "CG", "GLU": "CD", "LYS": "NZ", "ARG": "CZ", "HIP": "CE1"}
+
+
+@cache
+def charge_sites() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Library residue, atom in it, and charge of every charged group: phosphates, side chains, ends of chains."""
+    sites = []
+    for k, (name, template) in enumerate(residue_library().items()):
+        if template.kind == "nucleotide" and "P" in template.index:
+            sites.append((k, template.index["P"], -1))
+        elif template.kind == "amino acid":
+            if name[-3:] in _CHARGED_ATOM:
+                sites.append((k, template.index[_CHARGED_ATOM[name[-3:]]], _SIDE_CHAIN[name[-3:]]))
+            if len(name) == 4:
+                sites.append((k, template.index["N" if name[0] == "N" else "C"], 1 if name[0] == "N" else -1))
+    return tuple(np.array(column) for column in zip(*sites, strict=True))
+
+
+def debye_length(section: SolvateSection) -> float:
+    """0.001 angstrom, from the ionic strength of the salts (Debye and Hueckel 1923); without salt 1 mmol/L is taken."""
+    strength = max(section.salt + section.potassium_chloride + 3 * section.magnesium_chloride, 1e-3)
+    per_cubic_unit = strength * 6.02214076e23 / 1e27 / 1e9
+    return float(1 / np.sqrt(8 * np.pi * BJERRUM_LENGTH * per_cubic_unit))
+
+
+def potential(position: np.ndarray, site: np.ndarray, charge: np.ndarray, box: np.ndarray,
+              screening: float) -> np.ndarray:
+    """(n,) potential in kT/e at ``position`` (n, 3) of screened charges at ``site`` (s, 3), periodic along x and y."""
+    result = np.zeros(len(position))
+    if len(site) == 0 or len(position) == 0:
+        return result
+    flat = np.array([box[0], box[1], 0])
+    if POTENTIAL_REACH >= box.min() / 2:
+        raise BadInputError(f"a box edge of {box.min() / 1000:.1f} A is too short for ions by the potential of the "
+                            "solute: use a larger padding or box, or solvate.ion_placement=uniform")
+    tree = cKDTree(np.concatenate([site[:, :2] % box[:2], site[:, 2:]], axis=1).astype(np.float64), boxsize=flat)
+    for start in range(0, len(position), 1 << 13):
+        part = cKDTree(position[start:start + (1 << 13)].astype(np.float64), boxsize=flat)
+        pairs = part.sparse_distance_matrix(tree, POTENTIAL_REACH, output_type="ndarray")
+        value = charge[pairs["j"]] * BJERRUM_LENGTH * np.exp(-pairs["v"] / screening) / pairs["v"]
+        result[start:start + part.n] = np.bincount(pairs["i"], value, part.n)
+    return result

@@ -18,14 +18,25 @@ from chromabuild._kernels import solvent_overlap
 from chromabuild.config import SolvateSection
 from chromabuild.errors import BadInputError
 from chromabuild.files import atomic_path
-from chromabuild.residues import residue_library
+from chromabuild.residues import residue_library, residue_names
 from chromabuild.shards.manifest import RECORD_FOLDER, file_entry, file_error
-from chromabuild.solute import Solute
-from chromabuild.solvate.ions import MINIMUM_DISTANCE, choose_slots, formal_charges, ion_counts, slot_priorities
+from chromabuild.solvate.ions import (
+    LARGEST_WEIGHT,
+    MINIMUM_DISTANCE,
+    POTENTIAL_REACH,
+    SPECIES,
+    charge_sites,
+    choose_slots,
+    debye_length,
+    ion_counts,
+    potential,
+    slot_priorities,
+)
+from chromabuild.solvate.placement import PlacedSolute, Region
 from chromabuild.solvate.water import Tiling, seam_changes, water_tile
 
 FORMAT = "chromabuild-solvation-plan"
-VERSION = 1
+VERSION = 2
 PLAN_NAME = "plan.h5"
 PLAN_RECORD = "plan.json"
 
@@ -38,31 +49,9 @@ with hydrogens) these leave out 7,507, where its volume, 0.73 mL/g of protein an
 solute. Minimisation resolves the close contacts.
 """
 
-_TILES_A_BATCH = 2048
-_LARGEST_CELL_COUNT = 1 << 22
-
-
-@dataclass(frozen=True)
-class PlacedSolute:
-    """A solute moved into the box."""
-
-    solute: Solute
-    box: np.ndarray
-    """(3,) int64, 0.001 angstrom."""
-    position: np.ndarray
-    """(n, 3) int32, 0.001 angstrom."""
-
-    @cached_property
-    def charge(self) -> int:
-        """Net formal charge, e."""
-        return int(formal_charges()[self.solute.residue_template].sum())
-
-    @cached_property
-    def reference_atom(self) -> np.ndarray:
-        """(r,) int64 first heavy atom of every residue."""
-        first_heavy = np.array([next((i for i, element in enumerate(t.elements) if element != "H"), 0)
-                                for t in residue_library().values()])
-        return self.solute.residue_first_atom[:-1] + first_heavy[self.solute.residue_template]
+_TILES_A_BATCH = 512
+_CELL_EDGE = 5500
+"""Of the cells in which the solute near a layer of tiles is searched: at least MINIMUM_DISTANCE (0.001 angstrom)."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +61,8 @@ class Plan:
     tiling: Tiling
     water_bits: np.ndarray
     """(tiles, bytes) uint8: a bit for each slot of a tile, set where there is a water."""
-    sodium: np.ndarray
-    """(na,) int64 slots, ascending."""
-    chloride: np.ndarray
-    """(cl,) int64 slots, ascending."""
+    ions: dict[str, np.ndarray]
+    """Species to (n,) int64 slots, ascending."""
 
     @cached_property
     def waters_before(self) -> np.ndarray:
@@ -87,151 +74,238 @@ class Plan:
         """Waters in the box."""
         return int(self.waters_before[-1])
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """Residues of water and of each ion, in global order."""
+        return {"water": self.n_waters, **{key: len(slots) for key, slots in self.ions.items()}}
+
     def has_water(self, tiles: np.ndarray) -> np.ndarray:
         """(t, m) bool: slots of tiles that hold a water."""
-        return np.unpackbits(self.water_bits[tiles], axis=1, count=self.tiling.tile.n_molecules).astype(bool)
+        return _unpacked(self.water_bits[tiles], self.tiling)
 
 
-def place_solute(solute: Solute, section: SolvateSection) -> PlacedSolute:
-    """Choose the box and move the solute's centre to the middle of it.
+def make_plan(placed: PlacedSolute, section: SolvateSection, seed: int, threads: int) -> Plan:
+    """Decide every water and ion of the box. The same for any number of threads.
 
-    Raises BadInputError when a given box is too small, or an edge is too short for the minimum image of a water tile.
+    The solute is read one layer of tiles at a time; tiles that it does not come near are not looked into.
     """
-    if not np.isfinite(solute.position).all():
-        atom = int(np.flatnonzero(~np.isfinite(solute.position).all(1))[0])
-        raise BadInputError(f"atom {atom} of the solute has no finite position: run chromabuild build again")
-    thousandths = np.rint(solute.position.astype(np.float64) * 1000).astype(np.int64)
-    lower, upper = thousandths.min(0), thousandths.max(0)
-    extent = upper - lower
-    if section.box is None:
-        box = extent + 2 * round(section.padding * 1000)
-    else:
-        box = np.rint(np.array(section.box) * 1000).astype(np.int64)
-        if (extent >= box).any():
-            axis = int(np.argmax(extent - box))
-            raise BadInputError(f"solvate.box = {section.box[axis]:g} A along {'xyz'[axis]} is smaller than the solute "
-                                f"({extent[axis] / 1000:.3f} A): give a larger box or leave it empty")
-    if box.min() < 20_000:
-        raise BadInputError(f"the box edge of {box.min() / 1000:.3f} A is below 20 A: use a larger padding or box")
-    if box.max() > np.iinfo(np.int32).max:  # positions in bricks are 32-bit thousandths of an angstrom
-        raise BadInputError(f"the box edge of {box.max() / 1000:g} A is beyond the 2,147,483 A that a brick's "
-                            "coordinates reach: use a smaller padding or box")
-    position = (thousandths - lower + (box - extent) // 2).astype(np.int32)
-    return PlacedSolute(solute, box, position)
-
-
-def make_plan(placed: PlacedSolute, salt: float, seed: int, threads: int) -> Plan:
-    """Decide every water and ion of the box. The same for any number of threads."""
     tiling = Tiling(tuple(int(edge) for edge in placed.box), water_tile())
+    water_bits = _without_solute(tiling)
+    far_bits = water_bits.copy()
     n = tiling.tile.n_molecules
+    for z in range(tiling.counts[2]):
+        layer = _SoluteLayer(placed, tiling, z)
+        tiles = layer.tiles()
+        for first in range(0, len(tiles), _TILES_A_BATCH):
+            batch = tiles[first:first + _TILES_A_BATCH]
+            water = _unpacked(water_bits[batch], tiling)
+            far = np.zeros_like(water)
+            tile, member = np.nonzero(water)
+            status = layer.classify(batch[tile] * n + member, threads)
+            water[tile, member], far[tile, member] = status > 0, status > 1
+            water_bits[batch], far_bits[batch] = np.packbits(water, axis=1), np.packbits(far, axis=1)
+    n_waters = int(np.bitwise_count(water_bits).sum(dtype=np.int64))
+    wanted = ion_counts(placed.charge, n_waters, section)
+    if section.ion_placement == "uniform":
+        ions = _uniform_ions(tiling, far_bits, seed, wanted)
+    else:
+        ions = _attracted_ions(placed, tiling, far_bits, seed, wanted, debye_length(section))
+    for slots in ions.values():
+        _clear(water_bits, tiling, slots)
+    return Plan(tiling, water_bits, {key: np.sort(slots) for key, slots in ions.items()})
+
+
+def _unpacked(bits: np.ndarray, tiling: Tiling) -> np.ndarray:
+    return np.unpackbits(bits, axis=1, count=tiling.tile.n_molecules).view(bool)
+
+
+def _clear(bits: np.ndarray, tiling: Tiling, slots: np.ndarray) -> None:
+    tiles, members = np.divmod(slots, tiling.tile.n_molecules)
+    np.bitwise_and.at(bits, (tiles, members // 8), ~(128 >> members % 8).astype(np.uint8))
+
+
+def _without_solute(tiling: Tiling) -> np.ndarray:
+    """(tiles, bytes) uint8 bits of the waters of the box alone."""
+    n, box = tiling.tile.n_molecules, np.array(tiling.box)
+    bits = np.empty((tiling.n_tiles, -(-n // 8)), dtype=np.uint8)
+    bits[:] = np.packbits(np.ones(n, dtype=bool))
     dropped, added = seam_changes(tiling)
-    neighbours = _SoluteNeighbours(placed)
-    water_bits = np.empty((tiling.n_tiles, -(-n // 8)), dtype=np.uint8)
-    far_bits = np.empty_like(water_bits)
+    cut = np.flatnonzero(~tiling.is_whole(np.arange(tiling.n_tiles)))
+    for first in range(0, len(cut), _TILES_A_BATCH):
+        tiles = cut[first:first + _TILES_A_BATCH]
+        bits[tiles] = np.packbits((tiling.unwrapped_oxygens(tiles) < box).all(2), axis=1)
+    _clear(bits, tiling, dropped)
+    tiles, members = np.divmod(added, n)
+    np.bitwise_or.at(bits, (tiles, members // 8), (128 >> members % 8).astype(np.uint8))
+    return bits
+
+
+def _candidates(tiling: Tiling, far_bits: np.ndarray, seed: int, stream: int,
+                limit: np.uint64) -> tuple[np.ndarray, np.ndarray]:
+    """Slots of ``far_bits`` whose random number is at most ``limit``, and these numbers."""
+    n = tiling.tile.n_molecules
+    slots, priorities = [], []
     for first in range(0, tiling.n_tiles, _TILES_A_BATCH):
         tiles = np.arange(first, min(first + _TILES_A_BATCH, tiling.n_tiles))
-        oxygen = tiling.unwrapped_oxygens(tiles)
-        water = (oxygen < placed.box).all(2).ravel()
-        start, end = tiles[0] * n, (tiles[-1] + 1) * n
-        water[dropped[np.searchsorted(dropped, start):np.searchsorted(dropped, end)] - start] = False
-        water[added[np.searchsorted(added, start):np.searchsorted(added, end)] - start] = True
-        places = np.flatnonzero(water)
-        status = neighbours.classify(tiling.molecules(start + places), threads)
-        far = np.zeros_like(water)
-        water[places], far[places] = status > 0, status > 1
-        water_bits[tiles] = np.packbits(water.reshape(-1, n), axis=1)
-        far_bits[tiles] = np.packbits(far.reshape(-1, n), axis=1)
-
-    plan = Plan(tiling, water_bits, np.empty(0, np.int64), np.empty(0, np.int64))
-    n_sodium, n_chloride = ion_counts(placed.charge, plan.n_waters, salt)
-    ions = _choose_ions(Plan(tiling, far_bits, plan.sodium, plan.chloride), seed, n_sodium + n_chloride)
-    tiles, members = np.divmod(ions, n)
-    np.bitwise_and.at(water_bits, (tiles, members // 8), ~(128 >> members % 8).astype(np.uint8))
-    return Plan(tiling, water_bits, np.sort(ions[:n_sodium]), np.sort(ions[n_sodium:]))
-
-
-def _choose_ions(far: Plan, seed: int, wanted: int) -> np.ndarray:
-    """(wanted,) int64 slots in order of priority, from the slots that are far from the solute.
-
-    Only slots with a priority number below a limit are looked at; as choices are made in order of that number, the
-    limit does not change them, it is raised when it leaves too few.
-    """
-    share = 4 * wanted / max(far.n_waters, 1)
-    while wanted:
-        limit = np.uint64(min(share, 1.0) * float(2**64 - 2048))
-        slots, priorities = _slots_below(far, seed, limit)
-        tiling = far.tiling
-        chosen = choose_slots(priorities, tiling.molecules(slots)[:, 0], np.array(tiling.box), wanted)
-        if len(chosen) == wanted:
-            return slots[chosen]
-        if share >= 1:
-            raise BadInputError(f"there is room for {len(chosen)} ions {MINIMUM_DISTANCE / 1000:g} A from the solute "
-                                f"and from each other, {wanted} are needed: use a larger padding or box, or less salt")
-        share *= 2
-    return np.empty(0, dtype=np.int64)
-
-
-def _slots_below(far: Plan, seed: int, limit: np.uint64) -> tuple[np.ndarray, np.ndarray]:
-    """Slots of ``far`` whose priority is at most ``limit``, and their priorities."""
-    n = far.tiling.tile.n_molecules
-    slots, priorities = [], []
-    for first in range(0, far.tiling.n_tiles, _TILES_A_BATCH):
-        tiles = np.arange(first, min(first + _TILES_A_BATCH, far.tiling.n_tiles))
-        priority = slot_priorities(seed, first * n, len(tiles) * n)
-        chosen = np.flatnonzero(far.has_water(tiles).ravel() & (priority <= limit))
+        priority = slot_priorities(seed, first * n, len(tiles) * n, stream)
+        chosen = np.flatnonzero(priority <= limit)
+        chosen = chosen[_unpacked(far_bits[tiles], tiling).ravel()[chosen]]
         slots.append(first * n + chosen)
         priorities.append(priority[chosen])
     return np.concatenate(slots), np.concatenate(priorities)
 
 
-class _SoluteNeighbours:
-    """Cell list of the solute, asked how close waters are."""
+def _limit(share: float) -> np.uint64:
+    return np.uint64(min(share, 1.0) * float(2**64 - 2048))
 
-    def __init__(self, placed: PlacedSolute) -> None:
-        edges = placed.box / 1000
-        width = max(MINIMUM_DISTANCE / 1000, (edges.prod() / _LARGEST_CELL_COUNT) ** (1 / 3))
-        self.box = placed.box.astype(np.int32)
-        self.grid = np.maximum(1, (edges / width).astype(np.int32)).astype(np.int32)
-        n_cells = int(self.grid.prod())
-        order, self.first = solvent_overlap.sort_into_cells(placed.position.T, self.box, self.grid, n_cells)
-        self.position = placed.position[order - 1]
-        self.element = _atom_elements(placed.solute)[order - 1]
+
+def _refuse(found: int, wanted: int) -> BadInputError:
+    return BadInputError(f"there is room for {found} ions {MINIMUM_DISTANCE / 1000:g} A from the solute "
+                         f"and from each other, {wanted} are needed: use a larger padding or box, or less salt")
+
+
+def _uniform_ions(tiling: Tiling, far_bits: np.ndarray, seed: int, wanted: dict[str, int]) -> dict[str, np.ndarray]:
+    """Slots of the ions, in order of priority, from the slots that are far from the solute.
+
+    Only slots with a priority number below a limit are looked at; as choices are made in order of that number, the
+    limit does not change them, it is raised when it leaves too few.
+    """
+    total = sum(wanted.values())
+    n_far = int(np.bitwise_count(far_bits).sum(dtype=np.int64))
+    share = 1.5 * total / max(n_far, 1)
+    chosen = np.empty(0, dtype=np.int64)
+    while len(chosen) < total:
+        slots, priority = _candidates(tiling, far_bits, seed, 0, _limit(share))
+        chosen = slots[choose_slots(priority, tiling.oxygens(slots), np.array(tiling.box), total)]
+        if len(chosen) < total and share >= 1:
+            raise _refuse(len(chosen), total)
+        share *= 2
+    ends = np.cumsum(list(wanted.values()))
+    return dict(zip(wanted, np.split(chosen, ends[:-1]), strict=True))
+
+
+def _attracted_ions(placed: PlacedSolute, tiling: Tiling, far_bits: np.ndarray, seed: int, wanted: dict[str, int],
+                    screening: float) -> dict[str, np.ndarray]:
+    """Slots of the ions, each species drawn without replacement with weights exp(-z phi), phi of Debye and Hueckel.
+
+    The slots with the smallest -ln(u) / weight are such a draw (Efraimidis and Spirakis 2006). Highest charges first.
+    """
+    box = np.array(tiling.box)
+    n_far = int(np.bitwise_count(far_bits).sum(dtype=np.int64))
+    result = {key: np.empty(0, dtype=np.int64) for key in wanted}
+    occupied = np.empty((0, 3), dtype=np.int32)
+    for stream, key in enumerate(sorted(wanted, key=lambda key: -abs(SPECIES[key].charge)), start=1):
+        share = 2 * wanted[key] / max(n_far, 1)
+        while len(result[key]) < wanted[key]:
+            # Without a weight above LARGEST_WEIGHT no other slot can come before these.
+            slots, random = _candidates(tiling, far_bits, seed, stream, _limit(-np.expm1(-share * LARGEST_WEIGHT)))
+            uniform = (random.astype(np.float64) + 0.5) / 2.0**64
+            phi = _potential_at(placed, tiling, slots, screening)
+            weight = np.exp(np.clip(-SPECIES[key].charge * phi, -np.log(LARGEST_WEIGHT), np.log(LARGEST_WEIGHT)))
+            rank = -np.log1p(-uniform) / weight
+            near = np.flatnonzero(rank <= share)
+            position = tiling.oxygens(slots[near])
+            chosen = choose_slots(rank[near], position, box, wanted[key], occupied)
+            if len(chosen) < wanted[key] and share >= 40 * LARGEST_WEIGHT:
+                raise _refuse(sum(map(len, result.values())) + len(chosen), sum(wanted.values()))
+            if len(chosen) == wanted[key]:
+                result[key] = slots[near[chosen]]
+                occupied = np.concatenate([occupied, position[chosen]])
+                break
+            share *= 2
+    return result
+
+
+def _potential_at(placed: PlacedSolute, tiling: Tiling, slots: np.ndarray, screening: float) -> np.ndarray:
+    """(s,) potential of the solute at slots, kT/e, by layers of tiles."""
+    position = tiling.oxygens(slots)
+    residue, atom, charge = charge_sites()
+    thickness = tiling.tile.edge
+    order = np.argsort(position[:, 2], kind="stable")
+    height = position[order, 2]
+    result = np.zeros(len(slots))
+    for lower in range(0, tiling.box[2], thickness):
+        part = order[np.searchsorted(height, lower):np.searchsorted(height, lower + thickness)]
+        region = placed.layer(lower - POTENTIAL_REACH, lower + thickness + POTENTIAL_REACH)
+        by_template = np.argsort(region.template, kind="stable")
+        begin = np.searchsorted(region.template[by_template], residue)
+        end = np.searchsorted(region.template[by_template], residue, side="right")
+        rows = [by_template[a:b] for a, b in zip(begin, end, strict=True)]
+        site = np.concatenate([region.start[row] + k for row, k in zip(rows, atom, strict=True)])
+        charges = np.repeat(charge, [len(row) for row in rows])
+        result[part] = potential(position[part], region.position[site], charges, placed.box, screening)
+    return result
+
+
+class _SoluteLayer:
+    """The solute around one layer of tiles, asked how close waters are."""
+
+    def __init__(self, placed: PlacedSolute, tiling: Tiling, z: int) -> None:
+        self.tiling, self.z = tiling, z
+        edge = tiling.tile.edge
+        self.bottom = z * edge - 2 * MINIMUM_DISTANCE
+        height = edge + 4 * MINIMUM_DISTANCE  # the layer is not periodic: images along z lie beyond what is asked for
+        region = placed.layer(self.bottom, self.bottom + height)
+        self.box = np.array([*placed.box[:2], height], dtype=np.int32)
+        position = region.position - np.array([0, 0, self.bottom], dtype=np.int32)
+        element = _atom_elements(region)
+        inside = (position[:, 2] >= 0) & (position[:, 2] < height)
+        position, element = position[inside], element[inside]
+        self.grid = np.maximum(1, self.box // _CELL_EDGE).astype(np.int32)
+        order, self.first = solvent_overlap.sort_into_cells(position.T, self.box, self.grid, int(self.grid.prod()))
+        self.position = position[order - 1]
+        self.element = element[order - 1]
         self.closest = np.array(list(CLOSEST.values())).T
 
-    def classify(self, waters: np.ndarray, threads: int) -> np.ndarray:
-        """(w,) int8 of (w, 3, 3) waters: 0 touches the solute, 1 is within the ions' distance, 2 is farther."""
-        if len(waters) == 0:
+    def tiles(self) -> np.ndarray:
+        """Numbers of the tiles of the layer that have slots within reach of the solute."""
+        nx, ny, _ = self.tiling.counts
+        near = np.zeros((ny, nx), dtype=bool)
+        for dx in (-MINIMUM_DISTANCE, MINIMUM_DISTANCE):
+            for dy in (-MINIMUM_DISTANCE, MINIMUM_DISTANCE):
+                x, y = self.position[:, 0] + dx, self.position[:, 1] + dy
+                for image_x in (0, int(self.box[0])):
+                    for image_y in (0, int(self.box[1])):
+                        # Slots beyond the upper faces belong to the waters at the lower ones.
+                        i = ((x % self.box[0]) + image_x) // self.tiling.tile.edge
+                        j = ((y % self.box[1]) + image_y) // self.tiling.tile.edge
+                        inside = (i < nx) & (j < ny)
+                        near[j[inside], i[inside]] = True
+        return np.flatnonzero(near.ravel()) + nx * ny * self.z
+
+    def classify(self, slots: np.ndarray, threads: int) -> np.ndarray:
+        """(w,) int8 of waters: 0 touches the solute, 1 is within the ions' distance, 2 is farther."""
+        if len(slots) == 0:
             return np.empty(0, dtype=np.int8)
+        waters = self.tiling.unwrapped_molecules(slots)
+        shift = np.where(waters[:, :1] >= self.box, self.box, 0).astype(np.int32)
+        shift[..., 2] = self.bottom
+        waters -= shift
         return solvent_overlap.classify_waters(
-            np.ascontiguousarray(waters).T, self.position.T, self.element, self.first, self.box, self.grid,
+            waters.T, self.position.T, self.element, self.first, self.box, self.grid,
             np.asfortranarray(self.closest * 1000), MINIMUM_DISTANCE, threads)
 
 
-def _atom_elements(solute: Solute) -> np.ndarray:
+def _atom_elements(region: Region) -> np.ndarray:
     """(n,) int32 element of every atom, from 1, in the order of CLOSEST."""
     number = {element: i + 1 for i, element in enumerate(CLOSEST)}
     library = list(residue_library().values())
-    unknown = [e for k in np.unique(solute.residue_template) for e in library[k].elements if e not in number]
+    unknown = [e for k in np.unique(region.template) for e in library[k].elements if e not in number]
     if unknown:
         raise BadInputError(f"the solute holds element {unknown[0]}, for which no distance to water is known: "
                             "only H, C, N, O, P and S can be solvated")
     of_library = np.array([number.get(e, 0) for t in library for e in t.elements], dtype=np.int32)
     first = np.cumsum([0] + [len(t.atoms) for t in library[:-1]])
-    within = np.arange(solute.n_atoms) - solute.residue_first_atom[:-1][solute.atom_residue]
-    return of_library[first[solute.residue_template][solute.atom_residue] + within]
+    return of_library[np.repeat(first[region.template] - region.start, region.size) + np.arange(len(region.position))]
 
 
-def input_key(placed: PlacedSolute, salt: float, seed: int) -> dict[str, str]:
+def input_key(solute_hash: str, box: np.ndarray, section: SolvateSection, seed: int) -> dict[str, str]:
     """Hashes of everything that a plan depends on."""
-    solute, tile = placed.solute, water_tile()
-    hasher = blake3()
-    for array in (placed.position, solute.residue_template, solute.residue_number, solute.residue_segment,
-                  solute.molecule_first_residue):
-        hasher.update(np.ascontiguousarray(array).tobytes())
-    hasher.update(json.dumps([solute.segment_name, solute.segment_chain, list(residue_library())]).encode())
-    settings = json.dumps([VERSION, placed.box.tolist(), salt, seed, CLOSEST], sort_keys=True).encode()
-    return {"solute": hasher.hexdigest(), "water": blake3(tile.position.tobytes()).hexdigest(),
-            "settings": blake3(settings).hexdigest()}
+    chosen = [section.salt, section.potassium_chloride, section.magnesium_chloride, section.counterion,
+              section.ion_placement]
+    settings = json.dumps([VERSION, box.tolist(), chosen, seed, CLOSEST, residue_names()], sort_keys=True)
+    return {"solute": solute_hash, "water": blake3(water_tile().position.tobytes()).hexdigest(),
+            "settings": blake3(settings.encode()).hexdigest()}
 
 
 def write_plan(plan: Plan, folder: Path, inputs: dict[str, str]) -> None:
@@ -243,15 +317,15 @@ def write_plan(plan: Plan, folder: Path, inputs: dict[str, str]) -> None:
         file.attrs["provenance"] = json.dumps(inputs, sort_keys=True)
         chunk = (min(len(plan.water_bits), 4096), plan.water_bits.shape[1])
         file.create_dataset("water_bits", data=plan.water_bits, chunks=chunk, compression="gzip", compression_opts=1)
-        file["sodium"] = plan.sodium
-        file["chloride"] = plan.chloride
+        for key, slots in plan.ions.items():
+            file[f"ions/{key}"] = slots
     with atomic_path(folder / PLAN_NAME) as part:
         part.write_bytes(image.getbuffer())
     with atomic_path(folder / RECORD_FOLDER / PLAN_RECORD) as part:
         part.write_text(json.dumps({"inputs": inputs, "file": file_entry(image.getbuffer())}) + "\n")
 
 
-def read_plan(folder: Path, placed: PlacedSolute, inputs: dict[str, str]) -> Plan | None:
+def read_plan(folder: Path, box: np.ndarray, inputs: dict[str, str]) -> Plan | None:
     """The stored plan, or None when there is none for these inputs or it is damaged."""
     path = folder / PLAN_NAME
     try:
@@ -259,8 +333,13 @@ def read_plan(folder: Path, placed: PlacedSolute, inputs: dict[str, str]) -> Pla
         # A damaged HDF5 file can do anything to its reader, so its hash is checked before it is opened.
         if record["inputs"] != inputs or file_error(path, record["file"]):
             return None
-        with h5py.File(path, "r") as file:
-            tiling = Tiling(tuple(int(edge) for edge in placed.box), water_tile())
-            return Plan(tiling, file["water_bits"][...], file["sodium"][...], file["chloride"][...])
+        return load_plan(folder, box)
     except (OSError, KeyError, ValueError, TypeError):
         return None
+
+
+def load_plan(folder: Path, box: np.ndarray) -> Plan:
+    """plan.h5 of a folder, known to be sound."""
+    with h5py.File(folder / PLAN_NAME, "r", locking=False) as file:
+        tiling = Tiling(tuple(int(edge) for edge in box), water_tile())
+        return Plan(tiling, file["water_bits"][...], {key: file[f"ions/{key}"][...] for key in SPECIES})

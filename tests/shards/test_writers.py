@@ -1,6 +1,7 @@
 """The formatter against Python's own formatting, BinaryCIF against an independent decoder, .cbb against its layout."""
 
 import struct
+import zlib
 
 import msgpack
 import numpy as np
@@ -10,9 +11,10 @@ from chromabuild.errors import BadInputError, IntegrityError
 from chromabuild.residues import residue_library
 from chromabuild.shards.bcif import bcif_bytes
 from chromabuild.shards.brick import CHAIN_LETTERS, Brick, template_index
-from chromabuild.shards.brick_file import brick_bytes, read_brick
+from chromabuild.shards.brick_file import BrickFile, brick_bytes, packed, read_brick
 from chromabuild.shards.pdb import pdb_bytes
 from chromabuild.solvate.bricks import make_brick
+from chromabuild.solvate.water import water_tile
 
 
 def ions(position, first_id=None, number=None):
@@ -192,12 +194,30 @@ def test_empty_brick(tmp_path):
 def test_brick_file_layout(tmp_path):
     brick = ions([[1, 2, 3], [4, 5, -6]], first_id=[7, 2**40])
     content = brick_bytes(brick)
-    assert content == struct.pack("<8sq9d2q6i", b"CBBRICK1", 2, *[9999.0] * 3, *[0.0] * 3, *[9999.0] * 3, 7, 2**40,
-                                  1, 2, 3, 4, 5, -6)
+    body = struct.pack("<8s2q9d", b"CBBRICK2", 2, 2, *[9999.0] * 3, *[0.0] * 3, *[9999.0] * 3)
+    body += struct.pack("<q4i", 7, 1, 1, 2, 3) + struct.pack("<q4i", 2**40, 1, 4, 5, -6) + struct.pack("<6H", *[0] * 6)
+    assert content == body + struct.pack("<I", zlib.crc32(body))
     path = tmp_path / "brick.cbb"
-    for bad in (content[:-1], content + b"0", b"CBBRICK2" + content[8:], b"", content[:40]):
+    for bad in (content[:-1], content + b"0", b"CBBRICK1" + content[8:], b"", content[:40]):
         path.write_bytes(bad)
         with pytest.raises(IntegrityError, match=r"brick\.cbb"):
             read_brick(path)
     with pytest.raises(IntegrityError, match="cannot read"):
         read_brick(tmp_path / "missing.cbb")
+
+
+def test_brick_file_runs_are_split_where_they_are_wide(tmp_path):
+    """Any ids and any positions come back; an atom of tiled water costs less than 7 bytes (issue: 8)."""
+    rng = np.random.default_rng(4)
+    path = tmp_path / "brick.cbb"
+    for span in (10, 60_000, 70_000, 2**31 - 1):
+        ids = np.sort(rng.choice(400, 300, replace=False)) + 2**33
+        position = rng.integers(-span // 2, span // 2, (300, 3)).astype(np.int32)
+        corners = np.arange(9.0).reshape(3, 3)
+        path.write_bytes(packed(BrickFile(*corners, ids, position)))
+        back = read_brick(path)
+        assert np.array_equal(back.global_id, ids) and np.array_equal(back.position, position)
+        assert np.array_equal([back.box, back.lower, back.upper], corners)
+    tile = water_tile().position
+    path.write_bytes(packed(BrickFile(*corners, np.arange(3 * len(tile)), tile.reshape(-1, 3))))
+    assert path.stat().st_size < 7 * 3 * len(tile)

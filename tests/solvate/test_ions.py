@@ -8,9 +8,19 @@ import openmm.app
 import pytest
 from scipy.spatial.distance import pdist
 
+from chromabuild.config import SolvateSection
 from chromabuild.errors import BadInputError
 from chromabuild.residues import residue_library, residue_names
-from chromabuild.solvate.ions import choose_slots, formal_charges, ion_counts, slot_priorities
+from chromabuild.solvate import ions
+from chromabuild.solvate.ions import (
+    SPECIES,
+    choose_slots,
+    debye_length,
+    formal_charges,
+    ion_counts,
+    potential,
+    slot_priorities,
+)
 
 
 def amber_charges():
@@ -39,13 +49,20 @@ def test_formal_charges_are_ambers():
         assert ours[f"{base}5"] + ours[base] + ours[f"{base}3"] == pytest.approx(strand, abs=1e-4)
 
 
-@pytest.mark.parametrize(("charge", "salt", "expected"), [
-    (-144, 0.15, (243, 99)), (20, 0.15, (99, 119)), (0, 0.0, (0, 0)), (-5, 0.0, (5, 0))])
-def test_counts(charge, salt, expected):
-    """36,630 waters x 0.15 / 55.5 = 99 pairs."""
-    sodium, chloride = ion_counts(charge, 36_630, salt)
-    assert (sodium, chloride) == expected
-    assert charge + sodium - chloride == 0
+@pytest.mark.parametrize(("charge", "settings", "expected"), [
+    (-144, {}, (243, 0, 0, 99)), (20, {}, (99, 0, 0, 119)), (0, {"salt": 0.0}, (0, 0, 0, 0)),
+    (-5, {"salt": 0.0}, (5, 0, 0, 0)),
+    (-144, {"salt": 0.0, "potassium_chloride": 0.15, "counterion": "potassium"}, (0, 243, 0, 99)),
+    (-144, {"potassium_chloride": 0.15, "magnesium_chloride": 0.015, "salt": 0.0}, (144, 99, 10, 119)),
+    (-13, {"salt": 0.0, "counterion": "magnesium"}, (0, 0, 7, 1)),  # 14 charges: a chloride makes up for one
+    (-14, {"salt": 0.0, "counterion": "magnesium"}, (0, 0, 7, 0)),
+])
+def test_counts(charge, settings, expected):
+    """36,630 waters x 0.15 / 55.5 = 99 formula units."""
+    counts = ion_counts(charge, 36_630, SolvateSection(**settings))
+    assert tuple(counts.values()) == expected
+    assert charge + sum(SPECIES[key].charge * n for key, n in counts.items()) == 0
+    assert list(counts) == list(SPECIES) == ["sodium", "potassium", "magnesium", "chloride"]
 
 
 def test_priorities_belong_to_slots():
@@ -54,10 +71,13 @@ def test_priorities_belong_to_slots():
         assert np.array_equal(slot_priorities(7, first, count), whole[first:first + count])
     assert not np.array_equal(slot_priorities(8, 0, 1000), whole)
     assert len(np.unique(whole)) == 1000
+    assert not np.array_equal(slot_priorities(7, 0, 1000, stream=1), whole)
 
 
-def test_choice_is_greedy_in_priority():
+@pytest.mark.parametrize("slab", [1 << 17, 50])
+def test_choice_is_greedy_in_priority(slab, monkeypatch):
     """Against a plain loop over all candidates; a longer candidate list leaves the first choices alone."""
+    monkeypatch.setattr(ions, "_CANDIDATES_A_SLAB", slab)
     rng = np.random.default_rng(3)
     box = np.array([40_000, 35_000, 30_000])
     position, priority = rng.integers(0, box, (600, 3)), rng.permutation(600).astype(np.uint64)
@@ -71,6 +91,25 @@ def test_choice_is_greedy_in_priority():
     assert early[choose_slots(priority[early], position[early], box, 10**6)].tolist() == [
         i for i in taken if priority[i] < 200]
     assert pdist(position[choose_slots(priority, position, box, 20)]).min() > 5000
+    free = choose_slots(priority, position, box, 10**6, occupied=position[taken[:20]])
+    d = position[free][:, None] - position[taken[:20]]
+    assert (np.linalg.norm(d - box * np.rint(d / box), axis=2) > 5000).all()
+
+
+def test_debye_length_and_potential():
+    """3.04 angstrom / sqrt(c) for a 1:1 salt in water at 25 degrees; the screened Coulomb law of two charges."""
+    assert debye_length(SolvateSection(salt=0.1)) == pytest.approx(9613, rel=0.01)
+    assert debye_length(SolvateSection(salt=0.0, magnesium_chloride=0.1)) == pytest.approx(
+        debye_length(SolvateSection(salt=0.3)))
+    box = np.array([100_000, 110_000, 120_000])
+    site, charge = np.array([[1000, 50_000, 60_000], [50_000, 50_000, 60_000]]), np.array([-1, 2])
+    point = np.array([[95_000, 50_000, 60_000]])  # 6 angstrom from the first through the face
+    value = potential(point, site[:1], charge[:1], box, 8000.0)
+    assert value == pytest.approx(-7130 / 6000 * np.exp(-6 / 8))
+    both = potential(np.array([[20_000, 50_000, 60_000]]), site, charge, box, 8000.0)
+    assert both == pytest.approx(-7130 / 19_000 * np.exp(-19 / 8) + 2 * 7130 / 30_000 * np.exp(-30 / 8))
+    with pytest.raises(BadInputError, match="ion_placement=uniform"):
+        potential(point, site, charge, np.full(3, 70_000), 8000.0)
 
 
 def test_small_box_is_refused():

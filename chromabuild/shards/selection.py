@@ -1,0 +1,134 @@
+"""Which atoms of a shard are wanted: a small selection language on the columns of its PDB lines.
+
+    selection = term { "or" term }
+    term = factor { "and" factor }
+    factor = "not" factor | "(" selection ")" | atom set
+
+Atom sets: ``all``, ``solute``, ``protein``, ``dna``, ``water``, ``ions``; ``name CA P``, ``resname HOH NA``,
+``segid DI00 DJ00``, ``resid 1:10 20``; ``box x0 y0 z0 x1 y1 z1`` (angstrom, lower border included).
+"""
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from chromabuild.errors import BadInputError
+from chromabuild.residues import residue_library
+
+KEYWORDS = ("all", "solute", "protein", "dna", "water", "ions", "name", "resname", "segid", "resid", "box")
+_OPERATORS = ("and", "or", "not", "(", ")")
+
+Lines = np.ndarray
+"""(n, 81) uint8 PDB lines."""
+Selection = Callable[[Lines], np.ndarray]
+"""Gives (n,) bool."""
+
+
+def parse_selection(text: str) -> Selection:
+    """The selection that ``text`` stands for. Raises BadInputError naming the word that cannot be understood."""
+    words = text.replace("(", " ( ").replace(")", " ) ").split()
+    parser = _Parser(words, text)
+    selection = parser.alternatives()
+    if parser.words:
+        parser.refuse(parser.words[0])
+    return selection
+
+
+class _Parser:
+    """Recursive descent over the words of a selection."""
+
+    def __init__(self, words: list[str], text: str) -> None:
+        self.words, self.text = words, text
+
+    def refuse(self, word: str | None) -> None:
+        """Raise the error that names ``word``."""
+        found = f"'{word}'" if word else "its end"
+        raise BadInputError(f"the selection '{self.text}' cannot be understood at {found}: use and, or, not, "
+                            f"parentheses and {', '.join(KEYWORDS)}")
+
+    def take(self, *expected: str) -> str | None:
+        """The next word if it is one of those expected."""
+        return self.words.pop(0) if self.words and self.words[0] in expected else None
+
+    def alternatives(self) -> Selection:
+        """Terms joined by ``or``."""
+        parts = [self.term()]
+        while self.take("or"):
+            parts.append(self.term())
+        return lambda lines: np.logical_or.reduce([part(lines) for part in parts])
+
+    def term(self) -> Selection:
+        """Factors joined by ``and``."""
+        parts = [self.factor()]
+        while self.take("and"):
+            parts.append(self.factor())
+        return lambda lines: np.logical_and.reduce([part(lines) for part in parts])
+
+    def factor(self) -> Selection:
+        """A set of atoms, a group in parentheses, or what is not in one of these."""
+        if self.take("not"):
+            inner = self.factor()
+            return lambda lines: ~inner(lines)
+        if self.take("("):
+            inner = self.alternatives()
+            if not self.take(")"):
+                self.refuse(self.words[0] if self.words else None)
+            return inner
+        word = self.take(*KEYWORDS)
+        if word is None:
+            self.refuse(self.words[0] if self.words else None)
+        values = []
+        if word in ("name", "resname", "segid", "resid", "box"):
+            while self.words and self.words[0] not in (*_OPERATORS, *KEYWORDS):
+                values.append(self.words.pop(0))
+            if not values:
+                self.refuse(self.words[0] if self.words else None)
+        return self.atom_set(word, values)
+
+    def atom_set(self, word: str, values: list[str]) -> Selection:
+        """The atoms that a key word and its values name."""
+        if word == "all":
+            return lambda lines: np.ones(len(lines), dtype=bool)
+        if word in ("name", "resname", "segid"):
+            columns = {"name": slice(12, 16), "resname": slice(17, 20), "segid": slice(72, 76)}[word]
+            return lambda lines: np.isin(column(lines, columns), [value.encode() for value in values])
+        if word == "resid":
+            ranges = [self.numbers(value.split(":"), int) for value in values]
+            return lambda lines: np.logical_or.reduce([
+                (number >= low) & (number <= high) for number in [column(lines, slice(22, 26)).astype(int)]
+                for low, high in ((part[0], part[-1]) for part in ranges)])
+        if word == "box":
+            corners = np.array(self.numbers(values, float)).reshape(-1)
+            if len(corners) != 6:
+                self.refuse("box")
+            return lambda lines: ((positions(lines) >= corners[:3]) & (positions(lines) < corners[3:])).all(1)
+        names = [name.encode() for kind in _KINDS[word] for name in _names_of(kind)]
+        return lambda lines: np.isin(column(lines, slice(17, 20)), names)
+
+    def numbers(self, words: list[str], kind: type) -> list:
+        """Numbers, or the error that names the one that is none."""
+        try:
+            return [kind(word) for word in words]
+        except ValueError:
+            self.refuse(words[0])
+
+
+_KINDS = {"protein": ("amino acid",), "dna": ("nucleotide",), "solute": ("amino acid", "nucleotide"),
+          "water": ("water",), "ions": ("ion",)}
+
+
+@cache
+def _names_of(kind: str) -> tuple[str, ...]:
+    return tuple({template.pdb_name for template in residue_library().values() if template.kind == kind})
+
+
+def column(lines: Lines, columns: slice) -> np.ndarray:
+    """(n,) bytes: a text column without blanks."""
+    width = columns.stop - columns.start
+    return np.char.strip(np.ascontiguousarray(lines[:, columns]).view(f"S{width}").ravel())
+
+
+def positions(lines: Lines) -> np.ndarray:
+    """(n, 3) angstrom."""
+    return np.ascontiguousarray(lines[:, 30:54]).view("S8").reshape(-1, 3).astype(float)

@@ -1,0 +1,45 @@
+"""A whole shard set as one structure, for those who look at it as such."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from chromabuild.clash.atoms import Atoms
+from chromabuild.errors import BadInputError
+from chromabuild.residues import residue_names
+from chromabuild.shards.manifest import Manifest
+from chromabuild.shards.verify import read_shards
+from chromabuild.solute import MAX_RESIDUES_PER_SEGMENT, Solute
+
+
+def atoms_of_shards(folder: Path) -> Atoms:
+    """Every atom of a shard set in its periodic box; the solute beside the folder says what the atoms are.
+
+    Raises IntegrityError when the set is incomplete, BadInputError when its solute is missing or another one.
+    """
+    manifest = Manifest.read(folder)
+    box, position = read_shards(folder)
+    path = folder.parent / "solute_clean.h5"
+    if not path.is_file():
+        raise BadInputError(f"{path} is missing: keep it beside {folder}, it names the atoms of the shards")
+    solute = Solute.read(path)
+    if solute.n_atoms != manifest.counts["solute"]:
+        raise BadInputError(f"{path} has {solute.n_atoms} atoms, the shards hold {manifest.counts['solute']}: "
+                            "run chromabuild solvate again")
+    names = residue_names()
+    kinds = [("HOH", manifest.counts["water"]), ("NA", manifest.counts["sodium"]),
+             ("CL", manifest.counts["chloride"])]
+    template = np.concatenate([np.full(n, names.index(name), dtype=np.uint16) for name, n in kinds])
+    numbers = np.arange(len(template)) % MAX_RESIDUES_PER_SEGMENT + 1
+    segment = len(solute.segment_name)
+    first = solute.molecule_first_residue
+    molecules = np.concatenate([first, first[-1] + 1 + np.arange(len(template))])
+    extra = len(template)
+    return replace(Atoms.from_solute(Solute(
+        position, np.concatenate([solute.residue_template, template]),
+        np.concatenate([solute.residue_number, numbers]).astype(np.int32),
+        np.concatenate([solute.residue_segment, np.full(extra, segment, dtype=np.uint16)]),
+        [*solute.segment_name, "SOLV"], [*solute.segment_chain, "S"], molecules,
+        [*solute.molecule_name, *["solvent"] * extra],
+        np.concatenate([solute.molecule_nucleosome, np.full(extra, -1, dtype=np.int32)]))), box=box)

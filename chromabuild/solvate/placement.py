@@ -1,0 +1,306 @@
+"""The solute in its box, on disk in the order of a grid of cells, so that any region of it can be read alone.
+
+placed.h5, format ``chromabuild-placed-solute``: residues sorted by the cell that holds their reference atom (cells
+x fastest), in global order within a cell. Groups ``residue`` (first_atom i8: global id, template u2, number i4,
+segment u2), ``atom/position`` (n,3) i4 in 0.001 angstrom, ``cell`` (first_residue, first_atom: (cells + 1,) i8),
+``segment`` (name, chain). Writing it takes a chunk of positions at a time, reading a region takes the region.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import h5py
+import numpy as np
+from blake3 import blake3
+
+from chromabuild.config import SolvateSection
+from chromabuild.errors import BadInputError, ResourceError
+from chromabuild.files import atomic_path
+from chromabuild.residues import residue_library, residue_names
+from chromabuild.shards.brick import template_sizes
+from chromabuild.shards.manifest import RECORD_FOLDER, file_digest, file_error
+from chromabuild.solute import MAX_RESIDUES_PER_SEGMENT, Solute
+from chromabuild.solvate.ions import SPECIES, formal_charges
+
+FORMAT = "chromabuild-placed-solute"
+VERSION = 1
+PLACED_NAME = "placed.h5"
+PLACED_RECORD = "placed.json"
+CELL_EDGE = 50_000
+"""0.001 angstrom, about: half a brick, so that a brick reads few residues that it does not hold."""
+
+_ATOMS_A_CHUNK = 1 << 18
+
+
+@dataclass(frozen=True)
+class Region:
+    """Residues of a part of the box, in global order."""
+
+    first_atom: np.ndarray
+    """(r,) int64 global id of each residue's first atom."""
+    template: np.ndarray
+    """(r,) uint16 library index."""
+    number: np.ndarray
+    """(r,) int32."""
+    segment: np.ndarray
+    """(r,) uint16."""
+    position: np.ndarray
+    """(n, 3) int32 of all their atoms, 0.001 angstrom."""
+
+    @cached_property
+    def size(self) -> np.ndarray:
+        """(r,) int64 atoms of each residue."""
+        return template_sizes()[self.template].astype(np.int64)
+
+    @cached_property
+    def start(self) -> np.ndarray:
+        """(r,) int64 row of ``position`` at which each residue begins."""
+        return np.cumsum(self.size) - self.size
+
+    @property
+    def reference(self) -> np.ndarray:
+        """(r, 3) int32 positions of the reference atoms (first heavy atoms)."""
+        return self.position[self.start + reference_in_residue()[self.template]]
+
+    def select(self, chosen: np.ndarray) -> "Region":
+        """The residues ``chosen`` (indices, ascending)."""
+        size = self.size[chosen]
+        begin = np.cumsum(size) - size
+        atoms = np.repeat(self.start[chosen] - begin, size) + np.arange(size.sum())
+        return Region(self.first_atom[chosen], self.template[chosen], self.number[chosen], self.segment[chosen],
+                      self.position[atoms])
+
+
+class PlacedSolute:
+    """An open placed.h5. Lengths in 0.001 angstrom."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file for reading."""
+        self._file = h5py.File(path, "r", locking=False)  # cluster file systems may know no locks
+        attributes = self._file.attrs
+        self.box: np.ndarray = attributes["box"][...]
+        """(3,) int64."""
+        self.cells: np.ndarray = attributes["cells"][...]
+        """(3,) int64 cells along each axis."""
+        self.reach = int(attributes["reach"])
+        """How far an atom may be from the reference atom of its residue along an axis."""
+        self.charge = int(attributes["charge"])
+        """Net formal charge, e."""
+        self.n_atoms: int = self._file["atom/position"].shape[0]
+        self.n_residues: int = self._file["residue/template"].shape[0]
+        self.segment_name = self._file["segment/name"][...].view(np.uint8).reshape(-1, 4)
+        """(s, 4) uint8, ASCII."""
+        self.segment_chain = self._file["segment/chain"][...].view(np.uint8)
+        """(s,) uint8, ASCII."""
+        self._first_residue = self._file["cell/first_residue"][...]
+        self._first_atom = self._file["cell/first_atom"][...]
+
+    def residues_in(self, lower: np.ndarray, upper: np.ndarray) -> Region:
+        """Residues whose reference atoms lie in the box part [lower, upper)."""
+        first, last = self._cell_of(lower), self._cell_of(upper - 1)
+        region = self._read(self._runs(first, last))
+        reference = region.reference
+        inside = np.flatnonzero(((reference >= lower) & (reference < upper)).all(1))
+        return region.select(inside[np.argsort(region.first_atom[inside])])
+
+    def layer(self, lower: int, upper: int) -> Region:
+        """Residues with an atom that may be at a height in [lower, upper), through the box face too.
+
+        Positions of images are moved by the box along z: they continue the layer.
+        """
+        height = int(self.box[2])
+        pieces = []
+        for image in (-1, 0, 1):
+            bottom = max(0, lower - self.reach - image * height)
+            top = min(height, upper + self.reach - image * height)
+            if bottom < top:
+                first = self._cell_of(np.array([0, 0, bottom]))
+                last = self._cell_of(np.array([*(self.box[:2] - 1), top - 1]))
+                piece = self._read(self._runs(first, last))
+                piece.position[:, 2] += image * height
+                pieces.append(piece)
+        return Region(*(np.concatenate(parts) for parts in zip(*(
+            (p.first_atom, p.template, p.number, p.segment, p.position) for p in pieces), strict=True)))
+
+    def _cell_of(self, position: np.ndarray) -> np.ndarray:
+        return position * self.cells // self.box
+
+    def _runs(self, first: np.ndarray, last: np.ndarray) -> Iterator[tuple[int, int]]:
+        """Ranges of consecutive cell numbers that cover the cells first..last (both included)."""
+        nx, ny, _ = self.cells
+        begin = end = -1
+        for z in range(first[2], last[2] + 1):
+            for y in range(first[1], last[1] + 1):
+                row = nx * (y + ny * z)
+                if row + first[0] != end:
+                    if end > begin:
+                        yield begin, end
+                    begin = row + first[0]
+                end = row + last[0] + 1
+        yield begin, end
+
+    def _read(self, runs: Iterator[tuple[int, int]]) -> Region:
+        columns = [self._file[f"residue/{name}"] for name in ("first_atom", "template", "number", "segment")]
+        position = self._file["atom/position"]
+        parts = [[column[:0]] for column in (*columns, position)]
+        for begin, end in runs:
+            residues = slice(*self._first_residue[[begin, end]])
+            if residues.start < residues.stop:
+                for part, column in zip(parts, columns, strict=False):
+                    part.append(column[residues])
+                parts[-1].append(position[slice(*self._first_atom[[begin, end]])])
+        return Region(*(np.concatenate(part) for part in parts))
+
+
+def reference_in_residue() -> np.ndarray:
+    """(t,) int64 per residue of the library: the atom that decides where the residue is, its first heavy one."""
+    return np.array([next((i for i, element in enumerate(t.elements) if element != "H"), 0)
+                     for t in residue_library().values()])
+
+
+def place_solute(solute: Solute, section: SolvateSection, folder: Path) -> tuple[PlacedSolute, str]:
+    """Choose the box, move the solute's centre to the middle of it, write placed.h5 (or keep the one that is there).
+
+    Gives the open file and a hash of the solute. Raises BadInputError for a solute that cannot be named or numbered
+    beside the solvent and for a box that is too small or too large, ResourceError when the folder cannot be written.
+    """
+    _check_names(solute)
+    lower, upper, digest = _extent_and_hash(solute)
+    box = _choose_box(upper - lower, section)
+    shift = (box - (upper - lower)) // 2 - lower
+    inputs = {"solute": digest, "box": box.tolist(), "version": VERSION}
+    path, record = folder / PLACED_NAME, folder / RECORD_FOLDER / PLACED_RECORD
+    try:
+        known = json.loads(record.read_bytes())
+        # A damaged HDF5 file can do anything to its reader, so its hash is checked before it is opened.
+        if known["inputs"] == inputs and not file_error(path, known["file"]):
+            return PlacedSolute(path), digest
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    try:
+        with atomic_path(path) as part, h5py.File(part, "w") as file:
+            _write(file, solute, box, shift)
+    except RuntimeError as error:  # HDF5 on a disk that fills up while it closes the file
+        raise ResourceError(f"cannot write {path} ({error}): free space or choose another output folder") from error
+    with atomic_path(record) as part:
+        part.write_text(json.dumps({"inputs": inputs, "file": file_digest(path)}) + "\n")
+    return PlacedSolute(path), digest
+
+
+def _check_names(solute: Solute) -> None:
+    """Refuse names and numbers of the solute that cannot stand beside the solvent's."""
+    numbers = solute.residue_number
+    if not ((numbers >= 1) & (numbers <= MAX_RESIDUES_PER_SEGMENT)).all():
+        wrong = numbers[(numbers < 1) | (numbers > MAX_RESIDUES_PER_SEGMENT)][0]
+        raise BadInputError(f"the solute has residue number {wrong}, shards hold 1 to {MAX_RESIDUES_PER_SEGMENT}: "
+                            "number the residues anew in each segment")
+    keys = np.sort(solute.residue_segment.astype(np.int64) * (MAX_RESIDUES_PER_SEGMENT + 1) + numbers)
+    twice = keys[1:][keys[1:] == keys[:-1]]
+    if len(twice):
+        segment, number = divmod(int(twice[0]), MAX_RESIDUES_PER_SEGMENT + 1)
+        raise BadInputError(f"the solute's segment {solute.segment_name[segment]} has residue number {number} twice: "
+                            "number its residues anew")
+    letters = {"W", *(ion.segment_letter for ion in SPECIES.values())}
+    for name in solute.segment_name:
+        counted = len(name) == 4 and name[1:].isascii() and name[1:].isalnum() and name[1:].upper() == name[1:]
+        if counted and name[0] in letters:
+            raise BadInputError(f"the solute's segment {name} is named like a segment of water or ions "
+                                f"({', '.join(sorted(letters))} and three digits or capitals): give it another name")
+
+
+def _chunks(solute: Solute) -> Iterator[tuple[slice, np.ndarray]]:
+    """Whole residues, and the positions of their atoms (n, 3) int64 in 0.001 angstrom."""
+    first_atom = solute.residue_first_atom
+    residue = 0
+    while residue < solute.n_residues:
+        last = int(np.searchsorted(first_atom, first_atom[residue] + _ATOMS_A_CHUNK, side="right")) - 1
+        chunk = slice(residue, max(last, residue + 1))
+        position = solute.position[first_atom[chunk.start]:first_atom[chunk.stop]]
+        if not np.isfinite(position).all():
+            atom = int(first_atom[chunk.start] + np.flatnonzero(~np.isfinite(position).all(1))[0])
+            raise BadInputError(f"atom {atom} of the solute has no finite position: run chromabuild build again")
+        yield chunk, np.rint(position.astype(np.float64) * 1000).astype(np.int64)
+        residue = chunk.stop
+
+
+def _extent_and_hash(solute: Solute) -> tuple[np.ndarray, np.ndarray, str]:
+    hasher = blake3()
+    for array in (solute.residue_template, solute.residue_number, solute.residue_segment,
+                  solute.molecule_first_residue):
+        hasher.update(np.ascontiguousarray(array).data.cast("B"))
+    hasher.update(json.dumps([solute.segment_name, solute.segment_chain, list(residue_names())]).encode())
+    lower, upper = np.full(3, np.iinfo(np.int64).max), np.full(3, np.iinfo(np.int64).min)
+    for _, position in _chunks(solute):
+        hasher.update(position.data.cast("B"))
+        lower, upper = np.minimum(lower, position.min(0)), np.maximum(upper, position.max(0))
+    return lower, upper, hasher.hexdigest()
+
+
+def _choose_box(extent: np.ndarray, section: SolvateSection) -> np.ndarray:
+    """(3,) int64 edges."""
+    if section.box is None:
+        box = extent + 2 * round(section.padding * 1000)
+    else:
+        box = np.rint(np.array(section.box) * 1000).astype(np.int64)
+        if (extent >= box).any():
+            axis = int(np.argmax(extent - box))
+            raise BadInputError(f"solvate.box = {section.box[axis]:g} A along {'xyz'[axis]} is smaller than the solute "
+                                f"({extent[axis] / 1000:.3f} A): give a larger box or leave it empty")
+    if box.min() < 20_000:
+        raise BadInputError(f"the box edge of {box.min() / 1000:.3f} A is below 20 A: use a larger padding or box")
+    if box.max() > np.iinfo(np.int32).max:  # positions in bricks are 32-bit thousandths of an angstrom
+        raise BadInputError(f"the box edge of {box.max() / 1000:g} A is beyond the 2,147,483 A that a brick's "
+                            "coordinates reach: use a smaller padding or box")
+    return box
+
+
+def _write(file: h5py.File, solute: Solute, box: np.ndarray, shift: np.ndarray) -> None:
+    cells = np.maximum(1, box // CELL_EDGE)
+    n_cells = int(cells.prod())
+    in_residue = reference_in_residue()
+    cell = np.empty(solute.n_residues, dtype=np.int32)
+    reach = 0
+    for chunk, position in _chunks(solute):
+        position += shift
+        size = np.diff(solute.residue_first_atom[chunk.start:chunk.stop + 1])
+        start = np.cumsum(size) - size
+        reference = position[start + in_residue[solute.residue_template[chunk]]]
+        x, y, z = (reference * cells // box).T
+        cell[chunk] = x + cells[0] * (y + cells[1] * z)
+        reach = max(reach, int(np.abs(position - np.repeat(reference, size, axis=0)).max()))
+    order = np.argsort(cell, kind="stable")
+    size = template_sizes()[solute.residue_template].astype(np.int64)
+    place = np.empty(solute.n_residues, dtype=np.int64)  # where each residue's atoms go
+    place[order] = np.cumsum(size[order]) - size[order]
+
+    file.attrs["format"] = FORMAT
+    file.attrs["version"] = VERSION
+    file.attrs["provenance"] = json.dumps(solute.provenance, sort_keys=True)
+    file.attrs["box"], file.attrs["cells"], file.attrs["reach"] = box, cells, reach
+    file.attrs["charge"] = int(formal_charges()[solute.residue_template].sum())
+    file["residue/first_atom"] = solute.residue_first_atom[:-1][order]
+    file["residue/template"] = solute.residue_template[order]
+    file["residue/number"] = solute.residue_number[order].astype(np.int32)
+    file["residue/segment"] = solute.residue_segment[order]
+    file["segment/name"] = np.array([name.ljust(4).encode("ascii") for name in solute.segment_name], dtype="S4")
+    file["segment/chain"] = np.array([chain.encode("ascii") for chain in solute.segment_chain], dtype="S1")
+    first_residue = np.searchsorted(cell[order], np.arange(n_cells + 1))
+    file["cell/first_residue"] = first_residue
+    file["cell/first_atom"] = np.append(place[order], solute.n_atoms)[first_residue]
+    stored = file.create_dataset("atom/position", (solute.n_atoms, 3), np.int32)
+    for chunk, position in _chunks(solute):
+        # In the order of their places: neighbours along the chain are mostly neighbours in the file too.
+        by_place = np.argsort(place[chunk])
+        chosen = size[chunk][by_place]
+        start = (np.cumsum(size[chunk]) - size[chunk])[by_place]
+        begin = np.cumsum(chosen) - chosen
+        atoms = np.repeat(start - begin, chosen) + np.arange(chosen.sum())
+        moved = (position[atoms] + shift).astype(np.int32)
+        target = place[chunk][by_place]
+        breaks = np.flatnonzero(target[1:] != target[:-1] + chosen[:-1]) + 1
+        for a, b in zip([0, *breaks], [*breaks, len(target)], strict=True):
+            rows = slice(begin[a], begin[b - 1] + chosen[b - 1])
+            stored[target[a]:target[a] + (rows.stop - rows.start)] = moved[rows]

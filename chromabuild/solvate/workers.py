@@ -1,0 +1,78 @@
+"""Bricks written by a pool of processes: each opens placed.h5 and plan.h5 for itself and makes bricks by number."""
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+from chromabuild.errors import ResourceError
+from chromabuild.shards.manifest import Shard
+from chromabuild.solvate.bricks import SolvatedSystem, finished_shard, write_brick
+from chromabuild.solvate.placement import PLACED_NAME, PlacedSolute
+from chromabuild.solvate.plan import load_plan
+
+_BRICKS_TO_SHARE = 16
+"""A process takes as long to start as that many bricks to write."""
+
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
+
+_system: SolvatedSystem
+_folder: Path
+
+
+def write_bricks(system: SolvatedSystem, bricks: list[int], folder: Path, workers: int,
+                 finished: Callable[[int, Shard], None]) -> None:
+    """Write ``bricks``, or keep those that verify, in up to ``workers`` processes; ``finished`` gets each of them.
+
+    The processes are started afresh, so a script that calls this needs ``if __name__ == "__main__"``.
+
+    Raises what making a brick raises, and ResourceError when a process was killed.
+    """
+    workers = min(workers, len(bricks) // _BRICKS_TO_SHARE)
+    if workers <= 1:
+        for k in bricks:
+            finished(k, finished_shard(system.inputs, k, folder) or write_brick(system, k, folder))
+        return
+    context = multiprocessing.get_context("spawn")  # a fork would copy locks and OpenMP threads in unknown states
+    arguments = (os.getpid(), folder, system.grid, system.compress, system.inputs)
+    pool = ProcessPoolExecutor(workers, context, initializer=_start, initargs=arguments)
+    try:
+        # A few at a time: a queue of a million futures would be the largest thing in memory.
+        waiting, running = iter(bricks), {}
+        for k in waiting:
+            running[pool.submit(_write, k)] = k
+            if len(running) >= 4 * workers:
+                _collect(running, finished)
+        while running:
+            _collect(running, finished)
+    except BrokenProcessPool:
+        raise ResourceError("a process that wrote shards was killed, perhaps for want of memory: the same command "
+                            "continues; use fewer --threads") from None
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _collect(running: dict, finished: Callable[[int, Shard], None]) -> None:
+    """Wait for one future and hand its shard over."""
+    future = next(as_completed(running))
+    finished(running.pop(future), future.result())
+
+
+def _start(parent: int, folder: Path, grid: object, compress: bool, inputs: dict[str, str]) -> None:
+    global _system, _folder
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the pool
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before: the same command may be at work again by now
+            os._exit(1)
+    placed = PlacedSolute(folder / PLACED_NAME)
+    _folder, _system = folder, SolvatedSystem(placed, load_plan(folder, placed.box), grid, compress, inputs)
+
+
+def _write(k: int) -> Shard:
+    return finished_shard(_system.inputs, k, _folder) or write_brick(_system, k, _folder)

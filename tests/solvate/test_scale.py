@@ -1,0 +1,55 @@
+"""A million and ten million atoms through processes, in constant memory, and single bricks of the larger box."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from chromabuild.config import SolvateSection
+from chromabuild.shards import verify_shards
+from chromabuild.shards.brick_file import read_brick
+from chromabuild.solute import Solute
+from chromabuild.solvate import solvate
+
+SOLUTE = Path(__file__).parent / "data" / "solute.h5"
+SCRIPT = """
+import resource, sys
+from chromabuild.config import SolvateSection
+from chromabuild.solute import Solute
+from chromabuild.solvate import solvate
+if __name__ == "__main__":
+    edge = float(sys.argv[1])
+    solvate(Solute.open(sys.argv[2]), SolvateSection(box=(edge, edge, edge)), 1, int(sys.argv[3]), sys.argv[4])
+    print(max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+"""
+
+
+def made(edge, solute, processes, folder):
+    """Largest resident set of any process, bytes."""
+    script = folder.with_suffix(".py")
+    script.write_text(SCRIPT)
+    done = subprocess.run([sys.executable, str(script), str(edge), str(solute), str(processes), str(folder)],
+                          capture_output=True, text=True, timeout=300,
+                          env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout) * 1024
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_system(tmp_path):
+    """The largest process of 1e7 atoms is hardly larger than that of 1e6 (a plan bit a water: 0.4 MB more)."""
+    small = made(217.0, SOLUTE, 1, tmp_path / "6")
+    large = made(467.0, SOLUTE, 2, tmp_path / "7")
+    manifests = [verify_shards(tmp_path / name, threads=2) for name in ("6", "7")]
+    assert manifests[0].atoms > 0.99e6 and manifests[1].atoms > 9.9e6
+    assert large < small + 60e6 < 300e6
+    section = SolvateSection(box=(467.0,) * 3)
+    alone = solvate(Solute.read(SOLUTE), section, 1, 1, tmp_path / "alone", only=[0, 62, 124])
+    full = {shard.name: shard for shard in manifests[1].shards}
+    assert [shard.name for shard in alone.shards] == ["brick_00000", "brick_00062", "brick_00124"]
+    assert all(shard == full[shard.name] for shard in alone.shards)
+    ids = np.concatenate([read_brick(tmp_path / "7" / f"{name}.cbb").global_id for name in full])
+    assert len(ids) == manifests[1].atoms and np.array_equal(np.sort(ids), np.arange(len(ids)))
