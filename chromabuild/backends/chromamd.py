@@ -32,6 +32,11 @@ Sections = dict[str, dict[str, object]]
 _NAMES = {"mixed": "chromamd", "double": "chromamd-double"}
 _ERRORS = {error.exit_code: error for error in (BadInputError, IntegrityError, ResourceError, InterruptedRunError)}
 _POLL_SECONDS = 0.2
+_THERMOSTATS = {"bussi": "BUSSI", "nose-hoover": "NHC", "langevin": "LANGEVIN", "berendsen": "BERENDSEN"}
+THERMOSTAT_PERIOD = 5
+"""Steps between two uses of the thermostat: often enough for relaxation times from 0.05 ps."""
+BAROSTAT_PERIOD = 10
+"""Steps between two uses of the barostat, which needs energies."""
 MINIMISE_OUTPUT_PERIOD = 10
 """Steps between rows of the minimiser's energy table."""
 FORCE_SCALE_MAX = 5e-2
@@ -204,6 +209,28 @@ def read_forces(path: str | Path) -> np.ndarray:
     return np.frombuffer(data[16:], "<f8").reshape(-1, 3)
 
 
+def ensemble_section(dynamics: DynamicsSection) -> dict[str, object]:
+    """The [ENSEMBLE] section of dynamics."""
+    section: dict[str, object] = {"ensemble": dynamics.ensemble, "temperature": dynamics.temperature}
+    if dynamics.ensemble != "NVE":
+        # Atoms rather than groups: in a run of picoseconds rotations too must be heated after minimisation.
+        section |= {"tpcontrol": _THERMOSTATS[dynamics.thermostat], "group_tp": False}
+        if dynamics.thermostat == "langevin":
+            section["gamma_t"] = 1 / dynamics.thermostat_time
+        else:
+            section["tau_t"] = dynamics.thermostat_time
+    if dynamics.ensemble == "NPT":
+        section |= {"pressure": dynamics.pressure, "tau_p": dynamics.barostat_time}
+    return section
+
+
+def hydrogen_keys(dynamics: DynamicsSection) -> dict[str, object]:
+    """The keys of [DYNAMICS] for heavy hydrogens, none where they have their own mass."""
+    if dynamics.hydrogen_mass_factor == 1:
+        return {}
+    return {"hydrogen_mr": True, "hmr_target": "SOLUTE", "hmr_ratio": dynamics.hydrogen_mass_factor}
+
+
 def energy_section(dynamics: DynamicsSection) -> dict[str, object]:
     """The [ENERGY] section of every stage of a run."""
     return {
@@ -264,9 +291,10 @@ def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str 
         "ENERGY": energy_section(dynamics),
         "DYNAMICS": {"integrator": "VVER", "nsteps": dynamics.steps, "timestep": dynamics.timestep / 1000,
                      "eneout_period": dynamics.output_period, "crdout_period": dynamics.trajectory_period,
-                     "iseed": seed},
+                     "iseed": seed, "thermostat_period": THERMOSTAT_PERIOD, "barostat_period": BAROSTAT_PERIOD,
+                     **hydrogen_keys(dynamics)},
         "CONSTRAINTS": {"rigid_bond": True},
-        "ENSEMBLE": {"ensemble": "NVE", "temperature": dynamics.temperature},
+        "ENSEMBLE": ensemble_section(dynamics),
     }))
     for name, command, log, sections in stages:
         control = folder / f"{name}.inp"

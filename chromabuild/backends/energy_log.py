@@ -25,6 +25,11 @@ class EnergyLog:
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
 
+    @property
+    def conserved(self) -> np.ndarray | None:
+        """The conserved quantity of the ensemble (kcal/mol): (rows,), or None when the engine does not report one."""
+        return self.columns.get("CONSERVED_ENE")
+
     @classmethod
     def read(cls, path: str | Path) -> "EnergyLog":
         """Parse a log file. Raises BadInputError when it is missing or holds no table."""

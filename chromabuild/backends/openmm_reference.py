@@ -17,9 +17,9 @@ from scipy.special import erfcinv
 from chromabuild.backends.chromamd import Progress, Row, RunFiles
 from chromabuild.backends.energy_log import MARK
 from chromabuild.config import DynamicsSection
-from chromabuild.errors import BadInputError, IntegrityError
+from chromabuild.errors import IntegrityError
 from chromabuild.files import atomic_path
-from chromabuild.shards.brick_file import read_brick
+from chromabuild.shards import read_shards
 from chromabuild.topology.topology_file import Topology
 
 KJ_PER_KCAL = 4.184
@@ -139,21 +139,32 @@ def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str 
         progress: Callable[[str, Row], None] | None = None) -> RunFiles:
     """Minimise and run dynamics on OpenMM's CPU platform: arguments and files as for ``chromamd.run``.
 
-    Rigid X-H bonds and waters as there; OpenMM's own minimiser, and leapfrog instead of velocity Verlet. The whole
-    system is held in memory. Raises BadInputError for unreadable files, IntegrityError when they do not fit together.
+    Rigid X-H bonds and waters as there; OpenMM's own minimiser; leapfrog at constant energy, Langevin dynamics at
+    constant temperature, whatever the thermostat; Monte Carlo moves at constant pressure. The whole system is held in
+    memory. Raises BadInputError for unreadable files, IntegrityError when they do not fit together.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     molecules = Topology.read(topology)
-    position, box = read_bricks(bricks)
+    box, position = read_shards(bricks)
     if len(position) != molecules.n_atoms:
         raise IntegrityError(f"{bricks} has {len(position)} atoms, {topology} has {molecules.n_atoms}: "
                              "they are not of the same build; run chromabuild topology again")
     files = RunFiles(minimise_log=folder / "minimise.log", dynamics_log=folder / "dynamics.log",
                      trajectory=folder / "trajectory.dcd", restart=str(folder / "dynamics.xml"))
     system = system_from_topology(molecules, box, options_from_config(dynamics, box), rigid=True)
+    _repartition_hydrogen_mass(system, dynamics.hydrogen_mass_factor)
     timestep = dynamics.timestep / 1000 * unit.picosecond
-    integrator = openmm.VerletIntegrator(timestep)
+    if dynamics.ensemble == "NVE":
+        integrator = openmm.VerletIntegrator(timestep)
+    else:
+        integrator = openmm.LangevinMiddleIntegrator(dynamics.temperature * unit.kelvin,
+                                                     1 / (dynamics.thermostat_time * unit.picosecond), timestep)
+        integrator.setRandomNumberSeed(seed or 1)  # 0 would mean: choose one
+    if dynamics.ensemble == "NPT":
+        barostat = openmm.MonteCarloBarostat(dynamics.pressure * unit.atmosphere, dynamics.temperature * unit.kelvin)
+        barostat.setRandomNumberSeed(seed or 1)
+        system.addForce(barostat)
     context = openmm.Context(system, integrator, openmm.Platform.getPlatformByName("CPU"))
     context.setPositions(position / ANGSTROM_PER_NM)
     n_freedom = 3 * system.getNumParticles() - system.getNumConstraints() - 3
@@ -189,29 +200,20 @@ def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str 
     return files
 
 
-def read_bricks(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
-    """All atoms of a shard set (docs/formats.md 4): positions (n, 3) in global order and box edges (3,), angstrom.
-
-    Raises BadInputError when a file is missing, IntegrityError when the bricks do not hold every atom once.
-    """
-    path = Path(path)
-    try:
-        _, box_line, _, atoms_line, *brick_lines = path.read_text(encoding="ascii").splitlines()
-        box = np.array(box_line.split()[1:], dtype=float)
-        position = np.full((int(atoms_line.split()[1]), 3), np.nan)
-        for line in brick_lines:
-            file = path.parent / line.split()[0]
-            file.stat()  # a missing brick is bad input, a damaged one a matter of integrity
-            brick = read_brick(file)
-            position[brick.global_id] = 0.001 * brick.position
-    except OSError as error:
-        raise BadInputError(f"cannot read {error.filename} ({error.strerror}): run chromabuild solvate") from error
-    except (ValueError, IndexError) as error:
-        raise IntegrityError(f"{path} or one of its bricks is damaged ({error}): "
-                             "run chromabuild solvate again") from error
-    if np.isnan(position).any():
-        raise IntegrityError(f"the bricks of {path} do not hold every atom: run chromabuild solvate again")
-    return position, box
+def _repartition_hydrogen_mass(system: openmm.System, factor: float) -> None:
+    """Multiply the masses of hydrogens, but for those of waters, and take the difference from their heavy atoms."""
+    pairs = [system.getConstraintParameters(k)[:2] for k in range(system.getNumConstraints())]
+    mass = np.array([system.getParticleMass(k).value_in_unit(unit.dalton) for k in range(system.getNumParticles())])
+    original = mass.copy()
+    constraints = np.bincount(np.array(pairs, dtype=int).ravel(), minlength=len(mass))
+    for i, j in pairs:
+        hydrogen, heavy = (i, j) if original[i] < original[j] else (j, i)
+        if constraints[hydrogen] == 1:  # those of a rigid water are bound to each other too
+            added = (factor - 1) * original[hydrogen]
+            mass[hydrogen] += added
+            mass[heavy] -= added
+    for k in np.flatnonzero(mass != original):
+        system.setParticleMass(int(k), mass[k])
 
 
 def options_from_config(dynamics: DynamicsSection, box: np.ndarray) -> NonbondedOptions:
@@ -242,6 +244,7 @@ class _Table:
 
     def __init__(self, log: TextIO, context: openmm.Context, n_freedom: int, progress: Progress) -> None:
         self._log, self._context, self._n_freedom, self._progress = log, context, n_freedom, progress
+        self._conserves = isinstance(context.getIntegrator(), openmm.VerletIntegrator)
 
     def write(self, step: int, header: bool = False) -> None:
         state = self._context.getState(getEnergy=True)
@@ -250,6 +253,8 @@ class _Table:
         row = {"STEP": step, "TIME": state.getTime().value_in_unit(unit.picosecond), "TOTAL_ENE": potential + kinetic,
                "POTENTIAL_ENE": potential, "KINETIC_ENE": kinetic,
                "TEMPERATURE": 2 * kinetic / (self._n_freedom * BOLTZMANN)}
+        if self._conserves:
+            row["CONSERVED_ENE"] = potential + kinetic
         if header:
             self._log.write(MARK + "".join(f"{name:>16s}" for name in row) + "\n")
         self._log.write(MARK + f"{step:16d}" + "".join(f"{value:16.4f}" for value in list(row.values())[1:]) + "\n")

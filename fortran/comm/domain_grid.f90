@@ -16,6 +16,7 @@ module domain_grid
     real(real64) :: lower(3) = 0.0_real64, upper(3) = 0.0_real64
   contains
     procedure :: create
+    procedure :: set_box
     procedure :: domain_of
     procedure :: rank_of
     procedure :: wrap_shift
@@ -35,7 +36,6 @@ contains
     real(real64) :: volume, best
     character(len=240) :: message
 
-    self%box = box
     best = huge(best)
     do pz = 1, n_ranks
       if (mod(n_ranks, pz) /= 0) cycle
@@ -60,9 +60,17 @@ contains
       return
     end if
     self%coordinate = [mod(rank, self%dims(1)), mod(rank/self%dims(1), self%dims(2)), rank/(self%dims(1)*self%dims(2))]
+    call self%set_box(box)
+  end subroutine create
+
+  !> Another box (angstrom), cut into the same number of domains.
+  subroutine set_box(self, box)
+    class(domain_grid_t), intent(inout) :: self
+    real(real64), intent(in) :: box(3)
+    self%box = box
     self%lower = box*self%coordinate/self%dims
     self%upper = box*(self%coordinate + 1)/self%dims
-  end subroutine create
+  end subroutine set_box
 
   !> What to add to a position so that it lies in [0, box).
   pure function wrap_shift(self, position) result(shift)

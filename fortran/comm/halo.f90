@@ -32,6 +32,7 @@ module halo
     procedure :: build
     procedure :: update_positions
     procedure :: return_forces
+    procedure :: set_box
   end type halo_t
 
 contains
@@ -96,6 +97,17 @@ contains
     call exchange_positions(self, position)
     ghost_position = self%receive_buffer
   end subroutine build
+
+  !> The box has other edges now (angstrom): ghosts across its faces stand as far from where they come from.
+  subroutine set_box(self, box)
+    class(halo_t), intent(inout) :: self
+    real(real64), intent(in) :: box(3)
+    integer :: m
+    do m = 1, n_neighbours
+      where (self%shift(:, m) > 0.0_real64) self%shift(:, m) = box
+      where (self%shift(:, m) < 0.0_real64) self%shift(:, m) = -box
+    end do
+  end subroutine set_box
 
   !> Fill `send_atom`, the ranks and the shifts of the 13 messages.
   subroutine select_atoms(self, grid, width, group_first, group_reference, position)

@@ -11,7 +11,7 @@ module bonded
   use communicator, only: communicator_t
   use error, only: error_t, exit_bad_input, fail
   use id_map, only: id_map_t
-  use term_list, only: is_exclusion, is_pair14, kind_name, kind_width, n_kinds
+  use term_list, only: is_dihedral, is_exclusion, is_pair14, kind_name, kind_width, n_kinds
   use text, only: to_text
   use topology, only: topology_t
   implicit none
@@ -36,6 +36,7 @@ module bonded
   type :: local_terms_t
     integer :: n = 0
     integer, allocatable :: atom(:, :)
+    !> As in the topology; of dihedrals the cosine and the sine of the phase stand in its place.
     real(real64), allocatable :: parameter(:, :)
     !> Slots of the force of term t: `first_slot + (t-1)*width + 1 ...`.
     integer :: first_slot = 0
@@ -48,7 +49,9 @@ module bonded
     type(local_terms_t) :: terms(n_kinds - 1)
     !> Force of each atom in each term, gathered by atom afterwards.
     real(real64), allocatable :: slot_force(:, :)
-    integer, allocatable :: first_slot_of_atom(:), slot_of_atom(:)
+    !> Atoms that take part in terms, and the slots of the k-th of them:
+    !> `slot_of_atom(first_slot_of_atom(k):first_slot_of_atom(k+1)-1)`.
+    integer, allocatable :: bonded_atom(:), first_slot_of_atom(:), slot_of_atom(:)
     !> Exclusions of owned atom i: local partners `exclusion_partner(exclusion_first(i):exclusion_first(i+1)-1)`.
     integer, allocatable, public :: exclusion_first(:), exclusion_partner(:)
   contains
@@ -183,10 +186,13 @@ contains
       mine_terms%n = n
       mine_terms%atom = owner(:kind_width(kind), :n)
       if (allocated(mine_terms%parameter)) deallocate (mine_terms%parameter)
-      allocate (mine_terms%parameter(3, n))
+      allocate (mine_terms%parameter(4, n))
+      mine_terms%parameter(4, :) = 0.0_real64
       do i = 1, n
-        mine_terms%parameter(:, i) = topology%templates(owner(kind_width(kind) + 1, i))%terms(kind)% &
-                                     parameter(:, owner(kind_width(kind) + 2, i))
+        mine_terms%parameter(:3, i) = topology%templates(owner(kind_width(kind) + 1, i))%terms(kind)% &
+                                      parameter(:, owner(kind_width(kind) + 2, i))
+        if (kind == is_dihedral) mine_terms%parameter(3:, i) = [cos(mine_terms%parameter(3, i)), &
+                                                                sin(mine_terms%parameter(3, i))]
       end do
       if (kind == is_pair14) mine_terms%parameter(1, :) = self%coulomb_constant*mine_terms%parameter(1, :)
     end associate
@@ -267,32 +273,38 @@ contains
     self%exclusion_first(atoms%n_owned + 1) = n + 1
   end subroutine assign_exclusions
 
-  !> Number the slots and list the slots of every atom.
+  !> Number the slots and list the slots of every atom that has some.
   subroutine index_slots(self, n_total)
     type(bonded_t), intent(inout) :: self
     integer, intent(in) :: n_total
-    integer, allocatable :: next(:)
+    integer, allocatable :: n_slots(:), next(:)
     integer :: kind, t, k, n, i
     n = 0
     do kind = 1, n_kinds - 1
       self%terms(kind)%first_slot = n
       n = n + size(self%terms(kind)%atom)
     end do
-    if (allocated(self%slot_force)) deallocate (self%slot_force, self%first_slot_of_atom, self%slot_of_atom)
-    allocate (self%slot_force(3, n), self%first_slot_of_atom(n_total + 1), self%slot_of_atom(n))
-    self%first_slot_of_atom = 0
+    if (allocated(self%slot_force)) &
+      deallocate (self%slot_force, self%bonded_atom, self%first_slot_of_atom, self%slot_of_atom)
+    allocate (self%slot_force(3, n), self%slot_of_atom(n), n_slots(n_total))
+    n_slots = 0
     do kind = 1, n_kinds - 1
       do t = 1, self%terms(kind)%n
         associate (atom => self%terms(kind)%atom(:, t))
-          self%first_slot_of_atom(atom + 1) = self%first_slot_of_atom(atom + 1) + 1
+          n_slots(atom) = n_slots(atom) + 1
         end associate
       end do
     end do
+    allocate (self%bonded_atom(count(n_slots > 0)), self%first_slot_of_atom(count(n_slots > 0) + 1), next(n_total))
     self%first_slot_of_atom(1) = 1
+    k = 0
     do i = 1, n_total
-      self%first_slot_of_atom(i + 1) = self%first_slot_of_atom(i) + self%first_slot_of_atom(i + 1)
+      if (n_slots(i) == 0) cycle
+      k = k + 1
+      self%bonded_atom(k) = i
+      next(i) = self%first_slot_of_atom(k)
+      self%first_slot_of_atom(k + 1) = next(i) + n_slots(i)
     end do
-    allocate (next, source=self%first_slot_of_atom)
     n = 0
     do kind = 1, n_kinds - 1
       do t = 1, self%terms(kind)%n
@@ -314,7 +326,7 @@ contains
     real(real64), contiguous, intent(inout) :: force(:, :)
     real(real64), intent(out) :: energy(n_bonded_energies), virial(3, 3)
     real(real64) :: sums(2)
-    integer :: kind, i, s
+    integer :: kind, k, i, s
 
     virial = 0.0_real64
     do kind = 1, n_kinds - 1
@@ -322,9 +334,10 @@ contains
       energy(kind) = sums(1)
     end do
     energy(is_pair14 + 1) = sums(2)
-    !$omp parallel do schedule(static) private(s)
-    do i = 1, size(self%first_slot_of_atom) - 1
-      do s = self%first_slot_of_atom(i), self%first_slot_of_atom(i + 1) - 1
+    !$omp parallel do schedule(static) private(i, s)
+    do k = 1, size(self%bonded_atom)
+      i = self%bonded_atom(k)
+      do s = self%first_slot_of_atom(k), self%first_slot_of_atom(k + 1) - 1
         force(:, i) = force(:, i) + self%slot_force(:, self%slot_of_atom(s))
       end do
     end do

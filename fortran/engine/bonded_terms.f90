@@ -10,6 +10,8 @@ module bonded_terms
 
   !> Keeps collinear or coincident atoms, which occur before minimisation, from dividing by zero.
   real(real64), parameter :: tiny_length2 = 1.0e-12_real64
+  !> Dihedrals computed side by side, and the highest periodicity that they may have; others go one by one.
+  integer, parameter :: together = 64, highest_periodicity = 6
 
 contains
 
@@ -17,13 +19,22 @@ contains
   !> (of 1-4 pairs: Lennard-Jones, Coulomb) and the virial. The loops stand beside the terms so that these are inlined.
   pure subroutine sum_terms(kind, width, n, atom, parameter, position, term_force, energy, virial)
     integer, intent(in) :: kind, width, n, atom(width, n)
-    real(real64), intent(in) :: parameter(3, n), position(3, *)
+    real(real64), intent(in) :: parameter(4, n), position(3, *)
     real(real64), intent(inout) :: term_force(3, width, n)
     real(real64), intent(out) :: energy(2), virial(3, 3)
     real(real64) :: e(2), r(3, 4)
     integer :: t, k, axis
     energy = 0.0_real64
     virial = 0.0_real64
+    if (kind == is_dihedral) then
+      if (all(parameter(2, :) <= highest_periodicity)) then
+        do t = 1, n, together
+          call sum_dihedrals(min(together, n - t + 1), atom(:, t:), parameter(:, t:), position, term_force(:, :, t:), &
+                             energy(1), virial)
+        end do
+        return
+      end if
+    end if
     do t = 1, n
       do k = 1, width
         r(:, k) = position(:, atom(k, t))
@@ -50,6 +61,96 @@ contains
     end do
   end subroutine sum_terms
 
+  !> Dihedrals side by side, like `torsion` and `dihedral` below but without angles: the cosine and the sine of n phi
+  !> follow from those of phi by de Moivre's formula.
+  pure subroutine sum_dihedrals(n, atom, parameter, position, term_force, energy, virial)
+    integer, intent(in) :: n, atom(4, n)
+    real(real64), intent(in) :: parameter(4, n), position(3, *)
+    real(real64), intent(inout) :: term_force(3, 4, n), energy, virial(3, 3)
+    real(real64), dimension(together) :: fx, fy, fz, gx, gy, gz, hx, hy, hz, e
+    real(real64), dimension(together, 12) :: out
+    real(real64) :: ax, ay, az, bx, by, bz, a2, b2, g1, c, s, length, cn, sn, c0, s0, next, fg, hg, slope, chosen
+    integer :: t, k, axis
+
+    do t = 1, n
+      fx(t) = position(1, atom(1, t)) - position(1, atom(2, t))
+      fy(t) = position(2, atom(1, t)) - position(2, atom(2, t))
+      fz(t) = position(3, atom(1, t)) - position(3, atom(2, t))
+      gx(t) = position(1, atom(2, t)) - position(1, atom(3, t))
+      gy(t) = position(2, atom(2, t)) - position(2, atom(3, t))
+      gz(t) = position(3, atom(2, t)) - position(3, atom(3, t))
+      hx(t) = position(1, atom(4, t)) - position(1, atom(3, t))
+      hy(t) = position(2, atom(4, t)) - position(2, atom(3, t))
+      hz(t) = position(3, atom(4, t)) - position(3, atom(3, t))
+    end do
+    !$omp simd private(ax, ay, az, bx, by, bz, a2, b2, g1, c, s, length, cn, sn, c0, s0, next, fg, hg, slope, &
+    !$omp& chosen, k)
+    do t = 1, n
+      ax = fy(t)*gz(t) - fz(t)*gy(t)
+      ay = fz(t)*gx(t) - fx(t)*gz(t)
+      az = fx(t)*gy(t) - fy(t)*gx(t)
+      bx = hy(t)*gz(t) - hz(t)*gy(t)
+      by = hz(t)*gx(t) - hx(t)*gz(t)
+      bz = hx(t)*gy(t) - hy(t)*gx(t)
+      a2 = max(ax*ax + ay*ay + az*az, tiny_length2)
+      b2 = max(bx*bx + by*by + bz*bz, tiny_length2)
+      g1 = sqrt(max(gx(t)*gx(t) + gy(t)*gy(t) + gz(t)*gz(t), tiny_length2))
+      c = ax*bx + ay*by + az*bz
+      s = ((by*az - bz*ay)*gx(t) + (bz*ax - bx*az)*gy(t) + (bx*ay - by*ax)*gz(t))/g1
+      ! Tiny added to the cosine: angle 0 where no angle is defined, as atan2 has it.
+      c = c + tiny_length2*tiny_length2
+      length = 1.0_real64/sqrt(c*c + s*s)
+      c = c*length
+      s = s*length
+      cn = 1.0_real64
+      sn = 0.0_real64
+      c0 = 1.0_real64
+      s0 = 0.0_real64
+      !GCC$ unroll 6
+      do k = 1, highest_periodicity
+        next = c0*c - s0*s
+        s0 = c0*s + s0*c
+        c0 = next
+        chosen = merge(1.0_real64, 0.0_real64, abs(parameter(2, t) - k) < 0.5_real64)
+        cn = cn + chosen*(c0 - cn)
+        sn = sn + chosen*(s0 - sn)
+      end do
+      e(t) = parameter(1, t)*(1.0_real64 + cn*parameter(3, t) + sn*parameter(4, t))
+      slope = parameter(1, t)*parameter(2, t)*(sn*parameter(3, t) - cn*parameter(4, t))
+      fg = slope*(fx(t)*gx(t) + fy(t)*gy(t) + fz(t)*gz(t))/(a2*g1)
+      hg = slope*(hx(t)*gx(t) + hy(t)*gy(t) + hz(t)*gz(t))/(b2*g1)
+      a2 = -slope*g1/a2
+      b2 = slope*g1/b2
+      out(t, 1) = a2*ax
+      out(t, 2) = a2*ay
+      out(t, 3) = a2*az
+      out(t, 10) = b2*bx
+      out(t, 11) = b2*by
+      out(t, 12) = b2*bz
+      out(t, 4) = fg*ax - hg*bx - out(t, 1)
+      out(t, 5) = fg*ay - hg*by - out(t, 2)
+      out(t, 6) = fg*az - hg*bz - out(t, 3)
+      out(t, 7) = hg*bx - fg*ax - out(t, 10)
+      out(t, 8) = hg*by - fg*ay - out(t, 11)
+      out(t, 9) = hg*bz - fg*az - out(t, 12)
+    end do
+    do t = 1, n
+      energy = energy + e(t)
+      do k = 1, 4
+        term_force(:, k, t) = out(t, 3*k - 2:3*k)
+      end do
+      ! From the first atom: -f, -f - g, -f - g + h.
+      do axis = 1, 3
+        virial(1, axis) = virial(1, axis) - fx(t)*(out(t, 3 + axis) + out(t, 6 + axis) + out(t, 9 + axis)) &
+                          - gx(t)*(out(t, 6 + axis) + out(t, 9 + axis)) + hx(t)*out(t, 9 + axis)
+        virial(2, axis) = virial(2, axis) - fy(t)*(out(t, 3 + axis) + out(t, 6 + axis) + out(t, 9 + axis)) &
+                          - gy(t)*(out(t, 6 + axis) + out(t, 9 + axis)) + hy(t)*out(t, 9 + axis)
+        virial(3, axis) = virial(3, axis) - fz(t)*(out(t, 3 + axis) + out(t, 6 + axis) + out(t, 9 + axis)) &
+                          - gz(t)*(out(t, 6 + axis) + out(t, 9 + axis)) + hz(t)*out(t, 9 + axis)
+      end do
+    end do
+  end subroutine sum_dihedrals
+
   pure function cross(a, b) result(c)
     real(real64), intent(in) :: a(3), b(3)
     real(real64) :: c(3)
@@ -58,7 +159,7 @@ contains
 
   !> k (r - r0)^2 between two atoms. `parameter` = k, r0.
   pure subroutine bond(r, parameter, f, energy)
-    real(real64), intent(in) :: r(3, 2), parameter(3)
+    real(real64), intent(in) :: r(3, 2), parameter(4)
     real(real64), intent(out) :: f(3, 2), energy
     real(real64) :: d(3), length, stretch
     d = r(:, 1) - r(:, 2)
@@ -71,14 +172,14 @@ contains
 
   !> k (theta - theta0)^2. `parameter` = k, theta0 (radian).
   pure subroutine angle(r, parameter, f, energy)
-    real(real64), intent(in) :: r(3, 3), parameter(3)
+    real(real64), intent(in) :: r(3, 3), parameter(4)
     real(real64), intent(out) :: f(3, 3), energy
     real(real64) :: a(3), b(3), n(3), sine, theta, slope
     a = r(:, 1) - r(:, 2)
     b = r(:, 3) - r(:, 2)
     n = cross(a, b)
     sine = sqrt(max(dot_product(n, n), tiny_length2))
-    theta = atan2(norm2(n), dot_product(a, b))
+    theta = atan2(sqrt(dot_product(n, n)), dot_product(a, b))
     energy = parameter(1)*(theta - parameter(2))**2
     slope = 2.0_real64*parameter(1)*(theta - parameter(2))/sine
     f(:, 1) = -slope/max(dot_product(a, a), tiny_length2)*cross(a, n)
@@ -108,20 +209,20 @@ contains
     gradient(:, 3) = -gradient(:, 4) - fg*a + hg*b
   end subroutine torsion
 
-  !> k (1 + cos(n phi - phase)). `parameter` = k, n, phase (radian).
+  !> k (1 + cos(n phi - phase)). `parameter` = k, n, cosine and sine of the phase.
   pure subroutine dihedral(r, parameter, f, energy)
-    real(real64), intent(in) :: r(3, 4), parameter(3)
+    real(real64), intent(in) :: r(3, 4), parameter(4)
     real(real64), intent(out) :: f(3, 4), energy
     real(real64) :: phi, argument
     call torsion(r, phi, f)
-    argument = parameter(2)*phi - parameter(3)
+    argument = parameter(2)*phi - atan2(parameter(4), parameter(3))
     energy = parameter(1)*(1.0_real64 + cos(argument))
     f = parameter(1)*parameter(2)*sin(argument)*f
   end subroutine dihedral
 
   !> k (psi - psi0)^2 with the difference taken around the circle. `parameter` = k, psi0 (radian).
   pure subroutine improper(r, parameter, f, energy)
-    real(real64), intent(in) :: r(3, 4), parameter(3)
+    real(real64), intent(in) :: r(3, 4), parameter(4)
     real(real64), intent(out) :: f(3, 4), energy
     real(real64) :: psi, difference
     call torsion(r, psi, f)
@@ -134,7 +235,7 @@ contains
   !> Plain Coulomb and Lennard-Jones of a 1-4 pair. `parameter` = charge product times the Coulomb constant, sigma,
   !> epsilon.
   pure subroutine pair14(r, parameter, f, energy_lj, energy_elec)
-    real(real64), intent(in) :: r(3, 2), parameter(3)
+    real(real64), intent(in) :: r(3, 2), parameter(4)
     real(real64), intent(out) :: f(3, 2), energy_lj, energy_elec
     real(real64) :: d(3), r2, s6
     d = r(:, 1) - r(:, 2)

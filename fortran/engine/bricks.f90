@@ -1,13 +1,17 @@
 !> The bricks of the box (docs/formats.md section 4): the list in bricks.txt and the binary files it names.
 module bricks
+  use, intrinsic :: iso_fortran_env, only: int8
   use precision, only: int32, int64, real64
+  use crc32, only: crc32_of
   use error, only: error_t, exit_bad_input, exit_corrupt_file, fail
   use text, only: read_line, to_text
   implicit none
   private
   public :: brick_list_t
 
-  character(len=8), parameter :: magic = "CBBRICK1"
+  character(len=8), parameter :: magic = "CBBRICK2"
+  !> Before the runs: magic, atoms, runs, box, lower and upper corner. A run: first id, atoms, origin.
+  integer(int64), parameter :: header_bytes = 8 + 2*8 + 9*8, run_bytes = 8 + 4 + 3*4
 
   type :: brick_list_t
     character(len=:), allocatable, private :: path
@@ -16,7 +20,7 @@ module bricks
     integer :: n_bricks = 0
     !> Corners of every brick.
     real(real64), allocatable :: lower(:, :), upper(:, :)
-    character(len=256), allocatable, private :: file(:)
+    character(len=64), allocatable, private :: file(:)
     integer(int64), allocatable, private :: atoms_in(:)
   contains
     procedure :: read => read_list
@@ -90,14 +94,14 @@ contains
     integer(int64), allocatable, intent(out) :: id(:)
     real(real64), allocatable, intent(out) :: position(:, :)
     type(error_t), allocatable, intent(out) :: error
-    integer(int32), allocatable :: thousandth(:, :)
+    integer(int8), allocatable :: content(:)
     character(len=:), allocatable :: path
-    character(len=8) :: word
-    integer(int64) :: n, bytes
+    integer(int64) :: bytes, counts(2)
     real(real64) :: corners(9)
     integer :: unit, status
 
     path = self%path(:index(self%path, "/", back=.true.))//trim(self%file(b))
+    allocate (id(0), position(3, 0))
     open (newunit=unit, file=path, access="stream", form="unformatted", status="old", action="read", &
           iostat=status)
     if (status /= 0) then
@@ -105,30 +109,67 @@ contains
       return
     end if
     inquire (unit=unit, size=bytes)
-    read (unit, iostat=status) word, n, corners
-    if (status /= 0 .or. word /= magic) then
-      call fail(error, exit_corrupt_file, path//": not a brick file, or cut short; make it again")
-    else if (n /= self%atoms_in(b) .or. bytes /= 88 + 20*n) then
-      call fail(error, exit_corrupt_file, path//": holds "//to_text(n)//" atoms in "//to_text(bytes)//" bytes, "// &
-                self%path// &
-                " says "//to_text(self%atoms_in(b))//" atoms; make it again")
+    allocate (content(bytes))
+    read (unit, iostat=status) content
+    close (unit)
+    if (status /= 0 .or. bytes < header_bytes + 4) then
+      call fail(error, exit_corrupt_file, path//": cut short or unreadable; make it again")
+    else if (transfer(content(:8), magic) /= magic) then
+      call fail(error, exit_corrupt_file, path//": not a brick file of this version; make it again")
+    else if (crc32_of(content(:bytes - 4)) /= transfer(content(bytes - 3:), 0_int32)) then
+      call fail(error, exit_corrupt_file, path//": its checksum does not match; it is damaged, make it again")
+    end if
+    if (allocated(error)) return
+    counts = transfer(content(9:24), counts)
+    corners = transfer(content(25:header_bytes), corners)
+    if (counts(1) /= self%atoms_in(b) .or. bytes /= header_bytes + run_bytes*counts(2) + 6*counts(1) + 4) then
+      call fail(error, exit_corrupt_file, path//": holds "//to_text(counts(1))//" atoms in "//to_text(bytes)// &
+                " bytes, "//self%path//" says "//to_text(self%atoms_in(b))//" atoms; make it again")
     else if (any(abs(corners(:3) - self%box) > 1.0e-3_real64)) then
       call fail(error, exit_corrupt_file, path//": belongs to another box than "//self%path)
-    end if
-    if (allocated(error)) then
-      allocate (id(0), position(3, 0))
     else
-      allocate (id(n), thousandth(3, n), position(3, n))
-      read (unit, iostat=status) id, thousandth
-      position = 0.001_real64*thousandth
-      if (status /= 0) then
-        call fail(error, exit_corrupt_file, path//": cannot be read to its end")
-      else if (n > 0) then
-        if (any(id(2:) <= id(:n - 1)) .or. id(1) < 0 .or. id(n) >= self%n_atoms) &
-          call fail(error, exit_corrupt_file, path//": its atom ids are not ascending within the system")
+      deallocate (id, position)
+      allocate (id(counts(1)), position(3, counts(1)))
+      call unpack_runs(content, counts(2), id, position, status)
+      if (counts(1) > 0 .and. status == 0) then
+        if (any(id(2:) <= id(:counts(1) - 1)) .or. id(1) < 0 .or. id(counts(1)) >= self%n_atoms) status = 1
       end if
+      if (status /= 0) &
+        call fail(error, exit_corrupt_file, path//": its atom ids are not ascending within the system")
     end if
-    close (unit)
   end subroutine read_brick
+
+  !> Ids and positions from the runs and offsets of a brick's bytes; `status` is not zero when runs and atoms disagree.
+  pure subroutine unpack_runs(content, n_runs, id, position, status)
+    integer(int8), intent(in) :: content(:)
+    integer(int64), intent(in) :: n_runs
+    integer(int64), intent(out) :: id(:)
+    real(real64), intent(out) :: position(:, :)
+    integer, intent(out) :: status
+    integer(int64) :: run, place, i, n, first_id, at
+    integer(int32) :: run_head(4), offset(3)
+    integer :: axis
+
+    status = 1
+    n = 0
+    at = header_bytes + run_bytes*n_runs
+    do run = 1, n_runs
+      place = header_bytes + run_bytes*(run - 1)
+      first_id = transfer(content(place + 1:place + 8), first_id)
+      run_head = transfer(content(place + 9:place + 24), run_head)
+      if (run_head(1) < 1 .or. n + run_head(1) > size(id, kind=int64)) return
+      do i = 0, run_head(1) - 1
+        n = n + 1
+        id(n) = first_id + i
+        do axis = 1, 3
+          offset(axis) = ior(iand(int(content(at + 1), int32), 255_int32), &
+                             shiftl(iand(int(content(at + 2), int32), 255_int32), 8))
+          at = at + 2
+        end do
+        position(:, n) = 0.001_real64*(run_head(2:4) + offset)
+      end do
+    end do
+    if (n == size(id, kind=int64)) status = 0
+  end subroutine unpack_runs
 
 end module bricks

@@ -4,6 +4,7 @@ module commands
   use precision, only: int64, precision_name, real64
   use communicator, only: communicator_t
   use control, only: control_t
+  use domain_setup, only: set_up_domains
   use energies, only: energies_t, energy_name, n_energies
   use energy_log, only: energy_log_t
   use error, only: error_t, exit_bad_input, exit_resources, fail
@@ -11,7 +12,6 @@ module commands
   use merge, only: merge_trajectories
   use minimiser, only: run_minimisation
   use posix_file, only: rename_file
-  use setup, only: draw_velocities
   use simulation, only: simulation_t
   use text, only: to_text
   use topology, only: topology_t
@@ -27,19 +27,7 @@ contains
     type(communicator_t), intent(in) :: comm
     type(control_t), intent(in) :: control
     type(error_t), allocatable, intent(out) :: error
-    type(simulation_t) :: sim
-    sim%comm = comm
-    call sim%timer%start()
-    call control%require("OUTPUT", "rstfile", error)
-    if (allocated(error)) return
-    call sim%start_from_bricks(control, error)
-    if (allocated(error)) return
-    call draw_velocities(control%integer("DYNAMICS", "iseed"), control%real("ENSEMBLE", "temperature"), sim%topology, &
-                         sim%atoms%id, sim%atoms%velocity)
-    call sim%write_restart(control%text("OUTPUT", "rstfile"), error)
-    if (allocated(error)) return
-    if (comm%is_root()) write (output_unit, "(a)") "setup: "//to_text(sim%topology%n_atoms)//" atoms in "// &
-      to_text(sim%grid%dims(1))//" x "//to_text(sim%grid%dims(2))//" x "//to_text(sim%grid%dims(3))//" domains"
+    call set_up_domains(comm, control, error)
   end subroutine command_setup
 
   !> Minimisation or dynamics from restart files.
@@ -66,14 +54,13 @@ contains
     rigid = control%wants_dynamics() .and. control%yes("CONSTRAINTS", "rigid_bond")
     call sim%prepare_forces(control, rigid, error)
     if (allocated(error)) return
+    call sim%prepare_ensemble(control, rigid)
 
     call log%open(control%text("OUTPUT", "logfile"), comm%is_root(), error)
     call comm%agree(error)
     if (allocated(error)) return
     log%n_atoms = sim%topology%n_atoms
-    log%volume = product(sim%grid%box)
-    log%degrees_of_freedom = 3.0_real64*sim%topology%n_atoms - 3.0_real64
-    if (rigid) log%degrees_of_freedom = log%degrees_of_freedom - sim%topology%constraint_count()
+    log%degrees_of_freedom = sim%n_freedom
     call log%note("chromamd, "//precision_name//" precision: "//to_text(sim%topology%n_atoms)//" atoms, box "// &
                   to_text(sim%grid%box(1))//" x "//to_text(sim%grid%box(2))//" x "//to_text(sim%grid%box(3))// &
                   " angstrom, "//to_text(sim%grid%dims(1))//" x "//to_text(sim%grid%dims(2))//" x "// &

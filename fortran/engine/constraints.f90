@@ -4,7 +4,7 @@ module constraints
   use precision, only: int64, real64
   use atoms, only: atoms_t
   use error, only: error_t, exit_bad_input, fail
-  use settle, only: water_shape_t
+  use settle, only: water_shape_t, waters_together
   use text, only: to_text
   use topology, only: topology_t
   implicit none
@@ -22,6 +22,8 @@ module constraints
     !> Waters for SETTLE: local index of O (hydrogens follow), template.
     integer, private :: n_waters = 0
     integer, allocatable, private :: oxygen(:), water_template(:)
+    !> Runs of waters of one template that are handled together: `run_first(r):run_first(r+1)-1`.
+    integer, allocatable, private :: run_first(:)
     !> SHAKE groups: constraints `pair(:, first(g):first(g+1)-1)`.
     integer, private :: n_groups = 0
     integer, allocatable, private :: first(:), pair(:, :)
@@ -118,7 +120,24 @@ contains
       end if
     end do
     self%first(self%n_groups + 1) = n + 1
+    call cut_runs(self)
   end subroutine assign
+
+  !> Cut the waters into runs of one template.
+  subroutine cut_runs(self)
+    class(constraints_t), intent(inout) :: self
+    integer :: first(self%n_waters + 1), w, n
+    n = 0
+    do w = 1, self%n_waters
+      if (n > 0) then
+        if (w - first(n) < waters_together .and. self%water_template(w) == self%water_template(first(n))) cycle
+      end if
+      n = n + 1
+      first(n) = w
+    end do
+    first(n + 1) = self%n_waters + 1
+    self%run_first = first(:n + 1)
+  end subroutine cut_runs
 
   !> Place of an atom in the list of its group.
   pure integer function place(group_atom, atom)
@@ -136,19 +155,34 @@ contains
     real(real64), intent(in) :: mass(:), old(:, :)
     real(real64), intent(inout) :: position(:, :), velocity(:, :)
     real(real64), intent(in) :: timestep
-    real(real64) :: new(3, 3)
-    integer :: w, g, o, failed
-    logical :: ok
+    real(real64) :: before(waters_together, 9), new(waters_together, 9), per_time
+    integer :: run, w, n, g, o, k, failed
+    logical :: ok, solved(waters_together)
     if (.not. self%active) return
     failed = 0
-    !$omp parallel do schedule(static) private(o, new, ok) reduction(max: failed)
-    do w = 1, self%n_waters
-      o = self%oxygen(w)
-      new = position(:, o:o + 2)
-      call self%shape(self%water_template(w))%constrain_positions(old(:, o:o + 2), new, ok)
-      if (.not. ok) failed = max(failed, o)
-      if (ok) velocity(:, o:o + 2) = velocity(:, o:o + 2) + (new - position(:, o:o + 2))/timestep
-      if (ok) position(:, o:o + 2) = new
+    per_time = 1.0_real64/timestep
+    !$omp parallel do schedule(static) private(w, n, o, k, before, new, solved) reduction(max: failed)
+    do run = 1, size(self%run_first) - 1
+      n = self%run_first(run + 1) - self%run_first(run)
+      do w = 1, n
+        o = self%oxygen(self%run_first(run) + w - 1)
+        do k = 0, 2
+          before(w, 3*k + 1:3*k + 3) = old(:, o + k)
+          new(w, 3*k + 1:3*k + 3) = position(:, o + k)
+        end do
+      end do
+      call self%shape(self%water_template(self%run_first(run)))%constrain_positions(n, before, new, solved)
+      do w = 1, n
+        o = self%oxygen(self%run_first(run) + w - 1)
+        if (.not. solved(w)) then
+          failed = max(failed, o)
+          cycle
+        end if
+        do k = 0, 2
+          velocity(:, o + k) = velocity(:, o + k) + (new(w, 3*k + 1:3*k + 3) - position(:, o + k))*per_time
+          position(:, o + k) = new(w, 3*k + 1:3*k + 3)
+        end do
+      end do
     end do
     !$omp end parallel do
     !$omp parallel do schedule(static) private(ok) reduction(max: failed)
@@ -200,15 +234,28 @@ contains
     class(constraints_t), intent(inout) :: self
     real(real64), intent(in) :: mass(:), position(:, :), timestep
     real(real64), intent(inout) :: velocity(:, :)
-    real(real64) :: bond(3), rate, multiplier
-    integer :: w, g, o, c, i, j, iteration, failed
+    real(real64) :: bond(3), rate, multiplier, at(waters_together, 9), changed(waters_together, 9)
+    integer :: run, w, n, k, g, o, c, i, j, iteration, failed
     logical :: ok
     if (.not. self%active) return
     failed = 0
-    !$omp parallel do schedule(static) private(o)
-    do w = 1, self%n_waters
-      o = self%oxygen(w)
-      call self%shape(self%water_template(w))%constrain_velocities(position(:, o:o + 2), velocity(:, o:o + 2))
+    !$omp parallel do schedule(static) private(w, n, o, k, at, changed)
+    do run = 1, size(self%run_first) - 1
+      n = self%run_first(run + 1) - self%run_first(run)
+      do w = 1, n
+        o = self%oxygen(self%run_first(run) + w - 1)
+        do k = 0, 2
+          at(w, 3*k + 1:3*k + 3) = position(:, o + k)
+          changed(w, 3*k + 1:3*k + 3) = velocity(:, o + k)
+        end do
+      end do
+      call self%shape(self%water_template(self%run_first(run)))%constrain_velocities(n, at, changed)
+      do w = 1, n
+        o = self%oxygen(self%run_first(run) + w - 1)
+        do k = 0, 2
+          velocity(:, o + k) = changed(w, 3*k + 1:3*k + 3)
+        end do
+      end do
     end do
     !$omp end parallel do
     !$omp parallel do schedule(static) private(iteration, ok, c, i, j, bond, rate, multiplier) reduction(max: failed)

@@ -18,7 +18,7 @@ module control
     character(len=12) :: default
     character(len=24) :: unit
     !> Allowed words of a choice, separated by blanks; or the smallest allowed number.
-    character(len=24) :: allowed
+    character(len=48) :: allowed
     character(len=110) :: about
   end type key_t
 
@@ -27,6 +27,9 @@ module control
     character(len=1024), allocatable, private :: value(:)
     !> Line where the key stands, 0 = default.
     integer, allocatable, private :: line(:)
+    !> Keys that end with a number, e.g. group2: place in the table, number, value and line.
+    integer, allocatable, private :: numbered_key(:), number(:), numbered_line(:)
+    character(len=1024), allocatable, private :: numbered_value(:)
     logical, private :: dynamics_section = .false., minimize_section = .false.
   contains
     procedure :: read => read_control
@@ -36,6 +39,8 @@ module control
     procedure :: real => get_real
     procedure :: yes
     procedure :: given
+    procedure :: numbered
+    procedure :: refuse_numbered
     procedure :: require
     procedure :: refuse
     procedure :: wants_dynamics
@@ -49,6 +54,8 @@ module control
           "list of the bricks of the box (shards/bricks.txt); for setup and energy"), &
     key_t("INPUT", "rstfile", is_text, "", "", "", &
           "restart files to start from, () stands for the rank; for run and energy"), &
+    key_t("INPUT", "reffile", is_text, "", "", "", &
+          "bricks.txt of the reference coordinates of POSI and RMSD restraints"), &
     key_t("INPUT", "dcdfile", is_text, "", "", "", &
           "per-domain trajectories to merge, () stands for the rank; for merge"), &
     key_t("OUTPUT", "logfile", is_text, "", "", "", "energies and timings; default: standard output"), &
@@ -63,7 +70,10 @@ module control
     key_t("ENERGY", "switchdist", is_real, "10.0", "angstrom", "0", &
           "where the switching of van der Waals begins; = cutoffdist: none"), &
     key_t("ENERGY", "cutoffdist", is_real, "12.0", "angstrom", "0", "end of real-space interactions"), &
-    key_t("ENERGY", "pairlistdist", is_real, "13.5", "angstrom", "0", "reach of the pair list"), &
+    key_t("ENERGY", "pairlistdist", is_real, "13.5", "angstrom", "0", &
+          "least reach of the pair list; made up to cutoffdist + 2.5 where domains allow it"), &
+    key_t("ENERGY", "pairlist_tolerance", is_text, "auto", "", "", &
+          "lists are renewed when more than this share of the atoms moved half a buffer; 0 = no pair is ever missed"), &
     key_t("ENERGY", "vdw_force_switch", is_choice, "NO", "", "YES NO", &
           "switch the van der Waals force instead of the energy"), &
     key_t("ENERGY", "vdw_shift", is_choice, "NO", "", "YES NO", &
@@ -78,7 +88,8 @@ module control
     key_t("ENERGY", "pme_max_spacing", is_real, "1.2", "angstrom", "0.01", "widest automatic grid spacing"), &
     key_t("ENERGY", "dispersion_corr", is_choice, "NONE", "", "NONE ENERGY EPRESS", &
           "correction for the van der Waals tail beyond the cutoff"), &
-    key_t("MINIMIZE", "method", is_choice, "SD", "", "SD", "steepest descent"), &
+    key_t("MINIMIZE", "method", is_choice, "SD", "", "SD LBFGS", &
+          "steepest descent, or limited-memory BFGS after a soft start by steepest descent"), &
     key_t("MINIMIZE", "nsteps", is_integer, "100", "", "0", "number of steps"), &
     key_t("MINIMIZE", "eneout_period", is_integer, "10", "steps", "1", "energy output"), &
     key_t("MINIMIZE", "crdout_period", is_integer, "0", "steps", "0", "trajectory output, 0 = none"), &
@@ -88,7 +99,8 @@ module control
     key_t("MINIMIZE", "force_scale_max", is_real, "1.0e-4", "angstrom^2 mol/kcal", "1e-12", &
           "largest displacement per force"), &
     key_t("MINIMIZE", "displacement_max", is_real, "0.1", "angstrom", "1e-6", "no atom moves farther in a step"), &
-    key_t("DYNAMICS", "integrator", is_choice, "VVER", "", "VVER", "velocity Verlet"), &
+    key_t("DYNAMICS", "integrator", is_choice, "VVER", "", "VVER LEAP VRES", &
+          "velocity Verlet, leapfrog, or r-RESPA with reciprocal space in the longer step"), &
     key_t("DYNAMICS", "nsteps", is_integer, "100", "", "0", "number of steps"), &
     key_t("DYNAMICS", "timestep", is_real, "0.001", "ps", "1e-9", "time step"), &
     key_t("DYNAMICS", "eneout_period", is_integer, "10", "steps", "1", "energy output"), &
@@ -96,7 +108,23 @@ module control
     key_t("DYNAMICS", "rstout_period", is_integer, "0", "steps", "0", "restart output, 0 = at the end only"), &
     key_t("DYNAMICS", "nbupdate_period", is_integer, "0", "steps", "0", &
           "rebuild the pair list this often at least; 0 = only when atoms moved"), &
-    key_t("DYNAMICS", "iseed", is_integer, "314159", "", "0", "seed of the Maxwell velocities of a fresh start"), &
+    key_t("DYNAMICS", "stoptr_period", is_integer, "10", "steps", "0", &
+          "bring the centre of mass to rest this often; 0 = never (default with POSI)"), &
+    key_t("DYNAMICS", "thermostat_period", is_integer, "1", "steps", "1", &
+          "the thermostat acts on velocities this often"), &
+    key_t("DYNAMICS", "barostat_period", is_integer, "1", "steps", "1", "the barostat acts this often"), &
+    key_t("DYNAMICS", "elec_long_period", is_integer, "1", "steps", "1", &
+          "reciprocal-space forces this often, with VRES"), &
+    key_t("DYNAMICS", "hydrogen_mr", is_choice, "NO", "", "YES NO", &
+          "move mass from heavy atoms to their hydrogens, for longer time steps"), &
+    key_t("DYNAMICS", "hmr_target", is_choice, "ALL", "", "ALL SOLUTE", "of all molecules, or not of waters"), &
+    key_t("DYNAMICS", "hmr_ratio", is_real, "3.0", "", "1", "factor of the hydrogens' masses"), &
+    key_t("DYNAMICS", "hmr_ratio_xh1", is_real, "0.0", "", "0", &
+          "the same where a heavy atom has one hydrogen; 0 = hmr_ratio"), &
+    key_t("DYNAMICS", "annealing", is_choice, "NO", "", "YES NO", "change the temperature in the course of the run"), &
+    key_t("DYNAMICS", "anneal_period", is_integer, "0", "steps", "0", "between changes of the temperature"), &
+    key_t("DYNAMICS", "dtemperature", is_real, "0.0", "K", "-1e6", "each change of the temperature"), &
+    key_t("DYNAMICS", "iseed", is_integer, "314159", "", "0", "seed of velocities, thermostat and barostat"), &
     key_t("DYNAMICS", "initial_time", is_real, "0.0", "ps", "-1e30", "time of a fresh start"), &
     key_t("CONSTRAINTS", "rigid_bond", is_choice, "NO", "", "YES NO", &
           "keep bonds to hydrogen and waters rigid in dynamics"), &
@@ -104,8 +132,36 @@ module control
     key_t("CONSTRAINTS", "shake_iteration", is_integer, "500", "", "1", "iterations before SHAKE gives up"), &
     key_t("CONSTRAINTS", "shake_tolerance", is_real, "1.0e-10", "", "1e-15", &
           "relative tolerance of SHAKE and RATTLE"), &
-    key_t("ENSEMBLE", "ensemble", is_choice, "NVE", "", "NVE", "constant energy and volume"), &
-    key_t("ENSEMBLE", "temperature", is_real, "298.15", "K", "0", "temperature of the Maxwell velocities"), &
+    key_t("ENSEMBLE", "ensemble", is_choice, "NVE", "", "NVE NVT NPT NPAT", &
+          "what is kept: number of atoms, volume or pressure (NPAT: and the area), energy or temperature"), &
+    key_t("ENSEMBLE", "tpcontrol", is_choice, "NO", "", "NO BUSSI LANGEVIN NHC BERENDSEN", &
+          "velocity rescaling, Langevin dynamics, Nose-Hoover chain, weak coupling"), &
+    key_t("ENSEMBLE", "temperature", is_real, "298.15", "K", "0", "of the thermostat and of drawn velocities"), &
+    key_t("ENSEMBLE", "tau_t", is_real, "5.0", "ps", "1e-6", "relaxation time of BUSSI, NHC and BERENDSEN"), &
+    key_t("ENSEMBLE", "gamma_t", is_real, "1.0", "1/ps", "0", "friction of LANGEVIN"), &
+    key_t("ENSEMBLE", "nhchain", is_integer, "5", "", "1", "links of the Nose-Hoover chain, 1 to 8"), &
+    key_t("ENSEMBLE", "nhmultistep", is_integer, "4", "", "1", "steps of the chain within one of its uses"), &
+    key_t("ENSEMBLE", "barostat", is_choice, "AUTO", "", "AUTO MTK BERENDSEN MC", &
+          "pistons, weak coupling or Monte Carlo; AUTO: BERENDSEN with that thermostat, else MTK"), &
+    key_t("ENSEMBLE", "pressure", is_real, "1.0", "atm", "-1e6", "of NPT and NPAT"), &
+    key_t("ENSEMBLE", "tau_p", is_real, "5.0", "ps", "1e-3", "relaxation time of the pressure (MTK, BERENDSEN)"), &
+    key_t("ENSEMBLE", "gamma_p", is_real, "0.1", "1/ps", "0", "friction of the pistons with LANGEVIN"), &
+    key_t("ENSEMBLE", "compressibility", is_real, "4.63e-5", "1/atm", "0", "of the system, for BERENDSEN"), &
+    key_t("ENSEMBLE", "isotropy", is_choice, "ISO", "", "ISO SEMI-ISO ANISO XY-FIXED", &
+          "axes that change together: all; x and y; none; only z changes"), &
+    key_t("ENSEMBLE", "group_tp", is_choice, "YES", "", "YES NO", &
+          "thermostat of the centres of mass of constraint groups, or of atoms"), &
+    key_t("SELECTION", "group#", is_text, "", "", "", &
+          "group1, group2, ...: atoms, e.g. segid:A and rno:1-9 and not an:H*; also ai:1-99, resname:, heavy"), &
+    key_t("RESTRAINTS", "nfunctions", is_integer, "0", "", "0", "number of restraints"), &
+    key_t("RESTRAINTS", "function#", is_choice, "", "", "POSI DIST DISTMASS DIHED DIHEDMASS RMSD RMSDMASS", &
+          "function1, ...: what is restrained; MASS: centres of mass, mass-weighted"), &
+    key_t("RESTRAINTS", "constant#", is_real, "0.0", "kcal/mol/angstrom^2", "0", &
+          "k of k (x - reference)^2; per radian^2 for dihedrals"), &
+    key_t("RESTRAINTS", "reference#", is_real, "0.0", "angstrom", "-1e6", &
+          "wanted distance, RMSD, or dihedral in degrees; POSI: 0"), &
+    key_t("RESTRAINTS", "select_index#", is_text, "", "", "", "groups: one for POSI and RMSD, 2 DIST, 4 DIHED"), &
+    key_t("RESTRAINTS", "direction#", is_choice, "ALL", "", "ALL X Y Z", "of POSI: along which axes"), &
     key_t("BOUNDARY", "type", is_choice, "PBC", "", "PBC", "periodic box"), &
     key_t("BOUNDARY", "box_size_x", is_real, "0.0", "angstrom", "0", &
           "box, checked against the input; 0 = from the input"), &
@@ -125,12 +181,13 @@ contains
     character(len=*), intent(in) :: path
     type(error_t), allocatable, intent(out) :: error
     character(len=:), allocatable :: line, section, name, value
-    integer :: unit, status, number, equals, k
+    integer :: unit, status, number, equals, k, earlier, entry
 
     self%path = path
     allocate (self%value(size(keys)), self%line(size(keys)))
     self%value = keys%default
     self%line = 0
+    allocate (self%numbered_key(0), self%number(0), self%numbered_line(0), self%numbered_value(0))
     open (newunit=unit, file=path, status="old", action="read", iostat=status)
     if (status /= 0) then
       call fail(error, exit_bad_input, path//": this control file cannot be opened; check the name")
@@ -178,12 +235,24 @@ contains
                      closest(name, pack(keys%name, lower_case(keys%section) == lower_case(section)))//"'", error)
         exit
       end if
-      if (self%line(k) > 0) then
-        call fail_at(self, number, "'"//name//"' was already given in line "//to_text(self%line(k)), error)
+      earlier = self%line(k)
+      if (index(keys(k)%name, "#") > 0) then
+        read (name(index(keys(k)%name, "#"):), *) entry
+        earlier = sum(self%numbered_line, mask=self%numbered_key == k .and. self%number == entry)
+      end if
+      if (earlier > 0) then
+        call fail_at(self, number, "'"//name//"' was already given in line "//to_text(earlier), error)
         exit
       end if
       call check_value(self, keys(k), value, number, error)
       if (allocated(error)) exit
+      if (index(keys(k)%name, "#") > 0) then
+        self%numbered_key = [self%numbered_key, k]
+        self%number = [self%number, entry]
+        self%numbered_line = [self%numbered_line, number]
+        self%numbered_value = [character(len=len(self%value)) :: self%numbered_value, value]
+        cycle
+      end if
       self%value(k) = value
       self%line(k) = number
     end do
@@ -207,8 +276,15 @@ contains
   !> Index of a key in the table, 0 = there is none.
   pure integer function position_of(section, name)
     character(len=*), intent(in) :: section, name
+    character(len=len(name) + 1) :: general
+    integer :: digits
+    ! group12 is an entry of group#.
+    general = name
+    digits = verify(name, "0123456789", back=.true.) + 1
+    if (digits > 1 .and. digits <= len_trim(name) .and. len_trim(name) - digits < 6) general = name(:digits - 1)//"#"
     do position_of = size(keys), 1, -1
-      if (lower_case(keys(position_of)%section) == lower_case(section) .and. keys(position_of)%name == name) return
+      if (lower_case(keys(position_of)%section) /= lower_case(section)) cycle
+      if (keys(position_of)%name == name .or. keys(position_of)%name == general) return
     end do
   end function position_of
 
@@ -257,7 +333,7 @@ contains
       else if (whole < smallest) then
         call fail_at(self, number, "'"//say//"' must be at least "//trim(key%allowed), error)
       end if
-    else if (key%kind == is_real .or. (key%name == "pme_alpha" .and. lower_case(value) /= "auto")) then
+    else if (key%kind == is_real .or. (key%default == "auto" .and. lower_case(value) /= "auto")) then
       status = verify(value, "+-0123456789.eEdD")
       if (status == 0) read (value, *, iostat=status) real_value
       smallest = 0.0_real64
@@ -302,6 +378,31 @@ contains
       call self%refuse("ENERGY", "dispersion_corr", &
                        "goes only with the switched energy, not with vdw_force_switch or vdw_shift", &
                        error)
+    else if (self%text("ENSEMBLE", "ensemble") == "NVE" .and. self%text("ENSEMBLE", "tpcontrol") /= "NO") then
+      call self%refuse("ENSEMBLE", "tpcontrol", "contradicts ensemble = NVE; give ensemble = NVT", error)
+    else if (self%text("ENSEMBLE", "ensemble") /= "NVE" .and. self%text("ENSEMBLE", "tpcontrol") == "NO") then
+      call self%refuse("ENSEMBLE", "tpcontrol", "leaves ensemble = "//self%text("ENSEMBLE", "ensemble")// &
+                       " without a thermostat; give BUSSI, LANGEVIN, NHC or BERENDSEN", error)
+    else if (self%text("ENSEMBLE", "ensemble") == "NPAT" .and. self%text("ENSEMBLE", "isotropy") /= "XY-FIXED") then
+      call self%refuse("ENSEMBLE", "isotropy", "does not keep the area; NPAT needs XY-FIXED", error)
+    else if (self%text("ENSEMBLE", "ensemble") == "NPT" .and. self%text("ENSEMBLE", "isotropy") == "XY-FIXED") then
+      call self%refuse("ENSEMBLE", "isotropy", "keeps the area; give ensemble = NPAT", error)
+    else if (self%text("DYNAMICS", "integrator") /= "VRES" .and. self%integer("DYNAMICS", "elec_long_period") > 1) then
+      call self%refuse("DYNAMICS", "elec_long_period", "needs integrator = VRES", error)
+    else if (self%text("DYNAMICS", "integrator") == "LEAP" .and. self%text("ENSEMBLE", "tpcontrol") == "LANGEVIN") then
+      call self%refuse("DYNAMICS", "integrator", "does not go with tpcontrol = LANGEVIN; give VVER", error)
+    else if (self%yes("DYNAMICS", "annealing") .and. (self%integer("DYNAMICS", "anneal_period") == 0 .or. &
+                                                      self%text("ENSEMBLE", "tpcontrol") == "NO")) then
+      call self%refuse("DYNAMICS", "annealing", "needs anneal_period and a thermostat", error)
+    else if (.not. is_multiple_of_long(self)) then
+      call self%refuse("DYNAMICS", "elec_long_period", &
+                       "must divide nsteps, eneout_period, rstout_period, thermostat_period and barostat_period", error)
+    else if (self%text("ENSEMBLE", "ensemble") == "NVE" .and. self%text("ENSEMBLE", "barostat") /= "AUTO") then
+      call self%refuse("ENSEMBLE", "barostat", "contradicts ensemble = NVE; give ensemble = NPT", error)
+    else if (self%text("ENSEMBLE", "ensemble") == "NVT" .and. self%text("ENSEMBLE", "barostat") /= "AUTO") then
+      call self%refuse("ENSEMBLE", "barostat", "contradicts ensemble = NVT; give ensemble = NPT", error)
+    else if (self%integer("ENSEMBLE", "nhchain") > 8) then
+      call self%refuse("ENSEMBLE", "nhchain", "must be at most 8", error)
     else if (self%real("MINIMIZE", "force_scale_init") > self%real("MINIMIZE", "force_scale_max")) then
       call self%refuse("MINIMIZE", "force_scale_init", "must not exceed force_scale_max", error)
     else if (self%integer("OUTPUT", "dcd_last_atom") > 0 .and. &
@@ -313,6 +414,22 @@ contains
       call self%refuse("INPUT", "rstfile", "must contain (), which stands for the rank", error)
     end if
   end subroutine check_together
+
+  !> Whether everything that happens between steps falls on the end of a long step.
+  pure logical function is_multiple_of_long(self)
+    type(control_t), intent(in) :: self
+    integer(int64) :: long
+    long = self%integer("DYNAMICS", "elec_long_period")
+    is_multiple_of_long = .true.
+    if (long == 1) return
+    is_multiple_of_long = all(mod([self%integer("DYNAMICS", "nsteps"), self%integer("DYNAMICS", "eneout_period"), &
+                                   self%integer("DYNAMICS", "rstout_period"), &
+                                   merge(long, self%integer("DYNAMICS", "thermostat_period"), &
+                                         self%text("ENSEMBLE", "ensemble") == "NVE"), &
+                                   merge(self%integer("DYNAMICS", "barostat_period"), long, &
+                                         self%text("ENSEMBLE", "ensemble") == "NPT" .or. &
+                                         self%text("ENSEMBLE", "ensemble") == "NPAT")], long) == 0)
+  end function is_multiple_of_long
 
   subroutine fail_at(self, line, message, error)
     type(control_t), intent(in) :: self
@@ -351,6 +468,38 @@ contains
     character(len=*), intent(in) :: section, name
     given = self%line(position_of(section, name)) > 0
   end function given
+
+  !> The value of entry `number` of a key that ends with # in the table; its default when it is not given.
+  pure function numbered(self, section, name, number) result(value)
+    class(control_t), intent(in) :: self
+    character(len=*), intent(in) :: section, name
+    integer, intent(in) :: number
+    character(len=:), allocatable :: value
+    integer :: k, i
+    k = position_of(section, name//"#")
+    value = trim(keys(k)%default)
+    do i = 1, size(self%number)
+      if (self%numbered_key(i) == k .and. self%number(i) == number) value = trim(self%numbered_value(i))
+    end do
+    if (keys(k)%kind == is_choice) value = upper_case(value)
+  end function numbered
+
+  !> Refuse the value of such an entry.
+  subroutine refuse_numbered(self, section, name, number, reason, error)
+    class(control_t), intent(in) :: self
+    character(len=*), intent(in) :: section, name, reason
+    integer, intent(in) :: number
+    type(error_t), allocatable, intent(out) :: error
+    integer :: k, i
+    k = position_of(section, name//"#")
+    do i = 1, size(self%number)
+      if (self%numbered_key(i) /= k .or. self%number(i) /= number) cycle
+      call fail_at(self, self%numbered_line(i), name//to_text(number)//" = "//trim(self%numbered_value(i))//" "// &
+                   reason, error)
+      return
+    end do
+    call fail(error, exit_bad_input, self%path//": "//name//to_text(number)//" in ["//section//"] "//reason)
+  end subroutine refuse_numbered
 
   pure function get_text(self, section, name) result(value)
     class(control_t), intent(in) :: self
@@ -417,12 +566,20 @@ contains
       if (keys(k)%kind == is_choice .and. index(trim(keys(k)%allowed), " ") > 0) &
         note = note//" ("//trim(keys(k)%allowed)//")"
       if (keys(k)%unit /= "") note = note//" ["//trim(keys(k)%unit)//"]"
-      if (keys(k)%default == "") then
-        write (output_unit, "(a,a17,a,12x,2a)") "# ", keys(k)%name, "= ", " # ", note
+      if (keys(k)%default == "" .or. index(keys(k)%name, "#") > 0) then
+        write (output_unit, "(a,a17,a,12x,2a)") "# ", numbered_example(keys(k)%name), "= ", " # ", note
       else
         write (output_unit, "(a19,a,a12,2a)") keys(k)%name, "= ", keys(k)%default, " # ", note
       end if
     end do
   end subroutine print_help
+
+  !> group# as it is written for the first entry: group1.
+  pure function numbered_example(name) result(example)
+    character(len=*), intent(in) :: name
+    character(len=len(name)) :: example
+    example = name
+    if (index(name, "#") > 0) example(index(name, "#"):index(name, "#")) = "1"
+  end function numbered_example
 
 end module control

@@ -16,7 +16,7 @@ module energy_log
     logical, private :: header_written = .false.
     logical, private :: failed = .false.
     character(len=:), allocatable, private :: path
-    real(real64) :: degrees_of_freedom = 0.0_real64, volume = 1.0_real64
+    real(real64) :: degrees_of_freedom = 0.0_real64
     integer(int64) :: n_atoms = 0
   contains
     procedure :: open => open_log
@@ -74,11 +74,11 @@ contains
     type(energies_t), intent(in) :: energies
     character(len=16), parameter :: first(6) = [character(len=16) :: "STEP", "TIME", "TOTAL_ENE", "POTENTIAL_ENE", &
                                                 "KINETIC_ENE", "RMSG"]
-    character(len=16), parameter :: last(4) = [character(len=16) :: "TEMPERATURE", "VIRIAL", "PRESSURE", &
-      "CONSERVED_ENE"]
-    character(len=16*(n_energies + 11)) :: line
+    character(len=16), parameter :: last(11) = [character(len=16) :: "TEMPERATURE", "VIRIAL", "PRESSURE", &
+      "CONSERVED_ENE", "VOLUME", "BOXX", "BOXY", "BOXZ", "PRESSXX", "PRESSYY", "PRESSZZ"]
+    character(len=16*(n_energies + 18)) :: line
     character(len=16) :: cell
-    real(real64) :: total, virial, temperature, pressure
+    real(real64) :: total, virial, temperature, pressure(3)
     integer :: k
     if (.not. self%writes) return
     if (.not. self%header_written) then
@@ -89,7 +89,7 @@ contains
       do k = 1, n_energies
         line(6 + 16*(k + 5):) = adjustr(energy_name(k))
       end do
-      do k = 1, 4
+      do k = 1, size(last)
         line(6 + 16*(k + 5 + n_energies):) = adjustr(last(k))
       end do
       call self%note(trim(line))
@@ -98,7 +98,7 @@ contains
     total = energies%potential() + energies%kinetic
     virial = energies%virial(1, 1) + energies%virial(2, 2) + energies%virial(3, 3)
     temperature = 2.0_real64*energies%kinetic/(max(1.0_real64, self%degrees_of_freedom)*boltzmann)
-    pressure = (2.0_real64*energies%group_kinetic + virial - energies%group_virial)/(3.0_real64*self%volume)/atmosphere
+    pressure = energies%pressure()/atmosphere
     line = "INFO:"
     write (cell, "(i16)") step
     line(6:) = cell
@@ -112,9 +112,13 @@ contains
     end do
     call put(n_energies + 7, temperature)
     call put(n_energies + 8, virial)
-    call put(n_energies + 9, pressure)
-    ! At constant energy and volume the conserved quantity is the total energy itself.
-    call put(n_energies + 10, total)
+    call put(n_energies + 9, sum(pressure)/3.0_real64)
+    call put(n_energies + 10, total + energies%bath)
+    call put(n_energies + 11, product(energies%box))
+    do k = 1, 3
+      call put(n_energies + 11 + k, energies%box(k))
+      call put(n_energies + 14 + k, pressure(k))
+    end do
     call self%note(trim(line))
   contains
     subroutine put(column, value)
@@ -125,7 +129,7 @@ contains
       else
         write (cell, "(es16.6e3)") value
       end if
-      line(6 + 16*(column - 1):) = cell
+      line(6 + 16*(column - 1):5 + 16*column) = cell
     end subroutine put
   end subroutine write_energies
 

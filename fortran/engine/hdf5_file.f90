@@ -2,7 +2,8 @@
 module hdf5_file
   use, intrinsic :: iso_c_binding, only: c_char, c_f_pointer, c_loc, c_null_char, c_ptr
   use hdf5, only: h5aclose_f, h5aexists_by_name_f, h5aget_type_f, h5aopen_by_name_f, h5aread_f, h5close_f, h5dclose_f, &
-                  h5dget_space_f, h5dopen_f, h5dread_f, H5E_DEFAULT_F, h5eset_auto_f, h5fclose_f, h5fopen_f, &
+                  h5dget_space_f, h5dget_type_f, h5dopen_f, h5dread_f, H5E_DEFAULT_F, h5eset_auto_f, h5fclose_f, &
+                  h5fopen_f, &
                   H5F_ACC_RDONLY_F, H5_INTEGER_KIND, h5kind_to_type, h5lexists_f, h5open_f, H5_REAL_KIND, h5sclose_f, &
                   h5sget_simple_extent_dims_f, h5sget_simple_extent_ndims_f, h5tclose_f, h5tget_size_f, &
                   h5tis_variable_str_f, HID_T, HSIZE_T, SIZE_T, H5T_NATIVE_CHARACTER
@@ -24,6 +25,7 @@ module hdf5_file
     procedure :: integer_attribute
     procedure :: read_integer
     procedure :: read_long
+    procedure :: read_names
     procedure :: read_real
     procedure :: read_integer_table
     procedure :: read_real_table
@@ -235,6 +237,36 @@ contains
     if (size(values) > 0) call h5dread_f(dataset, h5kind_to_type(int64, H5_INTEGER_KIND), place, status)
     call close_dataset(self, name, dataset, status, error)
   end subroutine read_long
+
+  !> Names of fixed length, padded with blanks.
+  subroutine read_names(self, name, values, error)
+    class(hdf5_file_t), intent(in) :: self
+    character(len=*), intent(in) :: name
+    character(len=*), allocatable, intent(out) :: values(:)
+    type(error_t), allocatable, intent(out) :: error
+    character(len=1), allocatable, target :: letters(:, :)
+    integer(HID_T) :: dataset, kind
+    integer(HSIZE_T) :: extent(1)
+    integer(SIZE_T) :: length
+    type(c_ptr) :: place
+    integer :: status, i, k
+    call open_dataset(self, name, 1, dataset, extent, error)
+    allocate (values(extent(1)))
+    if (allocated(error)) return
+    values = ""
+    call h5dget_type_f(dataset, kind, status)
+    call h5tget_size_f(kind, length, status)
+    allocate (letters(length, extent(1)))
+    place = c_loc(letters)
+    if (size(values) > 0) call h5dread_f(dataset, kind, place, status)
+    call h5tclose_f(kind, i)
+    do i = 1, size(values)
+      do k = 1, min(int(length), len(values))
+        if (letters(k, i) /= c_null_char) values(i)(k:k) = letters(k, i)
+      end do
+    end do
+    call close_dataset(self, name, dataset, status, error)
+  end subroutine read_names
 
   subroutine read_real(self, name, values, error)
     class(hdf5_file_t), intent(in) :: self

@@ -107,15 +107,16 @@ contains
 
   !> See correct_exclusions in nonbonded_kernel.F90.
   subroutine correct_exclusions(self, first_row, last_row, row_first, partner, n_atoms, position, charge, pair, &
-                                coulomb_constant, force, energy)
+                                coulomb_constant, want_energy, force, energy)
     class(kernel_dispatch_t), intent(in) :: self
     integer, intent(in) :: first_row, last_row, n_atoms
     integer, intent(in) :: row_first(n_atoms + 1), partner(*)
     real(real64), intent(in) :: position(3, n_atoms), charge(n_atoms), coulomb_constant
     type(pair_parameters_t), intent(in) :: pair
+    logical, intent(in) :: want_energy
     real(real64), intent(inout) :: force(3, n_atoms), energy
 #define ARGUMENTS first_row, last_row, row_first, partner, n_atoms, position, charge, pair, \
-  coulomb_constant, force, energy
+  coulomb_constant, want_energy, force, energy
     select case (self%instruction_set)
 #ifdef CHROMAMD_X86_KERNELS
     case (3)

@@ -3,12 +3,16 @@
 !> lower the energy each time, and are far faster for it; one is undone, and the scale shrunk, only when the energy
 !> rises above the highest of the last few (Grippo, Lampariello and Lucidi, SIAM J. Numer. Anal. 23, 707 (1986)). No
 !> atom moves farther than a cap, so overlapping atoms, whose forces are huge, part without harm.
+!>
+!> The method LBFGS starts softly with such steps, while any force is larger than a bound, and whenever the energy
+!> rises; then it goes where the curvature of the last steps points, under the same cap and the same judgement.
 module minimiser
   use precision, only: int64, real64
   use control, only: control_t
   use energies, only: energies_t
   use energy_log, only: energy_log_t
   use error, only: error_t
+  use lbfgs, only: dot, lbfgs_t
   use restart, only: phase_fresh
   use simulation, only: simulation_t
   use text, only: to_text
@@ -19,6 +23,8 @@ module minimiser
   public :: run_minimisation
 
   real(real64), parameter :: growth = 1.2_real64, shrinkage = 0.3_real64
+  !> Largest force (kcal/mol/angstrom) under which a quadratic picture of the energy makes sense.
+  real(real64), parameter :: soft_start_force = 500.0_real64
   !> Energies that a step is judged against.
   integer, parameter :: n_remembered = 5
   !> The last steps are short ones, which leave no stretched bonds behind.
@@ -42,12 +48,14 @@ contains
     character(len=:), allocatable :: restart_name
     real(real64) :: remembered(n_remembered)
     integer(int64) :: n_undone
-    logical :: accept, new_order
+    type(lbfgs_t) :: history
+    logical :: accept, new_order, quasi_newton, took_history
 
     n_steps = control%integer("MINIMIZE", "nsteps")
     energy_period = control%integer("MINIMIZE", "eneout_period")
     frame_period = control%integer("MINIMIZE", "crdout_period")
     restart_period = control%integer("MINIMIZE", "rstout_period")
+    quasi_newton = control%text("MINIMIZE", "method") == "LBFGS"
     scale = control%real("MINIMIZE", "force_scale_init")
     largest_scale = control%real("MINIMIZE", "force_scale_max")
     cap = min(control%real("MINIMIZE", "displacement_max"), 0.4_real64*sim%allowed_displacement)
@@ -66,7 +74,9 @@ contains
       sim%step = i_step
       start = sim%atoms%position(:, :sim%atoms%n_owned)
       force = sim%atoms%force(:, :sim%atoms%n_owned)
-      call move_along_forces(sim, scale, cap)
+      took_history = .false.
+      if (quasi_newton) call move_by_history(sim, history, cap, took_history)
+      if (.not. took_history) call move_along_forces(sim, scale, cap)
       call sim%timer%lap(in_integration)
       call sim%compute_forces(.true.)
       trial = sim%sum_energies()
@@ -76,12 +86,15 @@ contains
       if (accept) then
         now = trial
         remembered = [remembered(2:), now%potential()]
+        if (quasi_newton) call history%learn(sim%comm, sim%atoms%position(:, :sim%atoms%n_owned) - start, &
+                                             force - sim%atoms%force(:, :sim%atoms%n_owned))
         scale = min(largest_scale, next_scale(sim, start, force, scale, &
                                               short=mod(i_step, 2_int64) == 0 .or. i_step >= n_steps - n_short_steps))
         ! The next trial may move every atom by the cap before its lists are checked again.
         if (sim%largest_displacement() > sim%allowed_displacement - cap) then
           call sim%renew_list(error, moved=new_order)
           if (allocated(error)) return
+          if (new_order) call history%forget()
           if (new_order) call sim%compute_forces(.true.)
           if (new_order) now = sim%sum_energies()
         end if
@@ -89,7 +102,9 @@ contains
         n_undone = n_undone + 1
         sim%atoms%position(:, :sim%atoms%n_owned) = start
         sim%atoms%force(:, :sim%atoms%n_owned) = force
-        scale = shrinkage*scale
+        ! A step by history says nothing against the scale of the forces.
+        if (.not. took_history) scale = shrinkage*scale
+        call history%forget()
       end if
       if (mod(i_step, energy_period) == 0 .or. i_step == n_steps) then
         call log%write(i_step, 0.0_real64, now)
@@ -114,6 +129,29 @@ contains
     call log%note(to_text(n_undone)//" of "//to_text(n_steps)//" steps raised the energy too much and were undone")
     call sim%timer%report(sim%comm, log%unit, n_steps, sim%topology%n_atoms, 0.0_real64)
   end subroutine run_minimisation
+
+  !> Move all atoms where the last steps point; the whole step is shortened so that no atom moves farther than the cap.
+  !> `moved` is false, and nothing happens, while forces are large or nothing is known that leads downhill.
+  subroutine move_by_history(sim, history, cap, moved)
+    type(simulation_t), intent(inout) :: sim
+    type(lbfgs_t), intent(in) :: history
+    real(real64), intent(in) :: cap
+    logical, intent(out) :: moved
+    real(real64), allocatable :: way(:, :)
+    real(real64) :: largest, longest
+    moved = .false.
+    if (history%n_known == 0) return
+    associate (n => sim%atoms%n_owned, force => sim%atoms%force(:, :sim%atoms%n_owned))
+      largest = sim%comm%maximum(maxval(abs(force)))
+      if (.not. largest < soft_start_force) return
+      allocate (way(3, n))
+      call history%direction(sim%comm, force, way)
+      if (.not. dot(sim%comm, way, force) > 0.0_real64) return
+      longest = sim%comm%maximum(sqrt(maxval(sum(way**2, dim=1))))
+      sim%atoms%position(:, :n) = sim%atoms%position(:, :n) + min(1.0_real64, cap/longest)*way
+      moved = .true.
+    end associate
+  end subroutine move_by_history
 
   !> Scale for the next step from how the forces changed over the last one: s.s/s.y, or with `short` s.y/y.y, where s is
   !> the change of positions and y that of the gradient. Where the energy curves down there is nothing to learn, and the

@@ -43,6 +43,9 @@ module nonbonded
     !> Packed coordinates are (position - origin)/unit.
     real(real64) :: origin(3) = 0.0_real64, unit = 1.0_real64
     COORDINATE_KIND, allocatable :: coordinate(:, :, :)
+    !> How far the kernels' entries reach, and coordinates (atom, axis, cluster) of when they were chosen.
+    real(real64) :: inner_reach = 0.0_real64, tolerated_share = 0.0_real64
+    COORDINATE_KIND, allocatable :: pruned_coordinate(:, :, :)
     !> (lanes, 3, clusters): charge times root of the Coulomb constant, half sigma, twice the root of epsilon.
     real(real_pair), allocatable :: parameter_of(:, :, :)
     integer, allocatable :: type_of(:, :)
@@ -54,6 +57,8 @@ module nonbonded
     procedure :: rebuild
     procedure :: compute
     procedure :: instruction_set
+    procedure :: listed_pairs
+    procedure :: set_reach
   end type nonbonded_t
 
 contains
@@ -80,6 +85,8 @@ contains
     call self%pair%prepare(options%cutoff, options%switch_distance, options%list_distance, options%alpha, &
                            options%vdw_form, error)
     if (allocated(error)) return
+    self%inner_reach = min(options%cutoff + options%inner_buffer, options%list_distance)
+    self%tolerated_share = options%tolerated_share
     self%coulomb_constant = coulomb_constant
     self%matrix = .not. lj%follows_lorentz_berthelot()
     n = size(lj%sigma)
@@ -101,6 +108,28 @@ contains
     name = self%kernel%name()
   end function instruction_set
 
+  !> Other reaches (angstrom) from the next list on: of the list, and of the kernels' entries beyond the cutoff.
+  subroutine set_reach(self, list_distance, inner_buffer)
+    class(nonbonded_t), intent(inout) :: self
+    real(real64), intent(in) :: list_distance, inner_buffer
+    self%pair%list_distance = list_distance
+    self%inner_reach = min(self%pair%cutoff + inner_buffer, list_distance)
+  end subroutine set_reach
+
+  !> Pairs that the kernels run over: entries of the lists in use times the pairs of an entry.
+  pure function listed_pairs(self) result(n)
+    class(nonbonded_t), intent(in) :: self
+    integer(int64) :: n
+    integer :: b
+    n = 0
+    do b = 1, size(self%list%block)
+      associate (block => self%list%block(b))
+        n = n + block%masked_first(block%last_i + 1) + block%near_first(block%last_i + 1) - 2
+      end associate
+    end do
+    n = n*(cluster_size*cluster_size/2)
+  end function listed_pairs
+
   !> Make the pair list for the atoms of this rank: owned atoms first, then ghosts. `lj_type` counts from 1. Exclusions
   !> are rows over owned atoms: owned-owned pairs under both atoms, owned-ghost pairs under the owned one.
   subroutine rebuild(self, n_owned, n_total, position, charge, lj_type, global_id, exclusion_first, exclusion_partner)
@@ -112,6 +141,7 @@ contains
     integer, intent(in) :: exclusion_first(:), exclusion_partner(:)
     real(real64) :: extent
     integer :: b
+    logical :: stale
 
     self%n_owned = n_owned
     self%n_total = n_total
@@ -128,20 +158,15 @@ contains
     call self%list%build(n_owned, n_total, position(:, :n_total), global_id(:n_total), exclusion_first, &
                          exclusion_partner, self%pair%list_distance, self%interacts(lj_type(:n_total)))
     call pack_parameters(self, lj_type)
-    call pack_coordinates(self, position)
+    call pack_coordinates(self, position, stale)
+    call prune(self, self%pair%list_distance)
     !$omp parallel do schedule(dynamic)
     do b = 1, size(self%list%block)
-      associate (block => self%list%block(b))
-        if (allocated(block%near_first)) deallocate (block%near_first, block%near_cluster)
-        allocate (block%near_first(block%first_i:block%last_i + 1), &
-          block%near_cluster(block%plain_first(block%last_i + 1)))
-        call self%kernel%prune(block%first_i, block%last_i, block%plain_first, block%plain_cluster, &
-                               self%list%n_clusters, self%coordinate, self%unit, self%pair%list_distance**2, &
-                               block%near_first, block%near_cluster)
-        call block%find_window(self%kernel%lanes)
-      end associate
+      call self%list%block(b)%keep_near()
+      call self%list%block(b)%find_window(self%kernel%lanes)
     end do
     !$omp end parallel do
+    call prune(self, self%inner_reach)
     if (allocated(self%touched_first)) deallocate (self%touched_first, self%touched_last)
     allocate (self%touched_first(self%list%n_clusters), source=huge(1))
     allocate (self%touched_last(self%list%n_clusters), source=0)
@@ -152,6 +177,30 @@ contains
       end associate
     end do
   end subroutine rebuild
+
+  !> Let the kernels run over the plain entries that have atoms within `reach` of each other now.
+  subroutine prune(self, reach)
+    type(nonbonded_t), intent(inout) :: self
+    real(real64), intent(in) :: reach
+    integer :: b, c
+
+    !$omp parallel do schedule(dynamic)
+    do b = 1, size(self%list%block)
+      associate (block => self%list%block(b))
+        if (.not. allocated(block%near_first)) allocate (block%near_first(block%first_i:block%last_i + 1), &
+          block%near_cluster(block%plain_first(block%last_i + 1)))
+        call self%kernel%prune(block%first_i, block%last_i, block%plain_first, block%plain_cluster, &
+                               self%list%n_clusters, self%coordinate, self%unit, reach**2, block%near_first, &
+                               block%near_cluster)
+      end associate
+    end do
+    !$omp end parallel do
+    !$omp parallel do schedule(static)
+    do c = 1, self%list%n_clusters
+      self%pruned_coordinate(:, :, c) = self%coordinate(:cluster_size, :, c)
+    end do
+    !$omp end parallel do
+  end subroutine prune
 
   !> Exclusion rows of all local atoms: those of owned atoms as given, those of ghosts mirrored from them.
   subroutine mirror_exclusions(self, exclusion_first, exclusion_partner)
@@ -194,8 +243,14 @@ contains
     integer :: c, lane, atom, t
     real(real64) :: charge
 
-    if (allocated(self%coordinate)) deallocate (self%coordinate, self%parameter_of, self%type_of)
+    if (allocated(self%coordinate)) deallocate (self%coordinate, self%pruned_coordinate, self%parameter_of, &
+      self%type_of)
     associate (lanes => self%kernel%lanes, n => self%list%n_clusters)
+#ifdef CHROMAMD_DOUBLE
+      allocate (self%pruned_coordinate(cluster_size, 3, n), source=0.0_real64)
+#else
+      allocate (self%pruned_coordinate(cluster_size, 3, n), source=0)
+#endif
       allocate (self%coordinate(lanes, 3, n), self%parameter_of(lanes, 3, n), self%type_of(lanes, n))
     end associate
     !$omp parallel do schedule(static) private(lane, atom, t, charge)
@@ -217,16 +272,25 @@ contains
     !$omp end parallel do
   end subroutine pack_parameters
 
-  !> Coordinates in cluster order; with 16 lanes the 8 atoms occur twice.
-  subroutine pack_coordinates(self, position)
+  !> Coordinates in cluster order; with 16 lanes the 8 atoms occur twice. `stale`: pairs may have come within the cutoff
+  !> that the kernels do not run over. Any atom that moved farther than half of the buffer allows that; with a tolerated
+  !> share of such atoms, one atom must have moved by twice the buffer.
+  subroutine pack_coordinates(self, position, stale)
     type(nonbonded_t), intent(inout) :: self
     real(real64), intent(in) :: position(:, :)
+    logical, intent(out) :: stale
     real(real64) :: scale, scaled(cluster_size)
-    integer :: c, axis, k, atom(cluster_size)
+    real(real_pair) :: moved2(cluster_size), allowed2, farthest2
+    integer :: c, axis, k, atom(cluster_size), n_far, n_farthest
 
     scale = 1.0_real64/self%unit
-    !$omp parallel do schedule(static) private(axis, k, atom, scaled)
+    allowed2 = real((0.5_real64*(self%inner_reach - self%pair%cutoff)*scale)**2, real_pair)
+    farthest2 = 16.0_real_pair*allowed2
+    n_far = 0
+    n_farthest = 0
+    !$omp parallel do schedule(static) private(axis, k, atom, scaled, moved2) reduction(+: n_far, n_farthest)
     do c = 1, self%list%n_clusters
+      moved2 = 0.0_real_pair
       atom = abs(self%list%slot_atom(cluster_size*(c - 1) + 1:cluster_size*c))
       do axis = 1, 3
         do k = 1, cluster_size
@@ -240,9 +304,14 @@ contains
           self%coordinate(cluster_size + 1:, axis, c) = self%coordinate(:cluster_size, axis, c)
         end if
 #endif
+        moved2 = moved2 + real(self%coordinate(:cluster_size, axis, c) - self%pruned_coordinate(:, axis, c), &
+                               real_pair)**2
       end do
+      n_far = n_far + count(moved2 > allowed2)
+      n_farthest = n_farthest + count(moved2 > farthest2)
     end do
     !$omp end parallel do
+    stale = n_far > self%tolerated_share*cluster_size*self%list%n_clusters .or. n_farthest > 0
   end subroutine pack_coordinates
 
   !> Add forces (kcal/mol/angstrom) to `force(3, n_total)`, ghosts included. With `want_energy` also give the energies
@@ -255,16 +324,18 @@ contains
     logical, intent(in) :: want_energy
     real(real64), allocatable :: chunk_virial(:, :, :), block_energy(:, :)
     integer :: i, chunk, n_chunks, axis
+    logical :: stale
 
     energy_lj = 0.0_real64
     energy_elec = 0.0_real64
     virial = 0.0_real64
     if (self%n_owned == 0) return
-    call pack_coordinates(self, position)
+    call pack_coordinates(self, position, stale)
+    if (stale) call prune(self, self%inner_reach)
     call compute_blocks(self, want_energy, block_energy)
     if (.not. want_energy) then
       call gather_forces(self, force)
-      call correct(self, position, force, energy_elec)
+      call correct(self, position, .false., force, energy_elec)
       energy_elec = 0.0_real64
       return
     end if
@@ -274,7 +345,7 @@ contains
     if (allocated(self%own_force)) deallocate (self%own_force)
     allocate (self%own_force(3, self%n_total), source=0.0_real64)
     call gather_forces(self, self%own_force)
-    call correct(self, position, self%own_force, energy_elec)
+    call correct(self, position, .true., self%own_force, energy_elec)
     n_chunks = (self%n_total + chunk_atoms - 1)/chunk_atoms
     allocate (chunk_virial(3, 3, n_chunks), source=0.0_real64)
     !$omp parallel do schedule(static) private(i, axis)
@@ -352,9 +423,10 @@ contains
   end subroutine gather_forces
 
   !> Add the Ewald correction of excluded pairs.
-  subroutine correct(self, position, force, energy)
+  subroutine correct(self, position, want_energy, force, energy)
     type(nonbonded_t), intent(in) :: self
     real(real64), intent(in) :: position(:, :)
+    logical, intent(in) :: want_energy
     real(real64), intent(inout) :: force(:, :), energy
     real(real64), allocatable :: chunk_energy(:)
     integer :: chunk, n_chunks
@@ -365,8 +437,8 @@ contains
     !$omp parallel do schedule(static)
     do chunk = 1, n_chunks
       call self%kernel%correct_exclusions((chunk - 1)*chunk_atoms + 1, min(self%n_total, chunk*chunk_atoms), &
-        self%row_first, self%partner, self%n_total, position, self%charge, self%pair, self%coulomb_constant, force, &
-        chunk_energy(chunk))
+        self%row_first, self%partner, self%n_total, position, self%charge, self%pair, self%coulomb_constant, &
+        want_energy, force, chunk_energy(chunk))
     end do
     !$omp end parallel do
     energy = energy + sum(chunk_energy)

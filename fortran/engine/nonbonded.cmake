@@ -7,9 +7,7 @@
 set(CHROMAMD_FORCES_DIR ${CMAKE_CURRENT_LIST_DIR})
 find_package(MPI REQUIRED COMPONENTS Fortran)
 find_package(OpenMP REQUIRED COMPONENTS Fortran)
-find_library(FFTW_LIBRARY fftw3 REQUIRED)
-find_library(FFTWF_LIBRARY fftw3f REQUIRED)
-find_path(FFTW_INCLUDE_DIR fftw3.f03 REQUIRED)
+include(${CHROMAMD_FORCES_DIR}/../fft/sources.cmake)
 
 # Flags of the pair kernels alone: sums may be reordered, no infinity or NaN arises (the loops are written so).
 # Estimates of 1/sqrt instead of the exact instructions were measured to be no faster.
@@ -66,8 +64,7 @@ function(chromamd_add_forces name)
     ${CHROMAMD_FORCES_DIR}/pair_list.f90
     ${CHROMAMD_FORCES_DIR}/nonbonded.F90
     ${CHROMAMD_FORCES_DIR}/pme.F90
-    ${CHROMAMD_FORCES_DIR}/../fft/fftw_serial.f90
-    ${CHROMAMD_FORCES_DIR}/../fft/distributed_fft.f90
+    ${CHROMAFFT_SOURCES}
     ${CHROMAMD_FORCES_DIR}/../fft/brick_exchange.f90)
   # Its calls are macros, one long line each.
   set_source_files_properties(${CHROMAMD_FORCES_DIR}/kernel_dispatch.F90 PROPERTIES COMPILE_OPTIONS -ffree-line-length-none)
@@ -79,8 +76,7 @@ function(chromamd_add_forces name)
     target_include_directories(${target} PUBLIC ${modules})
     target_link_libraries(${target} PRIVATE chromabuild_flags OpenMP::OpenMP_Fortran)
   endforeach()
-  target_include_directories(${name} PRIVATE ${FFTW_INCLUDE_DIR})
   # Linking an object library puts its objects into the archive and tells CMake where the modules come from.
   target_link_libraries(${name} PRIVATE ${name}_base ${kernels}
-    PUBLIC MPI::MPI_Fortran OpenMP::OpenMP_Fortran ${FFTW_LIBRARY} ${FFTWF_LIBRARY})
+    PUBLIC MPI::MPI_Fortran OpenMP::OpenMP_Fortran m)
 endfunction()

@@ -14,14 +14,22 @@ module pair_block
     !> Rows (`first_i:last_i+1`) of the entries that carry exclusion bits, and of those that do not.
     integer, allocatable :: masked_first(:), masked_cluster(:), masked_bits(:)
     integer, allocatable :: plain_first(:), plain_cluster(:)
-    !> The plain entries with atoms within reach of each other: what the kernel runs over.
+    !> The plain entries with atoms close enough to meet within the next steps: what the kernel runs over.
     integer, allocatable :: near_first(:), near_cluster(:)
     real(real_pair), allocatable :: force(:, :, :)
   contains
     procedure :: find_window
+    procedure :: keep_near
   end type pair_block_t
 
 contains
+
+  !> Let the near entries be the plain ones, without the others.
+  subroutine keep_near(self)
+    class(pair_block_t), intent(inout) :: self
+    self%plain_first = self%near_first
+    self%plain_cluster = self%near_cluster(:self%near_first(self%last_i + 1) - 1)
+  end subroutine keep_near
 
   !> Set the window and make the force buffer for it.
   subroutine find_window(self, lanes)

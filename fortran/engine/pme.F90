@@ -7,13 +7,13 @@ module pme
   use precision, only: real64, real_pair
   use constants, only: pi
   use error, only: error_t, exit_bad_input, fail
-  use distributed_fft, only: distributed_fft_t, MPI_Comm
+  use distributed_fft, only: distributed_fft_t, fft_options_t, MPI_Comm
   use brick_exchange, only: brick_exchange_t
   implicit none
   private
   public :: pme_t, pme_grid_size, ewald_alpha
 
-  !> Fixed number of runs of atoms in the counting sort.
+  !> Fixed number of runs of atoms.
   integer, parameter :: n_chunks = 32
   integer, parameter :: largest_order = 10
   !> Atoms whose spline weights are computed side by side.
@@ -40,14 +40,20 @@ module pme
     complex(real_pair), allocatable :: wave(:, :, :)
     !> Factor of |charge wave|^2 in twice the energy, layout of the FFT (kz, kx, ky).
     real(real_pair), allocatable :: influence(:, :, :)
-    !> Atoms in the order of the grid: first grid point (from 1, in the brick), fraction of a grid spacing, charge.
-    integer, allocatable :: sorted_atom(:), sorted_point(:, :)
-    real(real_pair), allocatable :: sorted_fraction(:, :), sorted_charge(:)
-    !> First sorted atom of each slab of grid planes.
-    integer, allocatable :: slab_first(:)
+    !> Of each atom: first grid point (from 1, in the brick), fraction of a grid spacing, charge.
+    integer, allocatable :: point(:, :)
+    real(real_pair), allocatable :: fraction(:, :), point_charge(:)
+    !> Atoms slab by slab of grid planes, and the first of each slab. Within a slab they keep their order, which is that
+    !> of cells in space.
+    integer, allocatable :: slab_atom(:), slab_first(:)
     integer :: slab_planes = 1
+    !> Slabs are counted from a plane of the whole grid that does not change when the brick is widened, so that charges
+    !> are always added in the same order: planes of the first slab that lie before the brick, and the first slab that is
+    !> spread (the first or the second of the brick).
+    integer :: planes_before = 0, first_set = 1
   contains
     procedure :: init
+    procedure :: set_box
     procedure :: compute
   end type pme_t
 
@@ -106,7 +112,8 @@ contains
       call fail(error, exit_bad_input, trim(message))
       return
     end if
-    call self%fft%create(comm, grid_size, error)
+    call self%fft%create(comm, grid_size, error, fft_options_t(boxes_only=.true., grid=domain_dims, &
+      bytes=storage_size(0.0_real_pair)/8, wave_order=[3, 1, 2]))
     if (allocated(error)) return
     self%comm = comm
     self%order = spline_order
@@ -135,6 +142,16 @@ contains
     call make_brick(self)
   end subroutine init
 
+  !> Another box (angstrom) with the same grid.
+  subroutine set_box(self, box)
+    class(pme_t), intent(inout) :: self
+    real(real64), intent(in) :: box(3)
+    self%box = box
+    self%density = self%n/box
+    self%inverse_box = 1.0_real64/box
+    call make_influence(self)
+  end subroutine set_box
+
   !> Bounds and exchange of the brick for the present margin.
   subroutine make_brick(self)
     type(pme_t), intent(inout) :: self
@@ -151,6 +168,8 @@ contains
     allocate (self%brick(self%brick_lower(1):self%brick_upper(1), self%brick_lower(2):self%brick_upper(2), &
                          self%brick_lower(3):self%brick_upper(3)))
     self%slab_planes = max(self%order, 6)
+    self%planes_before = modulo(self%brick_lower(3), self%slab_planes)
+    self%first_set = 1 + modulo((self%brick_lower(3) - self%planes_before)/self%slab_planes, 2)
     call self%exchange%create(self%comm, self%n, self%fft%real_lower, self%fft%real_upper, self%brick_lower, &
                               self%brick_upper)
   end subroutine make_brick
@@ -254,29 +273,27 @@ contains
     call gather_forces(self, n_owned, force)
   end subroutine compute
 
-  !> Put the atoms in the order of the grid (z, then y), with the brick widened first if an atom is outside of it.
+  !> Place the atoms on the grid and list them by slabs, with the brick widened first if an atom is outside of it.
   subroutine sort_atoms(self, n_owned, position, charge)
     type(pme_t), intent(inout) :: self
     integer, intent(in) :: n_owned
     real(real64), intent(in) :: position(:, :), charge(:)
-    integer, parameter :: y_per_bin = 4
-    integer, allocatable :: bin_of(:), start(:, :)
-    integer :: chunk, first, last, i, n_y, n_bins, bin, at, slab, n_slabs, point(3), excess(3), widest(3), axis
+    integer, allocatable :: start(:, :)
+    integer :: chunk, first, last, i, at, slab, n_slabs, excess(3), widest(3), axis
     real(real_pair) :: fraction(3)
 
-    if (.not. allocated(self%sorted_atom)) allocate (self%sorted_atom(0))
-    if (size(self%sorted_atom) /= n_owned) then
-      if (allocated(self%sorted_point)) deallocate (self%sorted_point, self%sorted_fraction, self%sorted_charge)
-      deallocate (self%sorted_atom)
-      allocate (self%sorted_atom(n_owned), self%sorted_point(3, n_owned), self%sorted_fraction(n_owned, 3), &
-                self%sorted_charge(n_owned))
+    if (.not. allocated(self%slab_atom)) allocate (self%slab_atom(0))
+    if (size(self%slab_atom) /= n_owned) then
+      if (allocated(self%point)) deallocate (self%point, self%fraction, self%point_charge)
+      deallocate (self%slab_atom)
+      allocate (self%slab_atom(n_owned), self%point(3, n_owned), self%fraction(n_owned, 3), self%point_charge(n_owned))
     end if
 
     if (any(self%domain_dims > 1)) then
       widest = 0
-      !$omp parallel do schedule(static) private(point, fraction, excess) reduction(max: widest)
+      !$omp parallel do schedule(static) private(fraction, excess) reduction(max: widest)
       do i = 1, n_owned
-        call place_atom(self, position(:, i), point, fraction, excess)
+        call place_atom(self, position(:, i), self%point(:, i), fraction, excess)
         widest = max(widest, excess)
       end do
       !$omp end parallel do
@@ -289,50 +306,40 @@ contains
       end if
     end if
 
-    n_y = (size(self%brick, 2) - 1)/y_per_bin + 1
-    n_bins = n_y*size(self%brick, 3)
-    allocate (bin_of(n_owned), start(n_bins, n_chunks))
-    !$omp parallel do schedule(static) private(first, last, i, point, fraction, excess, bin)
+    n_slabs = (size(self%brick, 3) - 1 + self%planes_before)/self%slab_planes + 1
+    allocate (start(n_slabs, n_chunks))
+    !$omp parallel do schedule(static) private(first, last, i, fraction, excess, slab)
     do chunk = 1, n_chunks
       call run_of(chunk, n_owned, first, last)
       start(:, chunk) = 0
       do i = first, last
-        call place_atom(self, position(:, i), point, fraction, excess)
-        bin = (point(2) - 1)/y_per_bin + 1 + n_y*(point(3) - 1)
-        bin_of(i) = bin
-        start(bin, chunk) = start(bin, chunk) + 1
+        call place_atom(self, position(:, i), self%point(:, i), fraction, excess)
+        self%fraction(i, :) = fraction
+        self%point_charge(i) = real(charge(i), real_pair)
+        slab = (self%point(3, i) - 1 + self%planes_before)/self%slab_planes + 1
+        start(slab, chunk) = start(slab, chunk) + 1
       end do
     end do
     !$omp end parallel do
-    n_slabs = (size(self%brick, 3) - 1)/self%slab_planes + 1
     if (allocated(self%slab_first)) deallocate (self%slab_first)
     allocate (self%slab_first(n_slabs + 1))
     at = 1
-    slab = 1
-    do bin = 1, n_bins
-      if (mod(bin - 1, n_y*self%slab_planes) == 0) then
-        self%slab_first(slab) = at
-        slab = slab + 1
-      end if
+    do slab = 1, n_slabs
+      self%slab_first(slab) = at
       do chunk = 1, n_chunks
-        i = start(bin, chunk)
-        start(bin, chunk) = at
+        i = start(slab, chunk)
+        start(slab, chunk) = at
         at = at + i
       end do
     end do
     self%slab_first(n_slabs + 1) = at
-    !$omp parallel do schedule(static) private(first, last, i, point, fraction, excess, bin, at)
+    !$omp parallel do schedule(static) private(first, last, i, slab)
     do chunk = 1, n_chunks
       call run_of(chunk, n_owned, first, last)
       do i = first, last
-        call place_atom(self, position(:, i), point, fraction, excess)
-        bin = bin_of(i)
-        at = start(bin, chunk)
-        start(bin, chunk) = at + 1
-        self%sorted_atom(at) = i
-        self%sorted_point(:, at) = point
-        self%sorted_fraction(at, :) = fraction
-        self%sorted_charge(at) = real(charge(i), real_pair)
+        slab = (self%point(3, i) - 1 + self%planes_before)/self%slab_planes + 1
+        self%slab_atom(start(slab, chunk)) = i
+        start(slab, chunk) = start(slab, chunk) + 1
       end do
     end do
     !$omp end parallel do
@@ -353,20 +360,23 @@ contains
     real(real64), intent(in) :: position(3)
     integer, intent(out) :: point(3), excess(3)
     real(real_pair), intent(out) :: fraction(3)
+    ! Whole numbers below a number: int of something positive is one instruction, floor is a call.
+    integer, parameter :: above = 2**16
     real(real64) :: s
     integer :: axis, whole
 
     do axis = 1, 3
       s = position(axis)*self%density(axis)
       if (self%domain_dims(axis) == 1) then
-        s = s - self%n(axis)*floor(position(axis)*self%inverse_box(axis))
+        s = s - self%n(axis)*(int(position(axis)*self%inverse_box(axis) + above) - above)
         ! A coordinate at the edge may be rounded to the other side.
         if (s >= self%n(axis) .or. s < 0.0_real64) s = 0.0_real64
       else
         ! The image next to the domain.
-        s = s - self%n(axis)*nint(position(axis)*self%inverse_box(axis) - self%centre(axis))
+        s = s - self%n(axis)*(int(position(axis)*self%inverse_box(axis) - self%centre(axis) + (above + 0.5_real64)) &
+                              - above)
       end if
-      whole = floor(s)
+      whole = int(s + above) - above
       fraction(axis) = real(s - whole, real_pair)
       point(axis) = whole - self%order + 2 - self%brick_lower(axis)
       excess(axis) = max(0, self%brick_lower(axis) + self%order - 1 - whole, whole - self%brick_upper(axis))
@@ -379,22 +389,22 @@ contains
     type(pme_t), intent(inout) :: self
     integer :: set, slab
 
-    do set = 1, 2
+    do set = self%first_set, self%first_set + 1
       !$omp parallel do schedule(dynamic)
-      do slab = set, size(self%slab_first) - 1, 2
+      do slab = 2 - modulo(set, 2), size(self%slab_first) - 1, 2
         select case (self%order)
         case (4)
-          call spread_slab_4(self%slab_first(slab), self%slab_first(slab + 1) - 1, self%sorted_point, &
-                             self%sorted_fraction, self%sorted_charge, self%brick)
+          call spread_slab_4(self%slab_atom(self%slab_first(slab):self%slab_first(slab + 1) - 1), self%point, &
+                             self%fraction, self%point_charge, self%brick)
         case (5)
-          call spread_slab_5(self%slab_first(slab), self%slab_first(slab + 1) - 1, self%sorted_point, &
-                             self%sorted_fraction, self%sorted_charge, self%brick)
+          call spread_slab_5(self%slab_atom(self%slab_first(slab):self%slab_first(slab + 1) - 1), self%point, &
+                             self%fraction, self%point_charge, self%brick)
         case (6)
-          call spread_slab_6(self%slab_first(slab), self%slab_first(slab + 1) - 1, self%sorted_point, &
-                             self%sorted_fraction, self%sorted_charge, self%brick)
+          call spread_slab_6(self%slab_atom(self%slab_first(slab):self%slab_first(slab + 1) - 1), self%point, &
+                             self%fraction, self%point_charge, self%brick)
         case default
-          call spread_slab_any(self%order, self%slab_first(slab), self%slab_first(slab + 1) - 1, self%sorted_point, &
-                               self%sorted_fraction, self%sorted_charge, self%brick)
+          call spread_slab_any(self%order, self%slab_atom(self%slab_first(slab):self%slab_first(slab + 1) - 1), &
+                               self%point, self%fraction, self%point_charge, self%brick)
         end select
       end do
       !$omp end parallel do
@@ -413,17 +423,14 @@ contains
       call run_of(chunk, n_owned, first, last)
       select case (self%order)
       case (4)
-        call gather_run_4(first, last, self%sorted_atom, self%sorted_point, self%sorted_fraction, self%sorted_charge, &
-                          self%brick, self%density, force)
+        call gather_run_4(first, last, self%point, self%fraction, self%point_charge, self%brick, self%density, force)
       case (5)
-        call gather_run_5(first, last, self%sorted_atom, self%sorted_point, self%sorted_fraction, self%sorted_charge, &
-                          self%brick, self%density, force)
+        call gather_run_5(first, last, self%point, self%fraction, self%point_charge, self%brick, self%density, force)
       case (6)
-        call gather_run_6(first, last, self%sorted_atom, self%sorted_point, self%sorted_fraction, self%sorted_charge, &
-                          self%brick, self%density, force)
+        call gather_run_6(first, last, self%point, self%fraction, self%point_charge, self%brick, self%density, force)
       case default
-        call gather_run_any(self%order, first, last, self%sorted_atom, self%sorted_point, self%sorted_fraction, &
-                            self%sorted_charge, self%brick, self%density, force)
+        call gather_run_any(self%order, first, last, self%point, self%fraction, self%point_charge, self%brick, &
+                            self%density, force)
       end select
     end do
     !$omp end parallel do

@@ -1,9 +1,11 @@
 !> Restart files: one a rank, little-endian stream. A reader can tell a damaged file: sizes, magic words and a 64-bit
 !> checksum of everything before it must fit.
 !>
-!> Layout: `char[8] "CMDRST01"`, 16 words int64 (version, rank, ranks, domains x y z, atoms of this rank, atoms of the
-!> system, step, phase, time and box as float64 in words 11 to 14, two words 0), `int64 id[n]`, `float64
-!> position[n][3]`, `float64 velocity[n][3]`, `int64 checksum`.
+!> Layout: `char[8] "CMDRST02"`, 16 words int64 (version, rank, ranks, domains x y z, atoms of this rank, atoms of the
+!> system, step, phase, time and box as float64 in words 11 to 14, two words 0), `float64 ensemble[48]` (heat of the
+!> thermostat, positions and velocities of its chain, 8 each; rates of strain x y z, heat of the barostat, its largest
+!> Monte Carlo move, trials and acceptances since that changed, points of the PME grid x y z; the rest 0),
+!> `int64 id[n]`, `float64 position[n][3]`, `float64 velocity[n][3]`, `int64 checksum`.
 module restart
   use precision, only: int64, real64
   use checksum, only: checksum_t
@@ -12,17 +14,20 @@ module restart
   use text, only: to_text, with_rank
   implicit none
   private
-  public :: restart_t, phase_fresh, phase_dynamics
+  public :: restart_t, saved_ranks, phase_fresh, phase_dynamics, ensemble_size
 
   !> Phases: velocities are still to be drawn, or come from dynamics.
   integer, parameter :: phase_fresh = 0, phase_dynamics = 1
-  character(len=8), parameter :: magic = "CMDRST01"
+  character(len=8), parameter :: magic = "CMDRST02"
+  integer(int64), parameter :: version = 2
+  !> Numbers that thermostat and barostat keep.
+  integer, parameter :: ensemble_size = 48
 
   type :: restart_t
     integer :: dims(3) = 1
     integer(int64) :: n_system = 0, step = 0
     integer :: phase = phase_fresh
-    real(real64) :: time = 0.0_real64, box(3) = 0.0_real64
+    real(real64) :: time = 0.0_real64, box(3) = 0.0_real64, ensemble(ensemble_size) = 0.0_real64
     integer(int64), allocatable :: id(:)
     real(real64), allocatable :: position(:, :), velocity(:, :)
   contains
@@ -42,11 +47,12 @@ contains
     type(checksum_t) :: check
     integer(int64) :: header(16)
     integer :: unit, status, closed
-    header = [1_int64, int(rank, int64), int(n_ranks, int64), int(self%dims, int64), size(self%id, kind=int64), &
+    header = [version, int(rank, int64), int(n_ranks, int64), int(self%dims, int64), size(self%id, kind=int64), &
               self%n_system, self%step, int(self%phase, int64), transfer(self%time, 0_int64), &
               transfer(self%box, [0_int64]), 0_int64, 0_int64]
     call check%add(transfer(magic, [0_int64]))
     call check%add(header)
+    call check%add(transfer(self%ensemble, [0_int64]))
     call check%add(self%id)
     call add_reals(check, self%position)
     call add_reals(check, self%velocity)
@@ -54,7 +60,7 @@ contains
           action="write", iostat=status)
     closed = 0
     if (status == 0) then
-      write (unit, iostat=status) magic, header, self%id, self%position, self%velocity, check%value
+      write (unit, iostat=status) magic, header, self%ensemble, self%id, self%position, self%velocity, check%value
       close (unit, iostat=closed)
     end if
     if (status /= 0 .or. closed /= 0) &
@@ -89,6 +95,31 @@ contains
     end do
   end subroutine add_reals
 
+  !> The number of ranks that a set of restart files was written by, from the header of the first.
+  subroutine saved_ranks(name, n_ranks, error)
+    character(len=*), intent(in) :: name
+    integer, intent(out) :: n_ranks
+    type(error_t), allocatable, intent(out) :: error
+    character(len=8) :: word
+    integer(int64) :: header(3)
+    integer :: unit, status
+    n_ranks = 0
+    open (newunit=unit, file=with_rank(name, 0), access="stream", form="unformatted", status="old", action="read", &
+          iostat=status)
+    if (status /= 0) then
+      call fail(error, exit_bad_input, with_rank(name, 0)//": this restart file cannot be opened; check the name")
+      return
+    end if
+    read (unit, iostat=status) word, header
+    close (unit)
+    if (status /= 0 .or. word /= magic .or. header(3) < 1 .or. header(3) > huge(n_ranks)) then
+      call fail(error, exit_corrupt_file, with_rank(name, 0)// &
+                ": not a restart file of this program, or cut short; make it again")
+      return
+    end if
+    n_ranks = int(header(3))
+  end subroutine saved_ranks
+
   !> Read the file of one rank. Fails with bad input when it is missing or made for another number of ranks, with a
   !> corrupt file when it is damaged.
   subroutine read_restart(self, name, rank, n_ranks, error)
@@ -112,9 +143,9 @@ contains
     end if
     inquire (unit=unit, size=bytes)
     read (unit, iostat=status) word, header
-    if (status /= 0 .or. word /= magic .or. header(1) /= 1) then
+    if (status /= 0 .or. word /= magic .or. header(1) /= version) then
       call fail(error, exit_corrupt_file, path//": not a restart file of this program, or cut short; make it again")
-    else if (header(7) < 0 .or. bytes /= 8 + 8*16 + 56*header(7) + 8) then
+    else if (header(7) < 0 .or. bytes /= 8 + 8*(16 + ensemble_size) + 56*header(7) + 8) then
       call fail(error, exit_corrupt_file, path//": has "//to_text(bytes)//" bytes, which does not fit its "// &
                 to_text(header(7))//" atoms; it is damaged, make it again")
     else if (header(3) /= n_ranks) then
@@ -124,9 +155,10 @@ contains
     if (.not. allocated(error)) then
       n = int(header(7))
       allocate (self%id(n), self%position(3, n), self%velocity(3, n))
-      read (unit, iostat=status) self%id, self%position, self%velocity, stored
+      read (unit, iostat=status) self%ensemble, self%id, self%position, self%velocity, stored
       call check%add(transfer(word, [0_int64]))
       call check%add(header)
+      call check%add(transfer(self%ensemble, [0_int64]))
       call check%add(self%id)
       call add_reals(check, self%position)
       call add_reals(check, self%velocity)

@@ -1,16 +1,17 @@
 !> Everything that one rank holds of a simulation, and the two operations that all commands share: rebuild the lists
 !> after atoms moved far, and compute the forces.
 module simulation
-  use precision, only: int64, real64
+  use precision, only: int64, real64, real_pair
   use atoms, only: atoms_t
+  use barostat, only: barostat_t, berendsen_barostat, monte_carlo_barostat, mtk_barostat, no_barostat
   use bonded, only: bonded_t, n_bonded_energies
   use bricks, only: brick_list_t
   use communicator, only: communicator_t
-  use constants, only: acceleration_unit, pi
+  use constants, only: acceleration_unit, atmosphere, pi
   use constraints, only: constraints_t
   use control, only: control_t
   use domain_grid, only: domain_grid_t
-  use energies, only: energies_t, is_dispersion, is_elec, is_reciprocal, is_vdw, n_energies
+  use energies, only: energies_t, is_dispersion, is_elec, is_reciprocal, is_restraint, is_vdw, n_energies
   use error, only: error_t, exit_bad_input, exit_corrupt_file, fail
   use halo, only: halo_t
   use migration, only: migrate
@@ -20,8 +21,11 @@ module simulation
   use pair_parameters, only: vdw_force_switch, vdw_shift, vdw_switch
   use pme, only: ewald_alpha, pme_grid_size, pme_t
   use restart, only: phase_fresh, restart_t
+  use restraints, only: restraints_t
   use setup, only: read_domain
   use text, only: to_text
+  use thermostat, only: berendsen_thermostat, bussi_thermostat, langevin_thermostat, max_chain, no_thermostat, &
+                        nose_hoover_thermostat, thermostat_t
   use timing, only: in_bonded, in_communication, in_list, in_real_space, in_reciprocal, timer_t
   use topology, only: topology_t
   implicit none
@@ -36,6 +40,21 @@ module simulation
   !> renewed several times before atoms have to be handed over and terms found anew.
   real(real64), parameter :: halo_slack = 4.0_real64
 
+  !> The pair list reaches this far beyond the cutoff (angstrom) where domains allow it, and the part of it that the
+  !> kernels run over at most so far; see docs/engine.md.
+  real(real64), parameter :: outer_buffer = 2.5_real64, inner_buffer = 0.7_real64
+  !> Left between the halo and the size of a domain when the reach is chosen: bonds may become longer.
+  real(real64), parameter :: halo_reserve = 1.0_real64
+  !> Share of the atoms that may have moved farther than half a buffer when pairs are 32-bit arithmetic: the pairs that
+  !> enter the cutoff unseen then are few (docs/engine.md).
+  real(real64), parameter :: mixed_tolerance = 0.05_real64
+  !> Intervals of the histogram of displacements.
+  integer, parameter :: n_intervals = 256
+
+  !> A box that changes may make the grid of reciprocal space this much coarser or finer than asked before a continued
+  !> run chooses another.
+  real(real64), parameter :: grid_slack = 0.1_real64
+
   !> Groups whose energies are summed one after another, so that sums do not depend on the number of threads.
   integer, parameter :: groups_per_block = 2048
 
@@ -49,16 +68,37 @@ module simulation
     type(nonbonded_t) :: nonbonded
     type(pme_t) :: pme
     type(constraints_t) :: constraints
+    type(restraints_t) :: restraints
+    type(thermostat_t) :: thermostat
+    type(barostat_t) :: barostat
     type(timer_t) :: timer
     !> Parts and virial of the last force computation on this rank only.
     type(energies_t) :: mine
     integer(int64) :: step = 0
     real(real64) :: time = 0.0_real64
     integer :: phase = phase_fresh
+    !> Steps between stops of the centre of mass, 0 = never.
+    integer(int64) :: stop_period = 0
+    !> Points of the reciprocal-space grid.
+    integer :: pme_points(3) = 0
+    !> Degrees of freedom of the atoms' velocities and of those of the groups' centres of mass.
+    real(real64) :: n_freedom = 1.0_real64, n_group_freedom = 1.0_real64
     real(real64) :: pairlist_distance = 0.0_real64
-    !> An atom may move this far (angstrom) from where it was when the pair list was made.
+    !> Beyond the cutoff: how far the kernels' entries reach.
+    real(real64), private :: inner_buffer = 0.0_real64, cutoff = 0.0_real64
+    !> Reach that the control file asks for.
+    real(real64), private :: least_reach = 0.0_real64
+    !> An atom may move this far (angstrom) from where it was when the pair list was made, and this share of them
+    !> farther.
     real(real64) :: allowed_displacement = 0.0_real64
-    real(real64), private :: tail_energy = 0.0_real64
+    real(real64), private :: tolerated_share = 0.0_real64
+    !> Forces of reciprocal space are kept apart, in `slow_force`, to be used in longer steps.
+    logical :: split_forces = .false.
+    real(real64), allocatable :: slow_force(:, :)
+    !> Logarithm of how much the box was scaled since the pair list was made (largest of the axes).
+    real(real64), private :: strain = 0.0_real64
+    !> Tail energy times volume.
+    real(real64), private :: tail_energy_volume = 0.0_real64
     logical, private :: tail_in_virial = .false.
     !> Positions of the owned atoms when the pair list was made.
     real(real64), allocatable, private :: listed_position(:, :)
@@ -71,12 +111,17 @@ module simulation
     procedure :: make_restart
     procedure :: write_restart
     procedure :: prepare_forces
+    procedure :: prepare_ensemble
     procedure :: rebuild
     procedure :: renew_list
     procedure :: compute_forces
+    procedure :: scale_box
+    procedure :: set_box
+    procedure :: list_is_due
     procedure :: largest_displacement
     procedure :: sum_energies
-    procedure, private :: make_grid
+    procedure :: read_topology
+    procedure :: make_grid
     procedure, private :: make_list
   end type simulation_t
 
@@ -88,7 +133,9 @@ contains
     type(control_t), intent(in) :: control
     type(error_t), allocatable, intent(out) :: error
     type(brick_list_t) :: list
-    call read_topology(self, control, error)
+    integer(int64) :: total(1)
+    integer :: n_read
+    call self%read_topology(control, error)
     if (allocated(error)) return
     call control%require("INPUT", "shardfile", error)
     if (.not. allocated(error)) call list%read(control%text("INPUT", "shardfile"), error)
@@ -101,9 +148,18 @@ contains
                   ": give files of the same build")
       return
     end if
-    call self%make_grid(control, list%box, [0, 0, 0], error)
+    call self%make_grid(control, list%box, [0, 0, 0], self%comm%rank, self%comm%n_ranks, error)
     if (allocated(error)) return
-    call read_domain(self%comm, self%grid, self%topology, list, self%atoms%id, self%atoms%position, error)
+    call read_domain(self%grid, self%comm%rank, self%topology, list, self%atoms%id, self%atoms%position, n_read, error)
+    call self%comm%agree(error)
+    if (allocated(error)) return
+    total = size(self%atoms%id, kind=int64)
+    call self%comm%sum(total)
+    if (total(1) /= self%topology%n_atoms) &
+      call fail(error, exit_corrupt_file, "the bricks give "//to_text(total(1))// &
+                " atoms to the domains, the topology has "//to_text(self%topology%n_atoms)// &
+                ": shards and topology do not belong together")
+    call self%comm%agree(error)
     if (allocated(error)) return
     allocate (self%atoms%velocity(3, size(self%atoms%id)), source=0.0_real64)
     call self%atoms%identify_owned(self%topology)
@@ -117,7 +173,7 @@ contains
     type(error_t), allocatable, intent(out) :: error
     type(restart_t) :: saved
     integer(int64) :: sums(2)
-    call read_topology(self, control, error)
+    call self%read_topology(control, error)
     if (allocated(error)) return
     call control%require("INPUT", "rstfile", error)
     if (.not. allocated(error)) &
@@ -138,7 +194,7 @@ contains
                 ": the files of the ranks are not of the same step; start from another restart")
     call self%comm%agree(error)
     if (allocated(error)) return
-    call self%make_grid(control, saved%box, saved%dims, error)
+    call self%make_grid(control, saved%box, saved%dims, self%comm%rank, self%comm%n_ranks, error)
     if (allocated(error)) return
     call move_alloc(saved%id, self%atoms%id)
     call move_alloc(saved%position, self%atoms%position)
@@ -147,29 +203,51 @@ contains
     self%step = saved%step
     self%time = saved%time
     self%phase = saved%phase
+    self%thermostat%heat = saved%ensemble(1)
+    self%thermostat%chain_position = saved%ensemble(2:max_chain + 1)
+    self%thermostat%chain_velocity = saved%ensemble(max_chain + 2:2*max_chain + 1)
+    associate (barostat => self%barostat, kept => saved%ensemble(2*max_chain + 2:))
+      barostat%rate = kept(:3)
+      barostat%bath%heat = kept(4)
+      barostat%bath%chain_position = kept(5:max_chain + 4)
+      barostat%bath%chain_velocity = kept(max_chain + 5:2*max_chain + 4)
+      if (kept(2*max_chain + 5) > 0.0_real64) barostat%largest_move = kept(2*max_chain + 5)
+      barostat%n_tried = nint(kept(2*max_chain + 6))
+      barostat%n_accepted = nint(kept(2*max_chain + 7))
+      self%pme_points = nint(kept(2*max_chain + 8:2*max_chain + 10))
+    end associate
   end subroutine start_from_restart
 
+  !> The topology, with the masses that the control file asks for.
   subroutine read_topology(self, control, error)
     class(simulation_t), intent(inout) :: self
     type(control_t), intent(in) :: control
     type(error_t), allocatable, intent(out) :: error
+    real(real64) :: ratio, single_ratio
+    logical :: fits
     call control%require("INPUT", "topologyfile", error)
     if (.not. allocated(error)) call self%topology%read(control%text("INPUT", "topologyfile"), error)
     call self%comm%agree(error)
+    if (allocated(error) .or. .not. control%yes("DYNAMICS", "hydrogen_mr")) return
+    ratio = control%real("DYNAMICS", "hmr_ratio")
+    single_ratio = control%real("DYNAMICS", "hmr_ratio_xh1")
+    if (.not. single_ratio > 0.0_real64) single_ratio = ratio
+    call self%topology%repartition_hydrogen_mass(ratio, single_ratio, &
+                                                 control%text("DYNAMICS", "hmr_target") == "ALL", fits)
+    if (.not. fits) call control%refuse("DYNAMICS", "hmr_ratio", "makes a heavy atom lighter than its hydrogens", error)
   end subroutine read_topology
 
-  !> Cut the box; `saved_dims`: the domains of restart files, 0 where there are none.
-  subroutine make_grid(self, control, box, saved_dims, error)
+  !> Cut the box, for rank `rank` of `n_ranks`; `saved_dims`: the domains of restart files, 0 where there are none.
+  subroutine make_grid(self, control, box, saved_dims, rank, n_ranks, error)
     class(simulation_t), intent(inout) :: self
     type(control_t), intent(in) :: control
     real(real64), intent(in) :: box(3)
-    integer, intent(in) :: saved_dims(3)
+    integer, intent(in) :: saved_dims(3), rank, n_ranks
     type(error_t), allocatable, intent(out) :: error
     character(len=1), parameter :: axis_name(3) = ["x", "y", "z"]
     real(real64) :: wanted_box, width
     integer :: axis, dims(3)
     self%pairlist_distance = control%real("ENERGY", "pairlistdist")
-    self%allowed_displacement = 0.5_real64*(self%pairlist_distance - control%real("ENERGY", "cutoffdist"))
     do axis = 1, 3
       wanted_box = control%real("BOUNDARY", "box_size_"//axis_name(axis))
       if (wanted_box > 0.0_real64 .and. abs(wanted_box - box(axis)) > 1.0e-3_real64) then
@@ -192,8 +270,39 @@ contains
       dims(axis) = saved_dims(axis)
     end do
     width = self%pairlist_distance + 2.0_real64*bond_slack*self%topology%longest_constraint()
-    call self%grid%create(self%comm%rank, self%comm%n_ranks, box, dims, width, error)
+    call self%grid%create(rank, n_ranks, box, dims, width, error)
+    if (allocated(error)) return
+    call choose_reach(self, control, error)
   end subroutine make_grid
+
+  !> Reach of the pair list, buffers, and what may be missed.
+  subroutine choose_reach(self, control, error)
+    class(simulation_t), intent(inout) :: self
+    type(control_t), intent(in) :: control
+    type(error_t), allocatable, intent(out) :: error
+    self%cutoff = control%real("ENERGY", "cutoffdist")
+    self%least_reach = control%real("ENERGY", "pairlistdist")
+    call fit_reach(self)
+    if (control%text("ENERGY", "pairlist_tolerance") == "auto") then
+      self%tolerated_share = merge(mixed_tolerance, 0.0_real64, real_pair /= real64)
+    else
+      self%tolerated_share = control%real("ENERGY", "pairlist_tolerance")
+      if (self%tolerated_share < 0.0_real64 .or. self%tolerated_share > 0.1_real64) &
+        call control%refuse("ENERGY", "pairlist_tolerance", "must lie between 0 and 0.1", error)
+    end if
+  end subroutine choose_reach
+
+  !> The reach and buffers that fit the present box.
+  subroutine fit_reach(self)
+    class(simulation_t), intent(inout) :: self
+    real(real64) :: room, buffer
+    room = min(minval(self%grid%box/self%grid%dims) - 2.0_real64*bond_slack*self%topology%longest_constraint() - &
+               halo_reserve, 0.5_real64*minval(self%grid%box))
+    self%pairlist_distance = max(self%least_reach, min(self%cutoff + outer_buffer, room))
+    buffer = self%pairlist_distance - self%cutoff
+    self%inner_buffer = min(inner_buffer, 0.5_real64*buffer)
+    self%allowed_displacement = 0.5_real64*(buffer - self%inner_buffer)
+  end subroutine fit_reach
 
   !> The state as a restart.
   function make_restart(self) result(saved)
@@ -207,6 +316,13 @@ contains
     saved%phase = self%phase
     saved%time = self%time
     saved%box = self%grid%box
+    saved%ensemble(1) = self%thermostat%heat
+    saved%ensemble(2:max_chain + 1) = self%thermostat%chain_position
+    saved%ensemble(max_chain + 2:2*max_chain + 1) = self%thermostat%chain_velocity
+    saved%ensemble(2*max_chain + 2:4*max_chain + 11) = &
+      [self%barostat%rate, self%barostat%bath%heat, self%barostat%bath%chain_position, &
+       self%barostat%bath%chain_velocity, self%barostat%largest_move, real(self%barostat%n_tried, real64), &
+       real(self%barostat%n_accepted, real64), real(self%pme_points, real64)]
     allocate (saved%id, source=self%atoms%id(:n))
     allocate (saved%position, source=self%atoms%position(:, :n))
     allocate (saved%velocity, source=self%atoms%velocity(:, :n))
@@ -233,13 +349,16 @@ contains
     logical, intent(in) :: rigid
     type(error_t), allocatable, intent(out) :: error
     type(nonbonded_options_t) :: options
-    real(real64) :: alpha
+    real(real64) :: alpha, spacing
     integer :: points(3)
 
     call self%bonded%init(self%topology%coulomb_constant, rigid)
     call self%constraints%init(self%topology, rigid, control%yes("CONSTRAINTS", "fast_water"), &
                                int(control%integer("CONSTRAINTS", "shake_iteration")), &
                                control%real("CONSTRAINTS", "shake_tolerance"))
+    call self%restraints%init(control, self%topology, error)
+    call self%comm%agree(error)
+    if (allocated(error)) return
     if (control%text("ENERGY", "pme_alpha") == "auto") then
       alpha = ewald_alpha(control%real("ENERGY", "cutoffdist"), control%real("ENERGY", "pme_alpha_tol"))
     else
@@ -250,13 +369,102 @@ contains
     if (allocated(error)) return
     points = [int(control%integer("ENERGY", "pme_ngrid_x")), int(control%integer("ENERGY", "pme_ngrid_y")), &
               int(control%integer("ENERGY", "pme_ngrid_z"))]
-    where (points == 0) points = pme_grid_size(self%grid%box, control%real("ENERGY", "pme_max_spacing"))
+    spacing = control%real("ENERGY", "pme_max_spacing")
+    if (any(self%pme_points > 0)) then
+      ! The box of the restart was scaled: the grid of before goes on unless it has become unfit.
+      where (points == 0 .and. self%grid%box > (1.0_real64 - grid_slack)*spacing*(self%pme_points - 2) .and. &
+             self%grid%box < (1.0_real64 + grid_slack)*spacing*self%pme_points) points = self%pme_points
+    end if
+    where (points == 0) points = pme_grid_size(self%grid%box, spacing)
+    self%pme_points = points
     call self%pme%init(self%comm%handle, self%grid%dims, self%grid%box, points, &
                        int(control%integer("ENERGY", "pme_nspline")), alpha, self%topology%coulomb_constant, error)
     call self%comm%agree(error)
     if (allocated(error)) return
     if (control%text("ENERGY", "dispersion_corr") /= "NONE") call prepare_tail(self, control)
   end subroutine prepare_forces
+
+  !> Degrees of freedom and thermostat as the control file says. `rigid`: as for `prepare_forces`.
+  subroutine prepare_ensemble(self, control, rigid)
+    class(simulation_t), intent(inout) :: self
+    type(control_t), intent(in) :: control
+    logical, intent(in) :: rigid
+    ! Noise and fixed points move the centre of mass, unless it is stopped again and again.
+    logical :: centre_moves
+    associate (bath => self%thermostat)
+      bath%kind = no_thermostat
+      select case (control%text("ENSEMBLE", "tpcontrol"))
+      case ("BUSSI")
+        bath%kind = bussi_thermostat
+      case ("BERENDSEN")
+        bath%kind = berendsen_thermostat
+      case ("LANGEVIN")
+        bath%kind = langevin_thermostat
+      case ("NHC")
+        bath%kind = nose_hoover_thermostat
+      end select
+      self%stop_period = control%integer("DYNAMICS", "stoptr_period")
+      if (self%restraints%any_position() .and. .not. control%given("DYNAMICS", "stoptr_period")) self%stop_period = 0
+      centre_moves = self%stop_period == 0 .and. (bath%kind == langevin_thermostat .or. self%restraints%any_position())
+      self%n_freedom = 3.0_real64*self%topology%n_atoms - merge(0.0_real64, 3.0_real64, centre_moves)
+      self%n_group_freedom = 3.0_real64*self%topology%group_count() - merge(0.0_real64, 3.0_real64, centre_moves)
+      if (rigid) self%n_freedom = self%n_freedom - self%topology%constraint_count()
+      bath%temperature = control%real("ENSEMBLE", "temperature")
+      bath%tau = control%real("ENSEMBLE", "tau_t")
+      bath%friction = control%real("ENSEMBLE", "gamma_t")
+      bath%chain_length = int(control%integer("ENSEMBLE", "nhchain"))
+      bath%chain_steps = int(control%integer("ENSEMBLE", "nhmultistep"))
+      bath%of_groups = control%yes("ENSEMBLE", "group_tp")
+      bath%n_freedom = max(1.0_real64, merge(self%n_group_freedom, self%n_freedom, bath%of_groups))
+      bath%seed = control%integer("DYNAMICS", "iseed")
+    end associate
+    self%split_forces = control%text("DYNAMICS", "integrator") == "VRES"
+    call prepare_barostat(self, control)
+  end subroutine prepare_ensemble
+
+  !> Pistons as the control file says.
+  subroutine prepare_barostat(self, control)
+    class(simulation_t), intent(inout) :: self
+    type(control_t), intent(in) :: control
+    associate (barostat => self%barostat, bath => self%barostat%bath)
+      barostat%kind = no_barostat
+      if (control%text("ENSEMBLE", "ensemble") == "NPT" .or. control%text("ENSEMBLE", "ensemble") == "NPAT") then
+        select case (control%text("ENSEMBLE", "barostat"))
+        case ("MTK")
+          barostat%kind = mtk_barostat
+        case ("BERENDSEN")
+          barostat%kind = berendsen_barostat
+        case ("MC")
+          barostat%kind = monte_carlo_barostat
+        case default
+          barostat%kind = merge(berendsen_barostat, mtk_barostat, self%thermostat%kind == berendsen_thermostat)
+        end select
+      end if
+      select case (control%text("ENSEMBLE", "isotropy"))
+      case ("ISO")
+        barostat%piston = 1
+      case ("SEMI-ISO")
+        barostat%piston = [1, 1, 2]
+      case ("ANISO")
+        barostat%piston = [1, 2, 3]
+      case ("XY-FIXED")
+        barostat%piston = [0, 0, 1]
+      end select
+      barostat%pressure = control%real("ENSEMBLE", "pressure")*atmosphere
+      barostat%tau = control%real("ENSEMBLE", "tau_p")
+      barostat%compressibility = control%real("ENSEMBLE", "compressibility")/atmosphere
+      barostat%friction = control%real("ENSEMBLE", "gamma_p")
+      barostat%n_freedom = max(1.0_real64, self%n_group_freedom)
+      barostat%n_groups = real(self%topology%group_count(), real64)
+      bath%kind = self%thermostat%kind
+      bath%temperature = self%thermostat%temperature
+      bath%tau = self%thermostat%tau
+      bath%chain_length = self%thermostat%chain_length
+      bath%chain_steps = self%thermostat%chain_steps
+      bath%n_freedom = maxval(barostat%piston)
+      bath%seed = self%thermostat%seed
+    end associate
+  end subroutine prepare_barostat
 
   !> Hand the non-bonded options and parameters over.
   subroutine prepare_nonbonded(self, control, alpha, options, error)
@@ -269,6 +477,8 @@ contains
     options%cutoff = control%real("ENERGY", "cutoffdist")
     options%switch_distance = control%real("ENERGY", "switchdist")
     options%list_distance = self%pairlist_distance
+    options%inner_buffer = self%inner_buffer
+    options%tolerated_share = self%tolerated_share
     options%alpha = alpha
     options%vdw_form = vdw_switch
     if (control%yes("ENERGY", "vdw_force_switch")) options%vdw_form = vdw_force_switch
@@ -304,7 +514,7 @@ contains
         integral12 = integral12 + weight*u**2*(3.0_real64 - 2.0_real64*u)*r**(-10)
       end do
     end if
-    self%tail_energy = 2.0_real64*pi/product(self%grid%box)*(c12*integral12 - c6*integral6)
+    self%tail_energy_volume = 2.0_real64*pi*(c12*integral12 - c6*integral6)
     self%tail_in_virial = control%text("ENERGY", "dispersion_corr") == "EPRESS"
   end subroutine prepare_tail
 
@@ -345,6 +555,16 @@ contains
     call self%atoms%sort(self%grid, sort_cell)
     call self%atoms%identify_owned(self%topology)
 
+    if (self%barostat%kind /= no_barostat) then
+      call fit_reach(self)
+      call self%nonbonded%set_reach(self%pairlist_distance, self%inner_buffer)
+    end if
+    if (any(self%grid%box < 2.0_real64*self%least_reach)) then
+      call fail(error, exit_bad_input, "the box has shrunk to "//to_text(minval(self%grid%box))// &
+                " angstrom, less than twice the pairlistdist: equilibrate at constant volume first or give a "// &
+                "larger tau_p")
+      return
+    end if
     width = self%pairlist_distance + 2.0_real64*self%comm%maximum(self%atoms%group_extent())
     if (any(self%grid%box/self%grid%dims < width)) then
       call fail(error, exit_bad_input, "the halo of "//to_text(width)// &
@@ -362,6 +582,7 @@ contains
     call self%bonded%assign(self%comm, self%topology, self%atoms, self%grid%box, error)
     if (allocated(error)) return
     call self%constraints%assign(self%topology, self%atoms)
+    call self%restraints%assign(self%atoms)
     call self%make_list()
   end subroutine rebuild
 
@@ -404,86 +625,177 @@ contains
                                 self%atoms%lj_type, self%atoms%id, self%bonded%exclusion_first, &
                                 self%bonded%exclusion_partner)
     self%listed_position = self%atoms%position(:, :self%atoms%n_owned)
+    self%strain = 0.0_real64
     call self%timer%lap(in_list)
   end subroutine make_list
 
-  !> Forces on owned atoms at their present positions, and this rank's part of the energies.
-  subroutine compute_forces(self, want_energy)
+  !> Forces on owned atoms at their present positions, and this rank's part of the energies. With split forces those of
+  !> reciprocal space are computed unless `slow` is present and false.
+  subroutine compute_forces(self, want_energy, slow)
     class(simulation_t), intent(inout) :: self
     logical, intent(in) :: want_energy
-    real(real64) :: bonded_part(n_bonded_energies), bonded_virial(3, 3), pair_virial(3, 3), reciprocal_virial(3, 3)
-    integer :: axis
+    logical, intent(in), optional :: slow
+    logical :: with_slow
+    real(real64) :: bonded_part(n_bonded_energies), bonded_virial(3, 3), pair_virial(3, 3), reciprocal_virial(3, 3), &
+                    restraint_virial(3, 3)
+    integer :: axis, i
+    with_slow = .true.
+    if (present(slow)) with_slow = slow
+    reciprocal_virial = 0.0_real64
     associate (atoms => self%atoms, part => self%mine%part)
       call self%halo%update_positions(atoms%n_owned, atoms%position)
       call self%timer%lap(in_communication)
-      atoms%force = 0.0_real64
+      !$omp parallel do schedule(static)
+      do i = 1, size(atoms%force, 2)
+        atoms%force(:, i) = 0.0_real64
+      end do
+      !$omp end parallel do
       part = 0.0_real64
       call self%bonded%compute(atoms%position, atoms%force, bonded_part, bonded_virial)
       part(:n_bonded_energies) = bonded_part
       call self%timer%lap(in_bonded)
       call self%nonbonded%compute(atoms%position, atoms%force, part(is_vdw), part(is_elec), pair_virial, want_energy)
       call self%timer%lap(in_real_space)
-      call self%pme%compute(atoms%n_owned, atoms%position, atoms%charge, atoms%force, part(is_reciprocal), &
-                            reciprocal_virial)
+      if (.not. self%split_forces) then
+        call self%pme%compute(atoms%n_owned, atoms%position, atoms%charge, atoms%force, part(is_reciprocal), &
+                              reciprocal_virial, want_energy)
+      else if (with_slow) then
+        if (allocated(self%slow_force)) deallocate (self%slow_force)
+        allocate (self%slow_force(3, atoms%n_owned), source=0.0_real64)
+        call self%pme%compute(atoms%n_owned, atoms%position, atoms%charge, self%slow_force, part(is_reciprocal), &
+                              reciprocal_virial, want_energy)
+      end if
       call self%timer%lap(in_reciprocal)
+      call self%restraints%compute(self%comm, atoms, self%grid%box, part(is_restraint), restraint_virial)
       call self%halo%return_forces(atoms%n_owned, atoms%force)
       call self%timer%lap(in_communication)
-      self%mine%virial = bonded_virial + pair_virial + reciprocal_virial
+      self%mine%virial = bonded_virial + pair_virial + reciprocal_virial + restraint_virial
       if (self%comm%is_root()) then
-        part(is_dispersion) = self%tail_energy
+        part(is_dispersion) = self%tail_energy_volume/product(self%grid%box)
         do axis = 1, 3
-          if (self%tail_in_virial) self%mine%virial(axis, axis) = self%mine%virial(axis, axis) + self%tail_energy
+          if (self%tail_in_virial) self%mine%virial(axis, axis) = self%mine%virial(axis, axis) + part(is_dispersion)
         end do
       end if
     end associate
   end subroutine compute_forces
 
-  !> Largest distance that any atom of any rank moved since the pair list was made; huge when something failed.
+  !> Scale the box along x, y and z, and with it the centres of mass of the constraint groups.
+  subroutine scale_box(self, factor)
+    class(simulation_t), intent(inout) :: self
+    real(real64), intent(in) :: factor(3)
+    real(real64) :: shift(3)
+    integer :: g, i, a, b
+    if (all(factor == 1.0_real64)) return
+    associate (atoms => self%atoms)
+      !$omp parallel do schedule(static) private(i, a, b, shift)
+      do g = 1, atoms%n_groups
+        a = atoms%group_first(g)
+        b = atoms%group_first(g + 1) - 1
+        shift = 0.0_real64
+        do i = a, b
+          shift = shift + atoms%mass(i)*atoms%position(:, i)
+        end do
+        shift = (factor - 1.0_real64)*shift/sum(atoms%mass(a:b))
+        do i = a, b
+          atoms%position(:, i) = atoms%position(:, i) + shift
+          self%listed_position(:, i) = factor*self%listed_position(:, i)
+        end do
+        self%settled_position(:, g) = factor*self%settled_position(:, g)
+      end do
+      !$omp end parallel do
+    end associate
+    self%strain = self%strain + maxval(abs(log(factor)))
+    self%halo_width = self%halo_width*min(1.0_real64, minval(factor))
+    call self%set_box(factor*self%grid%box)
+  end subroutine scale_box
+
+  !> Give the box other edges (angstrom) and leave the atoms where they are.
+  subroutine set_box(self, box)
+    class(simulation_t), intent(inout) :: self
+    real(real64), intent(in) :: box(3)
+    call self%grid%set_box(box)
+    call self%halo%set_box(box)
+    call self%pme%set_box(box)
+  end subroutine set_box
+
+  !> Whether atoms moved, or the box shrank, so much that the pair list must be made anew; or would after a strain of
+  !> the box that is still to come.
+  logical function list_is_due(self, coming_strain)
+    class(simulation_t), intent(in) :: self
+    real(real64), intent(in), optional :: coming_strain
+    real(real64) :: strain
+    strain = self%strain
+    if (present(coming_strain)) strain = strain + coming_strain
+    list_is_due = self%largest_displacement() > self%allowed_displacement - 0.5_real64*strain*self%pairlist_distance
+  end function list_is_due
+
+  !> Distance that all but the tolerated share of the atoms of all ranks have stayed within since the pair list was
+  !> made, or a quarter of the largest distance of any atom if that is more; huge when something failed. From a
+  !> histogram of whole numbers, so that it does not depend on threads or ranks.
   real(real64) function largest_displacement(self) result(largest)
     class(simulation_t), intent(in) :: self
-    real(real64) :: moved2, worst2
-    integer :: i
+    real(real64) :: moved2, worst2, interval
+    integer(int64) :: counts(n_intervals + 1), rest
+    integer :: i, k
     worst2 = 0.0_real64
-    !$omp parallel do schedule(static) private(moved2) reduction(max: worst2)
+    counts = 0
+    interval = 2.0_real64*self%allowed_displacement/n_intervals
+    !$omp parallel do schedule(static) private(moved2, k) reduction(max: worst2) reduction(+: counts)
     do i = 1, self%atoms%n_owned
       moved2 = (self%atoms%position(1, i) - self%listed_position(1, i))**2 + &
                (self%atoms%position(2, i) - self%listed_position(2, i))**2 + &
                (self%atoms%position(3, i) - self%listed_position(3, i))**2
       if (.not. moved2 < 1.0e18_real64) moved2 = 1.0e18_real64
       worst2 = max(worst2, moved2)
+      k = int(min(sqrt(moved2)/interval, real(n_intervals, real64))) + 1
+      counts(k) = counts(k) + 1
     end do
     !$omp end parallel do
     if (self%constraints%failed_atom > 0) worst2 = 1.0e18_real64
     largest = self%comm%maximum(sqrt(worst2))
+    if (.not. self%tolerated_share > 0.0_real64) return
+    call self%comm%sum(counts)
+    rest = sum(counts)
+    do k = 1, n_intervals
+      rest = rest - counts(k)
+      if (rest <= self%tolerated_share*self%topology%n_atoms) exit
+    end do
+    largest = min(largest, max(k*interval, 0.25_real64*largest))
   end function largest_displacement
 
   !> Sum the energies over all ranks, with the kinetic energies of the present velocities.
   function sum_energies(self) result(total)
     class(simulation_t), intent(in) :: self
     type(energies_t) :: total
-    real(real64) :: values(n_energies + 13), momentum(3), mass
+    real(real64) :: values(n_energies + 17), momentum(3), mass, centre(3), force(3)
     real(real64), allocatable :: block_sums(:, :)
     integer :: g, i, block
     associate (atoms => self%atoms)
       total = self%mine
-      allocate (block_sums(4, (atoms%n_groups + groups_per_block - 1)/groups_per_block))
-      !$omp parallel do schedule(static) private(g, i, momentum, mass)
+      allocate (block_sums(8, (atoms%n_groups + groups_per_block - 1)/groups_per_block))
+      !$omp parallel do schedule(static) private(g, i, momentum, mass, centre, force)
       do block = 1, size(block_sums, 2)
-        associate (kinetic => block_sums(1, block), group_kinetic => block_sums(2, block), &
-                   group_virial => block_sums(3, block), force2 => block_sums(4, block))
+        associate (kinetic => block_sums(1, block), force2 => block_sums(2, block), &
+                   group_kinetic => block_sums(3:5, block), inner_virial => block_sums(6:8, block))
           block_sums(:, block) = 0.0_real64
           do g = (block - 1)*groups_per_block + 1, min(atoms%n_groups, block*groups_per_block)
             momentum = 0.0_real64
             mass = 0.0_real64
+            centre = 0.0_real64
+            do i = atoms%group_first(g), atoms%group_first(g + 1) - 1
+              mass = mass + atoms%mass(i)
+              centre = centre + atoms%mass(i)*atoms%position(:, i)
+            end do
+            centre = centre/mass
             do i = atoms%group_first(g), atoms%group_first(g + 1) - 1
               kinetic = kinetic + 0.5_real64*atoms%mass(i)*sum(atoms%velocity(:, i)**2)/acceleration_unit
               momentum = momentum + atoms%mass(i)*atoms%velocity(:, i)
-              mass = mass + atoms%mass(i)
-              group_virial = group_virial + dot_product(atoms%position(:, i) - &
-                                                        atoms%position(:, atoms%group_reference(g)), atoms%force(:, i))
-              force2 = force2 + sum(atoms%force(:, i)**2)
+              force = atoms%force(:, i)
+              if (self%split_forces) force = force + self%slow_force(:, i)
+              inner_virial = inner_virial + (atoms%position(:, i) - centre)*force
+              force2 = force2 + sum(force**2)
             end do
-            group_kinetic = group_kinetic + 0.5_real64*sum(momentum**2)/mass/acceleration_unit
+            group_kinetic = group_kinetic + 0.5_real64*momentum**2/mass/acceleration_unit
           end do
         end associate
       end do
@@ -495,9 +807,11 @@ contains
       total%part = values(:n_energies)
       total%virial = reshape(values(n_energies + 1:n_energies + 9), [3, 3])
       total%kinetic = values(n_energies + 10)
-      total%group_kinetic = values(n_energies + 11)
-      total%group_virial = values(n_energies + 12)
-      total%force2 = values(n_energies + 13)
+      total%force2 = values(n_energies + 11)
+      total%group_kinetic = values(n_energies + 12:n_energies + 14)
+      total%inner_virial = values(n_energies + 15:n_energies + 17)
+      total%box = self%grid%box
+      total%bath = self%thermostat%conserved_part() + self%barostat%conserved_part(product(self%grid%box))
     end associate
   end function sum_energies
 

@@ -24,9 +24,15 @@ module topology
     procedure :: locate
     procedure :: term_count
     procedure :: constraint_count
+    procedure :: group_count
+    procedure :: molecule_count
+    procedure :: repartition_hydrogen_mass
     procedure :: longest_constraint
     procedure :: total_c6_and_c12
   end type topology_t
+
+  !> Lighter atoms are hydrogens (atomic mass units).
+  real(real64), parameter :: heaviest_hydrogen = 1.5_real64
 
 contains
 
@@ -150,6 +156,64 @@ contains
       end associate
     end do
   end function constraint_count
+
+  !> Number of constraint groups (an atom without constraints is a group of its own).
+  pure integer(int64) function group_count(self)
+    class(topology_t), intent(in) :: self
+    integer :: run
+    group_count = 0
+    do run = 1, size(self%run_template)
+      associate (template => self%templates(self%run_template(run)))
+        group_count = group_count + template%n_groups* &
+                      ((self%run_first_atom(run + 1) - self%run_first_atom(run))/template%n_atoms)
+      end associate
+    end do
+  end function group_count
+
+  !> Number of molecules of a template.
+  pure integer(int64) function molecule_count(self, template)
+    class(topology_t), intent(in) :: self
+    integer, intent(in) :: template
+    integer :: run
+    molecule_count = 0
+    do run = 1, size(self%run_template)
+      if (self%run_template(run) == template) molecule_count = molecule_count + &
+        (self%run_first_atom(run + 1) - self%run_first_atom(run))/self%templates(template)%n_atoms
+    end do
+  end function molecule_count
+
+  !> Multiply the masses of hydrogens by a ratio and take what that adds from the heavy atoms they are bound to
+  !> (Feenstra, Hess and Berendsen, J. Comput. Chem. 20, 786 (1999)). `single_ratio`: where it is the only hydrogen.
+  !> `with_water`: of waters too. `fits` is false, and nothing else defined, when a heavy atom would become lighter than
+  !> its hydrogens.
+  pure subroutine repartition_hydrogen_mass(self, ratio, single_ratio, with_water, fits)
+    class(topology_t), intent(inout) :: self
+    real(real64), intent(in) :: ratio, single_ratio
+    logical, intent(in) :: with_water
+    logical, intent(out) :: fits
+    real(real64) :: factor, added
+    integer :: t, g, k, heavy
+    fits = .true.
+    do t = 1, size(self%templates)
+      associate (template => self%templates(t))
+        if (template%rigid_water .and. .not. with_water) cycle
+        do g = 1, template%n_groups
+          heavy = template%group_reference(g)
+          associate (members => template%group_atom(template%group_first(g):template%group_first(g + 1) - 1))
+            factor = ratio
+            if (size(members) == 2) factor = single_ratio
+            do k = 1, size(members)
+              if (members(k) == heavy .or. template%mass(members(k)) > heaviest_hydrogen) cycle
+              added = (factor - 1.0_real64)*template%mass(members(k))
+              template%mass(members(k)) = template%mass(members(k)) + added
+              template%mass(heavy) = template%mass(heavy) - added
+            end do
+            fits = fits .and. template%mass(heavy) >= maxval(template%mass(members))
+          end associate
+        end do
+      end associate
+    end do
+  end subroutine repartition_hydrogen_mass
 
   !> The longest constraint (angstrom), which bounds how far a group reaches from its reference atom.
   pure real(real64) function longest_constraint(self)

@@ -10,6 +10,7 @@ import openmm
 from openmm import app, unit
 
 from chromabuild.residues import residue_library, residue_names
+from chromabuild.shards.brick_file import BrickFile, packed
 from chromabuild.solute import Solute
 from chromabuild.topology import Topology, make_topology
 from chromabuild.topology.assign import FORCE_FIELDS
@@ -138,10 +139,8 @@ def write_bricks(folder: Path, position: np.ndarray, box: np.ndarray, topology: 
         index = np.flatnonzero(brick == b)
         lower = np.array([b % grid[0], b // grid[0] % grid[1], b // (grid[0] * grid[1])]) * size
         name = f"brick_{b:05d}.cbb"
-        with open(folder / name, "wb") as file:
-            file.write(b"CBBRICK1" + np.int64(len(index)).tobytes())
-            file.write(np.concatenate([box, lower, lower + size]).astype("<f8").tobytes())
-            file.write(index.astype("<i8").tobytes() + wrapped[index].tobytes())
+        content = BrickFile(box, lower, lower + size, index, wrapped[index])
+        (folder / name).write_bytes(packed(content))
         bounds = " ".join(f"{x:.6f}" for x in (*lower, *(lower + size)))
         lines.append(f"{name} {len(index)} {bounds}")
     path = folder / "bricks.txt"

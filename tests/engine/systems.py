@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 
 import chromabuild
+from chromabuild.shards.brick_file import BrickFile, packed
 
 BIN = Path(chromabuild.__file__).parent / "_bin"
 COULOMB = 332.0637128  # kcal angstrom / mol / e^2
@@ -169,10 +170,8 @@ def write_bricks(folder: Path, runs: list[tuple[Molecule, int]], position: np.nd
         corner = np.array([b % grid[0], b // grid[0] % grid[1], b // (grid[0] * grid[1])])
         lower, upper = corner * brick_size, (corner + 1) * brick_size
         name = f"brick_{b:05d}.cbb"
-        with open(folder / name, "wb") as f:
-            f.write(b"CBBRICK1" + np.int64(len(ids)).astype("<i8").tobytes())
-            f.write(np.concatenate([box, lower, upper]).astype("<f8").tobytes() + ids.tobytes())
-            f.write(np.round((position + shift)[ids] * 1000).astype("<i4").tobytes())
+        thousandths = np.round((position + shift)[ids] * 1000).astype("<i4")
+        (folder / name).write_bytes(packed(BrickFile(box, lower, upper, ids, thousandths)))
         text.append(f"{name} {len(ids)} " + " ".join(map(str, [*lower, *upper])))
     path = folder / "bricks.txt"
     path.write_text("\n".join(text) + "\n")
@@ -225,6 +224,10 @@ class Restart:
     velocity: np.ndarray
 
 
+RESTART_HEADER = 8 + 16 * 8 + 48 * 8
+"""Bytes before the ids of a restart file: magic, header, state of the ensemble."""
+
+
 def read_restarts(pattern: str, ranks: int) -> Restart:
     """Read `pattern` with () replaced by each rank."""
     ids, positions, velocities = [], [], []
@@ -232,9 +235,9 @@ def read_restarts(pattern: str, ranks: int) -> Restart:
         data = Path(pattern.replace("()", str(rank))).read_bytes()
         header = np.frombuffer(data, "<i8", 16, 8)
         n = int(header[6])
-        ids.append(np.frombuffer(data, "<i8", n, 136))
-        positions.append(np.frombuffer(data, "<f8", 3 * n, 136 + 8 * n).reshape(n, 3))
-        velocities.append(np.frombuffer(data, "<f8", 3 * n, 136 + 32 * n).reshape(n, 3))
+        ids.append(np.frombuffer(data, "<i8", n, RESTART_HEADER))
+        positions.append(np.frombuffer(data, "<f8", 3 * n, RESTART_HEADER + 8 * n).reshape(n, 3))
+        velocities.append(np.frombuffer(data, "<f8", 3 * n, RESTART_HEADER + 32 * n).reshape(n, 3))
     order = np.argsort(np.concatenate(ids))
     reals = header[10:14].view("<f8")
     return Restart(int(header[8]), reals[0], reals[1:], np.concatenate(positions)[order],

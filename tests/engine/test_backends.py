@@ -12,6 +12,7 @@ from chromabuild.backends import chromamd, openmm_reference
 from chromabuild.backends.energy_log import EnergyLog, TableReader
 from chromabuild.config import DynamicsSection
 from chromabuild.errors import BadInputError, ChromabuildError, IntegrityError, ResourceError
+from chromabuild.shards import read_shards
 
 
 def fake_engine(folder: Path, script: str) -> Path:
@@ -112,10 +113,12 @@ def test_log_without_table(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_openmm_as_engine(tmp_path):
-    """Minimise, then 0.1 ps of NVE: energy kept, frames and tables as chromamd writes them."""
+@pytest.mark.parametrize("ensemble", ["NVE", "NVT"])
+def test_openmm_as_engine(tmp_path, ensemble):
+    """Minimise, then 0.1 ps: energy or temperature kept, frames and tables as chromamd writes them."""
     system = solvated("peptide", 26.0)
-    dynamics = DynamicsSection(engine="openmm", minimise_steps=20, steps=50, output_period=10, trajectory_period=25)
+    dynamics = DynamicsSection(engine="openmm", ensemble=ensemble, minimise_steps=20, steps=50, output_period=10,
+                               trajectory_period=25, thermostat_time=0.01)
     rows = []
     system.topology.write(tmp_path / "topology.h5")
     bricks = write_bricks(tmp_path / "shards", system.position, system.box, system.topology, (2, 3, 1))
@@ -124,8 +127,13 @@ def test_openmm_as_engine(tmp_path):
     assert [step for stage, step in rows if stage == "dynamics"] == [0, 10, 20, 30, 40, 50]
     minimisation, table = EnergyLog.read(files.minimise_log), EnergyLog.read(files.dynamics_log)
     assert minimisation["POTENTIAL_ENE"][1] < minimisation["POTENTIAL_ENE"][0]
-    # Leapfrog's half-step kinetic energy fluctuates by less than 1%; a broken force would not stay within it.
-    assert np.ptp(table["TOTAL_ENE"][1:]) < 0.01 * table["KINETIC_ENE"].mean()
+    if ensemble == "NVE":
+        # Leapfrog's half-step kinetic energy fluctuates by less than 1%; a broken force would not stay within it.
+        assert np.ptp(table.conserved[1:]) < 0.01 * table["KINETIC_ENE"].mean()
+    else:
+        # Ten relaxation times later; five standard deviations of the temperature of 3,000 degrees of freedom.
+        assert table.conserved is None
+        assert abs(table["TEMPERATURE"][-1] - 310) < 5 * 310 * np.sqrt(2 / 3000)
     universe = MDAnalysis.Universe.empty(system.topology.n_atoms, trajectory=True)
     universe.load_new(str(files.trajectory))
     assert len(universe.trajectory) == 2
@@ -135,17 +143,17 @@ def test_openmm_as_engine(tmp_path):
 def test_bricks_are_read_in_global_order_and_checked(tmp_path):
     system = solvated("peptide", 26.0)
     bricks = write_bricks(tmp_path, system.position, system.box, system.topology, (2, 2, 1))
-    position, box = openmm_reference.read_bricks(bricks)
+    box, position = read_shards(bricks)
     assert box == pytest.approx(system.box)
     shift = (position - system.position) / system.box
     assert np.max(np.abs(shift - np.round(shift))) * 26.0 < 1e-9
     other = tmp_path / "brick_00001.cbb"
     other.write_bytes(other.read_bytes()[:-5])
     with pytest.raises(IntegrityError, match="run chromabuild solvate again"):
-        openmm_reference.read_bricks(bricks)
+        read_shards(bricks)
     other.unlink()
-    with pytest.raises(BadInputError, match="brick_00001.cbb"):
-        openmm_reference.read_bricks(bricks)
+    with pytest.raises(IntegrityError, match="brick_00001.cbb"):
+        read_shards(bricks)
 
 
 def test_energies_and_forces_of_the_energy_command(tmp_path):

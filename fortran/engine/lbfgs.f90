@@ -1,0 +1,112 @@
+!> Directions of the limited-memory BFGS method by the two-loop recursion (Nocedal, Math. Comput. 35, 773 (1980)). The
+!> atoms are spread over ranks; sums do not depend on the number of threads.
+module lbfgs
+  use precision, only: real64
+  use communicator, only: communicator_t
+  implicit none
+  private
+  public :: lbfgs_t, dot
+
+  !> Steps that are remembered; each takes 48 bytes an atom.
+  integer, parameter :: n_remembered = 6
+  !> Atoms whose sums are formed one after another.
+  integer, parameter :: block_size = 4096
+
+  type :: lbfgs_t
+    private
+    !> Number of steps at hand, and the place of the newest.
+    integer, public :: n_known = 0
+    integer :: newest = 0
+    !> Changes of positions and of the gradient, (3, atoms of this rank, step), and their products.
+    real(real64), allocatable :: step(:, :, :), change(:, :, :)
+    real(real64) :: product(n_remembered) = 0.0_real64
+    !> Inverse curvature along the newest step.
+    real(real64) :: scale = 1.0_real64
+  contains
+    procedure :: forget
+    procedure :: learn
+    procedure :: direction
+  end type lbfgs_t
+
+contains
+
+  !> Forget all steps, because atoms have a new order or the energy rose.
+  subroutine forget(self)
+    class(lbfgs_t), intent(inout) :: self
+    self%n_known = 0
+  end subroutine forget
+
+  !> Scalar product over the atoms of all ranks.
+  real(real64) function dot(comm, a, b)
+    type(communicator_t), intent(in) :: comm
+    real(real64), intent(in) :: a(:, :), b(:, :)
+    real(real64) :: sums((size(a, 2) + block_size - 1)/block_size), total(1)
+    integer :: block, i
+    !$omp parallel do schedule(static) private(i)
+    do block = 1, size(sums)
+      sums(block) = 0.0_real64
+      do i = (block - 1)*block_size + 1, min(size(a, 2), block*block_size)
+        sums(block) = sums(block) + a(1, i)*b(1, i) + a(2, i)*b(2, i) + a(3, i)*b(3, i)
+      end do
+    end do
+    !$omp end parallel do
+    total = sum(sums)
+    call comm%sum(total)
+    dot = total(1)
+  end function dot
+
+  !> Remember a step (angstrom) and the change of the gradient (kcal/mol/angstrom) over it. Where the energy curves down
+  !> there is nothing to learn.
+  subroutine learn(self, comm, step, change)
+    class(lbfgs_t), intent(inout) :: self
+    type(communicator_t), intent(in) :: comm
+    real(real64), intent(in) :: step(:, :), change(:, :)
+    real(real64) :: along, curvature
+    along = dot(comm, step, change)
+    curvature = dot(comm, change, change)
+    if (.not. along > 1.0e-10_real64*curvature) return
+    if (self%n_known == 0 .and. allocated(self%step)) deallocate (self%step, self%change)
+    if (.not. allocated(self%step)) &
+      allocate (self%step(3, size(step, 2), n_remembered), self%change(3, size(step, 2), n_remembered))
+    self%newest = mod(self%newest, n_remembered) + 1
+    self%n_known = min(self%n_known + 1, n_remembered)
+    self%step(:, :, self%newest) = step
+    self%change(:, :, self%newest) = change
+    self%product(self%newest) = along
+    self%scale = along/curvature
+  end subroutine learn
+
+  !> Where to go under these forces (kcal/mol/angstrom): the estimated inverse Hessian times them, angstrom.
+  subroutine direction(self, comm, force, way)
+    class(lbfgs_t), intent(in) :: self
+    type(communicator_t), intent(in) :: comm
+    real(real64), intent(in) :: force(:, :)
+    real(real64), intent(out) :: way(:, :)
+    real(real64) :: weight(n_remembered), correction
+    integer :: k, m
+    way = force
+    do k = 0, self%n_known - 1
+      m = modulo(self%newest - 1 - k, n_remembered) + 1
+      weight(m) = dot(comm, self%step(:, :, m), way)/self%product(m)
+      call add(way, -weight(m), self%change(:, :, m))
+    end do
+    way = self%scale*way
+    do k = self%n_known - 1, 0, -1
+      m = modulo(self%newest - 1 - k, n_remembered) + 1
+      correction = weight(m) - dot(comm, self%change(:, :, m), way)/self%product(m)
+      call add(way, correction, self%step(:, :, m))
+    end do
+  end subroutine direction
+
+  subroutine add(sum, factor, other)
+    real(real64), intent(inout) :: sum(:, :)
+    real(real64), intent(in) :: factor, other(:, :)
+    integer :: i
+    !$omp parallel do schedule(static)
+    do i = 1, size(sum, 2)
+      sum(:, i) = sum(:, i) + factor*other(:, i)
+    end do
+    !$omp end parallel do
+  end subroutine add
+
+end module lbfgs
