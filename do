@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 readonly VENV="$PWD/.venv"
-readonly SYSTEM_PACKAGES=(gcc g++ gfortran libopenmpi-dev openmpi-bin libfftw3-dev libhdf5-dev cmake ninja-build pkg-config)
+readonly SYSTEM_PACKAGES=(gcc g++ gfortran libopenmpi-dev openmpi-bin libhdf5-dev cmake ninja-build pkg-config)
 readonly SOURCES=(CMakeLists.txt pyproject.toml README.md chromabuild mesoscale fortran templates workflows)
 
 say() { printf '\n==> %s\n' "$*"; }
@@ -23,7 +23,7 @@ TEXT
 install_system_packages() {
   local packages=("${SYSTEM_PACKAGES[@]}") missing=() package
   command -v dpkg-query >/dev/null ||
-    stop "this is not a Debian or Ubuntu system: install gfortran, an MPI, FFTW, HDF5, cmake and ninja, then pip install ."
+    stop "this is not a Debian or Ubuntu system: install gfortran, an MPI, HDF5, cmake and ninja, then pip install ."
   find_python >/dev/null 2>&1 || packages+=(python3 python3-venv)
   for package in "${packages[@]}"; do
     dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
@@ -98,9 +98,9 @@ run_tests() {
   say "Unit tests on a debug build with bounds checks"
   install_package build/debug.stamp "${strict[@]}" --config-settings=cmake.build-type=Debug \
     --config-settings=build-dir=build/debug --target "$PWD/build/debug-site"
-  PYTHONPATH="$PWD/build/debug-site" pytest -q -m "not slow"
+  PYTHONPATH="$PWD/build/debug-site" pytest -q -n "$(nproc)" --dist loadgroup -m "not slow"
   say "All tests"
-  pytest -q
+  pytest -q -n "$(nproc)" --dist loadgroup
 }
 
 case "${1:-}" in

@@ -1,13 +1,14 @@
 """From a scaffold to an all-atom solute: relax linkers, place bases, close backbones, add octamers and hydrogens."""
 
 from collections.abc import Callable
+from functools import cache
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any
 
 import numpy as np
 
 from chromabuild import __version__
-from chromabuild.config import Config
+from chromabuild.config import BuildSection, Config
 from chromabuild.dna.backbone import (
     SUGAR,
     base_layout,
@@ -16,18 +17,21 @@ from chromabuild.dna.backbone import (
     place_bases,
     wrong_chirality,
 )
-from chromabuild.dna.helix import DYAD, RelaxedPath, relax_path
+from chromabuild.dna.helix import DYAD, RelaxedPath, crystal_path, relax_path, superhelix_path
 from chromabuild.dna.sequence import BASES, base_index, both_strands
 from chromabuild.dna.stacking import relax_bases
 from chromabuild.dna.steps import dna_parameters, split_pair
 from chromabuild.errors import BadInputError
 from chromabuild.hydrogens import place_hydrogens, settle_thymine_methyls
-from chromabuild.nucleosome.octamer import histone_segid, octamer, place_octamers
+from chromabuild.nucleosome.marks import octamer_recipes
+from chromabuild.nucleosome.octamer import Octamer, histone_segid, place_octamer
+from chromabuild.nucleosome.recipe import OctamerRecipe, build_octamer
 from chromabuild.residues import residue_library, residue_names
 from chromabuild.solute import MAX_RESIDUES_PER_SEGMENT, Solute, base_36
 
 CHAIN_LETTERS = ascii_uppercase + ascii_lowercase + digits
 OUTLIER = 4.0  # standard deviations
+SEAM = 30  # base pairs that a circle repeats on either side
 
 Progress = Callable[[str, float], None]
 
@@ -54,25 +58,30 @@ def build_solute(scaffold: Any, config: Config, threads: int = 1, progress: Prog
 
     say("relaxing linkers", 0.0)
     sequence = base_index(scaffold.base)
-    path = relaxed_path(scaffold, sequence, config.build.nucleosome_path)
+    recipes = octamer_recipes(config.build, scaffold.chromosome, scaffold.position[scaffold.dyad])
+    path = relaxed_path(scaffold, sequence, config.build)
     say("closing the backbone", 0.2)
     dna_position, dna_template, report = build_dna(sequence, path.origin, path.frame, threads)
     say("placing histones", 0.8)
-    solute = _assemble(dna_position, dna_template, path, config.build.tails)
+    octamers = [octamer_of_recipe(recipe) for recipe in recipes]
+    solute = _assemble(dna_position, dna_template, path, octamers)
     solute.provenance = {
         "stage": "build",
         "chromabuild": __version__,
         "locus": scaffold.name,
         "nucleosome_path": config.build.nucleosome_path,
         "tails": config.build.tails,
-        "build_report": report | path.summary(),
+        "build_report": report | path.summary() | {"octamers": _octamer_counts(recipes)},
     }
     say("done", 1.0)
     return solute
 
 
-def relaxed_path(scaffold: Any, sequence: np.ndarray, mode: str) -> RelaxedPath:
-    """Base pairs and cores of the scaffold with relaxed linkers; ``mode`` is ``crystal`` or ``superhelix``."""
+def relaxed_path(scaffold: Any, sequence: np.ndarray, settings: BuildSection) -> RelaxedPath:
+    """Base pairs and cores of the scaffold with relaxed linkers, wrapped and joined as the settings say."""
+    path = crystal_path()
+    if settings.nucleosome_path == "superhelix":
+        path = superhelix_path(settings.superhelix_outer_diameter, settings.superhelix_pitch, settings.superhelix_rise)
     core = np.asarray(scaffold.nucleosome)
     on_core = np.zeros(len(core), dtype=int)
     wrapped = core >= 0
@@ -84,23 +93,20 @@ def relaxed_path(scaffold: Any, sequence: np.ndarray, mode: str) -> RelaxedPath:
             f"on, beyond the {DYAD} of a core: make the scaffold again"
         )
     return relax_path(
-        sequence, scaffold.origin, scaffold.frame, scaffold.core_origin, scaffold.core_frame, core, on_core, mode)
+        sequence, scaffold.origin, scaffold.frame, scaffold.core_origin, scaffold.core_frame, core, on_core, path,
+        settings.steps, settings.linker_phase_limit)
 
 
-def build_dna(
+def base_frames(
     sequence: np.ndarray, origin: np.ndarray, frame: np.ndarray, threads: int = 1
-) -> tuple[np.ndarray, np.ndarray, dict]:
-    """All atoms of a duplex with free 5' and 3' hydroxyls.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Bases (2n,), base origins (2n, 3) and frames (2n, 3, 3) of strand I, then strand J, from base pairs.
 
     Args:
         sequence: (n,) 0..3 for A, C, G, T of strand I.
         origin: (n, 3) of the base pairs, angstrom.
         frame: (n, 3, 3).
-        threads: for the backbone closure.
-
-    Returns:
-        Positions (atoms, 3), library indices of the residues (2n,) - strand I, then strand J - and the report on the
-        backbone's quality.
+        threads: for the relaxation of overlapping bases.
     """
     parameters = dna_parameters()
     pair = np.array([parameters.pair[letter] for letter in BASES])[sequence]
@@ -108,13 +114,35 @@ def build_dna(
     bases = both_strands(sequence)
     origins = np.concatenate([origin_i, origin_j[::-1]])
     frames = np.concatenate([frame_i, frame_j[::-1]])
-    origins, frames = relax_bases(bases, origins, frames, pair)
-    sugar, iterations = close_backbone(bases, origins, frames, threads)
-    base_atoms, _ = place_bases(bases, origins, frames)
+    return bases, *relax_bases(bases, origins, frames, pair, threads)
+
+
+def build_dna(
+    sequence: np.ndarray, origin: np.ndarray, frame: np.ndarray, threads: int = 1, circular: bool = False
+) -> tuple[np.ndarray, np.ndarray, dict]:
+    """All atoms of a duplex with free 5' and 3' hydroxyls, or of a closed circle without ends.
+
+    Args:
+        sequence: (n,) 0..3 for A, C, G, T of strand I.
+        origin: (n, 3) of the base pairs, angstrom.
+        frame: (n, 3, 3).
+        threads: for relaxing bases and closing the backbone; the result does not depend on it.
+        circular: whether the last base pair is followed by the first.
+
+    Returns:
+        Positions (atoms, 3), library indices of the residues (2n,) - strand I, then strand J - and the report on the
+        backbone's quality.
+    """
+    if circular:
+        bases, base_atoms, sugar, iterations = _closed_circle(sequence, origin, frame, threads)
+    else:
+        bases, origins, frames = base_frames(sequence, origin, frame, threads)
+        sugar, iterations = close_backbone(bases, origins, frames, threads)
+        base_atoms, _ = place_bases(bases, origins, frames)
 
     n, index = len(sequence), {name: k for k, name in enumerate(residue_names())}
     template = np.array([index[f"D{letter}"] for letter in BASES])[bases]
-    for end, suffix in ((0, "5"), (n - 1, "3"), (n, "5"), (2 * n - 1, "3")):
+    for end, suffix in () if circular else ((0, "5"), (n - 1, "3"), (n, "5"), (2 * n - 1, "3")):
         template[end] = index[f"D{BASES[bases[end]]}{suffix}"]
     library = list(residue_library().values())
     sizes = np.array([len(entry.atoms) for entry in library])
@@ -129,14 +157,43 @@ def build_dna(
                     position[first_atom[which] + atoms[name]] = source[which, k]
     place_hydrogens(position, template, first_atom)
     settle_thymine_methyls(position, template, first_atom)
-    return position, template.astype(np.uint16), _backbone_report(bases, sugar, base_atoms, iterations)
+    return position, template.astype(np.uint16), _backbone_report(bases, sugar, base_atoms, iterations, circular)
 
 
-def _backbone_report(bases: np.ndarray, sugar: np.ndarray, base_atoms: np.ndarray, iterations: np.ndarray) -> dict:
-    geometry = measure_backbone(bases, sugar, base_atoms)
+def _closed_circle(
+    sequence: np.ndarray, origin: np.ndarray, frame: np.ndarray, threads: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Bases (2n,), their atoms, sugar-phosphates and closure iterations of both strands of a circle.
+
+    It is closed as a longer duplex whose ends repeat what lies beyond the seam; once more with the true neighbours
+    there, so that both sides of the seam meet.
+    """
+    n = len(sequence)
+    if n <= 2 * SEAM:
+        raise BadInputError(f"a circle of {n} base pairs is too small to be built: take more than {2 * SEAM}")
+    around = np.arange(-SEAM, n + SEAM) % n
+    bases, origins, frames = base_frames(sequence[around], origin[around], frame[around], threads)
+    inner = np.concatenate([SEAM + np.arange(n), n + 3 * SEAM + np.arange(n)])
+    repeated = np.concatenate([inner[around], inner[n + around]])
+    place = bases, origins[repeated], frames[repeated]  # a base and its copy must lie in the same place
+    sugar, iterations = close_backbone(*place, threads)
+    sugar, more = close_backbone(*place, threads, start=sugar[repeated])
+    base_atoms, _ = place_bases(*place)
+    return tuple(part[inner] for part in (bases, base_atoms, sugar, iterations + more))
+
+
+def _backbone_report(
+    bases: np.ndarray, sugar: np.ndarray, base_atoms: np.ndarray, iterations: np.ndarray, circular: bool
+) -> dict:
+    pairs = len(bases) // 2
+    if circular:  # the last nucleotide of each strand once more before its first; its own row is dropped
+        rows = np.arange(2 * pairs).reshape(2, -1)
+        rows = np.concatenate([rows[:, -1:], rows], axis=1).ravel()
+        bases, sugar, base_atoms = bases[rows], sugar[rows], base_atoms[rows]
+    geometry = measure_backbone(bases, sugar, base_atoms, torsions=False)
     o3_p, wrong = geometry.bond[:, 0], wrong_chirality(sugar, base_atoms).sum(axis=0)
     return {
-        "base_pairs": len(bases) // 2,
+        "base_pairs": pairs,
         "o3_p_shortest": round(float(np.nanmin(o3_p)), 4),
         "o3_p_longest": round(float(np.nanmax(o3_p)), 4),
         "bond_rmsz": round(float(np.sqrt(np.nanmean(geometry.bond_z**2))), 4),
@@ -156,24 +213,46 @@ def _dna_segments(n: int) -> tuple[list[str], np.ndarray, np.ndarray]:
     return names, np.concatenate([segment, pieces + segment]), np.tile(within + 1, 2)
 
 
-def _assemble(dna_position: np.ndarray, dna_template: np.ndarray, path: RelaxedPath, tails: str) -> Solute:
+@cache
+def octamer_of_recipe(recipe: OctamerRecipe) -> Octamer:
+    """The octamer of a recipe; new side chains keep clear of DNA on the crystal's path, A, C, G, T in turn."""
+    if not recipe.mutations:
+        return build_octamer(recipe, np.zeros((0, 3)), np.zeros(0, dtype=bool))
+    origin, frame = crystal_path()
+    position, template, _ = build_dna(np.arange(len(origin)) % 4, origin, frame)
+    library = list(residue_library().values())
+    element = np.concatenate([library[kind].elements for kind in template])
+    heavy = element != "H"
+    return build_octamer(recipe, position[heavy], np.isin(element[heavy], ("N", "O")))
+
+
+def _octamer_counts(recipes: list[OctamerRecipe]) -> list[dict]:
+    """How many nucleosomes carry which histones."""
+    return [{"histones": recipe.species, "marks": ", ".join((*recipe.variants, *recipe.mutations)) or "none",
+             "nucleosomes": recipes.count(recipe)} for recipe in sorted(set(recipes))]
+
+
+def _assemble(dna_position: np.ndarray, dna_template: np.ndarray, path: RelaxedPath,
+              octamers: list[Octamer]) -> Solute:
     """Join DNA and octamers in the order that ``Solute`` prescribes."""
-    n, m, core = len(dna_template) // 2, len(path.core_origin), octamer()
+    n, m = len(dna_template) // 2, len(octamers)
     segment_name, segment, number = _dna_segments(n)
     dna_segments = len(segment_name)
-    segment_name += [histone_segid(k, chain) for k in range(m) for chain in core.chain]
-    residues_of_chain = np.bincount(core.residue_chain)
-    histone_residues = 2 * n + np.concatenate([[0], np.cumsum(np.tile(residues_of_chain, m))])
-    octamers = place_octamers(path.core_origin, path.core_frame, tails).reshape(-1, 3)
+    segment_name += [histone_segid(k, chain) for k, core in enumerate(octamers) for chain in core.chain]
+    residues_of_chain = np.array([np.bincount(core.residue_chain) for core in octamers]).reshape(-1)
+    histone_residues = 2 * n + np.concatenate([[0], np.cumsum(residues_of_chain)])
+    templates = [core.residue_template for core in octamers]
+    histone_segments = [dna_segments + 8 * k + core.residue_chain for k, core in enumerate(octamers)]
+    placed = [place_octamer(core, origin, frame)
+              for core, origin, frame in zip(octamers, path.core_origin, path.core_frame, strict=True)]
     return Solute(
-        position=np.concatenate([dna_position.astype(np.float32), octamers]),
-        residue_template=np.concatenate([dna_template, np.tile(core.residue_template, m)]).astype(np.uint16),
-        residue_number=np.concatenate([number, np.tile(core.residue_number, m)]).astype(np.int32),
-        residue_segment=np.concatenate(
-            [segment, (dna_segments + 8 * np.arange(m)[:, None] + core.residue_chain).ravel()]).astype(np.uint16),
+        position=np.concatenate([dna_position.astype(np.float32), *placed]),
+        residue_template=np.concatenate([dna_template, *templates]).astype(np.uint16),
+        residue_number=np.concatenate([number, *(core.residue_number for core in octamers)]).astype(np.int32),
+        residue_segment=np.concatenate([segment, *histone_segments]).astype(np.uint16),
         segment_name=segment_name,
         segment_chain=[CHAIN_LETTERS[k % len(CHAIN_LETTERS)] for k in range(len(segment_name))],
         molecule_first_residue=np.concatenate([[0, n], histone_residues]).astype(np.int64),
-        molecule_name=["DNA-I", "DNA-J", *(list(core.histone) * m)],
+        molecule_name=["DNA-I", "DNA-J", *(name for core in octamers for name in core.histone)],
         molecule_nucleosome=np.concatenate([[-1, -1], np.repeat(np.arange(m), 8)]).astype(np.int32),
     )  # fmt: skip

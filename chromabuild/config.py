@@ -37,17 +37,26 @@ class ScaffoldSection(Section):
     """The mesoscale model."""
 
     temperature: Positive = Field(293.15, description="kelvin")
-    salt: Positive = Field(0.15, description="monovalent salt, mol/L")
+    salt: float = Field(0.15, ge=0.01, le=0.2, description="monovalent salt, mol/L, from 0.01 to 0.2")
+    core_charges: Literal["fitted", "formal"] = Field("fitted", description="charges of the core: 300 sites fitted to its Poisson-Boltzmann field, or a third as many formal charges, for large loci: sampling is many times faster")
     sweeps: int = Field(2000, ge=1, description="Monte Carlo sweeps (one trial a particle)")
     confinement_radius: Positive | None = Field(None, description="nm; a soft sphere around the fibre; empty: none")
     container: tuple[Positive, Positive, Positive] | None = Field(None, description="nm; full edges of a box with soft walls around the fibre; empty: none")
-    choose: Literal["last", "smallest-box"] = Field("last", description="which recorded conformation is built: the last, or the one that needs the smallest box")
+    choose: Literal["last", "smallest-box"] = Field("last", description="which conformation is built: the last one sampled, or the best of several that were annealed under pressure into a small box")
 
 
 class BuildSection(Section):
     """The all-atom solute."""
 
-    nucleosome_path: Literal["crystal", "superhelix"] = Field("crystal", description="crystal frames of 1KX5, or the 28 A / 106 A superhelix of jcc.25840")
+    nucleosome_path: Literal["crystal", "superhelix"] = Field("crystal", description="crystal frames of 1KX5, or a regular superhelix: by default the 28 A / 106 A one of jcc.25840")
+    superhelix_pitch: float = Field(28.0, ge=20, le=60, description="angstrom a turn of the superhelix")
+    superhelix_outer_diameter: float = Field(106.0, ge=80, le=160, description="angstrom, of the outer surface of superhelical DNA; its axis lies 10 A further in")
+    superhelix_rise: float = Field(3.4, ge=3.2, le=3.6, description="angstrom along the superhelix from one base pair to the next")
+    steps: Literal["sequence", "generic"] = Field("sequence", description="rest and stiffness of linker steps: of each dinucleotide (Olson 1998), or straight B-DNA everywhere")
+    linker_phase_limit: Positive = Field(5.0, description="kT; linkers whose twist does not fit and costs more are offered a shift by one base pair in the report")
+    histones: Literal["xenopus", "human", "yeast"] = Field("xenopus", description="species of the histones: those of PDB 1KX5, or modelled on it")
+    variants: tuple[str, ...] = Field((), description="histone variants and mutations on every nucleosome, e.g. [H2A.Z, 'H3:K56Q']")
+    marks: str | None = Field(None, description="BED of variants and mutations by place: column 4 names one, the nucleosomes whose dyad lies inside carry it; empty: none")
     tails: Literal["compact", "crystal"] = Field("compact", description="histone tails lying on their own nucleosome, as in solution, or as in 1KX5, stretched out by crystal packing: a much larger box")
 
 
@@ -64,6 +73,10 @@ class SolvateSection(Section):
     padding: Positive = Field(10.0, description="angstrom between solute and box face")
     box: tuple[Positive, Positive, Positive] | None = Field(None, description="box edges, angstrom; empty: solute extent + padding")
     salt: Annotated[float, Field(ge=0)] = Field(0.15, description="NaCl beyond neutrality, mol/L")
+    potassium_chloride: Annotated[float, Field(ge=0)] = Field(0.0, description="KCl beyond neutrality, mol/L")
+    magnesium_chloride: Annotated[float, Field(ge=0)] = Field(0.0, description="MgCl2 beyond neutrality, mol/L")
+    counterion: Literal["sodium", "potassium", "magnesium"] = Field("sodium", description="what neutralises a negative solute (a positive one: chloride)")
+    ion_placement: Literal["uniform", "debye-hueckel"] = Field("uniform", description="ions anywhere in the water, or drawn with the weight of the solute's Debye-Hueckel potential: cations near DNA")
     brick_edge: float = Field(100.0, ge=15, le=200, description="target edge of a brick (one shard), angstrom")
     compress: bool = Field(True, description="write .pdb.zst instead of .pdb")
 
@@ -81,7 +94,13 @@ class DynamicsSection(Section):
     minimise_steps: int = Field(120, ge=0, description="steepest-descent steps")
     steps: int = Field(500, ge=1, description="dynamics steps")
     timestep: Positive = Field(2.0, description="fs")
-    temperature: Positive = Field(300.0, description="kelvin, of the initial velocities")
+    hydrogen_mass_factor: float = Field(1.0, ge=1, le=4, description="mass moved from heavy atoms to their hydrogens, for longer time steps: 3 for 4 fs")
+    ensemble: Literal["NVE", "NVT", "NPT"] = Field("NVT", description="NVT: constant temperature; NPT: and pressure; NVE: constant energy")
+    temperature: Positive = Field(310.0, description="kelvin, of the initial velocities, of NVT and NPT")
+    thermostat: Literal["bussi", "nose-hoover", "langevin", "berendsen"] = Field("bussi", description="bussi: stochastic velocity rescaling (engine openmm: always langevin)")
+    thermostat_time: Positive = Field(0.1, description="ps, relaxation time of the temperature; langevin: the inverse of its friction")
+    pressure: float = Field(1.0, description="atm, of NPT")
+    barostat_time: Positive = Field(2.0, description="ps, relaxation time of the pressure (engine openmm: Monte Carlo moves instead)")
     output_period: int = Field(20, ge=1, description="steps between energies")
     trajectory_period: int = Field(100, ge=1, description="steps between frames")
     ranks: int = Field(1, ge=1, description="MPI ranks")
@@ -163,6 +182,8 @@ def load_config(path: str | Path, overrides: Mapping[str, object] | None = None)
         value = getattr(config.locus, name)
         if value is not None:
             setattr(config.locus, name, str(folder / value))
+    if config.build.marks is not None:
+        config.build.marks = str(folder / config.build.marks)
     config.output = str(folder / config.output)
     return config
 

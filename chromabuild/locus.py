@@ -134,7 +134,8 @@ def _integer(text: str) -> int | None:
     return int(text) if re.fullmatch(r"\d{1,15}", text) else None
 
 
-def _interval(path: str | Path, line: int, start_text: str, end_text: str) -> tuple[int, int]:
+def bed_interval(path: str | Path, line: int, start_text: str, end_text: str) -> tuple[int, int]:
+    """Start and end of a record. Raises BadInputError, with the line, when they are not whole numbers in order."""
     start, end = _integer(start_text), _integer(end_text)
     for label, text, value in (("start", start_text, start), ("end", end_text, end)):
         if value is None:
@@ -144,8 +145,11 @@ def _interval(path: str | Path, line: int, start_text: str, end_text: str) -> tu
     return start, end
 
 
-def _records(path: str | Path, columns: int, kind: str) -> list[tuple[int, list[str]]]:
-    """Numbered, tab-separated records of a BED-like file."""
+def bed_records(path: str | Path, columns: int, kind: str) -> list[tuple[int, list[str]]]:
+    """Numbered, tab-separated records of a BED-like file.
+
+    Raises BadInputError, with the line, for one of fewer than ``columns`` fields; ``kind`` names the format.
+    """
     records = []
     for number, line in enumerate(read_lines(path), start=1):
         if not line.strip() or line.startswith(("#", "track", "browser")):
@@ -176,8 +180,8 @@ def read_nucleosomes(path: str | Path, chromosome: str, start: int, length: int)
     record, another chromosome, a dyad outside the sequence or a dyad given twice.
     """
     found: list[Nucleosome] = []
-    for line, fields in _records(path, 3, "BED"):
-        first, end = _interval(path, line, fields[1], fields[2])
+    for line, fields in bed_records(path, 3, "BED"):
+        first, end = bed_interval(path, line, fields[1], fields[2])
         if fields[0] != chromosome:
             raise BadInputError(
                 f"{path}, line {line}: chromosome {fields[0]!r} is not the sequence's, {chromosome!r}: "
@@ -302,9 +306,9 @@ def read_contacts(path: str | Path) -> list[tuple[str, int, int, str, int, int, 
     Raises BadInputError, with the line, for a malformed record or a weight that is not positive.
     """
     contacts = []
-    for line, fields in _records(path, 6, "BEDPE"):
-        first = _interval(path, line, fields[1], fields[2])
-        second = _interval(path, line, fields[4], fields[5])
+    for line, fields in bed_records(path, 6, "BEDPE"):
+        first = bed_interval(path, line, fields[1], fields[2])
+        second = bed_interval(path, line, fields[4], fields[5])
         weight = _score(path, line, fields[7]) if len(fields) > 7 and fields[7] not in (".", "") else 1.0
         if weight <= 0:
             raise BadInputError(f"{path}, line {line}: score {fields[7]!r} is not positive: leave the contact out")

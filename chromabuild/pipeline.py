@@ -5,16 +5,19 @@ a stage has to be run again.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from chromabuild import provenance, stages
 from chromabuild.config import Config
 from chromabuild.errors import BadInputError
 from chromabuild.stages import Job
+
+if TYPE_CHECKING:
+    from chromabuild.solvate import Part
 
 
 class Reporter(Protocol):
@@ -57,13 +60,18 @@ def _locus_files(config: Config) -> dict[str, str | Path]:
     return {role: Path(file) for role, file in files.items() if file}
 
 
+def _build_files(config: Config) -> dict[str, str | Path]:
+    return {"scaffold": "scaffold.h5"} | ({"marks": Path(config.build.marks)} if config.build.marks else {})
+
+
 def _files(**inputs: str) -> Callable[[Config], dict[str, str | Path]]:
     return lambda config: dict(inputs)
 
 
 STAGES: tuple[Stage, ...] = (
-    Stage("scaffold", "mesoscale scaffold", ("locus", "scaffold"), _locus_files, ("scaffold.h5",), stages.scaffold),
-    Stage("build", "all-atom solute", ("build",), _files(scaffold="scaffold.h5"), ("solute.h5",), stages.build),
+    Stage("scaffold", "mesoscale scaffold", ("locus", "scaffold"), _locus_files,
+          ("scaffold.h5", "contact_map.npz", "contact_map.cool"), stages.scaffold),
+    Stage("build", "all-atom solute", ("build",), _build_files, ("solute.h5",), stages.build),
     Stage("clash", "clash correction", ("clash",), _files(solute="solute.h5"),
           ("solute_clean.h5", "clash_report.json", "clash_report.tsv", "clash_report.txt"), stages.clash),
     Stage("solvate", "water, ions and shards", ("solvate",), _files(solute="solute_clean.h5"),
@@ -94,7 +102,8 @@ def _describe(stage: Stage, config: Config) -> dict:
     for role, path in inputs.items():
         if not path.is_file():
             maker = next((s.name for s in STAGES if path in s.output_paths(config)), None)
-            remedy = f"run `chromabuild {maker}` first" if maker else f"correct `locus.{role}` in the settings"
+            section = "build" if role == "marks" else "locus"
+            remedy = f"run `chromabuild {maker}` first" if maker else f"correct `{section}.{role}` in the settings"
             raise BadInputError(f"{path} does not exist: {remedy}")
     return provenance.describe(stage.name, config, stage.sections, inputs)
 
@@ -112,15 +121,16 @@ def is_current(stage: Stage, config: Config, description: dict | None = None) ->
                for file, digest in entry["outputs"].items())
 
 
-def run_stage(stage: Stage, config: Config, threads: int, reporter: Reporter, only: int | None = None) -> dict:
-    """Run one stage and record it; gives its summary. With ``only`` one shard is made and nothing is recorded.
+def run_stage(stage: Stage, config: Config, threads: int, reporter: Reporter,
+              only: "Iterable[int] | Part | None" = None) -> dict:
+    """Run one stage and record it; gives its summary. With ``only`` some shards are made and nothing is recorded.
 
     The stage's old record is taken out first, so that an interrupted stage is never taken for finished.
     Raises what the stage raises, and BadInputError when an input file is missing.
     """
     description = _describe(stage, config)
     if only is not None:
-        with reporter.stage(f"{stage.title}, shard {only}") as progress:
+        with reporter.stage(f"{stage.title}, in part") as progress:
             return stage.run(Job(config, threads, progress, description, only))
     provenance.record(config.output, stage.name, None)
     started = time.time()

@@ -55,10 +55,10 @@ def effective_settings(config: Config, sections: tuple[str, ...]) -> dict:
         section, _, key = name.partition(".")
         values = getattr(config, section).model_dump(mode="json")
         settings[section] = {key: values[key]} if key else values
-    if "locus" in settings:
-        for key in ("fasta", "nucleosomes", "contacts"):
-            value = settings["locus"].get(key)
-            settings["locus"][key] = Path(value).name if value else value
+    for section, keys in (("locus", ("fasta", "nucleosomes", "contacts")), ("build", ("marks",))):
+        for key in keys:
+            if settings.get(section, {}).get(key):
+                settings[section][key] = Path(settings[section][key]).name
     return settings
 
 

@@ -5,6 +5,7 @@ complete and its atoms are in template order. An atom costs its 12 bytes of posi
 """
 
 import json
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -135,8 +136,22 @@ class Solute:
     @classmethod
     def read(cls, path: str | Path) -> "Solute":
         """Read what ``write`` wrote. Raises BadInputError when the file is missing or is not a solute file."""
+        solute = cls.open(path)
+        file = solute.position.file
         try:
-            with h5py.File(path, "r") as file:
+            solute.position = solute.position[...]
+        except OSError as error:
+            raise BadInputError(f"cannot read {path} as a solute file ({error}): run chromabuild build") from error
+        finally:
+            file.close()
+        return solute
+
+    @classmethod
+    def open(cls, path: str | Path) -> "Solute":
+        """Like ``read``, but positions stay in the file: ``position`` is an h5py dataset, read by slices."""
+        try:
+            with ExitStack() as stack:
+                file = stack.enter_context(h5py.File(path, "r"))
                 if file.attrs.get("format") != FORMAT or file.attrs.get("version") != VERSION:
                     raise BadInputError(f"{path} is no chromabuild solute file of version {VERSION}: run build again")
                 stored = [name.decode() for name in file["residue/template_name"]]
@@ -145,8 +160,8 @@ class Solute:
                 if unknown:
                     raise BadInputError(f"{path} holds residue {unknown[0]}, unknown to this version: run build again")
                 translate = np.array([current[name] for name in stored], dtype=np.uint16)
-                return cls(
-                    position=file["atom/position"][...],
+                solute = cls(
+                    position=file["atom/position"],
                     residue_template=translate[file["residue/template"][...]],
                     residue_number=file["residue/number"][...],
                     residue_segment=file["residue/segment"][...],
@@ -157,5 +172,7 @@ class Solute:
                     molecule_nucleosome=file["molecule/nucleosome"][...],
                     provenance=json.loads(file.attrs["provenance"]),
                 )
+                stack.pop_all()  # all is well: the file stays open
+                return solute
         except (OSError, KeyError) as error:
             raise BadInputError(f"cannot read {path} as a solute file ({error}): run chromabuild build") from error

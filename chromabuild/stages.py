@@ -7,12 +7,22 @@ and shown in the report, lists of records become tables there.
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from chromabuild.config import Config
 from chromabuild.errors import ClashesRemainError
+
+# Observables of the scaffold as summaries call them.
+OBSERVABLE_NAMES = {
+    "radius_of_gyration": "radius_of_gyration_nm", "end_to_end": "end_to_end_nm", "contacts": "core_contacts",
+    "sedimentation_coefficient": "sedimentation_coefficient_svedberg", "triplet_angle": "triplet_angle_degree",
+    "packing_ratio": "nucleosomes_per_11_nm", "energy_drift": "energy_drift_kbt", "energy_noise": "energy_noise_kbt",
+}  # fmt: skip
+if TYPE_CHECKING:
+    from chromabuild.solvate import Part
 
 
 @dataclass
@@ -24,8 +34,8 @@ class Job:
     progress: Callable[[float | str], None]
     provenance: dict
     """Goes into every file that the stage writes."""
-    only: int | None = None
-    """The one shard to make, of the solvate stage."""
+    only: "Iterable[int] | Part | None" = None
+    """The shards to make, of the solvate stage; None: all."""
 
     @property
     def folder(self) -> Path:
@@ -48,22 +58,29 @@ def locus_summary(config: Config) -> dict:
 
 def scaffold(job: Job) -> dict:
     """Locus files to scaffold.h5."""
+    from chromabuild.contact_files import write_contact_map
     from chromabuild.locus import load_locus
+    from mesoscale.folding import fold
     from mesoscale.model import Parameters
-    from mesoscale.montecarlo import sample
 
     settings = job.config.scaffold
     fibre = load_locus(job.config.locus).fibre()
-    parameters = Parameters(temperature=settings.temperature, salt=settings.salt,
+    parameters = Parameters(temperature=settings.temperature, salt=settings.salt, core_charges=settings.core_charges,
                             confinement_radius=settings.confinement_radius, container=settings.container)
-    result = sample(fibre, parameters, settings.sweeps, job.config.seed, settings.choose,
-                    lambda share, state: _show(job, state, share))
+    result = fold(fibre, parameters, settings.sweeps, job.config.seed, settings.choose,
+                  lambda share, state: _show(job, state, share))
     result.provenance = job.provenance
     result.write(job.folder / "scaffold.h5")
+    write_contact_map(result.contact_map, result.contact_resolution, result.chromosome, fibre.start, job.folder)
+    if result.floor_violations:
+        raise ClashesRemainError(f"{result.floor_violations} pairs of DNA and cores overlap in the folded fibre, by up "
+                                 f"to {result.deepest_violation:.3f} nm: try another --seed, more room "
+                                 "(scaffold.container, confinement_radius) or longer linkers (locus.minimum_linker)")
     return locus_summary(job.config) | {
-        "sweeps": settings.sweeps, "overlaps_left": result.floor_violations,
-        **{f"{name}_nm" if name != "contacts" else "core_contacts": value
-           for name, value in result.observables.items()},
+        "sweeps": settings.sweeps,
+        "restraints": sum(contact["kept"] is not None for contact in result.contacts),
+        "restraints_kept": sum(bool(contact["kept"]) for contact in result.contacts),
+        **{OBSERVABLE_NAMES[name]: value for name, value in result.observables.items()},
         "contact_distances": result.contacts}
 
 
@@ -83,6 +100,7 @@ def build(job: Job) -> dict:
 def clash(job: Job) -> dict:
     """solute.h5 to solute_clean.h5 and the clash report. Raises ClashesRemainError when some remain."""
     from chromabuild.clash import correct_clashes
+    from chromabuild.report.clash_page import write_clash_page
     from chromabuild.solute import Solute
 
     settings = job.config.clash
@@ -90,6 +108,7 @@ def clash(job: Job) -> dict:
                                     job.config.seed, job.threads, lambda phase, share: _show(job, phase, share))
     solute.provenance = job.provenance
     found.write(job.folder / "clash_report")
+    write_clash_page(found, job.folder / "clash_report.html", job.config.locus.name)
     solute.write(job.folder / "solute_clean.h5")
     before, after = found.data["before"], found.data["after"]
     if found.fatal:
@@ -102,12 +121,48 @@ def clash(job: Job) -> dict:
             "clashscore_before": before["clashscore"], "clashscore_after": after["clashscore"]}
 
 
-def check_clashes(path: Path, threshold: float, threads: int) -> dict:
-    """The findings of a solute, PDB or mmCIF file; ``fatal`` counts close pairs and pierced rings."""
+def check_clashes(path: Path, threshold: float, threads: int, page: Path | None = None) -> dict:
+    """The findings of a structure; ``fatal`` counts close pairs, pierced rings and threaded strands.
+
+    ``page`` is where to write the HTML form, when wanted.
+    """
     from chromabuild.clash import check
 
-    found = check(path, threshold, threads)
+    found = check(_structure(path), threshold, threads)
+    if page is not None:
+        from chromabuild.report.clash_page import write_clash_page
+
+        write_clash_page(found, page, path.name)
     return {"file": str(path), "fatal": found.fatal, "text": found.to_text(), **found.data}
+
+
+def _structure(path: Path) -> object:
+    """What ``chromabuild.clash.check`` takes: the path itself, or the atoms of a folder of shards."""
+    if not path.is_dir():
+        return path
+    from chromabuild.shards.structure import atoms_of_shards
+
+    return atoms_of_shards(path)
+
+
+def audit_structure(path: Path, subjects: list[str], threads: int) -> dict:
+    """What the audits of the given subjects (all when empty) find: subject -> {count, items}."""
+    from chromabuild.clash import check
+
+    found = check(_structure(path), threads=threads).data["before"]
+    return {"file": str(path)} | {name: {key: found[key] for key in keys} for name, keys in AUDITS.items()
+                                  if name in subjects or not subjects}
+
+
+AUDITS = {
+    "rings": ("ring_piercings",),
+    "chirality": ("chirality_errors",),
+    "peptides": ("cis_peptides", "twisted_peptides"),
+    "geometry": ("bond_outliers", "angle_outliers"),
+    "molecules": ("merged_molecules",),
+    "strands": ("threaded_strands", "duplexes"),
+}
+"""Subject of an audit -> the findings that belong to it (docs/formats.md, section 3)."""
 
 
 def _show(job: Job, phase: str, share: float) -> None:
@@ -116,13 +171,13 @@ def _show(job: Job, phase: str, share: float) -> None:
 
 
 def solvate(job: Job) -> dict:
-    """solute_clean.h5 to shards; with ``only`` to that shard alone."""
+    """solute_clean.h5 to shards; with ``only`` to these shards alone."""
     from chromabuild.solute import Solute
     from chromabuild.solvate import solvate as make_shards
 
-    make_shards(Solute.read(job.folder / "solute_clean.h5"), job.config.solvate, job.config.seed, job.threads,
+    make_shards(Solute.open(job.folder / "solute_clean.h5"), job.config.solvate, job.config.seed, job.threads,
                 job.folder / "shards", lambda done, total: job.progress(done / total),
-                None if job.only is None else [job.only])
+                job.only)
     return {} if job.only is not None else shard_set_summary(job.folder / "shards")
 
 
@@ -137,11 +192,25 @@ def shard_set_summary(folder: Path) -> dict:
             "shards": len(manifest.shards), "megabytes": round(size / 1e6, 1)}
 
 
-def verify_shard_set(folder: Path) -> dict:
+def merge_shards(folder: Path, selection: str, target: Path) -> dict:
+    """Selected atoms of a shard set as one PDB file."""
+    from chromabuild.shards.merge import merge_shards as merge
+
+    return {"file": str(target), "atoms": merge(folder, selection, target)}
+
+
+def bag_shards(folder: Path, target: Path) -> dict:
+    """A shard set as a BagIt bag."""
+    from chromabuild.shards.bag import write_bag
+
+    return {"bag": str(target), "files": write_bag(folder, target)}
+
+
+def verify_shard_set(folder: Path, threads: int = 1) -> dict:
     """Read every shard and compare it with the manifest. Raises IntegrityError naming the first that is wrong."""
     from chromabuild.shards import verify_shards
 
-    manifest = verify_shards(folder)
+    manifest = verify_shards(folder, threads=threads)
     return {"folder": str(folder), "shards": len(manifest.shards), "atoms": manifest.atoms}
 
 
@@ -187,12 +256,12 @@ def run(job: Job) -> dict:
                      job.folder / "md", advance)
     log = EnergyLog.read(files.dynamics_log)
     atoms = json.loads((job.folder / "shards" / "manifest.json").read_text(encoding="utf-8"))["atoms"]
-    conserved = log["CONSERVED_ENE" if "CONSERVED_ENE" in log.columns else "TOTAL_ENE"]
-    drift = energy_drift(log["TIME"], conserved, atoms, dynamics.temperature)
+    conserved = log.conserved
+    drift = None if conserved is None else energy_drift(log["TIME"], conserved, atoms, dynamics.temperature)
     return {"engine": dynamics.engine, "ranks": dynamics.ranks, "threads": job.threads, "atoms": atoms,
             "steps": dynamics.steps, "timestep_fs": dynamics.timestep,
-            "simulated_ps": dynamics.steps * dynamics.timestep / 1000, "temperature": dynamics.temperature,
-            "drift_kT_per_ns_per_atom": drift, **_speed(marks, dynamics.timestep),
+            "simulated_ps": dynamics.steps * dynamics.timestep / 1000, "ensemble": dynamics.ensemble,
+            "temperature": dynamics.temperature, "drift_kT_per_ns_per_atom": drift, **_speed(marks, dynamics.timestep),
             "trajectory": str(files.trajectory.relative_to(job.folder))}
 
 

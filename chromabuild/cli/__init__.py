@@ -2,6 +2,7 @@
 
 from chromabuild.cli import (  # noqa: F401  (each module puts its command on the app)
     all_stages,
+    analyse,
     build,
     clash,
     init,

@@ -1,7 +1,8 @@
-"""`chromabuild clash`: the stage, and a check of any solute file."""
+"""`chromabuild clash`: the stage, and checks of any structure."""
 
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +21,9 @@ from chromabuild.cli.frame import (
 )
 from chromabuild.cli.stage_command import run_one
 
+if TYPE_CHECKING:
+    from chromabuild.config import Config
+
 clash_app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 app.add_typer(clash_app, name="clash")
 
@@ -30,7 +34,8 @@ def clash(context: typer.Context, config: ConfigOption = DEFAULT_CONFIG, overrid
           seed: SeedOption = None, threads: ThreadsOption = None, json: JsonOption = False) -> None:
     """Find and remove steric clashes: solute_clean.h5.
 
-    `chromabuild clash` alone is `clash fix`. Reads solute.h5, writes clash_report.json, .tsv and .txt too.
+    `chromabuild clash` alone is `clash fix`. Reads solute.h5, writes clash_report.json, .tsv, .txt
+    and .html too.
     Non-bonded pairs closer than `clash.threshold` angstrom (0.9) are found and removed by rotating backbone and
     side-chain torsions. Exit code 4 when some remain.
 
@@ -58,10 +63,22 @@ def fix(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: 
     run_one("clash", config, overrides, seed, threads, json)
 
 
+def settings_of(config: Path, overrides: list[str], seed: int | None) -> "Config":
+    """The settings file when it exists or was named, else the defaults."""
+    from chromabuild.config import Config
+
+    return load(config, overrides, seed) if config != DEFAULT_CONFIG or config.exists() else Config()
+
+
+FileArgument = Annotated[Path, typer.Argument(
+    metavar="FILE", show_default=False, help="A solute (.h5), PDB or mmCIF file, a shard or a folder of shards.")]
+
+
 @clash_app.command()
 @command
-def check(file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False,
-                                               help="A solute (.h5), PDB or mmCIF file.")],
+def check(file: FileArgument,
+          page: Annotated[Path | None, typer.Option("--html", metavar="PATH", show_default=False,
+                                                    help="Write a page with pictures of the worst.")] = None,
           config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
           threads: ThreadsOption = None, json: JsonOption = False) -> None:
     """List the clashes of a structure.
@@ -71,17 +88,69 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE", show_default=Fals
     `clash.threshold` (angstrom) is taken from the settings when that file exists.
 
     \b
-    Example:
+    Examples:
       chromabuild clash check results/solute_clean.h5
+      chromabuild clash check model.cif --html clashes.html
     """
     from chromabuild import stages
-    from chromabuild.config import Config
     from chromabuild.errors import ClashesRemainError
 
-    settings = load(config, overrides, seed) if config != DEFAULT_CONFIG or config.exists() else Config()
-    result = stages.check_clashes(file, settings.clash.threshold, thread_count(threads))
+    settings = settings_of(config, overrides, seed)
+    result = stages.check_clashes(file, settings.clash.threshold, thread_count(threads), page)
     text = result.pop("text")
     show(result, json, [text.rstrip()])
     if result["fatal"]:
         raise ClashesRemainError(f"{file} has {result['fatal']} clashes (pairs closer than {settings.clash.threshold} "
-                                 "angstrom, pierced rings): remove them with `chromabuild clash`")
+                                 "angstrom, pierced rings, threaded strands): remove them with `chromabuild clash`")
+
+
+class Subject(StrEnum):
+    """What an audit looks at."""
+
+    rings = "rings"
+    chirality = "chirality"
+    peptides = "peptides"
+    geometry = "geometry"
+    molecules = "molecules"
+    strands = "strands"
+
+
+SubjectOption = Annotated[list[Subject], typer.Option("--of", show_default="all", help="Only this; may be repeated.")]
+
+
+@clash_app.command()
+@command
+def audit(file: FileArgument, of: SubjectOption = [], config: ConfigOption = DEFAULT_CONFIG,  # noqa: B006
+          overrides: SetOption = [], seed: SeedOption = None, threads: ThreadsOption = None,  # noqa: B006
+          json: JsonOption = False) -> None:
+    """Look for what no minimiser mends.
+
+    Bonds through rings, wrong chirality, cis peptides, DNA backbone beyond 4 sigma, molecules within each other,
+    backbones between the strands of a duplex. Changes nothing; exit code 4 when something is found.
+
+    \b
+    Examples:
+      chromabuild clash audit model.pdb
+      chromabuild clash audit results/solute.h5 --of rings --of strands
+    """
+    from chromabuild import stages
+    from chromabuild.errors import ClashesRemainError
+
+    settings_of(config, overrides, seed)  # settings that are wrong are told, though no audit depends on any
+    result = stages.audit_structure(file, [subject.value for subject in of], thread_count(threads))
+    lines, total = [], 0
+    for findings in list(result.values())[1:]:
+        for name, found in findings.items():
+            title = name.replace("_", " ")
+            if name == "duplexes":
+                lines += [f"{title:24s}{d['first']} to {d['last']}: {d['base_pairs']} base pairs, {d['turns']} turns"
+                          for d in found]
+                continue
+            total += found["count"]
+            lines.append(f"{title:24s}{found['count']:8d}")
+            for item in found["items"][:10]:
+                lines.append("    " + (item if isinstance(item, str) else
+                                       "  ".join(f"{key} {value}" for key, value in item.items())))
+    show(result, json, lines)
+    if total:
+        raise ClashesRemainError(f"{file} has {total} faults that a minimiser cannot mend: see the list, or --json")

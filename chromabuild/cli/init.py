@@ -21,7 +21,7 @@ class Example(StrEnum):
 def init(folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="Where to write; made when missing.")]
          = Path("."),
          example: Annotated[Example | None, typer.Option(
-             help="Copy a bundled yeast locus: demo (3 nucleosomes, minutes) or chrXIII (83 kb, 468 nucleosomes).",
+             help="Copy a bundled yeast locus: demo (4 nucleosomes, minutes) or chrXIII (83 kb, 468 nucleosomes).",
              show_default=False)] = None,
          fasta: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False,
                                                     help="Your sequence (A, C, G, T; plain or gz).")] = None,

@@ -1,7 +1,8 @@
-"""`chromabuild shards`: look at a shard set."""
+"""`chromabuild shards`: make some shards alone, and look at, merge or export a shard set."""
 
+import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,10 +17,14 @@ from chromabuild.cli.frame import (
     command,
     load,
     show,
+    thread_count,
 )
+from chromabuild.cli.stage_command import run_one
 
-shards_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None,
-                         help="Check a shard set, or say what is in it.")
+if TYPE_CHECKING:
+    from chromabuild.solvate import Part
+
+shards_app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 app.add_typer(shards_app, name="shards")
 FolderArgument = Annotated[Path | None, typer.Argument(
     metavar="[FOLDER]", help="Folder with manifest.json.", show_default="shards in the output folder of the settings")]
@@ -27,6 +32,104 @@ FolderArgument = Annotated[Path | None, typer.Argument(
 
 def _folder(folder: Path | None, config: Path, overrides: list[str], seed: int | None) -> Path:
     return folder if folder is not None else Path(load(config, overrides, seed).output) / "shards"
+
+
+@shards_app.callback()
+@command
+def shards(context: typer.Context, config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [],  # noqa: B006
+           seed: SeedOption = None, threads: ThreadsOption = None, json: JsonOption = False,
+           only: Annotated[str | None, typer.Option(
+               metavar="K[-L][,..]", show_default=False,
+               help="Make these shards, e.g. 3 or 0-127,400.")] = None,
+           part: Annotated[str | None, typer.Option(
+               metavar="I/N", show_default=False, help="Make share I (from 0) of N equal shares.")] = None,
+           plan_only: Annotated[bool, typer.Option(
+               "--plan", help="Decide waters and ions only: what jobs that work side by side need first.")] = False,
+           ) -> None:
+    """Make some shards alone, or look at, merge, export a shard set.
+
+    Shards made alone, anywhere, have the same bytes as in a full run; the job that adds the last one writes
+    shards/manifest.json. `chromabuild solvate` makes them all.
+
+    \b
+    Examples:
+      chromabuild shards --only 3
+      chromabuild shards --part 0/128
+      chromabuild shards verify results/shards
+    """
+    if context.invoked_subcommand is not None:
+        return
+    chosen = [value for value in (only, part, plan_only or None) if value is not None]
+    if len(chosen) != 1:
+        raise typer.BadParameter("give one of --only, --part and --plan, or a command: verify, info, merge, bag")
+    if plan_only:
+        wanted = []
+    else:
+        wanted = _numbers(only) if only is not None else _share(part)
+    run_one("solvate", config, overrides, seed, threads, json, only=wanted)
+
+
+def _numbers(text: str) -> list[int]:
+    """``0-3,7`` as 0, 1, 2, 3, 7."""
+    if not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", text):
+        raise typer.BadParameter(f"'{text}' is not a list of shards such as 3 or 0-127,400", param_hint="--only")
+    ranges = [[int(number) for number in piece.split("-")] for piece in text.split(",")]
+    return [k for piece in ranges for k in range(piece[0], piece[-1] + 1)]
+
+
+def _share(text: str) -> "Part":
+    from chromabuild.solvate import Part
+
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    if not match or not int(match[1]) < int(match[2]):
+        raise typer.BadParameter(f"'{text}' is not a share such as 0/128, which is the first of 128",
+                                 param_hint="--part")
+    return Part(int(match[1]), int(match[2]))
+
+
+@shards_app.command()
+@command
+def merge(output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", show_default=False,
+                                               help="What to write: .pdb or .pdb.zst.")],
+          folder: FolderArgument = None,
+          select: Annotated[str, typer.Option(help="Which atoms.")] = "all",
+          config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
+          threads: ThreadsOption = None, json: JsonOption = False) -> None:
+    """Write selected atoms of all shards as one PDB file, in global order.
+
+    A selection is made of all, solute, protein, dna, water, ions, name, resname, segid, resid, box
+    x0 y0 z0 x1 y1 z1 (angstrom) with and, or, not and parentheses.
+
+    \b
+    Examples:
+      chromabuild shards merge -o dna.pdb --select dna
+      chromabuild shards merge -o corner.pdb --select "not water and box 0 0 0 200 200 200"
+    """
+    from chromabuild import stages
+
+    result = stages.merge_shards(_folder(folder, config, overrides, seed), select, output)
+    show(result, json, [f"{result['atoms']} atoms in {result['file']}"])
+
+
+@shards_app.command()
+@command
+def bag(output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", show_default=False,
+                                             help="The folder to make.")],
+        folder: FolderArgument = None, config: ConfigOption = DEFAULT_CONFIG,
+        overrides: SetOption = [], seed: SeedOption = None, threads: ThreadsOption = None,  # noqa: B006
+        json: JsonOption = False) -> None:
+    """Export a verified shard set as a BagIt bag (RFC 8493), as archives take it.
+
+    Files are linked where the file system can, so that a bag beside its shards takes no space.
+
+    \b
+    Example:
+      chromabuild shards bag -o deposit
+    """
+    from chromabuild import stages
+
+    result = stages.bag_shards(_folder(folder, config, overrides, seed), output)
+    show(result, json, [f"{result['files']} files in the bag {result['bag']}"])
 
 
 @shards_app.command()
@@ -43,7 +146,7 @@ def verify(folder: FolderArgument = None, config: ConfigOption = DEFAULT_CONFIG,
     """
     from chromabuild import stages
 
-    result = stages.verify_shard_set(_folder(folder, config, overrides, seed))
+    result = stages.verify_shard_set(_folder(folder, config, overrides, seed), thread_count(threads))
     show(result, json, [f"{result['shards']} shards with {result['atoms']} atoms are as the manifest says"])
 
 

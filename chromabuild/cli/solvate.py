@@ -1,9 +1,5 @@
 """`chromabuild solvate`."""
 
-from typing import Annotated
-
-import typer
-
 from chromabuild.cli.frame import (
     DEFAULT_CONFIG,
     ConfigOption,
@@ -20,19 +16,15 @@ from chromabuild.cli.stage_command import run_one
 @app.command()
 @command
 def solvate(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
-            threads: ThreadsOption = None, json: JsonOption = False,
-            only: Annotated[int | None, typer.Option(
-                "--only", min=0, metavar="K", show_default="all",
-                help="Make shard K alone; it has the same bytes as in a full run.")] = None) -> None:
+            threads: ThreadsOption = None, json: JsonOption = False) -> None:
     """Add water and ions: shards/.
 
     Writes shards/manifest.json and one set of files a brick of the box. Reads solute_clean.h5. The system is
-    neutral with `solvate.salt` mol/L NaCl on top; the box is the solute's extent plus `solvate.padding` angstrom on
-    every side, or `solvate.box`.
+    neutral with `solvate.salt` mol/L NaCl (and KCl, MgCl2) on top; the box is the solute's extent plus
+    `solvate.padding` angstrom on every side, or `solvate.box`.
 
     \b
-    Examples:
+    Example:
       chromabuild solvate --set solvate.padding=15
-      chromabuild solvate --only 3
     """
-    run_one("solvate", config, overrides, seed, threads, json, only=only)
+    run_one("solvate", config, overrides, seed, threads, json)

@@ -1,15 +1,20 @@
 """Body shared by the commands that run one stage of the chain."""
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from chromabuild.cli.frame import load, show, thread_count
 from chromabuild.cli.progress import make_reporter
 from chromabuild.labels import label
 
+if TYPE_CHECKING:
+    from chromabuild.solvate import Part
+
 
 def run_one(name: str, config: Path, overrides: list[str], seed: int | None, threads: int | None, as_json: bool,
-            only: int | None = None) -> None:
-    """Run a stage, or one shard of it, with the effective settings and print its summary."""
+            only: "Iterable[int] | Part | None" = None) -> None:
+    """Run a stage, or some shards of it, with the effective settings and print its summary."""
     from chromabuild import pipeline
 
     settings = load(config, overrides, seed)

@@ -27,7 +27,8 @@ ANGSTROM_PER_NM = 10.0
 COULOMB_CONSTANT = 138.93545764438198 * ANGSTROM_PER_NM / KJ_PER_KCAL
 """kcal angstrom / mol / e^2; OpenMM's ONE_4PI_EPS0 (from the CODATA constants) in our units."""
 
-SOLVENT = (("water", "HOH", "WAT"), ("sodium", "NA", "NA"), ("chloride", "CL", "CL"))
+SOLVENT = (("water", "HOH", "WAT"), ("sodium", "NA", "NA"), ("potassium", "K", "K"), ("magnesium", "MG", "MG"),
+           ("chloride", "CL", "CL"))
 """Key in the counts of a shard manifest, residue of the library, segment id; in global atom order."""
 
 _CAPS = {"amino acid": ("NGLY", "CGLY"), "nucleotide": ("DA5", "DA3")}
@@ -55,7 +56,7 @@ class _Piece:
 
 def make_topology(solute: Solute | None, counts: dict[str, int], force_field: str = "amber14",
                   net_charge: int | None = None, progress: Callable[[str], None] | None = None) -> Topology:
-    """Topology of a solute (None: solvent only) with ``counts`` of ``water``, ``sodium`` and ``chloride``.
+    """Topology of a solute (None: solvent only) with ``counts`` of ``water`` and of the ions in ``SOLVENT``.
 
     ``net_charge`` is what the shard manifest says of the whole system; ``progress`` receives one line per step.
     Raises BadInputError for an unknown force field or a residue that it does not know, IntegrityError when the charge

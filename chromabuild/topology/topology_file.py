@@ -24,6 +24,9 @@ def _column(dtype: str, *shape: int) -> np.ndarray:
     return field(default_factory=lambda: np.empty((0, *shape), dtype=dtype), metadata={"dtype": dtype, "shape": shape})
 
 
+_ROWS_A_CHUNK = 1 << 16
+
+
 @dataclass
 class MoleculeTemplate:
     """One kind of molecule. Atom indices count from 0 within the molecule.
@@ -174,24 +177,26 @@ class Topology:
 
     def write(self, path: str | Path) -> None:
         """Write HDF5 by atomic rename. Raises ResourceError when the disk is full or the folder unwritable."""
-        with atomic_path(path) as part, h5py.File(part, "w") as file:
+        # Object headers of this version of the format carry checksums, as every array does: HDF5 refuses to read what
+        # was damaged, in the engine too.
+        with atomic_path(path) as part, h5py.File(part, "w", libver=("v110", "v110")) as file:
             file.attrs["format"] = np.bytes_(FORMAT)
             file.attrs["version"] = np.int32(VERSION)
             file.attrs["provenance"] = np.bytes_(json.dumps(self.provenance, sort_keys=True))
             file.attrs["coulomb_constant"] = float(self.coulomb_constant)
             file.attrs["force_field"] = np.bytes_(self.force_field)
             file.attrs["combination_rule"] = np.bytes_(COMBINATION_RULE)
-            file["lj/name"] = np.asarray(self.lj_name, dtype="S8")
+            _put(file, "lj/name", np.asarray(self.lj_name, dtype="S8"))
             for name in ("sigma", "epsilon", "c12", "c6"):
-                file[f"lj/{name}"] = np.asarray(getattr(self, f"lj_{name}"), dtype="<f8")
-            file["molecule/template"] = np.asarray(self.run_template, dtype="<i4")
-            file["molecule/count"] = np.asarray(self.run_count, dtype="<i8")
+                _put(file, f"lj/{name}", np.asarray(getattr(self, f"lj_{name}"), dtype="<f8"))
+            _put(file, "molecule/template", np.asarray(self.run_template, dtype="<i4"))
+            _put(file, "molecule/count", np.asarray(self.run_count, dtype="<i8"))
             for i, template in enumerate(self.templates):
                 group = file.create_group(f"template/{i:04d}")
                 group.attrs["name"] = np.bytes_(template.name)
                 group.attrs["rigid_water"] = np.int32(template.rigid_water)
                 for name, _, _ in _SCHEMA:
-                    group[_dataset_name(name)] = getattr(template, name)
+                    _put(group, _dataset_name(name), np.asarray(getattr(template, name)))
 
     @classmethod
     def read(cls, path: str | Path) -> "Topology":
@@ -205,7 +210,7 @@ class Topology:
                     templates=[
                         MoleculeTemplate(name=_text(group.attrs["name"]), rigid_water=bool(group.attrs["rigid_water"]),
                                          **{name: group[_dataset_name(name)][...] for name, _, _ in _SCHEMA})
-                        for _, group in sorted(file["template"].items(), key=lambda item: int(item[0]))
+                        for group in (file["template"][name] for name in sorted(file["template"], key=int))
                     ],
                     run_template=file["molecule/template"][...],
                     run_count=file["molecule/count"][...],
@@ -216,8 +221,14 @@ class Topology:
                     force_field=_text(file.attrs["force_field"]),
                     provenance=json.loads(_text(file.attrs["provenance"])),
                 )
-        except (OSError, KeyError) as error:
+        except (OSError, KeyError, ValueError, RuntimeError) as error:  # whatever HDF5 makes of a damaged file
             raise BadInputError(f"cannot read {path} as a topology file ({error}): run chromabuild topology") from error
+
+
+def _put(group: h5py.Group, name: str, values: np.ndarray) -> None:
+    """An array with checksums (an empty one has nothing to check)."""
+    chunks = {"fletcher32": True, "chunks": (min(len(values), _ROWS_A_CHUNK), *values.shape[1:])} if values.size else {}
+    group.create_dataset(name, data=values, **chunks)
 
 
 def _shifted(atoms: np.ndarray, molecule_size: int, count: int, start: int) -> np.ndarray:

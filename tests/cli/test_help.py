@@ -9,8 +9,8 @@ import sys
 import pytest
 
 COMMANDS = [["init"], ["validate"], ["plan"], ["all"], ["scaffold"], ["build"], ["clash"], ["clash", "fix"],
-            ["clash", "check"], ["solvate"], ["shards", "verify"], ["shards", "info"], ["topology"], ["run"],
-            ["report"], ["verify"], ["workflow"]]
+            ["clash", "check"], ["clash", "audit"], ["solvate"], ["shards"], ["shards", "verify"], ["shards", "info"],
+            ["shards", "merge"], ["shards", "bag"], ["topology"], ["run"], ["report"], ["verify"], ["workflow"]]
 
 
 def run(*arguments, **options):

@@ -285,7 +285,8 @@ def test_the_bundled_region_reproduces_the_known_shifts():
 def test_the_demo_locus_is_as_mapped():
     config = load_config(CONFIG / "demo.yaml")
     locus = load_locus(config.locus)
-    assert len(locus.nucleosomes) == 3 and locus.adjustments == ()
+    assert len(locus.nucleosomes) == 4
+    assert [(a["from"], a["to"] - a["from"]) for a in locus.adjustments] == [(43067, -7), (43209, 8)]
     assert min(locus.fibre().linkers) >= config.locus.minimum_linker
     assert all("reaches outside" in reason for reason in locus.ignored_contacts) and not locus.contacts
     whole = load_locus(load_config(CONFIG / "chrXIII.yaml").locus)

@@ -45,7 +45,8 @@ def refusal(done: subprocess.CompletedProcess[str], code: int) -> str:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """blake3 of every file below a folder, but for hidden ones and ``provenance.json``, which holds times."""
+    """blake3 of every file below a folder, but for hidden ones and those that hold times."""
     return {str(path.relative_to(folder)): blake3(path.read_bytes()).hexdigest()
             for path in sorted(folder.rglob("*"))
-            if path.is_file() and path.name != "provenance.json" and not path.name.startswith(".")}
+            if path.is_file() and path.name not in ("provenance.json", "clash_report.html")
+            and not path.name.startswith(".")}

@@ -21,6 +21,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
+from chromabuild.files import template_path
 from chromabuild.residues import residue_library
 from chromabuild.shards.brick_file import read_brick
 from chromabuild.solute import Solute
@@ -35,6 +36,10 @@ RINGS = {  # by residue; nucleotides have the sugar besides the base
 RINGS_OF = {"DA": ["sugar", "six", "five"], "DG": ["sugar", "six", "five"], "DC": ["sugar", "six"],
             "DT": ["sugar", "six"], "PRO": ["PRO"], "HIS": ["HIS"], "PHE": ["PHE"], "TYR": ["PHE"]}
 COMPLEMENT = {"A": "T", "C": "G", "G": "C", "T": "A"}
+HISTONES = json.loads(template_path("histones.json").read_text())
+# Atoms of an amino-acid residue at pH 7 (histidine neutral): its formula less water, charged side chains as they are.
+ATOMS = {"A": 10, "R": 24, "N": 14, "D": 12, "C": 11, "Q": 17, "E": 15, "G": 7, "H": 17, "I": 19, "L": 19, "K": 22,
+         "M": 17, "F": 20, "P": 14, "S": 11, "T": 14, "W": 24, "Y": 21, "V": 16}
 
 
 @pytest.fixture(scope="module")
@@ -115,32 +120,18 @@ def _meets(start, along, centre, a, b):
     return u >= 0 and v >= 0 and u + v <= 1 and 0 <= t <= 1
 
 
-def test_dyads_are_where_the_map_says(demo, scaffold, dyads):
-    """The demo's dyads are far enough apart: nothing is moved, and the report says so."""
-    assert len(dyads) == 3
-    assert scaffold["nucleosome/dyad_index"][...].tolist() == dyads
-    assert json.loads(scaffold.attrs["shifts"]) == [] == demo.summaries["scaffold"]["shifts"]
-    assert scaffold["bp/position"][dyads].tolist() == [42737, 42901, 43067]
-
-
-def test_crowded_dyads_are_moved_and_every_move_is_told(demo, dyads, tmp_path):
-    """The same locus with its middle dyad 20 bp further left: both neighbours give way, and the scaffold lists it."""
-    for path in demo.folder.iterdir():
-        if path.is_file():
-            shutil.copy(path, tmp_path)
-    bed = tmp_path / "demo.dyads.bed"
-    bed.write_text(bed.read_text().replace("42901\t42902", "42881\t42882"))
-    summary = result_of("scaffold", "--set", "scaffold.sweeps=20", cwd=tmp_path)["summary"]
-    with h5py.File(tmp_path / "results" / "scaffold.h5") as file:
-        placed, shifts = file["nucleosome/dyad_index"][...], json.loads(file.attrs["shifts"])
+def test_crowded_dyads_are_moved_and_every_move_is_told(demo, scaffold, dyads):
+    """The last two dyads are 142 bp apart, 157 are needed: least squares halves the missing 15, the others stay."""
+    assert len(dyads) == 4
+    placed, shifts = scaffold["nucleosome/dyad_index"][...], json.loads(scaffold.attrs["shifts"])
+    assert placed.tolist() == pytest.approx([dyads[0], dyads[1], dyads[2] - 7.5, dyads[3] + 7.5], abs=0.5)
     assert np.diff(placed).min() == 157  # 147 wrapped, 10 of linker
-    mapped = [dyads[0], dyads[1] - 20, dyads[2]]
-    assert shifts == summary["shifts"]
-    assert [(s["from"] - 42644, s["to"] - 42644) for s in shifts] == [
-        (before, after) for before, after in zip(mapped, placed.tolist(), strict=True) if before != after]
-    # 144 bp apart, 157 needed: least squares halves the missing 13.
-    assert placed.tolist() == pytest.approx([mapped[0] - 6.5, mapped[1] + 6.5, mapped[2]], abs=0.5)
-    assert "dyads 144 bp apart, 157 needed" in shifts[0]["reason"]
+    assert scaffold["bp/position"][placed[:2]].tolist() == [42737, 42901]
+    assert shifts == demo.summaries["scaffold"]["shifts"]
+    first_base = int(scaffold["bp/position"][0])
+    assert [(s["from"] - first_base, s["to"] - first_base) for s in shifts] == list(
+        zip(dyads[2:], placed.tolist()[2:], strict=True))
+    assert all("dyads 142 bp apart, 157 needed" in s["reason"] for s in shifts)
 
 
 def test_contacts_that_cannot_be_used_are_told(demo):
@@ -149,7 +140,7 @@ def test_contacts_that_cannot_be_used_are_told(demo):
     assert "reaches outside" in demo.summaries["scaffold"]["ignored_contacts"][0]
 
 
-def test_scaffold_is_complete_and_continuous(scaffold, sequence, dyads):
+def test_scaffold_is_complete_and_continuous(scaffold, sequence):
     n = len(sequence)
     assert scaffold["bp/base"][...].tobytes().decode() == sequence
     origin, frame = scaffold["bp/origin"][...], scaffold["bp/frame"][...]
@@ -162,11 +153,11 @@ def test_scaffold_is_complete_and_continuous(scaffold, sequence, dyads):
     for value in (rise, np.linalg.norm(step, axis=1)):
         assert value.min() > 2.5 and value.max() < 4.5
     wrapped = scaffold["bp/nucleosome"][...]
-    for k, dyad in enumerate(dyads):
+    for k, dyad in enumerate(scaffold["nucleosome/dyad_index"][...]):
         assert np.flatnonzero(wrapped == k).tolist() == list(range(dyad - 73, dyad + 74))
     assert (wrapped >= -1).all() and scaffold.attrs["floor_violations"] == 0
     core = scaffold["nucleosome/frame"][...]
-    assert core.shape == (3, 3, 3) and np.abs(core.transpose(0, 2, 1) @ core - np.eye(3)).max() < 1e-9
+    assert core.shape == (4, 3, 3) and np.abs(core.transpose(0, 2, 1) @ core - np.eye(3)).max() < 1e-9
     sweeps = scaffold["energy/sweep"][...]
     for name in ("stretch", "bend", "twist", "electrostatic", "excluded", "restraint"):
         series = scaffold[f"energy/{name}"][...]
@@ -185,7 +176,7 @@ def test_backbone_links_have_their_length(demo, scaffold, file):
         kind = "joint" if wrapped[bp] != wrapped[other] else "linker" if wrapped[bp] < 0 else "wrapped"
         lengths[kind].append(length)
     assert sum(map(len, lengths.values())) == 2 * (n - 1)
-    assert len(lengths["wrapped"]) == 2 * 3 * 146 and len(lengths["joint"]) >= 2 * 4
+    assert len(lengths["wrapped"]) == 2 * 4 * 146 and len(lengths["joint"]) >= 2 * 5
     for kind, values in lengths.items():
         assert 1.55 < min(values) and max(values) < 1.65, kind
 
@@ -208,11 +199,14 @@ def test_two_continuous_strands_of_the_sequence(demo_solute, sequence):
 
 
 def test_every_residue_is_complete(demo, demo_solute, sequence):
-    """Atoms by composition: 15,740 of an octamer of 1KX5, 64 of an A-T pair, 63 of G-C, less one a strand."""
+    """Atoms by composition: the octamer's by its sequences, 64 of an A-T pair, 63 of G-C, less one a strand."""
     at = sum(base in "AT" for base in sequence)
-    assert demo_solute.n_atoms == 3 * 15740 + 63 * len(sequence) + at - 2
-    assert demo_solute.molecule_name == ["DNA-I", "DNA-J"] + ["H3", "H4", "H2A", "H2B"] * 6
-    assert np.diff(demo_solute.molecule_first_residue)[2:].tolist() == [135, 102, 128, 122] * 6
+    histones = [HISTONES["yeast"][name]["sequence"] for name in ("H3", "H4", "H2A", "H2B")]
+    # The ends of a chain, NH3+ and COO-, have three atoms more than residues inside it.
+    octamer = 2 * sum(sum(ATOMS[letter] for letter in chain) + 3 for chain in histones)
+    assert demo_solute.n_atoms == 4 * octamer + 63 * len(sequence) + at - 2
+    assert demo_solute.molecule_name == ["DNA-I", "DNA-J"] + ["H3", "H4", "H2A", "H2B"] * 8
+    assert np.diff(demo_solute.molecule_first_residue)[2:].tolist() == [len(chain) for chain in histones] * 8
     assert np.isfinite(demo_solute.position).all()
     # Every hydrogen sits on one atom at a bond's length, and every heavy atom has a bonded neighbour.
     position, elements = demo_solute.position.astype(float), demo_solute.elements()
@@ -343,7 +337,7 @@ def test_provenance_travels_with_every_output(demo):
         assert {key: inside[key] for key in record[stage]["provenance"]} == record[stage]["provenance"]
     for stage in record.values():
         provenance = stage["provenance"]
-        assert provenance["seed"] == 5 and provenance["settings"] and provenance["versions"]["numpy"]
+        assert provenance["seed"] == 1 and provenance["settings"] and provenance["versions"]["numpy"]
         for entry in provenance["inputs"].values():
             assert entry["blake3"] in (*vouched.values(), *digests(demo.folder).values())
     # Everything that lies there is vouched for: by the record, or as a shard by the manifest.
@@ -351,7 +345,7 @@ def test_provenance_travels_with_every_output(demo):
               for suffix, entry in shard["files"].items()}
     assert shards == {file: digest[file] for file in shards}
     others = set(digest) - set(vouched) - set(shards)
-    assert all(name.startswith(("shards/records/", "shards/plan.h5")) for name in others), others
+    assert all(name.startswith(("shards/records/", "shards/plan.h5", "shards/placed.h5")) for name in others), others
 
 
 def test_nothing_is_done_twice(demo):

@@ -11,7 +11,8 @@ import pytest
 from engine_energies import TOLERANCES, Evaluation, assert_agree, evaluate, reference_energy, write_input
 from molecular_systems import MolecularSystem
 
-from chromabuild.backends.openmm_reference import NonbondedOptions, read_bricks
+from chromabuild.backends.openmm_reference import NonbondedOptions
+from chromabuild.shards import read_shards
 from chromabuild.topology import Topology, make_topology
 
 pytestmark = [pytest.mark.slow, pytest.mark.mpi]
@@ -32,7 +33,7 @@ def solute(demo, demo_solute, tmp_path_factory):
 
     The neutralising background belongs to the electrostatic energy of both.
     """
-    position, box = read_bricks(demo.results / "shards" / "bricks.txt")
+    box, position = read_shards(demo.results / "shards" / "bricks.txt")
     system = MolecularSystem(make_topology(demo_solute, {}), position[:demo_solute.n_atoms], box)
     options = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(192, 144, 128))
     return Case(options, reference_energy(system, options), write_input(system, tmp_path_factory.mktemp("solute")))
@@ -42,10 +43,11 @@ def solute(demo, demo_solute, tmp_path_factory):
 def solvated_piece(piece):
     """Two histones in salt water, from the files that `chromabuild solvate` and `chromabuild topology` wrote."""
     entries = {"topologyfile": piece.results / "topology.h5", "shardfile": piece.results / "shards" / "bricks.txt"}
-    position, box = read_bricks(entries["shardfile"])
+    box, position = read_shards(entries["shardfile"])
     system = MolecularSystem(Topology.read(entries["topologyfile"]), position, box)
     assert system.topology.net_charge == pytest.approx(0, abs=1e-6)
-    assert min(piece.manifest["counts"].values()) > 0 and len(piece.manifest["shards"]) > 1
+    assert all(piece.manifest["counts"][name] > 0 for name in ("solute", "water", "sodium", "chloride"))
+    assert len(piece.manifest["shards"]) > 1
     options = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=tuple(16 * int(np.ceil(edge / 16)) for edge in box))
     return Case(options, reference_energy(system, options), entries)
 

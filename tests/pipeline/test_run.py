@@ -52,21 +52,27 @@ def test_log_trajectory_and_restart(simulated):
     assert summary["simulated_ps"] == 0.2 and summary["atoms"] == build.manifest["atoms"]
     for name in table.columns:
         assert np.isfinite(table[name]).all(), name
-    # NVE: of what kinetic and potential energy exchange, the total keeps all but 1 %.
-    assert np.ptp(table["TOTAL_ENE"]) < 0.01 * table["KINETIC_ENE"].mean()
+    # Of what kinetic energy, potential energy and thermostat exchange, the conserved quantity keeps all but 1 %.
+    assert np.ptp(table["CONSERVED_ENE"]) < 0.01 * table["KINETIC_ENE"].mean()
+    assert table["TOTAL_ENE"][-1] - table["TOTAL_ENE"][0] > 0.05 * table["KINETIC_ENE"].mean()
     assert (folder / "restart" / "dynamics_0.rst").stat().st_size > 48 * build.manifest["atoms"]
     for name in ("setup", "minimise", "dynamics"):
         assert (folder / f"{name}.inp").is_file()
 
 
-def test_temperature_is_sane(simulated):
-    """Velocities are drawn for 300 K; half of that, at most, goes into the vibrations of a minimised structure.
+def test_temperature_is_brought_back_by_the_thermostat(simulated):
+    """Velocities are drawn for 310 K; half of that, at most, goes at once into the vibrations of a minimised structure.
 
-    Equipartition of a harmonic system that starts in its minimum gives 150 K; strain left over only adds to it.
+    Equipartition of a harmonic system that starts in its minimum gives 155 K. The thermostat fills the gap, half of
+    each kcal going on into potential energy: after its 0.1 ps at most exp(-1/2) of the 155 K are missing, after 0.2 ps
+    exp(-1). Strain left over from the minimisation only adds to the temperature.
     """
     table = EnergyLog.read(simulated[0].results / "md" / "dynamics.log")
-    assert table["TEMPERATURE"][0] == pytest.approx(300, rel=0.03)
-    assert (table["TEMPERATURE"] > 150).all() and (table["TEMPERATURE"] < 330).all()
+    temperature = table["TEMPERATURE"]
+    assert temperature[0] == pytest.approx(310, rel=0.03)
+    assert (temperature > 155).all() and (temperature < 340).all()
+    assert (temperature[table["TIME"] > 0.09] > 310 - 155 * np.exp(-0.45)).all()
+    assert (temperature[table["TIME"] > 0.19] > 310 - 155 * np.exp(-0.95)).all()
 
 
 def test_trajectory_with_the_psf_in_mdanalysis(simulated):

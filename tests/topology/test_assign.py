@@ -99,12 +99,16 @@ def test_coulomb_constant_is_openmm_s():
 
 def test_water_and_ions():
     """TIP3P: 0.9572 angstrom, 104.52 degree (Jorgensen 1983); run lengths in the order of the bricks."""
-    topology = make_topology(None, {"water": 1000, "sodium": 5, "chloride": 3})
+    counts = {"water": 1000, "sodium": 5, "potassium": 4, "magnesium": 2, "chloride": 3}
+    topology = make_topology(None, counts)
     water = topology.templates[0]
-    assert [t.name for t in topology.templates] == ["HOH", "NA", "CL"]
-    assert topology.run_count.tolist() == [1000, 5, 3]
-    assert topology.n_atoms == 3008
-    assert topology.net_charge == pytest.approx(2.0, abs=1e-12)
+    assert [t.name for t in topology.templates] == ["HOH", "NA", "K", "MG", "CL"]
+    assert topology.run_count.tolist() == list(counts.values())
+    assert topology.n_atoms == 3014
+    assert [float(t.charge.sum()) for t in topology.templates] == pytest.approx([0, 1, 1, 2, -1])
+    # Joung and Cheatham (2008) for TIP3P: Rmin/2 of K+ 1.705, Na+ 1.369 angstrom.
+    radii = topology.lj_sigma * 2 ** (1 / 6) / 2
+    assert [radii[t.lj_type[0]] for t in topology.templates[1:3]] == pytest.approx([1.369, 1.705], abs=1e-3)
     assert water.rigid_water
     assert water.constraint_atoms.tolist() == [[0, 1], [0, 2], [1, 2]]
     hydrogens = 2 * 0.9572 * np.sin(np.radians(104.52 / 2))

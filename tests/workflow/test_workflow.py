@@ -65,6 +65,29 @@ def test_rules_read_and_write_what_the_stages_do(project, plan):
         assert files["input"] == {str(path) for path in stage.input_paths(config).values()}
 
 
+def test_bricks_in_jobs_side_by_side(project):
+    """The plan first, then the batches, then the manifest; never more jobs than a scheduler can bear."""
+    result = snakemake(project, "--dry-run", options=["brick_jobs=5"])
+    text = result.stdout + result.stderr
+    assert result.returncode == 0, text
+    rules = re.findall(r"^rule (\w+):", text, re.MULTILINE)
+    assert rules.count("bricks") == 5 and rules.count("solvation_plan") == 1
+    assert rules.index("solvation_plan") < rules.index("bricks")
+    assert rules.index("solvate") > max(i for i, name in enumerate(rules) if name == "bricks")
+    assert set(re.findall(r"shards .*--part (\d)/5", text)) == set("01234")
+    result = snakemake(project, "--dry-run", options=["brick_jobs=981"])
+    assert result.returncode != 0 and "at most 1,000 jobs" in result.stdout + result.stderr
+
+
+def test_slurm_profile_names_rules_that_exist():
+    profile = yaml.safe_load((WORKFLOW / "profiles" / "slurm" / "config.yaml").read_text())
+    default = yaml.safe_load((WORKFLOW / "profiles" / "default" / "config.yaml").read_text())
+    rules = {name for path in (WORKFLOW / "rules").glob("*.smk")
+             for name in re.findall(r"^ *rule (\w+):", path.read_text(), re.MULTILINE)}
+    assert profile["executor"] == "slurm" and profile.items() >= default.items()
+    assert {*profile["set-resources"], *profile["set-threads"]} <= rules
+
+
 def test_default_profile_is_taken(plan):
     """After kill -9 the same command must run the interrupted rule again, without being asked."""
     profile = yaml.safe_load((WORKFLOW / "profiles" / "default" / "config.yaml").read_text())

@@ -6,6 +6,8 @@ rule scaffold:
         [path for path in (SETTINGS.locus.fasta, SETTINGS.locus.nucleosomes, SETTINGS.locus.contacts) if path],
     output:
         out("scaffold.h5"),
+        out("contact_map.npz"),
+        out("contact_map.cool"),
     params:
         settings=settings("locus", "scaffold"),
     threads: THREADS
@@ -15,7 +17,7 @@ rule scaffold:
 
 rule build:
     input:
-        out("scaffold.h5"),
+        [out("scaffold.h5"), *([SETTINGS.build.marks] if SETTINGS.build.marks else [])],
     output:
         out("solute.h5"),
     params:

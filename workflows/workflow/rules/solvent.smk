@@ -1,9 +1,45 @@
 # Water, ions and force field. The bricks themselves are vouched for by the manifest (rule verify).
+#
+# With `brick_jobs` > 1 the bricks are made by that many jobs side by side, on any machines that share the folder:
+# 65,536 shards are 256 to 512 jobs of 128 to 256 shards, never one job a shard.
+
+BRICK_JOBS = int(config.get("brick_jobs") or 1)
+if not 1 <= BRICK_JOBS <= 980:
+    raise WorkflowError(f"brick_jobs is {BRICK_JOBS}: choose 1 to 980, so that the graph has at most 1,000 jobs")
+
+
+if BRICK_JOBS > 1:
+
+    rule solvation_plan:
+        input:
+            out("solute_clean.h5"),
+        output:
+            out("shards/placed.h5"),
+            out("shards/plan.h5"),
+        params:
+            settings=settings("solvate"),
+        threads: THREADS
+        shell:
+            f"{command('shards')} --plan --threads {{threads}}"
+
+    rule bricks:
+        input:
+            out("solute_clean.h5"),
+            out("shards/placed.h5"),
+            out("shards/plan.h5"),
+        output:
+            touch(out("shards/jobs/{part}.done")),
+        params:
+            settings=settings("solvate"),
+        threads: min(THREADS, 4)
+        shell:
+            f"{command('shards')} --part {{wildcards.part}}/{BRICK_JOBS} --threads {{threads}}"
 
 
 rule solvate:
     input:
         out("solute_clean.h5"),
+        [out(f"shards/jobs/{part}.done") for part in range(BRICK_JOBS) if BRICK_JOBS > 1],
     output:
         out("shards/manifest.json"),
         out("shards/bricks.txt"),

@@ -1,0 +1,50 @@
+"""What `chromabuild plan` says before, against what the run of the demo made."""
+
+import shutil
+
+import pytest
+from command_line import result_of
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def told(demo, tmp_path_factory):
+    """The plan with the corrected solute at hand, and with the scaffold alone."""
+    folder = tmp_path_factory.mktemp("plan")
+    shutil.copytree(demo.folder, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("shards", "topology.*"))
+    with_solute = result_of("plan", cwd=folder)
+    for name in ("solute.h5", "solute_clean.h5"):
+        (folder / "results" / name).unlink()
+    before = sorted(folder.rglob("*"))
+    with_scaffold = result_of("plan", cwd=folder)
+    assert sorted(folder.rglob("*")) == before  # a plan writes nothing
+    return with_solute, with_scaffold
+
+
+def test_solute_and_box_are_exact(demo, demo_solute, told):
+    for plan in told:
+        assert plan["solute_atoms"] == demo_solute.n_atoms
+        assert plan["nucleosomes"] == demo.summaries["scaffold"]["nucleosomes"]
+    assert told[0]["box"] == pytest.approx(demo.manifest["box"], abs=0.06)
+    assert told[1]["box"] == pytest.approx(demo.manifest["box"], rel=0.05)
+
+
+def test_counts_are_right(demo, told):
+    """Within 2 % when the solute is there, 6 % from the scaffold: how much water a solute displaces depends on how
+    tightly it is packed."""
+    for plan, tolerance in zip(told, (0.02, 0.06), strict=True):
+        assert plan["atoms"] == pytest.approx(demo.manifest["atoms"], rel=tolerance)
+        assert list(plan["counts"]) == [key for key in demo.manifest["counts"] if key != "solute"]
+        for key, count in plan["counts"].items():
+            assert count == pytest.approx(demo.manifest["counts"][key], rel=tolerance + 0.02)
+    assert told[0]["shards"] == len(demo.manifest["shards"]) and told[0]["jobs"] == 1
+
+
+def test_disk_is_right(demo, told):
+    """Within 8 %: text compresses differently from one solute to the next."""
+    written = sum(path.stat().st_size for path in (demo.results / "shards").rglob("*")
+                  if path.suffix not in (".json", ".txt"))
+    assert told[0]["disk"]["shards"] * 1e9 == pytest.approx(written, rel=0.08)
+    solutes = sum((demo.results / name).stat().st_size for name in ("solute.h5", "solute_clean.h5"))
+    assert told[0]["disk"]["solute"] * 1e9 == pytest.approx(solutes, rel=0.3)
