@@ -59,7 +59,7 @@ def build_solute(scaffold: Any, config: Config, threads: int = 1, progress: Prog
 
     say("relaxing linkers", 0.0)
     sequence = base_index(scaffold.base)
-    recipes = octamer_recipes(config.build, scaffold.chromosome, scaffold.position[scaffold.dyad])
+    recipes = octamer_recipes(config.build, scaffold.chromosome, scaffold.position[scaffold.dyad], config.seed)
     path = relaxed_path(scaffold, sequence, config.build)
     say("closing the backbone", 0.2)
     dna_position, dna_template, report = build_dna(sequence, path.origin, path.frame, threads)
@@ -232,7 +232,9 @@ def octamer_of_recipe(recipe: OctamerRecipe) -> Octamer:
 
 def _octamer_counts(recipes: list[OctamerRecipe]) -> list[dict]:
     """How many nucleosomes carry which histones."""
-    return [{"histones": recipe.species, "marks": ", ".join((*recipe.variants, *recipe.mutations)) or "none",
+    return [{"histones": "template" if recipe.template else recipe.species,
+             "marks": ", ".join((*recipe.variants, *recipe.mutations)) or "none",
+             "linker_histone": recipe.linker_histone or "none",
              "nucleosomes": recipes.count(recipe)} for recipe in sorted(set(recipes))]
 
 

@@ -57,7 +57,9 @@ class BuildSection(Section):
     linker_phase_limit: Positive = Field(5.0, description="kT; linkers whose twist does not fit and costs more are offered a shift by one base pair in the report")
     histones: Literal["xenopus", "human", "yeast"] = Field("xenopus", description="species of the histones: those of PDB 1KX5, or modelled on it")
     variants: tuple[str, ...] = Field((), description="histone variants and mutations on every nucleosome, e.g. [H2A.Z, 'H3:K56Q']")
-    marks: str | None = Field(None, description="BED of variants and mutations by place: column 4 names one, the nucleosomes whose dyad lies inside carry it; empty: none")
+    marks: str | None = Field(None, description="BED of variants, mutations and linker histones by place: column 4 names one, the nucleosomes whose dyad lies inside carry it; empty: none")
+    linker_histone: Literal["none", "H5", "H1.4"] = Field("none", description="linker histone on the dyad: chicken H5 (residues 19-108) or human H1.4")
+    linker_histone_share: float = Field(1.0, ge=0, le=1, description="share of the nucleosomes that carry it, drawn by the seed")
     tails: Literal["compact", "crystal"] = Field("compact", description="histone tails lying on their own nucleosome, as in solution, or as in 1KX5, stretched out by crystal packing: a much larger box")
 
 
