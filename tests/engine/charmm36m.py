@@ -1,0 +1,38 @@
+"""CHARMM36m from the file that OpenMM ships, cut down to what the tests' systems hold.
+
+The whole file has 635 residues and 319 patches; OpenMM takes half a minute to try them on a peptide.
+"""
+
+import functools
+import io
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+from openmm import app
+
+RESIDUES = ("LEU", "ALA", "ARG", "ILE", "GLY", "GLU", "GLN", "ADE", "CYT", "GUA", "THY")
+PATCHES = ("NTER", "CTER", "DEOX", "DEO5TER", "3TER")
+
+
+@functools.cache
+def charmm36m() -> app.ForceField:
+    """Force field of the peptide and DNA of the fixtures, CHARMM's TIP3P water and ions; NBFIX, CMAP and all."""
+    data = Path(app.__file__).parent / "data"
+    root = ElementTree.parse(data / "charmm36_2024.xml").getroot()
+    residues, patches, types = root.find("Residues"), root.find("Patches"), root.find("AtomTypes")
+    for residue in list(residues):
+        if residue.get("name") not in RESIDUES:
+            residues.remove(residue)
+    for patch in list(patches):
+        if patch.get("name").split("_")[0] not in PATCHES:
+            patches.remove(patch)
+    kept = {patch.get("name") for patch in patches}
+    for element in [*residues, *patches]:
+        for allowed in element.findall("AllowPatch"):
+            if allowed.get("name") not in kept:
+                element.remove(allowed)
+    used = {atom.get("type") for parent in (residues, patches) for atom in parent.iter() if atom.get("type")}
+    for kind in list(types):
+        if kind.get("name") not in used:
+            types.remove(kind)
+    return app.ForceField(io.StringIO(ElementTree.tostring(root, encoding="unicode")), "charmm36_2024/water.xml")
