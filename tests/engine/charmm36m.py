@@ -10,6 +10,8 @@ from pathlib import Path
 
 from openmm import app
 
+DATA = Path(app.__file__).parent / "data"
+FILES = ("charmm36_2024.xml", "charmm36_2024/water.xml")
 RESIDUES = ("LEU", "ALA", "ARG", "ILE", "GLY", "GLU", "GLN", "ADE", "CYT", "GUA", "THY")
 PATCHES = ("NTER", "CTER", "DEOX", "DEO5TER", "3TER")
 
@@ -17,8 +19,7 @@ PATCHES = ("NTER", "CTER", "DEOX", "DEO5TER", "3TER")
 @functools.cache
 def charmm36m() -> app.ForceField:
     """Force field of the peptide and DNA of the fixtures, CHARMM's TIP3P water and ions; NBFIX, CMAP and all."""
-    data = Path(app.__file__).parent / "data"
-    root = ElementTree.parse(data / "charmm36_2024.xml").getroot()
+    root = ElementTree.parse(DATA / FILES[0]).getroot()
     residues, patches, types = root.find("Residues"), root.find("Patches"), root.find("AtomTypes")
     for residue in list(residues):
         if residue.get("name") not in RESIDUES:
@@ -35,4 +36,24 @@ def charmm36m() -> app.ForceField:
     for kind in list(types):
         if kind.get("name") not in used:
             types.remove(kind)
-    return app.ForceField(io.StringIO(ElementTree.tostring(root, encoding="unicode")), "charmm36_2024/water.xml")
+    return app.ForceField(io.StringIO(ElementTree.tostring(root, encoding="unicode")), FILES[1])
+
+
+def lennard_jones() -> tuple[dict[str, dict[str, float]], list[tuple[str, str, float, float]]]:
+    """By atom class sigma, epsilon, sigma14 and epsilon14; and the NBFIX pairs: class, class, sigma, epsilon.
+
+    In angstrom and kcal/mol, straight from the files.
+    """
+    classes, special = {}, []
+    for file in FILES:
+        for force in ElementTree.parse(DATA / file).getroot().iter("LennardJonesForce"):
+            for entry in force:
+                value = {key: float(text) * (10 if "sigma" in key else 1 / 4.184)
+                         for key, text in entry.attrib.items() if "sigma" in key or "epsilon" in key}
+                if entry.tag == "Atom":
+                    value.setdefault("sigma14", value["sigma"])
+                    value.setdefault("epsilon14", value["epsilon"])
+                    classes[entry.get("class")] = value
+                else:
+                    special.append((entry.get("class1"), entry.get("class2"), value["sigma"], value["epsilon"]))
+    return classes, special

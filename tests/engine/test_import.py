@@ -1,0 +1,248 @@
+"""Force fields and files of other programs: OpenMM's energies of its own systems judge those of chromamd on what
+`chromabuild import` made of them."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import openmm
+import pytest
+from charmm36m import charmm36m, lennard_jones
+from engine_energies import (
+    TOLERANCES,
+    Evaluation,
+    energy_section,
+    evaluate,
+    reference_energy,
+    relative_rms,
+    write_input,
+)
+from foreign_files import write_amber, write_charmm, write_gromacs
+from molecular_systems import DATA, MolecularSystem, make_solute, openmm_topology
+from openmm import app, unit
+
+from chromabuild.backends import chromamd
+from chromabuild.backends.energy_log import EnergyLog
+from chromabuild.backends.openmm_reference import NonbondedOptions, energies_by_term, system_from_topology
+from chromabuild.errors import BadInputError
+from chromabuild.topology import Topology
+from chromabuild.topology.from_openmm import topology_from_system
+from chromabuild.topology.import_files import import_system
+
+pytestmark = pytest.mark.mpi
+
+OPTIONS = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(64, 48, 48))
+BOX = np.array([58.0, 42.0, 44.0])
+COLUMNS = {"bond": ["BOND", "UREY-BRADLEY"], "angle": ["ANGLE"], "dihedral": ["DIHEDRAL"], "improper": ["IMPROPER"],
+           "cmap": ["CMAP"], "lennard_jones": ["VDWAALS", "PAIR14_VDW"],
+           "electrostatic": ["ELECT", "RECIPROCAL", "PAIR14_ELECT"]}
+TERM_OF_FORCE = {"HarmonicBondForce": "bond", "HarmonicAngleForce": "angle", "PeriodicTorsionForce": "dihedral",
+                 "CustomTorsionForce": "improper", "CMAPTorsionForce": "cmap", "LennardJones": "lennard_jones",
+                 "LennardJones14": "lennard_jones", "NonbondedForce": "electrostatic"}
+
+
+@dataclass
+class Charmm:
+    """A peptide, a DNA duplex, waters and ions in CHARMM36m."""
+
+    system: MolecularSystem
+    judge: Evaluation
+    types: list[str]
+
+
+def place_solvent(solute: np.ndarray, near: np.ndarray, n_ions: int, n_waters: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ions and waters on a lattice wherever there is room: ions at the sites nearest to some atoms, waters next to the
+    solute."""
+    rng = np.random.default_rng(4)
+    axes = [np.arange(1.5, edge - 1.5, 3.1) for edge in BOX]
+    sites = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3) + rng.uniform(-0.2, 0.2, 3)
+    gap = np.linalg.norm(sites[:, None] - solute[None], axis=2).min(axis=1)
+    sites, gap = sites[gap > 2.4], gap[gap > 2.4]
+    order = np.argsort(np.linalg.norm(sites[:, None] - near[None], axis=2).min(axis=1), kind="stable")
+    ions = sites[order[:n_ions]]
+    rest = sites[order[n_ions:]][np.argsort(gap[order[n_ions:]], kind="stable")][:n_waters]
+    half = np.radians(104.52 / 2)
+    water = 0.9572 * np.array([[0, 0, 0], [np.sin(half), np.cos(half), 0], [-np.sin(half), np.cos(half), 0]])
+    return ions, (rest[:, None] + water).reshape(-1, 3)
+
+
+@pytest.fixture(scope="module")
+def charmm() -> Charmm:
+    molecules, position = [], []
+    for name, centre in (("duplex", [18.0, 21.0, 22.0]), ("peptide", [44.0, 21.0, 22.0])):
+        content = json.loads((DATA / f"{name}.json").read_text())
+        molecules += content["molecules"]
+        here = np.array(content["position"]).reshape(-1, 3)
+        position.append(here - 0.5 * (here.min(axis=0) + here.max(axis=0)) + centre)
+    position = np.concatenate(position)
+    atoms = openmm_topology(make_solute(molecules), {"water": 120, "sodium": 14, "chloride": 3})
+    phosphates = position[[a.index for a in atoms.atoms() if a.element is app.element.phosphorus]]
+    ions, waters = place_solvent(position, phosphates, 17, 120)
+    position = np.round(np.concatenate([position, waters, ions]), 3)
+
+    rules = charmm36m()
+    atoms.setPeriodicBoxVectors(np.diag(BOX) / 10 * unit.nanometer)
+    common = {"removeCMMotion": False}
+    # The judge is OpenMM's system as it comes, but for PME parameters and tails.
+    judge = rules.createSystem(atoms, nonbondedMethod=app.PME, nonbondedCutoff=OPTIONS.cutoff / 10, constraints=None,
+                               rigidWater=False, **common)
+    terms = list(COLUMNS)
+    for force in judge.getForces():
+        force.setForceGroup(terms.index(TERM_OF_FORCE[force.getName()]))
+        if isinstance(force, openmm.NonbondedForce):
+            force.setPMEParameters(OPTIONS.alpha * 10, *OPTIONS.grid)
+            force.setUseDispersionCorrection(False)
+        elif isinstance(force, openmm.CustomNonbondedForce):
+            force.setUseLongRangeCorrection(False)
+    context = openmm.Context(judge, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
+    context.setPositions(position / 10)
+    energies = {term: context.getState(getEnergy=True, groups={k}).getPotentialEnergy()
+                .value_in_unit(unit.kilocalorie_per_mole) for k, term in enumerate(terms)}
+    force = context.getState(getForces=True).getForces(asNumpy=True)
+    force = np.asarray(force.value_in_unit(unit.kilocalorie_per_mole / unit.angstrom))
+
+    classes = AtomClasses()
+    rules.registerGenerator(classes)
+    flexible, rigid = (rules.createSystem(atoms, nonbondedMethod=app.NoCutoff, constraints=c, rigidWater=c is not None,
+                                          **common) for c in (None, app.HBonds))
+    topology = topology_from_system(flexible, rigid, atoms, "CHARMM36m", classes.found)
+    return Charmm(MolecularSystem(topology, position, BOX), (energies, force), classes.found)
+
+
+class AtomClasses:
+    """A part of a ForceField that notes the class of every atom."""
+
+    found: list[str]
+
+    def createForce(self, system, data, *rest) -> None:  # noqa: N802 (OpenMM's name)
+        self.found = list(data.atomClasses)
+
+
+def assert_terms_agree(ours: Evaluation, theirs: Evaluation, energy_tolerance: float, force_tolerance: float) -> None:
+    """Every term, relative; forces: rms of the difference over rms."""
+    for term, columns in COLUMNS.items():
+        total = sum(ours[0][column] for column in columns)
+        assert total == pytest.approx(theirs[0][term], rel=energy_tolerance), term
+    assert ours[0]["POTENTIAL_ENE"] == pytest.approx(sum(theirs[0].values()), rel=energy_tolerance)
+    assert relative_rms(ours[1], theirs[1]) < force_tolerance
+
+
+def evaluate_imported(folder: Path, precision: chromamd.Precision, options: NonbondedOptions = OPTIONS) -> Evaluation:
+    """chromamd's energies and forces of an imported system."""
+    return evaluate({"topologyfile": folder / "topology.h5", "shardfile": folder / "shards" / "bricks.txt"}, folder,
+                    precision, options)
+
+
+@pytest.fixture(scope="module")
+def charmm_files(charmm, tmp_path_factory) -> tuple[Path, Path, Path]:
+    parameters, special = lennard_jones()
+    return write_charmm(tmp_path_factory.mktemp("charmm"), charmm.system.topology, charmm.types, parameters, special,
+                        charmm.system.position)
+
+
+@pytest.mark.parametrize(("precision", "energy_tolerance", "force_tolerance"), TOLERANCES)
+def test_charmm36m_files_against_openmm(charmm, charmm_files, tmp_path, precision, energy_tolerance, force_tolerance):
+    """ForceField's system -> PSF, parameters, CRD -> import -> chromamd, against ForceField's system."""
+    psf, parameters, crd = charmm_files
+    summary = import_system(psf, crd, [parameters], tmp_path, BOX)
+    assert summary["special_pairs"] > 0 and summary["terms"]["cmap"] == 9 and summary["terms"]["urey_bradley"] > 100
+    ours = evaluate_imported(tmp_path, precision)
+    assert_terms_agree(ours, charmm.judge, energy_tolerance, force_tolerance)
+    assert min(abs(sum(ours[0][c] for c in columns)) for columns in COLUMNS.values()) > 1.0
+
+
+def test_special_pairs_make_a_difference(charmm):
+    """Without NBFIX the Lennard-Jones energy of ions at phosphates is another one, by far more than any tolerance."""
+    system = charmm.system
+    plain = replace(system.topology, lj_c12=None, lj_c6=None)
+    assert system.topology.special_pairs.any() and not plain.special_pairs.any()
+    energy = [energies_by_term(system_from_topology(t, BOX, OPTIONS), system.position)[0]["lennard_jones"]
+              for t in (system.topology, plain)]
+    assert energy[0] == pytest.approx(charmm.judge[0]["lennard_jones"], rel=1e-9)
+    assert abs(energy[1] - energy[0]) > 1e-3 * abs(energy[0])
+
+
+@pytest.mark.parametrize("force_switch", [False, True])
+def test_both_switches_with_special_pairs(charmm, tmp_path, force_switch):
+    """CHARMM's potential switch and force switch over the pair matrix, against the same formulas in OpenMM."""
+    options = replace(OPTIONS, switch_distance=7.0, force_switch=force_switch)
+    system = charmm.system
+    ours = evaluate(write_input(system, tmp_path), tmp_path, "double", options)
+    theirs = reference_energy(system, options)
+    assert ours[0]["VDWAALS"] + ours[0]["PAIR14_VDW"] == pytest.approx(theirs[0]["lennard_jones"], rel=1e-6)
+    assert relative_rms(ours[1], theirs[1]) < 1e-6
+
+
+@pytest.mark.parametrize("write", [write_amber, write_gromacs])
+def test_amber_and_gromacs_files(systems, tmp_path, write):
+    """Files of a solvated peptide: the same energies as from our own topology, which OpenMM's ForceField has judged."""
+    system = systems["peptide"]
+    options = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(32, 32, 36))
+    structure, coordinates = write(tmp_path, system.topology, system.position, system.box)
+    summary = import_system(structure, coordinates, [], tmp_path)
+    assert summary["atoms"] == system.topology.n_atoms and summary["special_pairs"] == 0
+    imported = Topology.read(tmp_path / "topology.h5")
+    assert imported.templates[imported.run_template[1]].rigid_water
+    assert len(imported.templates) == 4  # peptide, water, sodium, chloride
+    ours = evaluate_imported(tmp_path, "double", options)
+    theirs = reference_energy(system, options)
+    for term, columns in COLUMNS.items():
+        total = sum(ours[0][column] for column in columns)
+        assert total == pytest.approx(theirs[0].get(term, 0.0), rel=1e-6), term
+    assert relative_rms(ours[1], theirs[1]) < 1e-6
+
+
+def test_imported_system_runs(charmm, charmm_files, tmp_path):
+    """Command line, then setup, minimisation and dynamics with rigid bonds on two ranks; energy is conserved."""
+    psf, parameters, crd = charmm_files
+    done = subprocess.run([sys.executable, "-m", "chromabuild.cli", "import", psf, crd, parameters, "-o", tmp_path,
+                           "--box", *map(str, BOX), "--json"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    topology, bricks = json.loads(done.stdout)["outputs"]
+    energy = energy_section(replace(OPTIONS, switch_distance=7.5)) | {"vdw_force_switch": True}
+    section = {"ENERGY": energy, "CONSTRAINTS": {"rigid_bond": True}}
+    stages = [("setup", {"shardfile": bricks}, {}, "start"),
+              ("run", {"rstfile": tmp_path / "start_().rst"}, {"MINIMIZE": {"nsteps": 100}}, "minimised"),
+              ("run", {"rstfile": tmp_path / "minimised_().rst"},
+               {"DYNAMICS": {"nsteps": 40, "timestep": 0.001, "eneout_period": 10}}, "moved")]
+    for command, entries, more, name in stages:
+        control = tmp_path / f"{name}.inp"
+        chromamd.write_control(control, {"INPUT": {"topologyfile": topology, **entries},
+                                         "OUTPUT": {"rstfile": tmp_path / f"{name}_().rst",
+                                                    "logfile": tmp_path / f"{name}.log"}, **section, **more})
+        chromamd.launch(command, control, 2)
+    log = EnergyLog.read(tmp_path / "moved.log")
+    assert log["STEP"].tolist() == [0, 10, 20, 30, 40]
+    assert np.ptp(log["TOTAL_ENE"]) < 0.01 * log["KINETIC_ENE"].mean()
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    ("box", "--box"), ("atoms", "has 2 atoms"), ("parameters", "holds no parameters"), ("order", "angstrom apart"),
+    ("missing", "no.psf"), ("damaged", "cannot read"),
+])
+def test_bad_files_are_refused(charmm_files, tmp_path, change, words):
+    psf, parameters, crd = charmm_files
+    box, given = BOX, [parameters]
+    text = crd.read_text().splitlines()
+    if change == "box":
+        box = None
+    elif change == "atoms":
+        crd = tmp_path / "few.crd"
+        crd.write_text("\n".join([*text[:2], f"{2:10d}  EXT", *text[3:5]]) + "\n")
+    elif change == "parameters":
+        given = []
+    elif change == "order":
+        crd = tmp_path / "order.crd"
+        crd.write_text("\n".join([*text[:3], text[400], *text[4:400], text[3], *text[401:]]) + "\n")
+    elif change == "missing":
+        psf = tmp_path / "no.psf"
+    elif change == "damaged":
+        cut = tmp_path / "cut.psf"
+        cut.write_text(psf.read_text()[:20000])
+        psf = cut
+    with pytest.raises(BadInputError, match=words):
+        import_system(psf, crd, given, tmp_path / "out", box)
+    assert not (tmp_path / "out").exists()
