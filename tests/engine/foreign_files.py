@@ -140,13 +140,24 @@ def write_amber(folder: Path, topology: Topology, position: np.ndarray, box: np.
     bond, angle, dihedral = (topology.term(name) for name in ("bond", "angle", "dihedral"))
     bonded = {tuple(sorted(pair)) for pair in bond["atoms"].tolist()}
     scaled = {tuple(sorted(pair)) for pair in topology.term("pair14")["atoms"].tolist()}
+    # Every 1-4 pair is named by one dihedral, if need be by one without energy.
+    atoms_of = dict(zip(((i, m) if i < m else (m, i) for i, _, _, m in proper_dihedrals(bond["atoms"]).tolist()),
+                        proper_dihedrals(bond["atoms"]).tolist(), strict=True))
+    named = {tuple(sorted((i, m))) for i, j, k, m in dihedral["atoms"].tolist()
+             if {tuple(sorted(pair)) for pair in ((i, j), (j, k), (k, m))} <= bonded}
+    silent = np.array([atoms_of[pair] for pair in sorted(scaled - named)]).reshape(-1, 4)
+    dihedral = {"atoms": np.concatenate([dihedral["atoms"], silent]),
+                **{key: np.append(dihedral[key], np.full(len(silent), fill)) for key, fill in
+                   (("k", 0.0), ("n", 1), ("phase", 0.0))}}
     quads = []
     for i, j, k, m in dihedral["atoms"].tolist():
-        is_chain = all(tuple(sorted(pair)) in bonded for pair in ((i, j), (j, k), (k, m)))
+        is_chain = {tuple(sorted(pair)) for pair in ((i, j), (j, k), (k, m))} <= bonded
         if 0 in (k, m):
             i, j, k, m = m, k, j, i
-        scales = is_chain and tuple(sorted((i, m))) in scaled
-        scaled.discard(tuple(sorted((i, m))) if scales else None)
+        pair = tuple(sorted((i, m)))
+        scales = is_chain and pair in scaled
+        if scales:
+            scaled.remove(pair)
         quads.append([3 * i, 3 * j, 3 * k if scales else -3 * k, 3 * m if is_chain else -3 * m])
     assert not scaled
 
@@ -155,6 +166,12 @@ def write_amber(folder: Path, topology: Topology, position: np.ndarray, box: np.
         with_hydrogen = light[atoms].any(axis=1)
         return rows[with_hydrogen].ravel(), rows[~with_hydrogen].ravel()
 
+    # Rigid waters of AMBER have a third bond between the hydrogens; here without energy, as ours have an angle.
+    constraint = topology.term("constraint")
+    third = np.array([tuple(sorted(pair)) not in bonded for pair in constraint["atoms"].tolist()])
+    bond = {"atoms": np.concatenate([bond["atoms"], constraint["atoms"][third]]),
+            "k": np.append(bond["k"], np.zeros(third.sum())),
+            "r0": np.append(bond["r0"], constraint["distance"][third])}
     bonds, angles = split(bond["atoms"], 3 * bond["atoms"]), split(angle["atoms"], 3 * angle["atoms"])
     dihedrals = split(dihedral["atoms"], np.array(quads).reshape(-1, 4))
     pointers = np.zeros(31, int)
@@ -177,14 +194,14 @@ def write_amber(folder: Path, topology: Topology, position: np.ndarray, box: np.
         "LENNARD_JONES_BCOEF": topology.lj_c6[a, b], "BONDS_INC_HYDROGEN": bonds[0],
         "BONDS_WITHOUT_HYDROGEN": bonds[1], "ANGLES_INC_HYDROGEN": angles[0], "ANGLES_WITHOUT_HYDROGEN": angles[1],
         "DIHEDRALS_INC_HYDROGEN": dihedrals[0], "DIHEDRALS_WITHOUT_HYDROGEN": dihedrals[1],
-        "EXCLUDED_ATOMS_LIST": np.concatenate(partners),
+        "EXCLUDED_ATOMS_LIST": np.concatenate(partners), "HBOND_ACOEF": np.empty(0), "HBOND_BCOEF": np.empty(0),
         "AMBER_ATOM_TYPE": [topology.lj_name[t].decode()[:4] for t in lj_type],
         "BOX_DIMENSIONS": np.array([90.0, *box]),
     }
     paths = folder / "system.prmtop", folder / "system.rst7"
     lines = ["%VERSION  VERSION_STAMP = V0001.000  DATE = 01/01/00  00:00:00", "%FLAG TITLE", "%FORMAT(20a4)", "test"]
     for name, values in content.items():
-        if isinstance(values[0], str):
+        if len(values) and isinstance(values[0], str):
             style, texts, width = "20a4", [f"{value:<4s}" for value in values], 20
         elif np.asarray(values).dtype.kind == "i":
             style, texts, width = "10I8", [f"{value:8d}" for value in values], 10
