@@ -17,9 +17,14 @@ PATCHES = ("NTER", "CTER", "DEOX", "DEO5TER", "3TER")
 
 
 @functools.cache
+def _content(file: str) -> ElementTree.Element:
+    return ElementTree.parse(DATA / file).getroot()
+
+
+@functools.cache
 def charmm36m() -> app.ForceField:
     """Force field of the peptide and DNA of the fixtures, CHARMM's TIP3P water and ions; NBFIX, CMAP and all."""
-    root = ElementTree.parse(DATA / FILES[0]).getroot()
+    root = _content(FILES[0])
     residues, patches, types = root.find("Residues"), root.find("Patches"), root.find("AtomTypes")
     for residue in list(residues):
         if residue.get("name") not in RESIDUES:
@@ -46,7 +51,7 @@ def lennard_jones() -> tuple[dict[str, dict[str, float]], list[tuple[str, str, f
     """
     classes, special = {}, []
     for file in FILES:
-        for force in ElementTree.parse(DATA / file).getroot().iter("LennardJonesForce"):
+        for force in _content(file).iter("LennardJonesForce"):
             for entry in force:
                 value = {key: float(text) * (10 if "sigma" in key else 1 / 4.184)
                          for key, text in entry.attrib.items() if "sigma" in key or "epsilon" in key}

@@ -28,7 +28,7 @@ from chromabuild.backends import chromamd
 from chromabuild.backends.energy_log import EnergyLog
 from chromabuild.backends.openmm_reference import NonbondedOptions, energies_by_term, system_from_topology
 from chromabuild.errors import BadInputError
-from chromabuild.topology import Topology
+from chromabuild.topology import Topology, make_topology
 from chromabuild.topology.from_openmm import topology_from_system
 from chromabuild.topology.import_files import import_system
 
@@ -53,9 +53,19 @@ class Charmm:
     types: list[str]
 
 
-def place_solvent(solute: np.ndarray, near: np.ndarray, n_ions: int, n_waters: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ions and waters on a lattice wherever there is room: ions at the sites nearest to some atoms, waters next to the
-    solute."""
+def fixtures(**centres: list[float]) -> tuple[list[list[str]], np.ndarray]:
+    """Molecules of the fixtures named, and their atoms (n, 3) about these centres."""
+    molecules, position = [], []
+    for name, centre in centres.items():
+        content = json.loads((DATA / f"{name}.json").read_text())
+        molecules += content["molecules"]
+        here = np.array(content["position"]).reshape(-1, 3)
+        position.append(here - 0.5 * (here.min(axis=0) + here.max(axis=0)) + centre)
+    return molecules, np.concatenate(position)
+
+
+def with_solvent(solute: np.ndarray, near: np.ndarray, n_ions: int, n_waters: int) -> np.ndarray:
+    """The solute, waters beside it and ions at the free sites nearest to some of its atoms; to 0.001 angstrom."""
     rng = np.random.default_rng(4)
     axes = [np.arange(1.5, edge - 1.5, 3.1) for edge in BOX]
     sites = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3) + rng.uniform(-0.2, 0.2, 3)
@@ -66,29 +76,21 @@ def place_solvent(solute: np.ndarray, near: np.ndarray, n_ions: int, n_waters: i
     rest = sites[order[n_ions:]][np.argsort(gap[order[n_ions:]], kind="stable")][:n_waters]
     half = np.radians(104.52 / 2)
     water = 0.9572 * np.array([[0, 0, 0], [np.sin(half), np.cos(half), 0], [-np.sin(half), np.cos(half), 0]])
-    return ions, (rest[:, None] + water).reshape(-1, 3)
+    return np.round(np.concatenate([solute, (rest[:, None] + water).reshape(-1, 3), ions]), 3)
 
 
 @pytest.fixture(scope="module")
 def charmm() -> Charmm:
-    molecules, position = [], []
-    for name, centre in (("duplex", [18.0, 21.0, 22.0]), ("peptide", [44.0, 21.0, 22.0])):
-        content = json.loads((DATA / f"{name}.json").read_text())
-        molecules += content["molecules"]
-        here = np.array(content["position"]).reshape(-1, 3)
-        position.append(here - 0.5 * (here.min(axis=0) + here.max(axis=0)) + centre)
-    position = np.concatenate(position)
+    molecules, position = fixtures(duplex=[18.0, 21.0, 22.0], peptide=[44.0, 21.0, 22.0])
     atoms = openmm_topology(make_solute(molecules), {"water": 120, "sodium": 14, "chloride": 3})
     phosphates = position[[a.index for a in atoms.atoms() if a.element is app.element.phosphorus]]
-    ions, waters = place_solvent(position, phosphates, 17, 120)
-    position = np.round(np.concatenate([position, waters, ions]), 3)
+    position = with_solvent(position, phosphates, 17, 120)
 
     rules = charmm36m()
     atoms.setPeriodicBoxVectors(np.diag(BOX) / 10 * unit.nanometer)
-    common = {"removeCMMotion": False}
     # The judge is OpenMM's system as it comes, but for PME parameters and tails.
     judge = rules.createSystem(atoms, nonbondedMethod=app.PME, nonbondedCutoff=OPTIONS.cutoff / 10, constraints=None,
-                               rigidWater=False, **common)
+                               rigidWater=False, removeCMMotion=False)
     terms = list(COLUMNS)
     for force in judge.getForces():
         force.setForceGroup(terms.index(TERM_OF_FORCE[force.getName()]))
@@ -106,9 +108,8 @@ def charmm() -> Charmm:
 
     classes = AtomClasses()
     rules.registerGenerator(classes)
-    flexible, rigid = (rules.createSystem(atoms, nonbondedMethod=app.NoCutoff, constraints=c, rigidWater=c is not None,
-                                          **common) for c in (None, app.HBonds))
-    topology = topology_from_system(flexible, rigid, atoms, "CHARMM36m", classes.found)
+    rigid = rules.createSystem(atoms, constraints=app.HBonds, rigidWater=True, removeCMMotion=False)
+    topology = topology_from_system(judge, rigid, atoms, "CHARMM36m", classes.found)
     return Charmm(MolecularSystem(topology, position, BOX), (energies, force), classes.found)
 
 
@@ -130,10 +131,10 @@ def assert_terms_agree(ours: Evaluation, theirs: Evaluation, energy_tolerance: f
     assert relative_rms(ours[1], theirs[1]) < force_tolerance
 
 
-def evaluate_imported(folder: Path, precision: chromamd.Precision, options: NonbondedOptions = OPTIONS) -> Evaluation:
+def evaluate_imported(folder: Path, precision: chromamd.Precision) -> Evaluation:
     """chromamd's energies and forces of an imported system."""
     return evaluate({"topologyfile": folder / "topology.h5", "shardfile": folder / "shards" / "bricks.txt"}, folder,
-                    precision, options)
+                    precision, OPTIONS)
 
 
 @pytest.fixture(scope="module")
@@ -176,23 +177,56 @@ def test_both_switches_with_special_pairs(charmm, tmp_path, force_switch):
     assert relative_rms(ours[1], theirs[1]) < 1e-6
 
 
+def test_tail_of_the_pair_matrix_against_openmm(charmm, tmp_path):
+    """dispersion_corr with NBFIX, against the correction that OpenMM integrates for the same force.
+
+    OpenMM averages c6 and c12 over the n (n + 1)/2 pairs of atoms, an atom with itself included, where we sum over all
+    ordered pairs: the ratio of both sums is known.
+    """
+    system = charmm.system
+    topology = system.topology
+    energies = {}
+    for corrected in (False, True):
+        judge = system_from_topology(topology, BOX, OPTIONS)
+        for force in judge.getForces():
+            if isinstance(force, openmm.CustomNonbondedForce):
+                force.setUseLongRangeCorrection(corrected)
+        energies[corrected] = energies_by_term(judge, system.position)[0]["lennard_jones"]
+    count = np.bincount(topology.per_atom("lj_type"))
+    n = topology.n_atoms
+    ordered = np.outer(count, count)
+    pairs = np.triu(ordered - np.diag(np.diag(ordered))) + np.diag(count * (count + 1) / 2)
+    tail = topology.lj_c12 * OPTIONS.cutoff**-9 / 9 - topology.lj_c6 * OPTIONS.cutoff**-3 / 3
+    expected = (energies[True] - energies[False]) * np.sum(ordered * tail) / (2 * n / (n + 1) * np.sum(pairs * tail))
+
+    virial = {}
+    for kind in ("ENERGY", "EPRESS"):
+        control = tmp_path / f"{kind}.inp"
+        chromamd.write_control(control, {"INPUT": write_input(system, tmp_path),
+                                         "ENERGY": {**energy_section(OPTIONS), "dispersion_corr": kind}})
+        chromamd.launch("energy", control, 1, "double")
+        text = control.with_suffix(".out").read_text()
+        virial[kind] = np.array([float(x) for x in text.split("VIRIAL =")[1].split()[:9]]).reshape(3, 3)
+        # OpenMM integrates to 1e-5.
+        assert chromamd.read_energies(control)["DISPERSION"] == pytest.approx(expected, rel=2e-5)
+    # The energy goes as 1/V: its virial along each axis is the energy itself.
+    np.testing.assert_allclose(virial["EPRESS"] - virial["ENERGY"], expected * np.eye(3), atol=2e-5 * abs(expected))
+
+
 @pytest.mark.parametrize("write", [write_amber, write_gromacs])
-def test_amber_and_gromacs_files(systems, tmp_path, write):
-    """Files of a solvated peptide: the same energies as from our own topology, which OpenMM's ForceField has judged."""
-    system = systems["peptide"]
-    options = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(32, 32, 36))
+def test_amber_and_gromacs_files(tmp_path, write):
+    """Files of a peptide in water: the energies of our own topology, which OpenMM's ForceField judges elsewhere."""
+    molecules, position = fixtures(peptide=[20.0, 21.0, 22.0])
+    solute, counts = make_solute(molecules), {"water": 200, "sodium": 2, "chloride": 5}
+    system = MolecularSystem(make_topology(solute, counts), with_solvent(position, position[:1], 7, 200), BOX)
     structure, coordinates = write(tmp_path, system.topology, system.position, system.box)
     summary = import_system(structure, coordinates, [], tmp_path)
     assert summary["atoms"] == system.topology.n_atoms and summary["special_pairs"] == 0
     imported = Topology.read(tmp_path / "topology.h5")
     assert imported.templates[imported.run_template[1]].rigid_water
     assert len(imported.templates) == 4  # peptide, water, sodium, chloride
-    ours = evaluate_imported(tmp_path, "double", options)
-    theirs = reference_energy(system, options)
-    for term, columns in COLUMNS.items():
-        total = sum(ours[0][column] for column in columns)
-        assert total == pytest.approx(theirs[0].get(term, 0.0), rel=1e-6), term
-    assert relative_rms(ours[1], theirs[1]) < 1e-6
+    ours = evaluate_imported(tmp_path, "double")
+    assert_terms_agree(ours, reference_energy(system, OPTIONS), 1e-6, 1e-6)
 
 
 def test_imported_system_runs(charmm, charmm_files, tmp_path):
@@ -205,7 +239,7 @@ def test_imported_system_runs(charmm, charmm_files, tmp_path):
     energy = energy_section(replace(OPTIONS, switch_distance=7.5)) | {"vdw_force_switch": True}
     section = {"ENERGY": energy, "CONSTRAINTS": {"rigid_bond": True}}
     stages = [("setup", {"shardfile": bricks}, {}, "start"),
-              ("run", {"rstfile": tmp_path / "start_().rst"}, {"MINIMIZE": {"nsteps": 100}}, "minimised"),
+              ("run", {"rstfile": tmp_path / "start_().rst"}, {"MINIMIZE": {"nsteps": 60}}, "minimised"),
               ("run", {"rstfile": tmp_path / "minimised_().rst"},
                {"DYNAMICS": {"nsteps": 40, "timestep": 0.001, "eneout_period": 10}}, "moved")]
     for command, entries, more, name in stages:
