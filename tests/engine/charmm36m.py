@@ -38,9 +38,11 @@ def charmm36m() -> app.ForceField:
             if allowed.get("name") not in kept:
                 element.remove(allowed)
     used = {atom.get("type") for parent in (residues, patches) for atom in parent.iter() if atom.get("type")}
-    for kind in list(types):
-        if kind.get("name") not in used:
-            types.remove(kind)
+    types[:] = [kind for kind in types if kind.get("name") in used]
+    classes = {kind.get("class") for kind in types}
+    # OpenMM compares every angle with every entry of this force.
+    for force in root.iter("AmoebaUreyBradleyForce"):
+        force[:] = [entry for entry in force if {entry.get(f"class{k}") for k in (1, 2, 3)} <= classes]
     return app.ForceField(io.StringIO(ElementTree.tostring(root, encoding="unicode")), FILES[1])
 
 
