@@ -40,8 +40,10 @@ COLUMNS = {"bond": ["BOND", "UREY-BRADLEY"], "angle": ["ANGLE"], "dihedral": ["D
            "cmap": ["CMAP"], "lennard_jones": ["VDWAALS", "PAIR14_VDW"],
            "electrostatic": ["ELECT", "RECIPROCAL", "PAIR14_ELECT"]}
 TERM_OF_FORCE = {"HarmonicBondForce": "bond", "HarmonicAngleForce": "angle", "PeriodicTorsionForce": "dihedral",
-                 "CustomTorsionForce": "improper", "CMAPTorsionForce": "cmap", "LennardJones": "lennard_jones",
-                 "LennardJones14": "lennard_jones", "NonbondedForce": "electrostatic"}
+                 "RBTorsionForce": "dihedral", "CustomTorsionForce": "improper", "HarmonicTorsionForce": "improper",
+                 "CMAPTorsionForce": "cmap", "LennardJones": "lennard_jones", "LennardJones14": "lennard_jones",
+                 "LennardJonesForce": "lennard_jones", "LennardJonesExceptions": "lennard_jones",
+                 "NonbondedForce": "electrostatic"}
 
 
 @dataclass
@@ -88,29 +90,32 @@ def charmm() -> Charmm:
 
     rules = charmm36m()
     atoms.setPeriodicBoxVectors(np.diag(BOX) / 10 * unit.nanometer)
-    # The judge is OpenMM's system as it comes, but for PME parameters and tails.
     judge = rules.createSystem(atoms, nonbondedMethod=app.PME, nonbondedCutoff=OPTIONS.cutoff / 10, constraints=None,
                                rigidWater=False, removeCMMotion=False)
+    evaluation = judged(judge, position)
+    classes = AtomClasses()
+    rules.registerGenerator(classes)
+    rigid = rules.createSystem(atoms, constraints=app.HBonds, rigidWater=True, removeCMMotion=False)
+    topology = topology_from_system(judge, rigid, atoms, "CHARMM36m", classes.found)
+    return Charmm(MolecularSystem(topology, position, BOX), evaluation, classes.found)
+
+
+def judged(system: openmm.System, position: np.ndarray) -> Evaluation:
+    """Energies by term and forces of a system that OpenMM's own reader has made, with our PME and without tails."""
     terms = list(COLUMNS)
-    for force in judge.getForces():
+    for force in system.getForces():
         force.setForceGroup(terms.index(TERM_OF_FORCE[force.getName()]))
         if isinstance(force, openmm.NonbondedForce):
             force.setPMEParameters(OPTIONS.alpha * 10, *OPTIONS.grid)
             force.setUseDispersionCorrection(False)
         elif isinstance(force, openmm.CustomNonbondedForce):
             force.setUseLongRangeCorrection(False)
-    context = openmm.Context(judge, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
+    context = openmm.Context(system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
     context.setPositions(position / 10)
     energies = {term: context.getState(getEnergy=True, groups={k}).getPotentialEnergy()
                 .value_in_unit(unit.kilocalorie_per_mole) for k, term in enumerate(terms)}
     force = context.getState(getForces=True).getForces(asNumpy=True)
-    force = np.asarray(force.value_in_unit(unit.kilocalorie_per_mole / unit.angstrom))
-
-    classes = AtomClasses()
-    rules.registerGenerator(classes)
-    rigid = rules.createSystem(atoms, constraints=app.HBonds, rigidWater=True, removeCMMotion=False)
-    topology = topology_from_system(judge, rigid, atoms, "CHARMM36m", classes.found)
-    return Charmm(MolecularSystem(topology, position, BOX), (energies, force), classes.found)
+    return energies, np.asarray(force.value_in_unit(unit.kilocalorie_per_mole / unit.angstrom))
 
 
 class AtomClasses:
@@ -227,6 +232,66 @@ def test_amber_and_gromacs_files(tmp_path, write):
     assert len(imported.templates) == 4  # peptide, water, sodium, chloride
     ours = evaluate_imported(tmp_path, "double")
     assert_terms_agree(ours, reference_energy(system, OPTIONS), 1e-6, 1e-6)
+
+
+GEOMETRIC_TOP = """
+[ defaults ]
+1 3 yes 0.5 0.5
+[ atomtypes ]
+CA 6 12.011 0.0 A 0.35 0.29
+OB 8 15.999 0.0 A 0.30 0.71
+HC 1 1.008 0.0 A 0.25 0.12
+[ moleculetype ]
+BUT 3
+[ atoms ]
+1 CA 1 BUT C1 1 0.12 12.011
+2 CA 1 BUT C2 2 -0.05 12.011
+3 CA 1 BUT C3 3 0.21 12.011
+4 OB 1 BUT O4 4 -0.38 15.999
+5 HC 1 BUT H5 5 0.10 1.008
+[ bonds ]
+1 2 1 0.153 224262.4
+2 3 1 0.153 224262.4
+3 4 1 0.143 267776.0
+3 5 1 0.109 284512.0
+[ pairs ]
+1 4 1
+1 5 1
+[ angles ]
+1 2 3 1 112.7 488.3
+2 3 4 1 109.5 418.4
+2 3 5 1 110.7 313.8
+4 3 5 1 109.5 292.9
+[ dihedrals ]
+1 2 3 4 3 2.92880 -1.46440 0.20920 -1.67360 0.5 -0.3
+1 2 3 5 3 0.62760 1.88280 0.0 -2.51040 0.0 0.0
+[ dihedrals ]
+3 2 4 5 2 35.3 100.0
+[ system ]
+butanal-like
+[ molecules ]
+BUT 24
+"""
+BUTANE = np.array([[0, 0, 0], [1.5, 0.2, 0], [2.1, 1.6, 0.2], [3.4, 1.7, 0.9], [1.5, 2.3, 0.8]])
+
+
+def test_geometric_rule_and_ryckaert_bellemans(tmp_path):
+    """A GROMACS top as OPLS needs it: all pairs are special, and dihedrals are powers of cosines."""
+    sites = np.stack(np.meshgrid(np.arange(4), np.arange(3), np.arange(2), indexing="ij"), -1).reshape(-1, 1, 3)
+    bend = np.random.default_rng(3).normal(scale=0.08, size=(24, 5, 3))
+    position = np.round((5.5 * sites + 12 + BUTANE + bend).reshape(-1, 3), 3)
+    (tmp_path / "a.top").write_text(GEOMETRIC_TOP)
+    lines = ["test", str(len(position))]
+    lines += [f"{k // 5 + 1:5d}BUT  {'X':>5s}{k + 1:5d}" + "".join(f"{x / 10:9.4f}" for x in position[k])
+              for k in range(len(position))]
+    (tmp_path / "a.gro").write_text("\n".join([*lines, " ".join(f"{x / 10:.5f}" for x in BOX)]) + "\n")
+    top = app.GromacsTopFile(str(tmp_path / "a.top"), unitCellDimensions=BOX / 10)
+    system = top.createSystem(nonbondedMethod=app.PME, nonbondedCutoff=OPTIONS.cutoff / 10, constraints=None,
+                              rigidWater=False, removeCMMotion=False)
+    summary = import_system(tmp_path / "a.top", tmp_path / "a.gro", [], tmp_path)
+    # Three types; of the pairs of different ones none follows the Lorentz-Berthelot rule.
+    assert summary["special_pairs"] == 3 and summary["molecules"] == {"BUT (5 atoms)": 24}
+    assert_terms_agree(evaluate_imported(tmp_path, "double"), judged(system, position), 1e-6, 1e-6)
 
 
 def test_imported_system_runs(charmm, charmm_files, tmp_path):
