@@ -62,9 +62,12 @@ def import_system(structure: str | Path, coordinates: str | Path, parameters: Se
         raise BadInputError(f"{coordinates} has {len(position)} atoms, {structure} has {content.atoms.getNumAtoms()}: "
                             "give the coordinates of this very system")
     files = [structure, Path(coordinates), *map(Path, parameters)]
-    topology = topology_from_system(
-        content.flexible, content.rigid, content.atoms, content.force_field, content.type_names,
-        {"files": {path.name: file_digest(path)["blake3"] for path in files}})
+    try:
+        topology = topology_from_system(
+            content.flexible, content.rigid, content.atoms, content.force_field, content.type_names,
+            {"files": {path.name: file_digest(path)["blake3"] for path in files}})
+    except BadInputError as error:
+        raise BadInputError(f"{structure}: {error}") from None
     _check_bonds(topology, position, edges, coordinates)
     topology.write(output / "topology.h5")
     residue = np.array([atom.residue.index for atom in content.atoms.atoms()])
