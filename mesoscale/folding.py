@@ -21,7 +21,7 @@ from mesoscale.model import (
 )
 from mesoscale.montecarlo import sample
 from mesoscale.observables import contact_map, energy_drift
-from mesoscale.relaxation import Conformation, enthalpy, gather, settle, squeeze
+from mesoscale.relaxation import Conformation, enthalpy, equilibrate, gather, settle, squeeze
 from mesoscale.restraints import contact_report
 from mesoscale.scaffold import Scaffold, box_volume, build_scaffold
 from mesoscale.tails import TAIL_BEADS, TailWalk, build_tails
@@ -29,7 +29,7 @@ from mesoscale.tails import TAIL_BEADS, TailWalk, build_tails
 FINEST_MAP, MOST_BINS = 50, 1000  # of the contact map: base pairs a bin, and bins
 SQUEEZES = 12  # annealings tried for the smallest box
 # Streams of random numbers beside those of Monte Carlo, which count blocks from 0.
-GATHERING, SQUEEZING, TAILS = 10**6, 2 * 10**6, 3 * 10**6
+GATHERING, SQUEEZING, TAILS, EQUILIBRATION = 10**6, 2 * 10**6, 3 * 10**6, 4 * 10**6
 TAIL_SWEEPS = 15  # regrowths of every tail on the finished conformation
 
 
@@ -51,12 +51,16 @@ def fold(
     """
     show = progress or (lambda share, state: None)
     chain = build_chain(fibre, parameters)
-    laid = straight_conformation(replace(chain, shape=coarse_core(chain.shape)))
-    start = Conformation.boxed(chain, *laid)
-    if chain.n > 1:  # a core alone has nothing to fold
-        if chain.confinement_k > 0 or chain.wall_k > 0 or len(chain.contact):
-            start = gather(chain, start, _random(seed, GATHERING), lambda share, state: show(0.2 * share, state))
-        start = settle(chain, start)
+    if chain.n > 1 and (chain.confinement_k > 0 or chain.wall_k > 0 or len(chain.contact)):
+        start = settle(chain, gather(chain, _random(seed, GATHERING), lambda share, state: show(0.1 * share, state)))
+        start = equilibrate(
+            chain, start, _random(seed, EQUILIBRATION), lambda share, state: show(0.1 + 0.1 * share, state)
+        )
+    else:
+        laid = straight_conformation(replace(chain, shape=coarse_core(chain.shape)))
+        start = Conformation.boxed(chain, *laid)
+        if chain.n > 1:  # a core alone has nothing to fold
+            start = settle(chain, start)
     most = 0.7 if choose == "smallest-box" else 0.8
     sampled = sample(
         chain, start.position, start.frame, sweeps, seed, lambda share, state: show(0.2 + most * share, state)
