@@ -49,10 +49,10 @@ OPENED = 0.35  # share of the time in which cores are balls that drive everythin
 EAGER = 5.0  # contacts pull this many times harder at first
 
 # Equilibration in the whole energy.
-EQUILIBRATION_CHUNKS = 150
-FINE_TIME_STEP = 0.03
+EQUILIBRATION_CHUNKS = 120
+FINE_TIME_STEP = 0.02
 FINE_MARGIN = 0.05  # nm by which floors are widened: about the depth that kBT pushes into one
-CHARGE_INTERVAL = 4  # steps
+CHARGE_INTERVAL = 8  # steps
 CLEARING_STEPS = 60  # of minimisation at each stiffness, few, so that the fibre keeps its warmth
 
 
