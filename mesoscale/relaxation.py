@@ -51,9 +51,9 @@ EAGER = 5.0  # contacts pull this many times harder at first
 # Equilibration in the whole energy.
 EQUILIBRATION_CHUNKS = 120
 FINE_TIME_STEP = 0.02
-FINE_MARGIN = 0.05  # nm by which floors are widened: about the depth that kBT pushes into one
+FINE_MARGIN = 0.1  # nm by which floors are widened: twice the depth that kBT pushes into one
 CHARGE_INTERVAL = 8  # steps
-CLEARING_STEPS = 60  # of minimisation at each stiffness, few, so that the fibre keeps its warmth
+CLEARING_STEPS = (10, 30, 100)  # of minimisation at each stiffness, few, so that the fibre keeps its warmth
 
 
 @dataclass
@@ -103,9 +103,7 @@ def thermal_velocities(chain: Chain, random: np.random.Generator, temperature: f
     return np.sqrt(temperature) * spread * random.standard_normal(spread.shape)
 
 
-def settle(
-    chain: Chain, start: Conformation, pressure: float = 0.0, steps: int = SETTLING_STEPS
-) -> Conformation:
+def settle(chain: Chain, start: Conformation, pressure: float = 0.0) -> Conformation:
     """Minimise until no two bodies overlap; when that cannot be had, the conformation with the least overlap."""
     best, least = start, np.inf
     now = start
@@ -113,7 +111,7 @@ def settle(
         if attempt:
             now = untangle(chain, best, np.random.Generator(np.random.Philox(key=attempt)))
         for stiffness, margin in ENFORCEMENT:
-            now = enforce(chain, now, stiffness, margin, pressure, steps)
+            now = enforce(chain, now, stiffness, margin, pressure)
             depth = overlaps(chain, now.position, now.frame)
             left = float((depth**2).sum())
             if left < least:
@@ -126,7 +124,7 @@ def settle(
 
 
 def enforce(
-    chain: Chain, start: Conformation, stiffness: float, margin: float, pressure: float, steps: int
+    chain: Chain, start: Conformation, stiffness: float, margin: float, pressure: float, steps: int = SETTLING_STEPS
 ) -> Conformation:
     """Minimise with floors that are this stiff (kBT/nm^2) and reach this much (nm) farther."""
     stiff = replace(chain, floor_k=stiffness, wall_k=SOFT_WALL if pressure > 0 else chain.wall_k)
@@ -177,7 +175,12 @@ def equilibrate(
                          friction=0.0, charge_interval=CHARGE_INTERVAL)  # fmt: skip
         if show is not None:
             show(share, f"equilibrating, radius of gyration {radius_of_gyration(now.position):.0f} nm")
-    return settle(chain, now, steps=CLEARING_STEPS)
+    for steps in CLEARING_STEPS:
+        for stiffness, margin in ENFORCEMENT:
+            now = enforce(chain, now, stiffness, margin, 0.0, steps)
+            if len(overlaps(chain, now.position, now.frame)) == 0:
+                return now
+    return settle(chain, now)
 
 
 def untangle(chain: Chain, start: Conformation, random: np.random.Generator) -> Conformation:
