@@ -1,5 +1,5 @@
-"""From a fibre to a scaffold: straight linkers, gathered into their container, settled, sampled, perhaps
-squeezed, and given tails."""
+"""From a fibre to a scaffold: gathered along a coarse path, settled, equilibrated, sampled, perhaps squeezed, and given
+tails; docs/folding.md tells the steps and what they cost."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -43,10 +43,10 @@ def fold(
 ) -> Scaffold:
     """Fold the fibre and return one conformation down to the base pair.
 
-    Straight linkers are annealed into the container and toward their contacts, overlaps are pushed apart, and `sweeps`
-    Monte Carlo sweeps follow in which no overlap may come back. `choose` says what is built: the last conformation, or
-    the best of several sampled ones after each has been annealed under pressure into a small box (lowest energy plus
-    pressure times volume). `progress` is called with the share done and a word on the state. The same arguments give
+    A fibre with a container or contacts is gathered along a coarse path and equilibrated, another begins with straight
+    linkers; overlaps are pushed apart, and `sweeps` Monte Carlo sweeps follow in which no overlap may come back.
+    `choose` says what is built: the last conformation, or the best of several sampled ones after each has been annealed
+    under pressure into a small box (lowest energy plus pressure times volume). `progress` is called with the share done and a word on the state. The same arguments give
     the same result. Where floors could not be met, the scaffold says so: floor_violations, deepest_violation.
     """
     show = progress or (lambda share, state: None)
