@@ -46,8 +46,9 @@ def fold(
     A fibre with a container or contacts is gathered along a coarse path and equilibrated, another begins with straight
     linkers; overlaps are pushed apart, and `sweeps` Monte Carlo sweeps follow in which no overlap may come back.
     `choose` says what is built: the last conformation, or the best of several sampled ones after each has been annealed
-    under pressure into a small box (lowest energy plus pressure times volume). `progress` is called with the share done and a word on the state. The same arguments give
-    the same result. Where floors could not be met, the scaffold says so: floor_violations, deepest_violation.
+    under pressure into a small box (lowest energy plus pressure times volume). `progress` is called with the share
+    done and a word on the state. The same arguments give the same result. Where floors could not be met, the
+    scaffold says so: floor_violations, deepest_violation.
     """
     show = progress or (lambda share, state: None)
     chain = build_chain(fibre, parameters)
