@@ -23,6 +23,7 @@ LONGEST_STEP = 50.0  # nm of linker DNA between nodes: the persistence length
 TOGETHER = 0.6  # share of a contact's distance to which its partners are drawn
 NODE_DIAMETER = 11.0  # nm; a core's
 FILLED = 0.9  # of the spacing of an even filling of the container: nodes are no larger than this
+FLAT = 0.25  # of its diameter: how near to a wall a node comes, as a core that lies flat on it does
 STEP_K, CONTACT_K, NODE_K, CONTAINER_K = 0.3, 0.2, 0.5, 0.3  # kBT/nm^2
 MOBILITY = 0.4  # nm^2/kBT a step of Brownian dynamics
 LARGEST_MOVE = 2.0  # nm along each axis
@@ -108,7 +109,7 @@ def coarse_path(chain: Chain, nodes: Indices, random: np.random.Generator) -> Ar
         _add_springs(force, place, *partner.T, CONTACT_K, together)
         _add_springs(force, place, *near.T, NODE_K, diameter, only_push=True)
         if container is not None:
-            force -= CONTAINER_K * container.outside(place, diameter / 2)
+            force -= CONTAINER_K * container.outside(place, FLAT * diameter)
         temperature = max(0.0, 1.0 - k / (COOLED * POLYMER_STEPS))
         move = MOBILITY * force + np.sqrt(2 * MOBILITY * temperature) * random.standard_normal(place.shape)
         place = place + np.clip(move, -LARGEST_MOVE, LARGEST_MOVE)

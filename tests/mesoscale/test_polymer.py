@@ -29,16 +29,16 @@ def array_of(m, repeat, contacts=()):
 def test_an_ideal_chain_closed_by_a_spring_has_the_size_that_theory_gives():
     """The mean square distance over k steps, S, in parallel with a spring of mean square t^2: S t^2/(S + t^2).
 
-    Standard error of a mean square over 4000 samples of three coordinates: sqrt(2/12000) = 1.3 %; four of them.
+    Standard error of a mean square over 1500 samples of three coordinates: sqrt(2/4500) = 2.1 %; four of them.
     """
     step, together = np.linspace(8.0, 16.0, 19), np.array([7.0])
     random = random_numbers(1)
     partner = np.array([[3, 15]])
-    places = np.array([_gaussian_network(step, partner, together, None, random) for _ in range(4000)])
+    places = np.array([_gaussian_network(step, partner, together, None, random) for _ in range(1500)])
     loop, free = (step[3:15] ** 2).sum(), (step[:3] ** 2).sum()
     closed = loop * together[0] ** 2 / (loop + together[0] ** 2)
-    assert ((places[:, 15] - places[:, 3]) ** 2).sum(axis=1).mean() == pytest.approx(closed, rel=0.052)
-    assert ((places[:, 3] - places[:, 0]) ** 2).sum(axis=1).mean() == pytest.approx(free, rel=0.052)
+    assert ((places[:, 15] - places[:, 3]) ** 2).sum(axis=1).mean() == pytest.approx(closed, rel=0.084)
+    assert ((places[:, 3] - places[:, 0]) ** 2).sum(axis=1).mean() == pytest.approx(free, rel=0.084)
     assert abs(places.mean(axis=1)).max() < 1e-9
 
 
@@ -46,9 +46,10 @@ def test_the_trap_gives_a_long_chain_the_width_of_its_container():
     box = Container(np.array([30.0, 20.0, 10.0]), 8 * 30 * 20 * 10, False)
     random = random_numbers(2)
     places = np.array([_gaussian_network(np.full(299, 15.0), np.zeros((0, 2), int), np.zeros(0), box, random)
-                       for _ in range(60)])  # fmt: skip
-    # In so strong a trap parts of the chain are independent: some hundred of them in all.
-    assert np.allclose((places**2).mean(axis=(0, 1)), box.half**2 / 3, rtol=0.15)
+                       for _ in range(8)])  # fmt: skip
+    # A step has a mean square of 75 nm^2 along an axis, so that along the widest, of 300 nm^2, places forget each other
+    # in 2 x 300/75 = 8 steps: 300 of 2400 are independent, and the standard error of a mean square is 8 %.
+    assert np.allclose((places**2).mean(axis=(0, 1)), box.half**2 / 3, rtol=0.25)
 
 
 def test_nodes_are_cores_partners_ends_and_points_of_long_linkers():
@@ -84,9 +85,9 @@ def test_the_path_fills_its_container_evenly_and_keeps_its_contacts(walls):
         reach = place / container.half
         scaled = np.linalg.norm(reach, axis=1) if container.round else np.abs(reach).max(axis=1)
         inner, total = inner + np.count_nonzero(scaled < 0.5 ** (1 / 3)), total + len(place)
-    # Half of the nodes in the inner half of the volume. Nodes keep out of the outermost half diameter, which holds 45 %
-    # of the sphere and more of the box: filled evenly, what they can reach gives up to 0.9 in the inner half.
-    assert 0.45 < inner / total < 0.95
+    # Half of the nodes in the inner half of the volume; but a layer lies on the wall, and centres keep 2.7 nm off it:
+    # in the box of 60 x 50 x 40 nm they have 69 % of the volume, and 0.5/0.69 = 0.72 of them are in the inner half.
+    assert 0.35 < inner / total < 0.8
 
 
 def test_cores_sit_on_their_nodes_and_beads_between():
