@@ -1,6 +1,6 @@
 """Shards survive kill -9: killed at random moments, started again, compared byte by byte.
 
-    python benchmarks/kill_and_rerun.py [trials]      (default 200)
+    python benchmarks/kill_and_rerun.py [trials [seed]]      (default 200 1)
 
 Every trial starts from nothing with two processes, kills the parent at a random moment, looks for torn files under
 final names, runs again and compares with an undisturbed run: same bytes, nothing done twice, nothing left over.
@@ -41,7 +41,7 @@ def files_of(folder):
 
 def main():
     trials = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    rng = random.Random(1)
+    rng = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)

@@ -3,8 +3,8 @@
     python benchmarks/setup_domains.py FOLDER [--atoms 1e7] [--threads 2]
 
 The system is that of benchmarks/billion.py. Set up by one rank, by two, and redistributed from 4 x 4 x 4 to 8 x 4 x 2
-domains. The model of a rank for 65,536 domains of the billion: what grows with the locus is measured on DNA of 1,000
-and 2,000 bp and continued to 83,000; the rest is counted from sizes.
+domains. The model of a rank for 65,536 domains of the billion: the program with the topology of 10,000 bp and
+their histones is measured; the rest is counted from sizes.
 """
 
 import argparse
@@ -13,16 +13,16 @@ import shutil
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from spread_nucleosomes import write_spread
+from spread_nucleosomes import one_nucleosome, write_spread
 
 from chromabuild.backends import chromamd
 from chromabuild.backends.chromamd import write_control
 from chromabuild.config import SolvateSection
 from chromabuild.residues import residue_library, residue_names
-from chromabuild.shards.brick_file import BrickFile, packed
 from chromabuild.solute import Solute
 from chromabuild.solvate import solvate
 from chromabuild.topology import make_topology
@@ -30,10 +30,11 @@ from chromabuild.topology import make_topology
 BOX = np.array([1907.0, 2252.0, 2485.0])
 ATOMS = 1.0467e9
 DOMAINS = 65_536
+LOCUS, LOCUS_MEASURED = 83_000, 10_000  # base pairs
 BRICK_EDGE, REACH = 100.0, 25.0  # angstrom; the reach is setup's residue_reach
 
 
-def run(command, control, ranks=1):
+def run(command, control, ranks=1, expected=0):
     """Wall and CPU seconds and the largest resident set of a rank (GB) of one engine command."""
     script = ("import resource, subprocess, sys; code = subprocess.call(sys.argv[1:]); "
               "u = resource.getrusage(resource.RUSAGE_CHILDREN); print(u.ru_utime + u.ru_stime, u.ru_maxrss / 1e6); "
@@ -42,7 +43,7 @@ def run(command, control, ranks=1):
     start = time.monotonic()
     done = subprocess.run([sys.executable, "-c", script, *line, chromamd.executable(), command, str(control)],
                           capture_output=True, text=True)
-    if done.returncode:
+    if done.returncode != expected:
         sys.exit(done.stderr)
     print("   ", *(text for text in done.stdout.splitlines() if text.startswith("setup: ")), sep=" ")
     cpu, memory = map(float, done.stdout.split()[-2:])
@@ -58,40 +59,51 @@ def set_up(folder, source, target, grid, ranks=1):
     return run("setup", folder / "setup.inp", ranks)
 
 
-def memory_of_dna(folder, base_pairs):
-    """Resident set (GB) of setting up one domain of a strand of DNA far from everything: the topology."""
-    folder.mkdir(exist_ok=True)
+def locus(base_pairs):
+    """The residues of one nucleosome's histones and of two strands of random DNA, without positions."""
     library, names = residue_library(), residue_names()
+    unit = one_nucleosome()
     bases = np.random.default_rng(1).choice(list("ACGT"), base_pairs)
-    residues = [f"D{bases[0]}5", *(f"D{base}" for base in bases[1:-1]), f"D{bases[-1]}3"]
-    template = np.array([names.index(name) for name in residues], dtype=np.uint16)
-    n = sum(len(library[name].atoms) for name in residues)
-    solute = Solute(np.zeros((n, 3), np.float32), template, np.arange(1, base_pairs + 1, dtype=np.int32),
-                    np.zeros(base_pairs, np.uint16), ["DI00"], ["A"], np.array([0, base_pairs]), ["DNA-I"],
-                    np.array([-1], np.int32))
-    make_topology(solute, {}).write(folder / "topology.h5")
-    box = np.array([100.0, 100.0, 100.0])
-    position = np.full((n, 3), 50_000, dtype=np.int32)
-    (folder / "brick.cbb").write_bytes(packed(BrickFile(box, np.zeros(3), box, np.arange(n), position)))
-    (folder / "bricks.txt").write_text("chromabuild-bricks 1\nbox 100 100 100\ngrid 1 1 1\n"
-                                       f"atoms {n}\nbrick.cbb {n} 0 0 0 100 100 100\n")
-    memory = set_up(folder, folder / "bricks.txt", folder / "r().rst", (1, 1, 1))[2]
-    return memory - 200e-9 * n  # the domain itself: brick, ids, positions, velocities
+    strands = [bases, np.array([dict(zip("ACGT", "TGCA", strict=True))[base] for base in bases[::-1]])]
+    molecules = []
+    for strand in strands:
+        residues = [f"D{strand[0]}5", *(f"D{base}" for base in strand[1:-1]), f"D{strand[-1]}3"]
+        molecules.append(np.array([names.index(name) for name in residues]))
+    for first, last in pairwise(unit.molecule_first_residue):
+        residues = unit.residue_template[first:last]
+        if library[names[residues[0]]].kind == "amino acid":
+            molecules.append(residues)
+    lengths = [len(residues) for residues in molecules]
+    template = np.concatenate(molecules).astype(np.uint16)
+    n = sum(len(library[names[k]].atoms) for k in template)
+    k = len(molecules)
+    return Solute(np.zeros((n, 3), np.float32), template, np.concatenate([np.arange(1, m + 1) for m in lengths]),
+                  np.repeat(np.arange(k), lengths).astype(np.uint16), [f"S{i:03d}" for i in range(k)], ["A"] * k,
+                  np.concatenate([[0], np.cumsum(lengths)]), [f"chain-{i}" for i in range(k)], np.full(k, -1, np.int32))
+
+
+def memory_of_topology(folder, base_pairs):
+    """Resident set (GB) of a rank that has read the topology of a locus and no atoms: a merge that finds no frames."""
+    folder.mkdir(exist_ok=True)
+    make_topology(locus(base_pairs), {}).write(folder / "topology.h5")
+    inputs = {"topologyfile": folder / "topology.h5", "dcdfile": folder / "absent_().dcd"}
+    write_control(folder / "merge.inp", {"INPUT": inputs, "OUTPUT": {"dcdfile": folder / "merged.dcd"}})
+    return run("merge", folder / "merge.inp", expected=3)[2]
 
 
 def model(folder):
     """Memory of a rank at 65,536 domains of the billion, by what it holds."""
-    small, large = memory_of_dna(folder / "dna", 1000), memory_of_dna(folder / "dna", 2000)
-    per_pair = 2 * (large - small) / 1000  # GB; two strands
-    program = small - (large - small)
+    small, large = (memory_of_topology(folder / "dna", n) for n in (100, LOCUS_MEASURED))
     per_domain = ATOMS / DOMAINS
     edge = (BOX.prod() / DOMAINS) ** (1 / 3)
     bricks = np.prod(np.round(BOX / BRICK_EDGE))
     brick_atoms = ATOMS / bricks
     touched = ((edge + 2 * REACH + BRICK_EDGE) / BRICK_EDGE) ** 3
+    print(f"a rank with histones and 100 bp: {small * 1e3:.2f} MB; {LOCUS_MEASURED} bp: {large * 1e3:.2f} MB")
     rows = [
-        ("program, MPI, HDF5", "", program * 1e3),
-        ("topology of 83,000 bp", f"{per_pair * 1e6:.1f} kB a base pair", per_pair * 83_000 * 1e3),
+        ("program, MPI, HDF5, pieces of topology", f"measured, with {LOCUS_MEASURED:,} bp", large * 1e3),
+        ("which piece stands where", f"{LOCUS - LOCUS_MEASURED:,} more bp x 16 bytes",
+         (LOCUS - LOCUS_MEASURED) * 16 / 1e6),
         ("list of bricks", f"{bricks:.0f} x 120 bytes", bricks * 120 / 1e6),
         ("one brick: file, ids, positions", f"{brick_atoms:.0f} atoms x 39 bytes", brick_atoms * 39 / 1e6),
         ("domain: ids, positions, velocities", f"{per_domain:.0f} atoms x 56 bytes, grown by half",

@@ -13,6 +13,7 @@ import numpy as np
 
 from chromabuild.errors import BadInputError
 from chromabuild.files import atomic_path
+from chromabuild.topology.pieces import cut_into_pieces
 
 FORMAT = "chromabuild-topology"
 VERSION = 2
@@ -210,6 +211,26 @@ class Topology:
                 group.attrs["rigid_water"] = np.int32(template.rigid_water)
                 for name, _, _ in _SCHEMA:
                     _put(group, _dataset_name(name), np.asarray(getattr(template, name)))
+            self._write_pieces(file)
+
+    def _write_pieces(self, file: h5py.File) -> None:
+        """What the engine reads of molecules with several residues."""
+        tables = {kind: [name for name, _, _ in _SCHEMA if _dataset_name(name).split("/")[0] == kind]
+                  for kind in (*_TERMS, "exclusion")}
+        pieces = cut_into_pieces(self.templates, tables)
+        if len(pieces.first_atom) == 1:
+            return
+        group = file.create_group("pieces")
+        group.attrs["rigid_water"] = np.int32(0)
+        _put(group, "first_atom", pieces.first_atom)
+        for kind, first in pieces.first_term.items():
+            _put(group, f"first_term/{kind}", first)
+        for name, dtype, _ in _SCHEMA:
+            if name in pieces.columns:
+                _put(group, _dataset_name(name), np.asarray(pieces.columns[name], dtype=dtype))
+        for i, piece in enumerate(pieces.of_molecule):
+            if piece is not None:
+                _put(file, f"template/{i:04d}/piece", piece)
 
     @classmethod
     def read(cls, path: str | Path) -> "Topology":

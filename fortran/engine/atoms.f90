@@ -36,7 +36,7 @@ contains
     class(atoms_t), intent(inout) :: self
     type(topology_t), intent(in) :: topology
     integer :: i, g, pass, group, t
-    integer(int64) :: molecule_first, previous_first
+    integer(int64) :: origin, previous_origin
     integer :: previous_group
 
     self%n_owned = size(self%id)
@@ -45,15 +45,15 @@ contains
     do pass = 1, 2
       self%n_groups = 0
       previous_group = -1
-      previous_first = -1
+      previous_origin = -1
       do i = 1, self%n_owned
         t = self%template(i)
-        molecule_first = self%id(i) - self%index_in_template(i) + 1
+        origin = self%id(i) - self%index_in_template(i) + 1
         group = topology%templates(t)%group_of_atom(self%index_in_template(i))
-        if (group /= previous_group .or. molecule_first /= previous_first) then
+        if (group /= previous_group .or. origin /= previous_origin) then
           self%n_groups = self%n_groups + 1
           previous_group = group
-          previous_first = molecule_first
+          previous_origin = origin
           if (pass == 2) self%group_first(self%n_groups) = i
         end if
         if (pass == 2) then
@@ -81,7 +81,7 @@ contains
     integer, intent(in) :: first
     integer, allocatable :: template(:), index_in_template(:), lj_type(:)
     real(real64), allocatable :: charge(:)
-    integer(int64) :: molecule_first
+    integer(int64) :: origin
     integer :: i
     allocate (template(self%n_total), index_in_template(self%n_total), lj_type(self%n_total), charge(self%n_total))
     if (first > 0) then
@@ -90,9 +90,9 @@ contains
       lj_type(:first) = self%lj_type
       charge(:first) = self%charge
     end if
-    !$omp parallel do schedule(static) private(molecule_first)
+    !$omp parallel do schedule(static) private(origin)
     do i = first + 1, self%n_total
-      call topology%locate(self%id(i), template(i), index_in_template(i), molecule_first)
+      call topology%locate(self%id(i), template(i), index_in_template(i), origin)
       lj_type(i) = topology%templates(template(i))%lj_type(index_in_template(i))
       charge(i) = topology%templates(template(i))%charge(index_in_template(i))
     end do

@@ -176,7 +176,7 @@ contains
     if (comm%is_root()) then
       call control%require("INPUT", "topologyfile", error)
       if (.not. allocated(error)) call topology%read(control%text("INPUT", "topologyfile"), error)
-      if (.not. allocated(error)) call merge_trajectories(control, topology%n_atoms, error)
+      if (.not. allocated(error)) call merge_trajectories(control, topology, error)
     end if
     call comm%agree(error)
   end subroutine command_merge

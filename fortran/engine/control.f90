@@ -64,6 +64,8 @@ module control
     key_t("OUTPUT", "dcd_first_atom", is_integer, "1", "", "1", "first atom of a whole-system dcdfile"), &
     key_t("OUTPUT", "dcd_last_atom", is_integer, "0", "", "0", &
           "last atom of a whole-system dcdfile, 0 = the last of all"), &
+    key_t("OUTPUT", "dcd_group", is_integer, "0", "", "0", &
+          "merge: number of the group in [SELECTION] to write, 0 = all atoms"), &
     key_t("OUTPUT", "rstfile", is_text, "", "", "", "restart files to write, () stands for the rank"), &
     key_t("OUTPUT", "forcefile", is_text, "", "", "", "forces of all atoms in global order; for energy"), &
     key_t("ENERGY", "electrostatic", is_choice, "PME", "", "PME", "long-range electrostatics"), &

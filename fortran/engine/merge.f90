@@ -4,7 +4,9 @@ module merge
   use control, only: control_t
   use dcd, only: dcd_writer_t
   use error, only: error_t, exit_bad_input, exit_corrupt_file, fail
+  use selection, only: atom_names_t, selection_t
   use text, only: to_text, with_rank
+  use topology, only: topology_t
   use trajectory, only: chunk_atoms, domain_magic
   implicit none
   private
@@ -12,20 +14,22 @@ module merge
 
 contains
 
-  !> Merge the files that [INPUT] dcdfile names (rank 0, 1, ... as far as they exist) into [OUTPUT] dcdfile. The atom
-  !> range is dcd_first_atom to dcd_last_atom, counted from 1. Runs on one rank.
-  subroutine merge_trajectories(control, n_system, error)
+  !> Merge the files that [INPUT] dcdfile names (rank 0, 1, ... as far as they exist) into [OUTPUT] dcdfile: of the
+  !> atoms dcd_first_atom to dcd_last_atom, counted from 1, those that dcd_group chooses. Runs on one rank.
+  subroutine merge_trajectories(control, topology, error)
     type(control_t), intent(in) :: control
-    integer(int64), intent(in) :: n_system
+    type(topology_t), intent(in) :: topology
     type(error_t), allocatable, intent(out) :: error
     type(dcd_writer_t) :: dcd
     character(len=:), allocatable :: name
-    integer, allocatable :: unit(:)
+    type(selection_t) :: selection
+    type(atom_names_t) :: names
+    integer, allocatable :: unit(:), n_chosen(:), place(:)
     integer(int64), allocatable :: next(:), frame_at(:)
-    integer(int64) :: first, last, chunk_first, step
+    integer(int64) :: first, last, chunk_first, step, n_system, n_written, written
     real(real64) :: box(3), time(2)
     real(real32), allocatable :: chunk(:, :)
-    integer :: n_files, i, status, n_frames
+    integer :: n_files, i, status, n_frames, c, group
     logical :: there, ended
 
     call control%require("INPUT", "dcdfile", error)
@@ -36,11 +40,30 @@ contains
       call control%refuse("INPUT", "dcdfile", "must contain (), which stands for the rank", error)
       return
     end if
+    n_system = topology%n_atoms
     first = control%integer("OUTPUT", "dcd_first_atom") - 1
     last = control%integer("OUTPUT", "dcd_last_atom") - 1
     if (last < 0) last = n_system - 1
     if (first > last .or. last >= n_system) then
       call control%refuse("OUTPUT", "dcd_last_atom", "is outside the system of "//to_text(n_system)//" atoms", error)
+      return
+    end if
+    group = int(control%integer("OUTPUT", "dcd_group"))
+    if (group > 0) then
+      call selection%read(control, group, error)
+      if (.not. allocated(error)) call names%read(control%text("INPUT", "topologyfile"), size(topology%molecules), error)
+      if (allocated(error)) return
+    end if
+    ! Atoms are looked at a chunk at a time: no list of the chosen ones is kept.
+    allocate (n_chosen((last - first)/chunk_atoms + 1))
+    do c = 1, size(n_chosen)
+      call choose(c, place, error)
+      if (allocated(error)) return
+      n_chosen(c) = count(place > 0)
+    end do
+    n_written = sum(int(n_chosen, int64))
+    if (n_written == 0) then
+      call control%refuse_numbered("SELECTION", "group", group, "chooses no atom", error)
       return
     end if
     n_files = 0
@@ -63,18 +86,24 @@ contains
     time = 0.0_real64
     frames: do
       frame_at = next
-      do chunk_first = first, last, chunk_atoms
+      written = 0
+      do c = 1, size(n_chosen)
+        if (n_chosen(c) == 0) cycle
         next = frame_at
-        allocate (chunk(3, min(last, chunk_first + chunk_atoms - 1) - chunk_first + 1))
-        call read_chunk(unit, name, chunk_first, chunk, next, step, time(2), box, ended, error)
+        chunk_first = first + (c - 1)*chunk_atoms
+        call choose(c, place, error)
+        if (allocated(error)) exit frames
+        allocate (chunk(3, n_chosen(c)))
+        call read_chunk(unit, name, chunk_first, place, chunk, next, step, time(2), box, ended, error)
         if (ended .or. allocated(error)) exit frames
-        if (n_frames == 0 .and. chunk_first == first) then
-          call dcd%open(control%text("OUTPUT", "dcdfile"), last - first + 1, control%real("DYNAMICS", "timestep"), &
+        if (n_frames == 0 .and. written == 0) then
+          call dcd%open(control%text("OUTPUT", "dcdfile"), n_written, control%real("DYNAMICS", "timestep"), &
                         max(1_int64, step), error)
           if (allocated(error)) exit frames
         end if
-        if (chunk_first == first) call dcd%begin_frame(box)
-        call dcd%put(chunk_first - first, chunk)
+        if (written == 0) call dcd%begin_frame(box)
+        call dcd%put(written, chunk)
+        written = written + n_chosen(c)
         deallocate (chunk)
       end do
       call dcd%end_frame(error)
@@ -87,6 +116,31 @@ contains
     if (n_frames > 0) call dcd%close()
     if (n_frames == 0 .and. .not. allocated(error)) &
       call fail(error, exit_bad_input, with_rank(name, 0)//": holds no frame; nothing to merge")
+
+  contains
+
+    !> Where each atom of chunk `c` goes among the chosen ones of it, 0 = nowhere.
+    subroutine choose(c, place, error)
+      integer, intent(in) :: c
+      integer, allocatable, intent(out) :: place(:)
+      type(error_t), allocatable, intent(out) :: error
+      integer(int64) :: start
+      logical :: chosen
+      integer :: a, n
+      start = first + (c - 1)*chunk_atoms
+      allocate (place(min(last - start + 1, chunk_atoms)), source=0)
+      n = 0
+      do a = 1, size(place)
+        if (group > 0) then
+          chosen = selection%holds(topology, names, start + a - 1, error)
+          if (allocated(error)) return
+          if (.not. chosen) cycle
+        end if
+        n = n + 1
+        place(a) = n
+      end do
+    end subroutine choose
+
   end subroutine merge_trajectories
 
   subroutine open_domain_file(path, unit, error)
@@ -102,10 +156,11 @@ contains
       call fail(error, exit_corrupt_file, path//": not a domain trajectory of this program")
   end subroutine open_domain_file
 
-  !> Read from every file the atoms of one chunk of the frame at byte `next`, and move `next` behind the frame. `ended`:
-  !> a file has no whole frame there (a run that was stopped while writing leaves a partial last frame).
-  subroutine read_chunk(unit, name, chunk_first, chunk, next, step, time, box, ended, error)
-    integer, intent(in) :: unit(:)
+  !> Read from every file the atoms of one chunk of the frame at byte `next`, put atom i of it into column `place(i)`, and
+  !> move `next` behind the frame. `ended`: a file has no whole frame there (a run that was stopped while writing leaves a
+  !> partial last frame).
+  subroutine read_chunk(unit, name, chunk_first, place, chunk, next, step, time, box, ended, error)
+    integer, intent(in) :: unit(:), place(:)
     character(len=*), intent(in) :: name
     integer(int64), intent(in) :: chunk_first
     real(real32), intent(out) :: chunk(:, :)
@@ -137,8 +192,9 @@ contains
       allocate (id(n), position(3, n))
       read (unit(i), iostat=status) id, position
       do a = 1, int(n)
-        if (id(a) < chunk_first .or. id(a) >= chunk_first + size(chunk, 2)) cycle
-        chunk(:, id(a) - chunk_first + 1) = position(:, a)
+        if (id(a) < chunk_first .or. id(a) >= chunk_first + size(place)) cycle
+        if (place(id(a) - chunk_first + 1) == 0) cycle
+        chunk(:, place(id(a) - chunk_first + 1)) = position(:, a)
         found = found + 1
       end do
       deallocate (id, position)

@@ -1,7 +1,8 @@
 !> One molecule template of the topology: atoms, terms, and the constraint groups (a heavy atom with its hydrogens, or a
-!> whole water) that stay together on a rank.
+!> whole water) that stay together on a rank. One template is special: it holds the distinct pieces (residues in their
+!> surroundings) of all long molecules one after another, each with the terms that touch it.
 module molecule_template
-  use precision, only: real64
+  use precision, only: int64, real64
   use constants, only: degree
   use error, only: error_t, exit_corrupt_file, fail
   use hdf5_file, only: hdf5_file_t
@@ -14,6 +15,11 @@ module molecule_template
 
   type :: molecule_template_t
     integer :: n_atoms = 0
+    !> Atoms of piece p: `first_atom(p):first_atom(p+1)-1`; an ordinary template is one piece that is whole.
+    logical :: in_pieces = .false.
+    integer, allocatable :: first_atom(:)
+    !> How often each atom occurs in the whole system.
+    integer(int64), allocatable :: copies(:)
     logical :: rigid_water = .false.
     integer, allocatable :: lj_type(:)
     real(real64), allocatable :: charge(:), mass(:)
@@ -32,7 +38,8 @@ module molecule_template
 
 contains
 
-  !> Read the group `template/NNNN` of a topology file. `n_types`, `n_maps`: Lennard-Jones types and correction maps.
+  !> Read the group `template/NNNN` or `pieces` of a topology file. `n_types`, `n_maps`: Lennard-Jones types and correction
+  !> maps.
   subroutine read_template(self, file, group, n_types, n_maps, error)
     class(molecule_template_t), intent(inout) :: self
     type(hdf5_file_t), intent(in) :: file
@@ -59,19 +66,42 @@ contains
                 " has an atom with an unknown Lennard-Jones type or a mass that is not positive")
     end if
     if (allocated(error)) return
+    allocate (self%copies(self%n_atoms), source=0_int64)
+    self%first_atom = [1, self%n_atoms + 1]
+    self%in_pieces = file%exists(group//"/first_atom")
+    if (self%in_pieces) call read_bounds(file, group//"/first_atom", self%n_atoms, self%first_atom, error)
+    if (allocated(error)) return
     call read_constraints(self, file, group, error)
     if (allocated(error)) return
     do kind = 1, n_kinds
       call read_terms(self, file, group, kind, error)
       if (allocated(error)) return
       call mark_rigid(self, kind)
-      call self%terms(kind)%index_atoms(self%n_atoms)
+      call self%terms(kind)%index_atoms(self%first_atom)
     end do
     associate (map => self%terms(is_cmap)%parameter(1, :))
       if (any(map < 1.0_real64 .or. map > n_maps)) &
         call fail(error, exit_corrupt_file, file%path//": "//group//"/cmap names a map that the file does not have")
     end associate
   end subroutine read_template
+
+  !> Read where the pieces begin in a list of `n`, counted from 1, and where the last ends.
+  subroutine read_bounds(file, name, n, first, error)
+    type(hdf5_file_t), intent(in) :: file
+    character(len=*), intent(in) :: name
+    integer, intent(in) :: n
+    integer, allocatable, intent(out) :: first(:)
+    type(error_t), allocatable, intent(out) :: error
+    integer :: last
+    call file%read_integer(name, first, error)
+    if (allocated(error)) return
+    first = first + 1
+    last = size(first)
+    if (last >= 2) then
+      if (first(1) == 1 .and. first(last) == n + 1 .and. all(first(2:) >= first(:last - 1))) return
+    end if
+    call fail(error, exit_corrupt_file, file%path//": "//name//" does not cut "//to_text(n)//" entries into pieces")
+  end subroutine read_bounds
 
   !> Read the terms of one kind; a kind that the template does not have is empty.
   subroutine read_terms(self, file, group, kind, error)
@@ -100,12 +130,19 @@ contains
       terms%atom = terms%atom + 1
       allocate (terms%parameter(3, terms%n), source=0.0_real64)
       allocate (terms%rigid(terms%n), source=.false.)
+      terms%first_of_piece = [1, terms%n + 1]
+      if (self%in_pieces) then
+        call read_bounds(file, group//"/first_term/"//trim(kind_name(kind)), terms%n, terms%first_of_piece, error)
+        if (.not. allocated(error) .and. size(terms%first_of_piece) /= size(self%first_atom)) &
+          call fail(error, exit_corrupt_file, file%path//": "//group//"/first_term does not fit first_atom")
+        if (allocated(error)) return
+      end if
       if (terms%n == 0) return
       if (size(terms%atom, 1) /= kind_width(kind)) then
         call fail(error, exit_corrupt_file, file%path//": "//atoms//" must have "//to_text(kind_width(kind))// &
                   " columns")
         return
-      else if (any(terms%atom < 1 .or. terms%atom > self%n_atoms)) then
+      else if (.not. self%in_pieces .and. any(terms%atom < 1 .or. terms%atom > self%n_atoms)) then
         call fail(error, exit_corrupt_file, file%path//": "//atoms//" names an atom that the template does not have")
         return
       end if
@@ -156,6 +193,7 @@ contains
     if (kind /= is_bond) return
     do t = 1, self%terms(kind)%n
       associate (atom => self%terms(kind)%atom(:, t))
+        if (any(atom < 1 .or. atom > self%n_atoms)) cycle  ! a bond between pieces
         g = self%group_of_atom(atom(1))
         if (g /= self%group_of_atom(atom(2))) cycle
         do c = self%constraint_first(g), self%constraint_first(g + 1) - 1

@@ -65,7 +65,7 @@ contains
     n = int(control%integer("RESTRAINTS", "nfunctions"))
     allocate (self%restraint(n))
     if (n == 0) return
-    call names%read(control%text("INPUT", "topologyfile"), size(topology%templates), error)
+    call names%read(control%text("INPUT", "topologyfile"), size(topology%molecules), error)
     if (allocated(error)) return
     do k = 1, n
       associate (restraint => self%restraint(k))
@@ -131,24 +131,18 @@ contains
     logical, intent(in) :: by_mass
     type(error_t), allocatable, intent(out) :: error
     type(selection_t) :: selection
-    character(len=:), allocatable :: problem
     integer(int64), allocatable :: found(:), larger(:)
-    integer(int64) :: id, molecule_first
+    integer(int64) :: id, origin
+    logical :: chosen
     integer :: n, i, t, a
-    if (control%numbered("SELECTION", "group", number) == "") then
-      call control%refuse_numbered("SELECTION", "group", number, "is missing; a restraint uses it", error)
-      return
-    end if
-    call selection%parse(control%numbered("SELECTION", "group", number), problem)
-    if (problem /= "") then
-      call control%refuse_numbered("SELECTION", "group", number, problem, error)
-      return
-    end if
+    call selection%read(control, number, error)
+    if (allocated(error)) return
     allocate (found(1024))
     n = 0
     do id = 0, topology%n_atoms - 1
-      if (.not. selection%holds(topology, names, id, error)) cycle
+      chosen = selection%holds(topology, names, id, error)
       if (allocated(error)) return
+      if (.not. chosen) cycle
       if (n == size(found)) then
         allocate (larger(2*n))
         larger(:n) = found
@@ -165,7 +159,7 @@ contains
     allocate (group%weight(n), source=1.0_real64)
     if (by_mass) then
       do i = 1, n
-        call topology%locate(group%id(i), t, a, molecule_first)
+        call topology%locate(group%id(i), t, a, origin)
         group%weight(i) = topology%templates(t)%mass(a)
       end do
     end if

@@ -2,6 +2,7 @@
 !> `heavy`, `hydrogen`. The expression is translated once into reverse Polish form and then asked atom by atom.
 module selection
   use precision, only: int64, real64
+  use control, only: control_t
   use error, only: error_t, exit_bad_input, fail
   use hdf5_file, only: hdf5_file_t
   use text, only: lower_case, to_text
@@ -17,14 +18,14 @@ module selection
   !> Lighter atoms are hydrogens (atomic mass units); heavy hydrogens of repartitioning weigh up to 4.1.
   real(real64), parameter :: heaviest_hydrogen = 4.2_real64
 
-  !> Names of the atoms of one template.
-  type :: template_names_t
+  !> Names of the atoms of one kind of molecule.
+  type :: molecule_names_t
     character(len=name_length), allocatable :: atom(:), residue(:), segment(:)
     integer, allocatable :: residue_number(:)
-  end type template_names_t
+  end type molecule_names_t
 
   type :: atom_names_t
-    type(template_names_t), allocatable :: template(:)
+    type(molecule_names_t), allocatable :: molecule(:)
   contains
     procedure :: read => read_names
   end type atom_names_t
@@ -40,17 +41,18 @@ module selection
     type(item_t), private :: item(max_items)
     integer, private :: n_items = 0
   contains
+    procedure :: read => read_group
     procedure :: parse
     procedure :: holds
   end type selection_t
 
 contains
 
-  !> Read names, residues and segments of all templates from the topology file.
-  subroutine read_names(self, path, n_templates, error)
+  !> Read names, residues and segments of all kinds of molecules from the topology file.
+  subroutine read_names(self, path, n_molecules, error)
     class(atom_names_t), intent(inout) :: self
     character(len=*), intent(in) :: path
-    integer, intent(in) :: n_templates
+    integer, intent(in) :: n_molecules
     type(error_t), allocatable, intent(out) :: error
     type(hdf5_file_t) :: file
     character(len=name_length), allocatable :: residue(:), segment(:)
@@ -59,21 +61,36 @@ contains
     integer :: t
     call file%open(path, error)
     if (allocated(error)) return
-    allocate (self%template(n_templates))
-    do t = 1, n_templates
+    allocate (self%molecule(n_molecules))
+    do t = 1, n_molecules
       write (group, "(a,i4.4)") "template/", t - 1
-      call file%read_names(trim(group)//"/atom_name", self%template(t)%atom, error)
+      call file%read_names(trim(group)//"/atom_name", self%molecule(t)%atom, error)
       if (.not. allocated(error)) call file%read_integer(trim(group)//"/atom_residue", atom_residue, error)
       if (.not. allocated(error)) call file%read_names(trim(group)//"/residue_name", residue, error)
       if (.not. allocated(error)) call file%read_integer(trim(group)//"/residue_number", number, error)
       if (.not. allocated(error)) call file%read_names(trim(group)//"/residue_segid", segment, error)
       if (allocated(error)) exit
-      self%template(t)%residue = residue(atom_residue + 1)
-      self%template(t)%segment = segment(atom_residue + 1)
-      self%template(t)%residue_number = number(atom_residue + 1)
+      self%molecule(t)%residue = residue(atom_residue + 1)
+      self%molecule(t)%segment = segment(atom_residue + 1)
+      self%molecule(t)%residue_number = number(atom_residue + 1)
     end do
     call file%close()
   end subroutine read_names
+
+  !> Translate entry `number` of [SELECTION].
+  subroutine read_group(self, control, number, error)
+    class(selection_t), intent(inout) :: self
+    type(control_t), intent(in) :: control
+    integer, intent(in) :: number
+    type(error_t), allocatable, intent(out) :: error
+    character(len=:), allocatable :: problem
+    if (control%numbered("SELECTION", "group", number) == "") then
+      call control%refuse_numbered("SELECTION", "group", number, "is missing; the control file uses it", error)
+      return
+    end if
+    call self%parse(control%numbered("SELECTION", "group", number), problem)
+    if (problem /= "") call control%refuse_numbered("SELECTION", "group", number, problem, error)
+  end subroutine read_group
 
   !> Translate an expression. `problem` says what is wrong with it, empty when nothing is.
   subroutine parse(self, expression, problem)
@@ -216,11 +233,14 @@ contains
     integer(int64), intent(in) :: id
     type(error_t), allocatable, intent(inout) :: error
     logical :: stack(max_items)
-    integer(int64) :: molecule_first
+    integer(int64) :: origin
+    real(real64) :: mass
     integer :: t, a, k, top
-    call topology%locate(id, t, a, molecule_first)
+    call topology%locate(id, t, a, origin)
+    mass = topology%templates(t)%mass(a)
+    call topology%locate_in_molecule(id, t, a)
     top = 0
-    associate (template => names%template(t))
+    associate (molecule => names%molecule(t))
       do k = 1, self%n_items
         associate (item => self%item(k))
           if (item%kind < does_and) top = top + 1
@@ -228,19 +248,19 @@ contains
           case (want_all)
             stack(top) = .true.
           case (want_heavy)
-            stack(top) = topology%templates(t)%mass(a) > heaviest_hydrogen
+            stack(top) = mass > heaviest_hydrogen
           case (want_hydrogen)
-            stack(top) = topology%templates(t)%mass(a) <= heaviest_hydrogen
+            stack(top) = mass <= heaviest_hydrogen
           case (want_index)
             stack(top) = id + 1 >= item%first .and. id + 1 <= item%last
           case (want_name)
-            stack(top) = matches(template%atom(a), item%name)
+            stack(top) = matches(molecule%atom(a), item%name)
           case (want_residue)
-            stack(top) = matches(template%residue(a), item%name)
+            stack(top) = matches(molecule%residue(a), item%name)
           case (want_residue_number)
-            stack(top) = template%residue_number(a) >= item%first .and. template%residue_number(a) <= item%last
+            stack(top) = molecule%residue_number(a) >= item%first .and. molecule%residue_number(a) <= item%last
           case (want_segment)
-            stack(top) = matches(template%segment(a), item%name)
+            stack(top) = matches(molecule%segment(a), item%name)
             if (stack(top) .and. topology%molecule_count(t) > 1 .and. .not. allocated(error)) &
               call fail(error, exit_bad_input, "segid:"//trim(item%name)//" is the first of "// &
                         to_text(topology%molecule_count(t))//" equal molecules, which share their names in the "// &

@@ -110,23 +110,24 @@ contains
     real(real64), allocatable, intent(inout) :: position(:, :)
     type(error_t), allocatable, intent(out) :: error
     real(real64) :: reference(3), apart(3)
-    integer(int64) :: molecule_first, member
-    integer :: i, j, k, t, atom, group
+    integer(int64) :: origin, member
+    integer :: i, j, k, t, atom, group, needed
 
     do i = 1, size(brick_id)
-      call topology%locate(brick_id(i), t, atom, molecule_first)
+      call topology%locate(brick_id(i), t, atom, origin)
       associate (template => topology%templates(t))
         group = template%group_of_atom(atom)
         if (template%group_reference(group) /= atom) cycle
         reference = brick_position(:, i)
         reference = reference + grid%wrap_shift(reference)
         if (grid%rank_of(grid%domain_of(reference)) /= domain) cycle
-        if (n + template%n_atoms > size(id)) then
-          call grow_ids(id, n, n + template%n_atoms)
-          call grow_vectors(position, n, n + template%n_atoms)
+        needed = n + template%group_first(group + 1) - template%group_first(group)
+        if (needed > size(id)) then
+          call grow_ids(id, n, needed)
+          call grow_vectors(position, n, needed)
         end if
         do k = template%group_first(group), template%group_first(group + 1) - 1
-          member = molecule_first + template%group_atom(k) - 1
+          member = origin + template%group_atom(k) - 1
           j = position_in(brick_id, member, i)
           if (j == 0) then
             call fail(error, exit_corrupt_file, "atom "//to_text(member)// &
@@ -225,10 +226,10 @@ contains
     type(topology_t), intent(in) :: topology
     integer(int64), intent(in) :: id(:)
     real(real64), intent(out) :: velocity(:, :)
-    integer(int64) :: molecule_first
+    integer(int64) :: origin
     integer :: i, t, atom
     do i = 1, size(id)
-      call topology%locate(id(i), t, atom, molecule_first)
+      call topology%locate(id(i), t, atom, origin)
       velocity(:, i) = maxwell_velocity(seed, id(i), topology%templates(t)%mass(atom), temperature)
     end do
   end subroutine draw_velocities

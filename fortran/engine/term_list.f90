@@ -17,12 +17,15 @@ module term_list
 
   type :: term_list_t
     integer :: n = 0
-    !> `atom(kind_width, n)`, counted from 1 within the molecule.
+    !> `atom(kind_width, n)`, counted from 1 within the template; of a template of pieces as if the atoms of the
+    !> neighbour stood before and behind the piece.
     integer, allocatable :: atom(:, :)
     !> `parameter(3, n)` in the order of the file (angles in radian); unused ones are 0.
     real(real64), allocatable :: parameter(:, :)
     !> Left out when constraints are on.
     logical, allocatable :: rigid(:)
+    !> Terms of piece p: `first_of_piece(p):first_of_piece(p+1)-1`.
+    integer, allocatable :: first_of_piece(:)
     !> Terms of atom i: `term_of_atom(first_of_atom(i):first_of_atom(i+1)-1)`.
     integer, allocatable :: first_of_atom(:), term_of_atom(:)
   contains
@@ -31,29 +34,30 @@ module term_list
 
 contains
 
-  !> Build the atom-to-term lists for a molecule of `n_atoms` atoms.
-  pure subroutine index_atoms(self, n_atoms)
+  !> Build the atom-to-term lists for pieces with the atoms `first_atom(p):first_atom(p+1)-1`.
+  pure subroutine index_atoms(self, first_atom)
     class(term_list_t), intent(inout) :: self
-    integer, intent(in) :: n_atoms
-    integer :: filled(n_atoms), t, k, a
-    allocate (self%first_of_atom(n_atoms + 1), self%term_of_atom(size(self%atom)))
-    filled = 0
-    do t = 1, self%n
-      do k = 1, size(self%atom, 1)
-        filled(self%atom(k, t)) = filled(self%atom(k, t)) + 1
+    integer, intent(in) :: first_atom(:)
+    integer :: filled(first_atom(size(first_atom))), pass, p, t, k, a
+    allocate (self%first_of_atom(size(filled)))
+    do pass = 1, 2
+      filled = 0
+      do p = 1, size(first_atom) - 1
+        do t = self%first_of_piece(p), self%first_of_piece(p + 1) - 1
+          do k = 1, size(self%atom, 1)
+            a = self%atom(k, t)
+            if (a < first_atom(p) .or. a >= first_atom(p + 1)) cycle
+            if (pass == 2) self%term_of_atom(self%first_of_atom(a) + filled(a)) = t
+            filled(a) = filled(a) + 1
+          end do
+        end do
       end do
-    end do
-    self%first_of_atom(1) = 1
-    do a = 1, n_atoms
-      self%first_of_atom(a + 1) = self%first_of_atom(a) + filled(a)
-    end do
-    filled = 0
-    do t = 1, self%n
-      do k = 1, size(self%atom, 1)
-        a = self%atom(k, t)
-        self%term_of_atom(self%first_of_atom(a) + filled(a)) = t
-        filled(a) = filled(a) + 1
+      if (pass == 2) return
+      self%first_of_atom(1) = 1
+      do a = 1, size(filled) - 1
+        self%first_of_atom(a + 1) = self%first_of_atom(a) + filled(a)
       end do
+      allocate (self%term_of_atom(sum(filled)))
     end do
   end subroutine index_atoms
 

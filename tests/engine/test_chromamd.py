@@ -5,6 +5,7 @@ If the engine was not built these tests fail, on purpose: the build always makes
 
 from pathlib import Path
 
+import h5py
 import MDAnalysis
 import numpy as np
 import pytest
@@ -83,6 +84,37 @@ def test_forces_do_not_depend_on_the_number_of_ranks(systems, tmp_path, name):
         energy, force = chromamd_energy(systems[name], tmp_path, "double", OPTIONS, ranks)
         assert np.max(np.abs(force - one)) < 1e-10 * scale, ranks
         assert energy["POTENTIAL_ENE"] == pytest.approx(one_energy["POTENTIAL_ENE"], rel=1e-10), ranks
+
+
+@pytest.mark.parametrize("name", ["peptide", "duplex"])
+def test_pieces_are_whole_molecules(systems, tmp_path, name):
+    """Dynamics with repartitioned masses and a restraint on atoms chosen by name: the same bits when the topology has
+    the long molecules whole and when it has them in pieces."""
+    logs = []
+    for variant in ("pieces", "whole"):
+        folder = tmp_path / variant
+        entries = start(systems[name], folder, 2)
+        if variant == "whole":
+            with h5py.File(folder / "topology.h5", "r+") as file:
+                del file["pieces"]
+                for template in file["template"].values():
+                    template.pop("piece", None)
+        chromamd.write_control(folder / "run.inp", {
+            "INPUT": entries | {"reffile": folder / "shards" / "bricks.txt"},
+            "OUTPUT": {"logfile": folder / "run.log", "rstfile": folder / "run_().rst"},
+            "ENERGY": energy_section(OPTIONS) | {"dispersion_corr": "ENERGY"},
+            "DYNAMICS": {"nsteps": 4, "timestep": 0.002, "eneout_period": 1, "iseed": 11, "hydrogen_mr": True,
+                         "hmr_ratio": 2},
+            "CONSTRAINTS": {"rigid_bond": True},
+            "SELECTION": {"group1": "rno:2-3 and heavy and not an:P"},
+            "RESTRAINTS": {"nfunctions": 1, "function1": "POSI", "constant1": 5.0, "select_index1": 1},
+        })
+        chromamd.launch("run", folder / "run.inp", 2, "double")
+        log = EnergyLog.read(folder / "run.log")
+        logs.append([*log.columns.values()])
+    assert all(np.array_equal(*columns) for columns in zip(*logs, strict=True))
+    for rank in range(2):
+        assert len({(tmp_path / variant / f"run_{rank}.rst").read_bytes() for variant in ("pieces", "whole")}) == 1
 
 
 def slope_of_shadow_energy(log: EnergyLog, n_blocks: int = 20) -> tuple[float, float]:

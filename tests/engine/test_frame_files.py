@@ -173,6 +173,22 @@ def test_trajectories(tmp_path, ranks):
         assert np.allclose(frame_whole.dimensions, [*end.box, 90, 90, 90])
     assert np.array_equal(frame_whole.positions, end.position.astype(np.float32))
     assert whole.dt == pytest.approx(0.005, rel=1e-5)
+    # Atoms by an expression, from the third on; an expression that is not there.
+    inp = systems.control(tmp_path / "merge.inp",
+                          INPUT={"topologyfile": tmp_path / "t.h5", "dcdfile": tmp_path / "part().trj"},
+                          OUTPUT={"dcdfile": tmp_path / "group.dcd", "dcd_first_atom": first, "dcd_group": 2},
+                          SELECTION={"group1": "all", "group2": f"heavy and not ai:{n - 1}-{n}"})
+    done = systems.run("merge", inp)
+    assert done.returncode == 0, done.stderr
+    chosen = np.concatenate([np.tile(np.array(m.mass) > 4.2, c) for m, c in runs])
+    chosen[:first - 1] = chosen[n - 2:] = False
+    group = MDAnalysis.coordinates.DCD.DCDReader(str(tmp_path / "group.dcd"))
+    assert group.n_frames == 4 and group.n_atoms == chosen.sum() < n / 2
+    for frame_whole, frame_group in zip(whole, group, strict=True):
+        assert np.array_equal(frame_whole.positions[chosen], frame_group.positions)
+    Path(inp).write_text(Path(inp).read_text().replace("group2", "group3"))
+    done = systems.run("merge", inp)
+    assert done.returncode == 3 and "group2" in sentence(done) and "missing" in sentence(done)
 
 
 @pytest.mark.mpi

@@ -55,3 +55,14 @@ def test_memory_does_not_grow_with_the_system(tmp_path):
     assert all(shard == full[shard.name] for shard in alone.shards)
     ids = np.concatenate([read_brick(tmp_path / "7" / f"{name}.cbb").global_id for name in full])
     assert len(ids) == manifests[1].atoms and np.array_equal(np.sort(ids), np.arange(len(ids)))
+
+
+@pytest.mark.slow
+def test_bricks_of_a_billion_atoms(tmp_path):
+    """Five bricks made alone are those of the full run, whose hashes stand in benchmarks/billion.json."""
+    script = Path(__file__).parents[2] / "benchmarks" / "billion.py"
+    done = subprocess.run([sys.executable, str(script), str(tmp_path), "--bricks", "--threads", "1"],
+                          capture_output=True, text=True, timeout=1200,
+                          env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1046667030 atoms" in done.stdout and "the same bricks" in done.stdout
