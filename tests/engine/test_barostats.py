@@ -67,7 +67,7 @@ def test_volume_of_an_ideal_gas(tmp_path, ensemble):
 def test_pistons_conserve_their_quantity(tmp_path, isotropy):
     """A drop with every kind of term, rigid waters and the tail correction, in a box that breathes by a quarter.
 
-    Were the pressure of any term wrong, the conserved quantity would wander as the energies do, by more than 10 kcal/mol.
+    Were the pressure of any term wrong, the conserved quantity would wander as the energies do, by over 10 kcal/mol.
     What is left is the error of the step, which falls with its square.
     """
     make_system(tmp_path, n_waters=60, neutral=False)
