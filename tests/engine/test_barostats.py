@@ -67,7 +67,7 @@ def test_volume_of_an_ideal_gas(tmp_path, ensemble):
 def test_pistons_conserve_their_quantity(tmp_path, isotropy):
     """A drop with every kind of term, rigid waters and the tail correction, in a box that breathes by a quarter.
 
-    Were the pressure of any term wrong, the conserved quantity would wander as the energies do, by tens of kcal/mol.
+    Were the pressure of any term wrong, the conserved quantity would wander as the energies do, by over 10 kcal/mol.
     What is left is the error of the step, which falls with its square.
     """
     make_system(tmp_path, n_waters=60, neutral=False)
@@ -80,7 +80,7 @@ def test_pistons_conserve_their_quantity(tmp_path, isotropy):
             energy={"dispersion_corr": "EPRESS", "switchdist": 6, "pme_max_spacing": 1.2, "pme_alpha": 0.45}))
         assert np.ptp(table["VOLUME"]) > 0.1 * BOX.prod()
         exchanged = np.ptp(table["TOTAL_ENE"])
-        assert exchanged > 20 and np.ptp(table["CONSERVED_ENE"]) < 0.04 * exchanged
+        assert exchanged > 10 and np.ptp(table["CONSERVED_ENE"]) < 0.04 * exchanged
         spread.append(np.std(table["CONSERVED_ENE"]))
     assert 3.0 < spread[0] / spread[1] < 5.5
 

@@ -318,9 +318,25 @@ def test_imported_system_runs(charmm, charmm_files, tmp_path):
     assert np.ptp(log["TOTAL_ENE"]) < 0.01 * log["KINETIC_ENE"].mean()
 
 
+def write_pdb(path: Path, position: np.ndarray, angle: float = 90.0) -> Path:
+    lines = ["CRYST1" + "".join(f"{x:9.3f}" for x in BOX) + 3 * f"{angle:7.2f}" + " P 1           1"]
+    lines += [f"ATOM  {k + 1:5d}  X   RES A{k // 10 + 1:4d}    " + "".join(f"{x:8.3f}" for x in row) + "  1.00  0.00"
+              for k, row in enumerate(position)]
+    path.write_text("\n".join([*lines, "END"]) + "\n")
+    return path
+
+
+def test_pdb_gives_the_same_brick_as_crd(charmm, charmm_files, tmp_path):
+    psf, parameters, crd = charmm_files
+    import_system(psf, crd, [parameters], tmp_path / "crd", BOX)
+    import_system(psf, write_pdb(tmp_path / "a.pdb", charmm.system.position), [parameters], tmp_path / "pdb")
+    for name in ("bricks.txt", "brick_00000.cbb"):
+        assert (tmp_path / "pdb/shards" / name).read_bytes() == (tmp_path / "crd/shards" / name).read_bytes()
+
+
 @pytest.mark.parametrize(("change", "words"), [
     ("box", "--box"), ("atoms", "has 2 atoms"), ("parameters", "holds no parameters"), ("order", "angstrom apart"),
-    ("missing", "no.psf"), ("damaged", "cannot read"),
+    ("missing", "no.psf"), ("damaged", "cannot read"), ("angles", "rectangular"),
 ])
 def test_bad_files_are_refused(charmm_files, tmp_path, change, words):
     psf, parameters, crd = charmm_files
@@ -336,6 +352,8 @@ def test_bad_files_are_refused(charmm_files, tmp_path, change, words):
     elif change == "order":
         crd = tmp_path / "order.crd"
         crd.write_text("\n".join([*text[:3], text[400], *text[4:400], text[3], *text[401:]]) + "\n")
+    elif change == "angles":
+        box, crd = None, write_pdb(tmp_path / "a.pdb", np.zeros((len(text) - 3, 3)), 60.0)
     elif change == "missing":
         psf = tmp_path / "no.psf"
     elif change == "damaged":
