@@ -130,7 +130,7 @@ def _gigabytes(sizes: dict[str, float]) -> dict[str, float]:
 
 def _octamers(config: Config, fibre: Fibre) -> list[Octamer]:
     """The octamer of every nucleosome; equal ones are built once."""
-    recipes = octamer_recipes(config.build, fibre.chromosome, fibre.start + np.array(fibre.dyads))
+    recipes = octamer_recipes(config.build, fibre.chromosome, fibre.start + np.array(fibre.dyads), config.seed)
     nowhere = np.zeros((0, 3)), np.zeros(0, dtype=bool)
     built = {recipe: build_octamer(recipe, *nowhere) for recipe in set(recipes)}
     return [built[recipe] for recipe in recipes]

@@ -12,6 +12,7 @@ from chromabuild.cli import (  # noqa: F401  (each module puts its command on th
     scaffold,
     shards,
     solvate,
+    template,
     topology,
     validate,
     verify,

@@ -23,6 +23,9 @@ module energies
     real(real64) :: kinetic = 0.0_real64
     !> Kinetic energy of the centres of mass of the groups along x, y and z.
     real(real64) :: group_kinetic(3) = 0.0_real64
+    !> Kinetic energy of the last half kick, half the sum of m (v(t) - v(t - dt/2))^2 with the forces of constraints;
+    !> 0 before the first step.
+    real(real64) :: half_kick = 0.0_real64
     !> Sum of squared force components.
     real(real64) :: force2 = 0.0_real64
     !> What thermostat and barostat add to the total energy to make a conserved quantity.
