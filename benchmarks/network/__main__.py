@@ -4,18 +4,28 @@ from . import bluegene, fugaku, genesis, qcdoc
 from .comparison import mean_deviation, table
 
 
-def main() -> None:
-    blue = {protocol: bluegene.entries(protocol) for protocol in ("SPI", "MPI")}
-    for protocol, found in blue.items():
+def blue_gene() -> None:
+    """The 30 entries, both protocols of a row on one line."""
+    found = {protocol: bluegene.entries(protocol) for protocol in ("SPI", "MPI")}
+    print("## Blue Gene/L\n\n| table, row | SPI: paper, us | ours | | MPI: paper, us | ours | | |")
+    print("|---|---|---|---|---|---|---|---|")
+    for entries in zip(*found.values(), strict=True):
+        cells = " | ".join(f"{e.paper:.1f} | {e.ours:.1f} | {100 * e.deviation:+.0f} %{'' if e.passes else ' (missed)'}"
+                           for e in entries)
+        print(f"| {entries[0].name.replace(', SPI', '')} | {cells} | {'fitted' if entries[0].fitted else ''} |")
+    for protocol, entries in found.items():
         values = ", ".join(f"{value:.3f}" for value in bluegene.constants(protocol))
-        predicted = [entry for entry in found if not entry.fitted]
-        print(f"## Blue Gene/L, {protocol}\n\n{table(found)}\n\nConstants (us): {values}. Mean deviation "
-              f"{100 * mean_deviation(found):.1f} %, of the predicted rows {100 * mean_deviation(predicted):.1f} %.\n")
+        print(f"\n{protocol}: constants {values} us; mean deviation {100 * mean_deviation(entries):.1f} %, of rows that "
+              f"were not fitted {100 * mean_deviation(e for e in entries if not e.fitted):.1f} %")
+
+
+def main() -> None:
+    blue_gene()
     for title, module in (("QCDOC", qcdoc), ("Fugaku", fugaku), ("GENESIS", genesis)):
-        print(f"## {title}\n\n{table(module.entries())}\n")
-        print("\n".join(claim.line() for claim in module.claims()) + "\n")
+        print(f"\n## {title}\n\n{table(module.entries())}\n")
+        print("\n".join(claim.line() for claim in module.claims()))
     edge = fugaku.edge_of(fugaku.SMALL, 768)
-    print("Fugaku, intervals of uTofu and MPI: {:.3f}, {:.2f} us; the busiest cable alone: {:.2f} us (p2p), {:.2f} us "
+    print("\nFugaku, intervals of uTofu and MPI: {:.3f}, {:.2f} us; the busiest cable alone: {:.2f} us (p2p), {:.2f} us "
           "(3-stage)".format(*fugaku.intervals(), *(fugaku.cable_time(768, p, edge) for p in ("half", "3-stage"))))
     print(f"GENESIS: {genesis.constants()[0] * 1e6:.1f} us a partner, {genesis.constants()[1] * 1e-9:.1f} GB/s a node")
 
