@@ -38,9 +38,13 @@ def table(entries: Iterable[Entry]) -> str:
         note = "fitted" if entry.fitted else "predicted"
         if not entry.passes:
             note += f", misses {100 * entry.bar:.0f} %"
-        lines.append(f"| {entry.name} | {entry.paper:.4g} {entry.unit} | {entry.ours:.4g} {entry.unit} | "
+        lines.append(f"| {entry.name} | {_number(entry.paper)} {entry.unit} | {_number(entry.ours)} {entry.unit} | "
                      f"{100 * entry.deviation:+.1f} % | {note} |")
     return "\n".join(lines)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 @dataclass(frozen=True)

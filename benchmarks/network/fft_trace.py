@@ -136,18 +136,43 @@ class Transform:
                 if not after.among[axis]:
                     group = group * self.grid[axis] + place[axis]
             members = np.argsort(group, kind="stable").reshape(group.max() + 1, -1)[:groups]
+            kinds: dict[bytes, tuple[np.ndarray, ...]] = {}
             at_once = max(1, chunk // members.shape[1] ** 2)
             for start in range(0, len(members), at_once):
-                part = members[start:start + at_once]
-                points = np.zeros((*part.shape, part.shape[1]), dtype=np.int64)
-                for a in range(before.lower.shape[1]):
-                    for b in range(after.lower.shape[1]):
-                        low = np.maximum(before.lower[part, a][:, :, None], after.lower[part, b][:, None])
-                        high = np.minimum(before.upper[part, a][:, :, None], after.upper[part, b][:, None])
-                        points += np.prod(np.maximum(high - low + 1, 0), axis=-1)
-                points[:, np.arange(part.shape[1]), np.arange(part.shape[1])] = 0
-                g, i, j = np.nonzero(points)
-                yield number, Phase(after.name, part[g, i], part[g, j], points[g, i, j] * bytes_each)
+                parts = []
+                for group_members in members[start:start + at_once]:
+                    boxes = _relative(before, after, group_members)
+                    kind = boxes.tobytes()
+                    if kind not in kinds:
+                        kinds[kind] = _common_points(boxes[:, :, :before.lower.shape[1]],
+                                                     boxes[:, :, before.lower.shape[1]:])
+                    i, j, points = kinds[kind]
+                    parts.append((group_members[i], group_members[j], points * bytes_each))
+                yield number, Phase(after.name, *(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _relative(before: Stage, after: Stage, ranks: np.ndarray) -> np.ndarray:
+    """Boxes that some ranks hold before and after an exchange, from the lowest corner of all: (2: lower, upper; ranks,
+    boxes, 3). Groups of ranks for which they are equal send equal messages."""
+    lower = np.concatenate([before.lower[ranks], after.lower[ranks]], axis=1)
+    upper = np.concatenate([before.upper[ranks], after.upper[ranks]], axis=1)
+    empty = (upper < lower).any(axis=-1, keepdims=True)
+    origin = np.where(empty, np.iinfo(lower.dtype).max, lower).min(axis=(0, 1))
+    return np.array([np.where(empty, 0, lower - origin), np.where(empty, -1, upper - origin)])
+
+
+def _common_points(before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Members i, j of a group, i other than j, and the points that i has before and j has afterwards."""
+    n = before.shape[1]
+    points = np.zeros((n, n), dtype=np.int64)
+    for a in range(before.shape[2]):
+        for b in range(after.shape[2]):
+            low = np.maximum(before[0, :, a][:, None], after[0, :, b][None])
+            high = np.minimum(before[1, :, a][:, None], after[1, :, b][None])
+            points += np.prod(np.maximum(high - low + 1, 0), axis=-1)
+    np.fill_diagonal(points, 0)
+    i, j = np.nonzero(points)
+    return i, j, points[i, j]
 
 
 def share(n, parts, part) -> np.ndarray:

@@ -218,7 +218,8 @@ def plot(results: dict[str, dict[str, list[float]]]) -> None:
         axis.set_title(title, fontsize=10)
         axis.set_xlabel("ranks")
         if "weak" in title:
-            axis.set_ylim(10, 100)
+            axis.set_yscale("linear")
+            axis.set_ylim(0, 100)
     axes[0].set_ylabel("ms a step")
     axes[0].legend(fontsize=8)
     figure.tight_layout()
