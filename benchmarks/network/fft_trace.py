@@ -106,7 +106,7 @@ class Transform:
         one_row = first_row == last_row
         lower = np.zeros((self.n_ranks, 3, 3), dtype=np.int64)
         upper = np.full((self.n_ranks, 3, 3), -1)
-        upper[..., axis] = self.n[axis] - 1 if axis != 0 or name == "x" else self.n_waves - 1
+        upper[..., axis] = self.n[axis] - 1
         rows = ((first_row, first_row, begin, np.where(one_row, end, width - 1)),
                 (first_row + 1, last_row - 1, 0 * begin, width - 1),
                 (last_row, np.where(one_row, last_row - 1, last_row), 0 * begin, end))

@@ -18,14 +18,12 @@ from .topology import Torus
 @dataclass(frozen=True)
 class Router:
     """`room`: packets that a channel holds. `queues`: injection queues of a node. `adaptive`: False keeps all packets
-    in the order of the axes. `interval`: slots that a processor needs to prepare a packet; 0: all are ready at
-    once."""
+    in the order of the axes."""
 
     channels: int = 2
     room: int = 8
     queues: int = 6
     adaptive: bool = True
-    interval: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,6 @@ class _Simulation:
         order = order[np.argsort(source[order], kind="stable")]
         moves = np.abs(self.left).sum(axis=0)[order] > 0
         order = order[moves]
-        by_node = order
         sent = np.bincount(source[order], minlength=self.torus.n_nodes)
         nth = np.arange(len(order)) - np.repeat(np.cumsum(sent) - sent, sent)
         queue = source[order] * self.per_node + self.n_ports + nth % self.router.queues
@@ -89,9 +86,6 @@ class _Simulation:
         self.injected = order
         length = np.bincount(queue, minlength=len(self.held))
         self.first = np.cumsum(length) - length
-        self.ready = np.zeros(self.left.shape[1])
-        in_turn = np.arange(len(order)) - np.repeat(np.cumsum(sent) - sent, sent)
-        self.ready[by_node] = in_turn * self.router.interval
         self.held += length
 
     def run(self) -> Outcome:
@@ -108,10 +102,7 @@ class _Simulation:
             packet = np.where(waits, self.injected[np.where(waits, self.first[queue] + self.head[queue], 0)],
                               self.buffer[queue, self.head[queue] % router.room])
             link, channel = self._choose(queue, packet)
-            early = self.ready[packet] >= slot
-            bids = np.flatnonzero((link >= 0) & ~(waits & early))
-            if len(bids) == 0 and early.any():
-                continue
+            bids = np.flatnonzero(link >= 0)
             if len(bids) == 0:
                 raise RuntimeError("packets hold each other up for ever")
             # One packet a link: who is in transit before who is injected, else by lot.
