@@ -3,17 +3,9 @@
 All cases of one number of ranks run in one mpirun; every rank compares its own share (rank_worker.py).
 """
 
-import json
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
 SCHEMES = ("slab", "pencil", "1d", "2d", "qcdoc", "columns")
 TRANSPORTS = ("alltoall", "alltoallv", "alltoallw", "ialltoall", "ialltoallv", "persistent", "one_sided")
 # Errors relative to the rms wave. Rounding grows with log2 of the points: about 10 steps of 6e-8 (single) at most here.
@@ -65,36 +57,14 @@ CASES = _cases()
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    """The shared library: the newest in the build tree, else built now."""
-    built = sorted(ROOT.glob("build/**/libchromafft.so"), key=os.path.getmtime)
-    if built:
-        return built[-1]
-    folder = tmp_path_factory.mktemp("build")
-    subprocess.run(["cmake", "-S", ROOT / "fortran/fft", "-B", folder], check=True, capture_output=True)
-    subprocess.run(["cmake", "--build", folder, "-j2"], check=True, capture_output=True)
-    return folder / "libchromafft.so"
-
-
-@pytest.fixture(scope="module")
-def outcome(library, tmp_path_factory):
+def outcome(run_cases):
     """outcome(ranks): [(case, [what each rank found])]."""
     known = {}
 
     def run(ranks):
-        if ranks in known:
-            return known[ranks]
-        folder = tmp_path_factory.mktemp(f"ranks{ranks}")
-        (folder / "cases.json").write_text(json.dumps(CASES[ranks]))
-        environment = dict(os.environ, CHROMAFFT_LIBRARY=str(library), OMP_NUM_THREADS="2" if ranks == 1 else "1",
-                           OPENBLAS_NUM_THREADS="1", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                           PYTHONPATH=str(Path(__file__).parent))
-        call = [shutil.which("mpirun"), "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-n", str(ranks),
-                sys.executable, str(Path(__file__).with_name("rank_worker.py")), "cases.json", "found"]
-        done = subprocess.run(call, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stderr
-        found = [json.loads((folder / f"found.{rank}.json").read_text()) for rank in range(ranks)]
-        known[ranks] = list(zip(CASES[ranks], zip(*found, strict=True), strict=True))
+        if ranks not in known:
+            found = run_cases(ranks, CASES[ranks])
+            known[ranks] = list(zip(CASES[ranks], zip(*found, strict=True), strict=True))
         return known[ranks]
 
     return run

@@ -1,0 +1,1 @@
+"""A simulator of networks: what the messages of FFTs and halo exchanges cost on machines that we do not have."""

@@ -1,0 +1,29 @@
+"""The network simulator's traces against what the library counts when it runs: benchmarks/network/fft_trace.py."""
+
+import numpy as np
+import pytest
+from network.fft_trace import Transform
+
+SUBSETS = {"full": 1, "compressed": 2}
+CASES = {
+    8: [dict(n=n, scheme=scheme, grid=grid, real=real, subset=subset)
+        for n, real in (((8, 8, 8), False), ((11, 9, 7), True), ((12, 5, 10), True))
+        for scheme, grid in (("slab", (1, 1, 8)), ("pencil", (1, 2, 4)), ("1d", (2, 2, 2)), ("2d", (2, 4, 1)),
+                             ("qcdoc", (4, 1, 2)), ("columns", (2, 2, 2)))
+        for subset in (SUBSETS if scheme not in ("slab", "pencil") else ("full",))],
+    12: [dict(n=(16, 15, 14), scheme=scheme, grid=(2, 3, 2), real=True, single=True) for scheme in
+         ("1d", "2d", "qcdoc", "columns")],
+}
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", CASES)
+def test_messages_and_bytes_equal_the_library_s(run_cases, ranks):
+    """Every rank, every exchange of a forward transform."""
+    found = run_cases(ranks, CASES[ranks])
+    for k, case in enumerate(CASES[ranks]):
+        trace = Transform(case["n"], case["grid"], case["scheme"], case["real"], SUBSETS[case.get("subset", "full")],
+                          point_bytes=8 if case.get("single") else 16).phases()
+        counted = np.array([[count[1:] for count in rank[k]["counts"]] for rank in found])  # rank, exchange, (n, bytes)
+        simulated = np.array([[phase.messages_sent(ranks), phase.bytes_sent(ranks)] for phase in trace])
+        assert np.array_equal(counted, simulated.transpose(2, 0, 1)), case
