@@ -42,8 +42,9 @@ program kernel_benchmark
   allocate (lj%c6(2, 2), lj%c12(2, 2), source=0.0_real64)
   lj%c6(1, 1) = 4.0_real64*lj%epsilon(1)*lj%sigma(1)**6
   lj%c12(1, 1) = lj%c6(1, 1)*lj%sigma(1)**6
-  options = nonbonded_options_t(choice(2), choice(4), choice(3), ewald_alpha(choice(2), 1.0e-5_real64), &
-                                merge(vdw_switch, vdw_cut, choice(4) < choice(2)))
+  options = nonbonded_options_t(cutoff=choice(2), switch_distance=choice(4), list_distance=choice(3), &
+                                alpha=ewald_alpha(choice(2), 1.0e-5_real64), &
+                                vdw_form=merge(vdw_switch, vdw_cut, choice(4) < choice(2)))
   call real_space%init(lj, coulomb_constant, options, error, nint(choice(5)))
   if (allocated(error)) error stop "bad options"
   call reciprocal%init(MPI_COMM_WORLD, [1, 1, 1], box, pme_grid_size(box, 1.2_real64), 4, options%alpha, &
