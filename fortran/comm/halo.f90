@@ -1,6 +1,6 @@
-!> Ghost atoms: what a rank sees of its neighbours, already shifted into its own frame. The half shell of the ghosts (those
-!> from domains at positive offsets) is handed over, in an order that does not depend on how they travelled; the forces on
-!> them go back to their owners.
+!> Ghost atoms: what a rank sees of its neighbours, already shifted into its own frame. The half shell of the ghosts
+!> (those from domains at positive offsets) is handed over, in an order that does not depend on how they travelled; the
+!> forces on them go back to their owners.
 !>
 !> Patterns: HALF, a message from every domain of the half shell (13, or 62 where two domains fit within the halo's
 !> width); FULL, from all around (26, 124), of which the half shell is used; STAGED, along x, then y, then z, each round
@@ -23,10 +23,12 @@ module halo
   character(len=*), parameter :: pattern_names(3) = [character(len=6) :: "HALF", "FULL", "STAGED"]
   !> Largest number of local atoms: three times as many numbers must be countable in 32 bits.
   integer(int64), parameter :: most_atoms = (huge(1) - 1)/3
-  !> The model of the pattern: seconds a message and a byte cost, and atoms in a cubic angstrom of a molecular system.
-  real(real64), parameter :: message_cost = 2.0e-6_real64, byte_cost = 2.0e-10_real64, density = 0.1_real64
-  !> Exchanges of a trial of a transport after one that does not count; another than the first in the list must be faster
-  !> by this factor.
+  !> The model of the pattern: seconds that a round, a message and a byte cost, and atoms in a cubic angstrom of a
+  !> molecular system.
+  real(real64), parameter :: round_cost = 2.0e-6_real64, message_cost = 5.0e-7_real64, byte_cost = 2.0e-10_real64, &
+                             density = 0.1_real64
+  !> Exchanges of a trial of a transport after one that does not count; another than the first in the list must be
+  !> faster by this factor.
   integer, parameter :: n_trials = 4
   real(real64), parameter :: worth_changing = 0.95_real64
 
@@ -89,8 +91,8 @@ contains
   !> Choose and exchange ghosts. A whole group goes when its reference atom is within `width` of the receiver's domain.
   !> `group_first(n_groups+1)`: first atom of each group; `group_reference`: its reference atom; owned atoms only.
   !> Fails on all ranks when arrays would be too large to count or the transport asked for cannot be had.
-  subroutine build(self, comm, grid, width, group_first, group_reference, position, global_id, ghost_id, ghost_position, &
-                   error)
+  subroutine build(self, comm, grid, width, group_first, group_reference, position, global_id, ghost_id, &
+                   ghost_position, error)
     class(halo_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
     type(domain_grid_t), intent(in) :: grid
@@ -138,8 +140,8 @@ contains
     integer(int64), intent(in) :: n_local, n_sent
     type(error_t), allocatable, intent(out) :: error
     if (n_local > most_atoms) then
-      call fail(error, exit_resources, "a rank would hold "//to_text(n_local)//" atoms with those of its neighbours, "// &
-                "more than the "//to_text(most_atoms)//" it can count: use more ranks")
+      call fail(error, exit_resources, "a rank would hold "//to_text(n_local)//" atoms with those of its "// &
+                "neighbours, more than the "//to_text(most_atoms)//" it can count: use more ranks")
     else if (n_sent > most_atoms) then
       call fail(error, exit_resources, "a rank would send "//to_text(n_sent)//" atoms to its neighbours, "// &
                 "more than the "//to_text(most_atoms)//" it can count: use more ranks")
@@ -199,33 +201,60 @@ contains
     end do
   end function half_shell
 
-  !> HALF or STAGED by a model: messages and bytes of positions there and forces back, from the geometry alone, so that
-  !> the same input always gives the same answer.
+  !> HALF or STAGED by a model: messages to other ranks and their bytes, from the geometry alone, so that the same input
+  !> always gives the same answer.
   integer function cheapest_pattern(grid, layers, width) result(pattern)
     type(domain_grid_t), intent(in) :: grid
     integer, intent(in) :: layers(3)
     real(real64), intent(in) :: width
-    real(real64) :: edge(3), volume, next, cost(2)
-    integer :: axis, n_messages
+    !> Share of a square edge and corner that is within the width: quarter of a disc, eighth of a ball.
+    real(real64), parameter :: rounded(3) = [1.0_real64, 0.7854_real64, 0.5236_real64]
+    real(real64) :: edge(3), area, volume, cost(2)
+    integer :: offset(3, (product(2*layers + 1) - 1)/2), axis, k, m, partners(size(offset, 2)), n_partners
+
     edge = grid%box/grid%dims
-    ! Half of the domain's faces, and of its edges and corners rounded.
-    volume = width*(edge(1)*edge(2) + edge(2)*edge(3) + edge(3)*edge(1)) + &
-             1.5708_real64*width**2*sum(edge) + 2.0944_real64*width**3
-    n_messages = min(product(2*layers + 1)/2, product(grid%dims) - 1)
-    cost(1) = n_messages*message_cost + 24.0_real64*density*volume*byte_cost
+    offset = half_shell(layers)
+    volume = 0.0_real64
+    n_partners = 0
+    do m = 1, size(offset, 2)
+      if (all(modulo(offset(:, m), grid%dims) == 0)) cycle
+      volume = volume + rounded(count(offset(:, m) /= 0))* &
+               product([(thickness(axis, abs(offset(axis, m))), axis=1, 3)])
+      k = grid%rank_of(grid%coordinate - offset(:, m))
+      if (any(partners(:n_partners) == k)) cycle
+      n_partners = n_partners + 1
+      partners(n_partners) = k
+    end do
+    cost(1) = merge(round_cost, 0.0_real64, n_partners > 0) + n_partners*message_cost + &
+              24.0_real64*density*volume*byte_cost
     cost(2) = 0.0_real64
-    next = product(edge)
+    area = product(edge)
     do axis = 1, 3
-      volume = 2.0_real64*width*next/edge(axis)
-      next = next + volume
-      if (grid%dims(axis) == 1) cycle
-      cost(2) = cost(2) + min(2*layers(axis), grid%dims(axis) - 1)*message_cost + 24.0_real64*density*volume*byte_cost
+      area = area/edge(axis)
+      volume = 0.0_real64
+      do k = 1, layers(axis)
+        if (modulo(k, grid%dims(axis)) > 0) volume = volume + 2.0_real64*area*thickness(axis, k)
+      end do
+      if (grid%dims(axis) > 1) &
+        cost(2) = cost(2) + round_cost + min(2*layers(axis), grid%dims(axis) - 1)*message_cost + &
+                  24.0_real64*density*volume*byte_cost
+      area = area*(edge(axis) + 2.0_real64*width)
     end do
     pattern = merge(staged, half, cost(2) < cost(1))
+
+  contains
+
+    !> How deep ghosts are taken from a domain `away` domains along an axis.
+    pure real(real64) function thickness(axis, away)
+      integer, intent(in) :: axis, away
+      thickness = edge(axis)
+      if (away > 0) thickness = max(0.0_real64, min(edge(axis), width - (away - 1)*edge(axis)))
+    end function thickness
+
   end function cheapest_pattern
 
-  !> Find what goes to each receiver of a round, and let the receivers know the ids. With STAGED the groups that arrive are
-  !> appended to `groups`, to be passed on.
+  !> Find what goes to each receiver of a round, and let the receivers know the ids. With STAGED the groups that arrive
+  !> are appended to `groups`, to be passed on.
   subroutine add_round(self, round, grid, width, groups, id, error)
     class(halo_t), intent(in) :: self
     type(round_t), intent(inout) :: round

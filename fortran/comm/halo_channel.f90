@@ -213,7 +213,8 @@ contains
     call MPI_Comm_set_errhandler(comm, handler)
     call MPI_Allreduce(code == MPI_SUCCESS, available, 1, MPI_LOGICAL, MPI_LAND, self%comm)
     if (.not. available) then
-      if (code /= MPI_SUCCESS) self%window = MPI_WIN_NULL
+      ! Where it was made it cannot be freed, which takes all ranks.
+      self%window = MPI_WIN_NULL
       return
     end if
     self%mine = view_of(self, memory)
