@@ -26,7 +26,8 @@ module domain_grid
 contains
 
   !> Choose the domains. `dims`: numbers of domains, 0 = choose (the least halo volume). `halo_width`: how far ghosts
-  !> reach; domains are narrower only if there is no other way. Fails when the numbers do not multiply to the rank count.
+  !> reach; domains are narrower only if there is no other way. Fails when the numbers do not multiply to the rank
+  !> count.
   subroutine create(self, rank, n_ranks, box, dims, halo_width, error)
     class(domain_grid_t), intent(out) :: self
     integer, intent(in) :: rank, n_ranks, dims(3)

@@ -1,12 +1,12 @@
-!> One-way traffic of a round of messages that travel at the same time: what lies in `out` on the senders arrives in `in`
-!> on the receivers. An entry is three numbers. The transport decides how; what arrives is the same bits with all.
+!> One-way traffic of a round of messages that travel at the same time: what lies in `out` on the senders arrives in
+!> `in` on the receivers. An entry is three numbers. The transport decides how; what arrives is the same bits with all.
 !>
 !> PERSISTENT: point-to-point requests made once. NEIGHBOURHOOD: one collective on a graph of partners. ONE_SIDED: puts
 !> into windows of the receivers. SHARED: receivers on the same node read the senders' memory, others get messages.
 !>
-!> Windows are registered once, larger than needed, and anew only if an exchange does not fit. They have four slots used in
-!> turn, so that a sender may be ahead of its receivers; that a message is there, and that it was read, is told by flags
-!> with the number of the exchange.
+!> Windows are registered once, larger than needed, and anew only if an exchange does not fit. They have four slots used
+!> in turn, so that a sender may be ahead of its receivers; that a message is there, and that it was read, is told by
+!> flags with the number of the exchange.
 module halo_channel
   use, intrinsic :: iso_c_binding, only: c_f_pointer, c_int64_t, c_loc, c_ptr
   use mpi_f08, only: MPI_Accumulate, MPI_ADDRESS_KIND, MPI_Allreduce, MPI_ANY_SOURCE, MPI_Comm, MPI_COMM_NULL, &
@@ -24,8 +24,8 @@ module halo_channel
   public :: channel_t, message_list_t, transport_names, persistent, neighbourhood, one_sided, shared
 
   integer, parameter :: persistent = 1, neighbourhood = 2, one_sided = 3, shared = 4
-  character(len=*), parameter :: transport_names(4) = [character(len=13) :: "PERSISTENT", "NEIGHBOURHOOD", "ONE_SIDED", &
-                                                       "SHARED"]
+  character(len=*), parameter :: transport_names(4) = [character(len=13) :: "PERSISTENT", "NEIGHBOURHOOD", &
+                                                       "ONE_SIDED", "SHARED"]
   integer, parameter :: n_slots = 4
   !> Numbers of 8 bytes from one flag to the next: each has a cache line to itself.
   integer, parameter :: flag_stride = 8

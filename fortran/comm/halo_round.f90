@@ -1,6 +1,6 @@
-!> A round of the halo exchange: segments of atoms that go to other domains at the same time. Atoms come from a pool (owned
-!> atoms, then what earlier rounds brought) and what arrives is appended to it. Segments for one rank travel in one message
-!> if messages are combined; those for this rank itself are copies without a message.
+!> A round of the halo exchange: segments of atoms that go to other domains at the same time. Atoms come from a pool
+!> (owned atoms, then what earlier rounds brought) and what arrives is appended to it. Segments for one rank travel in one
+!> message if messages are combined; those for this rank itself are copies without a message.
 module halo_round
   use mpi_f08, only: MPI_Irecv, MPI_Isend, MPI_INTEGER, MPI_INTEGER8, MPI_REAL8, MPI_Request, MPI_STATUSES_IGNORE, &
                      MPI_Waitall

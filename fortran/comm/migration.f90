@@ -12,10 +12,10 @@ module migration
 
 contains
 
-  !> Move whole groups between ranks whose domains lie within `reach` (angstrom). `payload(n_values, n_atoms)` travels with the ids; a group goes where
-  !> its reference atom (position `reference_position(:, group)`, already wrapped) lies. On return `id` and `payload`
-  !> hold the groups that stayed, in order, then those that came. Fails when a group came farther; all ranks must call it
-  !> and share the error afterwards.
+  !> Move whole groups between ranks whose domains lie within `reach` (angstrom). `payload(n_values, n_atoms)` travels
+  !> with the ids; a group goes where its reference atom (position `reference_position(:, group)`, already wrapped) lies.
+  !> On return `id` and `payload` hold the groups that stayed, in order, then those that came. Fails when a group came
+  !> farther; all ranks must call it and share the error afterwards.
   subroutine migrate(comm, grid, reach, group_first, reference_position, id, payload, error)
     type(communicator_t), intent(in) :: comm
     type(domain_grid_t), intent(in) :: grid

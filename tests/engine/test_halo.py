@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import systems
-from test_frame_dynamics import BOX, make_system, setup
+from test_frame_dynamics import BOX, ENERGY, make_system, minimised, setup
 
 pytestmark = pytest.mark.mpi
 ROOT = Path(__file__).resolve().parents[2]
@@ -262,13 +262,17 @@ def test_too_many_atoms_are_refused_with_a_remedy(report):
 def test_prime_numbers_of_ranks_run(tmp_path, ranks):
     """A few steps in slabs narrower than the halo give the trajectory of one rank (roundings grow over 8 steps)."""
     make_system(tmp_path, neutral=False)
+    topology = {"topologyfile": tmp_path / "t.h5"}
+    start = minimised(tmp_path)
     ends = []
     for n in (1, ranks):
-        start = setup(tmp_path, n)
+        inp = systems.control(tmp_path / "split.inp", INPUT={**topology, "rstfile": start}, ENERGY=ENERGY,
+                              OUTPUT={"rstfile": tmp_path / f"start{n}_().rst"})
+        done = systems.run("setup", inp, n)
+        assert done.returncode == 0, done.stderr
         inp = systems.control(
-            tmp_path / "run.inp", INPUT={"topologyfile": tmp_path / "t.h5", "rstfile": start},
+            tmp_path / "run.inp", INPUT={**topology, "rstfile": tmp_path / f"start{n}_().rst"}, ENERGY=ENERGY,
             OUTPUT={"rstfile": tmp_path / f"end{n}_().rst"}, COMM={"transport": "SHARED"},
-            ENERGY={"cutoffdist": 7, "switchdist": 7, "pairlistdist": 8, "pme_alpha": 0.4},
             DYNAMICS={"nsteps": 8, "timestep": 0.0005, "nbupdate_period": 3}, ENSEMBLE={"temperature": 300})
         done = systems.run("run", inp, n)
         assert done.returncode == 0, done.stderr
@@ -284,7 +288,7 @@ def test_a_rank_that_dies_ends_the_job(tmp_path, transport):
     start = setup(tmp_path, 3)
     inp = systems.control(
         tmp_path / "long.inp", INPUT={"topologyfile": tmp_path / "t.h5", "rstfile": start},
-        ENERGY={"cutoffdist": 7, "switchdist": 7, "pairlistdist": 8, "pme_alpha": 0.4}, COMM={"transport": transport},
+        ENERGY=ENERGY, COMM={"transport": transport},
         OUTPUT={"logfile": tmp_path / "long.log"},
         DYNAMICS={"nsteps": 100_000_000, "timestep": 0.0001, "eneout_period": 5}, ENSEMBLE={"temperature": 10})
     environment = dict(os.environ, OMP_NUM_THREADS="1", OMPI_MCA_mpi_yield_when_idle="1", OMPI_ALLOW_RUN_AS_ROOT="1",

@@ -3,9 +3,10 @@
 !>
 !>     PLAN pattern transport combined rank links messages partners bytes atoms ghosts same difference
 !>
-!> same: whether the forces have the bits of the first plan of this pattern; difference: the largest of a component from
-!> the first of all, over the largest component. Further `DOMAINS nx ny nz width`, `CHOSEN pattern transport` of the planner, `RESULT` with the energy
-!> and three sums of forces weighted by atom, and what the counters say of too many atoms.
+!> same: whether the forces have the bits of the first plan of this pattern; difference: the largest of a component
+!> from the first of all, over the largest component. Further `DOMAINS nx ny nz width`, `CHOSEN pattern transport` of the
+!> planner, `RESULT` with the energy and three sums of forces weighted by atom, and what the counters say of too many
+!> atoms.
 program halo_driver
   use, intrinsic :: iso_fortran_env, only: output_unit
   use precision, only: int64, real64
@@ -77,7 +78,8 @@ program halo_driver
 
 contains
 
-  !> Lists and forces with the present options. The halo is built twice, and exchanged more often than windows have slots.
+  !> Lists and forces with the present options. The halo is built twice, and exchanged more often than windows have
+  !> slots.
   subroutine evaluate()
     integer :: repeat
     call sim%halo%destroy()
