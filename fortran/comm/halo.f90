@@ -153,16 +153,18 @@ contains
     class(halo_t), intent(inout) :: self
     type(domain_grid_t), intent(in) :: grid
     real(real64), intent(in) :: width
-    integer :: layers(3), axis, k, m
+    integer :: layers(3), axis, k, m, pattern
     integer, allocatable :: displacement(:, :)
 
     layers = grid%layers_within(width)
-    if (any(layers /= self%layers) .or. .not. allocated(self%round)) then
+    ! Chosen every time, so that a continued run chooses as one that was not interrupted.
+    pattern = self%options%pattern
+    if (pattern == 0) pattern = cheapest_pattern(grid, layers, width)
+    if (any(layers /= self%layers) .or. pattern /= self%pattern .or. .not. allocated(self%round)) then
       call self%destroy()
       self%layers = layers
       self%offset = half_shell(layers)
-      self%pattern = self%options%pattern
-      if (self%pattern == 0) self%pattern = cheapest_pattern(grid, layers, width)
+      self%pattern = pattern
       allocate (self%round(merge(3, 1, self%pattern == staged)))
     end if
     if (self%pattern /= staged) then
