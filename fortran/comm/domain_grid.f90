@@ -17,6 +17,7 @@ module domain_grid
   contains
     procedure :: create
     procedure :: set_box
+    procedure :: layers_within
     procedure :: domain_of
     procedure :: rank_of
     procedure :: wrap_shift
@@ -25,43 +26,53 @@ module domain_grid
 contains
 
   !> Choose the domains. `dims`: numbers of domains, 0 = choose (the least halo volume). `halo_width`: how far ghosts
-  !> reach; no domain may be narrower. Fails when the numbers do not multiply to the rank count or domains are too
-  !> small.
+  !> reach; domains are narrower only if there is no other way. Fails when the numbers do not multiply to the rank
+  !> count.
   subroutine create(self, rank, n_ranks, box, dims, halo_width, error)
     class(domain_grid_t), intent(out) :: self
     integer, intent(in) :: rank, n_ranks, dims(3)
     real(real64), intent(in) :: box(3), halo_width
     type(error_t), allocatable, intent(out) :: error
-    integer :: px, py, pz, trial(3)
+    integer :: px, py, pz, trial(3), pass
     real(real64) :: volume, best
     character(len=240) :: message
 
     best = huge(best)
-    do pz = 1, n_ranks
-      if (mod(n_ranks, pz) /= 0) cycle
-      do py = 1, n_ranks/pz
-        if (mod(n_ranks/pz, py) /= 0) cycle
-        px = n_ranks/pz/py
-        trial = [px, py, pz]
-        if (any(dims > 0 .and. dims /= trial)) cycle
-        if (any(box/trial < halo_width)) cycle
-        volume = product(box/trial + 2.0_real64*halo_width)
-        if (volume < best*(1.0_real64 - 1.0e-9_real64)) then
-          best = volume
-          self%dims = trial
-        end if
+    do pass = 1, 2
+      do pz = 1, n_ranks
+        if (mod(n_ranks, pz) /= 0) cycle
+        do py = 1, n_ranks/pz
+          if (mod(n_ranks/pz, py) /= 0) cycle
+          px = n_ranks/pz/py
+          trial = [px, py, pz]
+          if (any(dims > 0 .and. dims /= trial)) cycle
+          if (pass == 1 .and. any(box/trial < halo_width)) cycle
+          volume = product(box/trial + 2.0_real64*halo_width)
+          if (volume < best*(1.0_real64 - 1.0e-9_real64)) then
+            best = volume
+            self%dims = trial
+          end if
+        end do
       end do
+      if (best < huge(best)) exit
     end do
     if (best >= huge(best)) then
-      write (message, "(a,3(f0.1,1x),a,i0,a,3(i0,1x),a,f0.1,a)") "box ", box, "cannot be cut into ", n_ranks, &
-        " domains (asked: ", dims, ", 0 = free) that are each at least as wide as the halo (", halo_width, &
-        " angstrom): use fewer ranks or other domain_x/y/z"
+      write (message, "(a,3(i0,1x),a,i0,a)") "domain_x, domain_y, domain_z = ", dims, &
+        "(0 = free) cannot be made of ", n_ranks, " ranks: their product must be the number of ranks"
       call fail(error, exit_bad_input, trim(message))
       return
     end if
     self%coordinate = [mod(rank, self%dims(1)), mod(rank/self%dims(1), self%dims(2)), rank/(self%dims(1)*self%dims(2))]
     call self%set_box(box)
   end subroutine create
+
+  !> How many domains away along each axis atoms within `width` (angstrom) of this domain can be; at least 1.
+  pure function layers_within(self, width) result(layers)
+    class(domain_grid_t), intent(in) :: self
+    real(real64), intent(in) :: width
+    integer :: layers(3)
+    layers = max(1, ceiling(width/(self%box/self%dims) - 1.0e-9_real64))
+  end function layers_within
 
   !> Another box (angstrom), cut into the same number of domains.
   subroutine set_box(self, box)

@@ -1,45 +1,98 @@
-!> Ghost atoms. Each rank receives from its 13 positive neighbours (half shell) the groups near the common border,
-!> already shifted into its own frame, and sends the forces on them back. Where the neighbour is the rank itself the
-!> ghosts are shifted copies made without a message.
+!> Ghost atoms: what a rank sees of its neighbours, already shifted into its own frame. The half shell of the ghosts
+!> (those from domains at positive offsets) is handed over, in an order that does not depend on how they travelled; the
+!> forces on them go back to their owners.
+!>
+!> Patterns: HALF, a message from every domain of the half shell (13, or 62 where two domains fit within the halo's
+!> width); FULL, from all around (26, 124), of which the half shell is used; STAGED, along x, then y, then z, each round
+!> passing on what the ones before brought (6 messages, or 12). HALF and FULL send what is within the halo's width of
+!> the receiver's domain, STAGED what is so along each axis. Forces come back the same way; with STAGED they are summed
+!> on the way, so that sums round differently.
 module halo
-  use mpi_f08, only: MPI_INTEGER, MPI_INTEGER8, MPI_Irecv, MPI_Isend, MPI_REAL8, MPI_Request, MPI_STATUSES_IGNORE, &
-                     MPI_Waitall
   use precision, only: int64, real64
   use communicator, only: communicator_t
   use domain_grid, only: domain_grid_t
+  use error, only: error_t, exit_resources, fail
+  use halo_channel, only: persistent, transport_names
+  use halo_round, only: round_t
+  use text, only: to_text
   implicit none
   private
-  public :: halo_t
+  public :: halo_t, halo_options_t, halo_traffic_t, pattern_names, check_capacity
 
-  integer, parameter :: n_neighbours = 13
-  !> Offsets whose last non-zero component, read z, y, x, is +1.
-  integer, parameter :: positive_offset(3, n_neighbours) = reshape([ &
-    1, 0, 0, -1, 1, 0, 0, 1, 0, 1, 1, 0, -1, -1, 1, 0, -1, 1, 1, -1, 1, &
-    -1, 0, 1, 0, 0, 1, 1, 0, 1, -1, 1, 1, 0, 1, 1, 1, 1, 1], [3, n_neighbours])
+  integer, parameter :: half = 1, full = 2, staged = 3
+  character(len=*), parameter :: pattern_names(3) = [character(len=6) :: "HALF", "FULL", "STAGED"]
+  !> Largest number of local atoms: three times as many numbers must be countable in 32 bits.
+  integer(int64), parameter :: most_atoms = (huge(1) - 1)/3
+  !> The model of the pattern: seconds that a round and a message cost, an atom that is copied and one that is sent too
+  !> (24 bytes at 5 GB/s), and atoms in a cubic angstrom of a molecular system.
+  real(real64), parameter :: round_cost = 2.0e-6_real64, message_cost = 5.0e-7_real64, copy_cost = 5.0e-9_real64, &
+                             send_cost = 5.0e-9_real64, density = 0.1_real64
+  !> Exchanges of a trial of a transport after one that does not count; another than the first in the list must be
+  !> faster by this factor.
+  integer, parameter :: n_trials = 4
+  real(real64), parameter :: worth_changing = 0.95_real64
+
+  type :: halo_options_t
+    !> Index in `pattern_names` and in `transport_names` of halo_channel; 0 = let the planner choose.
+    integer :: pattern = 0, transport = 0
+    !> All that goes to one rank at a time in one message.
+    logical :: combine = .true.
+    !> The planner may time transports; otherwise it takes persistent messages.
+    logical :: time_transports = .false.
+  end type halo_options_t
+
+  !> What this rank sends to others in one update of positions.
+  type :: halo_traffic_t
+    !> Domains that it is sent to, counted once for every place around this one (each round: once again).
+    integer :: n_links = 0
+    !> Messages that hold anything, and the ranks that they go to.
+    integer :: n_messages = 0, n_partners = 0
+    integer(int64) :: n_bytes = 0
+    !> Atoms that are sent, with copies for this rank itself.
+    integer(int64) :: n_atoms = 0
+  end type halo_traffic_t
 
   type :: halo_t
-    private
-    type(communicator_t) :: comm
-    !> Message m goes to `send_rank(m)` (at minus the offset) and comes from `receive_rank(m)` (at the offset).
-    integer :: send_rank(n_neighbours) = 0, receive_rank(n_neighbours) = 0
-    !> Added to positions so that they are in the frame of the receiver.
-    real(real64) :: shift(3, n_neighbours) = 0.0_real64
-    !> Atoms of message m: `send_atom(send_first(m):send_first(m+1)-1)`; ghosts in order of messages likewise.
-    integer :: send_first(n_neighbours + 1) = 1, receive_first(n_neighbours + 1) = 1
-    integer, allocatable :: send_atom(:)
-    real(real64), allocatable :: send_buffer(:, :), receive_buffer(:, :)
+    type(halo_options_t) :: options
+    !> What was chosen.
+    integer :: pattern = 0, transport = 0
+    type(communicator_t), private :: comm
+    type(round_t), allocatable, private :: round(:)
+    !> How many domains away ghosts come from along each axis.
+    integer, private :: layers(3) = 0
+    !> Offsets of the half shell: (3, 13) with one layer.
+    integer, allocatable, private :: offset(:, :)
+    integer, private :: n_ghosts = 0
+    !> Where ghosts stand in the pool; not needed where the pool is the array of positions itself.
+    integer, allocatable, private :: place_in_pool(:)
+    real(real64), allocatable, private :: pool(:, :)
   contains
     procedure :: build
     procedure :: update_positions
     procedure :: return_forces
     procedure :: set_box
+    procedure :: traffic
+    procedure :: describe
+    procedure :: destroy
   end type halo_t
+
+  !> Groups of atoms in the pool while it is built.
+  type :: groups_t
+    integer :: n = 0
+    !> Reference atoms' positions, and offset of the domain that owns the group.
+    real(real64), allocatable :: reference(:, :)
+    integer, allocatable :: origin(:, :)
+    !> Atoms of group g: `first(g):first(g+1)-1` of the pool.
+    integer, allocatable :: first(:)
+  end type groups_t
 
 contains
 
   !> Choose and exchange ghosts. A whole group goes when its reference atom is within `width` of the receiver's domain.
   !> `group_first(n_groups+1)`: first atom of each group; `group_reference`: its reference atom; owned atoms only.
-  subroutine build(self, comm, grid, width, group_first, group_reference, position, global_id, ghost_id, ghost_position)
+  !> Fails on all ranks when arrays would be too large to count or the transport asked for cannot be had.
+  subroutine build(self, comm, grid, width, group_first, group_reference, position, global_id, ghost_id, &
+                   ghost_position, error)
     class(halo_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
     type(domain_grid_t), intent(in) :: grid
@@ -49,186 +102,533 @@ contains
     integer(int64), intent(in) :: global_id(:)
     integer(int64), allocatable, intent(out) :: ghost_id(:)
     real(real64), allocatable, intent(out) :: ghost_position(:, :)
-    integer(int64), allocatable :: send_id(:)
-    type(MPI_Request) :: request(2*n_neighbours)
-    integer :: receive_count(n_neighbours), send_count(n_neighbours)
-    integer :: m, n_requests, n_ghosts, a, b, c, d
+    type(error_t), allocatable, intent(out) :: error
+    type(groups_t) :: groups
+    integer(int64), allocatable :: id(:)
+    real(real64), allocatable :: pool(:, :)
+    integer :: k, n_owned
 
+    n_owned = size(global_id)
     self%comm = comm
-    call select_atoms(self, grid, width, group_first, group_reference, position)
-    send_count = self%send_first(2:) - self%send_first(:n_neighbours)
-    n_requests = 0
-    do m = 1, n_neighbours
-      if (self%receive_rank(m) == comm%rank) then
-        receive_count(m) = send_count(m)
-        cycle
-      end if
-      call MPI_Irecv(receive_count(m), 1, MPI_INTEGER, self%receive_rank(m), m, comm%handle, request(n_requests + 1))
-      call MPI_Isend(send_count(m), 1, MPI_INTEGER, self%send_rank(m), m, comm%handle, request(n_requests + 2))
-      n_requests = n_requests + 2
+    call make_rounds(self, grid, width)
+    groups%n = size(group_reference)
+    groups%reference = position(:, group_reference)
+    groups%first = group_first
+    allocate (groups%origin(3, groups%n), source=0)
+    id = global_id
+    do k = 1, size(self%round)
+      call add_round(self, self%round(k), grid, width, groups, id, error)
+      if (allocated(error)) return
     end do
-    call MPI_Waitall(n_requests, request, MPI_STATUSES_IGNORE)
-    self%receive_first(1) = 1
-    do m = 1, n_neighbours
-      self%receive_first(m + 1) = self%receive_first(m) + receive_count(m)
-    end do
-    n_ghosts = self%receive_first(n_neighbours + 1) - 1
+    call place_ghosts(self, grid, width, groups, n_owned)
+    call choose_transport(self, error)
+    if (allocated(error)) return
 
-    allocate (ghost_id(n_ghosts), ghost_position(3, n_ghosts), send_id(size(self%send_atom)))
-    send_id = global_id(self%send_atom)
-    n_requests = 0
-    do m = 1, n_neighbours
-      a = self%receive_first(m); b = self%receive_first(m + 1) - 1
-      c = self%send_first(m); d = self%send_first(m + 1) - 1
-      if (self%receive_rank(m) == comm%rank) then
-        ghost_id(a:b) = send_id(c:d)
-        cycle
-      end if
-      call MPI_Irecv(ghost_id(a:b), receive_count(m), MPI_INTEGER8, self%receive_rank(m), m, comm%handle, &
-                     request(n_requests + 1))
-      call MPI_Isend(send_id(c:d), send_count(m), MPI_INTEGER8, self%send_rank(m), m, comm%handle, &
-                     request(n_requests + 2))
-      n_requests = n_requests + 2
-    end do
-    call MPI_Waitall(n_requests, request, MPI_STATUSES_IGNORE)
-
-    if (allocated(self%send_buffer)) deallocate (self%send_buffer, self%receive_buffer)
-    allocate (self%send_buffer(3, size(self%send_atom)), self%receive_buffer(3, n_ghosts))
-    call exchange_positions(self, position)
-    ghost_position = self%receive_buffer
+    if (allocated(self%place_in_pool)) then
+      ghost_id = id(self%place_in_pool)
+    else
+      ghost_id = id(n_owned + 1:n_owned + self%n_ghosts)
+    end if
+    allocate (pool(3, n_owned + self%n_ghosts))
+    pool(:, :n_owned) = position(:, :n_owned)
+    call self%update_positions(n_owned, pool)
+    ghost_position = pool(:, n_owned + 1:)
   end subroutine build
 
-  !> The box has other edges now (angstrom): ghosts across its faces stand as far from where they come from.
-  subroutine set_box(self, box)
-    class(halo_t), intent(inout) :: self
-    real(real64), intent(in) :: box(3)
-    integer :: m
-    do m = 1, n_neighbours
-      where (self%shift(:, m) > 0.0_real64) self%shift(:, m) = box
-      where (self%shift(:, m) < 0.0_real64) self%shift(:, m) = -box
-    end do
-  end subroutine set_box
+  !> Fail when a rank would hold more atoms, ghosts included, or send more, than its counters can count.
+  subroutine check_capacity(n_local, n_sent, error)
+    integer(int64), intent(in) :: n_local, n_sent
+    type(error_t), allocatable, intent(out) :: error
+    if (n_local > most_atoms) then
+      call fail(error, exit_resources, "a rank would hold "//to_text(n_local)//" atoms with those of its "// &
+                "neighbours, more than the "//to_text(most_atoms)//" it can count: use more ranks")
+    else if (n_sent > most_atoms) then
+      call fail(error, exit_resources, "a rank would send "//to_text(n_sent)//" atoms to its neighbours, "// &
+                "more than the "//to_text(most_atoms)//" it can count: use more ranks")
+    end if
+  end subroutine check_capacity
 
-  !> Fill `send_atom`, the ranks and the shifts of the 13 messages.
-  subroutine select_atoms(self, grid, width, group_first, group_reference, position)
-    type(halo_t), intent(inout) :: self
+  !> Pattern and rounds for the present grid, anew if they are not the same as before.
+  subroutine make_rounds(self, grid, width)
+    class(halo_t), intent(inout) :: self
     type(domain_grid_t), intent(in) :: grid
     real(real64), intent(in) :: width
-    integer, intent(in) :: group_first(:), group_reference(:)
-    real(real64), intent(in) :: position(:, :)
-    real(real64) :: lower(3), upper(3), r(3), outside(3), slice(3)
-    integer :: m, g, i, n, receiver(3), pass
+    integer :: layers(3), axis, k, m, pattern
+    integer, allocatable :: displacement(:, :)
 
-    slice = grid%box/grid%dims
-    do pass = 1, 2
-      n = 0
-      do m = 1, n_neighbours
-        receiver = grid%coordinate - positive_offset(:, m)
-        self%send_rank(m) = grid%rank_of(receiver)
-        self%receive_rank(m) = grid%rank_of(grid%coordinate + positive_offset(:, m))
-        self%shift(:, m) = 0.0_real64
-        where (receiver < 0) self%shift(:, m) = grid%box
-        where (receiver >= grid%dims) self%shift(:, m) = -grid%box
-        lower = slice*modulo(receiver, grid%dims)
-        upper = slice*(modulo(receiver, grid%dims) + 1)
-        self%send_first(m) = n + 1
-        do g = 1, size(group_reference)
-          r = position(:, group_reference(g)) + self%shift(:, m)
-          outside = max(0.0_real64, lower - r, r - upper)
-          if (sum(outside**2) > width**2) cycle
-          if (pass == 1) then
-            n = n + group_first(g + 1) - group_first(g)
-          else
-            do i = group_first(g), group_first(g + 1) - 1
-              n = n + 1
-              self%send_atom(n) = i
-            end do
-          end if
+    layers = grid%layers_within(width)
+    ! Chosen every time, so that a continued run chooses as one that was not interrupted.
+    pattern = self%options%pattern
+    if (pattern == 0) pattern = cheapest_pattern(grid, layers, width)
+    if (any(layers /= self%layers) .or. pattern /= self%pattern .or. .not. allocated(self%round)) then
+      call self%destroy()
+      self%layers = layers
+      self%offset = half_shell(layers)
+      self%pattern = pattern
+      allocate (self%round(merge(3, 1, self%pattern == staged)))
+    end if
+    if (self%pattern /= staged) then
+      displacement = -self%offset
+      if (self%pattern == full) displacement = reshape([-self%offset, self%offset], [3, 2*size(self%offset, 2)])
+      call self%round(1)%create(grid, self%comm%rank, displacement)
+    else
+      do axis = 1, 3
+        if (allocated(displacement)) deallocate (displacement)
+        allocate (displacement(3, 2*layers(axis)), source=0)
+        m = 0
+        do k = 1, layers(axis)
+          displacement(axis, m + 1) = k
+          displacement(axis, m + 2) = -k
+          m = m + 2
+        end do
+        call self%round(axis)%create(grid, self%comm%rank, displacement)
+      end do
+    end if
+  end subroutine make_rounds
+
+  !> Offsets up to `layers` domains along each axis whose last non-zero component, read z, y, x, is positive.
+  pure function half_shell(layers) result(offset)
+    integer, intent(in) :: layers(3)
+    integer, allocatable :: offset(:, :)
+    integer :: x, y, z, n
+    allocate (offset(3, (product(2*layers + 1) - 1)/2))
+    n = 0
+    do z = 0, layers(3)
+      do y = merge(0, -layers(2), z == 0), layers(2)
+        do x = merge(1, -layers(1), z == 0 .and. y == 0), layers(1)
+          n = n + 1
+          offset(:, n) = [x, y, z]
         end do
       end do
-      self%send_first(n_neighbours + 1) = n + 1
-      if (pass == 1) then
-        if (allocated(self%send_atom)) deallocate (self%send_atom)
-        allocate (self%send_atom(n))
-      end if
     end do
-  end subroutine select_atoms
+  end function half_shell
 
-  !> Exchange positions into the receive buffer.
-  subroutine exchange_positions(self, position)
-    type(halo_t), intent(inout) :: self
-    real(real64), intent(in) :: position(:, :)
-    type(MPI_Request) :: request(2*n_neighbours)
-    integer :: m, i, n_requests, a, b, c, d
+  !> HALF or STAGED by a model: messages to other ranks, atoms in them, and atoms copied, from the geometry alone, so
+  !> that the same input always gives the same answer.
+  integer function cheapest_pattern(grid, layers, width) result(pattern)
+    type(domain_grid_t), intent(in) :: grid
+    integer, intent(in) :: layers(3)
+    real(real64), intent(in) :: width
+    !> Share of a square edge and corner that is within the width: quarter of a disc, eighth of a ball.
+    real(real64), parameter :: rounded(3) = [1.0_real64, 0.7854_real64, 0.5236_real64]
+    real(real64) :: edge(3), area, volume, copied, sent, cost(2)
+    integer :: offset(3, (product(2*layers + 1) - 1)/2), axis, k, m, partners(size(offset, 2)), n_partners
 
-    n_requests = 0
-    do m = 1, n_neighbours
-      a = self%receive_first(m); b = self%receive_first(m + 1) - 1
-      if (self%receive_rank(m) == self%comm%rank) cycle
-      call MPI_Irecv(self%receive_buffer(:, a:b), 3*(b - a + 1), MPI_REAL8, self%receive_rank(m), m, self%comm%handle, &
-                     request(n_requests + 1))
-      n_requests = n_requests + 1
+    edge = grid%box/grid%dims
+    offset = half_shell(layers)
+    copied = 0.0_real64
+    sent = 0.0_real64
+    n_partners = 0
+    do m = 1, size(offset, 2)
+      volume = rounded(count(offset(:, m) /= 0))*product([(thickness(axis, abs(offset(axis, m))), axis=1, 3)])
+      copied = copied + volume
+      if (all(modulo(offset(:, m), grid%dims) == 0)) cycle
+      sent = sent + volume
+      k = grid%rank_of(grid%coordinate - offset(:, m))
+      if (any(partners(:n_partners) == k)) cycle
+      n_partners = n_partners + 1
+      partners(n_partners) = k
     end do
-    do m = 1, n_neighbours
-      c = self%send_first(m); d = self%send_first(m + 1) - 1
-      !$omp parallel do schedule(static)
-      do i = c, d
-        self%send_buffer(:, i) = position(:, self%send_atom(i)) + self%shift(:, m)
+    cost(1) = merge(round_cost, 0.0_real64, n_partners > 0) + n_partners*message_cost + &
+              density*(copied*copy_cost + sent*send_cost)
+    ! The whole pool is copied once more to and fro.
+    copied = 2.0_real64*product(edge + 2.0_real64*width) - product(edge)
+    cost(2) = density*copied*copy_cost
+    area = product(edge)
+    do axis = 1, 3
+      area = area/edge(axis)
+      sent = 0.0_real64
+      do k = 1, layers(axis)
+        if (modulo(k, grid%dims(axis)) > 0) sent = sent + 2.0_real64*area*thickness(axis, k)
       end do
-      !$omp end parallel do
-      if (self%receive_rank(m) == self%comm%rank) then
-        a = self%receive_first(m); b = self%receive_first(m + 1) - 1
-        self%receive_buffer(:, a:b) = self%send_buffer(:, c:d)
-      else
-        call MPI_Isend(self%send_buffer(:, c:d), 3*(d - c + 1), MPI_REAL8, self%send_rank(m), m, self%comm%handle, &
-                       request(n_requests + 1))
-        n_requests = n_requests + 1
-      end if
+      if (grid%dims(axis) > 1) &
+        cost(2) = cost(2) + round_cost + min(2*layers(axis), grid%dims(axis) - 1)*message_cost + density*sent*send_cost
+      area = area*(edge(axis) + 2.0_real64*width)
     end do
-    call MPI_Waitall(n_requests, request, MPI_STATUSES_IGNORE)
-  end subroutine exchange_positions
+    pattern = merge(staged, half, cost(2) < cost(1))
+
+  contains
+
+    !> How deep ghosts are taken from a domain `away` domains along an axis.
+    pure real(real64) function thickness(axis, away)
+      integer, intent(in) :: axis, away
+      thickness = edge(axis)
+      if (away > 0) thickness = max(0.0_real64, min(edge(axis), width - (away - 1)*edge(axis)))
+    end function thickness
+
+  end function cheapest_pattern
+
+  !> Find what goes to each receiver of a round, and let the receivers know the ids. With STAGED the groups that arrive
+  !> are appended to `groups`, to be passed on.
+  subroutine add_round(self, round, grid, width, groups, id, error)
+    class(halo_t), intent(in) :: self
+    type(round_t), intent(inout) :: round
+    type(domain_grid_t), intent(in) :: grid
+    real(real64), intent(in) :: width
+    type(groups_t), intent(inout) :: groups
+    integer(int64), allocatable, intent(inout) :: id(:)
+    type(error_t), allocatable, intent(out) :: error
+    integer, allocatable :: chosen(:), chosen_first(:)
+    integer(int64), allocatable :: longer(:)
+    integer :: leaving(round%n_segments), arriving(round%n_segments), s, k, i, n
+
+    call choose_groups(self, round, grid, width, groups, chosen, chosen_first)
+    do s = 1, round%n_segments
+      associate (mine => chosen(chosen_first(s):chosen_first(s + 1) - 1))
+        leaving(s) = sum(groups%first(mine + 1) - groups%first(mine))
+      end associate
+    end do
+    call round%count_arrivals(self%comm, leaving, arriving)
+    call check_capacity(size(id) + sum(int(arriving, int64)), sum(int(leaving, int64)), error)
+    call self%comm%agree(error)
+    if (allocated(error)) return
+
+    round%base = size(id)
+    round%first = running_sum(leaving)
+    round%arrival_first = running_sum(arriving)
+    if (allocated(round%atom)) deallocate (round%atom)
+    allocate (round%atom(sum(leaving)))
+    n = 0
+    do k = 1, size(chosen)
+      do i = groups%first(chosen(k)), groups%first(chosen(k) + 1) - 1
+        n = n + 1
+        round%atom(n) = i
+      end do
+    end do
+    allocate (longer(size(id) + sum(arriving)))
+    longer(:size(id)) = id
+    call round%swap_integers(self%comm, round%first, id(round%atom), round%arrival_first, longer(size(id) + 1:))
+    call move_alloc(longer, id)
+    if (self%pattern == staged) call append_groups(self, round, chosen, chosen_first, groups)
+  end subroutine add_round
+
+  !> The groups for each receiver: `chosen(chosen_first(s):chosen_first(s+1)-1)`, in their order.
+  subroutine choose_groups(self, round, grid, width, groups, chosen, chosen_first)
+    class(halo_t), intent(in) :: self
+    type(round_t), intent(in) :: round
+    type(domain_grid_t), intent(in) :: grid
+    real(real64), intent(in) :: width
+    type(groups_t), intent(in) :: groups
+    integer, allocatable, intent(out) :: chosen(:), chosen_first(:)
+    integer :: pass, g, s, n_chosen(round%n_segments)
+    logical :: near
+    real(real64) :: slice(3), lower(3, round%n_segments), upper(3, round%n_segments), outside(3), room(3), r(3)
+
+    slice = grid%box/grid%dims
+    do s = 1, round%n_segments
+      lower(:, s) = slice*modulo(grid%coordinate + round%displacement(:, s), grid%dims)
+      upper(:, s) = slice*(modulo(grid%coordinate + round%displacement(:, s), grid%dims) + 1)
+    end do
+    do pass = 1, 2
+      n_chosen = 0
+      do g = 1, groups%n
+        if (self%pattern /= staged) then
+          ! Most groups are far from any face.
+          room = min(groups%reference(:, g) - grid%lower, grid%upper - groups%reference(:, g))
+          if (all(room > width)) cycle
+        end if
+        do s = 1, round%n_segments
+          r = groups%reference(:, g) + round%shift(:, s)
+          outside = max(0.0_real64, lower(:, s) - r, r - upper(:, s))
+          if (self%pattern == staged) then
+            near = all(outside**2 <= width**2 .or. round%displacement(:, s) == 0)
+          else
+            near = .not. sum(outside**2) > width**2
+          end if
+          if (.not. near) cycle
+          if (pass == 2) chosen(chosen_first(s) + n_chosen(s)) = g
+          n_chosen(s) = n_chosen(s) + 1
+        end do
+      end do
+      if (pass == 2) exit
+      chosen_first = running_sum(n_chosen)
+      allocate (chosen(sum(n_chosen)))
+    end do
+  end subroutine choose_groups
+
+  !> Where runs of these lengths begin when they stand one after the other from 1, and the end.
+  pure function running_sum(lengths) result(first)
+    integer, intent(in) :: lengths(:)
+    integer :: first(size(lengths) + 1), k
+    first(1) = 1
+    do k = 1, size(lengths)
+      first(k + 1) = first(k) + lengths(k)
+    end do
+  end function running_sum
+
+  !> Exchange what is known of the chosen groups.
+  subroutine append_groups(self, round, chosen, chosen_first, groups)
+    class(halo_t), intent(in) :: self
+    type(round_t), intent(in) :: round
+    integer, intent(in) :: chosen(:), chosen_first(:)
+    type(groups_t), intent(inout) :: groups
+    integer :: arriving(round%n_segments), arrival_first(round%n_segments + 1), s, k, g
+    real(real64), allocatable :: out(:, :), in(:, :)
+    type(groups_t) :: longer
+
+    call round%count_arrivals(self%comm, chosen_first(2:) - chosen_first(:round%n_segments), arriving)
+    arrival_first = running_sum(arriving)
+    allocate (out(7, size(chosen)), in(7, sum(arriving)))
+    do s = 1, round%n_segments
+      do k = chosen_first(s), chosen_first(s + 1) - 1
+        g = chosen(k)
+        out(:, k) = [groups%reference(:, g) + round%shift(:, s), &
+                     real(groups%origin(:, g) - round%displacement(:, s), real64), &
+                     real(groups%first(g + 1) - groups%first(g), real64)]
+      end do
+    end do
+    call round%swap_reals(self%comm, chosen_first, out, arrival_first, in)
+    longer%n = groups%n + size(in, 2)
+    allocate (longer%reference(3, longer%n), longer%origin(3, longer%n), longer%first(longer%n + 1))
+    longer%reference(:, :groups%n) = groups%reference
+    longer%origin(:, :groups%n) = groups%origin
+    longer%first(:groups%n + 1) = groups%first(:groups%n + 1)
+    do k = 1, size(in, 2)
+      g = groups%n + k
+      longer%reference(:, g) = in(:3, k)
+      longer%origin(:, g) = nint(in(4:6, k))
+      longer%first(g + 1) = longer%first(g) + nint(in(7, k))
+    end do
+    groups = longer
+  end subroutine append_groups
+
+  !> Find the ghosts of the half shell in the pool: in order of the offsets that they come from, and of their owners.
+  subroutine place_ghosts(self, grid, width, groups, n_owned)
+    class(halo_t), intent(inout) :: self
+    type(domain_grid_t), intent(in) :: grid
+    real(real64), intent(in) :: width
+    type(groups_t), intent(in) :: groups
+    integer, intent(in) :: n_owned
+    integer :: pass, g, i, m, n_pool, n(size(self%offset, 2)), n_offsets
+    integer :: number(-self%layers(1):self%layers(1), -self%layers(2):self%layers(2), -self%layers(3):self%layers(3))
+    real(real64) :: slice(3), outside(3)
+    integer, allocatable :: first(:)
+
+    n_offsets = size(self%offset, 2)
+    if (allocated(self%place_in_pool)) deallocate (self%place_in_pool)
+    if (allocated(self%pool)) deallocate (self%pool)
+    if (self%pattern /= staged) then
+      self%n_ghosts = self%round(1)%arrival_first(n_offsets + 1) - 1
+      if (self%pattern == half) return
+      self%place_in_pool = [(n_owned + i, i=1, self%n_ghosts)]
+      n_pool = n_owned + self%round(1)%arrival_first(2*n_offsets + 1) - 1
+    else
+      n_pool = groups%first(groups%n + 1) - 1
+      number = 0
+      do m = 1, n_offsets
+        number(self%offset(1, m), self%offset(2, m), self%offset(3, m)) = m
+      end do
+      slice = grid%box/grid%dims
+      do pass = 1, 2
+        n = 0
+        do g = 1, groups%n
+          m = number(groups%origin(1, g), groups%origin(2, g), groups%origin(3, g))
+          if (m == 0) cycle
+          ! The same numbers as where the group comes from.
+          outside = max(0.0_real64, slice*grid%coordinate - groups%reference(:, g), &
+                        groups%reference(:, g) - slice*(grid%coordinate + 1))
+          if (sum(outside**2) > width**2) cycle
+          do i = groups%first(g), groups%first(g + 1) - 1
+            if (pass == 2) self%place_in_pool(first(m) + n(m)) = i
+            n(m) = n(m) + 1
+          end do
+        end do
+        if (pass == 2) exit
+        first = running_sum(n)
+        self%n_ghosts = sum(n)
+        allocate (self%place_in_pool(self%n_ghosts))
+      end do
+    end if
+    allocate (self%pool(3, n_pool))
+  end subroutine place_ghosts
+
+  !> Get the rounds ready with the transport asked for, or the fastest in a trial, which is then kept.
+  subroutine choose_transport(self, error)
+    class(halo_t), intent(inout) :: self
+    type(error_t), allocatable, intent(out) :: error
+    integer :: k, best
+    real(real64) :: seconds, least
+    logical :: available
+
+    if (self%transport == 0) self%transport = self%options%transport
+    if (self%transport == 0 .and. (self%comm%n_ranks == 1 .or. .not. self%options%time_transports)) &
+      self%transport = persistent
+    if (self%transport > 0) then
+      call connect_rounds(self, self%transport, available)
+      if (.not. available) &
+        call fail(error, exit_resources, "the halo transport "//trim(transport_names(self%transport))// &
+                  " cannot be had here (no memory for its windows?): choose another [COMM] transport")
+      return
+    end if
+    least = huge(least)
+    best = persistent
+    do k = 1, size(transport_names)
+      call connect_rounds(self, k, available)
+      if (available) then
+        seconds = trial(self)
+        if (seconds < worth_changing*least) then
+          least = seconds
+          best = k
+        end if
+      end if
+      call release_rounds(self)
+    end do
+    self%transport = best
+    call connect_rounds(self, best, available)
+  end subroutine choose_transport
+
+  subroutine connect_rounds(self, transport, available)
+    class(halo_t), intent(inout) :: self
+    integer, intent(in) :: transport
+    logical, intent(out) :: available
+    integer :: k
+    do k = 1, size(self%round)
+      call self%round(k)%connect(self%comm, transport, self%options%combine, available)
+      if (.not. available) return
+    end do
+  end subroutine connect_rounds
+
+  !> Seconds that exchanges there and back take on the slowest rank.
+  real(real64) function trial(self)
+    class(halo_t), intent(inout) :: self
+    real(real64), allocatable :: pool(:, :)
+    integer(int64) :: begin, now, rate
+    integer :: n, k
+    associate (last => self%round(size(self%round)))
+      n = last%base + last%arrival_first(last%n_segments + 1) - 1
+    end associate
+    allocate (pool(3, n), source=0.0_real64)
+    do k = 0, n_trials
+      if (k == 1) then
+        call self%comm%barrier()
+        call system_clock(begin, rate)
+      end if
+      call carry_all(self, pool)
+      call return_all(self, pool)
+    end do
+    call system_clock(now)
+    trial = self%comm%maximum(real(now - begin, real64)/real(rate, real64))
+  end function trial
+
+  subroutine carry_all(self, pool)
+    class(halo_t), intent(inout) :: self
+    real(real64), contiguous, intent(inout) :: pool(:, :)
+    integer :: k
+    do k = 1, size(self%round)
+      call self%round(k)%carry(pool)
+    end do
+  end subroutine carry_all
+
+  subroutine return_all(self, pool)
+    class(halo_t), intent(inout) :: self
+    real(real64), contiguous, intent(inout) :: pool(:, :)
+    integer :: k
+    do k = size(self%round), 1, -1
+      call self%round(k)%give_back(pool)
+    end do
+  end subroutine return_all
 
   !> Bring the positions of the ghosts (`position(:, n_owned+1:)`) up to date.
   subroutine update_positions(self, n_owned, position)
     class(halo_t), intent(inout) :: self
     integer, intent(in) :: n_owned
-    real(real64), intent(inout) :: position(:, :)
-    call exchange_positions(self, position)
-    position(:, n_owned + 1:n_owned + size(self%receive_buffer, 2)) = self%receive_buffer
+    real(real64), contiguous, intent(inout) :: position(:, :)
+    integer :: i
+    if (.not. allocated(self%place_in_pool)) then
+      call carry_all(self, position)
+      return
+    end if
+    self%pool(:, :n_owned) = position(:, :n_owned)
+    call carry_all(self, self%pool)
+    !$omp parallel do schedule(static)
+    do i = 1, self%n_ghosts
+      position(:, n_owned + i) = self%pool(:, self%place_in_pool(i))
+    end do
+    !$omp end parallel do
   end subroutine update_positions
 
-  !> Add the forces on ghosts to their owners. Always in the order of the messages, so that sums round the same way.
+  !> Add the forces on ghosts to their owners.
   subroutine return_forces(self, n_owned, force)
     class(halo_t), intent(inout) :: self
     integer, intent(in) :: n_owned
-    real(real64), intent(inout) :: force(:, :)
-    type(MPI_Request) :: request(2*n_neighbours)
-    integer :: m, i, n_requests, a, b, c, d
-
-    n_requests = 0
-    do m = 1, n_neighbours
-      if (self%receive_rank(m) == self%comm%rank) cycle
-      a = self%receive_first(m); b = self%receive_first(m + 1) - 1
-      c = self%send_first(m); d = self%send_first(m + 1) - 1
-      self%receive_buffer(:, a:b) = force(:, n_owned + a:n_owned + b)
-      call MPI_Irecv(self%send_buffer(:, c:d), 3*(d - c + 1), MPI_REAL8, self%send_rank(m), m, self%comm%handle, &
-                     request(n_requests + 1))
-      call MPI_Isend(self%receive_buffer(:, a:b), 3*(b - a + 1), MPI_REAL8, self%receive_rank(m), m, self%comm%handle, &
-                     request(n_requests + 2))
-      n_requests = n_requests + 2
+    real(real64), contiguous, intent(inout) :: force(:, :)
+    integer :: i
+    if (.not. allocated(self%place_in_pool)) then
+      call return_all(self, force)
+      return
+    end if
+    self%pool(:, :n_owned) = force(:, :n_owned)
+    self%pool(:, n_owned + 1:) = 0.0_real64
+    do i = 1, self%n_ghosts
+      self%pool(:, self%place_in_pool(i)) = force(:, n_owned + i)
     end do
-    call MPI_Waitall(n_requests, request, MPI_STATUSES_IGNORE)
-    do m = 1, n_neighbours
-      c = self%send_first(m); d = self%send_first(m + 1) - 1
-      a = self%receive_first(m)
-      if (self%receive_rank(m) == self%comm%rank) self%send_buffer(:, c:d) = force(:, n_owned + a:n_owned + a + d - c)
-      ! An atom occurs at most once in a message.
-      !$omp parallel do schedule(static)
-      do i = c, d
-        force(:, self%send_atom(i)) = force(:, self%send_atom(i)) + self%send_buffer(:, i)
-      end do
-      !$omp end parallel do
-    end do
+    call return_all(self, self%pool)
+    force(:, :n_owned) = self%pool(:, :n_owned)
   end subroutine return_forces
+
+  !> The box has other edges now (angstrom): ghosts across its faces stand as far from where they come from.
+  subroutine set_box(self, box)
+    class(halo_t), intent(inout) :: self
+    real(real64), intent(in) :: box(3)
+    integer :: k, s
+    if (.not. allocated(self%round)) return
+    do k = 1, size(self%round)
+      do s = 1, self%round(k)%n_segments
+        self%round(k)%shift(:, s) = self%round(k)%image(:, s)*box
+      end do
+    end do
+  end subroutine set_box
+
+  !> What this rank sends in one update of positions.
+  type(halo_traffic_t) function traffic(self)
+    class(halo_t), intent(in) :: self
+    integer, allocatable :: partners(:)
+    integer :: k, m
+    allocate (partners(0))
+    do k = 1, size(self%round)
+      associate (round => self%round(k))
+        traffic%n_links = traffic%n_links + round%n_segments
+        traffic%n_atoms = traffic%n_atoms + size(round%atom)
+        traffic%n_messages = traffic%n_messages + count(round%sends%count > 0)
+        traffic%n_bytes = traffic%n_bytes + 24_int64*sum(int(round%sends%count, int64))
+        do m = 1, size(round%sends%rank)
+          if (round%sends%count(m) == 0) cycle
+          if (.not. any(partners == round%sends%rank(m))) partners = [partners, round%sends%rank(m)]
+        end do
+      end associate
+    end do
+    traffic%n_partners = size(partners)
+  end function traffic
+
+  !> What was chosen, for people.
+  function describe(self) result(text)
+    class(halo_t), intent(in) :: self
+    character(len=:), allocatable :: text
+    type(halo_traffic_t) :: sent
+    sent = self%traffic()
+    text = "halo: pattern "//trim(pattern_names(self%pattern))//", transport "// &
+           trim(transport_names(self%transport))//"; rank 0 sends "//to_text(int(sent%n_messages, int64))// &
+           " messages, "//to_text(sent%n_bytes)//" bytes a step each way"
+  end function describe
+
+  !> Give back what transports hold; all ranks must call it.
+  subroutine release_rounds(self)
+    class(halo_t), intent(inout) :: self
+    integer :: k
+    do k = 1, size(self%round)
+      call self%round(k)%destroy()
+    end do
+  end subroutine release_rounds
+
+  !> Forget everything but the options; all ranks must call it.
+  subroutine destroy(self)
+    class(halo_t), intent(inout) :: self
+    if (allocated(self%round)) then
+      call release_rounds(self)
+      deallocate (self%round)
+    end if
+    self%transport = 0
+    self%layers = 0
+  end subroutine destroy
 
 end module halo

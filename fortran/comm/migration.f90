@@ -12,13 +12,14 @@ module migration
 
 contains
 
-  !> Move whole groups between neighbouring ranks. `payload(n_values, n_atoms)` travels with the ids; a group goes where
-  !> its reference atom (position `reference_position(:, group)`, already wrapped) lies. On return `id` and `payload`
-  !> hold the groups that stayed, in order, then those that came. Fails when a group crossed more than one domain; all
-  !> ranks must call it and share the error afterwards.
-  subroutine migrate(comm, grid, group_first, reference_position, id, payload, error)
+  !> Move whole groups between ranks whose domains lie within `reach` (angstrom). `payload(n_values, n_atoms)` travels
+  !> with the ids; a group goes where its reference atom (position `reference_position(:, group)`, already wrapped) lies.
+  !> On return `id` and `payload` hold the groups that stayed, in order, then those that came. Fails when a group came
+  !> farther; all ranks must call it and share the error afterwards.
+  subroutine migrate(comm, grid, reach, group_first, reference_position, id, payload, error)
     type(communicator_t), intent(in) :: comm
     type(domain_grid_t), intent(in) :: grid
+    real(real64), intent(in) :: reach
     integer, intent(in) :: group_first(:)
     real(real64), intent(in) :: reference_position(:, :)
     integer(int64), allocatable, intent(inout) :: id(:)
@@ -33,7 +34,7 @@ contains
 
     n_groups = size(group_first) - 1
     n_values = size(payload, 1)
-    call list_neighbours(comm, grid, neighbour)
+    call list_neighbours(comm, grid, reach, neighbour)
     allocate (destination(n_groups))
     do g = 1, n_groups
       rank = grid%rank_of(grid%domain_of(reference_position(:, g)))
@@ -42,7 +43,7 @@ contains
       destination(g) = findloc(neighbour, rank, dim=1)
       if (destination(g) == 0 .and. .not. allocated(error)) then
         write (message, "(a,i0,a)") "atom ", id(group_first(g)), &
-          " crossed a whole domain between two list updates: the system is unstable, minimise it first or use a "// &
+          " went too far between two list updates: the system is unstable, minimise it first or use a "// &
           "shorter timestep"
         call fail(error, exit_bad_input, trim(message))
       end if
@@ -101,16 +102,18 @@ contains
     call move_alloc(new_payload, payload)
   end subroutine migrate
 
-  !> The distinct ranks among the 26 neighbours, without this one.
-  subroutine list_neighbours(comm, grid, neighbour)
+  !> The distinct ranks within reach (26 where domains are not narrower), without this one.
+  subroutine list_neighbours(comm, grid, reach, neighbour)
     type(communicator_t), intent(in) :: comm
     type(domain_grid_t), intent(in) :: grid
+    real(real64), intent(in) :: reach
     integer, allocatable, intent(out) :: neighbour(:)
-    integer :: dx, dy, dz, rank
+    integer :: dx, dy, dz, rank, layers(3)
     allocate (neighbour(0))
-    do dz = -1, 1
-      do dy = -1, 1
-        do dx = -1, 1
+    layers = grid%layers_within(reach)
+    do dz = -layers(3), layers(3)
+      do dy = -layers(2), layers(2)
+        do dx = -layers(1), layers(1)
           rank = grid%rank_of(grid%coordinate + [dx, dy, dz])
           if (rank == comm%rank) cycle
           if (any(neighbour == rank)) cycle

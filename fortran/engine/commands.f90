@@ -86,6 +86,7 @@ contains
     else
       call run_minimisation(sim, control, log, frames, error)
     end if
+    call sim%halo%destroy()
     call frames%close(comm)
     call log%close()
   end subroutine command_run
@@ -126,6 +127,7 @@ contains
       write (output_unit, "(a,es23.15e3)") "RMSG = ", sqrt(total%force2/(3.0_real64*sim%topology%n_atoms))
       write (output_unit, "(a,9es24.15e3)") "VIRIAL = ", total%virial
     end if
+    call sim%halo%destroy()
     if (control%given("OUTPUT", "forcefile")) call write_forces(sim, control%text("OUTPUT", "forcefile"), error)
   end subroutine command_energy
 

@@ -173,7 +173,14 @@ module control
           "box, checked against the input; 0 = from the input"), &
     key_t("BOUNDARY", "domain_x", is_integer, "0", "", "0", "domains along x, 0 = automatic"), &
     key_t("BOUNDARY", "domain_y", is_integer, "0", "", "0", "domains along y, 0 = automatic"), &
-    key_t("BOUNDARY", "domain_z", is_integer, "0", "", "0", "domains along z, 0 = automatic")]
+    key_t("BOUNDARY", "domain_z", is_integer, "0", "", "0", "domains along z, 0 = automatic"), &
+    key_t("COMM", "pattern", is_choice, "AUTO", "", "AUTO HALF FULL STAGED", &
+          "domains that ghosts come from directly: 13, 26, or 6 along one axis after the other"), &
+    key_t("COMM", "transport", is_choice, "AUTO", "", "AUTO PERSISTENT NEIGHBOURHOOD ONE_SIDED SHARED", &
+          "how ghosts travel; results do not depend on it"), &
+    key_t("COMM", "combine_messages", is_choice, "YES", "", "YES NO", "all that goes to one rank in one message"), &
+    key_t("COMM", "planner", is_choice, "TIME", "", "TIME MODEL", &
+          "for transport = AUTO: try all at the start of a run, or take PERSISTENT")]
 
   !> GENESIS' names of files that the engine does not read itself.
   character(len=12), parameter :: foreign_files(*) = [character(len=12) :: "topfile", "parfile", "strfile", "psffile", &

@@ -53,6 +53,7 @@ contains
 
     call sim%rebuild(error)
     if (allocated(error)) return
+    call log%note(sim%halo%describe())
     if (sim%phase == phase_fresh) call start_fresh(sim, control, timestep, error)
     if (allocated(error)) return
     first_step = sim%step

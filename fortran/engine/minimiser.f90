@@ -65,6 +65,7 @@ contains
 
     call sim%rebuild(error)
     if (allocated(error)) return
+    call log%note(sim%halo%describe())
     call sim%compute_forces(.true.)
     now = sim%sum_energies()
     call log%write(0_int64, 0.0_real64, now)

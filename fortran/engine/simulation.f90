@@ -13,7 +13,8 @@ module simulation
   use domain_grid, only: domain_grid_t
   use energies, only: energies_t, is_dispersion, is_elec, is_reciprocal, is_restraint, is_vdw, n_energies
   use error, only: error_t, exit_bad_input, exit_corrupt_file, fail
-  use halo, only: halo_t
+  use halo, only: halo_options_t, halo_t, pattern_names
+  use halo_channel, only: transport_names
   use migration, only: migrate
   use lennard_jones, only: lennard_jones_t
   use nonbonded, only: nonbonded_t
@@ -105,7 +106,7 @@ module simulation
     real(real64), allocatable, private :: listed_position(:, :)
     !> Positions of the reference atoms of the groups when atoms came to their owners, and the halo width of then.
     real(real64), allocatable, private :: settled_position(:, :)
-    real(real64), private :: halo_width = 0.0_real64
+    real(real64) :: halo_width = 0.0_real64
   contains
     procedure :: start_from_bricks
     procedure :: start_from_restart
@@ -353,6 +354,7 @@ contains
     real(real64) :: alpha, spacing
     integer :: points(3)
 
+    self%halo%options = halo_options(control)
     call self%bonded%init(self%topology%coulomb_constant, self%topology%cmap, rigid)
     call self%constraints%init(self%topology, rigid, control%yes("CONSTRAINTS", "fast_water"), &
                                int(control%integer("CONSTRAINTS", "shake_iteration")), &
@@ -384,6 +386,16 @@ contains
     if (allocated(error)) return
     if (control%text("ENERGY", "dispersion_corr") /= "NONE") call prepare_tail(self, control)
   end subroutine prepare_forces
+
+  !> How ghosts travel. Transports are tried out only where many steps follow; they do not change results.
+  type(halo_options_t) function halo_options(control) result(options)
+    type(control_t), intent(in) :: control
+    options%pattern = findloc(pattern_names, control%text("COMM", "pattern"), dim=1)
+    options%transport = findloc(transport_names, control%text("COMM", "transport"), dim=1)
+    options%combine = control%yes("COMM", "combine_messages")
+    options%time_transports = control%text("COMM", "planner") == "TIME" .and. &
+                              (control%wants_dynamics() .or. control%wants_minimisation())
+  end function halo_options
 
   !> Degrees of freedom and thermostat as the control file says. `rigid`: as for `prepare_forces`.
   subroutine prepare_ensemble(self, control, rigid)
@@ -545,8 +557,8 @@ contains
       allocate (payload(6, self%atoms%n_owned))
       payload(:3, :) = self%atoms%position
       payload(4:, :) = self%atoms%velocity
-      call migrate(self%comm, self%grid, self%atoms%group_first, self%atoms%position(:, self%atoms%group_reference), &
-                   self%atoms%id, payload, error)
+      call migrate(self%comm, self%grid, self%pairlist_distance, self%atoms%group_first, &
+                   self%atoms%position(:, self%atoms%group_reference), self%atoms%id, payload, error)
       call self%comm%agree(error)
       if (allocated(error)) return
       self%atoms%position = payload(:3, :)
@@ -567,18 +579,14 @@ contains
       return
     end if
     width = self%pairlist_distance + 2.0_real64*self%comm%maximum(self%atoms%group_extent())
-    if (any(self%grid%box/self%grid%dims < width)) then
-      call fail(error, exit_bad_input, "the halo of "//to_text(width)// &
-                " angstrom is wider than a domain because a bond to "// &
-                "hydrogen is stretched: use fewer ranks, or minimise first on fewer")
-      return
-    end if
     edge = minval(self%grid%box/self%grid%dims)
-    self%halo_width = min(width + min(halo_slack, halo_slack_share*edge), edge)
+    self%halo_width = min(width + min(halo_slack, halo_slack_share*edge), &
+                          minval(self%grid%layers_within(width)*self%grid%box/self%grid%dims))
     self%settled_position = self%atoms%position(:, self%atoms%group_reference)
     call self%timer%lap(in_list)
     call self%halo%build(self%comm, self%grid, self%halo_width, self%atoms%group_first, self%atoms%group_reference, &
-                         self%atoms%position, self%atoms%id, ghost_id, ghost_position)
+                         self%atoms%position, self%atoms%id, ghost_id, ghost_position, error)
+    if (allocated(error)) return
     call self%timer%lap(in_communication)
     call self%atoms%add_ghosts(self%topology, ghost_id, ghost_position)
     call self%bonded%assign(self%comm, self%topology, self%atoms, self%grid%box, error)

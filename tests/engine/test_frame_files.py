@@ -138,13 +138,13 @@ def test_unwritable_outputs_are_resources(tmp_path):
     assert done.returncode == 6 and "nowhere" in sentence(done)
 
 
-def test_too_small_a_box_for_the_ranks(tmp_path):
+def test_domains_that_the_ranks_cannot_make_up(tmp_path):
     make_system(tmp_path)
-    inp = systems.control(tmp_path / "s.inp", OUTPUT={"rstfile": tmp_path / "r().rst"},
-                          ENERGY={**ENERGY, "pairlistdist": 14},
+    inp = systems.control(tmp_path / "e.inp", ENERGY=ENERGY, BOUNDARY={"domain_x": 3},
                           INPUT={"topologyfile": tmp_path / "t.h5", "shardfile": tmp_path / "bricks.txt"})
-    done = systems.run("setup", inp, ranks=2)
-    assert done.returncode == 3 and "halo" in sentence(done)
+    done = systems.run("energy", inp, ranks=2)
+    assert done.returncode == 3 and "domain_x, domain_y, domain_z = 3 0 0" in sentence(done)
+    assert "2 ranks" in sentence(done)
 
 
 @pytest.mark.mpi
