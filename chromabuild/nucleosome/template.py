@@ -52,7 +52,7 @@ COMPARED_HALF = 40  # base pairs on either side of the dyad that find it
 LEAST_HALF = 50  # base pairs that must be there on either side
 BRIDGED = 3  # consecutive base pairs of poor geometry that do not end a duplex
 PEPTIDE_BOND = 2.0  # angstrom, C to N: farther apart, residues are missing between them
-SEAM_CANDIDATES = 100
+SEAM_CANDIDATES = 200
 SEAM = 2  # residues of the completed end, counted from the observed one, around which the chain is closed
 
 
