@@ -96,9 +96,12 @@ def _with_scaffold_tails(octamers: list[Octamer], scaffold: Any, seed: int) -> t
         positions, deviation[rows] = follow_beads(octamers[rows[0]], beads[rows], surroundings, seed)
         for row, position in zip(rows, positions, strict=True):
             result[row] = replace(octamers[row], position=position)
-    of_tail = [deviation[:, sum(BEADS[:k]):sum(BEADS[:k + 1])] for k in range(len(BEADS))]
-    rms = np.sqrt([np.nanmean(tail**2, axis=1) for tail in of_tail])
-    return result, {"tail_bead_rms": round(float(np.sqrt(np.nanmean(deviation**2))), 3),
+    start = np.concatenate([[0], np.cumsum(BEADS)[:-1]])
+    square = np.add.reduceat(np.nan_to_num(deviation) ** 2, start, axis=1)
+    count = np.add.reduceat(np.isfinite(deviation).astype(int), start, axis=1)
+    rms = np.sqrt(square / np.maximum(count, 1))
+    return result, {"tail_beads_followed": int(count.sum()),
+                    "tail_bead_rms": round(float(np.sqrt(square.sum() / max(count.sum(), 1))), 3),
                     "tail_bead_rms_largest": round(float(rms.max()), 3),
                     "tails_beyond_3_angstrom": int(np.sum(rms > BEAD_TOLERANCE))}
 

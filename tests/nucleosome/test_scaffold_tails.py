@@ -142,6 +142,14 @@ def test_histones_numbered_otherwise_have_the_same_roots():
     assert shift > 0 and len(yeast[6][1]) - len(crystal[6][1]) == shift
 
 
+def test_beads_out_of_reach_do_not_count(monkeypatch):
+    monkeypatch.setattr("chromabuild.nucleosome.scaffold_tails.SWEEPS", 0)
+    scaffold = synthetic_scaffold(1, 0, 5)
+    scaffold.tails = np.full((1, TAIL_BEADS, 3), 5000.0)
+    report = build_solute(scaffold, Config.model_validate({"build": {"tails": "scaffold"}})).provenance["build_report"]
+    assert report["tail_beads_followed"] == 0 and report["tail_bead_rms"] == report["tail_bead_rms_largest"] == 0.0
+
+
 def test_a_scaffold_without_beads_is_refused():
     scaffold = synthetic_scaffold(1, 0, 5)
     scaffold.tails = None
