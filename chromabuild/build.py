@@ -1,6 +1,7 @@
 """From a scaffold to an all-atom solute: relax linkers, place bases, close backbones, add octamers and hydrogens."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any
@@ -26,12 +27,14 @@ from chromabuild.hydrogens import place_hydrogens, settle_thymine_methyls
 from chromabuild.nucleosome.marks import octamer_recipes
 from chromabuild.nucleosome.octamer import Octamer, histone_segid, place_octamer
 from chromabuild.nucleosome.recipe import OctamerRecipe, build_octamer
+from chromabuild.nucleosome.scaffold_tails import BEADS, follow_beads
 from chromabuild.nucleosome.template_file import read_template
 from chromabuild.residues import residue_library, residue_names
 from chromabuild.solute import MAX_RESIDUES_PER_SEGMENT, Solute, base_36
 
 CHAIN_LETTERS = ascii_uppercase + ascii_lowercase + digits
 OUTLIER = 4.0  # standard deviations
+BEAD_TOLERANCE = 3.0  # angstrom rms from a tail's beads
 SEAM = 30  # base pairs that a circle repeats on either side
 
 Progress = Callable[[str, float], None]
@@ -65,6 +68,9 @@ def build_solute(scaffold: Any, config: Config, threads: int = 1, progress: Prog
     dna_position, dna_template, report = build_dna(sequence, path.origin, path.frame, threads)
     say("placing histones", 0.8)
     octamers = [octamer_of_recipe(recipe) for recipe in recipes]
+    tails = {}
+    if config.build.tails == "scaffold":
+        octamers, tails = _with_scaffold_tails(octamers, scaffold, config.seed)
     solute = assemble_solute(dna_position, dna_template, octamers, path.core_origin, path.core_frame)
     solute.provenance = {
         "stage": "build",
@@ -72,10 +78,32 @@ def build_solute(scaffold: Any, config: Config, threads: int = 1, progress: Prog
         "locus": scaffold.name,
         "nucleosome_path": config.build.nucleosome_path,
         "tails": config.build.tails,
-        "build_report": report | path.summary() | {"octamers": _octamer_counts(recipes)},
+        "build_report": report | path.summary() | {"octamers": _octamer_counts(recipes)} | tails,
     }
     say("done", 1.0)
     return solute
+
+
+def _with_scaffold_tails(octamers: list[Octamer], scaffold: Any, seed: int) -> tuple[list[Octamer], dict]:
+    """Octamers whose tails follow the scaffold's beads, and how closely."""
+    if scaffold.tails is None:
+        raise BadInputError("the scaffold holds no tail beads for build.tails = scaffold: run chromabuild scaffold")
+    beads = np.einsum("mji,mkj->mki", scaffold.core_frame, scaffold.tails - scaffold.core_origin[:, None])
+    surroundings, _ = _wrapped_dna()
+    result, deviation = list(octamers), np.full(beads.shape[:2], np.nan)
+    for core in dict.fromkeys(id(core) for core in octamers):
+        rows = np.flatnonzero([id(other) == core for other in octamers])
+        positions, deviation[rows] = follow_beads(octamers[rows[0]], beads[rows], surroundings, seed)
+        for row, position in zip(rows, positions, strict=True):
+            result[row] = replace(octamers[row], position=position)
+    start = np.concatenate([[0], np.cumsum(BEADS)[:-1]])
+    square = np.add.reduceat(np.nan_to_num(deviation) ** 2, start, axis=1)
+    count = np.add.reduceat(np.isfinite(deviation).astype(int), start, axis=1)
+    rms = np.sqrt(square / np.maximum(count, 1))
+    return result, {"tail_beads_followed": int(count.sum()),
+                    "tail_bead_rms": round(float(np.sqrt(square.sum() / max(count.sum(), 1))), 3),
+                    "tail_bead_rms_largest": round(float(rms.max()), 3),
+                    "tails_beyond_3_angstrom": int(np.sum(rms > BEAD_TOLERANCE))}
 
 
 def relaxed_path(scaffold: Any, sequence: np.ndarray, settings: BuildSection) -> RelaxedPath:
@@ -222,12 +250,18 @@ def octamer_of_recipe(recipe: OctamerRecipe) -> Octamer:
     """The octamer of a recipe; new side chains keep clear of DNA on the crystal's path, A, C, G, T in turn."""
     if not recipe.mutations:
         return build_octamer(recipe, np.zeros((0, 3)), np.zeros(0, dtype=bool))
+    return build_octamer(recipe, *_wrapped_dna())
+
+
+@cache
+def _wrapped_dna() -> tuple[np.ndarray, np.ndarray]:
+    """Heavy atoms (n, 3) of DNA on the crystal's path, A, C, G, T in turn, and which are polar (n,)."""
     origin, frame = crystal_path()
     position, template, _ = build_dna(np.arange(len(origin)) % 4, origin, frame)
     library = list(residue_library().values())
     element = np.concatenate([library[kind].elements for kind in template])
     heavy = element != "H"
-    return build_octamer(recipe, position[heavy], np.isin(element[heavy], ("N", "O")))
+    return position[heavy], np.isin(element[heavy], ("N", "O"))
 
 
 def _octamer_counts(recipes: list[OctamerRecipe]) -> list[dict]:

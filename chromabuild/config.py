@@ -60,7 +60,7 @@ class BuildSection(Section):
     marks: str | None = Field(None, description="BED of variants, mutations and linker histones by place: column 4 names one, the nucleosomes whose dyad lies inside carry it; empty: none")
     linker_histone: Literal["none", "H5", "H1.4"] = Field("none", description="linker histone on the dyad: chicken H5 (residues 19-108) or human H1.4")
     linker_histone_share: float = Field(1.0, ge=0, le=1, description="share of the nucleosomes that carry it, drawn by the seed")
-    tails: Literal["compact", "crystal"] = Field("compact", description="histone tails lying on their own nucleosome, as in solution, or as in 1KX5, stretched out by crystal packing: a much larger box")
+    tails: Literal["compact", "crystal", "scaffold"] = Field("compact", description="histone tails lying on their own nucleosome, as in solution; as in 1KX5, stretched out by crystal packing: a much larger box; or following the tail beads of the scaffold")
 
 
 class ClashSection(Section):

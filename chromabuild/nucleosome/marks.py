@@ -42,7 +42,8 @@ def octamer_recipes(section: BuildSection, chromosome: str, dyad_position: np.nd
     Raises BadInputError for a variant or mutation that cannot be built, with the line where it came from a file, and
     for a file of marks that meets no nucleosome.
     """
-    common = OctamerRecipe(section.histones, section.tails, template=section.template or "").checked()
+    tails = "compact" if section.tails == "scaffold" else section.tails
+    common = OctamerRecipe(section.histones, tails, template=section.template or "").checked()
     for mark in section.variants:
         common = common.with_mark(mark)
     recipes = [common] * len(dyad_position)
