@@ -5,12 +5,12 @@ module energies
   private
   public :: energies_t, n_energies, energy_name, is_vdw, is_elec, is_reciprocal, is_dispersion, is_restraint
 
-  !> Parts 1 to 7 are those of `bonded`.
-  integer, parameter :: is_vdw = 8, is_elec = 9, is_reciprocal = 10, is_dispersion = 11, is_restraint = 12, &
-                        n_energies = 12
+  !> Parts 1 to 8 are those of `bonded`.
+  integer, parameter :: is_vdw = 9, is_elec = 10, is_reciprocal = 11, is_dispersion = 12, is_restraint = 13, &
+                        n_energies = 13
   character(len=16), parameter :: energy_name(n_energies) = [character(len=16) :: "BOND", "ANGLE", "UREY-BRADLEY", &
-                                  "DIHEDRAL", "IMPROPER", "PAIR14_VDW", "PAIR14_ELECT", "VDWAALS", "ELECT", &
-                                  "RECIPROCAL", "DISPERSION", "RESTRAINT_TOTAL"]
+                                  "DIHEDRAL", "IMPROPER", "CMAP", "PAIR14_VDW", "PAIR14_ELECT", "VDWAALS", &
+                                  "ELECT", "RECIPROCAL", "DISPERSION", "RESTRAINT_TOTAL"]
 
   !> Sums over all ranks, kcal/mol.
   type :: energies_t

@@ -353,7 +353,7 @@ contains
     real(real64) :: alpha, spacing
     integer :: points(3)
 
-    call self%bonded%init(self%topology%coulomb_constant, rigid)
+    call self%bonded%init(self%topology%coulomb_constant, self%topology%cmap, rigid)
     call self%constraints%init(self%topology, rigid, control%yes("CONSTRAINTS", "fast_water"), &
                                int(control%integer("CONSTRAINTS", "shake_iteration")), &
                                control%real("CONSTRAINTS", "shake_tolerance"))

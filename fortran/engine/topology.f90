@@ -4,6 +4,7 @@
 !> costs eight bytes a residue.
 module topology
   use precision, only: int64, real64
+  use cmap, only: cmap_t
   use error, only: error_t, exit_corrupt_file, fail
   use hdf5_file, only: hdf5_file_t
   use molecule_template, only: molecule_template_t
@@ -23,6 +24,7 @@ module topology
     real(real64) :: coulomb_constant = 0.0_real64
     !> Pair matrices E = c12/r^12 - c6/r^6, and sigma and epsilon per type.
     real(real64), allocatable :: c6(:, :), c12(:, :), sigma(:), epsilon(:)
+    type(cmap_t) :: cmap
     type(molecule_template_t), allocatable :: templates(:)
     type(molecule_t), allocatable :: molecules(:)
     !> Molecule of each run, and the global id of its first atom (one more entry than runs: the end).
@@ -97,6 +99,8 @@ contains
     if (allocated(error)) return
 
     self%run_molecule = self%run_molecule + 1
+    call read_maps(self%cmap, file, error)
+    if (allocated(error)) return
     call read_molecules(self, file, error)
     if (allocated(error)) return
     allocate (self%run_first_atom(size(count) + 1))
@@ -108,6 +112,24 @@ contains
     end do
     self%n_atoms = self%run_first_atom(size(count) + 1)
   end subroutine read_contents
+
+  !> The correction maps, if there are any.
+  subroutine read_maps(cmap, file, error)
+    type(cmap_t), intent(inout) :: cmap
+    type(hdf5_file_t), intent(in) :: file
+    type(error_t), allocatable, intent(out) :: error
+    real(real64), allocatable :: energy(:, :)
+    integer :: n
+    if (.not. file%exists("cmap")) return
+    call file%read_real_table("cmap/energy", energy, error)
+    if (allocated(error)) return
+    n = nint(sqrt(real(size(energy, 1), real64)))
+    if (n*n /= size(energy, 1) .or. (n < 4 .and. size(energy) > 0)) then
+      call fail(error, exit_corrupt_file, file%path//": the maps of cmap/energy are not squares of at least 4 x 4 points")
+      return
+    end if
+    call cmap%create(reshape(energy, [n, n, size(energy, 2)]))
+  end subroutine read_maps
 
   !> Read the kinds of molecules, the templates of those that are not cut, and, last of the templates, the pieces.
   subroutine read_molecules(self, file, error)
@@ -125,7 +147,7 @@ contains
     end do
     n = count(.not. cut)
     allocate (self%templates(n + merge(1, 0, any(cut))))
-    if (any(cut)) call self%templates(n + 1)%read(file, "pieces", size(self%sigma), error)
+    if (any(cut)) call self%templates(n + 1)%read(file, "pieces", size(self%sigma), self%cmap%n_maps, error)
     if (allocated(error)) return
     n = 0
     do m = 1, size(cut)
@@ -138,7 +160,7 @@ contains
           cycle
         end if
         n = n + 1
-        call self%templates(n)%read(file, trim(group), size(self%sigma), error)
+        call self%templates(n)%read(file, trim(group), size(self%sigma), self%cmap%n_maps, error)
         if (allocated(error)) return
         molecule%template = n
         molecule%n_atoms = self%templates(n)%n_atoms
