@@ -38,8 +38,8 @@ module molecule_template
 
 contains
 
-  !> Read the group `template/NNNN` or `pieces` of a topology file. `n_types`, `n_maps`: Lennard-Jones types and correction
-  !> maps.
+  !> Read the group `template/NNNN` or `pieces` of a topology file. `n_types`, `n_maps`: Lennard-Jones types and
+  !> correction maps.
   subroutine read_template(self, file, group, n_types, n_maps, error)
     class(molecule_template_t), intent(inout) :: self
     type(hdf5_file_t), intent(in) :: file

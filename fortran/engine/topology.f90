@@ -98,9 +98,9 @@ contains
     end if
     if (allocated(error)) return
 
+    self%run_molecule = self%run_molecule + 1
     call read_maps(self%cmap, file, error)
     if (allocated(error)) return
-    self%run_molecule = self%run_molecule + 1
     call read_molecules(self, file, error)
     if (allocated(error)) return
     allocate (self%run_first_atom(size(count) + 1))
