@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 OURS = """
-import json, resource, sys, time
+import json, re, sys, time
 import numpy as np
 from chromabuild.build import base_frames, build_dna
 from chromabuild.dna.backbone import place_bases
@@ -40,10 +40,10 @@ placed_conformation(ideal_conformation(), bases, place, turn)
 placing = time.process_time() - start
 print(json.dumps({"seconds": seconds, "placing": placing, "atoms": len(position), "bond_rmsz": report["bond_rmsz"],
                   "angle_rmsz": report["angle_rmsz"], "o3_p": [report["o3_p_shortest"], report["o3_p_longest"]],
-                  "mebibytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+                  "mebibytes": int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024}))
 """
 PEER = """
-import contextlib, io, json, resource, sys, time
+import contextlib, io, json, re, sys, time
 import numpy as np
 import mdna
 sequence = open(sys.argv[1]).read().strip()
@@ -58,7 +58,7 @@ for atom in trajectory.topology.atoms:
 letters = [r.name[-1] for r in trajectory.topology.residues]
 np.savez(sys.argv[2], position=10 * trajectory.xyz[0], residue=residue, name=names, chain=chains, letter=letters)
 print(json.dumps({"seconds": seconds, "atoms": trajectory.n_atoms,
-                  "mebibytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+                  "mebibytes": int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024}))
 """
 
 

@@ -16,10 +16,10 @@ import numpy as np
 
 from chromabuild.config import load_config
 from chromabuild.locus import load_locus
-from mesoscale.model import Parameters, build_chain, coarse_core, overlaps, straight_conformation
+from mesoscale.model import Parameters, build_chain, overlaps
 from mesoscale.montecarlo import MOVES, RANDOM_PER_TRIAL, Walk
 from mesoscale.observables import radius_of_gyration
-from mesoscale.relaxation import Conformation, gather, settle
+from mesoscale.relaxation import gather, settle
 
 CONFIG = Path(__file__).parent.parent / "workflows/config/chrXIII.yaml"
 BURN_IN = 3  # sweeps in which steps adapt
@@ -42,14 +42,12 @@ def main() -> None:
     print(f"{m} nucleosomes, {end} bp, {chain.n} particles, {len(chain.contact)} restraints, R {options.radius} nm")
 
     begin = time.process_time()
-    start = straight_conformation(replace(chain, shape=coarse_core(chain.shape)))
-    random = np.random.Generator(np.random.Philox(key=[options.seed, 0]))
-    gathered = gather(chain, Conformation.boxed(chain, *start), random)
+    gathered = gather(chain, np.random.Generator(np.random.Philox(key=[options.seed, 0])))
     middle = time.process_time()
     found = settle(chain, gathered)
     done = time.process_time()
     left = overlaps(chain, found.position, found.frame)
-    print(f"straight and gathered {middle - begin:.1f} CPU-s, settled {done - middle:.1f}, in all {done - begin:.1f}; "
+    print(f"gathered {middle - begin:.1f} CPU-s, settled {done - middle:.1f}, in all {done - begin:.1f}; "
           f"overlaps left {len(left)}, radius of gyration {radius_of_gyration(found.position):.1f} nm")  # fmt: skip
 
     walk = Walk.begin(chain, found.position, found.frame)

@@ -26,6 +26,7 @@ from chromabuild.hydrogens import place_hydrogens, settle_thymine_methyls
 from chromabuild.nucleosome.marks import octamer_recipes
 from chromabuild.nucleosome.octamer import Octamer, histone_segid, place_octamer
 from chromabuild.nucleosome.recipe import OctamerRecipe, build_octamer
+from chromabuild.nucleosome.template_file import read_template
 from chromabuild.residues import residue_library, residue_names
 from chromabuild.solute import MAX_RESIDUES_PER_SEGMENT, Solute, base_36
 
@@ -58,13 +59,13 @@ def build_solute(scaffold: Any, config: Config, threads: int = 1, progress: Prog
 
     say("relaxing linkers", 0.0)
     sequence = base_index(scaffold.base)
-    recipes = octamer_recipes(config.build, scaffold.chromosome, scaffold.position[scaffold.dyad])
+    recipes = octamer_recipes(config.build, scaffold.chromosome, scaffold.position[scaffold.dyad], config.seed)
     path = relaxed_path(scaffold, sequence, config.build)
     say("closing the backbone", 0.2)
     dna_position, dna_template, report = build_dna(sequence, path.origin, path.frame, threads)
     say("placing histones", 0.8)
     octamers = [octamer_of_recipe(recipe) for recipe in recipes]
-    solute = _assemble(dna_position, dna_template, path, octamers)
+    solute = assemble_solute(dna_position, dna_template, octamers, path.core_origin, path.core_frame)
     solute.provenance = {
         "stage": "build",
         "chromabuild": __version__,
@@ -80,6 +81,9 @@ def build_solute(scaffold: Any, config: Config, threads: int = 1, progress: Prog
 def relaxed_path(scaffold: Any, sequence: np.ndarray, settings: BuildSection) -> RelaxedPath:
     """Base pairs and cores of the scaffold with relaxed linkers, wrapped and joined as the settings say."""
     path = crystal_path()
+    if settings.template is not None:
+        template = read_template(settings.template)
+        path = template.origin, template.frame
     if settings.nucleosome_path == "superhelix":
         path = superhelix_path(settings.superhelix_outer_diameter, settings.superhelix_pitch, settings.superhelix_rise)
     core = np.asarray(scaffold.nucleosome)
@@ -228,23 +232,35 @@ def octamer_of_recipe(recipe: OctamerRecipe) -> Octamer:
 
 def _octamer_counts(recipes: list[OctamerRecipe]) -> list[dict]:
     """How many nucleosomes carry which histones."""
-    return [{"histones": recipe.species, "marks": ", ".join((*recipe.variants, *recipe.mutations)) or "none",
+    return [{"histones": "template" if recipe.template else recipe.species,
+             "marks": ", ".join((*recipe.variants, *recipe.mutations)) or "none",
+             "linker_histone": recipe.linker_histone or "none",
              "nucleosomes": recipes.count(recipe)} for recipe in sorted(set(recipes))]
 
 
-def _assemble(dna_position: np.ndarray, dna_template: np.ndarray, path: RelaxedPath,
-              octamers: list[Octamer]) -> Solute:
-    """Join DNA and octamers in the order that ``Solute`` prescribes."""
-    n, m = len(dna_template) // 2, len(octamers)
+def assemble_solute(dna_position: np.ndarray, dna_template: np.ndarray, octamers: list[Octamer],
+                    core_origin: np.ndarray, core_frame: np.ndarray) -> Solute:
+    """Join DNA, as ``build_dna`` gives it, and octamers on their cores in the order that ``Solute`` prescribes.
+
+    Args:
+        dna_position: (atoms, 3) angstrom.
+        dna_template: (2n,) library indices.
+        octamers: one for each of m cores.
+        core_origin: (m, 3) angstrom.
+        core_frame: (m, 3, 3).
+    """
+    n = len(dna_template) // 2
     segment_name, segment, number = _dna_segments(n)
     dna_segments = len(segment_name)
     segment_name += [histone_segid(k, chain) for k, core in enumerate(octamers) for chain in core.chain]
-    residues_of_chain = np.array([np.bincount(core.residue_chain) for core in octamers]).reshape(-1)
+    chains = [len(core.chain) for core in octamers]
+    first_segment = dna_segments + np.concatenate([[0], np.cumsum(chains)])
+    residues_of_chain = np.concatenate([np.bincount(core.residue_chain) for core in octamers])
     histone_residues = 2 * n + np.concatenate([[0], np.cumsum(residues_of_chain)])
     templates = [core.residue_template for core in octamers]
-    histone_segments = [dna_segments + 8 * k + core.residue_chain for k, core in enumerate(octamers)]
+    histone_segments = [first_segment[k] + core.residue_chain for k, core in enumerate(octamers)]
     placed = [place_octamer(core, origin, frame)
-              for core, origin, frame in zip(octamers, path.core_origin, path.core_frame, strict=True)]
+              for core, origin, frame in zip(octamers, core_origin, core_frame, strict=True)]
     return Solute(
         position=np.concatenate([dna_position.astype(np.float32), *placed]),
         residue_template=np.concatenate([dna_template, *templates]).astype(np.uint16),
@@ -254,5 +270,5 @@ def _assemble(dna_position: np.ndarray, dna_template: np.ndarray, path: RelaxedP
         segment_chain=[CHAIN_LETTERS[k % len(CHAIN_LETTERS)] for k in range(len(segment_name))],
         molecule_first_residue=np.concatenate([[0, n], histone_residues]).astype(np.int64),
         molecule_name=["DNA-I", "DNA-J", *(name for core in octamers for name in core.histone)],
-        molecule_nucleosome=np.concatenate([[-1, -1], np.repeat(np.arange(m), 8)]).astype(np.int32),
+        molecule_nucleosome=np.concatenate([[-1, -1], np.repeat(np.arange(len(octamers)), chains)]).astype(np.int32),
     )  # fmt: skip

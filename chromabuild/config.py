@@ -48,7 +48,8 @@ class ScaffoldSection(Section):
 class BuildSection(Section):
     """The all-atom solute."""
 
-    nucleosome_path: Literal["crystal", "superhelix"] = Field("crystal", description="crystal frames of 1KX5, or a regular superhelix: by default the 28 A / 106 A one of jcc.25840")
+    nucleosome_path: Literal["crystal", "superhelix"] = Field("crystal", description="crystal frames of 1KX5 or of build.template, or a regular superhelix: by default the 28 A / 106 A one of jcc.25840")
+    template: str | None = Field(None, description="nucleosome template file of your own (`chromabuild template add`): its DNA path and histones instead of those of 1KX5; empty: none")
     superhelix_pitch: float = Field(28.0, ge=20, le=60, description="angstrom a turn of the superhelix")
     superhelix_outer_diameter: float = Field(106.0, ge=80, le=160, description="angstrom, of the outer surface of superhelical DNA; its axis lies 10 A further in")
     superhelix_rise: float = Field(3.4, ge=3.2, le=3.6, description="angstrom along the superhelix from one base pair to the next")
@@ -56,7 +57,9 @@ class BuildSection(Section):
     linker_phase_limit: Positive = Field(5.0, description="kT; linkers whose twist does not fit and costs more are offered a shift by one base pair in the report")
     histones: Literal["xenopus", "human", "yeast"] = Field("xenopus", description="species of the histones: those of PDB 1KX5, or modelled on it")
     variants: tuple[str, ...] = Field((), description="histone variants and mutations on every nucleosome, e.g. [H2A.Z, 'H3:K56Q']")
-    marks: str | None = Field(None, description="BED of variants and mutations by place: column 4 names one, the nucleosomes whose dyad lies inside carry it; empty: none")
+    marks: str | None = Field(None, description="BED of variants, mutations and linker histones by place: column 4 names one, the nucleosomes whose dyad lies inside carry it; empty: none")
+    linker_histone: Literal["none", "H5", "H1.4"] = Field("none", description="linker histone on the dyad: chicken H5 (residues 19-108) or human H1.4")
+    linker_histone_share: float = Field(1.0, ge=0, le=1, description="share of the nucleosomes that carry it, drawn by the seed")
     tails: Literal["compact", "crystal"] = Field("compact", description="histone tails lying on their own nucleosome, as in solution, or as in 1KX5, stretched out by crystal packing: a much larger box")
 
 
@@ -182,8 +185,10 @@ def load_config(path: str | Path, overrides: Mapping[str, object] | None = None)
         value = getattr(config.locus, name)
         if value is not None:
             setattr(config.locus, name, str(folder / value))
-    if config.build.marks is not None:
-        config.build.marks = str(folder / config.build.marks)
+    for name in ("marks", "template"):
+        value = getattr(config.build, name)
+        if value is not None:
+            setattr(config.build, name, str(folder / value))
     config.output = str(folder / config.output)
     return config
 

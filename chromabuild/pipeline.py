@@ -61,7 +61,8 @@ def _locus_files(config: Config) -> dict[str, str | Path]:
 
 
 def _build_files(config: Config) -> dict[str, str | Path]:
-    return {"scaffold": "scaffold.h5"} | ({"marks": Path(config.build.marks)} if config.build.marks else {})
+    files = {"marks": config.build.marks, "template": config.build.template}
+    return {"scaffold": "scaffold.h5"} | {role: Path(file) for role, file in files.items() if file}
 
 
 def _files(**inputs: str) -> Callable[[Config], dict[str, str | Path]]:
@@ -102,7 +103,7 @@ def _describe(stage: Stage, config: Config) -> dict:
     for role, path in inputs.items():
         if not path.is_file():
             maker = next((s.name for s in STAGES if path in s.output_paths(config)), None)
-            section = "build" if role == "marks" else "locus"
+            section = "build" if role in ("marks", "template") else "locus"
             remedy = f"run `chromabuild {maker}` first" if maker else f"correct `{section}.{role}` in the settings"
             raise BadInputError(f"{path} does not exist: {remedy}")
     return provenance.describe(stage.name, config, stage.sections, inputs)

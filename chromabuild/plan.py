@@ -40,7 +40,7 @@ SOLUTE_BYTES_PER_ATOM = 900
 ENGINE_BYTES_PER_ATOM = 1200
 SHARD_PROCESS_BYTES = 1.5e8
 SECONDS_PER_SWEEP_AND_NUCLEOSOME = 1.2e-3
-FOLDING_SECONDS_PER_NUCLEOSOME = 0.1
+FOLDING_SECONDS_PER_NUCLEOSOME = 0.2
 SQUEEZING_SECONDS_PER_NUCLEOSOME = 2.0
 BUILD_SECONDS_PER_ATOM = 3e-5
 CLASH_SECONDS_PER_ATOM = 1e-4
@@ -130,7 +130,7 @@ def _gigabytes(sizes: dict[str, float]) -> dict[str, float]:
 
 def _octamers(config: Config, fibre: Fibre) -> list[Octamer]:
     """The octamer of every nucleosome; equal ones are built once."""
-    recipes = octamer_recipes(config.build, fibre.chromosome, fibre.start + np.array(fibre.dyads))
+    recipes = octamer_recipes(config.build, fibre.chromosome, fibre.start + np.array(fibre.dyads), config.seed)
     nowhere = np.zeros((0, 3)), np.zeros(0, dtype=bool)
     built = {recipe: build_octamer(recipe, *nowhere) for recipe in set(recipes)}
     return [built[recipe] for recipe in recipes]

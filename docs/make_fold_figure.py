@@ -1,9 +1,11 @@
 """Draw docs/images/fold_83kb.png: the folded yeast locus, and its contact map beside the Hi-C of the same place.
 
-    python docs/make_fold_figure.py scaffold.h5
+    python docs/make_fold_figure.py scaffold.h5 [scaffold of another seed.h5 ...]
 
-The scaffold is that of workflows/config/chrXIII.yaml. Printed: Spearman's rank correlation of the two maps, whole, and
-once the mean at each distance along the chromosome is divided out.
+The scaffolds are those of workflows/config/chrXIII.yaml; the first is shown, all are compared: contacts against
+distance along the chromosome, and where cores lie in the confining sphere. Printed: Spearman's rank correlation of the
+two maps, whole, and once the mean at each distance along the chromosome is divided out; for each scaffold its radius of
+gyration, kept contacts, and drift of the energy.
 """
 
 import gzip
@@ -25,6 +27,8 @@ from mesoscale.scaffold import Scaffold
 ROOT = Path(__file__).parent.parent
 HIC = ROOT / "workflows/config/loci/chrXIII_36501-119500.hic_2kb.bedpe.gz"
 BIN = 2000
+RADIUS = 60.0  # nm, as in the settings
+SHELLS = 8
 
 
 def measured(first: int, bins: int) -> np.ndarray:
@@ -44,16 +48,39 @@ def by_distance(counts: np.ndarray) -> np.ndarray:
     return np.array([np.diagonal(counts, k).mean() for k in range(len(counts))])
 
 
-def main(path: str) -> None:
-    """Draw the figure."""
-    scaffold = Scaffold.read(path)
+def in_bins(scaffold: Scaffold) -> np.ndarray:
+    """The model's contact map summed to bins of BIN."""
     start, size = int(scaffold.position[0]), scaffold.contact_resolution
-    first = start // BIN * BIN
-    place = (start // size * size + size * np.arange(len(scaffold.contact_map)) - first) // BIN
+    place = (start // size * size + size * np.arange(len(scaffold.contact_map)) - start // BIN * BIN) // BIN
     place = np.maximum(place, 0)
     bins = int(place.max()) + 1
-    model = np.zeros((bins, bins))
-    np.add.at(model, (place[:, None], place[None]), scaffold.contact_map)
+    counts = np.zeros((bins, bins))
+    np.add.at(counts, (place[:, None], place[None]), scaffold.contact_map)
+    return counts
+
+
+def shell_shares(scaffold: Scaffold) -> np.ndarray:
+    """Share of cores in each of SHELLS shells of equal volume of the confining sphere, about their mean."""
+    distance = np.linalg.norm(scaffold.core_origin - scaffold.core_origin.mean(axis=0), axis=1) / 10
+    edges = RADIUS * np.linspace(0, 1, SHELLS + 1) ** (1 / 3)
+    edges[-1] = np.inf  # the sphere is soft: some lie a little beyond it
+    return np.histogram(distance, edges)[0] / len(distance)
+
+
+def ideal_chain_shares() -> np.ndarray:
+    """The same for an ideal chain much longer than the sphere is wide: density (sin(pi r/R)/r)^2 (de Gennes 1979)."""
+    inside = np.linspace(0, 1, SHELLS + 1) ** (1 / 3)
+    return np.diff(inside - np.sin(2 * np.pi * inside) / (2 * np.pi))
+
+
+def main(paths: list[str]) -> None:
+    """Draw the figure."""
+    scaffolds = [Scaffold.read(path) for path in paths]
+    scaffold = scaffolds[0]
+    start = int(scaffold.position[0])
+    first = start // BIN * BIN
+    models = [in_bins(one) for one in scaffolds]
+    model, bins = models[0], len(models[0])
     hic = measured(first, bins)
     upper = np.triu_indices(bins, 1)
     expected = [by_distance(counts)[np.subtract(upper[1], upper[0])] for counts in (model, hic)]
@@ -61,10 +88,15 @@ def main(path: str) -> None:
     ratio = [counts[upper] / np.maximum(mean, 1e-9) for counts, mean in zip((model, hic), expected, strict=True)]
     beyond = spearmanr(*ratio).statistic
     print(f"rank correlation of the maps {whole:.2f}, with the mean at each distance divided out {beyond:.2f}")
+    for path, one in zip(paths, scaffolds, strict=True):
+        kept = [contact["kept"] for contact in one.contacts if contact["kept"] is not None]
+        seen = one.observables
+        print(f"{path}: Rg {seen['radius_of_gyration']:.1f} nm, {sum(kept)} of {len(kept)} contacts kept")
+        print(f"  drift of the energy {seen['energy_drift']:.0f} kBT against a noise of {seen['energy_noise']:.0f}")
 
     both = np.triu(model / model[upper].sum()) + np.tril(hic / hic[upper].sum(), -1)
     both[both == 0] = np.nan
-    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(15, 5), width_ratios=(1.15, 1, 0.85), dpi=130)
+    figure, ((left, middle), (right, shells)) = plt.subplots(2, 2, figsize=(11.5, 9), dpi=110)
     left.imshow(scaffold_picture(scaffold.origin, scaffold.frame, scaffold.nucleosome, scaffold.core_origin,
                                  scaffold.core_frame, (900, 825)))  # fmt: skip
     left.set_axis_off()
@@ -77,10 +109,11 @@ def main(path: str) -> None:
         if contact["distance"] is not None:
             x, y = ((start + sum(contact[key]) / 2) / 1000 for key in ("second", "first"))
             middle.plot(x, y, "o", mfc="none", mec="tab:cyan" if contact["kept"] else "tab:red", ms=9)
-    middle.set_title("above: model (circles: restrained loops); below: Hi-C")
+    middle.set_title("above: model (circles: restrained loops, red if open); below: Hi-C", fontsize=10)
     middle.set_xlabel(f"{scaffold.chromosome}, kb")
     figure.colorbar(shown, ax=middle, label="share of contacts", shrink=0.8)
-    for counts, label in ((model, "model, within 25 nm"), (hic, "Hi-C, 2 kb bins")):
+    curves = [(counts, f"model, within 25 nm, seed {k + 1}") for k, counts in enumerate(models)]
+    for counts, label in [*curves, (hic, "Hi-C, 2 kb bins")]:
         mean = by_distance(counts)[1:]
         right.loglog(BIN / 1000 * np.arange(1, bins), mean / mean.sum(), label=label)
     right.set_xlabel("distance along the chromosome, kb")
@@ -88,9 +121,19 @@ def main(path: str) -> None:
     right.set_title("contacts against distance")
     right.xaxis.set_minor_formatter(NullFormatter())
     right.legend(frameon=False)
+    at = (np.arange(SHELLS) + 0.5) / SHELLS
+    for k, one in enumerate(scaffolds):
+        shells.step(at, SHELLS * shell_shares(one), where="mid", label=f"model, seed {k + 1}")
+    shells.plot(at, np.ones(SHELLS), "k:", label="evenly filled")
+    shells.plot(at, SHELLS * ideal_chain_shares(), "k--", label="ideal chain")
+    shells.set_xlabel(f"share of the volume of the sphere of {RADIUS:.0f} nm, from its centre")
+    shells.set_ylabel("density of cores / mean density")
+    shells.set_title("where cores lie")
+    shells.set_ylim(0, None)
+    shells.legend(frameon=False)
     figure.tight_layout()
     figure.savefig(Path(__file__).parent / "images/fold_83kb.png")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1:])

@@ -1,5 +1,5 @@
-"""From a fibre to a scaffold: straight linkers, gathered into their container, settled, sampled, perhaps
-squeezed, and given tails."""
+"""From a fibre to a scaffold: gathered along a coarse path, settled, equilibrated, sampled, perhaps squeezed, and given
+tails; docs/folding.md tells the steps and what they cost."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +21,7 @@ from mesoscale.model import (
 )
 from mesoscale.montecarlo import sample
 from mesoscale.observables import contact_map, energy_drift
-from mesoscale.relaxation import Conformation, enthalpy, gather, settle, squeeze
+from mesoscale.relaxation import Conformation, enthalpy, equilibrate, gather, settle, squeeze
 from mesoscale.restraints import contact_report
 from mesoscale.scaffold import Scaffold, box_volume, build_scaffold
 from mesoscale.tails import TAIL_BEADS, TailWalk, build_tails
@@ -29,7 +29,7 @@ from mesoscale.tails import TAIL_BEADS, TailWalk, build_tails
 FINEST_MAP, MOST_BINS = 50, 1000  # of the contact map: base pairs a bin, and bins
 SQUEEZES = 12  # annealings tried for the smallest box
 # Streams of random numbers beside those of Monte Carlo, which count blocks from 0.
-GATHERING, SQUEEZING, TAILS = 10**6, 2 * 10**6, 3 * 10**6
+GATHERING, SQUEEZING, TAILS, EQUILIBRATION = 10**6, 2 * 10**6, 3 * 10**6, 4 * 10**6
 TAIL_SWEEPS = 15  # regrowths of every tail on the finished conformation
 
 
@@ -43,20 +43,25 @@ def fold(
 ) -> Scaffold:
     """Fold the fibre and return one conformation down to the base pair.
 
-    Straight linkers are annealed into the container and toward their contacts, overlaps are pushed apart, and `sweeps`
-    Monte Carlo sweeps follow in which no overlap may come back. `choose` says what is built: the last conformation, or
-    the best of several sampled ones after each has been annealed under pressure into a small box (lowest energy plus
-    pressure times volume). `progress` is called with the share done and a word on the state. The same arguments give
-    the same result. Where floors could not be met, the scaffold says so: floor_violations, deepest_violation.
+    A fibre with a container or contacts is gathered along a coarse path and equilibrated, another begins with straight
+    linkers; overlaps are pushed apart, and `sweeps` Monte Carlo sweeps follow in which no overlap may come back.
+    `choose` says what is built: the last conformation, or the best of several sampled ones after each has been annealed
+    under pressure into a small box (lowest energy plus pressure times volume). `progress` is called with the share
+    done and a word on the state. The same arguments give the same result. Where floors could not be met, the
+    scaffold says so: floor_violations, deepest_violation.
     """
     show = progress or (lambda share, state: None)
     chain = build_chain(fibre, parameters)
-    laid = straight_conformation(replace(chain, shape=coarse_core(chain.shape)))
-    start = Conformation.boxed(chain, *laid)
-    if chain.n > 1:  # a core alone has nothing to fold
-        if chain.confinement_k > 0 or chain.wall_k > 0 or len(chain.contact):
-            start = gather(chain, start, _random(seed, GATHERING), lambda share, state: show(0.2 * share, state))
-        start = settle(chain, start)
+    if chain.n > 1 and (chain.confinement_k > 0 or chain.wall_k > 0 or len(chain.contact)):
+        start = settle(chain, gather(chain, _random(seed, GATHERING), lambda share, state: show(0.1 * share, state)))
+        start = equilibrate(
+            chain, start, _random(seed, EQUILIBRATION), lambda share, state: show(0.1 + 0.1 * share, state)
+        )
+    else:
+        laid = straight_conformation(replace(chain, shape=coarse_core(chain.shape)))
+        start = Conformation.boxed(chain, *laid)
+        if chain.n > 1:  # a core alone has nothing to fold
+            start = settle(chain, start)
     most = 0.7 if choose == "smallest-box" else 0.8
     sampled = sample(
         chain, start.position, start.frame, sweeps, seed, lambda share, state: show(0.2 + most * share, state)

@@ -65,7 +65,7 @@ class Parameters:
     core_charges: Literal["fitted", "formal"] = "fitted"  # 350 sites, or 99: see crystal_core
     dna_radius: float = 1.1  # nm; half the smallest distance of two DNA axes
     floor_k: float = 1000.0  # kBT/nm^2
-    contact_k: float = 0.5  # kBT/nm^2 for the strongest contact
+    contact_k: float = 1.0  # kBT/nm^2 for the strongest contact
     contact_distance: float = 12.0  # nm
     confinement_radius: float | None = None  # nm
     confinement_k: float = 1.0  # kBT/nm^2

@@ -1,4 +1,5 @@
-"""Annealing and minimisation of a fibre by its forces: from straight linkers to a compact fibre whose floors hold.
+"""Annealing, minimisation and dynamics of a fibre by its forces: from a path of cores to a compact fibre whose floors
+hold.
 
 The inner loop is the Fortran kernel fibre_relaxation. Dynamics are Newtonian with a little friction; after every
 CHUNK steps velocities are drawn anew from the Maxwell distribution of the annealing temperature. The result is a good
@@ -15,6 +16,7 @@ from mesoscale import _kernels
 from mesoscale.kernels import kernel_arguments, kernel_energies
 from mesoscale.model import TERMS, Chain, ball_core, body_points, coarse_core, overlaps
 from mesoscale.observables import radius_of_gyration
+from mesoscale.polymer import coarse_path, nodes_of, seat
 
 Array = NDArray[np.float64]
 # Masses of the kernel (with kBT and nm they fix the unit of time); they set how fast things move, nothing else.
@@ -39,12 +41,19 @@ HOT, COLD = 10.0, 0.3
 SQUEEZE_CHUNKS = 400
 
 # Gathering into a container and toward contacts.
-GATHER_CHUNKS = 300
+CLOSING_STEPS = 500  # of minimisation, in which linkers that do not fit the coarse path come to their length
+GATHER_CHUNKS = 120
 GATHER_HOT = 3.0
 SOFTEST_FLOOR = 2.0  # kBT/nm^2: what lies in each other at the start can pass
-OPENED = 0.15  # share of the time in which cores are balls that drive everything out, and floors stiffen
-EAGER = 20.0  # contacts pull this many times harder while there is room
-CLOSING, CLOSED = 0.3, 0.85  # shares between which the container comes in
+OPENED = 0.35  # share of the time in which cores are balls that drive everything out, and floors stiffen
+EAGER = 5.0  # contacts pull this many times harder at first
+
+# Equilibration in the whole energy.
+EQUILIBRATION_CHUNKS = 120
+FINE_TIME_STEP = 0.02
+FINE_MARGIN = 0.1  # nm by which floors are widened: twice the depth that kBT pushes into one
+CHARGE_INTERVAL = 8  # steps
+CLEARING_STEPS = (10, 30, 100)  # of minimisation at each stiffness, few, so that the fibre keeps its warmth
 
 
 @dataclass
@@ -63,17 +72,20 @@ class Conformation:
 
 def advance(
     chain: Chain, start: Conformation, steps: int, velocity: Array, *,
-    minimise: bool, time_step: float, margin: float = 0.0, pressure: float = 0.0,
+    minimise: bool, time_step: float, margin: float = 0.0, pressure: float = 0.0, friction: float = FRICTION,
+    charge_interval: int = 0,
 ) -> tuple[Conformation, float]:  # fmt: skip
-    """Steps of dynamics, or of FIRE minimisation, on all terms but electrostatics and excluded volume.
+    """Steps of dynamics, or of FIRE minimisation; electrostatics and excluded volume act every `charge_interval` steps,
+    never when it is 0.
 
     `velocity` (7, n + 1) as in the kernel. Returns the new conformation and the largest force left (kBT/nm).
     """
     arguments = kernel_arguments(chain, start.position, start.frame)
     wall = np.array(start.wall if pressure > 0 else chain.wall, float)
     _, force = _kernels.fibre_relaxation.relax(
-        n_cores=len(chain.cores), n_steps=steps, minimise=int(minimise), step=time_step, friction=FRICTION,
-        margin=margin, pressure=pressure, rim=RIM, velocity=np.array(velocity, order="F"), wall=wall, **arguments,
+        n_cores=len(chain.cores), n_steps=steps, minimise=int(minimise), charge_interval=charge_interval,
+        step=time_step, friction=friction, margin=margin, pressure=pressure, rim=RIM,
+        velocity=np.array(velocity, order="F"), wall=wall, **arguments,
     )  # fmt: skip
     position = np.ascontiguousarray(arguments["position"].T)
     frame = np.ascontiguousarray(np.transpose(arguments["frame"], (2, 0, 1)))
@@ -111,42 +123,64 @@ def settle(chain: Chain, start: Conformation, pressure: float = 0.0) -> Conforma
     return best
 
 
-def enforce(chain: Chain, start: Conformation, stiffness: float, margin: float, pressure: float) -> Conformation:
+def enforce(
+    chain: Chain, start: Conformation, stiffness: float, margin: float, pressure: float, steps: int = SETTLING_STEPS
+) -> Conformation:
     """Minimise with floors that are this stiff (kBT/nm^2) and reach this much (nm) farther."""
     stiff = replace(chain, floor_k=stiffness, wall_k=SOFT_WALL if pressure > 0 else chain.wall_k)
     time_step = 0.02 * np.sqrt(1e3 / stiffness)
     at_rest = np.zeros((7, chain.n + 1))
-    now, _ = advance(stiff, start, SETTLING_STEPS, at_rest, minimise=True, time_step=time_step, margin=margin,
+    now, _ = advance(stiff, start, steps, at_rest, minimise=True, time_step=time_step, margin=margin,
                      pressure=pressure)  # fmt: skip
     return now
 
 
 def gather(
-    chain: Chain, start: Conformation, random: np.random.Generator,
-    show: Callable[[float, str], None] | None = None, chunks: int = GATHER_CHUNKS,
+    chain: Chain, random: np.random.Generator, show: Callable[[float, str], None] | None = None
 ) -> Conformation:
-    """Anneal the fibre toward its contacts while its container comes in from around the start to its final size."""
+    """A conformation in the chain's container that keeps its contacts: cores and linkers on a coarse polymer's path.
+
+    Linkers are closed while bodies can pass each other; then floors stiffen, first those of balls, and the fibre cools.
+    """
     ball, coarse = (replace(chain, shape=shape(chain.shape)) for shape in (ball_core, coarse_core))
-    now = start
-    # Where soft walls or the confining sphere begin, in units of what they come to.
-    beyond = [1.0]
-    if chain.wall_k > 0:
-        beyond.append(float((np.abs(body_points(chain, now.position, now.frame)).max(axis=0) / chain.wall).max()))
-    if chain.confinement_k > 0:
-        beyond.append(float(np.linalg.norm(now.position, axis=1).max()) / chain.confinement_radius)
-    for share in np.linspace(0.0, 1.0, chunks):
-        size = max(beyond) ** np.interp(share, (CLOSING, CLOSED), (1, 0))
-        smaller = replace(
+    nodes = nodes_of(chain)
+    now = Conformation.boxed(chain, *seat(chain, nodes, coarse_path(chain, nodes, random)))
+    now, _ = advance(replace(ball, floor_k=SOFTEST_FLOOR), now, CLOSING_STEPS, np.zeros((7, chain.n + 1)),
+                     minimise=True, time_step=TIME_STEP / 2)  # fmt: skip
+    for share in np.linspace(0.0, 1.0, GATHER_CHUNKS):
+        softened = replace(
             ball if share < OPENED else coarse,
-            floor_k=np.interp(share, (0, OPENED), (SOFTEST_FLOOR, SOFT_FLOOR)) if share < OPENED else SOFT_FLOOR,
-            contact_k=chain.contact_k * np.interp(share, (0, OPENED, CLOSING, CLOSED), (0, EAGER, EAGER, 1)),
-            wall=tuple(size * edge for edge in chain.wall), confinement_radius=size * chain.confinement_radius,
-        )  # fmt: skip
+            floor_k=float(np.interp(share, (0, OPENED), (SOFTEST_FLOOR, SOFT_FLOOR))),
+            contact_k=chain.contact_k * np.interp(share, (0, OPENED, 1), (EAGER, EAGER, 1)),
+        )
         velocity = thermal_velocities(chain, random, GATHER_HOT * (COLD / GATHER_HOT) ** share)
-        now, _ = advance(smaller, now, CHUNK, velocity, minimise=False, time_step=TIME_STEP)
+        now, _ = advance(softened, now, CHUNK, velocity, minimise=False, time_step=TIME_STEP)
         if show is not None:
             show(share, f"gathering, radius of gyration {radius_of_gyration(now.position):.0f} nm")
     return now
+
+
+def equilibrate(
+    chain: Chain, start: Conformation, random: np.random.Generator, show: Callable[[float, str], None] | None = None
+) -> Conformation:
+    """Dynamics in the whole energy at its temperature, so that little is left for Monte Carlo to bring to rest.
+
+    A trial of Monte Carlo moves one part by a fraction of an angstrom; here all parts move together down the forces of
+    their charges. Floors are soft on the way and hold at the end, if they can be made to.
+    """
+    now = start
+    for share in np.linspace(0.0, 1.0, EQUILIBRATION_CHUNKS):
+        velocity = thermal_velocities(chain, random, 1.0)
+        now, _ = advance(chain, now, CHUNK, velocity, minimise=False, time_step=FINE_TIME_STEP, margin=FINE_MARGIN,
+                         friction=0.0, charge_interval=CHARGE_INTERVAL)  # fmt: skip
+        if show is not None:
+            show(share, f"equilibrating, radius of gyration {radius_of_gyration(now.position):.0f} nm")
+    for steps in CLEARING_STEPS:
+        for stiffness, margin in ENFORCEMENT:
+            now = enforce(chain, now, stiffness, margin, 0.0, steps)
+            if len(overlaps(chain, now.position, now.frame)) == 0:
+                return now
+    return settle(chain, now)
 
 
 def untangle(chain: Chain, start: Conformation, random: np.random.Generator) -> Conformation:

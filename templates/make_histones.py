@@ -54,9 +54,10 @@ def as_solute(dna: tuple[np.ndarray, np.ndarray], model: Octamer) -> Solute:
         residue_template=np.concatenate([dna[1], model.residue_template]),
         residue_number=np.concatenate([np.arange(1, 2 * strand + 1), model.residue_number]).astype(np.int32),
         residue_segment=np.concatenate([np.zeros(2 * strand, int), model.residue_chain + 1]).astype(np.uint16),
-        segment_name=["DNA0", *(f"000{letter}" for letter in model.chain)], segment_chain=list("XABCDEFGH"),
+        segment_name=["DNA0", *(f"000{letter}" for letter in model.chain)], segment_chain=["X", *model.chain],
         molecule_first_residue=np.concatenate([[0, strand], 2 * strand + np.concatenate([[0], np.cumsum(counts)])]),
-        molecule_name=["DNA-I", "DNA-J", *model.histone], molecule_nucleosome=np.array([-1, -1] + [0] * 8, np.int32))
+        molecule_name=["DNA-I", "DNA-J", *model.histone],
+        molecule_nucleosome=np.array([-1, -1] + [0] * len(model.chain), np.int32))
 
 
 def minimised(solute: Solute, tied: np.ndarray) -> np.ndarray:

@@ -96,13 +96,22 @@ def read_duplexes(path: str | Path) -> list[Duplex]:
         raise BadInputError(f"{path} cannot be read as PDB or mmCIF ({error}): give a structure file") from None
     if len(structure) == 0:
         raise BadInputError(f"{path} holds no atoms: give a structure file with DNA")
-    strands = [strand for chain in structure[0] if len((strand := _strand(chain)).name)]
-    duplexes = _duplexes(strands) if strands else []
+    duplexes = duplexes_of(structure[0])
     if not duplexes:
-        bases = sum(len(strand.name) for strand in strands)
+        bases = sum(len(_strand(chain).name) for chain in structure[0])
         raise BadInputError(f"{path} holds no DNA duplex ({bases} DNA bases with all ring atoms): "
                             "give a structure with Watson-Crick base pairs")
     return duplexes
+
+
+def duplexes_of(model: gemmi.Model, bridged: int = 0) -> list[Duplex]:
+    """All duplexes of at least two base pairs in a model that was read already.
+
+    Up to ``bridged`` consecutive bases that do not pair, equally many on both strands, do not end a duplex: they count
+    as pairs too.
+    """
+    strands = [strand for chain in model if len((strand := _strand(chain)).name)]
+    return _duplexes(strands, bridged) if strands else []
 
 
 def _strand(chain: gemmi.Chain) -> Strand:
@@ -147,12 +156,26 @@ def _partners(strands: list[Strand]) -> np.ndarray:
     return partner
 
 
-def _duplexes(strands: list[Strand]) -> list[Duplex]:
+def _bridge(partner: np.ndarray, joined: np.ndarray, longest: int) -> None:
+    """Pair the bases between two pairs that are up to ``longest`` + 1 apart on both strands, in place."""
+    for k in np.flatnonzero(partner >= 0):
+        for gap in range(2, longest + 2):
+            here, there = np.arange(k + 1, k + gap), partner[k] - np.arange(1, gap)
+            if not (k + gap < len(partner) and partner[k] >= gap and partner[k + gap] == partner[k] - gap):
+                continue
+            whole = joined[k:k + gap].all() and joined[partner[k] - gap:partner[k]].all()
+            # A base there that pairs with the wrong one there may be put right.
+            if whole and np.isin(partner[here], [-1, *there]).all() and np.isin(partner[there], [-1, *here]).all():
+                partner[here], partner[there] = there, here
+
+
+def _duplexes(strands: list[Strand], bridged: int = 0) -> list[Duplex]:
     """Runs of base pairs that follow each other on both strands, in the order of strand I in the file."""
     partner = _partners(strands)
     name, letter = ([entry for strand in strands for entry in getattr(strand, key)] for key in ("name", "letter"))
     origin, frame, joined = (
         np.concatenate([getattr(strand, key) for strand in strands]) for key in ("origin", "frame", "joined"))
+    _bridge(partner, joined, bridged)
     done, found = np.zeros(len(name), dtype=bool), []
     for start in range(len(name)):
         if partner[start] < 0 or done[start]:

@@ -29,7 +29,7 @@ BOLTZMANN = 8.31446261815324e-3 / KJ_PER_KCAL
 SPLINE_ORDER = 5
 """Order of the charge-spreading B-splines, fixed in OpenMM."""
 
-TERMS = ("bond", "angle", "urey_bradley", "dihedral", "improper", "lennard_jones", "electrostatic")
+TERMS = ("bond", "angle", "urey_bradley", "dihedral", "improper", "cmap", "lennard_jones", "electrostatic")
 """Energy terms; the 1-4 pairs are part of the last two. Force group k of a system holds term k."""
 
 
@@ -46,6 +46,8 @@ class NonbondedOptions:
     switch_distance: float | None = None
     """Angstrom; from here to the cutoff the Lennard-Jones energy is switched off by CHARMM's function of r^2 (Brooks et
     al. 1983). None: plain truncation."""
+    force_switch: bool = False
+    """Switch the force of Lennard-Jones instead (Steinbach and Brooks, J. Comput. Chem. 15, 667 (1994))."""
 
 
 def system_from_topology(topology: Topology, box: np.ndarray, options: NonbondedOptions,
@@ -92,6 +94,15 @@ def system_from_topology(topology: Topology, box: np.ndarray, options: Nonbonded
         for atoms, k, psi0 in _rows(improper["atoms"], KJ_PER_KCAL * improper["k"], np.radians(improper["psi0"])):
             force.addTorsion(*atoms, [k, psi0])
         _add(system, force, "improper")
+    cmap = topology.term("cmap")
+    if len(cmap["atoms"]):
+        force = openmm.CMAPTorsionForce()
+        for energy in topology.cmap_energy:
+            size = round(len(energy) ** 0.5)
+            force.addMap(size, KJ_PER_KCAL * energy.reshape(size, size).T.ravel())
+        for atoms, number in _rows(cmap["atoms"], cmap["map"]):
+            force.addTorsion(number, *atoms[:4], *atoms[1:])
+        _add(system, force, "cmap")
 
     lj_type = topology.per_atom("lj_type")
     sigma = topology.lj_sigma[lj_type] / ANGSTROM_PER_NM
@@ -101,14 +112,15 @@ def system_from_topology(topology: Topology, box: np.ndarray, options: Nonbonded
     pair_epsilon, pair_charge = pair14["epsilon"] * KJ_PER_KCAL, pair14["charge_product"]
     pair_sigma = pair14["sigma"] / ANGSTROM_PER_NM
     switched = options.switch_distance is not None and options.switch_distance < options.cutoff
-    lennard_jones = _nonbonded(np.zeros_like(charge), sigma, np.zeros_like(epsilon) if switched else epsilon,
+    by_pairs = switched or bool(topology.special_pairs.any())
+    lennard_jones = _nonbonded(np.zeros_like(charge), sigma, np.zeros_like(epsilon) if by_pairs else epsilon,
                                exclusions, pair14["atoms"], np.zeros_like(pair_charge), pair_sigma, pair_epsilon,
                                options)
     lennard_jones.setNonbondedMethod(openmm.NonbondedForce.CutoffPeriodic)
     lennard_jones.setUseDispersionCorrection(False)
     _add(system, lennard_jones, "lennard_jones")
-    if switched:
-        _add(system, _switched_lennard_jones(sigma, epsilon, exclusions, options), "lennard_jones")
+    if by_pairs:
+        _add(system, _lennard_jones_by_pairs(topology, lj_type, exclusions, options, switched), "lennard_jones")
     electrostatic = _nonbonded(charge, np.ones_like(sigma), np.zeros_like(epsilon), exclusions, pair14["atoms"],
                                pair_charge, np.ones_like(pair_sigma), np.zeros_like(pair_epsilon), options)
     electrostatic.setNonbondedMethod(openmm.NonbondedForce.PME)
@@ -276,22 +288,33 @@ def _nonbonded(charge: np.ndarray, sigma: np.ndarray, epsilon: np.ndarray, exclu
     return force
 
 
-def _switched_lennard_jones(sigma: np.ndarray, epsilon: np.ndarray, exclusions: np.ndarray,
-                            options: NonbondedOptions) -> openmm.CustomNonbondedForce:
-    """CHARMM's switching function, which differs from the one built into OpenMM."""
-    on2, off2 = (distance**2 / ANGSTROM_PER_NM**2 for distance in (options.switch_distance, options.cutoff))
-    force = openmm.CustomNonbondedForce(
-        "4*sqrt(epsilon1*epsilon2)*(x^2 - x)*switch; x = (0.5*(sigma1 + sigma2))^6/s^3;"
-        f"switch = select(step(s - {on2!r}), ({off2!r} - s)^2*({off2!r} + 2*s - {3 * on2!r})/{(off2 - on2) ** 3!r}, 1);"
-        "s = r^2")
-    force.addPerParticleParameter("sigma")
-    force.addPerParticleParameter("epsilon")
-    for parameters in zip(sigma.tolist(), epsilon.tolist(), strict=True):
-        force.addParticle(parameters)
+def _lennard_jones_by_pairs(topology: Topology, lj_type: np.ndarray, exclusions: np.ndarray, options: NonbondedOptions,
+                            switched: bool) -> openmm.CustomNonbondedForce:
+    """From the pair matrices; CHARMM's switching functions differ from the one built into OpenMM."""
+    off = options.cutoff / ANGSTROM_PER_NM
+    if not switched:
+        form = "c12/r^12 - c6/r^6"
+    elif not options.force_switch:
+        on2, off2 = (options.switch_distance / ANGSTROM_PER_NM) ** 2, off**2
+        form = (f"(c12/s^6 - c6/s^3)*select(step(s - {on2!r}), ({off2!r} - s)^2*({off2!r} + 2*s - {3 * on2!r})"
+                f"/{(off2 - on2) ** 3!r}, 1); s = r^2")
+    else:
+        on = options.switch_distance / ANGSTROM_PER_NM
+        form = (f"select(step(r - {on!r}), c12*{off**6 / (off**6 - on**6)!r}*(1/r^6 - {off**-6!r})^2"
+                f" - c6*{off**3 / (off**3 - on**3)!r}*(1/r^3 - {off**-3!r})^2,"
+                f" c12*(1/r^12 - {(on * off) ** -6!r}) - c6*(1/r^6 - {(on * off) ** -3!r}))")
+    force = openmm.CustomNonbondedForce(f"{form}; c12 = c12_of(type1, type2); c6 = c6_of(type1, type2)")
+    n = len(topology.lj_sigma)
+    for name, matrix, power in (("c12_of", topology.lj_c12, 12), ("c6_of", topology.lj_c6, 6)):
+        values = matrix * (KJ_PER_KCAL / ANGSTROM_PER_NM**power)
+        force.addTabulatedFunction(name, openmm.Discrete2DFunction(n, n, values.ravel()))
+    force.addPerParticleParameter("type")
+    for number in lj_type.tolist():
+        force.addParticle([number])
     for i, j in exclusions.tolist():
         force.addExclusion(i, j)
     force.setNonbondedMethod(openmm.CustomNonbondedForce.CutoffPeriodic)
-    force.setCutoffDistance(options.cutoff / ANGSTROM_PER_NM)
+    force.setCutoffDistance(off)
     return force
 
 

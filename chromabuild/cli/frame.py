@@ -24,7 +24,7 @@ Start with `chromabuild init --example demo demo`, then `cd demo` and `chromabui
 
 {EXIT_CODES}"""
 ORDER = ("init", "validate", "plan", "all", "scaffold", "build", "clash", "solvate", "shards", "topology", "run",
-         "report", "verify", "workflow", "analyse")
+         "report", "verify", "workflow", "analyse", "template", "import")
 
 
 class _InChainOrder(TyperGroup):

@@ -17,15 +17,16 @@ from scipy.spatial import cKDTree
 from chromabuild.errors import BadInputError
 from chromabuild.files import template_path
 from chromabuild.hydrogens import place_hydrogens, settle_hydroxyls
-from chromabuild.nucleosome.loops import COMFORT, close_loop, extend_end
+from chromabuild.nucleosome.loops import CANDIDATES, COMFORT, close_loop, extend_end
 from chromabuild.nucleosome.octamer import Octamer
 from chromabuild.nucleosome.peptide import Atoms, chi_torsions, plain_name, side_chain_on, three_letters, torsion
 from chromabuild.nucleosome.side_chains import choose, is_polar, site
 from chromabuild.residues import residue_library, residue_names
 
 BACKBONE = ("N", "CA", "C", "O")
-# Residues of 1KX5 that are folded: outside them chains differ at their ends, not in the middle.
-FOLDED = {"H3": (48, 134), "H4": (24, 101), "H2A": (22, 117), "H2B": (34, 121)}
+# Residues of 1KX5, and of the linker histone in 4QLC, that are folded: outside them chains differ at their ends, not in
+# the middle.
+FOLDED = {"H3": (48, 134), "H4": (24, 101), "H2A": (22, 117), "H2B": (34, 121), "H1": (24, 97)}
 LOOP_REACH = 3  # residues on either side of an insertion or deletion that are built anew; more when none closes
 WIDEST_LOOP = 6
 BACK = (0, 2, 4, 7, 11)  # residues of an end that are built anew when its extension finds no room
@@ -73,7 +74,7 @@ def model_histones(template: Octamer, entries: dict[str, dict], dna: np.ndarray,
         if family in entries:
             random = np.random.Generator(np.random.Philox(key=np.array([k, 0], dtype=np.uint64)))
             others = [x for c, chain in enumerate(chains) if c != k for r in chain for x in r.atoms.values()]
-            chains[k] = _remodel(chains[k], family, entries[family], np.concatenate([dna, others]), random)
+            chains[k] = remodel(chains[k], family, entries[family], np.concatenate([dna, others]), random)
     build_side_chains(chains, dna, dna_polar)
     return octamer_of(chains, template.chain, template.histone)
 
@@ -127,8 +128,8 @@ def _alignment(template: str, target: str, folded: tuple[int, int]) -> list[tupl
     return pairs
 
 
-def _remodel(chain: list[Residue], family: str, entry: dict, others: np.ndarray, random: np.random.Generator
-             ) -> list[Residue]:
+def remodel(chain: list[Residue], family: str, entry: dict, others: np.ndarray, random: np.random.Generator
+            ) -> list[Residue]:
     """The chain with the sequence of a table entry, clear of ``others`` (m, 3); new side chains still to be built."""
     numbers = [r.number for r in chain]
     folded = (numbers.index(FOLDED[family][0]), numbers.index(FOLDED[family][1]))
@@ -137,19 +138,19 @@ def _remodel(chain: list[Residue], family: str, entry: dict, others: np.ndarray,
     model: list[Residue | None] = [None] * len(target)
     for i, j in pairs:
         if i is not None and j is not None:
-            model[j] = _renamed(chain[i], target[j], j + entry["first"])
+            model[j] = renamed(chain[i], target[j], j + entry["first"])
     for before, after in _gaps(pairs):
-        _rebuild_loop(model, target, entry["first"], before, after, others, random)
+        rebuild_loop(model, target, entry["first"], before, after, others, random)
     placed = [j for j, r in enumerate(model) if r is not None]
     if placed[0] > 0:
-        _build_end(model, target, entry["first"], placed[0], False, others, random)
+        build_end(model, target, entry["first"], placed[0], False, others, random)
     if placed[-1] < len(target) - 1:
-        _build_end(model, target, entry["first"], placed[-1], True, others, random)
+        build_end(model, target, entry["first"], placed[-1], True, others, random)
     return model
 
 
-def _build_end(model: list[Residue | None], target: str, first_number: int, edge: int, forward: bool,
-               others: np.ndarray, random: np.random.Generator) -> None:
+def build_end(model: list[Residue | None], target: str, first_number: int, edge: int, forward: bool,
+              others: np.ndarray, random: np.random.Generator) -> None:
     """Add the residues beyond ``edge``; where there is no room, the template's last residues are built anew too."""
     best, least = None, np.inf
     for back in BACK:
@@ -169,7 +170,7 @@ def _build_end(model: list[Residue | None], target: str, first_number: int, edge
         model[j] = Residue(three_letters(target[j]), j + first_number, atoms, {}, None)
 
 
-def _renamed(residue: Residue, letter: str, number: int) -> Residue:
+def renamed(residue: Residue, letter: str, number: int) -> Residue:
     """A residue with another side chain on the same backbone, or the same one."""
     if residue.letter == letter:
         return Residue(residue.name, number, dict(residue.atoms), residue.replaced, residue.replaced_name)
@@ -199,16 +200,24 @@ def _phi_psi(model: list[Residue | None], k: int) -> tuple[float, float]:
             float(torsion(n, ca, c, following.atoms["N"])) if joined_after else np.nan)
 
 
-def _rebuild_loop(model: list[Residue | None], target: str, first_number: int, before: int, after: int,
-                  others: np.ndarray, random: np.random.Generator) -> None:
-    """Close the chain between two residues around an insertion or deletion, as far out as it takes."""
-    for reach in range(LOOP_REACH, WIDEST_LOOP + 1):
-        left, right = before - reach, after + reach
+def rebuild_loop(model: list[Residue | None], target: str, first_number: int, before: int, after: int,
+                 others: np.ndarray, random: np.random.Generator, reach: int = LOOP_REACH,
+                 candidates: int = CANDIDATES) -> None:
+    """Close the chain between two residues around an insertion, deletion or gap, as far out as it takes.
+
+    Residues less than ``reach`` from ``before`` and ``after`` are built anew, up to WIDEST_LOOP when none closes;
+    ``candidates`` chains are drawn.
+
+    Raises BadInputError where no loop closes.
+    """
+    for left, right in ((before - r, after + r) for r in range(reach, WIDEST_LOOP + 1)):
+        if left < 0 or right >= len(model):
+            break
         rebuilt = range(left + 1, right)
         own = [x for k, r in enumerate(model) if r is not None and not left <= k <= right for x in r.atoms.values()]
         torsions = np.array([_phi_psi(model, k) for k in range(left, right + 1)])
         found = close_loop("".join(target[k] for k in rebuilt), model[left].atoms, model[right].atoms, torsions,
-                           np.concatenate([others, own]), random)
+                           np.concatenate([others, own]), random, candidates)
         if found is not None:
             for k, atoms in zip(rebuilt, found, strict=True):
                 model[k] = Residue(three_letters(target[k]), k + first_number, atoms, {}, None)
@@ -219,7 +228,7 @@ def _rebuild_loop(model: list[Residue | None], target: str, first_number: int, b
 
 def substitute(chain: list[Residue], index: int, letter: str) -> None:
     """Put another residue at a place of a chain; its side chain is built by ``build_side_chains``."""
-    chain[index] = _renamed(chain[index], letter, chain[index].number)
+    chain[index] = renamed(chain[index], letter, chain[index].number)
 
 
 def build_side_chains(chains: list[list[Residue]], dna: np.ndarray, dna_polar: np.ndarray) -> None:

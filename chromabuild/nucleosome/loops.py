@@ -21,7 +21,7 @@ from chromabuild.nucleosome.peptide import (
 CANDIDATES = 600
 TEMPLATE_SPREAD = 30.0  # degree
 SWEEPS = 80
-ENOUGH = 150  # closed loops to choose from
+ENOUGH = 150  # closed loops, of CANDIDATES, to choose from
 CLOSED = 0.03  # angstrom, rms of N, CA, C at the far end of a loop
 BACKBONE_CONTACT = 3.2  # angstrom between heavy atoms; nearer counts squared
 END_TRIALS, END_ATTEMPTS = 100, 24
@@ -30,7 +30,7 @@ REACH_PENALTY = 0.004  # angstrom^2 and angstrom from the core's centre: an end 
 
 
 def close_loop(letters: str, before: Atoms, after: Atoms, torsions: np.ndarray, obstacles: np.ndarray,
-               random: np.random.Generator) -> list[Atoms] | None:
+               random: np.random.Generator, count: int = CANDIDATES) -> list[Atoms] | None:
     """N, CA, C, O of residues ``letters`` between residues ``before`` and ``after``, which stay.
 
     Many chains are drawn and closed by cyclic coordinate descent (Canutescu & Dunbrack, Protein Sci. 12:963, 2003); the
@@ -44,8 +44,9 @@ def close_loop(letters: str, before: Atoms, after: Atoms, torsions: np.ndarray, 
             these, and from the Ramachandran regions where they are nan.
         obstacles: (m, 3) what to avoid.
         random: where the draws come from.
+        count: how many chains are drawn.
     """
-    count, n = CANDIDATES, len(letters)
+    n = len(letters)
     chain = [np.repeat(before[a][None], count, axis=0) for a in ("N", "CA", "C")]
     known = ~np.isnan(torsions)
     wobble = np.where(known, torsions, 0.0)[None] + random.normal(0.0, TEMPLATE_SPREAD, (count, n + 2, 2))
@@ -78,7 +79,7 @@ def close_loop(letters: str, before: Atoms, after: Atoms, torsions: np.ndarray, 
             along = np.trace(product, axis1=1, axis2=2) - np.einsum("ci,cij,cj->c", axis, product, axis)
             points[:, j + 1:] = rotate(points[:, j + 1:], origin, axis, np.degrees(np.arctan2(across, along)))
         gap = np.sqrt(np.mean(np.sum((points[:, -3:] - target) ** 2, axis=-1), axis=1))
-        if np.sum(gap < CLOSED) >= ENOUGH:
+        if np.sum(gap < CLOSED) >= ENOUGH * count / CANDIDATES:
             break
     closed = np.flatnonzero(gap < CLOSED)
     if not len(closed):

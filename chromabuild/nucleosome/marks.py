@@ -23,16 +23,32 @@ def read_marks(path: str | Path, chromosome: str) -> list[tuple[int, int, str, i
     return marks
 
 
-def octamer_recipes(section: BuildSection, chromosome: str, dyad_position: np.ndarray) -> list[OctamerRecipe]:
-    """The recipe of every nucleosome; ``dyad_position`` (m,) are chromosome positions.
+def _draws(dyad_position: np.ndarray, seed: int) -> list[float]:
+    """One number in [0, 1) a nucleosome; its neighbours do not matter."""
+    return [np.random.Generator(np.random.Philox(key=np.array([seed, position], dtype=np.uint64))).random()
+            for position in np.asarray(dyad_position).tolist()]
+
+
+def octamer_recipes(section: BuildSection, chromosome: str, dyad_position: np.ndarray, seed: int = 1
+                    ) -> list[OctamerRecipe]:
+    """The recipe of every nucleosome.
+
+    Args:
+        section: the settings.
+        chromosome: records of the file of marks on others are left out.
+        dyad_position: (m,) chromosome positions.
+        seed: decides, with the position, which nucleosomes carry a linker histone when not all do.
 
     Raises BadInputError for a variant or mutation that cannot be built, with the line where it came from a file, and
     for a file of marks that meets no nucleosome.
     """
-    common = OctamerRecipe(section.histones, section.tails).checked()
+    common = OctamerRecipe(section.histones, section.tails, template=section.template or "").checked()
     for mark in section.variants:
         common = common.with_mark(mark)
     recipes = [common] * len(dyad_position)
+    if section.linker_histone != "none":
+        recipes = [common.with_mark(section.linker_histone) if share < section.linker_histone_share else common
+                   for share in _draws(dyad_position, seed)]
     if section.marks is None:
         return recipes
     carried = 0

@@ -12,12 +12,14 @@ from chromabuild.hydrogens import place_hydrogens, settle_hydroxyls
 from chromabuild.residues import residue_library, residue_names
 from chromabuild.solute import base_36
 
-MOST_NUCLEOSOMES = 8191  # segments are counted in 16 bits, eight to a nucleosome
+FAMILIES = ("H3", "H4", "H2A", "H2B") * 2
+LINKER_CHAIN = "L"
+MOST_NUCLEOSOMES = 7200  # segments are counted in 16 bits, up to nine to a nucleosome
 
 
 @dataclass(frozen=True)
 class Octamer:
-    """Eight chains in the nucleosome's own frame."""
+    """Eight chains in the nucleosome's own frame, and a linker histone where it is carried; sizes are those of 1KX5."""
 
     position: np.ndarray
     """(15740, 3) angstrom."""
@@ -28,9 +30,9 @@ class Octamer:
     residue_chain: np.ndarray
     """(974,) 0..7."""
     chain: tuple[str, ...]
-    """Chain letters of 1KX5: A..H."""
+    """Chain letters of 1KX5, A..H, and L for a linker histone."""
     histone: tuple[str, ...]
-    """H3, H4, H2A, H2B, H3, H4, H2A, H2B."""
+    """H3, H4, H2A, H2B, H3, H4, H2A, H2B, or names of variants; then the linker histone, if any."""
 
 
 @cache

@@ -1,5 +1,6 @@
 """Which histones a nucleosome is made of - species, variants, mutations - and the octamer that follows from it."""
 
+import json
 import re
 from dataclasses import dataclass, replace
 from functools import cache
@@ -17,7 +18,8 @@ from chromabuild.nucleosome.homology import (
     octamer_of,
     substitute,
 )
-from chromabuild.nucleosome.octamer import Octamer, octamer
+from chromabuild.nucleosome.octamer import FAMILIES, LINKER_CHAIN, Octamer, octamer
+from chromabuild.nucleosome.template_file import read_template
 from chromabuild.residues import residue_library
 
 SPECIES = ("xenopus", "human", "yeast")
@@ -34,9 +36,15 @@ class OctamerRecipe:
     """Such as ``H2A.Z``, ``CENP-A``, ``H3.3``."""
     mutations: tuple[str, ...] = ()
     """Such as ``H3:K56Q``, in the usual numbering of the histone that is there."""
+    linker_histone: str = ""
+    """``H5`` or ``H1.4``."""
+    template: str = ""
+    """File of a user's template whose octamer it is; empty: that of 1KX5, or modelled on it."""
 
     def with_mark(self, mark: str) -> "OctamerRecipe":
-        """The recipe with one more variant or mutation. Raises BadInputError when the mark is neither."""
+        """The recipe with one more variant or mutation, or with a linker histone. Raises BadInputError for others."""
+        if mark in linker_histone_table():
+            return replace(self, linker_histone=mark)
         key = "mutations" if ":" in mark else "variants"
         return replace(self, **{key: tuple(sorted({*getattr(self, key), mark}))}).checked()
 
@@ -44,6 +52,8 @@ class OctamerRecipe:
         """This recipe. Raises BadInputError, with the choices, for what cannot be built."""
         if self.species not in SPECIES:
             raise BadInputError(f"histones of {self.species} are not known: choose one of {', '.join(SPECIES)}")
+        if self.template and (self.species != "xenopus" or self.variants):
+            raise BadInputError("build.template brings its own histones: leave out build.histones and variants")
         if self.tails == "crystal" and (self.species != "xenopus" or self.variants):
             raise BadInputError("tails as in the crystal are known for the Xenopus histones of 1KX5 only: "
                                 "set build.tails to compact")
@@ -68,6 +78,26 @@ class OctamerRecipe:
     def _source(self) -> str:
         """The species whose variants are used."""
         return "human" if self.species == "xenopus" else self.species
+
+
+@cache
+def linker_histone_table() -> dict[str, dict]:
+    """Sequences of the linker histones (templates/linker_histones.json)."""
+    table = json.loads(template_path("linker_histones.json").read_text())
+    return {name: table[name] for name in table if name != "source"}
+
+
+@cache
+def stored_linker_histone(name: str) -> list[Residue]:
+    """A modelled linker histone (templates/linker_histones.h5)."""
+    with h5py.File(template_path("linker_histones.h5")) as file:
+        group = file[name]
+        names = [residue.decode() for residue in group["residue_name"][...]]
+        first = int(group.attrs["first_number"])
+        rows = iter(0.001 * group["heavy_atom_position"][...])
+    ends = ["N", *[""] * (len(names) - 2), "C"]
+    return [Residue(residue, first + k, {a: next(rows) for a in heavy_atoms(residue, end)})
+            for k, (residue, end) in enumerate(zip(names, ends, strict=True))]
 
 
 @dataclass(frozen=True)
@@ -118,11 +148,11 @@ def build_octamer(recipe: OctamerRecipe, dna: np.ndarray, dna_polar: np.ndarray)
     Raises BadInputError for a recipe that cannot be built, or a mutation that names another residue than is there.
     """
     recipe.checked()
-    template = octamer(recipe.tails)
-    if recipe == OctamerRecipe(tails=recipe.tails):
+    template = read_template(recipe.template).octamers[recipe.tails] if recipe.template else octamer(recipe.tails)
+    if recipe == OctamerRecipe(tails=recipe.tails, template=recipe.template):
         return template
     chains, names, moved = chains_of(template), list(template.histone), []
-    for family in dict.fromkeys(template.histone):
+    for family in () if recipe.template else FAMILIES[:4]:
         variant = next((v for v in recipe.variants if recipe.entry(v)["family"] == family), None)
         if variant is None and recipe.species == "xenopus":
             continue
@@ -137,10 +167,14 @@ def build_octamer(recipe: OctamerRecipe, dna: np.ndarray, dna_polar: np.ndarray)
         if there is not None and names[chain] == template.histone[chain] and there.name == residue.name:
             there.atoms = dict(residue.atoms)
     for mutation in recipe.mutations:
-        _mutate(chains, template.histone, mutation)
+        _mutate(chains, FAMILIES, mutation)
     if recipe.mutations:
         build_side_chains(chains, dna, dna_polar)
-    return octamer_of(chains, template.chain, tuple(names))
+    letters = template.chain
+    if recipe.linker_histone:
+        chains, names = [*chains, stored_linker_histone(recipe.linker_histone)], [*names, recipe.linker_histone]
+        letters = (*letters, LINKER_CHAIN)
+    return octamer_of(chains, letters, tuple(names))
 
 
 def _mutate(chains: list[list[Residue]], families: tuple[str, ...], mutation: str) -> None:

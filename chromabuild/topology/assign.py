@@ -6,26 +6,21 @@ is parameterised once, in a short capped piece, and its terms are copied along t
 cost of OpenMM's matching does not grow with the length of the DNA.
 """
 
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import openmm
-from openmm import app, unit
+from openmm import app
 
 import chromabuild
 from chromabuild.errors import BadInputError, IntegrityError
 from chromabuild.residues import residue_library, residue_names
 from chromabuild.solute import Solute
+from chromabuild.topology.openmm_system import COULOMB_CONSTANT, SystemTerms, read_system
 from chromabuild.topology.topology_file import MoleculeTemplate, Topology
 
 FORCE_FIELDS = {"amber14": ("amber14/protein.ff14SB.xml", "amber14/DNA.OL15.xml", "amber14/tip3p.xml")}
-
-KJ_PER_KCAL = 4.184
-ANGSTROM_PER_NM = 10.0
-COULOMB_CONSTANT = 138.93545764438198 * ANGSTROM_PER_NM / KJ_PER_KCAL
-"""kcal angstrom / mol / e^2; OpenMM's ONE_4PI_EPS0 (from the CODATA constants) in our units."""
 
 SOLVENT = (("water", "HOH", "WAT"), ("sodium", "NA", "NA"), ("potassium", "K", "K"), ("magnesium", "MG", "MG"),
            ("chloride", "CL", "CL"))
@@ -188,11 +183,13 @@ def _parameterise(junctions: list[Junction], force_field: str) -> dict[Junction,
                                     removeCMMotion=False, residueTemplates=residue_templates)
     except (ValueError, KeyError) as error:
         raise BadInputError(f"force field {force_field} cannot describe the solute: {error}") from error
-    particle, terms = _read_forces(system)
-    mass = np.array([system.getParticleMass(i).value_in_unit(unit.dalton) for i in range(system.getNumParticles())])
+    everything = read_system(system)
+    if set(everything.terms) != set(_TERM_COLUMNS) or everything.c12 is not None:
+        raise BadInputError(f"force field {force_field} has energy terms that this assignment cannot carry: give "
+                            "chromabuild import a system that another program has prepared")
     type_name = _type_names(rules, topology)
     return {
-        junction: _cut(junction, span, terms, mass, particle, type_name)
+        junction: _cut(junction, span, everything, type_name)
         for junction, span in zip(junctions, spans, strict=True)
     }
 
@@ -206,66 +203,26 @@ def _type_names(rules: app.ForceField, topology: app.Topology) -> list[str]:
     return names
 
 
-def _read_forces(system: openmm.System) -> tuple[dict[str, np.ndarray], dict[str, dict[str, np.ndarray]]]:
-    """Parameters of all atoms and terms in our units; OpenMM's own XML is the fast way to get them out.
-
-    OpenMM writes harmonic terms as k/2 (x - x0)^2, we as k (x - x0)^2.
-    """
-    per_area = 0.5 / KJ_PER_KCAL / ANGSTROM_PER_NM**2
-    terms = {}
-    particle = {}
-    for force in system.getForces():
-        root = ElementTree.fromstring(openmm.XmlSerializer.serialize(force))
-        if isinstance(force, openmm.HarmonicBondForce):
-            values = _table(root.find("Bonds"), "p1 p2 k d")
-            terms["bond"] = {"atoms": values[:, :2], "k": values[:, 2] * per_area, "r0": values[:, 3] * ANGSTROM_PER_NM}
-        elif isinstance(force, openmm.HarmonicAngleForce):
-            values = _table(root.find("Angles"), "p1 p2 p3 k a")
-            terms["angle"] = {"atoms": values[:, :3], "k": values[:, 3] * 0.5 / KJ_PER_KCAL,
-                              "theta0": np.degrees(values[:, 4])}
-        elif isinstance(force, openmm.PeriodicTorsionForce):
-            values = _table(root.find("Torsions"), "p1 p2 p3 p4 k periodicity phase")
-            terms["dihedral"] = {"atoms": values[:, :4], "k": values[:, 4] / KJ_PER_KCAL, "n": values[:, 5],
-                                 "phase": np.degrees(values[:, 6])}
-        elif isinstance(force, openmm.NonbondedForce):
-            values = _table(root.find("Particles"), "q sig eps")
-            particle = {"charge": values[:, 0], "sigma": values[:, 1] * ANGSTROM_PER_NM,
-                        "epsilon": values[:, 2] / KJ_PER_KCAL}
-            values = _table(root.find("Exceptions"), "p1 p2 q sig eps")
-            terms["pair"] = {"atoms": np.sort(values[:, :2], axis=1), "charge_product": values[:, 2],
-                             "sigma": values[:, 3] * ANGSTROM_PER_NM, "epsilon": values[:, 4] / KJ_PER_KCAL}
-        else:
-            raise BadInputError(f"the force field uses {force.getName()}, which has no place in a topology file")
-    for term in terms.values():
-        term["atoms"] = term["atoms"].astype(np.int64)
-    return particle, terms
-
-
-def _table(element: ElementTree.Element, keys: str) -> np.ndarray:
-    """Attributes of all children as (m, keys) float64."""
-    names = keys.split()
-    rows = [[float(child.get(key)) for key in names] for child in element]
-    return np.array(rows, dtype=float).reshape(-1, len(names))
-
-
-def _cut(junction: Junction, span: tuple[int, int, int], terms: dict, mass: np.ndarray, particle: dict,
-         type_name: list[str]) -> _Piece:
+def _cut(junction: Junction, span: tuple[int, int, int], everything: SystemTerms, type_name: list[str]) -> _Piece:
     """The part of the big system that a junction owns."""
     begin, middle, end = span
     # The first residue of a molecule has no junction of its own: its inner terms belong to the one that follows.
     lowest_last_atom = begin if junction[2] else middle
     own = {}
     for name, columns in _TERM_COLUMNS.items():
-        atoms = terms[name]["atoms"]
-        low, high = atoms.min(axis=1, initial=len(mass)), atoms.max(axis=1, initial=-1)
+        term = everything.terms[name]
+        atoms = term["atoms"]
+        low, high = atoms.min(axis=1, initial=len(type_name)), atoms.max(axis=1, initial=-1)
         touches = (high >= lowest_last_atom) & (high < end)
         if np.any(touches & (low < begin) & (high >= middle)):
             raise BadInputError(f"the force field has a {name} term beyond the neighbours {junction[0]}-{junction[1]}: "
                                 "this assignment cannot carry it; use another force field")
         keep = touches & (low >= begin)
-        own[name] = {"atoms": atoms[keep] - begin} | {column: terms[name][column][keep] for column in columns}
-    return _Piece(terms=own, mass=mass[begin:end], type_name=type_name[begin:end],
-                  **{key: values[begin:end] for key, values in particle.items()})
+        own[name] = {"atoms": atoms[keep] - begin} | {column: term[column][keep] for column in columns}
+    own_type = everything.lj_type[begin:end]
+    return _Piece(terms=own, mass=everything.mass[begin:end], charge=everything.charge[begin:end],
+                  sigma=everything.sigma[own_type], epsilon=everything.epsilon[own_type],
+                  type_name=type_name[begin:end])
 
 
 class _LennardJonesTypes:

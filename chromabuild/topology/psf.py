@@ -15,7 +15,7 @@ MAX_ATOMS = 9_999_999  # more would not fit the index columns of the readers tha
 
 
 def write_psf(topology: Topology, path: str | Path, solute: Solute | None = None) -> None:
-    """Write atoms, bonds, angles, dihedrals and impropers in the order of the topology.
+    """Write atoms, bonds, angles, dihedrals, impropers and cross-terms in the order of the topology.
 
     ``solute`` gives every copy of a molecule its own segment ids and residue numbers; without it copies repeat those of
     their template. Solvent residues are numbered from 1 in segments of 9,999 residues, named by the first letter of
@@ -47,6 +47,9 @@ def write_psf(topology: Topology, path: str | Path, solute: Solute | None = None
         _write_section(file, "!NIMPHI: impropers", impropers, 2)
         _write_section(file, "!NDON: donors", nothing, 4)
         _write_section(file, "!NACC: acceptors", nothing, 4)
+        cmap = topology.term("cmap")["atoms"]
+        if len(cmap):
+            _write_section(file, "!NCRTERM: cross-terms", np.hstack([cmap[:, :4], cmap[:, 1:]]), 1)
 
 
 def _pair_keys(pairs: np.ndarray, n_atoms: int) -> np.ndarray:

@@ -15,8 +15,7 @@ from chromabuild.errors import BadInputError
 from chromabuild.files import atomic_path
 
 FORMAT = "chromabuild-topology"
-VERSION = 1
-COMBINATION_RULE = "lorentz-berthelot"
+VERSION = 2
 
 
 def _column(dtype: str, *shape: int) -> np.ndarray:
@@ -61,6 +60,8 @@ class MoleculeTemplate:
     improper_atoms: np.ndarray = _column("<i4", 4)
     improper_k: np.ndarray = _column("<f8")
     improper_psi0: np.ndarray = _column("<f8")
+    cmap_atoms: np.ndarray = _column("<i4", 5)
+    cmap_map: np.ndarray = _column("<i4")
     exclusion: np.ndarray = _column("<i4", 2)
     pair14_atoms: np.ndarray = _column("<i4", 2)
     pair14_charge_product: np.ndarray = _column("<f8")
@@ -80,7 +81,7 @@ class MoleculeTemplate:
 
 
 _SCHEMA = [(f.name, f.metadata["dtype"], f.metadata["shape"]) for f in fields(MoleculeTemplate) if f.metadata]
-_TERMS = ("bond", "angle", "urey_bradley", "dihedral", "improper", "pair14", "constraint")
+_TERMS = ("bond", "angle", "urey_bradley", "dihedral", "improper", "cmap", "pair14", "constraint")
 
 
 def _dataset_name(name: str) -> str:
@@ -110,18 +111,28 @@ class Topology:
     """kcal angstrom / mol / e^2."""
     force_field: str
     provenance: dict = field(default_factory=dict)
+    lj_c12: np.ndarray | None = None
+    """(t, t): E = c12/r^12 - c6/r^6, kcal/mol angstrom^12; what the Lorentz-Berthelot rule gives unless given."""
+    lj_c6: np.ndarray | None = None
+    """(t, t), kcal/mol angstrom^6; given together with ``lj_c12``."""
+    cmap_energy: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    """(m, s s) kcal/mol: correction maps, phi = 360 i/s and psi = 360 j/s degrees in column s i + j."""
+
+    def __post_init__(self) -> None:
+        if self.lj_c12 is None:
+            self.lj_c12, self.lj_c6 = self._mixed()
+
+    def _mixed(self) -> tuple[np.ndarray, np.ndarray]:
+        """c12 and c6 of all pairs of types by the Lorentz-Berthelot rule."""
+        sigma6 = (0.5 * (self.lj_sigma[:, None] + self.lj_sigma)) ** 6
+        c6 = 4.0 * np.sqrt(self.lj_epsilon[:, None] * self.lj_epsilon) * sigma6
+        return c6 * sigma6, c6
 
     @property
-    def lj_c12(self) -> np.ndarray:
-        """(t, t): E = c12/r^12 - c6/r^6 with Lorentz-Berthelot mixing, kcal/mol angstrom^12."""
-        sigma = 0.5 * (self.lj_sigma[:, None] + self.lj_sigma)
-        return 4.0 * np.sqrt(self.lj_epsilon[:, None] * self.lj_epsilon) * sigma**12
-
-    @property
-    def lj_c6(self) -> np.ndarray:
-        """(t, t), kcal/mol angstrom^6."""
-        sigma = 0.5 * (self.lj_sigma[:, None] + self.lj_sigma)
-        return 4.0 * np.sqrt(self.lj_epsilon[:, None] * self.lj_epsilon) * sigma**6
+    def special_pairs(self) -> np.ndarray:
+        """(t, t) bool: pairs of types that do not follow the Lorentz-Berthelot rule (to 1e-6)."""
+        c12, c6 = self._mixed()
+        return ~(np.isclose(self.lj_c12, c12, rtol=1e-6, atol=0) & np.isclose(self.lj_c6, c6, rtol=1e-6, atol=0))
 
     @property
     def run_first_atom(self) -> np.ndarray:
@@ -185,12 +196,14 @@ class Topology:
             file.attrs["provenance"] = np.bytes_(json.dumps(self.provenance, sort_keys=True))
             file.attrs["coulomb_constant"] = float(self.coulomb_constant)
             file.attrs["force_field"] = np.bytes_(self.force_field)
-            file.attrs["combination_rule"] = np.bytes_(COMBINATION_RULE)
+            rule = "pair matrix" if self.special_pairs.any() else "lorentz-berthelot"
+            file.attrs["combination_rule"] = np.bytes_(rule)
             _put(file, "lj/name", np.asarray(self.lj_name, dtype="S8"))
             for name in ("sigma", "epsilon", "c12", "c6"):
                 _put(file, f"lj/{name}", np.asarray(getattr(self, f"lj_{name}"), dtype="<f8"))
             _put(file, "molecule/template", np.asarray(self.run_template, dtype="<i4"))
             _put(file, "molecule/count", np.asarray(self.run_count, dtype="<i8"))
+            _put(file, "cmap/energy", np.asarray(self.cmap_energy, dtype="<f8"))
             for i, template in enumerate(self.templates):
                 group = file.create_group(f"template/{i:04d}")
                 group.attrs["name"] = np.bytes_(template.name)
@@ -217,6 +230,9 @@ class Topology:
                     lj_name=file["lj/name"][...],
                     lj_sigma=file["lj/sigma"][...],
                     lj_epsilon=file["lj/epsilon"][...],
+                    lj_c12=file["lj/c12"][...],
+                    lj_c6=file["lj/c6"][...],
+                    cmap_energy=file["cmap/energy"][...],
                     coulomb_constant=float(file.attrs["coulomb_constant"]),
                     force_field=_text(file.attrs["force_field"]),
                     provenance=json.loads(_text(file.attrs["provenance"])),

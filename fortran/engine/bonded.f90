@@ -8,6 +8,7 @@ module bonded
   use precision, only: int64, real64
   use atoms, only: atoms_t
   use bonded_terms, only: sum_terms
+  use cmap, only: cmap_t
   use communicator, only: communicator_t
   use error, only: error_t, exit_bad_input, fail
   use id_map, only: id_map_t
@@ -18,8 +19,8 @@ module bonded
   private
   public :: bonded_t, n_bonded_energies
 
-  !> Energies: the kinds 1..5 in their order, then Lennard-Jones and Coulomb of the 1-4 pairs.
-  integer, parameter :: n_bonded_energies = 7
+  !> Energies: the kinds 1..6 in their order, then Lennard-Jones and Coulomb of the 1-4 pairs.
+  integer, parameter :: n_bonded_energies = 8
   !> Terms summed one after another; blocks are then added in order, so sums do not depend on the number of threads.
   integer, parameter :: block_size = 512
   !> Owned atoms whose terms one thread finds; what it found is then put together in order of the atoms.
@@ -46,6 +47,7 @@ module bonded
     private
     logical :: rigid = .false.
     real(real64) :: coulomb_constant = 0.0_real64
+    type(cmap_t) :: cmap
     type(local_terms_t) :: terms(n_kinds - 1)
     !> Force of each atom in each term, gathered by atom afterwards.
     real(real64), allocatable :: slot_force(:, :)
@@ -63,10 +65,12 @@ module bonded
 contains
 
   !> `rigid`: leave out the bonds and angles that constraints replace.
-  subroutine init(self, coulomb_constant, rigid)
+  subroutine init(self, coulomb_constant, cmap, rigid)
     class(bonded_t), intent(inout) :: self
     real(real64), intent(in) :: coulomb_constant
+    type(cmap_t), intent(in) :: cmap
     logical, intent(in) :: rigid
+    self%cmap = cmap
     self%coulomb_constant = coulomb_constant
     self%rigid = rigid
   end subroutine init
@@ -330,7 +334,7 @@ contains
 
     virial = 0.0_real64
     do kind = 1, n_kinds - 1
-      call compute_kind(self%terms(kind), kind, position, self%slot_force, sums, virial)
+      call compute_kind(self%terms(kind), kind, self%cmap, position, self%slot_force, sums, virial)
       energy(kind) = sums(1)
     end do
     energy(is_pair14 + 1) = sums(2)
@@ -345,9 +349,10 @@ contains
   end subroutine compute
 
   !> All terms of one kind: forces into their slots; `sums` = energy (of 1-4 pairs: Lennard-Jones, Coulomb).
-  subroutine compute_kind(terms, kind, position, slot_force, sums, virial)
+  subroutine compute_kind(terms, kind, cmap, position, slot_force, sums, virial)
     type(local_terms_t), intent(in) :: terms
     integer, intent(in) :: kind
+    type(cmap_t), intent(in) :: cmap
     real(real64), contiguous, intent(in) :: position(:, :)
     real(real64), contiguous, intent(inout) :: slot_force(:, :)
     real(real64), intent(out) :: sums(2)
@@ -363,7 +368,7 @@ contains
       first = (block - 1)*block_size + 1
       last = min(terms%n, block*block_size)
       call sum_terms(kind, width, last - first + 1, terms%atom(:, first:last), terms%parameter(:, first:last), &
-                     position, slot_force(:, terms%first_slot + (first - 1)*width + 1:terms%first_slot + last*width), &
+                     cmap, position, slot_force(:, terms%first_slot + (first - 1)*width + 1:terms%first_slot + last*width), &
                      block_energy(:, block), block_virial(:, :, block))
     end do
     !$omp end parallel do

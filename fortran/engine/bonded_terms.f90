@@ -2,8 +2,9 @@
 !> and Karplus, J. Comput. Chem. 17, 1132 (1996), which have no singularity where sin(phi) = 0.
 module bonded_terms
   use precision, only: real64
+  use cmap, only: cmap_t
   use constants, only: pi
-  use term_list, only: is_angle, is_bond, is_dihedral, is_improper, is_urey_bradley
+  use term_list, only: is_angle, is_bond, is_cmap, is_dihedral, is_improper, is_urey_bradley
   implicit none
   private
   public :: sum_terms, cross
@@ -17,12 +18,13 @@ contains
 
   !> Terms of one kind, each of `width` atoms: the forces on their atoms in the order of the terms, the summed energies
   !> (of 1-4 pairs: Lennard-Jones, Coulomb) and the virial. The loops stand beside the terms so that these are inlined.
-  pure subroutine sum_terms(kind, width, n, atom, parameter, position, term_force, energy, virial)
+  pure subroutine sum_terms(kind, width, n, atom, parameter, cmap, position, term_force, energy, virial)
     integer, intent(in) :: kind, width, n, atom(width, n)
+    type(cmap_t), intent(in) :: cmap
     real(real64), intent(in) :: parameter(4, n), position(3, *)
     real(real64), intent(inout) :: term_force(3, width, n)
     real(real64), intent(out) :: energy(2), virial(3, 3)
-    real(real64) :: e(2), r(3, 4)
+    real(real64) :: e(2), r(3, 5)
     integer :: t, k, axis
     energy = 0.0_real64
     virial = 0.0_real64
@@ -49,6 +51,8 @@ contains
         call dihedral(r, parameter(:, t), term_force(:, :, t), e(1))
       case (is_improper)
         call improper(r, parameter(:, t), term_force(:, :, t), e(1))
+      case (is_cmap)
+        call coupled_torsions(r, cmap, nint(parameter(1, t)), term_force(:, :, t), e(1))
       case default
         call pair14(r, parameter(:, t), term_force(:, :, t), e(1), e(2))
       end select
@@ -231,6 +235,21 @@ contains
     energy = parameter(1)*difference**2
     f = -2.0_real64*parameter(1)*difference*f
   end subroutine improper
+
+  !> Correction map `map` of the dihedrals of atoms 1 to 4 and 2 to 5.
+  pure subroutine coupled_torsions(r, cmap, map, f, energy)
+    real(real64), intent(in) :: r(3, 5)
+    type(cmap_t), intent(in) :: cmap
+    integer, intent(in) :: map
+    real(real64), intent(out) :: f(3, 5), energy
+    real(real64) :: phi, psi, by_phi, by_psi, phi_gradient(3, 4), psi_gradient(3, 4)
+    call torsion(r(:, :4), phi, phi_gradient)
+    call torsion(r(:, 2:), psi, psi_gradient)
+    call cmap%evaluate(map, phi, psi, energy, by_phi, by_psi)
+    f(:, :4) = -by_phi*phi_gradient
+    f(:, 5) = 0.0_real64
+    f(:, 2:) = f(:, 2:) - by_psi*psi_gradient
+  end subroutine coupled_torsions
 
   !> Plain Coulomb and Lennard-Jones of a 1-4 pair. `parameter` = charge product times the Coulomb constant, sigma,
   !> epsilon.

@@ -173,6 +173,10 @@ module control
     key_t("BOUNDARY", "domain_y", is_integer, "0", "", "0", "domains along y, 0 = automatic"), &
     key_t("BOUNDARY", "domain_z", is_integer, "0", "", "0", "domains along z, 0 = automatic")]
 
+  !> GENESIS' names of files that the engine does not read itself.
+  character(len=12), parameter :: foreign_files(*) = [character(len=12) :: "topfile", "parfile", "strfile", "psffile", &
+                                  "pdbfile", "crdfile", "prmtopfile", "ambcrdfile", "grotopfile", "grocrdfile"]
+
 contains
 
   !> Read a control file; anything not in the table, or of the wrong kind, is refused with file and line.
@@ -230,6 +234,11 @@ contains
       name = lower_case(trim(line(:equals - 1)))
       value = trim(adjustl(line(equals + 1:)))
       k = position_of(section, name)
+      if (k == 0 .and. lower_case(section) == "input" .and. any(foreign_files == name)) then
+        call fail_at(self, number, "'"//name//"' names a file of another program: run `chromabuild import` on it and "// &
+                     "give its topology.h5 as topologyfile and its shards/bricks.txt as shardfile", error)
+        exit
+      end if
       if (k == 0) then
         call fail_at(self, number, "key '"//name//"' does not exist in ["//section//"]; nearest is '"// &
                      closest(name, pack(keys%name, lower_case(keys%section) == lower_case(section)))//"'", error)

@@ -5,12 +5,12 @@ module energies
   private
   public :: energies_t, n_energies, energy_name, is_vdw, is_elec, is_reciprocal, is_dispersion, is_restraint
 
-  !> Parts 1 to 7 are those of `bonded`.
-  integer, parameter :: is_vdw = 8, is_elec = 9, is_reciprocal = 10, is_dispersion = 11, is_restraint = 12, &
-                        n_energies = 12
+  !> Parts 1 to 8 are those of `bonded`.
+  integer, parameter :: is_vdw = 9, is_elec = 10, is_reciprocal = 11, is_dispersion = 12, is_restraint = 13, &
+                        n_energies = 13
   character(len=16), parameter :: energy_name(n_energies) = [character(len=16) :: "BOND", "ANGLE", "UREY-BRADLEY", &
-                                  "DIHEDRAL", "IMPROPER", "PAIR14_VDW", "PAIR14_ELECT", "VDWAALS", "ELECT", &
-                                  "RECIPROCAL", "DISPERSION", "RESTRAINT_TOTAL"]
+                                  "DIHEDRAL", "IMPROPER", "CMAP", "PAIR14_VDW", "PAIR14_ELECT", "VDWAALS", &
+                                  "ELECT", "RECIPROCAL", "DISPERSION", "RESTRAINT_TOTAL"]
 
   !> Sums over all ranks, kcal/mol.
   type :: energies_t
@@ -23,6 +23,9 @@ module energies
     real(real64) :: kinetic = 0.0_real64
     !> Kinetic energy of the centres of mass of the groups along x, y and z.
     real(real64) :: group_kinetic(3) = 0.0_real64
+    !> Kinetic energy of the last half kick, half the sum of m (v(t) - v(t - dt/2))^2 with the forces of constraints;
+    !> 0 before the first step.
+    real(real64) :: half_kick = 0.0_real64
     !> Sum of squared force components.
     real(real64) :: force2 = 0.0_real64
     !> What thermostat and barostat add to the total energy to make a conserved quantity.

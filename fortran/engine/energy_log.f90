@@ -74,9 +74,10 @@ contains
     type(energies_t), intent(in) :: energies
     character(len=16), parameter :: first(6) = [character(len=16) :: "STEP", "TIME", "TOTAL_ENE", "POTENTIAL_ENE", &
                                                 "KINETIC_ENE", "RMSG"]
-    character(len=16), parameter :: last(11) = [character(len=16) :: "TEMPERATURE", "VIRIAL", "PRESSURE", &
-      "CONSERVED_ENE", "VOLUME", "BOXX", "BOXY", "BOXZ", "PRESSXX", "PRESSYY", "PRESSZZ"]
-    character(len=16*(n_energies + 18)) :: line
+    character(len=16), parameter :: last(12) = [character(len=16) :: "TEMPERATURE", "VIRIAL", "PRESSURE", &
+      "CONSERVED_ENE", "VOLUME", "BOXX", "BOXY", "BOXZ", "PRESSXX", "PRESSYY", "PRESSZZ", &
+      "HALF_KICK_ENE"]
+    character(len=16*(n_energies + 19)) :: line
     character(len=16) :: cell
     real(real64) :: total, virial, temperature, pressure(3)
     integer :: k
@@ -119,6 +120,7 @@ contains
       call put(n_energies + 11 + k, energies%box(k))
       call put(n_energies + 14 + k, pressure(k))
     end do
+    call put(n_energies + 18, energies%half_kick)
     call self%note(trim(line))
   contains
     subroutine put(column, value)

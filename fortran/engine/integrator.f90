@@ -12,7 +12,7 @@ module integrator
   use energies, only: energies_t
   use energy_log, only: energy_log_t
   use error, only: error_t
-  use kinetics, only: my_kinetic_energy, remove_momentum
+  use kinetics, only: my_energy_of_change, my_kinetic_energy, remove_momentum
   use restart, only: phase_dynamics, phase_fresh
   use setup, only: draw_velocities
   use simulation, only: simulation_t
@@ -37,6 +37,7 @@ contains
     type(energies_t) :: total
     integer(int64) :: first_step, last_step, energy_period, frame_period, restart_period, list_period, long_period
     real(real64) :: timestep, first_kick
+    real(real64), allocatable :: half_velocity(:, :)
     character(len=:), allocatable :: restart_name
     logical :: leapfrog, restart_now, energy_now, want_energy, whole_step
 
@@ -87,11 +88,16 @@ contains
       whole_step = .not. leapfrog .or. want_energy .or. restart_now .or. coupling%acts_after(sim) .or. &
                    is_multiple(sim%step, sim%stop_period)
       if (whole_step) then
+        if (energy_now) half_velocity = sim%atoms%velocity(:, :sim%atoms%n_owned)
         call kick(sim, sim%atoms%force, 0.5_real64*timestep)
         if (sim%split_forces .and. is_multiple(sim%step, long_period)) &
           call kick(sim, sim%slow_force, 0.5_real64*long_period*timestep)
         call sim%timer%lap(in_integration)
         call sim%constraints%apply_velocities(sim%atoms%mass, sim%atoms%position, sim%atoms%velocity, timestep)
+        if (energy_now) then
+          sim%mine%half_kick = my_energy_of_change(sim%atoms, half_velocity)
+          deallocate (half_velocity)
+        end if
         call sim%timer%lap(in_constraints)
         if (coupling%needs_pressure(sim)) total = sim%sum_energies()
         call coupling%finish(sim, total)

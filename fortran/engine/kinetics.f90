@@ -6,7 +6,7 @@ module kinetics
   use constants, only: acceleration_unit
   implicit none
   private
-  public :: kinetic_energy, group_kinetic_energy, my_kinetic_energy, scale_velocities, remove_momentum
+  public :: kinetic_energy, group_kinetic_energy, my_kinetic_energy, my_energy_of_change, scale_velocities, remove_momentum
 
   !> Groups whose sums are formed one after another, so that sums do not depend on the number of threads.
   integer, parameter :: groups_per_block = 2048
@@ -53,6 +53,24 @@ contains
     !$omp end parallel do
     energy = 0.5_real64*sum(block_sums)/acceleration_unit
   end function my_kinetic_energy
+
+  !> Kinetic energy (kcal/mol) of the change of the velocities of this rank's atoms since they were `before`.
+  real(real64) function my_energy_of_change(atoms, before) result(energy)
+    type(atoms_t), intent(in) :: atoms
+    real(real64), intent(in) :: before(:, :)
+    real(real64) :: block_sums((atoms%n_groups + groups_per_block - 1)/groups_per_block)
+    integer :: block, i
+    !$omp parallel do schedule(static) private(i)
+    do block = 1, size(block_sums)
+      block_sums(block) = 0.0_real64
+      do i = atoms%group_first((block - 1)*groups_per_block + 1), &
+             atoms%group_first(min(atoms%n_groups, block*groups_per_block) + 1) - 1
+        block_sums(block) = block_sums(block) + atoms%mass(i)*sum((atoms%velocity(:, i) - before(:, i))**2)
+      end do
+    end do
+    !$omp end parallel do
+    energy = 0.5_real64*sum(block_sums)/acceleration_unit
+  end function my_energy_of_change
 
   !> Kinetic energy (kcal/mol) of the centres of mass of the groups of all ranks along x, y and z.
   function group_kinetic_energy(comm, atoms) result(energy)

@@ -5,8 +5,8 @@ module molecule_template
   use constants, only: degree
   use error, only: error_t, exit_corrupt_file, fail
   use hdf5_file, only: hdf5_file_t
-  use term_list, only: is_angle, is_bond, is_dihedral, is_exclusion, is_improper, is_pair14, is_urey_bradley, &
-                       kind_name, kind_width, n_kinds, term_list_t
+  use term_list, only: is_angle, is_bond, is_cmap, is_dihedral, is_exclusion, is_improper, is_pair14, &
+                       is_urey_bradley, kind_name, kind_width, n_kinds, term_list_t
   use text, only: to_text
   implicit none
   private
@@ -32,12 +32,12 @@ module molecule_template
 
 contains
 
-  !> Read the group `template/NNNN` of a topology file. `n_types`: number of Lennard-Jones types.
-  subroutine read_template(self, file, group, n_types, error)
+  !> Read the group `template/NNNN` of a topology file. `n_types`, `n_maps`: Lennard-Jones types and correction maps.
+  subroutine read_template(self, file, group, n_types, n_maps, error)
     class(molecule_template_t), intent(inout) :: self
     type(hdf5_file_t), intent(in) :: file
     character(len=*), intent(in) :: group
-    integer, intent(in) :: n_types
+    integer, intent(in) :: n_types, n_maps
     type(error_t), allocatable, intent(out) :: error
     integer :: kind, rigid
 
@@ -67,6 +67,10 @@ contains
       call mark_rigid(self, kind)
       call self%terms(kind)%index_atoms(self%n_atoms)
     end do
+    associate (map => self%terms(is_cmap)%parameter(1, :))
+      if (any(map < 1.0_real64 .or. map > n_maps)) &
+        call fail(error, exit_corrupt_file, file%path//": "//group//"/cmap names a map that the file does not have")
+    end associate
   end subroutine read_template
 
   !> Read the terms of one kind; a kind that the template does not have is empty.
@@ -79,7 +83,7 @@ contains
     character(len=14) :: column(3)
     character(len=:), allocatable :: folder, atoms
     real(real64), allocatable :: values(:)
-    integer, allocatable :: multiplicity(:)
+    integer, allocatable :: whole(:)
     integer :: c
 
     folder = group//"/"//trim(kind_name(kind))
@@ -114,6 +118,8 @@ contains
         column = [character(len=14) :: "k", "n", "phase"]
       case (is_improper)
         column = [character(len=14) :: "k", "psi0", ""]
+      case (is_cmap)
+        column = [character(len=14) :: "map", "", ""]
       case (is_pair14)
         column = [character(len=14) :: "charge_product", "sigma", "epsilon"]
       case (is_exclusion)
@@ -121,10 +127,10 @@ contains
       end select
       do c = 1, 3
         if (column(c) == "") cycle
-        if (column(c) == "n") then
-          call file%read_integer(folder//"/n", multiplicity, error)
+        if (column(c) == "n" .or. column(c) == "map") then
+          call file%read_integer(folder//"/"//trim(column(c)), whole, error)
           if (allocated(error)) return
-          values = real(multiplicity, real64)
+          values = real(whole, real64)
         else
           call file%read_real(folder//"/"//trim(column(c)), values, error)
           if (allocated(error)) return
@@ -134,6 +140,7 @@ contains
           return
         end if
         if (column(c) == "theta0" .or. column(c) == "psi0" .or. column(c) == "phase") values = values*degree
+        if (column(c) == "map") values = values + 1.0_real64
         terms%parameter(c, :) = values
       end do
     end associate

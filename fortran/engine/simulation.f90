@@ -36,9 +36,10 @@ module simulation
   real(real64), parameter :: sort_cell = 8.0_real64
   !> How much longer than its constraint a bond may be before minimisation has relaxed it.
   real(real64), parameter :: bond_slack = 1.25_real64
-  !> The halo is wider than the pair list needs by this (angstrom) where domains allow it, so that pair lists can be
-  !> renewed several times before atoms have to be handed over and terms found anew.
-  real(real64), parameter :: halo_slack = 4.0_real64
+  !> The halo is wider than the pair list needs by this (angstrom), and at most by this share of a domain's edge, where
+  !> domains allow it, so that pair lists can be renewed several times before atoms have to be handed over and terms found
+  !> anew. In a small domain, which is mostly halo, each angstrom more costs more than rebuilding.
+  real(real64), parameter :: halo_slack = 4.0_real64, halo_slack_share = 0.05_real64
 
   !> The pair list reaches this far beyond the cutoff (angstrom) where domains allow it, and the part of it that the
   !> kernels run over at most so far; see docs/engine.md.
@@ -352,7 +353,7 @@ contains
     real(real64) :: alpha, spacing
     integer :: points(3)
 
-    call self%bonded%init(self%topology%coulomb_constant, rigid)
+    call self%bonded%init(self%topology%coulomb_constant, self%topology%cmap, rigid)
     call self%constraints%init(self%topology, rigid, control%yes("CONSTRAINTS", "fast_water"), &
                                int(control%integer("CONSTRAINTS", "shake_iteration")), &
                                control%real("CONSTRAINTS", "shake_tolerance"))
@@ -524,7 +525,7 @@ contains
     type(error_t), allocatable, intent(out) :: error
     real(real64), allocatable :: payload(:, :), ghost_position(:, :)
     integer(int64), allocatable :: ghost_id(:)
-    real(real64) :: width
+    real(real64) :: width, edge
     integer :: i
 
     call self%constraints%explain_failure(self%atoms%id, error)
@@ -572,7 +573,8 @@ contains
                 "hydrogen is stretched: use fewer ranks, or minimise first on fewer")
       return
     end if
-    self%halo_width = min(width + halo_slack, minval(self%grid%box/self%grid%dims))
+    edge = minval(self%grid%box/self%grid%dims)
+    self%halo_width = min(width + min(halo_slack, halo_slack_share*edge), edge)
     self%settled_position = self%atoms%position(:, self%atoms%group_reference)
     call self%timer%lap(in_list)
     call self%halo%build(self%comm, self%grid, self%halo_width, self%atoms%group_first, self%atoms%group_reference, &
@@ -767,7 +769,7 @@ contains
   function sum_energies(self) result(total)
     class(simulation_t), intent(in) :: self
     type(energies_t) :: total
-    real(real64) :: values(n_energies + 17), momentum(3), mass, centre(3), force(3)
+    real(real64) :: values(n_energies + 18), momentum(3), mass, centre(3), force(3)
     real(real64), allocatable :: block_sums(:, :)
     integer :: g, i, block
     associate (atoms => self%atoms)
@@ -802,7 +804,8 @@ contains
       !$omp end parallel do
       values(:n_energies) = total%part
       values(n_energies + 1:n_energies + 9) = reshape(total%virial, [9])
-      values(n_energies + 10:) = sum(block_sums, dim=2)
+      values(n_energies + 10:n_energies + 17) = sum(block_sums, dim=2)
+      values(n_energies + 18) = total%half_kick
       call self%comm%sum(values)
       total%part = values(:n_energies)
       total%virial = reshape(values(n_energies + 1:n_energies + 9), [3, 3])
@@ -810,6 +813,7 @@ contains
       total%force2 = values(n_energies + 11)
       total%group_kinetic = values(n_energies + 12:n_energies + 14)
       total%inner_virial = values(n_energies + 15:n_energies + 17)
+      total%half_kick = values(n_energies + 18)
       total%box = self%grid%box
       total%bath = self%thermostat%conserved_part() + self%barostat%conserved_part(product(self%grid%box))
     end associate

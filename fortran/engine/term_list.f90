@@ -4,15 +4,16 @@ module term_list
   use precision, only: real64
   implicit none
   private
-  public :: term_list_t, n_kinds, is_bond, is_angle, is_urey_bradley, is_dihedral, is_improper, is_pair14, &
-            is_exclusion, kind_name, kind_width
+  public :: term_list_t, n_kinds, is_bond, is_angle, is_urey_bradley, is_dihedral, is_improper, is_cmap, &
+            is_pair14, is_exclusion, kind_name, kind_width
 
   integer, parameter :: is_bond = 1, is_angle = 2, is_urey_bradley = 3, is_dihedral = 4, is_improper = 5, &
-                        is_pair14 = 6, is_exclusion = 7, n_kinds = 7
+                        is_cmap = 6, is_pair14 = 7, is_exclusion = 8, n_kinds = 8
   character(len=12), parameter :: kind_name(n_kinds) = &
-    ["bond        ", "angle       ", "urey_bradley", "dihedral    ", "improper    ", "pair14      ", "exclusion   "]
+    ["bond        ", "angle       ", "urey_bradley", "dihedral    ", "improper    ", "cmap        ", &
+     "pair14      ", "exclusion   "]
   !> Atoms in a term of each kind.
-  integer, parameter :: kind_width(n_kinds) = [2, 3, 2, 4, 4, 2, 2]
+  integer, parameter :: kind_width(n_kinds) = [2, 3, 2, 4, 4, 5, 2, 2]
 
   type :: term_list_t
     integer :: n = 0

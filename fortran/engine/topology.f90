@@ -2,6 +2,7 @@
 !> an atom is follows from its global id (from 0) by a search in that list; nothing here grows with the number of atoms.
 module topology
   use precision, only: int64, real64
+  use cmap, only: cmap_t
   use error, only: error_t, exit_corrupt_file, fail
   use hdf5_file, only: hdf5_file_t
   use molecule_template, only: molecule_template_t
@@ -14,6 +15,7 @@ module topology
     real(real64) :: coulomb_constant = 0.0_real64
     !> Pair matrices E = c12/r^12 - c6/r^6, and sigma and epsilon per type.
     real(real64), allocatable :: c6(:, :), c12(:, :), sigma(:), epsilon(:)
+    type(cmap_t) :: cmap
     type(molecule_template_t), allocatable :: templates(:)
     !> Template of each run, and the global id of its first atom (one more entry than runs: the end).
     integer, allocatable :: run_template(:)
@@ -86,10 +88,12 @@ contains
     end if
     if (allocated(error)) return
 
+    call read_maps(self%cmap, file, error)
+    if (allocated(error)) return
     allocate (self%templates(maxval(self%run_template) + 1))
     do t = 1, size(self%templates)
       write (group, "(a,i4.4)") "template/", t - 1
-      call self%templates(t)%read(file, trim(group), size(self%sigma), error)
+      call self%templates(t)%read(file, trim(group), size(self%sigma), self%cmap%n_maps, error)
       if (allocated(error)) return
     end do
     self%run_template = self%run_template + 1
@@ -101,6 +105,24 @@ contains
     end do
     self%n_atoms = self%run_first_atom(size(count) + 1)
   end subroutine read_contents
+
+  !> The correction maps, if there are any.
+  subroutine read_maps(cmap, file, error)
+    type(cmap_t), intent(inout) :: cmap
+    type(hdf5_file_t), intent(in) :: file
+    type(error_t), allocatable, intent(out) :: error
+    real(real64), allocatable :: energy(:, :)
+    integer :: n
+    if (.not. file%exists("cmap")) return
+    call file%read_real_table("cmap/energy", energy, error)
+    if (allocated(error)) return
+    n = nint(sqrt(real(size(energy, 1), real64)))
+    if (n*n /= size(energy, 1) .or. (n < 4 .and. size(energy) > 0)) then
+      call fail(error, exit_corrupt_file, file%path//": the maps of cmap/energy are not squares of at least 4 x 4 points")
+      return
+    end if
+    call cmap%create(reshape(energy, [n, n, size(energy, 2)]))
+  end subroutine read_maps
 
   !> What the atom with global id `id` is: its template, its index in it (from 1), and the global id of the first atom
   !> of its molecule.

@@ -1,21 +1,4 @@
 /* The kernels with vectors of 16 bytes, which every processor has or the compiler makes. */
-#include "line_kernel.h"
 #define VECTOR_BYTES 16
-
-#define REAL float
-#define REAL_BYTES 4
-#define NAME(x) x##_float
-#include "line_kernel.inc"
-#undef REAL
-#undef REAL_BYTES
-#undef NAME
-
-#define REAL double
-#define REAL_BYTES 8
-#define NAME(x) x##_double
-#include "line_kernel.inc"
-
-const line_kernels line_kernels_baseline[2] = {
-  {complex_lines_float, real_to_complex_float, complex_to_real_float},
-  {complex_lines_double, real_to_complex_double, complex_to_real_double},
-};
+#define KERNELS line_kernels_baseline
+#include "line_kernel_set.inc"

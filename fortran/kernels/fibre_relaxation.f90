@@ -1,10 +1,13 @@
-!> Rigid-body dynamics of a fibre on its elastic, floor, restraint and confinement energy: annealing and minimisation.
+!> Rigid-body dynamics of a fibre: annealing and minimisation on its elastic, floor, restraint and confinement energy, and
+!> dynamics in its whole energy.
 !>
 !> Coordinates are the positions of particles, the rotations of cores, the spins of beads about their segments and,
 !> under pressure, the edges of a box with soft walls. Forces are analytic: a joint of two frames with tangents t1, t2
 !> bent by beta and twisted by psi turns its second frame with -k beta (t1 x t2)/sin(beta) and
 !> -dE/dpsi (t1 + t2)/(1 + t1.t2) (the gradient of holonomy; Bergou et al., ACM Trans. Graph. 27:63, 2008), its first
-!> frame with the opposite. Electrostatics are left to Monte Carlo: the floors keep what they repel apart.
+!> frame with the opposite. Charges and their excluded volume change slowly on the scale of the elastic terms: they push
+!> every few steps, as many times harder (impulse multiple time steps; Tuckerman, Berne & Martyna, J. Chem. Phys. 97:1990,
+!> 1992).
 module fibre_relaxation
   use iso_fortran_env, only: int32, real64
   use fibre_energy, only: fibre_t, load_fibre, refresh_particle, refresh_segment, closest_points, transported, cross, &
@@ -12,7 +15,7 @@ module fibre_relaxation
   use fibre_grid, only: grid_t, make_grid, points_near
   implicit none
   private
-  public :: relax, elastic_forces
+  public :: relax, conformation_forces
 
   integer(int32), parameter :: n_freedoms = 7   !< of a particle: three shifts, three turns of a core, spin of a bead
   real(real64), parameter :: pi = acos(-1.0_real64)
@@ -26,12 +29,15 @@ module fibre_relaxation
     less_mixing = 0.99_real64
   integer(int32), parameter :: patience = 5
 
-  !> Pairs of floor bodies that may touch before the list is made again.
+  real(real64), parameter :: closest = 0.5_real64  !< of sigma: nearer, excluded volume pushes no harder
+
+  !> Pairs of floor bodies that may touch, and of particles whose charges may, before the list is made again.
   type :: pairs_t
-    integer(int32) :: spheres = 0, capsules = 0, mixed = 0
+    integer(int32) :: spheres = 0, capsules = 0, mixed = 0, charged = 0
     integer(int32), allocatable :: sphere_pair(:, :)   !< core, sphere, core, sphere
     integer(int32), allocatable :: capsule_pair(:, :)  !< segment, segment
     integer(int32), allocatable :: mixed_pair(:, :)    !< segment, core, sphere
+    integer(int32), allocatable :: charged_pair(:, :)  !< particle, particle
     real(real64), allocatable :: sphere_world(:, :, :), segment_start(:, :), segment_end(:, :)  !< when it was made
   end type pairs_t
 
@@ -40,13 +46,13 @@ contains
   !> Move a conformation for n_steps: dynamics with friction (1/time) when minimise = 0, FIRE otherwise.
   !> `velocity` (7, n+1) goes in and comes out (column n+1: the walls). `margin` (nm) widens every floor. `pressure`
   !> (kBT/nm^3) acts on the box that reaches `rim` beyond walls at +-`wall`; it must be zero without walls.
-  !> `energy`: elastic, floor,
-  !> restraint, confinement, p V. `largest_force` is the largest component of the force at the end.
+  !> Charges and their excluded volume act every `charge_interval` steps, never when it is 0. `energy`: elastic, floor,
+  !> restraint, confinement, p V, charges (at their last push). `largest_force` is the largest component of the force at the end.
   subroutine relax(n, n_cores, n_sites, n_spheres, n_contacts, position, frame, core, linker, rest_length, &
       stretch_k, bend_k, twist_k, rest_twist, charge, joint_point, joint_frame, site, site_charge, sphere, &
-      sphere_radius, sphere_near, contact, contact_k, contact_distance, scalar, n_steps, minimise, step, friction, &
-      margin, pressure, rim, velocity, wall, energy, largest_force)
-    integer(int32), intent(in) :: n, n_cores, n_sites, n_spheres, n_contacts, n_steps, minimise
+      sphere_radius, sphere_near, contact, contact_k, contact_distance, scalar, n_steps, minimise, charge_interval, &
+      step, friction, margin, pressure, rim, velocity, wall, energy, largest_force)
+    integer(int32), intent(in) :: n, n_cores, n_sites, n_spheres, n_contacts, n_steps, minimise, charge_interval
     real(real64), intent(inout) :: position(3, n), frame(3, 3, n), velocity(7, n + 1), wall(3)
     integer(int32), intent(in) :: core(n), linker(n - 1), sphere_near(2, n_spheres), contact(2, n_contacts)
     real(real64), intent(in) :: rest_length(n - 1), stretch_k(n - 1), bend_k(n - 1), twist_k(n - 1), rest_twist(n - 1)
@@ -54,22 +60,25 @@ contains
     real(real64), intent(in) :: site(3, n_sites), site_charge(n_sites), sphere(3, n_spheres), sphere_radius(n_spheres)
     real(real64), intent(in) :: contact_k(n_contacts), contact_distance(n_contacts), scalar(15)
     real(real64), intent(in) :: step, friction, margin, pressure, rim
-    real(real64), intent(out) :: energy(5), largest_force
+    real(real64), intent(out) :: energy(6), largest_force
     type(fibre_t) :: fibre
     type(pairs_t) :: pairs
     real(real64) :: force(n_freedoms, n + 1), inverse_mass(n_freedoms, n + 1), time_step, mixing, power, ratio
-    integer(int32) :: k, downhill
+    integer(int32) :: k, downhill, pushes
     call load_fibre(fibre, n, n_cores, n_sites, n_spheres, position, frame, core, linker, rest_length, stretch_k, &
       bend_k, twist_k, rest_twist, charge, joint_point, joint_frame, site, site_charge, sphere, sphere_radius, &
       sphere_near, contact, contact_k, contact_distance, scalar)
     fibre%wall = wall
     call set_masses(fibre, pressure > 0, inverse_mass)
-    call list_pairs(fibre, margin, pairs)
+    call list_pairs(fibre, margin, charge_interval > 0, pairs)
     time_step = step
     mixing = first_mixing
     downhill = 0
+    energy = 0
     do k = 1, n_steps
-      call all_forces(fibre, pairs, margin, pressure, rim, force, energy)
+      pushes = 0
+      if (charge_interval > 0) pushes = merge(charge_interval, 0, mod(k, charge_interval) == 0)
+      call all_forces(fibre, pairs, margin, pressure, rim, pushes, force, energy)
       if (minimise /= 0) then
         power = sum(force * velocity)
         if (power > 0) then
@@ -91,35 +100,35 @@ contains
         velocity = (velocity + time_step * force * inverse_mass) / (1 + friction * time_step)
       end if
       call displace(fibre, velocity, time_step)
-      if (moved_far(fibre, pairs)) call list_pairs(fibre, margin, pairs)
+      if (moved_far(fibre, pairs)) call list_pairs(fibre, margin, charge_interval > 0, pairs)
     end do
-    call all_forces(fibre, pairs, margin, pressure, rim, force, energy)
+    call all_forces(fibre, pairs, margin, pressure, rim, min(1, charge_interval), force, energy)
     largest_force = maxval(abs(force))
     position = fibre%position
     frame = fibre%frame
     wall = fibre%wall
   end subroutine relax
 
-  !> Forces (7, n+1) on every freedom at a conformation, for tests and for those who bring their own minimiser.
-  subroutine elastic_forces(n, n_cores, n_sites, n_spheres, n_contacts, position, frame, core, linker, rest_length, &
+  !> Forces (7, n+1) on every freedom at a conformation, with charges = 1 those of charges too; for tests.
+  subroutine conformation_forces(n, n_cores, n_sites, n_spheres, n_contacts, position, frame, core, linker, rest_length, &
       stretch_k, bend_k, twist_k, rest_twist, charge, joint_point, joint_frame, site, site_charge, sphere, &
-      sphere_radius, sphere_near, contact, contact_k, contact_distance, scalar, force, energy)
-    integer(int32), intent(in) :: n, n_cores, n_sites, n_spheres, n_contacts
+      sphere_radius, sphere_near, contact, contact_k, contact_distance, scalar, charges, force, energy)
+    integer(int32), intent(in) :: n, n_cores, n_sites, n_spheres, n_contacts, charges
     real(real64), intent(in) :: position(3, n), frame(3, 3, n)
     integer(int32), intent(in) :: core(n), linker(n - 1), sphere_near(2, n_spheres), contact(2, n_contacts)
     real(real64), intent(in) :: rest_length(n - 1), stretch_k(n - 1), bend_k(n - 1), twist_k(n - 1), rest_twist(n - 1)
     real(real64), intent(in) :: charge(n), joint_point(3, 2), joint_frame(3, 3, 2)
     real(real64), intent(in) :: site(3, n_sites), site_charge(n_sites), sphere(3, n_spheres), sphere_radius(n_spheres)
     real(real64), intent(in) :: contact_k(n_contacts), contact_distance(n_contacts), scalar(15)
-    real(real64), intent(out) :: force(7, n + 1), energy(5)
+    real(real64), intent(out) :: force(7, n + 1), energy(6)
     type(fibre_t) :: fibre
     type(pairs_t) :: pairs
     call load_fibre(fibre, n, n_cores, n_sites, n_spheres, position, frame, core, linker, rest_length, stretch_k, &
       bend_k, twist_k, rest_twist, charge, joint_point, joint_frame, site, site_charge, sphere, sphere_radius, &
       sphere_near, contact, contact_k, contact_distance, scalar)
-    call list_pairs(fibre, 0.0_real64, pairs)
-    call all_forces(fibre, pairs, 0.0_real64, 0.0_real64, 0.0_real64, force, energy)
-  end subroutine elastic_forces
+    call list_pairs(fibre, 0.0_real64, charges > 0, pairs)
+    call all_forces(fibre, pairs, 0.0_real64, 0.0_real64, 0.0_real64, charges, force, energy)
+  end subroutine conformation_forces
 
   !> What cannot move has no inverse mass.
   pure subroutine set_masses(self, walls_move, inverse_mass)
@@ -197,15 +206,19 @@ contains
     f(:, 3) = cross(f(:, 1), f(:, 2))
   end subroutine turn_frame
 
-  !> Forces on all freedoms and the energies elastic, floor, restraint, confinement, p V.
-  subroutine all_forces(self, pairs, margin, pressure, rim, force, energy)
+  !> Forces on all freedoms, those of charges times `pushes`, and the energies elastic, floor, restraint, confinement,
+  !> p V, charges; the last stays as it is without a push.
+  subroutine all_forces(self, pairs, margin, pressure, rim, pushes, force, energy)
     type(fibre_t), intent(in) :: self
     type(pairs_t), intent(in) :: pairs
     real(real64), intent(in) :: margin, pressure, rim
-    real(real64), intent(out) :: force(:, :), energy(5)
+    integer(int32), intent(in) :: pushes
+    real(real64), intent(out) :: force(:, :)
+    real(real64), intent(inout) :: energy(6)
     real(real64) :: at_start(3, self%n - 1), at_end(3, self%n - 1), torque(3, self%n - 1)
     force = 0
-    energy = 0
+    energy(1:5) = 0
+    if (pushes > 0) energy(6) = 0
     at_start = 0
     at_end = 0
     torque = 0
@@ -213,6 +226,7 @@ contains
     call add_floors(self, pairs, margin, force, at_start, at_end, energy(2))
     call add_contacts(self, force, energy(3))
     call add_confinement(self, force, energy(4))
+    if (pushes > 0) call add_charges(self, pairs, real(pushes, real64), force, energy(6))
     if (pressure > 0) then
       force(1:3, self%n + 1) = force(1:3, self%n + 1) &
         - 8 * pressure * (self%wall([2, 1, 1]) + rim) * (self%wall([3, 3, 2]) + rim)
@@ -368,6 +382,118 @@ contains
     force(4:6, p) = force(4:6, p) + cross(point - self%position(:, p), push)
   end subroutine push_core
 
+  !> Electrostatics and excluded volume of the listed pairs, as fibre_energy has them; forces times `scale`.
+  subroutine add_charges(self, pairs, scale, force, energy)
+    type(fibre_t), intent(in) :: self
+    type(pairs_t), intent(in) :: pairs
+    real(real64), intent(in) :: scale
+    real(real64), intent(inout) :: force(:, :), energy
+    integer(int32) :: k, p, q, i, n
+    real(real64) :: a(3), d(3), reach, push(3)
+    real(real64), dimension(max(1, size(self%site, 2))) :: x, y, z, charge, on_x, on_y, on_z
+    do k = 1, pairs%charged
+      p = pairs%charged_pair(1, k)
+      q = pairs%charged_pair(2, k)
+      d = self%position(:, p) - self%position(:, q)
+      if (self%core(q) == 0) then   ! then p is a bead too
+        if (dot_product(d, d) >= self%cutoff**2) cycle
+        x(1) = self%position(1, q)
+        y(1) = self%position(2, q)
+        z(1) = self%position(3, q)
+        charge(1) = self%charge(q)
+        on_x(1) = 0
+        on_y(1) = 0
+        on_z(1) = 0
+        call push_point(self, self%position(:, p), self%charge(p), 1, 1, x, y, z, charge, push, on_x, on_y, on_z, energy)
+        force(1:3, p) = force(1:3, p) + scale * push
+        force(1:3, q) = force(1:3, q) - scale * push
+        cycle
+      end if
+      reach = self%cutoff + self%site_reach
+      if (self%core(p) == 0 .and. dot_product(d, d) >= reach**2) cycle
+      if (self%core(p) == 0) reach = self%cutoff
+      ! The sites of q that p can reach, next to each other.
+      n = 0
+      do i = 1, size(self%site, 2)
+        a = self%site_world(:, i, self%core(q))
+        d = a - self%position(:, p)
+        if (dot_product(d, d) >= reach**2) cycle
+        n = n + 1
+        x(n) = a(1)
+        y(n) = a(2)
+        z(n) = a(3)
+        charge(n) = self%site_charge(i)
+      end do
+      if (n == 0) cycle
+      on_x(:n) = 0
+      on_y(:n) = 0
+      on_z(:n) = 0
+      if (self%core(p) == 0) then
+        call push_point(self, self%position(:, p), self%charge(p), 2, n, x, y, z, charge, push, on_x, on_y, on_z, energy)
+        force(1:3, p) = force(1:3, p) + scale * push
+      else
+        do i = 1, size(self%site, 2)
+          a = self%site_world(:, i, self%core(p))
+          d = a - self%position(:, q)
+          if (dot_product(d, d) >= reach**2) cycle
+          call push_point(self, a, self%site_charge(i), 3, n, x, y, z, charge, push, on_x, on_y, on_z, energy)
+          call push_core(self, p, a, scale * push, force)
+        end do
+      end if
+      do i = 1, n
+        call push_core(self, q, [x(i), y(i), z(i)], -scale * [on_x(i), on_y(i), on_z(i)], force)
+      end do
+    end do
+  end subroutine add_charges
+
+  !> Energy of a point charge with n others, the force on it, and its opposite added up on each of the others.
+  subroutine push_point(self, point, own, kind, n, x, y, z, charge, push, on_x, on_y, on_z, energy)
+    type(fibre_t), intent(in) :: self
+    real(real64), intent(in) :: point(3), own, x(:), y(:), z(:), charge(:)
+    integer(int32), intent(in) :: kind, n   !< kind: bead-bead, bead-core, core-core
+    real(real64), intent(out) :: push(3)
+    real(real64), intent(inout) :: on_x(:), on_y(:), on_z(:), energy
+    integer(int32) :: i, j, m
+    integer(int32) :: near(n)
+    real(real64) :: r2(n), slope(n), r, u, screened, s6, total, strength, least
+    m = 0
+    do i = 1, n
+      r = (point(1) - x(i))**2 + (point(2) - y(i))**2 + (point(3) - z(i))**2
+      if (r >= self%cutoff**2) cycle
+      m = m + 1
+      near(m) = i
+      r2(m) = r
+    end do
+    push = 0
+    if (m == 0) return
+    total = 0
+    strength = self%bjerrum * own
+    least = (closest * self%sigma(kind))**2
+    !$omp simd private(r, u, screened, s6) reduction(+:total)
+    do i = 1, m
+      r = sqrt(r2(i))
+      ! exp(-kappa r), kappa r at most 9, as the 16th power of a series whose remainder is below 1e-9.
+      u = -self%kappa * r / 16
+      u = 1 + u * (1 + u / 2 * (1 + u / 3 * (1 + u / 4 * (1 + u / 5 * (1 + u / 6 * (1 + u / 7 * (1 + u / 8 * (1 + u / 9))))))))
+      u = u * u
+      u = u * u
+      u = u * u
+      screened = strength * charge(near(i)) * u * u / r
+      s6 = (self%sigma(kind)**2 / max(r2(i), least))**3
+      total = total + screened + self%excluded_k * (s6 * (s6 - 1) - self%excluded_at_cutoff(kind)) &
+        - strength * charge(near(i)) * self%screened_at_cutoff
+      slope(i) = screened * (self%kappa + 1 / r) / r + self%excluded_k * 6 * s6 * (2 * s6 - 1) / r2(i)
+    end do
+    energy = energy + total
+    do j = 1, m
+      i = near(j)
+      on_x(i) = on_x(i) + slope(j) * (point(1) - x(i))
+      on_y(i) = on_y(i) + slope(j) * (point(2) - y(i))
+      on_z(i) = on_z(i) + slope(j) * (point(3) - z(i))
+      push = push + slope(j) * (point - [x(i), y(i), z(i)])
+    end do
+  end subroutine push_point
+
   subroutine add_contacts(self, force, energy)
     type(fibre_t), intent(in) :: self
     real(real64), intent(inout) :: force(:, :), energy
@@ -468,10 +594,12 @@ contains
       .or. any(sum((self%sphere_world - pairs%sphere_world)**2, 1) > most)
   end function moved_far
 
-  !> List the pairs of floor bodies within contact, margin and skin.
-  subroutine list_pairs(self, margin, pairs)
+  !> List the pairs of floor bodies within contact, margin and skin; and, if charges are wanted, those of particles whose
+  !> charges are within the cutoff and skin.
+  subroutine list_pairs(self, margin, charges, pairs)
     type(fibre_t), intent(in) :: self
     real(real64), intent(in) :: margin
+    logical, intent(in) :: charges
     type(pairs_t), intent(inout) :: pairs
     type(grid_t) :: grid
     integer(int32) :: k, m, p, s, t, count
@@ -483,10 +611,12 @@ contains
     allocate (found(self%n))
     allocate (cores, source=pack([(p, p=1, self%n)], self%core /= 0))
     if (.not. allocated(pairs%sphere_pair)) &
-      allocate (pairs%sphere_pair(4, 1024), pairs%capsule_pair(2, 256), pairs%mixed_pair(3, 1024))
+      allocate (pairs%sphere_pair(4, 1024), pairs%capsule_pair(2, 256), pairs%mixed_pair(3, 1024), &
+      pairs%charged_pair(2, 1024))
     pairs%spheres = 0
     pairs%capsules = 0
     pairs%mixed = 0
+    pairs%charged = 0
     pairs%sphere_world = self%sphere_world
     pairs%segment_start = self%segment_start
     pairs%segment_end = self%segment_end
@@ -518,7 +648,36 @@ contains
         call list_mixed(self, found(m), cores(k), margin, pairs)
       end do
     end do
+    if (charges) call list_charged(self, pairs)
   end subroutine list_pairs
+
+  !> Particles that are not neighbours in the chain; in a pair of a bead and a core the bead comes first.
+  subroutine list_charged(self, pairs)
+    type(fibre_t), intent(in) :: self
+    type(pairs_t), intent(inout) :: pairs
+    type(grid_t) :: grid
+    integer(int32) :: p, q, k, count, found(self%n)
+    real(real64) :: reach, widest, d(3)
+    widest = self%cutoff + 2 * self%site_reach + skin
+    call make_grid(grid, self%position, widest)
+    do p = 1, self%n
+      call points_near(grid, self%position(:, p), widest, found, count)
+      do k = 1, count
+        q = found(k)
+        if (abs(p - q) < 2) cycle
+        if ((self%core(p) == 0) .neqv. (self%core(q) == 0)) then
+          if (self%core(p) /= 0) cycle
+        else if (p > q) then
+          cycle
+        end if
+        reach = self%cutoff + skin
+        if (self%core(p) /= 0) reach = reach + self%site_reach
+        if (self%core(q) /= 0) reach = reach + self%site_reach
+        d = self%position(:, p) - self%position(:, q)
+        if (dot_product(d, d) < reach**2) call append(pairs%charged_pair, pairs%charged, [p, q])
+      end do
+    end do
+  end subroutine list_charged
 
   pure subroutine list_spheres(self, p, q, margin, pairs)
     type(fibre_t), intent(in) :: self

@@ -14,7 +14,8 @@ from chromabuild.backends.openmm_reference import (
     system_from_topology,
 )
 
-ENERGY_COLUMNS = {"bond": ["BOND"], "angle": ["ANGLE"], "dihedral": ["DIHEDRAL"],
+ENERGY_COLUMNS = {"bond": ["BOND"], "angle": ["ANGLE"], "urey_bradley": ["UREY-BRADLEY"], "dihedral": ["DIHEDRAL"],
+                  "improper": ["IMPROPER"], "cmap": ["CMAP"],
                   "lennard_jones": ["VDWAALS", "PAIR14_VDW"],
                   "electrostatic": ["ELECT", "RECIPROCAL", "PAIR14_ELECT"]}
 TOLERANCES = [("double", 1e-6, 1e-6), ("mixed", 1e-5, 1e-4)]
@@ -26,7 +27,8 @@ Evaluation = tuple[dict[str, float], np.ndarray]
 def energy_section(options: NonbondedOptions) -> dict[str, object]:
     """The [ENERGY] section that asks for what OpenMM does under the same options."""
     return {"cutoffdist": options.cutoff, "switchdist": options.switch_distance or options.cutoff,
-            "pairlistdist": options.cutoff + 1.5, "pme_alpha": options.alpha, "pme_nspline": SPLINE_ORDER,
+            "vdw_force_switch": options.force_switch, "pairlistdist": options.cutoff + 1.5,
+            "pme_alpha": options.alpha, "pme_nspline": SPLINE_ORDER,
             **{f"pme_ngrid_{axis}": n for axis, n in zip("xyz", options.grid, strict=True)}}
 
 

@@ -31,6 +31,7 @@ class Molecule:
     urey_bradley: list[tuple] = field(default_factory=list)  # (i, j), k, r0
     dihedrals: list[tuple] = field(default_factory=list)  # (i, j, k, l), k, n, phase in degree
     impropers: list[tuple] = field(default_factory=list)  # (i, j, k, l), k, psi0 in degree
+    cmap: list[tuple] = field(default_factory=list)  # (i, j, k, l, m), map
     pair14: list[tuple] = field(default_factory=list)  # (i, j), charge product, sigma, epsilon
     exclusions: list[tuple] = field(default_factory=list)  # (i, j)
     constraints: list[tuple] = field(default_factory=list)  # (i, j), distance
@@ -92,6 +93,7 @@ def chain(n_units: int, rng: np.random.Generator, charged: bool = True) -> tuple
         neighbour[j].add(i)
     angles = [(i, j, k) for j in range(n) for i in neighbour[j] for k in neighbour[j] if i < k]
     torsions = [(i, j, k, m) for j, k in bonds for i in neighbour[j] - {k} for m in neighbour[k] - {j} if i != m]
+    coupled = [(*t, u[3]) for t in torsions for u in torsions if t[1:] == u[:3]]
     close = {tuple(sorted(b)) for b in bonds} | {(i, k) for i, _, k in angles}
     pairs14 = sorted({tuple(sorted((t[0], t[3]))) for t in torsions} - close)
     charge = rng.normal(scale=0.3, size=n) if charged else np.zeros(n)
@@ -103,6 +105,7 @@ def chain(n_units: int, rng: np.random.Generator, charged: bool = True) -> tuple
         urey_bradley=[((a[0], a[2]), 10 + 10 * rng.random(), 2.3) for a in angles[::3]],
         dihedrals=[(t, rng.normal(), int(rng.integers(1, 5)), float(rng.choice([0, 180, 35]))) for t in torsions],
         impropers=[(t, 5 + 5 * rng.random(), float(rng.uniform(-180, 180))) for t in torsions[::4]],
+        cmap=[(atoms, n % 2) for n, atoms in enumerate(coupled[::3])],
         pair14=[(p, charge[p[0]] * charge[p[1]] / 1.2, 2.5 + rng.random(), 0.1 * rng.random()) for p in pairs14],
         exclusions=sorted(close | set(pairs14)), constraints=constraints)
     return molecule, np.array(position)
@@ -110,6 +113,10 @@ def chain(n_units: int, rng: np.random.Generator, charged: bool = True) -> tuple
 
 LJ_SIGMA = np.array([3.15061, 1.0, 2.5, 3.2, 1.5])
 LJ_EPSILON = np.array([0.1521, 0.0, 0.05, 0.08, 0.015])
+
+
+CMAP = np.random.default_rng(8).normal(size=(2, 12, 12))
+"""Two correction maps, kcal/mol: phi = 30 i and psi = 30 j degrees."""
 
 
 def write_topology(path: Path, runs: list[tuple[Molecule, int]], lj: bool = True) -> None:
@@ -127,6 +134,7 @@ def write_topology(path: Path, runs: list[tuple[Molecule, int]], lj: bool = True
         f["lj/name"] = np.array([b"OW", b"HW", b"NA", b"C", b"H"], "S8")
         f["lj/sigma"], f["lj/epsilon"] = LJ_SIGMA, epsilon
         f["lj/c12"], f["lj/c6"] = 4 * depth * sigma**12, 4 * depth * sigma**6
+        f["cmap/energy"] = CMAP.reshape(2, -1)
         f["molecule/template"] = np.array([next(i for i, t in enumerate(templates) if t is m) for m, _ in runs], "i4")
         f["molecule/count"] = np.array([c for _, c in runs], "i8")
         for index, t in enumerate(templates):
@@ -140,11 +148,12 @@ def write_topology(path: Path, runs: list[tuple[Molecule, int]], lj: bool = True
                     ("bond", t.bonds, ("k", "r0"), 2), ("angle", t.angles, ("k", "theta0"), 3),
                     ("urey_bradley", t.urey_bradley, ("k", "r0"), 2), ("dihedral", t.dihedrals, ("k", "n", "phase"), 4),
                     ("improper", t.impropers, ("k", "psi0"), 4),
+                    ("cmap", t.cmap, ("map",), 5),
                     ("pair14", t.pair14, ("charge_product", "sigma", "epsilon"), 2),
                     ("constraint", t.constraints, ("distance",), 2)]:
                 g[f"{kind}/atoms"] = np.array([x[0] for x in terms], "i4").reshape(-1, width)
                 for c, name in enumerate(names):
-                    g[f"{kind}/{name}"] = np.array([x[c + 1] for x in terms], "i4" if name == "n" else "f8")
+                    g[f"{kind}/{name}"] = np.array([x[c + 1] for x in terms], "i4" if name in ("n", "map") else "f8")
             g["exclusion"] = np.array(t.exclusions, "i4").reshape(-1, 2)
 
 

@@ -11,7 +11,7 @@ from openmm import unit
 KCAL, ANGSTROM, RADIAN = unit.kilocalorie_per_mole, unit.angstrom, unit.radian
 BOX = np.array([41.0, 37.0, 39.0])
 ENERGY = {"cutoffdist": 7, "switchdist": 7, "pairlistdist": 8}
-PARTS = ["BOND", "ANGLE", "UREY-BRADLEY", "DIHEDRAL", "IMPROPER", "PAIR14_VDW", "PAIR14_ELECT"]
+PARTS = ["BOND", "ANGLE", "UREY-BRADLEY", "DIHEDRAL", "IMPROPER", "CMAP", "PAIR14_VDW", "PAIR14_ELECT"]
 
 
 def openmm_parts(molecule: systems.Molecule, position: np.ndarray) -> tuple[dict[str, float], np.ndarray]:
@@ -35,6 +35,11 @@ def openmm_parts(molecule: systems.Molecule, position: np.ndarray) -> tuple[dict
     improper.addPerTorsionParameter("theta0")
     for (i, j, k, m), constant, psi0 in molecule.impropers:
         improper.addTorsion(i, j, k, m, [(constant * KCAL).value_in_unit(unit.kilojoule_per_mole), np.radians(psi0)])
+    cmap = openmm.CMAPTorsionForce()
+    for energy in systems.CMAP:
+        cmap.addMap(len(energy), (energy.T.ravel() * KCAL).value_in_unit(unit.kilojoule_per_mole))
+    for (i, j, k, m, n), number in molecule.cmap:
+        cmap.addTorsion(number, i, j, k, m, j, k, m, n)
     lj = openmm.CustomBondForce("4*epsilon*((sigma/r)^12-(sigma/r)^6)")
     elec = openmm.CustomBondForce("qq/r")
     for force, names in ((lj, ("sigma", "epsilon")), (elec, ("qq",))):
@@ -43,7 +48,7 @@ def openmm_parts(molecule: systems.Molecule, position: np.ndarray) -> tuple[dict
     for (i, j), product, sigma, epsilon in molecule.pair14:
         lj.addBond(i, j, [sigma / 10, epsilon * 4.184])
         elec.addBond(i, j, [product * systems.COULOMB * 0.4184])
-    for group, force in enumerate((bond, angle, urey, dihedral, improper, lj, elec)):
+    for group, force in enumerate((bond, angle, urey, dihedral, improper, cmap, lj, elec)):
         force.setForceGroup(group)
         system.addForce(force)
     context = openmm.Context(system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
@@ -84,6 +89,7 @@ def test_terms_agree_with_openmm_reference(tmp_path, molecule):
     for name in PARTS:
         # Two codes in double precision that round differently, and pi in degrees: 1e-9 relative is generous.
         assert found[name] == pytest.approx(expected[name], rel=1e-9), name
+        assert found[name] != 0, name
     assert np.abs(found_forces - forces).max() < 1e-9 * np.abs(forces).max()
     assert np.abs(found_forces.sum(axis=0)).max() < 1e-10 * np.abs(forces).max()
 

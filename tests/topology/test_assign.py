@@ -12,7 +12,8 @@ from openmm import app
 from chromabuild.errors import BadInputError, IntegrityError
 from chromabuild.residues import residue_library, residue_names
 from chromabuild.topology import Topology, make_topology
-from chromabuild.topology.assign import COULOMB_CONSTANT, FORCE_FIELDS, _read_forces
+from chromabuild.topology.assign import FORCE_FIELDS
+from chromabuild.topology.openmm_system import COULOMB_CONSTANT, read_system
 
 AMINO_ACIDS = [name for name in residue_names() if residue_library()[name].kind == "amino acid" and len(name) == 3]
 
@@ -53,11 +54,12 @@ def test_terms_are_those_of_whole_molecules(name):
     system = app.ForceField(*FORCE_FIELDS["amber14"]).createSystem(
         judge, constraints=None, rigidWater=False, removeCMMotion=False,
         residueTemplates={residue: residue.name for residue in judge.residues()})
-    particle, terms = _read_forces(system)
-    assert np.array_equal(topology.charges(), particle["charge"])
+    everything = read_system(system)
+    terms = everything.terms
+    assert np.array_equal(topology.charges(), everything.charge)
     lj_type = topology.per_atom("lj_type")
-    assert np.array_equal(topology.lj_sigma[lj_type], particle["sigma"])
-    assert np.array_equal(topology.lj_epsilon[lj_type], particle["epsilon"])
+    assert np.array_equal(topology.lj_sigma[lj_type], everything.sigma[everything.lj_type])
+    assert np.array_equal(topology.lj_epsilon[lj_type], everything.epsilon[everything.lj_type])
     for term, columns in (("bond", ("k", "r0")), ("angle", ("k", "theta0")), ("dihedral", ("n", "k", "phase"))):
         ours, theirs = topology.term(term), terms[term]
         a, b = (canonical(t["atoms"], *(t[column] for column in columns)) for t in (ours, theirs))
@@ -78,7 +80,7 @@ def test_improper_atoms_keep_their_order():
     topology = make_topology(solute, {})
     judge = openmm_topology(solute, {})
     system = app.ForceField(*FORCE_FIELDS["amber14"]).createSystem(judge, removeCMMotion=False)
-    _, terms = _read_forces(system)
+    terms = read_system(system).terms
     ours = {tuple(row) for row in topology.term("dihedral")["atoms"]}
     theirs = {tuple(row) for row in terms["dihedral"]["atoms"]}
     assert all(row in theirs or row[::-1] in theirs for row in ours)

@@ -1,0 +1,68 @@
+"""A user's nucleosome template: the path of its DNA and its octamer, as `chromabuild template add` writes them."""
+
+import json
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from chromabuild.errors import BadInputError
+from chromabuild.files import atomic_path
+from chromabuild.nucleosome.octamer import Octamer
+from chromabuild.residues import residue_names
+
+FORMAT = "chromabuild-nucleosome"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class NucleosomeTemplate:
+    """What a fibre needs of a nucleosome, in the nucleosome's own frame (docs/formats.md, section 1), angstrom."""
+
+    origin: np.ndarray
+    """(147, 3) base-pair origins; the dyad is in the middle."""
+    frame: np.ndarray
+    """(147, 3, 3)."""
+    octamers: dict[str, Octamer]
+    """By conformation of the tails: ``compact`` and ``crystal``."""
+    report: dict = field(default_factory=dict)
+    """What was found in the structure, and what was completed."""
+
+    def write(self, path: str | Path) -> None:
+        """Write HDF5 by atomic rename."""
+        with atomic_path(path) as part, h5py.File(part, "w") as file:
+            file.attrs["format"] = FORMAT
+            file.attrs["version"] = VERSION
+            file.attrs["provenance"] = json.dumps(self.report, sort_keys=True)
+            file["bp/origin"], file["bp/frame"] = self.origin, self.frame
+            for tails, core in self.octamers.items():
+                group = file.create_group(f"octamer/{tails}")
+                group["position"] = core.position.astype(np.float32)
+                group["residue_name"] = [residue_names()[k].encode() for k in core.residue_template]
+                group["residue_number"] = core.residue_number
+                group["residue_chain"] = core.residue_chain
+                group["histone"] = [name.encode() for name in core.histone]
+
+
+@cache
+def read_template(path: str | Path) -> NucleosomeTemplate:
+    """Read what ``write`` wrote. Raises BadInputError when the file is missing or is no template."""
+    try:
+        with h5py.File(path, "r") as file:
+            if file.attrs.get("format") != FORMAT or file.attrs.get("version") != VERSION:
+                raise BadInputError(f"{path} is no nucleosome template of version {VERSION}: make it with "
+                                    "`chromabuild template add`")
+            index = {name: k for k, name in enumerate(residue_names())}
+            octamers = {}
+            for tails, group in file["octamer"].items():
+                kinds = np.array([index[name.decode()] for name in group["residue_name"]], dtype=np.uint16)
+                octamers[tails] = Octamer(
+                    group["position"][...].astype(float), kinds, group["residue_number"][...],
+                    group["residue_chain"][...], tuple("ABCDEFGH"), tuple(name.decode() for name in group["histone"]))
+            return NucleosomeTemplate(file["bp/origin"][...], file["bp/frame"][...], octamers,
+                                      json.loads(file.attrs["provenance"]))
+    except (OSError, KeyError) as error:
+        raise BadInputError(f"{path} cannot be read as a nucleosome template ({error}): make it with "
+                            "`chromabuild template add`") from None
