@@ -282,7 +282,11 @@ def propose_relaxation(scene: Scene, a: int, b: int, residues: tuple[list[int], 
     side *= np.where(middle, 1.0, 0.5)
     along = scene.position[a] - scene.position[b]
     along /= max(np.linalg.norm(along), 1e-6)
-    across = np.cross(along, np.eye(3)[np.argmin(np.abs(along))])
+    # Across is taken from the atoms themselves, so that a turned structure is solved by the turned moves.
+    inward = scene.position[group].mean(axis=0) - (scene.position[a] + scene.position[b]) / 2
+    across = inward - (inward @ along) * along
+    if np.linalg.norm(across) < 1e-3:
+        across = np.cross(along, np.eye(3)[np.argmin(np.abs(along))])
     across /= max(np.linalg.norm(across), 1e-6)
     directions = [np.zeros(3)] + [sign * u for u in (along, across, np.cross(along, across)) for sign in (1.0, -1.0)]
     starts = [scene.position[group] + 2 * PUSH * side[:, None] * u for u in directions]

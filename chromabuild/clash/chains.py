@@ -213,7 +213,8 @@ def threaded_strands(atoms: Atoms, place: NamePlaces, duplexes: list[Duplex], th
                              for d in duplexes])
     quads = centre[corner]
     backbone = np.isin(atoms.part, (DNA_BACKBONE, PROTEIN_BACKBONE)) & (atoms.element != HYDROGEN)
-    bonds = atoms.graph.bonds[backbone[atoms.graph.bonds].all(axis=1)]
+    a, b = atoms.graph.bonds.T
+    bonds = atoms.graph.bonds[backbone[a] & backbone[b]]
     if not len(bonds):
         return []
     position = np.asarray(atoms.position[quads], dtype=np.float64)

@@ -42,7 +42,8 @@ from chromabuild.clash.backbone import link_torsion, local_topology, propose_lin
 from chromabuild.clash.chains import NamePlaces
 from chromabuild.clash.detect import corners
 from chromabuild.clash.joint import propose_joint
-from chromabuild.clash.report import FORMAT, VERSION, ClashReport, findings, neighbourhoods_of
+from chromabuild.clash.report import FORMAT, VERSION, ClashReport, findings, limited, neighbourhoods_of
+from chromabuild.clash.rigid import REASON, REMEDY, rigid_overlaps
 from chromabuild.clash.scene import Scene, Score
 from chromabuild.clash.sidechain import Proposal, propose_rotor, propose_side_chain
 from chromabuild.clash.tails import Tail, find_tails, propose_tail
@@ -100,7 +101,9 @@ class Corrector:
         self.commit_centre: list[np.ndarray] = []
         self.commit_radius: list[float] = []
         self.fatal_history: list[int] = []
-        self.left = (np.zeros((0, 2), dtype=np.int32), np.zeros(0))
+        self.first = (np.zeros((0, 2), dtype=np.int32), np.zeros(0))
+        """Pairs to be solved, and their distances."""
+        self.left = self.first
         """Pairs that could not be solved, and their distances."""
         self.tails = find_tails(self.scene, solute.molecule_name, solute.molecule_first_residue, solute.residue_number)
         self.tail_of = {residue: tail for tail in self.tails for residue in tail.residues}
@@ -309,7 +312,7 @@ class Corrector:
     def run(self, progress: Progress | None) -> None:
         """Rounds of tails, then of clusters, until nothing is severe or nothing helps any more."""
         scene = self.scene
-        pairs, distance = scene.triggers(heavy=True)
+        pairs, distance = self.first = scene.triggers(heavy=True)
         for number in range(1, MAX_SWEEPS + 1):
             self.left = pairs, distance
             self.fatal_history.append(int((distance < scene.threshold).sum()))
@@ -331,6 +334,7 @@ class Corrector:
     def run_paper(self, progress: Progress | None) -> None:
         """The source's flow: for each clash one bare rotation that frees it, until no clash is left."""
         scene = self.scene
+        self.first = scene.triggers(heavy=True)
         for sweep in range(1, MAX_SWEEPS + 1):
             self.left = scene.triggers(heavy=False)
             pairs = self.left[0]
@@ -462,13 +466,26 @@ def correct_clashes(solute: Solute, mode: str = "default", threshold: float = 0.
     after = findings(moved_atoms, threshold, threads)
     pairs, distance = corrector.left
     order = np.lexsort((pairs[:, 1], pairs[:, 0], distance))
+    pairs, distance = pairs[order], distance[order]
+    overlaps = rigid_overlaps(atoms, corrector.molecule, set(corrector.tail_of), *corrector.first,
+                              position[pairs].astype(np.float64).mean(axis=1))
+    rigid = np.zeros(len(pairs), dtype=bool)
+    for overlap in overlaps:
+        rigid[overlap.left] = True
     unresolved = [{"atom_a": atoms.identity(a), "atom_b": atoms.identity(b), "distance": round(float(d), 4),
-                   "class": atoms.pair_class(a, b), "fatal": bool(d < threshold), "reason": corrector.reason(a, b)}
-                  for (a, b), d in zip(pairs[order].tolist(), distance[order], strict=True)]
+                   "class": atoms.pair_class(a, b), "fatal": bool(d < threshold),
+                   "reason": REASON if at_rigid else corrector.reason(a, b)}
+                  for (a, b), d, at_rigid in zip(pairs.tolist(), distance, rigid.tolist(), strict=True)]
+    fatal = distance < threshold
+    solved = {"fatal_before": before["pairs_below_threshold"]["count"], "fatal_after": int(fatal.sum()),
+              "fatal_at_overlapping_cores": int((fatal & rigid).sum())}
+    cores = [{"atom_a": atoms.identity(o.pair[0]), "atom_b": atoms.identity(o.pair[1]),
+              "distance": round(o.distance, 4), "rigid_pairs": o.rigid_pairs, "pairs": len(o.left),
+              "fatal": int(fatal[o.left].sum()), "reason": REASON, "remedy": REMEDY} for o in overlaps]
     report = ClashReport({
         "format": FORMAT, "version": VERSION, "threshold": threshold, "mode": mode, "seed": seed, "before": before,
-        "after": after, "moves": corrector.moves, "unresolved": unresolved,
-        "invariants": invariants(corrector, atoms, moved_atoms, (before, after))},
+        "after": after, "moves": corrector.moves, "solved": solved, "overlapping_cores": limited(cores),
+        "unresolved": unresolved, "invariants": invariants(corrector, atoms, moved_atoms, (before, after))},
         neighbourhoods_of(before, atoms, moved_atoms), {"seconds": time.perf_counter() - started})
     return corrected, report
 

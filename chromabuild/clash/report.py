@@ -102,6 +102,13 @@ class ClashReport:
         if corrected:
             broken = [name for name, item in data["invariants"].items() if not item["holds"]]
             lines.append("Invariants: " + ("all hold" if not broken else "BROKEN: " + ", ".join(broken)))
+            lines.append(solved_line(data))
+        cores = data.get("overlapping_cores", {"count": 0, "items": []})
+        if cores["count"]:
+            lines += ["", f"Overlapping cores or DNA paths ({cores['count']}), which torsions cannot part; "
+                      f"{cores['items'][0]['remedy']}:"]
+            lines += [f"  {c['distance']:.3f} A  {c['atom_a']} - {c['atom_b']}: {c['pairs']} pairs left, {c['fatal']} "
+                      f"below {data['threshold']} A" for c in cores["items"][:25]]
         if data["unresolved"]:
             lines += ["", f"Not solved ({len(data['unresolved'])}, worst first):"]
             lines += [f"  {u['distance']:.3f} A  {u['atom_a']} - {u['atom_b']}: {u['reason']}"
@@ -132,6 +139,17 @@ class ClashReport:
         if not isinstance(data, dict) or data.get("format") != FORMAT or data.get("version") != VERSION:
             raise BadInputError(f"{path} is not a clash report of version {VERSION}: run chromabuild clash again")
         return cls(data)
+
+
+def solved_line(data: dict) -> str:
+    """How many of the pairs below the threshold were solved, and where those stand that were not."""
+    solved = data["solved"]
+    before, after, cores = (solved[key] for key in ("fatal_before", "fatal_after", "fatal_at_overlapping_cores"))
+    if not before and not after:
+        return f"Solved: there were no pairs below {data['threshold']} A"
+    return (f"Solved: {before - after} of {before} pairs below {data['threshold']} A "
+            f"({100 * (before - after) / max(before, 1):.1f} %); {after} left"
+            + (f", {cores} of them where cores overlap" if after else ""))
 
 
 def limited(items: list) -> dict:

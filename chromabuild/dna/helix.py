@@ -1,9 +1,9 @@
 """The path of the double helix: wrapped on cores, straight, and relaxed between cores.
 
 The chain is a row of rigid nodes, free base pairs and nucleosome cores, joined by base-pair steps with the harmonic
-energy of Olson et al. 1998. ``relax_path`` finds its minimum. Cores are tethered to where the scaffold put them: a
-coarse scaffold fixes them to a few angstrom only, and a linker that does not quite fit moves them rather than
-stretching.
+energy of Olson et al. 1998. ``relax_path`` finds its minimum. Cores and free base pairs are tethered to where the
+scaffold put them: a coarse scaffold fixes them to a few angstrom only, and a linker that does not quite fit moves cores
+rather than stretching; but the scaffold alone knows what lies beside a linker, and keeps clear of it.
 """
 
 import json
@@ -28,7 +28,7 @@ from chromabuild.files import template_path
 
 DYAD = 73  # index of the dyad in the 147 base pairs of a core
 CORE_TETHER = (2.0, np.radians(3.0))  # angstrom, radian: how far a core moves at a cost of half kT
-END_TETHER = 5.0  # angstrom: the same for base pairs of the two free ends
+FREE_TETHER = 8.0  # angstrom: the same for free base pairs; without it a linker of hundreds leaves its path
 PHASE_LIMIT = 5.0  # kT
 LARGEST_STRETCH = 0.03
 LARGEST_Z = 6.0
@@ -336,7 +336,8 @@ def relax_path(
 
     Args:
         base: (n,) 0..3 for A, C, G, T of strand I.
-        origin: (n, 3) of the scaffold's base pairs, angstrom; only those of free base pairs are used, as a start.
+        origin: (n, 3) of the scaffold's base pairs, angstrom; only those of free base pairs are used: linkers stay
+            near them.
         frame: (n, 3, 3) the same.
         core_origin: (m, 3) of the scaffold's cores.
         core_frame: (m, 3, 3).
@@ -371,9 +372,8 @@ def relax_path(
     tether = np.zeros((len(first_bp), 6))
     tether[nodes] = 1.0 / np.repeat(CORE_TETHER, 3)
     pieces = _pieces(core_of_bp)
-    for first, last, anchored in pieces:
-        if not all(anchored):
-            tether[node_of_bp[first : last + 1], :3] = 1.0 / END_TETHER
+    for first, last, _ in pieces:
+        tether[node_of_bp[first : last + 1], :3] = 1.0 / FREE_TETHER
     chain = _Chain(
         node_origin.copy(), node_frame.copy(), node_of_bp, offset_origin, offset_frame, joint, rest, deviation, tether,
         node_origin, node_frame,

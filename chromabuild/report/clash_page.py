@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from chromabuild.clash.report import ClashReport
+from chromabuild.clash.report import ClashReport, solved_line
 from chromabuild.files import atomic_path
 from chromabuild.provenance import versions
 from chromabuild.report import html
@@ -70,6 +70,7 @@ def clash_page(report: ClashReport, title: str) -> str:
               or (f"phosphate from {m['phi_start']:+.0f}°" if "phi_start" in m else ""),
               f"{m['fatal'][0]} → {m['fatal'][1]}", f"{m['severe'][0]} → {m['severe'][1]}") for m in data["moves"]]
     unresolved = [(u["distance"], u["atom_a"], u["atom_b"], u["class"], u["reason"]) for u in data["unresolved"]]
+    cores = data.get("overlapping_cores", {"count": 0})
     body = "".join([
         f"<h1>{html.text(title)}</h1><p class=lead>"
         + (f"Clashes found and corrected, mode {html.text(data['mode'])}, seed {data['seed']}."
@@ -83,6 +84,11 @@ def clash_page(report: ClashReport, title: str) -> str:
             [(name.replace("_", " "), item["holds"], item["value"], item["limit"])
              for name, item in data["invariants"].items()]),
             f'<p class="bad">Broken: {html.text(broken)}</p>' if broken else "") if data["invariants"] else "",
+        html.section(f"Overlapping cores ({cores['count']})", f"<p>{html.text(solved_line(data))}. Torsions cannot "
+                     f"part these; {html.text(cores['items'][0]['remedy'])}.</p>", html.table(
+            ("Å", "atom", "atom", "pairs left", f"below {threshold} Å"),
+            [(c["distance"], c["atom_a"], c["atom_b"], c["pairs"], c["fatal"]) for c in cores["items"]]))
+        if cores["count"] else "",
         html.section(f"Not solved ({len(unresolved)})", html.table(
             ("Å", "atom", "atom", "class", "reason"), unresolved)) if unresolved else "",
         html.section(f"Moves ({len(moves)})", "<details><summary>every torsion that was turned</summary>" + html.table(

@@ -164,35 +164,51 @@ contains
     integer(int32), intent(inout) :: pair(2, room)
     real(real64), intent(inout) :: distance(room)
 
-    integer(int32), parameter :: block_size = 256
-    integer(int32) :: i, j, k, low(3), high(3), x, y, z, row, from, to, block, size, near, left, right, atom_i, atom_j
-    integer(int32) :: kind_i
-    real(real32) :: here(3), reach, bound, inverse, margin, squared(block_size)
-    real(real64) :: d, own_limit
+    integer(int32), parameter :: block_size = 256, most_excluded = 96
+    integer(int32) :: i, j, k, low(3), high(3), corner(3), x, y, z, y_place, z_place, row, pieces, from, to, block, size
+    integer(int32) :: near, left, right, atom_i, atom_j, kind_i, close_by(block_size), excluded(most_excluded), n_excluded
+    real(real32) :: here(3), slack, reach, bound, inverse, margin, squared(block_size)
+    real(real64) :: d, own_limit, widest(n_kinds)
 
     found = 0
     ! Rounding of a real32 coordinate is at most half an ulp of the extent; two atoms, three axes.
-    reach = real(threshold, real32) + 4*epsilon(1.0_real32)*real(maxval(cells)*edge, real32)
-    bound = (reach*(1 + 4*epsilon(1.0_real32)))**2
-    ! The same slack on the square of any distance up to the threshold.
-    margin = bound - real(threshold, real32)**2
+    slack = 4*epsilon(1.0_real32)*real(maxval(cells)*edge, real32)
+    do k = 1, n_kinds
+      widest(k) = min(threshold, maxval(limit(:, k)))
+    end do
+    kind_i = 1
     own_limit = threshold
     inverse = real(1/edge, real32)
     do i = begin, finish
       here = sorted(i, :)
       atom_i = order(i)
       if (n_typed > 1) kind_i = kind_of(atom_i + 1) + 1
+      reach = real(widest(kind_i), real32) + slack
+      bound = (reach*(1 + 4*epsilon(1.0_real32)))**2
+      ! The same slack on the square of any distance up to the widest.
+      margin = bound - real(widest(kind_i), real32)**2
+      n_excluded = -1
       low = max(int((here - reach)*inverse), 0)
       high = min(int((here + reach)*inverse), cells - 1)
-      left = folded(low(1), fold(1))
-      right = folded(high(1), fold(1))
+      ! Divisions are slow: places are counted on from the first and wrapped where the fold ends.
+      corner = folded(low, fold)
+      left = corner(1)
+      right = left + high(1) - low(1)
+      pieces = 1
+      if (right >= fold(1)) then
+        pieces = 2
+        right = right - fold(1)
+      end if
+      z_place = corner(3)
       do z = low(3), high(3)
+        y_place = corner(2)
         do y = low(2), high(2)
-          row = 1 + fold(1)*(folded(y, fold(2)) + fold(2)*folded(z, fold(3)))
+          row = 1 + fold(1)*(y_place + fold(2)*z_place)
+          y_place = merge(0_int32, y_place + 1, y_place + 1 == fold(2))
           ! The cells of a row are one stretch of places, unless the fold runs through it.
-          do x = 1, merge(1_int32, 2_int32, right >= left)
+          do x = 1, pieces
             from = first(row + merge(left, 0_int32, x == 1))
-            to = first(row + merge(right, fold(1) - 1, x == 2 .or. right >= left) + 1) - 1
+            to = first(row + merge(right, fold(1) - 1, x == pieces) + 1) - 1
             from = max(from, i + 1)
             do block = from, to, block_size
               size = min(block_size, to - block + 1)
@@ -203,15 +219,27 @@ contains
                 near = near + merge(1_int32, 0_int32, squared(k) < bound)
               end do
               if (near == 0) cycle
+              ! Gathered without branches: which atoms are near cannot be predicted.
+              near = 0
               do k = 1, size
-                if (squared(k) >= bound) cycle
+                close_by(near + 1) = k
+                near = near + merge(1_int32, 0_int32, squared(k) < bound)
+              end do
+              do j = 1, near
+                k = close_by(j)
                 atom_j = order(block + k - 1)
                 if (n_typed > 1) own_limit = limit(kind_of(atom_j + 1) + 1, kind_i)
                 if (squared(k) >= real(own_limit, real32)**2 + margin) cycle
                 d = sqrt(sum((position(:, atom_i + 1) - position(:, atom_j + 1))**2))
                 if (d >= own_limit .or. d >= threshold) cycle
                 if (n_graph > 1) then
-                  if (within_three_bonds(n_graph, graph_first, n_neighbours, neighbour, atom_i, atom_j)) cycle
+                  if (n_excluded < 0) call list_within_three_bonds(n_graph, graph_first, n_neighbours, neighbour, &
+                    atom_i, most_excluded, excluded, n_excluded)
+                  if (n_excluded <= most_excluded) then
+                    if (count(excluded(:n_excluded) == atom_j) > 0) cycle
+                  else
+                    if (within_three_bonds(n_graph, graph_first, n_neighbours, neighbour, atom_i, atom_j)) cycle
+                  end if
                 end if
                 found = found + 1
                 if (found > room) cycle
@@ -222,6 +250,7 @@ contains
             end do
           end do
         end do
+        z_place = merge(0_int32, z_place + 1, z_place + 1 == fold(3))
       end do
     end do
   end subroutine search_places
@@ -421,6 +450,34 @@ contains
     end do
     joined = .false.
   end function within_three_bonds
+
+  !> The atoms that at most three bonds join to an atom, some of them twice; counts on when the room is full.
+  pure subroutine list_within_three_bonds(n_graph, graph_first, n_neighbours, neighbour, a, room, atom, n)
+    integer(int32), intent(in) :: n_graph, graph_first(n_graph), n_neighbours, neighbour(n_neighbours), a, room
+    integer(int32), intent(inout) :: atom(room)
+    integer(int32), intent(out) :: n
+
+    integer(int32) :: bonds, i, k, begin, finish
+
+    n = 0
+    do k = graph_first(a + 1) + 1, graph_first(a + 2)
+      n = n + 1
+      if (n <= room) atom(n) = neighbour(k)
+    end do
+    begin = 1
+    do bonds = 2, 3
+      if (n > room) return
+      finish = n
+      do i = begin, finish
+        do k = graph_first(atom(i) + 1) + 1, graph_first(atom(i) + 2)
+          if (neighbour(k) == a) cycle
+          n = n + 1
+          if (n <= room) atom(n) = neighbour(k)
+        end do
+      end do
+      begin = finish + 1
+    end do
+  end subroutine list_within_three_bonds
 
   !> The t-th of `parts` nearly equal ranges of 1..n.
   pure subroutine slice(n, parts, t, low, high)

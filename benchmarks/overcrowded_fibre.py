@@ -1,0 +1,88 @@
+"""Claim: of the clashes of an overcrowded fibre 99 % and more are solved, and the rest is listed with the reason.
+
+    python benchmarks/overcrowded_fibre.py [--nucleosomes 12] [--threads 1] [--seeds 1 2 3]
+
+Nucleosomes with 177 base pairs stand in a zigzag, as near as their cores and linkers allow. Then every histone tail is
+pulled straight (phi -120, psi 130 degrees), up to 130 angstrom long: through the octamers, the wrapped DNA and the
+linkers of its neighbours.
+"""
+
+import argparse
+import time
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+from spread_nucleosomes import one_nucleosome
+
+from chromabuild.clash import correct_clashes
+from chromabuild.clash.atoms import Atoms
+from chromabuild.clash.reference import dihedrals
+from chromabuild.clash.scene import Scene
+from chromabuild.clash.tails import find_tails, growth_unit
+from chromabuild.solute import Solute
+
+STRAIGHT = {"phi": -120.0, "psi": 130.0}
+# Angstrom from each to the next but one, angstrom between the rows, degree of turn: no two rigid parts overlap.
+RISE, SIDE, TURN = 62.0, 112.0, -40.0
+
+
+def stacked_nucleosomes(copies: int) -> Solute:
+    """Copies of the nucleosome with 177 bp in two rows of stacks, each turned about its axis against the one before."""
+    unit = one_nucleosome()
+    axis = np.linalg.svd(unit.position[::50] - unit.position.mean(axis=0))[2]  # rows: the flat one last
+    axis[0] *= np.linalg.det(axis)
+    flat = unit.position @ axis.T
+    places = [np.array([SIDE * (k % 2), 0.0, RISE * (k // 2) + RISE / 2 * (k % 2)]) for k in range(copies)]
+    turns = [Rotation.from_euler("z", TURN * k, degrees=True).as_matrix() for k in range(copies)]
+    residues, segments = unit.n_residues, len(unit.segment_name)
+    first = unit.molecule_first_residue[None, :-1] + residues * np.arange(copies)[:, None]
+    return Solute(
+        np.concatenate([flat @ t.T + p for p, t in zip(places, turns, strict=True)]).astype(np.float32),
+        np.tile(unit.residue_template, copies), np.tile(unit.residue_number, copies),
+        np.concatenate([unit.residue_segment + segments * k for k in range(copies)]).astype(np.uint16),
+        [f"{k:02d}{name[-2:]}" for k in range(copies) for name in unit.segment_name], unit.segment_chain * copies,
+        np.append(first.ravel(), residues * copies), unit.molecule_name * copies,
+        np.concatenate([np.where(unit.molecule_nucleosome < 0, -1, k) for k in range(copies)]).astype(np.int32))
+
+
+def pulled_straight(solute: Solute) -> Solute:
+    """The same with every histone tail stretched out from its root."""
+    scene = Scene(Atoms.from_solute(solute), 0.9, 1)
+    for tail in find_tails(scene, solute.molecule_name, solute.molecule_first_residue, solute.residue_number):
+        for residue in tail.residues:
+            unit = growth_unit(scene, tail, residue, [])
+            for torsion, kind in zip(unit.torsions, unit.kinds, strict=True):
+                if scene.atoms.residue_name[residue].endswith("PRO") and kind == "phi":
+                    continue  # in a ring
+                turn = STRAIGHT[kind] - dihedrals(scene.position, np.array([torsion.quad]))[0]
+                scene.turn(scene.position, torsion, float(np.radians(turn)))
+    return replace(solute, position=scene.position.astype(np.float32))
+
+
+def main() -> None:
+    """Correct and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nucleosomes", type=int, default=12)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    arguments = parser.parse_args()
+    crowded = pulled_straight(stacked_nucleosomes(arguments.nucleosomes))
+    for seed in arguments.seeds:
+        started = time.process_time()
+        _, report = correct_clashes(crowded, seed=seed, threads=arguments.threads)
+        before, after, solved = report.data["before"], report.data["after"], report.data["solved"]
+        print(f"seed {seed}: {crowded.n_atoms} atoms, CPU of this process {time.process_time() - started:.0f} s; pairs "
+              f"< 0.9 A {solved['fatal_before']} -> {solved['fatal_after']} "
+              f"({100 * (1 - solved['fatal_after'] / solved['fatal_before']):.2f} % solved), "
+              f"{solved['fatal_at_overlapping_cores']} of them at overlapping cores; "
+              f"threaded strands {before['threaded_strands']['count']} -> {after['threaded_strands']['count']}; rings "
+              f"{before['ring_piercings']['count']} -> {after['ring_piercings']['count']}; severe pairs "
+              f"{before['severe_pairs']['count']} -> {after['severe_pairs']['count']}", flush=True)
+        for reason, count in Counter(item["reason"] for item in report.data["unresolved"]).most_common():
+            print(f"    {count:5d} left: {reason}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
