@@ -163,8 +163,8 @@ def drift(system: MolecularSystem, folder: Path, precision: chromamd.Precision, 
 def test_energy_is_conserved(equilibrated, tmp_path, record_property, name, precision):
     """SETTLE and SHAKE, 2 fs: the drift of three runs of 6 ps is shown to lie within 0.005 kT/ns/atom.
 
-    Shown: with two standard errors of the fits added, 0.0003 each for the peptide. Its runs scatter by 0.0018, more
-    than their fits tell, so that the mean has 0.001: the bar is four of those away. Water is quieter by far.
+    Shown: with two standard errors of the fits added, 0.0003 each for the peptide. Its runs scatter by 0.0014, more
+    than their fits tell, so that the mean has 0.0008: the bar is five of those away. Water is quieter by far.
     """
     slope, error = drift(equilibrated[name], tmp_path, precision, 3000, (11, 12, 13))
     record_property("drift", f"{slope:+.4f} +/- {error:.4f} kT/ns/atom")
