@@ -37,9 +37,10 @@ module simulation
   real(real64), parameter :: sort_cell = 8.0_real64
   !> How much longer than its constraint a bond may be before minimisation has relaxed it.
   real(real64), parameter :: bond_slack = 1.25_real64
-  !> The halo is wider than the pair list needs by this (angstrom), and at most by this share of a domain's edge, where
+  !> The halo is wider than the pair list needs by this (angstrom), and at most by this share of the box' edge, where
   !> domains allow it, so that pair lists can be renewed several times before atoms have to be handed over and terms found
-  !> anew. In a small domain, which is mostly halo, each angstrom more costs more than rebuilding.
+  !> anew. In a small box, which is mostly halo, each angstrom more costs more than rebuilding. The box and not the domain
+  !> counts, so that any number of ranks hands atoms over at the same steps (then L-BFGS begins anew).
   real(real64), parameter :: halo_slack = 4.0_real64, halo_slack_share = 0.05_real64
 
   !> The pair list reaches this far beyond the cutoff (angstrom) where domains allow it, and the part of it that the
@@ -537,7 +538,7 @@ contains
     type(error_t), allocatable, intent(out) :: error
     real(real64), allocatable :: payload(:, :), ghost_position(:, :)
     integer(int64), allocatable :: ghost_id(:)
-    real(real64) :: width, edge
+    real(real64) :: width
     integer :: i
 
     call self%constraints%explain_failure(self%atoms%id, error)
@@ -579,8 +580,7 @@ contains
       return
     end if
     width = self%pairlist_distance + 2.0_real64*self%comm%maximum(self%atoms%group_extent())
-    edge = minval(self%grid%box/self%grid%dims)
-    self%halo_width = min(width + min(halo_slack, halo_slack_share*edge), &
+    self%halo_width = min(width + min(halo_slack, halo_slack_share*minval(self%grid%box)), &
                           minval(self%grid%layers_within(width)*self%grid%box/self%grid%dims))
     self%settled_position = self%atoms%position(:, self%atoms%group_reference)
     call self%timer%lap(in_list)

@@ -248,7 +248,7 @@ def test_narrow_domains_have_62_and_124_neighbours(report):
     ours = report(27, 8.0, (3, 3, 3))
     links = {pattern: ours.plans[pattern, "PERSISTENT", True, 13].links for pattern in ("HALF", "FULL", "STAGED")}
     assert links == {"HALF": 62, "FULL": 124, "STAGED": 12}
-    assert {ours.plans["HALF", "PERSISTENT", True, rank].messages for rank in range(27)} <= set(range(14, 27))
+    assert {ours.plans["HALF", "PERSISTENT", True, rank].messages for rank in range(27)} <= set(range(13, 27))
 
 
 def test_too_many_atoms_are_refused_with_a_remedy(report):
@@ -286,11 +286,12 @@ def test_a_rank_that_dies_ends_the_job(tmp_path, transport):
     """kill -9 of one of three ranks: the others end within 30 s, with a message, however they wait for it."""
     make_system(tmp_path, neutral=False)
     start = setup(tmp_path, 3)
+    # The clashes of this start would tear it apart within seconds if its atoms moved.
     inp = systems.control(
         tmp_path / "long.inp", INPUT={"topologyfile": tmp_path / "t.h5", "rstfile": start},
         ENERGY=ENERGY, COMM={"transport": transport},
         OUTPUT={"logfile": tmp_path / "long.log"},
-        DYNAMICS={"nsteps": 100_000_000, "timestep": 0.0001, "eneout_period": 5}, ENSEMBLE={"temperature": 10})
+        DYNAMICS={"nsteps": 100_000_000, "timestep": 1e-9, "eneout_period": 500}, ENSEMBLE={"temperature": 10})
     environment = dict(os.environ, OMP_NUM_THREADS="1", OMPI_MCA_mpi_yield_when_idle="1", OMPI_ALLOW_RUN_AS_ROOT="1",
                        OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_hwloc_base_binding_policy="none")
     # Each rank tells its process id.
