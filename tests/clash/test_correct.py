@@ -167,6 +167,7 @@ def test_paper_mode_turns_phi_and_chi_only(shifted_octamer):
     assert len(find_clashes(solute, 0.9)[0]) == after["pairs_below_threshold"]["count"]
 
 
+@pytest.mark.slow
 def test_overlapping_cores_are_reported():
     """Two histones in the same place cannot be pulled apart by torsions: fewer clashes, the rest with reasons."""
     crowded = place_nucleosomes([(np.eye(3), np.zeros(3)), (np.eye(3), np.array([3.0, 1.0, 0.5]))], keep="B")

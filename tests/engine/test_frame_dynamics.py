@@ -127,6 +127,7 @@ def test_settle_and_shake_follow_the_same_path(tmp_path):
     assert np.abs(end["YES"].position - end["NO"].position).max() < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rigid", [True, False])
 def test_energy_is_conserved(tmp_path, rigid):
     """Only bonded terms: the fluctuation of the total energy falls with the square of the time step."""

@@ -53,6 +53,7 @@ def test_heat_is_booked(tmp_path, name):
     assert np.ptp(table["CONSERVED_ENE"]) < (1e-4 if name == "NHC" else 3e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "group_tp"), [("BUSSI", "YES"), ("BUSSI", "NO"), ("LANGEVIN", "NO"), ("NHC", "NO")])
 def test_kinetic_energy_is_maxwell_distributed(tmp_path, name, group_tp):
     """Bonds, rigid bonds and rigid waters, 0.5 fs: mean and width of the kinetic energy, by physical_validation.

@@ -150,6 +150,7 @@ def test_contacts_that_cannot_restrain_are_reported(demo):
     assert far["distance"] > 0
 
 
+@pytest.mark.slow
 def test_same_seed_same_bytes(demo, tmp_path):
     again = fold(DEMO_LIKE, Parameters(container=(22.0, 14.0, 10.0)), sweeps=600, seed=4)
     demo.write(tmp_path / "a.h5")
