@@ -90,18 +90,24 @@ def read_duplexes(path: str | Path) -> list[Duplex]:
 
     Raises BadInputError when the file cannot be read or holds no duplex.
     """
+    model = first_model(path, "with DNA")
+    duplexes = duplexes_of(model)
+    if not duplexes:
+        bases = sum(len(_strand(chain).name) for chain in model)
+        raise BadInputError(f"{path} holds no DNA duplex ({bases} DNA bases with all ring atoms): "
+                            "give a structure with Watson-Crick base pairs")
+    return duplexes
+
+
+def first_model(path: str | Path, wanted: str) -> gemmi.Model:
+    """The first model of a PDB or mmCIF file; ``wanted`` ends the advice of the BadInputError where there is none."""
     try:
         structure = gemmi.read_structure(str(path))
     except (OSError, RuntimeError, ValueError) as error:
         raise BadInputError(f"{path} cannot be read as PDB or mmCIF ({error}): give a structure file") from None
     if len(structure) == 0:
-        raise BadInputError(f"{path} holds no atoms: give a structure file with DNA")
-    duplexes = duplexes_of(structure[0])
-    if not duplexes:
-        bases = sum(len(_strand(chain).name) for chain in structure[0])
-        raise BadInputError(f"{path} holds no DNA duplex ({bases} DNA bases with all ring atoms): "
-                            "give a structure with Watson-Crick base pairs")
-    return duplexes
+        raise BadInputError(f"{path} holds no atoms: give a structure file {wanted}")
+    return structure[0]
 
 
 def duplexes_of(model: gemmi.Model, bridged: int = 0) -> list[Duplex]:

@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 
 from chromabuild.clash.atoms import KINDS, POLAR_HYDROGEN, POLAR_NITROGEN, POLAR_OXYGEN, POLAR_SULFUR
+from chromabuild.dna.backbone import measure_torsion
 from chromabuild.files import template_path
 
 _RING = {"C1'", "C2'", "C3'", "C4'", "O4'"}
@@ -77,7 +78,4 @@ def angles(position: np.ndarray, triples: np.ndarray) -> np.ndarray:
 
 def dihedrals(position: np.ndarray, quads: np.ndarray) -> np.ndarray:
     """(m,) dihedral angles in degree, IUPAC sign, of (m, 4) atom quadruples."""
-    a, b, c, d = (position[quads[:, k]] for k in range(4))
-    u, v, w = b - a, c - b, d - c
-    n1, n2 = np.cross(u, v), np.cross(v, w)
-    return np.degrees(np.arctan2((np.cross(n1, n2) * v).sum(axis=1) / np.linalg.norm(v, axis=1), (n1 * n2).sum(axis=1)))
+    return np.degrees(measure_torsion(*(position[quads[:, k]] for k in range(4))))

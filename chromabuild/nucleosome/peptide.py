@@ -8,6 +8,8 @@ from functools import cache
 
 import numpy as np
 
+from chromabuild.dna.backbone import measure_torsion
+from chromabuild.dna.steps import fit_frames
 from chromabuild.residues import residue_library
 
 # (weight, phi, psi, spread): extended, polyproline II, helix; degree. The last ones are for glycine only.
@@ -63,10 +65,7 @@ def place(a: np.ndarray, b: np.ndarray, c: np.ndarray, length: float, angle: flo
 
 def torsion(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:
     """Torsion a-b-c-d in degree, over leading axes."""
-    first, second, third = b - a, c - b, d - c
-    normal, other = np.cross(first, second), np.cross(second, third)
-    length = np.linalg.norm(second, axis=-1)
-    return np.degrees(np.arctan2(np.sum(first * other, axis=-1) * length, np.sum(normal * other, axis=-1)))
+    return np.degrees(measure_torsion(a, b, c, d))
 
 
 def rotate(points: np.ndarray, origin: np.ndarray, axis: np.ndarray, angle: np.ndarray | float) -> np.ndarray:
@@ -82,11 +81,8 @@ def rotate(points: np.ndarray, origin: np.ndarray, axis: np.ndarray, angle: np.n
 
 def superposition(moving: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rotation R and shift t for which ``moving @ R.T + t`` lies best on ``target`` (both (k, 3); Kabsch 1976)."""
-    centre, goal = moving.mean(axis=0), target.mean(axis=0)
-    u, _, vt = np.linalg.svd((moving - centre).T @ (target - goal))
-    u[:, -1] *= np.sign(np.linalg.det(u @ vt))
-    matrix = (u @ vt).T
-    return matrix, goal - matrix @ centre
+    shift, matrix = fit_frames(target, moving)
+    return matrix, shift
 
 
 def side_chain_on(name: str, backbone: Atoms) -> Atoms:

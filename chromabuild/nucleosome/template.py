@@ -19,7 +19,7 @@ import numpy as np
 from Bio.Align import PairwiseAligner, substitution_matrices
 from Bio.PDB import PDBList
 
-from chromabuild.analysis.duplex import Duplex, duplexes_of
+from chromabuild.analysis.duplex import Duplex, duplexes_of, first_model
 from chromabuild.build import assemble_solute, build_dna
 from chromabuild.clash import correct_clashes
 from chromabuild.clash.tails import TAILS
@@ -189,13 +189,7 @@ def lines(report: dict) -> list[str]:
 
 def read_model(path: str | Path, chains: list[str] | None = None) -> gemmi.Model:
     """The first model of a PDB or mmCIF file, or some of its chains. Raises BadInputError when it cannot be read."""
-    try:
-        structure = gemmi.read_structure(str(path))
-    except (OSError, RuntimeError, ValueError) as error:
-        raise BadInputError(f"{path} cannot be read as PDB or mmCIF ({error}): give a structure file") from None
-    if len(structure) == 0:
-        raise BadInputError(f"{path} holds no atoms: give a structure file of a nucleosome")
-    model = structure[0]
+    model = first_model(path, "of a nucleosome")
     if chains is None:
         return model
     missing = [name for name in chains if name not in [chain.name for chain in model]]
