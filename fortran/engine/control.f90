@@ -76,6 +76,8 @@ module control
           "least reach of the pair list; made up to cutoffdist + 2.5 where domains allow it"), &
     key_t("ENERGY", "pairlist_tolerance", is_text, "auto", "", "", &
           "lists are renewed when more than this share of the atoms moved half a buffer; 0 = no pair is ever missed"), &
+    key_t("ENERGY", "deterministic", is_choice, "NO", "", "YES NO", &
+          "forces, trajectories and energies of dynamics have the same bits on any number of ranks and threads"), &
     key_t("ENERGY", "vdw_force_switch", is_choice, "NO", "", "YES NO", &
           "switch the van der Waals force instead of the energy"), &
     key_t("ENERGY", "vdw_shift", is_choice, "NO", "", "YES NO", &

@@ -13,6 +13,7 @@ module simulation
   use domain_grid, only: domain_grid_t
   use energies, only: energies_t, is_dispersion, is_elec, is_reciprocal, is_restraint, is_vdw, n_energies
   use error, only: error_t, exit_bad_input, exit_corrupt_file, fail
+  use fixed_point, only: rounding_t
   use halo, only: halo_options_t, halo_t, pattern_names
   use halo_channel, only: transport_names
   use migration, only: migrate
@@ -75,6 +76,8 @@ module simulation
     type(thermostat_t) :: thermostat
     type(barostat_t) :: barostat
     type(timer_t) :: timer
+    !> How positions, forces and energies are rounded: in the deterministic mode.
+    type(rounding_t) :: rounding
     !> Parts and virial of the last force computation on this rank only.
     type(energies_t) :: mine
     integer(int64) :: step = 0
@@ -248,7 +251,7 @@ contains
     integer, intent(in) :: saved_dims(3), rank, n_ranks
     type(error_t), allocatable, intent(out) :: error
     character(len=1), parameter :: axis_name(3) = ["x", "y", "z"]
-    real(real64) :: wanted_box, width
+    real(real64) :: wanted_box, width, edges(3)
     integer :: axis, dims(3)
     self%pairlist_distance = control%real("ENERGY", "pairlistdist")
     do axis = 1, 3
@@ -273,7 +276,13 @@ contains
       dims(axis) = saved_dims(axis)
     end do
     width = self%pairlist_distance + 2.0_real64*bond_slack*self%topology%longest_constraint()
-    call self%grid%create(rank, n_ranks, box, dims, width, error)
+    edges = box
+    if (control%yes("ENERGY", "deterministic")) then
+      call self%rounding%switch_on(box)
+      self%atoms%rounding = self%rounding
+      edges = self%rounding%on_lattice(box)
+    end if
+    call self%grid%create(rank, n_ranks, edges, dims, width, error)
     if (allocated(error)) return
     call choose_reach(self, control, error)
   end subroutine make_grid
@@ -287,11 +296,13 @@ contains
     self%least_reach = control%real("ENERGY", "pairlistdist")
     call fit_reach(self)
     if (control%text("ENERGY", "pairlist_tolerance") == "auto") then
-      self%tolerated_share = merge(mixed_tolerance, 0.0_real64, real_pair /= real64)
+      self%tolerated_share = merge(mixed_tolerance, 0.0_real64, real_pair /= real64 .and. .not. self%rounding%is_on())
     else
       self%tolerated_share = control%real("ENERGY", "pairlist_tolerance")
       if (self%tolerated_share < 0.0_real64 .or. self%tolerated_share > 0.1_real64) &
         call control%refuse("ENERGY", "pairlist_tolerance", "must lie between 0 and 0.1", error)
+      if (self%tolerated_share > 0.0_real64 .and. self%rounding%is_on()) &
+        call control%refuse("ENERGY", "pairlist_tolerance", "must be 0 or auto with deterministic = YES", error)
     end if
   end subroutine choose_reach
 
@@ -356,7 +367,7 @@ contains
     integer :: points(3)
 
     self%halo%options = halo_options(control)
-    call self%bonded%init(self%topology%coulomb_constant, self%topology%cmap, rigid)
+    call self%bonded%init(self%topology%coulomb_constant, self%topology%cmap, rigid, self%rounding)
     call self%constraints%init(self%topology, rigid, control%yes("CONSTRAINTS", "fast_water"), &
                                int(control%integer("CONSTRAINTS", "shake_iteration")), &
                                control%real("CONSTRAINTS", "shake_tolerance"))
@@ -382,7 +393,8 @@ contains
     where (points == 0) points = pme_grid_size(self%grid%box, spacing)
     self%pme_points = points
     call self%pme%init(self%comm%handle, self%grid%dims, self%grid%box, points, &
-                       int(control%integer("ENERGY", "pme_nspline")), alpha, self%topology%coulomb_constant, error)
+                       int(control%integer("ENERGY", "pme_nspline")), alpha, self%topology%coulomb_constant, error, &
+                       self%rounding)
     call self%comm%agree(error)
     if (allocated(error)) return
     if (control%text("ENERGY", "dispersion_corr") /= "NONE") call prepare_tail(self, control)
@@ -493,6 +505,7 @@ contains
     options%list_distance = self%pairlist_distance
     options%inner_buffer = self%inner_buffer
     options%tolerated_share = self%tolerated_share
+    options%rounding = self%rounding
     options%alpha = alpha
     options%vdw_form = vdw_switch
     if (control%yes("ENERGY", "vdw_force_switch")) options%vdw_form = vdw_force_switch
@@ -553,6 +566,7 @@ contains
     call self%comm%agree(error)
     if (allocated(error)) return
 
+    call self%atoms%put_on_lattice()
     call self%atoms%wrap(self%grid)
     if (self%comm%n_ranks > 1) then
       allocate (payload(6, self%atoms%n_owned))
@@ -682,6 +696,7 @@ contains
       self%mine%virial = bonded_virial + pair_virial + reciprocal_virial + restraint_virial
       if (self%comm%is_root()) then
         part(is_dispersion) = self%tail_energy_volume/product(self%grid%box)
+        part(is_dispersion) = (part(is_dispersion) + self%rounding%energy) - self%rounding%energy
         do axis = 1, 3
           if (self%tail_in_virial) self%mine%virial(axis, axis) = self%mine%virial(axis, axis) + part(is_dispersion)
         end do
@@ -693,19 +708,23 @@ contains
   subroutine scale_box(self, factor)
     class(simulation_t), intent(inout) :: self
     real(real64), intent(in) :: factor(3)
-    real(real64) :: shift(3)
+    real(real64) :: shift(3), edges(3), image(3)
     integer :: g, i, a, b
     if (all(factor == 1.0_real64)) return
+    edges = self%rounding%on_lattice(factor*self%grid%box)
     associate (atoms => self%atoms)
-      !$omp parallel do schedule(static) private(i, a, b, shift)
+      !$omp parallel do schedule(static) private(i, a, b, shift, image)
       do g = 1, atoms%n_groups
         a = atoms%group_first(g)
         b = atoms%group_first(g + 1) - 1
         shift = 0.0_real64
-        do i = a, b
-          shift = shift + atoms%mass(i)*atoms%position(:, i)
+        do i = a + 1, b
+          shift = shift + atoms%mass(i)*(atoms%position(:, i) - atoms%position(:, a))
         end do
-        shift = (factor - 1.0_real64)*shift/sum(atoms%mass(a:b))
+        ! By the image in the box, so that it does not matter in which the rank sees the group.
+        image = floor(atoms%position(:, a)/self%grid%box)
+        shift = atoms%position(:, a) - image*self%grid%box + shift/sum(atoms%mass(a:b))
+        shift = self%rounding%on_lattice((factor - 1.0_real64)*shift) + image*(edges - self%grid%box)
         do i = a, b
           atoms%position(:, i) = atoms%position(:, i) + shift
           self%listed_position(:, i) = factor*self%listed_position(:, i)
@@ -716,7 +735,7 @@ contains
     end associate
     self%strain = self%strain + maxval(abs(log(factor)))
     self%halo_width = self%halo_width*min(1.0_real64, minval(factor))
-    call self%set_box(factor*self%grid%box)
+    call self%set_box(edges)
   end subroutine scale_box
 
   !> Give the box other edges (angstrom) and leave the atoms where they are.
@@ -726,6 +745,8 @@ contains
     call self%grid%set_box(box)
     call self%halo%set_box(box)
     call self%pme%set_box(box)
+    call self%rounding%fit_box(box)
+    self%atoms%rounding = self%rounding
   end subroutine set_box
 
   !> Whether atoms moved, or the box shrank, so much that the pair list must be made anew; or would after a strain of
@@ -779,11 +800,11 @@ contains
     type(energies_t) :: total
     real(real64) :: values(n_energies + 18), momentum(3), mass, centre(3), force(3)
     real(real64), allocatable :: block_sums(:, :)
-    integer :: g, i, block
+    integer :: g, i, block, first
     associate (atoms => self%atoms)
       total = self%mine
       allocate (block_sums(8, (atoms%n_groups + groups_per_block - 1)/groups_per_block))
-      !$omp parallel do schedule(static) private(g, i, momentum, mass, centre, force)
+      !$omp parallel do schedule(static) private(g, i, first, momentum, mass, centre, force)
       do block = 1, size(block_sums, 2)
         associate (kinetic => block_sums(1, block), force2 => block_sums(2, block), &
                    group_kinetic => block_sums(3:5, block), inner_virial => block_sums(6:8, block))
@@ -792,20 +813,21 @@ contains
             momentum = 0.0_real64
             mass = 0.0_real64
             centre = 0.0_real64
-            do i = atoms%group_first(g), atoms%group_first(g + 1) - 1
+            first = atoms%group_first(g)
+            do i = first, atoms%group_first(g + 1) - 1
               mass = mass + atoms%mass(i)
-              centre = centre + atoms%mass(i)*atoms%position(:, i)
+              centre = centre + atoms%mass(i)*(atoms%position(:, i) - atoms%position(:, first))
             end do
             centre = centre/mass
-            do i = atoms%group_first(g), atoms%group_first(g + 1) - 1
-              kinetic = kinetic + 0.5_real64*atoms%mass(i)*sum(atoms%velocity(:, i)**2)/acceleration_unit
+            do i = first, atoms%group_first(g + 1) - 1
+              kinetic = kinetic + rounded(0.5_real64*atoms%mass(i)*sum(atoms%velocity(:, i)**2)/acceleration_unit)
               momentum = momentum + atoms%mass(i)*atoms%velocity(:, i)
               force = atoms%force(:, i)
               if (self%split_forces) force = force + self%slow_force(:, i)
-              inner_virial = inner_virial + (atoms%position(:, i) - centre)*force
-              force2 = force2 + sum(force**2)
+              inner_virial = inner_virial + rounded((atoms%position(:, i) - atoms%position(:, first) - centre)*force)
+              force2 = force2 + rounded(sum(force**2))
             end do
-            group_kinetic = group_kinetic + 0.5_real64*momentum**2/mass/acceleration_unit
+            group_kinetic = group_kinetic + rounded(0.5_real64*momentum**2/mass/acceleration_unit)
           end do
         end associate
       end do
@@ -825,6 +847,11 @@ contains
       total%box = self%grid%box
       total%bath = self%thermostat%conserved_part() + self%barostat%conserved_part(product(self%grid%box))
     end associate
+  contains
+    elemental real(real64) function rounded(x)
+      real(real64), intent(in) :: x
+      rounded = (x + self%rounding%energy) - self%rounding%energy
+    end function rounded
   end function sum_energies
 
 end module simulation
