@@ -176,6 +176,8 @@ module control
     key_t("BOUNDARY", "domain_x", is_integer, "0", "", "0", "domains along x, 0 = automatic"), &
     key_t("BOUNDARY", "domain_y", is_integer, "0", "", "0", "domains along y, 0 = automatic"), &
     key_t("BOUNDARY", "domain_z", is_integer, "0", "", "0", "domains along z, 0 = automatic"), &
+    key_t("BOUNDARY", "load_balance", is_choice, "NO", "", "YES NO", &
+          "move the borders between domains until all have about the same work"), &
     key_t("COMM", "pattern", is_choice, "AUTO", "", "AUTO HALF FULL STAGED", &
           "domains that ghosts come from directly: 13, 26, or 6 along one axis after the other"), &
     key_t("COMM", "transport", is_choice, "AUTO", "", "AUTO PERSISTENT NEIGHBOURHOOD ONE_SIDED SHARED", &

@@ -122,6 +122,7 @@ contains
       if (allocated(error)) return
       call sim%timer%lap(in_output)
     end do
+    if (sim%describe_balance() /= "") call log%note(sim%describe_balance())
     call sim%timer%report(sim%comm, log%unit, sim%step - first_step, sim%topology%n_atoms, &
                           (sim%step - first_step)*timestep)
   end subroutine run_dynamics

@@ -60,6 +60,7 @@ module pme
   contains
     procedure :: init
     procedure :: set_box
+    procedure :: set_domain
     procedure :: compute
   end type pme_t
 
@@ -160,6 +161,17 @@ contains
     self%inverse_box = 1.0_real64/box
     call make_influence(self)
   end subroutine set_box
+
+  !> Other borders of this rank's domain, as fractions of the box; all ranks must call it.
+  subroutine set_domain(self, lower, upper)
+    class(pme_t), intent(inout) :: self
+    real(real64), intent(in) :: lower(3), upper(3)
+    self%lower = self%n*lower
+    self%upper = self%n*upper
+    self%centre = 0.5_real64*(lower + upper)
+    self%margin = ceiling(first_margin*self%density)
+    call make_brick(self)
+  end subroutine set_domain
 
   !> Bounds and exchange of the brick for the present margin.
   subroutine make_brick(self)

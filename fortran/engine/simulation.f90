@@ -18,6 +18,7 @@ module simulation
   use halo_channel, only: transport_names
   use migration, only: migrate
   use lennard_jones, only: lennard_jones_t
+  use load_balance, only: balanced_borders
   use nonbonded, only: nonbonded_t
   use nonbonded_options, only: nonbonded_options_t
   use pair_parameters, only: vdw_force_switch, vdw_shift, vdw_switch
@@ -58,6 +59,14 @@ module simulation
   !> A box that changes may make the grid of reciprocal space this much coarser or finer than asked before a continued
   !> run chooses another.
   real(real64), parameter :: grid_slack = 0.1_real64
+
+  !> Work of an atom beside its pairs (PME, bonds, integration), in pairs of the list.
+  integer, parameter :: pairs_per_atom = 150
+  !> Borders move when the largest work of a rank exceeds the mean by this factor, and so many times at once at first.
+  real(real64), parameter :: tolerated_imbalance = 1.05_real64
+  integer, parameter :: first_moves = 12
+  !> A domain may become so narrow, as a share of evenly spaced ones, before the reach of the list is cut for it.
+  real(real64), parameter :: least_share = 0.7_real64
 
   !> Groups whose energies are summed one after another, so that sums do not depend on the number of threads.
   integer, parameter :: groups_per_block = 2048
@@ -111,6 +120,10 @@ module simulation
     !> Positions of the reference atoms of the groups when atoms came to their owners, and the halo width of then.
     real(real64), allocatable, private :: settled_position(:, :)
     real(real64) :: halo_width = 0.0_real64
+    !> Borders between domains follow the work; they are evenly spaced since the last `rebuild` and may move now.
+    logical, private :: balances = .false., may_move = .false.
+    !> Largest work of a rank over the mean: with evenly spaced borders, and now.
+    real(real64) :: imbalance(2) = 0.0_real64
   contains
     procedure :: start_from_bricks
     procedure :: start_from_restart
@@ -128,7 +141,9 @@ module simulation
     procedure :: sum_energies
     procedure :: read_topology
     procedure :: make_grid
+    procedure :: describe_balance
     procedure, private :: make_list
+    procedure, private :: settle
   end type simulation_t
 
 contains
@@ -282,6 +297,7 @@ contains
       self%atoms%rounding = self%rounding
       edges = self%rounding%on_lattice(box)
     end if
+    self%balances = control%yes("BOUNDARY", "load_balance") .and. n_ranks > 1
     call self%grid%create(rank, n_ranks, edges, dims, width, error)
     if (allocated(error)) return
     call choose_reach(self, control, error)
@@ -310,8 +326,9 @@ contains
   subroutine fit_reach(self)
     class(simulation_t), intent(inout) :: self
     real(real64) :: room, buffer
-    room = min(minval(self%grid%box/self%grid%dims) - 2.0_real64*bond_slack*self%topology%longest_constraint() - &
-               halo_reserve, 0.5_real64*minval(self%grid%box))
+    room = merge(least_share, 1.0_real64, self%balances)*minval(self%grid%box/self%grid%dims)
+    room = min(room - 2.0_real64*bond_slack*self%topology%longest_constraint() - halo_reserve, &
+               0.5_real64*minval(self%grid%box))
     self%pairlist_distance = max(self%least_reach, min(self%cutoff + outer_buffer, room))
     buffer = self%pairlist_distance - self%cutoff
     self%inner_buffer = min(inner_buffer, 0.5_real64*buffer)
@@ -545,8 +562,90 @@ contains
     self%tail_in_virial = control%text("ENERGY", "dispersion_corr") == "EPRESS"
   end subroutine prepare_tail
 
-  !> Bring atoms to their owners and make halo, lists and terms anew. The result depends only on where the atoms are.
+  !> Bring atoms to their owners and make halo, lists and terms anew. The result depends only on where the atoms are:
+  !> borders are evenly spaced.
   subroutine rebuild(self, error)
+    class(simulation_t), intent(inout) :: self
+    type(error_t), allocatable, intent(out) :: error
+    if (self%balances) then
+      call self%grid%space_evenly()
+      call self%pme%set_domain(self%grid%lower/self%grid%box, self%grid%upper/self%grid%box)
+      self%may_move = .true.
+    end if
+    call self%settle(error)
+  end subroutine rebuild
+
+  !> Move the borders to where the work of the present list says, and bring atoms to their owners. With `may_move`, after
+  !> borders were evenly spaced, this is done over and over.
+  subroutine rebalance(self, error)
+    type(simulation_t), intent(inout) :: self
+    type(error_t), allocatable, intent(out) :: error
+    real(real64), allocatable :: border(:, :)
+    real(real64) :: least(3), width
+    integer(int64), allocatable :: work(:)
+    integer :: k, axis, first
+
+    do k = 1, merge(first_moves, 1, self%may_move)
+      call measure_work(self, work)
+      if (k == 1 .and. self%may_move) self%imbalance(1) = self%imbalance(2)
+      width = self%pairlist_distance + 2.0_real64*self%comm%maximum(self%atoms%group_extent()) + halo_reserve
+      least = width/max(1, ceiling(width/(self%grid%box/self%grid%dims)))
+      border = self%grid%border
+      first = 0
+      do axis = 1, 3
+        associate (n => self%grid%dims(axis))
+          border(:n, axis) = balanced_borders(self%grid%border(:n, axis), real(work(first + 1:first + n), real64), &
+                                              least(axis)/self%grid%box(axis))
+          first = first + n
+        end associate
+      end do
+      if (self%imbalance(2) > tolerated_imbalance .and. any(border /= self%grid%border)) then
+        where (self%grid%dims == 1) least = 0.0_real64
+        call self%grid%move_borders(border, least, error)
+        if (allocated(error)) return
+        call self%pme%set_domain(self%grid%lower/self%grid%box, self%grid%upper/self%grid%box)
+      else if (k > 1) then
+        exit
+      end if
+      call self%settle(error)
+      if (allocated(error)) return
+    end do
+    self%may_move = .false.
+    call measure_work(self, work)
+  end subroutine rebalance
+
+  !> Work of each slab of domains, x, then y, then z, and the imbalance of the ranks.
+  subroutine measure_work(self, work)
+    type(simulation_t), intent(inout) :: self
+    integer(int64), allocatable, intent(out) :: work(:)
+    integer(int64) :: mine
+    integer :: axis, first
+    mine = self%nonbonded%listed_pairs() + int(pairs_per_atom, int64)*self%atoms%n_owned
+    allocate (work(sum(self%grid%dims)), source=0_int64)
+    first = 0
+    do axis = 1, 3
+      work(first + self%grid%coordinate(axis) + 1) = mine
+      first = first + self%grid%dims(axis)
+    end do
+    call self%comm%sum(work)
+    self%imbalance(2) = self%comm%maximum(real(mine, real64))*self%comm%n_ranks/ &
+                        max(1.0_real64, real(sum(work(:self%grid%dims(1))), real64))
+  end subroutine measure_work
+
+  !> For the log: what moving the borders has done; empty where they do not move.
+  function describe_balance(self) result(text)
+    class(simulation_t), intent(in) :: self
+    character(len=:), allocatable :: text
+    character(len=120) :: line
+    line = ""
+    if (self%balances .and. self%imbalance(1) > 0.0_real64) &
+      write (line, "(2(a,f0.3))") "load balance: largest over mean work of a rank ", self%imbalance(1), &
+        " with even borders, now ", self%imbalance(2)
+    text = trim(line)
+  end function describe_balance
+
+  !> Bring atoms to the owners that the present borders give them and make halo, lists and terms anew.
+  subroutine settle(self, error)
     class(simulation_t), intent(inout) :: self
     type(error_t), allocatable, intent(out) :: error
     real(real64), allocatable :: payload(:, :), ghost_position(:, :)
@@ -595,7 +694,7 @@ contains
     end if
     width = self%pairlist_distance + 2.0_real64*self%comm%maximum(self%atoms%group_extent())
     self%halo_width = min(width + min(halo_slack, halo_slack_share*minval(self%grid%box)), &
-                          minval(self%grid%layers_within(width)*self%grid%box/self%grid%dims))
+                          minval(self%grid%layers_within(width)*self%grid%narrowest()))
     self%settled_position = self%atoms%position(:, self%atoms%group_reference)
     call self%timer%lap(in_list)
     call self%halo%build(self%comm, self%grid, self%halo_width, self%atoms%group_first, self%atoms%group_reference, &
@@ -608,7 +707,7 @@ contains
     call self%constraints%assign(self%topology, self%atoms)
     call self%restraints%assign(self%atoms)
     call self%make_list()
-  end subroutine rebuild
+  end subroutine settle
 
   !> Make the pair list anew after atoms moved far, and all else too if the ghosts at hand no longer hold every atom
   !> within reach of an owned one: then `moved` is true, and owned atoms have a new order. What is done depends only on
@@ -632,9 +731,11 @@ contains
     if (self%constraints%failed_atom > 0) unsettled = huge(unsettled)
     unsettled = self%comm%maximum(unsettled)
     ! Any two atoms within the list's reach now have reference atoms that were within the halo's width of each other.
-    moved = 2.0_real64*unsettled > self%halo_width - self%pairlist_distance
-    if (moved) then
-      call self%rebuild(error)
+    moved = 2.0_real64*unsettled > self%halo_width - self%pairlist_distance .or. self%may_move
+    if (moved .and. self%balances) then
+      call rebalance(self, error)
+    else if (moved) then
+      call self%settle(error)
     else
       call self%halo%update_positions(self%atoms%n_owned, self%atoms%position)
       call self%timer%lap(in_communication)
