@@ -183,6 +183,8 @@ module control
     key_t("COMM", "transport", is_choice, "AUTO", "", "AUTO PERSISTENT NEIGHBOURHOOD ONE_SIDED SHARED", &
           "how ghosts travel; results do not depend on it"), &
     key_t("COMM", "combine_messages", is_choice, "YES", "", "YES NO", "all that goes to one rank in one message"), &
+    key_t("COMM", "fft", is_choice, "MODEL", "", "MODEL TIME SLAB PENCIL 1D 2D COLUMNS", &
+          "scheme of the FFT of PME; MODEL and TIME choose, by a model or by trials"), &
     key_t("COMM", "planner", is_choice, "TIME", "", "TIME MODEL", &
           "for transport = AUTO: try all at the start of a run, or take PERSISTENT")]
 

@@ -19,6 +19,8 @@ module pme
   !> Fixed number of runs of atoms.
   integer, parameter :: n_chunks = 32
   integer, parameter :: largest_order = 10
+  !> Lines of waves whose energies are summed together, so that sums do not depend on the number of threads.
+  integer, parameter :: lines_together = 256
   !> Stands for an order where loops of the deterministic mode are chosen.
   integer, parameter :: exactly = -1
   !> Atoms whose spline weights are computed side by side.
@@ -43,9 +45,11 @@ module pme
     integer :: margin(3) = 0
     integer :: brick_lower(3) = 0, brick_upper(3) = -1
     real(real_pair), allocatable :: brick(:, :, :), grid(:, :, :)
-    complex(real_pair), allocatable :: wave(:, :, :)
-    !> Factor of |charge wave|^2 in twice the energy, layout of the FFT (kz, kx, ky).
-    real(real_pair), allocatable :: influence(:, :, :)
+    !> Waves of this rank, whole lines along z: (kz from 0, line), and kx, ky of each line.
+    complex(real_pair), allocatable :: wave(:, :)
+    integer, allocatable :: line_wave(:, :)
+    !> Factor of |charge wave|^2 in twice the energy.
+    real(real_pair), allocatable :: influence(:, :)
     !> Of each atom: first grid point (from 1, in the brick), fraction of a grid spacing, charge.
     integer, allocatable :: point(:, :)
     real(real_pair), allocatable :: fraction(:, :), point_charge(:)
@@ -103,15 +107,18 @@ contains
   end function ewald_alpha
 
   !> Prepare; all ranks of `comm` must call it. Ranks hold the domains of a `domain_dims` grid, x fastest. `box` in
-  !> angstrom, `coulomb_constant` in kcal angstrom/mol/e^2. Fails on an order or a grid that cannot be.
+  !> angstrom, `coulomb_constant` in kcal angstrom/mol/e^2. Fails on an order, a grid or a scheme that cannot be.
   subroutine init(self, comm, domain_dims, box, grid_size, spline_order, alpha, coulomb_constant, error, &
-                  rounding)
+                  rounding, scheme)
     class(pme_t), intent(out) :: self
     type(MPI_Comm), intent(in) :: comm
     integer, intent(in) :: domain_dims(3), grid_size(3), spline_order
     real(real64), intent(in) :: box(3), alpha, coulomb_constant
     type(error_t), allocatable, intent(out) :: error
     type(rounding_t), intent(in), optional :: rounding
+    !> Scheme of the FFT; default: the model of the library chooses.
+    character(len=*), intent(in), optional :: scheme
+    type(fft_options_t) :: options
     integer :: place(3)
     character(len=160) :: message
 
@@ -121,8 +128,11 @@ contains
       call fail(error, exit_bad_input, trim(message))
       return
     end if
-    call self%fft%create(comm, grid_size, error, fft_options_t(boxes_only=.true., grid=domain_dims, &
-      bytes=storage_size(0.0_real_pair)/8, wave_order=[3, 1, 2]))
+    options = fft_options_t(grid=domain_dims, bytes=storage_size(0.0_real_pair)/8, wave_order=[3, 1, 2])
+    if (present(scheme)) options%scheme = scheme
+    ! These have process grids of their own.
+    if (any(options%scheme == ["slab  ", "pencil"])) options%grid = 0
+    call self%fft%create(comm, grid_size, error, options)
     if (allocated(error)) return
     if (present(rounding)) self%rounding = rounding
     self%comm = comm
@@ -144,13 +154,33 @@ contains
     associate (low => self%fft%real_lower, high => self%fft%real_upper)
       allocate (self%grid(low(1):high(1), low(2):high(2), low(3):high(3)))
     end associate
-    associate (low => self%fft%wave_lower, high => self%fft%wave_upper)
-      allocate (self%wave(low(3):high(3), low(1):high(1), low(2):high(2)))
-      allocate (self%influence(low(3):high(3), low(1):high(1), low(2):high(2)))
-    end associate
+    call list_lines(self)
     call make_influence(self)
     call make_brick(self)
   end subroutine init
+
+  !> The lines of waves that the scheme leaves on this rank, in the order in which it stores them.
+  subroutine list_lines(self)
+    type(pme_t), intent(inout) :: self
+    integer :: k, n_lines, fast, slow, index(3)
+    associate (layout => self%fft%wave_layout)
+      if (.not. layout%holds_lines(3, self%n(3))) error stop "the FFT of PME must leave whole lines along z on a rank"
+      n_lines = int(layout%n_points()/self%n(3))
+      allocate (self%line_wave(2, n_lines), self%wave(0:self%n(3) - 1, n_lines), &
+                self%influence(0:self%n(3) - 1, n_lines))
+      n_lines = 0
+      do k = 1, size(layout%box)
+        if (layout%box(k)%n_points() == 0) cycle
+        do slow = layout%box(k)%lower(layout%order(3)), layout%box(k)%upper(layout%order(3))
+          do fast = layout%box(k)%lower(layout%order(2)), layout%box(k)%upper(layout%order(2))
+            index(layout%order(2:)) = [fast, slow]
+            n_lines = n_lines + 1
+            self%line_wave(:, n_lines) = index(:2)
+          end do
+        end do
+      end do
+    end associate
+  end subroutine list_lines
 
   !> Another box (angstrom) with the same grid.
   subroutine set_box(self, box)
@@ -200,22 +230,22 @@ contains
     type(pme_t), intent(inout) :: self
     real(real64) :: factor_x(self%n(1)), factor_y(self%n(2)), factor_z(self%n(3))
     real(real64) :: m2, scale
-    integer :: x, y, z
+    integer :: line, x, y, z
 
     scale = self%coulomb_constant/(pi*product(self%box))
     factor_x = axis_factor(self%n(1), self%order, self%box(1), self%alpha)
     factor_y = axis_factor(self%n(2), self%order, self%box(2), self%alpha)
     factor_z = axis_factor(self%n(3), self%order, self%box(3), self%alpha)
-    !$omp parallel do schedule(static) private(x, z, m2)
-    do y = lbound(self%influence, 3), ubound(self%influence, 3)
-      do x = lbound(self%influence, 2), ubound(self%influence, 2)
-        do z = lbound(self%influence, 1), ubound(self%influence, 1)
-          m2 = wave_number(x, self%n(1), self%box(1))**2 + wave_number(y, self%n(2), self%box(2))**2 &
-               + wave_number(z, self%n(3), self%box(3))**2
-          self%influence(z, x, y) = 0.0_real_pair
-          if (m2 > 0.0_real64) self%influence(z, x, y) = &
-            real(scale*factor_x(x + 1)*factor_y(y + 1)*factor_z(z + 1)/m2, real_pair)
-        end do
+    !$omp parallel do schedule(static) private(x, y, z, m2)
+    do line = 1, size(self%line_wave, 2)
+      x = self%line_wave(1, line)
+      y = self%line_wave(2, line)
+      do z = 0, self%n(3) - 1
+        m2 = wave_number(x, self%n(1), self%box(1))**2 + wave_number(y, self%n(2), self%box(2))**2 &
+             + wave_number(z, self%n(3), self%box(3))**2
+        self%influence(z, line) = 0.0_real_pair
+        if (m2 > 0.0_real64) self%influence(z, line) = &
+          real(scale*factor_x(x + 1)*factor_y(y + 1)*factor_z(z + 1)/m2, real_pair)
       end do
     end do
     !$omp end parallel do
@@ -266,7 +296,7 @@ contains
     logical, intent(in), optional :: want_energy
     real(real64), allocatable :: own_force(:, :)
     logical :: with_energy
-    integer :: z, i
+    integer :: z, i, line
 
     with_energy = .true.
     if (present(want_energy)) with_energy = want_energy
@@ -286,8 +316,8 @@ contains
       energy = energy - self_energy(self, charge(:n_owned))
     end if
     !$omp parallel do schedule(static)
-    do z = lbound(self%wave, 3), ubound(self%wave, 3)
-      self%wave(:, :, z) = self%wave(:, :, z)*self%influence(:, :, z)
+    do line = 1, size(self%line_wave, 2)
+      self%wave(:, line) = self%wave(:, line)*self%influence(:, line)
     end do
     !$omp end parallel do
     call self%fft%backward(self%wave, self%grid)
@@ -524,33 +554,36 @@ contains
     type(pme_t), intent(in) :: self
     real(real64), intent(out) :: energy, virial(3, 3)
     real(real64), allocatable :: part(:, :)
-    real(real64) :: m(3), m2, e, factor, background, line(7)
-    integer :: x, y, z, a
+    real(real64) :: m(3), m2, e, factor, background, sums(7)
+    integer :: block, line, z, a
 
-    allocate (part(7, lbound(self%wave, 3):ubound(self%wave, 3)), source=0.0_real64)
-    !$omp parallel do schedule(static) private(x, z, m, m2, e, factor, line)
-    do y = lbound(self%wave, 3), ubound(self%wave, 3)
-      m(2) = wave_number(y, self%n(2), self%box(2))
-      do x = lbound(self%wave, 2), ubound(self%wave, 2)
-        m(1) = wave_number(x, self%n(1), self%box(1))
-        line = 0.0_real64
-        do z = lbound(self%wave, 1), ubound(self%wave, 1)
+    allocate (part(7, (size(self%line_wave, 2) + lines_together - 1)/lines_together), source=0.0_real64)
+    background = 0.0_real64
+    !$omp parallel do schedule(static) private(line, z, m, m2, e, factor, sums) reduction(+: background)
+    do block = 1, size(part, 2)
+      do line = (block - 1)*lines_together + 1, min(size(self%line_wave, 2), block*lines_together)
+        m(1) = wave_number(self%line_wave(1, line), self%n(1), self%box(1))
+        m(2) = wave_number(self%line_wave(2, line), self%n(2), self%box(2))
+        sums = 0.0_real64
+        do z = 0, self%n(3) - 1
           m(3) = wave_number(z, self%n(3), self%box(3))
           m2 = sum(m**2)
-          if (m2 <= 0.0_real64) cycle
+          if (m2 <= 0.0_real64) then
+            background = background - 0.5_real64*pi*self%coulomb_constant/(product(self%box)*self%alpha**2) &
+                                      *real(real(self%wave(z, line)), real64)**2
+            cycle
+          end if
           ! Waves with kx inside the half axis stand for their conjugates too.
-          e = self%influence(z, x, y)*(real(self%wave(z, x, y), real64)**2 + real(aimag(self%wave(z, x, y)), &
-            real64)**2) &
-              *merge(0.5_real64, 1.0_real64, x == 0 .or. 2*x == self%n(1))
+          e = self%influence(z, line)*(real(self%wave(z, line), real64)**2 + real(aimag(self%wave(z, line)), real64)**2) &
+              *merge(0.5_real64, 1.0_real64, self%line_wave(1, line) == 0 .or. 2*self%line_wave(1, line) == self%n(1))
           factor = 2.0_real64*e*(1.0_real64 + (pi/self%alpha)**2*m2)/m2
-          line(1) = line(1) + e
-          line(2:4) = line(2:4) + factor*m**2
-          line(5) = line(5) + factor*m(1)*m(2)
-          line(6) = line(6) + factor*m(1)*m(3)
-          line(7) = line(7) + factor*m(2)*m(3)
+          sums(1) = sums(1) + e
+          sums(2:4) = sums(2:4) + factor*m**2
+          sums(5) = sums(5) + factor*m(1)*m(2)
+          sums(6) = sums(6) + factor*m(1)*m(3)
+          sums(7) = sums(7) + factor*m(2)*m(3)
         end do
-        ! Every rank holds whole lines along z.
-        part(:, y) = part(:, y) + ((line + self%rounding%energy) - self%rounding%energy)
+        part(:, block) = part(:, block) + ((sums + self%rounding%energy) - self%rounding%energy)
       end do
     end do
     !$omp end parallel do
@@ -558,11 +591,7 @@ contains
     virial = -reshape([sum(part(2, :)), sum(part(5, :)), sum(part(6, :)), &
                        sum(part(5, :)), sum(part(3, :)), sum(part(7, :)), &
                        sum(part(6, :)), sum(part(7, :)), sum(part(4, :))], [3, 3])
-    if (size(self%wave) > 0 .and. all(self%fft%wave_lower == 0)) then
-      background = -0.5_real64*pi*self%coulomb_constant/(product(self%box)*self%alpha**2) &
-                   *real(real(self%wave(0, 0, 0)), real64)**2
-      energy = energy + ((background + self%rounding%energy) - self%rounding%energy)
-    end if
+    energy = energy + ((background + self%rounding%energy) - self%rounding%energy)
     do a = 1, 3
       virial(a, a) = virial(a, a) + energy
     end do

@@ -26,7 +26,7 @@ module simulation
   use restart, only: phase_fresh, restart_t
   use restraints, only: restraints_t
   use setup, only: read_domain
-  use text, only: to_text
+  use text, only: lower_case, to_text
   use thermostat, only: berendsen_thermostat, bussi_thermostat, langevin_thermostat, max_chain, no_thermostat, &
                         nose_hoover_thermostat, thermostat_t
   use timing, only: in_bonded, in_communication, in_list, in_real_space, in_reciprocal, timer_t
@@ -411,7 +411,7 @@ contains
     self%pme_points = points
     call self%pme%init(self%comm%handle, self%grid%dims, self%grid%box, points, &
                        int(control%integer("ENERGY", "pme_nspline")), alpha, self%topology%coulomb_constant, error, &
-                       self%rounding)
+                       self%rounding, lower_case(control%text("COMM", "fft")))
     call self%comm%agree(error)
     if (allocated(error)) return
     if (control%text("ENERGY", "dispersion_corr") /= "NONE") call prepare_tail(self, control)

@@ -74,3 +74,22 @@ def test_bits_do_not_depend_on_ranks_and_threads(folder, program, ensemble, monk
         for column, values in one_table.items():
             assert np.array_equal(values, table[column]), (ranks, threads, column)
     assert not np.array_equal(one.box, BOX) or ensemble == "bussi"
+
+
+@pytest.mark.parametrize(("ranks", "comm"), [(3, {"fft": "SLAB", "pattern": "STAGED"}), (4, {"fft": "1D"}),
+                                             (4, {"fft": "PENCIL", "pattern": "FULL"}), (6, {"fft": "COLUMNS"})])
+def test_forces_do_not_depend_on_how_data_travel(folder, ranks, comm):
+    """All schemes of the FFT and all patterns of the halo give the bits of one rank."""
+
+    def forces(ranks: int, comm: dict) -> tuple[np.ndarray, dict[str, float]]:
+        start = set_up(folder, {"rstfile": folder / "start_().rst"}, ranks, f"start{ranks}")
+        inp = systems.control(folder / "energy.inp", INPUT={"topologyfile": folder / "t.h5", "rstfile": start},
+                              ENERGY=ENERGY, OUTPUT={"forcefile": folder / "force.bin"}, COMM=comm)
+        done = systems.run("energy", inp, ranks, "chromamd")
+        assert done.returncode == 0, done.stderr
+        return systems.read_forces(folder / "force.bin"), systems.read_energies(done.stdout)
+
+    one_force, one_energy = forces(1, {})
+    force, energy = forces(ranks, comm)
+    assert np.array_equal(force, one_force)
+    assert energy == one_energy
