@@ -289,7 +289,7 @@ def assemble_solute(dna_position: np.ndarray, dna_template: np.ndarray, octamers
     segment_name += [histone_segid(k, chain) for k, core in enumerate(octamers) for chain in core.chain]
     chains = [len(core.chain) for core in octamers]
     first_segment = dna_segments + np.concatenate([[0], np.cumsum(chains)])
-    residues_of_chain = np.concatenate([np.bincount(core.residue_chain) for core in octamers])
+    residues_of_chain = np.concatenate([np.zeros(0, dtype=int), *(np.bincount(c.residue_chain) for c in octamers)])
     histone_residues = 2 * n + np.concatenate([[0], np.cumsum(residues_of_chain)])
     templates = [core.residue_template for core in octamers]
     histone_segments = [first_segment[k] + core.residue_chain for k, core in enumerate(octamers)]
