@@ -1,6 +1,8 @@
 """Bricks of the box: which atoms each holds, and its files. Any brick can be made alone."""
 
 import json
+import os
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -154,14 +156,21 @@ def shard_name(k: int) -> str:
     return f"brick_{k:05d}"
 
 
+def remove_leftovers(bricks: Iterable[int], folder: Path) -> None:
+    """Remove what killed processes left of these bricks: one look into the folder, which may hold 100,000 files."""
+    names = {shard_name(k) for k in bricks}
+    for place in (folder, folder / RECORD_FOLDER):
+        for path in (Path(entry) for entry in os.scandir(place) if entry.name.endswith(".part")):
+            if path.name[1:].split(".")[0] in names:
+                path.unlink(missing_ok=True)
+
+
 def write_brick(system: SolvatedSystem, k: int, folder: Path) -> Shard:
     """Write the files of brick ``k``, then its record.
 
     The bytes depend on the inputs and ``k`` alone. Raises ResourceError when the folder cannot be written.
     """
     record = folder / RECORD_FOLDER / f"{shard_name(k)}.json"
-    for leftover in (*folder.glob(f".{shard_name(k)}.*.part"), *record.parent.glob(f".{shard_name(k)}.*.part")):
-        leftover.unlink(missing_ok=True)
     brick = make_brick(system, k)
     contents = {"pdb.zst" if system.compress else "pdb": pdb_bytes(brick, system.compress),
                 "bcif": bcif_bytes(brick), "cbb": brick_bytes(brick)}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from chromabuild.errors import ResourceError
 from chromabuild.shards.manifest import Shard
-from chromabuild.solvate.bricks import SolvatedSystem, finished_shard, write_brick
+from chromabuild.solvate.bricks import SolvatedSystem, finished_shard, remove_leftovers, write_brick
 from chromabuild.solvate.placement import PLACED_NAME, PlacedSolute
 from chromabuild.solvate.plan import load_plan
 
@@ -33,6 +33,7 @@ def write_bricks(system: SolvatedSystem, bricks: list[int], folder: Path, worker
 
     Raises what making a brick raises, and ResourceError when a process was killed.
     """
+    remove_leftovers(bricks, folder)
     workers = min(workers, len(bricks) // _BRICKS_TO_SHARE)
     if workers <= 1:
         for k in bricks:
