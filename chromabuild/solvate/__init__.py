@@ -18,7 +18,8 @@ from chromabuild.solute import Solute
 from chromabuild.solvate.bricks import BrickGrid, SolvatedSystem, finished_shard, shard_name
 from chromabuild.solvate.ions import SPECIES
 from chromabuild.solvate.placement import place_solute
-from chromabuild.solvate.plan import input_key, make_plan, read_plan, write_plan
+from chromabuild.solvate.plan import input_key, make_plan
+from chromabuild.solvate.plan_file import PLAN_NAME, StoredPlan, read_plan, write_plan
 from chromabuild.solvate.workers import write_bricks
 
 __all__ = ["Part", "brick_grid", "disk_needed", "prepare", "solvate"]
@@ -71,8 +72,8 @@ def prepare(solute: Solute, section: SolvateSection, seed: int, threads: int, fo
         with locked(folder / RECORD_FOLDER / LOCK_NAME):
             plan = read_plan(folder, placed.box, inputs)  # another process may have made it meanwhile
             if plan is None:
-                plan = make_plan(placed, section, seed, threads)
-                write_plan(plan, folder, inputs)
+                write_plan(make_plan(placed, section, seed, threads), folder, inputs)
+                plan = StoredPlan(folder / PLAN_NAME, placed.box)
     grid = brick_grid(placed.box, section)
     bricks = json.dumps([grid.counts, section.compress])
     return SolvatedSystem(placed, plan, grid, section.compress,

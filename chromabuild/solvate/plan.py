@@ -1,25 +1,19 @@
 """The first pass: which slots hold water, which ions. With it every brick knows the global ids of its atoms.
 
-The plan is independent of bricks. It holds one bit a slot (42 MB at 1e9 atoms), the number of waters before each tile,
-and the slots of the ions; it is stored as plan.h5 beside the shards, so that a brick can be made alone.
+The plan is independent of bricks. It takes one bit a slot (45 MB at 1e9 atoms) and the slots of the ions while it is
+made; plan_file.py stores it beside the shards, so that a brick can be made alone.
 """
 
-import io
 import json
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
 
-import h5py
 import numpy as np
 from blake3 import blake3
 
 from chromabuild._kernels import solvent_overlap
 from chromabuild.config import SolvateSection
 from chromabuild.errors import BadInputError
-from chromabuild.files import atomic_path
 from chromabuild.residues import residue_library, residue_names
-from chromabuild.shards.manifest import RECORD_FOLDER, file_entry, file_error
 from chromabuild.solvate.ions import (
     LARGEST_WEIGHT,
     MINIMUM_DISTANCE,
@@ -35,10 +29,8 @@ from chromabuild.solvate.ions import (
 from chromabuild.solvate.placement import PlacedSolute, Region
 from chromabuild.solvate.water import Tiling, seam_changes, water_tile
 
-FORMAT = "chromabuild-solvation-plan"
 VERSION = 2
-PLAN_NAME = "plan.h5"
-PLAN_RECORD = "plan.json"
+"""Of the rules below: a plan made by others is made again."""
 
 CLOSEST = {"H": (1.5, 1.0), "C": (2.0, 1.2), "N": (2.0, 1.2), "O": (2.0, 1.2), "P": (2.2, 1.4), "S": (2.2, 1.4)}
 """Angstrom: closest that a water's oxygen, and a water's hydrogen, may be to a solute atom of an element.
@@ -64,20 +56,11 @@ class Plan:
     ions: dict[str, np.ndarray]
     """Species to (n,) int64 slots, ascending."""
 
-    @cached_property
-    def waters_before(self) -> np.ndarray:
-        """(tiles + 1,) int64 number of waters in earlier tiles."""
-        return np.concatenate([[0], np.cumsum(np.bitwise_count(self.water_bits).sum(1, dtype=np.int64))])
-
-    @property
-    def n_waters(self) -> int:
-        """Waters in the box."""
-        return int(self.waters_before[-1])
-
     @property
     def counts(self) -> dict[str, int]:
         """Residues of water and of each ion, in global order."""
-        return {"water": self.n_waters, **{key: len(slots) for key, slots in self.ions.items()}}
+        n_waters = int(np.bitwise_count(self.water_bits).sum(dtype=np.int64))
+        return {"water": n_waters, **{key: len(slots) for key, slots in self.ions.items()}}
 
     def has_water(self, tiles: np.ndarray) -> np.ndarray:
         """(t, m) bool: slots of tiles that hold a water."""
@@ -306,40 +289,3 @@ def input_key(solute_hash: str, box: np.ndarray, section: SolvateSection, seed: 
     settings = json.dumps([VERSION, box.tolist(), chosen, seed, CLOSEST, residue_names()], sort_keys=True)
     return {"solute": solute_hash, "water": blake3(water_tile().position.tobytes()).hexdigest(),
             "settings": blake3(settings.encode()).hexdigest()}
-
-
-def write_plan(plan: Plan, folder: Path, inputs: dict[str, str]) -> None:
-    """Write plan.h5, then its record; both by atomic rename."""
-    image = io.BytesIO()  # a full disk then fails in one plain write, not inside HDF5
-    with h5py.File(image, "w") as file:
-        file.attrs["format"] = FORMAT
-        file.attrs["version"] = VERSION
-        file.attrs["provenance"] = json.dumps(inputs, sort_keys=True)
-        chunk = (min(len(plan.water_bits), 4096), plan.water_bits.shape[1])
-        file.create_dataset("water_bits", data=plan.water_bits, chunks=chunk, compression="gzip", compression_opts=1)
-        for key, slots in plan.ions.items():
-            file[f"ions/{key}"] = slots
-    with atomic_path(folder / PLAN_NAME) as part:
-        part.write_bytes(image.getbuffer())
-    with atomic_path(folder / RECORD_FOLDER / PLAN_RECORD) as part:
-        part.write_text(json.dumps({"inputs": inputs, "file": file_entry(image.getbuffer())}) + "\n")
-
-
-def read_plan(folder: Path, box: np.ndarray, inputs: dict[str, str]) -> Plan | None:
-    """The stored plan, or None when there is none for these inputs or it is damaged."""
-    path = folder / PLAN_NAME
-    try:
-        record = json.loads((folder / RECORD_FOLDER / PLAN_RECORD).read_bytes())
-        # A damaged HDF5 file can do anything to its reader, so its hash is checked before it is opened.
-        if record["inputs"] != inputs or file_error(path, record["file"]):
-            return None
-        return load_plan(folder, box)
-    except (OSError, KeyError, ValueError, TypeError):
-        return None
-
-
-def load_plan(folder: Path, box: np.ndarray) -> Plan:
-    """plan.h5 of a folder, known to be sound."""
-    with h5py.File(folder / PLAN_NAME, "r", locking=False) as file:
-        tiling = Tiling(tuple(int(edge) for edge in box), water_tile())
-        return Plan(tiling, file["water_bits"][...], {key: file[f"ions/{key}"][...] for key in SPECIES})
