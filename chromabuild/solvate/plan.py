@@ -64,7 +64,7 @@ class Plan:
 
     def has_water(self, tiles: np.ndarray) -> np.ndarray:
         """(t, m) bool: slots of tiles that hold a water."""
-        return _unpacked(self.water_bits[tiles], self.tiling)
+        return unpacked(self.water_bits[tiles], self.tiling)
 
 
 def make_plan(placed: PlacedSolute, section: SolvateSection, seed: int, threads: int) -> Plan:
@@ -73,15 +73,15 @@ def make_plan(placed: PlacedSolute, section: SolvateSection, seed: int, threads:
     The solute is read one layer of tiles at a time; tiles that it does not come near are not looked into.
     """
     tiling = Tiling(tuple(int(edge) for edge in placed.box), water_tile())
-    water_bits = _without_solute(tiling)
+    water_bits = without_solute(tiling)
     far_bits = water_bits.copy()
     n = tiling.tile.n_molecules
     for z in range(tiling.counts[2]):
-        layer = _SoluteLayer(placed, tiling, z)
+        layer = SoluteLayer(placed, tiling, z)
         tiles = layer.tiles()
         for first in range(0, len(tiles), _TILES_A_BATCH):
             batch = tiles[first:first + _TILES_A_BATCH]
-            water = _unpacked(water_bits[batch], tiling)
+            water = unpacked(water_bits[batch], tiling)
             far = np.zeros_like(water)
             tile, member = np.nonzero(water)
             status = layer.classify(batch[tile] * n + member, threads)
@@ -98,7 +98,8 @@ def make_plan(placed: PlacedSolute, section: SolvateSection, seed: int, threads:
     return Plan(tiling, water_bits, {key: np.sort(slots) for key, slots in ions.items()})
 
 
-def _unpacked(bits: np.ndarray, tiling: Tiling) -> np.ndarray:
+def unpacked(bits: np.ndarray, tiling: Tiling) -> np.ndarray:
+    """(t, m) bool of the bits (t, bytes) of some tiles."""
     return np.unpackbits(bits, axis=1, count=tiling.tile.n_molecules).view(bool)
 
 
@@ -107,12 +108,12 @@ def _clear(bits: np.ndarray, tiling: Tiling, slots: np.ndarray) -> None:
     np.bitwise_and.at(bits, (tiles, members // 8), ~(128 >> members % 8).astype(np.uint8))
 
 
-def _without_solute(tiling: Tiling) -> np.ndarray:
-    """(tiles, bytes) uint8 bits of the waters of the box alone."""
+def without_solute(tiling: Tiling, among: np.ndarray | None = None) -> np.ndarray:
+    """(tiles, bytes) uint8 bits of the waters of the box alone; ``among`` as in ``seam_changes``."""
     n, box = tiling.tile.n_molecules, np.array(tiling.box)
     bits = np.empty((tiling.n_tiles, -(-n // 8)), dtype=np.uint8)
     bits[:] = np.packbits(np.ones(n, dtype=bool))
-    dropped, added = seam_changes(tiling)
+    dropped, added = seam_changes(tiling, among)
     cut = np.flatnonzero(~tiling.is_whole(np.arange(tiling.n_tiles)))
     for first in range(0, len(cut), _TILES_A_BATCH):
         tiles = cut[first:first + _TILES_A_BATCH]
@@ -132,7 +133,7 @@ def _candidates(tiling: Tiling, far_bits: np.ndarray, seed: int, stream: int,
         tiles = np.arange(first, min(first + _TILES_A_BATCH, tiling.n_tiles))
         priority = slot_priorities(seed, first * n, len(tiles) * n, stream)
         chosen = np.flatnonzero(priority <= limit)
-        chosen = chosen[_unpacked(far_bits[tiles], tiling).ravel()[chosen]]
+        chosen = chosen[unpacked(far_bits[tiles], tiling).ravel()[chosen]]
         slots.append(first * n + chosen)
         priorities.append(priority[chosen])
     return np.concatenate(slots), np.concatenate(priorities)
@@ -220,7 +221,7 @@ def _potential_at(placed: PlacedSolute, tiling: Tiling, slots: np.ndarray, scree
     return result
 
 
-class _SoluteLayer:
+class SoluteLayer:
     """The solute around one layer of tiles, asked how close waters are."""
 
     def __init__(self, placed: PlacedSolute, tiling: Tiling, z: int) -> None:
@@ -258,8 +259,8 @@ class _SoluteLayer:
 
     def classify(self, slots: np.ndarray, threads: int) -> np.ndarray:
         """(w,) int8 of waters: 0 touches the solute, 1 is within the ions' distance, 2 is farther."""
-        if len(slots) == 0:
-            return np.empty(0, dtype=np.int8)
+        if len(slots) == 0 or len(self.position) == 0:
+            return np.full(len(slots), 2, dtype=np.int8)
         waters = self.tiling.unwrapped_molecules(slots)
         shift = np.where(waters[:, :1] >= self.box, self.box, 0).astype(np.int32)
         shift[..., 2] = self.bottom
