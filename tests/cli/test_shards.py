@@ -162,3 +162,24 @@ def test_unwritable_folder_is_exit_6(tmp_path):
         assert files_of(folder) == before
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_forbidden_folder_is_exit_6(whole, tmp_path):
+    """As anybody whom permissions stop: root gives its exemption up."""
+    obedient = ()
+    if os.geteuid() == 0:
+        obedient = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
+        if shutil.which("setpriv") is None or subprocess.run([*obedient, "true"], capture_output=True).returncode:
+            pytest.skip("root cannot give up its exemption here")
+    folder = project(tmp_path)
+    shards = folder / "results" / "shards"
+    shutil.copytree(whole / "results" / "shards", shards)
+    before = files_of(folder)
+    for place in (shards / "records", shards):
+        place.chmod(0o555)
+    result = run(folder, "solvate", "--set", "solvate.salt=0.3", launcher=obedient)
+    assert result.returncode == 6 and "Traceback" not in result.stderr
+    assert files_of(folder) == before
+    verify_shards(shards)
+    for place in (shards, shards / "records"):
+        place.chmod(0o755)
