@@ -70,7 +70,7 @@ def record(system, manifest, measurements):
     files = manifest.shards[0].files
     return {
         "atoms": manifest.atoms, "box": manifest.box, "grid": manifest.grid, "counts": manifest.counts,
-        "inputs": manifest.inputs, **measurements, "last_ion": last_ion,
+        "solute": manifest.inputs["solute"], **measurements, "last_ion": last_ion,
         "files": {suffix: sum(shard.files[suffix]["bytes"] for shard in manifest.shards) for suffix in files},
         "bricks": {str(k): {"cbb": manifest.shards[k].files["cbb"]["blake3"], "before": before[k]} for k in bricks}}
 
@@ -83,7 +83,7 @@ def compare_bricks(solute, section, folder):
     from chromabuild.solvate.placement import place_solute
 
     placed, digest = measured("solute", lambda: place_solute(solute, section, folder))
-    run = next((run for run in json.loads(RECORD.read_text()) if run["inputs"]["solute"] == digest), None)
+    run = next((run for run in json.loads(RECORD.read_text()) if run["solute"] == digest), None)
     if run is None or not np.array_equal(run["box"], placed.box / 1000):
         sys.exit(f"{RECORD} has no run of this solute in this box")
     grid, wrong = brick_grid(placed.box, section), []
@@ -148,13 +148,11 @@ def main():
         stop.set()
         watcher.join()
     made = record(system, manifest, {
-        "seconds": round(wall, 1), "peak_gigabytes": round(peak[0] / 1e9, 3), "threads": arguments.threads,
-        "manifest": json.loads((folder / "shards" / "manifest.json").read_text())["blake3"]})
+        "seconds": round(wall, 1), "peak_gigabytes": round(peak[0] / 1e9, 3), "threads": arguments.threads})
     (folder / "record.json").write_text(json.dumps(made) + "\n")
     for suffix, size in made["files"].items():
         print(f"{suffix:12s} {size / 1e9:8.3f} GB {size / manifest.atoms:6.2f} bytes/atom")
-    shown = ("atoms", "counts", "seconds", "peak_gigabytes", "threads", "manifest")
-    print(json.dumps({key: made[key] for key in shown}))
+    print(json.dumps({key: made[key] for key in ("atoms", "counts", "seconds", "peak_gigabytes", "threads")}))
     if not arguments.keep:
         shutil.rmtree(folder / "shards")
 

@@ -43,7 +43,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def locked(path: str | Path) -> Iterator[None]:
-    """Hold an exclusive lock on a file, made if need be, waiting while another process of this user holds it.
+    """Hold an exclusive lock on a file, made if need be, waiting while another process holds it.
 
     The kernel takes it back from a process that dies. On a file system without locks there is none: what is done under
     it must be right when several do it. Raises ResourceError when the file cannot be written.

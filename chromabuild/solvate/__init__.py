@@ -15,7 +15,7 @@ from chromabuild.errors import BadInputError, ResourceError
 from chromabuild.files import locked
 from chromabuild.shards.manifest import BRICKS_NAME, LOCK_NAME, MANIFEST_NAME, RECORD_FOLDER, Manifest, Shard
 from chromabuild.solute import Solute
-from chromabuild.solvate.bricks import BrickGrid, SolvatedSystem, finished_shard, shard_name
+from chromabuild.solvate.bricks import FILES_VERSION, BrickGrid, SolvatedSystem, finished_shard, shard_name
 from chromabuild.solvate.ions import SPECIES
 from chromabuild.solvate.placement import place_solute
 from chromabuild.solvate.plan import input_key, make_plan
@@ -75,7 +75,7 @@ def prepare(solute: Solute, section: SolvateSection, seed: int, threads: int, fo
                 write_plan(make_plan(placed, section, seed, threads), folder, inputs)
                 plan = StoredPlan(folder / PLAN_NAME, placed.box)
     grid = brick_grid(placed.box, section)
-    bricks = json.dumps([grid.counts, section.compress])
+    bricks = json.dumps([grid.counts, section.compress, FILES_VERSION])
     return SolvatedSystem(placed, plan, grid, section.compress,
                           inputs | {"bricks": blake3(bricks.encode()).hexdigest()})
 

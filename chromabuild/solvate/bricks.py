@@ -21,6 +21,9 @@ from chromabuild.solvate.ions import SPECIES, formal_charges
 from chromabuild.solvate.placement import PlacedSolute
 from chromabuild.solvate.plan_file import CONTENTS, StoredPlan
 
+FILES_VERSION = 2
+"""Of what stands in a brick's files: those of an earlier program are made again, so that a set never mixes them."""
+
 _DIGITS = np.frombuffer(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", dtype=np.uint8)
 
 
