@@ -273,7 +273,7 @@ def _octamer_counts(recipes: list[OctamerRecipe]) -> list[dict]:
 
 
 def assemble_solute(dna_position: np.ndarray, dna_template: np.ndarray, octamers: list[Octamer],
-                    core_origin: np.ndarray, core_frame: np.ndarray) -> Solute:
+                    core_origin: np.ndarray, core_frame: np.ndarray, circular: bool = False) -> Solute:
     """Join DNA, as ``build_dna`` gives it, and octamers on their cores in the order that ``Solute`` prescribes.
 
     Args:
@@ -282,6 +282,7 @@ def assemble_solute(dna_position: np.ndarray, dna_template: np.ndarray, octamers
         octamers: one for each of m cores.
         core_origin: (m, 3) angstrom.
         core_frame: (m, 3, 3).
+        circular: whether ``build_dna`` closed the strands to circles.
     """
     n = len(dna_template) // 2
     segment_name, segment, number = _dna_segments(n)
@@ -305,4 +306,5 @@ def assemble_solute(dna_position: np.ndarray, dna_template: np.ndarray, octamers
         molecule_first_residue=np.concatenate([[0, n], histone_residues]).astype(np.int64),
         molecule_name=["DNA-I", "DNA-J", *(name for core in octamers for name in core.histone)],
         molecule_nucleosome=np.concatenate([[-1, -1], np.repeat(np.arange(len(octamers)), chains)]).astype(np.int32),
+        circular=(0, 1) if circular else (),
     )  # fmt: skip
