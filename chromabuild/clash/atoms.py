@@ -99,15 +99,18 @@ class BondGraph:
             _kernels.cell_list.mark_bonded_pairs(self.first, self.neighbour, pairs.T, mark)
         return mark.astype(bool)
 
-    def beyond(self, inner: int, outer: int) -> list[int] | None:
-        """Atoms on the outer side of a bond, without ``outer`` itself; None when the bond is part of a ring."""
+    def beyond(self, inner: int, outer: int, within: range | None = None) -> list[int] | None:
+        """Atoms on the outer side of a bond, without ``outer`` itself; None when the bond is part of a ring.
+
+        With ``within`` bonds are followed among these atoms only.
+        """
         seen, stack = {inner, outer}, [outer]
         while stack:
             atom = stack.pop()
             for other in self.neighbours(atom).tolist():
                 if other == inner and atom != outer:
                     return None
-                if other not in seen:
+                if other not in seen and (within is None or other in within):
                     seen.add(other)
                     stack.append(other)
         return sorted(seen - {inner, outer})

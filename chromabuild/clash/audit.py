@@ -257,8 +257,8 @@ def peptides(atoms: Atoms, place: NamePlaces) -> tuple[list[int], list[int]]:
     return quads[cis, 2].tolist(), quads[twisted, 2].tolist()
 
 
-def backbone_geometry(atoms: Atoms, place: NamePlaces) -> tuple[np.ndarray, ...]:
-    """DNA backbone bonds and angles with values and z scores."""
+def backbone_geometry(atoms: Atoms, place: NamePlaces, residues: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
+    """DNA backbone bonds and angles with values and z scores; with a (r,) bool mask of these residues only."""
     position = Widened(atoms.position)
     left = np.full(len(atoms.residue_name), -1)
     right = left.copy()
@@ -266,6 +266,8 @@ def backbone_geometry(atoms: Atoms, place: NamePlaces) -> tuple[np.ndarray, ...]
     left[atoms.residue[p]] = o3
     right[atoms.residue[o3]] = p
     sugar = place("C4'") >= 0
+    if residues is not None:
+        sugar = sugar & residues
 
     def columns(names: tuple[str, ...]) -> np.ndarray:
         """Atoms of these names in each nucleotide; O3' beside P is the one of the residue before."""

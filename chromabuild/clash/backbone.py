@@ -13,6 +13,7 @@ import numpy as np
 from chromabuild import _kernels
 from chromabuild.clash import reference
 from chromabuild.clash.atoms import DNA_BACKBONE, SUGAR, BondGraph
+from chromabuild.clash.audit import expand
 from chromabuild.clash.scene import Scene, Score
 from chromabuild.clash.sidechain import Proposal
 from chromabuild.clash.torsions import Torsion
@@ -21,6 +22,10 @@ PHI_STARTS = (0.0, 15.0, -15.0, 30.0, -30.0, 50.0, -50.0, 80.0, -80.0)  # degree
 LEFT_OF_LINK = "C5' H5' H5'' C4' H4' O4' C3' H3' C2' H2' H2'' O3' HO3'".split()
 RIGHT_OF_LINK = "P OP1 OP2 O5' C5' H5' H5'' C4' H4' O4' C3' H3' C2' H2' H2''".split()
 SUGAR_PHOSPHATE = sorted(set(LEFT_OF_LINK) | set(RIGHT_OF_LINK))
+
+# A sugar that meets the base of the next nucleotide gives way by its pucker: C1' moves with it, its base does not.
+SUGAR_AND_C1 = sorted({*SUGAR_PHOSPHATE, "C1'", "H1'"})
+PUCKER_STARTS = (0.0, 0.7, -0.7)  # angstrom, of C2' to one side of the plane C1'-O4'-C4' and of C3' to the other
 
 REACH = 3.0  # angstrom that a re-adjusted atom may go
 CONTACT_WEIGHTS = (8.0, 3.0)  # 1/angstrom; a bond weighs about 80. The second where the first bends too much
@@ -253,15 +258,15 @@ def link_states(scene: Scene, left: int, right: int) -> tuple[np.ndarray, list[n
     return found[0], [position for position, _ in states], [phi for _, phi in states]
 
 
-def adjustable_atoms(scene: Scene, residues: list[int]) -> np.ndarray:
-    """Atoms of residues that a re-adjustment may move: whole amino acids, sugars and phosphates, never bases."""
+def adjustable_atoms(scene: Scene, residues: list[int], nucleotide: list[str] = SUGAR_PHOSPHATE) -> np.ndarray:
+    """Atoms of residues that a re-adjustment may move: whole amino acids, these of nucleotides, never bases."""
     members = []
     for residue in residues:
         first, last = scene.residue_first[residue], scene.residue_first[residue + 1]
         if scene.atom(residue, "CA") is not None:
             members += range(first, last)
         else:
-            members += [a for a in (scene.atom(residue, name) for name in SUGAR_PHOSPHATE) if a is not None]
+            members += [a for a in (scene.atom(residue, name) for name in nucleotide) if a is not None]
     return np.array(sorted(members), dtype=np.int64)
 
 
@@ -291,3 +296,54 @@ def propose_relaxation(scene: Scene, a: int, b: int, residues: tuple[list[int], 
     directions = [np.zeros(3)] + [sign * u for u in (along, across, np.cross(along, across)) for sign in (1.0, -1.0)]
     starts = [scene.position[group] + 2 * PUSH * side[:, None] * u for u in directions]
     return propose_adjustment(scene, group, starts, "relax", [{"start": k} for k in range(len(starts))])
+
+
+def propose_sugars(scene: Scene, left: int, right: int) -> Proposal | None:
+    """Re-adjust the sugars of two consecutive nucleotides, from other puckers of the first one too.
+
+    Where a step is bent sharply, H2' or H2'' runs into the next base; with C1' and the bases where they are no pucker
+    parts them.
+    """
+    corners = [scene.atom(left, name) for name in ("C1'", "O4'", "C4'", "C2'", "C3'")]
+    if None in corners or scene.atom(right, "C1'") is None:
+        return None
+    group = adjustable_atoms(scene, [left, right], SUGAR_AND_C1)
+    c1, o4, c4 = scene.position[corners[:3]]
+    normal = np.cross(c1 - o4, c4 - o4)
+    normal /= np.linalg.norm(normal)
+    side = np.zeros(len(group))
+    for sign, names in ((1.0, ("C2'", "H2'", "H2''")), (-1.0, ("C3'", "H3'", "O3'"))):
+        side[np.isin(group, [scene.atom(left, name) for name in names])] = sign
+    starts = [scene.position[group] + shift * side[:, None] * normal for shift in PUCKER_STARTS]
+    return propose_adjustment(scene, group, starts, "sugar", [{"start": k} for k in range(len(starts))])
+
+
+def bonded_triples(graph: BondGraph, atoms: np.ndarray) -> np.ndarray:
+    """(m, 3) every bond angle that some atoms take part in: end, centre, end."""
+    ends, _ = expand(graph.first[atoms], graph.degree(atoms))
+    centres = np.union1d(atoms, graph.neighbour[ends])
+    degree = graph.degree(centres)
+    found = [np.zeros((0, 3), dtype=np.int64)]
+    for p in range(degree.max(initial=0)):
+        for q in range(p + 1, degree.max()):
+            centre = centres[degree > q]
+            first = graph.first[centre]
+            found.append(np.stack([graph.neighbour[first + p], centre, graph.neighbour[first + q]], axis=1))
+    triples = np.concatenate(found)
+    return triples[np.isin(triples, atoms).any(axis=1)]
+
+
+def geometry_change(scene: Scene, moved: np.ndarray, position: np.ndarray) -> np.ndarray:
+    """(2,) largest change of a bond (angstrom) and of an angle (degree) when some atoms go to (m, 3) positions."""
+    old, triples = scene.position[moved], bonded_triples(scene.graph, moved)
+
+    def measured() -> tuple[np.ndarray, np.ndarray]:
+        ends = np.concatenate([triples[:, :2], triples[:, 1:]])
+        return (np.linalg.norm(scene.position[ends[:, 0]] - scene.position[ends[:, 1]], axis=1),
+                reference.angles(scene.position, triples))
+
+    before = measured()
+    scene.position[moved] = position
+    after = measured()
+    scene.position[moved] = old
+    return np.array([np.abs(b - a).max(initial=0.0) for a, b in zip(before, after, strict=True)])

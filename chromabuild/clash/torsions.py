@@ -1,7 +1,7 @@
 """Rotatable bonds of the residue library: side chains and groups of hydrogens."""
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -23,6 +23,11 @@ class Torsion:
     """The outer atom is flat (three neighbours): no staggered minima."""
     period: float
     """Turning by this many degrees only exchanges like atoms."""
+
+    @cached_property
+    def turned_atoms(self) -> np.ndarray:
+        """``turned`` as int32, for the kernels."""
+        return np.array(self.turned, dtype=np.int32)
 
     def shifted(self, first: int) -> "Torsion":
         """The same with ``first`` added to every atom number."""
