@@ -2,7 +2,7 @@
 
 import gzip
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -213,6 +213,13 @@ class Atoms:
             kind[a[hydrogen & polar[b]]] = POLAR_HYDROGEN
             kind[a[flat[a] & oxygen[b]]] = CARBONYL_CARBON
         return kind
+
+    def at(self, position: np.ndarray) -> "Atoms":
+        """The same atoms elsewhere; what follows from their bonds is not worked out again."""
+        moved = replace(self, position=position)
+        known = {"kind", "residue_first"} & self.__dict__.keys()
+        moved.__dict__.update({name: self.__dict__[name] for name in known})
+        return moved
 
     def identity(self, atom: int) -> str:
         """``segid:resname:resid:atom``."""

@@ -17,6 +17,7 @@ from chromabuild.clash.audit import expand
 from chromabuild.clash.scene import Scene, Score
 from chromabuild.clash.sidechain import Proposal
 from chromabuild.clash.torsions import Torsion
+from chromabuild.dna.backbone import cross
 
 PHI_STARTS = (0.0, 15.0, -15.0, 30.0, -30.0, 50.0, -50.0, 80.0, -80.0)  # degree
 LEFT_OF_LINK = "C5' H5' H5'' C4' H4' O4' C3' H3' C2' H2' H2'' O3' HO3'".split()
@@ -105,7 +106,7 @@ def local_topology(scene: Scene, group: np.ndarray) -> LocalTopology:
 def volumes(position: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """(c,) signed volumes of stereocentres, angstrom^3."""
     a, b, c = (position[centres[:, k]] - position[centres[:, 0]] for k in (1, 2, 3))
-    return (np.cross(a, b) * c).sum(axis=1)
+    return (cross(a, b) * c).sum(axis=1)
 
 
 @dataclass(frozen=True)

@@ -49,12 +49,22 @@ from chromabuild.clash.backbone import (
 from chromabuild.clash.chains import NamePlaces
 from chromabuild.clash.detect import corners
 from chromabuild.clash.joint import propose_joint
-from chromabuild.clash.report import FORMAT, LIST_LIMIT, VERSION, ClashReport, findings, limited, neighbourhoods_of
+from chromabuild.clash.report import (
+    FORMAT,
+    LIST_LIMIT,
+    VERSION,
+    ClashReport,
+    findings,
+    limited,
+    near_contacts,
+    neighbourhoods_of,
+)
 from chromabuild.clash.rigid import REASON, REMEDY, rigid_overlaps
 from chromabuild.clash.scene import Scene, Score
 from chromabuild.clash.sidechain import Proposal, propose_rotor, propose_side_chain
 from chromabuild.clash.tails import Growth, Tail, find_tails, propose_tail
 from chromabuild.clash.torsions import Torsion, library_torsions
+from chromabuild.dna.backbone import cross
 from chromabuild.errors import BadInputError
 from chromabuild.solute import Solute
 
@@ -337,7 +347,7 @@ class Corrector:
     def run(self, progress: Progress | None) -> None:
         """Rounds of tails, then of clusters, until nothing is severe or nothing helps any more."""
         scene = self.scene
-        pairs, distance = self.first = scene.triggers(heavy=True)
+        pairs, distance = self.first
         for number in range(1, MAX_SWEEPS + 1):
             self.left = pairs, distance
             self.fatal_history.append(int((distance < scene.threshold).sum()))
@@ -350,7 +360,7 @@ class Corrector:
                 if len(moved):
                     moved_any = True
                     scene.rebuild()
-                    pairs, distance = scene.update_triggers(pairs, distance, moved)
+                    pairs, distance = scene.update_severe(pairs, distance, moved)
             if not moved_any and number >= REDRAWS:
                 return
         self.left = pairs, distance
@@ -359,9 +369,8 @@ class Corrector:
     def run_paper(self, progress: Progress | None) -> None:
         """The source's flow: for each clash one bare rotation that frees it, until no clash is left."""
         scene = self.scene
-        self.first = scene.triggers(heavy=True)
         for sweep in range(1, MAX_SWEEPS + 1):
-            self.left = scene.triggers(heavy=False)
+            self.left = scene.fatal_pairs()
             pairs = self.left[0]
             self.fatal_history.append(len(pairs))
             if len(pairs) == 0:
@@ -374,7 +383,7 @@ class Corrector:
             scene.rebuild()
             if not moved:
                 return
-        self.left = scene.triggers(heavy=False)
+        self.left = scene.fatal_pairs()
         self.fatal_history.append(len(self.left[0]))
 
     def paper_move(self, a: int, b: int, sweep: int) -> bool:
@@ -483,14 +492,17 @@ def correct_clashes(solute: Solute, mode: str = "default", threshold: float = 0.
         raise BadInputError("the solute holds coordinates that are not numbers: run chromabuild build again")
     started = time.perf_counter()
     atoms = Atoms.from_solute(solute)
-    before = findings(atoms, threshold, threads)
+    contacts = near_contacts(atoms, threshold, threads)
+    before = findings(atoms, threshold, threads, contacts=contacts)
     corrector = Corrector(solute, atoms, threshold, seed, threads)
+    corrector.first = corrector.scene.severe_among(*contacts)
+    del contacts
     (corrector.run if mode == "default" else corrector.run_paper)(progress)
 
     position = corrector.scene.close()
     corrected = replace(solute, position=position,
                         provenance={**solute.provenance, "clash": {"mode": mode, "threshold": threshold, "seed": seed}})
-    moved_atoms = replace(atoms, position=position)
+    moved_atoms = atoms.at(position)
     after = findings(moved_atoms, threshold, threads, corrector.reason)
     pairs, distance = corrector.left
     order = np.lexsort((pairs[:, 1], pairs[:, 0], distance))
@@ -540,7 +552,7 @@ def invariants(corrector: Corrector, before: Atoms, after: Atoms, found: tuple[d
 
     def volume(position: Widened) -> np.ndarray:
         u, v, w = (position[centres[:, k]] - position[centres[:, 0]] for k in (1, 2, 3))
-        return (np.cross(u, v) * w).sum(axis=1)
+        return (cross(u, v) * w).sum(axis=1)
 
     flipped = int((volume(old) * volume(new) <= 0).sum())
     c, n = place.peptide_bonds.T
@@ -596,7 +608,7 @@ def worst_backbone_z(corrector: Corrector, atoms: Atoms, place: NamePlaces, old:
     changed = np.unique(atoms.residue[moved]) + 1
     for k in (-1, 0, 1):
         residues[changed + k] = True
-    tables = [backbone_geometry(replace(atoms, position=p.array), place, residues[1:-1]) for p in (old, new)]
+    tables = [backbone_geometry(atoms.at(p.array), place, residues[1:-1]) for p in (old, new)]
     group = np.flatnonzero(moved)
     a, b = atoms.graph.bonds[moved[atoms.graph.bonds].any(axis=1)].T
     worst = 0.0

@@ -188,18 +188,27 @@ def counts_by_class(atoms: Atoms, pairs: np.ndarray) -> dict[str, int]:
     return dict(sorted((f"{PARTS[a]} / {PARTS[b]}", int(n)) for (a, b), n in zip(each, count, strict=True)))
 
 
-def findings(atoms: Atoms, threshold: float, threads: int = 1, reason: Callable[[int, int], str] | None = None) -> dict:
+def near_contacts(atoms: Atoms, threshold: float, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """The one search that serves the histogram, the audits and the overlaps: (m, 2) pairs and distances, angstrom."""
+    limit = np.maximum(van_der_waals_sum() - OVERLAP, widest_of(threshold))
+    return close_pairs(atoms.position, limit.max(), atoms.graph, atoms.box, threads, atoms.kind, limit)
+
+
+def widest_of(threshold: float) -> float:
+    """Up to here, angstrom, ``near_contacts`` holds the pairs of all kinds of atoms."""
+    return max(float(HISTOGRAM_EDGES[-1]), threshold, RING_SEARCH)
+
+
+def findings(atoms: Atoms, threshold: float, threads: int = 1, reason: Callable[[int, int], str] | None = None,
+             contacts: tuple[np.ndarray, np.ndarray] | None = None) -> dict:
     """Everything the report says about one state of a structure.
 
-    ``reason``, of two atoms, tells why a bond still runs through a ring or between two strands.
+    ``reason``, of two atoms, tells why a bond still runs through a ring or between two strands; ``contacts`` are the
+    structure's ``near_contacts`` when they are known already.
     """
-    # One search serves the histogram, the audits and the overlaps.
-    touching = van_der_waals_sum() - OVERLAP
-    widest = max(float(HISTOGRAM_EDGES[-1]), threshold, RING_SEARCH)
-    limit = np.maximum(touching, widest)
-    pairs, distance = close_pairs(atoms.position, limit.max(), atoms.graph, atoms.box, threads, atoms.kind, limit)
+    pairs, distance = near_contacts(atoms, threshold, threads) if contacts is None else contacts
     overlaps = overlaps_among(atoms, pairs, distance)
-    near = distance < widest
+    near = distance < widest_of(threshold)
     pairs, distance = pairs[near], distance[near]
     close = distance < threshold
     found = audit(atoms, threads, (pairs, distance))

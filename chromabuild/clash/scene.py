@@ -65,7 +65,7 @@ class Rotation:
 def rotation_of(torsions: list[Torsion], moved: np.ndarray) -> Rotation:
     """The rotation that turns about ``torsions`` and moves the ascending atoms ``moved``."""
     local = np.array(sorted({a for t in torsions for a in t.quad[1:3]} | set(moved.tolist())))
-    turned = np.array([np.isin(local, t.turned_atoms) for t in torsions], dtype=np.int32)
+    turned = np.array([t.turns(local) for t in torsions], dtype=np.int32)
     axis = np.searchsorted(local, [t.quad[1:3] for t in torsions]).astype(np.int32)
     return Rotation(local, axis, turned, np.searchsorted(local, moved).astype(np.int32))
 
@@ -74,7 +74,7 @@ def bodies(torsions: list[Torsion], moved: np.ndarray) -> np.ndarray:
     """(m,) int32: equal for atoms that the same of up to 31 torsions turn, which so keep their distance."""
     body = np.zeros(len(moved), dtype=np.int32)
     for k, torsion in enumerate(torsions):
-        body |= np.isin(moved, torsion.turned_atoms).astype(np.int32) << k
+        body |= torsion.turns(moved).astype(np.int32) << k
     return body
 
 
@@ -140,11 +140,15 @@ class Scene:
         a, b = self.kind[a], self.kind[b]
         return self.contact_table[a, b], self.severe_table[a, b]
 
-    def triggers(self, heavy: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Pairs below the fatal threshold and, with ``heavy``, also below their severe distance; sorted."""
-        limit = self.severe_table if heavy else np.full_like(self.severe_table, self.threshold)
-        cells = self.cells if not self.moved_since else CellList(self.position, limit.max(), self.threads)
-        return cells.pairs(limit.max(), self.graph, self.kind, limit)
+    def severe_among(self, pairs: np.ndarray, distance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Those of the given pairs and distances that are below their severe distance or the threshold."""
+        near = distance < self.contact_distances(pairs[:, 0], pairs[:, 1])[1]
+        return pairs[near], distance[near]
+
+    def fatal_pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Sorted pairs below the fatal threshold and their distances."""
+        cells = self.cells if not self.moved_since else CellList(self.position, self.threshold, self.threads)
+        return cells.pairs(self.threshold, self.graph)
 
     def is_severe(self, a: int, b: int) -> bool:
         """Whether two atoms are closer than their severe distance now."""
@@ -155,7 +159,7 @@ class Scene:
         """Everything that ``moved`` atoms, which stay within ``reach`` of ``centre``, can meet.
 
         ``body`` (m,) int32 differs between moved atoms whose distance can change. Atoms in ``absent`` (bool mask) are
-        ignored unless they are in ``placed``.
+        ignored unless they are among those ``placed``.
         """
         radius = reach + reference.LARGEST_CONTACT
         around = self.around(centre, radius)
@@ -163,7 +167,7 @@ class Scene:
             around = around[~absent[around]]
         if placed is not None:
             near = placed[((self.position[placed] - centre) ** 2).sum(axis=1) < radius**2]
-            around = np.union1d(around, near)
+            around = np.sort(np.concatenate([around, near]))  # disjoint: what is placed is absent too
         self.mark[moved] = True
         around = around[~self.mark[around]]
         self.mark[moved] = False
@@ -209,7 +213,7 @@ class Scene:
         pivots = self.position[[t.quad[2] for t in torsions]]
         last = np.zeros(len(moved), dtype=np.int64)
         for k, torsion in enumerate(torsions):
-            last[np.isin(moved, torsion.turned_atoms)] = k
+            last[torsion.turns(moved)] = k
         reach = (np.linalg.norm(np.diff(pivots, axis=0), axis=1).sum()
                  + np.linalg.norm(self.position[moved] - pivots[last], axis=1).max())
         return self.surroundings(moved, pivots[0], reach, bodies(torsions, moved), absent)
@@ -277,9 +281,9 @@ class Scene:
             del self.moved_since[count:]
             self.undone = None
 
-    def update_triggers(self, pairs: np.ndarray, distance: np.ndarray,
+    def update_severe(self, pairs: np.ndarray, distance: np.ndarray,
                         moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What ``triggers(heavy=True)`` gives now, from what it gave before some atoms moved and cells were rebuilt."""
+        """The severe pairs now, from those before some atoms moved and cells were rebuilt."""
         changed = np.zeros(self.atoms.n_atoms, dtype=bool)
         changed[moved] = True
         kept = ~changed[pairs].any(axis=1)

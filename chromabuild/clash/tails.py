@@ -9,7 +9,7 @@ structure matters.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import blake2b
 
 import numpy as np
@@ -142,10 +142,15 @@ class Growth:
         return self.units[place]
 
 
+@cache
+def regions_of(glycine: bool) -> np.ndarray:
+    """(r, 4) share, phi, psi and half width of the allowed regions of the Ramachandran map."""
+    return np.array(GLYCINE_REGIONS if glycine else REGIONS)
+
+
 def unit_angles(scene: Scene, unit: GrowthUnit, seed: int, attempt: int) -> np.ndarray:
     """(s, t) angles in radian to turn by; the first trial keeps the residue as it is."""
-    glycine = scene.atoms.residue_name[unit.residue].endswith("GLY")
-    regions = np.array(GLYCINE_REGIONS if glycine else REGIONS)
+    regions = regions_of(scene.atoms.residue_name[unit.residue].endswith("GLY"))
     label = blake2b(scene.atoms.residue_label[unit.residue].encode(), digest_size=8).digest()
     random = np.random.Generator(np.random.Philox(
         key=np.array([seed, int.from_bytes(label, "little")], dtype=np.uint64), counter=[0, 0, 0, attempt]))
@@ -186,13 +191,17 @@ def grow(scene: Scene, growth: Growth, start: int, seed: int, attempt: int) -> n
             scored_so_far.append(scored_so_far[k])
             k += 1
             continue
-        angle = unit_angles(scene, unit, seed, attempt * ATTEMPTS_PER_RESIDUE + tries[k])
-        if attempt + tries[k] > 0:
-            angle = angle[1:]
         pivot = scene.position[unit.torsions[0].quad[2]]
         reach = min(9.0, sum_of_reach(scene, unit))
         surroundings = scene.surroundings(unit.scored, pivot, reach, unit.body, absent, scored_so_far[k])
-        fatal, severe, energy = scene.score_rotations(unit.rotation, angle, surroundings)
+        angle = np.zeros((1, len(unit.torsions)))
+        if attempt + tries[k] == 0:
+            fatal, severe, energy = scene.score_rotations(unit.rotation, angle, surroundings)
+        if attempt + tries[k] > 0 or severe[0] > 0 or energy[0] > COMFORT:
+            angle = unit_angles(scene, unit, seed, attempt * ATTEMPTS_PER_RESIDUE + tries[k])
+            if attempt + tries[k] > 0:
+                angle = angle[1:]
+            fatal, severe, energy = scene.score_rotations(unit.rotation, angle, surroundings)
         best = int(np.lexsort((np.maximum(energy, COMFORT), severe, fatal))[0])
         if severe[best] > 0 and tries[k] + 1 < ATTEMPTS_PER_RESIDUE:
             tries[k] += 1
@@ -208,7 +217,7 @@ def grow(scene: Scene, growth: Growth, start: int, seed: int, attempt: int) -> n
             if value != 0:
                 scene.turn(scene.position, torsion, float(value))
         history.append(scene.position[mobile].copy())
-        scored_so_far.append(np.union1d(scored_so_far[k], unit.scored))
+        scored_so_far.append(np.concatenate([scored_so_far[k], unit.scored]))
         k += 1
     return mobile
 

@@ -26,8 +26,13 @@ class Torsion:
 
     @cached_property
     def turned_atoms(self) -> np.ndarray:
-        """``turned`` as int32, for the kernels."""
-        return np.array(self.turned, dtype=np.int32)
+        """``turned`` as ascending int32, for the kernels."""
+        return np.array(sorted(self.turned), dtype=np.int32)
+
+    def turns(self, atoms: np.ndarray) -> np.ndarray:
+        """(n,) bool: which of some atoms it turns."""
+        place = np.minimum(np.searchsorted(self.turned_atoms, atoms), len(self.turned_atoms) - 1)
+        return self.turned_atoms[place] == atoms
 
     def shifted(self, first: int) -> "Torsion":
         """The same with ``first`` added to every atom number."""
