@@ -2,7 +2,8 @@
 
 A bare rotation of the phosphate group about O3'-C5' keeps bond lengths but leaves the allowed bond angles after about
 14 degrees. So the turned phosphate is only a start: the sugar and phosphate atoms around it are then re-adjusted by
-least squares against the reference bonds and angles while overlaps push them apart; bases and C1' stay where they are.
+least squares against the reference bonds and angles while overlaps push them apart. Bases stay where they are; C1'
+gives way only in the re-adjustment of several residues, when nothing else helps.
 """
 
 from collections.abc import Iterator
@@ -24,9 +25,8 @@ LEFT_OF_LINK = "C5' H5' H5'' C4' H4' O4' C3' H3' C2' H2' H2'' O3' HO3'".split()
 RIGHT_OF_LINK = "P OP1 OP2 O5' C5' H5' H5'' C4' H4' O4' C3' H3' C2' H2' H2''".split()
 SUGAR_PHOSPHATE = sorted(set(LEFT_OF_LINK) | set(RIGHT_OF_LINK))
 
-# A sugar that meets the base of the next nucleotide gives way by its pucker: C1' moves with it, its base does not.
+# Where a step is bent sharply, H2' or H2'' runs into the next base: no pucker parts them unless C1' gives way too.
 SUGAR_AND_C1 = sorted({*SUGAR_PHOSPHATE, "C1'", "H1'"})
-PUCKER_STARTS = (0.0, 0.7, -0.7)  # angstrom, of C2' to one side of the plane C1'-O4'-C4' and of C3' to the other
 
 REACH = 3.0  # angstrom that a re-adjusted atom may go
 CONTACT_WEIGHTS = (8.0, 3.0)  # 1/angstrom; a bond weighs about 80. The second where the first bends too much
@@ -271,14 +271,16 @@ def adjustable_atoms(scene: Scene, residues: list[int], nucleotide: list[str] = 
     return np.array(sorted(members), dtype=np.int64)
 
 
-def propose_relaxation(scene: Scene, a: int, b: int, residues: tuple[list[int], list[int]]) -> Proposal | None:
-    """Re-adjust the residues around two atoms that hit each other, where no torsion helps.
+def propose_relaxation(scene: Scene, a: int, b: int, residues: tuple[list[int], list[int]],
+                       nucleotide: list[str] = SUGAR_PHOSPHATE) -> Proposal | None:
+    """Re-adjust the residues (of nucleotides, the named atoms) around two atoms that hit each other, where no torsion
+    helps.
 
     It starts from where they are and from the two neighbourhoods pushed apart: along the line that joins the atoms (for
     atoms that have already passed each other, against it) and across it.
     """
-    own = adjustable_atoms(scene, residues[0])
-    other = np.setdiff1d(adjustable_atoms(scene, residues[1]), own)
+    own = adjustable_atoms(scene, residues[0], nucleotide)
+    other = np.setdiff1d(adjustable_atoms(scene, residues[1], nucleotide), own)
     group = np.union1d(own, other)
     if len(group) == 0:
         return None
@@ -297,26 +299,6 @@ def propose_relaxation(scene: Scene, a: int, b: int, residues: tuple[list[int], 
     directions = [np.zeros(3)] + [sign * u for u in (along, across, np.cross(along, across)) for sign in (1.0, -1.0)]
     starts = [scene.position[group] + 2 * PUSH * side[:, None] * u for u in directions]
     return propose_adjustment(scene, group, starts, "relax", [{"start": k} for k in range(len(starts))])
-
-
-def propose_sugars(scene: Scene, left: int, right: int) -> Proposal | None:
-    """Re-adjust the sugars of two consecutive nucleotides, from other puckers of the first one too.
-
-    Where a step is bent sharply, H2' or H2'' runs into the next base; with C1' and the bases where they are no pucker
-    parts them.
-    """
-    corners = [scene.atom(left, name) for name in ("C1'", "O4'", "C4'", "C2'", "C3'")]
-    if None in corners or scene.atom(right, "C1'") is None:
-        return None
-    group = adjustable_atoms(scene, [left, right], SUGAR_AND_C1)
-    c1, o4, c4 = scene.position[corners[:3]]
-    normal = np.cross(c1 - o4, c4 - o4)
-    normal /= np.linalg.norm(normal)
-    side = np.zeros(len(group))
-    for sign, names in ((1.0, ("C2'", "H2'", "H2''")), (-1.0, ("C3'", "H3'", "O3'"))):
-        side[np.isin(group, [scene.atom(left, name) for name in names])] = sign
-    starts = [scene.position[group] + shift * side[:, None] * normal for shift in PUCKER_STARTS]
-    return propose_adjustment(scene, group, starts, "sugar", [{"start": k} for k in range(len(starts))])
 
 
 def bonded_triples(graph: BondGraph, atoms: np.ndarray) -> np.ndarray:

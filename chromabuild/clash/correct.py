@@ -4,8 +4,8 @@
 turns the phosphate group about O3'-C5', any other turns a side chain about chi, and a trial looks at the atoms within
 6 A of the clash. ``default`` mode aims further (nothing severe, not only nothing fatal) and tries, from the cheapest to
 the most invasive: hydrogens of a rotor, the side chain, the phosphate with re-closure, all of these around the clash
-together, a small re-adjustment of a few residues, the sugars of a bent step, the histone tail. A move is accepted only
-when it lowers (fatal pairs, severe pairs).
+together, a small re-adjustment of a few residues, the histone tail. A move is accepted only when it lowers
+(fatal pairs, severe pairs).
 
 Each round finds the severe pairs, groups those within 6 A of each other into clusters and solves every cluster against
 the same state of the structure; so clusters are independent tasks for any number of processes. Their moves are then
@@ -39,12 +39,12 @@ from chromabuild.clash.atoms import (
 )
 from chromabuild.clash.audit import backbone_geometry, stereocentres
 from chromabuild.clash.backbone import (
+    SUGAR_AND_C1,
     bonded_triples,
     geometry_change,
     link_torsion,
     propose_link,
     propose_relaxation,
-    propose_sugars,
 )
 from chromabuild.clash.chains import NamePlaces
 from chromabuild.clash.detect import corners
@@ -182,9 +182,9 @@ class Corrector:
             return found
         found.append(Mover(("joint", a, b), lambda: self.propose_joint(a, b)))
         found.append(Mover(("relax", a, b), lambda: propose_relaxation(scene, a, b, near)))
-        if self.consecutive_nucleotides(a, b):
-            left, right = sorted((int(residue[a]), int(residue[b])))
-            found.append(Mover(("sugar", left), lambda: propose_sugars(scene, left, right)))
+        if np.isin(part[[a, b]], (DNA_BACKBONE, SUGAR, BASE)).any():
+            found.append(Mover(("relax with C1'", a, b),
+                               lambda: propose_relaxation(scene, a, b, near, SUGAR_AND_C1)))
         tails = [self.tail_of[int(residue[atom])] for atom in (a, b) if int(residue[atom]) in self.tail_of]
         for tail in dict.fromkeys(tails):
             hit = [int(residue[atom]) for atom in (a, b)]
@@ -311,7 +311,7 @@ class Corrector:
         centre, radius = sphere_of(scene.position[proposal.moved], proposal.position)
         self.commit_centre.append(centre)
         self.commit_radius.append(radius)
-        if proposal.kind in ("phi", "relax", "sugar") or "phi_start" in proposal.detail:
+        if proposal.kind in ("phi", "relax") or "phi_start" in proposal.detail:
             self.adjusted[proposal.moved] = True
         else:
             change = geometry_change(scene, proposal.moved, proposal.position)
@@ -429,8 +429,8 @@ class Corrector:
         parts = {int(p) for p in self.scene.atoms.part[[a, b]]}
         tails = any(int(self.scene.atoms.residue[atom]) in self.tail_of for atom in (a, b))
         if self.consecutive_nucleotides(a, b):
-            return ("neighbours in one strand at a sharply bent step: bases are kept in place, and no pucker within 4 "
-                    "sigma of bonds and angles parts them")
+            return ("neighbours in one strand at a sharply bent step: bases are kept in place, and the sugars find no "
+                    "room within 4 sigma of bonds and angles")
         if SIDE_CHAIN in parts:
             return "no rotamer and no re-adjustment of the neighbourhood frees this side chain"
         if tails:

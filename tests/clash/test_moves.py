@@ -9,7 +9,15 @@ from scipy.spatial.transform import Rotation
 from chromabuild import _kernels
 from chromabuild.clash import reference
 from chromabuild.clash.atoms import BASE, Atoms
-from chromabuild.clash.backbone import geometry_change, local_topology, propose_link, propose_sugars, strain, volumes
+from chromabuild.clash.backbone import (
+    SUGAR_AND_C1,
+    geometry_change,
+    local_topology,
+    propose_link,
+    propose_relaxation,
+    strain,
+    volumes,
+)
 from chromabuild.clash.correct import Corrector
 from chromabuild.clash.scene import Scene
 from chromabuild.clash.sidechain import propose_rotation
@@ -152,9 +160,9 @@ def test_sugar_gives_way_to_the_next_base(nucleosome, left):
     scene.start.array = scene.position.astype(np.float32)
     scene.position = scene.start[:]
     scene.rebuild()
-    proposal = propose_sugars(scene, left, right)
+    proposal = propose_relaxation(scene, sugar, base, ([left], [right]), SUGAR_AND_C1)
     assert proposal.before.severe >= 1 and proposal.after.clean
-    assert not np.isin(atoms.part[proposal.moved], BASE).any()
+    assert scene.atom(left, "C1'") in proposal.moved and not np.isin(atoms.part[proposal.moved], BASE).any()
     topology = local_topology(scene, proposal.moved)
     before = strain(topology, scene.position)
     scene.position[proposal.moved] = proposal.position
