@@ -68,7 +68,7 @@ class CellList:
         n = len(self.position)
         found = np.zeros(PARTS, dtype=np.int64)
         room = n // (4 * PARTS) + 64
-        kind = np.zeros(1, dtype=np.int8) if kind is None else np.asarray(kind, dtype=np.int8)
+        kind = np.zeros(1, dtype=np.int8) if kind is None else np.asarray(kind, dtype=np.int8)[self.order]
         limit = np.full((1, 1), threshold) if limit is None else np.asarray(limit, dtype=np.float64)
         none = np.zeros(1, dtype=np.int32)
         while n > 1:
