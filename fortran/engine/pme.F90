@@ -2,13 +2,16 @@
 !> 1995), with the self energy and the energy of the uniform background that neutralises a net charge.
 !>
 !> Each rank spreads its own atoms on a brick that covers its domain and a margin; the bricks are added up into the
-!> layout of the FFT and the potential comes back the same way. Results do not depend on the number of threads.
+!> layout of the FFT and the potential comes back the same way. Results do not depend on the number of threads, and in the
+!> deterministic mode (module fixed_point) not on that of ranks: charges on the grid are then sums of rounded numbers,
+!> each line of the FFT has the same bits wherever it is transformed, and all schemes transform along x, y, z in turn.
 module pme
   use precision, only: real64, real_pair
   use constants, only: pi
   use error, only: error_t, exit_bad_input, fail
   use distributed_fft, only: distributed_fft_t, fft_options_t, MPI_Comm
   use brick_exchange, only: brick_exchange_t
+  use fixed_point, only: charge_rounding, rounding_t
   implicit none
   private
   public :: pme_t, pme_grid_size, ewald_alpha
@@ -16,6 +19,8 @@ module pme
   !> Fixed number of runs of atoms.
   integer, parameter :: n_chunks = 32
   integer, parameter :: largest_order = 10
+  !> Stands for an order where loops of the deterministic mode are chosen.
+  integer, parameter :: exactly = -1
   !> Atoms whose spline weights are computed side by side.
   integer, parameter :: together = 32
   !> Atoms may leave their domain by this much (angstrom) before the bricks must be made anew.
@@ -26,6 +31,7 @@ module pme
     type(MPI_Comm) :: comm
     type(distributed_fft_t) :: fft
     type(brick_exchange_t) :: exchange
+    type(rounding_t) :: rounding
     integer :: order = 4, n(3) = 0
     real(real64) :: box(3) = 0.0_real64, alpha = 0.0_real64, coulomb_constant = 0.0_real64
     integer :: domain_dims(3) = 1
@@ -54,6 +60,7 @@ module pme
   contains
     procedure :: init
     procedure :: set_box
+    procedure :: set_domain
     procedure :: compute
   end type pme_t
 
@@ -97,12 +104,14 @@ contains
 
   !> Prepare; all ranks of `comm` must call it. Ranks hold the domains of a `domain_dims` grid, x fastest. `box` in
   !> angstrom, `coulomb_constant` in kcal angstrom/mol/e^2. Fails on an order or a grid that cannot be.
-  subroutine init(self, comm, domain_dims, box, grid_size, spline_order, alpha, coulomb_constant, error)
+  subroutine init(self, comm, domain_dims, box, grid_size, spline_order, alpha, coulomb_constant, error, &
+                  rounding)
     class(pme_t), intent(out) :: self
     type(MPI_Comm), intent(in) :: comm
     integer, intent(in) :: domain_dims(3), grid_size(3), spline_order
     real(real64), intent(in) :: box(3), alpha, coulomb_constant
     type(error_t), allocatable, intent(out) :: error
+    type(rounding_t), intent(in), optional :: rounding
     integer :: place(3)
     character(len=160) :: message
 
@@ -115,6 +124,7 @@ contains
     call self%fft%create(comm, grid_size, error, fft_options_t(boxes_only=.true., grid=domain_dims, &
       bytes=storage_size(0.0_real_pair)/8, wave_order=[3, 1, 2]))
     if (allocated(error)) return
+    if (present(rounding)) self%rounding = rounding
     self%comm = comm
     self%order = spline_order
     self%n = grid_size
@@ -151,6 +161,17 @@ contains
     self%inverse_box = 1.0_real64/box
     call make_influence(self)
   end subroutine set_box
+
+  !> Other borders of this rank's domain, as fractions of the box; all ranks must call it.
+  subroutine set_domain(self, lower, upper)
+    class(pme_t), intent(inout) :: self
+    real(real64), intent(in) :: lower(3), upper(3)
+    self%lower = self%n*lower
+    self%upper = self%n*upper
+    self%centre = 0.5_real64*(lower + upper)
+    self%margin = ceiling(first_margin*self%density)
+    call make_brick(self)
+  end subroutine set_domain
 
   !> Bounds and exchange of the brick for the present margin.
   subroutine make_brick(self)
@@ -243,8 +264,9 @@ contains
     real(real64), intent(inout) :: force(:, :)
     real(real64), intent(out) :: energy, virial(3, 3)
     logical, intent(in), optional :: want_energy
+    real(real64), allocatable :: own_force(:, :)
     logical :: with_energy
-    integer :: z
+    integer :: z, i
 
     with_energy = .true.
     if (present(want_energy)) with_energy = want_energy
@@ -261,7 +283,7 @@ contains
     virial = 0.0_real64
     if (with_energy) then
       call sum_energy(self, energy, virial)
-      energy = energy - self%coulomb_constant*self%alpha/sqrt(pi)*sum(charge(:n_owned)**2)
+      energy = energy - self_energy(self, charge(:n_owned))
     end if
     !$omp parallel do schedule(static)
     do z = lbound(self%wave, 3), ubound(self%wave, 3)
@@ -270,8 +292,31 @@ contains
     !$omp end parallel do
     call self%fft%backward(self%wave, self%grid)
     call self%exchange%spread(self%grid, self%brick)
-    call gather_forces(self, n_owned, force)
+    if (.not. self%rounding%is_on()) then
+      call gather_forces(self, n_owned, force)
+      return
+    end if
+    allocate (own_force(3, n_owned), source=0.0_real64)
+    call gather_forces(self, n_owned, own_force)
+    !$omp parallel do schedule(static)
+    do i = 1, n_owned
+      force(:, i) = force(:, i) + ((own_force(:, i) + self%rounding%force) - self%rounding%force)
+    end do
+    !$omp end parallel do
   end subroutine compute
+
+  !> Coulomb constant*alpha/sqrt(pi) times the sum of the squared charges.
+  pure real(real64) function self_energy(self, charge)
+    type(pme_t), intent(in) :: self
+    real(real64), intent(in) :: charge(:)
+    real(real64) :: factor
+    integer :: i
+    factor = self%coulomb_constant*self%alpha/sqrt(pi)
+    self_energy = 0.0_real64
+    do i = 1, size(charge)
+      self_energy = self_energy + ((factor*charge(i)**2 + self%rounding%energy) - self%rounding%energy)
+    end do
+  end function self_energy
 
   !> Place the atoms on the grid and list them by slabs, with the brick widened first if an atom is outside of it.
   subroutine sort_atoms(self, n_owned, position, charge)
@@ -365,6 +410,10 @@ contains
     real(real64) :: s
     integer :: axis, whole
 
+    if (self%rounding%is_on()) then
+      call place_exactly(self, position, point, fraction, excess)
+      return
+    end if
     do axis = 1, 3
       s = position(axis)*self%density(axis)
       if (self%domain_dims(axis) == 1) then
@@ -383,6 +432,34 @@ contains
     end do
   end subroutine place_atom
 
+  !> `place_atom` in the deterministic mode: the place within the box is found first, which is exact, so that every image
+  !> of an atom has the same fraction.
+  pure subroutine place_exactly(self, position, point, fraction, excess)
+    type(pme_t), intent(in) :: self
+    real(real64), intent(in) :: position(3)
+    integer, intent(out) :: point(3), excess(3)
+    real(real_pair), intent(out) :: fraction(3)
+    real(real64) :: inside, s
+    integer :: axis, whole
+
+    do axis = 1, 3
+      inside = position(axis) - self%box(axis)*floor(position(axis)*self%inverse_box(axis))
+      if (inside < 0.0_real64) inside = inside + self%box(axis)
+      if (inside >= self%box(axis)) inside = inside - self%box(axis)
+      s = inside*self%density(axis)
+      whole = int(s)
+      fraction(axis) = real(s - whole, real_pair)
+      if (self%domain_dims(axis) == 1) then
+        whole = modulo(whole, self%n(axis))
+      else
+        ! The image next to the domain.
+        whole = whole - self%n(axis)*nint((whole + 0.5_real64)/self%n(axis) - self%centre(axis))
+      end if
+      point(axis) = whole - self%order + 2 - self%brick_lower(axis)
+      excess(axis) = max(0, self%brick_lower(axis) + self%order - 1 - whole, whole - self%brick_upper(axis))
+    end do
+  end subroutine place_exactly
+
   !> Charges to the brick. Slabs of planes at least as thick as the spline are done in two sets, odd and even, so that
   !> no two threads write to the same plane and sums are always formed in the same order.
   subroutine spread_charges(self)
@@ -392,7 +469,10 @@ contains
     do set = self%first_set, self%first_set + 1
       !$omp parallel do schedule(dynamic)
       do slab = 2 - modulo(set, 2), size(self%slab_first) - 1, 2
-        select case (self%order)
+        select case (merge(exactly, self%order, self%rounding%is_on()))
+        case (exactly)
+          call spread_slab_exact(self%order, self%slab_atom(self%slab_first(slab):self%slab_first(slab + 1) - 1), &
+                                 self%point, self%fraction, self%point_charge, self%brick)
         case (4)
           call spread_slab_4(self%slab_atom(self%slab_first(slab):self%slab_first(slab + 1) - 1), self%point, &
                              self%fraction, self%point_charge, self%brick)
@@ -421,7 +501,10 @@ contains
     !$omp parallel do schedule(static) private(first, last)
     do chunk = 1, n_chunks
       call run_of(chunk, n_owned, first, last)
-      select case (self%order)
+      select case (merge(exactly, self%order, self%rounding%is_on()))
+      case (exactly)
+        call gather_run_exact(self%order, first, last, self%point, self%fraction, self%point_charge, self%brick, &
+                              self%density, force)
       case (4)
         call gather_run_4(first, last, self%point, self%fraction, self%point_charge, self%brick, self%density, force)
       case (5)
@@ -441,15 +524,16 @@ contains
     type(pme_t), intent(in) :: self
     real(real64), intent(out) :: energy, virial(3, 3)
     real(real64), allocatable :: part(:, :)
-    real(real64) :: m(3), m2, e, factor, background
+    real(real64) :: m(3), m2, e, factor, background, line(7)
     integer :: x, y, z, a
 
     allocate (part(7, lbound(self%wave, 3):ubound(self%wave, 3)), source=0.0_real64)
-    !$omp parallel do schedule(static) private(x, z, m, m2, e, factor)
+    !$omp parallel do schedule(static) private(x, z, m, m2, e, factor, line)
     do y = lbound(self%wave, 3), ubound(self%wave, 3)
       m(2) = wave_number(y, self%n(2), self%box(2))
       do x = lbound(self%wave, 2), ubound(self%wave, 2)
         m(1) = wave_number(x, self%n(1), self%box(1))
+        line = 0.0_real64
         do z = lbound(self%wave, 1), ubound(self%wave, 1)
           m(3) = wave_number(z, self%n(3), self%box(3))
           m2 = sum(m**2)
@@ -459,12 +543,14 @@ contains
             real64)**2) &
               *merge(0.5_real64, 1.0_real64, x == 0 .or. 2*x == self%n(1))
           factor = 2.0_real64*e*(1.0_real64 + (pi/self%alpha)**2*m2)/m2
-          part(1, y) = part(1, y) + e
-          part(2:4, y) = part(2:4, y) + factor*m**2
-          part(5, y) = part(5, y) + factor*m(1)*m(2)
-          part(6, y) = part(6, y) + factor*m(1)*m(3)
-          part(7, y) = part(7, y) + factor*m(2)*m(3)
+          line(1) = line(1) + e
+          line(2:4) = line(2:4) + factor*m**2
+          line(5) = line(5) + factor*m(1)*m(2)
+          line(6) = line(6) + factor*m(1)*m(3)
+          line(7) = line(7) + factor*m(2)*m(3)
         end do
+        ! Every rank holds whole lines along z.
+        part(:, y) = part(:, y) + ((line + self%rounding%energy) - self%rounding%energy)
       end do
     end do
     !$omp end parallel do
@@ -475,13 +561,14 @@ contains
     if (size(self%wave) > 0 .and. all(self%fft%wave_lower == 0)) then
       background = -0.5_real64*pi*self%coulomb_constant/(product(self%box)*self%alpha**2) &
                    *real(real(self%wave(0, 0, 0)), real64)**2
-      energy = energy + background
+      energy = energy + ((background + self%rounding%energy) - self%rounding%energy)
     end if
     do a = 1, 3
       virial(a, a) = virial(a, a) + energy
     end do
   end subroutine sum_energy
 
+#define ADDED(x) (x)
 #define NAME(x) x/**/_any
 #define ORDER_ARGUMENT order,
 #define ORDER_DECLARATION integer, intent(in) :: order
@@ -508,5 +595,14 @@ contains
 #include "pme_loops.inc"
 #undef NAME
 #undef ORDER_DECLARATION
+
+! With the charges rounded before they are added up.
+#undef ADDED
+#define ADDED(x) ((x + charge_rounding) - charge_rounding)
+#undef ORDER_ARGUMENT
+#define NAME(x) x/**/_exact
+#define ORDER_ARGUMENT order,
+#define ORDER_DECLARATION integer, intent(in) :: order
+#include "pme_loops.inc"
 
 end module pme
