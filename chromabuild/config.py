@@ -39,6 +39,9 @@ class ScaffoldSection(Section):
     temperature: Positive = Field(293.15, description="kelvin")
     salt: float = Field(0.15, ge=0.01, le=0.2, description="monovalent salt, mol/L, from 0.01 to 0.2")
     core_charges: Literal["fitted", "formal"] = Field("fitted", description="charges of the core: 300 sites fitted to its Poisson-Boltzmann field, or a third as many formal charges, for large loci: sampling is many times faster")
+    tails: Literal["rigid", "flexible"] = Field("rigid", description="histone tails while the fibre moves: at rest on their cores, or chains of beads sampled with it, which linker histones and acetylation act through (with fitted charges only)")
+    acetylated: str | None = Field(None, description="BED or narrowPeak of acetylated stretches: tails of nucleosomes whose dyad lies inside are the stiff ones of acetylation; empty: none")
+    magnesium: bool = Field(False, description="the published treatment of Mg2+: linkers repel each other over 0.4 nm only and bend more easily")
     sweeps: int = Field(2000, ge=1, description="Monte Carlo sweeps (one trial a particle)")
     confinement_radius: Positive | None = Field(None, description="nm; a soft sphere around the fibre; empty: none")
     container: tuple[Positive, Positive, Positive] | None = Field(None, description="nm; full edges of a box with soft walls around the fibre; empty: none")
@@ -185,10 +188,10 @@ def load_config(path: str | Path, overrides: Mapping[str, object] | None = None)
         value = getattr(config.locus, name)
         if value is not None:
             setattr(config.locus, name, str(folder / value))
-    for name in ("marks", "template"):
-        value = getattr(config.build, name)
+    for section, name in ((config.build, "marks"), (config.build, "template"), (config.scaffold, "acetylated")):
+        value = getattr(section, name)
         if value is not None:
-            setattr(config.build, name, str(folder / value))
+            setattr(section, name, str(folder / value))
     config.output = str(folder / config.output)
     return config
 

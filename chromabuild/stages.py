@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chromabuild.config import Config
-from chromabuild.errors import ClashesRemainError
+from chromabuild.errors import BadInputError, ClashesRemainError
 
 # Observables of the scaffold as summaries call them.
 OBSERVABLE_NAMES = {
@@ -58,17 +58,31 @@ def locus_summary(config: Config) -> dict:
 
 def scaffold(job: Job) -> dict:
     """Locus files to scaffold.h5."""
+    from dataclasses import replace
+
+    import numpy as np
+
     from chromabuild.contact_files import write_contact_map
     from chromabuild.locus import load_locus
+    from chromabuild.nucleosome.marks import octamer_recipes, within_stretches
     from mesoscale.folding import fold
     from mesoscale.model import Parameters
 
     settings = job.config.scaffold
+    if settings.tails == "flexible" and settings.core_charges == "formal":
+        raise BadInputError("scaffold.core_charges: formal has rigid tails in its charges: "
+                            "set it to fitted, or scaffold.tails to rigid")
     fibre = load_locus(job.config.locus).fibre()
+    place = fibre.start + np.array(fibre.dyads)
+    recipes = octamer_recipes(job.config.build, fibre.chromosome, place, job.config.seed)
+    acetylated = within_stretches(settings.acetylated, fibre.chromosome, place) if settings.acetylated else ()
+    fibre = replace(fibre, linker_histone=tuple(bool(recipe.linker_histone) for recipe in recipes),
+                    acetylated=tuple(bool(one) for one in acetylated))
     parameters = Parameters(temperature=settings.temperature, salt=settings.salt, core_charges=settings.core_charges,
+                            tails=settings.tails, magnesium=settings.magnesium,
                             confinement_radius=settings.confinement_radius, container=settings.container)
     result = fold(fibre, parameters, settings.sweeps, job.config.seed, settings.choose,
-                  lambda share, state: _show(job, state, share))
+                  lambda share, state: _show(job, state, share), job.folder / "scaffold_trajectory.h5")
     result.provenance = job.provenance
     result.write(job.folder / "scaffold.h5")
     write_contact_map(result.contact_map, result.contact_resolution, result.chromosome, fibre.start, job.folder)
@@ -78,6 +92,7 @@ def scaffold(job: Job) -> dict:
                                  "(scaffold.container, confinement_radius) or longer linkers (locus.minimum_linker)")
     return locus_summary(job.config) | {
         "sweeps": settings.sweeps,
+        "linker_histones": sum(fibre.linker_histone), "acetylated_nucleosomes": sum(fibre.acetylated),
         "restraints": sum(contact["kept"] is not None for contact in result.contacts),
         "restraints_kept": sum(bool(contact["kept"]) for contact in result.contacts),
         **{OBSERVABLE_NAMES[name]: value for name, value in result.observables.items()},

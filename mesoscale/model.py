@@ -46,6 +46,9 @@ SPHERE_SPACING = 3  # base pairs between the floor spheres along wrapped DNA
 STAGGER = 0.03
 OCTAMER_BALL = 2.6  # nm; fits between the two gyres' faces and fills the bore
 CORE_BALLS = (4.2, 3.3)  # nm; the radius of the superhelix, and what leaves room for linkers to leave
+# Mg2+ (Grigoryev, Arya, Correll, Woodcock & Schlick, PNAS 106:13317, 2009): linkers repel each other through this
+# inverse screening length (1/nm), and their persistence length (nm) falls; all else stays as in monovalent salt.
+MAGNESIUM_KAPPA, MAGNESIUM_PERSISTENCE = 2.5, 30.0
 NEAR_JOINT = 12  # base pairs of wrapped DNA that a linker, being their continuation, may come close to
 
 
@@ -55,6 +58,8 @@ class Parameters:
 
     temperature: float = 293.15  # K
     salt: float = 0.15  # mol/L, monovalent
+    tails: Literal["rigid", "flexible"] = "rigid"  # while the fibre moves: at rest on their cores, or sampled with it
+    magnesium: bool = False  # the published treatment of some mmol/L of Mg2+: see MAGNESIUM_KAPPA
     rise: float = 0.334  # nm per base pair
     twist_per_bp: float = 34.45  # degree
     persistence_length: float = 50.0  # nm
@@ -198,6 +203,21 @@ def ball_core(core: Core) -> Core:
 
 
 @dataclass(frozen=True)
+class Limbs:
+    """Points of flexible chains (histone tails, linker histones) that cores carry along, l for each of m cores, nm.
+
+    place (m, l, 3) in the cores' frames, charge (m, l), kind (m, l) of matter, 1 to 5 as in mesoscale/tails.py, 0 for a
+    point that is not there; sigma (5, 5) in nm and strength (5, 5) in kBT of the excluded volume between kinds.
+    """
+
+    place: Array
+    charge: Array
+    kind: NDArray[np.int32]
+    sigma: Array
+    strength: Array
+
+
+@dataclass(frozen=True)
 class Chain:
     """The particles of a fibre in chain order and the constants of their energy.
 
@@ -229,6 +249,8 @@ class Chain:
     confinement_radius: float
     wall_k: float
     wall: tuple[float, float, float]  # nm, half the container's edges
+    limbs: Limbs | None = None
+    dna_kappa: float | None = None  # 1/nm, between linker beads; None: as everywhere
 
     @property
     def n(self) -> int:
@@ -299,7 +321,7 @@ def build_chain(fibre: Fibre, parameters: Parameters) -> Chain:
         linker=np.array([s[0] for s in segment], np.int32),
         rest_length=length,
         stretch_k=parameters.stretch_modulus / length / thermal,
-        bend_k=parameters.persistence_length / length,
+        bend_k=(MAGNESIUM_PERSISTENCE if parameters.magnesium else parameters.persistence_length) / length,
         twist_k=np.where([s[3] for s in segment], parameters.twist_rigidity / length / thermal, 0.0),
         rest_twist=np.array([s[2] for s in segment]),
         charge=np.array(charge),
@@ -317,6 +339,7 @@ def build_chain(fibre: Fibre, parameters: Parameters) -> Chain:
         confinement_radius=parameters.confinement_radius or 0.0,
         wall_k=0.0 if parameters.container is None else parameters.wall_k,
         wall=tuple(edge / 2 for edge in parameters.container or (0.0, 0.0, 0.0)),
+        dna_kappa=MAGNESIUM_KAPPA if parameters.magnesium else None,
     )
 
 
@@ -468,12 +491,45 @@ def pair_energies(chain: Chain, position: Array, frame: Array) -> dict[str, floa
         r = np.linalg.norm(where_[others] - where_[i], axis=1)
         others, r = others[r < cut], r[r < cut]
         both = kind_[others] + kind_[i]
+        kappas = (chain.kappa if chain.dna_kappa is None else chain.dna_kappa, chain.kappa, chain.kappa)
         for k, label in enumerate(("bead-bead", "bead-core", "core-core")):
             d, q = r[both == k], charge_[others[both == k]] * charge_[i]
-            screened = np.exp(-chain.kappa * d) / d - np.exp(-chain.kappa * cut) / cut
+            screened = np.exp(-kappas[k] * d) / d - np.exp(-kappas[k] * cut) / cut
             result[f"{label} electrostatic"] += chain.bjerrum_length * float(np.sum(q * screened))
             s6, s6_cut = (chain.sigma[k] / d) ** 6, (chain.sigma[k] / cut) ** 6
             result[f"{label} excluded"] += chain.excluded_k * float(np.sum(s6 * (s6 - 1) - s6_cut * (s6_cut - 1)))
+    return result
+
+
+def limb_energies(chain: Chain, position: Array, frame: Array) -> dict[str, float]:
+    """Electrostatics and excluded volume (kBT) of the limbs of each core with all that is not part of this nucleosome:
+    linker beads, neighbours in the chain too, and sites and limbs of other cores. Shifted to zero at the cutoff.
+    """
+    result = {"limb electrostatic": 0.0, "limb excluded": 0.0}
+    limbs = chain.limbs
+    if limbs is None:
+        return result
+    cut = chain.cutoff
+    beads = chain.beads
+    where, charge = [position[beads]], [chain.charge[beads]]
+    kind, owner = [np.ones(len(beads), int)], [np.full(len(beads), -1)]
+    for c, p in enumerate(chain.cores):
+        there = limbs.kind[c] > 0
+        where += [position[p] + chain.shape.site @ frame[p].T, position[p] + limbs.place[c, there] @ frame[p].T]
+        charge += [chain.shape.site_charge, limbs.charge[c, there]]
+        kind += [np.full(len(chain.shape.site), 2), limbs.kind[c, there]]
+        owner += [np.full(len(chain.shape.site) + np.count_nonzero(there), c)]
+    at, q, k, o = (np.concatenate(x) for x in (where, charge, kind, owner))
+    for i in np.flatnonzero(k > 2):
+        # Everything of other owners; of other limbs those that come later.
+        others = np.flatnonzero((o != o[i]) & ((k <= 2) | (np.arange(len(k)) > i)))
+        r = np.linalg.norm(at[others] - at[i], axis=1)
+        others, r = others[r < cut], r[r < cut]
+        screened = np.exp(-chain.kappa * r) / r - np.exp(-chain.kappa * cut) / cut
+        result["limb electrostatic"] += chain.bjerrum_length * q[i] * float(q[others] @ screened)
+        sigma, strength = limbs.sigma[k[i] - 1, k[others] - 1], limbs.strength[k[i] - 1, k[others] - 1]
+        s6, s6_cut = (sigma / r) ** 6, (sigma / cut) ** 6
+        result["limb excluded"] += float(strength @ (s6 * (s6 - 1) - s6_cut * (s6_cut - 1)))
     return result
 
 
@@ -534,7 +590,7 @@ def overlaps(chain: Chain, position: Array, frame: Array) -> Array:
 def energies(chain: Chain, position: Array, frame: Array) -> dict[str, float]:
     """Every term of the energy in kBT, in the order of TERMS, computed from scratch."""
     result = mechanical_energies(chain, position, frame)
-    pairs = pair_energies(chain, position, frame)
+    pairs = pair_energies(chain, position, frame) | limb_energies(chain, position, frame)
     result["electrostatic"] = sum(v for k, v in pairs.items() if k.endswith("electrostatic"))
     result["excluded"] = sum(v for k, v in pairs.items() if k.endswith("excluded"))
     result["floor"] = 0.5 * chain.floor_k * float(np.sum(overlaps(chain, position, frame) ** 2))

@@ -1,15 +1,19 @@
 """Metropolis Monte Carlo sampling of a fibre; the inner loop is the Fortran kernel fibre_monte_carlo."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mesoscale import _kernels
-from mesoscale.kernels import kernel_arguments, kernel_energies
+from mesoscale.kernels import kernel_arguments, kernel_energies, limb_arguments
 from mesoscale.model import TERMS, Chain
 from mesoscale.observables import end_to_end, radius_of_gyration
+from mesoscale.restraints import KEPT, contact_distances, stiffened
+from mesoscale.tails import TERMS as TAIL_TERMS
+from mesoscale.tails import FlexibleChains, Places, TailWalk, carried_beads, heads_alone, limbs_of
+from mesoscale.trajectory import Trajectory
 
 MOVES = ("bead translation", "core translation", "core rotation", "crank", "end pivot", "bead spin")
 MOVE_WEIGHT = np.array([0.25, 0.10, 0.15, 0.20, 0.15, 0.15])
@@ -20,6 +24,10 @@ TARGET_ACCEPTANCE = 0.35
 LONGEST_RANGE = 40  # particles that one crank or pivot moves at most
 RANDOM_PER_TRIAL = 11
 BURN_IN = 0.3  # share of the sweeps in which steps are adapted
+SERIES = ("sweep", *TERMS, "radius_of_gyration", "end_to_end", "contacts_kept")
+TAIL_SERIES = ("tail bond", "tail bend", "tail tether")
+REGROWN = 0.25  # share of the chains that are regrown between two sweeps
+MOST_AT_ONCE = 20  # sweeps between two recomputations of the energy
 RECORDS = 100  # records of energy over a whole run
 BOOKKEEPING = 1e-8  # largest relative difference of the running energy from a full recomputation
 
@@ -64,7 +72,7 @@ class Walk:
         tried, accepted = _kernels.fibre_monte_carlo.run_trials(
             beads=_or_one(chain.beads + 1), cores=_or_one(chain.cores + 1),
             longest=LONGEST_RANGE, strict=int(strict), weight=np.cumsum(weight / weight.sum()), step=self.step,
-            random=np.asfortranarray(random.T), energy=energy, **arguments,
+            random=np.asfortranarray(random.T), energy=energy, **arguments, **limb_arguments(chain),
         )  # fmt: skip
         self.position = np.ascontiguousarray(arguments["position"].T)
         self.frame = np.ascontiguousarray(np.transpose(arguments["frame"], (2, 0, 1)))
@@ -84,6 +92,64 @@ class Walk:
         factor = np.where(tried > 0, np.clip(rate / TARGET_ACCEPTANCE, 0.5, 1.5), 1.0)
         self.step = np.clip(self.step * factor, SMALLEST_STEP, LARGEST_STEP)
 
+    def stiffen(self) -> None:
+        """Hold contacts that stand wide open harder; only for the burn-in."""
+        chain = self.chain
+        distance = contact_distances(chain.contact, self.position)
+        contact_k = stiffened(chain.contact_k, distance, chain.contact_distance)
+        if not np.array_equal(contact_k, chain.contact_k):
+            self.chain = replace(chain, contact_k=contact_k)
+            self.energy = kernel_energies(self.chain, self.position, self.frame)
+
+
+@dataclass
+class CoupledTails:
+    """Flexible chains under Monte Carlo together with their fibre: beads (b, 3) in the world, nm.
+
+    A move of a core carries its chains along as they are, and feels them (mesoscale.model.Limbs); between sweeps of the
+    fibre, chains are regrown in the field of the fibre that stands still. Both steps keep detailed balance in the same
+    energy: that of the fibre and its limbs, and of the chains' own terms.
+    """
+
+    tails: FlexibleChains
+    places: Places
+    beads: NDArray[np.float64]
+    energy: NDArray[np.float64]
+    tried: int = 0
+    accepted: int = 0
+
+    @classmethod
+    def begin(cls, walk: TailWalk, cores: int) -> "CoupledTails":
+        """Chains as they were sampled on a fibre of so many cores; these must be without tails of their own."""
+        return cls(walk.tails, Places.of(walk.tails, cores), walk.beads, walk.energy)
+
+    def attach(self, walk: Walk) -> None:
+        """Hand the chains as they are to the cores."""
+        limbs = limbs_of(self.tails, self.places, walk.chain, walk.position, walk.frame, self.beads)
+        walk.chain = replace(walk.chain, limbs=limbs)
+        walk.energy = kernel_energies(walk.chain, walk.position, walk.frame)
+
+    def regrow(self, walk: Walk, random: np.random.Generator) -> None:
+        """Try to regrow a share of the chains where their cores are now."""
+        chain = walk.chain
+        beads = carried_beads(chain.limbs, self.places, chain, walk.position, walk.frame, len(self.beads))
+        regrown = TailWalk.begin(self.tails, chain, walk.position, walk.frame, beads)
+        chains = random.permutation(len(self.tails.core))
+        regrown.regrow(chains[: max(1, int(REGROWN * len(chains)))], random)
+        self.beads, self.energy = regrown.beads, regrown.energy
+        self.tried += int(regrown.tried.sum())
+        self.accepted += int(regrown.accepted.sum())
+        self.attach(walk)
+
+    def whole_energy(self, walk: Walk) -> dict[str, float]:
+        """The fibre's terms with those of the chains: pairs of chains with anything are counted once."""
+        heads = replace(walk.chain, limbs=heads_alone(walk.chain.limbs))
+        whole = dict(zip(TERMS, kernel_energies(heads, walk.position, walk.frame), strict=True))
+        own = dict(zip(TAIL_TERMS, self.energy, strict=True))
+        whole["electrostatic"] += own["electrostatic"]
+        whole["excluded"] += own["excluded"]
+        return whole | {f"tail {term}": own[term] for term in ("bond", "bend", "tether")}
+
 
 @dataclass
 class Sampling:
@@ -93,6 +159,16 @@ class Sampling:
     series: dict[str, NDArray[np.float64]]
     acceptance: dict[str, float]
     snapshots: list[tuple[NDArray[np.float64], NDArray[np.float64]]]
+    tails: CoupledTails | None = None
+
+    def total_energy(self) -> NDArray[np.float64]:
+        """The whole energy (records,), kBT."""
+        return np.sum([series for name, series in self.series.items() if name in (*TERMS, *TAIL_SERIES)], axis=0)
+
+
+def block_count(sweeps: int) -> int:
+    """Blocks that a run is recorded in."""
+    return min(RECORDS, sweeps)
 
 
 def sample(
@@ -102,44 +178,89 @@ def sample(
     sweeps: int,
     seed: int,
     progress: Callable[[float, str], None] | None = None,
+    tails: CoupledTails | None = None,
+    trajectory: Trajectory | None = None,
 ) -> Sampling:
     """Sample from a conformation: positions (n, 3) and frames (n, 3, 3) of the particles. A sweep is one trial a
-    particle.
+    particle, and with `tails` the regrowth of a share of them.
 
-    Steps adapt during the first 30 % of the sweeps. No move may deepen an overlap: floors that hold at the start hold
-    at the end. `progress` is called with the share done and a word on the state. The same seed gives the same result.
+    Steps adapt, and restraints of contacts that stand open harden, during the first 30 % of the sweeps. No move may
+    deepen an overlap: floors that hold at the start hold at the end. `progress` is called with the share done and a
+    word on the state. The same seed gives the same result, also when a `trajectory` of an earlier run is gone on with.
     """
-    walk = Walk.begin(chain, position, frame)
-    blocks = min(RECORDS, sweeps)
+    blocks = block_count(sweeps)
     burn_in = int(np.ceil(BURN_IN * blocks)) if blocks > 1 else 0
-    records: dict[str, list[float]] = {name: [] for name in ("sweep", *TERMS, "radius_of_gyration", "end_to_end")}
-    snapshots = []
+    names = SERIES if tails is None else (*SERIES, *TAIL_SERIES)
+    done_blocks, state = (0, {}) if trajectory is None else trajectory.last()
+    if state:
+        walk = Walk.begin(replace(chain, contact_k=state["contact_k"]), state["position"], state["frame"])
+        walk.step, walk.tried, walk.accepted = state["step"], state["tried"], state["accepted"]
+        if tails is not None:
+            tails.beads, tails.energy = state["beads"], state["tail_energy"]
+            tails.tried, tails.accepted = (int(count) for count in state["tail_counts"])
+    else:
+        walk = Walk.begin(chain, position, frame)
+    if tails is not None and chain.n > 1:
+        tails.attach(walk)
 
-    def record(sweep: int) -> None:
-        values = {"sweep": sweep, **dict(zip(TERMS, walk.energy, strict=True))}
-        values["radius_of_gyration"] = radius_of_gyration(walk.position)
-        values["end_to_end"] = end_to_end(walk.position)
-        for name, value in values.items():
-            records[name].append(float(value))
+    def record(sweep: int) -> NDArray[np.float64]:
+        terms = tails.whole_energy(walk) if tails else dict(zip(TERMS, walk.energy, strict=True))
+        distance = contact_distances(chain.contact, walk.position)
+        values = {
+            "sweep": sweep, **terms,
+            "radius_of_gyration": radius_of_gyration(walk.position), "end_to_end": end_to_end(walk.position),
+            "contacts_kept": np.count_nonzero(distance <= KEPT * chain.contact_distance),
+        }  # fmt: skip
+        return np.array([values[name] for name in names], float)
 
-    record(0)
-    done = 0
-    for block in range(blocks):
+    def frame_of(values: NDArray[np.float64]) -> dict[str, NDArray]:
+        arrays = {"position": walk.position, "frame": walk.frame, "step": walk.step, "tried": walk.tried,
+                  "accepted": walk.accepted, "contact_k": walk.chain.contact_k, "record": values}  # fmt: skip
+        if tails is not None:
+            arrays |= {"beads": tails.beads, "tail_energy": tails.energy,
+                       "tail_counts": np.array([tails.tried, tails.accepted])}  # fmt: skip
+        return arrays
+
+    records, snapshots = [record(0)], []
+    if trajectory is not None:
+        if done_blocks:
+            records = list(trajectory.frames("record", done_blocks))
+            kept = slice(burn_in + 1, None)  # frame 0 is the start
+            snapshots = list(zip(trajectory.frames("position", done_blocks)[kept],
+                                 trajectory.frames("frame", done_blocks)[kept], strict=True))  # fmt: skip
+        trajectory.begin(done_blocks, frame_of(records[0]))
+        if not done_blocks:
+            trajectory.append(frame_of(records[0]))
+    first = max(0, done_blocks - 1)
+    done = sweeps * first // blocks
+    at_once = 1 if tails else MOST_AT_ONCE
+    for block in range(first, blocks):
         until = sweeps * (block + 1) // blocks
         if block == burn_in:
             walk.tried[:] = walk.accepted[:] = 0
         random = np.random.Generator(np.random.Philox(key=[seed, block]))
         tried, accepted = np.zeros(len(MOVES), np.int64), np.zeros(len(MOVES), np.int64)
-        for _ in range(until - done):
-            counts = walk.advance(random.random((chain.n, RANDOM_PER_TRIAL)), strict=True)
+        while done < until:
+            now = min(at_once, until - done)
+            counts = walk.advance(random.random((now * chain.n, RANDOM_PER_TRIAL)), strict=True)
             tried, accepted = tried + counts[0], accepted + counts[1]
+            if tails is not None and chain.n > 1:
+                tails.regrow(walk, random)
+            done += now
         if block < burn_in:
             walk.adapt(tried, accepted)
+            walk.stiffen()
         else:
             snapshots.append((walk.position, walk.frame))
-        done = until
-        record(done)
+        records.append(record(done))
+        if trajectory is not None:
+            trajectory.append(frame_of(records[-1]))
         if progress is not None:
             progress(done / sweeps, f"energy {walk.energy.sum():.0f} kBT")
+    if trajectory is not None:
+        trajectory.close()
     acceptance = {name: float(a / max(t, 1)) for name, t, a in zip(MOVES, walk.tried, walk.accepted, strict=True)}
-    return Sampling(walk, {name: np.array(values) for name, values in records.items()}, acceptance, snapshots)
+    if tails is not None:
+        acceptance["tail regrowth"] = tails.accepted / max(tails.tried, 1)
+    series = dict(zip(names, np.array(records).T.copy(), strict=True))
+    return Sampling(walk, series, acceptance, snapshots, tails)

@@ -64,6 +64,8 @@ class Scaffold:
     deepest_violation: float = 0.0  # nm
     provenance: dict = field(default_factory=dict)
     tails: Array | None = None  # (m, 50, 3) angstrom, beads in the order of mesoscale.tails.TAILS
+    linker_histones: Array | None = None  # (k, 28, 3) angstrom: 6 beads of the head, 22 of the C-terminal domain
+    linker_histone_core: NDArray[np.int32] | None = None  # (k,) nucleosomes that carry them
 
     _DATASETS = {
         "bp/origin": "origin",
@@ -98,6 +100,9 @@ class Scaffold:
                 file.create_dataset("contact_map", data=self.contact_map, track_times=False)
                 if self.tails is not None:
                     file.create_dataset("tails/beads", data=self.tails, track_times=False)
+                if self.linker_histones is not None:
+                    file.create_dataset("linker_histones/beads", data=self.linker_histones, track_times=False)
+                    file.create_dataset("linker_histones/nucleosome", data=self.linker_histone_core, track_times=False)
                 for name, series in self.energy.items():
                     file.create_dataset(f"energy/{name}", data=series, track_times=False)
                 for name, rate in self.acceptance.items():
@@ -123,6 +128,9 @@ class Scaffold:
                     values[key] = json.loads(file.attrs[key])
                 values["contact_map"] = file["contact_map"][()]
                 values["tails"] = file["tails/beads"][()] if "tails/beads" in file else None
+                for name, key in (("linker_histones", "beads"), ("linker_histone_core", "nucleosome")):
+                    dataset = f"linker_histones/{key}"
+                    values[name] = file[dataset][()] if dataset in file else None
                 values["energy"] = {name: series[()] for name, series in file.get("energy", {}).items()}
                 values["acceptance"] = {name: float(rate[()]) for name, rate in file.get("acceptance", {}).items()}
                 return cls(**values)
@@ -172,10 +180,11 @@ def _linker_frames(
 
 
 def build_scaffold(
-    fibre: Fibre, chain: Chain, position: Array, frame: Array, parameters: Parameters, tails: Array | None = None
+    fibre: Fibre, chain: Chain, position: Array, frame: Array, parameters: Parameters, tails: Array | None = None,
+    linker_histones: Array | None = None,
 ) -> Scaffold:
     """Base-pair frames of a conformation: the crystal path on every core, smooth curves in linkers and at free ends;
-    beads of tails (m, 50, 3) come along.
+    beads of tails (m, 50, 3) and of linker histones (k, 28, 3) come along.
 
     The result is turned so that the box around it is small, with its longest edge along x and its shortest along z.
     """
@@ -232,6 +241,7 @@ def build_scaffold(
         shifts=list(fibre.adjustments),
         linkers=linkers,
         tails=None if tails is None else (tails - centre) @ turn * NM,
+        linker_histones=None if linker_histones is None else (linker_histones - centre) @ turn * NM,
         observables=fibre_observables(position, core_position),
     )
 

@@ -23,6 +23,21 @@ def read_marks(path: str | Path, chromosome: str) -> list[tuple[int, int, str, i
     return marks
 
 
+def within_stretches(path: str | Path, chromosome: str, dyad_position: np.ndarray) -> np.ndarray:
+    """Which nucleosomes (m,) have their dyad in a stretch of a BED or narrowPeak file.
+
+    Raises BadInputError, with the line, for a malformed record, and for a file that meets no nucleosome.
+    """
+    inside = np.zeros(len(dyad_position), bool)
+    for line, fields in bed_records(path, 3, "BED"):
+        start, end = bed_interval(path, line, fields[1], fields[2])
+        if fields[0] == chromosome:
+            inside |= (dyad_position >= start) & (dyad_position < end)
+    if not inside.any():
+        raise BadInputError(f"{path} holds no nucleosome of {chromosome}: check chromosome names and positions")
+    return inside
+
+
 def _draws(dyad_position: np.ndarray, seed: int) -> list[float]:
     """One number in [0, 1) a nucleosome; its neighbours do not matter."""
     return [np.random.Generator(np.random.Philox(key=np.array([seed, position], dtype=np.uint64))).random()

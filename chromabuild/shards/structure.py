@@ -43,4 +43,5 @@ def atoms_of_shards(folder: Path) -> Atoms:
         np.concatenate([solute.residue_segment, np.full(extra, segment, dtype=np.uint16)]),
         [*solute.segment_name, "SOLV"], [*solute.segment_chain, "S"], molecules,
         [*solute.molecule_name, *["solvent"] * extra],
-        np.concatenate([solute.molecule_nucleosome, np.full(extra, -1, dtype=np.int32)]))), box=box)
+        np.concatenate([solute.molecule_nucleosome, np.full(extra, -1, dtype=np.int32)]),
+        circular=solute.circular)), box=box)
