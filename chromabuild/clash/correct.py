@@ -622,7 +622,8 @@ def worst_backbone_z(corrector: Corrector, atoms: Atoms, place: NamePlaces, old:
         worst = max(worst, float(after[after > before].max(initial=0.0)))
         names = {row if row[0] < row[-1] else row[::-1] for row in map(tuple, known[touched].tolist())}
         other = np.array([row for row in map(tuple, items.tolist())
-                          if (row if row[0] < row[-1] else row[::-1]) not in names]).reshape(-1, items.shape[1])
+                          if (row if row[0] < row[-1] else row[::-1]) not in names],
+                         dtype=np.int64).reshape(-1, items.shape[1])
         change = np.abs(measure(new, other) - measure(old, other)) / deviation
         worst = max(worst, float(change.max(initial=0.0)))
     return worst
