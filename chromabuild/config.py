@@ -42,6 +42,8 @@ class ScaffoldSection(Section):
     tails: Literal["rigid", "flexible"] = Field("rigid", description="histone tails while the fibre moves: at rest on their cores, or chains of beads sampled with it, which linker histones and acetylation act through (with fitted charges only)")
     acetylated: str | None = Field(None, description="BED or narrowPeak of acetylated stretches: tails of nucleosomes whose dyad lies inside are the stiff ones of acetylation; empty: none")
     magnesium: bool = Field(False, description="the published treatment of Mg2+: linkers repel each other over 0.4 nm only and bend more easily")
+    replicas: int = Field(1, ge=1, description="folds that share the contacts by frequency, the strongest in all, the weakest in one of them; 1: one fold that keeps all")
+    replica: int = Field(1, ge=1, description="which of the replicas this is")
     sweeps: int = Field(2000, ge=1, description="Monte Carlo sweeps (one trial a particle)")
     confinement_radius: Positive | None = Field(None, description="nm; a soft sphere around the fibre; empty: none")
     container: tuple[Positive, Positive, Positive] | None = Field(None, description="nm; full edges of a box with soft walls around the fibre; empty: none")

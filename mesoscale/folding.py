@@ -19,6 +19,7 @@ from mesoscale.model import (
     crystal_core,
     overlaps,
     straight_conformation,
+    with_field,
 )
 from mesoscale.montecarlo import CoupledTails, block_count, sample
 from mesoscale.observables import contact_map, energy_drift
@@ -84,7 +85,7 @@ def fold(
     if flexible:
         chain = replace(chain, shape=bare)
         coupled = CoupledTails.begin(grow_tails(histones, chain, start.position, start.frame, seed), len(chain.cores))
-    sampled = sample(chain, start.position, start.frame, sweeps, seed,
+    sampled = sample(with_field(chain), start.position, start.frame, sweeps, seed,
                      lambda share, state: show(0.2 + most * share, state), coupled, frames)  # fmt: skip
     position, frame = sampled.walk.position, sampled.walk.frame
     if choose == "smallest-box" and chain.n > 1:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mesoscale import _kernels
-from mesoscale.kernels import kernel_arguments, kernel_energies, limb_arguments
+from mesoscale.kernels import kernel_arguments, kernel_energies, sampling_arguments
 from mesoscale.model import TERMS, Chain
 from mesoscale.observables import end_to_end, radius_of_gyration
 from mesoscale.restraints import KEPT, contact_distances, stiffened
@@ -72,7 +72,7 @@ class Walk:
         tried, accepted = _kernels.fibre_monte_carlo.run_trials(
             beads=_or_one(chain.beads + 1), cores=_or_one(chain.cores + 1),
             longest=LONGEST_RANGE, strict=int(strict), weight=np.cumsum(weight / weight.sum()), step=self.step,
-            random=np.asfortranarray(random.T), energy=energy, **arguments, **limb_arguments(chain),
+            random=np.asfortranarray(random.T), energy=energy, **arguments, **sampling_arguments(chain),
         )  # fmt: skip
         self.position = np.ascontiguousarray(arguments["position"].T)
         self.frame = np.ascontiguousarray(np.transpose(arguments["frame"], (2, 0, 1)))

@@ -10,7 +10,7 @@ from mesoscale.folding import fold, grow_tails
 from mesoscale.kernels import kernel_energies
 from mesoscale.model import TERMS, Parameters, build_chain, crystal_core, energies, straight_conformation
 from mesoscale.montecarlo import RANDOM_PER_TRIAL, CoupledTails, Walk, sample
-from mesoscale.restraints import HARDEST, WIDEST, contact_report, stiffened
+from mesoscale.restraints import HARDEST, WIDEST, contact_report, shared_out, stiffened
 from mesoscale.tails import TAIL_BEADS, Places, TailWalk, carried_beads, heads_alone, limbs_of, tails_of_fibre
 from mesoscale.trajectory import Trajectory
 
@@ -137,6 +137,16 @@ def test_open_contacts_are_held_harder_up_to_a_limit():
     rest = np.full(4, 12.0)
     found = stiffened(np.array([0.3, 0.3, 9.9, 20.0]), np.array([WIDEST * 12 - 0.1, 16.0, 90.0, 90.0]), rest)
     assert found == pytest.approx([0.3, 0.39, HARDEST, 20.0])
+
+
+def test_replicas_share_contacts_by_frequency():
+    """By the published rule: of 5 replicas the strongest contact is in 5, one halfway in 3, the weakest in 1."""
+    contacts = tuple(Contact((10 * k, 10 * k + 1), (500, 501), weight) for k, weight in enumerate((10.0, 6.0, 2.0)))
+    shared = [shared_out(contacts, replica, 5) for replica in range(1, 6)]
+    assert [sum(contact in of_one for of_one in shared) for contact in contacts] == [5, 3, 1]
+    assert shared_out(contacts, 1, 1) == contacts and shared_out((), 2, 5) == ()
+    alike = (contacts[0], replace(contacts[1], weight=10.0))
+    assert all(shared_out(alike, replica, 4) == alike for replica in range(1, 5))
 
 
 def test_a_walk_holds_an_open_contact_harder(nucleosomes):
