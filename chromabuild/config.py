@@ -44,6 +44,7 @@ class ScaffoldSection(Section):
     magnesium: bool = Field(False, description="the published treatment of Mg2+: linkers repel each other over 0.4 nm only and bend more easily")
     replicas: int = Field(1, ge=1, description="folds that share the contacts by frequency, the strongest in all, the weakest in one of them; 1: one fold that keeps all")
     replica: int = Field(1, ge=1, description="which of the replicas this is")
+    hotter: tuple[Annotated[float, Field(gt=1)], ...] = Field((), description="parallel tempering: ascending temperatures of further walks, multiples of `temperature`, e.g. [1.05, 1.1]; with rigid tails only")
     sweeps: int = Field(2000, ge=1, description="Monte Carlo sweeps (one trial a particle)")
     confinement_radius: Positive | None = Field(None, description="nm; a soft sphere around the fibre; empty: none")
     container: tuple[Positive, Positive, Positive] | None = Field(None, description="nm; full edges of a box with soft walls around the fibre; empty: none")

@@ -74,6 +74,8 @@ def scaffold(job: Job) -> dict:
     if settings.tails == "flexible" and settings.core_charges == "formal":
         raise BadInputError("scaffold.core_charges: formal has rigid tails in its charges: "
                             "set it to fitted, or scaffold.tails to rigid")
+    if settings.hotter and (settings.tails == "flexible" or sorted(set(settings.hotter)) != list(settings.hotter)):
+        raise BadInputError("scaffold.hotter: temperatures must ascend and be different, and scaffold.tails be rigid")
     if settings.replica > settings.replicas:
         raise BadInputError(f"scaffold.replica: {settings.replica} is beyond scaffold.replicas: {settings.replicas}: "
                             "count from 1")
@@ -88,7 +90,8 @@ def scaffold(job: Job) -> dict:
                             tails=settings.tails, magnesium=settings.magnesium,
                             confinement_radius=settings.confinement_radius, container=settings.container)
     result = fold(fibre, parameters, settings.sweeps, job.config.seed, settings.choose,
-                  lambda share, state: _show(job, state, share), job.folder / "scaffold_trajectory.h5")
+                  lambda share, state: _show(job, state, share), job.folder / "scaffold_trajectory.h5",
+                  settings.hotter)
     result.provenance = job.provenance
     result.write(job.folder / "scaffold.h5")
     write_contact_map(result.contact_map, result.contact_resolution, result.chromosome, fibre.start, job.folder)

@@ -101,7 +101,9 @@ class StoppedError(Exception):
     pass
 
 
-def test_a_stopped_run_goes_on_to_the_last_bit(nucleosomes, tmp_path):
+@pytest.mark.parametrize("hotter", [(), (1.1, 1.3)])
+def test_a_stopped_run_goes_on_to_the_last_bit(nucleosomes, tmp_path, hotter):
+    """With flexible tails, or with walks at higher temperatures."""
     chain, conformation, _, _, tail_walk = nucleosomes
     chain = replace(chain, limbs=None, contact=np.array([[0, chain.n - 1]], np.int32), contact_k=np.array([0.3]),
                     contact_distance=np.array([2.0]))  # fmt: skip
@@ -111,7 +113,8 @@ def test_a_stopped_run_goes_on_to_the_last_bit(nucleosomes, tmp_path):
             if share >= stop_at:
                 raise StoppedError
 
-        return sample(chain, *conformation, 8, 5, stop, CoupledTails.begin(tail_walk, 3), trajectory)
+        tails = None if hotter else CoupledTails.begin(tail_walk, 3)
+        return sample(chain, *conformation, 8, 5, stop, tails, trajectory, hotter)
 
     whole = run(None)
     for stop_at in (0.25, 0.75):  # in the burn-in, and after it
@@ -124,13 +127,20 @@ def test_a_stopped_run_goes_on_to_the_last_bit(nucleosomes, tmp_path):
         resumed = run(again)
         assert np.array_equal(resumed.walk.position, whole.walk.position)
         assert np.array_equal(resumed.walk.frame, whole.walk.frame)
-        assert np.array_equal(resumed.tails.beads, whole.tails.beads)
+        assert hotter or np.array_equal(resumed.tails.beads, whole.tails.beads)
         assert resumed.acceptance == whole.acceptance
         assert len(resumed.snapshots) == len(whole.snapshots)
         for name, series in whole.series.items():
             assert np.array_equal(resumed.series[name], series), name
         assert np.array_equal(resumed.snapshots[0][0], whole.snapshots[0][0])
         assert Trajectory(path, {"run": 1}, 9).last() == (0, {})  # a finished one is made anew
+
+
+def test_impossible_temperatures(nucleosomes):
+    chain, conformation, _, _, tail_walk = nucleosomes
+    for hotter, tails in (((1.2, 1.1), None), ((0.9,), None), ((1.1,), CoupledTails.begin(tail_walk, 3))):
+        with pytest.raises(ValueError, match="must ascend from above 1, and tails must be rigid"):
+            sample(chain, *conformation, 1, 1, tails=tails, hotter=hotter)
 
 
 def test_open_contacts_are_held_harder_up_to_a_limit():

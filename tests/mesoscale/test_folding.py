@@ -229,6 +229,7 @@ def test_tails_hang_on_their_cores_outside_the_dna(demo, tmp_path):
 
 @pytest.mark.parametrize(("settings", "words"), [
     ({"scaffold.tails": "flexible", "scaffold.core_charges": "formal"}, "set it to fitted, or scaffold.tails to rigid"),
+    ({"scaffold.hotter": [1.2, 1.1]}, "scaffold.hotter: temperatures must ascend"),
     ({"scaffold.replicas": 2, "scaffold.replica": 3}, "scaffold.replica: 3 is beyond scaffold.replicas: 2"),
     ({"scaffold.acetylated": "far.bed"}, "holds no nucleosome of chrXIII"),
     ({"scaffold.acetylated": "bad.bed"}, r"bad\.bed, line 1: .*needs 3"),
