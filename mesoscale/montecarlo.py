@@ -135,13 +135,16 @@ class CoupledTails:
         walk.chain = replace(walk.chain, limbs=limbs)
         walk.energy = kernel_energies(walk.chain, walk.position, walk.frame)
 
-    def regrow(self, walk: Walk, random: np.random.Generator) -> None:
-        """Try to regrow a share of the chains where their cores are now."""
+    def regrow(self, walk: Walk, random: np.random.Generator, check: bool = True) -> None:
+        """Try to regrow a share of the chains where their cores are now. Without `check` their energy is not followed,
+        which costs more than the moves, and `whole_energy` must wait for one with it.
+        """
         chain = walk.chain
         beads = carried_beads(chain.limbs, self.places, chain, walk.position, walk.frame, len(self.beads))
-        regrown = TailWalk.begin(self.tails, chain, walk.position, walk.frame, beads)
+        energy = None if check else np.zeros(len(TAIL_TERMS))
+        regrown = TailWalk.begin(self.tails, chain, walk.position, walk.frame, beads, energy)
         chains = random.permutation(len(self.tails.core))
-        regrown.regrow(chains[: max(1, int(REGROWN * len(chains)))], random)
+        regrown.regrow(chains[: max(1, int(REGROWN * len(chains)))], random, check)
         self.beads, self.energy = regrown.beads, regrown.energy
         self.tried += int(regrown.tried.sum())
         self.accepted += int(regrown.accepted.sum())
@@ -289,7 +292,7 @@ def sample(
             for one in walks:
                 one.advance(random.random((now * chain.n, RANDOM_PER_TRIAL)), strict=True)
             if tails is not None and chain.n > 1:
-                tails.regrow(walk, random)
+                tails.regrow(walk, random, check=done + now == until)
             done += now
         if block < burn_in:
             for one, (tried, accepted) in zip(walks, before, strict=True):
