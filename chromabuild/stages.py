@@ -21,6 +21,7 @@ OBSERVABLE_NAMES = {
     "sedimentation_coefficient": "sedimentation_coefficient_svedberg", "triplet_angle": "triplet_angle_degree",
     "packing_ratio": "nucleosomes_per_11_nm", "energy_drift": "energy_drift_kbt", "energy_noise": "energy_noise_kbt",
     "contact_pattern": "core_pairs_within_12_nm", "joint_gap": "joint_gap_nm", "joint_turn": "joint_turn_degree",
+    "truncation_bound": "truncation_bound_kbt_per_e",
 }  # fmt: skip
 if TYPE_CHECKING:
     from chromabuild.solvate import Part

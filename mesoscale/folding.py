@@ -117,6 +117,7 @@ def fold(
     scaffold.contact_resolution = resolution
     drift = energy_drift(sampled.total_energy())
     scaffold.observables["energy_drift"], scaffold.observables["energy_noise"] = drift
+    scaffold.observables["truncation_bound"] = parameters.truncation_bound
     depth = overlaps(chain, position, frame)
     scaffold.floor_violations = len(depth)
     scaffold.deepest_violation = float(depth.max(initial=0.0))

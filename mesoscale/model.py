@@ -105,6 +105,14 @@ class Parameters:
         return 9.0 / self.kappa
 
     @property
+    def truncation_bound(self) -> float:
+        """What the pairs beyond the cutoff can cost a charge of 1 e at most, kBT, among charges of 1 e/nm^3 in absolute
+        value: the integral of l_B exp(-kappa r)/r over the space outside, as if all had one sign.
+        """
+        x = self.kappa * self.cutoff
+        return 4 * np.pi * self.bjerrum_length * float(np.exp(-x)) * (1 + x) / self.kappa**2
+
+    @property
     def linker_charge(self) -> float:
         """Effective charge of linker DNA, e/nm: fit to Stigter's (1977) charged cylinder, salt in mmol/L."""
         c = 1000.0 * self.salt
