@@ -19,6 +19,7 @@ from mesoscale.model import (
     crystal_core,
     overlaps,
     straight_conformation,
+    with_field,
 )
 from mesoscale.montecarlo import CoupledTails, block_count, sample
 from mesoscale.observables import contact_map, energy_drift
@@ -43,6 +44,7 @@ def fold(
     choose: Literal["last", "smallest-box"] = "last",
     progress: Callable[[float, str], None] | None = None,
     trajectory: Path | None = None,
+    hotter: tuple[float, ...] = (),
 ) -> Scaffold:
     """Fold the fibre and return one conformation down to the base pair.
 
@@ -52,7 +54,8 @@ def fold(
     under pressure into a small box (lowest energy plus pressure times volume). `progress` is called with the share
     done and a word on the state. The same arguments give the same result. Where floors could not be met, the
     scaffold says so: floor_violations, deepest_violation. Sampling is written to the file `trajectory`, and goes on
-    from there when a run with the same arguments was stopped.
+    from there when a run with the same arguments was stopped. `hotter`: temperatures of parallel tempering, as `sample`
+    takes them.
 
     With flexible tails the fibre is equilibrated with formal charges, cheap and with tails in them, and sampled with
     the fitted charges of the core without tails. Raises ValueError when formal charges are asked for there.
@@ -62,7 +65,7 @@ def fold(
     if flexible and parameters.core_charges == "formal":
         raise ValueError("formal charges of the core have rigid tails in them: flexible tails need fitted core charges")
     chain = build_chain(fibre, replace(parameters, core_charges="formal") if flexible else parameters)
-    frames = None if trajectory is None else _trajectory(trajectory, fibre, parameters, sweeps, seed)
+    frames = None if trajectory is None else _trajectory(trajectory, fibre, parameters, sweeps, seed, hotter)
     stopped = frames.last()[1] if frames is not None else {}
     if stopped:
         start = Conformation.boxed(chain, stopped["position"], stopped["frame"])
@@ -84,8 +87,8 @@ def fold(
     if flexible:
         chain = replace(chain, shape=bare)
         coupled = CoupledTails.begin(grow_tails(histones, chain, start.position, start.frame, seed), len(chain.cores))
-    sampled = sample(chain, start.position, start.frame, sweeps, seed,
-                     lambda share, state: show(0.2 + most * share, state), coupled, frames)  # fmt: skip
+    sampled = sample(with_field(chain), start.position, start.frame, sweeps, seed,
+                     lambda share, state: show(0.2 + most * share, state), coupled, frames, hotter)  # fmt: skip
     position, frame = sampled.walk.position, sampled.walk.frame
     if choose == "smallest-box" and chain.n > 1:
         best = smallest_box(chain, sampled.snapshots or [(position, frame)], seed, show)
@@ -114,6 +117,7 @@ def fold(
     scaffold.contact_resolution = resolution
     drift = energy_drift(sampled.total_energy())
     scaffold.observables["energy_drift"], scaffold.observables["energy_noise"] = drift
+    scaffold.observables["truncation_bound"] = parameters.truncation_bound
     depth = overlaps(chain, position, frame)
     scaffold.floor_violations = len(depth)
     scaffold.deepest_violation = float(depth.max(initial=0.0))
@@ -149,10 +153,12 @@ def grow_tails(
     return walk
 
 
-def _trajectory(path: Path, fibre: Fibre, parameters: Parameters, sweeps: int, seed: int) -> Trajectory:
+def _trajectory(
+    path: Path, fibre: Fibre, parameters: Parameters, sweeps: int, seed: int, hotter: tuple[float, ...]
+) -> Trajectory:
     """The file of a run with these arguments."""
     locus = hashlib.sha256(repr(fibre).encode()).hexdigest()
-    key = {"fibre": locus, "parameters": asdict(parameters), "sweeps": sweeps, "seed": seed}
+    key = {"fibre": locus, "parameters": asdict(parameters), "sweeps": sweeps, "seed": seed, "hotter": hotter}
     return Trajectory(path, key, block_count(sweeps) + 1)
 
 
