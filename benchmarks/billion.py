@@ -1,14 +1,17 @@
 """From a solute to a verified shard set of 1e6, 1e7, 1e8 or 1e9 atoms: time, memory, disk.
 
     python benchmarks/billion.py FOLDER [--atoms 1.05e9] [--solute solute_clean.h5] [--threads 2] [--keep]
-    python benchmarks/billion.py FOLDER --bricks        (five bricks alone, compared with those of the full run)
+    python benchmarks/billion.py FOLDER --bricks [--solute solute_clean.h5]     (five bricks alone, compared)
 
 The box has the shape and, at 1e9, the size of the source's: 1907 x 2252 x 2485 angstrom. The solute is copies of one
 built nucleosome spread over it (benchmarks/spread_nucleosomes.py) unless a solute file is given. All bricks are
 written as zstd-1 PDB, BinaryCIF and .cbb, then every file is read again and compared with the manifest. At 1e9 the
-folder needs 40 GB of disk; the shards are removed at the end unless --keep. What the full run gave is in
-benchmarks/billion.json; --bricks decides all waters and ions again, makes five bricks, and needs 1 GB of disk. Memory
-is the largest resident set of this process plus those of its workers, looked up while they run.
+folder needs 40 GB of disk; the shards are removed at the end unless --keep. Memory is the largest sum of the
+proportional set sizes of this process and its workers, looked up while they run.
+
+A full run leaves record.json in the folder: what it made, and what its bricks cannot know of themselves. Those of two
+solutes, the copies and the yeast locus, are in benchmarks/billion.json. --bricks makes five bricks of a recorded run
+from their neighbourhoods alone (lone_bricks.py), without any pass over the box, and compares; it needs 1 GB of disk.
 """
 
 import argparse
@@ -22,11 +25,14 @@ import threading
 import time
 from pathlib import Path
 
+import lone_bricks
 import numpy as np
 
 BOX = np.array([1907.0, 2252.0, 2485.0])
 ATOMS = 1.0445e9
 NUCLEOSOMES = 469
+SEED = 1
+BRICKS = (0, 1234, 5462, 8888, 10924)
 RECORD = Path(__file__).with_suffix(".json")
 
 
@@ -57,16 +63,40 @@ def measured(name, action):
     return result
 
 
-def compare_bricks(solute, section, threads, folder):
-    """Make the recorded bricks alone; exit code 1 when one differs."""
-    from chromabuild.solvate import solvate
+def record(system, manifest, measurements):
+    """What a full run made, and what is needed to make five of its bricks again alone."""
+    bricks = [k for k in BRICKS if k < len(manifest.shards)]
+    last_ion, before = lone_bricks.record(system.plan, system.grid, SEED, bricks)
+    files = manifest.shards[0].files
+    return {
+        "atoms": manifest.atoms, "box": manifest.box, "grid": manifest.grid, "counts": manifest.counts,
+        "solute": manifest.inputs["solute"], **measurements, "last_ion": last_ion,
+        "files": {suffix: sum(shard.files[suffix]["bytes"] for shard in manifest.shards) for suffix in files},
+        "bricks": {str(k): {"cbb": manifest.shards[k].files["cbb"]["blake3"], "before": before[k]} for k in bricks}}
 
-    recorded = json.loads(RECORD.read_text())["bricks"]
-    manifest = measured("bricks", lambda: solvate(solute, section, 1, threads, folder, only=map(int, recorded)))
-    made = {str(int(shard.name[6:])): shard.files["cbb"]["blake3"] for shard in manifest.shards}
-    print("the same bricks as in the full run" if made == recorded else f"DIFFERENT: {made} instead of {recorded}")
+
+def compare_bricks(solute, section, folder):
+    """Make the recorded bricks alone; exit code 1 when one differs."""
+    from blake3 import blake3
+
+    from chromabuild.solvate import brick_grid
+    from chromabuild.solvate.placement import place_solute
+
+    placed, digest = measured("solute", lambda: place_solute(solute, section, folder))
+    run = next((run for run in json.loads(RECORD.read_text()) if run["solute"] == digest), None)
+    if run is None or not np.array_equal(run["box"], placed.box / 1000):
+        sys.exit(f"{RECORD} has no run of this solute in this box")
+    grid, wrong = brick_grid(placed.box, section), []
+    for k, brick in run["bricks"].items():
+        content = measured(f"brick {k}", lambda k=k, brick=brick: lone_bricks.lone_brick(
+            placed, grid, SEED, {key: n for key, n in run["counts"].items() if key != "solute"}, run["last_ion"],
+            int(k), brick["before"]))
+        if blake3(content).hexdigest() != brick["cbb"]:
+            wrong.append(k)
+    print(f"{run['atoms']} atoms: " + (f"OTHER BRICKS THAN IN THE FULL RUN: {wrong}" if wrong
+                                       else f"the same {len(run['bricks'])} bricks as in the full run"))
     shutil.rmtree(folder)
-    sys.exit(made != recorded)
+    sys.exit(bool(wrong))
 
 
 def main():
@@ -100,31 +130,29 @@ def main():
                         "write_spread(sys.argv[2], eval(sys.argv[3]), int(sys.argv[4]))",
                         str(Path(__file__).parent), str(solute_file), repr(box), str(copies)], check=True)
     section = SolvateSection(box=box)
+    if arguments.bricks:
+        return compare_bricks(Solute.open(solute_file), section, folder / "shards")
     stop, peak = threading.Event(), [0]
     watcher = threading.Thread(target=watch_memory, args=(stop, peak))
     watcher.start()
     start = time.monotonic()
     try:
         solute = Solute.open(solute_file)
-        system = measured("plan", lambda: prepare(solute, section, 1, arguments.threads, folder / "shards"))
+        system = measured("plan", lambda: prepare(solute, section, SEED, arguments.threads, folder / "shards"))
         print(f"{system.n_atoms} atoms, {solute.n_atoms} of them solute, {system.grid.n_bricks} bricks, "
               f"box {' x '.join(f'{edge:g}' for edge in box)}", flush=True)
-        del system
-        if arguments.bricks:
-            return compare_bricks(solute, section, arguments.threads, folder / "shards")
-        manifest = measured("write", lambda: solvate(solute, section, 1, arguments.threads, folder / "shards"))
+        manifest = measured("write", lambda: solvate(solute, section, SEED, arguments.threads, folder / "shards"))
         measured("verify", lambda: verify_shards(folder / "shards", threads=arguments.threads))
     finally:
         wall = time.monotonic() - start
         stop.set()
         watcher.join()
-    for suffix in ("pdb.zst", "bcif", "cbb"):
-        size = sum(shard.files[suffix]["bytes"] for shard in manifest.shards)
+    made = record(system, manifest, {
+        "seconds": round(wall, 1), "peak_gigabytes": round(peak[0] / 1e9, 3), "threads": arguments.threads})
+    (folder / "record.json").write_text(json.dumps(made) + "\n")
+    for suffix, size in made["files"].items():
         print(f"{suffix:12s} {size / 1e9:8.3f} GB {size / manifest.atoms:6.2f} bytes/atom")
-    print(json.dumps({"atoms": manifest.atoms, "counts": manifest.counts, "shards": len(manifest.shards),
-                      "seconds": round(wall, 1), "peak_gigabytes": round(peak[0] / 1e9, 3),
-                      "threads": arguments.threads, "manifest": json.loads(
-                          (folder / "shards" / "manifest.json").read_text())["blake3"]}))
+    print(json.dumps({key: made[key] for key in ("atoms", "counts", "seconds", "peak_gigabytes", "threads")}))
     if not arguments.keep:
         shutil.rmtree(folder / "shards")
 

@@ -2,12 +2,16 @@
 
     python benchmarks/kill_and_rerun.py [trials [seed]]      (default 200 1)
 
-Every trial starts from nothing with two processes, kills the parent at a random moment, looks for torn files under
-final names, runs again and compares with an undisturbed run: same bytes, nothing done twice, nothing left over.
+A trial starts from nothing (every fourth: in the middle of replacing another, finished set), is killed at a random
+moment, is looked through for torn files under final names, runs again and is compared with an undisturbed run: same
+bytes, nothing done twice, nothing left over. Every tenth is a command of its own with two worker processes, whose
+parent is killed; the others are forked from this process, which has everything loaded already.
 """
 
+import collections
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,14 +19,16 @@ import tempfile
 import time
 from pathlib import Path
 
+os.environ["OMP_NUM_THREADS"] = "1"  # a forked process must not inherit a pool of threads
+
 from chromabuild.config import SolvateSection
 from chromabuild.shards import verify_shards
 from chromabuild.solute import Solute
 from chromabuild.solvate import solvate
 
 SOLUTE = Path(__file__).parents[1] / "tests" / "solvate" / "data" / "solute.h5"
-SECTION = {"brick_edge": 17.0}
-SCRIPT = """
+SECTION = {"brick_edge": 17.0, "padding": 5.0}
+SCRIPT = f"""
 import sys
 from chromabuild.config import SolvateSection
 from chromabuild.solute import Solute
@@ -30,54 +36,94 @@ from chromabuild.solvate import solvate
 if __name__ == "__main__":
     solute = Solute.read(sys.argv[1])
     print("ready", flush=True)
-    solvate(solute, SolvateSection(brick_edge=17.0), 1, 2, sys.argv[2])
+    solvate(solute, SolvateSection(**{SECTION}), 1, 2, sys.argv[2])
 """
 
 
 def files_of(folder):
-    """Content and time of every finished file."""
-    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.glob("brick_*")}
+    """Content and time of every finished file of a brick, manifest and list included."""
+    paths = [path for pattern in ("brick_*", "bricks.txt", "manifest.json") for path in folder.glob(pattern)]
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in paths}
+
+
+def contents_of(folder):
+    return {name: content for name, (content, _) in files_of(folder).items()}
+
+
+def forked(solute, folder):
+    """Process number of a child that makes the shards of ``folder`` and ends."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            solvate(solute, SolvateSection(**SECTION), 1, 1, folder)
+        finally:
+            os._exit(0)
+    return pid
+
+
+def commanded(command, folder):
+    """Process number of a command with two workers that is about to make the shards."""
+    process = subprocess.Popen([*command, str(folder)], stdout=subprocess.PIPE, env=os.environ | {
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
+    process.stdout.readline()
+    return process.pid
+
+
+def seconds(start):
+    """Wall time of an undisturbed run."""
+    begin = time.monotonic()
+    os.waitpid(start(), 0)
+    return time.monotonic() - begin
 
 
 def main():
     trials = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     rng = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         (root / "run.py").write_text(SCRIPT)
+        command = [sys.executable, str(root / "run.py"), str(SOLUTE)]
         solute = Solute.read(SOLUTE)
         solvate(solute, SolvateSection(**SECTION), 1, 1, root / "reference")
-        reference = {name: content for name, (content, _) in files_of(root / "reference").items()}
-        command = [sys.executable, str(root / "run.py"), str(SOLUTE)]
-        start = time.monotonic()
-        subprocess.run([*command, str(root / "timed")], env=environment, stdout=subprocess.DEVNULL, check=True)
-        longest = time.monotonic() - start
-        killed = finished = torn = twice = left = different = 0
+        reference = contents_of(root / "reference")
+        solvate(solute, SolvateSection(**SECTION | {"salt": 0.4}), 1, 1, root / "other")
+        other = contents_of(root / "other")
+        longest = [seconds(lambda: forked(solute, root / "timed")), seconds(lambda: commanded(command, root / "pool"))]
+        counts = collections.Counter()
         for trial in range(trials):
             folder = root / f"trial{trial}"
-            process = subprocess.Popen([*command, str(folder)], env=environment, stdout=subprocess.PIPE)
-            process.stdout.readline()
-            time.sleep(rng.uniform(0, longest))
-            process.send_signal(signal.SIGKILL)
-            killed += process.wait() == -signal.SIGKILL
-            process.stdout.close()
-            time.sleep(0.05)  # the kernel ends the workers with their parent
+            if trial % 4 == 3:
+                shutil.copytree(root / "other", folder)
+            pool = trial % 10 == 9
+            pid = commanded(command, folder) if pool else forked(solute, folder)
+            time.sleep(rng.uniform(0, longest[pool]))
+            os.kill(pid, signal.SIGKILL)
+            counts["killed"] += os.WIFSIGNALED(os.waitpid(pid, 0)[1])
+            if pool:
+                time.sleep(0.05)  # the kernel ends the workers with their parent
             before = files_of(folder) if folder.exists() else {}
-            torn += sum(content != reference[name] for name, (content, _) in before.items())
-            recorded = {path.stem for path in (folder / "records").glob("brick_*.json")}
-            finished += len(recorded)
+            counts["torn"] += sum(content not in (reference[name], other.get(name))
+                                  for name, (content, _) in before.items())
+            counts["manifests"] += "manifest.json" in before
+            if before.get("manifest.json", (None,))[0] == other["manifest.json"]:  # nothing of it may be replaced yet
+                counts["torn"] += {name: content for name, (content, _) in before.items()} != other
+            recorded = {path.stem for path in (folder / "records").glob("brick_*")
+                        if path.read_bytes() == (root / "reference" / "records" / path.name).read_bytes()}
+            done = [name for name in reference if name.split(".")[0] in recorded]
+            counts["bricks"] += len(recorded)
+            counts["torn"] += sum(before.get(name, (None,))[0] != reference[name] for name in done)
             solvate(solute, SolvateSection(**SECTION), 1, 1, folder)
             after = files_of(folder)
-            twice += sum(after[name][1] != before[name][1] for name in before if name.split(".")[0] in recorded)
-            different += {name: content for name, (content, _) in after.items()} != reference
-            left += len([*folder.rglob("*.part")])
+            counts["twice"] += sum(after[name][1] != before[name][1] for name in done)
+            counts["different"] += {name: content for name, (content, _) in after.items()} != reference
+            counts["left"] += len([*folder.rglob("*.part")])
             verify_shards(folder)
-            subprocess.run(["rm", "-rf", str(folder)], check=True)
-    print(f"{trials} trials, {killed} killed while running with {finished} of {trials * len(reference) // 3} bricks "
-          f"finished: {torn} torn files, {twice} finished files written again, {left} left over, {different} sets that "
-          "differ")
-    sys.exit(bool(torn or twice or left or different))
+            shutil.rmtree(folder)
+    n_bricks = sum(name.endswith(".cbb") for name in reference)
+    print(f"{trials} trials, {counts['killed']} killed while running, with {counts['bricks']} of {trials * n_bricks} "
+          f"bricks and {counts['manifests']} manifests finished: {counts['torn']} torn files, {counts['twice']} "
+          f"finished files written again, {counts['left']} left over, {counts['different']} sets that differ")
+    sys.exit(any(counts[key] for key in ("torn", "twice", "left", "different")))
 
 
 if __name__ == "__main__":

@@ -273,7 +273,7 @@ def _octamer_counts(recipes: list[OctamerRecipe]) -> list[dict]:
 
 
 def assemble_solute(dna_position: np.ndarray, dna_template: np.ndarray, octamers: list[Octamer],
-                    core_origin: np.ndarray, core_frame: np.ndarray) -> Solute:
+                    core_origin: np.ndarray, core_frame: np.ndarray, circular: bool = False) -> Solute:
     """Join DNA, as ``build_dna`` gives it, and octamers on their cores in the order that ``Solute`` prescribes.
 
     Args:
@@ -282,6 +282,7 @@ def assemble_solute(dna_position: np.ndarray, dna_template: np.ndarray, octamers
         octamers: one for each of m cores.
         core_origin: (m, 3) angstrom.
         core_frame: (m, 3, 3).
+        circular: whether ``build_dna`` closed the strands to circles.
     """
     n = len(dna_template) // 2
     segment_name, segment, number = _dna_segments(n)
@@ -289,7 +290,7 @@ def assemble_solute(dna_position: np.ndarray, dna_template: np.ndarray, octamers
     segment_name += [histone_segid(k, chain) for k, core in enumerate(octamers) for chain in core.chain]
     chains = [len(core.chain) for core in octamers]
     first_segment = dna_segments + np.concatenate([[0], np.cumsum(chains)])
-    residues_of_chain = np.concatenate([np.bincount(core.residue_chain) for core in octamers])
+    residues_of_chain = np.concatenate([np.zeros(0, dtype=int), *(np.bincount(c.residue_chain) for c in octamers)])
     histone_residues = 2 * n + np.concatenate([[0], np.cumsum(residues_of_chain)])
     templates = [core.residue_template for core in octamers]
     histone_segments = [first_segment[k] + core.residue_chain for k, core in enumerate(octamers)]
@@ -305,4 +306,5 @@ def assemble_solute(dna_position: np.ndarray, dna_template: np.ndarray, octamers
         molecule_first_residue=np.concatenate([[0, n], histone_residues]).astype(np.int64),
         molecule_name=["DNA-I", "DNA-J", *(name for core in octamers for name in core.histone)],
         molecule_nucleosome=np.concatenate([[-1, -1], np.repeat(np.arange(len(octamers)), chains)]).astype(np.int32),
+        circular=(0, 1) if circular else (),
     )  # fmt: skip

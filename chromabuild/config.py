@@ -39,6 +39,12 @@ class ScaffoldSection(Section):
     temperature: Positive = Field(293.15, description="kelvin")
     salt: float = Field(0.15, ge=0.01, le=0.2, description="monovalent salt, mol/L, from 0.01 to 0.2")
     core_charges: Literal["fitted", "formal"] = Field("fitted", description="charges of the core: 300 sites fitted to its Poisson-Boltzmann field, or a third as many formal charges, for large loci: sampling is many times faster")
+    tails: Literal["rigid", "flexible"] = Field("rigid", description="histone tails while the fibre moves: at rest on their cores, or chains of beads sampled with it, which linker histones and acetylation act through (with fitted charges only)")
+    acetylated: str | None = Field(None, description="BED or narrowPeak of acetylated stretches: tails of nucleosomes whose dyad lies inside are the stiff ones of acetylation; empty: none")
+    magnesium: bool = Field(False, description="the published treatment of Mg2+: linkers repel each other over 0.4 nm only and bend more easily")
+    replicas: int = Field(1, ge=1, description="folds that share the contacts by frequency, the strongest in all, the weakest in one of them; 1: one fold that keeps all")
+    replica: int = Field(1, ge=1, description="which of the replicas this is")
+    hotter: tuple[Annotated[float, Field(gt=1)], ...] = Field((), description="parallel tempering: ascending temperatures of further walks, multiples of `temperature`, e.g. [1.05, 1.1]; with rigid tails only")
     sweeps: int = Field(2000, ge=1, description="Monte Carlo sweeps (one trial a particle)")
     confinement_radius: Positive | None = Field(None, description="nm; a soft sphere around the fibre; empty: none")
     container: tuple[Positive, Positive, Positive] | None = Field(None, description="nm; full edges of a box with soft walls around the fibre; empty: none")
@@ -57,7 +63,9 @@ class BuildSection(Section):
     linker_phase_limit: Positive = Field(5.0, description="kT; linkers whose twist does not fit and costs more are offered a shift by one base pair in the report")
     histones: Literal["xenopus", "human", "yeast"] = Field("xenopus", description="species of the histones: those of PDB 1KX5, or modelled on it")
     variants: tuple[str, ...] = Field((), description="histone variants and mutations on every nucleosome, e.g. [H2A.Z, 'H3:K56Q']")
-    marks: str | None = Field(None, description="BED of variants, mutations and linker histones by place: column 4 names one, the nucleosomes whose dyad lies inside carry it; empty: none")
+    marks: str | None = Field(None, description="BED of variants, mutations and linker histones by place: column 4 names one, the nucleosomes whose dyad lies inside carry it; or a bigWig signal; empty: none")
+    track_mark: str | None = Field(None, description="what nucleosomes carry where the bigWig signal of `marks` is high, e.g. H2A.Z")
+    track_threshold: float | None = Field(None, description="mean of that signal over the 147 base pairs around a dyad (zero where there is none) from which on a nucleosome carries it")
     linker_histone: Literal["none", "H5", "H1.4"] = Field("none", description="linker histone on the dyad: chicken H5 (residues 19-108) or human H1.4")
     linker_histone_share: float = Field(1.0, ge=0, le=1, description="share of the nucleosomes that carry it, drawn by the seed")
     tails: Literal["compact", "crystal", "scaffold"] = Field("compact", description="histone tails lying on their own nucleosome, as in solution; as in 1KX5, stretched out by crystal packing: a much larger box; or following the tail beads of the scaffold")
@@ -185,10 +193,10 @@ def load_config(path: str | Path, overrides: Mapping[str, object] | None = None)
         value = getattr(config.locus, name)
         if value is not None:
             setattr(config.locus, name, str(folder / value))
-    for name in ("marks", "template"):
-        value = getattr(config.build, name)
+    for section, name in ((config.build, "marks"), (config.build, "template"), (config.scaffold, "acetylated")):
+        value = getattr(section, name)
         if value is not None:
-            setattr(config.build, name, str(folder / value))
+            setattr(section, name, str(folder / value))
     config.output = str(folder / config.output)
     return config
 

@@ -1,5 +1,7 @@
 """Where the bundled molecular data lie, and files that appear whole or not at all."""
 
+import errno
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,3 +39,25 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         raise ResourceError(f"cannot write {target}: {error.strerror or error}") from error
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(path: str | Path) -> Iterator[None]:
+    """Hold an exclusive lock on a file, made if need be, waiting while another process holds it.
+
+    The kernel takes it back from a process that dies. On a file system without locks there is none: what is done under
+    it must be right when several do it. Raises ResourceError when the file cannot be written.
+    """
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = open(path, "a")
+    except OSError as error:
+        raise ResourceError(f"cannot write {path}: {error.strerror or error}") from error
+    with handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        except OSError as error:
+            if error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
+                raise
+        yield

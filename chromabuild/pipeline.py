@@ -56,7 +56,8 @@ class Stage:
 
 
 def _locus_files(config: Config) -> dict[str, str | Path]:
-    files = {"fasta": config.locus.fasta, "nucleosomes": config.locus.nucleosomes, "contacts": config.locus.contacts}
+    files = {"fasta": config.locus.fasta, "nucleosomes": config.locus.nucleosomes, "contacts": config.locus.contacts,
+             "acetylated": config.scaffold.acetylated, "marks": config.build.marks}
     return {role: Path(file) for role, file in files.items() if file}
 
 
@@ -70,7 +71,8 @@ def _files(**inputs: str) -> Callable[[Config], dict[str, str | Path]]:
 
 
 STAGES: tuple[Stage, ...] = (
-    Stage("scaffold", "mesoscale scaffold", ("locus", "scaffold"), _locus_files,
+    Stage("scaffold", "mesoscale scaffold", ("locus", "scaffold", "build.linker_histone",
+                                                 "build.linker_histone_share", "build.marks"), _locus_files,
           ("scaffold.h5", "contact_map.npz", "contact_map.cool"), stages.scaffold),
     Stage("build", "all-atom solute", ("build",), _build_files, ("solute.h5",), stages.build),
     Stage("clash", "clash correction", ("clash",), _files(solute="solute.h5"),
@@ -103,7 +105,7 @@ def _describe(stage: Stage, config: Config) -> dict:
     for role, path in inputs.items():
         if not path.is_file():
             maker = next((s.name for s in STAGES if path in s.output_paths(config)), None)
-            section = "build" if role in ("marks", "template") else "locus"
+            section = {"marks": "build", "template": "build", "acetylated": "scaffold"}.get(role, "locus")
             remedy = f"run `chromabuild {maker}` first" if maker else f"correct `{section}.{role}` in the settings"
             raise BadInputError(f"{path} does not exist: {remedy}")
     return provenance.describe(stage.name, config, stage.sections, inputs)

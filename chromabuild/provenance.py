@@ -54,8 +54,9 @@ def effective_settings(config: Config, sections: tuple[str, ...]) -> dict:
     for name in sections:
         section, _, key = name.partition(".")
         values = getattr(config, section).model_dump(mode="json")
-        settings[section] = {key: values[key]} if key else values
-    for section, keys in (("locus", ("fasta", "nucleosomes", "contacts")), ("build", ("marks",))):
+        settings.setdefault(section, {}).update({key: values[key]} if key else values)
+    for section, keys in (("locus", ("fasta", "nucleosomes", "contacts")), ("scaffold", ("acetylated",)),
+                          ("build", ("marks",))):
         for key in keys:
             if settings.get(section, {}).get(key):
                 settings[section][key] = Path(settings[section][key]).name

@@ -56,6 +56,8 @@ class Solute:
     molecule_nucleosome: np.ndarray
     """(m,) int32: which nucleosome the protein belongs to; -1 for DNA."""
     provenance: dict = field(default_factory=dict)
+    circular: tuple[int, ...] = ()
+    """Molecules whose last residue is joined to their first: closed circles of DNA."""
 
     @cached_property
     def residue_first_atom(self) -> np.ndarray:
@@ -98,7 +100,8 @@ class Solute:
     def bonds(self) -> np.ndarray:
         """(b, 2) int32: covalent bonds within residues and between consecutive residues of a molecule.
 
-        Consecutive amino acids are joined C-N, consecutive nucleotides O3'-P.
+        Consecutive amino acids are joined C-N, consecutive nucleotides O3'-P; in a circular molecule the last
+        residue is followed by the first.
         """
         library = list(residue_library().values())
         first = self.residue_first_atom
@@ -111,9 +114,11 @@ class Solute:
         head = np.array([t.index.get("P", -1) if t.kind == "nucleotide" else t.index.get("N", -1) for t in library])
         joined = np.ones(max(self.n_residues - 1, 0), dtype=bool)
         joined[self.molecule_first_residue[1:-1] - 1] = False
-        left = np.flatnonzero(joined)
+        circle = np.array(self.circular, dtype=np.int64)
+        left = np.concatenate([np.flatnonzero(joined), self.molecule_first_residue[circle + 1] - 1])
+        right = np.concatenate([np.flatnonzero(joined) + 1, self.molecule_first_residue[circle]])
         pieces.append(np.stack([first[left] + tail[self.residue_template[left]],
-                                first[left + 1] + head[self.residue_template[left + 1]]], axis=1))
+                                first[right] + head[self.residue_template[right]]], axis=1))
         return np.concatenate(pieces).astype(np.int32)
 
     def write(self, path: str | Path) -> None:
@@ -132,6 +137,8 @@ class Solute:
             file["molecule/first_residue"] = np.asarray(self.molecule_first_residue, dtype=np.int64)
             file["molecule/name"] = [name.encode() for name in self.molecule_name]
             file["molecule/nucleosome"] = np.asarray(self.molecule_nucleosome, dtype=np.int32)
+            if self.circular:
+                file["molecule/circular"] = np.array(self.circular, dtype=np.int32)
 
     @classmethod
     def read(cls, path: str | Path) -> "Solute":
@@ -171,6 +178,7 @@ class Solute:
                     molecule_name=[name.decode() for name in file["molecule/name"]],
                     molecule_nucleosome=file["molecule/nucleosome"][...],
                     provenance=json.loads(file.attrs["provenance"]),
+                    circular=tuple(file["molecule/circular"][...].tolist()) if "molecule/circular" in file else (),
                 )
                 stack.pop_all()  # all is well: the file stays open
                 return solute

@@ -18,6 +18,8 @@ class Fibre:
 
     `wrapped_length` base pairs (odd) lie on each core, as many before the dyad as after it. `chromosome` and `start`
     place base pair 0 on the genome. `adjustments` lists what was done to the mapped positions, for the record.
+    `acetylated` and `linker_histone` say of each nucleosome whether its tails are acetylated and whether it carries a
+    linker histone; empty: none.
     Raises ValueError when the nucleosomes do not fit.
     """
 
@@ -29,6 +31,8 @@ class Fibre:
     chromosome: str = ""
     start: int = 0
     adjustments: tuple[dict, ...] = field(default=())
+    acetylated: tuple[bool, ...] = ()
+    linker_histone: tuple[bool, ...] = ()
 
     def __post_init__(self) -> None:
         if self.wrapped_length % 2 == 0:
@@ -40,6 +44,9 @@ class Fibre:
                 f"the first or last nucleosome reaches beyond the {len(self.sequence)} bp of the sequence: "
                 "extend the sequence or leave the nucleosome out"
             )
+        for marks in (self.acetylated, self.linker_histone):
+            if len(marks) not in (0, len(self.dyads)):
+                raise ValueError(f"{len(marks)} marks for {len(self.dyads)} nucleosomes: give one for each, or none")
         for k, linker in enumerate(self.linkers):
             if linker < 0:
                 raise ValueError(f"nucleosomes {k} and {k + 1} share {-linker} bp: move them apart")

@@ -1,15 +1,16 @@
 """From a fibre to a scaffold: gathered along a coarse path, settled, equilibrated, sampled, perhaps squeezed, and given
 tails; docs/folding.md tells the steps and what they cost."""
 
+import hashlib
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from mesoscale.fibre import Fibre
 from mesoscale.model import (
-    TERMS,
     Chain,
     Parameters,
     body_points,
@@ -18,13 +19,15 @@ from mesoscale.model import (
     crystal_core,
     overlaps,
     straight_conformation,
+    with_field,
 )
-from mesoscale.montecarlo import sample
+from mesoscale.montecarlo import CoupledTails, block_count, sample
 from mesoscale.observables import contact_map, energy_drift
 from mesoscale.relaxation import Conformation, enthalpy, equilibrate, gather, settle, squeeze
 from mesoscale.restraints import contact_report
 from mesoscale.scaffold import Scaffold, box_volume, build_scaffold
-from mesoscale.tails import TAIL_BEADS, TailWalk, build_tails
+from mesoscale.tails import TAIL_BEADS, FlexibleChains, TailWalk, heads_of, tails_of_fibre
+from mesoscale.trajectory import Trajectory
 
 FINEST_MAP, MOST_BINS = 50, 1000  # of the contact map: base pairs a bin, and bins
 SQUEEZES = 12  # annealings tried for the smallest box
@@ -40,6 +43,8 @@ def fold(
     seed: int,
     choose: Literal["last", "smallest-box"] = "last",
     progress: Callable[[float, str], None] | None = None,
+    trajectory: Path | None = None,
+    hotter: tuple[float, ...] = (),
 ) -> Scaffold:
     """Fold the fibre and return one conformation down to the base pair.
 
@@ -48,41 +53,71 @@ def fold(
     `choose` says what is built: the last conformation, or the best of several sampled ones after each has been annealed
     under pressure into a small box (lowest energy plus pressure times volume). `progress` is called with the share
     done and a word on the state. The same arguments give the same result. Where floors could not be met, the
-    scaffold says so: floor_violations, deepest_violation.
+    scaffold says so: floor_violations, deepest_violation. Sampling is written to the file `trajectory`, and goes on
+    from there when a run with the same arguments was stopped. `hotter`: temperatures of parallel tempering, as `sample`
+    takes them.
+
+    With flexible tails the fibre is equilibrated with formal charges, cheap and with tails in them, and sampled with
+    the fitted charges of the core without tails. Raises ValueError when formal charges are asked for there.
     """
     show = progress or (lambda share, state: None)
-    chain = build_chain(fibre, parameters)
-    if chain.n > 1 and (chain.confinement_k > 0 or chain.wall_k > 0 or len(chain.contact)):
+    flexible = parameters.tails == "flexible"
+    if flexible and parameters.core_charges == "formal":
+        raise ValueError("formal charges of the core have rigid tails in them: flexible tails need fitted core charges")
+    chain = build_chain(fibre, replace(parameters, core_charges="formal") if flexible else parameters)
+    frames = None if trajectory is None else _trajectory(trajectory, fibre, parameters, sweeps, seed, hotter)
+    stopped = frames.last()[1] if frames is not None else {}
+    if stopped:
+        start = Conformation.boxed(chain, stopped["position"], stopped["frame"])
+    elif chain.n > 1 and (chain.confinement_k > 0 or chain.wall_k > 0 or len(chain.contact)):
         start = settle(chain, gather(chain, _random(seed, GATHERING), lambda share, state: show(0.1 * share, state)))
-        start = equilibrate(
+        start, contact_k = equilibrate(
             chain, start, _random(seed, EQUILIBRATION), lambda share, state: show(0.1 + 0.1 * share, state)
         )
+        chain = replace(chain, contact_k=contact_k)
     else:
         laid = straight_conformation(replace(chain, shape=coarse_core(chain.shape)))
         start = Conformation.boxed(chain, *laid)
         if chain.n > 1:  # a core alone has nothing to fold
             start = settle(chain, start)
     most = 0.7 if choose == "smallest-box" else 0.8
-    sampled = sample(
-        chain, start.position, start.frame, sweeps, seed, lambda share, state: show(0.2 + most * share, state)
-    )
+    bare = crystal_core(fibre.wrapped_length, parameters.dna_radius, parameters.salt, rigid_tails=False)
+    histones = tails_of_fibre(fibre, parameters)
+    coupled = None
+    if flexible:
+        chain = replace(chain, shape=bare)
+        coupled = CoupledTails.begin(grow_tails(histones, chain, start.position, start.frame, seed), len(chain.cores))
+    sampled = sample(with_field(chain), start.position, start.frame, sweeps, seed,
+                     lambda share, state: show(0.2 + most * share, state), coupled, frames, hotter)  # fmt: skip
     position, frame = sampled.walk.position, sampled.walk.frame
     if choose == "smallest-box" and chain.n > 1:
         best = smallest_box(chain, sampled.snapshots or [(position, frame)], seed, show)
         position, frame = best.position, best.frame
 
-    tails = grow_tails(chain, position, frame, parameters, fibre.wrapped_length, seed)
-    scaffold = build_scaffold(fibre, chain, position, frame, parameters, tails)
+    if coupled is not None and choose == "last":
+        beads = coupled.beads
+    else:
+        beads = grow_tails(histones, replace(chain, shape=bare), position, frame, seed).beads
+    heads = heads_of(histones, chain, position, frame)
+    scaffold = build_scaffold(
+        fibre, chain, position, frame, parameters,
+        tails=beads[histones.histone_tails()].reshape(-1, TAIL_BEADS, 3),
+        linker_histones=np.concatenate(
+            [heads, beads[~histones.histone_tails()].reshape(len(heads), -1, 3)], axis=1) if len(heads) else None,
+    )
+    scaffold.linker_histone_core = histones.head_core
     scaffold.energy, scaffold.acceptance = sampled.series, sampled.acceptance
-    scaffold.contacts = contact_report(fibre.contacts, chain.bp, position, parameters.contact_distance)
+    scaffold.contacts = contact_report(fibre.contacts, chain.bp, position, parameters.contact_distance,
+                                       sampled.walk.chain.contact_k)
     snapshots = [conformation[0] for conformation in sampled.snapshots] or [position]
     resolution = max(FINEST_MAP, 10 * -(-len(fibre.sequence) // (10 * MOST_BINS)))
     offset = fibre.start % resolution  # bins begin at whole multiples on the chromosome
     bins = -(-(offset + len(fibre.sequence)) // resolution)
     scaffold.contact_map = contact_map(chain.bp + offset, snapshots, bins, resolution)
     scaffold.contact_resolution = resolution
-    total = np.sum([sampled.series[term] for term in TERMS], axis=0)
-    scaffold.observables["energy_drift"], scaffold.observables["energy_noise"] = energy_drift(total)
+    drift = energy_drift(sampled.total_energy())
+    scaffold.observables["energy_drift"], scaffold.observables["energy_noise"] = drift
+    scaffold.observables["truncation_bound"] = parameters.truncation_bound
     depth = overlaps(chain, position, frame)
     scaffold.floor_violations = len(depth)
     scaffold.deepest_violation = float(depth.max(initial=0.0))
@@ -107,17 +142,24 @@ def smallest_box(
 
 
 def grow_tails(
-    chain: Chain, position: np.ndarray, frame: np.ndarray, parameters: Parameters, wrapped_length: int, seed: int
-) -> np.ndarray:
-    """Beads (m, 50, 3) of the histone tails, sampled in the field of a conformation that stands still."""
-    bare = crystal_core(wrapped_length, parameters.dna_radius, parameters.salt, rigid_tails=False)
-    cores = len(chain.cores)
-    tails = build_tails(parameters, np.zeros((cores, 10), bool), np.zeros(cores, bool))
-    walk = TailWalk.begin(tails, replace(chain, shape=bare), position, frame)
+    tails: FlexibleChains, chain: Chain, position: np.ndarray, frame: np.ndarray, seed: int
+) -> TailWalk:
+    """Histone tails and linker histones, sampled in the field of a conformation that stands still; the cores of `chain`
+    must be without tails of their own."""
+    walk = TailWalk.begin(tails, chain, position, frame)
     random = _random(seed, TAILS)
     for _ in range(TAIL_SWEEPS):
         walk.sweep(random)
-    return walk.beads.reshape(cores, TAIL_BEADS, 3)
+    return walk
+
+
+def _trajectory(
+    path: Path, fibre: Fibre, parameters: Parameters, sweeps: int, seed: int, hotter: tuple[float, ...]
+) -> Trajectory:
+    """The file of a run with these arguments."""
+    locus = hashlib.sha256(repr(fibre).encode()).hexdigest()
+    key = {"fibre": locus, "parameters": asdict(parameters), "sweeps": sweeps, "seed": seed, "hotter": hotter}
+    return Trajectory(path, key, block_count(sweeps) + 1)
 
 
 def _random(seed: int, stream: int) -> np.random.Generator:

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mesoscale import _kernels
+from mesoscale.field import NONE
 from mesoscale.model import TERMS, Chain
 
 
@@ -42,9 +43,27 @@ def kernel_arguments(chain: Chain, position: NDArray[np.float64], frame: NDArray
         "scalar": np.array([
             chain.bjerrum_length, chain.kappa, chain.cutoff, chain.excluded_k, *chain.sigma, chain.dna_radius,
             chain.floor_k, chain.confinement_k, chain.confinement_radius,
-            chain.wall_k, *chain.wall,
+            chain.wall_k, *chain.wall, chain.kappa if chain.dna_kappa is None else chain.dna_kappa,
         ]),
     }  # fmt: skip
+
+
+def sampling_arguments(chain: Chain) -> dict:
+    """What the Monte Carlo kernel needs besides: limbs, or one that is not there, and the table of the cores' field."""
+    limbs, field = chain.limbs, (chain.field or NONE).arguments()
+    if limbs is None:
+        cores = max(1, len(chain.cores))
+        kind = np.zeros((1, cores), np.int32, order="F")
+        return {"limb": np.zeros((3, 1, cores), order="F"), "limb_charge": np.zeros((1, cores), order="F"),
+                "limb_kind": kind, "sigma": np.zeros((5, 5)), "strength": np.zeros((5, 5)), **field}  # fmt: skip
+    return {
+        "limb": np.asfortranarray(np.transpose(limbs.place, (2, 1, 0))),
+        "limb_charge": np.asfortranarray(limbs.charge.T),
+        "limb_kind": np.asfortranarray(limbs.kind.T),
+        "sigma": np.asfortranarray(limbs.sigma),
+        "strength": np.asfortranarray(limbs.strength),
+        **field,
+    }
 
 
 def kernel_energies(chain: Chain, position: NDArray[np.float64], frame: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -52,4 +71,4 @@ def kernel_energies(chain: Chain, position: NDArray[np.float64], frame: NDArray[
     if chain.n == 1:
         return np.zeros(len(TERMS))  # a core alone has no linker to sample
     arguments = kernel_arguments(chain, position, frame)
-    return _kernels.fibre_monte_carlo.total_energy(n_cores=len(chain.cores), **arguments)
+    return _kernels.fibre_monte_carlo.total_energy(**arguments, **sampling_arguments(chain))

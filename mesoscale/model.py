@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from mesoscale.core_charges import FULL_WRAP, core_charges, rigid_tail_sites, template
 from mesoscale.fibre import Fibre
+from mesoscale.field import WORTH, CoreField, core_field
 from mesoscale.restraints import contact_partners
 
 Array = NDArray[np.float64]
@@ -46,6 +47,9 @@ SPHERE_SPACING = 3  # base pairs between the floor spheres along wrapped DNA
 STAGGER = 0.03
 OCTAMER_BALL = 2.6  # nm; fits between the two gyres' faces and fills the bore
 CORE_BALLS = (4.2, 3.3)  # nm; the radius of the superhelix, and what leaves room for linkers to leave
+# Mg2+ (Grigoryev, Arya, Correll, Woodcock & Schlick, PNAS 106:13317, 2009): linkers repel each other through this
+# inverse screening length (1/nm), and their persistence length (nm) falls; all else stays as in monovalent salt.
+MAGNESIUM_KAPPA, MAGNESIUM_PERSISTENCE = 2.5, 30.0
 NEAR_JOINT = 12  # base pairs of wrapped DNA that a linker, being their continuation, may come close to
 
 
@@ -55,6 +59,8 @@ class Parameters:
 
     temperature: float = 293.15  # K
     salt: float = 0.15  # mol/L, monovalent
+    tails: Literal["rigid", "flexible"] = "rigid"  # while the fibre moves: at rest on their cores, or sampled with it
+    magnesium: bool = False  # the published treatment of some mmol/L of Mg2+: see MAGNESIUM_KAPPA
     rise: float = 0.334  # nm per base pair
     twist_per_bp: float = 34.45  # degree
     persistence_length: float = 50.0  # nm
@@ -97,6 +103,14 @@ class Parameters:
     def cutoff(self) -> float:
         """Distance (nm) beyond which pairs are left out: exp(-kappa r) = 1.2e-4."""
         return 9.0 / self.kappa
+
+    @property
+    def truncation_bound(self) -> float:
+        """What the pairs beyond the cutoff can cost a charge of 1 e at most, kBT, among charges of 1 e/nm^3 in absolute
+        value: the integral of l_B exp(-kappa r)/r over the space outside, as if all had one sign.
+        """
+        x = self.kappa * self.cutoff
+        return 4 * np.pi * self.bjerrum_length * float(np.exp(-x)) * (1 + x) / self.kappa**2
 
     @property
     def linker_charge(self) -> float:
@@ -198,6 +212,21 @@ def ball_core(core: Core) -> Core:
 
 
 @dataclass(frozen=True)
+class Limbs:
+    """Points of flexible chains (histone tails, linker histones) that cores carry along, l for each of m cores, nm.
+
+    place (m, l, 3) in the cores' frames, charge (m, l), kind (m, l) of matter, 1 to 5 as in mesoscale/tails.py, 0 for a
+    point that is not there; sigma (5, 5) in nm and strength (5, 5) in kBT of the excluded volume between kinds.
+    """
+
+    place: Array
+    charge: Array
+    kind: NDArray[np.int32]
+    sigma: Array
+    strength: Array
+
+
+@dataclass(frozen=True)
 class Chain:
     """The particles of a fibre in chain order and the constants of their energy.
 
@@ -229,6 +258,9 @@ class Chain:
     confinement_radius: float
     wall_k: float
     wall: tuple[float, float, float]  # nm, half the container's edges
+    limbs: Limbs | None = None
+    field: CoreField | None = None  # of the cores' sites; None: they are summed over
+    dna_kappa: float | None = None  # 1/nm, between linker beads; None: as everywhere
 
     @property
     def n(self) -> int:
@@ -299,7 +331,7 @@ def build_chain(fibre: Fibre, parameters: Parameters) -> Chain:
         linker=np.array([s[0] for s in segment], np.int32),
         rest_length=length,
         stretch_k=parameters.stretch_modulus / length / thermal,
-        bend_k=parameters.persistence_length / length,
+        bend_k=(MAGNESIUM_PERSISTENCE if parameters.magnesium else parameters.persistence_length) / length,
         twist_k=np.where([s[3] for s in segment], parameters.twist_rigidity / length / thermal, 0.0),
         rest_twist=np.array([s[2] for s in segment]),
         charge=np.array(charge),
@@ -317,7 +349,16 @@ def build_chain(fibre: Fibre, parameters: Parameters) -> Chain:
         confinement_radius=parameters.confinement_radius or 0.0,
         wall_k=0.0 if parameters.container is None else parameters.wall_k,
         wall=tuple(edge / 2 for edge in parameters.container or (0.0, 0.0, 0.0)),
+        dna_kappa=MAGNESIUM_KAPPA if parameters.magnesium else None,
     )
+
+
+def with_field(chain: Chain) -> Chain:
+    """The chain with a table of its cores' field, where there are enough cores for it to pay."""
+    if len(chain.cores) < WORTH:
+        return chain
+    shape = chain.shape
+    return replace(chain, field=core_field(shape.site, shape.site_charge, chain.kappa, chain.cutoff))
 
 
 def transported(v: Array, a: Array, b: Array) -> Array:
@@ -414,6 +455,21 @@ def _angle(a: Array, b: Array) -> Array:
     return np.arctan2(np.linalg.norm(np.cross(a, b), axis=-1), np.sum(a * b, axis=-1))
 
 
+def twist_deviations(chain: Chain, position: Array, frame: Array) -> Array:
+    """Twist (n-1,) of every segment beyond its rest twist, radian, from -pi to pi."""
+    start, end = segment_ends(chain, position, frame)
+    direction = (end - start) / np.linalg.norm(end - start, axis=1)[:, None]
+    is_core = chain.core > 0
+    leaving, arriving = frame @ chain.shape.joint_frame[0], frame @ chain.shape.joint_frame[1]
+    carried = transported(leaving[:-1, :, 1], leaving[:-1, :, 0], direction)
+    out_b = np.where(is_core[:-1, None], carried, frame[:-1, :, 1])
+    out_c = np.where(is_core[:-1, None], np.cross(direction, out_b), frame[:-1, :, 2])
+    into = np.where(is_core[1:, None, None], arriving[1:], frame[1:])
+    sine = np.sum(out_c * into[:, :, 1] - out_b * into[:, :, 2], axis=1)
+    cosine = np.sum(out_b * into[:, :, 1] + out_c * into[:, :, 2], axis=1)
+    return _wrap(np.arctan2(sine, cosine) - chain.rest_twist)
+
+
 def mechanical_energies(chain: Chain, position: Array, frame: Array) -> dict[str, float]:
     """Stretch, bend and twist, kBT. Bead frames must have their segment's direction as first column."""
     start, end = segment_ends(chain, position, frame)
@@ -432,13 +488,7 @@ def mechanical_energies(chain: Chain, position: Array, frame: Array) -> dict[str
         + np.sum(chain.bend_k[entries - 1] * _angle(direction[entries - 1], arriving[entries, :, 0]) ** 2)
     )
 
-    carried = transported(leaving[:-1, :, 1], leaving[:-1, :, 0], direction)
-    out_b = np.where(is_core[:-1, None], carried, frame[:-1, :, 1])
-    out_c = np.where(is_core[:-1, None], np.cross(direction, out_b), frame[:-1, :, 2])
-    into = np.where(is_core[1:, None, None], arriving[1:], frame[1:])
-    sine = np.sum(out_c * into[:, :, 1] - out_b * into[:, :, 2], axis=1)
-    cosine = np.sum(out_b * into[:, :, 1] + out_c * into[:, :, 2], axis=1)
-    twist = 0.5 * np.sum(chain.twist_k * _wrap(np.arctan2(sine, cosine) - chain.rest_twist) ** 2)
+    twist = 0.5 * np.sum(chain.twist_k * twist_deviations(chain, position, frame) ** 2)
     return {"stretch": float(stretch), "bend": 0.5 * float(bend), "twist": float(twist)}
 
 
@@ -468,12 +518,45 @@ def pair_energies(chain: Chain, position: Array, frame: Array) -> dict[str, floa
         r = np.linalg.norm(where_[others] - where_[i], axis=1)
         others, r = others[r < cut], r[r < cut]
         both = kind_[others] + kind_[i]
+        kappas = (chain.kappa if chain.dna_kappa is None else chain.dna_kappa, chain.kappa, chain.kappa)
         for k, label in enumerate(("bead-bead", "bead-core", "core-core")):
             d, q = r[both == k], charge_[others[both == k]] * charge_[i]
-            screened = np.exp(-chain.kappa * d) / d - np.exp(-chain.kappa * cut) / cut
+            screened = np.exp(-kappas[k] * d) / d - np.exp(-kappas[k] * cut) / cut
             result[f"{label} electrostatic"] += chain.bjerrum_length * float(np.sum(q * screened))
             s6, s6_cut = (chain.sigma[k] / d) ** 6, (chain.sigma[k] / cut) ** 6
             result[f"{label} excluded"] += chain.excluded_k * float(np.sum(s6 * (s6 - 1) - s6_cut * (s6_cut - 1)))
+    return result
+
+
+def limb_energies(chain: Chain, position: Array, frame: Array) -> dict[str, float]:
+    """Electrostatics and excluded volume (kBT) of the limbs of each core with all that is not part of this nucleosome:
+    linker beads, neighbours in the chain too, and sites and limbs of other cores. Shifted to zero at the cutoff.
+    """
+    result = {"limb electrostatic": 0.0, "limb excluded": 0.0}
+    limbs = chain.limbs
+    if limbs is None:
+        return result
+    cut = chain.cutoff
+    beads = chain.beads
+    where, charge = [position[beads]], [chain.charge[beads]]
+    kind, owner = [np.ones(len(beads), int)], [np.full(len(beads), -1)]
+    for c, p in enumerate(chain.cores):
+        there = limbs.kind[c] > 0
+        where += [position[p] + chain.shape.site @ frame[p].T, position[p] + limbs.place[c, there] @ frame[p].T]
+        charge += [chain.shape.site_charge, limbs.charge[c, there]]
+        kind += [np.full(len(chain.shape.site), 2), limbs.kind[c, there]]
+        owner += [np.full(len(chain.shape.site) + np.count_nonzero(there), c)]
+    at, q, k, o = (np.concatenate(x) for x in (where, charge, kind, owner))
+    for i in np.flatnonzero(k > 2):
+        # Everything of other owners; of other limbs those that come later.
+        others = np.flatnonzero((o != o[i]) & ((k <= 2) | (np.arange(len(k)) > i)))
+        r = np.linalg.norm(at[others] - at[i], axis=1)
+        others, r = others[r < cut], r[r < cut]
+        screened = np.exp(-chain.kappa * r) / r - np.exp(-chain.kappa * cut) / cut
+        result["limb electrostatic"] += chain.bjerrum_length * q[i] * float(q[others] @ screened)
+        sigma, strength = limbs.sigma[k[i] - 1, k[others] - 1], limbs.strength[k[i] - 1, k[others] - 1]
+        s6, s6_cut = (sigma / r) ** 6, (sigma / cut) ** 6
+        result["limb excluded"] += float(strength @ (s6 * (s6 - 1) - s6_cut * (s6_cut - 1)))
     return result
 
 
@@ -534,7 +617,7 @@ def overlaps(chain: Chain, position: Array, frame: Array) -> Array:
 def energies(chain: Chain, position: Array, frame: Array) -> dict[str, float]:
     """Every term of the energy in kBT, in the order of TERMS, computed from scratch."""
     result = mechanical_energies(chain, position, frame)
-    pairs = pair_energies(chain, position, frame)
+    pairs = pair_energies(chain, position, frame) | limb_energies(chain, position, frame)
     result["electrostatic"] = sum(v for k, v in pairs.items() if k.endswith("electrostatic"))
     result["excluded"] = sum(v for k, v in pairs.items() if k.endswith("excluded"))
     result["floor"] = 0.5 * chain.floor_k * float(np.sum(overlaps(chain, position, frame) ** 2))

@@ -1,15 +1,19 @@
 """Metropolis Monte Carlo sampling of a fibre; the inner loop is the Fortran kernel fibre_monte_carlo."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mesoscale import _kernels
-from mesoscale.kernels import kernel_arguments, kernel_energies
+from mesoscale.kernels import kernel_arguments, kernel_energies, sampling_arguments
 from mesoscale.model import TERMS, Chain
 from mesoscale.observables import end_to_end, radius_of_gyration
+from mesoscale.restraints import KEPT, contact_distances, stiffened
+from mesoscale.tails import TERMS as TAIL_TERMS
+from mesoscale.tails import FlexibleChains, Places, TailWalk, carried_beads, heads_alone, limbs_of
+from mesoscale.trajectory import Trajectory
 
 MOVES = ("bead translation", "core translation", "core rotation", "crank", "end pivot", "bead spin")
 MOVE_WEIGHT = np.array([0.25, 0.10, 0.15, 0.20, 0.15, 0.15])
@@ -20,6 +24,10 @@ TARGET_ACCEPTANCE = 0.35
 LONGEST_RANGE = 40  # particles that one crank or pivot moves at most
 RANDOM_PER_TRIAL = 11
 BURN_IN = 0.3  # share of the sweeps in which steps are adapted
+SERIES = ("sweep", *TERMS, "radius_of_gyration", "end_to_end", "contacts_kept")
+TAIL_SERIES = ("tail bond", "tail bend", "tail tether")
+REGROWN = 0.25  # share of the chains that are regrown between two sweeps
+MOST_AT_ONCE = 20  # sweeps between two recomputations of the energy
 RECORDS = 100  # records of energy over a whole run
 BOOKKEEPING = 1e-8  # largest relative difference of the running energy from a full recomputation
 
@@ -40,13 +48,16 @@ class Walk:
     step: NDArray[np.float64]
     tried: NDArray[np.int64]
     accepted: NDArray[np.int64]
+    temperature: float = 1.0  # in multiples of the model's, in whose kBT energies are
 
     @classmethod
-    def begin(cls, chain: Chain, position: NDArray[np.float64], frame: NDArray[np.float64]) -> "Walk":
+    def begin(
+        cls, chain: Chain, position: NDArray[np.float64], frame: NDArray[np.float64], temperature: float = 1.0
+    ) -> "Walk":
         """Start from a conformation."""
         counts = np.zeros(len(MOVES), np.int64)
         energy = kernel_energies(chain, position, frame)
-        return cls(chain, position, frame, energy, FIRST_STEP.copy(), counts, counts.copy())
+        return cls(chain, position, frame, energy, FIRST_STEP.copy(), counts, counts.copy(), temperature)
 
     def advance(self, random: NDArray[np.float64], strict: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Make one trial for each row of `random` (trials, 11); returns trials and acceptances per move.
@@ -61,10 +72,13 @@ class Walk:
         weight = np.where(possible, MOVE_WEIGHT, 0.0)
         arguments = kernel_arguments(chain, self.position, self.frame)
         energy = self.energy.copy()
+        if self.temperature != 1.0:
+            # The kernel accepts what costs less than -log(u); -T log(u) is the same with u to the power of T.
+            random = np.column_stack([random[:, :-1], random[:, -1] ** self.temperature])
         tried, accepted = _kernels.fibre_monte_carlo.run_trials(
             beads=_or_one(chain.beads + 1), cores=_or_one(chain.cores + 1),
             longest=LONGEST_RANGE, strict=int(strict), weight=np.cumsum(weight / weight.sum()), step=self.step,
-            random=np.asfortranarray(random.T), energy=energy, **arguments,
+            random=np.asfortranarray(random.T), energy=energy, **arguments, **sampling_arguments(chain),
         )  # fmt: skip
         self.position = np.ascontiguousarray(arguments["position"].T)
         self.frame = np.ascontiguousarray(np.transpose(arguments["frame"], (2, 0, 1)))
@@ -84,6 +98,67 @@ class Walk:
         factor = np.where(tried > 0, np.clip(rate / TARGET_ACCEPTANCE, 0.5, 1.5), 1.0)
         self.step = np.clip(self.step * factor, SMALLEST_STEP, LARGEST_STEP)
 
+    def stiffen(self) -> None:
+        """Hold contacts that stand wide open harder; only for the burn-in."""
+        chain = self.chain
+        distance = contact_distances(chain.contact, self.position)
+        contact_k = stiffened(chain.contact_k, distance, chain.contact_distance)
+        if not np.array_equal(contact_k, chain.contact_k):
+            self.chain = replace(chain, contact_k=contact_k)
+            self.energy = kernel_energies(self.chain, self.position, self.frame)
+
+
+@dataclass
+class CoupledTails:
+    """Flexible chains under Monte Carlo together with their fibre: beads (b, 3) in the world, nm.
+
+    A move of a core carries its chains along as they are, and feels them (mesoscale.model.Limbs); between sweeps of the
+    fibre, chains are regrown in the field of the fibre that stands still. Both steps keep detailed balance in the same
+    energy: that of the fibre and its limbs, and of the chains' own terms.
+    """
+
+    tails: FlexibleChains
+    places: Places
+    beads: NDArray[np.float64]
+    energy: NDArray[np.float64]
+    tried: int = 0
+    accepted: int = 0
+
+    @classmethod
+    def begin(cls, walk: TailWalk, cores: int) -> "CoupledTails":
+        """Chains as they were sampled on a fibre of so many cores; these must be without tails of their own."""
+        return cls(walk.tails, Places.of(walk.tails, cores), walk.beads, walk.energy)
+
+    def attach(self, walk: Walk) -> None:
+        """Hand the chains as they are to the cores."""
+        limbs = limbs_of(self.tails, self.places, walk.chain, walk.position, walk.frame, self.beads)
+        walk.chain = replace(walk.chain, limbs=limbs)
+        walk.energy = kernel_energies(walk.chain, walk.position, walk.frame)
+
+    def regrow(self, walk: Walk, random: np.random.Generator, check: bool = True) -> None:
+        """Try to regrow a share of the chains where their cores are now. Without `check` their energy is not followed,
+        which costs more than the moves, and `whole_energy` must wait for one with it.
+        """
+        chain = walk.chain
+        beads = carried_beads(chain.limbs, self.places, chain, walk.position, walk.frame, len(self.beads))
+        energy = None if check else np.zeros(len(TAIL_TERMS))
+        regrown = TailWalk.begin(self.tails, chain, walk.position, walk.frame, beads, energy)
+        chains = random.permutation(len(self.tails.core))
+        regrown.regrow(chains[: max(1, int(REGROWN * len(chains)))], random, check)
+        self.beads, self.energy = regrown.beads, regrown.energy
+        self.tried += int(regrown.tried.sum())
+        self.accepted += int(regrown.accepted.sum())
+        self.attach(walk)
+
+    def whole_energy(self, walk: Walk) -> dict[str, float]:
+        """The fibre's terms with those of the chains: pairs of chains with anything are counted once."""
+        heads = replace(walk.chain, limbs=heads_alone(walk.chain.limbs))
+        whole = dict(zip(TERMS, kernel_energies(heads, walk.position, walk.frame), strict=True))
+        own = dict(zip(TAIL_TERMS, self.energy, strict=True))
+        whole["electrostatic"] += own["electrostatic"]
+        whole["excluded"] += own["excluded"]
+        return whole | {f"tail {term}": own[term] for term in ("bond", "bend", "tether")}
+
 
 @dataclass
 class Sampling:
@@ -93,6 +168,35 @@ class Sampling:
     series: dict[str, NDArray[np.float64]]
     acceptance: dict[str, float]
     snapshots: list[tuple[NDArray[np.float64], NDArray[np.float64]]]
+    tails: CoupledTails | None = None
+
+    def total_energy(self) -> NDArray[np.float64]:
+        """The whole energy (records,), kBT."""
+        return np.sum([series for name, series in self.series.items() if name in (*TERMS, *TAIL_SERIES)], axis=0)
+
+
+def exchange(walks: list[Walk], first: int, random: np.random.Generator) -> tuple[int, int]:
+    """Let walks at neighbouring temperatures exchange conformations: pairs from number `first` (0 or 1) on.
+
+    Parallel tempering (Hukushima & Nemoto, J. Phys. Soc. Jpn. 65:1604, 1996): a pair is exchanged with probability
+    min(1, exp((1/T1 - 1/T2) (E1 - E2))). Returns the pairs tried and exchanged.
+    """
+    tried = exchanged = 0
+    for cold, hot in zip(walks[first:-1:2], walks[first + 1 :: 2], strict=True):
+        gain = (1 / cold.temperature - 1 / hot.temperature) * (cold.energy.sum() - hot.energy.sum())
+        tried += 1
+        if np.log(1.0 - random.random()) <= gain:
+            exchanged += 1
+            for name in ("position", "frame", "energy"):
+                one, other = getattr(cold, name), getattr(hot, name)
+                setattr(cold, name, other)
+                setattr(hot, name, one)
+    return tried, exchanged
+
+
+def block_count(sweeps: int) -> int:
+    """Blocks that a run is recorded in."""
+    return min(RECORDS, sweeps)
 
 
 def sample(
@@ -102,44 +206,116 @@ def sample(
     sweeps: int,
     seed: int,
     progress: Callable[[float, str], None] | None = None,
+    tails: CoupledTails | None = None,
+    trajectory: Trajectory | None = None,
+    hotter: tuple[float, ...] = (),
 ) -> Sampling:
     """Sample from a conformation: positions (n, 3) and frames (n, 3, 3) of the particles. A sweep is one trial a
-    particle.
+    particle, and with `tails` the regrowth of a share of them.
 
-    Steps adapt during the first 30 % of the sweeps. No move may deepen an overlap: floors that hold at the start hold
-    at the end. `progress` is called with the share done and a word on the state. The same seed gives the same result.
+    Steps adapt, and restraints of contacts that stand open harden, during the first 30 % of the sweeps. No move may
+    deepen an overlap: floors that hold at the start hold at the end. `progress` is called with the share done and a
+    word on the state. The same seed gives the same result, also when a `trajectory` of an earlier run is gone on with.
+
+    `hotter` names further temperatures, ascending multiples of the model's: as many more walks from the same start
+    exchange conformations with it after every block. Raises ValueError when there are flexible tails as well.
     """
-    walk = Walk.begin(chain, position, frame)
-    blocks = min(RECORDS, sweeps)
+    if hotter and (tails is not None or sorted({1.0, *hotter}) != [1.0, *hotter]):
+        raise ValueError("temperatures of further walks must ascend from above 1, and tails must be rigid")
+    blocks = block_count(sweeps)
     burn_in = int(np.ceil(BURN_IN * blocks)) if blocks > 1 else 0
-    records: dict[str, list[float]] = {name: [] for name in ("sweep", *TERMS, "radius_of_gyration", "end_to_end")}
-    snapshots = []
+    names = SERIES if tails is None else (*SERIES, *TAIL_SERIES)
+    done_blocks, state = (0, {}) if trajectory is None else trajectory.last()
+    if state:
+        walk = Walk.begin(replace(chain, contact_k=state["contact_k"]), state["position"], state["frame"])
+        walk.step, walk.tried, walk.accepted = state["step"], state["tried"], state["accepted"]
+        if tails is not None:
+            tails.beads, tails.energy = state["beads"], state["tail_energy"]
+            tails.tried, tails.accepted = (int(count) for count in state["tail_counts"])
+        hot = [Walk.begin(walk.chain, state["hot_position"][k], state["hot_frame"][k], temperature)
+               for k, temperature in enumerate(hotter)]  # fmt: skip
+        for k, one in enumerate(hot):
+            one.step, one.tried, one.accepted = (state[f"hot_{name}"][k] for name in ("step", "tried", "accepted"))
+        exchanges = state["exchanges"]
+    else:
+        walk = Walk.begin(chain, position, frame)
+        hot = [Walk.begin(chain, position, frame, temperature) for temperature in hotter]
+        exchanges = np.zeros(2, np.int64)
+    walks = [walk, *hot]
+    if tails is not None and chain.n > 1:
+        tails.attach(walk)
 
-    def record(sweep: int) -> None:
-        values = {"sweep": sweep, **dict(zip(TERMS, walk.energy, strict=True))}
-        values["radius_of_gyration"] = radius_of_gyration(walk.position)
-        values["end_to_end"] = end_to_end(walk.position)
-        for name, value in values.items():
-            records[name].append(float(value))
+    def record(sweep: int) -> NDArray[np.float64]:
+        terms = tails.whole_energy(walk) if tails else dict(zip(TERMS, walk.energy, strict=True))
+        distance = contact_distances(chain.contact, walk.position)
+        values = {
+            "sweep": sweep, **terms,
+            "radius_of_gyration": radius_of_gyration(walk.position), "end_to_end": end_to_end(walk.position),
+            "contacts_kept": np.count_nonzero(distance <= KEPT * chain.contact_distance),
+        }  # fmt: skip
+        return np.array([values[name] for name in names], float)
 
-    record(0)
-    done = 0
-    for block in range(blocks):
+    def frame_of(values: NDArray[np.float64]) -> dict[str, NDArray]:
+        arrays = {"position": walk.position, "frame": walk.frame, "step": walk.step, "tried": walk.tried,
+                  "accepted": walk.accepted, "contact_k": walk.chain.contact_k, "record": values}  # fmt: skip
+        if tails is not None:
+            arrays |= {"beads": tails.beads, "tail_energy": tails.energy,
+                       "tail_counts": np.array([tails.tried, tails.accepted])}  # fmt: skip
+        if hot:
+            names_of_hot = ("position", "frame", "step", "tried", "accepted")
+            arrays |= {f"hot_{name}": np.stack([getattr(one, name) for one in hot]) for name in names_of_hot}
+        return arrays | {"exchanges": exchanges}
+
+    records, snapshots = [record(0)], []
+    if trajectory is not None:
+        if done_blocks:
+            records = list(trajectory.frames("record", done_blocks))
+            kept = slice(burn_in + 1, None)  # frame 0 is the start
+            snapshots = list(zip(trajectory.frames("position", done_blocks)[kept],
+                                 trajectory.frames("frame", done_blocks)[kept], strict=True))  # fmt: skip
+        trajectory.begin(done_blocks, frame_of(records[0]))
+        if not done_blocks:
+            trajectory.append(frame_of(records[0]))
+    first = max(0, done_blocks - 1)
+    done = sweeps * first // blocks
+    at_once = 1 if tails else MOST_AT_ONCE
+    for block in range(first, blocks):
         until = sweeps * (block + 1) // blocks
         if block == burn_in:
-            walk.tried[:] = walk.accepted[:] = 0
+            for one in walks:
+                one.tried[:] = one.accepted[:] = 0
+            exchanges = np.zeros(2, np.int64)
         random = np.random.Generator(np.random.Philox(key=[seed, block]))
-        tried, accepted = np.zeros(len(MOVES), np.int64), np.zeros(len(MOVES), np.int64)
-        for _ in range(until - done):
-            counts = walk.advance(random.random((chain.n, RANDOM_PER_TRIAL)), strict=True)
-            tried, accepted = tried + counts[0], accepted + counts[1]
+        before = [(one.tried.copy(), one.accepted.copy()) for one in walks]
+        while done < until:
+            now = min(at_once, until - done)
+            for one in walks:
+                one.advance(random.random((now * chain.n, RANDOM_PER_TRIAL)), strict=True)
+            if tails is not None and chain.n > 1:
+                tails.regrow(walk, random, check=done + now == until)
+            done += now
         if block < burn_in:
-            walk.adapt(tried, accepted)
-        else:
+            for one, (tried, accepted) in zip(walks, before, strict=True):
+                one.adapt(one.tried - tried, one.accepted - accepted)
+            walk.stiffen()
+            for one in hot:
+                one.chain = replace(one.chain, contact_k=walk.chain.contact_k)
+                one.energy = kernel_energies(one.chain, one.position, one.frame)
+        if hot:
+            exchanges = exchanges + exchange(walks, block % 2, random)
+        if block >= burn_in:
             snapshots.append((walk.position, walk.frame))
-        done = until
-        record(done)
+        records.append(record(done))
+        if trajectory is not None:
+            trajectory.append(frame_of(records[-1]))
         if progress is not None:
             progress(done / sweeps, f"energy {walk.energy.sum():.0f} kBT")
+    if trajectory is not None:
+        trajectory.close()
     acceptance = {name: float(a / max(t, 1)) for name, t, a in zip(MOVES, walk.tried, walk.accepted, strict=True)}
-    return Sampling(walk, {name: np.array(values) for name, values in records.items()}, acceptance, snapshots)
+    if hot:
+        acceptance["exchange"] = float(exchanges[1] / max(exchanges[0], 1))
+    if tails is not None:
+        acceptance["tail regrowth"] = tails.accepted / max(tails.tried, 1)
+    series = dict(zip(names, np.array(records).T.copy(), strict=True))
+    return Sampling(walk, series, acceptance, snapshots, tails)

@@ -17,6 +17,7 @@ from mesoscale.kernels import kernel_arguments, kernel_energies
 from mesoscale.model import TERMS, Chain, ball_core, body_points, coarse_core, overlaps
 from mesoscale.observables import radius_of_gyration
 from mesoscale.polymer import coarse_path, nodes_of, seat
+from mesoscale.restraints import contact_distances, stiffened
 
 Array = NDArray[np.float64]
 # Masses of the kernel (with kBT and nm they fix the unit of time); they set how fast things move, nothing else.
@@ -162,8 +163,9 @@ def gather(
 
 def equilibrate(
     chain: Chain, start: Conformation, random: np.random.Generator, show: Callable[[float, str], None] | None = None
-) -> Conformation:
-    """Dynamics in the whole energy at its temperature, so that little is left for Monte Carlo to bring to rest.
+) -> tuple[Conformation, Array]:
+    """Dynamics in the whole energy at its temperature, so that little is left for Monte Carlo to bring to rest; also
+    the constants (c,) of restraints, raised where their contacts would not come together.
 
     A trial of Monte Carlo moves one part by a fraction of an angstrom; here all parts move together down the forces of
     their charges. Floors are soft on the way and hold at the end, if they can be made to.
@@ -173,14 +175,16 @@ def equilibrate(
         velocity = thermal_velocities(chain, random, 1.0)
         now, _ = advance(chain, now, CHUNK, velocity, minimise=False, time_step=FINE_TIME_STEP, margin=FINE_MARGIN,
                          friction=0.0, charge_interval=CHARGE_INTERVAL)  # fmt: skip
+        distance = contact_distances(chain.contact, now.position)
+        chain = replace(chain, contact_k=stiffened(chain.contact_k, distance, chain.contact_distance))
         if show is not None:
             show(share, f"equilibrating, radius of gyration {radius_of_gyration(now.position):.0f} nm")
     for steps in CLEARING_STEPS:
         for stiffness, margin in ENFORCEMENT:
             now = enforce(chain, now, stiffness, margin, 0.0, steps)
             if len(overlaps(chain, now.position, now.frame)) == 0:
-                return now
-    return settle(chain, now)
+                return now, chain.contact_k
+    return settle(chain, now), chain.contact_k
 
 
 def untangle(chain: Chain, start: Conformation, random: np.random.Generator) -> Conformation:

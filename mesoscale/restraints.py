@@ -5,11 +5,18 @@ from numpy.typing import NDArray
 
 from mesoscale.fibre import Contact
 
+Array = NDArray[np.float64]
+
 # Partners closer than this along the chain are near each other anyway.
 SMALLEST_GAP = 3
+KEPT = 1.5  # times the distance at which its restraint begins: a contact within it counts as kept
+# A restraint is made harder while the fibre is equilibrated, until its contact is well within what counts as kept.
+WIDEST = 1.25  # times that distance
+HARDER = 1.3  # at each look
+HARDEST = 10.0  # kBT/nm^2
 
 
-def contact_partners(contacts: tuple[Contact, ...], bp: NDArray[np.float64]) -> list[tuple[Contact, int, int]]:
+def contact_partners(contacts: tuple[Contact, ...], bp: Array) -> list[tuple[Contact, int, int]]:
     """For each contact that can restrain something, the particles nearest to the middles of its two stretches.
 
     `bp` (n,) is the base pair of every particle. Contacts whose partners are the same or nearly neighbours along the
@@ -23,19 +30,56 @@ def contact_partners(contacts: tuple[Contact, ...], bp: NDArray[np.float64]) -> 
     return found
 
 
-def contact_report(
-    contacts: tuple[Contact, ...], bp: NDArray[np.float64], position: NDArray[np.float64], distance: float
-) -> list[dict]:
-    """One entry a contact: its stretches, the final distance of its partners (nm) and whether it is kept.
+def shared_out(contacts: tuple[Contact, ...], replica: int, replicas: int) -> tuple[Contact, ...]:
+    """The contacts of one of several replicas (1 to `replicas`) that share them by frequency.
 
-    A contact that cannot restrain anything has distance None. A contact counts as kept within 1.5 times the distance
-    at which its restraint begins.
+    The strongest contact goes to all of N replicas, the weakest to one, others to 1 + (N - 1) (A - Amin)/(Amax - Amin),
+    rounded: the rule published with Hi-BDiSCO. Which ones is drawn for each contact alone, the same for all replicas.
     """
-    used = {id(contact): (a, b) for contact, a, b in contact_partners(contacts, bp)}
+    if replicas == 1 or not contacts:
+        return contacts
+    weights = np.array([contact.weight for contact in contacts])
+    spread = np.ptp(weights)
+    share = (weights - weights.min()) / spread if spread > 0 else np.ones(len(weights))
+    count = np.round(1 + (replicas - 1) * share).astype(int)
+    drawn = (np.random.Generator(np.random.Philox(key=k)).permutation(replicas) for k in range(len(contacts)))
+    return tuple(
+        contact for contact, n, order in zip(contacts, count, drawn, strict=True) if replica - 1 in order[:n]
+    )
+
+
+def contact_distances(contact: NDArray[np.int32], position: Array) -> Array:
+    """Distances (c,) in nm of the partners (c, 2) among positions (n, 3)."""
+    return np.linalg.norm(position[contact[:, 0]] - position[contact[:, 1]], axis=1)
+
+
+def stiffened(contact_k: Array, distance: Array, rest: Array) -> Array:
+    """Constants (c,) of the restraints for the next stretch of equilibration: those of contacts that stand wide open
+    are raised, to HARDEST at most.
+
+    A strength in proportion to the evidence leaves weak contacts to whatever pulls on them; of one conformation that
+    shall keep all of them each needs as much as its pull demands. Strengths must stand still while anything is counted.
+    """
+    raised = np.maximum(contact_k, np.minimum(HARDER * contact_k, HARDEST))
+    return np.where(distance > WIDEST * rest, raised, contact_k)
+
+
+def contact_report(
+    contacts: tuple[Contact, ...], bp: Array, position: Array, distance: float, contact_k: Array
+) -> list[dict]:
+    """One entry a contact: its stretches, the final distance of its partners (nm), whether it is kept, and the constant
+    of its restraint (kBT/nm^2) of `contact_k` (c,), one for each contact that restrains something.
+
+    A contact that cannot restrain anything has neither. A contact counts as kept within KEPT times the distance at
+    which its restraint begins.
+    """
+    used = {id(one[0]): (*one[1:], k) for one, k in zip(contact_partners(contacts, bp), contact_k, strict=True)}
     report = []
     for contact in contacts:
         entry = {"first": list(contact.first), "second": list(contact.second), "weight": contact.weight}
-        pair = used.get(id(contact))
-        d = None if pair is None else float(np.linalg.norm(position[pair[0]] - position[pair[1]]))
-        report.append({**entry, "distance": d, "kept": None if d is None else d <= 1.5 * distance})
+        d = k = None
+        if id(contact) in used:
+            a, b, k = used[id(contact)]
+            d, k = float(np.linalg.norm(position[a] - position[b])), float(k)
+        report.append({**entry, "distance": d, "kept": None if d is None else d <= KEPT * distance, "stiffness": k})
     return report

@@ -22,14 +22,15 @@ the head of the linker histone stands where PDB 4QLC has it, with charges fitted
 Beads are in the order of TAILS, each chain from the core to the tip.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mesoscale import _kernels
 from mesoscale.core_charges import ANGSTROM, TAIL_CHARGE_SCALE, at_salt, template
-from mesoscale.model import Chain, Parameters
+from mesoscale.fibre import Fibre
+from mesoscale.model import Chain, Limbs, Parameters
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int32]
@@ -167,6 +168,14 @@ def build_tails(
     )
 
 
+def tails_of_fibre(fibre: Fibre, parameters: Parameters) -> FlexibleChains:
+    """The chains of a fibre's nucleosomes with their marks."""
+    none = np.zeros(len(fibre.dyads), bool)
+    acetylated = np.array(fibre.acetylated, bool) if fibre.acetylated else none
+    linker_histone = np.array(fibre.linker_histone, bool) if fibre.linker_histone else none
+    return build_tails(parameters, np.repeat(acetylated[:, None], len(TAILS), axis=1), linker_histone)
+
+
 @dataclass(frozen=True)
 class FixedPoints:
     """What the chains feel of the rest of the fibre: points (p, 3), charges, kinds and cores (p,), from 0, or -1."""
@@ -181,9 +190,8 @@ class FixedPoints:
         """The fibre's charge sites, linker beads and linker-histone heads; the core's shape must be without tails."""
         at, turn = position[chain.cores], frame[chain.cores]
         cores, sites, heads = len(at), len(chain.shape.site), len(tails.head_core)
+        head = heads_of(tails, chain, position, frame).reshape(-1, 3)
         site = (at[:, None] + chain.shape.site @ turn.transpose(0, 2, 1)).reshape(-1, 3)
-        carried = turn[tails.head_core].transpose(0, 2, 1)
-        head = (at[tails.head_core][:, None] + tails.head_site @ carried).reshape(-1, 3)
         beads = len(chain.beads)
         return cls(
             position=np.concatenate([site, position[chain.beads], head]),
@@ -199,6 +207,12 @@ class FixedPoints:
                 ]
             ).astype(np.int32),
         )
+
+
+def heads_of(tails: FlexibleChains, chain: Chain, position: Array, frame: Array) -> Array:
+    """Beads (k, 6, 3) of the globular heads of linker histones in a conformation."""
+    at = chain.cores[tails.head_core]
+    return position[at][:, None] + tails.head_site @ frame[at].transpose(0, 2, 1)
 
 
 def anchors(tails: FlexibleChains, chain: Chain, position: Array, frame: Array) -> Array:
@@ -254,6 +268,54 @@ def chain_energies(
     return result
 
 
+@dataclass(frozen=True)
+class Places:
+    """Where beads and heads stand in the lists of limbs of their cores: core and index (b + 6 h,), beads first."""
+
+    core: Indices
+    index: Indices
+    most: int  # points that one core carries at most
+
+    @classmethod
+    def of(cls, tails: FlexibleChains, cores: int) -> "Places":
+        """Numbered in the order of beads, then of heads."""
+        core = np.concatenate([np.repeat(tails.core, np.diff(tails.first)),
+                               np.repeat(tails.head_core, len(tails.head_site))])  # fmt: skip
+        order = np.argsort(core, kind="stable")
+        count = np.bincount(core, minlength=cores)
+        index = np.empty(len(core), np.int64)
+        index[order] = np.arange(len(core)) - np.repeat(np.cumsum(count) - count, count)
+        return cls(core, index, int(count.max()))
+
+
+def limbs_of(
+    tails: FlexibleChains, places: Places, chain: Chain, position: Array, frame: Array, beads: Array
+) -> Limbs:
+    """What the cores carry while the fibre moves: the chains with beads (b, 3), and heads of linker histones."""
+    cores, at = len(chain.cores), chain.cores[places.core[: len(beads)]]
+    place = np.zeros((cores, places.most, 3))
+    charge, kind = np.zeros((cores, places.most)), np.zeros((cores, places.most), np.int32)
+    slot = (places.core, places.index)
+    heads = len(tails.head_core)
+    carried = np.einsum("bji,bj->bi", frame[at], beads - position[at])
+    place[slot] = np.concatenate([carried, np.tile(tails.head_site, (heads, 1))])
+    charge[slot] = np.concatenate([tails.charge, np.tile(tails.head_charge, heads)])
+    kind[slot] = np.concatenate([tails.kind, np.full(heads * len(tails.head_site), HEAD)])
+    return Limbs(place, charge, kind, SIGMA, tails.strength)
+
+
+def heads_alone(limbs: Limbs) -> Limbs:
+    """The heads of linker histones, whose pairs with cores and linkers are no part of the energy of chains."""
+    return replace(limbs, kind=np.where(limbs.kind == HEAD, HEAD, 0).astype(np.int32))
+
+
+def carried_beads(limbs: Limbs, places: Places, chain: Chain, position: Array, frame: Array, beads: int) -> Array:
+    """Where the beads (beads, 3) of the chains are when the cores have moved."""
+    core, index = places.core[:beads], places.index[:beads]
+    at = chain.cores[core]
+    return position[at] + np.einsum("bij,bj->bi", frame[at], limbs.place[core, index])
+
+
 def _kernel_arguments(
     tails: FlexibleChains, points: FixedPoints, anchor: Array, beads: Array, scalar: tuple[float, float, float]
 ) -> dict:
@@ -297,9 +359,10 @@ class TailWalk:
 
     @classmethod
     def begin(
-        cls, tails: FlexibleChains, chain: Chain, position: Array, frame: Array, beads: Array | None = None
+        cls, tails: FlexibleChains, chain: Chain, position: Array, frame: Array, beads: Array | None = None,
+        energy: Array | None = None,
     ) -> "TailWalk":
-        """Chains on a conformation; `beads` default to straight ones."""
+        """Chains on a conformation; `beads` default to straight ones, `energy` to what it is."""
         if beads is None:
             beads = straight_tails(tails, chain, position, frame)
         points = FixedPoints.of(tails, chain, position, frame)
@@ -307,7 +370,7 @@ class TailWalk:
         counts = np.zeros(len(tails.core), np.int64)
         anchor = anchors(tails, chain, position, frame)
         walk = cls(tails, points, anchor, beads, scalar, np.zeros(len(TERMS)), counts, counts.copy())
-        walk.energy = walk.kernel_energy()
+        walk.energy = walk.kernel_energy() if energy is None else energy
         return walk
 
     def kernel_energy(self) -> Array:
@@ -323,8 +386,8 @@ class TailWalk:
         """
         self.regrow(random.permutation(len(self.tails.core)), random)
 
-    def regrow(self, chains: NDArray[np.int64], random: np.random.Generator) -> None:
-        """Try to regrow the chains (k,) one after the other; raises ArithmeticError as `sweep` does."""
+    def regrow(self, chains: NDArray[np.int64], random: np.random.Generator, check: bool = True) -> None:
+        """Try to regrow the chains (k,) one after the other; with `check` raises ArithmeticError as `sweep` does."""
         length = np.diff(self.tails.first)[chains]
         numbers = random.random(int((2 + length * (8 * TRIALS - 3)).sum()))
         arguments = _kernel_arguments(self.tails, self.points, self.anchor, self.beads, self.scalar)
@@ -335,9 +398,12 @@ class TailWalk:
         )  # fmt: skip
         before = self.energy
         self.beads = np.ascontiguousarray(arguments["bead"].T)
+        np.add.at(self.tried, chains, 1)
+        np.add.at(self.accepted, chains, accepted)
+        if not check:
+            self.energy = energy
+            return
         self.energy = self.kernel_energy()
         scale = max(np.abs(self.energy).sum(), np.abs(before).sum(), 1.0)
         if np.abs(energy - self.energy).max() > BOOKKEEPING * scale:
             raise ArithmeticError(f"running energy {energy} kBT of the tails differs from the full sum {self.energy}")
-        np.add.at(self.tried, chains, 1)
-        np.add.at(self.accepted, chains, accepted)

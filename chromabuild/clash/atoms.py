@@ -2,7 +2,7 @@
 
 import gzip
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -99,15 +99,18 @@ class BondGraph:
             _kernels.cell_list.mark_bonded_pairs(self.first, self.neighbour, pairs.T, mark)
         return mark.astype(bool)
 
-    def beyond(self, inner: int, outer: int) -> list[int] | None:
-        """Atoms on the outer side of a bond, without ``outer`` itself; None when the bond is part of a ring."""
+    def beyond(self, inner: int, outer: int, within: range | None = None) -> list[int] | None:
+        """Atoms on the outer side of a bond, without ``outer`` itself; None when the bond is part of a ring.
+
+        With ``within`` bonds are followed among these atoms only.
+        """
         seen, stack = {inner, outer}, [outer]
         while stack:
             atom = stack.pop()
             for other in self.neighbours(atom).tolist():
                 if other == inner and atom != outer:
                     return None
-                if other not in seen:
+                if other not in seen and (within is None or other in within):
                     seen.add(other)
                     stack.append(other)
         return sorted(seen - {inner, outer})
@@ -210,6 +213,13 @@ class Atoms:
             kind[a[hydrogen & polar[b]]] = POLAR_HYDROGEN
             kind[a[flat[a] & oxygen[b]]] = CARBONYL_CARBON
         return kind
+
+    def at(self, position: np.ndarray) -> "Atoms":
+        """The same atoms elsewhere; what follows from their bonds is not worked out again."""
+        moved = replace(self, position=position)
+        known = {"kind", "residue_first"} & self.__dict__.keys()
+        moved.__dict__.update({name: self.__dict__[name] for name in known})
+        return moved
 
     def identity(self, atom: int) -> str:
         """``segid:resname:resid:atom``."""

@@ -1,5 +1,7 @@
 """What else makes a simulation blow up: pierced rings, wrong chirality, cis peptides, strained DNA backbones."""
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 
@@ -18,6 +20,7 @@ from chromabuild.clash.chains import (
     threaded_strands,
 )
 from chromabuild.clash.detect import CellList, close_pairs
+from chromabuild.dna.backbone import cross
 from chromabuild.residues import residue_library, residue_names
 
 # Centre, then three neighbours with a positive (right-handed) triple product in the natural form.
@@ -60,20 +63,26 @@ def audit(atoms: Atoms, threads: int = 1, near: tuple[np.ndarray, np.ndarray] | 
     if near is None:
         near = near_pairs(atoms, threads)
     place = NamePlaces(atoms)
-    cis, twisted = peptides(atoms, place)
-    bonds, length, bond_z, angle_atoms, angle, angle_z = backbone_geometry(atoms, place)
     links = place.links
-    duplexes = find_duplexes(atoms, place)
+
+    def strands() -> tuple[list[Duplex], list[Piercing]]:
+        duplexes = find_duplexes(atoms, place)
+        return duplexes, threaded_strands(atoms, place, duplexes)
+
+    # Independent of each other, and mostly in numpy, which lets others run.
+    with ThreadPoolExecutor(threads) as pool:
+        parts = [pool.submit(*call) for call in (
+            (strands,), (ring_piercings, atoms, near), (backbone_geometry, atoms, place),
+            (chirality_errors, atoms, place), (peptides, atoms, place), (merged_molecules, atoms, near))]
+        (duplexes, threaded), piercings, geometry, chirality, (cis, twisted), merged = (p.result() for p in parts)
+    bonds, length, bond_z, angle_atoms, angle, angle_z = geometry
     return Audit(
-        piercings=ring_piercings(atoms, near, threads),
-        chirality_errors=chirality_errors(atoms, place),
-        cis_peptides=cis, twisted_peptides=twisted,
+        piercings=piercings, chirality_errors=chirality, cis_peptides=cis, twisted_peptides=twisted,
         bonds=bonds, bond_length=length, bond_z=bond_z,
         angles=angle_atoms, angle_value=angle, angle_z=angle_z,
         link_length=np.linalg.norm(atoms.position[links[:, 0]].astype(np.float64)
                                    - atoms.position[links[:, 1]].astype(np.float64), axis=1),
-        merged=merged_molecules(atoms, near), duplexes=duplexes,
-        threaded=threaded_strands(atoms, place, duplexes, threads),
+        merged=merged, duplexes=duplexes, threaded=threaded,
     )
 
 
@@ -124,7 +133,7 @@ def find_rings(atoms: Atoms, residues: np.ndarray | None = None) -> np.ndarray:
         begin, end = int(first[residue]), int(first[residue + 1])
         found += [np.array([(*ring, -1)[:6]]) for ring in small_rings(atoms.graph, range(begin, end))]
     table = np.concatenate(found)
-    return table[np.lexsort(table.T[::-1])]
+    return table[np.argsort(table[:, 0], kind="stable")]
 
 
 def ring_piercings(atoms: Atoms, near: tuple[np.ndarray, np.ndarray] | None = None, threads: int = 1) -> list[Piercing]:
@@ -149,11 +158,13 @@ def ring_piercings(atoms: Atoms, near: tuple[np.ndarray, np.ndarray] | None = No
     # Rings of each atom, as compressed rows over the atoms that are in a ring.
     member = rings.ravel()
     order = np.argsort(member, kind="stable")[np.count_nonzero(member < 0):]
-    in_ring, first, count = np.unique(member[order], return_index=True, return_counts=True)
+    first = np.flatnonzero(np.diff(member[order], prepend=-1))
+    in_ring, count = member[order[first]], np.diff(first, append=len(order))
+    of_ring = np.zeros(atoms.n_atoms, dtype=bool)
+    of_ring[in_ring] = True
     both = np.concatenate([pairs, pairs[:, ::-1]])
-    place = np.minimum(np.searchsorted(in_ring, both[:, 0]), len(in_ring) - 1)
-    hit = in_ring[place] == both[:, 0]
-    place, other = place[hit], both[hit, 1].astype(np.int64)
+    both = both[of_ring[both[:, 0]]]
+    place, other = np.searchsorted(in_ring, both[:, 0]), both[:, 1].astype(np.int64)
     ring, row = expand(first[place], count[place])
     ring, other = order[ring] // 6, other[row]
     neighbour, row = expand(graph.first[other], graph.first[other + 1] - graph.first[other])
@@ -165,9 +176,14 @@ def ring_piercings(atoms: Atoms, near: tuple[np.ndarray, np.ndarray] | None = No
         reach = float(lengths.max()) / 2 + 1.5
         ring, which = CellList(middle, reach, threads).in_spheres(centre, reach)
         candidates.append(np.concatenate([ring[:, None], np.sort(long[which], axis=1)], axis=1))
-    found = np.unique(np.concatenate(candidates), axis=0)
-    members = rings[found[:, 0]]
-    found = found[~(members[:, :, None] == found[:, None, 1:]).any(axis=(1, 2))]
+    found = np.concatenate(candidates)
+    found = found[np.lexsort(found.T[::-1])]
+    found = found[np.append(True, (np.diff(found, axis=0) != 0).any(axis=1))[:len(found)]]
+    own = np.zeros(len(found), dtype=bool)
+    for k in range(6):
+        member = rings[found[:, 0], k]
+        own |= (member == found[:, 1]) | (member == found[:, 2])
+    found = found[~own]
     members = rings[found[:, 0]]
     if not len(found):
         return []
@@ -241,7 +257,7 @@ def chirality_errors(atoms: Atoms, place: NamePlaces | None = None) -> list[int]
     quads = stereocentres(atoms, place or NamePlaces(atoms))
     position = Widened(atoms.position)
     a, b, c = (position[quads[:, k]] - position[quads[:, 0]] for k in (1, 2, 3))
-    return sorted(quads[(np.cross(a, b) * c).sum(axis=1) < 0.5, 0].tolist())
+    return sorted(quads[(cross(a, b) * c).sum(axis=1) < 0.5, 0].tolist())
 
 
 def peptides(atoms: Atoms, place: NamePlaces) -> tuple[list[int], list[int]]:
@@ -257,39 +273,40 @@ def peptides(atoms: Atoms, place: NamePlaces) -> tuple[list[int], list[int]]:
     return quads[cis, 2].tolist(), quads[twisted, 2].tolist()
 
 
-def backbone_geometry(atoms: Atoms, place: NamePlaces) -> tuple[np.ndarray, ...]:
-    """DNA backbone bonds and angles with values and z scores."""
-    position = Widened(atoms.position)
+def backbone_geometry(atoms: Atoms, place: NamePlaces, residues: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
+    """DNA backbone bonds and angles with values and z scores; with a (r,) bool mask of these residues only."""
+    o3, p = place.links.T
     left = np.full(len(atoms.residue_name), -1)
     right = left.copy()
-    o3, p = place.links.T
     left[atoms.residue[p]] = o3
     right[atoms.residue[o3]] = p
     sugar = place("C4'") >= 0
+    if residues is not None:
+        sugar = sugar & residues
+    nucleotides = np.flatnonzero(sugar)
+    known: dict[tuple[str, str], tuple[np.ndarray, np.ndarray]] = {}
 
-    def columns(names: tuple[str, ...]) -> np.ndarray:
-        """Atoms of these names in each nucleotide; O3' beside P is the one of the residue before."""
-        found = []
-        for name in names:
-            if name == "O3'" and "P" in names and "C3'" not in names:
-                found.append(left)
-            elif name == "P" and "O3'" in names and "C3'" in names:
-                found.append(right)
-            else:
-                found.append(place(name))
-        rows = np.stack(found, axis=1)
-        return rows[(rows >= 0).all(axis=1) & sugar]
+    def column(which: str, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """That atom of each nucleotide, and where it is."""
+        if (which, name) not in known:
+            where = (left if which == "left" else right if which == "right" else place(name))[nucleotides]
+            known[which, name] = where, atoms.position[where].astype(np.float64)
+        return known[which, name]
 
-    def gather(table: dict[str, tuple[float, float]], value_of: object) -> tuple[np.ndarray, ...]:
+    def gather(table: dict[str, tuple[float, float]], value_of: Callable[..., np.ndarray]) -> tuple[np.ndarray, ...]:
         rows, values, z = [], [], []
-        for names, (mean, deviation) in table.items():
-            items = columns(tuple(names.split()))
-            value = value_of(items)
-            rows.append(items)
+        for key, (mean, deviation) in table.items():
+            names = key.split()
+            # O3' beside P is that of the nucleotide before, P beside C3'-O3' that of the one after.
+            columns = [column("left", name) if name == "O3'" and "P" in names and "C3'" not in names else
+                       column("right", name) if name == "P" and "O3'" in names and "C3'" in names else
+                       column("own", name) for name in names]
+            there = np.logical_and.reduce([where >= 0 for where, _ in columns])
+            value = value_of(*(position[there] for _, position in columns))
+            rows.append(np.stack([where[there] for where, _ in columns], axis=1))
             values.append(value)
             z.append((value - mean) / deviation)
         return np.concatenate(rows), np.concatenate(values), np.concatenate(z)
 
-    bonds = gather(reference.BACKBONE_BONDS, lambda k: np.linalg.norm(position[k[:, 0]] - position[k[:, 1]], axis=1))
-    angles = gather(reference.BACKBONE_ANGLES, lambda k: reference.angles(position, k))
-    return *bonds, *angles
+    return (*gather(reference.BACKBONE_BONDS, reference.length_between),
+            *gather(reference.BACKBONE_ANGLES, reference.angle_between))

@@ -2,7 +2,8 @@
 
 A bare rotation of the phosphate group about O3'-C5' keeps bond lengths but leaves the allowed bond angles after about
 14 degrees. So the turned phosphate is only a start: the sugar and phosphate atoms around it are then re-adjusted by
-least squares against the reference bonds and angles while overlaps push them apart; bases and C1' stay where they are.
+least squares against the reference bonds and angles while overlaps push them apart. Bases stay where they are; C1'
+gives way only in the re-adjustment of several residues, when nothing else helps.
 """
 
 from collections.abc import Iterator
@@ -13,14 +14,19 @@ import numpy as np
 from chromabuild import _kernels
 from chromabuild.clash import reference
 from chromabuild.clash.atoms import DNA_BACKBONE, SUGAR, BondGraph
+from chromabuild.clash.audit import expand
 from chromabuild.clash.scene import Scene, Score
 from chromabuild.clash.sidechain import Proposal
 from chromabuild.clash.torsions import Torsion
+from chromabuild.dna.backbone import cross
 
 PHI_STARTS = (0.0, 15.0, -15.0, 30.0, -30.0, 50.0, -50.0, 80.0, -80.0)  # degree
 LEFT_OF_LINK = "C5' H5' H5'' C4' H4' O4' C3' H3' C2' H2' H2'' O3' HO3'".split()
 RIGHT_OF_LINK = "P OP1 OP2 O5' C5' H5' H5'' C4' H4' O4' C3' H3' C2' H2' H2''".split()
 SUGAR_PHOSPHATE = sorted(set(LEFT_OF_LINK) | set(RIGHT_OF_LINK))
+
+# Where a step is bent sharply, H2' or H2'' runs into the next base: no pucker parts them unless C1' gives way too.
+SUGAR_AND_C1 = sorted({*SUGAR_PHOSPHATE, "C1'", "H1'"})
 
 REACH = 3.0  # angstrom that a re-adjusted atom may go
 CONTACT_WEIGHTS = (8.0, 3.0)  # 1/angstrom; a bond weighs about 80. The second where the first bends too much
@@ -100,7 +106,7 @@ def local_topology(scene: Scene, group: np.ndarray) -> LocalTopology:
 def volumes(position: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """(c,) signed volumes of stereocentres, angstrom^3."""
     a, b, c = (position[centres[:, k]] - position[centres[:, 0]] for k in (1, 2, 3))
-    return (np.cross(a, b) * c).sum(axis=1)
+    return (cross(a, b) * c).sum(axis=1)
 
 
 @dataclass(frozen=True)
@@ -253,26 +259,28 @@ def link_states(scene: Scene, left: int, right: int) -> tuple[np.ndarray, list[n
     return found[0], [position for position, _ in states], [phi for _, phi in states]
 
 
-def adjustable_atoms(scene: Scene, residues: list[int]) -> np.ndarray:
-    """Atoms of residues that a re-adjustment may move: whole amino acids, sugars and phosphates, never bases."""
+def adjustable_atoms(scene: Scene, residues: list[int], nucleotide: list[str] = SUGAR_PHOSPHATE) -> np.ndarray:
+    """Atoms of residues that a re-adjustment may move: whole amino acids, these of nucleotides, never bases."""
     members = []
     for residue in residues:
         first, last = scene.residue_first[residue], scene.residue_first[residue + 1]
         if scene.atom(residue, "CA") is not None:
             members += range(first, last)
         else:
-            members += [a for a in (scene.atom(residue, name) for name in SUGAR_PHOSPHATE) if a is not None]
+            members += [a for a in (scene.atom(residue, name) for name in nucleotide) if a is not None]
     return np.array(sorted(members), dtype=np.int64)
 
 
-def propose_relaxation(scene: Scene, a: int, b: int, residues: tuple[list[int], list[int]]) -> Proposal | None:
-    """Re-adjust the residues around two atoms that hit each other, where no torsion helps.
+def propose_relaxation(scene: Scene, a: int, b: int, residues: tuple[list[int], list[int]],
+                       nucleotide: list[str] = SUGAR_PHOSPHATE) -> Proposal | None:
+    """Re-adjust the residues (of nucleotides, the named atoms) around two atoms that hit each other, where no torsion
+    helps.
 
     It starts from where they are and from the two neighbourhoods pushed apart: along the line that joins the atoms (for
     atoms that have already passed each other, against it) and across it.
     """
-    own = adjustable_atoms(scene, residues[0])
-    other = np.setdiff1d(adjustable_atoms(scene, residues[1]), own)
+    own = adjustable_atoms(scene, residues[0], nucleotide)
+    other = np.setdiff1d(adjustable_atoms(scene, residues[1], nucleotide), own)
     group = np.union1d(own, other)
     if len(group) == 0:
         return None
@@ -291,3 +299,34 @@ def propose_relaxation(scene: Scene, a: int, b: int, residues: tuple[list[int], 
     directions = [np.zeros(3)] + [sign * u for u in (along, across, np.cross(along, across)) for sign in (1.0, -1.0)]
     starts = [scene.position[group] + 2 * PUSH * side[:, None] * u for u in directions]
     return propose_adjustment(scene, group, starts, "relax", [{"start": k} for k in range(len(starts))])
+
+
+def bonded_triples(graph: BondGraph, atoms: np.ndarray) -> np.ndarray:
+    """(m, 3) every bond angle that some atoms take part in: end, centre, end."""
+    ends, _ = expand(graph.first[atoms], graph.degree(atoms))
+    centres = np.union1d(atoms, graph.neighbour[ends])
+    degree = graph.degree(centres)
+    found = [np.zeros((0, 3), dtype=np.int64)]
+    for p in range(degree.max(initial=0)):
+        for q in range(p + 1, degree.max()):
+            centre = centres[degree > q]
+            first = graph.first[centre]
+            found.append(np.stack([graph.neighbour[first + p], centre, graph.neighbour[first + q]], axis=1))
+    triples = np.concatenate(found)
+    return triples[np.isin(triples, atoms).any(axis=1)]
+
+
+def geometry_change(scene: Scene, moved: np.ndarray, position: np.ndarray) -> np.ndarray:
+    """(2,) largest change of a bond (angstrom) and of an angle (degree) when some atoms go to (m, 3) positions."""
+    old, triples = scene.position[moved], bonded_triples(scene.graph, moved)
+
+    def measured() -> tuple[np.ndarray, np.ndarray]:
+        ends = np.concatenate([triples[:, :2], triples[:, 1:]])
+        return (np.linalg.norm(scene.position[ends[:, 0]] - scene.position[ends[:, 1]], axis=1),
+                reference.angles(scene.position, triples))
+
+    before = measured()
+    scene.position[moved] = position
+    after = measured()
+    scene.position[moved] = old
+    return np.array([np.abs(b - a).max(initial=0.0) for a, b in zip(before, after, strict=True)])

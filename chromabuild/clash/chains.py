@@ -13,6 +13,7 @@ from scipy.spatial import cKDTree
 
 from chromabuild.clash.atoms import DNA_BACKBONE, HYDROGEN, PROTEIN_BACKBONE, Atoms
 from chromabuild.clash.detect import CellList
+from chromabuild.dna.backbone import cross
 
 MERGED_DISTANCE = 1.5  # angstrom between heavy atoms that cannot both be there
 MERGED_PAIRS, MERGED_SHARE = 5, 0.05  # pairs, and share of the smaller molecule's heavy atoms
@@ -218,9 +219,13 @@ def threaded_strands(atoms: Atoms, place: NamePlaces, duplexes: list[Duplex], th
     if not len(bonds):
         return []
     position = np.asarray(atoms.position[quads], dtype=np.float64)
-    middle = atoms.position[bonds].mean(axis=1)
+    middle = (atoms.position[bonds[:, 0]] + atoms.position[bonds[:, 1]]) / 2
     step, bond = CellList(middle, STEP_REACH, threads).in_spheres(position.mean(axis=1), STEP_REACH)
-    own = (corner[step][:, :, None] == atoms.residue[bonds[bond]][:, None, :]).any(axis=(1, 2))
+    own = np.zeros(len(step), dtype=bool)
+    ends = [atoms.residue[bonds[:, k]][bond] for k in (0, 1)]
+    for k in range(4):  # column by column: short rows are slow
+        residue = corner[:, k][step]
+        own |= (residue == ends[0]) | (residue == ends[1])
     step, bond = step[~own], bond[~own]
     start, end = (np.asarray(atoms.position[bonds[bond, k]], dtype=np.float64) for k in (0, 1))
     p = position[step]
@@ -236,12 +241,17 @@ def crosses(start: np.ndarray, end: np.ndarray, a: np.ndarray, b: np.ndarray, c:
     """Whether segments start-end cross triangles a-b-c: (m,) bool for (m, 3) arrays (Moeller and Trumbore 1997)."""
     along = end - start
     u, v = b - a, c - a
-    p = np.cross(along, v)
-    det = (u * p).sum(axis=1)
+    p = cross(along, v)
+    det = dot(u, p)
     safe = np.where(np.abs(det) > 1e-12, det, 1.0)
     to_start = start - a
-    s = (to_start * p).sum(axis=1) / safe
-    q = np.cross(to_start, u)
-    t = (along * q).sum(axis=1) / safe
-    depth = (v * q).sum(axis=1) / safe
+    s = dot(to_start, p) / safe
+    q = cross(to_start, u)
+    t = dot(along, q) / safe
+    depth = dot(v, q) / safe
     return (np.abs(det) > 1e-12) & (s >= 0) & (t >= 0) & (s + t <= 1) & (depth >= 0) & (depth <= 1)
+
+
+def dot(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """(m,) scalar products of (m, 3) arrays."""
+    return np.einsum("ij,ij->i", u, v)

@@ -37,17 +37,34 @@ from chromabuild.clash.atoms import (
     Atoms,
     Widened,
 )
-from chromabuild.clash.audit import stereocentres
-from chromabuild.clash.backbone import link_torsion, local_topology, propose_link, propose_relaxation, strain
+from chromabuild.clash.audit import backbone_geometry, stereocentres
+from chromabuild.clash.backbone import (
+    SUGAR_AND_C1,
+    bonded_triples,
+    geometry_change,
+    link_torsion,
+    propose_link,
+    propose_relaxation,
+)
 from chromabuild.clash.chains import NamePlaces
 from chromabuild.clash.detect import corners
 from chromabuild.clash.joint import propose_joint
-from chromabuild.clash.report import FORMAT, VERSION, ClashReport, findings, limited, neighbourhoods_of
+from chromabuild.clash.report import (
+    FORMAT,
+    LIST_LIMIT,
+    VERSION,
+    ClashReport,
+    findings,
+    limited,
+    near_contacts,
+    neighbourhoods_of,
+)
 from chromabuild.clash.rigid import REASON, REMEDY, rigid_overlaps
 from chromabuild.clash.scene import Scene, Score
 from chromabuild.clash.sidechain import Proposal, propose_rotor, propose_side_chain
-from chromabuild.clash.tails import Tail, find_tails, propose_tail
+from chromabuild.clash.tails import Growth, Tail, find_tails, propose_tail
 from chromabuild.clash.torsions import Torsion, library_torsions
+from chromabuild.dna.backbone import cross
 from chromabuild.errors import BadInputError
 from chromabuild.solute import Solute
 
@@ -97,6 +114,8 @@ class Corrector:
         self.moves: list[dict] = []
         self.move_count = np.zeros(atoms.n_atoms, dtype=np.int32)
         self.adjusted = np.zeros(atoms.n_atoms, dtype=bool)
+        self.turn_change = np.zeros(2)
+        """Largest change of a bond (angstrom) and an angle (degree) by a turn, before it is rounded to float32."""
         self.failed: dict[tuple, int] = {}
         self.commit_centre: list[np.ndarray] = []
         self.commit_radius: list[float] = []
@@ -107,6 +126,7 @@ class Corrector:
         """Pairs that could not be solved, and their distances."""
         self.tails = find_tails(self.scene, solute.molecule_name, solute.molecule_first_residue, solute.residue_number)
         self.tail_of = {residue: tail for tail in self.tails for residue in tail.residues}
+        self.growths: dict[Tail, Growth] = {}
         self.molecule = np.repeat(np.arange(len(solute.molecule_name)), np.diff(solute.molecule_first_residue))
 
     def chi(self, residue: int) -> list[Torsion]:
@@ -122,6 +142,13 @@ class Corrector:
     def same_molecule(self, a: int, b: int) -> bool:
         """Whether both residue numbers exist and belong to one molecule."""
         return 0 <= a < len(self.molecule) and 0 <= b < len(self.molecule) and self.molecule[a] == self.molecule[b]
+
+    def consecutive_nucleotides(self, a: int, b: int) -> bool:
+        """Whether two atoms belong to neighbours in one DNA strand."""
+        residue, part = self.scene.atoms.residue, self.scene.atoms.part
+        left, right = sorted((int(residue[a]), int(residue[b])))
+        return right - left == 1 and self.same_molecule(left, right) and bool(
+            np.isin(part[[a, b]], (DNA_BACKBONE, SUGAR, BASE)).all())
 
     def links(self, atom: int) -> list[tuple[int, int]]:
         """Phosphate links whose turning may help an atom of a nucleotide, the nearer one first."""
@@ -155,6 +182,9 @@ class Corrector:
             return found
         found.append(Mover(("joint", a, b), lambda: self.propose_joint(a, b)))
         found.append(Mover(("relax", a, b), lambda: propose_relaxation(scene, a, b, near)))
+        if np.isin(part[[a, b]], (DNA_BACKBONE, SUGAR, BASE)).any():
+            found.append(Mover(("relax with C1'", a, b),
+                               lambda: propose_relaxation(scene, a, b, near, SUGAR_AND_C1)))
         tails = [self.tail_of[int(residue[atom])] for atom in (a, b) if int(residue[atom]) in self.tail_of]
         for tail in dict.fromkeys(tails):
             hit = [int(residue[atom]) for atom in (a, b)]
@@ -163,10 +193,12 @@ class Corrector:
 
     def tail_mover(self, tail: Tail, hit: list[int], number: int) -> Mover:
         """Grow a tail again so that the given residues come free."""
-        side_chain = {r: self.chi(r) for r in tail.residues}
+        if tail not in self.growths:
+            self.growths[tail] = Growth(self.scene, tail, self.chi)
+        growth = self.growths[tail]
         inside = sorted(r for r in set(hit) if r in tail.residues)
         return Mover(("tail", tail.molecule, tail.outward, *inside),
-                     lambda: propose_tail(self.scene, tail, inside, side_chain, self.seed, number))
+                     lambda: propose_tail(self.scene, growth, inside, self.seed, number))
 
     def propose_joint(self, a: int, b: int) -> Proposal | None:
         """Side chains and phosphates around a pair, together."""
@@ -279,10 +311,13 @@ class Corrector:
         centre, radius = sphere_of(scene.position[proposal.moved], proposal.position)
         self.commit_centre.append(centre)
         self.commit_radius.append(radius)
-        scene.commit(proposal.moved, proposal.position)
-        self.move_count[proposal.moved] += 1
         if proposal.kind in ("phi", "relax") or "phi_start" in proposal.detail:
             self.adjusted[proposal.moved] = True
+        else:
+            change = geometry_change(scene, proposal.moved, proposal.position)
+            self.turn_change = np.maximum(self.turn_change, change)
+        scene.commit(proposal.moved, proposal.position)
+        self.move_count[proposal.moved] += 1
         residues = scene.atoms.residue[proposal.moved]
         label = scene.atoms.residue_label
         detail = dict(proposal.detail)
@@ -312,7 +347,7 @@ class Corrector:
     def run(self, progress: Progress | None) -> None:
         """Rounds of tails, then of clusters, until nothing is severe or nothing helps any more."""
         scene = self.scene
-        pairs, distance = self.first = scene.triggers(heavy=True)
+        pairs, distance = self.first
         for number in range(1, MAX_SWEEPS + 1):
             self.left = pairs, distance
             self.fatal_history.append(int((distance < scene.threshold).sum()))
@@ -325,7 +360,7 @@ class Corrector:
                 if len(moved):
                     moved_any = True
                     scene.rebuild()
-                    pairs, distance = scene.update_triggers(pairs, distance, moved)
+                    pairs, distance = scene.update_severe(pairs, distance, moved)
             if not moved_any and number >= REDRAWS:
                 return
         self.left = pairs, distance
@@ -334,9 +369,8 @@ class Corrector:
     def run_paper(self, progress: Progress | None) -> None:
         """The source's flow: for each clash one bare rotation that frees it, until no clash is left."""
         scene = self.scene
-        self.first = scene.triggers(heavy=True)
         for sweep in range(1, MAX_SWEEPS + 1):
-            self.left = scene.triggers(heavy=False)
+            self.left = scene.fatal_pairs()
             pairs = self.left[0]
             self.fatal_history.append(len(pairs))
             if len(pairs) == 0:
@@ -349,7 +383,7 @@ class Corrector:
             scene.rebuild()
             if not moved:
                 return
-        self.left = scene.triggers(heavy=False)
+        self.left = scene.fatal_pairs()
         self.fatal_history.append(len(self.left[0]))
 
     def paper_move(self, a: int, b: int, sweep: int) -> bool:
@@ -394,6 +428,9 @@ class Corrector:
         """Why a pair could not be solved."""
         parts = {int(p) for p in self.scene.atoms.part[[a, b]]}
         tails = any(int(self.scene.atoms.residue[atom]) in self.tail_of for atom in (a, b))
+        if self.consecutive_nucleotides(a, b):
+            return ("neighbours in one strand at a sharply bent step: bases are kept in place, and the sugars find no "
+                    "room within 4 sigma of bonds and angles")
         if SIDE_CHAIN in parts:
             return "no rotamer and no re-adjustment of the neighbourhood frees this side chain"
         if tails:
@@ -455,15 +492,18 @@ def correct_clashes(solute: Solute, mode: str = "default", threshold: float = 0.
         raise BadInputError("the solute holds coordinates that are not numbers: run chromabuild build again")
     started = time.perf_counter()
     atoms = Atoms.from_solute(solute)
-    before = findings(atoms, threshold, threads)
+    contacts = near_contacts(atoms, threshold, threads)
+    before = findings(atoms, threshold, threads, contacts=contacts)
     corrector = Corrector(solute, atoms, threshold, seed, threads)
+    corrector.first = corrector.scene.severe_among(*contacts)
+    del contacts
     (corrector.run if mode == "default" else corrector.run_paper)(progress)
 
     position = corrector.scene.close()
     corrected = replace(solute, position=position,
                         provenance={**solute.provenance, "clash": {"mode": mode, "threshold": threshold, "seed": seed}})
-    moved_atoms = replace(atoms, position=position)
-    after = findings(moved_atoms, threshold, threads)
+    moved_atoms = atoms.at(position)
+    after = findings(moved_atoms, threshold, threads, corrector.reason)
     pairs, distance = corrector.left
     order = np.lexsort((pairs[:, 1], pairs[:, 0], distance))
     pairs, distance = pairs[order], distance[order]
@@ -512,7 +552,7 @@ def invariants(corrector: Corrector, before: Atoms, after: Atoms, found: tuple[d
 
     def volume(position: Widened) -> np.ndarray:
         u, v, w = (position[centres[:, k]] - position[centres[:, 0]] for k in (1, 2, 3))
-        return (np.cross(u, v) * w).sum(axis=1)
+        return (cross(u, v) * w).sum(axis=1)
 
     flipped = int((volume(old) * volume(new) <= 0).sum())
     c, n = place.peptide_bonds.T
@@ -526,33 +566,64 @@ def invariants(corrector: Corrector, before: Atoms, after: Atoms, found: tuple[d
     rises = max((after_ - before_ for before_, after_ in zip(history, history[1:], strict=False)), default=0)
     bases = (before.part == BASE) & touched & (before.element != HYDROGEN)
 
-    def rise(key: str) -> int:
-        return found[1][key]["count"] - found[0][key]["count"]
+    def newly(key: str, *names: str) -> int:
+        """Entries after the correction that were not there before; of long lists, how many more there are."""
+        if any(state[key]["count"] > LIST_LIMIT for state in found):
+            return max(found[1][key]["count"] - found[0][key]["count"], 0)
+        was, now = ({tuple(item[name] for name in names) for item in state[key]["items"]} for state in found)
+        return len(now - was)
 
-    turns = [[d["turns"] for d in state["duplexes"]] for state in found]
+    def change_of_duplexes(key: str) -> float:
+        was, now = ([d[key] for d in state["duplexes"]] for state in found)
+        return float(np.abs(np.subtract(was, now)).max(initial=0.0)) if len(was) == len(now) else float("inf")
+
     checks = {
         "untouched_atoms_unchanged": (int((before.position[~touched] != after.position[~touched]).sum()), 0),
         "heavy_atoms_of_bases_moved": (int((before.position[bases] != after.position[bases]).any(axis=1).sum()), 0),
-        "bond_change_of_rigid_turns": (bond_change, max(rounding, 1e-6)),
-        "backbone_z_of_phi_moves": (worst_backbone_z(corrector, old, new), reference.MAX_Z),
+        "bond_change_of_turns": (float(corrector.turn_change[0]), 1e-6),
+        "angle_change_of_turns": (float(corrector.turn_change[1]), 1e-6),
+        "bond_change_of_turns_as_stored": (bond_change, max(rounding, 1e-6)),
+        "backbone_z_of_phi_moves": (worst_backbone_z(corrector, before, place, old, new), reference.MAX_Z),
         "chirality_flips": (flipped, 0),
         "omega_change_of_rigid_turns": (omega, omega_limit),
         "rise_of_fatal_pairs": (max(rises, 0), 0),
-        "new_ring_piercings": (max(rise("ring_piercings"), 0), 0),
-        "new_threaded_strands": (max(rise("threaded_strands"), 0), 0),
-        "change_of_strand_turns": (float(np.abs(np.subtract(*turns)).max(initial=0.0))
-                                   if len(turns[0]) == len(turns[1]) else float("inf"), 0),
+        "new_ring_piercings": (newly("ring_piercings", "ring", "bond_a", "bond_b"), 0),
+        "new_threaded_strands": (newly("threaded_strands", "step", "bond_a", "bond_b"), 0),
+        "change_of_base_pairs": (change_of_duplexes("base_pairs"), 0),
+        "change_of_strand_turns": (change_of_duplexes("turns"), 0),
     }
     return {name: {"holds": bool(value <= limit), "value": value, "limit": limit}
             for name, (value, limit) in checks.items()}
 
 
-def worst_backbone_z(corrector: Corrector, old: Widened, new: Widened) -> float:
-    """Largest |z| of a DNA backbone bond or angle among those that phi moves touched and that did not start worse."""
-    group = np.flatnonzero(corrector.adjusted)
-    group = group[np.isin(corrector.scene.atoms.part[group], (DNA_BACKBONE, SUGAR))]
-    if len(group) == 0:
+def worst_backbone_z(corrector: Corrector, atoms: Atoms, place: NamePlaces, old: Widened, new: Widened) -> float:
+    """Largest |z| of the bonds and angles that re-adjustments of DNA touched and that did not start worse.
+
+    Those of the backbone against its reference; others, which have none, against what they were.
+    """
+    moved = corrector.adjusted & np.isin(atoms.part, (DNA_BACKBONE, SUGAR))
+    if not moved.any():
         return 0.0
-    topology = local_topology(corrector.scene, group)
-    before, after = strain(topology, old).z, strain(topology, new).z
-    return float(after[after > before].max(initial=0.0))
+    residues = np.zeros(len(atoms.residue_name) + 2, dtype=bool)
+    changed = np.unique(atoms.residue[moved]) + 1
+    for k in (-1, 0, 1):
+        residues[changed + k] = True
+    tables = [backbone_geometry(atoms.at(p.array), place, residues[1:-1]) for p in (old, new)]
+    group = np.flatnonzero(moved)
+    a, b = atoms.graph.bonds[moved[atoms.graph.bonds].any(axis=1)].T
+    worst = 0.0
+    for items, first, deviation, measure in (
+            (np.stack([a, b], axis=1), 0, reference.OTHER_BOND_DEVIATION,
+             lambda position, k: np.linalg.norm(position[k[:, 0]] - position[k[:, 1]], axis=1)),
+            (bonded_triples(atoms.graph, group), 3, reference.OTHER_ANGLE_DEVIATION, reference.angles)):
+        known = tables[0][first]
+        touched = moved[known].any(axis=1)
+        before, after = (np.abs(table[first + 2][touched]) for table in tables)
+        worst = max(worst, float(after[after > before].max(initial=0.0)))
+        names = {row if row[0] < row[-1] else row[::-1] for row in map(tuple, known[touched].tolist())}
+        other = np.array([row for row in map(tuple, items.tolist())
+                          if (row if row[0] < row[-1] else row[::-1]) not in names],
+                         dtype=np.int64).reshape(-1, items.shape[1])
+        change = np.abs(measure(new, other) - measure(old, other)) / deviation
+        worst = max(worst, float(change.max(initial=0.0)))
+    return worst

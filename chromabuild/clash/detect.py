@@ -67,8 +67,9 @@ class CellList:
         """Sorted (m, 2) int32 pairs i < j below ``threshold`` and, with kinds, below ``limit[kind_i, kind_j]``."""
         n = len(self.position)
         found = np.zeros(PARTS, dtype=np.int64)
-        room = n // (4 * PARTS) + 64
-        kind = np.zeros(1, dtype=np.int8) if kind is None else np.asarray(kind, dtype=np.int8)
+        # What does not fit is searched for again: below 2 A a quarter of the atoms have a pair, at 3 A fewer than all.
+        room = (n if threshold > 2.0 else n // 4) // PARTS + 64
+        kind = np.zeros(1, dtype=np.int8) if kind is None else np.asarray(kind, dtype=np.int8)[self.order]
         limit = np.full((1, 1), threshold) if limit is None else np.asarray(limit, dtype=np.float64)
         none = np.zeros(1, dtype=np.int32)
         while n > 1:
@@ -194,6 +195,18 @@ class Overlaps:
         return int((self.overlap > BAD_OVERLAP).sum())
 
 
+def _four_bonds_from_hydrogen(atoms: Atoms, pairs: np.ndarray) -> np.ndarray:
+    """(m,) bool: pairs joined by four bonds one end of which is a hydrogen; Probe too leaves those out (its -4H)."""
+    near = np.zeros(len(pairs), dtype=bool)
+    for end in (0, 1):
+        hydrogen = np.flatnonzero(atoms.kind[pairs[:, end]] <= POLAR_HYDROGEN)
+        atom = pairs[hydrogen, end]
+        hydrogen, atom = (x[atoms.graph.degree(atom) == 1] for x in (hydrogen, atom))
+        carrier = atoms.graph.neighbour[atoms.graph.first[atom]]
+        near[hydrogen] |= atoms.graph.bonded(np.stack([carrier, pairs[hydrogen, 1 - end]], axis=1))
+    return near
+
+
 def bonded_to(atoms: Atoms, elements: tuple[int, ...]) -> np.ndarray:
     """(n,) bool: atoms with a neighbour of one of the given elements."""
     mark = np.zeros(atoms.n_atoms, dtype=bool)
@@ -207,11 +220,12 @@ def bonded_to(atoms: Atoms, elements: tuple[int, ...]) -> np.ndarray:
 def van_der_waals_sum() -> np.ndarray:
     """(k, k) distance at which atoms of two kinds touch, angstrom, less 0.6 where they can form a hydrogen bond.
 
-    Radii for all-atom contacts of Word et al. 1999, with hydrogens about the electron cloud (Deis et al. 2013). A
-    hydrogen bond joins a polar hydrogen to N, O or S, or (in files without hydrogens) two of those.
+    Radii for all-atom contacts of Word et al. 1999; those of hydrogens about their nuclei (Deis et al. 2013), 1.09 A
+    from carbon, where force fields and this builder put them. A hydrogen bond joins a polar hydrogen to N, O or S, or
+    (in files without hydrogens) two of those.
     """
     radius = np.zeros(len(KINDS))
-    radius[[APOLAR_HYDROGEN, FLAT_HYDROGEN, POLAR_HYDROGEN]] = 1.22, 1.05, 1.05
+    radius[[APOLAR_HYDROGEN, FLAT_HYDROGEN, POLAR_HYDROGEN]] = 1.17, 1.00, 1.00
     radius[[CARBON_KIND, CARBONYL_CARBON, OTHER_KIND]] = 1.70, 1.65, 1.70
     radius[[POLAR_NITROGEN, POLAR_OXYGEN, POLAR_SULFUR, PHOSPHORUS_KIND]] = 1.55, 1.40, 1.80, 1.80
     return radius[:, None] + radius[None] - 0.6 * hydrogen_bonds()
@@ -234,5 +248,6 @@ def find_overlaps(atoms: Atoms, threads: int = 1) -> Overlaps:
 def overlaps_among(atoms: Atoms, pairs: np.ndarray, distance: np.ndarray) -> Overlaps:
     """The overlaps among pairs that hold all of them."""
     overlap = van_der_waals_sum()[tuple(atoms.kind[pairs].T)] - distance
-    keep = overlap >= OVERLAP
+    keep = np.flatnonzero(overlap >= OVERLAP)
+    keep = keep[~_four_bonds_from_hydrogen(atoms, pairs[keep])]
     return Overlaps(pairs[keep], overlap[keep], atoms.n_atoms, bool((atoms.kind <= POLAR_HYDROGEN).any()))

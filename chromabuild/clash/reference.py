@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 from chromabuild.clash.atoms import KINDS, POLAR_HYDROGEN, POLAR_NITROGEN, POLAR_OXYGEN, POLAR_SULFUR
-from chromabuild.dna.backbone import measure_torsion
+from chromabuild.dna.backbone import cross, measure_torsion
 from chromabuild.files import template_path
 
 _RING = {"C1'", "C2'", "C3'", "C4'", "O4'"}
@@ -69,11 +69,20 @@ def backbone_angle(a: str, b: str, c: str) -> tuple[float, float] | None:
     return BACKBONE_ANGLES.get(f"{a} {b} {c}") or BACKBONE_ANGLES.get(f"{c} {b} {a}")
 
 
+def length_between(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """(m,) distances of (m, 3) positions."""
+    return np.linalg.norm(a - b, axis=1)
+
+
+def angle_between(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """(m,) angles a-b-c in degree of (m, 3) positions."""
+    u, v = a - b, c - b
+    return np.degrees(np.arctan2(np.linalg.norm(cross(u, v), axis=1), (u * v).sum(axis=1)))
+
+
 def angles(position: np.ndarray, triples: np.ndarray) -> np.ndarray:
     """(m,) angles in degree of (m, 3) atom triples."""
-    u = position[triples[:, 0]] - position[triples[:, 1]]
-    v = position[triples[:, 2]] - position[triples[:, 1]]
-    return np.degrees(np.arctan2(np.linalg.norm(np.cross(u, v), axis=1), (u * v).sum(axis=1)))
+    return angle_between(*(position[triples[:, k]] for k in range(3)))
 
 
 def dihedrals(position: np.ndarray, quads: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """The clash report: what was found before and after, what was moved, what could not be solved, which promises held."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 from chromabuild.clash import reference
 from chromabuild.clash.atoms import PARTS, POLAR_HYDROGEN, Atoms
 from chromabuild.clash.audit import RING_SEARCH, audit
+from chromabuild.clash.chains import Piercing
 from chromabuild.clash.detect import OVERLAP, CellList, close_pairs, overlaps_among, van_der_waals_sum
 from chromabuild.errors import BadInputError
 from chromabuild.files import atomic_path
@@ -19,6 +21,7 @@ VERSION = 1
 LIST_LIMIT = 1000  # entries of a list in the report; the count beside it is always of all
 WORST = 50
 NEIGHBOURHOOD = 8.0  # angstrom around a contact, for pictures
+VIEW_STEP, HIDING_WIDTH = 10.0, 1.3  # degree between views tried; angstrom beside a line of sight that an atom hides
 FAMILY = {"DNA backbone": "DNA", "sugar": "DNA", "base": "DNA", "protein backbone": "protein", "side chain": "protein"}
 HISTOGRAM_EDGES = np.round(np.arange(0.0, 2.51, 0.1), 2)
 
@@ -38,6 +41,13 @@ class ClashReport:
         """Pairs below the threshold, pierced rings and backbones between two strands that stand at the end."""
         last = self.data.get("after") or self.data["before"]
         return sum(last[key]["count"] for key in ("pairs_below_threshold", "ring_piercings", "threaded_strands"))
+
+    def bonds_left(self) -> list[dict]:
+        """Bonds that a correction left in rings or between two strands: where, which, why."""
+        after = self.data.get("after") or {}
+        return [{"place": item[where], **{key: item[key] for key in ("bond_a", "bond_b", "reason")}}
+                for key, where in (("ring_piercings", "ring"), ("threaded_strands", "step"))
+                for item in after.get(key, {"items": []})["items"]]
 
     def to_json(self) -> str:
         """JSON text, keys in order of writing."""
@@ -66,6 +76,8 @@ class ClashReport:
             for key, kind in (("bond_outliers", "bond outlier"), ("angle_outliers", "angle outlier")):
                 rows += [f"{stage}\t{kind}\t{item['atoms']}\t\t{item['value']}\tz={item['z']}"
                          for item in found[key]["items"]]
+        rows += [f"after\tunresolved bond\t{b['place']}\t{b['bond_a']}-{b['bond_b']}\t\t{b['reason']}"
+                 for b in self.bonds_left()]
         for item in self.data["unresolved"]:
             rows.append(f"after\tunresolved\t{item['atom_a']}\t{item['atom_b']}\t{item['distance']}\t{item['reason']}")
         return "\n".join(rows) + "\n"
@@ -109,6 +121,10 @@ class ClashReport:
                       f"{cores['items'][0]['remedy']}:"]
             lines += [f"  {c['distance']:.3f} A  {c['atom_a']} - {c['atom_b']}: {c['pairs']} pairs left, {c['fatal']} "
                       f"below {data['threshold']} A" for c in cores["items"][:25]]
+        left = self.bonds_left()
+        if left:
+            lines += ["", f"Bonds left in rings or between strands ({len(left)}):"]
+            lines += [f"  {b['bond_a']} - {b['bond_b']} through {b['place']}: {b['reason']}" for b in left[:25]]
         if data["unresolved"]:
             lines += ["", f"Not solved ({len(data['unresolved'])}, worst first):"]
             lines += [f"  {u['distance']:.3f} A  {u['atom_a']} - {u['atom_b']}: {u['reason']}"
@@ -172,15 +188,27 @@ def counts_by_class(atoms: Atoms, pairs: np.ndarray) -> dict[str, int]:
     return dict(sorted((f"{PARTS[a]} / {PARTS[b]}", int(n)) for (a, b), n in zip(each, count, strict=True)))
 
 
-def findings(atoms: Atoms, threshold: float, threads: int = 1) -> dict:
-    """Everything the report says about one state of a structure."""
-    # One search serves the histogram, the audits and the overlaps.
-    touching = van_der_waals_sum() - OVERLAP
-    widest = max(float(HISTOGRAM_EDGES[-1]), threshold, RING_SEARCH)
-    limit = np.maximum(touching, widest)
-    pairs, distance = close_pairs(atoms.position, limit.max(), atoms.graph, atoms.box, threads, atoms.kind, limit)
+def near_contacts(atoms: Atoms, threshold: float, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """The one search that serves the histogram, the audits and the overlaps: (m, 2) pairs and distances, angstrom."""
+    limit = np.maximum(van_der_waals_sum() - OVERLAP, widest_of(threshold))
+    return close_pairs(atoms.position, limit.max(), atoms.graph, atoms.box, threads, atoms.kind, limit)
+
+
+def widest_of(threshold: float) -> float:
+    """Up to here, angstrom, ``near_contacts`` holds the pairs of all kinds of atoms."""
+    return max(float(HISTOGRAM_EDGES[-1]), threshold, RING_SEARCH)
+
+
+def findings(atoms: Atoms, threshold: float, threads: int = 1, reason: Callable[[int, int], str] | None = None,
+             contacts: tuple[np.ndarray, np.ndarray] | None = None) -> dict:
+    """Everything the report says about one state of a structure.
+
+    ``reason``, of two atoms, tells why a bond still runs through a ring or between two strands; ``contacts`` are the
+    structure's ``near_contacts`` when they are known already.
+    """
+    pairs, distance = near_contacts(atoms, threshold, threads) if contacts is None else contacts
     overlaps = overlaps_among(atoms, pairs, distance)
-    near = distance < widest
+    near = distance < widest_of(threshold)
     pairs, distance = pairs[near], distance[near]
     close = distance < threshold
     found = audit(atoms, threads, (pairs, distance))
@@ -197,6 +225,10 @@ def findings(atoms: Atoms, threshold: float, threads: int = 1) -> dict:
         items = [{"atoms": " ".join(atoms.identity(a) for a in rows[k]), "value": round(float(value[k]), 3),
                   "z": round(float(z[k]), 2)} for k in beyond[:LIST_LIMIT]]
         return {"count": len(beyond), "items": items}
+
+    def through(piercing: Piercing) -> dict:
+        bond = {"bond_a": atoms.identity(piercing.bond[0]), "bond_b": atoms.identity(piercing.bond[1])}
+        return bond if reason is None else {**bond, "reason": reason(piercing.bond[0], piercing.ring[0])}
 
     def rms(z: np.ndarray) -> float | None:
         return round(float(np.sqrt(np.mean(z**2))), 4) if len(z) else None
@@ -215,7 +247,7 @@ def findings(atoms: Atoms, threshold: float, threads: int = 1) -> dict:
         "has_hydrogens": overlaps.has_hydrogens,
         "ring_piercings": limited([
             {"ring": f"{atoms.residue_label[atoms.residue[p.ring[0]]]}:{'-'.join(map(atoms.name_of, p.ring))}",
-             "bond_a": atoms.identity(p.bond[0]), "bond_b": atoms.identity(p.bond[1])} for p in found.piercings]),
+             **through(p)} for p in found.piercings]),
         "chirality_errors": limited([atoms.identity(a) for a in found.chirality_errors]),
         "cis_peptides": limited([atoms.identity(a) for a in found.cis_peptides]),
         "twisted_peptides": limited([atoms.identity(a) for a in found.twisted_peptides]),
@@ -230,8 +262,8 @@ def findings(atoms: Atoms, threshold: float, threads: int = 1) -> dict:
         "duplexes": [{"first": atoms.residue_label[int(d.first[0])], "last": atoms.residue_label[int(d.first[-1])],
                       "base_pairs": len(d.first), "turns": d.turns} for d in found.duplexes],
         "threaded_strands": limited([
-            {"step": " ".join(atoms.residue_label[atoms.residue[a]] for a in p.ring),
-             "bond_a": atoms.identity(p.bond[0]), "bond_b": atoms.identity(p.bond[1])} for p in found.threaded]),
+            {"step": " ".join(atoms.residue_label[atoms.residue[a]] for a in p.ring), **through(p)}
+            for p in found.threaded]),
         "short_distances": {"edges": HISTOGRAM_EDGES.tolist(),
                             "counts": np.histogram(distance, HISTOGRAM_EDGES)[0].tolist()},
         "worst_contacts": describe_pairs(atoms, pairs[worst], distance[worst]),
@@ -243,7 +275,7 @@ def neighbourhoods_of(found: dict, before: Atoms, after: Atoms | None = None) ->
 
     An atom is (element, name, residue, x, y, z before, x, y, z after, ``protein``, ``DNA`` or ``other``, 1 in a residue
     of the contact). Coordinates are in the frame of the contact: origin in its middle, x along it, z to the
-    side where fewest atoms are; angstrom, two decimals.
+    side from which it is seen best; angstrom, two decimals.
     """
     contacts = found["worst_contacts"]
     if not contacts:
@@ -277,12 +309,18 @@ def neighbourhoods_of(found: dict, before: Atoms, after: Atoms | None = None) ->
 
 
 def contact_frame(along: np.ndarray, around: np.ndarray) -> np.ndarray:
-    """(3, 3) rows x, y, z: x along a contact, z away from the atoms around it."""
+    """(3, 3) rows x, y, z: x along a contact, z to where the fewest of the (n, 3) atoms ``around`` hide it."""
     length = np.linalg.norm(along)
-    along = along / length if length > 1e-6 else np.array([1.0, 0.0, 0.0])
+    x = along / length if length > 1e-6 else np.array([1.0, 0.0, 0.0])
     away = -around.mean(axis=0)
-    away -= (away @ along) * along
+    away -= (away @ x) * x
     if np.linalg.norm(away) < 1e-3:
-        away = np.cross(along, np.eye(3)[np.argmin(np.abs(along))])
+        away = np.cross(x, np.eye(3)[np.argmin(np.abs(x))])
     away /= np.linalg.norm(away)
-    return np.stack([along, np.cross(away, along), away])
+    turn = np.radians(np.arange(0.0, 360.0, VIEW_STEP))[:, None]
+    z = np.cos(turn) * away + np.sin(turn) * np.cross(x, away)
+    height, aside = around @ z.T, around @ np.cross(z, x).T
+    beyond = np.maximum(np.abs(around @ x) - length / 2, 0.0)[:, None]
+    hidden = np.where(height > 0.3, np.exp(-(aside**2 + beyond**2) / (2 * HIDING_WIDTH**2)), 0.0).sum(axis=0)
+    best = z[int(np.argmin(np.round(hidden, 6)))]
+    return np.stack([x, np.cross(best, x), best])

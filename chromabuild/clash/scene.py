@@ -48,6 +48,36 @@ class Surroundings:
     inner_severe: np.ndarray
 
 
+@dataclass(frozen=True)
+class Rotation:
+    """Consecutive torsions and the atoms that they move, as the kernels want them."""
+
+    local: np.ndarray
+    """(n,) ascending atoms: the moved ones and those of the axes."""
+    axis: np.ndarray
+    """(t, 2) int32 places in ``local`` of each axis, inner end first."""
+    turned: np.ndarray
+    """(t, n) int32, 1 where a torsion turns an atom."""
+    place: np.ndarray
+    """(m,) int32 places in ``local`` of the moved atoms."""
+
+
+def rotation_of(torsions: list[Torsion], moved: np.ndarray) -> Rotation:
+    """The rotation that turns about ``torsions`` and moves the ascending atoms ``moved``."""
+    local = np.array(sorted({a for t in torsions for a in t.quad[1:3]} | set(moved.tolist())))
+    turned = np.array([t.turns(local) for t in torsions], dtype=np.int32)
+    axis = np.searchsorted(local, [t.quad[1:3] for t in torsions]).astype(np.int32)
+    return Rotation(local, axis, turned, np.searchsorted(local, moved).astype(np.int32))
+
+
+def bodies(torsions: list[Torsion], moved: np.ndarray) -> np.ndarray:
+    """(m,) int32: equal for atoms that the same of up to 31 torsions turn, which so keep their distance."""
+    body = np.zeros(len(moved), dtype=np.int32)
+    for k, torsion in enumerate(torsions):
+        body |= torsion.turns(moved).astype(np.int32) << k
+    return body
+
+
 class Scene:
     """Current positions (always representable in float32) and neighbour queries on them."""
 
@@ -65,6 +95,7 @@ class Scene:
         self.kind = atoms.kind
         self.residue_first = atoms.residue_first
         self.undone: list[tuple[np.ndarray, np.ndarray]] | None = None
+        self.mark = np.zeros(atoms.n_atoms, dtype=bool)  # of atoms for the moment; false everywhere in between
         self.rebuild()
 
     def close(self) -> np.ndarray:
@@ -109,22 +140,26 @@ class Scene:
         a, b = self.kind[a], self.kind[b]
         return self.contact_table[a, b], self.severe_table[a, b]
 
-    def triggers(self, heavy: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Pairs below the fatal threshold and, with ``heavy``, also below their severe distance; sorted."""
-        limit = self.severe_table if heavy else np.full_like(self.severe_table, self.threshold)
-        cells = self.cells if not self.moved_since else CellList(self.position, limit.max(), self.threads)
-        return cells.pairs(limit.max(), self.graph, self.kind, limit)
+    def severe_among(self, pairs: np.ndarray, distance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Those of the given pairs and distances that are below their severe distance or the threshold."""
+        near = distance < self.contact_distances(pairs[:, 0], pairs[:, 1])[1]
+        return pairs[near], distance[near]
+
+    def fatal_pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Sorted pairs below the fatal threshold and their distances."""
+        cells = self.cells if not self.moved_since else CellList(self.position, self.threshold, self.threads)
+        return cells.pairs(self.threshold, self.graph)
 
     def is_severe(self, a: int, b: int) -> bool:
         """Whether two atoms are closer than their severe distance now."""
         return bool(np.linalg.norm(self.position[a] - self.position[b]) < self.contact_distances(a, b)[1])
 
-    def surroundings(self, moved: np.ndarray, centre: np.ndarray, reach: float, signature: np.ndarray,
+    def surroundings(self, moved: np.ndarray, centre: np.ndarray, reach: float, body: np.ndarray,
                      absent: np.ndarray | None = None, placed: np.ndarray | None = None) -> Surroundings:
         """Everything that ``moved`` atoms, which stay within ``reach`` of ``centre``, can meet.
 
-        ``signature`` (m, k) differs between moved atoms whose distance can change. Atoms in ``absent`` (bool mask) are
-        ignored unless they are in ``placed``.
+        ``body`` (m,) int32 differs between moved atoms whose distance can change. Atoms in ``absent`` (bool mask) are
+        ignored unless they are among those ``placed``.
         """
         radius = reach + reference.LARGEST_CONTACT
         around = self.around(centre, radius)
@@ -132,28 +167,21 @@ class Scene:
             around = around[~absent[around]]
         if placed is not None:
             near = placed[((self.position[placed] - centre) ** 2).sum(axis=1) < radius**2]
-            around = np.union1d(around, near)
-        around = around[~np.isin(around, moved)]
-        contact, severe = self.contact_distances(around[:, None], moved[None])
-        # Three bonds never reach past the next residue.
-        residues = self.atoms.residue[moved]
-        near = np.flatnonzero((self.atoms.residue[around] >= residues.min() - 1)
-                              & (self.atoms.residue[around] <= residues.max() + 1))
-        if len(near):
-            pairs = np.stack(np.broadcast_arrays(around[near][:, None], moved[None]), axis=-1).reshape(-1, 2)
-            bonded = self.graph.bonded(pairs).reshape(len(near), len(moved))
-            contact[near] = np.where(bonded, 0.0, contact[near])
-            severe[near] = np.where(bonded, 0.0, severe[near])
-        p, q = np.triu_indices(len(moved), 1)
-        change = (signature[p] != signature[q]).any(axis=1)
-        p, q = p[change], q[change]
-        free = ~self.graph.bonded(np.stack([moved[p], moved[q]], axis=1))
-        p, q = p[free], q[free]
-        inner_contact, inner_severe = self.contact_distances(moved[p], moved[q])
-        if len(p) == 0:  # the kernel takes no empty arrays: a pair that is never in contact
-            p, q, inner_contact, inner_severe = np.zeros(1, int), np.zeros(1, int), np.zeros(1), np.zeros(1)
-        return Surroundings(around, self.position[around], contact, severe, np.stack([p, q], axis=1).astype(np.int32),
-                            inner_contact, inner_severe)
+            around = np.sort(np.concatenate([around, near]))  # disjoint: what is placed is absent too
+        self.mark[moved] = True
+        around = around[~self.mark[around]]
+        self.mark[moved] = False
+        shape, pairs = (len(moved), len(around)), max(len(moved) * (len(moved) - 1) // 2, 1)
+        contact, severe = np.empty(shape), np.empty(shape)
+        inner, inner_contact, inner_severe = np.zeros((pairs, 2), dtype=np.int32), np.zeros(pairs), np.zeros(pairs)
+        found = _kernels.cell_list.contact_limits(
+            self.contact_table, self.severe_table, self.kind, self.graph.first, self.graph.neighbour,
+            around.astype(np.int32), np.asarray(moved, dtype=np.int32), body, contact.T, severe.T, inner.T,
+            inner_contact, inner_severe)
+        # The kernel takes no empty arrays: one pair that is never in contact stands for none.
+        count = max(found, 1)
+        return Surroundings(around, self.position[around], contact.T, severe.T, inner[:count], inner_contact[:count],
+                            inner_severe[:count])
 
     def rotation_scores(self, torsions: list[Torsion], angle: np.ndarray, surroundings: Surroundings | None = None,
                         moved: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -162,44 +190,39 @@ class Scene:
             moved = np.array(sorted({a for t in torsions for a in t.turned}))
         if surroundings is None:
             surroundings = self.rotation_surroundings(torsions, moved)
-        return self._score(*self._rotation(torsions, angle, moved), surroundings)
+        return self.score_rotations(rotation_of(torsions, moved), angle, surroundings)
+
+    def score_rotations(self, rotation: "Rotation", angle: np.ndarray,
+                        surroundings: Surroundings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """``rotation_scores`` with what stays the same between calls made before."""
+        return self._score(self.position[rotation.local], rotation.axis, rotation.turned, angle, rotation.place,
+                           surroundings)
 
     def rotated_states(self, torsions: list[Torsion], angle: np.ndarray, moved: np.ndarray) -> np.ndarray:
         """(s, m, 3) positions of the moved atoms in each trial."""
-        local, axis, turned, angle, place = self._rotation(torsions, angle, moved)
+        rotation = rotation_of(torsions, moved)
         state = np.zeros((len(angle), len(moved), 3))
-        _kernels.torsion_moves.rotated_states(np.asfortranarray(local.T), axis.T, turned.T, np.asfortranarray(angle.T),
-                                              place, state.transpose(2, 1, 0))
+        _kernels.torsion_moves.rotated_states(
+            np.asfortranarray(self.position[rotation.local].T), rotation.axis.T, rotation.turned.T,
+            np.asfortranarray(angle.T), rotation.place, state.transpose(2, 1, 0))
         return state
-
-    def _rotation(self, torsions: list[Torsion], angle: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Positions, axes, turned atoms, angles and places of the moved atoms as the kernels want them."""
-        local = np.array(sorted({a for t in torsions for a in t.quad[1:3]} | set(moved.tolist())))
-        place = {atom: k for k, atom in enumerate(local.tolist())}
-        turned = np.zeros((len(torsions), len(local)), dtype=np.int32)
-        for k, torsion in enumerate(torsions):
-            turned[k, [place[a] for a in torsion.turned if a in place]] = 1
-        axis = np.array([[place[t.quad[1]], place[t.quad[2]]] for t in torsions], dtype=np.int32)
-        return self.position[local], axis, turned, angle, np.searchsorted(local, moved).astype(np.int32)
 
     def rotation_surroundings(self, torsions: list[Torsion], moved: np.ndarray,
                               absent: np.ndarray | None = None) -> Surroundings:
         """What the atoms turned by consecutive torsions can meet."""
         pivots = self.position[[t.quad[2] for t in torsions]]
         last = np.zeros(len(moved), dtype=np.int64)
-        signature = np.zeros((len(moved), len(torsions)), dtype=bool)
         for k, torsion in enumerate(torsions):
-            signature[:, k] = np.isin(moved, torsion.turned)
-            last[signature[:, k]] = k
+            last[torsion.turns(moved)] = k
         reach = (np.linalg.norm(np.diff(pivots, axis=0), axis=1).sum()
                  + np.linalg.norm(self.position[moved] - pivots[last], axis=1).max())
-        return self.surroundings(moved, pivots[0], reach, signature, absent)
+        return self.surroundings(moved, pivots[0], reach, bodies(torsions, moved), absent)
 
     def group_surroundings(self, moved: np.ndarray, reach: float) -> Surroundings:
         """What a group can meet whose atoms each move by up to ``reach``."""
         centre = self.position[moved].mean(axis=0)
         extent = np.linalg.norm(self.position[moved] - centre, axis=1).max()
-        return self.surroundings(moved, centre, extent + reach, np.arange(len(moved))[:, None])
+        return self.surroundings(moved, centre, extent + reach, np.arange(len(moved), dtype=np.int32))
 
     def group_score(self, position: np.ndarray, surroundings: Surroundings) -> Score:
         """Score of a moved group at (m, 3) trial positions."""
@@ -222,12 +245,8 @@ class Scene:
 
     def turn(self, position: np.ndarray, torsion: Torsion, angle: float) -> None:
         """Turn global ``position`` in place about one torsion (radian)."""
-        local = np.array(torsion.quad[1:3] + torsion.turned)
-        part = np.asfortranarray(position[local].T)
-        turned = np.ones(len(local), dtype=np.int32)
-        turned[:2] = 0
-        _kernels.torsion_moves.apply_rotation(part, np.array([0, 1], dtype=np.int32), turned, angle)
-        position[local[2:]] = part.T[2:]
+        _kernels.torsion_moves.turn_in_place(
+            position.T, *torsion.quad[1:3], torsion.turned_atoms, angle)
 
     def count_severe(self, moved: np.ndarray) -> Score:
         """Fatal and severe pairs of a large group where it is now, against everything and within itself."""
@@ -262,9 +281,9 @@ class Scene:
             del self.moved_since[count:]
             self.undone = None
 
-    def update_triggers(self, pairs: np.ndarray, distance: np.ndarray,
+    def update_severe(self, pairs: np.ndarray, distance: np.ndarray,
                         moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What ``triggers(heavy=True)`` gives now, from what it gave before some atoms moved and cells were rebuilt."""
+        """The severe pairs now, from those before some atoms moved and cells were rebuilt."""
         changed = np.zeros(self.atoms.n_atoms, dtype=bool)
         changed[moved] = True
         kept = ~changed[pairs].any(axis=1)

@@ -1,7 +1,7 @@
 """Side chains: turn chi1, then chi1 and chi2, then all, to staggered values; turn groups of hydrogens."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 
@@ -52,10 +52,10 @@ def trial_angles(scene: Scene, torsions: list[Torsion], spreads: list[tuple[floa
     for torsion, spread, value in zip(torsions, spreads, now, strict=True):
         change = (targets(torsion, spread) - value + 180.0) % 360.0 - 180.0
         options.append(np.concatenate([[0.0], change]))
-    return np.radians(np.array(list(product(*options))))
+    return np.radians(np.stack(np.meshgrid(*options, indexing="ij"), axis=-1).reshape(-1, len(torsions)))
 
 
-def propose_rotation(scene: Scene, stages: list[tuple[list[Torsion], np.ndarray]], kind: str) -> Proposal | None:
+def propose_rotation(scene: Scene, stages: Iterable[tuple[list[Torsion], np.ndarray]], kind: str) -> Proposal | None:
     """The best trial of the first stage that leaves nothing severe, else the best of all; None when none improves.
 
     The first trial of each stage must be the present state. Stages turn different atoms, so they are compared by what
@@ -109,9 +109,9 @@ def rotamer_cost(torsions: list[Torsion], now: np.ndarray, angle: np.ndarray) ->
 
 def propose_side_chain(scene: Scene, chi: list[Torsion], rotors: list[Torsion]) -> Proposal | None:
     """Turn a side chain as little as needed."""
-    stages = [(torsions, trial_angles(scene, torsions, spreads))
-              for torsions, spreads in side_chain_stages(chi, rotors)]
-    return propose_rotation(scene, stages, "chi") if stages else None
+    stages = ((torsions, trial_angles(scene, torsions, spreads))
+              for torsions, spreads in side_chain_stages(chi, rotors))
+    return propose_rotation(scene, stages, "chi")
 
 
 def propose_rotor(scene: Scene, rotor: Torsion) -> Proposal | None:

@@ -7,21 +7,24 @@ Random numbers are keyed by seed, the residue's label and attempt: neither the o
 structure matters.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, cached_property
 from hashlib import blake2b
 
 import numpy as np
 
 from chromabuild.clash import reference
-from chromabuild.clash.scene import Scene, Score
+from chromabuild.clash.scene import Rotation, Scene, Score, bodies, rotation_of
 from chromabuild.clash.sidechain import Proposal
 from chromabuild.clash.torsions import STAGGERED, Torsion
 from chromabuild.nucleosome.peptide import GLYCINE_REGIONS, REGIONS
 
 # Residues outside the ordered core, (first, last), in the usual numbering; histones of other species are longer by a
 # few residues at the tips.
-TAILS = {"H3": [(1, 38)], "H3.3": [(1, 38)], "CENP-A": [(1, 40)], "H4": [(1, 23)], "H2A": [(1, 13), (119, 140)],
-         "H2A.Z": [(1, 15), (121, 140)], "H2B": [(1, 27)], "H5": [(1, 23), (98, 189)], "H1.4": [(1, 35), (110, 220)]}
+TAILS = {"H3": [(1, 38)], "H3.3": [(1, 38)], "CENP-A": [(1, 40)], "Cse4": [(1, 129)], "H4": [(1, 23)],
+         "H2A": [(1, 13), (119, 140)], "H2A.Z": [(1, 15), (121, 140)], "H2B": [(1, 27)], "H5": [(1, 23), (98, 189)],
+         "H1.4": [(1, 35), (110, 220)]}
 
 TRIALS = 48
 BACK = 4  # residues to go back from a dead end
@@ -68,6 +71,26 @@ class GrowthUnit:
     """``phi``, ``psi`` or ``chi`` of each torsion."""
     scored: np.ndarray
 
+    @cached_property
+    def quads(self) -> np.ndarray:
+        """(t, 4) atoms of the torsions."""
+        return np.array([t.quad for t in self.torsions])
+
+    @cached_property
+    def rotation(self) -> Rotation:
+        """How the torsions move the scored atoms."""
+        return rotation_of(list(self.torsions), self.scored)
+
+    @cached_property
+    def body(self) -> np.ndarray:
+        """(m,) rigid body of each scored atom."""
+        return bodies(list(self.torsions), self.scored)
+
+    @cached_property
+    def mobile(self) -> np.ndarray:
+        """Ascending atoms that any of the torsions moves."""
+        return np.unique(np.concatenate([t.turned_atoms for t in self.torsions])).astype(np.int64)
+
 
 def growth_unit(scene: Scene, tail: Tail, residue: int, chi: list[Torsion]) -> GrowthUnit:
     """Torsions and scored atoms of one residue."""
@@ -75,13 +98,18 @@ def growth_unit(scene: Scene, tail: Tail, residue: int, chi: list[Torsion]) -> G
     n, ca, c = atom(residue, "N"), atom(residue, "CA"), atom(residue, "C")
     neighbour = residue + after
     has_neighbour = neighbour in tail.residues
+    own = range(int(scene.residue_first[residue]), int(scene.residue_first[residue + 1]))
+    tip = tail.residues[-1]
+    first, last = (tip, residue) if after < 0 else (residue + 1, tip + 1)
+    outward = range(int(scene.residue_first[first]), int(scene.residue_first[last]))
     torsions, kinds = [], []
 
     def add(kind: str, start: int | None, inner: int, outer: int, end: int | None) -> None:
-        turned = graph.beyond(inner, outer)
-        if turned and start is not None and end is not None:
-            torsions.append(Torsion((start, inner, outer, end), tuple(turned), False, 360.0))
-            kinds.append(kind)
+        beyond = graph.beyond(inner, outer, own)
+        if beyond is None or not (beyond or outward) or start is None or end is None:
+            return
+        torsions.append(Torsion((start, inner, outer, end), tuple(sorted([*beyond, *outward])), False, 360.0))
+        kinds.append(kind)
 
     if after < 0:
         add("psi", atom(residue + 1, "N"), c, ca, n)
@@ -94,23 +122,43 @@ def growth_unit(scene: Scene, tail: Tail, residue: int, chi: list[Torsion]) -> G
         add("psi", n, ca, c, atom(neighbour, "N") if has_neighbour else atom(residue, "O"))
         shared = {n, atom(residue, "H"), ca}
         beyond = [atom(neighbour, name) for name in ("N", "H", "CA")] if has_neighbour else []
-    own = range(scene.residue_first[residue], scene.residue_first[residue + 1])
     turned = {a for t in torsions for a in t.turned}
     scored = sorted(({a for a in own if a not in shared} | {a for a in beyond if a is not None}) & turned)
     return GrowthUnit(residue, tuple(torsions) + tuple(chi), tuple(kinds) + ("chi",) * len(chi), np.array(scored))
 
 
+class Growth:
+    """A tail and the torsions of its residues, each made when it is first asked for."""
+
+    def __init__(self, scene: Scene, tail: Tail, side_chain: Callable[[int], list[Torsion]]) -> None:
+        """``side_chain`` gives the chi torsions of a residue."""
+        self.scene, self.tail, self.side_chain = scene, tail, side_chain
+        self.units: dict[int, GrowthUnit] = {}
+
+    def unit(self, place: int) -> GrowthUnit:
+        """That of the ``place``-th residue from the root."""
+        if place not in self.units:
+            residue = self.tail.residues[place]
+            self.units[place] = growth_unit(self.scene, self.tail, residue, self.side_chain(residue))
+        return self.units[place]
+
+
+@cache
+def regions_of(glycine: bool) -> np.ndarray:
+    """(r, 4) share, phi, psi and half width of the allowed regions of the Ramachandran map."""
+    return np.array(GLYCINE_REGIONS if glycine else REGIONS)
+
+
 def unit_angles(scene: Scene, unit: GrowthUnit, seed: int, attempt: int) -> np.ndarray:
     """(s, t) angles in radian to turn by; the first trial keeps the residue as it is."""
-    glycine = scene.atoms.residue_name[unit.residue].endswith("GLY")
-    regions = np.array(GLYCINE_REGIONS if glycine else REGIONS)
+    regions = regions_of(scene.atoms.residue_name[unit.residue].endswith("GLY"))
     label = blake2b(scene.atoms.residue_label[unit.residue].encode(), digest_size=8).digest()
     random = np.random.Generator(np.random.Philox(
         key=np.array([seed, int.from_bytes(label, "little")], dtype=np.uint64), counter=[0, 0, 0, attempt]))
     region = regions[random.choice(len(regions), TRIALS, p=regions[:, 0] / regions[:, 0].sum())]
     wobble = random.uniform(-1.0, 1.0, (TRIALS, len(unit.torsions)))
     pick = random.random((TRIALS, len(unit.torsions)))
-    now = reference.dihedrals(scene.position, np.array([t.quad for t in unit.torsions]))
+    now = reference.dihedrals(scene.position, unit.quads)
     goal = np.empty((TRIALS, len(unit.torsions)))
     for k, (torsion, kind) in enumerate(zip(unit.torsions, unit.kinds, strict=True)):
         if kind != "chi":
@@ -127,12 +175,10 @@ def unit_angles(scene: Scene, unit: GrowthUnit, seed: int, attempt: int) -> np.n
     return np.concatenate([np.zeros((1, len(unit.torsions))), change])
 
 
-def grow(scene: Scene, tail: Tail, start: int, side_chain: dict[int, list[Torsion]], seed: int,
-         attempt: int) -> np.ndarray | None:
-    """New positions (whole scene) with the tail grown from its ``start``-th residue on; None when there is no way."""
-    residues = tail.residues[start:]
-    units = [growth_unit(scene, tail, r, side_chain.get(r, [])) for r in residues]
-    mobile = np.array(sorted({a for t in units[0].torsions for a in t.turned}))
+def grow(scene: Scene, growth: Growth, start: int, seed: int, attempt: int) -> np.ndarray:
+    """Grow a tail again from its ``start``-th residue on, in place; the atoms moved."""
+    units = [growth.unit(place) for place in range(start, len(growth.tail.residues))]
+    mobile = units[0].mobile
     absent = np.zeros(scene.atoms.n_atoms, dtype=bool)
     absent[mobile] = True
     history = [scene.position[mobile].copy()]
@@ -146,14 +192,17 @@ def grow(scene: Scene, tail: Tail, start: int, side_chain: dict[int, list[Torsio
             scored_so_far.append(scored_so_far[k])
             k += 1
             continue
-        angle = unit_angles(scene, unit, seed, attempt * ATTEMPTS_PER_RESIDUE + tries[k])
-        if attempt + tries[k] > 0:
-            angle = angle[1:]
         pivot = scene.position[unit.torsions[0].quad[2]]
         reach = min(9.0, sum_of_reach(scene, unit))
-        signature = np.array([[a in t.turned for t in unit.torsions] for a in unit.scored.tolist()])
-        surroundings = scene.surroundings(unit.scored, pivot, reach, signature, absent, scored_so_far[k])
-        fatal, severe, energy = scene.rotation_scores(list(unit.torsions), angle, surroundings, unit.scored)
+        surroundings = scene.surroundings(unit.scored, pivot, reach, unit.body, absent, scored_so_far[k])
+        angle = np.zeros((1, len(unit.torsions)))
+        if attempt + tries[k] == 0:
+            fatal, severe, energy = scene.score_rotations(unit.rotation, angle, surroundings)
+        if attempt + tries[k] > 0 or severe[0] > 0 or energy[0] > COMFORT:
+            angle = unit_angles(scene, unit, seed, attempt * ATTEMPTS_PER_RESIDUE + tries[k])
+            if attempt + tries[k] > 0:
+                angle = angle[1:]
+            fatal, severe, energy = scene.score_rotations(unit.rotation, angle, surroundings)
         best = int(np.lexsort((np.maximum(energy, COMFORT), severe, fatal))[0])
         if severe[best] > 0 and tries[k] + 1 < ATTEMPTS_PER_RESIDUE:
             tries[k] += 1
@@ -169,7 +218,7 @@ def grow(scene: Scene, tail: Tail, start: int, side_chain: dict[int, list[Torsio
             if value != 0:
                 scene.turn(scene.position, torsion, float(value))
         history.append(scene.position[mobile].copy())
-        scored_so_far.append(np.union1d(scored_so_far[k], unit.scored))
+        scored_so_far.append(np.concatenate([scored_so_far[k], unit.scored]))
         k += 1
     return mobile
 
@@ -182,30 +231,28 @@ def sum_of_reach(scene: Scene, unit: GrowthUnit) -> float:
     return float(far + 1.0 * len(chi) + 1.6)
 
 
-def propose_tail(scene: Scene, tail: Tail, hit: list[int], side_chain: dict[int, list[Torsion]],
-                 seed: int, number: int = 1) -> Proposal | None:
+def propose_tail(scene: Scene, growth: Growth, hit: list[int], seed: int, number: int = 1) -> Proposal | None:
     """Grow a tail from two residues inward of its innermost hit, then from its root.
 
     Each ``number`` draws other tails. The first clean one that stays inside the structure's bounding box is taken,
     since every angstrom beyond it is paid for in water; else the one with fewest severe pairs, among equals the one
     that sticks out least.
     """
+    tail = growth.tail
     places = [tail.residues.index(r) for r in hit if r in tail.residues]
     if not places:
         return None
     best, best_rank = None, None
     for start in sorted({max(0, min(places) - 2), max(0, min(places) - 8), 0}, reverse=True):
-        units = growth_unit(scene, tail, tail.residues[start], [])
-        if not units.torsions:
+        if "psi" not in growth.unit(start).kinds and "phi" not in growth.unit(start).kinds:
             start = max(0, start - 1)
-            units = growth_unit(scene, tail, tail.residues[start], [])
-            if not units.torsions:
+            if "psi" not in growth.unit(start).kinds and "phi" not in growth.unit(start).kinds:
                 continue
-        mobile = np.array(sorted({a for t in units.torsions[:1] for a in t.turned}))
+        mobile = growth.unit(start).mobile
         old, count = scene.position[mobile], len(scene.moved_since)
         before = scene.count_severe(mobile)
         for attempt in range((number - 1) * ATTEMPTS_PER_TAIL, number * ATTEMPTS_PER_TAIL):
-            moved = grow(scene, tail, start, side_chain, seed, attempt)
+            moved = grow(scene, growth, start, seed, attempt)
             # Queries find moved atoms where they are only when they are listed as stale.
             scene.note_moved(moved)
             after = scene.count_severe(moved)

@@ -1,7 +1,7 @@
 """Rotatable bonds of the residue library: side chains and groups of hydrogens."""
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -23,6 +23,16 @@ class Torsion:
     """The outer atom is flat (three neighbours): no staggered minima."""
     period: float
     """Turning by this many degrees only exchanges like atoms."""
+
+    @cached_property
+    def turned_atoms(self) -> np.ndarray:
+        """``turned`` as ascending int32, for the kernels."""
+        return np.array(sorted(self.turned), dtype=np.int32)
+
+    def turns(self, atoms: np.ndarray) -> np.ndarray:
+        """(n,) bool: which of some atoms it turns."""
+        place = np.minimum(np.searchsorted(self.turned_atoms, atoms), len(self.turned_atoms) - 1)
+        return self.turned_atoms[place] == atoms
 
     def shifted(self, first: int) -> "Torsion":
         """The same with ``first`` added to every atom number."""

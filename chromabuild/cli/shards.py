@@ -45,6 +45,8 @@ def shards(context: typer.Context, config: ConfigOption = DEFAULT_CONFIG, overri
                metavar="I/N", show_default=False, help="Make share I (from 0) of N equal shares.")] = None,
            plan_only: Annotated[bool, typer.Option(
                "--plan", help="Decide waters and ions only: what jobs that work side by side need first.")] = False,
+           mpi: Annotated[bool, typer.Option(
+               "--mpi", help="Share them (or all) out among the processes that mpirun or srun starts.")] = False,
            ) -> None:
     """Make some shards alone, or look at, merge, export a shard set.
 
@@ -55,17 +57,20 @@ def shards(context: typer.Context, config: ConfigOption = DEFAULT_CONFIG, overri
     Examples:
       chromabuild shards --only 3
       chromabuild shards --part 0/128
+      mpirun -n 4 chromabuild shards --mpi --threads 1
       chromabuild shards verify results/shards
     """
     if context.invoked_subcommand is not None:
         return
     chosen = [value for value in (only, part, plan_only or None) if value is not None]
-    if len(chosen) != 1:
-        raise typer.BadParameter("give one of --only, --part and --plan, or a command: verify, info, merge, bag")
+    if len(chosen) != 1 and not (mpi and not chosen):
+        raise typer.BadParameter("give one of --only, --part, --plan and --mpi, or a command: verify, info, merge, bag")
     if plan_only:
         wanted = []
     else:
-        wanted = _numbers(only) if only is not None else _share(part)
+        wanted = _numbers(only) if only is not None else _share(part or "0/1")
+    if mpi:
+        wanted = _own(wanted)
     run_one("solvate", config, overrides, seed, threads, json, only=wanted)
 
 
@@ -75,6 +80,18 @@ def _numbers(text: str) -> list[int]:
         raise typer.BadParameter(f"'{text}' is not a list of shards such as 3 or 0-127,400", param_hint="--only")
     ranges = [[int(number) for number in piece.split("-")] for piece in text.split(",")]
     return [k for piece in ranges for k in range(piece[0], piece[-1] + 1)]
+
+
+def _own(wanted: "list[int] | Part") -> "list[int] | Part":
+    """What this process of a parallel launcher makes of them."""
+    from chromabuild.ranks import rank_and_size
+    from chromabuild.solvate import Part
+
+    rank, size = rank_and_size()
+    if isinstance(wanted, Part):
+        return wanted.share(rank, size)
+    own = Part(rank, size).bricks(len(wanted))
+    return wanted[own.start:own.stop]
 
 
 def _share(text: str) -> "Part":

@@ -7,6 +7,8 @@ rather than stretching; but the scaffold alone knows what lies beside a linker, 
 """
 
 import json
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 
@@ -22,6 +24,7 @@ from chromabuild.dna.steps import (
     rebuild,
     rotation_about_z,
     rotation_from_vector,
+    step_derivatives,
 )
 from chromabuild.errors import BadInputError
 from chromabuild.files import template_path
@@ -32,7 +35,11 @@ FREE_TETHER = 8.0  # angstrom: the same for free base pairs; without it a linker
 PHASE_LIMIT = 5.0  # kT
 LARGEST_STRETCH = 0.03
 LARGEST_Z = 6.0
-MOST_ITERATIONS = 80
+MOST_ITERATIONS, PAST_STEPS = 150, 12
+# Beyond so many standard deviations a step is stiffer by so much: thermal spreads know nothing of atoms that touch, and
+# a bend that one step of a folded linker would take alone brings H2'' upon the next base; its neighbours share it.
+EASY, STIFFENING = 2.5, 3.0
+CONVERGED = 1e-6  # of the energy, gained by one iteration
 
 
 @cache
@@ -159,26 +166,37 @@ class _Chain:
     tether: np.ndarray
     """(nodes, 6) weights, one over the tether's deviation; zero where there is none."""
     home_origin: np.ndarray
-    home_frame: np.ndarray
+    home_back: np.ndarray
+    """(nodes, 3, 3) transposed frames of home."""
 
     def base_pairs(self, origin: np.ndarray, frame: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Origins and frames of the base pairs ``which`` for given nodes."""
         node = self.node_of_bp[which]
         turned = frame[node]
         return (
-            origin[node] + np.einsum("kij,kj->ki", turned, self.offset_origin[which]),
+            origin[node] + (turned @ self.offset_origin[which][:, :, None])[:, :, 0],
             turned @ self.offset_frame[which],
         )
 
 
-def _deviations(chain: _Chain, origin: np.ndarray, frame: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(s, 6) standardised step parameters and (nodes, 6) standardised tether displacements."""
+def _tether_deviations(chain: _Chain, origin: np.ndarray, frame: np.ndarray) -> np.ndarray:
+    """(nodes, 6) standardised displacements from home."""
+    moved = (chain.home_back @ (origin - chain.home_origin)[:, :, None])[:, :, 0]
+    turned = Rotation.from_matrix(chain.home_back @ frame).as_rotvec()
+    return np.concatenate([moved, turned], axis=1) * chain.tether
+
+
+def _energy(chain: _Chain, origin: np.ndarray, frame: np.ndarray) -> float:
+    """Of steps and tethers, kT."""
     left = chain.base_pairs(origin, frame, chain.joint)
     right = chain.base_pairs(origin, frame, chain.joint + 1)
-    step = (analyse(*left, *right) - chain.rest) / chain.deviation
-    moved = np.einsum("kji,kj->ki", chain.home_frame, origin - chain.home_origin)
-    turned = Rotation.from_matrix(np.swapaxes(chain.home_frame, 1, 2) @ frame).as_rotvec()
-    return step, np.concatenate([moved, turned], axis=1) * chain.tether
+    step, tether = (analyse(*left, *right) - chain.rest) / chain.deviation, _tether_deviations(chain, origin, frame)
+    return 0.5 * float(np.sum(step**2) + STIFFENING * np.sum(_beyond_easy(step) ** 2) + np.sum(tether**2))
+
+
+def _beyond_easy(step: np.ndarray) -> np.ndarray:
+    """By how much standardised step parameters exceed ``EASY``, with their sign."""
+    return step - np.clip(step, -EASY, EASY)
 
 
 def _cross_matrix(v: np.ndarray) -> np.ndarray:
@@ -198,48 +216,44 @@ def _inverse_adjoint(origin: np.ndarray, frame: np.ndarray) -> np.ndarray:
 def _normal_equations(
     chain: _Chain, origin: np.ndarray, frame: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Diagonal blocks (nodes, 6, 6), blocks below them (nodes, 6, 6; the last unused) and half gradient (nodes, 6).
+    """Diagonal blocks (nodes, 6, 6), blocks below them (nodes, 6, 6; the last unused) and gradient (nodes, 6), kT.
 
-    A node's unknowns are a translation and a rotation in its own frame.
+    A node's unknowns are a translation and a rotation in its own frame. The blocks are those of Gauss and Newton.
     """
-    step, tether = _deviations(chain, origin, frame)
     left = chain.base_pairs(origin, frame, chain.joint)
     right = chain.base_pairs(origin, frame, chain.joint + 1)
+    parameters = analyse(*left, *right)
+    step, tether = (parameters - chain.rest) / chain.deviation, _tether_deviations(chain, origin, frame)
+    # The harmonic energies below and beyond EASY as one, with the root of its stiffness in the Jacobian.
+    beyond = _beyond_easy(step)
+    stiffness = np.sqrt(1.0 + STIFFENING * (beyond != 0.0))
+    step = (step + STIFFENING * beyond) / stiffness
     back = np.swapaxes(left[1], 1, 2)
-    relative_origin = np.einsum("kij,kj->ki", back, right[0] - left[0])
+    relative_origin = (back @ (right[0] - left[0])[:, :, None])[:, :, 0]
     relative_frame = back @ right[1]
-    # Derivatives to a motion of the right base pair in its own frame, by central differences of the exact analysis.
-    size, jacobian_right = 1e-5, np.empty((len(chain.joint), 6, 6))
-    zero, unit = np.zeros_like(relative_origin), np.broadcast_to(np.eye(3), relative_frame.shape)
-    for c in range(6):
-        values = []
-        for sign in (size, -size):
-            motion = np.zeros(6)
-            motion[c] = sign
-            values.append(analyse(zero, unit, relative_origin + relative_frame @ motion[:3],
-                                  relative_frame @ rotation_from_vector(motion[3:])))
-        jacobian_right[:, :, c] = (values[0] - values[1]) / (2 * size) / chain.deviation
+    jacobian_right = step_derivatives(parameters, relative_frame) * (stiffness / chain.deviation)[:, :, None]
     # A motion of the left base pair is the opposite motion of the right one, seen from there.
     jacobian_left = -jacobian_right @ _inverse_adjoint(relative_origin, relative_frame)
     jacobian_right = jacobian_right @ _inverse_adjoint(
         chain.offset_origin[chain.joint + 1], chain.offset_frame[chain.joint + 1])
     jacobian_left = jacobian_left @ _inverse_adjoint(chain.offset_origin[chain.joint], chain.offset_frame[chain.joint])
+    left_transposed, right_transposed = (np.swapaxes(j, 1, 2) for j in (jacobian_left, jacobian_right))
 
     nodes, node = len(origin), chain.node_of_bp[chain.joint]
     diagonal, below, gradient = np.zeros((nodes, 6, 6)), np.zeros((nodes, 6, 6)), np.zeros((nodes, 6))
     # Every node has at most one joint on either side, so plain indexing adds up correctly.
-    diagonal[node] += np.einsum("kai,kaj->kij", jacobian_left, jacobian_left)
-    diagonal[node + 1] += np.einsum("kai,kaj->kij", jacobian_right, jacobian_right)
-    below[node] = np.einsum("kai,kaj->kij", jacobian_right, jacobian_left)
-    gradient[node] += np.einsum("kai,ka->ki", jacobian_left, step)
-    gradient[node + 1] += np.einsum("kai,ka->ki", jacobian_right, step)
+    diagonal[node] += left_transposed @ jacobian_left
+    diagonal[node + 1] += right_transposed @ jacobian_right
+    below[node] = right_transposed @ jacobian_left
+    gradient[node] += (left_transposed @ step[:, :, None])[:, :, 0]
+    gradient[node + 1] += (right_transposed @ step[:, :, None])[:, :, 0]
     # A small motion in the node's own frame moves it by home^T frame in the frame of its home.
-    turn = np.swapaxes(chain.home_frame, 1, 2) @ frame
     jacobian_tether = np.zeros((nodes, 6, 6))
-    jacobian_tether[:, :3, :3], jacobian_tether[:, 3:, 3:] = turn, np.eye(3)
+    jacobian_tether[:, :3, :3], jacobian_tether[:, 3:, 3:] = chain.home_back @ frame, np.eye(3)
     jacobian_tether *= chain.tether[:, :, None]
-    diagonal += np.einsum("kai,kaj->kij", jacobian_tether, jacobian_tether)
-    gradient += np.einsum("kai,ka->ki", jacobian_tether, tether)
+    transposed = np.swapaxes(jacobian_tether, 1, 2)
+    diagonal += transposed @ jacobian_tether
+    gradient += (transposed @ tether[:, :, None])[:, :, 0]
     return diagonal, below, gradient
 
 
@@ -256,31 +270,49 @@ def _solve(diagonal: np.ndarray, below: np.ndarray, right_side: np.ndarray) -> n
 
 
 def _minimise(chain: _Chain) -> None:
-    """Levenberg-Marquardt on all nodes; leaves the minimum in the chain."""
-    def cost_of(origin: np.ndarray, frame: np.ndarray) -> float:
-        return float(sum(np.sum(part**2) for part in _deviations(chain, origin, frame)))
+    """L-BFGS on all nodes, preconditioned by the Gauss-Newton matrix; leaves the minimum in the chain.
 
-    # Stiffness differs between translation (1/angstrom^2) and rotation (1/radian^2).
-    scale = np.array([1.0, 1.0, 1.0, 100.0, 100.0, 100.0])
-    damping, cost = 1e-3, cost_of(chain.origin, chain.frame)
+    The matrix alone overrates the stiffness of a long bent linker against spinning about its own path, which turns
+    roll into tilt and back at hardly any cost: what the gradients of past iterations tell makes up for that.
+    """
+    energy, past = _energy(chain, chain.origin, chain.frame), deque(maxlen=PAST_STEPS)
     diagonal, below, gradient = _normal_equations(chain, chain.origin, chain.frame)
     for _ in range(MOST_ITERATIONS):
-        step = _solve(diagonal + damping * np.diag(scale), below, -gradient)
-        longest = max(np.abs(step[:, :3]).max() / 20.0, np.abs(step[:, 3:]).max() / 0.5)
-        step /= max(longest, 1.0)
-        origin = chain.origin + np.einsum("kij,kj->ki", chain.frame, step[:, :3])
-        frame = orthonormalise(chain.frame @ rotation_from_vector(step[:, 3:]))
-        trial = cost_of(origin, frame)
-        if trial > cost:
-            if np.abs(step).max() < 1e-6:
-                return
-            damping *= 10
+        step = _descent(diagonal, below, gradient, past)
+        step /= max(np.abs(step[:, :3]).max() / 20.0, np.abs(step[:, 3:]).max() / 0.5, 1.0)
+        for share in 0.3 ** np.arange(7):
+            origin = chain.origin + (chain.frame @ (share * step[:, :3, None]))[:, :, 0]
+            frame = chain.frame @ rotation_from_vector(share * step[:, 3:])
+            trial = _energy(chain, origin, frame)
+            if trial <= energy + 1e-4 * share * np.sum(gradient * step):
+                break
+        else:
+            if not past:
+                break
+            past.clear()
             continue
-        converged = cost - trial < 1e-6 * (1.0 + trial)
-        chain.origin, chain.frame, cost, damping = origin, frame, trial, max(damping / 10, 1e-6)
-        if converged:
-            return
+        gain, before, energy = energy - trial, gradient, trial
+        chain.origin, chain.frame = origin, frame
+        if gain < CONVERGED * (1.0 + energy):
+            break
         diagonal, below, gradient = _normal_equations(chain, origin, frame)
+        moved, change = share * step, gradient - before
+        if np.sum(moved * change) > 0.0:
+            past.append((moved, change))
+    chain.frame = orthonormalise(chain.frame)
+
+
+def _descent(diagonal: np.ndarray, below: np.ndarray, gradient: np.ndarray, past: Sequence) -> np.ndarray:
+    """(nodes, 6) the step of L-BFGS (Nocedal 1980) from past (steps, changes of gradient), oldest first."""
+    direction, shares = gradient.copy(), []
+    for moved, change in reversed(past):
+        shares.append(np.sum(moved * direction) / np.sum(moved * change))
+        direction -= shares[-1] * change
+    # A little damping, for chains that nothing holds: stiffness is of order 1/angstrom^2 and 100/radian^2.
+    direction = _solve(diagonal + 1e-3 * np.diag([1.0, 1.0, 1.0, 100.0, 100.0, 100.0]), below, direction)
+    for (moved, change), share in zip(past, reversed(shares), strict=True):
+        direction += (share - np.sum(change * direction) / np.sum(moved * change)) * moved
+    return -direction
 
 
 def _retwist(chain: _Chain, first: int, last: int, anchored: tuple[bool, bool], turns: float) -> float:
@@ -376,7 +408,7 @@ def relax_path(
         tether[node_of_bp[first : last + 1], :3] = 1.0 / FREE_TETHER
     chain = _Chain(
         node_origin.copy(), node_frame.copy(), node_of_bp, offset_origin, offset_frame, joint, rest, deviation, tether,
-        node_origin, node_frame,
+        node_origin, np.swapaxes(node_frame, 1, 2),
     )  # fmt: skip
 
     excess = {piece: _retwist(chain, *piece, turns=0.0) for piece in pieces}
@@ -387,16 +419,17 @@ def relax_path(
     if doubtful:
         first_try = (chain.origin.copy(), chain.frame.copy())
         cost = {piece: _linker_report(chain, piece, phase_limit).cost_kt for piece in doubtful}
-        chain.origin, chain.frame = node_origin.copy(), start
+        span = {piece: slice(node_of_bp[piece[0]], node_of_bp[piece[1]] + 1) for piece in doubtful}
         for piece in doubtful:
+            chain.origin[span[piece]], chain.frame[span[piece]] = node_origin[span[piece]], start[span[piece]]
             _retwist(chain, *piece, turns=-float(np.sign(excess[piece])))
         _minimise(chain)
         kept = [piece for piece in doubtful if _linker_report(chain, piece, phase_limit).cost_kt < cost[piece]]
         second_try = (chain.origin.copy(), chain.frame.copy())
         chain.origin, chain.frame = first_try
-        for first, last, _ in kept:
-            span = slice(node_of_bp[first], node_of_bp[last] + 1)
-            chain.origin[span], chain.frame[span] = second_try[0][span], second_try[1][span]
+        for piece in kept:
+            for whole, other in zip(first_try, second_try, strict=True):
+                whole[span[piece]] = other[span[piece]]
         if kept:
             _minimise(chain)
 

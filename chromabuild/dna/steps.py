@@ -90,6 +90,45 @@ def analyse(
     return np.concatenate([shift, angles], axis=-1)
 
 
+def step_derivatives(parameters: np.ndarray, relative_frame: np.ndarray) -> np.ndarray:
+    """(k, 6, 6) derivatives of the parameters of a step to a small motion of its second frame.
+
+    Args:
+        parameters: (k, 6) as ``analyse`` gives them.
+        relative_frame: (k, 3, 3) the second frame as seen from the first.
+
+    Returns:
+        By parameter (angstrom, degree) and by motion in the second frame itself: translation (angstrom), rotation
+        (radian).
+
+    A step turns by Rz(a) Ry(bend) Rz(c) with a = twist / 2 - phase, c = twist / 2 + phase, tilt = bend sin(phase) and
+    roll = bend cos(phase). The rates of these Euler angles have poles at zero bend that cancel in what is returned.
+    """
+    tilt, roll, twist = np.moveaxis(np.radians(parameters[:, 3:]), -1, 0)
+    bend, phase = np.hypot(tilt, roll), np.arctan2(tilt, roll)
+    half, last = 0.5 * bend, 0.5 * twist + phase
+    axis = np.eye(3)  # of the rotation; every quantity below is (3, k), by axis
+    across = np.multiply.outer(axis[0], np.cos(last)) - np.multiply.outer(axis[1], np.sin(last))
+    bending = np.multiply.outer(axis[0], np.sin(last)) + np.multiply.outer(axis[1], np.cos(last))
+    turning = axis[2][:, None]
+    twisting = turning - np.tan(half) * across
+    small = half < 1e-8
+    cotangent = np.where(small, 2.0, bend / np.tan(np.where(small, 1.0, half)))  # bend times cot(bend / 2)
+    phasing = 0.5 * (bend * turning + cotangent * across)  # bend times the rate of the phase
+    sine, cosine = np.sin(phase), np.cos(phase)
+    swing = across / (2 * np.cos(half))
+    # Angular velocity of the midframe, seen from itself.
+    middle = np.stack([0.5 * bending * sine + swing * cosine, 0.5 * bending * cosine - swing * sine,
+                       0.5 * twisting + swing * np.tan(0.5 * half)], axis=-1)
+    result = np.zeros((len(parameters), 6, 6))
+    midframe_in_first, _ = _step_rotations(parameters)
+    result[:, :3, :3] = np.swapaxes(midframe_in_first, 1, 2) @ relative_frame
+    result[:, :3, 3:] = -np.cross(middle, parameters[:, :3]).transpose(1, 2, 0)
+    result[:, 3:, 3:] = np.degrees(
+        np.stack([bending * sine + phasing * cosine, bending * cosine - phasing * sine, twisting])).transpose(2, 0, 1)
+    return result
+
+
 def _step_rotations(parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rotation to the midframe and to the next frame, both (..., 3, 3)."""
     tilt, roll, twist = np.moveaxis(np.radians(parameters[..., 3:]), -1, 0)

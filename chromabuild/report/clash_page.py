@@ -61,7 +61,7 @@ def clash_page(report: ClashReport, title: str) -> str:
     tiles = [("atoms", before["atoms"]), (f"pairs < {threshold} Å", before["pairs_below_threshold"]["count"])]
     if corrected:
         tiles += [(f"pairs < {threshold} Å left", after["pairs_below_threshold"]["count"]),
-                  ("heavy pairs < 2.0 Å left", after["heavy_pairs_below_2"]), ("moves", len(data["moves"])),
+                  ("heavy pairs < 2 Å left", after["heavy_pairs_below_2"]), ("moves", len(data["moves"])),
                   ("not solved", len(data["unresolved"]))]
     if "seconds" in report.notes:
         tiles.append(("seconds", round(report.notes["seconds"], 1)))

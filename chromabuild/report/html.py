@@ -57,7 +57,7 @@ def picture(image: np.ndarray, caption: str, key: Sequence[tuple[str, tuple[floa
     from PIL import Image
 
     buffer = io.BytesIO()
-    Image.fromarray(image).save(buffer, format="PNG", optimize=True)
+    Image.fromarray(image).save(buffer, format="PNG")
     data = base64.b64encode(buffer.getvalue()).decode()
     dots = "".join(f'<i style="background: rgb({", ".join(str(round(255 * c)) for c in colour)})"></i>'
                    f"{html.escape(name)}" for name, colour in key)

@@ -6,7 +6,6 @@ where depth jumps, and a haze with depth. Lengths are angstrom; the camera looks
 """
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from scipy.ndimage import gaussian_filter, maximum_filter
@@ -285,7 +284,9 @@ class Canvas:
             normal = self.normal[rows]
             diffuse = np.clip(normal @ light, 0, 1)
             facing = np.clip(normal[..., 2], 0, 1)
-            shine = np.clip(normal @ half, 0, 1) ** 40
+            shine = np.clip(normal @ half, 0, 1)
+            for _ in range(5):  # to the power of 32, many times faster than a general power
+                shine *= shine
             sky = self.ambient[rows] * np.repeat(np.repeat(crease[low], n, axis=0), n, axis=1)
             shade = sky * (0.66 + 0.20 * facing) + 0.38 * diffuse * (0.35 + 0.65 * sky)
             lit = self.colour[rows] * shade[..., None] + (0.07 * shine * sky)[..., None]
@@ -313,7 +314,7 @@ class Canvas:
                 turn = 2 * np.pi * (k + reach) / 10
                 dy, dx = int(round(pixels * np.sin(turn))), int(round(pixels * np.cos(turn)))
                 rise = np.maximum((_shifted(low, dy, dx) - low) / np.float32(reach) - np.float32(0.35), 0)
-                total += rise / (0.5 + rise + 0.25 * rise**3)
+                total += rise / (0.5 + rise * (1 + 0.25 * rise * rise))
             dark += np.float32(strength / 10) * gaussian_filter(total, min(0.35 * pixels, 10.0))
         return 1 - np.clip(dark, 0, 0.7)
 
@@ -323,13 +324,3 @@ def _shifted(image: np.ndarray, dy: int, dx: int) -> np.ndarray:
     height, width = image.shape
     padded = np.pad(image, ((max(dy, 0), max(-dy, 0)), (max(dx, 0), max(-dx, 0))), mode="edge")
     return padded[max(-dy, 0) : max(-dy, 0) + height, max(-dx, 0) : max(-dx, 0) + width]
-
-
-def write_png(image: np.ndarray, path: str | Path) -> None:
-    """Write (height, width, 3) uint8 as PNG by atomic rename."""
-    from PIL import Image
-
-    from chromabuild.files import atomic_path
-
-    with atomic_path(path) as part:
-        Image.fromarray(image).save(part, format="PNG", optimize=True)

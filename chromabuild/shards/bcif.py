@@ -1,4 +1,4 @@
-"""BinaryCIF (version 0.3) of a brick: `_cell` and `_atom_site`, chains named by the four-character segments.
+"""BinaryCIF (version 0.3) of a brick: `_entry`, `_cell` and `_atom_site`, chains named by the four-character segments.
 
 Encodings as in Sehnal et al., PLoS Comput. Biol. 16 (2020) e1008247: every column is a chain of encodings that a
 reader undoes from last to first; the outermost is always a plain little-endian array.
@@ -31,13 +31,17 @@ def bcif_bytes(brick: Brick) -> bytes:
                   mask=np.where(_in_polymer()[brick.residue_template], 0, 1)[brick.atom_residue]),
         _absent_text("pdbx_PDB_ins_code", "?", brick.n_atoms),
         *(_thousandths(f"Cartn_{axis}", brick.position[:, k]) for k, axis in enumerate("xyz")),
+        _constant("occupancy", 1, brick.n_atoms),
+        _constant("B_iso_or_equiv", 0, brick.n_atoms),
         _integers("auth_seq_id", brick.residue_number[brick.atom_residue], run_length=True),
         _text("auth_asym_id", *_segments(brick)),
         _integers("pdbx_PDB_model_num", np.ones(brick.n_atoms, dtype=np.int8), run_length=True),
     ]
     cell = [_floats(f"length_{name}", [edge / 1000]) for name, edge in zip("abc", brick.box, strict=True)]
     cell += [_floats(f"angle_{name}", [90.0]) for name in ("alpha", "beta", "gamma")]
-    categories = [{"name": "_cell", "rowCount": 1, "columns": cell},
+    entry = _text("id", ["BRICK"], np.zeros(1, dtype=np.int8))
+    categories = [{"name": "_entry", "rowCount": 1, "columns": [entry]},
+                  {"name": "_cell", "rowCount": 1, "columns": cell},
                   {"name": "_atom_site", "rowCount": brick.n_atoms, "columns": columns}]
     return msgpack.packb({"version": "0.3.0", "encoder": "chromabuild",
                           "dataBlocks": [{"header": "BRICK", "categories": categories}]})
@@ -158,6 +162,13 @@ def _integers(name: str, values: np.ndarray, delta: bool = False, run_length: bo
 
 def _floats(name: str, values: list[float]) -> dict:
     return _column(name, _encoded(np.array(values, dtype=np.float64), []))
+
+
+def _constant(name: str, value: int, n: int) -> dict:
+    """A column of floats that are all the same whole number."""
+    runs, encoding = _runs(np.full(n, value, dtype=np.int32))
+    fixed = {"kind": "FixedPoint", "factor": 1, "srcType": _ARRAY_TYPE["float64"]}
+    return _column(name, _encoded(runs, [fixed, encoding]))
 
 
 def _thousandths(name: str, values: np.ndarray) -> dict:

@@ -16,6 +16,8 @@ BRICKS_NAME = "bricks.txt"
 _BLOCK = 1 << 22
 RECORD_FOLDER = "records"
 """Beside each finished file of a run, what it was made from and its hash, so that a rerun can keep it."""
+LOCK_NAME = ".lock"
+"""In the records: held by the one process that makes what all others wait for."""
 
 
 @dataclass

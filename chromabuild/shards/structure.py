@@ -11,6 +11,7 @@ from chromabuild.residues import residue_names
 from chromabuild.shards.manifest import Manifest
 from chromabuild.shards.verify import read_shards
 from chromabuild.solute import MAX_RESIDUES_PER_SEGMENT, Solute
+from chromabuild.solvate.ions import SPECIES
 
 
 def atoms_of_shards(folder: Path) -> Atoms:
@@ -28,8 +29,8 @@ def atoms_of_shards(folder: Path) -> Atoms:
         raise BadInputError(f"{path} has {solute.n_atoms} atoms, the shards hold {manifest.counts['solute']}: "
                             "run chromabuild solvate again")
     names = residue_names()
-    kinds = [("HOH", manifest.counts["water"]), ("NA", manifest.counts["sodium"]),
-             ("CL", manifest.counts["chloride"])]
+    kinds = [("HOH", manifest.counts["water"])]
+    kinds += [(ion.residue, manifest.counts.get(key, 0)) for key, ion in SPECIES.items()]
     template = np.concatenate([np.full(n, names.index(name), dtype=np.uint16) for name, n in kinds])
     numbers = np.arange(len(template)) % MAX_RESIDUES_PER_SEGMENT + 1
     segment = len(solute.segment_name)
@@ -42,4 +43,5 @@ def atoms_of_shards(folder: Path) -> Atoms:
         np.concatenate([solute.residue_segment, np.full(extra, segment, dtype=np.uint16)]),
         [*solute.segment_name, "SOLV"], [*solute.segment_chain, "S"], molecules,
         [*solute.molecule_name, *["solvent"] * extra],
-        np.concatenate([solute.molecule_nucleosome, np.full(extra, -1, dtype=np.int32)]))), box=box)
+        np.concatenate([solute.molecule_nucleosome, np.full(extra, -1, dtype=np.int32)]),
+        circular=solute.circular)), box=box)

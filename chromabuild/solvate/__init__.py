@@ -12,12 +12,14 @@ from blake3 import blake3
 
 from chromabuild.config import SolvateSection
 from chromabuild.errors import BadInputError, ResourceError
-from chromabuild.shards.manifest import BRICKS_NAME, MANIFEST_NAME, RECORD_FOLDER, Manifest, Shard
+from chromabuild.files import locked
+from chromabuild.shards.manifest import BRICKS_NAME, LOCK_NAME, MANIFEST_NAME, RECORD_FOLDER, Manifest, Shard
 from chromabuild.solute import Solute
-from chromabuild.solvate.bricks import BrickGrid, SolvatedSystem, finished_shard, shard_name
+from chromabuild.solvate.bricks import FILES_VERSION, BrickGrid, SolvatedSystem, finished_shard, shard_name
 from chromabuild.solvate.ions import SPECIES
 from chromabuild.solvate.placement import place_solute
-from chromabuild.solvate.plan import input_key, make_plan, read_plan, write_plan
+from chromabuild.solvate.plan import input_key, make_plan
+from chromabuild.solvate.plan_file import PLAN_NAME, StoredPlan, read_plan, write_plan
 from chromabuild.solvate.workers import write_bricks
 
 __all__ = ["Part", "brick_grid", "disk_needed", "prepare", "solvate"]
@@ -33,6 +35,10 @@ class Part:
     def bricks(self, n_bricks: int) -> range:
         """The bricks of this share."""
         return range(self.index * n_bricks // self.of, (self.index + 1) * n_bricks // self.of)
+
+    def share(self, index: int, of: int) -> "Part":
+        """One of ``of`` shares of this share; together they have exactly its bricks."""
+        return Part(self.index * of + index, self.of * of)
 
 
 _BYTES = {"pdb.zst": (12.6, 20.0), "pdb": (81.0, 81.0), "bcif": (10.8, 9.0), "cbb": (6.4, 6.3)}
@@ -63,10 +69,13 @@ def prepare(solute: Solute, section: SolvateSection, seed: int, threads: int, fo
     inputs = input_key(solute_hash, placed.box, section, seed)
     plan = read_plan(folder, placed.box, inputs)
     if plan is None:
-        plan = make_plan(placed, section, seed, threads)
-        write_plan(plan, folder, inputs)
+        with locked(folder / RECORD_FOLDER / LOCK_NAME):
+            plan = read_plan(folder, placed.box, inputs)  # another process may have made it meanwhile
+            if plan is None:
+                write_plan(make_plan(placed, section, seed, threads), folder, inputs)
+                plan = StoredPlan(folder / PLAN_NAME, placed.box)
     grid = brick_grid(placed.box, section)
-    bricks = json.dumps([grid.counts, section.compress])
+    bricks = json.dumps([grid.counts, section.compress, FILES_VERSION])
     return SolvatedSystem(placed, plan, grid, section.compress,
                           inputs | {"bricks": blake3(bricks.encode()).hexdigest()})
 

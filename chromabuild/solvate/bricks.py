@@ -1,6 +1,8 @@
 """Bricks of the box: which atoms each holds, and its files. Any brick can be made alone."""
 
 import json
+import os
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,9 +19,11 @@ from chromabuild.shards.pdb import pdb_bytes
 from chromabuild.solute import MAX_RESIDUES_PER_SEGMENT
 from chromabuild.solvate.ions import SPECIES, formal_charges
 from chromabuild.solvate.placement import PlacedSolute
-from chromabuild.solvate.plan import Plan
+from chromabuild.solvate.plan_file import CONTENTS, StoredPlan
 
-_IONS_A_BATCH = 1 << 16
+FILES_VERSION = 2
+"""Of what stands in a brick's files: those of an earlier program are made again, so that a set never mixes them."""
+
 _DIGITS = np.frombuffer(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", dtype=np.uint8)
 
 
@@ -65,7 +69,7 @@ class SolvatedSystem:
     """Everything that a brick is made from."""
 
     placed: PlacedSolute
-    plan: Plan
+    plan: StoredPlan
     grid: BrickGrid
     compress: bool
     inputs: dict[str, str]
@@ -87,22 +91,11 @@ class SolvatedSystem:
         """Atoms of the whole system."""
         return sum(count * (3 if key == "water" else 1) for key, count in self.counts.items())
 
-    @cached_property
-    def ions_by_brick(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Ions of each species by their rank in it, sorted by brick, and (bricks + 1,) where each brick's begin."""
-        result = {}
-        for key, slots in self.plan.ions.items():
-            parts = np.array_split(slots, -(-max(len(slots), 1) // _IONS_A_BATCH))
-            brick = np.concatenate([self.grid.brick_of(self.plan.tiling.oxygens(part)) for part in parts])
-            order = np.argsort(brick, kind="stable")
-            result[key] = order, np.searchsorted(brick[order], np.arange(self.grid.n_bricks + 1))
-        return result
-
 
 def make_brick(system: SolvatedSystem, k: int) -> Brick:
     """The residues of brick ``k`` in global order."""
     lower, upper = system.grid.bounds(k)
-    parts = [_solute_part(system, lower, upper), _water_part(system, lower, upper), *_ion_parts(system, k)]
+    parts = [_solute_part(system, lower, upper), *_solvent_parts(system, lower, upper)]
     merged = [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
     return Brick(system.grid.box, lower, upper, *merged)
 
@@ -114,29 +107,28 @@ def _solute_part(system: SolvatedSystem, lower: np.ndarray, upper: np.ndarray) -
             placed.segment_name[region.segment], placed.segment_chain[region.segment])
 
 
-def _water_part(system: SolvatedSystem, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, ...]:
-    plan = system.plan
-    tiling = plan.tiling
-    tiles = tiling.tiles_touching(lower, upper)
-    water = plan.has_water(tiles)
-    rank = plan.waters_before[tiles][:, None] + np.cumsum(water, axis=1) - 1
-    oxygen = tiling.unwrapped_oxygens(tiles)
+def _solvent_parts(system: SolvatedSystem, lower: np.ndarray, upper: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
+    """Water, then the ions of each species."""
+    tiling = system.plan.tiling
+    part = system.plan.part(tiling.tiles_touching(lower, upper))
+    oxygen = tiling.unwrapped_oxygens(part.tiles)
     oxygen -= np.where(oxygen >= system.grid.box, system.grid.box, 0).astype(np.int32)
-    tile, member = np.nonzero(water & (oxygen >= lower).all(2) & (oxygen < upper).all(2))
-    molecules = tiling.molecules(tiles[tile] * tiling.tile.n_molecules + member)
-    return _solvent("W", "HOH", molecules.reshape(-1, 3), rank[tile, member], system.counts["solute"])
-
-
-def _ion_parts(system: SolvatedSystem, k: int) -> list[tuple[np.ndarray, ...]]:
-    parts = []
-    offset = system.counts["solute"] + 3 * system.counts["water"]
-    for key, slots in system.plan.ions.items():
-        order, first = system.ions_by_brick[key]
-        rank = order[first[k]:first[k + 1]]
-        parts.append(_solvent(SPECIES[key].segment_letter, SPECIES[key].residue,
-                              system.plan.tiling.oxygens(slots[rank]), rank, offset))
-        offset += len(slots)
-    return parts
+    inside = (oxygen >= lower).all(2) & (oxygen < upper).all(2)
+    first_id = system.counts["solute"]
+    for content, key in enumerate(CONTENTS[1:], start=1):
+        if system.counts[key] == 0:
+            continue
+        present = part.occupant == content
+        tile, member = np.nonzero(present & inside)
+        rank = part.before[tile, content - 1] + (np.cumsum(present, axis=1) - 1)[tile, member]
+        if key == "water":
+            slots = part.tiles[tile] * tiling.tile.n_molecules + member
+            yield _solvent("W", "HOH", tiling.molecules(slots).reshape(-1, 3), rank, first_id)
+            first_id += 3 * system.counts[key]
+        else:
+            ion = SPECIES[key]
+            yield _solvent(ion.segment_letter, ion.residue, oxygen[tile, member], rank, first_id)
+            first_id += system.counts[key]
 
 
 def _solvent(letter: str, name: str, position: np.ndarray, rank: np.ndarray, offset: int) -> tuple[np.ndarray, ...]:
@@ -154,14 +146,21 @@ def shard_name(k: int) -> str:
     return f"brick_{k:05d}"
 
 
+def remove_leftovers(bricks: Iterable[int], folder: Path) -> None:
+    """Remove what killed processes left of these bricks: one look into the folder, which may hold 100,000 files."""
+    names = {shard_name(k) for k in bricks}
+    for place in (folder, folder / RECORD_FOLDER):
+        for path in (Path(entry) for entry in os.scandir(place) if entry.name.endswith(".part")):
+            if path.name[1:].split(".")[0] in names:
+                path.unlink(missing_ok=True)
+
+
 def write_brick(system: SolvatedSystem, k: int, folder: Path) -> Shard:
     """Write the files of brick ``k``, then its record.
 
     The bytes depend on the inputs and ``k`` alone. Raises ResourceError when the folder cannot be written.
     """
     record = folder / RECORD_FOLDER / f"{shard_name(k)}.json"
-    for leftover in (*folder.glob(f".{shard_name(k)}.*.part"), *record.parent.glob(f".{shard_name(k)}.*.part")):
-        leftover.unlink(missing_ok=True)
     brick = make_brick(system, k)
     contents = {"pdb.zst" if system.compress else "pdb": pdb_bytes(brick, system.compress),
                 "bcif": bcif_bytes(brick), "cbb": brick_bytes(brick)}

@@ -18,10 +18,10 @@ from blake3 import blake3
 
 from chromabuild.config import SolvateSection
 from chromabuild.errors import BadInputError, ResourceError
-from chromabuild.files import atomic_path
+from chromabuild.files import atomic_path, locked
 from chromabuild.residues import residue_library, residue_names
 from chromabuild.shards.brick import template_sizes
-from chromabuild.shards.manifest import RECORD_FOLDER, file_digest, file_error
+from chromabuild.shards.manifest import LOCK_NAME, RECORD_FOLDER, file_digest, file_error
 from chromabuild.solute import MAX_RESIDUES_PER_SEGMENT, Solute
 from chromabuild.solvate.ions import SPECIES, formal_charges
 
@@ -173,13 +173,24 @@ def place_solute(solute: Solute, section: SolvateSection, folder: Path) -> tuple
     shift = (box - (upper - lower)) // 2 - lower
     inputs = {"solute": digest, "box": box.tolist(), "version": VERSION}
     path, record = folder / PLACED_NAME, folder / RECORD_FOLDER / PLACED_RECORD
+    if not _is_placed(path, record, inputs):
+        with locked(folder / RECORD_FOLDER / LOCK_NAME):
+            if not _is_placed(path, record, inputs):  # another process may have placed it meanwhile
+                _place(path, record, inputs, solute, box, shift)
+    return PlacedSolute(path), digest
+
+
+def _is_placed(path: Path, record: Path, inputs: dict) -> bool:
+    """Whether placed.h5 is there, sound, and made from these inputs."""
     try:
         known = json.loads(record.read_bytes())
         # A damaged HDF5 file can do anything to its reader, so its hash is checked before it is opened.
-        if known["inputs"] == inputs and not file_error(path, known["file"]):
-            return PlacedSolute(path), digest
+        return known["inputs"] == inputs and not file_error(path, known["file"])
     except (OSError, ValueError, KeyError, TypeError):
-        pass
+        return False
+
+
+def _place(path: Path, record: Path, inputs: dict, solute: Solute, box: np.ndarray, shift: np.ndarray) -> None:
     try:
         with atomic_path(path) as part, h5py.File(part, "w") as file:
             _write(file, solute, box, shift)
@@ -187,7 +198,6 @@ def place_solute(solute: Solute, section: SolvateSection, folder: Path) -> tuple
         raise ResourceError(f"cannot write {path} ({error}): free space or choose another output folder") from error
     with atomic_path(record) as part:
         part.write_text(json.dumps({"inputs": inputs, "file": file_digest(path)}) + "\n")
-    return PlacedSolute(path), digest
 
 
 def _check_names(solute: Solute) -> None:

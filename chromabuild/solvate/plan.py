@@ -1,25 +1,19 @@
 """The first pass: which slots hold water, which ions. With it every brick knows the global ids of its atoms.
 
-The plan is independent of bricks. It holds one bit a slot (42 MB at 1e9 atoms), the number of waters before each tile,
-and the slots of the ions; it is stored as plan.h5 beside the shards, so that a brick can be made alone.
+The plan is independent of bricks. It takes one bit a slot (45 MB at 1e9 atoms) and the slots of the ions while it is
+made; plan_file.py stores it beside the shards, so that a brick can be made alone.
 """
 
-import io
 import json
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
 
-import h5py
 import numpy as np
 from blake3 import blake3
 
 from chromabuild._kernels import solvent_overlap
 from chromabuild.config import SolvateSection
 from chromabuild.errors import BadInputError
-from chromabuild.files import atomic_path
 from chromabuild.residues import residue_library, residue_names
-from chromabuild.shards.manifest import RECORD_FOLDER, file_entry, file_error
 from chromabuild.solvate.ions import (
     LARGEST_WEIGHT,
     MINIMUM_DISTANCE,
@@ -35,10 +29,8 @@ from chromabuild.solvate.ions import (
 from chromabuild.solvate.placement import PlacedSolute, Region
 from chromabuild.solvate.water import Tiling, seam_changes, water_tile
 
-FORMAT = "chromabuild-solvation-plan"
 VERSION = 2
-PLAN_NAME = "plan.h5"
-PLAN_RECORD = "plan.json"
+"""Of the rules below: a plan made by others is made again."""
 
 CLOSEST = {"H": (1.5, 1.0), "C": (2.0, 1.2), "N": (2.0, 1.2), "O": (2.0, 1.2), "P": (2.2, 1.4), "S": (2.2, 1.4)}
 """Angstrom: closest that a water's oxygen, and a water's hydrogen, may be to a solute atom of an element.
@@ -64,24 +56,15 @@ class Plan:
     ions: dict[str, np.ndarray]
     """Species to (n,) int64 slots, ascending."""
 
-    @cached_property
-    def waters_before(self) -> np.ndarray:
-        """(tiles + 1,) int64 number of waters in earlier tiles."""
-        return np.concatenate([[0], np.cumsum(np.bitwise_count(self.water_bits).sum(1, dtype=np.int64))])
-
-    @property
-    def n_waters(self) -> int:
-        """Waters in the box."""
-        return int(self.waters_before[-1])
-
     @property
     def counts(self) -> dict[str, int]:
         """Residues of water and of each ion, in global order."""
-        return {"water": self.n_waters, **{key: len(slots) for key, slots in self.ions.items()}}
+        n_waters = int(np.bitwise_count(self.water_bits).sum(dtype=np.int64))
+        return {"water": n_waters, **{key: len(slots) for key, slots in self.ions.items()}}
 
     def has_water(self, tiles: np.ndarray) -> np.ndarray:
         """(t, m) bool: slots of tiles that hold a water."""
-        return _unpacked(self.water_bits[tiles], self.tiling)
+        return unpacked(self.water_bits[tiles], self.tiling)
 
 
 def make_plan(placed: PlacedSolute, section: SolvateSection, seed: int, threads: int) -> Plan:
@@ -90,15 +73,15 @@ def make_plan(placed: PlacedSolute, section: SolvateSection, seed: int, threads:
     The solute is read one layer of tiles at a time; tiles that it does not come near are not looked into.
     """
     tiling = Tiling(tuple(int(edge) for edge in placed.box), water_tile())
-    water_bits = _without_solute(tiling)
+    water_bits = without_solute(tiling)
     far_bits = water_bits.copy()
     n = tiling.tile.n_molecules
     for z in range(tiling.counts[2]):
-        layer = _SoluteLayer(placed, tiling, z)
+        layer = SoluteLayer(placed, tiling, z)
         tiles = layer.tiles()
         for first in range(0, len(tiles), _TILES_A_BATCH):
             batch = tiles[first:first + _TILES_A_BATCH]
-            water = _unpacked(water_bits[batch], tiling)
+            water = unpacked(water_bits[batch], tiling)
             far = np.zeros_like(water)
             tile, member = np.nonzero(water)
             status = layer.classify(batch[tile] * n + member, threads)
@@ -115,7 +98,8 @@ def make_plan(placed: PlacedSolute, section: SolvateSection, seed: int, threads:
     return Plan(tiling, water_bits, {key: np.sort(slots) for key, slots in ions.items()})
 
 
-def _unpacked(bits: np.ndarray, tiling: Tiling) -> np.ndarray:
+def unpacked(bits: np.ndarray, tiling: Tiling) -> np.ndarray:
+    """(t, m) bool of the bits (t, bytes) of some tiles."""
     return np.unpackbits(bits, axis=1, count=tiling.tile.n_molecules).view(bool)
 
 
@@ -124,12 +108,12 @@ def _clear(bits: np.ndarray, tiling: Tiling, slots: np.ndarray) -> None:
     np.bitwise_and.at(bits, (tiles, members // 8), ~(128 >> members % 8).astype(np.uint8))
 
 
-def _without_solute(tiling: Tiling) -> np.ndarray:
-    """(tiles, bytes) uint8 bits of the waters of the box alone."""
+def without_solute(tiling: Tiling, among: np.ndarray | None = None) -> np.ndarray:
+    """(tiles, bytes) uint8 bits of the waters of the box alone; ``among`` as in ``seam_changes``."""
     n, box = tiling.tile.n_molecules, np.array(tiling.box)
     bits = np.empty((tiling.n_tiles, -(-n // 8)), dtype=np.uint8)
     bits[:] = np.packbits(np.ones(n, dtype=bool))
-    dropped, added = seam_changes(tiling)
+    dropped, added = seam_changes(tiling, among)
     cut = np.flatnonzero(~tiling.is_whole(np.arange(tiling.n_tiles)))
     for first in range(0, len(cut), _TILES_A_BATCH):
         tiles = cut[first:first + _TILES_A_BATCH]
@@ -149,7 +133,7 @@ def _candidates(tiling: Tiling, far_bits: np.ndarray, seed: int, stream: int,
         tiles = np.arange(first, min(first + _TILES_A_BATCH, tiling.n_tiles))
         priority = slot_priorities(seed, first * n, len(tiles) * n, stream)
         chosen = np.flatnonzero(priority <= limit)
-        chosen = chosen[_unpacked(far_bits[tiles], tiling).ravel()[chosen]]
+        chosen = chosen[unpacked(far_bits[tiles], tiling).ravel()[chosen]]
         slots.append(first * n + chosen)
         priorities.append(priority[chosen])
     return np.concatenate(slots), np.concatenate(priorities)
@@ -237,7 +221,7 @@ def _potential_at(placed: PlacedSolute, tiling: Tiling, slots: np.ndarray, scree
     return result
 
 
-class _SoluteLayer:
+class SoluteLayer:
     """The solute around one layer of tiles, asked how close waters are."""
 
     def __init__(self, placed: PlacedSolute, tiling: Tiling, z: int) -> None:
@@ -275,8 +259,8 @@ class _SoluteLayer:
 
     def classify(self, slots: np.ndarray, threads: int) -> np.ndarray:
         """(w,) int8 of waters: 0 touches the solute, 1 is within the ions' distance, 2 is farther."""
-        if len(slots) == 0:
-            return np.empty(0, dtype=np.int8)
+        if len(slots) == 0 or len(self.position) == 0:
+            return np.full(len(slots), 2, dtype=np.int8)
         waters = self.tiling.unwrapped_molecules(slots)
         shift = np.where(waters[:, :1] >= self.box, self.box, 0).astype(np.int32)
         shift[..., 2] = self.bottom
@@ -306,40 +290,3 @@ def input_key(solute_hash: str, box: np.ndarray, section: SolvateSection, seed: 
     settings = json.dumps([VERSION, box.tolist(), chosen, seed, CLOSEST, residue_names()], sort_keys=True)
     return {"solute": solute_hash, "water": blake3(water_tile().position.tobytes()).hexdigest(),
             "settings": blake3(settings.encode()).hexdigest()}
-
-
-def write_plan(plan: Plan, folder: Path, inputs: dict[str, str]) -> None:
-    """Write plan.h5, then its record; both by atomic rename."""
-    image = io.BytesIO()  # a full disk then fails in one plain write, not inside HDF5
-    with h5py.File(image, "w") as file:
-        file.attrs["format"] = FORMAT
-        file.attrs["version"] = VERSION
-        file.attrs["provenance"] = json.dumps(inputs, sort_keys=True)
-        chunk = (min(len(plan.water_bits), 4096), plan.water_bits.shape[1])
-        file.create_dataset("water_bits", data=plan.water_bits, chunks=chunk, compression="gzip", compression_opts=1)
-        for key, slots in plan.ions.items():
-            file[f"ions/{key}"] = slots
-    with atomic_path(folder / PLAN_NAME) as part:
-        part.write_bytes(image.getbuffer())
-    with atomic_path(folder / RECORD_FOLDER / PLAN_RECORD) as part:
-        part.write_text(json.dumps({"inputs": inputs, "file": file_entry(image.getbuffer())}) + "\n")
-
-
-def read_plan(folder: Path, box: np.ndarray, inputs: dict[str, str]) -> Plan | None:
-    """The stored plan, or None when there is none for these inputs or it is damaged."""
-    path = folder / PLAN_NAME
-    try:
-        record = json.loads((folder / RECORD_FOLDER / PLAN_RECORD).read_bytes())
-        # A damaged HDF5 file can do anything to its reader, so its hash is checked before it is opened.
-        if record["inputs"] != inputs or file_error(path, record["file"]):
-            return None
-        return load_plan(folder, box)
-    except (OSError, KeyError, ValueError, TypeError):
-        return None
-
-
-def load_plan(folder: Path, box: np.ndarray) -> Plan:
-    """plan.h5 of a folder, known to be sound."""
-    with h5py.File(folder / PLAN_NAME, "r", locking=False) as file:
-        tiling = Tiling(tuple(int(edge) for edge in box), water_tile())
-        return Plan(tiling, file["water_bits"][...], {key: file[f"ions/{key}"][...] for key in SPECIES})

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from chromabuild.errors import ResourceError
 from chromabuild.shards.manifest import Shard
-from chromabuild.solvate.bricks import SolvatedSystem, finished_shard, write_brick
+from chromabuild.solvate.bricks import SolvatedSystem, finished_shard, remove_leftovers, write_brick
 from chromabuild.solvate.placement import PLACED_NAME, PlacedSolute
-from chromabuild.solvate.plan import load_plan
+from chromabuild.solvate.plan_file import PLAN_NAME, StoredPlan
 
 _BRICKS_TO_SHARE = 16
 """A process takes as long to start as that many bricks to write."""
@@ -33,6 +33,7 @@ def write_bricks(system: SolvatedSystem, bricks: list[int], folder: Path, worker
 
     Raises what making a brick raises, and ResourceError when a process was killed.
     """
+    remove_leftovers(bricks, folder)
     workers = min(workers, len(bricks) // _BRICKS_TO_SHARE)
     if workers <= 1:
         for k in bricks:
@@ -71,7 +72,8 @@ def _start(parent: int, folder: Path, grid: object, compress: bool, inputs: dict
         if os.getppid() != parent:  # it died before: the same command may be at work again by now
             os._exit(1)
     placed = PlacedSolute(folder / PLACED_NAME)
-    _folder, _system = folder, SolvatedSystem(placed, load_plan(folder, placed.box), grid, compress, inputs)
+    _folder, _system = folder, SolvatedSystem(placed, StoredPlan(folder / PLAN_NAME, placed.box), grid, compress,
+                                      inputs)
 
 
 def _write(k: int) -> Shard:

@@ -63,7 +63,7 @@ def make_topology(solute: Solute | None, counts: dict[str, int], force_field: st
     molecules = _distinct_molecules(solute) if solute is not None else []
     runs = [(i, 1) for i in _molecule_order(solute, molecules)] if solute is not None else []
     solvent = [(name, segid, counts.get(key, 0)) for key, name, segid in SOLVENT if counts.get(key, 0)]
-    junctions = sorted({junction for m in molecules for junction in set(_junctions(m.residues))}
+    junctions = sorted({junction for m in molecules for junction in set(_junctions(m))}
                        | {("", name, True, True) for name, _, _ in solvent})
     report(f"assigning {force_field} to {len(junctions)} residue pairs of {len(molecules)} molecules")
     pieces = _parameterise(junctions, force_field)
@@ -104,13 +104,18 @@ class _Molecule:
     residues: list[str]
     numbers: np.ndarray
     segids: list[str]
+    circular: bool = False
+    """Whether the last residue is joined to the first."""
 
 
-def _molecule_keys(solute: Solute) -> list[tuple[bytes, bytes]]:
-    """Two molecules share a template when residues and residue numbers are the same."""
+_Key = tuple[bytes, bytes, bool]
+
+
+def _molecule_keys(solute: Solute) -> list[_Key]:
+    """Two molecules share a template when residues and residue numbers are the same, and both are closed or not."""
     first = solute.molecule_first_residue
-    return [(solute.residue_template[a:b].tobytes(), solute.residue_number[a:b].tobytes())
-            for a, b in zip(first[:-1], first[1:], strict=True)]
+    return [(solute.residue_template[a:b].tobytes(), solute.residue_number[a:b].tobytes(), m in solute.circular)
+            for m, (a, b) in enumerate(zip(first[:-1], first[1:], strict=True))]
 
 
 def _molecule_order(solute: Solute, molecules: list[_Molecule]) -> list[int]:
@@ -124,7 +129,7 @@ def _molecule_order(solute: Solute, molecules: list[_Molecule]) -> list[int]:
 def _distinct_molecules(solute: Solute) -> list[_Molecule]:
     """The first of each kind of molecule, in solute order; equal names get a number."""
     names = residue_names()
-    found: dict[tuple[bytes, bytes], _Molecule] = {}
+    found: dict[_Key, _Molecule] = {}
     used: dict[str, int] = {}
     for m, key in enumerate(_molecule_keys(solute)):
         if key in found:
@@ -137,12 +142,16 @@ def _distinct_molecules(solute: Solute) -> list[_Molecule]:
             residues=[names[k] for k in solute.residue_template[part]],
             numbers=solute.residue_number[part],
             segids=[solute.segment_name[s] for s in solute.residue_segment[part]],
+            circular=m in solute.circular,
         )
     return list(found.values())
 
 
-def _junctions(residues: list[str]) -> list[Junction]:
-    """One per residue after the first; for a lone residue the one that stands for it."""
+def _junctions(molecule: _Molecule) -> list[Junction]:
+    """One per residue after the first, in a circle of the first too; for a lone residue the one that stands for it."""
+    residues = molecule.residues
+    if molecule.circular:
+        return [(residues[k - 1], residues[k], False, False) for k in range(len(residues))]
     if len(residues) == 1:
         return [("", residues[0], True, True)]
     last = len(residues) - 1
@@ -250,8 +259,11 @@ def _assemble(molecule: _Molecule, pieces: dict[Junction, _Piece], lj_types: _Le
     residues = [library[name] for name in molecule.residues]
     sizes = np.array([len(r.atoms) for r in residues])
     first = np.concatenate([[0], np.cumsum(sizes)])
-    junctions = _junctions(molecule.residues)
-    start = first[:-1] if len(residues) == 1 else first[:-2]  # atom 0 of junction k's piece within the molecule
+    junctions = _junctions(molecule)
+    # Atom 0 of junction k's piece within the molecule; that of a circle's first junction runs over the seam.
+    start = first[:-1] if len(residues) == 1 else first[:-2]
+    if molecule.circular:
+        start = np.concatenate([first[-2:-1], start])
 
     charge, mass, lj_type = np.empty(first[-1]), np.empty(first[-1]), np.empty(first[-1], dtype=np.int32)
     collected = {name: {column: [] for column in ("atoms", "junction", *columns)}
@@ -262,13 +274,13 @@ def _assemble(molecule: _Molecule, pieces: dict[Junction, _Piece], lj_types: _Le
     for junction, where in places.items():
         piece = pieces[junction]
         offsets = start[where]
-        target = offsets[:, None] + np.arange(len(piece.charge))
+        target = (offsets[:, None] + np.arange(len(piece.charge))) % first[-1]
         charge[target], mass[target] = piece.charge, piece.mass
         lj_type[target] = [lj_types.of(sigma, epsilon, type_name) for sigma, epsilon, type_name
                            in zip(piece.sigma, piece.epsilon, piece.type_name, strict=True)]
         for name, columns in _TERM_COLUMNS.items():
             atoms = piece.terms[name]["atoms"]
-            collected[name]["atoms"].append((offsets[:, None, None] + atoms).reshape(-1, atoms.shape[1]))
+            collected[name]["atoms"].append(((offsets[:, None, None] + atoms) % first[-1]).reshape(-1, atoms.shape[1]))
             collected[name]["junction"].append(np.repeat(where, len(atoms)))
             for column in columns:
                 collected[name][column].append(np.tile(piece.terms[name][column], len(where)))
@@ -278,6 +290,7 @@ def _assemble(molecule: _Molecule, pieces: dict[Junction, _Piece], lj_types: _Le
         terms[name] = {column: np.concatenate(parts)[order] for column, parts in columns.items()}
 
     pair = terms.pop("pair")
+    pair["atoms"].sort(axis=1)
     order = np.lexsort((pair["atoms"][:, 1], pair["atoms"][:, 0]))
     pair = {column: values[order] for column, values in pair.items()}
     interacts = (pair["charge_product"] != 0) | (pair["epsilon"] != 0)

@@ -14,7 +14,7 @@ module cell_list
   implicit none
   private
   public :: sort_into_cells, find_close_pairs, count_in_spheres, fill_in_spheres
-  public :: bond_graph, mark_bonded_pairs
+  public :: bond_graph, mark_bonded_pairs, contact_limits
 
 contains
 
@@ -97,7 +97,7 @@ contains
   !> All pairs closer than a threshold. The places are cut into parts; each writes its pairs into its own room, and
   !> counts on when that is full: call again with more room then.
   subroutine find_close_pairs(n_atoms, position, edge, cells, fold, n_buckets, first, order, sorted, threshold, &
-      n_typed, kind_of, n_kinds, limit, n_graph, graph_first, n_neighbours, neighbour, n_threads, n_parts, room, found, &
+      n_typed, kind_at, n_kinds, limit, n_graph, graph_first, n_neighbours, neighbour, n_threads, n_parts, room, found, &
       pair, distance)
     integer(int32), intent(in) :: n_atoms
     real(real64), intent(in) :: position(3, n_atoms)
@@ -113,8 +113,8 @@ contains
     real(real64), intent(in) :: threshold
     !> n_atoms, or 1 when the threshold is the same for all
     integer(int32), intent(in) :: n_typed
-    !> kind of each atom, from 0
-    integer(int8), intent(in) :: kind_of(n_typed)
+    !> kind of the atom at each place, from 0
+    integer(int8), intent(in) :: kind_at(n_typed)
     integer(int32), intent(in) :: n_kinds
     !> a pair must also be closer than the limit of its two kinds
     real(real64), intent(in) :: limit(n_kinds, n_kinds)
@@ -137,13 +137,13 @@ contains
     integer(int32) :: part, begin, finish
 
     !$omp parallel do num_threads(n_threads) if (n_atoms > 20000) schedule(dynamic, 1) default(none) &
-    !$omp shared(n_atoms, position, edge, cells, fold, n_buckets, first, order, sorted, threshold, n_typed, kind_of, &
+    !$omp shared(n_atoms, position, edge, cells, fold, n_buckets, first, order, sorted, threshold, n_typed, kind_at, &
     !$omp n_kinds, limit, n_graph, graph_first, n_neighbours, neighbour, n_parts, room, found, pair, distance) &
     !$omp private(part, begin, finish)
     do part = 1, n_parts
       call slice(n_atoms, n_parts, part, begin, finish)
       call search_places(n_atoms, position, edge, cells, fold, n_buckets, first, order, sorted, threshold, &
-        n_typed, kind_of, n_kinds, limit, n_graph, graph_first, n_neighbours, neighbour, begin, finish, room, found(part), &
+        n_typed, kind_at, n_kinds, limit, n_graph, graph_first, n_neighbours, neighbour, begin, finish, room, found(part), &
         pair(:, :, part), distance(:, part))
     end do
     !$omp end parallel do
@@ -151,12 +151,12 @@ contains
 
   !> Pairs whose lower place is in begin..finish.
   subroutine search_places(n_atoms, position, edge, cells, fold, n_buckets, first, order, sorted, threshold, &
-      n_typed, kind_of, n_kinds, limit, n_graph, graph_first, n_neighbours, neighbour, begin, finish, room, found, pair, &
+      n_typed, kind_at, n_kinds, limit, n_graph, graph_first, n_neighbours, neighbour, begin, finish, room, found, pair, &
       distance)
     integer(int32), intent(in) :: n_atoms, cells(3), fold(3), n_buckets, n_typed, n_kinds, n_graph, n_neighbours
     integer(int32), intent(in) :: begin, finish
     real(real64), intent(in) :: position(3, n_atoms), edge, threshold, limit(n_kinds, n_kinds)
-    integer(int8), intent(in) :: kind_of(n_typed)
+    integer(int8), intent(in) :: kind_at(n_typed)
     integer(int32), intent(in) :: first(n_buckets + 1), order(n_atoms), graph_first(n_graph), neighbour(n_neighbours)
     real(real32), intent(in) :: sorted(n_atoms, 3)
     integer(int32), intent(in) :: room
@@ -182,7 +182,7 @@ contains
     do i = begin, finish
       here = sorted(i, :)
       atom_i = order(i)
-      if (n_typed > 1) kind_i = kind_of(atom_i + 1) + 1
+      if (n_typed > 1) kind_i = kind_at(i) + 1
       reach = real(widest(kind_i), real32) + slack
       bound = (reach*(1 + 4*epsilon(1.0_real32)))**2
       ! The same slack on the square of any distance up to the widest.
@@ -227,9 +227,9 @@ contains
               end do
               do j = 1, near
                 k = close_by(j)
-                atom_j = order(block + k - 1)
-                if (n_typed > 1) own_limit = limit(kind_of(atom_j + 1) + 1, kind_i)
+                if (n_typed > 1) own_limit = limit(kind_at(block + k - 1) + 1, kind_i)
                 if (squared(k) >= real(own_limit, real32)**2 + margin) cycle
+                atom_j = order(block + k - 1)
                 d = sqrt(sum((position(:, atom_i + 1) - position(:, atom_j + 1))**2))
                 if (d >= own_limit .or. d >= threshold) cycle
                 if (n_graph > 1) then
@@ -422,6 +422,95 @@ contains
         within_three_bonds(n_graph, graph_first, n_neighbours, neighbour, pair(1, k), pair(2, k)))
     end do
   end subroutine mark_bonded_pairs
+
+  !> How near moved atoms may come to those around them and to each other: table values of their kinds, 0 for pairs that
+  !> one, two or three bonds join. Of the moved atoms only pairs from different bodies are listed: others keep their
+  !> distance.
+  subroutine contact_limits(n_kinds, contact_table, severe_table, n_atoms, kind_of, n_graph, graph_first, n_neighbours, &
+      neighbour, n_around, around, n_moved, moved, body, contact, severe, room, inner, inner_contact, inner_severe, n_inner)
+    integer(int32), intent(in) :: n_kinds
+    !> comfortable and severe distances of two kinds, symmetric
+    real(real64), intent(in) :: contact_table(n_kinds, n_kinds), severe_table(n_kinds, n_kinds)
+    integer(int32), intent(in) :: n_atoms
+    !> kind of each atom, from 0
+    integer(int8), intent(in) :: kind_of(n_atoms)
+    integer(int32), intent(in) :: n_graph
+    integer(int32), intent(in) :: graph_first(n_graph)
+    integer(int32), intent(in) :: n_neighbours
+    integer(int32), intent(in) :: neighbour(n_neighbours)
+    integer(int32), intent(in) :: n_around
+    !> ascending 0-based atoms, none of them moved
+    integer(int32), intent(in) :: around(n_around)
+    integer(int32), intent(in) :: n_moved
+    !> 0-based atoms
+    integer(int32), intent(in) :: moved(n_moved)
+    integer(int32), intent(in) :: body(n_moved)
+    real(real64), intent(inout) :: contact(n_around, n_moved), severe(n_around, n_moved)
+    !> n_moved (n_moved - 1) / 2 or more
+    integer(int32), intent(in) :: room
+    !> 0-based places in moved
+    integer(int32), intent(inout) :: inner(2, room)
+    real(real64), intent(inout) :: inner_contact(room), inner_severe(room)
+    integer(int32), intent(out) :: n_inner
+
+    integer(int32), parameter :: most_excluded = 96
+    integer(int32) :: m, p, e, k, kind_m, n_excluded, excluded(most_excluded), place
+
+    n_inner = 0
+    do m = 1, n_moved
+      kind_m = kind_of(moved(m) + 1) + 1
+      do e = 1, n_around
+        k = kind_of(around(e) + 1) + 1
+        contact(e, m) = contact_table(k, kind_m)
+        severe(e, m) = severe_table(k, kind_m)
+      end do
+      call list_within_three_bonds(n_graph, graph_first, n_neighbours, neighbour, moved(m), most_excluded, excluded, &
+        n_excluded)
+      if (n_excluded <= most_excluded) then
+        do k = 1, n_excluded
+          place = place_of(n_around, around, excluded(k))
+          if (place == 0) cycle
+          contact(place, m) = 0
+          severe(place, m) = 0
+        end do
+      else
+        do e = 1, n_around
+          if (.not. within_three_bonds(n_graph, graph_first, n_neighbours, neighbour, moved(m), around(e))) cycle
+          contact(e, m) = 0
+          severe(e, m) = 0
+        end do
+      end if
+      do p = m + 1, n_moved
+        if (body(p) == body(m)) cycle
+        if (within_three_bonds(n_graph, graph_first, n_neighbours, neighbour, moved(m), moved(p))) cycle
+        n_inner = n_inner + 1
+        k = kind_of(moved(p) + 1) + 1
+        inner(:, n_inner) = [m - 1, p - 1]
+        inner_contact(n_inner) = contact_table(k, kind_m)
+        inner_severe(n_inner) = severe_table(k, kind_m)
+      end do
+    end do
+  end subroutine contact_limits
+
+  !> Where an ascending list holds a number, 0 where it does not (bisection).
+  pure integer(int32) function place_of(n, list, wanted) result(place)
+    integer(int32), intent(in) :: n, list(n), wanted
+
+    integer(int32) :: low, high
+
+    low = 1
+    high = n
+    do while (low <= high)
+      place = (low + high)/2
+      if (list(place) == wanted) return
+      if (list(place) < wanted) then
+        low = place + 1
+      else
+        high = place - 1
+      end if
+    end do
+    place = 0
+  end function place_of
 
   !> Whether a path of at most three bonds joins two atoms.
   pure logical function within_three_bonds(n_graph, graph_first, n_neighbours, neighbour, a, b) result(joined)

@@ -9,14 +9,16 @@
 !> core (or at the bead) and ends at the entry point of the next core (or at the bead).
 module fibre_energy
   use iso_fortran_env, only: int32, real64
+  use core_field, only: field_t, field_at, n_parts
   use fibre_grid, only: grid_t, make_grid, move_point, points_near
   implicit none
   private
-  public :: fibre_t, load_fibre, refresh, refresh_particle, refresh_segment, range_energy, add_range_charges, full_energy
-  public :: twist_energy_at, longest_segment
+  public :: fibre_t, load_fibre, load_limbs, refresh, refresh_particle, refresh_segment, range_energy
+  public :: add_range_charges, full_energy, twist_energy_at, longest_segment
   public :: n_terms, transported, cross, closest_points, are_close_in_chain, continued_end
 
   integer(int32), parameter :: n_terms = 8
+  integer(int32), parameter :: n_kinds = 5, dna = 1, core_site = 2   !< of matter; the others are those of limbs
   integer(int32), parameter :: stretch = 1, bend = 2, twist = 3, electrostatic = 4, excluded = 5, floor_ = 6, &
     restraint = 7, confinement = 8
   real(real64), parameter :: pi = acos(-1.0_real64)
@@ -32,16 +34,23 @@ module fibre_energy
     real(real64), allocatable :: charge(:)            !< of beads
     real(real64) :: joint_point(3, 2) = 0, joint_frame(3, 3, 2) = 0   !< 1 = exit, 2 = entry; columns tangent, b, c
     real(real64), allocatable :: site(:, :), site_charge(:), site_world(:, :, :)
+    ! Limbs: points of flexible chains that a core carries along, each with the kind of matter it is (0: not there).
+    integer(int32) :: n_limbs = 0
+    integer(int32), allocatable :: limb_kind(:, :)    !< (limbs, cores)
+    real(real64), allocatable :: limb(:, :, :), limb_charge(:, :), limb_world(:, :, :), limb_reach(:)
+    real(real64) :: carried_reach = 0                 !< of sites and limbs
+    type(field_t) :: field                            !< of a core's sites; where it is not there, they are summed over
+    real(real64) :: sigma2(n_kinds, n_kinds) = 0, strength(n_kinds, n_kinds) = 0, excluded_shift(n_kinds, n_kinds) = 0
     real(real64), allocatable :: sphere(:, :), sphere_radius(:), sphere_world(:, :, :)
     integer(int32), allocatable :: sphere_near(:, :)  !< (2, spheres): wrapped DNA next to the exit, the entry
     real(real64), allocatable :: exit_frame(:, :, :), entry_frame(:, :, :), exit_point(:, :), entry_point(:, :)
     real(real64), allocatable :: segment_start(:, :), segment_end(:, :), direction(:, :), length(:)
     integer(int32), allocatable :: contact(:, :)
     real(real64), allocatable :: contact_k(:), contact_distance(:)
-    real(real64) :: bjerrum = 0, kappa = 0, cutoff = 0, excluded_k = 0, sigma(3) = 0, dna_radius = 0, floor_k = 0
+    real(real64) :: bjerrum = 0, kappa = 0, dna_kappa = 0, cutoff = 0, excluded_k = 0, sigma(3) = 0, dna_radius = 0, floor_k = 0
     real(real64) :: confinement_k = 0, confinement_radius = 0, wall_k = 0, wall(3) = 0
     real(real64) :: site_reach = 0, sphere_reach = 0, widest_sphere = 0
-    real(real64) :: screened_at_cutoff = 0, excluded_at_cutoff(3) = 0   !< what shifts the pair potentials to zero
+    real(real64) :: screened_at_cutoff = 0, dna_screened_at_cutoff = 0, excluded_at_cutoff(3) = 0   !< what shifts the pair potentials to zero
     ! What is near: beads, cores, middles of segments. Grids number beads and cores in chain order: bead_of, core_of.
     type(grid_t) :: bead_grid, core_grid, segment_grid
     integer(int32), allocatable :: bead(:), bead_number(:), core_particle(:)
@@ -95,6 +104,9 @@ contains
     if (n_sites > 0) fibre%site_reach = maxval(norm2(site, 1))
     if (n_spheres > 0) fibre%sphere_reach = maxval(norm2(sphere, 1) + sphere_radius)
     if (n_spheres > 0) fibre%widest_sphere = maxval(sphere_radius)
+    fibre%carried_reach = fibre%site_reach
+    fibre%dna_kappa = scalar(16)
+    fibre%dna_screened_at_cutoff = exp(-fibre%dna_kappa * fibre%cutoff) / fibre%cutoff
     fibre%screened_at_cutoff = exp(-fibre%kappa * fibre%cutoff) / fibre%cutoff
     fibre%excluded_at_cutoff = (fibre%sigma / fibre%cutoff)**6 * ((fibre%sigma / fibre%cutoff)**6 - 1)
     allocate (fibre%site_world(3, n_sites, n_cores), fibre%sphere_world(3, n_spheres, n_cores))
@@ -117,6 +129,34 @@ contains
     call make_grid(fibre%core_grid, position(:, fibre%core_particle), core_cell)
     call make_grid(fibre%segment_grid, 0.5_real64 * (fibre%segment_start + fibre%segment_end), bead_cell)
   end subroutine load_fibre
+
+  !> Give the cores their limbs: places (3, limbs, cores) in the cores' frames. `sigma` and `strength` (kinds, kinds) are
+  !> those of the excluded volume of limbs.
+  subroutine load_limbs(fibre, limb, limb_charge, limb_kind, sigma, strength)
+    type(fibre_t), intent(inout) :: fibre
+    real(real64), intent(in) :: limb(:, :, :), limb_charge(:, :), sigma(:, :), strength(:, :)
+    integer(int32), intent(in) :: limb_kind(:, :)
+    real(real64) :: s6(n_kinds, n_kinds)
+    integer(int32) :: c
+    if (all(limb_kind == 0)) return
+    fibre%n_limbs = size(limb, 2)
+    fibre%limb = limb
+    fibre%limb_charge = limb_charge
+    fibre%limb_kind = limb_kind
+    fibre%sigma2 = sigma**2
+    fibre%strength = strength
+    s6 = (sigma / fibre%cutoff)**6
+    fibre%excluded_shift = s6 * (s6 - 1)
+    allocate (fibre%limb_world, mold=limb)
+    allocate (fibre%limb_reach(size(limb, 3)))
+    do c = 1, size(limb, 3)
+      fibre%limb_reach(c) = sqrt(maxval(merge(sum(limb(:, :, c)**2, 1), 0.0_real64, limb_kind(:, c) /= 0)))
+    end do
+    fibre%carried_reach = max(fibre%site_reach, maxval(fibre%limb_reach))
+    do c = 1, size(fibre%core_particle)
+      call refresh_particle(fibre, fibre%core_particle(c))
+    end do
+  end subroutine load_limbs
 
   !> Bring all that depends on the particles first..last up to date.
   pure subroutine refresh(self, first, last)
@@ -157,6 +197,10 @@ contains
     self%entry_frame(:, :, p) = matmul(f, self%joint_frame(:, :, 2))
     do i = 1, size(self%site, 2)
       self%site_world(:, i, c) = r + f(:, 1) * self%site(1, i) + f(:, 2) * self%site(2, i) + f(:, 3) * self%site(3, i)
+    end do
+    do i = 1, self%n_limbs
+      self%limb_world(:, i, c) = r + f(:, 1) * self%limb(1, i, c) + f(:, 2) * self%limb(2, i, c) &
+        + f(:, 3) * self%limb(3, i, c)
     end do
     do i = 1, size(self%sphere, 2)
       self%sphere_world(:, i, c) = r + f(:, 1) * self%sphere(1, i) + f(:, 2) * self%sphere(2, i) &
@@ -217,13 +261,13 @@ contains
     real(real64) :: reach
     do p = first, last
       reach = self%cutoff
-      if (self%core(p) /= 0) reach = reach + self%site_reach
+      if (self%core(p) /= 0) reach = reach + self%carried_reach
       call points_near(self%bead_grid, self%position(:, p), reach, found, count)
       do k = 1, count
         q = self%bead(found(k))
         if (q < first .or. q > last) call add_charged_pair(self, p, q, energy)
       end do
-      call points_near(self%core_grid, self%position(:, p), reach + self%site_reach, found, count)
+      call points_near(self%core_grid, self%position(:, p), reach + self%carried_reach, found, count)
       do k = 1, count
         q = self%core_particle(found(k))
         if (q < first .or. q > last) call add_charged_pair(self, p, q, energy)
@@ -305,13 +349,18 @@ contains
     energy = 0.5_real64 * self%twist_k(p) * deviation**2
   end function twist_energy_at
 
-  !> Electrostatics and excluded volume of two particles that are not neighbours in the chain.
+  !> Electrostatics and excluded volume of two particles. Neighbours in the chain have none but those of limbs.
   pure subroutine add_charged_pair(self, p, q, energy)
     type(fibre_t), intent(in) :: self
     integer(int32), intent(in) :: p, q
     real(real64), intent(inout) :: energy(n_terms)
-    integer(int32) :: i, core_p, core_q
+    integer(int32) :: i, core_p, core_q, one, other
     real(real64) :: reach, d(3)
+    if (self%n_limbs > 0) then
+      if (self%core(p) /= 0) call add_limbs(self, p, q, energy)
+      if (self%core(q) /= 0) call add_limbs(self, q, p, energy)
+      if (self%core(p) /= 0 .and. self%core(q) /= 0) call add_limb_pairs(self, self%core(p), self%core(q), energy)
+    end if
     if (abs(p - q) < 2) return
     core_p = self%core(p)
     core_q = self%core(q)
@@ -321,25 +370,116 @@ contains
     d = self%position(:, p) - self%position(:, q)
     if (dot_product(d, d) >= reach**2) return
     if (core_p /= 0 .and. core_q /= 0) then
+      ! The sites of the first core in the field of the second: always the same way, for a table has rounding errors.
+      one = min(core_p, core_q)
+      other = max(core_p, core_q)
       do i = 1, size(self%site, 2)
-        d = self%site_world(:, i, core_p) - self%position(:, q)
+        d = self%site_world(:, i, one) - self%position(:, self%core_particle(other))
         if (dot_product(d, d) >= (self%cutoff + self%site_reach)**2) cycle
-        call add_sites(self, self%site_world(:, i, core_p), self%site_charge(i), core_q, 3, energy)
+        call add_sites(self, self%site_world(:, i, one), self%site_charge(i), other, self%sigma(3)**2, &
+          self%excluded_k, self%excluded_at_cutoff(3), energy)
       end do
     else if (core_p /= 0) then
-      call add_sites(self, self%position(:, q), self%charge(q), core_p, 2, energy)
+      call add_sites(self, self%position(:, q), self%charge(q), core_p, self%sigma(2)**2, self%excluded_k, &
+        self%excluded_at_cutoff(2), energy)
     else if (core_q /= 0) then
-      call add_sites(self, self%position(:, p), self%charge(p), core_q, 2, energy)
+      call add_sites(self, self%position(:, p), self%charge(p), core_q, self%sigma(2)**2, self%excluded_k, &
+        self%excluded_at_cutoff(2), energy)
     else
-      call add_point_pair(self, sqrt(dot_product(d, d)), self%charge(p) * self%charge(q), 1, energy)
+      call add_bead_pair(self, sqrt(dot_product(d, d)), self%charge(p) * self%charge(q), energy)
     end if
   end subroutine add_charged_pair
 
-  !> A point charge with all sites of a core.
-  pure subroutine add_sites(self, point, charge, core, kind, energy)
+  !> The limbs of core p with bead q, or with the sites of core q.
+  pure subroutine add_limbs(self, p, q, energy)
     type(fibre_t), intent(in) :: self
-    real(real64), intent(in) :: point(3), charge
-    integer(int32), intent(in) :: core, kind
+    integer(int32), intent(in) :: p, q
+    real(real64), intent(inout) :: energy(n_terms)
+    integer(int32) :: i, kind, core_p, core_q
+    real(real64) :: reach, d(3), d2
+    core_p = self%core(p)
+    core_q = self%core(q)
+    reach = self%cutoff
+    if (core_q /= 0) reach = reach + self%site_reach
+    d = self%position(:, p) - self%position(:, q)
+    if (dot_product(d, d) >= (reach + self%limb_reach(core_p))**2) return
+    do i = 1, self%n_limbs
+      kind = self%limb_kind(i, core_p)
+      if (kind == 0) cycle
+      d = self%limb_world(:, i, core_p) - self%position(:, q)
+      d2 = dot_product(d, d)
+      if (d2 >= reach**2) cycle
+      if (core_q == 0) then
+        call add_limb_point(self, d2, self%limb_charge(i, core_p) * self%charge(q), kind, dna, energy)
+      else
+        call add_sites(self, self%limb_world(:, i, core_p), self%limb_charge(i, core_p), core_q, &
+          self%sigma2(kind, core_site), self%strength(kind, core_site), self%excluded_shift(kind, core_site), energy)
+      end if
+    end do
+  end subroutine add_limbs
+
+  !> The limbs of two cores with each other.
+  pure subroutine add_limb_pairs(self, core_p, core_q, energy)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: core_p, core_q
+    real(real64), intent(inout) :: energy(n_terms)
+    integer(int32) :: i, j, p, q
+    real(real64) :: d(3), d2
+    p = self%core_particle(core_p)
+    q = self%core_particle(core_q)
+    d = self%position(:, p) - self%position(:, q)
+    if (dot_product(d, d) >= (self%cutoff + self%limb_reach(core_p) + self%limb_reach(core_q))**2) return
+    do i = 1, self%n_limbs
+      if (self%limb_kind(i, core_p) == 0) cycle
+      d = self%limb_world(:, i, core_p) - self%position(:, q)
+      if (dot_product(d, d) >= (self%cutoff + self%limb_reach(core_q))**2) cycle
+      do j = 1, self%n_limbs
+        if (self%limb_kind(j, core_q) == 0) cycle
+        d = self%limb_world(:, i, core_p) - self%limb_world(:, j, core_q)
+        d2 = dot_product(d, d)
+        if (d2 < self%cutoff**2) call add_limb_point(self, d2, self%limb_charge(i, core_p) * self%limb_charge(j, core_q), &
+          self%limb_kind(i, core_p), self%limb_kind(j, core_q), energy)
+      end do
+    end do
+  end subroutine add_limb_pairs
+
+  pure subroutine add_limb_point(self, r2, charge_product, kind, other, energy)
+    type(fibre_t), intent(in) :: self
+    real(real64), intent(in) :: r2, charge_product
+    integer(int32), intent(in) :: kind, other
+    real(real64), intent(inout) :: energy(n_terms)
+    real(real64) :: r, s6
+    r = sqrt(r2)
+    energy(electrostatic) = energy(electrostatic) + self%bjerrum * charge_product &
+      * (exp(-self%kappa * r) / r - self%screened_at_cutoff)
+    s6 = (self%sigma2(kind, other) / r2)**3
+    energy(excluded) = energy(excluded) + self%strength(kind, other) * (s6 * (s6 - 1) - self%excluded_shift(kind, other))
+  end subroutine add_limb_point
+
+  !> A point charge with all sites of a core; excluded volume of that range squared, strength, and value at the cutoff.
+  pure subroutine add_sites(self, point, charge, core, sigma2, strength, shift, energy)
+    type(fibre_t), intent(in) :: self
+    real(real64), intent(in) :: point(3), charge, sigma2, strength, shift
+    integer(int32), intent(in) :: core
+    real(real64), intent(inout) :: energy(n_terms)
+    integer(int32) :: p
+    real(real64) :: field(n_parts), d(3), local(3)
+    if (.not. self%field%present) then
+      call add_sites_one_by_one(self, point, charge, core, sigma2, strength, shift, energy)
+      return
+    end if
+    p = self%core_particle(core)
+    d = point - self%position(:, p)
+    local = [dot_product(d, self%frame(:, 1, p)), dot_product(d, self%frame(:, 2, p)), dot_product(d, self%frame(:, 3, p))]
+    field = field_at(self%field, local)
+    energy(electrostatic) = energy(electrostatic) + self%bjerrum * charge * field(1)
+    energy(excluded) = energy(excluded) + strength * sigma2**3 * (sigma2**3 * field(2) - field(3))
+  end subroutine add_sites
+
+  pure subroutine add_sites_one_by_one(self, point, charge, core, sigma2, strength, shift, energy)
+    type(fibre_t), intent(in) :: self
+    real(real64), intent(in) :: point(3), charge, sigma2, strength, shift
+    integer(int32), intent(in) :: core
     real(real64), intent(inout) :: energy(n_terms)
     integer(int32) :: i, n
     real(real64) :: r2, r, s6, el, ex
@@ -360,26 +500,25 @@ contains
     do i = 1, n
       r = sqrt(near_r2(i))
       el = el + near_charge(i) * (exp(-self%kappa * r) / r - self%screened_at_cutoff)
-      s6 = (self%sigma(kind)**2 / near_r2(i))**3
-      ex = ex + s6 * (s6 - 1) - self%excluded_at_cutoff(kind)
+      s6 = (sigma2 / near_r2(i))**3
+      ex = ex + s6 * (s6 - 1) - shift
     end do
     energy(electrostatic) = energy(electrostatic) + self%bjerrum * charge * el
-    energy(excluded) = energy(excluded) + self%excluded_k * ex
-  end subroutine add_sites
+    energy(excluded) = energy(excluded) + strength * ex
+  end subroutine add_sites_one_by_one
 
-  !> Both pair potentials, shifted to zero at the cutoff.
-  pure subroutine add_point_pair(self, r, charge_product, kind, energy)
+  !> Both pair potentials of two linker beads, shifted to zero at the cutoff.
+  pure subroutine add_bead_pair(self, r, charge_product, energy)
     type(fibre_t), intent(in) :: self
     real(real64), intent(in) :: r, charge_product
-    integer(int32), intent(in) :: kind   !< bead-bead, bead-core, core-core
     real(real64), intent(inout) :: energy(n_terms)
     real(real64) :: s6
     if (r >= self%cutoff) return
     energy(electrostatic) = energy(electrostatic) + self%bjerrum * charge_product &
-      * (exp(-self%kappa * r) / r - self%screened_at_cutoff)
-    s6 = (self%sigma(kind) / r)**6
-    energy(excluded) = energy(excluded) + self%excluded_k * (s6 * (s6 - 1) - self%excluded_at_cutoff(kind))
-  end subroutine add_point_pair
+      * (exp(-self%dna_kappa * r) / r - self%dna_screened_at_cutoff)
+    s6 = (self%sigma(1) / r)**6
+    energy(excluded) = energy(excluded) + self%excluded_k * (s6 * (s6 - 1) - self%excluded_at_cutoff(1))
+  end subroutine add_bead_pair
 
   !> Floor energy of all pairs whose relative position a move of first..last can change.
   pure function range_floor(self, first, last) result(energy)

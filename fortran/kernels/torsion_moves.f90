@@ -3,7 +3,7 @@ module torsion_moves
   use iso_fortran_env, only: int32, real64
   implicit none
   private
-  public :: score_rotations, rotated_states, score_state_pairs, apply_rotation
+  public :: score_rotations, rotated_states, score_state_pairs, apply_rotation, turn_in_place
 
 contains
 
@@ -46,32 +46,59 @@ contains
     integer(int32), intent(inout) :: n_severe(n_trials)
     real(real64), intent(inout) :: energy(n_trials)
 
-    integer(int32) :: s, t, m, e
-    real(real64) :: here(3, n_local), squared, point(3)
+    integer(int32) :: s, t, m, e, k
+    integer(int32), allocatable :: n_near(:), near(:, :)
+    real(real64) :: here(3, n_local), squared, point(3), middle(3), reach
+    real(real64), allocatable :: trial(:, :, :)
 
+    allocate (trial(3, n_local, n_trials), n_near(n_moved), near(n_around, n_moved))
     ! Starting threads costs more than a few hundred thousand distances.
-    !$omp parallel do num_threads(n_threads) if (real(n_trials)*n_moved*n_around > 1.0e6) schedule(dynamic, 4) default(none) &
-    !$omp shared(n_local, local, n_torsions, axis, turned, n_trials, angle, n_moved, moved, n_around, around, contact, &
-    !$omp severe, n_inner, inner, inner_contact, inner_severe, threshold, n_fatal, n_severe, energy) &
-    !$omp private(s, t, m, e, here, squared, point)
+    !$omp parallel do num_threads(n_threads) if (real(n_trials)*n_moved*n_around > 1.0e6) schedule(static) default(none) &
+    !$omp shared(local, n_torsions, axis, turned, angle, n_local, n_trials, trial) private(s, t, here)
     do s = 1, n_trials
       here = local
       do t = 1, n_torsions
         call apply_rotation(n_local, here, axis(:, t), turned(:, t), angle(t, s))
       end do
+      trial(:, :, s) = here
+    end do
+    !$omp end parallel do
+
+    ! What an atom cannot meet in any trial is left out before the trials are looked at one by one.
+    do m = 1, n_moved
+      k = moved(m) + 1
+      middle = (minval(trial(:, k, :), dim=2) + maxval(trial(:, k, :), dim=2))/2
+      reach = 0
+      do s = 1, n_trials
+        reach = max(reach, sum((trial(:, k, s) - middle)**2))
+      end do
+      reach = sqrt(reach)*(1 + 1.0e-9_real64) + 1.0e-6_real64
+      n_near(m) = 0
+      do e = 1, n_around
+        if (sum((around(:, e) - middle)**2) >= (reach + contact(e, m))**2 .or. contact(e, m) <= 0) cycle
+        n_near(m) = n_near(m) + 1
+        near(n_near(m), m) = e
+      end do
+    end do
+
+    !$omp parallel do num_threads(n_threads) if (real(n_trials)*n_moved*n_around > 1.0e6) schedule(dynamic, 4) default(none) &
+    !$omp shared(n_trials, trial, n_moved, moved, around, contact, severe, n_inner, inner, inner_contact, inner_severe, &
+    !$omp threshold, n_near, near, n_fatal, n_severe, energy) private(s, m, e, k, squared, point)
+    do s = 1, n_trials
       n_fatal(s) = 0
       n_severe(s) = 0
       energy(s) = 0
       do m = 1, n_moved
-        point = here(:, moved(m) + 1)
-        do e = 1, n_around
+        point = trial(:, moved(m) + 1, s)
+        do k = 1, n_near(m)
+          e = near(k, m)
           squared = (point(1) - around(1, e))**2 + (point(2) - around(2, e))**2 + (point(3) - around(3, e))**2
           if (squared < contact(e, m)**2) call add(squared, contact(e, m), severe(e, m), threshold, &
             n_fatal(s), n_severe(s), energy(s))
         end do
       end do
       do e = 1, n_inner
-        squared = sum((here(:, inner(1, e) + 1) - here(:, inner(2, e) + 1))**2)
+        squared = sum((trial(:, inner(1, e) + 1, s) - trial(:, inner(2, e) + 1, s))**2)
         if (squared < inner_contact(e)**2) call add(squared, inner_contact(e), inner_severe(e), threshold, &
           n_fatal(s), n_severe(s), energy(s))
       end do
@@ -168,6 +195,30 @@ contains
         unit(3)*r(1) - unit(1)*r(3), unit(1)*r(2) - unit(2)*r(1)]
     end do
   end subroutine apply_rotation
+
+  !> Turn some of all atoms about an axis, as `apply_rotation` does.
+  subroutine turn_in_place(n_atoms, position, inner, outer, n_turned, turned, angle)
+    integer(int32), intent(in) :: n_atoms
+    real(real64), intent(inout) :: position(3, n_atoms)
+    !> 0-based atoms of the axis
+    integer(int32), intent(in) :: inner, outer
+    integer(int32), intent(in) :: n_turned
+    !> 0-based atoms, neither of them on the axis
+    integer(int32), intent(in) :: turned(n_turned)
+    !> radian, right-handed about the axis
+    real(real64), intent(in) :: angle
+
+    real(real64) :: local(3, n_turned + 2)
+    integer(int32) :: mark(n_turned + 2)
+
+    local(:, 1) = position(:, inner + 1)
+    local(:, 2) = position(:, outer + 1)
+    local(:, 3:) = position(:, turned + 1)
+    mark = 1
+    mark(:2) = 0
+    call apply_rotation(n_turned + 2_int32, local, [0_int32, 1_int32], mark, angle)
+    position(:, turned + 1) = local(:, 3:)
+  end subroutine turn_in_place
 
   !> One pair's share of the score.
   pure subroutine add(squared, contact, severe, threshold, n_fatal, n_severe, energy)

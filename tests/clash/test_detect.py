@@ -207,6 +207,19 @@ def test_overlaps_of_two_carbons():
         assert overlaps.clashscore == 500.0 * expected
 
 
+def test_four_bonds_from_a_hydrogen_are_no_overlap():
+    """H-C-C-C-C in a ring of sorts, its ends 2.3 A apart: Probe leaves out what four bonds join to a hydrogen, and
+    counts the same distance between atoms that no bonds join (1.17 + 1.70 - 2.3 = 0.57 A).
+    """
+    position = np.array([[0.0, 0, 0], [1.09, 0, 0], [1.6, 1.4, 0], [1.2, 2.3, 1.1], [0.0, 2.3, 0.0]])
+    for bonds, expected in ([[0, 1], [1, 2], [2, 3], [3, 4]], 0), ([[0, 1], [1, 2], [2, 3]], 1):
+        atoms = Atoms(position, np.array([1, 6, 6, 6, 6], dtype=np.uint8), np.array(["X"]),
+                      np.zeros(5, dtype=np.uint16), np.zeros(5, dtype=np.uint8), np.zeros(5, dtype=np.int32), ["X"],
+                      ["A:X:1"], BondGraph(5, np.array(bonds, dtype=np.int32)), np.array([-1]))
+        pairs = find_overlaps(atoms).pairs.tolist()
+        assert ([0, 4] in pairs) == expected
+
+
 def test_crystal_has_no_clash(nucleosome):
     assert len(find_clashes(nucleosome, 0.9)[0]) == 0
 

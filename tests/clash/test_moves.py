@@ -1,16 +1,27 @@
 """The kernels behind the moves, against independent computations, and the torsions of the residue library."""
 
 import numpy as np
+import pytest
 from scipy.optimize import least_squares
 from scipy.spatial.distance import cdist
 from scipy.spatial.transform import Rotation
 
 from chromabuild import _kernels
 from chromabuild.clash import reference
-from chromabuild.clash.atoms import Atoms
-from chromabuild.clash.backbone import local_topology, propose_link, volumes
+from chromabuild.clash.atoms import BASE, Atoms
+from chromabuild.clash.backbone import (
+    SUGAR_AND_C1,
+    geometry_change,
+    local_topology,
+    propose_link,
+    propose_relaxation,
+    strain,
+    volumes,
+)
+from chromabuild.clash.correct import Corrector
 from chromabuild.clash.scene import Scene
 from chromabuild.clash.sidechain import propose_rotation
+from chromabuild.clash.tails import Growth, grow, growth_unit
 from chromabuild.clash.torsions import library_torsions
 from chromabuild.residues import residue_library
 
@@ -134,6 +145,84 @@ def test_phosphate_moves_aside_within_four_sigma(nucleosome):
     assert (bend < 4 * topology.angle_deviation).all()
     bases = np.isin(atoms.part[proposal.moved], 3)
     assert not bases.any()
+
+
+@pytest.mark.parametrize("left", [36, 40, 43, 49])
+def test_sugar_gives_way_to_the_next_base(nucleosome, left):
+    """A nucleotide pushed towards the one before until H2'' is 1.15 A from its H8 or H6: the sugars part them."""
+    atoms = Atoms.from_solute(nucleosome)
+    scene = Scene(atoms, 0.9, 1)
+    right = left + 1
+    sugar, base = scene.atom(left, "H2''"), scene.atom(right, "H8") or scene.atom(right, "H6")
+    apart = scene.position[sugar] - scene.position[base]
+    length = np.linalg.norm(apart)
+    scene.position[scene.residue_first[right]:scene.residue_first[right + 1]] += apart * (1 - 1.15 / length)
+    scene.start.array = scene.position.astype(np.float32)
+    scene.position = scene.start[:]
+    scene.rebuild()
+    proposal = propose_relaxation(scene, sugar, base, ([left], [right]), SUGAR_AND_C1)
+    assert proposal.before.severe >= 1 and proposal.after.clean
+    assert scene.atom(left, "C1'") in proposal.moved and not np.isin(atoms.part[proposal.moved], BASE).any()
+    topology = local_topology(scene, proposal.moved)
+    before = strain(topology, scene.position)
+    scene.position[proposal.moved] = proposal.position
+    after = strain(topology, scene.position)
+    assert np.linalg.norm(scene.position[sugar] - scene.position[base]) > 1.3
+    assert (after.z <= np.maximum(4.0, before.z)).all() and (after.volume * before.volume > 0).all()
+
+
+def test_turns_keep_bonds_and_angles(nucleosome):
+    """A lysine turned about all its chi and a whole tail grown again: no bond or angle changes, but for rounding."""
+    atoms = Atoms.from_solute(nucleosome)
+    corrector = Corrector(nucleosome, atoms, 0.9, 1, 1)
+    scene = corrector.scene
+    residue = next(r for r, name in enumerate(atoms.residue_name) if name == "LYS")
+    chi = corrector.chi(residue)
+    moved = np.array(sorted(chi[0].turned))
+    turned = scene.position.copy()
+    for torsion in chi:
+        scene.turn(turned, torsion, 1.0)
+    assert (geometry_change(scene, moved, turned[moved]) < 1e-6).all()
+    tail = corrector.tails[0]
+    start = scene.position.copy()
+    grown = grow(scene, Growth(scene, tail, corrector.chi), 5, seed=1, attempt=3)
+    position = scene.position[grown]
+    scene.position[:] = start
+    assert np.linalg.norm(position - start[grown], axis=1).max() > 5.0
+    assert (geometry_change(scene, grown, position) < 1e-6).all()
+    position[0] += [0.0, 0.0, 0.01]  # and a bond that is bent is noticed
+    assert (geometry_change(scene, grown, position) > 1e-4).all()
+
+
+def test_tail_torsions_turn_what_lies_beyond(nucleosome):
+    """phi and psi of every tail residue, against a walk through the bonds of the whole structure."""
+    atoms = Atoms.from_solute(nucleosome)
+    corrector = Corrector(nucleosome, atoms, 0.9, 1, 1)
+    assert {tail.outward for tail in corrector.tails} == {-1, 1}
+    for tail in corrector.tails:
+        for residue in tail.residues:
+            for torsion in growth_unit(corrector.scene, tail, residue, []).torsions:
+                assert list(torsion.turned) == atoms.graph.beyond(torsion.quad[1], torsion.quad[2])
+
+
+def test_contact_limits_equal_the_tables(nucleosome):
+    """Distances of every pair of a residue's atoms with those around it and each other, from kinds and bonds."""
+    atoms = Atoms.from_solute(nucleosome)
+    scene = Scene(atoms, 0.9, 1)
+    first, last = atoms.residue_first[350], atoms.residue_first[351]
+    moved = np.arange(first, last)
+    body = (np.arange(len(moved)) % 3).astype(np.int32)
+    found = scene.surroundings(moved, scene.position[moved].mean(axis=0), 6.0, body)
+    contact, severe = scene.contact_distances(found.around[:, None], moved[None])
+    pairs = np.stack(np.broadcast_arrays(found.around[:, None], moved[None]), axis=-1).reshape(-1, 2)
+    bonded = atoms.graph.bonded(pairs).reshape(contact.shape)
+    assert bonded.any() and not np.isin(found.around, moved).any()
+    assert np.array_equal(found.contact, np.where(bonded, 0.0, contact))
+    assert np.array_equal(found.severe, np.where(bonded, 0.0, severe))
+    p, q = np.triu_indices(len(moved), 1)
+    keep = (body[p] != body[q]) & ~atoms.graph.bonded(np.stack([moved[p], moved[q]], axis=1))
+    assert np.array_equal(found.inner, np.stack([p[keep], q[keep]], axis=1))
+    assert np.array_equal(found.inner_contact, scene.contact_distances(moved[p[keep]], moved[q[keep]])[0])
 
 
 def test_present_state_is_kept_when_nothing_improves(nucleosome):

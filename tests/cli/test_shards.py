@@ -9,15 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from chromabuild.errors import BadInputError
+from chromabuild.ranks import rank_and_size
 from chromabuild.shards import verify_shards
+from chromabuild.solvate import Part
 
 SOLUTE = Path(__file__).parents[1] / "solvate" / "data" / "solute.h5"
 
 
-def run(folder, *arguments):
+def run(folder, *arguments, launcher=()):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    return subprocess.run([sys.executable, "-P", "-m", "chromabuild.cli", *arguments], cwd=folder, env=environment,
-                          capture_output=True, text=True, timeout=120)
+    return subprocess.run([*launcher, sys.executable, "-P", "-m", "chromabuild.cli", *arguments], cwd=folder,
+                          env=environment, capture_output=True, text=True, timeout=120)
 
 
 def project(folder):
@@ -55,6 +58,42 @@ def test_parts_make_the_same_set(whole, tmp_path):
         assert result.returncode == 0, result.stderr
     assert files_of(folder) == files_of(whole)
     assert (shards / "manifest.json").read_bytes() == (whole / "results/shards/manifest.json").read_bytes()
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+def test_ranks_of_mpirun_share_the_shards(whole, tmp_path):
+    """Four processes that start together from nothing: one plans, all write, the set is that of one process."""
+    folder = project(tmp_path)
+    result = run(folder, "shards", "--mpi", "--threads", "1",
+                 launcher=("mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "4"))
+    assert result.returncode == 0, result.stderr
+    assert files_of(folder) == files_of(whole)
+    assert (folder / "results/shards/manifest.json").read_bytes() == (
+        whole / "results/shards/manifest.json").read_bytes()
+
+
+@pytest.mark.parametrize(("environment", "expected"), [
+    ({"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1"},
+     (3, 4)),
+    ({"PMI_RANK": "0", "PMI_SIZE": "2"}, (0, 2)), ({"SLURM_PROCID": "7", "SLURM_STEP_NUM_TASKS": "8"}, (7, 8))])
+def test_launchers_are_known(environment, expected):
+    assert rank_and_size(environment) == expected
+
+
+@pytest.mark.parametrize("environment", [
+    {}, {"PMI_RANK": "1"}, {"SLURM_PROCID": "0", "SLURM_NTASKS": "4"}, {"PMI_RANK": "2", "PMI_SIZE": "2"}])
+def test_without_a_launcher_nothing_is_shared(environment):
+    """A batch script under Slurm knows how many tasks it may start, and is itself one process."""
+    with pytest.raises(BadInputError, match="start it with mpirun or srun"):
+        rank_and_size(environment)
+
+
+def test_shares_of_a_share_are_the_share():
+    for part in (Part(0, 1), Part(2, 7), Part(6, 7)):
+        for size in (1, 2, 4, 64):
+            bricks = [k for rank in range(size) for k in part.share(rank, size).bricks(100)]
+            assert bricks == list(part.bricks(100))
 
 
 @pytest.mark.parametrize("arguments", [
@@ -123,3 +162,24 @@ def test_unwritable_folder_is_exit_6(tmp_path):
         assert files_of(folder) == before
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_forbidden_folder_is_exit_6(whole, tmp_path):
+    """As anybody whom permissions stop: root gives its exemption up."""
+    obedient = ()
+    if os.geteuid() == 0:
+        obedient = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
+        if shutil.which("setpriv") is None or subprocess.run([*obedient, "true"], capture_output=True).returncode:
+            pytest.skip("root cannot give up its exemption here")
+    folder = project(tmp_path)
+    shards = folder / "results" / "shards"
+    shutil.copytree(whole / "results" / "shards", shards)
+    before = files_of(folder)
+    for place in (shards / "records", shards):
+        place.chmod(0o555)
+    result = run(folder, "solvate", "--set", "solvate.salt=0.3", launcher=obedient)
+    assert result.returncode == 6 and "Traceback" not in result.stderr
+    assert files_of(folder) == before
+    verify_shards(shards)
+    for place in (shards, shards / "records"):
+        place.chmod(0o755)

@@ -17,6 +17,7 @@ from chromabuild.dna.steps import (
     rebuild,
     rotation_from_vector,
     split_pair,
+    step_derivatives,
 )
 
 PARAMETER = st.tuples(
@@ -104,3 +105,16 @@ def test_frames_are_fitted_to_noisy_atoms():
     assert np.linalg.norm(found_origin - origin) < 0.05
     assert np.linalg.det(found) == pytest.approx(1.0)
     assert np.trace(found.T @ frame) > 3 - 1e-3
+
+
+def test_step_derivatives_are_those_of_the_analysis():
+    """Central differences of 1e-5: their error, and that of bends near zero, is of the order of 1e-10."""
+    parameters = np.random.Generator(np.random.Philox(key=5)).normal(size=(40, 6)) * [1, 1, 1, 20, 20, 30]
+    parameters[:2, 3:5] = [[0.0, 0.0], [1e-7, -1e-7]]  # straight steps, where Euler angles have poles
+    zero, unit = np.zeros((40, 3)), np.tile(np.eye(3), (40, 1, 1))
+    origin, frame = advance(zero, unit, parameters)
+    slopes, size = step_derivatives(parameters, frame), 1e-5
+    for c, motion in enumerate(np.eye(6)):
+        ahead, back = (analyse(zero, unit, origin + frame @ (sign * motion[:3]),
+                               frame @ rotation_from_vector(sign * motion[3:])) for sign in (size, -size))
+        assert slopes[:, :, c] == pytest.approx((ahead - back) / (2 * size), abs=1e-6)

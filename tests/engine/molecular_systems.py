@@ -53,15 +53,16 @@ def openmm_topology(solute: Solute | None, counts: dict[str, int]) -> app.Topolo
     """The atoms of solute, waters and ions as OpenMM sees them."""
     library = residue_library()
     topology = app.Topology()
-    molecules = []
+    molecules, closed = [], ()
     if solute is not None:
         names = [residue_names()[k] for k in solute.residue_template]
         first = solute.molecule_first_residue
         molecules = [names[a:b] for a, b in zip(first[:-1], first[1:], strict=True)]
+        closed = solute.circular
     for key, name in (("water", "HOH"), ("sodium", "NA"), ("chloride", "CL")):
         molecules += [[name]] * counts.get(key, 0)
-    for molecule in molecules:
-        chain, tail = topology.addChain(), None
+    for number, molecule in enumerate(molecules):
+        chain, tail, head = topology.addChain(), None, None
         for name in molecule:
             template = library[name]
             residue = topology.addResidue(name, chain)
@@ -69,9 +70,12 @@ def openmm_topology(solute: Solute | None, counts: dict[str, int]) -> app.Topolo
                      for atom, element in zip(template.atoms, template.elements, strict=True)]
             for i, j in template.bonds:
                 topology.addBond(atoms[i], atoms[j])
+            start = atoms[template.index.get("P" if template.kind == "nucleotide" else "N", 0)]
             if tail is not None:
-                topology.addBond(tail, atoms[template.index["P" if template.kind == "nucleotide" else "N"]])
-            tail = atoms[template.index.get("C", template.index.get("O3'", 0))]
+                topology.addBond(tail, start)
+            tail, head = atoms[template.index.get("C", template.index.get("O3'", 0))], head or start
+        if number in closed:
+            topology.addBond(tail, head)
     return topology
 
 

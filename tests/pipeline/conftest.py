@@ -1,6 +1,9 @@
 """The demo locus built once for all tests here, and a small solvated piece of it."""
 
+import fcntl
 import json
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,12 +33,28 @@ class Build:
         return json.loads((self.results / "shards" / "manifest.json").read_text())
 
 
+def built_once(name: str, tmp_path_factory: pytest.TempPathFactory, build: Callable[[Path], dict[str, dict]]) -> Build:
+    """What ``build(folder)`` makes in a folder that all test processes share: the first makes it, others wait."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    folder, summaries = shared / name, shared / f"{name}.json"
+    with open(shared / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not summaries.exists():
+            folder.mkdir()
+            summaries.write_text(json.dumps(build(folder)))
+    return Build(folder, json.loads(summaries.read_text()))
+
+
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory):
-    """The bundled example from `chromabuild init` to the force field, one command a stage, two threads."""
-    folder = tmp_path_factory.mktemp("demo")
-    result_of("init", "--example", "demo", ".", cwd=folder)
-    return Build(folder, {stage: result_of(stage, "--threads", 2, cwd=folder)["summary"] for stage in STAGES})
+    """The bundled example from `chromabuild init` to the force field, one command a stage, two threads; read only."""
+    def build(folder):
+        result_of("init", "--example", "demo", ".", cwd=folder)
+        return {stage: result_of(stage, "--threads", 2, cwd=folder)["summary"] for stage in STAGES}
+
+    return built_once("demo", tmp_path_factory, build)
 
 
 @pytest.fixture(scope="session")
@@ -47,12 +66,13 @@ def demo_solute(demo):
 @pytest.fixture(scope="session")
 def piece(demo_solute, tmp_path_factory):
     """The second histones H3 and H4 of the first nucleosome in water with salt, and their force field: 50,000 atoms."""
-    folder = tmp_path_factory.mktemp("piece")
-    wanted = [k for k, name in enumerate(demo_solute.molecule_name)
-              if name in ("H3", "H4") and demo_solute.molecule_nucleosome[k] == 0][2:]
-    molecules_of(demo_solute, wanted).write(folder / "results" / "solute_clean.h5")
-    settings = {"seed": 7, "solvate": {"padding": 6.0, "brick_edge": 50.0},
-                "dynamics": {"minimise_steps": 60, "steps": 100, "output_period": 10, "trajectory_period": 20}}
-    (folder / "locus.yaml").write_text(json.dumps(settings))  # JSON is YAML
-    return Build(folder, {stage: result_of(stage, "--threads", 2, cwd=folder)["summary"]
-                          for stage in ("solvate", "topology")})
+    def build(folder):
+        wanted = [k for k, name in enumerate(demo_solute.molecule_name)
+                  if name in ("H3", "H4") and demo_solute.molecule_nucleosome[k] == 0][2:]
+        molecules_of(demo_solute, wanted).write(folder / "results" / "solute_clean.h5")
+        settings = {"seed": 7, "solvate": {"padding": 6.0, "brick_edge": 50.0},
+                    "dynamics": {"minimise_steps": 60, "steps": 100, "output_period": 10, "trajectory_period": 20}}
+        (folder / "locus.yaml").write_text(json.dumps(settings))  # JSON is YAML
+        return {stage: result_of(stage, "--threads", 2, cwd=folder)["summary"] for stage in ("solvate", "topology")}
+
+    return built_once("piece", tmp_path_factory, build)

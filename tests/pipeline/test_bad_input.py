@@ -43,7 +43,7 @@ def refused(folder, *arguments, code=3):
 def test_the_sound_locus_is_accepted(locus):
     """Or the refusals below would say nothing."""
     assert result_of("scaffold", cwd=locus)["summary"]["nucleosomes"] == 2
-    assert made(locus) == ["contact_map.cool", "contact_map.npz", "scaffold.h5"]
+    assert made(locus) == ["contact_map.cool", "contact_map.npz", "scaffold.h5", "scaffold_trajectory.h5"]
 
 
 @pytest.mark.parametrize(("sequence", "told"), [

@@ -357,46 +357,32 @@ def test_nothing_is_done_twice(demo):
     assert after == before
 
 
-def test_verify_finds_every_damage(demo):
+def test_verify_finds_every_damage(demo, tmp_path):
     """Sound as it stands; then one flipped byte, or a truncation, in one file at a time: exit code 5 and its name."""
-    assert all(check["result"] == "ok" for check in result_of("verify", cwd=demo.folder)["checks"])
+    folder = shutil.copytree(demo.folder, tmp_path / "copy")
+    assert all(check["result"] == "ok" for check in result_of("verify", cwd=folder)["checks"])
     shard = demo.manifest["shards"][3]["name"]
     for name in ("scaffold.h5", "solute_clean.h5", "clash_report.tsv", "topology.h5", "shards/manifest.json",
                  *(f"shards/{shard}.{suffix}" for suffix in ("pdb.zst", "bcif", "cbb"))):
-        path = demo.results / name
+        path = folder / "results" / name
         content = path.read_bytes()
         middle = len(content) // 2
         flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1:]
         for damaged in (flipped, content[:-1]) if name.startswith("shards/brick") else (flipped,):
             path.write_bytes(damaged)
-            try:
-                sentence = refusal(chromabuild("verify", cwd=demo.folder), 5)
-            finally:
-                path.write_bytes(content)
+            sentence = refusal(chromabuild("verify", cwd=folder), 5)
             assert path.name in sentence and "run `chromabuild all` again" in sentence
-    assert chromabuild("shards", "verify", cwd=demo.folder).returncode == 0
-
-
-@pytest.fixture(scope="module")
-def again(demo, tmp_path_factory):
-    """The chain from the same settings in another folder, by `chromabuild all` on one thread."""
-    folder = tmp_path_factory.mktemp("again")
-    result_of("init", "--example", "demo", ".", cwd=folder)
-    result_of("all", "--until", "topology", "--threads", 1, cwd=folder)
-    return folder / "results"
-
-
-def test_same_seed_gives_the_same_bytes_on_any_number_of_threads(demo, again):
-    assert digests(again) == digests(demo.results)
+        path.write_bytes(content)
+    assert chromabuild("shards", "verify", cwd=folder).returncode == 0
 
 
 def test_another_seed_gives_another_fibre(demo, tmp_path):
     for path in demo.folder.iterdir():
         if path.is_file():
             shutil.copy(path, tmp_path)
-    origins = []
+    origins, quick = [], ("--set", "scaffold.sweeps=20", "--set", "scaffold.choose=last")
     for seed in (5, 6):
-        result_of("scaffold", "--set", "scaffold.sweeps=20", "--seed", seed, cwd=tmp_path)
+        result_of("scaffold", *quick, "--seed", seed, cwd=tmp_path)
         with h5py.File(tmp_path / "results" / "scaffold.h5") as file:
             origins.append(file["bp/origin"][...])
     assert np.abs(origins[1] - origins[0]).max() > 1.0

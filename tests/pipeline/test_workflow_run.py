@@ -1,4 +1,7 @@
-"""The bundled Snakemake workflow makes what the commands make, and continues after kill -9 with the same command."""
+"""The bundled Snakemake workflow makes what the commands make, and continues after kill -9 with the same command.
+
+The commands of the demo had two threads, the workflow has one core: nothing may depend on it.
+"""
 
 import os
 import re
@@ -20,7 +23,7 @@ def test_killed_workflow_continues_to_the_same_files(demo, tmp_path):
     """Snakemake and its job are killed during the clash correction of the bundled demo."""
     results = tmp_path / "results"
     line = [sys.executable, "-m", "snakemake", "--snakefile", str(workflow_folder() / "workflow" / "Snakefile"),
-            "--cores", "2", "--until", "topology"]
+            "--cores", "1", "--until", "topology"]
     options = {"cwd": tmp_path, "env": environment() | {"HOME": str(tmp_path)}, "text": True}
     killed = subprocess.Popen(line, **options, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                               start_new_session=True)

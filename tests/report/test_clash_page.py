@@ -92,3 +92,6 @@ def test_browser_draws_the_contact(page, tmp_path):
     viewer = (slice(350, 850), slice(480, 1060))
     assert ((green - red > 25) & (green - blue > 10))[viewer].sum() > 300
     assert ((red - green > 60) & (red - blue > 60))[viewer].sum() > 100
+    # Nothing hides the contact: its two spheres, 40 pixels wide, stand in the middle of the canvas.
+    middle = (slice(530, 606), slice(716, 806))
+    assert ((red - green > 30) & (red - blue > 30))[middle].sum() > 1000

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from chromabuild.report.render import Camera, Canvas, oblique_view, principal_view, sky_visibility, write_png
+from chromabuild.report.render import Camera, Canvas, oblique_view, principal_view, sky_visibility
 
 RED, GREEN = np.array([0.9, 0.1, 0.1]), np.array([0.1, 0.8, 0.1])
 
@@ -88,11 +88,3 @@ def test_camera_shows_every_point():
     seen = (points - camera.centre) @ camera.view.T * camera.scale
     assert (np.abs(seen[:, 0]) <= 180 + 1e-6).all() and (np.abs(seen[:, 1]) <= 135 + 1e-6).all()
     assert np.abs(seen[:, 0]).max() == pytest.approx(180)
-
-
-def test_png_is_read_back(tmp_path):
-    from PIL import Image
-
-    image = picture([[0, 0, 0]], [10], [RED])
-    write_png(image, tmp_path / "picture.png")
-    assert (np.array(Image.open(tmp_path / "picture.png")) == image).all()

@@ -67,7 +67,7 @@ def test_rules_read_and_write_what_the_stages_do(project, plan):
 
 def test_bricks_in_jobs_side_by_side(project):
     """The plan first, then the batches, then the manifest; never more jobs than a scheduler can bear."""
-    result = snakemake(project, "--dry-run", options=["brick_jobs=5"])
+    result = snakemake(project, "--dry-run", options=["brick_jobs=5", "brick_ranks=3"])
     text = result.stdout + result.stderr
     assert result.returncode == 0, text
     rules = re.findall(r"^rule (\w+):", text, re.MULTILINE)
@@ -75,6 +75,7 @@ def test_bricks_in_jobs_side_by_side(project):
     assert rules.index("solvation_plan") < rules.index("bricks")
     assert rules.index("solvate") > max(i for i, name in enumerate(rules) if name == "bricks")
     assert set(re.findall(r"shards .*--part (\d)/5", text)) == set("01234")
+    assert len(re.findall(r"^Shell command: mpirun -n 3 .* shards .*--part \d/5 .*--mpi$", text, re.MULTILINE)) == 5
     result = snakemake(project, "--dry-run", options=["brick_jobs=981"])
     assert result.returncode != 0 and "at most 1,000 jobs" in result.stdout + result.stderr
 

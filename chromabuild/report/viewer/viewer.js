@@ -9,7 +9,7 @@
   const element = { N: "#3b5bdb", O: "#e03131", P: "#f08c00", S: "#e6b800", H: "#d5dae0" };
   let chosen = 0, state = 0, view = null;
   try {
-    view = $3Dmol.createViewer(canvas, { backgroundColor: "white", antialias: true });
+    view = $3Dmol.createViewer(canvas, { backgroundColor: "white", antialias: true, disableFog: true });
   } catch (error) {
     canvas.textContent = "This browser offers no WebGL: the pictures cannot be drawn.";
     return;
@@ -34,11 +34,11 @@
     model.setStyle({}, { stick: { radius: 0.07 } });
     model.setStyle({ predicate: (a) => a.properties.own }, { stick: { radius: 0.16 }, sphere: { scale: 0.18 } });
     const [p, q] = scene.pair.map(place);
-    [p, q].forEach((point) => view.addSphere({ center: point, radius: 0.62, color: "#c2413b", opacity: 0.45 }));
+    [p, q].forEach((point) => view.addSphere({ center: point, radius: 0.62, color: "#c2413b", opacity: 0.6 }));
     view.addCylinder({ start: p, end: q, radius: 0.05, dashed: true, color: "#c2413b", fromCap: 1, toCap: 1 });
     const text = (state ? scene.after : scene.distance).toFixed(2) + " \u00c5";
     view.addLabel(text, { position: { x: (p.x + q.x) / 2, y: (p.y + q.y) / 2, z: (p.z + q.z) / 2 + 1 },
-      screenOffset: { x: -24, y: 26 }, fontSize: 14, backgroundColor: "#c2413b", backgroundOpacity: 0.85 });
+      alignment: "center", screenOffset: { x: 0, y: 58 }, fontSize: 14, backgroundColor: "#c2413b", backgroundOpacity: 0.85 });
     model.setHoverable({}, true, (a) => {
       a.mark = view.addLabel(a.resn + ":" + a.atom, { position: a, fontSize: 12, backgroundColor: "#1d2733" });
     }, (a) => { if (a.mark) { view.removeLabel(a.mark); delete a.mark; } });

@@ -3,13 +3,14 @@
 
 rule scaffold:
     input:
-        [path for path in (SETTINGS.locus.fasta, SETTINGS.locus.nucleosomes, SETTINGS.locus.contacts) if path],
+        [path for path in (SETTINGS.locus.fasta, SETTINGS.locus.nucleosomes, SETTINGS.locus.contacts,
+                          SETTINGS.scaffold.acetylated, SETTINGS.build.marks) if path],
     output:
         out("scaffold.h5"),
         out("contact_map.npz"),
         out("contact_map.cool"),
     params:
-        settings=settings("locus", "scaffold"),
+        settings=settings("locus", "scaffold", "build.linker_histone", "build.linker_histone_share", "build.marks"),
     threads: THREADS
     shell:
         f"{command('scaffold')} --threads {{threads}}"
