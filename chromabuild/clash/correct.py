@@ -40,7 +40,7 @@ from chromabuild.clash.atoms import (
 from chromabuild.clash.audit import backbone_geometry, stereocentres
 from chromabuild.clash.backbone import (
     SUGAR_AND_C1,
-    bonded_triples,
+    bonded_paths,
     geometry_change,
     link_torsion,
     propose_link,
@@ -615,7 +615,7 @@ def worst_backbone_z(corrector: Corrector, atoms: Atoms, place: NamePlaces, old:
     for items, first, deviation, measure in (
             (np.stack([a, b], axis=1), 0, reference.OTHER_BOND_DEVIATION,
              lambda position, k: np.linalg.norm(position[k[:, 0]] - position[k[:, 1]], axis=1)),
-            (bonded_triples(atoms.graph, group), 3, reference.OTHER_ANGLE_DEVIATION, reference.angles)):
+            (bonded_paths(atoms.graph, group, 3), 3, reference.OTHER_ANGLE_DEVIATION, reference.angles)):
         known = tables[0][first]
         touched = moved[known].any(axis=1)
         before, after = (np.abs(table[first + 2][touched]) for table in tables)
