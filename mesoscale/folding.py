@@ -33,7 +33,9 @@ FINEST_MAP, MOST_BINS = 50, 1000  # of the contact map: base pairs a bin, and bi
 SQUEEZES = 12  # annealings tried for the smallest box
 # Streams of random numbers beside those of Monte Carlo, which count blocks from 0.
 GATHERING, SQUEEZING, TAILS, EQUILIBRATION = 10**6, 2 * 10**6, 3 * 10**6, 4 * 10**6
-TAIL_SWEEPS = 15  # regrowths of every tail on the finished conformation
+# Regrowths of every tail on a finished conformation. They begin straight, through whatever stands there: in a crowded
+# fibre of 40 nucleosomes the last deep overlap of a tail was gone after 30, and charges fell by 4 % in the next 30.
+TAIL_SWEEPS = 40
 
 
 def fold(
@@ -148,8 +150,9 @@ def grow_tails(
     must be without tails of their own."""
     walk = TailWalk.begin(tails, chain, position, frame)
     random = _random(seed, TAILS)
-    for _ in range(TAIL_SWEEPS):
-        walk.sweep(random)
+    for sweep in range(TAIL_SWEEPS):
+        # Often at first: the huge energies of overlaps leave rounding errors behind, which a check does away with.
+        walk.sweep(random, check=sweep & (sweep - 1) == 0 or sweep == TAIL_SWEEPS - 1)
     return walk
 
 

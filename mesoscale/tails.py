@@ -379,12 +379,12 @@ class TailWalk:
             **_kernel_arguments(self.tails, self.points, self.anchor, self.beads, self.scalar)
         )
 
-    def sweep(self, random: np.random.Generator) -> None:
+    def sweep(self, random: np.random.Generator, check: bool = True) -> None:
         """Try to regrow every chain once, in random order, from a random bead to the tip.
 
-        Raises ArithmeticError when the running energy has drifted from the energy computed from scratch.
+        With `check` raises ArithmeticError when the running energy has drifted from the energy computed from scratch.
         """
-        self.regrow(random.permutation(len(self.tails.core)), random)
+        self.regrow(random.permutation(len(self.tails.core)), random, check)
 
     def regrow(self, chains: NDArray[np.int64], random: np.random.Generator, check: bool = True) -> None:
         """Try to regrow the chains (k,) one after the other; with `check` raises ArithmeticError as `sweep` does."""
