@@ -16,12 +16,14 @@ import numpy as np
 
 from chromabuild.config import load_config
 from chromabuild.locus import load_locus
-from mesoscale.model import Parameters, build_chain, overlaps
+from mesoscale.kernels import kernel_energies
+from mesoscale.model import Chain, Parameters, build_chain, overlaps, with_field
 from mesoscale.montecarlo import MOVES, RANDOM_PER_TRIAL, Walk
 from mesoscale.observables import radius_of_gyration
 from mesoscale.relaxation import gather, settle
 
 CONFIG = Path(__file__).parent.parent / "workflows/config/chrXIII.yaml"
+FLOPS_A_LOOK_UP = 64 * 4 * 2  # of the spline alone
 BURN_IN = 3  # sweeps in which steps adapt
 
 
@@ -50,21 +52,45 @@ def main() -> None:
     print(f"gathered {middle - begin:.1f} CPU-s, settled {done - middle:.1f}, in all {done - begin:.1f}; "
           f"overlaps left {len(left)}, radius of gyration {radius_of_gyration(found.position):.1f} nm")  # fmt: skip
 
-    walk = Walk.begin(chain, found.position, found.frame)
-    random = np.random.Generator(np.random.Philox(key=[options.seed, 1]))
-    tried, accepted, seconds = np.zeros(len(MOVES), int), np.zeros(len(MOVES), int), []
-    for sweep in range(BURN_IN + options.sweeps):
-        numbers = random.random((chain.n, RANDOM_PER_TRIAL))
+    print(f"seconds a sweep ({chain.n} trials), one core:")
+    for name, made in (("sums over sites", chain), ("table of the field", with_field(chain))):
+        time_sweeps(name, made, found.position, found.frame, options.sweeps, options.seed)
+
+
+def time_sweeps(name: str, chain: Chain, position: np.ndarray, frame: np.ndarray, sweeps: int, seed: int) -> None:
+    """Print the time of a sweep from a conformation, the trials a second, and the kernel's share of what a core can do.
+
+    The energy from scratch is timed as well: its look-ups in the table are counted, each of 64 points with four lanes.
+    """
+    walk = Walk.begin(chain, position, frame)
+    random = np.random.Generator(np.random.Philox(key=[seed, 1]))
+    for _ in range(BURN_IN):
+        walk.adapt(*walk.advance(random.random((chain.n, RANDOM_PER_TRIAL)), strict=True))
+    numbers = random.random((sweeps * chain.n, RANDOM_PER_TRIAL))
+    begin = time.process_time()
+    tried, accepted = walk.advance(numbers, strict=True)
+    spent = (time.process_time() - begin) / sweeps
+    rates = ", ".join(f"{move} {a / max(t, 1):.2f}" for move, t, a in zip(MOVES, tried, accepted, strict=True))
+    print(f"  {name}: {spent:.3f} s, {chain.n / spent:.0f} trials/s; accepted: {rates}")
+    if chain.field is not None:
         begin = time.process_time()
-        counts = walk.advance(numbers, strict=True)
-        if sweep < BURN_IN:
-            walk.adapt(*counts)
-            continue
-        seconds.append(time.process_time() - begin)
-        tried, accepted = tried + counts[0], accepted + counts[1]
-    sweep = float(np.median(seconds))
-    print(f"sweep of {chain.n} trials: {sweep:.2f} CPU-s (median of {len(seconds)}), {chain.n / sweep:.0f} moves/s")
-    print("accepted: " + ", ".join(f"{n} {a / max(t, 1):.2f}" for n, t, a in zip(MOVES, tried, accepted, strict=True)))
+        kernel_energies(chain, walk.position, walk.frame)
+        spent = time.process_time() - begin
+        done = look_ups(chain, walk.position, walk.frame)
+        print(f"  energy from scratch: {spent:.3f} s for {done} look-ups: {done * FLOPS_A_LOOK_UP / spent / 1e9:.1f} "
+              "GFLOP/s in single precision, floors and grids included")  # fmt: skip
+
+
+def look_ups(chain: Chain, position: np.ndarray, frame: np.ndarray) -> int:
+    """How often the energy from scratch asks a table: sites and beads within reach of another core's centre."""
+    sites = np.einsum("cij,sj->csi", frame[chain.cores], chain.shape.site) + position[chain.cores][:, None]
+    reach = chain.cutoff + np.linalg.norm(chain.shape.site, axis=1).max()
+    done = 0
+    for k, p in enumerate(chain.cores):
+        done += np.count_nonzero(np.linalg.norm(sites[:k] - position[p], axis=2) < reach)
+        others = chain.beads[np.abs(chain.beads - p) > 1]
+        done += np.count_nonzero(np.linalg.norm(position[others] - position[p], axis=1) < reach)
+    return done
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ OBSERVABLE_NAMES = {
     "radius_of_gyration": "radius_of_gyration_nm", "end_to_end": "end_to_end_nm", "contacts": "core_contacts",
     "sedimentation_coefficient": "sedimentation_coefficient_svedberg", "triplet_angle": "triplet_angle_degree",
     "packing_ratio": "nucleosomes_per_11_nm", "energy_drift": "energy_drift_kbt", "energy_noise": "energy_noise_kbt",
+    "contact_pattern": "core_pairs_within_12_nm", "joint_gap": "joint_gap_nm", "joint_turn": "joint_turn_degree",
+    "truncation_bound": "truncation_bound_kbt_per_e",
 }  # fmt: skip
 if TYPE_CHECKING:
     from chromabuild.solvate import Part
@@ -67,22 +69,30 @@ def scaffold(job: Job) -> dict:
     from chromabuild.nucleosome.marks import octamer_recipes, within_stretches
     from mesoscale.folding import fold
     from mesoscale.model import Parameters
+    from mesoscale.restraints import shared_out
 
     settings = job.config.scaffold
     if settings.tails == "flexible" and settings.core_charges == "formal":
         raise BadInputError("scaffold.core_charges: formal has rigid tails in its charges: "
                             "set it to fitted, or scaffold.tails to rigid")
+    if settings.hotter and (settings.tails == "flexible" or sorted(set(settings.hotter)) != list(settings.hotter)):
+        raise BadInputError("scaffold.hotter: temperatures must ascend and be different, and scaffold.tails be rigid")
+    if settings.replica > settings.replicas:
+        raise BadInputError(f"scaffold.replica: {settings.replica} is beyond scaffold.replicas: {settings.replicas}: "
+                            "count from 1")
     fibre = load_locus(job.config.locus).fibre()
     place = fibre.start + np.array(fibre.dyads)
     recipes = octamer_recipes(job.config.build, fibre.chromosome, place, job.config.seed)
     acetylated = within_stretches(settings.acetylated, fibre.chromosome, place) if settings.acetylated else ()
-    fibre = replace(fibre, linker_histone=tuple(bool(recipe.linker_histone) for recipe in recipes),
+    fibre = replace(fibre, contacts=shared_out(fibre.contacts, settings.replica, settings.replicas),
+                    linker_histone=tuple(bool(recipe.linker_histone) for recipe in recipes),
                     acetylated=tuple(bool(one) for one in acetylated))
     parameters = Parameters(temperature=settings.temperature, salt=settings.salt, core_charges=settings.core_charges,
                             tails=settings.tails, magnesium=settings.magnesium,
                             confinement_radius=settings.confinement_radius, container=settings.container)
     result = fold(fibre, parameters, settings.sweeps, job.config.seed, settings.choose,
-                  lambda share, state: _show(job, state, share), job.folder / "scaffold_trajectory.h5")
+                  lambda share, state: _show(job, state, share), job.folder / "scaffold_trajectory.h5",
+                  settings.hotter)
     result.provenance = job.provenance
     result.write(job.folder / "scaffold.h5")
     write_contact_map(result.contact_map, result.contact_resolution, result.chromosome, fibre.start, job.folder)
@@ -95,8 +105,14 @@ def scaffold(job: Job) -> dict:
         "linker_histones": sum(fibre.linker_histone), "acetylated_nucleosomes": sum(fibre.acetylated),
         "restraints": sum(contact["kept"] is not None for contact in result.contacts),
         "restraints_kept": sum(bool(contact["kept"]) for contact in result.contacts),
-        **{OBSERVABLE_NAMES[name]: value for name, value in result.observables.items()},
+        **{OBSERVABLE_NAMES[name]: _by_distance(value) if name == "contact_pattern" else value
+           for name, value in result.observables.items()},
         "contact_distances": result.contacts}
+
+
+def _by_distance(shares: list[float]) -> dict[str, float]:
+    """Shares of pairs, named by how far apart along the fibre they are."""
+    return {f"i+{k}": round(share, 3) for k, share in enumerate(shares, start=1)}
 
 
 def build(job: Job) -> dict:

@@ -5,11 +5,13 @@
 The scaffolds are those of workflows/config/chrXIII.yaml; the first is shown, all are compared: contacts against
 distance along the chromosome, and where cores lie in the confining sphere. Printed: Spearman's rank correlation of the
 two maps, whole, and once the mean at each distance along the chromosome is divided out; for each scaffold its radius of
-gyration, kept contacts, and drift of the energy.
+gyration, kept contacts, and drift of the energy; the slope of contacts against distance of each curve. Coarse polymers
+as folding begins with, many of them and cheap, show what the sphere and the loops do to that slope.
 """
 
 import gzip
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
@@ -21,7 +23,12 @@ from matplotlib.colors import LogNorm
 from matplotlib.ticker import NullFormatter
 from scipy.stats import spearmanr
 
+from chromabuild.config import load_config
+from chromabuild.locus import load_locus
 from chromabuild.report.pictures import scaffold_picture
+from mesoscale.model import Parameters, build_chain
+from mesoscale.observables import contact_map
+from mesoscale.polymer import coarse_path, nodes_of
 from mesoscale.scaffold import Scaffold
 
 ROOT = Path(__file__).parent.parent
@@ -29,6 +36,8 @@ HIC = ROOT / "workflows/config/loci/chrXIII_36501-119500.hic_2kb.bedpe.gz"
 BIN = 2000
 RADIUS = 60.0  # nm, as in the settings
 SHELLS = 8
+POLYMERS, NUCLEUS = 8, 190.0  # chains; radius (nm) of the sphere that 83 kb have to themselves in a yeast nucleus
+FITTED = slice(1, 10)  # of the distances in bins from 1: 4 to 20 kb
 
 
 def measured(first: int, bins: int) -> np.ndarray:
@@ -57,6 +66,25 @@ def in_bins(scaffold: Scaffold) -> np.ndarray:
     counts = np.zeros((bins, bins))
     np.add.at(counts, (place[:, None], place[None]), scaffold.contact_map)
     return counts
+
+
+def of_polymers(radius: float, loops: bool) -> np.ndarray:
+    """Mean contacts at each distance in bins of POLYMERS coarse polymers in a sphere (nm)."""
+    fibre = load_locus(load_config(ROOT / "workflows/config/chrXIII.yaml").locus).fibre()
+    parameters = Parameters(confinement_radius=radius, core_charges="formal")
+    chain = build_chain(fibre if loops else replace(fibre, contacts=()), parameters)
+    nodes = nodes_of(chain)
+    offset = fibre.start % BIN
+    bins = -(-(offset + len(fibre.sequence)) // BIN)
+    random = [np.random.Generator(np.random.Philox(key=seed)) for seed in range(POLYMERS)]
+    paths = [coarse_path(chain, nodes, one) for one in random]
+    return by_distance(contact_map(chain.bp[nodes] + offset, paths, bins, BIN))
+
+
+def slope(mean: np.ndarray) -> float:
+    """Exponent of the contacts against distance, 4 to 20 kb."""
+    distance = np.arange(1, len(mean))[FITTED]
+    return float(np.polyfit(np.log(distance), np.log(mean[1:][FITTED]), 1)[0])
 
 
 def shell_shares(scaffold: Scaffold) -> np.ndarray:
@@ -112,18 +140,24 @@ def main(paths: list[str]) -> None:
     middle.set_title("above: model (circles: restrained loops, red if open); below: Hi-C", fontsize=10)
     middle.set_xlabel(f"{scaffold.chromosome}, kb")
     figure.colorbar(shown, ax=middle, label="share of contacts", shrink=0.8)
-    curves = [(counts, f"model, within 25 nm, seed {k + 1}") for k, counts in enumerate(models)]
-    for counts, label in [*curves, (hic, "Hi-C, 2 kb bins")]:
-        mean = by_distance(counts)[1:]
-        right.loglog(BIN / 1000 * np.arange(1, bins), mean / mean.sum(), label=label)
+    seeds = [one.provenance["seed"] for one in scaffolds]
+    curves = [(by_distance(counts), f"model, within 25 nm, seed {seed}", "-")
+              for seed, counts in zip(seeds, models, strict=True)]  # fmt: skip
+    curves += [(by_distance(hic), "Hi-C, 2 kb bins", "-"),
+               (of_polymers(RADIUS, True), f"polymers with loops, sphere of {RADIUS:.0f} nm", ":"),
+               (of_polymers(NUCLEUS, False), f"polymers without loops, {NUCLEUS:.0f} nm", "--")]  # fmt: skip
+    for mean, label, style in curves:
+        print(f"{label}: contacts fall off as distance to the power {slope(mean):.2f}")
+        right.loglog(BIN / 1000 * np.arange(1, bins), mean[1:] / mean[1:].sum(), style, label=label)
     right.set_xlabel("distance along the chromosome, kb")
     right.set_ylabel("share of contacts")
     right.set_title("contacts against distance")
     right.xaxis.set_minor_formatter(NullFormatter())
-    right.legend(frameon=False)
+    right.set_ylim(1e-4, 0.5)
+    right.legend(frameon=False, fontsize=8)
     at = (np.arange(SHELLS) + 0.5) / SHELLS
     for k, one in enumerate(scaffolds):
-        shells.step(at, SHELLS * shell_shares(one), where="mid", label=f"model, seed {k + 1}")
+        shells.step(at, SHELLS * shell_shares(one), where="mid", label=f"model, seed {seeds[k]}")
     shells.plot(at, np.ones(SHELLS), "k:", label="evenly filled")
     shells.plot(at, SHELLS * ideal_chain_shares(), "k--", label="ideal chain")
     shells.set_xlabel(f"share of the volume of the sphere of {RADIUS:.0f} nm, from its centre")

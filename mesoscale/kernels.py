@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mesoscale import _kernels
+from mesoscale.field import NONE
 from mesoscale.model import TERMS, Chain
 
 
@@ -47,20 +48,21 @@ def kernel_arguments(chain: Chain, position: NDArray[np.float64], frame: NDArray
     }  # fmt: skip
 
 
-def limb_arguments(chain: Chain) -> dict:
-    """What the Monte Carlo kernel needs of the limbs; without any, one that is not there."""
-    limbs = chain.limbs
+def sampling_arguments(chain: Chain) -> dict:
+    """What the Monte Carlo kernel needs besides: limbs, or one that is not there, and the table of the cores' field."""
+    limbs, field = chain.limbs, (chain.field or NONE).arguments()
     if limbs is None:
         cores = max(1, len(chain.cores))
         kind = np.zeros((1, cores), np.int32, order="F")
         return {"limb": np.zeros((3, 1, cores), order="F"), "limb_charge": np.zeros((1, cores), order="F"),
-                "limb_kind": kind, "sigma": np.zeros((5, 5)), "strength": np.zeros((5, 5))}  # fmt: skip
+                "limb_kind": kind, "sigma": np.zeros((5, 5)), "strength": np.zeros((5, 5)), **field}  # fmt: skip
     return {
         "limb": np.asfortranarray(np.transpose(limbs.place, (2, 1, 0))),
         "limb_charge": np.asfortranarray(limbs.charge.T),
         "limb_kind": np.asfortranarray(limbs.kind.T),
         "sigma": np.asfortranarray(limbs.sigma),
         "strength": np.asfortranarray(limbs.strength),
+        **field,
     }
 
 
@@ -69,4 +71,4 @@ def kernel_energies(chain: Chain, position: NDArray[np.float64], frame: NDArray[
     if chain.n == 1:
         return np.zeros(len(TERMS))  # a core alone has no linker to sample
     arguments = kernel_arguments(chain, position, frame)
-    return _kernels.fibre_monte_carlo.total_energy(**arguments, **limb_arguments(chain))
+    return _kernels.fibre_monte_carlo.total_energy(**arguments, **sampling_arguments(chain))

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from mesoscale.core_charges import FULL_WRAP, core_charges, rigid_tail_sites, template
 from mesoscale.fibre import Fibre
+from mesoscale.field import WORTH, CoreField, core_field
 from mesoscale.restraints import contact_partners
 
 Array = NDArray[np.float64]
@@ -102,6 +103,14 @@ class Parameters:
     def cutoff(self) -> float:
         """Distance (nm) beyond which pairs are left out: exp(-kappa r) = 1.2e-4."""
         return 9.0 / self.kappa
+
+    @property
+    def truncation_bound(self) -> float:
+        """What the pairs beyond the cutoff can cost a charge of 1 e at most, kBT, among charges of 1 e/nm^3 in absolute
+        value: the integral of l_B exp(-kappa r)/r over the space outside, as if all had one sign.
+        """
+        x = self.kappa * self.cutoff
+        return 4 * np.pi * self.bjerrum_length * float(np.exp(-x)) * (1 + x) / self.kappa**2
 
     @property
     def linker_charge(self) -> float:
@@ -250,6 +259,7 @@ class Chain:
     wall_k: float
     wall: tuple[float, float, float]  # nm, half the container's edges
     limbs: Limbs | None = None
+    field: CoreField | None = None  # of the cores' sites; None: they are summed over
     dna_kappa: float | None = None  # 1/nm, between linker beads; None: as everywhere
 
     @property
@@ -341,6 +351,14 @@ def build_chain(fibre: Fibre, parameters: Parameters) -> Chain:
         wall=tuple(edge / 2 for edge in parameters.container or (0.0, 0.0, 0.0)),
         dna_kappa=MAGNESIUM_KAPPA if parameters.magnesium else None,
     )
+
+
+def with_field(chain: Chain) -> Chain:
+    """The chain with a table of its cores' field, where there are enough cores for it to pay."""
+    if len(chain.cores) < WORTH:
+        return chain
+    shape = chain.shape
+    return replace(chain, field=core_field(shape.site, shape.site_charge, chain.kappa, chain.cutoff))
 
 
 def transported(v: Array, a: Array, b: Array) -> Array:
@@ -437,6 +455,21 @@ def _angle(a: Array, b: Array) -> Array:
     return np.arctan2(np.linalg.norm(np.cross(a, b), axis=-1), np.sum(a * b, axis=-1))
 
 
+def twist_deviations(chain: Chain, position: Array, frame: Array) -> Array:
+    """Twist (n-1,) of every segment beyond its rest twist, radian, from -pi to pi."""
+    start, end = segment_ends(chain, position, frame)
+    direction = (end - start) / np.linalg.norm(end - start, axis=1)[:, None]
+    is_core = chain.core > 0
+    leaving, arriving = frame @ chain.shape.joint_frame[0], frame @ chain.shape.joint_frame[1]
+    carried = transported(leaving[:-1, :, 1], leaving[:-1, :, 0], direction)
+    out_b = np.where(is_core[:-1, None], carried, frame[:-1, :, 1])
+    out_c = np.where(is_core[:-1, None], np.cross(direction, out_b), frame[:-1, :, 2])
+    into = np.where(is_core[1:, None, None], arriving[1:], frame[1:])
+    sine = np.sum(out_c * into[:, :, 1] - out_b * into[:, :, 2], axis=1)
+    cosine = np.sum(out_b * into[:, :, 1] + out_c * into[:, :, 2], axis=1)
+    return _wrap(np.arctan2(sine, cosine) - chain.rest_twist)
+
+
 def mechanical_energies(chain: Chain, position: Array, frame: Array) -> dict[str, float]:
     """Stretch, bend and twist, kBT. Bead frames must have their segment's direction as first column."""
     start, end = segment_ends(chain, position, frame)
@@ -455,13 +488,7 @@ def mechanical_energies(chain: Chain, position: Array, frame: Array) -> dict[str
         + np.sum(chain.bend_k[entries - 1] * _angle(direction[entries - 1], arriving[entries, :, 0]) ** 2)
     )
 
-    carried = transported(leaving[:-1, :, 1], leaving[:-1, :, 0], direction)
-    out_b = np.where(is_core[:-1, None], carried, frame[:-1, :, 1])
-    out_c = np.where(is_core[:-1, None], np.cross(direction, out_b), frame[:-1, :, 2])
-    into = np.where(is_core[1:, None, None], arriving[1:], frame[1:])
-    sine = np.sum(out_c * into[:, :, 1] - out_b * into[:, :, 2], axis=1)
-    cosine = np.sum(out_b * into[:, :, 1] + out_c * into[:, :, 2], axis=1)
-    twist = 0.5 * np.sum(chain.twist_k * _wrap(np.arctan2(sine, cosine) - chain.rest_twist) ** 2)
+    twist = 0.5 * np.sum(chain.twist_k * twist_deviations(chain, position, frame) ** 2)
     return {"stretch": float(stretch), "bend": 0.5 * float(bend), "twist": float(twist)}
 
 

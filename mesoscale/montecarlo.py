@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mesoscale import _kernels
-from mesoscale.kernels import kernel_arguments, kernel_energies, limb_arguments
+from mesoscale.kernels import kernel_arguments, kernel_energies, sampling_arguments
 from mesoscale.model import TERMS, Chain
 from mesoscale.observables import end_to_end, radius_of_gyration
 from mesoscale.restraints import KEPT, contact_distances, stiffened
@@ -48,13 +48,16 @@ class Walk:
     step: NDArray[np.float64]
     tried: NDArray[np.int64]
     accepted: NDArray[np.int64]
+    temperature: float = 1.0  # in multiples of the model's, in whose kBT energies are
 
     @classmethod
-    def begin(cls, chain: Chain, position: NDArray[np.float64], frame: NDArray[np.float64]) -> "Walk":
+    def begin(
+        cls, chain: Chain, position: NDArray[np.float64], frame: NDArray[np.float64], temperature: float = 1.0
+    ) -> "Walk":
         """Start from a conformation."""
         counts = np.zeros(len(MOVES), np.int64)
         energy = kernel_energies(chain, position, frame)
-        return cls(chain, position, frame, energy, FIRST_STEP.copy(), counts, counts.copy())
+        return cls(chain, position, frame, energy, FIRST_STEP.copy(), counts, counts.copy(), temperature)
 
     def advance(self, random: NDArray[np.float64], strict: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Make one trial for each row of `random` (trials, 11); returns trials and acceptances per move.
@@ -69,10 +72,13 @@ class Walk:
         weight = np.where(possible, MOVE_WEIGHT, 0.0)
         arguments = kernel_arguments(chain, self.position, self.frame)
         energy = self.energy.copy()
+        if self.temperature != 1.0:
+            # The kernel accepts what costs less than -log(u); -T log(u) is the same with u to the power of T.
+            random = np.column_stack([random[:, :-1], random[:, -1] ** self.temperature])
         tried, accepted = _kernels.fibre_monte_carlo.run_trials(
             beads=_or_one(chain.beads + 1), cores=_or_one(chain.cores + 1),
             longest=LONGEST_RANGE, strict=int(strict), weight=np.cumsum(weight / weight.sum()), step=self.step,
-            random=np.asfortranarray(random.T), energy=energy, **arguments, **limb_arguments(chain),
+            random=np.asfortranarray(random.T), energy=energy, **arguments, **sampling_arguments(chain),
         )  # fmt: skip
         self.position = np.ascontiguousarray(arguments["position"].T)
         self.frame = np.ascontiguousarray(np.transpose(arguments["frame"], (2, 0, 1)))
@@ -129,13 +135,16 @@ class CoupledTails:
         walk.chain = replace(walk.chain, limbs=limbs)
         walk.energy = kernel_energies(walk.chain, walk.position, walk.frame)
 
-    def regrow(self, walk: Walk, random: np.random.Generator) -> None:
-        """Try to regrow a share of the chains where their cores are now."""
+    def regrow(self, walk: Walk, random: np.random.Generator, check: bool = True) -> None:
+        """Try to regrow a share of the chains where their cores are now. Without `check` their energy is not followed,
+        which costs more than the moves, and `whole_energy` must wait for one with it.
+        """
         chain = walk.chain
         beads = carried_beads(chain.limbs, self.places, chain, walk.position, walk.frame, len(self.beads))
-        regrown = TailWalk.begin(self.tails, chain, walk.position, walk.frame, beads)
+        energy = None if check else np.zeros(len(TAIL_TERMS))
+        regrown = TailWalk.begin(self.tails, chain, walk.position, walk.frame, beads, energy)
         chains = random.permutation(len(self.tails.core))
-        regrown.regrow(chains[: max(1, int(REGROWN * len(chains)))], random)
+        regrown.regrow(chains[: max(1, int(REGROWN * len(chains)))], random, check)
         self.beads, self.energy = regrown.beads, regrown.energy
         self.tried += int(regrown.tried.sum())
         self.accepted += int(regrown.accepted.sum())
@@ -166,6 +175,25 @@ class Sampling:
         return np.sum([series for name, series in self.series.items() if name in (*TERMS, *TAIL_SERIES)], axis=0)
 
 
+def exchange(walks: list[Walk], first: int, random: np.random.Generator) -> tuple[int, int]:
+    """Let walks at neighbouring temperatures exchange conformations: pairs from number `first` (0 or 1) on.
+
+    Parallel tempering (Hukushima & Nemoto, J. Phys. Soc. Jpn. 65:1604, 1996): a pair is exchanged with probability
+    min(1, exp((1/T1 - 1/T2) (E1 - E2))). Returns the pairs tried and exchanged.
+    """
+    tried = exchanged = 0
+    for cold, hot in zip(walks[first:-1:2], walks[first + 1 :: 2], strict=True):
+        gain = (1 / cold.temperature - 1 / hot.temperature) * (cold.energy.sum() - hot.energy.sum())
+        tried += 1
+        if np.log(1.0 - random.random()) <= gain:
+            exchanged += 1
+            for name in ("position", "frame", "energy"):
+                one, other = getattr(cold, name), getattr(hot, name)
+                setattr(cold, name, other)
+                setattr(hot, name, one)
+    return tried, exchanged
+
+
 def block_count(sweeps: int) -> int:
     """Blocks that a run is recorded in."""
     return min(RECORDS, sweeps)
@@ -180,6 +208,7 @@ def sample(
     progress: Callable[[float, str], None] | None = None,
     tails: CoupledTails | None = None,
     trajectory: Trajectory | None = None,
+    hotter: tuple[float, ...] = (),
 ) -> Sampling:
     """Sample from a conformation: positions (n, 3) and frames (n, 3, 3) of the particles. A sweep is one trial a
     particle, and with `tails` the regrowth of a share of them.
@@ -187,7 +216,12 @@ def sample(
     Steps adapt, and restraints of contacts that stand open harden, during the first 30 % of the sweeps. No move may
     deepen an overlap: floors that hold at the start hold at the end. `progress` is called with the share done and a
     word on the state. The same seed gives the same result, also when a `trajectory` of an earlier run is gone on with.
+
+    `hotter` names further temperatures, ascending multiples of the model's: as many more walks from the same start
+    exchange conformations with it after every block. Raises ValueError when there are flexible tails as well.
     """
+    if hotter and (tails is not None or sorted({1.0, *hotter}) != [1.0, *hotter]):
+        raise ValueError("temperatures of further walks must ascend from above 1, and tails must be rigid")
     blocks = block_count(sweeps)
     burn_in = int(np.ceil(BURN_IN * blocks)) if blocks > 1 else 0
     names = SERIES if tails is None else (*SERIES, *TAIL_SERIES)
@@ -198,8 +232,16 @@ def sample(
         if tails is not None:
             tails.beads, tails.energy = state["beads"], state["tail_energy"]
             tails.tried, tails.accepted = (int(count) for count in state["tail_counts"])
+        hot = [Walk.begin(walk.chain, state["hot_position"][k], state["hot_frame"][k], temperature)
+               for k, temperature in enumerate(hotter)]  # fmt: skip
+        for k, one in enumerate(hot):
+            one.step, one.tried, one.accepted = (state[f"hot_{name}"][k] for name in ("step", "tried", "accepted"))
+        exchanges = state["exchanges"]
     else:
         walk = Walk.begin(chain, position, frame)
+        hot = [Walk.begin(chain, position, frame, temperature) for temperature in hotter]
+        exchanges = np.zeros(2, np.int64)
+    walks = [walk, *hot]
     if tails is not None and chain.n > 1:
         tails.attach(walk)
 
@@ -219,7 +261,10 @@ def sample(
         if tails is not None:
             arrays |= {"beads": tails.beads, "tail_energy": tails.energy,
                        "tail_counts": np.array([tails.tried, tails.accepted])}  # fmt: skip
-        return arrays
+        if hot:
+            names_of_hot = ("position", "frame", "step", "tried", "accepted")
+            arrays |= {f"hot_{name}": np.stack([getattr(one, name) for one in hot]) for name in names_of_hot}
+        return arrays | {"exchanges": exchanges}
 
     records, snapshots = [record(0)], []
     if trajectory is not None:
@@ -237,20 +282,28 @@ def sample(
     for block in range(first, blocks):
         until = sweeps * (block + 1) // blocks
         if block == burn_in:
-            walk.tried[:] = walk.accepted[:] = 0
+            for one in walks:
+                one.tried[:] = one.accepted[:] = 0
+            exchanges = np.zeros(2, np.int64)
         random = np.random.Generator(np.random.Philox(key=[seed, block]))
-        tried, accepted = np.zeros(len(MOVES), np.int64), np.zeros(len(MOVES), np.int64)
+        before = [(one.tried.copy(), one.accepted.copy()) for one in walks]
         while done < until:
             now = min(at_once, until - done)
-            counts = walk.advance(random.random((now * chain.n, RANDOM_PER_TRIAL)), strict=True)
-            tried, accepted = tried + counts[0], accepted + counts[1]
+            for one in walks:
+                one.advance(random.random((now * chain.n, RANDOM_PER_TRIAL)), strict=True)
             if tails is not None and chain.n > 1:
-                tails.regrow(walk, random)
+                tails.regrow(walk, random, check=done + now == until)
             done += now
         if block < burn_in:
-            walk.adapt(tried, accepted)
+            for one, (tried, accepted) in zip(walks, before, strict=True):
+                one.adapt(one.tried - tried, one.accepted - accepted)
             walk.stiffen()
-        else:
+            for one in hot:
+                one.chain = replace(one.chain, contact_k=walk.chain.contact_k)
+                one.energy = kernel_energies(one.chain, one.position, one.frame)
+        if hot:
+            exchanges = exchanges + exchange(walks, block % 2, random)
+        if block >= burn_in:
             snapshots.append((walk.position, walk.frame))
         records.append(record(done))
         if trajectory is not None:
@@ -260,6 +313,8 @@ def sample(
     if trajectory is not None:
         trajectory.close()
     acceptance = {name: float(a / max(t, 1)) for name, t, a in zip(MOVES, walk.tried, walk.accepted, strict=True)}
+    if hot:
+        acceptance["exchange"] = float(exchanges[1] / max(exchanges[0], 1))
     if tails is not None:
         acceptance["tail regrowth"] = tails.accepted / max(tails.tried, 1)
     series = dict(zip(names, np.array(records).T.copy(), strict=True))

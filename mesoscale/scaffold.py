@@ -17,7 +17,7 @@ from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
 from mesoscale.fibre import Fibre
-from mesoscale.model import Chain, Parameters, body_points, crystal_path, segment_ends, transported
+from mesoscale.model import Chain, Parameters, body_points, crystal_path, segment_ends, transported, twist_deviations
 from mesoscale.observables import fibre_observables
 
 Array = NDArray[np.float64]
@@ -35,7 +35,8 @@ class Scaffold:
 
     origin (n, 3), frame (n, 3, 3), base (n,) ASCII, nucleosome (n,) or -1, position (n,) on the chromosome;
     core_origin (m, 3), core_frame (m, 3, 3), dyad (m,), first_bp (m,), last_bp (m,). `linkers` has one entry a linker:
-    rise (angstrom) and twist (degree) per step as laid out. energy holds series over the run (kBT, nm), acceptance the
+    rise (angstrom) and twist (degree) per step as laid out, and by how much the whole contour and twist exceed those at
+    rest. energy holds series over the run (kBT, nm), acceptance the
     accepted share per move, contacts one entry a contact, contact_map
     (k, k) counts over the sampled conformations.
     """
@@ -57,7 +58,7 @@ class Scaffold:
     linkers: list[dict] = field(default_factory=list)
     energy: dict[str, Array] = field(default_factory=dict)
     acceptance: dict[str, float] = field(default_factory=dict)
-    observables: dict[str, float | int] = field(default_factory=dict)
+    observables: dict[str, float | int | list[float]] = field(default_factory=dict)
     contact_map: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 0), np.int64))
     contact_resolution: int = 0  # base pairs a bin
     floor_violations: int = 0
@@ -139,12 +140,12 @@ class Scaffold:
 
 
 def _linker_frames(
-    points: Array, first: Array | None, last: Array | None, steps: int, natural_twist: float
+    points: Array, first: Array | None, last: Array | None, steps: int, whole_twist: float
 ) -> tuple[Array, Array, float]:
     """Base-pair origins (steps + 1, 3) and frames along a smooth curve through `points`, and the twist per step.
 
     `first` and `last` are the frames (columns x, y, z) at the two ends; None at a free end. Between two given frames
-    the whole twist is the one nearest to the natural one that meets both; with a free end it is the natural one.
+    the twist (radian) is the one nearest to `whole_twist` that meets both; with a free end it is that.
     """
     chord = np.linalg.norm(np.diff(points, axis=0), axis=1)
     knots = np.concatenate([[0.0], np.cumsum(chord)])
@@ -169,7 +170,7 @@ def _linker_frames(
         x[k] -= (x[k] @ tangent[k]) * tangent[k]
         x[k] /= np.linalg.norm(x[k])
         here = k
-    total = steps * natural_twist
+    total = whole_twist
     if first is not None and last is not None:
         y = np.cross(tangent[-1], x[-1])
         missing = np.arctan2(last[:, 0] @ y, last[:, 0] @ x[-1])
@@ -199,7 +200,10 @@ def build_scaffold(
         nucleosome[wrapped] = k
 
     start, end = segment_ends(chain, position, frame)
-    linkers = []
+    # The sampled twist decides how often a linker turns; its ends alone would leave whole turns open.
+    deviation = np.where(chain.twist_k > 0, twist_deviations(chain, position, frame), 0.0)
+    natural = np.radians(parameters.twist_per_bp)
+    linkers, apart, turned_off = [], [0.0], [0.0]
     for number in np.unique(chain.linker):
         segments = np.flatnonzero(chain.linker == number)
         points = np.concatenate([start[segments[:1]], end[segments]])
@@ -212,15 +216,21 @@ def build_scaffold(
             frames[from_bp] if chain.core[before] else None,
             frames[to_bp] if chain.core[after] else None,
             to_bp - from_bp,
-            np.radians(parameters.twist_per_bp),
+            (to_bp - from_bp) * natural + float(deviation[segments].sum()),
         )
+        for at, bp, core in ((0, from_bp, before), (-1, to_bp, after)):
+            if chain.core[core]:
+                apart.append(float(np.linalg.norm(path[at] - origin[bp])))
+                turned_off.append(_angle_between(turned[at], frames[bp]))
         # The ends of the curve are base pairs of the cores and stay as the crystal has them.
         keep = slice(1 if chain.core[before] else 0, -1 if chain.core[after] else None)
         origin[inside][keep], frames[inside][keep] = path[keep], turned[keep]
-        rise = float(np.linalg.norm(np.diff(path, axis=0), axis=1).mean()) * NM
+        steps, rise = int(to_bp - from_bp), float(np.linalg.norm(np.diff(path, axis=0), axis=1).mean()) * NM
         linkers.append(
-            {"first_bp": int(from_bp), "last_bp": int(to_bp), "rise": rise, "twist": float(np.degrees(twist))}
-        )
+            {"first_bp": int(from_bp), "last_bp": int(to_bp), "rise": rise, "twist": float(np.degrees(twist)),
+             "contour_excess": steps * (rise - parameters.rise * NM),
+             "twist_excess": float(np.degrees(steps * (twist - natural)))}
+        )  # fmt: skip
 
     core_position, core_frame = position[chain.cores], frame[chain.cores]
     turn = box_axes(np.concatenate([origin, body_points(chain, position, frame)]))
@@ -242,8 +252,14 @@ def build_scaffold(
         linkers=linkers,
         tails=None if tails is None else (tails - centre) @ turn * NM,
         linker_histones=None if linker_histones is None else (linker_histones - centre) @ turn * NM,
-        observables=fibre_observables(position, core_position),
+        observables=fibre_observables(position, core_position)
+        | {"joint_gap": max(apart), "joint_turn": max(turned_off)},
     )
+
+
+def _angle_between(one: Array, other: Array) -> float:
+    """Angle (degree) of the rotation between two frames (3, 3); from the chord, which is exact for small ones."""
+    return float(np.degrees(2 * np.arcsin(min(1.0, np.linalg.norm(one - other) / np.sqrt(8)))))
 
 
 def box_axes(points: Array) -> Array:

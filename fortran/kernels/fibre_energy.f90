@@ -9,6 +9,7 @@
 !> core (or at the bead) and ends at the entry point of the next core (or at the bead).
 module fibre_energy
   use iso_fortran_env, only: int32, real64
+  use core_field, only: field_t, field_at, n_parts
   use fibre_grid, only: grid_t, make_grid, move_point, points_near
   implicit none
   private
@@ -38,6 +39,7 @@ module fibre_energy
     integer(int32), allocatable :: limb_kind(:, :)    !< (limbs, cores)
     real(real64), allocatable :: limb(:, :, :), limb_charge(:, :), limb_world(:, :, :), limb_reach(:)
     real(real64) :: carried_reach = 0                 !< of sites and limbs
+    type(field_t) :: field                            !< of a core's sites; where it is not there, they are summed over
     real(real64) :: sigma2(n_kinds, n_kinds) = 0, strength(n_kinds, n_kinds) = 0, excluded_shift(n_kinds, n_kinds) = 0
     real(real64), allocatable :: sphere(:, :), sphere_radius(:), sphere_world(:, :, :)
     integer(int32), allocatable :: sphere_near(:, :)  !< (2, spheres): wrapped DNA next to the exit, the entry
@@ -352,7 +354,7 @@ contains
     type(fibre_t), intent(in) :: self
     integer(int32), intent(in) :: p, q
     real(real64), intent(inout) :: energy(n_terms)
-    integer(int32) :: i, core_p, core_q
+    integer(int32) :: i, core_p, core_q, one, other
     real(real64) :: reach, d(3)
     if (self%n_limbs > 0) then
       if (self%core(p) /= 0) call add_limbs(self, p, q, energy)
@@ -368,10 +370,13 @@ contains
     d = self%position(:, p) - self%position(:, q)
     if (dot_product(d, d) >= reach**2) return
     if (core_p /= 0 .and. core_q /= 0) then
+      ! The sites of the first core in the field of the second: always the same way, for a table has rounding errors.
+      one = min(core_p, core_q)
+      other = max(core_p, core_q)
       do i = 1, size(self%site, 2)
-        d = self%site_world(:, i, core_p) - self%position(:, q)
+        d = self%site_world(:, i, one) - self%position(:, self%core_particle(other))
         if (dot_product(d, d) >= (self%cutoff + self%site_reach)**2) cycle
-        call add_sites(self, self%site_world(:, i, core_p), self%site_charge(i), core_q, self%sigma(3)**2, &
+        call add_sites(self, self%site_world(:, i, one), self%site_charge(i), other, self%sigma(3)**2, &
           self%excluded_k, self%excluded_at_cutoff(3), energy)
       end do
     else if (core_p /= 0) then
@@ -457,6 +462,25 @@ contains
     real(real64), intent(in) :: point(3), charge, sigma2, strength, shift
     integer(int32), intent(in) :: core
     real(real64), intent(inout) :: energy(n_terms)
+    integer(int32) :: p
+    real(real64) :: field(n_parts), d(3), local(3)
+    if (.not. self%field%present) then
+      call add_sites_one_by_one(self, point, charge, core, sigma2, strength, shift, energy)
+      return
+    end if
+    p = self%core_particle(core)
+    d = point - self%position(:, p)
+    local = [dot_product(d, self%frame(:, 1, p)), dot_product(d, self%frame(:, 2, p)), dot_product(d, self%frame(:, 3, p))]
+    field = field_at(self%field, local)
+    energy(electrostatic) = energy(electrostatic) + self%bjerrum * charge * field(1)
+    energy(excluded) = energy(excluded) + strength * sigma2**3 * (sigma2**3 * field(2) - field(3))
+  end subroutine add_sites
+
+  pure subroutine add_sites_one_by_one(self, point, charge, core, sigma2, strength, shift, energy)
+    type(fibre_t), intent(in) :: self
+    real(real64), intent(in) :: point(3), charge, sigma2, strength, shift
+    integer(int32), intent(in) :: core
+    real(real64), intent(inout) :: energy(n_terms)
     integer(int32) :: i, n
     real(real64) :: r2, r, s6, el, ex
     real(real64) :: near_r2(size(self%site_charge)), near_charge(size(self%site_charge))
@@ -481,7 +505,7 @@ contains
     end do
     energy(electrostatic) = energy(electrostatic) + self%bjerrum * charge * el
     energy(excluded) = energy(excluded) + strength * ex
-  end subroutine add_sites
+  end subroutine add_sites_one_by_one
 
   !> Both pair potentials of two linker beads, shifted to zero at the cutoff.
   pure subroutine add_bead_pair(self, r, charge_product, energy)

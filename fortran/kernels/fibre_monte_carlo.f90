@@ -3,7 +3,8 @@
 !> Every move is a rigid motion of a range of neighbours in the chain (one bead, one core, a crank, an end arm) or a
 !> spin of one bead's frame about its segment. All random numbers come in from the caller, eleven for each trial.
 module fibre_monte_carlo
-  use iso_fortran_env, only: int32, real64
+  use core_field, only: load_field
+  use iso_fortran_env, only: int32, real32, real64
   use fibre_energy, only: fibre_t, load_fibre, load_limbs, refresh, range_energy, add_range_charges, full_energy, &
     twist_energy_at, longest_segment, n_terms
   implicit none
@@ -24,8 +25,8 @@ contains
   subroutine run_trials(n, n_beads, n_cores, n_sites, n_limbs, n_spheres, n_contacts, n_trials, position, frame, core, &
       linker, &
       rest_length, stretch_k, bend_k, twist_k, rest_twist, charge, joint_point, joint_frame, site, site_charge, &
-      limb, limb_charge, limb_kind, sigma, strength, sphere, sphere_radius, sphere_near, contact, &
-      contact_k, contact_distance, scalar, beads, cores, longest, &
+      limb, limb_charge, limb_kind, sigma, strength, nx, ny, nz, n_cells, n_near, coefficient, cells, cell_first, cell_site, &
+      field_scalar, sphere, sphere_radius, sphere_near, contact, contact_k, contact_distance, scalar, beads, cores, longest, &
       strict, weight, step, random, energy, tried, accepted)
     integer(int32), intent(in) :: n, n_beads, n_cores, n_sites, n_limbs, n_spheres, n_contacts, n_trials, longest, strict
     real(real64), intent(inout) :: position(3, n), frame(3, 3, n), energy(8)
@@ -36,6 +37,9 @@ contains
     real(real64), intent(in) :: site(3, n_sites), site_charge(n_sites), sphere(3, n_spheres), sphere_radius(n_spheres)
     real(real64), intent(in) :: limb(3, n_limbs, n_cores), limb_charge(n_limbs, n_cores), sigma(5, 5), strength(5, 5)
     integer(int32), intent(in) :: limb_kind(n_limbs, n_cores)
+    integer(int32), intent(in) :: nx, ny, nz, n_cells, n_near, cells(3), cell_first(n_cells), cell_site(n_near)
+    real(real32), intent(in) :: coefficient(4, nx, ny, nz)
+    real(real64), intent(in) :: field_scalar(11)
     real(real64), intent(in) :: contact_k(n_contacts), contact_distance(n_contacts), scalar(16)
     real(real64), intent(in) :: weight(6), step(6), random(11, n_trials)
     integer(int32), intent(out) :: tried(6), accepted(6)
@@ -46,6 +50,7 @@ contains
       twist_k, rest_twist, charge, joint_point, joint_frame, site, site_charge, sphere, sphere_radius, sphere_near, &
       contact, contact_k, contact_distance, scalar)
     call load_limbs(fibre, limb, limb_charge, limb_kind, sigma, strength)
+    call load_field(fibre%field, site, site_charge, coefficient, cells, cell_first, cell_site, field_scalar)
     tried = 0
     accepted = 0
     do trial = 1, n_trials
@@ -63,8 +68,8 @@ contains
   !> Energy of every term, computed from scratch.
   subroutine total_energy(n, n_cores, n_sites, n_limbs, n_spheres, n_contacts, position, frame, core, linker, &
       rest_length, stretch_k, bend_k, twist_k, rest_twist, charge, joint_point, joint_frame, site, site_charge, &
-      limb, limb_charge, limb_kind, sigma, strength, sphere, sphere_radius, sphere_near, contact, &
-      contact_k, contact_distance, scalar, energy)
+      limb, limb_charge, limb_kind, sigma, strength, nx, ny, nz, n_cells, n_near, coefficient, cells, cell_first, cell_site, &
+      field_scalar, sphere, sphere_radius, sphere_near, contact, contact_k, contact_distance, scalar, energy)
     integer(int32), intent(in) :: n, n_cores, n_sites, n_limbs, n_spheres, n_contacts
     real(real64), intent(in) :: position(3, n), frame(3, 3, n)
     integer(int32), intent(in) :: core(n), linker(n - 1), sphere_near(2, n_spheres), contact(2, n_contacts)
@@ -73,6 +78,9 @@ contains
     real(real64), intent(in) :: site(3, n_sites), site_charge(n_sites), sphere(3, n_spheres), sphere_radius(n_spheres)
     real(real64), intent(in) :: limb(3, n_limbs, n_cores), limb_charge(n_limbs, n_cores), sigma(5, 5), strength(5, 5)
     integer(int32), intent(in) :: limb_kind(n_limbs, n_cores)
+    integer(int32), intent(in) :: nx, ny, nz, n_cells, n_near, cells(3), cell_first(n_cells), cell_site(n_near)
+    real(real32), intent(in) :: coefficient(4, nx, ny, nz)
+    real(real64), intent(in) :: field_scalar(11)
     real(real64), intent(in) :: contact_k(n_contacts), contact_distance(n_contacts), scalar(16)
     real(real64), intent(out) :: energy(8)
     type(fibre_t) :: fibre
@@ -80,6 +88,7 @@ contains
       twist_k, rest_twist, charge, joint_point, joint_frame, site, site_charge, sphere, sphere_radius, sphere_near, &
       contact, contact_k, contact_distance, scalar)
     call load_limbs(fibre, limb, limb_charge, limb_kind, sigma, strength)
+    call load_field(fibre%field, site, site_charge, coefficient, cells, cell_first, cell_site, field_scalar)
     energy = full_energy(fibre)
   end subroutine total_energy
 

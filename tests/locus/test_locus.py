@@ -4,6 +4,8 @@ import gzip
 import json
 from pathlib import Path
 
+import h5py
+import hictkpy
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -180,6 +182,26 @@ def test_contacts_that_do_not_lie_inside_are_listed(tmp_path):
     locus = load_locus(section(tmp_path, contacts=str(tmp_path / "c.bedpe")))
     assert [(c.first, c.second, c.weight) for c in locus.contacts] == [((0, 100), (400, 500), 3.0)]
     assert [text.split(":")[0] for text in locus.ignored_contacts] == ["line 2", "line 3", "line 4"]
+
+
+def test_the_same_matrix_in_three_formats(tmp_path):
+    """A loop of 100 counts on a background of 5 at every distance but the diagonal's, in bins of 50 bp."""
+    size, bins = 50, 12
+    one, other = np.triu_indices(bins)
+    count = np.where((one == 2) & (other == 9), 100, 5)
+    pixels = {"bin1_id": one, "bin2_id": other, "count": count.tolist()}
+    for kind, name in ((hictkpy.cooler, "a.cool"), (hictkpy.hic, "a.hic")):
+        writer = kind.FileWriter(tmp_path / name, {"chr1": size * bins}, size, tmpdir=tmp_path)
+        writer.add_pixels_from_dict(pixels)
+        writer.finalize()
+    with h5py.File(tmp_path / "a.cool") as flat, h5py.File(tmp_path / "a.mcool", "w") as multi:
+        multi.attrs.update({"format": "HDF5::MCOOL", "format-version": 2})
+        flat.copy(flat["/"], multi.create_group("resolutions"), name=str(size))
+    paths = [str(tmp_path / f"a.{ending}") for ending in ("cool", "mcool", "hic")]
+    found = [load_locus(section(tmp_path, contacts=path)).contacts for path in paths]
+    # 100 beside 4 pixels of 5: 100 / 24 times the mean at this distance of 7 bins.
+    assert [(c.first, c.second, pytest.approx(c.weight)) for c in found[0]] == [((100, 150), (450, 500), 100 / 24)]
+    assert found[1] == found[0] and found[2] == found[0]
 
 
 def test_matrix_that_is_none(tmp_path):

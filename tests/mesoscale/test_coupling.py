@@ -10,7 +10,7 @@ from mesoscale.folding import fold, grow_tails
 from mesoscale.kernels import kernel_energies
 from mesoscale.model import TERMS, Parameters, build_chain, crystal_core, energies, straight_conformation
 from mesoscale.montecarlo import RANDOM_PER_TRIAL, CoupledTails, Walk, sample
-from mesoscale.restraints import HARDEST, WIDEST, contact_report, stiffened
+from mesoscale.restraints import HARDEST, WIDEST, contact_report, shared_out, stiffened
 from mesoscale.tails import TAIL_BEADS, Places, TailWalk, carried_beads, heads_alone, limbs_of, tails_of_fibre
 from mesoscale.trajectory import Trajectory
 
@@ -101,7 +101,9 @@ class StoppedError(Exception):
     pass
 
 
-def test_a_stopped_run_goes_on_to_the_last_bit(nucleosomes, tmp_path):
+@pytest.mark.parametrize("hotter", [(), (1.1, 1.3)])
+def test_a_stopped_run_goes_on_to_the_last_bit(nucleosomes, tmp_path, hotter):
+    """With flexible tails, or with walks at higher temperatures."""
     chain, conformation, _, _, tail_walk = nucleosomes
     chain = replace(chain, limbs=None, contact=np.array([[0, chain.n - 1]], np.int32), contact_k=np.array([0.3]),
                     contact_distance=np.array([2.0]))  # fmt: skip
@@ -111,7 +113,8 @@ def test_a_stopped_run_goes_on_to_the_last_bit(nucleosomes, tmp_path):
             if share >= stop_at:
                 raise StoppedError
 
-        return sample(chain, *conformation, 8, 5, stop, CoupledTails.begin(tail_walk, 3), trajectory)
+        tails = None if hotter else CoupledTails.begin(tail_walk, 3)
+        return sample(chain, *conformation, 8, 5, stop, tails, trajectory, hotter)
 
     whole = run(None)
     for stop_at in (0.25, 0.75):  # in the burn-in, and after it
@@ -124,7 +127,7 @@ def test_a_stopped_run_goes_on_to_the_last_bit(nucleosomes, tmp_path):
         resumed = run(again)
         assert np.array_equal(resumed.walk.position, whole.walk.position)
         assert np.array_equal(resumed.walk.frame, whole.walk.frame)
-        assert np.array_equal(resumed.tails.beads, whole.tails.beads)
+        assert hotter or np.array_equal(resumed.tails.beads, whole.tails.beads)
         assert resumed.acceptance == whole.acceptance
         assert len(resumed.snapshots) == len(whole.snapshots)
         for name, series in whole.series.items():
@@ -133,10 +136,27 @@ def test_a_stopped_run_goes_on_to_the_last_bit(nucleosomes, tmp_path):
         assert Trajectory(path, {"run": 1}, 9).last() == (0, {})  # a finished one is made anew
 
 
+def test_impossible_temperatures(nucleosomes):
+    chain, conformation, _, _, tail_walk = nucleosomes
+    for hotter, tails in (((1.2, 1.1), None), ((0.9,), None), ((1.1,), CoupledTails.begin(tail_walk, 3))):
+        with pytest.raises(ValueError, match="must ascend from above 1, and tails must be rigid"):
+            sample(chain, *conformation, 1, 1, tails=tails, hotter=hotter)
+
+
 def test_open_contacts_are_held_harder_up_to_a_limit():
     rest = np.full(4, 12.0)
     found = stiffened(np.array([0.3, 0.3, 9.9, 20.0]), np.array([WIDEST * 12 - 0.1, 16.0, 90.0, 90.0]), rest)
     assert found == pytest.approx([0.3, 0.39, HARDEST, 20.0])
+
+
+def test_replicas_share_contacts_by_frequency():
+    """By the published rule: of 5 replicas the strongest contact is in 5, one halfway in 3, the weakest in 1."""
+    contacts = tuple(Contact((10 * k, 10 * k + 1), (500, 501), weight) for k, weight in enumerate((10.0, 6.0, 2.0)))
+    shared = [shared_out(contacts, replica, 5) for replica in range(1, 6)]
+    assert [sum(contact in of_one for of_one in shared) for contact in contacts] == [5, 3, 1]
+    assert shared_out(contacts, 1, 1) == contacts and shared_out((), 2, 5) == ()
+    alike = (contacts[0], replace(contacts[1], weight=10.0))
+    assert all(shared_out(alike, replica, 4) == alike for replica in range(1, 5))
 
 
 def test_a_walk_holds_an_open_contact_harder(nucleosomes):

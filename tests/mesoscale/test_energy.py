@@ -136,6 +136,15 @@ def test_constants_of_the_published_model():
     assert chain.bend_k[4] * per_bead[4] == pytest.approx(50 / 3)
 
 
+@pytest.mark.parametrize("salt", [0.01, 0.15])
+def test_truncation_bound_is_the_integral_beyond_the_cutoff(salt):
+    parameters = Parameters(salt=salt)
+    r = parameters.cutoff + np.linspace(0, 30 / parameters.kappa, 200001)
+    potential = parameters.bjerrum_length * np.exp(-parameters.kappa * r) / r
+    outside = 4 * np.pi * np.trapezoid(potential * r**2, r)
+    assert parameters.truncation_bound == pytest.approx(outside, rel=1e-6)
+
+
 def test_the_core_is_the_crystal_particle():
     core = crystal_core()
     # Effective charges: fewer than the -228 e of the atoms without tails, and the tails' +90 e in the model's scale.

@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from chromabuild import stages
 from chromabuild.config import load_config
-from chromabuild.errors import ClashesRemainError
+from chromabuild.errors import BadInputError, ClashesRemainError
 from chromabuild.locus import load_locus
 from mesoscale import _kernels
 from mesoscale.core_charges import template
@@ -225,3 +225,36 @@ def test_tails_hang_on_their_cores_outside_the_dna(demo, tmp_path):
     assert np.quantile(apart, 0.2) > 9.0
     demo.write(tmp_path / "a.h5")
     assert np.array_equal(Scaffold.read(tmp_path / "a.h5").tails, demo.tails)
+
+
+@pytest.mark.parametrize(("settings", "words"), [
+    ({"scaffold.tails": "flexible", "scaffold.core_charges": "formal"}, "set it to fitted, or scaffold.tails to rigid"),
+    ({"scaffold.hotter": [1.2, 1.1]}, "scaffold.hotter: temperatures must ascend"),
+    ({"scaffold.replicas": 2, "scaffold.replica": 3}, "scaffold.replica: 3 is beyond scaffold.replicas: 2"),
+    ({"scaffold.acetylated": "far.bed"}, "holds no nucleosome of chrXIII"),
+    ({"scaffold.acetylated": "bad.bed"}, r"bad\.bed, line 1: .*needs 3"),
+])  # fmt: skip
+def test_settings_that_cannot_be_folded(tmp_path, settings, words):
+    (tmp_path / "far.bed").write_text("chrXIII\t1\t2\n")
+    (tmp_path / "bad.bed").write_text("chrXIII\t1\n")
+    settings = {key: str(tmp_path / value) if str(value).endswith(".bed") else value for key, value in settings.items()}
+    config = load_config(ROOT / "workflows/config/demo.yaml", {**settings, "output": str(tmp_path / "out")})
+    with pytest.raises(BadInputError, match=words):
+        stages.scaffold(stages.Job(config, 1, lambda state: None, {}))
+    assert not (tmp_path / "out").exists()
+
+
+def test_marks_reach_the_fold(tmp_path):
+    """Linker histones by the build's settings and acetylation by place, from the settings to the file."""
+    (tmp_path / "peaks.bed").write_text("chrXIII\t0\t1000000\tpeak\t5\n")
+    config = load_config(ROOT / "workflows/config/demo.yaml", {
+        "output": str(tmp_path), "scaffold.sweeps": 2, "scaffold.tails": "flexible", "scaffold.choose": "last",
+        "scaffold.core_charges": "fitted", "scaffold.magnesium": True,
+        "scaffold.acetylated": str(tmp_path / "peaks.bed"), "build.linker_histone": "H1.4",
+    })  # fmt: skip
+    summary = stages.scaffold(stages.Job(config, 1, lambda state: None, {}))
+    scaffold = Scaffold.read(tmp_path / "scaffold.h5")
+    cores = len(scaffold.dyad)
+    assert summary["linker_histones"] == summary["acetylated_nucleosomes"] == cores
+    assert scaffold.linker_histones.shape == (cores, 28, 3)
+    assert scaffold.linker_histone_core.tolist() == list(range(cores))

@@ -5,7 +5,7 @@ import pytest
 
 from mesoscale.fibre import Contact, Fibre
 from mesoscale.model import TERMS, Chain, Parameters, build_chain, crystal_core, straight_conformation
-from mesoscale.montecarlo import RANDOM_PER_TRIAL, Walk
+from mesoscale.montecarlo import RANDOM_PER_TRIAL, Walk, exchange
 
 DEMO_LIKE = Fibre("ACGTTGCA" * 68, (95, 262, 440), contacts=(Contact((0, 20), (5, 40)), Contact((30, 60), (500, 540))))
 
@@ -90,6 +90,33 @@ def test_twist_variance_is_one_over_its_stiffness():
     mean, error = mean_and_error(energy)
     assert abs(mean - 0.5 * 4) < 4 * error  # four joints between the five frames, kBT/2 each
     assert error < 0.1
+
+
+def test_tempered_walks_keep_the_distributions_of_their_temperatures():
+    """Two beads at three temperatures that exchange conformations: p(l) ~ l^2 exp(-h/(2 T) (l - l0)^2), mean and mean
+    square by quadrature, within four standard errors."""
+    h, temperatures = 12.0, (1.0, 1.7, 3.0)
+    chain = free_chain(2, h, 0.0, 0.0)
+    start = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    walks = [Walk.begin(chain, start, np.tile(np.eye(3), (2, 1, 1)), t) for t in temperatures]
+    random = np.random.Generator(np.random.Philox(key=6))
+    length, exchanged = [], np.zeros(2)
+    for sweep in range(3300):
+        for walk in walks:
+            counts = walk.advance(random.random((6, RANDOM_PER_TRIAL)), strict=False)
+            if sweep < 300:
+                walk.adapt(*counts)
+        exchanged += exchange(walks, sweep % 2, random)
+        if sweep >= 300:
+            length.append([np.linalg.norm(walk.position[1] - walk.position[0]) for walk in walks])
+    assert 0.5 < exchanged[1] / exchanged[0] < 0.99
+    x = np.linspace(1e-6, 6, 30001)
+    for t, values in zip(temperatures, np.array(length).T, strict=True):
+        p = x**2 * np.exp(-0.5 * h / t * (x - 1) ** 2)
+        for power in (1, 2):
+            mean, error = mean_and_error(values**power)
+            assert abs(mean - (p * x**power).sum() / p.sum()) < 4 * error
+            assert error < 0.05
 
 
 def test_running_energy_is_the_full_energy():

@@ -8,6 +8,7 @@ from chromabuild.contact_files import write_contact_map
 from mesoscale.observables import (
     contact_count,
     contact_map,
+    contact_pattern,
     end_to_end,
     energy_drift,
     packing_ratio,
@@ -42,6 +43,14 @@ def test_packing_of_a_regular_fibre():
     fibre = np.stack([9 * np.cos(turn), 9 * np.sin(turn), 2.0 * k], axis=1)
     assert packing_ratio(fibre) == pytest.approx(5.5)
     assert packing_ratio(fibre[:12]) is None
+
+
+def test_contact_pattern_of_a_zigzag():
+    """Two columns 20 nm apart, 8 nm from one to the next but one: only pairs two apart touch."""
+    k = np.arange(12)
+    cores = np.stack([20.0 * (k % 2), np.zeros(12), 4.0 * k], axis=1)
+    assert contact_pattern(cores) == [0.0, 1.0] + [0.0] * 8
+    assert len(contact_pattern(cores[:4])) == 3
 
 
 def test_energy_drift_compares_the_last_two_quarters():

@@ -3,9 +3,10 @@
 import h5py
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from mesoscale.fibre import Fibre
-from mesoscale.model import Parameters, build_chain, crystal_path, straight_conformation
+from mesoscale.model import Parameters, build_chain, crystal_path, segment_ends, straight_conformation, twist_deviations
 from mesoscale.scaffold import Scaffold, box_axes, build_scaffold
 
 SEQUENCE = "ACGTTGCATT" * 64
@@ -55,6 +56,36 @@ def test_wrapped_dna_is_the_crystal_path_on_the_core_frame(scaffold):
         assert np.allclose(scaffold.origin[wrapped], scaffold.core_origin[k] + 10 * origin @ core.T, atol=1e-9)
         assert np.allclose(scaffold.frame[wrapped], core @ frame, atol=1e-9)
     assert np.count_nonzero(scaffold.nucleosome < 0) == 640 - 3 * 147
+
+
+def test_linkers_meet_their_cores(scaffold):
+    """The contract: less than 0.1 nm and 2 degrees where a linker's own frames end on its cores; reported. A smooth
+    curve that is clamped at both ends meets them to rounding (crystal frames are rotations to 1e-6)."""
+    assert scaffold.observables["joint_gap"] < 1e-6 and scaffold.observables["joint_turn"] < 0.01
+    # And no kink: the steps on either side of a joint differ in direction by less than steps of bent linkers do.
+    for linker in scaffold.linkers:
+        steps = linker["last_bp"] - linker["first_bp"]
+        assert linker["contour_excess"] == pytest.approx(steps * (linker["rise"] - 3.34))
+        assert linker["twist_excess"] == pytest.approx(steps * (linker["twist"] - 34.45))
+
+
+@pytest.mark.parametrize("degree", [-250.0, 100.0, 200.0])
+def test_a_linker_keeps_the_turns_that_it_was_sampled_with(degree):
+    """A straight linker twisted by more than half a turn: frames at its ends alone would say the other way round."""
+    parameters = Parameters()
+    chain = build_chain(FIBRE, parameters)
+    position, frame = straight_conformation(chain)
+    start, end = segment_ends(chain, position, frame)
+    segments = np.flatnonzero(chain.linker == 2)  # between the second and the third core
+    axis = (end - start)[segments[0]] / np.linalg.norm((end - start)[segments[0]])
+    before = twist_deviations(chain, position, frame)[segments].sum()
+    for k, p in enumerate(range(segments[0] + 1, chain.n), start=1):
+        turn = Rotation.from_rotvec(np.radians(degree) * min(k / len(segments), 1.0) * axis).as_matrix()
+        position[p] = start[segments[0]] + turn @ (position[p] - start[segments[0]])
+        frame[p] = turn @ frame[p]
+    made = build_scaffold(FIBRE, chain, position, frame, parameters)
+    assert made.linkers[2]["twist_excess"] == pytest.approx(degree + np.degrees(before), abs=1.0)
+    assert made.observables["joint_turn"] < 0.01
 
 
 def test_labels_and_orientation(scaffold):

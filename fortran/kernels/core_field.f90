@@ -1,0 +1,169 @@
+!> The field of a nucleosome core's charge sites as a table in the core's own frame, so that a charge meets a core at a
+!> cost that does not depend on how many sites it has.
+!>
+!> Each site's potential, and the two powers of its excluded volume, are split at `joint` nm: beyond, they are as they
+!> are; within, an even polynomial that joins with three continuous derivatives takes their place, and what it leaves is
+!> added site by site. The smooth part is a cubic B-spline on a regular grid (mesoscale/field.py prepares it).
+module core_field
+  use iso_fortran_env, only: int32, real32, real64
+  implicit none
+  private
+  public :: field_t, load_field, set_scalars, field_at, horner
+
+  integer(int32), parameter, public :: n_parts = 3   !< screened potential, r**-12, r**-6
+  integer(int32), parameter :: n_lanes = 4           !< parts, filled up to what vector units like
+
+  type :: field_t
+    logical :: present = .false.
+    real(real64) :: lower(3) = 0, edge = 1, joint = 0, kappa = 0, shift(n_parts) = 0
+    real(real64) :: polynomial(0:3, n_parts) = 0      !< in r**2, what stands for each part within the joint
+    integer(int32) :: points(3) = 0
+    real(real32), allocatable :: coefficient(:, :, :, :)
+    ! Sites near each cell of a coarse grid.
+    real(real64) :: cell_lower(3) = 0, cell_edge = 1
+    integer(int32) :: cells(3) = 0
+    integer(int32), allocatable :: cell_first(:), cell_site(:)
+    real(real64), allocatable :: site(:, :), site_charge(:)
+  end type field_t
+
+contains
+
+  !> Take over what Python prepared; `scalar`: lower corner, edge, joint, kappa, cutoff of the field, lower corner and
+  !> edge of the cells. A table of one point is none.
+  subroutine load_field(field, site, site_charge, coefficient, cells, cell_first, cell_site, scalar)
+    type(field_t), intent(out) :: field
+    real(real64), intent(in) :: site(:, :), site_charge(:), scalar(11)
+    real(real32), intent(in) :: coefficient(:, :, :, :)
+    integer(int32), intent(in) :: cells(3), cell_first(:), cell_site(:)
+    field%present = size(coefficient, 2) > 1
+    if (.not. field%present) return
+    call set_scalars(field, scalar)
+    field%points = [size(coefficient, 2), size(coefficient, 3), size(coefficient, 4)]
+    field%coefficient = coefficient
+    field%cells = cells
+    field%cell_first = cell_first
+    field%cell_site = cell_site
+    field%site = site
+    field%site_charge = site_charge
+  end subroutine load_field
+
+  pure subroutine set_scalars(field, scalar)
+    type(field_t), intent(inout) :: field
+    real(real64), intent(in) :: scalar(11)
+    real(real64) :: cutoff, power
+    integer(int32) :: part
+    field%lower = scalar(1:3)
+    field%edge = scalar(4)
+    field%joint = scalar(5)
+    field%kappa = scalar(6)
+    cutoff = scalar(7)
+    field%cell_lower = scalar(8:10)
+    field%cell_edge = scalar(11)
+    field%shift = [exp(-field%kappa * cutoff) / cutoff, cutoff**(-12), cutoff**(-6)]
+    field%polynomial(:, 1) = even_polynomial(field%joint, screened_derivatives(field%joint, field%kappa))
+    do part = 2, n_parts
+      power = merge(12, 6, part == 2)
+      field%polynomial(:, part) = even_polynomial(field%joint, field%joint**(-power) * [1.0_real64, -power / field%joint, &
+        power * (power + 1) / field%joint**2, -power * (power + 1) * (power + 2) / field%joint**3])
+    end do
+  end subroutine set_scalars
+
+  !> exp(-kappa r)/r and its first three derivatives.
+  pure function screened_derivatives(r, kappa) result(d)
+    real(real64), intent(in) :: r, kappa
+    real(real64) :: d(4), x
+    x = kappa * r
+    d = exp(-x) / r * [1.0_real64, -(1 + x) / r, (2 + 2 * x + x**2) / r**2, -(6 + 6 * x + 3 * x**2 + x**3) / r**3]
+  end function screened_derivatives
+
+  !> Coefficients of the polynomial of third degree in y = r**2 with these value and three derivatives in r at r.
+  pure function even_polynomial(r, d) result(c)
+    real(real64), intent(in) :: r, d(4)
+    real(real64) :: c(0:3), g(0:3), y
+    ! Derivatives in y: d/dy = 1/(2 r) d/dr, again and again.
+    g(0) = d(1)
+    g(1) = d(2) / (2 * r)
+    g(2) = (d(3) - d(2) / r) / (4 * r**2)
+    g(3) = (d(4) - 3 * d(3) / r + 3 * d(2) / r**2) / (8 * r**3)
+    y = r**2
+    c(3) = g(3) / 6
+    c(2) = g(2) / 2 - 3 * c(3) * y
+    c(1) = g(1) - 2 * c(2) * y - 3 * c(3) * y**2
+    c(0) = g(0) - c(1) * y - c(2) * y**2 - c(3) * y**3
+  end function even_polynomial
+
+  !> The three parts at a point of the core's frame: sum of q (exp(-kappa r)/r), of r**-12, of r**-6 over the sites, each
+  !> shifted to zero at the cutoff.
+  pure function field_at(self, x) result(value)
+    type(field_t), intent(in) :: self
+    real(real64), intent(in) :: x(3)
+    real(real64) :: value(n_parts)
+    real(real32) :: w(4, 3), total(n_lanes)
+    real(real64) :: t(3), u
+    integer(int32) :: first(3), at(3), cell, i
+    value = 0
+    t = (x - self%lower) / self%edge
+    if (any(t < 1) .or. any(t >= self%points - 3)) return
+    first = int(t, int32)
+    do i = 1, 3
+      u = t(i) - first(i)
+      w(:, i) = real([(1 - u)**3, 4 - 6 * u**2 + 3 * u**3, 1 + 3 * u + 3 * u**2 - 3 * u**3, u**3] / 6, real32)
+    end do
+    call interpolate(self%points(1), self%points(2), self%points(3), self%coefficient, first, w, total)
+    value = real(total(1:n_parts), real64)
+    at = int((x - self%cell_lower) / self%cell_edge, int32)
+    if (any(x < self%cell_lower) .or. any(at >= self%cells)) return
+    cell = 1 + at(1) + self%cells(1) * (at(2) + self%cells(2) * at(3))
+    call add_near(self, x, self%cell_first(cell), self%cell_first(cell + 1) - 1, value)
+  end function field_at
+
+  !> The weighted sum of 4 x 4 x 4 coefficients from `first` on; shapes are explicit so that lanes vectorise.
+  pure subroutine interpolate(nx, ny, nz, coefficient, first, w, total)
+    integer(int32), intent(in) :: nx, ny, nz, first(3)
+    real(real32), intent(in) :: coefficient(n_lanes, nx, ny, nz), w(4, 3)
+    real(real32), intent(out) :: total(n_lanes)
+    real(real32) :: row(n_lanes), weight
+    integer(int32) :: i, j, k, lane
+    total = 0
+    do k = 0, 3
+      do j = 0, 3
+        row = 0
+        do i = 0, 3
+          !$omp simd
+          do lane = 1, n_lanes
+            row(lane) = row(lane) + w(i + 1, 1) * coefficient(lane, first(1) + i, first(2) + j, first(3) + k)
+          end do
+        end do
+        weight = w(j + 1, 2) * w(k + 1, 3)
+        total = total + weight * row
+      end do
+    end do
+  end subroutine interpolate
+
+  !> What the polynomials leave of the sites in a list.
+  pure subroutine add_near(self, x, first, last, value)
+    type(field_t), intent(in) :: self
+    real(real64), intent(in) :: x(3)
+    integer(int32), intent(in) :: first, last
+    real(real64), intent(inout) :: value(n_parts)
+    real(real64) :: y, r, r6
+    integer(int32) :: m, i
+    do m = first, last
+      i = self%cell_site(m)
+      y = (x(1) - self%site(1, i))**2 + (x(2) - self%site(2, i))**2 + (x(3) - self%site(3, i))**2
+      if (y >= self%joint**2) cycle
+      r = sqrt(y)
+      r6 = 1 / y**3
+      value(1) = value(1) + self%site_charge(i) * (exp(-self%kappa * r) / r - horner(self%polynomial(:, 1), y))
+      value(2) = value(2) + r6**2 - horner(self%polynomial(:, 2), y)
+      value(3) = value(3) + r6 - horner(self%polynomial(:, 3), y)
+    end do
+  end subroutine add_near
+
+  pure function horner(c, y) result(value)
+    real(real64), intent(in) :: c(0:3), y
+    real(real64) :: value
+    value = c(0) + y * (c(1) + y * (c(2) + y * c(3)))
+  end function horner
+
+end module core_field
