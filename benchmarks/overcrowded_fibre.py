@@ -72,6 +72,7 @@ def main() -> None:
     for seed in arguments.seeds:
         started = time.process_time()
         _, report = correct_clashes(crowded, seed=seed, threads=arguments.threads)
+        broken = [name for name, item in report.data["invariants"].items() if not item["holds"]]
         before, after, solved = report.data["before"], report.data["after"], report.data["solved"]
         print(f"seed {seed}: {crowded.n_atoms} atoms, CPU of this process {time.process_time() - started:.0f} s; pairs "
               f"< 0.9 A {solved['fatal_before']} -> {solved['fatal_after']} "
@@ -79,7 +80,9 @@ def main() -> None:
               f"{solved['fatal_at_overlapping_cores']} of them at overlapping cores; "
               f"threaded strands {before['threaded_strands']['count']} -> {after['threaded_strands']['count']}; rings "
               f"{before['ring_piercings']['count']} -> {after['ring_piercings']['count']}; severe pairs "
-              f"{before['severe_pairs']['count']} -> {after['severe_pairs']['count']}", flush=True)
+              f"{before['severe_pairs']['count']} -> {after['severe_pairs']['count']}; heavy pairs < 2.0 A "
+              f"{before['heavy_pairs_below_2']} -> {after['heavy_pairs_below_2']}; broken invariants: "
+              f"{broken or 'none'}", flush=True)
         for reason, count in Counter(item["reason"] for item in report.data["unresolved"]).most_common():
             print(f"    {count:5d} left: {reason}", flush=True)
 

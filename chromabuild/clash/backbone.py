@@ -56,16 +56,26 @@ class LocalTopology:
     """(c, 4): a four-valent atom and three of its neighbours."""
 
 
-def paths(graph: BondGraph, atoms: list[int], length: int) -> set[tuple[int, ...]]:
-    """Chains of ``length`` bonded atoms that touch a group, each in one direction only."""
-    near = set(atoms)
-    for _ in range(length - 1):
-        near |= {b for a in near for b in graph.neighbours(a).tolist()}
-    chains = {(a,) for a in near}
-    for _ in range(length - 1):
-        chains = {chain + (b,) for chain in chains for b in graph.neighbours(chain[-1]).tolist() if b not in chain}
-    group = set(atoms)
-    return {chain for chain in chains if chain[0] < chain[-1] and group & set(chain)}
+def bonded_paths(graph: BondGraph, atoms: np.ndarray, length: int) -> np.ndarray:
+    """(m, length) ascending chains of 2, 3 or 4 bonded atoms that touch a group, each in one direction only."""
+    mark = np.sort(atoms)
+    ends, row = expand(graph.first[atoms], graph.degree(atoms))
+    chains = one_way(np.stack([atoms[row], graph.neighbour[ends]], axis=1))
+    for _ in range(length - 2):
+        # Every longer chain that touches the group holds a shorter one that does, at one of its ends.
+        both = np.concatenate([chains, chains[:, ::-1]])
+        ends, row = expand(graph.first[both[:, -1]], graph.degree(both[:, -1]))
+        longer = np.concatenate([both[row], graph.neighbour[ends][:, None]], axis=1)
+        chains = one_way(longer[(longer[:, :-1] != longer[:, -1:]).all(axis=1)])
+    place = np.minimum(np.searchsorted(mark, chains), len(mark) - 1)
+    return chains[(mark[place] == chains).any(axis=1)]
+
+
+def one_way(chains: np.ndarray) -> np.ndarray:
+    """(m, l) chains from their lower end, in ascending order, each once."""
+    chains = np.where((chains[:, 0] < chains[:, -1])[:, None], chains, chains[:, ::-1])
+    chains = chains[np.lexsort(chains.T[::-1])]
+    return chains[np.append(True, (chains[1:] != chains[:-1]).any(axis=1))[:len(chains)]]
 
 
 def local_topology(scene: Scene, group: np.ndarray) -> LocalTopology:
@@ -74,10 +84,8 @@ def local_topology(scene: Scene, group: np.ndarray) -> LocalTopology:
     The start of the whole correction, not the present state: otherwise many small changes would add up.
     """
     atoms, graph, position = scene.atoms, scene.graph, scene.start
-    members = group.tolist()
-    bonds = np.array(sorted(paths(graph, members, 2)))
-    triples = np.array(sorted(paths(graph, members, 3)))
-    quads = np.array(sorted(paths(graph, members, 4)))
+    bonds, triples, quads = (bonded_paths(graph, group, length) for length in (2, 3, 4))
+
     def nucleic(*members: int) -> bool:
         return all(atoms.part[a] in (DNA_BACKBONE, SUGAR) for a in members)
 
@@ -97,7 +105,7 @@ def local_topology(scene: Scene, group: np.ndarray) -> LocalTopology:
     quads = quads[flat]
     dihedral = np.abs(reference.dihedrals(scene.position, quads))
     quads = quads[np.minimum(dihedral, 180.0 - dihedral) < PLANAR_WITHIN]
-    touching = sorted({b for a in members for b in [a, *graph.neighbours(a).tolist()]})
+    touching = np.unique(np.concatenate([group, bonds.ravel()])).tolist()
     centres = np.array([[a, *graph.neighbours(a)[:3]] for a in touching
                         if graph.first[a + 1] - graph.first[a] == 4]).reshape(-1, 4)
     return LocalTopology(bonds, length, bond_deviation, triples, angle, angle_deviation, quads, centres)
@@ -165,10 +173,11 @@ def adjustments(scene: Scene, group: np.ndarray, starts: list[np.ndarray],
     bonded = np.unique(np.concatenate([topology.bonds.ravel(), topology.triples.ravel(), topology.planar.ravel(),
                                        topology.centres.ravel()]))
     local = np.concatenate([group, np.setdiff1d(np.union1d(surroundings.around, bonded), group)])
-    place = {int(a): k for k, a in enumerate(local)}
+    order = np.argsort(local)
+    ascending = local[order]
 
     def placed(items: np.ndarray) -> np.ndarray:
-        return np.array([[place[a] for a in row] for row in items.tolist()], dtype=np.int32).reshape(items.shape)
+        return order[np.searchsorted(ascending, items)].astype(np.int32)
 
     length = {tuple(sorted(b)): d for b, d in zip(topology.bonds.tolist(), topology.bond_reference, strict=True)}
 
@@ -301,24 +310,9 @@ def propose_relaxation(scene: Scene, a: int, b: int, residues: tuple[list[int], 
     return propose_adjustment(scene, group, starts, "relax", [{"start": k} for k in range(len(starts))])
 
 
-def bonded_triples(graph: BondGraph, atoms: np.ndarray) -> np.ndarray:
-    """(m, 3) every bond angle that some atoms take part in: end, centre, end."""
-    ends, _ = expand(graph.first[atoms], graph.degree(atoms))
-    centres = np.union1d(atoms, graph.neighbour[ends])
-    degree = graph.degree(centres)
-    found = [np.zeros((0, 3), dtype=np.int64)]
-    for p in range(degree.max(initial=0)):
-        for q in range(p + 1, degree.max()):
-            centre = centres[degree > q]
-            first = graph.first[centre]
-            found.append(np.stack([graph.neighbour[first + p], centre, graph.neighbour[first + q]], axis=1))
-    triples = np.concatenate(found)
-    return triples[np.isin(triples, atoms).any(axis=1)]
-
-
 def geometry_change(scene: Scene, moved: np.ndarray, position: np.ndarray) -> np.ndarray:
     """(2,) largest change of a bond (angstrom) and of an angle (degree) when some atoms go to (m, 3) positions."""
-    old, triples = scene.position[moved], bonded_triples(scene.graph, moved)
+    old, triples = scene.position[moved], bonded_paths(scene.graph, moved, 3)
 
     def measured() -> tuple[np.ndarray, np.ndarray]:
         ends = np.concatenate([triples[:, :2], triples[:, 1:]])

@@ -40,7 +40,7 @@ from chromabuild.clash.atoms import (
 from chromabuild.clash.audit import backbone_geometry, stereocentres
 from chromabuild.clash.backbone import (
     SUGAR_AND_C1,
-    bonded_triples,
+    bonded_paths,
     geometry_change,
     link_torsion,
     propose_link,
@@ -615,14 +615,15 @@ def worst_backbone_z(corrector: Corrector, atoms: Atoms, place: NamePlaces, old:
     for items, first, deviation, measure in (
             (np.stack([a, b], axis=1), 0, reference.OTHER_BOND_DEVIATION,
              lambda position, k: np.linalg.norm(position[k[:, 0]] - position[k[:, 1]], axis=1)),
-            (bonded_triples(atoms.graph, group), 3, reference.OTHER_ANGLE_DEVIATION, reference.angles)):
+            (bonded_paths(atoms.graph, group, 3), 3, reference.OTHER_ANGLE_DEVIATION, reference.angles)):
         known = tables[0][first]
         touched = moved[known].any(axis=1)
         before, after = (np.abs(table[first + 2][touched]) for table in tables)
         worst = max(worst, float(after[after > before].max(initial=0.0)))
         names = {row if row[0] < row[-1] else row[::-1] for row in map(tuple, known[touched].tolist())}
         other = np.array([row for row in map(tuple, items.tolist())
-                          if (row if row[0] < row[-1] else row[::-1]) not in names]).reshape(-1, items.shape[1])
+                          if (row if row[0] < row[-1] else row[::-1]) not in names],
+                         dtype=np.int64).reshape(-1, items.shape[1])
         change = np.abs(measure(new, other) - measure(old, other)) / deviation
         worst = max(worst, float(change.max(initial=0.0)))
     return worst

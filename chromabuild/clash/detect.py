@@ -67,7 +67,8 @@ class CellList:
         """Sorted (m, 2) int32 pairs i < j below ``threshold`` and, with kinds, below ``limit[kind_i, kind_j]``."""
         n = len(self.position)
         found = np.zeros(PARTS, dtype=np.int64)
-        room = n // (4 * PARTS) + 64
+        # What does not fit is searched for again: below 2 A a quarter of the atoms have a pair, at 3 A fewer than all.
+        room = (n if threshold > 2.0 else n // 4) // PARTS + 64
         kind = np.zeros(1, dtype=np.int8) if kind is None else np.asarray(kind, dtype=np.int8)[self.order]
         limit = np.full((1, 1), threshold) if limit is None else np.asarray(limit, dtype=np.float64)
         none = np.zeros(1, dtype=np.int32)

@@ -1,10 +1,12 @@
-"""Which octamer every nucleosome of a locus carries: one setting for all, and a BED file of marks by place."""
+"""Which octamer every nucleosome of a locus carries: one setting for all, and marks by place from BED or bigWig."""
 
 from pathlib import Path
 
 import numpy as np
 
+from chromabuild.bigwig import SUFFIXES, read_signal
 from chromabuild.config import BuildSection
+from chromabuild.dna.helix import DYAD
 from chromabuild.errors import BadInputError
 from chromabuild.locus import bed_interval, bed_records
 from chromabuild.nucleosome.recipe import OctamerRecipe
@@ -67,6 +69,10 @@ def octamer_recipes(section: BuildSection, chromosome: str, dyad_position: np.nd
                    for share in _draws(dyad_position, seed)]
     if section.marks is None:
         return recipes
+    if section.marks.lower().endswith(SUFFIXES):
+        carries = _carried_by_signal(section, chromosome, np.asarray(dyad_position))
+        return [recipe.with_mark(section.track_mark) if here else recipe
+                for recipe, here in zip(recipes, carries, strict=True)]
     carried = 0
     for start, end, mark, line in read_marks(section.marks, chromosome):
         for k in np.flatnonzero((dyad_position >= start) & (dyad_position < end)):
@@ -79,3 +85,19 @@ def octamer_recipes(section: BuildSection, chromosome: str, dyad_position: np.nd
         raise BadInputError(f"{section.marks} marks no nucleosome of {chromosome}: "
                             "check chromosome names and positions")
     return recipes
+
+
+def _carried_by_signal(section: BuildSection, chromosome: str, dyad: np.ndarray) -> np.ndarray:
+    """(m,) bool: nucleosomes over whose base pairs the mean of a bigWig signal reaches the threshold."""
+    if section.track_mark is None or section.track_threshold is None:
+        raise BadInputError(f"{section.marks} is a signal: set build.track_mark to what nucleosomes carry where it is "
+                            "high, and build.track_threshold to the mean from which on they do")
+    if len(dyad) == 0:
+        return np.zeros(0, dtype=bool)
+    begin = max(int(dyad.min()) - DYAD, 0)
+    signal = np.nan_to_num(read_signal(section.marks, chromosome, begin, int(dyad.max()) + DYAD + 1))
+    mean = np.array([signal[max(d - DYAD - begin, 0):d + DYAD + 1 - begin].mean() for d in dyad.tolist()])
+    if mean.max() < section.track_threshold:
+        raise BadInputError(f"{section.marks} reaches {section.track_threshold} on no nucleosome of {chromosome}: "
+                            f"lower build.track_threshold, its highest mean is {mean.max():.3g}")
+    return mean >= section.track_threshold

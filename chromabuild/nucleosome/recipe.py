@@ -25,6 +25,9 @@ from chromabuild.residues import residue_library
 SPECIES = ("xenopus", "human", "yeast")
 MUTATION = re.compile(r"^(?P<histone>H3|H4|H2A|H2B):(?P<old>[A-Z])(?P<number>\d+)(?P<new>[ACDEFGHIKLMNPQRSTVWY])$")
 
+MODIFICATION = re.compile(r"^(H3|H4|H2A|H2B):(?P<residue>[A-Z])(?P<number>\d+)(?P<kind>[a-z]+\d?)$")
+STAND_IN = {"Kac": "Q", "Sph": "E", "Tph": "E", "Yph": "E"}  # of modified residues, by charge and size
+
 
 @dataclass(frozen=True, order=True)
 class OctamerRecipe:
@@ -33,7 +36,7 @@ class OctamerRecipe:
     species: str = "xenopus"
     tails: str = "compact"
     variants: tuple[str, ...] = ()
-    """Such as ``H2A.Z``, ``CENP-A``, ``H3.3``."""
+    """Such as ``H2A.Z``, ``CENP-A``, ``Cse4``, ``H3.3``."""
     mutations: tuple[str, ...] = ()
     """Such as ``H3:K56Q``, in the usual numbering of the histone that is there."""
     linker_histone: str = ""
@@ -61,6 +64,14 @@ class OctamerRecipe:
         if len(set(families)) < len(families):
             raise BadInputError(f"variants {' and '.join(self.variants)} replace the same histone: keep one of them")
         for mutation in self.mutations:
+            modified = MODIFICATION.match(mutation)
+            if modified:
+                stand_in = STAND_IN.get(modified["residue"] + modified["kind"])
+                raise BadInputError(
+                    f"{mutation}: modified residues such as acetyl-lysine are not in the force field amber14: "
+                    + (f"write {mutation.removesuffix(modified['kind'])}{stand_in}, the usual stand-in, or " if stand_in
+                       else "leave it out, or ")
+                    + "prepare the system with a force field that has it and use `chromabuild import`")
             if not MUTATION.match(mutation):
                 raise BadInputError(f"mutation {mutation!r} is not of the form H3:K56Q: histone, residue that is "
                                     "there, its number, new residue in one-letter code")

@@ -18,6 +18,7 @@ _INT32 = 3
 
 def bcif_bytes(brick: Brick) -> bytes:
     """The whole file. Atom ids are global (from 1)."""
+    segments = _segments(brick)
     columns = [
         _text("group_PDB", *_of_atoms(brick, "group")),
         _integers("id", brick.global_id + 1, delta=True),
@@ -25,7 +26,7 @@ def bcif_bytes(brick: Brick) -> bytes:
         _text("label_atom_id", *_of_atoms(brick, "name")),
         _absent_text("label_alt_id", ".", brick.n_atoms),
         _text("label_comp_id", *_of_atoms(brick, "residue")),
-        _text("label_asym_id", *_segments(brick)),
+        _text("label_asym_id", *segments),
         _text("label_entity_id", *_of_atoms(brick, "entity")),
         _integers("label_seq_id", brick.residue_number[brick.atom_residue], run_length=True,
                   mask=np.where(_in_polymer()[brick.residue_template], 0, 1)[brick.atom_residue]),
@@ -34,7 +35,7 @@ def bcif_bytes(brick: Brick) -> bytes:
         _constant("occupancy", 1, brick.n_atoms),
         _constant("B_iso_or_equiv", 0, brick.n_atoms),
         _integers("auth_seq_id", brick.residue_number[brick.atom_residue], run_length=True),
-        _text("auth_asym_id", *_segments(brick)),
+        _text("auth_asym_id", *segments),
         _integers("pdbx_PDB_model_num", np.ones(brick.n_atoms, dtype=np.int8), run_length=True),
     ]
     cell = [_floats(f"length_{name}", [edge / 1000]) for name, edge in zip("abc", brick.box, strict=True)]

@@ -1,4 +1,5 @@
-!> The periodic box cut into Px x Py x Pz equal domains, one per rank; rank = ix + Px*(iy + Py*iz).
+!> The periodic box cut into Px x Py x Pz domains, one per rank; rank = ix + Px*(iy + Py*iz). The cuts are planes through
+!> the whole box: evenly spaced at first, and moved by `move_borders` where work is spread unevenly.
 module domain_grid
   use precision, only: real64
   use error, only: error_t, exit_bad_input, fail
@@ -14,6 +15,8 @@ module domain_grid
     integer :: coordinate(3) = 0
     !> Corners of this rank's domain: lower included, upper not.
     real(real64) :: lower(3) = 0.0_real64, upper(3) = 0.0_real64
+    !> Borders along each axis as fractions of the box: `border(0:dims(axis), axis)`, from 0 to 1.
+    real(real64), allocatable :: border(:, :)
   contains
     procedure :: create
     procedure :: set_box
@@ -21,6 +24,10 @@ module domain_grid
     procedure :: domain_of
     procedure :: rank_of
     procedure :: wrap_shift
+    procedure :: space_evenly
+    procedure :: move_borders
+    procedure :: edge
+    procedure :: narrowest
   end type domain_grid_t
 
 contains
@@ -63,24 +70,82 @@ contains
       return
     end if
     self%coordinate = [mod(rank, self%dims(1)), mod(rank/self%dims(1), self%dims(2)), rank/(self%dims(1)*self%dims(2))]
-    call self%set_box(box)
+    self%box = box
+    call self%space_evenly()
   end subroutine create
+
+  !> Make all domains of the same size.
+  subroutine space_evenly(self)
+    class(domain_grid_t), intent(inout) :: self
+    integer :: axis, k
+    if (allocated(self%border)) deallocate (self%border)
+    allocate (self%border(0:maxval(self%dims), 3), source=1.0_real64)
+    do axis = 1, 3
+      do k = 0, self%dims(axis)
+        self%border(k, axis) = real(k, real64)/self%dims(axis)
+      end do
+    end do
+    call self%set_box(self%box)
+  end subroutine space_evenly
+
+  !> Take other borders (as `border`). `least`: narrowest that a domain may become along each axis (angstrom). Fails,
+  !> and changes nothing, if one would be narrower.
+  subroutine move_borders(self, border, least, error)
+    class(domain_grid_t), intent(inout) :: self
+    real(real64), intent(in) :: border(0:, :), least(3)
+    type(error_t), allocatable, intent(out) :: error
+    integer :: axis
+    character(len=160) :: message
+    do axis = 1, 3
+      associate (n => self%dims(axis))
+        if (all(border(1:n, axis) - border(:n - 1, axis) > (1.0_real64 - 1.0e-9_real64)*least(axis)/self%box(axis))) cycle
+      end associate
+      write (message, "(a,f0.2,a)") "a moved border would leave a domain narrower than ", least(axis), &
+        " angstrom: give load_balance = NO"
+      call fail(error, exit_bad_input, trim(message))
+      return
+    end do
+    self%border = border
+    call self%set_box(self%box)
+  end subroutine move_borders
+
+  !> Place (angstrom) of border `k` of an axis: the lower end of domain k, the upper one of domain k - 1.
+  pure real(real64) function edge(self, axis, k)
+    class(domain_grid_t), intent(in) :: self
+    integer, intent(in) :: axis, k
+    edge = self%box(axis)*self%border(k, axis)
+  end function edge
+
+  !> Width (angstrom) of the narrowest domain along each axis.
+  pure function narrowest(self) result(width)
+    class(domain_grid_t), intent(in) :: self
+    real(real64) :: width(3)
+    integer :: axis
+    do axis = 1, 3
+      associate (n => self%dims(axis))
+        width(axis) = self%box(axis)*minval(self%border(1:n, axis) - self%border(:n - 1, axis))
+      end associate
+    end do
+  end function narrowest
 
   !> How many domains away along each axis atoms within `width` (angstrom) of this domain can be; at least 1.
   pure function layers_within(self, width) result(layers)
     class(domain_grid_t), intent(in) :: self
     real(real64), intent(in) :: width
     integer :: layers(3)
-    layers = max(1, ceiling(width/(self%box/self%dims) - 1.0e-9_real64))
+    layers = max(1, ceiling(width/self%narrowest() - 1.0e-9_real64))
   end function layers_within
 
   !> Another box (angstrom), cut into the same number of domains.
   subroutine set_box(self, box)
     class(domain_grid_t), intent(inout) :: self
     real(real64), intent(in) :: box(3)
+    integer :: axis
     self%box = box
-    self%lower = box*self%coordinate/self%dims
-    self%upper = box*(self%coordinate + 1)/self%dims
+    do axis = 1, 3
+      self%lower(axis) = self%edge(axis, self%coordinate(axis))
+      self%upper(axis) = self%edge(axis, self%coordinate(axis) + 1)
+    end do
   end subroutine set_box
 
   !> What to add to a position so that it lies in [0, box).
@@ -102,13 +167,14 @@ contains
     do axis = 1, 3
       coordinate(axis) = max(0, min(self%dims(axis) - 1, floor(position(axis)/self%box(axis)*self%dims(axis))))
       ! The same comparison as the neighbour makes, so that an atom on a face has one owner.
-      if (coordinate(axis) > 0) then
-        if (position(axis) < self%box(axis)*coordinate(axis)/self%dims(axis)) coordinate(axis) = coordinate(axis) - 1
-      end if
-      if (coordinate(axis) < self%dims(axis) - 1) then
-        if (position(axis) >= self%box(axis)*(coordinate(axis) + 1)/self%dims(axis)) &
-          coordinate(axis) = coordinate(axis) + 1
-      end if
+      do while (coordinate(axis) > 0)
+        if (position(axis) >= self%edge(axis, coordinate(axis))) exit
+        coordinate(axis) = coordinate(axis) - 1
+      end do
+      do while (coordinate(axis) < self%dims(axis) - 1)
+        if (position(axis) < self%edge(axis, coordinate(axis) + 1)) exit
+        coordinate(axis) = coordinate(axis) + 1
+      end do
     end do
   end function domain_of
 

@@ -310,14 +310,16 @@ contains
     real(real64), intent(in) :: width
     type(groups_t), intent(in) :: groups
     integer, allocatable, intent(out) :: chosen(:), chosen_first(:)
-    integer :: pass, g, s, n_chosen(round%n_segments)
+    integer :: pass, g, s, n_chosen(round%n_segments), receiver(3), axis
     logical :: near
-    real(real64) :: slice(3), lower(3, round%n_segments), upper(3, round%n_segments), outside(3), room(3), r(3)
+    real(real64) :: lower(3, round%n_segments), upper(3, round%n_segments), outside(3), room(3), r(3)
 
-    slice = grid%box/grid%dims
     do s = 1, round%n_segments
-      lower(:, s) = slice*modulo(grid%coordinate + round%displacement(:, s), grid%dims)
-      upper(:, s) = slice*(modulo(grid%coordinate + round%displacement(:, s), grid%dims) + 1)
+      receiver = modulo(grid%coordinate + round%displacement(:, s), grid%dims)
+      do axis = 1, 3
+        lower(axis, s) = grid%edge(axis, receiver(axis))
+        upper(axis, s) = grid%edge(axis, receiver(axis) + 1)
+      end do
     end do
     do pass = 1, 2
       n_chosen = 0
@@ -401,7 +403,7 @@ contains
     integer, intent(in) :: n_owned
     integer :: pass, g, i, m, n_pool, n(size(self%offset, 2)), n_offsets
     integer :: number(-self%layers(1):self%layers(1), -self%layers(2):self%layers(2), -self%layers(3):self%layers(3))
-    real(real64) :: slice(3), outside(3)
+    real(real64) :: outside(3)
     integer, allocatable :: first(:)
 
     n_offsets = size(self%offset, 2)
@@ -418,15 +420,13 @@ contains
       do m = 1, n_offsets
         number(self%offset(1, m), self%offset(2, m), self%offset(3, m)) = m
       end do
-      slice = grid%box/grid%dims
       do pass = 1, 2
         n = 0
         do g = 1, groups%n
           m = number(groups%origin(1, g), groups%origin(2, g), groups%origin(3, g))
           if (m == 0) cycle
           ! The same numbers as where the group comes from.
-          outside = max(0.0_real64, slice*grid%coordinate - groups%reference(:, g), &
-                        groups%reference(:, g) - slice*(grid%coordinate + 1))
+          outside = max(0.0_real64, grid%lower - groups%reference(:, g), groups%reference(:, g) - grid%upper)
           if (sum(outside**2) > width**2) cycle
           do i = groups%first(g), groups%first(g + 1) - 1
             if (pass == 2) self%place_in_pool(first(m) + n(m)) = i

@@ -2,6 +2,7 @@
 module atoms
   use precision, only: int64, real64
   use domain_grid, only: domain_grid_t
+  use fixed_point, only: rounding_t
   use topology, only: topology_t
   implicit none
   private
@@ -21,12 +22,15 @@ module atoms
     !> Owned groups: atoms `group_first(g):group_first(g+1)-1`, owner decided by atom `group_reference(g)`.
     integer :: n_groups = 0
     integer, allocatable :: group_first(:), group_reference(:)
+    !> How positions and sums over atoms are rounded.
+    type(rounding_t) :: rounding
   contains
     procedure :: identify_owned
     procedure :: add_ghosts
     procedure :: wrap
     procedure :: sort
     procedure :: group_extent
+    procedure :: put_on_lattice
   end type atoms_t
 
 contains
@@ -123,6 +127,18 @@ contains
     if (allocated(self%force)) deallocate (self%force)
     allocate (self%force(3, self%n_total), source=0.0_real64)
   end subroutine add_ghosts
+
+  !> Round the positions of the owned atoms, where they are rounded at all.
+  subroutine put_on_lattice(self)
+    class(atoms_t), intent(inout) :: self
+    integer :: i
+    if (.not. self%rounding%is_on()) return
+    !$omp parallel do schedule(static)
+    do i = 1, self%n_owned
+      self%position(:, i) = self%rounding%on_lattice(self%position(:, i))
+    end do
+    !$omp end parallel do
+  end subroutine put_on_lattice
 
   !> Drop ghosts and bring every owned group back into the box, whole: its reference atom lies in [0, box).
   subroutine wrap(self, grid)

@@ -11,6 +11,7 @@ module bonded
   use cmap, only: cmap_t
   use communicator, only: communicator_t
   use error, only: error_t, exit_bad_input, fail
+  use fixed_point, only: rounding_t
   use id_map, only: id_map_t
   use term_list, only: is_dihedral, is_exclusion, is_pair14, kind_name, kind_width, n_kinds
   use text, only: to_text
@@ -47,6 +48,7 @@ module bonded
     private
     logical :: rigid = .false.
     real(real64) :: coulomb_constant = 0.0_real64
+    type(rounding_t) :: rounding
     type(cmap_t) :: cmap
     type(local_terms_t) :: terms(n_kinds - 1)
     !> Force of each atom in each term, gathered by atom afterwards.
@@ -65,11 +67,13 @@ module bonded
 contains
 
   !> `rigid`: leave out the bonds and angles that constraints replace.
-  subroutine init(self, coulomb_constant, cmap, rigid)
+  subroutine init(self, coulomb_constant, cmap, rigid, rounding)
     class(bonded_t), intent(inout) :: self
     real(real64), intent(in) :: coulomb_constant
     type(cmap_t), intent(in) :: cmap
     logical, intent(in) :: rigid
+    type(rounding_t), intent(in) :: rounding
+    self%rounding = rounding
     self%cmap = cmap
     self%coulomb_constant = coulomb_constant
     self%rigid = rigid
@@ -334,7 +338,7 @@ contains
 
     virial = 0.0_real64
     do kind = 1, n_kinds - 1
-      call compute_kind(self%terms(kind), kind, self%cmap, position, self%slot_force, sums, virial)
+      call compute_kind(self%terms(kind), kind, self%cmap, self%rounding, position, self%slot_force, sums, virial)
       energy(kind) = sums(1)
     end do
     energy(is_pair14 + 1) = sums(2)
@@ -342,17 +346,19 @@ contains
     do k = 1, size(self%bonded_atom)
       i = self%bonded_atom(k)
       do s = self%first_slot_of_atom(k), self%first_slot_of_atom(k + 1) - 1
-        force(:, i) = force(:, i) + self%slot_force(:, self%slot_of_atom(s))
+        force(:, i) = force(:, i) + ((self%slot_force(:, self%slot_of_atom(s)) + self%rounding%force) - &
+                                     self%rounding%force)
       end do
     end do
     !$omp end parallel do
   end subroutine compute
 
   !> All terms of one kind: forces into their slots; `sums` = energy (of 1-4 pairs: Lennard-Jones, Coulomb).
-  subroutine compute_kind(terms, kind, cmap, position, slot_force, sums, virial)
+  subroutine compute_kind(terms, kind, cmap, rounding, position, slot_force, sums, virial)
     type(local_terms_t), intent(in) :: terms
     integer, intent(in) :: kind
     type(cmap_t), intent(in) :: cmap
+    type(rounding_t), intent(in) :: rounding
     real(real64), contiguous, intent(in) :: position(:, :)
     real(real64), contiguous, intent(inout) :: slot_force(:, :)
     real(real64), intent(out) :: sums(2)
@@ -368,7 +374,8 @@ contains
       first = (block - 1)*block_size + 1
       last = min(terms%n, block*block_size)
       call sum_terms(kind, width, last - first + 1, terms%atom(:, first:last), terms%parameter(:, first:last), &
-                     cmap, position, slot_force(:, terms%first_slot + (first - 1)*width + 1:terms%first_slot + last*width), &
+                     cmap, rounding, position, &
+                     slot_force(:, terms%first_slot + (first - 1)*width + 1:terms%first_slot + last*width), &
                      block_energy(:, block), block_virial(:, :, block))
     end do
     !$omp end parallel do

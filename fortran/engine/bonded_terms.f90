@@ -4,6 +4,7 @@ module bonded_terms
   use precision, only: real64
   use cmap, only: cmap_t
   use constants, only: pi
+  use fixed_point, only: rounding_t
   use term_list, only: is_angle, is_bond, is_cmap, is_dihedral, is_improper, is_urey_bradley
   implicit none
   private
@@ -18,9 +19,11 @@ contains
 
   !> Terms of one kind, each of `width` atoms: the forces on their atoms in the order of the terms, the summed energies
   !> (of 1-4 pairs: Lennard-Jones, Coulomb) and the virial. The loops stand beside the terms so that these are inlined.
-  pure subroutine sum_terms(kind, width, n, atom, parameter, cmap, position, term_force, energy, virial)
+  pure subroutine sum_terms(kind, width, n, atom, parameter, cmap, rounding, position, term_force, energy, virial)
     integer, intent(in) :: kind, width, n, atom(width, n)
     type(cmap_t), intent(in) :: cmap
+    !> How what is added to energies and virial is rounded.
+    type(rounding_t), intent(in) :: rounding
     real(real64), intent(in) :: parameter(4, n), position(3, *)
     real(real64), intent(inout) :: term_force(3, width, n)
     real(real64), intent(out) :: energy(2), virial(3, 3)
@@ -29,15 +32,13 @@ contains
     energy = 0.0_real64
     virial = 0.0_real64
     if (kind == is_dihedral) then
-      if (all(parameter(2, :) <= highest_periodicity)) then
-        do t = 1, n, together
-          call sum_dihedrals(min(together, n - t + 1), atom(:, t:), parameter(:, t:), position, term_force(:, :, t:), &
-                             energy(1), virial)
-        end do
-        return
-      end if
+      do t = 1, n, together
+        call sum_dihedrals(min(together, n - t + 1), atom(:, t:), parameter(:, t:), rounding, position, &
+                           term_force(:, :, t:), energy(1), virial)
+      end do
     end if
     do t = 1, n
+      if (kind == is_dihedral .and. parameter(2, t) < highest_periodicity + 0.5_real64) cycle
       do k = 1, width
         r(:, k) = position(:, atom(k, t))
       end do
@@ -56,19 +57,21 @@ contains
       case default
         call pair14(r, parameter(:, t), term_force(:, :, t), e(1), e(2))
       end select
-      energy = energy + e
+      energy = energy + ((e + rounding%energy) - rounding%energy)
       do k = 2, width
         do axis = 1, 3
-          virial(:, axis) = virial(:, axis) + (r(:, k) - r(:, 1))*term_force(axis, k, t)
+          virial(:, axis) = virial(:, axis) + (((r(:, k) - r(:, 1))*term_force(axis, k, t) + rounding%energy) - &
+                                               rounding%energy)
         end do
       end do
     end do
   end subroutine sum_terms
 
   !> Dihedrals side by side, like `torsion` and `dihedral` below but without angles: the cosine and the sine of n phi
-  !> follow from those of phi by de Moivre's formula.
-  pure subroutine sum_dihedrals(n, atom, parameter, position, term_force, energy, virial)
+  !> follow from those of phi by de Moivre's formula. Those of a higher periodicity are left out.
+  pure subroutine sum_dihedrals(n, atom, parameter, rounding, position, term_force, energy, virial)
     integer, intent(in) :: n, atom(4, n)
+    type(rounding_t), intent(in) :: rounding
     real(real64), intent(in) :: parameter(4, n), position(3, *)
     real(real64), intent(inout) :: term_force(3, 4, n), energy, virial(3, 3)
     real(real64), dimension(together) :: fx, fy, fz, gx, gy, gz, hx, hy, hz, e
@@ -139,18 +142,19 @@ contains
       out(t, 9) = hg*bz - fg*az - out(t, 12)
     end do
     do t = 1, n
-      energy = energy + e(t)
+      if (parameter(2, t) > highest_periodicity + 0.5_real64) cycle
+      energy = energy + ((e(t) + rounding%energy) - rounding%energy)
       do k = 1, 4
         term_force(:, k, t) = out(t, 3*k - 2:3*k)
       end do
       ! From the first atom: -f, -f - g, -f - g + h.
       do axis = 1, 3
-        virial(1, axis) = virial(1, axis) - fx(t)*(out(t, 3 + axis) + out(t, 6 + axis) + out(t, 9 + axis)) &
-                          - gx(t)*(out(t, 6 + axis) + out(t, 9 + axis)) + hx(t)*out(t, 9 + axis)
-        virial(2, axis) = virial(2, axis) - fy(t)*(out(t, 3 + axis) + out(t, 6 + axis) + out(t, 9 + axis)) &
-                          - gy(t)*(out(t, 6 + axis) + out(t, 9 + axis)) + hy(t)*out(t, 9 + axis)
-        virial(3, axis) = virial(3, axis) - fz(t)*(out(t, 3 + axis) + out(t, 6 + axis) + out(t, 9 + axis)) &
-                          - gz(t)*(out(t, 6 + axis) + out(t, 9 + axis)) + hz(t)*out(t, 9 + axis)
+        virial(1, axis) = virial(1, axis) + ((hx(t)*out(t, 9 + axis) - gx(t)*(out(t, 6 + axis) + out(t, 9 + axis)) &
+          - fx(t)*(out(t, 3 + axis) + out(t, 6 + axis) + out(t, 9 + axis)) + rounding%energy) - rounding%energy)
+        virial(2, axis) = virial(2, axis) + ((hy(t)*out(t, 9 + axis) - gy(t)*(out(t, 6 + axis) + out(t, 9 + axis)) &
+          - fy(t)*(out(t, 3 + axis) + out(t, 6 + axis) + out(t, 9 + axis)) + rounding%energy) - rounding%energy)
+        virial(3, axis) = virial(3, axis) + ((hz(t)*out(t, 9 + axis) - gz(t)*(out(t, 6 + axis) + out(t, 9 + axis)) &
+          - fz(t)*(out(t, 3 + axis) + out(t, 6 + axis) + out(t, 9 + axis)) + rounding%energy) - rounding%energy)
       end do
     end do
   end subroutine sum_dihedrals

@@ -4,6 +4,7 @@ module constraints
   use precision, only: int64, real64
   use atoms, only: atoms_t
   use error, only: error_t, exit_bad_input, fail
+  use fixed_point, only: rounding_t
   use settle, only: water_shape_t, waters_together
   use text, only: to_text
   use topology, only: topology_t
@@ -149,26 +150,28 @@ contains
   end function place
 
   !> Position part: `position` after an unconstrained step from `old`; the same change over `timestep` goes into
-  !> `velocity`.
-  subroutine apply_positions(self, mass, old, position, velocity, timestep)
+  !> `velocity`. Groups are solved relative to the old place of their first atom and put back `rounding`ed, so that the
+  !> image in which a rank sees them does not matter.
+  subroutine apply_positions(self, mass, old, position, velocity, timestep, rounding)
     class(constraints_t), intent(inout) :: self
     real(real64), intent(in) :: mass(:), old(:, :)
     real(real64), intent(inout) :: position(:, :), velocity(:, :)
     real(real64), intent(in) :: timestep
-    real(real64) :: before(waters_together, 9), new(waters_together, 9), per_time
+    type(rounding_t), intent(in) :: rounding
+    real(real64) :: before(waters_together, 9), new(waters_together, 9), per_time, change(3)
     integer :: run, w, n, g, o, k, failed
     logical :: ok, solved(waters_together)
     if (.not. self%active) return
     failed = 0
     per_time = 1.0_real64/timestep
-    !$omp parallel do schedule(static) private(w, n, o, k, before, new, solved) reduction(max: failed)
+    !$omp parallel do schedule(static) private(w, n, o, k, before, new, solved, change) reduction(max: failed)
     do run = 1, size(self%run_first) - 1
       n = self%run_first(run + 1) - self%run_first(run)
       do w = 1, n
         o = self%oxygen(self%run_first(run) + w - 1)
         do k = 0, 2
-          before(w, 3*k + 1:3*k + 3) = old(:, o + k)
-          new(w, 3*k + 1:3*k + 3) = position(:, o + k)
+          before(w, 3*k + 1:3*k + 3) = old(:, o + k) - old(:, o)
+          new(w, 3*k + 1:3*k + 3) = position(:, o + k) - old(:, o)
         end do
       end do
       call self%shape(self%water_template(self%run_first(run)))%constrain_positions(n, before, new, solved)
@@ -179,8 +182,9 @@ contains
           cycle
         end if
         do k = 0, 2
-          velocity(:, o + k) = velocity(:, o + k) + (new(w, 3*k + 1:3*k + 3) - position(:, o + k))*per_time
-          position(:, o + k) = new(w, 3*k + 1:3*k + 3)
+          change = old(:, o) + rounding%on_lattice(new(w, 3*k + 1:3*k + 3)) - position(:, o + k)
+          velocity(:, o + k) = velocity(:, o + k) + change*per_time
+          position(:, o + k) = position(:, o + k) + change
         end do
       end do
     end do
@@ -188,7 +192,8 @@ contains
     !$omp parallel do schedule(static) private(ok) reduction(max: failed)
     do g = 1, self%n_groups
       associate (a => self%first(g), b => self%first(g + 1) - 1)
-        call shake(self, self%pair(:, a:b), self%distance2(a:b), mass, old, position, velocity, 1.0_real64/timestep, ok)
+        call shake(self, self%pair(:, a:b), self%distance2(a:b), mass, old, position, velocity, 1.0_real64/timestep, rounding, &
+                   ok)
         if (.not. ok) failed = max(failed, self%pair(1, a))
       end associate
     end do
@@ -197,20 +202,24 @@ contains
   end subroutine apply_positions
 
   !> SHAKE of one group: corrections along the old bonds until every bond has its length within the relative tolerance.
-  pure subroutine shake(self, pair, distance2, mass, old, position, velocity, per_time, ok)
+  pure subroutine shake(self, pair, distance2, mass, old, position, velocity, per_time, rounding, ok)
     type(constraints_t), intent(in) :: self
     integer, intent(in) :: pair(:, :)
     real(real64), intent(in) :: distance2(:), mass(:), old(:, :), per_time
     real(real64), intent(inout) :: position(:, :), velocity(:, :)
+    type(rounding_t), intent(in) :: rounding
     logical, intent(out) :: ok
+    !> Corrections of the atoms of the group so far.
+    real(real64) :: moved(3, minval(pair):maxval(pair))
     real(real64) :: bond(3), old_bond(3), change(3), difference, projection
     integer :: iteration, c, i, j
+    moved = 0.0_real64
     do iteration = 1, self%max_iterations
       ok = .true.
       do c = 1, size(distance2)
         i = pair(1, c)
         j = pair(2, c)
-        bond = position(:, i) - position(:, j)
+        bond = (position(:, i) - position(:, j)) + (moved(:, i) - moved(:, j))
         difference = distance2(c) - dot_product(bond, bond)
         if (abs(difference) <= 2.0_real64*self%tolerance*distance2(c)) cycle
         ok = .false.
@@ -219,12 +228,16 @@ contains
         ! The new bond stands nearly at right angles to the old one: no solution.
         if (.not. projection > 1.0e-3_real64*distance2(c)) return
         change = difference/(2.0_real64*(1.0_real64/mass(i) + 1.0_real64/mass(j))*projection)*old_bond
-        position(:, i) = position(:, i) + change/mass(i)
-        position(:, j) = position(:, j) - change/mass(j)
-        velocity(:, i) = velocity(:, i) + change/mass(i)*per_time
-        velocity(:, j) = velocity(:, j) - change/mass(j)*per_time
+        moved(:, i) = moved(:, i) + change/mass(i)
+        moved(:, j) = moved(:, j) - change/mass(j)
       end do
-      if (ok) return
+      if (ok) exit
+    end do
+    if (.not. ok) return
+    do i = lbound(moved, 2), ubound(moved, 2)
+      change = rounding%on_lattice(moved(:, i))
+      position(:, i) = position(:, i) + change
+      velocity(:, i) = velocity(:, i) + change*per_time
     end do
   end subroutine shake
 
@@ -282,11 +295,12 @@ contains
   end subroutine apply_velocities
 
   !> Bring positions that do not obey the constraints yet (after minimisation) onto them: SHAKE along the present bonds.
-  subroutine reset_positions(self, topology, mass, position)
+  subroutine reset_positions(self, topology, mass, position, rounding)
     class(constraints_t), intent(inout) :: self
     type(topology_t), intent(in) :: topology
     real(real64), intent(in) :: mass(:)
     real(real64), intent(inout) :: position(:, :)
+    type(rounding_t), intent(in) :: rounding
     real(real64), allocatable :: old(:, :), unused_velocity(:, :)
     integer :: w, g, failed
     logical :: ok
@@ -298,7 +312,7 @@ contains
     do w = 1, self%n_waters
       associate (template => topology%templates(self%water_template(w)))
         call shake(self, template%constraint_atom + self%oxygen(w) - 1, template%constraint_distance**2, mass, old, &
-                   position, unused_velocity, 0.0_real64, ok)
+                   position, unused_velocity, 0.0_real64, rounding, ok)
       end associate
       if (.not. ok) failed = max(failed, self%oxygen(w))
     end do
@@ -306,7 +320,8 @@ contains
     !$omp parallel do schedule(static) private(ok) reduction(max: failed)
     do g = 1, self%n_groups
       associate (a => self%first(g), b => self%first(g + 1) - 1)
-        call shake(self, self%pair(:, a:b), self%distance2(a:b), mass, old, position, unused_velocity, 0.0_real64, ok)
+        call shake(self, self%pair(:, a:b), self%distance2(a:b), mass, old, position, unused_velocity, 0.0_real64, &
+                   rounding, ok)
         if (.not. ok) failed = max(failed, self%pair(1, a))
       end associate
     end do

@@ -76,6 +76,8 @@ module control
           "least reach of the pair list; made up to cutoffdist + 2.5 where domains allow it"), &
     key_t("ENERGY", "pairlist_tolerance", is_text, "auto", "", "", &
           "lists are renewed when more than this share of the atoms moved half a buffer; 0 = no pair is ever missed"), &
+    key_t("ENERGY", "deterministic", is_choice, "NO", "", "YES NO", &
+          "forces, trajectories and energies of dynamics have the same bits on any number of ranks and threads"), &
     key_t("ENERGY", "vdw_force_switch", is_choice, "NO", "", "YES NO", &
           "switch the van der Waals force instead of the energy"), &
     key_t("ENERGY", "vdw_shift", is_choice, "NO", "", "YES NO", &
@@ -174,11 +176,15 @@ module control
     key_t("BOUNDARY", "domain_x", is_integer, "0", "", "0", "domains along x, 0 = automatic"), &
     key_t("BOUNDARY", "domain_y", is_integer, "0", "", "0", "domains along y, 0 = automatic"), &
     key_t("BOUNDARY", "domain_z", is_integer, "0", "", "0", "domains along z, 0 = automatic"), &
+    key_t("BOUNDARY", "load_balance", is_choice, "NO", "", "YES NO", &
+          "move the borders between domains until all have about the same work"), &
     key_t("COMM", "pattern", is_choice, "AUTO", "", "AUTO HALF FULL STAGED", &
           "domains that ghosts come from directly: 13, 26, or 6 along one axis after the other"), &
     key_t("COMM", "transport", is_choice, "AUTO", "", "AUTO PERSISTENT NEIGHBOURHOOD ONE_SIDED SHARED", &
           "how ghosts travel; results do not depend on it"), &
     key_t("COMM", "combine_messages", is_choice, "YES", "", "YES NO", "all that goes to one rank in one message"), &
+    key_t("COMM", "fft", is_choice, "MODEL", "", "MODEL TIME SLAB PENCIL 1D 2D COLUMNS", &
+          "scheme of the FFT of PME; MODEL and TIME choose, by a model or by trials"), &
     key_t("COMM", "planner", is_choice, "TIME", "", "TIME MODEL", &
           "for transport = AUTO: try all at the start of a run, or take PERSISTENT")]
 

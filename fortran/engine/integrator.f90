@@ -122,6 +122,7 @@ contains
       if (allocated(error)) return
       call sim%timer%lap(in_output)
     end do
+    if (sim%describe_balance() /= "") call log%note(sim%describe_balance())
     call sim%timer%report(sim%comm, log%unit, sim%step - first_step, sim%topology%n_atoms, &
                           (sim%step - first_step)*timestep)
   end subroutine run_dynamics
@@ -148,7 +149,7 @@ contains
     real(real64), intent(in) :: timestep
     type(error_t), allocatable, intent(out) :: error
     real(real64) :: removed
-    call sim%constraints%reset_positions(sim%topology, sim%atoms%mass, sim%atoms%position)
+    call sim%constraints%reset_positions(sim%topology, sim%atoms%mass, sim%atoms%position, sim%rounding)
     call sim%rebuild(error)
     if (allocated(error)) return
     call draw_velocities(control%integer("DYNAMICS", "iseed"), control%real("ENSEMBLE", "temperature"), sim%topology, &
@@ -201,12 +202,13 @@ contains
     if (sim%constraints%active) old = sim%atoms%position(:, :sim%atoms%n_owned)
     !$omp parallel do schedule(static)
     do i = 1, sim%atoms%n_owned
-      sim%atoms%position(:, i) = sim%atoms%position(:, i) + time*sim%atoms%velocity(:, i)
+      sim%atoms%position(:, i) = sim%atoms%position(:, i) + sim%rounding%on_lattice(time*sim%atoms%velocity(:, i))
     end do
     !$omp end parallel do
     call sim%timer%lap(in_integration)
     if (.not. sim%constraints%active) return
-    call sim%constraints%apply_positions(sim%atoms%mass, old, sim%atoms%position, sim%atoms%velocity, time)
+    call sim%constraints%apply_positions(sim%atoms%mass, old, sim%atoms%position, sim%atoms%velocity, time, &
+                                         sim%rounding)
     call sim%timer%lap(in_constraints)
   end subroutine drift
 

@@ -7,14 +7,18 @@
 module kernel_dispatch
   use, intrinsic :: iso_c_binding, only: c_int
   use precision, only: int32, real64, real_pair
+  use fixed_point, only: rounding_t
   use pair_parameters, only: pair_parameters_t
   use nonbonded_kernel_baseline, only: compute_baseline => compute_block, correct_baseline => correct_exclusions, &
                                        prune_baseline => prune
+  use exact_kernel_baseline, only: exact_baseline => compute_exact, correct_exactly_baseline => correct_exclusions
 #ifdef CHROMAMD_X86_KERNELS
   use nonbonded_kernel_avx2, only: compute_avx2 => compute_block, correct_avx2 => correct_exclusions, &
     prune_avx2 => prune
   use nonbonded_kernel_avx512, only: compute_avx512 => compute_block, correct_avx512 => correct_exclusions, &
                                      prune_avx512 => prune
+  use exact_kernel_avx2, only: exact_avx2 => compute_exact, correct_exactly_avx2 => correct_exclusions
+  use exact_kernel_avx512, only: exact_avx512 => compute_exact, correct_exactly_avx512 => correct_exclusions
 #endif
   implicit none
   private
@@ -31,6 +35,8 @@ module kernel_dispatch
     procedure :: compute_block
     procedure :: correct_exclusions
     procedure :: prune
+    procedure :: compute_exact
+    procedure :: correct_exactly
   end type kernel_dispatch_t
 
   interface
@@ -107,16 +113,17 @@ contains
 
   !> See correct_exclusions in nonbonded_kernel.F90.
   subroutine correct_exclusions(self, first_row, last_row, row_first, partner, n_atoms, position, charge, pair, &
-                                coulomb_constant, want_energy, force, energy)
+                                coulomb_constant, rounding, want_energy, force, energy)
     class(kernel_dispatch_t), intent(in) :: self
     integer, intent(in) :: first_row, last_row, n_atoms
     integer, intent(in) :: row_first(n_atoms + 1), partner(*)
     real(real64), intent(in) :: position(3, n_atoms), charge(n_atoms), coulomb_constant
     type(pair_parameters_t), intent(in) :: pair
+    type(rounding_t), intent(in) :: rounding
     logical, intent(in) :: want_energy
     real(real64), intent(inout) :: force(3, n_atoms), energy
 #define ARGUMENTS first_row, last_row, row_first, partner, n_atoms, position, charge, pair, \
-  coulomb_constant, want_energy, force, energy
+  coulomb_constant, rounding, want_energy, force, energy
     select case (self%instruction_set)
 #ifdef CHROMAMD_X86_KERNELS
     case (3)
@@ -154,5 +161,63 @@ contains
     end select
 #undef ARGUMENTS
   end subroutine prune
+
+  !> See compute_exact in exact_kernel.F90.in.
+  subroutine compute_exact(self, masked, want_energy, matrix, form, first_i, last_i, list_first, list_cluster, &
+                           list_bits, n_clusters, coordinate, parameter_of, type_of, n_types, c6, c12, pair, rounding, &
+                           force_lower, force_upper, force, energy, virial)
+    class(kernel_dispatch_t), intent(in) :: self
+    logical, intent(in) :: masked, want_energy, matrix
+    integer, intent(in) :: form, first_i, last_i
+    integer, intent(in) :: list_first(first_i:*), list_cluster(*), list_bits(*)
+    integer, intent(in) :: n_clusters, n_types, force_lower, force_upper
+    real(real64), intent(in) :: coordinate(8, 3, n_clusters)
+    real(real_pair), intent(in) :: parameter_of(self%lanes, 3, n_clusters)
+    integer, intent(in) :: type_of(self%lanes, n_clusters)
+    real(real_pair), intent(in) :: c6(n_types*n_types), c12(n_types*n_types)
+    type(pair_parameters_t), intent(in) :: pair
+    type(rounding_t), intent(in) :: rounding
+    real(real64), intent(inout) :: force(8, 3, force_lower:force_upper), energy(2), virial(6)
+#define ARGUMENTS masked, want_energy, matrix, form, first_i, last_i, list_first, list_cluster, list_bits, \
+  self%lanes, n_clusters, coordinate, parameter_of, type_of, n_types, c6, c12, pair, rounding, force_lower, \
+  force_upper, force, energy, virial
+    select case (self%instruction_set)
+#ifdef CHROMAMD_X86_KERNELS
+    case (3)
+      call exact_avx512(ARGUMENTS)
+    case (2)
+      call exact_avx2(ARGUMENTS)
+#endif
+    case default
+      call exact_baseline(ARGUMENTS)
+    end select
+#undef ARGUMENTS
+  end subroutine compute_exact
+
+  !> See correct_exclusions in exclusions.inc.
+  subroutine correct_exactly(self, first_row, last_row, row_first, partner, n_atoms, position, charge, pair, &
+                             coulomb_constant, rounding, want_energy, force, energy, virial)
+    class(kernel_dispatch_t), intent(in) :: self
+    integer, intent(in) :: first_row, last_row, n_atoms
+    integer, intent(in) :: row_first(n_atoms + 1), partner(*)
+    real(real64), intent(in) :: position(3, n_atoms), charge(n_atoms), coulomb_constant
+    type(pair_parameters_t), intent(in) :: pair
+    type(rounding_t), intent(in) :: rounding
+    logical, intent(in) :: want_energy
+    real(real64), intent(inout) :: force(3, n_atoms), energy, virial(6)
+#define ARGUMENTS first_row, last_row, row_first, partner, n_atoms, position, charge, pair, \
+  coulomb_constant, rounding, want_energy, force, energy, virial
+    select case (self%instruction_set)
+#ifdef CHROMAMD_X86_KERNELS
+    case (3)
+      call correct_exactly_avx512(ARGUMENTS)
+    case (2)
+      call correct_exactly_avx2(ARGUMENTS)
+#endif
+    case default
+      call correct_exactly_baseline(ARGUMENTS)
+    end select
+#undef ARGUMENTS
+  end subroutine correct_exactly
 
 end module kernel_dispatch

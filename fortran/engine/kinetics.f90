@@ -1,4 +1,5 @@
-!> Kinetic energies of atoms and of constraint groups, and changes of velocities that all atoms or groups share.
+!> Kinetic energies of atoms and of constraint groups, and changes of velocities that all atoms or groups share. Sums are
+!> rounded as the atoms say (module fixed_point).
 module kinetics
   use precision, only: real64
   use atoms, only: atoms_t
@@ -29,8 +30,9 @@ contains
   real(real64) function my_kinetic_energy(atoms, of_groups) result(energy)
     type(atoms_t), intent(in) :: atoms
     logical, intent(in) :: of_groups
-    real(real64) :: block_sums((atoms%n_groups + groups_per_block - 1)/groups_per_block), momentum(3), mass
+    real(real64) :: block_sums((atoms%n_groups + groups_per_block - 1)/groups_per_block), momentum(3), mass, coarse
     integer :: block, g, i
+    coarse = atoms%rounding%energy
     !$omp parallel do schedule(static) private(g, i, momentum, mass)
     do block = 1, size(block_sums)
       block_sums(block) = 0.0_real64
@@ -42,43 +44,47 @@ contains
             momentum = momentum + atoms%mass(i)*atoms%velocity(:, i)
             mass = mass + atoms%mass(i)
           end do
-          block_sums(block) = block_sums(block) + sum(momentum**2)/mass
+          block_sums(block) = block_sums(block) + ((sum(momentum**2)/mass/acceleration_unit + coarse) - coarse)
         else
           do i = atoms%group_first(g), atoms%group_first(g + 1) - 1
-            block_sums(block) = block_sums(block) + atoms%mass(i)*sum(atoms%velocity(:, i)**2)
+            block_sums(block) = block_sums(block) + ((atoms%mass(i)*sum(atoms%velocity(:, i)**2)/acceleration_unit + &
+                                                      coarse) - coarse)
           end do
         end if
       end do
     end do
     !$omp end parallel do
-    energy = 0.5_real64*sum(block_sums)/acceleration_unit
+    energy = 0.5_real64*sum(block_sums)
   end function my_kinetic_energy
 
   !> Kinetic energy (kcal/mol) of the change of the velocities of this rank's atoms since they were `before`.
   real(real64) function my_energy_of_change(atoms, before) result(energy)
     type(atoms_t), intent(in) :: atoms
     real(real64), intent(in) :: before(:, :)
-    real(real64) :: block_sums((atoms%n_groups + groups_per_block - 1)/groups_per_block)
+    real(real64) :: block_sums((atoms%n_groups + groups_per_block - 1)/groups_per_block), coarse
     integer :: block, i
+    coarse = atoms%rounding%energy
     !$omp parallel do schedule(static) private(i)
     do block = 1, size(block_sums)
       block_sums(block) = 0.0_real64
       do i = atoms%group_first((block - 1)*groups_per_block + 1), &
              atoms%group_first(min(atoms%n_groups, block*groups_per_block) + 1) - 1
-        block_sums(block) = block_sums(block) + atoms%mass(i)*sum((atoms%velocity(:, i) - before(:, i))**2)
+        block_sums(block) = block_sums(block) + ((atoms%mass(i)*sum((atoms%velocity(:, i) - before(:, i))**2)/ &
+                                                  acceleration_unit + coarse) - coarse)
       end do
     end do
     !$omp end parallel do
-    energy = 0.5_real64*sum(block_sums)/acceleration_unit
+    energy = 0.5_real64*sum(block_sums)
   end function my_energy_of_change
 
   !> Kinetic energy (kcal/mol) of the centres of mass of the groups of all ranks along x, y and z.
   function group_kinetic_energy(comm, atoms) result(energy)
     type(communicator_t), intent(in) :: comm
     type(atoms_t), intent(in) :: atoms
-    real(real64) :: energy(3), momentum(3), mass
+    real(real64) :: energy(3), momentum(3), mass, coarse
     real(real64) :: block_sums(3, (atoms%n_groups + groups_per_block - 1)/groups_per_block)
     integer :: block, g, i
+    coarse = atoms%rounding%energy
     !$omp parallel do schedule(static) private(g, i, momentum, mass)
     do block = 1, size(block_sums, 2)
       block_sums(:, block) = 0.0_real64
@@ -89,11 +95,11 @@ contains
           momentum = momentum + atoms%mass(i)*atoms%velocity(:, i)
           mass = mass + atoms%mass(i)
         end do
-        block_sums(:, block) = block_sums(:, block) + momentum**2/mass
+        block_sums(:, block) = block_sums(:, block) + ((momentum**2/mass/acceleration_unit + coarse) - coarse)
       end do
     end do
     !$omp end parallel do
-    energy = 0.5_real64*sum(block_sums, dim=2)/acceleration_unit
+    energy = 0.5_real64*sum(block_sums, dim=2)
     call comm%sum(energy)
   end function group_kinetic_energy
 
@@ -131,14 +137,16 @@ contains
   real(real64) function remove_momentum(comm, atoms) result(removed)
     type(communicator_t), intent(in) :: comm
     type(atoms_t), intent(inout) :: atoms
-    real(real64) :: momentum(4), block_sums(4, (atoms%n_groups + groups_per_block - 1)/groups_per_block)
+    real(real64) :: momentum(4), block_sums(4, (atoms%n_groups + groups_per_block - 1)/groups_per_block), coarse
     integer :: block, i
+    coarse = atoms%rounding%energy
     !$omp parallel do schedule(static) private(i)
     do block = 1, size(block_sums, 2)
       block_sums(:, block) = 0.0_real64
       do i = atoms%group_first((block - 1)*groups_per_block + 1), &
              atoms%group_first(min(atoms%n_groups, block*groups_per_block) + 1) - 1
-        block_sums(:, block) = block_sums(:, block) + atoms%mass(i)*[atoms%velocity(:, i), 1.0_real64]
+        block_sums(:, block) = block_sums(:, block) + &
+                               ((atoms%mass(i)*[atoms%velocity(:, i), 1.0_real64] + coarse) - coarse)
       end do
     end do
     !$omp end parallel do

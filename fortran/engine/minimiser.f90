@@ -128,6 +128,7 @@ contains
     if (allocated(error)) return
     call sim%timer%lap(in_output)
     call log%note(to_text(n_undone)//" of "//to_text(n_steps)//" steps raised the energy too much and were undone")
+    if (sim%describe_balance() /= "") call log%note(sim%describe_balance())
     call sim%timer%report(sim%comm, log%unit, n_steps, sim%topology%n_atoms, 0.0_real64)
   end subroutine run_minimisation
 

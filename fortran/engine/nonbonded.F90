@@ -2,7 +2,8 @@
 !> Ewald correction of excluded pairs. Pairs are owned-owned and owned-ghost; ghosts come already shifted.
 !>
 !> The result does not depend on the number of threads: work is cut into blocks by the data alone, each block sums into
-!> its own buffer, and the buffers are added in a fixed order.
+!> its own buffer, and the buffers are added in a fixed order. In the deterministic mode (module fixed_point) it does not
+!> depend on the ranks either.
 #ifdef CHROMAMD_DOUBLE
 #define COORDINATE_KIND real(real64)
 #else
@@ -11,6 +12,7 @@
 module nonbonded
   use precision, only: int32, int64, real64, real_pair
   use error, only: error_t, exit_bad_input, fail
+  use fixed_point, only: rounding_t
   use kernel_dispatch, only: kernel_dispatch_t
   use lennard_jones, only: lennard_jones_t
   use nonbonded_options, only: nonbonded_options_t
@@ -22,6 +24,8 @@ module nonbonded
 
   !> Runs of atoms whose sums (energies, virial) are formed together.
   integer, parameter :: chunk_atoms = 4096
+  !> Displacements are measured in `real_pair`.
+  real(real64), parameter :: rounding_reserve = 0.999_real64
 
   type :: nonbonded_t
     private
@@ -52,6 +56,9 @@ module nonbonded
     !> First and last block that touches each cluster.
     integer, allocatable :: touched_first(:), touched_last(:)
     real(real64), allocatable :: own_force(:, :)
+    type(rounding_t) :: rounding
+    !> Coordinates of the deterministic mode: angstrom, (8, 3, clusters).
+    real(real64), allocatable :: exact_coordinate(:, :, :)
   contains
     procedure :: init
     procedure :: rebuild
@@ -87,6 +94,7 @@ contains
     if (allocated(error)) return
     self%inner_reach = min(options%cutoff + options%inner_buffer, options%list_distance)
     self%tolerated_share = options%tolerated_share
+    self%rounding = options%rounding
     self%coulomb_constant = coulomb_constant
     self%matrix = .not. lj%follows_lorentz_berthelot()
     n = size(lj%sigma)
@@ -163,7 +171,7 @@ contains
     !$omp parallel do schedule(dynamic)
     do b = 1, size(self%list%block)
       call self%list%block(b)%keep_near()
-      call self%list%block(b)%find_window(self%kernel%lanes)
+      call self%list%block(b)%find_window(self%kernel%lanes, self%rounding%is_on())
     end do
     !$omp end parallel do
     call prune(self, self%inner_reach)
@@ -284,7 +292,7 @@ contains
     integer :: c, axis, k, atom(cluster_size), n_far, n_farthest
 
     scale = 1.0_real64/self%unit
-    allowed2 = real((0.5_real64*(self%inner_reach - self%pair%cutoff)*scale)**2, real_pair)
+    allowed2 = real((0.5_real64*rounding_reserve*(self%inner_reach - self%pair%cutoff)*scale)**2, real_pair)
     farthest2 = 16.0_real_pair*allowed2
     n_far = 0
     n_farthest = 0
@@ -332,6 +340,10 @@ contains
     if (self%n_owned == 0) return
     call pack_coordinates(self, position, stale)
     if (stale) call prune(self, self%inner_reach)
+    if (self%rounding%is_on()) then
+      call compute_exactly(self, position, force, energy_lj, energy_elec, virial, want_energy)
+      return
+    end if
     call compute_blocks(self, want_energy, block_energy)
     if (.not. want_energy) then
       call gather_forces(self, force)
@@ -438,10 +450,82 @@ contains
     do chunk = 1, n_chunks
       call self%kernel%correct_exclusions((chunk - 1)*chunk_atoms + 1, min(self%n_total, chunk*chunk_atoms), &
         self%row_first, self%partner, self%n_total, position, self%charge, self%pair, self%coulomb_constant, &
-        want_energy, force, chunk_energy(chunk))
+        self%rounding, want_energy, force, chunk_energy(chunk))
     end do
     !$omp end parallel do
     energy = energy + sum(chunk_energy)
   end subroutine correct
+
+  !> `compute` in the deterministic mode: all that is added is rounded first, so that sums are exact.
+  subroutine compute_exactly(self, position, force, energy_lj, energy_elec, virial, want_energy)
+    type(nonbonded_t), intent(inout) :: self
+    real(real64), intent(in) :: position(:, :)
+    real(real64), intent(inout) :: force(:, :)
+    real(real64), intent(out) :: energy_lj, energy_elec, virial(3, 3)
+    logical, intent(in) :: want_energy
+    real(real64), allocatable :: block_energy(:, :), block_virial(:, :)
+    real(real64) :: sums(6)
+    integer :: b, c, k, atom, form, chunk, n_chunks
+
+    if (allocated(self%exact_coordinate)) then
+      if (size(self%exact_coordinate, 3) /= self%list%n_clusters) deallocate (self%exact_coordinate)
+    end if
+    if (.not. allocated(self%exact_coordinate)) &
+      allocate (self%exact_coordinate(cluster_size, 3, self%list%n_clusters))
+    !$omp parallel do schedule(static) private(k)
+    do c = 1, self%list%n_clusters
+      do k = 1, cluster_size
+        self%exact_coordinate(k, :, c) = position(:, abs(self%list%slot_atom(cluster_size*(c - 1) + k)))
+      end do
+    end do
+    !$omp end parallel do
+    form = self%pair%vdw_form
+    ! A shift changes energies only, and costs nothing where it is zero.
+    if (form == vdw_shift) form = 0
+    n_chunks = (self%n_total + chunk_atoms - 1)/chunk_atoms
+    allocate (block_energy(2, size(self%list%block) + n_chunks), source=0.0_real64)
+    allocate (block_virial(6, size(self%list%block) + n_chunks), source=0.0_real64)
+    !$omp parallel do schedule(dynamic)
+    do b = 1, size(self%list%block)
+      associate (block => self%list%block(b), list => self%list)
+        block%exact_force = 0.0_real64
+        call self%kernel%compute_exact(.true., want_energy, self%matrix, form, block%first_i, block%last_i, &
+          block%masked_first, block%masked_cluster, block%masked_bits, list%n_clusters, self%exact_coordinate, &
+          self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, self%rounding, block%lower, &
+          block%upper, block%exact_force, block_energy(:, b), block_virial(:, b))
+        call self%kernel%compute_exact(.false., want_energy, self%matrix, form, block%first_i, block%last_i, &
+          block%near_first, block%near_cluster, block%masked_bits, list%n_clusters, self%exact_coordinate, &
+          self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, self%rounding, block%lower, &
+          block%upper, block%exact_force, block_energy(:, b), block_virial(:, b))
+      end associate
+    end do
+    !$omp end parallel do
+    !$omp parallel do schedule(static) private(b, k, atom)
+    do c = 1, self%list%n_clusters
+      do b = self%touched_first(c), self%touched_last(c)
+        if (c < self%list%block(b)%lower .or. c > self%list%block(b)%upper) cycle
+        do k = 1, cluster_size
+          atom = self%list%slot_atom(cluster_size*(c - 1) + k)
+          if (atom > 0) force(:, atom) = force(:, atom) + self%list%block(b)%exact_force(k, :, c)
+        end do
+      end do
+    end do
+    !$omp end parallel do
+    if (self%pair%alpha > 0.0_real64) then
+      !$omp parallel do schedule(static)
+      do chunk = 1, n_chunks
+        call self%kernel%correct_exactly((chunk - 1)*chunk_atoms + 1, min(self%n_total, chunk*chunk_atoms), &
+          self%row_first, self%partner, self%n_total, position, self%charge, self%pair, self%coulomb_constant, &
+          self%rounding, want_energy, force, block_energy(2, size(self%list%block) + chunk), &
+          block_virial(:, size(self%list%block) + chunk))
+      end do
+      !$omp end parallel do
+    end if
+    if (.not. want_energy) return
+    energy_lj = sum(block_energy(1, :))
+    energy_elec = sum(block_energy(2, :))
+    sums = sum(block_virial, dim=2)
+    virial = reshape(sums([1, 4, 5, 4, 2, 6, 5, 6, 3]), [3, 3])
+  end subroutine compute_exactly
 
 end module nonbonded

@@ -1,6 +1,7 @@
 !> What the user can choose about the real-space energy.
 module nonbonded_options
   use precision, only: real64
+  use fixed_point, only: rounding_t
   use pair_parameters, only: vdw_switch
   implicit none
   private
@@ -16,6 +17,8 @@ module nonbonded_options
     real(real64) :: alpha = 0.0_real64
     !> vdw_cut, vdw_switch, vdw_shift or vdw_force_switch of module pair_parameters.
     integer :: vdw_form = vdw_switch
+    !> How sums are rounded; see module fixed_point.
+    type(rounding_t) :: rounding
   end type nonbonded_options_t
 
 end module nonbonded_options

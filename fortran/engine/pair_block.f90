@@ -2,7 +2,7 @@
 !> they touch. A block has its own force buffer, so that blocks can be computed in any order on any thread and summed
 !> in one fixed order.
 module pair_block
-  use precision, only: real_pair
+  use precision, only: real64, real_pair
   implicit none
   private
   public :: pair_block_t
@@ -17,6 +17,8 @@ module pair_block
     !> The plain entries with atoms close enough to meet within the next steps: what the kernel runs over.
     integer, allocatable :: near_first(:), near_cluster(:)
     real(real_pair), allocatable :: force(:, :, :)
+    !> The same in the deterministic mode.
+    real(real64), allocatable :: exact_force(:, :, :)
   contains
     procedure :: find_window
     procedure :: keep_near
@@ -31,17 +33,23 @@ contains
     self%plain_cluster = self%near_cluster(:self%near_first(self%last_i + 1) - 1)
   end subroutine keep_near
 
-  !> Set the window and make the force buffer for it.
-  subroutine find_window(self, lanes)
+  !> Set the window and make the force buffer for it, of clusters of 8 with `exact`.
+  subroutine find_window(self, lanes, exact)
     class(pair_block_t), intent(inout) :: self
     integer, intent(in) :: lanes
+    logical, intent(in) :: exact
     integer :: n_masked, n_plain
     n_masked = self%masked_first(self%last_i + 1) - 1
     n_plain = self%plain_first(self%last_i + 1) - 1
     self%lower = min((self%first_i + 1)/2, minval(self%masked_cluster(:n_masked)), minval(self%plain_cluster(:n_plain)))
     self%upper = max((self%last_i + 1)/2, maxval(self%masked_cluster(:n_masked)), maxval(self%plain_cluster(:n_plain)))
     if (allocated(self%force)) deallocate (self%force)
-    allocate (self%force(lanes, 3, self%lower:self%upper))
+    if (allocated(self%exact_force)) deallocate (self%exact_force)
+    if (exact) then
+      allocate (self%exact_force(8, 3, self%lower:self%upper))
+    else
+      allocate (self%force(lanes, 3, self%lower:self%upper))
+    end if
   end subroutine find_window
 
 end module pair_block

@@ -2,13 +2,16 @@
 !> 1995), with the self energy and the energy of the uniform background that neutralises a net charge.
 !>
 !> Each rank spreads its own atoms on a brick that covers its domain and a margin; the bricks are added up into the
-!> layout of the FFT and the potential comes back the same way. Results do not depend on the number of threads.
+!> layout of the FFT and the potential comes back the same way. Results do not depend on the number of threads, and in the
+!> deterministic mode (module fixed_point) not on that of ranks: charges on the grid are then sums of rounded numbers,
+!> each line of the FFT has the same bits wherever it is transformed, and all schemes transform along x, y, z in turn.
 module pme
   use precision, only: real64, real_pair
   use constants, only: pi
   use error, only: error_t, exit_bad_input, fail
   use distributed_fft, only: distributed_fft_t, fft_options_t, MPI_Comm
   use brick_exchange, only: brick_exchange_t
+  use fixed_point, only: charge_rounding, rounding_t
   implicit none
   private
   public :: pme_t, pme_grid_size, ewald_alpha
@@ -16,6 +19,10 @@ module pme
   !> Fixed number of runs of atoms.
   integer, parameter :: n_chunks = 32
   integer, parameter :: largest_order = 10
+  !> Lines of waves whose energies are summed together, so that sums do not depend on the number of threads.
+  integer, parameter :: lines_together = 256
+  !> Stands for an order where loops of the deterministic mode are chosen.
+  integer, parameter :: exactly = -1
   !> Atoms whose spline weights are computed side by side.
   integer, parameter :: together = 32
   !> Atoms may leave their domain by this much (angstrom) before the bricks must be made anew.
@@ -26,6 +33,7 @@ module pme
     type(MPI_Comm) :: comm
     type(distributed_fft_t) :: fft
     type(brick_exchange_t) :: exchange
+    type(rounding_t) :: rounding
     integer :: order = 4, n(3) = 0
     real(real64) :: box(3) = 0.0_real64, alpha = 0.0_real64, coulomb_constant = 0.0_real64
     integer :: domain_dims(3) = 1
@@ -37,9 +45,11 @@ module pme
     integer :: margin(3) = 0
     integer :: brick_lower(3) = 0, brick_upper(3) = -1
     real(real_pair), allocatable :: brick(:, :, :), grid(:, :, :)
-    complex(real_pair), allocatable :: wave(:, :, :)
-    !> Factor of |charge wave|^2 in twice the energy, layout of the FFT (kz, kx, ky).
-    real(real_pair), allocatable :: influence(:, :, :)
+    !> Waves of this rank, whole lines along z: (kz from 0, line), and kx, ky of each line.
+    complex(real_pair), allocatable :: wave(:, :)
+    integer, allocatable :: line_wave(:, :)
+    !> Factor of |charge wave|^2 in twice the energy.
+    real(real_pair), allocatable :: influence(:, :)
     !> Of each atom: first grid point (from 1, in the brick), fraction of a grid spacing, charge.
     integer, allocatable :: point(:, :)
     real(real_pair), allocatable :: fraction(:, :), point_charge(:)
@@ -54,6 +64,7 @@ module pme
   contains
     procedure :: init
     procedure :: set_box
+    procedure :: set_domain
     procedure :: compute
   end type pme_t
 
@@ -96,13 +107,18 @@ contains
   end function ewald_alpha
 
   !> Prepare; all ranks of `comm` must call it. Ranks hold the domains of a `domain_dims` grid, x fastest. `box` in
-  !> angstrom, `coulomb_constant` in kcal angstrom/mol/e^2. Fails on an order or a grid that cannot be.
-  subroutine init(self, comm, domain_dims, box, grid_size, spline_order, alpha, coulomb_constant, error)
+  !> angstrom, `coulomb_constant` in kcal angstrom/mol/e^2. Fails on an order, a grid or a scheme that cannot be.
+  subroutine init(self, comm, domain_dims, box, grid_size, spline_order, alpha, coulomb_constant, error, &
+                  rounding, scheme)
     class(pme_t), intent(out) :: self
     type(MPI_Comm), intent(in) :: comm
     integer, intent(in) :: domain_dims(3), grid_size(3), spline_order
     real(real64), intent(in) :: box(3), alpha, coulomb_constant
     type(error_t), allocatable, intent(out) :: error
+    type(rounding_t), intent(in), optional :: rounding
+    !> Scheme of the FFT; default: the model of the library chooses.
+    character(len=*), intent(in), optional :: scheme
+    type(fft_options_t) :: options
     integer :: place(3)
     character(len=160) :: message
 
@@ -112,9 +128,13 @@ contains
       call fail(error, exit_bad_input, trim(message))
       return
     end if
-    call self%fft%create(comm, grid_size, error, fft_options_t(boxes_only=.true., grid=domain_dims, &
-      bytes=storage_size(0.0_real_pair)/8, wave_order=[3, 1, 2]))
+    options = fft_options_t(grid=domain_dims, bytes=storage_size(0.0_real_pair)/8, wave_order=[3, 1, 2])
+    if (present(scheme)) options%scheme = scheme
+    ! These have process grids of their own.
+    if (any(options%scheme == ["slab  ", "pencil"])) options%grid = 0
+    call self%fft%create(comm, grid_size, error, options)
     if (allocated(error)) return
+    if (present(rounding)) self%rounding = rounding
     self%comm = comm
     self%order = spline_order
     self%n = grid_size
@@ -134,13 +154,33 @@ contains
     associate (low => self%fft%real_lower, high => self%fft%real_upper)
       allocate (self%grid(low(1):high(1), low(2):high(2), low(3):high(3)))
     end associate
-    associate (low => self%fft%wave_lower, high => self%fft%wave_upper)
-      allocate (self%wave(low(3):high(3), low(1):high(1), low(2):high(2)))
-      allocate (self%influence(low(3):high(3), low(1):high(1), low(2):high(2)))
-    end associate
+    call list_lines(self)
     call make_influence(self)
     call make_brick(self)
   end subroutine init
+
+  !> The lines of waves that the scheme leaves on this rank, in the order in which it stores them.
+  subroutine list_lines(self)
+    type(pme_t), intent(inout) :: self
+    integer :: k, n_lines, fast, slow, index(3)
+    associate (layout => self%fft%wave_layout)
+      if (.not. layout%holds_lines(3, self%n(3))) error stop "the FFT of PME must leave whole lines along z on a rank"
+      n_lines = int(layout%n_points()/self%n(3))
+      allocate (self%line_wave(2, n_lines), self%wave(0:self%n(3) - 1, n_lines), &
+                self%influence(0:self%n(3) - 1, n_lines))
+      n_lines = 0
+      do k = 1, size(layout%box)
+        if (layout%box(k)%n_points() == 0) cycle
+        do slow = layout%box(k)%lower(layout%order(3)), layout%box(k)%upper(layout%order(3))
+          do fast = layout%box(k)%lower(layout%order(2)), layout%box(k)%upper(layout%order(2))
+            index(layout%order(2:)) = [fast, slow]
+            n_lines = n_lines + 1
+            self%line_wave(:, n_lines) = index(:2)
+          end do
+        end do
+      end do
+    end associate
+  end subroutine list_lines
 
   !> Another box (angstrom) with the same grid.
   subroutine set_box(self, box)
@@ -151,6 +191,17 @@ contains
     self%inverse_box = 1.0_real64/box
     call make_influence(self)
   end subroutine set_box
+
+  !> Other borders of this rank's domain, as fractions of the box; all ranks must call it.
+  subroutine set_domain(self, lower, upper)
+    class(pme_t), intent(inout) :: self
+    real(real64), intent(in) :: lower(3), upper(3)
+    self%lower = self%n*lower
+    self%upper = self%n*upper
+    self%centre = 0.5_real64*(lower + upper)
+    self%margin = ceiling(first_margin*self%density)
+    call make_brick(self)
+  end subroutine set_domain
 
   !> Bounds and exchange of the brick for the present margin.
   subroutine make_brick(self)
@@ -179,22 +230,22 @@ contains
     type(pme_t), intent(inout) :: self
     real(real64) :: factor_x(self%n(1)), factor_y(self%n(2)), factor_z(self%n(3))
     real(real64) :: m2, scale
-    integer :: x, y, z
+    integer :: line, x, y, z
 
     scale = self%coulomb_constant/(pi*product(self%box))
     factor_x = axis_factor(self%n(1), self%order, self%box(1), self%alpha)
     factor_y = axis_factor(self%n(2), self%order, self%box(2), self%alpha)
     factor_z = axis_factor(self%n(3), self%order, self%box(3), self%alpha)
-    !$omp parallel do schedule(static) private(x, z, m2)
-    do y = lbound(self%influence, 3), ubound(self%influence, 3)
-      do x = lbound(self%influence, 2), ubound(self%influence, 2)
-        do z = lbound(self%influence, 1), ubound(self%influence, 1)
-          m2 = wave_number(x, self%n(1), self%box(1))**2 + wave_number(y, self%n(2), self%box(2))**2 &
-               + wave_number(z, self%n(3), self%box(3))**2
-          self%influence(z, x, y) = 0.0_real_pair
-          if (m2 > 0.0_real64) self%influence(z, x, y) = &
-            real(scale*factor_x(x + 1)*factor_y(y + 1)*factor_z(z + 1)/m2, real_pair)
-        end do
+    !$omp parallel do schedule(static) private(x, y, z, m2)
+    do line = 1, size(self%line_wave, 2)
+      x = self%line_wave(1, line)
+      y = self%line_wave(2, line)
+      do z = 0, self%n(3) - 1
+        m2 = wave_number(x, self%n(1), self%box(1))**2 + wave_number(y, self%n(2), self%box(2))**2 &
+             + wave_number(z, self%n(3), self%box(3))**2
+        self%influence(z, line) = 0.0_real_pair
+        if (m2 > 0.0_real64) self%influence(z, line) = &
+          real(scale*factor_x(x + 1)*factor_y(y + 1)*factor_z(z + 1)/m2, real_pair)
       end do
     end do
     !$omp end parallel do
@@ -243,8 +294,9 @@ contains
     real(real64), intent(inout) :: force(:, :)
     real(real64), intent(out) :: energy, virial(3, 3)
     logical, intent(in), optional :: want_energy
+    real(real64), allocatable :: own_force(:, :)
     logical :: with_energy
-    integer :: z
+    integer :: z, i, line
 
     with_energy = .true.
     if (present(want_energy)) with_energy = want_energy
@@ -261,17 +313,40 @@ contains
     virial = 0.0_real64
     if (with_energy) then
       call sum_energy(self, energy, virial)
-      energy = energy - self%coulomb_constant*self%alpha/sqrt(pi)*sum(charge(:n_owned)**2)
+      energy = energy - self_energy(self, charge(:n_owned))
     end if
     !$omp parallel do schedule(static)
-    do z = lbound(self%wave, 3), ubound(self%wave, 3)
-      self%wave(:, :, z) = self%wave(:, :, z)*self%influence(:, :, z)
+    do line = 1, size(self%line_wave, 2)
+      self%wave(:, line) = self%wave(:, line)*self%influence(:, line)
     end do
     !$omp end parallel do
     call self%fft%backward(self%wave, self%grid)
     call self%exchange%spread(self%grid, self%brick)
-    call gather_forces(self, n_owned, force)
+    if (.not. self%rounding%is_on()) then
+      call gather_forces(self, n_owned, force)
+      return
+    end if
+    allocate (own_force(3, n_owned), source=0.0_real64)
+    call gather_forces(self, n_owned, own_force)
+    !$omp parallel do schedule(static)
+    do i = 1, n_owned
+      force(:, i) = force(:, i) + ((own_force(:, i) + self%rounding%force) - self%rounding%force)
+    end do
+    !$omp end parallel do
   end subroutine compute
+
+  !> Coulomb constant*alpha/sqrt(pi) times the sum of the squared charges.
+  pure real(real64) function self_energy(self, charge)
+    type(pme_t), intent(in) :: self
+    real(real64), intent(in) :: charge(:)
+    real(real64) :: factor
+    integer :: i
+    factor = self%coulomb_constant*self%alpha/sqrt(pi)
+    self_energy = 0.0_real64
+    do i = 1, size(charge)
+      self_energy = self_energy + ((factor*charge(i)**2 + self%rounding%energy) - self%rounding%energy)
+    end do
+  end function self_energy
 
   !> Place the atoms on the grid and list them by slabs, with the brick widened first if an atom is outside of it.
   subroutine sort_atoms(self, n_owned, position, charge)
@@ -365,6 +440,10 @@ contains
     real(real64) :: s
     integer :: axis, whole
 
+    if (self%rounding%is_on()) then
+      call place_exactly(self, position, point, fraction, excess)
+      return
+    end if
     do axis = 1, 3
       s = position(axis)*self%density(axis)
       if (self%domain_dims(axis) == 1) then
@@ -383,6 +462,34 @@ contains
     end do
   end subroutine place_atom
 
+  !> `place_atom` in the deterministic mode: the place within the box is found first, which is exact, so that every image
+  !> of an atom has the same fraction.
+  pure subroutine place_exactly(self, position, point, fraction, excess)
+    type(pme_t), intent(in) :: self
+    real(real64), intent(in) :: position(3)
+    integer, intent(out) :: point(3), excess(3)
+    real(real_pair), intent(out) :: fraction(3)
+    real(real64) :: inside, s
+    integer :: axis, whole
+
+    do axis = 1, 3
+      inside = position(axis) - self%box(axis)*floor(position(axis)*self%inverse_box(axis))
+      if (inside < 0.0_real64) inside = inside + self%box(axis)
+      if (inside >= self%box(axis)) inside = inside - self%box(axis)
+      s = inside*self%density(axis)
+      whole = int(s)
+      fraction(axis) = real(s - whole, real_pair)
+      if (self%domain_dims(axis) == 1) then
+        whole = modulo(whole, self%n(axis))
+      else
+        ! The image next to the domain.
+        whole = whole - self%n(axis)*nint((whole + 0.5_real64)/self%n(axis) - self%centre(axis))
+      end if
+      point(axis) = whole - self%order + 2 - self%brick_lower(axis)
+      excess(axis) = max(0, self%brick_lower(axis) + self%order - 1 - whole, whole - self%brick_upper(axis))
+    end do
+  end subroutine place_exactly
+
   !> Charges to the brick. Slabs of planes at least as thick as the spline are done in two sets, odd and even, so that
   !> no two threads write to the same plane and sums are always formed in the same order.
   subroutine spread_charges(self)
@@ -392,7 +499,10 @@ contains
     do set = self%first_set, self%first_set + 1
       !$omp parallel do schedule(dynamic)
       do slab = 2 - modulo(set, 2), size(self%slab_first) - 1, 2
-        select case (self%order)
+        select case (merge(exactly, self%order, self%rounding%is_on()))
+        case (exactly)
+          call spread_slab_exact(self%order, self%slab_atom(self%slab_first(slab):self%slab_first(slab + 1) - 1), &
+                                 self%point, self%fraction, self%point_charge, self%brick)
         case (4)
           call spread_slab_4(self%slab_atom(self%slab_first(slab):self%slab_first(slab + 1) - 1), self%point, &
                              self%fraction, self%point_charge, self%brick)
@@ -421,7 +531,10 @@ contains
     !$omp parallel do schedule(static) private(first, last)
     do chunk = 1, n_chunks
       call run_of(chunk, n_owned, first, last)
-      select case (self%order)
+      select case (merge(exactly, self%order, self%rounding%is_on()))
+      case (exactly)
+        call gather_run_exact(self%order, first, last, self%point, self%fraction, self%point_charge, self%brick, &
+                              self%density, force)
       case (4)
         call gather_run_4(first, last, self%point, self%fraction, self%point_charge, self%brick, self%density, force)
       case (5)
@@ -441,30 +554,36 @@ contains
     type(pme_t), intent(in) :: self
     real(real64), intent(out) :: energy, virial(3, 3)
     real(real64), allocatable :: part(:, :)
-    real(real64) :: m(3), m2, e, factor, background
-    integer :: x, y, z, a
+    real(real64) :: m(3), m2, e, factor, background, sums(7)
+    integer :: block, line, z, a
 
-    allocate (part(7, lbound(self%wave, 3):ubound(self%wave, 3)), source=0.0_real64)
-    !$omp parallel do schedule(static) private(x, z, m, m2, e, factor)
-    do y = lbound(self%wave, 3), ubound(self%wave, 3)
-      m(2) = wave_number(y, self%n(2), self%box(2))
-      do x = lbound(self%wave, 2), ubound(self%wave, 2)
-        m(1) = wave_number(x, self%n(1), self%box(1))
-        do z = lbound(self%wave, 1), ubound(self%wave, 1)
+    allocate (part(7, (size(self%line_wave, 2) + lines_together - 1)/lines_together), source=0.0_real64)
+    background = 0.0_real64
+    !$omp parallel do schedule(static) private(line, z, m, m2, e, factor, sums) reduction(+: background)
+    do block = 1, size(part, 2)
+      do line = (block - 1)*lines_together + 1, min(size(self%line_wave, 2), block*lines_together)
+        m(1) = wave_number(self%line_wave(1, line), self%n(1), self%box(1))
+        m(2) = wave_number(self%line_wave(2, line), self%n(2), self%box(2))
+        sums = 0.0_real64
+        do z = 0, self%n(3) - 1
           m(3) = wave_number(z, self%n(3), self%box(3))
           m2 = sum(m**2)
-          if (m2 <= 0.0_real64) cycle
+          if (m2 <= 0.0_real64) then
+            background = background - 0.5_real64*pi*self%coulomb_constant/(product(self%box)*self%alpha**2) &
+                                      *real(real(self%wave(z, line)), real64)**2
+            cycle
+          end if
           ! Waves with kx inside the half axis stand for their conjugates too.
-          e = self%influence(z, x, y)*(real(self%wave(z, x, y), real64)**2 + real(aimag(self%wave(z, x, y)), &
-            real64)**2) &
-              *merge(0.5_real64, 1.0_real64, x == 0 .or. 2*x == self%n(1))
+          e = self%influence(z, line)*(real(self%wave(z, line), real64)**2 + real(aimag(self%wave(z, line)), real64)**2) &
+              *merge(0.5_real64, 1.0_real64, self%line_wave(1, line) == 0 .or. 2*self%line_wave(1, line) == self%n(1))
           factor = 2.0_real64*e*(1.0_real64 + (pi/self%alpha)**2*m2)/m2
-          part(1, y) = part(1, y) + e
-          part(2:4, y) = part(2:4, y) + factor*m**2
-          part(5, y) = part(5, y) + factor*m(1)*m(2)
-          part(6, y) = part(6, y) + factor*m(1)*m(3)
-          part(7, y) = part(7, y) + factor*m(2)*m(3)
+          sums(1) = sums(1) + e
+          sums(2:4) = sums(2:4) + factor*m**2
+          sums(5) = sums(5) + factor*m(1)*m(2)
+          sums(6) = sums(6) + factor*m(1)*m(3)
+          sums(7) = sums(7) + factor*m(2)*m(3)
         end do
+        part(:, block) = part(:, block) + ((sums + self%rounding%energy) - self%rounding%energy)
       end do
     end do
     !$omp end parallel do
@@ -472,16 +591,13 @@ contains
     virial = -reshape([sum(part(2, :)), sum(part(5, :)), sum(part(6, :)), &
                        sum(part(5, :)), sum(part(3, :)), sum(part(7, :)), &
                        sum(part(6, :)), sum(part(7, :)), sum(part(4, :))], [3, 3])
-    if (size(self%wave) > 0 .and. all(self%fft%wave_lower == 0)) then
-      background = -0.5_real64*pi*self%coulomb_constant/(product(self%box)*self%alpha**2) &
-                   *real(real(self%wave(0, 0, 0)), real64)**2
-      energy = energy + background
-    end if
+    energy = energy + ((background + self%rounding%energy) - self%rounding%energy)
     do a = 1, 3
       virial(a, a) = virial(a, a) + energy
     end do
   end subroutine sum_energy
 
+#define ADDED(x) (x)
 #define NAME(x) x/**/_any
 #define ORDER_ARGUMENT order,
 #define ORDER_DECLARATION integer, intent(in) :: order
@@ -508,5 +624,14 @@ contains
 #include "pme_loops.inc"
 #undef NAME
 #undef ORDER_DECLARATION
+
+! With the charges rounded before they are added up.
+#undef ADDED
+#define ADDED(x) ((x + charge_rounding) - charge_rounding)
+#undef ORDER_ARGUMENT
+#define NAME(x) x/**/_exact
+#define ORDER_ARGUMENT order,
+#define ORDER_DECLARATION integer, intent(in) :: order
+#include "pme_loops.inc"
 
 end module pme

@@ -295,17 +295,32 @@ contains
     integer :: n, a
     associate (group => restraint%group(1))
       do n = 1, size(group%atom)
-        away = atoms%position(:, group%atom(n)) - box*group%reference(:, group%place(n))
+        away = atoms%position(:, group%atom(n)) - atoms%rounding%on_lattice(box*group%reference(:, group%place(n)))
         away = restraint%along*nearest_image(away, box)
         force = -2.0_real64*restraint%constant*away
-        atoms%force(:, group%atom(n)) = atoms%force(:, group%atom(n)) + force
-        energy = energy + restraint%constant*sum(away**2)
+        call add_force(atoms, group%atom(n), force)
+        energy = energy + to_energy(atoms, restraint%constant*sum(away**2))
         do a = 1, 3
-          virial(:, a) = virial(:, a) + away*force(a)
+          virial(:, a) = virial(:, a) + to_energy(atoms, away*force(a))
         end do
       end do
     end associate
   end subroutine restrain_positions
+
+  !> Add a force on an atom, rounded as forces on these atoms are.
+  subroutine add_force(atoms, i, force)
+    type(atoms_t), intent(inout) :: atoms
+    integer, intent(in) :: i
+    real(real64), intent(in) :: force(3)
+    atoms%force(:, i) = atoms%force(:, i) + ((force + atoms%rounding%force) - atoms%rounding%force)
+  end subroutine add_force
+
+  !> An energy rounded as energies of these atoms are.
+  elemental real(real64) function to_energy(atoms, x)
+    type(atoms_t), intent(in) :: atoms
+    real(real64), intent(in) :: x
+    to_energy = (x + atoms%rounding%energy) - atoms%rounding%energy
+  end function to_energy
 
   !> Centre of a group, and the position of its first atom, about which its images are taken.
   subroutine find_centre(group, comm, atoms, box, anchor, centre)
@@ -322,7 +337,8 @@ contains
     call comm%sum(anchor)
     centre = 0.0_real64
     do n = 1, size(group%atom)
-      centre = centre + group%weight(group%place(n))*nearest_image(atoms%position(:, group%atom(n)) - anchor, box)
+      centre = centre + atoms%rounding%on_lattice(group%weight(group%place(n))* &
+                                                  nearest_image(atoms%position(:, group%atom(n)) - anchor, box))
     end do
     call comm%sum(centre)
     centre = anchor + centre
@@ -356,14 +372,14 @@ contains
       force(:, g) = -slope*force(:, g)
       associate (group => restraint%group(g))
         do n = 1, size(group%atom)
-          atoms%force(:, group%atom(n)) = atoms%force(:, group%atom(n)) + group%weight(group%place(n))*force(:, g)
+          call add_force(atoms, group%atom(n), group%weight(group%place(n))*force(:, g))
         end do
       end associate
       do a = 1, 3
-        if (comm%is_root()) virial(:, a) = virial(:, a) + (centre(:, g) - centre(:, 1))*force(a, g)
+        if (comm%is_root()) virial(:, a) = virial(:, a) + to_energy(atoms, (centre(:, g) - centre(:, 1))*force(a, g))
       end do
     end do
-    if (comm%is_root()) energy = energy + restraint%constant*change**2
+    if (comm%is_root()) energy = energy + to_energy(atoms, restraint%constant*change**2)
   end subroutine restrain_centres
 
   !> Dihedral angle of four points (radian) and its gradients (Blondel and Karplus, J. Comput. Chem. 17, 1132 (1996)).
@@ -410,9 +426,9 @@ contains
         x = anchor + nearest_image(atoms%position(:, group%atom(n)) - anchor, box) - centre
         associate (weight => group%weight(group%place(n)), reference => group%reference(:, group%place(n)))
           do a = 1, 3
-            product(:, a) = product(:, a) + weight*reference*x(a)
+            product(:, a) = product(:, a) + atoms%rounding%on_lattice(weight*reference*x(a))
           end do
-          sums(10) = sums(10) + weight*(sum(x**2) + sum(reference**2))
+          sums(10) = sums(10) + atoms%rounding%on_lattice(weight*(sum(x**2) + sum(reference**2)))
         end associate
       end do
       sums(:9) = reshape(product, [9])
@@ -424,12 +440,12 @@ contains
         x = anchor + nearest_image(atoms%position(:, group%atom(n)) - anchor, box) - centre
         force = -slope*group%weight(group%place(n))/max(rmsd, 1.0e-9_real64)* &
                 (x - matmul(rotation, group%reference(:, group%place(n))))
-        atoms%force(:, group%atom(n)) = atoms%force(:, group%atom(n)) + force
+        call add_force(atoms, group%atom(n), force)
         do a = 1, 3
-          virial(:, a) = virial(:, a) + x*force(a)
+          virial(:, a) = virial(:, a) + to_energy(atoms, x*force(a))
         end do
       end do
-      if (comm%is_root()) energy = energy + restraint%constant*(rmsd - restraint%reference)**2
+      if (comm%is_root()) energy = energy + to_energy(atoms, restraint%constant*(rmsd - restraint%reference)**2)
     end associate
   end subroutine restrain_rmsd
 

@@ -13,10 +13,12 @@ module simulation
   use domain_grid, only: domain_grid_t
   use energies, only: energies_t, is_dispersion, is_elec, is_reciprocal, is_restraint, is_vdw, n_energies
   use error, only: error_t, exit_bad_input, exit_corrupt_file, fail
+  use fixed_point, only: rounding_t
   use halo, only: halo_options_t, halo_t, pattern_names
   use halo_channel, only: transport_names
   use migration, only: migrate
   use lennard_jones, only: lennard_jones_t
+  use load_balance, only: balanced_borders
   use nonbonded, only: nonbonded_t
   use nonbonded_options, only: nonbonded_options_t
   use pair_parameters, only: vdw_force_switch, vdw_shift, vdw_switch
@@ -24,7 +26,7 @@ module simulation
   use restart, only: phase_fresh, restart_t
   use restraints, only: restraints_t
   use setup, only: read_domain
-  use text, only: to_text
+  use text, only: lower_case, to_text
   use thermostat, only: berendsen_thermostat, bussi_thermostat, langevin_thermostat, max_chain, no_thermostat, &
                         nose_hoover_thermostat, thermostat_t
   use timing, only: in_bonded, in_communication, in_list, in_real_space, in_reciprocal, timer_t
@@ -58,6 +60,14 @@ module simulation
   !> run chooses another.
   real(real64), parameter :: grid_slack = 0.1_real64
 
+  !> Work of an atom beside its pairs (PME, bonds, integration), in pairs of the list.
+  integer, parameter :: pairs_per_atom = 150
+  !> Borders move when the largest work of a rank exceeds the mean by this factor, and so many times at once at first.
+  real(real64), parameter :: tolerated_imbalance = 1.05_real64
+  integer, parameter :: first_moves = 12
+  !> A domain may become so narrow, as a share of evenly spaced ones, before the reach of the list is cut for it.
+  real(real64), parameter :: least_share = 0.7_real64
+
   !> Groups whose energies are summed one after another, so that sums do not depend on the number of threads.
   integer, parameter :: groups_per_block = 2048
 
@@ -75,6 +85,8 @@ module simulation
     type(thermostat_t) :: thermostat
     type(barostat_t) :: barostat
     type(timer_t) :: timer
+    !> How positions, forces and energies are rounded: in the deterministic mode.
+    type(rounding_t) :: rounding
     !> Parts and virial of the last force computation on this rank only.
     type(energies_t) :: mine
     integer(int64) :: step = 0
@@ -108,6 +120,10 @@ module simulation
     !> Positions of the reference atoms of the groups when atoms came to their owners, and the halo width of then.
     real(real64), allocatable, private :: settled_position(:, :)
     real(real64) :: halo_width = 0.0_real64
+    !> Borders between domains follow the work; they are evenly spaced since the last `rebuild` and may move now.
+    logical, private :: balances = .false., may_move = .false.
+    !> Largest work of a rank over the mean: with evenly spaced borders, and now.
+    real(real64) :: imbalance(2) = 0.0_real64
   contains
     procedure :: start_from_bricks
     procedure :: start_from_restart
@@ -125,7 +141,9 @@ module simulation
     procedure :: sum_energies
     procedure :: read_topology
     procedure :: make_grid
+    procedure :: describe_balance
     procedure, private :: make_list
+    procedure, private :: settle
   end type simulation_t
 
 contains
@@ -248,7 +266,7 @@ contains
     integer, intent(in) :: saved_dims(3), rank, n_ranks
     type(error_t), allocatable, intent(out) :: error
     character(len=1), parameter :: axis_name(3) = ["x", "y", "z"]
-    real(real64) :: wanted_box, width
+    real(real64) :: wanted_box, width, edges(3)
     integer :: axis, dims(3)
     self%pairlist_distance = control%real("ENERGY", "pairlistdist")
     do axis = 1, 3
@@ -273,7 +291,14 @@ contains
       dims(axis) = saved_dims(axis)
     end do
     width = self%pairlist_distance + 2.0_real64*bond_slack*self%topology%longest_constraint()
-    call self%grid%create(rank, n_ranks, box, dims, width, error)
+    edges = box
+    if (control%yes("ENERGY", "deterministic")) then
+      call self%rounding%switch_on(box)
+      self%atoms%rounding = self%rounding
+      edges = self%rounding%on_lattice(box)
+    end if
+    self%balances = control%yes("BOUNDARY", "load_balance") .and. n_ranks > 1
+    call self%grid%create(rank, n_ranks, edges, dims, width, error)
     if (allocated(error)) return
     call choose_reach(self, control, error)
   end subroutine make_grid
@@ -287,11 +312,13 @@ contains
     self%least_reach = control%real("ENERGY", "pairlistdist")
     call fit_reach(self)
     if (control%text("ENERGY", "pairlist_tolerance") == "auto") then
-      self%tolerated_share = merge(mixed_tolerance, 0.0_real64, real_pair /= real64)
+      self%tolerated_share = merge(mixed_tolerance, 0.0_real64, real_pair /= real64 .and. .not. self%rounding%is_on())
     else
       self%tolerated_share = control%real("ENERGY", "pairlist_tolerance")
       if (self%tolerated_share < 0.0_real64 .or. self%tolerated_share > 0.1_real64) &
         call control%refuse("ENERGY", "pairlist_tolerance", "must lie between 0 and 0.1", error)
+      if (self%tolerated_share > 0.0_real64 .and. self%rounding%is_on()) &
+        call control%refuse("ENERGY", "pairlist_tolerance", "must be 0 or auto with deterministic = YES", error)
     end if
   end subroutine choose_reach
 
@@ -299,8 +326,9 @@ contains
   subroutine fit_reach(self)
     class(simulation_t), intent(inout) :: self
     real(real64) :: room, buffer
-    room = min(minval(self%grid%box/self%grid%dims) - 2.0_real64*bond_slack*self%topology%longest_constraint() - &
-               halo_reserve, 0.5_real64*minval(self%grid%box))
+    room = merge(least_share, 1.0_real64, self%balances)*minval(self%grid%box/self%grid%dims)
+    room = min(room - 2.0_real64*bond_slack*self%topology%longest_constraint() - halo_reserve, &
+               0.5_real64*minval(self%grid%box))
     self%pairlist_distance = max(self%least_reach, min(self%cutoff + outer_buffer, room))
     buffer = self%pairlist_distance - self%cutoff
     self%inner_buffer = min(inner_buffer, 0.5_real64*buffer)
@@ -356,7 +384,7 @@ contains
     integer :: points(3)
 
     self%halo%options = halo_options(control)
-    call self%bonded%init(self%topology%coulomb_constant, self%topology%cmap, rigid)
+    call self%bonded%init(self%topology%coulomb_constant, self%topology%cmap, rigid, self%rounding)
     call self%constraints%init(self%topology, rigid, control%yes("CONSTRAINTS", "fast_water"), &
                                int(control%integer("CONSTRAINTS", "shake_iteration")), &
                                control%real("CONSTRAINTS", "shake_tolerance"))
@@ -382,7 +410,8 @@ contains
     where (points == 0) points = pme_grid_size(self%grid%box, spacing)
     self%pme_points = points
     call self%pme%init(self%comm%handle, self%grid%dims, self%grid%box, points, &
-                       int(control%integer("ENERGY", "pme_nspline")), alpha, self%topology%coulomb_constant, error)
+                       int(control%integer("ENERGY", "pme_nspline")), alpha, self%topology%coulomb_constant, error, &
+                       self%rounding, lower_case(control%text("COMM", "fft")))
     call self%comm%agree(error)
     if (allocated(error)) return
     if (control%text("ENERGY", "dispersion_corr") /= "NONE") call prepare_tail(self, control)
@@ -493,6 +522,7 @@ contains
     options%list_distance = self%pairlist_distance
     options%inner_buffer = self%inner_buffer
     options%tolerated_share = self%tolerated_share
+    options%rounding = self%rounding
     options%alpha = alpha
     options%vdw_form = vdw_switch
     if (control%yes("ENERGY", "vdw_force_switch")) options%vdw_form = vdw_force_switch
@@ -532,8 +562,90 @@ contains
     self%tail_in_virial = control%text("ENERGY", "dispersion_corr") == "EPRESS"
   end subroutine prepare_tail
 
-  !> Bring atoms to their owners and make halo, lists and terms anew. The result depends only on where the atoms are.
+  !> Bring atoms to their owners and make halo, lists and terms anew. The result depends only on where the atoms are:
+  !> borders are evenly spaced.
   subroutine rebuild(self, error)
+    class(simulation_t), intent(inout) :: self
+    type(error_t), allocatable, intent(out) :: error
+    if (self%balances) then
+      call self%grid%space_evenly()
+      call self%pme%set_domain(self%grid%lower/self%grid%box, self%grid%upper/self%grid%box)
+      self%may_move = .true.
+    end if
+    call self%settle(error)
+  end subroutine rebuild
+
+  !> Move the borders to where the work of the present list says, and bring atoms to their owners. With `may_move`, after
+  !> borders were evenly spaced, this is done over and over.
+  subroutine rebalance(self, error)
+    type(simulation_t), intent(inout) :: self
+    type(error_t), allocatable, intent(out) :: error
+    real(real64), allocatable :: border(:, :)
+    real(real64) :: least(3), width
+    integer(int64), allocatable :: work(:)
+    integer :: k, axis, first
+
+    do k = 1, merge(first_moves, 1, self%may_move)
+      call measure_work(self, work)
+      if (k == 1 .and. self%may_move) self%imbalance(1) = self%imbalance(2)
+      width = self%pairlist_distance + 2.0_real64*self%comm%maximum(self%atoms%group_extent()) + halo_reserve
+      least = width/max(1, ceiling(width/(self%grid%box/self%grid%dims)))
+      border = self%grid%border
+      first = 0
+      do axis = 1, 3
+        associate (n => self%grid%dims(axis))
+          border(:n, axis) = balanced_borders(self%grid%border(:n, axis), real(work(first + 1:first + n), real64), &
+                                              least(axis)/self%grid%box(axis))
+          first = first + n
+        end associate
+      end do
+      if (self%imbalance(2) > tolerated_imbalance .and. any(border /= self%grid%border)) then
+        where (self%grid%dims == 1) least = 0.0_real64
+        call self%grid%move_borders(border, least, error)
+        if (allocated(error)) return
+        call self%pme%set_domain(self%grid%lower/self%grid%box, self%grid%upper/self%grid%box)
+      else if (k > 1) then
+        exit
+      end if
+      call self%settle(error)
+      if (allocated(error)) return
+    end do
+    self%may_move = .false.
+    call measure_work(self, work)
+  end subroutine rebalance
+
+  !> Work of each slab of domains, x, then y, then z, and the imbalance of the ranks.
+  subroutine measure_work(self, work)
+    type(simulation_t), intent(inout) :: self
+    integer(int64), allocatable, intent(out) :: work(:)
+    integer(int64) :: mine
+    integer :: axis, first
+    mine = self%nonbonded%listed_pairs() + int(pairs_per_atom, int64)*self%atoms%n_owned
+    allocate (work(sum(self%grid%dims)), source=0_int64)
+    first = 0
+    do axis = 1, 3
+      work(first + self%grid%coordinate(axis) + 1) = mine
+      first = first + self%grid%dims(axis)
+    end do
+    call self%comm%sum(work)
+    self%imbalance(2) = self%comm%maximum(real(mine, real64))*self%comm%n_ranks/ &
+                        max(1.0_real64, real(sum(work(:self%grid%dims(1))), real64))
+  end subroutine measure_work
+
+  !> For the log: what moving the borders has done; empty where they do not move.
+  function describe_balance(self) result(text)
+    class(simulation_t), intent(in) :: self
+    character(len=:), allocatable :: text
+    character(len=120) :: line
+    line = ""
+    if (self%balances .and. self%imbalance(1) > 0.0_real64) &
+      write (line, "(2(a,f0.3))") "load balance: largest over mean work of a rank ", self%imbalance(1), &
+        " with even borders, now ", self%imbalance(2)
+    text = trim(line)
+  end function describe_balance
+
+  !> Bring atoms to the owners that the present borders give them and make halo, lists and terms anew.
+  subroutine settle(self, error)
     class(simulation_t), intent(inout) :: self
     type(error_t), allocatable, intent(out) :: error
     real(real64), allocatable :: payload(:, :), ghost_position(:, :)
@@ -553,6 +665,7 @@ contains
     call self%comm%agree(error)
     if (allocated(error)) return
 
+    call self%atoms%put_on_lattice()
     call self%atoms%wrap(self%grid)
     if (self%comm%n_ranks > 1) then
       allocate (payload(6, self%atoms%n_owned))
@@ -581,7 +694,7 @@ contains
     end if
     width = self%pairlist_distance + 2.0_real64*self%comm%maximum(self%atoms%group_extent())
     self%halo_width = min(width + min(halo_slack, halo_slack_share*minval(self%grid%box)), &
-                          minval(self%grid%layers_within(width)*self%grid%box/self%grid%dims))
+                          minval(self%grid%layers_within(width)*self%grid%narrowest()))
     self%settled_position = self%atoms%position(:, self%atoms%group_reference)
     call self%timer%lap(in_list)
     call self%halo%build(self%comm, self%grid, self%halo_width, self%atoms%group_first, self%atoms%group_reference, &
@@ -594,7 +707,7 @@ contains
     call self%constraints%assign(self%topology, self%atoms)
     call self%restraints%assign(self%atoms)
     call self%make_list()
-  end subroutine rebuild
+  end subroutine settle
 
   !> Make the pair list anew after atoms moved far, and all else too if the ghosts at hand no longer hold every atom
   !> within reach of an owned one: then `moved` is true, and owned atoms have a new order. What is done depends only on
@@ -618,9 +731,11 @@ contains
     if (self%constraints%failed_atom > 0) unsettled = huge(unsettled)
     unsettled = self%comm%maximum(unsettled)
     ! Any two atoms within the list's reach now have reference atoms that were within the halo's width of each other.
-    moved = 2.0_real64*unsettled > self%halo_width - self%pairlist_distance
-    if (moved) then
-      call self%rebuild(error)
+    moved = 2.0_real64*unsettled > self%halo_width - self%pairlist_distance .or. self%may_move
+    if (moved .and. self%balances) then
+      call rebalance(self, error)
+    else if (moved) then
+      call self%settle(error)
     else
       call self%halo%update_positions(self%atoms%n_owned, self%atoms%position)
       call self%timer%lap(in_communication)
@@ -682,6 +797,7 @@ contains
       self%mine%virial = bonded_virial + pair_virial + reciprocal_virial + restraint_virial
       if (self%comm%is_root()) then
         part(is_dispersion) = self%tail_energy_volume/product(self%grid%box)
+        part(is_dispersion) = (part(is_dispersion) + self%rounding%energy) - self%rounding%energy
         do axis = 1, 3
           if (self%tail_in_virial) self%mine%virial(axis, axis) = self%mine%virial(axis, axis) + part(is_dispersion)
         end do
@@ -693,19 +809,23 @@ contains
   subroutine scale_box(self, factor)
     class(simulation_t), intent(inout) :: self
     real(real64), intent(in) :: factor(3)
-    real(real64) :: shift(3)
+    real(real64) :: shift(3), edges(3), image(3)
     integer :: g, i, a, b
     if (all(factor == 1.0_real64)) return
+    edges = self%rounding%on_lattice(factor*self%grid%box)
     associate (atoms => self%atoms)
-      !$omp parallel do schedule(static) private(i, a, b, shift)
+      !$omp parallel do schedule(static) private(i, a, b, shift, image)
       do g = 1, atoms%n_groups
         a = atoms%group_first(g)
         b = atoms%group_first(g + 1) - 1
         shift = 0.0_real64
-        do i = a, b
-          shift = shift + atoms%mass(i)*atoms%position(:, i)
+        do i = a + 1, b
+          shift = shift + atoms%mass(i)*(atoms%position(:, i) - atoms%position(:, a))
         end do
-        shift = (factor - 1.0_real64)*shift/sum(atoms%mass(a:b))
+        ! By the image in the box, so that it does not matter in which the rank sees the group.
+        image = floor(atoms%position(:, a)/self%grid%box)
+        shift = atoms%position(:, a) - image*self%grid%box + shift/sum(atoms%mass(a:b))
+        shift = self%rounding%on_lattice((factor - 1.0_real64)*shift) + image*(edges - self%grid%box)
         do i = a, b
           atoms%position(:, i) = atoms%position(:, i) + shift
           self%listed_position(:, i) = factor*self%listed_position(:, i)
@@ -716,7 +836,7 @@ contains
     end associate
     self%strain = self%strain + maxval(abs(log(factor)))
     self%halo_width = self%halo_width*min(1.0_real64, minval(factor))
-    call self%set_box(factor*self%grid%box)
+    call self%set_box(edges)
   end subroutine scale_box
 
   !> Give the box other edges (angstrom) and leave the atoms where they are.
@@ -726,6 +846,8 @@ contains
     call self%grid%set_box(box)
     call self%halo%set_box(box)
     call self%pme%set_box(box)
+    call self%rounding%fit_box(box)
+    self%atoms%rounding = self%rounding
   end subroutine set_box
 
   !> Whether atoms moved, or the box shrank, so much that the pair list must be made anew; or would after a strain of
@@ -779,11 +901,11 @@ contains
     type(energies_t) :: total
     real(real64) :: values(n_energies + 18), momentum(3), mass, centre(3), force(3)
     real(real64), allocatable :: block_sums(:, :)
-    integer :: g, i, block
+    integer :: g, i, block, first
     associate (atoms => self%atoms)
       total = self%mine
       allocate (block_sums(8, (atoms%n_groups + groups_per_block - 1)/groups_per_block))
-      !$omp parallel do schedule(static) private(g, i, momentum, mass, centre, force)
+      !$omp parallel do schedule(static) private(g, i, first, momentum, mass, centre, force)
       do block = 1, size(block_sums, 2)
         associate (kinetic => block_sums(1, block), force2 => block_sums(2, block), &
                    group_kinetic => block_sums(3:5, block), inner_virial => block_sums(6:8, block))
@@ -792,20 +914,21 @@ contains
             momentum = 0.0_real64
             mass = 0.0_real64
             centre = 0.0_real64
-            do i = atoms%group_first(g), atoms%group_first(g + 1) - 1
+            first = atoms%group_first(g)
+            do i = first, atoms%group_first(g + 1) - 1
               mass = mass + atoms%mass(i)
-              centre = centre + atoms%mass(i)*atoms%position(:, i)
+              centre = centre + atoms%mass(i)*(atoms%position(:, i) - atoms%position(:, first))
             end do
             centre = centre/mass
-            do i = atoms%group_first(g), atoms%group_first(g + 1) - 1
-              kinetic = kinetic + 0.5_real64*atoms%mass(i)*sum(atoms%velocity(:, i)**2)/acceleration_unit
+            do i = first, atoms%group_first(g + 1) - 1
+              kinetic = kinetic + rounded(0.5_real64*atoms%mass(i)*sum(atoms%velocity(:, i)**2)/acceleration_unit)
               momentum = momentum + atoms%mass(i)*atoms%velocity(:, i)
               force = atoms%force(:, i)
               if (self%split_forces) force = force + self%slow_force(:, i)
-              inner_virial = inner_virial + (atoms%position(:, i) - centre)*force
-              force2 = force2 + sum(force**2)
+              inner_virial = inner_virial + rounded((atoms%position(:, i) - atoms%position(:, first) - centre)*force)
+              force2 = force2 + rounded(sum(force**2))
             end do
-            group_kinetic = group_kinetic + 0.5_real64*momentum**2/mass/acceleration_unit
+            group_kinetic = group_kinetic + rounded(0.5_real64*momentum**2/mass/acceleration_unit)
           end do
         end associate
       end do
@@ -825,6 +948,11 @@ contains
       total%box = self%grid%box
       total%bath = self%thermostat%conserved_part() + self%barostat%conserved_part(product(self%grid%box))
     end associate
+  contains
+    elemental real(real64) function rounded(x)
+      real(real64), intent(in) :: x
+      rounded = (x + self%rounding%energy) - self%rounding%energy
+    end function rounded
   end function sum_energies
 
 end module simulation

@@ -42,8 +42,6 @@ module distributed_fft
     integer :: bytes = 8
     !> Axis order in memory of the waves where the scheme leaves boxes; 0: z, x, y on several ranks, x, y, z on one.
     integer :: wave_order(3) = 0
-    !> The planner considers only schemes that leave every rank one box at both ends: slab, pencil, 2d.
-    logical :: boxes_only = .false.
     !> Cost model: seconds a message, bytes a second, floating-point operations a second.
     real(real64) :: latency = 2.0e-6_real64, bandwidth = 5.0e9_real64, arithmetic = 5.0e9_real64
   end type fft_options_t
@@ -218,7 +216,6 @@ contains
     is_candidate = options%subset == "full" .or. any(options%scheme == ["1d     ", "columns"])
     if (n_ranks == 1) is_candidate = is_candidate .and. options%scheme == "slab"
     if (options%scheme == "qcdoc") is_candidate = .false.
-    if (options%boxes_only) is_candidate = is_candidate .and. any(options%scheme == ["slab  ", "pencil", "2d    "])
   end function is_candidate
 
   !> Transform the grid into waves. Arrays as real_layout and wave_layout say, of the kind of the options, grid after

@@ -8,7 +8,7 @@ from overcrowded_fibre import pulled_straight, stacked_nucleosomes
 from placed_nucleosomes import place_nucleosomes
 from scipy.spatial.transform import Rotation
 
-from chromabuild.clash import correct_clashes, find_clashes
+from chromabuild.clash import check, correct_clashes, find_clashes
 from chromabuild.clash.atoms import Atoms
 from chromabuild.clash.correct import Corrector
 from chromabuild.clash.torsions import library_torsions
@@ -156,6 +156,22 @@ def test_planted_rotor_clash(nucleosome):
     assert solved == 3
 
 
+@pytest.mark.parametrize("apart", [44.0, 45.0])
+def test_backbones_of_two_duplexes_come_free(apart):
+    """Two superhelices of DNA on top of each other, so near that backbones run into backbones, sugars and bases."""
+    one = place_nucleosomes([(np.eye(3), np.zeros(3))], keep="IJ")
+    axis = np.linalg.svd(one.position[::20] - one.position.mean(axis=0))[2][2]
+    stacked = place_nucleosomes([(np.eye(3), np.zeros(3)), (np.eye(3), apart * axis)], keep="IJ")
+    classes = set(check(stacked).data["before"]["counts_by_class"])
+    assert {"DNA backbone / DNA backbone", "DNA backbone / base"} <= classes
+    _, report = correct_clashes(stacked)
+    after = report.data["after"]
+    assert report.fatal == 0 and after["severe_pairs"]["count"] == 0 and after["heavy_pairs_below_2"] == 0
+    assert "phi" in {move["kind"] for move in report.data["moves"]}
+    assert after["bond_outliers"]["count"] == 0 and after["angle_outliers"]["count"] == 0
+    assert_invariants(report)
+
+
 def test_paper_mode_turns_phi_and_chi_only(shifted_octamer):
     solute, report = correct_clashes(shifted_octamer, mode="paper")
     moves = report.data["moves"]
@@ -165,6 +181,17 @@ def test_paper_mode_turns_phi_and_chi_only(shifted_octamer):
     assert after["pairs_below_threshold"]["count"] < before["pairs_below_threshold"]["count"]
     assert len(report.data["unresolved"]) == after["pairs_below_threshold"]["count"]
     assert len(find_clashes(solute, 0.9)[0]) == after["pairs_below_threshold"]["count"]
+
+
+def test_bonds_left_in_rings_are_told_with_a_reason(threaded):
+    """Single turns of the paper's mode do not pull a tail out of a base."""
+    _, report = correct_clashes(threaded, mode="paper")
+    after, bonds = report.data["after"], report.bonds_left()
+    assert after["ring_piercings"]["count"] > 0
+    assert len(bonds) == after["ring_piercings"]["count"] + after["threaded_strands"]["count"]
+    assert all(bond["reason"] for bond in bonds)
+    assert f"{bonds[0]['bond_a']} - {bonds[0]['bond_b']} through {bonds[0]['place']}" in report.to_text()
+    assert f"unresolved bond\t{bonds[0]['place']}" in report.to_tsv()
 
 
 @pytest.mark.slow

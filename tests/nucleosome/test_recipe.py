@@ -1,11 +1,13 @@
 """Histones of other species, variants and mutations: sequences, geometry, contacts with DNA, refusals."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from Bio.SeqUtils import seq1
 
+from chromabuild.bigwig import read_signal
 from chromabuild.build import build_dna, octamer_of_recipe
 from chromabuild.clash.atoms import Atoms
 from chromabuild.clash.audit import audit
@@ -20,6 +22,7 @@ from chromabuild.nucleosome.recipe import OctamerRecipe
 from chromabuild.residues import residue_library, residue_names
 from chromabuild.solute import Solute
 
+SIGNAL = Path(__file__).parent / "data" / "signal.bw"
 SEQUENCES = json.loads(template_path("histones.json").read_text())
 RECIPES = {
     "human": OctamerRecipe("human"),
@@ -28,6 +31,7 @@ RECIPES = {
     "human CENP-A": OctamerRecipe("human", variants=("CENP-A",)),
     "human H2A.Z": OctamerRecipe("human", variants=("H2A.Z",)),
     "human H3.3": OctamerRecipe("human", variants=("H3.3",)),
+    "yeast Cse4": OctamerRecipe("yeast", variants=("Cse4",)),
     "yeast H2A.Z": OctamerRecipe("yeast", variants=("H2A.Z",)),
     "H3 K56Q": OctamerRecipe(mutations=("H3:K56Q",)),
     "H2B of H2A.Z nucleosome mutated": OctamerRecipe("yeast", variants=("H2A.Z",), mutations=("H2A:K14Q", "H4:K16Q")),
@@ -71,6 +75,22 @@ def test_variants_replace_both_copies_and_keep_their_numbers():
     names = np.array(residue_names())[core.residue_template]
     first = core.residue_chain == 0
     assert [names[first][core.residue_number[first] == number].item() for number in (80, 81)] == ["ARG", "GLY"]
+
+
+def test_cse4_of_yeast_has_its_own_length_and_fold():
+    """229 residues without the first methionine; its fold lies on that of H3, with three residues more in loop 1."""
+    core, plain = octamer_of_recipe(RECIPES["yeast Cse4"]), octamer_of_recipe(RECIPES["yeast"])
+    assert core.histone == ("Cse4", "H4", "H2A", "H2B") * 2
+    assert [len(s) for s in sequences(core)[::4]] == [228, 228]
+    fold = {}
+    for name, each, offset in (("Cse4", core, 91), ("H3", plain, 0)):
+        first = np.concatenate([[0], np.cumsum([len(list(residue_library().values())[k].atoms)
+                                                for k in each.residue_template])])
+        rows = np.flatnonzero((each.residue_chain == 0) & (each.residue_number - offset >= 45)
+                              & (each.residue_number - offset <= 77))  # helices alpha N and alpha 1
+        library = list(residue_library().values())
+        fold[name] = np.array([each.position[first[k] + library[each.residue_template[k]].index["CA"]] for k in rows])
+    assert np.sqrt(np.mean(np.sum((fold["Cse4"] - fold["H3"]) ** 2, axis=1))) < 0.5
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -118,15 +138,48 @@ def test_a_mutation_changes_one_residue_of_each_copy():
 
 @pytest.mark.parametrize(("recipe", "sentence"), [
     (OctamerRecipe("mouse"), "histones of mouse are not known: choose one of xenopus, human, yeast"),
-    (OctamerRecipe("yeast", variants=("CENP-A",)), "no variant 'CENP-A' here: choose one of H2A.Z"),
+    (OctamerRecipe("yeast", variants=("CENP-A",)), "no variant 'CENP-A' here: choose one of Cse4, H2A.Z"),
     (OctamerRecipe("human", variants=("CENP-A", "H3.3")), "replace the same histone"),
     (OctamerRecipe(mutations=("H3:K57Q",)), "H3 has S57 there"),
     (OctamerRecipe(mutations=("H3:K56B",)), "not of the form H3:K56Q"),
+    (OctamerRecipe(mutations=("H4:K16ac",)), "not in the force field amber14: write H4:K16Q, the usual stand-in, or"),
+    (OctamerRecipe(mutations=("H3:K4me3",)), "not in the force field amber14: leave it out, or prepare"),
     (OctamerRecipe("human", tails="crystal"), "set build.tails to compact"),
 ])
 def test_what_cannot_be_built_is_refused(recipe, sentence):
     with pytest.raises(BadInputError, match=sentence):
         octamer_of_recipe(recipe)
+
+
+def test_marks_by_a_signal(tmp_path):
+    """signal.bw (written by pyBigWig): on chrI 2 over 100..250, 0.5 over 300..400, 9 at 700, 1 and 2 and 3 over 10 base
+    pairs from 1000, 1020, 1100, and 4 to 7 over 20 base pairs each from 1500, 1530, 1560, 1590.
+    """
+    values = read_signal(SIGNAL, "chrI", 0, 3000)
+    assert np.nansum(values) == 150 * 2 + 100 * 0.5 + 9 + 10 * (1 + 2 + 3) + 20 * (4 + 5 + 6 + 7)
+    assert values[[100, 249, 700, 1100, 1609]].tolist() == [2, 2, 9, 3, 7] and np.isnan(values[[99, 250, 1610]]).all()
+    dyads = np.array([174, 248, 250, 252, 700])
+    mean = [np.nansum(values[d - 73:d + 74]) / 147 for d in dyads]
+    section = BuildSection(histones="yeast", marks=str(SIGNAL), track_mark="H2A.Z", track_threshold=1.15)
+    common = OctamerRecipe("yeast")
+    expected = [common.with_mark("H2A.Z") if m >= 1.15 else common for m in mean]
+    assert octamer_recipes(section, "chrI", dyads) == expected and 0 < expected.count(common) < 5
+
+
+@pytest.mark.parametrize(("change", "sentence"), [
+    ({"track_mark": None}, "signal.bw is a signal: set build.track_mark .* and build.track_threshold"),
+    ({"track_threshold": 50.0}, "signal.bw reaches 50.0 on no nucleosome of chrI: .* its highest mean is 2$"),
+    ({"chromosome": "chrX"}, r"has no chromosome chrX \(it has chrI, chrII, chrIII\)"),
+    ({"damage": slice(0, 4)}, "no bigWig file"), ({"damage": slice(300, None)}, "damaged"),
+])
+def test_unfit_signals_are_refused(tmp_path, change, sentence):
+    path, data = tmp_path / "signal.bw", SIGNAL.read_bytes()
+    where = change.get("damage", slice(0, 0))
+    path.write_bytes(data[:where.start] if where.stop is None else b"\1" * where.stop + data[where.stop:])
+    section = BuildSection(histones="yeast", marks=str(path), track_mark=change.get("track_mark", "H2A.Z"),
+                           track_threshold=change.get("track_threshold", 1.0))
+    with pytest.raises(BadInputError, match=sentence):
+        octamer_recipes(section, change.get("chromosome", "chrI"), np.array([174, 700]))
 
 
 def test_marks_by_place(tmp_path):

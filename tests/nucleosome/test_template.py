@@ -1,10 +1,16 @@
 """Nucleosome structures of a user: what is found in them, what is completed, what is refused."""
 
+import gzip
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
+from pathlib import Path
+from threading import Thread
 
 import gemmi
 import numpy as np
 import pytest
+from Bio.PDB.PDBList import PDBList
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 from synthetic_scaffold import synthetic_scaffold
@@ -19,7 +25,7 @@ from chromabuild.dna.helix import crystal_path
 from chromabuild.errors import BadInputError
 from chromabuild.nucleosome.homology import chains_of
 from chromabuild.nucleosome.octamer import octamer
-from chromabuild.nucleosome.template import add_template
+from chromabuild.nucleosome.template import add_template, fetch_template
 from chromabuild.nucleosome.template_file import read_template
 from chromabuild.residues import residue_library
 
@@ -164,6 +170,54 @@ def test_what_is_no_nucleosome_is_refused(tmp_path, crystal):
     config.build.histones = "yeast"
     with pytest.raises(BadInputError, match="leave out build.histones and variants"):
         build_solute(synthetic_scaffold(1, 0, 5), config)
+
+
+@pytest.fixture
+def archive(monkeypatch, tmp_path):
+    """A folder that a server of this machine serves as if it were the Protein Data Bank."""
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=str(folder)))
+    Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setattr("chromabuild.nucleosome.template.PDBList",
+                        partial(PDBList, server=f"http://127.0.0.1:{server.server_port}"))
+    yield folder
+    server.shutdown()
+    server.server_close()
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    """Says nothing on standard error."""
+
+    def log_message(self, *_):
+        pass
+
+
+def put(archive, entry, content):
+    """Where the archive keeps an entry as mmCIF."""
+    path = archive / "pub" / "pdb" / "data" / "structures" / "divided" / "mmCIF" / entry[1:3] / f"{entry}.cif.gz"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(gzip.compress(content))
+
+
+def test_an_entry_is_fetched(archive, crystal, monkeypatch, tmp_path):
+    """What the archive holds is what a template is made of, under the entry's name."""
+    content = structure(crystal[:1], dna=20).make_mmcif_document().as_string()
+    put(archive, "9zzz", content.encode())
+    made = []
+    monkeypatch.setattr("chromabuild.nucleosome.template.add_template",
+                        lambda file, *rest: made.append((Path(file).read_text(), *rest)))
+    fetch_template("9ZZZ", chains=["A"])
+    assert made == [(content, "9zzz.nucleosome.h5", ["A"])]
+
+
+def test_an_entry_that_is_not_there_or_no_nucleosome_is_refused(archive, crystal, monkeypatch, tmp_path):
+    put(archive, "9zzy", structure(crystal[:1], dna=20).make_mmcif_document().as_string().encode())
+    monkeypatch.chdir(tmp_path)
+    missing, strange = (CliRunner().invoke(app, ["template", "fetch", entry]) for entry in ("9zzx", "9ZZY"))
+    assert missing.exit_code == strange.exit_code == 3
+    assert "PDB entry 9zzx cannot be downloaded" in missing.stderr and "404" in missing.stderr
+    assert "9zzy.cif" in strange.stderr and not list(tmp_path.glob("*.h5"))
 
 
 def test_fetching_without_a_network_is_one_sentence(monkeypatch, tmp_path):

@@ -1,0 +1,61 @@
+!> Sums that do not depend on their order. In the deterministic mode every contribution to a force, an energy or a charge
+!> on the grid is rounded to a multiple of a fixed power of two before it is added; sums of such numbers are exact while
+!> they stay below 2^53 multiples (2^24 in 32-bit reals), so that they have the same bits in any order, on any number of
+!> ranks and threads. Positions are kept on a lattice of the same kind, box edges too, so that differences and periodic
+!> shifts are exact and do not depend on the image in which a rank sees an atom.
+!>
+!> A number is rounded by adding 1.5*2^52 times the multiple and taking it away again. The constants of `rounding_t` are
+!> those sums; where they are zero nothing is rounded, so that one expression serves both modes.
+module fixed_point
+  use precision, only: real64, real_pair
+  implicit none
+  private
+  public :: rounding_t, charge_rounding
+
+  real(real64), parameter :: shifter = 1.5_real64*2.0_real64**52
+  !> 6e-8 kcal/mol/angstrom, exact up to 5e8; 1e-6 kcal/mol, exact up to 8e9.
+  real(real64), parameter :: force_step = 2.0_real64**(-24), energy_step = 2.0_real64**(-20)
+  !> Charges on the grid: in 32-bit reals 5e-7 e, exact up to 8 e on a point.
+  real(real_pair), parameter :: charge_rounding = merge(1.5_real_pair*2.0_real_pair**2, 1.5_real_pair*2.0_real_pair**9, &
+                                                        real_pair /= real64)
+
+  type :: rounding_t
+    real(real64) :: position = 0.0_real64, force = 0.0_real64, energy = 0.0_real64
+  contains
+    procedure :: switch_on
+    procedure :: fit_box
+    procedure :: is_on
+    procedure :: on_lattice
+  end type rounding_t
+
+contains
+
+  !> Round from now on. `box`: edges, angstrom.
+  subroutine switch_on(self, box)
+    class(rounding_t), intent(inout) :: self
+    real(real64), intent(in) :: box(3)
+    self%force = shifter*force_step
+    self%energy = shifter*energy_step
+    call self%fit_box(box)
+  end subroutine switch_on
+
+  !> Choose the lattice of the positions for another box (angstrom): the finest on which twice the box can be counted.
+  subroutine fit_box(self, box)
+    class(rounding_t), intent(inout) :: self
+    real(real64), intent(in) :: box(3)
+    if (self%is_on()) self%position = shifter*2.0_real64**(exponent(maxval(box)) - 50)
+  end subroutine fit_box
+
+  pure logical function is_on(self)
+    class(rounding_t), intent(in) :: self
+    is_on = self%force > 0.0_real64
+  end function is_on
+
+  !> The nearest point of the lattice of the positions.
+  elemental real(real64) function on_lattice(self, x)
+    class(rounding_t), intent(in) :: self
+    real(real64), intent(in) :: x
+    on_lattice = (x + self%position) - self%position
+  end function on_lattice
+
+end module fixed_point
