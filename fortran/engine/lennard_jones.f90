@@ -12,6 +12,7 @@ module lennard_jones
     real(real64), allocatable :: sigma(:), epsilon(:)
   contains
     procedure :: follows_lorentz_berthelot
+    procedure :: root_c6
   end type lennard_jones_t
 
 contains
@@ -32,5 +33,13 @@ contains
       end do
     end do
   end function follows_lorentz_berthelot
+
+  !> Of each type: root of the c6 with itself, from sigma and epsilon, in (kcal/mol)^(1/2) angstrom^3. Ewald summation of
+  !> the dispersion multiplies these, whatever the rule within the cutoff.
+  pure function root_c6(self)
+    class(lennard_jones_t), intent(in) :: self
+    real(real64) :: root_c6(size(self%sigma))
+    root_c6 = 2.0_real64*sqrt(self%epsilon)*self%sigma**3
+  end function root_c6
 
 end module lennard_jones

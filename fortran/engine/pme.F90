@@ -1,5 +1,6 @@
 !> Reciprocal-space part of the Coulomb energy by smooth particle mesh Ewald (Essmann et al., J. Chem. Phys. 103, 8577,
-!> 1995), with the self energy and the energy of the uniform background that neutralises a net charge.
+!> 1995), with the self energy and the energy of the uniform background that neutralises a net charge. The same mesh
+!> sums the dispersion -c c/r^6 between atoms with coefficients c in place of charges (section VI of that paper).
 !>
 !> Each rank spreads its own atoms on a brick that covers its domain and a margin; the bricks are added up into the
 !> layout of the FFT and the potential comes back the same way. Results do not depend on the number of threads.
@@ -11,7 +12,7 @@ module pme
   use brick_exchange, only: brick_exchange_t
   implicit none
   private
-  public :: pme_t, pme_grid_size, ewald_alpha
+  public :: pme_t, pme_grid_size, ewald_alpha, dispersion_alpha
 
   !> Fixed number of runs of atoms.
   integer, parameter :: n_chunks = 32
@@ -28,6 +29,8 @@ module pme
     type(brick_exchange_t) :: exchange
     integer :: order = 4, n(3) = 0
     real(real64) :: box(3) = 0.0_real64, alpha = 0.0_real64, coulomb_constant = 0.0_real64
+    !> Sum -c c/r^6 instead of q q/r.
+    logical :: of_dispersion = .false.
     integer :: domain_dims(3) = 1
     !> This domain in grid units.
     real(real64) :: lower(3) = 0.0_real64, upper(3) = 0.0_real64
@@ -95,14 +98,35 @@ contains
     end do
   end function ewald_alpha
 
+  !> The screening (1/angstrom) with exp(-y) (1 + y + y^2/2) = tolerance at y = (alpha*cutoff)^2: the share of an atom
+  !> pair's dispersion that real space holds at the cutoff.
+  pure function dispersion_alpha(cutoff, tolerance) result(alpha)
+    real(real64), intent(in) :: cutoff, tolerance
+    real(real64) :: alpha, low, high, y
+    integer :: k
+    low = 0.0_real64
+    high = 30.0_real64/cutoff
+    do k = 1, 100
+      alpha = 0.5_real64*(low + high)
+      y = (alpha*cutoff)**2
+      if (exp(-y)*(1.0_real64 + y + 0.5_real64*y**2) > tolerance) then
+        low = alpha
+      else
+        high = alpha
+      end if
+    end do
+  end function dispersion_alpha
+
   !> Prepare; all ranks of `comm` must call it. Ranks hold the domains of a `domain_dims` grid, x fastest. `box` in
-  !> angstrom, `coulomb_constant` in kcal angstrom/mol/e^2. Fails on an order or a grid that cannot be.
-  subroutine init(self, comm, domain_dims, box, grid_size, spline_order, alpha, coulomb_constant, error)
+  !> angstrom, `coulomb_constant` in kcal angstrom/mol/e^2; 1 with `of_dispersion`, where the charges are roots of c6 in
+  !> (kcal/mol)^(1/2) angstrom^3. Fails on an order or a grid that cannot be.
+  subroutine init(self, comm, domain_dims, box, grid_size, spline_order, alpha, coulomb_constant, error, of_dispersion)
     class(pme_t), intent(out) :: self
     type(MPI_Comm), intent(in) :: comm
     integer, intent(in) :: domain_dims(3), grid_size(3), spline_order
     real(real64), intent(in) :: box(3), alpha, coulomb_constant
     type(error_t), allocatable, intent(out) :: error
+    logical, intent(in), optional :: of_dispersion
     integer :: place(3)
     character(len=160) :: message
 
@@ -121,6 +145,7 @@ contains
     self%box = box
     self%alpha = alpha
     self%coulomb_constant = coulomb_constant
+    if (present(of_dispersion)) self%of_dispersion = of_dispersion
     self%domain_dims = domain_dims
     associate (rank => self%fft%rank, dims => domain_dims)
       place = [mod(rank, dims(1)), mod(rank/dims(1), dims(2)), rank/(dims(1)*dims(2))]
@@ -174,41 +199,60 @@ contains
                               self%brick_upper)
   end subroutine make_brick
 
-  !> Coulomb constant/(pi V) exp(-(pi m/alpha)^2)/m^2 |b|^2 for each wave m; 0 for the mean.
+  !> Coulomb constant/(pi V) exp(-(pi m/alpha)^2)/m^2 |b|^2 for each wave m, 0 for the mean; or
+  !> -pi^(3/2) alpha^3/(12 V) f(pi m/alpha) |b|^2 (see dispersion_wave).
   subroutine make_influence(self)
     type(pme_t), intent(inout) :: self
     real(real64) :: factor_x(self%n(1)), factor_y(self%n(2)), factor_z(self%n(3))
-    real(real64) :: m2, scale
+    real(real64) :: m2, scale, wave, slope
     integer :: x, y, z
 
     scale = self%coulomb_constant/(pi*product(self%box))
-    factor_x = axis_factor(self%n(1), self%order, self%box(1), self%alpha)
-    factor_y = axis_factor(self%n(2), self%order, self%box(2), self%alpha)
-    factor_z = axis_factor(self%n(3), self%order, self%box(3), self%alpha)
-    !$omp parallel do schedule(static) private(x, z, m2)
+    if (self%of_dispersion) scale = -pi**1.5_real64*self%alpha**3/(12.0_real64*product(self%box))
+    factor_x = axis_factor(self, 1)
+    factor_y = axis_factor(self, 2)
+    factor_z = axis_factor(self, 3)
+    !$omp parallel do schedule(static) private(x, z, m2, wave, slope)
     do y = lbound(self%influence, 3), ubound(self%influence, 3)
       do x = lbound(self%influence, 2), ubound(self%influence, 2)
         do z = lbound(self%influence, 1), ubound(self%influence, 1)
           m2 = wave_number(x, self%n(1), self%box(1))**2 + wave_number(y, self%n(2), self%box(2))**2 &
                + wave_number(z, self%n(3), self%box(3))**2
-          self%influence(z, x, y) = 0.0_real_pair
-          if (m2 > 0.0_real64) self%influence(z, x, y) = &
-            real(scale*factor_x(x + 1)*factor_y(y + 1)*factor_z(z + 1)/m2, real_pair)
+          wave = 0.0_real64
+          if (self%of_dispersion) then
+            call dispersion_wave(pi/self%alpha*sqrt(m2), wave, slope)
+          else if (m2 > 0.0_real64) then
+            wave = 1.0_real64/m2
+          end if
+          self%influence(z, x, y) = real(scale*factor_x(x + 1)*factor_y(y + 1)*factor_z(z + 1)*wave, real_pair)
         end do
       end do
     end do
     !$omp end parallel do
   end subroutine make_influence
 
-  !> exp(-(pi m/alpha)^2) |b(m)|^2 along one axis.
-  pure function axis_factor(n, order, length, alpha) result(factor)
-    integer, intent(in) :: n, order
-    real(real64), intent(in) :: length, alpha
-    real(real64) :: factor(n), modulus(0:n - 1)
-    real(real_pair) :: weight(together, order), slope(together, order)
-    complex(real64) :: sum
-    integer :: k, j
+  !> Of a wave with b = pi m/alpha: f(b) = (1 - 2 b^2) exp(-b^2) + 2 b^3 sqrt(pi) erfc(b), and -b f'(b).
+  elemental subroutine dispersion_wave(b, wave, slope)
+    real(real64), intent(in) :: b
+    real(real64), intent(out) :: wave, slope
+    real(real64) :: gauss, tail
+    gauss = exp(-b**2)
+    tail = sqrt(pi)*b*erfc(b)
+    wave = (1.0_real64 - 2.0_real64*b**2)*gauss + 2.0_real64*b**2*tail
+    slope = 6.0_real64*b**2*(gauss - tail)
+  end subroutine dispersion_wave
 
+  !> |b(m)|^2 along one axis; times exp(-(pi m/alpha)^2) for charges.
+  pure function axis_factor(self, axis) result(factor)
+    type(pme_t), intent(in) :: self
+    integer, intent(in) :: axis
+    real(real64) :: factor(self%n(axis)), modulus(0:self%n(axis) - 1)
+    real(real_pair) :: weight(together, self%order), slope(together, self%order)
+    complex(real64) :: sum
+    integer :: k, j, n, order
+
+    n = self%n(axis)
+    order = self%order
     call b_spline_any(order, 1, [0.0_real_pair], weight, slope)
     do k = 0, n - 1
       sum = (0.0_real64, 0.0_real64)
@@ -222,7 +266,9 @@ contains
       if (modulus(k) < 1.0e-7_real64) modulus(k) = 0.5_real64*(modulus(k - 1) + modulus(k + 1))
     end do
     do k = 0, n - 1
-      factor(k + 1) = exp(-(pi*wave_number(k, n, length)/alpha)**2)/modulus(k)
+      factor(k + 1) = 1.0_real64/modulus(k)
+      if (.not. self%of_dispersion) &
+        factor(k + 1) = exp(-(pi*wave_number(k, n, self%box(axis))/self%alpha)**2)/modulus(k)
     end do
   end function axis_factor
 
@@ -261,7 +307,11 @@ contains
     virial = 0.0_real64
     if (with_energy) then
       call sum_energy(self, energy, virial)
-      energy = energy - self%coulomb_constant*self%alpha/sqrt(pi)*sum(charge(:n_owned)**2)
+      if (self%of_dispersion) then
+        energy = energy + self%alpha**6/12.0_real64*sum(charge(:n_owned)**2)
+      else
+        energy = energy - self%coulomb_constant*self%alpha/sqrt(pi)*sum(charge(:n_owned)**2)
+      end if
     end if
     !$omp parallel do schedule(static)
     do z = lbound(self%wave, 3), ubound(self%wave, 3)
@@ -441,11 +491,11 @@ contains
     type(pme_t), intent(in) :: self
     real(real64), intent(out) :: energy, virial(3, 3)
     real(real64), allocatable :: part(:, :)
-    real(real64) :: m(3), m2, e, factor, background
+    real(real64) :: m(3), m2, e, factor, background, wave, slope
     integer :: x, y, z, a
 
     allocate (part(7, lbound(self%wave, 3):ubound(self%wave, 3)), source=0.0_real64)
-    !$omp parallel do schedule(static) private(x, z, m, m2, e, factor)
+    !$omp parallel do schedule(static) private(x, z, m, m2, e, factor, wave, slope)
     do y = lbound(self%wave, 3), ubound(self%wave, 3)
       m(2) = wave_number(y, self%n(2), self%box(2))
       do x = lbound(self%wave, 2), ubound(self%wave, 2)
@@ -453,13 +503,21 @@ contains
         do z = lbound(self%wave, 1), ubound(self%wave, 1)
           m(3) = wave_number(z, self%n(3), self%box(3))
           m2 = sum(m**2)
-          if (m2 <= 0.0_real64) cycle
+          if (m2 <= 0.0_real64 .and. .not. self%of_dispersion) cycle
           ! Waves with kx inside the half axis stand for their conjugates too.
           e = self%influence(z, x, y)*(real(self%wave(z, x, y), real64)**2 + real(aimag(self%wave(z, x, y)), &
             real64)**2) &
               *merge(0.5_real64, 1.0_real64, x == 0 .or. 2*x == self%n(1))
-          factor = 2.0_real64*e*(1.0_real64 + (pi/self%alpha)**2*m2)/m2
           part(1, y) = part(1, y) + e
+          if (m2 <= 0.0_real64) cycle
+          if (self%of_dispersion) then
+            call dispersion_wave(pi/self%alpha*sqrt(m2), wave, slope)
+            ! f falls like exp(-b^2)/b^2.
+            factor = 0.0_real64
+            if (wave > tiny(wave)) factor = e*slope/wave/m2
+          else
+            factor = 2.0_real64*e*(1.0_real64 + (pi/self%alpha)**2*m2)/m2
+          end if
           part(2:4, y) = part(2:4, y) + factor*m**2
           part(5, y) = part(5, y) + factor*m(1)*m(2)
           part(6, y) = part(6, y) + factor*m(1)*m(3)
@@ -472,7 +530,7 @@ contains
     virial = -reshape([sum(part(2, :)), sum(part(5, :)), sum(part(6, :)), &
                        sum(part(5, :)), sum(part(3, :)), sum(part(7, :)), &
                        sum(part(6, :)), sum(part(7, :)), sum(part(4, :))], [3, 3])
-    if (size(self%wave) > 0 .and. all(self%fft%wave_lower == 0)) then
+    if (.not. self%of_dispersion .and. size(self%wave) > 0 .and. all(self%fft%wave_lower == 0)) then
       background = -0.5_real64*pi*self%coulomb_constant/(product(self%box)*self%alpha**2) &
                    *real(real(self%wave(0, 0, 0)), real64)**2
       energy = energy + background
