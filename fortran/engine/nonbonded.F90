@@ -33,8 +33,10 @@ module nonbonded
     type(pair_parameters_t) :: pair
     type(pair_list_t) :: list
     real(real64) :: coulomb_constant = 0.0_real64
-    !> True: pair matrices; false: Lorentz-Berthelot parameters of the atoms.
+    !> Whether some pairs need pair matrices, the others Lorentz-Berthelot parameters of the atoms; and which types have
+    !> such pairs with each other, and the halves of clusters and clusters that hold atoms of these types.
     logical :: matrix = .false.
+    logical, allocatable :: special_type(:), special_half(:), special_cluster(:)
     !> One more type than given: the last does not interact and belongs to pads.
     integer :: n_types = 0
     real(real_pair), allocatable :: c6(:), c12(:), half_sigma(:), twice_root_epsilon(:)
@@ -100,7 +102,8 @@ contains
     if (allocated(error)) return
     self%inner_reach = min(options%cutoff + options%inner_buffer, options%list_distance)
     self%coulomb_constant = coulomb_constant
-    self%matrix = .not. lj%follows_lorentz_berthelot()
+    self%special_type = [lj%breaks_rule(), .false.]
+    self%matrix = any(self%special_type)
     n = size(lj%sigma)
     self%n_types = n + 1
     allocate (self%c6(self%n_types**2), self%c12(self%n_types**2), source=0.0_real_pair)
@@ -161,6 +164,7 @@ contains
     do b = 1, size(self%list%block)
       associate (block => self%list%block(b))
         n = n + block%masked_first(block%last_i + 1) + block%near_first(block%last_i + 1) - 2
+        if (self%matrix) n = n + block%special_first(block%last_i + 1) - 1
       end associate
     end do
     n = n*(cluster_size*cluster_size/2)
@@ -204,6 +208,7 @@ contains
     end do
     !$omp end parallel do
     call prune(self, self%inner_reach)
+    if (self%matrix) call split_special(self)
     if (allocated(self%touched_first)) deallocate (self%touched_first, self%touched_last)
     allocate (self%touched_first(self%list%n_clusters), source=huge(1))
     allocate (self%touched_last(self%list%n_clusters), source=0)
@@ -239,6 +244,17 @@ contains
     end do
     !$omp end parallel do
   end subroutine prune
+
+  !> Take the entries that need pair matrices out of the near ones.
+  subroutine split_special(self)
+    type(nonbonded_t), intent(inout) :: self
+    integer :: b
+    !$omp parallel do schedule(dynamic)
+    do b = 1, size(self%list%block)
+      call self%list%block(b)%split_special(self%special_half, self%special_cluster)
+    end do
+    !$omp end parallel do
+  end subroutine split_special
 
   !> Exclusion rows of all local atoms: those of owned atoms as given, those of ghosts mirrored from them.
   subroutine mirror_exclusions(self, exclusion_first, exclusion_partner)
@@ -306,6 +322,16 @@ contains
         self%parameter_of(lane, 2, c) = self%half_sigma(t)
         self%parameter_of(lane, 3, c) = self%twice_root_epsilon(t)
       end do
+    end do
+    !$omp end parallel do
+    if (.not. self%matrix) return
+    if (allocated(self%special_half)) deallocate (self%special_half, self%special_cluster)
+    allocate (self%special_half(2*self%list%n_clusters), self%special_cluster(self%list%n_clusters))
+    !$omp parallel do schedule(static)
+    do c = 1, self%list%n_clusters
+      self%special_half(2*c - 1) = any(self%special_type(self%type_of(:cluster_size/2, c)))
+      self%special_half(2*c) = any(self%special_type(self%type_of(cluster_size/2 + 1:cluster_size, c)))
+      self%special_cluster(c) = self%special_half(2*c - 1) .or. self%special_half(2*c)
     end do
     !$omp end parallel do
   end subroutine pack_parameters
@@ -381,7 +407,10 @@ contains
     if (self%n_owned == 0) return
     self%age = self%age + 1
     call pack_coordinates(self, position, stale)
-    if (stale) call prune(self, self%inner_reach)
+    if (stale) then
+      call prune(self, self%inner_reach)
+      if (self%matrix) call split_special(self)
+    end if
     call compute_blocks(self, want_energy, block_energy)
     if (.not. want_energy) then
       call gather_forces(self, force)
@@ -435,10 +464,15 @@ contains
           block%masked_first, block%masked_cluster, block%masked_bits, list%n_clusters, self%coordinate, self%unit, &
           self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, block%lower, block%upper, &
           block%force, block_energy(1, b), block_energy(2, b))
-        call self%kernel%compute_block(.false., want_energy, self%matrix, form, block%first_i, block%last_i, &
+        call self%kernel%compute_block(.false., want_energy, .false., form, block%first_i, block%last_i, &
           block%near_first, block%near_cluster, block%masked_bits, list%n_clusters, self%coordinate, self%unit, &
           self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, block%lower, block%upper, &
           block%force, block_energy(1, b), block_energy(2, b))
+        if (self%matrix) &
+          call self%kernel%compute_block(.false., want_energy, .true., form, block%first_i, block%last_i, &
+            block%special_first, block%special_cluster, block%masked_bits, list%n_clusters, self%coordinate, self%unit, &
+            self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, block%lower, block%upper, &
+            block%force, block_energy(1, b), block_energy(2, b))
       end associate
     end do
     !$omp end parallel do

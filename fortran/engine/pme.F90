@@ -200,7 +200,7 @@ contains
   end subroutine make_brick
 
   !> Coulomb constant/(pi V) exp(-(pi m/alpha)^2)/m^2 |b|^2 for each wave m, 0 for the mean; or
-  !> -pi^(3/2) alpha^3/(12 V) f(pi m/alpha) |b|^2 (see dispersion_wave).
+  !> -pi^(3/2) alpha^3/(3 V) f(pi m/alpha) |b|^2 (see dispersion_wave).
   subroutine make_influence(self)
     type(pme_t), intent(inout) :: self
     real(real64) :: factor_x(self%n(1)), factor_y(self%n(2)), factor_z(self%n(3))
@@ -208,7 +208,7 @@ contains
     integer :: x, y, z
 
     scale = self%coulomb_constant/(pi*product(self%box))
-    if (self%of_dispersion) scale = -pi**1.5_real64*self%alpha**3/(12.0_real64*product(self%box))
+    if (self%of_dispersion) scale = -pi**1.5_real64*self%alpha**3/(3.0_real64*product(self%box))
     factor_x = axis_factor(self, 1)
     factor_y = axis_factor(self, 2)
     factor_z = axis_factor(self, 3)

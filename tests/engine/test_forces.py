@@ -223,7 +223,7 @@ def dispersion_reciprocal_sum(system, limit):
     b = np.pi / system.dispersion_alpha * np.linalg.norm(m, axis=1)
     f = (1 - 2 * b**2) * np.exp(-(b**2)) + 2 * b**3 * np.sqrt(np.pi) * erfc(b)
     change = -6 * b * np.exp(-(b**2)) + 6 * b**2 * np.sqrt(np.pi) * erfc(b)
-    scale = -np.pi**1.5 * system.dispersion_alpha**3 / (24 * np.prod(system.box))
+    scale = -np.pi**1.5 * system.dispersion_alpha**3 / (6 * np.prod(system.box))
     c = system.root_c6()
     phase = np.exp(2j * np.pi * system.position @ m.T)
     wave = c @ phase
