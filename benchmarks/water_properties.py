@@ -148,7 +148,7 @@ def main():
     runs = [(systems.water(), len(position) // 3)]
     systems.write_topology(folder / "t.h5", runs)
     systems.write_bricks(folder, runs, position, box)
-    inp = systems.control(folder / "setup.inp", OUTPUT={"rstfile": folder / "start().rst"},
+    inp = systems.control(folder / "setup.inp", OUTPUT={"rstfile": folder / "start().rst"}, ENERGY=ENERGY,
                           INPUT={"topologyfile": folder / "t.h5", "shardfile": folder / "bricks.txt"})
     subprocess.run([executable(), "setup", inp], check=True, stdout=subprocess.DEVNULL)
     steps = int(round(arguments.picoseconds / 0.002))

@@ -394,7 +394,8 @@ contains
                 ": [MINIMIZE] and [DYNAMICS] stand together; one run does one of them")
     else if (self%real("ENERGY", "cutoffdist") <= 0.0_real64) then
       call self%refuse("ENERGY", "cutoffdist", "must be positive", error)
-    else if (self%real("ENERGY", "switchdist") > self%real("ENERGY", "cutoffdist")) then
+    else if (self%text("ENERGY", "vdw") /= "PME" .and. &
+             self%real("ENERGY", "switchdist") > self%real("ENERGY", "cutoffdist")) then
       call self%refuse("ENERGY", "switchdist", "must not exceed cutoffdist", error)
     else if (self%real("ENERGY", "cutoffdist") >= self%real("ENERGY", "pairlistdist")) then
       call self%refuse("ENERGY", "pairlistdist", "must exceed cutoffdist", error)
