@@ -36,9 +36,6 @@ PHASE_LIMIT = 5.0  # kT
 LARGEST_STRETCH = 0.03
 LARGEST_Z = 6.0
 MOST_ITERATIONS, PAST_STEPS = 150, 12
-# Beyond so many standard deviations a step is stiffer by so much: thermal spreads know nothing of atoms that touch, and
-# a bend that one step of a folded linker would take alone brings H2'' upon the next base; its neighbours share it.
-EASY, STIFFENING = 2.5, 3.0
 CONVERGED = 1e-6  # of the energy, gained by one iteration
 
 
@@ -191,12 +188,7 @@ def _energy(chain: _Chain, origin: np.ndarray, frame: np.ndarray) -> float:
     left = chain.base_pairs(origin, frame, chain.joint)
     right = chain.base_pairs(origin, frame, chain.joint + 1)
     step, tether = (analyse(*left, *right) - chain.rest) / chain.deviation, _tether_deviations(chain, origin, frame)
-    return 0.5 * float(np.sum(step**2) + STIFFENING * np.sum(_beyond_easy(step) ** 2) + np.sum(tether**2))
-
-
-def _beyond_easy(step: np.ndarray) -> np.ndarray:
-    """By how much standardised step parameters exceed ``EASY``, with their sign."""
-    return step - np.clip(step, -EASY, EASY)
+    return 0.5 * float(np.sum(step**2) + np.sum(tether**2))
 
 
 def _cross_matrix(v: np.ndarray) -> np.ndarray:
@@ -224,14 +216,10 @@ def _normal_equations(
     right = chain.base_pairs(origin, frame, chain.joint + 1)
     parameters = analyse(*left, *right)
     step, tether = (parameters - chain.rest) / chain.deviation, _tether_deviations(chain, origin, frame)
-    # The harmonic energies below and beyond EASY as one, with the root of its stiffness in the Jacobian.
-    beyond = _beyond_easy(step)
-    stiffness = np.sqrt(1.0 + STIFFENING * (beyond != 0.0))
-    step = (step + STIFFENING * beyond) / stiffness
     back = np.swapaxes(left[1], 1, 2)
     relative_origin = (back @ (right[0] - left[0])[:, :, None])[:, :, 0]
     relative_frame = back @ right[1]
-    jacobian_right = step_derivatives(parameters, relative_frame) * (stiffness / chain.deviation)[:, :, None]
+    jacobian_right = step_derivatives(parameters, relative_frame) / chain.deviation[:, :, None]
     # A motion of the left base pair is the opposite motion of the right one, seen from there.
     jacobian_left = -jacobian_right @ _inverse_adjoint(relative_origin, relative_frame)
     jacobian_right = jacobian_right @ _inverse_adjoint(
