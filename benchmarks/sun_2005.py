@@ -148,7 +148,7 @@ def draw(found: dict, path: Path) -> None:
                   fmt="s", color="k", mfc="none", capsize=3, label="Sun, Zhang & Schlick 2005")  # fmt: skip
     ours = sorted(float(s) for s in found)
     radius, error = ([found[f"{s:g}"][key] for s in ours] for key in ("radius", "error"))
-    axis.errorbar([1000 * s for s in ours], radius, error, fmt="o-", color="tab:blue", capsize=3, label="chromabuild")
+    axis.errorbar([1000 * s for s in ours], radius, error, fmt="o", color="tab:blue", capsize=3, label="chromabuild")
     axis.set_xscale("log")
     axis.set_xlabel("monovalent salt, mmol/L")
     axis.set_ylabel("radius of gyration of 12 nucleosomes, nm")

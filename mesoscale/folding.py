@@ -88,7 +88,9 @@ def fold(
     coupled = None
     if flexible:
         chain = replace(chain, shape=bare)
-        coupled = CoupledTails.begin(grow_tails(histones, chain, start.position, start.frame, seed), len(chain.cores))
+        # Beads of a run that is gone on with come from its last frame.
+        grown = grow_tails(histones, chain, start.position, start.frame, seed, 0 if stopped else TAIL_SWEEPS)
+        coupled = CoupledTails.begin(grown, len(chain.cores))
     sampled = sample(with_field(chain), start.position, start.frame, sweeps, seed,
                      lambda share, state: show(0.2 + most * share, state), coupled, frames, hotter)  # fmt: skip
     position, frame = sampled.walk.position, sampled.walk.frame
@@ -144,15 +146,15 @@ def smallest_box(
 
 
 def grow_tails(
-    tails: FlexibleChains, chain: Chain, position: np.ndarray, frame: np.ndarray, seed: int
+    tails: FlexibleChains, chain: Chain, position: np.ndarray, frame: np.ndarray, seed: int, sweeps: int = TAIL_SWEEPS
 ) -> TailWalk:
     """Histone tails and linker histones, sampled in the field of a conformation that stands still; the cores of `chain`
     must be without tails of their own."""
     walk = TailWalk.begin(tails, chain, position, frame)
     random = _random(seed, TAILS)
-    for sweep in range(TAIL_SWEEPS):
+    for sweep in range(sweeps):
         # Often at first: the huge energies of overlaps leave rounding errors behind, which a check does away with.
-        walk.sweep(random, check=sweep & (sweep - 1) == 0 or sweep == TAIL_SWEEPS - 1)
+        walk.sweep(random, check=sweep & (sweep - 1) == 0 or sweep == sweeps - 1)
     return walk
 
 

@@ -6,6 +6,7 @@ single-writer mode: a run that is killed leaves the frames that were finished, a
 """
 
 import json
+import os
 from pathlib import Path
 
 import h5py
@@ -44,20 +45,24 @@ class Trajectory:
             return file[name][:frames]
 
     def begin(self, frames: int, arrays: dict[str, NDArray]) -> None:
-        """Make ready to append arrays like these after so many frames; others are given up."""
+        """Make ready to append arrays like these after so many frames; others are given up.
+
+        A file whose writer was killed can be read but not written any more: its frames go into a new one.
+        """
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        file = h5py.File(self._path, "r+" if frames else "w", libver="latest")
-        if frames:
-            for name in (*arrays, "finished"):
-                file[name].resize(frames, axis=0)
-        else:
-            file.attrs.update({"format": FORMAT, "version": VERSION, "key": self._key})
-            for name, array in arrays.items():
-                shape = np.shape(array)
-                room = (None, *(size or None for size in shape))  # an empty array has chunks only if it may grow
-                chunk = (1, *(max(1, size) for size in shape))
-                file.create_dataset(name, (0, *shape), np.asarray(array).dtype, maxshape=room, chunks=chunk)
-            file.create_dataset("finished", (0,), "i8", maxshape=(None,), chunks=(64,))
+        part = self._path.with_name(f".{self._path.name}.{os.getpid()}.part")
+        file = h5py.File(part, "w", libver="latest")
+        file.attrs.update({"format": FORMAT, "version": VERSION, "key": self._key})
+        for name, array in arrays.items():
+            shape = np.shape(array)
+            room = (None, *(size or None for size in shape))  # an empty array has chunks only if it may grow
+            chunk = (1, *(max(1, size) for size in shape))
+            made = file.create_dataset(name, (frames, *shape), np.asarray(array).dtype, maxshape=room, chunks=chunk)
+            if frames:
+                made[...] = self.frames(name, frames)
+        file.create_dataset("finished", data=np.arange(frames), maxshape=(None,), chunks=(64,))
+        file.flush()
+        os.replace(part, self._path)  # the open file goes along
         file.swmr_mode = True
         self._file = file
 

@@ -60,7 +60,7 @@ module control
           "per-domain trajectories to merge, () stands for the rank; for merge"), &
     key_t("OUTPUT", "logfile", is_text, "", "", "", "energies and timings; default: standard output"), &
     key_t("OUTPUT", "dcdfile", is_text, "", "", "", &
-          "trajectory; with () one file per domain in our own format, for chromamd merge"), &
+          "trajectory: DCD, or XTC if so named; with () one file per domain in our own format, for chromamd merge"), &
     key_t("OUTPUT", "dcd_first_atom", is_integer, "1", "", "1", "first atom of a whole-system dcdfile"), &
     key_t("OUTPUT", "dcd_last_atom", is_integer, "0", "", "0", &
           "last atom of a whole-system dcdfile, 0 = the last of all"), &
@@ -74,10 +74,15 @@ module control
     key_t("ENERGY", "cutoffdist", is_real, "12.0", "angstrom", "0", "end of real-space interactions"), &
     key_t("ENERGY", "pairlistdist", is_real, "13.5", "angstrom", "0", &
           "least reach of the pair list; made up to cutoffdist + 2.5 where domains allow it"), &
-    key_t("ENERGY", "pairlist_tolerance", is_text, "auto", "", "", &
-          "lists are renewed when more than this share of the atoms moved half a buffer; 0 = no pair is ever missed"), &
+    key_t("ENERGY", "pairlist_tolerance", is_text, "auto", "kT/ns/atom", "", &
+          "drift of the energy that pairs missed by the lists may add; 0 = none is ever missed"), &
     key_t("ENERGY", "deterministic", is_choice, "NO", "", "YES NO", &
           "forces, trajectories and energies of dynamics have the same bits on any number of ranks and threads"), &
+    key_t("ENERGY", "vdw", is_choice, "CUTOFF", "", "CUTOFF PME", &
+          "van der Waals up to the cutoff, or its dispersion by Ewald summation without end (no switch)"), &
+    key_t("ENERGY", "vdw_pme_alpha", is_text, "auto", "1/angstrom", "", "screening of the dispersion, or auto"), &
+    key_t("ENERGY", "vdw_pme_alpha_tol", is_real, "1.0e-3", "", "1e-12", &
+          "auto: share of the dispersion of a pair at the cutoff that is left to real space"), &
     key_t("ENERGY", "vdw_force_switch", is_choice, "NO", "", "YES NO", &
           "switch the van der Waals force instead of the energy"), &
     key_t("ENERGY", "vdw_shift", is_choice, "NO", "", "YES NO", &
@@ -389,12 +394,26 @@ contains
                 ": [MINIMIZE] and [DYNAMICS] stand together; one run does one of them")
     else if (self%real("ENERGY", "cutoffdist") <= 0.0_real64) then
       call self%refuse("ENERGY", "cutoffdist", "must be positive", error)
-    else if (self%real("ENERGY", "switchdist") > self%real("ENERGY", "cutoffdist")) then
+    else if (self%text("ENERGY", "vdw") /= "PME" .and. &
+             self%real("ENERGY", "switchdist") > self%real("ENERGY", "cutoffdist")) then
       call self%refuse("ENERGY", "switchdist", "must not exceed cutoffdist", error)
     else if (self%real("ENERGY", "cutoffdist") >= self%real("ENERGY", "pairlistdist")) then
       call self%refuse("ENERGY", "pairlistdist", "must exceed cutoffdist", error)
     else if (self%yes("ENERGY", "vdw_force_switch") .and. self%yes("ENERGY", "vdw_shift")) then
       call self%refuse("ENERGY", "vdw_shift", "contradicts vdw_force_switch = YES", error)
+    else if (self%text("ENERGY", "vdw") == "PME" .and. self%yes("ENERGY", "deterministic")) then
+      call self%refuse("ENERGY", "deterministic", "does not go with vdw = PME; give vdw = CUTOFF", error)
+    else if (self%text("ENERGY", "vdw") == "PME" .and. &
+             (self%yes("ENERGY", "vdw_force_switch") .or. self%yes("ENERGY", "vdw_shift") .or. &
+              self%text("ENERGY", "dispersion_corr") /= "NONE")) then
+      call self%refuse("ENERGY", "vdw", &
+                       "sums the dispersion beyond the cutoff; remove vdw_force_switch, vdw_shift and dispersion_corr", &
+                       error)
+    else if (self%text("ENERGY", "vdw") == "PME" .and. self%given("ENERGY", "switchdist") .and. &
+             self%real("ENERGY", "switchdist") < self%real("ENERGY", "cutoffdist")) then
+      call self%refuse("ENERGY", "switchdist", "does not go with vdw = PME, which has no switch; remove it", error)
+    else if (self%text("ENERGY", "vdw") /= "PME" .and. self%given("ENERGY", "vdw_pme_alpha")) then
+      call self%refuse("ENERGY", "vdw_pme_alpha", "needs vdw = PME", error)
     else if (self%integer("ENERGY", "pme_nspline") > 10) then
       call self%refuse("ENERGY", "pme_nspline", "must be at most 10", error)
     else if (self%text("ENERGY", "dispersion_corr") /= "NONE" .and. &

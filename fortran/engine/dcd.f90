@@ -3,6 +3,7 @@
 module dcd
   use precision, only: int32, int64, real32, real64
   use error, only: error_t, exit_bad_input, exit_resources, fail
+  use frame_writer, only: frame_writer_t
   implicit none
   private
   public :: dcd_writer_t
@@ -12,7 +13,7 @@ module dcd
   !> ps in one CHARMM (AKMA) time unit.
   real(real64), parameter :: akma_time = 0.04888821_real64
 
-  type :: dcd_writer_t
+  type, extends(frame_writer_t) :: dcd_writer_t
     private
     character(len=:), allocatable :: path
     integer :: unit = -1, n_frames = 0, status = 0
@@ -59,11 +60,13 @@ contains
     if (self%status /= 0) call fail(error, exit_resources, path//": cannot be written; check folder and free space")
   end subroutine open_dcd
 
-  !> Write the unit cell (orthorhombic box, angstrom) of the next frame.
-  subroutine begin_frame(self, box)
+  !> Write the unit cell (orthorhombic box, angstrom) of the next frame; step and time follow from the header.
+  subroutine begin_frame(self, step, time, box)
     class(dcd_writer_t), intent(inout) :: self
-    real(real64), intent(in) :: box(3)
+    integer(int64), intent(in) :: step
+    real(real64), intent(in) :: time, box(3)
     integer :: axis
+    associate (unused_step => step, unused_time => time); end associate
     self%frame_start = 1 + header_bytes + title_bytes + count_bytes + &
                        self%n_frames*(cell_bytes + 3*(4*self%n_atoms + 8))
     ! Order A, gamma, B, beta, alpha, C; cosines of right angles are 0.

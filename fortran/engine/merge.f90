@@ -1,9 +1,10 @@
-!> `chromamd merge`: per-domain trajectories into one DCD, a chunk of atoms at a time.
+!> `chromamd merge`: per-domain trajectories into one DCD or XTC, a chunk of atoms at a time.
 module merge
   use precision, only: int64, real32, real64
   use control, only: control_t
-  use dcd, only: dcd_writer_t
   use error, only: error_t, exit_bad_input, exit_corrupt_file, fail
+  use frame_file, only: open_frame_file
+  use frame_writer, only: frame_writer_t
   use selection, only: atom_names_t, selection_t
   use text, only: to_text, with_rank
   use topology, only: topology_t
@@ -20,7 +21,7 @@ contains
     type(control_t), intent(in) :: control
     type(topology_t), intent(in) :: topology
     type(error_t), allocatable, intent(out) :: error
-    type(dcd_writer_t) :: dcd
+    class(frame_writer_t), allocatable :: merged
     character(len=:), allocatable :: name
     type(selection_t) :: selection
     type(atom_names_t) :: names
@@ -97,23 +98,23 @@ contains
         call read_chunk(unit, name, chunk_first, place, chunk, next, step, time(2), box, ended, error)
         if (ended .or. allocated(error)) exit frames
         if (n_frames == 0 .and. written == 0) then
-          call dcd%open(control%text("OUTPUT", "dcdfile"), n_written, control%real("DYNAMICS", "timestep"), &
-                        max(1_int64, step), error)
+          call open_frame_file(control%text("OUTPUT", "dcdfile"), n_written, control%real("DYNAMICS", "timestep"), &
+                               max(1_int64, step), merged, error)
           if (allocated(error)) exit frames
         end if
-        if (written == 0) call dcd%begin_frame(box)
-        call dcd%put(written, chunk)
+        if (written == 0) call merged%begin_frame(step, time(2), box)
+        call merged%put(written, chunk)
         written = written + n_chosen(c)
         deallocate (chunk)
       end do
-      call dcd%end_frame(error)
+      call merged%end_frame(error)
       if (allocated(error)) exit
       n_frames = n_frames + 1
     end do frames
     do i = 1, n_files
       close (unit(i), iostat=status)
     end do
-    if (n_frames > 0) call dcd%close()
+    if (n_frames > 0) call merged%close()
     if (n_frames == 0 .and. .not. allocated(error)) &
       call fail(error, exit_bad_input, with_rank(name, 0)//": holds no frame; nothing to merge")
 

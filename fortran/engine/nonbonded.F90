@@ -1,5 +1,5 @@
 !> Real-space part of the non-bonded energy: Lennard-Jones and screened Coulomb between atoms within the cutoff, and the
-!> Ewald correction of excluded pairs. Pairs are owned-owned and owned-ghost; ghosts come already shifted.
+!> Ewald corrections of excluded pairs. Pairs are owned-owned and owned-ghost; ghosts come already shifted.
 !>
 !> The result does not depend on the number of threads: work is cut into blocks by the data alone, each block sums into
 !> its own buffer, and the buffers are added in a fixed order. In the deterministic mode (module fixed_point) it does not
@@ -11,13 +11,15 @@
 #endif
 module nonbonded
   use precision, only: int32, int64, real64, real_pair
+  use dispersion_exclusions, only: correct_dispersion
   use error, only: error_t, exit_bad_input, fail
   use fixed_point, only: rounding_t
   use kernel_dispatch, only: kernel_dispatch_t
   use lennard_jones, only: lennard_jones_t
   use nonbonded_options, only: nonbonded_options_t
   use pair_list, only: cluster_size, pair_list_t
-  use pair_parameters, only: pair_parameters_t, vdw_shift
+  use pair_parameters, only: pair_parameters_t, vdw_pme, vdw_shift
+  use verlet_buffer, only: list_limit_t, verlet_buffer_t
   implicit none
   private
   public :: nonbonded_t
@@ -26,6 +28,8 @@ module nonbonded
   integer, parameter :: chunk_atoms = 4096
   !> Displacements are measured in `real_pair`.
   real(real64), parameter :: rounding_reserve = 0.999_real64
+  !> The same for clusters.
+  integer, parameter :: chunk_clusters = 512
 
   type :: nonbonded_t
     private
@@ -33,8 +37,10 @@ module nonbonded
     type(pair_parameters_t) :: pair
     type(pair_list_t) :: list
     real(real64) :: coulomb_constant = 0.0_real64
-    !> True: pair matrices; false: Lorentz-Berthelot parameters of the atoms.
+    !> Whether some pairs need pair matrices, the others Lorentz-Berthelot parameters of the atoms; and which types have
+    !> such pairs with each other, and the halves of clusters and clusters that hold atoms of these types.
     logical :: matrix = .false.
+    logical, allocatable :: special_type(:), special_half(:), special_cluster(:)
     !> One more type than given: the last does not interact and belongs to pads.
     integer :: n_types = 0
     real(real_pair), allocatable :: c6(:), c12(:), half_sigma(:), twice_root_epsilon(:)
@@ -42,13 +48,20 @@ module nonbonded
     logical, allocatable :: interacts(:)
     integer :: n_owned = 0, n_total = 0
     real(real64), allocatable :: charge(:)
+    !> With vdw_pme: root of c6 of each type and of each atom.
+    real(real64), allocatable :: type_root_c6(:), root_c6(:)
     !> Excluded partners of every local atom.
     integer, allocatable :: row_first(:), partner(:)
     !> Packed coordinates are (position - origin)/unit.
     real(real64) :: origin(3) = 0.0_real64, unit = 1.0_real64
     COORDINATE_KIND, allocatable :: coordinate(:, :, :)
     !> How far the kernels' entries reach, and coordinates (atom, axis, cluster) of when they were chosen.
-    real(real64) :: inner_reach = 0.0_real64, tolerated_share = 0.0_real64
+    real(real64) :: inner_reach = 0.0_real64
+    !> How far atoms may move until the entries are chosen anew, if some pairs may be missed, and the number of times that
+    !> they have served.
+    type(verlet_buffer_t) :: tolerance
+    type(list_limit_t) :: limit
+    integer :: age = 0
     COORDINATE_KIND, allocatable :: pruned_coordinate(:, :, :)
     !> (lanes, 3, clusters): charge times root of the Coulomb constant, half sigma, twice the root of epsilon.
     real(real_pair), allocatable :: parameter_of(:, :, :)
@@ -66,6 +79,8 @@ module nonbonded
     procedure :: instruction_set
     procedure :: listed_pairs
     procedure :: set_reach
+    procedure :: pair_constants
+    procedure :: tolerate_misses
   end type nonbonded_t
 
 contains
@@ -90,13 +105,13 @@ contains
     end if
     call self%kernel%choose(highest_instruction_set)
     call self%pair%prepare(options%cutoff, options%switch_distance, options%list_distance, options%alpha, &
-                           options%vdw_form, error)
+                           options%vdw_form, options%dispersion_alpha, error)
     if (allocated(error)) return
     self%inner_reach = min(options%cutoff + options%inner_buffer, options%list_distance)
-    self%tolerated_share = options%tolerated_share
     self%rounding = options%rounding
     self%coulomb_constant = coulomb_constant
-    self%matrix = .not. lj%follows_lorentz_berthelot()
+    self%special_type = [lj%breaks_rule(), .false.]
+    self%matrix = any(self%special_type)
     n = size(lj%sigma)
     self%n_types = n + 1
     allocate (self%c6(self%n_types**2), self%c12(self%n_types**2), source=0.0_real_pair)
@@ -104,6 +119,7 @@ contains
       self%c6((a - 1)*self%n_types + 1:(a - 1)*self%n_types + n) = real(lj%c6(:, a), real_pair)
       self%c12((a - 1)*self%n_types + 1:(a - 1)*self%n_types + n) = real(lj%c12(:, a), real_pair)
     end do
+    self%type_root_c6 = lj%root_c6()
     self%interacts = [any(abs(lj%c6) > 0.0_real64, dim=1) .or. any(abs(lj%c12) > 0.0_real64, dim=1), .false.]
     self%half_sigma = real([0.5_real64*lj%sigma, 0.5_real64], real_pair)
     self%twice_root_epsilon = real([2.0_real64*sqrt(lj%epsilon), 0.0_real64], real_pair)
@@ -122,7 +138,30 @@ contains
     real(real64), intent(in) :: list_distance, inner_buffer
     self%pair%list_distance = list_distance
     self%inner_reach = min(self%pair%cutoff + inner_buffer, list_distance)
+    call update_limit(self)
   end subroutine set_reach
+
+  !> Constants of the pair interaction.
+  pure type(pair_parameters_t) function pair_constants(self)
+    class(nonbonded_t), intent(in) :: self
+    pair_constants = self%pair
+  end function pair_constants
+
+  !> Let the kernels miss as many pairs as `tolerance` allows for the buffer of their entries.
+  subroutine tolerate_misses(self, tolerance)
+    class(nonbonded_t), intent(inout) :: self
+    type(verlet_buffer_t), intent(in) :: tolerance
+    self%tolerance = tolerance
+    call update_limit(self)
+  end subroutine tolerate_misses
+
+  subroutine update_limit(self)
+    type(nonbonded_t), intent(inout) :: self
+    real(real64) :: buffer
+    buffer = rounding_reserve*(self%inner_reach - self%pair%cutoff)
+    if (self%tolerance%per_step > 0.0_real64 .and. abs(buffer - self%limit%buffer) > 0.0_real64) &
+      self%limit = self%tolerance%limit(buffer)
+  end subroutine update_limit
 
   !> Pairs that the kernels run over: entries of the lists in use times the pairs of an entry.
   pure function listed_pairs(self) result(n)
@@ -133,6 +172,7 @@ contains
     do b = 1, size(self%list%block)
       associate (block => self%list%block(b))
         n = n + block%masked_first(block%last_i + 1) + block%near_first(block%last_i + 1) - 2
+        if (self%matrix) n = n + block%special_first(block%last_i + 1) - 1
       end associate
     end do
     n = n*(cluster_size*cluster_size/2)
@@ -155,6 +195,7 @@ contains
     self%n_total = n_total
     if (allocated(self%charge)) deallocate (self%charge)
     allocate (self%charge, source=charge(:n_total))
+    if (self%pair%vdw_form == vdw_pme) self%root_c6 = self%type_root_c6(lj_type(:n_total))
     if (n_total == 0) return
     self%origin = 0.5_real64*(minval(position(:, :n_total), dim=2) + maxval(position(:, :n_total), dim=2))
     extent = 0.5_real64*maxval(maxval(position(:, :n_total), dim=2) - minval(position(:, :n_total), dim=2)) + 1.0_real64
@@ -175,6 +216,7 @@ contains
     end do
     !$omp end parallel do
     call prune(self, self%inner_reach)
+    if (self%matrix .and. .not. self%rounding%is_on()) call split_special(self)
     if (allocated(self%touched_first)) deallocate (self%touched_first, self%touched_last)
     allocate (self%touched_first(self%list%n_clusters), source=huge(1))
     allocate (self%touched_last(self%list%n_clusters), source=0)
@@ -192,6 +234,7 @@ contains
     real(real64), intent(in) :: reach
     integer :: b, c
 
+    self%age = 0
     !$omp parallel do schedule(dynamic)
     do b = 1, size(self%list%block)
       associate (block => self%list%block(b))
@@ -209,6 +252,17 @@ contains
     end do
     !$omp end parallel do
   end subroutine prune
+
+  !> Take the entries that need pair matrices out of the near ones.
+  subroutine split_special(self)
+    type(nonbonded_t), intent(inout) :: self
+    integer :: b
+    !$omp parallel do schedule(dynamic)
+    do b = 1, size(self%list%block)
+      call self%list%block(b)%split_special(self%special_half, self%special_cluster)
+    end do
+    !$omp end parallel do
+  end subroutine split_special
 
   !> Exclusion rows of all local atoms: those of owned atoms as given, those of ghosts mirrored from them.
   subroutine mirror_exclusions(self, exclusion_first, exclusion_partner)
@@ -278,48 +332,69 @@ contains
       end do
     end do
     !$omp end parallel do
+    if (.not. self%matrix) return
+    if (allocated(self%special_half)) deallocate (self%special_half, self%special_cluster)
+    allocate (self%special_half(2*self%list%n_clusters), self%special_cluster(self%list%n_clusters))
+    !$omp parallel do schedule(static)
+    do c = 1, self%list%n_clusters
+      self%special_half(2*c - 1) = any(self%special_type(self%type_of(:cluster_size/2, c)))
+      self%special_half(2*c) = any(self%special_type(self%type_of(cluster_size/2 + 1:cluster_size, c)))
+      self%special_cluster(c) = self%special_half(2*c - 1) .or. self%special_half(2*c)
+    end do
+    !$omp end parallel do
   end subroutine pack_parameters
 
   !> Coordinates in cluster order; with 16 lanes the 8 atoms occur twice. `stale`: pairs may have come within the cutoff
-  !> that the kernels do not run over. Any atom that moved farther than half of the buffer allows that; with a tolerated
-  !> share of such atoms, one atom must have moved by twice the buffer.
+  !> that the kernels do not run over, because an atom moved farther than half of the buffer; or, where misses are
+  !> tolerated, more of them than allowed, or an atom moved by twice the buffer.
   subroutine pack_coordinates(self, position, stale)
     type(nonbonded_t), intent(inout) :: self
     real(real64), intent(in) :: position(:, :)
     logical, intent(out) :: stale
-    real(real64) :: scale, scaled(cluster_size)
-    real(real_pair) :: moved2(cluster_size), allowed2, farthest2
-    integer :: c, axis, k, atom(cluster_size), n_far, n_farthest
+    real(real64) :: scale, scaled(cluster_size), buffer
+    real(real64), allocatable :: chunk_sum(:)
+    real(real_pair) :: moved2(cluster_size), sum2(cluster_size), farthest2
+    integer :: chunk, c, axis, k, atom(cluster_size)
 
     scale = 1.0_real64/self%unit
-    allowed2 = real((0.5_real64*rounding_reserve*(self%inner_reach - self%pair%cutoff)*scale)**2, real_pair)
-    farthest2 = 16.0_real_pair*allowed2
-    n_far = 0
-    n_farthest = 0
-    !$omp parallel do schedule(static) private(axis, k, atom, scaled, moved2) reduction(+: n_far, n_farthest)
-    do c = 1, self%list%n_clusters
-      moved2 = 0.0_real_pair
-      atom = abs(self%list%slot_atom(cluster_size*(c - 1) + 1:cluster_size*c))
-      do axis = 1, 3
-        do k = 1, cluster_size
-          scaled(k) = (position(axis, atom(k)) - self%origin(axis))*scale
-        end do
+    allocate (chunk_sum((self%list%n_clusters + chunk_clusters - 1)/chunk_clusters))
+    farthest2 = 0.0_real_pair
+    !$omp parallel do schedule(static) private(c, axis, k, atom, scaled, moved2, sum2) reduction(max: farthest2)
+    do chunk = 1, size(chunk_sum)
+      sum2 = 0.0_real_pair
+      do c = (chunk - 1)*chunk_clusters + 1, min(self%list%n_clusters, chunk*chunk_clusters)
+        moved2 = 0.0_real_pair
+        atom = abs(self%list%slot_atom(cluster_size*(c - 1) + 1:cluster_size*c))
+        do axis = 1, 3
+          do k = 1, cluster_size
+            scaled(k) = (position(axis, atom(k)) - self%origin(axis))*scale
+          end do
 #ifdef CHROMAMD_DOUBLE
-        self%coordinate(:, axis, c) = scaled
+          self%coordinate(:, axis, c) = scaled
 #else
-        self%coordinate(:cluster_size, axis, c) = int(scaled + sign(0.5_real64, scaled), int32)
-        if (self%kernel%lanes > cluster_size) then
-          self%coordinate(cluster_size + 1:, axis, c) = self%coordinate(:cluster_size, axis, c)
-        end if
+          self%coordinate(:cluster_size, axis, c) = int(scaled + sign(0.5_real64, scaled), int32)
+          if (self%kernel%lanes > cluster_size) then
+            self%coordinate(cluster_size + 1:, axis, c) = self%coordinate(:cluster_size, axis, c)
+          end if
 #endif
-        moved2 = moved2 + real(self%coordinate(:cluster_size, axis, c) - self%pruned_coordinate(:, axis, c), &
-                               real_pair)**2
+          moved2 = moved2 + real(self%coordinate(:cluster_size, axis, c) - self%pruned_coordinate(:, axis, c), &
+                                 real_pair)**2
+        end do
+        sum2 = sum2 + moved2
+        farthest2 = max(farthest2, maxval(moved2))
       end do
-      n_far = n_far + count(moved2 > allowed2)
-      n_farthest = n_farthest + count(moved2 > farthest2)
+      chunk_sum(chunk) = real(sum(sum2), real64)
     end do
     !$omp end parallel do
-    stale = n_far > self%tolerated_share*cluster_size*self%list%n_clusters .or. n_farthest > 0
+    buffer = self%inner_reach - self%pair%cutoff
+    if (self%tolerance%per_step > 0.0_real64) then
+      stale = .not. self%limit%keeps(sum(chunk_sum)*self%unit**2/(cluster_size*self%list%n_clusters), self%age, &
+                                     0.0_real64)
+      buffer = 4.0_real64*buffer
+    else
+      stale = .false.
+    end if
+    stale = stale .or. sqrt(real(farthest2, real64))*self%unit > 0.5_real64*buffer
   end subroutine pack_coordinates
 
   !> Add forces (kcal/mol/angstrom) to `force(3, n_total)`, ghosts included. With `want_energy` also give the energies
@@ -338,8 +413,12 @@ contains
     energy_elec = 0.0_real64
     virial = 0.0_real64
     if (self%n_owned == 0) return
+    self%age = self%age + 1
     call pack_coordinates(self, position, stale)
-    if (stale) call prune(self, self%inner_reach)
+    if (stale) then
+      call prune(self, self%inner_reach)
+      if (self%matrix .and. .not. self%rounding%is_on()) call split_special(self)
+    end if
     if (self%rounding%is_on()) then
       call compute_exactly(self, position, force, energy_lj, energy_elec, virial, want_energy)
       return
@@ -348,6 +427,8 @@ contains
     if (.not. want_energy) then
       call gather_forces(self, force)
       call correct(self, position, .false., force, energy_elec)
+      call correct_lj(self, position, force, energy_lj)
+      energy_lj = 0.0_real64
       energy_elec = 0.0_real64
       return
     end if
@@ -358,6 +439,7 @@ contains
     allocate (self%own_force(3, self%n_total), source=0.0_real64)
     call gather_forces(self, self%own_force)
     call correct(self, position, .true., self%own_force, energy_elec)
+    call correct_lj(self, position, self%own_force, energy_lj)
     n_chunks = (self%n_total + chunk_atoms - 1)/chunk_atoms
     allocate (chunk_virial(3, 3, n_chunks), source=0.0_real64)
     !$omp parallel do schedule(static) private(i, axis)
@@ -394,10 +476,15 @@ contains
           block%masked_first, block%masked_cluster, block%masked_bits, list%n_clusters, self%coordinate, self%unit, &
           self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, block%lower, block%upper, &
           block%force, block_energy(1, b), block_energy(2, b))
-        call self%kernel%compute_block(.false., want_energy, self%matrix, form, block%first_i, block%last_i, &
+        call self%kernel%compute_block(.false., want_energy, .false., form, block%first_i, block%last_i, &
           block%near_first, block%near_cluster, block%masked_bits, list%n_clusters, self%coordinate, self%unit, &
           self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, block%lower, block%upper, &
           block%force, block_energy(1, b), block_energy(2, b))
+        if (self%matrix) &
+          call self%kernel%compute_block(.false., want_energy, .true., form, block%first_i, block%last_i, &
+            block%special_first, block%special_cluster, block%masked_bits, list%n_clusters, self%coordinate, self%unit, &
+            self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, block%lower, block%upper, &
+            block%force, block_energy(1, b), block_energy(2, b))
       end associate
     end do
     !$omp end parallel do
@@ -455,6 +542,27 @@ contains
     !$omp end parallel do
     energy = energy + sum(chunk_energy)
   end subroutine correct
+
+  !> Take the dispersion of excluded pairs out of what reciprocal space holds (vdw_pme).
+  subroutine correct_lj(self, position, force, energy)
+    type(nonbonded_t), intent(in) :: self
+    real(real64), intent(in) :: position(:, :)
+    real(real64), intent(inout) :: force(:, :), energy
+    real(real64), allocatable :: chunk_energy(:)
+    integer :: chunk, n_chunks
+
+    if (self%pair%vdw_form /= vdw_pme) return
+    n_chunks = (self%n_total + chunk_atoms - 1)/chunk_atoms
+    allocate (chunk_energy(n_chunks), source=0.0_real64)
+    !$omp parallel do schedule(static)
+    do chunk = 1, n_chunks
+      call correct_dispersion((chunk - 1)*chunk_atoms + 1, min(self%n_total, chunk*chunk_atoms), self%row_first, &
+                              self%partner, position, self%root_c6, self%pair%dispersion_alpha, force, &
+                              chunk_energy(chunk))
+    end do
+    !$omp end parallel do
+    energy = energy + sum(chunk_energy)
+  end subroutine correct_lj
 
   !> `compute` in the deterministic mode: all that is added is rounded first, so that sums are exact.
   subroutine compute_exactly(self, position, force, energy_lj, energy_elec, virial, want_energy)

@@ -24,12 +24,12 @@ set(CHROMAMD_EXACT_KERNEL_FLAGS ${CHROMAMD_KERNEL_FLAGS})
 list(REMOVE_ITEM CHROMAMD_EXACT_KERNEL_FLAGS -fassociative-math -freciprocal-math -fno-signed-zeros)
 list(APPEND CHROMAMD_EXACT_KERNEL_FLAGS -fno-associative-math -ffp-contract=off)
 
-# One object library of the kernels `kind`_kernel.F90.in (nonbonded or exact) for an instruction set.
+# One library of the kernels `kind`_kernel.F90.in (nonbonded or exact) for an instruction set.
 function(chromamd_add_kernel target kind INSTRUCTION_SET lanes lanes_double double)
   set(source ${CMAKE_CURRENT_BINARY_DIR}/${target}_kernels/${kind}_kernel_${INSTRUCTION_SET}.F90)
   configure_file(${CHROMAMD_FORCES_DIR}/${kind}_kernel.F90.in ${source} @ONLY)
   set(library ${target}_${kind}_${INSTRUCTION_SET})
-  add_library(${library} OBJECT ${source})
+  add_library(${library} STATIC ${source})
   if(double)
     target_compile_definitions(${library} PRIVATE CHROMAMD_DOUBLE LANES=${lanes_double})
   else()
@@ -53,7 +53,7 @@ function(chromamd_add_forces name)
     list(APPEND definitions CHROMAMD_DOUBLE)
   endif()
 
-  add_library(${name}_base OBJECT)
+  add_library(${name}_base STATIC)
   target_sources(${name}_base PRIVATE ${CHROMAMD_FORCES_DIR}/precision.F90 ${CHROMAMD_FORCES_DIR}/error.f90
     ${CHROMAMD_FORCES_DIR}/constants.f90 ${CHROMAMD_FORCES_DIR}/fixed_point.f90
     ${CHROMAMD_FORCES_DIR}/pair_parameters.f90)
@@ -78,6 +78,8 @@ function(chromamd_add_forces name)
     ${CHROMAMD_FORCES_DIR}/kernel_dispatch.F90
     ${CHROMAMD_FORCES_DIR}/lennard_jones.f90
     ${CHROMAMD_FORCES_DIR}/nonbonded_options.f90
+    ${CHROMAMD_FORCES_DIR}/dispersion_exclusions.f90
+    ${CHROMAMD_FORCES_DIR}/verlet_buffer.f90
     ${CHROMAMD_FORCES_DIR}/pair_block.f90
     ${CHROMAMD_FORCES_DIR}/pair_list.f90
     ${CHROMAMD_FORCES_DIR}/nonbonded.F90
@@ -94,7 +96,7 @@ function(chromamd_add_forces name)
     target_include_directories(${target} PUBLIC ${modules})
     target_link_libraries(${target} PRIVATE chromabuild_flags OpenMP::OpenMP_Fortran)
   endforeach()
-  # Linking an object library puts its objects into the archive and tells CMake where the modules come from.
+  # Static, not object libraries: only of those does CMake learn which modules to wait for.
   target_link_libraries(${name} PRIVATE ${name}_base ${kernels}
     PUBLIC MPI::MPI_Fortran OpenMP::OpenMP_Fortran m)
 endfunction()

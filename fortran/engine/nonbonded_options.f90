@@ -10,15 +10,17 @@ module nonbonded_options
   type :: nonbonded_options_t
     !> Distances in angstrom: end of all pairs, begin of the switch, reach of the pair list.
     real(real64) :: cutoff = 12.0_real64, switch_distance = 10.0_real64, list_distance = 13.5_real64
-    !> The kernels run over the pairs within cutoff + inner_buffer, sought anew among those of the list whenever more
-    !> than this share of the atoms moved farther than half of the buffer; 0: any atom.
-    real(real64) :: inner_buffer = 0.7_real64, tolerated_share = 0.0_real64
+    !> The kernels run over the pairs within cutoff + inner_buffer, sought anew among those of the list when an atom moved
+    !> farther than half of the buffer, or when %tolerate_misses of nonbonded allows no more.
+    real(real64) :: inner_buffer = 0.7_real64
     !> Ewald screening, 1/angstrom; 0 = plain Coulomb up to the cutoff.
     real(real64) :: alpha = 0.0_real64
-    !> vdw_cut, vdw_switch, vdw_shift or vdw_force_switch of module pair_parameters.
+    !> vdw_cut, vdw_switch, vdw_shift, vdw_force_switch or vdw_pme of module pair_parameters.
     integer :: vdw_form = vdw_switch
     !> How sums are rounded; see module fixed_point.
     type(rounding_t) :: rounding
+    !> With vdw_pme: screening of the dispersion, 1/angstrom.
+    real(real64) :: dispersion_alpha = 0.0_real64
   end type nonbonded_options_t
 
 end module nonbonded_options

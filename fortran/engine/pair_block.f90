@@ -16,12 +16,15 @@ module pair_block
     integer, allocatable :: plain_first(:), plain_cluster(:)
     !> The plain entries with atoms close enough to meet within the next steps: what the kernel runs over.
     integer, allocatable :: near_first(:), near_cluster(:)
+    !> Those of the near entries that need pair matrices, taken out of them by `split_special`.
+    integer, allocatable :: special_first(:), special_cluster(:)
     real(real_pair), allocatable :: force(:, :, :)
     !> The same in the deterministic mode.
     real(real64), allocatable :: exact_force(:, :, :)
   contains
     procedure :: find_window
     procedure :: keep_near
+    procedure :: split_special
   end type pair_block_t
 
 contains
@@ -32,6 +35,43 @@ contains
     self%plain_first = self%near_first
     self%plain_cluster = self%near_cluster(:self%near_first(self%last_i + 1) - 1)
   end subroutine keep_near
+
+  !> Move the near entries of which both clusters hold special atoms to a list of their own. `i_special`, `j_special`: of
+  !> the i clusters and of the j clusters.
+  subroutine split_special(self, i_special, j_special)
+    class(pair_block_t), intent(inout) :: self
+    logical, intent(in) :: i_special(:), j_special(:)
+    integer :: i, k, n_near, n_special, first
+    integer, allocatable :: larger(:)
+
+    if (.not. allocated(self%special_first)) allocate (self%special_first(self%first_i:self%last_i + 1))
+    if (.not. allocated(self%special_cluster)) allocate (self%special_cluster(64))
+    n_near = 0
+    n_special = 0
+    first = self%near_first(self%first_i)
+    do i = self%first_i, self%last_i
+      self%special_first(i) = n_special + 1
+      associate (last => self%near_first(i + 1) - 1)
+        if (n_special + last - first + 1 > size(self%special_cluster)) then
+          allocate (larger(2*(n_special + last - first + 1)))
+          larger(:n_special) = self%special_cluster(:n_special)
+          call move_alloc(larger, self%special_cluster)
+        end if
+        do k = first, last
+          if (i_special(i) .and. j_special(self%near_cluster(k))) then
+            n_special = n_special + 1
+            self%special_cluster(n_special) = self%near_cluster(k)
+          else
+            n_near = n_near + 1
+            self%near_cluster(n_near) = self%near_cluster(k)
+          end if
+        end do
+      end associate
+      first = self%near_first(i + 1)
+      self%near_first(i + 1) = n_near + 1
+    end do
+    self%special_first(self%last_i + 1) = n_special + 1
+  end subroutine split_special
 
   !> Set the window and make the force buffer for it, of clusters of 8 with `exact`.
   subroutine find_window(self, lanes, exact)

@@ -4,16 +4,22 @@
 !> The real-space Coulomb energy is q q (1/r - alpha E(x)) and the force over r is q q (1/r^3 - alpha^3 F(x)) with
 !> x = (alpha r)^2, E(x) = erf(sqrt x)/sqrt x and F(x) = -2 dE/dx. E and F are entire functions of x, so that a
 !> polynomial fitted at Chebyshev nodes replaces erfc and exp; excluded pairs keep only the polynomial part.
+!>
+!> With Ewald summation of the dispersion too (Essmann et al., J. Chem. Phys. 103, 8577 (1995)), reciprocal space holds
+!> -c c G(y)/r^6 of every pair, c being the root of an atom's c6, G = 1 - exp(-y)(1 + y + y^2/2) and y = (beta r)^2. Real
+!> space adds it back: the energy c c beta^6 P(y) and the force over r c c beta^8 D(y), with P = G/y^3 and D = -2 dP/dy,
+!> entire functions as well.
 module pair_parameters
   use precision, only: real64, real_pair
   use constants, only: pi
   use error, only: error_t, exit_bad_input, fail
   implicit none
   private
-  public :: pair_parameters_t, fit_degree, exclusion_degree, vdw_cut, vdw_switch, vdw_shift, vdw_force_switch
+  public :: pair_parameters_t, fit_degree, exclusion_degree, vdw_cut, vdw_switch, vdw_shift, vdw_force_switch, vdw_pme, &
+            screened_dispersion, screened_dispersion_slope
 
   !> Forms of the van der Waals energy near the cutoff.
-  integer, parameter :: vdw_cut = 0, vdw_switch = 1, vdw_shift = 2, vdw_force_switch = 3
+  integer, parameter :: vdw_cut = 0, vdw_switch = 1, vdw_shift = 2, vdw_force_switch = 3, vdw_pme = 4
   !> Degrees of the polynomials: up to the cutoff in the kind of the pair arithmetic, and for excluded pairs (real64).
   integer, parameter :: fit_degree = merge(12, 28, kind(1.0_real_pair) == kind(1.0))
   integer, parameter :: exclusion_degree = 16
@@ -24,11 +30,13 @@ module pair_parameters
 
   type :: pair_parameters_t
     real(real64) :: cutoff = 0.0_real64, list_distance = 0.0_real64, alpha = 0.0_real64
+    !> Screening of the dispersion (vdw_pme), 1/angstrom.
+    real(real64) :: dispersion_alpha = 0.0_real64
     integer :: vdw_form = vdw_cut
     real(real_pair) :: cutoff2 = 0.0_real_pair, closest2 = 0.0_real_pair
     !> Switch variable u = max(0, r^2 - switch2)*inverse_switch_range, from 0 to 1 at the cutoff.
     real(real_pair) :: switch2 = 0.0_real_pair, inverse_switch_range = 0.0_real_pair
-    !> Subtracted from r^-6 and r^-12 in the energy (vdw_shift, and vdw_force_switch inside the switch distance).
+    !> Subtracted from r^-6 and r^-12 in the energy (vdw_shift, vdw_pme, and vdw_force_switch inside the switch distance).
     real(real_pair) :: shift6 = 0.0_real_pair, shift12 = 0.0_real_pair
     !> Force switch: r_c^-3, r_c^-6, r_c^3/(r_c^3 - r_s^3), r_c^6/(r_c^6 - r_s^6).
     real(real_pair) :: cutoff_m3 = 0.0_real_pair, cutoff_m6 = 0.0_real_pair
@@ -36,6 +44,9 @@ module pair_parameters
     !> Argument of the polynomials: r^2*fit_scale - 1, in [-1, 1] inside the cutoff.
     real(real_pair) :: fit_scale = 0.0_real_pair
     real(real_pair) :: force_fit(0:fit_degree) = 0.0_real_pair, energy_fit(0:fit_degree) = 0.0_real_pair
+    !> beta^8 D and beta^6 (P - P at the cutoff) of vdw_pme.
+    real(real_pair) :: dispersion_force_fit(0:fit_degree) = 0.0_real_pair
+    real(real_pair) :: dispersion_energy_fit(0:fit_degree) = 0.0_real_pair
     real(real64) :: exclusion_scale = 0.0_real64, exclusion_reach2 = 0.0_real64
     real(real64) :: exclusion_force_fit(0:exclusion_degree) = 0.0_real64
     real(real64) :: exclusion_energy_fit(0:exclusion_degree) = 0.0_real64
@@ -45,10 +56,11 @@ module pair_parameters
 
 contains
 
-  !> Prepare all constants. Distances in angstrom, `alpha` in 1/angstrom (0 = plain Coulomb within the cutoff).
-  subroutine prepare(self, cutoff, switch_distance, list_distance, alpha, vdw_form, error)
+  !> Prepare all constants. Distances in angstrom, `alpha` in 1/angstrom (0 = plain Coulomb within the cutoff);
+  !> `dispersion_alpha` likewise, used with vdw_pme only.
+  subroutine prepare(self, cutoff, switch_distance, list_distance, alpha, vdw_form, dispersion_alpha, error)
     class(pair_parameters_t), intent(out) :: self
-    real(real64), intent(in) :: cutoff, switch_distance, list_distance, alpha
+    real(real64), intent(in) :: cutoff, switch_distance, list_distance, alpha, dispersion_alpha
     integer, intent(in) :: vdw_form
     type(error_t), allocatable, intent(out) :: error
     ! Allowed errors of the fit, relative to the value at contact.
@@ -60,6 +72,7 @@ contains
     self%list_distance = list_distance
     self%alpha = alpha
     self%vdw_form = vdw_form
+    self%dispersion_alpha = dispersion_alpha
     if (vdw_form == vdw_switch .and. switch_distance >= cutoff) self%vdw_form = vdw_cut
     if (vdw_form == vdw_force_switch .and. switch_distance >= cutoff) self%vdw_form = vdw_shift
     self%cutoff2 = real(cutoff**2, real_pair)
@@ -68,7 +81,7 @@ contains
     case (vdw_switch)
       self%switch2 = real(switch_distance**2, real_pair)
       self%inverse_switch_range = real(1.0_real64/(cutoff**2 - switch_distance**2), real_pair)
-    case (vdw_shift)
+    case (vdw_shift, vdw_pme)
       self%shift6 = real(cutoff**(-6), real_pair)
       self%shift12 = real(cutoff**(-12), real_pair)
     case (vdw_force_switch)
@@ -81,7 +94,19 @@ contains
       self%switch_factor12 = real(cutoff**6/(cutoff**6 - switch_distance**6), real_pair)
     end select
 
-    call fit((alpha*cutoff)**2, energy_fit, force_fit, worst)
+    if (self%vdw_form == vdw_pme) then
+      call fit(screened_dispersion, screened_dispersion_slope, (dispersion_alpha*cutoff)**2, energy_fit, force_fit, worst)
+      if (any(worst > tolerance)) then
+        write (message, "(a,f0.3,a,f0.2,a)") "screening of the dispersion, ", dispersion_alpha, &
+          " /angstrom, is too strong for a cutoff of ", cutoff, " angstrom: raise vdw_pme_alpha_tol"
+        call fail(error, exit_bad_input, trim(message))
+        return
+      end if
+      energy_fit(0) = energy_fit(0) - screened_dispersion((dispersion_alpha*cutoff)**2)
+      self%dispersion_energy_fit = real(dispersion_alpha**6*energy_fit, real_pair)
+      self%dispersion_force_fit = real(dispersion_alpha**8*force_fit, real_pair)
+    end if
+    call fit(scaled_erf, scaled_erf_slope, (alpha*cutoff)**2, energy_fit, force_fit, worst)
     if (any(worst > tolerance)) then
       write (message, "(a,f0.3,a,f0.2,a)") "Ewald screening alpha = ", alpha, &
         " /angstrom is too strong for a cutoff of ", &
@@ -92,7 +117,8 @@ contains
     self%fit_scale = real(2.0_real64/cutoff**2, real_pair)
     self%force_fit = real(alpha**3*force_fit, real_pair)
     self%energy_fit = real(alpha*energy_fit, real_pair)
-    call fit(exclusion_reach**2, self%exclusion_energy_fit, self%exclusion_force_fit, worst)
+    call fit(scaled_erf, scaled_erf_slope, exclusion_reach**2, self%exclusion_energy_fit, self%exclusion_force_fit, &
+             worst)
     self%exclusion_scale = 2.0_real64*(alpha/exclusion_reach)**2
     self%exclusion_energy_fit = alpha*self%exclusion_energy_fit
     self%exclusion_force_fit = alpha**3*self%exclusion_force_fit
@@ -100,9 +126,21 @@ contains
     if (alpha > 0.0_real64) self%exclusion_reach2 = (exclusion_reach/alpha)**2
   end subroutine prepare
 
-  !> Power series in t = 2 x/x_max - 1 of E and F on [0, x_max], by interpolation at Chebyshev nodes; `worst`: the
-  !> largest errors seen between the nodes.
-  pure subroutine fit(x_max, energy, force, worst)
+  !> Power series in t = 2 x/x_max - 1 of an energy and its slope on [0, x_max], by interpolation at Chebyshev nodes;
+  !> `worst`: the largest errors seen between the nodes.
+  pure subroutine fit(energy_of, slope_of, x_max, energy, force, worst)
+    interface
+      pure function energy_of(x) result(value)
+        import :: real64
+        real(real64), intent(in) :: x
+        real(real64) :: value
+      end function energy_of
+      pure function slope_of(x) result(value)
+        import :: real64
+        real(real64), intent(in) :: x
+        real(real64) :: value
+      end function slope_of
+    end interface
     real(real64), intent(in) :: x_max
     real(real64), intent(out) :: energy(0:), force(0:), worst(2)
     integer, parameter :: n_checks = 200
@@ -119,8 +157,8 @@ contains
       x = 0.5_real64*x_max*(node + 1.0_real64)
       do m = 0, degree
         norm = merge(1.0_real64, 2.0_real64, m == 0)/(degree + 1)*cos(m*angle)
-        chebyshev(m, 1) = chebyshev(m, 1) + norm*scaled_erf(x)
-        chebyshev(m, 2) = chebyshev(m, 2) + norm*scaled_erf_slope(x)
+        chebyshev(m, 1) = chebyshev(m, 1) + norm*energy_of(x)
+        chebyshev(m, 2) = chebyshev(m, 2) + norm*slope_of(x)
       end do
     end do
     ! Chebyshev polynomials to powers: T_0 = 1, T_1 = t, T_(m+1) = 2 t T_m - T_(m-1).
@@ -142,8 +180,8 @@ contains
     do k = 0, n_checks
       t = 2.0_real64*k/n_checks - 1.0_real64
       x = 0.5_real64*x_max*(t + 1.0_real64)
-      worst(1) = max(worst(1), abs(polynomial(energy, t) - scaled_erf(x)))
-      worst(2) = max(worst(2), abs(polynomial(force, t) - scaled_erf_slope(x)))
+      worst(1) = max(worst(1), abs(polynomial(energy, t) - energy_of(x)))
+      worst(2) = max(worst(2), abs(polynomial(force, t) - slope_of(x)))
     end do
   end subroutine fit
 
@@ -185,5 +223,35 @@ contains
       value = (scaled_erf(x) - 2.0_real64/sqrt(pi)*exp(-x))/x
     end if
   end function scaled_erf_slope
+
+  !> P(y) = (1 - exp(-y) (1 + y + y^2/2))/y^3 = exp(-y) sum y^k/(k + 3)!, a series of positive terms.
+  pure function screened_dispersion(y) result(value)
+    real(real64), intent(in) :: y
+    real(real64) :: value
+    value = exp(-y)*rest_of_exponential(y, 3)
+  end function screened_dispersion
+
+  !> D(y) = -2 dP/dy = 6 (1 - exp(-y) (1 + y + y^2/2 + y^3/6))/y^4.
+  pure function screened_dispersion_slope(y) result(value)
+    real(real64), intent(in) :: y
+    real(real64) :: value
+    value = 6.0_real64*exp(-y)*rest_of_exponential(y, 4)
+  end function screened_dispersion_slope
+
+  !> Sum over k from 0 of y^k/(k + first)!
+  pure function rest_of_exponential(y, first) result(value)
+    real(real64), intent(in) :: y
+    integer, intent(in) :: first
+    real(real64) :: value, term
+    integer :: k
+    term = 1.0_real64/gamma(first + 1.0_real64)
+    value = 0.0_real64
+    k = first
+    do while (value + term > value)
+      value = value + term
+      k = k + 1
+      term = term*y/k
+    end do
+  end function rest_of_exponential
 
 end module pair_parameters

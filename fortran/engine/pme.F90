@@ -1,5 +1,6 @@
 !> Reciprocal-space part of the Coulomb energy by smooth particle mesh Ewald (Essmann et al., J. Chem. Phys. 103, 8577,
-!> 1995), with the self energy and the energy of the uniform background that neutralises a net charge.
+!> 1995), with the self energy and the energy of the uniform background that neutralises a net charge. The same mesh
+!> sums the dispersion -c c/r^6 between atoms with coefficients c in place of charges (section VI of that paper).
 !>
 !> Each rank spreads its own atoms on a brick that covers its domain and a margin; the bricks are added up into the
 !> layout of the FFT and the potential comes back the same way. Results do not depend on the number of threads, and in the
@@ -14,7 +15,7 @@ module pme
   use fixed_point, only: charge_rounding, rounding_t
   implicit none
   private
-  public :: pme_t, pme_grid_size, ewald_alpha
+  public :: pme_t, pme_grid_size, ewald_alpha, dispersion_alpha
 
   !> Fixed number of runs of atoms.
   integer, parameter :: n_chunks = 32
@@ -36,6 +37,8 @@ module pme
     type(rounding_t) :: rounding
     integer :: order = 4, n(3) = 0
     real(real64) :: box(3) = 0.0_real64, alpha = 0.0_real64, coulomb_constant = 0.0_real64
+    !> Sum -c c/r^6 instead of q q/r.
+    logical :: of_dispersion = .false.
     integer :: domain_dims(3) = 1
     !> This domain in grid units.
     real(real64) :: lower(3) = 0.0_real64, upper(3) = 0.0_real64
@@ -106,15 +109,36 @@ contains
     end do
   end function ewald_alpha
 
+  !> The screening (1/angstrom) with exp(-y) (1 + y + y^2/2) = tolerance at y = (alpha*cutoff)^2: the share of an atom
+  !> pair's dispersion that real space holds at the cutoff.
+  pure function dispersion_alpha(cutoff, tolerance) result(alpha)
+    real(real64), intent(in) :: cutoff, tolerance
+    real(real64) :: alpha, low, high, y
+    integer :: k
+    low = 0.0_real64
+    high = 30.0_real64/cutoff
+    do k = 1, 100
+      alpha = 0.5_real64*(low + high)
+      y = (alpha*cutoff)**2
+      if (exp(-y)*(1.0_real64 + y + 0.5_real64*y**2) > tolerance) then
+        low = alpha
+      else
+        high = alpha
+      end if
+    end do
+  end function dispersion_alpha
+
   !> Prepare; all ranks of `comm` must call it. Ranks hold the domains of a `domain_dims` grid, x fastest. `box` in
-  !> angstrom, `coulomb_constant` in kcal angstrom/mol/e^2. Fails on an order, a grid or a scheme that cannot be.
+  !> angstrom, `coulomb_constant` in kcal angstrom/mol/e^2; 1 with `of_dispersion`, where the charges are roots of c6 in
+  !> (kcal/mol)^(1/2) angstrom^3. Fails on an order, a grid or a scheme that cannot be.
   subroutine init(self, comm, domain_dims, box, grid_size, spline_order, alpha, coulomb_constant, error, &
-                  rounding, scheme)
+                  of_dispersion, rounding, scheme)
     class(pme_t), intent(out) :: self
     type(MPI_Comm), intent(in) :: comm
     integer, intent(in) :: domain_dims(3), grid_size(3), spline_order
     real(real64), intent(in) :: box(3), alpha, coulomb_constant
     type(error_t), allocatable, intent(out) :: error
+    logical, intent(in), optional :: of_dispersion
     type(rounding_t), intent(in), optional :: rounding
     !> Scheme of the FFT; default: the model of the library chooses.
     character(len=*), intent(in), optional :: scheme
@@ -141,6 +165,7 @@ contains
     self%box = box
     self%alpha = alpha
     self%coulomb_constant = coulomb_constant
+    if (present(of_dispersion)) self%of_dispersion = of_dispersion
     self%domain_dims = domain_dims
     associate (rank => self%fft%rank, dims => domain_dims)
       place = [mod(rank, dims(1)), mod(rank/dims(1), dims(2)), rank/(dims(1)*dims(2))]
@@ -225,41 +250,60 @@ contains
                               self%brick_upper)
   end subroutine make_brick
 
-  !> Coulomb constant/(pi V) exp(-(pi m/alpha)^2)/m^2 |b|^2 for each wave m; 0 for the mean.
+  !> Coulomb constant/(pi V) exp(-(pi m/alpha)^2)/m^2 |b|^2 for each wave m, 0 for the mean; or
+  !> -pi^(3/2) alpha^3/(3 V) f(pi m/alpha) |b|^2 (see dispersion_wave).
   subroutine make_influence(self)
     type(pme_t), intent(inout) :: self
     real(real64) :: factor_x(self%n(1)), factor_y(self%n(2)), factor_z(self%n(3))
-    real(real64) :: m2, scale
+    real(real64) :: m2, scale, wave, slope
     integer :: line, x, y, z
 
     scale = self%coulomb_constant/(pi*product(self%box))
-    factor_x = axis_factor(self%n(1), self%order, self%box(1), self%alpha)
-    factor_y = axis_factor(self%n(2), self%order, self%box(2), self%alpha)
-    factor_z = axis_factor(self%n(3), self%order, self%box(3), self%alpha)
-    !$omp parallel do schedule(static) private(x, y, z, m2)
+    if (self%of_dispersion) scale = -pi**1.5_real64*self%alpha**3/(3.0_real64*product(self%box))
+    factor_x = axis_factor(self, 1)
+    factor_y = axis_factor(self, 2)
+    factor_z = axis_factor(self, 3)
+    !$omp parallel do schedule(static) private(x, y, z, m2, wave, slope)
     do line = 1, size(self%line_wave, 2)
       x = self%line_wave(1, line)
       y = self%line_wave(2, line)
       do z = 0, self%n(3) - 1
         m2 = wave_number(x, self%n(1), self%box(1))**2 + wave_number(y, self%n(2), self%box(2))**2 &
              + wave_number(z, self%n(3), self%box(3))**2
-        self%influence(z, line) = 0.0_real_pair
-        if (m2 > 0.0_real64) self%influence(z, line) = &
-          real(scale*factor_x(x + 1)*factor_y(y + 1)*factor_z(z + 1)/m2, real_pair)
+        wave = 0.0_real64
+        if (self%of_dispersion) then
+          call dispersion_wave(pi/self%alpha*sqrt(m2), wave, slope)
+        else if (m2 > 0.0_real64) then
+          wave = 1.0_real64/m2
+        end if
+        self%influence(z, line) = real(scale*factor_x(x + 1)*factor_y(y + 1)*factor_z(z + 1)*wave, real_pair)
       end do
     end do
     !$omp end parallel do
   end subroutine make_influence
 
-  !> exp(-(pi m/alpha)^2) |b(m)|^2 along one axis.
-  pure function axis_factor(n, order, length, alpha) result(factor)
-    integer, intent(in) :: n, order
-    real(real64), intent(in) :: length, alpha
-    real(real64) :: factor(n), modulus(0:n - 1)
-    real(real_pair) :: weight(together, order), slope(together, order)
-    complex(real64) :: sum
-    integer :: k, j
+  !> Of a wave with b = pi m/alpha: f(b) = (1 - 2 b^2) exp(-b^2) + 2 b^3 sqrt(pi) erfc(b), and -b f'(b).
+  elemental subroutine dispersion_wave(b, wave, slope)
+    real(real64), intent(in) :: b
+    real(real64), intent(out) :: wave, slope
+    real(real64) :: gauss, tail
+    gauss = exp(-b**2)
+    tail = sqrt(pi)*b*erfc(b)
+    wave = (1.0_real64 - 2.0_real64*b**2)*gauss + 2.0_real64*b**2*tail
+    slope = 6.0_real64*b**2*(gauss - tail)
+  end subroutine dispersion_wave
 
+  !> |b(m)|^2 along one axis; times exp(-(pi m/alpha)^2) for charges.
+  pure function axis_factor(self, axis) result(factor)
+    type(pme_t), intent(in) :: self
+    integer, intent(in) :: axis
+    real(real64) :: factor(self%n(axis)), modulus(0:self%n(axis) - 1)
+    real(real_pair) :: weight(together, self%order), slope(together, self%order)
+    complex(real64) :: sum
+    integer :: k, j, n, order
+
+    n = self%n(axis)
+    order = self%order
     call b_spline_any(order, 1, [0.0_real_pair], weight, slope)
     do k = 0, n - 1
       sum = (0.0_real64, 0.0_real64)
@@ -273,7 +317,9 @@ contains
       if (modulus(k) < 1.0e-7_real64) modulus(k) = 0.5_real64*(modulus(k - 1) + modulus(k + 1))
     end do
     do k = 0, n - 1
-      factor(k + 1) = exp(-(pi*wave_number(k, n, length)/alpha)**2)/modulus(k)
+      factor(k + 1) = 1.0_real64/modulus(k)
+      if (.not. self%of_dispersion) &
+        factor(k + 1) = exp(-(pi*wave_number(k, n, self%box(axis))/self%alpha)**2)/modulus(k)
     end do
   end function axis_factor
 
@@ -313,7 +359,11 @@ contains
     virial = 0.0_real64
     if (with_energy) then
       call sum_energy(self, energy, virial)
-      energy = energy - self_energy(self, charge(:n_owned))
+      if (self%of_dispersion) then
+        energy = energy + self%alpha**6/12.0_real64*sum(charge(:n_owned)**2)
+      else
+        energy = energy - self_energy(self, charge(:n_owned))
+      end if
     end if
     !$omp parallel do schedule(static)
     do line = 1, size(self%line_wave, 2)
@@ -554,12 +604,12 @@ contains
     type(pme_t), intent(in) :: self
     real(real64), intent(out) :: energy, virial(3, 3)
     real(real64), allocatable :: part(:, :)
-    real(real64) :: m(3), m2, e, factor, background, sums(7)
+    real(real64) :: m(3), m2, e, factor, background, wave, slope, sums(7)
     integer :: block, line, z, a
 
     allocate (part(7, (size(self%line_wave, 2) + lines_together - 1)/lines_together), source=0.0_real64)
     background = 0.0_real64
-    !$omp parallel do schedule(static) private(line, z, m, m2, e, factor, sums) reduction(+: background)
+    !$omp parallel do schedule(static) private(line, z, m, m2, e, factor, wave, slope, sums) reduction(+: background)
     do block = 1, size(part, 2)
       do line = (block - 1)*lines_together + 1, min(size(self%line_wave, 2), block*lines_together)
         m(1) = wave_number(self%line_wave(1, line), self%n(1), self%box(1))
@@ -568,7 +618,7 @@ contains
         do z = 0, self%n(3) - 1
           m(3) = wave_number(z, self%n(3), self%box(3))
           m2 = sum(m**2)
-          if (m2 <= 0.0_real64) then
+          if (m2 <= 0.0_real64 .and. .not. self%of_dispersion) then
             background = background - 0.5_real64*pi*self%coulomb_constant/(product(self%box)*self%alpha**2) &
                                       *real(real(self%wave(z, line)), real64)**2
             cycle
@@ -576,8 +626,16 @@ contains
           ! Waves with kx inside the half axis stand for their conjugates too.
           e = self%influence(z, line)*(real(self%wave(z, line), real64)**2 + real(aimag(self%wave(z, line)), real64)**2) &
               *merge(0.5_real64, 1.0_real64, self%line_wave(1, line) == 0 .or. 2*self%line_wave(1, line) == self%n(1))
-          factor = 2.0_real64*e*(1.0_real64 + (pi/self%alpha)**2*m2)/m2
           sums(1) = sums(1) + e
+          if (m2 <= 0.0_real64) cycle
+          if (self%of_dispersion) then
+            call dispersion_wave(pi/self%alpha*sqrt(m2), wave, slope)
+            ! f falls like exp(-b^2)/b^2.
+            factor = 0.0_real64
+            if (wave > tiny(wave)) factor = e*slope/wave/m2
+          else
+            factor = 2.0_real64*e*(1.0_real64 + (pi/self%alpha)**2*m2)/m2
+          end if
           sums(2:4) = sums(2:4) + factor*m**2
           sums(5) = sums(5) + factor*m(1)*m(2)
           sums(6) = sums(6) + factor*m(1)*m(3)

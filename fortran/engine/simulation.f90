@@ -7,7 +7,7 @@ module simulation
   use bonded, only: bonded_t, n_bonded_energies
   use bricks, only: brick_list_t
   use communicator, only: communicator_t
-  use constants, only: acceleration_unit, atmosphere, pi
+  use constants, only: acceleration_unit, atmosphere, boltzmann, pi
   use constraints, only: constraints_t
   use control, only: control_t
   use domain_grid, only: domain_grid_t
@@ -21,8 +21,8 @@ module simulation
   use load_balance, only: balanced_borders
   use nonbonded, only: nonbonded_t
   use nonbonded_options, only: nonbonded_options_t
-  use pair_parameters, only: vdw_force_switch, vdw_shift, vdw_switch
-  use pme, only: ewald_alpha, pme_grid_size, pme_t
+  use pair_parameters, only: vdw_force_switch, vdw_pme, vdw_shift, vdw_switch
+  use pme, only: dispersion_alpha, ewald_alpha, pme_grid_size, pme_t
   use restart, only: phase_fresh, restart_t
   use restraints, only: restraints_t
   use setup, only: read_domain
@@ -31,6 +31,7 @@ module simulation
                         nose_hoover_thermostat, thermostat_t
   use timing, only: in_bonded, in_communication, in_list, in_real_space, in_reciprocal, timer_t
   use topology, only: topology_t
+  use verlet_buffer, only: list_limit_t, verlet_buffer_t
   implicit none
   private
   public :: simulation_t
@@ -50,11 +51,10 @@ module simulation
   real(real64), parameter :: outer_buffer = 2.5_real64, inner_buffer = 0.7_real64
   !> Left between the halo and the size of a domain when the reach is chosen: bonds may become longer.
   real(real64), parameter :: halo_reserve = 1.0_real64
-  !> Share of the atoms that may have moved farther than half a buffer when pairs are 32-bit arithmetic: the pairs that
-  !> enter the cutoff unseen then are few (docs/engine.md).
-  real(real64), parameter :: mixed_tolerance = 0.05_real64
-  !> Intervals of the histogram of displacements.
-  integer, parameter :: n_intervals = 256
+  !> Drift of the energy, kT/ns/atom, that missed pairs may add when pairs are 32-bit arithmetic.
+  real(real64), parameter :: mixed_tolerance = 0.005_real64
+  !> Displacements are summed as whole numbers of this (angstrom^2), so that the sum has no order.
+  real(real64), parameter :: displacement_quantum = 2.0_real64**(-24)
 
   !> A box that changes may make the grid of reciprocal space this much coarser or finer than asked before a continued
   !> run chooses another.
@@ -80,6 +80,10 @@ module simulation
     type(bonded_t) :: bonded
     type(nonbonded_t) :: nonbonded
     type(pme_t) :: pme
+    !> Ewald summation of the dispersion, with the roots of c6 of the types and of the owned atoms.
+    logical :: sums_dispersion = .false.
+    type(pme_t) :: dispersion
+    real(real64), allocatable :: type_root_c6(:), root_c6(:)
     type(constraints_t) :: constraints
     type(restraints_t) :: restraints
     type(thermostat_t) :: thermostat
@@ -103,10 +107,12 @@ module simulation
     real(real64), private :: inner_buffer = 0.0_real64, cutoff = 0.0_real64
     !> Reach that the control file asks for.
     real(real64), private :: least_reach = 0.0_real64
-    !> An atom may move this far (angstrom) from where it was when the pair list was made, and this share of them
-    !> farther.
+    !> An atom may move this far (angstrom) from where it was when the pair list was made; where pairs may be missed,
+    !> atoms may move as far as the limit says.
     real(real64) :: allowed_displacement = 0.0_real64
-    real(real64), private :: tolerated_share = 0.0_real64
+    type(verlet_buffer_t), private :: tolerance
+    type(list_limit_t), private :: list_limit
+    integer(int64), private :: listed_step = 0
     !> Forces of reciprocal space are kept apart, in `slow_force`, to be used in longer steps.
     logical :: split_forces = .false.
     real(real64), allocatable :: slow_force(:, :)
@@ -311,16 +317,34 @@ contains
     self%cutoff = control%real("ENERGY", "cutoffdist")
     self%least_reach = control%real("ENERGY", "pairlistdist")
     call fit_reach(self)
-    if (control%text("ENERGY", "pairlist_tolerance") == "auto") then
-      self%tolerated_share = merge(mixed_tolerance, 0.0_real64, real_pair /= real64 .and. .not. self%rounding%is_on())
-    else
-      self%tolerated_share = control%real("ENERGY", "pairlist_tolerance")
-      if (self%tolerated_share < 0.0_real64 .or. self%tolerated_share > 0.1_real64) &
-        call control%refuse("ENERGY", "pairlist_tolerance", "must lie between 0 and 0.1", error)
-      if (self%tolerated_share > 0.0_real64 .and. self%rounding%is_on()) &
+    if (control%text("ENERGY", "pairlist_tolerance") /= "auto") then
+      if (control%real("ENERGY", "pairlist_tolerance") > 1.0_real64) &
+        call control%refuse("ENERGY", "pairlist_tolerance", "must be at most 1 kT/ns/atom", error)
+      if (control%real("ENERGY", "pairlist_tolerance") > 0.0_real64 .and. self%rounding%is_on()) &
         call control%refuse("ENERGY", "pairlist_tolerance", "must be 0 or auto with deterministic = YES", error)
     end if
   end subroutine choose_reach
+
+  !> Let pair lists miss what the tolerance of the control file allows; only dynamics has a drift.
+  subroutine prepare_tolerance(self, control, rigid)
+    type(simulation_t), intent(inout) :: self
+    type(control_t), intent(in) :: control
+    logical, intent(in) :: rigid
+    real(real64), parameter :: ps_per_ns = 1000.0_real64
+    real(real64), allocatable :: mass(:), number(:, :), charge(:)
+    real(real64) :: drift
+    drift = merge(mixed_tolerance, 0.0_real64, real_pair /= real64 .and. .not. self%rounding%is_on())
+    if (control%text("ENERGY", "pairlist_tolerance") /= "auto") drift = control%real("ENERGY", "pairlist_tolerance")
+    if (.not. control%wants_dynamics() .or. .not. drift > 0.0_real64) return
+    call self%topology%classes_of_motion(rigid, mass, number, charge)
+    call self%tolerance%prepare(self%nonbonded%pair_constants(), control%real("ENERGY", "switchdist"), &
+                                self%topology%coulomb_constant, mass, number, charge, self%topology%c6, &
+                                self%topology%c12, self%topology%n_atoms/product(self%grid%box), &
+                                drift*boltzmann*control%real("ENSEMBLE", "temperature")* &
+                                control%real("DYNAMICS", "timestep")/ps_per_ns)
+    call self%nonbonded%tolerate_misses(self%tolerance)
+    self%list_limit = self%tolerance%limit(self%pairlist_distance - self%cutoff)
+  end subroutine prepare_tolerance
 
   !> The reach and buffers that fit the present box.
   subroutine fit_reach(self)
@@ -399,6 +423,7 @@ contains
     call prepare_nonbonded(self, control, alpha, options, error)
     call self%comm%agree(error)
     if (allocated(error)) return
+    call prepare_tolerance(self, control, rigid)
     points = [int(control%integer("ENERGY", "pme_ngrid_x")), int(control%integer("ENERGY", "pme_ngrid_y")), &
               int(control%integer("ENERGY", "pme_ngrid_z"))]
     spacing = control%real("ENERGY", "pme_max_spacing")
@@ -411,7 +436,13 @@ contains
     self%pme_points = points
     call self%pme%init(self%comm%handle, self%grid%dims, self%grid%box, points, &
                        int(control%integer("ENERGY", "pme_nspline")), alpha, self%topology%coulomb_constant, error, &
-                       self%rounding, lower_case(control%text("COMM", "fft")))
+                       rounding=self%rounding, scheme=lower_case(control%text("COMM", "fft")))
+    call self%comm%agree(error)
+    if (allocated(error)) return
+    if (self%sums_dispersion) &
+      call self%dispersion%init(self%comm%handle, self%grid%dims, self%grid%box, points, &
+                                int(control%integer("ENERGY", "pme_nspline")), options%dispersion_alpha, 1.0_real64, &
+                                error, of_dispersion=.true., scheme=lower_case(control%text("COMM", "fft")))
     call self%comm%agree(error)
     if (allocated(error)) return
     if (control%text("ENERGY", "dispersion_corr") /= "NONE") call prepare_tail(self, control)
@@ -521,16 +552,25 @@ contains
     options%switch_distance = control%real("ENERGY", "switchdist")
     options%list_distance = self%pairlist_distance
     options%inner_buffer = self%inner_buffer
-    options%tolerated_share = self%tolerated_share
     options%rounding = self%rounding
     options%alpha = alpha
     options%vdw_form = vdw_switch
     if (control%yes("ENERGY", "vdw_force_switch")) options%vdw_form = vdw_force_switch
     if (control%yes("ENERGY", "vdw_shift")) options%vdw_form = vdw_shift
+    self%sums_dispersion = control%text("ENERGY", "vdw") == "PME"
+    if (self%sums_dispersion) then
+      options%vdw_form = vdw_pme
+      if (control%text("ENERGY", "vdw_pme_alpha") == "auto") then
+        options%dispersion_alpha = dispersion_alpha(options%cutoff, control%real("ENERGY", "vdw_pme_alpha_tol"))
+      else
+        options%dispersion_alpha = control%real("ENERGY", "vdw_pme_alpha")
+      end if
+    end if
     allocate (lj%c6, source=self%topology%c6)
     allocate (lj%c12, source=self%topology%c12)
     allocate (lj%sigma, source=self%topology%sigma)
     allocate (lj%epsilon, source=self%topology%epsilon)
+    self%type_root_c6 = lj%root_c6()
     call self%nonbonded%init(lj, self%topology%coulomb_constant, options, error)
   end subroutine prepare_nonbonded
 
@@ -569,11 +609,19 @@ contains
     type(error_t), allocatable, intent(out) :: error
     if (self%balances) then
       call self%grid%space_evenly()
-      call self%pme%set_domain(self%grid%lower/self%grid%box, self%grid%upper/self%grid%box)
+      call follow_borders(self)
       self%may_move = .true.
     end if
     call self%settle(error)
   end subroutine rebuild
+
+  !> Let the grids of reciprocal space know this rank's domain.
+  subroutine follow_borders(self)
+    type(simulation_t), intent(inout) :: self
+    call self%pme%set_domain(self%grid%lower/self%grid%box, self%grid%upper/self%grid%box)
+    if (self%sums_dispersion) &
+      call self%dispersion%set_domain(self%grid%lower/self%grid%box, self%grid%upper/self%grid%box)
+  end subroutine follow_borders
 
   !> Move the borders to where the work of the present list says, and bring atoms to their owners. With `may_move`, after
   !> borders were evenly spaced, this is done over and over.
@@ -603,7 +651,7 @@ contains
         where (self%grid%dims == 1) least = 0.0_real64
         call self%grid%move_borders(border, least, error)
         if (allocated(error)) return
-        call self%pme%set_domain(self%grid%lower/self%grid%box, self%grid%upper/self%grid%box)
+        call follow_borders(self)
       else if (k > 1) then
         exit
       end if
@@ -685,6 +733,8 @@ contains
     if (self%barostat%kind /= no_barostat) then
       call fit_reach(self)
       call self%nonbonded%set_reach(self%pairlist_distance, self%inner_buffer)
+      if (self%tolerance%per_step > 0.0_real64) &
+        self%list_limit = self%tolerance%limit(self%pairlist_distance - self%cutoff)
     end if
     if (any(self%grid%box < 2.0_real64*self%least_reach)) then
       call fail(error, exit_bad_input, "the box has shrunk to "//to_text(minval(self%grid%box))// &
@@ -750,7 +800,9 @@ contains
                                 self%atoms%lj_type, self%atoms%id, self%bonded%exclusion_first, &
                                 self%bonded%exclusion_partner)
     self%listed_position = self%atoms%position(:, :self%atoms%n_owned)
+    self%listed_step = self%step
     self%strain = 0.0_real64
+    if (self%sums_dispersion) self%root_c6 = self%type_root_c6(self%atoms%lj_type(:self%atoms%n_owned))
     call self%timer%lap(in_list)
   end subroutine make_list
 
@@ -762,7 +814,7 @@ contains
     logical, intent(in), optional :: slow
     logical :: with_slow
     real(real64) :: bonded_part(n_bonded_energies), bonded_virial(3, 3), pair_virial(3, 3), reciprocal_virial(3, 3), &
-                    restraint_virial(3, 3)
+                    restraint_virial(3, 3), tail
     integer :: axis, i
     with_slow = .true.
     if (present(slow)) with_slow = slow
@@ -782,13 +834,11 @@ contains
       call self%nonbonded%compute(atoms%position, atoms%force, part(is_vdw), part(is_elec), pair_virial, want_energy)
       call self%timer%lap(in_real_space)
       if (.not. self%split_forces) then
-        call self%pme%compute(atoms%n_owned, atoms%position, atoms%charge, atoms%force, part(is_reciprocal), &
-                              reciprocal_virial, want_energy)
+        call compute_reciprocal(self, atoms%force, reciprocal_virial, want_energy)
       else if (with_slow) then
         if (allocated(self%slow_force)) deallocate (self%slow_force)
         allocate (self%slow_force(3, atoms%n_owned), source=0.0_real64)
-        call self%pme%compute(atoms%n_owned, atoms%position, atoms%charge, self%slow_force, part(is_reciprocal), &
-                              reciprocal_virial, want_energy)
+        call compute_reciprocal(self, self%slow_force, reciprocal_virial, want_energy)
       end if
       call self%timer%lap(in_reciprocal)
       call self%restraints%compute(self%comm, atoms, self%grid%box, part(is_restraint), restraint_virial)
@@ -796,14 +846,32 @@ contains
       call self%timer%lap(in_communication)
       self%mine%virial = bonded_virial + pair_virial + reciprocal_virial + restraint_virial
       if (self%comm%is_root()) then
-        part(is_dispersion) = self%tail_energy_volume/product(self%grid%box)
-        part(is_dispersion) = (part(is_dispersion) + self%rounding%energy) - self%rounding%energy
+        tail = self%tail_energy_volume/product(self%grid%box)
+        tail = (tail + self%rounding%energy) - self%rounding%energy
+        part(is_dispersion) = part(is_dispersion) + tail
         do axis = 1, 3
-          if (self%tail_in_virial) self%mine%virial(axis, axis) = self%mine%virial(axis, axis) + part(is_dispersion)
+          if (self%tail_in_virial) self%mine%virial(axis, axis) = self%mine%virial(axis, axis) + tail
         end do
       end if
     end associate
   end subroutine compute_forces
+
+  !> Add the forces of reciprocal space to `force`, its energies to this rank's parts, its virial to `virial`.
+  subroutine compute_reciprocal(self, force, virial, want_energy)
+    type(simulation_t), intent(inout) :: self
+    real(real64), intent(inout) :: force(:, :), virial(3, 3)
+    logical, intent(in) :: want_energy
+    real(real64) :: part_virial(3, 3)
+    associate (atoms => self%atoms, part => self%mine%part)
+      call self%pme%compute(atoms%n_owned, atoms%position, atoms%charge, force, part(is_reciprocal), part_virial, &
+                            want_energy)
+      virial = virial + part_virial
+      if (.not. self%sums_dispersion) return
+      call self%dispersion%compute(atoms%n_owned, atoms%position, self%root_c6, force, part(is_dispersion), &
+                                   part_virial, want_energy)
+      virial = virial + part_virial
+    end associate
+  end subroutine compute_reciprocal
 
   !> Scale the box along x, y and z, and with it the centres of mass of the constraint groups.
   subroutine scale_box(self, factor)
@@ -846,6 +914,7 @@ contains
     call self%grid%set_box(box)
     call self%halo%set_box(box)
     call self%pme%set_box(box)
+    if (self%sums_dispersion) call self%dispersion%set_box(box)
     call self%rounding%fit_box(box)
     self%atoms%rounding = self%rounding
   end subroutine set_box
@@ -856,44 +925,56 @@ contains
     class(simulation_t), intent(in) :: self
     real(real64), intent(in), optional :: coming_strain
     real(real64) :: strain
+    real(real64) :: farthest, mean_square, lost
     strain = self%strain
     if (present(coming_strain)) strain = strain + coming_strain
-    list_is_due = self%largest_displacement() > self%allowed_displacement - 0.5_real64*strain*self%pairlist_distance
+    lost = strain*self%pairlist_distance
+    if (.not. self%tolerance%per_step > 0.0_real64) then
+      list_is_due = self%largest_displacement() > self%allowed_displacement - 0.5_real64*lost
+      return
+    end if
+    call measure_displacements(self, farthest, mean_square)
+    list_is_due = farthest > self%pairlist_distance - self%cutoff - lost .or. &
+                  .not. self%list_limit%keeps(mean_square, int(self%step - self%listed_step), lost)
   end function list_is_due
 
-  !> Distance that all but the tolerated share of the atoms of all ranks have stayed within since the pair list was
-  !> made, or a quarter of the largest distance of any atom if that is more; huge when something failed. From a
-  !> histogram of whole numbers, so that it does not depend on threads or ranks.
+  !> Largest distance of any atom of all ranks from where it was when the pair list was made; huge when something
+  !> failed.
   real(real64) function largest_displacement(self) result(largest)
     class(simulation_t), intent(in) :: self
-    real(real64) :: moved2, worst2, interval
-    integer(int64) :: counts(n_intervals + 1), rest
-    integer :: i, k
+    real(real64) :: mean_square
+    call measure_displacements(self, largest, mean_square)
+  end function largest_displacement
+
+  !> Largest displacement of the atoms of all ranks since the pair list was made (angstrom; huge when something failed)
+  !> and the mean of the squares (angstrom^2), which depends neither on threads nor on ranks.
+  subroutine measure_displacements(self, largest, mean_square)
+    class(simulation_t), intent(in) :: self
+    real(real64), intent(out) :: largest, mean_square
+    real(real64), parameter :: far = 1.0e3_real64
+    real(real64) :: moved2, worst2
+    integer(int64) :: quanta, total(1)
+    integer :: i
     worst2 = 0.0_real64
-    counts = 0
-    interval = 2.0_real64*self%allowed_displacement/n_intervals
-    !$omp parallel do schedule(static) private(moved2, k) reduction(max: worst2) reduction(+: counts)
+    quanta = 0
+    !$omp parallel do schedule(static) private(moved2) reduction(max: worst2) reduction(+: quanta)
     do i = 1, self%atoms%n_owned
       moved2 = (self%atoms%position(1, i) - self%listed_position(1, i))**2 + &
                (self%atoms%position(2, i) - self%listed_position(2, i))**2 + &
                (self%atoms%position(3, i) - self%listed_position(3, i))**2
-      if (.not. moved2 < 1.0e18_real64) moved2 = 1.0e18_real64
+      if (.not. moved2 < far) moved2 = 1.0e18_real64
       worst2 = max(worst2, moved2)
-      k = int(min(sqrt(moved2)/interval, real(n_intervals, real64))) + 1
-      counts(k) = counts(k) + 1
+      quanta = quanta + int(min(moved2, far)/displacement_quantum, int64)
     end do
     !$omp end parallel do
     if (self%constraints%failed_atom > 0) worst2 = 1.0e18_real64
     largest = self%comm%maximum(sqrt(worst2))
-    if (.not. self%tolerated_share > 0.0_real64) return
-    call self%comm%sum(counts)
-    rest = sum(counts)
-    do k = 1, n_intervals
-      rest = rest - counts(k)
-      if (rest <= self%tolerated_share*self%topology%n_atoms) exit
-    end do
-    largest = min(largest, max(k*interval, 0.25_real64*largest))
-  end function largest_displacement
+    mean_square = 0.0_real64
+    if (.not. self%tolerance%per_step > 0.0_real64) return
+    total = quanta
+    call self%comm%sum(total)
+    mean_square = displacement_quantum*total(1)/self%topology%n_atoms
+  end subroutine measure_displacements
 
   !> Sum the energies over all ranks, with the kinetic energies of the present velocities.
   function sum_energies(self) result(total)

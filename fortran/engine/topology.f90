@@ -42,6 +42,7 @@ module topology
     procedure :: repartition_hydrogen_mass
     procedure :: longest_constraint
     procedure :: total_c6_and_c12
+    procedure :: classes_of_motion
   end type topology_t
 
   !> Lighter atoms are hydrogens (atomic mass units).
@@ -395,5 +396,48 @@ contains
     c6 = dot_product(atoms, matmul(self%c6, atoms))
     c12 = dot_product(atoms, matmul(self%c12, atoms))
   end subroutine total_c6_and_c12
+
+  !> Atoms by how fast they move. An atom on a constraint to a heavier one shares its motion along that one direction;
+  !> effective masses within a fifth of each other make a class, which has the least of them. `number(class, type)`: of
+  !> atoms of each Lennard-Jones type; `charge`: sum of |charge| of each class (e). `rigid`: constraints act.
+  subroutine classes_of_motion(self, rigid, mass, number, charge)
+    class(topology_t), intent(in) :: self
+    logical, intent(in) :: rigid
+    real(real64), allocatable, intent(out) :: mass(:), number(:, :), charge(:)
+    integer, parameter :: lightest = -20, heaviest = 60
+    real(real64), parameter :: per_doubling = 4.0_real64
+    real(real64) :: count(lightest:heaviest, size(self%sigma)), sum_charge(lightest:heaviest)
+    real(real64), allocatable :: effective(:)
+    integer :: t, a, k, first, second
+    logical :: used(lightest:heaviest)
+
+    count = 0.0_real64
+    sum_charge = 0.0_real64
+    do t = 1, size(self%templates)
+      associate (template => self%templates(t))
+        effective = template%mass
+        do k = 1, merge(size(template%constraint_distance), 0, rigid)
+          first = template%constraint_atom(1, k)
+          second = template%constraint_atom(2, k)
+          if (template%mass(first) > template%mass(second)) first = template%constraint_atom(2, k)
+          if (template%mass(first) >= template%mass(second)) second = template%constraint_atom(1, k)
+          effective(first) = 3.0_real64/(2.0_real64/template%mass(first) + &
+                                         1.0_real64/(template%mass(first) + template%mass(second)))
+        end do
+        do a = 1, template%n_atoms
+          k = min(heaviest, max(lightest, floor(per_doubling*log(effective(a))/log(2.0_real64))))
+          count(k, template%lj_type(a)) = count(k, template%lj_type(a)) + real(template%copies(a), real64)
+          sum_charge(k) = sum_charge(k) + abs(template%charge(a))*real(template%copies(a), real64)
+        end do
+      end associate
+    end do
+    used = any(count > 0.0_real64, dim=2)
+    mass = pack([(2.0_real64**(k/per_doubling), k=lightest, heaviest)], used)
+    charge = pack(sum_charge, used)
+    allocate (number(size(mass), size(self%sigma)))
+    do t = 1, size(self%sigma)
+      number(:, t) = pack(count(:, t), used)
+    end do
+  end subroutine classes_of_motion
 
 end module topology

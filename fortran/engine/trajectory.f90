@@ -1,4 +1,4 @@
-!> Trajectories. One CHARMM/X-PLOR DCD file of the whole system (or a range of its atoms), filled by the root a chunk of
+!> Trajectories. One CHARMM/X-PLOR DCD or XTC file of the whole system (or a range of its atoms), filled by the root a chunk of
 !> atoms at a time; or, where the name has `()`, one file a rank in our own format, which `chromamd merge` turns into a
 !> DCD.
 !>
@@ -8,8 +8,9 @@ module trajectory
   use precision, only: int64, real32, real64
   use atoms, only: atoms_t
   use communicator, only: communicator_t
-  use dcd, only: dcd_writer_t
   use error, only: error_t, exit_resources, fail
+  use frame_file, only: open_frame_file
+  use frame_writer, only: frame_writer_t
   use text, only: with_rank
   implicit none
   private
@@ -24,7 +25,7 @@ module trajectory
     character(len=:), allocatable :: path
     logical :: per_domain = .false., active = .false.
     integer :: unit = -1
-    type(dcd_writer_t) :: dcd
+    class(frame_writer_t), allocatable :: file
     integer(int64) :: first = 0, last = 0
   contains
     procedure :: open => open_trajectory
@@ -57,7 +58,7 @@ contains
       if (status == 0) write (self%unit, iostat=status) domain_magic
       if (status /= 0) call fail(error, exit_resources, self%path//": cannot be written; check folder and free space")
     else if (comm%is_root()) then
-      call self%dcd%open(path, last - first + 1, timestep, period, error)
+      call open_frame_file(path, last - first + 1, timestep, period, self%file, error)
     end if
     call comm%agree(error)
   end subroutine open_trajectory
@@ -78,16 +79,17 @@ contains
       if (status == 0) flush (self%unit, iostat=status)
       if (status /= 0) call fail(error, exit_resources, self%path//": writing failed; check free space")
     else
-      call gather_frame(self, comm, box, atoms, error)
+      call gather_frame(self, comm, step, time, box, atoms, error)
     end if
     call comm%agree(error)
   end subroutine write_frame
 
   !> Collect one chunk of ids after another on the root and write it.
-  subroutine gather_frame(self, comm, box, atoms, error)
+  subroutine gather_frame(self, comm, step, time, box, atoms, error)
     class(trajectory_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
-    real(real64), intent(in) :: box(3)
+    integer(int64), intent(in) :: step
+    real(real64), intent(in) :: time, box(3)
     type(atoms_t), intent(in) :: atoms
     type(error_t), allocatable, intent(out) :: error
     integer(int64) :: chunk_first, chunk_last
@@ -96,7 +98,7 @@ contains
     integer, allocatable :: chosen(:)
     integer :: i, rank
 
-    if (comm%is_root()) call self%dcd%begin_frame(box)
+    if (comm%is_root()) call self%file%begin_frame(step, time, box)
     do chunk_first = self%first, self%last, chunk_atoms
       chunk_last = min(self%last, chunk_first + chunk_atoms - 1)
       chosen = pack([(i, i=1, atoms%n_owned)], atoms%id(:atoms%n_owned) >= chunk_first .and. &
@@ -116,10 +118,10 @@ contains
         end if
         chunk(:, id - chunk_first + 1) = position
       end do
-      call self%dcd%put(chunk_first - self%first, chunk)
+      call self%file%put(chunk_first - self%first, chunk)
       deallocate (chunk)
     end do
-    if (comm%is_root()) call self%dcd%end_frame(error)
+    if (comm%is_root()) call self%file%end_frame(error)
   end subroutine gather_frame
 
   subroutine close_trajectory(self, comm)
@@ -129,7 +131,7 @@ contains
     if (self%per_domain) then
       close (self%unit)
     else if (comm%is_root()) then
-      call self%dcd%close()
+      call self%file%close()
     end if
   end subroutine close_trajectory
 

@@ -14,7 +14,7 @@ from scipy.special import erf, erfc
 
 ROOT = Path(__file__).resolve().parents[2]
 COULOMB = 138.93545764438198 * 10.0 / 4.184  # OpenMM's constant in kcal angstrom/mol/e^2
-CUT, SWITCH, SHIFT, FORCE_SWITCH = 0, 1, 2, 3
+CUT, SWITCH, SHIFT, FORCE_SWITCH, LJ_PME = 0, 1, 2, 3, 4
 
 
 @pytest.fixture(scope="session")
@@ -45,6 +45,7 @@ class System:
     grid: tuple = (0, 0, 0)
     order: int = 0  # 0: no reciprocal part
     form: int = CUT
+    dispersion_alpha: float = 0.36  # with form LJ_PME, whose reciprocal part is that of the dispersion
     drift: np.ndarray | None = None
     c6: np.ndarray | None = None
     c12: np.ndarray | None = None
@@ -56,6 +57,10 @@ class System:
         sigma = 0.5 * (self.sigma[:, None] + self.sigma[None, :])
         c6 = 4 * np.sqrt(self.epsilon[:, None] * self.epsilon[None, :]) * sigma**6
         return c6, c6 * sigma**6
+
+    def root_c6(self):
+        """Of each atom: c6 of two atoms in reciprocal space is the product."""
+        return 2 * np.sqrt(self.epsilon[self.lj_type]) * self.sigma[self.lj_type] ** 3
 
 
 @dataclass
@@ -84,7 +89,8 @@ def run(drivers, folder, system, kind="double", dims=(1, 1, 1), threads=1, instr
     with open(folder / "input", "wb") as file:
         header = [n, len(system.sigma), len(system.exclusion), *system.grid, system.order, system.form]
         np.array(header, dtype=np.int32).tofile(file)
-        settings = [*system.box, system.cutoff, system.switch, system.reach, system.alpha, COULOMB]
+        settings = [*system.box, system.cutoff, system.switch, system.reach, system.alpha, COULOMB,
+                    system.dispersion_alpha]
         np.array(settings, dtype=float).tofile(file)
         np.mod(system.position, system.box).astype(float).tofile(file)
         system.charge.astype(float).tofile(file)
@@ -174,6 +180,12 @@ def direct_sum(system):
         u = np.clip((r2 - ron**2) / (rc**2 - ron**2), 0, 1)
         switching, change = 1 - 3 * u**2 + 2 * u**3, (-6 * u + 6 * u**2) * 2 * r / (rc**2 - ron**2)
         lj, slope = lj * switching, slope * switching + lj * change
+    elif system.form == LJ_PME:
+        # What reciprocal space holds is taken out; zero at the cutoff.
+        product = np.outer(system.root_c6(), system.root_c6())
+        held, held_slope = dispersion_in_waves(r, system.dispersion_alpha)
+        at_cutoff = a / rc**12 - b / rc**6 + product * dispersion_in_waves(np.array(rc), system.dispersion_alpha)[0]
+        lj, slope = lj + product * held - at_cutoff, slope + product * held_slope
     elif system.form == SHIFT:
         lj = lj - (a / rc**12 - b / rc**6)
     elif system.form == FORCE_SWITCH:
@@ -190,9 +202,36 @@ def direct_sum(system):
     lj, slope = lj * inside, (slope + elec_slope) * inside
     elec = elec * inside + np.where(excluded, -qq * erf(x) / r, 0)
     slope = slope + np.where(excluded, qq * (erf(x) / r2 - gauss / r), 0)
+    if system.form == LJ_PME:
+        lj, slope = lj + np.where(excluded, product * held, 0), slope + np.where(excluded, product * held_slope, 0)
     pair_force = -(slope / r)[:, :, None] * d
     return Result(lj.sum() / 2, elec.sum() / 2, 0.0, 0.5 * np.einsum("ija,ijb->ab", d, pair_force), np.zeros((3, 3)),
                   pair_force.sum(axis=1), np.zeros((n, 3)))
+
+
+def dispersion_in_waves(r, alpha):
+    """(1 - exp(-y)(1 + y + y^2/2))/r^6 with y = (alpha r)^2, and its slope."""
+    y = (alpha * r) ** 2
+    held = (1 - np.exp(-y) * (1 + y + y**2 / 2)) / r**6
+    return held, -6 * (1 - np.exp(-y) * (1 + y + y**2 / 2 + y**3 / 6)) / r**7
+
+
+def dispersion_reciprocal_sum(system, limit):
+    """Reciprocal Ewald energy, forces and virial of -c c/r^6 (Essmann et al. 1995), self term included."""
+    axis = np.arange(-limit, limit + 1)
+    m = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), -1).reshape(-1, 3) / system.box
+    b = np.pi / system.dispersion_alpha * np.linalg.norm(m, axis=1)
+    f = (1 - 2 * b**2) * np.exp(-(b**2)) + 2 * b**3 * np.sqrt(np.pi) * erfc(b)
+    change = -6 * b * np.exp(-(b**2)) + 6 * b**2 * np.sqrt(np.pi) * erfc(b)
+    scale = -np.pi**1.5 * system.dispersion_alpha**3 / (6 * np.prod(system.box))
+    c = system.root_c6()
+    phase = np.exp(2j * np.pi * system.position @ m.T)
+    wave = c @ phase
+    force = c[:, None] * 4 * np.pi * np.real(1j * (phase.conj() * (scale * f * wave)) @ m.astype(complex))
+    power = scale * np.abs(wave) ** 2
+    rate = np.divide(b * change, np.sum(m**2, axis=1), out=np.zeros_like(b), where=b > 0)
+    virial = np.eye(3) * (power * f).sum() + np.einsum("k,ka,kb->ab", power * rate, m, m)
+    return (power * f).sum() + system.dispersion_alpha**6 / 12 * np.sum(c**2), force, virial
 
 
 def reciprocal_sum(system, limit):
@@ -227,6 +266,9 @@ def openmm_reference(system):
     force.setUseDispersionCorrection(False)
     force.setExceptionsUsePeriodicBoundaryConditions(True)
     force.setPMEParameters(system.alpha * 10, *system.grid)
+    if system.form == LJ_PME:
+        force.setNonbondedMethod(openmm.NonbondedForce.LJPME)
+        force.setLJPMEParameters(system.dispersion_alpha * 10, *system.grid)
     for charge, t in zip(system.charge, system.lj_type, strict=True):
         simulated.addParticle(10.0)
         force.addParticle(charge, system.sigma[t] / 10, system.epsilon[t] * 4.184)
@@ -260,9 +302,9 @@ def test_energy_and_forces_match_openmm(drivers, tmp_path, kind, name):
 
 @pytest.mark.parametrize("kind", ["double", "mixed"])
 @pytest.mark.parametrize("matrix", [False, True], ids=["rule", "matrix"])
-@pytest.mark.parametrize("form", [CUT, SWITCH, SHIFT, FORCE_SWITCH])
+@pytest.mark.parametrize("form", [CUT, SWITCH, SHIFT, FORCE_SWITCH, LJ_PME])
 def test_real_space_matches_direct_sum(drivers, tmp_path, kind, matrix, form):
-    system = random_system(cutoff=8.0, switch=8.0 if form in (CUT, SHIFT) else 6.5, reach=9.0, form=form)
+    system = random_system(cutoff=8.0, switch=6.5 if form in (SWITCH, FORCE_SWITCH) else 8.0, reach=9.0, form=form)
     if matrix:
         c6, c12 = system.matrices()
         c6, c12 = c6.copy(), c12.copy()
@@ -331,6 +373,74 @@ def test_pme_converges_to_the_ewald_sum(drivers, tmp_path, order):
     assert relative_error(ours.force_reciprocal, force) < tolerance
     assert ours.reciprocal == pytest.approx(energy, rel=tolerance)
     np.testing.assert_allclose(ours.virial_reciprocal, virial, atol=tolerance * np.abs(virial).max())
+
+
+@pytest.mark.parametrize("kind", ["double", "mixed"])
+@pytest.mark.parametrize("name", ["water", "random"])
+def test_dispersion_without_end_matches_openmm(drivers, tmp_path, kind, name):
+    """LJ-PME: Lorentz-Berthelot within the cutoff, products of roots beyond; excluded pairs too; no charges."""
+    system = water_box() if name == "water" else random_system(n=700, length=22.0)
+    system = replace(system, grid=(24, 24, 28) if name == "water" else (24, 28, 30), order=5, form=LJ_PME,
+                     charge=np.zeros(len(system.charge)))
+    ours = run(drivers, tmp_path, system, kind)
+    energy, force = openmm_reference(system)
+    assert relative_error(ours.force, force) < TOLERANCE[kind]
+    assert abs(ours.energy - energy) < TOLERANCE[kind] * (abs(ours.lj) + abs(ours.reciprocal))
+
+
+@pytest.mark.parametrize("order", [4, 6, 8])
+def test_dispersion_on_the_mesh_converges_to_the_ewald_sum(drivers, tmp_path, order):
+    """Reciprocal space against the sum over waves; all of it against the sum over 13^3 images of the box.
+
+    Among images the rest of the lattice sum is a uniform density beyond 90 angstrom, whose force vanishes by symmetry
+    up to terms of relative size (14/90)^4 ~ 6e-4 of a field that is itself 1e-4 of the total.
+    """
+    rng = np.random.default_rng(4)
+    n = 40
+    system = System(np.array([14.0, 15.0, 16.0]), rng.random((n, 3)) * 14, np.zeros(n), rng.integers(0, 2, n),
+                    np.array([1.0, 1.4]), np.array([0.1, 0.3]), np.zeros((0, 2), int), cutoff=6.5, switch=6.5,
+                    reach=7.0, alpha=0.5, dispersion_alpha=0.6, grid=(42, 42, 48), order=order, form=LJ_PME)
+    # The geometric rule everywhere, so that cutoff and Ewald sum have the same coefficients.
+    c = 2 * np.sqrt(system.epsilon) * system.sigma**3
+    c6 = np.outer(c, c)
+    system = replace(system, c6=c6, c12=c6 * 1.2**6)
+    ours = run(drivers, tmp_path, system)
+    energy, force, virial = dispersion_reciprocal_sum(system, 16)
+    tolerance = {4: 3e-3, 6: 1e-4, 8: 1e-5}[order]
+    assert relative_error(ours.force_reciprocal, force) < tolerance
+    assert ours.reciprocal == pytest.approx(energy, rel=tolerance)
+    np.testing.assert_allclose(ours.virial_reciprocal, virial, atol=tolerance * np.abs(virial).max())
+
+    images = np.argwhere(np.ones((13, 13, 13))) - 6
+    lattice = np.zeros((n, 3))
+    for shift in images * system.box:
+        d = system.position[:, None] - system.position[None] + shift
+        r2 = np.sum(d**2, axis=2)
+        r2[r2 == 0] = np.inf
+        pair_c6, pair_c12 = c6[system.lj_type[:, None], system.lj_type], system.c12[system.lj_type[:, None],
+                                                                                    system.lj_type]
+        over_r = 12 * pair_c12 / r2**7 * (r2 < system.cutoff**2) - 6 * pair_c6 / r2**4
+        lattice += np.sum(over_r[:, :, None] * d, axis=1)
+    attraction = ours.force - lattice
+    # Real space leaves exp(-y)(1 + y + y^2/2) = 3e-5 of the dispersion at the cutoff.
+    assert np.sqrt(np.mean(attraction**2)) < max(1e-4, tolerance) * np.sqrt(np.mean(force**2))
+
+
+def test_virial_of_the_dispersion_is_the_derivative_by_the_box(drivers, tmp_path):
+    system = random_system(n=200, length=20.0, cutoff=8.0, switch=8.0, reach=9.0, form=LJ_PME, dispersion_alpha=0.6,
+                           grid=(40, 40, 40), order=8, exclusion=np.zeros((0, 2), int))
+    system = replace(system, charge=np.zeros(200))
+    ours = run(drivers, tmp_path, system)
+    h = 1e-5
+    for axis in range(3):
+        energies = []
+        for s in (1, -1):
+            scale = np.ones(3)
+            scale[axis] += s * h
+            energies.append(run(drivers, tmp_path, replace(
+                system, box=system.box * scale, position=np.mod(system.position, system.box) * scale)).energy)
+        expected = -(energies[0] - energies[1]) / (2 * h)
+        assert (ours.virial_real + ours.virial_reciprocal)[axis, axis] == pytest.approx(expected, rel=1e-5, abs=1e-2)
 
 
 @pytest.mark.parametrize("charges_alone", [False, True])

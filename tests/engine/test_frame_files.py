@@ -24,6 +24,8 @@ def sentence(done) -> str:
     ("[ENERGY]\n\n# note\ncutoffdist = 9\ncutoffdist = 8\n", ["line 5", "line 4"]),
     ("[DYNAMICS]\nnsteps = 1.5\n", ["line 2", "whole number"]),
     ("[DYNAMICS]\nnsteps = -1\n", ["line 2", "at least 0"]),
+    ("[ENERGY]\nvdw = PME\nswitchdist = 9\n", ["line 3", "switchdist", "vdw = PME"]),
+    ("[ENERGY]\nvdw = PME\ndispersion_corr = ENERGY\n", ["line 2", "vdw", "dispersion_corr"]),
     ("[ENERGY]\nswitchdist = 13\n", ["line 2", "switchdist", "cutoffdist"]),
     ("[ENERGY]\npairlistdist = 11\n", ["line 2", "pairlistdist"]),
     ("[MINIMIZE]\n[DYNAMICS]\n", ["[MINIMIZE] and [DYNAMICS]"]),
@@ -173,6 +175,22 @@ def test_trajectories(tmp_path, ranks):
         assert np.allclose(frame_whole.dimensions, [*end.box, 90, 90, 90])
     assert np.array_equal(frame_whole.positions, end.position.astype(np.float32))
     assert whole.dt == pytest.approx(0.005, rel=1e-5)
+    # XTC: the same frames, rounded to 0.001 nm (and its 32-bit representation); runs of close atoms and single ones.
+    inp = systems.control(tmp_path / "merge.inp",
+                          INPUT={"topologyfile": tmp_path / "t.h5", "dcdfile": tmp_path / "part().trj"},
+                          OUTPUT={"dcdfile": tmp_path / "some.xtc", "dcd_first_atom": first, "dcd_last_atom": last})
+    assert systems.run("merge", inp).returncode == 0
+    dynamics(tmp_path, start, ends, 20, ranks, crdout_period=5, output={"dcdfile": tmp_path / "all.xtc"})
+    packed = MDAnalysis.coordinates.XTC.XTCReader(str(tmp_path / "all.xtc"))
+    some_packed = MDAnalysis.coordinates.XTC.XTCReader(str(tmp_path / "some.xtc"))
+    assert packed.n_frames == some_packed.n_frames == 4 and packed.n_atoms == n
+    for frame_whole, frame_packed, frame_some in zip(whole, packed, some_packed, strict=True):
+        assert np.abs(frame_packed.positions - frame_whole.positions).max() < 0.00502
+        assert np.array_equal(frame_packed.positions[first - 1:last], frame_some.positions)
+        assert np.allclose(frame_packed.dimensions, frame_whole.dimensions, atol=1e-5)
+    assert [frame.data["step"] for frame in packed] == [5, 10, 15, 20]
+    assert packed.dt == pytest.approx(0.005, rel=1e-5)
+    assert (tmp_path / "all.xtc").stat().st_size < 0.5 * (tmp_path / "all.dcd").stat().st_size
     # Atoms by an expression, from the third on; an expression that is not there.
     inp = systems.control(tmp_path / "merge.inp",
                           INPUT={"topologyfile": tmp_path / "t.h5", "dcdfile": tmp_path / "part().trj"},

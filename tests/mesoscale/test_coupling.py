@@ -1,10 +1,16 @@
 """Tails and linker histones that move with their cores, and runs that are stopped and go on."""
 
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import mesoscale
 from mesoscale.fibre import Contact, Fibre
 from mesoscale.folding import fold, grow_tails
 from mesoscale.kernels import kernel_energies
@@ -134,6 +140,28 @@ def test_a_stopped_run_goes_on_to_the_last_bit(nucleosomes, tmp_path, hotter):
             assert np.array_equal(resumed.series[name], series), name
         assert np.array_equal(resumed.snapshots[0][0], whole.snapshots[0][0])
         assert Trajectory(path, {"run": 1}, 9).last() == (0, {})  # a finished one is made anew
+
+
+def test_frames_of_a_killed_writer_are_gone_on_with(tmp_path):
+    """HDF5 refuses to write a file again whose writer was killed."""
+    path = tmp_path / "killed.h5"
+    writer = (
+        "import os, signal, sys; import numpy as np; from mesoscale.trajectory import Trajectory\n"
+        "t = Trajectory(sys.argv[1], {'run': 1}, 9); t.begin(0, {'x': np.zeros(3)})\n"
+        "[t.append({'x': np.full(3, k)}) for k in range(4)]\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    paths = os.pathsep.join([str(Path(mesoscale.__file__).parents[1]), *sys.path])
+    killed = subprocess.run([sys.executable, "-c", writer, str(path)], env={**os.environ, "PYTHONPATH": paths})
+    assert killed.returncode == -signal.SIGKILL
+    trajectory = Trajectory(path, {"run": 1}, 9)
+    frames, last = trajectory.last()
+    assert frames == 4 and last["x"].tolist() == [3.0, 3.0, 3.0]
+    trajectory.begin(frames, last)
+    trajectory.append({"x": np.full(3, 7.0)})
+    trajectory.close()
+    assert Trajectory(path, {"run": 1}, 9).frames("x", 5)[:, 0].tolist() == [0.0, 1.0, 2.0, 3.0, 7.0]
+    assert [file.name for file in tmp_path.iterdir()] == ["killed.h5"]
 
 
 def test_impossible_temperatures(nucleosomes):

@@ -1,9 +1,10 @@
 !> Forces of the engine on a system from a raw stream, for the tests:
 !>   mpirun -n P force_driver INPUT OUTPUT px py pz [instruction_set]
 !> Input (native byte order), int32: atoms, types, exclusions, grid(3), spline order (0: no PME), van der Waals form;
-!> float64: box(3), cutoff, switch, list distance, alpha, Coulomb constant; then float64 position(n,3), charge(n); int32
+!> float64: box(3), cutoff, switch, list distance, alpha, Coulomb constant, screening of the dispersion; then float64 position(n,3), charge(n); int32
 !> type(n) from 1; float64 c6(t,t), c12(t,t), sigma(t), epsilon(t); int32 exclusion(e,2) from 1; float64 drift(n,3), by
 !> which atoms move between the making of the list and the forces.
+!> With van der Waals form 4 (vdw_pme) the reciprocal part is that of the dispersion instead of the charges.
 !> Output, float64: energies of Lennard-Jones, real-space Coulomb, reciprocal; virials of real space and reciprocal (9
 !> each); forces of real space and reciprocal (n,3 each); summed over ranks.
 program force_driver
@@ -16,11 +17,12 @@ program force_driver
   use lennard_jones, only: lennard_jones_t
   use nonbonded, only: nonbonded_t
   use nonbonded_options, only: nonbonded_options_t
+  use pair_parameters, only: vdw_pme
   use pme, only: pme_t
   implicit none
   integer :: header(8), rank, dims(3), k, unit, highest
-  real(real64) :: box(3), settings(5), energy(3), virial(3, 3, 2)
-  real(real64), allocatable :: position(:, :), charge(:), drift(:, :), force(:, :, :), local_force(:, :)
+  real(real64) :: box(3), settings(6), energy(3), virial(3, 3, 2)
+  real(real64), allocatable :: position(:, :), charge(:), drift(:, :), force(:, :, :), local_force(:, :), weight(:), root_c6(:)
   integer, allocatable :: lj_type(:), exclusion(:, :)
   character(len=512) :: word
   type(lennard_jones_t) :: lj
@@ -52,7 +54,7 @@ program force_driver
   close (unit)
 
   options = nonbonded_options_t(cutoff=settings(1), switch_distance=settings(2), list_distance=settings(3), &
-                                alpha=settings(4), vdw_form=header(8))
+                                alpha=settings(4), vdw_form=header(8), dispersion_alpha=settings(6))
   call real_space%init(lj, settings(5), options, error, highest_instruction_set=highest)
   call stop_on(error)
   call local%build(rank, dims, box, options%list_distance, position, exclusion)
@@ -80,10 +82,18 @@ program force_driver
   virial(:, :, 2) = 0.0_real64
   force(:, :, 2) = 0.0_real64
   if (header(7) > 0) then
-    call reciprocal%init(MPI_COMM_WORLD, dims, box, header(4:6), header(7), settings(4), settings(5), error)
+    weight = charge(local%atom)
+    if (header(8) == vdw_pme) then
+      call reciprocal%init(MPI_COMM_WORLD, dims, box, header(4:6), header(7), settings(6), 1.0_real64, error, &
+                           of_dispersion=.true.)
+      root_c6 = lj%root_c6()
+      weight = root_c6(lj_type(local%atom))
+    else
+      call reciprocal%init(MPI_COMM_WORLD, dims, box, header(4:6), header(7), settings(4), settings(5), error)
+    end if
     call stop_on(error)
     local_force = 0.0_real64
-    call reciprocal%compute(local%n_owned, local%position, charge(local%atom), local_force, energy(3), virial(:, :, 2))
+    call reciprocal%compute(local%n_owned, local%position, weight, local_force, energy(3), virial(:, :, 2))
     do k = 1, local%n_owned
       force(:, local%atom(k), 2) = local_force(:, k)
     end do
