@@ -469,6 +469,7 @@ def in_processes(corrector: Corrector, tasks: list[Task], progress: Callable[[fl
     try:
         with warnings.catch_warnings(), multiprocessing.get_context("fork").Pool(threads) as pool:
             warnings.simplefilter("ignore", DeprecationWarning)  # of fork beside the idle threads of OpenMP
+            warnings.filterwarnings("ignore", "hictkpy: detected a call to fork", UserWarning)  # its logger is not used
             for k, moves in enumerate(pool.imap(_solve_forked, tasks, chunksize=max(1, len(tasks) // (8 * threads)))):
                 progress(k / len(tasks))
                 yield moves
