@@ -467,9 +467,11 @@ def in_processes(corrector: Corrector, tasks: list[Task], progress: Callable[[fl
     _forked, threads = corrector, corrector.scene.threads
     corrector.scene.threads = 1  # OpenMP must not start threads in a forked process
     try:
-        with warnings.catch_warnings(), multiprocessing.get_context("fork").Pool(threads) as pool:
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of fork beside the idle threads of OpenMP
             warnings.filterwarnings("ignore", "hictkpy: detected a call to fork", UserWarning)  # its logger is not used
+            pool = multiprocessing.get_context("fork").Pool(threads)
+        with pool:
             for k, moves in enumerate(pool.imap(_solve_forked, tasks, chunksize=max(1, len(tasks) // (8 * threads)))):
                 progress(k / len(tasks))
                 yield moves
