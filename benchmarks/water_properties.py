@@ -4,7 +4,7 @@
 
 The bundled water tile at 300 K, 2 fs, rigid waters, 9 angstrom cutoff with the switch from 8 and tail correction:
 
-- constant pressure (Bussi, pistons) at 1 and 601 atm: density, and the variance of the volume beside kT times the
+- constant pressure (Bussi, pistons) at 1 and 301 atm: density, and the variance of the volume beside kT times the
   volume's change with pressure between the two runs; the ratio of the two volume distributions by physical_validation;
 - constant temperature: distribution of the kinetic energy by physical_validation; shares of translation and rotation;
 - constant energy: diffusion of the oxygens, with Yeh and Hummer's correction for the size of the box.
@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "engine")
 import systems
 
 TEMPERATURE = 300.0
-PRESSURES = (1.0, 601.0)
+PRESSURES = (1.0, 301.0)
 KT = 0.0019872043 * TEMPERATURE  # kcal/mol
 ATMOSPHERE = 1.458397e-5  # kcal/mol/angstrom^3
 GRAM_PER_DALTON_CUBIC_CM = 1.66053907
@@ -92,7 +92,11 @@ def constant_pressure(folder, n_atoms, steps, threads):
         variance, error = with_error((series - with_error(series)[0]) ** 2)
         print(f"{pressure:5.0f} atm: variance of the volume {variance:.3g} +- {error:.2g} angstrom^6, "
               f"kT times -dV/dP between the runs {expected:.3g} +- {expected_error:.2g}")
-    quantiles = physical_validation.ensemble.check(*data, total_energy=False, verbosity=0)
+    try:
+        quantiles = physical_validation.ensemble.check(*data, total_energy=False, verbosity=0)
+    except physical_validation.util.error.InputError as problem:
+        print(f"distributions of volume not compared, the runs are too short: {problem.args[1].splitlines()[0]}")
+        return
     print(f"ratio of the two distributions of volume: {np.round(quantiles, 2)} standard errors from theory", flush=True)
 
 
@@ -113,7 +117,7 @@ def constant_temperature(folder, n_atoms, steps, threads):
 
 
 def constant_energy(folder, n_atoms, steps, threads):
-    """Diffusion of the oxygens from the slope of their mean square displacement between 2 and 10 ps."""
+    """Diffusion of the oxygens: slope of their mean square displacement from 2 to 10 ps (half the run at most)."""
     log = run(folder, "nve", "nvt", steps, threads, output={"dcdfile": folder / "nve.dcd"},
               dynamics={"crdout_period": FRAME})
     frames = np.array([f.positions[::3].astype(float) for f in
@@ -121,7 +125,7 @@ def constant_energy(folder, n_atoms, steps, threads):
     edge = log["BOXX"][0]
     hops = np.diff(frames, axis=0)
     path = np.concatenate([np.zeros((1, *frames.shape[1:])), np.cumsum(hops - edge * np.round(hops / edge), axis=0)])
-    lags = np.arange(int(2 / (0.002 * FRAME)), int(10 / (0.002 * FRAME)))
+    lags = np.arange(int(2 / (0.002 * FRAME)), min(int(10 / (0.002 * FRAME)), len(path) // 2))
     time = lags * 0.002 * FRAME
     slopes = []
     for atoms in np.array_split(np.arange(path.shape[1]), 10):
@@ -136,7 +140,7 @@ def constant_energy(folder, n_atoms, steps, threads):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--picoseconds", type=float, default=100.0, help="length of each run")
+    parser.add_argument("--picoseconds", type=float, default=100.0, help="length of each run, at least 8")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--work", type=Path, default=Path("water_properties"))
     arguments = parser.parse_args()
