@@ -73,8 +73,7 @@ contains
     first(n_buckets + 1) = total
 
     !$omp parallel do num_threads(n_threads) if (n_atoms > 20000) schedule(static, 1) default(none) &
-    !$omp shared(n_atoms, n_buckets, n_threads, bucket, first, order, sorted, position, origin) &
-    !$omp private(t, i, b, low, high, here)
+    !$omp shared(n_atoms, n_buckets, n_threads, bucket, first, order) private(t, i, b, low, high, here)
     do t = 1, n_threads
       call slice(n_buckets, n_threads, t, low, high)
       do i = 1, n_atoms
@@ -83,8 +82,17 @@ contains
         here = first(b)
         first(b) = here + 1
         order(here) = i - 1
-        sorted(here, :) = real(position(:, i) - origin, real32)
       end do
+    end do
+    !$omp end parallel do
+    ! Gathered, not scattered along with the atoms: reads far apart overlap, writes far apart wait for their lines.
+    !$omp parallel do num_threads(n_threads) if (n_atoms > 20000) schedule(static) default(none) &
+    !$omp shared(n_atoms, order, sorted, position, origin) private(here, i)
+    do here = 1, n_atoms
+      i = order(here) + 1
+      sorted(here, 1) = real(position(1, i) - origin(1), real32)
+      sorted(here, 2) = real(position(2, i) - origin(2), real32)
+      sorted(here, 3) = real(position(3, i) - origin(3), real32)
     end do
     !$omp end parallel do
     ! Filling moved every start to the start of the next bucket.
