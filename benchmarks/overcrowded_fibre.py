@@ -30,14 +30,14 @@ STRAIGHT = {"phi": -120.0, "psi": 130.0}
 RISE, SIDE, TURN = 62.0, 94.0, (120.0, 300.0)
 
 
-def stacked_nucleosomes(copies: int) -> Solute:
+def stacked_nucleosomes(copies: int, side: float = SIDE, turn: tuple[float, float] = TURN) -> Solute:
     """Copies of the nucleosome with 177 bp in two rows of stacks, each row turned alike about its axis."""
     unit = one_nucleosome()
     axis = np.linalg.svd(unit.position[::50] - unit.position.mean(axis=0))[2]  # rows: the flat one last
     axis[0] *= np.linalg.det(axis)
     flat = unit.position @ axis.T
-    places = [np.array([SIDE * (k % 2), 0.0, RISE * (k // 2) + RISE / 2 * (k % 2)]) for k in range(copies)]
-    turns = [Rotation.from_euler("z", TURN[k % 2], degrees=True).as_matrix() for k in range(copies)]
+    places = [np.array([side * (k % 2), 0.0, RISE * (k // 2) + RISE / 2 * (k % 2)]) for k in range(copies)]
+    turns = [Rotation.from_euler("z", turn[k % 2], degrees=True).as_matrix() for k in range(copies)]
     residues, segments = unit.n_residues, len(unit.segment_name)
     first = unit.molecule_first_residue[None, :-1] + residues * np.arange(copies)[:, None]
     return Solute(
