@@ -412,7 +412,7 @@ contains
     else if (self%text("ENERGY", "vdw") == "PME" .and. self%given("ENERGY", "switchdist") .and. &
              self%real("ENERGY", "switchdist") < self%real("ENERGY", "cutoffdist")) then
       call self%refuse("ENERGY", "switchdist", "does not go with vdw = PME, which has no switch; remove it", error)
-    else if (self%text("ENERGY", "vdw") /= "PME" .and. self%given("ENERGY", "vdw_pme_alpha")) then
+    else if (self%text("ENERGY", "vdw") /= "PME" .and. self%text("ENERGY", "vdw_pme_alpha") /= "auto") then
       call self%refuse("ENERGY", "vdw_pme_alpha", "needs vdw = PME", error)
     else if (self%integer("ENERGY", "pme_nspline") > 10) then
       call self%refuse("ENERGY", "pme_nspline", "must be at most 10", error)

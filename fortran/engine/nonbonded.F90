@@ -17,6 +17,7 @@ module nonbonded
   use kernel_dispatch, only: kernel_dispatch_t
   use lennard_jones, only: lennard_jones_t
   use nonbonded_options, only: nonbonded_options_t
+  use pair_block, only: pair_block_t
   use pair_list, only: cluster_size, pair_list_t
   use pair_parameters, only: pair_parameters_t, vdw_pme, vdw_shift
   use verlet_buffer, only: list_limit_t, verlet_buffer_t
@@ -187,6 +188,7 @@ contains
     integer, intent(in) :: lj_type(:)
     integer(int64), intent(in) :: global_id(:)
     integer, intent(in) :: exclusion_first(:), exclusion_partner(:)
+    type(pair_block_t), allocatable :: block(:)
     real(real64) :: extent
     integer :: b
     logical :: stale
@@ -204,17 +206,21 @@ contains
     self%unit = 2.0_real64**(exponent(extent) - 29)
 #endif
     call mirror_exclusions(self, exclusion_first, exclusion_partner)
-    call self%list%build(n_owned, n_total, position(:, :n_total), global_id(:n_total), exclusion_first, &
-                         exclusion_partner, self%pair%list_distance, self%interacts(lj_type(:n_total)))
+    call self%list%make(n_owned, n_total, position(:, :n_total), global_id(:n_total), self%interacts(lj_type(:n_total)))
     call pack_parameters(self, lj_type)
     call pack_coordinates(self, position, stale)
-    call prune(self, self%pair%list_distance)
+    allocate (block(size(self%list%block)))
+    ! A block is pruned as soon as it is found: what the search finds takes several times the memory of what is kept.
     !$omp parallel do schedule(dynamic)
-    do b = 1, size(self%list%block)
-      call self%list%block(b)%keep_near()
-      call self%list%block(b)%find_window(self%kernel%lanes, self%rounding%is_on())
+    do b = 1, size(block)
+      block(b) = self%list%block(b)
+      call self%list%search(block(b), n_owned, exclusion_first, exclusion_partner, self%pair%list_distance)
+      call prune_block(block(b), self%kernel, self%list%n_clusters, self%coordinate, self%unit, self%pair%list_distance)
+      call block(b)%keep_near()
+      call block(b)%find_window(self%kernel%lanes, self%rounding%is_on())
     end do
     !$omp end parallel do
+    call move_alloc(block, self%list%block)
     call prune(self, self%inner_reach)
     if (self%matrix .and. .not. self%rounding%is_on()) call split_special(self)
     if (allocated(self%touched_first)) deallocate (self%touched_first, self%touched_last)
@@ -237,13 +243,7 @@ contains
     self%age = 0
     !$omp parallel do schedule(dynamic)
     do b = 1, size(self%list%block)
-      associate (block => self%list%block(b))
-        if (.not. allocated(block%near_first)) allocate (block%near_first(block%first_i:block%last_i + 1), &
-          block%near_cluster(block%plain_first(block%last_i + 1)))
-        call self%kernel%prune(block%first_i, block%last_i, block%plain_first, block%plain_cluster, &
-                               self%list%n_clusters, self%coordinate, self%unit, reach**2, block%near_first, &
-                               block%near_cluster)
-      end associate
+      call prune_block(self%list%block(b), self%kernel, self%list%n_clusters, self%coordinate, self%unit, reach)
     end do
     !$omp end parallel do
     !$omp parallel do schedule(static)
@@ -252,6 +252,19 @@ contains
     end do
     !$omp end parallel do
   end subroutine prune
+
+  !> Let the near entries of a block be the plain ones that have atoms within `reach` of each other now.
+  subroutine prune_block(block, kernel, n_clusters, coordinate, unit, reach)
+    type(pair_block_t), intent(inout) :: block
+    type(kernel_dispatch_t), intent(in) :: kernel
+    integer, intent(in) :: n_clusters
+    COORDINATE_KIND, contiguous, intent(in) :: coordinate(:, :, :)
+    real(real64), intent(in) :: unit, reach
+    if (.not. allocated(block%near_first)) allocate (block%near_first(block%first_i:block%last_i + 1), &
+      block%near_cluster(block%plain_first(block%last_i + 1)))
+    call kernel%prune(block%first_i, block%last_i, block%plain_first, block%plain_cluster, n_clusters, coordinate, &
+                      unit, reach**2, block%near_first, block%near_cluster)
+  end subroutine prune_block
 
   !> Take the entries that need pair matrices out of the near ones.
   subroutine split_special(self)

@@ -29,11 +29,16 @@ module pair_block
 
 contains
 
-  !> Let the near entries be the plain ones, without the others.
+  !> Let the near entries be the plain ones, without the others, and arrays have the size of what they hold.
   subroutine keep_near(self)
     class(pair_block_t), intent(inout) :: self
+    integer :: n_masked
     self%plain_first = self%near_first
     self%plain_cluster = self%near_cluster(:self%near_first(self%last_i + 1) - 1)
+    deallocate (self%near_first, self%near_cluster)
+    n_masked = self%masked_first(self%last_i + 1) - 1
+    self%masked_cluster = self%masked_cluster(:n_masked)
+    self%masked_bits = self%masked_bits(:n_masked)
   end subroutine keep_near
 
   !> Move the near entries of which both clusters hold special atoms to a list of their own. `i_special`, `j_special`: of

@@ -31,34 +31,26 @@ module pair_list
     !> Corners of the j clusters and of the i clusters.
     real(real64), allocatable, private :: lower(:, :), upper(:, :), half_lower(:, :), half_upper(:, :)
   contains
-    procedure :: build
+    procedure :: make
+    procedure :: search
   end type pair_list_t
 
 contains
 
-  !> Make the clusters of all atoms and the lists within `reach` (angstrom). Positions (3, n_total), owned atoms first;
-  !> exclusions as rows over owned atoms, `exclusion_partner(exclusion_first(i):exclusion_first(i+1)-1)`.
-  subroutine build(self, n_owned, n_total, position, global_id, exclusion_first, exclusion_partner, reach, has_lj)
+  !> Make the clusters of all atoms, and blocks that are still without entries. Positions (3, n_total), owned atoms first.
+  subroutine make(self, n_owned, n_total, position, global_id, has_lj)
     class(pair_list_t), intent(inout) :: self
     integer, intent(in) :: n_owned, n_total
     real(real64), intent(in) :: position(3, n_total)
     integer(int64), intent(in) :: global_id(n_total)
-    integer, intent(in) :: exclusion_first(n_owned + 1), exclusion_partner(:)
-    real(real64), intent(in) :: reach
     !> Which atoms have Lennard-Jones terms: they come first in each half of a cluster.
     logical, intent(in) :: has_lj(n_total)
-    integer :: b
 
     call make_clusters(self, n_owned, n_total, position, global_id)
     call put_lj_first(self, has_lj)
     call find_corners(self, n_total, position)
     call cut_blocks(self, n_owned)
-    !$omp parallel do schedule(dynamic)
-    do b = 1, size(self%block)
-      call search(self, self%block(b), n_owned, exclusion_first, exclusion_partner, reach)
-    end do
-    !$omp end parallel do
-  end subroutine build
+  end subroutine make
 
   !> Sort atoms into columns and along z, and cut the columns into clusters.
   subroutine make_clusters(self, n_owned, n_total, position, global_id)
@@ -293,9 +285,10 @@ contains
     if (n_blocks > 0) self%block(n_blocks)%last_i = 2*self%n_clusters
   end subroutine cut_blocks
 
-  !> Find the entries of a block.
+  !> Find the entries of one of the blocks within `reach` (angstrom). Exclusions are rows over owned atoms,
+  !> `exclusion_partner(exclusion_first(i):exclusion_first(i+1)-1)`.
   subroutine search(self, block, n_owned, exclusion_first, exclusion_partner, reach)
-    type(pair_list_t), intent(in) :: self
+    class(pair_list_t), intent(in) :: self
     type(pair_block_t), intent(inout) :: block
     integer, intent(in) :: n_owned, exclusion_first(:), exclusion_partner(:)
     real(real64), intent(in) :: reach

@@ -198,7 +198,7 @@ def control(path: Path, **sections: dict) -> Path:
 
 
 def run(command: str, file: Path | str, ranks: int = 1, program: str = "chromamd-double",
-        threads: int = 1, folder: Path | None = None, timeout: float = 120) -> subprocess.CompletedProcess:
+        threads: int = 1, folder: Path | None = None, timeout: float = 600) -> subprocess.CompletedProcess:
     """Run one command of the engine through mpirun."""
     environment = dict(os.environ, OMP_NUM_THREADS=str(threads), OMPI_MCA_rmaps_base_oversubscribe="1",
                        OMPI_MCA_mpi_yield_when_idle="1", OMPI_MCA_btl_vader_single_copy_mechanism="none",
