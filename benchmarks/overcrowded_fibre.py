@@ -2,7 +2,8 @@
 
     python benchmarks/overcrowded_fibre.py [--nucleosomes 12] [--threads 1] [--seeds 1 2 3]
 
-Nucleosomes with 177 base pairs stand in a zigzag, as near as their cores and linkers allow. Then every histone tail is
+Nucleosomes with 177 base pairs stand in two rows of stacks, about as near as their cores and linkers allow: without
+tails no two of them are in severe contact, which is checked, since no torsion mends that. Then every histone tail is
 pulled straight (phi -120, psi 130 degrees), up to 130 angstrom long: through the octamers, the wrapped DNA and the
 linkers of its neighbours.
 """
@@ -18,24 +19,25 @@ from spread_nucleosomes import one_nucleosome
 
 from chromabuild.clash import correct_clashes
 from chromabuild.clash.atoms import Atoms
+from chromabuild.clash.detect import close_pairs
 from chromabuild.clash.reference import dihedrals
 from chromabuild.clash.scene import Scene
 from chromabuild.clash.tails import find_tails, growth_unit
 from chromabuild.solute import Solute
 
 STRAIGHT = {"phi": -120.0, "psi": 130.0}
-# Angstrom from each to the next but one, angstrom between the rows, degree of turn: no two rigid parts overlap.
-RISE, SIDE, TURN = 62.0, 112.0, -40.0
+# Angstrom from each to the next but one, angstrom between the rows, degree of turn of the two rows.
+RISE, SIDE, TURN = 62.0, 94.0, (120.0, 300.0)
 
 
-def stacked_nucleosomes(copies: int) -> Solute:
-    """Copies of the nucleosome with 177 bp in two rows of stacks, each turned about its axis against the one before."""
+def stacked_nucleosomes(copies: int, side: float = SIDE, turn: tuple[float, float] = TURN) -> Solute:
+    """Copies of the nucleosome with 177 bp in two rows of stacks, each row turned alike about its axis."""
     unit = one_nucleosome()
     axis = np.linalg.svd(unit.position[::50] - unit.position.mean(axis=0))[2]  # rows: the flat one last
     axis[0] *= np.linalg.det(axis)
     flat = unit.position @ axis.T
-    places = [np.array([SIDE * (k % 2), 0.0, RISE * (k // 2) + RISE / 2 * (k % 2)]) for k in range(copies)]
-    turns = [Rotation.from_euler("z", TURN * k, degrees=True).as_matrix() for k in range(copies)]
+    places = [np.array([side * (k % 2), 0.0, RISE * (k // 2) + RISE / 2 * (k % 2)]) for k in range(copies)]
+    turns = [Rotation.from_euler("z", turn[k % 2], degrees=True).as_matrix() for k in range(copies)]
     residues, segments = unit.n_residues, len(unit.segment_name)
     first = unit.molecule_first_residue[None, :-1] + residues * np.arange(copies)[:, None]
     return Solute(
@@ -45,6 +47,20 @@ def stacked_nucleosomes(copies: int) -> Solute:
         [f"{k:02d}{name[-2:]}" for k in range(copies) for name in unit.segment_name], unit.segment_chain * copies,
         np.append(first.ravel(), residues * copies), unit.molecule_name * copies,
         np.concatenate([np.where(unit.molecule_nucleosome < 0, -1, k) for k in range(copies)]).astype(np.int32))
+
+
+def severe_without_tails(solute: Solute) -> int:
+    """Severe pairs (fatal ones among them) of atoms of different nucleosomes that belong to no tail."""
+    atoms = Atoms.from_solute(solute)
+    scene = Scene(atoms, 0.9, 1)
+    tails = find_tails(scene, solute.molecule_name, solute.molecule_first_residue, solute.residue_number)
+    pairs, distance = close_pairs(solute.position, scene.severe_table.max(), atoms.graph, kind=atoms.kind,
+                                  limit=scene.severe_table)
+    residues = atoms.residue[pairs]
+    rigid = ~np.isin(residues, [r for tail in tails for r in tail.residues]).any(axis=1)
+    copies = len(solute.molecule_name) // len(one_nucleosome().molecule_name)
+    nucleosome = residues // (solute.n_residues // copies)
+    return int((rigid & (nucleosome[:, 0] != nucleosome[:, 1])).sum())
 
 
 def pulled_straight(solute: Solute) -> Solute:
@@ -68,7 +84,9 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     arguments = parser.parse_args()
-    crowded = pulled_straight(stacked_nucleosomes(arguments.nucleosomes))
+    fibre = stacked_nucleosomes(arguments.nucleosomes)
+    assert severe_without_tails(fibre) == 0, "cores or linkers overlap: raise RISE or SIDE"
+    crowded = pulled_straight(fibre)
     for seed in arguments.seeds:
         started = time.process_time()
         _, report = correct_clashes(crowded, seed=seed, threads=arguments.threads)

@@ -155,28 +155,36 @@ def ring_piercings(atoms: Atoms, near: tuple[np.ndarray, np.ndarray] | None = No
         rings = find_rings(atoms, np.unique(atoms.residue[pairs]))
     if not len(rings) or not len(graph.bonds):
         return []
-    # Rings of each atom, as compressed rows over the atoms that are in a ring.
-    member = rings.ravel()
-    order = np.argsort(member, kind="stable")[np.count_nonzero(member < 0):]
-    first = np.flatnonzero(np.diff(member[order], prepend=-1))
-    in_ring, count = member[order[first]], np.diff(first, append=len(order))
-    of_ring = np.zeros(atoms.n_atoms, dtype=bool)
-    of_ring[in_ring] = True
-    both = np.concatenate([pairs, pairs[:, ::-1]])
-    both = both[of_ring[both[:, 0]]]
-    place, other = np.searchsorted(in_ring, both[:, 0]), both[:, 1].astype(np.int64)
-    ring, row = expand(first[place], count[place])
-    ring, other = order[ring] // 6, other[row]
-    neighbour, row = expand(graph.first[other], graph.first[other + 1] - graph.first[other])
-    bond = np.sort(np.stack([other[row], graph.neighbour[neighbour]], axis=1), axis=1)
-    candidates = [np.concatenate([ring[row][:, None], bond], axis=1)]
+    candidates = [bonds_near_rings(graph, rings, pairs)]
     if len(long):
         centre = np.where(rings[:, :, None] >= 0, position[rings], 0).sum(axis=1) / (rings >= 0).sum(axis=1)[:, None]
         middle = position[long].mean(axis=1)
         reach = float(lengths.max()) / 2 + 1.5
         ring, which = CellList(middle, reach, threads).in_spheres(centre, reach)
         candidates.append(np.concatenate([ring[:, None], np.sort(long[which], axis=1)], axis=1))
-    found = np.concatenate(candidates)
+    return bonds_through_rings(position, atoms.box, rings, np.concatenate(candidates))
+
+
+def bonds_near_rings(graph: BondGraph, rings: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """(c, 3) candidates: a row of ``rings`` and two bonded atoms, for each close pair of an atom of both."""
+    # Rings of each atom, as compressed rows over the atoms that are in a ring.
+    member = rings.ravel()
+    order = np.argsort(member, kind="stable")[np.count_nonzero(member < 0):]
+    first = np.flatnonzero(np.diff(member[order], prepend=-1))
+    in_ring, count = member[order[first]], np.diff(first, append=len(order))
+    both = np.concatenate([pairs, pairs[:, ::-1]])
+    both = both[np.isin(both[:, 0], in_ring)]
+    place, other = np.searchsorted(in_ring, both[:, 0]), both[:, 1].astype(np.int64)
+    ring, row = expand(first[place], count[place])
+    ring, other = order[ring] // 6, other[row]
+    neighbour, row = expand(graph.first[other], graph.first[other + 1] - graph.first[other])
+    bond = np.sort(np.stack([other[row], graph.neighbour[neighbour]], axis=1), axis=1)
+    return np.concatenate([ring[row][:, None], bond], axis=1)
+
+
+def bonds_through_rings(position: np.ndarray, box: np.ndarray | None, rings: np.ndarray,
+                        found: np.ndarray) -> list[Piercing]:
+    """Those of the candidates ``found``, as ``bonds_near_rings`` gives them, that pierce their ring; each once."""
     found = found[np.lexsort(found.T[::-1])]
     found = found[np.append(True, (np.diff(found, axis=0) != 0).any(axis=1))[:len(found)]]
     own = np.zeros(len(found), dtype=bool)
@@ -189,10 +197,10 @@ def ring_piercings(atoms: Atoms, near: tuple[np.ndarray, np.ndarray] | None = No
         return []
     size = (members >= 0).sum(axis=1)
     origin = position[members[:, 0]].astype(np.float64)
-    corners = separation(position[members], origin[:, None], atoms.box)
+    corners = separation(position[members], origin[:, None], box)
     centre = np.where(members[:, :, None] >= 0, corners, 0).sum(axis=1) / size[:, None]
-    start = separation(position[found[:, 1]], origin, atoms.box)
-    end = start + separation(position[found[:, 2]], position[found[:, 1]], atoms.box)
+    start = separation(position[found[:, 1]], origin, box)
+    end = start + separation(position[found[:, 2]], position[found[:, 1]], box)
     pierced = np.zeros(len(found), dtype=bool)
     for k in range(6):
         following = np.where(k + 1 == size, 0, min(k + 1, 5))

@@ -209,15 +209,23 @@ def threaded_strands(atoms: Atoms, place: NamePlaces, duplexes: list[Duplex], th
     step, the four C1' of which bound it."""
     if not duplexes:
         return []
-    centre = place("C1'")
-    corner = np.concatenate([np.stack([d.first[:-1], d.first[1:], d.second[1:], d.second[:-1]], axis=1)
-                             for d in duplexes])
-    quads = centre[corner]
     backbone = np.isin(atoms.part, (DNA_BACKBONE, PROTEIN_BACKBONE)) & (atoms.element != HYDROGEN)
     a, b = atoms.graph.bonds.T
-    bonds = atoms.graph.bonds[backbone[a] & backbone[b]]
-    if not len(bonds):
+    return bonds_through_steps(atoms, step_corners(place, duplexes), atoms.graph.bonds[backbone[a] & backbone[b]],
+                               threads)
+
+
+def step_corners(place: NamePlaces, duplexes: list[Duplex]) -> np.ndarray:
+    """(s, 4) the C1' around every base-pair step."""
+    corner = [np.stack([d.first[:-1], d.first[1:], d.second[1:], d.second[:-1]], axis=1) for d in duplexes]
+    return place("C1'")[np.concatenate(corner or [np.zeros((0, 4), dtype=np.int64)])]
+
+
+def bonds_through_steps(atoms: Atoms, quads: np.ndarray, bonds: np.ndarray, threads: int = 1) -> list[Piercing]:
+    """Those of the (b, 2) bonds that run through the outline of a step, (s, 4) C1', of other residues."""
+    if not len(bonds) or not len(quads):
         return []
+    corner = atoms.residue[quads]
     position = np.asarray(atoms.position[quads], dtype=np.float64)
     middle = (atoms.position[bonds[:, 0]] + atoms.position[bonds[:, 1]]) / 2
     step, bond = CellList(middle, STEP_REACH, threads).in_spheres(position.mean(axis=1), STEP_REACH)

@@ -46,9 +46,10 @@ from chromabuild.clash.backbone import (
     propose_link,
     propose_relaxation,
 )
-from chromabuild.clash.chains import NamePlaces
+from chromabuild.clash.chains import STEP_REACH, NamePlaces
 from chromabuild.clash.detect import corners
 from chromabuild.clash.joint import propose_joint
+from chromabuild.clash.passages import GIVE, Passages
 from chromabuild.clash.report import (
     FORMAT,
     LIST_LIMIT,
@@ -110,6 +111,7 @@ class Corrector:
         """Nothing is moved before ``run``."""
         self.solute = solute
         self.scene = Scene(atoms, threshold, threads)
+        self.passages = Passages(self.scene)
         self.seed = seed
         self.moves: list[dict] = []
         self.move_count = np.zeros(atoms.n_atoms, dtype=np.int32)
@@ -198,7 +200,7 @@ class Corrector:
         growth = self.growths[tail]
         inside = sorted(r for r in set(hit) if r in tail.residues)
         return Mover(("tail", tail.molecule, tail.outward, *inside),
-                     lambda: propose_tail(self.scene, growth, inside, self.seed, number))
+                     lambda: propose_tail(self.passages, growth, inside, self.seed, number))
 
     def propose_joint(self, a: int, b: int) -> Proposal | None:
         """Side chains and phosphates around a pair, together."""
@@ -223,7 +225,9 @@ class Corrector:
             if tried.get(mover.key) == len(found):
                 return
             proposal = mover.propose()
-            if proposal is None:
+            # A tail has been looked at where it was chosen.
+            if proposal is None or (proposal.kind != "tail"
+                                    and self.passages.opened(proposal.moved, proposal.position)):
                 tried[mover.key] = len(found)
                 return
             found.append((proposal, scene.position[proposal.moved]))
@@ -268,7 +272,7 @@ class Corrector:
             for proposal, start in moves:
                 count = len(made)
                 others = spheres[:count][owner[:count] != k]
-                if not self.still_good(proposal, start, others):
+                if not self.still_good(proposal, start, others) or self.opened_together(proposal, others):
                     break
                 self.commit(proposal, number)
                 spheres[count, :3], spheres[count, 3] = self.commit_centre[-1], self.commit_radius[-1]
@@ -304,6 +308,12 @@ class Corrector:
             scene.commit(proposal.moved, proposal.position)
             after = scene.count_severe(proposal.moved)
         return after.better_than(before)
+
+    def opened_together(self, proposal: Proposal, others: np.ndarray) -> bool:
+        """Whether a move, with those of other tasks near it, puts a bond through a ring or between strands."""
+        centre, radius = sphere_of(self.scene.position[proposal.moved], proposal.position)
+        gap = np.linalg.norm(others[:, :3] - centre, axis=1) - others[:, 3] - radius
+        return bool((gap < STEP_REACH + GIVE).any()) and self.passages.opened(proposal.moved, proposal.position)
 
     def commit(self, proposal: Proposal, sweep: int) -> None:
         """Move the atoms and write it down."""
@@ -347,6 +357,7 @@ class Corrector:
     def run(self, progress: Progress | None) -> None:
         """Rounds of tails, then of clusters, until nothing is severe or nothing helps any more."""
         scene = self.scene
+        self.passages.find_steps()
         pairs, distance = self.first
         for number in range(1, MAX_SWEEPS + 1):
             self.left = pairs, distance
@@ -549,7 +560,7 @@ def invariants(corrector: Corrector, before: Atoms, after: Atoms, found: tuple[d
         return np.linalg.norm(position[a] - position[b], axis=1)
 
     bond_change = float(np.abs(lengths(new) - lengths(old)).max(initial=0.0))
-    place = NamePlaces(before)
+    place = corrector.passages.place
     centres = stereocentres(before, place)
     centres = centres[touched[centres].any(axis=1)]
 

@@ -15,6 +15,7 @@ from hashlib import blake2b
 import numpy as np
 
 from chromabuild.clash import reference
+from chromabuild.clash.passages import Passages
 from chromabuild.clash.scene import Rotation, Scene, Score, bodies, rotation_of
 from chromabuild.clash.sidechain import Proposal
 from chromabuild.clash.torsions import STAGGERED, Torsion
@@ -231,14 +232,14 @@ def sum_of_reach(scene: Scene, unit: GrowthUnit) -> float:
     return float(far + 1.0 * len(chi) + 1.6)
 
 
-def propose_tail(scene: Scene, growth: Growth, hit: list[int], seed: int, number: int = 1) -> Proposal | None:
+def propose_tail(passages: Passages, growth: Growth, hit: list[int], seed: int, number: int = 1) -> Proposal | None:
     """Grow a tail from two residues inward of its innermost hit, then from its root.
 
     Each ``number`` draws other tails. The first clean one that stays inside the structure's bounding box is taken,
     since every angstrom beyond it is paid for in water; else the one with fewest severe pairs, among equals the one
-    that sticks out least.
+    that sticks out least. None is taken that puts a bond through a ring or a backbone between strands.
     """
-    tail = growth.tail
+    scene, tail = growth.scene, growth.tail
     places = [tail.residues.index(r) for r in hit if r in tail.residues]
     if not places:
         return None
@@ -261,10 +262,12 @@ def propose_tail(scene: Scene, growth: Growth, hit: list[int], seed: int, number
             del scene.moved_since[count:]
             excess = float(np.maximum(scene.lowest - new, new - scene.highest).clip(0).max())
             rank = (*gain(before, after), excess)
-            if after.better_than(before) and (best is None or rank < best_rank):
-                best = Proposal("tail", moved, new, before, after,
-                                {"from_residue": int(tail.residues[start]), "attempt": attempt})
-                best_rank = rank
+            if not after.better_than(before) or (best is not None and rank >= best_rank) \
+                    or passages.opened(moved, new):
+                continue
+            best = Proposal("tail", moved, new, before, after,
+                            {"from_residue": int(tail.residues[start]), "attempt": attempt})
+            best_rank = rank
             if after.clean and excess == 0:
                 return best
     return best

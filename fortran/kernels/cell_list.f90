@@ -73,8 +73,7 @@ contains
     first(n_buckets + 1) = total
 
     !$omp parallel do num_threads(n_threads) if (n_atoms > 20000) schedule(static, 1) default(none) &
-    !$omp shared(n_atoms, n_buckets, n_threads, bucket, first, order, sorted, position, origin) &
-    !$omp private(t, i, b, low, high, here)
+    !$omp shared(n_atoms, n_buckets, n_threads, bucket, first, order) private(t, i, b, low, high, here)
     do t = 1, n_threads
       call slice(n_buckets, n_threads, t, low, high)
       do i = 1, n_atoms
@@ -83,8 +82,17 @@ contains
         here = first(b)
         first(b) = here + 1
         order(here) = i - 1
-        sorted(here, :) = real(position(:, i) - origin, real32)
       end do
+    end do
+    !$omp end parallel do
+    ! Gathered, not scattered along with the atoms: reads far apart overlap, writes far apart wait for their lines.
+    !$omp parallel do num_threads(n_threads) if (n_atoms > 20000) schedule(static) default(none) &
+    !$omp shared(n_atoms, order, sorted, position, origin) private(here, i)
+    do here = 1, n_atoms
+      i = order(here) + 1
+      sorted(here, 1) = real(position(1, i) - origin(1), real32)
+      sorted(here, 2) = real(position(2, i) - origin(2), real32)
+      sorted(here, 3) = real(position(3, i) - origin(3), real32)
     end do
     !$omp end parallel do
     ! Filling moved every start to the start of the next bucket.
@@ -167,6 +175,7 @@ contains
     integer(int32), parameter :: block_size = 256, most_excluded = 96
     integer(int32) :: i, j, k, low(3), high(3), corner(3), x, y, z, y_place, z_place, row, pieces, from, to, block, size
     integer(int32) :: near, left, right, atom_i, atom_j, kind_i, close_by(block_size), excluded(most_excluded), n_excluded
+    integer(int32) :: bucket, next, y_own, z_own
     real(real32) :: here(3), slack, reach, bound, inverse, margin, squared(block_size)
     real(real64) :: d, own_limit, widest(n_kinds)
 
@@ -179,7 +188,18 @@ contains
     kind_i = 1
     own_limit = threshold
     inverse = real(1/edge, real32)
+    next = begin
+    bucket = bucket_at(n_buckets, first, begin) - 1
     do i = begin, finish
+      if (i >= next) then
+        do while (next <= i)
+          bucket = bucket + 1
+          next = first(bucket + 1)
+        end do
+        y_own = (bucket - 1)/fold(1)
+        z_own = y_own/fold(2)
+        y_own = y_own - fold(2)*z_own
+      end if
       here = sorted(i, :)
       atom_i = order(i)
       if (n_typed > 1) kind_i = kind_at(i) + 1
@@ -199,10 +219,12 @@ contains
         pieces = 2
         right = right - fold(1)
       end if
-      z_place = corner(3)
-      do z = low(3), high(3)
+      ! Rows before the atom's own hold lower places only: nothing is left to do there.
+      z_place = merge(z_own, corner(3), corner(3) <= z_own)
+      do z = low(3) + z_place - corner(3), high(3)
         y_place = corner(2)
-        do y = low(2), high(2)
+        if (z_place == z_own .and. corner(2) <= y_own) y_place = y_own
+        do y = low(2) + y_place - corner(2), high(2)
           row = 1 + fold(1)*(y_place + fold(2)*z_place)
           y_place = merge(0_int32, y_place + 1, y_place + 1 == fold(2))
           ! The cells of a row are one stretch of places, unless the fold runs through it.
@@ -254,6 +276,22 @@ contains
       end do
     end do
   end subroutine search_places
+
+  !> The bucket that holds a place, by bisection.
+  pure function bucket_at(n_buckets, first, place) result(bucket)
+    integer(int32), intent(in) :: n_buckets, first(n_buckets + 1), place
+    integer(int32) :: bucket, above, middle
+    bucket = 1
+    above = n_buckets + 1
+    do while (above - bucket > 1)
+      middle = (bucket + above)/2
+      if (first(middle) <= place) then
+        bucket = middle
+      else
+        above = middle
+      end if
+    end do
+  end function bucket_at
 
   !> Place of a cell along one axis of the folded table.
   elemental function folded(cell, fold) result(place)

@@ -228,6 +228,17 @@ def test_tails_threaded_through_linkers_come_free():
     assert_invariants(report)
 
 
+@pytest.mark.slow
+def test_invariants_hold_where_linkers_overlap():
+    """Two nucleosomes whose linkers run through each other: most is beyond torsions, and no tail that is grown again
+    runs through a ring or a duplex that it did not run through before."""
+    hopeless = pulled_straight(stacked_nucleosomes(2, side=112.0, turn=(0.0, 180.0)))
+    _, report = correct_clashes(hopeless)
+    assert report.data["before"]["threaded_strands"]["count"] > 5 and report.data["solved"]["fatal_after"] > 50
+    assert "tail" in {move["kind"] for move in report.data["moves"]}
+    assert_invariants(report)
+
+
 def test_coincident_atoms():
     """Two histones whose tail tips share one point: no direction to move apart in, still they part."""
     one = place_nucleosomes([(np.eye(3), np.zeros(3))], keep="B")
