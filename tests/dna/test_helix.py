@@ -112,7 +112,7 @@ def test_twist_of_the_scaffold_does_not_matter_only_its_path(scaffold_of):
 
 def test_absurd_linker_is_refused_with_a_remedy(scaffold_of):
     scaffold = scaffold_of(2, 20, 5)
-    scaffold.core_origin[1] += 40.0 * scaffold.frame[160, :, 2]
+    scaffold.core_origin[1] += 60.0 * scaffold.frame[160, :, 2]
     with pytest.raises(BadInputError, match="linker of base pairs 152..171 cannot be built.*dyads"):
         relax(scaffold)
 
