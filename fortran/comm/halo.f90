@@ -510,12 +510,13 @@ contains
     trial = self%comm%maximum(real(now - begin, real64)/real(rate, real64))
   end function trial
 
-  subroutine carry_all(self, pool)
+  subroutine carry_all(self, pool, shifted)
     class(halo_t), intent(inout) :: self
     real(real64), contiguous, intent(inout) :: pool(:, :)
+    logical, intent(in), optional :: shifted
     integer :: k
     do k = 1, size(self%round)
-      call self%round(k)%carry(pool)
+      call self%round(k)%carry(pool, shifted)
     end do
   end subroutine carry_all
 
@@ -528,18 +529,20 @@ contains
     end do
   end subroutine return_all
 
-  !> Bring the positions of the ghosts (`position(:, n_owned+1:)`) up to date.
-  subroutine update_positions(self, n_owned, position)
+  !> Bring the positions of the ghosts (`position(:, n_owned+1:)`) up to date; or, with `shifted` false, other vectors that
+  !> are the same in all images.
+  subroutine update_positions(self, n_owned, position, shifted)
     class(halo_t), intent(inout) :: self
     integer, intent(in) :: n_owned
     real(real64), contiguous, intent(inout) :: position(:, :)
+    logical, intent(in), optional :: shifted
     integer :: i
     if (.not. allocated(self%place_in_pool)) then
-      call carry_all(self, position)
+      call carry_all(self, position, shifted)
       return
     end if
     self%pool(:, :n_owned) = position(:, :n_owned)
-    call carry_all(self, self%pool)
+    call carry_all(self, self%pool, shifted)
     !$omp parallel do schedule(static)
     do i = 1, self%n_ghosts
       position(:, n_owned + i) = self%pool(:, self%place_in_pool(i))

@@ -179,18 +179,22 @@ contains
     end do
   end subroutine make_messages
 
-  !> Bring positions (`pool(3, :)`) of this round's arrivals up to date.
-  subroutine carry(self, pool)
+  !> Bring positions (`pool(3, :)`) of this round's arrivals up to date; or, with `shifted` false, any other vectors.
+  subroutine carry(self, pool, shifted)
     class(round_t), intent(inout) :: self
     real(real64), contiguous, intent(inout) :: pool(:, :)
+    logical, intent(in), optional :: shifted
+    real(real64) :: shift(3, self%n_segments)
     integer :: s, i, k
+    shift = self%shift(:, :self%n_segments)
+    if (present(shifted)) shift = merge(shift, 0.0_real64, shifted)
     call self%there%open()
     do s = 1, self%n_segments
       if (self%send_rank(s) == self%rank) cycle
       k = self%out_before(s) - self%first(s) + 1
       !$omp parallel do schedule(static)
       do i = self%first(s), self%first(s + 1) - 1
-        self%there%out(:, k + i) = pool(:, self%atom(i)) + self%shift(:, s)
+        self%there%out(:, k + i) = pool(:, self%atom(i)) + shift(:, s)
       end do
       !$omp end parallel do
     end do
@@ -200,7 +204,7 @@ contains
       k = self%base + self%arrival_first(s) - self%first(s)
       !$omp parallel do schedule(static)
       do i = self%first(s), self%first(s + 1) - 1
-        pool(:, k + i) = pool(:, self%atom(i)) + self%shift(:, s)
+        pool(:, k + i) = pool(:, self%atom(i)) + shift(:, s)
       end do
       !$omp end parallel do
     end do

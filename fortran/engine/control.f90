@@ -58,6 +58,7 @@ module control
           "bricks.txt of the reference coordinates of POSI and RMSD restraints"), &
     key_t("INPUT", "dcdfile", is_text, "", "", "", &
           "per-domain trajectories to merge, () stands for the rank; for merge"), &
+    key_t("INPUT", "eamfile", is_text, "", "", "", "embedded-atom potential: funcfl or setfl file, for forcefield = EAM"), &
     key_t("OUTPUT", "logfile", is_text, "", "", "", "energies and timings; default: standard output"), &
     key_t("OUTPUT", "dcdfile", is_text, "", "", "", &
           "trajectory: DCD, or XTC if so named; with () one file per domain in our own format, for chromamd merge"), &
@@ -68,6 +69,9 @@ module control
           "merge: number of the group in [SELECTION] to write, 0 = all atoms"), &
     key_t("OUTPUT", "rstfile", is_text, "", "", "", "restart files to write, () stands for the rank"), &
     key_t("OUTPUT", "forcefile", is_text, "", "", "", "forces of all atoms in global order; for energy"), &
+    key_t("ENERGY", "forcefield", is_choice, "TOPOLOGY", "", "TOPOLOGY LJ EAM", &
+          "all that the topology says; or for atoms of one kind Lennard-Jones or embedded atoms"), &
+    key_t("ENERGY", "eam_element", is_text, "", "", "", "name of the element in a setfl file of several"), &
     key_t("ENERGY", "electrostatic", is_choice, "PME", "", "PME", "long-range electrostatics"), &
     key_t("ENERGY", "switchdist", is_real, "10.0", "angstrom", "0", &
           "where the switching of van der Waals begins; = cutoffdist: none"), &
@@ -394,7 +398,7 @@ contains
                 ": [MINIMIZE] and [DYNAMICS] stand together; one run does one of them")
     else if (self%real("ENERGY", "cutoffdist") <= 0.0_real64) then
       call self%refuse("ENERGY", "cutoffdist", "must be positive", error)
-    else if (self%text("ENERGY", "vdw") /= "PME" .and. &
+    else if (self%text("ENERGY", "vdw") /= "PME" .and. self%text("ENERGY", "forcefield") == "TOPOLOGY" .and. &
              self%real("ENERGY", "switchdist") > self%real("ENERGY", "cutoffdist")) then
       call self%refuse("ENERGY", "switchdist", "must not exceed cutoffdist", error)
     else if (self%real("ENERGY", "cutoffdist") >= self%real("ENERGY", "pairlistdist")) then
@@ -455,8 +459,39 @@ contains
       call self%refuse("OUTPUT", "rstfile", "must contain (), which stands for the rank", error)
     else if (self%text("INPUT", "rstfile") /= "" .and. index(self%text("INPUT", "rstfile"), "()") == 0) then
       call self%refuse("INPUT", "rstfile", "must contain (), which stands for the rank", error)
+    else
+      call check_material(self, error)
     end if
   end subroutine check_together
+
+  !> Keys that do not go with forcefield = LJ or EAM, and that only go with it.
+  subroutine check_material(self, error)
+    type(control_t), intent(in) :: self
+    type(error_t), allocatable, intent(inout) :: error
+    character(len=20), parameter :: molecular(*) = [character(len=20) :: "electrostatic", "switchdist", "vdw", &
+      "vdw_force_switch", "dispersion_corr", "deterministic", "pairlist_tolerance", "pme_alpha", "pme_alpha_tol", &
+      "pme_nspline", "pme_ngrid_x", "pme_ngrid_y", "pme_ngrid_z", "pme_max_spacing"]
+    character(len=:), allocatable :: forcefield
+    integer :: k
+    forcefield = self%text("ENERGY", "forcefield")
+    if (forcefield /= "EAM" .and. self%given("INPUT", "eamfile")) then
+      call self%refuse("INPUT", "eamfile", "needs forcefield = EAM in [ENERGY]", error)
+    else if (forcefield /= "EAM" .and. self%given("ENERGY", "eam_element")) then
+      call self%refuse("ENERGY", "eam_element", "needs forcefield = EAM", error)
+    else if (forcefield == "EAM" .and. .not. self%given("INPUT", "eamfile")) then
+      call self%refuse("ENERGY", "forcefield", "needs eamfile in [INPUT]", error)
+    else if (forcefield == "EAM" .and. self%yes("ENERGY", "vdw_shift")) then
+      call self%refuse("ENERGY", "vdw_shift", "does not go with forcefield = EAM", error)
+    else if (forcefield /= "TOPOLOGY" .and. self%text("DYNAMICS", "integrator") == "VRES") then
+      call self%refuse("DYNAMICS", "integrator", "needs reciprocal space, which forcefield = "//forcefield// &
+                       " has not; give VVER", error)
+    end if
+    if (forcefield == "TOPOLOGY") return
+    do k = 1, size(molecular)
+      if (.not. allocated(error) .and. self%given("ENERGY", trim(molecular(k)))) &
+        call self%refuse("ENERGY", trim(molecular(k)), "does not go with forcefield = "//forcefield//"; remove it", error)
+    end do
+  end subroutine check_material
 
   !> Whether everything that happens between steps falls on the end of a long step.
   pure logical function is_multiple_of_long(self)

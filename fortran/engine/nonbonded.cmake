@@ -58,12 +58,12 @@ function(chromamd_add_forces name)
     ${CHROMAMD_FORCES_DIR}/constants.f90 ${CHROMAMD_FORCES_DIR}/fixed_point.f90
     ${CHROMAMD_FORCES_DIR}/pair_parameters.f90)
   set(kernels)
-  foreach(kind nonbonded exact)
+  foreach(kind nonbonded exact material)
     chromamd_add_kernel(${name} ${kind} baseline 8 8 "${arg_DOUBLE}")
     list(APPEND kernels ${name}_${kind}_baseline)
   endforeach()
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND CMAKE_Fortran_COMPILER_ID STREQUAL "GNU")
-    foreach(kind nonbonded exact)
+    foreach(kind nonbonded exact material)
       chromamd_add_kernel(${name} ${kind} avx2 8 8 "${arg_DOUBLE}" -mavx2 -mfma)
       chromamd_add_kernel(${name} ${kind} avx512 16 8 "${arg_DOUBLE}" -march=skylake-avx512
         -mprefer-vector-width=512)
@@ -83,11 +83,16 @@ function(chromamd_add_forces name)
     ${CHROMAMD_FORCES_DIR}/pair_block.f90
     ${CHROMAMD_FORCES_DIR}/pair_list.f90
     ${CHROMAMD_FORCES_DIR}/nonbonded.F90
+    ${CHROMAMD_FORCES_DIR}/row_list.f90
+    ${CHROMAMD_FORCES_DIR}/hermite_table.f90
+    ${CHROMAMD_FORCES_DIR}/material_dispatch.F90
+    ${CHROMAMD_FORCES_DIR}/material.F90
     ${CHROMAMD_FORCES_DIR}/pme.F90
     ${CHROMAFFT_SOURCES}
     ${CHROMAMD_FORCES_DIR}/../fft/brick_exchange.f90)
   # Its calls are macros, one long line each.
-  set_source_files_properties(${CHROMAMD_FORCES_DIR}/kernel_dispatch.F90 PROPERTIES COMPILE_OPTIONS -ffree-line-length-none)
+  set_source_files_properties(${CHROMAMD_FORCES_DIR}/kernel_dispatch.F90
+    ${CHROMAMD_FORCES_DIR}/material_dispatch.F90 PROPERTIES COMPILE_OPTIONS -ffree-line-length-none)
   foreach(target ${name} ${name}_base)
     target_compile_definitions(${target} PRIVATE ${definitions})
     target_compile_options(${target} PRIVATE

@@ -17,8 +17,10 @@ module simulation
   use halo, only: halo_options_t, halo_t, pattern_names
   use halo_channel, only: transport_names
   use migration, only: migrate
+  use eam_file, only: eam_file_t
   use lennard_jones, only: lennard_jones_t
   use load_balance, only: balanced_borders
+  use material, only: material_t
   use nonbonded, only: nonbonded_t
   use nonbonded_options, only: nonbonded_options_t
   use pair_parameters, only: vdw_force_switch, vdw_pme, vdw_shift, vdw_switch
@@ -79,6 +81,8 @@ module simulation
     type(halo_t) :: halo
     type(bonded_t) :: bonded
     type(nonbonded_t) :: nonbonded
+    !> In place of pairs and reciprocal space of molecules.
+    type(material_t) :: material
     type(pme_t) :: pme
     !> Ewald summation of the dispersion, with the roots of c6 of the types and of the owned atoms.
     logical :: sums_dispersion = .false.
@@ -315,6 +319,7 @@ contains
     type(control_t), intent(in) :: control
     type(error_t), allocatable, intent(out) :: error
     self%cutoff = control%real("ENERGY", "cutoffdist")
+    self%material%is_on = control%text("ENERGY", "forcefield") /= "TOPOLOGY"
     self%least_reach = control%real("ENERGY", "pairlistdist")
     call fit_reach(self)
     if (control%text("ENERGY", "pairlist_tolerance") /= "auto") then
@@ -354,8 +359,10 @@ contains
     room = min(room - 2.0_real64*bond_slack*self%topology%longest_constraint() - halo_reserve, &
                0.5_real64*minval(self%grid%box))
     self%pairlist_distance = max(self%least_reach, min(self%cutoff + outer_buffer, room))
+    if (self%material%is_on) self%pairlist_distance = self%least_reach
     buffer = self%pairlist_distance - self%cutoff
     self%inner_buffer = min(inner_buffer, 0.5_real64*buffer)
+    if (self%material%is_on) self%inner_buffer = 0.0_real64
     self%allowed_displacement = 0.5_real64*(buffer - self%inner_buffer)
   end subroutine fit_reach
 
@@ -415,6 +422,11 @@ contains
     call self%restraints%init(control, self%topology, error)
     call self%comm%agree(error)
     if (allocated(error)) return
+    if (self%material%is_on) then
+      call prepare_material(self, control, error)
+      call self%comm%agree(error)
+      return
+    end if
     if (control%text("ENERGY", "pme_alpha") == "auto") then
       alpha = ewald_alpha(control%real("ENERGY", "cutoffdist"), control%real("ENERGY", "pme_alpha_tol"))
     else
@@ -447,6 +459,39 @@ contains
     if (allocated(error)) return
     if (control%text("ENERGY", "dispersion_corr") /= "NONE") call prepare_tail(self, control)
   end subroutine prepare_forces
+
+  !> Set up Lennard-Jones or embedded atoms in place of the topology's interactions.
+  subroutine prepare_material(self, control, error)
+    type(simulation_t), intent(inout) :: self
+    type(control_t), intent(in) :: control
+    type(error_t), allocatable, intent(out) :: error
+    type(eam_file_t) :: potential
+    logical :: simple
+    simple = size(self%topology%templates) == 1
+    if (simple) simple = self%topology%templates(1)%n_atoms == 1
+    if (simple) simple = self%topology%templates(1)%charge(1) == 0.0_real64
+    if (.not. simple) then
+      call control%refuse("ENERGY", "forcefield", "is for uncharged atoms of one kind, one atom a molecule; "// &
+                          control%text("INPUT", "topologyfile")//" has others", error)
+      return
+    end if
+    if (control%text("ENERGY", "forcefield") == "LJ") then
+      associate (lj_type => self%topology%templates(1)%lj_type(1))
+        call self%material%use_lennard_jones(self%topology%c6(lj_type, lj_type), self%topology%c12(lj_type, lj_type), &
+                                             self%cutoff, self%pairlist_distance, control%yes("ENERGY", "vdw_shift"))
+      end associate
+      return
+    end if
+    call potential%read(control%text("INPUT", "eamfile"), control%text("ENERGY", "eam_element"), error)
+    if (allocated(error)) return
+    if (abs(self%cutoff - potential%cutoff) > 1.0e-6_real64) then
+      call control%refuse("ENERGY", "cutoffdist", "must be that of "//control%text("INPUT", "eamfile")//", "// &
+                          to_text(potential%cutoff)//" angstrom", error)
+      return
+    end if
+    call self%material%use_embedded_atoms(potential%embedding, potential%density, potential%pair, self%cutoff, &
+                                          self%pairlist_distance)
+  end subroutine prepare_material
 
   !> How ghosts travel. Transports are tried out only where many steps follow; they do not change results.
   type(halo_options_t) function halo_options(control) result(options)
@@ -618,6 +663,7 @@ contains
   !> Let the grids of reciprocal space know this rank's domain.
   subroutine follow_borders(self)
     type(simulation_t), intent(inout) :: self
+    if (self%material%is_on) return
     call self%pme%set_domain(self%grid%lower/self%grid%box, self%grid%upper/self%grid%box)
     if (self%sums_dispersion) &
       call self%dispersion%set_domain(self%grid%lower/self%grid%box, self%grid%upper/self%grid%box)
@@ -668,7 +714,11 @@ contains
     integer(int64), allocatable, intent(out) :: work(:)
     integer(int64) :: mine
     integer :: axis, first
-    mine = self%nonbonded%listed_pairs() + int(pairs_per_atom, int64)*self%atoms%n_owned
+    if (self%material%is_on) then
+      mine = self%material%n_pairs()
+    else
+      mine = self%nonbonded%listed_pairs() + int(pairs_per_atom, int64)*self%atoms%n_owned
+    end if
     allocate (work(sum(self%grid%dims)), source=0_int64)
     first = 0
     do axis = 1, 3
@@ -732,7 +782,7 @@ contains
 
     if (self%barostat%kind /= no_barostat) then
       call fit_reach(self)
-      call self%nonbonded%set_reach(self%pairlist_distance, self%inner_buffer)
+      if (.not. self%material%is_on) call self%nonbonded%set_reach(self%pairlist_distance, self%inner_buffer)
       if (self%tolerance%per_step > 0.0_real64) &
         self%list_limit = self%tolerance%limit(self%pairlist_distance - self%cutoff)
     end if
@@ -796,9 +846,13 @@ contains
   !> Make the pair list of the present owned and ghost atoms.
   subroutine make_list(self)
     class(simulation_t), intent(inout) :: self
-    call self%nonbonded%rebuild(self%atoms%n_owned, self%atoms%n_total, self%atoms%position, self%atoms%charge, &
-                                self%atoms%lj_type, self%atoms%id, self%bonded%exclusion_first, &
-                                self%bonded%exclusion_partner)
+    if (self%material%is_on) then
+      call self%material%rebuild(self%atoms%n_owned, self%atoms%n_total, self%atoms%position)
+    else
+      call self%nonbonded%rebuild(self%atoms%n_owned, self%atoms%n_total, self%atoms%position, self%atoms%charge, &
+                                  self%atoms%lj_type, self%atoms%id, self%bonded%exclusion_first, &
+                                  self%bonded%exclusion_partner)
+    end if
     self%listed_position = self%atoms%position(:, :self%atoms%n_owned)
     self%listed_step = self%step
     self%strain = 0.0_real64
@@ -831,9 +885,15 @@ contains
       call self%bonded%compute(atoms%position, atoms%force, bonded_part, bonded_virial)
       part(:n_bonded_energies) = bonded_part
       call self%timer%lap(in_bonded)
-      call self%nonbonded%compute(atoms%position, atoms%force, part(is_vdw), part(is_elec), pair_virial, want_energy)
+      if (self%material%is_on) then
+        call compute_material(self, part(is_vdw), pair_virial, want_energy)
+      else
+        call self%nonbonded%compute(atoms%position, atoms%force, part(is_vdw), part(is_elec), pair_virial, want_energy)
+      end if
       call self%timer%lap(in_real_space)
-      if (.not. self%split_forces) then
+      if (self%material%is_on) then
+        continue
+      else if (.not. self%split_forces) then
         call compute_reciprocal(self, atoms%force, reciprocal_virial, want_energy)
       else if (with_slow) then
         if (allocated(self%slow_force)) deallocate (self%slow_force)
@@ -855,6 +915,36 @@ contains
       end if
     end associate
   end subroutine compute_forces
+
+  !> Add the forces of the material to all local atoms.
+  subroutine compute_material(self, energy, virial, want_energy)
+    type(simulation_t), intent(inout) :: self
+    real(real64), intent(out) :: energy, virial(3, 3)
+    logical, intent(in) :: want_energy
+    real(real64), allocatable :: value(:, :)
+    real(real64) :: embedding
+    associate (atoms => self%atoms, material => self%material)
+      call material%place(atoms%position)
+      if (material%is_embedded) then
+        ! Densities to the owners, slopes of the embedding energy to the ghosts.
+        allocate (value(3, atoms%n_total))
+        call material%add_densities(value)
+        call self%timer%lap(in_real_space)
+        call self%halo%return_forces(atoms%n_owned, value)
+        call self%timer%lap(in_communication)
+        call material%embed(value, embedding)
+        call self%timer%lap(in_real_space)
+        call self%halo%update_positions(atoms%n_owned, value, shifted=.false.)
+        call self%timer%lap(in_communication)
+        call material%compute(want_energy, energy, value)
+        energy = energy + embedding
+      else
+        call material%compute(want_energy, energy)
+      end if
+      call material%add_forces(atoms%position, want_energy, atoms%force, virial)
+      if (.not. want_energy) energy = 0.0_real64
+    end associate
+  end subroutine compute_material
 
   !> Add the forces of reciprocal space to `force`, its energies to this rank's parts, its virial to `virial`.
   subroutine compute_reciprocal(self, force, virial, want_energy)
@@ -913,7 +1003,7 @@ contains
     real(real64), intent(in) :: box(3)
     call self%grid%set_box(box)
     call self%halo%set_box(box)
-    call self%pme%set_box(box)
+    if (.not. self%material%is_on) call self%pme%set_box(box)
     if (self%sums_dispersion) call self%dispersion%set_box(box)
     call self%rounding%fit_box(box)
     self%atoms%rounding = self%rounding
