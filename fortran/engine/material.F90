@@ -102,7 +102,8 @@ contains
 
     self%n_owned = n_owned
     self%n_total = n_total
-    call self%rows%make(n_owned, n_total, position, self%reach, self%kernel%lanes)
+    call self%rows%make(n_owned, n_total, position, self%reach, self%kernel%lanes, &
+                        self%kernel%instruction_set)
     if (allocated(self%coordinate)) deallocate (self%coordinate)
     if (allocated(self%slope)) deallocate (self%slope)
     if (allocated(self%force)) deallocate (self%force)

@@ -6,18 +6,18 @@
 #endif
 module material_dispatch
   use precision, only: int32, real64, real_pair
-  use material_kernel_baseline, only: lj_baseline => lj_rows, lj_energy_baseline => lj_rows_energy, &
+  use material_kernel_baseline, only: collect_baseline => collect, lj_baseline => lj_rows, lj_energy_baseline => lj_rows_energy, &
     density_baseline => density_rows, eam_baseline => eam_rows, eam_energy_baseline => eam_rows_energy
 #ifdef CHROMAMD_X86_KERNELS
-  use material_kernel_avx2, only: lj_avx2 => lj_rows, lj_energy_avx2 => lj_rows_energy, density_avx2 => density_rows, &
+  use material_kernel_avx2, only: collect_avx2 => collect, lj_avx2 => lj_rows, lj_energy_avx2 => lj_rows_energy, density_avx2 => density_rows, &
     eam_avx2 => eam_rows, eam_energy_avx2 => eam_rows_energy
-  use material_kernel_avx512, only: lj_avx512 => lj_rows, lj_energy_avx512 => lj_rows_energy, &
+  use material_kernel_avx512, only: collect_avx512 => collect, lj_avx512 => lj_rows, lj_energy_avx512 => lj_rows_energy, &
     density_avx512 => density_rows, eam_avx512 => eam_rows, eam_energy_avx512 => eam_rows_energy
 #endif
-  use row_list, only: row_block_t
+  use row_block, only: row_block_t
   implicit none
   private
-  public :: lj_block, density_block, eam_block
+  public :: collect_partners, lj_block, density_block, eam_block
 
 contains
 
@@ -25,6 +25,28 @@ contains
   coordinate(3), unit, cutoff
 #define RESULT 4*(block%first - 1), block%result, energy
 #define TABLE(t) t(1), t(2), t(3), t(4)
+
+  !> Append the partners of slot `i` among the slots `first..last` to `partner(:n)`, which has room for them and one more.
+  !> `sorted(n_slots, 3)`: coordinates of the slots (angstrom).
+  subroutine collect_partners(instruction_set, i, first, last, sorted, is_owned, reach2, partner, n)
+    integer, intent(in) :: instruction_set, i, first, last
+    integer, contiguous, intent(in) :: is_owned(:)
+    real(real_pair), contiguous, intent(in) :: sorted(:, :)
+    real(real64), intent(in) :: reach2
+    integer, contiguous, intent(inout) :: partner(:)
+    integer, intent(inout) :: n
+    if (last < first) return
+    select case (instruction_set)
+#ifdef CHROMAMD_X86_KERNELS
+    case (3)
+      call collect_avx512(i, first, last, size(is_owned), sorted, is_owned, real(reach2, real_pair), partner, n)
+    case (2)
+      call collect_avx2(i, first, last, size(is_owned), sorted, is_owned, real(reach2, real_pair), partner, n)
+#endif
+    case default
+      call collect_baseline(i, first, last, size(is_owned), sorted, is_owned, real(reach2, real_pair), partner, n)
+    end select
+  end subroutine collect_partners
 
   !> Lennard-Jones forces of a block in units of kcal/mol/angstrom^2 times `unit`, in which the coordinates are too
   !> (`coordinate(4, n_slots + 1)`); `lj`: c6, c12, energy at the cutoff.

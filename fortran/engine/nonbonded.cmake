@@ -83,6 +83,7 @@ function(chromamd_add_forces name)
     ${CHROMAMD_FORCES_DIR}/pair_block.f90
     ${CHROMAMD_FORCES_DIR}/pair_list.f90
     ${CHROMAMD_FORCES_DIR}/nonbonded.F90
+    ${CHROMAMD_FORCES_DIR}/row_block.f90
     ${CHROMAMD_FORCES_DIR}/row_list.f90
     ${CHROMAMD_FORCES_DIR}/hermite_table.f90
     ${CHROMAMD_FORCES_DIR}/material_dispatch.F90

@@ -7,23 +7,15 @@
 !> buffer of its own: results do not depend on the number of threads.
 module row_list
   use precision, only: int64, real64, real_pair
+  use material_dispatch, only: collect_partners
+  use row_block, only: row_block_t
   implicit none
   private
-  public :: row_list_t, row_block_t
+  public :: row_list_t
 
   !> Cells are a reach divided by this wide.
   integer, parameter :: cells_per_reach = 2
   integer, parameter :: slots_per_block = 1024, most_blocks = 16
-
-  type :: row_block_t
-    !> Slots of the rows, and the last slot that they reach.
-    integer :: first = 1, last = 0, upper = 0
-    !> Row of slot i: `row_length(i)` offsets 4 (slot - 1) from `partner(row_first(i))` on, filled up to whole vectors with that
-    !> of the slot behind the last.
-    integer, allocatable :: row_first(:), row_length(:), partner(:)
-    !> What the rows add: `result(4 (slot - 1))` and the three behind it, to 4 upper - 1.
-    real(real_pair), allocatable :: result(:)
-  end type row_block_t
 
   type :: row_list_t
     integer :: n_slots = 0
@@ -38,13 +30,13 @@ module row_list
 contains
 
   !> Sort the atoms and find the pairs within `reach` (angstrom). Positions (3, n_total), owned atoms first. `lanes`: length of
-  !> the vectors that rows are filled up to.
-  subroutine make(self, n_owned, n_total, position, reach, lanes)
+  !> the vectors that rows are filled up to; `instruction_set` as in kernel_dispatch.
+  subroutine make(self, n_owned, n_total, position, reach, lanes, instruction_set)
     class(row_list_t), intent(inout) :: self
-    integer, intent(in) :: n_owned, n_total, lanes
+    integer, intent(in) :: n_owned, n_total, lanes, instruction_set
     real(real64), intent(in) :: position(:, :), reach
-    real(real64), allocatable :: sorted(:, :)
-    integer, allocatable :: cell_first(:), cell(:)
+    real(real_pair), allocatable :: sorted(:, :)
+    integer, allocatable :: cell_first(:), cell(:), is_owned(:)
     real(real64) :: corner(3), width(3)
     integer :: n_cells(3), b, n_blocks, i
 
@@ -63,10 +55,11 @@ contains
     n_cells = max(1, int(min(cells_per_reach*width/reach, real(n_total, real64)**(1.0_real64/3.0_real64) + 1.0_real64)))
     width = width/n_cells + tiny(1.0_real64)
     call sort_into_cells(self, n_total, position, corner, width, n_cells, cell, cell_first)
-    allocate (sorted(3, n_total))
+    allocate (sorted(n_total, 3), is_owned(n_total))
     !$omp parallel do schedule(static)
     do i = 1, n_total
-      sorted(:, i) = position(:, self%atom(i))
+      sorted(i, :) = real(position(:, self%atom(i)) - corner, real_pair)
+      is_owned(i) = merge(1, 0, self%atom(i) <= n_owned)
     end do
     !$omp end parallel do
     n_blocks = max(1, min(most_blocks, n_total/slots_per_block))
@@ -75,8 +68,8 @@ contains
     do b = 1, n_blocks
       self%block(b)%first = int((b - 1)*int(n_total, int64)/n_blocks) + 1
       self%block(b)%last = int(b*int(n_total, int64)/n_blocks)
-      call find_rows(self%block(b), n_owned, self%atom, sorted, cell(self%block(b)%first:self%block(b)%last), cell_first, &
-                     n_cells, width, reach, lanes)
+      call find_rows(self%block(b), is_owned, sorted, cell(self%block(b)%first:self%block(b)%last), cell_first, n_cells, &
+                     width, reach, lanes, instruction_set)
     end do
     !$omp end parallel do
   end subroutine make
@@ -126,26 +119,28 @@ contains
   end subroutine sort_into_cells
 
   !> Find the rows of a block. `cell`: of its slots.
-  subroutine find_rows(block, n_owned, atom, sorted, cell, cell_first, n_cells, width, reach, lanes)
+  subroutine find_rows(block, is_owned, sorted, cell, cell_first, n_cells, width, reach, lanes, instruction_set)
     type(row_block_t), intent(inout) :: block
-    integer, intent(in) :: n_owned, atom(:), cell(block%first:), cell_first(0:), n_cells(3), lanes
-    real(real64), intent(in) :: sorted(:, :), width(3), reach
+    integer, intent(in) :: cell(block%first:), cell_first(0:), n_cells(3), lanes, instruction_set
+    ! Contiguous: no copies are made for the kernels.
+    integer, contiguous, intent(in) :: is_owned(:)
+    real(real_pair), contiguous, intent(in) :: sorted(:, :)
+    real(real64), intent(in) :: width(3), reach
+    !> What coordinates lose when they become 32-bit numbers, as a share of the reach squared.
+    real(real64), parameter :: rounding_reserve = 1.00001_real64
     integer, allocatable :: larger(:)
-    real(real64) :: reach2, x, y, z, dx, dy, dz, gap
-    integer :: i, j, n, m, c(3), layers(3), dy_cell, dz_cell, row, first, last, pad, beyond
+    real(real64) :: reach2, gap
+    integer :: i, n, c(3), layers(3), dy_cell, dz_cell, row, first, last, pad, beyond
 
-    reach2 = reach**2
+    reach2 = rounding_reserve*reach**2
     layers = min(n_cells, int(reach/width) + 1)
-    pad = 4*size(atom)
+    pad = 4*size(is_owned)
     allocate (block%row_first(block%first:block%last), block%row_length(block%first:block%last))
     allocate (block%partner(64*(block%last - block%first + 1)))
     block%upper = block%last
     n = 0
     do i = block%first, block%last
       block%row_first(i) = n + 1
-      x = sorted(1, i)
-      y = sorted(2, i)
-      z = sorted(3, i)
       c(3) = cell(i)/(n_cells(1)*n_cells(2))
       c(2) = mod(cell(i)/n_cells(1), n_cells(2))
       c(1) = mod(cell(i), n_cells(1))
@@ -163,16 +158,7 @@ contains
             larger(:n) = block%partner(:n)
             call move_alloc(larger, block%partner)
           end if
-          m = n
-          do j = first, last
-            dx = sorted(1, j) - x
-            dy = sorted(2, j) - y
-            dz = sorted(3, j) - z
-            ! Stored whether it counts or not: no branch that nobody can foresee.
-            block%partner(m + 1) = 4*(j - 1)
-            m = m + merge(1, 0, dx*dx + dy*dy + dz*dz < reach2 .and. (atom(i) <= n_owned .or. atom(j) <= n_owned))
-          end do
-          n = m
+          call collect_partners(instruction_set, i, first, last, sorted, is_owned, reach2, block%partner, n)
         end do
       end do
       block%row_length(i) = n + 1 - block%row_first(i)
