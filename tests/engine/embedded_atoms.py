@@ -1,7 +1,8 @@
-"""A potential of copper in closed form, its tables as funcfl and setfl files, and energies and forces in double precision.
+"""A potential of copper in closed form, its tables as funcfl and setfl files; energies and forces in double.
 
-The form is that of Cleri and Rosato, Phys. Rev. B 48, 22 (1993), brought to zero between 4 and 5 angstrom by a polynomial:
-rho(r) = xi^2 exp(-2 q (r/r0 - 1)) s(r), phi(r) = 2 A exp(-p (r/r0 - 1)) s(r), F(rho) = -rho^(1/2); eV and angstrom.
+The form is that of Cleri and Rosato, Phys. Rev. B 48, 22 (1993), brought to zero between 4 and 5 angstrom by a
+polynomial: rho(r) = xi^2 exp(-2 q (r/r0 - 1)) s(r), phi(r) = 2 A exp(-p (r/r0 - 1)) s(r), F(rho) = -rho^(1/2); eV and
+angstrom.
 """
 
 from __future__ import annotations
@@ -52,8 +53,9 @@ def write_funcfl(path: Path) -> None:
     """Pairs by their effective charge."""
     charge = np.sqrt(DISTANCES * pair_energy(DISTANCES)[0] / CHARGE_SQUARED)
     path.write_text(
-        f"copper, closed form\n29 63.55 3.615 FCC\n{len(DENSITIES)} {DENSITIES[1]:.16g} {len(DISTANCES)} {DISTANCES[1]:.16g} "
-        f"{CUTOFF}\n" + _columns(-np.sqrt(DENSITIES)) + _columns(charge) + _columns(density(DISTANCES)[0]))
+        f"copper, closed form\n29 63.55 3.615 FCC\n{len(DENSITIES)} {DENSITIES[1]:.16g} "
+        f"{len(DISTANCES)} {DISTANCES[1]:.16g} {CUTOFF}\n"
+        + _columns(-np.sqrt(DENSITIES)) + _columns(charge) + _columns(density(DISTANCES)[0]))
 
 
 def write_setfl(path: Path, names: tuple[str, ...] = ("Cu",)) -> None:
@@ -61,7 +63,8 @@ def write_setfl(path: Path, names: tuple[str, ...] = ("Cu",)) -> None:
     blocks = []
     for name in names:
         on = float(name == "Cu")
-        blocks.append("29 63.55 3.615 FCC\n" + _columns(-on * np.sqrt(DENSITIES)) + _columns(on * density(DISTANCES)[0]))
+        tables = _columns(-on * np.sqrt(DENSITIES)) + _columns(on * density(DISTANCES)[0])
+        blocks.append("29 63.55 3.615 FCC\n" + tables)
     pairs = [_columns(float(names[i] == names[j] == "Cu") * DISTANCES * pair_energy(DISTANCES)[0])
              for i in range(len(names)) for j in range(i + 1)]
     path.write_text("copper\nclosed form\n\n" + f"{len(names)} {' '.join(names)}\n{len(DENSITIES)} {DENSITIES[1]:.16g} "

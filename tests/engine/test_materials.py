@@ -114,6 +114,41 @@ def test_ranks_patterns_and_transports_give_the_same_forces(tmp_path, kind):
                 assert np.array_equal(value, force["HALF", "PERSISTENT"])
 
 
+LAMMPS = {
+    "lj": [[-2167.4777770411, 689.04, -5.0234681700856], [-1819.3393629592, 338.37483149871, 0.5798194133129],
+           [-1849.0811653719, 367.23115718742, 0.0023339486740945]],
+    "eam": [[-1106.296410257, 65.974299277512, -8718.4729162012], [-1073.5144197876, 33.39115377395, 45924.563360755],
+            [-1074.8851340062, 34.750870838281, 43602.30928339]]}
+"""Potential energy, kinetic energy and pressure of LAMMPS (22 July 2025) at steps 0, 50 and 100 from the same start
+and, for copper, the same funcfl file; reduced units, and eV and bar."""
+
+
+# The log has four decimals, 1e-6 of the smallest of these numbers. LAMMPS' constants differ by some 1e-7 from those of
+# today, and what differs grows along the way; reduced units need none. The mixed program starts 1e-6 off, in the
+# pressure, a difference of terms some ten times as large, 1e-5.
+@pytest.mark.parametrize(("kind", "program", "tolerance"), [
+    ("lj", "chromamd-double", 1e-6), ("eam", "chromamd-double", 1e-5), ("lj", "chromamd", 1e-4),
+    ("eam", "chromamd", 1e-4)])
+def test_a_run_is_that_of_lammps(tmp_path, kind, program, tolerance):
+    position, box = make_system(tmp_path, kind, jitter=0.0)
+    mass, kt, timestep = (LJ["mass"], 1.44 * LJ["epsilon"], 0.005 * lattices.reduced_time(**LJ)) if kind == "lj" else \
+        (63.55, 1600 * lattices.BOLTZMANN, 0.005)
+    velocity = lattices.thermal_velocities(len(position), mass, kt, seed=11)
+    lattices.write_restart(tmp_path / "s0.rst", position, velocity, box)
+    control = systems.control(
+        tmp_path / "r.inp", INPUT=inputs(kind, tmp_path), ENERGY=energy_keys(kind), COMM={"planner": "MODEL"},
+        DYNAMICS={"nsteps": 100, "timestep": f"{timestep:.15g}", "eneout_period": 50, "stoptr_period": 0})
+    result = systems.run("run", control, program=program)
+    assert result.returncode == 0, result.stderr
+    table = systems.read_table(result.stdout)
+    energy, pressure = (LJ["epsilon"], LJ["epsilon"] / LJ["sigma"] ** 3 / lattices.ATMOSPHERE) if kind == "lj" else \
+        (EV, 1 / 1.01325)
+    expected = np.array(LAMMPS[kind]) * [energy, energy, pressure]
+    found = np.array([table["POTENTIAL_ENE"], table["KINETIC_ENE"], table["PRESSURE"]]).T
+    scale = np.abs(expected).max(axis=0)
+    assert np.all(np.abs(found - expected) < tolerance * scale), (found - expected) / scale
+
+
 def test_setfl_and_funcfl_mean_the_same(tmp_path):
     make_system(tmp_path, "eam", jitter=0.15)
     funcfl = evaluate(tmp_path, "eam")
