@@ -55,7 +55,10 @@ contains
     n_cells = max(1, int(min(cells_per_reach*width/reach, real(n_total, real64)**(1.0_real64/3.0_real64) + 1.0_real64)))
     width = width/n_cells + tiny(1.0_real64)
     call sort_into_cells(self, n_total, position, corner, width, n_cells, cell, cell_first)
-    allocate (sorted(n_total, 3), is_owned(n_total))
+    ! The search reads whole vectors.
+    allocate (sorted(n_total + lanes, 3), is_owned(n_total + lanes))
+    sorted(n_total + 1:, :) = 0.0_real_pair
+    is_owned(n_total + 1:) = 0
     !$omp parallel do schedule(static)
     do i = 1, n_total
       sorted(i, :) = real(position(:, self%atom(i)) - corner, real_pair)
@@ -134,7 +137,7 @@ contains
 
     reach2 = rounding_reserve*reach**2
     layers = min(n_cells, int(reach/width) + 1)
-    pad = 4*size(is_owned)
+    pad = 4*(size(is_owned) - lanes)
     allocate (block%row_first(block%first:block%last), block%row_length(block%first:block%last))
     allocate (block%partner(64*(block%last - block%first + 1)))
     block%upper = block%last
