@@ -195,7 +195,7 @@ def test_a_run_conserves_energy_and_continues_bit_by_bit(tmp_path):
     whole, end = (systems.read_restarts(str(tmp_path / name), 1) for name in ("whole().rst", "end().rst"))
     assert np.array_equal(whole.position, end.position)
     assert np.array_equal(whole.velocity, end.velocity)
-    # Of 41 kcal/mol for each of the three degrees of freedom half is exchanged; velocity Verlet keeps the sum.
+    # From the perfect crystal about half of the kinetic energy becomes potential energy; the sum is kept.
     total, kinetic = table["TOTAL_ENE"], table["KINETIC_ENE"]
     assert np.ptp(kinetic) > 100 * np.ptp(total)
 
