@@ -101,9 +101,9 @@ run_tests() {
   say "Unit tests on a debug build with bounds checks"
   install_package build/debug.stamp "${strict[@]}" --config-settings=cmake.build-type=Debug \
     --config-settings=build-dir=build/debug --target "$PWD/build/debug-site"
-  PYTHONPATH="$PWD/build/debug-site" pytest -q -n "$(nproc)" --dist loadfile -m "not slow"
+  PYTHONPATH="$PWD/build/debug-site" pytest -q -n "$(nproc)" --dist loadfile --no-loadscope-reorder -m "not slow"
   say "All tests"
-  pytest -q -n "$(nproc)" --dist loadfile
+  pytest -q -n "$(nproc)" --dist loadfile --no-loadscope-reorder
 }
 
 case "${1:-}" in

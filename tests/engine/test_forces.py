@@ -6,23 +6,22 @@ The driver `force_driver_{mixed,double}` computes what the engine computes, on o
 import os
 import subprocess
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from build_products import ROOT, newest
 from scipy.special import erf, erfc
 
-ROOT = Path(__file__).resolve().parents[2]
 COULOMB = 138.93545764438198 * 10.0 / 4.184  # OpenMM's constant in kcal angstrom/mol/e^2
 CUT, SWITCH, SHIFT, FORCE_SWITCH, LJ_PME = 0, 1, 2, 3, 4
 
 
 @pytest.fixture(scope="session")
 def drivers(tmp_path_factory):
-    """Folder with the drivers: the newest in the build tree, else built now."""
-    built = sorted(ROOT.glob("build/**/force_driver_double"), key=os.path.getmtime)
-    if built:
-        return built[-1].parent
+    """Folder with the drivers: of the build tree, else built now."""
+    built = newest("force_driver_double")
+    if built is not None:
+        return built.parent
     folder = tmp_path_factory.mktemp("forces")
     subprocess.run(["cmake", "-S", ROOT / "tests/engine/fortran", "-B", folder], check=True, capture_output=True)
     subprocess.run(["cmake", "--build", folder, "-j2"], check=True, capture_output=True)
