@@ -300,11 +300,10 @@ contains
     y = self%line_wave(2, line)
     m2 = wave_number(x, self%n(1), self%box(1))**2 + wave_number(y, self%n(2), self%box(2))**2
     factor = self%factor_x(x + 1)*self%factor_y(y + 1)
-    do z = 0, self%n(3) - 1
-      influence(z) = real(factor*self%factor_z(z + 1)/ &
-                          max(m2 + wave_number(z, self%n(3), self%box(3))**2, tiny(m2)), real_pair)
+    influence(0) = 0.0_real_pair
+    do z = merge(0, 1, m2 > 0.0_real64), self%n(3) - 1
+      influence(z) = real(factor*self%factor_z(z + 1)/(m2 + wave_number(z, self%n(3), self%box(3))**2), real_pair)
     end do
-    if (m2 <= 0.0_real64) influence(0) = 0.0_real_pair
   end function influence_of_line
 
   !> Of a wave with b = pi m/alpha: f(b) = (1 - 2 b^2) exp(-b^2) + 2 b^3 sqrt(pi) erfc(b), and -b f'(b).
