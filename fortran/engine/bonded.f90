@@ -40,8 +40,6 @@ module bonded
     integer, allocatable :: atom(:, :)
     !> As in the topology; of dihedrals the cosine and the sine of the phase stand in its place.
     real(real64), allocatable :: parameter(:, :)
-    !> Slots of the force of term t: `first_slot + (t-1)*width + 1 ...`.
-    integer :: first_slot = 0
   end type local_terms_t
 
   type :: bonded_t
@@ -51,11 +49,6 @@ module bonded
     type(rounding_t) :: rounding
     type(cmap_t) :: cmap
     type(local_terms_t) :: terms(n_kinds - 1)
-    !> Force of each atom in each term, gathered by atom afterwards.
-    real(real64), allocatable :: slot_force(:, :)
-    !> Atoms that take part in terms, and the slots of the k-th of them:
-    !> `slot_of_atom(first_slot_of_atom(k):first_slot_of_atom(k+1)-1)`.
-    integer, allocatable :: bonded_atom(:), first_slot_of_atom(:), slot_of_atom(:)
     !> Exclusions of owned atom i: local partners `exclusion_partner(exclusion_first(i):exclusion_first(i+1)-1)`.
     integer, allocatable, public :: exclusion_first(:), exclusion_partner(:)
   contains
@@ -105,7 +98,6 @@ contains
     end do
     call assign_exclusions(self, topology, atoms, map, box, n_exclusions)
     found(is_exclusion) = n_exclusions
-    call index_slots(self, atoms%n_total)
 
     call comm%sum(found)
     expected = topology%term_count(self%rigid)
@@ -281,102 +273,57 @@ contains
     self%exclusion_first(atoms%n_owned + 1) = n + 1
   end subroutine assign_exclusions
 
-  !> Number the slots and list the slots of every atom that has some.
-  subroutine index_slots(self, n_total)
-    type(bonded_t), intent(inout) :: self
-    integer, intent(in) :: n_total
-    integer, allocatable :: n_slots(:), next(:)
-    integer :: kind, t, k, n, i
-    n = 0
-    do kind = 1, n_kinds - 1
-      self%terms(kind)%first_slot = n
-      n = n + size(self%terms(kind)%atom)
-    end do
-    if (allocated(self%slot_force)) &
-      deallocate (self%slot_force, self%bonded_atom, self%first_slot_of_atom, self%slot_of_atom)
-    allocate (self%slot_force(3, n), self%slot_of_atom(n), n_slots(n_total))
-    n_slots = 0
-    do kind = 1, n_kinds - 1
-      do t = 1, self%terms(kind)%n
-        associate (atom => self%terms(kind)%atom(:, t))
-          n_slots(atom) = n_slots(atom) + 1
-        end associate
-      end do
-    end do
-    allocate (self%bonded_atom(count(n_slots > 0)), self%first_slot_of_atom(count(n_slots > 0) + 1), next(n_total))
-    self%first_slot_of_atom(1) = 1
-    k = 0
-    do i = 1, n_total
-      if (n_slots(i) == 0) cycle
-      k = k + 1
-      self%bonded_atom(k) = i
-      next(i) = self%first_slot_of_atom(k)
-      self%first_slot_of_atom(k + 1) = next(i) + n_slots(i)
-    end do
-    n = 0
-    do kind = 1, n_kinds - 1
-      do t = 1, self%terms(kind)%n
-        do k = 1, kind_width(kind)
-          n = n + 1
-          i = self%terms(kind)%atom(k, t)
-          self%slot_of_atom(next(i)) = n
-          next(i) = next(i) + 1
-        end do
-      end do
-    end do
-  end subroutine index_slots
-
   !> Add the forces of all terms to `force(3, n_total)`; energies (kcal/mol) and virial (sum of r f, kcal/mol) of this
   !> rank.
   subroutine compute(self, position, force, energy, virial)
-    class(bonded_t), intent(inout) :: self
+    class(bonded_t), intent(in) :: self
     real(real64), contiguous, intent(in) :: position(:, :)
     real(real64), contiguous, intent(inout) :: force(:, :)
     real(real64), intent(out) :: energy(n_bonded_energies), virial(3, 3)
     real(real64) :: sums(2)
-    integer :: kind, k, i, s
+    integer :: kind
 
     virial = 0.0_real64
     do kind = 1, n_kinds - 1
-      call compute_kind(self%terms(kind), kind, self%cmap, self%rounding, position, self%slot_force, sums, virial)
+      call compute_kind(self%terms(kind), kind, self%cmap, self%rounding, position, force, sums, virial)
       energy(kind) = sums(1)
     end do
     energy(is_pair14 + 1) = sums(2)
-    !$omp parallel do schedule(static) private(i, s)
-    do k = 1, size(self%bonded_atom)
-      i = self%bonded_atom(k)
-      do s = self%first_slot_of_atom(k), self%first_slot_of_atom(k + 1) - 1
-        force(:, i) = force(:, i) + ((self%slot_force(:, self%slot_of_atom(s)) + self%rounding%force) - &
-                                     self%rounding%force)
-      end do
-    end do
-    !$omp end parallel do
   end subroutine compute
 
-  !> All terms of one kind: forces into their slots; `sums` = energy (of 1-4 pairs: Lennard-Jones, Coulomb).
-  subroutine compute_kind(terms, kind, cmap, rounding, position, slot_force, sums, virial)
+  !> All terms of one kind; `sums` = energy (of 1-4 pairs: Lennard-Jones, Coulomb). Blocks of terms are computed side by
+  !> side and added to the forces one after the other.
+  subroutine compute_kind(terms, kind, cmap, rounding, position, force, sums, virial)
     type(local_terms_t), intent(in) :: terms
     integer, intent(in) :: kind
     type(cmap_t), intent(in) :: cmap
     type(rounding_t), intent(in) :: rounding
     real(real64), contiguous, intent(in) :: position(:, :)
-    real(real64), contiguous, intent(inout) :: slot_force(:, :)
+    real(real64), contiguous, intent(inout) :: force(:, :)
     real(real64), intent(out) :: sums(2)
     real(real64), intent(inout) :: virial(3, 3)
     real(real64), allocatable :: block_energy(:, :), block_virial(:, :, :)
-    integer :: n_blocks, block, first, last, width
+    real(real64) :: term_force(3, kind_width(kind), block_size)
+    integer :: n_blocks, block, first, last, width, t, k
 
     width = kind_width(kind)
     n_blocks = (terms%n + block_size - 1)/block_size
     allocate (block_energy(2, n_blocks), block_virial(3, 3, n_blocks))
-    !$omp parallel do schedule(static) private(first, last)
+    !$omp parallel do ordered schedule(static, 1) private(first, last, t, k, term_force)
     do block = 1, n_blocks
       first = (block - 1)*block_size + 1
       last = min(terms%n, block*block_size)
       call sum_terms(kind, width, last - first + 1, terms%atom(:, first:last), terms%parameter(:, first:last), &
-                     cmap, rounding, position, &
-                     slot_force(:, terms%first_slot + (first - 1)*width + 1:terms%first_slot + last*width), &
-                     block_energy(:, block), block_virial(:, :, block))
+                     cmap, rounding, position, term_force, block_energy(:, block), block_virial(:, :, block))
+      !$omp ordered
+      do t = first, last
+        do k = 1, width
+          associate (i => terms%atom(k, t))
+            force(:, i) = force(:, i) + ((term_force(:, k, t - first + 1) + rounding%force) - rounding%force)
+          end associate
+        end do
+      end do
+      !$omp end ordered
     end do
     !$omp end parallel do
     sums = sum(block_energy, dim=2)

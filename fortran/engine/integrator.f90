@@ -193,21 +193,21 @@ contains
     call sim%scale_box(factor)
   end subroutine move_atoms
 
-  !> Positions by velocities for a time (ps), with constraints.
+  !> Positions by velocities for a time (ps), with constraints. Forces are lost: they are of the old positions, which
+  !> take their place for a while.
   subroutine drift(sim, time)
     type(simulation_t), intent(inout) :: sim
     real(real64), intent(in) :: time
-    real(real64), allocatable :: old(:, :)
     integer :: i
-    if (sim%constraints%active) old = sim%atoms%position(:, :sim%atoms%n_owned)
     !$omp parallel do schedule(static)
     do i = 1, sim%atoms%n_owned
+      sim%atoms%force(:, i) = sim%atoms%position(:, i)
       sim%atoms%position(:, i) = sim%atoms%position(:, i) + sim%rounding%on_lattice(time*sim%atoms%velocity(:, i))
     end do
     !$omp end parallel do
     call sim%timer%lap(in_integration)
     if (.not. sim%constraints%active) return
-    call sim%constraints%apply_positions(sim%atoms%mass, old, sim%atoms%position, sim%atoms%velocity, time, &
+    call sim%constraints%apply_positions(sim%atoms%mass, sim%atoms%force, sim%atoms%position, sim%atoms%velocity, time, &
                                          sim%rounding)
     call sim%timer%lap(in_constraints)
   end subroutine drift

@@ -78,14 +78,14 @@ contains
   end function name
 
   !> See compute_block in nonbonded_kernel.F90.
-  subroutine compute_block(self, masked, want_energy, matrix, form, first_i, last_i, list_first, list_cluster, &
+  subroutine compute_block(self, masked, want_energy, matrix, form, first_i, last_i, list_first, list, &
     list_bits, &
                            n_clusters, coordinate, unit, parameter_of, type_of, n_types, c6, c12, pair, force_lower, &
                            force_upper, force, energy_lj, energy_elec)
     class(kernel_dispatch_t), intent(in) :: self
     logical, intent(in) :: masked, want_energy, matrix
     integer, intent(in) :: form, first_i, last_i
-    integer, intent(in) :: list_first(first_i:*), list_cluster(*), list_bits(*)
+    integer, intent(in) :: list_first(first_i:*), list(*), list_bits(*)
     integer, intent(in) :: n_clusters, n_types, force_lower, force_upper
     COORDINATE_KIND, intent(in) :: coordinate(self%lanes, 3, n_clusters)
     real(real64), intent(in) :: unit
@@ -95,7 +95,7 @@ contains
     type(pair_parameters_t), intent(in) :: pair
     real(real_pair), intent(inout) :: force(self%lanes, 3, force_lower:force_upper)
     real(real64), intent(inout) :: energy_lj, energy_elec
-#define ARGUMENTS masked, want_energy, matrix, form, first_i, last_i, list_first, list_cluster, list_bits, \
+#define ARGUMENTS masked, want_energy, matrix, form, first_i, last_i, list_first, list, list_bits, \
   n_clusters, coordinate, unit, parameter_of, type_of, n_types, c6, c12, pair, force_lower, force_upper, force, \
   energy_lj, energy_elec
     select case (self%instruction_set)
@@ -138,17 +138,17 @@ contains
   end subroutine correct_exclusions
 
   !> See prune in nonbonded_kernel.F90.
-  subroutine prune(self, first_i, last_i, list_first, list_cluster, n_clusters, coordinate, unit, reach2, kept_first, &
-                   kept_cluster)
+  subroutine prune(self, first_i, last_i, list_first, list, n_clusters, coordinate, unit, reach2, kept_first, &
+                   kept_run)
     class(kernel_dispatch_t), intent(in) :: self
     integer, intent(in) :: first_i, last_i
-    integer, intent(in) :: list_first(first_i:last_i + 1), list_cluster(*)
+    integer, intent(in) :: list_first(first_i:last_i + 1), list(*)
     integer, intent(in) :: n_clusters
     COORDINATE_KIND, intent(in) :: coordinate(self%lanes, 3, n_clusters)
     real(real64), intent(in) :: unit, reach2
-    integer, intent(inout) :: kept_first(first_i:last_i + 1), kept_cluster(*)
-#define ARGUMENTS first_i, last_i, list_first, list_cluster, n_clusters, coordinate, unit, reach2, \
-  kept_first, kept_cluster
+    integer, intent(inout) :: kept_first(first_i:last_i + 1), kept_run(*)
+#define ARGUMENTS first_i, last_i, list_first, list, n_clusters, coordinate, unit, reach2, \
+  kept_first, kept_run
     select case (self%instruction_set)
 #ifdef CHROMAMD_X86_KERNELS
     case (3)
@@ -163,13 +163,13 @@ contains
   end subroutine prune
 
   !> See compute_exact in exact_kernel.F90.in.
-  subroutine compute_exact(self, masked, want_energy, matrix, form, first_i, last_i, list_first, list_cluster, &
+  subroutine compute_exact(self, masked, want_energy, matrix, form, first_i, last_i, list_first, list, &
                            list_bits, n_clusters, coordinate, parameter_of, type_of, n_types, c6, c12, pair, rounding, &
                            force_lower, force_upper, force, energy, virial)
     class(kernel_dispatch_t), intent(in) :: self
     logical, intent(in) :: masked, want_energy, matrix
     integer, intent(in) :: form, first_i, last_i
-    integer, intent(in) :: list_first(first_i:*), list_cluster(*), list_bits(*)
+    integer, intent(in) :: list_first(first_i:*), list(*), list_bits(*)
     integer, intent(in) :: n_clusters, n_types, force_lower, force_upper
     real(real64), intent(in) :: coordinate(8, 3, n_clusters)
     real(real_pair), intent(in) :: parameter_of(self%lanes, 3, n_clusters)
@@ -178,7 +178,7 @@ contains
     type(pair_parameters_t), intent(in) :: pair
     type(rounding_t), intent(in) :: rounding
     real(real64), intent(inout) :: force(8, 3, force_lower:force_upper), energy(2), virial(6)
-#define ARGUMENTS masked, want_energy, matrix, form, first_i, last_i, list_first, list_cluster, list_bits, \
+#define ARGUMENTS masked, want_energy, matrix, form, first_i, last_i, list_first, list, list_bits, \
   self%lanes, n_clusters, coordinate, parameter_of, type_of, n_types, c6, c12, pair, rounding, force_lower, \
   force_upper, force, energy, virial
     select case (self%instruction_set)

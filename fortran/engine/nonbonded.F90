@@ -17,7 +17,7 @@ module nonbonded
   use kernel_dispatch, only: kernel_dispatch_t
   use lennard_jones, only: lennard_jones_t
   use nonbonded_options, only: nonbonded_options_t
-  use pair_block, only: pair_block_t
+  use pair_block, only: pair_block_t, run_length
   use pair_list, only: cluster_size, pair_list_t
   use pair_parameters, only: pair_parameters_t, vdw_pme, vdw_shift
   use verlet_buffer, only: list_limit_t, verlet_buffer_t
@@ -31,6 +31,13 @@ module nonbonded
   real(real64), parameter :: rounding_reserve = 0.999_real64
   !> The same for clusters.
   integer, parameter :: chunk_clusters = 512
+
+  !> Forces of a block on the clusters that it touches: (lanes, 3, clusters), or (8, 3, clusters) in the deterministic mode.
+  type :: buffer_t
+    logical :: is_ready = .false.
+    real(real_pair), allocatable :: force(:, :, :)
+    real(real64), allocatable :: exact_force(:, :, :)
+  end type buffer_t
 
   type :: nonbonded_t
     private
@@ -67,15 +74,13 @@ module nonbonded
     !> (lanes, 3, clusters): charge times root of the Coulomb constant, half sigma, twice the root of epsilon.
     real(real_pair), allocatable :: parameter_of(:, :, :)
     integer, allocatable :: type_of(:, :)
-    !> First and last block that touches each cluster.
-    integer, allocatable :: touched_first(:), touched_last(:)
-    real(real64), allocatable :: own_force(:, :)
     type(rounding_t) :: rounding
     !> Coordinates of the deterministic mode: angstrom, (8, 3, clusters).
     real(real64), allocatable :: exact_coordinate(:, :, :)
   contains
     procedure :: init
     procedure :: rebuild
+    procedure :: forget_list
     procedure :: compute
     procedure :: instruction_set
     procedure :: listed_pairs
@@ -170,24 +175,28 @@ contains
     integer(int64) :: n
     integer :: b
     n = 0
+    if (.not. allocated(self%list%block)) return
     do b = 1, size(self%list%block)
       associate (block => self%list%block(b))
-        n = n + block%masked_first(block%last_i + 1) + block%near_first(block%last_i + 1) - 2
-        if (self%matrix) n = n + block%special_first(block%last_i + 1) - 1
+        n = n + block%masked_first(block%last_i + 1) - 1 + &
+            sum(run_length(block%near_run(:block%near_first(block%last_i + 1) - 1)))
+        if (self%matrix .and. .not. self%rounding%is_on()) &
+          n = n + sum(run_length(block%special_run(:block%special_first(block%last_i + 1) - 1)))
       end associate
     end do
     n = n*(cluster_size*cluster_size/2)
   end function listed_pairs
 
   !> Make the pair list for the atoms of this rank: owned atoms first, then ghosts. `lj_type` counts from 1. Exclusions
-  !> are rows over owned atoms: owned-owned pairs under both atoms, owned-ghost pairs under the owned one.
+  !> are rows over owned atoms: owned-owned pairs under both atoms, owned-ghost pairs under the owned one; if they are
+  !> absent, or not allocated, those of the last list hold, which was of the same atoms.
   subroutine rebuild(self, n_owned, n_total, position, charge, lj_type, global_id, exclusion_first, exclusion_partner)
     class(nonbonded_t), intent(inout) :: self
     integer, intent(in) :: n_owned, n_total
     real(real64), intent(in) :: position(:, :), charge(:)
     integer, intent(in) :: lj_type(:)
     integer(int64), intent(in) :: global_id(:)
-    integer, intent(in) :: exclusion_first(:), exclusion_partner(:)
+    integer, intent(in), optional :: exclusion_first(:), exclusion_partner(:)
     type(pair_block_t), allocatable :: block(:)
     real(real64) :: extent
     integer :: b
@@ -195,8 +204,7 @@ contains
 
     self%n_owned = n_owned
     self%n_total = n_total
-    if (allocated(self%charge)) deallocate (self%charge)
-    allocate (self%charge, source=charge(:n_total))
+    self%charge = charge(:n_total)
     if (self%pair%vdw_form == vdw_pme) self%root_c6 = self%type_root_c6(lj_type(:n_total))
     if (n_total == 0) return
     self%origin = 0.5_real64*(minval(position(:, :n_total), dim=2) + maxval(position(:, :n_total), dim=2))
@@ -205,7 +213,7 @@ contains
     ! A power of two, so that scaling is exact; a factor of two is left for motion until the next rebuild.
     self%unit = 2.0_real64**(exponent(extent) - 29)
 #endif
-    call mirror_exclusions(self, exclusion_first, exclusion_partner)
+    if (present(exclusion_first)) call mirror_exclusions(self, exclusion_first, exclusion_partner)
     call self%list%make(n_owned, n_total, position(:, :n_total), global_id(:n_total), self%interacts(lj_type(:n_total)))
     call pack_parameters(self, lj_type)
     call pack_coordinates(self, position, stale)
@@ -214,25 +222,26 @@ contains
     !$omp parallel do schedule(dynamic)
     do b = 1, size(block)
       block(b) = self%list%block(b)
-      call self%list%search(block(b), n_owned, exclusion_first, exclusion_partner, self%pair%list_distance)
+      call self%list%search(block(b), n_owned, self%row_first, self%partner, self%pair%list_distance)
       call prune_block(block(b), self%kernel, self%list%n_clusters, self%coordinate, self%unit, self%pair%list_distance)
       call block(b)%keep_near()
-      call block(b)%find_window(self%kernel%lanes, self%rounding%is_on())
+      call block(b)%find_window()
     end do
     !$omp end parallel do
     call move_alloc(block, self%list%block)
+    call self%list%forget_corners()
     call prune(self, self%inner_reach)
     if (self%matrix .and. .not. self%rounding%is_on()) call split_special(self)
-    if (allocated(self%touched_first)) deallocate (self%touched_first, self%touched_last)
-    allocate (self%touched_first(self%list%n_clusters), source=huge(1))
-    allocate (self%touched_last(self%list%n_clusters), source=0)
-    do b = 1, size(self%list%block)
-      associate (lower => self%list%block(b)%lower, upper => self%list%block(b)%upper)
-        self%touched_first(lower:upper) = min(self%touched_first(lower:upper), b)
-        self%touched_last(lower:upper) = b
-      end associate
-    end do
   end subroutine rebuild
+
+  !> Give the memory of the list back; `rebuild` comes next.
+  subroutine forget_list(self)
+    class(nonbonded_t), intent(inout) :: self
+    self%list = pair_list_t()
+    if (allocated(self%row_first)) deallocate (self%row_first, self%partner)
+    if (allocated(self%coordinate)) deallocate (self%coordinate, self%pruned_coordinate, self%parameter_of, self%type_of)
+    if (allocated(self%exact_coordinate)) deallocate (self%exact_coordinate)
+  end subroutine forget_list
 
   !> Let the kernels run over the plain entries that have atoms within `reach` of each other now.
   subroutine prune(self, reach)
@@ -260,10 +269,11 @@ contains
     integer, intent(in) :: n_clusters
     COORDINATE_KIND, contiguous, intent(in) :: coordinate(:, :, :)
     real(real64), intent(in) :: unit, reach
+    ! Room for what could be kept at most, of which little is ever touched.
     if (.not. allocated(block%near_first)) allocate (block%near_first(block%first_i:block%last_i + 1), &
-      block%near_cluster(block%plain_first(block%last_i + 1)))
-    call kernel%prune(block%first_i, block%last_i, block%plain_first, block%plain_cluster, n_clusters, coordinate, &
-                      unit, reach**2, block%near_first, block%near_cluster)
+      block%near_run(block%most_runs()))
+    call kernel%prune(block%first_i, block%last_i, block%plain_first, block%plain_run, n_clusters, coordinate, &
+                      unit, reach**2, block%near_first, block%near_run)
   end subroutine prune_block
 
   !> Take the entries that need pair matrices out of the near ones.
@@ -326,7 +336,8 @@ contains
 #else
       allocate (self%pruned_coordinate(cluster_size, 3, n), source=0)
 #endif
-      allocate (self%coordinate(lanes, 3, n), self%parameter_of(lanes, 3, n), self%type_of(lanes, n))
+      ! Only matrices are looked up by types.
+      allocate (self%coordinate(lanes, 3, n), self%parameter_of(lanes, 3, n), self%type_of(lanes, merge(n, 1, self%matrix)))
     end associate
     !$omp parallel do schedule(static) private(lane, atom, t, charge)
     do c = 1, self%list%n_clusters
@@ -338,7 +349,7 @@ contains
           t = lj_type(atom)
           charge = self%charge(atom)
         end if
-        self%type_of(lane, c) = t
+        if (self%matrix) self%type_of(lane, c) = t
         self%parameter_of(lane, 1, c) = real(charge*sqrt(self%coulomb_constant), real_pair)
         self%parameter_of(lane, 2, c) = self%half_sigma(t)
         self%parameter_of(lane, 3, c) = self%twice_root_epsilon(t)
@@ -418,8 +429,6 @@ contains
     real(real64), intent(inout) :: force(:, :)
     real(real64), intent(out) :: energy_lj, energy_elec, virial(3, 3)
     logical, intent(in) :: want_energy
-    real(real64), allocatable :: chunk_virial(:, :, :), block_energy(:, :)
-    integer :: i, chunk, n_chunks, axis
     logical :: stale
 
     energy_lj = 0.0_real64
@@ -436,103 +445,119 @@ contains
       call compute_exactly(self, position, force, energy_lj, energy_elec, virial, want_energy)
       return
     end if
-    call compute_blocks(self, want_energy, block_energy)
-    if (.not. want_energy) then
-      call gather_forces(self, force)
-      call correct(self, position, .false., force, energy_elec)
-      call correct_lj(self, position, force, energy_lj)
+    if (want_energy) virial = moment(self, position, force)
+    call compute_blocks(self, want_energy, force, energy_lj, energy_elec)
+    call correct(self, position, want_energy, force, energy_elec)
+    call correct_lj(self, position, force, energy_lj)
+    if (want_energy) then
+      virial = moment(self, position, force) - virial
+    else
       energy_lj = 0.0_real64
       energy_elec = 0.0_real64
-      return
     end if
+  end subroutine compute
 
-    energy_lj = sum(block_energy(1, :))
-    energy_elec = sum(block_energy(2, :))
-    if (allocated(self%own_force)) deallocate (self%own_force)
-    allocate (self%own_force(3, self%n_total), source=0.0_real64)
-    call gather_forces(self, self%own_force)
-    call correct(self, position, .true., self%own_force, energy_elec)
-    call correct_lj(self, position, self%own_force, energy_lj)
-    n_chunks = (self%n_total + chunk_atoms - 1)/chunk_atoms
-    allocate (chunk_virial(3, 3, n_chunks), source=0.0_real64)
+  !> Sum of r f over all atoms. The forces of pairs add up to zero, so that any origin serves for what they change.
+  function moment(self, position, force)
+    type(nonbonded_t), intent(in) :: self
+    real(real64), intent(in) :: position(:, :), force(:, :)
+    real(real64) :: moment(3, 3)
+    real(real64), allocatable :: chunk_moment(:, :, :)
+    integer :: i, chunk, axis
+
+    allocate (chunk_moment(3, 3, (self%n_total + chunk_atoms - 1)/chunk_atoms), source=0.0_real64)
     !$omp parallel do schedule(static) private(i, axis)
-    do chunk = 1, n_chunks
+    do chunk = 1, size(chunk_moment, 3)
       do i = (chunk - 1)*chunk_atoms + 1, min(self%n_total, chunk*chunk_atoms)
-        force(:, i) = force(:, i) + self%own_force(:, i)
-        ! The sum of all these forces is zero, so that any origin serves.
         do axis = 1, 3
-          chunk_virial(:, axis, chunk) = chunk_virial(:, axis, chunk) &
-                                         + (position(:, i) - self%origin)*self%own_force(axis, i)
+          chunk_moment(:, axis, chunk) = chunk_moment(:, axis, chunk) + (position(:, i) - self%origin)*force(axis, i)
         end do
       end do
     end do
     !$omp end parallel do
-    virial = sum(chunk_virial, dim=3)
-  end subroutine compute
+    moment = sum(chunk_moment, dim=3)
+  end function moment
 
-  !> Run the pair kernels of all blocks.
-  subroutine compute_blocks(self, want_energy, block_energy)
-    type(nonbonded_t), intent(inout) :: self
+  !> Run the pair kernels of all blocks and add their forces to `force` in the order of the blocks. A block's buffer lives
+  !> from its computation until its turn, so that there are about as many as threads.
+  subroutine compute_blocks(self, want_energy, force, energy_lj, energy_elec)
+    type(nonbonded_t), intent(in) :: self
     logical, intent(in) :: want_energy
-    real(real64), allocatable, intent(out) :: block_energy(:, :)
-    integer :: b, form
+    real(real64), intent(inout) :: force(:, :)
+    real(real64), intent(out) :: energy_lj, energy_elec
+    type(buffer_t) :: buffer(size(self%list%block))
+    real(real64) :: block_energy(2, size(self%list%block))
+    integer :: b, form, next
 
     form = self%pair%vdw_form
     ! A shift changes energies only, and costs nothing where it is zero.
     if (form == vdw_shift) form = 0
-    allocate (block_energy(2, size(self%list%block)), source=0.0_real64)
-    !$omp parallel do schedule(dynamic)
-    do b = 1, size(self%list%block)
+    block_energy = 0.0_real64
+    next = 1
+    !$omp parallel do schedule(monotonic: dynamic)
+    do b = 1, size(buffer)
       associate (block => self%list%block(b), list => self%list)
-        block%force = 0.0_real_pair
+        allocate (buffer(b)%force(self%kernel%lanes, 3, block%lower:block%upper), source=0.0_real_pair)
         call self%kernel%compute_block(.true., want_energy, self%matrix, form, block%first_i, block%last_i, &
           block%masked_first, block%masked_cluster, block%masked_bits, list%n_clusters, self%coordinate, self%unit, &
           self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, block%lower, block%upper, &
-          block%force, block_energy(1, b), block_energy(2, b))
+          buffer(b)%force, block_energy(1, b), block_energy(2, b))
         call self%kernel%compute_block(.false., want_energy, .false., form, block%first_i, block%last_i, &
-          block%near_first, block%near_cluster, block%masked_bits, list%n_clusters, self%coordinate, self%unit, &
+          block%near_first, block%near_run, block%masked_bits, list%n_clusters, self%coordinate, self%unit, &
           self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, block%lower, block%upper, &
-          block%force, block_energy(1, b), block_energy(2, b))
+          buffer(b)%force, block_energy(1, b), block_energy(2, b))
         if (self%matrix) &
           call self%kernel%compute_block(.false., want_energy, .true., form, block%first_i, block%last_i, &
-            block%special_first, block%special_cluster, block%masked_bits, list%n_clusters, self%coordinate, self%unit, &
+            block%special_first, block%special_run, block%masked_bits, list%n_clusters, self%coordinate, self%unit, &
             self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, block%lower, block%upper, &
-            block%force, block_energy(1, b), block_energy(2, b))
+            buffer(b)%force, block_energy(1, b), block_energy(2, b))
       end associate
+      !$omp critical (chromamd_add_buffers)
+      buffer(b)%is_ready = .true.
+      do while (next <= size(buffer))
+        if (.not. buffer(next)%is_ready) exit
+        call add_buffer(self, self%list%block(next), buffer(next), force)
+        next = next + 1
+      end do
+      !$omp end critical (chromamd_add_buffers)
     end do
     !$omp end parallel do
+    energy_lj = sum(block_energy(1, :))
+    energy_elec = sum(block_energy(2, :))
   end subroutine compute_blocks
 
-  !> Add the buffers of the blocks to the atoms.
-  subroutine gather_forces(self, force)
+  !> Add the buffer of a block to the atoms and give it back.
+  subroutine add_buffer(self, block, buffer, force)
     type(nonbonded_t), intent(in) :: self
+    type(pair_block_t), intent(in) :: block
+    type(buffer_t), intent(inout) :: buffer
     real(real64), intent(inout) :: force(:, :)
     real(real64) :: total(cluster_size, 3)
-    integer :: b, c, k, lane, atom, axis
+    integer :: c, k, axis, lane, atom(cluster_size)
 
-    !$omp parallel do schedule(static) private(b, k, lane, atom, axis, total)
-    do c = 1, self%list%n_clusters
-      if (self%touched_last(c) == 0) cycle
-      total = 0.0_real64
-      do b = self%touched_first(c), self%touched_last(c)
-        if (c < self%list%block(b)%lower .or. c > self%list%block(b)%upper) cycle
-        associate (buffer => self%list%block(b)%force)
-          do axis = 1, 3
-            do lane = 0, self%kernel%lanes - 1, cluster_size
-              do k = 1, cluster_size
-                total(k, axis) = total(k, axis) + real(buffer(lane + k, axis, c), real64)
-              end do
+    do c = block%lower, block%upper
+      atom = self%list%slot_atom(cluster_size*(c - 1) + 1:cluster_size*c)
+      ! Of clusters before its own a block touches those of ghosts only.
+      if (c < (block%first_i + 1)/2 .and. abs(atom(1)) <= self%n_owned) cycle
+      if (allocated(buffer%exact_force)) then
+        total = buffer%exact_force(:, :, c)
+      else
+        total = 0.0_real64
+        do axis = 1, 3
+          do lane = 0, self%kernel%lanes - 1, cluster_size
+            do k = 1, cluster_size
+              total(k, axis) = total(k, axis) + self%unit*real(buffer%force(lane + k, axis, c), real64)
             end do
           end do
-        end associate
-      end do
+        end do
+      end if
       do k = 1, cluster_size
-        atom = self%list%slot_atom(cluster_size*(c - 1) + k)
-        if (atom > 0) force(:, atom) = force(:, atom) + self%unit*total(k, :)
+        if (atom(k) > 0) force(:, atom(k)) = force(:, atom(k)) + total(k, :)
       end do
     end do
-    !$omp end parallel do
-  end subroutine gather_forces
+    if (allocated(buffer%force)) deallocate (buffer%force)
+    if (allocated(buffer%exact_force)) deallocate (buffer%exact_force)
+  end subroutine add_buffer
 
   !> Add the Ewald correction of excluded pairs.
   subroutine correct(self, position, want_energy, force, energy)
@@ -586,7 +611,8 @@ contains
     logical, intent(in) :: want_energy
     real(real64), allocatable :: block_energy(:, :), block_virial(:, :)
     real(real64) :: sums(6)
-    integer :: b, c, k, atom, form, chunk, n_chunks
+    type(buffer_t) :: buffer(size(self%list%block))
+    integer :: b, c, k, form, chunk, n_chunks, next
 
     if (allocated(self%exact_coordinate)) then
       if (size(self%exact_coordinate, 3) /= self%list%n_clusters) deallocate (self%exact_coordinate)
@@ -606,30 +632,28 @@ contains
     n_chunks = (self%n_total + chunk_atoms - 1)/chunk_atoms
     allocate (block_energy(2, size(self%list%block) + n_chunks), source=0.0_real64)
     allocate (block_virial(6, size(self%list%block) + n_chunks), source=0.0_real64)
-    !$omp parallel do schedule(dynamic)
-    do b = 1, size(self%list%block)
+    next = 1
+    !$omp parallel do schedule(monotonic: dynamic)
+    do b = 1, size(buffer)
       associate (block => self%list%block(b), list => self%list)
-        block%exact_force = 0.0_real64
+        allocate (buffer(b)%exact_force(cluster_size, 3, block%lower:block%upper), source=0.0_real64)
         call self%kernel%compute_exact(.true., want_energy, self%matrix, form, block%first_i, block%last_i, &
           block%masked_first, block%masked_cluster, block%masked_bits, list%n_clusters, self%exact_coordinate, &
           self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, self%rounding, block%lower, &
-          block%upper, block%exact_force, block_energy(:, b), block_virial(:, b))
+          block%upper, buffer(b)%exact_force, block_energy(:, b), block_virial(:, b))
         call self%kernel%compute_exact(.false., want_energy, self%matrix, form, block%first_i, block%last_i, &
-          block%near_first, block%near_cluster, block%masked_bits, list%n_clusters, self%exact_coordinate, &
+          block%near_first, block%near_run, block%masked_bits, list%n_clusters, self%exact_coordinate, &
           self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, self%rounding, block%lower, &
-          block%upper, block%exact_force, block_energy(:, b), block_virial(:, b))
+          block%upper, buffer(b)%exact_force, block_energy(:, b), block_virial(:, b))
       end associate
-    end do
-    !$omp end parallel do
-    !$omp parallel do schedule(static) private(b, k, atom)
-    do c = 1, self%list%n_clusters
-      do b = self%touched_first(c), self%touched_last(c)
-        if (c < self%list%block(b)%lower .or. c > self%list%block(b)%upper) cycle
-        do k = 1, cluster_size
-          atom = self%list%slot_atom(cluster_size*(c - 1) + k)
-          if (atom > 0) force(:, atom) = force(:, atom) + self%list%block(b)%exact_force(k, :, c)
-        end do
+      !$omp critical (chromamd_add_buffers)
+      buffer(b)%is_ready = .true.
+      do while (next <= size(buffer))
+        if (.not. buffer(next)%is_ready) exit
+        call add_buffer(self, self%list%block(next), buffer(next), force)
+        next = next + 1
       end do
+      !$omp end critical (chromamd_add_buffers)
     end do
     !$omp end parallel do
     if (self%pair%alpha > 0.0_real64) then

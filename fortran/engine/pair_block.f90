@@ -1,41 +1,65 @@
 !> Pair lists of a run of i clusters (4 atoms each) against j clusters (8 atoms each), and the window of clusters that
-!> they touch. A block has its own force buffer, so that blocks can be computed in any order on any thread and summed
-!> in one fixed order.
+!> they touch. A block sums into a force buffer of its own, so that blocks can be computed in any order on any thread and
+!> added in one fixed order.
+!>
+!> Neighbouring clusters have neighbouring numbers, so that what an i cluster meets comes in runs. A list stores a run of
+!> 1 to 8 clusters as one number, 8*(first - 1) + length - 1: a quarter of the memory that the clusters would take.
 module pair_block
-  use precision, only: real64, real_pair
   implicit none
   private
-  public :: pair_block_t
+  public :: pair_block_t, longest_run, run_first, run_length
+
+  !> Clusters in a run.
+  integer, parameter :: longest_run = 8
 
   type :: pair_block_t
     integer :: first_i = 1, last_i = 0
     !> First and last j cluster of the force buffer.
     integer :: lower = 1, upper = 0
-    !> Rows (`first_i:last_i+1`) of the entries that carry exclusion bits, and of those that do not.
+    !> Rows (`first_i:last_i+1`) of the entries that carry exclusion bits, cluster by cluster.
     integer, allocatable :: masked_first(:), masked_cluster(:), masked_bits(:)
-    integer, allocatable :: plain_first(:), plain_cluster(:)
+    !> Rows of the runs of those that do not.
+    integer, allocatable :: plain_first(:), plain_run(:)
     !> The plain entries with atoms close enough to meet within the next steps: what the kernel runs over.
-    integer, allocatable :: near_first(:), near_cluster(:)
+    integer, allocatable :: near_first(:), near_run(:)
     !> Those of the near entries that need pair matrices, taken out of them by `split_special`.
-    integer, allocatable :: special_first(:), special_cluster(:)
-    real(real_pair), allocatable :: force(:, :, :)
-    !> The same in the deterministic mode.
-    real(real64), allocatable :: exact_force(:, :, :)
+    integer, allocatable :: special_first(:), special_run(:)
   contains
     procedure :: find_window
     procedure :: keep_near
     procedure :: split_special
+    procedure :: most_runs
   end type pair_block_t
 
 contains
+
+  !> First cluster of a run.
+  elemental integer function run_first(run)
+    integer, intent(in) :: run
+    run_first = run/longest_run + 1
+  end function run_first
+
+  !> Number of clusters in a run.
+  elemental integer function run_length(run)
+    integer, intent(in) :: run
+    run_length = mod(run, longest_run) + 1
+  end function run_length
+
+  !> Bound on the runs of any selection of the plain entries.
+  pure integer function most_runs(self)
+    class(pair_block_t), intent(in) :: self
+    associate (n => self%plain_first(self%last_i + 1) - 1)
+      most_runs = sum((run_length(self%plain_run(:n)) + 1)/2)
+    end associate
+  end function most_runs
 
   !> Let the near entries be the plain ones, without the others, and arrays have the size of what they hold.
   subroutine keep_near(self)
     class(pair_block_t), intent(inout) :: self
     integer :: n_masked
-    self%plain_first = self%near_first
-    self%plain_cluster = self%near_cluster(:self%near_first(self%last_i + 1) - 1)
-    deallocate (self%near_first, self%near_cluster)
+    call move_alloc(self%near_first, self%plain_first)
+    self%plain_run = self%near_run(:self%plain_first(self%last_i + 1) - 1)
+    deallocate (self%near_run)
     n_masked = self%masked_first(self%last_i + 1) - 1
     self%masked_cluster = self%masked_cluster(:n_masked)
     self%masked_bits = self%masked_bits(:n_masked)
@@ -46,55 +70,63 @@ contains
   subroutine split_special(self, i_special, j_special)
     class(pair_block_t), intent(inout) :: self
     logical, intent(in) :: i_special(:), j_special(:)
-    integer :: i, k, n_near, n_special, first
-    integer, allocatable :: larger(:)
+    integer, allocatable :: all_first(:), all_run(:)
+    integer :: i, j, k
 
-    if (.not. allocated(self%special_first)) allocate (self%special_first(self%first_i:self%last_i + 1))
-    if (.not. allocated(self%special_cluster)) allocate (self%special_cluster(64))
-    n_near = 0
-    n_special = 0
-    first = self%near_first(self%first_i)
-    do i = self%first_i, self%last_i
-      self%special_first(i) = n_special + 1
-      associate (last => self%near_first(i + 1) - 1)
-        if (n_special + last - first + 1 > size(self%special_cluster)) then
-          allocate (larger(2*(n_special + last - first + 1)))
-          larger(:n_special) = self%special_cluster(:n_special)
-          call move_alloc(larger, self%special_cluster)
-        end if
-        do k = first, last
-          if (i_special(i) .and. j_special(self%near_cluster(k))) then
-            n_special = n_special + 1
-            self%special_cluster(n_special) = self%near_cluster(k)
-          else
+    call move_alloc(self%near_first, all_first)
+    call move_alloc(self%near_run, all_run)
+    allocate (self%near_first(self%first_i:self%last_i + 1), self%near_run(self%most_runs()))
+    if (allocated(self%special_first)) deallocate (self%special_first, self%special_run)
+    allocate (self%special_first(self%first_i:self%last_i + 1), self%special_run(size(self%near_run)))
+    associate (n_near => self%near_first(self%last_i + 1), n_special => self%special_first(self%last_i + 1))
+      n_near = 1
+      n_special = 1
+      do i = self%first_i, self%last_i
+        self%near_first(i) = n_near
+        self%special_first(i) = n_special
+        do k = all_first(i), all_first(i + 1) - 1
+          if (.not. i_special(i)) then
+            self%near_run(n_near) = all_run(k)
             n_near = n_near + 1
-            self%near_cluster(n_near) = self%near_cluster(k)
+            cycle
           end if
+          do j = run_first(all_run(k)), run_first(all_run(k)) + run_length(all_run(k)) - 1
+            if (j_special(j)) then
+              call append(j, self%special_first(i), self%special_run, n_special)
+            else
+              call append(j, self%near_first(i), self%near_run, n_near)
+            end if
+          end do
         end do
-      end associate
-      first = self%near_first(i + 1)
-      self%near_first(i + 1) = n_near + 1
-    end do
-    self%special_first(self%last_i + 1) = n_special + 1
+      end do
+    end associate
+    self%special_run = self%special_run(:self%special_first(self%last_i + 1) - 1)
   end subroutine split_special
 
-  !> Set the window and make the force buffer for it, of clusters of 8 with `exact`.
-  subroutine find_window(self, lanes, exact)
+  !> Add a cluster to the row that begins at `first` and goes on to `next - 1`.
+  pure subroutine append(j, first, run, next)
+    integer, intent(in) :: j, first
+    integer, intent(inout) :: run(:), next
+    if (next > first) then
+      if (run_first(run(next - 1)) + run_length(run(next - 1)) == j .and. run_length(run(next - 1)) < longest_run) then
+        run(next - 1) = run(next - 1) + 1
+        return
+      end if
+    end if
+    run(next) = longest_run*(j - 1)
+    next = next + 1
+  end subroutine append
+
+  !> Set the window of the force buffer.
+  subroutine find_window(self)
     class(pair_block_t), intent(inout) :: self
-    integer, intent(in) :: lanes
-    logical, intent(in) :: exact
     integer :: n_masked, n_plain
     n_masked = self%masked_first(self%last_i + 1) - 1
     n_plain = self%plain_first(self%last_i + 1) - 1
-    self%lower = min((self%first_i + 1)/2, minval(self%masked_cluster(:n_masked)), minval(self%plain_cluster(:n_plain)))
-    self%upper = max((self%last_i + 1)/2, maxval(self%masked_cluster(:n_masked)), maxval(self%plain_cluster(:n_plain)))
-    if (allocated(self%force)) deallocate (self%force)
-    if (allocated(self%exact_force)) deallocate (self%exact_force)
-    if (exact) then
-      allocate (self%exact_force(8, 3, self%lower:self%upper))
-    else
-      allocate (self%force(lanes, 3, self%lower:self%upper))
-    end if
+    self%lower = min((self%first_i + 1)/2, minval(self%masked_cluster(:n_masked)), &
+                     minval(run_first(self%plain_run(:n_plain))))
+    self%upper = max((self%last_i + 1)/2, maxval(self%masked_cluster(:n_masked)), &
+                     maxval(run_first(self%plain_run(:n_plain)) + run_length(self%plain_run(:n_plain)) - 1))
   end subroutine find_window
 
 end module pair_block

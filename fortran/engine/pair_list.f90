@@ -6,7 +6,7 @@
 !> clusters within reach, so that each pair occurs once and ghosts never meet each other.
 module pair_list
   use precision, only: int64, real64
-  use pair_block, only: pair_block_t
+  use pair_block, only: longest_run, pair_block_t
   implicit none
   private
   public :: pair_list_t, cluster_size
@@ -33,6 +33,7 @@ module pair_list
   contains
     procedure :: make
     procedure :: search
+    procedure :: forget_corners
   end type pair_list_t
 
 contains
@@ -255,6 +256,12 @@ contains
     !$omp end parallel do
   end subroutine find_corners
 
+  !> Give back what only `search` needs.
+  subroutine forget_corners(self)
+    class(pair_list_t), intent(inout) :: self
+    deallocate (self%lower, self%upper, self%half_lower, self%half_upper)
+  end subroutine forget_corners
+
   !> Cut the clusters into blocks with equal numbers of owned clusters.
   subroutine cut_blocks(self, n_owned)
     type(pair_list_t), intent(inout) :: self
@@ -285,8 +292,8 @@ contains
     if (n_blocks > 0) self%block(n_blocks)%last_i = 2*self%n_clusters
   end subroutine cut_blocks
 
-  !> Find the entries of one of the blocks within `reach` (angstrom). Exclusions are rows over owned atoms,
-  !> `exclusion_partner(exclusion_first(i):exclusion_first(i+1)-1)`.
+  !> Find the entries of one of the blocks within `reach` (angstrom). Exclusions are rows of which those of owned atoms are
+  !> used, `exclusion_partner(exclusion_first(i):exclusion_first(i+1)-1)`.
   subroutine search(self, block, n_owned, exclusion_first, exclusion_partner, reach)
     class(pair_list_t), intent(in) :: self
     type(pair_block_t), intent(inout) :: block
@@ -295,7 +302,7 @@ contains
     ! Entry of the exclusion table of the i cluster at hand that belongs to a j cluster; 0 = none.
     integer, allocatable :: table_of(:), table_cluster(:), table_bits(:)
     integer, allocatable :: near(:)
-    integer :: n_table, n_masked, n_plain, n_near, i, own, j, k
+    integer :: n_table, n_masked, n_plain, n_near, i, own, j, k, previous
     real(real64) :: low(3), high(3), gap(3), reach2
 
     reach2 = reach**2
@@ -303,7 +310,7 @@ contains
     allocate (table_cluster(64), table_bits(64), near(1024))
     allocate (block%masked_first(block%first_i:block%last_i + 1), block%plain_first(block%first_i:block%last_i + 1))
     allocate (block%masked_cluster(8*(block%last_i - block%first_i + 1)))
-    allocate (block%masked_bits(size(block%masked_cluster)), block%plain_cluster(16*size(block%masked_cluster)))
+    allocate (block%masked_bits(size(block%masked_cluster)), block%plain_run(6*size(block%masked_cluster)))
     n_masked = 0
     n_plain = 0
     do i = block%first_i, block%last_i
@@ -327,12 +334,19 @@ contains
         block%masked_cluster(n_masked) = j
         block%masked_bits(n_masked) = table_bits(k)
       end do
-      call reserve(block%plain_cluster, n_plain + n_near + 1)
+      call reserve(block%plain_run, n_plain + n_near)
+      previous = -1
       do k = 1, n_near
         j = near(k)
         gap = max(0.0_real64, self%lower(:, j) - high, low - self%upper(:, j))
-        block%plain_cluster(n_plain + 1) = j
-        n_plain = n_plain + merge(1, 0, gap(1)**2 + gap(2)**2 + gap(3)**2 < reach2 .and. table_of(j) == 0)
+        if (gap(1)**2 + gap(2)**2 + gap(3)**2 >= reach2 .or. table_of(j) /= 0) cycle
+        if (j == previous + 1 .and. mod(block%plain_run(max(1, n_plain)), longest_run) < longest_run - 1) then
+          block%plain_run(n_plain) = block%plain_run(n_plain) + 1
+        else
+          n_plain = n_plain + 1
+          block%plain_run(n_plain) = longest_run*(j - 1)
+        end if
+        previous = j
       end do
       do k = 1, n_table
         table_of(table_cluster(k)) = 0

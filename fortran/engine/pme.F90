@@ -47,11 +47,14 @@ module pme
     !> How far atoms may be outside of the domain, in grid points.
     integer :: margin(3) = 0
     integer :: brick_lower(3) = 0, brick_upper(3) = -1
+    !> Arrays of the grid and of the atoms live only within `compute`, of brick, grid and waves two at a time.
     real(real_pair), allocatable :: brick(:, :, :), grid(:, :, :)
     !> Waves of this rank, whole lines along z: (kz from 0, line), and kx, ky of each line.
     complex(real_pair), allocatable :: wave(:, :)
     integer, allocatable :: line_wave(:, :)
-    !> Factor of |charge wave|^2 in twice the energy.
+    !> Factor of |charge wave|^2 in twice the energy: of charges the product of those of the axes over the square of the
+    !> wave number, of the dispersion as stored.
+    real(real64), allocatable :: factor_x(:), factor_y(:), factor_z(:)
     real(real_pair), allocatable :: influence(:, :)
     !> Of each atom: first grid point (from 1, in the brick), fraction of a grid spacing, charge.
     integer, allocatable :: point(:, :)
@@ -176,9 +179,6 @@ contains
     self%density = grid_size/box
     self%inverse_box = 1.0_real64/box
     self%margin = ceiling(first_margin*grid_size/box)
-    associate (low => self%fft%real_lower, high => self%fft%real_upper)
-      allocate (self%grid(low(1):high(1), low(2):high(2), low(3):high(3)))
-    end associate
     call list_lines(self)
     call make_influence(self)
     call make_brick(self)
@@ -191,8 +191,8 @@ contains
     associate (layout => self%fft%wave_layout)
       if (.not. layout%holds_lines(3, self%n(3))) error stop "the FFT of PME must leave whole lines along z on a rank"
       n_lines = int(layout%n_points()/self%n(3))
-      allocate (self%line_wave(2, n_lines), self%wave(0:self%n(3) - 1, n_lines), &
-                self%influence(0:self%n(3) - 1, n_lines))
+      allocate (self%line_wave(2, n_lines))
+      if (self%of_dispersion) allocate (self%influence(0:self%n(3) - 1, n_lines))
       n_lines = 0
       do k = 1, size(layout%box)
         if (layout%box(k)%n_points() == 0) cycle
@@ -240,9 +240,6 @@ contains
       self%brick_lower = floor(self%lower) - self%margin + 1 - self%order
       self%brick_upper = floor(self%upper) + self%margin
     end where
-    if (allocated(self%brick)) deallocate (self%brick)
-    allocate (self%brick(self%brick_lower(1):self%brick_upper(1), self%brick_lower(2):self%brick_upper(2), &
-                         self%brick_lower(3):self%brick_upper(3)))
     self%slab_planes = max(self%order, 6)
     self%planes_before = modulo(self%brick_lower(3), self%slab_planes)
     self%first_set = 1 + modulo((self%brick_lower(3) - self%planes_before)/self%slab_planes, 2)
@@ -250,19 +247,29 @@ contains
                               self%brick_upper)
   end subroutine make_brick
 
+  !> Room for the brick.
+  subroutine allocate_brick(self)
+    type(pme_t), intent(inout) :: self
+    associate (low => self%brick_lower, high => self%brick_upper)
+      allocate (self%brick(low(1):high(1), low(2):high(2), low(3):high(3)))
+    end associate
+  end subroutine allocate_brick
+
   !> Coulomb constant/(pi V) exp(-(pi m/alpha)^2)/m^2 |b|^2 for each wave m, 0 for the mean; or
   !> -pi^(3/2) alpha^3/(3 V) f(pi m/alpha) |b|^2 (see dispersion_wave).
   subroutine make_influence(self)
     type(pme_t), intent(inout) :: self
-    real(real64) :: factor_x(self%n(1)), factor_y(self%n(2)), factor_z(self%n(3))
-    real(real64) :: m2, scale, wave, slope
+    real(real64) :: m2, wave, slope
     integer :: line, x, y, z
 
-    scale = self%coulomb_constant/(pi*product(self%box))
-    if (self%of_dispersion) scale = -pi**1.5_real64*self%alpha**3/(3.0_real64*product(self%box))
-    factor_x = axis_factor(self, 1)
-    factor_y = axis_factor(self, 2)
-    factor_z = axis_factor(self, 3)
+    self%factor_x = axis_factor(self, 1)
+    self%factor_y = axis_factor(self, 2)
+    self%factor_z = axis_factor(self, 3)
+    if (.not. self%of_dispersion) then
+      self%factor_x = self%coulomb_constant/(pi*product(self%box))*self%factor_x
+      return
+    end if
+    self%factor_x = -pi**1.5_real64*self%alpha**3/(3.0_real64*product(self%box))*self%factor_x
     !$omp parallel do schedule(static) private(x, y, z, m2, wave, slope)
     do line = 1, size(self%line_wave, 2)
       x = self%line_wave(1, line)
@@ -270,17 +277,34 @@ contains
       do z = 0, self%n(3) - 1
         m2 = wave_number(x, self%n(1), self%box(1))**2 + wave_number(y, self%n(2), self%box(2))**2 &
              + wave_number(z, self%n(3), self%box(3))**2
-        wave = 0.0_real64
-        if (self%of_dispersion) then
-          call dispersion_wave(pi/self%alpha*sqrt(m2), wave, slope)
-        else if (m2 > 0.0_real64) then
-          wave = 1.0_real64/m2
-        end if
-        self%influence(z, line) = real(scale*factor_x(x + 1)*factor_y(y + 1)*factor_z(z + 1)*wave, real_pair)
+        call dispersion_wave(pi/self%alpha*sqrt(m2), wave, slope)
+        self%influence(z, line) = real(self%factor_x(x + 1)*self%factor_y(y + 1)*self%factor_z(z + 1)*wave, real_pair)
       end do
     end do
     !$omp end parallel do
   end subroutine make_influence
+
+  !> The factors of one line of waves.
+  pure function influence_of_line(self, line) result(influence)
+    type(pme_t), intent(in) :: self
+    integer, intent(in) :: line
+    real(real_pair) :: influence(0:self%n(3) - 1)
+    real(real64) :: m2, factor
+    integer :: x, y, z
+
+    if (self%of_dispersion) then
+      influence = self%influence(:, line)
+      return
+    end if
+    x = self%line_wave(1, line)
+    y = self%line_wave(2, line)
+    m2 = wave_number(x, self%n(1), self%box(1))**2 + wave_number(y, self%n(2), self%box(2))**2
+    factor = self%factor_x(x + 1)*self%factor_y(y + 1)
+    influence(0) = 0.0_real_pair
+    do z = merge(0, 1, m2 > 0.0_real64), self%n(3) - 1
+      influence(z) = real(factor*self%factor_z(z + 1)/(m2 + wave_number(z, self%n(3), self%box(3))**2), real_pair)
+    end do
+  end function influence_of_line
 
   !> Of a wave with b = pi m/alpha: f(b) = (1 - 2 b^2) exp(-b^2) + 2 b^3 sqrt(pi) erfc(b), and -b f'(b).
   elemental subroutine dispersion_wave(b, wave, slope)
@@ -347,13 +371,19 @@ contains
     with_energy = .true.
     if (present(want_energy)) with_energy = want_energy
     call sort_atoms(self, n_owned, position, charge)
+    call allocate_brick(self)
     !$omp parallel do schedule(static)
     do z = lbound(self%brick, 3), ubound(self%brick, 3)
       self%brick(:, :, z) = 0.0_real_pair
     end do
     !$omp end parallel do
     call spread_charges(self)
+    associate (low => self%fft%real_lower, high => self%fft%real_upper)
+      allocate (self%grid(low(1):high(1), low(2):high(2), low(3):high(3)))
+    end associate
     call self%exchange%collect(self%brick, self%grid)
+    deallocate (self%brick)
+    allocate (self%wave(0:self%n(3) - 1, size(self%line_wave, 2)))
     call self%fft%forward(self%grid, self%wave)
     energy = 0.0_real64
     virial = 0.0_real64
@@ -367,22 +397,26 @@ contains
     end if
     !$omp parallel do schedule(static)
     do line = 1, size(self%line_wave, 2)
-      self%wave(:, line) = self%wave(:, line)*self%influence(:, line)
+      self%wave(:, line) = self%wave(:, line)*influence_of_line(self, line)
     end do
     !$omp end parallel do
     call self%fft%backward(self%wave, self%grid)
+    deallocate (self%wave)
+    call allocate_brick(self)
     call self%exchange%spread(self%grid, self%brick)
+    deallocate (self%grid)
     if (.not. self%rounding%is_on()) then
       call gather_forces(self, n_owned, force)
-      return
+    else
+      allocate (own_force(3, n_owned), source=0.0_real64)
+      call gather_forces(self, n_owned, own_force)
+      !$omp parallel do schedule(static)
+      do i = 1, n_owned
+        force(:, i) = force(:, i) + ((own_force(:, i) + self%rounding%force) - self%rounding%force)
+      end do
+      !$omp end parallel do
     end if
-    allocate (own_force(3, n_owned), source=0.0_real64)
-    call gather_forces(self, n_owned, own_force)
-    !$omp parallel do schedule(static)
-    do i = 1, n_owned
-      force(:, i) = force(:, i) + ((own_force(:, i) + self%rounding%force) - self%rounding%force)
-    end do
-    !$omp end parallel do
+    deallocate (self%brick, self%slab_atom, self%point, self%fraction, self%point_charge)
   end subroutine compute
 
   !> Coulomb constant*alpha/sqrt(pi) times the sum of the squared charges.
@@ -407,12 +441,7 @@ contains
     integer :: chunk, first, last, i, at, slab, n_slabs, excess(3), widest(3), axis
     real(real_pair) :: fraction(3)
 
-    if (.not. allocated(self%slab_atom)) allocate (self%slab_atom(0))
-    if (size(self%slab_atom) /= n_owned) then
-      if (allocated(self%point)) deallocate (self%point, self%fraction, self%point_charge)
-      deallocate (self%slab_atom)
-      allocate (self%slab_atom(n_owned), self%point(3, n_owned), self%fraction(n_owned, 3), self%point_charge(n_owned))
-    end if
+    allocate (self%slab_atom(n_owned), self%point(3, n_owned), self%fraction(n_owned, 3), self%point_charge(n_owned))
 
     if (any(self%domain_dims > 1)) then
       widest = 0
@@ -431,7 +460,7 @@ contains
       end if
     end if
 
-    n_slabs = (size(self%brick, 3) - 1 + self%planes_before)/self%slab_planes + 1
+    n_slabs = (self%brick_upper(3) - self%brick_lower(3) + self%planes_before)/self%slab_planes + 1
     allocate (start(n_slabs, n_chunks))
     !$omp parallel do schedule(static) private(first, last, i, fraction, excess, slab)
     do chunk = 1, n_chunks
@@ -605,16 +634,19 @@ contains
     real(real64), intent(out) :: energy, virial(3, 3)
     real(real64), allocatable :: part(:, :)
     real(real64) :: m(3), m2, e, factor, background, wave, slope, sums(7)
+    real(real_pair) :: influence(0:self%n(3) - 1)
     integer :: block, line, z, a
 
     allocate (part(7, (size(self%line_wave, 2) + lines_together - 1)/lines_together), source=0.0_real64)
     background = 0.0_real64
-    !$omp parallel do schedule(static) private(line, z, m, m2, e, factor, wave, slope, sums) reduction(+: background)
+    !$omp parallel do schedule(static) private(line, z, m, m2, e, factor, wave, slope, sums, influence) &
+    !$omp& reduction(+: background)
     do block = 1, size(part, 2)
       do line = (block - 1)*lines_together + 1, min(size(self%line_wave, 2), block*lines_together)
         m(1) = wave_number(self%line_wave(1, line), self%n(1), self%box(1))
         m(2) = wave_number(self%line_wave(2, line), self%n(2), self%box(2))
         sums = 0.0_real64
+        influence = influence_of_line(self, line)
         do z = 0, self%n(3) - 1
           m(3) = wave_number(z, self%n(3), self%box(3))
           m2 = sum(m**2)
@@ -624,7 +656,7 @@ contains
             cycle
           end if
           ! Waves with kx inside the half axis stand for their conjugates too.
-          e = self%influence(z, line)*(real(self%wave(z, line), real64)**2 + real(aimag(self%wave(z, line)), real64)**2) &
+          e = influence(z)*(real(self%wave(z, line), real64)**2 + real(aimag(self%wave(z, line)), real64)**2) &
               *merge(0.5_real64, 1.0_real64, self%line_wave(1, line) == 0 .or. 2*self%line_wave(1, line) == self%n(1))
           sums(1) = sums(1) + e
           if (m2 <= 0.0_real64) cycle

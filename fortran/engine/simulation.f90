@@ -1,7 +1,7 @@
 !> Everything that one rank holds of a simulation, and the two operations that all commands share: rebuild the lists
 !> after atoms moved far, and compute the forces.
 module simulation
-  use precision, only: int64, real64, real_pair
+  use precision, only: int32, int64, real64, real_pair
   use atoms, only: atoms_t
   use barostat, only: barostat_t, berendsen_barostat, monte_carlo_barostat, mtk_barostat, no_barostat
   use bonded, only: bonded_t, n_bonded_energies
@@ -49,7 +49,7 @@ module simulation
   real(real64), parameter :: halo_slack = 4.0_real64, halo_slack_share = 0.05_real64
 
   !> The pair list reaches this far beyond the cutoff (angstrom) where domains allow it, and the part of it that the
-  !> kernels run over at most so far; see docs/engine.md.
+  !> kernels run over at most so far (less where missed pairs are tolerated and less is cheaper); see docs/engine.md.
   real(real64), parameter :: outer_buffer = 2.5_real64, inner_buffer = 0.7_real64
   !> Left between the halo and the size of a domain when the reach is chosen: bonds may become longer.
   real(real64), parameter :: halo_reserve = 1.0_real64
@@ -57,6 +57,9 @@ module simulation
   real(real64), parameter :: mixed_tolerance = 0.005_real64
   !> Displacements are summed as whole numbers of this (angstrom^2), so that the sum has no order.
   real(real64), parameter :: displacement_quantum = 2.0_real64**(-24)
+  !> Share of the box to which positions are remembered: below 1e-6 angstrom in a box of 1000. Owned atoms stay far within
+  !> twice the box.
+  real(real64), parameter :: place_quantum = 2.0_real64**(-30)
 
   !> A box that changes may make the grid of reciprocal space this much coarser or finer than asked before a continued
   !> run chooses another.
@@ -109,6 +112,8 @@ module simulation
     real(real64) :: pairlist_distance = 0.0_real64
     !> Beyond the cutoff: how far the kernels' entries reach.
     real(real64), private :: inner_buffer = 0.0_real64, cutoff = 0.0_real64
+    !> What it would be if domains allowed it.
+    real(real64), private :: wanted_inner_buffer = inner_buffer
     !> Reach that the control file asks for.
     real(real64), private :: least_reach = 0.0_real64
     !> An atom may move this far (angstrom) from where it was when the pair list was made; where pairs may be missed,
@@ -125,8 +130,8 @@ module simulation
     !> Tail energy times volume.
     real(real64), private :: tail_energy_volume = 0.0_real64
     logical, private :: tail_in_virial = .false.
-    !> Positions of the owned atoms when the pair list was made.
-    real(real64), allocatable, private :: listed_position(:, :)
+    !> Positions of the owned atoms when the pair list was made, in `place_quantum` of the box.
+    integer(int32), allocatable, private :: listed_place(:, :)
     !> Positions of the reference atoms of the groups when atoms came to their owners, and the halo width of then.
     real(real64), allocatable, private :: settled_position(:, :)
     real(real64) :: halo_width = 0.0_real64
@@ -337,7 +342,8 @@ contains
     logical, intent(in) :: rigid
     real(real64), parameter :: ps_per_ns = 1000.0_real64
     real(real64), allocatable :: mass(:), number(:, :), charge(:)
-    real(real64) :: drift
+    real(real64) :: drift, temperature
+    temperature = control%real("ENSEMBLE", "temperature")
     drift = merge(mixed_tolerance, 0.0_real64, real_pair /= real64 .and. .not. self%rounding%is_on())
     if (control%text("ENERGY", "pairlist_tolerance") /= "auto") drift = control%real("ENERGY", "pairlist_tolerance")
     if (.not. control%wants_dynamics() .or. .not. drift > 0.0_real64) return
@@ -345,8 +351,12 @@ contains
     call self%tolerance%prepare(self%nonbonded%pair_constants(), control%real("ENERGY", "switchdist"), &
                                 self%topology%coulomb_constant, mass, number, charge, self%topology%c6, &
                                 self%topology%c12, self%topology%n_atoms/product(self%grid%box), &
-                                drift*boltzmann*control%real("ENSEMBLE", "temperature")* &
-                                control%real("DYNAMICS", "timestep")/ps_per_ns)
+                                drift*boltzmann*temperature*control%real("DYNAMICS", "timestep")/ps_per_ns, &
+                                sqrt(3.0_real64*boltzmann*temperature*acceleration_unit)* &
+                                control%real("DYNAMICS", "timestep"))
+    self%wanted_inner_buffer = self%tolerance%cheapest_buffer(self%cutoff, self%cutoff + outer_buffer, inner_buffer)
+    call fit_reach(self)
+    call self%nonbonded%set_reach(self%pairlist_distance, self%inner_buffer)
     call self%nonbonded%tolerate_misses(self%tolerance)
     self%list_limit = self%tolerance%limit(self%pairlist_distance - self%cutoff)
   end subroutine prepare_tolerance
@@ -361,7 +371,7 @@ contains
     self%pairlist_distance = max(self%least_reach, min(self%cutoff + outer_buffer, room))
     if (self%material%is_on) self%pairlist_distance = self%least_reach
     buffer = self%pairlist_distance - self%cutoff
-    self%inner_buffer = min(inner_buffer, 0.5_real64*buffer)
+    self%inner_buffer = min(self%wanted_inner_buffer, 0.5_real64*buffer)
     if (self%material%is_on) self%inner_buffer = 0.0_real64
     self%allowed_displacement = 0.5_real64*(buffer - self%inner_buffer)
   end subroutine fit_reach
@@ -763,6 +773,7 @@ contains
     call self%comm%agree(error)
     if (allocated(error)) return
 
+    call self%nonbonded%forget_list()
     call self%atoms%put_on_lattice()
     call self%atoms%wrap(self%grid)
     if (self%comm%n_ranks > 1) then
@@ -846,6 +857,7 @@ contains
   !> Make the pair list of the present owned and ghost atoms.
   subroutine make_list(self)
     class(simulation_t), intent(inout) :: self
+    integer :: i
     if (self%material%is_on) then
       call self%material%rebuild(self%atoms%n_owned, self%atoms%n_total, self%atoms%position)
     else
@@ -853,7 +865,15 @@ contains
                                   self%atoms%lj_type, self%atoms%id, self%bonded%exclusion_first, &
                                   self%bonded%exclusion_partner)
     end if
-    self%listed_position = self%atoms%position(:, :self%atoms%n_owned)
+    ! They are kept there until atoms come to other owners.
+    if (allocated(self%bonded%exclusion_first)) deallocate (self%bonded%exclusion_first, self%bonded%exclusion_partner)
+    if (allocated(self%listed_place)) deallocate (self%listed_place)
+    allocate (self%listed_place(3, self%atoms%n_owned))
+    !$omp parallel do schedule(static)
+    do i = 1, self%atoms%n_owned
+      self%listed_place(:, i) = nint(self%atoms%position(:, i)/(place_quantum*self%grid%box), int32)
+    end do
+    !$omp end parallel do
     self%listed_step = self%step
     self%strain = 0.0_real64
     if (self%sums_dispersion) self%root_c6 = self%type_root_c6(self%atoms%lj_type(:self%atoms%n_owned))
@@ -986,7 +1006,6 @@ contains
         shift = self%rounding%on_lattice((factor - 1.0_real64)*shift) + image*(edges - self%grid%box)
         do i = a, b
           atoms%position(:, i) = atoms%position(:, i) + shift
-          self%listed_position(:, i) = factor*self%listed_position(:, i)
         end do
         self%settled_position(:, g) = factor*self%settled_position(:, g)
       end do
@@ -1042,16 +1061,17 @@ contains
     class(simulation_t), intent(in) :: self
     real(real64), intent(out) :: largest, mean_square
     real(real64), parameter :: far = 1.0e3_real64
-    real(real64) :: moved2, worst2
+    real(real64) :: moved2, worst2, unit(3)
     integer(int64) :: quanta, total(1)
     integer :: i
+    unit = place_quantum*self%grid%box
     worst2 = 0.0_real64
     quanta = 0
     !$omp parallel do schedule(static) private(moved2) reduction(max: worst2) reduction(+: quanta)
     do i = 1, self%atoms%n_owned
-      moved2 = (self%atoms%position(1, i) - self%listed_position(1, i))**2 + &
-               (self%atoms%position(2, i) - self%listed_position(2, i))**2 + &
-               (self%atoms%position(3, i) - self%listed_position(3, i))**2
+      moved2 = (self%atoms%position(1, i) - unit(1)*self%listed_place(1, i))**2 + &
+               (self%atoms%position(2, i) - unit(2)*self%listed_place(2, i))**2 + &
+               (self%atoms%position(3, i) - unit(3)*self%listed_place(3, i))**2
       if (.not. moved2 < far) moved2 = 1.0e18_real64
       worst2 = max(worst2, moved2)
       quanta = quanta + int(min(moved2, far)/displacement_quantum, int64)

@@ -19,6 +19,13 @@ module verlet_buffer
   integer, parameter :: n_depths = 60
   real(real64), parameter :: deepest = 3.0_real64
   integer, parameter :: n_displacements = 64
+  !> A model of what a buffer costs. Entries of a list with the reach r are as (r + cluster_depth)^3, since clusters stick
+  !> out of the sphere; to look through an entry of the outer list costs this share of what its forces cost.
+  real(real64), parameter :: cluster_depth = 1.5_real64, look_cost = 0.25_real64
+  !> Buffers that are compared: multiples of this (angstrom).
+  real(real64), parameter :: buffer_step = 0.05_real64
+  !> Steps beyond which nothing is gained.
+  integer, parameter :: longest_service = 100
 
   !> The atoms and their potential.
   type :: verlet_buffer_t
@@ -28,9 +35,12 @@ module verlet_buffer
     real(real64), allocatable :: spread(:), energy(:, :)
     !> Energy (kcal/mol) per atom that a list may miss for each step that it has served; 0 = none.
     real(real64), public :: per_step = 0.0_real64
+    !> Root mean square displacement of the atoms in a step of free flight (angstrom).
+    real(real64) :: flight = 0.0_real64
   contains
     procedure :: prepare
     procedure :: limit
+    procedure :: cheapest_buffer
   end type verlet_buffer_t
 
   !> How far atoms may have moved, for one buffer.
@@ -47,11 +57,12 @@ contains
 
   !> Classes of atoms by mass (atomic mass units), with the number of atoms of each class and Lennard-Jones type and the
   !> sum of |charge| of each class (e); c6 and c12 of each pair of types (kcal/mol, angstrom). `density`: atoms per cubic
-  !> angstrom; `per_step` as above.
-  subroutine prepare(self, pair, switch_distance, coulomb_constant, mass, number, charge, c6, c12, density, per_step)
+  !> angstrom; `per_step` as above; `flight`: displacement (angstrom) in a step of free flight of a mass of 1.
+  subroutine prepare(self, pair, switch_distance, coulomb_constant, mass, number, charge, c6, c12, density, per_step, &
+                     flight)
     class(verlet_buffer_t), intent(out) :: self
     type(pair_parameters_t), intent(in) :: pair
-    real(real64), intent(in) :: switch_distance, coulomb_constant, density, per_step
+    real(real64), intent(in) :: switch_distance, coulomb_constant, density, per_step, flight
     real(real64), intent(in) :: mass(:), number(:, :), charge(:), c6(:, :), c12(:, :)
     real(real64) :: atoms(size(mass)), shape(3, n_depths), at_cutoff(3), mean_square, shell
     integer :: a, b, k, n
@@ -64,6 +75,7 @@ contains
     atoms = sum(number, dim=2)
     ! Of free flight along one axis, in units of its average over the atoms.
     mean_square = sum(atoms/mass)/sum(atoms)
+    self%flight = flight*sqrt(mean_square)
     allocate (self%spread(size(mass)*(size(mass) + 1)/2), self%energy(n_depths, size(mass)*(size(mass) + 1)/2))
     n = 0
     do a = 1, size(mass)
@@ -127,6 +139,31 @@ contains
       end do
     end do
   end function limit
+
+  !> The buffer (angstrom) of the inner list, at most `largest`, with which a step costs least: a larger one means more
+  !> pairs, a smaller one that the outer list with the reach `outer` is looked through more often. Atoms fly freely.
+  pure real(real64) function cheapest_buffer(self, cutoff, outer, largest) result(best)
+    class(verlet_buffer_t), intent(in) :: self
+    real(real64), intent(in) :: cutoff, outer, largest
+    type(list_limit_t) :: limit
+    real(real64) :: buffer, cost, least
+    integer :: k, steps
+    best = largest
+    least = huge(least)
+    do k = 1, int(largest/buffer_step)
+      buffer = k*buffer_step
+      limit = self%limit(buffer)
+      steps = 0
+      do while (steps < longest_service .and. limit%keeps((self%flight*(steps + 1))**2, steps + 1, 0.0_real64))
+        steps = steps + 1
+      end do
+      ! New entries serve the step that chooses them in any case.
+      cost = (cutoff + buffer + cluster_depth)**3 + look_cost*(outer + cluster_depth)**3/(steps + 1)
+      if (cost >= least) cycle
+      least = cost
+      best = buffer
+    end do
+  end function cheapest_buffer
 
   !> Whether the list still serves when it is `steps` old and atoms have moved by `mean_square` (angstrom^2) on average.
   !> `lost` (angstrom): what a shrinking box took from the buffer.
