@@ -9,7 +9,12 @@ typedef struct {
                         void *, void *);
   void (*real_to_complex)(const struct line_plan *, int n_lines, const void *, void *, void *);
   void (*complex_to_real)(const struct line_plan *, int n_lines, const void *, void *, void *);
+  void (*plane)(const struct line_plan *along_x, const struct line_plan *along_y, int what, int backward, const void *,
+                void *, void *);
 } line_kernels;
+
+/* What is transformed. */
+enum { complex_lines = 1, real_to_complex = 2, complex_to_real = 3 };
 
 typedef struct line_plan {
   int n, n_passes, bytes;       /* length of the complex transform; passes; bytes of a real number */
@@ -19,6 +24,15 @@ typedef struct line_plan {
   void *twiddle;                /* of all passes, then cos and sin of 2 pi j/radix; and of pi j/n if is_halved */
   const line_kernels *kernels;  /* for this processor */
 } line_plan;
+
+/* Groups of lines to transform together. Lines whose elements are far apart in memory are best read in runs of several
+   groups, whose intermediate results still fit in the cache; others are best kept in the first level of it. */
+static inline int line_groups(int n, long stride_bytes, long group_bytes) {
+  const long first_level = 1000000, intermediate = 300000;
+  if (n * stride_bytes < first_level) return 1;
+  long groups = intermediate / (n * group_bytes);
+  return groups < 1 ? 1 : groups > 16 ? 16 : (int)groups;
+}
 
 /* Single and double precision. */
 extern const line_kernels line_kernels_baseline[2], line_kernels_avx2[2], line_kernels_avx512[2];
