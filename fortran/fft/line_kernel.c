@@ -101,10 +101,11 @@ int line_plan_run(const line_plan *plan, int what, int sign, int n_lines, long s
    then x. The output may be the input if both are complex. Returns 0, or 1 when there is no memory. */
 int plane_plan_run(const line_plan *along_x, const line_plan *along_y, int what, int sign, const void *input,
                    void *output) {
-  /* The plane, in whole vectors either way, two lines of vectors and a butterfly of any radix. */
+  /* The plane, in whole vectors either way, and twice groups of lines and a butterfly of any radix. */
   size_t n_x = (size_t)along_x->n * (along_x->is_halved ? 2 : 1), n_y = along_y->n, most = n_x > n_y ? n_x : n_y;
   size_t plane = (2 * along_x->bytes * (sign > 0 ? n_y : n_x) + 2 * 64) * ((sign > 0 ? n_x : n_y) + 17);
-  void *work = work_of(plane + 2 * 64 * 4 * (most + 17));
+  size_t scratch = 2 * 64 * (groups_in_cache(along_y->n, 2 * 64) + 6) * (most + 17);
+  void *work = work_of(plane + 2 * scratch);
   if (!work) return 1;
   along_x->kernels->plane(along_x, along_y, what, sign > 0, input, output, work);
   return 0;

@@ -25,13 +25,16 @@ typedef struct line_plan {
   const line_kernels *kernels;  /* for this processor */
 } line_plan;
 
-/* Groups of lines to transform together. Lines whose elements are far apart in memory are best read in runs of several
-   groups, whose intermediate results still fit in the cache; others are best kept in the first level of it. */
-static inline int line_groups(int n, long stride_bytes, long group_bytes) {
-  const long first_level = 1000000, intermediate = 300000;
-  if (n * stride_bytes < first_level) return 1;
-  long groups = intermediate / (n * group_bytes);
+/* Groups of lines to transform together so that rows of memory are read in long runs and what is between the passes stays
+   in the second level of the cache. */
+static inline int groups_in_cache(int n, long group_bytes) {
+  const long groups = 300000 / (n * group_bytes);
   return groups < 1 ? 1 : groups > 16 ? 16 : (int)groups;
+}
+
+/* The same for lines whose elements are so far apart; those that lie in the cache are best taken one by one. */
+static inline int line_groups(int n, long stride_bytes, long group_bytes) {
+  return n * stride_bytes < 1000000 ? 1 : groups_in_cache(n, group_bytes);
 }
 
 /* Single and double precision. */
