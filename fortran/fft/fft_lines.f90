@@ -7,7 +7,7 @@ module fft_lines
   use fft_block_copy, only: at_byte
   implicit none
   private
-  public :: line_transform_t, complex_lines, real_to_complex, complex_to_real
+  public :: line_transform_t, run_plane, complex_lines, real_to_complex, complex_to_real
 
   integer, parameter :: complex_lines = 1, real_to_complex = 2, complex_to_real = 3
 
@@ -22,6 +22,11 @@ module fft_lines
       integer(c_int), value :: what, sign, n_lines
       integer(c_long), value :: stride, distance
     end function line_plan_run
+    integer(c_int) function plane_plan_run(along_x, along_y, what, sign, input, output) bind(c)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: along_x, along_y, input, output
+      integer(c_int), value :: what, sign
+    end function plane_plan_run
     subroutine line_plan_destroy(plan) bind(c)
       import :: c_ptr
       type(c_ptr), value :: plan
@@ -33,7 +38,6 @@ module fft_lines
     integer :: inner = 1
     !> Bytes of an element, and length of a line, before and after.
     integer :: width_in = 0, width_out = 0, length_in = 0, length_out = 0
-    logical :: is_in_place = .false.
     integer, private :: what = 0, sign = -1
     type(c_ptr), private :: plan = c_null_ptr
   contains
@@ -45,17 +49,14 @@ module fft_lines
 contains
 
   !> `what`: complex_lines with the sign of the exponent, real_to_complex (n reals to n/2 + 1 complex numbers; inner =
-  !> 1) or its way back; none is normalised. `bytes`: of a real number, 4 or 8. `in_place`: complex lines whose output
-  !> is their input.
-  subroutine create(self, what, sign, bytes, n, inner, in_place)
+  !> 1) or its way back; none is normalised. `bytes`: of a real number, 4 or 8.
+  subroutine create(self, what, sign, bytes, n, inner)
     class(line_transform_t), intent(inout) :: self
     integer, intent(in) :: what, sign, bytes, n, inner
-    logical, intent(in) :: in_place
     call self%destroy()
     self%what = what
     self%sign = sign
     self%inner = inner
-    self%is_in_place = in_place
     self%width_in = merge(bytes, 2*bytes, what == real_to_complex)
     self%width_out = merge(bytes, 2*bytes, what == complex_to_real)
     self%length_in = merge(n/2 + 1, n, what == complex_to_real)
@@ -97,6 +98,30 @@ contains
     end function address
 
   end subroutine run
+
+  !> Transform plane number `plane` (from 0) of the arrays at `input` and `output` along x, which is fastest, and y.
+  !> `transform`: of both axes in the order in which they take place, x first where it takes waves forward; `n_lines`:
+  !> lines of each in a plane. Output and input may be one array if both are complex.
+  subroutine run_plane(transform, plane, n_lines, input, output)
+    type(line_transform_t), intent(in) :: transform(2)
+    integer, intent(in) :: plane, n_lines(2)
+    type(c_ptr), intent(in) :: input, output
+    integer :: x
+    x = merge(1, 2, transform(1)%sign < 0)
+    if (plane_plan_run(transform(x)%plan, transform(3 - x)%plan, transform(x)%what, transform(x)%sign, &
+                       start_of(input, transform(1)%width_in, transform(1)%length_in, n_lines(1)), &
+                       start_of(output, transform(2)%width_out, transform(2)%length_out, n_lines(2))) /= 0) &
+      error stop "no memory to transform a plane"
+
+  contains
+
+    type(c_ptr) function start_of(array, width, length, lines)
+      type(c_ptr), intent(in) :: array
+      integer, intent(in) :: width, length, lines
+      start_of = at_byte(array, int(plane, int64)*width*length*lines)
+    end function start_of
+
+  end subroutine run_plane
 
   subroutine destroy(self)
     class(line_transform_t), intent(inout) :: self

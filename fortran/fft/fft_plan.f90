@@ -325,10 +325,9 @@ contains
             n_all = merge(n_waves, extent(2), axis == 2)
           end if
           step%n_lines(place_in_order) = int(n_all)
-          ! Along x from one array to another, so that there the user's input is kept and back the output is reached.
-          call step%transform(place_in_order)%create(what, merge(-1, 1, ahead), options%bytes, n(axis), max(1, inner), &
-                                                     in_place=axis /= 1)
+          call step%transform(place_in_order)%create(what, merge(-1, 1, ahead), options%bytes, n(axis), max(1, inner))
         end do
+        ! Along x from one array to another, so that there the user's input is kept and back the output is reached.
         step%in_place = all(stage(s)%axes /= 1)
         transformed = layout_at(s, self%rank, .not. ahead)
         step%to_bytes = transformed%n_points()*options%n_batch*step%transform(step%n_axes)%width_out

@@ -4,7 +4,7 @@ module fft_step
   use, intrinsic :: iso_fortran_env, only: int64
   use fft_exchange, only: exchange_t
   use fft_layout, only: share_lower, share_upper
-  use fft_lines, only: line_transform_t
+  use fft_lines, only: line_transform_t, run_plane
   implicit none
   private
   public :: step_t, path_t, chunk_range, make_schedule, run_transform, start_exchange, finish_exchange, transform
@@ -107,28 +107,25 @@ contains
 
   end subroutine make_schedule
 
-  !> Transforms of a chunk: lines in blocks dealt to the threads, or plane by plane so that a plane stays in the cache.
+  !> Transforms of a chunk: lines in blocks dealt to the threads, or planes.
   subroutine run_transform(step, chunk, from, to)
     type(step_t), intent(in) :: step
     integer, intent(in) :: chunk
     type(c_ptr), intent(in) :: from, to
-    integer, parameter :: block = 64
-    integer :: plane, k, line
-    type(c_ptr) :: middle
+    integer :: plane, k, line, block
 
     if (step%n_axes == 2) then
-      ! There: x into the output, y within it. Back: y within the input, x into the output.
-      middle = merge_address(step%transform(2)%is_in_place, to, from)
       !$omp parallel do schedule(static)
       do plane = 0, step%n_planes - 1
-        call step%transform(1)%run(plane*step%n_lines(1), step%n_lines(1), from, middle)
-        call step%transform(2)%run(plane*step%n_lines(2), step%n_lines(2), middle, to)
+        call run_plane(step%transform, plane, step%n_lines, from, to)
       end do
       !$omp end parallel do
       return
     end if
     do k = 1, size(step%chunk(chunk)%run, 2)
       associate (first => step%chunk(chunk)%run(1, k), n_lines => step%chunk(chunk)%run(2, k))
+        ! Enough for all threads, and where there are many lines long runs of memory.
+        block = 64*max(1, min(4, n_lines/1024))
         !$omp parallel do schedule(static) if(n_lines > block)
         do line = first, first + n_lines - 1, block
           call step%transform(1)%run(line, min(block, first + n_lines - line), from, to)
@@ -137,12 +134,5 @@ contains
       end associate
     end do
   end subroutine run_transform
-
-  type(c_ptr) function merge_address(condition, first, second)
-    logical, intent(in) :: condition
-    type(c_ptr), intent(in) :: first, second
-    merge_address = second
-    if (condition) merge_address = first
-  end function merge_address
 
 end module fft_step

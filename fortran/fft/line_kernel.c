@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include "line_kernel.h"
 
-enum { complex_lines = 1, real_to_complex = 2, complex_to_real = 3 };
-
 static const line_kernels *kernels(void) {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
@@ -72,23 +70,43 @@ void line_plan_destroy(line_plan *plan) {
   free(plan);
 }
 
+/* Memory of this thread, at least so many bytes; null when there is none. */
+static void *work_of(size_t need) {
+  static _Thread_local char *work;
+  static _Thread_local size_t size;
+  if (size < need) {
+    free(work);
+    work = aligned_alloc(64, (need + 63) / 64 * 64);
+    size = work ? need : 0;
+  }
+  return work;
+}
+
 /* Transform lines. Element k of complex line l is number l*distance + k*stride; real lines follow each other. Returns
    0, or 1 when there is no memory. */
 int line_plan_run(const line_plan *plan, int what, int sign, int n_lines, long stride, long distance, const void *input,
                   void *output) {
-  static _Thread_local char *work;
-  static _Thread_local size_t size;
-  /* Two arrays of lines, and room for a butterfly of any radix. */
-  size_t need = (size_t)2 * 64 * (4 * (size_t)plan->n + 4);
-  if (size < need) {
-    free(work);
-    work = aligned_alloc(64, need);
-    size = work ? need : 0;
-    if (!work) return 1;
-  }
+  /* Two arrays of lines, and room for waves or a butterfly of any radix. */
+  size_t groups = what == complex_lines ? line_groups(plan->n, stride * 2 * plan->bytes, 2 * 64) : 1;
+  void *work = work_of(2 * 64 * 2 * (groups + 1) * ((size_t)plan->n + 1));
+  if (!work) return 1;
   const line_kernels *kernel = plan->kernels;
   if (what == complex_lines) kernel->complex_lines(plan, sign > 0, n_lines, stride, distance, input, output, work);
   if (what == real_to_complex) kernel->real_to_complex(plan, n_lines, input, output, work);
   if (what == complex_to_real) kernel->complex_to_real(plan, n_lines, input, output, work);
+  return 0;
+}
+
+/* Transform a plane of lines along x (fastest; `what` they are) and along y (complex). Forward: x, then y; backward: y,
+   then x. The output may be the input if both are complex. Returns 0, or 1 when there is no memory. */
+int plane_plan_run(const line_plan *along_x, const line_plan *along_y, int what, int sign, const void *input,
+                   void *output) {
+  /* The plane, in whole vectors either way, and twice groups of lines and a butterfly of any radix. */
+  size_t n_x = (size_t)along_x->n * (along_x->is_halved ? 2 : 1), n_y = along_y->n, most = n_x > n_y ? n_x : n_y;
+  size_t plane = (2 * along_x->bytes * (sign > 0 ? n_y : n_x) + 2 * 64) * ((sign > 0 ? n_x : n_y) + 17);
+  size_t scratch = 2 * 64 * (groups_in_cache(along_y->n, 2 * 64) + 6) * (most + 17);
+  void *work = work_of(plane + 2 * scratch);
+  if (!work) return 1;
+  along_x->kernels->plane(along_x, along_y, what, sign > 0, input, output, work);
   return 0;
 }
