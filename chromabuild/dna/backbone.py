@@ -254,7 +254,8 @@ def _minimise(
     """Positions (2n, 11, 3), iterations (2n,) and last steps (2n,) of one pass of the kernel over ``pieces`` (2, p)."""
     table, layout = restraints(), base_layout()
     if obstacles is None:  # the kernel takes no empty arrays: one that no nucleotide has stands for none
-        obstacles = Obstacles(np.zeros(len(base_index) + 1, dtype=np.int32), np.ones(1, dtype=np.int32), np.zeros((1, 3)))
+        none = np.zeros(len(base_index) + 1, dtype=np.int32)
+        obstacles = Obstacles(none, np.ones(1, dtype=np.int32), np.zeros((1, 3)))
     position = np.array(sugar.transpose(2, 1, 0), order="F")
     iterations, last_step, failed = _kernels.backbone_closure.close_backbone(
         base_type=base_index + 1, base_size=layout.size, base_class=layout.atom_class.T,
