@@ -2,9 +2,10 @@
 
 Octamers are placed as they come, with tails and side chains chosen for one nucleosome alone. Linkers that leave at
 another angle, other sequences and neighbours in the fibre come too near to some of them: to within an angstrom, where
-a minimiser meets forces without bounds. Every such side chain takes the torsions that leave it free, and a tail that
-its side chains cannot free grows again around everything that is there (``chromabuild.clash``). DNA, ordered backbones
-and everything that is free stay as they are.
+a minimiser meets forces without bounds. Every such side chain takes the torsions that leave it free. A tail that still
+runs through something grows again around everything that is there: that takes as long as a hundred side chains, so it
+is done for atoms within each other only, and the rest is left to the clash stage, whose moves these are
+(``chromabuild.clash``). DNA, ordered backbones and everything that is free stay as they are.
 """
 
 from collections.abc import Callable
@@ -19,8 +20,8 @@ from chromabuild.clash.tails import Growth, Tail, find_tails, propose_tail
 from chromabuild.clash.torsions import Torsion, library_torsions
 from chromabuild.solute import Solute
 
-FATAL = 0.9  # angstrom: pairs nearer than this count before all others
-ROUNDS = 3
+FATAL = 0.9  # angstrom: pairs nearer than this count before all others, and make a tail grow again
+ROUNDS = 2
 
 Progress = Callable[[float], None]
 
@@ -53,20 +54,29 @@ class Settling:
         pairs, _ = scene.cells.pairs(float(scene.severe_table.max()), scene.graph, scene.kind, scene.severe_table)
         return pairs[self.protein[scene.atoms.residue[pairs]].any(axis=1)]
 
+    def between_molecules(self) -> np.ndarray:
+        """Those of ``pairs`` that do not lie within one chain."""
+        pairs = self.pairs()
+        molecule = self.molecule[self.scene.atoms.residue[pairs]]
+        return pairs[molecule[:, 0] != molecule[:, 1]]
+
     def run(self, progress: Progress | None) -> None:
         """Rounds until nothing is near or nothing helps."""
         for number in range(1, ROUNDS + 1):
-            pairs, before = self.pairs(), sum(self.moves.values())
+            pairs, before, stuck = self.pairs(), sum(self.moves.values()), {}
             for k, (a, b) in enumerate(pairs.tolist()):
                 if progress is not None and k % 50 == 0:
                     progress((number - 1 + k / len(pairs)) / ROUNDS)
-                self.free(a, b, number)
+                self.free(a, b, stuck)
+            for tail, hit in stuck.items():
+                growth = self.growths.setdefault(tail, Growth(self.scene, tail, lambda r: self.torsions(r)[0]))
+                self.take(propose_tail(self.passages, growth, sorted(hit), self.seed, number))
             if sum(self.moves.values()) == before:
                 break
             self.scene.rebuild()
 
-    def free(self, a: int, b: int, number: int) -> None:
-        """Make room between two atoms: hydrogens, then side chains, then tails."""
+    def free(self, a: int, b: int, stuck: dict[Tail, set[int]]) -> None:
+        """Make room between two atoms by hydrogens, then side chains; adds tails within something to ``stuck``."""
         scene, residue = self.scene, self.scene.atoms.residue
         own = [atom for atom in (a, b) if self.protein[residue[atom]]]
         for atom in own:
@@ -78,11 +88,11 @@ class Settling:
                     self.take(propose_rotor(scene, rotor))
             if scene.is_severe(a, b) and chi and scene.atoms.part[atom] == SIDE_CHAIN:
                 self.take(propose_side_chain(scene, chi, rotors))
-        for atom in own:
-            tail = self.tail_of.get(int(residue[atom]))
-            if tail is not None and scene.is_severe(a, b):
-                growth = self.growths.setdefault(tail, Growth(scene, tail, lambda r: self.torsions(r)[0]))
-                self.take(propose_tail(self.passages, growth, [int(residue[atom])], self.seed, number))
+        if np.linalg.norm(scene.position[a] - scene.position[b]) < FATAL:
+            for atom in own:
+                tail = self.tail_of.get(int(residue[atom]))
+                if tail is not None:
+                    stuck.setdefault(tail, set()).add(int(residue[atom]))
 
     def take(self, proposal: Proposal | None) -> None:
         """Make a move that helps and puts no bond through a ring."""
@@ -102,10 +112,10 @@ def settle_histones(solute: Solute, seed: int, threads: int = 1, progress: Progr
         progress: called with the fraction done.
 
     Returns:
-        Turned side chains, rotors and tails, and the close pairs that are left, for the build report.
+        Turned side chains, rotors and tails, and the close pairs between molecules that are left, for the build report.
     """
     settling = Settling(solute, seed, threads)
     settling.run(progress)
     solute.position = settling.scene.position.astype(np.float32)
     return {"turned_hydrogens": settling.moves["rotor"], "turned_side_chains": settling.moves["chi"],
-            "regrown_tails": settling.moves["tail"], "close_histone_pairs_left": len(settling.pairs())}
+            "regrown_tails": settling.moves["tail"], "close_histone_pairs_left": len(settling.between_molecules())}
