@@ -76,7 +76,8 @@ def build_solute(scaffold: Any, config: Config, threads: int = 1, progress: Prog
     if config.build.tails == "scaffold":
         octamers, tails = _with_scaffold_tails(octamers, scaffold, config.seed)
     say("closing the backbone", 0.2)
-    histones = _atoms_beside_dna(octamers, path)
+    # The regular superhelix runs through the octamer: no backbone can keep clear of that.
+    histones = None if config.build.nucleosome_path == "superhelix" else _atoms_beside_dna(octamers, path)
     dna_position, dna_template, report = build_dna(sequence, path.origin, path.frame, threads, histones=histones)
     del histones
     say("placing histones", 0.8)
