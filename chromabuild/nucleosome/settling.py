@@ -29,8 +29,8 @@ Progress = Callable[[float], None]
 class Settling:
     """One pass over all histones."""
 
-    def __init__(self, solute: Solute, seed: int, threads: int) -> None:
-        """``threads`` search for close pairs; the result does not depend on it."""
+    def __init__(self, solute: Solute, seed: int, threads: int, regrow: bool) -> None:
+        """``threads`` search for close pairs, the result does not depend on it; ``regrow``: whether tails may grow."""
         atoms = Atoms.from_solute(solute)
         self.scene = Scene(atoms, FATAL, threads)
         self.passages = Passages(self.scene)
@@ -38,7 +38,8 @@ class Settling:
         self.template = solute.residue_template
         self.molecule = np.repeat(np.arange(len(solute.molecule_name)), np.diff(solute.molecule_first_residue))
         self.protein = solute.molecule_nucleosome[self.molecule] >= 0
-        tails = find_tails(self.scene, solute.molecule_name, solute.molecule_first_residue, solute.residue_number)
+        tails = find_tails(self.scene, solute.molecule_name, solute.molecule_first_residue,
+                           solute.residue_number) if regrow else []
         self.tail_of = {residue: tail for tail in tails for residue in tail.residues}
         self.growths: dict[Tail, Growth] = {}
         self.moves = {"rotor": 0, "chi": 0, "tail": 0}
@@ -102,19 +103,21 @@ class Settling:
         self.moves[proposal.kind] += 1
 
 
-def settle_histones(solute: Solute, seed: int, threads: int = 1, progress: Progress | None = None) -> dict:
+def settle_histones(solute: Solute, seed: int, threads: int = 1, regrow: bool = True,
+                    progress: Progress | None = None) -> dict:
     """Turn side chains and tails of a solute's histones, in place, away from DNA and from each other.
 
     Args:
         solute: its positions change.
         seed: of the tails that grow again.
         threads: of the search for close pairs; the result does not depend on it.
+        regrow: whether tails may grow again; false for those that follow beads, which they would leave.
         progress: called with the fraction done.
 
     Returns:
         Turned side chains, rotors and tails, and the close pairs between molecules that are left, for the build report.
     """
-    settling = Settling(solute, seed, threads)
+    settling = Settling(solute, seed, threads, regrow)
     settling.run(progress)
     solute.position = settling.scene.position.astype(np.float32)
     return {"turned_hydrogens": settling.moves["rotor"], "turned_side_chains": settling.moves["chi"],
