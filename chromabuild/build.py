@@ -84,7 +84,7 @@ def build_solute(scaffold: Any, config: Config, threads: int = 1, progress: Prog
     solute = assemble_solute(dna_position, dna_template, octamers, path.core_origin, path.core_frame)
     del dna_position, octamers
     say("making room for histones", 0.85)
-    settled = settle_histones(solute, config.seed, threads, regrow=config.build.tails != "scaffold")
+    settled = settle_histones(solute, threads)
     solute.provenance = {
         "stage": "build",
         "chromabuild": __version__,

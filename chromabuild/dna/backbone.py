@@ -32,7 +32,7 @@ SETTLED = 0.1  # angstrom: what moved farther in the last iteration gets more of
 LOOSE = 0.5  # standard deviations of O3'-P: so is this
 # The link between nucleotides takes up what the path strains; held tighter than its spread in crystals, it leaves that
 # to the many angles, of which none is then far off.
-LINK, LINK_SHARE = 0, 0.6
+LINK, LINK_SHARE = 0, 0.4
 MEND_REACH, MEND_ITERATIONS, MEND_CONVERGED, MOST_MENDS = 6, 40, 1e-4, 6
 
 

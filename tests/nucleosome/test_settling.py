@@ -52,7 +52,7 @@ def test_a_side_chain_within_dna_is_turned_away_and_nothing_else_moves(pair_of_n
     results = []
     for threads in (1, 2):
         solute.position = spoilt.copy()
-        report = settle_histones(solute, seed=1, threads=threads)
+        report = settle_histones(solute, threads=threads)
         results.append(solute.position)
     solute.position = built
     assert np.array_equal(*results)
