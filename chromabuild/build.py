@@ -7,11 +7,15 @@ from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from chromabuild import __version__
+from chromabuild.clash.detect import CellList
 from chromabuild.config import BuildSection, Config
 from chromabuild.dna.backbone import (
+    ATOM_CLASS,
     SUGAR,
+    Obstacles,
     base_layout,
     close_backbone,
     measure_backbone,
@@ -28,12 +32,15 @@ from chromabuild.nucleosome.marks import octamer_recipes
 from chromabuild.nucleosome.octamer import Octamer, histone_segid, place_octamer
 from chromabuild.nucleosome.recipe import OctamerRecipe, build_octamer
 from chromabuild.nucleosome.scaffold_tails import BEADS, follow_beads
+from chromabuild.nucleosome.settling import settle_histones
 from chromabuild.nucleosome.template_file import read_template
 from chromabuild.residues import residue_library, residue_names
 from chromabuild.solute import MAX_RESIDUES_PER_SEGMENT, Solute, base_36
 
 CHAIN_LETTERS = ascii_uppercase + ascii_lowercase + digits
 OUTLIER = 4.0  # standard deviations
+PHOSPHATE_REACH = 10.0  # angstrom from C1' to what the farthest oxygen of its phosphate can touch
+BESIDE_DNA = 7.0  # angstrom: farther from wrapped DNA, an atom of an octamer does not bother any backbone
 BEAD_TOLERANCE = 3.0  # angstrom rms from a tail's beads
 SEAM = 30  # base pairs that a circle repeats on either side
 
@@ -64,21 +71,27 @@ def build_solute(scaffold: Any, config: Config, threads: int = 1, progress: Prog
     sequence = base_index(scaffold.base)
     recipes = octamer_recipes(config.build, scaffold.chromosome, scaffold.position[scaffold.dyad], config.seed)
     path = relaxed_path(scaffold, sequence, config.build)
-    say("closing the backbone", 0.2)
-    dna_position, dna_template, report = build_dna(sequence, path.origin, path.frame, threads)
-    say("placing histones", 0.8)
     octamers = [octamer_of_recipe(recipe) for recipe in recipes]
     tails = {}
     if config.build.tails == "scaffold":
         octamers, tails = _with_scaffold_tails(octamers, scaffold, config.seed)
+    say("closing the backbone", 0.2)
+    # The regular superhelix runs through the octamer: no backbone can keep clear of that.
+    histones = None if config.build.nucleosome_path == "superhelix" else _atoms_beside_dna(octamers, path)
+    dna_position, dna_template, report = build_dna(sequence, path.origin, path.frame, threads, histones=histones)
+    del histones
+    say("placing histones", 0.8)
     solute = assemble_solute(dna_position, dna_template, octamers, path.core_origin, path.core_frame)
+    del dna_position, octamers
+    say("making room for histones", 0.85)
+    settled = settle_histones(solute, threads)
     solute.provenance = {
         "stage": "build",
         "chromabuild": __version__,
         "locus": scaffold.name,
         "nucleosome_path": config.build.nucleosome_path,
         "tails": config.build.tails,
-        "build_report": report | path.summary() | {"octamers": _octamer_counts(recipes)} | tails,
+        "build_report": report | path.summary() | {"octamers": _octamer_counts(recipes)} | tails | settled,
     }
     say("done", 1.0)
     return solute
@@ -149,8 +162,26 @@ def base_frames(
     return bases, *relax_bases(bases, origins, frames, pair, threads)
 
 
+def _atoms_beside_dna(octamers: list[Octamer], path: RelaxedPath) -> tuple[np.ndarray, np.ndarray] | None:
+    """Heavy atoms (k, 3) of placed octamers that wrapped DNA can touch, and their ``ATOM_CLASS`` (k,)."""
+    if not octamers:
+        return None
+    library, wrapped, beside = list(residue_library().values()), cKDTree(_wrapped_dna()[0]), {}
+    for core in octamers:
+        if id(core) not in beside:
+            element = np.concatenate([library[k].elements for k in core.residue_template])
+            near = wrapped.query(core.position, distance_upper_bound=BESIDE_DNA)[0] < BESIDE_DNA
+            rows = np.flatnonzero(near & (element != "H"))
+            kind = np.array([ATOM_CLASS.get(e, ATOM_CLASS["C"]) for e in element[rows]], dtype=np.int32)
+            beside[id(core)] = core.position[rows], kind
+    position = [origin + beside[id(core)][0] @ frame.T
+                for core, origin, frame in zip(octamers, path.core_origin, path.core_frame, strict=True)]
+    return np.concatenate(position), np.concatenate([beside[id(core)][1] for core in octamers])
+
+
 def build_dna(
-    sequence: np.ndarray, origin: np.ndarray, frame: np.ndarray, threads: int = 1, circular: bool = False
+    sequence: np.ndarray, origin: np.ndarray, frame: np.ndarray, threads: int = 1, circular: bool = False,
+    histones: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> tuple[np.ndarray, np.ndarray, dict]:
     """All atoms of a duplex with free 5' and 3' hydroxyls, or of a closed circle without ends.
 
@@ -160,6 +191,7 @@ def build_dna(
         frame: (n, 3, 3).
         threads: for relaxing bases and closing the backbone; the result does not depend on it.
         circular: whether the last base pair is followed by the first.
+        histones: (k, 3) atoms that the backbone keeps clear of, and their ``ATOM_CLASS`` (k,); not beside circles.
 
     Returns:
         Positions (atoms, 3), library indices of the residues (2n,) - strand I, then strand J - and the report on the
@@ -169,8 +201,9 @@ def build_dna(
         bases, base_atoms, sugar, iterations = _closed_circle(sequence, origin, frame, threads)
     else:
         bases, origins, frames = base_frames(sequence, origin, frame, threads)
-        sugar, iterations = close_backbone(bases, origins, frames, threads)
-        base_atoms, _ = place_bases(bases, origins, frames)
+        base_atoms, c1 = place_bases(bases, origins, frames)
+        obstacles = None if histones is None else _obstacles(c1, *histones, threads)
+        sugar, iterations = close_backbone(bases, origins, frames, threads, obstacles=obstacles)
 
     n, index = len(sequence), {name: k for k, name in enumerate(residue_names())}
     template = np.array([index[f"D{letter}"] for letter in BASES])[bases]
@@ -190,6 +223,16 @@ def build_dna(
     place_hydrogens(position, template, first_atom)
     settle_thymine_methyls(position, template, first_atom)
     return position, template.astype(np.uint16), _backbone_report(bases, sugar, base_atoms, iterations, circular)
+
+
+def _obstacles(c1: np.ndarray, position: np.ndarray, atom_class: np.ndarray, threads: int) -> Obstacles | None:
+    """Those of the atoms (k, 3) that the sugar-phosphates at ``c1`` (2n, 3) can touch."""
+    nucleotide, atom = CellList(position, PHOSPHATE_REACH, threads).in_spheres(c1, PHOSPHATE_REACH)
+    if not len(atom):
+        return None
+    atom = atom[np.lexsort((atom, nucleotide))]
+    first = np.concatenate([[0], np.cumsum(np.bincount(nucleotide, minlength=len(c1)))]).astype(np.int32)
+    return Obstacles(first, atom_class[atom], np.ascontiguousarray(position[atom], dtype=float))
 
 
 def _closed_circle(

@@ -28,9 +28,12 @@ ITERATIONS = (4, 3)  # of the two passes over everything
 CONVERGED = 1e-3  # of the sum of squares of a piece, gained by one iteration
 OUTLIER = 4.0  # standard deviations
 # What the two passes leave is mended nucleotide by nucleotide, beside neighbours that are in place by then.
-SETTLED = 0.05  # angstrom: what moved farther in the last iteration gets more of them
+SETTLED = 0.1  # angstrom: what moved farther in the last iteration gets more of them
 LOOSE = 0.5  # standard deviations of O3'-P: so is this
-MEND_REACH, MEND_ITERATIONS, MEND_CONVERGED, MOST_MENDS = 6, 40, 1e-5, 6
+# The link between nucleotides takes up what the path strains; held tighter than its spread in crystals, it leaves that
+# to the many angles, of which none is then far off.
+LINK, LINK_SHARE = 0, 0.4
+MEND_REACH, MEND_ITERATIONS, MEND_CONVERGED, MOST_MENDS = 6, 40, 1e-4, 6
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,18 @@ class Restraints:
     contact_distance: np.ndarray
     """(8, 8) angstrom, by ``ATOM_CLASS``."""
     contact_deviation: float
+
+
+@dataclass(frozen=True)
+class Obstacles:
+    """Heavy atoms of proteins that a backbone keeps clear of, listed for every nucleotide near them."""
+
+    first: np.ndarray
+    """(2n + 1,) int32: those of nucleotide k are first[k] .. first[k + 1] - 1."""
+    atom_class: np.ndarray
+    """(m,) of ``ATOM_CLASS``."""
+    position: np.ndarray
+    """(m, 3) angstrom."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +170,8 @@ def place_bases(base_index: np.ndarray, origin: np.ndarray, frame: np.ndarray) -
 
 
 def close_backbone(
-    base_index: np.ndarray, origin: np.ndarray, frame: np.ndarray, threads: int = 1, start: np.ndarray | None = None
+    base_index: np.ndarray, origin: np.ndarray, frame: np.ndarray, threads: int = 1, start: np.ndarray | None = None,
+    obstacles: Obstacles | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Sugar-phosphate atoms of a duplex with fixed bases.
 
@@ -165,6 +181,7 @@ def close_backbone(
         frame: (2n, 3, 3) base frames, each in its own strand's sense.
         threads: OpenMP threads; the result does not depend on it.
         start: (2n, 11, 3) positions to start from, angstrom; default ``foretold_conformation``.
+        obstacles: atoms of proteins to keep clear of; default none.
 
     Returns:
         Position (2n, 11, 3) of the atoms ``SUGAR`` (phosphates of the two 5' ends carry no meaning), and the
@@ -179,7 +196,7 @@ def close_backbone(
     def run(pieces: np.ndarray, margin: int, most_iterations: int, converged: float) -> np.ndarray:
         nonlocal sugar, total
         sugar, iterations, last_step = _minimise(
-            base_index, bases, c1, sugar, pieces, margin, most_iterations, converged, threads)
+            base_index, bases, c1, sugar, pieces, margin, most_iterations, converged, threads, obstacles)
         total += iterations
         return last_step
 
@@ -232,21 +249,26 @@ def _faults(base_index: np.ndarray, sugar: np.ndarray, bases: np.ndarray) -> tup
 
 def _minimise(
     base_index: np.ndarray, bases: np.ndarray, c1: np.ndarray, sugar: np.ndarray, pieces: np.ndarray, margin: int,
-    most_iterations: int, converged: float, threads: int,
+    most_iterations: int, converged: float, threads: int, obstacles: Obstacles | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Positions (2n, 11, 3), iterations (2n,) and last steps (2n,) of one pass of the kernel over ``pieces`` (2, p)."""
     table, layout = restraints(), base_layout()
+    if obstacles is None:  # the kernel takes no empty arrays: one that no nucleotide has stands for none
+        none = np.zeros(len(base_index) + 1, dtype=np.int32)
+        obstacles = Obstacles(none, np.ones(1, dtype=np.int32), np.zeros((1, 3)))
     position = np.array(sugar.transpose(2, 1, 0), order="F")
     iterations, last_step, failed = _kernels.backbone_closure.close_backbone(
         base_type=base_index + 1, base_size=layout.size, base_class=layout.atom_class.T,
         base_position=bases.transpose(2, 1, 0), c1_position=c1.T,
-        bond_atom=table.bond_atoms.T + 1, bond_target=table.bond_target, bond_sigma=table.bond_deviation,
+        bond_atom=table.bond_atoms.T + 1, bond_target=table.bond_target,
+        bond_sigma=np.where(np.arange(len(table.bond_atoms)) == LINK, LINK_SHARE, 1.0) * table.bond_deviation,
         angle_atom=table.angle_atoms.T + 1, angle_target=table.angle_target, angle_sigma=table.angle_deviation,
         torsion_atom=table.torsion_atoms.T + 1, torsion_target=table.torsion_target,
         torsion_sigma=table.torsion_deviation, c1_sigma=table.c1_tether,
         sugar_class=SUGAR_CLASS, contact_distance=table.contact_distance,
         contact_sigma=table.contact_deviation, excluded_own=layout.excluded_own.transpose(2, 1, 0),
-        excluded_next=layout.excluded_next.T, piece_first=pieces[0] + 1, piece_last=pieces[1] + 1, margin=margin,
+        excluded_next=layout.excluded_next.T, obstacle_first=obstacles.first, obstacle_class=obstacles.atom_class,
+        obstacle_position=obstacles.position.T, piece_first=pieces[0] + 1, piece_last=pieces[1] + 1, margin=margin,
         most_iterations=most_iterations, converged_fraction=converged, n_threads=threads, position=position,
     )  # fmt: skip
     if failed:

@@ -1,7 +1,8 @@
 !> Closes the sugar-phosphate backbone of a duplex over fixed bases.
 !>
 !> Unknowns are the 11 sugar-phosphate atoms of every nucleotide. The residuals are bonds, angles and torsions divided
-!> by their standard deviations, a tether of C1' to its place in the base plane, and soft contacts. They are minimised
+!> by their standard deviations, a tether of C1' to its place in the base plane, and soft contacts, also with obstacles:
+!> atoms of proteins, which stand still. They are minimised
 !> by Levenberg-Marquardt on pieces of a strand. A nucleotide meets the one before it only through atoms C4', C3', O3'
 !> of the former and P, OP1, OP2, O5', C5' of the latter, so that the normal matrix of a piece is
 !>
@@ -36,6 +37,7 @@ module backbone_closure
   integer(int32), parameter :: stranger = 1, itself = 2, next = 3, previous = 4 !! what one nucleotide is to another
   integer(int32), parameter :: farthest_neighbour = 7       !! nucleotides along either strand
   real(real64), parameter :: contact_margin = 1.5_real64    !! angstrom; pairs farther than this from contact are left out
+  real(real64), parameter :: deepest = 1.5_real64           !! angstrom; obstacles nearer than this are not the backbone's to avoid
   real(real64), parameter :: sugar_reach = 16.0_real64      !! angstrom, C1' to C1'
   real(real64), parameter :: largest_step = 0.8_real64      !! angstrom, per iteration
   real(real64), parameter :: converged_step = 5.0e-4_real64 !! angstrom
@@ -50,8 +52,8 @@ contains
   subroutine close_backbone(n, n_bond, n_angle, n_torsion, n_pieces, base_type, base_size, base_class, base_position, &
       c1_position, bond_atom, bond_target, bond_sigma, angle_atom, angle_target, angle_sigma, torsion_atom, &
       torsion_target, torsion_sigma, c1_sigma, sugar_class, contact_distance, contact_sigma, excluded_own, &
-      excluded_next, piece_first, piece_last, margin, most_iterations, converged_fraction, n_threads, position, &
-      iterations, last_step, failed)
+      excluded_next, n_obstacles, obstacle_first, obstacle_class, obstacle_position, piece_first, piece_last, margin, &
+      most_iterations, converged_fraction, n_threads, position, iterations, last_step, failed)
     integer(int32), intent(in) :: n !! nucleotides: strand I, then strand J, each 5' to 3'; even
     integer(int32), intent(in) :: n_bond, n_angle, n_torsion, n_pieces
     integer(int32), intent(in) :: base_type(n)          !! 1 A, 2 C, 3 G, 4 T
@@ -68,6 +70,10 @@ contains
     real(real64), intent(in) :: contact_distance(8, 8), contact_sigma !! angstrom, by atom class
     integer(int32), intent(in) :: excluded_own(11, 22, 4) !! 1: within three bonds; second index sugar, then base
     integer(int32), intent(in) :: excluded_next(11, 11) !! 1: within three bonds of an atom of the next nucleotide
+    integer(int32), intent(in) :: n_obstacles
+    integer(int32), intent(in) :: obstacle_first(n + 1) !! those of nucleotide i are obstacle_first(i)+1 .. obstacle_first(i+1)
+    integer(int32), intent(in) :: obstacle_class(n_obstacles)
+    real(real64), intent(in) :: obstacle_position(3, n_obstacles) !! angstrom
     integer(int32), intent(in) :: piece_first(n_pieces), piece_last(n_pieces) !! nucleotides, from 1; within a strand
     integer(int32), intent(in) :: margin !! nucleotides on either side that move with a piece but are not kept
     integer(int32), intent(in) :: most_iterations, n_threads
@@ -219,8 +225,8 @@ contains
       integer(int32), intent(in) :: i, from, to
       integer(int32), intent(out) :: n_contacts, contact_atom(contacts_most), contact_other(2, contacts_most)
       real(real64), intent(out) :: contact_point(3, contacts_most), contact_near(contacts_most)
-      real(real64) :: excess(atoms_most), x, y, z
-      integer(int32) :: strand, centre, j, first, lowest, relation, a, b
+      real(real64) :: excess(atoms_most), x, y, z, near, squared
+      integer(int32) :: strand, centre, j, k, first, lowest, relation, a, b
       logical :: moves
 
       n_contacts = 0
@@ -255,6 +261,19 @@ contains
               contact_near(n_contacts) = contact_distance(sugar_class(a), class_of(b, base_type(j)))
             end do
           end do
+        end do
+      end do
+      do k = obstacle_first(i) + 1, obstacle_first(i + 1)
+        do a = merge(phosphate_atoms + 1, 1, i == first_of_strand(i)), sugar_atoms
+          near = contact_distance(sugar_class(a), obstacle_class(k))
+          squared = sum((obstacle_position(:, k) - snapshot(:, a, i))**2)
+          if (squared >= (near + contact_margin)**2 .or. squared < deepest**2) cycle
+          n_contacts = n_contacts + 1
+          if (n_contacts > contacts_most) return
+          contact_atom(n_contacts) = a
+          contact_other(:, n_contacts) = 0
+          contact_point(:, n_contacts) = obstacle_position(:, k)
+          contact_near(n_contacts) = near
         end do
       end do
     end subroutine list_contacts

@@ -107,7 +107,9 @@ def test_torsions_stay_within_ramachandran_limits(followed):
 
 def test_only_tails_move_and_contacts_are_few(followed):
     compact = build_solute(synthetic_scaffold(1, 0, 5), Config())
+    # Side chains of the fold may have made room for the one tail and not for the other.
     moved = np.linalg.norm(followed.position - compact.position, axis=1) > 1e-3
+    moved &= np.isin(followed.atom_names(), ["N", "CA", "C", "O", "CB"])
     number, molecule = followed.residue_number[followed.atom_residue], np.searchsorted(
         followed.molecule_first_atom, np.arange(followed.n_atoms), side="right") - 1
     for m in range(2, len(followed.molecule_name)):
