@@ -287,13 +287,17 @@ contains
     terms = energy([electrostatic, excluded])
   end function pair_terms
 
-  !> Remember the pairs of all particles, so that a trial need not compute again what it leaves or takes up.
+  !> Remember the pairs of all particles, so that a trial need not compute again what it leaves.
   subroutine remember_pairs(self)
     type(fibre_t), intent(inout) :: self
-    integer(int32) :: p
+    integer(int32) :: p, q
     allocate (self%pair(2, self%n, self%n))
     do p = 1, self%n
-      call range_pairs(self, p, p, self%pair(:, :, p:p))
+      self%pair(:, p, p) = 0
+      do q = 1, p - 1
+        self%pair(:, q, p) = pair_terms(self, p, q)
+        self%pair(:, p, q) = self%pair(:, q, p)
+      end do
     end do
   end subroutine remember_pairs
 
