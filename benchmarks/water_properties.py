@@ -24,7 +24,6 @@ import numpy as np
 import physical_validation
 
 from chromabuild.backends.chromamd import executable
-from chromabuild.solvate.water import water_tile
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "engine"))
 import systems
@@ -146,12 +145,7 @@ def main():
     arguments = parser.parse_args()
     folder = arguments.work.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    tile = water_tile()
-    position = tile.position.reshape(-1, 3) / 1000.0
-    box = np.full(3, tile.edge / 1000.0)
-    runs = [(systems.water(), len(position) // 3)]
-    systems.write_topology(folder / "t.h5", runs)
-    systems.write_bricks(folder, runs, position, box)
+    position, _ = systems.write_water(folder)
     inp = systems.control(folder / "setup.inp", OUTPUT={"rstfile": folder / "start().rst"}, ENERGY=ENERGY,
                           INPUT={"topologyfile": folder / "t.h5", "shardfile": folder / "bricks.txt"})
     subprocess.run([executable(), "setup", inp], check=True, stdout=subprocess.DEVNULL)

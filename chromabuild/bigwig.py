@@ -60,20 +60,28 @@ def _read(handle: BinaryIO, path: str | Path, chromosome: str, start: int, end: 
     return values
 
 
+def _visited(handle: BinaryIO, order: str, nodes: list[int], kind: str) -> Iterator[tuple[int, int]]:
+    """Whether it is a leaf, and how many items follow in the file, of each node of a tree; ``nodes`` holds the offsets
+    of those to come, to which the caller adds the children."""
+    seen = set()
+    while nodes:
+        node = nodes.pop()
+        if node in seen:
+            raise ValueError(f"its tree of {kind} runs in circles")
+        seen.add(node)
+        handle.seek(node)
+        leaf, _, count = struct.unpack(f"{order}BBH", handle.read(4))
+        yield leaf, count
+
+
 def _names(handle: BinaryIO, order: str, at: int) -> Iterator[tuple[bytes, int]]:
     """Name and number of every chromosome."""
     handle.seek(at)
     magic, _, key_size, value_size = struct.unpack(f"{order}4I", handle.read(16))
     if magic != NAMES_MAGIC or value_size != 8:
         raise ValueError("its tree of chromosomes is none")
-    nodes, seen = [at + 32], set()
-    while nodes:
-        node = nodes.pop()
-        if node in seen:
-            raise ValueError("its tree of chromosomes runs in circles")
-        seen.add(node)
-        handle.seek(node)
-        leaf, _, count = struct.unpack(f"{order}BBH", handle.read(4))
+    nodes = [at + 32]
+    for leaf, count in _visited(handle, order, nodes, "chromosomes"):
         for _ in range(count):
             key, value = struct.unpack(f"{order}{key_size}s8s", handle.read(key_size + 8))
             if leaf:
@@ -87,14 +95,8 @@ def _blocks(handle: BinaryIO, order: str, at: int, number: int, start: int, end:
     handle.seek(at)
     if struct.unpack(f"{order}I", handle.read(4))[0] != RANGES_MAGIC:
         raise ValueError("its tree of ranges is none")
-    nodes, seen = [at + 48], set()
-    while nodes:
-        node = nodes.pop()
-        if node in seen:
-            raise ValueError("its tree of ranges runs in circles")
-        seen.add(node)
-        handle.seek(node)
-        leaf, _, count = struct.unpack(f"{order}BBH", handle.read(4))
+    nodes = [at + 48]
+    for leaf, count in _visited(handle, order, nodes, "ranges"):
         for _ in range(count):
             *span, offset = struct.unpack(f"{order}4IQ", handle.read(24))
             size = struct.unpack(f"{order}Q", handle.read(8))[0] if leaf else 0

@@ -5,7 +5,6 @@ no machine, no thread counts), so that outputs are reproducible byte for byte. T
 of outputs, results for the report) is kept beside them in ``provenance.json``.
 """
 
-import fcntl
 import json
 import platform
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from blake3 import blake3
 from chromabuild import __version__
 from chromabuild.config import Config
 from chromabuild.errors import IntegrityError
-from chromabuild.files import atomic_path
+from chromabuild.files import atomic_path, locked
 
 FORMAT = "chromabuild-provenance"
 VERSION = 1
@@ -97,9 +96,7 @@ def read(folder: str | Path) -> dict:
 def record(folder: str | Path, stage: str, entry: dict | None) -> None:
     """Put one stage's entry into the folder's record, or take it out (None); safe against concurrent stages."""
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / f".{FILE_NAME}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(folder / f".{FILE_NAME}.lock"):
         data = read(folder)
         data["stages"].pop(stage, None)
         if entry is not None:

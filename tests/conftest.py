@@ -1,6 +1,13 @@
-"""The whole suite runs its quick tests first."""
+"""The order of the suite."""
+
+import os
 
 
 def pytest_collection_modifyitems(items):
-    """Put slow tests last, keeping the order otherwise."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
+    """Quick tests first. Where several processes share the files, those with slow tests first, so that none of these
+    is left to one process at the end."""
+    slow = [item for item in items if item.get_closest_marker("slow") is not None]
+    items.sort(key=set(slow).__contains__)
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        files = {item.path for item in slow}
+        items.sort(key=lambda item: item.path not in files)

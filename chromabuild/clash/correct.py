@@ -263,9 +263,8 @@ class Corrector:
         tasks = [replace(task, number=number) for task in tasks if self.worth_trying(task, number)]
         made: list[np.ndarray] = []
         first = len(self.commit_centre)
-        results = list(in_processes(self, tasks, lambda share: progress and progress(f"round {number}", share)))
-        most = sum(map(len, results))
-        spheres, owner = np.empty((most, 4)), np.empty(most, dtype=np.int64)
+        spheres, owner = np.empty((64, 4)), np.empty(64, dtype=np.int64)
+        results = in_processes(self, tasks, lambda share: progress and progress(f"round {number}", share))
         for k, (task, moves) in enumerate(zip(tasks, results, strict=True)):
             if not moves:
                 self.failed[task.key] = first
@@ -275,6 +274,8 @@ class Corrector:
                 if not self.still_good(proposal, start, others) or self.opened_together(proposal, others):
                     break
                 self.commit(proposal, number)
+                if count == len(owner):
+                    spheres, owner = np.resize(spheres, (2 * count, 4)), np.resize(owner, 2 * count)
                 spheres[count, :3], spheres[count, 3] = self.commit_centre[-1], self.commit_radius[-1]
                 owner[count] = k
                 made.append(proposal.moved)
@@ -468,12 +469,15 @@ def _solve_forked(task: Task) -> list[tuple[Proposal, np.ndarray]]:
 
 
 def in_processes(corrector: Corrector, tasks: list[Task], progress: Callable[[float], None]) -> Iterator[list]:
-    """``corrector.solve`` of every task, in order, by as many forked processes as the scene has threads."""
+    """``corrector.solve`` of every task against the present state, in order, by as many forked processes as the scene
+    has threads. The state may be changed while results still come: the processes keep the one they were forked with."""
     global _forked
     if corrector.scene.threads == 1 or len(tasks) < FEW or "fork" not in multiprocessing.get_all_start_methods():
+        found = []
         for k, task in enumerate(tasks):
             progress(k / len(tasks))
-            yield corrector.solve(task)
+            found.append(corrector.solve(task))
+        yield from found
         return
     _forked, threads = corrector, corrector.scene.threads
     corrector.scene.threads = 1  # OpenMP must not start threads in a forked process
@@ -483,7 +487,7 @@ def in_processes(corrector: Corrector, tasks: list[Task], progress: Callable[[fl
             warnings.filterwarnings("ignore", "hictkpy: detected a call to fork", UserWarning)  # its logger is not used
             pool = multiprocessing.get_context("fork").Pool(threads)
         with pool:
-            for k, moves in enumerate(pool.imap(_solve_forked, tasks, chunksize=max(1, len(tasks) // (8 * threads)))):
+            for k, moves in enumerate(pool.imap(_solve_forked, tasks, chunksize=max(1, len(tasks) // (64 * threads)))):
                 progress(k / len(tasks))
                 yield moves
     finally:

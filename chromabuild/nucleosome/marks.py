@@ -1,5 +1,6 @@
 """Which octamer every nucleosome of a locus carries: one setting for all, and marks by place from BED or bigWig."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +18,8 @@ def read_marks(path: str | Path, chromosome: str) -> list[tuple[int, int, str, i
 
     Raises BadInputError, with the line, for a malformed record.
     """
-    marks = []
-    for line, fields in bed_records(path, 4, "BED with names"):
-        start, end = bed_interval(path, line, fields[1], fields[2])
-        if fields[0] == chromosome:
-            marks.append((start, end, fields[3].strip(), line))
-    return marks
+    return [(start, end, fields[3].strip(), line)
+            for start, end, fields, line in _stretches(path, chromosome, 4, "BED with names")]
 
 
 def within_stretches(path: str | Path, chromosome: str, dyad_position: np.ndarray) -> np.ndarray:
@@ -31,13 +28,20 @@ def within_stretches(path: str | Path, chromosome: str, dyad_position: np.ndarra
     Raises BadInputError, with the line, for a malformed record, and for a file that meets no nucleosome.
     """
     inside = np.zeros(len(dyad_position), bool)
-    for line, fields in bed_records(path, 3, "BED"):
-        start, end = bed_interval(path, line, fields[1], fields[2])
-        if fields[0] == chromosome:
-            inside |= (dyad_position >= start) & (dyad_position < end)
+    for start, end, _, _ in _stretches(path, chromosome, 3, "BED"):
+        inside |= (dyad_position >= start) & (dyad_position < end)
     if not inside.any():
         raise BadInputError(f"{path} holds no nucleosome of {chromosome}: check chromosome names and positions")
     return inside
+
+
+def _stretches(path: str | Path, chromosome: str, columns: int, form: str
+               ) -> Iterator[tuple[int, int, list[str], int]]:
+    """(start, end, columns, line) of every record on ``chromosome``; those on others must be sound, too."""
+    for line, fields in bed_records(path, columns, form):
+        start, end = bed_interval(path, line, fields[1], fields[2])
+        if fields[0] == chromosome:
+            yield start, end, fields, line
 
 
 def _draws(dyad_position: np.ndarray, seed: int) -> list[float]:

@@ -13,6 +13,7 @@ import numpy as np
 
 import chromabuild
 from chromabuild.shards.brick_file import BrickFile, packed
+from chromabuild.solvate.water import water_tile
 
 BIN = Path(chromabuild.__file__).parent / "_bin"
 COULOMB = 332.0637128  # kcal angstrom / mol / e^2
@@ -155,6 +156,16 @@ def write_topology(path: Path, runs: list[tuple[Molecule, int]], lj: bool = True
                 for c, name in enumerate(names):
                     g[f"{kind}/{name}"] = np.array([x[c + 1] for x in terms], "i4" if name in ("n", "map") else "f8")
             g["exclusion"] = np.array(t.exclusions, "i4").reshape(-1, 2)
+
+
+def write_water(folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """t.h5, bricks and bricks.txt of the bundled tile of water. Gives positions (n, 3) and box (3,), angstrom."""
+    tile = water_tile()
+    position, box = tile.position.reshape(-1, 3) / 1000.0, np.full(3, tile.edge / 1000.0)
+    runs = [(water(), len(position) // 3)]
+    write_topology(folder / "t.h5", runs)
+    write_bricks(folder, runs, position, box)
+    return position, box
 
 
 def write_bricks(folder: Path, runs: list[tuple[Molecule, int]], position: np.ndarray, box: np.ndarray,

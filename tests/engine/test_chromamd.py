@@ -18,6 +18,7 @@ from engine_energies import (
     relative_rms,
     write_input,
 )
+from engine_runs import OPTIONS, simulate, start
 from molecular_systems import MolecularSystem
 
 from chromabuild.backends import chromamd
@@ -27,35 +28,6 @@ from chromabuild.config import DynamicsSection
 from chromabuild.errors import BadInputError
 
 pytestmark = pytest.mark.mpi
-
-OPTIONS = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(32, 32, 36))
-
-
-def start(system: MolecularSystem, folder: Path, ranks: int) -> dict[str, object]:
-    """Restart files of the given coordinates; returns the [INPUT] entries of a run."""
-    chromamd.write_control(folder / "setup.inp", {
-        "INPUT": write_input(system, folder), "ENERGY": energy_section(OPTIONS),
-        "OUTPUT": {"rstfile": folder / "start_().rst"},
-    })
-    chromamd.launch("setup", folder / "setup.inp", ranks)
-    return {"topologyfile": folder / "topology.h5", "rstfile": folder / "start_().rst"}
-
-
-def simulate(folder: Path, name: str, ranks: int, precision: chromamd.Precision, entries: dict[str, object],
-             steps: int, period: int, options: NonbondedOptions = OPTIONS, constraints: dict[str, object] | None = None,
-             **dynamics: object) -> EnergyLog:
-    """NVE with rigid X-H bonds and waters, 2 fs."""
-    control = folder / f"{name}.inp"
-    chromamd.write_control(control, {
-        "INPUT": entries,
-        "OUTPUT": {"logfile": control.with_suffix(".log"), "rstfile": folder / f"{name}_().rst"},
-        "ENERGY": energy_section(options),
-        "DYNAMICS": {"nsteps": steps, "timestep": 0.002, "eneout_period": period, **{"iseed": 11, **dynamics}},
-        "CONSTRAINTS": {"rigid_bond": True, **(constraints or {})},
-        "ENSEMBLE": {"ensemble": "NVE", "temperature": 300},
-    })
-    chromamd.launch("run", control, ranks, precision)
-    return EnergyLog.read(control.with_suffix(".log"))
 
 
 @pytest.mark.parametrize("name", ["water", "peptide", "duplex"])
@@ -116,67 +88,6 @@ def test_pieces_are_whole_molecules(systems, tmp_path, name):
     assert all(np.array_equal(*columns) for columns in zip(*logs, strict=True))
     for rank in range(2):
         assert len({(tmp_path / variant / f"run_{rank}.rst").read_bytes() for variant in ("pieces", "whole")}) == 1
-
-
-def slope_of_shadow_energy(log: EnergyLog, n_blocks: int = 20) -> tuple[float, float]:
-    """Slope (kcal/mol/ps) of what velocity Verlet conserves, and its standard error; every step must be logged.
-
-    A step of dt conserves H + dt^2 (v.U''.v/12 - F.F/m/24) but for terms of dt^4 (Hairer, Lubich and Wanner, Geometric
-    Numerical Integration, IX.3). With v.U''.v = d^2U/dt^2 + F.F/m that is H plus the second difference of U over 12
-    plus a third of the kinetic energy of a half kick. F are the forces with those of constraints, as the log has them.
-    H itself wanders with the second order by ten times as much, and slowly, as temperature does. What is left wanders
-    with fast modes, as the half kick does: a line in time and in the half kick is fitted to averages over blocks.
-    """
-    potential, half_kick = log["POTENTIAL_ENE"], log["HALF_KICK_ENE"]
-    energy = (log["TOTAL_ENE"] + half_kick / 3)[1:-1] + (potential[2:] - 2 * potential[1:-1] + potential[:-2]) / 12
-    columns = [log["TIME"][1:-1], half_kick[1:-1], energy]
-    length = (len(energy) - 1) // n_blocks  # the first row is of before any kick
-    time, half_kick, energy = (x[-length * n_blocks:].reshape(n_blocks, length).mean(axis=1) for x in columns)
-    model = np.column_stack([time, half_kick, np.ones(n_blocks)])
-    fit = np.linalg.lstsq(model, energy, rcond=None)[0]
-    variance = np.sum((energy - model @ fit) ** 2) / (n_blocks - 3)
-    return fit[0], np.sqrt(variance * np.linalg.inv(model.T @ model)[0, 0])
-
-
-# erfc(alpha r) is 4e-7 at the cutoff: with 1e-5, pairs that come and go there make a third of the noise.
-NVE_OPTIONS = NonbondedOptions(cutoff=9.0, alpha=0.40, grid=(36, 36, 36), switch_distance=7.5)
-
-
-def drift(system: MolecularSystem, folder: Path, precision: chromamd.Precision, steps: int, seeds: tuple[int, ...],
-          **constraints: object) -> tuple[float, float]:
-    """Mean drift of NVE runs from one start with different velocities, kT/ns/atom at 300 K, and its standard error."""
-    entries = start(system, folder, 1)
-    slopes, errors = [], []
-    for seed in seeds:
-        log = simulate(folder, f"nve_{seed}", 1, precision, entries, steps, 1, NVE_OPTIONS, constraints, iseed=seed)
-        assert 270 < log["TEMPERATURE"][len(log) // 2:].mean() < 330
-        slope, error = slope_of_shadow_energy(log)
-        slopes.append(slope)
-        errors.append(error)
-    unit = 1000 / (system.topology.n_atoms * BOLTZMANN * 300)
-    return unit * np.mean(slopes), unit * np.sqrt(np.sum(np.square(errors))) / len(seeds)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["water", "peptide"])
-@pytest.mark.parametrize("precision", ["mixed", "double"])
-def test_energy_is_conserved(equilibrated, tmp_path, record_property, name, precision):
-    """SETTLE and SHAKE, 2 fs: the drift of three runs of 6 ps is shown to lie within 0.005 kT/ns/atom.
-
-    Shown: with two standard errors of the fits added, 0.0003 each for the peptide. Its runs scatter by 0.0014, more
-    than their fits tell, so that the mean has 0.0008: the bar is five of those away. Water is quieter by far.
-    """
-    slope, error = drift(equilibrated[name], tmp_path, precision, 3000, (11, 12, 13))
-    record_property("drift", f"{slope:+.4f} +/- {error:.4f} kT/ns/atom")
-    print(f"{name} {precision}: drift {slope:+.4f} +/- {error:.4f} kT/ns/atom")
-    assert abs(slope) + 2 * error < 0.005
-
-
-@pytest.mark.slow
-def test_the_drift_is_seen_where_there_is_one(equilibrated, tmp_path):
-    """Bonds within 1e-4 of their lengths cost energy: 0.1 kT/ns/atom, which 1.2 ps show with an error of 0.005."""
-    slope, error = drift(equilibrated["water"], tmp_path, "mixed", 600, (11,), fast_water=False, shake_tolerance=1e-4)
-    assert slope + 3 * error < -0.005
 
 
 def test_restart_continues_bit_for_bit(systems, tmp_path):

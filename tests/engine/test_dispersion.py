@@ -6,18 +6,11 @@ import pytest
 import systems
 from openmm import unit
 
-from chromabuild.solvate.water import water_tile
-
 
 @pytest.mark.mpi
 def test_energy_of_water_is_openmms(tmp_path):
     """LJPME of the Reference platform on the same grid, in double precision; 1 and 2 ranks."""
-    tile = water_tile()
-    position = tile.position.reshape(-1, 3) / 1000
-    box = np.full(3, tile.edge / 1000)
-    runs = [(systems.water(), len(position) // 3)]
-    systems.write_topology(tmp_path / "t.h5", runs)
-    systems.write_bricks(tmp_path, runs, position, box)
+    position, box = systems.write_water(tmp_path)
     inp = systems.control(
         tmp_path / "e.inp", INPUT={"topologyfile": tmp_path / "t.h5", "shardfile": tmp_path / "bricks.txt"},
         ENERGY={"cutoffdist": 9, "pairlistdist": 10.5, "vdw": "PME", "pme_nspline": 5, "pme_alpha": 0.34,

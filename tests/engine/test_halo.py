@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import systems
+from build_products import ROOT, newest
 from test_frame_dynamics import BOX, ENERGY, make_system, minimised, setup
 
 pytestmark = pytest.mark.mpi
-ROOT = Path(__file__).resolve().parents[2]
 TRANSPORTS = ["PERSISTENT", "NEIGHBOURHOOD", "ONE_SIDED", "SHARED"]
 EDGE = 30.0
 
@@ -50,15 +50,15 @@ class Report:
 
 @pytest.fixture(scope="session")
 def driver() -> Path:
-    """The newest in the build tree, else built now."""
-    built = sorted(ROOT.glob("build/**/halo_driver"), key=os.path.getmtime)
-    if not built:
+    """That of the build tree, else built now."""
+    built = newest("halo_driver")
+    if built is None:
         folder = ROOT / "build" / "halo"
         subprocess.run(["cmake", "-S", ROOT, "-B", folder, "-DCHROMAMD_BUILD_TESTS=ON"], check=True,
                        capture_output=True)
         subprocess.run(["cmake", "--build", folder, "-j2", "--target", "halo_driver"], check=True, capture_output=True)
-        built = list(folder.glob("**/halo_driver"))
-    return built[-1]
+        built = next(folder.glob("**/halo_driver"))
+    return built
 
 
 @dataclass

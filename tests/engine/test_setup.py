@@ -1,6 +1,5 @@
 """Setting up domains: by any number of ranks, from bricks or from another grid, with ids beyond 2^31."""
 
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -9,12 +8,12 @@ import MDAnalysis
 import numpy as np
 import pytest
 import systems
+from build_products import newest
 from test_frame_dynamics import ENERGY, make_system
 from test_frame_files import sentence
 
 from chromabuild.shards.brick_file import BrickFile, packed, read_brick
 
-ROOT = Path(__file__).parents[2]
 FAR = 3_000_000_000
 """Atoms said to come before those that are there."""
 
@@ -116,10 +115,10 @@ def test_only_bricks_that_touch_a_domain_are_read(tmp_path):
 @pytest.fixture(scope="module")
 def driver():
     """The set-up of one domain without the rest of the engine."""
-    built = sorted(ROOT.glob("build/**/setup_driver"), key=os.path.getmtime)
-    if not built:
+    built = newest("setup_driver")
+    if built is None:
         pytest.skip("setup_driver is not built: cmake -DCHROMAMD_BUILD_TESTS=ON")
-    return built[-1]
+    return built
 
 
 def far_system(folder):

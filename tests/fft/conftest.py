@@ -8,16 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
+from build_products import ROOT, newest
 
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory):
-    """The shared library: the newest in the build tree, else built now."""
-    built = sorted(ROOT.glob("build/**/libchromafft.so"), key=os.path.getmtime)
-    if built:
-        return built[-1]
+    """The shared library: of the build tree, else built now."""
+    built = newest("libchromafft.so")
+    if built is not None:
+        return built
     folder = tmp_path_factory.mktemp("build")
     subprocess.run(["cmake", "-S", ROOT / "fortran/fft", "-B", folder], check=True, capture_output=True)
     subprocess.run(["cmake", "--build", folder, "-j2"], check=True, capture_output=True)

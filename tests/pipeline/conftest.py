@@ -1,6 +1,5 @@
 """The demo locus built once for all tests here, and a small solvated piece of it."""
 
-import fcntl
 import json
 import os
 from collections.abc import Callable
@@ -11,6 +10,7 @@ import pytest
 from command_line import STAGES, result_of
 from pieces import molecules_of
 
+from chromabuild.files import locked
 from chromabuild.solute import Solute
 
 
@@ -39,8 +39,7 @@ def built_once(name: str, tmp_path_factory: pytest.TempPathFactory, build: Calla
     if "PYTEST_XDIST_WORKER" in os.environ:
         shared = shared.parent
     folder, summaries = shared / name, shared / f"{name}.json"
-    with open(shared / f"{name}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(shared / f"{name}.lock"):
         if not summaries.exists():
             folder.mkdir()
             summaries.write_text(json.dumps(build(folder)))
