@@ -4,9 +4,9 @@
 
 The published set, not the one that folding uses: DNA leaves a disk of radius 4.8 nm, 1.8 nm above and below its
 middle, at 90 degrees; linkers of six beads 3 nm apart with a stretching constant of 5000 kBT/l0^2; excluded volume
-with sigma 2.5 nm between linkers and cores, 1.5 nm between cores; tails rigid where the crystal has them; no floors. As
-published, the 353 charges of the core are fitted at each salt to the nonlinear Poisson-Boltzmann field of the whole
-particle, tails included: sun_2005_charges.json, written by
+with sigma 2.5 nm between linkers and cores, 1.5 nm between cores; tails rigid where the crystal has them; no floors.
+The charges are ours: 300 of the core and 50 tail beads, both after the nonlinear Poisson-Boltzmann field at each salt.
+With --tails smeared they are 353 on the smooth envelope of the whole particle, sun_2005_charges.json, written by
 
     python templates/make_core_charges.py 1kx5.pdb --whole --sites 353 --salt 0.01 0.03 0.05 0.1 0.2 --output FILE
 
@@ -23,7 +23,9 @@ from pathlib import Path
 
 import numpy as np
 
-from mesoscale.model import Chain, Core, Parameters, straight_conformation, with_field
+from chromabuild.nucleosome.octamer import octamer
+from chromabuild.residues import residue_library, residue_names
+from mesoscale.model import Chain, Core, Parameters, crystal_core, straight_conformation, with_field
 from mesoscale.montecarlo import RANDOM_PER_TRIAL, Walk
 from mesoscale.observables import radius_of_gyration
 
@@ -34,33 +36,59 @@ PUBLISHED = {0.01: (41, 3, 86, 3), 0.03: (31, 3, 75, -48), 0.05: (24, 3, 70, -86
 CHARGES = Path(__file__).with_name("sun_2005_charges.json")
 NUCLEOSOMES, BEADS, SPACING, TURN = 12, 6, 3.0, np.radians(90)
 REST_TWIST = 0.0215  # radian a segment, of six beads
+# Copies and first residues of the pieces of five residues, from the core to the tip.
+TAIL_PIECES = (("AE", range(36, 0, -5)), ("BF", range(21, 0, -5)), ("CG", range(16, 0, -5)), ("DH", range(21, 0, -5)),
+               ("CG", range(114, 128, 5)))  # fmt: skip
 KCAL = 0.58254  # kcal/mol in kBT at 293.15 K
 
 
-def published_core(salt: float) -> Core:
-    """The published joints with charges fitted to the whole particle, turned into the published frame."""
+def crystal_tails() -> np.ndarray:
+    """Middles (50, 3), nm, of the tails' pieces of five residues in 1KX5, in the order of mesoscale.tails.TAILS."""
+    particle, library = octamer("crystal"), residue_library()
+    names = residue_names()
+    template = particle.residue_template
+    first = np.concatenate([[0], np.cumsum([len(library[names[t]].atoms) for t in template])])
+    found = []
+    for copies, starts in TAIL_PIECES:
+        for copy in copies:
+            for start in starts:
+                at = np.flatnonzero((particle.residue_chain == particle.chain.index(copy))
+                                    & (particle.residue_number == start + 2))  # fmt: skip
+                atom = library[names[template[at[0]]]].index["CA"]
+                found.append(particle.position[first[at[0]] + atom])
+    return np.array(found) / 10
+
+
+def published_core(salt: float, tails: str) -> Core:
+    """The published joints with our charges of the core and its tails, turned into the published frame."""
     a, b, c = np.eye(3)
     a_in, b_in = np.cos(TURN) * a + np.sin(TURN) * b, np.cos(TURN) * b - np.sin(TURN) * a
-    fitted = json.loads(CHARGES.read_text())
-    rows = np.array(fitted["sites"])
+    if tails == "smeared":
+        fitted = json.loads(CHARGES.read_text())
+        rows = np.array(fitted["sites"])
+        site, charge = rows[:, :3] / 10, rows[:, 3 + fitted["salt"].index(salt)].copy()
+    else:
+        ours = crystal_core(salt=salt)
+        site, charge = ours.site.copy(), ours.site_charge
+        site[-50:] = crystal_tails()  # the rigid tails come last
     dyad = -(b + b_in) / np.linalg.norm(b + b_in)  # our x; the superhelix climbs against c, along our z
     into = np.stack([dyad, np.cross(-c, dyad), -c], axis=1)
     return Core(
         joint_point=np.array([-4.8 * b - 1.8 * c, -4.8 * b_in + 1.8 * c]),
         joint_frame=np.stack([np.eye(3), np.stack([a_in, b_in, c], axis=1)]),
-        site=rows[:, :3] / 10 @ into.T, site_charge=rows[:, 3 + fitted["salt"].index(salt)].copy(),
+        site=site @ into.T, site_charge=charge,
         sphere=np.zeros((1, 3)), sphere_radius=np.full(1, 0.01), sphere_near=np.zeros((1, 2), np.int32),
     )  # fmt: skip
 
 
-def published_chain(salt: float) -> Chain:
+def published_chain(salt: float, tails: str = "beads") -> Chain:
     """Twelve cores and eleven linkers."""
     parameters = Parameters(salt=salt)
     core = np.concatenate([np.append(k + 1, np.zeros(BEADS, int)) for k in range(NUCLEOSOMES)])[: -BEADS]
     n = len(core)
     thermal = parameters.thermal_energy
     return Chain(
-        shape=published_core(salt), core=core.astype(np.int32), bp=np.arange(n, dtype=float),
+        shape=published_core(salt, tails), core=core.astype(np.int32), bp=np.arange(n, dtype=float),
         linker=np.cumsum(core > 0)[:-1].astype(np.int32), rest_length=np.full(n - 1, SPACING),
         stretch_k=np.full(n - 1, 5000 / SPACING**2), bend_k=np.full(n - 1, 50 / SPACING),
         twist_k=np.full(n - 1, 300.0 / SPACING / thermal), rest_twist=np.full(n - 1, REST_TWIST),
@@ -101,18 +129,19 @@ def main() -> None:
     parser.add_argument("--sweeps", type=int, default=4000)
     parser.add_argument("--replicas", type=int, default=4, help="every second one begins extended")
     parser.add_argument("--results", type=Path, default=Path("sun_2005.json"), help="read and added to")
+    parser.add_argument("--tails", choices=["beads", "smeared"], default="beads")
     parser.add_argument("--figure", type=Path)
     given = parser.parse_args()
     found = json.loads(given.results.read_text()) if given.results.exists() else {}
     for salt in given.salt:
-        chain = with_field(published_chain(salt))
+        chain = with_field(published_chain(salt, given.tails))
         begun = time.process_time()
         begin = list(starts(chain).items())
         runs = [run(chain, begin[seed % 2][1], given.sweeps, seed + 1) for seed in range(given.replicas)]
         tails = np.array([radius[len(radius) // 2 :] for radius, _ in runs])
         halves = tails.mean(axis=1)
         energy = np.mean([terms for _, terms in runs], axis=0) * KCAL
-        found[f"{salt:g}"] = {
+        found[f"{given.tails} {salt:g}"] = {
             "radius": halves.mean(), "error": halves.std(ddof=1) / np.sqrt(len(halves)), "deviation": tails.std(),
             "replicas": halves.tolist(), "begun": [[begin[k % 2][0], runs[k][0][0]] for k in range(len(runs))],
             "second_quarter": [np.mean(radius[len(radius) // 4 : len(radius) // 2]) for radius, _ in runs],
@@ -122,7 +151,7 @@ def main() -> None:
         }  # fmt: skip
         given.results.write_text(json.dumps(found, indent=1))
         published = PUBLISHED[salt]
-        one = found[f"{salt:g}"]
+        one = found[f"{given.tails} {salt:g}"]
         print(f"{1000 * salt:4.0f} mmol/L: Rg {one['radius']:.1f} +- {one['deviation']:.1f} nm, error of the mean "
               f"{one['error']:.1f} (published {published[0]} +- {published[1]}); replicas "
               f"{np.round(halves, 1).tolist()}, second quarter {np.round(one['second_quarter'], 1).tolist()}; "
@@ -143,9 +172,12 @@ def draw(found: dict, path: Path) -> None:
     salts = sorted(PUBLISHED)
     axis.errorbar([1000 * s for s in salts], [PUBLISHED[s][0] for s in salts], [PUBLISHED[s][1] for s in salts],
                   fmt="s", color="k", mfc="none", capsize=3, label="Sun, Zhang & Schlick 2005")  # fmt: skip
-    ours = sorted(float(s) for s in found)
-    radius, error = ([found[f"{s:g}"][key] for s in ours] for key in ("radius", "deviation"))
-    axis.errorbar([1000 * s for s in ours], radius, error, fmt="o", color="tab:blue", capsize=3, label="chromabuild")
+    names = {"smeared": "charges on the envelope of the whole particle", "beads": "tails as beads"}
+    for (tails, name), colour in zip(names.items(), ("tab:blue", "tab:orange"), strict=True):
+        ours = sorted(float(key.split()[1]) for key in found if key.startswith(tails))
+        radius, error = ([found[f"{tails} {s:g}"][key] for s in ours] for key in ("radius", "deviation"))
+        if ours:
+            axis.errorbar([1000 * s for s in ours], radius, error, fmt="o", color=colour, capsize=3, label=name)
     axis.set_xscale("log")
     axis.set_xlabel("monovalent salt, mmol/L")
     axis.set_ylabel("radius of gyration of 12 nucleosomes, nm")
