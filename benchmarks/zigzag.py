@@ -1,12 +1,14 @@
 """Which nucleosomes touch in fibres of regular repeat length with linker histone: zigzags have i+2 before i+1.
 
-    python benchmarks/zigzag.py [--repeat 173 182 191 200 209] [--nucleosomes 16] [--sweeps 600] [--magnesium]
+    python benchmarks/zigzag.py [--repeat 173 182 191 200 209] [--nucleosomes 12] [--sweeps 600] [--replicas 3]
+        [--magnesium]
 
 The published finding (e.g. Perisic, Collepardo-Guevara & Schlick, J. Mol. Biol. 403:777, 2010): with linker histone at
 150 mmol/L fibres of all these repeats are zigzags. Folding's own model: fitted charges, flexible tails, one linker
 histone a nucleosome; a straight start. Two cores touch when a tail bead of one is within 1.8 nm of a site of the
 other's core, the range of their excluded volume. Printed: for each repeat the share of pairs k apart that touch, over
-the last half of the sweeps, mean distances of centres, and the sedimentation coefficient.
+the last half of the sweeps, mean distances of centres, and the sedimentation coefficient, each with its standard error
+over the replicas.
 """
 
 import argparse
@@ -25,6 +27,7 @@ from mesoscale.relaxation import Conformation, settle
 from mesoscale.tails import TAIL, tails_of_fibre
 
 TOUCH, FARTHEST = 1.8, 6  # nm; pairs up to so many apart
+CHECKED = 50  # sweeps between two checks of the running energy
 
 
 def touching(walk: Walk, tails: CoupledTails) -> np.ndarray:
@@ -42,48 +45,51 @@ def touching(walk: Walk, tails: CoupledTails) -> np.ndarray:
     return np.array([np.diagonal(touched, k).mean() for k in range(1, FARTHEST + 1)])
 
 
-def run(repeat: int, nucleosomes: int, sweeps: int, magnesium: bool) -> None:
-    """Sample one fibre and print its line."""
+def run(repeat: int, nucleosomes: int, sweeps: int, magnesium: bool, seed: int) -> np.ndarray:
+    """Sample one fibre: shares (FARTHEST,) of touching pairs, distances i+1 to i+3 (nm), sedimentation coefficient."""
     dyads = tuple(80 + repeat * k for k in range(nucleosomes))
     fibre = Fibre("A" * (dyads[-1] + 81), dyads, linker_histone=(True,) * nucleosomes)
     parameters = Parameters(tails="flexible", magnesium=magnesium)
     chain = replace(build_chain(fibre, parameters), shape=crystal_core(rigid_tails=False))
     start = settle(chain, Conformation.boxed(chain, *straight_conformation(chain)))
     chain = with_field(chain)
-    begun = time.process_time()
     tails = CoupledTails.begin(
-        grow_tails(tails_of_fibre(fibre, parameters), chain, start.position, start.frame, 1), nucleosomes
+        grow_tails(tails_of_fibre(fibre, parameters), chain, start.position, start.frame, seed), nucleosomes
     )
     walk = Walk.begin(chain, start.position, start.frame)
     tails.attach(walk)
-    random = np.random.Generator(np.random.Philox(key=repeat))
-    shares, distances, svedberg = [], [], []
+    random = np.random.Generator(np.random.Philox(key=[repeat, seed]))
+    found = []
     for sweep in range(sweeps):
-        counts = walk.advance(random.random((chain.n, RANDOM_PER_TRIAL)), strict=True)
-        tails.regrow(walk, random)
+        counts = walk.advance(random.random((chain.n, RANDOM_PER_TRIAL)), strict=True, check=False)
+        tails.regrow(walk, random, check=sweep % CHECKED == 0)
         if sweep < sweeps // 3:
             walk.adapt(*counts)
         if sweep >= sweeps // 2 and sweep % 5 == 0:
             centres = walk.position[chain.cores]
-            shares.append(touching(walk, tails))
-            distances.append([np.linalg.norm(centres[k:] - centres[:-k], axis=1).mean() for k in (1, 2, 3)])
-            svedberg.append(sedimentation_coefficient(centres))
-    share = "  ".join(f"{value:.2f}" for value in np.mean(shares, axis=0))
-    distance = " ".join(f"{value:.1f}" for value in np.mean(distances, axis=0))
-    print(f"{repeat} bp: touching i+1..i+{FARTHEST}  {share}; distances i+1..i+3 {distance} nm; "
-          f"{np.mean(svedberg):.0f} S; {time.process_time() - begun:.0f} CPU-s", flush=True)  # fmt: skip
+            distances = [np.linalg.norm(centres[k:] - centres[:-k], axis=1).mean() for k in (1, 2, 3)]
+            found.append([*touching(walk, tails), *distances, sedimentation_coefficient(centres)])
+    return np.mean(found, axis=0)
 
 
 def main() -> None:
     """Run all repeats."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--repeat", type=int, nargs="*", default=[173, 182, 191, 200, 209])
-    parser.add_argument("--nucleosomes", type=int, default=16)
+    parser.add_argument("--nucleosomes", type=int, default=12)
     parser.add_argument("--sweeps", type=int, default=600)
+    parser.add_argument("--replicas", type=int, default=3)
     parser.add_argument("--magnesium", action="store_true")
     given = parser.parse_args()
     for repeat in given.repeat:
-        run(repeat, given.nucleosomes, given.sweeps, given.magnesium)
+        begun = time.process_time()
+        runs = np.array([run(repeat, given.nucleosomes, given.sweeps, given.magnesium, seed + 1)
+                         for seed in range(given.replicas)])  # fmt: skip
+        mean, error = runs.mean(axis=0), runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
+        share = "  ".join(f"{m:.2f} +- {e:.2f}" for m, e in zip(mean[:FARTHEST], error[:FARTHEST], strict=True))
+        distance = ", ".join(f"{m:.1f} +- {e:.1f}" for m, e in zip(mean[FARTHEST:-1], error[FARTHEST:-1], strict=True))
+        print(f"{repeat} bp: touching i+1..i+{FARTHEST}  {share}; distances i+1..i+3 {distance} nm; "
+              f"{mean[-1]:.0f} +- {error[-1]:.0f} S; {time.process_time() - begun:.0f} CPU-s", flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ OBSERVABLE_NAMES = {
     "radius_of_gyration": "radius_of_gyration_nm", "end_to_end": "end_to_end_nm", "contacts": "core_contacts",
     "sedimentation_coefficient": "sedimentation_coefficient_svedberg", "triplet_angle": "triplet_angle_degree",
     "packing_ratio": "nucleosomes_per_11_nm", "energy_drift": "energy_drift_kbt", "energy_noise": "energy_noise_kbt",
+    "energy_at_rest": "energy_at_rest",
     "contact_pattern": "core_pairs_within_12_nm", "joint_gap": "joint_gap_nm", "joint_turn": "joint_turn_degree",
     "truncation_bound": "truncation_bound_kbt_per_e",
 }  # fmt: skip
@@ -105,14 +106,22 @@ def scaffold(job: Job) -> dict:
         "linker_histones": sum(fibre.linker_histone), "acetylated_nucleosomes": sum(fibre.acetylated),
         "restraints": sum(contact["kept"] is not None for contact in result.contacts),
         "restraints_kept": sum(bool(contact["kept"]) for contact in result.contacts),
-        **{OBSERVABLE_NAMES[name]: _by_distance(value) if name == "contact_pattern" else value
+        **{OBSERVABLE_NAMES[name]: _SHOWN.get(name, lambda value: value)(value)
            for name, value in result.observables.items()},
         "contact_distances": result.contacts}
+
+
+def _at_rest(rest: bool) -> str:
+    """Whether sampling may end here."""
+    return "yes" if rest else "no: sample longer (scaffold.sweeps)"
 
 
 def _by_distance(shares: list[float]) -> dict[str, float]:
     """Shares of pairs, named by how far apart along the fibre they are."""
     return {f"i+{k}": round(share, 3) for k, share in enumerate(shares, start=1)}
+
+
+_SHOWN = {"contact_pattern": _by_distance, "energy_at_rest": _at_rest}
 
 
 def build(job: Job) -> dict:

@@ -2,7 +2,7 @@
 
     python docs/make_fold_figure.py scaffold.h5 [scaffold of another seed.h5 ...]
 
-The scaffolds are those of workflows/config/chrXIII.yaml; the first is shown, all are compared: contacts against
+The scaffolds are those of workflows/config/chrXIII.yaml; the first is shown, the map is that of all: contacts against
 distance along the chromosome, and where cores lie in the confining sphere. Printed: Spearman's rank correlation of the
 two maps, whole, and once the mean at each distance along the chromosome is divided out; for each scaffold its radius of
 gyration, kept contacts, and drift of the energy; the slope of contacts against distance of each curve. Coarse polymers
@@ -108,7 +108,7 @@ def main(paths: list[str]) -> None:
     start = int(scaffold.position[0])
     first = start // BIN * BIN
     models = [in_bins(one) for one in scaffolds]
-    model, bins = models[0], len(models[0])
+    model, bins = np.sum(models, axis=0), len(models[0])
     hic = measured(first, bins)
     upper = np.triu_indices(bins, 1)
     expected = [by_distance(counts)[np.subtract(upper[1], upper[0])] for counts in (model, hic)]
@@ -137,7 +137,7 @@ def main(paths: list[str]) -> None:
         if contact["distance"] is not None:
             x, y = ((start + sum(contact[key]) / 2) / 1000 for key in ("second", "first"))
             middle.plot(x, y, "o", mfc="none", mec="tab:cyan" if contact["kept"] else "tab:red", ms=9)
-    middle.set_title("above: model (circles: restrained loops, red if open); below: Hi-C", fontsize=10)
+    middle.set_title(f"above: {len(models)} folds (circles: restrained loops, red if open); below: Hi-C", fontsize=10)
     middle.set_xlabel(f"{scaffold.chromosome}, kb")
     figure.colorbar(shown, ax=middle, label="share of contacts", shrink=0.8)
     seeds = [one.provenance["seed"] for one in scaffolds]
@@ -152,6 +152,7 @@ def main(paths: list[str]) -> None:
     right.set_xlabel("distance along the chromosome, kb")
     right.set_ylabel("share of contacts")
     right.set_title("contacts against distance")
+    right.set_xticks([2, 5, 10, 20, 50], labels=["2", "5", "10", "20", "50"])
     right.xaxis.set_minor_formatter(NullFormatter())
     right.set_ylim(1e-4, 0.5)
     right.legend(frameon=False, fontsize=8)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 ANGSTROM = 0.1  # nm
 FULL_WRAP = 147  # base pairs of the fitted core
-TAIL_CHARGE_SCALE = 1.12  # the published fit to Poisson-Boltzmann fields at 150 mmol/L, used at every salt
 
 
 def template(name: str) -> dict:
@@ -56,8 +55,18 @@ def core_charges(salt: float, wrapped_length: int = FULL_WRAP) -> tuple[Array, A
     return site[kept], at_salt(salts, charges, salt)[kept]
 
 
-def rigid_tail_sites() -> tuple[Array, Array]:
-    """Sites (50, 3) in nm, the beads of tails that lie on their own nucleosome, and their charges (50,)."""
+def tail_charge_scale(salt: float) -> float:
+    """What the formal charges of tail beads are multiplied with at a salt (mol/L).
+
+    1.12 at 150 mmol/L as published; less at lower salt, where counterions gather on tails as they do on the core, whose
+    charges are fitted salt by salt. Raises ValueError as `at_salt` does.
+    """
+    data = template("tail_beads_1kx5.json")
+    return float(at_salt(data["salt"], np.array(data["charge_scale"]), salt))
+
+
+def rigid_tail_sites(salt: float) -> tuple[Array, Array]:
+    """Sites (50, 3) in nm, the beads of tails that lie on their own nucleosome, and their charges (50,) at a salt."""
     tails = template("tail_beads_1kx5.json")["tails"]
     site = np.concatenate([tail["rest"] for tail in tails]) * ANGSTROM
-    return site, TAIL_CHARGE_SCALE * np.concatenate([tail["charge"] for tail in tails])
+    return site, tail_charge_scale(salt) * np.concatenate([tail["charge"] for tail in tails])

@@ -119,8 +119,8 @@ def fold(
     bins = -(-(offset + len(fibre.sequence)) // resolution)
     scaffold.contact_map = contact_map(chain.bp + offset, snapshots, bins, resolution)
     scaffold.contact_resolution = resolution
-    drift = energy_drift(sampled.total_energy())
-    scaffold.observables["energy_drift"], scaffold.observables["energy_noise"] = drift
+    drift, noise = energy_drift(sampled.total_energy())
+    scaffold.observables |= {"energy_drift": drift, "energy_noise": noise, "energy_at_rest": abs(drift) < noise}
     scaffold.observables["truncation_bound"] = parameters.truncation_bound
     depth = overlaps(chain, position, frame)
     scaffold.floor_violations = len(depth)

@@ -179,7 +179,7 @@ def crystal_core(
     else:
         site, charge = core_charges(salt, wrapped_length)
     if rigid_tails and charges == "fitted":
-        tail_site, tail_charge = rigid_tail_sites()
+        tail_site, tail_charge = rigid_tail_sites(salt)
         site, charge = np.concatenate([site, tail_site]), np.concatenate([charge, tail_charge])
     return Core(
         joint_point=joint,

@@ -59,15 +59,19 @@ class Walk:
         energy = kernel_energies(chain, position, frame)
         return cls(chain, position, frame, energy, FIRST_STEP.copy(), counts, counts.copy(), temperature)
 
-    def advance(self, random: NDArray[np.float64], strict: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def advance(
+        self, random: NDArray[np.float64], strict: bool, check: bool = True
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Make one trial for each row of `random` (trials, 11); returns trials and acceptances per move.
 
         With `strict` no move may deepen an overlap. Raises ArithmeticError when the running energy has drifted from
-        the energy computed from scratch.
+        the energy computed from scratch; without `check` it is not computed from scratch.
         """
         chain = self.chain
         if chain.n == 1:
             return np.zeros(len(MOVES), np.int64), np.zeros(len(MOVES), np.int64)
+        if check and np.isnan(self.energy).any():
+            self.energy = kernel_energies(chain, self.position, self.frame)
         possible = np.array([len(chain.beads), len(chain.cores), len(chain.cores), 1, 1, len(chain.beads)]) > 0
         weight = np.where(possible, MOVE_WEIGHT, 0.0)
         arguments = kernel_arguments(chain, self.position, self.frame)
@@ -82,14 +86,14 @@ class Walk:
         )  # fmt: skip
         self.position = np.ascontiguousarray(arguments["position"].T)
         self.frame = np.ascontiguousarray(np.transpose(arguments["frame"], (2, 0, 1)))
-        exact = kernel_energies(chain, self.position, self.frame)
+        self.tried += tried
+        self.accepted += accepted
+        exact = kernel_energies(chain, self.position, self.frame) if check else energy
         # An overlap that was pushed apart on the way leaves the rounding error of its huge energy behind.
         scale = max(np.abs(exact).sum(), np.abs(self.energy).sum(), 1.0)
         if np.abs(energy - exact).max() > BOOKKEEPING * scale:
             raise ArithmeticError(f"running energy {energy.sum()} kBT differs from the full sum {exact.sum()} kBT")
         self.energy = exact
-        self.tried += tried
-        self.accepted += accepted
         return tried.astype(np.int64), accepted.astype(np.int64)
 
     def adapt(self, tried: NDArray[np.int64], accepted: NDArray[np.int64]) -> None:
@@ -129,11 +133,14 @@ class CoupledTails:
         """Chains as they were sampled on a fibre of so many cores; these must be without tails of their own."""
         return cls(walk.tails, Places.of(walk.tails, cores), walk.beads, walk.energy)
 
-    def attach(self, walk: Walk) -> None:
-        """Hand the chains as they are to the cores."""
+    def attach(self, walk: Walk, check: bool = True) -> None:
+        """Hand the chains as they are to the cores. Without `check` the walk's energy is left open: not a number."""
         limbs = limbs_of(self.tails, self.places, walk.chain, walk.position, walk.frame, self.beads)
         walk.chain = replace(walk.chain, limbs=limbs)
-        walk.energy = kernel_energies(walk.chain, walk.position, walk.frame)
+        if check:
+            walk.energy = kernel_energies(walk.chain, walk.position, walk.frame)
+        else:
+            walk.energy = np.full(len(TERMS), np.nan)
 
     def regrow(self, walk: Walk, random: np.random.Generator, check: bool = True) -> None:
         """Try to regrow a share of the chains where their cores are now. Without `check` their energy is not followed,
@@ -148,7 +155,7 @@ class CoupledTails:
         self.beads, self.energy = regrown.beads, regrown.energy
         self.tried += int(regrown.tried.sum())
         self.accepted += int(regrown.accepted.sum())
-        self.attach(walk)
+        self.attach(walk, check)
 
     def whole_energy(self, walk: Walk) -> dict[str, float]:
         """The fibre's terms with those of the chains: pairs of chains with anything are counted once."""
@@ -289,10 +296,11 @@ def sample(
         before = [(one.tried.copy(), one.accepted.copy()) for one in walks]
         while done < until:
             now = min(at_once, until - done)
+            check = tails is None or done + now == until
             for one in walks:
-                one.advance(random.random((now * chain.n, RANDOM_PER_TRIAL)), strict=True)
+                one.advance(random.random((now * chain.n, RANDOM_PER_TRIAL)), strict=True, check=check)
             if tails is not None and chain.n > 1:
-                tails.regrow(walk, random, check=done + now == until)
+                tails.regrow(walk, random, check)
             done += now
         if block < burn_in:
             for one, (tried, accepted) in zip(walks, before, strict=True):

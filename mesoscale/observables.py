@@ -85,13 +85,15 @@ def contact_map(bp: Array, snapshots: list[Array], bins: int, resolution: int) -
 
 
 def energy_drift(total: Array) -> tuple[float, float]:
-    """Change of the mean from the third to the last quarter of a series, and the standard deviation in the last one.
+    """Change of the mean from the third to the last quarter of a series, and the standard deviation within the two.
 
-    Sampling is stationary when the first is small against the second.
+    The series is at rest when the first is smaller, in absolute value, than the second.
     """
     quarter = max(1, len(total) // 4)
     last, before = total[-quarter:], total[-2 * quarter : -quarter]
-    return float(last.mean() - (before.mean() if len(before) else last.mean())), float(last.std())
+    if len(before) == 0:
+        return 0.0, 0.0
+    return float(last.mean() - before.mean()), float(np.sqrt((last.var() + before.var()) / 2))
 
 
 def fibre_observables(points: Array, cores: Array) -> dict[str, float | int | list[float]]:

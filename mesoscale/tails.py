@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mesoscale import _kernels
-from mesoscale.core_charges import ANGSTROM, TAIL_CHARGE_SCALE, at_salt, template
+from mesoscale.core_charges import ANGSTROM, at_salt, tail_charge_scale, template
 from mesoscale.fibre import Fibre
 from mesoscale.model import Chain, Limbs, Parameters
 
@@ -126,6 +126,7 @@ def build_tails(
     """The chains of m nucleosomes: acetylated (m, 10) per tail in the order of TAILS, linker_histone (m,)."""
     data = template("tail_beads_1kx5.json")
     thermal = GAS_CONSTANT * parameters.temperature
+    scale = tail_charge_scale(parameters.salt)
     first, core, anchor, charge, kind = [0], [], [], [], []
     rows: list[tuple[float, float, float, float]] = []
 
@@ -138,7 +139,7 @@ def build_tails(
 
     for k in range(len(acetylated)):
         for tail, folded in zip(data["tails"], acetylated[k], strict=True):
-            add(k, tail["anchor"], [TAIL_CHARGE_SCALE * q for q in tail["charge"]], TAIL)
+            add(k, tail["anchor"], [scale * q for q in tail["charge"]], TAIL)
             rows.extend(_chain_rows(tail["tail"], thermal, bool(folded)))
         if linker_histone[k]:
             each = DOMAIN_CHARGE / DOMAIN_BEADS

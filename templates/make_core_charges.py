@@ -1,10 +1,11 @@
 """Write core_charges_1kx5.json: Debye-Hueckel charges of the nucleosome core at six salts.
 
-    python templates/make_core_charges.py 1kx5.pdb [--sites 300]
+    python templates/make_core_charges.py 1kx5.pdb [--sites 300] [--whole] [--salt 0.01 ...] [--output FILE]
 
 Needs pdb2pqr and apbs (see mesoscale/disco.py). The core is the histone octamer of PDB 1KX5 without the parts of the
 tails that the model's 50 beads stand for, and all 147 base pairs, in the nucleosome's own frame (docs/formats.md). Each
-site on DNA also has the number of its base pair, so that a core with fewer wrapped base pairs can leave it out.
+site on DNA also has the number of its base pair, so that a core with fewer wrapped base pairs can leave it out. With
+--whole the tails stay where the crystal has them, as benchmarks/sun_2005.py wants them.
 """
 
 import argparse
@@ -39,10 +40,15 @@ def main() -> None:
     parser.add_argument("pdb")
     parser.add_argument("--sites", type=int, default=300)
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "core_charges_1kx5.json")
+    parser.add_argument("--whole", action="store_true", help="with the tails")
+    parser.add_argument("--salt", type=float, nargs="+", default=SALTS, help="mol/L")
     given = parser.parse_args()
     structure = gemmi.read_structure(given.pdb)
     rotation, shift = nucleosome_frame(structure[0])
-    without_tails(structure)
+    if given.whole:
+        structure.remove_ligands_and_waters()
+    else:
+        without_tails(structure)
     atoms, base_pair = [], []
     for chain in structure[0]:
         sense = {"I": 1, "J": -1}.get(chain.name)
@@ -55,8 +61,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         core = Path(folder) / "core.pdb"
         structure.write_pdb(str(core))
-        total, fits = optimise(core, SALTS, given.sites)
-    for salt, found in zip(SALTS, fits, strict=True):
+        total, fits = optimise(core, given.salt, given.sites)
+    for salt, found in zip(given.salt, fits, strict=True):
         print(
             f"{1000 * salt:4.0f} mmol/L: net {found.charge.sum():7.1f} e, largest {np.abs(found.charge).max():.2f} e, "
             f"held-out field error {found.mean_error:.2%} (95th percentile {found.high_error:.2%}), "
@@ -66,7 +72,7 @@ def main() -> None:
     nearest = np.array(base_pair)[np.argmin(apart, axis=1)]
     write_charges(
         given.output,
-        SALTS,
+        given.salt,
         total,
         fits,
         source="PDB 1KX5 (Davey, Sargent, Luger, Maeder & Richmond 2002), 1.94 angstrom; PDB archive data are CC0 1.0",

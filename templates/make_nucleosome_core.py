@@ -59,11 +59,9 @@ def compact_residues(folder: Path) -> dict[tuple[str, int], np.ndarray]:
     return {(c.decode(), int(k)): a for c, k, a in zip(chains, numbers, atoms, strict=True)}
 
 
-def main(pdb: str) -> None:
-    """Read the PDB file and write the template beside this script."""
-    folder = Path(__file__).parent
-    path = np.array(json.loads((folder / "nucleosome_path_1kx5.json").read_text())["origin"])
-    model = gemmi.read_structure(pdb)[0]
+def nucleosome_frame(model: gemmi.Model) -> tuple[np.ndarray, np.ndarray]:
+    """Rotation (3, 3) and translation (3,) from the coordinates of PDB 1KX5 to the nucleosome's own frame."""
+    path = np.array(json.loads((Path(__file__).parent / "nucleosome_path_1kx5.json").read_text())["origin"])
     number = {c: {r.seqid.num: r for r in model[c] if r.name in ("DA", "DC", "DG", "DT")} for c in "IJ"}
     middle = [
         (np.array(number["I"][k]["C1'"][0].pos.tolist()) + number["J"][-k]["C1'"][0].pos.tolist()) / 2
@@ -71,6 +69,14 @@ def main(pdb: str) -> None:
     ]
     rotation, shift, rms = fit(np.array(middle), path)
     print(f"C1' midpoints on the pair origins: rms {rms:.2f} angstrom")
+    return rotation, shift
+
+
+def main(pdb: str) -> None:
+    """Read the PDB file and write the template beside this script."""
+    folder = Path(__file__).parent
+    model = gemmi.read_structure(pdb)[0]
+    rotation, shift = nucleosome_frame(model)
 
     compact = compact_residues(folder)
     sites, spheres, globular = [], [], []

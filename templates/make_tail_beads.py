@@ -8,6 +8,9 @@ Needs pdb2pqr and apbs (see mesoscale/disco.py). Coordinates in angstrom in the 
   pH 7 (Lys, Arg +1; Asp, Glu -1; termini). `anchor` is the C-alpha of the first bead's middle residue in the crystal,
   moved outward to the envelope of the core where it lies inside, so that a chain can leave the core. `rest` are the
   beads of tails that do not move: the C-alpha atoms of histone_tails_compact.h5.
+- charge scale: what the formal charges are multiplied with at each salt. Relative to 150 mmol/L, where 1.12 is
+  published, it is that of the one factor with which the formal charges, where the crystal has the tails, and the core's
+  own charges come nearest to the Poisson-Boltzmann field of the whole particle.
 - linker histone: the globular domain of H5 in the chromatosome 4QLC (Zhou et al. 2015), superposed by the C-alpha atoms
   of H3 and H4; six clusters of its residues with the charges whose Debye-Hueckel field is nearest to the domain's
   Poisson-Boltzmann field; the C-alpha of its last residue, where the C-terminal domain begins.
@@ -24,7 +27,18 @@ from make_core_charges import SALTS, without_tails
 from make_nucleosome_core import compact_residues, fit, nucleosome_frame
 from scipy.cluster.vq import kmeans2
 
-from mesoscale.disco import SHELL, Envelope, optimise
+from mesoscale.core_charges import core_charges
+from mesoscale.disco import (
+    SHELL,
+    Envelope,
+    debye_hueckel_field,
+    field_points,
+    optimise,
+    protonated,
+    read_pqr,
+    solve_poisson_boltzmann,
+)
+from mesoscale.model import Parameters
 
 CHAINS = [
     ("H3", "AE", 1, 40),
@@ -37,6 +51,7 @@ RESIDUES_PER_BEAD = 5
 CHARGE = {"LYS": 1, "ARG": 1, "ASP": -1, "GLU": -1}
 C_ALPHA = 1  # second of the heavy atoms of a residue
 HEAD_BEADS = 6
+PUBLISHED_SCALE, PUBLISHED_SALT = 1.12, 0.15  # of the tails' formal charges
 # Residues of H3 and H4 in the folded core, in both entries.
 FOLDED = {"A": range(60, 132), "E": range(60, 132), "B": range(30, 95), "F": range(30, 95)}
 
@@ -58,6 +73,30 @@ def lifted(point: np.ndarray, envelope: Envelope) -> np.ndarray:
     return point
 
 
+def charge_scales(structure: gemmi.Structure, place: np.ndarray, charge: np.ndarray) -> list[float]:
+    """The factors of formal charges (50,) at places (50, 3), nm, at each of SALTS.
+
+    The structure is the whole particle in the nucleosome's own frame.
+    """
+    found = []
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        structure.write_pdb(str(folder / "particle.pdb"))
+        pqr = protonated(folder / "particle.pdb", folder)
+        envelope = Envelope.around(read_pqr(pqr)[0], SHELL[1])
+        for salt in SALTS:
+            parameters = Parameters(salt=salt)
+            points, field = field_points(envelope, solve_poisson_boltzmann(pqr, parameters, folder))
+            screened = (parameters.bjerrum_length, parameters.kappa)
+            site, core = core_charges(salt)
+            weight = 1 / np.linalg.norm(field, axis=1)[:, None]
+            missing = weight * (field - debye_hueckel_field(site, points, *screened) @ core)
+            tails = weight * (debye_hueckel_field(place, points, *screened) @ charge)
+            found.append(float((missing * tails).sum() / (tails**2).sum()))
+            print(f"{1000 * salt:4.0f} mmol/L: formal charges of tails times {found[-1]:.3f}")
+    return [PUBLISHED_SCALE * scale / found[SALTS.index(PUBLISHED_SALT)] for scale in found]
+
+
 def main(pdb: str, chromatosome: str) -> None:
     """Read the PDB files and write the template beside this script."""
     structure = gemmi.read_structure(pdb)
@@ -68,7 +107,7 @@ def main(pdb: str, chromatosome: str) -> None:
     envelope = Envelope.around(np.array(atoms) / 10, SHELL[1])
 
     compact = compact_residues(Path(__file__).parent)
-    tails = []
+    tails, middles = [], []
     for name, copies, first, last in CHAINS:
         for copy in copies:
             chain = model[copy]
@@ -85,6 +124,7 @@ def main(pdb: str, chromatosome: str) -> None:
                 for start in starts
             ]
             middle = [start + RESIDUES_PER_BEAD // 2 for start in starts]
+            middles.extend(position[k] for k in middle)
             anchor = 10 * lifted(position[middle[0]] / 10, envelope)
             moved = np.linalg.norm(anchor - position[middle[0]])
             print(f"{name:6s} {copy} charges from the core {charge}, anchor moved by {moved:.1f} angstrom")
@@ -96,6 +136,13 @@ def main(pdb: str, chromatosome: str) -> None:
                     "rest": np.round([compact[copy, k][C_ALPHA] for k in middle], 2).tolist(),
                 }
             )
+
+    whole = gemmi.read_structure(pdb)
+    whole.remove_ligands_and_waters()
+    for atom in (a for chain in whole[0] for r in chain for a in r):
+        atom.pos = gemmi.Position(*(rotation @ atom.pos.tolist() + shift))
+    formal = np.concatenate([tail["charge"] for tail in tails])
+    scales = charge_scales(whole, np.array(middles) / 10, formal)
 
     other = gemmi.read_structure(chromatosome)[0]
     pairs = [
@@ -134,6 +181,7 @@ def main(pdb: str, chromatosome: str) -> None:
         "head": np.round(heads, 2).tolist(),
         "head_charge": np.round([found.charge for found in fits], 3).tolist(),
         "head_field_error": [round(found.mean_error, 3) for found in fits],
+        "charge_scale": np.round(scales, 3).tolist(),
         "tail_of_linker_histone": np.round(last, 2).tolist(),
         "tails": tails,
     }

@@ -14,7 +14,7 @@ module fibre_energy
   implicit none
   private
   public :: fibre_t, load_fibre, load_limbs, refresh, refresh_particle, refresh_segment, range_energy
-  public :: add_range_charges, full_energy, twist_energy_at, longest_segment
+  public :: range_pairs, remember_pairs, replace_pairs, add_pairs, full_energy, twist_energy_at, longest_segment
   public :: n_terms, transported, cross, closest_points, are_close_in_chain, continued_end
 
   integer(int32), parameter :: n_terms = 8
@@ -54,6 +54,7 @@ module fibre_energy
     ! What is near: beads, cores, middles of segments. Grids number beads and cores in chain order: bead_of, core_of.
     type(grid_t) :: bead_grid, core_grid, segment_grid
     integer(int32), allocatable :: bead(:), bead_number(:), core_particle(:)
+    real(real64), allocatable :: pair(:, :, :)        !< (2, n, n) electrostatics and excluded volume, where remembered
   end type fibre_t
 
 contains
@@ -252,28 +253,84 @@ contains
     energy(floor_) = range_floor(self, first, last)
   end function range_energy
 
-  !> Electrostatics and excluded volume between the particles first..last and all others, added to `energy`.
-  pure subroutine add_range_charges(self, first, last, energy)
+  !> Electrostatics and excluded volume (2, n, first:last) of the particles first..last with each of those outside.
+  pure subroutine range_pairs(self, first, last, fresh)
     type(fibre_t), intent(in) :: self
     integer(int32), intent(in) :: first, last
-    real(real64), intent(inout) :: energy(n_terms)
+    real(real64), intent(out) :: fresh(2, self%n, first:last)
     integer(int32) :: p, q, k, count, found(self%n)
     real(real64) :: reach
+    fresh = 0
     do p = first, last
       reach = self%cutoff
       if (self%core(p) /= 0) reach = reach + self%carried_reach
       call points_near(self%bead_grid, self%position(:, p), reach, found, count)
       do k = 1, count
         q = self%bead(found(k))
-        if (q < first .or. q > last) call add_charged_pair(self, p, q, energy)
+        if (q < first .or. q > last) fresh(:, q, p) = pair_terms(self, p, q)
       end do
       call points_near(self%core_grid, self%position(:, p), reach + self%carried_reach, found, count)
       do k = 1, count
         q = self%core_particle(found(k))
-        if (q < first .or. q > last) call add_charged_pair(self, p, q, energy)
+        if (q < first .or. q > last) fresh(:, q, p) = pair_terms(self, p, q)
       end do
     end do
-  end subroutine add_range_charges
+  end subroutine range_pairs
+
+  !> Electrostatics and excluded volume of two particles.
+  pure function pair_terms(self, p, q) result(terms)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: p, q
+    real(real64) :: terms(2), energy(n_terms)
+    energy = 0
+    call add_charged_pair(self, p, q, energy)
+    terms = energy([electrostatic, excluded])
+  end function pair_terms
+
+  !> Remember the pairs of all particles, so that a trial need not compute again what it leaves.
+  subroutine remember_pairs(self)
+    type(fibre_t), intent(inout) :: self
+    integer(int32) :: p, q
+    allocate (self%pair(2, self%n, self%n))
+    do p = 1, self%n
+      self%pair(:, p, p) = 0
+      do q = 1, p - 1
+        self%pair(:, q, p) = pair_terms(self, p, q)
+        self%pair(:, p, q) = self%pair(:, q, p)
+      end do
+    end do
+  end subroutine remember_pairs
+
+  !> The pairs of the particles first..last with those outside are now these (2, n, first:last).
+  pure subroutine replace_pairs(self, first, last, fresh)
+    type(fibre_t), intent(inout) :: self
+    integer(int32), intent(in) :: first, last
+    real(real64), intent(in) :: fresh(2, self%n, first:last)
+    integer(int32) :: p, q
+    do p = first, last
+      do q = 1, self%n
+        if (q >= first .and. q <= last) cycle
+        if (all(fresh(:, q, p) == self%pair(:, q, p))) cycle
+        self%pair(:, q, p) = fresh(:, q, p)
+        self%pair(:, p, q) = fresh(:, q, p)
+      end do
+    end do
+  end subroutine replace_pairs
+
+  !> The sum of pairs (2, n, first:last) with particles outside first..last, added to `energy`.
+  pure subroutine add_pairs(self, first, last, pair, energy)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: first, last
+    real(real64), intent(in) :: pair(2, self%n, first:last)
+    real(real64), intent(inout) :: energy(n_terms)
+    real(real64) :: total(2)
+    integer(int32) :: p
+    total = 0
+    do p = first, last
+      total = total + sum(pair(:, :first - 1, p), 2) + sum(pair(:, last + 1:, p), 2)
+    end do
+    energy([electrostatic, excluded]) = energy([electrostatic, excluded]) + total
+  end subroutine add_pairs
 
   !> Energy of the whole fibre, term by term.
   pure function full_energy(self) result(energy)

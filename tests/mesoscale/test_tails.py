@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mesoscale.core_charges import rigid_tail_sites, template
+from mesoscale.core_charges import core_charges, rigid_tail_sites, template
 from mesoscale.fibre import Fibre
 from mesoscale.model import Parameters, build_chain, crystal_core, straight_conformation
 from mesoscale.tails import (
@@ -47,8 +47,16 @@ def test_fifty_beads_with_the_charges_of_the_sequences(walk):
         charge[name] += tails.charge[tails.first[k] : tails.first[k + 1]].sum() / 1.12
     # Formal charges of residues 1-40, 1-25, 1-20, 1-25 and 114-128 of Xenopus histones, two copies each.
     assert charge == pytest.approx({"H3": 28, "H4": 18, "H2A": 18, "H2B": 20, "H2A C": 6})
-    site, rigid = rigid_tail_sites()
+    site, rigid = rigid_tail_sites(0.15)
     assert site.shape == (50, 3) and rigid.sum() == pytest.approx(1.12 * 90)
+
+
+def test_a_nucleosome_stays_negative_at_every_salt():
+    """Core and tails are -144 e of atoms. Counterions gather on both, so that neither may keep its formal charge where
+    the other loses it: with 1.12 at 10 mmol/L the particle would be +9 e. A Debye-Hueckel charge grows with salt."""
+    net = [core_charges(salt)[1].sum() + rigid_tail_sites(salt)[1].sum() for salt in (0.01, 0.05, 0.15, 0.2)]
+    assert all(-144 < charge < -20 for charge in net)
+    assert np.all(np.diff(net) < 0)
 
 
 def test_kernel_and_numpy_agree_on_every_term(walk):
