@@ -251,13 +251,14 @@ def test_system_is_neutral_and_salted(demo, demo_solute):
     solute_charge = np.sum((charge[runs[0]] * runs[1])[:-3])
     assert counts["sodium"] - counts["chloride"] == round(-solute_charge)
     # TIP3P at 0.98 g/mL, 0.0328 molecules per cubic angstrom, fills what the solute leaves: protein has 0.73 mL/g, a
-    # nucleotide 183 mL/mol. The solute is a tenth of the box, its volume is known to 10 %.
+    # nucleotide 183 mL/mol. The solute is a sixth of the box and its volume known to 10 %: 2 % of the rest; 1 % more is
+    # for the water beside it.
     mass = {"H": 1.008, "C": 12.011, "N": 14.007, "O": 15.999, "S": 32.06, "P": 30.974}
     n_dna = demo_solute.molecule_first_residue[2]
     grams = sum(mass[e] for e in demo_solute.elements()[demo_solute.residue_first_atom[n_dna]:])
     free = np.prod(demo.manifest["box"]) - (0.73 * grams + 183 * n_dna) / 0.602214
     molecules = counts["water"] + counts["sodium"] + counts["chloride"]
-    assert molecules / free == pytest.approx(0.0328, rel=0.02)
+    assert molecules / free == pytest.approx(0.0328, rel=0.03)
 
 
 def test_every_atom_stands_in_one_brick(demo, demo_solute):
