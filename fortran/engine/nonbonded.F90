@@ -489,9 +489,7 @@ contains
     real(real64) :: block_energy(2, size(self%list%block))
     integer :: b, form, next
 
-    form = self%pair%vdw_form
-    ! A shift changes energies only, and costs nothing where it is zero.
-    if (form == vdw_shift) form = 0
+    form = kernel_form(self)
     block_energy = 0.0_real64
     next = 1
     !$omp parallel do schedule(monotonic: dynamic)
@@ -512,19 +510,35 @@ contains
             self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, block%lower, block%upper, &
             buffer(b)%force, block_energy(1, b), block_energy(2, b))
       end associate
-      !$omp critical (chromamd_add_buffers)
-      buffer(b)%is_ready = .true.
-      do while (next <= size(buffer))
-        if (.not. buffer(next)%is_ready) exit
-        call add_buffer(self, self%list%block(next), buffer(next), force)
-        next = next + 1
-      end do
-      !$omp end critical (chromamd_add_buffers)
+      call add_ready(self, b, buffer, next, force)
     end do
     !$omp end parallel do
     energy_lj = sum(block_energy(1, :))
     energy_elec = sum(block_energy(2, :))
   end subroutine compute_blocks
+
+  !> The form that kernels take: a shift changes energies only, and costs nothing where it is zero.
+  pure integer function kernel_form(self)
+    type(nonbonded_t), intent(in) :: self
+    kernel_form = merge(0, self%pair%vdw_form, self%pair%vdw_form == vdw_shift)
+  end function kernel_form
+
+  !> Note that the buffer of block `b` is complete, and add those whose turn has come; `next`: the first that is not added.
+  subroutine add_ready(self, b, buffer, next, force)
+    type(nonbonded_t), intent(in) :: self
+    integer, intent(in) :: b
+    type(buffer_t), intent(inout) :: buffer(:)
+    integer, intent(inout) :: next
+    real(real64), intent(inout) :: force(:, :)
+    !$omp critical (chromamd_add_buffers)
+    buffer(b)%is_ready = .true.
+    do while (next <= size(buffer))
+      if (.not. buffer(next)%is_ready) exit
+      call add_buffer(self, self%list%block(next), buffer(next), force)
+      next = next + 1
+    end do
+    !$omp end critical (chromamd_add_buffers)
+  end subroutine add_ready
 
   !> Add the buffer of a block to the atoms and give it back.
   subroutine add_buffer(self, block, buffer, force)
@@ -626,9 +640,7 @@ contains
       end do
     end do
     !$omp end parallel do
-    form = self%pair%vdw_form
-    ! A shift changes energies only, and costs nothing where it is zero.
-    if (form == vdw_shift) form = 0
+    form = kernel_form(self)
     n_chunks = (self%n_total + chunk_atoms - 1)/chunk_atoms
     allocate (block_energy(2, size(self%list%block) + n_chunks), source=0.0_real64)
     allocate (block_virial(6, size(self%list%block) + n_chunks), source=0.0_real64)
@@ -646,14 +658,7 @@ contains
           self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, self%rounding, block%lower, &
           block%upper, buffer(b)%exact_force, block_energy(:, b), block_virial(:, b))
       end associate
-      !$omp critical (chromamd_add_buffers)
-      buffer(b)%is_ready = .true.
-      do while (next <= size(buffer))
-        if (.not. buffer(next)%is_ready) exit
-        call add_buffer(self, self%list%block(next), buffer(next), force)
-        next = next + 1
-      end do
-      !$omp end critical (chromamd_add_buffers)
+      call add_ready(self, b, buffer, next, force)
     end do
     !$omp end parallel do
     if (self%pair%alpha > 0.0_real64) then
