@@ -64,7 +64,7 @@ from chromabuild.clash.rigid import REASON, REMEDY, rigid_overlaps
 from chromabuild.clash.scene import Scene, Score
 from chromabuild.clash.sidechain import Proposal, propose_rotor, propose_side_chain
 from chromabuild.clash.tails import Growth, Tail, find_tails, propose_tail
-from chromabuild.clash.torsions import Torsion, library_torsions
+from chromabuild.clash.torsions import Torsion, hydrogen_rotors, side_chain_torsions
 from chromabuild.dna.backbone import cross
 from chromabuild.errors import BadInputError
 from chromabuild.solute import Solute
@@ -133,13 +133,11 @@ class Corrector:
 
     def chi(self, residue: int) -> list[Torsion]:
         """Side-chain torsions of a residue, by global atoms."""
-        torsions = library_torsions()[self.solute.residue_template[residue]]
-        return [t.shifted(int(self.solute.residue_first_atom[residue])) for t in torsions.chi]
+        return side_chain_torsions(self.solute, residue)
 
     def rotors(self, residue: int) -> list[Torsion]:
         """Hydrogen rotors of a residue, by global atoms."""
-        torsions = library_torsions()[self.solute.residue_template[residue]]
-        return [t.shifted(int(self.solute.residue_first_atom[residue])) for t in torsions.rotors]
+        return hydrogen_rotors(self.solute, residue)
 
     def same_molecule(self, a: int, b: int) -> bool:
         """Whether both residue numbers exist and belong to one molecule."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from chromabuild.clash.atoms import BondGraph
 from chromabuild.residues import ResidueTemplate, residue_library
+from chromabuild.solute import Solute
 
 STAGGERED = (-60.0, 60.0, 180.0)
 
@@ -82,6 +83,18 @@ def derive(template: ResidueTemplate) -> ResidueTorsions:
 def library_torsions() -> tuple[ResidueTorsions, ...]:
     """Torsions of every residue template, in library order."""
     return tuple(derive(template) for template in residue_library().values())
+
+
+def side_chain_torsions(solute: Solute, residue: int) -> list[Torsion]:
+    """chi1, chi2, ... of a residue, by atoms of the solute."""
+    first = int(solute.residue_first_atom[residue])
+    return [t.shifted(first) for t in library_torsions()[solute.residue_template[residue]].chi]
+
+
+def hydrogen_rotors(solute: Solute, residue: int) -> list[Torsion]:
+    """Rotors of a residue, by atoms of the solute."""
+    first = int(solute.residue_first_atom[residue])
+    return [t.shifted(first) for t in library_torsions()[solute.residue_template[residue]].rotors]
 
 
 def targets(torsion: Torsion, spread: tuple[float, ...]) -> np.ndarray:

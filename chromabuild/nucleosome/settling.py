@@ -6,20 +6,16 @@ meets forces without bounds. Every such side chain takes the torsions that leave
 tails that run through each other in a dense fold are the clash stage's (``chromabuild.clash``).
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from chromabuild.clash.atoms import SIDE_CHAIN, Atoms
 from chromabuild.clash.passages import Passages
 from chromabuild.clash.scene import Scene
 from chromabuild.clash.sidechain import Proposal, propose_rotor, propose_side_chain
-from chromabuild.clash.torsions import Torsion, library_torsions
+from chromabuild.clash.torsions import hydrogen_rotors, side_chain_torsions
 from chromabuild.solute import Solute
 
 FATAL = 0.9  # angstrom: pairs nearer than this count before all others
-
-Progress = Callable[[float], None]
 
 
 class Settling:
@@ -30,15 +26,10 @@ class Settling:
         atoms = Atoms.from_solute(solute)
         self.scene = Scene(atoms, FATAL, threads)
         self.passages = Passages(self.scene)
-        self.template = solute.residue_template
+        self.solute = solute
         self.molecule = np.repeat(np.arange(len(solute.molecule_name)), np.diff(solute.molecule_first_residue))
         self.protein = solute.molecule_nucleosome[self.molecule] >= 0
         self.moves = {"rotor": 0, "chi": 0}
-
-    def torsions(self, residue: int) -> tuple[list[Torsion], list[Torsion]]:
-        """Side-chain torsions and hydrogen rotors of a residue, by global atoms."""
-        found, first = library_torsions()[self.template[residue]], int(self.scene.residue_first[residue])
-        return [t.shifted(first) for t in found.chi], [t.shifted(first) for t in found.rotors]
 
     def pairs(self) -> np.ndarray:
         """(p, 2) severe pairs with an atom of a histone, ascending."""
@@ -52,12 +43,9 @@ class Settling:
         molecule = self.molecule[self.scene.atoms.residue[pairs]]
         return pairs[molecule[:, 0] != molecule[:, 1]]
 
-    def run(self, progress: Progress | None) -> None:
+    def run(self) -> None:
         """One round over all pairs, in their order."""
-        pairs = self.pairs()
-        for k, (a, b) in enumerate(pairs.tolist()):
-            if progress is not None and k % 50 == 0:
-                progress(k / len(pairs))
+        for a, b in self.pairs().tolist():
             self.free(a, b)
         self.scene.rebuild()
 
@@ -68,7 +56,8 @@ class Settling:
         for atom in own:
             if not scene.is_severe(a, b):
                 return
-            chi, rotors = self.torsions(int(residue[atom]))
+            chi = side_chain_torsions(self.solute, int(residue[atom]))
+            rotors = hydrogen_rotors(self.solute, int(residue[atom]))
             for rotor in rotors:
                 if atom in rotor.turned:
                     self.take(propose_rotor(scene, rotor))
@@ -83,19 +72,18 @@ class Settling:
         self.moves[proposal.kind] += 1
 
 
-def settle_histones(solute: Solute, threads: int = 1, progress: Progress | None = None) -> dict:
+def settle_histones(solute: Solute, threads: int = 1) -> dict:
     """Turn side chains of a solute's histones, in place, away from DNA and from each other.
 
     Args:
         solute: its positions change.
         threads: of the search for close pairs; the result does not depend on it.
-        progress: called with the fraction done.
 
     Returns:
         Turned hydrogens and side chains, and the close pairs between molecules that are left, for the build report.
     """
     settling = Settling(solute, threads)
-    settling.run(progress)
+    settling.run()
     solute.position = settling.scene.position.astype(np.float32)
     return {"turned_hydrogens": settling.moves["rotor"], "turned_side_chains": settling.moves["chi"],
             "close_histone_pairs_left": len(settling.between_molecules())}
