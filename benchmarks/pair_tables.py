@@ -2,10 +2,10 @@
 
     python benchmarks/pair_tables.py errors|times [BUILD_FOLDER]
 
-Runs kernel_benchmark_mixed and _double (built with CHROMAMD_BUILD_TESTS=ON in BUILD_FOLDER, default build/dev) on 31,944
-atoms of water: cutoff 12 angstrom, Lennard-Jones switched from 10, one thread. Errors are those of the real-space forces
-against the formulas in double precision, rms and largest, over the rms force; times the processor time of a
-computation of the forces, and of forces with energies, the best of five.
+Runs kernel_benchmark_mixed and _double (built with CHROMAMD_BUILD_TESTS=ON in BUILD_FOLDER, default build/dev) on
+31,944 atoms of water: cutoff 12 angstrom, Lennard-Jones switched from 10, one thread. Errors are those of the
+real-space forces against the formulas in double precision, rms and largest, over the rms force; times the processor
+time of a computation of the forces, and of forces with energies, the best of five.
 """
 
 import os
