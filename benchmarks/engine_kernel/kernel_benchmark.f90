@@ -1,6 +1,8 @@
 !> Speed of the forces on a box of TIP3P-like water: pairs inside the cutoff per second, time to make the list, and PME.
-!>   kernel_benchmark [waters_per_axis cutoff list_distance switch_distance instruction_set repeats]
-!> Defaults: 22 waters an axis (31,944 atoms), 9, 10.5, 9 (no switch), best instruction set, 10.
+!>   kernel_benchmark [waters_per_axis cutoff list_distance switch_distance instruction_set repeats table_order table_density
+!>                     FILE]
+!> Defaults: 22 waters an axis (31,944 atoms), 9, 10.5, 9 (no switch), best instruction set, 10, 0 (no tables), 20; forces
+!> of the pairs are written to FILE, if given, as a stream of real64.
 program kernel_benchmark
   use, intrinsic :: iso_fortran_env, only: int64
   use omp_lib, only: omp_get_max_threads
@@ -15,11 +17,11 @@ program kernel_benchmark
   use pme, only: ewald_alpha, pme_grid_size, pme_t
   implicit none
   real(real64), parameter :: spacing = 3.104_real64, coulomb_constant = 332.0637_real64
-  real(real64) :: choice(6), box(3), virial(3, 3), energy(3), best(5), start
+  real(real64) :: choice(8), box(3), virial(3, 3), energy(3), best(5), start
   real(real64), allocatable :: position(:, :), charge(:), force(:, :)
   integer, allocatable :: lj_type(:), exclusion(:, :)
-  integer :: n_side, repeats, k, i
-  character(len=64) :: word
+  integer :: n_side, repeats, k, i, unit
+  character(len=512) :: word
   type(lennard_jones_t) :: lj
   type(nonbonded_options_t) :: options
   type(nonbonded_t) :: real_space
@@ -29,8 +31,8 @@ program kernel_benchmark
   real(real64) :: n_useful
 
   call MPI_Init()
-  choice = [22.0_real64, 9.0_real64, 10.5_real64, 9.0_real64, 3.0_real64, 10.0_real64]
-  do k = 1, min(6, command_argument_count())
+  choice = [22.0_real64, 9.0_real64, 10.5_real64, 9.0_real64, 3.0_real64, 10.0_real64, 0.0_real64, 20.0_real64]
+  do k = 1, min(8, command_argument_count())
     call get_command_argument(k, word)
     read (word, *) choice(k)
   end do
@@ -44,7 +46,8 @@ program kernel_benchmark
   lj%c12(1, 1) = lj%c6(1, 1)*lj%sigma(1)**6
   options = nonbonded_options_t(cutoff=choice(2), switch_distance=choice(4), list_distance=choice(3), &
                                 alpha=ewald_alpha(choice(2), 1.0e-5_real64), &
-                                vdw_form=merge(vdw_switch, vdw_cut, choice(4) < choice(2)))
+                                vdw_form=merge(vdw_switch, vdw_cut, choice(4) < choice(2)), &
+                                table_order=nint(choice(7)), table_density=choice(8))
   call real_space%init(lj, coulomb_constant, options, error, nint(choice(5)))
   if (allocated(error)) error stop "bad options"
   call reciprocal%init(MPI_COMM_WORLD, [1, 1, 1], box, pme_grid_size(box, 1.2_real64), 4, options%alpha, &
@@ -73,6 +76,7 @@ program kernel_benchmark
     call reciprocal%compute(local%n_owned, local%position, charge, force, energy(3), virial, .true.)
     best(5) = min(best(5), seconds() - start)
   end do
+  if (command_argument_count() > 8) call write_forces()
   ! The density is uniform: pairs from the volume of the sphere, less the excluded ones.
   i = size(position, 2)
   n_useful = 0.5_real64*i*(i/product(box)*4.18879020478639_real64*choice(2)**3) - size(exclusion, 2)
@@ -92,6 +96,22 @@ program kernel_benchmark
   call MPI_Finalize()
 
 contains
+
+  !> Real-space forces of all atoms.
+  subroutine write_forces()
+    real(real64), allocatable :: total(:, :)
+    integer :: atom
+    force = 0.0_real64
+    call real_space%compute(local%position, force, energy(1), energy(2), virial, .false.)
+    allocate (total(3, size(position, 2)), source=0.0_real64)
+    do atom = 1, local%n_total
+      total(:, local%atom(atom)) = total(:, local%atom(atom)) + force(:, atom)
+    end do
+    call get_command_argument(9, word)
+    open (newunit=unit, file=trim(word), access="stream", form="unformatted", status="replace", action="write")
+    write (unit) total
+    close (unit)
+  end subroutine write_forces
 
   !> Processor time over the number of threads: the machine may be shared.
   function seconds()

@@ -91,6 +91,11 @@ module control
           "switch the van der Waals force instead of the energy"), &
     key_t("ENERGY", "vdw_shift", is_choice, "NO", "", "YES NO", &
           "shift the van der Waals energy to zero at the cutoff"), &
+    key_t("ENERGY", "table", is_choice, "NO", "", "YES NO", &
+          "look real-space pairs up in a table over 1/r^2 instead of computing them (slower)"), &
+    key_t("ENERGY", "table_order", is_choice, "1", "", "1 3", "interpolation in the table: linear or cubic"), &
+    key_t("ENERGY", "table_density", is_real, "20.0", "", "1", &
+          "point k of the table stands for 1/r^2 = k/(table_density cutoffdist^2)"), &
     key_t("ENERGY", "pme_alpha", is_text, "auto", "1/angstrom", "", "Ewald screening, or auto"), &
     key_t("ENERGY", "pme_alpha_tol", is_real, "1.0e-5", "", "1e-15", &
           "auto screening solves erfc(alpha cutoffdist) = this"), &
@@ -407,6 +412,10 @@ contains
       call self%refuse("ENERGY", "vdw_shift", "contradicts vdw_force_switch = YES", error)
     else if (self%text("ENERGY", "vdw") == "PME" .and. self%yes("ENERGY", "deterministic")) then
       call self%refuse("ENERGY", "deterministic", "does not go with vdw = PME; give vdw = CUTOFF", error)
+    else if (self%yes("ENERGY", "table") .and. self%text("ENERGY", "vdw") == "PME") then
+      call self%refuse("ENERGY", "table", "does not go with vdw = PME; give table = NO", error)
+    else if (self%yes("ENERGY", "table") .and. self%yes("ENERGY", "deterministic")) then
+      call self%refuse("ENERGY", "table", "does not go with deterministic = YES; give table = NO", error)
     else if (self%text("ENERGY", "vdw") == "PME" .and. &
              (self%yes("ENERGY", "vdw_force_switch") .or. self%yes("ENERGY", "vdw_shift") .or. &
               self%text("ENERGY", "dispersion_corr") /= "NONE")) then
@@ -469,8 +478,9 @@ contains
     type(control_t), intent(in) :: self
     type(error_t), allocatable, intent(inout) :: error
     character(len=20), parameter :: molecular(*) = [character(len=20) :: "electrostatic", "switchdist", "vdw", &
-      "vdw_force_switch", "dispersion_corr", "deterministic", "pairlist_tolerance", "pme_alpha", "pme_alpha_tol", &
-      "pme_nspline", "pme_ngrid_x", "pme_ngrid_y", "pme_ngrid_z", "pme_max_spacing"]
+      "vdw_force_switch", "dispersion_corr", "deterministic", "pairlist_tolerance", "table", "table_order", &
+      "table_density", "pme_alpha", "pme_alpha_tol", "pme_nspline", "pme_ngrid_x", "pme_ngrid_y", "pme_ngrid_z", &
+      "pme_max_spacing"]
     character(len=:), allocatable :: forcefield
     integer :: k
     forcefield = self%text("ENERGY", "forcefield")

@@ -11,12 +11,15 @@ module kernel_dispatch
   use pair_parameters, only: pair_parameters_t
   use nonbonded_kernel_baseline, only: compute_baseline => compute_block, correct_baseline => correct_exclusions, &
                                        prune_baseline => prune
+  use table_kernel_baseline, only: tabulated_baseline => compute_tabulated
   use exact_kernel_baseline, only: exact_baseline => compute_exact, correct_exactly_baseline => correct_exclusions
 #ifdef CHROMAMD_X86_KERNELS
   use nonbonded_kernel_avx2, only: compute_avx2 => compute_block, correct_avx2 => correct_exclusions, &
     prune_avx2 => prune
   use nonbonded_kernel_avx512, only: compute_avx512 => compute_block, correct_avx512 => correct_exclusions, &
                                      prune_avx512 => prune
+  use table_kernel_avx2, only: tabulated_avx2 => compute_tabulated
+  use table_kernel_avx512, only: tabulated_avx512 => compute_tabulated
   use exact_kernel_avx2, only: exact_avx2 => compute_exact, correct_exactly_avx2 => correct_exclusions
   use exact_kernel_avx512, only: exact_avx512 => compute_exact, correct_exactly_avx512 => correct_exclusions
 #endif
@@ -77,7 +80,7 @@ contains
     end select
   end function name
 
-  !> See compute_block in nonbonded_kernel.F90.
+  !> See compute_block in nonbonded_kernel.F90.in; by the tables of `pair` if it has any, whatever the form.
   subroutine compute_block(self, masked, want_energy, matrix, form, first_i, last_i, list_first, list, &
     list_bits, &
                            n_clusters, coordinate, unit, parameter_of, type_of, n_types, c6, c12, pair, force_lower, &
@@ -95,18 +98,24 @@ contains
     type(pair_parameters_t), intent(in) :: pair
     real(real_pair), intent(inout) :: force(self%lanes, 3, force_lower:force_upper)
     real(real64), intent(inout) :: energy_lj, energy_elec
-#define ARGUMENTS masked, want_energy, matrix, form, first_i, last_i, list_first, list, list_bits, \
+#define ARGUMENTS first_i, last_i, list_first, list, list_bits, \
   n_clusters, coordinate, unit, parameter_of, type_of, n_types, c6, c12, pair, force_lower, force_upper, force, \
   energy_lj, energy_elec
-    select case (self%instruction_set)
+    select case (merge(10, 0, pair%table_order > 0) + self%instruction_set)
 #ifdef CHROMAMD_X86_KERNELS
     case (3)
-      call compute_avx512(ARGUMENTS)
+      call compute_avx512(masked, want_energy, matrix, form, ARGUMENTS)
     case (2)
-      call compute_avx2(ARGUMENTS)
+      call compute_avx2(masked, want_energy, matrix, form, ARGUMENTS)
+    case (13)
+      call tabulated_avx512(masked, want_energy, matrix, ARGUMENTS)
+    case (12)
+      call tabulated_avx2(masked, want_energy, matrix, ARGUMENTS)
 #endif
+    case (10)
+      call tabulated_baseline(masked, want_energy, matrix, ARGUMENTS)
     case default
-      call compute_baseline(ARGUMENTS)
+      call compute_baseline(masked, want_energy, matrix, form, ARGUMENTS)
     end select
 #undef ARGUMENTS
   end subroutine compute_block

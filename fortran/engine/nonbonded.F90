@@ -20,6 +20,7 @@ module nonbonded
   use pair_block, only: pair_block_t, run_length
   use pair_list, only: cluster_size, pair_list_t
   use pair_parameters, only: pair_parameters_t, vdw_pme, vdw_shift
+  use pair_table, only: tabulate
   use verlet_buffer, only: list_limit_t, verlet_buffer_t
   implicit none
   private
@@ -112,6 +113,9 @@ contains
     call self%kernel%choose(highest_instruction_set)
     call self%pair%prepare(options%cutoff, options%switch_distance, options%list_distance, options%alpha, &
                            options%vdw_form, options%dispersion_alpha, error)
+    if (allocated(error)) return
+    if (options%table_order > 0) &
+      call tabulate(self%pair, options%switch_distance, options%table_order, options%table_density, error)
     if (allocated(error)) return
     self%inner_reach = min(options%cutoff + options%inner_buffer, options%list_distance)
     self%rounding = options%rounding

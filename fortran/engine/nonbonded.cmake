@@ -24,7 +24,7 @@ set(CHROMAMD_EXACT_KERNEL_FLAGS ${CHROMAMD_KERNEL_FLAGS})
 list(REMOVE_ITEM CHROMAMD_EXACT_KERNEL_FLAGS -fassociative-math -freciprocal-math -fno-signed-zeros)
 list(APPEND CHROMAMD_EXACT_KERNEL_FLAGS -fno-associative-math -ffp-contract=off)
 
-# One library of the kernels `kind`_kernel.F90.in (nonbonded or exact) for an instruction set.
+# One library of the kernels `kind`_kernel.F90.in (nonbonded, table, exact or material) for an instruction set.
 function(chromamd_add_kernel target kind INSTRUCTION_SET lanes lanes_double double)
   set(source ${CMAKE_CURRENT_BINARY_DIR}/${target}_kernels/${kind}_kernel_${INSTRUCTION_SET}.F90)
   configure_file(${CHROMAMD_FORCES_DIR}/${kind}_kernel.F90.in ${source} @ONLY)
@@ -58,12 +58,12 @@ function(chromamd_add_forces name)
     ${CHROMAMD_FORCES_DIR}/constants.f90 ${CHROMAMD_FORCES_DIR}/fixed_point.f90
     ${CHROMAMD_FORCES_DIR}/pair_parameters.f90)
   set(kernels)
-  foreach(kind nonbonded exact material)
+  foreach(kind nonbonded table exact material)
     chromamd_add_kernel(${name} ${kind} baseline 8 8 "${arg_DOUBLE}")
     list(APPEND kernels ${name}_${kind}_baseline)
   endforeach()
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND CMAKE_Fortran_COMPILER_ID STREQUAL "GNU")
-    foreach(kind nonbonded exact material)
+    foreach(kind nonbonded table exact material)
       chromamd_add_kernel(${name} ${kind} avx2 8 8 "${arg_DOUBLE}" -mavx2 -mfma)
       chromamd_add_kernel(${name} ${kind} avx512 16 8 "${arg_DOUBLE}" -march=skylake-avx512
         -mprefer-vector-width=512)
@@ -77,6 +77,7 @@ function(chromamd_add_forces name)
     ${CHROMAMD_FORCES_DIR}/cpu_features.c
     ${CHROMAMD_FORCES_DIR}/kernel_dispatch.F90
     ${CHROMAMD_FORCES_DIR}/lennard_jones.f90
+    ${CHROMAMD_FORCES_DIR}/pair_table.f90
     ${CHROMAMD_FORCES_DIR}/nonbonded_options.f90
     ${CHROMAMD_FORCES_DIR}/dispersion_exclusions.f90
     ${CHROMAMD_FORCES_DIR}/verlet_buffer.f90

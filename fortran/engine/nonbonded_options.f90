@@ -21,6 +21,9 @@ module nonbonded_options
     type(rounding_t) :: rounding
     !> With vdw_pme: screening of the dispersion, 1/angstrom.
     real(real64) :: dispersion_alpha = 0.0_real64
+    !> Tables in place of formulas: linear_table or cubic_table of module pair_table (0 = none), and their density.
+    integer :: table_order = 0
+    real(real64) :: table_density = 20.0_real64
   end type nonbonded_options_t
 
 end module nonbonded_options

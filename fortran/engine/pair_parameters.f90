@@ -50,6 +50,11 @@ module pair_parameters
     real(real64) :: exclusion_scale = 0.0_real64, exclusion_reach2 = 0.0_real64
     real(real64) :: exclusion_force_fit(0:exclusion_degree) = 0.0_real64
     real(real64) :: exclusion_energy_fit(0:exclusion_degree) = 0.0_real64
+    !> Tables in place of all this but the exclusions, if module pair_table made them (order 0 = none): point k stands for
+    !> r^2 = table_scale/k.
+    integer :: table_order = 0
+    real(real_pair) :: table_scale = 0.0_real_pair
+    real(real_pair), allocatable :: table_force(:), table_energy(:)
   contains
     procedure :: prepare
   end type pair_parameters_t

@@ -609,6 +609,8 @@ contains
     options%inner_buffer = self%inner_buffer
     options%rounding = self%rounding
     options%alpha = alpha
+    if (control%yes("ENERGY", "table")) options%table_order = int(control%integer("ENERGY", "table_order"))
+    options%table_density = control%real("ENERGY", "table_density")
     options%vdw_form = vdw_switch
     if (control%yes("ENERGY", "vdw_force_switch")) options%vdw_form = vdw_force_switch
     if (control%yes("ENERGY", "vdw_shift")) options%vdw_form = vdw_shift

@@ -9,23 +9,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from build_products import ROOT, newest
 from scipy.special import erf, erfc
 
 COULOMB = 138.93545764438198 * 10.0 / 4.184  # OpenMM's constant in kcal angstrom/mol/e^2
 CUT, SWITCH, SHIFT, FORCE_SWITCH, LJ_PME = 0, 1, 2, 3, 4
-
-
-@pytest.fixture(scope="session")
-def drivers(tmp_path_factory):
-    """Folder with the drivers: of the build tree, else built now."""
-    built = newest("force_driver_double")
-    if built is not None:
-        return built.parent
-    folder = tmp_path_factory.mktemp("forces")
-    subprocess.run(["cmake", "-S", ROOT / "tests/engine/fortran", "-B", folder], check=True, capture_output=True)
-    subprocess.run(["cmake", "--build", folder, "-j2"], check=True, capture_output=True)
-    return folder
 
 
 @dataclass
@@ -44,6 +31,8 @@ class System:
     grid: tuple = (0, 0, 0)
     order: int = 0  # 0: no reciprocal part
     form: int = CUT
+    table_order: int = 0  # 0: no tables
+    table_density: float = 20.0
     dispersion_alpha: float = 0.36  # with form LJ_PME, whose reciprocal part is that of the dispersion
     drift: np.ndarray | None = None
     c6: np.ndarray | None = None
@@ -86,10 +75,11 @@ def run(drivers, folder, system, kind="double", dims=(1, 1, 1), threads=1, instr
     c6, c12 = system.matrices()
     drift = np.zeros((n, 3)) if system.drift is None else system.drift
     with open(folder / "input", "wb") as file:
-        header = [n, len(system.sigma), len(system.exclusion), *system.grid, system.order, system.form]
+        header = [n, len(system.sigma), len(system.exclusion), *system.grid, system.order, system.form,
+                  system.table_order]
         np.array(header, dtype=np.int32).tofile(file)
         settings = [*system.box, system.cutoff, system.switch, system.reach, system.alpha, COULOMB,
-                    system.dispersion_alpha]
+                    system.dispersion_alpha, system.table_density]
         np.array(settings, dtype=float).tofile(file)
         np.mod(system.position, system.box).astype(float).tofile(file)
         system.charge.astype(float).tofile(file)

@@ -1,9 +1,10 @@
 !> Forces of the engine on a system from a raw stream, for the tests:
 !>   mpirun -n P force_driver INPUT OUTPUT px py pz [instruction_set]
-!> Input (native byte order), int32: atoms, types, exclusions, grid(3), spline order (0: no PME), van der Waals form;
-!> float64: box(3), cutoff, switch, list distance, alpha, Coulomb constant, screening of the dispersion; then float64 position(n,3), charge(n); int32
-!> type(n) from 1; float64 c6(t,t), c12(t,t), sigma(t), epsilon(t); int32 exclusion(e,2) from 1; float64 drift(n,3), by
-!> which atoms move between the making of the list and the forces.
+!> Input (native byte order), int32: atoms, types, exclusions, grid(3), spline order (0: no PME), van der Waals form,
+!> order of tables (0: none); float64: box(3), cutoff, switch, list distance, alpha, Coulomb constant, screening of the
+!> dispersion, density of tables; then float64 position(n,3), charge(n); int32 type(n) from 1; float64 c6(t,t), c12(t,t),
+!> sigma(t), epsilon(t); int32 exclusion(e,2) from 1; float64 drift(n,3), by which atoms move between the making of the
+!> list and the forces.
 !> With van der Waals form 4 (vdw_pme) the reciprocal part is that of the dispersion instead of the charges.
 !> Output, float64: energies of Lennard-Jones, real-space Coulomb, reciprocal; virials of real space and reciprocal (9
 !> each); forces of real space and reciprocal (n,3 each); summed over ranks.
@@ -20,8 +21,8 @@ program force_driver
   use pair_parameters, only: vdw_pme
   use pme, only: pme_t
   implicit none
-  integer :: header(8), rank, dims(3), k, unit, highest
-  real(real64) :: box(3), settings(6), energy(3), virial(3, 3, 2)
+  integer :: header(9), rank, dims(3), k, unit, highest
+  real(real64) :: box(3), settings(7), energy(3), virial(3, 3, 2)
   real(real64), allocatable :: position(:, :), charge(:), drift(:, :), force(:, :, :), local_force(:, :), weight(:), root_c6(:)
   integer, allocatable :: lj_type(:), exclusion(:, :)
   character(len=512) :: word
@@ -54,7 +55,8 @@ program force_driver
   close (unit)
 
   options = nonbonded_options_t(cutoff=settings(1), switch_distance=settings(2), list_distance=settings(3), &
-                                alpha=settings(4), vdw_form=header(8), dispersion_alpha=settings(6))
+                                alpha=settings(4), vdw_form=header(8), dispersion_alpha=settings(6), &
+                                table_order=header(9), table_density=settings(7))
   call real_space%init(lj, settings(5), options, error, highest_instruction_set=highest)
   call stop_on(error)
   call local%build(rank, dims, box, options%list_distance, position, exclusion)
