@@ -56,7 +56,7 @@ def trajectory(folder: Path, ranks: int, threads: int, program: str, ensemble: s
         folder / "run.inp", INPUT={"topologyfile": folder / "t.h5", "rstfile": start}, OUTPUT={"rstfile": end},
         ENERGY=ENERGY | energy, CONSTRAINTS={"rigid_bond": "YES"},
         ENSEMBLE={"temperature": 300, "gamma_t": 5, "tau_t": 0.1, "tau_p": 1, **ENSEMBLES[ensemble]},
-        DYNAMICS={"nsteps": steps, "eneout_period": 20, "timestep": 0.002, "iseed": 5, "stoptr_period": 10},
+        DYNAMICS={"nsteps": steps, "eneout_period": 10, "timestep": 0.002, "iseed": 5, "stoptr_period": 10},
         COMM=comm or {})
     done = systems.run("run", inp, ranks, program, threads)
     assert done.returncode == 0, done.stderr
