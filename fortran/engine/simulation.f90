@@ -22,8 +22,9 @@ module simulation
   use load_balance, only: balanced_borders
   use material, only: material_t
   use nonbonded, only: nonbonded_t
+  use open_box, only: open_edges, open_origin
   use nonbonded_options, only: nonbonded_options_t
-  use pair_parameters, only: vdw_force_switch, vdw_pme, vdw_shift, vdw_switch
+  use pair_parameters, only: vdw_cut, vdw_force_switch, vdw_pme, vdw_shift, vdw_switch
   use pme, only: dispersion_alpha, ewald_alpha, pme_grid_size, pme_t
   use restart, only: phase_fresh, restart_t
   use restraints, only: restraints_t
@@ -40,6 +41,8 @@ module simulation
 
   !> Owned groups are sorted by cells about this wide (angstrom).
   real(real64), parameter :: sort_cell = 8.0_real64
+  !> Without a periodic box: cells along an edge of the large box.
+  integer, parameter :: open_sort_cells = 64
   !> How much longer than its constraint a bond may be before minimisation has relaxed it.
   real(real64), parameter :: bond_slack = 1.25_real64
   !> The halo is wider than the pair list needs by this (angstrom), and at most by this share of the box' edge, where
@@ -86,6 +89,12 @@ module simulation
     type(nonbonded_t) :: nonbonded
     !> In place of pairs and reciprocal space of molecules.
     type(material_t) :: material
+    !> There is no periodic box: the model stands in the middle of a larger one (module open_box). With `is_vacuum` no
+    !> pair may be beyond the cutoff.
+    logical :: is_open = .false.
+    logical, private :: is_vacuum = .false.
+    !> Whether charges have a part in reciprocal space.
+    logical, private :: sums_charges = .true.
     type(pme_t) :: pme
     !> Ewald summation of the dispersion, with the roots of c6 of the types and of the owned atoms.
     logical :: sums_dispersion = .false.
@@ -156,6 +165,9 @@ module simulation
     procedure :: sum_energies
     procedure :: read_topology
     procedure :: make_grid
+    procedure :: box_of
+    procedure :: place_in_box
+    procedure :: check_restart
     procedure :: describe_balance
     procedure, private :: make_list
     procedure, private :: settle
@@ -184,7 +196,7 @@ contains
                   ": give files of the same build")
       return
     end if
-    call self%make_grid(control, list%box, [0, 0, 0], self%comm%rank, self%comm%n_ranks, error)
+    call self%make_grid(control, self%box_of(control, list%box), [0, 0, 0], self%comm%rank, self%comm%n_ranks, error)
     if (allocated(error)) return
     call read_domain(self%grid, self%comm%rank, self%topology, list, self%atoms%id, self%atoms%position, n_read, error)
     call self%comm%agree(error)
@@ -198,6 +210,7 @@ contains
     call self%comm%agree(error)
     if (allocated(error)) return
     allocate (self%atoms%velocity(3, size(self%atoms%id)), source=0.0_real64)
+    call self%place_in_box(self%atoms%position)
     call self%atoms%identify_owned(self%topology)
     self%time = control%real("DYNAMICS", "initial_time")
   end subroutine start_from_bricks
@@ -229,6 +242,8 @@ contains
       call fail(error, exit_corrupt_file, control%text("INPUT", "rstfile")// &
                 ": the files of the ranks are not of the same step; start from another restart")
     call self%comm%agree(error)
+    if (allocated(error)) return
+    call self%check_restart(control, saved, error)
     if (allocated(error)) return
     call self%make_grid(control, saved%box, saved%dims, self%comm%rank, self%comm%n_ranks, error)
     if (allocated(error)) return
@@ -273,6 +288,41 @@ contains
     if (.not. fits) call control%refuse("DYNAMICS", "hmr_ratio", "makes a heavy atom lighter than its hydrogens", error)
   end subroutine read_topology
 
+  !> Edges (angstrom) of the box for bricks in a box with edges `box`.
+  function box_of(self, control, box) result(edges)
+    class(simulation_t), intent(in) :: self
+    type(control_t), intent(in) :: control
+    real(real64), intent(in) :: box(3)
+    real(real64) :: edges(3)
+    edges = box
+    if (control%text("BOUNDARY", "type") == "NOBC") &
+      edges = open_edges(box, max(control%real("ENERGY", "pairlistdist"), &
+                                  control%real("ENERGY", "cutoffdist") + outer_buffer) + halo_slack + &
+                              2.0_real64*bond_slack*self%topology%longest_constraint())
+  end function box_of
+
+  !> Bring positions of bricks to where they lie in the box.
+  subroutine place_in_box(self, position)
+    class(simulation_t), intent(in) :: self
+    real(real64), intent(inout) :: position(:, :)
+    if (self%is_open) position = position + spread(open_origin(self%grid%box), 2, size(position, 2))
+  end subroutine place_in_box
+
+  !> Whether the restart has a periodic box if and only if the control file wants one.
+  subroutine check_restart(self, control, saved, error)
+    class(simulation_t), intent(in) :: self
+    type(control_t), intent(in) :: control
+    type(restart_t), intent(in) :: saved
+    type(error_t), allocatable, intent(out) :: error
+    associate (unused => self); end associate
+    if (saved%is_open .and. control%text("BOUNDARY", "type") == "PBC") then
+      call control%refuse("BOUNDARY", "type", "contradicts the restart files, which have no periodic box; give NOBC", error)
+    else if (.not. saved%is_open .and. control%text("BOUNDARY", "type") == "NOBC") then
+      call control%refuse("BOUNDARY", "type", "contradicts the restart files, which have a periodic box: run chromamd "// &
+                          "setup with type = NOBC from the bricks", error)
+    end if
+  end subroutine check_restart
+
   !> Cut the box, for rank `rank` of `n_ranks`; `saved_dims`: the domains of restart files, 0 where there are none.
   subroutine make_grid(self, control, box, saved_dims, rank, n_ranks, error)
     class(simulation_t), intent(inout) :: self
@@ -284,6 +334,13 @@ contains
     real(real64) :: wanted_box, width, edges(3)
     integer :: axis, dims(3)
     self%pairlist_distance = control%real("ENERGY", "pairlistdist")
+    self%is_open = control%text("BOUNDARY", "type") == "NOBC"
+    self%is_vacuum = control%yes("ENERGY", "vacuum")
+    if (self%is_open .and. n_ranks > 1) then
+      call control%refuse("BOUNDARY", "type", "runs as one domain; use one rank and several threads (OMP_NUM_THREADS)", &
+                          error)
+      return
+    end if
     do axis = 1, 3
       wanted_box = control%real("BOUNDARY", "box_size_"//axis_name(axis))
       if (wanted_box > 0.0_real64 .and. abs(wanted_box - box(axis)) > 1.0e-3_real64) then
@@ -325,6 +382,7 @@ contains
     type(error_t), allocatable, intent(out) :: error
     self%cutoff = control%real("ENERGY", "cutoffdist")
     self%material%is_on = control%text("ENERGY", "forcefield") /= "TOPOLOGY"
+    self%sums_charges = control%text("ENERGY", "electrostatic") == "PME" .and. .not. self%material%is_on
     self%least_reach = control%real("ENERGY", "pairlistdist")
     call fit_reach(self)
     if (control%text("ENERGY", "pairlist_tolerance") /= "auto") then
@@ -346,7 +404,7 @@ contains
     temperature = control%real("ENSEMBLE", "temperature")
     drift = merge(mixed_tolerance, 0.0_real64, real_pair /= real64 .and. .not. self%rounding%is_on())
     if (control%text("ENERGY", "pairlist_tolerance") /= "auto") drift = control%real("ENERGY", "pairlist_tolerance")
-    if (.not. control%wants_dynamics() .or. .not. drift > 0.0_real64) return
+    if (.not. control%wants_dynamics() .or. .not. drift > 0.0_real64 .or. .not. self%sums_charges) return
     call self%topology%classes_of_motion(rigid, mass, number, charge)
     call self%tolerance%prepare(self%nonbonded%pair_constants(), control%real("ENERGY", "switchdist"), &
                                 self%topology%coulomb_constant, mass, number, charge, self%topology%c6, &
@@ -388,6 +446,7 @@ contains
     saved%phase = self%phase
     saved%time = self%time
     saved%box = self%grid%box
+    saved%is_open = self%is_open
     saved%ensemble(1) = self%thermostat%heat
     saved%ensemble(2:max_chain + 1) = self%thermostat%chain_position
     saved%ensemble(max_chain + 2:2*max_chain + 1) = self%thermostat%chain_velocity
@@ -429,7 +488,11 @@ contains
     call self%constraints%init(self%topology, rigid, control%yes("CONSTRAINTS", "fast_water"), &
                                int(control%integer("CONSTRAINTS", "shake_iteration")), &
                                control%real("CONSTRAINTS", "shake_tolerance"))
-    call self%restraints%init(control, self%topology, error)
+    if (self%is_open) then
+      call self%restraints%init(control, self%topology, error, self%grid%box)
+    else
+      call self%restraints%init(control, self%topology, error)
+    end if
     call self%comm%agree(error)
     if (allocated(error)) return
     if (self%material%is_on) then
@@ -437,7 +500,9 @@ contains
       call self%comm%agree(error)
       return
     end if
-    if (control%text("ENERGY", "pme_alpha") == "auto") then
+    if (.not. self%sums_charges) then
+      alpha = 0.0_real64
+    else if (control%text("ENERGY", "pme_alpha") == "auto") then
       alpha = ewald_alpha(control%real("ENERGY", "cutoffdist"), control%real("ENERGY", "pme_alpha_tol"))
     else
       alpha = control%real("ENERGY", "pme_alpha")
@@ -446,6 +511,8 @@ contains
     call self%comm%agree(error)
     if (allocated(error)) return
     call prepare_tolerance(self, control, rigid)
+    if (control%text("ENERGY", "dispersion_corr") /= "NONE") call prepare_tail(self, control)
+    if (.not. self%sums_charges) return
     points = [int(control%integer("ENERGY", "pme_ngrid_x")), int(control%integer("ENERGY", "pme_ngrid_y")), &
               int(control%integer("ENERGY", "pme_ngrid_z"))]
     spacing = control%real("ENERGY", "pme_max_spacing")
@@ -466,8 +533,6 @@ contains
                                 int(control%integer("ENERGY", "pme_nspline")), options%dispersion_alpha, 1.0_real64, &
                                 error, of_dispersion=.true., scheme=lower_case(control%text("COMM", "fft")))
     call self%comm%agree(error)
-    if (allocated(error)) return
-    if (control%text("ENERGY", "dispersion_corr") /= "NONE") call prepare_tail(self, control)
   end subroutine prepare_forces
 
   !> Set up Lennard-Jones or embedded atoms in place of the topology's interactions.
@@ -614,6 +679,11 @@ contains
     options%vdw_form = vdw_switch
     if (control%yes("ENERGY", "vdw_force_switch")) options%vdw_form = vdw_force_switch
     if (control%yes("ENERGY", "vdw_shift")) options%vdw_form = vdw_shift
+    if (self%is_vacuum) then
+      options%vdw_form = vdw_cut
+    else if (.not. self%sums_charges) then
+      options%coulomb_shift = 1.0_real64/options%cutoff
+    end if
     self%sums_dispersion = control%text("ENERGY", "vdw") == "PME"
     if (self%sums_dispersion) then
       options%vdw_form = vdw_pme
@@ -675,7 +745,7 @@ contains
   !> Let the grids of reciprocal space know this rank's domain.
   subroutine follow_borders(self)
     type(simulation_t), intent(inout) :: self
-    if (self%material%is_on) return
+    if (.not. self%sums_charges) return
     call self%pme%set_domain(self%grid%lower/self%grid%box, self%grid%upper/self%grid%box)
     if (self%sums_dispersion) &
       call self%dispersion%set_domain(self%grid%lower/self%grid%box, self%grid%upper/self%grid%box)
@@ -790,7 +860,7 @@ contains
       self%atoms%velocity = payload(4:, :)
       call self%atoms%identify_owned(self%topology)
     end if
-    call self%atoms%sort(self%grid, sort_cell)
+    call self%atoms%sort(self%grid, merge(maxval(self%grid%box)/open_sort_cells, sort_cell, self%is_open))
     call self%atoms%identify_owned(self%topology)
 
     if (self%barostat%kind /= no_barostat) then
@@ -814,6 +884,8 @@ contains
                          self%atoms%position, self%atoms%id, ghost_id, ghost_position, error)
     if (allocated(error)) return
     call self%timer%lap(in_communication)
+    if (self%is_open) call check_extent(self, size(ghost_id), error)
+    if (allocated(error)) return
     call self%atoms%add_ghosts(self%topology, ghost_id, ghost_position)
     call self%bonded%assign(self%comm, self%topology, self%atoms, self%grid%box, error)
     if (allocated(error)) return
@@ -821,6 +893,24 @@ contains
     call self%restraints%assign(self%atoms)
     call self%make_list()
   end subroutine settle
+
+  !> Whether the model still stands within the box, and with `is_vacuum` within the cutoff.
+  subroutine check_extent(self, n_ghosts, error)
+    type(simulation_t), intent(in) :: self
+    integer, intent(in) :: n_ghosts
+    type(error_t), allocatable, intent(out) :: error
+    real(real64) :: extent
+    extent = norm2(maxval(self%atoms%position, dim=2) - minval(self%atoms%position, dim=2))
+    if (n_ghosts > 0) then
+      call fail(error, exit_bad_input, "at step "//to_text(self%step)//" atoms have moved too far from where the input "// &
+                "had them to go on without a periodic box: keep the model together, or start anew from bricks of a "// &
+                "larger box")
+    else if (self%is_vacuum .and. extent + halo_slack > self%cutoff) then
+      call fail(error, exit_bad_input, "vacuum = YES needs a cutoffdist beyond the model, which measures "// &
+                to_text(extent)//" angstrom at step "//to_text(self%step)//": give cutoffdist = "// &
+                to_text(real(ceiling(1.5_real64*extent + 2.0_real64*halo_slack), real64))//" or more")
+    end if
+  end subroutine check_extent
 
   !> Make the pair list anew after atoms moved far, and all else too if the ghosts at hand no longer hold every atom
   !> within reach of an owned one: then `moved` is true, and owned atoms have a new order. What is done depends only on
@@ -913,7 +1003,7 @@ contains
         call self%nonbonded%compute(atoms%position, atoms%force, part(is_vdw), part(is_elec), pair_virial, want_energy)
       end if
       call self%timer%lap(in_real_space)
-      if (self%material%is_on) then
+      if (.not. self%sums_charges) then
         continue
       else if (.not. self%split_forces) then
         call compute_reciprocal(self, atoms%force, reciprocal_virial, want_energy)
@@ -1024,7 +1114,7 @@ contains
     real(real64), intent(in) :: box(3)
     call self%grid%set_box(box)
     call self%halo%set_box(box)
-    if (.not. self%material%is_on) call self%pme%set_box(box)
+    if (self%sums_charges) call self%pme%set_box(box)
     if (self%sums_dispersion) call self%dispersion%set_box(box)
     call self%rounding%fit_box(box)
     self%atoms%rounding = self%rounding
