@@ -1,6 +1,6 @@
 """From a scaffold to an all-atom solute: relax linkers, place bases, close backbones, add octamers and hydrogens."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from string import ascii_lowercase, ascii_uppercase, digits
@@ -10,7 +10,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from chromabuild import __version__
-from chromabuild.clash.detect import CellList
+from chromabuild.cell_list import CellList
 from chromabuild.config import BuildSection, Config
 from chromabuild.dna.backbone import (
     ATOM_CLASS,
@@ -70,11 +70,11 @@ def build_solute(scaffold: Any, config: Config, threads: int = 1, progress: Prog
     say("relaxing linkers", 0.0)
     sequence = base_index(scaffold.base)
     recipes = octamer_recipes(config.build, scaffold.chromosome, scaffold.position[scaffold.dyad], config.seed)
-    path = relaxed_path(scaffold, sequence, config.build)
     octamers = [octamer_of_recipe(recipe) for recipe in recipes]
     tails = {}
     if config.build.tails == "scaffold":
         octamers, tails = _with_scaffold_tails(octamers, scaffold, config.seed)
+    path = relaxed_path(scaffold, sequence, config.build, octamers, threads)
     say("closing the backbone", 0.2)
     # The regular superhelix runs through the octamer: no backbone can keep clear of that.
     histones = None if config.build.nucleosome_path == "superhelix" else _atoms_beside_dna(octamers, path)
@@ -119,8 +119,13 @@ def _with_scaffold_tails(octamers: list[Octamer], scaffold: Any, seed: int) -> t
                     "tails_beyond_3_angstrom": int(np.sum(rms > BEAD_TOLERANCE))}
 
 
-def relaxed_path(scaffold: Any, sequence: np.ndarray, settings: BuildSection) -> RelaxedPath:
-    """Base pairs and cores of the scaffold with relaxed linkers, wrapped and joined as the settings say."""
+def relaxed_path(
+    scaffold: Any, sequence: np.ndarray, settings: BuildSection, octamers: Sequence[Octamer] = (), threads: int = 1
+) -> RelaxedPath:
+    """Base pairs and cores of the scaffold with relaxed linkers, wrapped and joined as the settings say.
+
+    Linkers keep clear of the ``octamers`` that the cores will carry.
+    """
     path = crystal_path()
     if settings.template is not None:
         template = read_template(settings.template)
@@ -139,7 +144,8 @@ def relaxed_path(scaffold: Any, sequence: np.ndarray, settings: BuildSection) ->
         )
     return relax_path(
         sequence, scaffold.origin, scaffold.frame, scaffold.core_origin, scaffold.core_frame, core, on_core, path,
-        settings.steps, settings.linker_phase_limit)
+        [octamer.alpha_carbons for octamer in octamers], settings.steps,
+        settings.linker_phase_limit, threads)
 
 
 def base_frames(

@@ -17,6 +17,7 @@ from mesoscale.model import (
     build_chain,
     coarse_core,
     crystal_core,
+    over_stretch,
     overlaps,
     straight_conformation,
     with_field,
@@ -36,6 +37,8 @@ GATHERING, SQUEEZING, TAILS, EQUILIBRATION = 10**6, 2 * 10**6, 3 * 10**6, 4 * 10
 # Regrowths of every tail on a finished conformation. They begin straight, through whatever stands there: in a crowded
 # fibre of 40 nucleosomes the last deep overlap of a tail was gone after 30, and charges fell by 4 % in the next 30.
 TAIL_SWEEPS = 40
+GATHERINGS = 5
+CAUGHT = 0.5  # nm by which a segment of an entangled linker is too long at rest; thermal for ten base pairs: 0.12
 
 
 def fold(
@@ -72,7 +75,7 @@ def fold(
     if stopped:
         start = Conformation.boxed(chain, stopped["position"], stopped["frame"])
     elif chain.n > 1 and (chain.confinement_k > 0 or chain.wall_k > 0 or len(chain.contact)):
-        start = settle(chain, gather(chain, _random(seed, GATHERING), lambda share, state: show(0.1 * share, state)))
+        start = _gathered(chain, seed, show)
         start, contact_k = equilibrate(
             chain, start, _random(seed, EQUILIBRATION), lambda share, state: show(0.1 + 0.1 * share, state)
         )
@@ -126,6 +129,18 @@ def fold(
     scaffold.floor_violations = len(depth)
     scaffold.deepest_violation = float(depth.max(initial=0.0))
     return scaffold
+
+
+def _gathered(chain: Chain, seed: int, show: Callable[[float, str], None]) -> Conformation:
+    """A conformation whose floors hold and whose linkers are not wound around each other, from as many gatherings as it
+    takes: bodies pass each other at first, and no later move unthreads a linker that was caught."""
+    for attempt in range(GATHERINGS):
+        random = _random(seed, GATHERING + attempt)
+        start = settle(chain, gather(chain, random, lambda share, state: show(0.1 * share, state)))
+        caught = over_stretch(chain, start.position, start.frame).max() > CAUGHT
+        if not caught and len(overlaps(chain, start.position, start.frame)) == 0:
+            break
+    return start
 
 
 def smallest_box(

@@ -445,6 +445,12 @@ def segment_ends(chain: Chain, position: Array, frame: Array) -> tuple[Array, Ar
     return leaves[:-1], arrives[1:]
 
 
+def over_stretch(chain: Chain, position: Array, frame: Array) -> Array:
+    """Nanometres (n-1,) by which every segment is longer than at rest; negative where it is shorter."""
+    start, end = segment_ends(chain, position, frame)
+    return np.linalg.norm(end - start, axis=1) - chain.rest_length
+
+
 def body_points(chain: Chain, position: Array, frame: Array) -> Array:
     """Points (k, 3) that span the fibre: its beads and the floor spheres of its cores."""
     cores = [position[p] + chain.shape.sphere @ frame[p].T for p in chain.cores]

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 
+from chromabuild.cell_list import CellList
 from chromabuild.clash import reference
 from chromabuild.clash.atoms import Atoms, BondGraph, Widened
 from chromabuild.clash.chains import (
@@ -19,7 +20,7 @@ from chromabuild.clash.chains import (
     merged_molecules,
     threaded_strands,
 )
-from chromabuild.clash.detect import CellList, close_pairs
+from chromabuild.clash.detect import close_pairs
 from chromabuild.dna.backbone import cross
 from chromabuild.residues import residue_library, residue_names
 

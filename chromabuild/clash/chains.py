@@ -11,8 +11,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
+from chromabuild.cell_list import CellList
 from chromabuild.clash.atoms import DNA_BACKBONE, HYDROGEN, PROTEIN_BACKBONE, Atoms
-from chromabuild.clash.detect import CellList
 from chromabuild.dna.backbone import cross
 
 MERGED_DISTANCE = 1.5  # angstrom between heavy atoms that cannot both be there

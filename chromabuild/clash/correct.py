@@ -26,6 +26,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
+from chromabuild.cell_list import corners
 from chromabuild.clash import reference
 from chromabuild.clash.atoms import (
     BASE,
@@ -47,7 +48,6 @@ from chromabuild.clash.backbone import (
     propose_relaxation,
 )
 from chromabuild.clash.chains import STEP_REACH, NamePlaces
-from chromabuild.clash.detect import corners
 from chromabuild.clash.joint import propose_joint
 from chromabuild.clash.passages import GIVE, Passages
 from chromabuild.clash.report import (

@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 from scipy.spatial import cKDTree
 
+from chromabuild.cell_list import CellList
 from chromabuild.clash.atoms import DNA_BACKBONE, HYDROGEN, PROTEIN_BACKBONE
 from chromabuild.clash.audit import RING_SEARCH, bonds_near_rings, bonds_through_rings, expand, find_rings
 from chromabuild.clash.chains import STEP_REACH, NamePlaces, Piercing, bonds_through_steps, find_duplexes, step_corners
-from chromabuild.clash.detect import CellList
 from chromabuild.clash.scene import Scene
 
 BACKBONES = (DNA_BACKBONE, PROTEIN_BACKBONE)

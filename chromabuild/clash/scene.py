@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from chromabuild import _kernels
+from chromabuild.cell_list import CellList, corners
 from chromabuild.clash import reference
 from chromabuild.clash.atoms import Atoms, Widened
-from chromabuild.clash.detect import CellList, corners
 from chromabuild.clash.torsions import Torsion
 from chromabuild.residues import residue_library
 

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.linalg import solveh_banded
 from scipy.spatial.transform import Rotation
 
+from chromabuild.dna.excluded_volume import ExcludedVolume
 from chromabuild.dna.sequence import step_name
 from chromabuild.dna.steps import (
     analyse,
@@ -33,10 +34,13 @@ DYAD = 73  # index of the dyad in the 147 base pairs of a core
 CORE_TETHER = (2.0, np.radians(3.0))  # angstrom, radian: how far a core moves at a cost of half kT
 FREE_TETHER = 8.0  # angstrom: the same for free base pairs; without it a linker of hundreds leaves its path
 PHASE_LIMIT = 5.0  # kT
+PEELED, PEELING_COST = 5, 20.0  # base pairs and kT: what ten base pairs at the ends of two cores hold on to them with
 LARGEST_STRETCH = 0.04  # thermal for ten base pairs: 0.023; what pulls harder has moved cores by more than ten angstrom
 LARGEST_Z = 6.0
 MOST_ITERATIONS, PAST_STEPS = 150, 12
-CONVERGED = 1e-6  # of the energy, gained by one iteration
+LONGEST_MOVE = 5.0  # angstrom in one iteration: too short for DNA to leap over DNA
+CONVERGED = 1e-5  # of the energy, gained by one iteration: 0.1 kT for five hundred linkers
+ROUGHLY = 1e-4  # the same, where only the better of two twists is asked for
 
 
 @cache
@@ -165,6 +169,9 @@ class _Chain:
     home_origin: np.ndarray
     home_back: np.ndarray
     """(nodes, 3, 3) transposed frames of home."""
+    excluded_volume: ExcludedVolume
+    core: np.ndarray
+    """(m,) nodes that are cores."""
 
     def base_pairs(self, origin: np.ndarray, frame: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Origins and frames of the base pairs ``which`` for given nodes."""
@@ -184,11 +191,11 @@ def _tether_deviations(chain: _Chain, origin: np.ndarray, frame: np.ndarray) -> 
 
 
 def _energy(chain: _Chain, origin: np.ndarray, frame: np.ndarray) -> float:
-    """Of steps and tethers, kT."""
+    """Of steps, tethers and contacts, kT."""
     left = chain.base_pairs(origin, frame, chain.joint)
     right = chain.base_pairs(origin, frame, chain.joint + 1)
     step, tether = (analyse(*left, *right) - chain.rest) / chain.deviation, _tether_deviations(chain, origin, frame)
-    return 0.5 * float(np.sum(step**2) + np.sum(tether**2))
+    return 0.5 * float(np.sum(step**2) + np.sum(tether**2)) + chain.excluded_volume.energy(origin, frame)
 
 
 def _cross_matrix(v: np.ndarray) -> np.ndarray:
@@ -242,6 +249,7 @@ def _normal_equations(
     transposed = np.swapaxes(jacobian_tether, 1, 2)
     diagonal += transposed @ jacobian_tether
     gradient += (transposed @ tether[:, :, None])[:, :, 0]
+    chain.excluded_volume.add_to(origin, frame, diagonal, gradient)
     return diagonal, below, gradient
 
 
@@ -257,7 +265,7 @@ def _solve(diagonal: np.ndarray, below: np.ndarray, right_side: np.ndarray) -> n
     return solveh_banded(band.reshape(12, -1), right_side.ravel(), lower=True).reshape(nodes, 6)
 
 
-def _minimise(chain: _Chain) -> None:
+def _minimise(chain: _Chain, converged: float = CONVERGED) -> None:
     """L-BFGS on all nodes, preconditioned by the Gauss-Newton matrix; leaves the minimum in the chain.
 
     The matrix alone overrates the stiffness of a long bent linker against spinning about its own path, which turns
@@ -267,7 +275,7 @@ def _minimise(chain: _Chain) -> None:
     diagonal, below, gradient = _normal_equations(chain, chain.origin, chain.frame)
     for _ in range(MOST_ITERATIONS):
         step = _descent(diagonal, below, gradient, past)
-        step /= max(np.abs(step[:, :3]).max() / 20.0, np.abs(step[:, 3:]).max() / 0.5, 1.0)
+        step /= max(np.abs(step[:, :3]).max() / LONGEST_MOVE, np.abs(step[:, 3:]).max() / 0.5, 1.0)
         for share in 0.3 ** np.arange(7):
             origin = chain.origin + (chain.frame @ (share * step[:, :3, None]))[:, :, 0]
             frame = chain.frame @ rotation_from_vector(share * step[:, 3:])
@@ -281,7 +289,7 @@ def _minimise(chain: _Chain) -> None:
             continue
         gain, before, energy = energy - trial, gradient, trial
         chain.origin, chain.frame = origin, frame
-        if gain < CONVERGED * (1.0 + energy):
+        if gain < converged * (1.0 + energy):
             break
         diagonal, below, gradient = _normal_equations(chain, origin, frame)
         moved, change = share * step, gradient - before
@@ -340,42 +348,13 @@ def _pieces(core_of_bp: np.ndarray) -> list[tuple[int, int, tuple[bool, bool]]]:
     return [(int(a), int(b - 1), (a > 0, b < len(core_of_bp))) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def relax_path(
-    base: np.ndarray,
-    origin: np.ndarray,
-    frame: np.ndarray,
-    core_origin: np.ndarray,
-    core_frame: np.ndarray,
-    core_of_bp: np.ndarray,
-    position_on_core: np.ndarray,
-    path: tuple[np.ndarray, np.ndarray] | None = None,
-    steps: str = "sequence",
-    phase_limit: float = PHASE_LIMIT,
-) -> RelaxedPath:
-    """Base-pair frames of a whole fibre with elastic linkers between cores.
-
-    Args:
-        base: (n,) 0..3 for A, C, G, T of strand I.
-        origin: (n, 3) of the scaffold's base pairs, angstrom; only those of free base pairs are used: linkers stay
-            near them.
-        frame: (n, 3, 3) the same.
-        core_origin: (m, 3) of the scaffold's cores.
-        core_frame: (m, 3, 3).
-        core_of_bp: (n,) core that each base pair is wrapped on, -1 for free ones.
-        position_on_core: (n,) base pairs from the dyad, -73..73; ignored for free base pairs.
-        path: origins (147, 3) and frames (147, 3, 3) of wrapped DNA in the nucleosome's own frame; default
-            ``crystal_path()``.
-        steps: ``sequence`` or ``generic``, as of ``step_elasticity``.
-        phase_limit: kT; a linker whose twist excess costs more is offered a shift by one base pair.
-
-    Returns:
-        The relaxed path, with a report on every linker.
-
-    Raises:
-        BadInputError: a linker is stretched by more than 3 % or a step deviates by more than 6 standard deviations.
-    """
-    n, path = len(base), crystal_path() if path is None else path
-    wrapped = core_of_bp >= 0
+def _chain(
+    base: np.ndarray, origin: np.ndarray, frame: np.ndarray, core_origin: np.ndarray, core_frame: np.ndarray,
+    core_of_bp: np.ndarray, position_on_core: np.ndarray, path: tuple[np.ndarray, np.ndarray],
+    histones: Sequence[np.ndarray], steps: str, threads: int,
+) -> _Chain:
+    """The chain where the scaffold put it; arguments as of ``relax_path``."""
+    n, wrapped = len(base), core_of_bp >= 0
     starts = np.concatenate([[True], ~(wrapped[1:] & (core_of_bp[1:] == core_of_bp[:-1]))])
     node_of_bp = np.cumsum(starts) - 1
     first_bp = np.flatnonzero(starts)
@@ -391,37 +370,103 @@ def relax_path(
     node_origin[nodes], node_frame[nodes] = core_origin, orthonormalise(core_frame)
     tether = np.zeros((len(first_bp), 6))
     tether[nodes] = 1.0 / np.repeat(CORE_TETHER, 3)
-    pieces = _pieces(core_of_bp)
-    for first, last, _ in pieces:
+    for first, last, _ in _pieces(core_of_bp):
         tether[node_of_bp[first : last + 1], :3] = 1.0 / FREE_TETHER
-    chain = _Chain(
+    counts = [len(alpha_carbons) for alpha_carbons in histones]
+    excluded_volume = ExcludedVolume(node_of_bp, offset_origin, np.repeat(nodes[: len(counts)], counts),
+                                     np.concatenate([np.zeros((0, 3)), *histones]), threads)
+    return _Chain(
         node_origin.copy(), node_frame.copy(), node_of_bp, offset_origin, offset_frame, joint, rest, deviation, tether,
-        node_origin, np.swapaxes(node_frame, 1, 2),
+        node_origin, np.swapaxes(node_frame, 1, 2), excluded_volume, nodes,
     )  # fmt: skip
 
+
+def _relax_roughly(chain: _Chain, pieces: Sequence[tuple[int, int, tuple[bool, bool]]], phase_limit: float) -> None:
+    """Minimise roughly, from evenly spread twist; leaves the better direction of every linker's twist in the chain."""
     excess = {piece: _retwist(chain, *piece, turns=0.0) for piece in pieces}
     start = chain.frame.copy()
-    _minimise(chain)
+    _minimise(chain, ROUGHLY)
     # Close to half a turn of excess the other direction may be cheaper: try it for those, and keep what costs less.
     doubtful = [piece for piece in pieces if abs(excess[piece]) > 120.0]
     if doubtful:
         first_try = (chain.origin.copy(), chain.frame.copy())
         cost = {piece: _linker_report(chain, piece, phase_limit).cost_kt for piece in doubtful}
-        span = {piece: slice(node_of_bp[piece[0]], node_of_bp[piece[1]] + 1) for piece in doubtful}
+        span = {piece: slice(chain.node_of_bp[piece[0]], chain.node_of_bp[piece[1]] + 1) for piece in doubtful}
         for piece in doubtful:
-            chain.origin[span[piece]], chain.frame[span[piece]] = node_origin[span[piece]], start[span[piece]]
+            chain.origin[span[piece]], chain.frame[span[piece]] = chain.home_origin[span[piece]], start[span[piece]]
             _retwist(chain, *piece, turns=-float(np.sign(excess[piece])))
-        _minimise(chain)
+        _minimise(chain, ROUGHLY)
         kept = [piece for piece in doubtful if _linker_report(chain, piece, phase_limit).cost_kt < cost[piece]]
         second_try = (chain.origin.copy(), chain.frame.copy())
         chain.origin, chain.frame = first_try
         for piece in kept:
             for whole, other in zip(first_try, second_try, strict=True):
                 whole[span[piece]] = other[span[piece]]
-        if kept:
-            _minimise(chain)
 
-    linkers = [_linker_report(chain, piece, phase_limit) for piece in pieces if all(piece[2])]
+
+def relax_path(
+    base: np.ndarray,
+    origin: np.ndarray,
+    frame: np.ndarray,
+    core_origin: np.ndarray,
+    core_frame: np.ndarray,
+    core_of_bp: np.ndarray,
+    position_on_core: np.ndarray,
+    path: tuple[np.ndarray, np.ndarray] | None = None,
+    histones: Sequence[np.ndarray] = (),
+    steps: str = "sequence",
+    phase_limit: float = PHASE_LIMIT,
+    threads: int = 1,
+) -> RelaxedPath:
+    """Base-pair frames of a whole fibre with elastic linkers between cores.
+
+    Args:
+        base: (n,) 0..3 for A, C, G, T of strand I.
+        origin: (n, 3) of the scaffold's base pairs, angstrom; only those of free base pairs are used: linkers stay
+            near them.
+        frame: (n, 3, 3) the same.
+        core_origin: (m, 3) of the scaffold's cores.
+        core_frame: (m, 3, 3).
+        core_of_bp: (n,) core that each base pair is wrapped on, -1 for free ones.
+        position_on_core: (n,) base pairs from the dyad, -73..73; ignored for free base pairs.
+        path: origins (147, 3) and frames (147, 3, 3) of wrapped DNA in the nucleosome's own frame; default
+            ``crystal_path()``.
+        histones: (k, 3) CA of every nucleosome in its own frame, which DNA keeps clear of.
+        steps: ``sequence`` or ``generic``, as of ``step_elasticity``.
+        phase_limit: kT; a linker whose twist excess costs more is offered a shift by one base pair.
+        threads: the result does not depend on it.
+
+    Returns:
+        The relaxed path, with a report on every linker. One whose twist would cost more than ``PEELING_COST`` takes
+        ``PEELED`` base pairs off the end of either core.
+
+    Raises:
+        BadInputError: a linker is stretched by more than 4 % or a step deviates by more than 6 standard deviations.
+    """
+    path = crystal_path() if path is None else path
+
+    def chain_of(core_of_bp: np.ndarray) -> _Chain:
+        return _chain(base, origin, frame, core_origin, core_frame, core_of_bp, position_on_core, path, histones, steps,
+                      threads)
+
+    def reports(chain: _Chain, pieces: Sequence) -> list[LinkerReport]:
+        return [_linker_report(chain, piece, phase_limit) for piece in pieces if all(piece[2])]
+
+    chain, pieces = chain_of(core_of_bp), _pieces(core_of_bp)
+    _relax_roughly(chain, pieces, phase_limit)
+    strained = [linker for linker in reports(chain, pieces) if linker.phase_cost_kt > PEELING_COST]
+    if strained:
+        core_of_bp = core_of_bp.copy()
+        for linker in strained:
+            for first in (linker.first_bp - PEELED, linker.last_bp + 1):
+                core_of_bp[first : first + PEELED] = -1
+        peeled, pieces = chain_of(core_of_bp), _pieces(core_of_bp)
+        peeled.origin, peeled.frame = chain.base_pairs(
+            chain.origin, chain.frame, np.unique(peeled.node_of_bp, return_index=True)[1])
+        peeled.origin[peeled.core], peeled.frame[peeled.core] = chain.origin[chain.core], chain.frame[chain.core]
+        chain = peeled
+    _minimise(chain)
+    linkers = reports(chain, pieces)
     for linker in linkers:
         if abs(linker.stretch) > LARGEST_STRETCH or linker.largest_z > LARGEST_Z:
             raise BadInputError(
@@ -430,11 +475,12 @@ def relax_path(
                 "more scaffold sweeps, or move one of its dyads by a few base pairs"
                 + (f" ({linker.offered_shift:+d} brings it into phase)" if linker.offered_shift else "")
             )
-    final_origin, final_frame = chain.base_pairs(chain.origin, chain.frame, np.arange(n))
-    turned = Rotation.from_matrix(np.swapaxes(node_frame[nodes], 1, 2) @ chain.frame[nodes]) if len(nodes) else None
+    final_origin, final_frame = chain.base_pairs(chain.origin, chain.frame, np.arange(len(base)))
+    core = chain.core
+    turned = Rotation.from_matrix(chain.home_back[core] @ chain.frame[core]) if len(core) else None
     return RelaxedPath(
-        final_origin, final_frame, chain.origin[nodes], chain.frame[nodes], linkers,
-        np.linalg.norm(chain.origin[nodes] - node_origin[nodes], axis=1),
+        final_origin, final_frame, chain.origin[core], chain.frame[core], linkers,
+        np.linalg.norm(chain.origin[core] - chain.home_origin[core], axis=1),
         np.degrees(turned.magnitude()) if turned is not None else np.zeros(0),
     )  # fmt: skip
 

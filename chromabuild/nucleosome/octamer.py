@@ -1,7 +1,7 @@
 """The histone octamer of PDB 1KX5 with all hydrogens, and its copies on every core of a fibre."""
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import h5py
 import numpy as np
@@ -33,6 +33,14 @@ class Octamer:
     """Chain letters of 1KX5, A..H, and L for a linker histone."""
     histone: tuple[str, ...]
     """H3, H4, H2A, H2B, H3, H4, H2A, H2B, or names of variants; then the linker histone, if any."""
+
+    @cached_property
+    def alpha_carbons(self) -> np.ndarray:
+        """(974, 3) angstrom."""
+        library = list(residue_library().values())
+        entries = [library[k] for k in self.residue_template]
+        first_atom = np.cumsum([0] + [len(entry.atoms) for entry in entries[:-1]])
+        return self.position[first_atom + [entry.index["CA"] for entry in entries]]
 
 
 @cache
