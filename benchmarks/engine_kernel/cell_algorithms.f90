@@ -10,7 +10,7 @@ program cell_algorithms
   use, intrinsic :: iso_fortran_env, only: int16, int64, int8
   use precision, only: real64, rp => real_pair
   use cell_kernels, only: cells_t, dense_forces_aos, dense_forces_soa, find_neighbours_aos, find_neighbours_soa, &
-                          mark_neighbours_aos, mark_neighbours_soa, over_distance, pair_forces_aos, pair_forces_soa
+                          lanes, mark_neighbours_aos, mark_neighbours_soa, over_distance, pair_forces_aos, pair_forces_soa
   use error, only: error_t
   use image_ghosts, only: image_ghosts_t
   use lennard_jones, only: lennard_jones_t
@@ -24,6 +24,8 @@ program cell_algorithms
 
   real(real64), parameter :: coulomb_constant = 332.0637_real64
   integer, parameter :: n_steps = 2000, list_period = 10
+  !> Where pads are, angstrom.
+  real(rp), parameter :: far = 1.0e4_rp
 
   real(real64) :: choice(5), box(3)
   real(real64), allocatable :: position(:, :), charge(:), force(:, :), judge(:, :)
@@ -177,10 +179,10 @@ contains
       end do
       if (pass == 2) exit
       ! Whole vectors, and one more: Algorithm 1 writes before it knows that an atom counts.
-      cells%capacity = 16*(maxval(cells%n_atoms)/16 + 1)
+      cells%capacity = lanes*(maxval(cells%n_atoms)/lanes + 1)
       allocate (cells%atom(cells%capacity, cells%n_cells), cells%lj_type(cells%capacity, cells%n_cells), source=1)
       allocate (cells%charge(cells%capacity, cells%n_cells), source=0.0_rp)
-      allocate (aos(3, cells%capacity, cells%n_cells), soa(cells%capacity, 3, cells%n_cells), source=0.0_rp)
+      allocate (aos(3, cells%capacity, cells%n_cells), soa(cells%capacity, 3, cells%n_cells), source=far)
       allocate (aos_force, source=aos)
       allocate (soa_force, source=soa)
     end do

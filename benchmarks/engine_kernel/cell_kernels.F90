@@ -5,9 +5,12 @@ module cell_kernels
   use precision, only: rp => real_pair
   implicit none
   private
-  public :: cells_t, over_distance
+  public :: cells_t, lanes, over_distance
   public :: find_neighbours_aos, pair_forces_aos, mark_neighbours_aos, dense_forces_aos
   public :: find_neighbours_soa, pair_forces_soa, mark_neighbours_soa, dense_forces_soa
+
+  !> Numbers in a vector.
+  integer, parameter :: lanes = 16
 
   !> Atoms by cells; pairs of cells with the shift (angstrom) that brings the first beside the second.
   type :: cells_t
@@ -20,18 +23,11 @@ contains
 
   !> Force over distance of a pair at the squared distance `r2` by a linear table of module pair_table; zero beyond the
   !> cutoff.
-  pure real(rp) function over_distance(r2, qq, c6, c12, table_scale, table, cutoff2) result(f)
-    real(rp), intent(in) :: r2, qq, c6, c12, table_scale, table(0:*), cutoff2
-    real(rp) :: place, t
+  pure real(rp) function over_distance(r2, qq, lj6, lj12, table_scale, table, cutoff2) result(f)
+    real(rp), intent(in) :: r2, qq, lj6, lj12, table_scale, table(0:*), cutoff2
+    real(rp) :: place, u
     integer :: entry
-    place = table_scale/r2
-    entry = int(place)
-    t = place - real(entry, rp)
-    entry = 3*entry
-    f = qq*(table(entry) + t*(table(entry + 3) - table(entry))) &
-        + c12*(table(entry + 1) + t*(table(entry + 4) - table(entry + 1))) &
-        - c6*(table(entry + 2) + t*(table(entry + 5) - table(entry + 2)))
-    f = f*(0.5_rp + sign(0.5_rp, cutoff2 - r2))
+#include "cell_pair.inc"
   end function over_distance
 
 #define COORDINATE(axis, i, c) coordinate(axis, i, c)

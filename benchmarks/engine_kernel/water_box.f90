@@ -13,8 +13,8 @@ contains
 
   !> Type 1: oxygen; type 2: hydrogen, which has no Lennard-Jones terms.
   type(lennard_jones_t) function water_lennard_jones() result(lj)
-    lj%sigma = [3.15075_real64, 1.0_real64]
-    lj%epsilon = [0.1521_real64, 0.0_real64]
+    allocate (lj%sigma, source=[3.15075_real64, 1.0_real64])
+    allocate (lj%epsilon, source=[0.1521_real64, 0.0_real64])
     allocate (lj%c6(2, 2), lj%c12(2, 2), source=0.0_real64)
     lj%c6(1, 1) = 4.0_real64*lj%epsilon(1)*lj%sigma(1)**6
     lj%c12(1, 1) = lj%c6(1, 1)*lj%sigma(1)**6

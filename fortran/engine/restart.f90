@@ -2,10 +2,10 @@
 !> checksum of everything before it must fit.
 !>
 !> Layout: `char[8] "CMDRST02"`, 16 words int64 (version, rank, ranks, domains x y z, atoms of this rank, atoms of the
-!> system, step, phase, time and box as float64 in words 11 to 14, 1 where there is no periodic box, 0), `float64 ensemble[48]` (heat of the
-!> thermostat, positions and velocities of its chain, 8 each; rates of strain x y z, heat of the barostat, its largest
-!> Monte Carlo move, trials and acceptances since that changed, points of the PME grid x y z; the rest 0),
-!> `int64 id[n]`, `float64 position[n][3]`, `float64 velocity[n][3]`, `int64 checksum`.
+!> system, step, phase, time and box as float64 in words 11 to 14, 1 where there is no periodic box, 0),
+!> `float64 ensemble[48]` (heat of the thermostat, positions and velocities of its chain, 8 each; rates of strain x y z,
+!> heat of the barostat, its largest Monte Carlo move, trials and acceptances since that changed, points of the PME grid
+!> x y z; the rest 0), `int64 id[n]`, `float64 position[n][3]`, `float64 velocity[n][3]`, `int64 checksum`.
 module restart
   use precision, only: int64, real64
   use checksum, only: checksum_t
