@@ -77,6 +77,7 @@ DOMAIN_ANGLE, DOMAIN_ANGLE_K = 110.0, 1.0  # degree, kcal/mol/rad^2
 TRIALS = 6  # positions tried for each bead
 TRIAL_CUTOFF = 3.0  # nm: pairs that weigh trial positions
 BOOKKEEPING = 1e-8  # largest relative difference of the running energy from a full recomputation
+HUGE = 1e8  # kBT: what remains when overlaps of more are gone has lost its digits and is computed anew
 
 
 @dataclass(frozen=True)
@@ -401,7 +402,7 @@ class TailWalk:
         self.beads = np.ascontiguousarray(arguments["bead"].T)
         np.add.at(self.tried, chains, 1)
         np.add.at(self.accepted, chains, accepted)
-        if not check:
+        if not check and np.abs(before).sum() < HUGE:
             self.energy = energy
             return
         self.energy = self.kernel_energy()

@@ -34,6 +34,7 @@ LOOSE = 0.5  # standard deviations of O3'-P: so is this
 # to the many angles, of which none is then far off.
 LINK, LINK_SHARE = 0, 0.4
 MEND_REACH, MEND_ITERATIONS, MEND_CONVERGED, MOST_MENDS = 6, 40, 1e-4, 6
+LOOSE_MENDS = 3  # the first only with more iterations
 
 
 @dataclass(frozen=True)
@@ -211,9 +212,9 @@ def close_backbone(
         run(_pieces_around(moving), 0, MEND_ITERATIONS, MEND_CONVERGED)
     for number in range(MOST_MENDS):
         wrong, loose = _faults(base_index, sugar, bases)
-        if not (wrong.any() or (number == 0 and loose.any())):
+        if not (wrong.any() or (number < LOOSE_MENDS and loose.any())):
             break
-        anew = wrong.copy()
+        anew = wrong | loose if number else wrong.copy()
         anew[:-1] |= wrong[1:]  # the window of a nucleotide reaches back to the one before it
         sugar = np.where(anew[:, None, None], ideal if number % 2 else foretold, sugar)
         run(_pieces_around(anew | loose), 0, MEND_ITERATIONS, MEND_CONVERGED)

@@ -8,9 +8,11 @@ rather than stretching; but the scaffold alone knows what lies beside a linker, 
 
 import json
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solveh_banded
@@ -40,6 +42,7 @@ LARGEST_Z = 6.0
 MOST_ITERATIONS, PAST_STEPS = 150, 12
 LONGEST_MOVE = 5.0  # angstrom in one iteration: too short for DNA to leap over DNA
 CONVERGED = 1e-5  # of the energy, gained by one iteration: 0.1 kT for five hundred linkers
+CHUNK = 8000  # joints; smaller ones wait for the interpreter
 ROUGHLY = 1e-4  # the same, where only the better of two twists is asked for
 
 
@@ -173,6 +176,14 @@ class _Chain:
     core: np.ndarray
     """(m,) nodes that are cores."""
 
+    threads: int = 1
+
+    def by_chunks(self, work: Callable[[slice], Any]) -> list:
+        """What ``work`` returns for runs of joints, in order, by several threads."""
+        chunks = [slice(first, first + CHUNK) for first in range(0, len(self.joint), CHUNK)]
+        with ThreadPoolExecutor(self.threads) as pool:
+            return list(pool.map(work, chunks))
+
     def base_pairs(self, origin: np.ndarray, frame: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Origins and frames of the base pairs ``which`` for given nodes."""
         node = self.node_of_bp[which]
@@ -184,18 +195,23 @@ class _Chain:
 
 
 def _tether_deviations(chain: _Chain, origin: np.ndarray, frame: np.ndarray) -> np.ndarray:
-    """(nodes, 6) standardised displacements from home."""
-    moved = (chain.home_back @ (origin - chain.home_origin)[:, :, None])[:, :, 0]
-    turned = Rotation.from_matrix(chain.home_back @ frame).as_rotvec()
-    return np.concatenate([moved, turned], axis=1) * chain.tether
+    """(nodes, 6) standardised displacements from home; only cores are held against turning."""
+    core, result = chain.core, np.zeros((len(origin), 6))
+    result[:, :3] = (chain.home_back @ (origin - chain.home_origin)[:, :, None])[:, :, 0]
+    if len(core):
+        result[core, 3:] = Rotation.from_matrix(chain.home_back[core] @ frame[core]).as_rotvec()
+    return result * chain.tether
 
 
 def _energy(chain: _Chain, origin: np.ndarray, frame: np.ndarray) -> float:
     """Of steps, tethers and contacts, kT."""
-    left = chain.base_pairs(origin, frame, chain.joint)
-    right = chain.base_pairs(origin, frame, chain.joint + 1)
-    step, tether = (analyse(*left, *right) - chain.rest) / chain.deviation, _tether_deviations(chain, origin, frame)
-    return 0.5 * float(np.sum(step**2) + np.sum(tether**2)) + chain.excluded_volume.energy(origin, frame)
+    def steps(joints: slice) -> float:
+        joint = chain.joint[joints]
+        left, right = chain.base_pairs(origin, frame, joint), chain.base_pairs(origin, frame, joint + 1)
+        return np.sum(((analyse(*left, *right) - chain.rest[joints]) / chain.deviation[joints]) ** 2)
+
+    tether = np.sum(_tether_deviations(chain, origin, frame) ** 2)
+    return 0.5 * float(sum(chain.by_chunks(steps)) + tether) + chain.excluded_volume.energy(origin, frame)
 
 
 def _cross_matrix(v: np.ndarray) -> np.ndarray:
@@ -219,36 +235,40 @@ def _normal_equations(
 
     A node's unknowns are a translation and a rotation in its own frame. The blocks are those of Gauss and Newton.
     """
-    left = chain.base_pairs(origin, frame, chain.joint)
-    right = chain.base_pairs(origin, frame, chain.joint + 1)
-    parameters = analyse(*left, *right)
-    step, tether = (parameters - chain.rest) / chain.deviation, _tether_deviations(chain, origin, frame)
-    back = np.swapaxes(left[1], 1, 2)
-    relative_origin = (back @ (right[0] - left[0])[:, :, None])[:, :, 0]
-    relative_frame = back @ right[1]
-    jacobian_right = step_derivatives(parameters, relative_frame) / chain.deviation[:, :, None]
-    # A motion of the left base pair is the opposite motion of the right one, seen from there.
-    jacobian_left = -jacobian_right @ _inverse_adjoint(relative_origin, relative_frame)
-    jacobian_right = jacobian_right @ _inverse_adjoint(
-        chain.offset_origin[chain.joint + 1], chain.offset_frame[chain.joint + 1])
-    jacobian_left = jacobian_left @ _inverse_adjoint(chain.offset_origin[chain.joint], chain.offset_frame[chain.joint])
-    left_transposed, right_transposed = (np.swapaxes(j, 1, 2) for j in (jacobian_left, jacobian_right))
+    def steps(joints: slice) -> tuple[np.ndarray, ...]:
+        joint, deviation = chain.joint[joints], chain.deviation[joints]
+        left, right = chain.base_pairs(origin, frame, joint), chain.base_pairs(origin, frame, joint + 1)
+        parameters = analyse(*left, *right)
+        step = ((parameters - chain.rest[joints]) / deviation)[:, :, None]
+        back = np.swapaxes(left[1], 1, 2)
+        relative_origin, relative_frame = (back @ (right[0] - left[0])[:, :, None])[:, :, 0], back @ right[1]
+        by_right = step_derivatives(parameters, relative_frame) / deviation[:, :, None]
+        # A motion of the left base pair is the opposite motion of the right one, seen from there.
+        by_left = -by_right @ _inverse_adjoint(relative_origin, relative_frame)
+        by_right, by_left = (
+            by @ _inverse_adjoint(chain.offset_origin[bp], chain.offset_frame[bp])
+            for by, bp in ((by_right, joint + 1), (by_left, joint)))
+        left_back, right_back = np.swapaxes(by_left, 1, 2), np.swapaxes(by_right, 1, 2)
+        return (left_back @ by_left, right_back @ by_right, right_back @ by_left,
+                (left_back @ step)[:, :, 0], (right_back @ step)[:, :, 0])
 
     nodes, node = len(origin), chain.node_of_bp[chain.joint]
     diagonal, below, gradient = np.zeros((nodes, 6, 6)), np.zeros((nodes, 6, 6)), np.zeros((nodes, 6))
-    # Every node has at most one joint on either side, so plain indexing adds up correctly.
-    diagonal[node] += left_transposed @ jacobian_left
-    diagonal[node + 1] += right_transposed @ jacobian_right
-    below[node] = right_transposed @ jacobian_left
-    gradient[node] += (left_transposed @ step[:, :, None])[:, :, 0]
-    gradient[node + 1] += (right_transposed @ step[:, :, None])[:, :, 0]
-    # A small motion in the node's own frame moves it by home^T frame in the frame of its home.
-    jacobian_tether = np.zeros((nodes, 6, 6))
-    jacobian_tether[:, :3, :3], jacobian_tether[:, 3:, 3:] = chain.home_back @ frame, np.eye(3)
-    jacobian_tether *= chain.tether[:, :, None]
-    transposed = np.swapaxes(jacobian_tether, 1, 2)
-    diagonal += transposed @ jacobian_tether
-    gradient += (transposed @ tether[:, :, None])[:, :, 0]
+    if len(node):
+        on_left, on_right, across, pull_left, pull_right = map(
+            np.concatenate, zip(*chain.by_chunks(steps), strict=True))
+        # Every node has at most one joint on either side, so plain indexing adds up correctly.
+        diagonal[node] += on_left
+        diagonal[node + 1] += on_right
+        below[node] = across
+        gradient[node] += pull_left
+        gradient[node + 1] += pull_right
+    # A small motion in the node's own frame moves it by home^T frame in the frame of its home: a rotation, which drops
+    # out of the matrix.
+    tether = _tether_deviations(chain, origin, frame) * chain.tether
+    diagonal[:, np.arange(6), np.arange(6)] += chain.tether**2
+    gradient[:, :3] += (np.swapaxes(frame, 1, 2) @ (np.swapaxes(chain.home_back, 1, 2) @ tether[:, :3, None]))[:, :, 0]
+    gradient[:, 3:] += tether[:, 3:]
     chain.excluded_volume.add_to(origin, frame, diagonal, gradient)
     return diagonal, below, gradient
 
@@ -377,7 +397,7 @@ def _chain(
                                      np.concatenate([np.zeros((0, 3)), *histones]), threads)
     return _Chain(
         node_origin.copy(), node_frame.copy(), node_of_bp, offset_origin, offset_frame, joint, rest, deviation, tether,
-        node_origin, np.swapaxes(node_frame, 1, 2), excluded_volume, nodes,
+        node_origin, np.swapaxes(node_frame, 1, 2), excluded_volume, nodes, threads,
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from chromabuild.build import relaxed_path
 from chromabuild.config import BuildSection
-from chromabuild.dna.helix import FREE_TETHER, crystal_path, straight_path, superhelix_path
+from chromabuild.dna.helix import FREE_TETHER, PEELED, crystal_path, straight_path, superhelix_path
 from chromabuild.dna.sequence import base_index
 from chromabuild.dna.steps import analyse, dna_parameters, rotation_about_z, rotation_from_vector
 from chromabuild.errors import BadInputError
@@ -98,6 +98,25 @@ def test_half_a_turn_of_misfit_costs_what_elasticity_says(scaffold_of):
     expected = 0.5 * linker.twist_excess**2 / (31 * deviation**2)
     assert 120.0 < abs(linker.twist_excess) < 230.0
     assert linker.cost_kt == pytest.approx(expected, rel=0.35)
+
+
+def test_an_overtwisted_linker_peels_its_cores(scaffold_of):
+    """150 degrees in 11 steps of 5 degrees' deviation cost 150^2 / (2 * 11 * 25) = 41 kT; in 21 steps 21 kT."""
+    scaffold = scaffold_of(2, 10, 0)
+    axis, pivot = scaffold.frame[152, :, 2], scaffold.origin[scaffold.first_bp[1]]
+    turn = rotation_from_vector(np.radians(150.0) * axis)
+    scaffold.core_frame, scaffold.core_origin = scaffold.core_frame.copy(), scaffold.core_origin.copy()
+    scaffold.core_frame[1] = turn @ scaffold.core_frame[1]
+    scaffold.core_origin[1] = pivot + turn @ (scaffold.core_origin[1] - pivot)
+    first = int(np.flatnonzero(scaffold.nucleosome < 0)[0])
+    path = relax(scaffold)
+    (linker,) = path.linkers
+    assert (linker.first_bp, linker.last_bp) == (first - PEELED, first + 9 + PEELED)
+    assert linker.phase_cost_kt < 30.0 and linker.largest_z < 3.5
+    # Base pairs that stay on their core do so to the last digit.
+    wrapped = np.arange(first - 147, first - PEELED)
+    on_core = (path.origin[wrapped] - path.core_origin[0]) @ path.core_frame[0]
+    assert np.allclose(on_core, crystal_path()[0][: len(wrapped)], atol=1e-9)
 
 
 def test_twist_of_the_scaffold_does_not_matter_only_its_path(scaffold_of):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+import mesoscale.folding
 from chromabuild import stages
 from chromabuild.config import load_config
 from chromabuild.errors import BadInputError, ClashesRemainError
@@ -14,7 +15,7 @@ from chromabuild.locus import load_locus
 from mesoscale import _kernels
 from mesoscale.core_charges import template
 from mesoscale.fibre import Contact, Fibre
-from mesoscale.folding import fold
+from mesoscale.folding import _gathered, fold
 from mesoscale.kernels import kernel_arguments, kernel_energies
 from mesoscale.model import (
     TERMS,
@@ -130,6 +131,18 @@ def test_settling_pushes_two_cores_apart_that_lie_in_each_other():
     assert len(overlaps(chain, found.position, found.frame)) == 0
 
 
+def test_a_fibre_caught_in_itself_is_gathered_anew(monkeypatch):
+    """A linker that stays 3 nm too long is wound around something that no later move gets it off."""
+    chain = build_chain(DEMO_LIKE, Parameters())
+    free = Conformation.boxed(chain, *straight_conformation(chain))
+    caught = replace(free, position=free.position.copy())
+    caught.position[chain.cores[1] :] += 3.0 * free.frame[chain.cores[1] - 1][:, 0]
+    gathered = [caught, caught, free]
+    monkeypatch.setattr(mesoscale.folding, "gather", lambda chain, random, show: gathered.pop(0))
+    monkeypatch.setattr(mesoscale.folding, "settle", lambda chain, start: start)
+    assert _gathered(chain, 1, lambda share, state: None) is free and not gathered
+
+
 @pytest.fixture(scope="module")
 def demo():
     return fold(DEMO_LIKE, Parameters(container=(22.0, 14.0, 10.0)), sweeps=600, seed=4)
@@ -183,8 +196,6 @@ def test_progress_is_told():
 
 def test_overlaps_that_remain_are_told(monkeypatch, tmp_path):
     """The stage writes what it has and ends as other stages do when clashes remain (exit code 4)."""
-    import mesoscale.folding
-
     found = fold(Fibre("ACG" * 49, (73,)), Parameters(), sweeps=1, seed=1)
     found.floor_violations, found.deepest_violation = 3, 0.25
     monkeypatch.setattr(mesoscale.folding, "fold", lambda *_: found)
