@@ -1,16 +1,18 @@
 !> The real-space algorithms of the source paper (module cell_kernels) beside the engine's: lists of atoms for each pair
 !> of cells (Algorithms 1 and 2) or marks and whole cells (3 and 4), with coordinates as arrays of structures or
-!> structures of arrays, on a box of TIP3P-like water. Single precision, one thread, linear tables over 1/r^2 as the source has them.
+!> structures of arrays, on a box of TIP3P-like water. Single precision, one thread, linear tables over 1/r^2 as the
+!> source has them.
 !>   cell_algorithms [waters_per_axis cutoff list_distance switch_distance repeats]
 !> Defaults: 31 waters an axis (89,373 atoms), 12, 13.5, 10, 5. A cell is half the list distance wide or more, and meets
-!> cells up to two places away. Prints the tables of the paper, for 2,000 steps with a list every 10: memory of the list,
-!> pairs computed in a step, processor time of lists and forces (best of the repeats). Last column: rms difference of the
-!> forces from the engine's with formulas, over the rms force.
+!> cells up to two places away. Prints the tables of the paper, for 2,000 steps with a list every 10: memory of the
+!> list, pairs computed in a step, processor time of lists and forces (best of the repeats). Last column: rms difference
+!> of the forces from the engine's with formulas, over the rms force.
 program cell_algorithms
   use, intrinsic :: iso_fortran_env, only: int16, int64, int8
   use precision, only: real64, rp => real_pair
   use cell_kernels, only: cells_t, dense_forces_aos, dense_forces_soa, find_neighbours_aos, find_neighbours_soa, &
-                          lanes, mark_neighbours_aos, mark_neighbours_soa, over_distance, pair_forces_aos, pair_forces_soa
+                          lanes, mark_neighbours_aos, mark_neighbours_soa, over_distance, pair_forces_aos, &
+                          pair_forces_soa
   use error, only: error_t
   use image_ghosts, only: image_ghosts_t
   use lennard_jones, only: lennard_jones_t
@@ -116,7 +118,8 @@ contains
     label = name
     lists = best(1)*n_steps/list_period
     forces = best(2)*n_steps
-    print "(a,f12.2,i15,3f12.2,es13.2)", label, bytes/2.0_real64**20, n_pairs, lists, forces, lists + forces, difference
+    print "(a,f12.2,i15,3f12.2,es13.2)", label, bytes/2.0_real64**20, n_pairs, lists, forces, lists + forces, &
+      difference
   end subroutine report
 
   !> The engine's lists and kernels; without tables its forces become the judge of all others.
