@@ -22,11 +22,13 @@ LARGEST_STEP = np.array([3.0, 3.0, 1.0, np.pi, np.pi, np.pi])
 SMALLEST_STEP = 1e-4
 TARGET_ACCEPTANCE = 0.35
 LONGEST_RANGE = 40  # particles that one crank or pivot moves at most
+PIVOT = MOVES.index("end pivot")
 RANDOM_PER_TRIAL = 11
 BURN_IN = 0.3  # share of the sweeps in which steps are adapted
 SERIES = ("sweep", *TERMS, "radius_of_gyration", "end_to_end", "contacts_kept")
 TAIL_SERIES = ("tail bond", "tail bend", "tail tether")
-REGROWN = 0.25  # share of the chains that are regrown between two sweeps
+REGROWN = 0.25  # share of the chains that are regrown for each sweep of the fibre
+SWEEPS_BEFORE_REGROWTH = 4  # at most: each call of the kernel computes the energies of all pairs anew
 MOST_AT_ONCE = 20  # sweeps between two recomputations of the energy
 RECORDS = 100  # records of energy over a whole run
 BOOKKEEPING = 1e-8  # largest relative difference of the running energy from a full recomputation
@@ -35,6 +37,18 @@ BOOKKEEPING = 1e-8  # largest relative difference of the running energy from a f
 def _or_one(numbers: NDArray[np.int32]) -> NDArray[np.int32]:
     """f2py takes no empty arrays; what stands in is never picked, for its moves have no weight."""
     return numbers if len(numbers) else np.ones(1, np.int32)
+
+
+def move_weights(chain: Chain) -> NDArray[np.float64]:
+    """Probability (6,) of each move of MOVES.
+
+    An end pivot moves one of the LONGEST_RANGE particles at either end, at the cost of twenty single cores: a long
+    chain has as few of them as it has ends.
+    """
+    possible = np.array([len(chain.beads), len(chain.cores), len(chain.cores), 1, 1, len(chain.beads)]) > 0
+    weight = np.where(possible, MOVE_WEIGHT, 0.0)
+    weight[PIVOT] *= min(1.0, 2 * LONGEST_RANGE / chain.n)
+    return weight / weight.sum()
 
 
 @dataclass
@@ -72,8 +86,6 @@ class Walk:
             return np.zeros(len(MOVES), np.int64), np.zeros(len(MOVES), np.int64)
         if check and np.isnan(self.energy).any():
             self.energy = kernel_energies(chain, self.position, self.frame)
-        possible = np.array([len(chain.beads), len(chain.cores), len(chain.cores), 1, 1, len(chain.beads)]) > 0
-        weight = np.where(possible, MOVE_WEIGHT, 0.0)
         arguments = kernel_arguments(chain, self.position, self.frame)
         energy = self.energy.copy()
         if self.temperature != 1.0:
@@ -81,7 +93,7 @@ class Walk:
             random = np.column_stack([random[:, :-1], random[:, -1] ** self.temperature])
         tried, accepted = _kernels.fibre_monte_carlo.run_trials(
             beads=_or_one(chain.beads + 1), cores=_or_one(chain.cores + 1),
-            longest=LONGEST_RANGE, strict=int(strict), weight=np.cumsum(weight / weight.sum()), step=self.step,
+            longest=LONGEST_RANGE, strict=int(strict), weight=np.cumsum(move_weights(chain)), step=self.step,
             random=np.asfortranarray(random.T), energy=energy, **arguments, **sampling_arguments(chain),
         )  # fmt: skip
         self.position = np.ascontiguousarray(arguments["position"].T)
@@ -142,7 +154,7 @@ class CoupledTails:
         else:
             walk.energy = np.full(len(TERMS), np.nan)
 
-    def regrow(self, walk: Walk, random: np.random.Generator, check: bool = True) -> None:
+    def regrow(self, walk: Walk, random: np.random.Generator, check: bool = True, share: float = REGROWN) -> None:
         """Try to regrow a share of the chains where their cores are now. Without `check` their energy is not followed,
         which costs more than the moves, and `whole_energy` must wait for one with it.
         """
@@ -151,7 +163,7 @@ class CoupledTails:
         energy = None if check else np.zeros(len(TAIL_TERMS))
         regrown = TailWalk.begin(self.tails, chain, walk.position, walk.frame, beads, energy)
         chains = random.permutation(len(self.tails.core))
-        regrown.regrow(chains[: max(1, int(REGROWN * len(chains)))], random, check)
+        regrown.regrow(chains[: max(1, int(share * len(chains)))], random, check)
         self.beads, self.energy = regrown.beads, regrown.energy
         self.tried += int(regrown.tried.sum())
         self.accepted += int(regrown.accepted.sum())
@@ -285,7 +297,7 @@ def sample(
             trajectory.append(frame_of(records[0]))
     first = max(0, done_blocks - 1)
     done = sweeps * first // blocks
-    at_once = 1 if tails else MOST_AT_ONCE
+    at_once = SWEEPS_BEFORE_REGROWTH if tails else MOST_AT_ONCE
     for block in range(first, blocks):
         until = sweeps * (block + 1) // blocks
         if block == burn_in:
@@ -300,7 +312,7 @@ def sample(
             for one in walks:
                 one.advance(random.random((now * chain.n, RANDOM_PER_TRIAL)), strict=True, check=check)
             if tails is not None and chain.n > 1:
-                tails.regrow(walk, random, check)
+                tails.regrow(walk, random, check, now * REGROWN)
             done += now
         if block < burn_in:
             for one, (tried, accepted) in zip(walks, before, strict=True):

@@ -1,9 +1,9 @@
 !> The few collective and point-to-point operations that the engine needs, so that MPI stays in this folder.
 module communicator
   use mpi_f08, only: MPI_Abort, MPI_Allreduce, MPI_Barrier, MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_COMM_WORLD, &
-                     MPI_Comm_rank, MPI_Comm_size, MPI_Finalize, MPI_Init_thread, MPI_INTEGER, MPI_INTEGER8, MPI_MAX, &
-                     MPI_MIN, MPI_Probe, MPI_Get_count, MPI_REAL4, MPI_REAL8, MPI_Recv, MPI_Reduce, MPI_Send, &
-                     MPI_Status, MPI_STATUS_IGNORE, MPI_SUM, MPI_THREAD_FUNNELED
+                     MPI_Comm_rank, MPI_Comm_size, MPI_Comm_split, MPI_Finalize, MPI_Init_thread, MPI_INTEGER, &
+                     MPI_INTEGER8, MPI_MAX, MPI_MIN, MPI_Probe, MPI_Get_count, MPI_REAL4, MPI_REAL8, MPI_Recv, &
+                     MPI_Reduce, MPI_Send, MPI_Status, MPI_STATUS_IGNORE, MPI_SUM, MPI_THREAD_FUNNELED
   use precision, only: int64, real32, real64
   use error, only: error_t, fail
   implicit none
@@ -14,8 +14,15 @@ module communicator
     type(MPI_Comm) :: handle
     integer :: rank = 0
     integer :: n_ranks = 1
+    !> All ranks of the program, and how many of them are on the other side of `set_apart`.
+    type(MPI_Comm) :: world
+    integer :: n_apart = 0
+    !> Does this rank stand apart from those with atoms?
+    logical :: is_apart = .false.
   contains
     procedure :: start
+    procedure :: set_apart
+    procedure :: reorder
     procedure :: finish
     procedure :: abort
     procedure :: agree
@@ -46,14 +53,37 @@ contains
     integer :: provided
     call MPI_Init_thread(MPI_THREAD_FUNNELED, provided)
     self%handle = MPI_COMM_WORLD
+    self%world = MPI_COMM_WORLD
     call MPI_Comm_rank(self%handle, self%rank)
     call MPI_Comm_size(self%handle, self%n_ranks)
   end subroutine start
 
+  !> Set the last `n` ranks apart: from now on `rank`, `n_ranks` and `n_apart` are counted on either side. All ranks must
+  !> call it.
+  subroutine set_apart(self, n)
+    class(communicator_t), intent(inout) :: self
+    integer, intent(in) :: n
+    self%is_apart = self%rank >= self%n_ranks - n
+    self%n_apart = merge(self%n_ranks - n, n, self%is_apart)
+    call MPI_Comm_split(self%world, merge(1, 0, self%is_apart), self%rank, self%handle)
+    call MPI_Comm_rank(self%handle, self%rank)
+    call MPI_Comm_size(self%handle, self%n_ranks)
+  end subroutine set_apart
+
+  !> Take another rank; every rank of this communicator must be taken once.
+  subroutine reorder(self, rank)
+    class(communicator_t), intent(inout) :: self
+    integer, intent(in) :: rank
+    type(MPI_Comm) :: reordered
+    call MPI_Comm_split(self%handle, 0, rank, reordered)
+    self%handle = reordered
+    call MPI_Comm_rank(self%handle, self%rank)
+  end subroutine reorder
+
   !> End MPI; all ranks must call it.
   subroutine finish(self)
     class(communicator_t), intent(in) :: self
-    call MPI_Barrier(self%handle)
+    call MPI_Barrier(self%world)
     call MPI_Finalize()
   end subroutine finish
 
@@ -61,7 +91,7 @@ contains
   subroutine abort(self, code)
     class(communicator_t), intent(in) :: self
     integer, intent(in) :: code
-    call MPI_Abort(self%handle, code)
+    call MPI_Abort(self%world, code)
   end subroutine abort
 
   subroutine barrier(self)

@@ -66,10 +66,17 @@ module halo
     !> Where ghosts stand in the pool; not needed where the pool is the array of positions itself.
     integer, allocatable, private :: place_in_pool(:)
     real(real64), allocatable, private :: pool(:, :)
+    !> Round that is under way.
+    integer, private :: at_round = 0
   contains
     procedure :: build
     procedure :: update_positions
+    procedure :: start_update
+    procedure :: advance_update
+    procedure :: finish_update
     procedure :: return_forces
+    procedure :: start_return
+    procedure :: finish_return
     procedure :: set_box
     procedure :: traffic
     procedure :: describe
@@ -493,7 +500,7 @@ contains
     class(halo_t), intent(inout) :: self
     real(real64), allocatable :: pool(:, :)
     integer(int64) :: begin, now, rate
-    integer :: n, k
+    integer :: n, k, r
     associate (last => self%round(size(self%round)))
       n = last%base + last%arrival_first(last%n_segments + 1) - 1
     end associate
@@ -503,31 +510,18 @@ contains
         call self%comm%barrier()
         call system_clock(begin, rate)
       end if
-      call carry_all(self, pool)
-      call return_all(self, pool)
+      do r = 1, size(self%round)
+        call self%round(r)%start_carry(pool)
+        call self%round(r)%finish_carry(pool)
+      end do
+      do r = size(self%round), 1, -1
+        call self%round(r)%start_return(pool)
+        call self%round(r)%finish_return(pool)
+      end do
     end do
     call system_clock(now)
     trial = self%comm%maximum(real(now - begin, real64)/real(rate, real64))
   end function trial
-
-  subroutine carry_all(self, pool, shifted)
-    class(halo_t), intent(inout) :: self
-    real(real64), contiguous, intent(inout) :: pool(:, :)
-    logical, intent(in), optional :: shifted
-    integer :: k
-    do k = 1, size(self%round)
-      call self%round(k)%carry(pool, shifted)
-    end do
-  end subroutine carry_all
-
-  subroutine return_all(self, pool)
-    class(halo_t), intent(inout) :: self
-    real(real64), contiguous, intent(inout) :: pool(:, :)
-    integer :: k
-    do k = size(self%round), 1, -1
-      call self%round(k)%give_back(pool)
-    end do
-  end subroutine return_all
 
   !> Bring the positions of the ghosts (`position(:, n_owned+1:)`) up to date; or, with `shifted` false, other vectors that
   !> are the same in all images.
@@ -536,38 +530,110 @@ contains
     integer, intent(in) :: n_owned
     real(real64), contiguous, intent(inout) :: position(:, :)
     logical, intent(in), optional :: shifted
+    call self%start_update(n_owned, position, shifted)
+    call self%finish_update(n_owned, position, shifted)
+  end subroutine update_positions
+
+  !> Begin it. Until `finish_update` the ghosts' positions are of no use, and owned atoms must not move.
+  subroutine start_update(self, n_owned, position, shifted)
+    class(halo_t), intent(inout) :: self
+    integer, intent(in) :: n_owned
+    real(real64), contiguous, intent(inout) :: position(:, :)
+    logical, intent(in), optional :: shifted
+    self%at_round = 1
+    if (.not. allocated(self%place_in_pool)) then
+      call self%round(1)%start_carry(position, shifted)
+    else
+      self%pool(:, :n_owned) = position(:, :n_owned)
+      call self%round(1)%start_carry(self%pool, shifted)
+    end if
+  end subroutine start_update
+
+  !> Go on as far as is possible without waiting; of positions (`shifted`) only.
+  subroutine advance_update(self)
+    class(halo_t), intent(inout) :: self
+    do while (self%at_round > 0)
+      if (.not. self%round(self%at_round)%is_carried() .or. self%at_round == size(self%round)) return
+      call next_round(self)
+    end do
+  end subroutine advance_update
+
+  !> End the round under way, of several, and begin the next.
+  subroutine next_round(self, shifted)
+    class(halo_t), intent(inout) :: self
+    logical, intent(in), optional :: shifted
+    call self%round(self%at_round)%finish_carry(self%pool)
+    self%at_round = self%at_round + 1
+    call self%round(self%at_round)%start_carry(self%pool, shifted)
+  end subroutine next_round
+
+  !> Wait for the ghosts' positions.
+  subroutine finish_update(self, n_owned, position, shifted)
+    class(halo_t), intent(inout) :: self
+    integer, intent(in) :: n_owned
+    real(real64), contiguous, intent(inout) :: position(:, :)
+    logical, intent(in), optional :: shifted
     integer :: i
     if (.not. allocated(self%place_in_pool)) then
-      call carry_all(self, position, shifted)
+      call self%round(1)%finish_carry(position)
+      self%at_round = 0
       return
     end if
-    self%pool(:, :n_owned) = position(:, :n_owned)
-    call carry_all(self, self%pool, shifted)
+    do while (self%at_round < size(self%round))
+      call next_round(self, shifted)
+    end do
+    call self%round(self%at_round)%finish_carry(self%pool)
+    self%at_round = 0
     !$omp parallel do schedule(static)
     do i = 1, self%n_ghosts
       position(:, n_owned + i) = self%pool(:, self%place_in_pool(i))
     end do
     !$omp end parallel do
-  end subroutine update_positions
+  end subroutine finish_update
 
   !> Add the forces on ghosts to their owners.
   subroutine return_forces(self, n_owned, force)
     class(halo_t), intent(inout) :: self
     integer, intent(in) :: n_owned
     real(real64), contiguous, intent(inout) :: force(:, :)
+    call self%start_return(n_owned, force)
+    call self%finish_return(n_owned, force)
+  end subroutine return_forces
+
+  !> Begin it. Until `finish_return` the ghosts' forces must not change; those of owned atoms may.
+  subroutine start_return(self, n_owned, force)
+    class(halo_t), intent(inout) :: self
+    integer, intent(in) :: n_owned
+    real(real64), contiguous, intent(in) :: force(:, :)
     integer :: i
     if (.not. allocated(self%place_in_pool)) then
-      call return_all(self, force)
+      call self%round(1)%start_return(force)
       return
     end if
-    self%pool(:, :n_owned) = force(:, :n_owned)
     self%pool(:, n_owned + 1:) = 0.0_real64
     do i = 1, self%n_ghosts
       self%pool(:, self%place_in_pool(i)) = force(:, n_owned + i)
     end do
-    call return_all(self, self%pool)
+    call self%round(size(self%round))%start_return(self%pool)
+  end subroutine start_return
+
+  !> Wait for the forces and add them.
+  subroutine finish_return(self, n_owned, force)
+    class(halo_t), intent(inout) :: self
+    integer, intent(in) :: n_owned
+    real(real64), contiguous, intent(inout) :: force(:, :)
+    integer :: k
+    if (.not. allocated(self%place_in_pool)) then
+      call self%round(1)%finish_return(force)
+      return
+    end if
+    self%pool(:, :n_owned) = force(:, :n_owned)
+    do k = size(self%round), 1, -1
+      call self%round(k)%finish_return(self%pool)
+      if (k > 1) call self%round(k - 1)%start_return(self%pool)
+    end do
     force(:, :n_owned) = self%pool(:, :n_owned)
-  end subroutine return_forces
+  end subroutine finish_return
 
   !> The box has other edges now (angstrom): ghosts across its faces stand as far from where they come from.
   subroutine set_box(self, box)

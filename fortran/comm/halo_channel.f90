@@ -9,15 +9,15 @@
 !> flags with the number of the exchange.
 module halo_channel
   use, intrinsic :: iso_c_binding, only: c_f_pointer, c_int64_t, c_loc, c_ptr
-  use mpi_f08, only: MPI_Accumulate, MPI_ADDRESS_KIND, MPI_Allreduce, MPI_ANY_SOURCE, MPI_Comm, MPI_COMM_NULL, &
-    MPI_COMM_TYPE_SHARED, MPI_Comm_free, MPI_Comm_get_errhandler, MPI_Comm_group, MPI_Comm_set_errhandler, &
-    MPI_Comm_split_type, MPI_Dist_graph_create_adjacent, MPI_Errhandler, MPI_ERRORS_RETURN, MPI_Group, &
-    MPI_Group_free, MPI_Group_translate_ranks, MPI_INFO_NULL, MPI_INTEGER, MPI_INTEGER8, MPI_Iprobe, MPI_Irecv, &
-    MPI_Isend, MPI_LAND, MPI_LOGICAL, MPI_MAX, MPI_MODE_NOCHECK, MPI_Neighbor_alltoallv, MPI_Put, MPI_REAL8, &
-    MPI_Recv_init, MPI_REPLACE, MPI_Request, MPI_Request_free, MPI_Send_init, MPI_Startall, MPI_STATUSES_IGNORE, &
-    MPI_STATUS_IGNORE, MPI_SUCCESS, MPI_UNDEFINED, MPI_UNWEIGHTED, MPI_Waitall, MPI_Win, MPI_Win_allocate, &
-    MPI_Win_allocate_shared, MPI_Win_flush_all, MPI_Win_free, MPI_Win_lock_all, MPI_WIN_NULL, MPI_Win_shared_query, &
-    MPI_Win_sync, MPI_Win_unlock_all, operator(/=), operator(==)
+  use mpi_f08, only: MPI_Accumulate, MPI_ADDRESS_KIND, MPI_Allreduce, MPI_ANY_SOURCE, MPI_Comm, MPI_Comm_free, &
+    MPI_Comm_get_errhandler, MPI_Comm_group, MPI_COMM_NULL, MPI_Comm_set_errhandler, MPI_Comm_split_type, &
+    MPI_COMM_TYPE_SHARED, MPI_Dist_graph_create_adjacent, MPI_Errhandler, MPI_ERRORS_RETURN, MPI_Group, &
+    MPI_Group_free, MPI_Group_translate_ranks, MPI_Ineighbor_alltoallv, MPI_INFO_NULL, MPI_INTEGER, MPI_INTEGER8, &
+    MPI_Iprobe, MPI_Irecv, MPI_Isend, MPI_LAND, MPI_LOGICAL, MPI_MAX, MPI_MODE_NOCHECK, MPI_Put, MPI_REAL8, &
+    MPI_Recv_init, MPI_REPLACE, MPI_Request, MPI_Request_free, MPI_Send_init, MPI_Startall, MPI_STATUS_IGNORE, &
+    MPI_STATUSES_IGNORE, MPI_SUCCESS, MPI_Testall, MPI_UNDEFINED, MPI_UNWEIGHTED, MPI_Waitall, MPI_Win, &
+    MPI_Win_allocate, MPI_Win_allocate_shared, MPI_Win_flush_all, MPI_Win_free, MPI_Win_lock_all, MPI_WIN_NULL, &
+    MPI_Win_shared_query, MPI_Win_sync, MPI_Win_unlock_all, operator(/=), operator(==)
   use precision, only: int64, real64
   implicit none
   private
@@ -52,6 +52,8 @@ module halo_channel
     type(message_list_t), private :: sends, receives
     type(MPI_Request), allocatable, private :: request(:)
     type(MPI_Comm), private :: graph = MPI_COMM_NULL
+    !> Numbers of the messages and before them, along the graph.
+    integer, allocatable, private :: send_numbers(:), send_place(:), receive_numbers(:), receive_place(:)
     !> Ranks that share memory with this one, and of every partner its rank there (MPI_UNDEFINED: none).
     type(MPI_Comm), private :: node = MPI_COMM_NULL
     integer, allocatable, private :: send_node_rank(:), receive_node_rank(:)
@@ -69,6 +71,7 @@ module halo_channel
     procedure :: connect
     procedure :: open => open_slot
     procedure :: start
+    procedure :: is_done
     procedure :: finish
     procedure :: close => close_slot
     procedure :: destroy
@@ -118,6 +121,12 @@ contains
         call MPI_Dist_graph_create_adjacent(comm, size(receives%rank), receives%rank, MPI_UNWEIGHTED, &
                                             size(sends%rank), sends%rank, MPI_UNWEIGHTED, MPI_INFO_NULL, .false., &
                                             self%graph)
+      ! The library may look at these while the exchange is under way.
+      self%send_numbers = 3*sends%count
+      self%send_place = 3*(sends%first - 1)
+      self%receive_numbers = 3*receives%count
+      self%receive_place = 3*(receives%first - 1)
+      allocate (self%request(1))
     case (one_sided)
       call make_window(self, comm, total(receives), available)
       if (.not. available) return
@@ -336,7 +345,8 @@ contains
     case (persistent)
       call MPI_Startall(size(self%request), self%request)
     case (neighbourhood)
-      continue
+      call MPI_Ineighbor_alltoallv(self%out, self%send_numbers, self%send_place, MPI_REAL8, self%in, &
+                                   self%receive_numbers, self%receive_place, MPI_REAL8, self%graph, self%request(1))
     case (one_sided)
       do k = 1, size(self%sends%rank)
         if (self%sends%count(k) == 0) cycle
@@ -365,16 +375,32 @@ contains
     end select
   end subroutine start
 
+  !> Has everything come, so that `finish` will not wait? Lets messages progress.
+  logical function is_done(self)
+    class(channel_t), intent(inout) :: self
+    integer :: k
+    is_done = .true.
+    do k = 1, size(self%receives%rank)
+      if (self%receives%count(k) == 0) cycle
+      select case (self%transport)
+      case (one_sided)
+        if (flag_get(self%mine%words(ready_place(k))) < self%sequence) is_done = .false.
+      case (shared)
+        if (self%receive_node_rank(k) == MPI_UNDEFINED) cycle
+        if (flag_get(self%sender(k)%words(ready_place(self%partner_number(k)))) < self%sequence) is_done = .false.
+      end select
+    end do
+    if (.not. is_done) return
+    if (allocated(self%request)) call MPI_Testall(size(self%request), self%request, is_done, MPI_STATUSES_IGNORE)
+  end function is_done
+
   !> Wait until everything is in `in`.
   subroutine finish(self)
     class(channel_t), intent(inout) :: self
     integer :: k, a, b, c
     select case (self%transport)
-    case (persistent)
+    case (persistent, neighbourhood)
       call MPI_Waitall(size(self%request), self%request, MPI_STATUSES_IGNORE)
-    case (neighbourhood)
-      call MPI_Neighbor_alltoallv(self%out, 3*self%sends%count, 3*(self%sends%first - 1), MPI_REAL8, self%in, &
-                                  3*self%receives%count, 3*(self%receives%first - 1), MPI_REAL8, self%graph)
     case (one_sided)
       do k = 1, size(self%receives%rank)
         if (self%receives%count(k) == 0) cycle
@@ -436,7 +462,8 @@ contains
     type(channel_t), intent(inout) :: self
     integer :: k
     if (allocated(self%request)) then
-      do k = 1, size(self%request)
+      ! Only persistent ones are still there.
+      do k = 1, merge(0, size(self%request), self%transport == neighbourhood)
         call MPI_Request_free(self%request(k))
       end do
       deallocate (self%request)

@@ -36,8 +36,11 @@ module halo_round
     procedure :: swap_integers
     procedure :: swap_reals
     procedure :: connect
-    procedure :: carry
-    procedure :: give_back
+    procedure :: start_carry
+    procedure :: is_carried
+    procedure :: finish_carry
+    procedure :: start_return
+    procedure :: finish_return
     procedure :: destroy
   end type round_t
 
@@ -179,8 +182,9 @@ contains
     end do
   end subroutine make_messages
 
-  !> Bring positions (`pool(3, :)`) of this round's arrivals up to date; or, with `shifted` false, any other vectors.
-  subroutine carry(self, pool, shifted)
+  !> Begin to bring positions (`pool(3, :)`) of this round's arrivals up to date; or, with `shifted` false, any other
+  !> vectors. The atoms that are sent must not move before `finish_carry`.
+  subroutine start_carry(self, pool, shifted)
     class(round_t), intent(inout) :: self
     real(real64), contiguous, intent(inout) :: pool(:, :)
     logical, intent(in), optional :: shifted
@@ -208,6 +212,19 @@ contains
       end do
       !$omp end parallel do
     end do
+  end subroutine start_carry
+
+  !> Has everything arrived, so that `finish_carry` will not wait?
+  logical function is_carried(self)
+    class(round_t), intent(inout) :: self
+    is_carried = self%there%is_done()
+  end function is_carried
+
+  !> Wait for the arrivals and put them into the pool.
+  subroutine finish_carry(self, pool)
+    class(round_t), intent(inout) :: self
+    real(real64), contiguous, intent(inout) :: pool(:, :)
+    integer :: s, i, k
     call self%there%finish()
     do s = 1, self%n_segments
       if (self%receive_rank(s) == self%rank) cycle
@@ -219,13 +236,12 @@ contains
       !$omp end parallel do
     end do
     call self%there%close()
-  end subroutine carry
+  end subroutine finish_carry
 
-  !> Add the forces on this round's arrivals to where they came from. Always in the order of the segments, so that sums
-  !> round the same way whatever the transport.
-  subroutine give_back(self, pool)
+  !> Begin to send the forces on this round's arrivals to where they came from.
+  subroutine start_return(self, pool)
     class(round_t), intent(inout) :: self
-    real(real64), contiguous, intent(inout) :: pool(:, :)
+    real(real64), contiguous, intent(in) :: pool(:, :)
     integer :: s, i, k
     call self%back%open()
     do s = 1, self%n_segments
@@ -238,6 +254,14 @@ contains
       !$omp end parallel do
     end do
     call self%back%start()
+  end subroutine start_return
+
+  !> Wait for the forces on the atoms that were sent and add them. Always in the order of the segments, so that sums
+  !> round the same way whatever the transport.
+  subroutine finish_return(self, pool)
+    class(round_t), intent(inout) :: self
+    real(real64), contiguous, intent(inout) :: pool(:, :)
+    integer :: s, i, k
     call self%back%finish()
     do s = 1, self%n_segments
       ! An atom occurs at most once in a segment.
@@ -258,7 +282,7 @@ contains
       end if
     end do
     call self%back%close()
-  end subroutine give_back
+  end subroutine finish_return
 
   !> Give back what the transport holds; all ranks must call it.
   subroutine destroy(self)

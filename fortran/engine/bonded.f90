@@ -18,10 +18,12 @@ module bonded
   use topology, only: topology_t
   implicit none
   private
-  public :: bonded_t, n_bonded_energies
+  public :: bonded_t, n_bonded_energies, without_ghosts, with_ghosts
 
   !> Energies: the kinds 1..6 in their order, then Lennard-Jones and Coulomb of the 1-4 pairs.
   integer, parameter :: n_bonded_energies = 8
+  !> Parts of the terms.
+  integer, parameter :: without_ghosts = 1, with_ghosts = 2
   !> Terms summed one after another; blocks are then added in order, so sums do not depend on the number of threads.
   integer, parameter :: block_size = 512
   !> Owned atoms whose terms one thread finds; what it found is then put together in order of the atoms.
@@ -37,6 +39,8 @@ module bonded
 
   type :: local_terms_t
     integer :: n = 0
+    !> The first ones have no ghosts.
+    integer :: n_without_ghosts = 0
     integer, allocatable :: atom(:, :)
     !> As in the topology; of dihedrals the cosine and the sine of the phase stand in its place.
     real(real64), allocatable :: parameter(:, :)
@@ -154,6 +158,7 @@ contains
     real(real64), intent(in) :: box(3)
     type(part_t) :: part((atoms%n_owned + atoms_per_part - 1)/atoms_per_part)
     integer, allocatable :: owner(:, :)
+    logical, allocatable :: has_ghosts(:)
     integer :: p, i, a, entry, t, place, n, local(kind_width(kind))
     logical :: mine
 
@@ -181,6 +186,9 @@ contains
       owner(:, n + 1:n + part(p)%n) = part(p)%entry(:, :part(p)%n)
       n = n + part(p)%n
     end do
+    has_ghosts = [(any(owner(:kind_width(kind), i) > atoms%n_owned), i=1, n)]
+    self%terms(kind)%n_without_ghosts = count(.not. has_ghosts)
+    owner = owner(:, [pack([(i, i=1, n)], .not. has_ghosts), pack([(i, i=1, n)], has_ghosts)])
 
     associate (mine_terms => self%terms(kind))
       mine_terms%n = n
@@ -273,29 +281,36 @@ contains
     self%exclusion_first(atoms%n_owned + 1) = n + 1
   end subroutine assign_exclusions
 
-  !> Add the forces of all terms to `force(3, n_total)`; energies (kcal/mol) and virial (sum of r f, kcal/mol) of this
-  !> rank.
-  subroutine compute(self, position, force, energy, virial)
+  !> Add the forces of all terms, or of those of one part, to `force(3, n_total)`; energies (kcal/mol) and virial (sum of
+  !> r f, kcal/mol) of them on this rank.
+  subroutine compute(self, position, force, energy, virial, part)
     class(bonded_t), intent(in) :: self
     real(real64), contiguous, intent(in) :: position(:, :)
     real(real64), contiguous, intent(inout) :: force(:, :)
     real(real64), intent(out) :: energy(n_bonded_energies), virial(3, 3)
+    integer, intent(in), optional :: part
     real(real64) :: sums(2)
-    integer :: kind
+    integer :: kind, first, last
 
     virial = 0.0_real64
     do kind = 1, n_kinds - 1
-      call compute_kind(self%terms(kind), kind, self%cmap, self%rounding, position, force, sums, virial)
+      first = 1
+      last = self%terms(kind)%n
+      if (present(part)) then
+        if (part == without_ghosts) last = self%terms(kind)%n_without_ghosts
+        if (part == with_ghosts) first = self%terms(kind)%n_without_ghosts + 1
+      end if
+      call compute_kind(self%terms(kind), first, last, kind, self%cmap, self%rounding, position, force, sums, virial)
       energy(kind) = sums(1)
     end do
     energy(is_pair14 + 1) = sums(2)
   end subroutine compute
 
-  !> All terms of one kind; `sums` = energy (of 1-4 pairs: Lennard-Jones, Coulomb). Blocks of terms are computed side by
-  !> side and added to the forces one after the other.
-  subroutine compute_kind(terms, kind, cmap, rounding, position, force, sums, virial)
+  !> Terms `begin` to `end` of one kind; `sums` = energy (of 1-4 pairs: Lennard-Jones, Coulomb). Blocks of terms are
+  !> computed side by side and added to the forces one after the other.
+  subroutine compute_kind(terms, begin, end, kind, cmap, rounding, position, force, sums, virial)
     type(local_terms_t), intent(in) :: terms
-    integer, intent(in) :: kind
+    integer, intent(in) :: begin, end, kind
     type(cmap_t), intent(in) :: cmap
     type(rounding_t), intent(in) :: rounding
     real(real64), contiguous, intent(in) :: position(:, :)
@@ -307,12 +322,12 @@ contains
     integer :: n_blocks, block, first, last, width, t, k
 
     width = kind_width(kind)
-    n_blocks = (terms%n + block_size - 1)/block_size
+    n_blocks = (end - begin + block_size)/block_size
     allocate (block_energy(2, n_blocks), block_virial(3, 3, n_blocks))
     !$omp parallel do ordered schedule(static, 1) private(first, last, t, k, term_force)
     do block = 1, n_blocks
-      first = (block - 1)*block_size + 1
-      last = min(terms%n, block*block_size)
+      first = begin + (block - 1)*block_size
+      last = min(end, first + block_size - 1)
       call sum_terms(kind, width, last - first + 1, terms%atom(:, first:last), terms%parameter(:, first:last), &
                      cmap, rounding, position, term_force, block_energy(:, block), block_virial(:, :, block))
       !$omp ordered

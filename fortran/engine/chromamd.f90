@@ -1,12 +1,13 @@
 !> chromamd: molecular dynamics of chromatin on many ranks. `chromamd help` shows the control file.
 program chromamd
   use, intrinsic :: iso_fortran_env, only: error_unit, output_unit
-  use precision, only: precision_name
+  use precision, only: int64, precision_name
   use commands, only: command_energy, command_merge, command_run, command_setup
   use communicator, only: communicator_t
   use control, only: control_t
   use error, only: error_t, fail
-  use text, only: edit_distance
+  use pme_ranks, only: end_pme_service, serve_pme
+  use text, only: edit_distance, to_text
   implicit none
   character(len=*), parameter :: version = "0.1.0"
   character(len=8), parameter :: known(6) = [character(len=8) :: "setup", "run", "energy", "merge", "help", "version"]
@@ -37,7 +38,10 @@ program chromamd
       call settings%read(path, error)
       call comm%agree(error)
     end if
-    if (.not. allocated(error)) then
+    if (.not. allocated(error) .and. any(command == ["run   ", "energy"])) call set_pme_ranks_apart()
+    if (comm%is_apart) then
+      call serve_pme(comm)
+    else if (.not. allocated(error)) then
       select case (command)
       case ("setup")
         call command_setup(comm, settings, error)
@@ -49,9 +53,10 @@ program chromamd
         call command_merge(comm, settings, error)
       end select
     end if
+    if (comm%n_apart > 0 .and. .not. comm%is_apart) call end_pme_service(comm)
     ! Every error has been made that of all ranks, so all end here together and one of them speaks.
     if (allocated(error)) then
-      if (comm%is_root()) then
+      if (comm%is_root() .and. .not. comm%is_apart) then
         write (error_unit, "(2a)") "chromamd: ", error%message
         ! Before MPI ends: mpirun drops what comes later.
         flush (error_unit)
@@ -69,6 +74,19 @@ program chromamd
   end select
 
 contains
+
+  !> Give the ranks that the control file asks for to reciprocal space.
+  subroutine set_pme_ranks_apart()
+    integer :: n
+    n = int(min(settings%integer("COMM", "pme_ranks"), int(huge(n), int64)))
+    if (n == 0) return
+    if (n > comm%n_ranks/2) then
+      call settings%refuse("COMM", "pme_ranks", "must be at most half of the "//to_text(int(comm%n_ranks, int64))// &
+                           " ranks that the program was started with; a PME rank serves at least one with atoms", error)
+      return
+    end if
+    call comm%set_apart(n)
+  end subroutine set_pme_ranks_apart
 
   !> Command-line argument n, empty if there is none.
   function argument(n) result(value)

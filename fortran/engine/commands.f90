@@ -43,6 +43,7 @@ contains
     real(real64) :: timestep
     logical :: rigid
     character(len=:), allocatable :: section, place
+    character(len=160) :: line
 
     if (.not. (control%wants_dynamics() .or. control%wants_minimisation())) then
       call fail(error, exit_bad_input, "the control file has neither [MINIMIZE] nor [DYNAMICS]: add the one to run")
@@ -57,8 +58,8 @@ contains
     if (allocated(error)) return
     call sim%prepare_ensemble(control, rigid)
 
-    call log%open(control%text("OUTPUT", "logfile"), comm%is_root(), error)
-    call comm%agree(error)
+    call log%open(control%text("OUTPUT", "logfile"), sim%comm%is_root(), error)
+    call sim%comm%agree(error)
     if (allocated(error)) return
     log%n_atoms = sim%topology%n_atoms
     log%degrees_of_freedom = sim%n_freedom
@@ -68,6 +69,12 @@ contains
     call log%note("chromamd, "//precision_name//" precision: "//to_text(sim%topology%n_atoms)//place// &
                   to_text(sim%grid%dims(1))//" x "//to_text(sim%grid%dims(2))//" x "// &
                   to_text(sim%grid%dims(3))//" domains")
+    if (comm%n_apart > 0) call log%note("reciprocal space: "//to_text(int(comm%n_apart, int64))//" ranks apart")
+    if (control%given("COMM", "torus")) then
+      write (line, "(a,f0.3,a,f0.3,a)") "torus "//control%text("COMM", "torus")//": a byte of the halo travels ", &
+        sim%hops(2), " links (", sim%hops(1), " with ranks in the order of the machine)"
+      call log%note(trim(line))
+    end if
     last = control%integer("OUTPUT", "dcd_last_atom") - 1
     if (last < 0) last = sim%topology%n_atoms - 1
     if (last >= sim%topology%n_atoms) then
@@ -82,10 +89,10 @@ contains
       timestep = control%real("DYNAMICS", "timestep")
     end if
     if (sim%is_open) then
-      call frames%open(comm, control%text("OUTPUT", "dcdfile"), control%integer("OUTPUT", "dcd_first_atom") - 1, last, &
+      call frames%open(sim%comm, control%text("OUTPUT", "dcdfile"), control%integer("OUTPUT", "dcd_first_atom") - 1, last, &
                        timestep, control%integer(section, "crdout_period"), error, open_origin(sim%grid%box))
     else
-      call frames%open(comm, control%text("OUTPUT", "dcdfile"), control%integer("OUTPUT", "dcd_first_atom") - 1, last, &
+      call frames%open(sim%comm, control%text("OUTPUT", "dcdfile"), control%integer("OUTPUT", "dcd_first_atom") - 1, last, &
                        timestep, control%integer(section, "crdout_period"), error)
     end if
     if (allocated(error)) return
@@ -95,7 +102,7 @@ contains
       call run_minimisation(sim, control, log, frames, error)
     end if
     call sim%halo%destroy()
-    call frames%close(comm)
+    call frames%close(sim%comm)
     call log%close()
   end subroutine command_run
 
@@ -125,7 +132,7 @@ contains
     if (allocated(error)) return
     call sim%compute_forces(.true.)
     total = sim%sum_energies()
-    if (comm%is_root()) then
+    if (sim%comm%is_root()) then
       write (output_unit, "(a,i0)") "ATOMS = ", sim%topology%n_atoms
       write (output_unit, "(a,es23.15e3)") "POTENTIAL_ENE = ", total%potential()
       do k = 1, n_energies

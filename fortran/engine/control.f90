@@ -202,6 +202,12 @@ module control
     key_t("COMM", "combine_messages", is_choice, "YES", "", "YES NO", "all that goes to one rank in one message"), &
     key_t("COMM", "fft", is_choice, "MODEL", "", "MODEL TIME SLAB PENCIL 1D 2D COLUMNS", &
           "scheme of the FFT of PME; MODEL and TIME choose, by a model or by trials"), &
+    key_t("COMM", "overlap", is_choice, "NO", "", "YES NO", &
+          "compute what needs no message while messages travel; changes only the rounding of sums"), &
+    key_t("COMM", "pme_ranks", is_integer, "0", "", "0", &
+          "so many of the ranks, the last ones, compute nothing but reciprocal space; the others have the domains"), &
+    key_t("COMM", "torus", is_text, "", "nodes", "", &
+          "the machine's torus, e.g. 4x4x2 (filled along the first axis first): neighbouring domains on near nodes"), &
     key_t("COMM", "planner", is_choice, "TIME", "", "TIME MODEL", &
           "for transport = AUTO: try all at the start of a run, or take PERSISTENT")]
 
@@ -428,6 +434,14 @@ contains
       call self%refuse("ENERGY", "table", "does not go with vdw = PME; give table = NO", error)
     else if (self%yes("ENERGY", "table") .and. self%yes("ENERGY", "deterministic")) then
       call self%refuse("ENERGY", "table", "does not go with deterministic = YES; give table = NO", error)
+    else if (self%integer("COMM", "pme_ranks") > 0 .and. self%text("ENERGY", "electrostatic") == "CUTOFF") then
+      call self%refuse("COMM", "pme_ranks", "needs electrostatic = PME", error)
+    else if (self%integer("COMM", "pme_ranks") > 0 .and. self%text("ENERGY", "forcefield") /= "TOPOLOGY") then
+      call self%refuse("COMM", "pme_ranks", "needs forcefield = TOPOLOGY; others have no reciprocal space", error)
+    else if (self%integer("COMM", "pme_ranks") > 0 .and. self%given("COMM", "torus")) then
+      call self%refuse("COMM", "torus", "does not go with pme_ranks; remove one of them", error)
+    else if (self%integer("COMM", "pme_ranks") > 0 .and. self%text("ENERGY", "vdw") == "PME") then
+      call self%refuse("COMM", "pme_ranks", "does not go with vdw = PME; give vdw = CUTOFF", error)
     else if (self%text("ENERGY", "vdw") == "PME" .and. &
              (self%yes("ENERGY", "vdw_force_switch") .or. self%yes("ENERGY", "vdw_shift") .or. &
               self%text("ENERGY", "dispersion_corr") /= "NONE")) then

@@ -4,27 +4,31 @@
 !> The result does not depend on the number of threads: work is cut into blocks by the data alone, each block sums into
 !> its own buffer, and the buffers are added in a fixed order. In the deterministic mode (module fixed_point) it does not
 !> depend on the ranks either.
+!>
+!> Where ghosts are kept apart, the pairs of owned atoms can be computed before the ghosts have arrived.
 #ifdef CHROMAMD_DOUBLE
 #define COORDINATE_KIND real(real64)
 #else
 #define COORDINATE_KIND integer(int32)
 #endif
 module nonbonded
+  use omp_lib, only: omp_get_thread_num
   use precision, only: int32, int64, real64, real_pair
+  use background, only: background_t
   use dispersion_exclusions, only: correct_dispersion
   use error, only: error_t, exit_bad_input, fail
   use fixed_point, only: rounding_t
   use kernel_dispatch, only: kernel_dispatch_t
   use lennard_jones, only: lennard_jones_t
   use nonbonded_options, only: nonbonded_options_t
-  use pair_block, only: pair_block_t, run_length
+  use pair_block, only: meets_all, meets_ghosts, meets_owned, pair_block_t, run_length
   use pair_list, only: cluster_size, pair_list_t
   use pair_parameters, only: pair_parameters_t, vdw_pme, vdw_shift
   use pair_table, only: tabulate
   use verlet_buffer, only: list_limit_t, verlet_buffer_t
   implicit none
   private
-  public :: nonbonded_t
+  public :: nonbonded_t, meets_ghosts, meets_owned
 
   !> Runs of atoms whose sums (energies, virial) are formed together.
   integer, parameter :: chunk_atoms = 4096
@@ -71,6 +75,8 @@ module nonbonded
     type(verlet_buffer_t) :: tolerance
     type(list_limit_t) :: limit
     integer :: age = 0
+    !> The entries of owned atoms with each other were chosen anew in this step.
+    logical :: owned_are_fresh = .false.
     COORDINATE_KIND, allocatable :: pruned_coordinate(:, :, :)
     !> (lanes, 3, clusters): charge times root of the Coulomb constant, half sigma, twice the root of epsilon.
     real(real_pair), allocatable :: parameter_of(:, :, :)
@@ -89,6 +95,7 @@ module nonbonded
     procedure :: set_reach
     procedure :: pair_constants
     procedure :: tolerate_misses
+    procedure :: keep_ghosts_apart
   end type nonbonded_t
 
 contains
@@ -151,6 +158,12 @@ contains
     self%inner_reach = min(self%pair%cutoff + inner_buffer, list_distance)
     call update_limit(self)
   end subroutine set_reach
+
+  !> Let `compute` do the pairs with ghosts by themselves; from the next list on.
+  subroutine keep_ghosts_apart(self)
+    class(nonbonded_t), intent(inout) :: self
+    self%list%keeps_ghosts_apart = .true.
+  end subroutine keep_ghosts_apart
 
   !> Constants of the pair interaction.
   pure type(pair_parameters_t) function pair_constants(self)
@@ -236,7 +249,7 @@ contains
     if (present(exclusion_first)) call mirror_exclusions(self, exclusion_first, exclusion_partner)
     call self%list%make(n_owned, n_total, position(:, :n_total), global_id(:n_total), self%interacts(lj_type(:n_total)))
     call pack_parameters(self, lj_type)
-    call pack_coordinates(self, position, stale)
+    call pack_coordinates(self, position, meets_all, stale)
     allocate (block(size(self%list%block)))
     ! A block is pruned as soon as it is found: what the search finds takes several times the memory of what is kept.
     !$omp parallel do schedule(dynamic)
@@ -250,37 +263,60 @@ contains
     !$omp end parallel do
     call move_alloc(block, self%list%block)
     call self%list%forget_corners()
-    call prune(self, self%inner_reach)
-    if (self%matrix .and. .not. self%rounding%is_on()) call split_special(self)
+    call prune(self, meets_all)
+    call note_pruned(self)
   end subroutine rebuild
 
   !> Give the memory of the list back; `rebuild` comes next.
   subroutine forget_list(self)
     class(nonbonded_t), intent(inout) :: self
-    self%list = pair_list_t()
+    self%list = pair_list_t(keeps_ghosts_apart=self%list%keeps_ghosts_apart)
     if (allocated(self%row_first)) deallocate (self%row_first, self%partner)
     if (allocated(self%coordinate)) deallocate (self%coordinate, self%pruned_coordinate, self%parameter_of, self%type_of)
     if (allocated(self%exact_coordinate)) deallocate (self%exact_coordinate)
   end subroutine forget_list
 
-  !> Let the kernels run over the plain entries that have atoms within `reach` of each other now.
-  subroutine prune(self, reach)
-    type(nonbonded_t), intent(inout) :: self
-    real(real64), intent(in) :: reach
-    integer :: b, c
+  !> Blocks of the pairs that clusters of owned atoms have with `meets`.
+  pure subroutine block_range(self, meets, first, last)
+    type(nonbonded_t), intent(in) :: self
+    integer, intent(in) :: meets
+    integer, intent(out) :: first, last
+    first = 1
+    last = size(self%list%block)
+    if (meets == meets_owned) last = last/2
+    if (meets == meets_ghosts) first = last/2 + 1
+  end subroutine block_range
 
-    self%age = 0
+  !> Let the kernels run over the plain entries that have atoms within the inner reach of each other now, with those that
+  !> need pair matrices apart.
+  subroutine prune(self, meets)
+    type(nonbonded_t), intent(inout) :: self
+    integer, intent(in) :: meets
+    integer :: b, first, last
+
+    call block_range(self, meets, first, last)
     !$omp parallel do schedule(dynamic)
-    do b = 1, size(self%list%block)
-      call prune_block(self%list%block(b), self%kernel, self%list%n_clusters, self%coordinate, self%unit, reach)
+    do b = first, last
+      call prune_block(self%list%block(b), self%kernel, self%list%n_clusters, self%coordinate, self%unit, &
+                       self%inner_reach)
+      if (self%matrix .and. .not. self%rounding%is_on()) &
+        call self%list%block(b)%split_special(self%special_half, self%special_cluster)
     end do
     !$omp end parallel do
+  end subroutine prune
+
+  !> All entries were chosen for the present coordinates.
+  subroutine note_pruned(self)
+    type(nonbonded_t), intent(inout) :: self
+    integer :: c
+
+    self%age = 0
     !$omp parallel do schedule(static)
     do c = 1, self%list%n_clusters
       self%pruned_coordinate(:, :, c) = self%coordinate(:cluster_size, :, c)
     end do
     !$omp end parallel do
-  end subroutine prune
+  end subroutine note_pruned
 
   !> Let the near entries of a block be the plain ones that have atoms within `reach` of each other now.
   subroutine prune_block(block, kernel, n_clusters, coordinate, unit, reach)
@@ -295,17 +331,6 @@ contains
     call kernel%prune(block%first_i, block%last_i, block%plain_first, block%plain_run, n_clusters, coordinate, &
                       unit, reach**2, block%near_first, block%near_run)
   end subroutine prune_block
-
-  !> Take the entries that need pair matrices out of the near ones.
-  subroutine split_special(self)
-    type(nonbonded_t), intent(inout) :: self
-    integer :: b
-    !$omp parallel do schedule(dynamic)
-    do b = 1, size(self%list%block)
-      call self%list%block(b)%split_special(self%special_half, self%special_cluster)
-    end do
-    !$omp end parallel do
-  end subroutine split_special
 
   !> Exclusion rows of all local atoms: those of owned atoms as given, those of ghosts mirrored from them.
   subroutine mirror_exclusions(self, exclusion_first, exclusion_partner)
@@ -388,25 +413,32 @@ contains
     !$omp end parallel do
   end subroutine pack_parameters
 
-  !> Coordinates in cluster order; with 16 lanes the 8 atoms occur twice. `stale`: pairs may have come within the cutoff
-  !> that the kernels do not run over, because an atom moved farther than half of the buffer; or, where misses are
-  !> tolerated, more of them than allowed, or an atom moved by twice the buffer.
-  subroutine pack_coordinates(self, position, stale)
+  !> Coordinates in cluster order, of all atoms or of those that `meets` tells; with 16 lanes the 8 atoms occur twice.
+  !> `stale`: pairs may have come within the cutoff that the kernels do not run over, because an atom moved farther than
+  !> half of the buffer; or, where misses are tolerated, more of them than allowed, or an atom moved by twice the buffer.
+  subroutine pack_coordinates(self, position, meets, stale)
     type(nonbonded_t), intent(inout) :: self
     real(real64), intent(in) :: position(:, :)
+    integer, intent(in) :: meets
     logical, intent(out) :: stale
     real(real64) :: scale, scaled(cluster_size), buffer
     real(real64), allocatable :: chunk_sum(:)
     real(real_pair) :: moved2(cluster_size), sum2(cluster_size), farthest2
-    integer :: chunk, c, axis, k, atom(cluster_size)
+    integer :: chunk, c, axis, k, atom(cluster_size), n_packed
 
     scale = 1.0_real64/self%unit
     allocate (chunk_sum((self%list%n_clusters + chunk_clusters - 1)/chunk_clusters))
     farthest2 = 0.0_real_pair
-    !$omp parallel do schedule(static) private(c, axis, k, atom, scaled, moved2, sum2) reduction(max: farthest2)
+    n_packed = 0
+    !$omp parallel do schedule(static) private(c, axis, k, atom, scaled, moved2, sum2) reduction(max: farthest2) &
+    !$omp& reduction(+: n_packed)
     do chunk = 1, size(chunk_sum)
       sum2 = 0.0_real_pair
       do c = (chunk - 1)*chunk_clusters + 1, min(self%list%n_clusters, chunk*chunk_clusters)
+        if (meets /= meets_all) then
+          if ((meets == meets_ghosts) .neqv. self%list%is_of_ghosts(c, self%n_owned)) cycle
+        end if
+        n_packed = n_packed + 1
         moved2 = 0.0_real_pair
         atom = abs(self%list%slot_atom(cluster_size*(c - 1) + 1:cluster_size*c))
         do axis = 1, 3
@@ -432,7 +464,7 @@ contains
     !$omp end parallel do
     buffer = self%inner_reach - self%pair%cutoff
     if (self%tolerance%per_step > 0.0_real64) then
-      stale = .not. self%limit%keeps(sum(chunk_sum)*self%unit**2/(cluster_size*self%list%n_clusters), self%age, &
+      stale = .not. self%limit%keeps(sum(chunk_sum)*self%unit**2/(cluster_size*max(1, n_packed)), self%age, &
                                      0.0_real64)
       buffer = 4.0_real64*buffer
     else
@@ -443,32 +475,36 @@ contains
 
   !> Add forces (kcal/mol/angstrom) to `force(3, n_total)`, ghosts included. With `want_energy` also give the energies
   !> (kcal/mol) and the virial, sum over pairs of r_ij f_ij (positive where pairs repel); else they are zero.
-  subroutine compute(self, position, force, energy_lj, energy_elec, virial, want_energy)
+  !> Where ghosts are kept apart, `part` tells to compute the pairs of owned atoms with each other (`meets_owned`, positions
+  !> of ghosts may be old) and afterwards in a second call those with ghosts (`meets_ghosts`); each gives its share of the
+  !> energies and of the virial. `background`: what to look after meanwhile.
+  subroutine compute(self, position, force, energy_lj, energy_elec, virial, want_energy, part, background)
     class(nonbonded_t), intent(inout) :: self
     real(real64), intent(in) :: position(:, :)
     real(real64), intent(inout) :: force(:, :)
     real(real64), intent(out) :: energy_lj, energy_elec, virial(3, 3)
     logical, intent(in) :: want_energy
-    logical :: stale
+    integer, intent(in), optional :: part
+    class(background_t), intent(inout), optional :: background
+    integer :: meets
 
     energy_lj = 0.0_real64
     energy_elec = 0.0_real64
     virial = 0.0_real64
     if (self%n_owned == 0) return
-    self%age = self%age + 1
-    call pack_coordinates(self, position, stale)
-    if (stale) then
-      call prune(self, self%inner_reach)
-      if (self%matrix .and. .not. self%rounding%is_on()) call split_special(self)
-    end if
+    meets = meets_all
+    if (present(part)) meets = part
+    call renew_entries(self, position, meets)
     if (self%rounding%is_on()) then
-      call compute_exactly(self, position, force, energy_lj, energy_elec, virial, want_energy)
+      call compute_exactly(self, meets, position, force, energy_lj, energy_elec, virial, want_energy, background)
       return
     end if
     if (want_energy) virial = moment(self, position, force)
-    call compute_blocks(self, want_energy, force, energy_lj, energy_elec)
-    call correct(self, position, want_energy, force, energy_elec)
-    call correct_lj(self, position, force, energy_lj)
+    call compute_blocks(self, meets, want_energy, force, energy_lj, energy_elec, background)
+    if (meets /= meets_owned) then
+      call correct(self, position, want_energy, force, energy_elec)
+      call correct_lj(self, position, force, energy_lj)
+    end if
     if (want_energy) then
       virial = moment(self, position, force) - virial
     else
@@ -476,6 +512,32 @@ contains
       energy_elec = 0.0_real64
     end if
   end subroutine compute
+
+  !> Take the positions over, and choose the entries that the kernels run over anew if need be. If just a ghost moved too
+  !> far, the entries of owned atoms, which have served already, are chosen anew for the next step, so that there is one
+  !> set of coordinates to compare with.
+  subroutine renew_entries(self, position, meets)
+    type(nonbonded_t), intent(inout) :: self
+    real(real64), intent(in) :: position(:, :)
+    integer, intent(in) :: meets
+    logical :: stale
+
+    if (meets /= meets_ghosts) then
+      self%age = self%age + 1
+      self%owned_are_fresh = .false.
+    end if
+    call pack_coordinates(self, position, meets, stale)
+    if (meets == meets_owned) then
+      if (stale) call prune(self, meets_owned)
+      self%owned_are_fresh = stale
+    else if (self%owned_are_fresh) then
+      call prune(self, meets_ghosts)
+      call note_pruned(self)
+    else if (stale) then
+      call prune(self, meets_all)
+      call note_pruned(self)
+    end if
+  end subroutine renew_entries
 
   !> Sum of r f over all atoms. The forces of pairs add up to zero, so that any origin serves for what they change.
   function moment(self, position, force)
@@ -500,20 +562,28 @@ contains
 
   !> Run the pair kernels of all blocks and add their forces to `force` in the order of the blocks. A block's buffer lives
   !> from its computation until its turn, so that there are about as many as threads.
-  subroutine compute_blocks(self, want_energy, force, energy_lj, energy_elec)
+  subroutine compute_blocks(self, meets, want_energy, force, energy_lj, energy_elec, background)
     type(nonbonded_t), intent(in) :: self
+    integer, intent(in) :: meets
     logical, intent(in) :: want_energy
     real(real64), intent(inout) :: force(:, :)
     real(real64), intent(out) :: energy_lj, energy_elec
+    class(background_t), intent(inout), optional :: background
     type(buffer_t) :: buffer(size(self%list%block))
     real(real64) :: block_energy(2, size(self%list%block))
-    integer :: b, form, next
+    integer :: b, form, next, first, last
 
     form = kernel_form(self)
     block_energy = 0.0_real64
-    next = 1
+    call block_range(self, meets, first, last)
+    next = first
     !$omp parallel do schedule(monotonic: dynamic)
-    do b = 1, size(buffer)
+    do b = first, last
+      if (present(background)) call look_after(background)
+      if (self%list%block(b)%is_empty()) then
+        call add_ready(self, b, last, buffer, next, force)
+        cycle
+      end if
       associate (block => self%list%block(b), list => self%list)
         allocate (buffer(b)%force(self%kernel%lanes, 3, block%lower:block%upper), source=0.0_real_pair)
         call self%kernel%compute_block(.true., want_energy, self%matrix, form, block%first_i, block%last_i, &
@@ -530,12 +600,18 @@ contains
             self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, block%lower, block%upper, &
             buffer(b)%force, block_energy(1, b), block_energy(2, b))
       end associate
-      call add_ready(self, b, buffer, next, force)
+      call add_ready(self, b, last, buffer, next, force)
     end do
     !$omp end parallel do
     energy_lj = sum(block_energy(1, :))
     energy_elec = sum(block_energy(2, :))
   end subroutine compute_blocks
+
+  !> The thread that may communicate looks after what is under way.
+  subroutine look_after(background)
+    class(background_t), intent(inout) :: background
+    if (omp_get_thread_num() == 0) call background%look_after()
+  end subroutine look_after
 
   !> The form that kernels take: a shift changes energies only, and costs nothing where it is zero.
   pure integer function kernel_form(self)
@@ -543,16 +619,17 @@ contains
     kernel_form = merge(0, self%pair%vdw_form, self%pair%vdw_form == vdw_shift)
   end function kernel_form
 
-  !> Note that the buffer of block `b` is complete, and add those whose turn has come; `next`: the first that is not added.
-  subroutine add_ready(self, b, buffer, next, force)
+  !> Note that the buffer of block `b` is complete, and add those whose turn has come; `next`: the first that is not
+  !> added, of those to `last`.
+  subroutine add_ready(self, b, last, buffer, next, force)
     type(nonbonded_t), intent(in) :: self
-    integer, intent(in) :: b
+    integer, intent(in) :: b, last
     type(buffer_t), intent(inout) :: buffer(:)
     integer, intent(inout) :: next
     real(real64), intent(inout) :: force(:, :)
     !$omp critical (chromamd_add_buffers)
     buffer(b)%is_ready = .true.
-    do while (next <= size(buffer))
+    do while (next <= last)
       if (.not. buffer(next)%is_ready) exit
       call add_buffer(self, self%list%block(next), buffer(next), force)
       next = next + 1
@@ -569,6 +646,7 @@ contains
     real(real64) :: total(cluster_size, 3)
     integer :: c, k, axis, lane, atom(cluster_size)
 
+    if (.not. (allocated(buffer%force) .or. allocated(buffer%exact_force))) return
     do c = block%lower, block%upper
       atom = self%list%slot_atom(cluster_size*(c - 1) + 1:cluster_size*c)
       ! Of clusters before its own a block touches those of ghosts only.
@@ -637,16 +715,18 @@ contains
   end subroutine correct_lj
 
   !> `compute` in the deterministic mode: all that is added is rounded first, so that sums are exact.
-  subroutine compute_exactly(self, position, force, energy_lj, energy_elec, virial, want_energy)
+  subroutine compute_exactly(self, meets, position, force, energy_lj, energy_elec, virial, want_energy, background)
     type(nonbonded_t), intent(inout) :: self
+    integer, intent(in) :: meets
     real(real64), intent(in) :: position(:, :)
     real(real64), intent(inout) :: force(:, :)
     real(real64), intent(out) :: energy_lj, energy_elec, virial(3, 3)
     logical, intent(in) :: want_energy
+    class(background_t), intent(inout), optional :: background
     real(real64), allocatable :: block_energy(:, :), block_virial(:, :)
     real(real64) :: sums(6)
     type(buffer_t) :: buffer(size(self%list%block))
-    integer :: b, c, k, form, chunk, n_chunks, next
+    integer :: b, c, k, form, chunk, n_chunks, next, first, last
 
     if (allocated(self%exact_coordinate)) then
       if (size(self%exact_coordinate, 3) /= self%list%n_clusters) deallocate (self%exact_coordinate)
@@ -664,9 +744,15 @@ contains
     n_chunks = (self%n_total + chunk_atoms - 1)/chunk_atoms
     allocate (block_energy(2, size(self%list%block) + n_chunks), source=0.0_real64)
     allocate (block_virial(6, size(self%list%block) + n_chunks), source=0.0_real64)
-    next = 1
+    call block_range(self, meets, first, last)
+    next = first
     !$omp parallel do schedule(monotonic: dynamic)
-    do b = 1, size(buffer)
+    do b = first, last
+      if (present(background)) call look_after(background)
+      if (self%list%block(b)%is_empty()) then
+        call add_ready(self, b, last, buffer, next, force)
+        cycle
+      end if
       associate (block => self%list%block(b), list => self%list)
         allocate (buffer(b)%exact_force(cluster_size, 3, block%lower:block%upper), source=0.0_real64)
         call self%kernel%compute_exact(.true., want_energy, self%matrix, form, block%first_i, block%last_i, &
@@ -678,10 +764,10 @@ contains
           self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, self%rounding, block%lower, &
           block%upper, buffer(b)%exact_force, block_energy(:, b), block_virial(:, b))
       end associate
-      call add_ready(self, b, buffer, next, force)
+      call add_ready(self, b, last, buffer, next, force)
     end do
     !$omp end parallel do
-    if (self%pair%alpha > 0.0_real64) then
+    if (self%pair%alpha > 0.0_real64 .and. meets /= meets_owned) then
       !$omp parallel do schedule(static)
       do chunk = 1, n_chunks
         call self%kernel%correct_exactly((chunk - 1)*chunk_atoms + 1, min(self%n_total, chunk*chunk_atoms), &

@@ -7,13 +7,17 @@
 module pair_block
   implicit none
   private
-  public :: pair_block_t, longest_run, run_first, run_length
+  public :: pair_block_t, longest_run, run_first, run_length, meets_all, meets_owned, meets_ghosts
 
   !> Clusters in a run.
   integer, parameter :: longest_run = 8
 
+  !> Which clusters the i clusters meet.
+  integer, parameter :: meets_all = 0, meets_owned = 1, meets_ghosts = 2
+
   type :: pair_block_t
     integer :: first_i = 1, last_i = 0
+    integer :: meets = meets_all
     !> First and last j cluster of the force buffer.
     integer :: lower = 1, upper = 0
     !> Rows (`first_i:last_i+1`) of the entries that carry exclusion bits, cluster by cluster.
@@ -29,6 +33,7 @@ module pair_block
     procedure :: keep_near
     procedure :: split_special
     procedure :: most_runs
+    procedure :: is_empty
   end type pair_block_t
 
 contains
@@ -52,6 +57,12 @@ contains
       most_runs = sum((run_length(self%plain_run(:n)) + 1)/2)
     end associate
   end function most_runs
+
+  !> Does it have no entries at all?
+  pure logical function is_empty(self)
+    class(pair_block_t), intent(in) :: self
+    is_empty = self%masked_first(self%last_i + 1) == 1 .and. self%plain_first(self%last_i + 1) == 1
+  end function is_empty
 
   !> Let the near entries be the plain ones, without the others, and arrays have the size of what they hold.
   subroutine keep_near(self)

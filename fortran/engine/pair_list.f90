@@ -6,7 +6,7 @@
 !> clusters within reach, so that each pair occurs once and ghosts never meet each other.
 module pair_list
   use precision, only: int64, real64
-  use pair_block, only: longest_run, pair_block_t
+  use pair_block, only: longest_run, meets_all, meets_ghosts, meets_owned, pair_block_t
   implicit none
   private
   public :: pair_list_t, cluster_size
@@ -24,6 +24,8 @@ module pair_list
     !> Slot of each atom.
     integer, allocatable :: atom_slot(:)
     type(pair_block_t), allocatable :: block(:)
+    !> Pairs with ghosts in blocks of their own, after those of owned atoms with each other.
+    logical :: keeps_ghosts_apart = .false.
     integer, private :: n_columns(2) = 0
     real(real64), private :: corner(2) = 0.0_real64, width(2) = 0.0_real64
     !> First cluster of bin 2*column - 1 (owned) or 2*column (ghosts).
@@ -33,6 +35,7 @@ module pair_list
   contains
     procedure :: make
     procedure :: search
+    procedure :: is_of_ghosts
     procedure :: forget_corners
   end type pair_list_t
 
@@ -290,6 +293,10 @@ contains
       seen = seen + 1
     end do
     if (n_blocks > 0) self%block(n_blocks)%last_i = 2*self%n_clusters
+    if (.not. self%keeps_ghosts_apart) return
+    self%block%meets = meets_owned
+    self%block = [self%block, self%block]
+    self%block(n_blocks + 1:)%meets = meets_ghosts
   end subroutine cut_blocks
 
   !> Find the entries of one of the blocks within `reach` (angstrom). Exclusions are rows of which those of owned atoms are
@@ -317,9 +324,9 @@ contains
       block%masked_first(i) = n_masked + 1
       block%plain_first(i) = n_plain + 1
       own = (i + 1)/2
-      if (abs(self%slot_atom(cluster_size*own)) > n_owned) cycle
+      if (self%is_of_ghosts(own, n_owned)) cycle
       ! Both halves of a cluster choose from what is within reach of the whole.
-      if (mod(i, 2) == 1) call find_near(self, own, reach, n_near, near)
+      if (mod(i, 2) == 1) call find_near(self, own, block%meets, reach, n_near, near)
       call make_table(self, i, n_owned, exclusion_first, exclusion_partner, n_table, table_cluster, table_bits, &
         table_of)
       call reserve(block%masked_cluster, n_masked + n_table)
@@ -328,6 +335,9 @@ contains
       high = self%half_upper(:, i)
       do k = 1, n_table
         j = table_cluster(k)
+        if (block%meets /= meets_all) then
+          if ((block%meets == meets_ghosts) .neqv. self%is_of_ghosts(j, n_owned)) cycle
+        end if
         gap = max(0.0_real64, self%lower(:, j) - high, low - self%upper(:, j))
         if (sum(gap**2) >= reach2) cycle
         n_masked = n_masked + 1
@@ -356,10 +366,17 @@ contains
     block%plain_first(block%last_i + 1) = n_plain + 1
   end subroutine search
 
+  !> Ghost and owned atoms are never in one cluster.
+  pure logical function is_of_ghosts(self, c, n_owned)
+    class(pair_list_t), intent(in) :: self
+    integer, intent(in) :: c, n_owned
+    is_of_ghosts = abs(self%slot_atom(cluster_size*c)) > n_owned
+  end function is_of_ghosts
+
   !> The j clusters within reach of a cluster, of the owned ones only those that do not come before it.
-  subroutine find_near(self, own, reach, n_near, near)
+  subroutine find_near(self, own, meets, reach, n_near, near)
     type(pair_list_t), intent(in) :: self
-    integer, intent(in) :: own
+    integer, intent(in) :: own, meets
     real(real64), intent(in) :: reach
     integer, intent(out) :: n_near
     integer, allocatable, intent(inout) :: near(:)
@@ -380,7 +397,7 @@ contains
                             low(2) - self%corner(2) - (y + 1)*self%width(2))
         if (sum(column_gap**2) >= reach2) cycle
         column = x*self%n_columns(2) + y
-        do bin = 2*column + 1, 2*column + 2
+        do bin = 2*column + merge(2, 1, meets == meets_ghosts), 2*column + merge(1, 2, meets == meets_owned)
           first = self%bin_first(bin)
           last = self%bin_first(bin + 1) - 1
           if (bin == 2*column + 1) first = max(first, own)

@@ -7,6 +7,7 @@
 !> deterministic mode (module fixed_point) not on that of ranks: charges on the grid are then sums of rounded numbers,
 !> each line of the FFT has the same bits wherever it is transformed, and all schemes transform along x, y, z in turn.
 module pme
+  use, intrinsic :: iso_c_binding, only: c_loc
   use precision, only: real64, real_pair
   use constants, only: pi
   use error, only: error_t, exit_bad_input, fail
@@ -24,6 +25,8 @@ module pme
   integer, parameter :: lines_together = 256
   !> Stands for an order where loops of the deterministic mode are chosen.
   integer, parameter :: exactly = -1
+  !> What is under way.
+  integer, parameter :: resting = 0, collecting = 1, going_forward = 2, going_back = 3, spreading = 4
   !> Atoms whose spline weights are computed side by side.
   integer, parameter :: together = 32
   !> Atoms may leave their domain by this much (angstrom) before the bricks must be made anew.
@@ -31,7 +34,6 @@ module pme
 
   type :: pme_t
     private
-    type(MPI_Comm) :: comm
     type(distributed_fft_t) :: fft
     type(brick_exchange_t) :: exchange
     type(rounding_t) :: rounding
@@ -39,7 +41,8 @@ module pme
     real(real64) :: box(3) = 0.0_real64, alpha = 0.0_real64, coulomb_constant = 0.0_real64
     !> Sum -c c/r^6 instead of q q/r.
     logical :: of_dispersion = .false.
-    integer :: domain_dims(3) = 1
+    !> Does this rank's domain reach from one side of the box to the other?
+    logical :: is_whole(3) = .true.
     !> This domain in grid units.
     real(real64) :: lower(3) = 0.0_real64, upper(3) = 0.0_real64
     !> Its centre as a fraction of the box; grid points per angstrom; the inverse of the box.
@@ -67,11 +70,19 @@ module pme
     !> are always added in the same order: planes of the first slab that lie before the brick, and the first slab that is
     !> spread (the first or the second of the brick).
     integer :: planes_before = 0, first_set = 1
+    !> Of the computation under way: stage, atoms, whether energies are wanted; energies of the waves with the virial, and
+    !> of the charges with themselves.
+    integer :: stage = resting, n_owned = 0
+    logical :: with_energy = .true.
+    real(real64) :: energy = 0.0_real64, virial(3, 3) = 0.0_real64, own_energy = 0.0_real64
   contains
     procedure :: init
     procedure :: set_box
     procedure :: set_domain
     procedure :: compute
+    procedure :: start
+    procedure :: advance
+    procedure :: finish
   end type pme_t
 
 contains
@@ -135,7 +146,7 @@ contains
   !> angstrom, `coulomb_constant` in kcal angstrom/mol/e^2; 1 with `of_dispersion`, where the charges are roots of c6 in
   !> (kcal/mol)^(1/2) angstrom^3. Fails on an order, a grid or a scheme that cannot be.
   subroutine init(self, comm, domain_dims, box, grid_size, spline_order, alpha, coulomb_constant, error, &
-                  of_dispersion, rounding, scheme)
+                  of_dispersion, rounding, scheme, in_background)
     class(pme_t), intent(out) :: self
     type(MPI_Comm), intent(in) :: comm
     integer, intent(in) :: domain_dims(3), grid_size(3), spline_order
@@ -145,6 +156,8 @@ contains
     type(rounding_t), intent(in), optional :: rounding
     !> Scheme of the FFT; default: the model of the library chooses.
     character(len=*), intent(in), optional :: scheme
+    !> Messages of the FFT travel while `advance` is called; default: they are waited for.
+    logical, intent(in), optional :: in_background
     type(fft_options_t) :: options
     integer :: place(3)
     character(len=160) :: message
@@ -157,19 +170,22 @@ contains
     end if
     options = fft_options_t(grid=domain_dims, bytes=storage_size(0.0_real_pair)/8, wave_order=[3, 1, 2])
     if (present(scheme)) options%scheme = scheme
+    if (present(in_background)) then
+      if (in_background) options%transport = "persistent"
+    end if
     ! These have process grids of their own.
     if (any(options%scheme == ["slab  ", "pencil"])) options%grid = 0
     call self%fft%create(comm, grid_size, error, options)
     if (allocated(error)) return
     if (present(rounding)) self%rounding = rounding
-    self%comm = comm
+    call self%exchange%open(comm)
     self%order = spline_order
     self%n = grid_size
     self%box = box
     self%alpha = alpha
     self%coulomb_constant = coulomb_constant
     if (present(of_dispersion)) self%of_dispersion = of_dispersion
-    self%domain_dims = domain_dims
+    self%is_whole = domain_dims == 1
     associate (rank => self%fft%rank, dims => domain_dims)
       place = [mod(rank, dims(1)), mod(rank/dims(1), dims(2)), rank/(dims(1)*dims(2))]
     end associate
@@ -224,6 +240,7 @@ contains
     self%lower = self%n*lower
     self%upper = self%n*upper
     self%centre = 0.5_real64*(lower + upper)
+    self%is_whole = lower <= 0.0_real64 .and. upper >= 1.0_real64
     self%margin = ceiling(first_margin*self%density)
     call make_brick(self)
   end subroutine set_domain
@@ -232,7 +249,7 @@ contains
   subroutine make_brick(self)
     type(pme_t), intent(inout) :: self
 
-    where (self%domain_dims == 1)
+    where (self%is_whole)
       ! Atoms are wrapped into the box.
       self%brick_lower = 1 - self%order
       self%brick_upper = self%n - 1
@@ -243,7 +260,7 @@ contains
     self%slab_planes = max(self%order, 6)
     self%planes_before = modulo(self%brick_lower(3), self%slab_planes)
     self%first_set = 1 + modulo((self%brick_lower(3) - self%planes_before)/self%slab_planes, 2)
-    call self%exchange%create(self%comm, self%n, self%fft%real_lower, self%fft%real_upper, self%brick_lower, &
+    call self%exchange%create(self%n, self%fft%real_lower, self%fft%real_upper, self%brick_lower, &
                               self%brick_upper)
   end subroutine make_brick
 
@@ -358,18 +375,27 @@ contains
   !> this rank's share: their sums over ranks are the reciprocal, self and background energy. They are zero when
   !> `want_energy` is present and false.
   subroutine compute(self, n_owned, position, charge, force, energy, virial, want_energy)
-    class(pme_t), intent(inout) :: self
+    class(pme_t), target, intent(inout) :: self
     integer, intent(in) :: n_owned
     real(real64), intent(in) :: position(:, :), charge(:)
     real(real64), intent(inout) :: force(:, :)
     real(real64), intent(out) :: energy, virial(3, 3)
     logical, intent(in), optional :: want_energy
-    real(real64), allocatable :: own_force(:, :)
-    logical :: with_energy
-    integer :: z, i, line
+    call self%start(n_owned, position, charge, want_energy)
+    call self%finish(force, energy, virial)
+  end subroutine compute
 
-    with_energy = .true.
-    if (present(want_energy)) with_energy = want_energy
+  !> Begin `compute`: charges are on their way to the grid afterwards. All ranks start several of them in the same order.
+  subroutine start(self, n_owned, position, charge, want_energy)
+    class(pme_t), target, intent(inout) :: self
+    integer, intent(in) :: n_owned
+    real(real64), intent(in) :: position(:, :), charge(:)
+    logical, intent(in), optional :: want_energy
+    integer :: z
+
+    self%with_energy = .true.
+    if (present(want_energy)) self%with_energy = want_energy
+    self%n_owned = n_owned
     call sort_atoms(self, n_owned, position, charge)
     call allocate_brick(self)
     !$omp parallel do schedule(static)
@@ -381,43 +407,103 @@ contains
     associate (low => self%fft%real_lower, high => self%fft%real_upper)
       allocate (self%grid(low(1):high(1), low(2):high(2), low(3):high(3)))
     end associate
-    call self%exchange%collect(self%brick, self%grid)
-    deallocate (self%brick)
-    allocate (self%wave(0:self%n(3) - 1, size(self%line_wave, 2)))
-    call self%fft%forward(self%grid, self%wave)
-    energy = 0.0_real64
-    virial = 0.0_real64
-    if (with_energy) then
-      call sum_energy(self, energy, virial)
+    self%own_energy = 0.0_real64
+    if (self%with_energy) then
       if (self%of_dispersion) then
-        energy = energy + self%alpha**6/12.0_real64*sum(charge(:n_owned)**2)
+        self%own_energy = self%alpha**6/12.0_real64*sum(charge(:n_owned)**2)
       else
-        energy = energy - self_energy(self, charge(:n_owned))
+        self%own_energy = -self_energy(self, charge(:n_owned))
       end if
     end if
-    !$omp parallel do schedule(static)
-    do line = 1, size(self%line_wave, 2)
-      self%wave(:, line) = self%wave(:, line)*influence_of_line(self, line)
-    end do
-    !$omp end parallel do
-    call self%fft%backward(self%wave, self%grid)
-    deallocate (self%wave)
-    call allocate_brick(self)
-    call self%exchange%spread(self%grid, self%brick)
-    deallocate (self%grid)
-    if (.not. self%rounding%is_on()) then
-      call gather_forces(self, n_owned, force)
-    else
-      allocate (own_force(3, n_owned), source=0.0_real64)
-      call gather_forces(self, n_owned, own_force)
+    call self%exchange%start_collect(self%brick, self%grid)
+    self%stage = collecting
+  end subroutine start
+
+  !> Go on as far as is possible without waiting, or with `wait` to where the potential is back on the brick.
+  subroutine advance(self, wait)
+    class(pme_t), target, intent(inout) :: self
+    logical, intent(in) :: wait
+    integer :: line
+
+    if (self%stage == collecting) then
+      if (.not. wait) then
+        if (.not. self%exchange%is_collected()) return
+      end if
+      call self%exchange%finish_collect()
+      deallocate (self%brick)
+      allocate (self%wave(0:self%n(3) - 1, size(self%line_wave, 2)))
+      call self%fft%start(1, c_loc(self%grid), c_loc(self%wave))
+      self%stage = going_forward
+    end if
+    if (self%stage == going_forward) then
+      if (.not. transformed()) return
+      self%energy = 0.0_real64
+      self%virial = 0.0_real64
+      if (self%with_energy) then
+        call sum_energy(self, self%energy, self%virial)
+        self%energy = self%energy + self%own_energy
+      end if
       !$omp parallel do schedule(static)
-      do i = 1, n_owned
+      do line = 1, size(self%line_wave, 2)
+        self%wave(:, line) = self%wave(:, line)*influence_of_line(self, line)
+      end do
+      !$omp end parallel do
+      call self%fft%start(2, c_loc(self%wave), c_loc(self%grid))
+      self%stage = going_back
+    end if
+    if (self%stage == going_back) then
+      if (.not. transformed()) return
+      deallocate (self%wave)
+      call allocate_brick(self)
+      call self%exchange%start_spread(self%grid, self%brick)
+      self%stage = spreading
+    end if
+    if (self%stage == spreading) then
+      if (.not. wait) then
+        if (.not. self%exchange%is_spread()) return
+      end if
+      call self%exchange%finish_spread()
+      deallocate (self%grid)
+      self%stage = resting
+    end if
+
+  contains
+
+    logical function transformed()
+      transformed = .true.
+      if (wait) then
+        call self%fft%finish()
+      else
+        transformed = self%fft%progress()
+      end if
+    end function transformed
+
+  end subroutine advance
+
+  !> Complete what `start` began; arguments as those of `compute`.
+  subroutine finish(self, force, energy, virial)
+    class(pme_t), target, intent(inout) :: self
+    real(real64), intent(inout) :: force(:, :)
+    real(real64), intent(out) :: energy, virial(3, 3)
+    real(real64), allocatable :: own_force(:, :)
+    integer :: i
+
+    call self%advance(.true.)
+    energy = self%energy
+    virial = self%virial
+    if (.not. self%rounding%is_on()) then
+      call gather_forces(self, self%n_owned, force)
+    else
+      allocate (own_force(3, self%n_owned), source=0.0_real64)
+      call gather_forces(self, self%n_owned, own_force)
+      !$omp parallel do schedule(static)
+      do i = 1, self%n_owned
         force(:, i) = force(:, i) + ((own_force(:, i) + self%rounding%force) - self%rounding%force)
       end do
       !$omp end parallel do
     end if
     deallocate (self%brick, self%slab_atom, self%point, self%fraction, self%point_charge)
-  end subroutine compute
+  end subroutine finish
 
   !> Coulomb constant*alpha/sqrt(pi) times the sum of the squared charges.
   pure real(real64) function self_energy(self, charge)
@@ -438,12 +524,12 @@ contains
     integer, intent(in) :: n_owned
     real(real64), intent(in) :: position(:, :), charge(:)
     integer, allocatable :: start(:, :)
-    integer :: chunk, first, last, i, at, slab, n_slabs, excess(3), widest(3), axis
+    integer :: chunk, first, last, i, at, slab, n_slabs, excess(3), widest(3)
     real(real_pair) :: fraction(3)
 
     allocate (self%slab_atom(n_owned), self%point(3, n_owned), self%fraction(n_owned, 3), self%point_charge(n_owned))
 
-    if (any(self%domain_dims > 1)) then
+    if (self%exchange%n_ranks > 1) then
       widest = 0
       !$omp parallel do schedule(static) private(fraction, excess) reduction(max: widest)
       do i = 1, n_owned
@@ -451,9 +537,7 @@ contains
         widest = max(widest, excess)
       end do
       !$omp end parallel do
-      do axis = 1, 3
-        widest(axis) = self%exchange%largest(widest(axis))
-      end do
+      call self%exchange%take_largest(widest)
       if (any(widest > 0)) then
         where (widest > 0) self%margin = self%margin + widest + 1
         call make_brick(self)
@@ -525,7 +609,7 @@ contains
     end if
     do axis = 1, 3
       s = position(axis)*self%density(axis)
-      if (self%domain_dims(axis) == 1) then
+      if (self%is_whole(axis)) then
         s = s - self%n(axis)*(int(position(axis)*self%inverse_box(axis) + above) - above)
         ! A coordinate at the edge may be rounded to the other side.
         if (s >= self%n(axis) .or. s < 0.0_real64) s = 0.0_real64
@@ -558,7 +642,7 @@ contains
       s = inside*self%density(axis)
       whole = int(s)
       fraction(axis) = real(s - whole, real_pair)
-      if (self%domain_dims(axis) == 1) then
+      if (self%is_whole(axis)) then
         whole = modulo(whole, self%n(axis))
       else
         ! The image next to the domain.

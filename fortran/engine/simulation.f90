@@ -4,7 +4,8 @@ module simulation
   use precision, only: int32, int64, real64, real_pair
   use atoms, only: atoms_t
   use barostat, only: barostat_t, berendsen_barostat, monte_carlo_barostat, mtk_barostat, no_barostat
-  use bonded, only: bonded_t, n_bonded_energies
+  use background, only: background_t
+  use bonded, only: bonded_t, n_bonded_energies, with_ghosts, without_ghosts
   use bricks, only: brick_list_t
   use communicator, only: communicator_t
   use constants, only: acceleration_unit, atmosphere, boltzmann, pi
@@ -21,11 +22,12 @@ module simulation
   use lennard_jones, only: lennard_jones_t
   use load_balance, only: balanced_borders
   use material, only: material_t
-  use nonbonded, only: nonbonded_t
+  use nonbonded, only: meets_ghosts, meets_owned, nonbonded_t
   use open_box, only: open_edges, open_origin
   use nonbonded_options, only: nonbonded_options_t
   use pair_parameters, only: vdw_cut, vdw_force_switch, vdw_pme, vdw_shift, vdw_switch
   use pme, only: dispersion_alpha, ewald_alpha, pme_grid_size, pme_t
+  use pme_ranks, only: pme_client_t
   use restart, only: phase_fresh, restart_t
   use restraints, only: restraints_t
   use setup, only: read_domain
@@ -34,6 +36,7 @@ module simulation
                         nose_hoover_thermostat, thermostat_t
   use timing, only: in_bonded, in_communication, in_list, in_real_space, in_reciprocal, timer_t
   use topology, only: topology_t
+  use torus_map, only: map_to_torus, read_torus
   use verlet_buffer, only: list_limit_t, verlet_buffer_t
   implicit none
   private
@@ -96,6 +99,8 @@ module simulation
     !> Whether charges have a part in reciprocal space.
     logical, private :: sums_charges = .true.
     type(pme_t) :: pme
+    !> In place of `pme` where ranks apart do its work.
+    type(pme_client_t) :: pme_client
     !> Ewald summation of the dispersion, with the roots of c6 of the types and of the owned atoms.
     logical :: sums_dispersion = .false.
     type(pme_t) :: dispersion
@@ -144,8 +149,12 @@ module simulation
     !> Positions of the reference atoms of the groups when atoms came to their owners, and the halo width of then.
     real(real64), allocatable, private :: settled_position(:, :)
     real(real64) :: halo_width = 0.0_real64
+    !> What needs no message is computed while messages travel.
+    logical, private :: overlaps = .false.
     !> Borders between domains follow the work; they are evenly spaced since the last `rebuild` and may move now.
     logical, private :: balances = .false., may_move = .false.
+    !> Links of a torus that a byte of the halo travels: with ranks in the order of the machine, and now.
+    real(real64) :: hops(2) = 0.0_real64
     !> Largest work of a rank over the mean: with evenly spaced borders, and now.
     real(real64) :: imbalance(2) = 0.0_real64
   contains
@@ -173,7 +182,24 @@ module simulation
     procedure, private :: settle
   end type simulation_t
 
+  !> What is under way between ranks while forces are computed.
+  type, extends(background_t) :: travelling_t
+    type(halo_t), pointer :: halo => null()
+    type(pme_t), pointer :: pme => null()
+    type(pme_client_t), pointer :: pme_client => null()
+  contains
+    procedure :: advance => advance_travelling
+  end type travelling_t
+
 contains
+
+  !> Let positions of ghosts and the transforms of reciprocal space go on.
+  subroutine advance_travelling(self)
+    class(travelling_t), intent(inout) :: self
+    call self%halo%advance_update()
+    call self%pme%advance(.false.)
+    call self%pme_client%advance()
+  end subroutine advance_travelling
 
   !> Take the atoms of this rank's domain from the bricks; velocities are zero.
   subroutine start_from_bricks(self, control, error)
@@ -228,6 +254,12 @@ contains
     if (.not. allocated(error)) &
       call saved%read(control%text("INPUT", "rstfile"), self%comm%rank, self%comm%n_ranks, error)
     call self%comm%agree(error)
+    if (.not. allocated(error) .and. control%given("COMM", "torus")) then
+      call place_on_torus(self, control, saved%dims, saved%box, error)
+      if (.not. allocated(error)) &
+        call saved%read(control%text("INPUT", "rstfile"), self%comm%rank, self%comm%n_ranks, error)
+      call self%comm%agree(error)
+    end if
     if (allocated(error)) return
     if (saved%n_system /= self%topology%n_atoms) &
       call fail(error, exit_bad_input, control%text("INPUT", "rstfile")//": is of a system of "// &
@@ -268,6 +300,26 @@ contains
       self%pme_points = nint(kept(2*max_chain + 8:2*max_chain + 10))
     end associate
   end subroutine start_from_restart
+
+  !> Take the rank whose domain has its neighbours on near nodes.
+  subroutine place_on_torus(self, control, dims, box, error)
+    type(simulation_t), intent(inout) :: self
+    type(control_t), intent(in) :: control
+    integer, intent(in) :: dims(3)
+    real(real64), intent(in) :: box(3)
+    type(error_t), allocatable, intent(out) :: error
+    integer, allocatable :: torus(:), process(:)
+    call read_torus(lower_case(control%text("COMM", "torus")), torus)
+    if (size(torus) == 0) then
+      call control%refuse("COMM", "torus", "must be numbers of nodes with x between them, e.g. 4x4x2", error)
+    else if (mod(int(self%comm%n_ranks, int64), product(int(torus, int64))) /= 0) then
+      call control%refuse("COMM", "torus", "has "//to_text(product(int(torus, int64)))//" nodes, and "// &
+                          to_text(int(self%comm%n_ranks, int64))//" ranks cannot be dealt to them evenly", error)
+    end if
+    if (allocated(error)) return
+    call map_to_torus(dims, torus, box/dims, control%real("ENERGY", "pairlistdist"), process, self%hops)
+    call self%comm%reorder(findloc(process, self%comm%rank, dim=1) - 1)
+  end subroutine place_on_torus
 
   !> The topology, with the masses that the control file asks for.
   subroutine read_topology(self, control, error)
@@ -513,6 +565,8 @@ contains
     call prepare_tolerance(self, control, rigid)
     if (control%text("ENERGY", "dispersion_corr") /= "NONE") call prepare_tail(self, control)
     if (.not. self%sums_charges) return
+    self%overlaps = control%yes("COMM", "overlap") .and. self%comm%n_ranks > 1
+    if (self%overlaps) call self%nonbonded%keep_ghosts_apart()
     points = [int(control%integer("ENERGY", "pme_ngrid_x")), int(control%integer("ENERGY", "pme_ngrid_y")), &
               int(control%integer("ENERGY", "pme_ngrid_z"))]
     spacing = control%real("ENERGY", "pme_max_spacing")
@@ -523,9 +577,16 @@ contains
     end if
     where (points == 0) points = pme_grid_size(self%grid%box, spacing)
     self%pme_points = points
-    call self%pme%init(self%comm%handle, self%grid%dims, self%grid%box, points, &
-                       int(control%integer("ENERGY", "pme_nspline")), alpha, self%topology%coulomb_constant, error, &
-                       rounding=self%rounding, scheme=lower_case(control%text("COMM", "fft")))
+    if (self%comm%n_apart > 0) then
+      call self%pme_client%init(self%comm, self%grid%box, points, int(control%integer("ENERGY", "pme_nspline")), alpha, &
+                                self%topology%coulomb_constant, self%rounding, &
+                                lower_case(control%text("COMM", "fft")), error)
+    else
+      call self%pme%init(self%comm%handle, self%grid%dims, self%grid%box, points, &
+                         int(control%integer("ENERGY", "pme_nspline")), alpha, self%topology%coulomb_constant, error, &
+                         rounding=self%rounding, scheme=lower_case(control%text("COMM", "fft")), &
+                         in_background=self%overlaps)
+    end if
     call self%comm%agree(error)
     if (allocated(error)) return
     if (self%sums_dispersion) &
@@ -745,7 +806,7 @@ contains
   !> Let the grids of reciprocal space know this rank's domain.
   subroutine follow_borders(self)
     type(simulation_t), intent(inout) :: self
-    if (.not. self%sums_charges) return
+    if (.not. self%sums_charges .or. self%pme_client%is_on) return
     call self%pme%set_domain(self%grid%lower/self%grid%box, self%grid%upper/self%grid%box)
     if (self%sums_dispersion) &
       call self%dispersion%set_domain(self%grid%lower/self%grid%box, self%grid%upper/self%grid%box)
@@ -891,6 +952,9 @@ contains
     if (allocated(error)) return
     call self%constraints%assign(self%topology, self%atoms)
     call self%restraints%assign(self%atoms)
+    if (self%pme_client%is_on) &
+      call self%pme_client%take_atoms(self%atoms%charge(:self%atoms%n_owned), self%grid%lower/self%grid%box, &
+                                      self%grid%upper/self%grid%box)
     call self%make_list()
   end subroutine settle
 
@@ -975,48 +1039,68 @@ contains
   !> Forces on owned atoms at their present positions, and this rank's part of the energies. With split forces those of
   !> reciprocal space are computed unless `slow` is present and false.
   subroutine compute_forces(self, want_energy, slow)
-    class(simulation_t), intent(inout) :: self
+    class(simulation_t), target, intent(inout) :: self
     logical, intent(in) :: want_energy
     logical, intent(in), optional :: slow
-    logical :: with_slow
-    real(real64) :: bonded_part(n_bonded_energies), bonded_virial(3, 3), pair_virial(3, 3), reciprocal_virial(3, 3), &
-                    restraint_virial(3, 3), tail
+    type(travelling_t) :: travelling
+    logical :: with_reciprocal
+    real(real64) :: virial(3, 3), tail
     integer :: axis, i
-    with_slow = .true.
-    if (present(slow)) with_slow = slow
-    reciprocal_virial = 0.0_real64
+    with_reciprocal = self%sums_charges
+    if (self%split_forces .and. present(slow)) with_reciprocal = with_reciprocal .and. slow
+    self%mine%part = 0.0_real64
+    self%mine%virial = 0.0_real64
     associate (atoms => self%atoms, part => self%mine%part)
-      call self%halo%update_positions(atoms%n_owned, atoms%position)
+      call self%halo%start_update(atoms%n_owned, atoms%position)
+      if (.not. self%overlaps) call self%halo%finish_update(atoms%n_owned, atoms%position)
       call self%timer%lap(in_communication)
       !$omp parallel do schedule(static)
       do i = 1, size(atoms%force, 2)
         atoms%force(:, i) = 0.0_real64
       end do
       !$omp end parallel do
-      part = 0.0_real64
-      call self%bonded%compute(atoms%position, atoms%force, bonded_part, bonded_virial)
-      part(:n_bonded_energies) = bonded_part
-      call self%timer%lap(in_bonded)
-      if (self%material%is_on) then
-        call compute_material(self, part(is_vdw), pair_virial, want_energy)
-      else
-        call self%nonbonded%compute(atoms%position, atoms%force, part(is_vdw), part(is_elec), pair_virial, want_energy)
-      end if
-      call self%timer%lap(in_real_space)
-      if (.not. self%sums_charges) then
-        continue
-      else if (.not. self%split_forces) then
-        call compute_reciprocal(self, atoms%force, reciprocal_virial, want_energy)
-      else if (with_slow) then
-        if (allocated(self%slow_force)) deallocate (self%slow_force)
-        allocate (self%slow_force(3, atoms%n_owned), source=0.0_real64)
-        call compute_reciprocal(self, self%slow_force, reciprocal_virial, want_energy)
+      if (with_reciprocal .and. self%pme_client%is_on) then
+        call self%pme_client%start(atoms%position, want_energy)
+      else if (with_reciprocal .and. self%overlaps) then
+        call self%pme%start(atoms%n_owned, atoms%position, atoms%charge, want_energy)
       end if
       call self%timer%lap(in_reciprocal)
-      call self%restraints%compute(self%comm, atoms, self%grid%box, part(is_restraint), restraint_virial)
-      call self%halo%return_forces(atoms%n_owned, atoms%force)
+      if (self%overlaps) then
+        travelling%halo => self%halo
+        travelling%pme => self%pme
+        travelling%pme_client => self%pme_client
+        call compute_pairs(self, want_energy, meets_owned, travelling)
+        call compute_bonded(self, without_ghosts)
+        call self%halo%finish_update(atoms%n_owned, atoms%position)
+        call self%timer%lap(in_communication)
+        call compute_bonded(self, with_ghosts)
+        call compute_pairs(self, want_energy, meets_ghosts, travelling)
+        call self%timer%move(travelling%seconds, in_real_space, in_reciprocal)
+      else
+        call compute_bonded(self)
+        if (self%material%is_on) then
+          call compute_material(self, part(is_vdw), virial, want_energy)
+          self%mine%virial = self%mine%virial + virial
+          call self%timer%lap(in_real_space)
+        else
+          call compute_pairs(self, want_energy)
+        end if
+      end if
+      call self%restraints%compute(self%comm, atoms, self%grid%box, part(is_restraint), virial)
+      self%mine%virial = self%mine%virial + virial
+      if (self%overlaps) call self%halo%start_return(atoms%n_owned, atoms%force)
       call self%timer%lap(in_communication)
-      self%mine%virial = bonded_virial + pair_virial + reciprocal_virial + restraint_virial
+      if (with_reciprocal .and. self%split_forces) then
+        if (allocated(self%slow_force)) deallocate (self%slow_force)
+        allocate (self%slow_force(3, atoms%n_owned), source=0.0_real64)
+        call compute_reciprocal(self, self%slow_force, want_energy)
+      else if (with_reciprocal) then
+        call compute_reciprocal(self, atoms%force, want_energy)
+      end if
+      call self%timer%lap(in_reciprocal)
+      if (.not. self%overlaps) call self%halo%start_return(atoms%n_owned, atoms%force)
+      call self%halo%finish_return(atoms%n_owned, atoms%force)
+      call self%timer%lap(in_communication)
       if (self%comm%is_root()) then
         tail = self%tail_energy_volume/product(self%grid%box)
         tail = (tail + self%rounding%energy) - self%rounding%energy
@@ -1027,6 +1111,31 @@ contains
       end if
     end associate
   end subroutine compute_forces
+
+  !> Add forces, energies and virial of the bonded terms, or of a part of them.
+  subroutine compute_bonded(self, part)
+    type(simulation_t), intent(inout) :: self
+    integer, intent(in), optional :: part
+    real(real64) :: energy(n_bonded_energies), virial(3, 3)
+    call self%bonded%compute(self%atoms%position, self%atoms%force, energy, virial, part)
+    self%mine%part(:n_bonded_energies) = self%mine%part(:n_bonded_energies) + energy
+    self%mine%virial = self%mine%virial + virial
+    call self%timer%lap(in_bonded)
+  end subroutine compute_bonded
+
+  !> The same of the pairs.
+  subroutine compute_pairs(self, want_energy, part, travelling)
+    type(simulation_t), intent(inout) :: self
+    logical, intent(in) :: want_energy
+    integer, intent(in), optional :: part
+    type(travelling_t), intent(inout), optional :: travelling
+    real(real64) :: vdw, elec, virial(3, 3)
+    call self%nonbonded%compute(self%atoms%position, self%atoms%force, vdw, elec, virial, want_energy, part, travelling)
+    self%mine%part(is_vdw) = self%mine%part(is_vdw) + vdw
+    self%mine%part(is_elec) = self%mine%part(is_elec) + elec
+    self%mine%virial = self%mine%virial + virial
+    call self%timer%lap(in_real_space)
+  end subroutine compute_pairs
 
   !> Add the forces of the material to all local atoms.
   subroutine compute_material(self, energy, virial, want_energy)
@@ -1058,20 +1167,25 @@ contains
     end associate
   end subroutine compute_material
 
-  !> Add the forces of reciprocal space to `force`, its energies to this rank's parts, its virial to `virial`.
-  subroutine compute_reciprocal(self, force, virial, want_energy)
+  !> Add the forces of reciprocal space to `force`, its energies and virial to this rank's parts. If work overlaps or ranks
+  !> apart do it, it was begun already.
+  subroutine compute_reciprocal(self, force, want_energy)
     type(simulation_t), intent(inout) :: self
-    real(real64), intent(inout) :: force(:, :), virial(3, 3)
+    real(real64), intent(inout) :: force(:, :)
     logical, intent(in) :: want_energy
-    real(real64) :: part_virial(3, 3)
+    real(real64) :: virial(3, 3)
     associate (atoms => self%atoms, part => self%mine%part)
-      call self%pme%compute(atoms%n_owned, atoms%position, atoms%charge, force, part(is_reciprocal), part_virial, &
-                            want_energy)
-      virial = virial + part_virial
+      if (self%pme_client%is_on) then
+        call self%pme_client%finish(force, part(is_reciprocal), virial)
+      else
+        if (.not. self%overlaps) call self%pme%start(atoms%n_owned, atoms%position, atoms%charge, want_energy)
+        call self%pme%finish(force, part(is_reciprocal), virial)
+      end if
+      self%mine%virial = self%mine%virial + virial
       if (.not. self%sums_dispersion) return
-      call self%dispersion%compute(atoms%n_owned, atoms%position, self%root_c6, force, part(is_dispersion), &
-                                   part_virial, want_energy)
-      virial = virial + part_virial
+      call self%dispersion%compute(atoms%n_owned, atoms%position, self%root_c6, force, part(is_dispersion), virial, &
+                                   want_energy)
+      self%mine%virial = self%mine%virial + virial
     end associate
   end subroutine compute_reciprocal
 
@@ -1114,7 +1228,11 @@ contains
     real(real64), intent(in) :: box(3)
     call self%grid%set_box(box)
     call self%halo%set_box(box)
-    if (self%sums_charges) call self%pme%set_box(box)
+    if (self%pme_client%is_on) then
+      call self%pme_client%set_box(box)
+    else if (self%sums_charges) then
+      call self%pme%set_box(box)
+    end if
     if (self%sums_dispersion) call self%dispersion%set_box(box)
     call self%rounding%fit_box(box)
     self%atoms%rounding = self%rounding

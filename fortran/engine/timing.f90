@@ -19,6 +19,7 @@ module timing
   contains
     procedure :: start
     procedure :: lap
+    procedure :: move
     procedure :: report
   end type timer_t
 
@@ -39,6 +40,14 @@ contains
     self%seconds(part) = self%seconds(part) + real(now - self%last, real64)/real(rate, real64)
     self%last = now
   end subroutine lap
+
+  !> Book seconds of one part to another.
+  subroutine move(self, seconds, from, to)
+    class(timer_t), intent(inout) :: self
+    real(real64), intent(in) :: seconds
+    integer, intent(in) :: from, to
+    self%seconds([from, to]) = self%seconds([from, to]) + [-seconds, seconds]
+  end subroutine move
 
   !> Write the summary: mean over ranks of every part, and speed. `simulated`: ps, 0 when time did not advance.
   subroutine report(self, comm, unit, n_steps, n_atoms, simulated)

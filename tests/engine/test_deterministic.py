@@ -47,18 +47,20 @@ def set_up(folder: Path, source: dict, ranks: int, name: str) -> str:
 
 
 def trajectory(folder: Path, ranks: int, threads: int, program: str, ensemble: str, steps: int = 40,
-               **energy: object) -> tuple[systems.Restart, dict[str, np.ndarray]]:
+               comm: dict | None = None, **energy: object) -> tuple[systems.Restart, dict[str, np.ndarray]]:
     """State after some steps of 2 fs, and the energy table."""
-    start = set_up(folder, {"rstfile": folder / "start_().rst"}, ranks, f"start{ranks}")
+    domains = ranks - (comm or {}).get("pme_ranks", 0)
+    start = set_up(folder, {"rstfile": folder / "start_().rst"}, domains, f"start{domains}")
     end = str(folder / "end_().rst")
     inp = systems.control(
         folder / "run.inp", INPUT={"topologyfile": folder / "t.h5", "rstfile": start}, OUTPUT={"rstfile": end},
         ENERGY=ENERGY | energy, CONSTRAINTS={"rigid_bond": "YES"},
         ENSEMBLE={"temperature": 300, "gamma_t": 5, "tau_t": 0.1, "tau_p": 1, **ENSEMBLES[ensemble]},
-        DYNAMICS={"nsteps": steps, "eneout_period": 20, "timestep": 0.002, "iseed": 5, "stoptr_period": 10})
+        DYNAMICS={"nsteps": steps, "eneout_period": 10, "timestep": 0.002, "iseed": 5, "stoptr_period": 10},
+        COMM=comm or {})
     done = systems.run("run", inp, ranks, program, threads)
     assert done.returncode == 0, done.stderr
-    return systems.read_restarts(end, ranks), systems.read_table(done.stdout)
+    return systems.read_restarts(end, domains), systems.read_table(done.stdout)
 
 
 @pytest.mark.parametrize(("program", "ensemble"), [("chromamd", "bussi"), ("chromamd", "langevin-mtk"),
@@ -67,17 +69,69 @@ def test_bits_do_not_depend_on_ranks_and_threads(folder, program, ensemble, monk
     monkeypatch.setenv("OMP_WAIT_POLICY", "PASSIVE")  # more threads than cores
     one, one_table = trajectory(folder, 1, 1, program, ensemble)
     for ranks, threads in LAYOUTS:
-        other, table = trajectory(folder, ranks, threads, program, ensemble)
-        assert np.array_equal(other.box, one.box), (ranks, threads)
-        assert np.array_equal(other.position, one.position), (ranks, threads)
-        assert np.array_equal(other.velocity, one.velocity), (ranks, threads)
-        for column, values in one_table.items():
-            assert np.array_equal(values, table[column]), (ranks, threads, column)
+        assert_same(trajectory(folder, ranks, threads, program, ensemble), (one, one_table))
     assert not np.array_equal(one.box, BOX) or ensemble == "bussi"
 
 
+@pytest.mark.parametrize(("ranks", "threads"), [(1, 2), (2, 1), (2, 2), (3, 1), (3, 2), (8, 1), (8, 2)])
+def test_overlap_changes_no_bit(folder, one_short, ranks, threads, monkeypatch):
+    """Work that goes on while messages travel: pairs and terms without ghosts, real space beside reciprocal space."""
+    monkeypatch.setenv("OMP_WAIT_POLICY", "PASSIVE")
+    assert_same(trajectory(folder, ranks, threads, "chromamd", "langevin-mtk", 10, comm={"overlap": "YES"}), one_short)
+
+
+@pytest.mark.parametrize(("ranks", "pme_ranks", "comm"), [(2, 1, {}), (3, 1, {"overlap": "YES"}), (5, 2, {}),
+                                                          (5, 2, {"overlap": "YES", "fft": "SLAB"})])
+def test_ranks_for_reciprocal_space_change_no_bit(folder, one_short, ranks, pme_ranks, comm):
+    assert_same(trajectory(folder, ranks, 1, "chromamd", "langevin-mtk", 10, comm=comm | {"pme_ranks": pme_ranks}),
+                one_short)
+
+
+@pytest.mark.parametrize(("ranks", "comm", "energy", "told"), [
+    (3, {"pme_ranks": 2}, {}, "pme_ranks = 2 must be at most half of the 3 ranks"),
+    (2, {"pme_ranks": 1}, {"vdw": "PME", "deterministic": "NO"}, "pme_ranks = 1 does not go with vdw = PME"),
+    (2, {"pme_ranks": 1}, {"forcefield": "LJ"}, "pme_ranks = 1 needs forcefield = TOPOLOGY"),
+    (2, {"pme_ranks": 1}, {"pme_nspline": 10, "pme_ngrid_x": 8}, "pme_nspline 10 does not go with a grid"),
+    (4, {"torus": "3"}, {}, "torus = 3 has 3 nodes, and 4 ranks cannot be dealt to them evenly"),
+    (4, {"torus": "2 by 2"}, {}, "torus = 2 by 2 must be numbers of nodes"),
+    (2, {"pme_ranks": 1, "torus": "2"}, {}, "does not go with pme_ranks"),
+])
+def test_ranks_that_cannot_be_are_refused(folder, ranks, comm, energy, told):
+    domains = ranks - comm.get("pme_ranks", 0)
+    start = set_up(folder, {"rstfile": folder / "start_().rst"}, domains, f"start{domains}")
+    inp = systems.control(folder / "refused.inp", INPUT={"topologyfile": folder / "t.h5", "rstfile": start},
+                          ENERGY={key: value for key, value in ENERGY.items() if "vdw" not in energy or
+                                  key != "switchdist"} | energy, COMM=comm, DYNAMICS={"nsteps": 1})
+    done = systems.run("run", inp, ranks, "chromamd")
+    assert done.returncode == 3, done.stderr
+    assert told in done.stderr
+
+
+@pytest.mark.parametrize("torus", ["4x2", "2x2"])
+def test_place_on_a_torus_changes_no_bit(folder, one_short, torus):
+    assert_same(trajectory(folder, 8, 1, "chromamd", "langevin-mtk", 10, comm={"torus": torus}), one_short)
+
+
+def assert_same(run: tuple, other: tuple) -> None:
+    """Bits of two trajectories."""
+    for array in ("box", "position", "velocity"):
+        assert np.array_equal(getattr(run[0], array), getattr(other[0], array)), array
+    for column, values in other[1].items():
+        assert np.array_equal(values, run[1][column]), column
+
+
+@pytest.fixture(scope="module")
+def one_short(folder):
+    """A short run on one rank."""
+    return trajectory(folder, 1, 1, "chromamd", "langevin-mtk", 10)
+
+
 @pytest.mark.parametrize(("ranks", "comm"), [(3, {"fft": "SLAB", "pattern": "STAGED"}), (4, {"fft": "1D"}),
-                                             (4, {"fft": "PENCIL", "pattern": "FULL"}), (6, {"fft": "COLUMNS"})])
+                                             (4, {"fft": "PENCIL", "pattern": "FULL"}), (6, {"fft": "COLUMNS"}),
+                                             (8, {"overlap": "YES", "pattern": "STAGED", "fft": "2D"}),
+                                             (4, {"overlap": "YES", "pattern": "FULL", "transport": "NEIGHBOURHOOD"}),
+                                             (3, {"overlap": "YES", "pattern": "STAGED", "transport": "ONE_SIDED"}),
+                                             (2, {"overlap": "YES", "pattern": "HALF", "transport": "SHARED"})])
 def test_forces_do_not_depend_on_how_data_travel(folder, ranks, comm):
     """All schemes of the FFT and all patterns of the halo give the bits of one rank."""
 
