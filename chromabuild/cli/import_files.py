@@ -24,6 +24,8 @@ def import_files(
     box: Annotated[tuple[float, float, float] | None, typer.Option(
         "--box", metavar="X Y Z", show_default=False,
         help="Edges of the periodic box in angstrom, where the coordinate file has none.")] = None,
+    no_box: Annotated[bool, typer.Option(
+        "--no-box", help="The model is not periodic, for [BOUNDARY] type = NOBC; it is shifted as a whole.")] = False,
     include: Annotated[Path | None, typer.Option(
         "--include", metavar="FOLDER", show_default=False,
         help="GROMACS: where the files that the top includes lie.")] = None,
@@ -41,7 +43,7 @@ def import_files(
     """
     from chromabuild.topology.import_files import import_system
 
-    result = import_system(structure, coordinates, parameters, output, box, include)
+    result = import_system(structure, coordinates, parameters, output, box, include, not no_box)
     outputs = result["outputs"]
     show(result, json, [*summary_lines({key: value for key, value in result.items() if key != "outputs"}), *outputs,
                         f"next: chromamd setup, with topologyfile = {outputs[0]} and shardfile = {outputs[1]}"])

@@ -40,13 +40,16 @@ class _Structure:
 
 
 def import_system(structure: str | Path, coordinates: str | Path, parameters: Sequence[str | Path], output: str | Path,
-                  box: Sequence[float] | None = None, include: str | Path | None = None) -> dict:
+                  box: Sequence[float] | None = None, include: str | Path | None = None,
+                  periodic: bool = True) -> dict:
     """Write ``topology.h5`` and ``shards/bricks.txt`` (with its one brick) into ``output``; returns a summary.
 
     ``structure``: CHARMM PSF, AMBER prmtop or GROMACS top, told apart by their first line; ``parameters``: the rtf,
     prm and str files of a PSF; ``include``: where the files that a top includes lie; ``box``: three edges (angstrom)
-    where the coordinate file has none. Coordinates are rounded to 0.001 angstrom, as in every brick; velocities are not
-    read. Raises BadInputError for files that cannot be read, do not belong together, or ask for what the engine lacks.
+    where the coordinate file has none. Not ``periodic``: any box is ignored and the whole model shifted into one that
+    holds it, for [BOUNDARY] type = NOBC. Coordinates are rounded to 0.001 angstrom, as in every brick; velocities are
+    not read. Raises BadInputError for files that cannot be read, do not belong together, or ask for what the engine
+    lacks.
     """
     structure, output = Path(structure), Path(output)
     kind = _kind(structure)
@@ -57,10 +60,16 @@ def import_system(structure: str | Path, coordinates: str | Path, parameters: Se
         warnings.simplefilter("ignore")
         content = _guarded(structure, lambda: read(structure, [str(path) for path in parameters], include))
         position, own_box = _guarded(coordinates, lambda: _read_coordinates(Path(coordinates), kind == "AMBER"))
-    edges = _orthorhombic(box if box is not None else own_box, coordinates)
+    if periodic:
+        edges = _orthorhombic(box if box is not None else own_box, coordinates)
+    elif box is not None:
+        raise BadInputError("--box and --no-box contradict each other: give one of them")
     if len(position) != content.atoms.getNumAtoms():
         raise BadInputError(f"{coordinates} has {len(position)} atoms, {structure} has {content.atoms.getNumAtoms()}: "
                             "give the coordinates of this very system")
+    if not periodic:
+        edges = np.ceil(np.ptp(position, axis=0)) + 2.0
+        position = position - position.min(axis=0) + 1.0
     files = [structure, Path(coordinates), *map(Path, parameters)]
     try:
         topology = topology_from_system(
@@ -68,7 +77,7 @@ def import_system(structure: str | Path, coordinates: str | Path, parameters: Se
             {"files": {path.name: file_digest(path)["blake3"] for path in files}})
     except BadInputError as error:
         raise BadInputError(f"{structure}: {error}") from None
-    _check_bonds(topology, position, edges, coordinates)
+    _check_bonds(topology, position, edges if periodic else np.full(3, np.finfo(float).max), coordinates)
     topology.write(output / "topology.h5")
     residue = np.array([atom.residue.index for atom in content.atoms.atoms()])
     _write_brick(output / "shards", position, edges, residue)
@@ -152,7 +161,8 @@ def _read_coordinates(path: Path, amber: bool) -> tuple[np.ndarray, np.ndarray |
 def _orthorhombic(box: Sequence[float] | None, path: str | Path) -> np.ndarray:
     """(3,) edges in multiples of 0.001 angstrom."""
     if box is None or not np.all(np.asarray(box)[:3] > 0):
-        raise BadInputError(f"{path} has no periodic box: give its edges with --box")
+        raise BadInputError(f"{path} has no periodic box: give its edges with --box, or --no-box for "
+                            "type = NOBC")
     if len(box) > 3 and not np.allclose(box[3:], 90, atol=1e-3):
         raise BadInputError(f"{path} has a box with angles of " + ", ".join(f"{angle:g}" for angle in box[3:]) +
                             " degrees: the engine needs a rectangular one")

@@ -11,6 +11,7 @@ module commands
   use integrator, only: run_dynamics
   use merge, only: merge_trajectories
   use minimiser, only: run_minimisation
+  use open_box, only: open_origin
   use posix_file, only: rename_file
   use simulation, only: simulation_t
   use text, only: to_text
@@ -41,7 +42,7 @@ contains
     integer(int64) :: last
     real(real64) :: timestep
     logical :: rigid
-    character(len=:), allocatable :: section
+    character(len=:), allocatable :: section, place
     character(len=160) :: line
 
     if (.not. (control%wants_dynamics() .or. control%wants_minimisation())) then
@@ -62,9 +63,11 @@ contains
     if (allocated(error)) return
     log%n_atoms = sim%topology%n_atoms
     log%degrees_of_freedom = sim%n_freedom
-    call log%note("chromamd, "//precision_name//" precision: "//to_text(sim%topology%n_atoms)//" atoms, box "// &
-                  to_text(sim%grid%box(1))//" x "//to_text(sim%grid%box(2))//" x "//to_text(sim%grid%box(3))// &
-                  " angstrom, "//to_text(sim%grid%dims(1))//" x "//to_text(sim%grid%dims(2))//" x "// &
+    place = " atoms, no periodic box, "
+    if (.not. sim%is_open) place = " atoms, box "//to_text(sim%grid%box(1))//" x "//to_text(sim%grid%box(2))//" x "// &
+                                   to_text(sim%grid%box(3))//" angstrom, "
+    call log%note("chromamd, "//precision_name//" precision: "//to_text(sim%topology%n_atoms)//place// &
+                  to_text(sim%grid%dims(1))//" x "//to_text(sim%grid%dims(2))//" x "// &
                   to_text(sim%grid%dims(3))//" domains")
     if (comm%n_apart > 0) call log%note("reciprocal space: "//to_text(int(comm%n_apart, int64))//" ranks apart")
     if (control%given("COMM", "torus")) then
@@ -85,8 +88,13 @@ contains
       section = "DYNAMICS"
       timestep = control%real("DYNAMICS", "timestep")
     end if
-    call frames%open(sim%comm, control%text("OUTPUT", "dcdfile"), control%integer("OUTPUT", "dcd_first_atom") - 1, last, &
-                     timestep, control%integer(section, "crdout_period"), error)
+    if (sim%is_open) then
+      call frames%open(sim%comm, control%text("OUTPUT", "dcdfile"), control%integer("OUTPUT", "dcd_first_atom") - 1, last, &
+                       timestep, control%integer(section, "crdout_period"), error, open_origin(sim%grid%box))
+    else
+      call frames%open(sim%comm, control%text("OUTPUT", "dcdfile"), control%integer("OUTPUT", "dcd_first_atom") - 1, last, &
+                       timestep, control%integer(section, "crdout_period"), error)
+    end if
     if (allocated(error)) return
     if (control%wants_dynamics()) then
       call run_dynamics(sim, control, log, frames, error)

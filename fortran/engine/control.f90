@@ -72,7 +72,10 @@ module control
     key_t("ENERGY", "forcefield", is_choice, "TOPOLOGY", "", "TOPOLOGY LJ EAM", &
           "all that the topology says; or for atoms of one kind Lennard-Jones or embedded atoms"), &
     key_t("ENERGY", "eam_element", is_text, "", "", "", "name of the element in a setfl file of several"), &
-    key_t("ENERGY", "electrostatic", is_choice, "PME", "", "PME", "long-range electrostatics"), &
+    key_t("ENERGY", "electrostatic", is_choice, "PME", "", "PME CUTOFF", &
+          "particle mesh Ewald, or charges up to cutoffdist: q q (1/r - 1/cutoffdist)"), &
+    key_t("ENERGY", "vacuum", is_choice, "NO", "", "YES NO", &
+          "with type = NOBC: no switch, no shift and a cutoffdist beyond the whole model"), &
     key_t("ENERGY", "switchdist", is_real, "10.0", "angstrom", "0", &
           "where the switching of van der Waals begins; = cutoffdist: none"), &
     key_t("ENERGY", "cutoffdist", is_real, "12.0", "angstrom", "0", "end of real-space interactions"), &
@@ -180,7 +183,7 @@ module control
           "wanted distance, RMSD, or dihedral in degrees; POSI: 0"), &
     key_t("RESTRAINTS", "select_index#", is_text, "", "", "", "groups: one for POSI and RMSD, 2 DIST, 4 DIHED"), &
     key_t("RESTRAINTS", "direction#", is_choice, "ALL", "", "ALL X Y Z", "of POSI: along which axes"), &
-    key_t("BOUNDARY", "type", is_choice, "PBC", "", "PBC", "periodic box"), &
+    key_t("BOUNDARY", "type", is_choice, "PBC", "", "PBC NOBC", "periodic box; or none: one rank, electrostatic = CUTOFF"), &
     key_t("BOUNDARY", "box_size_x", is_real, "0.0", "angstrom", "0", &
           "box, checked against the input; 0 = from the input"), &
     key_t("BOUNDARY", "box_size_y", is_real, "0.0", "angstrom", "0", &
@@ -418,10 +421,21 @@ contains
       call self%refuse("ENERGY", "vdw_shift", "contradicts vdw_force_switch = YES", error)
     else if (self%text("ENERGY", "vdw") == "PME" .and. self%yes("ENERGY", "deterministic")) then
       call self%refuse("ENERGY", "deterministic", "does not go with vdw = PME; give vdw = CUTOFF", error)
+    else if (self%text("ENERGY", "electrostatic") == "CUTOFF" .and. &
+             self%text("DYNAMICS", "integrator") == "VRES") then
+      call self%refuse("DYNAMICS", "integrator", "needs reciprocal space, which electrostatic = CUTOFF has not; give VVER", &
+                       error)
+    else if (self%text("ENERGY", "electrostatic") == "CUTOFF" .and. self%text("ENERGY", "vdw") == "PME") then
+      call self%refuse("ENERGY", "vdw", "needs electrostatic = PME", error)
+    else if (self%text("ENERGY", "electrostatic") == "CUTOFF" .and. &
+             self%text("ENERGY", "pairlist_tolerance") /= "auto") then
+      call self%refuse("ENERGY", "pairlist_tolerance", "needs electrostatic = PME; remove it", error)
     else if (self%yes("ENERGY", "table") .and. self%text("ENERGY", "vdw") == "PME") then
       call self%refuse("ENERGY", "table", "does not go with vdw = PME; give table = NO", error)
     else if (self%yes("ENERGY", "table") .and. self%yes("ENERGY", "deterministic")) then
       call self%refuse("ENERGY", "table", "does not go with deterministic = YES; give table = NO", error)
+    else if (self%integer("COMM", "pme_ranks") > 0 .and. self%text("ENERGY", "electrostatic") == "CUTOFF") then
+      call self%refuse("COMM", "pme_ranks", "needs electrostatic = PME", error)
     else if (self%integer("COMM", "pme_ranks") > 0 .and. self%text("ENERGY", "forcefield") /= "TOPOLOGY") then
       call self%refuse("COMM", "pme_ranks", "needs forcefield = TOPOLOGY; others have no reciprocal space", error)
     else if (self%integer("COMM", "pme_ranks") > 0 .and. self%given("COMM", "torus")) then
@@ -481,16 +495,51 @@ contains
     else if (self%text("INPUT", "rstfile") /= "" .and. index(self%text("INPUT", "rstfile"), "()") == 0) then
       call self%refuse("INPUT", "rstfile", "must contain (), which stands for the rank", error)
     else
-      call check_material(self, error)
+      call check_open(self, error)
+      if (.not. allocated(error)) call check_material(self, error)
     end if
   end subroutine check_together
+
+  !> Keys that do not go with type = NOBC, and that only go with it.
+  subroutine check_open(self, error)
+    type(control_t), intent(in) :: self
+    type(error_t), allocatable, intent(inout) :: error
+    character(len=*), parameter :: key(*) = [character(len=12) :: "box_size_x", "box_size_y", "box_size_z"]
+    integer :: k
+    if (self%text("BOUNDARY", "type") == "PBC") then
+      if (self%yes("ENERGY", "vacuum")) call self%refuse("ENERGY", "vacuum", "needs type = NOBC in [BOUNDARY]", error)
+      return
+    end if
+    if (self%text("ENERGY", "forcefield") /= "TOPOLOGY") then
+      call self%refuse("BOUNDARY", "type", "does not go with forcefield = "//self%text("ENERGY", "forcefield")// &
+                       "; give PBC", error)
+    else if (self%text("ENERGY", "electrostatic") == "PME") then
+      call self%refuse("BOUNDARY", "type", "does not go with PME, which needs a periodic box; give "// &
+                       "electrostatic = CUTOFF in [ENERGY]", error)
+    else if (self%text("ENSEMBLE", "ensemble") == "NPT" .or. self%text("ENSEMBLE", "ensemble") == "NPAT") then
+      call self%refuse("BOUNDARY", "type", "does not go with ensemble = "//self%text("ENSEMBLE", "ensemble")// &
+                       ": without a box there is no pressure; give NVE or NVT", error)
+    else if (self%text("ENERGY", "dispersion_corr") /= "NONE") then
+      call self%refuse("ENERGY", "dispersion_corr", "needs a uniform density, which type = NOBC has not; give NONE", error)
+    else if (self%yes("ENERGY", "vacuum") .and. self%given("ENERGY", "switchdist") .and. &
+             self%real("ENERGY", "switchdist") < self%real("ENERGY", "cutoffdist")) then
+      call self%refuse("ENERGY", "switchdist", "does not go with vacuum = YES, which has no switch; remove it", error)
+    else if (self%yes("ENERGY", "vacuum") .and. (self%yes("ENERGY", "vdw_force_switch") .or. &
+                                                 self%yes("ENERGY", "vdw_shift"))) then
+      call self%refuse("ENERGY", "vacuum", "has neither switch nor shift; remove vdw_force_switch and vdw_shift", error)
+    end if
+    do k = 1, size(key)
+      if (.not. allocated(error) .and. self%given("BOUNDARY", trim(key(k)))) &
+        call self%refuse("BOUNDARY", trim(key(k)), "does not go with type = NOBC; remove it", error)
+    end do
+  end subroutine check_open
 
   !> Keys that do not go with forcefield = LJ or EAM, and that only go with it.
   subroutine check_material(self, error)
     type(control_t), intent(in) :: self
     type(error_t), allocatable, intent(inout) :: error
     character(len=20), parameter :: molecular(*) = [character(len=20) :: "electrostatic", "switchdist", "vdw", &
-      "vdw_force_switch", "dispersion_corr", "deterministic", "pairlist_tolerance", "table", "table_order", &
+      "vdw_force_switch", "dispersion_corr", "deterministic", "pairlist_tolerance", "vacuum", "table", "table_order", &
       "table_density", "pme_alpha", "pme_alpha_tol", "pme_nspline", "pme_ngrid_x", "pme_ngrid_y", "pme_ngrid_z", &
       "pme_max_spacing"]
     character(len=:), allocatable :: forcefield

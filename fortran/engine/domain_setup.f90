@@ -56,10 +56,11 @@ contains
       if (.not. allocated(error)) call first%read(control%text("INPUT", "rstfile"), 0, n_saved, error)
       if (allocated(first%id)) deallocate (first%id, first%position, first%velocity)
       box = first%box
+      if (.not. allocated(error)) call sim%check_restart(control, first, error)
       call check_count(control, "rstfile", first%n_system, sim%topology%n_atoms, error)
     else
       call list%read(control%text("INPUT", "shardfile"), error)
-      box = list%box
+      box = sim%box_of(control, list%box)
       call check_count(control, "shardfile", list%n_atoms, sim%topology%n_atoms, error)
     end if
     call comm%agree(error)
@@ -80,8 +81,10 @@ contains
         saved%phase = phase_fresh
         saved%time = control%real("DYNAMICS", "initial_time")
         saved%box = box
+        saved%is_open = sim%is_open
         call read_domain(sim%grid, domain, sim%topology, list, saved%id, saved%position, n_read, error)
         if (allocated(error)) exit
+        call sim%place_in_box(saved%position)
         if (allocated(saved%velocity)) deallocate (saved%velocity)
         allocate (saved%velocity(3, size(saved%id)))
         call draw_velocities(control%integer("DYNAMICS", "iseed"), control%real("ENSEMBLE", "temperature"), &

@@ -91,6 +91,7 @@ module nonbonded
     procedure :: compute
     procedure :: instruction_set
     procedure :: listed_pairs
+    procedure :: list_bytes
     procedure :: set_reach
     procedure :: pair_constants
     procedure :: tolerate_misses
@@ -119,7 +120,7 @@ contains
     end if
     call self%kernel%choose(highest_instruction_set)
     call self%pair%prepare(options%cutoff, options%switch_distance, options%list_distance, options%alpha, &
-                           options%vdw_form, options%dispersion_alpha, error)
+                           options%vdw_form, options%dispersion_alpha, options%coulomb_shift, error)
     if (allocated(error)) return
     if (options%table_order > 0) &
       call tabulate(self%pair, options%switch_distance, options%table_order, options%table_density, error)
@@ -203,6 +204,21 @@ contains
     end do
     n = n*(cluster_size*cluster_size/2)
   end function listed_pairs
+
+  !> Bytes of the lists, those of the kernels and those that they are chosen from.
+  pure integer(int64) function list_bytes(self)
+    class(nonbonded_t), intent(in) :: self
+    integer :: b
+    list_bytes = 0
+    if (.not. allocated(self%list%block)) return
+    do b = 1, size(self%list%block)
+      associate (block => self%list%block(b))
+        list_bytes = list_bytes + 4*(size(block%masked_first) + size(block%masked_cluster) + size(block%masked_bits) + &
+                                     size(block%plain_first) + size(block%plain_run) + size(block%near_first) + &
+                                     size(block%near_run))
+      end associate
+    end do
+  end function list_bytes
 
   !> Make the pair list for the atoms of this rank: owned atoms first, then ghosts. `lj_type` counts from 1. Exclusions
   !> are rows over owned atoms: owned-owned pairs under both atoms, owned-ghost pairs under the owned one; if they are

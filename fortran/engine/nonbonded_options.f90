@@ -15,6 +15,8 @@ module nonbonded_options
     real(real64) :: inner_buffer = 0.7_real64
     !> Ewald screening, 1/angstrom; 0 = plain Coulomb up to the cutoff.
     real(real64) :: alpha = 0.0_real64
+    !> Taken from 1/r in the energy, 1/angstrom.
+    real(real64) :: coulomb_shift = 0.0_real64
     !> vdw_cut, vdw_switch, vdw_shift, vdw_force_switch or vdw_pme of module pair_parameters.
     integer :: vdw_form = vdw_switch
     !> How sums are rounded; see module fixed_point.

@@ -30,8 +30,8 @@ module pair_parameters
 
   type :: pair_parameters_t
     real(real64) :: cutoff = 0.0_real64, list_distance = 0.0_real64, alpha = 0.0_real64
-    !> Screening of the dispersion (vdw_pme), 1/angstrom.
-    real(real64) :: dispersion_alpha = 0.0_real64
+    !> Screening of the dispersion (vdw_pme), and what is taken from 1/r in the Coulomb energy, 1/angstrom.
+    real(real64) :: dispersion_alpha = 0.0_real64, coulomb_shift = 0.0_real64
     integer :: vdw_form = vdw_cut
     real(real_pair) :: cutoff2 = 0.0_real_pair, closest2 = 0.0_real_pair
     !> Switch variable u = max(0, r^2 - switch2)*inverse_switch_range, from 0 to 1 at the cutoff.
@@ -62,10 +62,11 @@ module pair_parameters
 contains
 
   !> Prepare all constants. Distances in angstrom, `alpha` in 1/angstrom (0 = plain Coulomb within the cutoff);
-  !> `dispersion_alpha` likewise, used with vdw_pme only.
-  subroutine prepare(self, cutoff, switch_distance, list_distance, alpha, vdw_form, dispersion_alpha, error)
+  !> `dispersion_alpha` likewise, used with vdw_pme only; `coulomb_shift`, 1/angstrom, is taken from 1/r in the energy.
+  subroutine prepare(self, cutoff, switch_distance, list_distance, alpha, vdw_form, dispersion_alpha, coulomb_shift, &
+                     error)
     class(pair_parameters_t), intent(out) :: self
-    real(real64), intent(in) :: cutoff, switch_distance, list_distance, alpha, dispersion_alpha
+    real(real64), intent(in) :: cutoff, switch_distance, list_distance, alpha, dispersion_alpha, coulomb_shift
     integer, intent(in) :: vdw_form
     type(error_t), allocatable, intent(out) :: error
     ! Allowed errors of the fit, relative to the value at contact.
@@ -78,6 +79,7 @@ contains
     self%alpha = alpha
     self%vdw_form = vdw_form
     self%dispersion_alpha = dispersion_alpha
+    self%coulomb_shift = coulomb_shift
     if (vdw_form == vdw_switch .and. switch_distance >= cutoff) self%vdw_form = vdw_cut
     if (vdw_form == vdw_force_switch .and. switch_distance >= cutoff) self%vdw_form = vdw_shift
     self%cutoff2 = real(cutoff**2, real_pair)
@@ -122,6 +124,7 @@ contains
     self%fit_scale = real(2.0_real64/cutoff**2, real_pair)
     self%force_fit = real(alpha**3*force_fit, real_pair)
     self%energy_fit = real(alpha*energy_fit, real_pair)
+    self%energy_fit(0) = real(alpha*energy_fit(0) + coulomb_shift, real_pair)
     call fit(scaled_erf, scaled_erf_slope, exclusion_reach**2, self%exclusion_energy_fit, self%exclusion_force_fit, &
              worst)
     self%exclusion_scale = 2.0_real64*(alpha/exclusion_reach)**2

@@ -83,6 +83,7 @@ contains
     power = [r2**(-6), r2**(-3)]
     value(1) = erfc(pair%alpha*r)/r
     value(4) = (value(1) + 2.0_real64*pair%alpha/sqrt(pi)*exp(-(pair%alpha*r)**2))/r2
+    value(1) = value(1) - pair%coulomb_shift
     value(2:3) = power
     value(5:) = exponents*power/r2
     cutoff_power = [pair%cutoff**(-12), pair%cutoff**(-6)]

@@ -2,10 +2,10 @@
 !> checksum of everything before it must fit.
 !>
 !> Layout: `char[8] "CMDRST02"`, 16 words int64 (version, rank, ranks, domains x y z, atoms of this rank, atoms of the
-!> system, step, phase, time and box as float64 in words 11 to 14, two words 0), `float64 ensemble[48]` (heat of the
-!> thermostat, positions and velocities of its chain, 8 each; rates of strain x y z, heat of the barostat, its largest
-!> Monte Carlo move, trials and acceptances since that changed, points of the PME grid x y z; the rest 0),
-!> `int64 id[n]`, `float64 position[n][3]`, `float64 velocity[n][3]`, `int64 checksum`.
+!> system, step, phase, time and box as float64 in words 11 to 14, 1 where there is no periodic box, 0),
+!> `float64 ensemble[48]` (heat of the thermostat, positions and velocities of its chain, 8 each; rates of strain x y z,
+!> heat of the barostat, its largest Monte Carlo move, trials and acceptances since that changed, points of the PME grid
+!> x y z; the rest 0), `int64 id[n]`, `float64 position[n][3]`, `float64 velocity[n][3]`, `int64 checksum`.
 module restart
   use precision, only: int64, real64
   use checksum, only: checksum_t
@@ -27,6 +27,8 @@ module restart
     integer :: dims(3) = 1
     integer(int64) :: n_system = 0, step = 0
     integer :: phase = phase_fresh
+    !> The model stands in the middle of `box`, which is not periodic.
+    logical :: is_open = .false.
     real(real64) :: time = 0.0_real64, box(3) = 0.0_real64, ensemble(ensemble_size) = 0.0_real64
     integer(int64), allocatable :: id(:)
     real(real64), allocatable :: position(:, :), velocity(:, :)
@@ -49,7 +51,7 @@ contains
     integer :: unit, status, closed
     header = [version, int(rank, int64), int(n_ranks, int64), int(self%dims, int64), size(self%id, kind=int64), &
               self%n_system, self%step, int(self%phase, int64), transfer(self%time, 0_int64), &
-              transfer(self%box, [0_int64]), 0_int64, 0_int64]
+              transfer(self%box, [0_int64]), merge(1_int64, 0_int64, self%is_open), 0_int64]
     call check%add(transfer(magic, [0_int64]))
     call check%add(header)
     call check%add(transfer(self%ensemble, [0_int64]))
@@ -170,6 +172,7 @@ contains
       self%phase = int(header(10))
       self%time = transfer(header(11), self%time)
       self%box = transfer(header(12:14), self%box)
+      self%is_open = header(15) == 1
     end if
     close (unit)
   end subroutine read_restart

@@ -12,6 +12,7 @@ module restraints
   use control, only: control_t
   use error, only: error_t, exit_bad_input, fail
   use selection, only: atom_names_t, selection_t
+  use open_box, only: open_origin
   use text, only: to_text
   use topology, only: topology_t
   implicit none
@@ -52,12 +53,13 @@ module restraints
 
 contains
 
-  !> Read [SELECTION] and [RESTRAINTS].
-  subroutine init(self, control, topology, error)
+  !> Read [SELECTION] and [RESTRAINTS]. `edges`: those of module open_box, where there is no periodic box.
+  subroutine init(self, control, topology, error, edges)
     class(restraints_t), intent(inout) :: self
     type(control_t), intent(in) :: control
     type(topology_t), intent(in) :: topology
     type(error_t), allocatable, intent(out) :: error
+    real(real64), intent(in), optional :: edges(3)
     type(atom_names_t) :: names
     integer :: n, k, g, status
     integer :: which(4)
@@ -105,7 +107,7 @@ contains
           if (allocated(error)) return
         end do
         if (restraint%kind == of_position .or. restraint%kind == of_rmsd) &
-          call read_reference(restraint%group(1), control, restraint%kind, error)
+          call read_reference(restraint%group(1), control, restraint%kind, error, edges)
         if (allocated(error)) return
       end associate
     end do
@@ -167,11 +169,12 @@ contains
   end subroutine choose_atoms
 
   !> Reference coordinates of a group from the bricks of [INPUT] reffile.
-  subroutine read_reference(group, control, kind, error)
+  subroutine read_reference(group, control, kind, error, edges)
     type(group_t), intent(inout) :: group
     type(control_t), intent(in) :: control
     integer, intent(in) :: kind
     type(error_t), allocatable, intent(out) :: error
+    real(real64), intent(in), optional :: edges(3)
     type(brick_list_t) :: list
     integer(int64), allocatable :: id(:)
     real(real64), allocatable :: position(:, :)
@@ -191,6 +194,11 @@ contains
         group%reference(:, place) = position(:, i)
       end do
     end do
+    if (present(edges)) then
+      ! From here on as in the large box.
+      list%box = edges
+      group%reference = group%reference + spread(open_origin(edges), 2, size(group%id))
+    end if
     if (n_found /= size(group%id)) then
       call fail(error, exit_bad_input, control%text("INPUT", "reffile")//": holds "//to_text(n_found)//" of the "// &
                 to_text(size(group%id))//" restrained atoms; give the bricks of the same build")

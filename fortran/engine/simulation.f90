@@ -23,8 +23,9 @@ module simulation
   use load_balance, only: balanced_borders
   use material, only: material_t
   use nonbonded, only: meets_ghosts, meets_owned, nonbonded_t
+  use open_box, only: open_edges, open_origin
   use nonbonded_options, only: nonbonded_options_t
-  use pair_parameters, only: vdw_force_switch, vdw_pme, vdw_shift, vdw_switch
+  use pair_parameters, only: vdw_cut, vdw_force_switch, vdw_pme, vdw_shift, vdw_switch
   use pme, only: dispersion_alpha, ewald_alpha, pme_grid_size, pme_t
   use pme_ranks, only: pme_client_t
   use restart, only: phase_fresh, restart_t
@@ -43,6 +44,8 @@ module simulation
 
   !> Owned groups are sorted by cells about this wide (angstrom).
   real(real64), parameter :: sort_cell = 8.0_real64
+  !> Without a periodic box: cells along an edge of the large box.
+  integer, parameter :: open_sort_cells = 64
   !> How much longer than its constraint a bond may be before minimisation has relaxed it.
   real(real64), parameter :: bond_slack = 1.25_real64
   !> The halo is wider than the pair list needs by this (angstrom), and at most by this share of the box' edge, where
@@ -89,6 +92,12 @@ module simulation
     type(nonbonded_t) :: nonbonded
     !> In place of pairs and reciprocal space of molecules.
     type(material_t) :: material
+    !> There is no periodic box: the model stands in the middle of a larger one (module open_box). With `is_vacuum` no
+    !> pair may be beyond the cutoff.
+    logical :: is_open = .false.
+    logical, private :: is_vacuum = .false.
+    !> Whether charges have a part in reciprocal space.
+    logical, private :: sums_charges = .true.
     type(pme_t) :: pme
     !> In place of `pme` where ranks apart do its work.
     type(pme_client_t) :: pme_client
@@ -165,6 +174,9 @@ module simulation
     procedure :: sum_energies
     procedure :: read_topology
     procedure :: make_grid
+    procedure :: box_of
+    procedure :: place_in_box
+    procedure :: check_restart
     procedure :: describe_balance
     procedure, private :: make_list
     procedure, private :: settle
@@ -210,7 +222,7 @@ contains
                   ": give files of the same build")
       return
     end if
-    call self%make_grid(control, list%box, [0, 0, 0], self%comm%rank, self%comm%n_ranks, error)
+    call self%make_grid(control, self%box_of(control, list%box), [0, 0, 0], self%comm%rank, self%comm%n_ranks, error)
     if (allocated(error)) return
     call read_domain(self%grid, self%comm%rank, self%topology, list, self%atoms%id, self%atoms%position, n_read, error)
     call self%comm%agree(error)
@@ -224,6 +236,7 @@ contains
     call self%comm%agree(error)
     if (allocated(error)) return
     allocate (self%atoms%velocity(3, size(self%atoms%id)), source=0.0_real64)
+    call self%place_in_box(self%atoms%position)
     call self%atoms%identify_owned(self%topology)
     self%time = control%real("DYNAMICS", "initial_time")
   end subroutine start_from_bricks
@@ -261,6 +274,8 @@ contains
       call fail(error, exit_corrupt_file, control%text("INPUT", "rstfile")// &
                 ": the files of the ranks are not of the same step; start from another restart")
     call self%comm%agree(error)
+    if (allocated(error)) return
+    call self%check_restart(control, saved, error)
     if (allocated(error)) return
     call self%make_grid(control, saved%box, saved%dims, self%comm%rank, self%comm%n_ranks, error)
     if (allocated(error)) return
@@ -325,6 +340,41 @@ contains
     if (.not. fits) call control%refuse("DYNAMICS", "hmr_ratio", "makes a heavy atom lighter than its hydrogens", error)
   end subroutine read_topology
 
+  !> Edges (angstrom) of the box for bricks in a box with edges `box`.
+  function box_of(self, control, box) result(edges)
+    class(simulation_t), intent(in) :: self
+    type(control_t), intent(in) :: control
+    real(real64), intent(in) :: box(3)
+    real(real64) :: edges(3)
+    edges = box
+    if (control%text("BOUNDARY", "type") == "NOBC") &
+      edges = open_edges(box, max(control%real("ENERGY", "pairlistdist"), &
+                                  control%real("ENERGY", "cutoffdist") + outer_buffer) + halo_slack + &
+                              2.0_real64*bond_slack*self%topology%longest_constraint())
+  end function box_of
+
+  !> Bring positions of bricks to where they lie in the box.
+  subroutine place_in_box(self, position)
+    class(simulation_t), intent(in) :: self
+    real(real64), intent(inout) :: position(:, :)
+    if (self%is_open) position = position + spread(open_origin(self%grid%box), 2, size(position, 2))
+  end subroutine place_in_box
+
+  !> Whether the restart has a periodic box if and only if the control file wants one.
+  subroutine check_restart(self, control, saved, error)
+    class(simulation_t), intent(in) :: self
+    type(control_t), intent(in) :: control
+    type(restart_t), intent(in) :: saved
+    type(error_t), allocatable, intent(out) :: error
+    associate (unused => self); end associate
+    if (saved%is_open .and. control%text("BOUNDARY", "type") == "PBC") then
+      call control%refuse("BOUNDARY", "type", "contradicts the restart files, which have no periodic box; give NOBC", error)
+    else if (.not. saved%is_open .and. control%text("BOUNDARY", "type") == "NOBC") then
+      call control%refuse("BOUNDARY", "type", "contradicts the restart files, which have a periodic box: run chromamd "// &
+                          "setup with type = NOBC from the bricks", error)
+    end if
+  end subroutine check_restart
+
   !> Cut the box, for rank `rank` of `n_ranks`; `saved_dims`: the domains of restart files, 0 where there are none.
   subroutine make_grid(self, control, box, saved_dims, rank, n_ranks, error)
     class(simulation_t), intent(inout) :: self
@@ -336,6 +386,13 @@ contains
     real(real64) :: wanted_box, width, edges(3)
     integer :: axis, dims(3)
     self%pairlist_distance = control%real("ENERGY", "pairlistdist")
+    self%is_open = control%text("BOUNDARY", "type") == "NOBC"
+    self%is_vacuum = control%yes("ENERGY", "vacuum")
+    if (self%is_open .and. n_ranks > 1) then
+      call control%refuse("BOUNDARY", "type", "runs as one domain; use one rank and several threads (OMP_NUM_THREADS)", &
+                          error)
+      return
+    end if
     do axis = 1, 3
       wanted_box = control%real("BOUNDARY", "box_size_"//axis_name(axis))
       if (wanted_box > 0.0_real64 .and. abs(wanted_box - box(axis)) > 1.0e-3_real64) then
@@ -377,6 +434,7 @@ contains
     type(error_t), allocatable, intent(out) :: error
     self%cutoff = control%real("ENERGY", "cutoffdist")
     self%material%is_on = control%text("ENERGY", "forcefield") /= "TOPOLOGY"
+    self%sums_charges = control%text("ENERGY", "electrostatic") == "PME" .and. .not. self%material%is_on
     self%least_reach = control%real("ENERGY", "pairlistdist")
     call fit_reach(self)
     if (control%text("ENERGY", "pairlist_tolerance") /= "auto") then
@@ -398,7 +456,7 @@ contains
     temperature = control%real("ENSEMBLE", "temperature")
     drift = merge(mixed_tolerance, 0.0_real64, real_pair /= real64 .and. .not. self%rounding%is_on())
     if (control%text("ENERGY", "pairlist_tolerance") /= "auto") drift = control%real("ENERGY", "pairlist_tolerance")
-    if (.not. control%wants_dynamics() .or. .not. drift > 0.0_real64) return
+    if (.not. control%wants_dynamics() .or. .not. drift > 0.0_real64 .or. .not. self%sums_charges) return
     call self%topology%classes_of_motion(rigid, mass, number, charge)
     call self%tolerance%prepare(self%nonbonded%pair_constants(), control%real("ENERGY", "switchdist"), &
                                 self%topology%coulomb_constant, mass, number, charge, self%topology%c6, &
@@ -440,6 +498,7 @@ contains
     saved%phase = self%phase
     saved%time = self%time
     saved%box = self%grid%box
+    saved%is_open = self%is_open
     saved%ensemble(1) = self%thermostat%heat
     saved%ensemble(2:max_chain + 1) = self%thermostat%chain_position
     saved%ensemble(max_chain + 2:2*max_chain + 1) = self%thermostat%chain_velocity
@@ -481,7 +540,11 @@ contains
     call self%constraints%init(self%topology, rigid, control%yes("CONSTRAINTS", "fast_water"), &
                                int(control%integer("CONSTRAINTS", "shake_iteration")), &
                                control%real("CONSTRAINTS", "shake_tolerance"))
-    call self%restraints%init(control, self%topology, error)
+    if (self%is_open) then
+      call self%restraints%init(control, self%topology, error, self%grid%box)
+    else
+      call self%restraints%init(control, self%topology, error)
+    end if
     call self%comm%agree(error)
     if (allocated(error)) return
     if (self%material%is_on) then
@@ -489,7 +552,9 @@ contains
       call self%comm%agree(error)
       return
     end if
-    if (control%text("ENERGY", "pme_alpha") == "auto") then
+    if (.not. self%sums_charges) then
+      alpha = 0.0_real64
+    else if (control%text("ENERGY", "pme_alpha") == "auto") then
       alpha = ewald_alpha(control%real("ENERGY", "cutoffdist"), control%real("ENERGY", "pme_alpha_tol"))
     else
       alpha = control%real("ENERGY", "pme_alpha")
@@ -498,6 +563,8 @@ contains
     call self%comm%agree(error)
     if (allocated(error)) return
     call prepare_tolerance(self, control, rigid)
+    if (control%text("ENERGY", "dispersion_corr") /= "NONE") call prepare_tail(self, control)
+    if (.not. self%sums_charges) return
     self%overlaps = control%yes("COMM", "overlap") .and. self%comm%n_ranks > 1
     if (self%overlaps) call self%nonbonded%keep_ghosts_apart()
     points = [int(control%integer("ENERGY", "pme_ngrid_x")), int(control%integer("ENERGY", "pme_ngrid_y")), &
@@ -527,8 +594,6 @@ contains
                                 int(control%integer("ENERGY", "pme_nspline")), options%dispersion_alpha, 1.0_real64, &
                                 error, of_dispersion=.true., scheme=lower_case(control%text("COMM", "fft")))
     call self%comm%agree(error)
-    if (allocated(error)) return
-    if (control%text("ENERGY", "dispersion_corr") /= "NONE") call prepare_tail(self, control)
   end subroutine prepare_forces
 
   !> Set up Lennard-Jones or embedded atoms in place of the topology's interactions.
@@ -675,6 +740,11 @@ contains
     options%vdw_form = vdw_switch
     if (control%yes("ENERGY", "vdw_force_switch")) options%vdw_form = vdw_force_switch
     if (control%yes("ENERGY", "vdw_shift")) options%vdw_form = vdw_shift
+    if (self%is_vacuum) then
+      options%vdw_form = vdw_cut
+    else if (.not. self%sums_charges) then
+      options%coulomb_shift = 1.0_real64/options%cutoff
+    end if
     self%sums_dispersion = control%text("ENERGY", "vdw") == "PME"
     if (self%sums_dispersion) then
       options%vdw_form = vdw_pme
@@ -736,7 +806,7 @@ contains
   !> Let the grids of reciprocal space know this rank's domain.
   subroutine follow_borders(self)
     type(simulation_t), intent(inout) :: self
-    if (self%material%is_on .or. self%pme_client%is_on) return
+    if (.not. self%sums_charges .or. self%pme_client%is_on) return
     call self%pme%set_domain(self%grid%lower/self%grid%box, self%grid%upper/self%grid%box)
     if (self%sums_dispersion) &
       call self%dispersion%set_domain(self%grid%lower/self%grid%box, self%grid%upper/self%grid%box)
@@ -851,7 +921,7 @@ contains
       self%atoms%velocity = payload(4:, :)
       call self%atoms%identify_owned(self%topology)
     end if
-    call self%atoms%sort(self%grid, sort_cell)
+    call self%atoms%sort(self%grid, merge(maxval(self%grid%box)/open_sort_cells, sort_cell, self%is_open))
     call self%atoms%identify_owned(self%topology)
 
     if (self%barostat%kind /= no_barostat) then
@@ -875,6 +945,8 @@ contains
                          self%atoms%position, self%atoms%id, ghost_id, ghost_position, error)
     if (allocated(error)) return
     call self%timer%lap(in_communication)
+    if (self%is_open) call check_extent(self, size(ghost_id), error)
+    if (allocated(error)) return
     call self%atoms%add_ghosts(self%topology, ghost_id, ghost_position)
     call self%bonded%assign(self%comm, self%topology, self%atoms, self%grid%box, error)
     if (allocated(error)) return
@@ -885,6 +957,24 @@ contains
                                       self%grid%upper/self%grid%box)
     call self%make_list()
   end subroutine settle
+
+  !> Whether the model still stands within the box, and with `is_vacuum` within the cutoff.
+  subroutine check_extent(self, n_ghosts, error)
+    type(simulation_t), intent(in) :: self
+    integer, intent(in) :: n_ghosts
+    type(error_t), allocatable, intent(out) :: error
+    real(real64) :: extent
+    extent = norm2(maxval(self%atoms%position, dim=2) - minval(self%atoms%position, dim=2))
+    if (n_ghosts > 0) then
+      call fail(error, exit_bad_input, "at step "//to_text(self%step)//" atoms have moved too far from where the input "// &
+                "had them to go on without a periodic box: keep the model together, or start anew from bricks of a "// &
+                "larger box")
+    else if (self%is_vacuum .and. extent + halo_slack > self%cutoff) then
+      call fail(error, exit_bad_input, "vacuum = YES needs a cutoffdist beyond the model, which measures "// &
+                to_text(extent)//" angstrom at step "//to_text(self%step)//": give cutoffdist = "// &
+                to_text(real(ceiling(1.5_real64*extent + 2.0_real64*halo_slack), real64))//" or more")
+    end if
+  end subroutine check_extent
 
   !> Make the pair list anew after atoms moved far, and all else too if the ghosts at hand no longer hold every atom
   !> within reach of an owned one: then `moved` is true, and owned atoms have a new order. What is done depends only on
@@ -956,7 +1046,7 @@ contains
     logical :: with_reciprocal
     real(real64) :: virial(3, 3), tail
     integer :: axis, i
-    with_reciprocal = .not. self%material%is_on
+    with_reciprocal = self%sums_charges
     if (self%split_forces .and. present(slow)) with_reciprocal = with_reciprocal .and. slow
     self%mine%part = 0.0_real64
     self%mine%virial = 0.0_real64
@@ -1140,7 +1230,7 @@ contains
     call self%halo%set_box(box)
     if (self%pme_client%is_on) then
       call self%pme_client%set_box(box)
-    else if (.not. self%material%is_on) then
+    else if (self%sums_charges) then
       call self%pme%set_box(box)
     end if
     if (self%sums_dispersion) call self%dispersion%set_box(box)

@@ -27,6 +27,9 @@ module trajectory
     integer :: unit = -1
     class(frame_writer_t), allocatable :: file
     integer(int64) :: first = 0, last = 0
+    !> Where there is no periodic box: what is taken from positions; the box of the frames is zero then.
+    logical :: is_open = .false.
+    real(real64) :: origin(3) = 0.0_real64
   contains
     procedure :: open => open_trajectory
     procedure :: write => write_frame
@@ -36,7 +39,8 @@ module trajectory
 contains
 
   !> Open for atoms `first` to `last` (ids from 0, both included); an empty path means that no trajectory is written.
-  subroutine open_trajectory(self, comm, path, first, last, timestep, period, error)
+  !> `origin` (angstrom): positions count from there, and there is no periodic box.
+  subroutine open_trajectory(self, comm, path, first, last, timestep, period, error, origin)
     class(trajectory_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
     character(len=*), intent(in) :: path
@@ -44,7 +48,10 @@ contains
     real(real64), intent(in) :: timestep
     integer(int64), intent(in) :: period
     type(error_t), allocatable, intent(out) :: error
+    real(real64), intent(in), optional :: origin(3)
     integer :: status
+    self%is_open = present(origin)
+    if (present(origin)) self%origin = origin
     self%active = path /= "" .and. period > 0
     if (.not. self%active) return
     self%path = path
@@ -71,15 +78,17 @@ contains
     real(real64), intent(in) :: time, box(3)
     type(atoms_t), intent(in) :: atoms
     type(error_t), allocatable, intent(out) :: error
-    integer :: status
+    real(real64) :: edges(3)
+    integer :: status, i
     if (.not. self%active) return
+    edges = merge(0.0_real64, box, self%is_open)
     if (self%per_domain) then
-      write (self%unit, iostat=status) step, int(atoms%n_owned, int64), time, box, atoms%id(:atoms%n_owned), &
-        real(atoms%position(:, :atoms%n_owned), real32)
+      write (self%unit, iostat=status) step, int(atoms%n_owned, int64), time, edges, atoms%id(:atoms%n_owned), &
+        (real(atoms%position(:, i) - self%origin, real32), i=1, atoms%n_owned)
       if (status == 0) flush (self%unit, iostat=status)
       if (status /= 0) call fail(error, exit_resources, self%path//": writing failed; check free space")
     else
-      call gather_frame(self, comm, step, time, box, atoms, error)
+      call gather_frame(self, comm, step, time, edges, atoms, error)
     end if
     call comm%agree(error)
   end subroutine write_frame
@@ -104,7 +113,7 @@ contains
       chosen = pack([(i, i=1, atoms%n_owned)], atoms%id(:atoms%n_owned) >= chunk_first .and. &
                     atoms%id(:atoms%n_owned) <= chunk_last)
       id = atoms%id(chosen)
-      position = real(atoms%position(:, chosen), real32)
+      position = real(atoms%position(:, chosen) - spread(self%origin, 2, size(chosen)), real32)
       if (.not. comm%is_root()) then
         call comm%send_to_root(id)
         call comm%send_to_root(position)

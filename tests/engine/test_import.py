@@ -334,6 +334,20 @@ def test_pdb_gives_the_same_brick_as_crd(charmm, charmm_files, tmp_path):
         assert (tmp_path / "pdb/shards" / name).read_bytes() == (tmp_path / "crd/shards" / name).read_bytes()
 
 
+def test_model_without_a_box(charmm, charmm_files, tmp_path):
+    """Wherever the model stands it is shifted into the same box, which holds it; a given box contradicts that."""
+    psf, parameters, _ = charmm_files
+    extent = np.ptp(charmm.system.position, axis=0)
+    for name, shift in (("here", 0.0), ("there", -62.5)):
+        pdb = write_pdb(tmp_path / f"{name}.pdb", charmm.system.position + shift)
+        summary = import_system(psf, pdb, [parameters], tmp_path / name, periodic=False)
+        assert np.all((summary["box"] > extent + 1.0) & (summary["box"] < extent + 3.0))
+    for name in ("bricks.txt", "brick_00000.cbb"):
+        assert (tmp_path / "here/shards" / name).read_bytes() == (tmp_path / "there/shards" / name).read_bytes()
+    with pytest.raises(BadInputError, match="contradict"):
+        import_system(psf, pdb, [parameters], tmp_path / "both", BOX, periodic=False)
+
+
 @pytest.mark.parametrize(("change", "words"), [
     ("box", "--box"), ("atoms", "has 2 atoms"), ("parameters", "holds no parameters"), ("order", "angstrom apart"),
     ("missing", "no.psf"), ("damaged", "cannot read"), ("angles", "rectangular"),
