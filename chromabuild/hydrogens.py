@@ -141,14 +141,17 @@ def settle_thymine_methyls(position: np.ndarray, residue_template: np.ndarray, f
             start = first_atom[which + 1]
             joint, reference = (position[start + a] for a in rotor.neighbours)
             crowd = position[first_atom[which][:, None] + np.arange(len(library[before].atoms))]
-            spots, clearance = [], []
-            for phase in range(0, 120, 15):
-                turned = replace(rotor, torsions=tuple(torsion + phase for torsion in rotor.torsions))
-                spots.append(np.stack(_rotor(reference, joint, position[start + rotor.centre], turned), axis=1))
-                distance = np.linalg.norm(spots[-1][:, :, None] - crowd[:, None], axis=-1)
-                clearance.append((distance - room).min(axis=(1, 2)))
-            best = np.argmax(clearance, axis=0)
-            position[start[:, None] + np.array(rotor.hydrogens)] = np.stack(spots)[best, np.arange(len(which))]
+            turns = [replace(rotor, torsions=tuple(torsion + phase for torsion in rotor.torsions))
+                     for phase in range(0, 120, 15)]
+            spots = np.stack([np.stack(_rotor(reference, joint, position[start + rotor.centre], turn), axis=1)
+                              for turn in turns], axis=1)  # (k, turns, 3 hydrogens, 3)
+            # As the square of a difference, multiplied out: small numbers, from the joint.
+            a, b = spots.reshape(len(which), -1, 3) - joint[:, None], crowd - joint[:, None]
+            square = (a**2).sum(-1)[:, :, None] + (b**2).sum(-1)[:, None] - 2.0 * a @ b.transpose(0, 2, 1)
+            distance = np.sqrt(np.maximum(square, 0.0)).reshape(len(which), len(turns), 3, -1)
+            clearance = (distance - room).min(axis=(2, 3))
+            best = np.argmax(clearance, axis=1)
+            position[start[:, None] + np.array(rotor.hydrogens)] = spots[np.arange(len(which)), best]
 
 
 def settle_hydroxyls(position: np.ndarray, residue_template: np.ndarray, first_atom: np.ndarray) -> None:

@@ -13,7 +13,7 @@ DNA_AXES = 22.0  # angstrom between two axes: the scaffold's floor
 DNA_HISTONE = 14.0  # angstrom between an axis and a CA: scaffolds keep all but a hundred of their pairs beyond it
 SOFTNESS = 1.0  # angstrom of overlap that cost half kT
 ALONG = 15  # base pairs: nearer ones along the chain are neighbours, which elasticity keeps apart
-MARGIN = 10.0  # angstrom: how far beyond contact pairs are listed
+MARGIN = 16.0  # angstrom: how far beyond contact pairs are listed
 
 
 class ExcludedVolume:

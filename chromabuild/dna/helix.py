@@ -41,9 +41,9 @@ LARGEST_STRETCH = 0.04  # thermal for ten base pairs: 0.023; what pulls harder h
 LARGEST_Z = 6.0
 MOST_ITERATIONS, PAST_STEPS = 150, 12
 LONGEST_MOVE = 5.0  # angstrom in one iteration: too short for DNA to leap over DNA
-CONVERGED = 1e-5  # of the energy, gained by one iteration: 0.1 kT for five hundred linkers
+CONVERGED = 2e-5  # of the energy, gained by one iteration: 0.2 kT for five hundred linkers
 CHUNK = 8000  # joints; smaller ones wait for the interpreter
-ROUGHLY = 1e-4  # the same, where only the better of two twists is asked for
+ROUGHLY = 3e-4  # the same, where only the better of two twists is asked for
 
 
 @cache

@@ -31,23 +31,24 @@ class Settling:
         self.protein = solute.molecule_nucleosome[self.molecule] >= 0
         self.moves = {"rotor": 0, "chi": 0}
 
-    def pairs(self) -> np.ndarray:
-        """(p, 2) severe pairs with an atom of a histone, ascending."""
+    def of_histones(self, pairs: np.ndarray) -> np.ndarray:
+        """Those of the pairs (p, 2) that have an atom of a histone."""
+        return pairs[self.protein[self.scene.atoms.residue[pairs]].any(axis=1)]
+
+    def run(self) -> np.ndarray:
+        """One round over all severe pairs, in their order; returns those between two chains that are left, (p, 2)."""
         scene = self.scene
-        pairs, _ = scene.cells.pairs(float(scene.severe_table.max()), scene.graph, scene.kind, scene.severe_table)
-        return pairs[self.protein[scene.atoms.residue[pairs]].any(axis=1)]
-
-    def between_molecules(self) -> np.ndarray:
-        """Those of ``pairs`` that do not lie within one chain."""
-        pairs = self.pairs()
-        molecule = self.molecule[self.scene.atoms.residue[pairs]]
-        return pairs[molecule[:, 0] != molecule[:, 1]]
-
-    def run(self) -> None:
-        """One round over all pairs, in their order."""
-        for a, b in self.pairs().tolist():
+        pairs, distance = scene.cells.pairs(
+            float(scene.severe_table.max()), scene.graph, scene.kind, scene.severe_table)
+        for a, b in self.of_histones(pairs).tolist():
             self.free(a, b)
-        self.scene.rebuild()
+        if scene.moved_since:
+            moved = np.unique(np.concatenate(scene.moved_since))
+            scene.rebuild()
+            pairs, _ = scene.update_severe(pairs, distance, moved)
+        left = self.of_histones(pairs)
+        molecule = self.molecule[scene.atoms.residue[left]]
+        return left[molecule[:, 0] != molecule[:, 1]]
 
     def free(self, a: int, b: int) -> None:
         """Make room between two atoms by hydrogens, then side chains."""
@@ -83,7 +84,7 @@ def settle_histones(solute: Solute, threads: int = 1) -> dict:
         Turned hydrogens and side chains, and the close pairs between molecules that are left, for the build report.
     """
     settling = Settling(solute, threads)
-    settling.run()
+    left = settling.run()
     solute.position = settling.scene.position.astype(np.float32)
     return {"turned_hydrogens": settling.moves["rotor"], "turned_side_chains": settling.moves["chi"],
-            "close_histone_pairs_left": len(settling.between_molecules())}
+            "close_histone_pairs_left": len(left)}
