@@ -39,8 +39,8 @@ class ExcludedVolume:
         # Cores are rigid: a share of their points stands for their surface.
         histones, some_wrapped = histones[::3], wrapped[::3]
         self._lists = [_Neighbours(self._node, self._offset, *kinds, threads) for kinds in (
-            (free, free, DNA_AXES), (free, wrapped, DNA_AXES), (free, histones, DNA_HISTONE),
-            (some_wrapped, some_wrapped, DNA_AXES), (some_wrapped, histones, DNA_HISTONE))]
+            (free, free, DNA_AXES, ALONG), (free, wrapped, DNA_AXES, ALONG), (free, histones, DNA_HISTONE, 0),
+            (some_wrapped, some_wrapped, DNA_AXES, ALONG), (some_wrapped, histones, DNA_HISTONE, 0))]
 
     def energy(self, origin: np.ndarray, frame: np.ndarray) -> float:
         """kT, for origins (nodes, 3) and frames (nodes, 3, 3)."""
@@ -59,13 +59,15 @@ class ExcludedVolume:
 
 
 class _Neighbours:
-    """Pairs of points of two kinds, on different nodes, that may come into contact."""
+    """Pairs of points of two kinds, on different nodes and by number more than ``along`` apart, that may come into
+    contact."""
 
     def __init__(
-        self, node: np.ndarray, offset: np.ndarray, first: np.ndarray, second: np.ndarray, contact: float, threads: int
+        self, node: np.ndarray, offset: np.ndarray, first: np.ndarray, second: np.ndarray, contact: float, along: int,
+        threads: int,
     ) -> None:
         self.node, self.offset, self.first, self.second = node, offset, first, second
-        self.contact, self.threads = contact, threads
+        self.contact, self.along, self.threads = contact, along, threads
         self.movers = np.unique(node[np.concatenate([first, second])])
         reach = np.zeros(node.max() + 1)
         np.maximum.at(reach, node, np.linalg.norm(offset, axis=1))
@@ -102,8 +104,7 @@ class _Neighbours:
         i, j = cells.in_spheres(self._positions(self.first, origin, frame), self.contact + MARGIN)
         pairs = np.stack([self.first[i], self.second[j]], axis=1)
         apart = self.node[pairs[:, 0]] != self.node[pairs[:, 1]]
-        if self.contact == DNA_AXES:
-            apart &= np.abs(pairs[:, 0] - pairs[:, 1]) > ALONG
+        apart &= np.abs(pairs[:, 0] - pairs[:, 1]) > self.along
         if self.first is self.second:
             apart &= pairs[:, 0] < pairs[:, 1]
         self.point, pair = np.unique(pairs[apart], return_inverse=True)
