@@ -175,8 +175,7 @@ class _Chain:
     excluded_volume: ExcludedVolume
     core: np.ndarray
     """(m,) nodes that are cores."""
-
-    threads: int = 1
+    threads: int
 
     def by_chunks(self, work: Callable[[slice], Any]) -> list:
         """What ``work`` returns for runs of joints, in order, by several threads."""
@@ -193,6 +192,10 @@ class _Chain:
             turned @ self.offset_frame[which],
         )
 
+    def both_sides(self, origin: np.ndarray, frame: np.ndarray, joint: np.ndarray) -> tuple[tuple, tuple]:
+        """The base pairs before and behind the joints, each origins and frames, for given nodes."""
+        return self.base_pairs(origin, frame, joint), self.base_pairs(origin, frame, joint + 1)
+
 
 def _tether_deviations(chain: _Chain, origin: np.ndarray, frame: np.ndarray) -> np.ndarray:
     """(nodes, 6) standardised displacements from home; only cores are held against turning."""
@@ -207,7 +210,7 @@ def _energy(chain: _Chain, origin: np.ndarray, frame: np.ndarray) -> float:
     """Of steps, tethers and contacts, kT."""
     def steps(joints: slice) -> float:
         joint = chain.joint[joints]
-        left, right = chain.base_pairs(origin, frame, joint), chain.base_pairs(origin, frame, joint + 1)
+        left, right = chain.both_sides(origin, frame, joint)
         return np.sum(((analyse(*left, *right) - chain.rest[joints]) / chain.deviation[joints]) ** 2)
 
     tether = np.sum(_tether_deviations(chain, origin, frame) ** 2)
@@ -237,7 +240,7 @@ def _normal_equations(
     """
     def steps(joints: slice) -> tuple[np.ndarray, ...]:
         joint, deviation = chain.joint[joints], chain.deviation[joints]
-        left, right = chain.base_pairs(origin, frame, joint), chain.base_pairs(origin, frame, joint + 1)
+        left, right = chain.both_sides(origin, frame, joint)
         parameters = analyse(*left, *right)
         step = ((parameters - chain.rest[joints]) / deviation)[:, :, None]
         back = np.swapaxes(left[1], 1, 2)
@@ -510,7 +513,7 @@ def _linker_report(chain: _Chain, piece: tuple[int, int, tuple[bool, bool]], pha
     first, last, anchored = piece
     rows = slice(*np.searchsorted(chain.joint, [first - anchored[0], last + anchored[1]]))
     joint = chain.joint[rows]
-    left, right = (chain.base_pairs(chain.origin, chain.frame, joint + side) for side in (0, 1))
+    left, right = chain.both_sides(chain.origin, chain.frame, joint)
     step, rest, deviation = analyse(*left, *right), chain.rest[rows], chain.deviation[rows]
     z = (step - rest) / deviation
     moved = np.linalg.norm(chain.origin - chain.home_origin, axis=1)

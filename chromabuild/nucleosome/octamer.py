@@ -35,12 +35,16 @@ class Octamer:
     """H3, H4, H2A, H2B, H3, H4, H2A, H2B, or names of variants; then the linker histone, if any."""
 
     @cached_property
+    def first_atom(self) -> np.ndarray:
+        """(975,) first atom of every residue, and the number of atoms."""
+        library = list(residue_library().values())
+        return np.concatenate([[0], np.cumsum([len(library[k].atoms) for k in self.residue_template])])
+
+    @cached_property
     def alpha_carbons(self) -> np.ndarray:
         """(974, 3) angstrom."""
         library = list(residue_library().values())
-        entries = [library[k] for k in self.residue_template]
-        first_atom = np.cumsum([0] + [len(entry.atoms) for entry in entries[:-1]])
-        return self.position[first_atom + [entry.index["CA"] for entry in entries]]
+        return self.position[self.first_atom[:-1] + [library[k].index["CA"] for k in self.residue_template]]
 
 
 @cache

@@ -83,7 +83,7 @@ def follow_beads(core: Octamer, beads: np.ndarray, surroundings: np.ndarray, see
     from each other for a chain, and those within the particle, where the mesoscale model has no atoms.
     """
     library = list(residue_library().values())
-    first_atom = np.concatenate([[0], np.cumsum([len(library[k].atoms) for k in core.residue_template])])
+    first_atom = core.first_atom
     tails = [tail_of(core, first_atom, library, k) for k in range(len(TAIL_ROOTS))]
     moving = np.zeros(len(core.position), dtype=bool)
     for _, grown, _ in tails:
