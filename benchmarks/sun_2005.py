@@ -1,6 +1,7 @@
 """The radius of gyration of 12 nucleosomes against salt, beside Sun, Zhang & Schlick (PNAS 102:8180, 2005).
 
-    python benchmarks/sun_2005.py [--salt 0.01 ...] [--sweeps 4000] [--replicas 4] [--figure docs/images/sun_2005.png]
+    python benchmarks/sun_2005.py [--salt 0.01 ...] [--sweeps 4000] [--replicas 4] [--hotter 1.1 1.2 ...]
+        [--figure docs/images/sun_2005.png]
 
 The published set, not the one that folding uses: DNA leaves a disk of radius 4.8 nm, 1.8 nm above and below its
 middle, at 90 degrees; linkers of six beads 3 nm apart with a stretching constant of 5000 kBT/l0^2; excluded volume
@@ -10,9 +11,11 @@ With --tails smeared they are 353 on the smooth envelope of the whole particle, 
 
     python templates/make_core_charges.py 1kx5.pdb --whole --sites 353 --salt 0.01 0.03 0.05 0.1 0.2 --output FILE
 
-Every second replica begins extended, the others compact. Printed for each salt: mean radius of gyration of the core
-centres with its standard deviation over the run, as published, and the standard error over the replicas; and mean
-energies in kcal/mol beside the published.
+Every second replica begins extended, the others compact. With --hotter each replica is a parallel tempering of its own:
+as many more walks at these multiples of the temperature exchange conformations with it every ten sweeps.
+
+Printed for each salt: mean radius of gyration of the core centres with its standard deviation over the run, as
+published, and the standard error over the replicas; and mean energies in kcal/mol beside the published.
 """
 
 import argparse
@@ -26,7 +29,7 @@ import numpy as np
 from chromabuild.nucleosome.octamer import octamer
 from chromabuild.residues import residue_library, residue_names
 from mesoscale.model import Chain, Core, Parameters, crystal_core, straight_conformation, with_field
-from mesoscale.montecarlo import RANDOM_PER_TRIAL, Walk
+from mesoscale.montecarlo import RANDOM_PER_TRIAL, Walk, exchange
 from mesoscale.observables import radius_of_gyration
 
 # mol/L: radius of gyration (nm) and its standard deviation, energies in kcal/mol: bend, electrostatic. Tables 4 and 5
@@ -108,18 +111,24 @@ def starts(chain: Chain) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     return {"compact": turned[0], "extended": max(turned, key=lambda found: radius_of_gyration(found[0][chain.cores]))}
 
 
-def run(chain: Chain, start: tuple[np.ndarray, np.ndarray], sweeps: int, seed: int) -> tuple[list[float], np.ndarray]:
-    """Radius of gyration (nm) every tenth sweep and the mean energies (8,) of the second half, kBT."""
-    walk = Walk.begin(chain, *start)
+def run(
+    chain: Chain, start: tuple[np.ndarray, np.ndarray], sweeps: int, seed: int, hotter: list[float]
+) -> tuple[list[float], np.ndarray, float]:
+    """Radius of gyration (nm) every tenth sweep, the mean energies (8,) of the second half, kBT, and the share of the
+    exchanges with hotter walks that were accepted."""
+    walks = [Walk.begin(chain, *start, temperature) for temperature in (1.0, *hotter)]
     random = np.random.Generator(np.random.Philox(key=seed))
-    radius, energy = [], []
+    radius, energy, exchanged = [], [], np.zeros(2, int)
     for block in range(sweeps // 10):
-        counts = walk.advance(random.random((10 * chain.n, RANDOM_PER_TRIAL)), strict=False)
-        if block < sweeps // 40:
-            walk.adapt(*counts)
-        radius.append(radius_of_gyration(walk.position[chain.cores]))
-        energy.append(walk.energy)
-    return radius, np.mean(energy[len(energy) // 2 :], axis=0)
+        for walk in walks:
+            counts = walk.advance(random.random((10 * chain.n, RANDOM_PER_TRIAL)), strict=False)
+            if block < sweeps // 40:
+                walk.adapt(*counts)
+        if hotter:
+            exchanged += exchange(walks, block % 2, random)
+        radius.append(radius_of_gyration(walks[0].position[chain.cores]))
+        energy.append(walks[0].energy)
+    return radius, np.mean(energy[len(energy) // 2 :], axis=0), exchanged[1] / max(exchanged[0], 1)
 
 
 def main() -> None:
@@ -128,6 +137,7 @@ def main() -> None:
     parser.add_argument("--salt", type=float, nargs="*", default=list(PUBLISHED))
     parser.add_argument("--sweeps", type=int, default=4000)
     parser.add_argument("--replicas", type=int, default=4, help="every second one begins extended")
+    parser.add_argument("--hotter", type=float, nargs="*", default=[], help="ascending multiples of the temperature")
     parser.add_argument("--results", type=Path, default=Path("sun_2005.json"), help="read and added to")
     parser.add_argument("--tails", choices=["beads", "smeared"], default="beads")
     parser.add_argument("--figure", type=Path)
@@ -137,17 +147,19 @@ def main() -> None:
         chain = with_field(published_chain(salt, given.tails))
         begun = time.process_time()
         begin = list(starts(chain).items())
-        runs = [run(chain, begin[seed % 2][1], given.sweeps, seed + 1) for seed in range(given.replicas)]
-        tails = np.array([radius[len(radius) // 2 :] for radius, _ in runs])
+        runs = [run(chain, begin[seed % 2][1], given.sweeps, seed + 1, given.hotter)
+                for seed in range(given.replicas)]  # fmt: skip
+        tails = np.array([radius[len(radius) // 2 :] for radius, *_ in runs])
         halves = tails.mean(axis=1)
-        energy = np.mean([terms for _, terms in runs], axis=0) * KCAL
+        energy = np.mean([terms for _, terms, _ in runs], axis=0) * KCAL
         found[f"{given.tails} {salt:g}"] = {
             "radius": halves.mean(), "error": halves.std(ddof=1) / np.sqrt(len(halves)), "deviation": tails.std(),
             "replicas": halves.tolist(), "begun": [[begin[k % 2][0], runs[k][0][0]] for k in range(len(runs))],
-            "second_quarter": [np.mean(radius[len(radius) // 4 : len(radius) // 2]) for radius, _ in runs],
+            "second_quarter": [np.mean(radius[len(radius) // 4 : len(radius) // 2]) for radius, *_ in runs],
             "stretch": energy[0], "bend": energy[1], "twist": energy[2], "electrostatic": energy[3],
-            "excluded": energy[4], "sweeps": given.sweeps, "cpu": time.process_time() - begun,
-            "series": [radius[:: max(1, len(radius) // 100)] for radius, _ in runs],
+            "excluded": energy[4], "sweeps": given.sweeps, "hotter": given.hotter,
+            "exchanged": [accepted for *_, accepted in runs], "cpu": time.process_time() - begun,
+            "series": [radius[:: max(1, len(radius) // 100)] for radius, *_ in runs],
         }  # fmt: skip
         given.results.write_text(json.dumps(found, indent=1))
         published = PUBLISHED[salt]

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from mesoscale.dynamics import equilibrate_with_tails, first_tails
 from mesoscale.fibre import Fibre
 from mesoscale.model import (
     Chain,
@@ -22,7 +23,7 @@ from mesoscale.model import (
     straight_conformation,
     with_field,
 )
-from mesoscale.montecarlo import CoupledTails, block_count, sample
+from mesoscale.montecarlo import CoupledTails, most_blocks, sample
 from mesoscale.observables import contact_map, energy_drift
 from mesoscale.relaxation import Conformation, enthalpy, equilibrate, gather, settle, squeeze
 from mesoscale.restraints import contact_report
@@ -62,8 +63,8 @@ def fold(
     from there when a run with the same arguments was stopped. `hotter`: temperatures of parallel tempering, as `sample`
     takes them.
 
-    With flexible tails the fibre is equilibrated with formal charges, cheap and with tails in them, and sampled with
-    the fitted charges of the core without tails. Raises ValueError when formal charges are asked for there.
+    With flexible tails dynamics move tails and fibre together, with the fitted charges of the core without tails, and
+    both are sampled. Raises ValueError when formal charges are asked for there.
     """
     show = progress or (lambda share, state: None)
     flexible = parameters.tails == "flexible"
@@ -72,13 +73,25 @@ def fold(
     chain = build_chain(fibre, replace(parameters, core_charges="formal") if flexible else parameters)
     frames = None if trajectory is None else _trajectory(trajectory, fibre, parameters, sweeps, seed, hotter)
     stopped = frames.last()[1] if frames is not None else {}
+    folded = chain.n > 1 and (chain.confinement_k > 0 or chain.wall_k > 0 or len(chain.contact) > 0)
+    bare = crystal_core(fibre.wrapped_length, parameters.dna_radius, parameters.salt, rigid_tails=False)
+    histones = tails_of_fibre(fibre, parameters)
+    beads = None
     if stopped:
         start = Conformation.boxed(chain, stopped["position"], stopped["frame"])
-    elif chain.n > 1 and (chain.confinement_k > 0 or chain.wall_k > 0 or len(chain.contact)):
+    elif folded:
         start = _gathered(chain, seed, show)
-        start, contact_k = equilibrate(
-            chain, start, _random(seed, EQUILIBRATION), lambda share, state: show(0.1 + 0.1 * share, state)
-        )
+        random = _random(seed, EQUILIBRATION)
+
+        def shown(share: float, state: str) -> None:
+            show(0.1 + 0.1 * share, state)
+
+        if flexible:
+            chain = replace(chain, shape=bare)
+            beads = first_tails(histones, chain, start, _random(seed, TAILS))
+            start, beads, contact_k = equilibrate_with_tails(chain, start, histones, beads, random, shown)
+        else:
+            start, contact_k = equilibrate(chain, start, random, shown)
         chain = replace(chain, contact_k=contact_k)
     else:
         laid = straight_conformation(replace(chain, shape=coarse_core(chain.shape)))
@@ -86,13 +99,13 @@ def fold(
         if chain.n > 1:  # a core alone has nothing to fold
             start = settle(chain, start)
     most = 0.7 if choose == "smallest-box" else 0.8
-    bare = crystal_core(fibre.wrapped_length, parameters.dna_radius, parameters.salt, rigid_tails=False)
-    histones = tails_of_fibre(fibre, parameters)
     coupled = None
     if flexible:
         chain = replace(chain, shape=bare)
-        # Beads of a run that is gone on with come from its last frame.
-        grown = grow_tails(histones, chain, start.position, start.frame, seed, 0 if stopped else TAIL_SWEEPS)
+        if beads is not None:
+            grown = TailWalk.begin(histones, chain, start.position, start.frame, beads)
+        else:  # beads of a run that is gone on with come from its last frame
+            grown = grow_tails(histones, chain, start.position, start.frame, seed, 0 if stopped else TAIL_SWEEPS)
         coupled = CoupledTails.begin(grown, len(chain.cores))
     sampled = sample(with_field(chain), start.position, start.frame, sweeps, seed,
                      lambda share, state: show(0.2 + most * share, state), coupled, frames, hotter)  # fmt: skip
@@ -179,7 +192,7 @@ def _trajectory(
     """The file of a run with these arguments."""
     locus = hashlib.sha256(repr(fibre).encode()).hexdigest()
     key = {"fibre": locus, "parameters": asdict(parameters), "sweeps": sweeps, "seed": seed, "hotter": hotter}
-    return Trajectory(path, key, block_count(sweeps) + 1)
+    return Trajectory(path, key, most_blocks(sweeps) + 1)
 
 
 def _random(seed: int, stream: int) -> np.random.Generator:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from mesoscale import _kernels
 from mesoscale.kernels import kernel_arguments, kernel_energies, sampling_arguments
 from mesoscale.model import TERMS, Chain
-from mesoscale.observables import end_to_end, radius_of_gyration
+from mesoscale.observables import end_to_end, energy_drift, radius_of_gyration
 from mesoscale.restraints import KEPT, contact_distances, stiffened
 from mesoscale.tails import TERMS as TAIL_TERMS
 from mesoscale.tails import FlexibleChains, Places, TailWalk, carried_beads, heads_alone, limbs_of
@@ -30,7 +30,8 @@ TAIL_SERIES = ("tail bond", "tail bend", "tail tether")
 REGROWN = 0.25  # share of the chains that are regrown for each sweep of the fibre
 SWEEPS_BEFORE_REGROWTH = 4  # at most: each call of the kernel computes the energies of all pairs anew
 MOST_AT_ONCE = 20  # sweeps between two recomputations of the energy
-RECORDS = 100  # records of energy over a whole run
+RECORDS = 100  # records of energy over the sweeps that were asked for
+LONGEST_RUN = 2  # times the sweeps asked for, when the energy is not at rest before
 BOOKKEEPING = 1e-8  # largest relative difference of the running energy from a full recomputation
 
 
@@ -191,7 +192,7 @@ class Sampling:
 
     def total_energy(self) -> NDArray[np.float64]:
         """The whole energy (records,), kBT."""
-        return np.sum([series for name, series in self.series.items() if name in (*TERMS, *TAIL_SERIES)], axis=0)
+        return total_energy(tuple(self.series), np.array(list(self.series.values())).T)
 
 
 def exchange(walks: list[Walk], first: int, random: np.random.Generator) -> tuple[int, int]:
@@ -213,9 +214,19 @@ def exchange(walks: list[Walk], first: int, random: np.random.Generator) -> tupl
     return tried, exchanged
 
 
+def total_energy(names: tuple[str, ...], records: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The whole energy (records,), kBT, from records (records, names)."""
+    return records[:, [name in (*TERMS, *TAIL_SERIES) for name in names]].sum(axis=1)
+
+
 def block_count(sweeps: int) -> int:
-    """Blocks that a run is recorded in."""
+    """Blocks that the sweeps asked for are recorded in."""
     return min(RECORDS, sweeps)
+
+
+def most_blocks(sweeps: int) -> int:
+    """Blocks that a run has at most; one that is too short to tell whether it is at rest ends when it was asked to."""
+    return LONGEST_RUN * RECORDS if sweeps >= RECORDS else sweeps
 
 
 def sample(
@@ -235,6 +246,9 @@ def sample(
     Steps adapt, and restraints of contacts that stand open harden, during the first 30 % of the sweeps. No move may
     deepen an overlap: floors that hold at the start hold at the end. `progress` is called with the share done and a
     word on the state. The same seed gives the same result, also when a `trajectory` of an earlier run is gone on with.
+
+    A run of RECORDS sweeps or more whose energy is not at rest then (mesoscale.observables.energy_drift) goes on, by a
+    quarter of the sweeps at a time, for as many again at most.
 
     `hotter` names further temperatures, ascending multiples of the model's: as many more walks from the same start
     exchange conformations with it after every block. Raises ValueError when there are flexible tails as well.
@@ -285,6 +299,13 @@ def sample(
             arrays |= {f"hot_{name}": np.stack([getattr(one, name) for one in hot]) for name in names_of_hot}
         return arrays | {"exchanges": exchanges}
 
+    def finished(block: int) -> bool:
+        late = block - blocks
+        if late < 0 or late % max(1, blocks // 4):
+            return False
+        drift, noise = energy_drift(total_energy(names, np.array(records)))
+        return abs(drift) < noise
+
     records, snapshots = [record(0)], []
     if trajectory is not None:
         if done_blocks:
@@ -298,7 +319,8 @@ def sample(
     first = max(0, done_blocks - 1)
     done = sweeps * first // blocks
     at_once = SWEEPS_BEFORE_REGROWTH if tails else MOST_AT_ONCE
-    for block in range(first, blocks):
+    block = first
+    while block < most_blocks(sweeps) and not finished(block):
         until = sweeps * (block + 1) // blocks
         if block == burn_in:
             for one in walks:
@@ -328,8 +350,9 @@ def sample(
         records.append(record(done))
         if trajectory is not None:
             trajectory.append(frame_of(records[-1]))
+        block += 1
         if progress is not None:
-            progress(done / sweeps, f"energy {walk.energy.sum():.0f} kBT")
+            progress(min(1.0, done / sweeps), f"energy {walk.energy.sum():.0f} kBT")
     if trajectory is not None:
         trajectory.close()
     acceptance = {name: float(a / max(t, 1)) for name, t, a in zip(MOVES, walk.tried, walk.accepted, strict=True)}

@@ -179,12 +179,18 @@ def equilibrate(
         chain = replace(chain, contact_k=stiffened(chain.contact_k, distance, chain.contact_distance))
         if show is not None:
             show(share, f"equilibrating, radius of gyration {radius_of_gyration(now.position):.0f} nm")
+    return clear(chain, now), chain.contact_k
+
+
+def clear(chain: Chain, start: Conformation) -> Conformation:
+    """Make the floors hold of a warm conformation in which they were soft, with as few steps as it takes."""
+    now = start
     for steps in CLEARING_STEPS:
         for stiffness, margin in ENFORCEMENT:
             now = enforce(chain, now, stiffness, margin, 0.0, steps)
             if len(overlaps(chain, now.position, now.frame)) == 0:
-                return now, chain.contact_k
-    return settle(chain, now), chain.contact_k
+                return now
+    return settle(chain, now)
 
 
 def untangle(chain: Chain, start: Conformation, random: np.random.Generator) -> Conformation:

@@ -8,7 +8,7 @@ module core_field
   use iso_fortran_env, only: int32, real32, real64
   implicit none
   private
-  public :: field_t, load_field, set_scalars, field_at, horner
+  public :: field_t, load_field, set_scalars, field_at, field_slope_at, horner
 
   integer(int32), parameter, public :: n_parts = 3   !< screened potential, r**-12, r**-6
   integer(int32), parameter :: n_lanes = 4           !< parts, filled up to what vector units like
@@ -159,6 +159,104 @@ contains
       value(3) = value(3) + r6 - horner(self%polynomial(:, 3), y)
     end do
   end subroutine add_near
+
+  !> The parts at a point of the core's frame, each times its weight, and the gradient of their sum. Within `closest` (nm)
+  !> of a site charges have the energy that they have there, and excluded volume pushes no harder: this is for dynamics,
+  !> which comes to places that Monte Carlo refuses.
+  pure subroutine field_slope_at(self, x, weight, closest, value, slope)
+    type(field_t), intent(in) :: self
+    real(real64), intent(in) :: x(3), weight(n_parts), closest
+    real(real64), intent(out) :: value, slope(3)
+    real(real32) :: w(4, 3), dw(4, 3), total(n_lanes), along(n_lanes, 3)
+    real(real64) :: t(3), u
+    integer(int32) :: first(3), at(3), cell, i
+    value = 0
+    slope = 0
+    t = (x - self%lower) / self%edge
+    if (any(t < 1) .or. any(t >= self%points - 3)) return
+    first = int(t, int32)
+    do i = 1, 3
+      u = t(i) - first(i)
+      w(:, i) = real([(1 - u)**3, 4 - 6 * u**2 + 3 * u**3, 1 + 3 * u + 3 * u**2 - 3 * u**3, u**3] / 6, real32)
+      dw(:, i) = real([-(1 - u)**2, u * (3 * u - 4), 1 + 2 * u - 3 * u**2, u**2] / 2, real32)
+    end do
+    call interpolate_slope(self%points(1), self%points(2), self%points(3), self%coefficient, first, w, dw, total, along)
+    value = dot_product(weight, real(total(1:n_parts), real64))
+    slope = matmul(weight, real(along(1:n_parts, :), real64)) / self%edge
+    at = int((x - self%cell_lower) / self%cell_edge, int32)
+    if (any(x < self%cell_lower) .or. any(at >= self%cells)) return
+    cell = 1 + at(1) + self%cells(1) * (at(2) + self%cells(2) * at(3))
+    call add_near_slope(self, x, weight, closest, self%cell_first(cell), self%cell_first(cell + 1) - 1, value, slope)
+  end subroutine field_slope_at
+
+  !> As `interpolate`, with the derivatives along the grid's axes (in edges).
+  pure subroutine interpolate_slope(nx, ny, nz, coefficient, first, w, dw, total, along)
+    integer(int32), intent(in) :: nx, ny, nz, first(3)
+    real(real32), intent(in) :: coefficient(n_lanes, nx, ny, nz), w(4, 3), dw(4, 3)
+    real(real32), intent(out) :: total(n_lanes), along(n_lanes, 3)
+    real(real32) :: row(n_lanes), steep(n_lanes), ww, dwy, dwz
+    integer(int32) :: i, j, k, lane
+    total = 0
+    along = 0
+    do k = 0, 3
+      do j = 0, 3
+        row = 0
+        steep = 0
+        do i = 0, 3
+          !$omp simd
+          do lane = 1, n_lanes
+            row(lane) = row(lane) + w(i + 1, 1) * coefficient(lane, first(1) + i, first(2) + j, first(3) + k)
+            steep(lane) = steep(lane) + dw(i + 1, 1) * coefficient(lane, first(1) + i, first(2) + j, first(3) + k)
+          end do
+        end do
+        ww = w(j + 1, 2) * w(k + 1, 3)
+        dwy = dw(j + 1, 2) * w(k + 1, 3)
+        dwz = w(j + 1, 2) * dw(k + 1, 3)
+        !$omp simd
+        do lane = 1, n_lanes
+          total(lane) = total(lane) + ww * row(lane)
+          along(lane, 1) = along(lane, 1) + ww * steep(lane)
+          along(lane, 2) = along(lane, 2) + dwy * row(lane)
+          along(lane, 3) = along(lane, 3) + dwz * row(lane)
+        end do
+      end do
+    end do
+  end subroutine interpolate_slope
+
+  !> What the polynomials leave of the sites in a list, and its gradient.
+  pure subroutine add_near_slope(self, x, weight, closest, first, last, value, slope)
+    type(field_t), intent(in) :: self
+    real(real64), intent(in) :: x(3), weight(n_parts), closest
+    integer(int32), intent(in) :: first, last
+    real(real64), intent(inout) :: value, slope(3)
+    real(real64) :: d(3), y, z, r, r6, screened, steep
+    integer(int32) :: m, i
+    do m = first, last
+      i = self%cell_site(m)
+      d = x - self%site(:, i)
+      y = dot_product(d, d)
+      if (y >= self%joint**2) cycle
+      z = max(y, closest**2)
+      r = sqrt(z)
+      r6 = 1 / z**3
+      screened = self%site_charge(i) * exp(-self%kappa * r) / r
+      value = value + weight(1) * (screened - self%site_charge(i) * horner(self%polynomial(:, 1), y)) &
+        + weight(2) * (r6**2 - horner(self%polynomial(:, 2), y)) + weight(3) * (r6 - horner(self%polynomial(:, 3), y))
+      ! Twice the derivative by y, times d.
+      if (y < z) screened = 0
+      steep = weight(1) * (-screened * (self%kappa * r + 1) / z - 2 * self%site_charge(i) * rising(self%polynomial(:, 1), y)) &
+        + weight(2) * (-12 * r6**2 / z - 2 * rising(self%polynomial(:, 2), y)) &
+        + weight(3) * (-6 * r6 / z - 2 * rising(self%polynomial(:, 3), y))
+      slope = slope + steep * d
+    end do
+  end subroutine add_near_slope
+
+  !> Derivative of `horner`.
+  pure function rising(c, y) result(value)
+    real(real64), intent(in) :: c(0:3), y
+    real(real64) :: value
+    value = c(1) + y * (2 * c(2) + y * 3 * c(3))
+  end function rising
 
   pure function horner(c, y) result(value)
     real(real64), intent(in) :: c(0:3), y

@@ -15,7 +15,7 @@ module fibre_energy
   private
   public :: fibre_t, load_fibre, load_limbs, refresh, refresh_particle, refresh_segment, range_energy
   public :: range_pairs, remember_pairs, replace_pairs, add_pairs, full_energy, twist_energy_at, longest_segment
-  public :: n_terms, transported, cross, closest_points, are_close_in_chain, continued_end
+  public :: n_terms, transported, cross, closest_points, are_close_in_chain, continued_end, dna, core_site
 
   integer(int32), parameter :: n_terms = 8
   integer(int32), parameter :: n_kinds = 5, dna = 1, core_site = 2   !< of matter; the others are those of limbs

@@ -1,0 +1,142 @@
+"""Dynamics of a fibre together with its flexible chains, to bring both near rest before Monte Carlo samples them.
+
+The inner loop is the Fortran kernel fibre_dynamics: the energy is that of Monte Carlo with flexible tails, but for a
+shorter cutoff of charges. As in mesoscale/relaxation.py, velocities are drawn anew after every CHUNK steps, and the
+result is a start for Monte Carlo, not a sample.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mesoscale import _kernels
+from mesoscale.field import core_field
+from mesoscale.kernels import kernel_arguments
+from mesoscale.model import Chain
+from mesoscale.relaxation import CHUNK, FINE_MARGIN, FINE_TIME_STEP, Conformation, clear, thermal_velocities
+from mesoscale.restraints import contact_distances, stiffened
+from mesoscale.tails import SIGMA, TERMS, FlexibleChains, TailWalk
+
+Array = NDArray[np.float64]
+TAIL_MASS = 4.0  # as in the kernel
+# Charges are left out beyond so many screening lengths, where exp(-kappa r) is below 1 %: half as many look-ups.
+CUTOFF = 5.0
+# Stages: chunks, steps between two pushes of charges, and the share of sigma within which charges do not act and
+# excluded volume pushes no harder; it costs 4 kBT at 0.5 of sigma, 11 at 0.46. Soft cores bear longer steps and
+# let come apart what stands in each other at first; the second stage drives out again what they let in.
+STAGES = ((100, 4, 0.5), (12, 2, 0.46))
+FAR = 20.0  # times as far apart as they are, cores feel nothing of each other
+LONE_SWEEPS, CROWDED_SWEEPS = 10, 6  # regrowths of all chains on lone cores, and then where the cores are
+CHARGES = 5  # where the kernel's energies have them
+
+
+def chain_arguments(tails: FlexibleChains, beads: Array) -> dict:
+    """What the kernel needs of the chains with beads (b, 3), in its order and layout."""
+    none = len(tails.head_core) == 0  # f2py takes no empty arrays
+    return {
+        "bead": np.array(beads.T, order="F"),  # a copy: the kernel moves it in place
+        "bead_charge": tails.charge,
+        "bead_kind": tails.kind,
+        "first": tails.first + 1,
+        "tail_core": tails.core + 1,
+        "anchor": np.asfortranarray(tails.anchor.T),
+        "tether_k": tails.tether_k,
+        "bond_length": tails.bond_length,
+        "bond_k": tails.bond_k,
+        "angle": tails.angle,
+        "angle_k": tails.angle_k,
+        "head_core": np.zeros(1, np.int32) if none else tails.head_core + 1,
+        "head_site": np.asfortranarray(tails.head_site.T),
+        "head_charge": tails.head_charge,
+    }
+
+
+def field_arguments(chain: Chain, tails: FlexibleChains) -> dict:
+    """The table of the cores' field, and the excluded volume between kinds of matter."""
+    excluded = {"sigma": np.asfortranarray(SIGMA), "strength": np.asfortranarray(tails.strength)}
+    return chain.field.arguments() | excluded
+
+
+def shortened(chain: Chain) -> Chain:
+    """The chain with charges that reach CUTOFF screening lengths, and the table of its cores' field for them."""
+    shorter = replace(chain, cutoff=min(chain.cutoff, CUTOFF / chain.kappa))
+    shape = chain.shape
+    return replace(shorter, field=core_field(shape.site, shape.site_charge, shorter.kappa, shorter.cutoff))
+
+
+def advance_with_tails(
+    chain: Chain, tails: FlexibleChains, start: Conformation, beads: Array, steps: int, random: np.random.Generator,
+    interval: int, closest: float,
+) -> tuple[Conformation, Array, Array]:
+    """Steps of dynamics from newly drawn velocities for a chain with a table of its cores' field. Charges push every
+    `interval` steps; `closest` as in STAGES.
+
+    Returns the conformation, the beads (b, 3), and the energies (7,) that the kernel names.
+    """
+    arguments = kernel_arguments(chain, start.position, start.frame)
+    of_chains = chain_arguments(tails, beads)
+    velocity = np.array(thermal_velocities(chain, random, 1.0), order="F")
+    bead_velocity = np.asfortranarray(TAIL_MASS**-0.5 * random.standard_normal((3, len(beads))))
+    energy = _kernels.fibre_dynamics.run_dynamics(
+        n_cores=len(chain.cores), n_steps=steps, charge_interval=interval, step=FINE_TIME_STEP,
+        margin=FINE_MARGIN, closest=closest, velocity=velocity, bead_velocity=bead_velocity,
+        **arguments, **of_chains, **field_arguments(chain, tails),
+    )  # fmt: skip
+    position = np.ascontiguousarray(arguments["position"].T)
+    frame = np.ascontiguousarray(np.transpose(arguments["frame"], (2, 0, 1)))
+    return Conformation(position, frame, start.wall), np.ascontiguousarray(of_chains["bead"].T), energy
+
+
+def first_tails(
+    tails: FlexibleChains, chain: Chain, where: Conformation, random: np.random.Generator
+) -> Array:
+    """Beads (b, 3) of chains that were grown on lone cores, where nothing is in their way, and then where the cores
+    stand."""
+    apart = Conformation(FAR * where.position, where.frame, where.wall)
+    beads = None
+    for place, sweeps in ((apart, LONE_SWEEPS), (where, CROWDED_SWEEPS)):
+        for _ in range(sweeps):
+            # The energy is not followed: huge ones, of overlaps, would leave nothing of its digits.
+            walk = TailWalk.begin(tails, chain, place.position, place.frame, beads, np.zeros(len(TERMS)))
+            walk.sweep(random, check=False)
+            beads = walk.beads
+        if place is apart:
+            beads = world_beads(tails, chain, where, local_beads(tails, chain, apart, beads))
+    return beads
+
+
+def equilibrate_with_tails(
+    chain: Chain, start: Conformation, tails: FlexibleChains, beads: Array, random: np.random.Generator,
+    show: Callable[[float, str], None] | None = None,
+) -> tuple[Conformation, Array, Array]:
+    """Dynamics of cores, linkers and chains with beads (b, 3) in the whole energy; the counterpart of
+    mesoscale.relaxation.equilibrate for cores without tails of their own.
+
+    Returns a conformation whose floors hold, if they can be made to, the beads on it, and the constants (c,) of
+    restraints.
+    """
+    moving, now = shortened(chain), start
+    stages = [(interval, closest) for chunks, interval, closest in STAGES for _ in range(chunks)]
+    for chunk, (interval, closest) in enumerate(stages):
+        now, beads, energy = advance_with_tails(moving, tails, now, beads, CHUNK, random, interval, closest)
+        distance = contact_distances(moving.contact, now.position)
+        moving = replace(moving, contact_k=stiffened(moving.contact_k, distance, moving.contact_distance))
+        if show is not None:
+            show((chunk + 1) / len(stages), f"equilibrating with tails, charges {energy[CHARGES]:.0f} kBT")
+    on_core = local_beads(tails, chain, now, beads)
+    now = clear(chain, now)
+    return now, world_beads(tails, chain, now, on_core), moving.contact_k
+
+
+def local_beads(tails: FlexibleChains, chain: Chain, where: Conformation, beads: Array) -> Array:
+    """Beads (b, 3) in the frames of the cores that their chains hang on."""
+    at = chain.cores[np.repeat(tails.core, np.diff(tails.first))]
+    return np.einsum("bji,bj->bi", where.frame[at], beads - where.position[at])
+
+
+def world_beads(tails: FlexibleChains, chain: Chain, where: Conformation, beads: Array) -> Array:
+    """The opposite of `local_beads`."""
+    at = chain.cores[np.repeat(tails.core, np.diff(tails.first))]
+    return where.position[at] + np.einsum("bij,bj->bi", where.frame[at], beads)
