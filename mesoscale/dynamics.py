@@ -27,6 +27,8 @@ CUTOFF = 5.0
 # excluded volume pushes no harder; it costs 4 kBT at 0.5 of sigma, 11 at 0.46. Soft cores bear longer steps and
 # let come apart what stands in each other at first; the second stage drives out again what they let in.
 STAGES = ((100, 4, 0.5), (12, 2, 0.46))
+# Chunks between two regrowths of all chains: dynamics alone leave tails where they have bound first.
+REGROWTH = 3
 FAR = 20.0  # times as far apart as they are, cores feel nothing of each other
 LONE_SWEEPS, CROWDED_SWEEPS = 10, 6  # regrowths of all chains on lone cores, and then where the cores are
 CHARGES = 5  # where the kernel's energies have them
@@ -96,15 +98,22 @@ def first_tails(
     stand."""
     apart = Conformation(FAR * where.position, where.frame, where.wall)
     beads = None
-    for place, sweeps in ((apart, LONE_SWEEPS), (where, CROWDED_SWEEPS)):
-        for _ in range(sweeps):
-            # The energy is not followed: huge ones, of overlaps, would leave nothing of its digits.
-            walk = TailWalk.begin(tails, chain, place.position, place.frame, beads, np.zeros(len(TERMS)))
-            walk.sweep(random, check=False)
-            beads = walk.beads
-        if place is apart:
-            beads = world_beads(tails, chain, where, local_beads(tails, chain, apart, beads))
+    for _ in range(LONE_SWEEPS):
+        beads = regrown(tails, chain, apart, random, beads)
+    beads = world_beads(tails, chain, where, local_beads(tails, chain, apart, beads))
+    for _ in range(CROWDED_SWEEPS):
+        beads = regrown(tails, chain, where, random, beads)
     return beads
+
+
+def regrown(
+    tails: FlexibleChains, chain: Chain, where: Conformation, random: np.random.Generator, beads: Array | None
+) -> Array:
+    """Beads (b, 3) after every chain was tried to be regrown once, from `beads` or from straight ones. Their energy is
+    not followed: that of overlaps is so large that it would lose its digits."""
+    walk = TailWalk.begin(tails, chain, where.position, where.frame, beads, np.zeros(len(TERMS)))
+    walk.sweep(random, check=False)
+    return walk.beads
 
 
 def equilibrate_with_tails(
@@ -121,6 +130,8 @@ def equilibrate_with_tails(
     stages = [(interval, closest) for chunks, interval, closest in STAGES for _ in range(chunks)]
     for chunk, (interval, closest) in enumerate(stages):
         now, beads, energy = advance_with_tails(moving, tails, now, beads, CHUNK, random, interval, closest)
+        if chunk % REGROWTH == REGROWTH - 1:
+            beads = regrown(tails, moving, now, random, beads)
         distance = contact_distances(moving.contact, now.position)
         moving = replace(moving, contact_k=stiffened(moving.contact_k, distance, moving.contact_distance))
         if show is not None:

@@ -14,7 +14,7 @@ module fibre_energy
   implicit none
   private
   public :: fibre_t, load_fibre, load_limbs, refresh, refresh_particle, refresh_segment, range_energy
-  public :: range_pairs, remember_pairs, replace_pairs, add_pairs, full_energy, twist_energy_at, longest_segment
+  public :: near_t, range_pairs, remember_pairs, replace_pairs, add_pairs, full_energy, twist_energy_at, longest_segment
   public :: n_terms, transported, cross, closest_points, are_close_in_chain, continued_end, dna, core_site
 
   integer(int32), parameter :: n_terms = 8
@@ -24,6 +24,13 @@ module fibre_energy
   real(real64), parameter :: pi = acos(-1.0_real64)
   real(real64), parameter :: bead_cell = 5, core_cell = 8   !< nm, edges of the grids' cells
   real(real64), parameter :: longest_segment = 8   !< nm; a move that stretches one further is refused
+
+  !> The particles near one, and the electrostatics and excluded volume of each with it.
+  type :: near_t
+    integer(int32) :: n = 0
+    integer(int32), allocatable :: particle(:)
+    real(real64), allocatable :: terms(:, :)
+  end type near_t
 
   type :: fibre_t
     integer(int32) :: n = 0
@@ -54,7 +61,7 @@ module fibre_energy
     ! What is near: beads, cores, middles of segments. Grids number beads and cores in chain order: bead_of, core_of.
     type(grid_t) :: bead_grid, core_grid, segment_grid
     integer(int32), allocatable :: bead(:), bead_number(:), core_particle(:)
-    real(real64), allocatable :: pair(:, :, :)        !< (2, n, n) electrostatics and excluded volume, where remembered
+    type(near_t), allocatable :: near(:)              !< of each particle, where remembered
   end type fibre_t
 
 contains
@@ -253,29 +260,64 @@ contains
     energy(floor_) = range_floor(self, first, last)
   end function range_energy
 
-  !> Electrostatics and excluded volume (2, n, first:last) of the particles first..last with each of those outside.
-  pure subroutine range_pairs(self, first, last, fresh)
+  !> What is near the particles first..last, but for themselves.
+  subroutine range_pairs(self, first, last, fresh)
     type(fibre_t), intent(in) :: self
     integer(int32), intent(in) :: first, last
-    real(real64), intent(out) :: fresh(2, self%n, first:last)
+    type(near_t), intent(out) :: fresh(first:last)
     integer(int32) :: p, q, k, count, found(self%n)
-    real(real64) :: reach
-    fresh = 0
+    real(real64) :: reach, terms(2)
     do p = first, last
       reach = self%cutoff
       if (self%core(p) /= 0) reach = reach + self%carried_reach
       call points_near(self%bead_grid, self%position(:, p), reach, found, count)
       do k = 1, count
         q = self%bead(found(k))
-        if (q < first .or. q > last) fresh(:, q, p) = pair_terms(self, p, q)
+        if (q >= first .and. q <= last) cycle
+        terms = pair_terms(self, p, q)
+        if (any(abs(terms) > 0)) call append(fresh(p), q, terms)
       end do
       call points_near(self%core_grid, self%position(:, p), reach + self%carried_reach, found, count)
       do k = 1, count
         q = self%core_particle(found(k))
-        if (q < first .or. q > last) fresh(:, q, p) = pair_terms(self, p, q)
+        if (q >= first .and. q <= last) cycle
+        terms = pair_terms(self, p, q)
+        if (any(abs(terms) > 0)) call append(fresh(p), q, terms)
       end do
     end do
   end subroutine range_pairs
+
+  pure subroutine append(self, particle, terms)
+    type(near_t), intent(inout) :: self
+    integer(int32), intent(in) :: particle
+    real(real64), intent(in) :: terms(2)
+    type(near_t) :: longer
+    if (.not. allocated(self%particle)) allocate (self%particle(32), self%terms(2, 32))
+    if (self%n == size(self%particle)) then
+      allocate (longer%particle(2 * self%n), longer%terms(2, 2 * self%n))
+      longer%particle(:self%n) = self%particle
+      longer%terms(:, :self%n) = self%terms
+      call move_alloc(longer%particle, self%particle)
+      call move_alloc(longer%terms, self%terms)
+    end if
+    self%n = self%n + 1
+    self%particle(self%n) = particle
+    self%terms(:, self%n) = terms
+  end subroutine append
+
+  !> Take the particle out of the list; the last comes in its place.
+  pure subroutine remove(self, particle)
+    type(near_t), intent(inout) :: self
+    integer(int32), intent(in) :: particle
+    integer(int32) :: k
+    do k = 1, self%n
+      if (self%particle(k) /= particle) cycle
+      self%particle(k) = self%particle(self%n)
+      self%terms(:, k) = self%terms(:, self%n)
+      self%n = self%n - 1
+      return
+    end do
+  end subroutine remove
 
   !> Electrostatics and excluded volume of two particles.
   pure function pair_terms(self, p, q) result(terms)
@@ -290,44 +332,58 @@ contains
   !> Remember the pairs of all particles, so that a trial need not compute again what it leaves.
   subroutine remember_pairs(self)
     type(fibre_t), intent(inout) :: self
-    integer(int32) :: p, q
-    allocate (self%pair(2, self%n, self%n))
+    type(near_t) :: fresh(1)
+    integer(int32) :: p, q, k
+    allocate (self%near(self%n))
     do p = 1, self%n
-      self%pair(:, p, p) = 0
-      do q = 1, p - 1
-        self%pair(:, q, p) = pair_terms(self, p, q)
-        self%pair(:, p, q) = self%pair(:, q, p)
+      call range_pairs(self, p, p, fresh)
+      do k = 1, fresh(1)%n
+        q = fresh(1)%particle(k)
+        if (q > p) cycle
+        call append(self%near(p), q, fresh(1)%terms(:, k))
+        call append(self%near(q), p, fresh(1)%terms(:, k))
       end do
     end do
   end subroutine remember_pairs
 
-  !> The pairs of the particles first..last with those outside are now these (2, n, first:last).
+  !> The pairs of the particles first..last with those outside are now these.
   pure subroutine replace_pairs(self, first, last, fresh)
     type(fibre_t), intent(inout) :: self
     integer(int32), intent(in) :: first, last
-    real(real64), intent(in) :: fresh(2, self%n, first:last)
-    integer(int32) :: p, q
+    type(near_t), intent(in) :: fresh(first:last)
+    integer(int32) :: p, q, k, kept
     do p = first, last
-      do q = 1, self%n
-        if (q >= first .and. q <= last) cycle
-        if (all(fresh(:, q, p) == self%pair(:, q, p))) cycle
-        self%pair(:, q, p) = fresh(:, q, p)
-        self%pair(:, p, q) = fresh(:, q, p)
+      kept = 0
+      do k = 1, self%near(p)%n
+        q = self%near(p)%particle(k)
+        if (q < first .or. q > last) then
+          call remove(self%near(q), p)
+        else
+          kept = kept + 1
+          self%near(p)%particle(kept) = q
+          self%near(p)%terms(:, kept) = self%near(p)%terms(:, k)
+        end if
+      end do
+      self%near(p)%n = kept
+      do k = 1, fresh(p)%n
+        call append(self%near(p), fresh(p)%particle(k), fresh(p)%terms(:, k))
+        call append(self%near(fresh(p)%particle(k)), p, fresh(p)%terms(:, k))
       end do
     end do
   end subroutine replace_pairs
 
-  !> The sum of pairs (2, n, first:last) with particles outside first..last, added to `energy`.
-  pure subroutine add_pairs(self, first, last, pair, energy)
-    type(fibre_t), intent(in) :: self
+  !> The sum of the pairs of the particles first..last with those outside, added to `energy`.
+  pure subroutine add_pairs(near, first, last, energy)
     integer(int32), intent(in) :: first, last
-    real(real64), intent(in) :: pair(2, self%n, first:last)
+    type(near_t), intent(in) :: near(first:last)
     real(real64), intent(inout) :: energy(n_terms)
     real(real64) :: total(2)
-    integer(int32) :: p
+    integer(int32) :: p, k
     total = 0
     do p = first, last
-      total = total + sum(pair(:, :first - 1, p), 2) + sum(pair(:, last + 1:, p), 2)
+      do k = 1, near(p)%n
+        if (near(p)%particle(k) < first .or. near(p)%particle(k) > last) total = total + near(p)%terms(:, k)
+      end do
     end do
     energy([electrostatic, excluded]) = energy([electrostatic, excluded]) + total
   end subroutine add_pairs

@@ -5,8 +5,8 @@
 module fibre_monte_carlo
   use core_field, only: load_field
   use iso_fortran_env, only: int32, real32, real64
-  use fibre_energy, only: fibre_t, load_fibre, load_limbs, refresh, range_energy, range_pairs, remember_pairs, replace_pairs, &
-    add_pairs, full_energy, twist_energy_at, longest_segment, n_terms
+  use fibre_energy, only: fibre_t, near_t, load_fibre, load_limbs, refresh, range_energy, range_pairs, remember_pairs, &
+    replace_pairs, add_pairs, full_energy, twist_energy_at, longest_segment, n_terms
   implicit none
   private
   public :: run_trials, total_energy
@@ -14,7 +14,6 @@ module fibre_monte_carlo
   integer(int32), parameter :: n_moves = 6, n_random = 11
   integer(int32), parameter :: bead_translation = 1, core_translation = 2, core_rotation = 3, crank = 4, end_pivot = 5, &
     bead_spin = 6
-  integer(int32), parameter :: most_remembered = 4000   !< particles whose pairs, 16 bytes each, are kept
   integer(int32), parameter :: twist_term = 3, floor_term = 6
   real(real64), parameter :: pi = acos(-1.0_real64)
 
@@ -52,7 +51,7 @@ contains
       contact, contact_k, contact_distance, scalar)
     call load_limbs(fibre, limb, limb_charge, limb_kind, sigma, strength)
     call load_field(fibre%field, site, site_charge, coefficient, cells, cell_first, cell_site, field_scalar)
-    if (n <= most_remembered) call remember_pairs(fibre)
+    call remember_pairs(fibre)
     tried = 0
     accepted = 0
     do trial = 1, n_trials
@@ -105,7 +104,7 @@ contains
     integer(int32) :: first, last, p, low, high
     real(real64) :: before(n_terms), after(n_terms), shift(3), rotation(3, 3), centre(3), axis(3)
     real(real64), allocatable :: old_position(:, :), old_frame(:, :, :), new_position(:, :), new_frame(:, :, :)
-    real(real64), allocatable :: fresh(:, :, :), left(:, :, :)
+    type(near_t), allocatable :: fresh(:)
     success = .false.
     shift = 0
     centre = 0
@@ -169,24 +168,18 @@ contains
       .and. maxval(fibre%length(max(1, first - 1):min(fibre%n - 1, last))) < longest_segment
     if (success) then
       ! Charges cost most: only for what the floors allow.
-      allocate (fresh(2, fibre%n, first:last))
+      allocate (fresh(first:last))
       call range_pairs(fibre, first, last, fresh)
-      call add_pairs(fibre, first, last, fresh, after)
+      call add_pairs(fresh, first, last, after)
+      call add_pairs(fibre%near(first:last), first, last, before)
       new_position = fibre%position(:, low:high)
       new_frame = fibre%frame(:, :, low:high)
       call put(old_position, old_frame)
-      if (allocated(fibre%pair)) then
-        call add_pairs(fibre, first, last, fibre%pair(:, :, first:last), before)
-      else
-        allocate (left, mold=fresh)
-        call range_pairs(fibre, first, last, left)
-        call add_pairs(fibre, first, last, left, before)
-      end if
       success = sum(after) - sum(before) <= -log(max(random(11), tiny(1.0_real64)))
       if (success) then
         energy = energy + after - before
         call put(new_position, new_frame)
-        if (allocated(fibre%pair)) call replace_pairs(fibre, first, last, fresh)
+        call replace_pairs(fibre, first, last, fresh)
       end if
     else
       call put(old_position, old_frame)
