@@ -17,8 +17,6 @@ from synthetic_scaffold import synthetic_scaffold
 from typer.testing import CliRunner
 
 from chromabuild.build import build_dna, build_solute
-from chromabuild.clash.atoms import Atoms
-from chromabuild.clash.audit import audit
 from chromabuild.cli import app
 from chromabuild.config import Config, load_config
 from chromabuild.dna.helix import crystal_path
@@ -28,6 +26,8 @@ from chromabuild.nucleosome.octamer import octamer
 from chromabuild.nucleosome.template import add_template, fetch_template
 from chromabuild.nucleosome.template_file import read_template
 from chromabuild.residues import residue_library
+from chromabuild.sterics.atoms import Atoms
+from chromabuild.sterics.audit import audit
 
 TURN = Rotation.from_euler("xyz", [40.0, -100.0, 25.0], degrees=True).as_matrix()
 SHIFT = np.array([31.0, -8.0, 120.0])
