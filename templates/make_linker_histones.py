@@ -22,7 +22,7 @@ from chromabuild.dna.steps import rotation_about_z
 from chromabuild.nucleosome.homology import build_side_chains, chains_of, octamer_of, remodel
 from chromabuild.nucleosome.octamer import FAMILIES, LINKER_CHAIN, octamer
 from chromabuild.nucleosome.recipe import linker_histone_table
-from chromabuild.nucleosome.template import complete_residues, octamer_chains, own_frame, read_model
+from chromabuild.nucleosome_template import complete_residues, octamer_chains, own_frame, read_model
 from chromabuild.residues import residue_library
 from chromabuild.sterics.atoms import Atoms
 from chromabuild.sterics.audit import audit

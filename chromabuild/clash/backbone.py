@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chromabuild import _kernels
-from chromabuild.dna.backbone import cross
+from chromabuild.geometry import cross
 from chromabuild.sterics import reference
 from chromabuild.sterics.atoms import DNA_BACKBONE, SUGAR, BondGraph
 from chromabuild.sterics.audit import expand

@@ -47,8 +47,8 @@ from chromabuild.clash.report import (
 )
 from chromabuild.clash.rigid import REASON, REMEDY, rigid_overlaps
 from chromabuild.clash.tails import Growth, Tail, find_tails, propose_tail
-from chromabuild.dna.backbone import cross
 from chromabuild.errors import BadInputError
+from chromabuild.geometry import cross
 from chromabuild.solute import Solute
 from chromabuild.sterics import reference
 from chromabuild.sterics.atoms import (

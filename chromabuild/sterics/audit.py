@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from chromabuild.dna.backbone import cross
+from chromabuild.geometry import cross
 from chromabuild.residues import residue_library, residue_names
 from chromabuild.sterics import reference
 from chromabuild.sterics.atoms import Atoms, BondGraph, Widened
