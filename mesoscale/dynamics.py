@@ -26,7 +26,7 @@ CUTOFF = 5.0
 # Stages: chunks, steps between two pushes of charges, and the share of sigma within which charges do not act and
 # excluded volume pushes no harder; it costs 4 kBT at 0.5 of sigma, 11 at 0.46. Soft cores bear longer steps and
 # let come apart what stands in each other at first; the second stage drives out again what they let in.
-STAGES = ((150, 4, 0.5), (15, 2, 0.46))
+STAGES = ((95, 4, 0.5), (8, 2, 0.46))
 # Chunks between two regrowths of all chains: dynamics alone leave tails where they have bound first.
 REGROWTH = 3
 FAR = 20.0  # times as far apart as they are, cores feel nothing of each other

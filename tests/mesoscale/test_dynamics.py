@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from mesoscale import _kernels
-from mesoscale.dynamics import chain_arguments, field_arguments, shortened
+from mesoscale import _kernels, dynamics
+from mesoscale.dynamics import chain_arguments, equilibrate_with_tails, field_arguments, first_tails, shortened
 from mesoscale.fibre import Contact, Fibre
 from mesoscale.folding import grow_tails
 from mesoscale.kernels import kernel_arguments, kernel_energies
@@ -16,10 +16,12 @@ from mesoscale.model import (
     Parameters,
     build_chain,
     crystal_core,
+    overlaps,
     segment_ends,
     straight_conformation,
     transported,
 )
+from mesoscale.relaxation import Conformation, settle
 from mesoscale.tails import Places, TailWalk, heads_alone, limbs_of, tails_of_fibre
 
 FIBRE = Fibre("ACGT" * 135, (95, 270, 440), linker_histone=(False, True, False), acetylated=(True, False, False),
@@ -98,3 +100,26 @@ def test_forces_are_the_gradient_of_what_monte_carlo_samples(three):
                 moved[b, k] += by
                 ends.append(total(position, frame, moved))
             assert bead_force[k, b] == pytest.approx((ends[1] - ends[0]) / 2 / step, rel=2e-3, abs=0.1), (k, b)
+
+
+def test_equilibration_keeps_floors_and_lets_charges_fall(three, monkeypatch):
+    """The same seed gives the same bytes; floors hold; charges of tails that were just grown lie higher than after."""
+    monkeypatch.setattr(dynamics, "STAGES", ((9, 4, 0.5), (3, 2, 0.46)))
+    wide = replace(PARAMETERS, confinement_radius=12.0)
+    whole = replace(build_chain(FIBRE, wide), shape=crystal_core(rigid_tails=False))
+    tails = three[1]
+    start = settle(whole, Conformation.boxed(whole, *straight_conformation(whole)))
+
+    def run(seed):
+        random = np.random.Generator(np.random.Philox(key=seed))
+        beads = first_tails(tails, whole, start, random)
+        return beads, *equilibrate_with_tails(whole, start, tails, beads, random)
+
+    first, now, beads, contact_k = run(1)
+    again = run(1)
+    assert np.array_equal(beads, again[2]) and np.array_equal(now.position, again[1].position)
+    assert len(overlaps(whole, now.position, now.frame)) == 0
+    assert (contact_k >= whole.contact_k).all()
+    before, after = (TailWalk.begin(tails, whole, at.position, at.frame, found).energy
+                     for at, found in ((start, first), (now, beads)))  # fmt: skip
+    assert after.sum() < before.sum()
