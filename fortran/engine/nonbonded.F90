@@ -18,6 +18,7 @@ module nonbonded
   use dispersion_exclusions, only: correct_dispersion
   use error, only: error_t, exit_bad_input, fail
   use fixed_point, only: rounding_t
+  use force_sums, only: force_sums_t
   use kernel_dispatch, only: kernel_dispatch_t
   use lennard_jones, only: lennard_jones_t
   use nonbonded_options, only: nonbonded_options_t
@@ -570,18 +571,20 @@ contains
     real(real64), intent(out) :: energy_lj, energy_elec
     class(background_t), intent(inout), optional :: background
     type(buffer_t) :: buffer(size(self%list%block))
+    type(force_sums_t) :: sums
     real(real64) :: block_energy(2, size(self%list%block))
     integer :: b, form, next, first, last
 
     form = kernel_form(self)
     block_energy = 0.0_real64
     call block_range(self, meets, first, last)
+    call sums%open(self%list%block(first:last)%lower, self%list%block(first:last)%upper)
     next = first
     !$omp parallel do schedule(monotonic: dynamic)
     do b = first, last
       if (present(background)) call look_after(background)
       if (self%list%block(b)%is_empty()) then
-        call add_ready(self, b, last, buffer, next, force)
+        call add_ready(self, b, first, last, buffer, next, sums, force)
         cycle
       end if
       associate (block => self%list%block(b), list => self%list)
@@ -600,7 +603,7 @@ contains
             self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, block%lower, block%upper, &
             buffer(b)%force, block_energy(1, b), block_energy(2, b))
       end associate
-      call add_ready(self, b, last, buffer, next, force)
+      call add_ready(self, b, first, last, buffer, next, sums, force)
     end do
     !$omp end parallel do
     energy_lj = sum(block_energy(1, :))
@@ -620,56 +623,32 @@ contains
   end function kernel_form
 
   !> Note that the buffer of block `b` is complete, and add those whose turn has come; `next`: the first that is not
-  !> added, of those to `last`.
-  subroutine add_ready(self, b, last, buffer, next, force)
+  !> added, of those from `first` to `last`.
+  subroutine add_ready(self, b, first, last, buffer, next, sums, force)
     type(nonbonded_t), intent(in) :: self
-    integer, intent(in) :: b, last
+    integer, intent(in) :: b, first, last
     type(buffer_t), intent(inout) :: buffer(:)
     integer, intent(inout) :: next
+    type(force_sums_t), intent(inout) :: sums
     real(real64), intent(inout) :: force(:, :)
     !$omp critical (chromamd_add_buffers)
     buffer(b)%is_ready = .true.
     do while (next <= last)
       if (.not. buffer(next)%is_ready) exit
-      call add_buffer(self, self%list%block(next), buffer(next), force)
+      associate (lower => self%list%block(next)%lower, slot_atom => self%list%slot_atom)
+        if (allocated(buffer(next)%force)) then
+          call sums%add(next - first + 1, lower, buffer(next)%force, self%unit, slot_atom, force)
+          deallocate (buffer(next)%force)
+        else if (allocated(buffer(next)%exact_force)) then
+          call sums%add_exact(next - first + 1, lower, buffer(next)%exact_force, slot_atom, force)
+          deallocate (buffer(next)%exact_force)
+        end if
+      end associate
       next = next + 1
     end do
+    if (next > last) call sums%give(self%list%n_clusters, self%list%slot_atom, force)
     !$omp end critical (chromamd_add_buffers)
   end subroutine add_ready
-
-  !> Add the buffer of a block to the atoms and give it back.
-  subroutine add_buffer(self, block, buffer, force)
-    type(nonbonded_t), intent(in) :: self
-    type(pair_block_t), intent(in) :: block
-    type(buffer_t), intent(inout) :: buffer
-    real(real64), intent(inout) :: force(:, :)
-    real(real64) :: total(cluster_size, 3)
-    integer :: c, k, axis, lane, atom(cluster_size)
-
-    if (.not. (allocated(buffer%force) .or. allocated(buffer%exact_force))) return
-    do c = block%lower, block%upper
-      atom = self%list%slot_atom(cluster_size*(c - 1) + 1:cluster_size*c)
-      ! Of clusters before its own a block touches those of ghosts only.
-      if (c < (block%first_i + 1)/2 .and. abs(atom(1)) <= self%n_owned) cycle
-      if (allocated(buffer%exact_force)) then
-        total = buffer%exact_force(:, :, c)
-      else
-        total = 0.0_real64
-        do axis = 1, 3
-          do lane = 0, self%kernel%lanes - 1, cluster_size
-            do k = 1, cluster_size
-              total(k, axis) = total(k, axis) + self%unit*real(buffer%force(lane + k, axis, c), real64)
-            end do
-          end do
-        end do
-      end if
-      do k = 1, cluster_size
-        if (atom(k) > 0) force(:, atom(k)) = force(:, atom(k)) + total(k, :)
-      end do
-    end do
-    if (allocated(buffer%force)) deallocate (buffer%force)
-    if (allocated(buffer%exact_force)) deallocate (buffer%exact_force)
-  end subroutine add_buffer
 
   !> Add the Ewald correction of excluded pairs.
   subroutine correct(self, position, want_energy, force, energy)
@@ -724,8 +703,9 @@ contains
     logical, intent(in) :: want_energy
     class(background_t), intent(inout), optional :: background
     real(real64), allocatable :: block_energy(:, :), block_virial(:, :)
-    real(real64) :: sums(6)
+    real(real64) :: virial_sums(6)
     type(buffer_t) :: buffer(size(self%list%block))
+    type(force_sums_t) :: sums
     integer :: b, c, k, form, chunk, n_chunks, next, first, last
 
     if (allocated(self%exact_coordinate)) then
@@ -745,12 +725,13 @@ contains
     allocate (block_energy(2, size(self%list%block) + n_chunks), source=0.0_real64)
     allocate (block_virial(6, size(self%list%block) + n_chunks), source=0.0_real64)
     call block_range(self, meets, first, last)
+    call sums%open(self%list%block(first:last)%lower, self%list%block(first:last)%upper)
     next = first
     !$omp parallel do schedule(monotonic: dynamic)
     do b = first, last
       if (present(background)) call look_after(background)
       if (self%list%block(b)%is_empty()) then
-        call add_ready(self, b, last, buffer, next, force)
+        call add_ready(self, b, first, last, buffer, next, sums, force)
         cycle
       end if
       associate (block => self%list%block(b), list => self%list)
@@ -764,7 +745,7 @@ contains
           self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, self%rounding, block%lower, &
           block%upper, buffer(b)%exact_force, block_energy(:, b), block_virial(:, b))
       end associate
-      call add_ready(self, b, last, buffer, next, force)
+      call add_ready(self, b, first, last, buffer, next, sums, force)
     end do
     !$omp end parallel do
     if (self%pair%alpha > 0.0_real64 .and. meets /= meets_owned) then
@@ -780,8 +761,8 @@ contains
     if (.not. want_energy) return
     energy_lj = sum(block_energy(1, :))
     energy_elec = sum(block_energy(2, :))
-    sums = sum(block_virial, dim=2)
-    virial = reshape(sums([1, 4, 5, 4, 2, 6, 5, 6, 3]), [3, 3])
+    virial_sums = sum(block_virial, dim=2)
+    virial = reshape(virial_sums([1, 4, 5, 4, 2, 6, 5, 6, 3]), [3, 3])
   end subroutine compute_exactly
 
 end module nonbonded
