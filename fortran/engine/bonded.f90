@@ -100,9 +100,9 @@ contains
 
     ! Molecules of one group, most of all waters, are whole and in order: their atoms need no search.
     searched = topology%templates%n_groups > 1
-    call map%create(count(searched(atoms%template(:atoms%n_total))), atoms%n_total)
+    call map%create(count(searched(atoms%template(atoms%kind(:atoms%n_total)))), atoms%n_total)
     do i = 1, atoms%n_total
-      if (searched(atoms%template(i))) call map%add(atoms%id(i), i)
+      if (searched(atoms%template(atoms%kind(i)))) call map%add(atoms%id(i), i)
     end do
     do kind = 1, n_kinds - 1
       if (.not. allocated(self%table(kind)%before)) call make_table(self, kind, topology)
@@ -134,14 +134,14 @@ contains
     integer, intent(out) :: local(:)
     logical, intent(out) :: mine
     integer :: k, offset
-    associate (template => topology%templates(atoms%template(i)))
+    associate (template => topology%templates(atoms%template(atoms%kind(i))))
       mine = .false.
       do k = 1, size(local)
         if (k == place) then
           local(k) = i
           cycle
         end if
-        offset = template%terms(kind)%atom(k, t) - atoms%index_in_template(i)
+        offset = template%terms(kind)%atom(k, t) - atoms%index_in_template(atoms%kind(i))
         if (template%n_groups == 1) then
           local(k) = i + offset
         else
@@ -198,14 +198,14 @@ contains
     do p = 1, size(part)
       allocate (part(p)%entry(kind_width(kind) + 1, 1024))
       do i = (p - 1)*atoms_per_part + 1, min(atoms%n_owned, p*atoms_per_part)
-        a = atoms%index_in_template(i)
-        associate (terms => topology%templates(atoms%template(i))%terms(kind))
+        a = atoms%index_in_template(atoms%kind(i))
+        associate (terms => topology%templates(atoms%template(atoms%kind(i)))%terms(kind))
           do entry = terms%first_of_atom(a), terms%first_of_atom(a + 1) - 1
             t = terms%term_of_atom(entry)
             if (self%rigid .and. terms%rigid(t)) cycle
             place = findloc(terms%atom(:, t), a, dim=1)
             call find_term(topology, atoms, map, 0.5_real64*box, i, kind, t, place, local, mine)
-            if (mine) call part(p)%append([local, self%table(kind)%before(atoms%template(i)) + t])
+            if (mine) call part(p)%append([local, self%table(kind)%before(atoms%template(atoms%kind(i))) + t])
           end do
         end associate
       end do
@@ -278,8 +278,8 @@ contains
       do i = (p - 1)*atoms_per_part + 1, min(atoms%n_owned, p*atoms_per_part)
         ! Counted within the part at first.
         self%exclusion_first(i) = part(p)%n + 1
-        a = atoms%index_in_template(i)
-        associate (template => topology%templates(atoms%template(i)))
+        a = atoms%index_in_template(atoms%kind(i))
+        associate (template => topology%templates(atoms%template(atoms%kind(i))))
           do entry = template%terms(is_exclusion)%first_of_atom(a), &
                      template%terms(is_exclusion)%first_of_atom(a + 1) - 1
             t = template%terms(is_exclusion)%term_of_atom(entry)

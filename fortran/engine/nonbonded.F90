@@ -13,9 +13,9 @@
 #endif
 module nonbonded
   use omp_lib, only: omp_get_thread_num
-  use, intrinsic :: iso_fortran_env, only: int16
   use precision, only: int32, int64, real64, real_pair
   use background, only: background_t
+  use coarse_place, only: int16, measure_moves, note_places
   use dispersion_exclusions, only: correct_dispersion
   use error, only: error_t, exit_bad_input, fail
   use fixed_point, only: rounding_t
@@ -35,9 +35,8 @@ module nonbonded
   integer, parameter :: chunk_atoms = 4096
   !> Displacements are measured in `real_pair`.
   real(real64), parameter :: rounding_reserve = 0.999_real64
-  !> Of positions those digits are remembered that tell how far an atom moved: in units of this (angstrom), modulo 2^16.
+  !> Positions are remembered to this (angstrom).
   real(real64), parameter :: place_quantum = 2.0_real64**(-10)
-  integer, parameter :: n_places = 2**16
 
   !> Forces of a block on the clusters that it touches: (lanes, 3, clusters), or (8, 3, clusters) in the deterministic mode.
   type :: buffer_t
@@ -232,14 +231,16 @@ contains
     end do
   end function list_bytes
 
-  !> Make the pair list for the atoms of this rank: owned atoms first, then ghosts. `lj_type` counts from 1. Exclusions
+  !> Make the pair list for the atoms of this rank: owned atoms first, then ghosts. `charge` and `lj_type` (from 1) are
+  !> those of the kinds of atoms, `kind` that of each atom. Exclusions
   !> are rows over owned atoms: owned-owned pairs under both atoms, owned-ghost pairs under the owned one; if they are
   !> absent, or not allocated, those of the last list hold, which was of the same atoms.
-  subroutine rebuild(self, n_owned, n_total, position, charge, lj_type, global_id, exclusion_first, exclusion_partner)
+  subroutine rebuild(self, n_owned, n_total, position, kind, charge, lj_type, global_id, exclusion_first, &
+                     exclusion_partner)
     class(nonbonded_t), intent(inout) :: self
     integer, intent(in) :: n_owned, n_total
     real(real64), intent(in) :: position(:, :), charge(:)
-    integer, intent(in) :: lj_type(:)
+    integer, intent(in) :: kind(:), lj_type(:)
     integer(int64), intent(in) :: global_id(:)
     integer, intent(in), optional :: exclusion_first(:), exclusion_partner(:)
     type(pair_block_t), allocatable :: block(:)
@@ -249,7 +250,7 @@ contains
     self%n_owned = n_owned
     self%n_total = n_total
     self%is_frugal = n_total >= self%many_atoms
-    if (self%pair%vdw_form == vdw_pme) self%root_c6 = self%type_root_c6(lj_type(:n_total))
+    if (self%pair%vdw_form == vdw_pme) self%root_c6 = self%type_root_c6(lj_type(kind(:n_total)))
     if (n_total == 0) return
     self%origin = 0.5_real64*(minval(position(:, :n_total), dim=2) + maxval(position(:, :n_total), dim=2))
     extent = 0.5_real64*maxval(maxval(position(:, :n_total), dim=2) - minval(position(:, :n_total), dim=2)) + 1.0_real64
@@ -259,10 +260,10 @@ contains
 #endif
     if (present(exclusion_first)) call mirror_exclusions(self, exclusion_first, exclusion_partner)
     self%all = window_t()
-    call self%list%make(n_owned, n_total, position(:, :n_total), global_id(:n_total), self%interacts(lj_type(:n_total)))
-    if (self%matrix) call find_special(self, lj_type)
+    call self%list%make(n_owned, n_total, position(:, :n_total), global_id(:n_total), self%interacts(lj_type(kind(:n_total))))
+    if (self%matrix) call find_special(self, kind, lj_type)
     if (.not. self%is_frugal) then
-      call pack_parameters(self, self%all, 1, self%list%n_clusters, charge, lj_type)
+      call pack_parameters(self, self%all, 1, self%list%n_clusters, kind, charge, lj_type)
       call pack_coordinates(self, self%all, 1, self%list%n_clusters, meets_all, position)
     end if
     if (allocated(self%pruned_place)) deallocate (self%pruned_place)
@@ -366,22 +367,9 @@ contains
   subroutine note_pruned(self, position)
     type(nonbonded_t), intent(inout) :: self
     real(real64), intent(in) :: position(:, :)
-    integer :: i
-
     self%age = 0
-    !$omp parallel do schedule(static)
-    do i = 1, self%n_total
-      self%pruned_place(:, i) = place_of(position(:, i))
-    end do
-    !$omp end parallel do
+    call note_places(position(:, :self%n_total), spread(1.0_real64/place_quantum, 1, 3), self%pruned_place)
   end subroutine note_pruned
-
-  !> Where along an axis, in quanta modulo 2^16; of a number made positive, which is one instruction.
-  elemental integer(int16) function place_of(coordinate)
-    real(real64), intent(in) :: coordinate
-    real(real64), parameter :: above = 2.0_real64**40
-    place_of = int(iand(int(coordinate*(1.0_real64/place_quantum) + above, int64), n_places - 1_int64) - n_places/2, int16)
-  end function place_of
 
   !> Let the near entries of a block be the plain ones that have atoms within `reach` of each other now.
   subroutine prune_block(block, kernel, coordinate, unit, reach)
@@ -431,9 +419,9 @@ contains
   end subroutine mirror_exclusions
 
   !> Which halves of clusters and clusters hold atoms that need pair matrices.
-  subroutine find_special(self, lj_type)
+  subroutine find_special(self, kind, lj_type)
     type(nonbonded_t), intent(inout) :: self
-    integer, intent(in) :: lj_type(:)
+    integer, intent(in) :: kind(:), lj_type(:)
     integer :: half, k, atom
     logical :: special
 
@@ -444,7 +432,7 @@ contains
       special = .false.
       do k = (half - 1)*(cluster_size/2) + 1, half*(cluster_size/2)
         atom = self%list%slot_atom(k)
-        if (atom > 0) special = special .or. self%special_type(lj_type(atom))
+        if (atom > 0) special = special .or. self%special_type(lj_type(kind(atom)))
       end do
       self%special_half(half) = special
     end do
@@ -453,10 +441,10 @@ contains
   end subroutine find_special
 
   !> Make room for clusters `first` to `last` and pack their parameters; pads do not interact.
-  subroutine pack_parameters(self, window, first, last, charge, lj_type)
+  subroutine pack_parameters(self, window, first, last, kind, charge, lj_type)
     type(nonbonded_t), intent(in) :: self
     type(window_t), intent(inout) :: window
-    integer, intent(in) :: first, last, lj_type(:)
+    integer, intent(in) :: first, last, kind(:), lj_type(:)
     real(real64), intent(in) :: charge(:)
     integer :: c, k, lane, atom, t
     real(real_pair) :: parameters(3)
@@ -473,8 +461,8 @@ contains
         t = self%n_types
         parameters(1) = 0.0_real_pair
         if (atom > 0) then
-          t = lj_type(atom)
-          parameters(1) = real(charge(atom)*sqrt(self%coulomb_constant), real_pair)
+          t = lj_type(kind(atom))
+          parameters(1) = real(charge(kind(atom))*sqrt(self%coulomb_constant), real_pair)
         end if
         parameters(2:) = [self%half_sigma(t), self%twice_root_epsilon(t)]
         do lane = k, self%kernel%lanes, cluster_size
@@ -545,37 +533,22 @@ contains
     type(nonbonded_t), intent(in) :: self
     real(real64), intent(in) :: position(:, :)
     integer, intent(in) :: meets
-    real(real64) :: buffer
-    real(real64), allocatable :: chunk_sum(:)
-    integer :: chunk, i, first, last, moved2, farthest2, change(3)
-    integer(int64) :: sum2
+    real(real64) :: buffer, farthest2
+    integer(int64) :: sum2(3)
+    integer :: first, last
 
     first = merge(self%n_owned + 1, 1, meets == meets_ghosts)
     last = merge(self%n_owned, self%n_total, meets == meets_owned)
-    allocate (chunk_sum((last - first + chunk_atoms)/chunk_atoms))
-    farthest2 = 0
-    !$omp parallel do schedule(static) private(i, moved2, change, sum2) reduction(max: farthest2)
-    do chunk = 1, size(chunk_sum)
-      sum2 = 0
-      do i = first + (chunk - 1)*chunk_atoms, min(last, first + chunk*chunk_atoms - 1)
-        change = int(place_of(position(:, i))) - self%pruned_place(:, i)
-        ! Beyond half of the range it was the other way.
-        change = change - n_places*(change/(n_places/2))
-        moved2 = sum(min(abs(change), n_places/4)**2)
-        sum2 = sum2 + moved2
-        farthest2 = max(farthest2, moved2)
-      end do
-      chunk_sum(chunk) = real(sum2, real64)
-    end do
-    !$omp end parallel do
+    call measure_moves(position(:, first:last), spread(1.0_real64/place_quantum, 1, 3), self%pruned_place(:, first:last), &
+                       farthest2, sum2)
     buffer = self%inner_reach - self%pair%cutoff
     stale = .false.
     if (self%tolerance%per_step > 0.0_real64) then
-      stale = .not. self%limit%keeps(sum(chunk_sum)*place_quantum**2/max(1, last - first + 1), self%age, 0.0_real64)
+      stale = .not. self%limit%keeps(sum(sum2)*place_quantum**2/max(1, last - first + 1), self%age, 0.0_real64)
       buffer = 4.0_real64*buffer
     end if
     ! Displacements are known to a quantum along each axis.
-    stale = stale .or. (sqrt(real(farthest2, real64)) + 2.0_real64)*place_quantum > 0.5_real64*buffer
+    stale = stale .or. sqrt(farthest2) + 2.0_real64*place_quantum > 0.5_real64*buffer
   end function is_stale
 
   !> Add forces (kcal/mol/angstrom) to `force(3, n_total)`, ghosts included. With `want_energy` also give the energies
@@ -583,11 +556,11 @@ contains
   !> Where ghosts are kept apart, `part` tells to compute the pairs of owned atoms with each other (`meets_owned`, positions
   !> of ghosts may be old) and afterwards in a second call those with ghosts (`meets_ghosts`); each gives its share of the
   !> energies and of the virial. `background`: what to look after meanwhile.
-  subroutine compute(self, position, charge, lj_type, force, energy_lj, energy_elec, virial, want_energy, part, &
+  subroutine compute(self, position, kind, charge, lj_type, force, energy_lj, energy_elec, virial, want_energy, part, &
                      background)
     class(nonbonded_t), intent(inout) :: self
     real(real64), intent(in) :: position(:, :), charge(:)
-    integer, intent(in) :: lj_type(:)
+    integer, intent(in) :: kind(:), lj_type(:)
     real(real64), intent(inout) :: force(:, :)
     real(real64), intent(out) :: energy_lj, energy_elec, virial(3, 3)
     logical, intent(in) :: want_energy
@@ -603,9 +576,9 @@ contains
     if (present(part)) meets = part
     call renew_entries(self, position, meets)
     if (want_energy .and. .not. self%rounding%is_on()) virial = moment(self, position, force)
-    call compute_blocks(self, meets, want_energy, position, charge, lj_type, force, energy_lj, energy_elec, virial, &
+    call compute_blocks(self, meets, want_energy, position, kind, charge, lj_type, force, energy_lj, energy_elec, virial, &
                         background)
-    if (meets /= meets_owned) call correct(self, position, charge, want_energy, force, energy_elec, virial)
+    if (meets /= meets_owned) call correct(self, position, kind, charge, want_energy, force, energy_elec, virial)
     if (.not. self%rounding%is_on()) then
       if (meets /= meets_owned) call correct_lj(self, position, force, energy_lj)
       if (want_energy) virial = moment(self, position, force) - virial
@@ -668,13 +641,13 @@ contains
   !> Run the pair kernels of all blocks and add their forces to `force` in the order of the blocks. A block's buffer lives
   !> from its computation until its turn, so that there are about as many as threads. In the deterministic mode what is
   !> added is rounded first, so that sums are exact, and the virial is summed here.
-  subroutine compute_blocks(self, meets, want_energy, position, charge, lj_type, force, energy_lj, energy_elec, virial, &
+  subroutine compute_blocks(self, meets, want_energy, position, kind, charge, lj_type, force, energy_lj, energy_elec, virial, &
                             background)
     type(nonbonded_t), intent(inout) :: self
     integer, intent(in) :: meets
     logical, intent(in) :: want_energy
     real(real64), intent(in) :: position(:, :), charge(:)
-    integer, intent(in) :: lj_type(:)
+    integer, intent(in) :: kind(:), lj_type(:)
     real(real64), intent(inout) :: force(:, :), virial(3, 3)
     real(real64), intent(out) :: energy_lj, energy_elec
     class(background_t), intent(inout), optional :: background
@@ -693,7 +666,7 @@ contains
       if (present(background)) call look_after(background)
       if (.not. self%list%block(b)%is_empty()) then
         if (self%is_frugal) then
-          call compute_frugally(self, self%list%block(b), want_energy, position, charge, lj_type, buffer(b), &
+          call compute_frugally(self, self%list%block(b), want_energy, position, kind, charge, lj_type, buffer(b), &
                                 block_energy(:, b), block_virial(:, b))
         else
           call compute_window(self, self%list%block(b), self%all, want_energy, buffer(b), block_energy(:, b), &
@@ -711,16 +684,16 @@ contains
   end subroutine compute_blocks
 
   !> Kernels of a block with a window of its own.
-  subroutine compute_frugally(self, block, want_energy, position, charge, lj_type, buffer, energy, virial)
+  subroutine compute_frugally(self, block, want_energy, position, kind, charge, lj_type, buffer, energy, virial)
     type(nonbonded_t), intent(in) :: self
     type(pair_block_t), intent(in) :: block
     logical, intent(in) :: want_energy
     real(real64), intent(in) :: position(:, :), charge(:)
-    integer, intent(in) :: lj_type(:)
+    integer, intent(in) :: kind(:), lj_type(:)
     type(buffer_t), intent(inout) :: buffer
     real(real64), intent(inout) :: energy(2), virial(6)
     type(window_t) :: window
-    call pack_parameters(self, window, block%lower, block%upper, charge, lj_type)
+    call pack_parameters(self, window, block%lower, block%upper, kind, charge, lj_type)
     if (self%rounding%is_on()) then
       call pack_exactly(self, window, block%lower, block%upper, position)
     else
@@ -837,16 +810,18 @@ contains
   end subroutine add_buffer
 
   !> Add the Ewald correction of excluded pairs; in the deterministic mode their virial too.
-  subroutine correct(self, position, charge, want_energy, force, energy, virial)
+  subroutine correct(self, position, kind, charge, want_energy, force, energy, virial)
     type(nonbonded_t), intent(in) :: self
     real(real64), intent(in) :: position(:, :), charge(:)
+    integer, intent(in) :: kind(:)
     logical, intent(in) :: want_energy
     real(real64), intent(inout) :: force(:, :), energy, virial(3, 3)
-    real(real64), allocatable :: chunk_energy(:), chunk_virial(:, :)
+    real(real64), allocatable :: chunk_energy(:), chunk_virial(:, :), own_charge(:)
     real(real64) :: sums(6)
     integer :: chunk, first, last
 
     if (self%pair%alpha <= 0.0_real64) return
+    own_charge = charge(kind(:self%n_total))
     allocate (chunk_energy((self%n_total + chunk_atoms - 1)/chunk_atoms), source=0.0_real64)
     allocate (chunk_virial(6, size(chunk_energy)), source=0.0_real64)
     !$omp parallel do schedule(static) private(first, last)
@@ -854,11 +829,11 @@ contains
       first = (chunk - 1)*chunk_atoms + 1
       last = min(self%n_total, chunk*chunk_atoms)
       if (self%rounding%is_on()) then
-        call self%kernel%correct_exactly(first, last, self%row_first, self%partner, self%n_total, position, charge, &
+        call self%kernel%correct_exactly(first, last, self%row_first, self%partner, self%n_total, position, own_charge, &
           self%pair, self%coulomb_constant, self%rounding, want_energy, force, chunk_energy(chunk), &
           chunk_virial(:, chunk))
       else
-        call self%kernel%correct_exclusions(first, last, self%row_first, self%partner, self%n_total, position, charge, &
+        call self%kernel%correct_exclusions(first, last, self%row_first, self%partner, self%n_total, position, own_charge, &
           self%pair, self%coulomb_constant, self%rounding, want_energy, force, chunk_energy(chunk))
       end if
     end do

@@ -53,7 +53,9 @@ module pme
     !> Arrays of the grid and of the atoms live only within `compute`. Grid and waves share the memory of `mesh`, and on
     !> one rank the brick does so too.
     real(real_pair), pointer, contiguous :: mesh(:) => null(), brick(:, :, :) => null(), grid(:, :, :) => null()
-    !> Waves of this rank, whole lines along z: (kz from 0, line), and kx, ky of each line.
+    !> Waves of this rank, whole lines along z: (kz from 0, line), or with `has_planes` planes of all lines: (line, kz from
+    !> 0); and kx, ky of each line.
+    logical :: has_planes = .false.
     complex(real_pair), pointer, contiguous :: wave(:, :) => null()
     integer, allocatable :: line_wave(:, :)
     !> Factor of |charge wave|^2 in twice the energy: of charges the product of those of the axes over the square of the
@@ -173,10 +175,16 @@ contains
     end if
     ! These have process grids of their own.
     if (any(options%scheme == ["slab  ", "pencil"])) options%grid = 0
+    call self%exchange%open(comm)
+    ! Waves stay where one rank's planes leave them.
+    self%has_planes = self%exchange%n_ranks == 1
+    if (self%has_planes) then
+      options%scheme = "slab"
+      options%wave_order = [1, 2, 3]
+    end if
     call self%fft%create(comm, grid_size, error, options)
     if (allocated(error)) return
     if (present(rounding)) self%rounding = rounding
-    call self%exchange%open(comm)
     self%order = spline_order
     self%n = grid_size
     self%box = box
@@ -201,18 +209,20 @@ contains
   !> The lines of waves that the scheme leaves on this rank, in the order in which it stores them.
   subroutine list_lines(self)
     type(pme_t), intent(inout) :: self
-    integer :: k, n_lines, fast, slow, index(3)
+    integer :: k, n_lines, fast, slow, index(3), across(2)
     associate (layout => self%fft%wave_layout)
-      if (.not. layout%holds_lines(3, self%n(3))) error stop "the FFT of PME must leave whole lines along z on a rank"
+      if (.not. self%has_planes .and. .not. layout%holds_lines(3, self%n(3))) &
+        error stop "the FFT of PME must leave whole lines along z on a rank"
       n_lines = int(layout%n_points()/self%n(3))
       allocate (self%line_wave(2, n_lines))
       if (self%of_dispersion) allocate (self%influence(0:self%n(3) - 1, n_lines))
       n_lines = 0
       do k = 1, size(layout%box)
         if (layout%box(k)%n_points() == 0) cycle
-        do slow = layout%box(k)%lower(layout%order(3)), layout%box(k)%upper(layout%order(3))
-          do fast = layout%box(k)%lower(layout%order(2)), layout%box(k)%upper(layout%order(2))
-            index(layout%order(2:)) = [fast, slow]
+        across = pack(layout%order, layout%order /= 3)
+        do slow = layout%box(k)%lower(across(2)), layout%box(k)%upper(across(2))
+          do fast = layout%box(k)%lower(across(1)), layout%box(k)%upper(across(1))
+            index(across) = [fast, slow]
             n_lines = n_lines + 1
             self%line_wave(:, n_lines) = index(:2)
           end do
@@ -293,8 +303,13 @@ contains
     associate (low => self%fft%real_lower, high => self%fft%real_upper)
       self%grid(low(1):high(1), low(2):high(2), low(3):high(3)) => self%mesh(:n_grid)
     end associate
-    call c_f_pointer(c_loc(self%mesh), self%wave, [self%n(3), size(self%line_wave, 2)])
-    self%wave(0:, 1:) => self%wave
+    if (self%has_planes) then
+      call c_f_pointer(c_loc(self%mesh), self%wave, [size(self%line_wave, 2), self%n(3)])
+      self%wave(1:, 0:) => self%wave
+    else
+      call c_f_pointer(c_loc(self%mesh), self%wave, [self%n(3), size(self%line_wave, 2)])
+      self%wave(0:, 1:) => self%wave
+    end if
   end subroutine allocate_mesh
 
   subroutine deallocate_mesh(self)
@@ -425,6 +440,47 @@ contains
     end do
   end function influence_of_line
 
+  !> Multiply the waves by their factors.
+  subroutine apply_influence(self)
+    type(pme_t), intent(inout) :: self
+    real(real_pair), allocatable :: influence(:, :)
+    integer :: block, first, last, line, z
+
+    !$omp parallel do schedule(static) private(first, last, line, z, influence)
+    do block = 1, (size(self%line_wave, 2) + lines_together - 1)/lines_together
+      first = (block - 1)*lines_together + 1
+      last = min(size(self%line_wave, 2), block*lines_together)
+      if (self%has_planes) then
+        if (.not. allocated(influence)) allocate (influence(0:self%n(3) - 1, lines_together))
+        do line = first, last
+          influence(:, line - first + 1) = influence_of_line(self, line)
+        end do
+        do z = 0, self%n(3) - 1
+          do line = first, last
+            self%wave(line, z) = self%wave(line, z)*influence(z, line - first + 1)
+          end do
+        end do
+      else
+        do line = first, last
+          self%wave(:, line) = self%wave(:, line)*influence_of_line(self, line)
+        end do
+      end if
+    end do
+    !$omp end parallel do
+  end subroutine apply_influence
+
+  !> Lines `first` to `last` of the waves: (kz from 0, line).
+  pure function lines_of(self, first, last) result(line)
+    type(pme_t), intent(in) :: self
+    integer, intent(in) :: first, last
+    complex(real_pair) :: line(0:self%n(3) - 1, first:last)
+    if (self%has_planes) then
+      line = transpose(self%wave(first:last, :))
+    else
+      line = self%wave(:, first:last)
+    end if
+  end function lines_of
+
   !> Of a wave with b = pi m/alpha: f(b) = (1 - 2 b^2) exp(-b^2) + 2 b^3 sqrt(pi) erfc(b), and -b f'(b).
   elemental subroutine dispersion_wave(b, wave, slope)
     real(real64), intent(in) :: b
@@ -473,25 +529,27 @@ contains
     wave_number = merge(k, k - n, 2*k <= n)/length
   end function wave_number
 
-  !> Add the forces on the owned atoms (kcal/mol/angstrom) to `force`. `energy` (kcal/mol) and `virial` (sum of r f) are
-  !> this rank's share: their sums over ranks are the reciprocal, self and background energy. They are zero when
-  !> `want_energy` is present and false.
-  subroutine compute(self, n_owned, position, charge, force, energy, virial, want_energy)
+  !> Add the forces on the owned atoms (kcal/mol/angstrom) to `force`. `charge` is that of the kinds of atoms, `kind` that
+  !> of each atom. `energy` (kcal/mol) and `virial` (sum of r f) are this rank's share: their sums over
+  !> ranks are the reciprocal, self and background energy. They are zero when `want_energy` is present and false.
+  subroutine compute(self, n_owned, position, kind, charge, force, energy, virial, want_energy)
     class(pme_t), target, intent(inout) :: self
     integer, intent(in) :: n_owned
     real(real64), intent(in) :: position(:, :), charge(:)
+    integer, intent(in) :: kind(:)
     real(real64), intent(inout) :: force(:, :)
     real(real64), intent(out) :: energy, virial(3, 3)
     logical, intent(in), optional :: want_energy
-    call self%start(n_owned, position, charge, want_energy)
-    call self%finish(position, charge, force, energy, virial)
+    call self%start(n_owned, position, kind, charge, want_energy)
+    call self%finish(position, kind, charge, force, energy, virial)
   end subroutine compute
 
   !> Begin `compute`: charges are on their way to the grid afterwards. All ranks start several of them in the same order.
-  subroutine start(self, n_owned, position, charge, want_energy)
+  subroutine start(self, n_owned, position, kind, charge, want_energy)
     class(pme_t), target, intent(inout) :: self
     integer, intent(in) :: n_owned
     real(real64), intent(in) :: position(:, :), charge(:)
+    integer, intent(in) :: kind(:)
     logical, intent(in), optional :: want_energy
     integer :: z
 
@@ -506,13 +564,13 @@ contains
       self%brick(:, :, z) = 0.0_real_pair
     end do
     !$omp end parallel do
-    call spread_charges(self, position, charge)
+    call spread_charges(self, position, kind, charge)
     self%own_energy = 0.0_real64
     if (self%with_energy) then
       if (self%of_dispersion) then
-        self%own_energy = self%alpha**6/12.0_real64*sum(charge(:n_owned)**2)
+        self%own_energy = self%alpha**6/12.0_real64*sum_of_squares(kind(:n_owned), charge)
       else
-        self%own_energy = -self_energy(self, charge(:n_owned))
+        self%own_energy = -self_energy(self, kind(:n_owned), charge)
       end if
     end if
     if (self%exchange%n_ranks > 1) then
@@ -528,7 +586,6 @@ contains
   subroutine advance(self, wait)
     class(pme_t), target, intent(inout) :: self
     logical, intent(in) :: wait
-    integer :: line
 
     if (self%stage == collecting) then
       if (self%exchange%n_ranks > 1) then
@@ -549,11 +606,7 @@ contains
         call sum_energy(self, self%energy, self%virial)
         self%energy = self%energy + self%own_energy
       end if
-      !$omp parallel do schedule(static)
-      do line = 1, size(self%line_wave, 2)
-        self%wave(:, line) = self%wave(:, line)*influence_of_line(self, line)
-      end do
-      !$omp end parallel do
+      call apply_influence(self)
       call self%fft%start(2, c_loc(self%wave), c_loc(self%grid))
       self%stage = going_back
     end if
@@ -592,30 +645,42 @@ contains
   end subroutine advance
 
   !> Complete what `start` began; arguments as those of `compute`, positions and charges the same as in `start`.
-  subroutine finish(self, position, charge, force, energy, virial)
+  subroutine finish(self, position, kind, charge, force, energy, virial)
     class(pme_t), target, intent(inout) :: self
     real(real64), intent(in) :: position(:, :), charge(:)
+    integer, intent(in) :: kind(:)
     real(real64), intent(inout) :: force(:, :)
     real(real64), intent(out) :: energy, virial(3, 3)
 
     call self%advance(.true.)
     energy = self%energy
     virial = self%virial
-    call gather_forces(self, position, charge, force)
+    call gather_forces(self, position, kind, charge, force)
     call deallocate_brick(self)
     if (self%exchange%n_ranks == 1) call deallocate_mesh(self)
   end subroutine finish
 
+  pure real(real64) function sum_of_squares(kind, charge)
+    integer, intent(in) :: kind(:)
+    real(real64), intent(in) :: charge(:)
+    integer :: i
+    sum_of_squares = 0.0_real64
+    do i = 1, size(kind)
+      sum_of_squares = sum_of_squares + charge(kind(i))**2
+    end do
+  end function sum_of_squares
+
   !> Coulomb constant*alpha/sqrt(pi) times the sum of the squared charges.
-  pure real(real64) function self_energy(self, charge)
+  pure real(real64) function self_energy(self, kind, charge)
     type(pme_t), intent(in) :: self
+    integer, intent(in) :: kind(:)
     real(real64), intent(in) :: charge(:)
     real(real64) :: factor
     integer :: i
     factor = self%coulomb_constant*self%alpha/sqrt(pi)
     self_energy = 0.0_real64
-    do i = 1, size(charge)
-      self_energy = self_energy + ((factor*charge(i)**2 + self%rounding%energy) - self%rounding%energy)
+    do i = 1, size(kind)
+      self_energy = self_energy + ((factor*charge(kind(i))**2 + self%rounding%energy) - self%rounding%energy)
     end do
   end function self_energy
 
@@ -755,9 +820,10 @@ contains
 
   !> Charges to the brick. Slabs of planes at least as thick as the spline are done in two sets, odd and even, so that
   !> no two threads write to the same plane and sums are always formed in the same order.
-  subroutine spread_charges(self, position, charge)
+  subroutine spread_charges(self, position, kind, charge)
     type(pme_t), intent(inout) :: self
     real(real64), intent(in) :: position(:, :), charge(:)
+    integer, intent(in) :: kind(:)
     integer :: set, slab, first
 
     do set = self%first_set, self%first_set + 1
@@ -765,7 +831,7 @@ contains
       do slab = 2 - modulo(set, 2), size(self%slab_first) - 1, 2
         do first = self%slab_first(slab), self%slab_first(slab + 1) - 1, placed_together
           call spread_some(self, self%slab_atom(first:min(self%slab_first(slab + 1), first + placed_together) - 1), &
-                           position, charge)
+                           position, kind, charge)
         end do
       end do
       !$omp end parallel do
@@ -774,17 +840,18 @@ contains
   end subroutine spread_charges
 
   !> Charges of a few atoms of one slab.
-  subroutine spread_some(self, atom, position, charge)
+  subroutine spread_some(self, atom, position, kind, charge)
     type(pme_t), intent(inout) :: self
     integer, intent(in) :: atom(:)
     real(real64), intent(in) :: position(:, :), charge(:)
+    integer, intent(in) :: kind(:)
     integer :: point(3, size(atom)), place(size(atom)), excess(3), k
     real(real_pair) :: fraction(size(atom), 3), one(3), point_charge(size(atom))
 
     do k = 1, size(atom)
       call place_atom(self, position(:, atom(k)), point(:, k), one, excess)
       fraction(k, :) = one
-      point_charge(k) = real(charge(atom(k)), real_pair)
+      point_charge(k) = real(charge(kind(atom(k))), real_pair)
       place(k) = k
     end do
     select case (merge(exactly, self%order, self%rounding%is_on()))
@@ -802,25 +869,27 @@ contains
   end subroutine spread_some
 
   !> Forces from the potential on the brick.
-  subroutine gather_forces(self, position, charge, force)
+  subroutine gather_forces(self, position, kind, charge, force)
     type(pme_t), intent(in) :: self
     real(real64), intent(in) :: position(:, :), charge(:)
+    integer, intent(in) :: kind(:)
     real(real64), intent(inout) :: force(:, :)
     integer :: chunk, first
 
     !$omp parallel do schedule(static) private(first)
     do chunk = 1, (self%n_owned + placed_together - 1)/placed_together
       first = (chunk - 1)*placed_together + 1
-      call gather_some(self, first, min(self%n_owned, first + placed_together - 1), position, charge, force)
+      call gather_some(self, first, min(self%n_owned, first + placed_together - 1), position, kind, charge, force)
     end do
     !$omp end parallel do
   end subroutine gather_forces
 
   !> Forces on a few atoms.
-  subroutine gather_some(self, first, last, position, charge, force)
+  subroutine gather_some(self, first, last, position, kind, charge, force)
     type(pme_t), intent(in) :: self
     integer, intent(in) :: first, last
     real(real64), intent(in) :: position(:, :), charge(:)
+    integer, intent(in) :: kind(:)
     real(real64), intent(inout) :: force(:, :)
     integer :: point(3, last - first + 1), excess(3), k, n
     real(real_pair) :: fraction(last - first + 1, 3), one(3), point_charge(last - first + 1)
@@ -830,7 +899,7 @@ contains
     do k = 1, n
       call place_atom(self, position(:, first + k - 1), point(:, k), one, excess)
       fraction(k, :) = one
-      point_charge(k) = real(charge(first + k - 1), real_pair)
+      point_charge(k) = real(charge(kind(first + k - 1)), real_pair)
     end do
     own_force = 0.0_real64
     select case (merge(exactly, self%order, self%rounding%is_on()))
@@ -858,14 +927,17 @@ contains
     real(real64), allocatable :: part(:, :)
     real(real64) :: m(3), m2, e, factor, background, wave, slope, sums(7)
     real(real_pair) :: influence(0:self%n(3) - 1)
-    integer :: block, line, z, a
+    complex(real_pair), allocatable :: waves(:, :)
+    integer :: block, first, line, z, a
 
     allocate (part(7, (size(self%line_wave, 2) + lines_together - 1)/lines_together), source=0.0_real64)
     background = 0.0_real64
-    !$omp parallel do schedule(static) private(line, z, m, m2, e, factor, wave, slope, sums, influence) &
+    !$omp parallel do schedule(static) private(first, line, z, m, m2, e, factor, wave, slope, sums, influence, waves) &
     !$omp& reduction(+: background)
     do block = 1, size(part, 2)
-      do line = (block - 1)*lines_together + 1, min(size(self%line_wave, 2), block*lines_together)
+      first = (block - 1)*lines_together
+      waves = lines_of(self, first + 1, min(size(self%line_wave, 2), block*lines_together))
+      do line = first + 1, first + size(waves, 2)
         m(1) = wave_number(self%line_wave(1, line), self%n(1), self%box(1))
         m(2) = wave_number(self%line_wave(2, line), self%n(2), self%box(2))
         sums = 0.0_real64
@@ -875,11 +947,11 @@ contains
           m2 = sum(m**2)
           if (m2 <= 0.0_real64 .and. .not. self%of_dispersion) then
             background = background - 0.5_real64*pi*self%coulomb_constant/(product(self%box)*self%alpha**2) &
-                                      *real(real(self%wave(z, line)), real64)**2
+                                      *real(real(waves(z + 1, line - first)), real64)**2
             cycle
           end if
           ! Waves with kx inside the half axis stand for their conjugates too.
-          e = influence(z)*(real(self%wave(z, line), real64)**2 + real(aimag(self%wave(z, line)), real64)**2) &
+          e = influence(z)*(real(waves(z + 1, line - first), real64)**2 + real(aimag(waves(z + 1, line - first)), real64)**2) &
               *merge(0.5_real64, 1.0_real64, self%line_wave(1, line) == 0 .or. 2*self%line_wave(1, line) == self%n(1))
           sums(1) = sums(1) + e
           if (m2 <= 0.0_real64) cycle

@@ -300,14 +300,17 @@ contains
   end subroutine advance
 
   !> May grid and waves be one array, as large as the larger of them? So they may where data always pass through work
-  !> space before they reach the output.
+  !> space before they reach the output, or planes are all that moves.
   pure logical function can_share_array(self)
     class(distributed_fft_t), intent(in) :: self
-    integer :: k
-    can_share_array = self%options%n_chunks == 1
+    integer :: k, step
+    can_share_array = self%options%n_chunks == 1 .and. self%options%n_batch == 1
     do k = 1, size(self%path)
       associate (path => self%path(k))
-        can_share_array = can_share_array .and. count(.not. path%step(:path%n_steps)%in_place) > 1
+        if (count(.not. path%step(:path%n_steps)%in_place) > 1) cycle
+        step = findloc(path%step(:path%n_steps)%in_place, .false., dim=1)
+        can_share_array = can_share_array .and. step > 0
+        if (step > 0) can_share_array = can_share_array .and. path%step(step)%n_axes == 2
       end associate
     end do
   end function can_share_array
