@@ -81,7 +81,7 @@ function(chromamd_add_forces name)
     ${CHROMAMD_FORCES_DIR}/lennard_jones.f90
     ${CHROMAMD_FORCES_DIR}/pair_table.f90
     ${CHROMAMD_FORCES_DIR}/nonbonded_options.f90
-    ${CHROMAMD_FORCES_DIR}/dispersion_exclusions.f90
+    ${CHROMAMD_FORCES_DIR}/dispersion_exclusions.f90 ${CHROMAMD_FORCES_DIR}/coarse_place.f90
     ${CHROMAMD_FORCES_DIR}/verlet_buffer.f90
     ${CHROMAMD_FORCES_DIR}/background.f90
     ${CHROMAMD_FORCES_DIR}/pair_block.f90

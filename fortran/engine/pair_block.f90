@@ -20,6 +20,8 @@ module pair_block
     integer :: meets = meets_all
     !> First and last j cluster of the force buffer.
     integer :: lower = 1, upper = 0
+    !> Lists count clusters from `base + 1` on.
+    integer :: base = 0
     !> Rows (`first_i:last_i+1`) of the entries that carry exclusion bits, cluster by cluster.
     integer, allocatable :: masked_first(:), masked_cluster(:), masked_bits(:)
     !> Rows of the runs of those that do not.
@@ -30,6 +32,7 @@ module pair_block
     integer, allocatable :: special_first(:), special_run(:)
   contains
     procedure :: find_window
+    procedure :: count_from
     procedure :: keep_near
     procedure :: split_special
     procedure :: most_runs
@@ -76,8 +79,8 @@ contains
     self%masked_bits = self%masked_bits(:n_masked)
   end subroutine keep_near
 
-  !> Move the near entries of which both clusters hold special atoms to a list of their own. `i_special`, `j_special`: of
-  !> the i clusters and of the j clusters.
+  !> Move the near entries of which both clusters hold special atoms to a list of their own. `i_special`: of the i clusters,
+  !> `j_special`: of the j clusters as the lists count them.
   subroutine split_special(self, i_special, j_special)
     class(pair_block_t), intent(inout) :: self
     logical, intent(in) :: i_special(:), j_special(:)
@@ -127,6 +130,15 @@ contains
     run(next) = longest_run*(j - 1)
     next = next + 1
   end subroutine append
+
+  !> Let the lists of entries just found, numbered by the clusters themselves, count clusters from `base + 1` on.
+  subroutine count_from(self, base)
+    class(pair_block_t), intent(inout) :: self
+    integer, intent(in) :: base
+    self%base = base
+    self%masked_cluster = self%masked_cluster - base
+    self%plain_run = self%plain_run - longest_run*base
+  end subroutine count_from
 
   !> Set the window of the force buffer.
   subroutine find_window(self)

@@ -7,6 +7,7 @@ module simulation
   use background, only: background_t
   use bonded, only: bonded_t, n_bonded_energies, with_ghosts, without_ghosts
   use bricks, only: brick_list_t
+  use coarse_place, only: int16, measure_moves, n_places, note_places
   use communicator, only: communicator_t
   use constants, only: acceleration_unit, atmosphere, boltzmann, pi
   use constraints, only: constraints_t
@@ -61,11 +62,11 @@ module simulation
   real(real64), parameter :: halo_reserve = 1.0_real64
   !> Drift of the energy, kT/ns/atom, that missed pairs may add when pairs are 32-bit arithmetic.
   real(real64), parameter :: mixed_tolerance = 0.005_real64
-  !> Displacements are summed as whole numbers of this (angstrom^2), so that the sum has no order.
-  real(real64), parameter :: displacement_quantum = 2.0_real64**(-24)
-  !> Share of the box to which positions are remembered: below 1e-6 angstrom in a box of 1000. Owned atoms stay far within
-  !> twice the box.
-  real(real64), parameter :: place_quantum = 2.0_real64**(-30)
+  !> Positions are remembered in parts of the box: those of reference atoms when atoms came to their owners in 2^30 parts,
+  !> below 1e-6 angstrom in a box of 1000 (owned atoms stay far within twice the box); those of all atoms when the pair list
+  !> was made in parts of at most `coarse_quantum` (angstrom), at least 2^16 of them, of which the last 16 bits are kept:
+  !> they tell displacements up to half of 2^16 parts. Images of an atom have the same parts.
+  real(real64), parameter :: place_quantum = 2.0_real64**(-30), coarse_quantum = 2.0_real64**(-10)
 
   !> A box that changes may make the grid of reciprocal space this much coarser or finer than asked before a continued
   !> run chooses another.
@@ -78,6 +79,9 @@ module simulation
   integer, parameter :: first_moves = 12
   !> A domain may become so narrow, as a share of evenly spaced ones, before the reach of the list is cut for it.
   real(real64), parameter :: least_share = 0.7_real64
+
+  !> A rank with so many atoms gives memory back to the system as soon as it is free.
+  integer, parameter :: many_atoms = 1000000
 
   !> Groups whose energies are summed one after another, so that sums do not depend on the number of threads.
   integer, parameter :: groups_per_block = 2048
@@ -101,7 +105,7 @@ module simulation
     type(pme_t) :: pme
     !> In place of `pme` where ranks apart do its work.
     type(pme_client_t) :: pme_client
-    !> Ewald summation of the dispersion, with the roots of c6 of the types and of the owned atoms.
+    !> Ewald summation of the dispersion, with the roots of c6 of the types and of the kinds of atoms.
     logical :: sums_dispersion = .false.
     type(pme_t) :: dispersion
     real(real64), allocatable :: type_root_c6(:), root_c6(:)
@@ -117,6 +121,8 @@ module simulation
     integer(int64) :: step = 0
     real(real64) :: time = 0.0_real64
     integer :: phase = phase_fresh
+    !> Atoms have no velocities; what their array holds is something else.
+    logical :: is_at_rest = .false.
     !> Steps between stops of the centre of mass, 0 = never.
     integer(int64) :: stop_period = 0
     !> Points of the reciprocal-space grid.
@@ -144,10 +150,12 @@ module simulation
     !> Tail energy times volume.
     real(real64), private :: tail_energy_volume = 0.0_real64
     logical, private :: tail_in_virial = .false.
-    !> Positions of the owned atoms when the pair list was made, in `place_quantum` of the box.
-    integer(int32), allocatable, private :: listed_place(:, :)
-    !> Positions of the reference atoms of the groups when atoms came to their owners, and the halo width of then.
-    real(real64), allocatable, private :: settled_position(:, :)
+    !> Positions of the owned atoms when the pair list was made, and into how many parts the box was cut for them.
+    integer(int16), allocatable, private :: listed_place(:, :)
+    real(real64), private :: listed_parts(3) = 0.0_real64
+    !> Positions of the reference atoms of the groups when atoms came to their owners, in `place_quantum` of the box, and
+    !> the halo width of then.
+    integer(int32), allocatable, private :: settled_place(:, :)
     real(real64) :: halo_width = 0.0_real64
     !> What needs no message is computed while messages travel.
     logical, private :: overlaps = .false.
@@ -190,6 +198,11 @@ module simulation
   contains
     procedure :: advance => advance_travelling
   end type travelling_t
+
+  interface
+    subroutine chromamd_trim_memory() bind(c)
+    end subroutine chromamd_trim_memory
+  end interface
 
 contains
 
@@ -737,6 +750,8 @@ contains
     options%alpha = alpha
     if (control%yes("ENERGY", "table")) options%table_order = int(control%integer("ENERGY", "table_order"))
     options%table_density = control%real("ENERGY", "table_density")
+    if (control%text("ENERGY", "save_memory") == "YES") options%many_atoms = 0
+    if (control%text("ENERGY", "save_memory") == "NO") options%many_atoms = huge(options%many_atoms)
     options%vdw_form = vdw_switch
     if (control%yes("ENERGY", "vdw_force_switch")) options%vdw_form = vdw_force_switch
     if (control%yes("ENERGY", "vdw_shift")) options%vdw_form = vdw_shift
@@ -907,6 +922,8 @@ contains
     if (allocated(error)) return
 
     call self%nonbonded%forget_list()
+    if (allocated(self%atoms%force)) deallocate (self%atoms%force)
+    if (self%atoms%n_owned >= many_atoms) call chromamd_trim_memory()
     call self%atoms%put_on_lattice()
     call self%atoms%wrap(self%grid)
     if (self%comm%n_ranks > 1) then
@@ -943,7 +960,14 @@ contains
     width = self%pairlist_distance + 2.0_real64*self%comm%maximum(self%atoms%group_extent())
     self%halo_width = min(width + min(halo_slack, halo_slack_share*minval(self%grid%box)), &
                           minval(self%grid%layers_within(width)*self%grid%narrowest()))
-    self%settled_position = self%atoms%position(:, self%atoms%group_reference)
+    if (allocated(self%settled_place)) deallocate (self%settled_place)
+    allocate (self%settled_place(3, self%atoms%n_groups))
+    !$omp parallel do schedule(static)
+    do i = 1, self%atoms%n_groups
+      self%settled_place(:, i) = nint(self%atoms%position(:, self%atoms%group_reference(i))/(place_quantum*self%grid%box), &
+                                      int32)
+    end do
+    !$omp end parallel do
     call self%timer%lap(in_list)
     call self%halo%build(self%comm, self%grid, self%halo_width, self%atoms%group_first, self%atoms%group_reference, &
                          self%atoms%position, self%atoms%id, ghost_id, ghost_position, error)
@@ -957,7 +981,7 @@ contains
     call self%constraints%assign(self%topology, self%atoms)
     call self%restraints%assign(self%atoms)
     if (self%pme_client%is_on) &
-      call self%pme_client%take_atoms(self%atoms%charge(:self%atoms%n_owned), self%grid%lower/self%grid%box, &
+      call self%pme_client%take_atoms(self%atoms%charge(self%atoms%kind(:self%atoms%n_owned)), self%grid%lower/self%grid%box, &
                                       self%grid%upper/self%grid%box)
     call self%make_list()
   end subroutine settle
@@ -993,7 +1017,8 @@ contains
     worst2 = 0.0_real64
     !$omp parallel do schedule(static) private(reach2) reduction(max: worst2)
     do g = 1, self%atoms%n_groups
-      reach2 = sum((self%atoms%position(:, self%atoms%group_reference(g)) - self%settled_position(:, g))**2)
+      reach2 = sum((self%atoms%position(:, self%atoms%group_reference(g)) - &
+                    place_quantum*self%grid%box*self%settled_place(:, g))**2)
       if (.not. reach2 < 1.0e18_real64) reach2 = 1.0e18_real64
       worst2 = max(worst2, reach2)
     end do
@@ -1017,26 +1042,23 @@ contains
   !> Make the pair list of the present owned and ghost atoms.
   subroutine make_list(self)
     class(simulation_t), intent(inout) :: self
-    integer :: i
     if (self%material%is_on) then
       call self%material%rebuild(self%atoms%n_owned, self%atoms%n_total, self%atoms%position)
     else
-      call self%nonbonded%rebuild(self%atoms%n_owned, self%atoms%n_total, self%atoms%position, self%atoms%charge, &
-                                  self%atoms%lj_type, self%atoms%id, self%bonded%exclusion_first, &
+      call self%nonbonded%rebuild(self%atoms%n_owned, self%atoms%n_total, self%atoms%position, self%atoms%kind, &
+                                  self%atoms%charge, self%atoms%lj_type, self%atoms%id, self%bonded%exclusion_first, &
                                   self%bonded%exclusion_partner)
     end if
     ! They are kept there until atoms come to other owners.
     if (allocated(self%bonded%exclusion_first)) deallocate (self%bonded%exclusion_first, self%bonded%exclusion_partner)
     if (allocated(self%listed_place)) deallocate (self%listed_place)
     allocate (self%listed_place(3, self%atoms%n_owned))
-    !$omp parallel do schedule(static)
-    do i = 1, self%atoms%n_owned
-      self%listed_place(:, i) = nint(self%atoms%position(:, i)/(place_quantum*self%grid%box), int32)
-    end do
-    !$omp end parallel do
+    self%listed_parts = max(real(n_places, real64), 2.0_real64**exponent(self%grid%box/coarse_quantum))
+    call note_places(self%atoms%position(:, :self%atoms%n_owned), self%listed_parts/self%grid%box, self%listed_place)
+    if (self%atoms%n_owned >= many_atoms) call chromamd_trim_memory()
     self%listed_step = self%step
     self%strain = 0.0_real64
-    if (self%sums_dispersion) self%root_c6 = self%type_root_c6(self%atoms%lj_type(:self%atoms%n_owned))
+    if (self%sums_dispersion) self%root_c6 = self%type_root_c6(self%atoms%lj_type)
     call self%timer%lap(in_list)
   end subroutine make_list
 
@@ -1066,7 +1088,7 @@ contains
       if (with_reciprocal .and. self%pme_client%is_on) then
         call self%pme_client%start(atoms%position, want_energy)
       else if (with_reciprocal .and. self%overlaps) then
-        call self%pme%start(atoms%n_owned, atoms%position, atoms%charge, want_energy)
+        call self%pme%start(atoms%n_owned, atoms%position, atoms%kind, atoms%charge, want_energy)
       end if
       call self%timer%lap(in_reciprocal)
       if (self%overlaps) then
@@ -1134,7 +1156,8 @@ contains
     integer, intent(in), optional :: part
     type(travelling_t), intent(inout), optional :: travelling
     real(real64) :: vdw, elec, virial(3, 3)
-    call self%nonbonded%compute(self%atoms%position, self%atoms%force, vdw, elec, virial, want_energy, part, travelling)
+    call self%nonbonded%compute(self%atoms%position, self%atoms%kind, self%atoms%charge, self%atoms%lj_type, &
+                                self%atoms%force, vdw, elec, virial, want_energy, part, travelling)
     self%mine%part(is_vdw) = self%mine%part(is_vdw) + vdw
     self%mine%part(is_elec) = self%mine%part(is_elec) + elec
     self%mine%virial = self%mine%virial + virial
@@ -1182,12 +1205,12 @@ contains
       if (self%pme_client%is_on) then
         call self%pme_client%finish(force, part(is_reciprocal), virial)
       else
-        if (.not. self%overlaps) call self%pme%start(atoms%n_owned, atoms%position, atoms%charge, want_energy)
-        call self%pme%finish(force, part(is_reciprocal), virial)
+        if (.not. self%overlaps) call self%pme%start(atoms%n_owned, atoms%position, atoms%kind, atoms%charge, want_energy)
+        call self%pme%finish(atoms%position, atoms%kind, atoms%charge, force, part(is_reciprocal), virial)
       end if
       self%mine%virial = self%mine%virial + virial
       if (.not. self%sums_dispersion) return
-      call self%dispersion%compute(atoms%n_owned, atoms%position, self%root_c6, force, part(is_dispersion), virial, &
+      call self%dispersion%compute(atoms%n_owned, atoms%position, atoms%kind, self%root_c6, force, part(is_dispersion), virial, &
                                    want_energy)
       self%mine%virial = self%mine%virial + virial
     end associate
@@ -1208,16 +1231,15 @@ contains
         b = atoms%group_first(g + 1) - 1
         shift = 0.0_real64
         do i = a + 1, b
-          shift = shift + atoms%mass(i)*(atoms%position(:, i) - atoms%position(:, a))
+          shift = shift + atoms%mass(atoms%kind(i))*(atoms%position(:, i) - atoms%position(:, a))
         end do
         ! By the image in the box, so that it does not matter in which the rank sees the group.
         image = floor(atoms%position(:, a)/self%grid%box)
-        shift = atoms%position(:, a) - image*self%grid%box + shift/sum(atoms%mass(a:b))
+        shift = atoms%position(:, a) - image*self%grid%box + shift/sum(atoms%mass(atoms%kind(a:b)))
         shift = self%rounding%on_lattice((factor - 1.0_real64)*shift) + image*(edges - self%grid%box)
         do i = a, b
           atoms%position(:, i) = atoms%position(:, i) + shift
         end do
-        self%settled_position(:, g) = factor*self%settled_position(:, g)
       end do
       !$omp end parallel do
     end associate
@@ -1274,30 +1296,16 @@ contains
   subroutine measure_displacements(self, largest, mean_square)
     class(simulation_t), intent(in) :: self
     real(real64), intent(out) :: largest, mean_square
-    real(real64), parameter :: far = 1.0e3_real64
-    real(real64) :: moved2, worst2, unit(3)
-    integer(int64) :: quanta, total(1)
-    integer :: i
-    unit = place_quantum*self%grid%box
-    worst2 = 0.0_real64
-    quanta = 0
-    !$omp parallel do schedule(static) private(moved2) reduction(max: worst2) reduction(+: quanta)
-    do i = 1, self%atoms%n_owned
-      moved2 = (self%atoms%position(1, i) - unit(1)*self%listed_place(1, i))**2 + &
-               (self%atoms%position(2, i) - unit(2)*self%listed_place(2, i))**2 + &
-               (self%atoms%position(3, i) - unit(3)*self%listed_place(3, i))**2
-      if (.not. moved2 < far) moved2 = 1.0e18_real64
-      worst2 = max(worst2, moved2)
-      quanta = quanta + int(min(moved2, far)/displacement_quantum, int64)
-    end do
-    !$omp end parallel do
+    real(real64) :: worst2
+    integer(int64) :: sum2(3)
+    call measure_moves(self%atoms%position(:, :self%atoms%n_owned), self%listed_parts/self%grid%box, self%listed_place, &
+                       worst2, sum2)
     if (self%constraints%failed_atom > 0) worst2 = 1.0e18_real64
     largest = self%comm%maximum(sqrt(worst2))
     mean_square = 0.0_real64
     if (.not. self%tolerance%per_step > 0.0_real64) return
-    total = quanta
-    call self%comm%sum(total)
-    mean_square = displacement_quantum*total(1)/self%topology%n_atoms
+    call self%comm%sum(sum2)
+    mean_square = sum((self%grid%box/self%listed_parts)**2*sum2)/self%topology%n_atoms
   end subroutine measure_displacements
 
   !> Sum the energies over all ranks, with the kinetic energies of the present velocities.
@@ -1321,13 +1329,15 @@ contains
             centre = 0.0_real64
             first = atoms%group_first(g)
             do i = first, atoms%group_first(g + 1) - 1
-              mass = mass + atoms%mass(i)
-              centre = centre + atoms%mass(i)*(atoms%position(:, i) - atoms%position(:, first))
+              mass = mass + atoms%mass(atoms%kind(i))
+              centre = centre + atoms%mass(atoms%kind(i))*(atoms%position(:, i) - atoms%position(:, first))
             end do
             centre = centre/mass
             do i = first, atoms%group_first(g + 1) - 1
-              kinetic = kinetic + rounded(0.5_real64*atoms%mass(i)*sum(atoms%velocity(:, i)**2)/acceleration_unit)
-              momentum = momentum + atoms%mass(i)*atoms%velocity(:, i)
+              if (.not. self%is_at_rest) then
+                kinetic = kinetic + rounded(0.5_real64*atoms%mass(atoms%kind(i))*sum(atoms%velocity(:, i)**2)/acceleration_unit)
+                momentum = momentum + atoms%mass(atoms%kind(i))*atoms%velocity(:, i)
+              end if
               force = atoms%force(:, i)
               if (self%split_forces) force = force + self%slow_force(:, i)
               inner_virial = inner_virial + rounded((atoms%position(:, i) - atoms%position(:, first) - centre)*force)
