@@ -1,5 +1,6 @@
 !> Real-space part of the non-bonded energy: Lennard-Jones and screened Coulomb between atoms within the cutoff, and the
-!> Ewald corrections of excluded pairs. Pairs are owned-owned and owned-ghost; ghosts come already shifted.
+!> Ewald corrections of excluded pairs. Pairs are owned-owned and owned-ghost, in the midpoint method (module
+!> pair_ownership) ghost-ghost too; ghosts come already shifted.
 !>
 !> The result does not depend on the number of threads: work is cut into blocks by the data alone, each block sums into
 !> its own buffer, and the buffers are added in a fixed order. In the deterministic mode (module fixed_point) it does not
@@ -23,6 +24,7 @@ module nonbonded
   use nonbonded_options, only: nonbonded_options_t
   use pair_block, only: meets_all, meets_ghosts, meets_owned, pair_block_t, run_length
   use pair_list, only: cluster_size, pair_list_t
+  use pair_ownership, only: pair_ownership_t
   use pair_parameters, only: pair_parameters_t, vdw_pme, vdw_shift
   use pair_table, only: tabulate
   use verlet_buffer, only: list_limit_t, verlet_buffer_t
@@ -221,15 +223,20 @@ contains
   end function list_bytes
 
   !> Make the pair list for the atoms of this rank: owned atoms first, then ghosts. `lj_type` counts from 1. Exclusions
-  !> are rows over owned atoms: owned-owned pairs under both atoms, owned-ghost pairs under the owned one; if they are
-  !> absent, or not allocated, those of the last list hold, which was of the same atoms.
-  subroutine rebuild(self, n_owned, n_total, position, charge, lj_type, global_id, exclusion_first, exclusion_partner)
+  !> are rows over owned atoms: owned-owned pairs under both atoms, owned-ghost pairs under the owned one; where
+  !> `ownership` goes by midpoints rows over all atoms, this rank's pairs under both atoms. If they are absent, or not
+  !> allocated, those of the last list hold, which was of the same atoms.
+  subroutine rebuild(self, n_owned, n_total, position, charge, lj_type, global_id, exclusion_first, exclusion_partner, &
+                     ownership)
     class(nonbonded_t), intent(inout) :: self
     integer, intent(in) :: n_owned, n_total
     real(real64), intent(in) :: position(:, :), charge(:)
     integer, intent(in) :: lj_type(:)
     integer(int64), intent(in) :: global_id(:)
     integer, intent(in), optional :: exclusion_first(:), exclusion_partner(:)
+    type(pair_ownership_t), intent(inout), target, optional :: ownership
+    type(pair_ownership_t), target :: of_half_shell
+    type(pair_ownership_t), pointer :: owner
     type(pair_block_t), allocatable :: block(:)
     real(real64) :: extent
     integer :: b
@@ -240,14 +247,24 @@ contains
     self%charge = charge(:n_total)
     if (self%pair%vdw_form == vdw_pme) self%root_c6 = self%type_root_c6(lj_type(:n_total))
     if (n_total == 0) return
+    owner => of_half_shell
+    if (present(ownership)) owner => ownership
     self%origin = 0.5_real64*(minval(position(:, :n_total), dim=2) + maxval(position(:, :n_total), dim=2))
     extent = 0.5_real64*maxval(maxval(position(:, :n_total), dim=2) - minval(position(:, :n_total), dim=2)) + 1.0_real64
 #ifndef CHROMAMD_DOUBLE
     ! A power of two, so that scaling is exact; a factor of two is left for motion until the next rebuild.
     self%unit = 2.0_real64**(exponent(extent) - 29)
 #endif
-    if (present(exclusion_first)) call mirror_exclusions(self, exclusion_first, exclusion_partner)
-    call self%list%make(n_owned, n_total, position(:, :n_total), global_id(:n_total), self%interacts(lj_type(:n_total)))
+    if (present(exclusion_first)) then
+      if (owner%is_on) then
+        self%row_first = exclusion_first
+        self%partner = exclusion_partner
+      else
+        call mirror_exclusions(self, exclusion_first, exclusion_partner)
+      end if
+    end if
+    call self%list%make(n_owned, n_total, position(:, :n_total), global_id(:n_total), self%interacts(lj_type(:n_total)), &
+                        owner)
     call pack_parameters(self, lj_type)
     call pack_coordinates(self, position, meets_all, stale)
     allocate (block(size(self%list%block)))
@@ -255,7 +272,7 @@ contains
     !$omp parallel do schedule(dynamic)
     do b = 1, size(block)
       block(b) = self%list%block(b)
-      call self%list%search(block(b), n_owned, self%row_first, self%partner, self%pair%list_distance)
+      call self%list%search(block(b), n_owned, position, self%row_first, self%partner, self%pair%list_distance, owner)
       call prune_block(block(b), self%kernel, self%list%n_clusters, self%coordinate, self%unit, self%pair%list_distance)
       call block(b)%keep_near()
       call block(b)%find_window()
@@ -263,6 +280,7 @@ contains
     !$omp end parallel do
     call move_alloc(block, self%list%block)
     call self%list%forget_corners()
+    call owner%forget_clusters()
     call prune(self, meets_all)
     call note_pruned(self)
   end subroutine rebuild
@@ -491,7 +509,7 @@ contains
     energy_lj = 0.0_real64
     energy_elec = 0.0_real64
     virial = 0.0_real64
-    if (self%n_owned == 0) return
+    if (self%n_total == 0) return
     meets = meets_all
     if (present(part)) meets = part
     call renew_entries(self, position, meets)

@@ -82,6 +82,7 @@ function(chromamd_add_forces name)
     ${CHROMAMD_FORCES_DIR}/dispersion_exclusions.f90
     ${CHROMAMD_FORCES_DIR}/verlet_buffer.f90
     ${CHROMAMD_FORCES_DIR}/background.f90
+    ${CHROMAMD_FORCES_DIR}/pair_ownership.f90
     ${CHROMAMD_FORCES_DIR}/pair_block.f90
     ${CHROMAMD_FORCES_DIR}/pair_list.f90
     ${CHROMAMD_FORCES_DIR}/nonbonded.F90
