@@ -698,8 +698,8 @@ contains
     sent = self%traffic()
     text = "halo: "//trim(merge("whole", "half ", self%options%whole_shell))//" shell, pattern "// &
            trim(pattern_names(self%pattern))//", transport "//trim(transport_names(self%transport))// &
-           "; rank 0 sends "//to_text(int(sent%n_messages, int64))//" messages, "//to_text(sent%n_bytes)// &
-           " bytes a step each way"
+           "; rank 0 has "//to_text(int(self%n_ghosts, int64))//" ghosts and sends "// &
+           to_text(int(sent%n_messages, int64))//" messages, "//to_text(sent%n_bytes)//" bytes a step each way"
   end function describe
 
   !> Give back what transports hold; all ranks must call it.
