@@ -127,47 +127,21 @@ contains
   pure integer function share_of_clusters(self, c, d) result(share)
     class(pair_ownership_t), intent(in) :: self
     integer, intent(in) :: c, d
-    share = share_between(self, self%low(:, c) + self%low(:, d), self%high(:, c) + self%high(:, d))
+    integer(int32) :: low(3), high(3)
+    low = self%low(:, c) + self%low(:, d)
+    high = self%high(:, c) + self%high(:, d)
+    share = share_between(self, low, high)
   end function share_of_clusters
 
   !> The same of i cluster `half` and j cluster `c`.
   pure integer function share_of_half(self, half, c) result(share)
     class(pair_ownership_t), intent(in) :: self
     integer, intent(in) :: half, c
-    share = share_between(self, self%half_low(:, half) + self%low(:, c), self%half_high(:, half) + self%high(:, c))
+    integer(int32) :: low(3), high(3)
+    low = self%half_low(:, half) + self%low(:, c)
+    high = self%half_high(:, half) + self%high(:, c)
+    share = share_between(self, low, high)
   end function share_of_half
-
-  !> Bit 8 a + b tells whether atom a (0..3) of an i cluster and atom b (0..7) of a j cluster are a pair of this rank
-  !> within the root of `reach2` (angstrom^2). Slots as in pair_list: pads, which are negative, have no pairs.
-  pure integer function bits_of(self, i_slots, j_slots, position, reach2) result(bits)
-    class(pair_ownership_t), intent(in) :: self
-    integer, intent(in) :: i_slots(4), j_slots(8)
-    real(real64), intent(in) :: position(:, :), reach2
-    real(real64) :: r(8, 3), here(3)
-    integer(int32) :: place(8, 3), low(3), high(3), bit(8)
-    integer :: a, b, k
-    do b = 1, 8
-      k = abs(j_slots(b))
-      r(b, :) = position(:, k)
-      place(b, :) = self%place(:, k)
-    end do
-    bits = 0
-    do a = 1, 4
-      if (i_slots(a) < 0) cycle
-      here = position(:, i_slots(a))
-      low = self%lower - self%place(:, i_slots(a))
-      high = self%upper - self%place(:, i_slots(a))
-      do b = 1, 8
-        bit(b) = merge(shiftl(1_int32, b - 1), 0_int32, &
-                       j_slots(b) > 0 .and. &
-                       place(b, 1) >= low(1) .and. place(b, 1) < high(1) .and. &
-                       place(b, 2) >= low(2) .and. place(b, 2) < high(2) .and. &
-                       place(b, 3) >= low(3) .and. place(b, 3) < high(3) .and. &
-                       (r(b, 1) - here(1))**2 + (r(b, 2) - here(2))**2 + (r(b, 3) - here(3))**2 < reach2)
-      end do
-      bits = ior(bits, ishft(sum(bit), 8*(a - 1)))
-    end do
-  end function bits_of
 
   !> Which of the pairs with sums of places within a box are this rank's.
   pure integer function share_between(self, low, high) result(share)
@@ -181,5 +155,48 @@ contains
       share = some_mine
     end if
   end function share_between
+
+  !> Bit 8 a + b tells whether atom a (0..3) of an i cluster and atom b (0..7) of a j cluster are a pair of this rank
+  !> within the root of `reach2` (angstrom^2). Slots as in pair_list: pads, which are negative, have no pairs.
+  pure integer function bits_of(self, i_slots, j_slots, position, reach2) result(bits)
+    class(pair_ownership_t), intent(in) :: self
+    integer, intent(in) :: i_slots(4), j_slots(8)
+    real(real64), intent(in) :: position(:, :), reach2
+    real(real64) :: x(8), y(8), z(8), here(3), room(8)
+    integer(int32) :: place_x(8), place_y(8), place_z(8), low(3), last(3), outside(8)
+    integer :: a, b, k, near
+    do b = 1, 8
+      k = abs(j_slots(b))
+      x(b) = position(1, k)
+      y(b) = position(2, k)
+      z(b) = position(3, k)
+      place_x(b) = self%place(1, k)
+      place_y(b) = self%place(2, k)
+      place_z(b) = self%place(3, k)
+    end do
+    bits = 0
+    do a = 1, 4
+      if (i_slots(a) < 0) cycle
+      do k = 1, 3
+        here(k) = position(k, i_slots(a))
+        low(k) = self%lower(k) - self%place(k, i_slots(a))
+        last(k) = self%upper(k) - 1 - self%place(k, i_slots(a))
+      end do
+      ! Differences with a sign are outside; all in one, so that atoms go side by side.
+      do b = 1, 8
+        outside(b) = ior(ior(ior(place_x(b) - low(1), last(1) - place_x(b)), &
+                             ior(place_y(b) - low(2), last(2) - place_y(b))), &
+                         ior(ior(place_z(b) - low(3), last(3) - place_z(b)), j_slots(b)))
+      end do
+      do b = 1, 8
+        room(b) = reach2 - ((x(b) - here(1))**2 + (y(b) - here(2))**2 + (z(b) - here(3))**2)
+      end do
+      near = 0
+      do b = 1, 8
+        near = near + shiftl(iand(shiftr(not(outside(b)), 31), merge(1, 0, room(b) > 0.0_real64)), b - 1)
+      end do
+      bits = ior(bits, shiftl(near, 8*(a - 1)))
+    end do
+  end function bits_of
 
 end module pair_ownership

@@ -76,7 +76,6 @@ def evaluate(tmp_path_factory) -> Callable:
     ("crowded", 3, 1, "chromamd", (0, 0, 0), {"pattern": "STAGED"}),
     ("crowded", 8, 1, "chromamd", (0, 0, 0), {"pattern": "STAGED", "overlap": "YES"}),
     ("crowded", 5, 1, "chromamd", (0, 0, 0), {"pme_ranks": "1", "overlap": "YES", "transport": "SHARED"}),
-    ("crowded", 3, 2, "chromamd-double", (0, 0, 0), {}),
     ("crowded", 7, 1, "chromamd-double", (7, 1, 1), {"pattern": "FULL"}),
     ("small", 27, 1, "chromamd", (3, 3, 3), {"pattern": "FULL"}),
     ("gap", 5, 1, "chromamd", (5, 1, 1), {}),
