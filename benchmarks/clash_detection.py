@@ -18,7 +18,7 @@ import time
 import numpy as np
 from scipy.spatial import cKDTree
 
-from chromabuild.clash import close_pairs
+from chromabuild.sterics.detect import close_pairs
 
 THRESHOLD = 0.9
 

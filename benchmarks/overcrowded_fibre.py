@@ -18,12 +18,12 @@ from scipy.spatial.transform import Rotation
 from spread_nucleosomes import one_nucleosome
 
 from chromabuild.clash import correct_clashes
-from chromabuild.clash.atoms import Atoms
-from chromabuild.clash.detect import close_pairs
-from chromabuild.clash.reference import dihedrals
-from chromabuild.clash.scene import Scene
 from chromabuild.clash.tails import find_tails, growth_unit
 from chromabuild.solute import Solute
+from chromabuild.sterics.atoms import Atoms
+from chromabuild.sterics.detect import close_pairs
+from chromabuild.sterics.reference import dihedrals
+from chromabuild.sterics.scene import Scene
 
 STRAIGHT = {"phi": -120.0, "psi": 130.0}
 # Angstrom from each to the next but one, angstrom between the rows, degree of turn of the two rows.

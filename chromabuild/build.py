@@ -10,7 +10,6 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from chromabuild import __version__
-from chromabuild.cell_list import CellList
 from chromabuild.config import BuildSection, Config
 from chromabuild.dna.backbone import (
     ATOM_CLASS,
@@ -36,6 +35,7 @@ from chromabuild.nucleosome.settling import settle_histones
 from chromabuild.nucleosome.template_file import read_template
 from chromabuild.residues import residue_library, residue_names
 from chromabuild.solute import MAX_RESIDUES_PER_SEGMENT, Solute, base_36
+from chromabuild.sterics.cell_list import CellList
 
 CHAIN_LETTERS = ascii_uppercase + ascii_lowercase + digits
 OUTLIER = 4.0  # standard deviations

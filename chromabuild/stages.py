@@ -180,7 +180,7 @@ def _structure(path: Path) -> object:
     """What ``chromabuild.clash.check`` takes: the path itself, or the atoms of a folder of shards."""
     if not path.is_dir():
         return path
-    from chromabuild.shards.structure import atoms_of_shards
+    from chromabuild.solvate.structure import atoms_of_shards
 
     return atoms_of_shards(path)
 

@@ -25,16 +25,16 @@ from scipy.ndimage import map_coordinates
 from scipy.spatial import cKDTree
 
 from chromabuild.build import build_dna
-from chromabuild.clash import reference
-from chromabuild.clash.atoms import CARBON, HYDROGEN, NITROGEN, OXYGEN, SULFUR, Atoms
-from chromabuild.clash.detect import bonded_to
-from chromabuild.clash.scene import Scene
 from chromabuild.clash.tails import GrowthUnit, Tail, find_tails, growth_unit
-from chromabuild.clash.torsions import STAGGERED, Torsion, library_torsions
 from chromabuild.dna.sequence import base_index
 from chromabuild.nucleosome.octamer import octamer
 from chromabuild.nucleosome.peptide import GLYCINE_REGIONS, REGIONS
 from chromabuild.solute import Solute
+from chromabuild.sterics import reference
+from chromabuild.sterics.atoms import CARBON, HYDROGEN, NITROGEN, OXYGEN, SULFUR, Atoms
+from chromabuild.sterics.detect import bonded_to
+from chromabuild.sterics.scene import Scene
+from chromabuild.sterics.torsions import STAGGERED, Torsion, library_torsions
 
 BEAMS = 64
 TRIALS = 900  # of each partial chain

@@ -17,15 +17,15 @@ from make_histones import DNA_TIED, as_solute, minimised
 from scipy.spatial import cKDTree
 
 from chromabuild.build import build_dna
-from chromabuild.clash.atoms import Atoms
-from chromabuild.clash.audit import audit
 from chromabuild.dna.helix import crystal_path
 from chromabuild.dna.steps import rotation_about_z
 from chromabuild.nucleosome.homology import build_side_chains, chains_of, octamer_of, remodel
 from chromabuild.nucleosome.octamer import FAMILIES, LINKER_CHAIN, octamer
 from chromabuild.nucleosome.recipe import linker_histone_table
-from chromabuild.nucleosome.template import complete_residues, octamer_chains, own_frame, read_model
+from chromabuild.nucleosome_template import complete_residues, octamer_chains, own_frame, read_model
 from chromabuild.residues import residue_library
+from chromabuild.sterics.atoms import Atoms
+from chromabuild.sterics.audit import audit
 
 LINKER = 20  # base pairs that go straight on at either end
 TIED = 5.0  # kcal/mol/angstrom^2 on atoms that 4QLC has: at 3.5 angstrom its side chains are not exact

@@ -1,6 +1,10 @@
-"""The order of the suite."""
+"""The order of the suite, and how its many short MPI jobs start and end."""
 
 import os
+
+# Open MPI sleeps 0.2 s at each start, looking for networks, and 2 s between the two signals that end a failed job.
+os.environ.setdefault("OMPI_MCA_pml", "ob1")
+os.environ.setdefault("OMPI_MCA_odls_base_sigkill_timeout", "0")
 
 
 def pytest_collection_modifyitems(items):

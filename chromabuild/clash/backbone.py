@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from chromabuild import _kernels
-from chromabuild.clash import reference
-from chromabuild.clash.atoms import DNA_BACKBONE, SUGAR, BondGraph
-from chromabuild.clash.audit import expand
-from chromabuild.clash.scene import Scene, Score
-from chromabuild.clash.sidechain import Proposal
-from chromabuild.clash.torsions import Torsion
-from chromabuild.dna.backbone import cross
+from chromabuild.geometry import cross
+from chromabuild.sterics import reference
+from chromabuild.sterics.atoms import DNA_BACKBONE, SUGAR, BondGraph
+from chromabuild.sterics.audit import expand
+from chromabuild.sterics.scene import Scene, Score
+from chromabuild.sterics.sidechain import Proposal
+from chromabuild.sterics.torsions import Torsion
 
 PHI_STARTS = (0.0, 15.0, -15.0, 30.0, -30.0, 50.0, -50.0, 80.0, -80.0)  # degree
 LEFT_OF_LINK = "C5' H5' H5'' C4' H4' O4' C3' H3' C2' H2' H2'' O3' HO3'".split()

@@ -3,10 +3,10 @@
 import time
 from pathlib import Path
 
-from chromabuild.clash.atoms import Atoms
 from chromabuild.clash.report import FORMAT, VERSION, ClashReport, findings, neighbourhoods_of
 from chromabuild.errors import BadInputError
 from chromabuild.solute import Solute
+from chromabuild.sterics.atoms import Atoms
 
 
 def load_atoms(source: Solute | Atoms | str | Path) -> Atoms:

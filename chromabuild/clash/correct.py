@@ -26,19 +26,6 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
-from chromabuild.cell_list import corners
-from chromabuild.clash import reference
-from chromabuild.clash.atoms import (
-    BASE,
-    DNA_BACKBONE,
-    HYDROGEN,
-    PROTEIN_BACKBONE,
-    SIDE_CHAIN,
-    SUGAR,
-    Atoms,
-    Widened,
-)
-from chromabuild.clash.audit import backbone_geometry, stereocentres
 from chromabuild.clash.backbone import (
     SUGAR_AND_C1,
     bonded_paths,
@@ -47,9 +34,7 @@ from chromabuild.clash.backbone import (
     propose_link,
     propose_relaxation,
 )
-from chromabuild.clash.chains import STEP_REACH, NamePlaces
 from chromabuild.clash.joint import propose_joint
-from chromabuild.clash.passages import GIVE, Passages
 from chromabuild.clash.report import (
     FORMAT,
     LIST_LIMIT,
@@ -61,13 +46,28 @@ from chromabuild.clash.report import (
     neighbourhoods_of,
 )
 from chromabuild.clash.rigid import REASON, REMEDY, rigid_overlaps
-from chromabuild.clash.scene import Scene, Score
-from chromabuild.clash.sidechain import Proposal, propose_rotor, propose_side_chain
 from chromabuild.clash.tails import Growth, Tail, find_tails, propose_tail
-from chromabuild.clash.torsions import Torsion, hydrogen_rotors, side_chain_torsions
-from chromabuild.dna.backbone import cross
 from chromabuild.errors import BadInputError
+from chromabuild.geometry import cross
 from chromabuild.solute import Solute
+from chromabuild.sterics import reference
+from chromabuild.sterics.atoms import (
+    BASE,
+    DNA_BACKBONE,
+    HYDROGEN,
+    PROTEIN_BACKBONE,
+    SIDE_CHAIN,
+    SUGAR,
+    Atoms,
+    Widened,
+)
+from chromabuild.sterics.audit import backbone_geometry, stereocentres
+from chromabuild.sterics.cell_list import corners
+from chromabuild.sterics.chains import STEP_REACH, NamePlaces
+from chromabuild.sterics.passages import GIVE, Passages
+from chromabuild.sterics.scene import Scene, Score
+from chromabuild.sterics.sidechain import Proposal, propose_rotor, propose_side_chain
+from chromabuild.sterics.torsions import Torsion, hydrogen_rotors, side_chain_torsions
 
 MAX_SWEEPS = 20
 VICINITY = 6.0  # angstrom, of the source

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from chromabuild import _kernels
-from chromabuild.clash import reference
 from chromabuild.clash.backbone import link_states
-from chromabuild.clash.scene import Scene, Score, Surroundings
-from chromabuild.clash.sidechain import Proposal, rotamer_cost, turned_names
-from chromabuild.clash.torsions import Torsion, targets
+from chromabuild.sterics import reference
+from chromabuild.sterics.scene import Scene, Score, Surroundings
+from chromabuild.sterics.sidechain import Proposal, rotamer_cost, turned_names
+from chromabuild.sterics.torsions import Torsion, targets
 
 MAX_SITES = 6
 MAX_STATES = 60  # of a site, the cheapest ones alone

@@ -8,14 +8,14 @@ from pathlib import Path
 import gemmi
 import numpy as np
 
-from chromabuild.cell_list import CellList
-from chromabuild.clash import reference
-from chromabuild.clash.atoms import PARTS, POLAR_HYDROGEN, Atoms
-from chromabuild.clash.audit import RING_SEARCH, audit
-from chromabuild.clash.chains import Piercing
-from chromabuild.clash.detect import OVERLAP, close_pairs, overlaps_among, van_der_waals_sum
 from chromabuild.errors import BadInputError
 from chromabuild.files import atomic_path
+from chromabuild.sterics import reference
+from chromabuild.sterics.atoms import PARTS, POLAR_HYDROGEN, Atoms
+from chromabuild.sterics.audit import RING_SEARCH, audit
+from chromabuild.sterics.cell_list import CellList
+from chromabuild.sterics.chains import Piercing
+from chromabuild.sterics.detect import OVERLAP, close_pairs, overlaps_among, van_der_waals_sum
 
 FORMAT = "chromabuild-clash-report"
 VERSION = 1

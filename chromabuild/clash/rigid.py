@@ -11,7 +11,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
-from chromabuild.clash.atoms import BASE, HYDROGEN, PROTEIN_BACKBONE, Atoms
+from chromabuild.sterics.atoms import BASE, HYDROGEN, PROTEIN_BACKBONE, Atoms
 
 REACH = 12.0  # angstrom: pairs this near to two rigid atoms that overlap are there because of them
 APART = 2  # residues of a chain this near to each other belong to one rigid part

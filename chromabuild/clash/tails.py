@@ -14,12 +14,12 @@ from hashlib import blake2b
 
 import numpy as np
 
-from chromabuild.clash import reference
-from chromabuild.clash.passages import Passages
-from chromabuild.clash.scene import Rotation, Scene, Score, bodies, rotation_of
-from chromabuild.clash.sidechain import Proposal
-from chromabuild.clash.torsions import STAGGERED, Torsion
 from chromabuild.nucleosome.peptide import GLYCINE_REGIONS, REGIONS
+from chromabuild.sterics import reference
+from chromabuild.sterics.passages import Passages
+from chromabuild.sterics.scene import Rotation, Scene, Score, bodies, rotation_of
+from chromabuild.sterics.sidechain import Proposal
+from chromabuild.sterics.torsions import STAGGERED, Torsion
 
 # Residues outside the ordered core, (first, last), in the usual numbering; histones of other species are longer by a
 # few residues at the tips.

@@ -7,7 +7,7 @@ helices that cross.
 
 import numpy as np
 
-from chromabuild.cell_list import CellList
+from chromabuild.sterics.cell_list import CellList
 
 DNA_AXES = 22.0  # angstrom between two axes: the scaffold's floor
 DNA_HISTONE = 14.0  # angstrom between an axis and a CA: scaffolds keep all but a hundred of their pairs beyond it

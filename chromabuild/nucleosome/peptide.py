@@ -8,8 +8,8 @@ from functools import cache
 
 import numpy as np
 
-from chromabuild.dna.backbone import measure_torsion
 from chromabuild.dna.steps import fit_frames
+from chromabuild.geometry import measure_torsion
 from chromabuild.residues import residue_library
 
 # (weight, phi, psi, spread): extended, polyproline II, helix; degree. The last ones are for glycine only.

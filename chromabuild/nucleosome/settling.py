@@ -8,12 +8,12 @@ tails that run through each other in a dense fold are the clash stage's (``chrom
 
 import numpy as np
 
-from chromabuild.clash.atoms import SIDE_CHAIN, Atoms
-from chromabuild.clash.passages import Passages
-from chromabuild.clash.scene import Scene
-from chromabuild.clash.sidechain import Proposal, propose_rotor, propose_side_chain
-from chromabuild.clash.torsions import hydrogen_rotors, side_chain_torsions
 from chromabuild.solute import Solute
+from chromabuild.sterics.atoms import SIDE_CHAIN, Atoms
+from chromabuild.sterics.passages import Passages
+from chromabuild.sterics.scene import Scene
+from chromabuild.sterics.sidechain import Proposal, propose_rotor, propose_side_chain
+from chromabuild.sterics.torsions import hydrogen_rotors, side_chain_torsions
 
 FATAL = 0.9  # angstrom: pairs nearer than this count before all others
 

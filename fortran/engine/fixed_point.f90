@@ -7,7 +7,7 @@
 !> A number is rounded by adding 1.5*2^52 times the multiple and taking it away again. The constants of `rounding_t` are
 !> those sums; where they are zero nothing is rounded, so that one expression serves both modes.
 module fixed_point
-  use precision, only: real64, real_pair
+  use precision, only: int64, real64, real_pair
   implicit none
   private
   public :: rounding_t, charge_rounding
@@ -26,6 +26,7 @@ module fixed_point
     procedure :: fit_box
     procedure :: is_on
     procedure :: on_lattice
+    procedure :: for_sum
   end type rounding_t
 
 contains
@@ -57,5 +58,18 @@ contains
     real(real64), intent(in) :: x
     on_lattice = (x + self%position) - self%position
   end function on_lattice
+
+  !> The constant that rounds numbers of which none exceeds `largest` so that a sum of `n_terms` of them is exact: for sums
+  !> whose size is not known beforehand. Zero, which rounds nothing, where the mode is off or numbers are infinite.
+  elemental real(real64) function for_sum(self, largest, n_terms)
+    class(rounding_t), intent(in) :: self
+    real(real64), intent(in) :: largest
+    integer(int64), intent(in) :: n_terms
+    integer :: power
+    for_sum = 0.0_real64
+    if (.not. self%is_on() .or. .not. largest < huge(largest)) return
+    power = exponent(largest) + exponent(real(n_terms, real64)) - 51
+    if (power < maxexponent(largest) - 53) for_sum = shifter*2.0_real64**max(power, minexponent(largest))
+  end function for_sum
 
 end module fixed_point

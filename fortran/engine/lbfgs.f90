@@ -1,11 +1,12 @@
 !> Directions of the limited-memory BFGS method by the two-loop recursion (Nocedal, Math. Comput. 35, 773 (1980)). The
-!> atoms are spread over ranks; sums do not depend on the number of threads.
+!> atoms are spread over ranks; sums do not depend on the number of threads, in the deterministic mode not on that of ranks.
 module lbfgs
-  use precision, only: real64
+  use precision, only: int64, real64
   use communicator, only: communicator_t
+  use fixed_point, only: rounding_t
   implicit none
   private
-  public :: lbfgs_t, dot
+  public :: lbfgs_t
 
   !> Steps that are remembered; each takes 48 bytes an atom.
   integer, parameter :: n_remembered = 6
@@ -14,6 +15,9 @@ module lbfgs
 
   type :: lbfgs_t
     private
+    type(rounding_t) :: rounding
+    !> Atoms of all ranks.
+    integer(int64) :: n_atoms = 0
     !> Number of steps at hand, and the place of the newest.
     integer, public :: n_known = 0
     integer :: newest = 0
@@ -23,12 +27,22 @@ module lbfgs
     !> Inverse curvature along the newest step.
     real(real64) :: scale = 1.0_real64
   contains
+    procedure :: init
     procedure :: forget
     procedure :: learn
     procedure :: direction
+    procedure :: dot
   end type lbfgs_t
 
 contains
+
+  subroutine init(self, rounding, n_atoms)
+    class(lbfgs_t), intent(out) :: self
+    type(rounding_t), intent(in) :: rounding
+    integer(int64), intent(in) :: n_atoms
+    self%rounding = rounding
+    self%n_atoms = n_atoms
+  end subroutine init
 
   !> Forget all steps, because atoms have a new order or the energy rose.
   subroutine forget(self)
@@ -37,23 +51,38 @@ contains
   end subroutine forget
 
   !> Scalar product over the atoms of all ranks.
-  real(real64) function dot(comm, a, b)
+  real(real64) function dot(self, comm, a, b)
+    class(lbfgs_t), intent(in) :: self
     type(communicator_t), intent(in) :: comm
     real(real64), intent(in) :: a(:, :), b(:, :)
-    real(real64) :: sums((size(a, 2) + block_size - 1)/block_size), total(1)
+    real(real64) :: total(1), largest
+    call add_up(a, b, 0.0_real64, total(1), largest)
+    ! The largest product says how finely the products may be rounded.
+    if (self%rounding%is_on()) &
+      call add_up(a, b, self%rounding%for_sum(comm%maximum(largest), self%n_atoms), total(1), largest)
+    call comm%sum(total)
+    dot = total(1)
+  end function dot
+
+  !> Sum of the atoms' products, each rounded by adding `coarse` and taking it away, and the largest magnitude of them.
+  subroutine add_up(a, b, coarse, total, largest)
+    real(real64), intent(in) :: a(:, :), b(:, :), coarse
+    real(real64), intent(out) :: total, largest
+    real(real64) :: sums((size(a, 2) + block_size - 1)/block_size), product
     integer :: block, i
-    !$omp parallel do schedule(static) private(i)
+    largest = 0.0_real64
+    !$omp parallel do schedule(static) private(i, product) reduction(max: largest)
     do block = 1, size(sums)
       sums(block) = 0.0_real64
       do i = (block - 1)*block_size + 1, min(size(a, 2), block*block_size)
-        sums(block) = sums(block) + a(1, i)*b(1, i) + a(2, i)*b(2, i) + a(3, i)*b(3, i)
+        product = a(1, i)*b(1, i) + a(2, i)*b(2, i) + a(3, i)*b(3, i)
+        sums(block) = sums(block) + ((product + coarse) - coarse)
+        largest = max(largest, abs(product))
       end do
     end do
     !$omp end parallel do
     total = sum(sums)
-    call comm%sum(total)
-    dot = total(1)
-  end function dot
+  end subroutine add_up
 
   !> Remember a step (angstrom) and the change of the gradient (kcal/mol/angstrom) over it. Where the energy curves down
   !> there is nothing to learn.
@@ -62,8 +91,8 @@ contains
     type(communicator_t), intent(in) :: comm
     real(real64), intent(in) :: step(:, :), change(:, :)
     real(real64) :: along, curvature
-    along = dot(comm, step, change)
-    curvature = dot(comm, change, change)
+    along = self%dot(comm, step, change)
+    curvature = self%dot(comm, change, change)
     if (.not. along > 1.0e-10_real64*curvature) return
     if (self%n_known == 0 .and. allocated(self%step)) deallocate (self%step, self%change)
     if (.not. allocated(self%step)) &
@@ -87,13 +116,13 @@ contains
     way = force
     do k = 0, self%n_known - 1
       m = modulo(self%newest - 1 - k, n_remembered) + 1
-      weight(m) = dot(comm, self%step(:, :, m), way)/self%product(m)
+      weight(m) = self%dot(comm, self%step(:, :, m), way)/self%product(m)
       call add(way, -weight(m), self%change(:, :, m))
     end do
     way = self%scale*way
     do k = self%n_known - 1, 0, -1
       m = modulo(self%newest - 1 - k, n_remembered) + 1
-      correction = weight(m) - dot(comm, self%change(:, :, m), way)/self%product(m)
+      correction = weight(m) - self%dot(comm, self%change(:, :, m), way)/self%product(m)
       call add(way, correction, self%step(:, :, m))
     end do
   end subroutine direction

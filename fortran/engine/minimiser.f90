@@ -6,13 +6,15 @@
 !>
 !> The method LBFGS starts softly with such steps, while any force is larger than a bound, and whenever the energy
 !> rises; then it goes where the curvature of the last steps points, under the same cap and the same judgement.
+!>
+!> In the deterministic mode (module fixed_point) the way down has the same bits on any number of ranks and threads.
 module minimiser
   use precision, only: int64, real64
   use control, only: control_t
   use energies, only: energies_t
   use energy_log, only: energy_log_t
   use error, only: error_t
-  use lbfgs, only: dot, lbfgs_t
+  use lbfgs, only: lbfgs_t
   use restart, only: phase_fresh
   use simulation, only: simulation_t
   use text, only: to_text
@@ -63,6 +65,7 @@ contains
     sim%phase = phase_fresh
     sim%atoms%velocity = 0.0_real64
 
+    call history%init(sim%rounding, sim%topology%n_atoms)
     call sim%rebuild(error)
     if (allocated(error)) return
     call log%note(sim%halo%describe())
@@ -148,9 +151,9 @@ contains
       if (.not. largest < soft_start_force) return
       allocate (way(3, n))
       call history%direction(sim%comm, force, way)
-      if (.not. dot(sim%comm, way, force) > 0.0_real64) return
+      if (.not. history%dot(sim%comm, way, force) > 0.0_real64) return
       longest = sim%comm%maximum(sqrt(maxval(sum(way**2, dim=1))))
-      sim%atoms%position(:, :n) = sim%atoms%position(:, :n) + min(1.0_real64, cap/longest)*way
+      sim%atoms%position(:, :n) = sim%atoms%position(:, :n) + sim%rounding%on_lattice(min(1.0_real64, cap/longest)*way)
       moved = .true.
     end associate
   end subroutine move_by_history
@@ -162,24 +165,46 @@ contains
     type(simulation_t), intent(in) :: sim
     real(real64), intent(in) :: start(:, :), force(:, :), scale
     logical, intent(in) :: short
-    real(real64) :: sums((sim%atoms%n_owned + block_size - 1)/block_size, 3), total(3), s(3), y(3)
-    integer :: block, i
-    sums = 0.0_real64
-    !$omp parallel do schedule(static) private(i, s, y)
-    do block = 1, size(sums, 1)
-      do i = (block - 1)*block_size + 1, min(sim%atoms%n_owned, block*block_size)
-        s = sim%atoms%position(:, i) - start(:, i)
-        y = force(:, i) - sim%atoms%force(:, i)
-        sums(block, :) = sums(block, :) + [dot_product(s, s), dot_product(s, y), dot_product(y, y)]
+    real(real64) :: total(3), largest(3)
+    integer :: k
+    call add_up([0.0_real64, 0.0_real64, 0.0_real64], total, largest)
+    if (sim%rounding%is_on()) then
+      do k = 1, 3
+        largest(k) = sim%comm%maximum(largest(k))
       end do
-    end do
-    !$omp end parallel do
-    total = sum(sums, dim=1)
+      call add_up(sim%rounding%for_sum(largest, sim%topology%n_atoms), total, largest)
+    end if
     call sim%comm%sum(total)
     next_scale = growth*scale
     if (.not. total(2) > 0.0_real64) return
     next_scale = total(1)/total(2)
     if (short) next_scale = total(2)/total(3)
+
+  contains
+
+    !> Sums over the atoms of this rank of s.s, s.y and y.y, each rounded by adding `coarse` and taking it away, and the
+    !> largest magnitudes of them.
+    subroutine add_up(coarse, total, largest)
+      real(real64), intent(in) :: coarse(3)
+      real(real64), intent(out) :: total(3), largest(3)
+      real(real64) :: sums((sim%atoms%n_owned + block_size - 1)/block_size, 3), s(3), y(3), products(3)
+      integer :: block, i
+      sums = 0.0_real64
+      largest = 0.0_real64
+      !$omp parallel do schedule(static) private(i, s, y, products) reduction(max: largest)
+      do block = 1, size(sums, 1)
+        do i = (block - 1)*block_size + 1, min(sim%atoms%n_owned, block*block_size)
+          s = sim%atoms%position(:, i) - start(:, i)
+          y = force(:, i) - sim%atoms%force(:, i)
+          products = [dot_product(s, s), dot_product(s, y), dot_product(y, y)]
+          sums(block, :) = sums(block, :) + ((products + coarse) - coarse)
+          largest = max(largest, abs(products))
+        end do
+      end do
+      !$omp end parallel do
+      total = sum(sums, dim=1)
+    end subroutine add_up
+
   end function next_scale
 
   !> Write the restart after bringing every group to its owner.
@@ -214,7 +239,7 @@ contains
         cycle
       end if
       move = move/largest
-      sim%atoms%position(:, i) = sim%atoms%position(:, i) + length*move/norm2(move)
+      sim%atoms%position(:, i) = sim%atoms%position(:, i) + sim%rounding%on_lattice(length*move/norm2(move))
     end do
     !$omp end parallel do
   end subroutine move_along_forces

@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 
 from chromabuild.analysis.duplex import Duplex, read_duplexes, rebuild_duplex, round_trip_error
 from chromabuild.build import build_dna
-from chromabuild.clash.atoms import Atoms
-from chromabuild.clash.detect import find_overlaps
 from chromabuild.dna.backbone import base_layout, close_backbone, measure_backbone, place_bases
 from chromabuild.dna.sequence import base_index, both_strands
 from chromabuild.dna.start import SUGAR
@@ -24,6 +22,8 @@ from chromabuild.errors import BadInputError
 from chromabuild.hydrogens import place_hydrogens, settle_thymine_methyls
 from chromabuild.residues import residue_library
 from chromabuild.solute import Solute
+from chromabuild.sterics.atoms import Atoms
+from chromabuild.sterics.detect import find_overlaps
 
 CRYSTAL = Path(__file__).parent / "data" / "1kx5_dna.pdb.gz"
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from chromabuild.clash.atoms import Atoms
-from chromabuild.clash.audit import audit, find_rings, ring_piercings
-from chromabuild.clash.chains import crosses
+from chromabuild.sterics.atoms import Atoms
+from chromabuild.sterics.audit import audit, find_rings, ring_piercings
+from chromabuild.sterics.chains import crosses
 
 
 @pytest.fixture(scope="module")

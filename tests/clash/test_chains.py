@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from placed_nucleosomes import place_nucleosomes
 
-from chromabuild.clash.atoms import Atoms
-from chromabuild.clash.audit import audit, find_rings, near_pairs, ring_piercings
-from chromabuild.clash.chains import NamePlaces, crosses, find_duplexes, merged_molecules, signed_crossings
+from chromabuild.sterics.atoms import Atoms
+from chromabuild.sterics.audit import audit, find_rings, near_pairs, ring_piercings
+from chromabuild.sterics.chains import NamePlaces, crosses, find_duplexes, merged_molecules, signed_crossings
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ from placed_nucleosomes import place_nucleosomes
 from scipy.spatial.transform import Rotation
 
 from chromabuild.clash import check, correct_clashes, find_clashes
-from chromabuild.clash.atoms import Atoms
 from chromabuild.clash.correct import Corrector
-from chromabuild.clash.torsions import library_torsions
 from chromabuild.errors import BadInputError
+from chromabuild.sterics.atoms import Atoms
+from chromabuild.sterics.torsions import library_torsions
 
 TURN = Rotation.from_euler("xyz", [20, 10, 35], degrees=True).as_matrix()
 

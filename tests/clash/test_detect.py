@@ -8,11 +8,11 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 from scipy.spatial.transform import Rotation
 
-from chromabuild.cell_list import CellList
 from chromabuild.clash import close_pairs, find_clashes
-from chromabuild.clash.atoms import Atoms, BondGraph
-from chromabuild.clash.detect import find_overlaps
 from chromabuild.errors import BadInputError
+from chromabuild.sterics.atoms import Atoms, BondGraph
+from chromabuild.sterics.cell_list import CellList
+from chromabuild.sterics.detect import find_overlaps
 
 
 def brute_force(position, threshold, box=None):

@@ -10,8 +10,8 @@ from openmm import app, unit
 from placed_nucleosomes import place_nucleosomes
 
 from chromabuild.clash import correct_clashes, find_clashes
-from chromabuild.clash.atoms import Atoms
 from chromabuild.clash.correct import Corrector
+from chromabuild.sterics.atoms import Atoms
 from chromabuild.topology.assign import FORCE_FIELDS
 
 TEMPERATURE = 310.0

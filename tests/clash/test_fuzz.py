@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chromabuild.clash import check
-from chromabuild.clash.atoms import Atoms
 from chromabuild.errors import BadInputError
+from chromabuild.sterics.atoms import Atoms
 
 RECORDS = """\
 CRYST1   40.000   40.000   40.000  90.00  90.00  90.00 P 1           1

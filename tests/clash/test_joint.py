@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from placed_nucleosomes import joined, place_nucleosomes
 
 from chromabuild.clash import correct_clashes
-from chromabuild.clash.atoms import Atoms
 from chromabuild.clash.correct import Corrector
 from chromabuild.clash.joint import best_combination, pair_costs, propose_joint, side_chain_site
+from chromabuild.sterics.atoms import Atoms
 
 
 @given(seed=st.integers(0, 2**32), sizes=st.lists(st.integers(1, 6), min_size=1, max_size=5), ties=st.booleans())

@@ -7,8 +7,6 @@ from scipy.spatial.distance import cdist
 from scipy.spatial.transform import Rotation
 
 from chromabuild import _kernels
-from chromabuild.clash import reference
-from chromabuild.clash.atoms import BASE, Atoms
 from chromabuild.clash.backbone import (
     SUGAR_AND_C1,
     geometry_change,
@@ -19,11 +17,13 @@ from chromabuild.clash.backbone import (
     volumes,
 )
 from chromabuild.clash.correct import Corrector
-from chromabuild.clash.scene import Scene
-from chromabuild.clash.sidechain import propose_rotation
 from chromabuild.clash.tails import Growth, grow, growth_unit
-from chromabuild.clash.torsions import library_torsions
 from chromabuild.residues import residue_library
+from chromabuild.sterics import reference
+from chromabuild.sterics.atoms import BASE, Atoms
+from chromabuild.sterics.scene import Scene
+from chromabuild.sterics.sidechain import propose_rotation
+from chromabuild.sterics.torsions import library_torsions
 
 
 def torsions_of(name):

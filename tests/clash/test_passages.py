@@ -7,12 +7,12 @@ import pytest
 from overcrowded_fibre import pulled_straight
 from placed_nucleosomes import place_nucleosomes
 
-from chromabuild.clash.atoms import Atoms
-from chromabuild.clash.audit import ring_piercings
-from chromabuild.clash.chains import NamePlaces, find_duplexes, threaded_strands
-from chromabuild.clash.passages import Passages
-from chromabuild.clash.scene import Scene
 from chromabuild.clash.tails import find_tails, growth_unit
+from chromabuild.sterics.atoms import Atoms
+from chromabuild.sterics.audit import ring_piercings
+from chromabuild.sterics.chains import NamePlaces, find_duplexes, threaded_strands
+from chromabuild.sterics.passages import Passages
+from chromabuild.sterics.scene import Scene
 
 
 @pytest.fixture(scope="module")

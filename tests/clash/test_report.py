@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from chromabuild.clash import ClashReport, check, correct_clashes
-from chromabuild.clash.atoms import Atoms
 from chromabuild.errors import BadInputError
+from chromabuild.sterics.atoms import Atoms
 
 
 def write_structure(solute, path, molecules):

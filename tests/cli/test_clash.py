@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from chromabuild.clash.atoms import Atoms
 from chromabuild.cli import app
 from chromabuild.config import SolvateSection
 from chromabuild.solute import Solute
 from chromabuild.solvate import solvate
+from chromabuild.sterics.atoms import Atoms
 
 TESTS = Path(__file__).parents[1]
 

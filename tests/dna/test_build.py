@@ -9,11 +9,11 @@ from synthetic_scaffold import synthetic_scaffold
 
 from chromabuild.build import build_dna, build_solute
 from chromabuild.config import Config
-from chromabuild.dna.backbone import measure_torsion
 from chromabuild.dna.helix import straight_path
 from chromabuild.dna.sequence import base_index
 from chromabuild.dna.steps import dna_parameters, rebuild, rotation_from_vector
 from chromabuild.errors import BadInputError
+from chromabuild.geometry import measure_torsion
 from chromabuild.residues import residue_library, residue_names
 
 

@@ -1,7 +1,7 @@
 """The deterministic mode: the same bits on any number of ranks and threads.
 
-Everything that moves atoms takes part: pairs, exclusions, bonded terms, PME, SETTLE and SHAKE, restraints, thermostats
-and barostats. Positions and velocities of the restart files are compared bit for bit.
+Everything that moves atoms takes part: pairs, exclusions, bonded terms, PME, SETTLE and SHAKE, restraints, thermostats,
+barostats and minimisers. Positions and velocities of the restart files are compared bit for bit.
 """
 
 from pathlib import Path
@@ -71,6 +71,28 @@ def test_bits_do_not_depend_on_ranks_and_threads(folder, program, ensemble, monk
     for ranks, threads in LAYOUTS:
         assert_same(trajectory(folder, ranks, threads, program, ensemble), (one, one_table))
     assert not np.array_equal(one.box, BOX) or ensemble == "bussi"
+
+
+@pytest.mark.parametrize("method", ["SD", "LBFGS"])
+def test_minimisation_goes_the_same_way(folder, method, monkeypatch):
+    """From the raw coordinates, with forces large enough for steps to be undone and small enough in the end for the
+    history to be used: every energy and every bit of the last positions."""
+    monkeypatch.setenv("OMP_WAIT_POLICY", "PASSIVE")
+
+    def minimised(ranks: int, threads: int) -> tuple[systems.Restart, dict[str, np.ndarray]]:
+        start = set_up(folder, {"rstfile": folder / "raw_().rst"}, ranks, f"raw{ranks}")
+        end = str(folder / "low_().rst")
+        inp = systems.control(folder / "low.inp", INPUT={"topologyfile": folder / "t.h5", "rstfile": start},
+                              OUTPUT={"rstfile": end}, ENERGY=ENERGY,
+                              MINIMIZE={"method": method, "nsteps": 60, "eneout_period": 5})
+        done = systems.run("run", inp, ranks, "chromamd", threads)
+        assert done.returncode == 0, done.stderr
+        return systems.read_restarts(end, ranks), systems.read_table(done.stdout)
+
+    one = minimised(1, 1)
+    assert one[1]["POTENTIAL_ENE"][-1] < one[1]["POTENTIAL_ENE"][0] - 100.0
+    for ranks, threads in LAYOUTS:
+        assert_same(minimised(ranks, threads), one)
 
 
 @pytest.mark.parametrize(("ranks", "threads"), [(1, 2), (2, 1), (2, 2), (3, 1), (3, 2), (8, 1), (8, 2)])

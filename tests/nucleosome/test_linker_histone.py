@@ -13,8 +13,6 @@ from synthetic_scaffold import synthetic_scaffold
 from chromabuild.backends.openmm_reference import NonbondedOptions, system_from_topology
 from chromabuild.build import assemble_solute, build_dna, build_solute, octamer_of_recipe
 from chromabuild.clash import correct_clashes
-from chromabuild.clash.atoms import Atoms
-from chromabuild.clash.audit import audit
 from chromabuild.config import BuildSection, Config
 from chromabuild.dna.helix import crystal_path
 from chromabuild.errors import BadInputError
@@ -23,6 +21,8 @@ from chromabuild.nucleosome.marks import octamer_recipes
 from chromabuild.nucleosome.octamer import octamer
 from chromabuild.nucleosome.recipe import OctamerRecipe, linker_histone_table
 from chromabuild.residues import residue_library
+from chromabuild.sterics.atoms import Atoms
+from chromabuild.sterics.audit import audit
 from chromabuild.topology import make_topology
 
 NAMES = ("H5", "H1.4")

@@ -9,9 +9,6 @@ from Bio.SeqUtils import seq1
 
 from chromabuild.bigwig import read_signal
 from chromabuild.build import build_dna, octamer_of_recipe
-from chromabuild.clash.atoms import Atoms
-from chromabuild.clash.audit import audit
-from chromabuild.clash.detect import find_clashes
 from chromabuild.config import BuildSection
 from chromabuild.dna.helix import crystal_path
 from chromabuild.errors import BadInputError
@@ -21,6 +18,9 @@ from chromabuild.nucleosome.octamer import octamer
 from chromabuild.nucleosome.recipe import OctamerRecipe
 from chromabuild.residues import residue_library, residue_names
 from chromabuild.solute import Solute
+from chromabuild.sterics.atoms import Atoms
+from chromabuild.sterics.audit import audit
+from chromabuild.sterics.detect import find_clashes
 
 SIGNAL = Path(__file__).parent / "data" / "signal.bw"
 SEQUENCES = json.loads(template_path("histones.json").read_text())

@@ -7,8 +7,6 @@ from scipy.spatial.transform import Rotation
 from synthetic_scaffold import synthetic_scaffold
 
 from chromabuild.build import build_solute, octamer_of_recipe
-from chromabuild.clash.atoms import Atoms
-from chromabuild.clash.audit import audit
 from chromabuild.clash.tails import TAILS
 from chromabuild.config import Config
 from chromabuild.errors import BadInputError
@@ -18,6 +16,8 @@ from chromabuild.nucleosome.peptide import torsion
 from chromabuild.nucleosome.recipe import OctamerRecipe
 from chromabuild.nucleosome.scaffold_tails import TAIL_ROOTS, allowed, tail_of
 from chromabuild.residues import residue_library, residue_names
+from chromabuild.sterics.atoms import Atoms
+from chromabuild.sterics.audit import audit
 from mesoscale.tails import TAIL_BEADS
 
 pytestmark = pytest.mark.slow

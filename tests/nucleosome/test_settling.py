@@ -6,11 +6,11 @@ from scipy.spatial import cKDTree
 from synthetic_scaffold import synthetic_scaffold
 
 from chromabuild.build import build_solute
-from chromabuild.clash.reference import angle_between
-from chromabuild.clash.torsions import library_torsions
 from chromabuild.config import Config
 from chromabuild.nucleosome.peptide import rotate
 from chromabuild.nucleosome.settling import settle_histones
+from chromabuild.sterics.reference import angle_between
+from chromabuild.sterics.torsions import library_torsions
 
 
 def parts(solute):

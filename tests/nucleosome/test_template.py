@@ -17,17 +17,17 @@ from synthetic_scaffold import synthetic_scaffold
 from typer.testing import CliRunner
 
 from chromabuild.build import build_dna, build_solute
-from chromabuild.clash.atoms import Atoms
-from chromabuild.clash.audit import audit
 from chromabuild.cli import app
 from chromabuild.config import Config, load_config
 from chromabuild.dna.helix import crystal_path
 from chromabuild.errors import BadInputError
 from chromabuild.nucleosome.homology import chains_of
 from chromabuild.nucleosome.octamer import octamer
-from chromabuild.nucleosome.template import add_template, fetch_template
 from chromabuild.nucleosome.template_file import read_template
+from chromabuild.nucleosome_template import add_template, fetch_template
 from chromabuild.residues import residue_library
+from chromabuild.sterics.atoms import Atoms
+from chromabuild.sterics.audit import audit
 
 TURN = Rotation.from_euler("xyz", [40.0, -100.0, 25.0], degrees=True).as_matrix()
 SHIFT = np.array([31.0, -8.0, 120.0])
@@ -179,7 +179,7 @@ def archive(monkeypatch, tmp_path):
     folder.mkdir()
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=str(folder)))
     Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setattr("chromabuild.nucleosome.template.PDBList",
+    monkeypatch.setattr("chromabuild.nucleosome_template.PDBList",
                         partial(PDBList, server=f"http://127.0.0.1:{server.server_port}"))
     yield folder
     server.shutdown()
@@ -205,7 +205,7 @@ def test_an_entry_is_fetched(archive, crystal, monkeypatch, tmp_path):
     content = structure(crystal[:1], dna=20).make_mmcif_document().as_string()
     put(archive, "9zzz", content.encode())
     made = []
-    monkeypatch.setattr("chromabuild.nucleosome.template.add_template",
+    monkeypatch.setattr("chromabuild.nucleosome_template.add_template",
                         lambda file, *rest: made.append((Path(file).read_text(), *rest)))
     fetch_template("9ZZZ", chains=["A"])
     assert made == [(content, "9zzz.nucleosome.h5", ["A"])]

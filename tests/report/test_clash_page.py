@@ -56,7 +56,7 @@ def test_nothing_found_gives_a_page_without_scripts(histones, tmp_path):
 
 def test_neighbourhoods_hold_the_contact(histones):
     report = check(histones)
-    from chromabuild.clash.atoms import Atoms
+    from chromabuild.sterics.atoms import Atoms
 
     for n in neighbourhoods_of(report.data["before"], Atoms.from_solute(histones))[:5]:
         a, b = (np.array(n["atoms"][k][3:6]) for k in n["pair"])

@@ -10,9 +10,9 @@ from functools import cache
 
 import numpy as np
 
-from chromabuild.clash.atoms import KINDS, POLAR_HYDROGEN, POLAR_NITROGEN, POLAR_OXYGEN, POLAR_SULFUR
-from chromabuild.dna.backbone import cross, measure_torsion
 from chromabuild.files import template_path
+from chromabuild.geometry import cross, measure_torsion
+from chromabuild.sterics.atoms import KINDS, POLAR_HYDROGEN, POLAR_NITROGEN, POLAR_OXYGEN, POLAR_SULFUR
 
 _RING = {"C1'", "C2'", "C3'", "C4'", "O4'"}
 

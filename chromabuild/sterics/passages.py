@@ -9,11 +9,18 @@ from functools import cached_property
 import numpy as np
 from scipy.spatial import cKDTree
 
-from chromabuild.cell_list import CellList
-from chromabuild.clash.atoms import DNA_BACKBONE, HYDROGEN, PROTEIN_BACKBONE
-from chromabuild.clash.audit import RING_SEARCH, bonds_near_rings, bonds_through_rings, expand, find_rings
-from chromabuild.clash.chains import STEP_REACH, NamePlaces, Piercing, bonds_through_steps, find_duplexes, step_corners
-from chromabuild.clash.scene import Scene
+from chromabuild.sterics.atoms import DNA_BACKBONE, HYDROGEN, PROTEIN_BACKBONE
+from chromabuild.sterics.audit import RING_SEARCH, bonds_near_rings, bonds_through_rings, expand, find_rings
+from chromabuild.sterics.cell_list import CellList
+from chromabuild.sterics.chains import (
+    STEP_REACH,
+    NamePlaces,
+    Piercing,
+    bonds_through_steps,
+    find_duplexes,
+    step_corners,
+)
+from chromabuild.sterics.scene import Scene
 
 BACKBONES = (DNA_BACKBONE, PROTEIN_BACKBONE)
 GIVE = 2.0  # angstrom: no re-adjustment takes a C1' as far from where it was at the start

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from chromabuild import _kernels
-from chromabuild.cell_list import CellList, corners
-from chromabuild.clash import reference
-from chromabuild.clash.atoms import Atoms, Widened
-from chromabuild.clash.torsions import Torsion
 from chromabuild.residues import residue_library
+from chromabuild.sterics import reference
+from chromabuild.sterics.atoms import Atoms, Widened
+from chromabuild.sterics.cell_list import CellList, corners
+from chromabuild.sterics.torsions import Torsion
 
 
 @dataclass(frozen=True, order=True)

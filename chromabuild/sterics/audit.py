@@ -7,10 +7,12 @@ from functools import cache
 
 import numpy as np
 
-from chromabuild.cell_list import CellList
-from chromabuild.clash import reference
-from chromabuild.clash.atoms import Atoms, BondGraph, Widened
-from chromabuild.clash.chains import (
+from chromabuild.geometry import cross
+from chromabuild.residues import residue_library, residue_names
+from chromabuild.sterics import reference
+from chromabuild.sterics.atoms import Atoms, BondGraph, Widened
+from chromabuild.sterics.cell_list import CellList
+from chromabuild.sterics.chains import (
     Duplex,
     MergedMolecules,
     NamePlaces,
@@ -20,9 +22,7 @@ from chromabuild.clash.chains import (
     merged_molecules,
     threaded_strands,
 )
-from chromabuild.clash.detect import close_pairs
-from chromabuild.dna.backbone import cross
-from chromabuild.residues import residue_library, residue_names
+from chromabuild.sterics.detect import close_pairs
 
 # Centre, then three neighbours with a positive (right-handed) triple product in the natural form.
 PROTEIN_CENTRES = {"CA": ("N", "C", "CB")}

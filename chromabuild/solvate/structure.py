@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 
-from chromabuild.clash.atoms import Atoms
 from chromabuild.errors import BadInputError
 from chromabuild.residues import residue_names
 from chromabuild.shards.manifest import Manifest
 from chromabuild.shards.verify import read_shards
 from chromabuild.solute import MAX_RESIDUES_PER_SEGMENT, Solute
 from chromabuild.solvate.ions import SPECIES
+from chromabuild.sterics.atoms import Atoms
 
 
 def atoms_of_shards(folder: Path) -> Atoms:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chromabuild.cell_list import CellList
-from chromabuild.clash.atoms import (
+from chromabuild.errors import BadInputError
+from chromabuild.solute import Solute
+from chromabuild.sterics.atoms import (
     APOLAR_HYDROGEN,
     CARBON_KIND,
     CARBONYL_CARBON,
@@ -24,8 +25,7 @@ from chromabuild.clash.atoms import (
     Atoms,
     BondGraph,
 )
-from chromabuild.errors import BadInputError
-from chromabuild.solute import Solute
+from chromabuild.sterics.cell_list import CellList
 
 OVERLAP = 0.4  # angstrom: a MolProbity clash (Word et al. 1999; Chen et al. 2010)
 BAD_OVERLAP = 0.9

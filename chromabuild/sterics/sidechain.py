@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chromabuild.clash import reference
-from chromabuild.clash.scene import Scene, Score
-from chromabuild.clash.torsions import Torsion, targets
+from chromabuild.sterics import reference
+from chromabuild.sterics.scene import Scene, Score
+from chromabuild.sterics.torsions import Torsion, targets
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
-from chromabuild.cell_list import CellList
-from chromabuild.clash.atoms import DNA_BACKBONE, HYDROGEN, PROTEIN_BACKBONE, Atoms
-from chromabuild.dna.backbone import cross
+from chromabuild.geometry import cross
+from chromabuild.sterics.atoms import DNA_BACKBONE, HYDROGEN, PROTEIN_BACKBONE, Atoms
+from chromabuild.sterics.cell_list import CellList
 
 MERGED_DISTANCE = 1.5  # angstrom between heavy atoms that cannot both be there
 MERGED_PAIRS, MERGED_SHARE = 5, 0.05  # pairs, and share of the smaller molecule's heavy atoms

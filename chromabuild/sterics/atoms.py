@@ -347,7 +347,7 @@ def matching_template(name: str, atoms: set[str]) -> ResidueTemplate | None:
 def foreign_bonds(position: np.ndarray, element: np.ndarray, name: list[str], residue: np.ndarray,
                   residue_chain: list[int], templates: list[ResidueTemplate | None]) -> np.ndarray:
     """(b, 2) bonds: by residue template where there is one, by distance elsewhere."""
-    from chromabuild.clash.detect import close_pairs
+    from chromabuild.sterics.detect import close_pairs
 
     first = np.searchsorted(residue, np.arange(len(templates) + 1))
     bonds, by_name = [], []

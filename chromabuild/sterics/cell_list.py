@@ -11,7 +11,7 @@ from chromabuild import _kernels
 from chromabuild.errors import BadInputError
 
 if TYPE_CHECKING:
-    from chromabuild.clash.atoms import BondGraph
+    from chromabuild.sterics.atoms import BondGraph
 
 PREFERRED_EDGE = 5.0  # angstrom: a dozen atoms a cell in condensed matter, and few spheres of 0.9 A cross a face
 PARTS = 64  # of the search, shared out among the threads
