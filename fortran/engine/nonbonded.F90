@@ -22,7 +22,7 @@ module nonbonded
   use kernel_dispatch, only: kernel_dispatch_t
   use lennard_jones, only: lennard_jones_t
   use nonbonded_options, only: nonbonded_options_t
-  use pair_block, only: meets_all, meets_ghosts, meets_owned, pair_block_t, run_length
+  use pair_block, only: longest_run, meets_all, meets_ghosts, meets_owned, pair_block_t, run_length
   use pair_list, only: cluster_size, pair_list_t
   use pair_ownership, only: pair_ownership_t
   use pair_parameters, only: pair_parameters_t, vdw_pme, vdw_shift
@@ -218,6 +218,8 @@ contains
         list_bytes = list_bytes + 4*(size(block%masked_first) + size(block%masked_cluster) + size(block%masked_bits) + &
                                      size(block%plain_first) + size(block%plain_run) + size(block%near_first) + &
                                      size(block%near_run))
+        if (allocated(block%outer_first)) &
+          list_bytes = list_bytes + 4*(size(block%outer_first) + 2*size(block%outer_cluster))
       end associate
     end do
   end function list_bytes
@@ -276,6 +278,7 @@ contains
       call prune_block(block(b), self%kernel, self%list%n_clusters, self%coordinate, self%unit, self%pair%list_distance)
       call block(b)%keep_near()
       call block(b)%find_window()
+      if (owner%is_on) call block(b)%keep_outer()
     end do
     !$omp end parallel do
     call move_alloc(block, self%list%block)
@@ -317,6 +320,8 @@ contains
     do b = first, last
       call prune_block(self%list%block(b), self%kernel, self%list%n_clusters, self%coordinate, self%unit, &
                        self%inner_reach)
+      call prune_masked(self%list%block(b), self%kernel, self%list%n_clusters, self%coordinate, self%unit, &
+                        self%inner_reach)
       if (self%matrix .and. .not. self%rounding%is_on()) &
         call self%list%block(b)%split_special(self%special_half, self%special_cluster)
     end do
@@ -349,6 +354,21 @@ contains
     call kernel%prune(block%first_i, block%last_i, block%plain_first, block%plain_run, n_clusters, coordinate, &
                       unit, reach**2, block%near_first, block%near_run)
   end subroutine prune_block
+
+  !> The same of the entries with bits, where many are just on the border of what is this rank's.
+  subroutine prune_masked(block, kernel, n_clusters, coordinate, unit, reach)
+    type(pair_block_t), intent(inout) :: block
+    type(kernel_dispatch_t), intent(in) :: kernel
+    integer, intent(in) :: n_clusters
+    COORDINATE_KIND, contiguous, intent(in) :: coordinate(:, :, :)
+    real(real64), intent(in) :: unit, reach
+    integer, allocatable :: kept_first(:), kept_run(:)
+    if (.not. allocated(block%outer_first)) return
+    allocate (kept_first(size(block%outer_first)), kept_run(size(block%outer_cluster)))
+    call kernel%prune(block%first_i, block%last_i, block%outer_first, longest_run*(block%outer_cluster - 1), n_clusters, &
+                      coordinate, unit, reach**2, kept_first, kept_run)
+    call block%choose_masked(kept_first, kept_run)
+  end subroutine prune_masked
 
   !> Exclusion rows of all local atoms: those of owned atoms as given, those of ghosts mirrored from them.
   subroutine mirror_exclusions(self, exclusion_first, exclusion_partner)
