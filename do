@@ -5,6 +5,8 @@ cd "$(dirname "$0")"
 
 readonly VENV="$PWD/.venv"
 readonly SYSTEM_PACKAGES=(gcc g++ gfortran libopenmpi-dev openmpi-bin libhdf5-dev cmake ninja-build pkg-config)
+# Tests of Fortran by itself; the others go through the same code once more.
+readonly KERNEL_TESTS=(tests/clash tests/dna tests/engine tests/fft tests/mesoscale tests/nucleosome tests/shards tests/solvate)
 readonly SOURCES=(CMakeLists.txt pyproject.toml README.md chromabuild mesoscale fortran templates workflows)
 
 say() { printf '\n==> %s\n' "$*"; }
@@ -98,10 +100,11 @@ run_tests() {
   [[ "$(. /etc/os-release && echo "$ID")" != debian ]] || install_system_packages chromium
   say "Checking style"
   ruff check .
-  say "Unit tests on a debug build with bounds checks"
+  say "Unit tests of kernels and engine on a debug build with bounds checks"
   install_package build/debug.stamp "${strict[@]}" --config-settings=cmake.build-type=Debug \
     --config-settings=build-dir=build/debug --target "$PWD/build/debug-site"
-  PYTHONPATH="$PWD/build/debug-site" pytest -q -n "$(nproc)" --dist loadfile --no-loadscope-reorder -m "not slow"
+  PYTHONPATH="$PWD/build/debug-site" pytest -q -n "$(nproc)" --dist loadfile --no-loadscope-reorder -m "not slow" \
+    "${KERNEL_TESTS[@]}"
   say "All tests"
   pytest -q -n "$(nproc)" --dist loadfile --no-loadscope-reorder
 }

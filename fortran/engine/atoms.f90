@@ -15,6 +15,8 @@ module atoms
     real(real64), allocatable :: position(:, :), force(:, :)
     !> Owned atoms only.
     real(real64), allocatable :: velocity(:, :), mass(:)
+    !> Anything else that goes with the owned atoms to new owners and into a new order, if allocated: (numbers, n_owned).
+    real(real64), allocatable :: carried(:, :)
     real(real64), allocatable :: charge(:)
     integer, allocatable :: lj_type(:)
     !> Template and index in it.
@@ -199,6 +201,7 @@ contains
     self%id = self%id(new_atom)
     self%position = self%position(:, new_atom)
     self%velocity = self%velocity(:, new_atom)
+    if (allocated(self%carried)) self%carried = self%carried(:, new_atom)
   end subroutine sort
 
   pure subroutine counting_sort(cell, first_in_cell, order)

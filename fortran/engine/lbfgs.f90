@@ -32,6 +32,8 @@ module lbfgs
     procedure :: learn
     procedure :: direction
     procedure :: dot
+    procedure :: hand_over
+    procedure :: take_back
   end type lbfgs_t
 
 contains
@@ -44,11 +46,41 @@ contains
     self%n_atoms = n_atoms
   end subroutine init
 
-  !> Forget all steps, because atoms have a new order or the energy rose.
+  !> Forget all steps, because the energy rose.
   subroutine forget(self)
     class(lbfgs_t), intent(inout) :: self
     self%n_known = 0
   end subroutine forget
+
+  !> Hand over what is remembered of each atom, (numbers, atoms), before atoms get a new order.
+  subroutine hand_over(self, carried)
+    class(lbfgs_t), intent(inout) :: self
+    real(real64), allocatable, intent(out) :: carried(:, :)
+    integer :: k, m
+    if (self%n_known == 0) return
+    allocate (carried(6*self%n_known, size(self%step, 2)))
+    do k = 1, self%n_known
+      m = modulo(self%newest - k, n_remembered) + 1
+      carried(6*k - 5:6*k - 3, :) = self%step(:, :, m)
+      carried(6*k - 2:6*k, :) = self%change(:, :, m)
+    end do
+    deallocate (self%step, self%change)
+  end subroutine hand_over
+
+  !> Take back what was handed over, which is given up, in the new order.
+  subroutine take_back(self, carried)
+    class(lbfgs_t), intent(inout) :: self
+    real(real64), allocatable, intent(inout) :: carried(:, :)
+    integer :: k, m
+    if (.not. allocated(carried)) return
+    allocate (self%step(3, size(carried, 2), n_remembered), self%change(3, size(carried, 2), n_remembered))
+    do k = 1, self%n_known
+      m = modulo(self%newest - k, n_remembered) + 1
+      self%step(:, :, m) = carried(6*k - 5:6*k - 3, :)
+      self%change(:, :, m) = carried(6*k - 2:6*k, :)
+    end do
+    deallocate (carried)
+  end subroutine take_back
 
   !> Scalar product over the atoms of all ranks.
   real(real64) function dot(self, comm, a, b)

@@ -31,6 +31,8 @@ module minimiser
   integer, parameter :: n_remembered = 5
   !> The last steps are short ones, which leave no stretched bonds behind.
   integer, parameter :: n_short_steps = 5
+  !> Share of the displacement that the pair list allows by which an atom may move in a step.
+  real(real64), parameter :: cap_share = 0.4_real64
   !> Atoms whose sums are formed one after another, so that sums do not depend on the number of threads.
   integer, parameter :: block_size = 4096
 
@@ -45,7 +47,7 @@ contains
     type(error_t), allocatable, intent(out) :: error
     type(energies_t) :: now, trial
     real(real64), allocatable :: start(:, :), force(:, :)
-    real(real64) :: scale, largest_scale, cap
+    real(real64) :: scale, largest_scale, cap, largest_cap
     integer(int64) :: n_steps, i_step, energy_period, frame_period, restart_period
     character(len=:), allocatable :: restart_name
     real(real64) :: remembered(n_remembered)
@@ -60,7 +62,14 @@ contains
     quasi_newton = control%text("MINIMIZE", "method") == "LBFGS"
     scale = control%real("MINIMIZE", "force_scale_init")
     largest_scale = control%real("MINIMIZE", "force_scale_max")
-    cap = min(control%real("MINIMIZE", "displacement_max"), 0.4_real64*sim%allowed_displacement)
+    cap = control%real("MINIMIZE", "displacement_max")
+    largest_cap = cap_share*sim%allowed_displacement
+    if (sim%rounding%is_on() .and. cap > largest_cap*(1.0_real64 + 1.0e-9_real64)) then
+      call control%refuse("MINIMIZE", "displacement_max", "must be "//to_text(largest_cap)//" at most with "// &
+                          "deterministic = YES and this pairlistdist", error)
+      return
+    end if
+    cap = min(cap, largest_cap)
     restart_name = control%text("OUTPUT", "rstfile")
     sim%phase = phase_fresh
     sim%atoms%velocity = 0.0_real64
@@ -96,9 +105,10 @@ contains
                                               short=mod(i_step, 2_int64) == 0 .or. i_step >= n_steps - n_short_steps))
         ! The next trial may move every atom by the cap before its lists are checked again.
         if (sim%largest_displacement() > sim%allowed_displacement - cap) then
+          call history%hand_over(sim%atoms%carried)
           call sim%renew_list(error, moved=new_order)
           if (allocated(error)) return
-          if (new_order) call history%forget()
+          call history%take_back(sim%atoms%carried)
           if (new_order) call sim%compute_forces(.true.)
           if (new_order) now = sim%sum_energies()
         end if

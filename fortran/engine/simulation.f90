@@ -920,7 +920,7 @@ contains
     real(real64), allocatable :: payload(:, :), ghost_position(:, :)
     integer(int64), allocatable :: ghost_id(:)
     real(real64) :: width
-    integer :: i
+    integer :: i, n_carried
 
     call self%constraints%explain_failure(self%atoms%id, error)
     if (.not. allocated(error)) then
@@ -938,15 +938,19 @@ contains
     call self%atoms%put_on_lattice()
     call self%atoms%wrap(self%grid)
     if (self%comm%n_ranks > 1) then
-      allocate (payload(6, self%atoms%n_owned))
+      n_carried = 0
+      if (allocated(self%atoms%carried)) n_carried = size(self%atoms%carried, 1)
+      allocate (payload(6 + n_carried, self%atoms%n_owned))
       payload(:3, :) = self%atoms%position
-      payload(4:, :) = self%atoms%velocity
+      payload(4:6, :) = self%atoms%velocity
+      if (n_carried > 0) payload(7:, :) = self%atoms%carried
       call migrate(self%comm, self%grid, self%pairlist_distance, self%atoms%group_first, &
                    self%atoms%position(:, self%atoms%group_reference), self%atoms%id, payload, error)
       call self%comm%agree(error)
       if (allocated(error)) return
       self%atoms%position = payload(:3, :)
-      self%atoms%velocity = payload(4:, :)
+      self%atoms%velocity = payload(4:6, :)
+      if (n_carried > 0) self%atoms%carried = payload(7:, :)
       call self%atoms%identify_owned(self%topology)
     end if
     call self%atoms%sort(self%grid, merge(maxval(self%grid%box)/open_sort_cells, sort_cell, self%is_open))
