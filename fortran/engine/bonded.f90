@@ -46,9 +46,16 @@ module bonded
     !> The first ones have no ghosts.
     integer :: n_without_ghosts = 0
     integer, allocatable :: atom(:, :)
-    !> As in the topology; of dihedrals the cosine and the sine of the phase stand in its place.
-    real(real64), allocatable :: parameter(:, :)
+    !> Which parameters each has.
+    integer, allocatable :: row(:)
   end type local_terms_t
+
+  !> Parameters of the terms of one kind of all templates: of term t of a template in row `before(template) + t`, as in the
+  !> topology; of dihedrals the cosine and the sine of the phase stand in its place.
+  type :: parameter_table_t
+    integer, allocatable :: before(:)
+    real(real64), allocatable :: parameter(:, :)
+  end type parameter_table_t
 
   type :: bonded_t
     private
@@ -57,6 +64,7 @@ module bonded
     type(rounding_t) :: rounding
     type(cmap_t) :: cmap
     type(local_terms_t) :: terms(n_kinds - 1)
+    type(parameter_table_t) :: table(n_kinds - 1)
     !> Exclusions of atom i, owned or in the midpoint method any: local partners
     !> `exclusion_partner(exclusion_first(i):exclusion_first(i+1)-1)`.
     integer, allocatable, public :: exclusion_first(:), exclusion_partner(:)
@@ -103,6 +111,7 @@ contains
       if (searched(atoms%template(i))) call map%add(atoms%id(i), i)
     end do
     do kind = 1, n_kinds - 1
+      if (.not. allocated(self%table(kind)%before)) call make_table(self, kind, topology)
       call assign_kind(self, kind, topology, atoms, map, box, ownership%is_on)
       found(kind) = self%terms(kind)%n
     end do
@@ -159,6 +168,31 @@ contains
     mine = .true.
   end subroutine find_term
 
+  !> Parameters of one kind.
+  subroutine make_table(self, kind, topology)
+    type(bonded_t), intent(inout) :: self
+    integer, intent(in) :: kind
+    type(topology_t), intent(in) :: topology
+    integer :: t, n
+    associate (table => self%table(kind))
+      allocate (table%before(size(topology%templates)))
+      n = 0
+      do t = 1, size(topology%templates)
+        table%before(t) = n
+        n = n + size(topology%templates(t)%terms(kind)%atom, 2)
+      end do
+      allocate (table%parameter(4, n), source=0.0_real64)
+      do t = 1, size(topology%templates)
+        associate (given => topology%templates(t)%terms(kind)%parameter)
+          table%parameter(:3, table%before(t) + 1:table%before(t) + size(given, 2)) = given
+        end associate
+      end do
+      if (kind == is_dihedral) table%parameter(3:, :) = reshape([cos(table%parameter(3, :)), sin(table%parameter(3, :))], &
+                                                                [2, n], order=[2, 1])
+      if (kind == is_pair14) table%parameter(1, :) = self%coulomb_constant*table%parameter(1, :)
+    end associate
+  end subroutine make_table
+
   subroutine assign_kind(self, kind, topology, atoms, map, box, by_middle)
     type(bonded_t), intent(inout) :: self
     integer, intent(in) :: kind
@@ -168,14 +202,12 @@ contains
     real(real64), intent(in) :: box(3)
     logical, intent(in) :: by_middle
     type(part_t) :: part((atoms%n_owned + atoms_per_part - 1)/atoms_per_part)
-    integer, allocatable :: owner(:, :)
-    logical, allocatable :: has_ghosts(:)
-    integer :: p, i, a, entry, t, place, n, local(kind_width(kind))
+    integer :: p, i, a, entry, t, place, n, n_with, local(kind_width(kind))
     logical :: mine
 
     !$omp parallel do schedule(dynamic) private(i, a, entry, t, place, local, mine)
     do p = 1, size(part)
-      allocate (part(p)%entry(kind_width(kind) + 2, 1024))
+      allocate (part(p)%entry(kind_width(kind) + 1, 1024))
       do i = (p - 1)*atoms_per_part + 1, min(atoms%n_owned, p*atoms_per_part)
         a = atoms%index_in_template(i)
         associate (terms => topology%templates(atoms%template(i))%terms(kind))
@@ -183,38 +215,41 @@ contains
             t = terms%term_of_atom(entry)
             if (self%rigid .and. terms%rigid(t)) cycle
             place = findloc(terms%atom(:, t), a, dim=1)
-            call find_term(topology, atoms, map, 0.5_real64*box, i, kind, t, place, by_middle, local, &
-                           mine)
-            if (mine) call part(p)%append([local, atoms%template(i), t])
+            call find_term(topology, atoms, map, 0.5_real64*box, i, kind, t, place, by_middle, local, mine)
+            if (mine) call part(p)%append([local, self%table(kind)%before(atoms%template(i)) + t])
           end do
         end associate
       end do
     end do
     !$omp end parallel do
-    n = sum(part%n)
-    allocate (owner(kind_width(kind) + 2, n))
-    n = 0
-    do p = 1, size(part)
-      owner(:, n + 1:n + part(p)%n) = part(p)%entry(:, :part(p)%n)
-      n = n + part(p)%n
-    end do
-    has_ghosts = [(any(owner(:kind_width(kind), i) > atoms%n_owned), i=1, n)]
-    self%terms(kind)%n_without_ghosts = count(.not. has_ghosts)
-    owner = owner(:, [pack([(i, i=1, n)], .not. has_ghosts), pack([(i, i=1, n)], has_ghosts)])
-
-    associate (mine_terms => self%terms(kind))
-      mine_terms%n = n
-      mine_terms%atom = owner(:kind_width(kind), :n)
-      if (allocated(mine_terms%parameter)) deallocate (mine_terms%parameter)
-      allocate (mine_terms%parameter(4, n))
-      mine_terms%parameter(4, :) = 0.0_real64
-      do i = 1, n
-        mine_terms%parameter(:3, i) = topology%templates(owner(kind_width(kind) + 1, i))%terms(kind)% &
-                                      parameter(:, owner(kind_width(kind) + 2, i))
-        if (kind == is_dihedral) mine_terms%parameter(3:, i) = [cos(mine_terms%parameter(3, i)), &
-                                                                sin(mine_terms%parameter(3, i))]
+    associate (mine_terms => self%terms(kind), width => kind_width(kind))
+      mine_terms%n = sum(part%n)
+      if (allocated(mine_terms%atom)) deallocate (mine_terms%atom, mine_terms%row)
+      allocate (mine_terms%atom(width, mine_terms%n), mine_terms%row(mine_terms%n))
+      mine_terms%n_without_ghosts = 0
+      do p = 1, size(part)
+        do i = 1, part(p)%n
+          if (.not. any(part(p)%entry(:width, i) > atoms%n_owned)) &
+            mine_terms%n_without_ghosts = mine_terms%n_without_ghosts + 1
+        end do
       end do
-      if (kind == is_pair14) mine_terms%parameter(1, :) = self%coulomb_constant*mine_terms%parameter(1, :)
+      ! Those without ghosts come first.
+      n = 0
+      n_with = mine_terms%n_without_ghosts
+      do p = 1, size(part)
+        do i = 1, part(p)%n
+          if (any(part(p)%entry(:width, i) > atoms%n_owned)) then
+            n_with = n_with + 1
+            t = n_with
+          else
+            n = n + 1
+            t = n
+          end if
+          mine_terms%atom(:, t) = part(p)%entry(:width, i)
+          mine_terms%row(t) = part(p)%entry(width + 1, i)
+        end do
+        deallocate (part(p)%entry)
+      end do
     end associate
   end subroutine assign_kind
 
@@ -319,7 +354,8 @@ contains
         if (part == without_ghosts) last = self%terms(kind)%n_without_ghosts
         if (part == with_ghosts) first = self%terms(kind)%n_without_ghosts + 1
       end if
-      call compute_kind(self%terms(kind), first, last, kind, self%cmap, self%rounding, position, force, sums, virial)
+      call compute_kind(self%terms(kind), self%table(kind), first, last, kind, self%cmap, self%rounding, &
+                        position, force, sums, virial)
       energy(kind) = sums(1)
     end do
     energy(is_pair14 + 1) = sums(2)
@@ -327,8 +363,9 @@ contains
 
   !> Terms `begin` to `end` of one kind; `sums` = energy (of 1-4 pairs: Lennard-Jones, Coulomb). Blocks of terms are
   !> computed side by side and added to the forces one after the other.
-  subroutine compute_kind(terms, begin, end, kind, cmap, rounding, position, force, sums, virial)
+  subroutine compute_kind(terms, table, begin, end, kind, cmap, rounding, position, force, sums, virial)
     type(local_terms_t), intent(in) :: terms
+    type(parameter_table_t), intent(in) :: table
     integer, intent(in) :: begin, end, kind
     type(cmap_t), intent(in) :: cmap
     type(rounding_t), intent(in) :: rounding
@@ -347,8 +384,9 @@ contains
     do block = 1, n_blocks
       first = begin + (block - 1)*block_size
       last = min(end, first + block_size - 1)
-      call sum_terms(kind, width, last - first + 1, terms%atom(:, first:last), terms%parameter(:, first:last), &
-                     cmap, rounding, position, term_force, block_energy(:, block), block_virial(:, :, block))
+      call sum_terms(kind, width, last - first + 1, terms%atom(:, first:last), &
+                     table%parameter(:, terms%row(first:last)), cmap, rounding, position, term_force, &
+                     block_energy(:, block), block_virial(:, :, block))
       !$omp ordered
       do t = first, last
         do k = 1, width

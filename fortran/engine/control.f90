@@ -99,6 +99,8 @@ module control
     key_t("ENERGY", "table_order", is_choice, "1", "", "1 3", "interpolation in the table: linear or cubic"), &
     key_t("ENERGY", "table_density", is_real, "20.0", "", "1", &
           "point k of the table stands for 1/r^2 = k/(table_density cutoffdist^2)"), &
+    key_t("ENERGY", "save_memory", is_choice, "AUTO", "", "AUTO YES NO", &
+          "coordinates and parameters of pairs live for a part of the pair list at a time; AUTO: from 1e6 atoms a rank on"), &
     key_t("ENERGY", "pme_alpha", is_text, "auto", "1/angstrom", "", "Ewald screening, or auto"), &
     key_t("ENERGY", "pme_alpha_tol", is_real, "1.0e-5", "", "1e-15", &
           "auto screening solves erfc(alpha cutoffdist) = this"), &

@@ -20,6 +20,8 @@ module pair_block
     integer :: meets = meets_all
     !> First and last j cluster of the force buffer.
     integer :: lower = 1, upper = 0
+    !> Lists count clusters from `base + 1` on.
+    integer :: base = 0
     !> Rows (`first_i:last_i+1`) of the entries that carry exclusion bits, cluster by cluster.
     integer, allocatable :: masked_first(:), masked_cluster(:), masked_bits(:)
     !> In the midpoint method these are those of the following that have atoms close enough to meet within the next steps.
@@ -32,6 +34,7 @@ module pair_block
     integer, allocatable :: special_first(:), special_run(:)
   contains
     procedure :: find_window
+    procedure :: count_from
     procedure :: keep_near
     procedure :: keep_outer
     procedure :: choose_masked
@@ -84,9 +87,11 @@ contains
   !> Let the masked entries be chosen again and again from those of now.
   subroutine keep_outer(self)
     class(pair_block_t), intent(inout) :: self
+    integer :: n_masked
+    n_masked = self%masked_first(self%last_i + 1) - 1
     self%outer_first = self%masked_first
-    self%outer_cluster = self%masked_cluster
-    self%outer_bits = self%masked_bits
+    self%outer_cluster = self%masked_cluster(:n_masked)
+    self%outer_bits = self%masked_bits(:n_masked)
   end subroutine keep_outer
 
   !> Let the masked entries be those of the outer ones that rows of runs name, which have their order.
@@ -113,8 +118,8 @@ contains
     self%masked_first(self%last_i + 1) = n + 1
   end subroutine choose_masked
 
-  !> Move the near entries of which both clusters hold special atoms to a list of their own. `i_special`, `j_special`: of
-  !> the i clusters and of the j clusters.
+  !> Move the near entries of which both clusters hold special atoms to a list of their own. `i_special`: of the i clusters,
+  !> `j_special`: of the j clusters as the lists count them.
   subroutine split_special(self, i_special, j_special)
     class(pair_block_t), intent(inout) :: self
     logical, intent(in) :: i_special(:), j_special(:)
@@ -164,6 +169,15 @@ contains
     run(next) = longest_run*(j - 1)
     next = next + 1
   end subroutine append
+
+  !> Let the lists of entries just found, numbered by the clusters themselves, count clusters from `base + 1` on.
+  subroutine count_from(self, base)
+    class(pair_block_t), intent(inout) :: self
+    integer, intent(in) :: base
+    self%base = base
+    self%masked_cluster = self%masked_cluster - base
+    self%plain_run = self%plain_run - longest_run*base
+  end subroutine count_from
 
   !> Set the window of the force buffer.
   subroutine find_window(self)

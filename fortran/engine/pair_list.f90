@@ -17,14 +17,16 @@ module pair_list
   integer, parameter :: cluster_size = 8, half_size = 4
   !> A cluster reaches at most this far along z (angstrom): a sparse column is cut into padded clusters.
   real(real64), parameter :: longest_cluster = 12.0_real64
-  !> Blocks of about this many clusters, at most `most_blocks`; independent of the number of threads.
+  !> Blocks of about this many clusters, at most `most_blocks`, or as many as make them `thickest_block` thick along x
+  !> (angstrom), so that what is there for one block at a time stays small; independent of the number of threads.
   integer, parameter :: clusters_per_block = 128, most_blocks = 16
+  real(real64), parameter :: thickest_block = 25.0_real64
 
   type :: pair_list_t
     integer :: n_clusters = 0
     !> Atom of each slot (`cluster_size*n_clusters`); a pad repeats the first atom of its cluster with a minus sign.
     integer, allocatable :: slot_atom(:)
-    !> Slot of each atom.
+    !> Slot of each atom, while lists are made.
     integer, allocatable :: atom_slot(:)
     type(pair_block_t), allocatable :: block(:)
     !> Pairs with ghosts in blocks of their own, after those of owned atoms with each other.
@@ -130,7 +132,7 @@ contains
     call move_alloc(count, self%bin_first)
     self%n_clusters = self%bin_first(n_bins + 1) - 1
 
-    if (allocated(self%slot_atom)) deallocate (self%slot_atom, self%atom_slot)
+    if (allocated(self%slot_atom)) deallocate (self%slot_atom)
     allocate (self%slot_atom(cluster_size*self%n_clusters), self%atom_slot(n_total))
     !$omp parallel do schedule(dynamic, 16) private(first, last)
     do bin = 1, n_bins
@@ -267,7 +269,7 @@ contains
   !> Give back what only `search` needs.
   subroutine forget_corners(self)
     class(pair_list_t), intent(inout) :: self
-    deallocate (self%lower, self%upper, self%half_lower, self%half_upper)
+    deallocate (self%lower, self%upper, self%half_lower, self%half_upper, self%atom_slot)
   end subroutine forget_corners
 
   !> Cut the clusters into blocks with equal numbers of owned clusters; none if there are no pairs.
@@ -282,7 +284,8 @@ contains
       owned(self%bin_first(bin):self%bin_first(bin + 1) - 1) = .true.
     end do
     n_owned_clusters = count(owned)
-    n_blocks = max(1, min(most_blocks, n_owned_clusters/clusters_per_block))
+    n_blocks = max(most_blocks, int(self%n_columns(1)*self%width(1)/thickest_block))
+    n_blocks = max(1, min(n_blocks, n_owned_clusters/clusters_per_block))
     if (.not. any_pairs) n_blocks = 0
     if (allocated(self%block)) deallocate (self%block)
     allocate (self%block(n_blocks))

@@ -120,6 +120,8 @@ module simulation
     integer(int64) :: step = 0
     real(real64) :: time = 0.0_real64
     integer :: phase = phase_fresh
+    !> Atoms have no velocities; what their array holds is something else.
+    logical :: is_at_rest = .false.
     !> Steps between stops of the centre of mass, 0 = never.
     integer(int64) :: stop_period = 0
     !> Points of the reciprocal-space grid.
@@ -764,6 +766,8 @@ contains
     options%alpha = alpha
     if (control%yes("ENERGY", "table")) options%table_order = int(control%integer("ENERGY", "table_order"))
     options%table_density = control%real("ENERGY", "table_density")
+    if (control%text("ENERGY", "save_memory") == "YES") options%many_atoms = 0
+    if (control%text("ENERGY", "save_memory") == "NO") options%many_atoms = huge(options%many_atoms)
     options%vdw_form = vdw_switch
     if (control%yes("ENERGY", "vdw_force_switch")) options%vdw_form = vdw_force_switch
     if (control%yes("ENERGY", "vdw_shift")) options%vdw_form = vdw_shift
@@ -1179,7 +1183,8 @@ contains
     integer, intent(in), optional :: part
     type(travelling_t), intent(inout), optional :: travelling
     real(real64) :: vdw, elec, virial(3, 3)
-    call self%nonbonded%compute(self%atoms%position, self%atoms%force, vdw, elec, virial, want_energy, part, travelling)
+    call self%nonbonded%compute(self%atoms%position, self%atoms%charge, self%atoms%lj_type, self%atoms%force, vdw, elec, &
+                                virial, want_energy, part, travelling)
     self%mine%part(is_vdw) = self%mine%part(is_vdw) + vdw
     self%mine%part(is_elec) = self%mine%part(is_elec) + elec
     self%mine%virial = self%mine%virial + virial
@@ -1228,7 +1233,7 @@ contains
         call self%pme_client%finish(force, part(is_reciprocal), virial)
       else
         if (.not. self%overlaps) call self%pme%start(atoms%n_owned, atoms%position, atoms%charge, want_energy)
-        call self%pme%finish(force, part(is_reciprocal), virial)
+        call self%pme%finish(atoms%position, atoms%charge, force, part(is_reciprocal), virial)
       end if
       self%mine%virial = self%mine%virial + virial
       if (.not. self%sums_dispersion) return
@@ -1371,8 +1376,10 @@ contains
             end do
             centre = centre/mass
             do i = first, atoms%group_first(g + 1) - 1
-              kinetic = kinetic + rounded(0.5_real64*atoms%mass(i)*sum(atoms%velocity(:, i)**2)/acceleration_unit)
-              momentum = momentum + atoms%mass(i)*atoms%velocity(:, i)
+              if (.not. self%is_at_rest) then
+                kinetic = kinetic + rounded(0.5_real64*atoms%mass(i)*sum(atoms%velocity(:, i)**2)/acceleration_unit)
+                momentum = momentum + atoms%mass(i)*atoms%velocity(:, i)
+              end if
               force = atoms%force(:, i)
               if (self%split_forces) force = force + self%slow_force(:, i)
               inner_virial = inner_virial + rounded((atoms%position(:, i) - atoms%position(:, first) - centre)*force)

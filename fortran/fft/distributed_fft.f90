@@ -97,6 +97,7 @@ module distributed_fft
     procedure :: start
     procedure :: progress
     procedure :: finish
+    procedure :: can_share_array
     procedure :: counts
     procedure :: estimate
     procedure :: destroy
@@ -297,6 +298,19 @@ contains
       end do
     end associate
   end subroutine advance
+
+  !> May grid and waves be one array, as large as the larger of them? So they may where data always pass through work
+  !> space before they reach the output.
+  pure logical function can_share_array(self)
+    class(distributed_fft_t), intent(in) :: self
+    integer :: k
+    can_share_array = self%options%n_chunks == 1
+    do k = 1, size(self%path)
+      associate (path => self%path(k))
+        can_share_array = can_share_array .and. count(.not. path%step(:path%n_steps)%in_place) > 1
+      end associate
+    end do
+  end function can_share_array
 
   !> Address of an array of a step.
   type(c_ptr) function array(self, id)

@@ -66,12 +66,14 @@ program force_driver
   force = 0.0_real64
   allocate (local_force(3, local%n_total), source=0.0_real64)
   ! Without energies first, to see that the forces are the same.
-  call real_space%compute(local%position, local_force, energy(1), energy(2), virial(:, :, 1), .false.)
+  call real_space%compute(local%position, charge(local%atom), lj_type(local%atom), local_force, energy(1), energy(2), &
+                          virial(:, :, 1), .false.)
   do k = 1, local%n_total
     force(:, local%atom(k), 2) = force(:, local%atom(k), 2) + local_force(:, k)
   end do
   local_force = 0.0_real64
-  call real_space%compute(local%position, local_force, energy(1), energy(2), virial(:, :, 1), .true.)
+  call real_space%compute(local%position, charge(local%atom), lj_type(local%atom), local_force, energy(1), energy(2), &
+                          virial(:, :, 1), .true.)
   do k = 1, local%n_total
     force(:, local%atom(k), 1) = force(:, local%atom(k), 1) + local_force(:, k)
   end do
