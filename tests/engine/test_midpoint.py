@@ -45,7 +45,8 @@ def write_system(folder: Path, edge: float, n_units: int, spacing: float, empty:
 
 @pytest.fixture(scope="module")
 def evaluate(tmp_path_factory) -> Callable:
-    """Forces and the lines of `chromamd energy`, by system, ranks, threads, program, domains and [COMM]."""
+    """Forces and the lines of `chromamd energy`, by system, ranks, threads, program, domains and [COMM] (and
+    save_memory)."""
     folders = {}
     for name, edge, n_units, spacing, cutoff, empty in [
             ("crowded", 24.0, 12, 3.0, 8.0, (0.0, 0.0)), ("small", 12.0, 4, 3.0, 5.5, (0.0, 0.0)),
@@ -57,11 +58,12 @@ def evaluate(tmp_path_factory) -> Callable:
     def of(name: str, ranks: int = 1, threads: int = 1, program: str = "chromamd",
            domains: tuple[int, int, int] = (0, 0, 0), comm: tuple[tuple[str, str], ...] = ()) -> tuple[np.ndarray, str]:
         folder, cutoff = folders[name]
+        keys = dict(comm)
         inp = systems.control(
             folder / "energy.inp", INPUT={"topologyfile": folder / "t.h5", "shardfile": folder / "bricks.txt"},
             ENERGY={"cutoffdist": cutoff, "switchdist": cutoff - 1, "pairlistdist": cutoff + 0.5,
-                    "deterministic": "YES"},
-            OUTPUT={"forcefile": folder / "force.bin"}, COMM=dict(comm),
+                    "deterministic": "YES", "save_memory": keys.pop("save_memory", "NO")},
+            OUTPUT={"forcefile": folder / "force.bin"}, COMM=keys,
             BOUNDARY={f"domain_{axis}": n for axis, n in zip("xyz", domains, strict=True)})
         done = systems.run("energy", inp, ranks, program, threads)
         assert done.returncode == 0, done.stderr
@@ -73,7 +75,7 @@ def evaluate(tmp_path_factory) -> Callable:
 @pytest.mark.parametrize(("name", "ranks", "threads", "program", "domains", "comm"), [
     ("crowded", 1, 1, "chromamd", (0, 0, 0), {}),
     ("crowded", 2, 2, "chromamd", (0, 0, 0), {}),
-    ("crowded", 3, 1, "chromamd", (0, 0, 0), {"pattern": "STAGED"}),
+    ("crowded", 3, 1, "chromamd", (0, 0, 0), {"pattern": "STAGED", "save_memory": "YES"}),
     ("crowded", 8, 1, "chromamd", (0, 0, 0), {"pattern": "STAGED", "overlap": "YES"}),
     ("crowded", 5, 1, "chromamd", (0, 0, 0), {"pme_ranks": "1", "overlap": "YES", "transport": "SHARED"}),
     ("crowded", 7, 1, "chromamd-double", (7, 1, 1), {"pattern": "FULL"}),
