@@ -4,6 +4,9 @@
 !> nearest to it. Ghosts come from positive neighbours only, so just one domain, the lexicographically lowest of those
 !> that the term touches, finds a near copy of every atom; it computes the term. If several atoms of the term are owned
 !> there and near each other, the first of them in the term stands for it.
+!>
+!> In the midpoint method (module pair_ownership) ghosts come from all around: the owner of the middle atom computes a
+!> term, and exclusions belong to the rank that the middle of the pair belongs to.
 module bonded
   use precision, only: int64, real64
   use atoms, only: atoms_t
@@ -13,6 +16,7 @@ module bonded
   use error, only: error_t, exit_bad_input, fail
   use fixed_point, only: rounding_t
   use id_map, only: id_map_t
+  use pair_ownership, only: pair_ownership_t
   use term_list, only: is_dihedral, is_exclusion, is_pair14, kind_name, kind_width, n_kinds
   use text, only: to_text
   use topology, only: topology_t
@@ -61,7 +65,8 @@ module bonded
     type(cmap_t) :: cmap
     type(local_terms_t) :: terms(n_kinds - 1)
     type(parameter_table_t) :: table(n_kinds - 1)
-    !> Exclusions of owned atom i: local partners `exclusion_partner(exclusion_first(i):exclusion_first(i+1)-1)`.
+    !> Exclusions of atom i, owned or in the midpoint method any: local partners
+    !> `exclusion_partner(exclusion_first(i):exclusion_first(i+1)-1)`.
     integer, allocatable, public :: exclusion_first(:), exclusion_partner(:)
   contains
     procedure :: init
@@ -86,12 +91,13 @@ contains
 
   !> Find the terms of this rank after the list of owned and ghost atoms changed. Fails on all ranks when the terms of
   !> all ranks are not exactly those of the topology.
-  subroutine assign(self, comm, topology, atoms, box, error)
+  subroutine assign(self, comm, topology, atoms, box, ownership, error)
     class(bonded_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
     type(topology_t), intent(in) :: topology
     type(atoms_t), intent(in) :: atoms
     real(real64), intent(in) :: box(3)
+    type(pair_ownership_t), intent(in) :: ownership
     type(error_t), allocatable, intent(out) :: error
     type(id_map_t) :: map
     integer(int64) :: found(n_kinds), expected(n_kinds)
@@ -106,10 +112,10 @@ contains
     end do
     do kind = 1, n_kinds - 1
       if (.not. allocated(self%table(kind)%before)) call make_table(self, kind, topology)
-      call assign_kind(self, kind, topology, atoms, map, box)
+      call assign_kind(self, kind, topology, atoms, map, box, ownership%is_on)
       found(kind) = self%terms(kind)%n
     end do
-    call assign_exclusions(self, topology, atoms, map, box, n_exclusions)
+    call assign_exclusions(self, topology, atoms, map, box, ownership, n_exclusions)
     found(is_exclusion) = n_exclusions
 
     call comm%sum(found)
@@ -118,24 +124,28 @@ contains
       if (found(kind) == expected(kind)) cycle
       call fail(error, exit_bad_input, "only "//to_text(found(kind))//" of "//to_text(expected(kind))// &
                 " terms of kind '"//trim(kind_name(kind))// &
-                "' lie within the halo: a molecule is torn apart, minimise longer or check the input")
+                "' lie within the halo: a molecule is torn apart, minimise longer or check the input"// &
+                trim(merge(", or give [COMM] method = HALF_SHELL, whose halo is twice as wide", &
+                           repeat(" ", 65), ownership%is_on)))
       return
     end do
   end subroutine assign
 
   !> Local copies of the atoms of term t, seen from owned atom i, which is atom number `place` of the term. `mine`: all
-  !> are near, and i is the first of those that are owned.
-  pure subroutine find_term(topology, atoms, map, half_box, i, kind, t, place, local, mine)
+  !> are near, and i is the first of those that are owned, or `by_middle` the middle one.
+  pure subroutine find_term(topology, atoms, map, half_box, i, kind, t, place, by_middle, local, mine)
     type(topology_t), intent(in) :: topology
     type(atoms_t), intent(in) :: atoms
     type(id_map_t), intent(in) :: map
     real(real64), intent(in) :: half_box(3)
     integer, intent(in) :: i, kind, t, place
+    logical, intent(in) :: by_middle
     integer, intent(out) :: local(:)
     logical, intent(out) :: mine
     integer :: k, offset
     associate (template => topology%templates(atoms%template(atoms%kind(i))))
       mine = .false.
+      if (by_middle .and. place /= (size(local) + 1)/2) return
       do k = 1, size(local)
         if (k == place) then
           local(k) = i
@@ -152,7 +162,7 @@ contains
           end do
           if (local(k) == 0) return
         end if
-        if (k < place .and. local(k) <= atoms%n_owned) return
+        if (k < place .and. local(k) <= atoms%n_owned .and. .not. by_middle) return
       end do
     end associate
     mine = .true.
@@ -183,13 +193,14 @@ contains
     end associate
   end subroutine make_table
 
-  subroutine assign_kind(self, kind, topology, atoms, map, box)
+  subroutine assign_kind(self, kind, topology, atoms, map, box, by_middle)
     type(bonded_t), intent(inout) :: self
     integer, intent(in) :: kind
     type(topology_t), intent(in) :: topology
     type(atoms_t), intent(in) :: atoms
     type(id_map_t), intent(in) :: map
     real(real64), intent(in) :: box(3)
+    logical, intent(in) :: by_middle
     type(part_t) :: part((atoms%n_owned + atoms_per_part - 1)/atoms_per_part)
     integer :: p, i, a, entry, t, place, n, n_with, local(kind_width(kind))
     logical :: mine
@@ -204,7 +215,7 @@ contains
             t = terms%term_of_atom(entry)
             if (self%rigid .and. terms%rigid(t)) cycle
             place = findloc(terms%atom(:, t), a, dim=1)
-            call find_term(topology, atoms, map, 0.5_real64*box, i, kind, t, place, local, mine)
+            call find_term(topology, atoms, map, 0.5_real64*box, i, kind, t, place, by_middle, local, mine)
             if (mine) call part(p)%append([local, self%table(kind)%before(atoms%template(atoms%kind(i))) + t])
           end do
         end associate
@@ -256,26 +267,30 @@ contains
     self%entry(:, self%n) = values
   end subroutine append
 
-  !> Exclusions: owned-owned pairs under both atoms, owned-ghost pairs under the owned one. `n_pairs` counts pairs once.
-  subroutine assign_exclusions(self, topology, atoms, map, box, n_pairs)
+  !> Exclusions: owned-owned pairs under both atoms, owned-ghost pairs under the owned one; in the midpoint method this
+  !> rank's pairs under both atoms. `n_pairs` counts pairs once.
+  subroutine assign_exclusions(self, topology, atoms, map, box, ownership, n_pairs)
     type(bonded_t), intent(inout) :: self
     type(topology_t), intent(in) :: topology
     type(atoms_t), intent(in) :: atoms
     type(id_map_t), intent(in) :: map
     real(real64), intent(in) :: box(3)
+    type(pair_ownership_t), intent(in) :: ownership
     integer, intent(out) :: n_pairs
-    type(part_t) :: part((atoms%n_owned + atoms_per_part - 1)/atoms_per_part)
-    integer :: p, i, a, entry, t, place, n, other, pairs
+    type(part_t), allocatable :: part(:)
+    integer :: p, i, a, entry, t, place, n, other, pairs, n_rows
     real(real64) :: half_box(3)
 
     half_box = 0.5_real64*box
+    n_rows = merge(atoms%n_total, atoms%n_owned, ownership%is_on)
+    allocate (part((n_rows + atoms_per_part - 1)/atoms_per_part))
     if (allocated(self%exclusion_first)) deallocate (self%exclusion_first, self%exclusion_partner)
-    allocate (self%exclusion_first(atoms%n_owned + 1))
+    allocate (self%exclusion_first(n_rows + 1))
     pairs = 0
     !$omp parallel do schedule(dynamic) private(i, a, entry, t, place, other) reduction(+: pairs)
     do p = 1, size(part)
       allocate (part(p)%entry(1, 4*atoms_per_part))
-      do i = (p - 1)*atoms_per_part + 1, min(atoms%n_owned, p*atoms_per_part)
+      do i = (p - 1)*atoms_per_part + 1, min(n_rows, p*atoms_per_part)
         ! Counted within the part at first.
         self%exclusion_first(i) = part(p)%n + 1
         a = atoms%index_in_template(atoms%kind(i))
@@ -296,6 +311,9 @@ contains
               end do
               if (other == 0) cycle
             end if
+            if (ownership%is_on) then
+              if (.not. ownership%owns(i, other)) cycle
+            end if
             call part(p)%append([other])
             if (other > i) pairs = pairs + 1
           end do
@@ -308,13 +326,13 @@ contains
     allocate (self%exclusion_partner(n))
     n = 0
     do p = 1, size(part)
-      associate (first => (p - 1)*atoms_per_part + 1, last => min(atoms%n_owned, p*atoms_per_part))
+      associate (first => (p - 1)*atoms_per_part + 1, last => min(n_rows, p*atoms_per_part))
         self%exclusion_first(first:last) = self%exclusion_first(first:last) + n
       end associate
       self%exclusion_partner(n + 1:n + part(p)%n) = part(p)%entry(1, :part(p)%n)
       n = n + part(p)%n
     end do
-    self%exclusion_first(atoms%n_owned + 1) = n + 1
+    self%exclusion_first(n_rows + 1) = n + 1
   end subroutine assign_exclusions
 
   !> Add the forces of all terms, or of those of one part, to `force(3, n_total)`; energies (kcal/mol) and virial (sum of

@@ -197,6 +197,8 @@ module control
     key_t("BOUNDARY", "domain_z", is_integer, "0", "", "0", "domains along z, 0 = automatic"), &
     key_t("BOUNDARY", "load_balance", is_choice, "NO", "", "YES NO", &
           "move the borders between domains until all have about the same work"), &
+    key_t("COMM", "method", is_choice, "HALF_SHELL", "", "HALF_SHELL MIDPOINT", &
+          "who computes a pair: of the owners of its atoms the lower; or where its middle lies, with half as wide a halo"), &
     key_t("COMM", "pattern", is_choice, "AUTO", "", "AUTO HALF FULL STAGED", &
           "domains that ghosts come from directly: 13, 26, or 6 along one axis after the other"), &
     key_t("COMM", "transport", is_choice, "AUTO", "", "AUTO PERSISTENT NEIGHBOURHOOD ONE_SIDED SHARED", &
@@ -444,6 +446,11 @@ contains
       call self%refuse("COMM", "torus", "does not go with pme_ranks; remove one of them", error)
     else if (self%integer("COMM", "pme_ranks") > 0 .and. self%text("ENERGY", "vdw") == "PME") then
       call self%refuse("COMM", "pme_ranks", "does not go with vdw = PME; give vdw = CUTOFF", error)
+    else if (self%text("COMM", "method") == "MIDPOINT" .and. self%text("ENERGY", "forcefield") /= "TOPOLOGY") then
+      call self%refuse("COMM", "method", "needs forcefield = TOPOLOGY; give HALF_SHELL", error)
+    else if (self%text("COMM", "method") == "MIDPOINT" .and. self%text("COMM", "pattern") == "HALF") then
+      call self%refuse("COMM", "pattern", "does not go with method = MIDPOINT, whose ghosts come from all around; give FULL "// &
+                       "or STAGED", error)
     else if (self%text("ENERGY", "vdw") == "PME" .and. &
              (self%yes("ENERGY", "vdw_force_switch") .or. self%yes("ENERGY", "vdw_shift") .or. &
               self%text("ENERGY", "dispersion_corr") /= "NONE")) then

@@ -1,5 +1,6 @@
 !> Real-space part of the non-bonded energy: Lennard-Jones and screened Coulomb between atoms within the cutoff, and the
-!> Ewald corrections of excluded pairs. Pairs are owned-owned and owned-ghost; ghosts come already shifted.
+!> Ewald corrections of excluded pairs. Pairs are owned-owned and owned-ghost, in the midpoint method (module
+!> pair_ownership) ghost-ghost too; ghosts come already shifted.
 !>
 !> The result does not depend on the number of threads: work is cut into blocks by the data alone, each block sums into
 !> its own buffer, and the buffers are added in a fixed order. In the deterministic mode (module fixed_point) it does not
@@ -23,8 +24,9 @@ module nonbonded
   use kernel_dispatch, only: kernel_dispatch_t
   use lennard_jones, only: lennard_jones_t
   use nonbonded_options, only: nonbonded_options_t
-  use pair_block, only: meets_all, meets_ghosts, meets_owned, pair_block_t, run_length
+  use pair_block, only: longest_run, meets_all, meets_ghosts, meets_owned, pair_block_t, run_length
   use pair_list, only: cluster_size, pair_list_t
+  use pair_ownership, only: pair_ownership_t
   use pair_parameters, only: pair_parameters_t, vdw_pme, vdw_shift
   use pair_table, only: tabulate
   use verlet_buffer, only: list_limit_t, verlet_buffer_t
@@ -228,22 +230,27 @@ contains
         list_bytes = list_bytes + 4*(size(block%masked_first) + size(block%masked_cluster) + size(block%masked_bits) + &
                                      size(block%plain_first) + size(block%plain_run) + size(block%near_first) + &
                                      size(block%near_run))
+        if (allocated(block%outer_first)) &
+          list_bytes = list_bytes + 4*(size(block%outer_first) + 2*size(block%outer_cluster))
       end associate
     end do
   end function list_bytes
 
   !> Make the pair list for the atoms of this rank: owned atoms first, then ghosts. `charge` and `lj_type` (from 1) are
-  !> those of the kinds of atoms, `kind` that of each atom. Exclusions
-  !> are rows over owned atoms: owned-owned pairs under both atoms, owned-ghost pairs under the owned one; if they are
-  !> absent, or not allocated, those of the last list hold, which was of the same atoms.
+  !> those of the kinds of atoms, `kind` that of each atom. Exclusions are rows over owned atoms: owned-owned pairs under
+  !> both atoms, owned-ghost pairs under the owned one; where `ownership` goes by midpoints rows over all atoms, this rank's
+  !> pairs under both atoms. If they are absent, or not allocated, those of the last list hold, which was of the same atoms.
   subroutine rebuild(self, n_owned, n_total, position, kind, charge, lj_type, global_id, exclusion_first, &
-                     exclusion_partner)
+                     exclusion_partner, ownership)
     class(nonbonded_t), intent(inout) :: self
     integer, intent(in) :: n_owned, n_total
     real(real64), intent(in) :: position(:, :), charge(:)
     integer, intent(in) :: kind(:), lj_type(:)
     integer(int64), intent(in) :: global_id(:)
     integer, intent(in), optional :: exclusion_first(:), exclusion_partner(:)
+    type(pair_ownership_t), intent(inout), target, optional :: ownership
+    type(pair_ownership_t), target :: of_half_shell
+    type(pair_ownership_t), pointer :: owner
     type(pair_block_t), allocatable :: block(:)
     real(real64) :: extent
     integer :: b
@@ -253,15 +260,25 @@ contains
     self%is_frugal = n_total >= self%many_atoms
     if (self%pair%vdw_form == vdw_pme) self%root_c6 = self%type_root_c6(lj_type(kind(:n_total)))
     if (n_total == 0) return
+    owner => of_half_shell
+    if (present(ownership)) owner => ownership
     self%origin = 0.5_real64*(minval(position(:, :n_total), dim=2) + maxval(position(:, :n_total), dim=2))
     extent = 0.5_real64*maxval(maxval(position(:, :n_total), dim=2) - minval(position(:, :n_total), dim=2)) + 1.0_real64
 #ifndef CHROMAMD_DOUBLE
     ! A power of two, so that scaling is exact; a factor of two is left for motion until the next rebuild.
     self%unit = 2.0_real64**(exponent(extent) - 29)
 #endif
-    if (present(exclusion_first)) call mirror_exclusions(self, exclusion_first, exclusion_partner)
+    if (present(exclusion_first)) then
+      if (owner%is_on) then
+        self%row_first = exclusion_first
+        self%partner = exclusion_partner
+      else
+        call mirror_exclusions(self, exclusion_first, exclusion_partner)
+      end if
+    end if
     self%all = window_t()
-    call self%list%make(n_owned, n_total, position(:, :n_total), global_id(:n_total), self%interacts(lj_type(kind(:n_total))))
+    call self%list%make(n_owned, n_total, position(:, :n_total), global_id(:n_total), &
+                        self%interacts(lj_type(kind(:n_total))), owner)
     if (self%matrix) call find_special(self, kind, lj_type)
     if (.not. self%is_frugal) then
       call pack_parameters(self, self%all, 1, self%list%n_clusters, kind, charge, lj_type)
@@ -274,14 +291,16 @@ contains
     !$omp parallel do schedule(dynamic)
     do b = 1, size(block)
       block(b) = self%list%block(b)
-      call self%list%search(block(b), n_owned, self%row_first, self%partner, self%pair%list_distance)
+      call self%list%search(block(b), n_owned, position, self%row_first, self%partner, self%pair%list_distance, owner)
       call block(b)%find_window()
       if (self%is_frugal) call block(b)%count_from(block(b)%lower - 1)
+      if (owner%is_on) call block(b)%keep_outer()
       call select_entries(self, block(b), position)
     end do
     !$omp end parallel do
     call move_alloc(block, self%list%block)
     call self%list%forget_corners()
+    call owner%forget_clusters()
     call note_pruned(self, position)
   end subroutine rebuild
 
@@ -331,6 +350,7 @@ contains
     type(pair_block_t), intent(inout) :: block
     type(window_t), intent(in) :: window
     call prune_block(block, self%kernel, window%coordinate, self%unit, self%inner_reach)
+    call prune_masked(block, self%kernel, window%coordinate, self%unit, self%inner_reach)
     if (self%matrix .and. .not. self%rounding%is_on()) &
       call block%split_special(self%special_half, self%special_cluster(block%base + 1:))
   end subroutine choose_near
@@ -384,6 +404,21 @@ contains
     call kernel%prune(block%first_i - 2*block%base, block%last_i - 2*block%base, block%plain_first, block%plain_run, &
                       size(coordinate, 3), coordinate, unit, reach**2, block%near_first, block%near_run)
   end subroutine prune_block
+
+  !> The same of the entries with bits, many of which lie on the border of what is this rank's.
+  subroutine prune_masked(block, kernel, coordinate, unit, reach)
+    type(pair_block_t), intent(inout) :: block
+    type(kernel_dispatch_t), intent(in) :: kernel
+    COORDINATE_KIND, contiguous, intent(in) :: coordinate(:, :, :)
+    real(real64), intent(in) :: unit, reach
+    integer, allocatable :: kept_first(:), kept_run(:)
+    if (.not. allocated(block%outer_first)) return
+    allocate (kept_first(size(block%outer_first)), kept_run(size(block%outer_cluster)))
+    call kernel%prune(block%first_i - 2*block%base, block%last_i - 2*block%base, block%outer_first, &
+                      longest_run*(block%outer_cluster - 1), size(coordinate, 3), coordinate, unit, reach**2, kept_first, &
+                      kept_run)
+    call block%choose_masked(kept_first, kept_run)
+  end subroutine prune_masked
 
   !> Exclusion rows of all local atoms: those of owned atoms as given, those of ghosts mirrored from them.
   subroutine mirror_exclusions(self, exclusion_first, exclusion_partner)
@@ -572,7 +607,7 @@ contains
     energy_lj = 0.0_real64
     energy_elec = 0.0_real64
     virial = 0.0_real64
-    if (self%n_owned == 0) return
+    if (self%n_total == 0) return
     meets = meets_all
     if (present(part)) meets = part
     call renew_entries(self, position, meets)

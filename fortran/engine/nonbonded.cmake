@@ -84,6 +84,7 @@ function(chromamd_add_forces name)
     ${CHROMAMD_FORCES_DIR}/dispersion_exclusions.f90 ${CHROMAMD_FORCES_DIR}/coarse_place.f90
     ${CHROMAMD_FORCES_DIR}/verlet_buffer.f90
     ${CHROMAMD_FORCES_DIR}/background.f90
+    ${CHROMAMD_FORCES_DIR}/pair_ownership.f90
     ${CHROMAMD_FORCES_DIR}/pair_block.f90
     ${CHROMAMD_FORCES_DIR}/pair_list.f90
     ${CHROMAMD_FORCES_DIR}/force_sums.f90

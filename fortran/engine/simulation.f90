@@ -26,6 +26,7 @@ module simulation
   use nonbonded, only: meets_ghosts, meets_owned, nonbonded_t
   use open_box, only: open_edges, open_origin
   use nonbonded_options, only: nonbonded_options_t
+  use pair_ownership, only: pair_ownership_t, place_share
   use pair_parameters, only: vdw_cut, vdw_force_switch, vdw_pme, vdw_shift, vdw_switch
   use pme, only: dispersion_alpha, ewald_alpha, pme_grid_size, pme_t
   use pme_ranks, only: pme_client_t
@@ -94,6 +95,8 @@ module simulation
     type(halo_t) :: halo
     type(bonded_t) :: bonded
     type(nonbonded_t) :: nonbonded
+    !> Who computes what: by the half shell or by midpoints.
+    type(pair_ownership_t) :: ownership
     !> In place of pairs and reciprocal space of molecules.
     type(material_t) :: material
     !> There is no periodic box: the model stands in the middle of a larger one (module open_box). With `is_vacuum` no
@@ -154,9 +157,11 @@ module simulation
     integer(int16), allocatable, private :: listed_place(:, :)
     real(real64), private :: listed_parts(3) = 0.0_real64
     !> Positions of the reference atoms of the groups when atoms came to their owners, in `place_quantum` of the box, and
-    !> the halo width of then.
+    !> how far from each other these may have been then to be both at hand where the pair is computed.
     integer(int32), allocatable, private :: settled_place(:, :)
     real(real64) :: halo_width = 0.0_real64
+    !> Ghosts came from within this distance of the domain.
+    real(real64) :: ghost_width = 0.0_real64
     !> What needs no message is computed while messages travel.
     logical, private :: overlaps = .false.
     !> Borders between domains follow the work; they are evenly spaced since the last `rebuild` and may move now.
@@ -322,6 +327,7 @@ contains
     real(real64), intent(in) :: box(3)
     type(error_t), allocatable, intent(out) :: error
     integer, allocatable :: torus(:), process(:)
+    real(real64) :: width
     call read_torus(lower_case(control%text("COMM", "torus")), torus)
     if (size(torus) == 0) then
       call control%refuse("COMM", "torus", "must be numbers of nodes with x between them, e.g. 4x4x2", error)
@@ -330,7 +336,9 @@ contains
                           to_text(int(self%comm%n_ranks, int64))//" ranks cannot be dealt to them evenly", error)
     end if
     if (allocated(error)) return
-    call map_to_torus(dims, torus, box/dims, control%real("ENERGY", "pairlistdist"), process, self%hops)
+    width = control%real("ENERGY", "pairlistdist")
+    if (control%text("COMM", "method") == "MIDPOINT") width = 0.5_real64*width
+    call map_to_torus(dims, torus, box/dims, width, process, self%hops)
     call self%comm%reorder(findloc(process, self%comm%rank, dim=1) - 1)
   end subroutine place_on_torus
 
@@ -435,7 +443,8 @@ contains
       edges = self%rounding%on_lattice(box)
     end if
     self%balances = control%yes("BOUNDARY", "load_balance") .and. n_ranks > 1
-    call self%grid%create(rank, n_ranks, edges, dims, width, error)
+    self%ownership%is_on = control%text("COMM", "method") == "MIDPOINT"
+    call self%grid%create(rank, n_ranks, edges, dims, merge(0.5_real64, 1.0_real64, self%ownership%is_on)*width, error)
     if (allocated(error)) return
     call choose_reach(self, control, error)
   end subroutine make_grid
@@ -489,6 +498,7 @@ contains
     class(simulation_t), intent(inout) :: self
     real(real64) :: room, buffer
     room = merge(least_share, 1.0_real64, self%balances)*minval(self%grid%box/self%grid%dims)
+    if (self%ownership%is_on) room = 2.0_real64*room
     room = min(room - 2.0_real64*bond_slack*self%topology%longest_constraint() - halo_reserve, &
                0.5_real64*minval(self%grid%box))
     self%pairlist_distance = max(self%least_reach, min(self%cutoff + outer_buffer, room))
@@ -498,6 +508,21 @@ contains
     if (self%material%is_on) self%inner_buffer = 0.0_real64
     self%allowed_displacement = 0.5_real64*(buffer - self%inner_buffer)
   end subroutine fit_reach
+
+  !> How far from a domain (angstrom) ghosts must come from, so that all pairs of groups within `width` of each other are
+  !> at hand where they are computed.
+  pure real(real64) function ghosts_within(self, width)
+    type(simulation_t), intent(in) :: self
+    real(real64), intent(in) :: width
+    ghosts_within = width
+    if (self%ownership%is_on) ghosts_within = 0.5_real64*width + place_reserve(self)
+  end function ghosts_within
+
+  !> The middle of a pair, of places that are whole numbers, is that of the positions to within this (angstrom).
+  pure real(real64) function place_reserve(self)
+    type(simulation_t), intent(in) :: self
+    place_reserve = 4.0_real64*place_share*maxval(self%grid%box)
+  end function place_reserve
 
   !> The state as a restart.
   function make_restart(self) result(saved)
@@ -648,6 +673,7 @@ contains
     options%pattern = findloc(pattern_names, control%text("COMM", "pattern"), dim=1)
     options%transport = findloc(transport_names, control%text("COMM", "transport"), dim=1)
     options%combine = control%yes("COMM", "combine_messages")
+    options%whole_shell = control%text("COMM", "method") == "MIDPOINT"
     options%time_transports = control%text("COMM", "planner") == "TIME" .and. &
                               (control%wants_dynamics() .or. control%wants_minimisation())
   end function halo_options
@@ -841,6 +867,7 @@ contains
       call measure_work(self, work)
       if (k == 1 .and. self%may_move) self%imbalance(1) = self%imbalance(2)
       width = self%pairlist_distance + 2.0_real64*self%comm%maximum(self%atoms%group_extent()) + halo_reserve
+      width = ghosts_within(self, width)
       least = width/max(1, ceiling(width/(self%grid%box/self%grid%dims)))
       border = self%grid%border
       first = 0
@@ -958,8 +985,11 @@ contains
       return
     end if
     width = self%pairlist_distance + 2.0_real64*self%comm%maximum(self%atoms%group_extent())
-    self%halo_width = min(width + min(halo_slack, halo_slack_share*minval(self%grid%box)), &
-                          minval(self%grid%layers_within(width)*self%grid%narrowest()))
+    ! No more layers of domains than are needed.
+    self%ghost_width = min(ghosts_within(self, width + min(halo_slack, halo_slack_share*minval(self%grid%box))), &
+                           minval(self%grid%layers_within(ghosts_within(self, width))*self%grid%narrowest()))
+    self%halo_width = self%ghost_width
+    if (self%ownership%is_on) self%halo_width = 2.0_real64*(self%ghost_width - place_reserve(self))
     if (allocated(self%settled_place)) deallocate (self%settled_place)
     allocate (self%settled_place(3, self%atoms%n_groups))
     !$omp parallel do schedule(static)
@@ -969,14 +999,15 @@ contains
     end do
     !$omp end parallel do
     call self%timer%lap(in_list)
-    call self%halo%build(self%comm, self%grid, self%halo_width, self%atoms%group_first, self%atoms%group_reference, &
+    call self%halo%build(self%comm, self%grid, self%ghost_width, self%atoms%group_first, self%atoms%group_reference, &
                          self%atoms%position, self%atoms%id, ghost_id, ghost_position, error)
     if (allocated(error)) return
     call self%timer%lap(in_communication)
     if (self%is_open) call check_extent(self, size(ghost_id), error)
     if (allocated(error)) return
     call self%atoms%add_ghosts(self%topology, ghost_id, ghost_position)
-    call self%bonded%assign(self%comm, self%topology, self%atoms, self%grid%box, error)
+    if (self%ownership%is_on) call place_groups(self)
+    call self%bonded%assign(self%comm, self%topology, self%atoms, self%grid%box, self%ownership, error)
     if (allocated(error)) return
     call self%constraints%assign(self%topology, self%atoms)
     call self%restraints%assign(self%atoms)
@@ -985,6 +1016,19 @@ contains
                                       self%grid%upper/self%grid%box)
     call self%make_list()
   end subroutine settle
+
+  !> Let all ranks know the places that decide who computes a pair.
+  subroutine place_groups(self)
+    type(simulation_t), intent(inout) :: self
+    real(real64), allocatable :: value(:, :)
+    associate (atoms => self%atoms)
+      allocate (value(3, atoms%n_total))
+      call self%ownership%set_domain(self%grid%lower/self%grid%box, self%grid%upper/self%grid%box)
+      call self%ownership%place_owned(atoms%group_first, atoms%group_reference, atoms%position, self%grid%box, value)
+      call self%halo%update_positions(atoms%n_owned, value, shifted=.false.)
+      call self%ownership%place_ghosts(atoms%n_owned, value, atoms%position, self%grid%box)
+    end associate
+  end subroutine place_groups
 
   !> Whether the model still stands within the box, and with `is_vacuum` within the cutoff.
   subroutine check_extent(self, n_ghosts, error)
@@ -1047,7 +1091,7 @@ contains
     else
       call self%nonbonded%rebuild(self%atoms%n_owned, self%atoms%n_total, self%atoms%position, self%atoms%kind, &
                                   self%atoms%charge, self%atoms%lj_type, self%atoms%id, self%bonded%exclusion_first, &
-                                  self%bonded%exclusion_partner)
+                                  self%bonded%exclusion_partner, self%ownership)
     end if
     ! They are kept there until atoms come to other owners.
     if (allocated(self%bonded%exclusion_first)) deallocate (self%bonded%exclusion_first, self%bonded%exclusion_partner)
