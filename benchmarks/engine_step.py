@@ -31,7 +31,7 @@ import systems
 
 REPLICAS = {"w30k": 2, "w100k": 3}
 WITHOUT_PEERS = {"w300k": (4, 4, 5)}
-STEPS = {"chromamd": (20, 220), "gromacs": (20, 220), "lammps": (5, 35), "openmm": (5, 35)}
+STEPS = {"chromamd": (20, 140), "gromacs": (20, 140), "lammps": (4, 24), "openmm": (4, 24)}
 """Steps of the short and of the long run of 30,000 atoms; larger systems take half as many."""
 RMIN_TO_SIGMA = 2.0 / 2.0 ** (1.0 / 6.0)
 
@@ -151,6 +151,7 @@ def main():
                 spent = [our_run(folder, grid, n, arguments.cores)[clock] if program == "chromamd" else
                          peer_run(arguments, program, folder, n)[clock] for n in (short, long)]
                 cost[program].append(1000.0 * (spent[1] - spent[0]) / (long - short))
+                print(f"{name} {program}: {cost[program][-1]:.1f} ms/step", flush=True)
         ours = statistics.median(cost["chromamd"]) if "chromamd" in cost else float("nan")
         print(f"{name}: {n_atoms} atoms, grid {grid}, {arguments.cores} core(s), median of {arguments.rounds} rounds")
         for program, values in cost.items():

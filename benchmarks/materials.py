@@ -92,16 +92,15 @@ def make_inputs(folder, kind, size, potential):
     return n
 
 
-def timed(command, cores, log=None):
+def timed(command, cores, log):
     """Seconds that a command takes: of processors on one core, of the clock on two."""
     environment = dict(os.environ, OMP_NUM_THREADS=str(cores))
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    result = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment)
+    with Path(log).open("w") as file:
+        result = subprocess.run([str(word) for word in command], stdout=file, stderr=subprocess.STDOUT, env=environment)
     after, end = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     if result.returncode:
-        sys.exit(f"{' '.join(map(str, command))}: {result.stdout[-2000:]}{result.stderr[-2000:]}")
-    if log:
-        Path(log).write_text(result.stdout)
+        sys.exit(f"{' '.join(map(str, command))}: {Path(log).read_text()[-2000:]}")
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return used if cores == 1 else end - begin
 
@@ -128,7 +127,7 @@ def run_lammps(arguments, folder, kind, steps, style, every=None):
                     "neigh_modify every 1 delay 5 check yes\ntimestep 0.005\n"}[kind]
     text = (f"units {'lj' if kind == 'lj' else 'metal'}\natom_style atomic\nread_data {folder}/start.data\n{model}"
             f"fix 1 all nve\nthermo {every or steps}\nthermo_style custom step temp pe etotal press\n"
-            f"thermo_modify norm no format float %.10g\nrun {steps}\n")
+            f"thermo_modify norm no format float %.10g flush yes\nrun {steps}\n")
     (folder / "in.lammps").write_text(text)
     suffix = {"none": [], "omp": ["-sf", "omp", "-pk", "omp", str(arguments.cores)]}.get(style, ["-sf", style])
     executable_, _ = lammps_command(arguments)

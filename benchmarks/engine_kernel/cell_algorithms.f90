@@ -128,7 +128,7 @@ contains
     character(len=*), intent(in) :: name
     type(nonbonded_t) :: real_space
     type(image_ghosts_t) :: local
-    real(real64), allocatable :: local_force(:, :), weight(:)
+    real(real64), allocatable :: local_force(:, :)
     real(real64) :: energy(2), virial(3, 3)
     integer :: i
     ! Without screening of excluded pairs, which the source has elsewhere.
@@ -136,17 +136,16 @@ contains
                          list_distance=choice(3), alpha=pair%alpha, table_order=table_order), error)
     if (allocated(error)) error stop "bad options"
     call local%build(0, [1, 1, 1], box, choice(3), position, exclusion)
-    weight = charge(local%atom)
     allocate (local_force(3, local%n_total))
     best = huge(best)
     do k = 1, repeats
       start = seconds()
-      call real_space%rebuild(local%n_owned, local%n_total, local%position, weight, lj_type(local%atom), &
+      call real_space%rebuild(local%n_owned, local%n_total, local%position, local%atom, charge, lj_type, &
                               local%global_id, local%exclusion_first, local%exclusion_partner)
       best(1) = min(best(1), seconds() - start)
       local_force = 0.0_real64
       start = seconds()
-      call real_space%compute(local%position, local_force, energy(1), energy(2), virial, .false.)
+      call real_space%compute(local%position, local%atom, charge, lj_type, local_force, energy(1), energy(2), virial, .false.)
       best(2) = min(best(2), seconds() - start)
     end do
     allocate (force(3, size(position, 2)), source=0.0_real64)

@@ -57,20 +57,20 @@ program kernel_benchmark
   best = huge(best)
   do k = 1, repeats
     start = seconds()
-    call real_space%rebuild(local%n_owned, local%n_total, local%position, charge(local%atom), lj_type(local%atom), &
+    call real_space%rebuild(local%n_owned, local%n_total, local%position, local%atom, charge, lj_type, &
                             local%global_id, local%exclusion_first, local%exclusion_partner)
     best(1) = min(best(1), seconds() - start)
     start = seconds()
-    call real_space%compute(local%position, force, energy(1), energy(2), virial, .false.)
+    call real_space%compute(local%position, local%atom, charge, lj_type, force, energy(1), energy(2), virial, .false.)
     best(2) = min(best(2), seconds() - start)
     start = seconds()
-    call real_space%compute(local%position, force, energy(1), energy(2), virial, .true.)
+    call real_space%compute(local%position, local%atom, charge, lj_type, force, energy(1), energy(2), virial, .true.)
     best(3) = min(best(3), seconds() - start)
     start = seconds()
-    call reciprocal%compute(local%n_owned, local%position, charge, force, energy(3), virial, .false.)
+    call reciprocal%compute(local%n_owned, local%position, local%atom, charge, force, energy(3), virial, .false.)
     best(4) = min(best(4), seconds() - start)
     start = seconds()
-    call reciprocal%compute(local%n_owned, local%position, charge, force, energy(3), virial, .true.)
+    call reciprocal%compute(local%n_owned, local%position, local%atom, charge, force, energy(3), virial, .true.)
     best(5) = min(best(5), seconds() - start)
   end do
   if (command_argument_count() > 8) call write_forces()
@@ -99,7 +99,7 @@ contains
     real(real64), allocatable :: total(:, :)
     integer :: atom
     force = 0.0_real64
-    call real_space%compute(local%position, force, energy(1), energy(2), virial, .false.)
+    call real_space%compute(local%position, local%atom, charge, lj_type, force, energy(1), energy(2), virial, .false.)
     allocate (total(3, size(position, 2)), source=0.0_real64)
     do atom = 1, local%n_total
       total(:, local%atom(atom)) = total(:, local%atom(atom)) + force(:, atom)

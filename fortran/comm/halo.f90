@@ -1,12 +1,12 @@
 !> Ghost atoms: what a rank sees of its neighbours, already shifted into its own frame. The half shell of the ghosts
-!> (those from domains at positive offsets) is handed over, in an order that does not depend on how they travelled; the
-!> forces on them go back to their owners.
+!> (those from domains at positive offsets), or with `whole_shell` all, are handed over, in an order that does not depend
+!> on how they travelled; the forces on them go back to their owners.
 !>
 !> Patterns: HALF, a message from every domain of the half shell (13, or 62 where two domains fit within the halo's
 !> width); FULL, from all around (26, 124), of which the half shell is used; STAGED, along x, then y, then z, each round
 !> passing on what the ones before brought (6 messages, or 12). HALF and FULL send what is within the halo's width of
 !> the receiver's domain, STAGED what is so along each axis. Forces come back the same way; with STAGED they are summed
-!> on the way, so that sums round differently.
+!> on the way, so that sums round differently. The whole shell comes by FULL or STAGED.
 module halo
   use precision, only: int64, real64
   use communicator, only: communicator_t
@@ -39,6 +39,8 @@ module halo
     logical :: combine = .true.
     !> The planner may time transports; otherwise it takes persistent messages.
     logical :: time_transports = .false.
+    !> Ghosts from all around are wanted.
+    logical :: whole_shell = .false.
   end type halo_options_t
 
   !> What this rank sends to others in one update of positions.
@@ -60,7 +62,7 @@ module halo
     type(round_t), allocatable, private :: round(:)
     !> How many domains away ghosts come from along each axis.
     integer, private :: layers(3) = 0
-    !> Offsets of the half shell: (3, 13) with one layer.
+    !> Offsets that ghosts are wanted from: (3, 13) for the half shell with one layer, (3, 26) for the whole.
     integer, allocatable, private :: offset(:, :)
     integer, private :: n_ghosts = 0
     !> Where ghosts stand in the pool; not needed where the pool is the array of positions itself.
@@ -166,17 +168,21 @@ contains
     layers = grid%layers_within(width)
     ! Chosen every time, so that a continued run chooses as one that was not interrupted.
     pattern = self%options%pattern
-    if (pattern == 0) pattern = cheapest_pattern(grid, layers, width)
+    if (pattern == 0) pattern = cheapest_pattern(grid, layers, width, self%options%whole_shell)
     if (any(layers /= self%layers) .or. pattern /= self%pattern .or. .not. allocated(self%round)) then
       call self%destroy()
       self%layers = layers
-      self%offset = half_shell(layers)
+      if (self%options%whole_shell) then
+        self%offset = both_ways(half_shell(layers))
+      else
+        self%offset = half_shell(layers)
+      end if
       self%pattern = pattern
       allocate (self%round(merge(3, 1, self%pattern == staged)))
     end if
     if (self%pattern /= staged) then
       displacement = -self%offset
-      if (self%pattern == full) displacement = reshape([-self%offset, self%offset], [3, 2*size(self%offset, 2)])
+      if (self%pattern == full .and. .not. self%options%whole_shell) displacement = both_ways(displacement)
       call self%round(1)%create(grid, self%comm%rank, displacement)
     else
       do axis = 1, 3
@@ -210,19 +216,33 @@ contains
     end do
   end function half_shell
 
-  !> HALF or STAGED by a model: messages to other ranks, atoms in them, and atoms copied, from the geometry alone, so
+  !> Offsets, followed by their opposites.
+  pure function both_ways(offset) result(both)
+    integer, intent(in) :: offset(:, :)
+    integer :: both(3, 2*size(offset, 2))
+    both(:, :size(offset, 2)) = offset
+    both(:, size(offset, 2) + 1:) = -offset
+  end function both_ways
+
+  !> HALF (of the whole shell FULL) or STAGED by a model: messages to other ranks, atoms in them, and atoms copied, from the geometry alone, so
   !> that the same input always gives the same answer.
-  integer function cheapest_pattern(grid, layers, width) result(pattern)
+  integer function cheapest_pattern(grid, layers, width, whole_shell) result(pattern)
     type(domain_grid_t), intent(in) :: grid
     integer, intent(in) :: layers(3)
     real(real64), intent(in) :: width
+    logical, intent(in) :: whole_shell
     !> Share of a square edge and corner that is within the width: quarter of a disc, eighth of a ball.
     real(real64), parameter :: rounded(3) = [1.0_real64, 0.7854_real64, 0.5236_real64]
     real(real64) :: edge(3), area, volume, copied, sent, cost(2)
-    integer :: offset(3, (product(2*layers + 1) - 1)/2), axis, k, m, partners(size(offset, 2)), n_partners
+    integer :: offset(3, (product(2*layers + 1) - 1)/merge(1, 2, whole_shell))
+    integer :: axis, k, m, partners(size(offset, 2)), n_partners
 
     edge = grid%box/grid%dims
-    offset = half_shell(layers)
+    if (whole_shell) then
+      offset = both_ways(half_shell(layers))
+    else
+      offset = half_shell(layers)
+    end if
     copied = 0.0_real64
     sent = 0.0_real64
     n_partners = 0
@@ -252,7 +272,8 @@ contains
         cost(2) = cost(2) + round_cost + min(2*layers(axis), grid%dims(axis) - 1)*message_cost + density*sent*send_cost
       area = area*(edge(axis) + 2.0_real64*width)
     end do
-    pattern = merge(staged, half, cost(2) < cost(1))
+    pattern = merge(full, half, whole_shell)
+    if (cost(2) < cost(1)) pattern = staged
 
   contains
 
@@ -401,7 +422,7 @@ contains
     groups = longer
   end subroutine append_groups
 
-  !> Find the ghosts of the half shell in the pool: in order of the offsets that they come from, and of their owners.
+  !> Find the ghosts that are wanted in the pool: in order of the offsets that they come from, and of their owners.
   subroutine place_ghosts(self, grid, width, groups, n_owned)
     class(halo_t), intent(inout) :: self
     type(domain_grid_t), intent(in) :: grid
@@ -418,7 +439,7 @@ contains
     if (allocated(self%pool)) deallocate (self%pool)
     if (self%pattern /= staged) then
       self%n_ghosts = self%round(1)%arrival_first(n_offsets + 1) - 1
-      if (self%pattern == half) return
+      if (self%pattern == half .or. self%options%whole_shell) return
       self%place_in_pool = [(n_owned + i, i=1, self%n_ghosts)]
       n_pool = n_owned + self%round(1)%arrival_first(2*n_offsets + 1) - 1
     else
@@ -675,9 +696,10 @@ contains
     character(len=:), allocatable :: text
     type(halo_traffic_t) :: sent
     sent = self%traffic()
-    text = "halo: pattern "//trim(pattern_names(self%pattern))//", transport "// &
-           trim(transport_names(self%transport))//"; rank 0 sends "//to_text(int(sent%n_messages, int64))// &
-           " messages, "//to_text(sent%n_bytes)//" bytes a step each way"
+    text = "halo: "//trim(merge("whole", "half ", self%options%whole_shell))//" shell, pattern "// &
+           trim(pattern_names(self%pattern))//", transport "//trim(transport_names(self%transport))// &
+           "; rank 0 has "//to_text(int(self%n_ghosts, int64))//" ghosts and sends "// &
+           to_text(int(sent%n_messages, int64))//" messages, "//to_text(sent%n_bytes)//" bytes a step each way"
   end function describe
 
   !> Give back what transports hold; all ranks must call it.

@@ -14,13 +14,15 @@ module atoms
     integer(int64), allocatable :: id(:)
     real(real64), allocatable :: position(:, :), force(:, :)
     !> Owned atoms only.
-    real(real64), allocatable :: velocity(:, :), mass(:)
+    real(real64), allocatable :: velocity(:, :)
     !> Anything else that goes with the owned atoms to new owners and into a new order, if allocated: (numbers, n_owned).
     real(real64), allocatable :: carried(:, :)
-    real(real64), allocatable :: charge(:)
-    integer, allocatable :: lj_type(:)
-    !> Template and index in it.
-    integer, allocatable :: template(:), index_in_template(:)
+    !> Which of the atoms of all templates each atom is.
+    integer, allocatable :: kind(:)
+    !> What there is to know of each kind: mass, charge, type, template and index in it; and kinds before those of each
+    !> template.
+    real(real64), allocatable :: mass(:), charge(:)
+    integer, allocatable :: lj_type(:), template(:), index_in_template(:), kinds_before(:)
     !> Owned groups: atoms `group_first(g):group_first(g+1)-1`, owner decided by atom `group_reference(g)`.
     integer :: n_groups = 0
     integer, allocatable :: group_first(:), group_reference(:)
@@ -41,21 +43,23 @@ contains
   subroutine identify_owned(self, topology)
     class(atoms_t), intent(inout) :: self
     type(topology_t), intent(in) :: topology
-    integer :: i, g, pass, group, t
+    integer :: i, pass, group, t, index
     integer(int64) :: origin, previous_origin
     integer :: previous_group
 
     self%n_owned = size(self%id)
     self%n_total = self%n_owned
+    if (.not. allocated(self%kinds_before)) call list_kinds(self, topology)
     call resize(self, topology, 0)
     do pass = 1, 2
       self%n_groups = 0
       previous_group = -1
       previous_origin = -1
       do i = 1, self%n_owned
-        t = self%template(i)
-        origin = self%id(i) - self%index_in_template(i) + 1
-        group = topology%templates(t)%group_of_atom(self%index_in_template(i))
+        t = self%template(self%kind(i))
+        index = self%index_in_template(self%kind(i))
+        origin = self%id(i) - index + 1
+        group = topology%templates(t)%group_of_atom(index)
         if (group /= previous_group .or. origin /= previous_origin) then
           self%n_groups = self%n_groups + 1
           previous_group = group
@@ -63,7 +67,7 @@ contains
           if (pass == 2) self%group_first(self%n_groups) = i
         end if
         if (pass == 2) then
-          if (topology%templates(t)%group_reference(group) == self%index_in_template(i)) &
+          if (topology%templates(t)%group_reference(group) == index) &
             self%group_reference(self%n_groups) = i
         end if
       end do
@@ -73,40 +77,49 @@ contains
       end if
     end do
     self%group_first(self%n_groups + 1) = self%n_owned + 1
-    if (allocated(self%mass)) deallocate (self%mass)
-    allocate (self%mass(self%n_owned))
-    do g = 1, self%n_owned
-      self%mass(g) = topology%templates(self%template(g))%mass(self%index_in_template(g))
-    end do
   end subroutine identify_owned
 
-  !> Fill template, index, charge and type of atoms `first+1:n_total` from their ids.
+  !> Take the properties of all kinds of atoms from the topology.
+  subroutine list_kinds(self, topology)
+    class(atoms_t), intent(inout) :: self
+    type(topology_t), intent(in) :: topology
+    integer :: t, n, a
+    allocate (self%kinds_before(size(topology%templates)))
+    n = 0
+    do t = 1, size(topology%templates)
+      self%kinds_before(t) = n
+      n = n + topology%templates(t)%n_atoms
+    end do
+    allocate (self%mass(n), self%charge(n), self%lj_type(n), self%template(n), self%index_in_template(n))
+    do t = 1, size(topology%templates)
+      associate (template => topology%templates(t), first => self%kinds_before(t) + 1, &
+                 last => self%kinds_before(t) + topology%templates(t)%n_atoms)
+        self%mass(first:last) = template%mass(:template%n_atoms)
+        self%charge(first:last) = template%charge(:template%n_atoms)
+        self%lj_type(first:last) = template%lj_type(:template%n_atoms)
+        self%template(first:last) = t
+        self%index_in_template(first:last) = [(a, a=1, template%n_atoms)]
+      end associate
+    end do
+  end subroutine list_kinds
+
+  !> Find the kinds of atoms `first+1:n_total` from their ids.
   subroutine resize(self, topology, first)
     class(atoms_t), intent(inout) :: self
     type(topology_t), intent(in) :: topology
     integer, intent(in) :: first
-    integer, allocatable :: template(:), index_in_template(:), lj_type(:)
-    real(real64), allocatable :: charge(:)
+    integer, allocatable :: kind(:)
     integer(int64) :: origin
-    integer :: i
-    allocate (template(self%n_total), index_in_template(self%n_total), lj_type(self%n_total), charge(self%n_total))
-    if (first > 0) then
-      template(:first) = self%template
-      index_in_template(:first) = self%index_in_template
-      lj_type(:first) = self%lj_type
-      charge(:first) = self%charge
-    end if
-    !$omp parallel do schedule(static) private(origin)
+    integer :: i, template, index
+    allocate (kind(self%n_total))
+    if (first > 0) kind(:first) = self%kind
+    !$omp parallel do schedule(static) private(template, index, origin)
     do i = first + 1, self%n_total
-      call topology%locate(self%id(i), template(i), index_in_template(i), origin)
-      lj_type(i) = topology%templates(template(i))%lj_type(index_in_template(i))
-      charge(i) = topology%templates(template(i))%charge(index_in_template(i))
+      call topology%locate(self%id(i), template, index, origin)
+      kind(i) = self%kinds_before(template) + index
     end do
     !$omp end parallel do
-    call move_alloc(template, self%template)
-    call move_alloc(index_in_template, self%index_in_template)
-    call move_alloc(lj_type, self%lj_type)
-    call move_alloc(charge, self%charge)
+    call move_alloc(kind, self%kind)
   end subroutine resize
 
   !> Append ghosts behind the owned atoms (any earlier ghosts must be gone).

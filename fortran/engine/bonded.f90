@@ -4,6 +4,9 @@
 !> nearest to it. Ghosts come from positive neighbours only, so just one domain, the lexicographically lowest of those
 !> that the term touches, finds a near copy of every atom; it computes the term. If several atoms of the term are owned
 !> there and near each other, the first of them in the term stands for it.
+!>
+!> In the midpoint method (module pair_ownership) ghosts come from all around: the owner of the middle atom computes a
+!> term, and exclusions belong to the rank that the middle of the pair belongs to.
 module bonded
   use precision, only: int64, real64
   use atoms, only: atoms_t
@@ -13,6 +16,7 @@ module bonded
   use error, only: error_t, exit_bad_input, fail
   use fixed_point, only: rounding_t
   use id_map, only: id_map_t
+  use pair_ownership, only: pair_ownership_t
   use term_list, only: is_dihedral, is_exclusion, is_pair14, kind_name, kind_width, n_kinds
   use text, only: to_text
   use topology, only: topology_t
@@ -42,9 +46,16 @@ module bonded
     !> The first ones have no ghosts.
     integer :: n_without_ghosts = 0
     integer, allocatable :: atom(:, :)
-    !> As in the topology; of dihedrals the cosine and the sine of the phase stand in its place.
-    real(real64), allocatable :: parameter(:, :)
+    !> Which parameters each has.
+    integer, allocatable :: row(:)
   end type local_terms_t
+
+  !> Parameters of the terms of one kind of all templates: of term t of a template in row `before(template) + t`, as in the
+  !> topology; of dihedrals the cosine and the sine of the phase stand in its place.
+  type :: parameter_table_t
+    integer, allocatable :: before(:)
+    real(real64), allocatable :: parameter(:, :)
+  end type parameter_table_t
 
   type :: bonded_t
     private
@@ -53,7 +64,9 @@ module bonded
     type(rounding_t) :: rounding
     type(cmap_t) :: cmap
     type(local_terms_t) :: terms(n_kinds - 1)
-    !> Exclusions of owned atom i: local partners `exclusion_partner(exclusion_first(i):exclusion_first(i+1)-1)`.
+    type(parameter_table_t) :: table(n_kinds - 1)
+    !> Exclusions of atom i, owned or in the midpoint method any: local partners
+    !> `exclusion_partner(exclusion_first(i):exclusion_first(i+1)-1)`.
     integer, allocatable, public :: exclusion_first(:), exclusion_partner(:)
   contains
     procedure :: init
@@ -78,12 +91,13 @@ contains
 
   !> Find the terms of this rank after the list of owned and ghost atoms changed. Fails on all ranks when the terms of
   !> all ranks are not exactly those of the topology.
-  subroutine assign(self, comm, topology, atoms, box, error)
+  subroutine assign(self, comm, topology, atoms, box, ownership, error)
     class(bonded_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
     type(topology_t), intent(in) :: topology
     type(atoms_t), intent(in) :: atoms
     real(real64), intent(in) :: box(3)
+    type(pair_ownership_t), intent(in) :: ownership
     type(error_t), allocatable, intent(out) :: error
     type(id_map_t) :: map
     integer(int64) :: found(n_kinds), expected(n_kinds)
@@ -92,15 +106,16 @@ contains
 
     ! Molecules of one group, most of all waters, are whole and in order: their atoms need no search.
     searched = topology%templates%n_groups > 1
-    call map%create(count(searched(atoms%template(:atoms%n_total))), atoms%n_total)
+    call map%create(count(searched(atoms%template(atoms%kind(:atoms%n_total)))), atoms%n_total)
     do i = 1, atoms%n_total
-      if (searched(atoms%template(i))) call map%add(atoms%id(i), i)
+      if (searched(atoms%template(atoms%kind(i)))) call map%add(atoms%id(i), i)
     end do
     do kind = 1, n_kinds - 1
-      call assign_kind(self, kind, topology, atoms, map, box)
+      if (.not. allocated(self%table(kind)%before)) call make_table(self, kind, topology)
+      call assign_kind(self, kind, topology, atoms, map, box, ownership%is_on)
       found(kind) = self%terms(kind)%n
     end do
-    call assign_exclusions(self, topology, atoms, map, box, n_exclusions)
+    call assign_exclusions(self, topology, atoms, map, box, ownership, n_exclusions)
     found(is_exclusion) = n_exclusions
 
     call comm%sum(found)
@@ -109,30 +124,34 @@ contains
       if (found(kind) == expected(kind)) cycle
       call fail(error, exit_bad_input, "only "//to_text(found(kind))//" of "//to_text(expected(kind))// &
                 " terms of kind '"//trim(kind_name(kind))// &
-                "' lie within the halo: a molecule is torn apart, minimise longer or check the input")
+                "' lie within the halo: a molecule is torn apart, minimise longer or check the input"// &
+                trim(merge(", or give [COMM] method = HALF_SHELL, whose halo is twice as wide", &
+                           repeat(" ", 65), ownership%is_on)))
       return
     end do
   end subroutine assign
 
   !> Local copies of the atoms of term t, seen from owned atom i, which is atom number `place` of the term. `mine`: all
-  !> are near, and i is the first of those that are owned.
-  pure subroutine find_term(topology, atoms, map, half_box, i, kind, t, place, local, mine)
+  !> are near, and i is the first of those that are owned, or `by_middle` the middle one.
+  pure subroutine find_term(topology, atoms, map, half_box, i, kind, t, place, by_middle, local, mine)
     type(topology_t), intent(in) :: topology
     type(atoms_t), intent(in) :: atoms
     type(id_map_t), intent(in) :: map
     real(real64), intent(in) :: half_box(3)
     integer, intent(in) :: i, kind, t, place
+    logical, intent(in) :: by_middle
     integer, intent(out) :: local(:)
     logical, intent(out) :: mine
     integer :: k, offset
-    associate (template => topology%templates(atoms%template(i)))
+    associate (template => topology%templates(atoms%template(atoms%kind(i))))
       mine = .false.
+      if (by_middle .and. place /= (size(local) + 1)/2) return
       do k = 1, size(local)
         if (k == place) then
           local(k) = i
           cycle
         end if
-        offset = template%terms(kind)%atom(k, t) - atoms%index_in_template(i)
+        offset = template%terms(kind)%atom(k, t) - atoms%index_in_template(atoms%kind(i))
         if (template%n_groups == 1) then
           local(k) = i + offset
         else
@@ -143,66 +162,94 @@ contains
           end do
           if (local(k) == 0) return
         end if
-        if (k < place .and. local(k) <= atoms%n_owned) return
+        if (k < place .and. local(k) <= atoms%n_owned .and. .not. by_middle) return
       end do
     end associate
     mine = .true.
   end subroutine find_term
 
-  subroutine assign_kind(self, kind, topology, atoms, map, box)
+  !> Parameters of one kind.
+  subroutine make_table(self, kind, topology)
+    type(bonded_t), intent(inout) :: self
+    integer, intent(in) :: kind
+    type(topology_t), intent(in) :: topology
+    integer :: t, n
+    associate (table => self%table(kind))
+      allocate (table%before(size(topology%templates)))
+      n = 0
+      do t = 1, size(topology%templates)
+        table%before(t) = n
+        n = n + size(topology%templates(t)%terms(kind)%atom, 2)
+      end do
+      allocate (table%parameter(4, n), source=0.0_real64)
+      do t = 1, size(topology%templates)
+        associate (given => topology%templates(t)%terms(kind)%parameter)
+          table%parameter(:3, table%before(t) + 1:table%before(t) + size(given, 2)) = given
+        end associate
+      end do
+      if (kind == is_dihedral) table%parameter(3:, :) = reshape([cos(table%parameter(3, :)), sin(table%parameter(3, :))], &
+                                                                [2, n], order=[2, 1])
+      if (kind == is_pair14) table%parameter(1, :) = self%coulomb_constant*table%parameter(1, :)
+    end associate
+  end subroutine make_table
+
+  subroutine assign_kind(self, kind, topology, atoms, map, box, by_middle)
     type(bonded_t), intent(inout) :: self
     integer, intent(in) :: kind
     type(topology_t), intent(in) :: topology
     type(atoms_t), intent(in) :: atoms
     type(id_map_t), intent(in) :: map
     real(real64), intent(in) :: box(3)
+    logical, intent(in) :: by_middle
     type(part_t) :: part((atoms%n_owned + atoms_per_part - 1)/atoms_per_part)
-    integer, allocatable :: owner(:, :)
-    logical, allocatable :: has_ghosts(:)
-    integer :: p, i, a, entry, t, place, n, local(kind_width(kind))
+    integer :: p, i, a, entry, t, place, n, n_with, local(kind_width(kind))
     logical :: mine
 
     !$omp parallel do schedule(dynamic) private(i, a, entry, t, place, local, mine)
     do p = 1, size(part)
-      allocate (part(p)%entry(kind_width(kind) + 2, 1024))
+      allocate (part(p)%entry(kind_width(kind) + 1, 1024))
       do i = (p - 1)*atoms_per_part + 1, min(atoms%n_owned, p*atoms_per_part)
-        a = atoms%index_in_template(i)
-        associate (terms => topology%templates(atoms%template(i))%terms(kind))
+        a = atoms%index_in_template(atoms%kind(i))
+        associate (terms => topology%templates(atoms%template(atoms%kind(i)))%terms(kind))
           do entry = terms%first_of_atom(a), terms%first_of_atom(a + 1) - 1
             t = terms%term_of_atom(entry)
             if (self%rigid .and. terms%rigid(t)) cycle
             place = findloc(terms%atom(:, t), a, dim=1)
-            call find_term(topology, atoms, map, 0.5_real64*box, i, kind, t, place, local, mine)
-            if (mine) call part(p)%append([local, atoms%template(i), t])
+            call find_term(topology, atoms, map, 0.5_real64*box, i, kind, t, place, by_middle, local, mine)
+            if (mine) call part(p)%append([local, self%table(kind)%before(atoms%template(atoms%kind(i))) + t])
           end do
         end associate
       end do
     end do
     !$omp end parallel do
-    n = sum(part%n)
-    allocate (owner(kind_width(kind) + 2, n))
-    n = 0
-    do p = 1, size(part)
-      owner(:, n + 1:n + part(p)%n) = part(p)%entry(:, :part(p)%n)
-      n = n + part(p)%n
-    end do
-    has_ghosts = [(any(owner(:kind_width(kind), i) > atoms%n_owned), i=1, n)]
-    self%terms(kind)%n_without_ghosts = count(.not. has_ghosts)
-    owner = owner(:, [pack([(i, i=1, n)], .not. has_ghosts), pack([(i, i=1, n)], has_ghosts)])
-
-    associate (mine_terms => self%terms(kind))
-      mine_terms%n = n
-      mine_terms%atom = owner(:kind_width(kind), :n)
-      if (allocated(mine_terms%parameter)) deallocate (mine_terms%parameter)
-      allocate (mine_terms%parameter(4, n))
-      mine_terms%parameter(4, :) = 0.0_real64
-      do i = 1, n
-        mine_terms%parameter(:3, i) = topology%templates(owner(kind_width(kind) + 1, i))%terms(kind)% &
-                                      parameter(:, owner(kind_width(kind) + 2, i))
-        if (kind == is_dihedral) mine_terms%parameter(3:, i) = [cos(mine_terms%parameter(3, i)), &
-                                                                sin(mine_terms%parameter(3, i))]
+    associate (mine_terms => self%terms(kind), width => kind_width(kind))
+      mine_terms%n = sum(part%n)
+      if (allocated(mine_terms%atom)) deallocate (mine_terms%atom, mine_terms%row)
+      allocate (mine_terms%atom(width, mine_terms%n), mine_terms%row(mine_terms%n))
+      mine_terms%n_without_ghosts = 0
+      do p = 1, size(part)
+        do i = 1, part(p)%n
+          if (.not. any(part(p)%entry(:width, i) > atoms%n_owned)) &
+            mine_terms%n_without_ghosts = mine_terms%n_without_ghosts + 1
+        end do
       end do
-      if (kind == is_pair14) mine_terms%parameter(1, :) = self%coulomb_constant*mine_terms%parameter(1, :)
+      ! Those without ghosts come first.
+      n = 0
+      n_with = mine_terms%n_without_ghosts
+      do p = 1, size(part)
+        do i = 1, part(p)%n
+          if (any(part(p)%entry(:width, i) > atoms%n_owned)) then
+            n_with = n_with + 1
+            t = n_with
+          else
+            n = n + 1
+            t = n
+          end if
+          mine_terms%atom(:, t) = part(p)%entry(:width, i)
+          mine_terms%row(t) = part(p)%entry(width + 1, i)
+        end do
+        deallocate (part(p)%entry)
+      end do
     end associate
   end subroutine assign_kind
 
@@ -220,30 +267,34 @@ contains
     self%entry(:, self%n) = values
   end subroutine append
 
-  !> Exclusions: owned-owned pairs under both atoms, owned-ghost pairs under the owned one. `n_pairs` counts pairs once.
-  subroutine assign_exclusions(self, topology, atoms, map, box, n_pairs)
+  !> Exclusions: owned-owned pairs under both atoms, owned-ghost pairs under the owned one; in the midpoint method this
+  !> rank's pairs under both atoms. `n_pairs` counts pairs once.
+  subroutine assign_exclusions(self, topology, atoms, map, box, ownership, n_pairs)
     type(bonded_t), intent(inout) :: self
     type(topology_t), intent(in) :: topology
     type(atoms_t), intent(in) :: atoms
     type(id_map_t), intent(in) :: map
     real(real64), intent(in) :: box(3)
+    type(pair_ownership_t), intent(in) :: ownership
     integer, intent(out) :: n_pairs
-    type(part_t) :: part((atoms%n_owned + atoms_per_part - 1)/atoms_per_part)
-    integer :: p, i, a, entry, t, place, n, other, pairs
+    type(part_t), allocatable :: part(:)
+    integer :: p, i, a, entry, t, place, n, other, pairs, n_rows
     real(real64) :: half_box(3)
 
     half_box = 0.5_real64*box
+    n_rows = merge(atoms%n_total, atoms%n_owned, ownership%is_on)
+    allocate (part((n_rows + atoms_per_part - 1)/atoms_per_part))
     if (allocated(self%exclusion_first)) deallocate (self%exclusion_first, self%exclusion_partner)
-    allocate (self%exclusion_first(atoms%n_owned + 1))
+    allocate (self%exclusion_first(n_rows + 1))
     pairs = 0
     !$omp parallel do schedule(dynamic) private(i, a, entry, t, place, other) reduction(+: pairs)
     do p = 1, size(part)
       allocate (part(p)%entry(1, 4*atoms_per_part))
-      do i = (p - 1)*atoms_per_part + 1, min(atoms%n_owned, p*atoms_per_part)
+      do i = (p - 1)*atoms_per_part + 1, min(n_rows, p*atoms_per_part)
         ! Counted within the part at first.
         self%exclusion_first(i) = part(p)%n + 1
-        a = atoms%index_in_template(i)
-        associate (template => topology%templates(atoms%template(i)))
+        a = atoms%index_in_template(atoms%kind(i))
+        associate (template => topology%templates(atoms%template(atoms%kind(i))))
           do entry = template%terms(is_exclusion)%first_of_atom(a), &
                      template%terms(is_exclusion)%first_of_atom(a + 1) - 1
             t = template%terms(is_exclusion)%term_of_atom(entry)
@@ -260,6 +311,9 @@ contains
               end do
               if (other == 0) cycle
             end if
+            if (ownership%is_on) then
+              if (.not. ownership%owns(i, other)) cycle
+            end if
             call part(p)%append([other])
             if (other > i) pairs = pairs + 1
           end do
@@ -272,13 +326,13 @@ contains
     allocate (self%exclusion_partner(n))
     n = 0
     do p = 1, size(part)
-      associate (first => (p - 1)*atoms_per_part + 1, last => min(atoms%n_owned, p*atoms_per_part))
+      associate (first => (p - 1)*atoms_per_part + 1, last => min(n_rows, p*atoms_per_part))
         self%exclusion_first(first:last) = self%exclusion_first(first:last) + n
       end associate
       self%exclusion_partner(n + 1:n + part(p)%n) = part(p)%entry(1, :part(p)%n)
       n = n + part(p)%n
     end do
-    self%exclusion_first(atoms%n_owned + 1) = n + 1
+    self%exclusion_first(n_rows + 1) = n + 1
   end subroutine assign_exclusions
 
   !> Add the forces of all terms, or of those of one part, to `force(3, n_total)`; energies (kcal/mol) and virial (sum of
@@ -300,7 +354,8 @@ contains
         if (part == without_ghosts) last = self%terms(kind)%n_without_ghosts
         if (part == with_ghosts) first = self%terms(kind)%n_without_ghosts + 1
       end if
-      call compute_kind(self%terms(kind), first, last, kind, self%cmap, self%rounding, position, force, sums, virial)
+      call compute_kind(self%terms(kind), self%table(kind), first, last, kind, self%cmap, self%rounding, &
+                        position, force, sums, virial)
       energy(kind) = sums(1)
     end do
     energy(is_pair14 + 1) = sums(2)
@@ -308,8 +363,9 @@ contains
 
   !> Terms `begin` to `end` of one kind; `sums` = energy (of 1-4 pairs: Lennard-Jones, Coulomb). Blocks of terms are
   !> computed side by side and added to the forces one after the other.
-  subroutine compute_kind(terms, begin, end, kind, cmap, rounding, position, force, sums, virial)
+  subroutine compute_kind(terms, table, begin, end, kind, cmap, rounding, position, force, sums, virial)
     type(local_terms_t), intent(in) :: terms
+    type(parameter_table_t), intent(in) :: table
     integer, intent(in) :: begin, end, kind
     type(cmap_t), intent(in) :: cmap
     type(rounding_t), intent(in) :: rounding
@@ -328,8 +384,9 @@ contains
     do block = 1, n_blocks
       first = begin + (block - 1)*block_size
       last = min(end, first + block_size - 1)
-      call sum_terms(kind, width, last - first + 1, terms%atom(:, first:last), terms%parameter(:, first:last), &
-                     cmap, rounding, position, term_force, block_energy(:, block), block_virial(:, :, block))
+      call sum_terms(kind, width, last - first + 1, terms%atom(:, first:last), &
+                     table%parameter(:, terms%row(first:last)), cmap, rounding, position, term_force, &
+                     block_energy(:, block), block_virial(:, :, block))
       !$omp ordered
       do t = first, last
         do k = 1, width

@@ -92,13 +92,13 @@ contains
       n = 0
       do g = 1, atoms%n_groups
         i = atoms%group_first(g)
-        associate (template => topology%templates(atoms%template(i)))
-          group = template%group_of_atom(atoms%index_in_template(i))
+        associate (template => topology%templates(atoms%template(atoms%kind(i))))
+          group = template%group_of_atom(atoms%index_in_template(atoms%kind(i)))
           if (template%constraint_first(group + 1) == template%constraint_first(group)) cycle
-          if (self%has_shape(atoms%template(i))) then
+          if (self%has_shape(atoms%template(atoms%kind(i)))) then
             self%n_waters = self%n_waters + 1
             if (pass == 2) self%oxygen(self%n_waters) = i
-            if (pass == 2) self%water_template(self%n_waters) = atoms%template(i)
+            if (pass == 2) self%water_template(self%n_waters) = atoms%template(atoms%kind(i))
             cycle
           end if
           self%n_groups = self%n_groups + 1
@@ -150,10 +150,11 @@ contains
   end function place
 
   !> Position part: `position` after an unconstrained step from `old`; the same change over `timestep` goes into
-  !> `velocity`. Groups are solved relative to the old place of their first atom and put back `rounding`ed, so that the
-  !> image in which a rank sees them does not matter.
-  subroutine apply_positions(self, mass, old, position, velocity, timestep, rounding)
+  !> `velocity`. `mass` is that of the kinds of atoms, `kind` that of each atom. Groups are solved relative to the old place
+  !> of their first atom and put back `rounding`ed, so that the image in which a rank sees them does not matter.
+  subroutine apply_positions(self, kind, mass, old, position, velocity, timestep, rounding)
     class(constraints_t), intent(inout) :: self
+    integer, intent(in) :: kind(:)
     real(real64), intent(in) :: mass(:), old(:, :)
     real(real64), intent(inout) :: position(:, :), velocity(:, :)
     real(real64), intent(in) :: timestep
@@ -192,8 +193,8 @@ contains
     !$omp parallel do schedule(static) private(ok) reduction(max: failed)
     do g = 1, self%n_groups
       associate (a => self%first(g), b => self%first(g + 1) - 1)
-        call shake(self, self%pair(:, a:b), self%distance2(a:b), mass, old, position, velocity, 1.0_real64/timestep, rounding, &
-                   ok)
+        call shake(self, self%pair(:, a:b), self%distance2(a:b), kind, mass, old, position, velocity, &
+                   1.0_real64/timestep, rounding, ok)
         if (.not. ok) failed = max(failed, self%pair(1, a))
       end associate
     end do
@@ -202,9 +203,9 @@ contains
   end subroutine apply_positions
 
   !> SHAKE of one group: corrections along the old bonds until every bond has its length within the relative tolerance.
-  pure subroutine shake(self, pair, distance2, mass, old, position, velocity, per_time, rounding, ok)
+  pure subroutine shake(self, pair, distance2, kind, mass, old, position, velocity, per_time, rounding, ok)
     type(constraints_t), intent(in) :: self
-    integer, intent(in) :: pair(:, :)
+    integer, intent(in) :: pair(:, :), kind(:)
     real(real64), intent(in) :: distance2(:), mass(:), old(:, :), per_time
     real(real64), intent(inout) :: position(:, :), velocity(:, :)
     type(rounding_t), intent(in) :: rounding
@@ -227,9 +228,9 @@ contains
         projection = dot_product(old_bond, bond)
         ! The new bond stands nearly at right angles to the old one: no solution.
         if (.not. projection > 1.0e-3_real64*distance2(c)) return
-        change = difference/(2.0_real64*(1.0_real64/mass(i) + 1.0_real64/mass(j))*projection)*old_bond
-        moved(:, i) = moved(:, i) + change/mass(i)
-        moved(:, j) = moved(:, j) - change/mass(j)
+        change = difference/(2.0_real64*(1.0_real64/mass(kind(i)) + 1.0_real64/mass(kind(j)))*projection)*old_bond
+        moved(:, i) = moved(:, i) + change/mass(kind(i))
+        moved(:, j) = moved(:, j) - change/mass(kind(j))
       end do
       if (ok) exit
     end do
@@ -243,8 +244,9 @@ contains
 
   !> Velocity part: remove relative velocities along rigid bonds, until a bond changes by less than the tolerance in a
   !> step.
-  subroutine apply_velocities(self, mass, position, velocity, timestep)
+  subroutine apply_velocities(self, kind, mass, position, velocity, timestep)
     class(constraints_t), intent(inout) :: self
+    integer, intent(in) :: kind(:)
     real(real64), intent(in) :: mass(:), position(:, :), timestep
     real(real64), intent(inout) :: velocity(:, :)
     real(real64) :: bond(3), rate, multiplier, at(waters_together, 9), changed(waters_together, 9)
@@ -282,9 +284,9 @@ contains
           rate = dot_product(bond, velocity(:, i) - velocity(:, j))
           if (abs(rate)*timestep <= self%tolerance*self%distance2(c)) cycle
           ok = .false.
-          multiplier = rate/(dot_product(bond, bond)*(1.0_real64/mass(i) + 1.0_real64/mass(j)))
-          velocity(:, i) = velocity(:, i) - multiplier/mass(i)*bond
-          velocity(:, j) = velocity(:, j) + multiplier/mass(j)*bond
+          multiplier = rate/(dot_product(bond, bond)*(1.0_real64/mass(kind(i)) + 1.0_real64/mass(kind(j))))
+          velocity(:, i) = velocity(:, i) - multiplier/mass(kind(i))*bond
+          velocity(:, j) = velocity(:, j) + multiplier/mass(kind(j))*bond
         end do
         if (ok) exit
       end do
@@ -295,9 +297,10 @@ contains
   end subroutine apply_velocities
 
   !> Bring positions that do not obey the constraints yet (after minimisation) onto them: SHAKE along the present bonds.
-  subroutine reset_positions(self, topology, mass, position, rounding)
+  subroutine reset_positions(self, topology, kind, mass, position, rounding)
     class(constraints_t), intent(inout) :: self
     type(topology_t), intent(in) :: topology
+    integer, intent(in) :: kind(:)
     real(real64), intent(in) :: mass(:)
     real(real64), intent(inout) :: position(:, :)
     type(rounding_t), intent(in) :: rounding
@@ -306,12 +309,12 @@ contains
     logical :: ok
     if (.not. self%active) return
     old = position
-    allocate (unused_velocity(3, size(mass)), source=0.0_real64)
+    allocate (unused_velocity(3, size(position, 2)), source=0.0_real64)
     failed = 0
     !$omp parallel do schedule(static) private(ok) reduction(max: failed)
     do w = 1, self%n_waters
       associate (template => topology%templates(self%water_template(w)))
-        call shake(self, template%constraint_atom + self%oxygen(w) - 1, template%constraint_distance**2, mass, old, &
+        call shake(self, template%constraint_atom + self%oxygen(w) - 1, template%constraint_distance**2, kind, mass, old, &
                    position, unused_velocity, 0.0_real64, rounding, ok)
       end associate
       if (.not. ok) failed = max(failed, self%oxygen(w))
@@ -320,7 +323,7 @@ contains
     !$omp parallel do schedule(static) private(ok) reduction(max: failed)
     do g = 1, self%n_groups
       associate (a => self%first(g), b => self%first(g + 1) - 1)
-        call shake(self, self%pair(:, a:b), self%distance2(a:b), mass, old, position, unused_velocity, 0.0_real64, &
+        call shake(self, self%pair(:, a:b), self%distance2(a:b), kind, mass, old, position, unused_velocity, 0.0_real64, &
                    rounding, ok)
         if (.not. ok) failed = max(failed, self%pair(1, a))
       end associate

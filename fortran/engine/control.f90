@@ -99,6 +99,8 @@ module control
     key_t("ENERGY", "table_order", is_choice, "1", "", "1 3", "interpolation in the table: linear or cubic"), &
     key_t("ENERGY", "table_density", is_real, "20.0", "", "1", &
           "point k of the table stands for 1/r^2 = k/(table_density cutoffdist^2)"), &
+    key_t("ENERGY", "save_memory", is_choice, "AUTO", "", "AUTO YES NO", &
+          "coordinates and parameters of pairs live for a part of the pair list at a time; AUTO: from 1e6 atoms a rank on"), &
     key_t("ENERGY", "pme_alpha", is_text, "auto", "1/angstrom", "", "Ewald screening, or auto"), &
     key_t("ENERGY", "pme_alpha_tol", is_real, "1.0e-5", "", "1e-15", &
           "auto screening solves erfc(alpha cutoffdist) = this"), &
@@ -195,6 +197,8 @@ module control
     key_t("BOUNDARY", "domain_z", is_integer, "0", "", "0", "domains along z, 0 = automatic"), &
     key_t("BOUNDARY", "load_balance", is_choice, "NO", "", "YES NO", &
           "move the borders between domains until all have about the same work"), &
+    key_t("COMM", "method", is_choice, "HALF_SHELL", "", "HALF_SHELL MIDPOINT", &
+          "who computes a pair: of the owners of its atoms the lower; or where its middle lies, with half as wide a halo"), &
     key_t("COMM", "pattern", is_choice, "AUTO", "", "AUTO HALF FULL STAGED", &
           "domains that ghosts come from directly: 13, 26, or 6 along one axis after the other"), &
     key_t("COMM", "transport", is_choice, "AUTO", "", "AUTO PERSISTENT NEIGHBOURHOOD ONE_SIDED SHARED", &
@@ -442,6 +446,11 @@ contains
       call self%refuse("COMM", "torus", "does not go with pme_ranks; remove one of them", error)
     else if (self%integer("COMM", "pme_ranks") > 0 .and. self%text("ENERGY", "vdw") == "PME") then
       call self%refuse("COMM", "pme_ranks", "does not go with vdw = PME; give vdw = CUTOFF", error)
+    else if (self%text("COMM", "method") == "MIDPOINT" .and. self%text("ENERGY", "forcefield") /= "TOPOLOGY") then
+      call self%refuse("COMM", "method", "needs forcefield = TOPOLOGY; give HALF_SHELL", error)
+    else if (self%text("COMM", "method") == "MIDPOINT" .and. self%text("COMM", "pattern") == "HALF") then
+      call self%refuse("COMM", "pattern", "does not go with method = MIDPOINT, whose ghosts come from all around; give FULL "// &
+                       "or STAGED", error)
     else if (self%text("ENERGY", "vdw") == "PME" .and. &
              (self%yes("ENERGY", "vdw_force_switch") .or. self%yes("ENERGY", "vdw_shift") .or. &
               self%text("ENERGY", "dispersion_corr") /= "NONE")) then

@@ -94,7 +94,7 @@ contains
         if (sim%split_forces .and. is_multiple(sim%step, long_period)) &
           call kick(sim, sim%slow_force, 0.5_real64*long_period*timestep)
         call sim%timer%lap(in_integration)
-        call sim%constraints%apply_velocities(sim%atoms%mass, sim%atoms%position, sim%atoms%velocity, timestep)
+        call sim%constraints%apply_velocities(sim%atoms%kind, sim%atoms%mass, sim%atoms%position, sim%atoms%velocity, timestep)
         if (energy_now) then
           sim%mine%half_kick = my_energy_of_change(sim%atoms, half_velocity)
           deallocate (half_velocity)
@@ -149,13 +149,13 @@ contains
     real(real64), intent(in) :: timestep
     type(error_t), allocatable, intent(out) :: error
     real(real64) :: removed
-    call sim%constraints%reset_positions(sim%topology, sim%atoms%mass, sim%atoms%position, sim%rounding)
+    call sim%constraints%reset_positions(sim%topology, sim%atoms%kind, sim%atoms%mass, sim%atoms%position, sim%rounding)
     call sim%rebuild(error)
     if (allocated(error)) return
     call draw_velocities(control%integer("DYNAMICS", "iseed"), control%real("ENSEMBLE", "temperature"), sim%topology, &
                          sim%atoms%id(:sim%atoms%n_owned), sim%atoms%velocity)
     removed = remove_momentum(sim%comm, sim%atoms)
-    call sim%constraints%apply_velocities(sim%atoms%mass, sim%atoms%position, sim%atoms%velocity, timestep)
+    call sim%constraints%apply_velocities(sim%atoms%kind, sim%atoms%mass, sim%atoms%position, sim%atoms%velocity, timestep)
     sim%phase = phase_dynamics
     sim%thermostat%heat = 0.0_real64
     sim%thermostat%chain_position = 0.0_real64
@@ -179,10 +179,10 @@ contains
     if (sim%thermostat%kind == langevin_thermostat) then
       associate (atoms => sim%atoms, bath => sim%thermostat)
         call drift(sim, 0.5_real64*timestep)
-        call sim%constraints%apply_velocities(atoms%mass, atoms%position, atoms%velocity, timestep)
+        call sim%constraints%apply_velocities(atoms%kind, atoms%mass, atoms%position, atoms%velocity, timestep)
         before = my_kinetic_energy(atoms, of_groups=.false.)
         call bath%randomise(atoms, sim%step, timestep)
-        call sim%constraints%apply_velocities(atoms%mass, atoms%position, atoms%velocity, timestep)
+        call sim%constraints%apply_velocities(atoms%kind, atoms%mass, atoms%position, atoms%velocity, timestep)
         bath%my_heat = bath%my_heat + my_kinetic_energy(atoms, of_groups=.false.) - before
         call sim%timer%lap(in_constraints)
         call drift(sim, 0.5_real64*timestep)
@@ -207,8 +207,8 @@ contains
     !$omp end parallel do
     call sim%timer%lap(in_integration)
     if (.not. sim%constraints%active) return
-    call sim%constraints%apply_positions(sim%atoms%mass, sim%atoms%force, sim%atoms%position, sim%atoms%velocity, time, &
-                                         sim%rounding)
+    call sim%constraints%apply_positions(sim%atoms%kind, sim%atoms%mass, sim%atoms%force, sim%atoms%position, &
+                                         sim%atoms%velocity, time, sim%rounding)
     call sim%timer%lap(in_constraints)
   end subroutine drift
 
@@ -219,7 +219,7 @@ contains
     integer :: i
     !$omp parallel do schedule(static)
     do i = 1, sim%atoms%n_owned
-      sim%atoms%velocity(:, i) = sim%atoms%velocity(:, i) + time*acceleration_unit/sim%atoms%mass(i)*force(:, i)
+      sim%atoms%velocity(:, i) = sim%atoms%velocity(:, i) + time*acceleration_unit/sim%atoms%mass(sim%atoms%kind(i))*force(:, i)
     end do
     !$omp end parallel do
   end subroutine kick

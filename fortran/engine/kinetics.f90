@@ -41,13 +41,13 @@ contains
           momentum = 0.0_real64
           mass = 0.0_real64
           do i = atoms%group_first(g), atoms%group_first(g + 1) - 1
-            momentum = momentum + atoms%mass(i)*atoms%velocity(:, i)
-            mass = mass + atoms%mass(i)
+            momentum = momentum + atoms%mass(atoms%kind(i))*atoms%velocity(:, i)
+            mass = mass + atoms%mass(atoms%kind(i))
           end do
           block_sums(block) = block_sums(block) + ((sum(momentum**2)/mass/acceleration_unit + coarse) - coarse)
         else
           do i = atoms%group_first(g), atoms%group_first(g + 1) - 1
-            block_sums(block) = block_sums(block) + ((atoms%mass(i)*sum(atoms%velocity(:, i)**2)/acceleration_unit + &
+            block_sums(block) = block_sums(block) + ((atoms%mass(atoms%kind(i))*sum(atoms%velocity(:, i)**2)/acceleration_unit + &
                                                       coarse) - coarse)
           end do
         end if
@@ -69,7 +69,7 @@ contains
       block_sums(block) = 0.0_real64
       do i = atoms%group_first((block - 1)*groups_per_block + 1), &
              atoms%group_first(min(atoms%n_groups, block*groups_per_block) + 1) - 1
-        block_sums(block) = block_sums(block) + ((atoms%mass(i)*sum((atoms%velocity(:, i) - before(:, i))**2)/ &
+        block_sums(block) = block_sums(block) + ((atoms%mass(atoms%kind(i))*sum((atoms%velocity(:, i) - before(:, i))**2)/ &
                                                   acceleration_unit + coarse) - coarse)
       end do
     end do
@@ -92,8 +92,8 @@ contains
         momentum = 0.0_real64
         mass = 0.0_real64
         do i = atoms%group_first(g), atoms%group_first(g + 1) - 1
-          momentum = momentum + atoms%mass(i)*atoms%velocity(:, i)
-          mass = mass + atoms%mass(i)
+          momentum = momentum + atoms%mass(atoms%kind(i))*atoms%velocity(:, i)
+          mass = mass + atoms%mass(atoms%kind(i))
         end do
         block_sums(:, block) = block_sums(:, block) + ((momentum**2/mass/acceleration_unit + coarse) - coarse)
       end do
@@ -117,8 +117,8 @@ contains
       if (of_groups) then
         mass = 0.0_real64
         do i = atoms%group_first(g), atoms%group_first(g + 1) - 1
-          mean = mean + atoms%mass(i)*atoms%velocity(:, i)
-          mass = mass + atoms%mass(i)
+          mean = mean + atoms%mass(atoms%kind(i))*atoms%velocity(:, i)
+          mass = mass + atoms%mass(atoms%kind(i))
         end do
         mean = (factor - 1.0_real64)*mean/mass
       end if
@@ -146,7 +146,7 @@ contains
       do i = atoms%group_first((block - 1)*groups_per_block + 1), &
              atoms%group_first(min(atoms%n_groups, block*groups_per_block) + 1) - 1
         block_sums(:, block) = block_sums(:, block) + &
-                               ((atoms%mass(i)*[atoms%velocity(:, i), 1.0_real64] + coarse) - coarse)
+                               ((atoms%mass(atoms%kind(i))*[atoms%velocity(:, i), 1.0_real64] + coarse) - coarse)
       end do
     end do
     !$omp end parallel do

@@ -46,7 +46,7 @@ contains
     type(trajectory_t), intent(inout) :: frames
     type(error_t), allocatable, intent(out) :: error
     type(energies_t) :: now, trial
-    real(real64), allocatable :: start(:, :), force(:, :)
+    real(real64), allocatable :: force(:, :)
     real(real64) :: scale, largest_scale, cap, largest_cap
     integer(int64) :: n_steps, i_step, energy_period, frame_period, restart_period
     character(len=:), allocatable :: restart_name
@@ -72,6 +72,8 @@ contains
     cap = min(cap, largest_cap)
     restart_name = control%text("OUTPUT", "rstfile")
     sim%phase = phase_fresh
+    ! Nothing moves: the array of velocities holds where atoms stood before a step.
+    sim%is_at_rest = .true.
     sim%atoms%velocity = 0.0_real64
 
     call history%init(sim%rounding, sim%topology%n_atoms)
@@ -85,7 +87,7 @@ contains
     n_undone = 0
     do i_step = 1, n_steps
       sim%step = i_step
-      start = sim%atoms%position(:, :sim%atoms%n_owned)
+      call copy(sim%atoms%n_owned, sim%atoms%position, sim%atoms%velocity)
       force = sim%atoms%force(:, :sim%atoms%n_owned)
       took_history = .false.
       if (quasi_newton) call move_by_history(sim, history, cap, took_history)
@@ -99,9 +101,9 @@ contains
       if (accept) then
         now = trial
         remembered = [remembered(2:), now%potential()]
-        if (quasi_newton) call history%learn(sim%comm, sim%atoms%position(:, :sim%atoms%n_owned) - start, &
+        if (quasi_newton) call history%learn(sim%comm, sim%atoms%position(:, :sim%atoms%n_owned) - sim%atoms%velocity, &
                                              force - sim%atoms%force(:, :sim%atoms%n_owned))
-        scale = min(largest_scale, next_scale(sim, start, force, scale, &
+        scale = min(largest_scale, next_scale(sim, sim%atoms%velocity, force, scale, &
                                               short=mod(i_step, 2_int64) == 0 .or. i_step >= n_steps - n_short_steps))
         ! The next trial may move every atom by the cap before its lists are checked again.
         if (sim%largest_displacement() > sim%allowed_displacement - cap) then
@@ -114,7 +116,7 @@ contains
         end if
       else
         n_undone = n_undone + 1
-        sim%atoms%position(:, :sim%atoms%n_owned) = start
+        call copy(sim%atoms%n_owned, sim%atoms%velocity, sim%atoms%position)
         sim%atoms%force(:, :sim%atoms%n_owned) = force
         ! A step by history says nothing against the scale of the forces.
         if (.not. took_history) scale = shrinkage*scale
@@ -144,6 +146,18 @@ contains
     if (sim%describe_balance() /= "") call log%note(sim%describe_balance())
     call sim%timer%report(sim%comm, log%unit, n_steps, sim%topology%n_atoms, 0.0_real64)
   end subroutine run_minimisation
+
+  subroutine copy(n, from, to)
+    integer, intent(in) :: n
+    real(real64), intent(in) :: from(:, :)
+    real(real64), intent(inout) :: to(:, :)
+    integer :: i
+    !$omp parallel do schedule(static)
+    do i = 1, n
+      to(:, i) = from(:, i)
+    end do
+    !$omp end parallel do
+  end subroutine copy
 
   !> Move all atoms where the last steps point; the whole step is shortened so that no atom moves farther than the cap.
   !> `moved` is false, and nothing happens, while forces are large or nothing is known that leads downhill.
@@ -225,6 +239,7 @@ contains
     call sim%rebuild(error)
     if (allocated(error)) return
     call sim%compute_forces(.true.)
+    sim%atoms%velocity = 0.0_real64
     call sim%write_restart(name, error)
   end subroutine write_minimised
 

@@ -1,5 +1,6 @@
 !> Real-space part of the non-bonded energy: Lennard-Jones and screened Coulomb between atoms within the cutoff, and the
-!> Ewald corrections of excluded pairs. Pairs are owned-owned and owned-ghost; ghosts come already shifted.
+!> Ewald corrections of excluded pairs. Pairs are owned-owned and owned-ghost, in the midpoint method (module
+!> pair_ownership) ghost-ghost too; ghosts come already shifted.
 !>
 !> The result does not depend on the number of threads: work is cut into blocks by the data alone, each block sums into
 !> its own buffer, and the buffers are added in a fixed order. In the deterministic mode (module fixed_point) it does not
@@ -15,14 +16,17 @@ module nonbonded
   use omp_lib, only: omp_get_thread_num
   use precision, only: int32, int64, real64, real_pair
   use background, only: background_t
+  use coarse_place, only: int16, measure_moves, note_places
   use dispersion_exclusions, only: correct_dispersion
   use error, only: error_t, exit_bad_input, fail
   use fixed_point, only: rounding_t
+  use force_sums, only: force_sums_t
   use kernel_dispatch, only: kernel_dispatch_t
   use lennard_jones, only: lennard_jones_t
   use nonbonded_options, only: nonbonded_options_t
-  use pair_block, only: meets_all, meets_ghosts, meets_owned, pair_block_t, run_length
+  use pair_block, only: longest_run, meets_all, meets_ghosts, meets_owned, pair_block_t, run_length
   use pair_list, only: cluster_size, pair_list_t
+  use pair_ownership, only: pair_ownership_t
   use pair_parameters, only: pair_parameters_t, vdw_pme, vdw_shift
   use pair_table, only: tabulate
   use verlet_buffer, only: list_limit_t, verlet_buffer_t
@@ -34,8 +38,8 @@ module nonbonded
   integer, parameter :: chunk_atoms = 4096
   !> Displacements are measured in `real_pair`.
   real(real64), parameter :: rounding_reserve = 0.999_real64
-  !> The same for clusters.
-  integer, parameter :: chunk_clusters = 512
+  !> Positions are remembered to this (angstrom).
+  real(real64), parameter :: place_quantum = 2.0_real64**(-10)
 
   !> Forces of a block on the clusters that it touches: (lanes, 3, clusters), or (8, 3, clusters) in the deterministic mode.
   type :: buffer_t
@@ -43,6 +47,19 @@ module nonbonded
     real(real_pair), allocatable :: force(:, :, :)
     real(real64), allocatable :: exact_force(:, :, :)
   end type buffer_t
+
+  !> Coordinates and parameters of clusters `base + 1` to `base + size(coordinate, 3)`, what the kernels read.
+  type :: window_t
+    integer :: base = 0
+    !> Packed coordinates are (position - origin)/unit.
+    COORDINATE_KIND, allocatable :: coordinate(:, :, :)
+    !> (lanes, 3, clusters): charge times root of the Coulomb constant, half sigma, twice the root of epsilon.
+    real(real_pair), allocatable :: parameter_of(:, :, :)
+    !> Only with matrices.
+    integer, allocatable :: type_of(:, :)
+    !> Coordinates of the deterministic mode: angstrom, (8, 3, clusters).
+    real(real64), allocatable :: exact_coordinate(:, :, :)
+  end type window_t
 
   type :: nonbonded_t
     private
@@ -60,16 +77,18 @@ module nonbonded
     !> Of each type: has it Lennard-Jones terms with any other?
     logical, allocatable :: interacts(:)
     integer :: n_owned = 0, n_total = 0
-    real(real64), allocatable :: charge(:)
+    !> There are many atoms: a window for each block in turn; else one for all.
+    integer :: many_atoms = 1000000
+    logical :: is_frugal = .false.
+    type(window_t) :: all
     !> With vdw_pme: root of c6 of each type and of each atom.
     real(real64), allocatable :: type_root_c6(:), root_c6(:)
     !> Excluded partners of every local atom.
     integer, allocatable :: row_first(:), partner(:)
-    !> Packed coordinates are (position - origin)/unit.
     real(real64) :: origin(3) = 0.0_real64, unit = 1.0_real64
-    COORDINATE_KIND, allocatable :: coordinate(:, :, :)
-    !> How far the kernels' entries reach, and coordinates (atom, axis, cluster) of when they were chosen.
+    !> How far the kernels' entries reach, and where atoms were when they were chosen, in quanta.
     real(real64) :: inner_reach = 0.0_real64
+    integer(int16), allocatable :: pruned_place(:, :)
     !> How far atoms may move until the entries are chosen anew, if some pairs may be missed, and the number of times that
     !> they have served.
     type(verlet_buffer_t) :: tolerance
@@ -77,13 +96,7 @@ module nonbonded
     integer :: age = 0
     !> The entries of owned atoms with each other were chosen anew in this step.
     logical :: owned_are_fresh = .false.
-    COORDINATE_KIND, allocatable :: pruned_coordinate(:, :, :)
-    !> (lanes, 3, clusters): charge times root of the Coulomb constant, half sigma, twice the root of epsilon.
-    real(real_pair), allocatable :: parameter_of(:, :, :)
-    integer, allocatable :: type_of(:, :)
     type(rounding_t) :: rounding
-    !> Coordinates of the deterministic mode: angstrom, (8, 3, clusters).
-    real(real64), allocatable :: exact_coordinate(:, :, :)
   contains
     procedure :: init
     procedure :: rebuild
@@ -127,6 +140,7 @@ contains
     if (allocated(error)) return
     self%inner_reach = min(options%cutoff + options%inner_buffer, options%list_distance)
     self%rounding = options%rounding
+    self%many_atoms = options%many_atoms
     self%coulomb_constant = coulomb_constant
     self%special_type = [lj%breaks_rule(), .false.]
     self%matrix = any(self%special_type)
@@ -216,64 +230,106 @@ contains
         list_bytes = list_bytes + 4*(size(block%masked_first) + size(block%masked_cluster) + size(block%masked_bits) + &
                                      size(block%plain_first) + size(block%plain_run) + size(block%near_first) + &
                                      size(block%near_run))
+        if (allocated(block%outer_first)) &
+          list_bytes = list_bytes + 4*(size(block%outer_first) + 2*size(block%outer_cluster))
       end associate
     end do
   end function list_bytes
 
-  !> Make the pair list for the atoms of this rank: owned atoms first, then ghosts. `lj_type` counts from 1. Exclusions
-  !> are rows over owned atoms: owned-owned pairs under both atoms, owned-ghost pairs under the owned one; if they are
-  !> absent, or not allocated, those of the last list hold, which was of the same atoms.
-  subroutine rebuild(self, n_owned, n_total, position, charge, lj_type, global_id, exclusion_first, exclusion_partner)
+  !> Make the pair list for the atoms of this rank: owned atoms first, then ghosts. `charge` and `lj_type` (from 1) are
+  !> those of the kinds of atoms, `kind` that of each atom. Exclusions are rows over owned atoms: owned-owned pairs under
+  !> both atoms, owned-ghost pairs under the owned one; where `ownership` goes by midpoints rows over all atoms, this rank's
+  !> pairs under both atoms. If they are absent, or not allocated, those of the last list hold, which was of the same atoms.
+  subroutine rebuild(self, n_owned, n_total, position, kind, charge, lj_type, global_id, exclusion_first, &
+                     exclusion_partner, ownership)
     class(nonbonded_t), intent(inout) :: self
     integer, intent(in) :: n_owned, n_total
     real(real64), intent(in) :: position(:, :), charge(:)
-    integer, intent(in) :: lj_type(:)
+    integer, intent(in) :: kind(:), lj_type(:)
     integer(int64), intent(in) :: global_id(:)
     integer, intent(in), optional :: exclusion_first(:), exclusion_partner(:)
+    type(pair_ownership_t), intent(inout), target, optional :: ownership
+    type(pair_ownership_t), target :: of_half_shell
+    type(pair_ownership_t), pointer :: owner
     type(pair_block_t), allocatable :: block(:)
     real(real64) :: extent
     integer :: b
-    logical :: stale
 
     self%n_owned = n_owned
     self%n_total = n_total
-    self%charge = charge(:n_total)
-    if (self%pair%vdw_form == vdw_pme) self%root_c6 = self%type_root_c6(lj_type(:n_total))
+    self%is_frugal = n_total >= self%many_atoms
+    if (self%pair%vdw_form == vdw_pme) self%root_c6 = self%type_root_c6(lj_type(kind(:n_total)))
     if (n_total == 0) return
+    owner => of_half_shell
+    if (present(ownership)) owner => ownership
     self%origin = 0.5_real64*(minval(position(:, :n_total), dim=2) + maxval(position(:, :n_total), dim=2))
     extent = 0.5_real64*maxval(maxval(position(:, :n_total), dim=2) - minval(position(:, :n_total), dim=2)) + 1.0_real64
 #ifndef CHROMAMD_DOUBLE
     ! A power of two, so that scaling is exact; a factor of two is left for motion until the next rebuild.
     self%unit = 2.0_real64**(exponent(extent) - 29)
 #endif
-    if (present(exclusion_first)) call mirror_exclusions(self, exclusion_first, exclusion_partner)
-    call self%list%make(n_owned, n_total, position(:, :n_total), global_id(:n_total), self%interacts(lj_type(:n_total)))
-    call pack_parameters(self, lj_type)
-    call pack_coordinates(self, position, meets_all, stale)
+    if (present(exclusion_first)) then
+      if (owner%is_on) then
+        self%row_first = exclusion_first
+        self%partner = exclusion_partner
+      else
+        call mirror_exclusions(self, exclusion_first, exclusion_partner)
+      end if
+    end if
+    self%all = window_t()
+    call self%list%make(n_owned, n_total, position(:, :n_total), global_id(:n_total), &
+                        self%interacts(lj_type(kind(:n_total))), owner)
+    if (self%matrix) call find_special(self, kind, lj_type)
+    if (.not. self%is_frugal) then
+      call pack_parameters(self, self%all, 1, self%list%n_clusters, kind, charge, lj_type)
+      call pack_coordinates(self, self%all, 1, self%list%n_clusters, meets_all, position)
+    end if
+    if (allocated(self%pruned_place)) deallocate (self%pruned_place)
+    allocate (self%pruned_place(3, n_total))
     allocate (block(size(self%list%block)))
     ! A block is pruned as soon as it is found: what the search finds takes several times the memory of what is kept.
     !$omp parallel do schedule(dynamic)
     do b = 1, size(block)
       block(b) = self%list%block(b)
-      call self%list%search(block(b), n_owned, self%row_first, self%partner, self%pair%list_distance)
-      call prune_block(block(b), self%kernel, self%list%n_clusters, self%coordinate, self%unit, self%pair%list_distance)
-      call block(b)%keep_near()
+      call self%list%search(block(b), n_owned, position, self%row_first, self%partner, self%pair%list_distance, owner)
       call block(b)%find_window()
+      if (self%is_frugal) call block(b)%count_from(block(b)%lower - 1)
+      if (owner%is_on) call block(b)%keep_outer()
+      call select_entries(self, block(b), position)
     end do
     !$omp end parallel do
     call move_alloc(block, self%list%block)
     call self%list%forget_corners()
-    call prune(self, meets_all)
-    call note_pruned(self)
+    call owner%forget_clusters()
+    call note_pruned(self, position)
   end subroutine rebuild
+
+  !> Of what the search found keep the entries of the list, and of these find the near ones.
+  subroutine select_entries(self, block, position)
+    type(nonbonded_t), intent(in) :: self
+    type(pair_block_t), intent(inout) :: block
+    real(real64), intent(in) :: position(:, :)
+    type(window_t) :: window
+    if (self%is_frugal) then
+      call pack_coordinates(self, window, block%lower, block%upper, meets_all, position)
+      call prune_block(block, self%kernel, window%coordinate, self%unit, self%pair%list_distance)
+      call block%keep_near()
+      call choose_near(self, block, window)
+    else
+      call prune_block(block, self%kernel, self%all%coordinate, self%unit, self%pair%list_distance)
+      call block%keep_near()
+      call block%find_window()
+      call choose_near(self, block, self%all)
+    end if
+  end subroutine select_entries
 
   !> Give the memory of the list back; `rebuild` comes next.
   subroutine forget_list(self)
     class(nonbonded_t), intent(inout) :: self
     self%list = pair_list_t(keeps_ghosts_apart=self%list%keeps_ghosts_apart)
     if (allocated(self%row_first)) deallocate (self%row_first, self%partner)
-    if (allocated(self%coordinate)) deallocate (self%coordinate, self%pruned_coordinate, self%parameter_of, self%type_of)
-    if (allocated(self%exact_coordinate)) deallocate (self%exact_coordinate)
+    if (allocated(self%pruned_place)) deallocate (self%pruned_place)
+    self%all = window_t()
   end subroutine forget_list
 
   !> Blocks of the pairs that clusters of owned atoms have with `meets`.
@@ -287,50 +343,82 @@ contains
     if (meets == meets_ghosts) first = last/2 + 1
   end subroutine block_range
 
-  !> Let the kernels run over the plain entries that have atoms within the inner reach of each other now, with those that
-  !> need pair matrices apart.
-  subroutine prune(self, meets)
+  !> Let the kernels run over the plain entries of a block that have atoms within the inner reach of each other now, with
+  !> those that need pair matrices apart.
+  subroutine choose_near(self, block, window)
+    type(nonbonded_t), intent(in) :: self
+    type(pair_block_t), intent(inout) :: block
+    type(window_t), intent(in) :: window
+    call prune_block(block, self%kernel, window%coordinate, self%unit, self%inner_reach)
+    call prune_masked(block, self%kernel, window%coordinate, self%unit, self%inner_reach)
+    if (self%matrix .and. .not. self%rounding%is_on()) &
+      call block%split_special(self%special_half, self%special_cluster(block%base + 1:))
+  end subroutine choose_near
+
+  !> The same of the blocks that `meets` tells.
+  subroutine prune(self, meets, position)
     type(nonbonded_t), intent(inout) :: self
     integer, intent(in) :: meets
+    real(real64), intent(in) :: position(:, :)
     integer :: b, first, last
 
     call block_range(self, meets, first, last)
     !$omp parallel do schedule(dynamic)
     do b = first, last
-      call prune_block(self%list%block(b), self%kernel, self%list%n_clusters, self%coordinate, self%unit, &
-                       self%inner_reach)
-      if (self%matrix .and. .not. self%rounding%is_on()) &
-        call self%list%block(b)%split_special(self%special_half, self%special_cluster)
+      if (self%list%block(b)%is_empty()) cycle
+      if (self%is_frugal) then
+        call prune_frugally(self, self%list%block(b), position)
+      else
+        call choose_near(self, self%list%block(b), self%all)
+      end if
     end do
     !$omp end parallel do
   end subroutine prune
 
-  !> All entries were chosen for the present coordinates.
-  subroutine note_pruned(self)
-    type(nonbonded_t), intent(inout) :: self
-    integer :: c
+  subroutine prune_frugally(self, block, position)
+    type(nonbonded_t), intent(in) :: self
+    type(pair_block_t), intent(inout) :: block
+    real(real64), intent(in) :: position(:, :)
+    type(window_t) :: window
+    call pack_coordinates(self, window, block%lower, block%upper, meets_all, position)
+    call choose_near(self, block, window)
+  end subroutine prune_frugally
 
+  !> All entries were chosen for the present positions.
+  subroutine note_pruned(self, position)
+    type(nonbonded_t), intent(inout) :: self
+    real(real64), intent(in) :: position(:, :)
     self%age = 0
-    !$omp parallel do schedule(static)
-    do c = 1, self%list%n_clusters
-      self%pruned_coordinate(:, :, c) = self%coordinate(:cluster_size, :, c)
-    end do
-    !$omp end parallel do
+    call note_places(position(:, :self%n_total), spread(1.0_real64/place_quantum, 1, 3), self%pruned_place)
   end subroutine note_pruned
 
   !> Let the near entries of a block be the plain ones that have atoms within `reach` of each other now.
-  subroutine prune_block(block, kernel, n_clusters, coordinate, unit, reach)
+  subroutine prune_block(block, kernel, coordinate, unit, reach)
     type(pair_block_t), intent(inout) :: block
     type(kernel_dispatch_t), intent(in) :: kernel
-    integer, intent(in) :: n_clusters
     COORDINATE_KIND, contiguous, intent(in) :: coordinate(:, :, :)
     real(real64), intent(in) :: unit, reach
     ! Room for what could be kept at most, of which little is ever touched.
     if (.not. allocated(block%near_first)) allocate (block%near_first(block%first_i:block%last_i + 1), &
       block%near_run(block%most_runs()))
-    call kernel%prune(block%first_i, block%last_i, block%plain_first, block%plain_run, n_clusters, coordinate, &
-                      unit, reach**2, block%near_first, block%near_run)
+    call kernel%prune(block%first_i - 2*block%base, block%last_i - 2*block%base, block%plain_first, block%plain_run, &
+                      size(coordinate, 3), coordinate, unit, reach**2, block%near_first, block%near_run)
   end subroutine prune_block
+
+  !> The same of the entries with bits, many of which lie on the border of what is this rank's.
+  subroutine prune_masked(block, kernel, coordinate, unit, reach)
+    type(pair_block_t), intent(inout) :: block
+    type(kernel_dispatch_t), intent(in) :: kernel
+    COORDINATE_KIND, contiguous, intent(in) :: coordinate(:, :, :)
+    real(real64), intent(in) :: unit, reach
+    integer, allocatable :: kept_first(:), kept_run(:)
+    if (.not. allocated(block%outer_first)) return
+    allocate (kept_first(size(block%outer_first)), kept_run(size(block%outer_cluster)))
+    call kernel%prune(block%first_i - 2*block%base, block%last_i - 2*block%base, block%outer_first, &
+                      longest_run*(block%outer_cluster - 1), size(coordinate, 3), coordinate, unit, reach**2, kept_first, &
+                      kept_run)
+    call block%choose_masked(kept_first, kept_run)
+  end subroutine prune_masked
 
   !> Exclusion rows of all local atoms: those of owned atoms as given, those of ghosts mirrored from them.
   subroutine mirror_exclusions(self, exclusion_first, exclusion_partner)
@@ -366,121 +454,149 @@ contains
     end do
   end subroutine mirror_exclusions
 
-  !> Parameters in cluster order; pads do not interact.
-  subroutine pack_parameters(self, lj_type)
+  !> Which halves of clusters and clusters hold atoms that need pair matrices.
+  subroutine find_special(self, kind, lj_type)
     type(nonbonded_t), intent(inout) :: self
-    integer, intent(in) :: lj_type(:)
-    integer :: c, lane, atom, t
-    real(real64) :: charge
+    integer, intent(in) :: kind(:), lj_type(:)
+    integer :: half, k, atom
+    logical :: special
 
-    if (allocated(self%coordinate)) deallocate (self%coordinate, self%pruned_coordinate, self%parameter_of, &
-      self%type_of)
-    associate (lanes => self%kernel%lanes, n => self%list%n_clusters)
-#ifdef CHROMAMD_DOUBLE
-      allocate (self%pruned_coordinate(cluster_size, 3, n), source=0.0_real64)
-#else
-      allocate (self%pruned_coordinate(cluster_size, 3, n), source=0)
-#endif
-      ! Only matrices are looked up by types.
-      allocate (self%coordinate(lanes, 3, n), self%parameter_of(lanes, 3, n), self%type_of(lanes, merge(n, 1, self%matrix)))
-    end associate
-    !$omp parallel do schedule(static) private(lane, atom, t, charge)
-    do c = 1, self%list%n_clusters
-      do lane = 1, self%kernel%lanes
-        atom = self%list%slot_atom(cluster_size*(c - 1) + mod(lane - 1, cluster_size) + 1)
-        t = self%n_types
-        charge = 0.0_real64
-        if (atom > 0) then
-          t = lj_type(atom)
-          charge = self%charge(atom)
-        end if
-        if (self%matrix) self%type_of(lane, c) = t
-        self%parameter_of(lane, 1, c) = real(charge*sqrt(self%coulomb_constant), real_pair)
-        self%parameter_of(lane, 2, c) = self%half_sigma(t)
-        self%parameter_of(lane, 3, c) = self%twice_root_epsilon(t)
-      end do
-    end do
-    !$omp end parallel do
-    if (.not. self%matrix) return
     if (allocated(self%special_half)) deallocate (self%special_half, self%special_cluster)
     allocate (self%special_half(2*self%list%n_clusters), self%special_cluster(self%list%n_clusters))
-    !$omp parallel do schedule(static)
-    do c = 1, self%list%n_clusters
-      self%special_half(2*c - 1) = any(self%special_type(self%type_of(:cluster_size/2, c)))
-      self%special_half(2*c) = any(self%special_type(self%type_of(cluster_size/2 + 1:cluster_size, c)))
-      self%special_cluster(c) = self%special_half(2*c - 1) .or. self%special_half(2*c)
+    !$omp parallel do schedule(static) private(k, atom, special)
+    do half = 1, 2*self%list%n_clusters
+      special = .false.
+      do k = (half - 1)*(cluster_size/2) + 1, half*(cluster_size/2)
+        atom = self%list%slot_atom(k)
+        if (atom > 0) special = special .or. self%special_type(lj_type(kind(atom)))
+      end do
+      self%special_half(half) = special
+    end do
+    !$omp end parallel do
+    self%special_cluster = self%special_half(1::2) .or. self%special_half(2::2)
+  end subroutine find_special
+
+  !> Make room for clusters `first` to `last` and pack their parameters; pads do not interact.
+  subroutine pack_parameters(self, window, first, last, kind, charge, lj_type)
+    type(nonbonded_t), intent(in) :: self
+    type(window_t), intent(inout) :: window
+    integer, intent(in) :: first, last, kind(:), lj_type(:)
+    real(real64), intent(in) :: charge(:)
+    integer :: c, k, lane, atom, t
+    real(real_pair) :: parameters(3)
+
+    window%base = first - 1
+    associate (lanes => self%kernel%lanes, n => last - first + 1)
+      ! Only matrices are looked up by types.
+      allocate (window%parameter_of(lanes, 3, n), window%type_of(lanes, merge(n, 1, self%matrix)))
+    end associate
+    !$omp parallel do schedule(static) private(k, lane, atom, t, parameters)
+    do c = 1, last - window%base
+      do k = 1, cluster_size
+        atom = self%list%slot_atom(cluster_size*(c + window%base - 1) + k)
+        t = self%n_types
+        parameters(1) = 0.0_real_pair
+        if (atom > 0) then
+          t = lj_type(kind(atom))
+          parameters(1) = real(charge(kind(atom))*sqrt(self%coulomb_constant), real_pair)
+        end if
+        parameters(2:) = [self%half_sigma(t), self%twice_root_epsilon(t)]
+        do lane = k, self%kernel%lanes, cluster_size
+          window%parameter_of(lane, :, c) = parameters
+          if (self%matrix) window%type_of(lane, c) = t
+        end do
+      end do
     end do
     !$omp end parallel do
   end subroutine pack_parameters
 
-  !> Coordinates in cluster order, of all atoms or of those that `meets` tells; with 16 lanes the 8 atoms occur twice.
-  !> `stale`: pairs may have come within the cutoff that the kernels do not run over, because an atom moved farther than
-  !> half of the buffer; or, where misses are tolerated, more of them than allowed, or an atom moved by twice the buffer.
-  subroutine pack_coordinates(self, position, meets, stale)
-    type(nonbonded_t), intent(inout) :: self
+  !> Pack the coordinates of clusters `first` to `last`, of all atoms or of those that `meets` tells; with 16 lanes the 8
+  !> atoms occur twice.
+  subroutine pack_coordinates(self, window, first, last, meets, position)
+    type(nonbonded_t), intent(in) :: self
+    type(window_t), intent(inout) :: window
+    integer, intent(in) :: first, last, meets
     real(real64), intent(in) :: position(:, :)
-    integer, intent(in) :: meets
-    logical, intent(out) :: stale
-    real(real64) :: scale, scaled(cluster_size), buffer
-    real(real64), allocatable :: chunk_sum(:)
-    real(real_pair) :: moved2(cluster_size), sum2(cluster_size), farthest2
-    integer :: chunk, c, axis, k, atom(cluster_size), n_packed
+    real(real64) :: scale, scaled(cluster_size)
+    integer :: c, axis, k, atom(cluster_size)
 
     scale = 1.0_real64/self%unit
-    allocate (chunk_sum((self%list%n_clusters + chunk_clusters - 1)/chunk_clusters))
-    farthest2 = 0.0_real_pair
-    n_packed = 0
-    !$omp parallel do schedule(static) private(c, axis, k, atom, scaled, moved2, sum2) reduction(max: farthest2) &
-    !$omp& reduction(+: n_packed)
-    do chunk = 1, size(chunk_sum)
-      sum2 = 0.0_real_pair
-      do c = (chunk - 1)*chunk_clusters + 1, min(self%list%n_clusters, chunk*chunk_clusters)
-        if (meets /= meets_all) then
-          if ((meets == meets_ghosts) .neqv. self%list%is_of_ghosts(c, self%n_owned)) cycle
-        end if
-        n_packed = n_packed + 1
-        moved2 = 0.0_real_pair
-        atom = abs(self%list%slot_atom(cluster_size*(c - 1) + 1:cluster_size*c))
-        do axis = 1, 3
-          do k = 1, cluster_size
-            scaled(k) = (position(axis, atom(k)) - self%origin(axis))*scale
-          end do
-#ifdef CHROMAMD_DOUBLE
-          self%coordinate(:, axis, c) = scaled
-#else
-          self%coordinate(:cluster_size, axis, c) = int(scaled + sign(0.5_real64, scaled), int32)
-          if (self%kernel%lanes > cluster_size) then
-            self%coordinate(cluster_size + 1:, axis, c) = self%coordinate(:cluster_size, axis, c)
-          end if
-#endif
-          moved2 = moved2 + real(self%coordinate(:cluster_size, axis, c) - self%pruned_coordinate(:, axis, c), &
-                                 real_pair)**2
+    window%base = first - 1
+    if (.not. allocated(window%coordinate)) allocate (window%coordinate(self%kernel%lanes, 3, last - first + 1))
+    !$omp parallel do schedule(static) private(axis, k, atom, scaled)
+    do c = 1, last - window%base
+      if (meets /= meets_all) then
+        if ((meets == meets_ghosts) .neqv. self%list%is_of_ghosts(c + window%base, self%n_owned)) cycle
+      end if
+      atom = abs(self%list%slot_atom(cluster_size*(c + window%base - 1) + 1:cluster_size*(c + window%base)))
+      do axis = 1, 3
+        do k = 1, cluster_size
+          scaled(k) = (position(axis, atom(k)) - self%origin(axis))*scale
         end do
-        sum2 = sum2 + moved2
-        farthest2 = max(farthest2, maxval(moved2))
+#ifdef CHROMAMD_DOUBLE
+        window%coordinate(:, axis, c) = scaled
+#else
+        window%coordinate(:cluster_size, axis, c) = int(scaled + sign(0.5_real64, scaled), int32)
+        if (self%kernel%lanes > cluster_size) &
+          window%coordinate(cluster_size + 1:, axis, c) = window%coordinate(:cluster_size, axis, c)
+#endif
       end do
-      chunk_sum(chunk) = real(sum(sum2), real64)
     end do
     !$omp end parallel do
-    buffer = self%inner_reach - self%pair%cutoff
-    if (self%tolerance%per_step > 0.0_real64) then
-      stale = .not. self%limit%keeps(sum(chunk_sum)*self%unit**2/(cluster_size*max(1, n_packed)), self%age, &
-                                     0.0_real64)
-      buffer = 4.0_real64*buffer
-    else
-      stale = .false.
-    end if
-    stale = stale .or. sqrt(real(farthest2, real64))*self%unit > 0.5_real64*buffer
   end subroutine pack_coordinates
+
+  !> The same in the deterministic mode, in angstrom.
+  subroutine pack_exactly(self, window, first, last, position)
+    type(nonbonded_t), intent(in) :: self
+    type(window_t), intent(inout) :: window
+    integer, intent(in) :: first, last
+    real(real64), intent(in) :: position(:, :)
+    integer :: c, k
+    if (.not. allocated(window%exact_coordinate)) allocate (window%exact_coordinate(cluster_size, 3, last - first + 1))
+    !$omp parallel do schedule(static) private(k)
+    do c = first, last
+      do k = 1, cluster_size
+        window%exact_coordinate(k, :, c - first + 1) = position(:, abs(self%list%slot_atom(cluster_size*(c - 1) + k)))
+      end do
+    end do
+    !$omp end parallel do
+  end subroutine pack_exactly
+
+  !> Whether pairs may have come within the cutoff that the kernels do not run over, because one of the atoms that `meets`
+  !> tells moved farther than half of the buffer; or, where misses are tolerated, more of them than allowed, or an atom
+  !> moved by twice the buffer.
+  logical function is_stale(self, position, meets) result(stale)
+    type(nonbonded_t), intent(in) :: self
+    real(real64), intent(in) :: position(:, :)
+    integer, intent(in) :: meets
+    real(real64) :: buffer, farthest2
+    integer(int64) :: sum2(3)
+    integer :: first, last
+
+    first = merge(self%n_owned + 1, 1, meets == meets_ghosts)
+    last = merge(self%n_owned, self%n_total, meets == meets_owned)
+    call measure_moves(position(:, first:last), spread(1.0_real64/place_quantum, 1, 3), self%pruned_place(:, first:last), &
+                       farthest2, sum2)
+    buffer = self%inner_reach - self%pair%cutoff
+    stale = .false.
+    if (self%tolerance%per_step > 0.0_real64) then
+      stale = .not. self%limit%keeps(sum(sum2)*place_quantum**2/max(1, last - first + 1), self%age, 0.0_real64)
+      buffer = 4.0_real64*buffer
+    end if
+    ! Displacements are known to a quantum along each axis.
+    stale = stale .or. sqrt(farthest2) + 2.0_real64*place_quantum > 0.5_real64*buffer
+  end function is_stale
 
   !> Add forces (kcal/mol/angstrom) to `force(3, n_total)`, ghosts included. With `want_energy` also give the energies
   !> (kcal/mol) and the virial, sum over pairs of r_ij f_ij (positive where pairs repel); else they are zero.
   !> Where ghosts are kept apart, `part` tells to compute the pairs of owned atoms with each other (`meets_owned`, positions
   !> of ghosts may be old) and afterwards in a second call those with ghosts (`meets_ghosts`); each gives its share of the
   !> energies and of the virial. `background`: what to look after meanwhile.
-  subroutine compute(self, position, force, energy_lj, energy_elec, virial, want_energy, part, background)
+  subroutine compute(self, position, kind, charge, lj_type, force, energy_lj, energy_elec, virial, want_energy, part, &
+                     background)
     class(nonbonded_t), intent(inout) :: self
-    real(real64), intent(in) :: position(:, :)
+    real(real64), intent(in) :: position(:, :), charge(:)
+    integer, intent(in) :: kind(:), lj_type(:)
     real(real64), intent(inout) :: force(:, :)
     real(real64), intent(out) :: energy_lj, energy_elec, virial(3, 3)
     logical, intent(in) :: want_energy
@@ -491,31 +607,28 @@ contains
     energy_lj = 0.0_real64
     energy_elec = 0.0_real64
     virial = 0.0_real64
-    if (self%n_owned == 0) return
+    if (self%n_total == 0) return
     meets = meets_all
     if (present(part)) meets = part
     call renew_entries(self, position, meets)
-    if (self%rounding%is_on()) then
-      call compute_exactly(self, meets, position, force, energy_lj, energy_elec, virial, want_energy, background)
-      return
+    if (want_energy .and. .not. self%rounding%is_on()) virial = moment(self, position, force)
+    call compute_blocks(self, meets, want_energy, position, kind, charge, lj_type, force, energy_lj, energy_elec, virial, &
+                        background)
+    if (meets /= meets_owned) call correct(self, position, kind, charge, want_energy, force, energy_elec, virial)
+    if (.not. self%rounding%is_on()) then
+      if (meets /= meets_owned) call correct_lj(self, position, force, energy_lj)
+      if (want_energy) virial = moment(self, position, force) - virial
     end if
-    if (want_energy) virial = moment(self, position, force)
-    call compute_blocks(self, meets, want_energy, force, energy_lj, energy_elec, background)
-    if (meets /= meets_owned) then
-      call correct(self, position, want_energy, force, energy_elec)
-      call correct_lj(self, position, force, energy_lj)
-    end if
-    if (want_energy) then
-      virial = moment(self, position, force) - virial
-    else
+    if (.not. want_energy) then
       energy_lj = 0.0_real64
       energy_elec = 0.0_real64
+      virial = 0.0_real64
     end if
   end subroutine compute
 
   !> Take the positions over, and choose the entries that the kernels run over anew if need be. If just a ghost moved too
   !> far, the entries of owned atoms, which have served already, are chosen anew for the next step, so that there is one
-  !> set of coordinates to compare with.
+  !> set of positions to compare with.
   subroutine renew_entries(self, position, meets)
     type(nonbonded_t), intent(inout) :: self
     real(real64), intent(in) :: position(:, :)
@@ -526,16 +639,17 @@ contains
       self%age = self%age + 1
       self%owned_are_fresh = .false.
     end if
-    call pack_coordinates(self, position, meets, stale)
+    if (.not. self%is_frugal) call pack_coordinates(self, self%all, 1, self%list%n_clusters, meets, position)
+    stale = is_stale(self, position, meets)
     if (meets == meets_owned) then
-      if (stale) call prune(self, meets_owned)
+      if (stale) call prune(self, meets_owned, position)
       self%owned_are_fresh = stale
     else if (self%owned_are_fresh) then
-      call prune(self, meets_ghosts)
-      call note_pruned(self)
+      call prune(self, meets_ghosts, position)
+      call note_pruned(self, position)
     else if (stale) then
-      call prune(self, meets_all)
-      call note_pruned(self)
+      call prune(self, meets_all, position)
+      call note_pruned(self, position)
     end if
   end subroutine renew_entries
 
@@ -561,51 +675,113 @@ contains
   end function moment
 
   !> Run the pair kernels of all blocks and add their forces to `force` in the order of the blocks. A block's buffer lives
-  !> from its computation until its turn, so that there are about as many as threads.
-  subroutine compute_blocks(self, meets, want_energy, force, energy_lj, energy_elec, background)
-    type(nonbonded_t), intent(in) :: self
+  !> from its computation until its turn, so that there are about as many as threads. In the deterministic mode what is
+  !> added is rounded first, so that sums are exact, and the virial is summed here.
+  subroutine compute_blocks(self, meets, want_energy, position, kind, charge, lj_type, force, energy_lj, energy_elec, virial, &
+                            background)
+    type(nonbonded_t), intent(inout) :: self
     integer, intent(in) :: meets
     logical, intent(in) :: want_energy
-    real(real64), intent(inout) :: force(:, :)
+    real(real64), intent(in) :: position(:, :), charge(:)
+    integer, intent(in) :: kind(:), lj_type(:)
+    real(real64), intent(inout) :: force(:, :), virial(3, 3)
     real(real64), intent(out) :: energy_lj, energy_elec
     class(background_t), intent(inout), optional :: background
     type(buffer_t) :: buffer(size(self%list%block))
-    real(real64) :: block_energy(2, size(self%list%block))
-    integer :: b, form, next, first, last
+    type(force_sums_t) :: sums
+    real(real64) :: block_energy(2, size(self%list%block)), block_virial(6, size(self%list%block)), virial_sums(6)
+    integer :: b, next, first, last
 
-    form = kernel_form(self)
+    if (self%rounding%is_on() .and. .not. self%is_frugal) &
+      call pack_exactly(self, self%all, 1, self%list%n_clusters, position)
     block_energy = 0.0_real64
+    block_virial = 0.0_real64
     call block_range(self, meets, first, last)
+    call sums%open(self%list%block(first:last)%lower, self%list%block(first:last)%upper)
     next = first
     !$omp parallel do schedule(monotonic: dynamic)
     do b = first, last
       if (present(background)) call look_after(background)
-      if (self%list%block(b)%is_empty()) then
-        call add_ready(self, b, last, buffer, next, force)
-        cycle
+      if (.not. self%list%block(b)%is_empty()) then
+        if (self%is_frugal) then
+          call compute_frugally(self, self%list%block(b), want_energy, position, kind, charge, lj_type, buffer(b), &
+                                block_energy(:, b), block_virial(:, b))
+        else
+          call compute_window(self, self%list%block(b), self%all, want_energy, buffer(b), block_energy(:, b), &
+                              block_virial(:, b))
+        end if
       end if
-      associate (block => self%list%block(b), list => self%list)
-        allocate (buffer(b)%force(self%kernel%lanes, 3, block%lower:block%upper), source=0.0_real_pair)
-        call self%kernel%compute_block(.true., want_energy, self%matrix, form, block%first_i, block%last_i, &
-          block%masked_first, block%masked_cluster, block%masked_bits, list%n_clusters, self%coordinate, self%unit, &
-          self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, block%lower, block%upper, &
-          buffer(b)%force, block_energy(1, b), block_energy(2, b))
-        call self%kernel%compute_block(.false., want_energy, .false., form, block%first_i, block%last_i, &
-          block%near_first, block%near_run, block%masked_bits, list%n_clusters, self%coordinate, self%unit, &
-          self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, block%lower, block%upper, &
-          buffer(b)%force, block_energy(1, b), block_energy(2, b))
-        if (self%matrix) &
-          call self%kernel%compute_block(.false., want_energy, .true., form, block%first_i, block%last_i, &
-            block%special_first, block%special_run, block%masked_bits, list%n_clusters, self%coordinate, self%unit, &
-            self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, block%lower, block%upper, &
-            buffer(b)%force, block_energy(1, b), block_energy(2, b))
-      end associate
-      call add_ready(self, b, last, buffer, next, force)
+      call add_ready(self, b, first, last, buffer, next, sums, force)
     end do
     !$omp end parallel do
     energy_lj = sum(block_energy(1, :))
     energy_elec = sum(block_energy(2, :))
+    if (.not. self%rounding%is_on()) return
+    virial_sums = sum(block_virial, dim=2)
+    virial = virial + reshape(virial_sums([1, 4, 5, 4, 2, 6, 5, 6, 3]), [3, 3])
   end subroutine compute_blocks
+
+  !> Kernels of a block with a window of its own.
+  subroutine compute_frugally(self, block, want_energy, position, kind, charge, lj_type, buffer, energy, virial)
+    type(nonbonded_t), intent(in) :: self
+    type(pair_block_t), intent(in) :: block
+    logical, intent(in) :: want_energy
+    real(real64), intent(in) :: position(:, :), charge(:)
+    integer, intent(in) :: kind(:), lj_type(:)
+    type(buffer_t), intent(inout) :: buffer
+    real(real64), intent(inout) :: energy(2), virial(6)
+    type(window_t) :: window
+    call pack_parameters(self, window, block%lower, block%upper, kind, charge, lj_type)
+    if (self%rounding%is_on()) then
+      call pack_exactly(self, window, block%lower, block%upper, position)
+    else
+      call pack_coordinates(self, window, block%lower, block%upper, meets_all, position)
+    end if
+    call compute_window(self, block, window, want_energy, buffer, energy, virial)
+  end subroutine compute_frugally
+
+  !> Kernels of a block.
+  subroutine compute_window(self, block, window, want_energy, buffer, energy, virial)
+    type(nonbonded_t), intent(in) :: self
+    type(pair_block_t), intent(in) :: block
+    type(window_t), intent(in) :: window
+    logical, intent(in) :: want_energy
+    type(buffer_t), intent(inout) :: buffer
+    real(real64), intent(inout) :: energy(2), virial(6)
+    integer :: form, first_i, last_i, lower, upper
+
+    form = kernel_form(self)
+    first_i = block%first_i - 2*block%base
+    last_i = block%last_i - 2*block%base
+    lower = block%lower - block%base
+    upper = block%upper - block%base
+    if (self%rounding%is_on()) then
+      allocate (buffer%exact_force(cluster_size, 3, block%lower:block%upper), source=0.0_real64)
+      call self%kernel%compute_exact(.true., want_energy, self%matrix, form, first_i, last_i, block%masked_first, &
+        block%masked_cluster, block%masked_bits, size(window%exact_coordinate, 3), window%exact_coordinate, &
+        window%parameter_of, window%type_of, self%n_types, self%c6, self%c12, self%pair, self%rounding, lower, upper, &
+        buffer%exact_force, energy, virial)
+      call self%kernel%compute_exact(.false., want_energy, self%matrix, form, first_i, last_i, block%near_first, &
+        block%near_run, block%masked_bits, size(window%exact_coordinate, 3), window%exact_coordinate, &
+        window%parameter_of, window%type_of, self%n_types, self%c6, self%c12, self%pair, self%rounding, lower, upper, &
+        buffer%exact_force, energy, virial)
+      return
+    end if
+    allocate (buffer%force(self%kernel%lanes, 3, block%lower:block%upper), source=0.0_real_pair)
+    call self%kernel%compute_block(.true., want_energy, self%matrix, form, first_i, last_i, block%masked_first, &
+      block%masked_cluster, block%masked_bits, size(window%coordinate, 3), window%coordinate, self%unit, &
+      window%parameter_of, window%type_of, self%n_types, self%c6, self%c12, self%pair, lower, upper, buffer%force, &
+      energy(1), energy(2))
+    call self%kernel%compute_block(.false., want_energy, .false., form, first_i, last_i, block%near_first, &
+      block%near_run, block%masked_bits, size(window%coordinate, 3), window%coordinate, self%unit, &
+      window%parameter_of, window%type_of, self%n_types, self%c6, self%c12, self%pair, lower, upper, buffer%force, &
+      energy(1), energy(2))
+    if (self%matrix) &
+      call self%kernel%compute_block(.false., want_energy, .true., form, first_i, last_i, block%special_first, &
+        block%special_run, block%masked_bits, size(window%coordinate, 3), window%coordinate, self%unit, &
+        window%parameter_of, window%type_of, self%n_types, self%c6, self%c12, self%pair, lower, upper, buffer%force, &
+        energy(1), energy(2))
+  end subroutine compute_window
 
   !> The thread that may communicate looks after what is under way.
   subroutine look_after(background)
@@ -620,77 +796,65 @@ contains
   end function kernel_form
 
   !> Note that the buffer of block `b` is complete, and add those whose turn has come; `next`: the first that is not
-  !> added, of those to `last`.
-  subroutine add_ready(self, b, last, buffer, next, force)
+  !> added, of those from `first` to `last`.
+  subroutine add_ready(self, b, first, last, buffer, next, sums, force)
     type(nonbonded_t), intent(in) :: self
-    integer, intent(in) :: b, last
+    integer, intent(in) :: b, first, last
     type(buffer_t), intent(inout) :: buffer(:)
     integer, intent(inout) :: next
+    type(force_sums_t), intent(inout) :: sums
     real(real64), intent(inout) :: force(:, :)
     !$omp critical (chromamd_add_buffers)
     buffer(b)%is_ready = .true.
     do while (next <= last)
       if (.not. buffer(next)%is_ready) exit
-      call add_buffer(self, self%list%block(next), buffer(next), force)
+      associate (lower => self%list%block(next)%lower, slot_atom => self%list%slot_atom)
+        if (allocated(buffer(next)%force)) then
+          call sums%add(next - first + 1, lower, buffer(next)%force, self%unit, slot_atom, force)
+          deallocate (buffer(next)%force)
+        else if (allocated(buffer(next)%exact_force)) then
+          call sums%add_exact(next - first + 1, lower, buffer(next)%exact_force, slot_atom, force)
+          deallocate (buffer(next)%exact_force)
+        end if
+      end associate
       next = next + 1
     end do
+    if (next > last) call sums%give(self%list%n_clusters, self%list%slot_atom, force)
     !$omp end critical (chromamd_add_buffers)
   end subroutine add_ready
 
-  !> Add the buffer of a block to the atoms and give it back.
-  subroutine add_buffer(self, block, buffer, force)
+  !> Add the Ewald correction of excluded pairs; in the deterministic mode their virial too.
+  subroutine correct(self, position, kind, charge, want_energy, force, energy, virial)
     type(nonbonded_t), intent(in) :: self
-    type(pair_block_t), intent(in) :: block
-    type(buffer_t), intent(inout) :: buffer
-    real(real64), intent(inout) :: force(:, :)
-    real(real64) :: total(cluster_size, 3)
-    integer :: c, k, axis, lane, atom(cluster_size)
-
-    if (.not. (allocated(buffer%force) .or. allocated(buffer%exact_force))) return
-    do c = block%lower, block%upper
-      atom = self%list%slot_atom(cluster_size*(c - 1) + 1:cluster_size*c)
-      ! Of clusters before its own a block touches those of ghosts only.
-      if (c < (block%first_i + 1)/2 .and. abs(atom(1)) <= self%n_owned) cycle
-      if (allocated(buffer%exact_force)) then
-        total = buffer%exact_force(:, :, c)
-      else
-        total = 0.0_real64
-        do axis = 1, 3
-          do lane = 0, self%kernel%lanes - 1, cluster_size
-            do k = 1, cluster_size
-              total(k, axis) = total(k, axis) + self%unit*real(buffer%force(lane + k, axis, c), real64)
-            end do
-          end do
-        end do
-      end if
-      do k = 1, cluster_size
-        if (atom(k) > 0) force(:, atom(k)) = force(:, atom(k)) + total(k, :)
-      end do
-    end do
-    if (allocated(buffer%force)) deallocate (buffer%force)
-    if (allocated(buffer%exact_force)) deallocate (buffer%exact_force)
-  end subroutine add_buffer
-
-  !> Add the Ewald correction of excluded pairs.
-  subroutine correct(self, position, want_energy, force, energy)
-    type(nonbonded_t), intent(in) :: self
-    real(real64), intent(in) :: position(:, :)
+    real(real64), intent(in) :: position(:, :), charge(:)
+    integer, intent(in) :: kind(:)
     logical, intent(in) :: want_energy
-    real(real64), intent(inout) :: force(:, :), energy
-    real(real64), allocatable :: chunk_energy(:)
-    integer :: chunk, n_chunks
+    real(real64), intent(inout) :: force(:, :), energy, virial(3, 3)
+    real(real64), allocatable :: chunk_energy(:), chunk_virial(:, :), own_charge(:)
+    real(real64) :: sums(6)
+    integer :: chunk, first, last
 
     if (self%pair%alpha <= 0.0_real64) return
-    n_chunks = (self%n_total + chunk_atoms - 1)/chunk_atoms
-    allocate (chunk_energy(n_chunks), source=0.0_real64)
-    !$omp parallel do schedule(static)
-    do chunk = 1, n_chunks
-      call self%kernel%correct_exclusions((chunk - 1)*chunk_atoms + 1, min(self%n_total, chunk*chunk_atoms), &
-        self%row_first, self%partner, self%n_total, position, self%charge, self%pair, self%coulomb_constant, &
-        self%rounding, want_energy, force, chunk_energy(chunk))
+    own_charge = charge(kind(:self%n_total))
+    allocate (chunk_energy((self%n_total + chunk_atoms - 1)/chunk_atoms), source=0.0_real64)
+    allocate (chunk_virial(6, size(chunk_energy)), source=0.0_real64)
+    !$omp parallel do schedule(static) private(first, last)
+    do chunk = 1, size(chunk_energy)
+      first = (chunk - 1)*chunk_atoms + 1
+      last = min(self%n_total, chunk*chunk_atoms)
+      if (self%rounding%is_on()) then
+        call self%kernel%correct_exactly(first, last, self%row_first, self%partner, self%n_total, position, own_charge, &
+          self%pair, self%coulomb_constant, self%rounding, want_energy, force, chunk_energy(chunk), &
+          chunk_virial(:, chunk))
+      else
+        call self%kernel%correct_exclusions(first, last, self%row_first, self%partner, self%n_total, position, own_charge, &
+          self%pair, self%coulomb_constant, self%rounding, want_energy, force, chunk_energy(chunk))
+      end if
     end do
     !$omp end parallel do
     energy = energy + sum(chunk_energy)
+    sums = sum(chunk_virial, dim=2)
+    virial = virial + reshape(sums([1, 4, 5, 4, 2, 6, 5, 6, 3]), [3, 3])
   end subroutine correct
 
   !> Take the dispersion of excluded pairs out of what reciprocal space holds (vdw_pme).
@@ -713,75 +877,5 @@ contains
     !$omp end parallel do
     energy = energy + sum(chunk_energy)
   end subroutine correct_lj
-
-  !> `compute` in the deterministic mode: all that is added is rounded first, so that sums are exact.
-  subroutine compute_exactly(self, meets, position, force, energy_lj, energy_elec, virial, want_energy, background)
-    type(nonbonded_t), intent(inout) :: self
-    integer, intent(in) :: meets
-    real(real64), intent(in) :: position(:, :)
-    real(real64), intent(inout) :: force(:, :)
-    real(real64), intent(out) :: energy_lj, energy_elec, virial(3, 3)
-    logical, intent(in) :: want_energy
-    class(background_t), intent(inout), optional :: background
-    real(real64), allocatable :: block_energy(:, :), block_virial(:, :)
-    real(real64) :: sums(6)
-    type(buffer_t) :: buffer(size(self%list%block))
-    integer :: b, c, k, form, chunk, n_chunks, next, first, last
-
-    if (allocated(self%exact_coordinate)) then
-      if (size(self%exact_coordinate, 3) /= self%list%n_clusters) deallocate (self%exact_coordinate)
-    end if
-    if (.not. allocated(self%exact_coordinate)) &
-      allocate (self%exact_coordinate(cluster_size, 3, self%list%n_clusters))
-    !$omp parallel do schedule(static) private(k)
-    do c = 1, self%list%n_clusters
-      do k = 1, cluster_size
-        self%exact_coordinate(k, :, c) = position(:, abs(self%list%slot_atom(cluster_size*(c - 1) + k)))
-      end do
-    end do
-    !$omp end parallel do
-    form = kernel_form(self)
-    n_chunks = (self%n_total + chunk_atoms - 1)/chunk_atoms
-    allocate (block_energy(2, size(self%list%block) + n_chunks), source=0.0_real64)
-    allocate (block_virial(6, size(self%list%block) + n_chunks), source=0.0_real64)
-    call block_range(self, meets, first, last)
-    next = first
-    !$omp parallel do schedule(monotonic: dynamic)
-    do b = first, last
-      if (present(background)) call look_after(background)
-      if (self%list%block(b)%is_empty()) then
-        call add_ready(self, b, last, buffer, next, force)
-        cycle
-      end if
-      associate (block => self%list%block(b), list => self%list)
-        allocate (buffer(b)%exact_force(cluster_size, 3, block%lower:block%upper), source=0.0_real64)
-        call self%kernel%compute_exact(.true., want_energy, self%matrix, form, block%first_i, block%last_i, &
-          block%masked_first, block%masked_cluster, block%masked_bits, list%n_clusters, self%exact_coordinate, &
-          self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, self%rounding, block%lower, &
-          block%upper, buffer(b)%exact_force, block_energy(:, b), block_virial(:, b))
-        call self%kernel%compute_exact(.false., want_energy, self%matrix, form, block%first_i, block%last_i, &
-          block%near_first, block%near_run, block%masked_bits, list%n_clusters, self%exact_coordinate, &
-          self%parameter_of, self%type_of, self%n_types, self%c6, self%c12, self%pair, self%rounding, block%lower, &
-          block%upper, buffer(b)%exact_force, block_energy(:, b), block_virial(:, b))
-      end associate
-      call add_ready(self, b, last, buffer, next, force)
-    end do
-    !$omp end parallel do
-    if (self%pair%alpha > 0.0_real64 .and. meets /= meets_owned) then
-      !$omp parallel do schedule(static)
-      do chunk = 1, n_chunks
-        call self%kernel%correct_exactly((chunk - 1)*chunk_atoms + 1, min(self%n_total, chunk*chunk_atoms), &
-          self%row_first, self%partner, self%n_total, position, self%charge, self%pair, self%coulomb_constant, &
-          self%rounding, want_energy, force, block_energy(2, size(self%list%block) + chunk), &
-          block_virial(:, size(self%list%block) + chunk))
-      end do
-      !$omp end parallel do
-    end if
-    if (.not. want_energy) return
-    energy_lj = sum(block_energy(1, :))
-    energy_elec = sum(block_energy(2, :))
-    sums = sum(block_virial, dim=2)
-    virial = reshape(sums([1, 4, 5, 4, 2, 6, 5, 6, 3]), [3, 3])
-  end subroutine compute_exactly
 
 end module nonbonded

@@ -81,11 +81,13 @@ function(chromamd_add_forces name)
     ${CHROMAMD_FORCES_DIR}/lennard_jones.f90
     ${CHROMAMD_FORCES_DIR}/pair_table.f90
     ${CHROMAMD_FORCES_DIR}/nonbonded_options.f90
-    ${CHROMAMD_FORCES_DIR}/dispersion_exclusions.f90
+    ${CHROMAMD_FORCES_DIR}/dispersion_exclusions.f90 ${CHROMAMD_FORCES_DIR}/coarse_place.f90
     ${CHROMAMD_FORCES_DIR}/verlet_buffer.f90
     ${CHROMAMD_FORCES_DIR}/background.f90
+    ${CHROMAMD_FORCES_DIR}/pair_ownership.f90
     ${CHROMAMD_FORCES_DIR}/pair_block.f90
     ${CHROMAMD_FORCES_DIR}/pair_list.f90
+    ${CHROMAMD_FORCES_DIR}/force_sums.f90
     ${CHROMAMD_FORCES_DIR}/nonbonded.F90
     ${CHROMAMD_FORCES_DIR}/row_block.f90
     ${CHROMAMD_FORCES_DIR}/row_list.f90

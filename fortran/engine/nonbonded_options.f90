@@ -23,6 +23,8 @@ module nonbonded_options
     type(rounding_t) :: rounding
     !> With vdw_pme: screening of the dispersion, 1/angstrom.
     real(real64) :: dispersion_alpha = 0.0_real64
+    !> From so many atoms of a rank on, arrays in the order of clusters live for one block of the list at a time.
+    integer :: many_atoms = 1000000
     !> Tables in place of formulas: linear_table or cubic_table of module pair_table (0 = none), and their density.
     integer :: table_order = 0
     real(real64) :: table_density = 20.0_real64

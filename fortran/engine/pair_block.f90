@@ -20,8 +20,12 @@ module pair_block
     integer :: meets = meets_all
     !> First and last j cluster of the force buffer.
     integer :: lower = 1, upper = 0
+    !> Lists count clusters from `base + 1` on.
+    integer :: base = 0
     !> Rows (`first_i:last_i+1`) of the entries that carry exclusion bits, cluster by cluster.
     integer, allocatable :: masked_first(:), masked_cluster(:), masked_bits(:)
+    !> In the midpoint method these are those of the following that have atoms close enough to meet within the next steps.
+    integer, allocatable :: outer_first(:), outer_cluster(:), outer_bits(:)
     !> Rows of the runs of those that do not.
     integer, allocatable :: plain_first(:), plain_run(:)
     !> The plain entries with atoms close enough to meet within the next steps: what the kernel runs over.
@@ -30,7 +34,10 @@ module pair_block
     integer, allocatable :: special_first(:), special_run(:)
   contains
     procedure :: find_window
+    procedure :: count_from
     procedure :: keep_near
+    procedure :: keep_outer
+    procedure :: choose_masked
     procedure :: split_special
     procedure :: most_runs
     procedure :: is_empty
@@ -62,6 +69,7 @@ contains
   pure logical function is_empty(self)
     class(pair_block_t), intent(in) :: self
     is_empty = self%masked_first(self%last_i + 1) == 1 .and. self%plain_first(self%last_i + 1) == 1
+    if (allocated(self%outer_first)) is_empty = is_empty .and. self%outer_first(self%last_i + 1) == 1
   end function is_empty
 
   !> Let the near entries be the plain ones, without the others, and arrays have the size of what they hold.
@@ -76,8 +84,42 @@ contains
     self%masked_bits = self%masked_bits(:n_masked)
   end subroutine keep_near
 
-  !> Move the near entries of which both clusters hold special atoms to a list of their own. `i_special`, `j_special`: of
-  !> the i clusters and of the j clusters.
+  !> Let the masked entries be chosen again and again from those of now.
+  subroutine keep_outer(self)
+    class(pair_block_t), intent(inout) :: self
+    integer :: n_masked
+    n_masked = self%masked_first(self%last_i + 1) - 1
+    self%outer_first = self%masked_first
+    self%outer_cluster = self%masked_cluster(:n_masked)
+    self%outer_bits = self%masked_bits(:n_masked)
+  end subroutine keep_outer
+
+  !> Let the masked entries be those of the outer ones that rows of runs name, which have their order.
+  subroutine choose_masked(self, kept_first, kept_run)
+    class(pair_block_t), intent(inout) :: self
+    integer, intent(in) :: kept_first(self%first_i:), kept_run(:)
+    integer :: i, j, k, n, r
+    n = 0
+    do i = self%first_i, self%last_i
+      self%masked_first(i) = n + 1
+      k = self%outer_first(i)
+      do r = kept_first(i), kept_first(i + 1) - 1
+        do j = run_first(kept_run(r)), run_first(kept_run(r)) + run_length(kept_run(r)) - 1
+          do while (self%outer_cluster(k) /= j)
+            k = k + 1
+          end do
+          n = n + 1
+          self%masked_cluster(n) = j
+          self%masked_bits(n) = self%outer_bits(k)
+          k = k + 1
+        end do
+      end do
+    end do
+    self%masked_first(self%last_i + 1) = n + 1
+  end subroutine choose_masked
+
+  !> Move the near entries of which both clusters hold special atoms to a list of their own. `i_special`: of the i clusters,
+  !> `j_special`: of the j clusters as the lists count them.
   subroutine split_special(self, i_special, j_special)
     class(pair_block_t), intent(inout) :: self
     logical, intent(in) :: i_special(:), j_special(:)
@@ -127,6 +169,15 @@ contains
     run(next) = longest_run*(j - 1)
     next = next + 1
   end subroutine append
+
+  !> Let the lists of entries just found, numbered by the clusters themselves, count clusters from `base + 1` on.
+  subroutine count_from(self, base)
+    class(pair_block_t), intent(inout) :: self
+    integer, intent(in) :: base
+    self%base = base
+    self%masked_cluster = self%masked_cluster - base
+    self%plain_run = self%plain_run - longest_run*base
+  end subroutine count_from
 
   !> Set the window of the force buffer.
   subroutine find_window(self)

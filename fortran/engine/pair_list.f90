@@ -3,10 +3,13 @@
 !> Atoms are sorted into columns along z (owned and ghost atoms apart), each column along z, and cut into clusters of
 !> 8; a cluster is a j cluster as a whole and two i clusters of 4 as halves. Clusters are numbered column by column,
 !> x slowest. An owned i cluster is paired with owned j clusters that do not come before its own and with all ghost
-!> clusters within reach, so that each pair occurs once and ghosts never meet each other.
+!> clusters within reach, so that each pair occurs once and ghosts never meet each other. In the midpoint method an i
+!> cluster of ghosts is paired with ghost clusters that do not come before its own, and of all pairs with ghosts those
+!> are left out, or masked, that another rank computes.
 module pair_list
   use precision, only: int64, real64
   use pair_block, only: longest_run, meets_all, meets_ghosts, meets_owned, pair_block_t
+  use pair_ownership, only: all_mine, none_mine, pair_ownership_t
   implicit none
   private
   public :: pair_list_t, cluster_size
@@ -14,14 +17,16 @@ module pair_list
   integer, parameter :: cluster_size = 8, half_size = 4
   !> A cluster reaches at most this far along z (angstrom): a sparse column is cut into padded clusters.
   real(real64), parameter :: longest_cluster = 12.0_real64
-  !> Blocks of about this many clusters, at most `most_blocks`; independent of the number of threads.
+  !> Blocks of about this many clusters, at most `most_blocks`, or as many as make them `thickest_block` thick along x
+  !> (angstrom), so that what is there for one block at a time stays small; independent of the number of threads.
   integer, parameter :: clusters_per_block = 128, most_blocks = 16
+  real(real64), parameter :: thickest_block = 25.0_real64
 
   type :: pair_list_t
     integer :: n_clusters = 0
     !> Atom of each slot (`cluster_size*n_clusters`); a pad repeats the first atom of its cluster with a minus sign.
     integer, allocatable :: slot_atom(:)
-    !> Slot of each atom.
+    !> Slot of each atom, while lists are made.
     integer, allocatable :: atom_slot(:)
     type(pair_block_t), allocatable :: block(:)
     !> Pairs with ghosts in blocks of their own, after those of owned atoms with each other.
@@ -42,18 +47,20 @@ module pair_list
 contains
 
   !> Make the clusters of all atoms, and blocks that are still without entries. Positions (3, n_total), owned atoms first.
-  subroutine make(self, n_owned, n_total, position, global_id, has_lj)
+  subroutine make(self, n_owned, n_total, position, global_id, has_lj, ownership)
     class(pair_list_t), intent(inout) :: self
     integer, intent(in) :: n_owned, n_total
     real(real64), intent(in) :: position(3, n_total)
     integer(int64), intent(in) :: global_id(n_total)
     !> Which atoms have Lennard-Jones terms: they come first in each half of a cluster.
     logical, intent(in) :: has_lj(n_total)
+    type(pair_ownership_t), intent(inout) :: ownership
 
     call make_clusters(self, n_owned, n_total, position, global_id)
     call put_lj_first(self, has_lj)
     call find_corners(self, n_total, position)
-    call cut_blocks(self, n_owned)
+    if (ownership%is_on) call ownership%bound_clusters(self%slot_atom, cluster_size)
+    call cut_blocks(self, n_owned > 0 .or. ownership%is_on)
   end subroutine make
 
   !> Sort atoms into columns and along z, and cut the columns into clusters.
@@ -125,7 +132,7 @@ contains
     call move_alloc(count, self%bin_first)
     self%n_clusters = self%bin_first(n_bins + 1) - 1
 
-    if (allocated(self%slot_atom)) deallocate (self%slot_atom, self%atom_slot)
+    if (allocated(self%slot_atom)) deallocate (self%slot_atom)
     allocate (self%slot_atom(cluster_size*self%n_clusters), self%atom_slot(n_total))
     !$omp parallel do schedule(dynamic, 16) private(first, last)
     do bin = 1, n_bins
@@ -262,13 +269,13 @@ contains
   !> Give back what only `search` needs.
   subroutine forget_corners(self)
     class(pair_list_t), intent(inout) :: self
-    deallocate (self%lower, self%upper, self%half_lower, self%half_upper)
+    deallocate (self%lower, self%upper, self%half_lower, self%half_upper, self%atom_slot)
   end subroutine forget_corners
 
-  !> Cut the clusters into blocks with equal numbers of owned clusters.
-  subroutine cut_blocks(self, n_owned)
+  !> Cut the clusters into blocks with equal numbers of owned clusters; none if there are no pairs.
+  subroutine cut_blocks(self, any_pairs)
     type(pair_list_t), intent(inout) :: self
-    integer, intent(in) :: n_owned
+    logical, intent(in) :: any_pairs
     integer :: n_blocks, b, c, seen, n_owned_clusters, bin
     logical, allocatable :: owned(:)
 
@@ -277,8 +284,9 @@ contains
       owned(self%bin_first(bin):self%bin_first(bin + 1) - 1) = .true.
     end do
     n_owned_clusters = count(owned)
-    n_blocks = max(1, min(most_blocks, n_owned_clusters/clusters_per_block))
-    if (n_owned == 0) n_blocks = 0
+    n_blocks = max(most_blocks, int(self%n_columns(1)*self%width(1)/thickest_block))
+    n_blocks = max(1, min(n_blocks, n_owned_clusters/clusters_per_block))
+    if (.not. any_pairs) n_blocks = 0
     if (allocated(self%block)) deallocate (self%block)
     allocate (self%block(n_blocks))
     seen = 0
@@ -299,18 +307,20 @@ contains
     self%block(n_blocks + 1:)%meets = meets_ghosts
   end subroutine cut_blocks
 
-  !> Find the entries of one of the blocks within `reach` (angstrom). Exclusions are rows of which those of owned atoms are
-  !> used, `exclusion_partner(exclusion_first(i):exclusion_first(i+1)-1)`.
-  subroutine search(self, block, n_owned, exclusion_first, exclusion_partner, reach)
+  !> Find the entries of one of the blocks within `reach` (angstrom). Exclusions are rows of all local atoms,
+  !> `exclusion_partner(exclusion_first(i):exclusion_first(i+1)-1)`; those of ghosts count in the midpoint method only.
+  subroutine search(self, block, n_owned, position, exclusion_first, exclusion_partner, reach, ownership)
     class(pair_list_t), intent(in) :: self
     type(pair_block_t), intent(inout) :: block
     integer, intent(in) :: n_owned, exclusion_first(:), exclusion_partner(:)
-    real(real64), intent(in) :: reach
+    real(real64), intent(in) :: position(:, :), reach
+    type(pair_ownership_t), intent(in) :: ownership
     ! Entry of the exclusion table of the i cluster at hand that belongs to a j cluster; 0 = none.
     integer, allocatable :: table_of(:), table_cluster(:), table_bits(:)
     integer, allocatable :: near(:)
-    integer :: n_table, n_masked, n_plain, n_near, i, own, j, k, previous
+    integer :: n_table, n_masked, n_plain, n_near, i, own, j, k, previous, bits, share
     real(real64) :: low(3), high(3), gap(3), reach2
+    logical :: of_ghosts
 
     reach2 = reach**2
     allocate (table_of(self%n_clusters), source=0)
@@ -324,13 +334,15 @@ contains
       block%masked_first(i) = n_masked + 1
       block%plain_first(i) = n_plain + 1
       own = (i + 1)/2
-      if (self%is_of_ghosts(own, n_owned)) cycle
+      of_ghosts = self%is_of_ghosts(own, n_owned)
+      if (of_ghosts .and. (.not. ownership%is_on .or. block%meets == meets_owned)) cycle
       ! Both halves of a cluster choose from what is within reach of the whole.
-      if (mod(i, 2) == 1) call find_near(self, own, block%meets, reach, n_near, near)
-      call make_table(self, i, n_owned, exclusion_first, exclusion_partner, n_table, table_cluster, table_bits, &
-        table_of)
-      call reserve(block%masked_cluster, n_masked + n_table)
-      call reserve(block%masked_bits, n_masked + n_table)
+      if (mod(i, 2) == 1) then
+        call find_near(self, own, of_ghosts, block%meets, reach, n_near, near)
+        if (ownership%is_on) call drop_others(self, own, of_ghosts, n_owned, ownership, n_near, near)
+      end if
+      call make_table(self, i, n_owned, of_ghosts, exclusion_first, exclusion_partner, n_table, table_cluster, &
+                      table_bits, table_of)
       low = self%half_lower(:, i)
       high = self%half_upper(:, i)
       do k = 1, n_table
@@ -340,9 +352,12 @@ contains
         end if
         gap = max(0.0_real64, self%lower(:, j) - high, low - self%upper(:, j))
         if (sum(gap**2) >= reach2) cycle
-        n_masked = n_masked + 1
-        block%masked_cluster(n_masked) = j
-        block%masked_bits(n_masked) = table_bits(k)
+        bits = table_bits(k)
+        if (ownership%is_on .and. self%is_of_ghosts(j, n_owned)) then
+          bits = iand(bits, own_bits(i, j))
+          if (bits == 0) cycle
+        end if
+        call add_masked(j, bits)
       end do
       call reserve(block%plain_run, n_plain + n_near)
       previous = -1
@@ -350,6 +365,17 @@ contains
         j = near(k)
         gap = max(0.0_real64, self%lower(:, j) - high, low - self%upper(:, j))
         if (gap(1)**2 + gap(2)**2 + gap(3)**2 >= reach2 .or. table_of(j) /= 0) cycle
+        if (ownership%is_on) then
+          if (self%is_of_ghosts(j, n_owned)) then
+            share = ownership%share_of_half(i, j)
+            if (share /= all_mine) then
+              bits = 0
+              if (share /= none_mine) bits = own_bits(i, j)
+              if (bits /= 0) call add_masked(j, bits)
+              cycle
+            end if
+          end if
+        end if
         if (j == previous + 1 .and. mod(block%plain_run(max(1, n_plain)), longest_run) < longest_run - 1) then
           block%plain_run(n_plain) = block%plain_run(n_plain) + 1
         else
@@ -364,7 +390,44 @@ contains
     end do
     block%masked_first(block%last_i + 1) = n_masked + 1
     block%plain_first(block%last_i + 1) = n_plain + 1
+
+  contains
+
+    !> Which pairs of an i and a j cluster are this rank's and within reach now.
+    integer function own_bits(i, j)
+      integer, intent(in) :: i, j
+      own_bits = ownership%bits_of(self%slot_atom(half_size*(i - 1) + 1:half_size*i), &
+                                   self%slot_atom(cluster_size*(j - 1) + 1:cluster_size*j), position, reach2)
+    end function own_bits
+
+    subroutine add_masked(j, bits)
+      integer, intent(in) :: j, bits
+      n_masked = n_masked + 1
+      call reserve(block%masked_cluster, n_masked)
+      call reserve(block%masked_bits, n_masked)
+      block%masked_cluster(n_masked) = j
+      block%masked_bits(n_masked) = bits
+    end subroutine add_masked
   end subroutine search
+
+  !> Leave out of `near` the ghost clusters of whose pairs with cluster `own` none is this rank's.
+  subroutine drop_others(self, own, of_ghosts, n_owned, ownership, n_near, near)
+    type(pair_list_t), intent(in) :: self
+    integer, intent(in) :: own, n_owned
+    logical, intent(in) :: of_ghosts
+    type(pair_ownership_t), intent(in) :: ownership
+    integer, intent(inout) :: n_near, near(:)
+    integer :: k, n
+    n = 0
+    do k = 1, n_near
+      if (of_ghosts .or. self%is_of_ghosts(near(k), n_owned)) then
+        if (ownership%share_of_clusters(own, near(k)) == none_mine) cycle
+      end if
+      n = n + 1
+      near(n) = near(k)
+    end do
+    n_near = n
+  end subroutine drop_others
 
   !> Ghost and owned atoms are never in one cluster.
   pure logical function is_of_ghosts(self, c, n_owned)
@@ -373,10 +436,12 @@ contains
     is_of_ghosts = abs(self%slot_atom(cluster_size*c)) > n_owned
   end function is_of_ghosts
 
-  !> The j clusters within reach of a cluster, of the owned ones only those that do not come before it.
-  subroutine find_near(self, own, meets, reach, n_near, near)
+  !> The j clusters within reach of a cluster, of those of its kind (owned, ghosts) only the ones that do not come before
+  !> it. Ghosts (`of_ghosts`) meet ghosts only.
+  subroutine find_near(self, own, of_ghosts, meets, reach, n_near, near)
     type(pair_list_t), intent(in) :: self
     integer, intent(in) :: own, meets
+    logical, intent(in) :: of_ghosts
     real(real64), intent(in) :: reach
     integer, intent(out) :: n_near
     integer, allocatable, intent(inout) :: near(:)
@@ -397,10 +462,11 @@ contains
                             low(2) - self%corner(2) - (y + 1)*self%width(2))
         if (sum(column_gap**2) >= reach2) cycle
         column = x*self%n_columns(2) + y
-        do bin = 2*column + merge(2, 1, meets == meets_ghosts), 2*column + merge(1, 2, meets == meets_owned)
+        do bin = 2*column + merge(2, 1, meets == meets_ghosts .or. of_ghosts), &
+                 2*column + merge(1, 2, meets == meets_owned)
           first = self%bin_first(bin)
           last = self%bin_first(bin + 1) - 1
-          if (bin == 2*column + 1) first = max(first, own)
+          if (bin == 2*column + 1 .or. of_ghosts) first = max(first, own)
           if (first > last) cycle
           first = first_above(self%upper, first, last, low(3) - reach)
           call reserve(near, n_near + last - first + 2)
@@ -417,10 +483,11 @@ contains
 
   !> The j clusters in which the atoms of i cluster `i` have excluded partners, itself included, with their bits: bit
   !> 8 a + b tells whether atom a (0..3) and atom b (0..7) interact.
-  subroutine make_table(self, i, n_owned, exclusion_first, exclusion_partner, n_table, table_cluster, table_bits, &
-    table_of)
+  subroutine make_table(self, i, n_owned, of_ghosts, exclusion_first, exclusion_partner, n_table, table_cluster, &
+                        table_bits, table_of)
     type(pair_list_t), intent(in) :: self
     integer, intent(in) :: i, n_owned, exclusion_first(:), exclusion_partner(:)
+    logical, intent(in) :: of_ghosts
     integer, intent(out) :: n_table
     integer, allocatable, intent(inout) :: table_cluster(:), table_bits(:)
     integer, intent(inout) :: table_of(:)
@@ -440,12 +507,13 @@ contains
     table_of(own) = 1
     do a = 0, half_size - 1
       atom = self%slot_atom(half_size*(i - 1) + a + 1)
-      if (atom < 1 .or. atom > n_owned) cycle
+      if (atom < 1) cycle
       do k = exclusion_first(atom), exclusion_first(atom + 1) - 1
         slot = self%atom_slot(exclusion_partner(k)) - 1
         j = slot/cluster_size + 1
         b = mod(slot, cluster_size)
-        if (j < own .and. exclusion_partner(k) <= n_owned) cycle
+        ! Such pairs are found from the other side: of one kind, from the cluster that comes first; else from the owned.
+        if (merge(j < own, of_ghosts, (exclusion_partner(k) > n_owned) .eqv. of_ghosts)) cycle
         if (table_of(j) == 0) then
           n_table = n_table + 1
           call reserve(table_cluster, n_table)

@@ -34,8 +34,9 @@ module pair_parameters
     real(real64) :: dispersion_alpha = 0.0_real64, coulomb_shift = 0.0_real64
     integer :: vdw_form = vdw_cut
     real(real_pair) :: cutoff2 = 0.0_real_pair, closest2 = 0.0_real_pair
-    !> Switch variable u = max(0, r^2 - switch2)*inverse_switch_range, from 0 to 1 at the cutoff.
-    real(real_pair) :: switch2 = 0.0_real_pair, inverse_switch_range = 0.0_real_pair
+    !> The switch is 1 - u^2 (switch_fit(1) - u switch_fit(2)), u = max(0, r^2 - switch2); its slope over r, with the sign
+    !> of a force, u (switch_slope(1) - u switch_slope(2)).
+    real(real_pair) :: switch2 = 0.0_real_pair, switch_fit(2) = 0.0_real_pair, switch_slope(2) = 0.0_real_pair
     !> Subtracted from r^-6 and r^-12 in the energy (vdw_shift, vdw_pme, and vdw_force_switch inside the switch distance).
     real(real_pair) :: shift6 = 0.0_real_pair, shift12 = 0.0_real_pair
     !> Force switch: r_c^-3, r_c^-6, r_c^3/(r_c^3 - r_s^3), r_c^6/(r_c^6 - r_s^6).
@@ -71,7 +72,7 @@ contains
     type(error_t), allocatable, intent(out) :: error
     ! Allowed errors of the fit, relative to the value at contact.
     real(real64), parameter :: tolerance = merge(1.0e-6_real64, 1.0e-11_real64, real_pair == kind(1.0))
-    real(real64) :: force_fit(0:fit_degree), energy_fit(0:fit_degree), worst(2)
+    real(real64) :: force_fit(0:fit_degree), energy_fit(0:fit_degree), worst(2), range
     character(len=200) :: message
 
     self%cutoff = cutoff
@@ -87,7 +88,9 @@ contains
     select case (self%vdw_form)
     case (vdw_switch)
       self%switch2 = real(switch_distance**2, real_pair)
-      self%inverse_switch_range = real(1.0_real64/(cutoff**2 - switch_distance**2), real_pair)
+      range = cutoff**2 - switch_distance**2
+      self%switch_fit = real([3.0_real64/range**2, 2.0_real64/range**3], real_pair)
+      self%switch_slope = real([12.0_real64/range**2, 12.0_real64/range**3], real_pair)
     case (vdw_shift, vdw_pme)
       self%shift6 = real(cutoff**(-6), real_pair)
       self%shift12 = real(cutoff**(-12), real_pair)

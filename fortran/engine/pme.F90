@@ -7,8 +7,8 @@
 !> deterministic mode (module fixed_point) not on that of ranks: charges on the grid are then sums of rounded numbers,
 !> each line of the FFT has the same bits wherever it is transformed, and all schemes transform along x, y, z in turn.
 module pme
-  use, intrinsic :: iso_c_binding, only: c_loc
-  use precision, only: real64, real_pair
+  use, intrinsic :: iso_c_binding, only: c_f_pointer, c_loc
+  use precision, only: int64, real64, real_pair
   use constants, only: pi
   use error, only: error_t, exit_bad_input, fail
   use distributed_fft, only: distributed_fft_t, fft_options_t, MPI_Comm
@@ -27,8 +27,8 @@ module pme
   integer, parameter :: exactly = -1
   !> What is under way.
   integer, parameter :: resting = 0, collecting = 1, going_forward = 2, going_back = 3, spreading = 4
-  !> Atoms whose spline weights are computed side by side.
-  integer, parameter :: together = 32
+  !> Atoms whose spline weights are computed side by side, and atoms that are placed on the grid before that.
+  integer, parameter :: together = 32, placed_together = 512
   !> Atoms may leave their domain by this much (angstrom) before the bricks must be made anew.
   real(real64), parameter :: first_margin = 4.0_real64
 
@@ -50,18 +50,18 @@ module pme
     !> How far atoms may be outside of the domain, in grid points.
     integer :: margin(3) = 0
     integer :: brick_lower(3) = 0, brick_upper(3) = -1
-    !> Arrays of the grid and of the atoms live only within `compute`, of brick, grid and waves two at a time.
-    real(real_pair), allocatable :: brick(:, :, :), grid(:, :, :)
-    !> Waves of this rank, whole lines along z: (kz from 0, line), and kx, ky of each line.
-    complex(real_pair), allocatable :: wave(:, :)
+    !> Arrays of the grid and of the atoms live only within `compute`. Grid and waves share the memory of `mesh`, and on
+    !> one rank the brick does so too.
+    real(real_pair), pointer, contiguous :: mesh(:) => null(), brick(:, :, :) => null(), grid(:, :, :) => null()
+    !> Waves of this rank, whole lines along z: (kz from 0, line), or with `has_planes` planes of all lines: (line, kz from
+    !> 0); and kx, ky of each line.
+    logical :: has_planes = .false.
+    complex(real_pair), pointer, contiguous :: wave(:, :) => null()
     integer, allocatable :: line_wave(:, :)
     !> Factor of |charge wave|^2 in twice the energy: of charges the product of those of the axes over the square of the
     !> wave number, of the dispersion as stored.
     real(real64), allocatable :: factor_x(:), factor_y(:), factor_z(:)
     real(real_pair), allocatable :: influence(:, :)
-    !> Of each atom: first grid point (from 1, in the brick), fraction of a grid spacing, charge.
-    integer, allocatable :: point(:, :)
-    real(real_pair), allocatable :: fraction(:, :), point_charge(:)
     !> Atoms slab by slab of grid planes, and the first of each slab. Within a slab they keep their order, which is that
     !> of cells in space.
     integer, allocatable :: slab_atom(:), slab_first(:)
@@ -175,10 +175,16 @@ contains
     end if
     ! These have process grids of their own.
     if (any(options%scheme == ["slab  ", "pencil"])) options%grid = 0
+    call self%exchange%open(comm)
+    ! Waves stay where one rank's planes leave them.
+    self%has_planes = self%exchange%n_ranks == 1
+    if (self%has_planes) then
+      options%scheme = "slab"
+      options%wave_order = [1, 2, 3]
+    end if
     call self%fft%create(comm, grid_size, error, options)
     if (allocated(error)) return
     if (present(rounding)) self%rounding = rounding
-    call self%exchange%open(comm)
     self%order = spline_order
     self%n = grid_size
     self%box = box
@@ -203,18 +209,20 @@ contains
   !> The lines of waves that the scheme leaves on this rank, in the order in which it stores them.
   subroutine list_lines(self)
     type(pme_t), intent(inout) :: self
-    integer :: k, n_lines, fast, slow, index(3)
+    integer :: k, n_lines, fast, slow, index(3), across(2)
     associate (layout => self%fft%wave_layout)
-      if (.not. layout%holds_lines(3, self%n(3))) error stop "the FFT of PME must leave whole lines along z on a rank"
+      if (.not. self%has_planes .and. .not. layout%holds_lines(3, self%n(3))) &
+        error stop "the FFT of PME must leave whole lines along z on a rank"
       n_lines = int(layout%n_points()/self%n(3))
       allocate (self%line_wave(2, n_lines))
       if (self%of_dispersion) allocate (self%influence(0:self%n(3) - 1, n_lines))
       n_lines = 0
       do k = 1, size(layout%box)
         if (layout%box(k)%n_points() == 0) cycle
-        do slow = layout%box(k)%lower(layout%order(3)), layout%box(k)%upper(layout%order(3))
-          do fast = layout%box(k)%lower(layout%order(2)), layout%box(k)%upper(layout%order(2))
-            index(layout%order(2:)) = [fast, slow]
+        across = pack(layout%order, layout%order /= 3)
+        do slow = layout%box(k)%lower(across(2)), layout%box(k)%upper(across(2))
+          do fast = layout%box(k)%lower(across(1)), layout%box(k)%upper(across(1))
+            index(across) = [fast, slow]
             n_lines = n_lines + 1
             self%line_wave(:, n_lines) = index(:2)
           end do
@@ -268,9 +276,118 @@ contains
   subroutine allocate_brick(self)
     type(pme_t), intent(inout) :: self
     associate (low => self%brick_lower, high => self%brick_upper)
-      allocate (self%brick(low(1):high(1), low(2):high(2), low(3):high(3)))
+      if (self%exchange%n_ranks > 1) then
+        allocate (self%brick(low(1):high(1), low(2):high(2), low(3):high(3)))
+      else
+        self%brick(low(1):high(1), low(2):high(2), low(3):high(3)) => self%mesh
+      end if
     end associate
   end subroutine allocate_brick
+
+  subroutine deallocate_brick(self)
+    type(pme_t), intent(inout) :: self
+    if (self%exchange%n_ranks > 1) deallocate (self%brick)
+    nullify (self%brick)
+  end subroutine deallocate_brick
+
+  !> Room for grid and waves in turn, on one rank for the brick too.
+  subroutine allocate_mesh(self)
+    type(pme_t), intent(inout) :: self
+    integer(int64) :: n_grid, n_wave, n_brick
+    if (.not. self%fft%can_share_array()) error stop "the FFT of PME must go by way of an array of its own"
+    n_grid = product(int(self%fft%real_upper - self%fft%real_lower + 1, int64))
+    n_wave = int(self%n(3), int64)*size(self%line_wave, 2)
+    n_brick = 0
+    if (self%exchange%n_ranks == 1) n_brick = product(int(self%brick_upper - self%brick_lower + 1, int64))
+    allocate (self%mesh(max(n_grid, 2*n_wave, n_brick)))
+    associate (low => self%fft%real_lower, high => self%fft%real_upper)
+      self%grid(low(1):high(1), low(2):high(2), low(3):high(3)) => self%mesh(:n_grid)
+    end associate
+    if (self%has_planes) then
+      call c_f_pointer(c_loc(self%mesh), self%wave, [size(self%line_wave, 2), self%n(3)])
+      self%wave(1:, 0:) => self%wave
+    else
+      call c_f_pointer(c_loc(self%mesh), self%wave, [self%n(3), size(self%line_wave, 2)])
+      self%wave(0:, 1:) => self%wave
+    end if
+  end subroutine allocate_mesh
+
+  subroutine deallocate_mesh(self)
+    type(pme_t), intent(inout) :: self
+    deallocate (self%mesh)
+    nullify (self%mesh, self%grid, self%wave)
+  end subroutine deallocate_mesh
+
+  !> On one rank: add what the brick holds beyond the box to where it belongs, and move the grid to the front of the
+  !> memory, where the brick was. Rows only move down, and a plane farther than it is large, so that those of a plane can
+  !> move side by side.
+  subroutine brick_to_grid(self)
+    type(pme_t), intent(inout) :: self
+    integer :: y, z
+    associate (brick => self%brick, n => self%n, beyond => self%order - 1)
+      do z = -beyond, -1
+        !$omp parallel do schedule(static)
+        do y = -beyond, n(2) - 1
+          brick(:, y, z + n(3)) = brick(:, y, z + n(3)) + brick(:, y, z)
+        end do
+        !$omp end parallel do
+      end do
+      !$omp parallel do schedule(static) private(y)
+      do z = 0, n(3) - 1
+        do y = -beyond, -1
+          brick(:, y + n(2), z) = brick(:, y + n(2), z) + brick(:, y, z)
+        end do
+        do y = 0, n(2) - 1
+          brick(n(1) - beyond:, y, z) = brick(n(1) - beyond:, y, z) + brick(:-1, y, z)
+        end do
+      end do
+      !$omp end parallel do
+      do z = 0, n(3) - 1
+        !$omp parallel do schedule(static)
+        do y = 0, n(2) - 1
+          call move_row(n(1), brick(0:, y, z), self%grid(:, y, z))
+        end do
+        !$omp end parallel do
+      end do
+    end associate
+  end subroutine brick_to_grid
+
+  !> The way back: the grid moves up, last plane first, and what lies beyond the box is filled in.
+  subroutine grid_to_brick(self)
+    type(pme_t), intent(inout) :: self
+    integer :: y, z
+    associate (brick => self%brick, n => self%n, beyond => self%order - 1)
+      do z = n(3) - 1, 0, -1
+        !$omp parallel do schedule(static)
+        do y = 0, n(2) - 1
+          call move_row(n(1), self%grid(:, y, z), brick(0:, y, z))
+        end do
+        !$omp end parallel do
+      end do
+      !$omp parallel do schedule(static) private(y)
+      do z = 0, n(3) - 1
+        do y = 0, n(2) - 1
+          brick(:-1, y, z) = brick(n(1) - beyond:, y, z)
+        end do
+        do y = -beyond, -1
+          brick(:, y, z) = brick(:, y + n(2), z)
+        end do
+      end do
+      !$omp end parallel do
+      !$omp parallel do schedule(static)
+      do z = -beyond, -1
+        brick(:, :, z) = brick(:, :, z + n(3))
+      end do
+      !$omp end parallel do
+    end associate
+  end subroutine grid_to_brick
+
+  pure subroutine move_row(n, from, to)
+    integer, intent(in) :: n
+    real(real_pair), intent(in) :: from(n)
+    real(real_pair), intent(inout) :: to(n)
+    to = from
+  end subroutine move_row
 
   !> Coulomb constant/(pi V) exp(-(pi m/alpha)^2)/m^2 |b|^2 for each wave m, 0 for the mean; or
   !> -pi^(3/2) alpha^3/(3 V) f(pi m/alpha) |b|^2 (see dispersion_wave).
@@ -323,6 +440,47 @@ contains
     end do
   end function influence_of_line
 
+  !> Multiply the waves by their factors.
+  subroutine apply_influence(self)
+    type(pme_t), intent(inout) :: self
+    real(real_pair), allocatable :: influence(:, :)
+    integer :: block, first, last, line, z
+
+    !$omp parallel do schedule(static) private(first, last, line, z, influence)
+    do block = 1, (size(self%line_wave, 2) + lines_together - 1)/lines_together
+      first = (block - 1)*lines_together + 1
+      last = min(size(self%line_wave, 2), block*lines_together)
+      if (self%has_planes) then
+        if (.not. allocated(influence)) allocate (influence(0:self%n(3) - 1, lines_together))
+        do line = first, last
+          influence(:, line - first + 1) = influence_of_line(self, line)
+        end do
+        do z = 0, self%n(3) - 1
+          do line = first, last
+            self%wave(line, z) = self%wave(line, z)*influence(z, line - first + 1)
+          end do
+        end do
+      else
+        do line = first, last
+          self%wave(:, line) = self%wave(:, line)*influence_of_line(self, line)
+        end do
+      end if
+    end do
+    !$omp end parallel do
+  end subroutine apply_influence
+
+  !> Lines `first` to `last` of the waves: (kz from 0, line).
+  pure function lines_of(self, first, last) result(line)
+    type(pme_t), intent(in) :: self
+    integer, intent(in) :: first, last
+    complex(real_pair) :: line(0:self%n(3) - 1, first:last)
+    if (self%has_planes) then
+      line = transpose(self%wave(first:last, :))
+    else
+      line = self%wave(:, first:last)
+    end if
+  end function lines_of
+
   !> Of a wave with b = pi m/alpha: f(b) = (1 - 2 b^2) exp(-b^2) + 2 b^3 sqrt(pi) erfc(b), and -b f'(b).
   elemental subroutine dispersion_wave(b, wave, slope)
     real(real64), intent(in) :: b
@@ -371,51 +529,56 @@ contains
     wave_number = merge(k, k - n, 2*k <= n)/length
   end function wave_number
 
-  !> Add the forces on the owned atoms (kcal/mol/angstrom) to `force`. `energy` (kcal/mol) and `virial` (sum of r f) are
-  !> this rank's share: their sums over ranks are the reciprocal, self and background energy. They are zero when
-  !> `want_energy` is present and false.
-  subroutine compute(self, n_owned, position, charge, force, energy, virial, want_energy)
+  !> Add the forces on the owned atoms (kcal/mol/angstrom) to `force`. `charge` is that of the kinds of atoms, `kind` that
+  !> of each atom. `energy` (kcal/mol) and `virial` (sum of r f) are this rank's share: their sums over
+  !> ranks are the reciprocal, self and background energy. They are zero when `want_energy` is present and false.
+  subroutine compute(self, n_owned, position, kind, charge, force, energy, virial, want_energy)
     class(pme_t), target, intent(inout) :: self
     integer, intent(in) :: n_owned
     real(real64), intent(in) :: position(:, :), charge(:)
+    integer, intent(in) :: kind(:)
     real(real64), intent(inout) :: force(:, :)
     real(real64), intent(out) :: energy, virial(3, 3)
     logical, intent(in), optional :: want_energy
-    call self%start(n_owned, position, charge, want_energy)
-    call self%finish(force, energy, virial)
+    call self%start(n_owned, position, kind, charge, want_energy)
+    call self%finish(position, kind, charge, force, energy, virial)
   end subroutine compute
 
   !> Begin `compute`: charges are on their way to the grid afterwards. All ranks start several of them in the same order.
-  subroutine start(self, n_owned, position, charge, want_energy)
+  subroutine start(self, n_owned, position, kind, charge, want_energy)
     class(pme_t), target, intent(inout) :: self
     integer, intent(in) :: n_owned
     real(real64), intent(in) :: position(:, :), charge(:)
+    integer, intent(in) :: kind(:)
     logical, intent(in), optional :: want_energy
     integer :: z
 
     self%with_energy = .true.
     if (present(want_energy)) self%with_energy = want_energy
     self%n_owned = n_owned
-    call sort_atoms(self, n_owned, position, charge)
+    call sort_atoms(self, n_owned, position)
+    if (self%exchange%n_ranks == 1) call allocate_mesh(self)
     call allocate_brick(self)
     !$omp parallel do schedule(static)
     do z = lbound(self%brick, 3), ubound(self%brick, 3)
       self%brick(:, :, z) = 0.0_real_pair
     end do
     !$omp end parallel do
-    call spread_charges(self)
-    associate (low => self%fft%real_lower, high => self%fft%real_upper)
-      allocate (self%grid(low(1):high(1), low(2):high(2), low(3):high(3)))
-    end associate
+    call spread_charges(self, position, kind, charge)
     self%own_energy = 0.0_real64
     if (self%with_energy) then
       if (self%of_dispersion) then
-        self%own_energy = self%alpha**6/12.0_real64*sum(charge(:n_owned)**2)
+        self%own_energy = self%alpha**6/12.0_real64*sum_of_squares(kind(:n_owned), charge)
       else
-        self%own_energy = -self_energy(self, charge(:n_owned))
+        self%own_energy = -self_energy(self, kind(:n_owned), charge)
       end if
     end if
-    call self%exchange%start_collect(self%brick, self%grid)
+    if (self%exchange%n_ranks > 1) then
+      call allocate_mesh(self)
+      call self%exchange%start_collect(self%brick, self%grid)
+    else
+      call brick_to_grid(self)
+    end if
     self%stage = collecting
   end subroutine start
 
@@ -423,15 +586,15 @@ contains
   subroutine advance(self, wait)
     class(pme_t), target, intent(inout) :: self
     logical, intent(in) :: wait
-    integer :: line
 
     if (self%stage == collecting) then
-      if (.not. wait) then
-        if (.not. self%exchange%is_collected()) return
+      if (self%exchange%n_ranks > 1) then
+        if (.not. wait) then
+          if (.not. self%exchange%is_collected()) return
+        end if
+        call self%exchange%finish_collect()
       end if
-      call self%exchange%finish_collect()
-      deallocate (self%brick)
-      allocate (self%wave(0:self%n(3) - 1, size(self%line_wave, 2)))
+      call deallocate_brick(self)
       call self%fft%start(1, c_loc(self%grid), c_loc(self%wave))
       self%stage = going_forward
     end if
@@ -443,27 +606,28 @@ contains
         call sum_energy(self, self%energy, self%virial)
         self%energy = self%energy + self%own_energy
       end if
-      !$omp parallel do schedule(static)
-      do line = 1, size(self%line_wave, 2)
-        self%wave(:, line) = self%wave(:, line)*influence_of_line(self, line)
-      end do
-      !$omp end parallel do
+      call apply_influence(self)
       call self%fft%start(2, c_loc(self%wave), c_loc(self%grid))
       self%stage = going_back
     end if
     if (self%stage == going_back) then
       if (.not. transformed()) return
-      deallocate (self%wave)
       call allocate_brick(self)
-      call self%exchange%start_spread(self%grid, self%brick)
+      if (self%exchange%n_ranks > 1) then
+        call self%exchange%start_spread(self%grid, self%brick)
+      else
+        call grid_to_brick(self)
+      end if
       self%stage = spreading
     end if
     if (self%stage == spreading) then
-      if (.not. wait) then
-        if (.not. self%exchange%is_spread()) return
+      if (self%exchange%n_ranks > 1) then
+        if (.not. wait) then
+          if (.not. self%exchange%is_spread()) return
+        end if
+        call self%exchange%finish_spread()
+        call deallocate_mesh(self)
       end if
-      call self%exchange%finish_spread()
-      deallocate (self%grid)
       self%stage = resting
     end if
 
@@ -480,60 +644,60 @@ contains
 
   end subroutine advance
 
-  !> Complete what `start` began; arguments as those of `compute`.
-  subroutine finish(self, force, energy, virial)
+  !> Complete what `start` began; arguments as those of `compute`, positions and charges the same as in `start`.
+  subroutine finish(self, position, kind, charge, force, energy, virial)
     class(pme_t), target, intent(inout) :: self
+    real(real64), intent(in) :: position(:, :), charge(:)
+    integer, intent(in) :: kind(:)
     real(real64), intent(inout) :: force(:, :)
     real(real64), intent(out) :: energy, virial(3, 3)
-    real(real64), allocatable :: own_force(:, :)
-    integer :: i
 
     call self%advance(.true.)
     energy = self%energy
     virial = self%virial
-    if (.not. self%rounding%is_on()) then
-      call gather_forces(self, self%n_owned, force)
-    else
-      allocate (own_force(3, self%n_owned), source=0.0_real64)
-      call gather_forces(self, self%n_owned, own_force)
-      !$omp parallel do schedule(static)
-      do i = 1, self%n_owned
-        force(:, i) = force(:, i) + ((own_force(:, i) + self%rounding%force) - self%rounding%force)
-      end do
-      !$omp end parallel do
-    end if
-    deallocate (self%brick, self%slab_atom, self%point, self%fraction, self%point_charge)
+    call gather_forces(self, position, kind, charge, force)
+    call deallocate_brick(self)
+    if (self%exchange%n_ranks == 1) call deallocate_mesh(self)
   end subroutine finish
 
+  pure real(real64) function sum_of_squares(kind, charge)
+    integer, intent(in) :: kind(:)
+    real(real64), intent(in) :: charge(:)
+    integer :: i
+    sum_of_squares = 0.0_real64
+    do i = 1, size(kind)
+      sum_of_squares = sum_of_squares + charge(kind(i))**2
+    end do
+  end function sum_of_squares
+
   !> Coulomb constant*alpha/sqrt(pi) times the sum of the squared charges.
-  pure real(real64) function self_energy(self, charge)
+  pure real(real64) function self_energy(self, kind, charge)
     type(pme_t), intent(in) :: self
+    integer, intent(in) :: kind(:)
     real(real64), intent(in) :: charge(:)
     real(real64) :: factor
     integer :: i
     factor = self%coulomb_constant*self%alpha/sqrt(pi)
     self_energy = 0.0_real64
-    do i = 1, size(charge)
-      self_energy = self_energy + ((factor*charge(i)**2 + self%rounding%energy) - self%rounding%energy)
+    do i = 1, size(kind)
+      self_energy = self_energy + ((factor*charge(kind(i))**2 + self%rounding%energy) - self%rounding%energy)
     end do
   end function self_energy
 
-  !> Place the atoms on the grid and list them by slabs, with the brick widened first if an atom is outside of it.
-  subroutine sort_atoms(self, n_owned, position, charge)
+  !> List the atoms by slabs, with the brick widened first if an atom is outside of it.
+  subroutine sort_atoms(self, n_owned, position)
     type(pme_t), intent(inout) :: self
     integer, intent(in) :: n_owned
-    real(real64), intent(in) :: position(:, :), charge(:)
-    integer, allocatable :: start(:, :)
-    integer :: chunk, first, last, i, at, slab, n_slabs, excess(3), widest(3)
+    real(real64), intent(in) :: position(:, :)
+    integer, allocatable :: start(:, :), slab_of(:)
+    integer :: chunk, first, last, i, at, slab, n_slabs, point(3), excess(3), widest(3)
     real(real_pair) :: fraction(3)
-
-    allocate (self%slab_atom(n_owned), self%point(3, n_owned), self%fraction(n_owned, 3), self%point_charge(n_owned))
 
     if (self%exchange%n_ranks > 1) then
       widest = 0
-      !$omp parallel do schedule(static) private(fraction, excess) reduction(max: widest)
+      !$omp parallel do schedule(static) private(point, fraction, excess) reduction(max: widest)
       do i = 1, n_owned
-        call place_atom(self, position(:, i), self%point(:, i), fraction, excess)
+        call place_atom(self, position(:, i), point, fraction, excess)
         widest = max(widest, excess)
       end do
       !$omp end parallel do
@@ -545,16 +709,15 @@ contains
     end if
 
     n_slabs = (self%brick_upper(3) - self%brick_lower(3) + self%planes_before)/self%slab_planes + 1
-    allocate (start(n_slabs, n_chunks))
-    !$omp parallel do schedule(static) private(first, last, i, fraction, excess, slab)
+    allocate (start(n_slabs, n_chunks), slab_of(n_owned))
+    !$omp parallel do schedule(static) private(first, last, i, point, fraction, excess, slab)
     do chunk = 1, n_chunks
       call run_of(chunk, n_owned, first, last)
       start(:, chunk) = 0
       do i = first, last
-        call place_atom(self, position(:, i), self%point(:, i), fraction, excess)
-        self%fraction(i, :) = fraction
-        self%point_charge(i) = real(charge(i), real_pair)
-        slab = (self%point(3, i) - 1 + self%planes_before)/self%slab_planes + 1
+        call place_atom(self, position(:, i), point, fraction, excess)
+        slab = (point(3) - 1 + self%planes_before)/self%slab_planes + 1
+        slab_of(i) = slab
         start(slab, chunk) = start(slab, chunk) + 1
       end do
     end do
@@ -571,13 +734,15 @@ contains
       end do
     end do
     self%slab_first(n_slabs + 1) = at
-    !$omp parallel do schedule(static) private(first, last, i, slab)
+    allocate (self%slab_atom(n_owned))
+    !$omp parallel do schedule(static) private(first, last, i)
     do chunk = 1, n_chunks
       call run_of(chunk, n_owned, first, last)
       do i = first, last
-        slab = (self%point(3, i) - 1 + self%planes_before)/self%slab_planes + 1
-        self%slab_atom(start(slab, chunk)) = i
-        start(slab, chunk) = start(slab, chunk) + 1
+        associate (next => start(slab_of(i), chunk))
+          self%slab_atom(next) = i
+          next = next + 1
+        end associate
       end do
     end do
     !$omp end parallel do
@@ -655,62 +820,105 @@ contains
 
   !> Charges to the brick. Slabs of planes at least as thick as the spline are done in two sets, odd and even, so that
   !> no two threads write to the same plane and sums are always formed in the same order.
-  subroutine spread_charges(self)
+  subroutine spread_charges(self, position, kind, charge)
     type(pme_t), intent(inout) :: self
-    integer :: set, slab
+    real(real64), intent(in) :: position(:, :), charge(:)
+    integer, intent(in) :: kind(:)
+    integer :: set, slab, first
 
     do set = self%first_set, self%first_set + 1
-      !$omp parallel do schedule(dynamic)
+      !$omp parallel do schedule(dynamic) private(first)
       do slab = 2 - modulo(set, 2), size(self%slab_first) - 1, 2
-        select case (merge(exactly, self%order, self%rounding%is_on()))
-        case (exactly)
-          call spread_slab_exact(self%order, self%slab_atom(self%slab_first(slab):self%slab_first(slab + 1) - 1), &
-                                 self%point, self%fraction, self%point_charge, self%brick)
-        case (4)
-          call spread_slab_4(self%slab_atom(self%slab_first(slab):self%slab_first(slab + 1) - 1), self%point, &
-                             self%fraction, self%point_charge, self%brick)
-        case (5)
-          call spread_slab_5(self%slab_atom(self%slab_first(slab):self%slab_first(slab + 1) - 1), self%point, &
-                             self%fraction, self%point_charge, self%brick)
-        case (6)
-          call spread_slab_6(self%slab_atom(self%slab_first(slab):self%slab_first(slab + 1) - 1), self%point, &
-                             self%fraction, self%point_charge, self%brick)
-        case default
-          call spread_slab_any(self%order, self%slab_atom(self%slab_first(slab):self%slab_first(slab + 1) - 1), &
-                               self%point, self%fraction, self%point_charge, self%brick)
-        end select
+        do first = self%slab_first(slab), self%slab_first(slab + 1) - 1, placed_together
+          call spread_some(self, self%slab_atom(first:min(self%slab_first(slab + 1), first + placed_together) - 1), &
+                           position, kind, charge)
+        end do
       end do
       !$omp end parallel do
     end do
+    deallocate (self%slab_atom)
   end subroutine spread_charges
 
-  !> Forces from the potential on the brick.
-  subroutine gather_forces(self, n_owned, force)
-    type(pme_t), intent(in) :: self
-    integer, intent(in) :: n_owned
-    real(real64), intent(inout) :: force(:, :)
-    integer :: chunk, first, last
+  !> Charges of a few atoms of one slab.
+  subroutine spread_some(self, atom, position, kind, charge)
+    type(pme_t), intent(inout) :: self
+    integer, intent(in) :: atom(:)
+    real(real64), intent(in) :: position(:, :), charge(:)
+    integer, intent(in) :: kind(:)
+    integer :: point(3, size(atom)), place(size(atom)), excess(3), k
+    real(real_pair) :: fraction(size(atom), 3), one(3), point_charge(size(atom))
 
-    !$omp parallel do schedule(static) private(first, last)
-    do chunk = 1, n_chunks
-      call run_of(chunk, n_owned, first, last)
-      select case (merge(exactly, self%order, self%rounding%is_on()))
-      case (exactly)
-        call gather_run_exact(self%order, first, last, self%point, self%fraction, self%point_charge, self%brick, &
-                              self%density, force)
-      case (4)
-        call gather_run_4(first, last, self%point, self%fraction, self%point_charge, self%brick, self%density, force)
-      case (5)
-        call gather_run_5(first, last, self%point, self%fraction, self%point_charge, self%brick, self%density, force)
-      case (6)
-        call gather_run_6(first, last, self%point, self%fraction, self%point_charge, self%brick, self%density, force)
-      case default
-        call gather_run_any(self%order, first, last, self%point, self%fraction, self%point_charge, self%brick, &
-                            self%density, force)
-      end select
+    do k = 1, size(atom)
+      call place_atom(self, position(:, atom(k)), point(:, k), one, excess)
+      fraction(k, :) = one
+      point_charge(k) = real(charge(kind(atom(k))), real_pair)
+      place(k) = k
+    end do
+    select case (merge(exactly, self%order, self%rounding%is_on()))
+    case (exactly)
+      call spread_slab_exact(self%order, place, point, fraction, point_charge, self%brick)
+    case (4)
+      call spread_slab_4(place, point, fraction, point_charge, self%brick)
+    case (5)
+      call spread_slab_5(place, point, fraction, point_charge, self%brick)
+    case (6)
+      call spread_slab_6(place, point, fraction, point_charge, self%brick)
+    case default
+      call spread_slab_any(self%order, place, point, fraction, point_charge, self%brick)
+    end select
+  end subroutine spread_some
+
+  !> Forces from the potential on the brick.
+  subroutine gather_forces(self, position, kind, charge, force)
+    type(pme_t), intent(in) :: self
+    real(real64), intent(in) :: position(:, :), charge(:)
+    integer, intent(in) :: kind(:)
+    real(real64), intent(inout) :: force(:, :)
+    integer :: chunk, first
+
+    !$omp parallel do schedule(static) private(first)
+    do chunk = 1, (self%n_owned + placed_together - 1)/placed_together
+      first = (chunk - 1)*placed_together + 1
+      call gather_some(self, first, min(self%n_owned, first + placed_together - 1), position, kind, charge, force)
     end do
     !$omp end parallel do
   end subroutine gather_forces
+
+  !> Forces on a few atoms.
+  subroutine gather_some(self, first, last, position, kind, charge, force)
+    type(pme_t), intent(in) :: self
+    integer, intent(in) :: first, last
+    real(real64), intent(in) :: position(:, :), charge(:)
+    integer, intent(in) :: kind(:)
+    real(real64), intent(inout) :: force(:, :)
+    integer :: point(3, last - first + 1), excess(3), k, n
+    real(real_pair) :: fraction(last - first + 1, 3), one(3), point_charge(last - first + 1)
+    real(real64) :: own_force(3, last - first + 1)
+
+    n = last - first + 1
+    do k = 1, n
+      call place_atom(self, position(:, first + k - 1), point(:, k), one, excess)
+      fraction(k, :) = one
+      point_charge(k) = real(charge(kind(first + k - 1)), real_pair)
+    end do
+    own_force = 0.0_real64
+    select case (merge(exactly, self%order, self%rounding%is_on()))
+    case (exactly)
+      call gather_run_exact(self%order, 1, n, point, fraction, point_charge, self%brick, self%density, own_force)
+    case (4)
+      call gather_run_4(1, n, point, fraction, point_charge, self%brick, self%density, own_force)
+    case (5)
+      call gather_run_5(1, n, point, fraction, point_charge, self%brick, self%density, own_force)
+    case (6)
+      call gather_run_6(1, n, point, fraction, point_charge, self%brick, self%density, own_force)
+    case default
+      call gather_run_any(self%order, 1, n, point, fraction, point_charge, self%brick, self%density, own_force)
+    end select
+    do k = 1, n
+      force(:, first + k - 1) = force(:, first + k - 1) + &
+                                ((own_force(:, k) + self%rounding%force) - self%rounding%force)
+    end do
+  end subroutine gather_some
 
   !> Energy and virial of the waves, and of the background under a net charge (the wave of index 0).
   subroutine sum_energy(self, energy, virial)
@@ -719,14 +927,17 @@ contains
     real(real64), allocatable :: part(:, :)
     real(real64) :: m(3), m2, e, factor, background, wave, slope, sums(7)
     real(real_pair) :: influence(0:self%n(3) - 1)
-    integer :: block, line, z, a
+    complex(real_pair), allocatable :: waves(:, :)
+    integer :: block, first, line, z, a
 
     allocate (part(7, (size(self%line_wave, 2) + lines_together - 1)/lines_together), source=0.0_real64)
     background = 0.0_real64
-    !$omp parallel do schedule(static) private(line, z, m, m2, e, factor, wave, slope, sums, influence) &
+    !$omp parallel do schedule(static) private(first, line, z, m, m2, e, factor, wave, slope, sums, influence, waves) &
     !$omp& reduction(+: background)
     do block = 1, size(part, 2)
-      do line = (block - 1)*lines_together + 1, min(size(self%line_wave, 2), block*lines_together)
+      first = (block - 1)*lines_together
+      waves = lines_of(self, first + 1, min(size(self%line_wave, 2), block*lines_together))
+      do line = first + 1, first + size(waves, 2)
         m(1) = wave_number(self%line_wave(1, line), self%n(1), self%box(1))
         m(2) = wave_number(self%line_wave(2, line), self%n(2), self%box(2))
         sums = 0.0_real64
@@ -736,11 +947,11 @@ contains
           m2 = sum(m**2)
           if (m2 <= 0.0_real64 .and. .not. self%of_dispersion) then
             background = background - 0.5_real64*pi*self%coulomb_constant/(product(self%box)*self%alpha**2) &
-                                      *real(real(self%wave(z, line)), real64)**2
+                                      *real(real(waves(z + 1, line - first)), real64)**2
             cycle
           end if
           ! Waves with kx inside the half axis stand for their conjugates too.
-          e = influence(z)*(real(self%wave(z, line), real64)**2 + real(aimag(self%wave(z, line)), real64)**2) &
+          e = influence(z)*(real(waves(z + 1, line - first), real64)**2 + real(aimag(waves(z + 1, line - first)), real64)**2) &
               *merge(0.5_real64, 1.0_real64, self%line_wave(1, line) == 0 .or. 2*self%line_wave(1, line) == self%n(1))
           sums(1) = sums(1) + e
           if (m2 <= 0.0_real64) cycle

@@ -274,7 +274,7 @@ contains
       force(:, i) = 0.0_real64
     end do
     !$omp end parallel do
-    call pme%compute(size(charge), position, charge, force, energy, virial, with_energy(1) == 1)
+    call pme%compute(size(charge), position, [(i, i=1, size(charge))], charge, force, energy, virial, with_energy(1) == 1)
     i = 1
     do k = 1, size(n_atoms)
       call clients%start_send(k, force(:, i:i + n_atoms(k) - 1))

@@ -7,6 +7,7 @@ module simulation
   use background, only: background_t
   use bonded, only: bonded_t, n_bonded_energies, with_ghosts, without_ghosts
   use bricks, only: brick_list_t
+  use coarse_place, only: int16, measure_moves, n_places, note_places
   use communicator, only: communicator_t
   use constants, only: acceleration_unit, atmosphere, boltzmann, pi
   use constraints, only: constraints_t
@@ -25,6 +26,7 @@ module simulation
   use nonbonded, only: meets_ghosts, meets_owned, nonbonded_t
   use open_box, only: open_edges, open_origin
   use nonbonded_options, only: nonbonded_options_t
+  use pair_ownership, only: pair_ownership_t, place_share
   use pair_parameters, only: vdw_cut, vdw_force_switch, vdw_pme, vdw_shift, vdw_switch
   use pme, only: dispersion_alpha, ewald_alpha, pme_grid_size, pme_t
   use pme_ranks, only: pme_client_t
@@ -61,11 +63,11 @@ module simulation
   real(real64), parameter :: halo_reserve = 1.0_real64
   !> Drift of the energy, kT/ns/atom, that missed pairs may add when pairs are 32-bit arithmetic.
   real(real64), parameter :: mixed_tolerance = 0.005_real64
-  !> Displacements are summed as whole numbers of this (angstrom^2), so that the sum has no order.
-  real(real64), parameter :: displacement_quantum = 2.0_real64**(-24)
-  !> Share of the box to which positions are remembered: below 1e-6 angstrom in a box of 1000. Owned atoms stay far within
-  !> twice the box.
-  real(real64), parameter :: place_quantum = 2.0_real64**(-30)
+  !> Positions are remembered in parts of the box: those of reference atoms when atoms came to their owners in 2^30 parts,
+  !> below 1e-6 angstrom in a box of 1000 (owned atoms stay far within twice the box); those of all atoms when the pair list
+  !> was made in parts of at most `coarse_quantum` (angstrom), at least 2^16 of them, of which the last 16 bits are kept:
+  !> they tell displacements up to half of 2^16 parts. Images of an atom have the same parts.
+  real(real64), parameter :: place_quantum = 2.0_real64**(-30), coarse_quantum = 2.0_real64**(-10)
 
   !> A box that changes may make the grid of reciprocal space this much coarser or finer than asked before a continued
   !> run chooses another.
@@ -79,6 +81,9 @@ module simulation
   !> A domain may become so narrow, as a share of evenly spaced ones, before the reach of the list is cut for it.
   real(real64), parameter :: least_share = 0.7_real64
 
+  !> A rank with so many atoms gives memory back to the system as soon as it is free.
+  integer, parameter :: many_atoms = 1000000
+
   !> Groups whose energies are summed one after another, so that sums do not depend on the number of threads.
   integer, parameter :: groups_per_block = 2048
 
@@ -90,6 +95,8 @@ module simulation
     type(halo_t) :: halo
     type(bonded_t) :: bonded
     type(nonbonded_t) :: nonbonded
+    !> Who computes what: by the half shell or by midpoints.
+    type(pair_ownership_t) :: ownership
     !> In place of pairs and reciprocal space of molecules.
     type(material_t) :: material
     !> There is no periodic box: the model stands in the middle of a larger one (module open_box). With `is_vacuum` no
@@ -101,7 +108,7 @@ module simulation
     type(pme_t) :: pme
     !> In place of `pme` where ranks apart do its work.
     type(pme_client_t) :: pme_client
-    !> Ewald summation of the dispersion, with the roots of c6 of the types and of the owned atoms.
+    !> Ewald summation of the dispersion, with the roots of c6 of the types and of the kinds of atoms.
     logical :: sums_dispersion = .false.
     type(pme_t) :: dispersion
     real(real64), allocatable :: type_root_c6(:), root_c6(:)
@@ -117,6 +124,8 @@ module simulation
     integer(int64) :: step = 0
     real(real64) :: time = 0.0_real64
     integer :: phase = phase_fresh
+    !> Atoms have no velocities; what their array holds is something else.
+    logical :: is_at_rest = .false.
     !> Steps between stops of the centre of mass, 0 = never.
     integer(int64) :: stop_period = 0
     !> Points of the reciprocal-space grid.
@@ -144,11 +153,15 @@ module simulation
     !> Tail energy times volume.
     real(real64), private :: tail_energy_volume = 0.0_real64
     logical, private :: tail_in_virial = .false.
-    !> Positions of the owned atoms when the pair list was made, in `place_quantum` of the box.
-    integer(int32), allocatable, private :: listed_place(:, :)
-    !> Positions of the reference atoms of the groups when atoms came to their owners, and the halo width of then.
-    real(real64), allocatable, private :: settled_position(:, :)
+    !> Positions of the owned atoms when the pair list was made, and into how many parts the box was cut for them.
+    integer(int16), allocatable, private :: listed_place(:, :)
+    real(real64), private :: listed_parts(3) = 0.0_real64
+    !> Positions of the reference atoms of the groups when atoms came to their owners, in `place_quantum` of the box, and
+    !> how far from each other these may have been then to be both at hand where the pair is computed.
+    integer(int32), allocatable, private :: settled_place(:, :)
     real(real64) :: halo_width = 0.0_real64
+    !> Ghosts came from within this distance of the domain.
+    real(real64) :: ghost_width = 0.0_real64
     !> What needs no message is computed while messages travel.
     logical, private :: overlaps = .false.
     !> Borders between domains follow the work; they are evenly spaced since the last `rebuild` and may move now.
@@ -190,6 +203,11 @@ module simulation
   contains
     procedure :: advance => advance_travelling
   end type travelling_t
+
+  interface
+    subroutine chromamd_trim_memory() bind(c)
+    end subroutine chromamd_trim_memory
+  end interface
 
 contains
 
@@ -309,6 +327,7 @@ contains
     real(real64), intent(in) :: box(3)
     type(error_t), allocatable, intent(out) :: error
     integer, allocatable :: torus(:), process(:)
+    real(real64) :: width
     call read_torus(lower_case(control%text("COMM", "torus")), torus)
     if (size(torus) == 0) then
       call control%refuse("COMM", "torus", "must be numbers of nodes with x between them, e.g. 4x4x2", error)
@@ -317,7 +336,9 @@ contains
                           to_text(int(self%comm%n_ranks, int64))//" ranks cannot be dealt to them evenly", error)
     end if
     if (allocated(error)) return
-    call map_to_torus(dims, torus, box/dims, control%real("ENERGY", "pairlistdist"), process, self%hops)
+    width = control%real("ENERGY", "pairlistdist")
+    if (control%text("COMM", "method") == "MIDPOINT") width = 0.5_real64*width
+    call map_to_torus(dims, torus, box/dims, width, process, self%hops)
     call self%comm%reorder(findloc(process, self%comm%rank, dim=1) - 1)
   end subroutine place_on_torus
 
@@ -422,7 +443,8 @@ contains
       edges = self%rounding%on_lattice(box)
     end if
     self%balances = control%yes("BOUNDARY", "load_balance") .and. n_ranks > 1
-    call self%grid%create(rank, n_ranks, edges, dims, width, error)
+    self%ownership%is_on = control%text("COMM", "method") == "MIDPOINT"
+    call self%grid%create(rank, n_ranks, edges, dims, merge(0.5_real64, 1.0_real64, self%ownership%is_on)*width, error)
     if (allocated(error)) return
     call choose_reach(self, control, error)
   end subroutine make_grid
@@ -476,6 +498,7 @@ contains
     class(simulation_t), intent(inout) :: self
     real(real64) :: room, buffer
     room = merge(least_share, 1.0_real64, self%balances)*minval(self%grid%box/self%grid%dims)
+    if (self%ownership%is_on) room = 2.0_real64*room
     room = min(room - 2.0_real64*bond_slack*self%topology%longest_constraint() - halo_reserve, &
                0.5_real64*minval(self%grid%box))
     self%pairlist_distance = max(self%least_reach, min(self%cutoff + outer_buffer, room))
@@ -485,6 +508,21 @@ contains
     if (self%material%is_on) self%inner_buffer = 0.0_real64
     self%allowed_displacement = 0.5_real64*(buffer - self%inner_buffer)
   end subroutine fit_reach
+
+  !> How far from a domain (angstrom) ghosts must come from, so that all pairs of groups within `width` of each other are
+  !> at hand where they are computed.
+  pure real(real64) function ghosts_within(self, width)
+    type(simulation_t), intent(in) :: self
+    real(real64), intent(in) :: width
+    ghosts_within = width
+    if (self%ownership%is_on) ghosts_within = 0.5_real64*width + place_reserve(self)
+  end function ghosts_within
+
+  !> The middle of a pair, of places that are whole numbers, is that of the positions to within this (angstrom).
+  pure real(real64) function place_reserve(self)
+    type(simulation_t), intent(in) :: self
+    place_reserve = 4.0_real64*place_share*maxval(self%grid%box)
+  end function place_reserve
 
   !> The state as a restart.
   function make_restart(self) result(saved)
@@ -635,6 +673,7 @@ contains
     options%pattern = findloc(pattern_names, control%text("COMM", "pattern"), dim=1)
     options%transport = findloc(transport_names, control%text("COMM", "transport"), dim=1)
     options%combine = control%yes("COMM", "combine_messages")
+    options%whole_shell = control%text("COMM", "method") == "MIDPOINT"
     options%time_transports = control%text("COMM", "planner") == "TIME" .and. &
                               (control%wants_dynamics() .or. control%wants_minimisation())
   end function halo_options
@@ -737,6 +776,8 @@ contains
     options%alpha = alpha
     if (control%yes("ENERGY", "table")) options%table_order = int(control%integer("ENERGY", "table_order"))
     options%table_density = control%real("ENERGY", "table_density")
+    if (control%text("ENERGY", "save_memory") == "YES") options%many_atoms = 0
+    if (control%text("ENERGY", "save_memory") == "NO") options%many_atoms = huge(options%many_atoms)
     options%vdw_form = vdw_switch
     if (control%yes("ENERGY", "vdw_force_switch")) options%vdw_form = vdw_force_switch
     if (control%yes("ENERGY", "vdw_shift")) options%vdw_form = vdw_shift
@@ -826,6 +867,7 @@ contains
       call measure_work(self, work)
       if (k == 1 .and. self%may_move) self%imbalance(1) = self%imbalance(2)
       width = self%pairlist_distance + 2.0_real64*self%comm%maximum(self%atoms%group_extent()) + halo_reserve
+      width = ghosts_within(self, width)
       least = width/max(1, ceiling(width/(self%grid%box/self%grid%dims)))
       border = self%grid%border
       first = 0
@@ -907,6 +949,8 @@ contains
     if (allocated(error)) return
 
     call self%nonbonded%forget_list()
+    if (allocated(self%atoms%force)) deallocate (self%atoms%force)
+    if (self%atoms%n_owned >= many_atoms) call chromamd_trim_memory()
     call self%atoms%put_on_lattice()
     call self%atoms%wrap(self%grid)
     if (self%comm%n_ranks > 1) then
@@ -941,26 +985,50 @@ contains
       return
     end if
     width = self%pairlist_distance + 2.0_real64*self%comm%maximum(self%atoms%group_extent())
-    self%halo_width = min(width + min(halo_slack, halo_slack_share*minval(self%grid%box)), &
-                          minval(self%grid%layers_within(width)*self%grid%narrowest()))
-    self%settled_position = self%atoms%position(:, self%atoms%group_reference)
+    ! No more layers of domains than are needed.
+    self%ghost_width = min(ghosts_within(self, width + min(halo_slack, halo_slack_share*minval(self%grid%box))), &
+                           minval(self%grid%layers_within(ghosts_within(self, width))*self%grid%narrowest()))
+    self%halo_width = self%ghost_width
+    if (self%ownership%is_on) self%halo_width = 2.0_real64*(self%ghost_width - place_reserve(self))
+    if (allocated(self%settled_place)) deallocate (self%settled_place)
+    allocate (self%settled_place(3, self%atoms%n_groups))
+    !$omp parallel do schedule(static)
+    do i = 1, self%atoms%n_groups
+      self%settled_place(:, i) = nint(self%atoms%position(:, self%atoms%group_reference(i))/(place_quantum*self%grid%box), &
+                                      int32)
+    end do
+    !$omp end parallel do
     call self%timer%lap(in_list)
-    call self%halo%build(self%comm, self%grid, self%halo_width, self%atoms%group_first, self%atoms%group_reference, &
+    call self%halo%build(self%comm, self%grid, self%ghost_width, self%atoms%group_first, self%atoms%group_reference, &
                          self%atoms%position, self%atoms%id, ghost_id, ghost_position, error)
     if (allocated(error)) return
     call self%timer%lap(in_communication)
     if (self%is_open) call check_extent(self, size(ghost_id), error)
     if (allocated(error)) return
     call self%atoms%add_ghosts(self%topology, ghost_id, ghost_position)
-    call self%bonded%assign(self%comm, self%topology, self%atoms, self%grid%box, error)
+    if (self%ownership%is_on) call place_groups(self)
+    call self%bonded%assign(self%comm, self%topology, self%atoms, self%grid%box, self%ownership, error)
     if (allocated(error)) return
     call self%constraints%assign(self%topology, self%atoms)
     call self%restraints%assign(self%atoms)
     if (self%pme_client%is_on) &
-      call self%pme_client%take_atoms(self%atoms%charge(:self%atoms%n_owned), self%grid%lower/self%grid%box, &
+      call self%pme_client%take_atoms(self%atoms%charge(self%atoms%kind(:self%atoms%n_owned)), self%grid%lower/self%grid%box, &
                                       self%grid%upper/self%grid%box)
     call self%make_list()
   end subroutine settle
+
+  !> Let all ranks know the places that decide who computes a pair.
+  subroutine place_groups(self)
+    type(simulation_t), intent(inout) :: self
+    real(real64), allocatable :: value(:, :)
+    associate (atoms => self%atoms)
+      allocate (value(3, atoms%n_total))
+      call self%ownership%set_domain(self%grid%lower/self%grid%box, self%grid%upper/self%grid%box)
+      call self%ownership%place_owned(atoms%group_first, atoms%group_reference, atoms%position, self%grid%box, value)
+      call self%halo%update_positions(atoms%n_owned, value, shifted=.false.)
+      call self%ownership%place_ghosts(atoms%n_owned, value, atoms%position, self%grid%box)
+    end associate
+  end subroutine place_groups
 
   !> Whether the model still stands within the box, and with `is_vacuum` within the cutoff.
   subroutine check_extent(self, n_ghosts, error)
@@ -993,7 +1061,8 @@ contains
     worst2 = 0.0_real64
     !$omp parallel do schedule(static) private(reach2) reduction(max: worst2)
     do g = 1, self%atoms%n_groups
-      reach2 = sum((self%atoms%position(:, self%atoms%group_reference(g)) - self%settled_position(:, g))**2)
+      reach2 = sum((self%atoms%position(:, self%atoms%group_reference(g)) - &
+                    place_quantum*self%grid%box*self%settled_place(:, g))**2)
       if (.not. reach2 < 1.0e18_real64) reach2 = 1.0e18_real64
       worst2 = max(worst2, reach2)
     end do
@@ -1017,26 +1086,23 @@ contains
   !> Make the pair list of the present owned and ghost atoms.
   subroutine make_list(self)
     class(simulation_t), intent(inout) :: self
-    integer :: i
     if (self%material%is_on) then
       call self%material%rebuild(self%atoms%n_owned, self%atoms%n_total, self%atoms%position)
     else
-      call self%nonbonded%rebuild(self%atoms%n_owned, self%atoms%n_total, self%atoms%position, self%atoms%charge, &
-                                  self%atoms%lj_type, self%atoms%id, self%bonded%exclusion_first, &
-                                  self%bonded%exclusion_partner)
+      call self%nonbonded%rebuild(self%atoms%n_owned, self%atoms%n_total, self%atoms%position, self%atoms%kind, &
+                                  self%atoms%charge, self%atoms%lj_type, self%atoms%id, self%bonded%exclusion_first, &
+                                  self%bonded%exclusion_partner, self%ownership)
     end if
     ! They are kept there until atoms come to other owners.
     if (allocated(self%bonded%exclusion_first)) deallocate (self%bonded%exclusion_first, self%bonded%exclusion_partner)
     if (allocated(self%listed_place)) deallocate (self%listed_place)
     allocate (self%listed_place(3, self%atoms%n_owned))
-    !$omp parallel do schedule(static)
-    do i = 1, self%atoms%n_owned
-      self%listed_place(:, i) = nint(self%atoms%position(:, i)/(place_quantum*self%grid%box), int32)
-    end do
-    !$omp end parallel do
+    self%listed_parts = max(real(n_places, real64), 2.0_real64**exponent(self%grid%box/coarse_quantum))
+    call note_places(self%atoms%position(:, :self%atoms%n_owned), self%listed_parts/self%grid%box, self%listed_place)
+    if (self%atoms%n_owned >= many_atoms) call chromamd_trim_memory()
     self%listed_step = self%step
     self%strain = 0.0_real64
-    if (self%sums_dispersion) self%root_c6 = self%type_root_c6(self%atoms%lj_type(:self%atoms%n_owned))
+    if (self%sums_dispersion) self%root_c6 = self%type_root_c6(self%atoms%lj_type)
     call self%timer%lap(in_list)
   end subroutine make_list
 
@@ -1066,7 +1132,7 @@ contains
       if (with_reciprocal .and. self%pme_client%is_on) then
         call self%pme_client%start(atoms%position, want_energy)
       else if (with_reciprocal .and. self%overlaps) then
-        call self%pme%start(atoms%n_owned, atoms%position, atoms%charge, want_energy)
+        call self%pme%start(atoms%n_owned, atoms%position, atoms%kind, atoms%charge, want_energy)
       end if
       call self%timer%lap(in_reciprocal)
       if (self%overlaps) then
@@ -1134,7 +1200,8 @@ contains
     integer, intent(in), optional :: part
     type(travelling_t), intent(inout), optional :: travelling
     real(real64) :: vdw, elec, virial(3, 3)
-    call self%nonbonded%compute(self%atoms%position, self%atoms%force, vdw, elec, virial, want_energy, part, travelling)
+    call self%nonbonded%compute(self%atoms%position, self%atoms%kind, self%atoms%charge, self%atoms%lj_type, &
+                                self%atoms%force, vdw, elec, virial, want_energy, part, travelling)
     self%mine%part(is_vdw) = self%mine%part(is_vdw) + vdw
     self%mine%part(is_elec) = self%mine%part(is_elec) + elec
     self%mine%virial = self%mine%virial + virial
@@ -1182,12 +1249,12 @@ contains
       if (self%pme_client%is_on) then
         call self%pme_client%finish(force, part(is_reciprocal), virial)
       else
-        if (.not. self%overlaps) call self%pme%start(atoms%n_owned, atoms%position, atoms%charge, want_energy)
-        call self%pme%finish(force, part(is_reciprocal), virial)
+        if (.not. self%overlaps) call self%pme%start(atoms%n_owned, atoms%position, atoms%kind, atoms%charge, want_energy)
+        call self%pme%finish(atoms%position, atoms%kind, atoms%charge, force, part(is_reciprocal), virial)
       end if
       self%mine%virial = self%mine%virial + virial
       if (.not. self%sums_dispersion) return
-      call self%dispersion%compute(atoms%n_owned, atoms%position, self%root_c6, force, part(is_dispersion), virial, &
+      call self%dispersion%compute(atoms%n_owned, atoms%position, atoms%kind, self%root_c6, force, part(is_dispersion), virial, &
                                    want_energy)
       self%mine%virial = self%mine%virial + virial
     end associate
@@ -1208,16 +1275,15 @@ contains
         b = atoms%group_first(g + 1) - 1
         shift = 0.0_real64
         do i = a + 1, b
-          shift = shift + atoms%mass(i)*(atoms%position(:, i) - atoms%position(:, a))
+          shift = shift + atoms%mass(atoms%kind(i))*(atoms%position(:, i) - atoms%position(:, a))
         end do
         ! By the image in the box, so that it does not matter in which the rank sees the group.
         image = floor(atoms%position(:, a)/self%grid%box)
-        shift = atoms%position(:, a) - image*self%grid%box + shift/sum(atoms%mass(a:b))
+        shift = atoms%position(:, a) - image*self%grid%box + shift/sum(atoms%mass(atoms%kind(a:b)))
         shift = self%rounding%on_lattice((factor - 1.0_real64)*shift) + image*(edges - self%grid%box)
         do i = a, b
           atoms%position(:, i) = atoms%position(:, i) + shift
         end do
-        self%settled_position(:, g) = factor*self%settled_position(:, g)
       end do
       !$omp end parallel do
     end associate
@@ -1274,30 +1340,16 @@ contains
   subroutine measure_displacements(self, largest, mean_square)
     class(simulation_t), intent(in) :: self
     real(real64), intent(out) :: largest, mean_square
-    real(real64), parameter :: far = 1.0e3_real64
-    real(real64) :: moved2, worst2, unit(3)
-    integer(int64) :: quanta, total(1)
-    integer :: i
-    unit = place_quantum*self%grid%box
-    worst2 = 0.0_real64
-    quanta = 0
-    !$omp parallel do schedule(static) private(moved2) reduction(max: worst2) reduction(+: quanta)
-    do i = 1, self%atoms%n_owned
-      moved2 = (self%atoms%position(1, i) - unit(1)*self%listed_place(1, i))**2 + &
-               (self%atoms%position(2, i) - unit(2)*self%listed_place(2, i))**2 + &
-               (self%atoms%position(3, i) - unit(3)*self%listed_place(3, i))**2
-      if (.not. moved2 < far) moved2 = 1.0e18_real64
-      worst2 = max(worst2, moved2)
-      quanta = quanta + int(min(moved2, far)/displacement_quantum, int64)
-    end do
-    !$omp end parallel do
+    real(real64) :: worst2
+    integer(int64) :: sum2(3)
+    call measure_moves(self%atoms%position(:, :self%atoms%n_owned), self%listed_parts/self%grid%box, self%listed_place, &
+                       worst2, sum2)
     if (self%constraints%failed_atom > 0) worst2 = 1.0e18_real64
     largest = self%comm%maximum(sqrt(worst2))
     mean_square = 0.0_real64
     if (.not. self%tolerance%per_step > 0.0_real64) return
-    total = quanta
-    call self%comm%sum(total)
-    mean_square = displacement_quantum*total(1)/self%topology%n_atoms
+    call self%comm%sum(sum2)
+    mean_square = sum((self%grid%box/self%listed_parts)**2*sum2)/self%topology%n_atoms
   end subroutine measure_displacements
 
   !> Sum the energies over all ranks, with the kinetic energies of the present velocities.
@@ -1321,13 +1373,15 @@ contains
             centre = 0.0_real64
             first = atoms%group_first(g)
             do i = first, atoms%group_first(g + 1) - 1
-              mass = mass + atoms%mass(i)
-              centre = centre + atoms%mass(i)*(atoms%position(:, i) - atoms%position(:, first))
+              mass = mass + atoms%mass(atoms%kind(i))
+              centre = centre + atoms%mass(atoms%kind(i))*(atoms%position(:, i) - atoms%position(:, first))
             end do
             centre = centre/mass
             do i = first, atoms%group_first(g + 1) - 1
-              kinetic = kinetic + rounded(0.5_real64*atoms%mass(i)*sum(atoms%velocity(:, i)**2)/acceleration_unit)
-              momentum = momentum + atoms%mass(i)*atoms%velocity(:, i)
+              if (.not. self%is_at_rest) then
+                kinetic = kinetic + rounded(0.5_real64*atoms%mass(atoms%kind(i))*sum(atoms%velocity(:, i)**2)/acceleration_unit)
+                momentum = momentum + atoms%mass(atoms%kind(i))*atoms%velocity(:, i)
+              end if
               force = atoms%force(:, i)
               if (self%split_forces) force = force + self%slow_force(:, i)
               inner_virial = inner_virial + rounded((atoms%position(:, i) - atoms%position(:, first) - centre)*force)

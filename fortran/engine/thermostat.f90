@@ -148,7 +148,7 @@ contains
     noise = sqrt((1.0_real64 - kept**2)*boltzmann*self%temperature*acceleration_unit)
     !$omp parallel do schedule(static)
     do i = 1, atoms%n_owned
-      atoms%velocity(:, i) = kept*atoms%velocity(:, i) + noise/sqrt(atoms%mass(i))* &
+      atoms%velocity(:, i) = kept*atoms%velocity(:, i) + noise/sqrt(atoms%mass(atoms%kind(i)))* &
                              atom_normals(self%seed, for_langevin, atoms%id(i), step)
     end do
     !$omp end parallel do

@@ -97,6 +97,7 @@ module distributed_fft
     procedure :: start
     procedure :: progress
     procedure :: finish
+    procedure :: can_share_array
     procedure :: counts
     procedure :: estimate
     procedure :: destroy
@@ -297,6 +298,22 @@ contains
       end do
     end associate
   end subroutine advance
+
+  !> May grid and waves be one array, as large as the larger of them? So they may where data always pass through work
+  !> space before they reach the output, or planes are all that moves.
+  pure logical function can_share_array(self)
+    class(distributed_fft_t), intent(in) :: self
+    integer :: k, step
+    can_share_array = self%options%n_chunks == 1 .and. self%options%n_batch == 1
+    do k = 1, size(self%path)
+      associate (path => self%path(k))
+        if (count(.not. path%step(:path%n_steps)%in_place) > 1) cycle
+        step = findloc(path%step(:path%n_steps)%in_place, .false., dim=1)
+        can_share_array = can_share_array .and. step > 0
+        if (step > 0) can_share_array = can_share_array .and. path%step(step)%n_axes == 2
+      end associate
+    end do
+  end function can_share_array
 
   !> Address of an array of a step.
   type(c_ptr) function array(self, id)

@@ -1,7 +1,9 @@
 !> The steps of a transform, each an exchange or transforms of lines, and the static order in which their chunks run.
 module fft_step
-  use, intrinsic :: iso_c_binding, only: c_ptr
-  use, intrinsic :: iso_fortran_env, only: int64
+  use, intrinsic :: iso_c_binding, only: c_associated, c_f_pointer, c_loc, c_ptr
+  use, intrinsic :: iso_fortran_env, only: int64, real32
+  use omp_lib, only: omp_get_max_threads, omp_get_num_threads, omp_get_thread_num
+  use fft_block_copy, only: at_byte
   use fft_exchange, only: exchange_t
   use fft_layout, only: share_lower, share_upper
   use fft_lines, only: line_transform_t, run_plane
@@ -115,6 +117,10 @@ contains
     integer :: plane, k, line, block
 
     if (step%n_axes == 2) then
+      if (c_associated(from, to) .and. .not. step%in_place) then
+        call run_planes_in_place(step, to)
+        return
+      end if
       !$omp parallel do schedule(static)
       do plane = 0, step%n_planes - 1
         call run_plane(step%transform, plane, step%n_lines, from, to)
@@ -134,5 +140,39 @@ contains
       end associate
     end do
   end subroutine run_transform
+
+  !> Planes that become larger or smaller on the way, all in one array: each thread copies a plane, and when all have done
+  !> so transforms it to where it belongs. Planes that grow go last first, so that none is overwritten before its turn.
+  subroutine run_planes_in_place(step, array)
+    type(step_t), intent(in) :: step
+    type(c_ptr), intent(in) :: array
+    real(real32), allocatable, target :: copy(:, :)
+    real(real32), pointer, contiguous :: plane_now(:)
+    integer(int64) :: bytes_in, bytes_out
+    integer :: batch, plane, me, n_threads
+
+    associate (first => step%transform(1), last => step%transform(2))
+      bytes_in = int(first%width_in, int64)*first%length_in*step%n_lines(1)
+      bytes_out = int(last%width_out, int64)*last%length_out*step%n_lines(2)
+    end associate
+    ! Each on cache lines of its own.
+    allocate (copy((bytes_in/64 + 1)*16, 0:omp_get_max_threads() - 1))
+    !$omp parallel private(batch, plane, me, n_threads, plane_now)
+    me = omp_get_thread_num()
+    n_threads = omp_get_num_threads()
+    do batch = 0, step%n_planes - 1, n_threads
+      plane = batch + me
+      if (bytes_out > bytes_in) plane = step%n_planes - 1 - plane
+      if (batch + me < step%n_planes) then
+        call c_f_pointer(at_byte(array, plane*bytes_in), plane_now, [bytes_in/4])
+        copy(:bytes_in/4, me) = plane_now
+      end if
+      !$omp barrier
+      if (batch + me < step%n_planes) &
+        call run_plane(step%transform, 0, step%n_lines, c_loc(copy(1, me)), at_byte(array, plane*bytes_out))
+      !$omp barrier
+    end do
+    !$omp end parallel
+  end subroutine run_planes_in_place
 
 end module fft_step

@@ -63,6 +63,14 @@ def trajectory(folder: Path, ranks: int, threads: int, program: str, ensemble: s
     return systems.read_restarts(end, domains), systems.read_table(done.stdout)
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_saving_memory_changes_no_bit(folder, ranks):
+    whole, _ = trajectory(folder, 1, 1, "chromamd", "bussi", 10)
+    frugal, _ = trajectory(folder, ranks, 1, "chromamd", "bussi", 10, save_memory="YES")
+    for field in ("position", "velocity"):
+        np.testing.assert_array_equal(getattr(frugal, field), getattr(whole, field))
+
+
 @pytest.mark.parametrize(("program", "ensemble"), [("chromamd", "bussi"), ("chromamd", "langevin-mtk"),
                                                    ("chromamd-double", "langevin-mtk")])
 def test_bits_do_not_depend_on_ranks_and_threads(folder, program, ensemble, monkeypatch):

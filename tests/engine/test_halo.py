@@ -99,13 +99,14 @@ def report(driver, box):
     return cache(lambda ranks, cutoff, domains=(0, 0, 0): run_driver(driver, box, ranks, cutoff, domains))
 
 
-def run_driver(driver: Path, box: Box, ranks: int, cutoff: float, domains: tuple[int, int, int]) -> Report:
+def run_driver(driver: Path, box: Box, ranks: int, cutoff: float, domains: tuple[int, int, int],
+               **comm: object) -> Report:
     inp = systems.control(
         box.folder / f"halo_{ranks}_{cutoff}.inp", INPUT={"topologyfile": box.folder / "t.h5",
                                                           "shardfile": box.folder / "bricks.txt"},
         ENERGY={"cutoffdist": cutoff, "switchdist": cutoff, "pairlistdist": cutoff + 0.5, "pme_alpha": 0.4,
                 **{f"pme_ngrid_{axis}": 30 for axis in "xyz"}},
-        BOUNDARY={f"domain_{axis}": n for axis, n in zip("xyz", domains, strict=True)})
+        BOUNDARY={f"domain_{axis}": n for axis, n in zip("xyz", domains, strict=True)}, COMM=comm)
     environment = dict(os.environ, OMP_NUM_THREADS="1", OMPI_MCA_mpi_yield_when_idle="1",
                        OMPI_MCA_btl_vader_single_copy_mechanism="none", OMPI_MCA_hwloc_base_binding_policy="none",
                        OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")

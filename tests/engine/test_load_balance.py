@@ -32,7 +32,8 @@ def folder(tmp_path_factory) -> Path:
     return folder
 
 
-def run(folder: Path, ranks: int, balance: str, domains: tuple[int, int, int]) -> tuple[systems.Restart, str]:
+def run(folder: Path, ranks: int, balance: str, domains: tuple[int, int, int],
+        comm: dict | None = None) -> tuple[systems.Restart, str]:
     boundary = {f"domain_{axis}": n for axis, n in zip("xyz", domains, strict=True)} | {"load_balance": balance}
     start = str(folder / f"start{ranks}_().rst")
     inp = systems.control(folder / "setup.inp", INPUT={"topologyfile": folder / "t.h5",
@@ -45,7 +46,7 @@ def run(folder: Path, ranks: int, balance: str, domains: tuple[int, int, int]) -
         OUTPUT={"rstfile": folder / "end_().rst"}, ENERGY=ENERGY, BOUNDARY=boundary,
         CONSTRAINTS={"rigid_bond": "YES"}, ENSEMBLE={"temperature": 300, "ensemble": "NVT", "tpcontrol": "BUSSI"},
         DYNAMICS={"nsteps": 60, "eneout_period": 20, "timestep": 0.001, "iseed": 5, "rstout_period": 30,
-                  "nbupdate_period": 10})
+                  "nbupdate_period": 10}, COMM=comm or {})
     done = systems.run("run", inp, ranks, "chromamd")
     assert done.returncode == 0, done.stderr
     return systems.read_restarts(str(folder / "end_().rst"), ranks), done.stdout

@@ -60,18 +60,20 @@ program force_driver
   call real_space%init(lj, settings(5), options, error, highest_instruction_set=highest)
   call stop_on(error)
   call local%build(rank, dims, box, options%list_distance, position, exclusion)
-  call real_space%rebuild(local%n_owned, local%n_total, local%position, charge(local%atom), lj_type(local%atom), &
+  call real_space%rebuild(local%n_owned, local%n_total, local%position, local%atom, charge, lj_type, &
                           local%global_id, local%exclusion_first, local%exclusion_partner)
   local%position = local%position + drift(:, local%atom)
   force = 0.0_real64
   allocate (local_force(3, local%n_total), source=0.0_real64)
   ! Without energies first, to see that the forces are the same.
-  call real_space%compute(local%position, local_force, energy(1), energy(2), virial(:, :, 1), .false.)
+  call real_space%compute(local%position, local%atom, charge, lj_type, local_force, energy(1), energy(2), &
+                          virial(:, :, 1), .false.)
   do k = 1, local%n_total
     force(:, local%atom(k), 2) = force(:, local%atom(k), 2) + local_force(:, k)
   end do
   local_force = 0.0_real64
-  call real_space%compute(local%position, local_force, energy(1), energy(2), virial(:, :, 1), .true.)
+  call real_space%compute(local%position, local%atom, charge, lj_type, local_force, energy(1), energy(2), &
+                          virial(:, :, 1), .true.)
   do k = 1, local%n_total
     force(:, local%atom(k), 1) = force(:, local%atom(k), 1) + local_force(:, k)
   end do
@@ -84,18 +86,18 @@ program force_driver
   virial(:, :, 2) = 0.0_real64
   force(:, :, 2) = 0.0_real64
   if (header(7) > 0) then
-    weight = charge(local%atom)
+    weight = charge
     if (header(8) == vdw_pme) then
       call reciprocal%init(MPI_COMM_WORLD, dims, box, header(4:6), header(7), settings(6), 1.0_real64, error, &
                            of_dispersion=.true.)
       root_c6 = lj%root_c6()
-      weight = root_c6(lj_type(local%atom))
+      weight = root_c6(lj_type)
     else
       call reciprocal%init(MPI_COMM_WORLD, dims, box, header(4:6), header(7), settings(4), settings(5), error)
     end if
     call stop_on(error)
     local_force = 0.0_real64
-    call reciprocal%compute(local%n_owned, local%position, weight, local_force, energy(3), virial(:, :, 2))
+    call reciprocal%compute(local%n_owned, local%position, local%atom, weight, local_force, energy(3), virial(:, :, 2))
     do k = 1, local%n_owned
       force(:, local%atom(k), 2) = local_force(:, k)
     end do

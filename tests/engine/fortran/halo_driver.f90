@@ -62,7 +62,7 @@ program halo_driver
   end do
   call sim%comm%sum(result(2:))
   if (sim%comm%is_root()) then
-    write (output_unit, "(a,3(1x,i0),1x,es23.15)") "DOMAINS", sim%grid%dims, sim%halo_width
+    write (output_unit, "(a,3(1x,i0),1x,es23.15)") "DOMAINS", sim%grid%dims, sim%ghost_width
     write (output_unit, "(a,4es24.15)") "RESULT", result
     write (output_unit, "(4a)") "CHOSEN ", trim(pattern_names(sim%halo%pattern)), " ", &
       trim(transport_names(sim%halo%transport))

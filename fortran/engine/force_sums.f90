@@ -1,0 +1,117 @@
+!> Forces on clusters, summed over blocks of the pair list before they are given to the atoms.
+!>
+!> Atoms of a cluster lie far from each other in memory, so that each visit costs as many cache misses. A cluster is
+!> touched by several blocks, all of them near each other in the order of blocks: sums are kept for the clusters between
+!> the first that a later block touches and the last touched so far, and an atom is visited once.
+module force_sums
+  use precision, only: real64, real_pair
+  implicit none
+  private
+  public :: force_sums_t
+
+  integer, parameter :: cluster_size = 8
+
+  type :: force_sums_t
+    private
+    !> The first cluster that a block from this one on touches.
+    integer, allocatable :: lowest(:)
+    !> The first cluster whose sum is kept, and the sums (atom, axis, modulo of the cluster).
+    integer :: first = 1
+    real(real64), allocatable :: total(:, :, :)
+  contains
+    procedure :: open
+    procedure :: add
+    procedure :: add_exact
+    procedure :: give
+  end type force_sums_t
+
+contains
+
+  !> Prepare for blocks that touch clusters `lower` to `upper` each and will be added in this order.
+  subroutine open(self, lower, upper)
+    class(force_sums_t), intent(out) :: self
+    integer, intent(in) :: lower(:), upper(:)
+    integer :: b, room, highest
+
+    self%lowest = lower
+    do b = size(lower) - 1, 1, -1
+      self%lowest(b) = min(lower(b), self%lowest(b + 1))
+    end do
+    room = 1
+    highest = 0
+    do b = 1, size(lower)
+      highest = max(highest, upper(b))
+      room = max(room, highest - self%lowest(b) + 1)
+    end do
+    allocate (self%total(cluster_size, 3, 0:room - 1), source=0.0_real64)
+    if (size(lower) > 0) self%first = self%lowest(1)
+  end subroutine open
+
+  !> Add the forces of block `b` on clusters `lower` on: (lanes, 3, clusters) in multiples of `unit`, where lanes hold the
+  !> atoms of a cluster once or several times over. What no later block touches is given to the atoms first.
+  subroutine add(self, b, lower, buffer, unit, slot_atom, force)
+    class(force_sums_t), intent(inout) :: self
+    integer, intent(in) :: b, lower, slot_atom(:)
+    real(real_pair), contiguous, intent(in) :: buffer(:, :, :)
+    real(real64), intent(in) :: unit
+    real(real64), intent(inout) :: force(:, :)
+    integer :: c
+
+    call self%give(self%lowest(b) - 1, slot_atom, force)
+    do c = 1, size(buffer, 3)
+      call add_lanes(size(buffer, 1), buffer(:, :, c), unit, self%total(:, :, mod(lower + c - 1, size(self%total, 3))))
+    end do
+  end subroutine add
+
+  !> Add the lanes of a cluster to its atoms.
+  pure subroutine add_lanes(lanes, buffer, unit, total)
+    integer, intent(in) :: lanes
+    real(real_pair), intent(in) :: buffer(lanes, 3)
+    real(real64), intent(in) :: unit
+    real(real64), intent(inout) :: total(cluster_size, 3)
+    integer :: axis, lane, k
+
+    do axis = 1, 3
+      do lane = 0, lanes - 1, cluster_size
+        do k = 1, cluster_size
+          total(k, axis) = total(k, axis) + unit*real(buffer(lane + k, axis), real64)
+        end do
+      end do
+    end do
+  end subroutine add_lanes
+
+  !> The same in the deterministic mode: (8, 3, clusters), kcal/mol/angstrom.
+  subroutine add_exact(self, b, lower, buffer, slot_atom, force)
+    class(force_sums_t), intent(inout) :: self
+    integer, intent(in) :: b, lower, slot_atom(:)
+    real(real64), contiguous, intent(in) :: buffer(:, :, :)
+    real(real64), intent(inout) :: force(:, :)
+    integer :: c, place
+
+    call self%give(self%lowest(b) - 1, slot_atom, force)
+    do c = 1, size(buffer, 3)
+      place = mod(lower + c - 1, size(self%total, 3))
+      self%total(:, :, place) = self%total(:, :, place) + buffer(:, :, c)
+    end do
+  end subroutine add_exact
+
+  !> Give the sums of clusters up to `last` to the atoms; `slot_atom`: the atoms of all clusters, not positive where there
+  !> is none.
+  subroutine give(self, last, slot_atom, force)
+    class(force_sums_t), intent(inout) :: self
+    integer, intent(in) :: last, slot_atom(:)
+    real(real64), intent(inout) :: force(:, :)
+    integer :: c, k, place, atom
+
+    do c = self%first, min(last, self%first + size(self%total, 3) - 1)
+      place = mod(c, size(self%total, 3))
+      do k = 1, cluster_size
+        atom = slot_atom(cluster_size*(c - 1) + k)
+        if (atom > 0) force(:, atom) = force(:, atom) + self%total(k, :, place)
+      end do
+      self%total(:, :, place) = 0.0_real64
+    end do
+    self%first = max(self%first, last + 1)
+  end subroutine give
+
+end module force_sums
