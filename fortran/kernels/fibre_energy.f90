@@ -265,27 +265,36 @@ contains
     type(fibre_t), intent(in) :: self
     integer(int32), intent(in) :: first, last
     type(near_t), intent(out) :: fresh(first:last)
-    integer(int32) :: p, q, k, count, found(self%n)
-    real(real64) :: reach, terms(2)
+    integer(int32) :: p
     do p = first, last
-      reach = self%cutoff
-      if (self%core(p) /= 0) reach = reach + self%carried_reach
-      call points_near(self%bead_grid, self%position(:, p), reach, found, count)
-      do k = 1, count
-        q = self%bead(found(k))
-        if (q >= first .and. q <= last) cycle
-        terms = pair_terms(self, p, q)
-        if (any(abs(terms) > 0)) call append(fresh(p), q, terms)
-      end do
-      call points_near(self%core_grid, self%position(:, p), reach + self%carried_reach, found, count)
-      do k = 1, count
-        q = self%core_particle(found(k))
-        if (q >= first .and. q <= last) cycle
-        terms = pair_terms(self, p, q)
-        if (any(abs(terms) > 0)) call append(fresh(p), q, terms)
-      end do
+      call list_near(self, p, first, last, fresh(p))
     end do
   end subroutine range_pairs
+
+  !> What is near particle p, but for first..last.
+  subroutine list_near(self, p, first, last, near)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: p, first, last
+    type(near_t), intent(inout) :: near
+    integer(int32) :: q, k, count, found(self%n)
+    real(real64) :: reach, terms(2)
+    reach = self%cutoff
+    if (self%core(p) /= 0) reach = reach + self%carried_reach
+    call points_near(self%bead_grid, self%position(:, p), reach, found, count)
+    do k = 1, count
+      q = self%bead(found(k))
+      if (q >= first .and. q <= last) cycle
+      terms = pair_terms(self, p, q)
+      if (any(abs(terms) > 0)) call append(near, q, terms)
+    end do
+    call points_near(self%core_grid, self%position(:, p), reach + self%carried_reach, found, count)
+    do k = 1, count
+      q = self%core_particle(found(k))
+      if (q >= first .and. q <= last) cycle
+      terms = pair_terms(self, p, q)
+      if (any(abs(terms) > 0)) call append(near, q, terms)
+    end do
+  end subroutine list_near
 
   pure subroutine append(self, particle, terms)
     type(near_t), intent(inout) :: self
@@ -332,16 +341,13 @@ contains
   !> Remember the pairs of all particles, so that a trial need not compute again what it leaves.
   subroutine remember_pairs(self)
     type(fibre_t), intent(inout) :: self
-    type(near_t) :: fresh(1)
     integer(int32) :: p, q, k
     allocate (self%near(self%n))
-    do p = 1, self%n
-      call range_pairs(self, p, p, fresh)
-      do k = 1, fresh(1)%n
-        q = fresh(1)%particle(k)
-        if (q > p) cycle
-        call append(self%near(p), q, fresh(1)%terms(:, k))
-        call append(self%near(q), p, fresh(1)%terms(:, k))
+    do p = 1, self%n   ! each pair once, for both
+      call list_near(self, p, p, self%n, self%near(p))
+      do k = 1, self%near(p)%n
+        q = self%near(p)%particle(k)
+        call append(self%near(q), p, self%near(p)%terms(:, k))
       end do
     end do
   end subroutine remember_pairs
