@@ -7,6 +7,8 @@ module load_balance
 
   !> Share of the way to the place that would be right if work were spread evenly within each slab.
   real(real64), parameter :: stride = 0.7_real64
+  !> Slabs that were made as narrow as may be are so to within rounding.
+  real(real64), parameter :: almost = 1.0_real64 - 1.0e-9_real64
 
 contains
 
@@ -22,7 +24,7 @@ contains
     n = size(work)
     even = [(real(k, real64)/n, k=0, n)]
     new = even
-    if (any(border(1:n) - border(:n - 1) < least) .or. .not. sum(work) > 0.0_real64) return
+    if (any(border(1:n) - border(:n - 1) < almost*least) .or. .not. sum(work) > 0.0_real64) return
     done(0) = 0.0_real64
     do k = 1, n
       done(k) = done(k - 1) + work(k)
