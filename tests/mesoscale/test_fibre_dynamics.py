@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bead_frames import carried
 from scipy.spatial.transform import Rotation
 
 from mesoscale import _kernels, dynamics
@@ -17,9 +18,7 @@ from mesoscale.model import (
     build_chain,
     crystal_core,
     overlaps,
-    segment_ends,
     straight_conformation,
-    transported,
 )
 from mesoscale.relaxation import Conformation, settle
 from mesoscale.tails import Places, TailWalk, heads_alone, limbs_of, tails_of_fibre
@@ -42,17 +41,6 @@ def three():
     frame = carried(chain, position, np.where((chain.core > 0)[:, None, None], turn @ left @ right, left @ right))
     beads = grow_tails(tails, chain, position, frame, seed=1, sweeps=20).beads
     return chain, tails, position, frame, beads
-
-
-def carried(chain, position, frame):
-    """Bead frames turned, without twist, along their segments."""
-    start, end = segment_ends(chain, position, frame)
-    direction = (end - start) / np.linalg.norm(end - start, axis=1)[:, None]
-    frame = frame.copy()
-    for p in np.flatnonzero(chain.core[:-1] == 0):
-        b = transported(frame[p, :, 1], frame[p, :, 0], direction[p])
-        frame[p] = np.stack([direction[p], b, np.cross(direction[p], b)], axis=1)
-    return frame
 
 
 def whole_energy(chain, tails, position, frame, beads):

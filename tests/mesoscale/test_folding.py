@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bead_frames import carried
 from scipy.spatial.transform import Rotation
 
 import mesoscale.folding
@@ -23,9 +24,7 @@ from mesoscale.model import (
     build_chain,
     mechanical_energies,
     overlaps,
-    segment_ends,
     straight_conformation,
-    transported,
 )
 from mesoscale.relaxation import (
     CHARGE_INTERVAL,
@@ -40,17 +39,6 @@ from mesoscale.scaffold import Scaffold, body_points, box_volume
 
 ROOT = Path(__file__).resolve().parents[2]
 DEMO_LIKE = Fibre("ACGTTGCA" * 68, (95, 262, 440), contacts=(Contact((0, 20), (5, 40)), Contact((30, 60), (500, 540))))
-
-
-def carried(chain, position, frame):
-    """Bead frames turned, without twist, along their segments."""
-    start, end = segment_ends(chain, position, frame)
-    direction = (end - start) / np.linalg.norm(end - start, axis=1)[:, None]
-    frame = frame.copy()
-    for p in np.flatnonzero(chain.core[:-1] == 0):
-        b = transported(frame[p, :, 1], frame[p, :, 0], direction[p])
-        frame[p] = np.stack([direction[p], b, np.cross(direction[p], b)], axis=1)
-    return frame
 
 
 @pytest.mark.parametrize("charged", [False, True])
