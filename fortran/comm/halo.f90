@@ -172,11 +172,7 @@ contains
     if (any(layers /= self%layers) .or. pattern /= self%pattern .or. .not. allocated(self%round)) then
       call self%destroy()
       self%layers = layers
-      if (self%options%whole_shell) then
-        self%offset = both_ways(half_shell(layers))
-      else
-        self%offset = half_shell(layers)
-      end if
+      self%offset = wanted_offsets(layers, self%options%whole_shell)
       self%pattern = pattern
       allocate (self%round(merge(3, 1, self%pattern == staged)))
     end if
@@ -216,6 +212,15 @@ contains
     end do
   end function half_shell
 
+  !> Offsets that ghosts are wanted from: of the half shell, or of the whole.
+  pure function wanted_offsets(layers, whole_shell) result(offset)
+    integer, intent(in) :: layers(3)
+    logical, intent(in) :: whole_shell
+    integer, allocatable :: offset(:, :)
+    offset = half_shell(layers)
+    if (whole_shell) offset = both_ways(offset)
+  end function wanted_offsets
+
   !> Offsets, followed by their opposites.
   pure function both_ways(offset) result(both)
     integer, intent(in) :: offset(:, :)
@@ -224,8 +229,8 @@ contains
     both(:, size(offset, 2) + 1:) = -offset
   end function both_ways
 
-  !> HALF (of the whole shell FULL) or STAGED by a model: messages to other ranks, atoms in them, and atoms copied, from the geometry alone, so
-  !> that the same input always gives the same answer.
+  !> HALF (of the whole shell FULL) or STAGED by a model: messages to other ranks, atoms in them, and atoms copied, from
+  !> the geometry alone, so that the same input always gives the same answer.
   integer function cheapest_pattern(grid, layers, width, whole_shell) result(pattern)
     type(domain_grid_t), intent(in) :: grid
     integer, intent(in) :: layers(3)
@@ -238,11 +243,7 @@ contains
     integer :: axis, k, m, partners(size(offset, 2)), n_partners
 
     edge = grid%box/grid%dims
-    if (whole_shell) then
-      offset = both_ways(half_shell(layers))
-    else
-      offset = half_shell(layers)
-    end if
+    offset = wanted_offsets(layers, whole_shell)
     copied = 0.0_real64
     sent = 0.0_real64
     n_partners = 0
