@@ -5,10 +5,10 @@
 !> steps, as many times harder. Cores meet charges by the table of their field.
 module fibre_dynamics
   use core_field, only: load_field, field_slope_at, n_parts
-  use fibre_energy, only: fibre_t, load_fibre, dna, core_site
+  use fibre_energy, only: fibre_t, load_fibre, dna, core_site, worth_threads
   use fibre_grid, only: grid_t, make_grid, points_near
   use fibre_forces, only: pairs_t, list_pairs, moved_far, all_forces, append, displace, set_masses, push_core, limit, &
-    largest_shift, skin, n_shares, worth_threads
+    largest_shift, skin, n_shares
   use iso_fortran_env, only: int32, real32, real64
   implicit none
   private

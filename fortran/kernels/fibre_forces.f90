@@ -9,12 +9,12 @@
 module fibre_forces
   use iso_fortran_env, only: int32, real64
   use fibre_energy, only: fibre_t, refresh_particle, refresh_segment, closest_points, transported, cross, &
-    are_close_in_chain, continued_end
+    are_close_in_chain, continued_end, worth_threads
   use fibre_grid, only: grid_t, make_grid, points_near
   implicit none
   private
   public :: pairs_t, list_pairs, moved_far, all_forces, displace, set_masses, push_core, limit, append
-  public :: n_freedoms, largest_shift, skin, n_shares, worth_threads
+  public :: n_freedoms, largest_shift, skin, n_shares
 
   integer(int32), parameter :: n_freedoms = 7   !< of a particle: three shifts, three turns of a core, spin of a bead
   real(real64), parameter :: pi = acos(-1.0_real64)
@@ -25,8 +25,8 @@ module fibre_forces
   real(real64), parameter :: largest_shift = 0.1_real64, largest_turn = 0.05_real64
 
   !> Work is divided into so many shares, whatever the number of threads, and put together in their order: results do not
-  !> depend on threads. Fewer particles than `worth_threads` are left to one.
-  integer(int32), parameter :: n_shares = 16, worth_threads = 200
+  !> depend on threads.
+  integer(int32), parameter :: n_shares = 16
 
   real(real64), parameter :: closest = 0.5_real64  !< of sigma: nearer, excluded volume pushes no harder
 
