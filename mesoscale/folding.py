@@ -192,7 +192,7 @@ def _trajectory(
     """The file of a run with these arguments."""
     locus = hashlib.sha256(repr(fibre).encode()).hexdigest()
     key = {"fibre": locus, "parameters": asdict(parameters), "sweeps": sweeps, "seed": seed, "hotter": hotter}
-    return Trajectory(path, key, most_blocks(sweeps) + 1)
+    return Trajectory(path, key, most_blocks(sweeps, parameters.tails == "flexible") + 1)
 
 
 def _random(seed: int, stream: int) -> np.random.Generator:
