@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mesoscale.dynamics import advance_with_tails, regrown, shortened
+from mesoscale.dynamics import STAGES, advance_with_tails, regrown, shortened
 from mesoscale.fibre import Fibre
 from mesoscale.model import Parameters, build_chain, crystal_core, straight_conformation
 from mesoscale.montecarlo import RANDOM_PER_TRIAL, CoupledTails, Walk
@@ -38,7 +38,7 @@ def digests() -> list[str]:
     now = Conformation(position, frame, np.zeros(3))
     beads = regrown(tails, chain, now, random, None)
     note(beads)
-    now, beads, energy = advance_with_tails(chain, tails, now, beads, 16, random, 4, 0.5)
+    now, beads, energy = advance_with_tails(chain, tails, now, beads, STAGES[0], random)
     note(now.position, now.frame, beads, energy)
     walk = Walk.begin(chain, now.position, now.frame)
     coupled = CoupledTails.begin(TailWalk.begin(tails, chain, now.position, now.frame, beads), NUCLEOSOMES)
