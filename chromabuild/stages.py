@@ -93,7 +93,7 @@ def scaffold(job: Job) -> dict:
                             confinement_radius=settings.confinement_radius, container=settings.container)
     result = fold(fibre, parameters, settings.sweeps, job.config.seed, settings.choose,
                   lambda share, state: _show(job, state, share), job.folder / "scaffold_trajectory.h5",
-                  settings.hotter)
+                  settings.hotter, job.threads)
     result.provenance = job.provenance
     result.write(job.folder / "scaffold.h5")
     write_contact_map(result.contact_map, result.contact_resolution, result.chromosome, fibre.start, job.folder)

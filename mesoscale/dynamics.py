@@ -1,12 +1,13 @@
 """Dynamics of a fibre together with its flexible chains, to bring both near rest before Monte Carlo samples them.
 
 The inner loop is the Fortran kernel fibre_dynamics: the energy is that of Monte Carlo with flexible tails, but for a
-shorter cutoff of charges. As in mesoscale/relaxation.py, velocities are drawn anew after every CHUNK steps, and the
+shorter cutoff of charges. As in mesoscale/relaxation.py, velocities are drawn anew after every chunk of steps, and the
 result is a start for Monte Carlo, not a sample.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from mesoscale import _kernels
 from mesoscale.field import core_field
 from mesoscale.kernels import kernel_arguments
 from mesoscale.model import Chain
-from mesoscale.relaxation import CHUNK, FINE_MARGIN, FINE_TIME_STEP, Conformation, clear, thermal_velocities
+from mesoscale.relaxation import FINE_MARGIN, Conformation, clear, thermal_velocities
 from mesoscale.restraints import contact_distances, stiffened
 from mesoscale.tails import SIGMA, TERMS, FlexibleChains, TailWalk
 
@@ -23,12 +24,28 @@ Array = NDArray[np.float64]
 TAIL_MASS = 4.0  # as in the kernel
 # Charges are left out beyond so many screening lengths, where exp(-kappa r) is below 1 %: half as many look-ups.
 CUTOFF = 5.0
-# Stages: chunks, steps between two pushes of charges, and the share of sigma within which charges do not act and
-# excluded volume pushes no harder; it costs 4 kBT at 0.5 of sigma, 11 at 0.46. Soft cores bear longer steps and
-# let come apart what stands in each other at first; the second stage drives out again what they let in.
-STAGES = ((95, 4, 0.5), (8, 2, 0.46))
+
+
+class Stage(NamedTuple):
+    """Chunks of dynamics: steps of a chunk, time of a step, steps between two pushes of charges, the share of sigma
+    within which charges do not act and excluded volume pushes no harder, and the temperature (kBT) at which velocities
+    are drawn.
+    """
+
+    chunks: int
+    steps: int
+    time_step: float
+    interval: int
+    closest: float
+    temperature: float
+
+
+# Excluded volume costs 4 kBT at 0.5 of sigma, 11 at 0.46. Soft cores bear longer steps and let come apart what stands
+# in each other at first. Pushes so far apart heat cores by 0.2 kBT within a chunk, and velocities are drawn colder for
+# it. The second stage drives out again what soft cores let in, and is as warm as what is sampled later.
+STAGES = (Stage(140, 30, 0.04, 2, 0.5, 0.8), Stage(12, 60, 0.02, 2, 0.46, 1.0))
 # Chunks between two regrowths of all chains: dynamics alone leave tails where they have bound first.
-REGROWTH = 3
+REGROWTH = 2
 FAR = 20.0  # times as far apart as they are, cores feel nothing of each other
 LONE_SWEEPS, CROWDED_SWEEPS = 10, 6  # regrowths of all chains on lone cores, and then where the cores are
 CHARGES = 5  # where the kernel's energies have them
@@ -69,21 +86,20 @@ def shortened(chain: Chain) -> Chain:
 
 
 def advance_with_tails(
-    chain: Chain, tails: FlexibleChains, start: Conformation, beads: Array, steps: int, random: np.random.Generator,
-    interval: int, closest: float,
+    chain: Chain, tails: FlexibleChains, start: Conformation, beads: Array, stage: Stage, random: np.random.Generator
 ) -> tuple[Conformation, Array, Array]:
-    """Steps of dynamics from newly drawn velocities for a chain with a table of its cores' field. Charges push every
-    `interval` steps; `closest` as in STAGES.
+    """A chunk of dynamics from newly drawn velocities, for a chain with a table of its cores' field.
 
     Returns the conformation, the beads (b, 3), and the energies (7,) that the kernel names.
     """
     arguments = kernel_arguments(chain, start.position, start.frame)
     of_chains = chain_arguments(tails, beads)
-    velocity = np.array(thermal_velocities(chain, random, 1.0), order="F")
-    bead_velocity = np.asfortranarray(TAIL_MASS**-0.5 * random.standard_normal((3, len(beads))))
+    velocity = np.array(thermal_velocities(chain, random, stage.temperature), order="F")
+    spread = (stage.temperature / TAIL_MASS) ** 0.5
+    bead_velocity = np.asfortranarray(spread * random.standard_normal((3, len(beads))))
     energy = _kernels.fibre_dynamics.run_dynamics(
-        n_cores=len(chain.cores), n_steps=steps, charge_interval=interval, step=FINE_TIME_STEP,
-        margin=FINE_MARGIN, closest=closest, velocity=velocity, bead_velocity=bead_velocity,
+        n_cores=len(chain.cores), n_steps=stage.steps, charge_interval=stage.interval, step=stage.time_step,
+        margin=FINE_MARGIN, closest=stage.closest, velocity=velocity, bead_velocity=bead_velocity,
         **arguments, **of_chains, **field_arguments(chain, tails),
     )  # fmt: skip
     position = np.ascontiguousarray(arguments["position"].T)
@@ -127,9 +143,9 @@ def equilibrate_with_tails(
     restraints.
     """
     moving, now = shortened(chain), start
-    stages = [(interval, closest) for chunks, interval, closest in STAGES for _ in range(chunks)]
-    for chunk, (interval, closest) in enumerate(stages):
-        now, beads, energy = advance_with_tails(moving, tails, now, beads, CHUNK, random, interval, closest)
+    stages = [stage for stage in STAGES for _ in range(stage.chunks)]
+    for chunk, stage in enumerate(stages):
+        now, beads, energy = advance_with_tails(moving, tails, now, beads, stage, random)
         if chunk % REGROWTH == REGROWTH - 1:
             beads = regrown(tails, moving, now, random, beads)
         distance = contact_distances(moving.contact, now.position)

@@ -11,6 +11,7 @@ import numpy as np
 
 from mesoscale.dynamics import equilibrate_with_tails, first_tails
 from mesoscale.fibre import Fibre
+from mesoscale.kernels import set_threads
 from mesoscale.model import (
     Chain,
     Parameters,
@@ -51,6 +52,7 @@ def fold(
     progress: Callable[[float, str], None] | None = None,
     trajectory: Path | None = None,
     hotter: tuple[float, ...] = (),
+    threads: int | None = None,
 ) -> Scaffold:
     """Fold the fibre and return one conformation down to the base pair.
 
@@ -58,14 +60,16 @@ def fold(
     linkers; overlaps are pushed apart, and `sweeps` Monte Carlo sweeps follow in which no overlap may come back.
     `choose` says what is built: the last conformation, or the best of several sampled ones after each has been annealed
     under pressure into a small box (lowest energy plus pressure times volume). `progress` is called with the share
-    done and a word on the state. The same arguments give the same result. Where floors could not be met, the
-    scaffold says so: floor_violations, deepest_violation. Sampling is written to the file `trajectory`, and goes on
-    from there when a run with the same arguments was stopped. `hotter`: temperatures of parallel tempering, as `sample`
-    takes them.
+    done and a word on the state. Where floors could not be met, the scaffold says so: floor_violations,
+    deepest_violation. Sampling is written to the file `trajectory`, and goes on from there when a run with the same
+    arguments was stopped. `hotter`: temperatures of parallel tempering, as `sample`
+    takes them. The same arguments give the same result on any number of `threads`.
 
     With flexible tails dynamics move tails and fibre together, with the fitted charges of the core without tails, and
     both are sampled. Raises ValueError when formal charges are asked for there.
     """
+    if threads is not None:
+        set_threads(threads)
     show = progress or (lambda share, state: None)
     flexible = parameters.tails == "flexible"
     if flexible and parameters.core_charges == "formal":
@@ -192,7 +196,7 @@ def _trajectory(
     """The file of a run with these arguments."""
     locus = hashlib.sha256(repr(fibre).encode()).hexdigest()
     key = {"fibre": locus, "parameters": asdict(parameters), "sweeps": sweeps, "seed": seed, "hotter": hotter}
-    return Trajectory(path, key, most_blocks(sweeps) + 1)
+    return Trajectory(path, key, most_blocks(sweeps, parameters.tails == "flexible") + 1)
 
 
 def _random(seed: int, stream: int) -> np.random.Generator:

@@ -8,6 +8,12 @@ from mesoscale.field import NONE
 from mesoscale.model import TERMS, Chain
 
 
+def set_threads(threads: int) -> None:
+    """Share the work of the kernels among so many threads from now on; without it OpenMP decides. Results do not depend
+    on it."""
+    _kernels.thread_count.set_threads(threads)
+
+
 def kernel_arguments(chain: Chain, position: NDArray[np.float64], frame: NDArray[np.float64]) -> dict:
     """Everything the Fortran kernels need of a chain and a conformation, in their order and layout."""
     shape = chain.shape

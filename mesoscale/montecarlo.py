@@ -30,7 +30,9 @@ TAIL_SERIES = ("tail bond", "tail bend", "tail tether")
 REGROWN = 0.25  # share of the chains that are regrown for each sweep of the fibre
 SWEEPS_BEFORE_REGROWTH = 4  # at most: each call of the kernel computes the energies of all pairs anew
 MOST_AT_ONCE = 20  # sweeps between two recomputations of the energy
-RECORDS = 100  # records of energy over the sweeps that were asked for
+# Records of energy over the sweeps that were asked for; with flexible tails one every SWEEPS_BEFORE_REGROWTH sweeps at
+# most, for the energies from scratch that go into a record cost as much as two sweeps.
+RECORDS = 100
 LONGEST_RUN = 2  # times the sweeps asked for, when the energy is not at rest before
 BOOKKEEPING = 1e-8  # largest relative difference of the running energy from a full recomputation
 
@@ -219,14 +221,14 @@ def total_energy(names: tuple[str, ...], records: NDArray[np.float64]) -> NDArra
     return records[:, [name in (*TERMS, *TAIL_SERIES) for name in names]].sum(axis=1)
 
 
-def block_count(sweeps: int) -> int:
+def block_count(sweeps: int, flexible: bool) -> int:
     """Blocks that the sweeps asked for are recorded in."""
-    return min(RECORDS, sweeps)
+    return min(RECORDS, max(1, sweeps // SWEEPS_BEFORE_REGROWTH) if flexible else sweeps)
 
 
-def most_blocks(sweeps: int) -> int:
+def most_blocks(sweeps: int, flexible: bool) -> int:
     """Blocks that a run has at most; one that is too short to tell whether it is at rest ends when it was asked to."""
-    return LONGEST_RUN * RECORDS if sweeps >= RECORDS else sweeps
+    return block_count(sweeps, flexible) * (LONGEST_RUN if sweeps >= RECORDS else 1)
 
 
 def sample(
@@ -255,7 +257,8 @@ def sample(
     """
     if hotter and (tails is not None or sorted({1.0, *hotter}) != [1.0, *hotter]):
         raise ValueError("temperatures of further walks must ascend from above 1, and tails must be rigid")
-    blocks = block_count(sweeps)
+    blocks = block_count(sweeps, tails is not None)
+    most = most_blocks(sweeps, tails is not None)
     burn_in = int(np.ceil(BURN_IN * blocks)) if blocks > 1 else 0
     names = SERIES if tails is None else (*SERIES, *TAIL_SERIES)
     done_blocks, state = (0, {}) if trajectory is None else trajectory.last()
@@ -320,7 +323,7 @@ def sample(
     done = sweeps * first // blocks
     at_once = SWEEPS_BEFORE_REGROWTH if tails else MOST_AT_ONCE
     block = first
-    while block < most_blocks(sweeps) and not finished(block):
+    while block < most and not finished(block):
         until = sweeps * (block + 1) // blocks
         if block == burn_in:
             for one in walks:

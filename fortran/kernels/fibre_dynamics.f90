@@ -5,10 +5,10 @@
 !> steps, as many times harder. Cores meet charges by the table of their field.
 module fibre_dynamics
   use core_field, only: load_field, field_slope_at, n_parts
-  use fibre_energy, only: fibre_t, load_fibre, dna, core_site
+  use fibre_energy, only: fibre_t, load_fibre, dna, core_site, worth_threads
   use fibre_grid, only: grid_t, make_grid, points_near
   use fibre_forces, only: pairs_t, list_pairs, moved_far, all_forces, append, displace, set_masses, push_core, limit, &
-    largest_shift, skin
+    largest_shift, skin, n_shares
   use iso_fortran_env, only: int32, real32, real64
   implicit none
   private
@@ -23,6 +23,15 @@ module fibre_dynamics
     real(real64), allocatable :: position(:, :), anchor(:, :), tether_k(:), bond_length(:), bond_k(:), angle(:), angle_k(:)
   end type chains_t
 
+  !> One share of the work on charges: every n_shares-th point and core with its partners.
+  type :: share_t
+    ! Pairs of points, and of points and cores, that may come within the cutoff before the lists are made again.
+    integer(int32) :: pairs = 0, meetings = 0
+    integer(int32), allocatable :: pair(:, :), meeting(:, :)
+    real(real64), allocatable :: force(:, :), on_fibre(:, :)   !< on points (3, n), on freedoms of the fibre
+    real(real64) :: energy = 0
+  end type share_t
+
   !> Everything small that is charged: beads of chains, points of heads, beads of linkers, in this order.
   type :: points_t
     integer(int32) :: n_tail = 0, n_head = 0, n = 0
@@ -31,10 +40,8 @@ module fibre_dynamics
     integer(int32), allocatable :: particle(:)           !< of a linker's bead
     real(real64) :: sigma2(5, 5) = 0, strength(5, 5) = 0
     real(real64) :: closest = 0   !< of sigma: nearer, charges do not act and excluded volume pushes no harder
-    ! Pairs of points, and of points and cores, that may come within the cutoff before the lists are made again.
-    integer(int32) :: pairs = 0, meetings = 0
-    integer(int32), allocatable :: pair(:, :), meeting(:, :)
-    real(real64), allocatable :: listed(:, :), listed_core(:, :)   !< where points and cores were then
+    type(share_t) :: share(n_shares)
+    real(real64), allocatable :: listed(:, :), listed_core(:, :)   !< where points and cores were when pairs were listed
   end type points_t
 
 contains
@@ -213,10 +220,8 @@ contains
     if (pushes == 0) return
     energy(6) = 0
     call place_points(points, fibre, chains)
-    points%force = 0
     call list_points(fibre, chains, points)
-    call add_point_pairs(fibre, points, energy(6))
-    call add_fields(fibre, points, real(pushes, real64), force, energy(6))
+    call add_charges(fibre, points, real(pushes, real64), force, energy(6))
     call hand_over(fibre, points, real(pushes, real64), force, bead_force)
   end subroutine forces
 
@@ -226,21 +231,25 @@ contains
     type(chains_t), intent(in) :: chains
     real(real64), intent(inout) :: force(:, :), bead_force(:, :), energy
     integer(int32) :: c, i, a, p
-    real(real64) :: d(3), u(3), v(3), length, other, cosine, sine, theta, slope, on_first(3), on_last(3), anchor(3)
+    real(real64) :: d(3), u(3), v(3), length, other, cosine, sine, theta, slope, on_first(3), on_last(3)
+    real(real64), dimension(3, size(chains%core)) :: anchor, pull
+    real(real64) :: of_chain(size(chains%core))
+    !$omp parallel do private(i, a, p, d, u, v, length, other, cosine, sine, theta, slope, on_first, on_last) &
+    !$omp& if(fibre%n >= worth_threads)
     do c = 1, size(chains%core)
       a = chains%first(c)
       p = fibre%core_particle(chains%core(c))
-      anchor = fibre%position(:, p) + matmul(fibre%frame(:, :, p), chains%anchor(:, c))
-      d = chains%tether_k(c) * (chains%position(:, a) - anchor)
-      energy = energy + 0.5_real64 * dot_product(d, d) / chains%tether_k(c)
+      anchor(:, c) = fibre%position(:, p) + matmul(fibre%frame(:, :, p), chains%anchor(:, c))
+      d = chains%tether_k(c) * (chains%position(:, a) - anchor(:, c))
+      of_chain(c) = 0.5_real64 * dot_product(d, d) / chains%tether_k(c)
       bead_force(:, a) = bead_force(:, a) - d
-      call push_core(fibre, p, anchor, d, force)
+      pull(:, c) = d
       do i = a + 1, chains%first(c + 1) - 1
         u = chains%position(:, i) - chains%position(:, i - 1)
         length = norm2(u)
         u = u / length
         slope = chains%bond_k(i) * (length - chains%bond_length(i))
-        energy = energy + 0.5_real64 * slope * (length - chains%bond_length(i))
+        of_chain(c) = of_chain(c) + 0.5_real64 * slope * (length - chains%bond_length(i))
         bead_force(:, i) = bead_force(:, i) - slope * u
         bead_force(:, i - 1) = bead_force(:, i - 1) + slope * u
         if (i == a + 1) cycle
@@ -252,13 +261,18 @@ contains
         sine = norm2([u(2) * v(3) - u(3) * v(2), u(3) * v(1) - u(1) * v(3), u(1) * v(2) - u(2) * v(1)])
         theta = atan2(sine, cosine)
         slope = chains%angle_k(i) * (theta - chains%angle(i))
-        energy = energy + 0.5_real64 * slope * (theta - chains%angle(i))
+        of_chain(c) = of_chain(c) + 0.5_real64 * slope * (theta - chains%angle(i))
         on_last = -slope / max(sine, 1.0e-3_real64) * (cosine * u - v) / length
         on_first = -slope / max(sine, 1.0e-3_real64) * (cosine * v - u) / other
         bead_force(:, i) = bead_force(:, i) + on_last
         bead_force(:, i - 2) = bead_force(:, i - 2) + on_first
         bead_force(:, i - 1) = bead_force(:, i - 1) - on_last - on_first
       end do
+    end do
+    !$omp end parallel do
+    do c = 1, size(chains%core)   ! several chains pull at one core
+      call push_core(fibre, fibre%core_particle(chains%core(c)), anchor(:, c), pull(:, c), force)
+      energy = energy + of_chain(c)
     end do
   end subroutine add_springs
 
@@ -285,29 +299,46 @@ contains
     type(chains_t), intent(in) :: chains
     type(points_t), intent(inout) :: self
     type(grid_t) :: grid, core_grid
-    integer(int32) :: i, j, k, c, count, found(max(self%n, size(fibre%core_particle)))
-    real(real64) :: d(3), reach
+    integer(int32) :: b
+    real(real64) :: reach
     if (allocated(self%listed)) then
       if (all(sum((self%position - self%listed)**2, 1) < (0.5_real64 * skin)**2) .and. &
         all(sum((fibre%position(:, fibre%core_particle) - self%listed_core)**2, 1) < (0.5_real64 * skin)**2)) return
-    else
-      allocate (self%pair(2, 1024), self%meeting(2, 1024))
     end if
     self%listed = self%position
     self%listed_core = fibre%position(:, fibre%core_particle)
-    self%pairs = 0
-    self%meetings = 0
     reach = fibre%cutoff + skin
     call make_grid(grid, self%position, 0.5_real64 * reach)
     call make_grid(core_grid, self%listed_core, 0.5_real64 * reach)
-    do i = 1, self%n
+    !$omp parallel do schedule(dynamic) if(fibre%n >= worth_threads)
+    do b = 1, n_shares
+      call list_share(fibre, chains, self, grid, core_grid, b, self%share(b))
+    end do
+    !$omp end parallel do
+  end subroutine list_points
+
+  !> The pairs of every n_shares-th point, from number `b` on, with those before it and with cores.
+  subroutine list_share(fibre, chains, self, grid, core_grid, b, share)
+    type(fibre_t), intent(in) :: fibre
+    type(chains_t), intent(in) :: chains
+    type(points_t), intent(in) :: self
+    type(grid_t), intent(in) :: grid, core_grid
+    integer(int32), intent(in) :: b
+    type(share_t), intent(inout) :: share
+    integer(int32) :: i, j, k, c, count, found(max(self%n, size(fibre%core_particle)))
+    real(real64) :: d(3), reach
+    reach = fibre%cutoff + skin
+    if (.not. allocated(share%pair)) allocate (share%pair(2, 1024), share%meeting(2, 1024))
+    share%pairs = 0
+    share%meetings = 0
+    do i = b, self%n, n_shares
       call points_near(grid, self%position(:, i), reach, found, count)
       do k = 1, count
         j = found(k)
         if (j >= i) cycle
         d = self%position(:, i) - self%position(:, j)
         if (dot_product(d, d) >= reach**2) cycle
-        if (.not. left_out(chains, self, j, i)) call append(self%pair, self%pairs, [j, i])
+        if (.not. left_out(chains, self, j, i)) call append(share%pair, share%pairs, [j, i])
       end do
       call points_near(core_grid, self%position(:, i), reach + fibre%site_reach, found, count)
       do k = 1, count
@@ -319,21 +350,65 @@ contains
           if (abs(fibre%core_particle(c) - self%particle(i)) < 2) cycle
         end if
         d = self%position(:, i) - self%listed_core(:, c)
-        if (dot_product(d, d) < (reach + fibre%site_reach)**2) call append(self%meeting, self%meetings, [i, c])
+        if (dot_product(d, d) < (reach + fibre%site_reach)**2) call append(share%meeting, share%meetings, [i, c])
       end do
     end do
-  end subroutine list_points
+  end subroutine list_share
 
-  !> Electrostatics and excluded volume between points.
-  subroutine add_point_pairs(fibre, self, energy)
+  !> Electrostatics and excluded volume: forces on points, and `scale` times those on cores.
+  subroutine add_charges(fibre, self, scale, force, energy)
     type(fibre_t), intent(in) :: fibre
     type(points_t), intent(inout) :: self
-    real(real64), intent(inout) :: energy
+    real(real64), intent(in) :: scale
+    real(real64), intent(inout) :: force(:, :), energy
+    type(grid_t) :: grid
+    integer(int32) :: b, i, p
+    call make_grid(grid, fibre%position(:, fibre%core_particle), 0.5_real64 * (fibre%cutoff + fibre%site_reach))
+    !$omp parallel if(fibre%n >= worth_threads)
+    !$omp do schedule(dynamic)
+    do b = 1, n_shares
+      associate (share => self%share(b))
+        if (.not. allocated(share%force)) allocate (share%force(3, self%n), share%on_fibre(7, fibre%n + 1))
+        share%force = 0
+        share%on_fibre = 0
+        share%energy = 0
+        call add_point_pairs(fibre, self, share)
+        call add_meetings(fibre, self, share)
+        call add_core_pairs(fibre, self, grid, b, share)
+      end associate
+    end do
+    !$omp end do
+    !$omp do schedule(static)
+    do i = 1, self%n
+      self%force(:, i) = 0
+      do b = 1, n_shares
+        self%force(:, i) = self%force(:, i) + self%share(b)%force(:, i)
+      end do
+    end do
+    !$omp end do nowait
+    !$omp do schedule(static)
+    do p = 1, fibre%n
+      do b = 1, n_shares
+        force(:, p) = force(:, p) + scale * self%share(b)%on_fibre(:, p)
+      end do
+    end do
+    !$omp end do
+    !$omp end parallel
+    do b = 1, n_shares
+      energy = energy + self%share(b)%energy
+    end do
+  end subroutine add_charges
+
+  !> Electrostatics and excluded volume between points.
+  subroutine add_point_pairs(fibre, self, share)
+    type(fibre_t), intent(in) :: fibre
+    type(points_t), intent(in) :: self
+    type(share_t), intent(inout) :: share
     integer(int32) :: i, j, k
     real(real64) :: d(3), r2, z, r, kappa, shift, screened, sigma2, strength, s6, s6_cut, slope
-    do k = 1, self%pairs
-      j = self%pair(1, k)
-      i = self%pair(2, k)
+    do k = 1, share%pairs
+      j = share%pair(1, k)
+      i = share%pair(2, k)
       d = self%position(:, i) - self%position(:, j)
       r2 = dot_product(d, d)
       if (r2 >= fibre%cutoff**2) cycle
@@ -350,12 +425,12 @@ contains
       screened = fibre%bjerrum * self%charge(i) * self%charge(j) * exp(-kappa * r) / r
       s6 = (sigma2 / z)**3
       s6_cut = (sigma2 / fibre%cutoff**2)**3
-      energy = energy + screened - fibre%bjerrum * self%charge(i) * self%charge(j) * shift &
+      share%energy = share%energy + screened - fibre%bjerrum * self%charge(i) * self%charge(j) * shift &
         + strength * (s6 * (s6 - 1) - s6_cut * (s6_cut - 1))
       if (r2 < z) screened = 0
       slope = screened * (kappa + 1 / r) / r + strength * 6 * s6 * (2 * s6 - 1) / z
-      self%force(:, i) = self%force(:, i) + slope * d
-      self%force(:, j) = self%force(:, j) - slope * d
+      share%force(:, i) = share%force(:, i) + slope * d
+      share%force(:, j) = share%force(:, j) - slope * d
     end do
   end subroutine add_point_pairs
 
@@ -377,31 +452,40 @@ contains
     end if
   end function left_out
 
-  !> Points and sites of cores in the fields of cores.
-  subroutine add_fields(fibre, self, scale, force, energy)
+  !> Points in the fields of cores.
+  subroutine add_meetings(fibre, self, share)
     type(fibre_t), intent(in) :: fibre
-    type(points_t), intent(inout) :: self
-    real(real64), intent(in) :: scale
-    real(real64), intent(inout) :: force(:, :), energy
-    integer(int32) :: i, k, c, q, s, p, count, found(size(fibre%core_particle))
-    real(real64) :: reach, closest, d(3), push(3), weight(n_parts), sigma2, strength
-    type(grid_t) :: grid
-    reach = fibre%cutoff + fibre%site_reach
-    do k = 1, self%meetings
-      i = self%meeting(1, k)
-      p = fibre%core_particle(self%meeting(2, k))
+    type(points_t), intent(in) :: self
+    type(share_t), intent(inout) :: share
+    integer(int32) :: i, k, p
+    real(real64) :: d(3), push(3), weight(n_parts), sigma2, strength
+    do k = 1, share%meetings
+      i = share%meeting(1, k)
+      p = fibre%core_particle(share%meeting(2, k))
       d = self%position(:, i) - fibre%position(:, p)
-      if (dot_product(d, d) >= reach**2) cycle
+      if (dot_product(d, d) >= (fibre%cutoff + fibre%site_reach)**2) cycle
       sigma2 = self%sigma2(self%kind(i), core_site)
       strength = self%strength(self%kind(i), core_site)
       weight = [fibre%bjerrum * self%charge(i), strength * sigma2**6, -strength * sigma2**3]
-      closest = self%closest * sqrt(sigma2)
-      call meet(fibre, p, self%position(:, i), weight, closest, scale, push, force, energy)
-      self%force(:, i) = self%force(:, i) + push
+      call meet(fibre, p, self%position(:, i), weight, self%closest * sqrt(sigma2), push, share)
+      share%force(:, i) = share%force(:, i) + push
     end do
-    call make_grid(grid, fibre%position(:, fibre%core_particle), 0.5_real64 * reach)
-    closest = self%closest * sqrt(self%sigma2(core_site, core_site))
-    do k = 1, size(fibre%core_particle)
+  end subroutine add_meetings
+
+  !> The sites of every n_shares-th core, from number `b` on, in the fields of the cores after it.
+  subroutine add_core_pairs(fibre, self, grid, b, share)
+    type(fibre_t), intent(in) :: fibre
+    type(points_t), intent(in) :: self
+    type(grid_t), intent(in) :: grid   !< of cores
+    integer(int32), intent(in) :: b
+    type(share_t), intent(inout) :: share
+    integer(int32) :: i, k, c, q, s, p, count, found(size(fibre%core_particle))
+    real(real64) :: reach, closest, d(3), push(3), weight(n_parts), sigma2, strength
+    reach = fibre%cutoff + fibre%site_reach
+    sigma2 = self%sigma2(core_site, core_site)
+    strength = self%strength(core_site, core_site)
+    closest = self%closest * sqrt(sigma2)
+    do k = b, size(fibre%core_particle), n_shares
       p = fibre%core_particle(k)
       call points_near(grid, fibre%position(:, p), reach + fibre%site_reach, found, count)
       do s = 1, count
@@ -411,29 +495,27 @@ contains
         do i = 1, size(fibre%site, 2)
           d = fibre%site_world(:, i, k) - fibre%position(:, q)
           if (dot_product(d, d) >= reach**2) cycle
-          weight(1) = fibre%bjerrum * fibre%site_charge(i)
-          weight(2) = self%strength(core_site, core_site) * self%sigma2(core_site, core_site)**6
-          weight(3) = -self%strength(core_site, core_site) * self%sigma2(core_site, core_site)**3
-          call meet(fibre, q, fibre%site_world(:, i, k), weight, closest, scale, push, force, energy)
-          call push_core(fibre, p, fibre%site_world(:, i, k), scale * push, force)
+          weight = [fibre%bjerrum * fibre%site_charge(i), strength * sigma2**6, -strength * sigma2**3]
+          call meet(fibre, q, fibre%site_world(:, i, k), weight, closest, push, share)
+          call push_core(fibre, p, fibre%site_world(:, i, k), push, share%on_fibre)
         end do
       end do
     end do
-  end subroutine add_fields
+  end subroutine add_core_pairs
 
-  !> A point in the field of core p: the push on it, and `scale` times the opposite on the core.
-  subroutine meet(fibre, p, point, weight, closest, scale, push, force, energy)
+  !> A point in the field of core p: the push on it, and the opposite on the core.
+  subroutine meet(fibre, p, point, weight, closest, push, share)
     type(fibre_t), intent(in) :: fibre
     integer(int32), intent(in) :: p
-    real(real64), intent(in) :: point(3), weight(n_parts), closest, scale
+    real(real64), intent(in) :: point(3), weight(n_parts), closest
     real(real64), intent(out) :: push(3)
-    real(real64), intent(inout) :: force(:, :), energy
+    type(share_t), intent(inout) :: share
     real(real64) :: d(3), slope(3), value
     d = point - fibre%position(:, p)
     call field_slope_at(fibre%field, matmul(d, fibre%frame(:, :, p)), weight, closest, value, slope)
-    energy = energy + value
+    share%energy = share%energy + value
     push = -matmul(fibre%frame(:, :, p), slope)
-    call push_core(fibre, p, point, -scale * push, force)
+    call push_core(fibre, p, point, -push, share%on_fibre)
   end subroutine meet
 
   !> Forces on points become forces on beads and particles.

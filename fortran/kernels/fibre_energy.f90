@@ -15,7 +15,8 @@ module fibre_energy
   private
   public :: fibre_t, load_fibre, load_limbs, refresh, refresh_particle, refresh_segment, range_energy
   public :: near_t, range_pairs, remember_pairs, replace_pairs, add_pairs, full_energy, twist_energy_at, longest_segment
-  public :: n_terms, transported, cross, closest_points, are_close_in_chain, continued_end, dna, core_site
+  public :: n_terms, worth_threads, own_reach, transported, cross, closest_points, are_close_in_chain, continued_end
+  public :: dna, core_site
 
   integer(int32), parameter :: n_terms = 8
   integer(int32), parameter :: n_kinds = 5, dna = 1, core_site = 2   !< of matter; the others are those of limbs
@@ -24,6 +25,7 @@ module fibre_energy
   real(real64), parameter :: pi = acos(-1.0_real64)
   real(real64), parameter :: bead_cell = 5, core_cell = 8   !< nm, edges of the grids' cells
   real(real64), parameter :: longest_segment = 8   !< nm; a move that stretches one further is refused
+  integer(int32), parameter :: worth_threads = 200  !< particles; fewer are left to one thread
 
   !> The particles near one, and the electrostatics and excluded volume of each with it.
   type :: near_t
@@ -61,7 +63,6 @@ module fibre_energy
     ! What is near: beads, cores, middles of segments. Grids number beads and cores in chain order: bead_of, core_of.
     type(grid_t) :: bead_grid, core_grid, segment_grid
     integer(int32), allocatable :: bead(:), bead_number(:), core_particle(:)
-    type(near_t), allocatable :: near(:)              !< of each particle, where remembered
   end type fibre_t
 
 contains
@@ -328,6 +329,17 @@ contains
     end do
   end subroutine remove
 
+  !> How far what belongs to particle p reaches from its position: sites, limbs, spheres and joints of a core.
+  pure function own_reach(self, p) result(reach)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: p
+    real(real64) :: reach
+    reach = 0
+    if (self%core(p) == 0) return
+    reach = max(self%site_reach, self%sphere_reach, maxval(norm2(self%joint_point, 1)))
+    if (self%n_limbs > 0) reach = max(reach, self%limb_reach(self%core(p)))
+  end function own_reach
+
   !> Electrostatics and excluded volume of two particles.
   pure function pair_terms(self, p, q) result(terms)
     type(fibre_t), intent(in) :: self
@@ -339,41 +351,48 @@ contains
   end function pair_terms
 
   !> Remember the pairs of all particles, so that a trial need not compute again what it leaves.
-  subroutine remember_pairs(self)
-    type(fibre_t), intent(inout) :: self
+  subroutine remember_pairs(self, near)
+    type(fibre_t), intent(in) :: self
+    type(near_t), allocatable, intent(out) :: near(:)
     integer(int32) :: p, q, k
-    allocate (self%near(self%n))
+    integer(int32) :: found(self%n)
+    allocate (near(self%n))
+    !$omp parallel do schedule(dynamic, 8) if(self%n >= worth_threads)
     do p = 1, self%n   ! each pair once, for both
-      call list_near(self, p, p, self%n, self%near(p))
-      do k = 1, self%near(p)%n
-        q = self%near(p)%particle(k)
-        call append(self%near(q), p, self%near(p)%terms(:, k))
+      call list_near(self, p, p, self%n, near(p))
+    end do
+    !$omp end parallel do
+    found = near%n
+    do p = 1, self%n
+      do k = 1, found(p)
+        q = near(p)%particle(k)
+        call append(near(q), p, near(p)%terms(:, k))
       end do
     end do
   end subroutine remember_pairs
 
   !> The pairs of the particles first..last with those outside are now these.
-  pure subroutine replace_pairs(self, first, last, fresh)
-    type(fibre_t), intent(inout) :: self
+  pure subroutine replace_pairs(near, first, last, fresh)
+    type(near_t), intent(inout) :: near(:)
     integer(int32), intent(in) :: first, last
     type(near_t), intent(in) :: fresh(first:last)
     integer(int32) :: p, q, k, kept
     do p = first, last
       kept = 0
-      do k = 1, self%near(p)%n
-        q = self%near(p)%particle(k)
+      do k = 1, near(p)%n
+        q = near(p)%particle(k)
         if (q < first .or. q > last) then
-          call remove(self%near(q), p)
+          call remove(near(q), p)
         else
           kept = kept + 1
-          self%near(p)%particle(kept) = q
-          self%near(p)%terms(:, kept) = self%near(p)%terms(:, k)
+          near(p)%particle(kept) = q
+          near(p)%terms(:, kept) = near(p)%terms(:, k)
         end if
       end do
-      self%near(p)%n = kept
+      near(p)%n = kept
       do k = 1, fresh(p)%n
-        call append(self%near(p), fresh(p)%particle(k), fresh(p)%terms(:, k))
-        call append(self%near(fresh(p)%particle(k)), p, fresh(p)%terms(:, k))
+        call append(near(p), fresh(p)%particle(k), fresh(p)%terms(:, k))
+        call append(near(fresh(p)%particle(k)), p, fresh(p)%terms(:, k))
       end do
     end do
   end subroutine replace_pairs
@@ -395,31 +414,42 @@ contains
   end subroutine add_pairs
 
   !> Energy of the whole fibre, term by term.
-  pure function full_energy(self) result(energy)
+  function full_energy(self) result(energy)
     type(fibre_t), intent(in) :: self
-    real(real64) :: energy(n_terms)
-    integer(int32) :: p, q, s, t
-    energy = 0
+    real(real64) :: energy(n_terms), part(n_terms, self%n)
+    integer(int32) :: p
+    !$omp parallel do schedule(dynamic, 8) if(self%n >= worth_threads)
     do p = 1, self%n
-      call add_bonded(self, p, energy)
-      do q = 1, p - 1
-        call add_charged_pair(self, p, q, energy)
-        if (self%core(p) /= 0 .and. self%core(q) /= 0) energy(floor_) = energy(floor_) + core_core_floor(self, p, q)
-      end do
-      energy(confinement) = energy(confinement) + confinement_energy(self, p)
+      part(:, p) = energy_at(self, p)
     end do
-    do s = 1, self%n - 1
-      do t = 1, s - 1
-        energy(floor_) = energy(floor_) + segment_segment_floor(self, s, t)
-      end do
-      do p = 1, self%n
-        if (self%core(p) /= 0) energy(floor_) = energy(floor_) + segment_core_floor(self, s, p)
-      end do
-    end do
-    do t = 1, size(self%contact, 2)
-      energy(restraint) = energy(restraint) + one_contact(self, t)
+    !$omp end parallel do
+    energy = sum(part, 2)
+    do p = 1, size(self%contact, 2)
+      energy(restraint) = energy(restraint) + one_contact(self, p)
     end do
   end function full_energy
+
+  !> The share of particle p, and of segment p, in the energy of the fibre: with those before it.
+  pure function energy_at(self, p) result(energy)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: p
+    real(real64) :: energy(n_terms)
+    integer(int32) :: q
+    energy = 0
+    call add_bonded(self, p, energy)
+    energy(confinement) = confinement_energy(self, p)
+    do q = 1, p - 1
+      call add_charged_pair(self, p, q, energy)
+      if (self%core(p) /= 0 .and. self%core(q) /= 0) energy(floor_) = energy(floor_) + core_core_floor(self, p, q)
+    end do
+    if (p == self%n) return
+    do q = 1, p - 1
+      energy(floor_) = energy(floor_) + segment_segment_floor(self, p, q)
+    end do
+    do q = 1, self%n
+      if (self%core(q) /= 0) energy(floor_) = energy(floor_) + segment_core_floor(self, p, q)
+    end do
+  end function energy_at
 
   !> Stretch and twist of segment p and bends at particle p.
   pure subroutine add_bonded(self, p, energy)

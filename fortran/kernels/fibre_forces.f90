@@ -9,12 +9,12 @@
 module fibre_forces
   use iso_fortran_env, only: int32, real64
   use fibre_energy, only: fibre_t, refresh_particle, refresh_segment, closest_points, transported, cross, &
-    are_close_in_chain, continued_end
+    are_close_in_chain, continued_end, worth_threads
   use fibre_grid, only: grid_t, make_grid, points_near
   implicit none
   private
   public :: pairs_t, list_pairs, moved_far, all_forces, displace, set_masses, push_core, limit, append
-  public :: n_freedoms, largest_shift, skin
+  public :: n_freedoms, largest_shift, skin, n_shares
 
   integer(int32), parameter :: n_freedoms = 7   !< of a particle: three shifts, three turns of a core, spin of a bead
   real(real64), parameter :: pi = acos(-1.0_real64)
@@ -23,6 +23,10 @@ module fibre_forces
   real(real64), parameter :: bead_mass = 4, bead_inertia = 4, core_mass = 8, core_inertia = 64, &
     wall_mass = 200
   real(real64), parameter :: largest_shift = 0.1_real64, largest_turn = 0.05_real64
+
+  !> Work is divided into so many shares, whatever the number of threads, and put together in their order: results do not
+  !> depend on threads.
+  integer(int32), parameter :: n_shares = 16
 
   real(real64), parameter :: closest = 0.5_real64  !< of sigma: nearer, excluded volume pushes no harder
 
@@ -63,6 +67,8 @@ contains
     real(real64), intent(in) :: time_step
     integer(int32) :: p
     real(real64) :: b(3), angle
+    !$omp parallel if(self%n >= worth_threads)
+    !$omp do private(b, angle) schedule(static)
     do p = 1, self%n
       call limit(velocity(1:3, p), largest_shift / time_step)
       self%position(:, p) = self%position(:, p) + time_step * velocity(1:3, p)
@@ -75,15 +81,17 @@ contains
         self%frame(:, 3, p) = cos(angle) * self%frame(:, 3, p) - sin(angle) * self%frame(:, 2, p)
         self%frame(:, 2, p) = b
       end if
-    end do
-    call limit(velocity(1:3, self%n + 1), largest_shift / time_step)
-    self%wall = self%wall + time_step * velocity(1:3, self%n + 1)
-    do p = 1, self%n
       call refresh_particle(self, p)
     end do
+    !$omp end do
+    !$omp do schedule(static)
     do p = 1, self%n - 1
       call refresh_segment(self, p)
     end do
+    !$omp end do
+    !$omp end parallel
+    call limit(velocity(1:3, self%n + 1), largest_shift / time_step)
+    self%wall = self%wall + time_step * velocity(1:3, self%n + 1)
   end subroutine displace
 
   pure subroutine limit(v, most)
@@ -512,18 +520,10 @@ contains
     real(real64), intent(in) :: margin
     logical, intent(in) :: charges
     type(pairs_t), intent(inout) :: pairs
-    type(grid_t) :: grid
-    integer(int32) :: k, m, p, s, t, count
-    integer(int32), allocatable :: cores(:), found(:)
-    real(real64) :: reach, longest, d(3)
-    real(real64), allocatable :: middle(:, :)
-    allocate (middle, source=0.5_real64 * (self%segment_start + self%segment_end))
-    longest = maxval(self%length)
-    allocate (found(self%n))
-    allocate (cores, source=pack([(p, p=1, self%n)], self%core /= 0))
-    if (.not. allocated(pairs%sphere_pair)) &
-      allocate (pairs%sphere_pair(4, 1024), pairs%capsule_pair(2, 256), pairs%mixed_pair(3, 1024), &
-      pairs%charged_pair(2, 1024))
+    type(pairs_t) :: share(n_shares)
+    type(grid_t) :: core_grid, segment_grid
+    integer(int32) :: b
+    if (.not. allocated(pairs%sphere_pair)) call make_room(pairs)
     pairs%spheres = 0
     pairs%capsules = 0
     pairs%mixed = 0
@@ -531,36 +531,66 @@ contains
     pairs%sphere_world = self%sphere_world
     pairs%segment_start = self%segment_start
     pairs%segment_end = self%segment_end
-    reach = 2 * self%sphere_reach + margin + skin
-    call make_grid(grid, self%position(:, cores), reach)
-    do k = 1, size(cores)
-      call points_near(grid, self%position(:, cores(k)), reach, found, count)
-      do m = 1, count
-        if (found(m) < k) call list_spheres(self, cores(k), cores(found(m)), margin, pairs)
-      end do
+    call make_grid(core_grid, self%position(:, self%core_particle), 2 * self%sphere_reach + margin + skin)
+    call make_grid(segment_grid, 0.5_real64 * (self%segment_start + self%segment_end), &
+      maxval(self%length) + 2 * self%dna_radius + margin + skin)
+    !$omp parallel do schedule(dynamic) if(self%n >= worth_threads)
+    do b = 1, n_shares
+      call make_room(share(b))
+      call list_share(self, margin, core_grid, segment_grid, b, share(b))
     end do
-    reach = longest + 2 * self%dna_radius + margin + skin
-    call make_grid(grid, middle, reach)
-    do s = 1, self%n - 1
-      call points_near(grid, middle(:, s), reach, found, count)
+    !$omp end parallel do
+    do b = 1, n_shares   ! in the order of particles, whoever found them
+      call join(pairs%sphere_pair, pairs%spheres, share(b)%sphere_pair(:, :share(b)%spheres))
+      call join(pairs%capsule_pair, pairs%capsules, share(b)%capsule_pair(:, :share(b)%capsules))
+      call join(pairs%mixed_pair, pairs%mixed, share(b)%mixed_pair(:, :share(b)%mixed))
+    end do
+    if (charges) call list_charged(self, pairs)
+  end subroutine list_pairs
+
+  pure subroutine make_room(pairs)
+    type(pairs_t), intent(inout) :: pairs
+    allocate (pairs%sphere_pair(4, 1024), pairs%capsule_pair(2, 256), pairs%mixed_pair(3, 1024), &
+      pairs%charged_pair(2, 1024))
+  end subroutine make_room
+
+  !> The pairs of floor bodies of the b-th of n_shares parts of the cores, and of the segments.
+  subroutine list_share(self, margin, core_grid, segment_grid, b, pairs)
+    type(fibre_t), intent(in) :: self
+    real(real64), intent(in) :: margin
+    type(grid_t), intent(in) :: core_grid, segment_grid
+    integer(int32), intent(in) :: b
+    type(pairs_t), intent(inout) :: pairs
+    integer(int32) :: k, m, s, t, count, n_cores, found(self%n)
+    real(real64) :: longest, d(3), middle(3)
+    longest = maxval(self%length)
+    n_cores = size(self%core_particle)
+    do k = 1 + (b - 1) * n_cores / n_shares, b * n_cores / n_shares
+      associate (p => self%core_particle(k))
+        call points_near(core_grid, self%position(:, p), 2 * self%sphere_reach + margin + skin, found, count)
+        do m = 1, count
+          if (found(m) < k) call list_spheres(self, p, self%core_particle(found(m)), margin, pairs)
+        end do
+        call points_near(segment_grid, self%position(:, p), &
+          0.5_real64 * longest + self%sphere_reach + self%dna_radius + margin + skin, found, count)
+        do m = 1, count
+          call list_mixed(self, found(m), p, margin, pairs)
+        end do
+      end associate
+    end do
+    do s = 1 + (b - 1) * (self%n - 1) / n_shares, b * (self%n - 1) / n_shares
+      middle = 0.5_real64 * (self%segment_start(:, s) + self%segment_end(:, s))
+      call points_near(segment_grid, middle, longest + 2 * self%dna_radius + margin + skin, found, count)
       do m = 1, count
         t = found(m)
         if (t >= s) cycle
         if (are_close_in_chain(self, s, t)) cycle
-        d = middle(:, s) - middle(:, t)
+        d = middle - 0.5_real64 * (self%segment_start(:, t) + self%segment_end(:, t))
         if (dot_product(d, d) < (2 * self%dna_radius + margin + skin + 0.5_real64 * (self%length(s) + self%length(t)))**2) &
           call append(pairs%capsule_pair, pairs%capsules, [s, t])
       end do
     end do
-    reach = 0.5_real64 * longest + self%sphere_reach + self%dna_radius + margin + skin
-    do k = 1, size(cores)
-      call points_near(grid, self%position(:, cores(k)), reach, found, count)
-      do m = 1, count
-        call list_mixed(self, found(m), cores(k), margin, pairs)
-      end do
-    end do
-    if (charges) call list_charged(self, pairs)
-  end subroutine list_pairs
+  end subroutine list_share
 
   !> Particles that are not neighbours in the chain; in a pair of a bead and a core the bead comes first.
   subroutine list_charged(self, pairs)
@@ -634,6 +664,23 @@ contains
         call append(pairs%mixed_pair, pairs%mixed, [s, p, i])
     end do
   end subroutine list_mixed
+
+  !> Put more items behind the first `count` of a list.
+  pure subroutine join(list, count, more)
+    integer(int32), allocatable, intent(inout) :: list(:, :)
+    integer(int32), intent(inout) :: count
+    integer(int32), intent(in) :: more(:, :)
+    integer(int32), allocatable :: longer(:, :)
+    integer(int32) :: total
+    total = count + size(more, 2)
+    if (total > size(list, 2)) then
+      allocate (longer(size(list, 1), 2 * total))
+      longer(:, :count) = list(:, :count)
+      call move_alloc(longer, list)
+    end if
+    list(:, count + 1:total) = more
+    count = total
+  end subroutine join
 
   pure subroutine append(list, count, item)
     integer(int32), allocatable, intent(inout) :: list(:, :)

@@ -7,7 +7,8 @@ module fibre_grid
 
   integer(int32), parameter :: most_cells = 64  !< along an edge; larger extents get larger cells
 
-  !> Points of a cell form a doubly linked list. What lies outside belongs to the nearest cell of the border.
+  !> Points of a cell form a doubly linked list, the highest number first, so that its order does not depend on what moved
+  !> in and out. What lies outside belongs to the nearest cell of the border.
   type :: grid_t
     real(real64) :: lower(3) = 0, edge(3) = 1
     integer(int32) :: cells(3) = 1
@@ -57,11 +58,22 @@ contains
   pure subroutine insert(self, k, cell)
     type(grid_t), intent(inout) :: self
     integer(int32), intent(in) :: k, cell
+    integer(int32) :: before, after
+    before = 0
+    after = self%head(cell)
+    do while (after > k)
+      before = after
+      after = self%next(after)
+    end do
     self%cell(k) = cell
-    self%previous(k) = 0
-    self%next(k) = self%head(cell)
-    if (self%next(k) /= 0) self%previous(self%next(k)) = k
-    self%head(cell) = k
+    self%previous(k) = before
+    self%next(k) = after
+    if (after /= 0) self%previous(after) = k
+    if (before /= 0) then
+      self%next(before) = k
+    else
+      self%head(cell) = k
+    end if
   end subroutine insert
 
   !> Point k is now there.

@@ -2,11 +2,16 @@
 !>
 !> Every move is a rigid motion of a range of neighbours in the chain (one bead, one core, a crank, an end arm) or a
 !> spin of one bead's frame about its segment. All random numbers come in from the caller, eleven for each trial.
+!>
+!> With more than one thread trials are weighed ahead of their turn, each thread on a copy of the fibre, and carried out in
+!> theirs. A trial that an accepted one comes near to meanwhile is weighed once more. What comes out is, to the last bit,
+!> what one thread makes of them.
 module fibre_monte_carlo
   use core_field, only: load_field
   use iso_fortran_env, only: int32, real32, real64
   use fibre_energy, only: fibre_t, near_t, load_fibre, load_limbs, refresh, range_energy, range_pairs, remember_pairs, &
-    replace_pairs, add_pairs, full_energy, twist_energy_at, longest_segment, n_terms
+    replace_pairs, add_pairs, full_energy, twist_energy_at, longest_segment, n_terms, own_reach, worth_threads
+  use omp_lib, only: omp_get_max_threads, omp_get_thread_num
   implicit none
   private
   public :: run_trials, total_energy
@@ -16,6 +21,18 @@ module fibre_monte_carlo
     bead_spin = 6
   integer(int32), parameter :: twist_term = 3, floor_term = 6
   real(real64), parameter :: pi = acos(-1.0_real64)
+  integer(int32), parameter :: ahead_a_thread = 8, most_ahead = 128   !< trials
+  integer(int32), parameter :: chain_reach = 4   !< particles along the chain that elastic terms reach, and one
+
+  !> A move that was weighed, but not carried out.
+  type :: trial_t
+    logical :: weighed = .false., accepted = .false.
+    integer(int32) :: first = 1, last = 0        !< the particles that move
+    real(real64) :: change(n_terms) = 0
+    real(real64), allocatable :: position(:, :), frame(:, :, :)   !< of the particles from first-1 to last+1 after it
+    type(near_t), allocatable :: near(:)         !< pairs after it
+    real(real64), allocatable :: place(:, :, :), reach(:)   !< where they were and are (3, 2, moved); how far they act
+  end type trial_t
 
 contains
 
@@ -43,27 +60,61 @@ contains
     real(real64), intent(in) :: contact_k(n_contacts), contact_distance(n_contacts), scalar(16)
     real(real64), intent(in) :: weight(6), step(6), random(11, n_trials)
     integer(int32), intent(out) :: tried(6), accepted(6)
-    type(fibre_t) :: fibre
-    integer(int32) :: trial, move
-    logical :: success
-    call load_fibre(fibre, n, n_cores, n_sites, n_spheres, position, frame, core, linker, rest_length, stretch_k, bend_k, &
+    type(fibre_t), allocatable :: fibre(:)   !< for each thread
+    type(near_t), allocatable :: near(:)
+    type(trial_t) :: ahead(0:most_ahead - 1)
+    integer(int32) :: trial, next, last, window, threads, move, moves(n_trials), k
+    threads = merge(1, omp_get_max_threads(), n < worth_threads)
+    window = min(most_ahead, merge(1, ahead_a_thread * threads, threads == 1))
+    allocate (fibre(0:threads - 1))
+    call load_fibre(fibre(0), n, n_cores, n_sites, n_spheres, position, frame, core, linker, rest_length, stretch_k, bend_k, &
       twist_k, rest_twist, charge, joint_point, joint_frame, site, site_charge, sphere, sphere_radius, sphere_near, &
       contact, contact_k, contact_distance, scalar)
-    call load_limbs(fibre, limb, limb_charge, limb_kind, sigma, strength)
-    call load_field(fibre%field, site, site_charge, coefficient, cells, cell_first, cell_site, field_scalar)
-    call remember_pairs(fibre)
+    call load_limbs(fibre(0), limb, limb_charge, limb_kind, sigma, strength)
+    call load_field(fibre(0)%field, site, site_charge, coefficient, cells, cell_first, cell_site, field_scalar)
+    call remember_pairs(fibre(0), near)
+    do k = 1, threads - 1
+      fibre(k) = fibre(0)
+    end do
     tried = 0
     accepted = 0
     do trial = 1, n_trials
       do move = 1, n_moves - 1
         if (random(1, trial) < weight(move)) exit
       end do
-      call try_move(fibre, move, random(:, trial), beads, cores, longest, strict /= 0, step(move), energy, success)
-      tried(move) = tried(move) + 1
-      if (success) accepted(move) = accepted(move) + 1
+      moves(trial) = move
     end do
-    position = fibre%position
-    frame = fibre%frame
+    next = 1
+    do while (next <= n_trials)
+      last = min(n_trials, next + window - 1)
+      !$omp parallel do schedule(dynamic) num_threads(threads) if(threads > 1)
+      do trial = next, last
+        if (.not. ahead(mod(trial, window))%weighed) call weigh(fibre(omp_get_thread_num()), near, moves(trial), &
+          random(:, trial), beads, cores, longest, strict /= 0, step(moves(trial)), ahead(mod(trial, window)))
+      end do
+      !$omp end parallel do
+      do while (next <= last)
+        if (.not. ahead(mod(next, window))%weighed) exit
+        associate (now => ahead(mod(next, window)))
+          tried(moves(next)) = tried(moves(next)) + 1
+          if (now%accepted) then
+            accepted(moves(next)) = accepted(moves(next)) + 1
+            do trial = next + 1, last
+              if (is_in_the_way(fibre(0), now, ahead(mod(trial, window)))) ahead(mod(trial, window))%weighed = .false.
+            end do
+            energy = energy + now%change
+            do k = 0, threads - 1
+              call put(fibre(k), now%first, now%last, now%position, now%frame)
+            end do
+            if (allocated(now%near)) call replace_pairs(near, now%first, now%last, now%near)
+          end if
+          now%weighed = .false.
+        end associate
+        next = next + 1
+      end do
+    end do
+    position = fibre(0)%position
+    frame = fibre(0)%frame
   end subroutine run_trials
 
   !> Energy of every term, computed from scratch.
@@ -93,19 +144,18 @@ contains
     energy = full_energy(fibre)
   end subroutine total_energy
 
-  !> One trial: choose, move, weigh by Metropolis, undo if refused.
-  subroutine try_move(fibre, move, random, beads, cores, longest, strict, step, energy, success)
-    type(fibre_t), intent(inout) :: fibre
+  !> One trial: choose, move, weigh by Metropolis, undo.
+  subroutine weigh(fibre, near, move, random, beads, cores, longest, strict, step, trial)
+    type(fibre_t), intent(inout) :: fibre   !< in the end as it was
+    type(near_t), intent(in) :: near(:)
     integer(int32), intent(in) :: move, beads(:), cores(:), longest
     real(real64), intent(in) :: random(n_random), step
     logical, intent(in) :: strict
-    real(real64), intent(inout) :: energy(n_terms)
-    logical, intent(out) :: success
+    type(trial_t), intent(out) :: trial
     integer(int32) :: first, last, p, low, high
-    real(real64) :: before(n_terms), after(n_terms), shift(3), rotation(3, 3), centre(3), axis(3)
-    real(real64), allocatable :: old_position(:, :), old_frame(:, :, :), new_position(:, :), new_frame(:, :, :)
-    type(near_t), allocatable :: fresh(:)
-    success = .false.
+    real(real64) :: before(n_terms), after(n_terms), shift(3), rotation(3, 3), centre(3), axis(3), stretched
+    real(real64), allocatable :: old_position(:, :), old_frame(:, :, :)
+    trial%weighed = .true.
     shift = 0
     centre = 0
     rotation = reshape([1, 0, 0, 0, 1, 0, 0, 0, 1], [3, 3])
@@ -149,7 +199,7 @@ contains
       rotation = turn(random_axis(random(7:8)), step * (2 * random(9) - 1))
     case (bead_spin)
       if (size(beads) == 0) return
-      call try_spin(fibre, pick(random(2), beads), step * (2 * random(9) - 1), random(11), energy, success)
+      call weigh_spin(fibre, pick(random(2), beads), step * (2 * random(9) - 1), random(11), trial)
       return
     end select
 
@@ -158,69 +208,122 @@ contains
     before = range_energy(fibre, first, last)
     old_position = fibre%position(:, low:high)
     old_frame = fibre%frame(:, :, low:high)
+    stretched = longest_beside(fibre, first, last)
     do p = first, last
       fibre%position(:, p) = matmul(rotation, fibre%position(:, p) - centre) + centre + shift
       fibre%frame(:, :, p) = orthonormal(matmul(rotation, fibre%frame(:, :, p)))
     end do
     call refresh(fibre, first, last)
     after = range_energy(fibre, first, last)
-    success = .not. (strict .and. after(floor_term) > before(floor_term)) &
-      .and. maxval(fibre%length(max(1, first - 1):min(fibre%n - 1, last))) < longest_segment
-    if (success) then
+    trial%first = first
+    trial%last = last
+    stretched = max(stretched, longest_beside(fibre, first, last))
+    call remember_places(trial, fibre, old_position(:, first - low + 1:), stretched)
+    if (.not. (strict .and. after(floor_term) > before(floor_term)) &
+      .and. longest_beside(fibre, first, last) < longest_segment) then
       ! Charges cost most: only for what the floors allow.
-      allocate (fresh(first:last))
-      call range_pairs(fibre, first, last, fresh)
-      call add_pairs(fresh, first, last, after)
-      call add_pairs(fibre%near(first:last), first, last, before)
-      new_position = fibre%position(:, low:high)
-      new_frame = fibre%frame(:, :, low:high)
-      call put(old_position, old_frame)
-      success = sum(after) - sum(before) <= -log(max(random(11), tiny(1.0_real64)))
-      if (success) then
-        energy = energy + after - before
-        call put(new_position, new_frame)
-        call replace_pairs(fibre, first, last, fresh)
-      end if
-    else
-      call put(old_position, old_frame)
+      allocate (trial%near(first:last))
+      call range_pairs(fibre, first, last, trial%near)
+      call add_pairs(trial%near, first, last, after)
+      call add_pairs(near(first:last), first, last, before)
+      trial%change = after - before
+      trial%accepted = sum(after) - sum(before) <= -log(max(random(11), tiny(1.0_real64)))
+      trial%position = fibre%position(:, low:high)
+      trial%frame = fibre%frame(:, :, low:high)
     end if
-  contains
-    subroutine put(position, frame)
-      real(real64), intent(in) :: position(:, :), frame(:, :, :)
-      fibre%position(:, low:high) = position
-      fibre%frame(:, :, low:high) = frame
-      call refresh(fibre, first, last)
-    end subroutine put
-  end subroutine try_move
+    call put(fibre, first, last, old_position, old_frame)
+  end subroutine weigh
+
+  !> Put the particles first..last and their neighbours there.
+  pure subroutine put(fibre, first, last, position, frame)
+    type(fibre_t), intent(inout) :: fibre
+    integer(int32), intent(in) :: first, last
+    real(real64), intent(in) :: position(:, :), frame(:, :, :)
+    integer(int32) :: low, high
+    low = max(1, first - 1)
+    high = min(fibre%n, last + 1)
+    fibre%position(:, low:high) = position
+    fibre%frame(:, :, low:high) = frame
+    call refresh(fibre, first, last)
+    fibre%frame(:, :, low:high) = frame   ! to the last bit: refreshing rounds
+  end subroutine put
+
+  !> Length of the longest segment of the particles first..last.
+  pure function longest_beside(fibre, first, last) result(length)
+    type(fibre_t), intent(in) :: fibre
+    integer(int32), intent(in) :: first, last
+    real(real64) :: length
+    length = maxval(fibre%length(max(1, first - 1):min(fibre%n - 1, last)))
+  end function longest_beside
+
+  !> Where particles are moved from and to, and how far they act on others: half of what two may be apart from each other.
+  pure subroutine remember_places(trial, fibre, old, stretched)
+    type(trial_t), intent(inout) :: trial
+    type(fibre_t), intent(in) :: fibre
+    real(real64), intent(in) :: old(:, :), stretched   !< positions before, the longest segment before or after
+    integer(int32) :: p
+    allocate (trial%place(3, 2, trial%first:trial%last), trial%reach(trial%first:trial%last))
+    do p = trial%first, trial%last
+      trial%place(:, 1, p) = old(:, p - trial%first + 1)
+      trial%place(:, 2, p) = fibre%position(:, p)
+      trial%reach(p) = own_reach(fibre, p) + max(0.5_real64 * fibre%cutoff, stretched + fibre%dna_radius)
+    end do
+  end subroutine remember_places
+
+  !> Can an accepted move have changed what another trial was weighed by?
+  pure function is_in_the_way(fibre, moved, other) result(met)
+    type(fibre_t), intent(in) :: fibre
+    type(trial_t), intent(in) :: moved, other
+    logical :: met
+    integer(int32) :: k, p, q, i, j
+    real(real64) :: d(3)
+    met = moved%first - other%last <= chain_reach .and. other%first - moved%last <= chain_reach
+    if (met .or. .not. (allocated(moved%place) .and. allocated(other%place))) return
+    do k = 1, size(fibre%contact, 2)
+      met = any(fibre%contact(:, k) >= moved%first .and. fibre%contact(:, k) <= moved%last) &
+        .and. any(fibre%contact(:, k) >= other%first .and. fibre%contact(:, k) <= other%last)
+      if (met) return
+    end do
+    do p = moved%first, moved%last
+      do q = other%first, other%last
+        do i = 1, 2
+          do j = 1, 2
+            d = moved%place(:, i, p) - other%place(:, j, q)
+            met = dot_product(d, d) < (moved%reach(p) + other%reach(q))**2
+            if (met) return
+          end do
+        end do
+      end do
+    end do
+  end function is_in_the_way
 
   !> Turn a bead's frame about its segment: only twist changes.
-  subroutine try_spin(fibre, p, angle, random, energy, success)
-    type(fibre_t), intent(inout) :: fibre
+  subroutine weigh_spin(fibre, p, angle, random, trial)
+    type(fibre_t), intent(inout) :: fibre   !< in the end as it was
     integer(int32), intent(in) :: p
     real(real64), intent(in) :: angle, random
-    real(real64), intent(inout) :: energy(n_terms)
-    logical, intent(out) :: success
+    type(trial_t), intent(inout) :: trial
     real(real64) :: old(3, 3), difference
-    success = .false.
     if (p == fibre%n) return
+    trial%first = p
+    trial%last = p
     old = fibre%frame(:, :, p)
     difference = -spin_energy()
     fibre%frame(:, 2, p) = cos(angle) * old(:, 2) + sin(angle) * old(:, 3)
     fibre%frame(:, 3, p) = cos(angle) * old(:, 3) - sin(angle) * old(:, 2)
     difference = difference + spin_energy()
-    success = difference <= -log(max(random, tiny(1.0_real64)))
-    if (success) then
-      energy(twist_term) = energy(twist_term) + difference
-    else
-      fibre%frame(:, :, p) = old
-    end if
+    trial%change(twist_term) = difference
+    trial%accepted = difference <= -log(max(random, tiny(1.0_real64)))
+    trial%position = fibre%position(:, max(1, p - 1):p + 1)
+    trial%frame = fibre%frame(:, :, max(1, p - 1):p + 1)
+    fibre%frame(:, :, p) = old
   contains
     function spin_energy() result(value)
       real(real64) :: value
       value = twist_energy_at(fibre, p)
       if (p > 1) value = value + twist_energy_at(fibre, p - 1)
     end function spin_energy
-  end subroutine try_spin
+  end subroutine weigh_spin
 
   pure function pick(random, list) result(item)
     real(real64), intent(in) :: random

@@ -10,6 +10,7 @@
 !> et al. 1998). Both steps keep detailed balance exactly.
 module tail_chains
   use iso_fortran_env, only: int32, real64
+  use omp_lib, only: omp_get_max_threads
   implicit none
   private
   public :: chain_energy, regrow_chains
@@ -20,6 +21,9 @@ module tail_chains
   integer(int32), parameter :: most_cells = 2000000
   real(real64), parameter :: closest = 0.01_real64  ! nm: pairs nearer than this feel the energy of this distance
   real(real64), parameter :: impossible = 1.0e30_real64  ! kBT
+  ! With more than one thread trials are weighed ahead of their turn, in any order, and carried out in theirs; one that
+  ! an accepted one comes near to meanwhile is weighed once more. What comes out is what one thread makes of them.
+  integer(int32), parameter :: ahead_a_thread = 8, most_ahead = 128, worth_threads = 100  ! chains
 
   type :: chains_t
     integer(int32) :: n_kinds = 0
@@ -36,11 +40,20 @@ module tail_chains
     integer(int32) :: cells(3) = 1
   end type chains_t
 
-  !> What a bead can feel, gathered around a place.
+  !> What a bead can feel, gathered around a place; and the box around all places where anything was looked for so far.
   type :: near_t
     integer(int32) :: n = 0
+    real(real64) :: low(3) = huge(1.0_real64), high(3) = -huge(1.0_real64)
     real(real64), allocatable :: x(:), y(:), z(:), charge(:), sigma2(:), strength(:), shift(:)
   end type near_t
+
+  !> A chain grown anew, to be taken over or not, and the box in which all that it was weighed by lies.
+  type :: trial_t
+    logical :: weighed = .false., accepted = .false.
+    integer(int32) :: start = 0   !< the first bead that moves
+    real(real64) :: low(3) = 0, high(3) = 0, change(n_terms) = 0
+    real(real64), allocatable :: new(:, :)   !< all beads of the chain
+  end type trial_t
 
 contains
 
@@ -55,27 +68,39 @@ contains
       angle(n_beads), angle_k(n_beads), sigma(n_kinds, n_kinds), strength(n_kinds, n_kinds), scalar(3)
     real(real64), intent(out) :: energy(5)
     type(chains_t) :: chains
-    type(near_t) :: near
-    integer(int32) :: c, i, j
-    real(real64) :: el, ex
+    integer(int32) :: c
+    real(real64) :: of_chain(n_terms, n_chains)
     call load(chains, point, point_charge, point_kind, point_core, bead, charge, kind, first, core, anchor, tether_k, &
       bond_length, bond_k, angle, angle_k, sigma, strength, scalar)
-    energy = 0
+    !$omp parallel do schedule(dynamic, 16) if(n_chains >= worth_threads)
     do c = 1, n_chains
-      do i = first(c), first(c + 1) - 1
-        energy = energy + bonded(chains, c, i, bead(:, i))
-        call gather(chains, c, i, bead(:, i), chains%cutoff, near, from_bead=first(c + 1))
-        call near_energy(chains, near, bead(:, i), charge(i), chains%cutoff, el, ex)
+      of_chain(:, c) = energy_of_chain(chains, c)
+    end do
+    !$omp end parallel do
+    energy = sum(of_chain, 2)
+  end subroutine chain_energy
+
+  !> Energy of a chain, its pairs with later chains only.
+  function energy_of_chain(chains, c) result(energy)
+    type(chains_t), intent(in) :: chains
+    integer(int32), intent(in) :: c
+    type(near_t) :: near
+    integer(int32) :: i, j
+    real(real64) :: energy(n_terms), el, ex
+    energy = 0
+    do i = chains%first(c), chains%first(c + 1) - 1
+      energy = energy + bonded(chains, c, i, chains%position(:, i))
+      call gather(chains, c, i, chains%position(:, i), chains%cutoff, near, from_bead=chains%first(c + 1))
+      call near_energy(chains, near, chains%position(:, i), chains%charge(i), chains%cutoff, el, ex)
+      energy(electrostatic) = energy(electrostatic) + el
+      energy(excluded) = energy(excluded) + ex
+      do j = chains%first(c), i - 3
+        call pair_energy(chains, chains%position(:, i), chains%position(:, j), i, j, chains%cutoff, el, ex)
         energy(electrostatic) = energy(electrostatic) + el
         energy(excluded) = energy(excluded) + ex
-        do j = first(c), i - 3
-          call pair_energy(chains, bead(:, i), bead(:, j), i, j, chains%cutoff, el, ex)
-          energy(electrostatic) = energy(electrostatic) + el
-          energy(excluded) = energy(excluded) + ex
-        end do
       end do
     end do
-  end subroutine chain_energy
+  end function energy_of_chain
 
   !> Regrow chain(m) from a random bead to its tip, for each m; updates `bead` and `energy`.
   !>
@@ -96,26 +121,71 @@ contains
     real(real64), intent(inout) :: energy(5)
     integer(int32), intent(out) :: accepted(n_moves)
     type(chains_t) :: chains
-    integer(int32) :: m, at, length
+    type(trial_t) :: ahead(0:most_ahead - 1)
+    integer(int32) :: m, next, last, window, taken(n_moves + 1)
     call load(chains, point, point_charge, point_kind, point_core, bead, charge, kind, first, core, anchor, tether_k, &
       bond_length, bond_k, angle, angle_k, sigma, strength, scalar)
-    at = 0
+    taken(1) = 0
     do m = 1, n_moves
-      length = first(chain(m) + 1) - first(chain(m))
-      call regrow(chains, chain(m), n_trials, min(trial_cutoff, chains%cutoff), &
-        random(at + 1:at + 2 + length * (8 * n_trials - 3)), energy, accepted(m))
-      at = at + 2 + length * (8 * n_trials - 3)
+      taken(m + 1) = taken(m) + 2 + (first(chain(m) + 1) - first(chain(m))) * (8 * n_trials - 3)
+    end do
+    accepted = 0
+    window = 1
+    if (n_chains >= worth_threads) window = min(most_ahead, merge(1, ahead_a_thread * omp_get_max_threads(), &
+      omp_get_max_threads() == 1))
+    next = 1
+    do while (next <= n_moves)
+      last = min(n_moves, next + window - 1)
+      !$omp parallel do schedule(dynamic) if(window > 1)
+      do m = next, last
+        if (ahead(mod(m, window))%weighed) cycle
+        call regrow(chains, chain(m), n_trials, min(trial_cutoff, chains%cutoff), random(taken(m) + 1:taken(m + 1)), &
+          ahead(mod(m, window)))
+      end do
+      !$omp end parallel do
+      do while (next <= last)
+        if (.not. ahead(mod(next, window))%weighed) exit
+        associate (trial => ahead(mod(next, window)))
+          if (trial%accepted) then
+            do m = next + 1, last
+              if (is_in_the_way(chains, chain(next), trial, ahead(mod(m, window)))) ahead(mod(m, window))%weighed = .false.
+            end do
+            accepted(next) = 1
+            energy = energy + trial%change
+            do m = trial%start, ubound(trial%new, 2)
+              call place(chains, m, trial%new(:, m))
+            end do
+          end if
+          trial%weighed = .false.
+        end associate
+        next = next + 1
+      end do
     end do
     bead = chains%position
   end subroutine regrow_chains
 
-  !> One trial of regrowing a chain.
-  subroutine regrow(self, c, n_trials, trial_cutoff, random, energy, accepted)
-    type(chains_t), intent(inout) :: self
+  !> Does an accepted move of chain c begin or end where another trial has looked for partners?
+  pure function is_in_the_way(self, c, moved, other) result(met)
+    type(chains_t), intent(in) :: self
+    integer(int32), intent(in) :: c
+    type(trial_t), intent(in) :: moved, other
+    logical :: met
+    integer(int32) :: i
+    met = lbound(moved%new, 2) == lbound(other%new, 2)   ! the same chain once more
+    if (met) return
+    do i = moved%start, self%first(c + 1) - 1
+      met = all(self%position(:, i) >= other%low .and. self%position(:, i) <= other%high) &
+        .or. all(moved%new(:, i) >= other%low .and. moved%new(:, i) <= other%high)
+      if (met) return
+    end do
+  end function is_in_the_way
+
+  !> One trial of regrowing a chain, weighed but not yet carried out.
+  subroutine regrow(self, c, n_trials, trial_cutoff, random, trial)
+    type(chains_t), intent(in) :: self
     integer(int32), intent(in) :: c, n_trials
     real(real64), intent(in) :: trial_cutoff, random(:)
-    real(real64), intent(inout) :: energy(n_terms)
-    integer(int32), intent(out) :: accepted
+    type(trial_t), intent(out) :: trial
     integer(int32) :: a, b, i, start, at, take
     real(real64) :: log_new, log_old, short_new, short_old
     real(real64) :: old(3, self%first(c):self%first(c + 1) - 1), new(3, self%first(c):self%first(c + 1) - 1)
@@ -143,13 +213,13 @@ contains
     new_energy = part_energy(self, near, c, start, a, new)
     exponent = log_new - log_old - (sum(new_energy(electrostatic:)) - short_new) &
       + (sum(old_energy(electrostatic:)) - short_old)
-    accepted = 0
-    if (log(max(random(2), tiny(1.0_real64))) > exponent) return
-    accepted = 1
-    energy = energy + new_energy - old_energy
-    do i = start, b
-      call place(self, i, new(:, i))
-    end do
+    trial%weighed = .true.
+    trial%accepted = log(max(random(2), tiny(1.0_real64))) <= exponent
+    trial%start = start
+    trial%low = near%low
+    trial%high = near%high
+    trial%change = new_energy - old_energy
+    allocate (trial%new(3, a:b), source=new)
   end subroutine regrow
 
   !> Rosenbluth factor of bead i: with `choose` one of n_trials positions becomes chain(:, i); else chain(:, i) is the
@@ -331,6 +401,8 @@ contains
     integer(int32), intent(in), optional :: from_bead
     integer(int32) :: low(3), high(3), ix, iy, iz, cell, p, lowest, own_core
     near%n = 0
+    near%low = min(near%low, centre - radius)
+    near%high = max(near%high, centre + radius)
     lowest = 1
     if (present(from_bead)) lowest = from_bead
     own_core = -2  ! none: linker beads have -1

@@ -15,7 +15,7 @@ from mesoscale.fibre import Contact, Fibre
 from mesoscale.folding import fold, grow_tails
 from mesoscale.kernels import kernel_energies
 from mesoscale.model import TERMS, Parameters, build_chain, crystal_core, energies, straight_conformation
-from mesoscale.montecarlo import RANDOM_PER_TRIAL, CoupledTails, Walk, sample
+from mesoscale.montecarlo import RANDOM_PER_TRIAL, SWEEPS_BEFORE_REGROWTH, CoupledTails, Walk, sample
 from mesoscale.restraints import HARDEST, WIDEST, contact_report, shared_out, stiffened
 from mesoscale.tails import TAIL_BEADS, Places, TailWalk, carried_beads, heads_alone, limbs_of, tails_of_fibre
 from mesoscale.trajectory import Trajectory
@@ -120,7 +120,8 @@ def test_a_stopped_run_goes_on_to_the_last_bit(nucleosomes, tmp_path, hotter):
                 raise StoppedError
 
         tails = None if hotter else CoupledTails.begin(tail_walk, 3)
-        return sample(chain, *conformation, 8, 5, stop, tails, trajectory, hotter)
+        sweeps = 8 if hotter else 8 * SWEEPS_BEFORE_REGROWTH  # eight frames either way
+        return sample(chain, *conformation, sweeps, 5, stop, tails, trajectory, hotter)
 
     whole = run(None)
     for stop_at in (0.25, 0.75):  # in the burn-in, and after it

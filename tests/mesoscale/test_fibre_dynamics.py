@@ -8,7 +8,7 @@ from bead_frames import carried
 from scipy.spatial.transform import Rotation
 
 from mesoscale import _kernels, dynamics
-from mesoscale.dynamics import chain_arguments, equilibrate_with_tails, field_arguments, first_tails, shortened
+from mesoscale.dynamics import STAGES, chain_arguments, equilibrate_with_tails, field_arguments, first_tails, shortened
 from mesoscale.fibre import Contact, Fibre
 from mesoscale.folding import grow_tails
 from mesoscale.kernels import kernel_arguments, kernel_energies
@@ -92,7 +92,8 @@ def test_forces_are_the_gradient_of_what_monte_carlo_samples(three):
 
 def test_equilibration_keeps_floors_and_lets_charges_fall(three, monkeypatch):
     """The same seed gives the same bytes; floors hold; charges of tails that were just grown lie higher than after."""
-    monkeypatch.setattr(dynamics, "STAGES", ((9, 4, 0.5), (3, 2, 0.46)))
+    short = tuple(stage._replace(chunks=chunks) for stage, chunks in zip(STAGES, (9, 3), strict=True))
+    monkeypatch.setattr(dynamics, "STAGES", short)
     wide = replace(PARAMETERS, confinement_radius=12.0)
     whole = replace(build_chain(FIBRE, wide), shape=crystal_core(rigid_tails=False))
     tails = three[1]
