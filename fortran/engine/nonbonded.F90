@@ -24,7 +24,7 @@ module nonbonded
   use force_sums, only: force_sums_t
   use kernel_dispatch, only: kernel_dispatch_t
   use lennard_jones, only: lennard_jones_t
-  use nonbonded_options, only: nonbonded_options_t
+  use nonbonded_options, only: nonbonded_options_t, usual_many_atoms
   use pair_block, only: longest_run, meets_all, meets_ghosts, meets_owned, pair_block_t, run_length
   use pair_list, only: cluster_size, pair_list_t
   use pair_ownership, only: pair_ownership_t
@@ -79,7 +79,7 @@ module nonbonded
     logical, allocatable :: interacts(:)
     integer :: n_owned = 0, n_total = 0
     !> There are many atoms: a window for each block in turn; else one for all.
-    integer :: many_atoms = 1000000
+    integer :: many_atoms = usual_many_atoms
     logical :: is_frugal = .false.
     type(window_t) :: all
     !> With vdw_pme: root of c6 of each type and of each atom.

@@ -7,6 +7,9 @@ module nonbonded_options
   private
   public :: nonbonded_options_t
 
+  !> From so many atoms on a rank saves memory at the cost of time, unless the user says otherwise.
+  integer, parameter, public :: usual_many_atoms = 1000000
+
   type :: nonbonded_options_t
     !> Distances in angstrom: end of all pairs, begin of the switch, reach of the pair list.
     real(real64) :: cutoff = 12.0_real64, switch_distance = 10.0_real64, list_distance = 13.5_real64
@@ -24,7 +27,7 @@ module nonbonded_options
     !> With vdw_pme: screening of the dispersion, 1/angstrom.
     real(real64) :: dispersion_alpha = 0.0_real64
     !> From so many atoms of a rank on, arrays in the order of clusters live for one block of the list at a time.
-    integer :: many_atoms = 1000000
+    integer :: many_atoms = usual_many_atoms
     !> Tables in place of formulas: linear_table or cubic_table of module pair_table (0 = none), and their density.
     integer :: table_order = 0
     real(real64) :: table_density = 20.0_real64

@@ -25,7 +25,7 @@ module simulation
   use material, only: material_t
   use nonbonded, only: meets_ghosts, meets_owned, nonbonded_t
   use open_box, only: open_edges, open_origin
-  use nonbonded_options, only: nonbonded_options_t
+  use nonbonded_options, only: nonbonded_options_t, usual_many_atoms
   use pair_ownership, only: pair_ownership_t, place_share
   use pair_parameters, only: vdw_cut, vdw_force_switch, vdw_pme, vdw_shift, vdw_switch
   use pme, only: dispersion_alpha, ewald_alpha, pme_grid_size, pme_t
@@ -80,9 +80,6 @@ module simulation
   integer, parameter :: first_moves = 12
   !> A domain may become so narrow, as a share of evenly spaced ones, before the reach of the list is cut for it.
   real(real64), parameter :: least_share = 0.7_real64
-
-  !> A rank with so many atoms gives memory back to the system as soon as it is free.
-  integer, parameter :: many_atoms = 1000000
 
   !> Groups whose energies are summed one after another, so that sums do not depend on the number of threads.
   integer, parameter :: groups_per_block = 2048
@@ -337,7 +334,7 @@ contains
     end if
     if (allocated(error)) return
     width = control%real("ENERGY", "pairlistdist")
-    if (control%text("COMM", "method") == "MIDPOINT") width = 0.5_real64*width
+    if (control%uses_midpoint()) width = 0.5_real64*width
     call map_to_torus(dims, torus, box/dims, width, process, self%hops)
     call self%comm%reorder(findloc(process, self%comm%rank, dim=1) - 1)
   end subroutine place_on_torus
@@ -443,7 +440,7 @@ contains
       edges = self%rounding%on_lattice(box)
     end if
     self%balances = control%yes("BOUNDARY", "load_balance") .and. n_ranks > 1
-    self%ownership%is_on = control%text("COMM", "method") == "MIDPOINT"
+    self%ownership%is_on = control%uses_midpoint()
     call self%grid%create(rank, n_ranks, edges, dims, merge(0.5_real64, 1.0_real64, self%ownership%is_on)*width, error)
     if (allocated(error)) return
     call choose_reach(self, control, error)
@@ -673,7 +670,7 @@ contains
     options%pattern = findloc(pattern_names, control%text("COMM", "pattern"), dim=1)
     options%transport = findloc(transport_names, control%text("COMM", "transport"), dim=1)
     options%combine = control%yes("COMM", "combine_messages")
-    options%whole_shell = control%text("COMM", "method") == "MIDPOINT"
+    options%whole_shell = control%uses_midpoint()
     options%time_transports = control%text("COMM", "planner") == "TIME" .and. &
                               (control%wants_dynamics() .or. control%wants_minimisation())
   end function halo_options
@@ -950,7 +947,7 @@ contains
 
     call self%nonbonded%forget_list()
     if (allocated(self%atoms%force)) deallocate (self%atoms%force)
-    if (self%atoms%n_owned >= many_atoms) call chromamd_trim_memory()
+    if (self%atoms%n_owned >= usual_many_atoms) call chromamd_trim_memory()
     call self%atoms%put_on_lattice()
     call self%atoms%wrap(self%grid)
     if (self%comm%n_ranks > 1) then
@@ -1099,7 +1096,7 @@ contains
     allocate (self%listed_place(3, self%atoms%n_owned))
     self%listed_parts = max(real(n_places, real64), 2.0_real64**exponent(self%grid%box/coarse_quantum))
     call note_places(self%atoms%position(:, :self%atoms%n_owned), self%listed_parts/self%grid%box, self%listed_place)
-    if (self%atoms%n_owned >= many_atoms) call chromamd_trim_memory()
+    if (self%atoms%n_owned >= usual_many_atoms) call chromamd_trim_memory()
     self%listed_step = self%step
     self%strain = 0.0_real64
     if (self%sums_dispersion) self%root_c6 = self%type_root_c6(self%atoms%lj_type)

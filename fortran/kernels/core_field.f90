@@ -99,23 +99,58 @@ contains
     real(real64), intent(in) :: x(3)
     real(real64) :: value(n_parts)
     real(real32) :: w(4, 3), total(n_lanes)
-    real(real64) :: t(3), u
-    integer(int32) :: first(3), at(3), cell, i
+    real(real64) :: u(3)
+    integer(int32) :: first(3), near(2)
+    logical :: inside
     value = 0
-    t = (x - self%lower) / self%edge
-    if (any(t < 1) .or. any(t >= self%points - 3)) return
-    first = int(t, int32)
-    do i = 1, 3
-      u = t(i) - first(i)
-      w(:, i) = real([(1 - u)**3, 4 - 6 * u**2 + 3 * u**3, 1 + 3 * u + 3 * u**2 - 3 * u**3, u**3] / 6, real32)
-    end do
+    call place_in_table(self, x, inside, first, u)
+    if (.not. inside) return
+    w = weights(u)
     call interpolate(self%points(1), self%points(2), self%points(3), self%coefficient, first, w, total)
     value = real(total(1:n_parts), real64)
+    near = sites_near(self, x)
+    call add_near(self, x, near(1), near(2), value)
+  end function field_at
+
+  !> Whether the table holds this point; the first of the 4 x 4 x 4 coefficients, and where between two knots it lies.
+  pure subroutine place_in_table(self, x, inside, first, u)
+    type(field_t), intent(in) :: self
+    real(real64), intent(in) :: x(3)
+    logical, intent(out) :: inside
+    integer(int32), intent(out) :: first(3)
+    real(real64), intent(out) :: u(3)
+    real(real64) :: t(3)
+    t = (x - self%lower) / self%edge
+    inside = all(t >= 1 .and. t < self%points - 3)
+    first = 0
+    u = 0
+    if (.not. inside) return
+    first = int(t, int32)
+    u = t - first
+  end subroutine place_in_table
+
+  !> The cubic B-spline's weights of four coefficients along each axis.
+  pure function weights(u) result(w)
+    real(real64), intent(in) :: u(3)
+    real(real32) :: w(4, 3)
+    integer(int32) :: i
+    do i = 1, 3
+      w(:, i) = real([(1 - u(i))**3, 4 - 6 * u(i)**2 + 3 * u(i)**3, 1 + 3 * u(i) + 3 * u(i)**2 - 3 * u(i)**3, u(i)**3] / 6, &
+                     real32)
+    end do
+  end function weights
+
+  !> First and last of the entries of `cell_site` with the sites whose joint reaches a point's cell.
+  pure function sites_near(self, x) result(range)
+    type(field_t), intent(in) :: self
+    real(real64), intent(in) :: x(3)
+    integer(int32) :: range(2), at(3), cell
+    range = [1, 0]
     at = int((x - self%cell_lower) / self%cell_edge, int32)
     if (any(x < self%cell_lower) .or. any(at >= self%cells)) return
     cell = 1 + at(1) + self%cells(1) * (at(2) + self%cells(2) * at(3))
-    call add_near(self, x, self%cell_first(cell), self%cell_first(cell + 1) - 1, value)
-  end function field_at
+    range = [self%cell_first(cell), self%cell_first(cell + 1) - 1]
+  end function sites_near
 
   !> The weighted sum of 4 x 4 x 4 coefficients from `first` on; shapes are explicit so that lanes vectorise.
   pure subroutine interpolate(nx, ny, nz, coefficient, first, w, total)
@@ -168,25 +203,22 @@ contains
     real(real64), intent(in) :: x(3), weight(n_parts), closest
     real(real64), intent(out) :: value, slope(3)
     real(real32) :: w(4, 3), dw(4, 3), total(n_lanes), along(n_lanes, 3)
-    real(real64) :: t(3), u
-    integer(int32) :: first(3), at(3), cell, i
+    real(real64) :: u(3)
+    integer(int32) :: first(3), near(2), i
+    logical :: inside
     value = 0
     slope = 0
-    t = (x - self%lower) / self%edge
-    if (any(t < 1) .or. any(t >= self%points - 3)) return
-    first = int(t, int32)
+    call place_in_table(self, x, inside, first, u)
+    if (.not. inside) return
+    w = weights(u)
     do i = 1, 3
-      u = t(i) - first(i)
-      w(:, i) = real([(1 - u)**3, 4 - 6 * u**2 + 3 * u**3, 1 + 3 * u + 3 * u**2 - 3 * u**3, u**3] / 6, real32)
-      dw(:, i) = real([-(1 - u)**2, u * (3 * u - 4), 1 + 2 * u - 3 * u**2, u**2] / 2, real32)
+      dw(:, i) = real([-(1 - u(i))**2, u(i) * (3 * u(i) - 4), 1 + 2 * u(i) - 3 * u(i)**2, u(i)**2] / 2, real32)
     end do
     call interpolate_slope(self%points(1), self%points(2), self%points(3), self%coefficient, first, w, dw, total, along)
     value = dot_product(weight, real(total(1:n_parts), real64))
     slope = matmul(weight, real(along(1:n_parts, :), real64)) / self%edge
-    at = int((x - self%cell_lower) / self%cell_edge, int32)
-    if (any(x < self%cell_lower) .or. any(at >= self%cells)) return
-    cell = 1 + at(1) + self%cells(1) * (at(2) + self%cells(2) * at(3))
-    call add_near_slope(self, x, weight, closest, self%cell_first(cell), self%cell_first(cell + 1) - 1, value, slope)
+    near = sites_near(self, x)
+    call add_near_slope(self, x, weight, closest, near(1), near(2), value, slope)
   end subroutine field_slope_at
 
   !> As `interpolate`, with the derivatives along the grid's axes (in edges).
