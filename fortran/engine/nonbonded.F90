@@ -3,8 +3,8 @@
 !> pair_ownership) ghost-ghost too; ghosts come already shifted.
 !>
 !> The result does not depend on the number of threads: work is cut into blocks by the data alone, each block sums into
-!> its own buffer, and the buffers are added in a fixed order, by whichever thread comes when none is at it. In the deterministic mode (module fixed_point) it does not
-!> depend on the ranks either.
+!> its own buffer, and the buffers are added in a fixed order, by whichever thread comes when none is at it. In the
+!> deterministic mode (module fixed_point) it does not depend on the ranks either.
 !>
 !> Where ghosts are kept apart, the pairs of owned atoms can be computed before the ghosts have arrived.
 #ifdef CHROMAMD_DOUBLE
