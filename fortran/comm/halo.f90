@@ -566,7 +566,7 @@ contains
     if (.not. allocated(self%place_in_pool)) then
       call self%round(1)%start_carry(position, shifted)
     else
-      self%pool(:, :n_owned) = position(:, :n_owned)
+      call copy(n_owned, position, self%pool)
       call self%round(1)%start_carry(self%pool, shifted)
     end if
   end subroutine start_update
@@ -632,10 +632,16 @@ contains
       call self%round(1)%start_return(force)
       return
     end if
-    self%pool(:, n_owned + 1:) = 0.0_real64
+    !$omp parallel do schedule(static)
+    do i = n_owned + 1, size(self%pool, 2)
+      self%pool(:, i) = 0.0_real64
+    end do
+    !$omp end parallel do
+    !$omp parallel do schedule(static)
     do i = 1, self%n_ghosts
       self%pool(:, self%place_in_pool(i)) = force(:, n_owned + i)
     end do
+    !$omp end parallel do
     call self%round(size(self%round))%start_return(self%pool)
   end subroutine start_return
 
@@ -649,13 +655,26 @@ contains
       call self%round(1)%finish_return(force)
       return
     end if
-    self%pool(:, :n_owned) = force(:, :n_owned)
+    call copy(n_owned, force, self%pool)
     do k = size(self%round), 1, -1
       call self%round(k)%finish_return(self%pool)
       if (k > 1) call self%round(k - 1)%start_return(self%pool)
     end do
-    force(:, :n_owned) = self%pool(:, :n_owned)
+    call copy(n_owned, self%pool, force)
   end subroutine finish_return
+
+  !> Copy the vectors of `n` atoms.
+  subroutine copy(n, from, to)
+    integer, intent(in) :: n
+    real(real64), contiguous, intent(in) :: from(:, :)
+    real(real64), contiguous, intent(inout) :: to(:, :)
+    integer :: i
+    !$omp parallel do schedule(static)
+    do i = 1, n
+      to(:, i) = from(:, i)
+    end do
+    !$omp end parallel do
+  end subroutine copy
 
   !> The box has other edges now (angstrom): ghosts across its faces stand as far from where they come from.
   subroutine set_box(self, box)

@@ -15,14 +15,14 @@ module force_sums
     private
     !> The first cluster that a block from this one on touches.
     integer, allocatable :: lowest(:)
-    !> The first cluster whose sum is kept, and the sums (atom, axis, modulo of the cluster).
-    integer :: first = 1
+    !> The first and the last cluster whose sums are kept, and the sums (atom, axis, modulo of the cluster).
+    integer :: first = 1, last = 0
     real(real64), allocatable :: total(:, :, :)
   contains
     procedure :: open
     procedure :: add
     procedure :: add_exact
-    procedure :: give
+    procedure :: give_rest
   end type force_sums_t
 
 contains
@@ -43,8 +43,9 @@ contains
       highest = max(highest, upper(b))
       room = max(room, highest - self%lowest(b) + 1)
     end do
-    allocate (self%total(cluster_size, 3, 0:room - 1), source=0.0_real64)
+    allocate (self%total(cluster_size, 3, 0:room - 1))
     if (size(lower) > 0) self%first = self%lowest(1)
+    self%last = self%first - 1
   end subroutine open
 
   !> Add the forces of block `b` on clusters `lower` on: (lanes, 3, clusters) in multiples of `unit`, where lanes hold the
@@ -57,11 +58,22 @@ contains
     real(real64), intent(inout) :: force(:, :)
     integer :: c
 
-    call self%give(self%lowest(b) - 1, slot_atom, force)
+    call give(self, self%lowest(b) - 1, slot_atom, force)
     do c = 1, size(buffer, 3)
+      call reach(self, lower + c - 1)
       call add_lanes(size(buffer, 1), buffer(:, :, c), unit, self%total(:, :, mod(lower + c - 1, size(self%total, 3))))
     end do
   end subroutine add
+
+  !> Begin the sums of all clusters up to `c` that have none.
+  pure subroutine reach(self, c)
+    type(force_sums_t), intent(inout) :: self
+    integer, intent(in) :: c
+    do while (self%last < c)
+      self%last = self%last + 1
+      self%total(:, :, mod(self%last, size(self%total, 3))) = 0.0_real64
+    end do
+  end subroutine reach
 
   !> Add the lanes of a cluster to its atoms.
   pure subroutine add_lanes(lanes, buffer, unit, total)
@@ -88,8 +100,9 @@ contains
     real(real64), intent(inout) :: force(:, :)
     integer :: c, place
 
-    call self%give(self%lowest(b) - 1, slot_atom, force)
+    call give(self, self%lowest(b) - 1, slot_atom, force)
     do c = 1, size(buffer, 3)
+      call reach(self, lower + c - 1)
       place = mod(lower + c - 1, size(self%total, 3))
       self%total(:, :, place) = self%total(:, :, place) + buffer(:, :, c)
     end do
@@ -98,20 +111,43 @@ contains
   !> Give the sums of clusters up to `last` to the atoms; `slot_atom`: the atoms of all clusters, not positive where there
   !> is none.
   subroutine give(self, last, slot_atom, force)
-    class(force_sums_t), intent(inout) :: self
+    type(force_sums_t), intent(inout) :: self
     integer, intent(in) :: last, slot_atom(:)
     real(real64), intent(inout) :: force(:, :)
-    integer :: c, k, place, atom
+    integer :: c
 
-    do c = self%first, min(last, self%first + size(self%total, 3) - 1)
-      place = mod(c, size(self%total, 3))
-      do k = 1, cluster_size
-        atom = slot_atom(cluster_size*(c - 1) + k)
-        if (atom > 0) force(:, atom) = force(:, atom) + self%total(k, :, place)
-      end do
-      self%total(:, :, place) = 0.0_real64
+    do c = self%first, min(last, self%last)
+      call give_cluster(self%total(:, :, mod(c, size(self%total, 3))), c, slot_atom, force)
     end do
     self%first = max(self%first, last + 1)
+    self%last = max(self%last, self%first - 1)
   end subroutine give
+
+  !> Give all sums that are left, with all threads.
+  subroutine give_rest(self, slot_atom, force)
+    class(force_sums_t), intent(inout) :: self
+    integer, intent(in) :: slot_atom(:)
+    real(real64), intent(inout) :: force(:, :)
+    integer :: c
+
+    !$omp parallel do schedule(static)
+    do c = self%first, self%last
+      call give_cluster(self%total(:, :, mod(c, size(self%total, 3))), c, slot_atom, force)
+    end do
+    !$omp end parallel do
+    self%first = self%last + 1
+  end subroutine give_rest
+
+  pure subroutine give_cluster(total, c, slot_atom, force)
+    real(real64), intent(in) :: total(cluster_size, 3)
+    integer, intent(in) :: c, slot_atom(:)
+    real(real64), intent(inout) :: force(:, :)
+    integer :: k, atom
+
+    do k = 1, cluster_size
+      atom = slot_atom(cluster_size*(c - 1) + k)
+      if (atom > 0) force(:, atom) = force(:, atom) + total(k, :)
+    end do
+  end subroutine give_cluster
 
 end module force_sums

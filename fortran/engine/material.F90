@@ -11,6 +11,7 @@
 #endif
 module material
   use precision, only: int32, int64, real64, real_pair
+  use bounding_box, only: find_bounds
   use hermite_table, only: hermite_table_t
   use kernel_dispatch, only: kernel_dispatch_t
   use material_dispatch, only: density_block, eam_block, lj_block
@@ -111,8 +112,7 @@ contains
     self%force = 0.0_real64
     self%slope = 0.0_real_pair
     if (self%rows%n_slots == 0) return
-    low = minval(position(:, :n_total), dim=2)
-    high = maxval(position(:, :n_total), dim=2)
+    call find_bounds(position(:, :n_total), low, high)
     self%origin = 0.5_real64*(low + high)
 #ifdef CHROMAMD_DOUBLE
     ! What fills up the rows is out of reach of all.

@@ -3,8 +3,8 @@
 !> pair_ownership) ghost-ghost too; ghosts come already shifted.
 !>
 !> The result does not depend on the number of threads: work is cut into blocks by the data alone, each block sums into
-!> its own buffer, and the buffers are added in a fixed order. In the deterministic mode (module fixed_point) it does not
-!> depend on the ranks either.
+!> its own buffer, and the buffers are added in a fixed order, by whichever thread comes when none is at it. In the
+!> deterministic mode (module fixed_point) it does not depend on the ranks either.
 !>
 !> Where ghosts are kept apart, the pairs of owned atoms can be computed before the ghosts have arrived.
 #ifdef CHROMAMD_DOUBLE
@@ -13,9 +13,10 @@
 #define COORDINATE_KIND integer(int32)
 #endif
 module nonbonded
-  use omp_lib, only: omp_get_thread_num
+  use omp_lib, only: omp_destroy_lock, omp_get_thread_num, omp_init_lock, omp_lock_kind, omp_test_lock, omp_unset_lock
   use precision, only: int32, int64, real64, real_pair
   use background, only: background_t
+  use bounding_box, only: find_bounds
   use coarse_place, only: int16, measure_moves, note_places
   use dispersion_exclusions, only: correct_dispersion
   use error, only: error_t, exit_bad_input, fail
@@ -34,8 +35,8 @@ module nonbonded
   private
   public :: nonbonded_t, meets_ghosts, meets_owned
 
-  !> Runs of atoms whose sums (energies, virial) are formed together.
-  integer, parameter :: chunk_atoms = 4096
+  !> Runs of atoms whose sums (virial; energies of excluded pairs) are formed together.
+  integer, parameter :: chunk_atoms = 4096, excluded_together = 1024
   !> Displacements are measured in `real_pair`.
   real(real64), parameter :: rounding_reserve = 0.999_real64
   !> Positions are remembered to this (angstrom).
@@ -252,7 +253,7 @@ contains
     type(pair_ownership_t), target :: of_half_shell
     type(pair_ownership_t), pointer :: owner
     type(pair_block_t), allocatable :: block(:)
-    real(real64) :: extent
+    real(real64) :: low(3), high(3), extent
     integer :: b
 
     self%n_owned = n_owned
@@ -262,8 +263,9 @@ contains
     if (n_total == 0) return
     owner => of_half_shell
     if (present(ownership)) owner => ownership
-    self%origin = 0.5_real64*(minval(position(:, :n_total), dim=2) + maxval(position(:, :n_total), dim=2))
-    extent = 0.5_real64*maxval(maxval(position(:, :n_total), dim=2) - minval(position(:, :n_total), dim=2)) + 1.0_real64
+    call find_bounds(position(:, :n_total), low, high)
+    self%origin = 0.5_real64*(low + high)
+    extent = 0.5_real64*maxval(high - low) + 1.0_real64
 #ifndef CHROMAMD_DOUBLE
     ! A power of two, so that scaling is exact; a factor of two is left for motion until the next rebuild.
     self%unit = 2.0_real64**(exponent(extent) - 29)
@@ -675,8 +677,9 @@ contains
   end function moment
 
   !> Run the pair kernels of all blocks and add their forces to `force` in the order of the blocks. A block's buffer lives
-  !> from its computation until its turn, so that there are about as many as threads. In the deterministic mode what is
-  !> added is rounded first, so that sums are exact, and the virial is summed here.
+  !> from its computation until its turn, so that there are about as many as threads. One thread at a time adds what is
+  !> complete; the others go on with their blocks. In the deterministic mode what is added is rounded first, so that sums
+  !> are exact, and the virial is summed here.
   subroutine compute_blocks(self, meets, want_energy, position, kind, charge, lj_type, force, energy_lj, energy_elec, virial, &
                             background)
     type(nonbonded_t), intent(inout) :: self
@@ -691,6 +694,7 @@ contains
     type(force_sums_t) :: sums
     real(real64) :: block_energy(2, size(self%list%block)), block_virial(6, size(self%list%block)), virial_sums(6)
     integer :: b, next, first, last
+    integer(omp_lock_kind) :: adding
 
     if (self%rounding%is_on() .and. .not. self%is_frugal) &
       call pack_exactly(self, self%all, 1, self%list%n_clusters, position)
@@ -699,6 +703,7 @@ contains
     call block_range(self, meets, first, last)
     call sums%open(self%list%block(first:last)%lower, self%list%block(first:last)%upper)
     next = first
+    call omp_init_lock(adding)
     !$omp parallel do schedule(monotonic: dynamic)
     do b = first, last
       if (present(background)) call look_after(background)
@@ -711,9 +716,15 @@ contains
                               block_virial(:, b))
         end if
       end if
-      call add_ready(self, b, first, last, buffer, next, sums, force)
+      !$omp atomic write seq_cst
+      buffer(b)%is_ready = .true.
+      call add_ready(self, first, last, adding, buffer, next, sums, force)
     end do
     !$omp end parallel do
+    ! What became complete while another thread was adding.
+    call add_ready(self, first, last, adding, buffer, next, sums, force)
+    call sums%give_rest(self%list%slot_atom, force)
+    call omp_destroy_lock(adding)
     energy_lj = sum(block_energy(1, :))
     energy_elec = sum(block_energy(2, :))
     if (.not. self%rounding%is_on()) return
@@ -795,19 +806,22 @@ contains
     kernel_form = merge(0, self%pair%vdw_form, self%pair%vdw_form == vdw_shift)
   end function kernel_form
 
-  !> Note that the buffer of block `b` is complete, and add those whose turn has come; `next`: the first that is not
-  !> added, of those from `first` to `last`.
-  subroutine add_ready(self, b, first, last, buffer, next, sums, force)
+  !> Add the buffers whose turn has come, unless another thread is `adding`; `next`: the first that is not added, of those
+  !> from `first` to `last`.
+  subroutine add_ready(self, first, last, adding, buffer, next, sums, force)
     type(nonbonded_t), intent(in) :: self
-    integer, intent(in) :: b, first, last
+    integer, intent(in) :: first, last
+    integer(omp_lock_kind), intent(inout) :: adding
     type(buffer_t), intent(inout) :: buffer(:)
     integer, intent(inout) :: next
     type(force_sums_t), intent(inout) :: sums
     real(real64), intent(inout) :: force(:, :)
-    !$omp critical (chromamd_add_buffers)
-    buffer(b)%is_ready = .true.
+    logical :: is_ready
+    if (.not. omp_test_lock(adding)) return
     do while (next <= last)
-      if (.not. buffer(next)%is_ready) exit
+      !$omp atomic read seq_cst
+      is_ready = buffer(next)%is_ready
+      if (.not. is_ready) exit
       associate (lower => self%list%block(next)%lower, slot_atom => self%list%slot_atom)
         if (allocated(buffer(next)%force)) then
           call sums%add(next - first + 1, lower, buffer(next)%force, self%unit, slot_atom, force)
@@ -819,8 +833,7 @@ contains
       end associate
       next = next + 1
     end do
-    if (next > last) call sums%give(self%list%n_clusters, self%list%slot_atom, force)
-    !$omp end critical (chromamd_add_buffers)
+    call omp_unset_lock(adding)
   end subroutine add_ready
 
   !> Add the Ewald correction of excluded pairs; in the deterministic mode their virial too.
@@ -832,16 +845,22 @@ contains
     real(real64), intent(inout) :: force(:, :), energy, virial(3, 3)
     real(real64), allocatable :: chunk_energy(:), chunk_virial(:, :), own_charge(:)
     real(real64) :: sums(6)
-    integer :: chunk, first, last
+    integer :: i, chunk, first, last
 
     if (self%pair%alpha <= 0.0_real64) return
-    own_charge = charge(kind(:self%n_total))
-    allocate (chunk_energy((self%n_total + chunk_atoms - 1)/chunk_atoms), source=0.0_real64)
+    allocate (own_charge(self%n_total))
+    !$omp parallel do schedule(static)
+    do i = 1, self%n_total
+      own_charge(i) = charge(kind(i))
+    end do
+    !$omp end parallel do
+    allocate (chunk_energy((self%n_total + excluded_together - 1)/excluded_together), source=0.0_real64)
     allocate (chunk_virial(6, size(chunk_energy)), source=0.0_real64)
-    !$omp parallel do schedule(static) private(first, last)
+    ! Ghosts, which come last, have few partners.
+    !$omp parallel do schedule(dynamic) private(first, last)
     do chunk = 1, size(chunk_energy)
-      first = (chunk - 1)*chunk_atoms + 1
-      last = min(self%n_total, chunk*chunk_atoms)
+      first = (chunk - 1)*excluded_together + 1
+      last = min(self%n_total, chunk*excluded_together)
       if (self%rounding%is_on()) then
         call self%kernel%correct_exactly(first, last, self%row_first, self%partner, self%n_total, position, own_charge, &
           self%pair, self%coulomb_constant, self%rounding, want_energy, force, chunk_energy(chunk), &
@@ -866,11 +885,11 @@ contains
     integer :: chunk, n_chunks
 
     if (self%pair%vdw_form /= vdw_pme) return
-    n_chunks = (self%n_total + chunk_atoms - 1)/chunk_atoms
+    n_chunks = (self%n_total + excluded_together - 1)/excluded_together
     allocate (chunk_energy(n_chunks), source=0.0_real64)
-    !$omp parallel do schedule(static)
+    !$omp parallel do schedule(dynamic)
     do chunk = 1, n_chunks
-      call correct_dispersion((chunk - 1)*chunk_atoms + 1, min(self%n_total, chunk*chunk_atoms), self%row_first, &
+      call correct_dispersion((chunk - 1)*excluded_together + 1, min(self%n_total, chunk*excluded_together), self%row_first, &
                               self%partner, position, self%root_c6, self%pair%dispersion_alpha, force, &
                               chunk_energy(chunk))
     end do

@@ -83,7 +83,7 @@ function(chromamd_add_forces name)
     ${CHROMAMD_FORCES_DIR}/nonbonded_options.f90
     ${CHROMAMD_FORCES_DIR}/dispersion_exclusions.f90 ${CHROMAMD_FORCES_DIR}/coarse_place.f90
     ${CHROMAMD_FORCES_DIR}/verlet_buffer.f90
-    ${CHROMAMD_FORCES_DIR}/background.f90
+    ${CHROMAMD_FORCES_DIR}/background.f90 ${CHROMAMD_FORCES_DIR}/bounding_box.f90
     ${CHROMAMD_FORCES_DIR}/pair_ownership.f90
     ${CHROMAMD_FORCES_DIR}/pair_block.f90
     ${CHROMAMD_FORCES_DIR}/pair_list.f90

@@ -8,6 +8,7 @@
 !> are left out, or masked, that another rank computes.
 module pair_list
   use precision, only: int64, real64
+  use bounding_box, only: find_bounds
   use pair_block, only: longest_run, meets_all, meets_ghosts, meets_owned, pair_block_t
   use pair_ownership, only: all_mine, none_mine, pair_ownership_t
   implicit none
@@ -69,17 +70,17 @@ contains
     integer, intent(in) :: n_owned, n_total
     real(real64), intent(in) :: position(3, n_total)
     integer(int64), intent(in) :: global_id(n_total)
-    real(real64) :: corner(3), extent(3), side, slice
+    real(real64) :: corner(3), extent(3), low(3), high(3), side, slice
     integer, allocatable :: fine(:), fine_first(:), order(:), count(:)
     integer :: n_slices, n_bins, bin, i, k, first, last, n_columns
 
-    corner = minval(position, dim=2)
-    extent = maxval(position, dim=2) - corner
+    call find_bounds(position, corner, extent)
+    extent = extent - corner
     ! The side of a cube that holds one cluster, at the density of the owned atoms.
     side = 4.0_real64
     if (n_owned > 0) then
-      side = (product(max(1.0_real64, maxval(position(:, :n_owned), dim=2) - minval(position(:, :n_owned), dim=2))) &
-              *cluster_size/n_owned)**(1.0_real64/3.0_real64)
+      call find_bounds(position(:, :n_owned), low, high)
+      side = (product(max(1.0_real64, high - low))*cluster_size/n_owned)**(1.0_real64/3.0_real64)
     end if
     side = max(2.0_real64, min(side, 12.0_real64))
     side = max(side, sqrt(extent(1)*extent(2)/(n_total + 1)))
@@ -272,11 +273,12 @@ contains
     deallocate (self%lower, self%upper, self%half_lower, self%half_upper, self%atom_slot)
   end subroutine forget_corners
 
-  !> Cut the clusters into blocks with equal numbers of owned clusters; none if there are no pairs.
+  !> Cut the clusters into blocks with equal numbers of owned clusters; none if there are no pairs. Of several blocks the last
+  !> is cut in two, so that threads that take one after the other end nearer to each other.
   subroutine cut_blocks(self, any_pairs)
     type(pair_list_t), intent(inout) :: self
     logical, intent(in) :: any_pairs
-    integer :: n_blocks, b, c, seen, n_owned_clusters, bin
+    integer :: n_blocks, n_halves, b, c, seen, n_owned_clusters, bin
     logical, allocatable :: owned(:)
 
     allocate (owned(self%n_clusters), source=.false.)
@@ -286,6 +288,8 @@ contains
     n_owned_clusters = count(owned)
     n_blocks = max(most_blocks, int(self%n_columns(1)*self%width(1)/thickest_block))
     n_blocks = max(1, min(n_blocks, n_owned_clusters/clusters_per_block))
+    n_halves = 2*n_blocks
+    if (n_blocks > 1) n_blocks = n_blocks + 1
     if (.not. any_pairs) n_blocks = 0
     if (allocated(self%block)) deallocate (self%block)
     allocate (self%block(n_blocks))
@@ -293,7 +297,7 @@ contains
     b = 1
     do c = 1, self%n_clusters
       if (.not. owned(c)) cycle
-      if (seen*int(n_blocks, int64) >= b*int(n_owned_clusters, int64)) then
+      if (b < n_blocks .and. seen*int(n_halves, int64) >= min(2*b, n_blocks - 2 + b)*int(n_owned_clusters, int64)) then
         self%block(b)%last_i = 2*(c - 1)
         b = b + 1
         self%block(b)%first_i = 2*c - 1

@@ -265,7 +265,8 @@ contains
       self%brick_lower = floor(self%lower) - self%margin + 1 - self%order
       self%brick_upper = floor(self%upper) + self%margin
     end where
-    self%slab_planes = max(self%order, 6)
+    ! Thin, so that there are many for the threads to take.
+    self%slab_planes = max(self%order, 4)
     self%planes_before = modulo(self%brick_lower(3), self%slab_planes)
     self%first_set = 1 + modulo((self%brick_lower(3) - self%planes_before)/self%slab_planes, 2)
     call self%exchange%create(self%n, self%fft%real_lower, self%fft%real_upper, self%brick_lower, &
@@ -319,20 +320,21 @@ contains
   end subroutine deallocate_mesh
 
   !> On one rank: add what the brick holds beyond the box to where it belongs, and move the grid to the front of the
-  !> memory, where the brick was. Rows only move down, and a plane farther than it is large, so that those of a plane can
-  !> move side by side.
+  !> memory, where the brick was. Rows only move down, and as many planes as fit before the first of them move side by side.
   subroutine brick_to_grid(self)
     type(pme_t), intent(inout) :: self
-    integer :: y, z
+    integer :: y, z, first, last
     associate (brick => self%brick, n => self%n, beyond => self%order - 1)
-      do z = -beyond, -1
-        !$omp parallel do schedule(static)
+      !$omp parallel private(first, last)
+      do first = -beyond, -1
+        !$omp do schedule(static)
         do y = -beyond, n(2) - 1
-          brick(:, y, z + n(3)) = brick(:, y, z + n(3)) + brick(:, y, z)
+          brick(:, y, first + n(3)) = brick(:, y, first + n(3)) + brick(:, y, first)
         end do
-        !$omp end parallel do
+        !$omp end do nowait
       end do
-      !$omp parallel do schedule(static) private(y)
+      !$omp barrier
+      !$omp do schedule(static) private(y)
       do z = 0, n(3) - 1
         do y = -beyond, -1
           brick(:, y + n(2), z) = brick(:, y + n(2), z) + brick(:, y, z)
@@ -341,30 +343,46 @@ contains
           brick(n(1) - beyond:, y, z) = brick(n(1) - beyond:, y, z) + brick(:-1, y, z)
         end do
       end do
-      !$omp end parallel do
-      do z = 0, n(3) - 1
-        !$omp parallel do schedule(static)
-        do y = 0, n(2) - 1
-          call move_row(n(1), brick(0:, y, z), self%grid(:, y, z))
+      !$omp end do
+      first = 0
+      do while (first < n(3))
+        last = min(n(3), room_before(self, first)) - 1
+        !$omp do collapse(2) schedule(static)
+        do z = first, last
+          do y = 0, n(2) - 1
+            call move_row(n(1), brick(0:, y, z), self%grid(:, y, z))
+          end do
         end do
-        !$omp end parallel do
+        !$omp end do
+        first = last + 1
       end do
+      !$omp end parallel
     end associate
   end subroutine brick_to_grid
 
   !> The way back: the grid moves up, last plane first, and what lies beyond the box is filled in.
   subroutine grid_to_brick(self)
     type(pme_t), intent(inout) :: self
-    integer :: y, z
+    integer :: y, z, first, last
     associate (brick => self%brick, n => self%n, beyond => self%order - 1)
-      do z = n(3) - 1, 0, -1
-        !$omp parallel do schedule(static)
-        do y = 0, n(2) - 1
-          call move_row(n(1), self%grid(:, y, z), brick(0:, y, z))
+      !$omp parallel private(first, last)
+      last = n(3) - 1
+      do while (last >= 0)
+        first = last
+        do while (first > 0)
+          if (room_before(self, first - 1) <= last) exit
+          first = first - 1
         end do
-        !$omp end parallel do
+        !$omp do collapse(2) schedule(static)
+        do z = first, last
+          do y = 0, n(2) - 1
+            call move_row(n(1), self%grid(:, y, z), brick(0:, y, z))
+          end do
+        end do
+        !$omp end do
+        last = first - 1
       end do
-      !$omp parallel do schedule(static) private(y)
+      !$omp do schedule(static) private(y)
       do z = 0, n(3) - 1
         do y = 0, n(2) - 1
           brick(:-1, y, z) = brick(n(1) - beyond:, y, z)
@@ -373,14 +391,28 @@ contains
           brick(:, y, z) = brick(:, y + n(2), z)
         end do
       end do
-      !$omp end parallel do
-      !$omp parallel do schedule(static)
+      !$omp end do
+      !$omp do collapse(2) schedule(static)
       do z = -beyond, -1
-        brick(:, :, z) = brick(:, :, z + n(3))
+        do y = -beyond, n(2) - 1
+          brick(:, y, z) = brick(:, y, z + n(3))
+        end do
       end do
-      !$omp end parallel do
+      !$omp end do
+      !$omp end parallel
     end associate
   end subroutine grid_to_brick
+
+  !> How many planes of the grid lie in memory before what plane `z` (from 0) of the brick holds of the box.
+  pure integer function room_before(self, z)
+    type(pme_t), intent(in) :: self
+    integer, intent(in) :: z
+    integer(int64) :: row
+    associate (n => int(self%n, int64), beyond => self%order - 1)
+      row = (z + beyond)*(n(2) + beyond) + beyond
+      room_before = int((row*(n(1) + beyond) + beyond)/(n(1)*n(2)))
+    end associate
+  end function room_before
 
   pure subroutine move_row(n, from, to)
     integer, intent(in) :: n

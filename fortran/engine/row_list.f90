@@ -7,6 +7,7 @@
 !> buffer of its own: results do not depend on the number of threads.
 module row_list
   use precision, only: int64, real64, real_pair
+  use bounding_box, only: find_bounds
   use material_dispatch, only: collect_partners
   use row_block, only: row_block_t
   implicit none
@@ -49,8 +50,8 @@ contains
       self%n_slots = 0
       return
     end if
-    corner = minval(position(:, :n_total), dim=2)
-    width = maxval(position(:, :n_total), dim=2) - corner
+    call find_bounds(position(:, :n_total), corner, width)
+    width = width - corner
     ! No more cells than atoms, however far they are apart.
     n_cells = max(1, int(min(cells_per_reach*width/reach, real(n_total, real64)**(1.0_real64/3.0_real64) + 1.0_real64)))
     width = width/n_cells + tiny(1.0_real64)
