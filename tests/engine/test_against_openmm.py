@@ -36,6 +36,7 @@ def force_field_energies(system: MolecularSystem, options: NonbondedOptions) -> 
             force.value_in_unit(unit.kilocalorie_per_mole / unit.angstrom))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["water", "peptide", "duplex"])
 def test_topology_gives_the_energies_of_the_force_field(systems, name):
     """Same atoms, same parameters, double precision: only the rounding of unit conversions (1e-15 a term) differs."""

@@ -112,6 +112,7 @@ def test_log_without_table(tmp_path):
         EnergyLog.read(tmp_path / "b.log")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("ensemble", ["NVE", "NVT"])
 def test_openmm_as_engine(tmp_path, ensemble):

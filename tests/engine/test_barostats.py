@@ -85,6 +85,7 @@ def test_pistons_conserve_their_quantity(tmp_path, isotropy):
     assert 3.0 < spread[0] / spread[1] < 5.5
 
 
+@pytest.mark.slow
 def test_virial_is_the_derivative_of_openmms_energy(tmp_path):
     """All terms of a solvated peptide under a strain that differs by axis: -sum of w_a W_aa is dU/ds where the edges
     grow by exp(w_a s), by fourth-order differences of OpenMM Reference. alpha is large, so that no energy jumps at the
@@ -106,6 +107,7 @@ def test_virial_is_the_derivative_of_openmms_energy(tmp_path):
     assert weight @ np.diag(virial) == pytest.approx(-slope, rel=2e-5, abs=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.parametrize("ensemble", [
     {"tpcontrol": "BUSSI", "isotropy": "ANISO"}, {"tpcontrol": "BERENDSEN"}, {"tpcontrol": "NHC", "barostat": "MC"}],

@@ -116,6 +116,7 @@ def test_fresh_velocities_have_the_temperature(systems, tmp_path):
     assert log["KINETIC_ENE"][0] == pytest.approx(0.5 * n_freedom * BOLTZMANN * log["TEMPERATURE"][0], rel=1e-4)
 
 
+@pytest.mark.slow
 def test_minimiser_goes_downhill_from_a_bad_start(systems, tmp_path):
     """Every atom displaced by up to 0.3 angstrom along each axis: steep walls, but nothing pierced."""
     system = systems["duplex"]

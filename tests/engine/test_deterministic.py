@@ -81,6 +81,7 @@ def test_bits_do_not_depend_on_ranks_and_threads(folder, program, ensemble, monk
     assert not np.array_equal(one.box, BOX) or ensemble == "bussi"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["SD", "LBFGS"])
 def test_minimisation_goes_the_same_way(folder, method, monkeypatch):
     """From the raw coordinates, with forces large enough for steps to be undone and small enough in the end for the

@@ -163,7 +163,7 @@ def test_dynamics_on_eight_ranks_follows_one_rank(tmp_path):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("ranks", "threads"), [(1, 2), (4, 1)])
+@pytest.mark.parametrize(("ranks", "threads"), [(1, 2), pytest.param(4, 1, marks=pytest.mark.slow)])
 def test_continued_run_is_bitwise_the_same(tmp_path, ranks, threads):
     make_system(tmp_path, n_waters=60, neutral=False)
     start = minimised(tmp_path, ranks)

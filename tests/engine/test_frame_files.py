@@ -150,7 +150,7 @@ def test_domains_that_the_ranks_cannot_make_up(tmp_path):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", [1, 4])
+@pytest.mark.parametrize("ranks", [1, pytest.param(4, marks=pytest.mark.slow)])
 def test_trajectories(tmp_path, ranks):
     """A whole-system DCD, the domain files, and what merge makes of them hold the same frames."""
     runs = make_system(tmp_path)

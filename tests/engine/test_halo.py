@@ -189,7 +189,8 @@ def messages_of(links: list[tuple[int, int]], rank: int, rounds: list[int], comb
 
 @pytest.mark.parametrize(("ranks", "cutoff", "domains"), [
     (1, 7.0, (0, 0, 0)), (2, 7.0, (0, 0, 0)), (3, 7.0, (0, 0, 0)), (4, 7.0, (0, 0, 0)), (5, 7.0, (5, 1, 1)),
-    (8, 7.0, (0, 0, 0)), (27, 6.5, (3, 3, 3)), (27, 8.0, (3, 3, 3)),
+    (8, 7.0, (0, 0, 0)), pytest.param(27, 6.5, (3, 3, 3), marks=pytest.mark.slow),
+    pytest.param(27, 8.0, (3, 3, 3), marks=pytest.mark.slow),
 ])
 def test_patterns_and_transports_agree_and_send_what_the_geometry_says(report, box, ranks, cutoff, domains):
     """Bits are those of the first plan, except that STAGED sums forces on the way: some ten roundings (1e-16 of the

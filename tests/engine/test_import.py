@@ -294,6 +294,7 @@ def test_geometric_rule_and_ryckaert_bellemans(tmp_path):
     assert_terms_agree(evaluate_imported(tmp_path, "double"), judged(system, position), 1e-6, 1e-6)
 
 
+@pytest.mark.slow
 def test_imported_system_runs(charmm, charmm_files, tmp_path):
     """Command line, then setup, minimisation and dynamics with rigid bonds on two ranks; energy is conserved."""
     psf, parameters, crd = charmm_files

@@ -52,6 +52,7 @@ def run(folder: Path, ranks: int, balance: str, domains: tuple[int, int, int],
     return systems.read_restarts(str(folder / "end_().rst"), ranks), done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domains", [(3, 1, 1), (2, 2, 2)])
 def test_work_is_shared_and_bits_stay(folder, domains):
     """The largest work of a rank over the mean falls below half of what it was above one."""

@@ -83,6 +83,7 @@ def dynamics(folder, name: str, entries: dict, steps: int, energy: dict, **outpu
     return written.read_restarts(str(folder / f"{name}_().rst"), 1)
 
 
+@pytest.mark.slow
 def test_dynamics_keeps_energy_momentum_and_angular_momentum(droplet, tmp_path):
     """Nothing outside pulls at the droplet: no image, no wall. Energy: without cutoff only the integrator errs, and of
     that only terms of dt^2, a few per mille of the kinetic energy."""

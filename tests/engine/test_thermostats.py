@@ -84,6 +84,7 @@ def test_kinetic_energy_is_maxwell_distributed(tmp_path, name, group_tp):
     assert abs(mean) < 4 and abs(width) < 4  # in standard errors of the estimate
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", ["BUSSI", "LANGEVIN"])
 def test_thermostats_do_not_depend_on_ranks_and_threads(tmp_path, name):
@@ -102,6 +103,7 @@ def test_thermostats_do_not_depend_on_ranks_and_threads(tmp_path, name):
     assert np.abs(ends[0].velocity - ends[2].velocity).max() < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", ["BUSSI", "LANGEVIN", "NHC"])
 def test_continued_thermostat_is_bitwise_the_same(tmp_path, name):

@@ -75,7 +75,7 @@ def select(outcomes, **wanted):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", CASES)
+@pytest.mark.parametrize("ranks", [pytest.param(n, marks=pytest.mark.slow) if n > 3 else n for n in CASES])
 def test_every_case_matches_numpy(outcome, ranks):
     for case, found in outcome(ranks):
         if "error" in found[0]:
