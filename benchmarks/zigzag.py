@@ -1,11 +1,12 @@
 """Which nucleosomes touch in fibres of regular repeat length with linker histone: zigzags have i+2 before i+1.
 
     python benchmarks/zigzag.py [--repeat 173 182 191 200 209] [--nucleosomes 12] [--sweeps 600] [--replicas 3]
-        [--magnesium]
+        [--dynamics 4] [--magnesium]
 
 The published finding (e.g. Perisic, Collepardo-Guevara & Schlick, J. Mol. Biol. 403:777, 2010): with linker histone at
 150 mmol/L fibres of all these repeats are zigzags. Folding's own model: fitted charges, flexible tails, one linker
-histone a nucleosome; a straight start. Two cores touch when a tail bead of one is within 1.8 nm of a site of the
+histone a nucleosome; a straight start, from which dynamics of fibre and tails (so many times folding's own) lead to
+where sampling begins. Two cores touch when a tail bead of one is within 1.8 nm of a site of the
 other's core, the range of their excluded volume. Printed: for each repeat the share of pairs k apart that touch, over
 the last half of the sweeps, mean distances of centres, and the sedimentation coefficient, each with its standard error
 over the replicas.
@@ -18,13 +19,13 @@ from dataclasses import replace
 import numpy as np
 from scipy.spatial import cKDTree
 
+from mesoscale.dynamics import equilibrate_with_tails, first_tails
 from mesoscale.fibre import Fibre
-from mesoscale.folding import grow_tails
 from mesoscale.model import Parameters, build_chain, crystal_core, straight_conformation, with_field
 from mesoscale.montecarlo import RANDOM_PER_TRIAL, CoupledTails, Walk
 from mesoscale.observables import sedimentation_coefficient
 from mesoscale.relaxation import Conformation, settle
-from mesoscale.tails import TAIL, tails_of_fibre
+from mesoscale.tails import TAIL, TailWalk, tails_of_fibre
 
 TOUCH, FARTHEST = 1.8, 6  # nm; pairs up to so many apart
 CHECKED = 50  # sweeps between two checks of the running energy
@@ -45,20 +46,22 @@ def touching(walk: Walk, tails: CoupledTails) -> np.ndarray:
     return np.array([np.diagonal(touched, k).mean() for k in range(1, FARTHEST + 1)])
 
 
-def run(repeat: int, nucleosomes: int, sweeps: int, magnesium: bool, seed: int) -> np.ndarray:
+def run(repeat: int, nucleosomes: int, sweeps: int, dynamics: int, magnesium: bool, seed: int) -> np.ndarray:
     """Sample one fibre: shares (FARTHEST,) of touching pairs, distances i+1 to i+3 (nm), sedimentation coefficient."""
     dyads = tuple(80 + repeat * k for k in range(nucleosomes))
     fibre = Fibre("A" * (dyads[-1] + 81), dyads, linker_histone=(True,) * nucleosomes)
     parameters = Parameters(tails="flexible", magnesium=magnesium)
     chain = replace(build_chain(fibre, parameters), shape=crystal_core(rigid_tails=False))
     start = settle(chain, Conformation.boxed(chain, *straight_conformation(chain)))
+    random = np.random.Generator(np.random.Philox(key=[repeat, seed]))
+    chains = tails_of_fibre(fibre, parameters)
+    beads = first_tails(chains, chain, start, random)
+    for _ in range(dynamics):
+        start, beads, _ = equilibrate_with_tails(chain, start, chains, beads, random)
     chain = with_field(chain)
-    tails = CoupledTails.begin(
-        grow_tails(tails_of_fibre(fibre, parameters), chain, start.position, start.frame, seed), nucleosomes
-    )
+    tails = CoupledTails.begin(TailWalk.begin(chains, chain, start.position, start.frame, beads), nucleosomes)
     walk = Walk.begin(chain, start.position, start.frame)
     tails.attach(walk)
-    random = np.random.Generator(np.random.Philox(key=[repeat, seed]))
     found = []
     for sweep in range(sweeps):
         counts = walk.advance(random.random((chain.n, RANDOM_PER_TRIAL)), strict=True, check=False)
@@ -79,11 +82,12 @@ def main() -> None:
     parser.add_argument("--nucleosomes", type=int, default=12)
     parser.add_argument("--sweeps", type=int, default=600)
     parser.add_argument("--replicas", type=int, default=3)
+    parser.add_argument("--dynamics", type=int, default=4)
     parser.add_argument("--magnesium", action="store_true")
     given = parser.parse_args()
     for repeat in given.repeat:
         begun = time.process_time()
-        runs = np.array([run(repeat, given.nucleosomes, given.sweeps, given.magnesium, seed + 1)
+        runs = np.array([run(repeat, given.nucleosomes, given.sweeps, given.dynamics, given.magnesium, seed + 1)
                          for seed in range(given.replicas)])  # fmt: skip
         mean, error = runs.mean(axis=0), runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
         share = "  ".join(f"{m:.2f} +- {e:.2f}" for m, e in zip(mean[:FARTHEST], error[:FARTHEST], strict=True))
