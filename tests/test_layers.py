@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LAYERS = (
     ("errors",),
     ("files", "geometry", "ranks"),
-    ("residues", "bigwig", "contact_files", "mesoscale", "labels", "workflow"),
+    ("residues", "bigwig", "contact_files", "matrix_reader", "mesoscale", "labels", "workflow"),
     ("config", "solute", "hydrogens"),
     ("provenance", "locus", "examples", "sterics", "shards"),
     ("dna",),

@@ -482,7 +482,6 @@ def in_processes(corrector: Corrector, tasks: list[Task], progress: Callable[[fl
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of fork beside the idle threads of OpenMP
-            warnings.filterwarnings("ignore", "hictkpy: detected a call to fork", UserWarning)  # its logger is not used
             pool = multiprocessing.get_context("fork").Pool(threads)
         with pool:
             for k, moves in enumerate(pool.imap(_solve_forked, tasks, chunksize=max(1, len(tasks) // (64 * threads)))):

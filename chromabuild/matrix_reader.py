@@ -1,0 +1,40 @@
+"""Part of a contact matrix (.cool, .mcool, .hic), read by hictkpy in a process of its own.
+
+From its import on a thread of hictkpy (1.4) keeps a core busy, so that nothing that computes may import it. Run as a
+script with PATH CHROMOSOME START END; writes an .npz to standard output, or a line on what is wrong to standard error.
+"""
+
+import io
+import sys
+
+import hictkpy
+import numpy as np
+
+
+def main(path: str, chromosome: str, start: int, end: int) -> str | None:
+    """Write the bin size, the first bin and number of bins that lie in the region, and the filled pixels, counted from
+    the first bin; the finest resolution of a file that has several. Returns what is wrong, if anything is."""
+    try:
+        if hictkpy.is_cooler(path):
+            file = hictkpy.File(path)
+        else:
+            multi = hictkpy.MultiResFile(path)
+            file = multi[min(multi.resolutions())]
+        if chromosome not in file.chromosomes():
+            return f"{path} has no chromosome {chromosome!r}; it has {', '.join(list(file.chromosomes())[:5])}"
+        size = file.resolution()
+        first, last = -(-start // size), min(end, file.chromosomes()[chromosome]) // size
+        found = {"row": [], "column": [], "count": []}
+        if last > first:
+            matrix = file.fetch(f"{chromosome}:{first * size}-{last * size}").to_coo()
+            found = {"row": matrix.row, "column": matrix.col, "count": matrix.data}
+    except (RuntimeError, ValueError, OSError) as error:
+        return f"{path} cannot be read as .cool, .mcool or .hic: {str(error).splitlines()[0]}"
+    buffer = io.BytesIO()
+    np.savez(buffer, size=size, first=first, bins=max(0, last - first), **found)
+    sys.stdout.buffer.write(buffer.getvalue())
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
