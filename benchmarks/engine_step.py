@@ -55,16 +55,16 @@ def parse():
 def make_inputs(arguments, name):
     """Inputs of all programs; returns the folder and the PME grid."""
     folder = (arguments.work / name).resolve()
-    if name in solvated_solutes.SYSTEMS:
-        if not (folder / "meta.txt").exists():
-            solvated_solutes.write_inputs(folder, name)
-        box = np.array([float(v) for v in (folder / "meta.txt").read_text().split("box")[1].split()[:3]])
-        return folder, [smooth_size(length) for length in box]
+    is_water = name in REPLICAS
     if not (folder / "meta.txt").exists():
-        reps = [str(REPLICAS[name])] * 3
-        subprocess.run([arguments.peers, arguments.bench / "mkinputs.py", "water", folder, *reps], check=True)
+        if is_water:
+            reps = [str(REPLICAS[name])] * 3
+            subprocess.run([arguments.peers, arguments.bench / "mkinputs.py", "water", folder, *reps], check=True)
+        else:
+            solvated_solutes.write_inputs(folder, name)
     box = np.array([float(v) for v in (folder / "meta.txt").read_text().split("box")[1].split()[:3]])
-    write_ours(folder, 10.0 * np.load(folder / "openmm.npz")["x"], box)
+    if is_water:
+        write_ours(folder, 10.0 * np.load(folder / "openmm.npz")["x"], box)
     return folder, [smooth_size(length) for length in box]
 
 
