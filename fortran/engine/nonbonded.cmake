@@ -109,6 +109,6 @@ function(chromamd_add_forces name)
     target_link_libraries(${target} PRIVATE chromabuild_flags OpenMP::OpenMP_Fortran)
   endforeach()
   # Static, not object libraries: only of those does CMake learn which modules to wait for.
-  target_link_libraries(${name} PRIVATE ${name}_base ${kernels}
+  target_link_libraries(${name} PRIVATE ${name}_base ${kernels} chromafft_lines
     PUBLIC MPI::MPI_Fortran OpenMP::OpenMP_Fortran m)
 endfunction()
