@@ -37,8 +37,10 @@ def folder(tmp_path_factory) -> Path:
 
 
 def set_up(folder: Path, source: dict, ranks: int, name: str) -> str:
-    """Restart files for so many ranks; returns their pattern."""
+    """Restart files for so many ranks, made once; returns their pattern."""
     pattern = str(folder / f"{name}_().rst")
+    if (folder / f"{name}_0.rst").exists():
+        return pattern
     inp = systems.control(folder / "setup.inp", INPUT={"topologyfile": folder / "t.h5", **source},
                           OUTPUT={"rstfile": pattern}, ENERGY=ENERGY)
     done = systems.run("setup", inp, ranks, "chromamd")
@@ -73,8 +75,7 @@ def test_saving_memory_changes_no_bit(folder, ranks):
 
 @pytest.mark.parametrize(("program", "ensemble"), [("chromamd", "bussi"), ("chromamd", "langevin-mtk"),
                                                    ("chromamd-double", "langevin-mtk")])
-def test_bits_do_not_depend_on_ranks_and_threads(folder, program, ensemble, monkeypatch):
-    monkeypatch.setenv("OMP_WAIT_POLICY", "PASSIVE")  # more threads than cores
+def test_bits_do_not_depend_on_ranks_and_threads(folder, program, ensemble):
     one, one_table = trajectory(folder, 1, 1, program, ensemble)
     for ranks, threads in LAYOUTS:
         assert_same(trajectory(folder, ranks, threads, program, ensemble), (one, one_table))
@@ -82,11 +83,17 @@ def test_bits_do_not_depend_on_ranks_and_threads(folder, program, ensemble, monk
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("ranks", "threads"), [(4, 1), (3, 2), (4, 2), (8, 2), (27, 1), (27, 2), (64, 1), (64, 2)])
+def test_bits_do_not_depend_on_many_ranks(folder, one_short, ranks, threads):
+    """With 64 ranks domains are 8 angstrom wide, less than the halo of 9: each has neighbours two domains away."""
+    assert_same(trajectory(folder, ranks, threads, "chromamd", "langevin-mtk", 10), one_short)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["SD", "LBFGS"])
-def test_minimisation_goes_the_same_way(folder, method, monkeypatch):
+def test_minimisation_goes_the_same_way(folder, method):
     """From the raw coordinates, with forces large enough for steps to be undone and small enough in the end for the
     history to be used: every energy and every bit of the last positions."""
-    monkeypatch.setenv("OMP_WAIT_POLICY", "PASSIVE")
 
     def minimised(ranks: int, threads: int) -> tuple[systems.Restart, dict[str, np.ndarray]]:
         start = set_up(folder, {"rstfile": folder / "raw_().rst"}, ranks, f"raw{ranks}")
@@ -105,9 +112,8 @@ def test_minimisation_goes_the_same_way(folder, method, monkeypatch):
 
 
 @pytest.mark.parametrize(("ranks", "threads"), [(1, 2), (2, 1), (2, 2), (3, 1), (3, 2), (8, 1), (8, 2)])
-def test_overlap_changes_no_bit(folder, one_short, ranks, threads, monkeypatch):
+def test_overlap_changes_no_bit(folder, one_short, ranks, threads):
     """Work that goes on while messages travel: pairs and terms without ghosts, real space beside reciprocal space."""
-    monkeypatch.setenv("OMP_WAIT_POLICY", "PASSIVE")
     assert_same(trajectory(folder, ranks, threads, "chromamd", "langevin-mtk", 10, comm={"overlap": "YES"}), one_short)
 
 

@@ -83,10 +83,9 @@ def evaluate(tmp_path_factory) -> Callable:
     ("gap", 5, 1, "chromamd", (5, 1, 1), {}),
 ])
 def test_forces_energies_and_virial_have_the_bits_of_the_half_shell(evaluate, name, ranks, threads, program, domains,
-                                                                    comm, monkeypatch):
+                                                                    comm):
     """Domains of 3.4 angstrom (7) and 4.0 (27: each has 124 neighbours) are narrower than the halo, half of the list's
     reach and the extent of a group: 5.3 and 4.0x. One domain of the gap has no atoms, but the middles of pairs."""
-    monkeypatch.setenv("OMP_WAIT_POLICY", "PASSIVE")  # more threads than cores
     expected_force, expected = evaluate(name, program=program)
     force, printed = evaluate(name, ranks, threads, program, domains, tuple((MIDPOINT | comm).items()))
     assert np.array_equal(force, expected_force)
@@ -101,10 +100,8 @@ def expected(solution) -> Callable:  # noqa: F811
 
 @pytest.mark.parametrize(("ranks", "threads", "program"), [(1, 1, "chromamd"), (2, 2, "chromamd"), (8, 1, "chromamd"),
                                                            (3, 1, "chromamd-double")])
-def test_trajectories_have_the_bits_of_the_half_shell(solution, expected, ranks, threads, program,  # noqa: F811
-                                                      monkeypatch):
+def test_trajectories_have_the_bits_of_the_half_shell(solution, expected, ranks, threads, program):  # noqa: F811
     """40 steps at constant pressure: atoms change owners, lists are renewed with old places, the box is scaled."""
-    monkeypatch.setenv("OMP_WAIT_POLICY", "PASSIVE")
     assert_same(trajectory(solution, ranks, threads, program, "langevin-mtk", comm=MIDPOINT), expected(program))
 
 

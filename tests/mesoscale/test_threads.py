@@ -56,8 +56,7 @@ def test_the_same_bytes_from_one_thread_and_three():
     """Three threads where there may be two cores: the order in which they come to their trials is not ours."""
 
     def run(threads: int) -> list[str]:
-        environment = dict(os.environ, OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY="passive",
-                           PYTHONPATH=os.pathsep.join(sys.path))  # fmt: skip
+        environment = dict(os.environ, OMP_NUM_THREADS=str(threads), PYTHONPATH=os.pathsep.join(sys.path))
         done = subprocess.run([sys.executable, str(Path(__file__))], env=environment, capture_output=True, text=True,
                               check=True)  # fmt: skip
         return done.stdout.split()
