@@ -163,12 +163,15 @@ def main():
                          peer_run(arguments, program, folder, n)[clock] for n in (short, long)]
                 cost[program].append(1000.0 * (spent[1] - spent[0]) / (long - short))
                 print(f"{name} {program}: {cost[program][-1]:.1f} ms/step", flush=True)
-        ours = statistics.median(cost["chromamd"]) if "chromamd" in cost else float("nan")
-        print(f"{name}: {n_atoms} atoms, grid {grid}, {arguments.cores} core(s), median of {arguments.rounds} rounds")
+        print(f"{name}: {n_atoms} atoms, grid {grid}, {arguments.cores} core(s), medians of {arguments.rounds} rounds")
         for program, values in cost.items():
             median = statistics.median(values)
-            print(f"  {program:10s}{median:9.1f} ms/step  [{min(values):.1f}-{max(values):.1f}]"
-                  f"{1000.0 * median / n_atoms:8.2f} us/atom/step   {median / ours:5.2f} x ours", flush=True)
+            text = (f"  {program:10s}{median:9.1f} ms/step  [{min(values):.1f}-{max(values):.1f}]"
+                    f"{1000.0 * median / n_atoms:8.2f} us/atom/step")
+            if "chromamd" in cost:
+                ratios = sorted(np.array(values) / cost["chromamd"])
+                text += f"   {statistics.median(ratios):5.2f} x ours  [{ratios[0]:.2f}-{ratios[-1]:.2f}]"
+            print(text, flush=True)
 
 
 if __name__ == "__main__":
