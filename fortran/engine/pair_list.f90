@@ -36,8 +36,8 @@ module pair_list
     real(real64), private :: corner(2) = 0.0_real64, width(2) = 0.0_real64
     !> First cluster of bin 2*column - 1 (owned) or 2*column (ghosts).
     integer, allocatable, private :: bin_first(:)
-    !> Corners of the j clusters and of the i clusters.
-    real(real64), allocatable, private :: lower(:, :), upper(:, :), half_lower(:, :), half_upper(:, :)
+    !> Corners of the j clusters.
+    real(real64), allocatable, private :: lower(:, :), upper(:, :)
   contains
     procedure :: make
     procedure :: search
@@ -59,7 +59,7 @@ contains
 
     call make_clusters(self, n_owned, n_total, position, global_id)
     call put_lj_first(self, has_lj)
-    call find_corners(self, n_total, position)
+    call find_corners(self, position)
     if (ownership%is_on) call ownership%bound_clusters(self%slot_atom, cluster_size)
     call cut_blocks(self, n_owned > 0 .or. ownership%is_on)
   end subroutine make
@@ -235,42 +235,39 @@ contains
     end do
   end subroutine fill_clusters
 
-  !> Boxes around the clusters and their halves.
-  subroutine find_corners(self, n_total, position)
+  !> Boxes around the clusters.
+  subroutine find_corners(self, position)
     type(pair_list_t), intent(inout) :: self
-    integer, intent(in) :: n_total
-    real(real64), intent(in) :: position(3, n_total)
-    real(real64) :: low(3), high(3)
-    integer :: i, k, atom
+    real(real64), intent(in) :: position(:, :)
+    integer :: i
 
-    if (allocated(self%lower)) deallocate (self%lower, self%upper, self%half_lower, self%half_upper)
+    if (allocated(self%lower)) deallocate (self%lower, self%upper)
     allocate (self%lower(3, self%n_clusters), self%upper(3, self%n_clusters))
-    allocate (self%half_lower(3, 2*self%n_clusters), self%half_upper(3, 2*self%n_clusters))
-    !$omp parallel do schedule(static) private(low, high, k, atom)
-    do i = 1, 2*self%n_clusters
-      low = huge(low)
-      high = -huge(high)
-      do k = half_size*(i - 1) + 1, half_size*i
-        atom = abs(self%slot_atom(k))
-        low = min(low, position(:, atom))
-        high = max(high, position(:, atom))
-      end do
-      self%half_lower(:, i) = low
-      self%half_upper(:, i) = high
-    end do
-    !$omp end parallel do
     !$omp parallel do schedule(static)
     do i = 1, self%n_clusters
-      self%lower(:, i) = min(self%half_lower(:, 2*i - 1), self%half_lower(:, 2*i))
-      self%upper(:, i) = max(self%half_upper(:, 2*i - 1), self%half_upper(:, 2*i))
+      call box_around(self%slot_atom(cluster_size*(i - 1) + 1:cluster_size*i), position, self%lower(:, i), self%upper(:, i))
     end do
     !$omp end parallel do
   end subroutine find_corners
 
+  !> Box around the atoms of some slots.
+  pure subroutine box_around(atom, position, low, high)
+    integer, intent(in) :: atom(:)
+    real(real64), intent(in) :: position(:, :)
+    real(real64), intent(out) :: low(3), high(3)
+    integer :: k
+    low = position(:, abs(atom(1)))
+    high = low
+    do k = 2, size(atom)
+      low = min(low, position(:, abs(atom(k))))
+      high = max(high, position(:, abs(atom(k))))
+    end do
+  end subroutine box_around
+
   !> Give back what only `search` needs.
   subroutine forget_corners(self)
     class(pair_list_t), intent(inout) :: self
-    deallocate (self%lower, self%upper, self%half_lower, self%half_upper, self%atom_slot)
+    deallocate (self%lower, self%upper, self%atom_slot)
   end subroutine forget_corners
 
   !> Cut the clusters into blocks with equal numbers of owned clusters; none if there are no pairs. Of several blocks the last
@@ -347,8 +344,7 @@ contains
       end if
       call make_table(self, i, n_owned, of_ghosts, exclusion_first, exclusion_partner, n_table, table_cluster, &
                       table_bits, table_of)
-      low = self%half_lower(:, i)
-      high = self%half_upper(:, i)
+      call box_around(self%slot_atom(half_size*(i - 1) + 1:half_size*i), position, low, high)
       do k = 1, n_table
         j = table_cluster(k)
         if (block%meets /= meets_all) then
