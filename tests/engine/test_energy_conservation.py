@@ -56,6 +56,8 @@ def drift(system: MolecularSystem, folder: Path, precision: chromamd.Precision, 
         slopes.append(slope)
         errors.append(error)
     unit = 1000 / (system.topology.n_atoms * BOLTZMANN * 300)
+    print(*(f"seed {seed}: {unit * slope:+.4f} +/- {unit * error:.4f}" for seed, slope, error in
+            zip(seeds, slopes, errors, strict=True)), sep=", ")
     return unit * np.mean(slopes), unit * np.sqrt(np.sum(np.square(errors))) / len(seeds)
 
 
