@@ -1,19 +1,16 @@
 """Small solvated systems with known ingredients, shared by the engine's tests."""
 
 import json
-import random
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import openmm
 from openmm import app, unit
 
 from chromabuild.residues import residue_library, residue_names
 from chromabuild.shards.brick_file import BrickFile, packed
 from chromabuild.solute import Solute
 from chromabuild.topology import Topology, make_topology
-from chromabuild.topology.assign import FORCE_FIELDS
 
 DATA = Path(__file__).parent / "data"
 
@@ -79,48 +76,37 @@ def openmm_topology(solute: Solute | None, counts: dict[str, int]) -> app.Topolo
     return topology
 
 
+def fixture(name: str) -> tuple[Solute, np.ndarray]:
+    """``peptide`` or ``duplex``, and (n, 3) angstrom around the origin."""
+    content = json.loads((DATA / f"{name}.json").read_text())
+    position = np.array(content["position"]).reshape(-1, 3)
+    return make_solute(content["molecules"], position), position
+
+
+IN_WATER = [(None, 25.0, 0), ("peptide", 30.0, 0), ("duplex", 36.0, 0), ("peptide", 26.0, 0), (None, 26.0, 2000),
+            ("peptide", 27.0, 2000)]
+"""What ``solvated`` knows: data/solvated.npz, made by data/make_solvated.py."""
+
+
+def name_of_solvated(name: str | None, edge: float, equilibration_steps: int) -> str:
+    """Key of a system in data/solvated.npz."""
+    return f"{name or 'water'} {edge:g} {equilibration_steps}"
+
+
 def solvated(name: str | None, edge: float, equilibration_steps: int = 0) -> MolecularSystem:
     """A cube of TIP3P water, with the fixture ``peptide`` or ``duplex`` in its middle and salt when there is a solute.
 
-    The start is OpenMM's pre-equilibrated water, minimised; then ``equilibration_steps`` of 2 fs at 300 K.
+    OpenMM's pre-equilibrated water, minimised; then ``equilibration_steps`` of 2 fs at 300 K: one of ``IN_WATER``.
     """
-    rules = app.ForceField(*FORCE_FIELDS["amber14"])
-    solute = None
-    start, position = app.Topology(), np.empty((0, 3))
-    if name is not None:
-        content = json.loads((DATA / f"{name}.json").read_text())
-        position = np.array(content["position"]).reshape(-1, 3) + edge / 2
-        solute = make_solute(content["molecules"], position)
-        start = openmm_topology(solute, {})
-    random.seed(2)  # where OpenMM puts the ions
-    modeller = app.Modeller(start, unit.Quantity(position, unit.angstrom))
-    modeller.addSolvent(rules, boxSize=openmm.Vec3(edge, edge, edge) * unit.angstrom,
-                        ionicStrength=(0.15 if name else 0.0) * unit.molar)
-    everything = np.array(modeller.positions.value_in_unit(unit.angstrom))
-    pieces, counts = [position], {}
-    for key, residue_name in (("water", "HOH"), ("sodium", "NA"), ("chloride", "CL")):
-        index = [a.index for r in modeller.topology.residues() if r.name == residue_name for a in r.atoms()]
-        pieces.append(everything[index])
-        counts[key] = len(index) // (3 if key == "water" else 1)
-    position, box = np.concatenate(pieces), np.full(3, edge)
+    key = name_of_solvated(name, edge, equilibration_steps)
+    with np.load(DATA / "solvated.npz") as file:
+        position = (file[key] + round(500 * edge)) / 1000
+        counts = dict(zip(("water", "sodium", "chloride"), file[key + " counts"].tolist(), strict=True))
+    box = np.full(3, edge)
+    solute = fixture(name)[0] if name else None
     judge = openmm_topology(solute, counts)
     judge.setPeriodicBoxVectors(np.diag(box) / 10 * unit.nanometer)
-    position = _relax(rules, judge, position, equilibration_steps)
-    return MolecularSystem(make_topology(solute, counts), np.round(position, 3), box, judge)
-
-
-def _relax(rules: app.ForceField, judge: app.Topology, position: np.ndarray, steps: int) -> np.ndarray:
-    system = rules.createSystem(judge, nonbondedMethod=app.PME, nonbondedCutoff=0.8 * unit.nanometer,
-                                constraints=app.HBonds, rigidWater=True)
-    integrator = openmm.LangevinMiddleIntegrator(300, 5, 0.002)
-    integrator.setRandomNumberSeed(1)
-    context = openmm.Context(system, integrator, openmm.Platform.getPlatformByName("CPU"), {"Threads": "1"})
-    context.setPositions(position / 10)
-    openmm.LocalEnergyMinimizer.minimize(context, 10.0, 100)
-    if steps:
-        context.setVelocitiesToTemperature(300, 1)
-        integrator.step(steps)
-    return context.getState(getPositions=True).getPositions(asNumpy=True).value_in_unit(unit.angstrom)
+    return MolecularSystem(make_topology(solute, counts), position, box, judge)
 
 
 def write_bricks(folder: Path, position: np.ndarray, box: np.ndarray, topology: Topology,
