@@ -114,11 +114,13 @@ contains
     type(step_t), intent(in) :: step
     integer, intent(in) :: chunk
     type(c_ptr), intent(in) :: from, to
+    integer(int64) :: bytes(2)
     integer :: plane, k, line, block
 
     if (step%n_axes == 2) then
-      if (c_associated(from, to) .and. bytes_of_plane(step, 1) /= bytes_of_plane(step, 2)) then
-        call run_planes_in_place(step, to)
+      bytes = plane_bytes(step)
+      if (c_associated(from, to) .and. bytes(1) /= bytes(2)) then
+        call run_planes_in_place(step, bytes(1), bytes(2), to)
         return
       end if
       !$omp parallel do schedule(static)
@@ -141,28 +143,26 @@ contains
     end do
   end subroutine run_transform
 
-  !> Bytes of a plane before the first or after the second transform of its lines.
-  pure integer(int64) function bytes_of_plane(step, axis)
+  !> Bytes of a plane before its transforms and after them.
+  pure function plane_bytes(step) result(bytes)
     type(step_t), intent(in) :: step
-    integer, intent(in) :: axis
-    associate (lines => step%transform(axis), n => step%n_lines(axis))
-      if (axis == 1) bytes_of_plane = int(lines%width_in, int64)*lines%length_in*n
-      if (axis == 2) bytes_of_plane = int(lines%width_out, int64)*lines%length_out*n
+    integer(int64) :: bytes(2)
+    associate (first => step%transform(1), last => step%transform(2))
+      bytes = [int(first%width_in, int64)*first%length_in*step%n_lines(1), &
+               int(last%width_out, int64)*last%length_out*step%n_lines(2)]
     end associate
-  end function bytes_of_plane
+  end function plane_bytes
 
   !> Planes that become larger or smaller on the way, all in one array: each thread copies a plane, and when all have done
   !> so transforms it to where it belongs. Planes that grow go last first, so that none is overwritten before its turn.
-  subroutine run_planes_in_place(step, array)
+  subroutine run_planes_in_place(step, bytes_in, bytes_out, array)
     type(step_t), intent(in) :: step
+    integer(int64), intent(in) :: bytes_in, bytes_out
     type(c_ptr), intent(in) :: array
     real(real32), allocatable, target :: copy(:, :)
     real(real32), pointer, contiguous :: plane_now(:)
-    integer(int64) :: bytes_in, bytes_out
     integer :: batch, plane, me, n_threads
 
-    bytes_in = bytes_of_plane(step, 1)
-    bytes_out = bytes_of_plane(step, 2)
     ! Each on cache lines of its own.
     allocate (copy((bytes_in/64 + 1)*16, 0:omp_get_max_threads() - 1))
     !$omp parallel private(batch, plane, me, n_threads, plane_now)

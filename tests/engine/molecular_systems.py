@@ -13,6 +13,8 @@ from chromabuild.solute import Solute
 from chromabuild.topology import Topology, make_topology
 
 DATA = Path(__file__).parent / "data"
+SOLVENT = {"water": "HOH", "sodium": "NA", "chloride": "CL"}
+"""Residue names, in the order of the atoms."""
 
 
 @dataclass
@@ -56,7 +58,7 @@ def openmm_topology(solute: Solute | None, counts: dict[str, int]) -> app.Topolo
         first = solute.molecule_first_residue
         molecules = [names[a:b] for a, b in zip(first[:-1], first[1:], strict=True)]
         closed = solute.circular
-    for key, name in (("water", "HOH"), ("sodium", "NA"), ("chloride", "CL")):
+    for key, name in SOLVENT.items():
         molecules += [[name]] * counts.get(key, 0)
     for number, molecule in enumerate(molecules):
         chain, tail, head = topology.addChain(), None, None
@@ -101,12 +103,16 @@ def solvated(name: str | None, edge: float, equilibration_steps: int = 0) -> Mol
     key = name_of_solvated(name, edge, equilibration_steps)
     with np.load(DATA / "solvated.npz") as file:
         position = (file[key] + round(500 * edge)) / 1000
-        counts = dict(zip(("water", "sodium", "chloride"), file[key + " counts"].tolist(), strict=True))
-    box = np.full(3, edge)
+        counts = dict(zip(SOLVENT, file[key + " counts"].tolist(), strict=True))
     solute = fixture(name)[0] if name else None
+    return MolecularSystem(make_topology(solute, counts), position, np.full(3, edge), judge_of(solute, counts, edge))
+
+
+def judge_of(solute: Solute | None, counts: dict[str, int], edge: float) -> app.Topology:
+    """The atoms of a cube as OpenMM sees them."""
     judge = openmm_topology(solute, counts)
-    judge.setPeriodicBoxVectors(np.diag(box) / 10 * unit.nanometer)
-    return MolecularSystem(make_topology(solute, counts), position, box, judge)
+    judge.setPeriodicBoxVectors(np.diag(np.full(3, edge)) / 10 * unit.nanometer)
+    return judge
 
 
 def write_bricks(folder: Path, position: np.ndarray, box: np.ndarray, topology: Topology,

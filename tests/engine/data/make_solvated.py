@@ -16,7 +16,7 @@ import openmm
 from openmm import app, unit
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from molecular_systems import IN_WATER, fixture, name_of_solvated, openmm_topology
+from molecular_systems import IN_WATER, SOLVENT, fixture, judge_of, name_of_solvated, openmm_topology
 
 from chromabuild.topology.assign import FORCE_FIELDS
 
@@ -38,13 +38,11 @@ def solvate(name: str | None, edge: float, equilibration_steps: int) -> tuple[np
                         ionicStrength=(0.15 if name else 0.0) * unit.molar)
     everything = np.array(modeller.positions.value_in_unit(unit.angstrom))
     pieces, counts = [position], {}
-    for key, residue_name in (("water", "HOH"), ("sodium", "NA"), ("chloride", "CL")):
+    for key, residue_name in SOLVENT.items():
         index = [a.index for r in modeller.topology.residues() if r.name == residue_name for a in r.atoms()]
         pieces.append(everything[index])
         counts[key] = len(index) // (3 if key == "water" else 1)
-    judge = openmm_topology(solute, counts)
-    judge.setPeriodicBoxVectors(np.diag(np.full(3, edge)) / 10 * unit.nanometer)
-    position = relax(rules, judge, np.concatenate(pieces), equilibration_steps)
+    position = relax(rules, judge_of(solute, counts, edge), np.concatenate(pieces), equilibration_steps)
     return np.round(1000 * (position - edge / 2)).astype(np.int32), list(counts.values())
 
 
