@@ -139,8 +139,6 @@ contains
     call move_alloc(id, self%id)
     call move_alloc(position, self%position)
     call resize(self, topology, self%n_owned)
-    if (allocated(self%force)) deallocate (self%force)
-    allocate (self%force(3, self%n_total), source=0.0_real64)
   end subroutine add_ghosts
 
   !> Round the positions of the owned atoms, where they are rounded at all.

@@ -8,6 +8,7 @@
 !> In the midpoint method (module pair_ownership) ghosts come from all around: the owner of the middle atom computes a
 !> term, and exclusions belong to the rank that the middle of the pair belongs to.
 module bonded
+  use omp_lib, only: omp_destroy_lock, omp_init_lock, omp_lock_kind, omp_test_lock, omp_unset_lock
   use precision, only: int64, real64
   use atoms, only: atoms_t
   use bonded_terms, only: sum_terms
@@ -28,8 +29,10 @@ module bonded
   integer, parameter :: n_bonded_energies = 8
   !> Parts of the terms.
   integer, parameter :: without_ghosts = 1, with_ghosts = 2
-  !> Terms summed one after another; blocks are then added in order, so sums do not depend on the number of threads.
+  !> Terms of a block. Blocks are added in order, so that sums do not depend on the number of threads.
   integer, parameter :: block_size = 512
+  !> A thread that is so many blocks ahead of what is added waits.
+  integer, parameter :: most_waiting = 256
   !> Owned atoms whose terms one thread finds; what it found is then put together in order of the atoms.
   integer, parameter :: atoms_per_part = 8192
 
@@ -56,6 +59,15 @@ module bonded
     integer, allocatable :: before(:)
     real(real64), allocatable :: parameter(:, :)
   end type parameter_table_t
+
+  !> Terms `first` to `last` of one kind, their energies (of 1-4 pairs: Lennard-Jones, Coulomb) and virial, and the forces
+  !> on the atoms of each until they are added.
+  type :: block_t
+    integer :: kind, first, last
+    real(real64) :: energy(2), virial(3, 3)
+    real(real64), allocatable :: force(:, :, :)
+    logical :: is_ready = .false.
+  end type block_t
 
   type :: bonded_t
     private
@@ -336,72 +348,116 @@ contains
   end subroutine assign_exclusions
 
   !> Add the forces of all terms, or of those of one part, to `force(3, n_total)`; energies (kcal/mol) and virial (sum of
-  !> r f, kcal/mol) of them on this rank.
+  !> r f, kcal/mol) of them on this rank. Blocks are computed side by side and added one after the other.
   subroutine compute(self, position, force, energy, virial, part)
     class(bonded_t), intent(in) :: self
     real(real64), contiguous, intent(in) :: position(:, :)
     real(real64), contiguous, intent(inout) :: force(:, :)
     real(real64), intent(out) :: energy(n_bonded_energies), virial(3, 3)
     integer, intent(in), optional :: part
-    real(real64) :: sums(2)
-    integer :: kind, first, last
+    type(block_t), allocatable :: block(:)
+    integer(omp_lock_kind) :: adding
+    integer :: b, next, n_added
 
-    virial = 0.0_real64
-    do kind = 1, n_kinds - 1
-      first = 1
-      last = self%terms(kind)%n
-      if (present(part)) then
-        if (part == without_ghosts) last = self%terms(kind)%n_without_ghosts
-        if (part == with_ghosts) first = self%terms(kind)%n_without_ghosts + 1
-      end if
-      call compute_kind(self%terms(kind), self%table(kind), first, last, kind, self%cmap, self%rounding, &
-                        position, force, sums, virial)
-      energy(kind) = sums(1)
-    end do
-    energy(is_pair14 + 1) = sums(2)
-  end subroutine compute
-
-  !> Terms `begin` to `end` of one kind; `sums` = energy (of 1-4 pairs: Lennard-Jones, Coulomb). Blocks of terms are
-  !> computed side by side and added to the forces one after the other.
-  subroutine compute_kind(terms, table, begin, end, kind, cmap, rounding, position, force, sums, virial)
-    type(local_terms_t), intent(in) :: terms
-    type(parameter_table_t), intent(in) :: table
-    integer, intent(in) :: begin, end, kind
-    type(cmap_t), intent(in) :: cmap
-    type(rounding_t), intent(in) :: rounding
-    real(real64), contiguous, intent(in) :: position(:, :)
-    real(real64), contiguous, intent(inout) :: force(:, :)
-    real(real64), intent(out) :: sums(2)
-    real(real64), intent(inout) :: virial(3, 3)
-    real(real64), allocatable :: block_energy(:, :), block_virial(:, :, :)
-    real(real64) :: term_force(3, kind_width(kind), block_size)
-    integer :: n_blocks, block, first, last, width, t, k
-
-    width = kind_width(kind)
-    n_blocks = (end - begin + block_size)/block_size
-    allocate (block_energy(2, n_blocks), block_virial(3, 3, n_blocks))
-    !$omp parallel do ordered schedule(static, 1) private(first, last, t, k, term_force)
-    do block = 1, n_blocks
-      first = begin + (block - 1)*block_size
-      last = min(end, first + block_size - 1)
-      call sum_terms(kind, width, last - first + 1, terms%atom(:, first:last), &
-                     table%parameter(:, terms%row(first:last)), cmap, rounding, position, term_force, &
-                     block_energy(:, block), block_virial(:, :, block))
-      !$omp ordered
-      do t = first, last
-        do k = 1, width
-          associate (i => terms%atom(k, t))
-            force(:, i) = force(:, i) + ((term_force(:, k, t - first + 1) + rounding%force) - rounding%force)
-          end associate
-        end do
+    call cut_blocks(self, block, part)
+    next = 1
+    call omp_init_lock(adding)
+    !$omp parallel do schedule(monotonic: dynamic) private(n_added)
+    do b = 1, size(block)
+      call compute_block(self, position, block(b))
+      !$omp atomic write seq_cst
+      block(b)%is_ready = .true.
+      do
+        call add_ready(self, adding, block, next, force)
+        !$omp atomic read
+        n_added = next
+        if (b - n_added < most_waiting) exit
       end do
-      !$omp end ordered
     end do
     !$omp end parallel do
-    sums = sum(block_energy, dim=2)
-    do block = 1, n_blocks
-      virial = virial + block_virial(:, :, block)
+    ! What became complete while another thread was adding.
+    call add_ready(self, adding, block, next, force)
+    call omp_destroy_lock(adding)
+    energy = 0.0_real64
+    virial = 0.0_real64
+    do b = 1, size(block)
+      associate (kind => block(b)%kind)
+        energy(kind) = energy(kind) + block(b)%energy(1)
+        if (kind == is_pair14) energy(kind + 1) = energy(kind + 1) + block(b)%energy(2)
+      end associate
+      virial = virial + block(b)%virial
     end do
-  end subroutine compute_kind
+  end subroutine compute
+
+  !> The terms, or those of one part, in blocks of one kind each.
+  pure subroutine cut_blocks(self, block, part)
+    type(bonded_t), intent(in) :: self
+    type(block_t), allocatable, intent(out) :: block(:)
+    integer, intent(in), optional :: part
+    integer :: kind, b, n, first(n_kinds - 1), last(n_kinds - 1)
+
+    first = 1
+    last = self%terms%n
+    if (present(part)) then
+      if (part == without_ghosts) last = self%terms%n_without_ghosts
+      if (part == with_ghosts) first = self%terms%n_without_ghosts + 1
+    end if
+    allocate (block(sum((last - first + block_size)/block_size)))
+    n = 0
+    do kind = 1, n_kinds - 1
+      do b = first(kind), last(kind), block_size
+        n = n + 1
+        block(n)%kind = kind
+        block(n)%first = b
+        block(n)%last = min(last(kind), b + block_size - 1)
+      end do
+    end do
+  end subroutine cut_blocks
+
+  subroutine compute_block(self, position, block)
+    type(bonded_t), intent(in) :: self
+    real(real64), contiguous, intent(in) :: position(:, :)
+    type(block_t), intent(inout) :: block
+    integer :: n
+
+    associate (terms => self%terms(block%kind), width => kind_width(block%kind), first => block%first, last => block%last)
+      n = last - first + 1
+      allocate (block%force(3, width, n))
+      call sum_terms(block%kind, width, n, terms%atom(:, first:last), &
+                     self%table(block%kind)%parameter(:, terms%row(first:last)), self%cmap, self%rounding, position, &
+                     block%force, block%energy, block%virial)
+    end associate
+  end subroutine compute_block
+
+  !> Add the forces of the blocks whose turn has come, unless another thread is `adding`; `next`: the first that is not added.
+  subroutine add_ready(self, adding, block, next, force)
+    type(bonded_t), intent(in) :: self
+    integer(omp_lock_kind), intent(inout) :: adding
+    type(block_t), intent(inout) :: block(:)
+    integer, intent(inout) :: next
+    real(real64), contiguous, intent(inout) :: force(:, :)
+    logical :: is_ready
+    integer :: t, k
+
+    if (.not. omp_test_lock(adding)) return
+    do while (next <= size(block))
+      !$omp atomic read seq_cst
+      is_ready = block(next)%is_ready
+      if (.not. is_ready) exit
+      associate (atom => self%terms(block(next)%kind)%atom, first => block(next)%first, added => block(next)%force)
+        do t = 1, size(added, 3)
+          do k = 1, size(added, 2)
+            associate (i => atom(k, first + t - 1))
+              force(:, i) = force(:, i) + ((added(:, k, t) + self%rounding%force) - self%rounding%force)
+            end associate
+          end do
+        end do
+      end associate
+      deallocate (block(next)%force)
+      !$omp atomic update
+      next = next + 1
+    end do
+    call omp_unset_lock(adding)
+  end subroutine add_ready
 
 end module bonded

@@ -1080,9 +1080,11 @@ contains
     end if
   end subroutine renew_list
 
-  !> Make the pair list of the present owned and ghost atoms.
+  !> Make the pair list of the present owned and ghost atoms. In dynamics the forces of before are of no use any more: they
+  !> leave their room to what lists are made with.
   subroutine make_list(self)
     class(simulation_t), intent(inout) :: self
+    if (allocated(self%atoms%force) .and. .not. self%is_at_rest) deallocate (self%atoms%force)
     if (self%material%is_on) then
       call self%material%rebuild(self%atoms%n_owned, self%atoms%n_total, self%atoms%position)
     else
@@ -1097,6 +1099,7 @@ contains
     self%listed_parts = max(real(n_places, real64), 2.0_real64**exponent(self%grid%box/coarse_quantum))
     call note_places(self%atoms%position(:, :self%atoms%n_owned), self%listed_parts/self%grid%box, self%listed_place)
     if (self%atoms%n_owned >= usual_many_atoms) call chromamd_trim_memory()
+    if (.not. allocated(self%atoms%force)) allocate (self%atoms%force(3, self%atoms%n_total))
     self%listed_step = self%step
     self%strain = 0.0_real64
     if (self%sums_dispersion) self%root_c6 = self%type_root_c6(self%atoms%lj_type)
