@@ -2,8 +2,10 @@
 
 import os
 
-# Open MPI sleeps 0.2 s at each start, looking for networks, and 2 s between the two signals that end a failed job.
+# Open MPI sleeps 0.2 s at each start, looking for networks, and 2 s between the two signals that end a failed job; a
+# process without mpirun starts a daemon for others that may join it.
 os.environ.setdefault("OMPI_MCA_pml", "ob1")
+os.environ.setdefault("OMPI_MCA_ess_singleton_isolated", "1")
 os.environ.setdefault("OMPI_MCA_odls_base_sigkill_timeout", "0")
 # There are more threads than cores: one that waits must not keep another from working.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

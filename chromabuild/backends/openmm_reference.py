@@ -137,14 +137,25 @@ def energies_by_term(system: openmm.System, position: np.ndarray,
     ``position``: (n, 3) angstrom. Returns energies (kcal/mol) and (n, 3) forces (kcal/mol/angstrom). The Reference
     platform calculates in double precision.
     """
-    context = openmm.Context(system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName(platform))
-    context.setPositions(np.asarray(position, dtype=float) / ANGSTROM_PER_NM)
-    energies = {
-        term: context.getState(getEnergy=True, groups={k}).getPotentialEnergy().value_in_unit(unit.kilocalorie_per_mole)
-        for k, term in enumerate(TERMS)
-    }
-    force = context.getState(getForces=True).getForces(asNumpy=True)
-    return energies, force.value_in_unit(unit.kilocalorie_per_mole / unit.angstrom)
+    # The forces of a term alone: with others beside it each evaluation would make the neighbour lists of all of them.
+    alone = openmm.System()
+    alone.setDefaultPeriodicBoxVectors(*system.getDefaultPeriodicBoxVectors())
+    for _ in range(system.getNumParticles()):
+        alone.addParticle(1.0)
+    energies, total_force = {}, np.zeros_like(position, dtype=float)
+    for k, term in enumerate(TERMS):
+        for force in system.getForces():
+            if force.getForceGroup() == k:
+                alone.addForce(openmm.XmlSerializer.clone(force))
+        context = openmm.Context(alone, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName(platform))
+        context.setPositions(np.asarray(position, dtype=float) / ANGSTROM_PER_NM)
+        state = context.getState(getEnergy=True, getForces=True)
+        energies[term] = state.getPotentialEnergy().value_in_unit(unit.kilocalorie_per_mole)
+        total_force += state.getForces(asNumpy=True).value_in_unit(unit.kilocalorie_per_mole / unit.angstrom)
+        del context
+        while alone.getNumForces():
+            alone.removeForce(0)
+    return energies, total_force
 
 
 def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str | Path, folder: str | Path,

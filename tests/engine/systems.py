@@ -210,12 +210,13 @@ def control(path: Path, **sections: dict) -> Path:
 
 def run(command: str, file: Path | str, ranks: int = 1, program: str = "chromamd-double",
         threads: int = 1, folder: Path | None = None, timeout: float = 600) -> subprocess.CompletedProcess:
-    """Run one command of the engine through mpirun."""
+    """Run one command of the engine, on several ranks through mpirun."""
     environment = dict(os.environ, OMP_NUM_THREADS=str(threads), OMPI_MCA_rmaps_base_oversubscribe="1",
                        OMPI_MCA_mpi_yield_when_idle="1", OMPI_MCA_btl_vader_single_copy_mechanism="none",
                        OMPI_MCA_hwloc_base_binding_policy="none")
-    call = [shutil.which("mpirun"), "--allow-run-as-root", "--oversubscribe", "-n", str(ranks),
-            str(BIN / program), command, str(file)]
+    call = [str(BIN / program), command, str(file)]
+    if ranks > 1:
+        call = [shutil.which("mpirun"), "--allow-run-as-root", "--oversubscribe", "-n", str(ranks), *call]
     return subprocess.run(call, env=environment, cwd=folder, capture_output=True, text=True, timeout=timeout)
 
 
