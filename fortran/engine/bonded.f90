@@ -357,12 +357,12 @@ contains
     integer, intent(in), optional :: part
     type(block_t), allocatable :: block(:)
     integer(omp_lock_kind) :: adding
-    integer :: b, next, n_added
+    integer :: b, next, turn
 
     call cut_blocks(self, block, part)
     next = 1
     call omp_init_lock(adding)
-    !$omp parallel do schedule(monotonic: dynamic) private(n_added)
+    !$omp parallel do schedule(monotonic: dynamic) private(turn)
     do b = 1, size(block)
       call compute_block(self, position, block(b))
       !$omp atomic write seq_cst
@@ -370,8 +370,8 @@ contains
       do
         call add_ready(self, adding, block, next, force)
         !$omp atomic read
-        n_added = next
-        if (b - n_added < most_waiting) exit
+        turn = next
+        if (b < turn + most_waiting) exit
       end do
     end do
     !$omp end parallel do
