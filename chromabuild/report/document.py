@@ -92,9 +92,9 @@ def _pictures(folder: Path, stages: dict) -> str:
     if clean is not None:
         solute = Solute.read(clean)
         radius, colour = pictures.atom_style(solute)
-        key = [*pictures.STRAND_COLOURS.items(), *pictures.HISTONE_COLOURS.items()]
         parts.append(html.picture(pictures.solute_picture(solute.position, radius, colour),
-                                  f"The solute: every atom of DNA and histones, {solute.n_atoms:,} in all.", key))
+                                  f"The solute: every atom of DNA and histones, {solute.n_atoms:,} in all.",
+                                  list(pictures.molecule_colours(solute).items())))
         if "solvate" in stages:
             box, position, *solvent = _box_atoms(folder / "shards", solute.n_atoms)
             image = pictures.box_picture(position, radius, colour, box, *solvent)

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from chromabuild.report.render import Camera, Canvas, Colour, oblique_view, principal_view, sky_visibility
+from chromabuild.solute import Solute
 
 HISTONE_COLOURS: dict[str, Colour] = {  # as is the custom since the first crystal structures
     "H3": (0.36, 0.52, 0.84), "H4": (0.42, 0.72, 0.43), "H2A": (0.96, 0.80, 0.34), "H2B": (0.86, 0.36, 0.33),
@@ -73,14 +74,20 @@ def scaffold_picture(origin: np.ndarray, frame: np.ndarray, nucleosome: np.ndarr
     return canvas.image(haze=0.45)
 
 
-def atom_style(solute: "object") -> tuple[np.ndarray, np.ndarray]:
-    """Radius (n,) and colour (n, 3) of every atom of a ``chromabuild.solute.Solute``."""
+def molecule_colours(solute: Solute) -> dict[str, Colour]:
+    """Colour of each kind of molecule that the solute has, by name."""
+    known = STRAND_COLOURS | HISTONE_COLOURS
+    return {name: known.get(name, OTHER_PROTEIN) for name in dict.fromkeys(solute.molecule_name)}
+
+
+def atom_style(solute: Solute) -> tuple[np.ndarray, np.ndarray]:
+    """Radius (n,) and colour (n, 3) of every atom."""
     elements = solute.elements()
     radius = np.full(len(elements), 1.6)
     for element, value in ELEMENT_RADII.items():
         radius[elements == element] = value
-    by_molecule = np.array([STRAND_COLOURS.get(name) or HISTONE_COLOURS.get(name.split(".")[0], OTHER_PROTEIN)
-                            for name in solute.molecule_name])
+    colours = molecule_colours(solute)
+    by_molecule = np.array([colours[name] for name in solute.molecule_name])
     colour = np.repeat(by_molecule, np.diff(solute.molecule_first_atom), axis=0)
     return radius, colour
 

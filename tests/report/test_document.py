@@ -2,11 +2,12 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from synthetic_build import write_build
+from synthetic_build import small_solute, write_build
 
 from chromabuild.config import Config
 from chromabuild.errors import BadInputError
@@ -65,6 +66,13 @@ def test_page_tells_what_the_files_say(build):
                  "real space", "12.81"):
         assert text in page
     assert "<made up>" not in page
+
+
+def test_variants_have_colours_and_the_key_names_what_is_there(build):
+    solute = replace(small_solute(), molecule_name=["H2A.Z"])
+    assert pictures.molecule_colours(solute) == {"H2A.Z": pictures.HISTONE_COLOURS["H2A.Z"]}
+    assert (pictures.atom_style(solute)[1] == pictures.HISTONE_COLOURS["H2A.Z"]).all()
+    assert "</i>DNA-I" in build[2] and "</i>H3" not in build[2]
 
 
 def test_stages_that_were_not_run_are_left_out(tmp_path):
