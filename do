@@ -7,7 +7,7 @@ readonly VENV="$PWD/.venv"
 readonly SYSTEM_PACKAGES=(gcc g++ gfortran libopenmpi-dev openmpi-bin libhdf5-dev cmake ninja-build pkg-config)
 # Tests of Fortran by itself; the others go through the same code once more.
 readonly KERNEL_TESTS=(tests/clash tests/dna tests/engine tests/fft tests/mesoscale tests/nucleosome tests/shards tests/solvate)
-readonly SOURCES=(CMakeLists.txt pyproject.toml README.md chromabuild mesoscale fortran templates workflows)
+readonly SOURCES=(CMakeLists.txt pyproject.toml README.md chromabuild mesoscale fortran templates workflows tests/engine/fortran)
 
 say() { printf '\n==> %s\n' "$*"; }
 stop() { printf 'do: %s\n' "$*" >&2; exit 1; }

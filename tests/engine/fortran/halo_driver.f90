@@ -90,6 +90,7 @@ contains
     do repeat = 1, 5
       call sim%halo%update_positions(sim%atoms%n_owned, sim%atoms%position)
     end do
+    sim%atoms%force = 0.0_real64
     call sim%halo%return_forces(sim%atoms%n_owned, sim%atoms%force)
     call sim%compute_forces(.true.)
   end subroutine evaluate
