@@ -722,15 +722,19 @@ contains
     integer, intent(in) :: n_owned
     real(real64), intent(in) :: position(:, :)
     integer, allocatable :: start(:, :), slab_of(:)
-    integer :: chunk, first, last, i, at, slab, n_slabs, point(3), excess(3), widest(3)
-    real(real_pair) :: fraction(3)
+    integer :: chunk, first, last, i, k, at, axis, slab, n_slabs, n, point(placed_together), room(3), widest(3)
+    real(real_pair) :: fraction(placed_together)
 
     if (self%exchange%n_ranks > 1) then
+      room = self%brick_upper - self%brick_lower - self%order + 2
       widest = 0
-      !$omp parallel do schedule(static) private(point, fraction, excess) reduction(max: widest)
-      do i = 1, n_owned
-        call place_atom(self, position(:, i), point, fraction, excess)
-        widest = max(widest, excess)
+      !$omp parallel do schedule(static) private(n, axis, point, fraction) reduction(max: widest)
+      do i = 1, n_owned, placed_together
+        n = min(placed_together, n_owned - i + 1)
+        do axis = 1, 3
+          call place_along(self, axis, position(axis, i:i + n - 1), point(:n), fraction(:n))
+          widest(axis) = max(widest(axis), 1 - minval(point(:n)), maxval(point(:n)) - room(axis))
+        end do
       end do
       !$omp end parallel do
       call self%exchange%take_largest(widest)
@@ -742,15 +746,18 @@ contains
 
     n_slabs = (self%brick_upper(3) - self%brick_lower(3) + self%planes_before)/self%slab_planes + 1
     allocate (start(n_slabs, n_chunks), slab_of(n_owned))
-    !$omp parallel do schedule(static) private(first, last, i, point, fraction, excess, slab)
+    !$omp parallel do schedule(static) private(first, last, i, k, n, point, fraction, slab)
     do chunk = 1, n_chunks
       call run_of(chunk, n_owned, first, last)
       start(:, chunk) = 0
-      do i = first, last
-        call place_atom(self, position(:, i), point, fraction, excess)
-        slab = (point(3) - 1 + self%planes_before)/self%slab_planes + 1
-        slab_of(i) = slab
-        start(slab, chunk) = start(slab, chunk) + 1
+      do i = first, last, placed_together
+        n = min(placed_together, last - i + 1)
+        call place_along(self, 3, position(3, i:i + n - 1), point(:n), fraction(:n))
+        do k = 1, n
+          slab = (point(k) - 1 + self%planes_before)/self%slab_planes + 1
+          slab_of(i + k - 1) = slab
+          start(slab, chunk) = start(slab, chunk) + 1
+        end do
       end do
     end do
     !$omp end parallel do
@@ -788,65 +795,72 @@ contains
     last = chunk*(n/n_chunks) + min(chunk, mod(n, n_chunks))
   end subroutine run_of
 
-  !> First grid point of an atom (from 1, in the brick), its fraction of a spacing, and by how many points it is outside
-  !> of what the brick can hold.
-  pure subroutine place_atom(self, position, point, fraction, excess)
+  !> First grid point of each atom along an axis (from 1, in the brick) and its fraction of a spacing.
+  pure subroutine place_along(self, axis, coordinate, point, fraction)
     type(pme_t), intent(in) :: self
-    real(real64), intent(in) :: position(3)
-    integer, intent(out) :: point(3), excess(3)
-    real(real_pair), intent(out) :: fraction(3)
+    integer, intent(in) :: axis
+    real(real64), intent(in) :: coordinate(:)
+    integer, intent(out) :: point(:)
+    real(real_pair), intent(out) :: fraction(:)
     ! Whole numbers below a number: int of something positive is one instruction, floor is a call.
     integer, parameter :: above = 2**16
-    real(real64) :: s
-    integer :: axis, whole
+    real(real64) :: density, per_box, centre, n, s
+    integer :: k, whole, before
 
     if (self%rounding%is_on()) then
-      call place_exactly(self, position, point, fraction, excess)
+      call place_exactly(self, axis, coordinate, point, fraction)
       return
     end if
-    do axis = 1, 3
-      s = position(axis)*self%density(axis)
-      if (self%is_whole(axis)) then
-        s = s - self%n(axis)*(int(position(axis)*self%inverse_box(axis) + above) - above)
+    density = self%density(axis)
+    per_box = self%inverse_box(axis)
+    n = self%n(axis)
+    before = self%order - 2 + self%brick_lower(axis)
+    if (self%is_whole(axis)) then
+      do k = 1, size(coordinate)
+        s = coordinate(k)*density - n*(int(coordinate(k)*per_box + above) - above)
         ! A coordinate at the edge may be rounded to the other side.
-        if (s >= self%n(axis) .or. s < 0.0_real64) s = 0.0_real64
-      else
+        s = merge(s, 0.0_real64, s >= 0.0_real64 .and. s < n)
+        whole = int(s + above) - above
+        fraction(k) = real(s - whole, real_pair)
+        point(k) = whole - before
+      end do
+    else
+      centre = self%centre(axis)
+      do k = 1, size(coordinate)
         ! The image next to the domain.
-        s = s - self%n(axis)*(int(position(axis)*self%inverse_box(axis) - self%centre(axis) + (above + 0.5_real64)) &
-                              - above)
-      end if
-      whole = int(s + above) - above
-      fraction(axis) = real(s - whole, real_pair)
-      point(axis) = whole - self%order + 2 - self%brick_lower(axis)
-      excess(axis) = max(0, self%brick_lower(axis) + self%order - 1 - whole, whole - self%brick_upper(axis))
-    end do
-  end subroutine place_atom
+        s = coordinate(k)*density - n*(int(coordinate(k)*per_box - centre + (above + 0.5_real64)) - above)
+        whole = int(s + above) - above
+        fraction(k) = real(s - whole, real_pair)
+        point(k) = whole - before
+      end do
+    end if
+  end subroutine place_along
 
-  !> `place_atom` in the deterministic mode: the place within the box is found first, which is exact, so that every image
+  !> `place_along` in the deterministic mode: the place within the box is found first, which is exact, so that every image
   !> of an atom has the same fraction.
-  pure subroutine place_exactly(self, position, point, fraction, excess)
+  pure subroutine place_exactly(self, axis, coordinate, point, fraction)
     type(pme_t), intent(in) :: self
-    real(real64), intent(in) :: position(3)
-    integer, intent(out) :: point(3), excess(3)
-    real(real_pair), intent(out) :: fraction(3)
+    integer, intent(in) :: axis
+    real(real64), intent(in) :: coordinate(:)
+    integer, intent(out) :: point(:)
+    real(real_pair), intent(out) :: fraction(:)
     real(real64) :: inside, s
-    integer :: axis, whole
+    integer :: k, whole
 
-    do axis = 1, 3
-      inside = position(axis) - self%box(axis)*floor(position(axis)*self%inverse_box(axis))
+    do k = 1, size(coordinate)
+      inside = coordinate(k) - self%box(axis)*floor(coordinate(k)*self%inverse_box(axis))
       if (inside < 0.0_real64) inside = inside + self%box(axis)
       if (inside >= self%box(axis)) inside = inside - self%box(axis)
       s = inside*self%density(axis)
       whole = int(s)
-      fraction(axis) = real(s - whole, real_pair)
+      fraction(k) = real(s - whole, real_pair)
       if (self%is_whole(axis)) then
         whole = modulo(whole, self%n(axis))
       else
         ! The image next to the domain.
         whole = whole - self%n(axis)*nint((whole + 0.5_real64)/self%n(axis) - self%centre(axis))
       end if
-      point(axis) = whole - self%order + 2 - self%brick_lower(axis)
-      excess(axis) = max(0, self%brick_lower(axis) + self%order - 1 - whole, whole - self%brick_upper(axis))
+      point(k) = whole - self%order + 2 - self%brick_lower(axis)
     end do
   end subroutine place_exactly
 
@@ -877,14 +891,17 @@ contains
     integer, intent(in) :: atom(:)
     real(real64), intent(in) :: position(:, :), charge(:)
     integer, intent(in) :: kind(:)
-    integer :: point(3, size(atom)), place(size(atom)), excess(3), k
-    real(real_pair) :: fraction(size(atom), 3), one(3), point_charge(size(atom))
+    integer :: point(3, size(atom)), place(size(atom)), axis, k
+    real(real_pair) :: fraction(size(atom), 3), point_charge(size(atom))
+    real(real64) :: coordinate(size(atom), 3)
 
     do k = 1, size(atom)
-      call place_atom(self, position(:, atom(k)), point(:, k), one, excess)
-      fraction(k, :) = one
+      coordinate(k, :) = position(:, atom(k))
       point_charge(k) = real(charge(kind(atom(k))), real_pair)
       place(k) = k
+    end do
+    do axis = 1, 3
+      call place_along(self, axis, coordinate(:, axis), point(axis, :), fraction(:, axis))
     end do
     select case (merge(exactly, self%order, self%rounding%is_on()))
     case (exactly)
@@ -923,14 +940,15 @@ contains
     real(real64), intent(in) :: position(:, :), charge(:)
     integer, intent(in) :: kind(:)
     real(real64), intent(inout) :: force(:, :)
-    integer :: point(3, last - first + 1), excess(3), k, n
-    real(real_pair) :: fraction(last - first + 1, 3), one(3), point_charge(last - first + 1)
+    integer :: point(3, last - first + 1), axis, k, n
+    real(real_pair) :: fraction(last - first + 1, 3), point_charge(last - first + 1)
     real(real64) :: own_force(3, last - first + 1)
 
     n = last - first + 1
+    do axis = 1, 3
+      call place_along(self, axis, position(axis, first:last), point(axis, :), fraction(:, axis))
+    end do
     do k = 1, n
-      call place_atom(self, position(:, first + k - 1), point(:, k), one, excess)
-      fraction(k, :) = one
       point_charge(k) = real(charge(kind(first + k - 1)), real_pair)
     end do
     own_force = 0.0_real64
