@@ -142,13 +142,14 @@ def energies_by_term(system: openmm.System, position: np.ndarray,
     alone.setDefaultPeriodicBoxVectors(*system.getDefaultPeriodicBoxVectors())
     for _ in range(system.getNumParticles()):
         alone.addParticle(1.0)
-    energies, total_force = {}, np.zeros_like(position, dtype=float)
+    position = np.asarray(position, dtype=float) / ANGSTROM_PER_NM
+    energies, total_force = {}, np.zeros_like(position)
     for k, term in enumerate(TERMS):
         for force in system.getForces():
             if force.getForceGroup() == k:
                 alone.addForce(openmm.XmlSerializer.clone(force))
         context = openmm.Context(alone, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName(platform))
-        context.setPositions(np.asarray(position, dtype=float) / ANGSTROM_PER_NM)
+        context.setPositions(position)
         state = context.getState(getEnergy=True, getForces=True)
         energies[term] = state.getPotentialEnergy().value_in_unit(unit.kilocalorie_per_mole)
         total_force += state.getForces(asNumpy=True).value_in_unit(unit.kilocalorie_per_mole / unit.angstrom)
