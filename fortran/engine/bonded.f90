@@ -8,7 +8,6 @@
 !> In the midpoint method (module pair_ownership) ghosts come from all around: the owner of the middle atom computes a
 !> term, and exclusions belong to the rank that the middle of the pair belongs to.
 module bonded
-  use omp_lib, only: omp_destroy_lock, omp_init_lock, omp_lock_kind, omp_test_lock, omp_unset_lock
   use precision, only: int64, real64
   use atoms, only: atoms_t
   use bonded_terms, only: sum_terms
@@ -21,6 +20,7 @@ module bonded
   use term_list, only: is_dihedral, is_exclusion, is_pair14, kind_name, kind_width, n_kinds
   use text, only: to_text
   use topology, only: topology_t
+  use turns, only: turns_t
   implicit none
   private
   public :: bonded_t, n_bonded_energies, without_ghosts, with_ghosts
@@ -66,7 +66,6 @@ module bonded
     integer :: kind, first, last
     real(real64) :: energy(2), virial(3, 3)
     real(real64), allocatable :: force(:, :, :)
-    logical :: is_ready = .false.
   end type block_t
 
   type :: bonded_t
@@ -356,28 +355,23 @@ contains
     real(real64), intent(out) :: energy(n_bonded_energies), virial(3, 3)
     integer, intent(in), optional :: part
     type(block_t), allocatable :: block(:)
-    integer(omp_lock_kind) :: adding
-    integer :: b, next, turn
+    type(turns_t) :: turns
+    integer :: b
 
     call cut_blocks(self, block, part)
-    next = 1
-    call omp_init_lock(adding)
-    !$omp parallel do schedule(monotonic: dynamic) private(turn)
+    call turns%open(1, size(block))
+    !$omp parallel do schedule(monotonic: dynamic)
     do b = 1, size(block)
       call compute_block(self, position, block(b))
-      !$omp atomic write seq_cst
-      block(b)%is_ready = .true.
+      call turns%complete(b)
       do
-        call add_ready(self, adding, block, next, force)
-        !$omp atomic read
-        turn = next
-        if (b < turn + most_waiting) exit
+        call add_complete(self, turns, block, force)
+        if (.not. turns%is_far_ahead(b, most_waiting)) exit
       end do
     end do
     !$omp end parallel do
-    ! What became complete while another thread was adding.
-    call add_ready(self, adding, block, next, force)
-    call omp_destroy_lock(adding)
+    call add_complete(self, turns, block, force)
+    call turns%close()
     energy = 0.0_real64
     virial = 0.0_real64
     do b = 1, size(block)
@@ -429,35 +423,29 @@ contains
     end associate
   end subroutine compute_block
 
-  !> Add the forces of the blocks whose turn has come, unless another thread is `adding`; `next`: the first that is not added.
-  subroutine add_ready(self, adding, block, next, force)
+  !> Add the forces of the blocks whose turn has come.
+  subroutine add_complete(self, turns, block, force)
     type(bonded_t), intent(in) :: self
-    integer(omp_lock_kind), intent(inout) :: adding
+    type(turns_t), intent(inout) :: turns
     type(block_t), intent(inout) :: block(:)
-    integer, intent(inout) :: next
     real(real64), contiguous, intent(inout) :: force(:, :)
-    logical :: is_ready
     integer :: t, k
 
-    if (.not. omp_test_lock(adding)) return
-    do while (next <= size(block))
-      !$omp atomic read seq_cst
-      is_ready = block(next)%is_ready
-      if (.not. is_ready) exit
-      associate (atom => self%terms(block(next)%kind)%atom, first => block(next)%first, added => block(next)%force)
-        do t = 1, size(added, 3)
-          do k = 1, size(added, 2)
-            associate (i => atom(k, first + t - 1))
-              force(:, i) = force(:, i) + ((added(:, k, t) + self%rounding%force) - self%rounding%force)
+    if (.not. turns%begin()) return
+    do while (turns%has_next())
+      associate (added => block(turns%next))
+        do t = 1, size(added%force, 3)
+          do k = 1, size(added%force, 2)
+            associate (i => self%terms(added%kind)%atom(k, added%first + t - 1))
+              force(:, i) = force(:, i) + ((added%force(:, k, t) + self%rounding%force) - self%rounding%force)
             end associate
           end do
         end do
+        deallocate (added%force)
       end associate
-      deallocate (block(next)%force)
-      !$omp atomic update
-      next = next + 1
+      call turns%advance()
     end do
-    call omp_unset_lock(adding)
-  end subroutine add_ready
+    call turns%finish()
+  end subroutine add_complete
 
 end module bonded

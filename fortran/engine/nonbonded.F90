@@ -13,7 +13,7 @@
 #define COORDINATE_KIND integer(int32)
 #endif
 module nonbonded
-  use omp_lib, only: omp_destroy_lock, omp_get_thread_num, omp_init_lock, omp_lock_kind, omp_test_lock, omp_unset_lock
+  use omp_lib, only: omp_get_thread_num
   use precision, only: int32, int64, real64, real_pair
   use background, only: background_t
   use bounding_box, only: find_bounds
@@ -30,6 +30,7 @@ module nonbonded
   use pair_ownership, only: pair_ownership_t
   use pair_parameters, only: pair_parameters_t, vdw_pme, vdw_shift
   use pair_table, only: tabulate
+  use turns, only: turns_t
   use verlet_buffer, only: list_limit_t, verlet_buffer_t
   implicit none
   private
@@ -44,7 +45,6 @@ module nonbonded
 
   !> Forces of a block on the clusters that it touches: (lanes, 3, clusters), or (8, 3, clusters) in the deterministic mode.
   type :: buffer_t
-    logical :: is_ready = .false.
     real(real_pair), allocatable :: force(:, :, :)
     real(real64), allocatable :: exact_force(:, :, :)
   end type buffer_t
@@ -693,8 +693,8 @@ contains
     type(buffer_t) :: buffer(size(self%list%block))
     type(force_sums_t) :: sums
     real(real64) :: block_energy(2, size(self%list%block)), block_virial(6, size(self%list%block)), virial_sums(6)
-    integer :: b, next, first, last
-    integer(omp_lock_kind) :: adding
+    type(turns_t) :: turns
+    integer :: b, first, last
 
     if (self%rounding%is_on() .and. .not. self%is_frugal) &
       call pack_exactly(self, self%all, 1, self%list%n_clusters, position)
@@ -702,8 +702,7 @@ contains
     block_virial = 0.0_real64
     call block_range(self, meets, first, last)
     call sums%open(self%list%block(first:last)%lower, self%list%block(first:last)%upper)
-    next = first
-    call omp_init_lock(adding)
+    call turns%open(first, last)
     !$omp parallel do schedule(monotonic: dynamic)
     do b = first, last
       if (present(background)) call look_after(background)
@@ -716,15 +715,13 @@ contains
                               block_virial(:, b))
         end if
       end if
-      !$omp atomic write seq_cst
-      buffer(b)%is_ready = .true.
-      call add_ready(self, first, last, adding, buffer, next, sums, force)
+      call turns%complete(b)
+      call add_complete(self, first, turns, buffer, sums, force)
     end do
     !$omp end parallel do
-    ! What became complete while another thread was adding.
-    call add_ready(self, first, last, adding, buffer, next, sums, force)
+    call add_complete(self, first, turns, buffer, sums, force)
+    call turns%close()
     call sums%give_rest(self%list%slot_atom, force)
-    call omp_destroy_lock(adding)
     energy_lj = sum(block_energy(1, :))
     energy_elec = sum(block_energy(2, :))
     if (.not. self%rounding%is_on()) return
@@ -806,35 +803,31 @@ contains
     kernel_form = merge(0, self%pair%vdw_form, self%pair%vdw_form == vdw_shift)
   end function kernel_form
 
-  !> Add the buffers whose turn has come, unless another thread is `adding`; `next`: the first that is not added, of those
-  !> from `first` to `last`.
-  subroutine add_ready(self, first, last, adding, buffer, next, sums, force)
+  !> Add the buffers whose turn has come; `first`: the first of the blocks.
+  subroutine add_complete(self, first, turns, buffer, sums, force)
     type(nonbonded_t), intent(in) :: self
-    integer, intent(in) :: first, last
-    integer(omp_lock_kind), intent(inout) :: adding
+    integer, intent(in) :: first
+    type(turns_t), intent(inout) :: turns
     type(buffer_t), intent(inout) :: buffer(:)
-    integer, intent(inout) :: next
     type(force_sums_t), intent(inout) :: sums
     real(real64), intent(inout) :: force(:, :)
-    logical :: is_ready
-    if (.not. omp_test_lock(adding)) return
-    do while (next <= last)
-      !$omp atomic read seq_cst
-      is_ready = buffer(next)%is_ready
-      if (.not. is_ready) exit
-      associate (lower => self%list%block(next)%lower, slot_atom => self%list%slot_atom)
-        if (allocated(buffer(next)%force)) then
-          call sums%add(next - first + 1, lower, buffer(next)%force, self%unit, slot_atom, force)
-          deallocate (buffer(next)%force)
-        else if (allocated(buffer(next)%exact_force)) then
-          call sums%add_exact(next - first + 1, lower, buffer(next)%exact_force, slot_atom, force)
-          deallocate (buffer(next)%exact_force)
+
+    if (.not. turns%begin()) return
+    do while (turns%has_next())
+      associate (b => turns%next - first + 1, added => buffer(turns%next), lower => self%list%block(turns%next)%lower, &
+                 slot_atom => self%list%slot_atom)
+        if (allocated(added%force)) then
+          call sums%add(b, lower, added%force, self%unit, slot_atom, force)
+          deallocate (added%force)
+        else if (allocated(added%exact_force)) then
+          call sums%add_exact(b, lower, added%exact_force, slot_atom, force)
+          deallocate (added%exact_force)
         end if
       end associate
-      next = next + 1
+      call turns%advance()
     end do
-    call omp_unset_lock(adding)
-  end subroutine add_ready
+    call turns%finish()
+  end subroutine add_complete
 
   !> Add the Ewald correction of excluded pairs; in the deterministic mode their virial too.
   subroutine correct(self, position, kind, charge, want_energy, force, energy, virial)

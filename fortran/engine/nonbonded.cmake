@@ -87,7 +87,7 @@ function(chromamd_add_forces name)
     ${CHROMAMD_FORCES_DIR}/pair_ownership.f90
     ${CHROMAMD_FORCES_DIR}/pair_block.f90
     ${CHROMAMD_FORCES_DIR}/pair_list.f90
-    ${CHROMAMD_FORCES_DIR}/force_sums.f90
+    ${CHROMAMD_FORCES_DIR}/force_sums.f90 ${CHROMAMD_FORCES_DIR}/turns.f90
     ${CHROMAMD_FORCES_DIR}/nonbonded.F90
     ${CHROMAMD_FORCES_DIR}/row_block.f90
     ${CHROMAMD_FORCES_DIR}/row_list.f90
