@@ -19,7 +19,7 @@ and here additionally
 What differs from the published model: rest length and rest twist follow from the exact number of base pairs of each
 linker; the stretching constant is the measured stretch modulus of DNA, S/l0, because a softer chain would give
 base-pair steps that no atomic model can follow; a core leaves and takes up its linkers where the crystal structure
-1KX5 does.
+1KX5 does, along the helix axis of the turn of DNA that ends there.
 
 `energies` is the plain NumPy statement of all this; sampling uses the Fortran kernel fibre_energy, and tests compare
 the two.
@@ -50,6 +50,7 @@ CORE_BALLS = (4.2, 3.3)  # nm; the radius of the superhelix, and what leaves roo
 # Mg2+ (Grigoryev, Arya, Correll, Woodcock & Schlick, PNAS 106:13317, 2009): linkers repel each other through this
 # inverse screening length (1/nm), and their persistence length (nm) falls; all else stays as in monovalent salt.
 MAGNESIUM_KAPPA, MAGNESIUM_PERSISTENCE = 2.5, 30.0
+HALF_TURN = 5  # base pairs
 NEAR_JOINT = 12  # base pairs of wrapped DNA that a linker, being their continuation, may come close to
 
 
@@ -123,8 +124,8 @@ class Parameters:
 class Core:
     """A rigid nucleosome core in its own frame, nm.
 
-    joint_point (2, 3) and joint_frame (2, 3, 3): where DNA leaves (0) and arrives (1); frame columns are the DNA's
-    tangent and two normals. site (s, 3) with site_charge (s,). sphere (k, 3) with sphere_radius (k,): what nothing may
+    joint_point (2, 3) and joint_frame (2, 3, 3): where DNA leaves (0) and arrives (1); frame columns are the helix axis
+    and two normals. site (s, 3) with site_charge (s,). sphere (k, 3) with sphere_radius (k,): what nothing may
     enter; sphere_near (k, 2): wrapped DNA next to the exit and to the entry, and whatever touches it there: the linker
     that continues it ignores these.
     """
@@ -146,6 +147,26 @@ def crystal_path(wrapped_length: int = FULL_WRAP) -> tuple[Array, Array]:
     return np.array(data["origin"])[inside] / 10.0, np.array(data["frame"]).reshape(-1, 3, 3)[inside]
 
 
+def joint_frames(wrapped_length: int = FULL_WRAP) -> Array:
+    """Frames (2, 3, 3) with which DNA leaves (0) and arrives (1): helix axis and two normals.
+
+    A linker continues the helix axis, from which the normal of a single base pair stands off by 10 degrees: the axis is
+    the mean of the normals over a turn around the joint, of the crystal's last turn where it ends there. The base
+    pair's own frame is turned onto it by the shortest way. In 1KX5 the axes cross at 43 degrees; the ten base pairs
+    beyond them that PDB 4QLC has, with a linker histone, cross at 42, the normals of the last base pairs at 60.
+    """
+    _, frame = crystal_path()
+    joints = []
+    for end in ((FULL_WRAP + wrapped_length) // 2 - 1, (FULL_WRAP - wrapped_length) // 2):
+        first = min(max(end - HALF_TURN, 0), FULL_WRAP - 1 - 2 * HALF_TURN)
+        x, normal = frame[end, :, 0], frame[end, :, 2]
+        axis = frame[first : first + 2 * HALF_TURN + 1, :, 2].sum(axis=0)
+        axis /= np.linalg.norm(axis)
+        across = transported(x, normal, axis)
+        joints.append(np.stack([axis, across, np.cross(axis, across)], axis=1))
+    return np.array(joints)
+
+
 def crystal_core(
     wrapped_length: int = FULL_WRAP, dna_radius: float = 1.1, salt: float = 0.15, rigid_tails: bool = True,
     charges: Literal["fitted", "formal"] = "fitted",
@@ -159,7 +180,7 @@ def crystal_core(
     DNA, the octamer in 32 balls, those tails in balls of three residues. Raises ValueError for a salt beyond that of
     the fits.
     """
-    origin, frame = crystal_path(wrapped_length)
+    origin, _ = crystal_path(wrapped_length)
     data = template("nucleosome_core_1kx5.json")
     # From the dyad outwards, so that the set is symmetric whatever the wrapped length.
     dyad = (wrapped_length - 1) // 2
@@ -183,7 +204,7 @@ def crystal_core(
         site, charge = np.concatenate([site, tail_site]), np.concatenate([charge, tail_charge])
     return Core(
         joint_point=joint,
-        joint_frame=frame[[-1, 0]][:, :, [2, 0, 1]],
+        joint_frame=joint_frames(wrapped_length),
         site=site,
         site_charge=charge,
         sphere=sphere,

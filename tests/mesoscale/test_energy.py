@@ -153,6 +153,13 @@ def test_the_core_is_the_crystal_particle():
     assert origin.shape == (147, 3) and np.allclose(np.einsum("nij,nik->njk", frame, frame), np.eye(3), atol=1e-6)
     assert abs(origin[73, 1]) < 0.1 and origin[73, 0] > 3.5  # the dyad lies on x
     assert origin[-1, 2] - origin[0, 2] > 3.5  # and the path climbs
+    # Linkers continue the axis of the crystal's last turn, which is straight; its arms cross at 43 degrees.
+    leaving, arriving = core.joint_frame
+    for axis, turn in ((leaving[:, 0], origin[-11:]), (arriving[:, 0], origin[:11])):
+        chord = turn[-1] - turn[0]
+        assert axis @ chord / np.linalg.norm(chord) > np.cos(np.radians(5))
+    assert np.degrees(np.arccos(-leaving[:, 0] @ arriving[:, 0])) == pytest.approx(43, abs=2)
+    assert np.allclose(np.linalg.det(core.joint_frame), 1) and np.allclose(leaving.T @ leaving, np.eye(3))
     shorter = crystal_core(127)
     assert np.allclose(shorter.joint_point, origin[[136, 10]])
     assert shorter.site_charge.sum() > core.site_charge.sum() + 10  # less DNA
@@ -170,7 +177,8 @@ def test_energy_does_not_depend_on_where_the_fibre_lies():
 
 def test_floor_keeps_axes_apart_and_lets_distant_bodies_alone():
     parameters = Parameters()
-    chain = build_chain(FIBRE, parameters)
+    # Far apart: DNA that leaves one of two near cores straight runs into the other.
+    chain = build_chain(Fibre(FIBRE.sequence, (95, 400)), parameters)
     position, frame = straight_conformation(chain)
     far = position.copy()
     assert overlaps(chain, position, frame).max(initial=0.0) < 0.6  # a straight linker grazes its own core's tails

@@ -8,6 +8,7 @@ import pytest
 from mesoscale.core_charges import core_charges, rigid_tail_sites, template
 from mesoscale.fibre import Fibre
 from mesoscale.model import Parameters, build_chain, crystal_core, straight_conformation
+from mesoscale.relaxation import Conformation, settle
 from mesoscale.tails import (
     DNA,
     TAIL,
@@ -36,7 +37,8 @@ def walk():
     acetylated = np.zeros((3, 10), bool)
     acetylated[1, :2] = True
     tails = build_tails(PARAMETERS, acetylated, np.array([True, False, True]))
-    return TailWalk.begin(tails, chain, *straight_conformation(chain))
+    start = settle(chain, Conformation.boxed(chain, *straight_conformation(chain)))
+    return TailWalk.begin(tails, chain, start.position, start.frame)
 
 
 def test_fifty_beads_with_the_charges_of_the_sequences(walk):
