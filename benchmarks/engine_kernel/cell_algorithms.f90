@@ -9,11 +9,12 @@
 !> of the forces from the engine's with formulas, over the rms force.
 program cell_algorithms
   use, intrinsic :: iso_fortran_env, only: int16, int64, int8
-  use precision, only: real64, rp => real_pair
+  use base_kinds, only: real64
+  use pair_precision, only: rp => real_pair
   use cell_kernels, only: cells_t, dense_forces_aos, dense_forces_soa, find_neighbours_aos, find_neighbours_soa, &
                           lanes, mark_neighbours_aos, mark_neighbours_soa, over_distance, pair_forces_aos, &
                           pair_forces_soa
-  use error, only: error_t
+  use base_error, only: error_t
   use image_ghosts, only: image_ghosts_t
   use lennard_jones, only: lennard_jones_t
   use nonbonded, only: nonbonded_t

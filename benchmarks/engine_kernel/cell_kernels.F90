@@ -2,7 +2,7 @@
 !> structures (aos: (3, atoms, cells)) and as structures of arrays (soa: (atoms, 3, cells)); see cell_algorithms.f90.
 module cell_kernels
   use, intrinsic :: iso_fortran_env, only: int16, int8
-  use precision, only: rp => real_pair
+  use pair_precision, only: rp => real_pair
   implicit none
   private
   public :: cells_t, lanes, over_distance

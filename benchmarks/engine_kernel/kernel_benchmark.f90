@@ -7,8 +7,9 @@ program kernel_benchmark
   use, intrinsic :: iso_fortran_env, only: int64
   use omp_lib, only: omp_get_max_threads
   use mpi_f08, only: MPI_COMM_WORLD, MPI_Finalize, MPI_Init
-  use precision, only: precision_name, real64
-  use error, only: error_t
+  use base_kinds, only: real64
+  use pair_precision, only: precision_name
+  use base_error, only: error_t
   use image_ghosts, only: image_ghosts_t
   use lennard_jones, only: lennard_jones_t
   use nonbonded, only: nonbonded_t

@@ -1,6 +1,6 @@
 !> A box of TIP3P-like water for the benchmarks of the pair kernels.
 module water_box
-  use precision, only: int64, real64
+  use base_kinds, only: int64, real64
   use lennard_jones, only: lennard_jones_t
   implicit none
   private

@@ -4,8 +4,8 @@ module fft_c_interface
   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_f_pointer, c_int, c_int64_t, c_loc, c_null_char, &
     c_null_ptr, c_ptr
   use mpi_f08, only: MPI_COMM_WORLD
-  use error, only: error_t
-  use distributed_fft, only: distributed_fft_t, exchange_count_t, fft_options_t, MPI_Comm
+  use base_error, only: error_t
+  use fft_distributed, only: distributed_fft_t, exchange_count_t, fft_options_t, MPI_Comm
   use fft_layout, only: layout_t
   implicit none
   private

@@ -15,7 +15,7 @@ module fft_exchange
     MPI_Type_commit, MPI_Type_create_hvector, MPI_Type_create_struct, MPI_Type_free, MPI_Wait, MPI_Waitall, MPI_Win, &
     MPI_Win_complete, MPI_Win_create, MPI_Win_free, MPI_WIN_NULL, MPI_Win_post, MPI_Win_start, MPI_Win_test, &
     MPI_Win_wait
-  use error, only: error_t, exit_resources, fail
+  use base_error, only: error_t, exit_resources, fail
   use fft_block_copy, only: at_byte, block_copy_t, copy_blocks
   use fft_layout, only: box_t, layout_t
   implicit none

@@ -1,6 +1,6 @@
 !> How a plan is made: the stages of a scheme, with the caller's layouts at their ends, become steps with exchanges,
 !> transforms and memory.
-submodule(distributed_fft) fft_plan
+submodule(fft_distributed) fft_plan
   use mpi_f08, only: MPI_Allreduce, MPI_Comm_dup, MPI_Comm_rank, MPI_Comm_split, MPI_IN_PLACE, MPI_LAND, MPI_LOGICAL, &
     MPI_LOR
   use fft_lines, only: complex_lines, complex_to_real, real_to_complex

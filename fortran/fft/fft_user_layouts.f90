@@ -2,7 +2,7 @@
 module fft_user_layouts
   use, intrinsic :: iso_fortran_env, only: int64
   use mpi_f08, only: MPI_Allgather, MPI_Allgatherv, MPI_Comm, MPI_Comm_size, MPI_INTEGER
-  use error, only: error_t, exit_bad_input, fail
+  use base_error, only: error_t, exit_bad_input, fail
   use fft_layout, only: box_t, layout_t
   implicit none
   private

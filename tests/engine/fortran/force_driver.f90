@@ -12,8 +12,8 @@ program force_driver
   use, intrinsic :: iso_fortran_env, only: error_unit
   use mpi_f08, only: MPI_Allreduce, MPI_Comm_rank, MPI_COMM_WORLD, MPI_Finalize, MPI_IN_PLACE, MPI_Init, MPI_REAL8, &
     MPI_SUM
-  use precision, only: real64
-  use error, only: error_t
+  use base_kinds, only: real64
+  use base_error, only: error_t
   use image_ghosts, only: image_ghosts_t
   use lennard_jones, only: lennard_jones_t
   use nonbonded, only: nonbonded_t

@@ -9,12 +9,12 @@
 !> atoms.
 program halo_driver
   use, intrinsic :: iso_fortran_env, only: output_unit
-  use precision, only: int64, real64
+  use base_kinds, only: int64, real64
   use control, only: control_t
   use energies, only: energies_t
-  use error, only: error_t
-  use halo, only: check_capacity, halo_traffic_t, pattern_names
-  use halo_channel, only: transport_names
+  use base_error, only: error_t
+  use comm_halo, only: check_capacity, halo_traffic_t, pattern_names
+  use comm_halo_channel, only: transport_names
   use simulation, only: simulation_t
   implicit none
   type(simulation_t) :: sim

@@ -2,7 +2,7 @@
 !> ghosts from positive neighbours only, already shifted) in the simplest form, for tests and measurements of the
 !> forces.
 module image_ghosts
-  use precision, only: int64, real64
+  use base_kinds, only: int64, real64
   implicit none
   private
   public :: image_ghosts_t

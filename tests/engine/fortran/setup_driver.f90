@@ -2,10 +2,10 @@
 !> `setup_driver TOPOLOGY BRICKS PX PY PZ DOMAIN RESTART` (for ids beyond 2^31 without as many atoms).
 program setup_driver
   use, intrinsic :: iso_fortran_env, only: error_unit
-  use precision, only: int64, real64
+  use base_kinds, only: int64, real64
   use bricks, only: brick_list_t
-  use domain_grid, only: domain_grid_t
-  use error, only: error_t
+  use comm_domain_grid, only: domain_grid_t
+  use base_error, only: error_t
   use restart, only: restart_t
   use setup, only: draw_velocities, read_domain
   use topology, only: topology_t

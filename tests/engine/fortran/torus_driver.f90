@@ -2,8 +2,8 @@
 !> mapping and the process of every rank.
 program torus_driver
   use, intrinsic :: iso_fortran_env, only: input_unit, output_unit
-  use precision, only: real64
-  use torus_map, only: map_to_torus
+  use base_kinds, only: real64
+  use comm_torus_map, only: map_to_torus
   implicit none
   integer :: dims(3), n_axes, status
   integer, allocatable :: torus(:), process(:)

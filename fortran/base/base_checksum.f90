@@ -1,0 +1,65 @@
+!> 64-bit cyclic redundancy check (polynomial of ECMA-182, reflected), eight bytes a step.
+module base_checksum
+  use base_kinds, only: int64
+  implicit none
+  private
+  public :: checksum_t
+
+  integer(int64), parameter :: polynomial = int(z"C96C5795D7870F42", int64)
+
+  type :: checksum_t
+    integer(int64) :: value = 0_int64
+    integer(int64), private :: table(0:255, 0:7) = 0_int64
+    logical, private :: ready = .false.
+  contains
+    procedure :: add
+  end type checksum_t
+
+contains
+
+  !> Add 64-bit words to the checksum.
+  subroutine add(self, words)
+    class(checksum_t), intent(inout) :: self
+    integer(int64), intent(in) :: words(:)
+    integer(int64) :: x, crc
+    integer(int64) :: i
+    integer :: k
+    if (.not. self%ready) call make_table(self)
+    crc = self%value
+    do i = 1, size(words, kind=int64)
+      x = ieor(crc, words(i))
+      crc = 0_int64
+      do k = 0, 7
+        crc = ieor(crc, self%table(int(iand(shiftr(x, 8*k), 255_int64)), 7 - k))
+      end do
+    end do
+    self%value = crc
+  end subroutine add
+
+  subroutine make_table(self)
+    type(checksum_t), intent(inout) :: self
+    integer(int64) :: entry
+    integer :: byte, bit, k
+    do byte = 0, 255
+      entry = byte
+      do bit = 1, 8
+        if (btest(entry, 0)) then
+          entry = ieor(shiftr(entry, 1), polynomial)
+        else
+          entry = shiftr(entry, 1)
+        end if
+      end do
+      self%table(byte, 0) = entry
+    end do
+    do k = 1, 7
+      do byte = 0, 255
+        entry = self%table(byte, k - 1)
+        self%table(byte, k) = ieor(shiftr(entry, 8), self%table(int(iand(entry, 255_int64)), 0))
+      end do
+    end do
+    ! A start value other than zero, so that leading zero words count.
+    self%value = not(0_int64)
+    self%ready = .true.
+  end subroutine make_table
+
+end module base_checksum

@@ -1,0 +1,209 @@
+!> The few collective and point-to-point operations that the engine needs, so that MPI stays in this folder.
+module comm_communicator
+  use mpi_f08, only: MPI_Abort, MPI_Allreduce, MPI_Barrier, MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_COMM_WORLD, &
+                     MPI_Comm_rank, MPI_Comm_size, MPI_Comm_split, MPI_Finalize, MPI_Init_thread, MPI_INTEGER, &
+                     MPI_INTEGER8, MPI_MAX, MPI_MIN, MPI_Probe, MPI_Get_count, MPI_REAL4, MPI_REAL8, MPI_Recv, &
+                     MPI_Reduce, MPI_Send, MPI_Status, MPI_STATUS_IGNORE, MPI_SUM, MPI_THREAD_FUNNELED
+  use base_kinds, only: int64, real32, real64
+  use base_error, only: error_t, fail
+  implicit none
+  private
+  public :: communicator_t
+
+  type :: communicator_t
+    type(MPI_Comm) :: handle
+    integer :: rank = 0
+    integer :: n_ranks = 1
+    !> All ranks of the program, and how many of them are on the other side of `set_apart`.
+    type(MPI_Comm) :: world
+    integer :: n_apart = 0
+    !> Does this rank stand apart from those with atoms?
+    logical :: is_apart = .false.
+  contains
+    procedure :: start
+    procedure :: set_apart
+    procedure :: reorder
+    procedure :: finish
+    procedure :: abort
+    procedure :: agree
+    procedure :: barrier
+    procedure :: is_root
+    procedure :: maximum
+    procedure, private :: sum_real
+    procedure, private :: sum_integer
+    !> Sum an array over all ranks; every rank gets the same bits.
+    generic :: sum => sum_real, sum_integer
+    procedure, private :: send_integer
+    procedure, private :: send_real
+    procedure, private :: send_single
+    !> Send an array to the root (rank 0).
+    generic :: send_to_root => send_integer, send_real, send_single
+    procedure, private :: receive_integer
+    procedure, private :: receive_real
+    procedure, private :: receive_single
+    !> Receive on the root an array of unknown length from one rank.
+    generic :: receive_from => receive_integer, receive_real, receive_single
+  end type communicator_t
+
+contains
+
+  !> Start MPI and take all of its ranks.
+  subroutine start(self)
+    class(communicator_t), intent(out) :: self
+    integer :: provided
+    call MPI_Init_thread(MPI_THREAD_FUNNELED, provided)
+    self%handle = MPI_COMM_WORLD
+    self%world = MPI_COMM_WORLD
+    call MPI_Comm_rank(self%handle, self%rank)
+    call MPI_Comm_size(self%handle, self%n_ranks)
+  end subroutine start
+
+  !> Set the last `n` ranks apart: from now on `rank`, `n_ranks` and `n_apart` are counted on either side. All ranks must
+  !> call it.
+  subroutine set_apart(self, n)
+    class(communicator_t), intent(inout) :: self
+    integer, intent(in) :: n
+    self%is_apart = self%rank >= self%n_ranks - n
+    self%n_apart = merge(self%n_ranks - n, n, self%is_apart)
+    call MPI_Comm_split(self%world, merge(1, 0, self%is_apart), self%rank, self%handle)
+    call MPI_Comm_rank(self%handle, self%rank)
+    call MPI_Comm_size(self%handle, self%n_ranks)
+  end subroutine set_apart
+
+  !> Take another rank; every rank of this communicator must be taken once.
+  subroutine reorder(self, rank)
+    class(communicator_t), intent(inout) :: self
+    integer, intent(in) :: rank
+    type(MPI_Comm) :: reordered
+    call MPI_Comm_split(self%handle, 0, rank, reordered)
+    self%handle = reordered
+    call MPI_Comm_rank(self%handle, self%rank)
+  end subroutine reorder
+
+  !> End MPI; all ranks must call it.
+  subroutine finish(self)
+    class(communicator_t), intent(in) :: self
+    call MPI_Barrier(self%world)
+    call MPI_Finalize()
+  end subroutine finish
+
+  !> End all ranks from one of them, with an exit code.
+  subroutine abort(self, code)
+    class(communicator_t), intent(in) :: self
+    integer, intent(in) :: code
+    call MPI_Abort(self%world, code)
+  end subroutine abort
+
+  subroutine barrier(self)
+    class(communicator_t), intent(in) :: self
+    call MPI_Barrier(self%handle)
+  end subroutine barrier
+
+  pure logical function is_root(self)
+    class(communicator_t), intent(in) :: self
+    is_root = self%rank == 0
+  end function is_root
+
+  !> Make an error of any rank the error of all ranks (the one of the lowest rank if several failed).
+  subroutine agree(self, error)
+    class(communicator_t), intent(in) :: self
+    type(error_t), allocatable, intent(inout) :: error
+    integer :: mine, lowest, header(2)
+    character(len=:), allocatable :: message
+    mine = self%n_ranks
+    if (allocated(error)) mine = self%rank
+    call MPI_Allreduce(mine, lowest, 1, MPI_INTEGER, MPI_MIN, self%handle)
+    if (lowest == self%n_ranks) return
+    if (self%rank == lowest) header = [error%code, len(error%message)]
+    call MPI_Bcast(header, 2, MPI_INTEGER, lowest, self%handle)
+    if (self%rank == lowest) then
+      message = error%message
+    else
+      allocate (character(len=header(2)) :: message)
+    end if
+    call MPI_Bcast(message, header(2), MPI_CHARACTER, lowest, self%handle)
+    call fail(error, header(1), message)
+  end subroutine agree
+
+  !> Largest value over all ranks.
+  function maximum(self, value) result(largest)
+    class(communicator_t), intent(in) :: self
+    real(real64), intent(in) :: value
+    real(real64) :: largest
+    call MPI_Allreduce(value, largest, 1, MPI_REAL8, MPI_MAX, self%handle)
+  end function maximum
+
+  ! Reduce and broadcast rather than Allreduce: MPI does not promise that Allreduce gives every rank the same rounding,
+  ! and decisions (accept a step, rebuild a list) must be the same everywhere.
+  subroutine sum_real(self, values)
+    class(communicator_t), intent(in) :: self
+    real(real64), intent(inout) :: values(:)
+    real(real64) :: total(size(values))
+    call MPI_Reduce(values, total, size(values), MPI_REAL8, MPI_SUM, 0, self%handle)
+    if (self%rank == 0) values = total
+    call MPI_Bcast(values, size(values), MPI_REAL8, 0, self%handle)
+  end subroutine sum_real
+
+  subroutine sum_integer(self, values)
+    class(communicator_t), intent(in) :: self
+    integer(int64), intent(inout) :: values(:)
+    integer(int64) :: total(size(values))
+    call MPI_Allreduce(values, total, size(values), MPI_INTEGER8, MPI_SUM, self%handle)
+    values = total
+  end subroutine sum_integer
+
+  subroutine send_integer(self, values)
+    class(communicator_t), intent(in) :: self
+    integer(int64), intent(in) :: values(:)
+    call MPI_Send(values, size(values), MPI_INTEGER8, 0, 1, self%handle)
+  end subroutine send_integer
+
+  subroutine send_real(self, values)
+    class(communicator_t), intent(in) :: self
+    real(real64), intent(in) :: values(:, :)
+    call MPI_Send(values, size(values), MPI_REAL8, 0, 2, self%handle)
+  end subroutine send_real
+
+  subroutine send_single(self, values)
+    class(communicator_t), intent(in) :: self
+    real(real32), intent(in) :: values(:, :)
+    call MPI_Send(values, size(values), MPI_REAL4, 0, 3, self%handle)
+  end subroutine send_single
+
+  subroutine receive_integer(self, rank, values)
+    class(communicator_t), intent(in) :: self
+    integer, intent(in) :: rank
+    integer(int64), allocatable, intent(out) :: values(:)
+    type(MPI_Status) :: status
+    integer :: n
+    call MPI_Probe(rank, 1, self%handle, status)
+    call MPI_Get_count(status, MPI_INTEGER8, n)
+    allocate (values(n))
+    call MPI_Recv(values, n, MPI_INTEGER8, rank, 1, self%handle, MPI_STATUS_IGNORE)
+  end subroutine receive_integer
+
+  subroutine receive_real(self, rank, values)
+    class(communicator_t), intent(in) :: self
+    integer, intent(in) :: rank
+    real(real64), allocatable, intent(out) :: values(:, :)
+    type(MPI_Status) :: status
+    integer :: n
+    call MPI_Probe(rank, 2, self%handle, status)
+    call MPI_Get_count(status, MPI_REAL8, n)
+    allocate (values(3, n/3))
+    call MPI_Recv(values, n, MPI_REAL8, rank, 2, self%handle, MPI_STATUS_IGNORE)
+  end subroutine receive_real
+
+  subroutine receive_single(self, rank, values)
+    class(communicator_t), intent(in) :: self
+    integer, intent(in) :: rank
+    real(real32), allocatable, intent(out) :: values(:, :)
+    type(MPI_Status) :: status
+    integer :: n
+    call MPI_Probe(rank, 3, self%handle, status)
+    call MPI_Get_count(status, MPI_REAL4, n)
+    allocate (values(3, n/3))
+    call MPI_Recv(values, n, MPI_REAL4, rank, 3, self%handle, MPI_STATUS_IGNORE)
+  end subroutine receive_single
+
+end module comm_communicator

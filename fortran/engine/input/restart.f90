@@ -1,0 +1,180 @@
+!> Restart files: one a rank, little-endian stream. A reader can tell a damaged file: sizes, magic words and a 64-bit
+!> checksum of everything before it must fit.
+!>
+!> Layout: `char[8] "CMDRST02"`, 16 words int64 (version, rank, ranks, domains x y z, atoms of this rank, atoms of the
+!> system, step, phase, time and box as float64 in words 11 to 14, 1 where there is no periodic box, 0),
+!> `float64 ensemble[48]` (heat of the thermostat, positions and velocities of its chain, 8 each; rates of strain x y z,
+!> heat of the barostat, its largest Monte Carlo move, trials and acceptances since that changed, points of the PME grid
+!> x y z; the rest 0), `int64 id[n]`, `float64 position[n][3]`, `float64 velocity[n][3]`, `int64 checksum`.
+module restart
+  use base_kinds, only: int64, real64
+  use base_checksum, only: checksum_t
+  use base_error, only: error_t, exit_bad_input, exit_corrupt_file, exit_resources, fail
+  use base_posix_file, only: rename_file
+  use base_text, only: to_text, with_rank
+  implicit none
+  private
+  public :: restart_t, saved_ranks, phase_fresh, phase_dynamics, ensemble_size
+
+  !> Phases: velocities are still to be drawn, or come from dynamics.
+  integer, parameter :: phase_fresh = 0, phase_dynamics = 1
+  character(len=8), parameter :: magic = "CMDRST02"
+  integer(int64), parameter :: version = 2
+  !> Numbers that thermostat and barostat keep.
+  integer, parameter :: ensemble_size = 48
+
+  type :: restart_t
+    integer :: dims(3) = 1
+    integer(int64) :: n_system = 0, step = 0
+    integer :: phase = phase_fresh
+    !> The model stands in the middle of `box`, which is not periodic.
+    logical :: is_open = .false.
+    real(real64) :: time = 0.0_real64, box(3) = 0.0_real64, ensemble(ensemble_size) = 0.0_real64
+    integer(int64), allocatable :: id(:)
+    real(real64), allocatable :: position(:, :), velocity(:, :)
+  contains
+    procedure :: write => write_restart
+    procedure :: put_in_place
+    procedure :: read => read_restart
+  end type restart_t
+
+contains
+
+  !> Write the file of one rank under a temporary name; `put_in_place`, once all ranks have written, gives it its own.
+  subroutine write_restart(self, name, rank, n_ranks, error)
+    class(restart_t), intent(in) :: self
+    character(len=*), intent(in) :: name
+    integer, intent(in) :: rank, n_ranks
+    type(error_t), allocatable, intent(out) :: error
+    type(checksum_t) :: check
+    integer(int64) :: header(16)
+    integer :: unit, status, closed
+    header = [version, int(rank, int64), int(n_ranks, int64), int(self%dims, int64), size(self%id, kind=int64), &
+              self%n_system, self%step, int(self%phase, int64), transfer(self%time, 0_int64), &
+              transfer(self%box, [0_int64]), merge(1_int64, 0_int64, self%is_open), 0_int64]
+    call check%add(transfer(magic, [0_int64]))
+    call check%add(header)
+    call check%add(transfer(self%ensemble, [0_int64]))
+    call check%add(self%id)
+    call add_reals(check, self%position)
+    call add_reals(check, self%velocity)
+    open (newunit=unit, file=temporary(name, rank), access="stream", form="unformatted", status="replace", &
+          action="write", iostat=status)
+    closed = 0
+    if (status == 0) then
+      write (unit, iostat=status) magic, header, self%ensemble, self%id, self%position, self%velocity, check%value
+      close (unit, iostat=closed)
+    end if
+    if (status /= 0 .or. closed /= 0) &
+      call fail(error, exit_resources, temporary(name, rank)// &
+                ": cannot be written; check folder, permission and free space")
+  end subroutine write_restart
+
+  !> Rename what `write` left to its own name.
+  subroutine put_in_place(self, name, rank, error)
+    class(restart_t), intent(in) :: self
+    character(len=*), intent(in) :: name
+    integer, intent(in) :: rank
+    type(error_t), allocatable, intent(out) :: error
+    associate (unused => self); end associate
+    call rename_file(temporary(name, rank), with_rank(name, rank), error)
+  end subroutine put_in_place
+
+  pure function temporary(name, rank) result(path)
+    character(len=*), intent(in) :: name
+    integer, intent(in) :: rank
+    character(len=:), allocatable :: path
+    path = with_rank(name, rank)//".part"
+  end function temporary
+
+  !> Checksum of reals a piece at a time, without a second copy of the array.
+  subroutine add_reals(check, values)
+    type(checksum_t), intent(inout) :: check
+    real(real64), intent(in) :: values(:, :)
+    integer :: i
+    do i = 1, size(values, 2)
+      call check%add(transfer(values(:, i), [0_int64]))
+    end do
+  end subroutine add_reals
+
+  !> The number of ranks that a set of restart files was written by, from the header of the first.
+  subroutine saved_ranks(name, n_ranks, error)
+    character(len=*), intent(in) :: name
+    integer, intent(out) :: n_ranks
+    type(error_t), allocatable, intent(out) :: error
+    character(len=8) :: word
+    integer(int64) :: header(3)
+    integer :: unit, status
+    n_ranks = 0
+    open (newunit=unit, file=with_rank(name, 0), access="stream", form="unformatted", status="old", action="read", &
+          iostat=status)
+    if (status /= 0) then
+      call fail(error, exit_bad_input, with_rank(name, 0)//": this restart file cannot be opened; check the name")
+      return
+    end if
+    read (unit, iostat=status) word, header
+    close (unit)
+    if (status /= 0 .or. word /= magic .or. header(3) < 1 .or. header(3) > huge(n_ranks)) then
+      call fail(error, exit_corrupt_file, with_rank(name, 0)// &
+                ": not a restart file of this program, or cut short; make it again")
+      return
+    end if
+    n_ranks = int(header(3))
+  end subroutine saved_ranks
+
+  !> Read the file of one rank. Fails with bad input when it is missing or made for another number of ranks, with a
+  !> corrupt file when it is damaged.
+  subroutine read_restart(self, name, rank, n_ranks, error)
+    class(restart_t), intent(out) :: self
+    character(len=*), intent(in) :: name
+    integer, intent(in) :: rank, n_ranks
+    type(error_t), allocatable, intent(out) :: error
+    type(checksum_t) :: check
+    character(len=8) :: word
+    character(len=:), allocatable :: path
+    integer(int64) :: header(16), stored, bytes
+    integer :: unit, status, n
+
+    path = with_rank(name, rank)
+    open (newunit=unit, file=path, access="stream", form="unformatted", status="old", action="read", &
+          iostat=status)
+    if (status /= 0) then
+      call fail(error, exit_bad_input, path//": this restart file cannot be opened; run chromamd setup with "// &
+                to_text(n_ranks)//" ranks first")
+      return
+    end if
+    inquire (unit=unit, size=bytes)
+    read (unit, iostat=status) word, header
+    if (status /= 0 .or. word /= magic .or. header(1) /= version) then
+      call fail(error, exit_corrupt_file, path//": not a restart file of this program, or cut short; make it again")
+    else if (header(7) < 0 .or. bytes /= 8 + 8*(16 + ensemble_size) + 56*header(7) + 8) then
+      call fail(error, exit_corrupt_file, path//": has "//to_text(bytes)//" bytes, which does not fit its "// &
+                to_text(header(7))//" atoms; it is damaged, make it again")
+    else if (header(3) /= n_ranks) then
+      call fail(error, exit_bad_input, path//": was made for "//to_text(header(3))//" ranks and this run has "// &
+                to_text(n_ranks)//"; use the same number, or run chromamd setup again")
+    end if
+    if (.not. allocated(error)) then
+      n = int(header(7))
+      allocate (self%id(n), self%position(3, n), self%velocity(3, n))
+      read (unit, iostat=status) self%ensemble, self%id, self%position, self%velocity, stored
+      call check%add(transfer(word, [0_int64]))
+      call check%add(header)
+      call check%add(transfer(self%ensemble, [0_int64]))
+      call check%add(self%id)
+      call add_reals(check, self%position)
+      call add_reals(check, self%velocity)
+      if (status /= 0 .or. check%value /= stored .or. header(2) /= rank) &
+        call fail(error, exit_corrupt_file, path//": its checksum does not match; it is damaged, make it again")
+      self%dims = int(header(4:6))
+      self%n_system = header(8)
+      self%step = header(9)
+      self%phase = int(header(10))
+      self%time = transfer(header(11), self%time)
+      self%box = transfer(header(12:14), self%box)
+      self%is_open = header(15) == 1
+    end if
+    close (unit)
+  end subroutine read_restart
+
+end module restart

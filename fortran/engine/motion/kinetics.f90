@@ -1,0 +1,163 @@
+!> Kinetic energies of atoms and of constraint groups, and changes of velocities that all atoms or groups share. Sums are
+!> rounded as the atoms say (module base_fixed_point).
+module kinetics
+  use base_kinds, only: real64
+  use atoms, only: atoms_t
+  use comm_communicator, only: communicator_t
+  use base_constants, only: acceleration_unit
+  implicit none
+  private
+  public :: kinetic_energy, group_kinetic_energy, my_kinetic_energy, my_energy_of_change, scale_velocities, remove_momentum
+
+  !> Groups whose sums are formed one after another, so that sums do not depend on the number of threads.
+  integer, parameter :: groups_per_block = 2048
+
+contains
+
+  !> Kinetic energy (kcal/mol) of all atoms of all ranks, or with `of_groups` that of the centres of mass of the
+  !> constraint groups.
+  real(real64) function kinetic_energy(comm, atoms, of_groups) result(energy)
+    type(communicator_t), intent(in) :: comm
+    type(atoms_t), intent(in) :: atoms
+    logical, intent(in) :: of_groups
+    real(real64) :: total(1)
+    total = my_kinetic_energy(atoms, of_groups)
+    call comm%sum(total)
+    energy = total(1)
+  end function kinetic_energy
+
+  !> The same of this rank's atoms.
+  real(real64) function my_kinetic_energy(atoms, of_groups) result(energy)
+    type(atoms_t), intent(in) :: atoms
+    logical, intent(in) :: of_groups
+    real(real64) :: block_sums((atoms%n_groups + groups_per_block - 1)/groups_per_block), momentum(3), mass, coarse
+    integer :: block, g, i
+    coarse = atoms%rounding%energy
+    !$omp parallel do schedule(static) private(g, i, momentum, mass)
+    do block = 1, size(block_sums)
+      block_sums(block) = 0.0_real64
+      do g = (block - 1)*groups_per_block + 1, min(atoms%n_groups, block*groups_per_block)
+        if (of_groups) then
+          momentum = 0.0_real64
+          mass = 0.0_real64
+          do i = atoms%group_first(g), atoms%group_first(g + 1) - 1
+            momentum = momentum + atoms%mass(atoms%kind(i))*atoms%velocity(:, i)
+            mass = mass + atoms%mass(atoms%kind(i))
+          end do
+          block_sums(block) = block_sums(block) + ((sum(momentum**2)/mass/acceleration_unit + coarse) - coarse)
+        else
+          do i = atoms%group_first(g), atoms%group_first(g + 1) - 1
+            block_sums(block) = block_sums(block) + ((atoms%mass(atoms%kind(i))*sum(atoms%velocity(:, i)**2)/acceleration_unit + &
+                                                      coarse) - coarse)
+          end do
+        end if
+      end do
+    end do
+    !$omp end parallel do
+    energy = 0.5_real64*sum(block_sums)
+  end function my_kinetic_energy
+
+  !> Kinetic energy (kcal/mol) of the change of the velocities of this rank's atoms since they were `before`.
+  real(real64) function my_energy_of_change(atoms, before) result(energy)
+    type(atoms_t), intent(in) :: atoms
+    real(real64), intent(in) :: before(:, :)
+    real(real64) :: block_sums((atoms%n_groups + groups_per_block - 1)/groups_per_block), coarse
+    integer :: block, i
+    coarse = atoms%rounding%energy
+    !$omp parallel do schedule(static) private(i)
+    do block = 1, size(block_sums)
+      block_sums(block) = 0.0_real64
+      do i = atoms%group_first((block - 1)*groups_per_block + 1), &
+             atoms%group_first(min(atoms%n_groups, block*groups_per_block) + 1) - 1
+        block_sums(block) = block_sums(block) + ((atoms%mass(atoms%kind(i))*sum((atoms%velocity(:, i) - before(:, i))**2)/ &
+                                                  acceleration_unit + coarse) - coarse)
+      end do
+    end do
+    !$omp end parallel do
+    energy = 0.5_real64*sum(block_sums)
+  end function my_energy_of_change
+
+  !> Kinetic energy (kcal/mol) of the centres of mass of the groups of all ranks along x, y and z.
+  function group_kinetic_energy(comm, atoms) result(energy)
+    type(communicator_t), intent(in) :: comm
+    type(atoms_t), intent(in) :: atoms
+    real(real64) :: energy(3), momentum(3), mass, coarse
+    real(real64) :: block_sums(3, (atoms%n_groups + groups_per_block - 1)/groups_per_block)
+    integer :: block, g, i
+    coarse = atoms%rounding%energy
+    !$omp parallel do schedule(static) private(g, i, momentum, mass)
+    do block = 1, size(block_sums, 2)
+      block_sums(:, block) = 0.0_real64
+      do g = (block - 1)*groups_per_block + 1, min(atoms%n_groups, block*groups_per_block)
+        momentum = 0.0_real64
+        mass = 0.0_real64
+        do i = atoms%group_first(g), atoms%group_first(g + 1) - 1
+          momentum = momentum + atoms%mass(atoms%kind(i))*atoms%velocity(:, i)
+          mass = mass + atoms%mass(atoms%kind(i))
+        end do
+        block_sums(:, block) = block_sums(:, block) + ((momentum**2/mass/acceleration_unit + coarse) - coarse)
+      end do
+    end do
+    !$omp end parallel do
+    energy = 0.5_real64*sum(block_sums, dim=2)
+    call comm%sum(energy)
+  end function group_kinetic_energy
+
+  !> Multiply all velocities by factors along x, y and z; with `of_groups` only those of the centres of mass of the
+  !> groups, so that atoms keep their motion within the group.
+  subroutine scale_velocities(atoms, factor, of_groups)
+    type(atoms_t), intent(inout) :: atoms
+    real(real64), intent(in) :: factor(3)
+    logical, intent(in) :: of_groups
+    real(real64) :: mean(3), mass
+    integer :: g, i
+    !$omp parallel do schedule(static) private(i, mean, mass)
+    do g = 1, atoms%n_groups
+      mean = 0.0_real64
+      if (of_groups) then
+        mass = 0.0_real64
+        do i = atoms%group_first(g), atoms%group_first(g + 1) - 1
+          mean = mean + atoms%mass(atoms%kind(i))*atoms%velocity(:, i)
+          mass = mass + atoms%mass(atoms%kind(i))
+        end do
+        mean = (factor - 1.0_real64)*mean/mass
+      end if
+      do i = atoms%group_first(g), atoms%group_first(g + 1) - 1
+        if (of_groups) then
+          atoms%velocity(:, i) = atoms%velocity(:, i) + mean
+        else
+          atoms%velocity(:, i) = factor*atoms%velocity(:, i)
+        end if
+      end do
+    end do
+    !$omp end parallel do
+  end subroutine scale_velocities
+
+  !> Bring the centre of mass of the whole system to rest. Returns the kinetic energy (kcal/mol) that this took away.
+  real(real64) function remove_momentum(comm, atoms) result(removed)
+    type(communicator_t), intent(in) :: comm
+    type(atoms_t), intent(inout) :: atoms
+    real(real64) :: momentum(4), block_sums(4, (atoms%n_groups + groups_per_block - 1)/groups_per_block), coarse
+    integer :: block, i
+    coarse = atoms%rounding%energy
+    !$omp parallel do schedule(static) private(i)
+    do block = 1, size(block_sums, 2)
+      block_sums(:, block) = 0.0_real64
+      do i = atoms%group_first((block - 1)*groups_per_block + 1), &
+             atoms%group_first(min(atoms%n_groups, block*groups_per_block) + 1) - 1
+        block_sums(:, block) = block_sums(:, block) + &
+                               ((atoms%mass(atoms%kind(i))*[atoms%velocity(:, i), 1.0_real64] + coarse) - coarse)
+      end do
+    end do
+    !$omp end parallel do
+    momentum = sum(block_sums, dim=2)
+    call comm%sum(momentum)
+    !$omp parallel do schedule(static)
+    do i = 1, atoms%n_owned
+      atoms%velocity(:, i) = atoms%velocity(:, i) - momentum(:3)/momentum(4)
+    end do
+    !$omp end parallel do
+    removed = 0.5_real64*sum(momentum(:3)**2)/momentum(4)/acceleration_unit
+  end function remove_momentum
+
+end module kinetics

@@ -1,0 +1,62 @@
+!> The parts of the potential energy, and how they are named in the log.
+module energies
+  use base_kinds, only: real64
+  implicit none
+  private
+  public :: energies_t, n_energies, energy_name, is_vdw, is_elec, is_reciprocal, is_dispersion, is_restraint
+
+  !> Parts 1 to 8 are those of `bonded`.
+  integer, parameter :: is_vdw = 9, is_elec = 10, is_reciprocal = 11, is_dispersion = 12, is_restraint = 13, &
+                        n_energies = 13
+  character(len=16), parameter :: energy_name(n_energies) = [character(len=16) :: "BOND", "ANGLE", "UREY-BRADLEY", &
+                                  "DIHEDRAL", "IMPROPER", "CMAP", "PAIR14_VDW", "PAIR14_ELECT", "VDWAALS", &
+                                  "ELECT", "RECIPROCAL", "DISPERSION", "RESTRAINT_TOTAL"]
+
+  !> Sums over all ranks, kcal/mol.
+  type :: energies_t
+    real(real64) :: part(n_energies) = 0.0_real64
+    !> Sum of r f over all forces but those of constraints.
+    real(real64) :: virial(3, 3) = 0.0_real64
+    !> Sum of (r - R) f along x, y and z within constraint groups, R being the centre of mass; the rest of the virial
+    !> acts between groups.
+    real(real64) :: inner_virial(3) = 0.0_real64
+    real(real64) :: kinetic = 0.0_real64
+    !> Kinetic energy of the centres of mass of the groups along x, y and z.
+    real(real64) :: group_kinetic(3) = 0.0_real64
+    !> Kinetic energy of the last half kick, half the sum of m (v(t) - v(t - dt/2))^2 with the forces of constraints;
+    !> 0 before the first step.
+    real(real64) :: half_kick = 0.0_real64
+    !> Sum of squared force components.
+    real(real64) :: force2 = 0.0_real64
+    !> What thermostat and barostat add to the total energy to make a conserved quantity.
+    real(real64) :: bath = 0.0_real64
+    !> Edges, angstrom.
+    real(real64) :: box(3) = 1.0_real64
+  contains
+    procedure :: potential
+    procedure :: group_virial
+    procedure :: pressure
+  end type energies_t
+
+contains
+
+  pure real(real64) function potential(self)
+    class(energies_t), intent(in) :: self
+    potential = sum(self%part)
+  end function potential
+
+  !> Virial between constraint groups along x, y and z.
+  pure function group_virial(self)
+    class(energies_t), intent(in) :: self
+    real(real64) :: group_virial(3)
+    group_virial = [self%virial(1, 1), self%virial(2, 2), self%virial(3, 3)] - self%inner_virial
+  end function group_virial
+
+  !> Pressure of the groups along x, y and z, in which constraint forces cancel; kcal/mol/angstrom^3.
+  pure function pressure(self)
+    class(energies_t), intent(in) :: self
+    real(real64) :: pressure(3)
+    pressure = (2.0_real64*self%group_kinetic + self%group_virial())/product(self%box)
+  end function pressure
+
+end module energies

@@ -1,0 +1,34 @@
+!> The trajectory file that a name asks for.
+module frame_file
+  use base_kinds, only: int64, real64
+  use dcd, only: dcd_writer_t
+  use base_error, only: error_t
+  use frame_writer, only: frame_writer_t
+  use xtc, only: xtc_writer_t
+  implicit none
+  private
+  public :: open_frame_file
+
+contains
+
+  !> Start an XTC file where `path` ends with .xtc, else a DCD file. `timestep` in ps, `period`: steps between frames.
+  subroutine open_frame_file(path, n_atoms, timestep, period, file, error)
+    character(len=*), intent(in) :: path
+    integer(int64), intent(in) :: n_atoms, period
+    real(real64), intent(in) :: timestep
+    class(frame_writer_t), allocatable, intent(out) :: file
+    type(error_t), allocatable, intent(out) :: error
+    type(xtc_writer_t), allocatable :: compressed
+    type(dcd_writer_t), allocatable :: plain
+    if (len(path) > 4 .and. path(max(1, len(path) - 3):) == ".xtc") then
+      allocate (compressed)
+      call compressed%open(path, n_atoms, error)
+      call move_alloc(compressed, file)
+    else
+      allocate (plain)
+      call plain%open(path, n_atoms, timestep, period, error)
+      call move_alloc(plain, file)
+    end if
+  end subroutine open_frame_file
+
+end module frame_file

@@ -1,0 +1,47 @@
+!> What all trajectory files of a system have in common: frames that are filled in pieces.
+module frame_writer
+  use base_kinds, only: int64, real32, real64
+  use base_error, only: error_t
+  implicit none
+  private
+  public :: frame_writer_t
+
+  type, abstract :: frame_writer_t
+  contains
+    procedure(begin_frame), deferred :: begin_frame
+    procedure(put), deferred :: put
+    procedure(end_frame), deferred :: end_frame
+    procedure(close_file), deferred :: close
+  end type frame_writer_t
+
+  abstract interface
+    !> Start a frame: step, time (ps), orthorhombic box (angstrom).
+    subroutine begin_frame(self, step, time, box)
+      import :: frame_writer_t, int64, real64
+      class(frame_writer_t), intent(inout) :: self
+      integer(int64), intent(in) :: step
+      real(real64), intent(in) :: time, box(3)
+    end subroutine begin_frame
+
+    !> Positions (3, n; angstrom) of atoms `offset+1, offset+2, ...` of the file.
+    subroutine put(self, offset, position)
+      import :: frame_writer_t, int64, real32
+      class(frame_writer_t), intent(inout) :: self
+      integer(int64), intent(in) :: offset
+      real(real32), intent(in) :: position(:, :)
+    end subroutine put
+
+    !> Finish the frame: the file is whole. Fails when the disk does.
+    subroutine end_frame(self, error)
+      import :: error_t, frame_writer_t
+      class(frame_writer_t), intent(inout) :: self
+      type(error_t), allocatable, intent(out) :: error
+    end subroutine end_frame
+
+    subroutine close_file(self)
+      import :: frame_writer_t
+      class(frame_writer_t), intent(inout) :: self
+    end subroutine close_file
+  end interface
+
+end module frame_writer

@@ -1,0 +1,210 @@
+!> `chromamd merge`: per-domain trajectories into one DCD or XTC, a chunk of atoms at a time.
+module merge
+  use base_kinds, only: int64, real32, real64
+  use control, only: control_t
+  use base_error, only: error_t, exit_bad_input, exit_corrupt_file, fail
+  use frame_file, only: open_frame_file
+  use frame_writer, only: frame_writer_t
+  use selection, only: atom_names_t, selection_t
+  use base_text, only: to_text, with_rank
+  use topology, only: topology_t
+  use trajectory, only: chunk_atoms, domain_magic
+  implicit none
+  private
+  public :: merge_trajectories
+
+contains
+
+  !> Merge the files that [INPUT] dcdfile names (rank 0, 1, ... as far as they exist) into [OUTPUT] dcdfile: of the
+  !> atoms dcd_first_atom to dcd_last_atom, counted from 1, those that dcd_group chooses. Runs on one rank.
+  subroutine merge_trajectories(control, topology, error)
+    type(control_t), intent(in) :: control
+    type(topology_t), intent(in) :: topology
+    type(error_t), allocatable, intent(out) :: error
+    class(frame_writer_t), allocatable :: merged
+    character(len=:), allocatable :: name
+    type(selection_t) :: selection
+    type(atom_names_t) :: names
+    integer, allocatable :: unit(:), n_chosen(:), place(:)
+    integer(int64), allocatable :: next(:), frame_at(:)
+    integer(int64) :: first, last, chunk_first, step, n_system, n_written, written
+    real(real64) :: box(3), time(2)
+    real(real32), allocatable :: chunk(:, :)
+    integer :: n_files, i, status, n_frames, c, group
+    logical :: there, ended
+
+    call control%require("INPUT", "dcdfile", error)
+    if (.not. allocated(error)) call control%require("OUTPUT", "dcdfile", error)
+    if (allocated(error)) return
+    name = control%text("INPUT", "dcdfile")
+    if (index(name, "()") == 0) then
+      call control%refuse("INPUT", "dcdfile", "must contain (), which stands for the rank", error)
+      return
+    end if
+    n_system = topology%n_atoms
+    first = control%integer("OUTPUT", "dcd_first_atom") - 1
+    last = control%integer("OUTPUT", "dcd_last_atom") - 1
+    if (last < 0) last = n_system - 1
+    if (first > last .or. last >= n_system) then
+      call control%refuse("OUTPUT", "dcd_last_atom", "is outside the system of "//to_text(n_system)//" atoms", error)
+      return
+    end if
+    group = int(control%integer("OUTPUT", "dcd_group"))
+    if (group > 0) then
+      call selection%read(control, group, error)
+      if (.not. allocated(error)) call names%read(control%text("INPUT", "topologyfile"), size(topology%molecules), error)
+      if (allocated(error)) return
+    end if
+    ! Atoms are looked at a chunk at a time: no list of the chosen ones is kept.
+    allocate (n_chosen((last - first)/chunk_atoms + 1))
+    do c = 1, size(n_chosen)
+      call choose(c, place, error)
+      if (allocated(error)) return
+      n_chosen(c) = count(place > 0)
+    end do
+    n_written = sum(int(n_chosen, int64))
+    if (n_written == 0) then
+      call control%refuse_numbered("SELECTION", "group", group, "chooses no atom", error)
+      return
+    end if
+    n_files = 0
+    do
+      inquire (file=with_rank(name, n_files), exist=there)
+      if (.not. there) exit
+      n_files = n_files + 1
+    end do
+    if (n_files == 0) then
+      call fail(error, exit_bad_input, with_rank(name, 0)//": this trajectory does not exist; check the name")
+      return
+    end if
+    allocate (unit(n_files), next(n_files), frame_at(n_files))
+    do i = 1, n_files
+      call open_domain_file(with_rank(name, i - 1), unit(i), error)
+      if (allocated(error)) return
+    end do
+    next = 9
+    n_frames = 0
+    time = 0.0_real64
+    frames: do
+      frame_at = next
+      written = 0
+      do c = 1, size(n_chosen)
+        if (n_chosen(c) == 0) cycle
+        next = frame_at
+        chunk_first = first + (c - 1)*chunk_atoms
+        call choose(c, place, error)
+        if (allocated(error)) exit frames
+        allocate (chunk(3, n_chosen(c)))
+        call read_chunk(unit, name, chunk_first, place, chunk, next, step, time(2), box, ended, error)
+        if (ended .or. allocated(error)) exit frames
+        if (n_frames == 0 .and. written == 0) then
+          call open_frame_file(control%text("OUTPUT", "dcdfile"), n_written, control%real("DYNAMICS", "timestep"), &
+                               max(1_int64, step), merged, error)
+          if (allocated(error)) exit frames
+        end if
+        if (written == 0) call merged%begin_frame(step, time(2), box)
+        call merged%put(written, chunk)
+        written = written + n_chosen(c)
+        deallocate (chunk)
+      end do
+      call merged%end_frame(error)
+      if (allocated(error)) exit
+      n_frames = n_frames + 1
+    end do frames
+    do i = 1, n_files
+      close (unit(i), iostat=status)
+    end do
+    if (n_frames > 0) call merged%close()
+    if (n_frames == 0 .and. .not. allocated(error)) &
+      call fail(error, exit_bad_input, with_rank(name, 0)//": holds no frame; nothing to merge")
+
+  contains
+
+    !> Where each atom of chunk `c` goes among the chosen ones of it, 0 = nowhere.
+    subroutine choose(c, place, error)
+      integer, intent(in) :: c
+      integer, allocatable, intent(out) :: place(:)
+      type(error_t), allocatable, intent(out) :: error
+      integer(int64) :: start
+      logical :: chosen
+      integer :: a, n
+      start = first + (c - 1)*chunk_atoms
+      allocate (place(min(last - start + 1, chunk_atoms)), source=0)
+      n = 0
+      do a = 1, size(place)
+        if (group > 0) then
+          chosen = selection%holds(topology, names, start + a - 1, error)
+          if (allocated(error)) return
+          if (.not. chosen) cycle
+        end if
+        n = n + 1
+        place(a) = n
+      end do
+    end subroutine choose
+
+  end subroutine merge_trajectories
+
+  subroutine open_domain_file(path, unit, error)
+    character(len=*), intent(in) :: path
+    integer, intent(out) :: unit
+    type(error_t), allocatable, intent(out) :: error
+    character(len=8) :: word
+    integer :: status
+    open (newunit=unit, file=path, access="stream", form="unformatted", status="old", action="read", &
+          iostat=status)
+    if (status == 0) read (unit, iostat=status) word
+    if (status /= 0 .or. word /= domain_magic) &
+      call fail(error, exit_corrupt_file, path//": not a domain trajectory of this program")
+  end subroutine open_domain_file
+
+  !> Read from every file the atoms of one chunk of the frame at byte `next`, put atom i of it into column `place(i)`, and
+  !> move `next` behind the frame. `ended`: a file has no whole frame there (a run that was stopped while writing leaves a
+  !> partial last frame).
+  subroutine read_chunk(unit, name, chunk_first, place, chunk, next, step, time, box, ended, error)
+    integer, intent(in) :: unit(:), place(:)
+    character(len=*), intent(in) :: name
+    integer(int64), intent(in) :: chunk_first
+    real(real32), intent(out) :: chunk(:, :)
+    integer(int64), intent(inout) :: next(:)
+    integer(int64), intent(out) :: step
+    real(real64), intent(out) :: time, box(3)
+    logical, intent(out) :: ended
+    type(error_t), allocatable, intent(out) :: error
+    integer(int64), allocatable :: id(:)
+    real(real32), allocatable :: position(:, :)
+    integer(int64) :: n, this_step, bytes
+    integer :: i, a, status, found
+    ended = .false.
+    found = 0
+    step = 0
+    do i = 1, size(unit)
+      inquire (unit=unit(i), size=bytes)
+      read (unit(i), pos=next(i), iostat=status) this_step, n, time, box
+      if (status == 0 .and. next(i) - 1 + 48 + 20*n > bytes) status = 1
+      if (status /= 0) then
+        ended = .true.
+        return
+      end if
+      if (i == 1) step = this_step
+      if (this_step /= step) then
+        call fail(error, exit_corrupt_file, with_rank(name, i - 1)//": its frames are not those of the other ranks")
+        return
+      end if
+      allocate (id(n), position(3, n))
+      read (unit(i), iostat=status) id, position
+      do a = 1, int(n)
+        if (id(a) < chunk_first .or. id(a) >= chunk_first + size(place)) cycle
+        if (place(id(a) - chunk_first + 1) == 0) cycle
+        chunk(:, place(id(a) - chunk_first + 1)) = position(:, a)
+        found = found + 1
+      end do
+      deallocate (id, position)
+      next(i) = next(i) + 48 + 20*n
+    end do
+    if (found /= size(chunk, 2)) &
+      call fail(error, exit_corrupt_file, name//": the frames of step "//to_text(step)//" hold "//to_text(found)// &
+                " of "// &
+                to_text(size(chunk, 2))//" atoms; a file of a rank is missing or damaged")
+  end subroutine read_chunk
+
+end module merge

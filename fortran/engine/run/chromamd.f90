@@ -1,0 +1,102 @@
+!> chromamd: molecular dynamics of chromatin on many ranks. `chromamd help` shows the control file.
+program chromamd
+  use, intrinsic :: iso_fortran_env, only: error_unit, output_unit
+  use base_kinds, only: int64
+  use pair_precision, only: precision_name
+  use commands, only: command_energy, command_merge, command_run, command_setup
+  use comm_communicator, only: communicator_t
+  use control, only: control_t
+  use base_error, only: error_t, fail
+  use pme_ranks, only: end_pme_service, serve_pme
+  use base_text, only: edit_distance, to_text
+  implicit none
+  character(len=*), parameter :: version = "0.1.0"
+  character(len=8), parameter :: known(6) = [character(len=8) :: "setup", "run", "energy", "merge", "help", "version"]
+  integer, parameter :: exit_usage = 2
+  type(communicator_t) :: comm
+  type(control_t) :: settings
+  type(error_t), allocatable :: error
+  character(len=:), allocatable :: command, path
+
+  command = argument(1)
+  path = argument(2)
+  select case (command)
+  case ("version", "--version")
+    write (output_unit, "(a)") "chromamd "//version//" ("//precision_name//" precision)"
+  case ("help", "--help", "")
+    if (path == "") write (output_unit, "(a,/)") &
+      "# usage: chromamd setup|run|energy|merge FILE, chromamd help [SECTION], chromamd version; FILE:"
+    call settings%print_help(path, error)
+    if (allocated(error)) then
+      write (error_unit, "(2a)") "chromamd: ", error%message
+      stop exit_usage, quiet=.true.
+    end if
+  case ("setup", "run", "energy", "merge")
+    call comm%start()
+    if (path == "") then
+      call fail(error, exit_usage, "'chromamd "//command//"' needs a control file; chromamd help shows one")
+    else
+      call settings%read(path, error)
+      call comm%agree(error)
+    end if
+    if (.not. allocated(error) .and. any(command == ["run   ", "energy"])) call set_pme_ranks_apart()
+    if (comm%is_apart) then
+      call serve_pme(comm)
+    else if (.not. allocated(error)) then
+      select case (command)
+      case ("setup")
+        call command_setup(comm, settings, error)
+      case ("run")
+        call command_run(comm, settings, error)
+      case ("energy")
+        call command_energy(comm, settings, error)
+      case ("merge")
+        call command_merge(comm, settings, error)
+      end select
+    end if
+    if (comm%n_apart > 0 .and. .not. comm%is_apart) call end_pme_service(comm)
+    ! Every error has been made that of all ranks, so all end here together and one of them speaks.
+    if (allocated(error)) then
+      if (comm%is_root() .and. .not. comm%is_apart) then
+        write (error_unit, "(2a)") "chromamd: ", error%message
+        ! Before MPI ends: mpirun drops what comes later.
+        flush (error_unit)
+      end if
+      call comm%finish()
+      stop error%code, quiet=.true.
+    end if
+    call comm%finish()
+  case default
+    write (error_unit, "(a)") "chromamd: command '"//command//"' does not exist; nearest is '"// &
+      trim(known(minloc([edit_distance(command, trim(known(1))), edit_distance(command, trim(known(2))), &
+                         edit_distance(command, trim(known(3))), edit_distance(command, trim(known(4))), &
+                         edit_distance(command, trim(known(5))), edit_distance(command, trim(known(6)))], dim=1)))//"'"
+    stop exit_usage, quiet=.true.
+  end select
+
+contains
+
+  !> Give the ranks that the control file asks for to reciprocal space.
+  subroutine set_pme_ranks_apart()
+    integer :: n
+    n = int(min(settings%integer("COMM", "pme_ranks"), int(huge(n), int64)))
+    if (n == 0) return
+    if (n > comm%n_ranks/2) then
+      call settings%refuse("COMM", "pme_ranks", "must be at most half of the "//to_text(int(comm%n_ranks, int64))// &
+                           " ranks that the program was started with; a PME rank serves at least one with atoms", error)
+      return
+    end if
+    call comm%set_apart(n)
+  end subroutine set_pme_ranks_apart
+
+  !> Command-line argument n, empty if there is none.
+  function argument(n) result(value)
+    integer, intent(in) :: n
+    character(len=:), allocatable :: value
+    integer :: length
+    call get_command_argument(n, length=length)
+    allocate (character(len=length) :: value)
+    call get_command_argument(n, value)
+  end function argument
+
+end program chromamd

@@ -1,0 +1,202 @@
+!> The commands of the program: setup, run, energy, merge.
+module commands
+  use, intrinsic :: iso_fortran_env, only: output_unit
+  use base_kinds, only: int64, real64
+  use pair_precision, only: precision_name
+  use comm_communicator, only: communicator_t
+  use control, only: control_t
+  use domain_setup, only: set_up_domains
+  use energies, only: energies_t, energy_name, n_energies
+  use energy_log, only: energy_log_t
+  use base_error, only: error_t, exit_bad_input, exit_resources, fail
+  use integrator, only: run_dynamics
+  use merge, only: merge_trajectories
+  use minimiser, only: run_minimisation
+  use open_box, only: open_origin
+  use base_posix_file, only: rename_file
+  use simulation, only: simulation_t
+  use base_text, only: to_text
+  use topology, only: topology_t
+  use trajectory, only: trajectory_t
+  implicit none
+  private
+  public :: command_setup, command_run, command_energy, command_merge
+
+contains
+
+  !> Shards and topology to one restart file a rank.
+  subroutine command_setup(comm, control, error)
+    type(communicator_t), intent(in) :: comm
+    type(control_t), intent(in) :: control
+    type(error_t), allocatable, intent(out) :: error
+    call set_up_domains(comm, control, error)
+  end subroutine command_setup
+
+  !> Minimisation or dynamics from restart files.
+  subroutine command_run(comm, control, error)
+    type(communicator_t), intent(in) :: comm
+    type(control_t), intent(in) :: control
+    type(error_t), allocatable, intent(out) :: error
+    type(simulation_t) :: sim
+    type(energy_log_t) :: log
+    type(trajectory_t) :: frames
+    integer(int64) :: last
+    real(real64) :: timestep
+    logical :: rigid
+    character(len=:), allocatable :: section, place
+    character(len=160) :: line
+
+    if (.not. (control%wants_dynamics() .or. control%wants_minimisation())) then
+      call fail(error, exit_bad_input, "the control file has neither [MINIMIZE] nor [DYNAMICS]: add the one to run")
+      return
+    end if
+    sim%comm = comm
+    call sim%timer%start()
+    call sim%start_from_restart(control, error)
+    if (allocated(error)) return
+    rigid = control%wants_dynamics() .and. control%yes("CONSTRAINTS", "rigid_bond")
+    call sim%prepare_forces(control, rigid, error)
+    if (allocated(error)) return
+    call sim%prepare_ensemble(control, rigid)
+
+    call log%open(control%text("OUTPUT", "logfile"), sim%comm%is_root(), error)
+    call sim%comm%agree(error)
+    if (allocated(error)) return
+    log%n_atoms = sim%topology%n_atoms
+    log%degrees_of_freedom = sim%n_freedom
+    place = " atoms, no periodic box, "
+    if (.not. sim%is_open) place = " atoms, box "//to_text(sim%grid%box(1))//" x "//to_text(sim%grid%box(2))//" x "// &
+                                   to_text(sim%grid%box(3))//" angstrom, "
+    call log%note("chromamd, "//precision_name//" precision: "//to_text(sim%topology%n_atoms)//place// &
+                  to_text(sim%grid%dims(1))//" x "//to_text(sim%grid%dims(2))//" x "// &
+                  to_text(sim%grid%dims(3))//" domains")
+    if (comm%n_apart > 0) call log%note("reciprocal space: "//to_text(int(comm%n_apart, int64))//" ranks apart")
+    if (control%given("COMM", "torus")) then
+      write (line, "(a,f0.3,a,f0.3,a)") "torus "//control%text("COMM", "torus")//": a byte of the halo travels ", &
+        sim%hops(2), " links (", sim%hops(1), " with ranks in the order of the machine)"
+      call log%note(trim(line))
+    end if
+    last = control%integer("OUTPUT", "dcd_last_atom") - 1
+    if (last < 0) last = sim%topology%n_atoms - 1
+    if (last >= sim%topology%n_atoms) then
+      call control%refuse("OUTPUT", "dcd_last_atom", "is outside the system of "//to_text(sim%topology%n_atoms)// &
+                          " atoms", error)
+      return
+    end if
+    section = "MINIMIZE"
+    timestep = 0.0_real64
+    if (control%wants_dynamics()) then
+      section = "DYNAMICS"
+      timestep = control%real("DYNAMICS", "timestep")
+    end if
+    if (sim%is_open) then
+      call frames%open(sim%comm, control%text("OUTPUT", "dcdfile"), control%integer("OUTPUT", "dcd_first_atom") - 1, last, &
+                       timestep, control%integer(section, "crdout_period"), error, open_origin(sim%grid%box))
+    else
+      call frames%open(sim%comm, control%text("OUTPUT", "dcdfile"), control%integer("OUTPUT", "dcd_first_atom") - 1, last, &
+                       timestep, control%integer(section, "crdout_period"), error)
+    end if
+    if (allocated(error)) return
+    if (control%wants_dynamics()) then
+      call run_dynamics(sim, control, log, frames, error)
+    else
+      call run_minimisation(sim, control, log, frames, error)
+    end if
+    call sim%halo%destroy()
+    call frames%close(sim%comm)
+    call log%close()
+  end subroutine command_run
+
+  !> One evaluation of energies and forces, from restart files if the control file names them, else from the bricks.
+  subroutine command_energy(comm, control, error)
+    type(communicator_t), intent(in) :: comm
+    type(control_t), intent(in) :: control
+    type(error_t), allocatable, intent(out) :: error
+    type(simulation_t) :: sim
+    type(energies_t) :: total
+    integer :: k
+
+    sim%comm = comm
+    call sim%timer%start()
+    if (control%given("INPUT", "rstfile") .and. control%given("INPUT", "shardfile")) then
+      call control%refuse("INPUT", "rstfile", "and shardfile are both given; energy starts from one of them", error)
+      return
+    else if (control%given("INPUT", "rstfile")) then
+      call sim%start_from_restart(control, error)
+    else
+      call sim%start_from_bricks(control, error)
+    end if
+    if (allocated(error)) return
+    call sim%prepare_forces(control, control%yes("CONSTRAINTS", "rigid_bond"), error)
+    if (allocated(error)) return
+    call sim%rebuild(error)
+    if (allocated(error)) return
+    call sim%compute_forces(.true.)
+    total = sim%sum_energies()
+    if (sim%comm%is_root()) then
+      write (output_unit, "(a,i0)") "ATOMS = ", sim%topology%n_atoms
+      write (output_unit, "(a,es23.15e3)") "POTENTIAL_ENE = ", total%potential()
+      do k = 1, n_energies
+        write (output_unit, "(2a,es23.15e3)") trim(energy_name(k)), " = ", total%part(k)
+      end do
+      write (output_unit, "(a,es23.15e3)") "KINETIC_ENE = ", total%kinetic
+      write (output_unit, "(a,es23.15e3)") "RMSG = ", sqrt(total%force2/(3.0_real64*sim%topology%n_atoms))
+      write (output_unit, "(a,9es24.15e3)") "VIRIAL = ", total%virial
+    end if
+    call sim%halo%destroy()
+    if (control%given("OUTPUT", "forcefile")) call write_forces(sim, control%text("OUTPUT", "forcefile"), error)
+  end subroutine command_energy
+
+  !> Forces of all atoms in global order: `char[8] "CMDFORC1"`, `int64 n`, `float64 force[n][3]`.
+  subroutine write_forces(sim, path, error)
+    type(simulation_t), intent(in) :: sim
+    character(len=*), intent(in) :: path
+    type(error_t), allocatable, intent(out) :: error
+    integer(int64), allocatable :: id(:)
+    real(real64), allocatable :: force(:, :)
+    integer :: unit, opened, status, closed, rank, i
+    allocate (id, source=sim%atoms%id(:sim%atoms%n_owned))
+    allocate (force, source=sim%atoms%force(:, :sim%atoms%n_owned))
+    if (sim%comm%is_root()) then
+      open (newunit=unit, file=path//".part", access="stream", form="unformatted", status="replace", action="write", &
+            iostat=opened)
+      status = opened
+      if (status == 0) write (unit, iostat=status) "CMDFORC1", sim%topology%n_atoms
+      do rank = 0, sim%comm%n_ranks - 1
+        if (rank > 0) then
+          call sim%comm%receive_from(rank, id)
+          call sim%comm%receive_from(rank, force)
+        end if
+        do i = 1, size(id)
+          if (status == 0) write (unit, pos=17 + 24*id(i), iostat=status) force(:, i)
+        end do
+      end do
+      closed = 0
+      if (opened == 0) close (unit, iostat=closed)
+      if (status /= 0 .or. closed /= 0) then
+        call fail(error, exit_resources, path//": cannot be written; check folder, permission and free space")
+      else
+        call rename_file(path//".part", path, error)
+      end if
+    else
+      call sim%comm%send_to_root(id)
+      call sim%comm%send_to_root(force)
+    end if
+    call sim%comm%agree(error)
+  end subroutine write_forces
+
+  !> Per-domain trajectories to one DCD; the root does it alone.
+  subroutine command_merge(comm, control, error)
+    type(communicator_t), intent(in) :: comm
+    type(control_t), intent(in) :: control
+    type(error_t), allocatable, intent(out) :: error
+    type(topology_t) :: topology
+    if (comm%is_root()) then
+      call control%require("INPUT", "topologyfile", error)
+      if (.not. allocated(error)) call topology%read(control%text("INPUT", "topologyfile"), error)
+      if (.not. allocated(error)) call merge_trajectories(control, topology, error)
+    end if
+    call comm%agree(error)
+  end subroutine command_merge
+
+end module commands

@@ -1,0 +1,183 @@
+!> How thermostat and barostat are woven into the steps of an integrator. Each acts half before and half after the steps
+!> of its period, in opposite order, which keeps the whole symmetric in time; the box changes in the middle of them.
+module coupling
+  use base_kinds, only: int64, real64
+  use barostat, only: berendsen_barostat, monte_carlo_barostat, mtk_barostat, no_barostat
+  use control, only: control_t
+  use energies, only: energies_t
+  use base_error, only: error_t
+  use kinetics, only: group_kinetic_energy, scale_velocities
+  use simulation, only: simulation_t
+  use thermostat, only: langevin_thermostat, no_thermostat
+  implicit none
+  private
+  public :: coupling_t, is_multiple
+
+  type :: coupling_t
+    !> Steps between two uses.
+    integer(int64), private :: bath_period = 1, box_period = 1
+    !> Length of those periods, ps.
+    real(real64), private :: bath_time = 0.0_real64, box_time = 0.0_real64
+    !> Virial of the groups along x, y and z when the barostat last looked (kcal/mol).
+    real(real64), private :: virial(3) = 0.0_real64
+    !> Annealing: temperature of step 0, change, and the steps between changes (0 = none).
+    real(real64), private :: first_temperature = 0.0_real64, temperature_change = 0.0_real64
+    integer(int64), private :: annealing_period = 0
+  contains
+    procedure :: init
+    procedure :: note_virial
+    procedure :: acts_after
+    procedure :: begin
+    procedure :: finish
+    procedure :: scaling
+    procedure :: change_volume_at_random
+    procedure :: needs_pressure
+    procedure, private :: push_pistons
+  end type coupling_t
+
+contains
+
+  pure logical function is_multiple(step, period)
+    integer(int64), intent(in) :: step, period
+    is_multiple = .false.
+    if (period > 0) is_multiple = mod(step, period) == 0
+  end function is_multiple
+
+  subroutine init(self, control)
+    class(coupling_t), intent(inout) :: self
+    type(control_t), intent(in) :: control
+    self%bath_period = control%integer("DYNAMICS", "thermostat_period")
+    self%box_period = control%integer("DYNAMICS", "barostat_period")
+    self%bath_time = self%bath_period*control%real("DYNAMICS", "timestep")
+    self%box_time = self%box_period*control%real("DYNAMICS", "timestep")
+    if (.not. control%yes("DYNAMICS", "annealing")) return
+    self%first_temperature = control%real("ENSEMBLE", "temperature")
+    self%temperature_change = control%real("DYNAMICS", "dtemperature")
+    self%annealing_period = control%integer("DYNAMICS", "anneal_period")
+  end subroutine init
+
+  !> Keep what the barostat needs of the energies at the present positions.
+  subroutine note_virial(self, total)
+    class(coupling_t), intent(inout) :: self
+    type(energies_t), intent(in) :: total
+    self%virial = total%group_virial()
+  end subroutine note_virial
+
+  !> Whether the barostat looks at the pressure, or the energy, at the end of this step.
+  pure logical function needs_pressure(self, sim)
+    class(coupling_t), intent(in) :: self
+    type(simulation_t), intent(in) :: sim
+    needs_pressure = sim%barostat%kind /= no_barostat .and. is_multiple(sim%step, self%box_period)
+  end function needs_pressure
+
+  !> Whether velocities of the end of this step are looked at or changed before the next step.
+  pure logical function acts_after(self, sim)
+    class(coupling_t), intent(in) :: self
+    type(simulation_t), intent(in) :: sim
+    acts_after = self%needs_pressure(sim)
+    if (sim%thermostat%kind /= no_thermostat .and. sim%thermostat%kind /= langevin_thermostat) &
+      acts_after = acts_after .or. is_multiple(sim%step, self%bath_period)
+  end function acts_after
+
+  !> What comes before the motions of a step.
+  subroutine begin(self, sim)
+    class(coupling_t), intent(inout) :: self
+    type(simulation_t), intent(inout) :: sim
+    if (self%annealing_period > 0) then
+      sim%thermostat%temperature = max(0.0_real64, self%first_temperature + self%temperature_change* &
+                                                   ((sim%step - 1)/self%annealing_period))
+      sim%barostat%bath%temperature = sim%thermostat%temperature
+    end if
+    if (is_multiple(sim%step - 1, self%bath_period)) &
+      call sim%thermostat%rescale(sim%comm, sim%atoms, sim%step, 1, 0.5_real64*self%bath_time)
+    if (sim%barostat%kind /= mtk_barostat .or. .not. is_multiple(sim%step - 1, self%box_period)) return
+    call sim%barostat%thermalise(sim%step, 2, 0.5_real64*self%box_time)
+    call self%push_pistons(sim)
+  end subroutine begin
+
+  !> What comes after the motions of a step. `total`: energies at the end of it, defined where `needs_pressure`.
+  subroutine finish(self, sim, total)
+    class(coupling_t), intent(inout) :: self
+    type(simulation_t), intent(inout) :: sim
+    type(energies_t), intent(in) :: total
+    if (is_multiple(sim%step, self%box_period)) then
+      select case (sim%barostat%kind)
+      case (mtk_barostat)
+        call self%note_virial(total)
+        call self%push_pistons(sim)
+        call sim%barostat%thermalise(sim%step, 3, 0.5_real64*self%box_time)
+      case (berendsen_barostat)
+        call sim%barostat%couple_weakly(total%group_virial(), group_kinetic_energy(sim%comm, sim%atoms), &
+                                        product(sim%grid%box))
+      end select
+    end if
+    if (is_multiple(sim%step, self%bath_period)) &
+      call sim%thermostat%rescale(sim%comm, sim%atoms, sim%step, 2, 0.5_real64*self%bath_time)
+  end subroutine finish
+
+  !> Half a period of the pistons: velocities damp, pistons are pushed, velocities damp.
+  subroutine push_pistons(self, sim)
+    class(coupling_t), intent(in) :: self
+    type(simulation_t), intent(inout) :: sim
+    call scale_velocities(sim%atoms, sim%barostat%damping(0.25_real64*self%box_time), of_groups=.true.)
+    call sim%barostat%accelerate(self%virial, group_kinetic_energy(sim%comm, sim%atoms), product(sim%grid%box), &
+                                 0.5_real64*self%box_time)
+    call scale_velocities(sim%atoms, sim%barostat%damping(0.25_real64*self%box_time), of_groups=.true.)
+  end subroutine push_pistons
+
+  !> Factors by which the box is to be scaled before, and again after, the drift of this step.
+  pure function scaling(self, sim) result(factor)
+    class(coupling_t), intent(in) :: self
+    type(simulation_t), intent(in) :: sim
+    real(real64) :: factor(3)
+    factor = 1.0_real64
+    if (sim%barostat%kind /= mtk_barostat .and. sim%barostat%kind /= berendsen_barostat) return
+    if (mod(sim%step - 1, self%box_period) + 1 == (self%box_period + 1)/2) &
+      factor = exp(0.5_real64*self%box_time*sim%barostat%rate)
+  end function scaling
+
+  !> A Monte Carlo move of the volume where one is due, judged by `total`, the energies of the present positions, which
+  !> it renews. `for_restart`: what it leaves must not depend on lists of the past.
+  subroutine change_volume_at_random(self, sim, total, for_restart, error)
+    class(coupling_t), intent(in) :: self
+    type(simulation_t), intent(inout) :: sim
+    type(energies_t), intent(inout) :: total
+    logical, intent(in) :: for_restart
+    type(error_t), allocatable, intent(out) :: error
+    type(energies_t) :: trial, mine
+    real(real64), allocatable :: position(:, :), force(:, :), slow_force(:, :)
+    real(real64) :: factor(3), box(3)
+    logical :: moved
+    if (sim%barostat%kind /= monte_carlo_barostat .or. .not. is_multiple(sim%step, self%box_period)) return
+    call sim%barostat%trial_move(sim%step, factor)
+    if (sim%list_is_due(maxval(abs(log(factor))))) then
+      call sim%renew_list(error, moved)
+      if (allocated(error)) return
+      call sim%compute_forces(.true.)
+    end if
+    box = sim%grid%box
+    mine = sim%mine
+    position = sim%atoms%position
+    force = sim%atoms%force
+    if (sim%split_forces) slow_force = sim%slow_force
+    call sim%scale_box(factor)
+    call sim%compute_forces(.true.)
+    trial = sim%sum_energies()
+    if (sim%barostat%accepts(sim%step, trial%potential() - total%potential(), product(box), &
+                             product(sim%grid%box))) then
+      total = trial
+      if (.not. for_restart) return
+      call sim%rebuild(error)
+      if (allocated(error)) return
+      call sim%compute_forces(.true.)
+    else
+      call sim%scale_box(1.0_real64/factor)
+      call sim%set_box(box)
+      sim%atoms%position = position
+      sim%atoms%force = force
+      if (sim%split_forces) sim%slow_force = slow_force
+      sim%mine = mine
+    end if
+  end subroutine change_volume_at_random
+
+end module coupling

@@ -1,0 +1,227 @@
+!> Dynamics: velocity Verlet with SHAKE/SETTLE on positions and RATTLE on velocities; leapfrog; r-RESPA (Tuckerman,
+!> Berne and Martyna, J. Chem. Phys. 97, 1990 (1992)) with the forces of reciprocal space in the longer step; Langevin
+!> dynamics split as BAOAB with constraints (Leimkuhler and Matthews, Proc. R. Soc. A 472, 20160138 (2016)).
+!>
+!> Leapfrog is velocity Verlet whose two half kicks are taken together wherever nobody looks at the velocities in
+!> between: the same trajectory up to rounding, without RATTLE in those steps.
+module integrator
+  use base_kinds, only: int64, real64
+  use base_constants, only: acceleration_unit
+  use control, only: control_t
+  use coupling, only: coupling_t, is_multiple
+  use energies, only: energies_t
+  use energy_log, only: energy_log_t
+  use base_error, only: error_t
+  use kinetics, only: my_energy_of_change, my_kinetic_energy, remove_momentum
+  use restart, only: phase_dynamics, phase_fresh
+  use setup, only: draw_velocities
+  use simulation, only: simulation_t
+  use base_text, only: to_text
+  use thermostat, only: langevin_thermostat
+  use timing, only: in_constraints, in_integration, in_output
+  use trajectory, only: trajectory_t
+  implicit none
+  private
+  public :: run_dynamics
+
+contains
+
+  !> Run [DYNAMICS] from the present state.
+  subroutine run_dynamics(sim, control, log, frames, error)
+    type(simulation_t), intent(inout) :: sim
+    type(control_t), intent(in) :: control
+    type(energy_log_t), intent(inout) :: log
+    type(trajectory_t), intent(inout) :: frames
+    type(error_t), allocatable, intent(out) :: error
+    type(coupling_t) :: coupling
+    type(energies_t) :: total
+    integer(int64) :: first_step, last_step, energy_period, frame_period, restart_period, list_period, long_period
+    real(real64) :: timestep, first_kick
+    real(real64), allocatable :: half_velocity(:, :)
+    character(len=:), allocatable :: restart_name
+    logical :: leapfrog, restart_now, energy_now, want_energy, whole_step
+
+    timestep = control%real("DYNAMICS", "timestep")
+    energy_period = control%integer("DYNAMICS", "eneout_period")
+    frame_period = control%integer("DYNAMICS", "crdout_period")
+    restart_period = control%integer("DYNAMICS", "rstout_period")
+    list_period = control%integer("DYNAMICS", "nbupdate_period")
+    long_period = control%integer("DYNAMICS", "elec_long_period")
+    leapfrog = control%text("DYNAMICS", "integrator") == "LEAP"
+    restart_name = control%text("OUTPUT", "rstfile")
+    call coupling%init(control)
+
+    call sim%rebuild(error)
+    if (allocated(error)) return
+    call log%note(sim%halo%describe())
+    if (sim%phase == phase_fresh) call start_fresh(sim, control, timestep, error)
+    if (allocated(error)) return
+    first_step = sim%step
+    last_step = first_step + control%integer("DYNAMICS", "nsteps")
+    if (mod(first_step, long_period) /= 0) then
+      call control%refuse("DYNAMICS", "elec_long_period", "does not divide the step of the restart, "// &
+                          to_text(first_step), error)
+      return
+    end if
+    call sim%compute_forces(.true.)
+    total = sim%sum_energies()
+    call coupling%note_virial(total)
+    call log%write(sim%step, sim%time, total)
+    call sim%timer%lap(in_output)
+
+    whole_step = .true.
+    do while (sim%step < last_step)
+      sim%step = sim%step + 1
+      sim%time = sim%time + timestep
+      restart_now = sim%step == last_step .or. is_multiple(sim%step, restart_period)
+      energy_now = sim%step == last_step .or. is_multiple(sim%step, energy_period)
+      want_energy = energy_now .or. coupling%needs_pressure(sim)
+      if (whole_step) call coupling%begin(sim)
+      if (sim%split_forces .and. is_multiple(sim%step - 1, long_period)) &
+        call kick(sim, sim%slow_force, 0.5_real64*long_period*timestep)
+      first_kick = merge(0.5_real64, 1.0_real64, whole_step)*timestep
+      call kick(sim, sim%atoms%force, first_kick)
+      call move_atoms(sim, timestep, coupling%scaling(sim))
+      call sim%timer%lap(in_integration)
+      call renew_lists(sim, restart_now, is_multiple(sim%step, list_period), error)
+      if (allocated(error)) return
+      call sim%compute_forces(want_energy, slow=is_multiple(sim%step, long_period))
+      whole_step = .not. leapfrog .or. want_energy .or. restart_now .or. coupling%acts_after(sim) .or. &
+                   is_multiple(sim%step, sim%stop_period)
+      if (whole_step) then
+        if (energy_now) half_velocity = sim%atoms%velocity(:, :sim%atoms%n_owned)
+        call kick(sim, sim%atoms%force, 0.5_real64*timestep)
+        if (sim%split_forces .and. is_multiple(sim%step, long_period)) &
+          call kick(sim, sim%slow_force, 0.5_real64*long_period*timestep)
+        call sim%timer%lap(in_integration)
+        call sim%constraints%apply_velocities(sim%atoms%kind, sim%atoms%mass, sim%atoms%position, sim%atoms%velocity, timestep)
+        if (energy_now) then
+          sim%mine%half_kick = my_energy_of_change(sim%atoms, half_velocity)
+          deallocate (half_velocity)
+        end if
+        call sim%timer%lap(in_constraints)
+        if (coupling%needs_pressure(sim)) total = sim%sum_energies()
+        call coupling%finish(sim, total)
+        if (is_multiple(sim%step, sim%stop_period)) &
+          sim%thermostat%heat = sim%thermostat%heat - remove_momentum(sim%comm, sim%atoms)
+        if (want_energy .or. restart_now) call sim%thermostat%gather_heat(sim%comm)
+        call coupling%change_volume_at_random(sim, total, restart_now, error)
+        if (allocated(error)) return
+      end if
+      call sim%timer%lap(in_integration)
+      if (energy_now) then
+        call log%write(sim%step, sim%time, sim%sum_energies())
+        call log%check(error)
+        call sim%comm%agree(error)
+        if (allocated(error)) return
+      end if
+      if (is_multiple(sim%step, frame_period)) &
+        call frames%write(sim%comm, sim%step, sim%time, sim%grid%box, sim%atoms, error)
+      if (allocated(error)) return
+      if (restart_now .and. restart_name /= "") call sim%write_restart(restart_name, error)
+      if (allocated(error)) return
+      call sim%timer%lap(in_output)
+    end do
+    if (sim%describe_balance() /= "") call log%note(sim%describe_balance())
+    call sim%timer%report(sim%comm, log%unit, sim%step - first_step, sim%topology%n_atoms, &
+                          (sim%step - first_step)*timestep)
+  end subroutine run_dynamics
+
+  !> Lists where they are due. A continued run starts with new lists, so the run that writes its restart rebuilds
+  !> everything there too.
+  subroutine renew_lists(sim, restart_now, list_now, error)
+    type(simulation_t), intent(inout) :: sim
+    logical, intent(in) :: restart_now, list_now
+    type(error_t), allocatable, intent(out) :: error
+    logical :: moved
+    if (restart_now) then
+      call sim%rebuild(error)
+    else if (sim%list_is_due() .or. list_now) then
+      call sim%renew_list(error, moved)
+    end if
+  end subroutine renew_lists
+
+  !> First step of all: put the rigid bonds to their lengths, draw velocities, remove what the constraints and the rest
+  !> of the centre of mass forbid.
+  subroutine start_fresh(sim, control, timestep, error)
+    type(simulation_t), intent(inout) :: sim
+    type(control_t), intent(in) :: control
+    real(real64), intent(in) :: timestep
+    type(error_t), allocatable, intent(out) :: error
+    real(real64) :: removed
+    call sim%constraints%reset_positions(sim%topology, sim%atoms%kind, sim%atoms%mass, sim%atoms%position, sim%rounding)
+    call sim%rebuild(error)
+    if (allocated(error)) return
+    call draw_velocities(control%integer("DYNAMICS", "iseed"), control%real("ENSEMBLE", "temperature"), sim%topology, &
+                         sim%atoms%id(:sim%atoms%n_owned), sim%atoms%velocity)
+    removed = remove_momentum(sim%comm, sim%atoms)
+    call sim%constraints%apply_velocities(sim%atoms%kind, sim%atoms%mass, sim%atoms%position, sim%atoms%velocity, timestep)
+    sim%phase = phase_dynamics
+    sim%thermostat%heat = 0.0_real64
+    sim%thermostat%chain_position = 0.0_real64
+    sim%thermostat%chain_velocity = 0.0_real64
+    sim%barostat%rate = 0.0_real64
+    sim%barostat%bath%heat = 0.0_real64
+    sim%barostat%bath%chain_position = 0.0_real64
+    sim%barostat%bath%chain_velocity = 0.0_real64
+    sim%step = 0
+    sim%time = control%real("DYNAMICS", "initial_time")
+    call sim%timer%lap(in_constraints)
+  end subroutine start_fresh
+
+  !> Drift, with friction and noise in its middle for Langevin dynamics, and with the box scaled by `factor` before and
+  !> again after it.
+  subroutine move_atoms(sim, timestep, factor)
+    type(simulation_t), intent(inout) :: sim
+    real(real64), intent(in) :: timestep, factor(3)
+    real(real64) :: before
+    call sim%scale_box(factor)
+    if (sim%thermostat%kind == langevin_thermostat) then
+      associate (atoms => sim%atoms, bath => sim%thermostat)
+        call drift(sim, 0.5_real64*timestep)
+        call sim%constraints%apply_velocities(atoms%kind, atoms%mass, atoms%position, atoms%velocity, timestep)
+        before = my_kinetic_energy(atoms, of_groups=.false.)
+        call bath%randomise(atoms, sim%step, timestep)
+        call sim%constraints%apply_velocities(atoms%kind, atoms%mass, atoms%position, atoms%velocity, timestep)
+        bath%my_heat = bath%my_heat + my_kinetic_energy(atoms, of_groups=.false.) - before
+        call sim%timer%lap(in_constraints)
+        call drift(sim, 0.5_real64*timestep)
+      end associate
+    else
+      call drift(sim, timestep)
+    end if
+    call sim%scale_box(factor)
+  end subroutine move_atoms
+
+  !> Positions by velocities for a time (ps), with constraints. Forces are lost: they are of the old positions, which
+  !> take their place for a while.
+  subroutine drift(sim, time)
+    type(simulation_t), intent(inout) :: sim
+    real(real64), intent(in) :: time
+    integer :: i
+    !$omp parallel do schedule(static)
+    do i = 1, sim%atoms%n_owned
+      sim%atoms%force(:, i) = sim%atoms%position(:, i)
+      sim%atoms%position(:, i) = sim%atoms%position(:, i) + sim%rounding%on_lattice(time*sim%atoms%velocity(:, i))
+    end do
+    !$omp end parallel do
+    call sim%timer%lap(in_integration)
+    if (.not. sim%constraints%active) return
+    call sim%constraints%apply_positions(sim%atoms%kind, sim%atoms%mass, sim%atoms%force, sim%atoms%position, &
+                                         sim%atoms%velocity, time, sim%rounding)
+    call sim%timer%lap(in_constraints)
+  end subroutine drift
+
+  !> Velocities by forces (kcal/mol/angstrom) for a time (ps).
+  subroutine kick(sim, force, time)
+    type(simulation_t), intent(inout) :: sim
+    real(real64), intent(in) :: force(:, :), time
+    integer :: i
+    !$omp parallel do schedule(static)
+    do i = 1, sim%atoms%n_owned
+      sim%atoms%velocity(:, i) = sim%atoms%velocity(:, i) + time*acceleration_unit/sim%atoms%mass(sim%atoms%kind(i))*force(:, i)
+    end do
+    !$omp end parallel do
+  end subroutine kick
+
+end module integrator

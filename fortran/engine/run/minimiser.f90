@@ -1,0 +1,272 @@
+!> Steepest descent with the step length of Barzilai and Borwein (IMA J. Numer. Anal. 8, 141 (1988)): the step is the
+!> force times a scale, and the scale is the inverse of the curvature seen along the last step. Such steps need not
+!> lower the energy each time, and are far faster for it; one is undone, and the scale shrunk, only when the energy
+!> rises above the highest of the last few (Grippo, Lampariello and Lucidi, SIAM J. Numer. Anal. 23, 707 (1986)). No
+!> atom moves farther than a cap, so overlapping atoms, whose forces are huge, part without harm.
+!>
+!> The method LBFGS starts softly with such steps, while any force is larger than a bound, and whenever the energy
+!> rises; then it goes where the curvature of the last steps points, under the same cap and the same judgement.
+!>
+!> In the deterministic mode (module base_fixed_point) the way down has the same bits on any number of ranks and threads.
+module minimiser
+  use base_kinds, only: int64, real64
+  use control, only: control_t
+  use energies, only: energies_t
+  use energy_log, only: energy_log_t
+  use base_error, only: error_t
+  use lbfgs, only: lbfgs_t
+  use restart, only: phase_fresh
+  use simulation, only: simulation_t
+  use base_text, only: to_text
+  use timing, only: in_integration, in_output
+  use trajectory, only: trajectory_t
+  implicit none
+  private
+  public :: run_minimisation
+
+  real(real64), parameter :: growth = 1.2_real64, shrinkage = 0.3_real64
+  !> Largest force (kcal/mol/angstrom) under which a quadratic picture of the energy makes sense.
+  real(real64), parameter :: soft_start_force = 500.0_real64
+  !> Energies that a step is judged against.
+  integer, parameter :: n_remembered = 5
+  !> The last steps are short ones, which leave no stretched bonds behind.
+  integer, parameter :: n_short_steps = 5
+  !> Share of the displacement that the pair list allows by which an atom may move in a step.
+  real(real64), parameter :: cap_share = 0.4_real64
+  !> Atoms whose sums are formed one after another, so that sums do not depend on the number of threads.
+  integer, parameter :: block_size = 4096
+
+contains
+
+  !> Run [MINIMIZE] from the present state; all bonds are harmonic here, rigid ones too.
+  subroutine run_minimisation(sim, control, log, frames, error)
+    type(simulation_t), intent(inout) :: sim
+    type(control_t), intent(in) :: control
+    type(energy_log_t), intent(inout) :: log
+    type(trajectory_t), intent(inout) :: frames
+    type(error_t), allocatable, intent(out) :: error
+    type(energies_t) :: now, trial
+    real(real64), allocatable :: force(:, :)
+    real(real64) :: scale, largest_scale, cap, largest_cap
+    integer(int64) :: n_steps, i_step, energy_period, frame_period, restart_period
+    character(len=:), allocatable :: restart_name
+    real(real64) :: remembered(n_remembered)
+    integer(int64) :: n_undone
+    type(lbfgs_t) :: history
+    logical :: accept, new_order, quasi_newton, took_history
+
+    n_steps = control%integer("MINIMIZE", "nsteps")
+    energy_period = control%integer("MINIMIZE", "eneout_period")
+    frame_period = control%integer("MINIMIZE", "crdout_period")
+    restart_period = control%integer("MINIMIZE", "rstout_period")
+    quasi_newton = control%text("MINIMIZE", "method") == "LBFGS"
+    scale = control%real("MINIMIZE", "force_scale_init")
+    largest_scale = control%real("MINIMIZE", "force_scale_max")
+    cap = control%real("MINIMIZE", "displacement_max")
+    largest_cap = cap_share*sim%allowed_displacement
+    if (sim%rounding%is_on() .and. cap > largest_cap*(1.0_real64 + 1.0e-9_real64)) then
+      call control%refuse("MINIMIZE", "displacement_max", "must be "//to_text(largest_cap)//" at most with "// &
+                          "deterministic = YES and this pairlistdist", error)
+      return
+    end if
+    cap = min(cap, largest_cap)
+    restart_name = control%text("OUTPUT", "rstfile")
+    sim%phase = phase_fresh
+    ! Nothing moves: the array of velocities holds where atoms stood before a step.
+    sim%is_at_rest = .true.
+    sim%atoms%velocity = 0.0_real64
+
+    call history%init(sim%rounding, sim%topology%n_atoms)
+    call sim%rebuild(error)
+    if (allocated(error)) return
+    call log%note(sim%halo%describe())
+    call sim%compute_forces(.true.)
+    now = sim%sum_energies()
+    call log%write(0_int64, 0.0_real64, now)
+    remembered = now%potential()
+    n_undone = 0
+    do i_step = 1, n_steps
+      sim%step = i_step
+      call copy(sim%atoms%n_owned, sim%atoms%position, sim%atoms%velocity)
+      force = sim%atoms%force(:, :sim%atoms%n_owned)
+      took_history = .false.
+      if (quasi_newton) call move_by_history(sim, history, cap, took_history)
+      if (.not. took_history) call move_along_forces(sim, scale, cap)
+      call sim%timer%lap(in_integration)
+      call sim%compute_forces(.true.)
+      trial = sim%sum_energies()
+      accept = trial%potential() <= maxval(remembered)
+      ! An energy that is no number (atoms on top of each other) can only become better.
+      if (.not. now%potential() < huge(1.0_real64)) accept = .true.
+      if (accept) then
+        now = trial
+        remembered = [remembered(2:), now%potential()]
+        if (quasi_newton) call history%learn(sim%comm, sim%atoms%position(:, :sim%atoms%n_owned) - sim%atoms%velocity, &
+                                             force - sim%atoms%force(:, :sim%atoms%n_owned))
+        scale = min(largest_scale, next_scale(sim, sim%atoms%velocity, force, scale, &
+                                              short=mod(i_step, 2_int64) == 0 .or. i_step >= n_steps - n_short_steps))
+        ! The next trial may move every atom by the cap before its lists are checked again.
+        if (sim%largest_displacement() > sim%allowed_displacement - cap) then
+          call history%hand_over(sim%atoms%carried)
+          call sim%renew_list(error, moved=new_order)
+          if (allocated(error)) return
+          call history%take_back(sim%atoms%carried)
+          if (new_order) call sim%compute_forces(.true.)
+          if (new_order) now = sim%sum_energies()
+        end if
+      else
+        n_undone = n_undone + 1
+        call copy(sim%atoms%n_owned, sim%atoms%velocity, sim%atoms%position)
+        sim%atoms%force(:, :sim%atoms%n_owned) = force
+        ! A step by history says nothing against the scale of the forces.
+        if (.not. took_history) scale = shrinkage*scale
+        call history%forget()
+      end if
+      if (mod(i_step, energy_period) == 0 .or. i_step == n_steps) then
+        call log%write(i_step, 0.0_real64, now)
+        call log%check(error)
+        call sim%comm%agree(error)
+        if (allocated(error)) return
+      end if
+      if (frame_period > 0) then
+        if (mod(i_step, frame_period) == 0) &
+          call frames%write(sim%comm, i_step, real(i_step, real64), sim%grid%box, sim%atoms, error)
+        if (allocated(error)) return
+      end if
+      if (restart_period > 0 .and. restart_name /= "" .and. i_step < n_steps) then
+        if (mod(i_step, restart_period) == 0) call write_minimised(sim, restart_name, error)
+        if (allocated(error)) return
+      end if
+      call sim%timer%lap(in_output)
+    end do
+    if (restart_name /= "") call write_minimised(sim, restart_name, error)
+    if (allocated(error)) return
+    call sim%timer%lap(in_output)
+    call log%note(to_text(n_undone)//" of "//to_text(n_steps)//" steps raised the energy too much and were undone")
+    if (sim%describe_balance() /= "") call log%note(sim%describe_balance())
+    call sim%timer%report(sim%comm, log%unit, n_steps, sim%topology%n_atoms, 0.0_real64)
+  end subroutine run_minimisation
+
+  subroutine copy(n, from, to)
+    integer, intent(in) :: n
+    real(real64), intent(in) :: from(:, :)
+    real(real64), intent(inout) :: to(:, :)
+    integer :: i
+    !$omp parallel do schedule(static)
+    do i = 1, n
+      to(:, i) = from(:, i)
+    end do
+    !$omp end parallel do
+  end subroutine copy
+
+  !> Move all atoms where the last steps point; the whole step is shortened so that no atom moves farther than the cap.
+  !> `moved` is false, and nothing happens, while forces are large or nothing is known that leads downhill.
+  subroutine move_by_history(sim, history, cap, moved)
+    type(simulation_t), intent(inout) :: sim
+    type(lbfgs_t), intent(in) :: history
+    real(real64), intent(in) :: cap
+    logical, intent(out) :: moved
+    real(real64), allocatable :: way(:, :)
+    real(real64) :: largest, longest
+    moved = .false.
+    if (history%n_known == 0) return
+    associate (n => sim%atoms%n_owned, force => sim%atoms%force(:, :sim%atoms%n_owned))
+      largest = sim%comm%maximum(maxval(abs(force)))
+      if (.not. largest < soft_start_force) return
+      allocate (way(3, n))
+      call history%direction(sim%comm, force, way)
+      if (.not. history%dot(sim%comm, way, force) > 0.0_real64) return
+      longest = sim%comm%maximum(sqrt(maxval(sum(way**2, dim=1))))
+      sim%atoms%position(:, :n) = sim%atoms%position(:, :n) + sim%rounding%on_lattice(min(1.0_real64, cap/longest)*way)
+      moved = .true.
+    end associate
+  end subroutine move_by_history
+
+  !> Scale for the next step from how the forces changed over the last one: s.s/s.y, or with `short` s.y/y.y, where s is
+  !> the change of positions and y that of the gradient. Where the energy curves down there is nothing to learn, and the
+  !> scale grows.
+  real(real64) function next_scale(sim, start, force, scale, short)
+    type(simulation_t), intent(in) :: sim
+    real(real64), intent(in) :: start(:, :), force(:, :), scale
+    logical, intent(in) :: short
+    real(real64) :: total(3), largest(3)
+    integer :: k
+    call add_up([0.0_real64, 0.0_real64, 0.0_real64], total, largest)
+    if (sim%rounding%is_on()) then
+      do k = 1, 3
+        largest(k) = sim%comm%maximum(largest(k))
+      end do
+      call add_up(sim%rounding%for_sum(largest, sim%topology%n_atoms), total, largest)
+    end if
+    call sim%comm%sum(total)
+    next_scale = growth*scale
+    if (.not. total(2) > 0.0_real64) return
+    next_scale = total(1)/total(2)
+    if (short) next_scale = total(2)/total(3)
+
+  contains
+
+    !> Sums over the atoms of this rank of s.s, s.y and y.y, each rounded by adding `coarse` and taking it away, and the
+    !> largest magnitudes of them.
+    subroutine add_up(coarse, total, largest)
+      real(real64), intent(in) :: coarse(3)
+      real(real64), intent(out) :: total(3), largest(3)
+      real(real64) :: sums((sim%atoms%n_owned + block_size - 1)/block_size, 3), s(3), y(3), products(3)
+      integer :: block, i
+      sums = 0.0_real64
+      largest = 0.0_real64
+      !$omp parallel do schedule(static) private(i, s, y, products) reduction(max: largest)
+      do block = 1, size(sums, 1)
+        do i = (block - 1)*block_size + 1, min(sim%atoms%n_owned, block*block_size)
+          s = sim%atoms%position(:, i) - start(:, i)
+          y = force(:, i) - sim%atoms%force(:, i)
+          products = [dot_product(s, s), dot_product(s, y), dot_product(y, y)]
+          sums(block, :) = sums(block, :) + ((products + coarse) - coarse)
+          largest = max(largest, abs(products))
+        end do
+      end do
+      !$omp end parallel do
+      total = sum(sums, dim=1)
+    end subroutine add_up
+
+  end function next_scale
+
+  !> Write the restart after bringing every group to its owner.
+  subroutine write_minimised(sim, name, error)
+    type(simulation_t), intent(inout) :: sim
+    character(len=*), intent(in) :: name
+    type(error_t), allocatable, intent(out) :: error
+    call sim%rebuild(error)
+    if (allocated(error)) return
+    call sim%compute_forces(.true.)
+    sim%atoms%velocity = 0.0_real64
+    call sim%write_restart(name, error)
+  end subroutine write_minimised
+
+  !> Move every atom by scale times its force, by the cap at most.
+  subroutine move_along_forces(sim, scale, cap)
+    type(simulation_t), intent(inout) :: sim
+    real(real64), intent(in) :: scale, cap
+    real(real64) :: move(3), length, largest
+    integer :: i
+    !$omp parallel do schedule(static) private(move, length, largest)
+    do i = 1, sim%atoms%n_owned
+      move = sim%atoms%force(:, i)
+      largest = maxval(abs(move))
+      if (.not. largest < huge(largest)) then
+        ! An infinite force has no direction left; any, different for neighbours, parts the atoms.
+        move = cos(real(mod(sim%atoms%id(i), 1000_int64), real64)*[1.0_real64, 2.0_real64, 3.0_real64])
+        largest = maxval(abs(move))
+        length = cap
+      else if (largest > 0.0_real64) then
+        length = min(cap, scale*largest*norm2(move/largest))
+      else
+        cycle
+      end if
+      move = move/largest
+      sim%atoms%position(:, i) = sim%atoms%position(:, i) + sim%rounding%on_lattice(length*move/norm2(move))
+    end do
+    !$omp end parallel do
+  end subroutine move_along_forces
+
+end module minimiser

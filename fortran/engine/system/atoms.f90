@@ -1,0 +1,263 @@
+!> The atoms of a rank: owned atoms first, in constraint groups, then ghosts.
+module atoms
+  use base_kinds, only: int64, real64
+  use comm_domain_grid, only: domain_grid_t
+  use base_fixed_point, only: rounding_t
+  use topology, only: topology_t
+  implicit none
+  private
+  public :: atoms_t
+
+  type :: atoms_t
+    integer :: n_owned = 0, n_total = 0
+    !> Global ids from 0.
+    integer(int64), allocatable :: id(:)
+    real(real64), allocatable :: position(:, :), force(:, :)
+    !> Owned atoms only.
+    real(real64), allocatable :: velocity(:, :)
+    !> Anything else that goes with the owned atoms to new owners and into a new order, if allocated: (numbers, n_owned).
+    real(real64), allocatable :: carried(:, :)
+    !> Which of the atoms of all templates each atom is.
+    integer, allocatable :: kind(:)
+    !> What there is to know of each kind: mass, charge, type, template and index in it; and kinds before those of each
+    !> template.
+    real(real64), allocatable :: mass(:), charge(:)
+    integer, allocatable :: lj_type(:), template(:), index_in_template(:), kinds_before(:)
+    !> Owned groups: atoms `group_first(g):group_first(g+1)-1`, owner decided by atom `group_reference(g)`.
+    integer :: n_groups = 0
+    integer, allocatable :: group_first(:), group_reference(:)
+    !> How positions and sums over atoms are rounded.
+    type(rounding_t) :: rounding
+  contains
+    procedure :: identify_owned
+    procedure :: add_ghosts
+    procedure :: wrap
+    procedure :: sort
+    procedure :: group_extent
+    procedure :: put_on_lattice
+  end type atoms_t
+
+contains
+
+  !> From the ids alone, find groups and properties of the owned atoms (ids of a group stand together, ascending).
+  subroutine identify_owned(self, topology)
+    class(atoms_t), intent(inout) :: self
+    type(topology_t), intent(in) :: topology
+    integer :: i, pass, group, t, index
+    integer(int64) :: origin, previous_origin
+    integer :: previous_group
+
+    self%n_owned = size(self%id)
+    self%n_total = self%n_owned
+    if (.not. allocated(self%kinds_before)) call list_kinds(self, topology)
+    call resize(self, topology, 0)
+    do pass = 1, 2
+      self%n_groups = 0
+      previous_group = -1
+      previous_origin = -1
+      do i = 1, self%n_owned
+        t = self%template(self%kind(i))
+        index = self%index_in_template(self%kind(i))
+        origin = self%id(i) - index + 1
+        group = topology%templates(t)%group_of_atom(index)
+        if (group /= previous_group .or. origin /= previous_origin) then
+          self%n_groups = self%n_groups + 1
+          previous_group = group
+          previous_origin = origin
+          if (pass == 2) self%group_first(self%n_groups) = i
+        end if
+        if (pass == 2) then
+          if (topology%templates(t)%group_reference(group) == index) &
+            self%group_reference(self%n_groups) = i
+        end if
+      end do
+      if (pass == 1) then
+        if (allocated(self%group_first)) deallocate (self%group_first, self%group_reference)
+        allocate (self%group_first(self%n_groups + 1), self%group_reference(self%n_groups))
+      end if
+    end do
+    self%group_first(self%n_groups + 1) = self%n_owned + 1
+  end subroutine identify_owned
+
+  !> Take the properties of all kinds of atoms from the topology.
+  subroutine list_kinds(self, topology)
+    class(atoms_t), intent(inout) :: self
+    type(topology_t), intent(in) :: topology
+    integer :: t, n, a
+    allocate (self%kinds_before(size(topology%templates)))
+    n = 0
+    do t = 1, size(topology%templates)
+      self%kinds_before(t) = n
+      n = n + topology%templates(t)%n_atoms
+    end do
+    allocate (self%mass(n), self%charge(n), self%lj_type(n), self%template(n), self%index_in_template(n))
+    do t = 1, size(topology%templates)
+      associate (template => topology%templates(t), first => self%kinds_before(t) + 1, &
+                 last => self%kinds_before(t) + topology%templates(t)%n_atoms)
+        self%mass(first:last) = template%mass(:template%n_atoms)
+        self%charge(first:last) = template%charge(:template%n_atoms)
+        self%lj_type(first:last) = template%lj_type(:template%n_atoms)
+        self%template(first:last) = t
+        self%index_in_template(first:last) = [(a, a=1, template%n_atoms)]
+      end associate
+    end do
+  end subroutine list_kinds
+
+  !> Find the kinds of atoms `first+1:n_total` from their ids.
+  subroutine resize(self, topology, first)
+    class(atoms_t), intent(inout) :: self
+    type(topology_t), intent(in) :: topology
+    integer, intent(in) :: first
+    integer, allocatable :: kind(:)
+    integer(int64) :: origin
+    integer :: i, template, index
+    allocate (kind(self%n_total))
+    if (first > 0) kind(:first) = self%kind
+    !$omp parallel do schedule(static) private(template, index, origin)
+    do i = first + 1, self%n_total
+      call topology%locate(self%id(i), template, index, origin)
+      kind(i) = self%kinds_before(template) + index
+    end do
+    !$omp end parallel do
+    call move_alloc(kind, self%kind)
+  end subroutine resize
+
+  !> Append ghosts behind the owned atoms (any earlier ghosts must be gone).
+  subroutine add_ghosts(self, topology, ghost_id, ghost_position)
+    class(atoms_t), intent(inout) :: self
+    type(topology_t), intent(in) :: topology
+    integer(int64), intent(in) :: ghost_id(:)
+    real(real64), intent(in) :: ghost_position(:, :)
+    integer(int64), allocatable :: id(:)
+    real(real64), allocatable :: position(:, :)
+    self%n_total = self%n_owned + size(ghost_id)
+    allocate (id(self%n_total), position(3, self%n_total))
+    id(:self%n_owned) = self%id(:self%n_owned)
+    id(self%n_owned + 1:) = ghost_id
+    position(:, :self%n_owned) = self%position(:, :self%n_owned)
+    position(:, self%n_owned + 1:) = ghost_position
+    call move_alloc(id, self%id)
+    call move_alloc(position, self%position)
+    call resize(self, topology, self%n_owned)
+  end subroutine add_ghosts
+
+  !> Round the positions of the owned atoms, where they are rounded at all.
+  subroutine put_on_lattice(self)
+    class(atoms_t), intent(inout) :: self
+    integer :: i
+    if (.not. self%rounding%is_on()) return
+    !$omp parallel do schedule(static)
+    do i = 1, self%n_owned
+      self%position(:, i) = self%rounding%on_lattice(self%position(:, i))
+    end do
+    !$omp end parallel do
+  end subroutine put_on_lattice
+
+  !> Drop ghosts and bring every owned group back into the box, whole: its reference atom lies in [0, box).
+  subroutine wrap(self, grid)
+    class(atoms_t), intent(inout) :: self
+    type(domain_grid_t), intent(in) :: grid
+    real(real64) :: shift(3)
+    integer :: g, i
+    self%n_total = self%n_owned
+    self%id = self%id(:self%n_owned)
+    self%position = self%position(:, :self%n_owned)
+    do g = 1, self%n_groups
+      shift = grid%wrap_shift(self%position(:, self%group_reference(g)))
+      if (all(shift == 0.0_real64)) cycle
+      do i = self%group_first(g), self%group_first(g + 1) - 1
+        self%position(:, i) = self%position(:, i) + shift
+      end do
+    end do
+  end subroutine wrap
+
+  !> Put owned groups in an order that depends only on where they are and who they are, not on their past: cells along
+  !> z, y, x, then global id. Neighbours in space become neighbours in memory, and a continued run sees the same order.
+  subroutine sort(self, grid, cell_size)
+    class(atoms_t), intent(inout) :: self
+    type(domain_grid_t), intent(in) :: grid
+    real(real64), intent(in) :: cell_size
+    integer, allocatable :: cell(:), order(:), first_in_cell(:), new_atom(:)
+    integer(int64), allocatable :: group_id(:)
+    integer :: n_cells(3), c(3), g, i, n
+
+    n_cells = max(1, floor((grid%upper - grid%lower)/cell_size))
+    allocate (cell(self%n_groups), order(self%n_groups), first_in_cell(product(n_cells) + 1))
+    first_in_cell = 0
+    do g = 1, self%n_groups
+      c = floor((self%position(:, self%group_reference(g)) - grid%lower)/(grid%upper - grid%lower)*n_cells)
+      c = max(0, min(n_cells - 1, c))
+      cell(g) = c(1) + n_cells(1)*(c(2) + n_cells(2)*c(3)) + 1
+      first_in_cell(cell(g) + 1) = first_in_cell(cell(g) + 1) + 1
+    end do
+    first_in_cell(1) = 1
+    do i = 1, product(n_cells)
+      first_in_cell(i + 1) = first_in_cell(i) + first_in_cell(i + 1)
+    end do
+    call counting_sort(cell, first_in_cell, order)
+    group_id = self%id(self%group_first(:self%n_groups))
+    !$omp parallel do schedule(dynamic, 64)
+    do i = 1, product(n_cells)
+      call insertion_sort(group_id, order(first_in_cell(i):first_in_cell(i + 1) - 1))
+    end do
+    !$omp end parallel do
+    allocate (new_atom(self%n_owned))
+    n = 0
+    do g = 1, self%n_groups
+      do i = self%group_first(order(g)), self%group_first(order(g) + 1) - 1
+        n = n + 1
+        new_atom(n) = i
+      end do
+    end do
+    self%id = self%id(new_atom)
+    self%position = self%position(:, new_atom)
+    self%velocity = self%velocity(:, new_atom)
+    if (allocated(self%carried)) self%carried = self%carried(:, new_atom)
+  end subroutine sort
+
+  pure subroutine counting_sort(cell, first_in_cell, order)
+    integer, intent(in) :: cell(:), first_in_cell(:)
+    integer, intent(out) :: order(:)
+    integer, allocatable :: next(:)
+    integer :: g
+    allocate (next, source=first_in_cell)
+    do g = 1, size(cell)
+      order(next(cell(g))) = g
+      next(cell(g)) = next(cell(g)) + 1
+    end do
+  end subroutine counting_sort
+
+  !> Sort the few groups of one cell by global id.
+  pure subroutine insertion_sort(id, order)
+    integer(int64), intent(in) :: id(:)
+    integer, intent(inout) :: order(:)
+    integer :: i, j, moving
+    do i = 2, size(order)
+      moving = order(i)
+      j = i - 1
+      do while (j >= 1)
+        if (id(order(j)) <= id(moving)) exit
+        order(j + 1) = order(j)
+        j = j - 1
+      end do
+      order(j + 1) = moving
+    end do
+  end subroutine insertion_sort
+
+  !> Largest distance of an owned atom from the reference atom of its group.
+  real(real64) function group_extent(self)
+    class(atoms_t), intent(in) :: self
+    real(real64) :: largest2
+    integer :: g, i
+    largest2 = 0.0_real64
+    !$omp parallel do schedule(static) private(i) reduction(max: largest2)
+    do g = 1, self%n_groups
+      do i = self%group_first(g), self%group_first(g + 1) - 1
+        largest2 = max(largest2, sum((self%position(:, i) - self%position(:, self%group_reference(g)))**2))
+      end do
+    end do
+    !$omp end parallel do
+    group_extent = sqrt(largest2)
+  end function group_extent
+
+end module atoms

@@ -1,0 +1,295 @@
+!> Atoms chosen by GENESIS' selection syntax: `segid:A and (resname:ALA or rno:5-10) and not an:H*`, `ai:1-120`, `all`,
+!> `heavy`, `hydrogen`. The expression is translated once into reverse Polish form and then asked atom by atom.
+module selection
+  use base_kinds, only: int64, real64
+  use control, only: control_t
+  use base_error, only: error_t, exit_bad_input, fail
+  use hdf5_file, only: hdf5_file_t
+  use base_text, only: lower_case, to_text
+  use topology, only: topology_t
+  implicit none
+  private
+  public :: atom_names_t, selection_t
+
+  integer, parameter :: name_length = 8, max_items = 256
+  integer, parameter :: want_all = 1, want_heavy = 2, want_hydrogen = 3, want_index = 4, want_name = 5, &
+                        want_residue = 6, want_residue_number = 7, want_segment = 8, does_and = 9, does_or = 10, &
+                        does_not = 11
+  !> Lighter atoms are hydrogens (atomic mass units); heavy hydrogens of repartitioning weigh up to 4.1.
+  real(real64), parameter :: heaviest_hydrogen = 4.2_real64
+
+  !> Names of the atoms of one kind of molecule.
+  type :: molecule_names_t
+    character(len=name_length), allocatable :: atom(:), residue(:), segment(:)
+    integer, allocatable :: residue_number(:)
+  end type molecule_names_t
+
+  type :: atom_names_t
+    type(molecule_names_t), allocatable :: molecule(:)
+  contains
+    procedure :: read => read_names
+  end type atom_names_t
+
+  !> One entry of the reverse Polish form.
+  type :: item_t
+    integer :: kind = want_all
+    character(len=name_length) :: name = ""
+    integer(int64) :: first = 0, last = 0
+  end type item_t
+
+  type :: selection_t
+    type(item_t), private :: item(max_items)
+    integer, private :: n_items = 0
+  contains
+    procedure :: read => read_group
+    procedure :: parse
+    procedure :: holds
+  end type selection_t
+
+contains
+
+  !> Read names, residues and segments of all kinds of molecules from the topology file.
+  subroutine read_names(self, path, n_molecules, error)
+    class(atom_names_t), intent(inout) :: self
+    character(len=*), intent(in) :: path
+    integer, intent(in) :: n_molecules
+    type(error_t), allocatable, intent(out) :: error
+    type(hdf5_file_t) :: file
+    character(len=name_length), allocatable :: residue(:), segment(:)
+    integer, allocatable :: atom_residue(:), number(:)
+    character(len=16) :: group
+    integer :: t
+    call file%open(path, error)
+    if (allocated(error)) return
+    allocate (self%molecule(n_molecules))
+    do t = 1, n_molecules
+      write (group, "(a,i4.4)") "template/", t - 1
+      call file%read_names(trim(group)//"/atom_name", self%molecule(t)%atom, error)
+      if (.not. allocated(error)) call file%read_integer(trim(group)//"/atom_residue", atom_residue, error)
+      if (.not. allocated(error)) call file%read_names(trim(group)//"/residue_name", residue, error)
+      if (.not. allocated(error)) call file%read_integer(trim(group)//"/residue_number", number, error)
+      if (.not. allocated(error)) call file%read_names(trim(group)//"/residue_segid", segment, error)
+      if (allocated(error)) exit
+      self%molecule(t)%residue = residue(atom_residue + 1)
+      self%molecule(t)%segment = segment(atom_residue + 1)
+      self%molecule(t)%residue_number = number(atom_residue + 1)
+    end do
+    call file%close()
+  end subroutine read_names
+
+  !> Translate entry `number` of [SELECTION].
+  subroutine read_group(self, control, number, error)
+    class(selection_t), intent(inout) :: self
+    type(control_t), intent(in) :: control
+    integer, intent(in) :: number
+    type(error_t), allocatable, intent(out) :: error
+    character(len=:), allocatable :: problem
+    if (control%numbered("SELECTION", "group", number) == "") then
+      call control%refuse_numbered("SELECTION", "group", number, "is missing; the control file uses it", error)
+      return
+    end if
+    call self%parse(control%numbered("SELECTION", "group", number), problem)
+    if (problem /= "") call control%refuse_numbered("SELECTION", "group", number, problem, error)
+  end subroutine read_group
+
+  !> Translate an expression. `problem` says what is wrong with it, empty when nothing is.
+  subroutine parse(self, expression, problem)
+    class(selection_t), intent(inout) :: self
+    character(len=*), intent(in) :: expression
+    character(len=:), allocatable, intent(out) :: problem
+    character(len=:), allocatable :: rest, word
+    rest = expression
+    problem = ""
+    self%n_items = 0
+    word = next_word(rest)
+    call parse_or(self, rest, word, problem)
+    if (problem == "" .and. word /= "") problem = "has '"//word//"' where 'and', 'or' or the end is expected"
+  end subroutine parse
+
+  !> Take the next word off the text; parentheses are words of their own, the end is an empty word.
+  function next_word(rest) result(word)
+    character(len=:), allocatable, intent(inout) :: rest
+    character(len=:), allocatable :: word
+    integer :: n
+    rest = adjustl(rest)
+    n = scan(rest//" ", " ()") - 1
+    if (n == 0 .and. len_trim(rest) > 0) n = 1
+    word = rest(:n)
+    rest = rest(n + 1:)
+  end function next_word
+
+  recursive subroutine parse_or(self, rest, word, problem)
+    type(selection_t), intent(inout) :: self
+    character(len=:), allocatable, intent(inout) :: rest, word, problem
+    call parse_and(self, rest, word, problem)
+    do while (problem == "" .and. (lower_case(word) == "or" .or. word == "|"))
+      word = next_word(rest)
+      call parse_and(self, rest, word, problem)
+      call push(self, item_t(does_or), problem)
+    end do
+  end subroutine parse_or
+
+  recursive subroutine parse_and(self, rest, word, problem)
+    type(selection_t), intent(inout) :: self
+    character(len=:), allocatable, intent(inout) :: rest, word, problem
+    call parse_one(self, rest, word, problem)
+    do while (problem == "" .and. (lower_case(word) == "and" .or. word == "&"))
+      word = next_word(rest)
+      call parse_one(self, rest, word, problem)
+      call push(self, item_t(does_and), problem)
+    end do
+  end subroutine parse_and
+
+  recursive subroutine parse_one(self, rest, word, problem)
+    type(selection_t), intent(inout) :: self
+    character(len=:), allocatable, intent(inout) :: rest, word, problem
+    type(item_t) :: item
+    if (lower_case(word) == "not" .or. word == "!") then
+      word = next_word(rest)
+      call parse_one(self, rest, word, problem)
+      call push(self, item_t(does_not), problem)
+      return
+    else if (word == "(") then
+      word = next_word(rest)
+      call parse_or(self, rest, word, problem)
+      if (problem /= "") return
+      if (word /= ")") problem = "lacks a ')'"
+      word = next_word(rest)
+      return
+    end if
+    call read_item(word, item, problem)
+    call push(self, item, problem)
+    word = next_word(rest)
+  end subroutine parse_one
+
+  subroutine push(self, item, problem)
+    type(selection_t), intent(inout) :: self
+    type(item_t), intent(in) :: item
+    character(len=:), allocatable, intent(inout) :: problem
+    if (problem /= "") return
+    if (self%n_items == max_items) then
+      problem = "has more than "//to_text(max_items)//" parts"
+      return
+    end if
+    self%n_items = self%n_items + 1
+    self%item(self%n_items) = item
+  end subroutine push
+
+  !> One condition such as `an:CA` or `rno:5-10`.
+  subroutine read_item(word, item, problem)
+    character(len=*), intent(in) :: word
+    type(item_t), intent(out) :: item
+    character(len=:), allocatable, intent(inout) :: problem
+    character(len=:), allocatable :: value
+    integer :: colon, dash, status
+    if (problem /= "") return
+    colon = index(word, ":")
+    value = word(colon + 1:)
+    select case (lower_case(word(:max(0, colon - 1))))
+    case ("ai", "atomindex", "atomidx")
+      item%kind = want_index
+    case ("an", "atomname")
+      item%kind = want_name
+    case ("rnam", "resname", "residuename")
+      item%kind = want_residue
+    case ("rno", "resno", "residueno", "resid")
+      item%kind = want_residue_number
+    case ("segid", "sid", "segmentid")
+      item%kind = want_segment
+    case default
+      select case (lower_case(word))
+      case ("all")
+        item%kind = want_all
+      case ("heavy")
+        item%kind = want_heavy
+      case ("hydrogen")
+        item%kind = want_hydrogen
+      case default
+        problem = "has '"//word//"', which is none of all, heavy, hydrogen, ai:, an:, resname:, rno:, segid:"
+      end select
+      return
+    end select
+    if (value == "" .or. len(value) > name_length .and. item%kind /= want_index .and. &
+        item%kind /= want_residue_number) then
+      problem = "has '"//word//"', whose value is empty or too long"
+      return
+    end if
+    item%name = value(:min(len(value), name_length))
+    if (item%kind /= want_index .and. item%kind /= want_residue_number) return
+    dash = index(value(2:), "-") + 1
+    if (dash == 1) dash = len(value) + 1
+    read (value(:dash - 1), *, iostat=status) item%first
+    item%last = item%first
+    if (status == 0 .and. dash <= len(value)) read (value(dash + 1:), *, iostat=status) item%last
+    if (status /= 0 .or. verify(value, "0123456789-") > 0) problem = "has '"//word//"', which is no number or range"
+  end subroutine read_item
+
+  !> Whether the atom with this global id (from 0) is chosen. Fails when a segment is asked for that stands for several
+  !> equal molecules, which share their names in the topology.
+  logical function holds(self, topology, names, id, error)
+    class(selection_t), intent(in) :: self
+    type(topology_t), intent(in) :: topology
+    type(atom_names_t), intent(in) :: names
+    integer(int64), intent(in) :: id
+    type(error_t), allocatable, intent(inout) :: error
+    logical :: stack(max_items)
+    integer(int64) :: origin
+    real(real64) :: mass
+    integer :: t, a, k, top
+    call topology%locate(id, t, a, origin)
+    mass = topology%templates(t)%mass(a)
+    call topology%locate_in_molecule(id, t, a)
+    top = 0
+    associate (molecule => names%molecule(t))
+      do k = 1, self%n_items
+        associate (item => self%item(k))
+          if (item%kind < does_and) top = top + 1
+          select case (item%kind)
+          case (want_all)
+            stack(top) = .true.
+          case (want_heavy)
+            stack(top) = mass > heaviest_hydrogen
+          case (want_hydrogen)
+            stack(top) = mass <= heaviest_hydrogen
+          case (want_index)
+            stack(top) = id + 1 >= item%first .and. id + 1 <= item%last
+          case (want_name)
+            stack(top) = matches(molecule%atom(a), item%name)
+          case (want_residue)
+            stack(top) = matches(molecule%residue(a), item%name)
+          case (want_residue_number)
+            stack(top) = molecule%residue_number(a) >= item%first .and. molecule%residue_number(a) <= item%last
+          case (want_segment)
+            stack(top) = matches(molecule%segment(a), item%name)
+            if (stack(top) .and. topology%molecule_count(t) > 1 .and. .not. allocated(error)) &
+              call fail(error, exit_bad_input, "segid:"//trim(item%name)//" is the first of "// &
+                        to_text(topology%molecule_count(t))//" equal molecules, which share their names in the "// &
+                        "topology: choose its atoms by ai:FIRST-LAST")
+          case (does_and)
+            top = top - 1
+            stack(top) = stack(top) .and. stack(top + 1)
+          case (does_or)
+            top = top - 1
+            stack(top) = stack(top) .or. stack(top + 1)
+          case (does_not)
+            stack(top) = .not. stack(top)
+          end select
+        end associate
+      end do
+    end associate
+    holds = stack(1)
+  end function holds
+
+  !> Whether a name fits a pattern that may end with *, which stands for anything.
+  pure logical function matches(name, pattern)
+    character(len=*), intent(in) :: name, pattern
+    integer :: star
+    star = index(pattern, "*")
+    if (star == 0) then
+      matches = name == pattern
+    else
+      matches = name(:star - 1) == pattern(:star - 1)
+    end if
+  end function matches
+
+end module selection
