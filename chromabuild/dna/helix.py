@@ -18,6 +18,8 @@ import numpy as np
 from scipy.linalg import solveh_banded
 from scipy.spatial.transform import Rotation
 
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.files import template_path
 from chromabuild.dna.excluded_volume import ExcludedVolume
 from chromabuild.dna.sequence import step_name
 from chromabuild.dna.steps import (
@@ -29,8 +31,6 @@ from chromabuild.dna.steps import (
     rotation_from_vector,
     step_derivatives,
 )
-from chromabuild.errors import BadInputError
-from chromabuild.files import template_path
 
 DYAD = 73  # index of the dyad in the 147 base pairs of a core
 CORE_TETHER = (2.0, np.radians(3.0))  # angstrom, radian: how far a core moves at a cost of half kT
