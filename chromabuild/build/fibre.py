@@ -1,7 +1,6 @@
 """From a scaffold to an all-atom solute: relax linkers, place bases, close backbones, add octamers and hydrogens."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -18,15 +17,16 @@ from chromabuild.nucleosome.marks import octamer_recipes
 from chromabuild.nucleosome.octamer import Octamer
 from chromabuild.nucleosome.settling import settle_histones
 from chromabuild.nucleosome.template_file import read_template
+from mesoscale.scaffold import Scaffold
 
 Progress = Callable[[str, float], None]
 
 
-def build_solute(scaffold: Any, config: Config, threads: int = 1, progress: Progress | None = None) -> Solute:
+def build_solute(scaffold: Scaffold, config: Config, threads: int = 1, progress: Progress | None = None) -> Solute:
     """All atoms of a fibre: both strands from end to end, and the histones of every nucleosome.
 
     Args:
-        scaffold: a ``mesoscale.scaffold.Scaffold``, angstrom (docs/formats.md, section 1).
+        scaffold: of mesoscale, angstrom (docs/formats.md, section 1).
         config: ``config.build.nucleosome_path`` chooses the path of wrapped DNA, ``config.build.tails`` the
             conformation of the histone tails.
         threads: for the backbone closure; the result does not depend on it.
@@ -73,7 +73,7 @@ def build_solute(scaffold: Any, config: Config, threads: int = 1, progress: Prog
 
 
 def relaxed_path(
-    scaffold: Any, sequence: np.ndarray, settings: BuildSection, octamers: Sequence[Octamer] = (), threads: int = 1
+    scaffold: Scaffold, sequence: np.ndarray, settings: BuildSection, octamers: Sequence[Octamer] = (), threads: int = 1
 ) -> RelaxedPath:
     """Base pairs and cores of the scaffold with relaxed linkers, wrapped and joined as the settings say.
 

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -17,6 +16,7 @@ from chromabuild.molecule.residues import residue_library
 from chromabuild.nucleosome.octamer import Octamer
 from chromabuild.nucleosome.recipe import OctamerRecipe, build_octamer
 from chromabuild.nucleosome.scaffold_tails import BEADS, follow_beads
+from mesoscale.scaffold import Scaffold
 
 BESIDE_DNA = 7.0  # angstrom: farther from wrapped DNA, an atom of an octamer does not bother any backbone
 BEAD_TOLERANCE = 3.0  # angstrom rms from a tail's beads
@@ -30,7 +30,7 @@ def octamer_of_recipe(recipe: OctamerRecipe) -> Octamer:
     return build_octamer(recipe, *wrapped_dna())
 
 
-def with_scaffold_tails(octamers: list[Octamer], scaffold: Any, seed: int) -> tuple[list[Octamer], dict]:
+def with_scaffold_tails(octamers: list[Octamer], scaffold: Scaffold, seed: int) -> tuple[list[Octamer], dict]:
     """Octamers whose tails follow the scaffold's beads, and how closely."""
     if scaffold.tails is None:
         raise BadInputError("the scaffold holds no tail beads for build.tails = scaffold: run chromabuild scaffold")

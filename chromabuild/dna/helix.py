@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cache
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from scipy.linalg import solveh_banded
@@ -31,6 +31,8 @@ from chromabuild.dna.steps import (
     rotation_from_vector,
     step_derivatives,
 )
+
+Result = TypeVar("Result")
 
 DYAD = 73  # index of the dyad in the 147 base pairs of a core
 CORE_TETHER = (2.0, np.radians(3.0))  # angstrom, radian: how far a core moves at a cost of half kT
@@ -177,7 +179,7 @@ class _Chain:
     """(m,) nodes that are cores."""
     threads: int
 
-    def by_chunks(self, work: Callable[[slice], Any]) -> list:
+    def by_chunks(self, work: Callable[[slice], Result]) -> list[Result]:
         """What ``work`` returns for runs of joints, in order, by several threads."""
         chunks = [slice(first, first + CHUNK) for first in range(0, len(self.joint), CHUNK)]
         with ThreadPoolExecutor(self.threads) as pool:

@@ -80,7 +80,7 @@ class Widened:
         """Nothing is copied."""
         self.array = array
 
-    def __getitem__(self, index: object) -> np.ndarray:
+    def __getitem__(self, index: int | slice | np.ndarray) -> np.ndarray:
         """The entries in float64."""
         return self.array[index].astype(np.float64)
 
