@@ -109,9 +109,9 @@ def main():
     parser.add_argument("--bricks", action="store_true")
     arguments = parser.parse_args()
 
-    from chromabuild.config import SolvateSection
+    from chromabuild.base.settings import SolvateSection
+    from chromabuild.molecule.solute import Solute
     from chromabuild.shards import verify_shards
-    from chromabuild.solute import Solute
     from chromabuild.solvate import prepare, solvate
 
     folder = arguments.folder

@@ -22,7 +22,7 @@ import numpy as np
 OURS = """
 import json, re, sys, time
 import numpy as np
-from chromabuild.build import base_frames, build_dna
+from chromabuild.build.duplex import base_frames, build_dna
 from chromabuild.dna.backbone import place_bases
 from chromabuild.dna.helix import straight_path
 from chromabuild.dna.sequence import base_index

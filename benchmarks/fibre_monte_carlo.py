@@ -25,8 +25,8 @@ from pathlib import Path
 
 import numpy as np
 
-from chromabuild.config import load_config
-from chromabuild.locus import load_locus
+from chromabuild.base.settings import load_config
+from chromabuild.genome.locus import load_locus
 from mesoscale.core_charges import template
 from mesoscale.kernels import kernel_energies
 from mesoscale.model import Chain, Parameters, build_chain, crystal_path, overlaps, with_field

@@ -21,17 +21,17 @@ from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"  # a forked process must not inherit a pool of threads
 
-from chromabuild.config import SolvateSection
+from chromabuild.base.settings import SolvateSection
+from chromabuild.molecule.solute import Solute
 from chromabuild.shards import verify_shards
-from chromabuild.solute import Solute
 from chromabuild.solvate import solvate
 
 SOLUTE = Path(__file__).parents[1] / "tests" / "solvate" / "data" / "solute.h5"
 SECTION = {"brick_edge": 17.0, "padding": 5.0}
 SCRIPT = f"""
 import sys
-from chromabuild.config import SolvateSection
-from chromabuild.solute import Solute
+from chromabuild.base.settings import SolvateSection
+from chromabuild.molecule.solute import Solute
 from chromabuild.solvate import solvate
 if __name__ == "__main__":
     solute = Solute.read(sys.argv[1])

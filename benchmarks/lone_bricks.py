@@ -12,8 +12,8 @@ import numpy as np
 from chromabuild.shards.brick_file import brick_bytes
 from chromabuild.solvate.bricks import SolvatedSystem, make_brick
 from chromabuild.solvate.ions import choose_slots, slot_priorities
-from chromabuild.solvate.plan import SoluteLayer, unpacked, without_solute
-from chromabuild.solvate.plan_file import CONTENTS, PlanPart
+from chromabuild.solvate.layout import SoluteLayer, unpacked, without_solute
+from chromabuild.solvate.layout_file import CONTENTS, PlanPart
 from chromabuild.solvate.water import Tiling, water_tile
 
 REACH = 60_000

@@ -19,7 +19,7 @@ from spread_nucleosomes import one_nucleosome
 
 from chromabuild.clash import correct_clashes
 from chromabuild.clash.tails import find_tails, growth_unit
-from chromabuild.solute import Solute
+from chromabuild.molecule.solute import Solute
 from chromabuild.sterics.atoms import Atoms
 from chromabuild.sterics.detect import close_pairs
 from chromabuild.sterics.reference import dihedrals

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from chromabuild.backends.chromamd import executable
+from chromabuild.simulate.chromamd import executable
 from chromabuild.solvate.water import water_tile
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "engine"))

@@ -19,13 +19,13 @@ from pathlib import Path
 import numpy as np
 from spread_nucleosomes import one_nucleosome, write_spread
 
-from chromabuild.backends import chromamd
-from chromabuild.backends.chromamd import write_control
-from chromabuild.config import SolvateSection
-from chromabuild.residues import residue_library, residue_names
-from chromabuild.solute import Solute
+from chromabuild.base.settings import SolvateSection
+from chromabuild.forcefield import make_topology
+from chromabuild.molecule.residues import residue_library, residue_names
+from chromabuild.molecule.solute import Solute
+from chromabuild.simulate import chromamd
+from chromabuild.simulate.chromamd import write_control
 from chromabuild.solvate import solvate
-from chromabuild.topology import make_topology
 
 BOX = np.array([1907.0, 2252.0, 2485.0])
 ATOMS = 1.0467e9

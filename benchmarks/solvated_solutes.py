@@ -18,7 +18,7 @@ def write_inputs(folder, name):
     import openmm
     import systems
 
-    from chromabuild.backends.openmm_reference import NonbondedOptions, system_from_topology
+    from chromabuild.simulate.openmm_engine import NonbondedOptions, system_from_topology
 
     folder.mkdir(parents=True, exist_ok=True)
     topology, box = build(folder, name)
@@ -37,11 +37,11 @@ def build(folder, name):
     """Solute, shards and topology.h5; returns the topology and the box."""
     from synthetic_scaffold import synthetic_scaffold
 
+    from chromabuild.base.settings import Config, SolvateSection
     from chromabuild.build import build_solute
     from chromabuild.clash import correct_clashes
-    from chromabuild.config import Config, SolvateSection
+    from chromabuild.forcefield import make_topology
     from chromabuild.solvate import solvate
-    from chromabuild.topology import make_topology
 
     if name == "dna96k":
         solute = build_solute(synthetic_scaffold(0, 0, 42), Config())
@@ -60,7 +60,7 @@ def equilibrate(folder):
     """start0.rst: minimised, 1 ps at 300 K."""
     import systems
 
-    from chromabuild.backends.chromamd import executable
+    from chromabuild.simulate.chromamd import executable
 
     parts = {"setup": ({"shardfile": folder / "shards" / "bricks.txt"}, "built", {}),
              "minimise": ({"rstfile": folder / "built().rst"}, "minimised", {

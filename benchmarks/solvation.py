@@ -22,8 +22,8 @@ from chromabuild.shards.merge import merge_shards
 
 OURS = """
 import sys
-from chromabuild.config import SolvateSection
-from chromabuild.solute import Solute
+from chromabuild.base.settings import SolvateSection
+from chromabuild.molecule.solute import Solute
 from chromabuild.solvate import solvate
 edge = float(sys.argv[2])
 print(solvate(Solute.open(sys.argv[1]), SolvateSection(box=(edge, edge, edge)), 1, 1, sys.argv[3]).atoms)

@@ -10,8 +10,8 @@ import h5py
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from chromabuild.residues import residue_names
-from chromabuild.solute import FORMAT, VERSION, Solute, base_36
+from chromabuild.molecule.residues import residue_names
+from chromabuild.molecule.solute import FORMAT, VERSION, Solute, base_36
 
 
 def one_nucleosome() -> Solute:

@@ -26,8 +26,8 @@ from pathlib import Path
 
 import numpy as np
 
+from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.nucleosome.octamer import octamer
-from chromabuild.residues import residue_library, residue_names
 from mesoscale.model import Chain, Core, Parameters, crystal_core, straight_conformation, with_field
 from mesoscale.montecarlo import RANDOM_PER_TRIAL, Walk, exchange
 from mesoscale.observables import radius_of_gyration

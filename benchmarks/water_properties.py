@@ -23,7 +23,7 @@ import MDAnalysis
 import numpy as np
 import physical_validation
 
-from chromabuild.backends.chromamd import executable
+from chromabuild.simulate.chromamd import executable
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "engine"))
 import systems

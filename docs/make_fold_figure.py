@@ -23,8 +23,8 @@ from matplotlib.colors import LogNorm
 from matplotlib.ticker import NullFormatter
 from scipy.stats import spearmanr
 
-from chromabuild.config import load_config
-from chromabuild.locus import load_locus
+from chromabuild.base.settings import load_config
+from chromabuild.genome.locus import load_locus
 from chromabuild.report.pictures import scaffold_picture
 from mesoscale.model import Parameters, build_chain
 from mesoscale.observables import contact_map

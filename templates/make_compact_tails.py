@@ -24,12 +24,12 @@ import numpy as np
 from scipy.ndimage import map_coordinates
 from scipy.spatial import cKDTree
 
-from chromabuild.build import build_dna
+from chromabuild.build.duplex import build_dna
 from chromabuild.clash.tails import GrowthUnit, Tail, find_tails, growth_unit
 from chromabuild.dna.sequence import base_index
+from chromabuild.molecule.solute import Solute
 from chromabuild.nucleosome.octamer import octamer
 from chromabuild.nucleosome.peptide import GLYCINE_REGIONS, REGIONS
-from chromabuild.solute import Solute
 from chromabuild.sterics import reference
 from chromabuild.sterics.atoms import CARBON, HYDROGEN, NITROGEN, OXYGEN, SULFUR, Atoms
 from chromabuild.sterics.detect import bonded_to

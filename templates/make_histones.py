@@ -17,18 +17,18 @@ import numpy as np
 import openmm
 from openmm import unit
 
-from chromabuild.backends.openmm_reference import NonbondedOptions, system_from_topology
-from chromabuild.build import build_dna
+from chromabuild.base.files import template_path
+from chromabuild.build.duplex import build_dna
 from chromabuild.dna.sequence import base_index
-from chromabuild.files import template_path
+from chromabuild.forcefield.assign import make_topology
+from chromabuild.molecule.residues import residue_library
+from chromabuild.molecule.solute import Solute
 from chromabuild.nucleosome.homology import Residue, chains_of, histone_table, model_histones
 from chromabuild.nucleosome.octamer import Octamer, octamer
-from chromabuild.residues import residue_library
-from chromabuild.solute import Solute
+from chromabuild.simulate.openmm_engine import NonbondedOptions, system_from_topology
 from chromabuild.sterics.atoms import Atoms
 from chromabuild.sterics.audit import audit
 from chromabuild.sterics.detect import find_clashes
-from chromabuild.topology.assign import make_topology
 
 TIED, DNA_TIED = 20.0, 50.0  # kcal/mol/angstrom^2 on atoms of the template and of DNA
 STEPS = 2000

@@ -16,14 +16,14 @@ import numpy as np
 from make_histones import DNA_TIED, as_solute, minimised
 from scipy.spatial import cKDTree
 
-from chromabuild.build import build_dna
+from chromabuild.build.duplex import build_dna
+from chromabuild.build.template_import import complete_residues, octamer_chains, own_frame, read_model
 from chromabuild.dna.helix import crystal_path
 from chromabuild.dna.steps import rotation_about_z
+from chromabuild.molecule.residues import residue_library
 from chromabuild.nucleosome.homology import build_side_chains, chains_of, octamer_of, remodel
 from chromabuild.nucleosome.octamer import FAMILIES, LINKER_CHAIN, octamer
 from chromabuild.nucleosome.recipe import linker_histone_table
-from chromabuild.nucleosome_template import complete_residues, octamer_chains, own_frame, read_model
-from chromabuild.residues import residue_library
 from chromabuild.sterics.atoms import Atoms
 from chromabuild.sterics.audit import audit
 

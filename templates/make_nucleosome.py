@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from chromabuild.dna.steps import FLIP, dna_parameters, fit_frames, midframe
-from chromabuild.residues import residue_library
+from chromabuild.molecule.residues import residue_library
 
 HALF = 73  # base pairs on either side of the dyad
 FITTED_HALF = 66  # the helix is fitted to 133 bp: the last 7 on each side leave the superhelix

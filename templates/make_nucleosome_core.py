@@ -18,7 +18,7 @@ import h5py
 import numpy as np
 from scipy.cluster.vq import kmeans2
 
-from chromabuild.residues import residue_library
+from chromabuild.molecule.residues import residue_library
 
 HISTONES = {"A": "H3", "B": "H4", "C": "H2A", "D": "H2B", "E": "H3", "F": "H4", "G": "H2A", "H": "H2B"}
 # First and last residue of each tail: the parts that leave the folded octamer.

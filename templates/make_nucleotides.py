@@ -16,7 +16,7 @@ from pathlib import Path
 import gemmi
 import numpy as np
 
-from chromabuild.build import base_frames
+from chromabuild.build.duplex import base_frames
 from chromabuild.dna.backbone import close_backbone, measure_backbone, place_bases
 from chromabuild.dna.helix import crystal_path, superhelix_path
 from chromabuild.dna.sequence import BASES, both_strands, step_name

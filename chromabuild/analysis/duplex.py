@@ -11,8 +11,8 @@ import gemmi
 import numpy as np
 from scipy.spatial import cKDTree
 
+from chromabuild.base.errors import BadInputError
 from chromabuild.dna.steps import COMPLEMENT, FLIP, analyse, dna_parameters, fit_frames, midframe, rebuild, split_pair
-from chromabuild.errors import BadInputError
 
 PAIR_NAMES = ("shear", "stretch", "stagger", "buckle", "propeller", "opening")
 STEP_NAMES = ("shift", "slide", "rise", "tilt", "roll", "twist")

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from chromabuild.dna.backbone import SUGAR, base_layout, measure_backbone
+from chromabuild.dna.linking import twist, writhe
 from chromabuild.dna.sequence import BASES
 from chromabuild.dna.steps import FLIP, analyse, dna_parameters, fit_frames, midframe
-from chromabuild.dna.topology import twist, writhe
-from chromabuild.residues import residue_library
-from chromabuild.solute import Solute
+from chromabuild.molecule.residues import residue_library
+from chromabuild.molecule.solute import Solute
 
 OUTLIER = 4.0  # standard deviations
 AXIS_POINTS = 5000  # of the polygon whose writhe is computed; its time grows with the square

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from chromabuild import _kernels
-from chromabuild.geometry import cross
+from chromabuild.molecule.geometry import cross
 from chromabuild.sterics import reference
-from chromabuild.sterics.atoms import DNA_BACKBONE, SUGAR, BondGraph
+from chromabuild.sterics.atoms import DNA_BACKBONE, SUGAR
 from chromabuild.sterics.audit import expand
+from chromabuild.sterics.bond_graph import BondGraph
 from chromabuild.sterics.scene import Scene, Score
 from chromabuild.sterics.sidechain import Proposal
 from chromabuild.sterics.torsions import Torsion

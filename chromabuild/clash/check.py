@@ -3,9 +3,9 @@
 import time
 from pathlib import Path
 
+from chromabuild.base.errors import BadInputError
 from chromabuild.clash.report import FORMAT, VERSION, ClashReport, findings, neighbourhoods_of
-from chromabuild.errors import BadInputError
-from chromabuild.solute import Solute
+from chromabuild.molecule.solute import Solute
 from chromabuild.sterics.atoms import Atoms
 
 

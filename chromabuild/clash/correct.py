@@ -26,6 +26,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
+from chromabuild.base.errors import BadInputError
 from chromabuild.clash.backbone import (
     SUGAR_AND_C1,
     bonded_paths,
@@ -47,9 +48,8 @@ from chromabuild.clash.report import (
 )
 from chromabuild.clash.rigid import REASON, REMEDY, rigid_overlaps
 from chromabuild.clash.tails import Growth, Tail, find_tails, propose_tail
-from chromabuild.errors import BadInputError
-from chromabuild.geometry import cross
-from chromabuild.solute import Solute
+from chromabuild.molecule.geometry import cross
+from chromabuild.molecule.solute import Solute
 from chromabuild.sterics import reference
 from chromabuild.sterics.atoms import (
     BASE,

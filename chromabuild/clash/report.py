@@ -8,8 +8,8 @@ from pathlib import Path
 import gemmi
 import numpy as np
 
-from chromabuild.errors import BadInputError
-from chromabuild.files import atomic_path
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.files import atomic_path
 from chromabuild.sterics import reference
 from chromabuild.sterics.atoms import PARTS, POLAR_HYDROGEN, Atoms
 from chromabuild.sterics.audit import RING_SEARCH, audit

@@ -40,14 +40,14 @@ def all_stages(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [],
     """
     from pathlib import Path
 
-    from chromabuild import pipeline
+    from chromabuild.pipeline import chain
 
     settings = load(config, overrides, seed)
-    if until not in pipeline.NAMES:
-        raise typer.BadParameter(f"{until} is not a stage: choose from {', '.join(pipeline.NAMES)}",
+    if until not in chain.NAMES:
+        raise typer.BadParameter(f"{until} is not a stage: choose from {', '.join(chain.NAMES)}",
                                  param_hint="--until")
     stages = {stage.name: {"run": was_run, "summary": summary} for stage, summary, was_run
-              in pipeline.run_chain(settings, thread_count(threads), make_reporter(), force, until)}
+              in chain.run_chain(settings, thread_count(threads), make_reporter(), force, until)}
     folder = Path(settings.output)
     result = {"output": str(folder), "stages": stages}
     lines = [f"output: {folder}"]

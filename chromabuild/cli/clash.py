@@ -22,7 +22,7 @@ from chromabuild.cli.frame import (
 from chromabuild.cli.stage_command import run_one
 
 if TYPE_CHECKING:
-    from chromabuild.config import Config
+    from chromabuild.base.settings import Config
 
 clash_app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 app.add_typer(clash_app, name="clash")
@@ -65,7 +65,7 @@ def fix(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: 
 
 def settings_of(config: Path, overrides: list[str], seed: int | None) -> "Config":
     """The settings file when it exists or was named, else the defaults."""
-    from chromabuild.config import Config
+    from chromabuild.base.settings import Config
 
     return load(config, overrides, seed) if config != DEFAULT_CONFIG or config.exists() else Config()
 
@@ -92,11 +92,11 @@ def check(file: FileArgument,
       chromabuild clash check results/solute_clean.h5
       chromabuild clash check model.cif --html clashes.html
     """
-    from chromabuild import stages
-    from chromabuild.errors import ClashesRemainError
+    from chromabuild.base.errors import ClashesRemainError
+    from chromabuild.pipeline.inspect import check_clashes
 
     settings = settings_of(config, overrides, seed)
-    result = stages.check_clashes(file, settings.clash.threshold, thread_count(threads), page)
+    result = check_clashes(file, settings.clash.threshold, thread_count(threads), page)
     text = result.pop("text")
     show(result, json, [text.rstrip()])
     if result["fatal"]:
@@ -133,11 +133,11 @@ def audit(file: FileArgument, of: SubjectOption = [], config: ConfigOption = DEF
       chromabuild clash audit model.pdb
       chromabuild clash audit results/solute.h5 --of rings --of strands
     """
-    from chromabuild import stages
-    from chromabuild.errors import ClashesRemainError
+    from chromabuild.base.errors import ClashesRemainError
+    from chromabuild.pipeline.inspect import audit_structure
 
     settings_of(config, overrides, seed)  # settings that are wrong are told, though no audit depends on any
-    result = stages.audit_structure(file, [subject.value for subject in of], thread_count(threads))
+    result = audit_structure(file, [subject.value for subject in of], thread_count(threads))
     lines, total = [], 0
     for findings in list(result.values())[1:]:
         for name, found in findings.items():

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 if TYPE_CHECKING:
-    from chromabuild.config import Config
+    from chromabuild.base.settings import Config
 
 EXIT_CODES = """Exit codes: 0 done, 1 a fault in chromabuild, 2 wrong use of the command line, 3 bad input, 4 clashes
 remain, 5 a file is damaged, 6 out of disk or memory, 7 interrupted (the same command continues)."""
@@ -76,7 +76,7 @@ DEFAULT_CONFIG = Path("locus.yaml")
 
 def load(config: Path, overrides: list[str], seed: int | None) -> "Config":
     """The effective configuration: file, then --set, then --seed."""
-    from chromabuild.config import load_config, parse_override
+    from chromabuild.base.settings import load_config, parse_override
 
     values = dict(parse_override(text) for text in overrides)
     if seed is not None:
@@ -99,7 +99,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def guarded(*args: object, **kwargs: object) -> None:
-        from chromabuild.errors import BadInputError, ChromabuildError, InterruptedRunError, ResourceError
+        from chromabuild.base.errors import BadInputError, ChromabuildError, InterruptedRunError, ResourceError
 
         try:
             function(*args, **kwargs)

@@ -41,7 +41,7 @@ def import_files(
       chromabuild import system.prmtop system.inpcrd -o md
       chromabuild import topol.top conf.gro --include /usr/share/gromacs/top -o md
     """
-    from chromabuild.topology.import_files import import_system
+    from chromabuild.forcefield.import_files import import_system
 
     result = import_system(structure, coordinates, parameters, output, box, include, not no_box)
     outputs = result["outputs"]

@@ -43,8 +43,8 @@ def init(folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="Where 
       chromabuild init --example demo demo
       chromabuild init my_gene --fasta my_gene.fa --nucleosomes dyads.bed --contacts loops.bedpe
     """
-    from chromabuild.config import parse_override
-    from chromabuild.examples import write_settings
+    from chromabuild.base.settings import parse_override
+    from chromabuild.pipeline.examples import write_settings
 
     values = dict(parse_override(text) for text in overrides)
     files = {"fasta": fasta, "nucleosomes": nucleosomes, "contacts": contacts}

@@ -28,7 +28,7 @@ def plan(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed:
     Example:
       chromabuild plan --set solvate.padding=15
     """
-    from chromabuild.plan import estimate
+    from chromabuild.pipeline.plan import estimate
 
     result = estimate(load(config, overrides, seed), thread_count(threads))
     show(result.as_dict(), json, result.lines())

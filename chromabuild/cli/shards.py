@@ -84,7 +84,7 @@ def _numbers(text: str) -> list[int]:
 
 def _own(wanted: "list[int] | Part") -> "list[int] | Part":
     """What this process of a parallel launcher makes of them."""
-    from chromabuild.ranks import rank_and_size
+    from chromabuild.shards.ranks import rank_and_size
     from chromabuild.solvate import Part
 
     rank, size = rank_and_size()
@@ -122,9 +122,9 @@ def merge(output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE",
       chromabuild shards merge -o dna.pdb --select dna
       chromabuild shards merge -o corner.pdb --select "not water and box 0 0 0 200 200 200"
     """
-    from chromabuild import stages
+    from chromabuild.shards.merge import merge_shards
 
-    result = stages.merge_shards(_folder(folder, config, overrides, seed), select, output)
+    result = {"file": str(output), "atoms": merge_shards(_folder(folder, config, overrides, seed), select, output)}
     show(result, json, [f"{result['atoms']} atoms in {result['file']}"])
 
 
@@ -143,9 +143,9 @@ def bag(output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER",
     Example:
       chromabuild shards bag -o deposit
     """
-    from chromabuild import stages
+    from chromabuild.shards.bag import write_bag
 
-    result = stages.bag_shards(_folder(folder, config, overrides, seed), output)
+    result = {"bag": str(output), "files": write_bag(_folder(folder, config, overrides, seed), output)}
     show(result, json, [f"{result['files']} files in the bag {result['bag']}"])
 
 
@@ -161,9 +161,9 @@ def verify(folder: FolderArgument = None, config: ConfigOption = DEFAULT_CONFIG,
     Example:
       chromabuild shards verify results/shards
     """
-    from chromabuild import stages
+    from chromabuild.pipeline.inspect import verify_shard_set
 
-    result = stages.verify_shard_set(_folder(folder, config, overrides, seed), thread_count(threads))
+    result = verify_shard_set(_folder(folder, config, overrides, seed), thread_count(threads))
     show(result, json, [f"{result['shards']} shards with {result['atoms']} atoms are as the manifest says"])
 
 
@@ -177,8 +177,8 @@ def info(folder: FolderArgument = None, config: ConfigOption = DEFAULT_CONFIG, o
     Example:
       chromabuild shards info --json
     """
-    from chromabuild import stages
     from chromabuild.cli.stage_command import summary_lines
+    from chromabuild.pipeline.inspect import shard_set_summary
 
-    result = stages.shard_set_summary(_folder(folder, config, overrides, seed))
+    result = shard_set_summary(_folder(folder, config, overrides, seed))
     show(result, json, summary_lines(result))

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chromabuild.base.labels import label
 from chromabuild.cli.frame import load, show, thread_count
 from chromabuild.cli.progress import make_reporter
-from chromabuild.labels import label
 
 if TYPE_CHECKING:
     from chromabuild.solvate import Part
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 def run_one(name: str, config: Path, overrides: list[str], seed: int | None, threads: int | None, as_json: bool,
             only: "Iterable[int] | Part | None" = None) -> None:
     """Run a stage, or some shards of it, with the effective settings and print its summary."""
-    from chromabuild import pipeline
+    from chromabuild.pipeline import chain
 
     settings = load(config, overrides, seed)
-    stage = pipeline.stage_named(name)
-    summary = pipeline.run_stage(stage, settings, thread_count(threads), make_reporter(), only)
+    stage = chain.stage_named(name)
+    summary = chain.run_stage(stage, settings, thread_count(threads), make_reporter(), only)
     files = [str(path) for path in stage.output_paths(settings) if only is None]
     show({"stage": name, "outputs": files, "summary": summary}, as_json, [*summary_lines(summary), *files])
 

@@ -28,7 +28,7 @@ def validate(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], s
     Example:
       chromabuild validate --config my_gene.yaml
     """
-    from chromabuild import stages
+    from chromabuild.pipeline.inspect import locus_summary
 
-    result = stages.locus_summary(load(config, overrides, seed))
+    result = locus_summary(load(config, overrides, seed))
     show(result, json, summary_lines(result))

@@ -27,8 +27,8 @@ def verify(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], see
     Example:
       chromabuild verify --json
     """
-    from chromabuild.errors import IntegrityError
-    from chromabuild.verify import verify_outputs
+    from chromabuild.base.errors import IntegrityError
+    from chromabuild.pipeline.verify import verify_outputs
 
     result = verify_outputs(load(config, overrides, seed))
     show(result, json, [f"{check['what']}: {check['result']}" for check in result["checks"]])

@@ -33,7 +33,7 @@ def workflow(context: typer.Context, config: ConfigOption = DEFAULT_CONFIG, over
       chromabuild workflow --dry-run
       chromabuild workflow -- --executor slurm --jobs 10
     """
-    from chromabuild.workflow import run_snakemake
+    from chromabuild.pipeline.workflow import run_snakemake
 
     load(config, overrides, seed)  # refuses bad settings before Snakemake starts
     code = run_snakemake(config, overrides, seed, thread_count(threads), dry_run, context.args)

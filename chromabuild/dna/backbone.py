@@ -12,12 +12,12 @@ from functools import cache
 import numpy as np
 
 from chromabuild import _kernels
+from chromabuild.base.files import template_path
 from chromabuild.dna.sequence import BASES
 from chromabuild.dna.start import SUGAR, foretold_conformation, ideal_conformation, placed_conformation
 from chromabuild.dna.steps import dna_parameters
-from chromabuild.files import template_path
-from chromabuild.geometry import measure_torsion
-from chromabuild.residues import residue_library
+from chromabuild.molecule.geometry import measure_torsion
+from chromabuild.molecule.residues import residue_library
 
 PREVIOUS = ("-C4'", "-C3'", "-O3'")
 ATOM_CLASS = {"C": 1, "N": 2, "O": 3, "P": 4, "M": 5, "C1'": 6, "C2'": 7, "C5'": 8}

@@ -3,9 +3,9 @@
 import numpy as np
 from scipy.interpolate import CubicSpline
 
+from chromabuild.base.errors import BadInputError
+from chromabuild.dna.linking import writhe
 from chromabuild.dna.steps import rotation_about_z
-from chromabuild.dna.topology import writhe
-from chromabuild.errors import BadInputError
 
 RISE, TWIST = 3.4, 34.286  # angstrom and degree a base pair: B-DNA of 10.5 base pairs a turn
 TIGHTEST_RADIUS = 30.0  # angstrom: a nucleosome's is 42

@@ -12,12 +12,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cache
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from scipy.linalg import solveh_banded
 from scipy.spatial.transform import Rotation
 
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.files import template_path
 from chromabuild.dna.excluded_volume import ExcludedVolume
 from chromabuild.dna.sequence import step_name
 from chromabuild.dna.steps import (
@@ -29,8 +31,8 @@ from chromabuild.dna.steps import (
     rotation_from_vector,
     step_derivatives,
 )
-from chromabuild.errors import BadInputError
-from chromabuild.files import template_path
+
+Result = TypeVar("Result")
 
 DYAD = 73  # index of the dyad in the 147 base pairs of a core
 CORE_TETHER = (2.0, np.radians(3.0))  # angstrom, radian: how far a core moves at a cost of half kT
@@ -177,7 +179,7 @@ class _Chain:
     """(m,) nodes that are cores."""
     threads: int
 
-    def by_chunks(self, work: Callable[[slice], Any]) -> list:
+    def by_chunks(self, work: Callable[[slice], Result]) -> list[Result]:
         """What ``work`` returns for runs of joints, in order, by several threads."""
         chunks = [slice(first, first + CHUNK) for first in range(0, len(self.joint), CHUNK)]
         with ThreadPoolExecutor(self.threads) as pool:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from chromabuild.errors import BadInputError
+from chromabuild.base.errors import BadInputError
 
 BASES = ("A", "C", "G", "T")
 _INDEX = np.full(256, -1, dtype=np.int32)

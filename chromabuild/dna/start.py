@@ -11,9 +11,9 @@ from functools import cache
 
 import numpy as np
 
+from chromabuild.base.files import template_path
 from chromabuild.dna.sequence import BASES
 from chromabuild.dna.steps import analyse
-from chromabuild.files import template_path
 
 SUGAR = ("P", "OP1", "OP2", "O5'", "C5'", "O4'", "C1'", "C2'", "C4'", "C3'", "O3'")
 """The unknown atoms of a nucleotide in the order of the kernel."""

@@ -17,7 +17,7 @@ from functools import cache
 
 import numpy as np
 
-from chromabuild.files import template_path
+from chromabuild.base.files import template_path
 
 COMPLEMENT = {"A": "T", "C": "G", "G": "C", "T": "A"}
 ODD_PARAMETERS = np.array([-1.0, 1.0, 1.0, -1.0, 1.0, 1.0])

@@ -14,14 +14,14 @@ from Bio.Align import PairwiseAligner, substitution_matrices
 from Bio.SeqUtils import seq1
 from scipy.spatial import cKDTree
 
-from chromabuild.errors import BadInputError
-from chromabuild.files import template_path
-from chromabuild.hydrogens import place_hydrogens, settle_hydroxyls
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.files import template_path
+from chromabuild.molecule.hydrogens import place_hydrogens, settle_hydroxyls
+from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.nucleosome.loops import CANDIDATES, COMFORT, close_loop, extend_end
 from chromabuild.nucleosome.octamer import Octamer
 from chromabuild.nucleosome.peptide import Atoms, chi_torsions, plain_name, side_chain_on, three_letters, torsion
 from chromabuild.nucleosome.side_chains import choose, is_polar, site
-from chromabuild.residues import residue_library, residue_names
 
 BACKBONE = ("N", "CA", "C", "O")
 # Residues of 1KX5, and of the linker histone in 4QLC, that are folded: outside them chains differ at their ends, not in

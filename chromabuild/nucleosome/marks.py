@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from chromabuild.bigwig import SUFFIXES, read_signal
-from chromabuild.config import BuildSection
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.settings import BuildSection
 from chromabuild.dna.helix import DYAD
-from chromabuild.errors import BadInputError
-from chromabuild.locus import bed_interval, bed_records
+from chromabuild.genome.bed import bed_interval, bed_records
+from chromabuild.genome.bigwig import SUFFIXES, read_signal
 from chromabuild.nucleosome.recipe import OctamerRecipe
 
 

@@ -6,11 +6,11 @@ from functools import cache, cached_property
 import h5py
 import numpy as np
 
-from chromabuild.errors import BadInputError
-from chromabuild.files import template_path
-from chromabuild.hydrogens import place_hydrogens, settle_hydroxyls
-from chromabuild.residues import residue_library, residue_names
-from chromabuild.solute import base_36
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.files import template_path
+from chromabuild.molecule.hydrogens import place_hydrogens, settle_hydroxyls
+from chromabuild.molecule.residues import residue_library, residue_names
+from chromabuild.molecule.solute import base_36
 
 FAMILIES = ("H3", "H4", "H2A", "H2B") * 2
 LINKER_CHAIN = "L"

@@ -9,8 +9,8 @@ from functools import cache
 import numpy as np
 
 from chromabuild.dna.steps import fit_frames
-from chromabuild.geometry import measure_torsion
-from chromabuild.residues import residue_library
+from chromabuild.molecule.geometry import measure_torsion
+from chromabuild.molecule.residues import residue_library
 
 # (weight, phi, psi, spread): extended, polyproline II, helix; degree. The last ones are for glycine only.
 REGIONS = ((0.40, -120.0, 130.0, 20.0), (0.40, -70.0, 145.0, 15.0), (0.20, -65.0, -40.0, 10.0))

@@ -8,8 +8,9 @@ from functools import cache
 import h5py
 import numpy as np
 
-from chromabuild.errors import BadInputError
-from chromabuild.files import template_path
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.files import template_path
+from chromabuild.molecule.residues import residue_library
 from chromabuild.nucleosome.homology import (
     Residue,
     build_side_chains,
@@ -20,7 +21,6 @@ from chromabuild.nucleosome.homology import (
 )
 from chromabuild.nucleosome.octamer import FAMILIES, LINKER_CHAIN, Octamer, octamer
 from chromabuild.nucleosome.template_file import read_template
-from chromabuild.residues import residue_library
 
 SPECIES = ("xenopus", "human", "yeast")
 MUTATION = re.compile(r"^(?P<histone>H3|H4|H2A|H2B):(?P<old>[A-Z])(?P<number>\d+)(?P<new>[ACDEFGHIKLMNPQRSTVWY])$")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.ndimage import distance_transform_edt
 
+from chromabuild.molecule.residues import ResidueTemplate, residue_library
 from chromabuild.nucleosome.homology import chains_of
 from chromabuild.nucleosome.octamer import FAMILIES, Octamer, octamer
 from chromabuild.nucleosome.peptide import (
@@ -25,7 +26,6 @@ from chromabuild.nucleosome.peptide import (
     rotate,
     torsion,
 )
-from chromabuild.residues import ResidueTemplate, residue_library
 
 RESIDUES_PER_BEAD = 5
 # In the order of mesoscale.tails.TAILS: family, copy, first tail residue in 1KX5's numbering that stays, whether the

@@ -8,7 +8,7 @@ tails that run through each other in a dense fold are the clash stage's (``chrom
 
 import numpy as np
 
-from chromabuild.solute import Solute
+from chromabuild.molecule.solute import Solute
 from chromabuild.sterics.atoms import SIDE_CHAIN, Atoms
 from chromabuild.sterics.passages import Passages
 from chromabuild.sterics.scene import Scene

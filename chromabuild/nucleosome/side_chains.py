@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 from scipy.spatial import cKDTree
 
-from chromabuild.files import template_path
+from chromabuild.base.files import template_path
 from chromabuild.nucleosome.peptide import Atoms, chi_torsions, set_torsions, side_chain_on, torsion
 
 # Smallest comfortable distances between heavy atoms, angstrom: carbon or sulphur to anything, polar to polar.

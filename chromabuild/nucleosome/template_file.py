@@ -8,10 +8,10 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from chromabuild.errors import BadInputError
-from chromabuild.files import atomic_path
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.files import atomic_path
+from chromabuild.molecule.residues import residue_names
 from chromabuild.nucleosome.octamer import Octamer
-from chromabuild.residues import residue_names
 
 FORMAT = "chromabuild-nucleosome"
 VERSION = 1

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
+from chromabuild.base.files import atomic_path
+from chromabuild.base.versions import versions
 from chromabuild.clash.report import ClashReport, solved_line
-from chromabuild.files import atomic_path
-from chromabuild.provenance import versions
 from chromabuild.report import html
 
 HERE = Path(__file__).parent

@@ -6,9 +6,9 @@ import h5py
 import numpy as np
 
 from chromabuild.analysis import fibre
+from chromabuild.molecule.solute import Solute
 from chromabuild.report import html
 from chromabuild.report.plots import line_plot
-from chromabuild.solute import Solute
 
 
 def dna_section(folder: Path) -> str:

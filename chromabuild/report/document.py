@@ -8,26 +8,27 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from chromabuild import provenance
-from chromabuild.config import Config
-from chromabuild.errors import BadInputError
-from chromabuild.files import atomic_path
-from chromabuild.labels import label
+from chromabuild import __version__
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.files import atomic_path
+from chromabuild.base.labels import label
+from chromabuild.base.settings import Config
+from chromabuild.molecule.solute import Solute
 from chromabuild.report import html, pictures
 from chromabuild.report.dna import dna_section
 from chromabuild.report.plots import line_plot
-from chromabuild.solute import Solute
 
 WATER_LIMIT = 3_000_000  # waters read for the picture of the box; more are thinned by whole bricks
 
 
-def write_report(config: Config, progress: Callable[[float | str], None] = lambda state: None) -> dict:
+def write_report(config: Config, stages: dict[str, dict],
+                 progress: Callable[[float | str], None] = lambda state: None) -> dict:
     """Write ``report.html`` into the output folder and give the names of its sections.
 
-    Stages that have not been run are left out. Raises BadInputError when nothing has been run.
+    ``stages`` is the record of what was run, by stage; others are left out. Raises BadInputError when nothing has been
+    run.
     """
     folder = Path(config.output)
-    stages = provenance.read(folder)["stages"]
     if not any(name != "report" for name in stages):
         raise BadInputError(f"{folder} holds no results to report: run `chromabuild all`")
     parts = {}
@@ -41,7 +42,7 @@ def write_report(config: Config, progress: Callable[[float | str], None] = lambd
             parts[title] = html.section(title, content)
     name = config.locus.name
     body = (f"<h1>{html.text(name)}</h1><p class=lead>{_lead(stages)}</p>{_tiles(stages)}{''.join(parts.values())}"
-            f"<footer>Written by chromabuild {html.text(provenance.__version__)}. "
+            f"<footer>Written by chromabuild {html.text(__version__)}. "
             "This page is one file and loads nothing.</footer>")
     style = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
     with atomic_path(folder / "report.html") as part:
@@ -282,7 +283,7 @@ def _dynamics(folder: Path, stages: dict) -> str:
     summary = _summary(stages, "run")
     if not summary:
         return ""
-    from chromabuild.backends.energy_log import EnergyLog
+    from chromabuild.simulate.energy_log import EnergyLog
 
     parts, plots = [_plain_facts(summary)], []
     minimise = folder / "md" / "minimise.log"

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.interpolate import CubicSpline
 
+from chromabuild.molecule.solute import Solute
 from chromabuild.report.render import Camera, Canvas, Colour, oblique_view, principal_view, sky_visibility
-from chromabuild.solute import Solute
 
 HISTONE_COLOURS: dict[str, Colour] = {  # as is the custom since the first crystal structures
     "H3": (0.36, 0.52, 0.84), "H4": (0.42, 0.72, 0.43), "H2A": (0.96, 0.80, 0.34), "H2B": (0.86, 0.36, 0.33),

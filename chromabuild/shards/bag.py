@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 
 from chromabuild import __version__
-from chromabuild.errors import BadInputError, ResourceError
+from chromabuild.base.errors import BadInputError, ResourceError
+from chromabuild.shards.integrity import verify_shards
 from chromabuild.shards.manifest import BRICKS_NAME, MANIFEST_NAME
-from chromabuild.shards.verify import verify_shards
 
 _BLOCK = 1 << 22
 

@@ -9,7 +9,7 @@ from functools import cache
 import msgpack
 import numpy as np
 
-from chromabuild.residues import residue_library
+from chromabuild.molecule.residues import residue_library
 from chromabuild.shards.brick import Brick
 
 _ARRAY_TYPE = {"int8": 1, "int16": 2, "int32": 3, "uint8": 4, "uint16": 5, "uint32": 6, "float32": 32, "float64": 33}

@@ -5,8 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
-from chromabuild.errors import BadInputError
-from chromabuild.residues import residue_library, residue_names
+from chromabuild.base.errors import BadInputError
+from chromabuild.molecule.residues import residue_library, residue_names
 
 CHAIN_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 

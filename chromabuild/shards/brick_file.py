@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from chromabuild.errors import IntegrityError
+from chromabuild.base.errors import IntegrityError
 from chromabuild.shards.brick import Brick
 
 MAGIC = b"CBBRICK2"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from blake3 import blake3
 
-from chromabuild.errors import IntegrityError
-from chromabuild.files import atomic_path
+from chromabuild.base.errors import IntegrityError
+from chromabuild.base.files import atomic_path
 
 FORMAT = "chromabuild-shards"
 VERSION = 1

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import zstandard
 
-from chromabuild.errors import BadInputError, IntegrityError
-from chromabuild.files import atomic_path
+from chromabuild.base.errors import BadInputError, IntegrityError
+from chromabuild.base.files import atomic_path
 from chromabuild.shards.brick_file import read_brick
 from chromabuild.shards.manifest import Manifest, Shard
 from chromabuild.shards.pdb import COMPRESSION_LEVEL, LINE_LENGTH, header_line

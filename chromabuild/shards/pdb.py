@@ -11,8 +11,8 @@ import numpy as np
 import zstandard
 
 from chromabuild._kernels import pdb_format
-from chromabuild.errors import BadInputError
-from chromabuild.residues import residue_library
+from chromabuild.base.errors import BadInputError
+from chromabuild.molecule.residues import residue_library
 from chromabuild.shards.brick import Brick
 
 COMPRESSION_LEVEL = 1

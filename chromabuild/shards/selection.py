@@ -13,8 +13,8 @@ from functools import cache
 
 import numpy as np
 
-from chromabuild.errors import BadInputError
-from chromabuild.residues import residue_library
+from chromabuild.base.errors import BadInputError
+from chromabuild.molecule.residues import residue_library
 
 KEYWORDS = ("all", "solute", "protein", "dna", "water", "ions", "name", "resname", "segid", "resid", "box")
 _OPERATORS = ("and", "or", "not", "(", ")")

@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 from blake3 import blake3
 
-from chromabuild.config import SolvateSection
-from chromabuild.errors import BadInputError, ResourceError
-from chromabuild.files import locked
+from chromabuild.base.errors import BadInputError, ResourceError
+from chromabuild.base.files import locked
+from chromabuild.base.settings import SolvateSection
+from chromabuild.molecule.solute import Solute
 from chromabuild.shards.manifest import BRICKS_NAME, LOCK_NAME, MANIFEST_NAME, RECORD_FOLDER, Manifest, Shard
-from chromabuild.solute import Solute
 from chromabuild.solvate.bricks import FILES_VERSION, BrickGrid, SolvatedSystem, finished_shard, shard_name
 from chromabuild.solvate.ions import SPECIES
+from chromabuild.solvate.layout import input_key, make_plan
+from chromabuild.solvate.layout_file import PLAN_NAME, StoredPlan, read_plan, write_plan
 from chromabuild.solvate.placement import place_solute
-from chromabuild.solvate.plan import input_key, make_plan
-from chromabuild.solvate.plan_file import PLAN_NAME, StoredPlan, read_plan, write_plan
 from chromabuild.solvate.workers import write_bricks
 
 __all__ = ["Part", "brick_grid", "disk_needed", "prepare", "solvate"]

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import numpy as np
 
-from chromabuild.errors import BadInputError
-from chromabuild.files import atomic_path
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.files import atomic_path
+from chromabuild.molecule.solute import MAX_RESIDUES_PER_SEGMENT
 from chromabuild.shards.bcif import bcif_bytes
 from chromabuild.shards.brick import Brick, template_index, template_sizes
 from chromabuild.shards.brick_file import brick_bytes
 from chromabuild.shards.manifest import RECORD_FOLDER, Shard, file_entry, file_error
 from chromabuild.shards.pdb import pdb_bytes
-from chromabuild.solute import MAX_RESIDUES_PER_SEGMENT
 from chromabuild.solvate.ions import SPECIES, formal_charges
+from chromabuild.solvate.layout_file import CONTENTS, StoredPlan
 from chromabuild.solvate.placement import PlacedSolute
-from chromabuild.solvate.plan_file import CONTENTS, StoredPlan
 
 FILES_VERSION = 2
 """Of what stands in a brick's files: those of an earlier program are made again, so that a set never mixes them."""

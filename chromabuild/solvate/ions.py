@@ -7,9 +7,9 @@ from functools import cache
 import numpy as np
 from scipy.spatial import cKDTree
 
-from chromabuild.config import SolvateSection
-from chromabuild.errors import BadInputError
-from chromabuild.residues import residue_library
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.settings import SolvateSection
+from chromabuild.molecule.residues import residue_library
 
 WATER_MOLARITY = 55.5
 """mol/L of pure water: c mol/L of a salt is one formula unit for every 55.5 / c waters of the box before ions."""

@@ -16,13 +16,13 @@ import h5py
 import numpy as np
 from blake3 import blake3
 
-from chromabuild.config import SolvateSection
-from chromabuild.errors import BadInputError, ResourceError
-from chromabuild.files import atomic_path, locked
-from chromabuild.residues import residue_library, residue_names
+from chromabuild.base.errors import BadInputError, ResourceError
+from chromabuild.base.files import atomic_path, locked
+from chromabuild.base.settings import SolvateSection
+from chromabuild.molecule.residues import residue_library, residue_names
+from chromabuild.molecule.solute import MAX_RESIDUES_PER_SEGMENT, Solute
 from chromabuild.shards.brick import template_sizes
 from chromabuild.shards.manifest import LOCK_NAME, RECORD_FOLDER, file_digest, file_error
-from chromabuild.solute import MAX_RESIDUES_PER_SEGMENT, Solute
 from chromabuild.solvate.ions import SPECIES, formal_charges
 
 FORMAT = "chromabuild-placed-solute"

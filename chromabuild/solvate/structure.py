@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from chromabuild.errors import BadInputError
-from chromabuild.residues import residue_names
+from chromabuild.base.errors import BadInputError
+from chromabuild.molecule.residues import residue_names
+from chromabuild.molecule.solute import MAX_RESIDUES_PER_SEGMENT, Solute
+from chromabuild.shards.integrity import read_shards
 from chromabuild.shards.manifest import Manifest
-from chromabuild.shards.verify import read_shards
-from chromabuild.solute import MAX_RESIDUES_PER_SEGMENT, Solute
 from chromabuild.solvate.ions import SPECIES
 from chromabuild.sterics.atoms import Atoms
 

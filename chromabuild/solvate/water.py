@@ -13,7 +13,7 @@ from functools import cache, cached_property
 import numpy as np
 from scipy.spatial import cKDTree
 
-from chromabuild.files import template_path
+from chromabuild.base.files import template_path
 
 FILL_DEPTH = 3000
 """Slots up to this far beyond the upper faces (0.001 angstrom) are tried in the gaps that cutting the tiles leaves."""

@@ -10,11 +10,11 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
-from chromabuild.errors import ResourceError
+from chromabuild.base.errors import ResourceError
 from chromabuild.shards.manifest import Shard
-from chromabuild.solvate.bricks import SolvatedSystem, finished_shard, remove_leftovers, write_brick
+from chromabuild.solvate.bricks import BrickGrid, SolvatedSystem, finished_shard, remove_leftovers, write_brick
+from chromabuild.solvate.layout_file import PLAN_NAME, StoredPlan
 from chromabuild.solvate.placement import PLACED_NAME, PlacedSolute
-from chromabuild.solvate.plan_file import PLAN_NAME, StoredPlan
 
 _BRICKS_TO_SHARE = 16
 """A process takes as long to start as that many bricks to write."""
@@ -64,7 +64,7 @@ def _collect(running: dict, finished: Callable[[int, Shard], None]) -> None:
     finished(running.pop(future), future.result())
 
 
-def _start(parent: int, folder: Path, grid: object, compress: bool, inputs: dict[str, str]) -> None:
+def _start(parent: int, folder: Path, grid: BrickGrid, compress: bool, inputs: dict[str, str]) -> None:
     global _system, _folder
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the pool
     if sys.platform == "linux":

@@ -10,10 +10,11 @@ import gemmi
 import numpy as np
 import zstandard
 
-from chromabuild import _kernels
-from chromabuild.errors import BadInputError
-from chromabuild.residues import ResidueTemplate, residue_library, residue_names
-from chromabuild.solute import Solute
+from chromabuild.base.errors import BadInputError
+from chromabuild.molecule.residues import ResidueTemplate, residue_library, residue_names
+from chromabuild.molecule.solute import Solute
+from chromabuild.sterics.bond_graph import BondGraph
+from chromabuild.sterics.cell_list import CellList
 
 PARTS = ("other", "DNA backbone", "sugar", "base", "protein backbone", "side chain")
 OTHER, DNA_BACKBONE, SUGAR, BASE, PROTEIN_BACKBONE, SIDE_CHAIN = range(len(PARTS))
@@ -72,50 +73,6 @@ def library_table() -> LibraryTable:
     )
 
 
-class BondGraph:
-    """Covalent bonds as compressed rows: neighbours of atom i are ``neighbour[first[i]:first[i+1]]``."""
-
-    def __init__(self, n_atoms: int, bonds: np.ndarray) -> None:
-        """``bonds`` is (b, 2), each bond once."""
-        self.bonds = np.ascontiguousarray(bonds, dtype=np.int32).reshape(-1, 2)
-        self.first = np.zeros(n_atoms + 1, dtype=np.int32)
-        self.neighbour = np.zeros(max(2 * len(self.bonds), 1), dtype=np.int32)
-        if len(self.bonds):
-            _kernels.cell_list.bond_graph(self.bonds.T, self.first, self.neighbour)
-
-    def degree(self, atoms: np.ndarray) -> np.ndarray:
-        """Number of neighbours of each of some atoms."""
-        return self.first[atoms + 1] - self.first[atoms]
-
-    def neighbours(self, atom: int) -> np.ndarray:
-        """Atoms bonded to one atom."""
-        return self.neighbour[self.first[atom]:self.first[atom + 1]]
-
-    def bonded(self, pairs: np.ndarray) -> np.ndarray:
-        """(m,) bool: whether one, two or three bonds join the atoms of each of the (m, 2) pairs."""
-        mark = np.zeros(len(pairs), dtype=np.int32)
-        if len(pairs):
-            pairs = np.ascontiguousarray(pairs, dtype=np.int32)
-            _kernels.cell_list.mark_bonded_pairs(self.first, self.neighbour, pairs.T, mark)
-        return mark.astype(bool)
-
-    def beyond(self, inner: int, outer: int, within: range | None = None) -> list[int] | None:
-        """Atoms on the outer side of a bond, without ``outer`` itself; None when the bond is part of a ring.
-
-        With ``within`` bonds are followed among these atoms only.
-        """
-        seen, stack = {inner, outer}, [outer]
-        while stack:
-            atom = stack.pop()
-            for other in self.neighbours(atom).tolist():
-                if other == inner and atom != outer:
-                    return None
-                if other not in seen and (within is None or other in within):
-                    seen.add(other)
-                    stack.append(other)
-        return sorted(seen - {inner, outer})
-
-
 class Widened:
     """A float32 array that gives float64 when indexed: a wide copy of everything is never made."""
 
@@ -123,7 +80,7 @@ class Widened:
         """Nothing is copied."""
         self.array = array
 
-    def __getitem__(self, index: object) -> np.ndarray:
+    def __getitem__(self, index: int | slice | np.ndarray) -> np.ndarray:
         """The entries in float64."""
         return self.array[index].astype(np.float64)
 
@@ -347,8 +304,6 @@ def matching_template(name: str, atoms: set[str]) -> ResidueTemplate | None:
 def foreign_bonds(position: np.ndarray, element: np.ndarray, name: list[str], residue: np.ndarray,
                   residue_chain: list[int], templates: list[ResidueTemplate | None]) -> np.ndarray:
     """(b, 2) bonds: by residue template where there is one, by distance elsewhere."""
-    from chromabuild.sterics.detect import close_pairs
-
     first = np.searchsorted(residue, np.arange(len(templates) + 1))
     bonds, by_name = [], []
     for k, template in enumerate(templates):
@@ -368,7 +323,8 @@ def foreign_bonds(position: np.ndarray, element: np.ndarray, name: list[str], re
     unknown = np.array([template is None for template in templates])[residue]
     if unknown.any():
         covalent = np.array([gemmi.Element(int(z)).covalent_r for z in range(119)])[element]
-        pairs, distance = close_pairs(position, min(2 * covalent.max() + 0.4, 3.0))
+        reach = min(2 * covalent.max() + 0.4, 3.0)
+        pairs, distance = CellList(position, reach).pairs(reach)
         a, b = pairs.T
         near = (distance < covalent[a] + covalent[b] + 0.4) & (distance > 0.4)
         near &= ~((element[a] == HYDROGEN) & (element[b] == HYDROGEN))

@@ -7,10 +7,11 @@ from functools import cache
 
 import numpy as np
 
-from chromabuild.geometry import cross
-from chromabuild.residues import residue_library, residue_names
+from chromabuild.molecule.geometry import cross
+from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.sterics import reference
-from chromabuild.sterics.atoms import Atoms, BondGraph, Widened
+from chromabuild.sterics.atoms import Atoms, Widened
+from chromabuild.sterics.bond_graph import BondGraph
 from chromabuild.sterics.cell_list import CellList
 from chromabuild.sterics.chains import (
     Duplex,

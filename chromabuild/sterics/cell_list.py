@@ -3,15 +3,11 @@
 The kernel is fortran/kernels/cell_list.f90.
 """
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from chromabuild import _kernels
-from chromabuild.errors import BadInputError
-
-if TYPE_CHECKING:
-    from chromabuild.sterics.atoms import BondGraph
+from chromabuild.base.errors import BadInputError
+from chromabuild.sterics.bond_graph import BondGraph
 
 PREFERRED_EDGE = 5.0  # angstrom: a dozen atoms a cell in condensed matter, and few spheres of 0.9 A cross a face
 PARTS = 64  # of the search, shared out among the threads
@@ -45,7 +41,7 @@ class CellList:
                 self.position.T, self.origin, self.edge, self.fold, threads, np.empty(n, dtype=np.int32),
                 self.first, self.order, self.sorted)
 
-    def pairs(self, threshold: float, graph: "BondGraph | None" = None, kind: np.ndarray | None = None,
+    def pairs(self, threshold: float, graph: BondGraph | None = None, kind: np.ndarray | None = None,
               limit: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Sorted (m, 2) int32 pairs i < j below ``threshold`` and, with kinds, below ``limit[kind_i, kind_j]``."""
         n = len(self.position)

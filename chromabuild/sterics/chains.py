@@ -11,7 +11,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
-from chromabuild.geometry import cross
+from chromabuild.molecule.geometry import cross
 from chromabuild.sterics.atoms import DNA_BACKBONE, HYDROGEN, PROTEIN_BACKBONE, Atoms
 from chromabuild.sterics.cell_list import CellList
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chromabuild.errors import BadInputError
-from chromabuild.solute import Solute
+from chromabuild.base.errors import BadInputError
+from chromabuild.molecule.solute import Solute
 from chromabuild.sterics.atoms import (
     APOLAR_HYDROGEN,
     CARBON_KIND,
@@ -23,8 +23,8 @@ from chromabuild.sterics.atoms import (
     POLAR_OXYGEN,
     POLAR_SULFUR,
     Atoms,
-    BondGraph,
 )
+from chromabuild.sterics.bond_graph import BondGraph
 from chromabuild.sterics.cell_list import CellList
 
 OVERLAP = 0.4  # angstrom: a MolProbity clash (Word et al. 1999; Chen et al. 2010)

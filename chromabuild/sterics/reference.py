@@ -10,8 +10,8 @@ from functools import cache
 
 import numpy as np
 
-from chromabuild.files import template_path
-from chromabuild.geometry import cross, measure_torsion
+from chromabuild.base.files import template_path
+from chromabuild.molecule.geometry import cross, measure_torsion
 from chromabuild.sterics.atoms import KINDS, POLAR_HYDROGEN, POLAR_NITROGEN, POLAR_OXYGEN, POLAR_SULFUR
 
 _RING = {"C1'", "C2'", "C3'", "C4'", "O4'"}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chromabuild import _kernels
-from chromabuild.residues import residue_library
+from chromabuild.molecule.residues import residue_library
 from chromabuild.sterics import reference
 from chromabuild.sterics.atoms import Atoms, Widened
 from chromabuild.sterics.cell_list import CellList, corners

@@ -5,9 +5,9 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from chromabuild.residues import ResidueTemplate, residue_library
-from chromabuild.solute import Solute
-from chromabuild.sterics.atoms import BondGraph
+from chromabuild.molecule.residues import ResidueTemplate, residue_library
+from chromabuild.molecule.solute import Solute
+from chromabuild.sterics.bond_graph import BondGraph
 
 STAGGERED = (-60.0, 60.0, 180.0)
 

@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chromabuild.analysis.duplex import Duplex, read_duplexes, rebuild_duplex, round_trip_error
-from chromabuild.build import build_dna
+from chromabuild.base.errors import BadInputError
+from chromabuild.build.duplex import build_dna
 from chromabuild.dna.backbone import base_layout, close_backbone, measure_backbone, place_bases
 from chromabuild.dna.sequence import base_index, both_strands
 from chromabuild.dna.start import SUGAR
 from chromabuild.dna.steps import rotation_from_vector
-from chromabuild.errors import BadInputError
-from chromabuild.hydrogens import place_hydrogens, settle_thymine_methyls
-from chromabuild.residues import residue_library
-from chromabuild.solute import Solute
+from chromabuild.molecule.hydrogens import place_hydrogens, settle_thymine_methyls
+from chromabuild.molecule.residues import residue_library
+from chromabuild.molecule.solute import Solute
 from chromabuild.sterics.atoms import Atoms
 from chromabuild.sterics.detect import find_overlaps
 

@@ -11,10 +11,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "dna"))
 from synthetic_scaffold import synthetic_scaffold
 
 from chromabuild.analysis import fibre
-from chromabuild.build import build_solute, relaxed_path
-from chromabuild.config import Config
+from chromabuild.base.settings import Config
+from chromabuild.build import build_solute
+from chromabuild.build.fibre import relaxed_path
+from chromabuild.dna.linking import twist, writhe
 from chromabuild.dna.sequence import base_index
-from chromabuild.dna.topology import twist, writhe
 from chromabuild.report.dna import dna_section
 
 

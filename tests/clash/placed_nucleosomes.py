@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from chromabuild.residues import residue_names
-from chromabuild.solute import Solute
+from chromabuild.molecule.residues import residue_names
+from chromabuild.molecule.solute import Solute
 
 STEP = 0.003
 MOLECULES = {"I": "DNA-I", "J": "DNA-J", "A": "H3", "B": "H4", "C": "H2A", "D": "H2B",

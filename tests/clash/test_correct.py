@@ -8,9 +8,9 @@ from overcrowded_fibre import pulled_straight, stacked_nucleosomes
 from placed_nucleosomes import place_nucleosomes
 from scipy.spatial.transform import Rotation
 
+from chromabuild.base.errors import BadInputError
 from chromabuild.clash import check, correct_clashes, find_clashes
 from chromabuild.clash.correct import Corrector
-from chromabuild.errors import BadInputError
 from chromabuild.sterics.atoms import Atoms
 from chromabuild.sterics.torsions import library_torsions
 

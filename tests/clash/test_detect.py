@@ -8,9 +8,10 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 from scipy.spatial.transform import Rotation
 
+from chromabuild.base.errors import BadInputError
 from chromabuild.clash import close_pairs, find_clashes
-from chromabuild.errors import BadInputError
-from chromabuild.sterics.atoms import Atoms, BondGraph
+from chromabuild.sterics.atoms import Atoms
+from chromabuild.sterics.bond_graph import BondGraph
 from chromabuild.sterics.cell_list import CellList
 from chromabuild.sterics.detect import find_overlaps
 

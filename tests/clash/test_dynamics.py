@@ -11,8 +11,8 @@ from placed_nucleosomes import place_nucleosomes
 
 from chromabuild.clash import correct_clashes, find_clashes
 from chromabuild.clash.correct import Corrector
+from chromabuild.forcefield.assign import FORCE_FIELDS
 from chromabuild.sterics.atoms import Atoms
-from chromabuild.topology.assign import FORCE_FIELDS
 
 TEMPERATURE = 310.0
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from chromabuild.base.errors import BadInputError
 from chromabuild.clash import check
-from chromabuild.errors import BadInputError
 from chromabuild.sterics.atoms import Atoms
 
 RECORDS = """\

@@ -18,7 +18,7 @@ from chromabuild.clash.backbone import (
 )
 from chromabuild.clash.correct import Corrector
 from chromabuild.clash.tails import Growth, grow, growth_unit
-from chromabuild.residues import residue_library
+from chromabuild.molecule.residues import residue_library
 from chromabuild.sterics import reference
 from chromabuild.sterics.atoms import BASE, Atoms
 from chromabuild.sterics.scene import Scene

@@ -7,8 +7,8 @@ import gemmi
 import numpy as np
 import pytest
 
+from chromabuild.base.errors import BadInputError
 from chromabuild.clash import ClashReport, check, correct_clashes
-from chromabuild.errors import BadInputError
 from chromabuild.sterics.atoms import Atoms
 
 

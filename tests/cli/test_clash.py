@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from chromabuild.base.settings import SolvateSection
 from chromabuild.cli import app
-from chromabuild.config import SolvateSection
-from chromabuild.solute import Solute
+from chromabuild.molecule.solute import Solute
 from chromabuild.solvate import solvate
 from chromabuild.sterics.atoms import Atoms
 

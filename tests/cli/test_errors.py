@@ -6,15 +6,16 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from chromabuild import pipeline, stages
-from chromabuild.cli import app
-from chromabuild.errors import (
+from chromabuild.base.errors import (
     BadInputError,
     ClashesRemainError,
     IntegrityError,
     InterruptedRunError,
     ResourceError,
 )
+from chromabuild.cli import app
+from chromabuild.pipeline import chain, inspect
+from chromabuild.pipeline.stages import Stage
 
 
 def invoke(*arguments):
@@ -93,16 +94,16 @@ def failing(error):
 def test_exit_codes(settings, monkeypatch, error, code):
     (settings.parent / "out").mkdir()
     (settings.parent / "out" / "solute.h5").write_bytes(b"x")
-    stage = pipeline.stage_named("clash")
-    broken = pipeline.Stage(**(vars(stage) | {"run": failing(error)}))
-    monkeypatch.setattr(pipeline, "STAGES", tuple(broken if s.name == "clash" else s for s in pipeline.STAGES))
+    stage = chain.stage_named("clash")
+    broken = Stage(**(vars(stage) | {"run": failing(error)}))
+    monkeypatch.setattr(chain, "STAGES", tuple(broken if s.name == "clash" else s for s in chain.STAGES))
     line = one_sentence(invoke("clash", "--config", settings), code)
     assert ("please report" in line) == (code == 1)
 
 
 def test_a_fault_shows_its_traceback_when_asked_for(settings, monkeypatch):
     monkeypatch.setenv("CHROMABUILD_DEBUG", "1")
-    monkeypatch.setattr(stages, "locus_summary", failing(RuntimeError("odd")))
+    monkeypatch.setattr(inspect, "locus_summary", failing(RuntimeError("odd")))
     assert isinstance(invoke("validate", "--config", settings).exception, RuntimeError)
 
 
@@ -110,7 +111,7 @@ def test_complaints_of_mesoscale_are_bad_input(settings, monkeypatch):
     """mesoscale knows nothing of chromabuild's errors: its ValueErrors are about what the user gave."""
     namespace = {"__name__": "mesoscale.montecarlo"}
     exec("def sample(*_):\n    raise ValueError('salt must be positive: give mol/L')", namespace)
-    monkeypatch.setattr(stages, "locus_summary", namespace["sample"])
+    monkeypatch.setattr(inspect, "locus_summary", namespace["sample"])
     assert "salt must be positive" in one_sentence(invoke("validate", "--config", settings), 3)
 
 
@@ -120,7 +121,7 @@ def test_init_writes_settings_that_load(tmp_path):
                     "--set", "clash.threshold=0.8")
     written = json.loads(result.stdout)["written"]
     assert result.exit_code == 0 and written == [str(tmp_path / "build" / "locus.yaml")]
-    from chromabuild.config import Config, load_config
+    from chromabuild.base.settings import Config, load_config
 
     config = load_config(written[0])
     assert (config.seed, config.clash.threshold, config.locus.fasta) == (9, 0.8, str(tmp_path / "my.fa"))

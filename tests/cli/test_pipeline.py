@@ -7,10 +7,10 @@ import pytest
 from blake3 import blake3
 from typer.testing import CliRunner
 
-from chromabuild import pipeline, provenance
+from chromabuild.base.errors import IntegrityError
+from chromabuild.base.settings import load_config
 from chromabuild.cli import app
-from chromabuild.config import load_config
-from chromabuild.errors import IntegrityError
+from chromabuild.pipeline import chain, provenance
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def ran(monkeypatch):
             return {"trajectory": "md/trajectory.dcd", "atoms": 5} if stage.name == "run" else {}
         return replace(stage, run=run)
 
-    monkeypatch.setattr(pipeline, "STAGES", tuple(map(stand_in, pipeline.STAGES)))
+    monkeypatch.setattr(chain, "STAGES", tuple(map(stand_in, chain.STAGES)))
     return names
 
 
@@ -50,7 +50,7 @@ def run_all(settings, *arguments):
 
 def test_second_run_has_nothing_to_do(settings, ran):
     run_all(settings)
-    assert tuple(ran) == pipeline.NAMES
+    assert tuple(ran) == chain.NAMES
     ran.clear()
     run_all(settings)
     assert ran == []
@@ -64,7 +64,7 @@ def test_changed_settings_run_what_depends_on_them(settings, ran, change, first)
     run_all(settings)
     ran.clear()
     run_all(settings, *change)
-    assert tuple(ran) == pipeline.NAMES[pipeline.NAMES.index(first):]
+    assert tuple(ran) == chain.NAMES[chain.NAMES.index(first):]
     assert ran[-1] == "report"
 
 
@@ -73,7 +73,7 @@ def test_changed_input_runs_everything_after_it(settings, ran):
     ran.clear()
     (settings.parent / "locus.fa").write_text(">x\nACGTACGT\n")
     run_all(settings)
-    assert tuple(ran) == pipeline.NAMES
+    assert tuple(ran) == chain.NAMES
 
 
 @pytest.mark.parametrize("harm", ["missing", "flipped"])
@@ -95,12 +95,12 @@ def test_interrupted_stage_is_run_again(settings, ran, monkeypatch):
     def interrupted(job):
         raise KeyboardInterrupt
 
-    whole = pipeline.STAGES
-    monkeypatch.setattr(pipeline, "STAGES",
+    whole = chain.STAGES
+    monkeypatch.setattr(chain, "STAGES",
                         tuple(replace(s, run=interrupted) if s.name == "clash" else s for s in whole))
     arguments = ["all", "--config", str(settings), "--force"]
     assert CliRunner().invoke(app, arguments).exit_code == 7
-    monkeypatch.setattr(pipeline, "STAGES", whole)
+    monkeypatch.setattr(chain, "STAGES", whole)
     ran.clear()
     run_all(settings)
     assert "clash" in ran and "scaffold" not in ran

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from chromabuild.errors import BadInputError
-from chromabuild.ranks import rank_and_size
+from chromabuild.base.errors import BadInputError
 from chromabuild.shards import verify_shards
+from chromabuild.shards.ranks import rank_and_size
 from chromabuild.solvate import Part
 
 SOLUTE = Path(__file__).parents[1] / "solvate" / "data" / "solute.h5"

@@ -1,11 +1,10 @@
 """Synthetic scaffolds: cores joined by straight DNA, every frame consistent with its neighbours."""
 
-from types import SimpleNamespace
-
 import numpy as np
 
 from chromabuild.dna.helix import crystal_path
 from chromabuild.dna.steps import advance, dna_parameters
+from mesoscale.scaffold import Scaffold
 
 
 def synthetic_scaffold(nucleosomes, linker, flank, seed=1, wrapped=147):
@@ -35,7 +34,7 @@ def synthetic_scaffold(nucleosomes, linker, flank, seed=1, wrapped=147):
     first = np.array(first, dtype=np.int32)
     n = len(bps)
     letters = np.random.Generator(np.random.Philox(key=seed)).integers(0, 4, n)
-    return SimpleNamespace(
+    return Scaffold(
         name="synthetic",
         chromosome="chrS",
         position=np.arange(n),

@@ -7,14 +7,15 @@ import pytest
 from scipy.spatial import cKDTree
 from synthetic_scaffold import synthetic_scaffold
 
-from chromabuild.build import build_dna, build_solute
-from chromabuild.config import Config
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.settings import Config
+from chromabuild.build import build_solute
+from chromabuild.build.duplex import build_dna
 from chromabuild.dna.helix import straight_path
 from chromabuild.dna.sequence import base_index
 from chromabuild.dna.steps import dna_parameters, rebuild, rotation_from_vector
-from chromabuild.errors import BadInputError
-from chromabuild.geometry import measure_torsion
-from chromabuild.residues import residue_library, residue_names
+from chromabuild.molecule.geometry import measure_torsion
+from chromabuild.molecule.residues import residue_library, residue_names
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +178,7 @@ def test_wrong_letter_is_named():
 
 
 def test_long_strands_span_segments():
-    from chromabuild.build import _dna_segments
+    from chromabuild.build.assembly import _dna_segments
 
     names, segment, number = _dna_segments(20000)
     assert names == ["DI00", "DI01", "DI02", "DJ00", "DJ01", "DJ02"]

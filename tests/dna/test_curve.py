@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from chromabuild.build import build_dna
+from chromabuild.base.errors import BadInputError
+from chromabuild.build.duplex import build_dna
 from chromabuild.dna.curve import circular_path, follow_curve
 from chromabuild.dna.helix import crystal_path, sequence_path, straight_path, superhelix_path
+from chromabuild.dna.linking import twist, writhe
 from chromabuild.dna.steps import analyse, dna_parameters
-from chromabuild.dna.topology import twist, writhe
-from chromabuild.errors import BadInputError
-from chromabuild.residues import residue_names
+from chromabuild.molecule.residues import residue_names
 
 
 def trefoil(scale=150.0, points=200):

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.spatial.transform import Rotation
 
-from chromabuild.build import relaxed_path
-from chromabuild.config import BuildSection
+from chromabuild.base.settings import BuildSection
+from chromabuild.build.fibre import relaxed_path
 from chromabuild.dna.excluded_volume import DNA_AXES, DNA_HISTONE, ExcludedVolume
 from chromabuild.dna.helix import relax_path
 from chromabuild.dna.sequence import base_index

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from chromabuild.build import relaxed_path
-from chromabuild.config import BuildSection
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.settings import BuildSection
+from chromabuild.build.fibre import relaxed_path
 from chromabuild.dna.helix import FREE_TETHER, PEELED, crystal_path, straight_path, superhelix_path
 from chromabuild.dna.sequence import base_index
 from chromabuild.dna.steps import analyse, dna_parameters, rotation_about_z, rotation_from_vector
-from chromabuild.errors import BadInputError
 
 
 def relax(scaffold, **settings):

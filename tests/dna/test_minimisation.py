@@ -12,18 +12,20 @@ from molecular_systems import MolecularSystem
 from synthetic_scaffold import synthetic_scaffold
 
 from chromabuild.analysis.duplex import read_duplexes
-from chromabuild.backends import chromamd
-from chromabuild.backends.openmm_reference import NonbondedOptions, system_from_topology
-from chromabuild.build import assemble_solute, build_dna, build_solute
-from chromabuild.config import Config
+from chromabuild.base.files import template_path
+from chromabuild.base.settings import Config
+from chromabuild.build import build_solute
+from chromabuild.build.assembly import assemble_solute
+from chromabuild.build.duplex import build_dna
 from chromabuild.dna.helix import crystal_path
 from chromabuild.dna.sequence import base_index
 from chromabuild.dna.steps import fit_frames
-from chromabuild.files import template_path
-from chromabuild.hydrogens import place_hydrogens, settle_thymine_methyls
+from chromabuild.forcefield import make_topology
+from chromabuild.molecule.hydrogens import place_hydrogens, settle_thymine_methyls
+from chromabuild.molecule.residues import residue_library
 from chromabuild.nucleosome.octamer import octamer
-from chromabuild.residues import residue_library
-from chromabuild.topology import make_topology
+from chromabuild.simulate import chromamd
+from chromabuild.simulate.openmm_engine import NonbondedOptions, system_from_topology
 
 CRYSTAL = Path(__file__).parent.parent / "analysis" / "data" / "1kx5_dna.pdb.gz"
 # The 147-base-pair 601 sequence (Lowary & Widom 1998) as in PDB 4QLC.

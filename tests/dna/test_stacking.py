@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from chromabuild.build import base_frames
+from chromabuild.build.duplex import base_frames
 from chromabuild.dna import stacking
 from chromabuild.dna.backbone import place_bases
 from chromabuild.dna.helix import crystal_path, straight_path

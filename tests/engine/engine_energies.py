@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from molecular_systems import MolecularSystem, write_bricks
 
-from chromabuild.backends import chromamd
-from chromabuild.backends.openmm_reference import (
+from chromabuild.simulate import chromamd
+from chromabuild.simulate.openmm_engine import (
     SPLINE_ORDER,
     NonbondedOptions,
     energies_by_term,

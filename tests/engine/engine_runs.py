@@ -5,9 +5,9 @@ from pathlib import Path
 from engine_energies import energy_section, write_input
 from molecular_systems import MolecularSystem
 
-from chromabuild.backends import chromamd
-from chromabuild.backends.energy_log import EnergyLog
-from chromabuild.backends.openmm_reference import NonbondedOptions
+from chromabuild.simulate import chromamd
+from chromabuild.simulate.energy_log import EnergyLog
+from chromabuild.simulate.openmm_engine import NonbondedOptions
 
 OPTIONS = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(32, 32, 36))
 

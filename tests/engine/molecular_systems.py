@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 from openmm import app, unit
 
-from chromabuild.residues import residue_library, residue_names
+from chromabuild.forcefield import Topology, make_topology
+from chromabuild.molecule.residues import residue_library, residue_names
+from chromabuild.molecule.solute import Solute
 from chromabuild.shards.brick_file import BrickFile, packed
-from chromabuild.solute import Solute
-from chromabuild.topology import Topology, make_topology
 
 DATA = Path(__file__).parent / "data"
 SOLVENT = {"water": "HOH", "sodium": "NA", "chloride": "CL"}

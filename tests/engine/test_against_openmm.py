@@ -10,8 +10,8 @@ import pytest
 from molecular_systems import MolecularSystem
 from openmm import app, unit
 
-from chromabuild.backends.openmm_reference import TERMS, NonbondedOptions, energies_by_term, system_from_topology
-from chromabuild.topology.assign import FORCE_FIELDS
+from chromabuild.forcefield.assign import FORCE_FIELDS
+from chromabuild.simulate.openmm_engine import TERMS, NonbondedOptions, energies_by_term, system_from_topology
 
 OPTIONS = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(30, 30, 30))
 

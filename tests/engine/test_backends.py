@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from molecular_systems import solvated, write_bricks
 
-from chromabuild.backends import chromamd, openmm_reference
-from chromabuild.backends.energy_log import EnergyLog, TableReader
-from chromabuild.config import DynamicsSection
-from chromabuild.errors import BadInputError, ChromabuildError, IntegrityError, ResourceError
+from chromabuild.base.errors import BadInputError, ChromabuildError, IntegrityError, ResourceError
+from chromabuild.base.settings import DynamicsSection
 from chromabuild.shards import read_shards
+from chromabuild.simulate import chromamd, openmm_reference
+from chromabuild.simulate.energy_log import EnergyLog, TableReader
 
 
 def fake_engine(folder: Path, script: str) -> Path:
@@ -68,7 +68,7 @@ echo 'INFO:  10  0.02  -100.5'
 
 def test_missing_engine_and_mpirun(tmp_path, monkeypatch, capsys):
     chromamd._launcher.cache_clear()
-    monkeypatch.setattr(chromamd, "__file__", str(tmp_path / "backends" / "chromamd.py"))
+    monkeypatch.setattr(chromamd, "__file__", str(tmp_path / "simulate" / "chromamd.py"))
     with pytest.raises(ResourceError, match="libopenmpi-dev"):
         chromamd.launch_command(1)
     with pytest.raises(SystemExit) as stopped:

@@ -10,7 +10,7 @@ from molecular_systems import solvated
 from test_frame_dynamics import BOX, ENERGY, KB, make_system, minimised
 from test_thermostats import lone_ions
 
-from chromabuild.backends.openmm_reference import NonbondedOptions, energies_by_term, system_from_topology
+from chromabuild.simulate.openmm_engine import NonbondedOptions, energies_by_term, system_from_topology
 
 ATMOSPHERE = 101325 * 6.02214076e23 / 4184 * 1e-30  # kcal/mol/angstrom^3
 

@@ -21,11 +21,11 @@ from engine_energies import (
 from engine_runs import OPTIONS, simulate, start
 from molecular_systems import MolecularSystem
 
-from chromabuild.backends import chromamd
-from chromabuild.backends.energy_log import EnergyLog
-from chromabuild.backends.openmm_reference import BOLTZMANN, NonbondedOptions
-from chromabuild.config import DynamicsSection
-from chromabuild.errors import BadInputError
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.settings import DynamicsSection
+from chromabuild.simulate import chromamd
+from chromabuild.simulate.energy_log import EnergyLog
+from chromabuild.simulate.openmm_engine import BOLTZMANN, NonbondedOptions
 
 pytestmark = pytest.mark.mpi
 

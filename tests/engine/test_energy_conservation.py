@@ -7,9 +7,9 @@ import pytest
 from engine_runs import simulate, start
 from molecular_systems import MolecularSystem, solvated
 
-from chromabuild.backends import chromamd
-from chromabuild.backends.energy_log import EnergyLog
-from chromabuild.backends.openmm_reference import BOLTZMANN, NonbondedOptions
+from chromabuild.simulate import chromamd
+from chromabuild.simulate.energy_log import EnergyLog
+from chromabuild.simulate.openmm_engine import BOLTZMANN, NonbondedOptions
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 

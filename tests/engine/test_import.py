@@ -24,13 +24,13 @@ from foreign_files import write_amber, write_charmm, write_gromacs
 from molecular_systems import DATA, MolecularSystem, make_solute, openmm_topology
 from openmm import app, unit
 
-from chromabuild.backends import chromamd
-from chromabuild.backends.energy_log import EnergyLog
-from chromabuild.backends.openmm_reference import NonbondedOptions, energies_by_term, system_from_topology
-from chromabuild.errors import BadInputError
-from chromabuild.topology import Topology, make_topology
-from chromabuild.topology.from_openmm import topology_from_system
-from chromabuild.topology.import_files import import_system
+from chromabuild.base.errors import BadInputError
+from chromabuild.forcefield import Topology, make_topology
+from chromabuild.forcefield.from_openmm import topology_from_system
+from chromabuild.forcefield.import_files import import_system
+from chromabuild.simulate import chromamd
+from chromabuild.simulate.energy_log import EnergyLog
+from chromabuild.simulate.openmm_engine import NonbondedOptions, energies_by_term, system_from_topology
 
 pytestmark = pytest.mark.mpi
 

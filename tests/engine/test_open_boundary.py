@@ -12,9 +12,9 @@ import pytest
 import systems as written
 from engine_energies import ENERGY_COLUMNS, TOLERANCES, relative_rms, write_input
 
-from chromabuild.backends import chromamd
-from chromabuild.backends.openmm_reference import NonbondedOptions, energies_by_term, system_from_topology
-from chromabuild.errors import BadInputError
+from chromabuild.base.errors import BadInputError
+from chromabuild.simulate import chromamd
+from chromabuild.simulate.openmm_engine import NonbondedOptions, energies_by_term, system_from_topology
 
 pytestmark = pytest.mark.mpi
 CUTOFF = {"electrostatic": "CUTOFF", "switchdist": 9.0, "cutoffdist": 9.0, "pairlistdist": 10.5}

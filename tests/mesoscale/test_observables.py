@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from chromabuild.contact_files import write_contact_map
+from chromabuild.genome.contact_map import write_contact_map
 from mesoscale.observables import (
     contact_count,
     contact_map,

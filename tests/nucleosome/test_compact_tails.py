@@ -8,13 +8,13 @@ import pytest
 from openmm import app, unit
 from scipy.spatial import cKDTree
 
-from chromabuild.build import build_dna
+from chromabuild.base.files import template_path
+from chromabuild.build.duplex import build_dna
 from chromabuild.clash.tails import TAILS
 from chromabuild.dna.sequence import base_index
-from chromabuild.files import template_path
+from chromabuild.molecule.residues import residue_library, residue_names
+from chromabuild.molecule.solute import Solute
 from chromabuild.nucleosome.octamer import octamer
-from chromabuild.residues import residue_library, residue_names
-from chromabuild.solute import Solute
 from chromabuild.sterics.atoms import HYDROGEN, Atoms
 from chromabuild.sterics.audit import audit
 from chromabuild.sterics.detect import find_clashes

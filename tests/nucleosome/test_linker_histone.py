@@ -10,20 +10,23 @@ from openmm import unit
 from scipy.spatial import cKDTree
 from synthetic_scaffold import synthetic_scaffold
 
-from chromabuild.backends.openmm_reference import NonbondedOptions, system_from_topology
-from chromabuild.build import assemble_solute, build_dna, build_solute, octamer_of_recipe
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.files import template_path
+from chromabuild.base.settings import BuildSection, Config
+from chromabuild.build import build_solute
+from chromabuild.build.assembly import assemble_solute
+from chromabuild.build.duplex import build_dna
+from chromabuild.build.octamers import octamer_of_recipe
 from chromabuild.clash import correct_clashes
-from chromabuild.config import BuildSection, Config
 from chromabuild.dna.helix import crystal_path
-from chromabuild.errors import BadInputError
-from chromabuild.files import template_path
+from chromabuild.forcefield import make_topology
+from chromabuild.molecule.residues import residue_library
 from chromabuild.nucleosome.marks import octamer_recipes
 from chromabuild.nucleosome.octamer import octamer
 from chromabuild.nucleosome.recipe import OctamerRecipe, linker_histone_table
-from chromabuild.residues import residue_library
+from chromabuild.simulate.openmm_engine import NonbondedOptions, system_from_topology
 from chromabuild.sterics.atoms import Atoms
 from chromabuild.sterics.audit import audit
-from chromabuild.topology import make_topology
 
 NAMES = ("H5", "H1.4")
 

@@ -5,9 +5,9 @@ import openmm.app as app
 import pytest
 from scipy.spatial import cKDTree
 
-from chromabuild.errors import BadInputError
+from chromabuild.base.errors import BadInputError
+from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.nucleosome.octamer import histone_segid, octamer, place_octamer
-from chromabuild.residues import residue_library, residue_names
 
 
 def test_composition_of_1kx5():

@@ -7,17 +7,18 @@ import numpy as np
 import pytest
 from Bio.SeqUtils import seq1
 
-from chromabuild.bigwig import read_signal
-from chromabuild.build import build_dna, octamer_of_recipe
-from chromabuild.config import BuildSection
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.files import template_path
+from chromabuild.base.settings import BuildSection
+from chromabuild.build.duplex import build_dna
+from chromabuild.build.octamers import octamer_of_recipe
 from chromabuild.dna.helix import crystal_path
-from chromabuild.errors import BadInputError
-from chromabuild.files import template_path
+from chromabuild.genome.bigwig import read_signal
+from chromabuild.molecule.residues import residue_library, residue_names
+from chromabuild.molecule.solute import Solute
 from chromabuild.nucleosome.marks import octamer_recipes
 from chromabuild.nucleosome.octamer import octamer
 from chromabuild.nucleosome.recipe import OctamerRecipe
-from chromabuild.residues import residue_library, residue_names
-from chromabuild.solute import Solute
 from chromabuild.sterics.atoms import Atoms
 from chromabuild.sterics.audit import audit
 from chromabuild.sterics.detect import find_clashes

@@ -6,16 +6,17 @@ from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 from synthetic_scaffold import synthetic_scaffold
 
-from chromabuild.build import build_solute, octamer_of_recipe
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.settings import Config
+from chromabuild.build import build_solute
+from chromabuild.build.octamers import octamer_of_recipe
 from chromabuild.clash.tails import TAILS
-from chromabuild.config import Config
-from chromabuild.errors import BadInputError
+from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.nucleosome.homology import chains_of, histone_table
 from chromabuild.nucleosome.octamer import FAMILIES, octamer
 from chromabuild.nucleosome.peptide import torsion
 from chromabuild.nucleosome.recipe import OctamerRecipe
 from chromabuild.nucleosome.scaffold_tails import TAIL_ROOTS, allowed, tail_of
-from chromabuild.residues import residue_library, residue_names
 from chromabuild.sterics.atoms import Atoms
 from chromabuild.sterics.audit import audit
 from mesoscale.tails import TAIL_BEADS

@@ -5,8 +5,8 @@ import pytest
 from scipy.spatial import cKDTree
 from synthetic_scaffold import synthetic_scaffold
 
+from chromabuild.base.settings import Config
 from chromabuild.build import build_solute
-from chromabuild.config import Config
 from chromabuild.nucleosome.peptide import rotate
 from chromabuild.nucleosome.settling import settle_histones
 from chromabuild.sterics.reference import angle_between

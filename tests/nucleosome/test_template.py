@@ -16,16 +16,17 @@ from scipy.spatial.transform import Rotation
 from synthetic_scaffold import synthetic_scaffold
 from typer.testing import CliRunner
 
-from chromabuild.build import build_dna, build_solute
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.settings import Config, load_config
+from chromabuild.build import build_solute
+from chromabuild.build.duplex import build_dna
+from chromabuild.build.template_import import add_template, fetch_template
 from chromabuild.cli import app
-from chromabuild.config import Config, load_config
 from chromabuild.dna.helix import crystal_path
-from chromabuild.errors import BadInputError
+from chromabuild.molecule.residues import residue_library
 from chromabuild.nucleosome.homology import chains_of
 from chromabuild.nucleosome.octamer import octamer
 from chromabuild.nucleosome.template_file import read_template
-from chromabuild.nucleosome_template import add_template, fetch_template
-from chromabuild.residues import residue_library
 from chromabuild.sterics.atoms import Atoms
 from chromabuild.sterics.audit import audit
 
@@ -179,7 +180,7 @@ def archive(monkeypatch, tmp_path):
     folder.mkdir()
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=str(folder)))
     Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setattr("chromabuild.nucleosome_template.PDBList",
+    monkeypatch.setattr("chromabuild.build.template_import.PDBList",
                         partial(PDBList, server=f"http://127.0.0.1:{server.server_port}"))
     yield folder
     server.shutdown()
@@ -205,7 +206,7 @@ def test_an_entry_is_fetched(archive, crystal, monkeypatch, tmp_path):
     content = structure(crystal[:1], dna=20).make_mmcif_document().as_string()
     put(archive, "9zzz", content.encode())
     made = []
-    monkeypatch.setattr("chromabuild.nucleosome_template.add_template",
+    monkeypatch.setattr("chromabuild.build.template_import.add_template",
                         lambda file, *rest: made.append((Path(file).read_text(), *rest)))
     fetch_template("9ZZZ", chains=["A"])
     assert made == [(content, "9zzz.nucleosome.h5", ["A"])]

@@ -10,8 +10,8 @@ import pytest
 from command_line import STAGES, result_of
 from pieces import molecules_of
 
-from chromabuild.files import locked
-from chromabuild.solute import Solute
+from chromabuild.base.files import locked
+from chromabuild.molecule.solute import Solute
 
 
 @dataclass(frozen=True)

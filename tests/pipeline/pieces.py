@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from chromabuild.solute import Solute
+from chromabuild.molecule.solute import Solute
 
 
 def molecules_of(solute: Solute, molecules: list[int]) -> Solute:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from command_line import chromabuild, refusal, result_of
 
-from chromabuild.backends import chromamd
+from chromabuild.simulate import chromamd
 
 SMALL_SOLUTE = Path(__file__).parents[1] / "solvate" / "data" / "solute.h5"
 SEQUENCE = "ACGTTGCA" * 80

@@ -8,7 +8,7 @@ import sys
 import pytest
 from command_line import digests, environment
 
-from chromabuild.workflow import workflow_folder
+from chromabuild.pipeline.workflow import workflow_folder
 
 pytest.importorskip("snakemake")
 pytestmark = pytest.mark.slow

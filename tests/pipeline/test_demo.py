@@ -21,10 +21,10 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
-from chromabuild.files import template_path
-from chromabuild.residues import residue_library
+from chromabuild.base.files import template_path
+from chromabuild.molecule.residues import residue_library
+from chromabuild.molecule.solute import Solute
 from chromabuild.shards.brick_file import read_brick
-from chromabuild.solute import Solute
 
 pytestmark = pytest.mark.slow
 

@@ -11,9 +11,9 @@ import pytest
 from engine_energies import TOLERANCES, Evaluation, assert_agree, evaluate, reference_energy, write_input
 from molecular_systems import MolecularSystem
 
-from chromabuild.backends.openmm_reference import NonbondedOptions
+from chromabuild.forcefield import Topology, make_topology
 from chromabuild.shards import read_shards
-from chromabuild.topology import Topology, make_topology
+from chromabuild.simulate.openmm_engine import NonbondedOptions
 
 pytestmark = [pytest.mark.slow, pytest.mark.mpi]
 

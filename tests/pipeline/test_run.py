@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from command_line import command, digests, environment, result_of
 
-from chromabuild.backends.energy_log import EnergyLog
+from chromabuild.simulate.energy_log import EnergyLog
 
 pytestmark = pytest.mark.slow
 

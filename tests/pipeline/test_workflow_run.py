@@ -13,7 +13,7 @@ import time
 import pytest
 from command_line import digests, environment
 
-from chromabuild.workflow import workflow_folder
+from chromabuild.pipeline.workflow import workflow_folder
 
 pytest.importorskip("snakemake")
 pytestmark = pytest.mark.slow

@@ -5,11 +5,11 @@ import json
 import h5py
 import numpy as np
 
-from chromabuild.config import Config
-from chromabuild.provenance import FORMAT, VERSION
-from chromabuild.residues import residue_names
+from chromabuild.base.settings import Config
+from chromabuild.molecule.residues import residue_names
+from chromabuild.molecule.solute import Solute
+from chromabuild.pipeline.provenance import FORMAT, VERSION
 from chromabuild.shards.brick_file import BrickFile, packed
-from chromabuild.solute import Solute
 
 TWIST = np.radians(34.5)
 RISE = 3.32

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from synthetic_build import small_solute, write_build
 
-from chromabuild.config import Config
-from chromabuild.errors import BadInputError
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.settings import Config
+from chromabuild.pipeline import provenance
 from chromabuild.report import document, html, pictures
 from chromabuild.report.plots import line_plot
 from chromabuild.report.summary import energy_drift
@@ -25,7 +26,7 @@ def build(tmp_path_factory):
         for name in ("scaffold_picture", "solute_picture", "box_picture"):
             function = getattr(pictures, name)
             patch.setattr(pictures, name, lambda *a, function=function: function(*a, **size))
-        summary = document.write_report(config)
+        summary = document.write_report(config, provenance.read(config.output)["stages"])
     return folder, summary, (folder / "report.html").read_text(encoding="utf-8")
 
 
@@ -83,13 +84,13 @@ def test_stages_that_were_not_run_are_left_out(tmp_path):
     (folder / "provenance.json").write_text(json.dumps(record))
     for name in ("solute_clean.h5", "scaffold.h5", "clash_report.json"):
         (folder / name).unlink()
-    sections = document.write_report(config)["sections"]
+    sections = document.write_report(config, provenance.read(config.output)["stages"])["sections"]
     assert sections == ["Pipeline", "Locus", "Files", "Provenance"]
 
 
 def test_nothing_to_report_is_refused(tmp_path):
     with pytest.raises(BadInputError, match="no results"):
-        document.write_report(Config(output=str(tmp_path)))
+        document.write_report(Config(output=str(tmp_path)), {})
 
 
 def test_drift_of_a_straight_line_is_its_slope():

@@ -11,8 +11,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chromabuild.config import SolvateSection
-from chromabuild.errors import BadInputError, IntegrityError
+from chromabuild.base.errors import BadInputError, IntegrityError
+from chromabuild.base.settings import SolvateSection
 from chromabuild.shards import read_shards, verify_shards
 from chromabuild.shards.bag import write_bag
 from chromabuild.shards.merge import merge_shards

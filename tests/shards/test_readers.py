@@ -12,8 +12,8 @@ import zstandard
 from Bio.PDB.binary_cif import BinaryCIFParser
 from openmm import unit
 
-from chromabuild.config import SolvateSection
-from chromabuild.residues import residue_library
+from chromabuild.base.settings import SolvateSection
+from chromabuild.molecule.residues import residue_library
 from chromabuild.shards.brick import CHAIN_LETTERS
 from chromabuild.shards.brick_file import read_brick
 from chromabuild.solvate import prepare, solvate

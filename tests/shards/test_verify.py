@@ -7,8 +7,8 @@ import shutil
 
 import pytest
 
-from chromabuild.config import SolvateSection
-from chromabuild.errors import IntegrityError
+from chromabuild.base.errors import IntegrityError
+from chromabuild.base.settings import SolvateSection
 from chromabuild.shards import Manifest, read_shards, verify_shards
 from chromabuild.solvate import solvate
 

@@ -7,8 +7,8 @@ import msgpack
 import numpy as np
 import pytest
 
-from chromabuild.errors import BadInputError, IntegrityError
-from chromabuild.residues import residue_library
+from chromabuild.base.errors import BadInputError, IntegrityError
+from chromabuild.molecule.residues import residue_library
 from chromabuild.shards.bcif import bcif_bytes
 from chromabuild.shards.brick import CHAIN_LETTERS, Brick, template_index
 from chromabuild.shards.brick_file import BrickFile, brick_bytes, packed, read_brick

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from chromabuild.config import SolvateSection
+from chromabuild.base.settings import SolvateSection
+from chromabuild.molecule.solute import Solute
 from chromabuild.shards import read_shards
-from chromabuild.solute import Solute
 from chromabuild.solvate import prepare, solvate
 
 SOLUTE = Path(__file__).parent / "data" / "solute.h5"

@@ -8,9 +8,9 @@ import openmm.app
 import pytest
 from scipy.spatial.distance import pdist
 
-from chromabuild.config import SolvateSection
-from chromabuild.errors import BadInputError
-from chromabuild.residues import residue_library, residue_names
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.settings import SolvateSection
+from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.solvate import ions
 from chromabuild.solvate.ions import (
     SPECIES,

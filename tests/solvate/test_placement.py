@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from chromabuild.config import SolvateSection
-from chromabuild.solute import Solute
+from chromabuild.base.settings import SolvateSection
+from chromabuild.molecule.solute import Solute
 from chromabuild.solvate import placement
 from chromabuild.solvate.placement import place_solute
 

@@ -9,17 +9,17 @@ import lone_bricks
 import numpy as np
 import pytest
 
-from chromabuild.config import SolvateSection
+from chromabuild.base.settings import SolvateSection
+from chromabuild.molecule.solute import Solute
 from chromabuild.shards import verify_shards
 from chromabuild.shards.brick_file import read_brick
-from chromabuild.solute import Solute
 from chromabuild.solvate import solvate
 
 SOLUTE = Path(__file__).parent / "data" / "solute.h5"
 SCRIPT = """
 import re, resource, sys
-from chromabuild.config import SolvateSection
-from chromabuild.solute import Solute
+from chromabuild.base.settings import SolvateSection
+from chromabuild.molecule.solute import Solute
 from chromabuild.solvate import solvate
 if __name__ == "__main__":
     edge = float(sys.argv[1])

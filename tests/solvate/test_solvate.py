@@ -14,19 +14,19 @@ import pytest
 from scipy.spatial import cKDTree
 
 import chromabuild
-from chromabuild import files
-from chromabuild.config import SolvateSection
-from chromabuild.errors import BadInputError, ResourceError
-from chromabuild.residues import residue_library, residue_names
+from chromabuild.base import files
+from chromabuild.base.errors import BadInputError, ResourceError
+from chromabuild.base.settings import SolvateSection
+from chromabuild.molecule.residues import residue_library, residue_names
+from chromabuild.molecule.solute import Solute
 from chromabuild.shards import Manifest, read_shards, verify_shards
 from chromabuild.shards.brick_file import read_brick
-from chromabuild.solute import Solute
 from chromabuild.solvate import prepare, solvate
 from chromabuild.solvate.bricks import make_brick
 from chromabuild.solvate.ions import formal_charges
+from chromabuild.solvate.layout import CLOSEST, input_key, make_plan
+from chromabuild.solvate.layout_file import read_plan, write_plan
 from chromabuild.solvate.placement import place_solute
-from chromabuild.solvate.plan import CLOSEST, input_key, make_plan
-from chromabuild.solvate.plan_file import read_plan, write_plan
 from chromabuild.solvate.water import seam_changes
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import openmm
 from openmm import app, unit
 
-from chromabuild.residues import residue_library
+from chromabuild.molecule.residues import residue_library
 
 STEP = 0.003
 

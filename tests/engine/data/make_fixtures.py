@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from openmm import LangevinMiddleIntegrator, Platform, app, unit
 
-from chromabuild.residues import residue_library
+from chromabuild.molecule.residues import residue_library
 
 NOT_POLYMER = ("HOH", "MN", "CL")
 FOLDER = Path(__file__).parent

@@ -18,7 +18,7 @@ from openmm import app, unit
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from molecular_systems import IN_WATER, SOLVENT, fixture, judge_of, name_of_solvated, openmm_topology
 
-from chromabuild.topology.assign import FORCE_FIELDS
+from chromabuild.forcefield.assign import FORCE_FIELDS
 
 FOLDER = Path(__file__).parent
 

@@ -11,8 +11,8 @@ import openmm
 import openmm.app as app
 from openmm import unit
 
-from chromabuild.residues import residue_library, residue_names
-from chromabuild.solute import Solute
+from chromabuild.molecule.residues import residue_library, residue_names
+from chromabuild.molecule.solute import Solute
 
 CHOICE = {"B": (24, 102), "I": (8, 19), "J": (-19, -8)}
 

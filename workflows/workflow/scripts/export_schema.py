@@ -1,4 +1,4 @@
-"""Write schemas/config.schema.yaml, the JSON schema of locus.yaml, from the model in chromabuild.config.
+"""Write schemas/config.schema.yaml, the JSON schema of locus.yaml, from the model in chromabuild.base.settings.
 
     python workflows/workflow/scripts/export_schema.py
 """
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from chromabuild.config import Config
+from chromabuild.base.settings import Config
 
 TARGET = Path(__file__).resolve().parents[1] / "schemas" / "config.schema.yaml"
 

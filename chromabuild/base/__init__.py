@@ -1,0 +1,1 @@
+"""What every part may import: errors, files, settings, the words for numbers."""

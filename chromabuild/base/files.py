@@ -1,0 +1,63 @@
+"""Where the bundled molecular data lie, and files that appear whole or not at all."""
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from chromabuild.base.errors import BadInputError, ResourceError
+
+
+def template_path(name: str) -> Path:
+    """Path of a bundled data file, e.g. ``residues.json``: inside the installed package or in the source tree."""
+    package = Path(__file__).resolve().parents[1]
+    for folder in (package / "templates", package.parent / "templates"):
+        if (folder / name).exists():
+            return folder / name
+    raise BadInputError(f"bundled data file {name} is missing: reinstall chromabuild")
+
+
+@contextmanager
+def atomic_path(path: str | Path) -> Iterator[Path]:
+    """A temporary path in the target's folder that replaces the target when the block ends without an error.
+
+    Raises ResourceError when the folder cannot be written or the disk is full; the old file, if any, is kept.
+    """
+    target = Path(path)
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield part
+        with open(part, "rb") as handle:
+            os.fsync(handle.fileno())
+        os.replace(part, target)
+    except OSError as error:
+        if error.filename is not None and Path(error.filename) not in (part, target, target.parent):
+            raise
+        raise ResourceError(f"cannot write {target}: {error.strerror or error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(path: str | Path) -> Iterator[None]:
+    """Hold an exclusive lock on a file, made if need be, waiting while another process holds it.
+
+    The kernel takes it back from a process that dies. On a file system without locks there is none: what is done under
+    it must be right when several do it. Raises ResourceError when the file cannot be written.
+    """
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = open(path, "a")
+    except OSError as error:
+        raise ResourceError(f"cannot write {path}: {error.strerror or error}") from error
+    with handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        except OSError as error:
+            if error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
+                raise
+        yield

@@ -1,0 +1,221 @@
+"""locus.yaml: one file describes a build. Each section belongs to one stage; every default is stated here, with its unit."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from chromabuild.base.errors import BadInputError
+
+Positive = Annotated[float, Field(gt=0)]
+
+
+class Section(BaseModel):
+    """Base of all sections: unknown keys are errors, and so are numbers that are not finite."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class LocusSection(Section):
+    """What is built."""
+
+    name: str = Field("locus", description="name of the locus, used in titles")
+    fasta: str = Field("locus.fa", description="FASTA file, plain or gz; the first record unless `record` names one")
+    record: str | None = Field(None, description="FASTA record; empty: the only one")
+    start: int | None = Field(None, ge=0, description="first base of the locus in the coordinates of BED and BEDPE, 0-based; empty: read from the FASTA header (name:start-end, 1-based) or 0")
+    nucleosomes: str = Field("nucleosomes.bed", description="BED of dyads (1 bp) or nucleosomes (their middle is the dyad)")
+    contacts: str | None = Field(None, description="BEDPE of contacts, or .cool/.mcool/.hic; empty: none")
+    wrapped_length: int = Field(147, ge=101, le=147, description="bp wrapped on a core")
+    minimum_linker: int = Field(10, ge=0, description="bp left between neighbouring cores when dyads are too close")
+    overlaps: Literal["shift", "best-score", "error"] = Field("shift", description="what to do with dyads that are too close: least-squares shift, best-scoring subset, or refuse")
+
+
+class ScaffoldSection(Section):
+    """The mesoscale model."""
+
+    temperature: Positive = Field(293.15, description="kelvin")
+    salt: float = Field(0.15, ge=0.01, le=0.2, description="monovalent salt, mol/L, from 0.01 to 0.2")
+    core_charges: Literal["fitted", "formal"] = Field("fitted", description="charges of the core: 300 sites fitted to its Poisson-Boltzmann field, or a third as many formal charges, for large loci: sampling is many times faster")
+    tails: Literal["rigid", "flexible"] = Field("rigid", description="histone tails while the fibre moves: at rest on their cores, or chains of beads sampled with it, which linker histones and acetylation act through (with fitted charges only)")
+    acetylated: str | None = Field(None, description="BED or narrowPeak of acetylated stretches: tails of nucleosomes whose dyad lies inside are the stiff ones of acetylation; empty: none")
+    magnesium: bool = Field(False, description="the published treatment of Mg2+: linkers repel each other over 0.4 nm only and bend more easily")
+    replicas: int = Field(1, ge=1, description="folds that share the contacts by frequency, the strongest in all, the weakest in one of them; 1: one fold that keeps all")
+    replica: int = Field(1, ge=1, description="which of the replicas this is")
+    hotter: tuple[Annotated[float, Field(gt=1)], ...] = Field((), description="parallel tempering: ascending temperatures of further walks, multiples of `temperature`, e.g. [1.05, 1.1]; with rigid tails only")
+    sweeps: int = Field(2000, ge=1, description="Monte Carlo sweeps (one trial a particle); from 100 on up to twice as many, until the energy is at rest")
+    confinement_radius: Positive | None = Field(None, description="nm; a soft sphere around the fibre; empty: none")
+    container: tuple[Positive, Positive, Positive] | None = Field(None, description="nm; full edges of a box with soft walls around the fibre; empty: none")
+    choose: Literal["last", "smallest-box"] = Field("last", description="which conformation is built: the last one sampled, or the best of several that were annealed under pressure into a small box")
+
+
+class BuildSection(Section):
+    """The all-atom solute."""
+
+    nucleosome_path: Literal["crystal", "superhelix"] = Field("crystal", description="crystal frames of 1KX5 or of build.template, or a regular superhelix: by default the 28 A / 106 A one of jcc.25840")
+    template: str | None = Field(None, description="nucleosome template file of your own (`chromabuild template add`): its DNA path and histones instead of those of 1KX5; empty: none")
+    superhelix_pitch: float = Field(28.0, ge=20, le=60, description="angstrom a turn of the superhelix")
+    superhelix_outer_diameter: float = Field(106.0, ge=80, le=160, description="angstrom, of the outer surface of superhelical DNA; its axis lies 10 A further in")
+    superhelix_rise: float = Field(3.4, ge=3.2, le=3.6, description="angstrom along the superhelix from one base pair to the next")
+    steps: Literal["sequence", "generic"] = Field("sequence", description="rest and stiffness of linker steps: of each dinucleotide (Olson 1998), or straight B-DNA everywhere")
+    linker_phase_limit: Positive = Field(5.0, description="kT; linkers whose twist does not fit and costs more are offered a shift by one base pair in the report")
+    histones: Literal["xenopus", "human", "yeast"] = Field("xenopus", description="species of the histones: those of PDB 1KX5, or modelled on it")
+    variants: tuple[str, ...] = Field((), description="histone variants and mutations on every nucleosome, e.g. [H2A.Z, 'H3:K56Q']")
+    marks: str | None = Field(None, description="BED of variants, mutations and linker histones by place: column 4 names one, the nucleosomes whose dyad lies inside carry it; or a bigWig signal; empty: none")
+    track_mark: str | None = Field(None, description="what nucleosomes carry where the bigWig signal of `marks` is high, e.g. H2A.Z")
+    track_threshold: float | None = Field(None, description="mean of that signal over the 147 base pairs around a dyad (zero where there is none) from which on a nucleosome carries it")
+    linker_histone: Literal["none", "H5", "H1.4"] = Field("none", description="linker histone on the dyad: chicken H5 (residues 19-108) or human H1.4")
+    linker_histone_share: float = Field(1.0, ge=0, le=1, description="share of the nucleosomes that carry it, drawn by the seed")
+    tails: Literal["compact", "crystal", "scaffold"] = Field("compact", description="histone tails lying on their own nucleosome, as in solution; as in 1KX5, stretched out by crystal packing: a much larger box; or following the tail beads of the scaffold")
+
+
+class ClashSection(Section):
+    """Clash detection and correction."""
+
+    mode: Literal["default", "paper"] = Field("default", description="paper: exactly the phi/chi rotations of jcc.25840")
+    threshold: Positive = Field(0.9, description="angstrom; non-bonded pairs closer than this are clashes")
+
+
+class SolvateSection(Section):
+    """Water, ions and bricks."""
+
+    padding: Positive = Field(10.0, description="angstrom between solute and box face")
+    box: tuple[Positive, Positive, Positive] | None = Field(None, description="box edges, angstrom; empty: solute extent + padding")
+    salt: Annotated[float, Field(ge=0)] = Field(0.15, description="NaCl beyond neutrality, mol/L")
+    potassium_chloride: Annotated[float, Field(ge=0)] = Field(0.0, description="KCl beyond neutrality, mol/L")
+    magnesium_chloride: Annotated[float, Field(ge=0)] = Field(0.0, description="MgCl2 beyond neutrality, mol/L")
+    counterion: Literal["sodium", "potassium", "magnesium"] = Field("sodium", description="what neutralises a negative solute (a positive one: chloride)")
+    ion_placement: Literal["uniform", "debye-hueckel"] = Field("uniform", description="ions anywhere in the water, or drawn with the weight of the solute's Debye-Hueckel potential: cations near DNA")
+    brick_edge: float = Field(100.0, ge=15, le=200, description="target edge of a brick (one shard), angstrom")
+    compress: bool = Field(True, description="write .pdb.zst instead of .pdb")
+
+
+class DynamicsSection(Section):
+    """Minimisation and dynamics."""
+
+    engine: Literal["chromamd", "openmm"] = Field("chromamd", description="chromamd: our MPI engine; openmm: OpenMM on its CPU platform, for small systems and comparisons")
+    force_field: Literal["amber14"] = Field("amber14", description="amber14: ff14SB + OL15 + TIP3P")
+    cutoff: Positive = Field(9.0, description="angstrom, real-space electrostatics and Lennard-Jones")
+    switch_distance: Positive | None = Field(None, description="angstrom, where Lennard-Jones begins to be switched off; empty: plain truncation, as AMBER force fields are used")
+    pairlist_buffer: Positive = Field(1.5, description="angstrom, reach of the pair list beyond the cutoff")
+    pme_spline_order: int = Field(4, ge=4, le=10, description="order of the B-splines of PME")
+    pme_spacing: Positive = Field(1.2, description="angstrom, widest spacing of the PME grid")
+    minimise_steps: int = Field(120, ge=0, description="steepest-descent steps")
+    steps: int = Field(500, ge=1, description="dynamics steps")
+    timestep: Positive = Field(2.0, description="fs")
+    hydrogen_mass_factor: float = Field(1.0, ge=1, le=4, description="mass moved from heavy atoms to their hydrogens, for longer time steps: 3 for 4 fs")
+    ensemble: Literal["NVE", "NVT", "NPT"] = Field("NVT", description="NVT: constant temperature; NPT: and pressure; NVE: constant energy")
+    temperature: Positive = Field(310.0, description="kelvin, of the initial velocities, of NVT and NPT")
+    thermostat: Literal["bussi", "nose-hoover", "langevin", "berendsen"] = Field("bussi", description="bussi: stochastic velocity rescaling (engine openmm: always langevin)")
+    thermostat_time: Positive = Field(0.1, description="ps, relaxation time of the temperature; langevin: the inverse of its friction")
+    pressure: float = Field(1.0, description="atm, of NPT")
+    barostat_time: Positive = Field(2.0, description="ps, relaxation time of the pressure (engine openmm: Monte Carlo moves instead)")
+    output_period: int = Field(20, ge=1, description="steps between energies")
+    trajectory_period: int = Field(100, ge=1, description="steps between frames")
+    ranks: int = Field(1, ge=1, description="MPI ranks")
+
+
+class Config(Section):
+    """The whole of locus.yaml."""
+
+    seed: int = Field(1, ge=0, description="every random decision follows from it")
+    output: str = Field("results", description="folder of everything that is written")
+    locus: LocusSection = LocusSection()
+    scaffold: ScaffoldSection = ScaffoldSection()
+    build: BuildSection = BuildSection()
+    clash: ClashSection = ClashSection()
+    solvate: SolvateSection = SolvateSection()
+    dynamics: DynamicsSection = DynamicsSection()
+
+
+def parse_override(text: str) -> tuple[str, object]:
+    """``section.key=value`` of the command line as key and value; the value is read as YAML.
+
+    Raises BadInputError when there is no ``=`` or the value is not YAML.
+    """
+    key, equals, value = text.partition("=")
+    try:
+        if not equals:
+            raise ValueError
+        return key.strip(), yaml.safe_load(value)
+    except (ValueError, yaml.YAMLError):
+        raise BadInputError(f"--set {text} is not of the form section.key=value, e.g. dynamics.steps=1000") from None
+
+
+def validated(data: dict, overrides: Mapping[str, object], path: Path) -> Config:
+    """The settings ``data`` of the file ``path`` with dotted ``overrides``, checked.
+
+    Raises BadInputError with one sentence for an unknown key or a bad value.
+    """
+    for dotted, value in overrides.items():
+        *sections, key = dotted.split(".")
+        target = data
+        for name in sections:
+            target = target.setdefault(name, {}) if isinstance(target, dict) else None
+        if not isinstance(target, dict):
+            raise BadInputError(f"{dotted} cannot be set: {'.'.join(sections)} is not a section of {path}")
+        target[key] = value
+    try:
+        return Config.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        message = re.sub(r"^(Input|Value) ", "", first["msg"])
+        if first["type"] == "extra_forbidden":
+            raise BadInputError(f"{path}: unknown setting {key}; see `chromabuild init` for all settings") from None
+        raise BadInputError(f"{path}: {key} = {first['input']!r} {message}") from None
+
+
+def load_config(path: str | Path, overrides: Mapping[str, object] | None = None) -> Config:
+    """Read and validate locus.yaml; relative paths in it are taken from its folder.
+
+    ``overrides`` maps dotted keys (``seed``, ``dynamics.steps``) to the values that replace those of the file.
+    Raises BadInputError with one sentence for a missing file, broken YAML, an unknown key or a bad value.
+    """
+    path = Path(path)
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except FileNotFoundError:
+        raise BadInputError(f"{path} does not exist: write one with `chromabuild init`") from None
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be read ({error.strerror}): name a settings file with --config") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        where = getattr(error, "problem_mark", None)
+        line = f", line {where.line + 1}" if where else ""
+        raise BadInputError(f"{path}{line} is not valid YAML: correct it or write a new one with `chromabuild init`") from None
+    if not isinstance(data, dict):
+        raise BadInputError(f"{path} holds no settings: write a new one with `chromabuild init`")
+    config = validated(data, overrides or {}, path)
+    folder = path.resolve().parent
+    for name in ("fasta", "nucleosomes", "contacts"):
+        value = getattr(config.locus, name)
+        if value is not None:
+            setattr(config.locus, name, str(folder / value))
+    for section, name in ((config.build, "marks"), (config.build, "template"), (config.scaffold, "acetylated")):
+        value = getattr(section, name)
+        if value is not None:
+            setattr(section, name, str(folder / value))
+    config.output = str(folder / config.output)
+    return config
+
+
+def commented_yaml(config: Config) -> str:
+    """All settings as YAML, each with its description as a comment."""
+
+    def dump(value: object) -> str:
+        return yaml.safe_dump(value, default_flow_style=True).strip().removesuffix("...").strip() if value is not None else ""
+
+    lines = ["# chromabuild: settings of one build. Units: angstrom, fs, kelvin, mol/L unless said otherwise."]
+    for name, info in type(config).model_fields.items():
+        value = getattr(config, name)
+        if not isinstance(value, Section):
+            lines.append(f"{name}: {dump(value)}  # {info.description}")
+            continue
+        lines += ["", f"{name}:  # {(type(value).__doc__ or '').strip()}"]
+        for key, field_info in type(value).model_fields.items():
+            entry = getattr(value, key)
+            entry = list(entry) if isinstance(entry, tuple) else entry
+            lines.append(f"  {key}: {dump(entry)}  # {field_info.description}".replace(":   #", ":  #"))
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,145 @@
+"""Both strands of DNA with all their atoms: bases placed, backbones closed, hydrogens added."""
+
+import numpy as np
+
+from chromabuild.base.errors import BadInputError
+from chromabuild.dna.backbone import (
+    SUGAR,
+    Obstacles,
+    base_layout,
+    close_backbone,
+    measure_backbone,
+    place_bases,
+    wrong_chirality,
+)
+from chromabuild.dna.sequence import BASES, both_strands
+from chromabuild.dna.stacking import relax_bases
+from chromabuild.dna.steps import dna_parameters, split_pair
+from chromabuild.molecule.hydrogens import place_hydrogens, settle_thymine_methyls
+from chromabuild.molecule.residues import residue_library, residue_names
+from chromabuild.sterics.cell_list import CellList
+
+OUTLIER = 4.0  # standard deviations
+PHOSPHATE_REACH = 10.0  # angstrom from C1' to what the farthest oxygen of its phosphate can touch
+SEAM = 30  # base pairs that a circle repeats on either side
+
+
+def base_frames(
+    sequence: np.ndarray, origin: np.ndarray, frame: np.ndarray, threads: int = 1
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Bases (2n,), base origins (2n, 3) and frames (2n, 3, 3) of strand I, then strand J, from base pairs.
+
+    Args:
+        sequence: (n,) 0..3 for A, C, G, T of strand I.
+        origin: (n, 3) of the base pairs, angstrom.
+        frame: (n, 3, 3).
+        threads: for the relaxation of overlapping bases.
+    """
+    parameters = dna_parameters()
+    pair = np.array([parameters.pair[letter] for letter in BASES])[sequence]
+    (origin_i, frame_i), (origin_j, frame_j) = split_pair(origin, frame, pair)
+    bases = both_strands(sequence)
+    origins = np.concatenate([origin_i, origin_j[::-1]])
+    frames = np.concatenate([frame_i, frame_j[::-1]])
+    return bases, *relax_bases(bases, origins, frames, pair, threads)
+
+
+def build_dna(
+    sequence: np.ndarray, origin: np.ndarray, frame: np.ndarray, threads: int = 1, circular: bool = False,
+    histones: tuple[np.ndarray, np.ndarray] | None = None,
+) -> tuple[np.ndarray, np.ndarray, dict]:
+    """All atoms of a duplex with free 5' and 3' hydroxyls, or of a closed circle without ends.
+
+    Args:
+        sequence: (n,) 0..3 for A, C, G, T of strand I.
+        origin: (n, 3) of the base pairs, angstrom.
+        frame: (n, 3, 3).
+        threads: for relaxing bases and closing the backbone; the result does not depend on it.
+        circular: whether the last base pair is followed by the first.
+        histones: (k, 3) atoms that the backbone keeps clear of, and their ``ATOM_CLASS`` (k,); not beside circles.
+
+    Returns:
+        Positions (atoms, 3), library indices of the residues (2n,) - strand I, then strand J - and the report on the
+        backbone's quality.
+    """
+    if circular:
+        bases, base_atoms, sugar, iterations = _closed_circle(sequence, origin, frame, threads)
+    else:
+        bases, origins, frames = base_frames(sequence, origin, frame, threads)
+        base_atoms, c1 = place_bases(bases, origins, frames)
+        obstacles = None if histones is None else _obstacles(c1, *histones, threads)
+        sugar, iterations = close_backbone(bases, origins, frames, threads, obstacles=obstacles)
+
+    n, index = len(sequence), {name: k for k, name in enumerate(residue_names())}
+    template = np.array([index[f"D{letter}"] for letter in BASES])[bases]
+    for end, suffix in () if circular else ((0, "5"), (n - 1, "3"), (n, "5"), (2 * n - 1, "3")):
+        template[end] = index[f"D{BASES[bases[end]]}{suffix}"]
+    library = list(residue_library().values())
+    sizes = np.array([len(entry.atoms) for entry in library])
+    first_atom = np.concatenate([[0], np.cumsum(sizes[template])])
+    position = np.zeros((first_atom[-1], 3))
+    for kind in np.unique(template):
+        which, atoms = np.flatnonzero(template == kind), library[kind].index
+        letter = library[kind].name[1]
+        for source, names in ((sugar, SUGAR), (base_atoms, base_layout().atoms[letter])):
+            for k, name in enumerate(names):
+                if name in atoms:
+                    position[first_atom[which] + atoms[name]] = source[which, k]
+    place_hydrogens(position, template, first_atom)
+    settle_thymine_methyls(position, template, first_atom)
+    return position, template.astype(np.uint16), _backbone_report(bases, sugar, base_atoms, iterations, circular)
+
+
+def _obstacles(c1: np.ndarray, position: np.ndarray, atom_class: np.ndarray, threads: int) -> Obstacles | None:
+    """Those of the atoms (k, 3) that the sugar-phosphates at ``c1`` (2n, 3) can touch."""
+    nucleotide, atom = CellList(position, PHOSPHATE_REACH, threads).in_spheres(c1, PHOSPHATE_REACH)
+    if not len(atom):
+        return None
+    atom = atom[np.lexsort((atom, nucleotide))]
+    first = np.concatenate([[0], np.cumsum(np.bincount(nucleotide, minlength=len(c1)))]).astype(np.int32)
+    return Obstacles(first, atom_class[atom], np.ascontiguousarray(position[atom], dtype=float))
+
+
+def _closed_circle(
+    sequence: np.ndarray, origin: np.ndarray, frame: np.ndarray, threads: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Bases (2n,), their atoms, sugar-phosphates and closure iterations of both strands of a circle.
+
+    It is closed as a longer duplex whose ends repeat what lies beyond the seam; once more with the true neighbours
+    there, so that both sides of the seam meet.
+    """
+    n = len(sequence)
+    if n <= 2 * SEAM:
+        raise BadInputError(f"a circle of {n} base pairs is too small to be built: take more than {2 * SEAM}")
+    around = np.arange(-SEAM, n + SEAM) % n
+    bases, origins, frames = base_frames(sequence[around], origin[around], frame[around], threads)
+    inner = np.concatenate([SEAM + np.arange(n), n + 3 * SEAM + np.arange(n)])
+    repeated = np.concatenate([inner[around], inner[n + around]])
+    place = bases, origins[repeated], frames[repeated]  # a base and its copy must lie in the same place
+    sugar, iterations = close_backbone(*place, threads)
+    sugar, more = close_backbone(*place, threads, start=sugar[repeated])
+    base_atoms, _ = place_bases(*place)
+    return tuple(part[inner] for part in (bases, base_atoms, sugar, iterations + more))
+
+
+def _backbone_report(
+    bases: np.ndarray, sugar: np.ndarray, base_atoms: np.ndarray, iterations: np.ndarray, circular: bool
+) -> dict:
+    pairs = len(bases) // 2
+    if circular:  # the last nucleotide of each strand once more before its first; its own row is dropped
+        rows = np.arange(2 * pairs).reshape(2, -1)
+        rows = np.concatenate([rows[:, -1:], rows], axis=1).ravel()
+        bases, sugar, base_atoms = bases[rows], sugar[rows], base_atoms[rows]
+    geometry = measure_backbone(bases, sugar, base_atoms, torsions=False)
+    o3_p, wrong = geometry.bond[:, 0], wrong_chirality(sugar, base_atoms).sum(axis=0)
+    return {
+        "base_pairs": pairs,
+        "o3_p_shortest": round(float(np.nanmin(o3_p)), 4),
+        "o3_p_longest": round(float(np.nanmax(o3_p)), 4),
+        "bond_rmsz": round(float(np.sqrt(np.nanmean(geometry.bond_z**2))), 4),
+        "angle_rmsz": round(float(np.sqrt(np.nanmean(geometry.angle_z**2))), 4),
+        "bond_outliers": int(np.sum(np.abs(geometry.bond_z) > OUTLIER)),
+        "angle_outliers": int(np.sum(np.abs(geometry.angle_z) > OUTLIER)),
+        "wrong_chirality": dict(zip(("C1'", "C3'", "C4'"), wrong.tolist(), strict=True)),
+        "closure_iterations": round(float(iterations.mean()), 1),
+    }

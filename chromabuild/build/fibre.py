@@ -1,0 +1,101 @@
+"""From a scaffold to an all-atom solute: relax linkers, place bases, close backbones, add octamers and hydrogens."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from chromabuild import __version__
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.settings import BuildSection, Config
+from chromabuild.build.assembly import assemble_solute
+from chromabuild.build.duplex import build_dna
+from chromabuild.build.octamers import atoms_beside_dna, octamer_counts, octamer_of_recipe, with_scaffold_tails
+from chromabuild.dna.helix import DYAD, RelaxedPath, crystal_path, relax_path, superhelix_path
+from chromabuild.dna.sequence import base_index
+from chromabuild.molecule.solute import Solute
+from chromabuild.nucleosome.marks import octamer_recipes
+from chromabuild.nucleosome.octamer import Octamer
+from chromabuild.nucleosome.settling import settle_histones
+from chromabuild.nucleosome.template_file import read_template
+from mesoscale.scaffold import Scaffold
+
+Progress = Callable[[str, float], None]
+
+
+def build_solute(scaffold: Scaffold, config: Config, threads: int = 1, progress: Progress | None = None) -> Solute:
+    """All atoms of a fibre: both strands from end to end, and the histones of every nucleosome.
+
+    Args:
+        scaffold: of mesoscale, angstrom (docs/formats.md, section 1).
+        config: ``config.build.nucleosome_path`` chooses the path of wrapped DNA, ``config.build.tails`` the
+            conformation of the histone tails.
+        threads: for the backbone closure; the result does not depend on it.
+        progress: called with what is being done and the fraction done.
+
+    Returns:
+        The solute; ``solute.provenance["build_report"]`` holds costs of linkers and the quality of the backbone.
+
+    Raises:
+        BadInputError: a base that is not A, C, G, T, or a linker that cannot be built.
+    """
+    def say(what: str, fraction: float) -> None:
+        if progress is not None:
+            progress(what, fraction)
+
+    say("relaxing linkers", 0.0)
+    sequence = base_index(scaffold.base)
+    recipes = octamer_recipes(config.build, scaffold.chromosome, scaffold.position[scaffold.dyad], config.seed)
+    octamers = [octamer_of_recipe(recipe) for recipe in recipes]
+    tails = {}
+    if config.build.tails == "scaffold":
+        octamers, tails = with_scaffold_tails(octamers, scaffold, config.seed)
+    path = relaxed_path(scaffold, sequence, config.build, octamers, threads)
+    say("closing the backbone", 0.2)
+    # The regular superhelix runs through the octamer: no backbone can keep clear of that.
+    histones = None if config.build.nucleosome_path == "superhelix" else atoms_beside_dna(octamers, path)
+    dna_position, dna_template, report = build_dna(sequence, path.origin, path.frame, threads, histones=histones)
+    del histones
+    say("placing histones", 0.8)
+    solute = assemble_solute(dna_position, dna_template, octamers, path.core_origin, path.core_frame)
+    del dna_position, octamers
+    say("making room for histones", 0.85)
+    settled = settle_histones(solute, threads)
+    solute.provenance = {
+        "stage": "build",
+        "chromabuild": __version__,
+        "locus": scaffold.name,
+        "nucleosome_path": config.build.nucleosome_path,
+        "tails": config.build.tails,
+        "build_report": report | path.summary() | {"octamers": octamer_counts(recipes)} | tails | settled,
+    }
+    say("done", 1.0)
+    return solute
+
+
+def relaxed_path(
+    scaffold: Scaffold, sequence: np.ndarray, settings: BuildSection, octamers: Sequence[Octamer] = (), threads: int = 1
+) -> RelaxedPath:
+    """Base pairs and cores of the scaffold with relaxed linkers, wrapped and joined as the settings say.
+
+    Linkers keep clear of the ``octamers`` that the cores will carry.
+    """
+    path = crystal_path()
+    if settings.template is not None:
+        template = read_template(settings.template)
+        path = template.origin, template.frame
+    if settings.nucleosome_path == "superhelix":
+        path = superhelix_path(settings.superhelix_outer_diameter, settings.superhelix_pitch, settings.superhelix_rise)
+    core = np.asarray(scaffold.nucleosome)
+    on_core = np.zeros(len(core), dtype=int)
+    wrapped = core >= 0
+    on_core[wrapped] = np.flatnonzero(wrapped) - np.asarray(scaffold.dyad)[core[wrapped]]
+    if np.abs(on_core).max(initial=0) > DYAD:
+        far = int(np.argmax(np.abs(on_core)))
+        raise BadInputError(
+            f"base pair {far} lies {abs(on_core[far])} bp from the dyad of nucleosome {core[far]} that it is wrapped "
+            f"on, beyond the {DYAD} of a core: make the scaffold again"
+        )
+    return relax_path(
+        sequence, scaffold.origin, scaffold.frame, scaffold.core_origin, scaffold.core_frame, core, on_core, path,
+        [octamer.alpha_carbons for octamer in octamers], settings.steps,
+        settings.linker_phase_limit, threads)

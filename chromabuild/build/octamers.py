@@ -1,0 +1,88 @@
+"""The octamers of a fibre: one for each recipe, tails along the scaffold's beads, atoms beside wrapped DNA."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from chromabuild.base.errors import BadInputError
+from chromabuild.build.duplex import build_dna
+from chromabuild.dna.backbone import (
+    ATOM_CLASS,
+)
+from chromabuild.dna.helix import RelaxedPath, crystal_path
+from chromabuild.molecule.residues import residue_library
+from chromabuild.nucleosome.octamer import Octamer
+from chromabuild.nucleosome.recipe import OctamerRecipe, build_octamer
+from chromabuild.nucleosome.scaffold_tails import BEADS, follow_beads
+from mesoscale.scaffold import Scaffold
+
+BESIDE_DNA = 7.0  # angstrom: farther from wrapped DNA, an atom of an octamer does not bother any backbone
+BEAD_TOLERANCE = 3.0  # angstrom rms from a tail's beads
+
+
+@cache
+def octamer_of_recipe(recipe: OctamerRecipe) -> Octamer:
+    """The octamer of a recipe; new side chains keep clear of DNA on the crystal's path, A, C, G, T in turn."""
+    if not recipe.mutations:
+        return build_octamer(recipe, np.zeros((0, 3)), np.zeros(0, dtype=bool))
+    return build_octamer(recipe, *wrapped_dna())
+
+
+def with_scaffold_tails(octamers: list[Octamer], scaffold: Scaffold, seed: int) -> tuple[list[Octamer], dict]:
+    """Octamers whose tails follow the scaffold's beads, and how closely."""
+    if scaffold.tails is None:
+        raise BadInputError("the scaffold holds no tail beads for build.tails = scaffold: run chromabuild scaffold")
+    beads = np.einsum("mji,mkj->mki", scaffold.core_frame, scaffold.tails - scaffold.core_origin[:, None])
+    surroundings, _ = wrapped_dna()
+    result, deviation = list(octamers), np.full(beads.shape[:2], np.nan)
+    for core in dict.fromkeys(id(core) for core in octamers):
+        rows = np.flatnonzero([id(other) == core for other in octamers])
+        positions, deviation[rows] = follow_beads(octamers[rows[0]], beads[rows], surroundings, seed)
+        for row, position in zip(rows, positions, strict=True):
+            result[row] = replace(octamers[row], position=position)
+    start = np.concatenate([[0], np.cumsum(BEADS)[:-1]])
+    square = np.add.reduceat(np.nan_to_num(deviation) ** 2, start, axis=1)
+    count = np.add.reduceat(np.isfinite(deviation).astype(int), start, axis=1)
+    rms = np.sqrt(square / np.maximum(count, 1))
+    return result, {"tail_beads_followed": int(count.sum()),
+                    "tail_bead_rms": round(float(np.sqrt(square.sum() / max(count.sum(), 1))), 3),
+                    "tail_bead_rms_largest": round(float(rms.max()), 3),
+                    "tails_beyond_3_angstrom": int(np.sum(rms > BEAD_TOLERANCE))}
+
+
+def atoms_beside_dna(octamers: list[Octamer], path: RelaxedPath) -> tuple[np.ndarray, np.ndarray] | None:
+    """Heavy atoms (k, 3) of placed octamers that wrapped DNA can touch, and their ``ATOM_CLASS`` (k,)."""
+    if not octamers:
+        return None
+    library, wrapped, beside = list(residue_library().values()), cKDTree(wrapped_dna()[0]), {}
+    for core in octamers:
+        if id(core) not in beside:
+            element = np.concatenate([library[k].elements for k in core.residue_template])
+            near = wrapped.query(core.position, distance_upper_bound=BESIDE_DNA)[0] < BESIDE_DNA
+            rows = np.flatnonzero(near & (element != "H"))
+            kind = np.array([ATOM_CLASS.get(e, ATOM_CLASS["C"]) for e in element[rows]], dtype=np.int32)
+            beside[id(core)] = core.position[rows], kind
+    position = [origin + beside[id(core)][0] @ frame.T
+                for core, origin, frame in zip(octamers, path.core_origin, path.core_frame, strict=True)]
+    return np.concatenate(position), np.concatenate([beside[id(core)][1] for core in octamers])
+
+
+def octamer_counts(recipes: list[OctamerRecipe]) -> list[dict]:
+    """How many nucleosomes carry which histones."""
+    return [{"histones": "template" if recipe.template else recipe.species,
+             "marks": ", ".join((*recipe.variants, *recipe.mutations)) or "none",
+             "linker_histone": recipe.linker_histone or "none",
+             "nucleosomes": recipes.count(recipe)} for recipe in sorted(set(recipes))]
+
+
+@cache
+def wrapped_dna() -> tuple[np.ndarray, np.ndarray]:
+    """Heavy atoms (n, 3) of DNA on the crystal's path, A, C, G, T in turn, and which are polar (n,)."""
+    origin, frame = crystal_path()
+    position, template, _ = build_dna(np.arange(len(origin)) % 4, origin, frame)
+    library = list(residue_library().values())
+    element = np.concatenate([library[kind].elements for kind in template])
+    heavy = element != "H"
+    return position[heavy], np.isin(element[heavy], ("N", "O"))

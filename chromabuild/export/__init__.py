@@ -1,0 +1,1 @@
+"""A system in the files of other programs."""

@@ -1,0 +1,278 @@
+"""Topology: what the engine must know of the atoms apart from where they are (docs/formats.md 5).
+
+A system is a run-length list of molecules; each molecule kind is stored once, so that a billion waters cost nothing.
+Units: angstrom, kcal/mol, elementary charge, atomic mass unit, degree (force constants of angles per radian squared).
+"""
+
+import json
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.files import atomic_path
+from chromabuild.forcefield.pieces import cut_into_pieces
+
+FORMAT = "chromabuild-topology"
+VERSION = 2
+
+
+def _column(dtype: str, *shape: int) -> np.ndarray:
+    """A field that is empty unless given, with its dtype and the shape of one row as the schema of the file."""
+    return field(default_factory=lambda: np.empty((0, *shape), dtype=dtype), metadata={"dtype": dtype, "shape": shape})
+
+
+_ROWS_A_CHUNK = 1 << 16
+
+
+@dataclass
+class MoleculeTemplate:
+    """One kind of molecule. Atom indices count from 0 within the molecule.
+
+    The field ``bond_atoms`` is the dataset ``bond/atoms`` of the file, and so on: see docs/formats.md for the energy
+    function behind each table.
+    """
+
+    name: str
+    rigid_water: bool = False
+    lj_type: np.ndarray = _column("<i4")
+    charge: np.ndarray = _column("<f8")
+    mass: np.ndarray = _column("<f8")
+    atom_name: np.ndarray = _column("S4")
+    atom_residue: np.ndarray = _column("<i4")
+    residue_name: np.ndarray = _column("S4")
+    residue_number: np.ndarray = _column("<i4")
+    residue_segid: np.ndarray = _column("S4")
+    bond_atoms: np.ndarray = _column("<i4", 2)
+    bond_k: np.ndarray = _column("<f8")
+    bond_r0: np.ndarray = _column("<f8")
+    angle_atoms: np.ndarray = _column("<i4", 3)
+    angle_k: np.ndarray = _column("<f8")
+    angle_theta0: np.ndarray = _column("<f8")
+    urey_bradley_atoms: np.ndarray = _column("<i4", 2)
+    urey_bradley_k: np.ndarray = _column("<f8")
+    urey_bradley_r0: np.ndarray = _column("<f8")
+    dihedral_atoms: np.ndarray = _column("<i4", 4)
+    dihedral_k: np.ndarray = _column("<f8")
+    dihedral_n: np.ndarray = _column("<i4")
+    dihedral_phase: np.ndarray = _column("<f8")
+    improper_atoms: np.ndarray = _column("<i4", 4)
+    improper_k: np.ndarray = _column("<f8")
+    improper_psi0: np.ndarray = _column("<f8")
+    cmap_atoms: np.ndarray = _column("<i4", 5)
+    cmap_map: np.ndarray = _column("<i4")
+    exclusion: np.ndarray = _column("<i4", 2)
+    pair14_atoms: np.ndarray = _column("<i4", 2)
+    pair14_charge_product: np.ndarray = _column("<f8")
+    pair14_sigma: np.ndarray = _column("<f8")
+    pair14_epsilon: np.ndarray = _column("<f8")
+    constraint_atoms: np.ndarray = _column("<i4", 2)
+    constraint_distance: np.ndarray = _column("<f8")
+
+    def __post_init__(self) -> None:
+        for name, dtype, shape in _SCHEMA:
+            setattr(self, name, np.ascontiguousarray(getattr(self, name), dtype=dtype).reshape(-1, *shape))
+
+    @property
+    def n_atoms(self) -> int:
+        """Number of atoms."""
+        return len(self.charge)
+
+
+_SCHEMA = [(f.name, f.metadata["dtype"], f.metadata["shape"]) for f in fields(MoleculeTemplate) if f.metadata]
+_TERMS = ("bond", "angle", "urey_bradley", "dihedral", "improper", "cmap", "pair14", "constraint")
+
+
+def _dataset_name(name: str) -> str:
+    """``bond_atoms`` is stored as ``bond/atoms``; per-atom and per-residue columns keep their name."""
+    for term in _TERMS:
+        if name.startswith(term + "_"):
+            return f"{term}/{name[len(term) + 1:]}"
+    return name
+
+
+@dataclass
+class Topology:
+    """Molecule templates, Lennard-Jones types, and the molecules of the system in global atom order."""
+
+    templates: list[MoleculeTemplate]
+    run_template: np.ndarray
+    """(k,) int32: template of each run of equal molecules, in global atom order."""
+    run_count: np.ndarray
+    """(k,) int64: number of molecules in each run."""
+    lj_name: np.ndarray
+    """(t,) S8."""
+    lj_sigma: np.ndarray
+    """(t,) angstrom."""
+    lj_epsilon: np.ndarray
+    """(t,) kcal/mol."""
+    coulomb_constant: float
+    """kcal angstrom / mol / e^2."""
+    force_field: str
+    provenance: dict = field(default_factory=dict)
+    lj_c12: np.ndarray | None = None
+    """(t, t): E = c12/r^12 - c6/r^6, kcal/mol angstrom^12; what the Lorentz-Berthelot rule gives unless given."""
+    lj_c6: np.ndarray | None = None
+    """(t, t), kcal/mol angstrom^6; given together with ``lj_c12``."""
+    cmap_energy: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    """(m, s s) kcal/mol: correction maps, phi = 360 i/s and psi = 360 j/s degrees in column s i + j."""
+
+    def __post_init__(self) -> None:
+        if self.lj_c12 is None:
+            self.lj_c12, self.lj_c6 = self._mixed()
+
+    def _mixed(self) -> tuple[np.ndarray, np.ndarray]:
+        """c12 and c6 of all pairs of types by the Lorentz-Berthelot rule."""
+        sigma6 = (0.5 * (self.lj_sigma[:, None] + self.lj_sigma)) ** 6
+        c6 = 4.0 * np.sqrt(self.lj_epsilon[:, None] * self.lj_epsilon) * sigma6
+        return c6 * sigma6, c6
+
+    @property
+    def special_pairs(self) -> np.ndarray:
+        """(t, t) bool: pairs of types that do not follow the Lorentz-Berthelot rule (to 1e-6)."""
+        c12, c6 = self._mixed()
+        return ~(np.isclose(self.lj_c12, c12, rtol=1e-6, atol=0) & np.isclose(self.lj_c6, c6, rtol=1e-6, atol=0))
+
+    @property
+    def run_first_atom(self) -> np.ndarray:
+        """(k + 1,) int64: the atoms of run i are first[i] .. first[i+1]-1."""
+        sizes = np.array([t.n_atoms for t in self.templates], dtype=np.int64)
+        return np.concatenate([[0], np.cumsum(sizes[self.run_template] * self.run_count)]).astype(np.int64)
+
+    @property
+    def n_atoms(self) -> int:
+        """Number of atoms of the whole system."""
+        return int(self.run_first_atom[-1])
+
+    @property
+    def net_charge(self) -> float:
+        """Total charge, e."""
+        per_molecule = np.array([t.charge.sum() for t in self.templates])
+        return float(np.sum(per_molecule[self.run_template] * self.run_count))
+
+    def per_atom(self, name: str) -> np.ndarray:
+        """A per-atom column (``charge``, ``mass``, ``lj_type``, ``atom_name``) of all atoms, (n,)."""
+        return np.concatenate([np.tile(getattr(self.templates[t], name), count)
+                               for t, count in zip(self.run_template, self.run_count, strict=True)])
+
+    def charges(self) -> np.ndarray:
+        """(n,) charges of all atoms, e."""
+        return self.per_atom("charge")
+
+    def masses(self) -> np.ndarray:
+        """(n,) masses of all atoms, atomic mass units."""
+        return self.per_atom("mass")
+
+    def term(self, term: str) -> dict[str, np.ndarray]:
+        """All terms of one kind (``bond``, ``dihedral``, ``pair14``, ...) with global atom indices.
+
+        Keys: ``atoms`` (m, 2..4) int64, and the parameter columns (m,).
+        """
+        columns = [(name, _dataset_name(name).split("/")[1]) for name, _, _ in _SCHEMA if name.startswith(term + "_")]
+        pieces = {key: [] for _, key in columns}
+        for t, count, start in zip(self.run_template, self.run_count, self.run_first_atom[:-1], strict=True):
+            template = self.templates[t]
+            for name, key in columns:
+                values = getattr(template, name)
+                pieces[key].append(_shifted(values, template.n_atoms, count, start) if key == "atoms"
+                                   else np.tile(values, count))
+        return {key: np.concatenate(arrays) for key, arrays in pieces.items()}
+
+    def exclusions(self) -> np.ndarray:
+        """(e, 2) int64: all excluded pairs with global atom indices."""
+        return np.concatenate([
+            _shifted(self.templates[t].exclusion, self.templates[t].n_atoms, count, start)
+            for t, count, start in zip(self.run_template, self.run_count, self.run_first_atom[:-1], strict=True)
+        ])
+
+    def write(self, path: str | Path) -> None:
+        """Write HDF5 by atomic rename. Raises ResourceError when the disk is full or the folder unwritable."""
+        # Object headers of this version of the format carry checksums, as every array does: HDF5 refuses to read what
+        # was damaged, in the engine too.
+        with atomic_path(path) as part, h5py.File(part, "w", libver=("v110", "v110")) as file:
+            file.attrs["format"] = np.bytes_(FORMAT)
+            file.attrs["version"] = np.int32(VERSION)
+            file.attrs["provenance"] = np.bytes_(json.dumps(self.provenance, sort_keys=True))
+            file.attrs["coulomb_constant"] = float(self.coulomb_constant)
+            file.attrs["force_field"] = np.bytes_(self.force_field)
+            rule = "pair matrix" if self.special_pairs.any() else "lorentz-berthelot"
+            file.attrs["combination_rule"] = np.bytes_(rule)
+            _put(file, "lj/name", np.asarray(self.lj_name, dtype="S8"))
+            for name in ("sigma", "epsilon", "c12", "c6"):
+                _put(file, f"lj/{name}", np.asarray(getattr(self, f"lj_{name}"), dtype="<f8"))
+            _put(file, "molecule/template", np.asarray(self.run_template, dtype="<i4"))
+            _put(file, "molecule/count", np.asarray(self.run_count, dtype="<i8"))
+            _put(file, "cmap/energy", np.asarray(self.cmap_energy, dtype="<f8"))
+            for i, template in enumerate(self.templates):
+                group = file.create_group(f"template/{i:04d}")
+                group.attrs["name"] = np.bytes_(template.name)
+                group.attrs["rigid_water"] = np.int32(template.rigid_water)
+                for name, _, _ in _SCHEMA:
+                    _put(group, _dataset_name(name), np.asarray(getattr(template, name)))
+            self._write_pieces(file)
+
+    def _write_pieces(self, file: h5py.File) -> None:
+        """What the engine reads of molecules with several residues."""
+        tables = {kind: [name for name, _, _ in _SCHEMA if _dataset_name(name).split("/")[0] == kind]
+                  for kind in (*_TERMS, "exclusion")}
+        pieces = cut_into_pieces(self.templates, tables)
+        if len(pieces.first_atom) == 1:
+            return
+        group = file.create_group("pieces")
+        group.attrs["rigid_water"] = np.int32(0)
+        _put(group, "first_atom", pieces.first_atom)
+        for kind, first in pieces.first_term.items():
+            _put(group, f"first_term/{kind}", first)
+        for name, dtype, _ in _SCHEMA:
+            if name in pieces.columns:
+                _put(group, _dataset_name(name), np.asarray(pieces.columns[name], dtype=dtype))
+        for i, piece in enumerate(pieces.of_molecule):
+            if piece is not None:
+                _put(file, f"template/{i:04d}/piece", piece)
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Topology":
+        """Read what ``write`` wrote. Raises BadInputError when the file is missing or is not a topology file."""
+        try:
+            with h5py.File(path, "r") as file:
+                if _text(file.attrs.get("format", b"")) != FORMAT or file.attrs.get("version") != VERSION:
+                    raise BadInputError(f"{path} is not a topology file of version {VERSION}: "
+                                        "run chromabuild topology again")
+                return cls(
+                    templates=[
+                        MoleculeTemplate(name=_text(group.attrs["name"]), rigid_water=bool(group.attrs["rigid_water"]),
+                                         **{name: group[_dataset_name(name)][...] for name, _, _ in _SCHEMA})
+                        for group in (file["template"][name] for name in sorted(file["template"], key=int))
+                    ],
+                    run_template=file["molecule/template"][...],
+                    run_count=file["molecule/count"][...],
+                    lj_name=file["lj/name"][...],
+                    lj_sigma=file["lj/sigma"][...],
+                    lj_epsilon=file["lj/epsilon"][...],
+                    lj_c12=file["lj/c12"][...],
+                    lj_c6=file["lj/c6"][...],
+                    cmap_energy=file["cmap/energy"][...],
+                    coulomb_constant=float(file.attrs["coulomb_constant"]),
+                    force_field=_text(file.attrs["force_field"]),
+                    provenance=json.loads(_text(file.attrs["provenance"])),
+                )
+        except (OSError, KeyError, ValueError, RuntimeError) as error:  # whatever HDF5 makes of a damaged file
+            raise BadInputError(f"cannot read {path} as a topology file ({error}): run chromabuild topology") from error
+
+
+def _put(group: h5py.Group, name: str, values: np.ndarray) -> None:
+    """An array with checksums (an empty one has nothing to check)."""
+    chunks = {"fletcher32": True, "chunks": (min(len(values), _ROWS_A_CHUNK), *values.shape[1:])} if values.size else {}
+    group.create_dataset(name, data=values, **chunks)
+
+
+def _shifted(atoms: np.ndarray, molecule_size: int, count: int, start: int) -> np.ndarray:
+    """Atom indices within a molecule -> global indices of ``count`` molecules that begin at atom ``start``."""
+    offsets = start + molecule_size * np.arange(count, dtype=np.int64)
+    return (atoms[None].astype(np.int64) + offsets[:, None, None]).reshape(-1, atoms.shape[1])
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)

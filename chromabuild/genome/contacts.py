@@ -1,0 +1,65 @@
+"""Contacts between two places of a chromosome, from BEDPE or from a matrix of counts (.cool, .mcool, .hic)."""
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from chromabuild.base.errors import BadInputError
+from chromabuild.genome.bed import bed_interval, bed_records, finite_score
+
+# A matrix of contacts holds a count for every pair of bins; only pairs seen this many times more often than the mean
+# pair at the same distance say something about folding.
+ENRICHMENT = 2.0
+
+
+def read_contacts(path: str | Path) -> list[tuple[str, int, int, str, int, int, float, str]]:
+    """Contacts of a BEDPE file: two intervals, the weight (column 8 when it is a number, else 1), and where it stood.
+
+    Raises BadInputError, with the line, for a malformed record or a weight that is not positive.
+    """
+    contacts = []
+    for line, fields in bed_records(path, 6, "BEDPE"):
+        first = bed_interval(path, line, fields[1], fields[2])
+        second = bed_interval(path, line, fields[4], fields[5])
+        weight = finite_score(path, line, fields[7]) if len(fields) > 7 and fields[7] not in (".", "") else 1.0
+        if weight <= 0:
+            raise BadInputError(f"{path}, line {line}: score {fields[7]!r} is not positive: leave the contact out")
+        contacts.append((fields[0], *first, fields[3], *second, weight, f"line {line}"))
+    return contacts
+
+
+def enriched_pairs(i: np.ndarray, j: np.ndarray, count: np.ndarray, bins: int) -> list[tuple[int, int, float]]:
+    """Pairs of bins seen at least ENRICHMENT times as often as the mean pair at their distance, with that ratio.
+
+    `i` <= `j` and `count` (n,) are the filled pixels of a matrix of `bins` bins. Pairs of neighbours are left out.
+    """
+    distance = j - i
+    total = np.bincount(distance, weights=count, minlength=bins)
+    mean = total / np.maximum(bins - np.arange(bins), 1)
+    ratio = count / np.maximum(mean[distance], 1e-300)
+    keep = (ratio >= ENRICHMENT) & (distance >= 2)
+    return [(int(a), int(b), float(r)) for a, b, r in zip(i[keep], j[keep], ratio[keep], strict=True)]
+
+
+def matrix_contacts(path: str, chromosome: str, start: int, end: int) -> list[tuple]:
+    """Contacts of a .cool, .mcool or .hic file within a region (whole bins only), at its finest resolution."""
+    if not Path(path).exists():
+        raise BadInputError(f"{path} does not exist: correct the path in locus.yaml")
+    script = Path(__file__).with_name("matrix_reader.py")
+    read = subprocess.run([sys.executable, "-P", script, path, chromosome, str(start), str(end)], capture_output=True)
+    if read.returncode:
+        said = read.stderr.decode(errors="replace").strip().splitlines()
+        raise BadInputError(said[-1] if said else f"{path} cannot be read as .cool, .mcool or .hic")
+    matrix = np.load(io.BytesIO(read.stdout))
+    size, first = int(matrix["size"]), int(matrix["first"])
+    i, j = np.minimum(matrix["row"], matrix["column"]), np.maximum(matrix["row"], matrix["column"])
+    pairs = enriched_pairs(i.astype(int), j.astype(int), matrix["count"].astype(float), int(matrix["bins"]))
+    origin = first * size
+    return [
+        (chromosome, origin + a * size, origin + (a + 1) * size, chromosome, origin + b * size, origin + (b + 1) * size,
+         ratio, f"bins {origin + a * size} and {origin + b * size}")
+        for a, b, ratio in pairs
+    ]  # fmt: skip

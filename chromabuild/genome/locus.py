@@ -1,0 +1,109 @@
+"""Genome inputs become a Locus: sequence, nucleosomes that fit on it, contacts; validated and immutable.
+
+Coordinates are 0-based and half open, as in BED. Everything that cannot be used is reported with its file, line and
+value; everything that was changed (shifted or dropped nucleosomes, contacts that lie outside) is listed.
+"""
+
+import re
+from dataclasses import dataclass
+
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.settings import LocusSection
+from chromabuild.genome.contacts import matrix_contacts, read_contacts
+from chromabuild.genome.fasta import read_fasta
+from chromabuild.genome.nucleosomes import Nucleosome, arranged, read_nucleosomes
+from mesoscale.fibre import Contact, Fibre
+
+REGION = re.compile(r"^(?P<name>[^:\s]+):(?P<start>[\d,]+)-(?P<end>[\d,]+)$")
+
+
+@dataclass(frozen=True)
+class Locus:
+    """A stretch of a genome with its nucleosomes and contacts, in indices of its own sequence.
+
+    `adjustments` lists shifted and dropped nucleosomes as {nucleosome, from, to, reason}; positions are chromosome
+    positions, `to` is None for a dropped one. `ignored_contacts` says why contacts of the input are not used.
+    """
+
+    name: str
+    chromosome: str
+    start: int
+    sequence: str
+    nucleosomes: tuple[Nucleosome, ...]
+    wrapped_length: int
+    contacts: tuple[Contact, ...]
+    adjustments: tuple[dict, ...]
+    ignored_contacts: tuple[str, ...]
+
+    def fibre(self) -> Fibre:
+        """What the mesoscale model needs to know of this locus."""
+        return Fibre(
+            sequence=self.sequence,
+            dyads=tuple(n.dyad for n in self.nucleosomes),
+            wrapped_length=self.wrapped_length,
+            contacts=self.contacts,
+            name=self.name,
+            chromosome=self.chromosome,
+            start=self.start,
+            adjustments=self.adjustments,
+        )
+
+
+def load_locus(section: LocusSection) -> Locus:
+    """Read and validate all genome inputs of a build.
+
+    Raises BadInputError with one sentence for anything that cannot be used.
+    """
+    if section.wrapped_length % 2 == 0:
+        raise BadInputError(f"wrapped_length = {section.wrapped_length} is even: choose an odd number around the dyad")
+    header, sequence = read_fasta(section.fasta, section.record)
+    region = REGION.match(header.split()[0]) if header else None
+    chromosome = region["name"] if region else (header.split()[0] if header else "")
+    if section.start is not None:
+        start = section.start
+    elif region:
+        first, last = (int(region[k].replace(",", "")) for k in ("start", "end"))
+        if last - first + 1 != len(sequence):
+            raise BadInputError(
+                f"{section.fasta}: the header {header.split()[0]!r} names {last - first + 1} bases (1-based), "
+                f"the record has {len(sequence)}: correct the header or set `start`"
+            )
+        start = first - 1
+    else:
+        start = 0
+    length = len(sequence)
+    found = read_nucleosomes(section.nucleosomes, chromosome, start, length)
+    if length < section.wrapped_length:
+        raise BadInputError(
+            f"{section.fasta}: {length} bp of sequence are fewer than the {section.wrapped_length} of one nucleosome: "
+            "extend the sequence"
+        )
+    nucleosomes, changes = arranged(found, section, start, length)
+
+    contacts, ignored = [], []
+    if section.contacts is not None:
+        matrix = section.contacts.endswith((".cool", ".mcool", ".hic"))
+        for one, a, b, other, c, d, weight, where in (
+            matrix_contacts(section.contacts, chromosome, start, start + length)
+            if matrix
+            else read_contacts(section.contacts)
+        ):
+            if one != chromosome or other != chromosome:
+                ignored.append(f"{where}: on {one} and {other}, not on {chromosome}")
+            elif min(a, c) < start or max(b, d) > start + length:
+                ignored.append(f"{where}: {a}-{b} with {c}-{d} reaches outside the locus")
+            elif (a, b) == (c, d):
+                ignored.append(f"{where}: {a}-{b} with itself")
+            else:
+                contacts.append(Contact((a - start, b - start), (c - start, d - start), weight))
+    return Locus(
+        name=section.name,
+        chromosome=chromosome,
+        start=start,
+        sequence=sequence,
+        nucleosomes=tuple(nucleosomes),
+        wrapped_length=section.wrapped_length,
+        contacts=tuple(contacts),
+        adjustments=tuple(changes),
+        ignored_contacts=tuple(ignored),
+    )

@@ -1,0 +1,1 @@
+"""What a molecule is: residues, the solute that they make, hydrogens, geometry."""

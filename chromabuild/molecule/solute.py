@@ -1,0 +1,186 @@
+"""Solute: DNA and proteins as arrays, the contract between building, clash correction, solvation and topology.
+
+Atom names, elements and bonds are never stored: they follow from the residue library, because every residue is
+complete and its atoms are in template order. An atom costs its 12 bytes of position.
+"""
+
+import json
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.files import atomic_path
+from chromabuild.molecule.residues import residue_library, residue_names
+
+FORMAT = "chromabuild-solute"
+VERSION = 1
+MAX_RESIDUES_PER_SEGMENT = 9999  # what four decimal columns of a PDB file hold
+
+_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def base_36(number: int, n_digits: int) -> str:
+    """``number`` in base 36, the counting part of every segment id; higher digits are dropped."""
+    return "".join(_DIGITS[number // 36**power % 36] for power in reversed(range(n_digits)))
+
+
+@dataclass
+class Solute:
+    """Molecules of residues of atoms.
+
+    Molecule order: DNA strand I (5'->3', residue k is base pair k), strand J (5'->3', residue k pairs with base pair
+    n-1-k), then per nucleosome H3, H4, H2A, H2B, H3, H4, H2A, H2B, then anything else.
+    """
+
+    position: np.ndarray
+    """(n, 3) float32, angstrom."""
+    residue_template: np.ndarray
+    """(r,) uint16, index into ``residue_names()``."""
+    residue_number: np.ndarray
+    """(r,) int32, the number shown in files; 1..9,999 within a segment (histones keep the numbers of 1KX5)."""
+    residue_segment: np.ndarray
+    """(r,) uint16, index into ``segment_name``."""
+    segment_name: list[str]
+    """Four characters, unique. A molecule longer than 9,999 residues spans several segments."""
+    segment_chain: list[str]
+    """One-character chain id of each segment (repeats once 62 are used up)."""
+    molecule_first_residue: np.ndarray
+    """(m + 1,) int64: residues of molecule k are first[k] .. first[k+1]-1, one covalent polymer."""
+    molecule_name: list[str]
+    """``DNA-I``, ``DNA-J``, ``H3``, ``H4``, ``H2A``, ``H2B``, a variant's name, ``H5`` or ``H1.4``."""
+    molecule_nucleosome: np.ndarray
+    """(m,) int32: which nucleosome the protein belongs to; -1 for DNA."""
+    provenance: dict = field(default_factory=dict)
+    circular: tuple[int, ...] = ()
+    """Molecules whose last residue is joined to their first: closed circles of DNA."""
+
+    @cached_property
+    def residue_first_atom(self) -> np.ndarray:
+        """(r + 1,) int64: atoms of residue k are first[k] .. first[k+1]-1."""
+        sizes = np.array([len(t.atoms) for t in residue_library().values()])
+        return np.concatenate([[0], np.cumsum(sizes[self.residue_template])]).astype(np.int64)
+
+    @cached_property
+    def molecule_first_atom(self) -> np.ndarray:
+        """(m + 1,) int64."""
+        return self.residue_first_atom[self.molecule_first_residue]
+
+    @cached_property
+    def atom_residue(self) -> np.ndarray:
+        """(n,) int32: the residue of every atom."""
+        return np.repeat(np.arange(self.n_residues, dtype=np.int32), np.diff(self.residue_first_atom))
+
+    @property
+    def n_atoms(self) -> int:
+        """Number of atoms."""
+        return len(self.position)
+
+    @property
+    def n_residues(self) -> int:
+        """Number of residues."""
+        return len(self.residue_template)
+
+    def _per_atom(self, attribute: str) -> np.ndarray:
+        tables = [np.array(getattr(t, attribute)) for t in residue_library().values()]
+        return np.concatenate([tables[k] for k in self.residue_template])
+
+    def atom_names(self) -> np.ndarray:
+        """(n,) array of str."""
+        return self._per_atom("atoms")
+
+    def elements(self) -> np.ndarray:
+        """(n,) array of str."""
+        return self._per_atom("elements")
+
+    def bonds(self) -> np.ndarray:
+        """(b, 2) int32: covalent bonds within residues and between consecutive residues of a molecule.
+
+        Consecutive amino acids are joined C-N, consecutive nucleotides O3'-P; in a circular molecule the last
+        residue is followed by the first.
+        """
+        library = list(residue_library().values())
+        first = self.residue_first_atom
+        pieces = []
+        for kind in np.unique(self.residue_template):
+            starts = first[:-1][self.residue_template == kind]
+            pieces.append((starts[:, None, None] + library[kind].bonds[None]).reshape(-1, 2))
+        tail = np.array([t.index.get("C", t.index.get("O3'", -1)) if t.kind in ("amino acid", "nucleotide") else -1
+                         for t in library])
+        head = np.array([t.index.get("P", -1) if t.kind == "nucleotide" else t.index.get("N", -1) for t in library])
+        joined = np.ones(max(self.n_residues - 1, 0), dtype=bool)
+        joined[self.molecule_first_residue[1:-1] - 1] = False
+        circle = np.array(self.circular, dtype=np.int64)
+        left = np.concatenate([np.flatnonzero(joined), self.molecule_first_residue[circle + 1] - 1])
+        right = np.concatenate([np.flatnonzero(joined) + 1, self.molecule_first_residue[circle]])
+        pieces.append(np.stack([first[left] + tail[self.residue_template[left]],
+                                first[right] + head[self.residue_template[right]]], axis=1))
+        return np.concatenate(pieces).astype(np.int32)
+
+    def write(self, path: str | Path) -> None:
+        """Write HDF5 by atomic rename. Raises ResourceError when the disk is full or the folder unwritable."""
+        with atomic_path(path) as part, h5py.File(part, "w") as file:
+            file.attrs["format"] = FORMAT
+            file.attrs["version"] = VERSION
+            file.attrs["provenance"] = json.dumps(self.provenance, sort_keys=True)
+            file["atom/position"] = np.asarray(self.position, dtype=np.float32)
+            file["residue/template"] = np.asarray(self.residue_template, dtype=np.uint16)
+            file["residue/template_name"] = [name.encode() for name in residue_names()]
+            file["residue/number"] = np.asarray(self.residue_number, dtype=np.int32)
+            file["residue/segment"] = np.asarray(self.residue_segment, dtype=np.uint16)
+            file["segment/name"] = [name.encode() for name in self.segment_name]
+            file["segment/chain"] = [name.encode() for name in self.segment_chain]
+            file["molecule/first_residue"] = np.asarray(self.molecule_first_residue, dtype=np.int64)
+            file["molecule/name"] = [name.encode() for name in self.molecule_name]
+            file["molecule/nucleosome"] = np.asarray(self.molecule_nucleosome, dtype=np.int32)
+            if self.circular:
+                file["molecule/circular"] = np.array(self.circular, dtype=np.int32)
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Solute":
+        """Read what ``write`` wrote. Raises BadInputError when the file is missing or is not a solute file."""
+        solute = cls.open(path)
+        file = solute.position.file
+        try:
+            solute.position = solute.position[...]
+        except OSError as error:
+            raise BadInputError(f"cannot read {path} as a solute file ({error}): run chromabuild build") from error
+        finally:
+            file.close()
+        return solute
+
+    @classmethod
+    def open(cls, path: str | Path) -> "Solute":
+        """Like ``read``, but positions stay in the file: ``position`` is an h5py dataset, read by slices."""
+        try:
+            with ExitStack() as stack:
+                file = stack.enter_context(h5py.File(path, "r"))
+                if file.attrs.get("format") != FORMAT or file.attrs.get("version") != VERSION:
+                    raise BadInputError(f"{path} is no chromabuild solute file of version {VERSION}: run build again")
+                stored = [name.decode() for name in file["residue/template_name"]]
+                current = {name: i for i, name in enumerate(residue_names())}
+                unknown = [name for name in stored if name not in current]
+                if unknown:
+                    raise BadInputError(f"{path} holds residue {unknown[0]}, unknown to this version: run build again")
+                translate = np.array([current[name] for name in stored], dtype=np.uint16)
+                solute = cls(
+                    position=file["atom/position"],
+                    residue_template=translate[file["residue/template"][...]],
+                    residue_number=file["residue/number"][...],
+                    residue_segment=file["residue/segment"][...],
+                    segment_name=[name.decode() for name in file["segment/name"]],
+                    segment_chain=[name.decode() for name in file["segment/chain"]],
+                    molecule_first_residue=file["molecule/first_residue"][...],
+                    molecule_name=[name.decode() for name in file["molecule/name"]],
+                    molecule_nucleosome=file["molecule/nucleosome"][...],
+                    provenance=json.loads(file.attrs["provenance"]),
+                    circular=tuple(file["molecule/circular"][...].tolist()) if "molecule/circular" in file else (),
+                )
+                stack.pop_all()  # all is well: the file stays open
+                return solute
+        except (OSError, KeyError) as error:
+            raise BadInputError(f"cannot read {path} as a solute file ({error}): run chromabuild build") from error

@@ -1,0 +1,1 @@
+"""The chain of stages from a locus to a report: order, record, estimate, verification, workflow."""

@@ -1,0 +1,54 @@
+"""`chromabuild init`: a settings file with every default, for the user's own files or for a bundled locus."""
+
+import shutil
+from pathlib import Path
+
+import yaml
+
+from chromabuild.base.errors import BadInputError, ResourceError
+from chromabuild.base.files import atomic_path
+from chromabuild.base.settings import commented_yaml, validated
+from chromabuild.pipeline.workflow import workflow_folder
+
+EXAMPLES = {"demo": "demo.yaml", "chrXIII": "chrXIII.yaml"}
+
+
+def write_settings(folder: Path, file_name: str, example: str | None, files: dict[str, Path],
+                   overrides: dict[str, object], seed: int | None, force: bool) -> list[Path]:
+    """Write the settings file into ``folder`` and, for an example, copy its locus beside it; gives what was written.
+
+    ``files`` maps ``fasta``, ``nucleosomes`` and ``contacts`` to the user's files. Raises BadInputError when a named
+    file is missing or a file would be replaced without ``force``.
+    """
+    data: dict = {}
+    copies: dict[Path, Path] = {}
+    if example is not None:
+        source = workflow_folder() / "config" / EXAMPLES[example]
+        data = yaml.safe_load(source.read_text(encoding="utf-8"))
+        for key in ("fasta", "nucleosomes", "contacts"):
+            if data["locus"].get(key):
+                original = (source.parent / data["locus"][key]).resolve()
+                copies[original] = folder / original.name
+                data["locus"][key] = original.name
+        data.pop("output", None)
+    for key, path in files.items():
+        if not path.is_file():
+            raise BadInputError(f"{path} does not exist: correct --{key}")
+        data.setdefault("locus", {})[key] = str(path.resolve())
+    if seed is not None:
+        overrides = overrides | {"seed": seed}
+    target = folder / file_name
+    config = validated(data, overrides, target)
+    for path in (target, *copies.values()):
+        if path.exists() and not force:
+            raise BadInputError(f"{path} is already there: choose another folder or replace it with --force")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ResourceError(f"cannot make the folder {folder}: {error.strerror}") from None
+    for original, copy in copies.items():
+        with atomic_path(copy) as part:
+            shutil.copyfile(original, part)
+    with atomic_path(target) as part:
+        part.write_text(commented_yaml(config), encoding="utf-8")
+    return [target, *copies.values()]

@@ -1,0 +1,190 @@
+"""What a build will need: atoms, box, ions, memory, disk, shards, jobs and time, before anything is written.
+
+Solute atoms are exact. The box is that of the solute when solute_clean.h5 or solute.h5 is there, or of the settings;
+from scaffold.h5 it is right within 2 %, and before that a guess. Given the box, waters and ions are right within 1 %,
+disk within 5 %. Memory and times were measured on two cores of one machine and are right within a factor of two.
+"""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from chromabuild.base.settings import Config
+from chromabuild.genome.locus import load_locus
+from chromabuild.molecule.residues import residue_library, residue_names
+from chromabuild.molecule.solute import Solute
+from chromabuild.nucleosome.marks import octamer_recipes
+from chromabuild.nucleosome.octamer import Octamer
+from chromabuild.nucleosome.recipe import build_octamer
+from chromabuild.solvate import brick_grid, disk_needed
+from chromabuild.solvate.ions import formal_charges, ion_counts
+from chromabuild.solvate.water import GAP_AT_FACES, water_tile
+from mesoscale.fibre import Fibre
+from mesoscale.model import Parameters, build_chain, straight_conformation
+from mesoscale.scaffold import build_scaffold
+
+COMPLEMENT = {"A": "T", "C": "G", "G": "C", "T": "A"}
+DNA_RADIUS = 11.5
+"""Angstrom from the axis of the double helix to its outermost hydrogens."""
+TAIL_MARGIN = 20.0
+"""Angstrom that histone tails reach beyond the path of the DNA, where octamers are not placed yet."""
+SOLUTE_VOLUME = 9.7
+"""Cubic angstrom of water that an atom of DNA or protein displaces, with the closest distances of solvate/plan.py."""
+JOB_BRICKS = 128
+"""Shards a batch job of the workflow makes."""
+
+# Measured on the demo and on benchmarks/billion.py with two threads.
+SOLUTE_BYTES_PER_ATOM = 900
+ENGINE_BYTES_PER_ATOM = 1200
+SHARD_PROCESS_BYTES = 1.5e8
+SECONDS_PER_SWEEP_AND_NUCLEOSOME = 1.2e-3
+FOLDING_SECONDS_PER_NUCLEOSOME = 0.2
+SQUEEZING_SECONDS_PER_NUCLEOSOME = 2.0
+BUILD_SECONDS_PER_ATOM = 3e-5
+CLASH_SECONDS_PER_ATOM = 1e-4
+SOLVATE_SECONDS_PER_ATOM = 6e-7
+TOPOLOGY_SECONDS_PER_ATOM = 1e-5
+STEP_SECONDS_PER_ATOM = 1.5e-6
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a build will need. Lengths in angstrom, disk and memory in gigabytes, times in seconds."""
+
+    base_pairs: int
+    nucleosomes: int
+    solute_atoms: int
+    box: tuple[float, float, float]
+    box_from: str
+    atoms: int
+    counts: dict[str, int]
+    """Waters and ions."""
+    shards: int
+    jobs: int
+    """Batch jobs that make the shards on a cluster."""
+    memory: dict[str, float]
+    disk: dict[str, float]
+    seconds: dict[str, float]
+
+    def as_dict(self) -> dict:
+        """Plain data for JSON."""
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        """For people."""
+        edges = " x ".join(f"{edge:.0f}" for edge in self.box)
+        solvent = ", ".join(f"{count} {name}" for name, count in self.counts.items() if count)
+        return [f"locus: {self.base_pairs} base pairs, {self.nucleosomes} nucleosomes",
+                f"solute: {self.solute_atoms} atoms", f"box: {edges} angstrom (from {self.box_from})",
+                f"solvated: about {self.atoms:.4g} atoms with {solvent}",
+                f"shards: {self.shards}, on a cluster in {self.jobs} jobs",
+                *(f"memory, {name}: about {value:.1f} GB" for name, value in self.memory.items()),
+                *(f"disk, {name}: about {value:.2f} GB" for name, value in self.disk.items()),
+                f"disk in all: about {sum(self.disk.values()):.2f} GB",
+                *(f"time, {name}: about {_span(value)}" for name, value in self.seconds.items()),
+                f"time in all: about {_span(sum(self.seconds.values()))}"]
+
+
+def estimate(config: Config, threads: int) -> Estimate:
+    """Estimate a build from its locus and settings. Raises BadInputError when the locus cannot be read."""
+    fibre = load_locus(config.locus).fibre()
+    octamers = _octamers(config, fibre)
+    solute, charge = _solute_size(fibre, octamers)
+    extent, source = _extent(config, fibre, octamers)
+    box = np.array(config.solvate.box or extent + 2 * config.solvate.padding)
+    counts = _solvent_counts(config, box, solute, charge)
+    atoms = solute + 3 * counts["water"] + sum(count for key, count in counts.items() if key != "water")
+    dynamics = config.dynamics
+    shards = brick_grid(np.rint(box * 1000).astype(np.int64), config.solvate).n_bricks
+    share = 2 / threads
+    frames = dynamics.steps // dynamics.trajectory_period
+    return Estimate(
+        base_pairs=len(fibre.sequence), nucleosomes=len(fibre.dyads), solute_atoms=solute,
+        box=tuple(round(float(edge), 1) for edge in box), box_from="the settings" if config.solvate.box else source,
+        atoms=atoms, counts=counts, shards=shards, jobs=-(-shards // JOB_BRICKS),
+        memory=_gigabytes({
+            "build": SOLUTE_BYTES_PER_ATOM * solute,
+            "shards": SHARD_PROCESS_BYTES * threads + 0.25 * atoms,
+            "dynamics": ENGINE_BYTES_PER_ATOM * atoms}),
+        disk=_gigabytes({
+            "solute": 2 * 12.2 * solute,
+            "shards": disk_needed(atoms, solute, config.solvate.compress),
+            "trajectory": 12 * atoms * frames,
+            "restarts": 2 * 56 * atoms}),
+        seconds={name: round(value, 1) for name, value in {
+            "scaffold": len(fibre.dyads) * (
+                FOLDING_SECONDS_PER_NUCLEOSOME + SECONDS_PER_SWEEP_AND_NUCLEOSOME * config.scaffold.sweeps
+                + (SQUEEZING_SECONDS_PER_NUCLEOSOME if config.scaffold.choose == "smallest-box" else 0.0)),
+            "build": BUILD_SECONDS_PER_ATOM * solute,
+            "clash": CLASH_SECONDS_PER_ATOM * solute,
+            "solvate": SOLVATE_SECONDS_PER_ATOM * atoms * share,
+            "topology": TOPOLOGY_SECONDS_PER_ATOM * solute,
+            "run": STEP_SECONDS_PER_ATOM * atoms * (dynamics.minimise_steps + dynamics.steps) * share}.items()})
+
+
+def _gigabytes(sizes: dict[str, float]) -> dict[str, float]:
+    return {name: round(size / 1e9, 3) for name, size in sizes.items()}
+
+
+def _octamers(config: Config, fibre: Fibre) -> list[Octamer]:
+    """The octamer of every nucleosome; equal ones are built once."""
+    recipes = octamer_recipes(config.build, fibre.chromosome, fibre.start + np.array(fibre.dyads), config.seed)
+    nowhere = np.zeros((0, 3)), np.zeros(0, dtype=bool)
+    built = {recipe: build_octamer(recipe, *nowhere) for recipe in set(recipes)}
+    return [built[recipe] for recipe in recipes]
+
+
+def _solute_size(fibre: Fibre, octamers: list[Octamer]) -> tuple[int, int]:
+    """Atoms and net formal charge of DNA and histones."""
+    names = residue_names()
+    strand = fibre.sequence
+    partner = "".join(COMPLEMENT[base] for base in reversed(strand))
+    residues = [name for bases in (strand, partner)
+                for name in (f"D{bases[0]}5", *(f"D{base}" for base in bases[1:-1]), f"D{bases[-1]}3")]
+    index = {name: k for k, name in enumerate(names)}
+    sizes = np.array([len(template.atoms) for template in residue_library().values()])
+    dna = np.array([index[name] for name in residues])
+    residues = np.concatenate([dna, *(octamer.residue_template for octamer in octamers)])
+    return int(sizes[residues].sum()), int(formal_charges()[residues].sum())
+
+
+def _solvent_counts(config: Config, box: np.ndarray, solute: int, charge: int) -> dict[str, int]:
+    """Waters and ions of a box (3,) angstrom."""
+    tile = water_tile()
+    free = float((box - GAP_AT_FACES).prod()) - SOLUTE_VOLUME * solute
+    waters = max(0, round(free * tile.n_molecules / (tile.edge / 1000) ** 3))
+    ions = ion_counts(charge, waters, config.solvate)
+    return {"water": max(0, waters - sum(ions.values())), **ions}
+
+
+def _extent(config: Config, fibre: Fibre, octamers: list[Octamer]) -> tuple[np.ndarray, str]:
+    """Edges (3,) of the smallest upright box around the solute, angstrom, and where they were taken from."""
+    folder = Path(config.output)
+    for name in ("solute_clean.h5", "solute.h5"):
+        if (folder / name).is_file():
+            solute = Solute.read(folder / name)
+            return np.ptp(solute.position, axis=0).astype(float), name
+    if (folder / "scaffold.h5").is_file():
+        with h5py.File(folder / "scaffold.h5", "r") as file:
+            dna = file["bp/origin"][...]
+            histones = np.concatenate([
+                origin + octamer.position @ frame.T for octamer, origin, frame
+                in zip(octamers, file["nucleosome/origin"][...], file["nucleosome/frame"][...], strict=True)])
+        lower = np.minimum(dna.min(0) - DNA_RADIUS, histones.min(0))
+        return np.maximum(dna.max(0) + DNA_RADIUS, histones.max(0)) - lower, "scaffold.h5"
+    if config.scaffold.container:
+        return 10 * np.array(config.scaffold.container) + 2 * TAIL_MARGIN, "scaffold.container"
+    parameters = Parameters(temperature=config.scaffold.temperature, salt=config.scaffold.salt)
+    chain = build_chain(fibre, parameters)
+    origin = build_scaffold(fibre, chain, *straight_conformation(chain), parameters).origin
+    return np.ptp(origin, axis=0) + 2 * TAIL_MARGIN, "the fibre with straight linkers"
+
+
+def _span(seconds: float) -> str:
+    """A time with the unit that suits it."""
+    for unit, size in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

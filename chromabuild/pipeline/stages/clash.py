@@ -1,0 +1,32 @@
+"""solute.h5 to solute_clean.h5 and the clash report."""
+
+from chromabuild.base.errors import ClashesRemainError
+from chromabuild.pipeline.stages.stage import Job, Stage, files
+
+
+def run(job: Job) -> dict:
+    """solute.h5 to solute_clean.h5 and the clash report. Raises ClashesRemainError when some remain."""
+    from chromabuild.clash import correct_clashes
+    from chromabuild.molecule.solute import Solute
+    from chromabuild.report.clash_page import write_clash_page
+
+    settings = job.config.clash
+    solute, found = correct_clashes(Solute.read(job.folder / "solute.h5"), settings.mode, settings.threshold,
+                                    job.config.seed, job.threads, lambda phase, share: job.show( phase, share))
+    solute.provenance = job.provenance
+    found.write(job.folder / "clash_report")
+    write_clash_page(found, job.folder / "clash_report.html", job.config.locus.name)
+    solute.write(job.folder / "solute_clean.h5")
+    before, after = found.data["before"], found.data["after"]
+    if found.fatal:
+        raise ClashesRemainError(f"{after['pairs_below_threshold']['count']} pairs closer than {settings.threshold} "
+                                 f"angstrom and {after['ring_piercings']['count']} pierced rings remain: see "
+                                 f"{job.folder / 'clash_report.txt'}, or try another --seed")
+    return {"mode": settings.mode, "threshold": settings.threshold,
+            "pairs_before": before["pairs_below_threshold"]["count"],
+            "pairs_after": after["pairs_below_threshold"]["count"], "moves": len(found.data["moves"]),
+            "clashscore_before": before["clashscore"], "clashscore_after": after["clashscore"]}
+
+
+STAGE = Stage("clash", "clash correction", ("clash",), files(solute="solute.h5"),
+              ("solute_clean.h5", "clash_report.json", "clash_report.tsv", "clash_report.txt"), run)

@@ -1,0 +1,101 @@
+"""Is a ShardSet what was written, and does it add up?"""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from chromabuild.base.errors import IntegrityError
+from chromabuild.shards.brick_file import read_brick
+from chromabuild.shards.manifest import BRICKS_NAME, Manifest, Shard, file_error
+
+_REMEDY = "run chromabuild solvate again"
+ATOMS_OF = {"water": 3}
+"""Atoms of one unit of an entry of the manifest's counts, where they are not 1."""
+
+
+def verify_shards(folder: str | Path, shallow: bool = False, threads: int = 1) -> Manifest:
+    """Check every file of a ShardSet against its manifest and the manifest against itself.
+
+    Sizes and blake3 hashes of all files (``shallow``: sizes only), atom counts, charges, brick bounds, bricks.txt, and
+    the contents of the binary bricks. Returns the manifest; raises IntegrityError naming the first file that is wrong.
+    """
+    folder = Path(folder)
+    manifest = Manifest.read(folder)
+    _check_sums(folder, manifest)
+    try:
+        bricks = (folder / BRICKS_NAME).read_bytes()
+    except OSError:
+        bricks = b""
+    if bricks != manifest.bricks_text().encode():
+        raise IntegrityError(f"{folder / BRICKS_NAME} does not agree with the manifest: {_REMEDY}")
+    pool = ThreadPoolExecutor(threads)
+    try:
+        for _ in pool.map(lambda shard: _check_shard(folder, manifest, shard, shallow), manifest.shards):
+            pass
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return manifest
+
+
+def _check_shard(folder: Path, manifest: Manifest, shard: Shard, shallow: bool) -> None:
+    for suffix, entry in shard.files.items():
+        path = folder / f"{shard.name}.{suffix}"
+        problem = file_error(path, entry, shallow)
+        if problem:
+            raise IntegrityError(f"{path} {problem}: {_REMEDY}")
+    if not shallow:
+        path = folder / f"{shard.name}.cbb"
+        brick = read_brick(path)
+        if (len(brick.global_id) != shard.atoms or not np.array_equal(brick.box, manifest.box)
+                or not np.array_equal(brick.lower, shard.lower) or not np.array_equal(brick.upper, shard.upper)
+                or (np.diff(brick.global_id) <= 0).any()
+                or (len(brick.global_id) and (brick.global_id[0] < 0 or brick.global_id[-1] >= manifest.atoms))):
+            raise IntegrityError(f"{path} does not agree with the manifest: {_REMEDY}")
+
+
+def _check_sums(folder: Path, manifest: Manifest) -> None:
+    atoms = sum(shard.atoms for shard in manifest.shards)
+    counted = sum(ATOMS_OF.get(key, 1) * count for key, count in manifest.counts.items())
+    charge = sum(shard.charge for shard in manifest.shards)
+    volume = sum(np.prod(np.subtract(shard.upper, shard.lower)) for shard in manifest.shards)
+    problem = None
+    if len(manifest.shards) != np.prod(manifest.grid):
+        problem = f"lists {len(manifest.shards)} bricks for a grid of {manifest.grid}"
+    elif not atoms == counted == manifest.atoms:
+        problem = f"has {atoms} atoms in its bricks and {counted} in its counts instead of {manifest.atoms}"
+    elif charge != manifest.net_charge:
+        problem = f"has a charge of {charge} e in its bricks instead of {manifest.net_charge}"
+    elif not np.isclose(volume, np.prod(manifest.box), rtol=1e-9):
+        problem = "has bricks that do not fill the box"
+    if problem:
+        raise IntegrityError(f"the manifest of {folder} {problem}: {_REMEDY}")
+
+
+def read_shards(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
+    """(3,) box and (N, 3) float64 positions in global atom order, angstrom, of a shard set that fits in memory.
+
+    ``path`` is the folder or its bricks.txt. Raises IntegrityError when a file is missing or damaged, or the bricks do
+    not hold every atom exactly once.
+    """
+    path = Path(path)
+    path = path / BRICKS_NAME if path.is_dir() else path
+    try:
+        _, box_line, _, atoms_line, *brick_lines = path.read_text(encoding="ascii").splitlines()
+        box = np.array([float(word) for word in box_line.split()[1:]])
+        position = np.empty((int(atoms_line.split()[1]), 3))
+        names = [line.split()[0] for line in brick_lines]
+    except (OSError, ValueError, IndexError) as error:
+        raise IntegrityError(f"cannot read {path} as a list of bricks ({error}): {_REMEDY}") from None
+    times_seen = np.zeros(len(position), dtype=np.uint8)
+    for name in names:
+        brick = read_brick(path.parent / name)
+        ids = brick.global_id
+        if len(ids) and (ids.min() < 0 or ids.max() >= len(position)):
+            raise IntegrityError(f"{path.parent / name} holds atom ids outside 0 to {len(position) - 1}: {_REMEDY}")
+        position[ids] = brick.position / 1000
+        times_seen[ids] += 1
+    if (times_seen != 1).any():
+        atom = int(np.flatnonzero(times_seen != 1)[0])
+        raise IntegrityError(f"the bricks of {path} hold atom {atom} {times_seen[atom]} times: {_REMEDY}")
+    return box, position

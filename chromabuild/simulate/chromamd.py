@@ -1,0 +1,304 @@
+"""Run our MPI engine chromamd: find it, write its control files, launch it, follow it, and read what it writes."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from chromabuild.base.errors import (
+    BadInputError,
+    ChromabuildError,
+    IntegrityError,
+    InterruptedRunError,
+    ResourceError,
+)
+from chromabuild.base.files import atomic_path
+from chromabuild.base.settings import DynamicsSection
+from chromabuild.simulate.energy_log import TableReader
+
+Precision = Literal["mixed", "double"]
+Row = dict[str, float]
+Progress = Callable[[Row], None]
+Sections = dict[str, dict[str, object]]
+
+_NAMES = {"mixed": "chromamd", "double": "chromamd-double"}
+_ERRORS = {error.exit_code: error for error in (BadInputError, IntegrityError, ResourceError, InterruptedRunError)}
+_POLL_SECONDS = 0.2
+_THERMOSTATS = {"bussi": "BUSSI", "nose-hoover": "NHC", "langevin": "LANGEVIN", "berendsen": "BERENDSEN"}
+THERMOSTAT_PERIOD = 5
+"""Steps between two uses of the thermostat: often enough for relaxation times from 0.05 ps."""
+BAROSTAT_PERIOD = 10
+"""Steps between two uses of the barostat, which needs energies."""
+MINIMISE_OUTPUT_PERIOD = 10
+"""Steps between rows of the minimiser's energy table."""
+FORCE_SCALE_MAX = 5e-2
+"""Largest displacement per force, angstrom^2 mol/kcal. The minimiser finds its step lengths from the curvature: from
+4e-4 for the stiffest mode, an X-H stretch, to this one for soft modes, which are what is left after a few steps."""
+
+
+def executable(precision: Precision = "mixed") -> Path:
+    """Path of the engine inside the installed package. Raises ResourceError when it was not built."""
+    path = Path(__file__).resolve().parents[1] / "_bin" / _NAMES[precision]
+    if not path.is_file():
+        raise ResourceError(f"the MD engine {path} is missing: install an MPI compiler "
+                            "(Debian: apt install gfortran libopenmpi-dev) and build chromabuild again")
+    return path
+
+
+def main() -> None:
+    """Console script ``chromamd``: becomes the engine; ``chromamd --path`` prints where it is (for mpirun)."""
+    try:
+        path = executable()
+    except ChromabuildError as error:
+        print(f"chromamd: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    if sys.argv[1:] == ["--path"]:
+        print(path)
+    else:
+        os.execv(path, [str(path), *sys.argv[1:]])
+
+
+@cache
+def _launcher() -> tuple[str, bool]:
+    """Path of mpirun, and whether it is Open MPI's (the options of MPICH's and Intel's differ)."""
+    found = shutil.which("mpirun") or shutil.which("mpiexec")
+    if found is None:
+        raise ResourceError("mpirun was not found: install an MPI library (Debian: apt install openmpi-bin), "
+                            "or use one rank")
+    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
+    return found, "open" in (version.stdout + version.stderr).lower()
+
+
+def launch_command(ranks: int, precision: Precision = "mixed") -> list[str]:
+    """The command line that starts the engine. One rank needs no mpirun.
+
+    Raises ResourceError when the engine or mpirun is missing.
+    """
+    if ranks == 1:
+        return [str(executable(precision))]
+    mpirun, is_open_mpi = _launcher()
+    options = []
+    if is_open_mpi:
+        # Binding would put the ranks of two runs on the same cores; oversubscription is the user's decision.
+        options = ["--oversubscribe", "--bind-to", "none"]
+        if os.geteuid() == 0:
+            options.append("--allow-run-as-root")
+    return [mpirun, *options, "-np", str(ranks), str(executable(precision))]
+
+
+def write_control(path: str | Path, sections: Sections) -> None:
+    """Write a control file; True and False become YES and NO, entries that are None are left out."""
+    lines = []
+    for section, entries in sections.items():
+        lines.append(f"[{section}]")
+        for key, value in entries.items():
+            if value is not None:
+                text = ("NO", "YES")[value] if isinstance(value, bool) else str(value)
+                lines.append(f"{key:<16s} = {text}")
+        lines.append("")
+    with atomic_path(path) as part:
+        part.write_text("\n".join(lines), encoding="utf-8")
+
+
+def launch(command: Literal["setup", "run", "energy", "merge"], control: str | Path, ranks: int = 1,
+           precision: Precision = "mixed", log: str | Path | None = None, progress: Progress | None = None) -> None:
+    """Run the engine on a control file and wait for it.
+
+    ``log``: the file its control file names; every new row of its energy table goes to ``progress``. Standard output
+    and error are kept beside the control file (``.out``). Raises the error class that fits the engine's exit code, with
+    the engine's own sentence; ResourceError when the engine or mpirun is missing.
+    """
+    control = Path(control)
+    output = control.with_suffix(".out")
+    environment = os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
+    if ranks > (os.cpu_count() or 1):
+        environment["OMPI_MCA_mpi_yield_when_idle"] = "1"  # waiting ranks must not keep the working ones from a core
+    started = time.time()
+    with open(output, "w", encoding="utf-8") as out:
+        process = subprocess.Popen([*launch_command(ranks, precision), command, str(control)], stdout=out,
+                                   stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment)
+    try:
+        follower = _Follower(Path(log) if log else None, started, progress)
+        while process.poll() is None:
+            follower.look()
+            try:
+                process.wait(_POLL_SECONDS)
+            except subprocess.TimeoutExpired:
+                continue
+        follower.look()
+    finally:
+        if process.poll() is None:  # interrupted: mpirun hands the signal to its ranks
+            process.terminate()
+            process.wait()
+    if process.returncode != 0:
+        error = _ERRORS.get(process.returncode, ChromabuildError)
+        raise error(_sentence(output, process.returncode))
+
+
+class _Follower:
+    """Reads what was appended to a log since the last look."""
+
+    def __init__(self, log: Path | None, started: float, progress: Progress | None) -> None:
+        self._log, self._started, self._progress = log, started, progress
+        self._offset, self._rest, self._reader = 0, "", TableReader()
+
+    def look(self) -> None:
+        if self._log is None or self._progress is None or not self._log.exists():
+            return
+        if self._log.stat().st_mtime < self._started - 1:
+            return  # the log of an earlier run
+        with open(self._log, encoding="utf-8", errors="replace") as file:
+            file.seek(self._offset)
+            text = self._rest + file.read()
+            self._offset = file.tell()
+        *lines, self._rest = text.split("\n")
+        for line in lines:
+            row = self._reader.row(line)
+            if row is not None:
+                self._progress(row)
+
+
+def _sentence(output: Path, code: int) -> str:
+    """The engine's own sentence from what it printed, without mpirun's frame around it."""
+    prefix = "chromamd: "
+    lines = output.read_text(encoding="utf-8", errors="replace").splitlines()
+    for line in lines:
+        if line.startswith(prefix):
+            return line.removeprefix(prefix)
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "no message")
+    return f"chromamd stopped with code {code} ({last}): see {output}"
+
+
+def read_energies(control: str | Path) -> dict[str, float]:
+    """What ``chromamd energy`` printed for a control file: ``POTENTIAL_ENE`` and its parts by name, kcal/mol.
+
+    Raises BadInputError when there is no such output.
+    """
+    output = Path(control).with_suffix(".out")
+    try:
+        lines = output.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise BadInputError(f"cannot read {output} ({error.strerror}): run chromamd energy first") from error
+    pairs = [line.split(" = ") for line in lines if " = " in line]
+    values = {name: float(value) for name, value in pairs if len(value.split()) == 1}
+    if "POTENTIAL_ENE" not in values:
+        raise BadInputError(f"{output} holds no energies: it is not the output of chromamd energy")
+    return values
+
+
+def read_forces(path: str | Path) -> np.ndarray:
+    """The force file of ``chromamd energy``: (n, 3) float64 in global atom order, kcal/mol/angstrom.
+
+    Raises BadInputError when it is missing, IntegrityError when it is damaged.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise BadInputError(f"cannot read {path} ({error.strerror}): run chromamd energy first") from error
+    n_atoms = int(np.frombuffer(data[8:16], "<i8")[0]) if data[:8] == b"CMDFORC1" and len(data) >= 16 else -1
+    if n_atoms < 0 or len(data) != 16 + 24 * n_atoms:
+        raise IntegrityError(f"{path} is not a whole force file: run chromamd energy again")
+    return np.frombuffer(data[16:], "<f8").reshape(-1, 3)
+
+
+def ensemble_section(dynamics: DynamicsSection) -> dict[str, object]:
+    """The [ENSEMBLE] section of dynamics."""
+    section: dict[str, object] = {"ensemble": dynamics.ensemble, "temperature": dynamics.temperature}
+    if dynamics.ensemble != "NVE":
+        # Atoms rather than groups: in a run of picoseconds rotations too must be heated after minimisation.
+        section |= {"tpcontrol": _THERMOSTATS[dynamics.thermostat], "group_tp": False}
+        if dynamics.thermostat == "langevin":
+            section["gamma_t"] = 1 / dynamics.thermostat_time
+        else:
+            section["tau_t"] = dynamics.thermostat_time
+    if dynamics.ensemble == "NPT":
+        section |= {"pressure": dynamics.pressure, "tau_p": dynamics.barostat_time}
+    return section
+
+
+def hydrogen_keys(dynamics: DynamicsSection) -> dict[str, object]:
+    """The keys of [DYNAMICS] for heavy hydrogens, none where they have their own mass."""
+    if dynamics.hydrogen_mass_factor == 1:
+        return {}
+    return {"hydrogen_mr": True, "hmr_target": "SOLUTE", "hmr_ratio": dynamics.hydrogen_mass_factor}
+
+
+def energy_section(dynamics: DynamicsSection) -> dict[str, object]:
+    """The [ENERGY] section of every stage of a run."""
+    return {
+        "electrostatic": "PME",
+        "cutoffdist": dynamics.cutoff,
+        "switchdist": dynamics.switch_distance or dynamics.cutoff,
+        "pairlistdist": dynamics.cutoff + dynamics.pairlist_buffer,
+        "pme_nspline": dynamics.pme_spline_order,
+        "pme_max_spacing": dynamics.pme_spacing,
+    }
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """What a run leaves in its folder."""
+
+    minimise_log: Path
+    dynamics_log: Path
+    trajectory: Path
+    restart: str
+    """Restart files of the end; ``()`` stands for the rank."""
+
+
+def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str | Path, folder: str | Path,
+        progress: Callable[[str, Row], None] | None = None) -> RunFiles:
+    """Set up, minimise and run dynamics as locus.yaml says; everything lands in ``folder``.
+
+    ``topology``: the Topology file; ``bricks``: ``shards/bricks.txt``; ``seed``: of the initial velocities;
+    ``progress`` receives the stage's name (``minimise``, ``dynamics``) and every new row of its energy table.
+    Raises what ``launch`` raises.
+    """
+    folder = Path(folder)
+    restart = folder / "restart"
+    restart.mkdir(parents=True, exist_ok=True)
+    files = RunFiles(minimise_log=folder / "minimise.log", dynamics_log=folder / "dynamics.log",
+                     trajectory=folder / "trajectory.dcd", restart=str(restart / "dynamics_().rst"))
+    current = str(restart / "start_().rst")
+    stages: list[tuple[str, Literal["setup", "run"], Path | None, Sections]] = [
+        ("setup", "setup", None, {
+            "INPUT": {"topologyfile": topology, "shardfile": bricks},
+            "OUTPUT": {"rstfile": current},
+            "ENERGY": energy_section(dynamics),  # a domain must be wider than the reach of the pair list
+        }),
+    ]
+    if dynamics.minimise_steps:
+        minimised = str(restart / "minimise_().rst")
+        stages.append(("minimise", "run", files.minimise_log, {
+            "INPUT": {"topologyfile": topology, "rstfile": current},
+            "OUTPUT": {"logfile": files.minimise_log, "rstfile": minimised},
+            "ENERGY": energy_section(dynamics),
+            "MINIMIZE": {"method": "SD", "nsteps": dynamics.minimise_steps, "eneout_period": MINIMISE_OUTPUT_PERIOD,
+                         "force_scale_max": FORCE_SCALE_MAX},
+        }))
+        current = minimised
+    stages.append(("dynamics", "run", files.dynamics_log, {
+        "INPUT": {"topologyfile": topology, "rstfile": current},
+        "OUTPUT": {"logfile": files.dynamics_log, "rstfile": files.restart, "dcdfile": files.trajectory},
+        "ENERGY": energy_section(dynamics),
+        "DYNAMICS": {"integrator": "VVER", "nsteps": dynamics.steps, "timestep": dynamics.timestep / 1000,
+                     "eneout_period": dynamics.output_period, "crdout_period": dynamics.trajectory_period,
+                     "iseed": seed, "thermostat_period": THERMOSTAT_PERIOD, "barostat_period": BAROSTAT_PERIOD,
+                     **hydrogen_keys(dynamics)},
+        "CONSTRAINTS": {"rigid_bond": True},
+        "ENSEMBLE": ensemble_section(dynamics),
+    }))
+    for name, command, log, sections in stages:
+        control = folder / f"{name}.inp"
+        write_control(control, sections)
+        launch(command, control, dynamics.ranks, log=log,
+               progress=None if progress is None else lambda row, name=name: progress(name, row))
+    return files

@@ -1,0 +1,69 @@
+"""The energy table that chromamd prints while it runs: lines that begin with ``INFO:``, the first with the names."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from chromabuild.base.errors import BadInputError
+
+MARK = "INFO:"
+
+
+@dataclass
+class EnergyLog:
+    """Columns by name (``STEP``, ``TIME``, ``TOTAL_ENE``, ``POTENTIAL_ENE``, ...), each (rows,) float64.
+
+    Units: ps, kcal/mol, K, angstrom.
+    """
+
+    columns: dict[str, np.ndarray]
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.columns[name]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    @property
+    def conserved(self) -> np.ndarray | None:
+        """The conserved quantity of the ensemble (kcal/mol): (rows,), or None when the engine does not report one."""
+        return self.columns.get("CONSERVED_ENE")
+
+    @classmethod
+    def read(cls, path: str | Path) -> "EnergyLog":
+        """Parse a log file. Raises BadInputError when it is missing or holds no table."""
+        reader = TableReader()
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                rows = [row for row in map(reader.row, file) if row is not None]
+        except OSError as error:
+            raise BadInputError(f"cannot read {path} ({error.strerror}): run chromabuild run first") from error
+        if not rows:
+            raise BadInputError(f"{path} holds no energy table: the run did not begin; see the end of that file")
+        return cls({name: np.array([row[name] for row in rows]) for name in rows[0]})
+
+
+class TableReader:
+    """Turns lines into rows; remembers the names from the header line."""
+
+    def __init__(self) -> None:
+        self._names: list[str] | None = None
+
+    def row(self, line: str) -> dict[str, float] | None:
+        """The values of a table row by name; None for the header and for any other line."""
+        if not line.startswith(MARK):
+            return None
+        words = line[len(MARK):].split()
+        if self._names is None or not _is_number(words[0]):
+            self._names = words
+            return None
+        return dict(zip(self._names, map(float, words), strict=True))
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

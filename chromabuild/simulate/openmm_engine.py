@@ -1,0 +1,352 @@
+"""OpenMM as judge of chromamd's energies and as second engine, driven by our Topology file, not by OpenMM's own files.
+
+The tests compare three things: chromamd on a Topology, OpenMM on the same Topology (here), and OpenMM's ForceField on
+the same atoms. Energies in kcal/mol, forces in kcal/mol/angstrom, lengths in angstrom.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+import openmm
+from openmm import app, unit
+from scipy.special import erfcinv
+
+from chromabuild.base.errors import IntegrityError
+from chromabuild.base.files import atomic_path
+from chromabuild.base.settings import DynamicsSection
+from chromabuild.forcefield.topology_file import Topology
+from chromabuild.shards import read_shards
+from chromabuild.simulate.chromamd import Progress, Row, RunFiles
+from chromabuild.simulate.energy_log import MARK
+
+KJ_PER_KCAL = 4.184
+ANGSTROM_PER_NM = 10.0
+BOLTZMANN = 8.31446261815324e-3 / KJ_PER_KCAL
+"""kcal/mol/K (exact by the SI of 2019)."""
+SPLINE_ORDER = 5
+"""Order of the charge-spreading B-splines, fixed in OpenMM."""
+
+TERMS = ("bond", "angle", "urey_bradley", "dihedral", "improper", "cmap", "lennard_jones", "electrostatic")
+"""Energy terms; the 1-4 pairs are part of the last two. Force group k of a system holds term k."""
+
+
+@dataclass(frozen=True)
+class NonbondedOptions:
+    """How non-bonded interactions are cut; every engine must be given the same."""
+
+    cutoff: float
+    """Angstrom, for Lennard-Jones (plain truncation unless switched) and real-space electrostatics."""
+    alpha: float
+    """Ewald splitting parameter, 1/angstrom."""
+    grid: tuple[int, int, int]
+    """Points of the PME grid along each box edge."""
+    switch_distance: float | None = None
+    """Angstrom; from here to the cutoff the Lennard-Jones energy is switched off by CHARMM's function of r^2 (Brooks et
+    al. 1983). None: plain truncation."""
+    force_switch: bool = False
+    """Switch the force of Lennard-Jones instead (Steinbach and Brooks, J. Comput. Chem. 15, 667 (1994))."""
+
+
+def system_from_topology(topology: Topology, box: np.ndarray, options: NonbondedOptions,
+                         rigid: bool = False) -> openmm.System:
+    """An OpenMM System with one force group per entry of ``TERMS``.
+
+    ``box``: (3,) edges, angstrom. ``rigid``: constrain X-H bonds and waters as the topology lists them, and leave out
+    the terms that constraints replace, as chromamd does.
+    """
+    system = openmm.System()
+    system.setDefaultPeriodicBoxVectors(*(np.diag(box) / ANGSTROM_PER_NM))
+    for mass in topology.masses().tolist():
+        system.addParticle(mass)
+    bond, angle = topology.term("bond"), topology.term("angle")
+    if rigid:
+        constraint = topology.term("constraint")
+        for (i, j), distance in _rows(constraint["atoms"], constraint["distance"] / ANGSTROM_PER_NM):
+            system.addConstraint(i, j, distance)
+        key = topology.n_atoms
+        constrained = constraint["atoms"].min(axis=1) * key + constraint["atoms"].max(axis=1)
+        bond = _select(bond, ~np.isin(bond["atoms"].min(axis=1) * key + bond["atoms"].max(axis=1), constrained))
+        atoms_in_run = np.diff(topology.run_first_atom)
+        in_rigid_water = np.repeat([topology.templates[t].rigid_water for t in topology.run_template], atoms_in_run)
+        angle = _select(angle, ~in_rigid_water[angle["atoms"][:, 0]])
+    _add_harmonic_bonds(system, bond, TERMS.index("bond"))
+    _add_harmonic_bonds(system, topology.term("urey_bradley"), TERMS.index("urey_bradley"))
+
+    force = openmm.HarmonicAngleForce()
+    for atoms, k, theta0 in _rows(angle["atoms"], 2 * KJ_PER_KCAL * angle["k"], np.radians(angle["theta0"])):
+        force.addAngle(*atoms, theta0, k)
+    _add(system, force, "angle")
+    dihedral = topology.term("dihedral")
+    force = openmm.PeriodicTorsionForce()
+    for atoms, k, n, phase in _rows(dihedral["atoms"], KJ_PER_KCAL * dihedral["k"], dihedral["n"],
+                                    np.radians(dihedral["phase"])):
+        force.addTorsion(*atoms, n, phase, k)
+    _add(system, force, "dihedral")
+    improper = topology.term("improper")
+    if len(improper["atoms"]):
+        force = openmm.CustomTorsionForce("k*d^2; d = min(delta, 2*pi - delta); delta = abs(theta - psi0);"
+                                          "pi = 3.14159265358979324")
+        force.addPerTorsionParameter("k")
+        force.addPerTorsionParameter("psi0")
+        for atoms, k, psi0 in _rows(improper["atoms"], KJ_PER_KCAL * improper["k"], np.radians(improper["psi0"])):
+            force.addTorsion(*atoms, [k, psi0])
+        _add(system, force, "improper")
+    cmap = topology.term("cmap")
+    if len(cmap["atoms"]):
+        force = openmm.CMAPTorsionForce()
+        for energy in topology.cmap_energy:
+            size = round(len(energy) ** 0.5)
+            force.addMap(size, KJ_PER_KCAL * energy.reshape(size, size).T.ravel())
+        for atoms, number in _rows(cmap["atoms"], cmap["map"]):
+            force.addTorsion(number, *atoms[:4], *atoms[1:])
+        _add(system, force, "cmap")
+
+    lj_type = topology.per_atom("lj_type")
+    sigma = topology.lj_sigma[lj_type] / ANGSTROM_PER_NM
+    epsilon = topology.lj_epsilon[lj_type] * KJ_PER_KCAL
+    charge = topology.charges()
+    pair14, exclusions = topology.term("pair14"), topology.exclusions()
+    pair_epsilon, pair_charge = pair14["epsilon"] * KJ_PER_KCAL, pair14["charge_product"]
+    pair_sigma = pair14["sigma"] / ANGSTROM_PER_NM
+    switched = options.switch_distance is not None and options.switch_distance < options.cutoff
+    by_pairs = switched or bool(topology.special_pairs.any())
+    lennard_jones = _nonbonded(np.zeros_like(charge), sigma, np.zeros_like(epsilon) if by_pairs else epsilon,
+                               exclusions, pair14["atoms"], np.zeros_like(pair_charge), pair_sigma, pair_epsilon,
+                               options)
+    lennard_jones.setNonbondedMethod(openmm.NonbondedForce.CutoffPeriodic)
+    lennard_jones.setUseDispersionCorrection(False)
+    _add(system, lennard_jones, "lennard_jones")
+    if by_pairs:
+        _add(system, _lennard_jones_by_pairs(topology, lj_type, exclusions, options, switched), "lennard_jones")
+    electrostatic = _nonbonded(charge, np.ones_like(sigma), np.zeros_like(epsilon), exclusions, pair14["atoms"],
+                               pair_charge, np.ones_like(pair_sigma), np.zeros_like(pair_epsilon), options)
+    electrostatic.setNonbondedMethod(openmm.NonbondedForce.PME)
+    electrostatic.setPMEParameters(options.alpha * ANGSTROM_PER_NM, *options.grid)
+    electrostatic.setUseDispersionCorrection(False)
+    _add(system, electrostatic, "electrostatic")
+    return system
+
+
+def energies_by_term(system: openmm.System, position: np.ndarray,
+                     platform: str = "Reference") -> tuple[dict[str, float], np.ndarray]:
+    """Energy of every force group named by ``TERMS`` and the total force.
+
+    ``position``: (n, 3) angstrom. Returns energies (kcal/mol) and (n, 3) forces (kcal/mol/angstrom). The Reference
+    platform calculates in double precision.
+    """
+    # The forces of a term alone: with others beside it each evaluation would make the neighbour lists of all of them.
+    alone = openmm.System()
+    alone.setDefaultPeriodicBoxVectors(*system.getDefaultPeriodicBoxVectors())
+    for _ in range(system.getNumParticles()):
+        alone.addParticle(1.0)
+    position = np.asarray(position, dtype=float) / ANGSTROM_PER_NM
+    energies, total_force = {}, np.zeros_like(position)
+    for k, term in enumerate(TERMS):
+        for force in system.getForces():
+            if force.getForceGroup() == k:
+                alone.addForce(openmm.XmlSerializer.clone(force))
+        context = openmm.Context(alone, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName(platform))
+        context.setPositions(position)
+        state = context.getState(getEnergy=True, getForces=True)
+        energies[term] = state.getPotentialEnergy().value_in_unit(unit.kilocalorie_per_mole)
+        total_force += state.getForces(asNumpy=True).value_in_unit(unit.kilocalorie_per_mole / unit.angstrom)
+        del context
+        while alone.getNumForces():
+            alone.removeForce(0)
+    return energies, total_force
+
+
+def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str | Path, folder: str | Path,
+        progress: Callable[[str, Row], None] | None = None) -> RunFiles:
+    """Minimise and run dynamics on OpenMM's CPU platform: arguments and files as for ``chromamd.run``.
+
+    Rigid X-H bonds and waters as there; OpenMM's own minimiser; leapfrog at constant energy, Langevin dynamics at
+    constant temperature, whatever the thermostat; Monte Carlo moves at constant pressure. The whole system is held in
+    memory. Raises BadInputError for unreadable files, IntegrityError when they do not fit together.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    molecules = Topology.read(topology)
+    box, position = read_shards(bricks)
+    if len(position) != molecules.n_atoms:
+        raise IntegrityError(f"{bricks} has {len(position)} atoms, {topology} has {molecules.n_atoms}: "
+                             "they are not of the same build; run chromabuild topology again")
+    files = RunFiles(minimise_log=folder / "minimise.log", dynamics_log=folder / "dynamics.log",
+                     trajectory=folder / "trajectory.dcd", restart=str(folder / "dynamics.xml"))
+    system = system_from_topology(molecules, box, options_from_config(dynamics, box), rigid=True)
+    _repartition_hydrogen_mass(system, dynamics.hydrogen_mass_factor)
+    timestep = dynamics.timestep / 1000 * unit.picosecond
+    if dynamics.ensemble == "NVE":
+        integrator = openmm.VerletIntegrator(timestep)
+    else:
+        integrator = openmm.LangevinMiddleIntegrator(dynamics.temperature * unit.kelvin,
+                                                     1 / (dynamics.thermostat_time * unit.picosecond), timestep)
+        integrator.setRandomNumberSeed(seed or 1)  # 0 would mean: choose one
+    if dynamics.ensemble == "NPT":
+        barostat = openmm.MonteCarloBarostat(dynamics.pressure * unit.atmosphere, dynamics.temperature * unit.kelvin)
+        barostat.setRandomNumberSeed(seed or 1)
+        system.addForce(barostat)
+    context = openmm.Context(system, integrator, openmm.Platform.getPlatformByName("CPU"))
+    context.setPositions(position / ANGSTROM_PER_NM)
+    n_freedom = 3 * system.getNumParticles() - system.getNumConstraints() - 3
+
+    with open(files.minimise_log, "w", encoding="utf-8") as log:
+        table = _Table(log, context, n_freedom, lambda row: progress("minimise", row) if progress else None)
+        table.write(0, header=True)
+        if dynamics.minimise_steps:
+            openmm.LocalEnergyMinimizer.minimize(context, 10.0, dynamics.minimise_steps)
+            table.write(dynamics.minimise_steps)
+    context.setVelocitiesToTemperature(dynamics.temperature, seed)
+    atoms = app.Topology()
+    atoms.setUnitCellDimensions(openmm.Vec3(*(box / ANGSTROM_PER_NM)))
+    residue = atoms.addResidue("ALL", atoms.addChain())
+    for _ in range(molecules.n_atoms):
+        atoms.addAtom("X", None, residue)
+    with (atomic_path(files.trajectory) as part, open(part, "wb") as frames,
+          open(files.dynamics_log, "w", encoding="utf-8") as log):
+        trajectory = app.DCDFile(frames, atoms, timestep, dynamics.trajectory_period, dynamics.trajectory_period)
+        table = _Table(log, context, n_freedom, lambda row: progress("dynamics", row) if progress else None)
+        table.write(0, header=True)
+        for step in range(1, dynamics.steps + 1):
+            integrator.step(1)
+            if step % dynamics.output_period == 0 or step == dynamics.steps:
+                table.write(step)
+            if step % dynamics.trajectory_period == 0:
+                state = context.getState(getPositions=True, enforcePeriodicBox=True)
+                trajectory.writeModel(state.getPositions(asNumpy=True),
+                                      periodicBoxVectors=state.getPeriodicBoxVectors())
+    state = context.getState(getPositions=True, getVelocities=True)
+    with atomic_path(files.restart) as part:
+        part.write_text(openmm.XmlSerializer.serialize(state), encoding="utf-8")
+    return files
+
+
+def _repartition_hydrogen_mass(system: openmm.System, factor: float) -> None:
+    """Multiply the masses of hydrogens, but for those of waters, and take the difference from their heavy atoms."""
+    pairs = [system.getConstraintParameters(k)[:2] for k in range(system.getNumConstraints())]
+    mass = np.array([system.getParticleMass(k).value_in_unit(unit.dalton) for k in range(system.getNumParticles())])
+    original = mass.copy()
+    constraints = np.bincount(np.array(pairs, dtype=int).ravel(), minlength=len(mass))
+    for i, j in pairs:
+        hydrogen, heavy = (i, j) if original[i] < original[j] else (j, i)
+        if constraints[hydrogen] == 1:  # those of a rigid water are bound to each other too
+            added = (factor - 1) * original[hydrogen]
+            mass[hydrogen] += added
+            mass[heavy] -= added
+    for k in np.flatnonzero(mass != original):
+        system.setParticleMass(int(k), mass[k])
+
+
+def options_from_config(dynamics: DynamicsSection, box: np.ndarray) -> NonbondedOptions:
+    """What chromamd makes of the same settings: alpha from erfc(alpha cutoff) = 1e-5, the grid from its spacing."""
+    return NonbondedOptions(
+        cutoff=dynamics.cutoff,
+        switch_distance=dynamics.switch_distance,
+        alpha=float(erfcinv(1e-5)) / dynamics.cutoff,
+        grid=tuple(_smooth_number(int(np.ceil(edge / dynamics.pme_spacing))) for edge in box),
+    )
+
+
+def _smooth_number(least: int) -> int:
+    """The smallest even number from ``least`` on without a prime factor above 5: cheap to Fourier-transform."""
+    candidate = least + least % 2
+    while True:
+        rest = candidate
+        for prime in (2, 3, 5):
+            while rest % prime == 0:
+                rest //= prime
+        if rest == 1:
+            return candidate
+        candidate += 2
+
+
+class _Table:
+    """The energy table of a run in the columns of chromamd."""
+
+    def __init__(self, log: TextIO, context: openmm.Context, n_freedom: int, progress: Progress) -> None:
+        self._log, self._context, self._n_freedom, self._progress = log, context, n_freedom, progress
+        self._conserves = isinstance(context.getIntegrator(), openmm.VerletIntegrator)
+
+    def write(self, step: int, header: bool = False) -> None:
+        state = self._context.getState(getEnergy=True)
+        potential = state.getPotentialEnergy().value_in_unit(unit.kilocalorie_per_mole)
+        kinetic = state.getKineticEnergy().value_in_unit(unit.kilocalorie_per_mole)
+        row = {"STEP": step, "TIME": state.getTime().value_in_unit(unit.picosecond), "TOTAL_ENE": potential + kinetic,
+               "POTENTIAL_ENE": potential, "KINETIC_ENE": kinetic,
+               "TEMPERATURE": 2 * kinetic / (self._n_freedom * BOLTZMANN)}
+        if self._conserves:
+            row["CONSERVED_ENE"] = potential + kinetic
+        if header:
+            self._log.write(MARK + "".join(f"{name:>16s}" for name in row) + "\n")
+        self._log.write(MARK + f"{step:16d}" + "".join(f"{value:16.4f}" for value in list(row.values())[1:]) + "\n")
+        self._log.flush()
+        self._progress(row)
+
+
+def _nonbonded(charge: np.ndarray, sigma: np.ndarray, epsilon: np.ndarray, exclusions: np.ndarray, pairs: np.ndarray,
+               pair_charge: np.ndarray, pair_sigma: np.ndarray, pair_epsilon: np.ndarray,
+               options: NonbondedOptions) -> openmm.NonbondedForce:
+    force = openmm.NonbondedForce()
+    for q, s, e in zip(charge.tolist(), sigma.tolist(), epsilon.tolist(), strict=True):
+        force.addParticle(q, s, e)
+    for i, j in exclusions.tolist():
+        force.addException(i, j, 0.0, 1.0, 0.0)
+    for (i, j), q, s, e in _rows(pairs, pair_charge, pair_sigma, pair_epsilon):
+        force.addException(i, j, q, s, e, True)
+    force.setCutoffDistance(options.cutoff / ANGSTROM_PER_NM)
+    return force
+
+
+def _lennard_jones_by_pairs(topology: Topology, lj_type: np.ndarray, exclusions: np.ndarray, options: NonbondedOptions,
+                            switched: bool) -> openmm.CustomNonbondedForce:
+    """From the pair matrices; CHARMM's switching functions differ from the one built into OpenMM."""
+    off = options.cutoff / ANGSTROM_PER_NM
+    if not switched:
+        form = "c12/r^12 - c6/r^6"
+    elif not options.force_switch:
+        on2, off2 = (options.switch_distance / ANGSTROM_PER_NM) ** 2, off**2
+        form = (f"(c12/s^6 - c6/s^3)*select(step(s - {on2!r}), ({off2!r} - s)^2*({off2!r} + 2*s - {3 * on2!r})"
+                f"/{(off2 - on2) ** 3!r}, 1); s = r^2")
+    else:
+        on = options.switch_distance / ANGSTROM_PER_NM
+        form = (f"select(step(r - {on!r}), c12*{off**6 / (off**6 - on**6)!r}*(1/r^6 - {off**-6!r})^2"
+                f" - c6*{off**3 / (off**3 - on**3)!r}*(1/r^3 - {off**-3!r})^2,"
+                f" c12*(1/r^12 - {(on * off) ** -6!r}) - c6*(1/r^6 - {(on * off) ** -3!r}))")
+    force = openmm.CustomNonbondedForce(f"{form}; c12 = c12_of(type1, type2); c6 = c6_of(type1, type2)")
+    n = len(topology.lj_sigma)
+    for name, matrix, power in (("c12_of", topology.lj_c12, 12), ("c6_of", topology.lj_c6, 6)):
+        values = matrix * (KJ_PER_KCAL / ANGSTROM_PER_NM**power)
+        force.addTabulatedFunction(name, openmm.Discrete2DFunction(n, n, values.ravel()))
+    force.addPerParticleParameter("type")
+    for number in lj_type.tolist():
+        force.addParticle([number])
+    for i, j in exclusions.tolist():
+        force.addExclusion(i, j)
+    force.setNonbondedMethod(openmm.CustomNonbondedForce.CutoffPeriodic)
+    force.setCutoffDistance(off)
+    return force
+
+
+def _add_harmonic_bonds(system: openmm.System, term: dict[str, np.ndarray], group: int) -> None:
+    force = openmm.HarmonicBondForce()
+    stiffness = 2 * KJ_PER_KCAL * ANGSTROM_PER_NM**2 * term["k"]
+    for (i, j), k, r0 in _rows(term["atoms"], stiffness, term["r0"] / ANGSTROM_PER_NM):
+        force.addBond(i, j, r0, k)
+    _add(system, force, TERMS[group])
+
+
+def _add(system: openmm.System, force: openmm.Force, term: str) -> None:
+    force.setForceGroup(TERMS.index(term))
+    system.addForce(force)
+
+
+def _rows(*columns: np.ndarray) -> zip:
+    """Rows of several columns as Python numbers, which OpenMM's wrappers take without conversion."""
+    return zip(*(column.tolist() for column in columns), strict=True)
+
+
+def _select(term: dict[str, np.ndarray], keep: np.ndarray) -> dict[str, np.ndarray]:
+    return {name: values[keep] for name, values in term.items()}

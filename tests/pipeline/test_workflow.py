@@ -1,0 +1,114 @@
+"""The Snakemake workflow is the same chain as `chromabuild all`, and its schema is the model's."""
+
+import os
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from chromabuild.base.settings import Config, commented_yaml
+from chromabuild.pipeline import chain
+from chromabuild.pipeline.workflow import workflow_folder
+
+pytest.importorskip("snakemake")
+WORKFLOW = workflow_folder() / "workflow"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A settings file with a locus that is good enough to plan jobs for."""
+    tmp_path = tmp_path_factory.mktemp("project")
+    (tmp_path / "locus.fa").write_text(">x\nACGT\n")
+    (tmp_path / "nucleosomes.bed").write_text("x\t1\t2\n")
+    (tmp_path / "locus.yaml").write_text(commented_yaml(Config()))
+    return tmp_path
+
+
+def snakemake(project, *arguments, options=()):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "HOME": str(project)}
+    return subprocess.run(
+        [sys.executable, "-m", "snakemake", "--snakefile", str(WORKFLOW / "Snakefile"), "--cores", "2", *arguments,
+         "--config", f"settings={project / 'locus.yaml'}", "output=out", *options],
+        cwd=project, env=environment, capture_output=True, text=True, timeout=180)
+
+
+@pytest.fixture(scope="module")
+def plan(project):
+    """What a dry run of everything says."""
+    result = snakemake(project, "--dry-run", options=['overrides=["dynamics.steps=7"]', "seed=4"])
+    assert result.returncode == 0, result.stderr
+    return result.stdout + result.stderr
+
+
+def test_schema_is_current():
+    script = WORKFLOW / "scripts" / "export_schema.py"
+    text = runpy.run_path(str(script))["schema_text"]()
+    assert (WORKFLOW / "schemas" / "config.schema.yaml").read_text() == text, f"run python {script}"
+
+
+def test_dry_run_plans_every_stage_once(plan):
+    assert re.findall(r"^rule (\w+):", plan, re.MULTILINE) == [*chain.NAMES, "verify", "all"]
+
+
+def test_rules_read_and_write_what_the_stages_do(project, plan):
+    for stage in chain.STAGES:
+        job = re.search(rf"^rule {stage.name}:\n((?: +\S.*\n)+)", plan, re.MULTILINE).group(1)
+        files = {kind: set(re.search(rf"{kind}: (.*)", job).group(1).split(", ")) for kind in ("input", "output")}
+        folder = project / "out"
+        assert files["output"] == {str(folder / name) for name in stage.outputs}
+        config = Config(output=str(folder), locus={"fasta": str(project / "locus.fa"),
+                                                   "nucleosomes": str(project / "nucleosomes.bed")})
+        assert files["input"] == {str(path) for path in stage.input_paths(config).values()}
+
+
+def test_bricks_in_jobs_side_by_side(project):
+    """The plan first, then the batches, then the manifest; never more jobs than a scheduler can bear."""
+    result = snakemake(project, "--dry-run", options=["brick_jobs=5", "brick_ranks=3"])
+    text = result.stdout + result.stderr
+    assert result.returncode == 0, text
+    rules = re.findall(r"^rule (\w+):", text, re.MULTILINE)
+    assert rules.count("bricks") == 5 and rules.count("solvation_plan") == 1
+    assert rules.index("solvation_plan") < rules.index("bricks")
+    assert rules.index("solvate") > max(i for i, name in enumerate(rules) if name == "bricks")
+    assert set(re.findall(r"shards .*--part (\d)/5", text)) == set("01234")
+    assert len(re.findall(r"^Shell command: mpirun -n 3 .* shards .*--part \d/5 .*--mpi$", text, re.MULTILINE)) == 5
+    result = snakemake(project, "--dry-run", options=["brick_jobs=981"])
+    assert result.returncode != 0 and "at most 1,000 jobs" in result.stdout + result.stderr
+
+
+def test_slurm_profile_names_rules_that_exist():
+    profile = yaml.safe_load((WORKFLOW / "profiles" / "slurm" / "config.yaml").read_text())
+    default = yaml.safe_load((WORKFLOW / "profiles" / "default" / "config.yaml").read_text())
+    rules = {name for path in (WORKFLOW / "rules").glob("*.smk")
+             for name in re.findall(r"^ *rule (\w+):", path.read_text(), re.MULTILINE)}
+    assert profile["executor"] == "slurm" and profile.items() >= default.items()
+    assert {*profile["set-resources"], *profile["set-threads"]} <= rules
+
+
+def test_default_profile_is_taken(plan):
+    """After kill -9 the same command must run the interrupted rule again, without being asked."""
+    profile = yaml.safe_load((WORKFLOW / "profiles" / "default" / "config.yaml").read_text())
+    assert profile["rerun-incomplete"] is True and profile["scheduler"] == "greedy"
+    assert "profiles/default" in plan
+
+
+def test_settings_are_held_to_the_schema(tmp_path):
+    (tmp_path / "locus.yaml").write_text("clash: {treshold: 1}\n")
+    result = snakemake(tmp_path, "--dry-run")
+    assert result.returncode != 0 and "treshold" in result.stdout + result.stderr
+
+
+def test_overrides_and_seed_reach_the_commands(plan):
+    commands = re.findall(r"-m chromabuild\.cli (\w+) .*--set dynamics.steps=7.* --set seed=4", plan)
+    assert commands == [*chain.NAMES, "verify"]
+
+
+def test_layout_is_the_standard_one():
+    root = Path(WORKFLOW).parent
+    for name in ("workflow/Snakefile", "workflow/rules", "workflow/schemas", "workflow/report",
+                 "workflow/profiles/default/config.yaml", "config/README.md", "config/config.yaml"):
+        assert (root / name).exists()
