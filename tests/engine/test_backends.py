@@ -11,7 +11,7 @@ from molecular_systems import solvated, write_bricks
 from chromabuild.base.errors import BadInputError, ChromabuildError, IntegrityError, ResourceError
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.shards import read_shards
-from chromabuild.simulate import chromamd, openmm_reference
+from chromabuild.simulate import chromamd, openmm_engine
 from chromabuild.simulate.energy_log import EnergyLog, TableReader
 
 
@@ -123,7 +123,7 @@ def test_openmm_as_engine(tmp_path, ensemble):
     rows = []
     system.topology.write(tmp_path / "topology.h5")
     bricks = write_bricks(tmp_path / "shards", system.position, system.box, system.topology, (2, 3, 1))
-    files = openmm_reference.run(dynamics, 7, tmp_path / "topology.h5", bricks, tmp_path / "md",
+    files = openmm_engine.run(dynamics, 7, tmp_path / "topology.h5", bricks, tmp_path / "md",
                                  lambda stage, row: rows.append((stage, row["STEP"])))
     assert [step for stage, step in rows if stage == "dynamics"] == [0, 10, 20, 30, 40, 50]
     minimisation, table = EnergyLog.read(files.minimise_log), EnergyLog.read(files.dynamics_log)
