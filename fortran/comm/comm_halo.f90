@@ -2,38 +2,32 @@
 !> (those from domains at positive offsets), or with `whole_shell` all, are handed over, in an order that does not depend
 !> on how they travelled; the forces on them go back to their owners.
 !>
-!> Patterns: HALF, a message from every domain of the half shell (13, or 62 where two domains fit within the halo's
-!> width); FULL, from all around (26, 124), of which the half shell is used; STAGED, along x, then y, then z, each round
-!> passing on what the ones before brought (6 messages, or 12). HALF and FULL send what is within the halo's width of
-!> the receiver's domain, STAGED what is so along each axis. Forces come back the same way; with STAGED they are summed
-!> on the way, so that sums round differently. The whole shell comes by FULL or STAGED.
+!> Of the patterns (module comm_halo_pattern) HALF and FULL send what is within the halo's width of the receiver's domain,
+!> STAGED what is so along each axis. Forces come back the same way; with STAGED they are summed on the way, so that sums
+!> round differently. The whole shell comes by FULL or STAGED.
 module comm_halo
   use base_kinds, only: int64, real64
   use comm_communicator, only: communicator_t
   use comm_domain_grid, only: domain_grid_t
   use base_error, only: error_t, exit_resources, fail
-  use comm_halo_channel, only: persistent, transport_names
+  use comm_transports, only: persistent, transport_names
+  use comm_halo_groups, only: append_groups, choose_groups, groups_t, running_sum
+  use comm_halo_pattern, only: both_ways, cheapest_pattern, full, half, pattern_names, staged, wanted_offsets
   use comm_halo_round, only: round_t
   use base_text, only: to_text
   implicit none
   private
   public :: halo_t, halo_options_t, halo_traffic_t, pattern_names, check_capacity
 
-  integer, parameter :: half = 1, full = 2, staged = 3
-  character(len=*), parameter :: pattern_names(3) = [character(len=6) :: "HALF", "FULL", "STAGED"]
   !> Largest number of local atoms: three times as many numbers must be countable in 32 bits.
   integer(int64), parameter :: most_atoms = (huge(1) - 1)/3
-  !> The model of the pattern: seconds that a round and a message cost, an atom that is copied and one that is sent too
-  !> (24 bytes at 5 GB/s), and atoms in a cubic angstrom of a molecular system.
-  real(real64), parameter :: round_cost = 2.0e-6_real64, message_cost = 5.0e-7_real64, copy_cost = 5.0e-9_real64, &
-                             send_cost = 5.0e-9_real64, density = 0.1_real64
   !> Exchanges of a trial of a transport after one that does not count; another than the first in the list must be
   !> faster by this factor.
   integer, parameter :: n_trials = 4
   real(real64), parameter :: worth_changing = 0.95_real64
 
   type :: halo_options_t
-    !> Index in `pattern_names` and in `transport_names` of halo_channel; 0 = let the planner choose.
+    !> Index in `pattern_names` and in `transport_names` of comm_transports; 0 = let the planner choose.
     integer :: pattern = 0, transport = 0
     !> All that goes to one rank at a time in one message.
     logical :: combine = .true.
@@ -84,16 +78,6 @@ module comm_halo
     procedure :: describe
     procedure :: destroy
   end type halo_t
-
-  !> Groups of atoms in the pool while it is built.
-  type :: groups_t
-    integer :: n = 0
-    !> Reference atoms' positions, and offset of the domain that owns the group.
-    real(real64), allocatable :: reference(:, :)
-    integer, allocatable :: origin(:, :)
-    !> Atoms of group g: `first(g):first(g+1)-1` of the pool.
-    integer, allocatable :: first(:)
-  end type groups_t
 
 contains
 
@@ -195,98 +179,6 @@ contains
     end if
   end subroutine make_rounds
 
-  !> Offsets up to `layers` domains along each axis whose last non-zero component, read z, y, x, is positive.
-  pure function half_shell(layers) result(offset)
-    integer, intent(in) :: layers(3)
-    integer, allocatable :: offset(:, :)
-    integer :: x, y, z, n
-    allocate (offset(3, (product(2*layers + 1) - 1)/2))
-    n = 0
-    do z = 0, layers(3)
-      do y = merge(0, -layers(2), z == 0), layers(2)
-        do x = merge(1, -layers(1), z == 0 .and. y == 0), layers(1)
-          n = n + 1
-          offset(:, n) = [x, y, z]
-        end do
-      end do
-    end do
-  end function half_shell
-
-  !> Offsets that ghosts are wanted from: of the half shell, or of the whole.
-  pure function wanted_offsets(layers, whole_shell) result(offset)
-    integer, intent(in) :: layers(3)
-    logical, intent(in) :: whole_shell
-    integer, allocatable :: offset(:, :)
-    offset = half_shell(layers)
-    if (whole_shell) offset = both_ways(offset)
-  end function wanted_offsets
-
-  !> Offsets, followed by their opposites.
-  pure function both_ways(offset) result(both)
-    integer, intent(in) :: offset(:, :)
-    integer :: both(3, 2*size(offset, 2))
-    both(:, :size(offset, 2)) = offset
-    both(:, size(offset, 2) + 1:) = -offset
-  end function both_ways
-
-  !> HALF (of the whole shell FULL) or STAGED by a model: messages to other ranks, atoms in them, and atoms copied, from
-  !> the geometry alone, so that the same input always gives the same answer.
-  integer function cheapest_pattern(grid, layers, width, whole_shell) result(pattern)
-    type(domain_grid_t), intent(in) :: grid
-    integer, intent(in) :: layers(3)
-    real(real64), intent(in) :: width
-    logical, intent(in) :: whole_shell
-    !> Share of a square edge and corner that is within the width: quarter of a disc, eighth of a ball.
-    real(real64), parameter :: rounded(3) = [1.0_real64, 0.7854_real64, 0.5236_real64]
-    real(real64) :: edge(3), area, volume, copied, sent, cost(2)
-    integer :: offset(3, (product(2*layers + 1) - 1)/merge(1, 2, whole_shell))
-    integer :: axis, k, m, partners(size(offset, 2)), n_partners
-
-    edge = grid%box/grid%dims
-    offset = wanted_offsets(layers, whole_shell)
-    copied = 0.0_real64
-    sent = 0.0_real64
-    n_partners = 0
-    do m = 1, size(offset, 2)
-      volume = rounded(count(offset(:, m) /= 0))*product([(thickness(axis, abs(offset(axis, m))), axis=1, 3)])
-      copied = copied + volume
-      if (all(modulo(offset(:, m), grid%dims) == 0)) cycle
-      sent = sent + volume
-      k = grid%rank_of(grid%coordinate - offset(:, m))
-      if (any(partners(:n_partners) == k)) cycle
-      n_partners = n_partners + 1
-      partners(n_partners) = k
-    end do
-    cost(1) = merge(round_cost, 0.0_real64, n_partners > 0) + n_partners*message_cost + &
-              density*(copied*copy_cost + sent*send_cost)
-    ! The whole pool is copied once more to and fro.
-    copied = 2.0_real64*product(edge + 2.0_real64*width) - product(edge)
-    cost(2) = density*copied*copy_cost
-    area = product(edge)
-    do axis = 1, 3
-      area = area/edge(axis)
-      sent = 0.0_real64
-      do k = 1, layers(axis)
-        if (modulo(k, grid%dims(axis)) > 0) sent = sent + 2.0_real64*area*thickness(axis, k)
-      end do
-      if (grid%dims(axis) > 1) &
-        cost(2) = cost(2) + round_cost + min(2*layers(axis), grid%dims(axis) - 1)*message_cost + density*sent*send_cost
-      area = area*(edge(axis) + 2.0_real64*width)
-    end do
-    pattern = merge(full, half, whole_shell)
-    if (cost(2) < cost(1)) pattern = staged
-
-  contains
-
-    !> How deep ghosts are taken from a domain `away` domains along an axis.
-    pure real(real64) function thickness(axis, away)
-      integer, intent(in) :: axis, away
-      thickness = edge(axis)
-      if (away > 0) thickness = max(0.0_real64, min(edge(axis), width - (away - 1)*edge(axis)))
-    end function thickness
-
-  end function cheapest_pattern
-
   !> Find what goes to each receiver of a round, and let the receivers know the ids. With STAGED the groups that arrive
   !> are appended to `groups`, to be passed on.
   subroutine add_round(self, round, grid, width, groups, id, error)
@@ -301,7 +193,7 @@ contains
     integer(int64), allocatable :: longer(:)
     integer :: leaving(round%n_segments), arriving(round%n_segments), s, k, i, n
 
-    call choose_groups(self, round, grid, width, groups, chosen, chosen_first)
+    call choose_groups(round, grid, self%pattern, width, groups, chosen, chosen_first)
     do s = 1, round%n_segments
       associate (mine => chosen(chosen_first(s):chosen_first(s + 1) - 1))
         leaving(s) = sum(groups%first(mine + 1) - groups%first(mine))
@@ -328,100 +220,8 @@ contains
     longer(:size(id)) = id
     call round%swap_integers(self%comm, round%first, id(round%atom), round%arrival_first, longer(size(id) + 1:))
     call move_alloc(longer, id)
-    if (self%pattern == staged) call append_groups(self, round, chosen, chosen_first, groups)
+    if (self%pattern == staged) call append_groups(self%comm, round, chosen, chosen_first, groups)
   end subroutine add_round
-
-  !> The groups for each receiver: `chosen(chosen_first(s):chosen_first(s+1)-1)`, in their order.
-  subroutine choose_groups(self, round, grid, width, groups, chosen, chosen_first)
-    class(halo_t), intent(in) :: self
-    type(round_t), intent(in) :: round
-    type(domain_grid_t), intent(in) :: grid
-    real(real64), intent(in) :: width
-    type(groups_t), intent(in) :: groups
-    integer, allocatable, intent(out) :: chosen(:), chosen_first(:)
-    integer :: pass, g, s, n_chosen(round%n_segments), receiver(3), axis
-    logical :: near
-    real(real64) :: lower(3, round%n_segments), upper(3, round%n_segments), outside(3), room(3), r(3)
-
-    do s = 1, round%n_segments
-      receiver = modulo(grid%coordinate + round%displacement(:, s), grid%dims)
-      do axis = 1, 3
-        lower(axis, s) = grid%edge(axis, receiver(axis))
-        upper(axis, s) = grid%edge(axis, receiver(axis) + 1)
-      end do
-    end do
-    do pass = 1, 2
-      n_chosen = 0
-      do g = 1, groups%n
-        if (self%pattern /= staged) then
-          ! Most groups are far from any face.
-          room = min(groups%reference(:, g) - grid%lower, grid%upper - groups%reference(:, g))
-          if (all(room > width)) cycle
-        end if
-        do s = 1, round%n_segments
-          r = groups%reference(:, g) + round%shift(:, s)
-          outside = max(0.0_real64, lower(:, s) - r, r - upper(:, s))
-          if (self%pattern == staged) then
-            near = all(outside**2 <= width**2 .or. round%displacement(:, s) == 0)
-          else
-            near = .not. sum(outside**2) > width**2
-          end if
-          if (.not. near) cycle
-          if (pass == 2) chosen(chosen_first(s) + n_chosen(s)) = g
-          n_chosen(s) = n_chosen(s) + 1
-        end do
-      end do
-      if (pass == 2) exit
-      chosen_first = running_sum(n_chosen)
-      allocate (chosen(sum(n_chosen)))
-    end do
-  end subroutine choose_groups
-
-  !> Where runs of these lengths begin when they stand one after the other from 1, and the end.
-  pure function running_sum(lengths) result(first)
-    integer, intent(in) :: lengths(:)
-    integer :: first(size(lengths) + 1), k
-    first(1) = 1
-    do k = 1, size(lengths)
-      first(k + 1) = first(k) + lengths(k)
-    end do
-  end function running_sum
-
-  !> Exchange what is known of the chosen groups.
-  subroutine append_groups(self, round, chosen, chosen_first, groups)
-    class(halo_t), intent(in) :: self
-    type(round_t), intent(in) :: round
-    integer, intent(in) :: chosen(:), chosen_first(:)
-    type(groups_t), intent(inout) :: groups
-    integer :: arriving(round%n_segments), arrival_first(round%n_segments + 1), s, k, g
-    real(real64), allocatable :: out(:, :), in(:, :)
-    type(groups_t) :: longer
-
-    call round%count_arrivals(self%comm, chosen_first(2:) - chosen_first(:round%n_segments), arriving)
-    arrival_first = running_sum(arriving)
-    allocate (out(7, size(chosen)), in(7, sum(arriving)))
-    do s = 1, round%n_segments
-      do k = chosen_first(s), chosen_first(s + 1) - 1
-        g = chosen(k)
-        out(:, k) = [groups%reference(:, g) + round%shift(:, s), &
-                     real(groups%origin(:, g) - round%displacement(:, s), real64), &
-                     real(groups%first(g + 1) - groups%first(g), real64)]
-      end do
-    end do
-    call round%swap_reals(self%comm, chosen_first, out, arrival_first, in)
-    longer%n = groups%n + size(in, 2)
-    allocate (longer%reference(3, longer%n), longer%origin(3, longer%n), longer%first(longer%n + 1))
-    longer%reference(:, :groups%n) = groups%reference
-    longer%origin(:, :groups%n) = groups%origin
-    longer%first(:groups%n + 1) = groups%first(:groups%n + 1)
-    do k = 1, size(in, 2)
-      g = groups%n + k
-      longer%reference(:, g) = in(:3, k)
-      longer%origin(:, g) = nint(in(4:6, k))
-      longer%first(g + 1) = longer%first(g) + nint(in(7, k))
-    end do
-    groups = longer
-  end subroutine append_groups
 
   !> Find the ghosts that are wanted in the pool: in order of the offsets that they come from, and of their owners.
   subroutine place_ghosts(self, grid, width, groups, n_owned)

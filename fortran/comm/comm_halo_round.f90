@@ -7,7 +7,8 @@ module comm_halo_round
   use base_kinds, only: int64, real64
   use comm_communicator, only: communicator_t
   use comm_domain_grid, only: domain_grid_t
-  use comm_halo_channel, only: channel_t, message_list_t
+  use comm_transport, only: message_list_t, transport_t
+  use comm_transports, only: make_transport
   implicit none
   private
   public :: round_t
@@ -29,7 +30,7 @@ module comm_halo_round
     integer, private :: rank = 0
     !> Buffer entry before the first one of a segment that goes to, or comes from, another rank.
     integer, allocatable, private :: out_before(:), in_before(:)
-    type(channel_t), private :: there, back
+    class(transport_t), allocatable, private :: there, back
   contains
     procedure :: create
     procedure :: count_arrivals
@@ -138,7 +139,8 @@ contains
     call MPI_Waitall(n, request, MPI_STATUSES_IGNORE)
   end subroutine swap_reals
 
-  !> Make the messages for the atoms at hand and get the transport ready, there and back.
+  !> Make the messages for the atoms at hand and get the transport (place in `transport_names`) ready, there and back.
+  !> Another transport may be chosen only after `destroy`.
   subroutine connect(self, comm, transport, combine, available)
     class(round_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
@@ -147,8 +149,12 @@ contains
     logical, intent(out) :: available
     call make_messages(self%rank, combine, self%send_rank, self%first, self%sends, self%out_before)
     call make_messages(self%rank, combine, self%receive_rank, self%arrival_first, self%receives, self%in_before)
-    call self%there%connect(comm%handle, transport, self%sends, self%receives, available)
-    if (available) call self%back%connect(comm%handle, transport, self%receives, self%sends, available)
+    if (.not. allocated(self%there)) then
+      call make_transport(transport, self%there)
+      call make_transport(transport, self%back)
+    end if
+    call self%there%connect(comm%handle, self%sends, self%receives, available)
+    if (available) call self%back%connect(comm%handle, self%receives, self%sends, available)
   end subroutine connect
 
   !> Messages to (or from) the partners of the segments, in order of their first segments, whose number is the tag: both
@@ -287,8 +293,10 @@ contains
   !> Give back what the transport holds; all ranks must call it.
   subroutine destroy(self)
     class(round_t), intent(inout) :: self
+    if (.not. allocated(self%there)) return
     call self%there%destroy()
     call self%back%destroy()
+    deallocate (self%there, self%back)
   end subroutine destroy
 
 end module comm_halo_round

@@ -18,7 +18,7 @@ module simulation
   use base_error, only: error_t, exit_bad_input, exit_corrupt_file, fail
   use base_fixed_point, only: rounding_t
   use comm_halo, only: halo_options_t, halo_t, pattern_names
-  use comm_halo_channel, only: transport_names
+  use comm_transports, only: transport_names
   use comm_migration, only: migrate
   use eam_file, only: eam_file_t
   use lennard_jones, only: lennard_jones_t

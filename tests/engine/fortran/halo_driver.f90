@@ -14,7 +14,7 @@ program halo_driver
   use energies, only: energies_t
   use base_error, only: error_t
   use comm_halo, only: check_capacity, halo_traffic_t, pattern_names
-  use comm_halo_channel, only: transport_names
+  use comm_transports, only: transport_names
   use simulation, only: simulation_t
   implicit none
   type(simulation_t) :: sim
