@@ -1,4 +1,4 @@
-"""docs/images/core.svg: the nucleosome core of the mesoscale model, seen along the superhelix axis and from the side."""
+"""docs/images/core.svg: the nucleosome core of the mesoscale model, seen along the superhelix axis and across."""
 
 import json
 
@@ -18,14 +18,15 @@ def main() -> None:
     charge = sites[:, 3 + data["salt"].index(SALT)]
     tails = json.loads((TEMPLATES / "tail_beads_1kx5.json").read_text())["tails"]
     figure, panels = plt.subplots(1, 2, figsize=(8.6, 4))
-    for panel, (a, b), names in zip(panels, ((0, 1), (0, 2)), (("x (dyad)", "y"), ("x (dyad)", "z (axis)")), strict=True):
+    for panel, b, name in zip(panels, (1, 2), ("y", "z (axis)"), strict=True):
+        a = 0
         panel.plot(path[:, a], path[:, b], color="0.75", lw=9, solid_capstyle="round", zorder=0)
         shown = panel.scatter(*(sites[:, (a, b)] / 10).T, c=charge, cmap="coolwarm_r", s=16, zorder=2,
                               norm=TwoSlopeNorm(0, -2, 2), edgecolors="0.4", linewidths=0.2)  # fmt: skip
         for tail in tails:
             beads = np.array(tail["rest"]) / 10
             panel.plot(beads[:, a], beads[:, b], "-o", color=ORANGE, ms=4.5, lw=1, mec="black", mew=0.4, zorder=3)
-        panel.set(aspect="equal", xlabel=f"{names[0]}, nm", ylabel=f"{names[1]}, nm")
+        panel.set(aspect="equal", xlabel="x (dyad), nm", ylabel=f"{name}, nm")
     figure.colorbar(shown, ax=panels, label="charge of a site, e", shrink=0.7)
     save(figure, "core.svg")
 
