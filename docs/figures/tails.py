@@ -1,4 +1,4 @@
-"""docs/images/tails.png: histone tails as in the crystal 1KX5 and lying on their own particle, seen along the superhelix."""
+"""docs/images/tails.png: histone tails as in the crystal 1KX5 and lying on their own particle, seen along the axis."""
 
 import json
 
