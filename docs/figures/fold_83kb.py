@@ -1,6 +1,6 @@
 """Draw docs/images/fold_83kb.png: the folded yeast locus, and its contact map beside the Hi-C of the same place.
 
-    python docs/make_fold_figure.py scaffold.h5 [scaffold of another seed.h5 ...]
+    python docs/figures/fold_83kb.py scaffold.h5 [scaffold of another seed.h5 ...]
 
 The scaffolds are those of workflows/config/chrXIII.yaml; the first is shown, the map is that of all: contacts against
 distance along the chromosome, and where cores lie in the confining sphere. Printed: Spearman's rank correlation of the
@@ -31,7 +31,7 @@ from mesoscale.observables import contact_map
 from mesoscale.polymer import coarse_path, nodes_of
 from mesoscale.scaffold import Scaffold
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 HIC = ROOT / "workflows/config/loci/chrXIII_36501-119500.hic_2kb.bedpe.gz"
 BIN = 2000
 RADIUS = 60.0  # nm, as in the settings
@@ -167,7 +167,7 @@ def main(paths: list[str]) -> None:
     shells.set_ylim(0, None)
     shells.legend(frameon=False)
     figure.tight_layout()
-    figure.savefig(Path(__file__).parent / "images/fold_83kb.png")
+    figure.savefig(ROOT / "docs/images/fold_83kb.png")
 
 
 if __name__ == "__main__":
