@@ -2,7 +2,7 @@
 
 The library (templates/nucleotide_library.npz) holds, for each base, a quadratic in the twelve parameters of the steps
 between successive bases of a strand, from the base before and to the base after. It was fitted to closed backbones of
-nucleosomes, superhelices and thermally bent DNA (templates/make_nucleotides.py).
+nucleosomes, superhelices and thermally bent DNA (templates/tools/make_nucleotides.py).
 """
 
 import json

@@ -52,7 +52,7 @@ def octamer(tails: str = "crystal") -> Octamer:
     """Read the octamer from templates/ and add all hydrogens.
 
     ``tails`` is ``crystal`` for the chains of 1KX5 as they are, or ``compact`` for tails that lie on their own
-    nucleosome (templates/make_compact_tails.py); the folded core is the same, to the last bit.
+    nucleosome (templates/tools/make_compact_tails.py); the folded core is the same, to the last bit.
     """
     library, index = residue_library(), {name: k for k, name in enumerate(residue_names())}
     with h5py.File(template_path("nucleosome_1kx5.h5")) as file:

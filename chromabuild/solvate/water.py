@@ -49,7 +49,7 @@ class WaterTile:
 
 @cache
 def water_tile() -> WaterTile:
-    """The bundled TIP3P tile (templates/make_water.py)."""
+    """The bundled TIP3P tile (templates/tools/make_water.py)."""
     with np.load(template_path("water_tip3p.npz")) as file:
         return WaterTile(file["position"].astype(np.int32), int(file["edge"]))
 

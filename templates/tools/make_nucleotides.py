@@ -1,6 +1,6 @@
 """Write nucleotide_start.json and nucleotide_library.npz: where the backbone closure starts.
 
-    python templates/make_nucleotides.py 1kx5.pdb
+    python templates/tools/make_nucleotides.py 1kx5.pdb
 
 nucleotide_start.json: the sugar-phosphate of each nucleotide in its base frame, in ideal B-DNA. The conformation is
 where the closure itself goes in the middle of a straight duplex when it starts from the mean BI, C2'-endo nucleotide of
@@ -128,7 +128,7 @@ def main() -> None:
         atoms = {name: [round(v, 4) for v in row] for name, row in zip(SUGAR, start[k].tolist(), strict=True)}
         lines.append(f'  "{base}": {json.dumps(atoms)}' + ("," if k < 3 else ""))
     lines += [" }", "}"]
-    folder = Path(__file__).resolve().parent
+    folder = Path(__file__).resolve().parents[1]
     (folder / "nucleotide_start.json").write_text("\n".join(lines) + "\n")
     library = {name: values.astype(np.float32) for name, values in fit_library(start).items()}
     np.savez(folder / "nucleotide_library.npz", **library)

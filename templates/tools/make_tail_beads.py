@@ -1,6 +1,6 @@
 """Write tail_beads_1kx5.json: where the model's histone tails and linker histone sit on the core, and their charges.
 
-    python templates/make_tail_beads.py 1kx5.pdb 4qlc.pdb
+    python templates/tools/make_tail_beads.py 1kx5.pdb 4qlc.pdb
 
 Needs pdb2pqr and apbs (see mesoscale/disco.py). Coordinates in angstrom in the nucleosome's own frame.
 
@@ -106,7 +106,7 @@ def main(pdb: str, chromatosome: str) -> None:
     atoms = [rotation @ a.pos.tolist() + shift for chain in core[0] for r in chain for a in r]
     envelope = Envelope.around(np.array(atoms) / 10, SHELL[1])
 
-    compact = compact_residues(Path(__file__).parent)
+    compact = compact_residues(Path(__file__).resolve().parents[1])
     tails, middles = [], []
     for name, copies, first, last in CHAINS:
         for copy in copies:
@@ -192,7 +192,7 @@ def main(pdb: str, chromatosome: str) -> None:
             lines.append(f' "{key}": {value}')
         else:
             lines.append(f" {json.dumps(key)}: {json.dumps(value)}")
-    (Path(__file__).parent / "tail_beads_1kx5.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    (Path(__file__).resolve().parents[1] / "tail_beads_1kx5.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 Atom names and bonds are those of the AMBER residue templates in the OpenMM package (protein.ff14SB, DNA.OL15, tip3p),
 so that a solute written in this order is matched by the force field without renaming. Run it only to add residues:
 
-    python templates/make_residues.py
+    python templates/tools/make_residues.py
 """
 
 import json
@@ -80,7 +80,7 @@ def main() -> None:
 
     lines = [f"  {json.dumps(name)}: {json.dumps(entry, separators=(',', ':'))}" for name, entry in residues.items()]
     text = "{\n" + ",\n".join(lines) + "\n}\n"
-    (Path(__file__).parent / "residues.json").write_text(text)
+    (Path(__file__).resolve().parents[1] / "residues.json").write_text(text)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Write linker_histones.h5: linker histones on the nucleosome of 1KX5, from a PDB file of entry 4QLC.
 
-    python templates/make_linker_histones.py 4qlc.pdb
+    python templates/tools/make_linker_histones.py 4qlc.pdb
 
 The globular domain of H5 stands where the chromatosome 4QLC (Zhou et al. 2015) has it, superposed by the folds of the
 octamers; the sequences of linker_histones.json are threaded through it. Tails are grown as coils that keep clear of
@@ -63,7 +63,7 @@ def main(chromatosome: str) -> None:
     nearest = cKDTree(fixed[:int(np.sum(element != "H"))]).query(placed)[0].min()
     print(f"{len(domain)} residues, nearest to DNA {nearest:.2f} angstrom")
 
-    with h5py.File(Path(__file__).parent / "linker_histones.h5", "w") as file:
+    with h5py.File(Path(__file__).resolve().parents[1] / "linker_histones.h5", "w") as file:
         file.attrs["source"] = "modelled on PDB 4QLC and 1KX5 (CC0 1.0) with the sequences of linker_histones.json"
         file.attrs["unit"] = "0.001 angstrom, residues without OXT"
         for name, entry in linker_histone_table().items():

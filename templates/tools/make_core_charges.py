@@ -1,6 +1,6 @@
 """Write core_charges_1kx5.json: Debye-Hueckel charges of the nucleosome core at six salts.
 
-    python templates/make_core_charges.py 1kx5.pdb [--sites 300] [--whole] [--salt 0.01 ...] [--output FILE]
+    python templates/tools/make_core_charges.py 1kx5.pdb [--sites 300] [--whole] [--salt 0.01 ...] [--output FILE]
 
 Needs pdb2pqr and apbs (see mesoscale/disco.py). The core is the histone octamer of PDB 1KX5 without the parts of the
 tails that the model's 50 beads stand for, and all 147 base pairs, in the nucleosome's own frame (docs/formats.md). Each
@@ -39,7 +39,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pdb")
     parser.add_argument("--sites", type=int, default=300)
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "core_charges_1kx5.json")
+    parser.add_argument("--output", type=Path, default=Path(__file__).resolve().parents[1] / "core_charges_1kx5.json")
     parser.add_argument("--whole", action="store_true", help="with the tails")
     parser.add_argument("--salt", type=float, nargs="+", default=SALTS, help="mol/L")
     given = parser.parse_args()

@@ -1,6 +1,6 @@
 """Write nucleosome_core_1kx5.json: what the mesoscale core needs to know of the histones.
 
-    python templates/make_nucleosome_core.py 1kx5.pdb
+    python templates/tools/make_nucleosome_core.py 1kx5.pdb
 
 Charge sites: one per globular histone domain and one for each six residues of a tail, at the centroid of their heavy
 atoms, with the formal charge at pH 7 (Lys, Arg +1; Asp, Glu -1; termini; His neutral). Spheres: the globular octamer
@@ -61,7 +61,8 @@ def compact_residues(folder: Path) -> dict[tuple[str, int], np.ndarray]:
 
 def nucleosome_frame(model: gemmi.Model) -> tuple[np.ndarray, np.ndarray]:
     """Rotation (3, 3) and translation (3,) from the coordinates of PDB 1KX5 to the nucleosome's own frame."""
-    path = np.array(json.loads((Path(__file__).parent / "nucleosome_path_1kx5.json").read_text())["origin"])
+    templates = Path(__file__).resolve().parents[1]
+    path = np.array(json.loads((templates / "nucleosome_path_1kx5.json").read_text())["origin"])
     number = {c: {r.seqid.num: r for r in model[c] if r.name in ("DA", "DC", "DG", "DT")} for c in "IJ"}
     middle = [
         (np.array(number["I"][k]["C1'"][0].pos.tolist()) + number["J"][-k]["C1'"][0].pos.tolist()) / 2
@@ -74,7 +75,7 @@ def nucleosome_frame(model: gemmi.Model) -> tuple[np.ndarray, np.ndarray]:
 
 def main(pdb: str) -> None:
     """Read the PDB file and write the template beside this script."""
-    folder = Path(__file__).parent
+    folder = Path(__file__).resolve().parents[1]
     model = gemmi.read_structure(pdb)[0]
     rotation, shift = nucleosome_frame(model)
 

@@ -1,6 +1,6 @@
 """Write the bundled loci into workflows/config/loci from published yeast data (templates/SOURCES.md).
 
-    python templates/make_loci.py SEQUENCE.fa DYADS.bed LOOPS.bedpe HIC.bedpe
+    python templates/tools/make_loci.py SEQUENCE.fa DYADS.bed LOOPS.bedpe HIC.bedpe
 
 SEQUENCE has a header name:start-end (1-based). DYADS: BED of one-base dyads with a score in column 5. LOOPS: BEDPE
 of called loops. HIC: pairs of bins with the raw count in column 7. The whole region and a cut of DEMO_NUCLEOSOMES
@@ -16,7 +16,7 @@ DEMO_FIRST_DYAD = 42737
 DEMO_NUCLEOSOMES = 4
 DEMO_FLANK = 30  # bp
 HALF = 73  # bp of a nucleosome on either side of its dyad
-LOCI = Path(__file__).resolve().parent.parent / "workflows" / "config" / "loci"
+LOCI = Path(__file__).resolve().parents[2] / "workflows" / "config" / "loci"
 
 SEQUENCE_SOURCE = "S. cerevisiae S288C, assembly sacCer3 (R64), SGD"
 DYAD_SOURCE = [

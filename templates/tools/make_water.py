@@ -4,7 +4,7 @@ OpenMM's Modeller fills the cube; constant-pressure dynamics (300 K, 1 atm, PME)
 scaled to it and equilibrated at that volume. Positions are stored as int16 in units of 0.001 angstrom, molecule by
 molecule (O, H1, H2) with the oxygen in [0, edge); every molecule has the exact TIP3P shape before rounding.
 
-    python templates/make_water.py        (a few minutes on one core)
+    python templates/tools/make_water.py        (a few minutes on one core)
 """
 
 import sys
@@ -113,7 +113,7 @@ def main() -> None:
     stored = np.rint(position * 1000).astype(np.int64)
     stored -= (stored[:, :1] // thousandths) * thousandths
     stored = stored[np.lexsort((*stored[:, 0, ::-1].T, morton_code(stored[:, 0], thousandths)))]
-    np.savez_compressed(Path(__file__).with_name("water_tip3p.npz"),
+    np.savez_compressed(Path(__file__).resolve().parents[1] / "water_tip3p.npz",
                         position=stored.astype(np.int16), edge=np.int32(thousandths))
 
 

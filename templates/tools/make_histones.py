@@ -1,6 +1,6 @@
 """Write histones.h5: the histones of histones.json modelled on the octamer of 1KX5, tails compact.
 
-    python templates/make_histones.py
+    python templates/tools/make_histones.py
 
 Backbones come from the template, loops of another length and longer ends are built, side chains chosen from rotamers
 (chromabuild/nucleosome/homology.py); then OpenMM minimises the nucleosome in the force field without charges, kept
@@ -138,7 +138,7 @@ def store(file: h5py.File, species: str, histone: str, family: str, model: Octam
 
 def main() -> None:
     """Write the file beside this script."""
-    folder, dna = Path(__file__).parent, dna_of_the_path()
+    folder, dna = Path(__file__).resolve().parents[1], dna_of_the_path()
     with h5py.File(folder / "histones.h5", "w") as file:
         file.attrs["source"] = "modelled on PDB 1KX5 (CC0 1.0) with the sequences of histones.json"
         file.attrs["unit"] = "0.001 angstrom, both copies one after the other, residues without OXT"

@@ -1,6 +1,6 @@
 """Write histone_tails_compact.h5: histone tails that lie on their own nucleosome.
 
-    python templates/make_compact_tails.py [seed]
+    python templates/tools/make_compact_tails.py [seed]
 
 In the crystal 1KX5 the tails reach 30-60 angstrom out of the particle, between its neighbours in the lattice. In
 solution these chains of lysine and arginine lie on DNA. Every tail is grown again from its root by a beam search: each
@@ -307,7 +307,7 @@ def grow_tail(scene: Scene, tail: Tail, chi: dict[int, list[Torsion]], kind: np.
 
 def main(seed: int) -> None:
     """Grow all tails and write them beside this script."""
-    folder = Path(__file__).resolve().parent
+    folder = Path(__file__).resolve().parents[1]
     core = octamer("crystal")
     first = np.concatenate([[0], np.cumsum(np.bincount(core.residue_chain))])
     solute = as_solute(core.position.copy(), core.residue_template, core.residue_number, first, list(core.histone))

@@ -1,6 +1,6 @@
 """Write the nucleosome templates from a PDB file of entry 1KX5 (Davey et al. 2002, doi:10.1016/S0022-2836(02)00386-8).
 
-    python templates/make_nucleosome.py 1kx5.pdb
+    python templates/tools/make_nucleosome.py 1kx5.pdb
 
 - nucleosome_path_1kx5.json: the 147 base-pair frames in the nucleosome's own frame (docs/formats.md, section 1).
 - nucleosome_1kx5.h5: the heavy atoms of the eight histones in that frame, with the protonation of every histidine.
@@ -141,7 +141,7 @@ def octamer(model: gemmi.Model) -> dict:
 
 def main() -> None:
     """Read the PDB file named on the command line and write both templates beside this script."""
-    folder = Path(__file__).resolve().parent
+    folder = Path(__file__).resolve().parents[1]
     structure = gemmi.read_structure(sys.argv[1])
     model = structure[0]
     sequence, origin, frame = base_pair_frames(model)
