@@ -7,7 +7,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Each may import from those above it. What shares a row knows nothing of its neighbours.
 LAYERS = (
     ("errors",),
-    ("files", "geometry", "ranks"),
+    ("files", "geometry", "ranks", "scaling"),
     ("residues", "bigwig", "contact_files", "matrix_reader", "mesoscale", "labels", "workflow"),
     ("config", "solute", "hydrogens"),
     ("provenance", "locus", "examples", "sterics", "shards"),

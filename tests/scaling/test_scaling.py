@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from network import scaling
-from network.fft_trace import Transform
-from network.trace import on_nodes
+
+from chromabuild.scaling.fft_trace import Transform
+from chromabuild.scaling.trace import on_nodes
 
 
 def test_measured_work_is_kept_at_the_measured_sizes():
