@@ -219,13 +219,10 @@ def _sentence(error: ValidationError) -> str:
 
 
 def _even_split(n: int) -> tuple[int, int, int]:
-    """Three factors of n with the least sum, the smallest first."""
-    best = (1, 1, n)
-    for a in range(1, round(n ** (1 / 3)) + 1):
-        if n % a == 0:
-            b = max(k for k in range(a, int((n // a) ** 0.5) + 1) if n // a % k == 0)
-            best = min(best, (a, b, n // a // b), key=sum)
-    return best
+    """Three factors of n with the least sum, ascending."""
+    divisors = [k for k in range(1, n + 1) if n % k == 0]
+    return min(((a, b, n // a // b) for a in divisors for b in divisors if n % (a * b) == 0 and a <= b <= n // a // b),
+               key=sum)
 
 
 def listing(machines: list[Machine]) -> list[str]:
