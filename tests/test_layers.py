@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Each may import from those above it. What shares a row knows nothing of its neighbours.
 LAYERS = (
     ("base", "mesoscale"),
-    ("genome", "molecule"),
+    ("genome", "molecule", "scaling"),
     ("sterics", "shards"),
     ("dna",),
     ("nucleosome", "analysis"),

@@ -1,12 +1,15 @@
 """`chromabuild plan`."""
 
+from typing import Annotated
+
+import typer
+
 from chromabuild.cli.frame import (
     DEFAULT_CONFIG,
     ConfigOption,
     JsonOption,
     SeedOption,
     SetOption,
-    ThreadsOption,
     app,
     command,
     load,
@@ -14,21 +17,53 @@ from chromabuild.cli.frame import (
     thread_count,
 )
 
+MachineOption = Annotated[str | None, typer.Option(
+    "--machine", metavar="NAME|FILE|list", help="Predict the cost of the dynamics on this machine; `list` names them.")]
+NodesOption = Annotated[int, typer.Option("--nodes", "-n", min=1, help="Nodes of the machine.")]
+RanksOption = Annotated[int | None, typer.Option(
+    "--ranks-per-node", min=1, show_default="its cores over --threads",
+    help="MPI ranks on a node.")]
+ThreadsOption = Annotated[int | None, typer.Option(
+    "--threads", "-t", min=1, show_default="all cores allowed to this process; with --machine 1",
+    help="Threads that build; with --machine threads of a rank.")]
+
 
 @app.command()
 @command
 def plan(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
-         threads: ThreadsOption = None, json: JsonOption = False) -> None:
+         threads: ThreadsOption = None, machine: MachineOption = None, nodes: NodesOption = 1,
+         ranks_per_node: RanksOption = None, json: JsonOption = False) -> None:
     """Estimate atoms, box, memory, disk and time.
 
     Writes nothing. The box is that of scaffold.h5 when it is there, otherwise that of the fibre before sampling.
-    Times are scaled from the demo on a two-core machine.
+    Times are scaled from the demo on a two-core machine; with --machine those of the dynamics come from measured steps
+    and a simulation of the network.
 
     \b
-    Example:
+    Examples:
       chromabuild plan --set solvate.padding=15
+      chromabuild plan --machine list
+      chromabuild plan --machine infiniband --nodes 16
     """
-    from chromabuild.pipeline.plan import estimate
+    if machine == "list":
+        from chromabuild.scaling.machine import bundled, listing
 
-    result = estimate(load(config, overrides, seed), thread_count(threads))
-    show(result.as_dict(), json, result.lines())
+        machines = bundled()
+        show({"machines": [entry.model_dump() for entry in machines]}, json, listing(machines))
+        return
+    if machine is None:
+        from chromabuild.pipeline.plan import estimate
+
+        result = estimate(load(config, overrides, seed), thread_count(threads))
+        show(result.as_dict(), json, result.lines())
+        return
+    from chromabuild.pipeline.plan import cost_on, estimate
+    from chromabuild.scaling.machine import find_machine
+    from chromabuild.scaling.prediction import Job
+
+    found = find_machine(machine)
+    job = Job(found, nodes, ranks_per_node or max(1, found.node.cores // (threads or 1)), threads or 1)
+    settings = load(config, overrides, seed)
+    build = estimate(settings, thread_count(None))
+    cost = cost_on(job, settings, build)
+    show({**build.as_dict(), "machine": cost.as_dict()}, json, [*build.locus_lines(), "", *cost.lines()])

@@ -18,6 +18,8 @@ from chromabuild.molecule.solute import Solute
 from chromabuild.nucleosome.marks import octamer_recipes
 from chromabuild.nucleosome.octamer import Octamer
 from chromabuild.nucleosome.recipe import build_octamer
+from chromabuild.scaling.measured import StepSettings
+from chromabuild.scaling.prediction import Job, Prediction, Run, predict
 from chromabuild.solvate import brick_grid, disk_needed
 from chromabuild.solvate.ions import formal_charges, ion_counts
 from chromabuild.solvate.water import GAP_AT_FACES, water_tile
@@ -34,6 +36,7 @@ SOLUTE_VOLUME = 9.7
 """Cubic angstrom of water that an atom of DNA or protein displaces, with the closest distances of solvate/plan.py."""
 JOB_BRICKS = 128
 """Shards a batch job of the workflow makes."""
+FRAME_BYTES_PER_ATOM = 12
 
 # Measured on the demo and on benchmarks/billion.py with two threads.
 SOLUTE_BYTES_PER_ATOM = 900
@@ -72,14 +75,18 @@ class Estimate:
         """Plain data for JSON."""
         return asdict(self)
 
-    def lines(self) -> list[str]:
-        """For people."""
+    def locus_lines(self) -> list[str]:
+        """What is built, for people."""
         edges = " x ".join(f"{edge:.0f}" for edge in self.box)
         solvent = ", ".join(f"{count} {name}" for name, count in self.counts.items() if count)
         return [f"locus: {self.base_pairs} base pairs, {self.nucleosomes} nucleosomes",
                 f"solute: {self.solute_atoms} atoms", f"box: {edges} angstrom (from {self.box_from})",
                 f"solvated: about {self.atoms:.4g} atoms with {solvent}",
-                f"shards: {self.shards}, on a cluster in {self.jobs} jobs",
+                f"shards: {self.shards}, on a cluster in {self.jobs} jobs"]
+
+    def lines(self) -> list[str]:
+        """For people."""
+        return [*self.locus_lines(),
                 *(f"memory, {name}: about {value:.1f} GB" for name, value in self.memory.items()),
                 *(f"disk, {name}: about {value:.2f} GB" for name, value in self.disk.items()),
                 f"disk in all: about {sum(self.disk.values()):.2f} GB",
@@ -111,7 +118,7 @@ def estimate(config: Config, threads: int) -> Estimate:
         disk=_gigabytes({
             "solute": 2 * 12.2 * solute,
             "shards": disk_needed(atoms, solute, config.solvate.compress),
-            "trajectory": 12 * atoms * frames,
+            "trajectory": FRAME_BYTES_PER_ATOM * atoms * frames,
             "restarts": 2 * 56 * atoms}),
         seconds={name: round(value, 1) for name, value in {
             "scaffold": len(fibre.dyads) * (
@@ -122,6 +129,17 @@ def estimate(config: Config, threads: int) -> Estimate:
             "solvate": SOLVATE_SECONDS_PER_ATOM * atoms * share,
             "topology": TOPOLOGY_SECONDS_PER_ATOM * solute,
             "run": STEP_SECONDS_PER_ATOM * atoms * (dynamics.minimise_steps + dynamics.steps) * share}.items()})
+
+
+def cost_on(job: Job, config: Config, build: Estimate) -> Prediction:
+    """What the dynamics of an estimated build costs on a machine. Raises BadInputError when it cannot run there."""
+    dynamics = config.dynamics
+    settings = StepSettings(dynamics.cutoff, dynamics.cutoff + dynamics.pairlist_buffer, dynamics.pme_spline_order,
+                            dynamics.pme_spacing)
+    return predict(Run(
+        edge=build.box, atoms=build.atoms, settings=settings, minimise_steps=dynamics.minimise_steps,
+        steps=dynamics.steps, timestep=dynamics.timestep, disk_gb=sum(build.disk.values()),
+        frame_gb=FRAME_BYTES_PER_ATOM * build.atoms / 1e9, frame_period=dynamics.trajectory_period), job)
 
 
 def _gigabytes(sizes: dict[str, float]) -> dict[str, float]:

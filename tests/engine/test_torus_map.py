@@ -1,4 +1,4 @@
-"""Ranks on a torus: the hops of neighbouring domains, counted by the simulator of benchmarks/network."""
+"""Ranks on a torus: the hops of neighbouring domains, counted by the simulator of chromabuild/scaling."""
 
 import subprocess
 from itertools import product
@@ -6,7 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 from build_products import newest
-from network.topology import Torus, tofu
+
+from chromabuild.scaling.topology import Torus, tofu
 
 pytestmark = pytest.mark.mpi
 OFFSETS = np.array([p for p in product((-1, 0, 1), repeat=3) if any(p)])

@@ -1,8 +1,9 @@
-"""The network simulator's traces against what the library counts when it runs: benchmarks/network/fft_trace.py."""
+"""The network simulator's traces against what the library counts when it runs: chromabuild/scaling/fft_trace.py."""
 
 import numpy as np
 import pytest
-from network.fft_trace import Transform
+
+from chromabuild.scaling.fft_trace import Transform
 
 SUBSETS = {"full": 1, "compressed": 2}
 CASES = {

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from .trace import Phase, on_nodes
+from chromabuild.scaling.trace import Phase, on_nodes
 
 
 class Topology(Protocol):
@@ -21,7 +21,7 @@ class Topology(Protocol):
 
 
 @dataclass(frozen=True)
-class Machine:
+class NetworkSpeed:
     """Seconds of latency, a message (its sender's and receiver's work together) and a hop; bytes a second of a cable,
     and of the memory through which ranks of one node exchange."""
 
@@ -41,9 +41,11 @@ def node_traffic(phase: Phase, node_of: np.ndarray) -> tuple[Phase, int, float]:
     return on_nodes(phase, node_of), int(busiest), float(kept)
 
 
-def seconds(machine: Machine, topology: Topology, traffic: Phase, messages: int, kept: float) -> float:
+def seconds(speed: NetworkSpeed, topology: Topology, traffic: Phase, messages: int, kept: float) -> float:
     """Time of a phase from what node_traffic says of it."""
+    if messages == 0:
+        return 0.0
     hops = topology.hops(traffic.source, traffic.target).max(initial=0)
     load = topology.worst_load(traffic.source, traffic.target, traffic.size)
-    return (machine.latency + machine.per_hop * hops + machine.per_message * messages
-            + max(load / machine.bandwidth, kept / machine.memory_bandwidth))
+    return (speed.latency + speed.per_hop * hops + speed.per_message * messages
+            + max(load / speed.bandwidth, kept / speed.memory_bandwidth))

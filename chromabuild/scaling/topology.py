@@ -119,6 +119,42 @@ def tofu_nodes(cells: tuple[int, int, int]) -> np.ndarray:
 
 
 @dataclass(frozen=True)
+class Renumbered:
+    """A network whose nodes go by other numbers: `number[k]` is the node that node k is."""
+
+    network: Torus
+    number: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.network.shape
+
+    @property
+    def n_nodes(self) -> int:
+        return self.network.n_nodes
+
+    def hops(self, source: np.ndarray, target: np.ndarray) -> np.ndarray:
+        return self.network.hops(self.number[source], self.number[target])
+
+    def worst_load(self, source: np.ndarray, target: np.ndarray, size: np.ndarray) -> float:
+        return self.network.worst_load(self.number[source], self.number[target], size)
+
+
+def tofu_on_grid(shape: tuple[int, int, int]) -> Renumbered | None:
+    """TofuD with nodes numbered through a grid of nodes (x fastest) whose neighbours are neighbours on the network;
+    None where no order of the axes makes cells of 2 x 3 x 2 of it."""
+    for order in permutations(range(3)):
+        turned = [shape[axis] for axis in order]
+        if any(n % side for n, side in zip(turned, (2, 3, 2), strict=True)):
+            continue
+        cells = (turned[0] // 2, turned[1] // 3, turned[2] // 2)
+        place = np.array(np.unravel_index(np.arange(np.prod(shape)), shape[::-1]))[::-1][list(order)]
+        on_cells = np.ravel_multi_index(tuple(place[::-1]), tuple(turned[::-1]))
+        return Renumbered(tofu(cells), tofu_nodes(cells)[on_cells])
+    return None
+
+
+@dataclass(frozen=True)
 class FatTree:
     """A tree of switches: `arity[l]` subtrees of level l hang on a switch of level l + 1 (level 0: nodes). A subtree's
     trunk has as many cables as nodes, over `taper[l]`; traffic spreads evenly over them (adaptive routing)."""

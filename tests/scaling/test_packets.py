@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from network.packets import Router, simulate
-from network.topology import Torus
+
+from chromabuild.scaling.packets import Router, simulate
+from chromabuild.scaling.topology import Torus
 
 
 def everyone(n, times=1):

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from network import bluegene, fugaku, genesis, qcdoc
-from network.comparison import mean_deviation
-from network.cost import Machine, node_traffic, seconds
-from network.fft_trace import Transform
-from network.topology import Torus
-from network.trace import Phase, on_nodes
+
+from chromabuild.scaling.cost import NetworkSpeed, node_traffic, seconds
+from chromabuild.scaling.fft_trace import Transform
+from chromabuild.scaling.published import bluegene, fugaku, genesis, qcdoc
+from chromabuild.scaling.published.comparison import mean_deviation
+from chromabuild.scaling.topology import Torus
+from chromabuild.scaling.trace import Phase, on_nodes
 
 
 def test_bluegene_wire_format():
@@ -79,8 +80,8 @@ def test_genesis_formula_counts_what_the_trace_sends(scheme):
 
 
 def test_cost_of_one_message():
-    machine = Machine(latency=2.0, per_message=0.5, per_hop=0.25, bandwidth=100.0, memory_bandwidth=10.0)
+    speed = NetworkSpeed(latency=2.0, per_message=0.5, per_hop=0.25, bandwidth=100.0, memory_bandwidth=10.0)
     phase = Phase("one", np.array([0, 0]), np.array([1, 4]), np.array([30, 400]))
-    cost = seconds(machine, Torus((4,)), *node_traffic(phase, np.arange(8) // 2))
+    cost = seconds(speed, Torus((4,)), *node_traffic(phase, np.arange(8) // 2))
     # Two ways of equal length share the 400 bytes: 2; the 30 bytes through memory take longer.
     assert cost == pytest.approx(2.0 + 2 * 0.5 + 2 * 0.25 + max(400 / 2 / 100, 30 / 10))

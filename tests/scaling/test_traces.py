@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from network.fft_trace import Transform
-from network.halo_trace import p2p, three_stage
-from network.trace import Phase, on_nodes
+
+from chromabuild.scaling.fft_trace import Transform
+from chromabuild.scaling.halo_trace import p2p, three_stage
+from chromabuild.scaling.trace import Phase, on_nodes
 
 SCHEMES = ("slab", "pencil", "1d", "2d", "qcdoc", "columns")
 

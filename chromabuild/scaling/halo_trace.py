@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from .trace import Phase
+from chromabuild.scaling.trace import Phase
 
 
 def p2p(grid: tuple[int, int, int], edge: tuple[float, float, float], reach: float, per_volume: float,

@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from .comparison import Claim, Entry
+from chromabuild.scaling.published.comparison import Claim, Entry
 
 RANKS_A_NODE = 32
 WAVE_BYTES = 8

@@ -1,7 +1,8 @@
 """Messages of the distributed FFT (`fortran/fft`): the geometry of its schemes, for any number of ranks.
 
 The same stages as `fft_scheme.f90`: what each rank holds, and the axes of the process grid along which it changes
-hands; what two ranks have in common is what one sends the other. tests/network compares with the library's own counts.
+hands; what two ranks have in common is what one sends the other. tests/fft compares
+with the library's own counts.
 """
 
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .trace import Phase
+from chromabuild.scaling.trace import Phase
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,8 @@ class Transform:
             raise ValueError(f"no scheme {self.scheme}")
         return stages
 
-    def _lines(self, name, place, axis, across, axes, among) -> Stage:
+    def _lines(self, name: str, place: np.ndarray, axis: int, across: tuple[np.ndarray, np.ndarray],
+               axes: tuple[int, int], among: tuple[bool, bool, bool]) -> Stage:
         """Lines along `axis` through the ranges `across` of two other axes (fast, slow), dealt among the owners in a
         row of ranks. A run of lines is a part of a first row, whole rows, and a part of a last one."""
         n_in_row = self.grid[axis]
@@ -175,16 +177,16 @@ def _common_points(before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, n
     return i, j, points[i, j]
 
 
-def share(n, parts, part) -> np.ndarray:
+def share(n: np.ndarray | int, parts: np.ndarray | int, part: np.ndarray) -> np.ndarray:
     """First and last index of share `part` when n items are dealt to `parts`: shares differ by one at most."""
     n, part = np.asarray(n), np.asarray(part)
 
-    def first(k):
+    def first(k: np.ndarray) -> np.ndarray:
         return k * (n // parts) + np.minimum(k, n % parts)
 
     return np.array([first(part), first(part + 1) - 1])
 
 
-def _brick(name, x, y, z, among) -> Stage:
+def _brick(name: str, x: np.ndarray, y: np.ndarray, z: np.ndarray, among: tuple[bool, bool, bool]) -> Stage:
     corners = np.stack([x, y, z], axis=-1)  # (2, ranks, 3)
     return Stage(name, corners[0][:, None], corners[1][:, None], among)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .topology import Torus
+from chromabuild.scaling.topology import Torus
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,8 @@ class _Simulation:
     """Queues are numbered node * (ports + injection queues) + port; ports 0 .. 2 * axes - 1 (2 * axis + direction of
     travel) have `channels` dynamic channels and the escape channel each, injection queues stand behind them."""
 
-    def __init__(self, torus: Torus, source, target, router: Router, rng) -> None:
+    def __init__(self, torus: Torus, source: np.ndarray, target: np.ndarray, router: Router,
+                 rng: np.random.Generator) -> None:
         self.torus, self.router, self.rng = torus, router, rng
         self.n_links = 2 * torus.n_axes
         self.n_channels = router.channels + 1
@@ -74,7 +75,7 @@ class _Simulation:
         self.per_node = per_node
         self._fill_injection_queues(source)
 
-    def _fill_injection_queues(self, source) -> None:
+    def _fill_injection_queues(self, source: np.ndarray) -> None:
         order = self.rng.permutation(len(source))
         order = order[np.argsort(source[order], kind="stable")]
         moves = np.abs(self.left).sum(axis=0)[order] > 0
@@ -127,7 +128,7 @@ class _Simulation:
             self.held[into] += 1
         return Outcome(slot, carried.reshape(torus.n_axes, 2, -1), arrived)
 
-    def _choose(self, queue, packet):
+    def _choose(self, queue: np.ndarray, packet: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The link and the channel behind it that the first packet of each queue asks for; -1: none has room."""
         router = self.router
         node, port = self.node_of_queue[queue], self.port_of_queue[queue]

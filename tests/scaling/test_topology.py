@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from network.topology import Dragonfly, FatTree, Torus, tofu, tofu_nodes
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import shortest_path
+
+from chromabuild.scaling.topology import Dragonfly, FatTree, Torus, tofu, tofu_nodes
 
 
 def everyone(n):

@@ -1,7 +1,11 @@
-"""All published figures beside ours: python -m benchmarks.network (from the root of the repository)."""
+"""Published figures beside the simulator's: tables for docs/scaling.md, and the record that `chromabuild plan` reads.
 
-from . import bluegene, fugaku, genesis, qcdoc
-from .comparison import mean_deviation, table
+    python benchmarks/published_tables.py           (writes chromabuild/scaling/data/published_tables.json; 5 s)
+"""
+
+from chromabuild import __version__
+from chromabuild.scaling.published import bluegene, fugaku, genesis, qcdoc, record
+from chromabuild.scaling.published.comparison import mean_deviation, table
 
 
 def blue_gene() -> None:
@@ -28,6 +32,7 @@ def main() -> None:
     print("\nFugaku, intervals of uTofu and MPI: {:.3f}, {:.2f} us; the busiest cable alone: {:.2f} us (p2p), {:.2f} "
           "us (3-stage)".format(*fugaku.intervals(), *(fugaku.cable_time(768, p, edge) for p in ("half", "3-stage"))))
     print(f"GENESIS: {genesis.constants()[0] * 1e6:.1f} us a partner, {genesis.constants()[1] * 1e-9:.1f} GB/s a node")
+    record.write(record.computed(), __version__)
 
 
 if __name__ == "__main__":

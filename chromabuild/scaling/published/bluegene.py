@@ -14,11 +14,11 @@ from functools import cache
 
 import numpy as np
 
-from .comparison import Entry
-from .fft_trace import Transform
-from .packets import Router, simulate
-from .topology import Torus
-from .trace import Phase
+from chromabuild.scaling.fft_trace import Transform
+from chromabuild.scaling.packets import Router, simulate
+from chromabuild.scaling.published.comparison import Entry
+from chromabuild.scaling.topology import Torus
+from chromabuild.scaling.trace import Phase
 
 LINK_BANDWIDTH = 175.0
 """Bytes a microsecond (the paper, section 3)."""

@@ -8,8 +8,8 @@ l, which they do not state, is one constant fitted on 64 nodes. The parts of the
 
 import numpy as np
 
-from .comparison import Claim, Entry
-from .fft_trace import Transform
+from chromabuild.scaling.fft_trace import Transform
+from chromabuild.scaling.published.comparison import Claim, Entry
 
 NODES = {64: ((4, 4, 4), 420e6), 512: ((8, 8, 8), 400e6), 4096: ((16, 16, 16), 400e6)}
 """Grid of nodes, clock in Hz."""

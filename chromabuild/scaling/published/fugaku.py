@@ -12,10 +12,10 @@ from functools import cache
 
 import numpy as np
 
-from .comparison import Claim, Entry
-from .halo_trace import p2p, three_stage
-from .topology import tofu, tofu_nodes
-from .trace import Phase, on_nodes
+from chromabuild.scaling.halo_trace import p2p, three_stage
+from chromabuild.scaling.published.comparison import Claim, Entry
+from chromabuild.scaling.topology import tofu, tofu_nodes
+from chromabuild.scaling.trace import Phase, on_nodes
 
 LATENCY, BANDWIDTH = 0.49, 6800.0
 """Microseconds of a put, bytes a microsecond of a link (the paper, section 2.2)."""

@@ -1,29 +1,34 @@
 """What a step of chromamd costs one core, by parts: the measured half of docs/scaling.md.
 
-    python -m benchmarks.network.measure_step [FOLDER]      (from the root of the repository)
+    python benchmarks/measure_step.py [FOLDER]
 
 Boxes of TIP3P-like water, 12 angstrom cutoff, switch from 10, PME of order 4 with spacing <= 1.2 angstrom, rigid
 waters, 2 fs, one rank, one thread. The engine's own shares of wall time, applied to the processor time of a long less
-a short run, so that neither set-up nor other work on the machine counts. Written to measured_step.json.
+a short run, so that neither set-up nor other work on the machine counts. The result goes to
+chromabuild/scaling/data/measured_step.json.
 """
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
+from datetime import date
 from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "engine"))
 import systems  # noqa: E402
 
-RESULT = Path(__file__).with_name("measured_step.json")
+RESULT = ROOT / "chromabuild" / "scaling" / "data" / "measured_step.json"
 SPACING = 3.104
 """Angstrom between waters on the starting lattice: liquid density."""
 STEPS = (10, 110)
+INSTRUCTION_SETS = {"avx512f": (512, "AVX-512"), "avx2": (256, "AVX2"), "sse4_1": (128, "SSE4.1")}
+"""Width of a vector in bits and name, by flag of the processor, the widest first."""
 PARTS = ("real space", "reciprocal", "bonded", "pair list", "communication", "constraints", "integration", "output")
 
 
@@ -82,14 +87,25 @@ def measure(folder: Path, n_side: int) -> dict:
                                                         for part, value in seconds.items()}}
 
 
+def processor() -> dict[str, object]:
+    """Name, instruction set and peak of this machine's cores in single precision, from /proc/cpuinfo. Two vector units
+    with fused multiply-adds are assumed."""
+    text = Path("/proc/cpuinfo").read_text()
+    lines = dict(re.split(r"\s*:\s*", line, maxsplit=1) for line in text.split("\n") if ":" in line)
+    flags = lines["flags"].split()
+    bits, name = next(found for flag, found in INSTRUCTION_SETS.items() if flag in flags)
+    return {"processor": lines["model name"], "instruction_set": name,
+            "clock_ghz": round(float(lines["cpu MHz"]) / 1e3, 2), "single_flops_per_cycle": 2 * 2 * bits // 32}
+
+
 def main() -> None:
     results = []
     for n_side in (9, 17, 26):
         with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as folder:
             results.append(measure(Path(folder), n_side))
             print(results[-1], flush=True)
-    names = [line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
-    RESULT.write_text(json.dumps({"processor": names[0] if names else "unknown", "boxes": results}, indent=1) + "\n")
+    record = {"measured": date.today().isoformat(), **processor(), "boxes": results}
+    RESULT.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,1 +1,0 @@
-"""A simulator of networks: what the messages of FFTs and halo exchanges cost on machines that we do not have."""

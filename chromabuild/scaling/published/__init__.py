@@ -1,0 +1,1 @@
+"""Measurements of four papers, and the same figures by the simulator."""

@@ -1,0 +1,65 @@
+"""How far the simulator is from the published tables: computed by benchmarks/published_tables.py, kept as dated data.
+
+`chromabuild plan --machine` reads the record, since the packet simulations behind it take seconds.
+"""
+
+import json
+from dataclasses import asdict, dataclass, replace
+from datetime import date
+from functools import cache
+from pathlib import Path
+
+from chromabuild.scaling.published.comparison import Entry, mean_deviation
+
+FILE = Path(__file__).parents[1] / "data" / "published_tables.json"
+ALL = "all tables"
+SOURCES = {"Blue Gene/L": "Eleftheriou et al. 2007, tables 1 to 3", "QCDOC": "Fang et al. 2007, table 1",
+           "Fugaku": "Li et al. 2023, figures 6 and 12, table 3", "GENESIS": "Jung et al. 2019, table 3 and text",
+           ALL: "four papers"}
+
+
+@dataclass(frozen=True)
+class TableError:
+    """Deviations (fractions) of the entries on which nothing was fitted."""
+
+    table: str
+    source: str
+    entries: int
+    mean: float
+    """Of the absolute deviations."""
+    worst: float
+    worst_entry: str
+
+
+def computed() -> dict[str, list[Entry]]:
+    """All entries by table, from the simulator as it is now."""
+    from chromabuild.scaling.published import bluegene, fugaku, genesis, qcdoc
+
+    return {"Blue Gene/L": [*bluegene.entries("SPI"), *bluegene.entries("MPI")], "QCDOC": qcdoc.entries(),
+            "Fugaku": fugaku.entries(), "GENESIS": genesis.entries()}
+
+
+def write(tables: dict[str, list[Entry]], version: str) -> None:
+    """Keep the entries with today's date."""
+    record = {"computed": date.today().isoformat(), "chromabuild": version,
+              "tables": {name: [asdict(entry) for entry in entries] for name, entries in tables.items()}}
+    FILE.write_text(json.dumps(record, indent=1) + "\n")
+
+
+@cache
+def recorded() -> dict[str, list[Entry]]:
+    """All entries by table, as last computed."""
+    tables = json.loads(FILE.read_text())["tables"]
+    return {name: [Entry(**entry) for entry in entries] for name, entries in tables.items()}
+
+
+def all_entries(tables: dict[str, list[Entry]]) -> list[Entry]:
+    """The entries of all tables, with the table in their names."""
+    return [replace(entry, name=f"{name}, {entry.name}") for name, entries in tables.items() for entry in entries]
+
+
+def table_error(name: str, entries: list[Entry]) -> TableError:
+    """Summary of a table; `name` is one of SOURCES."""
+    predicted = [entry for entry in entries if not entry.fitted]
+    worst = max(predicted, key=lambda entry: abs(entry.deviation))
+    return TableError(name, SOURCES[name], len(predicted), mean_deviation(predicted), worst.deviation, worst.name)

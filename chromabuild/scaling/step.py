@@ -1,0 +1,229 @@
+"""A step of chromamd on any number of ranks: measured work, simulated messages.
+
+A step is the measured work of a rank, the halo there (positions) and back (forces), PME's bricks there and back, the
+FFT there and back by the engine's volumetric scheme, and one agreement of all ranks. Nothing overlaps, and all ranks
+carry the same load. docs/scaling.md lists the assumptions.
+"""
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+
+from chromabuild.scaling import measured
+from chromabuild.scaling.cost import NetworkSpeed, Topology, node_traffic, seconds
+from chromabuild.scaling.fft_trace import Transform
+from chromabuild.scaling.halo_trace import p2p
+from chromabuild.scaling.measured import StepSettings
+from chromabuild.scaling.trace import Phase
+
+Grid = tuple[int, int, int]
+
+DENSITY = 0.1
+"""Atoms a cubic angstrom, of the measured boxes."""
+GROUP_REACH, SPARE_REACH = 2.0, 4.0
+"""Angstrom that the halo reaches beyond the list: twice the reach of a constraint group, and the room that lets lists
+be renewed alone."""
+ATOM_BYTES, GRID_BYTES, WAVE_BYTES = 24, 4, 8
+"""A position or force (double); a grid point and a wave (mixed build)."""
+BRICK_MARGIN = 4.0
+"""Angstrom by which PME's bricks are wider than their domains (first_margin of the engine's PME)."""
+ENGINE_SCHEME = "2d"
+"""Scheme of the FFT: PME wants waves in boxes, which 1d does not give."""
+LINE_SECONDS = 7.3e-3 / 128**3 / 21 / 2
+"""Of a real transform, a point and factor of two (docs/fft.md: 128^3 there and back in 7.3 ms on one core)."""
+
+
+def smooth(points: float) -> int:
+    """Least even number from `points` with factors 2, 3, 5, as the engine chooses its grid."""
+    n = 2 * int(np.ceil(points / 2))
+    while True:
+        rest = n
+        for prime in (2, 3, 5):
+            while rest % prime == 0:
+                rest //= prime
+        if rest == 1:
+            return n
+        n += 2
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """A box of three edges (angstrom) with so many atoms, cut into a grid of domains, one a rank."""
+
+    edge: tuple[float, float, float]
+    atoms: float
+    grid: Grid
+    settings: StepSettings = StepSettings()
+
+    @property
+    def ranks(self) -> int:
+        return int(np.prod(self.grid))
+
+    @property
+    def atoms_a_rank(self) -> float:
+        return self.atoms / self.ranks
+
+    @property
+    def density(self) -> float:
+        """Atoms a cubic angstrom."""
+        return self.atoms / float(np.prod(self.edge))
+
+    @property
+    def points(self) -> Grid:
+        """PME's grid."""
+        return tuple(smooth(length / self.settings.grid_spacing) for length in self.edge)
+
+    @property
+    def domain(self) -> tuple[float, float, float]:
+        """Edges of a domain, angstrom."""
+        return tuple(a / p for a, p in zip(self.edge, self.grid, strict=True))
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The node of each rank: `ranks_per_node` consecutive ranks, x fastest, or a `block` of neighbouring domains."""
+
+    grid: Grid
+    ranks_per_node: int
+    block: Grid | None = None
+
+    @property
+    def node_grid(self) -> tuple[int, ...]:
+        """Blocks along x, y and z; without blocks the nodes in a row."""
+        if self.block:
+            return tuple(n // b for n, b in zip(self.grid, self.block, strict=True))
+        return (-(-int(np.prod(self.grid)) // self.ranks_per_node),)
+
+    @cached_property
+    def node_of(self) -> np.ndarray:
+        """Node of each rank: int (ranks,)."""
+        rank = np.arange(np.prod(self.grid))
+        if not self.block:
+            return rank // self.ranks_per_node
+        place = np.array(np.unravel_index(rank, self.grid[::-1]))[::-1] // np.array(self.block)[:, None]
+        return np.ravel_multi_index(tuple(place[::-1]), self.node_grid[::-1])
+
+
+def halo_reach(settings: StepSettings) -> float:
+    """Angstrom from its faces within which a domain needs the atoms of others."""
+    return settings.list_distance + GROUP_REACH + SPARE_REACH
+
+
+def choose_grid(edge: tuple[float, float, float], ranks: int, reach: float) -> Grid:
+    """Domains along x, y, z as the engine chooses them (fortran/comm/domain_grid.f90): the least halo volume, and
+    narrower than `reach` (angstrom) only if there is no other way."""
+    fitting: Grid | None = None
+    best = np.inf
+    for narrow in (False, True):
+        for pz in _divisors(ranks):
+            for py in _divisors(ranks // pz):
+                trial = (ranks // pz // py, py, pz)
+                domain = np.array(edge) / trial
+                if not narrow and (domain < reach).any():
+                    continue
+                volume = float(np.prod(domain + 2 * reach))
+                if volume < best * (1 - 1e-9):
+                    fitting, best = trial, volume
+        if fitting:
+            break
+    return fitting
+
+
+def choose_block(grid: Grid, ranks_per_node: int) -> Grid | None:
+    """The block of domains of a node with the least surface; None if the grid has no blocks of this size."""
+    found = None
+    for bz in _divisors(ranks_per_node):
+        for by in _divisors(ranks_per_node // bz):
+            block = (ranks_per_node // bz // by, by, bz)
+            if all(n % b == 0 for n, b in zip(grid, block, strict=True)):
+                found = min(found or block, block, key=lambda b: b[0] * b[1] + b[1] * b[2] + b[2] * b[0])
+    return found
+
+
+def _divisors(n: int) -> list[int]:
+    return [k for k in range(1, n + 1) if n % k == 0]
+
+
+def work_time(system: Decomposition, core_speed: float = 1.0, threads: int = 1) -> float:
+    """Seconds of a rank's own work: the measured cost an atom against 1/edge of the domain (surfaces cost extra),
+    between the measured sizes and a line beyond the smallest; never less than that of the largest. The lines of a
+    larger grid are longer: what the logarithm adds is on top. `core_speed`: over that of the measured core."""
+    atoms, cost = measured.step_cost(system.settings)
+    surface, wanted = atoms ** (-1 / 3), system.atoms_a_rank ** (-1 / 3)
+    if wanted > surface.max():
+        slope = (cost[0] - cost[1]) / (surface[0] - surface[1])
+        each = cost[0] + slope * (wanted - surface[0])
+    else:
+        each = float(np.interp(wanted, surface[::-1], cost[::-1]))
+    points = np.prod(system.points)
+    longer = np.log2(points) - np.log2(atoms[-1] / DENSITY / measured.GRID_SPACING**3)
+    total = system.atoms_a_rank * each + 2 * points / system.ranks * max(0.0, longer) * LINE_SECONDS
+    return float(total / core_speed / measured.thread_gain(threads))
+
+
+def halo_phases(system: Decomposition) -> list[Phase]:
+    """Positions to the half of the neighbours; forces go back the same way."""
+    return _to_others(p2p(system.grid, system.domain, halo_reach(system.settings), system.density * ATOM_BYTES))
+
+
+def brick_phases(system: Decomposition) -> list[Phase]:
+    """Charges on grid points beyond the domain to their owners: all neighbours, as a p2p halo as wide as spline and
+    margin, of which half of the spline's width lies on either side."""
+    points = tuple(n / p for n, p in zip(system.points, system.grid, strict=True))
+    margin = np.ceil(BRICK_MARGIN * system.points[0] / system.edge[0])
+    return _to_others(p2p(system.grid, points, (system.settings.spline_order - 1) / 2 + margin, GRID_BYTES, half=False))
+
+
+def _to_others(phases: list[Phase]) -> list[Phase]:
+    """Without the messages of a rank to itself, which a short axis of the grid makes."""
+    kept = []
+    for phase in phases:
+        other = phase.source != phase.target
+        kept.append(Phase(phase.name, phase.source[other], phase.target[other], phase.size[other]))
+    return kept
+
+
+@cache
+def fft_traffic(points: Grid, placement: Placement, scheme: str) -> list[tuple[Phase, int, float]]:
+    """Traffic between nodes of each exchange of a forward transform, summed up piece by piece: as `node_traffic`."""
+    node_of, ranks = placement.node_of, len(placement.node_of)
+    n_nodes = int(node_of.max()) + 1
+    transform = Transform(points, placement.grid, scheme, real=True, point_bytes=WAVE_BYTES)
+    found: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+    for number, piece in transform.pieces():
+        if number not in found:
+            found[number] = (np.zeros(n_nodes**2), np.zeros(ranks, dtype=np.int64), np.zeros(ranks, dtype=np.int64))
+        between, sent, received = found[number]
+        between += np.bincount(node_of[piece.source] * n_nodes + node_of[piece.target], weights=piece.size,
+                               minlength=n_nodes**2)
+        sent += piece.messages_sent(ranks)
+        received += piece.messages_received(ranks)
+    traffic = []
+    for number in sorted(found):
+        between, sent, received = found[number]
+        between = between.reshape(n_nodes, n_nodes)
+        kept = float(between.diagonal().max())
+        np.fill_diagonal(between, 0.0)
+        source, target = np.nonzero(between)
+        traffic.append((Phase(str(number), source, target, between[source, target]),
+                        int(max(sent.max(), received.max())), kept))
+    return traffic
+
+
+def fft_time(system: Decomposition, placement: Placement, speed: NetworkSpeed, topology: Topology,
+             scheme: str = ENGINE_SCHEME) -> float:
+    """Seconds of the exchanges of a transform there and back."""
+    return 2 * sum(seconds(speed, topology, *traffic) for traffic in fft_traffic(system.points, placement, scheme))
+
+
+def step_time(system: Decomposition, placement: Placement, speed: NetworkSpeed, topology: Topology,
+              core_speed: float = 1.0, threads: int = 1) -> dict[str, float]:
+    """Seconds of a step by part."""
+
+    def both_ways(phases: list[Phase]) -> float:
+        return 2 * sum(seconds(speed, topology, *node_traffic(phase, placement.node_of)) for phase in phases)
+
+    return {"work": work_time(system, core_speed, threads), "halo": both_ways(halo_phases(system)),
+            "bricks": both_ways(brick_phases(system)), "FFT": fft_time(system, placement, speed, topology),
+            "agreement": float(np.ceil(np.log2(system.ranks)) * (speed.latency + speed.per_message))}
