@@ -5,16 +5,14 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from support.solvated_example import SOLUTE
 
 from chromabuild.errors import BadInputError
 from chromabuild.ranks import rank_and_size
 from chromabuild.shards import verify_shards
 from chromabuild.solvate import Part
-
-SOLUTE = Path(__file__).parents[1] / "solvate" / "data" / "solute.h5"
 
 
 def run(folder, *arguments, launcher=()):

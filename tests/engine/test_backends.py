@@ -6,7 +6,7 @@ from pathlib import Path
 import MDAnalysis
 import numpy as np
 import pytest
-from molecular_systems import solvated, write_bricks
+from support.molecular_systems import solvated, write_bricks
 
 from chromabuild.backends import chromamd, openmm_reference
 from chromabuild.backends.energy_log import EnergyLog, TableReader

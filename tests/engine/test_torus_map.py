@@ -5,8 +5,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from build_products import newest
 from network.topology import Torus, tofu
+from support.build_products import newest
 
 pytestmark = pytest.mark.mpi
 OFFSETS = np.array([p for p in product((-1, 0, 1), repeat=3) if any(p)])

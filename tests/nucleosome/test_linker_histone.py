@@ -8,7 +8,7 @@ import pytest
 from Bio.SeqUtils import seq1
 from openmm import unit
 from scipy.spatial import cKDTree
-from synthetic_scaffold import synthetic_scaffold
+from support.synthetic_scaffold import synthetic_scaffold
 
 from chromabuild.backends.openmm_reference import NonbondedOptions, system_from_topology
 from chromabuild.build import assemble_solute, build_dna, build_solute, octamer_of_recipe

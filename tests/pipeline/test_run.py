@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import MDAnalysis
 import numpy as np
 import pytest
-from command_line import command, digests, environment, result_of
+from support.command_line import command, digests, environment, result_of
 
 from chromabuild.backends.energy_log import EnergyLog
 

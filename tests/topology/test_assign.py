@@ -6,8 +6,8 @@ import time
 import numpy as np
 import openmm
 import pytest
-from molecular_systems import make_solute, openmm_topology
 from openmm import app, unit
+from support.molecular_systems import make_solute, openmm_topology
 
 from chromabuild.build import assemble_solute, build_dna
 from chromabuild.dna.curve import circular_path

@@ -4,7 +4,7 @@ import MDAnalysis
 import numpy as np
 import openmm.app
 import pytest
-from molecular_systems import make_solute
+from support.molecular_systems import make_solute
 
 from chromabuild.errors import BadInputError
 from chromabuild.topology import make_topology, write_psf

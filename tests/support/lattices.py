@@ -7,7 +7,8 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-import systems
+
+from support import systems
 
 BOLTZMANN = 8.31446261815324 / 4184  # kcal/mol/K
 ACCELERATION = 418.4  # (angstrom/ps)^2 in one kcal/mol/u

@@ -1,6 +1,6 @@
 """Cut a peptide and a DNA duplex out of a copy of PDB entry 1KX5, add hydrogens, write them in solute order.
 
-    python tests/engine/data/make_fixtures.py 1kx5.pdb
+    python tests/support/data/make_fixtures.py 1kx5.pdb
 
 The peptide is H3 residues 125-135 (chain A, with its own C terminus); the duplex is base pairs -4..3 of chains I and J.
 Each file: the residue names of the library per molecule, and positions in angstrom of all atoms in solute order.

@@ -1,6 +1,6 @@
 """Put the fixtures of make_fixtures.py into boxes of TIP3P water with salt, minimise them, and equilibrate two of them.
 
-    python tests/engine/data/make_solvated.py
+    python tests/support/data/make_solvated.py
 
 OpenMM takes half a minute of each process of the tests to do so. solvated.npz has for each system the positions of all
 atoms (solute, waters, sodium, chloride) in 0.001 angstrom from the middle of the box, and the numbers of waters,
@@ -15,8 +15,8 @@ import numpy as np
 import openmm
 from openmm import app, unit
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from molecular_systems import IN_WATER, SOLVENT, fixture, judge_of, name_of_solvated, openmm_topology
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from support.molecular_systems import IN_WATER, SOLVENT, fixture, judge_of, name_of_solvated, openmm_topology
 
 from chromabuild.topology.assign import FORCE_FIELDS
 

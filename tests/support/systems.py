@@ -220,6 +220,13 @@ def run(command: str, file: Path | str, ranks: int = 1, program: str = "chromamd
     return subprocess.run(call, env=environment, cwd=folder, capture_output=True, text=True, timeout=timeout)
 
 
+def sentence(done: subprocess.CompletedProcess[str]) -> str:
+    """The one sentence that a failed command of the engine prints."""
+    lines = [line for line in done.stderr.splitlines() if line.startswith("chromamd: ")]
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
 def read_energies(text: str) -> dict[str, float]:
     """The `KEY = value` lines of the energy command."""
     return {key.strip(): float(value.split()[0]) for key, value in

@@ -19,7 +19,7 @@ def one_nucleosome() -> Solute:
 
     From a file, so that what is built on it does not change with the builder.
     """
-    return Solute.read(Path(__file__).with_name("nucleosome_177bp.h5"))
+    return Solute.read(Path(__file__).parent / "data" / "nucleosome_177bp.h5")
 
 
 def write_spread(path: str | Path, box: tuple[float, float, float], copies: int) -> int:

@@ -1,6 +1,6 @@
 """Write solute.h5: histone H4 24-102 and 12 base pairs of DNA from 1KX5, hydrogens by OpenMM.
 
-    python tests/solvate/data/make_solute.py 1kx5.pdb
+    python tests/support/data/make_solute.py 1kx5.pdb
 """
 
 import sys

@@ -1,6 +1,6 @@
 """Write nucleosome.npz, the structure that the clash tests start from: PDB 1KX5 with all hydrogens.
 
-    python tests/clash/data/make_nucleosome.py 1kx5.pdb
+    python tests/support/data/make_nucleosome.py 1kx5.pdb
 
 Waters and ions are dropped, of alternative locations the first is kept, hydrogens are placed by OpenMM (Reference
 platform). Coordinates are stored in steps of 0.003 A, atoms in the order of the residue library.

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from engine_energies import energy_section, write_input
-from molecular_systems import MolecularSystem
-
 from chromabuild.backends import chromamd
 from chromabuild.backends.energy_log import EnergyLog
 from chromabuild.backends.openmm_reference import NonbondedOptions
+from support.engine_energies import energy_section, write_input
+from support.molecular_systems import MolecularSystem
 
 OPTIONS = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(32, 32, 36))
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from molecular_systems import MolecularSystem, write_bricks
 
 from chromabuild.backends import chromamd
 from chromabuild.backends.openmm_reference import (
@@ -13,6 +12,7 @@ from chromabuild.backends.openmm_reference import (
     energies_by_term,
     system_from_topology,
 )
+from support.molecular_systems import MolecularSystem, write_bricks
 
 ENERGY_COLUMNS = {"bond": ["BOND"], "angle": ["ANGLE"], "urey_bradley": ["UREY-BRADLEY"], "dihedral": ["DIHEDRAL"],
                   "improper": ["IMPROPER"], "cmap": ["CMAP"],
