@@ -36,8 +36,8 @@ class Benchmark:
         self._given = self.parser.parse_args()
         if self._given.quick:
             vars(self._given).update(quick)
-        self._machine, self._versions = machine(), versions(*packages)
-        print(", ".join(f"{name} {value}" for name, value in self._machine.items()))
+        self.machine, self._versions = machine(), versions(*packages)
+        print(", ".join(f"{name} {value}" for name, value in self.machine.items()))
         print(", ".join(f"{name} {value}" for name, value in self._versions.items()), flush=True)
         return self._given
 
@@ -62,6 +62,6 @@ class Benchmark:
             sys.exit("results of --quick are not kept: run without it to --save")
         settings = {key: str(value) if isinstance(value, Path) else value for key, value in vars(self._given).items()
                     if key not in ("quick", "save", "machine", "work") and value is not None}
-        result = Result(self.name, datetime.date.today().isoformat(), self._machine, self._versions, settings,
+        result = Result(self.name, datetime.date.today().isoformat(), self.machine, self._versions, settings,
                         self._tables)
-        print(f"\nkept in {result.write(self._given.machine or slug(self._machine))}")
+        print(f"\nkept in {result.write(self._given.machine or slug(self.machine))}")
