@@ -2,9 +2,10 @@
 
 The bundled water tile, 1 ps at 300 K first; then 6 ps of 2 fs with SETTLE, cutoff 9 angstrom, switch from 7.5,
 erfc(alpha r) = 4e-7 at the cutoff, PME of order 5 on a grid of 0.75 angstrom, with other velocities in each run. The
-slope is that of the quantity which velocity Verlet keeps to fourth order (Hairer, Lubich and Wanner, Geometric Numerical
-Integration, IX.3): the total energy plus a third of the kinetic energy of a half kick plus a twelfth of the second
-difference of the potential energy. The drift of a solvated peptide: tests/engine/test_energy_conservation.py.
+slope is that of the quantity which velocity Verlet keeps to fourth order (Hairer, Lubich and Wanner, Geometric
+Numerical Integration, IX.3): the total energy plus a third of the kinetic energy of a half kick plus a twelfth of the
+second difference of the potential energy. The drift of a solvated peptide is measured by
+tests/engine/test_energy_conservation.py.
 """
 
 import tempfile
@@ -50,7 +51,7 @@ def main() -> None:
         position, box = tiled_water(folder, 1)
         grid = {f"pme_ngrid_{axis}": smooth_size(edge, 0.75) for axis, edge in zip("xyz", box, strict=True)}
         settings = {"ENERGY": ENERGY | grid, "CONSTRAINTS": {"rigid_bond": True, "shake_tolerance": 1e-10}}
-        set_up(folder, folder / "built().rst")
+        set_up(folder, folder / "built().rst", energy=ENERGY)
         run(folder, folder / "built().rst", settings | {
             "DYNAMICS": {"nsteps": 1000, "timestep": 0.001},
             "ENSEMBLE": {"ensemble": "NVT", "tpcontrol": "BUSSI", "temperature": 300, "tau_t": 0.1}},

@@ -1,7 +1,7 @@
 """Packing of halo messages by one thread, by an OpenMP region and by a team of threads that wait spinning.
 
-Compiles packing_team.c, whose head says what is timed, with gcc. "alone": one packing after the other; "in a step": each
-after an OpenMP region of computation.
+Compiles packing_team.c, whose head says what is timed, with gcc. "alone": one packing after the other; "in a step":
+each after an OpenMP region of computation.
 """
 
 import os

@@ -1,9 +1,9 @@
 """What tables of the pair interaction (table = YES) cost in accuracy and in time beside the formulas.
 
-31,944 atoms of water: cutoff 12 angstrom, Lennard-Jones switched from 10, one thread. Errors are those of the real-space
-forces against the formulas in double precision, rms and largest, over the rms force; times the processor time of a
-computation of the forces, and of forces with energies, the best of five. The program of the kernels is compiled into
---build when it is not there.
+31,944 atoms of water: cutoff 12 angstrom, Lennard-Jones switched from 10, one thread. Errors are those of the
+real-space forces against the formulas in double precision, rms and largest, over the rms force; times the processor
+time of a computation of the forces, and of forces with energies, the best of five. The program of the kernels is
+compiled into --build when it is not there.
 """
 
 import os

@@ -4,12 +4,12 @@ import re
 from pathlib import Path
 
 import numpy as np
-from common.timing import Usage, measured
 
 from chromabuild.backends import chromamd
 from chromabuild.shards.brick_file import BrickFile, packed
 from chromabuild.solvate.water import water_tile
 from chromabuild.topology import MoleculeTemplate, Topology
+from common.timing import Usage, measured
 
 COULOMB = 332.0637133
 """kcal angstrom/mol/e^2, CODATA."""
@@ -122,12 +122,13 @@ def smooth_size(length: float, spacing: float = 1.2) -> int:
         n += 1
 
 
-def set_up(folder: Path, target: Path, domains: tuple[int, int, int] = (1, 1, 1), shards: Path | None = None) -> Usage:
+def set_up(folder: Path, target: Path, domains: tuple[int, int, int] = (1, 1, 1), shards: Path | None = None,
+           energy: dict[str, object] | None = None) -> Usage:
     """``chromamd setup`` of ``topology.h5`` and the bricks beside it (or of ``shards``) to restart files."""
     control = folder / "setup.inp"
     chromamd.write_control(control, {
         "INPUT": {"topologyfile": folder / "topology.h5", "shardfile": shards or folder / "bricks.txt"},
-        "OUTPUT": {"rstfile": target},
+        "OUTPUT": {"rstfile": target}, "ENERGY": energy or {},
         "BOUNDARY": dict(zip(("domain_x", "domain_y", "domain_z"), domains, strict=True))})
     command = [*chromamd.launch_command(int(np.prod(domains))), "setup", control]
     return measured(command, folder / "setup.out")

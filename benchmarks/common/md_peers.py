@@ -1,4 +1,4 @@
-"""One system, one set of settings, for chromamd and its peers: GROMACS, LAMMPS (waters alone) and OpenMM's CPU platform.
+"""One system and one set of settings for chromamd, GROMACS, LAMMPS (waters alone) and OpenMM's CPU platform.
 
 All: cutoff 12 angstrom, Lennard-Jones potential switched from 10, Ewald sum of order 4 on one grid with 0.26/angstrom,
 2 fs, rigid waters and bonds to hydrogen, constant energy, lists of 13.5 angstrom or the program's own choice, renewed
@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import openmm
+
+from chromabuild.topology import Topology
 from common.engine import HYDROGEN_LJ, O_H, RMIN_TO_SIGMA, run
 from common.peers import lammps_launch
 from common.timing import Usage, measured
-
-from chromabuild.topology import Topology
 
 KJ, NM = 4.184, 0.1  # of a kcal, of an angstrom
 ALPHA = 0.26  # 1/angstrom

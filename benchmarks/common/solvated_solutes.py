@@ -3,19 +3,19 @@
 from pathlib import Path
 
 import numpy as np
-from common.engine import restart_positions, run, set_up
-from common.solutes import duplex, nucleosome
 
 from chromabuild.config import SolvateSection
 from chromabuild.solvate import solvate
 from chromabuild.topology import Topology, make_topology
+from common.engine import restart_positions, run, set_up
+from common.solutes import duplex, nucleosome
 
 SYSTEMS = ("dna96k", "nucleosome")
 """42 base pairs of random sequence in a box of some 96,000 atoms; an octamer on 177 base pairs in a box of its own."""
 
 
 def make(folder: Path, name: str) -> tuple[Topology, np.ndarray, np.ndarray]:
-    """``topology.h5`` and ``start().rst``, minimised and 1 ps at 300 K; topology, positions (n, 3) and box, angstrom."""
+    """``topology.h5`` and ``start().rst``, minimised, 1 ps at 300 K; topology, positions (n, 3), box (3,), angstrom."""
     folder.mkdir(parents=True, exist_ok=True)
     solute = duplex(42) if name == "dna96k" else nucleosome()
     section = SolvateSection(box=(80.0, 80.0, 154.0)) if name == "dna96k" else SolvateSection()

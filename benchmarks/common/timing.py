@@ -41,8 +41,8 @@ def measured(command: Sequence[object], log: Path, threads: int = 1, environment
     """Run a command with its output in ``log``. Ends the program with that output when the command fails."""
     figures = log.with_suffix(".usage")
     with log.open("w") as out:
-        done = subprocess.run([sys.executable, "-c", _WRAPPER, str(figures), *map(str, command)], cwd=folder, stdout=out,
-                              stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+        done = subprocess.run([sys.executable, "-c", _WRAPPER, str(figures), *map(str, command)], cwd=folder,
+                              stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                               env={**os.environ, **(environment or {}), "OMP_NUM_THREADS": str(threads)})
     if done.returncode:
         sys.exit(f"{command[0]} failed with code {done.returncode}; the end of {log}:\n{log.read_text()[-2000:]}")
