@@ -33,7 +33,7 @@ def main() -> None:
     add("--threads", type=int, default=2)
     add("--set", nargs="*", default=[], metavar="KEY=VALUE", help="settings of locus.yaml")
     add("--work", type=Path, default=Path("locus"), help="folder of the builds")
-    given = benchmark.start(quick={"example": "demo", "seeds": [1], "until": "scaffold"})
+    given = benchmark.start(quick={"example": "demo", "seeds": [1], "until": "scaffold", "set": ["scaffold.sweeps=20"]})
     stages = benchmark.table("stages", f"The locus {given.example}, {given.threads} threads", seed="", stage="", **{
         "wall, s": ".1f", "CPU, s": ".1f", "memory, GB": ".2f"})
     found = benchmark.table("found", f"What the stages say of the locus {given.example}", seed="", stage="",

@@ -26,7 +26,7 @@ from chromabuild.sterics.scene import Scene
 
 STRAIGHT = {"phi": -120.0, "psi": 130.0}
 # Angstrom from each to the next but one, angstrom between the rows, degree of turn of the two rows.
-RISE, SIDE, TURN = 62.0, 94.0, (120.0, 300.0)
+RISE, SIDE, TURN = 64.0, 98.0, (315.0, 225.0)
 
 
 def stacked_nucleosomes(copies: int, side: float = SIDE, turn: tuple[float, float] = TURN) -> Solute:

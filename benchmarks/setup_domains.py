@@ -103,7 +103,7 @@ def main() -> None:
     add("--atoms", type=float, default=1e7)
     add("--threads", type=int, default=2)
     add("--work", type=Path, default=Path("setup_domains"), help="folder of the files")
-    given = benchmark.start(quick={"atoms": 3e6})
+    given = benchmark.start(quick={"atoms": 1e6})
     folder = given.work.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     scale = (given.atoms / ATOMS) ** (1 / 3)

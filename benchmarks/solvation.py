@@ -36,7 +36,7 @@ def main() -> None:
     add = benchmark.parser.add_argument
     add("--atoms", type=float, nargs="+", default=[1e6, 4e6])
     add("--rounds", type=int, default=3)
-    given = benchmark.start(quick={"atoms": [5e5], "rounds": 1})
+    given = benchmark.start(quick={"atoms": [7e5], "rounds": 1})
     gmx = peers.gromacs()
     if gmx:
         benchmark.peer("GROMACS", peers.gromacs_version(gmx))

@@ -139,10 +139,10 @@ def main() -> None:
     """Run all ensembles."""
     benchmark = Benchmark(__doc__)
     add = benchmark.parser.add_argument
-    add("--picoseconds", type=float, default=100.0, help="length of each run, at least 8")
+    add("--picoseconds", type=float, default=100.0, help="length of each run, at least 5")
     add("--threads", type=int, default=1)
     add("--work", type=Path, default=Path("water_properties"))
-    given = benchmark.start(quick={"picoseconds": 8.0}, packages=("physical-validation", "MDAnalysis"))
+    given = benchmark.start(quick={"picoseconds": 5.0}, packages=("physical-validation", "MDAnalysis"))
     folder = given.work.resolve()
     position, _ = engine.tiled_water(folder, 1)
     engine.set_up(folder, folder / "start().rst", energy=ENERGY)

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 SCRIPTS = sorted(path.name for path in BENCHMARKS.glob("*.py") if path.name != "tables.py")
 RESULTS = sorted(BENCHMARKS.glob("results/*/*.json"))
-QUICK = ("polymer_contacts.py", "shard_writing.py", "dna_builder.py")
+QUICK = ("clash_detection.py", "dna_builder.py", "shard_writing.py")
 """Cheap ones, which need no peer that the tests do not have."""
 
 
