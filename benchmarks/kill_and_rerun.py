@@ -1,11 +1,10 @@
 """Shards survive kill -9: killed at random moments, started again, compared byte by byte.
 
-    python benchmarks/kill_and_rerun.py [trials [seed]]      (default 200 1)
-
 A trial starts from nothing (every fourth: in the middle of replacing another, finished set), is killed at a random
 moment, is looked through for torn files under final names, runs again and is compared with an undisturbed run: same
 bytes, nothing done twice, nothing left over. Every tenth is a command of its own with two worker processes, whose
-parent is killed; the others are forked from this process, which has everything loaded already.
+parent is killed; the others are forked from this process, which has everything loaded already. The exit code is 1 when
+a file was torn, written twice, left over or other than undisturbed.
 """
 
 import collections
@@ -21,12 +20,14 @@ from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"  # a forked process must not inherit a pool of threads
 
+from common.command import Benchmark
+from common.solutes import duplex
+
 from chromabuild.base.settings import SolvateSection
 from chromabuild.molecule.solute import Solute
 from chromabuild.shards import verify_shards
 from chromabuild.solvate import solvate
 
-SOLUTE = Path(__file__).parents[1] / "tests" / "solvate" / "data" / "solute.h5"
 SECTION = {"brick_edge": 17.0, "padding": 5.0}
 SCRIPT = f"""
 import sys
@@ -76,14 +77,20 @@ def seconds(start):
     return time.monotonic() - begin
 
 
-def main():
-    trials = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    rng = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
+def main() -> None:
+    """Kill, look, run again, compare."""
+    benchmark = Benchmark(__doc__)
+    add = benchmark.parser.add_argument
+    add("--trials", type=int, default=200)
+    add("--seed", type=int, default=1)
+    given = benchmark.start(quick={"trials": 12})
+    trials, rng = given.trials, random.Random(given.seed)
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         (root / "run.py").write_text(SCRIPT)
-        command = [sys.executable, str(root / "run.py"), str(SOLUTE)]
-        solute = Solute.read(SOLUTE)
+        command = [sys.executable, str(root / "run.py"), str(root / "solute.h5")]
+        duplex(24).write(root / "solute.h5")
+        solute = Solute.read(root / "solute.h5")
         solvate(solute, SolvateSection(**SECTION), 1, 1, root / "reference")
         reference = contents_of(root / "reference")
         solvate(solute, SolvateSection(**SECTION | {"salt": 0.4}), 1, 1, root / "other")
@@ -119,10 +126,11 @@ def main():
             counts["left"] += len([*folder.rglob("*.part")])
             verify_shards(folder)
             shutil.rmtree(folder)
-    n_bricks = sum(name.endswith(".cbb") for name in reference)
-    print(f"{trials} trials, {counts['killed']} killed while running, with {counts['bricks']} of {trials * n_bricks} "
-          f"bricks and {counts['manifests']} manifests finished: {counts['torn']} torn files, {counts['twice']} "
-          f"finished files written again, {counts['left']} left over, {counts['different']} sets that differ")
+    table = benchmark.table("trials", "Shards killed at random moments and made again", trials="", **{
+        "killed while running": "", "bricks finished then": "", "manifests finished then": "", "torn files": "",
+        "finished files written again": "", "left over": "", "sets that differ": ""})
+    table.row(trials, *(counts[key] for key in ("killed", "bricks", "manifests", "torn", "twice", "left", "different")))
+    benchmark.finish()
     sys.exit(any(counts[key] for key in ("torn", "twice", "left", "different")))
 
 

@@ -1,69 +1,64 @@
-"""Claim: what the midpoint method of chromamd imports, sends and costs beside the half shell.
+"""What the midpoint method of chromamd imports, sends and costs beside the half shell.
 
-    python benchmarks/midpoint.py [--tiles 3] [--domains 2x1x1,2x2x2] [--steps 100] [--rounds 3] [--work FOLDER]
-
-Water and settings of benchmarks/overlap.py, one thread a rank. Of rank 0 the ghosts, messages and bytes (one way) of a
-step from the log; of each part of the timing table the median of the milliseconds a step, less a run of few steps, and
-the processor time of all ranks.
+Water from the bundled tile side by side (3: 40,581 atoms), cutoff 12 angstrom, one thread a rank. Of rank 0 the ghosts,
+messages and bytes (one way) of a step from the log; of each part of the timing table the median of the milliseconds a
+step, less a run of few steps, and the processor time of all ranks. Ranks beyond the cores take turns on them.
 """
 
-import argparse
 import re
-import resource
 import statistics
-import subprocess
 from pathlib import Path
 
-from overlap import FEW, PARTS, executable, launch, make_water, parts_of, systems
+import numpy as np
+from common.command import Benchmark
+from common.engine import PARTS, parts_of, run, set_up, tiled_water
 
-METHODS = ["HALF_SHELL", "MIDPOINT"]
-
-
-def set_up(folder: Path, domains: list[int]) -> None:
-    """Restart files of these domains."""
-    control = systems.control(
-        folder / "setup.inp", OUTPUT={"rstfile": folder / "start_().rst"},
-        INPUT={"topologyfile": folder / "t.h5", "shardfile": folder / "bricks.txt"},
-        BOUNDARY={f"domain_{axis}": n for axis, n in zip("xyz", domains, strict=True)})
-    subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(domains[0] * domains[1] * domains[2]),
-                    executable(), "setup", control], check=True, stdout=subprocess.DEVNULL)
+FEW = 10
+METHODS = {"half shell": "HALF_SHELL", "midpoint": "MIDPOINT"}
+SETTINGS = {"ENERGY": {"cutoffdist": 12, "switchdist": 10, "pairlistdist": 13.5}, "CONSTRAINTS": {"rigid_bond": True}}
 
 
-def run(folder: Path, ranks: int, steps: int, method: str) -> tuple[dict[str, float], str]:
-    """Seconds of each part, with those of all processors, and the log's line on the halo."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    log = launch(folder, ranks, steps, {"method": method, "transport": "PERSISTENT"}, folder / "start_().rst")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = {**parts_of(log), "processors": after.ru_utime - before.ru_utime}
-    return seconds, next(line for line in log.splitlines() if "halo:" in line)
+def seconds(folder: Path, ranks: int, steps: int, method: str) -> dict[str, float]:
+    """Seconds of each part, and of all processors."""
+    used = run(folder, folder / "start_().rst", {
+        **SETTINGS, "COMM": {"transport": "PERSISTENT", "method": method},
+        "DYNAMICS": {"nsteps": steps, "timestep": 0.002, "eneout_period": 1000}}, ranks=ranks)
+    return {**parts_of((folder / "run.out").read_text()), "processors": used.cpu}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tiles", type=int, default=3)
-    parser.add_argument("--domains", default="2x1x1,2x2x2")
-    parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--work", type=Path, default=Path("midpoint_benchmark"))
-    arguments = parser.parse_args()
-    arguments.work.mkdir(parents=True, exist_ok=True)
-    make_water(arguments.work, arguments.tiles)
-    for text in arguments.domains.split(","):
-        domains = [int(n) for n in text.split("x")]
-        ranks = domains[0] * domains[1] * domains[2]
-        set_up(arguments.work, domains)
-        found = {method: [] for method in METHODS}
-        lines = {}
-        for _ in range(arguments.rounds):
-            for method in METHODS:
-                short, _ = run(arguments.work, ranks, FEW, method)
-                long, lines[method] = run(arguments.work, ranks, FEW + arguments.steps, method)
-                found[method].append({part: 1000 * (long[part] - short[part]) / arguments.steps for part in long})
-        print(f"{text}, ms/step  ghosts messages   bytes" + "".join(f"{part:>14}" for part in [*PARTS, "processors"]))
+    """Time both methods in turn."""
+    benchmark = Benchmark(__doc__)
+    add = benchmark.parser.add_argument
+    add("--tiles", type=int, default=3)
+    add("--domains", default="2x1x1,2x2x2")
+    add("--steps", type=int, default=100)
+    add("--rounds", type=int, default=3)
+    add("--work", type=Path, default=Path("midpoint_benchmark"))
+    given = benchmark.start(quick={"tiles": 2, "domains": "2x1x1", "steps": 10, "rounds": 1})
+    work = given.work.resolve()
+    position, _ = tiled_water(work, given.tiles)
+    shown = [*PARTS, "processors"]
+    table = benchmark.table(
+        "methods", f"{len(position):,} atoms of water, milliseconds a step", domains="", method="", ghosts="",
+        messages="", bytes="", **{part.replace(" ", "_"): ".2f" for part in shown})
+    for text in given.domains.split(","):
+        domains = tuple(int(n) for n in text.split("x"))
+        ranks = int(np.prod(domains))
+        set_up(work, work / "start_().rst", domains)
+        found: dict[str, list[dict[str, float]]] = {method: [] for method in METHODS}
+        counts = {}
+        for _ in range(given.rounds):
+            for method, key in METHODS.items():
+                short = seconds(work, ranks, FEW, key)
+                long = seconds(work, ranks, FEW + given.steps, key)
+                log = (work / "run.out").read_text()
+                counts[method] = re.search(r"has (\d+) ghosts and sends (\d+) messages, (\d+) bytes", log).groups()
+                found[method].append({part: 1000 * (long[part] - short[part]) / given.steps for part in shown})
         for method, rounds in found.items():
-            counts = re.search(r"has (\d+) ghosts and sends (\d+) messages, (\d+) bytes", lines[method]).groups()
-            print(f"{method:14}" + "{:>9}{:>9}{:>8}".format(*counts) + "".join(
-                f"{statistics.median(r[part] for r in rounds):14.2f}" for part in [*PARTS, "processors"]), flush=True)
+            table.row(text.replace("x", " x "), method, *map(int, counts[method]),
+                      *(statistics.median(one[part] for one in rounds) for part in shown))
+    benchmark.finish()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,4 @@
-"""Claim: of the clashes of an overcrowded fibre 99 % and more are solved, and the rest is listed with the reason.
-
-    python benchmarks/overcrowded_fibre.py [--nucleosomes 12] [--threads 1] [--seeds 1 2 3]
+"""Of the clashes of an overcrowded fibre 99 % and more are solved, and the rest is listed with the reason.
 
 Nucleosomes with 177 base pairs stand in two rows of stacks, about as near as their cores and linkers allow: without
 tails no two of them are in severe contact, which is checked, since no torsion mends that. Then every histone tail is
@@ -8,14 +6,15 @@ pulled straight (phi -120, psi 130 degrees), up to 130 angstrom long: through th
 linkers of its neighbours.
 """
 
-import argparse
-import time
+import sys
 from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+from common.command import Benchmark
+from common.solutes import nucleosome
+from common.timing import cpu_seconds
 from scipy.spatial.transform import Rotation
-from spread_nucleosomes import one_nucleosome
 
 from chromabuild.clash import correct_clashes
 from chromabuild.clash.tails import find_tails, growth_unit
@@ -27,12 +26,12 @@ from chromabuild.sterics.scene import Scene
 
 STRAIGHT = {"phi": -120.0, "psi": 130.0}
 # Angstrom from each to the next but one, angstrom between the rows, degree of turn of the two rows.
-RISE, SIDE, TURN = 62.0, 94.0, (120.0, 300.0)
+RISE, SIDE, TURN = 64.0, 98.0, (315.0, 225.0)
 
 
 def stacked_nucleosomes(copies: int, side: float = SIDE, turn: tuple[float, float] = TURN) -> Solute:
     """Copies of the nucleosome with 177 bp in two rows of stacks, each row turned alike about its axis."""
-    unit = one_nucleosome()
+    unit = nucleosome()
     axis = np.linalg.svd(unit.position[::50] - unit.position.mean(axis=0))[2]  # rows: the flat one last
     axis[0] *= np.linalg.det(axis)
     flat = unit.position @ axis.T
@@ -58,9 +57,9 @@ def severe_without_tails(solute: Solute) -> int:
                                   limit=scene.severe_table)
     residues = atoms.residue[pairs]
     rigid = ~np.isin(residues, [r for tail in tails for r in tail.residues]).any(axis=1)
-    copies = len(solute.molecule_name) // len(one_nucleosome().molecule_name)
-    nucleosome = residues // (solute.n_residues // copies)
-    return int((rigid & (nucleosome[:, 0] != nucleosome[:, 1])).sum())
+    copies = len(solute.molecule_name) // len(nucleosome().molecule_name)
+    owner = residues // (solute.n_residues // copies)
+    return int((rigid & (owner[:, 0] != owner[:, 1])).sum())
 
 
 def pulled_straight(solute: Solute) -> Solute:
@@ -78,31 +77,38 @@ def pulled_straight(solute: Solute) -> Solute:
 
 
 def main() -> None:
-    """Correct and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nucleosomes", type=int, default=12)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    arguments = parser.parse_args()
-    fibre = stacked_nucleosomes(arguments.nucleosomes)
-    assert severe_without_tails(fibre) == 0, "cores or linkers overlap: raise RISE or SIDE"
+    """Correct with every seed."""
+    benchmark = Benchmark(__doc__)
+    add = benchmark.parser.add_argument
+    add("--nucleosomes", type=int, default=12)
+    add("--threads", type=int, default=1)
+    add("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    given = benchmark.start(quick={"nucleosomes": 2, "seeds": [1]})
+    fibre = stacked_nucleosomes(given.nucleosomes)
+    if severe_without_tails(fibre):
+        sys.exit("cores or linkers overlap, which no torsion mends: raise RISE or SIDE")
     crowded = pulled_straight(fibre)
-    for seed in arguments.seeds:
-        started = time.process_time()
-        _, report = correct_clashes(crowded, seed=seed, threads=arguments.threads)
+    table = benchmark.table(
+        "corrected", f"{given.nucleosomes} nucleosomes with their tails pulled straight, {crowded.n_atoms:,} atoms; "
+        "before and after", seed="", **{"pairs < 0.9 Å": "", "solved, %": ".2f", "severe pairs": "",
+                                        "heavy pairs < 2 Å": "", "bonds through rings": "", "threaded strands": "",
+                                        "broken invariants": "", "CPU, s": ".0f"})
+    for seed in given.seeds:
+        reports = []
+        spent = cpu_seconds(lambda seed=seed, reports=reports: reports.append(
+            correct_clashes(crowded, seed=seed, threads=given.threads)[1]))
+        report = reports[0]
         broken = [name for name, item in report.data["invariants"].items() if not item["holds"]]
         before, after, solved = report.data["before"], report.data["after"], report.data["solved"]
-        print(f"seed {seed}: {crowded.n_atoms} atoms, CPU of this process {time.process_time() - started:.0f} s; pairs "
-              f"< 0.9 A {solved['fatal_before']} -> {solved['fatal_after']} "
-              f"({100 * (1 - solved['fatal_after'] / solved['fatal_before']):.2f} % solved), "
-              f"{solved['fatal_at_overlapping_cores']} of them at overlapping cores; "
-              f"threaded strands {before['threaded_strands']['count']} -> {after['threaded_strands']['count']}; rings "
-              f"{before['ring_piercings']['count']} -> {after['ring_piercings']['count']}; severe pairs "
-              f"{before['severe_pairs']['count']} -> {after['severe_pairs']['count']}; heavy pairs < 2.0 A "
-              f"{before['heavy_pairs_below_2']} -> {after['heavy_pairs_below_2']}; broken invariants: "
-              f"{broken or 'none'}", flush=True)
+        counts = [f"{before[key]['count']}; {after[key]['count']}" for key in
+                  ("severe_pairs", "ring_piercings", "threaded_strands")]
+        table.row(seed, f"{solved['fatal_before']}; {solved['fatal_after']}",
+                  100 * (1 - solved["fatal_after"] / solved["fatal_before"]), counts[0],
+                  f"{before['heavy_pairs_below_2']}; {after['heavy_pairs_below_2']}", *counts[1:],
+                  ", ".join(broken) or "none", spent)
         for reason, count in Counter(item["reason"] for item in report.data["unresolved"]).most_common():
             print(f"    {count:5d} left: {reason}", flush=True)
+    benchmark.finish()
 
 
 if __name__ == "__main__":

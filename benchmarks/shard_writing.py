@@ -1,15 +1,12 @@
 """Atoms per second of writing a solvated system as text and as BinaryCIF: ours, gemmi's and MDAnalysis' PDB writers.
 
-    python benchmarks/shard_writing.py [atoms]      (default 1,000,000: water)
-
-One core, CPU time, best of five for us and gemmi, one run of MDAnalysis. In-memory times exclude the disk, which all
-writers share; gemmi and MDAnalysis write to a file in /dev/shm, we make the same bytes in memory and write them there.
+Water in one brick. One core, CPU time, best of five for us and gemmi, one run of MDAnalysis. In-memory times exclude
+the disk, which all writers share; gemmi and MDAnalysis write to a file in /dev/shm, we make the same bytes in memory
+and write them there.
 """
 
 import os
-import sys
 import tempfile
-import time
 import warnings
 from pathlib import Path
 
@@ -19,6 +16,8 @@ import gemmi
 import MDAnalysis
 import numpy as np
 from blake3 import blake3
+from common.command import Benchmark
+from common.timing import cpu_seconds
 
 from chromabuild.shards.bcif import bcif_bytes
 from chromabuild.shards.brick import Brick, template_index
@@ -45,16 +44,15 @@ def water_brick(n_atoms):
 
 def cpu_time(action, repeats):
     """Least CPU time of one call, seconds."""
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        action()
-        times.append(time.process_time() - start)
-    return min(times)
+    return min(cpu_seconds(action) for _ in range(repeats))
 
 
-def main():
-    brick = water_brick(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
+def main() -> None:
+    """Time all writers."""
+    benchmark = Benchmark(__doc__)
+    benchmark.parser.add_argument("--atoms", type=int, default=1_000_000)
+    given = benchmark.start(quick={"atoms": 30_000}, packages=("gemmi", "MDAnalysis"))
+    brick = water_brick(given.atoms)
     text = np.empty((brick.n_atoms, 81), dtype=np.int8)
     with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
         folder = Path(name)
@@ -72,9 +70,11 @@ def main():
                 ("gemmi, PDB file", cpu_time(lambda: structure.write_pdb(str(folder / "b.pdb")), 5)),
                 ("MDAnalysis, PDB file", cpu_time(lambda: universe.atoms.write(str(folder / "c.pdb")), 1)),
             ]
-    print(f"{brick.n_atoms} atoms")
+    table = benchmark.table("writing", f"Million atoms a second written, {brick.n_atoms:,} atoms of water, one core",
+                            writer="", **{"CPU, s": ".3f", "million atoms/s": ".2f"})
     for label, seconds in rows:
-        print(f"{label:35s} {seconds:8.3f} s  {brick.n_atoms / seconds / 1e6:8.3f} M atoms/s")
+        table.row(label, seconds, brick.n_atoms / seconds / 1e6)
+    benchmark.finish()
 
 
 if __name__ == "__main__":

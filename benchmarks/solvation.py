@@ -1,22 +1,22 @@
-"""Solvating a nucleosome: ours (water, ions, all shard files) and GROMACS' `gmx solvate` (water only, one PDB file).
+"""Solvating a nucleosome: ours (water, ions, all shard files) beside GROMACS' `gmx solvate` (water only, one PDB file).
 
-    python benchmarks/solvation.py [atoms ...]      (default 1e6 4e6)
-
-One core, CPU time and largest resident set, in turn, median of three. Ours writes zstd PDB, BinaryCIF and .cbb with
-checksums and places ions; gmx solvate places no ions. Needs `gmx` on the path (Debian: apt install gromacs).
+One core, CPU time and largest resident set, in turn. Ours writes zstd PDB, BinaryCIF and .cbb with checksums and places
+ions; gmx solvate places no ions. Without GROMACS (apt install gromacs) only ours is timed.
 """
 
 import os
 import shutil
-import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
-from spread_nucleosomes import write_spread
+from common import peers
+from common.command import Benchmark
+from common.results import ratios, spread
+from common.solutes import write_spread
+from common.timing import measured
 
 from chromabuild.shards.merge import merge_shards
 
@@ -30,47 +30,46 @@ print(solvate(Solute.open(sys.argv[1]), SolvateSection(box=(edge, edge, edge)), 
 """
 
 
-def child(command, folder):
-    """CPU seconds, resident set (GB) and output of a child process."""
-    script = ("import resource, subprocess, sys; done = subprocess.run(sys.argv[1:], capture_output=True, text=True); "
-              "u = resource.getrusage(resource.RUSAGE_CHILDREN); print(done.stdout); "
-              "print(u.ru_utime + u.ru_stime, u.ru_maxrss / 1e6, done.returncode)")
-    done = subprocess.run([sys.executable, "-c", script, *map(str, command)], cwd=folder, capture_output=True,
-                          text=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
-    *output, figures = done.stdout.split("\n\n")[0].split() + done.stdout.strip().splitlines()[-1:]
-    cpu, memory, code = figures.split()
-    if code != "0":
-        sys.exit(f"{command[0]} failed: {done.stderr}")
-    return float(cpu), float(memory), output
-
-
-def main():
-    gmx = shutil.which("gmx") or sys.exit("gmx is not on the path: apt install gromacs")
-    for n_atoms in [float(text) for text in sys.argv[1:]] or [1e6, 4e6]:
-        edge = round((n_atoms / 0.098) ** (1 / 3), 3)
+def main() -> None:
+    """Time both in turn on every size."""
+    benchmark = Benchmark(__doc__)
+    add = benchmark.parser.add_argument
+    add("--atoms", type=float, nargs="+", default=[1e6, 4e6])
+    add("--rounds", type=int, default=3)
+    given = benchmark.start(quick={"atoms": [7e5], "rounds": 1})
+    gmx = peers.gromacs()
+    if gmx:
+        benchmark.peer("GROMACS", peers.gromacs_version(gmx))
+    table = benchmark.table("in_turn", "A nucleosome with 177 base pairs in a cube of water, one core", program="",
+                            **{"edge, Å": ".0f", "atoms": "", "CPU, s": ".2f", "memory, GB": ".3f",
+                               "time an atom over ours": ".1f"})
+    for wanted in given.atoms:
+        edge = round((wanted / 0.098) ** (1 / 3), 3)
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             write_spread(folder / "solute.h5", (edge, edge, edge), 1)
-            child([sys.executable, "-c", OURS, folder / "solute.h5", edge, folder / "shards"], folder)
+            path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+            ours = [sys.executable, "-c", OURS, folder / "solute.h5", edge, folder / "shards"]
+            measured(ours, folder / "ours.log", environment=path)
             merge_shards(folder / "shards", "solute", folder / "solute.pdb")
-            times = {"ours": [], "gmx": []}
-            for trial in range(3):
-                ours = folder / f"ours{trial}"
-                cpu, memory, output = child([sys.executable, "-c", OURS, folder / "solute.h5", edge, ours], folder)
-                times["ours"].append((cpu, memory, int(output[-1])))
-                shutil.rmtree(ours)
-                out = folder / "gmx.pdb"
-                cpu, memory, _ = child([gmx, "-quiet", "-nobackup", "solvate", "-cp", folder / "solute.pdb", "-cs",
-                                        "spc216.gro", "-box", edge / 10, edge / 10, edge / 10, "-o", out], folder)
-                with open(out) as lines:
-                    times["gmx"].append((cpu, memory, sum(line.startswith(("ATOM", "HETATM")) for line in lines)))
-            print(f"cube of {edge:g} angstrom")
-            for label, runs in times.items():
-                cpu = statistics.median(run[0] for run in runs)
-                print(f"    {label:5s} {runs[0][2]:9d} atoms {cpu:8.2f} s CPU {runs[0][2] / cpu / 1e6:7.3f} M atoms/s "
-                      f"{max(run[1] for run in runs):6.3f} GB")
-            medians = [statistics.median(run[0] / run[2] for run in runs) for runs in times.values()]
-            print(f"    ratio {medians[1] / medians[0]:.1f}", flush=True)
+            theirs = [gmx, "-quiet", "-nobackup", "solvate", "-cp", folder / "solute.pdb", "-cs", "spc216.gro", "-box",
+                      *[edge / 10] * 3, "-o", folder / "gmx.pdb"]
+            runs = {"chromabuild": [], "gmx solvate": []} if gmx else {"chromabuild": []}
+            for _ in range(given.rounds):
+                shutil.rmtree(folder / "shards")
+                runs["chromabuild"].append(measured(ours, folder / "ours.log", environment=path))
+                if gmx:
+                    runs["gmx solvate"].append(measured(theirs, folder / "gmx.log", folder=folder))
+            atoms = {"chromabuild": int((folder / "ours.log").read_text().split()[-1])}
+            if gmx:
+                with open(folder / "gmx.pdb") as lines:
+                    atoms["gmx solvate"] = sum(line.startswith(("ATOM", "HETATM")) for line in lines)
+            cost = {label: [run.cpu / atoms[label] for run in used] for label, used in runs.items()}
+            for label, used in runs.items():
+                ratio = None if label == "chromabuild" else ratios(cost[label], cost["chromabuild"])
+                table.row(label, edge, atoms[label], spread(run.cpu for run in used),
+                          max(run.memory for run in used), ratio)
+    benchmark.finish()
 
 
 if __name__ == "__main__":

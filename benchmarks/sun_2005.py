@@ -1,8 +1,5 @@
 """The radius of gyration of 12 nucleosomes against salt, beside Sun, Zhang & Schlick (PNAS 102:8180, 2005).
 
-    python benchmarks/sun_2005.py [--salt 0.01 ...] [--sweeps 4000] [--replicas 4] [--hotter 1.1 1.2 ...]
-        [--figure docs/images/sun_2005.png]
-
 The published set, not the one that folding uses: DNA leaves a disk of radius 4.8 nm, 1.8 nm above and below its
 middle, at 90 degrees; linkers of six beads 3 nm apart with a stretching constant of 5000 kBT/l0^2; excluded volume
 with sigma 2.5 nm between linkers and cores, 1.5 nm between cores; tails rigid where the crystal has them; no floors.
@@ -18,13 +15,13 @@ Printed for each salt: mean radius of gyration of the core centres with its stan
 published, and the standard error over the replicas; and mean energies in kcal/mol beside the published.
 """
 
-import argparse
 import json
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from common.command import Benchmark
 
 from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.nucleosome.octamer import octamer
@@ -133,16 +130,24 @@ def run(
 
 def main() -> None:
     """Run and report."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    benchmark = Benchmark(__doc__)
+    parser = benchmark.parser
     parser.add_argument("--salt", type=float, nargs="*", default=list(PUBLISHED))
     parser.add_argument("--sweeps", type=int, default=4000)
     parser.add_argument("--replicas", type=int, default=4, help="every second one begins extended")
     parser.add_argument("--hotter", type=float, nargs="*", default=[], help="ascending multiples of the temperature")
-    parser.add_argument("--results", type=Path, default=Path("sun_2005.json"), help="read and added to")
+    parser.add_argument("--work", type=Path, default=Path("sun_2005.json"), help="runs by salt, read and added to")
     parser.add_argument("--tails", choices=["beads", "smeared"], default="beads")
     parser.add_argument("--figure", type=Path)
-    given = parser.parse_args()
-    found = json.loads(given.results.read_text()) if given.results.exists() else {}
+    given = benchmark.start(quick={"salt": [0.2], "sweeps": 40, "replicas": 2})
+    table = benchmark.table(
+        f"tails_{given.tails}", f"Twelve nucleosomes against salt, tails {given.tails}, beside Sun, Zhang & Schlick "
+        "(2005); energies in kcal/mol", **{
+            "salt, mmol/L": ".0f", "radius, nm: published": "", "ours, with deviation": ".1f",
+            "error of the mean": ".1f",
+            "bend: published": "", "bend: ours": ".0f", "electrostatic: published": "", "electrostatic: ours": ".0f",
+            "CPU s": ".0f"})
+    found = json.loads(given.work.read_text()) if given.work.exists() else {}
     for salt in given.salt:
         chain = with_field(published_chain(salt, given.tails))
         begun = time.process_time()
@@ -161,14 +166,14 @@ def main() -> None:
             "exchanged": [accepted for *_, accepted in runs], "cpu": time.process_time() - begun,
             "series": [radius[:: max(1, len(radius) // 100)] for radius, *_ in runs],
         }  # fmt: skip
-        given.results.write_text(json.dumps(found, indent=1))
+        given.work.write_text(json.dumps(found, indent=1))
         published = PUBLISHED[salt]
         one = found[f"{given.tails} {salt:g}"]
-        print(f"{1000 * salt:4.0f} mmol/L: Rg {one['radius']:.1f} +- {one['deviation']:.1f} nm, error of the mean "
-              f"{one['error']:.1f} (published {published[0]} +- {published[1]}); replicas "
-              f"{np.round(halves, 1).tolist()}, second quarter {np.round(one['second_quarter'], 1).tolist()}; "
-              f"bend {one['bend']:.0f} ({published[2]}), electrostatic {one['electrostatic']:.0f} ({published[3]}), "
-              f"excluded {one['excluded']:.0f} kcal/mol, {one['cpu']:.0f} CPU-s", flush=True)
+        print(f"replicas {np.round(halves, 1).tolist()}, second quarter {np.round(one['second_quarter'], 1).tolist()}")
+        table.row(1000 * salt, f"{published[0]} ± {published[1]}",
+                  {"value": float(one["radius"]), "error": float(one["deviation"])}, float(one["error"]), published[2],
+                  float(one["bend"]), published[3], float(one["electrostatic"]), one["cpu"])
+    benchmark.finish()
     if given.figure is not None:
         draw(found, given.figure)
 

@@ -1,6 +1,4 @@
-"""Claim: chromamd's TIP3P water has the density and diffusion known of that model, and fluctuates as it should.
-
-    python benchmarks/water_properties.py [--picoseconds 100] [--threads 1] [--work FOLDER]
+"""TIP3P water in chromamd: density and diffusion beside the published ones, and fluctuations beside theory.
 
 The bundled water tile at 300 K, 2 fs, rigid waters, 9 angstrom cutoff with the switch from 8 and tail correction:
 
@@ -13,20 +11,16 @@ The first fifth of every run is left out; errors are those of ten block averages
 g/cm^3, diffusion 5.2 to 6.1e-5 cm^2/s (Mark and Nilsson 2001; Vega and Abascal 2011; with long-range electrostatics).
 """
 
-import argparse
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import MDAnalysis
 import numpy as np
 import physical_validation
+from common import engine
+from common.command import Benchmark
+from common.results import Table
 
-from chromabuild.simulate.chromamd import executable
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "engine"))
-import systems
+from chromabuild.simulate.energy_log import EnergyLog
 
 TEMPERATURE = 300.0
 PRESSURES = (1.0, 301.0)
@@ -38,18 +32,19 @@ FRAME = 50  # steps between frames and lines of the log
 ENERGY = {"cutoffdist": 9, "switchdist": 8, "pairlistdist": 10.5, "pme_max_spacing": 1.0, "dispersion_corr": "EPRESS"}
 
 
-def run(folder, name, start, steps, threads, output=None, dynamics=None, ensemble=None):
+def run(folder: Path, name: str, start: str, steps: int, threads: int, output: dict | None = None,
+        dynamics: dict | None = None, ensemble: dict | None = None) -> EnergyLog:
     """The table of the log of a run that ends in `name`().rst."""
-    inp = systems.control(
-        folder / f"{name}.inp", INPUT={"topologyfile": folder / "t.h5", "rstfile": folder / f"{start}().rst"},
-        OUTPUT={"logfile": folder / f"{name}.log", "rstfile": folder / f"{name}().rst", **(output or {})},
-        ENERGY=ENERGY, DYNAMICS={"nsteps": steps, "timestep": 0.002, "eneout_period": FRAME, **(dynamics or {})},
-        CONSTRAINTS={"rigid_bond": "YES"}, ENSEMBLE={"temperature": TEMPERATURE, **(ensemble or {})})
-    subprocess.run([executable(), "run", inp], check=True, env={**os.environ, "OMP_NUM_THREADS": str(threads)})
-    return systems.read_table((folder / f"{name}.log").read_text())
+    log = folder / f"{name}.log"
+    engine.run(folder, folder / f"{start}().rst", {
+        "OUTPUT": {"logfile": log, **(output or {})}, "ENERGY": ENERGY,
+        "DYNAMICS": {"nsteps": steps, "timestep": 0.002, "eneout_period": FRAME, **(dynamics or {})},
+        "CONSTRAINTS": {"rigid_bond": True}, "ENSEMBLE": {"temperature": TEMPERATURE, **(ensemble or {})}},
+        folder / f"{name}().rst", threads=threads, name=name)
+    return EnergyLog.read(log)
 
 
-def with_error(values):
+def with_error(values: np.ndarray) -> tuple[float, float]:
     """Mean of a series without its first fifth, and the standard error from ten blocks."""
     values = values[len(values) // 5:]
     blocks = np.array([block.mean() for block in np.array_split(values, 10)])
@@ -72,7 +67,7 @@ def simulation_data(n_atoms, log, ensemble):
             potential_energy=log["POTENTIAL_ENE"][keep], kinetic_energy=log["KINETIC_ENE"][keep], **observables))
 
 
-def constant_pressure(folder, n_atoms, steps, threads):
+def constant_pressure(folder: Path, n_atoms: int, steps: int, threads: int, table: Table) -> None:
     """Density, fluctuation of the volume."""
     volume, data = [], []
     for pressure in PRESSURES:
@@ -83,39 +78,42 @@ def constant_pressure(folder, n_atoms, steps, threads):
             "NPT", natoms=n_atoms, pressure=pressure, temperature=TEMPERATURE)))
         mean, error = with_error(log["VOLUME"])
         density = n_atoms / 3 * 18.0154 / mean * GRAM_PER_DALTON_CUBIC_CM
-        print(f"{pressure:5.0f} atm: density {density:.4f} +- {density * error / mean:.4f} g/cm^3", flush=True)
+        table.row(f"density at {pressure:.0f} atm, g/cm^3", {"value": density, "error": density * error / mean},
+                  "0.98 to 1.00" if pressure == 1.0 else None)
     (first, first_error), (second, second_error) = map(with_error, volume)
     expected = KT * (first - second) / ((PRESSURES[1] - PRESSURES[0]) * ATMOSPHERE)
     expected_error = expected * np.hypot(first_error, second_error) / (first - second)
     for pressure, series in zip(PRESSURES, volume, strict=True):
         variance, error = with_error((series - with_error(series)[0]) ** 2)
-        print(f"{pressure:5.0f} atm: variance of the volume {variance:.3g} +- {error:.2g} angstrom^6, "
-              f"kT times -dV/dP between the runs {expected:.3g} +- {expected_error:.2g}")
+        table.row(f"variance of the volume at {pressure:.0f} atm, Å^6", {"value": variance, "error": error},
+                  f"{expected:.3g} ± {expected_error:.2g} (kT times -dV/dP)")
     try:
         quantiles = physical_validation.ensemble.check(*data, total_energy=False, verbosity=0)
     except physical_validation.util.error.InputError as problem:
         print(f"distributions of volume not compared, the runs are too short: {problem.args[1].splitlines()[0]}")
         return
-    print(f"ratio of the two distributions of volume: {np.round(quantiles, 2)} standard errors from theory", flush=True)
+    table.row("ratio of the two distributions of volume, standard errors from theory",
+              ", ".join(f"{value:.2f}" for value in np.atleast_1d(quantiles)), "0")
 
 
-def constant_temperature(folder, n_atoms, steps, threads):
+def constant_temperature(folder: Path, n_atoms: int, steps: int, threads: int, table: Table) -> None:
     """Distribution of the kinetic energy and its shares."""
     log = run(folder, "nvt", "start", steps, threads, ensemble={"ensemble": "NVT", "tpcontrol": "BUSSI", "tau_t": 0.5})
     data = simulation_data(n_atoms, log, physical_validation.data.EnsembleData(
         "NVT", natoms=n_atoms, volume=float(log["VOLUME"][0]), temperature=TEMPERATURE))
     mean, width = physical_validation.kinetic_energy.distribution(data, strict=False, verbosity=0)
-    print(f"kinetic energy: mean {mean:.2f}, width {width:.2f} standard errors from theory")
-    velocity = systems.read_restarts(str(folder / "nvt().rst"), 1).velocity.reshape(-1, 3, 3)
+    table.row("kinetic energy: mean and width, standard errors from theory", f"{mean:.2f}, {width:.2f}", "0, 0")
+    velocity = engine.restart_velocities(folder / "nvt().rst").reshape(-1, 3, 3)
     mass = np.array([15.9994, 1.008, 1.008])
     centre = np.einsum("a,mai->mi", mass, velocity) / mass.sum()
     translation = 0.5 * mass.sum() * np.sum(centre**2) / 418.4
     rotation = 0.5 * np.einsum("a,mai->", mass, (velocity - centre[:, None]) ** 2) / 418.4
     share = translation / (translation + rotation)
-    print(f"share of translation in the last frame {share:.4f}, theory 0.5 +- {0.5 / np.sqrt(n_atoms):.4f}", flush=True)
+    table.row("share of translation in the kinetic energy of the last frame", share,
+              f"0.5 ± {0.5 / np.sqrt(n_atoms):.4f}")
 
 
-def constant_energy(folder, n_atoms, steps, threads):
+def constant_energy(folder: Path, n_atoms: int, steps: int, threads: int, table: Table) -> None:
     """Diffusion of the oxygens: slope of their mean square displacement from 2 to 10 ps (half the run at most)."""
     log = run(folder, "nve", "nvt", steps, threads, output={"dcdfile": folder / "nve.dcd"},
               dynamics={"crdout_period": FRAME})
@@ -133,27 +131,28 @@ def constant_energy(folder, n_atoms, steps, threads):
     found, error = np.mean(slopes), np.std(slopes, ddof=1) / np.sqrt(10)
     kelvin = log["TEMPERATURE"].mean()
     finite = 2.837297 * 1.380649e-23 * kelvin / (6 * np.pi * VISCOSITY * edge * 1e-10) * 1e9  # 1e-5 cm^2/s
-    print(f"diffusion at {kelvin:.1f} K in {edge:.1f} angstrom: {found:.2f} +- {error:.2f}, "
-          f"with the correction {found + finite:.2f} e-5 cm^2/s", flush=True)
+    table.row(f"diffusion at {kelvin:.1f} K in {edge:.1f} Å, 1e-5 cm^2/s", {"value": found, "error": error}, None)
+    table.row("diffusion with the correction for the box, 1e-5 cm^2/s", found + finite, "5.2 to 6.1")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--picoseconds", type=float, default=100.0, help="length of each run, at least 8")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--work", type=Path, default=Path("water_properties"))
-    arguments = parser.parse_args()
-    folder = arguments.work.resolve()
-    folder.mkdir(parents=True, exist_ok=True)
-    position, _ = systems.write_water(folder)
-    inp = systems.control(folder / "setup.inp", OUTPUT={"rstfile": folder / "start().rst"}, ENERGY=ENERGY,
-                          INPUT={"topologyfile": folder / "t.h5", "shardfile": folder / "bricks.txt"})
-    subprocess.run([executable(), "setup", inp], check=True, stdout=subprocess.DEVNULL)
-    steps = int(round(arguments.picoseconds / 0.002))
-    print(f"{len(position)} atoms, {arguments.picoseconds:g} ps a run")
-    constant_temperature(folder, len(position), steps, arguments.threads)
-    constant_pressure(folder, len(position), steps, arguments.threads)
-    constant_energy(folder, len(position), steps, arguments.threads)
+def main() -> None:
+    """Run all ensembles."""
+    benchmark = Benchmark(__doc__)
+    add = benchmark.parser.add_argument
+    add("--picoseconds", type=float, default=100.0, help="length of each run, at least 5")
+    add("--threads", type=int, default=1)
+    add("--work", type=Path, default=Path("water_properties"))
+    given = benchmark.start(quick={"picoseconds": 5.0}, packages=("physical-validation", "MDAnalysis"))
+    folder = given.work.resolve()
+    position, _ = engine.tiled_water(folder, 1)
+    engine.set_up(folder, folder / "start().rst", energy=ENERGY)
+    steps = round(given.picoseconds / 0.002)
+    table = benchmark.table("properties", f"TIP3P water at 300 K: {len(position):,} atoms, {given.picoseconds:g} ps a "
+                            "run", property="", found=".4g", published_or_theory="")
+    constant_temperature(folder, len(position), steps, given.threads, table)
+    constant_pressure(folder, len(position), steps, given.threads, table)
+    constant_energy(folder, len(position), steps, given.threads, table)
+    benchmark.finish()
 
 
 if __name__ == "__main__":

@@ -1,8 +1,5 @@
 """Which nucleosomes touch in fibres of regular repeat length with linker histone: zigzags have i+2 before i+1.
 
-    python benchmarks/zigzag.py [--repeat 173 182 191 200 209] [--nucleosomes 12] [--sweeps 600] [--replicas 3]
-        [--dynamics 4] [--magnesium]
-
 The published finding (e.g. Perisic, Collepardo-Guevara & Schlick, J. Mol. Biol. 403:777, 2010): with linker histone at
 150 mmol/L fibres of all these repeats are zigzags. Folding's own model: fitted charges, flexible tails, one linker
 histone a nucleosome; a straight start, from which dynamics of fibre and tails (so many times folding's own) lead to
@@ -12,11 +9,11 @@ the last half of the sweeps, mean distances of centres, and the sedimentation co
 over the replicas.
 """
 
-import argparse
 import time
 from dataclasses import replace
 
 import numpy as np
+from common.command import Benchmark
 from scipy.spatial import cKDTree
 
 from mesoscale.dynamics import equilibrate_with_tails, first_tails
@@ -77,23 +74,26 @@ def run(repeat: int, nucleosomes: int, sweeps: int, dynamics: int, magnesium: bo
 
 def main() -> None:
     """Run all repeats."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    benchmark = Benchmark(__doc__)
+    parser = benchmark.parser
     parser.add_argument("--repeat", type=int, nargs="*", default=[173, 182, 191, 200, 209])
     parser.add_argument("--nucleosomes", type=int, default=12)
     parser.add_argument("--sweeps", type=int, default=600)
     parser.add_argument("--replicas", type=int, default=3)
     parser.add_argument("--dynamics", type=int, default=4)
     parser.add_argument("--magnesium", action="store_true")
-    given = parser.parse_args()
+    given = benchmark.start(quick={"repeat": [191], "nucleosomes": 8, "sweeps": 10, "replicas": 2, "dynamics": 1})
+    table = benchmark.table("fibres", f"{given.nucleosomes} nucleosomes with linker histone: share of pairs that touch",
+                            **{"repeat, bp": ""}, **{f"i, i+{k}": ".2f" for k in range(1, FARTHEST + 1)},
+                            **{f"distance i+{k}, nm": ".1f" for k in (1, 2, 3)}, sedimentation_S=".0f", CPU_s=".0f")
     for repeat in given.repeat:
         begun = time.process_time()
         runs = np.array([run(repeat, given.nucleosomes, given.sweeps, given.dynamics, given.magnesium, seed + 1)
                          for seed in range(given.replicas)])  # fmt: skip
         mean, error = runs.mean(axis=0), runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
-        share = "  ".join(f"{m:.2f} +- {e:.2f}" for m, e in zip(mean[:FARTHEST], error[:FARTHEST], strict=True))
-        distance = ", ".join(f"{m:.1f} +- {e:.1f}" for m, e in zip(mean[FARTHEST:-1], error[FARTHEST:-1], strict=True))
-        print(f"{repeat} bp: touching i+1..i+{FARTHEST}  {share}; distances i+1..i+3 {distance} nm; "
-              f"{mean[-1]:.0f} +- {error[-1]:.0f} S; {time.process_time() - begun:.0f} CPU-s", flush=True)  # fmt: skip
+        cells = [{"value": m, "error": e} for m, e in zip(mean.tolist(), error.tolist(), strict=True)]
+        table.row(repeat, *cells, time.process_time() - begun)
+    benchmark.finish()
 
 
 if __name__ == "__main__":

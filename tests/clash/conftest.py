@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from placed_nucleosomes import place_nucleosomes
 from scipy.spatial.transform import Rotation
+from support.placed_nucleosomes import place_nucleosomes
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from placed_nucleosomes import place_nucleosomes
+from support.placed_nucleosomes import place_nucleosomes
 
 from chromabuild.sterics.atoms import Atoms
 from chromabuild.sterics.audit import audit, find_rings, near_pairs, ring_piercings

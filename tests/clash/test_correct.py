@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from overcrowded_fibre import pulled_straight, stacked_nucleosomes
-from placed_nucleosomes import place_nucleosomes
 from scipy.spatial.transform import Rotation
+from support.crowded_fibre import pulled_straight, stacked_nucleosomes
+from support.placed_nucleosomes import place_nucleosomes
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.clash import check, correct_clashes, find_clashes

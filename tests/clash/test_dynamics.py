@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import openmm
 import pytest
-from molecular_systems import openmm_topology
 from openmm import app, unit
-from placed_nucleosomes import place_nucleosomes
+from support.molecular_systems import openmm_topology
+from support.placed_nucleosomes import place_nucleosomes
 
 from chromabuild.clash import correct_clashes, find_clashes
 from chromabuild.clash.correct import Corrector

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from placed_nucleosomes import joined, place_nucleosomes
+from support.placed_nucleosomes import joined, place_nucleosomes
 
 from chromabuild.clash import correct_clashes
 from chromabuild.clash.correct import Corrector

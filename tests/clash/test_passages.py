@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from overcrowded_fibre import pulled_straight
-from placed_nucleosomes import place_nucleosomes
+from support.crowded_fibre import pulled_straight
+from support.placed_nucleosomes import place_nucleosomes
 
 from chromabuild.clash.tails import find_tails, growth_unit
 from chromabuild.sterics.atoms import Atoms

@@ -3,40 +3,13 @@
 import json
 from dataclasses import replace
 
-import gemmi
 import numpy as np
 import pytest
+from support.structure_files import write_structure
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.clash import ClashReport, check, correct_clashes
 from chromabuild.sterics.atoms import Atoms
-
-
-def write_structure(solute, path, molecules):
-    """The given molecules as PDB or mmCIF, written by gemmi."""
-    atoms = Atoms.from_solute(solute)
-    model = gemmi.Model("1")
-    for number, molecule in enumerate(molecules):
-        chain = gemmi.Chain("ABCDEFGH"[number])
-        for r in range(solute.molecule_first_residue[molecule], solute.molecule_first_residue[molecule + 1]):
-            residue = gemmi.Residue()
-            residue.name = atoms.residue_label[r].split(":")[1]
-            residue.seqid = gemmi.SeqId(str(solute.residue_number[r]))
-            for k in range(solute.residue_first_atom[r], solute.residue_first_atom[r + 1]):
-                atom = gemmi.Atom()
-                atom.name = str(atoms.name[k])
-                atom.element = gemmi.Element(int(atoms.element[k]))
-                atom.pos = gemmi.Position(*map(float, solute.position[k]))
-                residue.add_atom(atom)
-            chain.add_residue(residue)
-        model.add_chain(chain)
-    structure = gemmi.Structure()
-    structure.add_model(model)
-    structure.setup_entities()
-    if path.suffix == ".pdb":
-        structure.write_pdb(str(path))
-    else:
-        structure.make_mmcif_document().write_file(str(path))
 
 
 def test_round_trip(tmp_path, shifted_octamer):
@@ -63,7 +36,7 @@ def test_identities_and_histogram(shifted_octamer):
 @pytest.mark.parametrize("suffix", [".pdb", ".cif"])
 def test_foreign_file_equals_solute(tmp_path, shifted_octamer, suffix):
     """The protein chains through a file: same pairs, same chirality, same number of bonds."""
-    from placed_nucleosomes import place_nucleosomes
+    from support.placed_nucleosomes import place_nucleosomes
     shifted = place_nucleosomes([(np.eye(3), np.zeros(3)), (np.eye(3), np.array([0.5, 0.2, 0.0]))], keep="AB")
     path = tmp_path / f"model{suffix}"
     write_structure(shifted, path, range(4))

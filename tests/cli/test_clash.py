@@ -1,12 +1,13 @@
 """`chromabuild clash check` and `audit` on every form of a structure: exit code 4 when something stands, --json."""
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.solvated_example import SOLUTE
+from support.structure_files import write_structure
 from typer.testing import CliRunner
 
 from chromabuild.base.settings import SolvateSection
@@ -25,7 +26,7 @@ def invoke(*arguments):
 @pytest.fixture(scope="module")
 def sound():
     """Histone H4 and 12 bp of DNA."""
-    return Solute.read(TESTS / "solvate" / "data" / "solute.h5")
+    return Solute.read(SOLUTE)
 
 
 def planted(solute):
@@ -38,9 +39,6 @@ def planted(solute):
 
 def saved(solute, form, folder):
     """The structure as a file, or a folder of shards beside its solute."""
-    sys.path.append(str(TESTS / "clash"))
-    from test_report import write_structure
-
     if form == "shards":
         solute.write(folder / "solute_clean.h5")
         section = SolvateSection(brick_edge=40.0, padding=3.0, potassium_chloride=0.1, magnesium_chloride=0.1)

@@ -5,16 +5,14 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from support.solvated_example import SOLUTE
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.shards import verify_shards
 from chromabuild.shards.ranks import rank_and_size
 from chromabuild.solvate import Part
-
-SOLUTE = Path(__file__).parents[1] / "solvate" / "data" / "solute.h5"
 
 
 def run(folder, *arguments, launcher=()):

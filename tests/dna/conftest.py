@@ -1,5 +1,5 @@
 import pytest
-from synthetic_scaffold import synthetic_scaffold
+from support.synthetic_scaffold import synthetic_scaffold
 
 
 @pytest.fixture

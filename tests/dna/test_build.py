@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
-from synthetic_scaffold import synthetic_scaffold
+from support.synthetic_scaffold import synthetic_scaffold
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import Config

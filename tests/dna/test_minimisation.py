@@ -7,9 +7,9 @@ import gemmi
 import numpy as np
 import openmm
 import pytest
-from engine_energies import energy_section, write_input
-from molecular_systems import MolecularSystem
-from synthetic_scaffold import synthetic_scaffold
+from support.engine_energies import energy_section, write_input
+from support.molecular_systems import MolecularSystem
+from support.synthetic_scaffold import synthetic_scaffold
 
 from chromabuild.analysis.duplex import read_duplexes
 from chromabuild.base.files import template_path

@@ -4,8 +4,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from build_products import ROOT, newest
-from molecular_systems import MolecularSystem, solvated
+from support.build_products import ROOT, newest
+from support.molecular_systems import MolecularSystem, solvated
 
 
 @pytest.fixture(scope="session")

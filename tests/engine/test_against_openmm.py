@@ -7,8 +7,8 @@ judges chromamd. OpenMM's Reference platform calculates in double precision.
 import numpy as np
 import openmm
 import pytest
-from molecular_systems import MolecularSystem
 from openmm import app, unit
+from support.molecular_systems import MolecularSystem
 
 from chromabuild.forcefield.assign import FORCE_FIELDS
 from chromabuild.simulate.openmm_engine import TERMS, NonbondedOptions, energies_by_term, system_from_topology

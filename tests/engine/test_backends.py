@@ -6,7 +6,7 @@ from pathlib import Path
 import MDAnalysis
 import numpy as np
 import pytest
-from molecular_systems import solvated, write_bricks
+from support.molecular_systems import solvated, write_bricks
 
 from chromabuild.base.errors import BadInputError, ChromabuildError, IntegrityError, ResourceError
 from chromabuild.base.settings import DynamicsSection

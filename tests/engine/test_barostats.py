@@ -4,11 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import systems
-from engine_energies import chromamd_energy
-from molecular_systems import solvated
-from test_frame_dynamics import BOX, ENERGY, KB, make_system, minimised
-from test_thermostats import lone_ions
+from support import systems
+from support.chain_in_water import BOX, ENERGY, KB, lone_ions, make_system, minimised
+from support.engine_energies import chromamd_energy
+from support.molecular_systems import solvated
 
 from chromabuild.simulate.openmm_engine import NonbondedOptions, energies_by_term, system_from_topology
 

@@ -9,7 +9,7 @@ import h5py
 import MDAnalysis
 import numpy as np
 import pytest
-from engine_energies import (
+from support.engine_energies import (
     TOLERANCES,
     assert_agree,
     chromamd_energy,
@@ -18,8 +18,8 @@ from engine_energies import (
     relative_rms,
     write_input,
 )
-from engine_runs import OPTIONS, simulate, start
-from molecular_systems import MolecularSystem
+from support.engine_runs import OPTIONS, simulate, start
+from support.molecular_systems import MolecularSystem
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import DynamicsSection

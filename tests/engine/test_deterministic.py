@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import systems
-from test_frame_dynamics import BOX, make_system
+from support import systems
+from support.chain_in_water import BOX, make_system
 
 pytestmark = pytest.mark.mpi
 

@@ -3,8 +3,8 @@
 import numpy as np
 import openmm
 import pytest
-import systems
 from openmm import unit
+from support import systems
 
 
 @pytest.mark.mpi

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engine_runs import simulate, start
-from molecular_systems import MolecularSystem, solvated
+from support.engine_runs import simulate, start
+from support.molecular_systems import MolecularSystem, solvated
 
 from chromabuild.simulate import chromamd
 from chromabuild.simulate.energy_log import EnergyLog

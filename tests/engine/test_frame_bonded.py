@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import openmm
 import pytest
-import systems
 from openmm import unit
+from support import systems
 
 KCAL, ANGSTROM, RADIAN = unit.kilocalorie_per_mole, unit.angstrom, unit.radian
 BOX = np.array([41.0, 37.0, 39.0])

@@ -4,65 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import systems
-
-BOX = np.array([31.0, 30.0, 32.0])
-ENERGY = {"cutoffdist": 7, "switchdist": 7, "pairlistdist": 8}
-KB = 0.0019872042586408316  # kcal/mol/K
-
-
-def make_system(folder: Path, n_waters: int = 40, neutral: bool = True) -> list:
-    """A chain and some waters on a lattice, without ordinary non-bonded interactions unless `neutral` is false."""
-    rng = np.random.default_rng(21)
-    molecule, position = systems.chain(12, rng, charged=not neutral)
-    # A harmonic improper has a cusp opposite its minimum, where no integrator keeps the energy.
-    molecule.impropers = []
-    water = systems.water()
-    if neutral:
-        water.charge = [0.0] * 3
-    runs = [(molecule, 1), (water, n_waters)]
-    shape = np.array([[0, 0, 0], [0.957, 0, 0], [-0.24, 0.927, 0]])
-    cell = np.stack(np.meshgrid(*[np.arange(5)] * 3, indexing="ij"), -1).reshape(-1, 3)
-    far = np.linalg.norm((cell + 0.5) / 5 - 0.5, axis=1).argsort()[::-1][:n_waters]
-    waters = ((cell[far] + 0.1) * BOX / 5)[:, None] + shape
-    everything = np.concatenate([position - position.mean(axis=0) + BOX / 2, waters.reshape(-1, 3)])
-    systems.write_topology(folder / "t.h5", runs, lj=not neutral)
-    systems.write_bricks(folder, runs, everything, BOX)
-    return runs
-
-
-def setup(folder: Path, ranks: int, name: str = "start", **dynamics: object) -> str:
-    """Run chromamd setup; returns the restart pattern."""
-    pattern = str(folder / f"{name}().rst")
-    inp = systems.control(folder / "setup.inp", OUTPUT={"rstfile": pattern}, ENERGY=ENERGY, DYNAMICS=dynamics,
-                          INPUT={"topologyfile": folder / "t.h5", "shardfile": folder / "bricks.txt"})
-    done = systems.run("setup", inp, ranks)
-    assert done.returncode == 0, done.stderr
-    return pattern
-
-
-def minimised(folder: Path, ranks: int = 1) -> str:
-    """Setup and a short minimisation; returns the restart pattern."""
-    start = setup(folder, ranks)
-    pattern = str(folder / "min().rst")
-    inp = systems.control(folder / "min.inp", INPUT={"topologyfile": folder / "t.h5", "rstfile": start},
-                          OUTPUT={"rstfile": pattern}, ENERGY=ENERGY, MINIMIZE={"nsteps": 300, "force_scale_max": 5e-4})
-    done = systems.run("run", inp, ranks)
-    assert done.returncode == 0, done.stderr
-    return pattern
-
-
-def dynamics(folder: Path, start: str, end: str, n_steps: int, ranks: int = 1, threads: int = 1, rigid: bool = True,
-             output: dict | None = None, **keys: object) -> str:
-    """Run chromamd run for dynamics; returns the log."""
-    inp = systems.control(
-        folder / "run.inp", INPUT={"topologyfile": folder / "t.h5", "rstfile": start},
-        OUTPUT={"rstfile": end, **(output or {})}, ENERGY=ENERGY,
-        DYNAMICS={"nsteps": n_steps, "eneout_period": 1, "timestep": 0.001, **keys},
-        CONSTRAINTS={"rigid_bond": "YES" if rigid else "NO"}, ENSEMBLE={"temperature": 300})
-    done = systems.run("run", inp, ranks, threads=threads)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+from support import systems
+from support.chain_in_water import BOX, ENERGY, KB, dynamics, make_system, minimised, setup
 
 
 def residuals(runs: list, state: systems.Restart) -> tuple[np.ndarray, np.ndarray]:

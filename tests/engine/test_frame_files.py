@@ -5,15 +5,9 @@ from pathlib import Path
 import MDAnalysis
 import numpy as np
 import pytest
-import systems
-from test_frame_dynamics import ENERGY, dynamics, make_system, minimised, setup
-
-
-def sentence(done) -> str:
-    """The one sentence of an error."""
-    lines = [line for line in done.stderr.splitlines() if line.startswith("chromamd: ")]
-    assert len(lines) == 1, done.stderr
-    return lines[0]
+from support import systems
+from support.chain_in_water import ENERGY, dynamics, make_system, minimised, setup
+from support.systems import sentence
 
 
 @pytest.mark.parametrize(("text", "words"), [

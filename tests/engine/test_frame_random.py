@@ -1,8 +1,8 @@
 """The velocities of setup, recomputed here with an independent Philox."""
 
 import numpy as np
-import systems
-from test_frame_dynamics import make_system, setup
+from support import systems
+from support.chain_in_water import make_system, setup
 
 
 def philox(counter: np.ndarray, key: np.ndarray) -> np.ndarray:

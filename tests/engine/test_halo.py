@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import systems
-from build_products import ROOT, newest
-from test_frame_dynamics import BOX, ENERGY, make_system, minimised, setup
+from support import systems
+from support.build_products import ROOT, newest
+from support.chain_in_water import BOX, ENERGY, make_system, minimised, setup
 
 pytestmark = pytest.mark.mpi
 TRANSPORTS = ["PERSISTENT", "NEIGHBOURHOOD", "ONE_SIDED", "SHARED"]

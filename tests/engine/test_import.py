@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import openmm
 import pytest
-from charmm36m import charmm36m, lennard_jones
-from engine_energies import (
+from openmm import app, unit
+from support.charmm36m import charmm36m, lennard_jones
+from support.engine_energies import (
     TOLERANCES,
     Evaluation,
     energy_section,
@@ -20,9 +21,8 @@ from engine_energies import (
     relative_rms,
     write_input,
 )
-from foreign_files import write_amber, write_charmm, write_gromacs
-from molecular_systems import DATA, MolecularSystem, make_solute, openmm_topology
-from openmm import app, unit
+from support.foreign_files import write_amber, write_charmm, write_gromacs
+from support.molecular_systems import DATA, MolecularSystem, make_solute, openmm_topology
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.forcefield import Topology, make_topology

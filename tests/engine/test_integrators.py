@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-import systems
+from support import systems
+from support.chain_in_water import BOX, KB, make_system, minimised
+from support.systems import sentence
 from test_barostats import simulate
-from test_frame_dynamics import BOX, KB, make_system, minimised
-from test_frame_files import sentence
 
 NVE = {"ensemble": "NVE"}
 FINE = {"pme_max_spacing": 1.2}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import systems
+from support import systems
 
 pytestmark = pytest.mark.mpi
 

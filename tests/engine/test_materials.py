@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import embedded_atoms
-import lattices
 import numpy as np
 import pytest
-import systems
+from support import embedded_atoms, lattices, systems
 
 EV = lattices.ELECTRON_VOLT
 LJ = lattices.ARGON

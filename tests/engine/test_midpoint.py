@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import systems
+from support import systems
 from test_deterministic import assert_same, trajectory
 from test_deterministic import folder as solution  # noqa: F401
 from test_halo import EDGE, box, direct_counts, driver, half_shell, run_driver, staged_counts  # noqa: F401

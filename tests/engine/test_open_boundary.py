@@ -9,8 +9,8 @@ import MDAnalysis
 import numpy as np
 import openmm
 import pytest
-import systems as written
-from engine_energies import ENERGY_COLUMNS, TOLERANCES, relative_rms, write_input
+from support import systems as written
+from support.engine_energies import ENERGY_COLUMNS, TOLERANCES, relative_rms, write_input
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.simulate import chromamd

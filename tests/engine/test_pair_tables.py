@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import systems as written
 from scipy.interpolate import CubicHermiteSpline
 from scipy.special import erfc
+from support import systems as written
 from test_forces import (
     COULOMB,
     CUT,

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import systems
-from test_frame_dynamics import BOX, ENERGY, make_system, minimised, setup
-from test_frame_files import sentence
+from support import systems
+from support.chain_in_water import BOX, ENERGY, make_system, minimised, setup
+from support.systems import sentence
 
 GROUPS = {"group1": "ai:1-8", "group2": "ai:11-19 and not ai:13", "group3": "ai:20 or ai:22", "group4": "ai:25-30"}
 KINDS = {

@@ -7,10 +7,10 @@ from pathlib import Path
 import MDAnalysis
 import numpy as np
 import pytest
-import systems
-from build_products import newest
-from test_frame_dynamics import ENERGY, make_system
-from test_frame_files import sentence
+from support import systems
+from support.build_products import newest
+from support.chain_in_water import ENERGY, make_system
+from support.systems import sentence
 
 from chromabuild.shards.brick_file import BrickFile, packed, read_brick
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import physical_validation
 import pytest
-import systems
-from test_frame_dynamics import BOX, ENERGY, KB, make_system, minimised, setup
+from support import systems
+from support.chain_in_water import BOX, ENERGY, KB, lone_ions, make_system, minimised
 
 THERMOSTATS = {
     "BUSSI": {"tau_t": 0.02},
@@ -27,15 +27,6 @@ def simulate(folder: Path, start: str, end: str, n_steps: int, ensemble: dict, r
     done = systems.run("run", inp, ranks, threads=threads)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def lone_ions(folder: Path, n: int = 64) -> str:
-    """Atoms that do not feel each other, each free to move; returns the restart pattern."""
-    ion = systems.ion()
-    ion.charge = [0.0]
-    systems.write_topology(folder / "t.h5", [(ion, n)], lj=False)
-    systems.write_bricks(folder, [(ion, n)], np.random.default_rng(4).random((n, 3)) * BOX, BOX)
-    return setup(folder, 1)
 
 
 @pytest.mark.parametrize("name", THERMOSTATS)

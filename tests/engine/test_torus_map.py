@@ -1,11 +1,11 @@
-"""Ranks on a torus: the hops of neighbouring domains, counted by the simulator of chromabuild/scaling."""
+"""Ranks on a torus: the hops of neighbouring domains, counted by the simulator of benchmarks/network."""
 
 import subprocess
 from itertools import product
 
 import numpy as np
 import pytest
-from build_products import newest
+from support.build_products import newest
 
 from chromabuild.scaling.topology import Torus, tofu
 

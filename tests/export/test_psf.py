@@ -4,7 +4,7 @@ import MDAnalysis
 import numpy as np
 import openmm.app
 import pytest
-from molecular_systems import make_solute
+from support.molecular_systems import make_solute
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.export.psf import solvent_label, write_psf

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from build_products import ROOT, newest
+from support.build_products import ROOT, newest
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +32,7 @@ def run_cases(library, tmp_path_factory):
         (folder / "cases.json").write_text(json.dumps(cases))
         environment = dict(os.environ, CHROMAFFT_LIBRARY=str(library), OMP_NUM_THREADS="2" if ranks == 1 else "1",
                            OPENBLAS_NUM_THREADS="1", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                           PYTHONPATH=str(Path(__file__).parent))
+                           PYTHONPATH=str(ROOT / "fortran/fft"))
         call = [shutil.which("mpirun"), "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-n", str(ranks),
                 sys.executable, str(Path(__file__).with_name("rank_worker.py")), "cases.json", "found"]
         done = subprocess.run(call, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)

@@ -6,8 +6,8 @@ import time
 import numpy as np
 import openmm
 import pytest
-from molecular_systems import make_solute, openmm_topology
 from openmm import app, unit
+from support.molecular_systems import make_solute, openmm_topology
 
 from chromabuild.base.errors import BadInputError, IntegrityError
 from chromabuild.build.assembly import assemble_solute

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bead_frames import carried
 from scipy.spatial.transform import Rotation
+from support.bead_frames import carried
 
 from mesoscale import _kernels, dynamics
 from mesoscale.dynamics import STAGES, chain_arguments, equilibrate_with_tails, field_arguments, first_tails, shortened

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bead_frames import carried
 from scipy.spatial.transform import Rotation
+from support.bead_frames import carried
 
 import mesoscale.folding
 from chromabuild.base.errors import BadInputError, ClashesRemainError

@@ -8,7 +8,7 @@ import pytest
 from Bio.SeqUtils import seq1
 from openmm import unit
 from scipy.spatial import cKDTree
-from synthetic_scaffold import synthetic_scaffold
+from support.synthetic_scaffold import synthetic_scaffold
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import template_path

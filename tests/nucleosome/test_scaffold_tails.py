@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
-from synthetic_scaffold import synthetic_scaffold
+from support.synthetic_scaffold import synthetic_scaffold
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import Config

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
-from synthetic_scaffold import synthetic_scaffold
+from support.synthetic_scaffold import synthetic_scaffold
 
 from chromabuild.base.settings import Config
 from chromabuild.build import build_solute

@@ -13,7 +13,7 @@ import pytest
 from Bio.PDB.PDBList import PDBList
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
-from synthetic_scaffold import synthetic_scaffold
+from support.synthetic_scaffold import synthetic_scaffold
 from typer.testing import CliRunner
 
 from chromabuild.base.errors import BadInputError

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from command_line import STAGES, result_of
-from pieces import molecules_of
+from support.command_line import STAGES, result_of
+from support.pieces import molecules_of
 
 from chromabuild.base.files import locked
 from chromabuild.molecule.solute import Solute

@@ -6,14 +6,13 @@ The readers' own tests go through many more cases; here is what arrives at the t
 import gzip
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
-from command_line import chromabuild, refusal, result_of
+from support.command_line import chromabuild, refusal, result_of
+from support.solvated_example import SOLUTE
 
 from chromabuild.simulate import chromamd
 
-SMALL_SOLUTE = Path(__file__).parents[1] / "solvate" / "data" / "solute.h5"
 SEQUENCE = "ACGTTGCA" * 80
 BED = "chr1\t150\t151\tfirst\nchr1\t400\t401\tsecond\n"
 
@@ -110,7 +109,7 @@ def solvated(tmp_path_factory):
     """A small solute in water, with its force field."""
     folder = tmp_path_factory.mktemp("solvated")
     (folder / "results").mkdir()
-    shutil.copy(SMALL_SOLUTE, folder / "results" / "solute_clean.h5")
+    shutil.copy(SOLUTE, folder / "results" / "solute_clean.h5")
     (folder / "locus.yaml").write_text("solvate: {padding: 5.0, brick_edge: 40.0}\ndynamics: {steps: 2}\n")
     result_of("solvate", cwd=folder)
     result_of("topology", cwd=folder)

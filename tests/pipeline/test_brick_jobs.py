@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from command_line import digests, environment
+from support.command_line import digests, environment
 
 from chromabuild.pipeline.workflow import workflow_folder
 

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 import zstandard
 from Bio import SeqIO
-from command_line import STAGES, chromabuild, digests, refusal, result_of
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
+from support.command_line import STAGES, chromabuild, digests, refusal, result_of
 
 from chromabuild.base.files import template_path
 from chromabuild.molecule.residues import residue_library

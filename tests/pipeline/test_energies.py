@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from engine_energies import TOLERANCES, Evaluation, assert_agree, evaluate, reference_energy, write_input
-from molecular_systems import MolecularSystem
+from support.engine_energies import TOLERANCES, Evaluation, assert_agree, evaluate, reference_energy, write_input
+from support.molecular_systems import MolecularSystem
 
 from chromabuild.forcefield import Topology, make_topology
 from chromabuild.shards import read_shards

@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from command_line import result_of
+from support.command_line import result_of
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import MDAnalysis
 import numpy as np
 import pytest
-from command_line import command, digests, environment, result_of
+from support.command_line import command, digests, environment, result_of
 
 from chromabuild.simulate.energy_log import EnergyLog
 

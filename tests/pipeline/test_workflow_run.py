@@ -11,7 +11,7 @@ import sys
 import time
 
 import pytest
-from command_line import digests, environment
+from support.command_line import digests, environment
 
 from chromabuild.pipeline.workflow import workflow_folder
 

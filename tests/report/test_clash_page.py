@@ -22,7 +22,7 @@ def histones():
     import sys
 
     sys.path.append(str(Path(__file__).parents[1] / "clash"))
-    from placed_nucleosomes import place_nucleosomes
+    from support.placed_nucleosomes import place_nucleosomes
 
     return place_nucleosomes([(np.eye(3), np.zeros(3)), (np.eye(3), np.array([2.0, 0.0, 42.0]))], keep="AB")
 
@@ -46,7 +46,7 @@ def test_page_is_whole(page):
 
 
 def test_nothing_found_gives_a_page_without_scripts(histones, tmp_path):
-    from placed_nucleosomes import place_nucleosomes
+    from support.placed_nucleosomes import place_nucleosomes
 
     report = check(place_nucleosomes([(np.eye(3), np.zeros(3))], keep="A"))
     report.neighbourhoods = []

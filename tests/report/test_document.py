@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from synthetic_build import small_solute, write_build
+from support.synthetic_build import small_solute, write_build
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import Config

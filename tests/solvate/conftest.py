@@ -1,1 +1,1 @@
-from solvated_example import shards, solute, system  # noqa: F401 - fixtures
+from support.solvated_example import shards, solute, system  # noqa: F401 - fixtures

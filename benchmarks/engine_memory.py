@@ -1,0 +1,36 @@
+"""Peak memory of chromamd on one rank, and the time of `chromamd setup`, for boxes of water from 1e5 to 1e7 atoms."""
+
+from pathlib import Path
+
+from common.command import Benchmark
+from common.engine import equilibrated_cell, replicated, set_up, smooth_size, water_topology, write_system
+from common.md_peers import run_chromamd
+
+BOXES = {"w4k": (1, 1, 1), "w100k": (3, 3, 3), "w300k": (4, 4, 5), "w2m": (8, 8, 10), "w10m": (14, 14, 14)}
+
+
+def main() -> None:
+    """Measure the boxes, smallest first."""
+    benchmark = Benchmark(__doc__)
+    add = benchmark.parser.add_argument
+    add("--systems", nargs="+", choices=BOXES, default=["w100k", "w300k", "w2m", "w10m"])
+    add("--cores", type=int, choices=(1, 2), default=1)
+    add("--steps", type=int, default=5)
+    add("--work", type=Path, default=Path("engine_memory"), help="folder of the inputs")
+    given = benchmark.start(quick={"systems": ["w4k"]})
+    given.work.mkdir(parents=True, exist_ok=True)
+    table = benchmark.table("measured", f"Peak memory of {given.steps} steps and time of set-up, one rank, "
+                            f"{given.cores} thread(s)", atoms_of_water="", kB_an_atom=".3f", set_up_s=".1f")
+    cell = equilibrated_cell(given.work.resolve())
+    for name in given.systems:
+        folder = (given.work / name).resolve()
+        position, box = replicated(cell, BOXES[name])
+        write_system(folder, water_topology(len(position) // 3, hydrogen_lj=True), position, box)
+        made = set_up(folder, folder / "start().rst")
+        used = run_chromamd(folder, [smooth_size(length) for length in box], given.steps, given.cores)
+        table.row(len(position), 1e6 * used.memory / len(position), made.wall)
+    benchmark.finish()
+
+
+if __name__ == "__main__":
+    main()
