@@ -1,4 +1,4 @@
-"""Ranks on a torus: the hops of neighbouring domains, counted by the simulator of benchmarks/network."""
+"""Ranks on a torus: the hops of neighbouring domains, counted by chromabuild.scaling."""
 
 import subprocess
 from itertools import product
