@@ -81,7 +81,8 @@ def model(folder: Path, benchmark: Benchmark, base_pairs: int) -> None:
     brick_atoms = ATOMS / bricks
     touched = ((edge + 2 * REACH + BRICK_EDGE) / BRICK_EDGE) ** 3
     rows = [
-        ("program, MPI, HDF5, pieces of topology", f"measured, with {base_pairs:,} bp", large * 1e3),
+        ("program, MPI, HDF5, pieces of topology", f"measured, with {base_pairs:,} bp ({small * 1e3:.2f} with 100 bp)",
+         large * 1e3),
         ("which piece stands where", f"{LOCUS - base_pairs:,} more bp x 16 bytes",
          (LOCUS - base_pairs) * 16 / 1e6),
         ("list of bricks", f"{bricks:.0f} x 120 bytes", bricks * 120 / 1e6),
