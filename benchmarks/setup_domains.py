@@ -25,7 +25,7 @@ from chromabuild.solvate import solvate
 BOX = np.array([1907.0, 2252.0, 2485.0])
 ATOMS = 1.0467e9
 DOMAINS = 65_536
-LOCUS, LOCUS_MEASURED = 83_000, 10_000  # base pairs
+LOCUS = 83_000  # base pairs
 BRICK_EDGE, REACH = 100.0, 25.0  # angstrom; the reach is setup's residue_reach
 
 
@@ -72,18 +72,19 @@ def memory_of_topology(folder: Path, base_pairs: int) -> float:
     return measured(["sh", "-c", '"$@" || test $? -eq 3', "sh", *command], folder / "merge.out").memory
 
 
-def model(folder: Path, benchmark: Benchmark) -> None:
+def model(folder: Path, benchmark: Benchmark, base_pairs: int) -> None:
     """Memory of a rank at 65,536 domains of the billion, by what it holds."""
-    small, large = (memory_of_topology(folder / "dna", n) for n in (100, LOCUS_MEASURED))
+    small, large = (memory_of_topology(folder / "dna", n) for n in (100, base_pairs))
     per_domain = ATOMS / DOMAINS
     edge = (BOX.prod() / DOMAINS) ** (1 / 3)
     bricks = np.prod(np.round(BOX / BRICK_EDGE))
     brick_atoms = ATOMS / bricks
     touched = ((edge + 2 * REACH + BRICK_EDGE) / BRICK_EDGE) ** 3
     rows = [
-        ("program, MPI, HDF5, pieces of topology", f"measured, with {LOCUS_MEASURED:,} bp", large * 1e3),
-        ("which piece stands where", f"{LOCUS - LOCUS_MEASURED:,} more bp x 16 bytes",
-         (LOCUS - LOCUS_MEASURED) * 16 / 1e6),
+        ("program, MPI, HDF5, pieces of topology", f"measured, with {base_pairs:,} bp ({small * 1e3:.2f} with 100 bp)",
+         large * 1e3),
+        ("which piece stands where", f"{LOCUS - base_pairs:,} more bp x 16 bytes",
+         (LOCUS - base_pairs) * 16 / 1e6),
         ("list of bricks", f"{bricks:.0f} x 120 bytes", bricks * 120 / 1e6),
         ("one brick: file, ids, positions", f"{brick_atoms:.0f} atoms x 39 bytes", brick_atoms * 39 / 1e6),
         ("domain: ids, positions, velocities", f"{per_domain:.0f} atoms x 56 bytes, grown by half",
@@ -102,8 +103,9 @@ def main() -> None:
     add = benchmark.parser.add_argument
     add("--atoms", type=float, default=1e7)
     add("--threads", type=int, default=2)
+    add("--base-pairs", type=int, default=10_000, help="of the topology whose memory is measured")
     add("--work", type=Path, default=Path("setup_domains"), help="folder of the files")
-    given = benchmark.start(quick={"atoms": 1e6})
+    given = benchmark.start(quick={"atoms": 1e6, "base_pairs": 200})
     folder = given.work.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     scale = (given.atoms / ATOMS) ** (1 / 3)
@@ -124,7 +126,7 @@ def main() -> None:
         table.row(name, used.wall, used.cpu, used.memory)
     same = all((folder / f"a{k}.rst").read_bytes() == (folder / f"b{k}.rst").read_bytes() for k in range(64))
     print("one and two ranks write the same files" if same else "FILES DIFFER")
-    model(folder, benchmark)
+    model(folder, benchmark, given.base_pairs)
     shutil.rmtree(folder)
     benchmark.finish()
 

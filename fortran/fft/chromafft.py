@@ -22,11 +22,12 @@ class Layout:
     boxes: np.ndarray
     order: tuple = (0, 1, 2)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.boxes = np.asarray(self.boxes, dtype=np.int32).reshape(-1, 6)
 
     @property
     def size(self) -> int:
+        """Number of elements."""
         return int(np.prod(np.maximum(self.boxes[:, 3:] - self.boxes[:, :3] + 1, 0), axis=1).sum())
 
     def indices(self) -> np.ndarray:
@@ -44,7 +45,7 @@ class Layout:
         x, y, z = self.indices().T
         return np.ascontiguousarray(array[..., x, y, z])
 
-    def _numbers(self):
+    def _numbers(self) -> np.ndarray:
         return np.concatenate([np.asarray(self.order) + 1, self.boxes.ravel()]).astype(np.int32)
 
 
@@ -67,7 +68,7 @@ class Fft:
     wave_layout: Layout | None = None
     _plan: ctypes.c_void_p = field(default_factory=ctypes.c_void_p, repr=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         options = _Options(self.scheme.encode(), self.transport.encode(), self.subset.encode(), tuple(self.grid),
                            self.n_chunks, self.overlap_axes, self.n_batch, self.real, 4 if self.single else 8,
                            tuple(a + 1 for a in self.wave_order))
@@ -84,7 +85,7 @@ class Fft:
         self.real_layout = self._layout(0)
         self.wave_layout = self._layout(1)
 
-    def _layout(self, side: int):
+    def _layout(self, side: int) -> Layout:
         count = library.chromafft_layout(self._plan, side, 0, (ctypes.c_int * 3)())
         numbers = (ctypes.c_int * (3 + 6 * count))()
         library.chromafft_layout(self._plan, side, count, numbers)
@@ -92,10 +93,12 @@ class Fft:
 
     @property
     def grid_type(self) -> np.dtype:
+        """Of an array on the grid."""
         return np.dtype(("f4" if self.single else "f8") if self.real else self.wave_type)
 
     @property
     def wave_type(self) -> np.dtype:
+        """Of an array of waves."""
         return np.dtype("c8" if self.single else "c16")
 
     def start(self, direction: int, source: np.ndarray, target: np.ndarray) -> None:
@@ -109,12 +112,15 @@ class Fft:
                                 target.ctypes.data_as(ctypes.c_void_p))
 
     def progress(self) -> bool:
+        """Move on without waiting; whether the transform is done."""
         return bool(library.chromafft_progress(self._plan))
 
     def finish(self) -> None:
+        """Wait for the transform."""
         library.chromafft_finish(self._plan)
 
     def forward(self, grid: np.ndarray) -> np.ndarray:
+        """Waves of this rank's grid points."""
         waves = np.full((self.n_batch, self.wave_layout.size), np.nan, dtype=self.wave_type)
         self.start(1, grid, waves)
         self.finish()
@@ -128,7 +134,7 @@ class Fft:
         self.finish()
         return grid
 
-    def counts(self) -> list:
+    def counts(self) -> list[list[int]]:
         """(ranks, messages, bytes) of each exchange of the forward transform, as sent by this rank."""
         table = np.zeros((32, 3), dtype=np.int64)
         n = library.chromafft_counts(self._plan, len(table), table.ctypes.data_as(ctypes.c_void_p))
@@ -142,9 +148,11 @@ class Fft:
         return text.value.decode(), list(under_way)
 
     def estimate(self) -> float:
+        """Seconds of a forward transform by the planner's model."""
         return library.chromafft_estimate(self._plan)
 
     def close(self) -> None:
+        """Give the plan back."""
         library.chromafft_destroy(self._plan)
 
 
@@ -168,4 +176,5 @@ def start_mpi() -> tuple[int, int]:
 
 
 def stop_mpi() -> None:
+    """End MPI."""
     library.MPI_Finalize()

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +14,6 @@ from chromabuild.cli import app
 from chromabuild.molecule.solute import Solute
 from chromabuild.solvate import solvate
 from chromabuild.sterics.atoms import Atoms
-
-TESTS = Path(__file__).parents[1]
 
 
 def invoke(*arguments):
