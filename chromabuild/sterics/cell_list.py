@@ -1,6 +1,6 @@
 """Points ordered by cell, for searches of neighbours whose memory follows the number of points.
 
-The kernel is fortran/kernels/cell_list.f90.
+The kernel is fortran/kernels/chromabuild/cell_list.f90.
 """
 
 from typing import TYPE_CHECKING
