@@ -28,8 +28,9 @@ import numpy as np
 from chromabuild.config import load_config
 from chromabuild.locus import load_locus
 from mesoscale.core_charges import template
+from mesoscale.energy import overlaps
 from mesoscale.kernels import kernel_energies
-from mesoscale.model import Chain, Parameters, build_chain, crystal_path, overlaps, with_field
+from mesoscale.model import Chain, Parameters, build_chain, crystal_path, with_field
 from mesoscale.montecarlo import MOVES, RANDOM_PER_TRIAL, Walk
 from mesoscale.observables import radius_of_gyration
 from mesoscale.relaxation import gather, settle

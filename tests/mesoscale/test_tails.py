@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mesoscale.chain_kernel import Screening
 from mesoscale.core_charges import core_charges, rigid_tail_sites, template
 from mesoscale.fibre import Fibre
 from mesoscale.model import Parameters, build_chain, crystal_core, straight_conformation
@@ -123,8 +124,8 @@ def single_chain(beads, tether_k, bond_k, angle_k, charge, point_charge, point=(
     bead = np.zeros((beads, 3))
     for i in range(1, beads):
         bead[i] = bead[i - 1] + 1.3 * np.array([np.cos(i % 2 * 1.1), np.sin(i % 2 * 1.1), 0.0])
-    scalar = (BJERRUM, KAPPA, 4.2)
-    walk = TailWalk(tails, points, np.zeros((1, 3)), bead, scalar, np.zeros(5), np.zeros(1, int), np.zeros(1, int))
+    screening = Screening(BJERRUM, KAPPA, 4.2)
+    walk = TailWalk(tails, points, np.zeros((1, 3)), bead, screening, np.zeros(5), np.zeros(1, int), np.zeros(1, int))
     walk.energy = walk.kernel_energy()
     return walk
 

@@ -4,9 +4,11 @@
 !> Charges and their excluded volume change slowly on the scale of the elastic terms: they push every few steps, as many
 !> times harder (impulse multiple time steps; Tuckerman, Berne & Martyna, J. Chem. Phys. 97:1990, 1992).
 module fibre_relaxation
-  use iso_fortran_env, only: int32, real64
-  use fibre_energy, only: fibre_t, load_fibre
-  use fibre_forces, only: pairs_t, list_pairs, moved_far, all_forces, displace, set_masses, n_freedoms
+  use body_motion, only: displace, set_masses, n_freedoms
+  use fibre_forces, only: all_forces
+  use fibre_model, only: fibre_t, fibre_of
+  use floor_pairs, only: pairs_t, list_pairs, moved_far
+  use iso_fortran_env, only: int32, int64, real64
   implicit none
   private
   public :: relax, conformation_forces
@@ -18,31 +20,27 @@ module fibre_relaxation
 
 contains
 
-  !> Move a conformation for n_steps: dynamics with friction (1/time) when minimise = 0, FIRE otherwise.
-  !> `velocity` (7, n+1) goes in and comes out (column n+1: the walls). `margin` (nm) widens every floor. `pressure`
-  !> (kBT/nm^3) acts on the box that reaches `rim` beyond walls at +-`wall`; it must be zero without walls.
-  !> Charges and their excluded volume act every `charge_interval` steps, never when it is 0. `energy`: elastic, floor,
-  !> restraint, confinement, p V, charges (at their last push). `largest_force` is the largest component of the force at the end.
-  subroutine relax(n, n_cores, n_sites, n_spheres, n_contacts, position, frame, core, linker, rest_length, &
-      stretch_k, bend_k, twist_k, rest_twist, charge, joint_point, joint_frame, site, site_charge, sphere, &
-      sphere_radius, sphere_near, contact, contact_k, contact_distance, scalar, n_steps, minimise, charge_interval, &
-      step, friction, margin, pressure, rim, velocity, wall, energy, largest_force)
-    integer(int32), intent(in) :: n, n_cores, n_sites, n_spheres, n_contacts, n_steps, minimise, charge_interval
-    real(real64), intent(inout) :: position(3, n), frame(3, 3, n), velocity(7, n + 1), wall(3)
-    integer(int32), intent(in) :: core(n), linker(n - 1), sphere_near(2, n_spheres), contact(2, n_contacts)
-    real(real64), intent(in) :: rest_length(n - 1), stretch_k(n - 1), bend_k(n - 1), twist_k(n - 1), rest_twist(n - 1)
-    real(real64), intent(in) :: charge(n), joint_point(3, 2), joint_frame(3, 3, 2)
-    real(real64), intent(in) :: site(3, n_sites), site_charge(n_sites), sphere(3, n_spheres), sphere_radius(n_spheres)
-    real(real64), intent(in) :: contact_k(n_contacts), contact_distance(n_contacts), scalar(16)
-    real(real64), intent(in) :: step, friction, margin, pressure, rim
-    real(real64), intent(out) :: energy(6), largest_force
-    type(fibre_t) :: fibre
+  !> Move a fibre for n_steps from where it was placed: dynamics with friction when minimise = 0, FIRE otherwise.
+  !> Charges and their excluded volume act every `charge_interval` steps, never when it is 0.
+  subroutine relax(handle, n, n_steps, minimise, charge_interval, step, friction, margin, pressure, rim, velocity, wall, &
+      energy, largest_force)
+    integer(int64), intent(in) :: handle
+    integer(int32), intent(in) :: n                !< particles
+    integer(int32), intent(in) :: n_steps, minimise, charge_interval
+    real(real64), intent(in) :: step, friction     !< units of time, and their inverse
+    real(real64), intent(in) :: margin             !< nm by which every floor is widened
+    real(real64), intent(in) :: pressure           !< kBT/nm^3 on the box; zero without walls
+    real(real64), intent(in) :: rim                !< nm that the box reaches beyond the walls
+    real(real64), intent(inout) :: velocity(7, n + 1)   !< column n+1: the walls
+    real(real64), intent(inout) :: wall(3)         !< nm, half the edges of the box; they replace the container's here
+    real(real64), intent(out) :: energy(6)   !< kBT: elastic, floor, restraint, confinement, p V, charges at their last push
+    real(real64), intent(out) :: largest_force     !< largest component of the force at the end, kBT/nm
+    type(fibre_t), pointer :: fibre
     type(pairs_t) :: pairs
-    real(real64) :: force(n_freedoms, n + 1), inverse_mass(n_freedoms, n + 1), time_step, mixing, power, ratio
+    real(real64) :: force(n_freedoms, n + 1), inverse_mass(n_freedoms, n + 1), time_step, mixing, power, ratio, container(3)
     integer(int32) :: k, downhill, pushes
-    call load_fibre(fibre, n, n_cores, n_sites, n_spheres, position, frame, core, linker, rest_length, stretch_k, &
-      bend_k, twist_k, rest_twist, charge, joint_point, joint_frame, site, site_charge, sphere, sphere_radius, &
-      sphere_near, contact, contact_k, contact_distance, scalar)
+    fibre => fibre_of(handle)
+    container = fibre%wall
     fibre%wall = wall
     call set_masses(fibre, pressure > 0, inverse_mass)
     call list_pairs(fibre, margin, charge_interval > 0, pairs)
@@ -79,28 +77,20 @@ contains
     end do
     call all_forces(fibre, pairs, margin, pressure, rim, min(1, charge_interval), force, energy)
     largest_force = maxval(abs(force))
-    position = fibre%position
-    frame = fibre%frame
     wall = fibre%wall
+    fibre%wall = container
   end subroutine relax
 
-  !> Forces (7, n+1) on every freedom at a conformation, with charges = 1 those of charges too; for tests.
-  subroutine conformation_forces(n, n_cores, n_sites, n_spheres, n_contacts, position, frame, core, linker, rest_length, &
-      stretch_k, bend_k, twist_k, rest_twist, charge, joint_point, joint_frame, site, site_charge, sphere, &
-      sphere_radius, sphere_near, contact, contact_k, contact_distance, scalar, charges, force, energy)
-    integer(int32), intent(in) :: n, n_cores, n_sites, n_spheres, n_contacts, charges
-    real(real64), intent(in) :: position(3, n), frame(3, 3, n)
-    integer(int32), intent(in) :: core(n), linker(n - 1), sphere_near(2, n_spheres), contact(2, n_contacts)
-    real(real64), intent(in) :: rest_length(n - 1), stretch_k(n - 1), bend_k(n - 1), twist_k(n - 1), rest_twist(n - 1)
-    real(real64), intent(in) :: charge(n), joint_point(3, 2), joint_frame(3, 3, 2)
-    real(real64), intent(in) :: site(3, n_sites), site_charge(n_sites), sphere(3, n_spheres), sphere_radius(n_spheres)
-    real(real64), intent(in) :: contact_k(n_contacts), contact_distance(n_contacts), scalar(16)
-    real(real64), intent(out) :: force(7, n + 1), energy(6)
-    type(fibre_t) :: fibre
+  !> Forces on every freedom where the fibre was placed, with charges = 1 those of charges too; for tests.
+  subroutine conformation_forces(handle, n, charges, force, energy)
+    integer(int64), intent(in) :: handle
+    integer(int32), intent(in) :: n, charges
+    real(real64), intent(out) :: force(7, n + 1)   !< kBT/nm and kBT; column n+1: the walls
+    real(real64), intent(out) :: energy(6)         !< kBT, as in `relax`
+    type(fibre_t), pointer :: fibre
     type(pairs_t) :: pairs
-    call load_fibre(fibre, n, n_cores, n_sites, n_spheres, position, frame, core, linker, rest_length, stretch_k, &
-      bend_k, twist_k, rest_twist, charge, joint_point, joint_frame, site, site_charge, sphere, sphere_radius, &
-      sphere_near, contact, contact_k, contact_distance, scalar)
+    fibre => fibre_of(handle)
+    energy = 0
     call list_pairs(fibre, 0.0_real64, charges > 0, pairs)
     call all_forces(fibre, pairs, 0.0_real64, 0.0_real64, 0.0_real64, charges, force, energy)
   end subroutine conformation_forces
