@@ -64,7 +64,7 @@ def test_a_nucleosome_stays_negative_at_every_salt():
 
 def test_kernel_and_numpy_agree_on_every_term(walk):
     moved = replace(walk, beads=walk.beads + 0.2 * random_numbers(1).standard_normal(walk.beads.shape))
-    expected = chain_energies(walk.tails, walk.points, walk.anchor, moved.beads, *walk.scalar)
+    expected = chain_energies(walk.tails, walk.points, walk.anchor, moved.beads, *walk.screening)
     found = dict(zip(TERMS, moved.kernel_energy(), strict=True))
     for term in TERMS:  # the kernel's exponential is good to 1e-12; sums of up to 1e5 terms of both signs
         assert found[term] == pytest.approx(expected[term], rel=1e-9), term
