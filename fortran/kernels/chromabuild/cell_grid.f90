@@ -54,14 +54,13 @@ contains
   !> Order the atoms by bucket.
   subroutine sort_atoms(self, position, n_threads)
     type(cells_t), intent(inout) :: self
-    real(real64), intent(in) :: position(:, :)   !! (3, atoms)
+    real(real64), intent(in) :: position(3, *)   !! of self%n_atoms atoms
     integer(int32), intent(in) :: n_threads
 
     integer(int32) :: i, b, t, low, high, total, here, cell(3)
     integer(int32), allocatable :: bucket(:)     !! of every atom
     real(real64) :: inverse
 
-    self%n_atoms = size(position, 2)
     self%n_buckets = product(self%fold)
     allocate (bucket(self%n_atoms), self%first(self%n_buckets + 1), self%order(self%n_atoms), self%sorted(self%n_atoms, 3))
     associate (n_atoms => self%n_atoms, n_buckets => self%n_buckets, origin => self%origin, fold => self%fold, &
@@ -129,7 +128,7 @@ contains
   !> Atoms in one sphere; written after `skip` earlier ones when there is room for them.
   subroutine search_sphere(self, position, centre, radius, skip, found, atom)
     type(cells_t), intent(in) :: self
-    real(real64), intent(in) :: position(:, :)   !! (3, atoms), where they are now
+    real(real64), intent(in) :: position(3, *)   !! of the atoms, where they are now
     real(real64), intent(in) :: centre(3), radius
     integer(int64), intent(in) :: skip
     integer(int64), intent(out) :: found

@@ -23,6 +23,7 @@ contains
 
     handle = new_cells()
     self => cells_of(handle)
+    self%n_atoms = size(position, 2)
     self%origin = origin
     self%edge = edge
     self%cells = cells

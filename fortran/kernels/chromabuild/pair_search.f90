@@ -14,7 +14,7 @@ contains
   subroutine search_places(self, position, threshold, kind_at, limit, graph_first, neighbour, begin, finish, found, pair, &
       distance)
     type(cells_t), intent(in) :: self
-    real(real64), intent(in) :: position(:, :)   !! (3, atoms)
+    real(real64), intent(in) :: position(3, *)   !! of the atoms
     real(real64), intent(in) :: threshold
     integer(int8), intent(in) :: kind_at(:)      !! of the atom at each place, from 0; of size 1 when kinds do not matter
     real(real64), intent(in) :: limit(:, :)      !! (kinds, kinds)
