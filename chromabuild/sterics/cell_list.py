@@ -42,6 +42,11 @@ class CellList:
                 self.position.T, self.origin, self.edge, self.cells, self.fold, threads)
             self.handle = Handle(number, _kernels.cell_list.free_cells, "cell list")
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of the cells, without the positions."""
+        return _kernels.cell_list.held_bytes(self.handle.number)
+
     def pairs(self, threshold: float, graph: "BondGraph | None" = None, kind: np.ndarray | None = None,
               limit: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Sorted (m, 2) int32 pairs i < j below ``threshold`` and, with kinds, below ``limit[kind_i, kind_j]``."""

@@ -6,7 +6,7 @@ module cell_list
   use pair_search, only: search_places
   implicit none
   private
-  public :: create_cells, free_cells, find_close_pairs, count_in_spheres, fill_in_spheres
+  public :: create_cells, free_cells, held_bytes, find_close_pairs, count_in_spheres, fill_in_spheres
 
 contains
 
@@ -35,6 +35,17 @@ contains
     integer(int64), intent(in) :: handle
     call delete_cells(handle)
   end subroutine free_cells
+
+  !> Memory of the arrays that the grid holds.
+  subroutine held_bytes(handle, n_bytes)
+    integer(int64), intent(in) :: handle
+    integer(int64), intent(out) :: n_bytes
+    type(cells_t), pointer :: self
+
+    self => cells_of(handle)
+    n_bytes = (storage_size(self%first) * size(self%first, kind=int64) + storage_size(self%order) * size(self%order, kind=int64) &
+      + storage_size(self%sorted) * size(self%sorted, kind=int64)) / 8
+  end subroutine held_bytes
 
   !> All pairs closer than a threshold. The places are cut into parts; each writes its pairs into its own room, and
   !> counts on when that is full: call again with more room then.
