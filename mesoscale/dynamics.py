@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mesoscale import _kernels
+from mesoscale.chain_kernel import Dynamics, chain_kernel_of
 from mesoscale.field import core_field
-from mesoscale.kernels import kernel_arguments
+from mesoscale.kernels import kernel_of
 from mesoscale.model import Chain
 from mesoscale.relaxation import FINE_MARGIN, Conformation, clear, thermal_velocities
 from mesoscale.restraints import contact_distances, stiffened
-from mesoscale.tails import SIGMA, TERMS, FlexibleChains, TailWalk
+from mesoscale.tails import TERMS, FlexibleChains, TailWalk
 
 Array = NDArray[np.float64]
 TAIL_MASS = 4.0  # as in the kernel
@@ -51,33 +51,6 @@ LONE_SWEEPS, CROWDED_SWEEPS = 10, 6  # regrowths of all chains on lone cores, an
 CHARGES = 5  # where the kernel's energies have them
 
 
-def chain_arguments(tails: FlexibleChains, beads: Array) -> dict:
-    """What the kernel needs of the chains with beads (b, 3), in its order and layout."""
-    none = len(tails.head_core) == 0  # f2py takes no empty arrays
-    return {
-        "bead": np.array(beads.T, order="F"),  # a copy: the kernel moves it in place
-        "bead_charge": tails.charge,
-        "bead_kind": tails.kind,
-        "first": tails.first + 1,
-        "tail_core": tails.core + 1,
-        "anchor": np.asfortranarray(tails.anchor.T),
-        "tether_k": tails.tether_k,
-        "bond_length": tails.bond_length,
-        "bond_k": tails.bond_k,
-        "angle": tails.angle,
-        "angle_k": tails.angle_k,
-        "head_core": np.zeros(1, np.int32) if none else tails.head_core + 1,
-        "head_site": np.asfortranarray(tails.head_site.T),
-        "head_charge": tails.head_charge,
-    }
-
-
-def field_arguments(chain: Chain, tails: FlexibleChains) -> dict:
-    """The table of the cores' field, and the excluded volume between kinds of matter."""
-    excluded = {"sigma": np.asfortranarray(SIGMA), "strength": np.asfortranarray(tails.strength)}
-    return chain.field.arguments() | excluded
-
-
 def shortened(chain: Chain) -> Chain:
     """The chain with charges that reach CUTOFF screening lengths, and the table of its cores' field for them."""
     shorter = replace(chain, cutoff=min(chain.cutoff, CUTOFF / chain.kappa))
@@ -92,19 +65,14 @@ def advance_with_tails(
 
     Returns the conformation, the beads (b, 3), and the energies (7,) that the kernel names.
     """
-    arguments = kernel_arguments(chain, start.position, start.frame)
-    of_chains = chain_arguments(tails, beads)
-    velocity = np.array(thermal_velocities(chain, random, stage.temperature), order="F")
+    fibre = kernel_of(chain).place(start.position, start.frame)
+    moving = chain_kernel_of(tails).place(beads)
+    velocity = thermal_velocities(chain, random, stage.temperature)
     spread = (stage.temperature / TAIL_MASS) ** 0.5
-    bead_velocity = np.asfortranarray(spread * random.standard_normal((3, len(beads))))
-    energy = _kernels.fibre_dynamics.run_dynamics(
-        n_cores=len(chain.cores), n_steps=stage.steps, charge_interval=stage.interval, step=stage.time_step,
-        margin=FINE_MARGIN, closest=stage.closest, velocity=velocity, bead_velocity=bead_velocity,
-        **arguments, **of_chains, **field_arguments(chain, tails),
-    )  # fmt: skip
-    position = np.ascontiguousarray(arguments["position"].T)
-    frame = np.ascontiguousarray(np.transpose(arguments["frame"], (2, 0, 1)))
-    return Conformation(position, frame, start.wall), np.ascontiguousarray(of_chains["bead"].T), energy
+    bead_velocity = spread * random.standard_normal((3, len(beads)))
+    settings = Dynamics(stage.steps, stage.time_step, stage.interval, stage.closest, FINE_MARGIN)
+    energy = moving.advance(fibre, settings, velocity, bead_velocity)
+    return Conformation(*fibre.conformation(), start.wall), moving.places(), energy
 
 
 def first_tails(

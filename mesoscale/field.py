@@ -4,13 +4,12 @@ Fitted cores have 300 sites; two of them in contact are 90,000 pairs. With the t
 core_field says how the potential is split; here are its grid and the coefficients of its B-spline.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import spline_filter
 
 from mesoscale import _kernels
+from mesoscale.handle import Handle
 
 Array = NDArray[np.float64]
 # The error of a cubic B-spline is about edge^4/384 times the fourth derivative, which a site of charge q has most of
@@ -22,25 +21,17 @@ LANES = 4  # of the kernel: three parts and a gap
 WORTH = 8  # cores from which a table pays for itself
 
 
-@dataclass(frozen=True)
 class CoreField:
-    """What the kernel takes: B-spline coefficients (4, x, y, z), sites near each cell, and where the grids lie."""
+    """The table of a core's field in the kernels; freed with the last reference to it."""
 
-    coefficient: NDArray[np.float32]
-    cells: NDArray[np.int32]
-    cell_first: NDArray[np.int32]
-    cell_site: NDArray[np.int32]
-    scalar: Array
+    def __init__(self, handle: Handle) -> None:
+        """Own a table that was filled."""
+        self._handle = handle
 
-    def arguments(self) -> dict:
-        """Keyword arguments of the Monte Carlo kernel."""
-        return {"coefficient": self.coefficient, "cells": self.cells, "cell_first": self.cell_first,
-                "cell_site": self.cell_site, "field_scalar": self.scalar}  # fmt: skip
-
-
-# One point is no table: the kernel sums over sites.
-NONE = CoreField(np.zeros((LANES, 1, 1, 1), np.float32, order="F"), np.ones(3, np.int32), np.ones(2, np.int32),
-                 np.ones(1, np.int32), np.ones(11))  # fmt: skip
+    @property
+    def number(self) -> int:
+        """What the kernel's procedures take."""
+        return self._handle.number
 
 
 def core_field(site: Array, site_charge: Array, kappa: float, cutoff: float) -> CoreField:
@@ -50,13 +41,16 @@ def core_field(site: Array, site_charge: Array, kappa: float, cutoff: float) -> 
     points = np.ceil((site.max(axis=0) + reach - lower) / EDGE).astype(int) + 1
     cell_lower = site.min(axis=0) - JOINT
     cells = np.ceil((site.max(axis=0) + JOINT - cell_lower) / CELL).astype(int)
-    scalar = np.array([*lower, EDGE, JOINT, kappa, cutoff, *cell_lower, CELL])
-    smooth = _kernels.field_table.sample_field(
-        site=np.asfortranarray(site.T), site_charge=site_charge, scalar=scalar, nx=points[0], ny=points[1], nz=points[2]
+    border = _kernels.field_table
+    number = border.create_field(lower=lower, edge=EDGE, joint=JOINT, kappa=kappa, cutoff=cutoff)
+    handle = Handle(number, border.free_field, "table of a core's field")
+    smooth = border.sample_field(
+        number, site=np.asfortranarray(site.T), site_charge=site_charge, nx=points[0], ny=points[1], nz=points[2]
     )
     coefficient = np.zeros((LANES, *points), np.float32, order="F")
     for part in range(len(smooth)):
         coefficient[part] = spline_filter(smooth[part], order=3, mode="mirror")
+    border.set_coefficients(number, coefficient)
 
     middle = np.stack(np.meshgrid(*(np.arange(n) + 0.5 for n in cells), indexing="ij"), axis=-1) * CELL + cell_lower
     # From the middle of a cell to its nearest point that a site can be near of: its half diagonal at most.
@@ -64,4 +58,8 @@ def core_field(site: Array, site_charge: Array, kappa: float, cutoff: float) -> 
     near = np.linalg.norm(flat[:, None] - site[None], axis=2) < JOINT + 0.5 * np.sqrt(3) * CELL
     first = np.concatenate([[0], np.cumsum(near.sum(axis=1))]) + 1
     listed = np.nonzero(near)[1] + 1
-    return CoreField(coefficient, cells.astype(np.int32), first.astype(np.int32), listed.astype(np.int32), scalar)
+    border.set_near_sites(
+        number, site=np.asfortranarray(site.T), site_charge=site_charge, lower=cell_lower, edge=CELL,
+        cells=cells.astype(np.int32), cell_first=first.astype(np.int32), cell_site=listed.astype(np.int32),
+    )  # fmt: skip
+    return CoreField(handle)

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from mesoscale.dynamics import equilibrate_with_tails, first_tails
+from mesoscale.energy import overlaps
 from mesoscale.fibre import Fibre
 from mesoscale.kernels import set_threads
 from mesoscale.model import (
@@ -20,7 +21,6 @@ from mesoscale.model import (
     coarse_core,
     crystal_core,
     over_stretch,
-    overlaps,
     straight_conformation,
     with_field,
 )

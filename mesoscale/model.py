@@ -21,8 +21,8 @@ linker; the stretching constant is the measured stretch modulus of DNA, S/l0, be
 base-pair steps that no atomic model can follow; a core leaves and takes up its linkers where the crystal structure
 1KX5 does, along the helix axis of the turn of DNA that ends there.
 
-`energies` is the plain NumPy statement of all this; sampling uses the Fortran kernel fibre_energy, and tests compare
-the two.
+mesoscale/energy.py is the plain NumPy statement of all this; sampling uses the Fortran kernel fibre_energy, and tests
+compare the two.
 """
 
 from dataclasses import dataclass, replace
@@ -247,7 +247,7 @@ class Limbs:
     strength: Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Chain:
     """The particles of a fibre in chain order and the constants of their energy.
 
@@ -299,7 +299,8 @@ class Chain:
         return np.flatnonzero(self.core == 0).astype(np.int32)
 
 
-def _wrap(angle: Array | float) -> Array | float:
+def wrapped(angle: Array | float) -> Array | float:
+    """An angle (radian) from -pi to pi."""
     return angle - 2 * np.pi * np.round(np.asarray(angle) / (2 * np.pi))
 
 
@@ -312,7 +313,7 @@ def build_chain(fibre: Fibre, parameters: Parameters) -> Chain:
 
     def add_stretch(number: int, start: int, steps: int, beads: int, segments: int, skip: int, twisted: int) -> None:
         """Free DNA of `steps` base-pair steps from base pair `start`: its beads and segments."""
-        twist = float(_wrap(np.radians(steps * parameters.twist_per_bp))) / segments
+        twist = float(wrapped(np.radians(steps * parameters.twist_per_bp))) / segments
         length = parameters.rise * steps / segments
         for k in range(beads):
             core.append(0)
@@ -476,186 +477,3 @@ def body_points(chain: Chain, position: Array, frame: Array) -> Array:
     """Points (k, 3) that span the fibre: its beads and the floor spheres of its cores."""
     cores = [position[p] + chain.shape.sphere @ frame[p].T for p in chain.cores]
     return np.concatenate([position[chain.beads], *cores])
-
-
-def _angle(a: Array, b: Array) -> Array:
-    return np.arctan2(np.linalg.norm(np.cross(a, b), axis=-1), np.sum(a * b, axis=-1))
-
-
-def twist_deviations(chain: Chain, position: Array, frame: Array) -> Array:
-    """Twist (n-1,) of every segment beyond its rest twist, radian, from -pi to pi."""
-    start, end = segment_ends(chain, position, frame)
-    direction = (end - start) / np.linalg.norm(end - start, axis=1)[:, None]
-    is_core = chain.core > 0
-    leaving, arriving = frame @ chain.shape.joint_frame[0], frame @ chain.shape.joint_frame[1]
-    carried = transported(leaving[:-1, :, 1], leaving[:-1, :, 0], direction)
-    out_b = np.where(is_core[:-1, None], carried, frame[:-1, :, 1])
-    out_c = np.where(is_core[:-1, None], np.cross(direction, out_b), frame[:-1, :, 2])
-    into = np.where(is_core[1:, None, None], arriving[1:], frame[1:])
-    sine = np.sum(out_c * into[:, :, 1] - out_b * into[:, :, 2], axis=1)
-    cosine = np.sum(out_b * into[:, :, 1] + out_c * into[:, :, 2], axis=1)
-    return _wrap(np.arctan2(sine, cosine) - chain.rest_twist)
-
-
-def mechanical_energies(chain: Chain, position: Array, frame: Array) -> dict[str, float]:
-    """Stretch, bend and twist, kBT. Bead frames must have their segment's direction as first column."""
-    start, end = segment_ends(chain, position, frame)
-    length = np.linalg.norm(end - start, axis=1)
-    direction = (end - start) / length[:, None]
-    is_core = chain.core > 0
-    leaving, arriving = frame @ chain.shape.joint_frame[0], frame @ chain.shape.joint_frame[1]
-    stretch = 0.5 * np.sum(chain.stretch_k * (length - chain.rest_length) ** 2)
-
-    inner = np.flatnonzero(~is_core[1:-1]) + 1
-    exits, entries = np.flatnonzero(is_core[:-1]), np.flatnonzero(is_core[1:]) + 1
-    bead_k = 0.5 * (chain.bend_k[inner - 1] + chain.bend_k[inner])
-    bend = (
-        np.sum(bead_k * _angle(direction[inner - 1], direction[inner]) ** 2)
-        + np.sum(chain.bend_k[exits] * _angle(leaving[exits, :, 0], direction[exits]) ** 2)
-        + np.sum(chain.bend_k[entries - 1] * _angle(direction[entries - 1], arriving[entries, :, 0]) ** 2)
-    )
-
-    twist = 0.5 * np.sum(chain.twist_k * twist_deviations(chain, position, frame) ** 2)
-    return {"stretch": float(stretch), "bend": 0.5 * float(bend), "twist": float(twist)}
-
-
-def pair_energies(chain: Chain, position: Array, frame: Array) -> dict[str, float]:
-    """Electrostatics and excluded volume, kBT, shifted to zero at the cutoff, for each kind of pair.
-
-    Keys: "bead-bead", "bead-core", "core-core", each followed by " electrostatic" or " excluded".
-    """
-    n = chain.n
-    owner, where, charge, kind = [], [], [], []
-    for p in range(n):
-        if chain.core[p]:
-            where.append(position[p] + chain.shape.site @ frame[p].T)
-            charge.append(chain.shape.site_charge)
-        else:
-            where.append(position[p : p + 1])
-            charge.append(chain.charge[p : p + 1])
-        owner.append(np.full(len(where[-1]), p))
-        kind.append(np.full(len(where[-1]), int(chain.core[p] > 0)))
-    owner_, where_, charge_, kind_ = (np.concatenate(x) for x in (owner, where, charge, kind))
-    result = {}
-    for label in ("bead-bead", "bead-core", "core-core"):
-        result[f"{label} electrostatic"] = result[f"{label} excluded"] = 0.0
-    cut = chain.cutoff
-    for i in range(len(owner_)):
-        others = np.flatnonzero(owner_ > owner_[i] + 1)
-        r = np.linalg.norm(where_[others] - where_[i], axis=1)
-        others, r = others[r < cut], r[r < cut]
-        both = kind_[others] + kind_[i]
-        kappas = (chain.kappa if chain.dna_kappa is None else chain.dna_kappa, chain.kappa, chain.kappa)
-        for k, label in enumerate(("bead-bead", "bead-core", "core-core")):
-            d, q = r[both == k], charge_[others[both == k]] * charge_[i]
-            screened = np.exp(-kappas[k] * d) / d - np.exp(-kappas[k] * cut) / cut
-            result[f"{label} electrostatic"] += chain.bjerrum_length * float(np.sum(q * screened))
-            s6, s6_cut = (chain.sigma[k] / d) ** 6, (chain.sigma[k] / cut) ** 6
-            result[f"{label} excluded"] += chain.excluded_k * float(np.sum(s6 * (s6 - 1) - s6_cut * (s6_cut - 1)))
-    return result
-
-
-def limb_energies(chain: Chain, position: Array, frame: Array) -> dict[str, float]:
-    """Electrostatics and excluded volume (kBT) of the limbs of each core with all that is not part of this nucleosome:
-    linker beads, neighbours in the chain too, and sites and limbs of other cores. Shifted to zero at the cutoff.
-    """
-    result = {"limb electrostatic": 0.0, "limb excluded": 0.0}
-    limbs = chain.limbs
-    if limbs is None:
-        return result
-    cut = chain.cutoff
-    beads = chain.beads
-    where, charge = [position[beads]], [chain.charge[beads]]
-    kind, owner = [np.ones(len(beads), int)], [np.full(len(beads), -1)]
-    for c, p in enumerate(chain.cores):
-        there = limbs.kind[c] > 0
-        where += [position[p] + chain.shape.site @ frame[p].T, position[p] + limbs.place[c, there] @ frame[p].T]
-        charge += [chain.shape.site_charge, limbs.charge[c, there]]
-        kind += [np.full(len(chain.shape.site), 2), limbs.kind[c, there]]
-        owner += [np.full(len(chain.shape.site) + np.count_nonzero(there), c)]
-    at, q, k, o = (np.concatenate(x) for x in (where, charge, kind, owner))
-    for i in np.flatnonzero(k > 2):
-        # Everything of other owners; of other limbs those that come later.
-        others = np.flatnonzero((o != o[i]) & ((k <= 2) | (np.arange(len(k)) > i)))
-        r = np.linalg.norm(at[others] - at[i], axis=1)
-        others, r = others[r < cut], r[r < cut]
-        screened = np.exp(-chain.kappa * r) / r - np.exp(-chain.kappa * cut) / cut
-        result["limb electrostatic"] += chain.bjerrum_length * q[i] * float(q[others] @ screened)
-        sigma, strength = limbs.sigma[k[i] - 1, k[others] - 1], limbs.strength[k[i] - 1, k[others] - 1]
-        s6, s6_cut = (sigma / r) ** 6, (sigma / cut) ** 6
-        result["limb excluded"] += float(strength @ (s6 * (s6 - 1) - s6_cut * (s6_cut - 1)))
-    return result
-
-
-def segment_distance(p1: Array, p2: Array, q1: Array, q2: Array) -> float:
-    """Shortest distance between the line segments p1-p2 and q1-q2, by trying the inside and all four ends."""
-
-    def to_point(a: Array, b: Array, x: Array) -> float:
-        t = np.clip((x - a) @ (b - a) / ((b - a) @ (b - a)), 0.0, 1.0)
-        return float(np.linalg.norm(a + t * (b - a) - x))
-
-    u, v, w = p2 - p1, q2 - q1, p1 - q1
-    candidates = [to_point(p1, p2, q1), to_point(p1, p2, q2), to_point(q1, q2, p1), to_point(q1, q2, p2)]
-    matrix = np.array([[u @ u, -u @ v], [-u @ v, v @ v]])
-    if np.linalg.det(matrix) > 1e-12 * (u @ u) * (v @ v):
-        s, t = np.linalg.solve(matrix, [-u @ w, v @ w])
-        if 0 <= s <= 1 and 0 <= t <= 1:
-            candidates.append(float(np.linalg.norm(w + s * u - t * v)))
-    return min(candidates)
-
-
-def overlaps(chain: Chain, position: Array, frame: Array) -> Array:
-    """Depth (nm) by which each pair of floor bodies that overlap does so; empty when the floors hold."""
-    start, end = segment_ends(chain, position, frame)
-    depth: list[float] = []
-    segments = len(start)
-    middle, half = (start + end) / 2, np.linalg.norm(end - start, axis=1) / 2
-    radius = chain.shape.sphere_radius
-    reach = float((np.linalg.norm(chain.shape.sphere, axis=1) + radius).max())
-    for s in range(segments):
-        apart = np.linalg.norm(middle[:s] - middle[s], axis=1) - half[:s] - half[s]
-        for t in np.flatnonzero(apart < 2 * chain.dna_radius):
-            if chain.linker[s] == chain.linker[t] and s - t <= 2:
-                continue
-            depth.append(2 * chain.dna_radius - segment_distance(start[s], end[s], start[t], end[t]))
-    world = {p: position[p] + chain.shape.sphere @ frame[p].T for p in chain.cores}
-    for p, spheres in world.items():
-        apart = np.linalg.norm(middle - position[p], axis=1) - half
-        for s in np.flatnonzero(apart < reach + chain.dna_radius):
-            along = end[s] - start[s]
-            t = np.clip((spheres - start[s]) @ along / (along @ along), 0.0, 1.0)
-            d = np.linalg.norm(start[s] + t[:, None] * along - spheres, axis=1)
-            skip = np.zeros(len(spheres), bool)
-            if p < chain.n - 1 and chain.linker[p] == chain.linker[s]:
-                skip = chain.shape.sphere_near[:, 0] > 0
-            if p > 0 and chain.linker[p - 1] == chain.linker[s]:
-                skip = chain.shape.sphere_near[:, 1] > 0
-            deep = (chain.dna_radius + radius - d)[~skip]
-            depth.extend(deep[deep > 0])
-        for q, others in world.items():
-            if q < p and np.linalg.norm(position[p] - position[q]) < 2 * reach:
-                d = np.linalg.norm(spheres[:, None] - others[None], axis=2)
-                deep = radius[:, None] + radius[None] - d
-                depth.extend(deep[deep > 0])
-    all_depths = np.array(depth)
-    return all_depths[all_depths > 0]
-
-
-def energies(chain: Chain, position: Array, frame: Array) -> dict[str, float]:
-    """Every term of the energy in kBT, in the order of TERMS, computed from scratch."""
-    result = mechanical_energies(chain, position, frame)
-    pairs = pair_energies(chain, position, frame) | limb_energies(chain, position, frame)
-    result["electrostatic"] = sum(v for k, v in pairs.items() if k.endswith("electrostatic"))
-    result["excluded"] = sum(v for k, v in pairs.items() if k.endswith("excluded"))
-    result["floor"] = 0.5 * chain.floor_k * float(np.sum(overlaps(chain, position, frame) ** 2))
-    d = np.linalg.norm(position[chain.contact[:, 0]] - position[chain.contact[:, 1]], axis=1)
-    d0 = chain.contact_distance
-    excess = np.maximum(d - d0, 0.0)
-    springs = np.where(excess <= d0, 0.5 * excess**2, d0 * (excess - 0.5 * d0))
-    result["restraint"] = float(np.sum(chain.contact_k * springs))
-    outside = np.maximum(np.linalg.norm(position, axis=1) - chain.confinement_radius, 0.0)
-    spheres = [position[p] + chain.shape.sphere @ frame[p].T for p in chain.cores]
-    bodies = np.concatenate([position[chain.beads], *spheres])
-    beyond = np.maximum(np.abs(bodies) - chain.wall, 0.0)
-    result["confinement"] = 0.5 * float(chain.confinement_k * np.sum(outside**2) + chain.wall_k * np.sum(beyond**2))
-    return result

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mesoscale import _kernels
-from mesoscale.kernels import kernel_arguments, kernel_energies, sampling_arguments
+from mesoscale.kernels import Moves, kernel_energies, kernel_of
 from mesoscale.model import TERMS, Chain
 from mesoscale.observables import end_to_end, energy_drift, radius_of_gyration
 from mesoscale.restraints import KEPT, contact_distances, stiffened
@@ -35,11 +34,6 @@ MOST_AT_ONCE = 20  # sweeps between two recomputations of the energy
 RECORDS = 100
 LONGEST_RUN = 2  # times the sweeps asked for, when the energy is not at rest before
 BOOKKEEPING = 1e-8  # largest relative difference of the running energy from a full recomputation
-
-
-def _or_one(numbers: NDArray[np.int32]) -> NDArray[np.int32]:
-    """f2py takes no empty arrays; what stands in is never picked, for its moves have no weight."""
-    return numbers if len(numbers) else np.ones(1, np.int32)
 
 
 def move_weights(chain: Chain) -> NDArray[np.float64]:
@@ -89,18 +83,13 @@ class Walk:
             return np.zeros(len(MOVES), np.int64), np.zeros(len(MOVES), np.int64)
         if check and np.isnan(self.energy).any():
             self.energy = kernel_energies(chain, self.position, self.frame)
-        arguments = kernel_arguments(chain, self.position, self.frame)
-        energy = self.energy.copy()
         if self.temperature != 1.0:
             # The kernel accepts what costs less than -log(u); -T log(u) is the same with u to the power of T.
             random = np.column_stack([random[:, :-1], random[:, -1] ** self.temperature])
-        tried, accepted = _kernels.fibre_monte_carlo.run_trials(
-            beads=_or_one(chain.beads + 1), cores=_or_one(chain.cores + 1),
-            longest=LONGEST_RANGE, strict=int(strict), weight=np.cumsum(move_weights(chain)), step=self.step,
-            random=np.asfortranarray(random.T), energy=energy, **arguments, **sampling_arguments(chain),
-        )  # fmt: skip
-        self.position = np.ascontiguousarray(arguments["position"].T)
-        self.frame = np.ascontiguousarray(np.transpose(arguments["frame"], (2, 0, 1)))
+        kernel = kernel_of(chain).place(self.position, self.frame)
+        moves = Moves(np.cumsum(move_weights(chain)), self.step, LONGEST_RANGE)
+        energy, tried, accepted = kernel.run_trials(moves, random, strict, self.energy)
+        self.position, self.frame = kernel.conformation()
         self.tried += tried
         self.accepted += accepted
         exact = kernel_energies(chain, self.position, self.frame) if check else energy

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mesoscale import _kernels
-from mesoscale.kernels import kernel_arguments, kernel_energies
-from mesoscale.model import TERMS, Chain, ball_core, body_points, coarse_core, overlaps
+from mesoscale.energy import overlaps
+from mesoscale.kernels import Relaxation, kernel_energies, kernel_of
+from mesoscale.model import TERMS, Chain, ball_core, body_points, coarse_core
 from mesoscale.observables import radius_of_gyration
 from mesoscale.polymer import coarse_path, nodes_of, seat
 from mesoscale.restraints import contact_distances, stiffened
@@ -81,16 +81,10 @@ def advance(
 
     `velocity` (7, n + 1) as in the kernel. Returns the new conformation and the largest force left (kBT/nm).
     """
-    arguments = kernel_arguments(chain, start.position, start.frame)
-    wall = np.array(start.wall if pressure > 0 else chain.wall, float)
-    _, force = _kernels.fibre_relaxation.relax(
-        n_cores=len(chain.cores), n_steps=steps, minimise=int(minimise), charge_interval=charge_interval,
-        step=time_step, friction=friction, margin=margin, pressure=pressure, rim=RIM,
-        velocity=np.array(velocity, order="F"), wall=wall, **arguments,
-    )  # fmt: skip
-    position = np.ascontiguousarray(arguments["position"].T)
-    frame = np.ascontiguousarray(np.transpose(arguments["frame"], (2, 0, 1)))
-    return Conformation(position, frame, wall if pressure > 0 else start.wall), float(force)
+    kernel = kernel_of(chain).place(start.position, start.frame)
+    settings = Relaxation(steps, minimise, time_step, margin, pressure, RIM, friction, charge_interval)
+    wall, force = kernel.relax(settings, velocity, start.wall if pressure > 0 else chain.wall)
+    return Conformation(*kernel.conformation(), wall if pressure > 0 else start.wall), force
 
 
 def thermal_velocities(chain: Chain, random: np.random.Generator, temperature: float) -> Array:

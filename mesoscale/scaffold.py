@@ -16,8 +16,9 @@ from scipy.optimize import minimize
 from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
+from mesoscale.energy import twist_deviations
 from mesoscale.fibre import Fibre
-from mesoscale.model import Chain, Parameters, body_points, crystal_path, segment_ends, transported, twist_deviations
+from mesoscale.model import Chain, Parameters, body_points, crystal_path, segment_ends, transported
 from mesoscale.observables import fibre_observables
 
 Array = NDArray[np.float64]

@@ -18,16 +18,16 @@ What differs from the published model: beads keep out of their own core too, and
 core's envelope where the crystal has it below (with the crystal's places, tails start inside the core and stay there);
 the head of the linker histone stands where PDB 4QLC has it, with charges fitted to its own field (mesoscale/disco.py).
 
-`chain_energies` is the plain NumPy statement; sampling uses the Fortran kernel tail_chains, and tests compare the two.
+`chain_energies` is the plain NumPy statement; sampling uses the Fortran kernel chain_energy, and tests compare the two.
 Beads are in the order of TAILS, each chain from the core to the tip.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mesoscale import _kernels
+from mesoscale.chain_kernel import ChainKernel, Screening
 from mesoscale.core_charges import ANGSTROM, at_salt, tail_charge_scale, template
 from mesoscale.fibre import Fibre
 from mesoscale.model import Chain, Limbs, Parameters
@@ -80,7 +80,7 @@ BOOKKEEPING = 1e-8  # largest relative difference of the running energy from a f
 HUGE = 1e8  # kBT: what remains when overlaps of more are gone has lost its digits and is computed anew
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FlexibleChains:
     """All flexible chains of a fibre: c chains with b beads.
 
@@ -103,6 +103,11 @@ class FlexibleChains:
     head_core: Indices  # cores that carry a linker histone
     head_site: Array  # (6, 3)
     head_charge: Array
+
+    @property
+    def sigma(self) -> Array:
+        """Sigma (5, 5) of the excluded volume between kinds, nm."""
+        return SIGMA
 
     def histone_tails(self) -> NDArray[np.bool_]:
         """Which beads (b,) belong to histone tails."""
@@ -318,31 +323,6 @@ def carried_beads(limbs: Limbs, places: Places, chain: Chain, position: Array, f
     return position[at] + np.einsum("bij,bj->bi", frame[at], limbs.place[core, index])
 
 
-def _kernel_arguments(
-    tails: FlexibleChains, points: FixedPoints, anchor: Array, beads: Array, scalar: tuple[float, float, float]
-) -> dict:
-    return {
-        "point": np.asfortranarray(points.position.T),
-        "point_charge": points.charge,
-        "point_kind": points.kind,
-        "point_core": points.core,
-        "bead": np.array(beads.T, order="F"),  # a copy: the kernel moves it in place
-        "charge": tails.charge,
-        "kind": tails.kind,
-        "first": tails.first + 1,
-        "core": tails.core,
-        "anchor": np.asfortranarray(anchor.T),
-        "tether_k": tails.tether_k,
-        "bond_length": tails.bond_length,
-        "bond_k": tails.bond_k,
-        "angle": tails.angle,
-        "angle_k": tails.angle_k,
-        "sigma": np.asfortranarray(SIGMA),
-        "strength": np.asfortranarray(tails.strength),
-        "scalar": np.array(scalar),
-    }
-
-
 @dataclass
 class TailWalk:
     """The chains of a fibre under Monte Carlo, in the field of a conformation that stands still meanwhile.
@@ -354,10 +334,15 @@ class TailWalk:
     points: FixedPoints
     anchor: Array
     beads: Array
-    scalar: tuple[float, float, float]  # Bjerrum length, kappa, cutoff
+    screening: Screening
     energy: Array
     tried: NDArray[np.int64]
     accepted: NDArray[np.int64]
+    kernel: ChainKernel = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.kernel = ChainKernel(self.tails)
+        self.kernel.surround(self.points, self.anchor, self.screening)
 
     @classmethod
     def begin(
@@ -368,18 +353,16 @@ class TailWalk:
         if beads is None:
             beads = straight_tails(tails, chain, position, frame)
         points = FixedPoints.of(tails, chain, position, frame)
-        scalar = (chain.bjerrum_length, chain.kappa, chain.cutoff)
+        screening = Screening(chain.bjerrum_length, chain.kappa, chain.cutoff)
         counts = np.zeros(len(tails.core), np.int64)
         anchor = anchors(tails, chain, position, frame)
-        walk = cls(tails, points, anchor, beads, scalar, np.zeros(len(TERMS)), counts, counts.copy())
+        walk = cls(tails, points, anchor, beads, screening, np.zeros(len(TERMS)), counts, counts.copy())
         walk.energy = walk.kernel_energy() if energy is None else energy
         return walk
 
     def kernel_energy(self) -> Array:
         """Every term (5,) from scratch, by the Fortran kernel."""
-        return _kernels.tail_chains.chain_energy(
-            **_kernel_arguments(self.tails, self.points, self.anchor, self.beads, self.scalar)
-        )
+        return self.kernel.place(self.beads).energies()
 
     def sweep(self, random: np.random.Generator, check: bool = True) -> None:
         """Try to regrow every chain once, in random order, from a random bead to the tip.
@@ -392,14 +375,9 @@ class TailWalk:
         """Try to regrow the chains (k,) one after the other; with `check` raises ArithmeticError as `sweep` does."""
         length = np.diff(self.tails.first)[chains]
         numbers = random.random(int((2 + length * (8 * TRIALS - 3)).sum()))
-        arguments = _kernel_arguments(self.tails, self.points, self.anchor, self.beads, self.scalar)
-        energy = self.energy.copy()
-        accepted = _kernels.tail_chains.regrow_chains(
-            n_trials=TRIALS, trial_cutoff=TRIAL_CUTOFF, chain=(chains + 1).astype(np.int32), random=numbers,
-            energy=energy, **arguments,
-        )  # fmt: skip
         before = self.energy
-        self.beads = np.ascontiguousarray(arguments["bead"].T)
+        energy, accepted = self.kernel.place(self.beads).regrow(chains, numbers, before, TRIALS, TRIAL_CUTOFF)
+        self.beads = self.kernel.places()
         np.add.at(self.tried, chains, 1)
         np.add.at(self.accepted, chains, accepted)
         if not check and np.abs(before).sum() < HUGE:

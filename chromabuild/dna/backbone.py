@@ -18,6 +18,7 @@ from chromabuild.dna.start import SUGAR, foretold_conformation, ideal_conformati
 from chromabuild.dna.steps import dna_parameters
 from chromabuild.molecule.geometry import measure_torsion
 from chromabuild.molecule.residues import residue_library
+from mesoscale.handle import Handle
 
 PREVIOUS = ("-C4'", "-C3'", "-O3'")
 ATOM_CLASS = {"C": 1, "N": 2, "O": 3, "P": 4, "M": 5, "C1'": 6, "C2'": 7, "C5'": 8}
@@ -194,11 +195,11 @@ def close_backbone(
     ideal = placed_conformation(ideal_conformation(), base_index, origin, frame)
     foretold = foretold_conformation(base_index, origin, frame) if start is None else start
     sugar, total = foretold, np.zeros(n, dtype=np.int64)
+    model = _model(base_index, bases, c1, obstacles)
 
     def run(pieces: np.ndarray, margin: int, most_iterations: int, converged: float) -> np.ndarray:
         nonlocal sugar, total
-        sugar, iterations, last_step = _minimise(
-            base_index, bases, c1, sugar, pieces, margin, most_iterations, converged, threads, obstacles)
+        sugar, iterations, last_step = _minimise(model, sugar, pieces, margin, most_iterations, converged, threads)
         total += iterations
         return last_step
 
@@ -249,30 +250,38 @@ def _faults(base_index: np.ndarray, sugar: np.ndarray, bases: np.ndarray) -> tup
     return wrong, np.abs(geometry.bond_z[:, 0]) > LOOSE
 
 
-def _minimise(
-    base_index: np.ndarray, bases: np.ndarray, c1: np.ndarray, sugar: np.ndarray, pieces: np.ndarray, margin: int,
-    most_iterations: int, converged: float, threads: int, obstacles: Obstacles | None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Positions (2n, 11, 3), iterations (2n,) and last steps (2n,) of one pass of the kernel over ``pieces`` (2, p)."""
-    table, layout = restraints(), base_layout()
+def _model(base_index: np.ndarray, bases: np.ndarray, c1: np.ndarray, obstacles: Obstacles | None) -> Handle:
+    """The kernel's tables, with the duplex (2n nucleotides) that its backbone is closed over."""
+    kernel, table, layout = _kernels.backbone_closure, restraints(), base_layout()
+    handle = Handle(kernel.create_backbone(), kernel.free_backbone, "model of a backbone")
+    number = handle.number
+    kernel.set_atoms(number, base_size=layout.size, base_class=layout.atom_class.T, sugar_class=SUGAR_CLASS,
+                     excluded_own=layout.excluded_own.transpose(2, 1, 0), excluded_next=layout.excluded_next.T)
+    kernel.set_bonds(
+        number, atom=table.bond_atoms.T + 1, target=table.bond_target,
+        sigma=np.where(np.arange(len(table.bond_atoms)) == LINK, LINK_SHARE, 1.0) * table.bond_deviation)
+    kernel.set_angles(number, atom=table.angle_atoms.T + 1, target=table.angle_target, sigma=table.angle_deviation)
+    kernel.set_torsions(number, atom=table.torsion_atoms.T + 1, target=table.torsion_target,
+                        sigma=table.torsion_deviation)
+    kernel.set_tether(number, sigma=table.c1_tether)
+    kernel.set_contacts(number, distance=table.contact_distance, sigma=table.contact_deviation)
+    kernel.set_duplex(number, base_type=base_index + 1, base_position=bases.transpose(2, 1, 0), c1_position=c1.T)
     if obstacles is None:  # the kernel takes no empty arrays: one that no nucleotide has stands for none
         none = np.zeros(len(base_index) + 1, dtype=np.int32)
         obstacles = Obstacles(none, np.ones(1, dtype=np.int32), np.zeros((1, 3)))
+    kernel.set_obstacles(number, first=obstacles.first, atom_class=obstacles.atom_class, position=obstacles.position.T)
+    return handle
+
+
+def _minimise(
+    model: Handle, sugar: np.ndarray, pieces: np.ndarray, margin: int, most_iterations: int, converged: float,
+    threads: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Positions (2n, 11, 3), iterations (2n,) and last steps (2n,) of one pass of the kernel over ``pieces`` (2, p)."""
     position = np.array(sugar.transpose(2, 1, 0), order="F")
-    iterations, last_step, failed = _kernels.backbone_closure.close_backbone(
-        base_type=base_index + 1, base_size=layout.size, base_class=layout.atom_class.T,
-        base_position=bases.transpose(2, 1, 0), c1_position=c1.T,
-        bond_atom=table.bond_atoms.T + 1, bond_target=table.bond_target,
-        bond_sigma=np.where(np.arange(len(table.bond_atoms)) == LINK, LINK_SHARE, 1.0) * table.bond_deviation,
-        angle_atom=table.angle_atoms.T + 1, angle_target=table.angle_target, angle_sigma=table.angle_deviation,
-        torsion_atom=table.torsion_atoms.T + 1, torsion_target=table.torsion_target,
-        torsion_sigma=table.torsion_deviation, c1_sigma=table.c1_tether,
-        sugar_class=SUGAR_CLASS, contact_distance=table.contact_distance,
-        contact_sigma=table.contact_deviation, excluded_own=layout.excluded_own.transpose(2, 1, 0),
-        excluded_next=layout.excluded_next.T, obstacle_first=obstacles.first, obstacle_class=obstacles.atom_class,
-        obstacle_position=obstacles.position.T, piece_first=pieces[0] + 1, piece_last=pieces[1] + 1, margin=margin,
-        most_iterations=most_iterations, converged_fraction=converged, n_threads=threads, position=position,
-    )  # fmt: skip
+    iterations, last_step, failed = _kernels.backbone_closure.close_pieces(
+        model.number, piece_first=pieces[0] + 1, piece_last=pieces[1] + 1, margin=margin,
+        most_iterations=most_iterations, converged_fraction=converged, n_threads=threads, position=position)
     if failed:
         raise ValueError(f"{failed} nucleotides have more neighbours than a duplex can have: base pairs overlap")
     return position.transpose(2, 1, 0), iterations, last_step

@@ -5,10 +5,13 @@ Here every base is a rigid body, tethered to where its base pair puts it, elasti
 the bases of the neighbouring pairs (kernel ``base_stacking``).
 """
 
+from functools import cache
+
 import numpy as np
 
 from chromabuild import _kernels
 from chromabuild.dna.backbone import ATOM_CLASS, base_layout
+from mesoscale.handle import Handle
 
 PAIR_DEVIATION = np.array([0.2, 0.1, 0.3, 7.4, 6.6, 3.0])
 """Shear ... opening: of the order of the spread within PDB 1KX5, tighter where hydrogen bonds would suffer."""
@@ -20,6 +23,20 @@ REACH = 4.2  # angstrom: pairs of atoms farther apart at the start never come in
 ITERATIONS = 7
 CONVERGED = 5e-3  # angstrom and radian
 PIECE, MARGIN = 200, 12  # base pairs; what one base does is not felt some pairs away
+
+
+@cache
+def _stacking() -> Handle:
+    """The kernel's model of stacked bases."""
+    kernel, layout = _kernels.base_stacking, base_layout()
+    handle = Handle(kernel.create_stacking(), kernel.free_stacking, "model of stacked bases")
+    kernel.set_bases(handle.number, size_of=layout.size, atom=layout.position.transpose(2, 1, 0),
+                     is_oxygen=(layout.atom_class == ATOM_CLASS["O"]).T)
+    shift, turn = TETHER
+    kernel.set_elasticity(handle.number, pair_sigma=PAIR_DEVIATION, tether_shift=shift, tether_turn=turn)
+    kernel.set_contacts(handle.number, contact=CONTACT, contact_oxygen=CONTACT_OXYGEN, sigma=CONTACT_DEVIATION,
+                        reach=REACH)
+    return handle
 
 
 def relax_bases(
@@ -37,17 +54,14 @@ def relax_bases(
     Returns:
         Origins (2n, 3) and frames (2n, 3, 3).
     """
-    n, layout = len(bases) // 2, base_layout()
+    n = len(bases) // 2
     # Bodies in the order I0, J'0, I1, J'1, ...: J' is the partner of I.
     bodies = np.stack([np.arange(n), 2 * n - 1 - np.arange(n)], axis=1).ravel()
     place = np.array(origin[bodies].T, order="F")
     turn = np.array(frame[bodies].transpose(1, 2, 0), order="F")
     failed = _kernels.base_stacking.relax_stack(
-        kind=bases[bodies] + 1, size_of=layout.size, atom=layout.position.transpose(2, 1, 0),
-        is_oxygen=(layout.atom_class == ATOM_CLASS["O"]).T, rest=pair_rest.T, pair_sigma=PAIR_DEVIATION,
-        tether_sigma=TETHER, contact=CONTACT, contact_oxygen=CONTACT_OXYGEN, contact_sigma=CONTACT_DEVIATION,
-        reach=REACH, piece=PIECE, margin=MARGIN, most_iterations=ITERATIONS, converged=CONVERGED, n_threads=threads,
-        place=place, turn=turn,
+        _stacking().number, kind=bases[bodies] + 1, rest=pair_rest.T, piece=PIECE, margin=MARGIN,
+        most_iterations=ITERATIONS, converged=CONVERGED, n_threads=threads, place=place, turn=turn,
     )  # fmt: skip
     if failed:
         raise ValueError(f"{failed} base-pair steps have more contacts than stacked bases can have: base pairs overlap")

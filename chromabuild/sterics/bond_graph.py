@@ -14,7 +14,7 @@ class BondGraph:
         self.first = np.zeros(n_atoms + 1, dtype=np.int32)
         self.neighbour = np.zeros(max(2 * len(self.bonds), 1), dtype=np.int32)
         if len(self.bonds):
-            _kernels.cell_list.bond_graph(self.bonds.T, self.first, self.neighbour)
+            _kernels.bond_graph.compress_bonds(self.bonds.T, self.first, self.neighbour)
 
     def degree(self, atoms: np.ndarray) -> np.ndarray:
         """Number of neighbours of each of some atoms."""
@@ -29,7 +29,7 @@ class BondGraph:
         mark = np.zeros(len(pairs), dtype=np.int32)
         if len(pairs):
             pairs = np.ascontiguousarray(pairs, dtype=np.int32)
-            _kernels.cell_list.mark_bonded_pairs(self.first, self.neighbour, pairs.T, mark)
+            _kernels.bond_graph.mark_bonded_pairs(self.first, self.neighbour, pairs.T, mark)
         return mark.astype(bool)
 
     def beyond(self, inner: int, outer: int, within: range | None = None) -> list[int] | None:

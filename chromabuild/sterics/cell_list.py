@@ -1,6 +1,6 @@
 """Points ordered by cell, for searches of neighbours whose memory follows the number of points.
 
-The kernel is fortran/kernels/cell_list.f90.
+The kernel is fortran/kernels/chromabuild/cell_list.f90.
 """
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy as np
 from chromabuild import _kernels
 from chromabuild.base.errors import BadInputError
 from chromabuild.sterics.bond_graph import BondGraph
+from mesoscale.handle import Handle
 
 PREFERRED_EDGE = 5.0  # angstrom: a dozen atoms a cell in condensed matter, and few spheres of 0.9 A cross a face
 PARTS = 64  # of the search, shared out among the threads
@@ -32,14 +33,15 @@ class CellList:
         self.edge = float(max(1.01 * radius + margin, min(PREFERRED_EDGE, 2.5 * spacing), largest / 1e9))
         self.cells = (extent / self.edge).astype(np.int32) + 1
         self.fold = folded_table(self.cells, max(n, 64))
-        n_buckets = int(np.prod(self.fold))
-        self.first = np.empty(n_buckets + 1, dtype=np.int32)
-        self.order = np.empty(n, dtype=np.int32)
-        self.sorted = np.empty((n, 3), dtype=np.float32, order="F")
         if n:
-            _kernels.cell_list.sort_into_cells(
-                self.position.T, self.origin, self.edge, self.fold, threads, np.empty(n, dtype=np.int32),
-                self.first, self.order, self.sorted)
+            number = _kernels.cell_list.create_cells(
+                self.position.T, self.origin, self.edge, self.cells, self.fold, threads)
+            self.handle = Handle(number, _kernels.cell_list.free_cells, "cell list")
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the cells, without the positions."""
+        return _kernels.cell_list.held_bytes(self.handle.number)
 
     def pairs(self, threshold: float, graph: BondGraph | None = None, kind: np.ndarray | None = None,
               limit: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -48,16 +50,16 @@ class CellList:
         found = np.zeros(PARTS, dtype=np.int64)
         # What does not fit is searched for again: below 2 A a quarter of the atoms have a pair, at 3 A fewer than all.
         room = (n if threshold > 2.0 else n // 4) // PARTS + 64
-        kind = np.zeros(1, dtype=np.int8) if kind is None else np.asarray(kind, dtype=np.int8)[self.order]
+        kind = np.zeros(1, dtype=np.int8) if kind is None else np.asarray(kind, dtype=np.int8)
         limit = np.full((1, 1), threshold) if limit is None else np.asarray(limit, dtype=np.float64)
         none = np.zeros(1, dtype=np.int32)
         while n > 1:
             pairs = np.empty((PARTS, room, 2), dtype=np.int32)
             distance = np.empty((PARTS, room))
             _kernels.cell_list.find_close_pairs(
-                self.position.T, self.edge, self.cells, self.fold, self.first, self.order, self.sorted, threshold,
-                kind, limit.T, none if graph is None else graph.first, none if graph is None else graph.neighbour,
-                self.threads, found, pairs.T, distance.T)
+                self.handle.number, self.position.T, threshold, kind, limit.T,
+                none if graph is None else graph.first, none if graph is None else graph.neighbour, self.threads,
+                found, pairs.T, distance.T)
             if found.max() <= room:
                 break
             room = int(found.max())
@@ -74,8 +76,7 @@ class CellList:
         found = np.zeros(len(centre), dtype=np.int64)
         if len(self.position) == 0 or len(centre) == 0:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32)
-        arguments = (self.position.T, self.origin, self.edge, self.cells, self.fold, self.first, self.order, centre.T,
-                     radius, self.threads, found)
+        arguments = (self.handle.number, self.position.T, centre.T, radius, self.threads, found)
         _kernels.cell_list.count_in_spheres(*arguments)
         atom = np.empty(int(found.sum()), dtype=np.int32)
         if len(atom):

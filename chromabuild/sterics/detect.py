@@ -1,7 +1,7 @@
 """Pairs of atoms that are too close.
 
 Distances are computed in float64 from the positions as given. Pairs that one, two or three bonds join are left out.
-The search is a cell list whose memory follows the number of atoms (fortran/kernels/cell_list.f90).
+The search is a cell list whose memory follows the number of atoms (fortran/kernels/chromabuild/cell_list.f90).
 """
 
 from dataclasses import dataclass

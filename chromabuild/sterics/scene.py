@@ -174,7 +174,7 @@ class Scene:
         shape, pairs = (len(moved), len(around)), max(len(moved) * (len(moved) - 1) // 2, 1)
         contact, severe = np.empty(shape), np.empty(shape)
         inner, inner_contact, inner_severe = np.zeros((pairs, 2), dtype=np.int32), np.zeros(pairs), np.zeros(pairs)
-        found = _kernels.cell_list.contact_limits(
+        found = _kernels.bond_graph.contact_limits(
             self.contact_table, self.severe_table, self.kind, self.graph.first, self.graph.neighbour,
             around.astype(np.int32), np.asarray(moved, dtype=np.int32), body, contact.T, severe.T, inner.T,
             inner_contact, inner_severe)
@@ -195,16 +195,17 @@ class Scene:
     def score_rotations(self, rotation: "Rotation", angle: np.ndarray,
                         surroundings: Surroundings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """``rotation_scores`` with what stays the same between calls made before."""
-        return self._score(self.position[rotation.local], rotation.axis, rotation.turned, angle, rotation.place,
-                           surroundings)
+        return self._score(self._rotated(rotation, angle), surroundings)
 
     def rotated_states(self, torsions: list[Torsion], angle: np.ndarray, moved: np.ndarray) -> np.ndarray:
         """(s, m, 3) positions of the moved atoms in each trial."""
-        rotation = rotation_of(torsions, moved)
-        state = np.zeros((len(angle), len(moved), 3))
+        return self._rotated(rotation_of(torsions, moved), angle)
+
+    def _rotated(self, rotation: "Rotation", angle: np.ndarray) -> np.ndarray:
+        state = np.zeros((len(angle), len(rotation.place), 3))
         _kernels.torsion_moves.rotated_states(
             np.asfortranarray(self.position[rotation.local].T), rotation.axis.T, rotation.turned.T,
-            np.asfortranarray(angle.T), rotation.place, state.transpose(2, 1, 0))
+            np.asfortranarray(angle.T), rotation.place, self.threads, state.transpose(2, 1, 0))
         return state
 
     def rotation_surroundings(self, torsions: list[Torsion], moved: np.ndarray,
@@ -226,21 +227,17 @@ class Scene:
 
     def group_score(self, position: np.ndarray, surroundings: Surroundings) -> Score:
         """Score of a moved group at (m, 3) trial positions."""
-        fatal, severe, energy = self._score(
-            position, np.zeros((1, 2), dtype=np.int32), np.zeros((1, len(position)), dtype=np.int32), np.zeros((1, 1)),
-            np.arange(len(position), dtype=np.int32), surroundings)
+        fatal, severe, energy = self._score(np.asarray(position, dtype=np.float64)[None], surroundings)
         return Score(int(fatal[0]), int(severe[0]), float(energy[0]))
 
-    def _score(self, local: np.ndarray, axis: np.ndarray, turned: np.ndarray, angle: np.ndarray, moved: np.ndarray,
-               s: Surroundings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        trials = len(angle)
+    def _score(self, state: np.ndarray, s: Surroundings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        trials = len(state)
         fatal, severe = np.zeros(trials, dtype=np.int32), np.zeros(trials, dtype=np.int32)
         energy = np.zeros(trials)
-        _kernels.torsion_moves.score_rotations(
-            np.asfortranarray(local.T), axis.T, turned.T, np.asfortranarray(angle.T), moved,
-            np.asfortranarray(s.around_position.T), np.asfortranarray(s.contact), np.asfortranarray(s.severe),
-            np.asfortranarray(moved[s.inner].T), s.inner_contact, s.inner_severe, self.threshold, self.threads, fatal,
-            severe, energy)
+        _kernels.torsion_moves.score_states(
+            np.asfortranarray(state.transpose(2, 1, 0)), np.asfortranarray(s.around_position.T),
+            np.asfortranarray(s.contact), np.asfortranarray(s.severe), np.asfortranarray(s.inner.T), s.inner_contact,
+            s.inner_severe, self.threshold, self.threads, fatal, severe, energy)
         return fatal, severe, energy
 
     def turn(self, position: np.ndarray, torsion: Torsion, angle: float) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mesoscale.energy import energies, mechanical_energies, overlaps, pair_energies, segment_distance
 from mesoscale.fibre import Contact, Fibre
 from mesoscale.kernels import kernel_energies
 from mesoscale.model import (
@@ -13,11 +14,6 @@ from mesoscale.model import (
     build_chain,
     crystal_core,
     crystal_path,
-    energies,
-    mechanical_energies,
-    overlaps,
-    pair_energies,
-    segment_distance,
     segment_ends,
     straight_conformation,
     transported,

@@ -7,19 +7,14 @@ import pytest
 from scipy.spatial.transform import Rotation
 from support.bead_frames import carried
 
-from mesoscale import _kernels, dynamics
-from mesoscale.dynamics import STAGES, chain_arguments, equilibrate_with_tails, field_arguments, first_tails, shortened
+from mesoscale import dynamics
+from mesoscale.chain_kernel import ChainKernel
+from mesoscale.dynamics import STAGES, equilibrate_with_tails, first_tails, shortened
+from mesoscale.energy import overlaps
 from mesoscale.fibre import Contact, Fibre
 from mesoscale.folding import grow_tails
-from mesoscale.kernels import kernel_arguments, kernel_energies
-from mesoscale.model import (
-    TERMS,
-    Parameters,
-    build_chain,
-    crystal_core,
-    overlaps,
-    straight_conformation,
-)
+from mesoscale.kernels import kernel_energies, kernel_of
+from mesoscale.model import TERMS, Parameters, build_chain, crystal_core, straight_conformation
 from mesoscale.relaxation import Conformation, settle
 from mesoscale.tails import Places, TailWalk, heads_alone, limbs_of, tails_of_fibre
 
@@ -54,10 +49,7 @@ def test_forces_are_the_gradient_of_what_monte_carlo_samples(three):
     """Central differences; single-precision coefficients of the table have steps of 1e-7 of some 10 kBT a charge, and
     tails meet a core's sites one by one in their own kernel, which the table follows to 1e-3 kBT/nm for each."""
     chain, tails, position, frame, beads = three
-    force, bead_force, energy = _kernels.fibre_dynamics.dynamics_forces(
-        n_cores=3, **kernel_arguments(chain, position, frame), **chain_arguments(tails, beads),
-        **field_arguments(chain, tails),
-    )  # fmt: skip
+    force, bead_force, energy = ChainKernel(tails).place(beads).forces(kernel_of(chain).place(position, frame))
     fibre, own = whole_energy(chain, tails, position, frame, beads)
     assert energy[:6].sum() == pytest.approx(fibre.sum() + own[3:].sum(), abs=0.1)
     assert energy[6] == pytest.approx(own[:3].sum(), rel=1e-9)

@@ -13,19 +13,12 @@ from chromabuild.base.errors import BadInputError, ClashesRemainError
 from chromabuild.base.settings import load_config
 from chromabuild.genome.locus import load_locus
 from chromabuild.pipeline import stages
-from mesoscale import _kernels
 from mesoscale.core_charges import template
+from mesoscale.energy import mechanical_energies, overlaps
 from mesoscale.fibre import Contact, Fibre
 from mesoscale.folding import _gathered, fold
-from mesoscale.kernels import kernel_arguments, kernel_energies
-from mesoscale.model import (
-    TERMS,
-    Parameters,
-    build_chain,
-    mechanical_energies,
-    overlaps,
-    straight_conformation,
-)
+from mesoscale.kernels import kernel_energies, kernel_of
+from mesoscale.model import TERMS, Parameters, build_chain, straight_conformation
 from mesoscale.relaxation import (
     CHARGE_INTERVAL,
     FINE_TIME_STEP,
@@ -52,9 +45,7 @@ def test_forces_are_the_gradient_of_the_energy(charged):
     position = position + 0.3 * random.standard_normal(position.shape)
     turn = Rotation.from_rotvec(0.3 * random.standard_normal((chain.n, 3))).as_matrix()
     frame = carried(chain, position, np.where((chain.core > 0)[:, None, None], turn @ frame, frame))
-    force, energy = _kernels.fibre_relaxation.conformation_forces(
-        n_cores=len(chain.cores), charges=int(charged), **kernel_arguments(chain, position, frame)
-    )
+    force, energy = kernel_of(chain).place(position, frame).forces(charged)
     terms = ("stretch", "bend", "twist", "floor", "restraint", "confinement")
     if charged:
         terms += ("electrostatic", "excluded")

@@ -11,7 +11,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mesoscale.model import Chain, Core, mechanical_energies
+from mesoscale.energy import mechanical_energies
+from mesoscale.model import Chain, Core
 from mesoscale.montecarlo import kernel_energies
 from mesoscale.tails import CORE, DNA, TAIL, TERMS, FixedPoints, FlexibleChains, TailWalk
 

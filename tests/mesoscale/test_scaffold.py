@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from mesoscale.energy import twist_deviations
 from mesoscale.fibre import Fibre
-from mesoscale.model import Parameters, build_chain, crystal_path, segment_ends, straight_conformation, twist_deviations
+from mesoscale.model import Parameters, build_chain, crystal_path, segment_ends, straight_conformation
 from mesoscale.scaffold import Scaffold, box_axes, build_scaffold
 
 SEQUENCE = "ACGTTGCATT" * 64

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mesoscale.chain_kernel import Screening
 from mesoscale.core_charges import core_charges, rigid_tail_sites, template
 from mesoscale.fibre import Fibre
 from mesoscale.model import Parameters, build_chain, crystal_core, straight_conformation
@@ -63,7 +64,7 @@ def test_a_nucleosome_stays_negative_at_every_salt():
 
 def test_kernel_and_numpy_agree_on_every_term(walk):
     moved = replace(walk, beads=walk.beads + 0.2 * random_numbers(1).standard_normal(walk.beads.shape))
-    expected = chain_energies(walk.tails, walk.points, walk.anchor, moved.beads, *walk.scalar)
+    expected = chain_energies(walk.tails, walk.points, walk.anchor, moved.beads, *walk.screening)
     found = dict(zip(TERMS, moved.kernel_energy(), strict=True))
     for term in TERMS:  # the kernel's exponential is good to 1e-12; sums of up to 1e5 terms of both signs
         assert found[term] == pytest.approx(expected[term], rel=1e-9), term
@@ -123,8 +124,8 @@ def single_chain(beads, tether_k, bond_k, angle_k, charge, point_charge, point=(
     bead = np.zeros((beads, 3))
     for i in range(1, beads):
         bead[i] = bead[i - 1] + 1.3 * np.array([np.cos(i % 2 * 1.1), np.sin(i % 2 * 1.1), 0.0])
-    scalar = (BJERRUM, KAPPA, 4.2)
-    walk = TailWalk(tails, points, np.zeros((1, 3)), bead, scalar, np.zeros(5), np.zeros(1, int), np.zeros(1, int))
+    screening = Screening(BJERRUM, KAPPA, 4.2)
+    walk = TailWalk(tails, points, np.zeros((1, 3)), bead, screening, np.zeros(5), np.zeros(1, int), np.zeros(1, int))
     walk.energy = walk.kernel_energy()
     return walk
 

@@ -18,21 +18,16 @@
 !> positions are in double. Pieces reach some nucleotides beyond what they keep, and read a snapshot of everything
 !> farther away: the result does not depend on how many threads share them.
 module backbone_closure
-  use iso_fortran_env, only: int32, real32, real64
+  use backbone_model, only: backbone_t, new_backbone, delete_backbone, backbone_of, sugar_atoms, phosphate_atoms, c1_atom, &
+    base_atoms, atoms_most, unknowns, tail, head, previous_atoms, window_free, window_pairs, window
+  use backbone_solver, only: factorise, substitute, padded
+  use backbone_terms, only: add_term, angles, bonds, pair_index, skips, torsion
+  use iso_fortran_env, only: int32, int64, real32, real64
   implicit none
   private
-  public :: close_backbone
+  public :: create_backbone, free_backbone, set_atoms, set_bonds, set_angles, set_torsions, set_tether, set_contacts
+  public :: set_duplex, set_obstacles, close_pieces
 
-  integer(int32), parameter :: sugar_atoms = 11, phosphate_atoms = 3, c1_atom = 7
-  integer(int32), parameter :: base_atoms = 11, atoms_most = sugar_atoms + base_atoms
-  integer(int32), parameter :: unknowns = 3 * sugar_atoms
-  integer(int32), parameter :: tail = 9, head = 15          !! coordinates coupled to the next, to the previous
-  integer(int32), parameter :: previous_atoms = 3           !! C4', C3', O3' of the previous nucleotide
-  integer(int32), parameter :: window_free = previous_atoms + sugar_atoms
-  integer(int32), parameter :: window_pairs = window_free * (window_free + 1) / 2
-  integer(int32), parameter :: padded = 36 !! unknowns, rounded up to whole vector registers
-  integer(int32), parameter :: window = window_free + 3     !! and the base's N with its two neighbours
-  integer(int32), parameter :: needs_phosphate = previous_atoms + phosphate_atoms !! absent at a 5' end up to here
   integer(int32), parameter :: contacts_most = 500          !! per nucleotide
   integer(int32), parameter :: stranger = 1, itself = 2, next = 3, previous = 4 !! what one nucleotide is to another
   integer(int32), parameter :: farthest_neighbour = 7       !! nucleotides along either strand
@@ -44,36 +39,133 @@ module backbone_closure
   real(real64), parameter :: sharpness = 7.0_real64         !! standard deviations at which an angle's deviation counts double
   real(real64), parameter :: first_damping = 1.0_real64, least_damping = 0.02_real64 !! per square angstrom
   real(real64), parameter :: most_damping = 1.0e12_real64
-  real(real32), parameter :: coincident = 1.0e-6_real32     !! square angstrom: atoms that a 5' end lacks lie in one place
 
 contains
 
-  !> One pass: every piece is minimised while all else stays as it came in.
-  subroutine close_backbone(n, n_bond, n_angle, n_torsion, n_pieces, base_type, base_size, base_class, base_position, &
-      c1_position, bond_atom, bond_target, bond_sigma, angle_atom, angle_target, angle_sigma, torsion_atom, &
-      torsion_target, torsion_sigma, c1_sigma, sugar_class, contact_distance, contact_sigma, excluded_own, &
-      excluded_next, n_obstacles, obstacle_first, obstacle_class, obstacle_position, piece_first, piece_last, margin, &
-      most_iterations, converged_fraction, n_threads, position, iterations, last_step, failed)
-    integer(int32), intent(in) :: n !! nucleotides: strand I, then strand J, each 5' to 3'; even
-    integer(int32), intent(in) :: n_bond, n_angle, n_torsion, n_pieces
-    integer(int32), intent(in) :: base_type(n)          !! 1 A, 2 C, 3 G, 4 T
-    integer(int32), intent(in) :: base_size(4)          !! heavy atoms of each base without C1'
+  subroutine create_backbone(handle)
+    integer(int64), intent(out) :: handle
+    handle = new_backbone()
+  end subroutine create_backbone
+
+  subroutine free_backbone(handle)
+    integer(int64), intent(in) :: handle
+    call delete_backbone(handle)
+  end subroutine free_backbone
+
+  !> What the atoms are, and which are too near by bonds to be in contact.
+  subroutine set_atoms(handle, base_size, base_class, sugar_class, excluded_own, excluded_next)
+    integer(int64), intent(in) :: handle
+    integer(int32), intent(in) :: base_size(4)          !! heavy atoms of A, C, G, T without C1'
     integer(int32), intent(in) :: base_class(11, 4)     !! atom class (C, N, O, P, methyl) of the base atoms
-    real(real64), intent(in) :: base_position(3, 11, n) !! angstrom; the first three are N and its two neighbours
-    real(real64), intent(in) :: c1_position(3, n)       !! where the base wants C1'
-    integer(int32), intent(in) :: bond_atom(2, n_bond), angle_atom(3, n_angle), torsion_atom(4, n_torsion) !! window
-    real(real64), intent(in) :: bond_target(n_bond, 4), bond_sigma(n_bond)          !! angstrom
-    real(real64), intent(in) :: angle_target(n_angle, 4), angle_sigma(n_angle)      !! radian
-    real(real64), intent(in) :: torsion_target(n_torsion), torsion_sigma(n_torsion) !! radian
-    real(real64), intent(in) :: c1_sigma                !! angstrom
     integer(int32), intent(in) :: sugar_class(11)       !! atom class of the sugar-phosphate atoms
-    real(real64), intent(in) :: contact_distance(8, 8), contact_sigma !! angstrom, by atom class
     integer(int32), intent(in) :: excluded_own(11, 22, 4) !! 1: within three bonds; second index sugar, then base
     integer(int32), intent(in) :: excluded_next(11, 11) !! 1: within three bonds of an atom of the next nucleotide
-    integer(int32), intent(in) :: n_obstacles
-    integer(int32), intent(in) :: obstacle_first(n + 1) !! those of nucleotide i are obstacle_first(i)+1 .. obstacle_first(i+1)
-    integer(int32), intent(in) :: obstacle_class(n_obstacles)
-    real(real64), intent(in) :: obstacle_position(3, n_obstacles) !! angstrom
+    type(backbone_t), pointer :: self
+
+    self => backbone_of(handle)
+    self%base_size = base_size
+    self%base_class = base_class
+    self%sugar_class = sugar_class
+    self%excluded_own = excluded_own
+    self%excluded_next = excluded_next
+  end subroutine set_atoms
+
+  !> The bonds of a window.
+  subroutine set_bonds(handle, n, atom, target, sigma)
+    integer(int64), intent(in) :: handle
+    integer(int32), intent(in) :: n, atom(2, n)        !! atoms of the window, from 1
+    real(real64), intent(in) :: target(n, 4), sigma(n)  !! angstrom
+    type(backbone_t), pointer :: self
+
+    self => backbone_of(handle)
+    self%bond_atom = atom
+    self%bond_target = target
+    self%bond_sigma = sigma
+  end subroutine set_bonds
+
+  !> The angles of a window.
+  subroutine set_angles(handle, n, atom, target, sigma)
+    integer(int64), intent(in) :: handle
+    integer(int32), intent(in) :: n, atom(3, n)        !! atoms of the window, from 1
+    real(real64), intent(in) :: target(n, 4), sigma(n)  !! radian
+    type(backbone_t), pointer :: self
+
+    self => backbone_of(handle)
+    self%angle_atom = atom
+    self%angle_target = target
+    self%angle_sigma = sigma
+  end subroutine set_angles
+
+  !> The torsions of a window.
+  subroutine set_torsions(handle, n, atom, target, sigma)
+    integer(int64), intent(in) :: handle
+    integer(int32), intent(in) :: n, atom(4, n)        !! atoms of the window, from 1
+    real(real64), intent(in) :: target(n), sigma(n)  !! radian
+    type(backbone_t), pointer :: self
+
+    self => backbone_of(handle)
+    self%torsion_atom = atom
+    self%torsion_target = target
+    self%torsion_sigma = sigma
+  end subroutine set_torsions
+
+  !> How firmly C1' is held where its base wants it.
+  subroutine set_tether(handle, sigma)
+    integer(int64), intent(in) :: handle
+    real(real64), intent(in) :: sigma                   !! angstrom
+    type(backbone_t), pointer :: self
+
+    self => backbone_of(handle)
+    self%c1_sigma = sigma
+  end subroutine set_tether
+
+  !> Soft contacts of atoms by their classes.
+  subroutine set_contacts(handle, distance, sigma)
+    integer(int64), intent(in) :: handle
+    real(real64), intent(in) :: distance(8, 8), sigma   !! angstrom, by atom class
+    type(backbone_t), pointer :: self
+
+    self => backbone_of(handle)
+    self%contact_distance = distance
+    self%contact_sigma = sigma
+  end subroutine set_contacts
+
+  !> The duplex: strand I, then strand J, each 5' to 3'.
+  subroutine set_duplex(handle, n, base_type, base_position, c1_position)
+    integer(int64), intent(in) :: handle
+    integer(int32), intent(in) :: n                     !! nucleotides; even
+    integer(int32), intent(in) :: base_type(n)          !! 1 A, 2 C, 3 G, 4 T
+    real(real64), intent(in) :: base_position(3, 11, n) !! angstrom; the first three are N and its two neighbours
+    real(real64), intent(in) :: c1_position(3, n)       !! angstrom, where the base wants C1'
+    type(backbone_t), pointer :: self
+
+    self => backbone_of(handle)
+    self%n = n
+    self%base_type = base_type
+    self%base_position = base_position
+    self%c1_position = c1_position
+  end subroutine set_duplex
+
+  !> Atoms of proteins that stand still.
+  subroutine set_obstacles(handle, n, n_obstacles, first, atom_class, position)
+    integer(int64), intent(in) :: handle
+    integer(int32), intent(in) :: n, n_obstacles
+    integer(int32), intent(in) :: first(n + 1)          !! those of nucleotide i are first(i)+1 .. first(i+1)
+    integer(int32), intent(in) :: atom_class(n_obstacles)
+    real(real64), intent(in) :: position(3, n_obstacles) !! angstrom
+    type(backbone_t), pointer :: self
+
+    self => backbone_of(handle)
+    self%obstacle_first = first
+    self%obstacle_class = atom_class
+    self%obstacle_position = position
+  end subroutine set_obstacles
+
+  !> One pass: every piece is minimised while all else stays as it came in.
+  subroutine close_pieces(handle, n, n_pieces, piece_first, piece_last, margin, most_iterations, converged_fraction, n_threads, &
+      position, iterations, last_step, failed)
+    integer(int64), intent(in) :: handle
+    integer(int32), intent(in) :: n, n_pieces           !! nucleotides, pieces
     integer(int32), intent(in) :: piece_first(n_pieces), piece_last(n_pieces) !! nucleotides, from 1; within a strand
     integer(int32), intent(in) :: margin !! nucleotides on either side that move with a piece but are not kept
     integer(int32), intent(in) :: most_iterations, n_threads
@@ -87,11 +179,42 @@ contains
     !> squared angstrom, by atom of the other nucleotide, atom of this one, base of the other, and what the other is to
     !> this one; -1 where the two never count as a contact
     real(real64) :: reach(atoms_most, sugar_atoms, 4, stranger:previous)
-    real(real32), dimension(n_angle, 4) :: cosine_angle, sine_angle
-    real(real32), dimension(n_torsion) :: cosine_torsion, sine_torsion
-    real(real32) :: inverse_sharp(n_angle)
-    integer(int32) :: k, a, b, base
+    type(backbone_t), pointer :: self
+    integer(int32), pointer, contiguous :: bond_atom(:, :), angle_atom(:, :), torsion_atom(:, :)
+    integer(int32), pointer, contiguous :: base_type(:), obstacle_first(:), obstacle_class(:)
+    real(real64), pointer, contiguous :: bond_target(:, :), bond_sigma(:), angle_target(:, :), angle_sigma(:)
+    real(real64), pointer, contiguous :: torsion_target(:), torsion_sigma(:)
+    real(real64), pointer, contiguous :: base_position(:, :, :), c1_position(:, :), obstacle_position(:, :)
+    real(real64) :: contact_distance(8, 8), contact_sigma, c1_sigma
+    integer(int32) :: sugar_class(sugar_atoms), base_class(base_atoms, 4)
+    real(real32), allocatable, dimension(:, :) :: cosine_angle, sine_angle
+    real(real32), allocatable, dimension(:) :: cosine_torsion, sine_torsion, inverse_sharp
+    integer(int32) :: n_bond, n_angle, n_torsion, k, a, b, base
 
+    self => backbone_of(handle)
+    base_type => self%base_type
+    base_position => self%base_position
+    c1_position => self%c1_position
+    obstacle_first => self%obstacle_first
+    obstacle_class => self%obstacle_class
+    obstacle_position => self%obstacle_position
+    bond_atom => self%bond_atom
+    bond_target => self%bond_target
+    bond_sigma => self%bond_sigma
+    angle_atom => self%angle_atom
+    angle_target => self%angle_target
+    angle_sigma => self%angle_sigma
+    torsion_atom => self%torsion_atom
+    torsion_target => self%torsion_target
+    torsion_sigma => self%torsion_sigma
+    contact_distance = self%contact_distance
+    contact_sigma = self%contact_sigma
+    c1_sigma = self%c1_sigma
+    sugar_class = self%sugar_class
+    base_class = self%base_class
+    n_bond = size(bond_sigma)
+    n_angle = size(angle_sigma)
+    n_torsion = size(torsion_sigma)
     cosine_angle = real(cos(angle_target), real32)
     sine_angle = real(sin(angle_target), real32)
     cosine_torsion = real(cos(torsion_target), real32)
@@ -109,12 +232,12 @@ contains
       do a = 1, sugar_atoms
         do b = 1, atoms_most
           reach(b, a, base, :) = (contact_distance(sugar_class(a), class_of(b, base)) + contact_margin)**2
-          if (b > sugar_atoms + base_size(base)) reach(b, a, base, :) = -1
+          if (b > sugar_atoms + self%base_size(base)) reach(b, a, base, :) = -1
         end do
-        where (excluded_own(a, :, base) == 1) reach(:, a, base, itself) = -1
+        where (self%excluded_own(a, :, base) == 1) reach(:, a, base, itself) = -1
         reach(:a, a, base, itself) = -1 ! every pair once
-        where (excluded_next(a, :) == 1) reach(:sugar_atoms, a, base, next) = -1
-        where (excluded_next(:, a) == 1) reach(:sugar_atoms, a, base, previous) = -1
+        where (self%excluded_next(a, :) == 1) reach(:sugar_atoms, a, base, next) = -1
+        where (self%excluded_next(:, a) == 1) reach(:sugar_atoms, a, base, previous) = -1
       end do
     end do
 
@@ -440,241 +563,6 @@ contains
         end do
       end do
     end subroutine add_contacts
-  end subroutine close_backbone
+  end subroutine close_pieces
 
-  !> Place of the pair of window atoms a >= b in a packed lower triangle.
-  pure integer(int32) function pair_index(a, b)
-    integer(int32), intent(in) :: a, b
-    pair_index = a * (a - 1) / 2 + b
-  end function pair_index
-
-  !> Whether a term does not exist at a 5' end, or belongs to the nucleotide beyond a piece alone.
-  pure logical function skips(is_first, is_beyond, atom)
-    logical, intent(in) :: is_first, is_beyond
-    integer(int32), intent(in) :: atom(:)
-    skips = .false.
-    if (is_first) skips = minval(atom) <= needs_phosphate
-    if (is_beyond) skips = minval(atom) > previous_atoms
-  end function skips
-
-  !> Adds one residual with its derivatives to the normal equations of a window; base atoms do not move. The fourth
-  !> component of every vector is padding.
-  pure subroutine add_term(m, atom, deviation, weight, slopes, cost, block, slope)
-    integer(int32), intent(in) :: m, atom(m)
-    real(real32), intent(in) :: deviation, weight, slopes(4, m)
-    real(real64), intent(inout) :: cost
-    real(real32), intent(inout) :: block(4, 3, window_pairs), slope(4, window_free)
-    real(real32) :: residual, jacobian(4, 4)
-    integer(int32) :: p, q, at
-
-    residual = weight * deviation
-    cost = cost + real(residual, real64)**2
-    jacobian(:, :m) = weight * slopes
-    do p = 1, m
-      if (atom(p) > window_free) cycle
-      slope(:, atom(p)) = slope(:, atom(p)) + residual * jacobian(:, p)
-      do q = 1, m
-        if (atom(q) < atom(p) .or. atom(q) > window_free) cycle
-        at = pair_index(atom(q), atom(p))
-        block(:, 1, at) = block(:, 1, at) + jacobian(:, q) * jacobian(1, p)
-        block(:, 2, at) = block(:, 2, at) + jacobian(:, q) * jacobian(2, p)
-        block(:, 3, at) = block(:, 3, at) + jacobian(:, q) * jacobian(3, p)
-      end do
-    end do
-  end subroutine add_term
-
-  !> Lengths of bonds and their derivatives.
-  pure subroutine bonds(m, atom, place, value, slopes)
-    integer(int32), intent(in) :: m, atom(2, m)
-    real(real32), intent(in) :: place(3, window)
-    real(real32), intent(out) :: value(m), slopes(4, 3, m)
-    real(real32) :: u(3)
-    integer(int32) :: k
-
-    slopes(4, :, :) = 0
-    do k = 1, m
-      u = place(:, atom(1, k)) - place(:, atom(2, k))
-      value(k) = sqrt(max(u(1)**2 + u(2)**2 + u(3)**2, coincident))
-      slopes(:3, 1, k) = u / value(k)
-      slopes(:3, 2, k) = -slopes(:3, 1, k)
-    end do
-  end subroutine bonds
-
-  !> Deviations of angles from their targets, radian, and their derivatives. With the deviation D it is
-  !> 2 tan(D/2) = 2 sin D / (1 + cos D), which is D to 0.3 % at 10 degrees and needs no inverse function. Beyond a few
-  !> standard deviations it grows faster still: strain is shared with neighbours rather than left in one angle.
-  pure subroutine angles(m, atom, place, cosine_target, sine_target, inverse_sharp, value, slopes)
-    integer(int32), intent(in) :: m, atom(3, m)
-    real(real32), intent(in) :: place(3, window), cosine_target(m), sine_target(m)
-    real(real32), intent(in) :: inverse_sharp(m) !! one over the deviation that counts double, per radian
-    real(real32), intent(out) :: value(m), slopes(4, 3, m)
-    real(real32), dimension(m) :: ux, uy, uz, vx, vy, vz, per_u, per_v, cosine, along_u, along_v
-    real(real32) :: sine, half, excess
-    integer(int32) :: k
-
-    do k = 1, m
-      ux(k) = place(1, atom(1, k)) - place(1, atom(2, k))
-      uy(k) = place(2, atom(1, k)) - place(2, atom(2, k))
-      uz(k) = place(3, atom(1, k)) - place(3, atom(2, k))
-      vx(k) = place(1, atom(3, k)) - place(1, atom(2, k))
-      vy(k) = place(2, atom(3, k)) - place(2, atom(2, k))
-      vz(k) = place(3, atom(3, k)) - place(3, atom(2, k))
-    end do
-    do k = 1, m
-      per_u(k) = 1 / sqrt(max(ux(k)**2 + uy(k)**2 + uz(k)**2, coincident))
-      per_v(k) = 1 / sqrt(max(vx(k)**2 + vy(k)**2 + vz(k)**2, coincident))
-      cosine(k) = (ux(k) * vx(k) + uy(k) * vy(k) + uz(k) * vz(k)) * per_u(k) * per_v(k)
-      sine = sqrt(max(1 - cosine(k)**2, 1.0e-9_real32))
-      half = 1 / max(1 + cosine(k) * cosine_target(k) + sine * sine_target(k), 1.0e-2_real32)
-      value(k) = 2 * (sine * cosine_target(k) - cosine(k) * sine_target(k)) * half
-      excess = (value(k) * inverse_sharp(k))**2
-      along_u(k) = 2 * half / sine * (1 + 3 * excess) * per_u(k)
-      along_v(k) = 2 * half / sine * (1 + 3 * excess) * per_v(k)
-      value(k) = value(k) * (1 + excess)
-    end do
-    do k = 1, m
-      slopes(1, 1, k) = (cosine(k) * per_u(k) * ux(k) - per_v(k) * vx(k)) * along_u(k)
-      slopes(2, 1, k) = (cosine(k) * per_u(k) * uy(k) - per_v(k) * vy(k)) * along_u(k)
-      slopes(3, 1, k) = (cosine(k) * per_u(k) * uz(k) - per_v(k) * vz(k)) * along_u(k)
-      slopes(4, 1, k) = 0
-      slopes(1, 3, k) = (cosine(k) * per_v(k) * vx(k) - per_u(k) * ux(k)) * along_v(k)
-      slopes(2, 3, k) = (cosine(k) * per_v(k) * vy(k) - per_u(k) * uy(k)) * along_v(k)
-      slopes(3, 3, k) = (cosine(k) * per_v(k) * vz(k) - per_u(k) * uz(k)) * along_v(k)
-      slopes(4, 3, k) = 0
-      slopes(:, 2, k) = -slopes(:, 1, k) - slopes(:, 3, k)
-    end do
-  end subroutine angles
-
-  !> Deviation of the torsion of four points (IUPAC sign) from a target, radian, -pi..pi, and its derivatives
-  !> (Blondel & Karplus 1996).
-  pure subroutine torsion(p, q, r, s, cosine_target, sine_target, value, slopes)
-    real(real32), intent(in) :: p(3), q(3), r(3), s(3), cosine_target, sine_target
-    real(real32), intent(out) :: value, slopes(4, 4)
-    real(real32) :: f(3), g(3), h(3), a(3), b(3), length, a2, b2, inner(3), sine, cosine
-
-    f = p - q
-    g = q - r
-    h = s - r
-    a = [f(2) * g(3) - f(3) * g(2), f(3) * g(1) - f(1) * g(3), f(1) * g(2) - f(2) * g(1)]
-    b = [h(2) * g(3) - h(3) * g(2), h(3) * g(1) - h(1) * g(3), h(1) * g(2) - h(2) * g(1)]
-    length = sqrt(max(g(1)**2 + g(2)**2 + g(3)**2, coincident))
-    a2 = 1 / max(a(1)**2 + a(2)**2 + a(3)**2, 1.0e-6_real32)
-    b2 = 1 / max(b(1)**2 + b(2)**2 + b(3)**2, 1.0e-6_real32)
-    cosine = a(1) * b(1) + a(2) * b(2) + a(3) * b(3)
-    sine = ((b(2) * a(3) - b(3) * a(2)) * g(1) + (b(3) * a(1) - b(1) * a(3)) * g(2) &
-      + (b(1) * a(2) - b(2) * a(1)) * g(3)) / length
-    value = atan2(sine * cosine_target - cosine * sine_target, cosine * cosine_target + sine * sine_target)
-    slopes(4, :) = 0
-    slopes(:3, 1) = -length * a2 * a
-    slopes(:3, 4) = length * b2 * b
-    inner = (f(1) * g(1) + f(2) * g(2) + f(3) * g(3)) * a2 / length * a &
-      - (h(1) * g(1) + h(2) * g(2) + h(3) * g(3)) * b2 / length * b
-    slopes(:3, 2) = -slopes(:3, 1) + inner
-    slopes(:3, 3) = -slopes(:3, 4) - inner
-  end subroutine torsion
-
-  !> Cholesky factor of the damped block-tridiagonal matrix, its diagonal inverted and apart, and the link blocks below
-  !> the diagonal. Columns are padded with zeros, so that every loop runs over whole vector registers.
-  pure subroutine factorise(from, to, hessian, coupling, damping, factor, inverse, link, definite)
-    integer(int32), intent(in) :: from, to
-    real(real32), intent(in) :: hessian(unknowns, unknowns, from:to), coupling(head, tail, from:to), damping
-    real(real32), intent(out) :: factor(padded, unknowns, from:to) !! strictly below the diagonal
-    real(real32), intent(out) :: inverse(unknowns, from:to), link(head, tail, from:to)
-    logical, intent(out) :: definite
-    integer(int32), parameter :: shift = unknowns - tail, upper = 16
-    real(real32) :: work(padded, unknowns)
-    integer(int32) :: i, j, k, c
-
-    definite = .true.
-    link(:, :, from) = 0
-    work(unknowns + 1:, :) = 0
-    do i = from, to
-      work(:unknowns, :) = hessian(:, :, i)
-      do j = 1, unknowns
-        work(j, j) = work(j, j) + damping
-      end do
-      if (i > from) then
-        do j = 1, tail
-          link(:, j, i) = coupling(:, j, i)
-          do k = 1, j - 1
-            link(:, j, i) = link(:, j, i) - link(:, k, i) * factor(shift + j, shift + k, i - 1)
-          end do
-          link(:, j, i) = link(:, j, i) * inverse(shift + j, i - 1)
-        end do
-        do j = 1, head
-          do k = 1, tail
-            work(:head, j) = work(:head, j) - link(:, k, i) * link(j, k, i)
-          end do
-        end do
-      end if
-      do j = 1, unknowns, 3
-        do c = j, j + 2
-          do k = j, c - 1
-            work(c:unknowns, c) = work(c:unknowns, c) - work(c:unknowns, k) * work(c, k)
-          end do
-          if (work(c, c) <= 0) then
-            definite = .false.
-            return
-          end if
-          inverse(c, i) = 1 / sqrt(work(c, c))
-          work(c + 1:unknowns, c) = work(c + 1:unknowns, c) * inverse(c, i)
-          work(:c, c) = 0
-        end do
-        if (j < upper) then
-          do k = j + 3, unknowns
-            work(:, k) = work(:, k) - work(:, j) * work(k, j) - work(:, j + 1) * work(k, j + 1) &
-              - work(:, j + 2) * work(k, j + 2)
-          end do
-        else
-          do k = j + 3, unknowns
-            work(upper + 1:, k) = work(upper + 1:, k) - work(upper + 1:, j) * work(k, j) &
-              - work(upper + 1:, j + 1) * work(k, j + 1) - work(upper + 1:, j + 2) * work(k, j + 2)
-          end do
-        end if
-      end do
-      factor(:, :, i) = work
-    end do
-  end subroutine factorise
-
-  !> Solves with the factor in place.
-  pure subroutine substitute(from, to, factor, inverse, link, x)
-    integer(int32), intent(in) :: from, to
-    real(real32), intent(in) :: factor(padded, unknowns, from:to), inverse(unknowns, from:to)
-    real(real32), intent(in) :: link(head, tail, from:to)
-    real(real32), intent(inout) :: x(unknowns, from:to)
-    integer(int32), parameter :: shift = unknowns - tail
-    real(real32) :: y(padded), partial(4)
-    integer(int32) :: i, j, k
-
-    y = 0
-    do i = from, to
-      y(:unknowns) = x(:, i)
-      if (i > from) then
-        do k = 1, tail
-          y(:head) = y(:head) - link(:, k, i) * x(shift + k, i - 1)
-        end do
-      end if
-      do j = 1, unknowns
-        x(j, i) = y(j) * inverse(j, i)
-        y = y - factor(:, j, i) * x(j, i)
-      end do
-    end do
-    do i = to, from, -1
-      y(:unknowns) = x(:, i)
-      if (i < to) then
-        do k = 1, tail
-          y(shift + k) = y(shift + k) - dot_product(link(:, k, i + 1), x(:head, i + 1))
-        end do
-      end if
-      do j = unknowns, 1, -1
-        ! Four partial sums, always the same: a vector register's worth.
-        partial = 0
-        do k = 1, padded, 4
-          partial = partial + factor(k:k + 3, j, i) * y(k:k + 3)
-        end do
-        y(j) = (y(j) - ((partial(1) + partial(3)) + (partial(2) + partial(4)))) * inverse(j, i)
-      end do
-      x(:, i) = y(:unknowns)
-    end do
-  end subroutine substitute
 end module backbone_closure

@@ -3,14 +3,15 @@
 !> Every move is a rigid motion of a range of neighbours in the chain (one bead, one core, a crank, an end arm) or a
 !> spin of one bead's frame about its segment. All random numbers come in from the caller, eleven for each trial.
 !>
-!> With more than one thread trials are weighed ahead of their turn, each thread on a copy of the fibre, and carried out in
-!> theirs. A trial that an accepted one comes near to meanwhile is weighed once more. What comes out is, to the last bit,
-!> what one thread makes of them.
+!> With more than one thread a window of trials is weighed at once, each thread on a copy of the fibre; trials are then
+!> carried out in order. A trial near an earlier accepted one is weighed again. The result does not depend on the number of
+!> threads.
 module fibre_monte_carlo
-  use core_field, only: load_field
-  use iso_fortran_env, only: int32, real32, real64
-  use fibre_energy, only: fibre_t, near_t, load_fibre, load_limbs, refresh, range_energy, range_pairs, remember_pairs, &
-    replace_pairs, add_pairs, full_energy, twist_energy_at, longest_segment, n_terms, own_reach, worth_threads
+  use fibre_energy, only: range_energy, full_energy, twist_energy_at
+  use fibre_floors, only: longest_segment
+  use fibre_model, only: fibre_t, fibre_of, refresh, own_reach, n_terms, twist, floor_, worth_threads
+  use iso_fortran_env, only: int32, int64, real64
+  use near_pairs, only: near_t, range_pairs, remember_pairs, replace_pairs, add_pairs
   use omp_lib, only: omp_get_max_threads, omp_get_thread_num
   implicit none
   private
@@ -19,7 +20,6 @@ module fibre_monte_carlo
   integer(int32), parameter :: n_moves = 6, n_random = 11
   integer(int32), parameter :: bead_translation = 1, core_translation = 2, core_rotation = 3, crank = 4, end_pivot = 5, &
     bead_spin = 6
-  integer(int32), parameter :: twist_term = 3, floor_term = 6
   real(real64), parameter :: pi = acos(-1.0_real64)
   integer(int32), parameter :: ahead_a_thread = 8, most_ahead = 128   !< trials
   integer(int32), parameter :: chain_reach = 4   !< particles along the chain that elastic terms reach, and one
@@ -36,45 +36,30 @@ module fibre_monte_carlo
 
 contains
 
-  !> Make n_trials trials. Positions, frames (columns) and the energy of each term are updated in place.
-  !> `weight` holds the cumulative probability of each kind of move, `step` its largest displacement (nm or radian).
-  !> With strict = 1 a move that would raise the floor energy is refused outright.
-  subroutine run_trials(n, n_beads, n_cores, n_sites, n_limbs, n_spheres, n_contacts, n_trials, position, frame, core, &
-      linker, &
-      rest_length, stretch_k, bend_k, twist_k, rest_twist, charge, joint_point, joint_frame, site, site_charge, &
-      limb, limb_charge, limb_kind, sigma, strength, nx, ny, nz, n_cells, n_near, coefficient, cells, cell_first, cell_site, &
-      field_scalar, sphere, sphere_radius, sphere_near, contact, contact_k, contact_distance, scalar, beads, cores, longest, &
-      strict, weight, step, random, energy, tried, accepted)
-    integer(int32), intent(in) :: n, n_beads, n_cores, n_sites, n_limbs, n_spheres, n_contacts, n_trials, longest, strict
-    real(real64), intent(inout) :: position(3, n), frame(3, 3, n), energy(8)
-    integer(int32), intent(in) :: core(n), linker(n - 1), sphere_near(2, n_spheres), contact(2, n_contacts)
-    integer(int32), intent(in) :: beads(n_beads), cores(n_cores)
-    real(real64), intent(in) :: rest_length(n - 1), stretch_k(n - 1), bend_k(n - 1), twist_k(n - 1), rest_twist(n - 1)
-    real(real64), intent(in) :: charge(n), joint_point(3, 2), joint_frame(3, 3, 2)
-    real(real64), intent(in) :: site(3, n_sites), site_charge(n_sites), sphere(3, n_spheres), sphere_radius(n_spheres)
-    real(real64), intent(in) :: limb(3, n_limbs, n_cores), limb_charge(n_limbs, n_cores), sigma(5, 5), strength(5, 5)
-    integer(int32), intent(in) :: limb_kind(n_limbs, n_cores)
-    integer(int32), intent(in) :: nx, ny, nz, n_cells, n_near, cells(3), cell_first(n_cells), cell_site(n_near)
-    real(real32), intent(in) :: coefficient(4, nx, ny, nz)
-    real(real64), intent(in) :: field_scalar(11)
-    real(real64), intent(in) :: contact_k(n_contacts), contact_distance(n_contacts), scalar(16)
-    real(real64), intent(in) :: weight(6), step(6), random(11, n_trials)
-    integer(int32), intent(out) :: tried(6), accepted(6)
+  !> Make n_trials trials with the fibre as it was placed. With strict = 1 a move that would raise the floor energy is
+  !> refused outright.
+  subroutine run_trials(handle, n_trials, weight, step, longest, strict, random, energy, tried, accepted)
+    integer(int64), intent(in) :: handle           !< of the fibre
+    integer(int32), intent(in) :: n_trials
+    real(real64), intent(in) :: weight(6)          !< cumulative probability of each kind of move
+    real(real64), intent(in) :: step(6)            !< largest displacement of each kind of move, nm or radian
+    integer(int32), intent(in) :: longest          !< particles that one crank or pivot moves at most
+    integer(int32), intent(in) :: strict
+    real(real64), intent(in) :: random(11, n_trials)   !< in [0, 1)
+    real(real64), intent(inout) :: energy(8)       !< kBT, of each term, before and after
+    integer(int32), intent(out) :: tried(6), accepted(6)   !< of each kind of move
+    type(fibre_t), pointer :: self
     type(fibre_t), allocatable :: fibre(:)   !< for each thread
     type(near_t), allocatable :: near(:)
     type(trial_t) :: ahead(0:most_ahead - 1)
     integer(int32) :: trial, next, last, window, threads, move, moves(n_trials), k
-    threads = merge(1, omp_get_max_threads(), n < worth_threads)
+    self => fibre_of(handle)
+    threads = merge(1, omp_get_max_threads(), self%n < worth_threads)
     window = min(most_ahead, merge(1, ahead_a_thread * threads, threads == 1))
+    call remember_pairs(self, near)
     allocate (fibre(0:threads - 1))
-    call load_fibre(fibre(0), n, n_cores, n_sites, n_spheres, position, frame, core, linker, rest_length, stretch_k, bend_k, &
-      twist_k, rest_twist, charge, joint_point, joint_frame, site, site_charge, sphere, sphere_radius, sphere_near, &
-      contact, contact_k, contact_distance, scalar)
-    call load_limbs(fibre(0), limb, limb_charge, limb_kind, sigma, strength)
-    call load_field(fibre(0)%field, site, site_charge, coefficient, cells, cell_first, cell_site, field_scalar)
-    call remember_pairs(fibre(0), near)
-    do k = 1, threads - 1
-      fibre(k) = fibre(0)
+    do k = 0, threads - 1
+      fibre(k) = self
     end do
     tried = 0
     accepted = 0
@@ -90,7 +75,7 @@ contains
       !$omp parallel do schedule(dynamic) num_threads(threads) if(threads > 1)
       do trial = next, last
         if (.not. ahead(mod(trial, window))%weighed) call weigh(fibre(omp_get_thread_num()), near, moves(trial), &
-          random(:, trial), beads, cores, longest, strict /= 0, step(moves(trial)), ahead(mod(trial, window)))
+          random(:, trial), longest, strict /= 0, step(moves(trial)), ahead(mod(trial, window)))
       end do
       !$omp end parallel do
       do while (next <= last)
@@ -113,42 +98,21 @@ contains
         next = next + 1
       end do
     end do
-    position = fibre(0)%position
-    frame = fibre(0)%frame
+    self = fibre(0)
   end subroutine run_trials
 
-  !> Energy of every term, computed from scratch.
-  subroutine total_energy(n, n_cores, n_sites, n_limbs, n_spheres, n_contacts, position, frame, core, linker, &
-      rest_length, stretch_k, bend_k, twist_k, rest_twist, charge, joint_point, joint_frame, site, site_charge, &
-      limb, limb_charge, limb_kind, sigma, strength, nx, ny, nz, n_cells, n_near, coefficient, cells, cell_first, cell_site, &
-      field_scalar, sphere, sphere_radius, sphere_near, contact, contact_k, contact_distance, scalar, energy)
-    integer(int32), intent(in) :: n, n_cores, n_sites, n_limbs, n_spheres, n_contacts
-    real(real64), intent(in) :: position(3, n), frame(3, 3, n)
-    integer(int32), intent(in) :: core(n), linker(n - 1), sphere_near(2, n_spheres), contact(2, n_contacts)
-    real(real64), intent(in) :: rest_length(n - 1), stretch_k(n - 1), bend_k(n - 1), twist_k(n - 1), rest_twist(n - 1)
-    real(real64), intent(in) :: charge(n), joint_point(3, 2), joint_frame(3, 3, 2)
-    real(real64), intent(in) :: site(3, n_sites), site_charge(n_sites), sphere(3, n_spheres), sphere_radius(n_spheres)
-    real(real64), intent(in) :: limb(3, n_limbs, n_cores), limb_charge(n_limbs, n_cores), sigma(5, 5), strength(5, 5)
-    integer(int32), intent(in) :: limb_kind(n_limbs, n_cores)
-    integer(int32), intent(in) :: nx, ny, nz, n_cells, n_near, cells(3), cell_first(n_cells), cell_site(n_near)
-    real(real32), intent(in) :: coefficient(4, nx, ny, nz)
-    real(real64), intent(in) :: field_scalar(11)
-    real(real64), intent(in) :: contact_k(n_contacts), contact_distance(n_contacts), scalar(16)
+  !> Energy of every term (kBT) in the conformation in which the fibre was placed, computed from scratch.
+  subroutine total_energy(handle, energy)
+    integer(int64), intent(in) :: handle
     real(real64), intent(out) :: energy(8)
-    type(fibre_t) :: fibre
-    call load_fibre(fibre, n, n_cores, n_sites, n_spheres, position, frame, core, linker, rest_length, stretch_k, bend_k, &
-      twist_k, rest_twist, charge, joint_point, joint_frame, site, site_charge, sphere, sphere_radius, sphere_near, &
-      contact, contact_k, contact_distance, scalar)
-    call load_limbs(fibre, limb, limb_charge, limb_kind, sigma, strength)
-    call load_field(fibre%field, site, site_charge, coefficient, cells, cell_first, cell_site, field_scalar)
-    energy = full_energy(fibre)
+    energy = full_energy(fibre_of(handle))
   end subroutine total_energy
 
   !> One trial: choose, move, weigh by Metropolis, undo.
-  subroutine weigh(fibre, near, move, random, beads, cores, longest, strict, step, trial)
+  subroutine weigh(fibre, near, move, random, longest, strict, step, trial)
     type(fibre_t), intent(inout) :: fibre   !< in the end as it was
     type(near_t), intent(in) :: near(:)
-    integer(int32), intent(in) :: move, beads(:), cores(:), longest
+    integer(int32), intent(in) :: move, longest
     real(real64), intent(in) :: random(n_random), step
     logical, intent(in) :: strict
     type(trial_t), intent(out) :: trial
@@ -161,18 +125,18 @@ contains
     rotation = reshape([1, 0, 0, 0, 1, 0, 0, 0, 1], [3, 3])
     select case (move)
     case (bead_translation)
-      if (size(beads) == 0) return
-      first = pick(random(2), beads)
+      if (size(fibre%bead) == 0) return
+      first = pick(random(2), fibre%bead)
       last = first
       shift = step * (2 * random(4:6) - 1)
     case (core_translation)
-      if (size(cores) == 0) return
-      first = pick(random(2), cores)
+      if (size(fibre%core_particle) == 0) return
+      first = pick(random(2), fibre%core_particle)
       last = first
       shift = step * (2 * random(4:6) - 1)
     case (core_rotation)
-      if (size(cores) == 0) return
-      first = pick(random(2), cores)
+      if (size(fibre%core_particle) == 0) return
+      first = pick(random(2), fibre%core_particle)
       last = first
       centre = fibre%position(:, first)
       rotation = turn(random_axis(random(7:8)), step * (2 * random(9) - 1))
@@ -198,8 +162,8 @@ contains
       end if
       rotation = turn(random_axis(random(7:8)), step * (2 * random(9) - 1))
     case (bead_spin)
-      if (size(beads) == 0) return
-      call weigh_spin(fibre, pick(random(2), beads), step * (2 * random(9) - 1), random(11), trial)
+      if (size(fibre%bead) == 0) return
+      call weigh_spin(fibre, pick(random(2), fibre%bead), step * (2 * random(9) - 1), random(11), trial)
       return
     end select
 
@@ -219,7 +183,7 @@ contains
     trial%last = last
     stretched = max(stretched, longest_beside(fibre, first, last))
     call remember_places(trial, fibre, old_position(:, first - low + 1:), stretched)
-    if (.not. (strict .and. after(floor_term) > before(floor_term)) &
+    if (.not. (strict .and. after(floor_) > before(floor_)) &
       .and. longest_beside(fibre, first, last) < longest_segment) then
       ! Charges cost most: only for what the floors allow.
       allocate (trial%near(first:last))
@@ -312,7 +276,7 @@ contains
     fibre%frame(:, 2, p) = cos(angle) * old(:, 2) + sin(angle) * old(:, 3)
     fibre%frame(:, 3, p) = cos(angle) * old(:, 3) - sin(angle) * old(:, 2)
     difference = difference + spin_energy()
-    trial%change(twist_term) = difference
+    trial%change(twist) = difference
     trial%accepted = difference <= -log(max(random, tiny(1.0_real64)))
     trial%position = fibre%position(:, max(1, p - 1):p + 1)
     trial%frame = fibre%frame(:, :, max(1, p - 1):p + 1)
@@ -325,6 +289,7 @@ contains
     end function spin_energy
   end subroutine weigh_spin
 
+  !> An item of a list, by a number in [0, 1).
   pure function pick(random, list) result(item)
     real(real64), intent(in) :: random
     integer(int32), intent(in) :: list(:)

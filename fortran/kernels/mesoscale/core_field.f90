@@ -5,60 +5,63 @@
 !> are; within, an even polynomial that joins with three continuous derivatives takes their place, and what it leaves is
 !> added site by site. The smooth part is a cubic B-spline on a regular grid (mesoscale/field.py prepares it).
 module core_field
-  use iso_fortran_env, only: int32, real32, real64
+  use iso_c_binding, only: c_f_pointer, c_loc, c_null_ptr
+  use iso_fortran_env, only: int32, int64, real32, real64
   implicit none
   private
-  public :: field_t, load_field, set_scalars, field_at, field_slope_at, horner
+  public :: field_t, new_field, delete_field, field_of, set_split, field_at, field_slope_at, horner
 
   integer(int32), parameter, public :: n_parts = 3   !< screened potential, r**-12, r**-6
   integer(int32), parameter :: n_lanes = 4           !< parts, filled up to what vector units like
 
   type :: field_t
-    logical :: present = .false.
-    real(real64) :: lower(3) = 0, edge = 1, joint = 0, kappa = 0, shift(n_parts) = 0
+    real(real64) :: lower(3) = 0, edge = 1            !< nm, first point and spacing of the grid
+    real(real64) :: joint = 0, cutoff = 0             !< nm
+    real(real64) :: kappa = 0                         !< 1/nm
+    real(real64) :: shift(n_parts) = 0                !< value of each part at the cutoff
     real(real64) :: polynomial(0:3, n_parts) = 0      !< in r**2, what stands for each part within the joint
     integer(int32) :: points(3) = 0
-    real(real32), allocatable :: coefficient(:, :, :, :)
+    real(real32), allocatable :: coefficient(:, :, :, :)   !< (n_lanes, x, y, z)
     ! Sites near each cell of a coarse grid.
-    real(real64) :: cell_lower(3) = 0, cell_edge = 1
+    real(real64) :: cell_lower(3) = 0, cell_edge = 1  !< nm
     integer(int32) :: cells(3) = 0
     integer(int32), allocatable :: cell_first(:), cell_site(:)
-    real(real64), allocatable :: site(:, :), site_charge(:)
+    real(real64), allocatable :: site(:, :), site_charge(:)   !< nm, e
   end type field_t
 
 contains
 
-  !> Take over what Python prepared; `scalar`: lower corner, edge, joint, kappa, cutoff of the field, lower corner and
-  !> edge of the cells. A table of one point is none.
-  subroutine load_field(field, site, site_charge, coefficient, cells, cell_first, cell_site, scalar)
-    type(field_t), intent(out) :: field
-    real(real64), intent(in) :: site(:, :), site_charge(:), scalar(11)
-    real(real32), intent(in) :: coefficient(:, :, :, :)
-    integer(int32), intent(in) :: cells(3), cell_first(:), cell_site(:)
-    field%present = size(coefficient, 2) > 1
-    if (.not. field%present) return
-    call set_scalars(field, scalar)
-    field%points = [size(coefficient, 2), size(coefficient, 3), size(coefficient, 4)]
-    field%coefficient = coefficient
-    field%cells = cells
-    field%cell_first = cell_first
-    field%cell_site = cell_site
-    field%site = site
-    field%site_charge = site_charge
-  end subroutine load_field
+  !> A field of its own on the heap, as an opaque number.
+  function new_field() result(handle)
+    integer(int64) :: handle
+    type(field_t), pointer :: field
+    allocate (field)
+    handle = transfer(c_loc(field), handle)
+  end function new_field
 
-  pure subroutine set_scalars(field, scalar)
+  !> The field that belongs to a number from `new_field`.
+  function field_of(handle) result(field)
+    integer(int64), intent(in) :: handle
+    type(field_t), pointer :: field
+    call c_f_pointer(transfer(handle, c_null_ptr), field)
+  end function field_of
+
+  subroutine delete_field(handle)
+    integer(int64), intent(in) :: handle
+    type(field_t), pointer :: field
+    field => field_of(handle)
+    deallocate (field)
+  end subroutine delete_field
+
+  !> Split the potentials at `joint` nm, for an inverse screening length (1/nm) and a cutoff (nm).
+  pure subroutine set_split(field, joint, kappa, cutoff)
     type(field_t), intent(inout) :: field
-    real(real64), intent(in) :: scalar(11)
-    real(real64) :: cutoff, power
+    real(real64), intent(in) :: joint, kappa, cutoff
+    real(real64) :: power
     integer(int32) :: part
-    field%lower = scalar(1:3)
-    field%edge = scalar(4)
-    field%joint = scalar(5)
-    field%kappa = scalar(6)
-    cutoff = scalar(7)
-    field%cell_lower = scalar(8:10)
-    field%cell_edge = scalar(11)
+    field%joint = joint
+    field%kappa = kappa
+    field%cutoff = cutoff
     field%shift = [exp(-field%kappa * cutoff) / cutoff, cutoff**(-12), cutoff**(-6)]
     field%polynomial(:, 1) = even_polynomial(field%joint, screened_derivatives(field%joint, field%kappa))
     do part = 2, n_parts
@@ -66,7 +69,7 @@ contains
       field%polynomial(:, part) = even_polynomial(field%joint, field%joint**(-power) * [1.0_real64, -power / field%joint, &
         power * (power + 1) / field%joint**2, -power * (power + 1) * (power + 2) / field%joint**3])
     end do
-  end subroutine set_scalars
+  end subroutine set_split
 
   !> exp(-kappa r)/r and its first three derivatives.
   pure function screened_derivatives(r, kappa) result(d)

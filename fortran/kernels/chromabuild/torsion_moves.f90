@@ -3,74 +3,81 @@ module torsion_moves
   use iso_fortran_env, only: int32, real64
   implicit none
   private
-  public :: score_rotations, rotated_states, score_state_pairs, apply_rotation, turn_in_place
+  public :: rotated_states, score_states, score_state_pairs, apply_rotation, turn_in_place
 
 contains
 
-  !> For each trial (one angle per torsion, applied from the first to the last): the pairs closer than the fatal
-  !> threshold, the pairs closer than their severe distance, and the soft overlap energy, the sum of
-  !> (contact - d)^2 + 4 (severe - d)^2 over pairs below these distances (angstrom^2).
-  subroutine score_rotations(n_local, local, n_torsions, axis, turned, n_trials, angle, n_moved, moved, &
-      n_around, around, contact, severe, n_inner, inner, inner_contact, inner_severe, threshold, n_threads, &
-      n_fatal, n_severe, energy)
-    integer(int32), intent(in) :: n_local
-    !> atoms that turn and atoms that carry the axes
-    real(real64), intent(in) :: local(3, n_local)
-    integer(int32), intent(in) :: n_torsions
-    !> 0-based local atoms of each axis, inner end first
-    integer(int32), intent(in) :: axis(2, n_torsions)
-    !> 1 where a torsion turns a local atom
-    integer(int32), intent(in) :: turned(n_local, n_torsions)
-    integer(int32), intent(in) :: n_trials
-    !> radian
-    real(real64), intent(in) :: angle(n_torsions, n_trials)
-    integer(int32), intent(in) :: n_moved
-    !> 0-based local atoms whose contacts are scored
-    integer(int32), intent(in) :: moved(n_moved)
-    integer(int32), intent(in) :: n_around
-    !> atoms that stand still
-    real(real64), intent(in) :: around(3, n_around)
-    !> smallest comfortable distance; 0 for pairs that bonds join
-    real(real64), intent(in) :: contact(n_around, n_moved)
-    !> severe distance, not above contact and not below the threshold; 0 for pairs that bonds join
-    real(real64), intent(in) :: severe(n_around, n_moved)
-    integer(int32), intent(in) :: n_inner
-    !> 0-based local atoms of pairs within the moved group
-    integer(int32), intent(in) :: inner(2, n_inner)
-    real(real64), intent(in) :: inner_contact(n_inner)
-    real(real64), intent(in) :: inner_severe(n_inner)
+  !> Positions of some atoms after each trial, which turns about all torsions, from the first to the last.
+  subroutine rotated_states(local, axis, turned, angle, moved, n_threads, state)
+    !> (3, local) atoms that turn and atoms that carry the axes, angstrom
+    real(real64), intent(in) :: local(:, :)
+    !> (2, torsions) 0-based local atoms of each axis, inner end first
+    integer(int32), intent(in) :: axis(:, :)
+    !> (local, torsions) 1 where a torsion turns a local atom
+    integer(int32), intent(in) :: turned(:, :)
+    !> (torsions, trials) radian
+    real(real64), intent(in) :: angle(:, :)
+    !> 0-based local atoms that are asked for
+    integer(int32), intent(in) :: moved(:)
+    integer(int32), intent(in) :: n_threads
+    !> (3, moved, trials) angstrom
+    real(real64), intent(inout) :: state(:, :, :)
+
+    integer(int32) :: s, t, n_local
+    real(real64) :: here(3, size(local, 2))
+
+    n_local = size(local, 2)
+    ! Starting threads costs more than some ten thousand rotations.
+    !$omp parallel do num_threads(n_threads) if (real(size(turned))*size(angle, 2) > 1.0e5) schedule(static) &
+    !$omp private(s, t, here)
+    do s = 1, size(angle, 2)
+      here = local
+      do t = 1, size(axis, 2)
+        call apply_rotation(n_local, here, axis(:, t), turned(:, t), angle(t, s))
+      end do
+      state(:, :, s) = here(:, moved + 1)
+    end do
+    !$omp end parallel do
+  end subroutine rotated_states
+
+  !> What each trial position of a group costs: the pairs closer than the fatal threshold, the pairs closer than their severe
+  !> distance, and the soft overlap energy, the sum of (contact - d)^2 + 4 (severe - d)^2 over pairs below these distances
+  !> (angstrom^2).
+  subroutine score_states(state, around, contact, severe, inner, inner_contact, inner_severe, threshold, n_threads, n_fatal, &
+      n_severe, energy)
+    !> (3, moved, trials) angstrom
+    real(real64), intent(in) :: state(:, :, :)
+    !> (3, around) atoms that stand still
+    real(real64), intent(in) :: around(:, :)
+    !> (around, moved) smallest comfortable distance; 0 for pairs that bonds join
+    real(real64), intent(in) :: contact(:, :)
+    !> (around, moved) severe distance, not above contact and not below the threshold; 0 for pairs that bonds join
+    real(real64), intent(in) :: severe(:, :)
+    !> (2, pairs) 0-based places in the group of pairs within it
+    integer(int32), intent(in) :: inner(:, :)
+    !> (pairs) as contact and severe
+    real(real64), intent(in) :: inner_contact(:), inner_severe(:)
     !> fatal distance
     real(real64), intent(in) :: threshold
     integer(int32), intent(in) :: n_threads
-    integer(int32), intent(inout) :: n_fatal(n_trials)
-    integer(int32), intent(inout) :: n_severe(n_trials)
-    real(real64), intent(inout) :: energy(n_trials)
+    !> (trials)
+    integer(int32), intent(inout) :: n_fatal(:), n_severe(:)
+    real(real64), intent(inout) :: energy(:)
 
-    integer(int32) :: s, t, m, e, k
+    integer(int32) :: n_moved, n_trials, n_around, s, m, e, k
     integer(int32), allocatable :: n_near(:), near(:, :)
-    real(real64) :: here(3, n_local), squared, point(3), middle(3), reach
-    real(real64), allocatable :: trial(:, :, :)
+    real(real64) :: squared, point(3), middle(3), reach
 
-    allocate (trial(3, n_local, n_trials), n_near(n_moved), near(n_around, n_moved))
-    ! Starting threads costs more than a few hundred thousand distances.
-    !$omp parallel do num_threads(n_threads) if (real(n_trials)*n_moved*n_around > 1.0e6) schedule(static) default(none) &
-    !$omp shared(local, n_torsions, axis, turned, angle, n_local, n_trials, trial) private(s, t, here)
-    do s = 1, n_trials
-      here = local
-      do t = 1, n_torsions
-        call apply_rotation(n_local, here, axis(:, t), turned(:, t), angle(t, s))
-      end do
-      trial(:, :, s) = here
-    end do
-    !$omp end parallel do
-
+    n_moved = size(state, 2)
+    n_trials = size(state, 3)
+    n_around = size(around, 2)
+    allocate (n_near(n_moved), near(n_around, n_moved))
     ! What an atom cannot meet in any trial is left out before the trials are looked at one by one.
     do m = 1, n_moved
-      k = moved(m) + 1
-      middle = (minval(trial(:, k, :), dim=2) + maxval(trial(:, k, :), dim=2))/2
+      middle = (minval(state(:, m, :), dim=2) + maxval(state(:, m, :), dim=2))/2
       reach = 0
       do s = 1, n_trials
-        reach = max(reach, sum((trial(:, k, s) - middle)**2))
+        reach = max(reach, sum((state(:, m, s) - middle)**2))
       end do
       reach = sqrt(reach)*(1 + 1.0e-9_real64) + 1.0e-6_real64
       n_near(m) = 0
@@ -81,15 +88,15 @@ contains
       end do
     end do
 
-    !$omp parallel do num_threads(n_threads) if (real(n_trials)*n_moved*n_around > 1.0e6) schedule(dynamic, 4) default(none) &
-    !$omp shared(n_trials, trial, n_moved, moved, around, contact, severe, n_inner, inner, inner_contact, inner_severe, &
-    !$omp threshold, n_near, near, n_fatal, n_severe, energy) private(s, m, e, k, squared, point)
+    ! Starting threads costs more than a few hundred thousand distances.
+    !$omp parallel do num_threads(n_threads) if (real(n_trials)*n_moved*n_around > 1.0e6) schedule(dynamic, 4) &
+    !$omp private(s, m, e, k, squared, point)
     do s = 1, n_trials
       n_fatal(s) = 0
       n_severe(s) = 0
       energy(s) = 0
       do m = 1, n_moved
-        point = trial(:, moved(m) + 1, s)
+        point = state(:, m, s)
         do k = 1, n_near(m)
           e = near(k, m)
           squared = (point(1) - around(1, e))**2 + (point(2) - around(2, e))**2 + (point(3) - around(3, e))**2
@@ -97,41 +104,16 @@ contains
             n_fatal(s), n_severe(s), energy(s))
         end do
       end do
-      do e = 1, n_inner
-        squared = sum((trial(:, inner(1, e) + 1, s) - trial(:, inner(2, e) + 1, s))**2)
+      do e = 1, size(inner, 2)
+        squared = sum((state(:, inner(1, e) + 1, s) - state(:, inner(2, e) + 1, s))**2)
         if (squared < inner_contact(e)**2) call add(squared, inner_contact(e), inner_severe(e), threshold, &
           n_fatal(s), n_severe(s), energy(s))
       end do
     end do
     !$omp end parallel do
-  end subroutine score_rotations
+  end subroutine score_states
 
-  !> Positions of the moved atoms in each trial of `score_rotations`.
-  subroutine rotated_states(n_local, local, n_torsions, axis, turned, n_trials, angle, n_moved, moved, state)
-    integer(int32), intent(in) :: n_local
-    real(real64), intent(in) :: local(3, n_local)
-    integer(int32), intent(in) :: n_torsions
-    integer(int32), intent(in) :: axis(2, n_torsions)
-    integer(int32), intent(in) :: turned(n_local, n_torsions)
-    integer(int32), intent(in) :: n_trials
-    real(real64), intent(in) :: angle(n_torsions, n_trials)
-    integer(int32), intent(in) :: n_moved
-    integer(int32), intent(in) :: moved(n_moved)
-    real(real64), intent(inout) :: state(3, n_moved, n_trials)
-
-    integer(int32) :: s, t
-    real(real64) :: here(3, n_local)
-
-    do s = 1, n_trials
-      here = local
-      do t = 1, n_torsions
-        call apply_rotation(n_local, here, axis(:, t), turned(:, t), angle(t, s))
-      end do
-      state(:, :, s) = here(:, moved + 1)
-    end do
-  end subroutine rotated_states
-
-  !> What every state of one group costs beside every state of another: the score of `score_rotations` with a price on
+  !> What every state of one group costs beside every state of another: the score of `score_states` with a price on
   !> fatal and severe pairs.
   subroutine score_state_pairs(n_a, n_states_a, a, n_b, n_states_b, b, contact, severe, threshold, fatal_cost, &
       severe_cost, cost)
@@ -141,7 +123,7 @@ contains
     integer(int32), intent(in) :: n_b
     integer(int32), intent(in) :: n_states_b
     real(real64), intent(in) :: b(3, n_b, n_states_b)
-    !> as in `score_rotations`
+    !> as in `score_states`
     real(real64), intent(in) :: contact(n_b, n_a)
     real(real64), intent(in) :: severe(n_b, n_a)
     real(real64), intent(in) :: threshold

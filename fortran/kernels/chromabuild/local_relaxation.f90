@@ -15,29 +15,29 @@ contains
 
   !> Minimise the sum of squared residuals: weight (d - target) of every distance, weight (V - target) of every volume,
   !> weight (contact - d) of every contact pair that is too close, and tether (x - x0) of every coordinate.
-  subroutine relax_group(n_atoms, n_movable, position, n_restraints, restraint, target_distance, &
-      restraint_weight, n_volumes, volume, target_volume, volume_weight, n_contacts, contact, contact_distance, &
-      contact_weight, tether, max_iterations, cost)
-    integer(int32), intent(in) :: n_atoms
+  subroutine relax_group(n_movable, position, restraint, target_distance, restraint_weight, volume, target_volume, &
+      volume_weight, contact, contact_distance, contact_weight, tether, max_iterations, cost)
     !> the first n_movable atoms move
     integer(int32), intent(in) :: n_movable
-    real(real64), intent(inout) :: position(3, n_atoms)
-    integer(int32), intent(in) :: n_restraints
-    !> 0-based atoms
-    integer(int32), intent(in) :: restraint(2, n_restraints)
-    real(real64), intent(in) :: target_distance(n_restraints)
-    !> 1 / standard deviation
-    real(real64), intent(in) :: restraint_weight(n_restraints)
-    integer(int32), intent(in) :: n_volumes
-    !> 0-based atoms p, a, b, c of V = (a - p) . ((b - p) x (c - p))
-    integer(int32), intent(in) :: volume(4, n_volumes)
-    !> angstrom^3
-    real(real64), intent(in) :: target_volume(n_volumes)
-    real(real64), intent(in) :: volume_weight(n_volumes)
-    integer(int32), intent(in) :: n_contacts
-    !> 0-based atoms
-    integer(int32), intent(in) :: contact(2, n_contacts)
-    real(real64), intent(in) :: contact_distance(n_contacts)
+    !> (3, atoms) angstrom
+    real(real64), intent(inout) :: position(:, :)
+    !> (2, restraints) 0-based atoms
+    integer(int32), intent(in) :: restraint(:, :)
+    !> (restraints) angstrom
+    real(real64), intent(in) :: target_distance(:)
+    !> (restraints) 1 / standard deviation
+    real(real64), intent(in) :: restraint_weight(:)
+    !> (4, volumes) 0-based atoms p, a, b, c of V = (a - p) . ((b - p) x (c - p))
+    integer(int32), intent(in) :: volume(:, :)
+    !> (volumes) angstrom^3
+    real(real64), intent(in) :: target_volume(:)
+    !> (volumes) 1 / standard deviation
+    real(real64), intent(in) :: volume_weight(:)
+    !> (2, contacts) 0-based atoms
+    integer(int32), intent(in) :: contact(:, :)
+    !> (contacts) angstrom
+    real(real64), intent(in) :: contact_distance(:)
+    !> 1 / angstrom
     real(real64), intent(in) :: contact_weight
     !> 1 / angstrom
     real(real64), intent(in) :: tether
@@ -84,7 +84,7 @@ contains
 
     !> Sum of squares and, when asked for, the normal equations.
     subroutine assemble(x, total, matrix, vector)
-      real(real64), intent(in) :: x(3, n_atoms)
+      real(real64), intent(in) :: x(:, :)
       real(real64), intent(out) :: total
       real(real64), intent(out), optional :: matrix(n, n), vector(n)
 
@@ -93,13 +93,13 @@ contains
       total = 0
       if (present(matrix)) matrix = 0
       if (present(vector)) vector = 0
-      do i = 1, n_restraints
+      do i = 1, size(restraint, 2)
         call add_pair(x, restraint(:, i) + 1, target_distance(i), restraint_weight(i), .false., total, matrix, vector)
       end do
-      do i = 1, n_volumes
+      do i = 1, size(volume, 2)
         call add_volume(x, volume(:, i) + 1, target_volume(i), volume_weight(i), total, matrix, vector)
       end do
-      do i = 1, n_contacts
+      do i = 1, size(contact, 2)
         call add_pair(x, contact(:, i) + 1, contact_distance(i), contact_weight, .true., total, matrix, vector)
       end do
       do i = 1, n_movable
@@ -114,7 +114,7 @@ contains
 
     !> One distance residual; a one-sided pair counts only when it is too close.
     subroutine add_pair(x, ends, goal, weight, one_sided, total, matrix, vector)
-      real(real64), intent(in) :: x(3, n_atoms), goal, weight
+      real(real64), intent(in) :: x(:, :), goal, weight
       integer(int32), intent(in) :: ends(2)
       logical, intent(in) :: one_sided
       real(real64), intent(inout) :: total
@@ -136,7 +136,7 @@ contains
 
     !> One volume residual.
     subroutine add_volume(x, corner, goal, weight, total, matrix, vector)
-      real(real64), intent(in) :: x(3, n_atoms), goal, weight
+      real(real64), intent(in) :: x(:, :), goal, weight
       integer(int32), intent(in) :: corner(4)
       real(real64), intent(inout) :: total
       real(real64), intent(inout), optional :: matrix(n, n), vector(n)

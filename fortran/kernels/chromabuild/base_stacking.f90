@@ -5,12 +5,13 @@
 !> the next one: the normal matrix is block-tridiagonal with blocks of 12. Gauss-Newton on pieces of the duplex with
 !> margins; a piece reads only where the bases began, so that the result does not depend on the number of threads.
 module base_stacking
-  use iso_fortran_env, only: int32, real64
+  use iso_fortran_env, only: int32, int64, real64
+  use stacking_model, only: stacking_t, new_stacking, delete_stacking, stacking_of, atoms_most
   implicit none
   private
-  public :: relax_stack
+  public :: create_stacking, free_stacking, set_bases, set_elasticity, set_contacts, relax_stack
 
-  integer(int32), parameter :: atoms_most = 11, six = 6, twelve = 12
+  integer(int32), parameter :: six = 6, twelve = 12
   integer(int32), parameter :: contacts_most = 160       !! between two neighbouring pairs
   real(real64), parameter :: longest_move = 0.5_real64   !! angstrom, per iteration
   real(real64), parameter :: longest_turn = 0.15_real64  !! radian
@@ -19,25 +20,81 @@ module base_stacking
 
 contains
 
-  !> Bodies come in the order I0, J'0, I1, J'1, ...: J' is the partner of I.
-  subroutine relax_stack(n, kind, size_of, atom, is_oxygen, rest, pair_sigma, tether_sigma, contact, contact_oxygen, &
-      contact_sigma, reach, piece, margin, most_iterations, converged, n_threads, place, turn, failed)
-    integer(int32), intent(in) :: n !! base pairs
-    integer(int32), intent(in) :: kind(2 * n)              !! 1 A, 2 C, 3 G, 4 T
-    integer(int32), intent(in) :: size_of(4)               !! heavy atoms of each base without C1'
+  subroutine create_stacking(handle)
+    integer(int64), intent(out) :: handle
+    handle = new_stacking()
+  end subroutine create_stacking
+
+  subroutine free_stacking(handle)
+    integer(int64), intent(in) :: handle
+    call delete_stacking(handle)
+  end subroutine free_stacking
+
+  subroutine set_bases(handle, size_of, atom, is_oxygen)
+    integer(int64), intent(in) :: handle
+    integer(int32), intent(in) :: size_of(4)       !! heavy atoms of A, C, G, T without C1'
     real(real64), intent(in) :: atom(3, 11, 4)     !! in the base frame, angstrom
     integer(int32), intent(in) :: is_oxygen(11, 4)
-    real(real64), intent(in) :: rest(6, n), pair_sigma(6) !! shear ... opening, angstrom and degree
-    real(real64), intent(in) :: tether_sigma(2)            !! angstrom, radian
-    real(real64), intent(in) :: contact, contact_oxygen, contact_sigma, reach !! angstrom
+    type(stacking_t), pointer :: self
+
+    self => stacking_of(handle)
+    self%size_of = size_of
+    self%atom = atom
+    self%is_oxygen = is_oxygen
+  end subroutine set_bases
+
+  !> Standard deviations of what holds a base.
+  subroutine set_elasticity(handle, pair_sigma, tether_shift, tether_turn)
+    integer(int64), intent(in) :: handle
+    real(real64), intent(in) :: pair_sigma(6)      !! of shear ... opening, angstrom and degree
+    real(real64), intent(in) :: tether_shift, tether_turn   !! angstrom, radian
+    type(stacking_t), pointer :: self
+
+    self => stacking_of(handle)
+    self%pair_sigma = pair_sigma
+    self%tether_shift = tether_shift
+    self%tether_turn = tether_turn
+  end subroutine set_elasticity
+
+  !> How near atoms of neighbouring pairs may come, with an oxygen among them and without, and how far they are looked for.
+  subroutine set_contacts(handle, contact, contact_oxygen, sigma, reach)
+    integer(int64), intent(in) :: handle
+    real(real64), intent(in) :: contact, contact_oxygen, sigma, reach   !! angstrom
+    type(stacking_t), pointer :: self
+
+    self => stacking_of(handle)
+    self%contact = contact
+    self%contact_oxygen = contact_oxygen
+    self%contact_sigma = sigma
+    self%reach = reach
+  end subroutine set_contacts
+
+  !> Bodies come in the order I0, J'0, I1, J'1, ...: J' is the partner of I.
+  subroutine relax_stack(handle, n, kind, rest, piece, margin, most_iterations, converged, n_threads, place, turn, failed)
+    integer(int64), intent(in) :: handle
+    integer(int32), intent(in) :: n                        !! base pairs
+    integer(int32), intent(in) :: kind(2 * n)              !! 1 A, 2 C, 3 G, 4 T
+    real(real64), intent(in) :: rest(6, n)                 !! shear ... opening at rest, angstrom and degree
     integer(int32), intent(in) :: piece, margin            !! base pairs
     integer(int32), intent(in) :: most_iterations, n_threads
     real(real64), intent(in) :: converged                  !! angstrom and radian
-    real(real64), intent(inout) :: place(3, 2 * n), turn(3, 3, 2 * n) !! columns of a frame are x, y, z
+    real(real64), intent(inout) :: place(3, 2 * n), turn(3, 3, 2 * n) !! angstrom; columns of a frame are x, y, z
     integer(int32), intent(out) :: failed                  !! steps with more contacts than there is room for
     real(real64), allocatable :: home_place(:, :), home_turn(:, :, :)
-    integer(int32) :: k
+    type(stacking_t), pointer :: self
+    integer(int32) :: k, size_of(4), is_oxygen(atoms_most, 4)
+    real(real64) :: atom(3, atoms_most, 4), pair_sigma(six), tether_sigma(2), contact, contact_oxygen, contact_sigma, reach
 
+    self => stacking_of(handle)
+    size_of = self%size_of
+    is_oxygen = self%is_oxygen
+    atom = self%atom
+    pair_sigma = self%pair_sigma
+    tether_sigma = [self%tether_shift, self%tether_turn]
+    contact = self%contact
+    contact_oxygen = self%contact_oxygen
+    contact_sigma = self%contact_sigma
+    reach = self%reach
     allocate (home_place, source=place)
     allocate (home_turn, source=turn)
     failed = 0
@@ -331,4 +388,5 @@ contains
       end do
     end do
   end subroutine solve
+
 end module base_stacking

@@ -1,0 +1,251 @@
+!> A chromatin fibre of rigid nucleosome cores and DNA linker beads: constants of its energy and its conformation, in nm,
+!> kBT and elementary charges.
+!>
+!> Particles are stored in chain order. Segment s joins particle s to particle s+1; it starts at the exit point of a
+!> core (or at the bead) and ends at the entry point of the next core (or at the bead).
+module fibre_model
+  use core_field, only: field_t
+  use fibre_grid, only: grid_t, make_grid, move_point
+  use geometry, only: cross, transported
+  use iso_c_binding, only: c_f_pointer, c_loc, c_null_ptr
+  use iso_fortran_env, only: int32, int64, real64
+  implicit none
+  private
+  public :: fibre_t, new_fibre, delete_fibre, fibre_of, place, refresh, refresh_particle, refresh_segment
+  public :: own_reach, are_close_in_chain, continued_end
+  public :: n_terms, n_kinds, worth_threads, dna, core_site, bead_bead, bead_site, site_site
+  public :: stretch, bend, twist, electrostatic, excluded, floor_, restraint, confinement
+
+  integer(int32), parameter :: n_terms = 8   !< of the energy, in this order
+  integer(int32), parameter :: stretch = 1, bend = 2, twist = 3, electrostatic = 4, excluded = 5, floor_ = 6, &
+    restraint = 7, confinement = 8
+  integer(int32), parameter :: n_kinds = 5, dna = 1, core_site = 2   !< of matter; the others are those of limbs
+  integer(int32), parameter :: bead_bead = 1, bead_site = 2, site_site = 3   !< pairs that have an excluded volume
+  real(real64), parameter :: bead_cell = 5, core_cell = 8   !< nm, edges of the grids' cells
+  integer(int32), parameter :: worth_threads = 200  !< particles; fewer are left to one thread
+
+  type :: fibre_t
+    integer(int32) :: n = 0                           !< particles
+    integer(int32) :: n_cores = 0
+    integer(int32), allocatable :: core(:)            !< number of the core, 0 for a bead
+    integer(int32), allocatable :: linker(:)          !< number of the linker that a segment belongs to
+    real(real64), allocatable :: charge(:)            !< e, of beads
+    integer(int32), allocatable :: bead(:), bead_number(:), core_particle(:)   !< particles of beads, their numbers, cores
+    ! Elasticity, (n-1) segments: nm, kBT/nm^2, kBT, kBT, radian.
+    real(real64), allocatable :: rest_length(:), stretch_k(:), bend_k(:), twist_k(:), rest_twist(:)
+    ! Cores in their own frame.
+    real(real64) :: joint_point(3, 2) = 0, joint_frame(3, 3, 2) = 0   !< 1 = exit, 2 = entry; columns tangent, b, c
+    real(real64), allocatable :: site(:, :), site_charge(:)           !< nm, e
+    real(real64), allocatable :: sphere(:, :), sphere_radius(:)       !< nm
+    integer(int32), allocatable :: sphere_near(:, :)  !< (2, spheres): wrapped DNA next to the exit, the entry
+    type(field_t), pointer :: field => null()         !< of a core's sites; without it they are summed over
+    ! Limbs: points of flexible chains that a core carries along, each with the kind of matter it is (0: not there).
+    integer(int32) :: n_limbs = 0
+    integer(int32), allocatable :: limb_kind(:, :)    !< (limbs, cores)
+    real(real64), allocatable :: limb(:, :, :), limb_charge(:, :)
+    real(real64) :: limb_sigma(n_kinds, n_kinds) = 0, strength(n_kinds, n_kinds) = 0   !< nm, kBT
+    ! Pair potentials.
+    real(real64) :: bjerrum = 0, kappa = 0, dna_kappa = 0, cutoff = 0   !< nm, 1/nm, 1/nm, nm
+    real(real64) :: excluded_k = 0, sigma(3) = 0      !< kBT, nm
+    real(real64) :: dna_radius = 0, floor_k = 0       !< nm, kBT/nm^2
+    integer(int32), allocatable :: contact(:, :)      !< (2, contacts) particles
+    real(real64), allocatable :: contact_k(:), contact_distance(:)      !< kBT/nm^2, nm
+    real(real64) :: confinement_k = 0, confinement_radius = 0, wall_k = 0, wall(3) = 0   !< kBT/nm^2, nm
+    ! What follows from these constants: how far things reach (nm), and what shifts pair potentials to zero.
+    real(real64) :: site_reach = 0, sphere_reach = 0, widest_sphere = 0
+    real(real64), allocatable :: limb_reach(:)
+    real(real64) :: carried_reach = 0                 !< of sites and limbs
+    real(real64) :: screened_at_cutoff = 0, dna_screened_at_cutoff = 0, excluded_at_cutoff(3) = 0
+    real(real64) :: sigma2(n_kinds, n_kinds) = 0, excluded_shift(n_kinds, n_kinds) = 0
+    ! The conformation, and what follows from it.
+    real(real64), allocatable :: position(:, :), frame(:, :, :)
+    real(real64), allocatable :: site_world(:, :, :), limb_world(:, :, :), sphere_world(:, :, :)   !< (3, each, cores)
+    real(real64), allocatable :: exit_frame(:, :, :), entry_frame(:, :, :), exit_point(:, :), entry_point(:, :)
+    real(real64), allocatable :: segment_start(:, :), segment_end(:, :), direction(:, :), length(:)
+    ! What is near: beads, cores, middles of segments. Grids number beads and cores in chain order.
+    type(grid_t) :: bead_grid, core_grid, segment_grid
+  end type fibre_t
+
+contains
+
+  !> A fibre of its own on the heap, as an opaque number.
+  function new_fibre() result(handle)
+    integer(int64) :: handle
+    type(fibre_t), pointer :: fibre
+    allocate (fibre)
+    allocate (fibre%contact(2, 0), fibre%contact_k(0), fibre%contact_distance(0))
+    handle = transfer(c_loc(fibre), handle)
+  end function new_fibre
+
+  !> The fibre that belongs to a number from `new_fibre`.
+  function fibre_of(handle) result(fibre)
+    integer(int64), intent(in) :: handle
+    type(fibre_t), pointer :: fibre
+    call c_f_pointer(transfer(handle, c_null_ptr), fibre)
+  end function fibre_of
+
+  subroutine delete_fibre(handle)
+    integer(int64), intent(in) :: handle
+    type(fibre_t), pointer :: fibre
+    fibre => fibre_of(handle)
+    deallocate (fibre)
+  end subroutine delete_fibre
+
+  !> Put the fibre into a conformation: positions (3, n) in nm and frames (3, 3, n), whose columns are the axes.
+  subroutine place(self, position, frame)
+    type(fibre_t), intent(inout) :: self
+    real(real64), intent(in) :: position(:, :), frame(:, :, :)
+    integer(int32) :: p
+    call derive(self)
+    self%position = position
+    self%frame = frame
+    if (.not. allocated(self%length)) call make_room(self)
+    do p = 1, self%n
+      call refresh_particle(self, p)
+    end do
+    do p = 1, self%n - 1
+      call refresh_segment(self, p)
+    end do
+    call make_grid(self%bead_grid, self%position(:, self%bead), bead_cell)
+    call make_grid(self%core_grid, self%position(:, self%core_particle), core_cell)
+    call make_grid(self%segment_grid, 0.5_real64 * (self%segment_start + self%segment_end), bead_cell)
+  end subroutine place
+
+  !> Constants that follow from those that were set.
+  pure subroutine derive(self)
+    type(fibre_t), intent(inout) :: self
+    real(real64) :: s6(n_kinds, n_kinds)
+    integer(int32) :: c
+    if (size(self%site_charge) > 0) self%site_reach = maxval(norm2(self%site, 1))
+    if (size(self%sphere_radius) > 0) self%sphere_reach = maxval(norm2(self%sphere, 1) + self%sphere_radius)
+    if (size(self%sphere_radius) > 0) self%widest_sphere = maxval(self%sphere_radius)
+    self%dna_screened_at_cutoff = exp(-self%dna_kappa * self%cutoff) / self%cutoff
+    self%screened_at_cutoff = exp(-self%kappa * self%cutoff) / self%cutoff
+    self%excluded_at_cutoff = (self%sigma / self%cutoff)**6 * ((self%sigma / self%cutoff)**6 - 1)
+    self%carried_reach = self%site_reach
+    if (self%n_limbs == 0) return
+    self%sigma2 = self%limb_sigma**2
+    s6 = (self%limb_sigma / self%cutoff)**6
+    self%excluded_shift = s6 * (s6 - 1)
+    if (.not. allocated(self%limb_reach)) allocate (self%limb_reach(self%n_cores))
+    do c = 1, self%n_cores
+      self%limb_reach(c) = sqrt(maxval(merge(sum(self%limb(:, :, c)**2, 1), 0.0_real64, self%limb_kind(:, c) /= 0)))
+    end do
+    self%carried_reach = max(self%site_reach, maxval(self%limb_reach))
+  end subroutine derive
+
+  pure subroutine make_room(self)
+    type(fibre_t), intent(inout) :: self
+    associate (n => self%n, n_cores => self%n_cores)
+      allocate (self%site_world(3, size(self%site_charge), n_cores), self%sphere_world(3, size(self%sphere_radius), n_cores))
+      allocate (self%limb_world(3, self%n_limbs, n_cores))
+      allocate (self%exit_frame(3, 3, n), self%entry_frame(3, 3, n), source=0.0_real64)
+      allocate (self%exit_point(3, n), self%entry_point(3, n), source=0.0_real64)
+      allocate (self%segment_start(3, n - 1), self%segment_end(3, n - 1), self%direction(3, n - 1), self%length(n - 1))
+    end associate
+  end subroutine make_room
+
+  !> Bring all that depends on the particles first..last up to date.
+  pure subroutine refresh(self, first, last)
+    type(fibre_t), intent(inout) :: self
+    integer(int32), intent(in) :: first, last
+    integer(int32) :: p
+    do p = first, last
+      call refresh_particle(self, p)
+      if (self%core(p) == 0) then
+        call move_point(self%bead_grid, self%bead_number(p), self%position(:, p))
+      else
+        call move_point(self%core_grid, self%core(p), self%position(:, p))
+      end if
+    end do
+    do p = max(1, first - 1), min(self%n - 1, last)
+      call refresh_segment(self, p)
+      call move_point(self%segment_grid, p, 0.5_real64 * (self%segment_start(:, p) + self%segment_end(:, p)))
+    end do
+  end subroutine refresh
+
+  !> Place what a core carries: joints, charge sites, floor spheres.
+  pure subroutine refresh_particle(self, p)
+    type(fibre_t), intent(inout) :: self
+    integer(int32), intent(in) :: p
+    integer(int32) :: c, i
+    real(real64) :: r(3), f(3, 3)
+    r = self%position(:, p)
+    c = self%core(p)
+    if (c == 0) then
+      self%exit_point(:, p) = r
+      self%entry_point(:, p) = r
+      return
+    end if
+    f = self%frame(:, :, p)
+    self%exit_point(:, p) = r + matmul(f, self%joint_point(:, 1))
+    self%entry_point(:, p) = r + matmul(f, self%joint_point(:, 2))
+    self%exit_frame(:, :, p) = matmul(f, self%joint_frame(:, :, 1))
+    self%entry_frame(:, :, p) = matmul(f, self%joint_frame(:, :, 2))
+    do i = 1, size(self%site, 2)
+      self%site_world(:, i, c) = r + f(:, 1) * self%site(1, i) + f(:, 2) * self%site(2, i) + f(:, 3) * self%site(3, i)
+    end do
+    do i = 1, self%n_limbs
+      self%limb_world(:, i, c) = r + f(:, 1) * self%limb(1, i, c) + f(:, 2) * self%limb(2, i, c) &
+        + f(:, 3) * self%limb(3, i, c)
+    end do
+    do i = 1, size(self%sphere, 2)
+      self%sphere_world(:, i, c) = r + f(:, 1) * self%sphere(1, i) + f(:, 2) * self%sphere(2, i) &
+        + f(:, 3) * self%sphere(3, i)
+    end do
+  end subroutine refresh_particle
+
+  !> End points and direction of a segment; a bead's frame is carried along without twisting it.
+  pure subroutine refresh_segment(self, s)
+    type(fibre_t), intent(inout) :: self
+    integer(int32), intent(in) :: s
+    real(real64) :: d(3), b(3)
+    self%segment_start(:, s) = self%exit_point(:, s)
+    self%segment_end(:, s) = self%entry_point(:, s + 1)
+    d = self%segment_end(:, s) - self%segment_start(:, s)
+    self%length(s) = norm2(d)
+    d = d / self%length(s)
+    self%direction(:, s) = d
+    if (self%core(s) /= 0) return
+    b = transported(self%frame(:, 2, s), self%frame(:, 1, s), d)
+    b = b - dot_product(b, d) * d
+    b = b / norm2(b)
+    self%frame(:, 1, s) = d
+    self%frame(:, 2, s) = b
+    self%frame(:, 3, s) = cross(d, b)
+  end subroutine refresh_segment
+
+  !> How far what belongs to particle p reaches from its position: sites, limbs, spheres and joints of a core.
+  pure function own_reach(self, p) result(reach)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: p
+    real(real64) :: reach
+    reach = 0
+    if (self%core(p) == 0) return
+    reach = max(self%site_reach, self%sphere_reach, maxval(norm2(self%joint_point, 1)))
+    if (self%n_limbs > 0) reach = max(reach, self%limb_reach(self%core(p)))
+  end function own_reach
+
+  !> Neighbouring segments of a linker, which bending holds apart.
+  pure function are_close_in_chain(self, s, t) result(close)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: s, t
+    logical :: close
+    close = self%linker(s) == self%linker(t) .and. abs(s - t) <= 2
+  end function are_close_in_chain
+
+  !> The end of core p that the linker of segment s continues: 1 exit, 2 entry, 0 neither.
+  pure function continued_end(self, s, p) result(end_)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: s, p
+    integer(int32) :: end_
+    end_ = 0
+    if (p < self%n) then
+      if (self%linker(p) == self%linker(s)) end_ = 1
+    end if
+    if (p > 1) then
+      if (self%linker(p - 1) == self%linker(s)) end_ = 2
+    end if
+  end function continued_end
+
+end module fibre_model
