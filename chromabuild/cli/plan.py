@@ -1,5 +1,6 @@
 """`chromabuild plan`."""
 
+from chromabuild.base.threads import thread_count
 from chromabuild.cli.frame import (
     DEFAULT_CONFIG,
     ConfigOption,
@@ -11,7 +12,6 @@ from chromabuild.cli.frame import (
     command,
     load,
     show,
-    thread_count,
 )
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chromabuild.base.labels import label
-from chromabuild.cli.frame import load, show, thread_count
+from chromabuild.base.threads import thread_count
+from chromabuild.cli.frame import load, show
 from chromabuild.cli.progress import make_reporter
 
 if TYPE_CHECKING:

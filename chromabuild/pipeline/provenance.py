@@ -8,12 +8,14 @@ of outputs, results for the report) is kept beside them in ``provenance.json``.
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypedDict
 
 from blake3 import blake3
 
 from chromabuild.base.errors import IntegrityError
 from chromabuild.base.files import atomic_path, locked
-from chromabuild.base.settings import Config
+from chromabuild.base.settings import INPUT_FILE_KEYS, Config
+from chromabuild.base.summary import Summary
 from chromabuild.base.versions import versions
 
 FORMAT = "chromabuild-provenance"
@@ -40,15 +42,54 @@ def effective_settings(config: Config, sections: tuple[str, ...]) -> dict:
         section, _, key = name.partition(".")
         values = getattr(config, section).model_dump(mode="json")
         settings.setdefault(section, {}).update({key: values[key]} if key else values)
-    for section, keys in (("locus", ("fasta", "nucleosomes", "contacts")), ("scaffold", ("acetylated",)),
-                          ("build", ("marks",))):
-        for key in keys:
-            if settings.get(section, {}).get(key):
-                settings[section][key] = Path(settings[section][key]).name
+    for section, key in INPUT_FILE_KEYS:
+        if settings.get(section, {}).get(key):
+            settings[section][key] = Path(settings[section][key]).name
     return settings
 
 
-def describe(stage: str, config: Config, sections: tuple[str, ...], inputs: Mapping[str, Path]) -> dict:
+class InputEntry(TypedDict):
+    """One input file: its name without the folder, and its checksum."""
+
+    file: str
+    blake3: str
+
+
+class Provenance(TypedDict):
+    """What one stage's files were made from; the same for the same inputs, settings and seed."""
+
+    stage: str
+    seed: int
+    settings: dict[str, dict]
+    """Section to key to value."""
+    inputs: dict[str, InputEntry]
+    """By role."""
+    versions: dict[str, str]
+
+
+class StageRecord(TypedDict):
+    """What is recorded of a stage that has run."""
+
+    title: str
+    provenance: Provenance
+    started: str
+    """UTC, as 2026-01-31T12:34:56Z."""
+    seconds: float
+    threads: int
+    outputs: dict[str, str]
+    """File, relative to the output folder, to blake3."""
+    summary: Summary
+
+
+class Record(TypedDict):
+    """``provenance.json`` of an output folder."""
+
+    format: str
+    version: int
+    stages: dict[str, StageRecord]
+
+
+def describe(stage: str, config: Config, sections: tuple[str, ...], inputs: Mapping[str, Path]) -> Provenance:
     """The provenance of one stage, to be carried in every file that it writes.
 
     Inputs are named by role and given as file name and blake3.
@@ -62,7 +103,7 @@ def describe(stage: str, config: Config, sections: tuple[str, ...], inputs: Mapp
     }
 
 
-def read(folder: str | Path) -> dict:
+def read(folder: str | Path) -> Record:
     """The record of an output folder: ``{"stages": {name: ...}}``; empty when nothing has been run there.
 
     Raises IntegrityError when the file is damaged.
@@ -79,7 +120,7 @@ def read(folder: str | Path) -> dict:
     return data
 
 
-def record(folder: str | Path, stage: str, entry: dict | None) -> None:
+def record(folder: str | Path, stage: str, entry: StageRecord | None) -> None:
     """Put one stage's entry into the folder's record, or take it out (None); safe against concurrent stages."""
     folder = Path(folder)
     with locked(folder / f".{FILE_NAME}.lock"):

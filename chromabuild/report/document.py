@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import h5py
@@ -12,7 +11,9 @@ from chromabuild import __version__
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.labels import label
+from chromabuild.base.progress import Progress, silent
 from chromabuild.base.settings import Config
+from chromabuild.base.summary import Summary
 from chromabuild.molecule.solute import Solute
 from chromabuild.report import html, pictures
 from chromabuild.report.dna import dna_section
@@ -21,8 +22,7 @@ from chromabuild.report.plots import line_plot
 WATER_LIMIT = 3_000_000  # waters read for the picture of the box; more are thinned by whole bricks
 
 
-def write_report(config: Config, stages: dict[str, dict],
-                 progress: Callable[[float | str], None] = lambda state: None) -> dict:
+def write_report(config: Config, stages: dict[str, dict], progress: Progress = silent) -> Summary:
     """Write ``report.html`` into the output folder and give the names of its sections.
 
     ``stages`` is the record of what was run, by stage; others are left out. Raises BadInputError when nothing has been
@@ -36,7 +36,7 @@ def write_report(config: Config, stages: dict[str, dict],
                "DNA": _dna, "Clashes": _clashes, "Box and ions": _box, "Force field": _topology,
                "Minimisation and dynamics": _dynamics, "Files": _files, "Provenance": _provenance}
     for done, (title, writer) in enumerate(writers.items()):
-        progress(done / len(writers))
+        progress(title, done / len(writers))
         content = writer(folder, stages)
         if content:
             parts[title] = html.section(title, content)
@@ -71,10 +71,10 @@ def _clock(started: str) -> str:
 
 
 def _tiles(stages: dict) -> str:
-    box, run = _summary(stages, "solvate"), _summary(stages, "run")
+    box, run, clash = (_summary(stages, name) for name in ("solvate", "run", "clash"))
     values = [("atoms in all", box.get("atoms")), ("solute atoms", _summary(stages, "build").get("atoms")),
               ("box, nm", "×".join(f"{edge / 10:.0f}" for edge in box["box"]) if "box" in box else None),
-              ("pairs < 0.9 Å left", _summary(stages, "clash").get("pairs_after")),
+              (f"pairs < {clash.get('threshold')} Å left", clash.get("pairs_after")),
               ("simulated, ps", run.get("simulated_ps")), ("engine, ns/day", run.get("ns_per_day"))]
     return html.tiles((name, value) for name, value in values if value is not None)
 

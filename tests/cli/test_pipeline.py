@@ -25,7 +25,7 @@ def ran(monkeypatch):
             for path in stage.output_paths(job.config):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(f"{stage.name} {job.provenance['settings']} {job.provenance['seed']} {inputs}")
-            job.progress(0.5)
+            job.progress("standing in", 0.5)
             return {"trajectory": "md/trajectory.dcd", "atoms": 5} if stage.name == "run" else {}
         return replace(stage, run=run)
 
