@@ -78,6 +78,13 @@ def fold(locus: "Locus", settings: Config | None = None, *, seed: int | None = N
     Sampling is written to the file ``trajectory`` and goes on from there after an interruption.
 
     Raises BadInputError for settings that exclude each other and marks that do not fit the locus.
+
+    >>> from chromabuild import Locus
+    >>> locus = Locus.from_files("demo.fa", "demo.dyads.bed")
+    >>> fold(locus, sweeps=0)
+    Traceback (most recent call last):
+    ...
+    chromabuild.base.errors.BadInputError: fold(): scaffold.sweeps = 0 should be greater than or equal to 1
     """
     from mesoscale.folding import fold as fold_fibre
     from mesoscale.model import Parameters
@@ -123,6 +130,11 @@ def remove_clashes(solute: "Solute", settings: Config | None = None, *, seed: in
     ``fatal`` of the report counts what still stands in the way of a simulation: 0 where nothing does.
 
     Raises BadInputError for coordinates that are not numbers.
+
+    >>> from chromabuild import Solute
+    >>> solute, report = remove_clashes(Solute.read("solute.h5"))
+    >>> report.fatal
+    0
     """
     from chromabuild.clash import correct_clashes
 
@@ -141,6 +153,11 @@ def add_solvent(solute: "Solute", folder: str | Path, settings: Config | None = 
     shards alone, with the same bytes. Shards of an earlier call with the same input are kept.
 
     Raises BadInputError for a box or salt that cannot be met, ResourceError when the disk is full.
+
+    >>> from chromabuild import Solute
+    >>> shards = add_solvent(Solute.read("solute.h5"), "shards", padding=5.0, salt=0.2, brick_edge=40.0)
+    >>> shards.manifest.counts["solute"], shards.manifest.net_charge
+    (2054, 0)
     """
     from chromabuild.shards.shard_set import ShardSet
     from chromabuild.solvate import solvate

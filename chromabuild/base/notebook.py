@@ -5,7 +5,11 @@ from html import escape
 
 
 def facts_html(title: str, facts: Mapping[str, object]) -> str:
-    """A heading and a table of two columns; numbers are grouped by thousands."""
+    """A heading and a table of two columns; numbers are grouped by thousands.
+
+    >>> "<td style='text-align:left'>12,000</td>" in facts_html("Solute", {"atoms": 12000})
+    True
+    """
     rows = "".join(f"<tr><th style='text-align:left'>{escape(name)}</th>"
                    f"<td style='text-align:left'>{escape(_text(value))}</td></tr>" for name, value in facts.items())
     return f"<b>{escape(title)}</b><table>{rows}</table>"

@@ -160,6 +160,9 @@ def parse_override(text: str) -> tuple[str, object]:
     """``section.key=value`` of the command line as key and value; the value is read as YAML.
 
     Raises BadInputError when there is no ``=`` or the value is not YAML.
+
+    >>> parse_override("solvate.box=[90, 90, 120]")
+    ('solvate.box', [90, 90, 120])
     """
     key, equals, value = text.partition("=")
     try:

@@ -48,7 +48,7 @@ class Locus:
 
         >>> locus = Locus.from_files("demo.fa", "demo.dyads.bed", name="four nucleosomes")
         >>> locus.chromosome, len(locus.sequence), len(locus.nucleosomes)
-        ('chrXIII', 741, 4)
+        ('chrXIII', 679, 4)
         """
         keys |= {"fasta": fasta, "nucleosomes": nucleosomes, "contacts": contacts}
         return load_locus(changed(None, "locus", keys, None, "Locus.from_files()").locus)

@@ -36,6 +36,10 @@ def base_36(number: int, n_digits: int) -> str:
 class Solute:
     """Molecules of residues of atoms.
 
+    >>> solute = Solute.read("solute.h5")
+    >>> solute.n_atoms, solute.molecule_name
+    (2054, ['DNA-I', 'DNA-J', 'H4'])
+
     Molecule order: DNA strand I (5'->3', residue k is base pair k), strand J (5'->3', residue k pairs with base pair
     n-1-k), then per nucleosome H3, H4, H2A, H2B, H3, H4, H2A, H2B, then anything else.
     """

@@ -100,7 +100,13 @@ class Results:
 
 
 def open_results(folder: str | Path) -> Results:
-    """The results in an output folder. Raises BadInputError when nothing has been run there."""
+    """The results in an output folder. Raises BadInputError when nothing has been run there.
+
+    >>> open_results("empty")
+    Traceback (most recent call last):
+    ...
+    chromabuild.base.errors.BadInputError: empty holds no results: run `chromabuild all`
+    """
     found = Results(Path(folder))
     if not found.record["stages"]:
         raise BadInputError(f"{folder} holds no results: run `chromabuild all`")
