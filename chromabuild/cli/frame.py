@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from chromabuild.base.errors import BadInputError, ChromabuildError, InterruptedRunError, ResourceError
+from chromabuild.base.summary import Summary
 
 if TYPE_CHECKING:
     from chromabuild.base.settings import Config
@@ -87,7 +88,7 @@ def load(config: Path, overrides: list[str], seed: int | None) -> "Config":
     return load_config(config, values)
 
 
-def show(result: dict, as_json: bool, lines: list[str]) -> None:
+def show(result: Summary, as_json: bool, lines: list[str]) -> None:
     """Print a command's result: one JSON object, or lines for people."""
     print(json.dumps(result, indent=1) if as_json else "\n".join(lines))
 

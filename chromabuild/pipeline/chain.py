@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.progress import Progress
+from chromabuild.base.record import Provenance
 from chromabuild.base.settings import Config
 from chromabuild.base.summary import Summary
 from chromabuild.pipeline import provenance
@@ -38,7 +39,7 @@ def stage_named(name: str) -> Stage:
     return {stage.name: stage for stage in STAGES}[name]
 
 
-def _describe(stage: Stage, config: Config) -> provenance.Provenance:
+def _describe(stage: Stage, config: Config) -> Provenance:
     """What the stage's result depends on. Raises BadInputError when an input that it needs is missing."""
     inputs = stage.input_paths(config)
     if not stage.needs_all_inputs:
@@ -52,7 +53,7 @@ def _describe(stage: Stage, config: Config) -> provenance.Provenance:
     return provenance.describe(stage.name, config, stage.settings, inputs)
 
 
-def is_current(stage: Stage, config: Config, description: provenance.Provenance | None = None) -> bool:
+def is_current(stage: Stage, config: Config, description: Provenance | None = None) -> bool:
     """Whether the stage's outputs are there, unharmed, and made from the present inputs, settings and seed."""
     entry = provenance.read(config.output)["stages"].get(stage.name)
     if entry is None:

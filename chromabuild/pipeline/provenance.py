@@ -8,14 +8,13 @@ of outputs, results for the report) is kept beside them in ``provenance.json``.
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypedDict
 
 from blake3 import blake3
 
 from chromabuild.base.errors import IntegrityError
 from chromabuild.base.files import atomic_path, locked
+from chromabuild.base.record import Provenance, Record, StageRecord
 from chromabuild.base.settings import INPUT_FILE_KEYS, Config
-from chromabuild.base.summary import Summary
 from chromabuild.base.versions import versions
 
 FORMAT = "chromabuild-provenance"
@@ -46,47 +45,6 @@ def effective_settings(config: Config, sections: tuple[str, ...]) -> dict:
         if settings.get(section, {}).get(key):
             settings[section][key] = Path(settings[section][key]).name
     return settings
-
-
-class InputEntry(TypedDict):
-    """One input file: its name without the folder, and its checksum."""
-
-    file: str
-    blake3: str
-
-
-class Provenance(TypedDict):
-    """What one stage's files were made from; the same for the same inputs, settings and seed."""
-
-    stage: str
-    seed: int
-    settings: dict[str, dict]
-    """Section to key to value."""
-    inputs: dict[str, InputEntry]
-    """By role."""
-    versions: dict[str, str]
-
-
-class StageRecord(TypedDict):
-    """What is recorded of a stage that has run."""
-
-    title: str
-    provenance: Provenance
-    started: str
-    """UTC, as 2026-01-31T12:34:56Z."""
-    seconds: float
-    threads: int
-    outputs: dict[str, str]
-    """File, relative to the output folder, to blake3."""
-    summary: Summary
-
-
-class Record(TypedDict):
-    """``provenance.json`` of an output folder."""
-
-    format: str
-    version: int
-    stages: dict[str, StageRecord]
 
 
 def describe(stage: str, config: Config, sections: tuple[str, ...], inputs: Mapping[str, Path]) -> Provenance:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.notebook import facts_html
 from chromabuild.base.progress import Progress, silent
+from chromabuild.base.record import Record
 from chromabuild.base.settings import Config, load_config
 from chromabuild.base.threads import thread_count
 from chromabuild.pipeline import chain, provenance
@@ -35,7 +36,7 @@ class Results:
     folder: Path
 
     @property
-    def record(self) -> provenance.Record:
+    def record(self) -> Record:
         """What was run: settings, seed, versions, checksums, times and the summary of each stage."""
         return provenance.read(self.folder)
 

@@ -6,6 +6,7 @@ import subprocess
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from typer.testing import CliRunner
@@ -15,9 +16,14 @@ from chromabuild.base.errors import BadInputError, IntegrityError, ResourceError
 from chromabuild.base.settings import Config
 from chromabuild.clash import check, correct_clashes
 from chromabuild.cli import app
+from chromabuild.cli.clash import Subject
 from chromabuild.cli.frame import ORDER
+from chromabuild.cli.init import Example
+from chromabuild.cli.run import Engine
 from chromabuild.forcefield import make_topology
 from chromabuild.pipeline import chain
+from chromabuild.pipeline.examples import EXAMPLES
+from chromabuild.pipeline.inspect import AUDITS
 from chromabuild.simulate.chromamd import executable
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,6 +50,13 @@ def test_exit_codes_of_the_engine_are_those_of_the_package():
 def test_defaults_of_functions_are_those_of_the_settings(function, argument, section, key):
     default = inspect.signature(function).parameters[argument].default
     assert default == getattr(getattr(Config(), section), key)
+
+
+@pytest.mark.parametrize(("choices", "stated"), [
+    (Example, EXAMPLES), (Subject, AUDITS),
+    (Engine, get_args(Config.model_fields["dynamics"].annotation.model_fields["engine"].annotation))])
+def test_choices_of_the_command_line_are_those_that_there_are(choices, stated):
+    assert [choice.value for choice in choices] == list(stated)
 
 
 def test_help_of_all_names_the_stages_in_order():

@@ -117,6 +117,15 @@ def test_force_until_and_json(settings, ran):
     assert result["trajectory"].endswith("md/trajectory.dcd") and result["report"].endswith("report.html")
 
 
+def test_last_lines_name_what_to_open(settings, ran):
+    out = settings.parent / "out"
+    lines = run_all(settings).stdout.splitlines()
+    assert f"  vmd {out / 'topology.psf'} {out / 'md' / 'trajectory.dcd'}" in lines
+    assert any("MDAnalysis.Universe" in line for line in lines)
+    assert lines[-1] == f"  {out / 'report.html'}"
+    assert not any("vmd" in line for line in run_all(settings, "--until", "clash").stdout.splitlines())
+
+
 def test_record_names_inputs_versions_and_seed_but_no_place(settings, ran):
     run_all(settings, "--seed", 5)
     record = provenance.read(settings.parent / "out")["stages"]

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chromabuild.base.progress import Progress
+from chromabuild.base.record import Provenance
 from chromabuild.base.summary import Summary
 
 if TYPE_CHECKING:
     from chromabuild.base.settings import Config
-    from chromabuild.pipeline.provenance import Provenance
     from chromabuild.solvate import Part
 
 
@@ -22,7 +22,7 @@ class Job:
     config: "Config"
     threads: int
     progress: Progress
-    provenance: "Provenance"
+    provenance: Provenance
     """Goes into every file that the stage writes."""
     only: "Iterable[int] | Part | None" = None
     """The shards to make, of the solvate stage; None: all."""
