@@ -6,6 +6,7 @@ Inside the model lengths are nm; a Scaffold is in angstrom, as its readers expec
 import json
 import os
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 
 import h5py
@@ -83,6 +84,15 @@ class Scaffold:
     }
     _PLAIN = ("name", "chromosome", "contact_resolution", "floor_violations", "deepest_violation")
     _JSON = ("shifts", "contacts", "linkers", "observables", "provenance")
+
+    def _repr_html_(self) -> str:
+        facts = {"base pairs": f"{len(self.base):,}", "nucleosomes": f"{len(self.dyad):,}",
+                 "overlaps left": self.floor_violations}
+        facts |= {name.replace("_", " "): f"{value:.6g}" for name, value in self.observables.items()
+                  if isinstance(value, float)}
+        rows = "".join(f"<tr><th style='text-align:left'>{escape(name)}</th><td>{value}</td></tr>"
+                       for name, value in facts.items())
+        return f"<b>Scaffold of {escape(self.name)}</b><table>{rows}</table>"
 
     def write(self, path: str | Path) -> None:
         """Write scaffold.h5; the file appears whole or not at all. The same scaffold gives the same bytes."""

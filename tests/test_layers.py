@@ -18,6 +18,7 @@ LAYERS = (
     ("forcefield",),
     ("export", "simulate"),
     ("report",),
+    ("api",),
     ("pipeline",),
     ("cli",),
 )
@@ -63,5 +64,6 @@ def test_no_modules_import_each_other():
             if isinstance(node, ast.ImportFrom) and node.module:
                 named |= {f"{node.module}.{alias.name}" if f"{node.module}.{alias.name}" in files else node.module
                           for alias in node.names}
-        graph[module] = named & files.keys()
+        # The public names at the top are imported when they are used; what others import from there is _kernels.
+        graph[module] = (named & files.keys()) - {"chromabuild"}
     TopologicalSorter(graph).prepare()  # raises CycleError, which names them

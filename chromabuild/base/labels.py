@@ -20,7 +20,7 @@ _SPELLED = {
     "residual": "core moved by, angstrom",
     "seconds_per_step_dynamics": "seconds per step of dynamics",
     "seconds_per_step_minimise": "seconds per step of minimisation",
-    "severe_pairs": "severe pairs (< 2.0 angstrom, with hydrogen < 1.3)",
+    "severe_pairs": "severe pairs (< 2.2 angstrom, with hydrogen < 1.3)",
     "simulated_ps": "simulated, ps",
     "temperature": "temperature, K",
     "timestep_fs": "time step, fs",

@@ -1,7 +1,7 @@
 """locus.yaml: one file describes a build. Each section belongs to one stage; every default is stated here, with its unit."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from chromabuild.base.errors import BadInputError
 
 Positive = Annotated[float, Field(gt=0)]
+INPUT_FILE = {"format": "path"}
+"""Marks a setting that names a file of the user's; ``input_files`` finds them by it."""
 
 
 class Section(BaseModel):
@@ -23,11 +25,11 @@ class LocusSection(Section):
     """What is built."""
 
     name: str = Field("locus", description="name of the locus, used in titles")
-    fasta: str = Field("locus.fa", description="FASTA file, plain or gz; the first record unless `record` names one")
+    fasta: str = Field("locus.fa", json_schema_extra=INPUT_FILE, description="FASTA file, plain or gz; the first record unless `record` names one")
     record: str | None = Field(None, description="FASTA record; empty: the only one")
     start: int | None = Field(None, ge=0, description="first base of the locus in the coordinates of BED and BEDPE, 0-based; empty: read from the FASTA header (name:start-end, 1-based) or 0")
-    nucleosomes: str = Field("nucleosomes.bed", description="BED of dyads (1 bp) or nucleosomes (their middle is the dyad)")
-    contacts: str | None = Field(None, description="BEDPE of contacts, or .cool/.mcool/.hic; empty: none")
+    nucleosomes: str = Field("nucleosomes.bed", json_schema_extra=INPUT_FILE, description="BED of dyads (1 bp) or nucleosomes (their middle is the dyad)")
+    contacts: str | None = Field(None, json_schema_extra=INPUT_FILE, description="BEDPE of contacts, or .cool/.mcool/.hic; empty: none")
     wrapped_length: int = Field(147, ge=101, le=147, description="bp wrapped on a core")
     minimum_linker: int = Field(10, ge=0, description="bp left between neighbouring cores when dyads are too close")
     overlaps: Literal["shift", "best-score", "error"] = Field("shift", description="what to do with dyads that are too close: least-squares shift, best-scoring subset, or refuse")
@@ -40,7 +42,7 @@ class ScaffoldSection(Section):
     salt: float = Field(0.15, ge=0.01, le=0.2, description="monovalent salt, mol/L, from 0.01 to 0.2")
     core_charges: Literal["fitted", "formal"] = Field("fitted", description="charges of the core: 300 sites fitted to its Poisson-Boltzmann field, or a third as many formal charges, for large loci: sampling is many times faster")
     tails: Literal["rigid", "flexible"] = Field("rigid", description="histone tails while the fibre moves: at rest on their cores, or chains of beads sampled with it, which linker histones and acetylation act through (with fitted charges only)")
-    acetylated: str | None = Field(None, description="BED or narrowPeak of acetylated stretches: tails of nucleosomes whose dyad lies inside are the stiff ones of acetylation; empty: none")
+    acetylated: str | None = Field(None, json_schema_extra=INPUT_FILE, description="BED or narrowPeak of acetylated stretches: tails of nucleosomes whose dyad lies inside are the stiff ones of acetylation; empty: none")
     magnesium: bool = Field(False, description="the published treatment of Mg2+: linkers repel each other over 0.4 nm only and bend more easily")
     replicas: int = Field(1, ge=1, description="folds that share the contacts by frequency, the strongest in all, the weakest in one of them; 1: one fold that keeps all")
     replica: int = Field(1, ge=1, description="which of the replicas this is")
@@ -55,7 +57,7 @@ class BuildSection(Section):
     """The all-atom solute."""
 
     nucleosome_path: Literal["crystal", "superhelix"] = Field("crystal", description="crystal frames of 1KX5 or of build.template, or a regular superhelix: by default the 28 A / 106 A one of jcc.25840")
-    template: str | None = Field(None, description="nucleosome template file of your own (`chromabuild template add`): its DNA path and histones instead of those of 1KX5; empty: none")
+    template: str | None = Field(None, json_schema_extra=INPUT_FILE, description="nucleosome template file of your own (`chromabuild template add`): its DNA path and histones instead of those of 1KX5; empty: none")
     superhelix_pitch: float = Field(28.0, ge=20, le=60, description="angstrom a turn of the superhelix")
     superhelix_outer_diameter: float = Field(106.0, ge=80, le=160, description="angstrom, of the outer surface of superhelical DNA; its axis lies 10 A further in")
     superhelix_rise: float = Field(3.4, ge=3.2, le=3.6, description="angstrom along the superhelix from one base pair to the next")
@@ -63,7 +65,7 @@ class BuildSection(Section):
     linker_phase_limit: Positive = Field(5.0, description="kT; linkers whose twist does not fit and costs more are offered a shift by one base pair in the report")
     histones: Literal["xenopus", "human", "yeast"] = Field("xenopus", description="species of the histones: those of PDB 1KX5, or modelled on it")
     variants: tuple[str, ...] = Field((), description="histone variants and mutations on every nucleosome, e.g. [H2A.Z, 'H3:K56Q']")
-    marks: str | None = Field(None, description="BED of variants, mutations and linker histones by place: column 4 names one, the nucleosomes whose dyad lies inside carry it; or a bigWig signal; empty: none")
+    marks: str | None = Field(None, json_schema_extra=INPUT_FILE, description="BED of variants, mutations and linker histones by place: column 4 names one, the nucleosomes whose dyad lies inside carry it; or a bigWig signal; empty: none")
     track_mark: str | None = Field(None, description="what nucleosomes carry where the bigWig signal of `marks` is high, e.g. H2A.Z")
     track_threshold: float | None = Field(None, description="mean of that signal over the 147 base pairs around a dyad (zero where there is none) from which on a nucleosome carries it")
     linker_histone: Literal["none", "H5", "H1.4"] = Field("none", description="linker histone on the dyad: chicken H5 (residues 19-108) or human H1.4")
@@ -129,11 +131,38 @@ class Config(Section):
     solvate: SolvateSection = SolvateSection()
     dynamics: DynamicsSection = DynamicsSection()
 
+    @classmethod
+    def read(cls, path: str | Path, overrides: Mapping[str, object] | None = None) -> "Config":
+        """Read locus.yaml, as ``load_config`` does."""
+        return load_config(path, overrides)
+
+
+def input_files(config: Config) -> dict[str, str]:
+    """The user's files that the settings name: dotted key (``build.marks``) to path; keys that are empty are left out."""
+    found = {f"{section}.{key}": getattr(getattr(config, section), key)
+             for section, key in INPUT_FILE_KEYS}
+    return {dotted: path for dotted, path in found.items() if path}
+
+
+def _input_file_keys() -> Iterator[tuple[str, str]]:
+    for section, info in Config.model_fields.items():
+        if isinstance(info.annotation, type) and issubclass(info.annotation, Section):
+            for key, field in info.annotation.model_fields.items():
+                if field.json_schema_extra == INPUT_FILE:
+                    yield section, key
+
+
+INPUT_FILE_KEYS = tuple(_input_file_keys())
+"""(section, key) of every setting that names a file of the user's."""
+
 
 def parse_override(text: str) -> tuple[str, object]:
     """``section.key=value`` of the command line as key and value; the value is read as YAML.
 
     Raises BadInputError when there is no ``=`` or the value is not YAML.
+
+    >>> parse_override("solvate.box=[90, 90, 120]")
+    ('solvate.box', [90, 90, 120])
     """
     key, equals, value = text.partition("=")
     try:
@@ -144,7 +173,7 @@ def parse_override(text: str) -> tuple[str, object]:
         raise BadInputError(f"--set {text} is not of the form section.key=value, e.g. dynamics.steps=1000") from None
 
 
-def validated(data: dict, overrides: Mapping[str, object], path: Path) -> Config:
+def validated(data: dict, overrides: Mapping[str, object], path: Path | str) -> Config:
     """The settings ``data`` of the file ``path`` with dotted ``overrides``, checked.
 
     Raises BadInputError with one sentence for an unknown key or a bad value.
@@ -168,6 +197,19 @@ def validated(data: dict, overrides: Mapping[str, object], path: Path) -> Config
         raise BadInputError(f"{path}: {key} = {first['input']!r} {message}") from None
 
 
+def changed(settings: Config | None, section: str, keys: Mapping[str, object], seed: int | None, where: str) -> Config:
+    """Settings (None: the defaults) with some ``keys`` of a section, and the seed unless None, replaced.
+
+    Raises BadInputError, which names ``where``, for an unknown key or a bad value.
+    """
+    overrides = {f"{section}.{key}": str(value) if isinstance(value, Path) else value for key, value in keys.items()}
+    if seed is not None:
+        overrides["seed"] = seed
+    if not overrides:
+        return settings or Config()
+    return validated((settings or Config()).model_dump(), overrides, where)
+
+
 def load_config(path: str | Path, overrides: Mapping[str, object] | None = None) -> Config:
     """Read and validate locus.yaml; relative paths in it are taken from its folder.
 
@@ -189,14 +231,9 @@ def load_config(path: str | Path, overrides: Mapping[str, object] | None = None)
         raise BadInputError(f"{path} holds no settings: write a new one with `chromabuild init`")
     config = validated(data, overrides or {}, path)
     folder = path.resolve().parent
-    for name in ("fasta", "nucleosomes", "contacts"):
-        value = getattr(config.locus, name)
-        if value is not None:
-            setattr(config.locus, name, str(folder / value))
-    for section, name in ((config.build, "marks"), (config.build, "template"), (config.scaffold, "acetylated")):
-        value = getattr(section, name)
-        if value is not None:
-            setattr(section, name, str(folder / value))
+    for dotted, value in input_files(config).items():
+        section, key = dotted.split(".")
+        setattr(getattr(config, section), key, str(folder / value))
     config.output = str(folder / config.output)
     return config
 

@@ -1,11 +1,12 @@
 """From a scaffold to an all-atom solute: relax linkers, place bases, close backbones, add octamers and hydrogens."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from chromabuild import __version__
 from chromabuild.base.errors import BadInputError
+from chromabuild.base.progress import Progress, silent
 from chromabuild.base.settings import BuildSection, Config
 from chromabuild.build.assembly import assemble_solute
 from chromabuild.build.duplex import build_dna
@@ -19,10 +20,8 @@ from chromabuild.nucleosome.settling import settle_histones
 from chromabuild.nucleosome.template_file import read_template
 from mesoscale.scaffold import Scaffold
 
-Progress = Callable[[str, float], None]
 
-
-def build_solute(scaffold: Scaffold, config: Config, threads: int = 1, progress: Progress | None = None) -> Solute:
+def build_solute(scaffold: Scaffold, config: Config, threads: int = 1, progress: Progress = silent) -> Solute:
     """All atoms of a fibre: both strands from end to end, and the histones of every nucleosome.
 
     Args:
@@ -33,16 +32,12 @@ def build_solute(scaffold: Scaffold, config: Config, threads: int = 1, progress:
         progress: called with what is being done and the fraction done.
 
     Returns:
-        The solute; ``solute.provenance["build_report"]`` holds costs of linkers and the quality of the backbone.
+        The solute; its ``build_report`` holds costs of linkers and the quality of the backbone.
 
     Raises:
         BadInputError: a base that is not A, C, G, T, or a linker that cannot be built.
     """
-    def say(what: str, fraction: float) -> None:
-        if progress is not None:
-            progress(what, fraction)
-
-    say("relaxing linkers", 0.0)
+    progress("relaxing linkers", 0.0)
     sequence = base_index(scaffold.base)
     recipes = octamer_recipes(config.build, scaffold.chromosome, scaffold.position[scaffold.dyad], config.seed)
     octamers = [octamer_of_recipe(recipe) for recipe in recipes]
@@ -50,15 +45,15 @@ def build_solute(scaffold: Scaffold, config: Config, threads: int = 1, progress:
     if config.build.tails == "scaffold":
         octamers, tails = with_scaffold_tails(octamers, scaffold, config.seed)
     path = relaxed_path(scaffold, sequence, config.build, octamers, threads)
-    say("closing the backbone", 0.2)
+    progress("closing the backbone", 0.2)
     # The regular superhelix runs through the octamer: no backbone can keep clear of that.
     histones = None if config.build.nucleosome_path == "superhelix" else atoms_beside_dna(octamers, path)
     dna_position, dna_template, report = build_dna(sequence, path.origin, path.frame, threads, histones=histones)
     del histones
-    say("placing histones", 0.8)
+    progress("placing histones", 0.8)
     solute = assemble_solute(dna_position, dna_template, octamers, path.core_origin, path.core_frame)
     del dna_position, octamers
-    say("making room for histones", 0.85)
+    progress("making room for histones", 0.85)
     settled = settle_histones(solute, threads)
     solute.provenance = {
         "stage": "build",
@@ -66,9 +61,9 @@ def build_solute(scaffold: Scaffold, config: Config, threads: int = 1, progress:
         "locus": scaffold.name,
         "nucleosome_path": config.build.nucleosome_path,
         "tails": config.build.tails,
-        "build_report": report | path.summary() | {"octamers": octamer_counts(recipes)} | tails | settled,
     }
-    say("done", 1.0)
+    solute.build_report = report | path.summary() | {"octamers": octamer_counts(recipes)} | tails | settled
+    progress("done", 1.0)
     return solute
 
 

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from chromabuild.base.threads import thread_count
 from chromabuild.cli.frame import (
     DEFAULT_CONFIG,
     ConfigOption,
@@ -15,7 +16,6 @@ from chromabuild.cli.frame import (
     command,
     load,
     show,
-    thread_count,
 )
 from chromabuild.cli.progress import make_reporter
 
@@ -47,14 +47,17 @@ def all_stages(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [],
         raise typer.BadParameter(f"{until} is not a stage: choose from {', '.join(chain.NAMES)}",
                                  param_hint="--until")
     stages = {stage.name: {"run": was_run, "summary": summary} for stage, summary, was_run
-              in chain.run_chain(settings, thread_count(threads), make_reporter(), force, until)}
+              in chain.run_stages(settings, thread_count(threads), make_reporter(), force, until)}
     folder = Path(settings.output)
     result = {"output": str(folder), "stages": stages}
     lines = [f"output: {folder}"]
     if "run" in stages:
+        result["topology"] = str(folder / "topology.psf")
         result["trajectory"] = str(folder / stages["run"]["summary"]["trajectory"])
-        lines.append(f"trajectory: {result['trajectory']}")
+        lines += ["", "Watch the simulation in VMD, or load it in Python:",
+                  f"  vmd {result['topology']} {result['trajectory']}",
+                  f"  MDAnalysis.Universe({result['topology']!r}, {result['trajectory']!r})"]
     if "report" in stages:
         result["report"] = str(folder / "report.html")
-        lines.append(f"report: {result['report']}")
+        lines += ["", "Open the report, which shows every stage, in a browser:", f"  {result['report']}"]
     show(result, json, lines)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chromabuild.base.threads import thread_count
 from chromabuild.cli.frame import (
     DEFAULT_CONFIG,
     ConfigOption,
@@ -17,7 +18,6 @@ from chromabuild.cli.frame import (
     command,
     load,
     show,
-    thread_count,
 )
 from chromabuild.cli.stage_command import run_one
 
@@ -34,10 +34,9 @@ def clash(context: typer.Context, config: ConfigOption = DEFAULT_CONFIG, overrid
           seed: SeedOption = None, threads: ThreadsOption = None, json: JsonOption = False) -> None:
     """Find and remove steric clashes: solute_clean.h5.
 
-    `chromabuild clash` alone is `clash fix`. Reads solute.h5, writes clash_report.json, .tsv, .txt
-    and .html too.
-    Non-bonded pairs closer than `clash.threshold` angstrom (0.9) are found and removed by rotating backbone and
-    side-chain torsions. Exit code 4 when some remain.
+    `chromabuild clash` alone is `clash fix`. Reads solute.h5, writes clash_report.json, .tsv, .txt and .html too.
+    Non-bonded pairs closer than `clash.threshold` angstrom are found and removed by rotating backbone and side-chain
+    torsions. Exit code 4 when some remain.
 
     \b
     Examples:

@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from chromabuild.base.errors import BadInputError, ChromabuildError, InterruptedRunError, ResourceError
+from chromabuild.base.summary import Summary
+
 if TYPE_CHECKING:
     from chromabuild.base.settings import Config
 
-EXIT_CODES = """Exit codes: 0 done, 1 a fault in chromabuild, 2 wrong use of the command line, 3 bad input, 4 clashes
-remain, 5 a file is damaged, 6 out of disk or memory, 7 interrupted (the same command continues)."""
+_MEANING = {0: "done", 2: "wrong use of the command line"} | {
+    error.exit_code: error.told for error in (ChromabuildError, *ChromabuildError.__subclasses__())}
+EXIT_CODES = f"Exit codes: {', '.join(f'{code} {_MEANING[code]}' for code in sorted(_MEANING))}."
 
 HELP = f"""From a gene locus to a running all-atom molecular dynamics simulation.
 
@@ -84,12 +88,7 @@ def load(config: Path, overrides: list[str], seed: int | None) -> "Config":
     return load_config(config, values)
 
 
-def thread_count(threads: int | None) -> int:
-    """What was asked for, or the cores that this process may use."""
-    return threads or len(os.sched_getaffinity(0))
-
-
-def show(result: dict, as_json: bool, lines: list[str]) -> None:
+def show(result: Summary, as_json: bool, lines: list[str]) -> None:
     """Print a command's result: one JSON object, or lines for people."""
     print(json.dumps(result, indent=1) if as_json else "\n".join(lines))
 
@@ -99,8 +98,6 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def guarded(*args: object, **kwargs: object) -> None:
-        from chromabuild.base.errors import BadInputError, ChromabuildError, InterruptedRunError, ResourceError
-
         try:
             function(*args, **kwargs)
         except (typer.Exit, typer.BadParameter):

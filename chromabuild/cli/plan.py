@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from chromabuild.base.threads import thread_count
 from chromabuild.cli.frame import (
     DEFAULT_CONFIG,
     ConfigOption,
@@ -14,7 +15,6 @@ from chromabuild.cli.frame import (
     command,
     load,
     show,
-    thread_count,
 )
 
 MachineOption = Annotated[str | None, typer.Option(

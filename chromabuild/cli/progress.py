@@ -2,8 +2,10 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+
+from chromabuild.base.progress import Progress
 
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -15,21 +17,19 @@ class PlainReporter:
         print(line, file=sys.stderr, flush=True)
 
     @contextmanager
-    def stage(self, title: str) -> Iterator[Callable[[float | str], None]]:
-        """Announce a stage; gives a function that takes the finished fraction (0..1) or what is being done."""
+    def stage(self, title: str) -> Iterator[Progress]:
+        """Announce a stage; gives the function that takes what is being done and the finished fraction."""
         started = last = time.monotonic()
-        share = detail = ""
+        done = ""
 
-        def update(state: float | str) -> None:
-            nonlocal last, share, detail
-            if isinstance(state, str):
-                detail = f", {state}"
-            else:
-                share = f" {100 * state:.0f} %"
+        def update(phase: str, share: float | None = None) -> None:
+            nonlocal last, done
+            if share is not None:
+                done = f" {100 * share:.0f} %"
             now = time.monotonic()
             if now - last >= SECONDS_BETWEEN_LINES:
                 last = now
-                self._say(f"  {title}:{share} after {now - started:.0f} s{detail}")
+                self._say(f"  {title}:{done} after {now - started:.0f} s, {phase}")
 
         self._say(f"{title} ...")
         yield update
@@ -49,8 +49,8 @@ class TerminalReporter:
         self._console = Console(stderr=True)
 
     @contextmanager
-    def stage(self, title: str) -> Iterator[Callable[[float | str], None]]:
-        """A bar while a stage runs; gives a function that takes the finished fraction (0..1) or what is being done."""
+    def stage(self, title: str) -> Iterator[Progress]:
+        """A bar while a stage runs; gives the function that takes what is being done and the finished fraction."""
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
         started = time.monotonic()
@@ -59,11 +59,10 @@ class TerminalReporter:
         with Progress(*columns, console=self._console, transient=True) as bars:
             task = bars.add_task(title, total=None, detail="")
 
-            def update(state: float | str) -> None:
-                if isinstance(state, str):
-                    bars.update(task, detail=state)
-                else:
-                    bars.update(task, total=1.0, completed=min(max(state, 0.0), 1.0))
+            def update(phase: str, share: float | None = None) -> None:
+                bars.update(task, detail=phase)
+                if share is not None:
+                    bars.update(task, total=1.0, completed=min(max(share, 0.0), 1.0))
 
             yield update
         self._console.print(f"[green]✓[/green] {title:<28} {time.monotonic() - started:7.1f} s", highlight=False)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chromabuild.base.threads import thread_count
 from chromabuild.cli.frame import (
     DEFAULT_CONFIG,
     ConfigOption,
@@ -17,7 +18,6 @@ from chromabuild.cli.frame import (
     command,
     load,
     show,
-    thread_count,
 )
 from chromabuild.cli.stage_command import run_one
 
@@ -178,7 +178,7 @@ def info(folder: FolderArgument = None, config: ConfigOption = DEFAULT_CONFIG, o
       chromabuild shards info --json
     """
     from chromabuild.cli.stage_command import summary_lines
-    from chromabuild.pipeline.inspect import shard_set_summary
+    from chromabuild.shards.shard_set import ShardSet
 
-    result = shard_set_summary(_folder(folder, config, overrides, seed))
+    result = ShardSet.read(_folder(folder, config, overrides, seed)).summary()
     show(result, json, summary_lines(result))

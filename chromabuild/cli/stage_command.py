@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chromabuild.base.labels import label
-from chromabuild.cli.frame import load, show, thread_count
+from chromabuild.base.summary import Summary
+from chromabuild.base.threads import thread_count
+from chromabuild.cli.frame import load, show
 from chromabuild.cli.progress import make_reporter
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ def run_one(name: str, config: Path, overrides: list[str], seed: int | None, thr
     show({"stage": name, "outputs": files, "summary": summary}, as_json, [*summary_lines(summary), *files])
 
 
-def summary_lines(summary: dict) -> list[str]:
+def summary_lines(summary: Summary) -> list[str]:
     """A stage's summary, one line a value; tables and long lists are left to --json and the report."""
     lines = []
     for key, value in summary.items():

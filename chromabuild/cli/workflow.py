@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from chromabuild.base.threads import thread_count
 from chromabuild.cli.frame import (
     DEFAULT_CONFIG,
     ConfigOption,
@@ -15,7 +16,6 @@ from chromabuild.cli.frame import (
     command,
     load,
     show,
-    thread_count,
 )
 
 

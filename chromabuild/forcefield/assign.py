@@ -6,7 +6,6 @@ is parameterised once, in a short capped piece, and its terms are copied along t
 cost of OpenMM's matching does not grow with the length of the DNA.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +14,7 @@ from openmm import app
 
 import chromabuild
 from chromabuild.base.errors import BadInputError, IntegrityError
+from chromabuild.base.progress import Progress, silent
 from chromabuild.forcefield.openmm_system import COULOMB_CONSTANT, SystemTerms, read_system
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.molecule.residues import residue_library, residue_names
@@ -50,28 +50,27 @@ class _Piece:
 
 
 def make_topology(solute: Solute | None, counts: dict[str, int], force_field: str = "amber14",
-                  net_charge: int | None = None, progress: Callable[[str], None] | None = None) -> Topology:
+                  net_charge: int | None = None, progress: Progress = silent) -> Topology:
     """Topology of a solute (None: solvent only) with ``counts`` of ``water`` and of the ions in ``SOLVENT``.
 
-    ``net_charge`` is what the shard manifest says of the whole system; ``progress`` receives one line per step.
+    ``net_charge`` is what the shard manifest says of the whole system; ``progress`` is called with every step.
     Raises BadInputError for an unknown force field or a residue that it does not know, IntegrityError when the charge
     of the topology is not ``net_charge``.
     """
     if force_field not in FORCE_FIELDS:
         raise BadInputError(f"force field {force_field} is not known: use {' or '.join(FORCE_FIELDS)}")
-    report = progress or (lambda line: None)
     molecules = _distinct_molecules(solute) if solute is not None else []
     runs = [(i, 1) for i in _molecule_order(solute, molecules)] if solute is not None else []
     solvent = [(name, segid, counts.get(key, 0)) for key, name, segid in SOLVENT if counts.get(key, 0)]
     junctions = sorted({junction for m in molecules for junction in set(_junctions(m))}
                        | {("", name, True, True) for name, _, _ in solvent})
-    report(f"assigning {force_field} to {len(junctions)} residue pairs of {len(molecules)} molecules")
+    progress(f"assigning {force_field} to {len(junctions)} residue pairs of {len(molecules)} molecules")
     pieces = _parameterise(junctions, force_field)
 
     lj_types = _LennardJonesTypes()
     templates = []
     for molecule in molecules:
-        report(f"assembling {molecule.name}")
+        progress(f"assembling {molecule.name}")
         templates.append(_assemble(molecule, pieces, lj_types))
     for name, segid, count in solvent:
         runs.append((len(templates), count))

@@ -13,6 +13,7 @@ import numpy as np
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
+from chromabuild.base.notebook import facts_html
 from chromabuild.forcefield.pieces import cut_into_pieces
 
 FORMAT = "chromabuild-topology"
@@ -151,6 +152,12 @@ class Topology:
         """Total charge, e."""
         per_molecule = np.array([t.charge.sum() for t in self.templates])
         return float(np.sum(per_molecule[self.run_template] * self.run_count))
+
+    def _repr_html_(self) -> str:
+        kinds = {t.name: int(self.run_count[self.run_template == k].sum()) for k, t in enumerate(self.templates)}
+        return facts_html("Topology", {"force field": self.force_field, "atoms": self.n_atoms,
+                                       "net charge, e": round(self.net_charge, 3), "atom types": len(self.lj_name),
+                                       "molecules": kinds})
 
     def per_atom(self, name: str) -> np.ndarray:
         """A per-atom column (``charge``, ``mass``, ``lj_type``, ``atom_name``) of all atoms, (n,)."""

@@ -6,9 +6,12 @@ value; everything that was changed (shifted or dropped nucleosomes, contacts tha
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.settings import LocusSection
+from chromabuild.base.notebook import facts_html
+from chromabuild.base.settings import LocusSection, changed
+from chromabuild.base.summary import Summary
 from chromabuild.genome.contacts import matrix_contacts, read_contacts
 from chromabuild.genome.fasta import read_fasta
 from chromabuild.genome.nucleosomes import Nucleosome, arranged, read_nucleosomes
@@ -34,6 +37,36 @@ class Locus:
     contacts: tuple[Contact, ...]
     adjustments: tuple[dict, ...]
     ignored_contacts: tuple[str, ...]
+
+    @classmethod
+    def from_files(cls, fasta: str | Path, nucleosomes: str | Path, contacts: str | Path | None = None,
+                   **keys: object) -> "Locus":
+        """Read a sequence (FASTA), nucleosomes (BED) and contacts (BEDPE, .cool, .mcool, .hic).
+
+        ``keys`` are further settings of section ``locus``: ``name``, ``record``, ``start``, ``wrapped_length``,
+        ``minimum_linker``, ``overlaps``. Raises BadInputError with one sentence for anything that cannot be used.
+
+        >>> locus = Locus.from_files("demo.fa", "demo.dyads.bed", name="four nucleosomes")
+        >>> locus.chromosome, len(locus.sequence), len(locus.nucleosomes)
+        ('chrXIII', 679, 4)
+        """
+        keys |= {"fasta": fasta, "nucleosomes": nucleosomes, "contacts": contacts}
+        return load_locus(changed(None, "locus", keys, None, "Locus.from_files()").locus)
+
+    def summary(self) -> Summary:
+        """Name, place, sizes, and what of the input was moved, dropped or left out."""
+        return {"name": self.name, "chromosome": self.chromosome, "start": self.start,
+                "end": self.start + len(self.sequence), "base_pairs": len(self.sequence),
+                "nucleosomes": len(self.nucleosomes), "contacts": len(self.contacts),
+                "adjusted_dyads": len(self.adjustments), "shifts": list(self.adjustments),
+                "unused_contacts": len(self.ignored_contacts), "ignored_contacts": list(self.ignored_contacts)}
+
+    def _repr_html_(self) -> str:
+        place = f"{self.chromosome}:{self.start + 1:,}-{self.start + len(self.sequence):,}"
+        return facts_html(self.name, {
+            "place": place, "base pairs": len(self.sequence), "nucleosomes": len(self.nucleosomes),
+            "contacts": len(self.contacts), "dyads moved or dropped": len(self.adjustments),
+            "contacts left out": len(self.ignored_contacts)})
 
     def fibre(self) -> Fibre:
         """What the mesoscale model needs to know of this locus."""

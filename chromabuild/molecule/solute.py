@@ -5,6 +5,7 @@ complete and its atoms are in template order. An atom costs its 12 bytes of posi
 """
 
 import json
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +16,8 @@ import numpy as np
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
+from chromabuild.base.notebook import facts_html
+from chromabuild.base.summary import Summary
 from chromabuild.molecule.residues import residue_library, residue_names
 
 FORMAT = "chromabuild-solute"
@@ -32,6 +35,10 @@ def base_36(number: int, n_digits: int) -> str:
 @dataclass
 class Solute:
     """Molecules of residues of atoms.
+
+    >>> solute = Solute.read("solute.h5")
+    >>> solute.n_atoms, solute.molecule_name
+    (2054, ['DNA-I', 'DNA-J', 'H4'])
 
     Molecule order: DNA strand I (5'->3', residue k is base pair k), strand J (5'->3', residue k pairs with base pair
     n-1-k), then per nucleosome H3, H4, H2A, H2B, H3, H4, H2A, H2B, then anything else.
@@ -58,6 +65,13 @@ class Solute:
     provenance: dict = field(default_factory=dict)
     circular: tuple[int, ...] = ()
     """Molecules whose last residue is joined to their first: closed circles of DNA."""
+    build_report: Summary = field(default_factory=dict)
+    """What the builder tells of it (docs/formats.md, section 2); it is not written to the file."""
+
+    def _repr_html_(self) -> str:
+        kinds = Counter("DNA" if name.startswith("DNA") else name for name in self.molecule_name)
+        return facts_html("Solute", {"atoms": self.n_atoms, "residues": self.n_residues, "molecules": kinds,
+                                     "extent, angstrom": np.ptp(self.position[...], axis=0).round(1).tolist()})
 
     @cached_property
     def residue_first_atom(self) -> np.ndarray:

@@ -1,13 +1,19 @@
-"""Running one stage of the chain, or all with resuming: the record of what was run, and what has to be run again."""
+"""Running one stage of the chain, or all with resuming: the record of what was run, and what has to be run again.
+
+Order and staleness follow from the stage objects alone: what they read, the settings they depend on, what they write.
+"""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from chromabuild.base.errors import BadInputError
+from chromabuild.base.progress import Progress
+from chromabuild.base.record import Provenance
 from chromabuild.base.settings import Config
+from chromabuild.base.summary import Summary
 from chromabuild.pipeline import provenance
 from chromabuild.pipeline.stages import STAGES, Job, Stage
 
@@ -15,13 +21,14 @@ if TYPE_CHECKING:
     from chromabuild.solvate import Part
 
 NAMES = tuple(stage.name for stage in STAGES)
+LAST = NAMES[-1]
 
 
 class Reporter(Protocol):
     """Shows the user how far the chain is."""
 
-    def stage(self, title: str) -> AbstractContextManager[Callable[[float | str], None]]:
-        """Context of one running stage; gives the function that takes the finished fraction or what is being done."""
+    def stage(self, title: str) -> AbstractContextManager[Progress]:
+        """Context of one running stage; gives the function that takes what is being done and the finished fraction."""
 
     def skipped(self, title: str) -> None:
         """A stage whose results are up to date."""
@@ -32,20 +39,21 @@ def stage_named(name: str) -> Stage:
     return {stage.name: stage for stage in STAGES}[name]
 
 
-def _describe(stage: Stage, config: Config) -> dict:
+def _describe(stage: Stage, config: Config) -> Provenance:
+    """What the stage's result depends on. Raises BadInputError when an input that it needs is missing."""
     inputs = stage.input_paths(config)
     if not stage.needs_all_inputs:
         inputs = {role: path for role, path in inputs.items() if path.is_file()}
     for role, path in inputs.items():
         if not path.is_file():
-            maker = next((s.name for s in STAGES if path in s.output_paths(config)), None)
-            section = {"marks": "build", "template": "build", "acetylated": "scaffold"}.get(role, "locus")
-            remedy = f"run `chromabuild {maker}` first" if maker else f"correct `{section}.{role}` in the settings"
+            maker = next((s.name for s in STAGES if stage.reads.get(role) in s.outputs), None)
+            key = next((key for key in stage.files if key.endswith(f".{role}")), role)
+            remedy = f"run `chromabuild {maker}` first" if maker else f"correct `{key}` in the settings"
             raise BadInputError(f"{path} does not exist: {remedy}")
-    return provenance.describe(stage.name, config, stage.sections, inputs)
+    return provenance.describe(stage.name, config, stage.settings, inputs)
 
 
-def is_current(stage: Stage, config: Config, description: dict | None = None) -> bool:
+def is_current(stage: Stage, config: Config, description: Provenance | None = None) -> bool:
     """Whether the stage's outputs are there, unharmed, and made from the present inputs, settings and seed."""
     entry = provenance.read(config.output)["stages"].get(stage.name)
     if entry is None:
@@ -59,7 +67,7 @@ def is_current(stage: Stage, config: Config, description: dict | None = None) ->
 
 
 def run_stage(stage: Stage, config: Config, threads: int, reporter: Reporter,
-              only: "Iterable[int] | Part | None" = None) -> dict:
+              only: "Iterable[int] | Part | None" = None) -> Summary:
     """Run one stage and record it; gives its summary. With ``only`` some shards are made and nothing is recorded.
 
     The stage's old record is taken out first, so that an interrupted stage is never taken for finished.
@@ -86,15 +94,16 @@ def run_stage(stage: Stage, config: Config, threads: int, reporter: Reporter,
     return summary
 
 
-def run_chain(config: Config, threads: int, reporter: Reporter, force: bool = False,
-              last: str = "report") -> Iterator[tuple[Stage, dict, bool]]:
+def run_stages(config: Config, threads: int, reporter: Reporter, force: bool = False,
+               last: str = LAST) -> Iterator[tuple[Stage, Summary, bool]]:
     """Run the chain up to stage ``last``, leaving out what is current unless ``force``.
 
-    Yields (stage, summary, whether it was run) after each stage. The report is remade whenever any stage was.
+    Yields (stage, summary, whether it was run) after each stage. A stage that goes without missing
+    inputs (the report) is remade whenever any other was run: it shows times too.
     """
     any_run = force
     for stage in STAGES[: NAMES.index(last) + 1]:
-        if any_run and (force or stage.name == "report") or not is_current(stage, config):
+        if any_run and (force or not stage.needs_all_inputs) or not is_current(stage, config):
             yield stage, run_stage(stage, config, threads, reporter), True
             any_run = True
         else:

@@ -7,10 +7,11 @@ import yaml
 
 from chromabuild.base.errors import BadInputError, ResourceError
 from chromabuild.base.files import atomic_path
-from chromabuild.base.settings import commented_yaml, validated
+from chromabuild.base.settings import INPUT_FILE_KEYS, commented_yaml, validated
 from chromabuild.pipeline.workflow import workflow_folder
 
 EXAMPLES = {"demo": "demo.yaml", "chrXIII": "chrXIII.yaml"}
+"""Settings file of each bundled locus."""
 
 
 def write_settings(folder: Path, file_name: str, example: str | None, files: dict[str, Path],
@@ -25,11 +26,11 @@ def write_settings(folder: Path, file_name: str, example: str | None, files: dic
     if example is not None:
         source = workflow_folder() / "config" / EXAMPLES[example]
         data = yaml.safe_load(source.read_text(encoding="utf-8"))
-        for key in ("fasta", "nucleosomes", "contacts"):
-            if data["locus"].get(key):
-                original = (source.parent / data["locus"][key]).resolve()
+        for section, key in INPUT_FILE_KEYS:
+            if data.get(section, {}).get(key):
+                original = (source.parent / data[section][key]).resolve()
                 copies[original] = folder / original.name
-                data["locus"][key] = original.name
+                data[section][key] = original.name
         data.pop("output", None)
     for key, path in files.items():
         if not path.is_file():

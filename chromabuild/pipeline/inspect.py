@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chromabuild.base.settings import Config
+from chromabuild.base.summary import Summary
 
 if TYPE_CHECKING:
     from chromabuild.sterics.atoms import Atoms
@@ -22,20 +23,14 @@ AUDITS = {
 """Subject of an audit -> the findings that belong to it (docs/formats.md, section 3)."""
 
 
-def locus_summary(config: Config) -> dict:
+def locus_summary(config: Config) -> Summary:
     """Read the locus and say what it is. Raises BadInputError for the first thing that is wrong."""
     from chromabuild.genome.locus import load_locus
 
-    locus = load_locus(config.locus)
-    fibre = locus.fibre()
-    return {"name": fibre.name, "chromosome": fibre.chromosome, "start": fibre.start,
-            "end": fibre.start + len(fibre.sequence), "base_pairs": len(fibre.sequence),
-            "nucleosomes": len(fibre.dyads), "contacts": len(fibre.contacts),
-            "adjusted_dyads": len(fibre.adjustments), "shifts": list(fibre.adjustments),
-            "unused_contacts": len(locus.ignored_contacts), "ignored_contacts": list(locus.ignored_contacts)}
+    return load_locus(config.locus).summary()
 
 
-def check_clashes(path: Path, threshold: float, threads: int, page: Path | None = None) -> dict:
+def check_clashes(path: Path, threshold: float, threads: int, page: Path | None = None) -> Summary:
     """The findings of a structure; ``fatal`` counts close pairs, pierced rings and threaded strands.
 
     ``page`` is where to write the HTML form, when wanted.
@@ -50,7 +45,7 @@ def check_clashes(path: Path, threshold: float, threads: int, page: Path | None 
     return {"file": str(path), "fatal": found.fatal, "text": found.to_text(), **found.data}
 
 
-def audit_structure(path: Path, subjects: list[str], threads: int) -> dict:
+def audit_structure(path: Path, subjects: list[str], threads: int) -> Summary:
     """What the audits of the given subjects (all when empty) find: subject -> {count, items}."""
     from chromabuild.clash import check
 
@@ -68,18 +63,7 @@ def _structure(path: Path) -> "Path | Atoms":
     return atoms_of_shards(path)
 
 
-def shard_set_summary(folder: Path) -> dict:
-    """Box, grid, counts and size of a shard set. Raises IntegrityError when its manifest is damaged or missing."""
-    from chromabuild.shards import Manifest
-
-    manifest = Manifest.read(folder)
-    size = sum(entry["bytes"] for shard in manifest.shards for entry in shard.files.values())
-    return {"atoms": manifest.atoms, "box": [round(float(edge), 3) for edge in manifest.box],
-            "grid": [int(n) for n in manifest.grid], "counts": manifest.counts, "net_charge": manifest.net_charge,
-            "shards": len(manifest.shards), "megabytes": round(size / 1e6, 1)}
-
-
-def verify_shard_set(folder: Path, threads: int = 1) -> dict:
+def verify_shard_set(folder: Path, threads: int = 1) -> Summary:
     """Read every shard and compare it with the manifest. Raises IntegrityError naming the first that is wrong."""
     from chromabuild.shards import verify_shards
 

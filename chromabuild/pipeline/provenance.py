@@ -13,7 +13,8 @@ from blake3 import blake3
 
 from chromabuild.base.errors import IntegrityError
 from chromabuild.base.files import atomic_path, locked
-from chromabuild.base.settings import Config
+from chromabuild.base.record import Provenance, Record, StageRecord
+from chromabuild.base.settings import INPUT_FILE_KEYS, Config
 from chromabuild.base.versions import versions
 
 FORMAT = "chromabuild-provenance"
@@ -40,15 +41,13 @@ def effective_settings(config: Config, sections: tuple[str, ...]) -> dict:
         section, _, key = name.partition(".")
         values = getattr(config, section).model_dump(mode="json")
         settings.setdefault(section, {}).update({key: values[key]} if key else values)
-    for section, keys in (("locus", ("fasta", "nucleosomes", "contacts")), ("scaffold", ("acetylated",)),
-                          ("build", ("marks",))):
-        for key in keys:
-            if settings.get(section, {}).get(key):
-                settings[section][key] = Path(settings[section][key]).name
+    for section, key in INPUT_FILE_KEYS:
+        if settings.get(section, {}).get(key):
+            settings[section][key] = Path(settings[section][key]).name
     return settings
 
 
-def describe(stage: str, config: Config, sections: tuple[str, ...], inputs: Mapping[str, Path]) -> dict:
+def describe(stage: str, config: Config, sections: tuple[str, ...], inputs: Mapping[str, Path]) -> Provenance:
     """The provenance of one stage, to be carried in every file that it writes.
 
     Inputs are named by role and given as file name and blake3.
@@ -62,7 +61,7 @@ def describe(stage: str, config: Config, sections: tuple[str, ...], inputs: Mapp
     }
 
 
-def read(folder: str | Path) -> dict:
+def read(folder: str | Path) -> Record:
     """The record of an output folder: ``{"stages": {name: ...}}``; empty when nothing has been run there.
 
     Raises IntegrityError when the file is damaged.
@@ -79,7 +78,7 @@ def read(folder: str | Path) -> dict:
     return data
 
 
-def record(folder: str | Path, stage: str, entry: dict | None) -> None:
+def record(folder: str | Path, stage: str, entry: StageRecord | None) -> None:
     """Put one stage's entry into the folder's record, or take it out (None); safe against concurrent stages."""
     folder = Path(folder)
     with locked(folder / f".{FILE_NAME}.lock"):

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 
 import h5py
@@ -12,17 +12,21 @@ from chromabuild import __version__
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.labels import label
+from chromabuild.base.progress import Progress, silent
+from chromabuild.base.record import StageRecord
 from chromabuild.base.settings import Config
+from chromabuild.base.summary import Summary
 from chromabuild.molecule.solute import Solute
 from chromabuild.report import html, pictures
 from chromabuild.report.dna import dna_section
 from chromabuild.report.plots import line_plot
 
+Stages = Mapping[str, StageRecord]
+"""Name to record of every stage that was run."""
 WATER_LIMIT = 3_000_000  # waters read for the picture of the box; more are thinned by whole bricks
 
 
-def write_report(config: Config, stages: dict[str, dict],
-                 progress: Callable[[float | str], None] = lambda state: None) -> dict:
+def write_report(config: Config, stages: Stages, progress: Progress = silent) -> Summary:
     """Write ``report.html`` into the output folder and give the names of its sections.
 
     ``stages`` is the record of what was run, by stage; others are left out. Raises BadInputError when nothing has been
@@ -36,7 +40,7 @@ def write_report(config: Config, stages: dict[str, dict],
                "DNA": _dna, "Clashes": _clashes, "Box and ions": _box, "Force field": _topology,
                "Minimisation and dynamics": _dynamics, "Files": _files, "Provenance": _provenance}
     for done, (title, writer) in enumerate(writers.items()):
-        progress(done / len(writers))
+        progress(title, done / len(writers))
         content = writer(folder, stages)
         if content:
             parts[title] = html.section(title, content)
@@ -50,11 +54,11 @@ def write_report(config: Config, stages: dict[str, dict],
     return {"sections": list(parts)}
 
 
-def _summary(stages: dict, name: str) -> dict:
+def _summary(stages: Stages, name: str) -> Summary:
     return stages.get(name, {}).get("summary", {})
 
 
-def _lead(stages: dict) -> str:
+def _lead(stages: Stages) -> str:
     scaffold = _summary(stages, "scaffold")
     where = scaffold.get("chromosome")
     place = f"{where}:{scaffold['start'] + 1:,}–{scaffold['end']:,}, " if where and "end" in scaffold else ""
@@ -70,11 +74,11 @@ def _clock(started: str) -> str:
     return f"{started[:10]} {started[11:16]} UTC"
 
 
-def _tiles(stages: dict) -> str:
-    box, run = _summary(stages, "solvate"), _summary(stages, "run")
+def _tiles(stages: Stages) -> str:
+    box, run, clash = (_summary(stages, name) for name in ("solvate", "run", "clash"))
     values = [("atoms in all", box.get("atoms")), ("solute atoms", _summary(stages, "build").get("atoms")),
               ("box, nm", "×".join(f"{edge / 10:.0f}" for edge in box["box"]) if "box" in box else None),
-              ("pairs < 0.9 Å left", _summary(stages, "clash").get("pairs_after")),
+              (f"pairs < {clash.get('threshold')} Å left", clash.get("pairs_after")),
               ("simulated, ps", run.get("simulated_ps")), ("engine, ns/day", run.get("ns_per_day"))]
     return html.tiles((name, value) for name, value in values if value is not None)
 
@@ -87,7 +91,7 @@ def _duration(seconds: float) -> str:
 # --- pictures ---------------------------------------------------------------------------------------------------------
 
 
-def _pictures(folder: Path, stages: dict) -> str:
+def _pictures(folder: Path, stages: Stages) -> str:
     parts = []
     clean = next((folder / name for name in ("solute_clean.h5", "solute.h5") if (folder / name).is_file()), None)
     if clean is not None:
@@ -138,13 +142,13 @@ def _box_atoms(folder: Path, solute_atoms: int) -> tuple[np.ndarray, ...]:
 # --- tables and plots -------------------------------------------------------------------------------------------------
 
 
-def _pipeline(folder: Path, stages: dict) -> str:
+def _pipeline(folder: Path, stages: Stages) -> str:
     rows = [(stage["title"], stage["seconds"], stage["threads"], _clock(stage["started"]), list(stage["outputs"]))
             for stage in stages.values()]
     return html.table(("stage", "seconds", "threads", "started", "files"), rows)
 
 
-def _locus(folder: Path, stages: dict) -> str:
+def _locus(folder: Path, stages: Stages) -> str:
     summary = _summary(stages, "scaffold")
     if not summary:
         return ""
@@ -158,12 +162,12 @@ def _locus(folder: Path, stages: dict) -> str:
     return _plain_facts(summary) + "<h3>Dyads that were moved or dropped</h3>" + moved + left_out
 
 
-def _plain_facts(summary: dict) -> str:
+def _plain_facts(summary: Summary) -> str:
     return html.facts((label(key), value) for key, value in summary.items()
                       if isinstance(value, (str, int, float)) or value is None)
 
 
-def _nested_tables(summary: dict) -> str:
+def _nested_tables(summary: Summary) -> str:
     """Every list of records in a summary as a table of its own."""
     parts = []
     for key, rows in summary.items():
@@ -175,7 +179,7 @@ def _nested_tables(summary: dict) -> str:
     return "".join(parts)
 
 
-def _scaffold(folder: Path, stages: dict) -> str:
+def _scaffold(folder: Path, stages: Stages) -> str:
     path = folder / "scaffold.h5"
     if not path.is_file():
         return ""
@@ -220,16 +224,16 @@ def _scaffold(folder: Path, stages: dict) -> str:
     return "".join(parts)
 
 
-def _solute(folder: Path, stages: dict) -> str:
+def _solute(folder: Path, stages: Stages) -> str:
     summary = _summary(stages, "build")
     return _plain_facts(summary) + _nested_tables(summary) if summary else ""
 
 
-def _dna(folder: Path, stages: dict) -> str:
+def _dna(folder: Path, stages: Stages) -> str:
     return dna_section(folder)
 
 
-def _clashes(folder: Path, stages: dict) -> str:
+def _clashes(folder: Path, stages: Stages) -> str:
     path = folder / "clash_report.json"
     if not path.is_file():
         return ""
@@ -262,7 +266,7 @@ def _clashes(folder: Path, stages: dict) -> str:
     return "".join(parts)
 
 
-def _box(folder: Path, stages: dict) -> str:
+def _box(folder: Path, stages: Stages) -> str:
     summary = _summary(stages, "solvate")
     if not summary:
         return ""
@@ -274,12 +278,12 @@ def _box(folder: Path, stages: dict) -> str:
     return html.facts(rows)
 
 
-def _topology(folder: Path, stages: dict) -> str:
+def _topology(folder: Path, stages: Stages) -> str:
     summary = _summary(stages, "topology")
     return _plain_facts(summary) + _nested_tables(summary) if summary else ""
 
 
-def _dynamics(folder: Path, stages: dict) -> str:
+def _dynamics(folder: Path, stages: Stages) -> str:
     summary = _summary(stages, "run")
     if not summary:
         return ""
@@ -317,7 +321,7 @@ def _dynamics(folder: Path, stages: dict) -> str:
     return "".join(parts)
 
 
-def _temperature_caption(summary: dict) -> str:
+def _temperature_caption(summary: Summary) -> str:
     if summary.get("ensemble", "NVE") == "NVE":
         return "Temperature during constant-energy dynamics."
     return (f"Temperature; the thermostat is set to {summary['temperature']:g} K. After minimisation it falls at "
@@ -331,7 +335,7 @@ def _engine_timing(log: Path) -> str:
         ("part", "seconds", "%"), [(name, float(a), float(b)) for name, a, b in rows]) if rows else ""
 
 
-def _files(folder: Path, stages: dict) -> str:
+def _files(folder: Path, stages: Stages) -> str:
     rows = []
     for stage in stages.values():
         for name in stage["outputs"]:
@@ -344,7 +348,7 @@ def _files(folder: Path, stages: dict) -> str:
     return f"<p>In <code>{html.text(str(folder))}</code>:</p>" + html.table(("file", "bytes", "made by"), rows)
 
 
-def _provenance(folder: Path, stages: dict) -> str:
+def _provenance(folder: Path, stages: Stages) -> str:
     newest = max(stages.values(), key=lambda stage: stage["started"])["provenance"]
     inputs = {(entry["file"], entry["blake3"]) for stage in stages.values()
               for role, entry in stage["provenance"]["inputs"].items() if role in ("fasta", "nucleosomes", "contacts")}

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -23,10 +22,11 @@ from chromabuild.base.errors import (
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.simulate.energy_log import TableReader
+from chromabuild.simulate.result import Run
 
 Precision = Literal["mixed", "double"]
 Row = dict[str, float]
-Progress = Callable[[Row], None]
+RowProgress = Callable[[Row], None]
 Sections = dict[str, dict[str, object]]
 
 _NAMES = {"mixed": "chromamd", "double": "chromamd-double"}
@@ -109,16 +109,18 @@ def write_control(path: str | Path, sections: Sections) -> None:
 
 
 def launch(command: Literal["setup", "run", "energy", "merge"], control: str | Path, ranks: int = 1,
-           precision: Precision = "mixed", log: str | Path | None = None, progress: Progress | None = None) -> None:
+           precision: Precision = "mixed", log: str | Path | None = None, progress: RowProgress | None = None,
+           threads: int | None = None) -> None:
     """Run the engine on a control file and wait for it.
 
-    ``log``: the file its control file names; every new row of its energy table goes to ``progress``. Standard output
-    and error are kept beside the control file (``.out``). Raises the error class that fits the engine's exit code, with
-    the engine's own sentence; ResourceError when the engine or mpirun is missing.
+    ``log``: the file its control file names; every new row of its energy table goes to ``progress``. ``threads``: of
+    each rank; None: ``OMP_NUM_THREADS``, else 1. Standard output and error are kept beside the control file
+    (``.out``). Raises the error class that fits the engine's exit code, with the engine's own sentence; ResourceError
+    when the engine or mpirun is missing.
     """
     control = Path(control)
     output = control.with_suffix(".out")
-    environment = os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
+    environment = os.environ | {"OMP_NUM_THREADS": str(threads or os.environ.get("OMP_NUM_THREADS", "1"))}
     if ranks > (os.cpu_count() or 1):
         environment["OMPI_MCA_mpi_yield_when_idle"] = "1"  # waiting ranks must not keep the working ones from a core
     started = time.time()
@@ -146,7 +148,7 @@ def launch(command: Literal["setup", "run", "energy", "merge"], control: str | P
 class _Follower:
     """Reads what was appended to a log since the last look."""
 
-    def __init__(self, log: Path | None, started: float, progress: Progress | None) -> None:
+    def __init__(self, log: Path | None, started: float, progress: RowProgress | None) -> None:
         self._log, self._started, self._progress = log, started, progress
         self._offset, self._rest, self._reader = 0, "", TableReader()
 
@@ -243,30 +245,18 @@ def energy_section(dynamics: DynamicsSection) -> dict[str, object]:
     }
 
 
-@dataclass(frozen=True)
-class RunFiles:
-    """What a run leaves in its folder."""
-
-    minimise_log: Path
-    dynamics_log: Path
-    trajectory: Path
-    restart: str
-    """Restart files of the end; ``()`` stands for the rank."""
-
-
 def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str | Path, folder: str | Path,
-        progress: Callable[[str, Row], None] | None = None) -> RunFiles:
+        progress: Callable[[str, Row], None] | None = None, threads: int | None = None) -> Run:
     """Set up, minimise and run dynamics as locus.yaml says; everything lands in ``folder``.
 
     ``topology``: the Topology file; ``bricks``: ``shards/bricks.txt``; ``seed``: of the initial velocities;
-    ``progress`` receives the stage's name (``minimise``, ``dynamics``) and every new row of its energy table.
-    Raises what ``launch`` raises.
+    ``progress`` receives the stage's name (``minimise``, ``dynamics``) and every new row of its energy table;
+    ``threads``: of each rank, None: as the environment says. Raises what ``launch`` raises.
     """
     folder = Path(folder)
     restart = folder / "restart"
     restart.mkdir(parents=True, exist_ok=True)
-    files = RunFiles(minimise_log=folder / "minimise.log", dynamics_log=folder / "dynamics.log",
-                     trajectory=folder / "trajectory.dcd", restart=str(restart / "dynamics_().rst"))
+    files = Run.of_chromamd(folder)
     current = str(restart / "start_().rst")
     stages: list[tuple[str, Literal["setup", "run"], Path | None, Sections]] = [
         ("setup", "setup", None, {
@@ -299,6 +289,6 @@ def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str 
     for name, command, log, sections in stages:
         control = folder / f"{name}.inp"
         write_control(control, sections)
-        launch(command, control, dynamics.ranks, log=log,
+        launch(command, control, dynamics.ranks, log=log, threads=threads,
                progress=None if progress is None else lambda row, name=name: progress(name, row))
     return files

@@ -19,8 +19,9 @@ from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.forcefield.topology_file import Topology
 from chromabuild.shards import read_shards
-from chromabuild.simulate.chromamd import Progress, Row, RunFiles
+from chromabuild.simulate.chromamd import Row, RowProgress
 from chromabuild.simulate.energy_log import MARK
+from chromabuild.simulate.result import Run
 
 KJ_PER_KCAL = 4.184
 ANGSTROM_PER_NM = 10.0
@@ -160,7 +161,7 @@ def energies_by_term(system: openmm.System, position: np.ndarray,
 
 
 def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str | Path, folder: str | Path,
-        progress: Callable[[str, Row], None] | None = None) -> RunFiles:
+        progress: Callable[[str, Row], None] | None = None) -> Run:
     """Minimise and run dynamics on OpenMM's CPU platform: arguments and files as for ``chromamd.run``.
 
     Rigid X-H bonds and waters as there; OpenMM's own minimiser; leapfrog at constant energy, Langevin dynamics at
@@ -174,8 +175,7 @@ def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str 
     if len(position) != molecules.n_atoms:
         raise IntegrityError(f"{bricks} has {len(position)} atoms, {topology} has {molecules.n_atoms}: "
                              "they are not of the same build; run chromabuild topology again")
-    files = RunFiles(minimise_log=folder / "minimise.log", dynamics_log=folder / "dynamics.log",
-                     trajectory=folder / "trajectory.dcd", restart=str(folder / "dynamics.xml"))
+    files = Run.of_openmm(folder)
     system = system_from_topology(molecules, box, options_from_config(dynamics, box), rigid=True)
     _repartition_hydrogen_mass(system, dynamics.hydrogen_mass_factor)
     timestep = dynamics.timestep / 1000 * unit.picosecond
@@ -266,7 +266,7 @@ def _smooth_number(least: int) -> int:
 class _Table:
     """The energy table of a run in the columns of chromamd."""
 
-    def __init__(self, log: TextIO, context: openmm.Context, n_freedom: int, progress: Progress) -> None:
+    def __init__(self, log: TextIO, context: openmm.Context, n_freedom: int, progress: RowProgress) -> None:
         self._log, self._context, self._n_freedom, self._progress = log, context, n_freedom, progress
         self._conserves = isinstance(context.getIntegrator(), openmm.VerletIntegrator)
 

@@ -45,7 +45,7 @@ def test_stretches_cover_the_fibre_and_agree_with_the_builder(built):
         "free end", "nucleosome 1", "linker after nucleosome 1", "nucleosome 2", "free end"]
     assert [(s.first_bp, s.last_bp) for s in found[:2]] == [(0, 8), (9, 155)]
     assert found[-1].last_bp == len(scaffold.base) - 1
-    report = solute.provenance["build_report"]
+    report = solute.build_report
     # Positions in the solute are single precision: 1e-5 angstrom at this size.
     assert min(s.o3_p_shortest for s in found) == pytest.approx(report["o3_p_shortest"], abs=2e-4)
     assert max(s.o3_p_longest for s in found) == pytest.approx(report["o3_p_longest"], abs=2e-4)

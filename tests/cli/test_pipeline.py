@@ -25,7 +25,7 @@ def ran(monkeypatch):
             for path in stage.output_paths(job.config):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(f"{stage.name} {job.provenance['settings']} {job.provenance['seed']} {inputs}")
-            job.progress(0.5)
+            job.progress("standing in", 0.5)
             return {"trajectory": "md/trajectory.dcd", "atoms": 5} if stage.name == "run" else {}
         return replace(stage, run=run)
 
@@ -115,6 +115,15 @@ def test_force_until_and_json(settings, ran):
     assert bad.exit_code == 2 and "scaffold" in bad.stderr
     result = json.loads(run_all(settings, "--json").stdout)
     assert result["trajectory"].endswith("md/trajectory.dcd") and result["report"].endswith("report.html")
+
+
+def test_last_lines_name_what_to_open(settings, ran):
+    out = settings.parent / "out"
+    lines = run_all(settings).stdout.splitlines()
+    assert f"  vmd {out / 'topology.psf'} {out / 'md' / 'trajectory.dcd'}" in lines
+    assert any("MDAnalysis.Universe" in line for line in lines)
+    assert lines[-1] == f"  {out / 'report.html'}"
+    assert not any("vmd" in line for line in run_all(settings, "--until", "clash").stdout.splitlines())
 
 
 def test_record_names_inputs_versions_and_seed_but_no_place(settings, ran):

@@ -47,7 +47,7 @@ def test_strands_are_continuous_and_standard(fibre, atoms):
     n = fibre.molecule_first_residue[1]
     o3_p = [np.linalg.norm(atoms(k, "O3'") - atoms(k + 1, "P")) for s in (0, n) for k in range(s, s + n - 1)]
     assert 1.595 < min(o3_p) and max(o3_p) < 1.62
-    report = fibre.provenance["build_report"]
+    report = fibre.build_report
     assert report["bond_rmsz"] <= 0.2 and report["angle_rmsz"] <= 0.7
     assert report["bond_outliers"] == report["angle_outliers"] == 0
     assert sum(report["wrong_chirality"].values()) == 0
@@ -147,7 +147,7 @@ def test_solute_turns_with_the_scaffold(scaffold_of):
 def test_superhelix_mode_builds(scaffold_of):
     config = Config()
     config.build.nucleosome_path = "superhelix"
-    report = build_solute(scaffold_of(1, 0, 10), config).provenance["build_report"]
+    report = build_solute(scaffold_of(1, 0, 10), config).build_report
     assert report["bond_rmsz"] <= 0.2 and report["angle_rmsz"] <= 0.7
     assert 1.6 <= report["o3_p_shortest"] and report["o3_p_longest"] <= 1.615
 

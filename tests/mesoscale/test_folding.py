@@ -10,6 +10,7 @@ from support.bead_frames import carried
 
 import mesoscale.folding
 from chromabuild.base.errors import BadInputError, ClashesRemainError
+from chromabuild.base.progress import silent
 from chromabuild.base.settings import load_config
 from chromabuild.genome.locus import load_locus
 from chromabuild.pipeline import stages
@@ -180,7 +181,7 @@ def test_overlaps_that_remain_are_told(monkeypatch, tmp_path):
     monkeypatch.setattr(mesoscale.folding, "fold", lambda *_: found)
     config = load_config(ROOT / "workflows/config/demo.yaml", {"output": str(tmp_path)})
     with pytest.raises(ClashesRemainError, match="3 pairs of DNA and cores overlap .* by up to 0.250 nm: try another"):
-        stages.scaffold.run(stages.Job(config, 1, lambda _: None, {}))
+        stages.scaffold.run(stages.Job(config, 1, silent, {}))
     assert (tmp_path / "scaffold.h5").exists()
 
 
@@ -230,7 +231,7 @@ def test_settings_that_cannot_be_folded(tmp_path, settings, words):
     settings = {key: str(tmp_path / value) if str(value).endswith(".bed") else value for key, value in settings.items()}
     config = load_config(ROOT / "workflows/config/demo.yaml", {**settings, "output": str(tmp_path / "out")})
     with pytest.raises(BadInputError, match=words):
-        stages.scaffold.run(stages.Job(config, 1, lambda state: None, {}))
+        stages.scaffold.run(stages.Job(config, 1, silent, {}))
     assert not (tmp_path / "out").exists()
 
 
@@ -242,7 +243,7 @@ def test_marks_reach_the_fold(tmp_path):
         "scaffold.core_charges": "fitted", "scaffold.magnesium": True,
         "scaffold.acetylated": str(tmp_path / "peaks.bed"), "build.linker_histone": "H1.4",
     })  # fmt: skip
-    summary = stages.scaffold.run(stages.Job(config, 1, lambda state: None, {}))
+    summary = stages.scaffold.run(stages.Job(config, 1, silent, {}))
     scaffold = Scaffold.read(tmp_path / "scaffold.h5")
     cores = len(scaffold.dyad)
     assert summary["linker_histones"] == summary["acetylated_nucleosomes"] == cores

@@ -123,7 +123,7 @@ def test_chains_follow_their_nucleosomes():
     """Two nucleosomes, of which one carries H5: order, numbers and segments of the solute."""
     config = Config.model_validate({"seed": 3, "build": {"linker_histone": "H5", "linker_histone_share": 0.5}})
     solute = build_solute(synthetic_scaffold(2, 25, 12), config)
-    assert [entry["nucleosomes"] for entry in solute.provenance["build_report"]["octamers"]
+    assert [entry["nucleosomes"] for entry in solute.build_report["octamers"]
             if entry["linker_histone"] == "H5"] == [1]
     core = ["H3", "H4", "H2A", "H2B"] * 2
     assert solute.molecule_name[2:] in ([*core, "H5", *core], [*core, *core, "H5"])

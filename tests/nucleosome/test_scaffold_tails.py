@@ -47,7 +47,7 @@ def followed():
 
 
 def test_every_tail_is_within_three_angstrom_of_its_beads(followed):
-    report = followed.provenance["build_report"]
+    report = followed.build_report
     assert report["tail_bead_rms"] < 3.0 and report["tail_bead_rms_largest"] < 3.0
     assert report["tails_beyond_3_angstrom"] == 0
     # The same from the atoms: the tips of H3 lie 40 to 100 angstrom from where compact tails have them.
@@ -155,7 +155,7 @@ def test_beads_out_of_reach_do_not_count(monkeypatch):
     monkeypatch.setattr("chromabuild.nucleosome.scaffold_tails.SWEEPS", 0)
     scaffold = synthetic_scaffold(1, 0, 5)
     scaffold.tails = np.full((1, TAIL_BEADS, 3), 5000.0)
-    report = build_solute(scaffold, Config.model_validate({"build": {"tails": "scaffold"}})).provenance["build_report"]
+    report = build_solute(scaffold, Config.model_validate({"build": {"tails": "scaffold"}})).build_report
     assert report["tail_beads_followed"] == 0 and report["tail_bead_rms"] == report["tail_bead_rms_largest"] == 0.0
 
 

@@ -32,7 +32,7 @@ def pair_of_nucleosomes():
 
 
 def test_dna_of_any_sequence_keeps_clear_of_its_histones(pair_of_nucleosomes):
-    report = pair_of_nucleosomes.provenance["build_report"]
+    report = pair_of_nucleosomes.build_report
     heavy, any_atom = near_dna(pair_of_nucleosomes)
     # No two heavy atoms of 1KX5 are nearer than 2.2 angstrom; hydrogens meet steep forces below 1.3.
     assert heavy >= 2.2 and any_atom >= 1.3

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from chromabuild.base.settings import Config, commented_yaml
+from chromabuild.base.settings import commented_yaml, load_config, validated
 from chromabuild.pipeline import chain
 from chromabuild.pipeline.workflow import workflow_folder
 
@@ -24,7 +24,11 @@ def project(tmp_path_factory):
     tmp_path = tmp_path_factory.mktemp("project")
     (tmp_path / "locus.fa").write_text(">x\nACGT\n")
     (tmp_path / "nucleosomes.bed").write_text("x\t1\t2\n")
-    (tmp_path / "locus.yaml").write_text(commented_yaml(Config()))
+    named = {"locus.contacts": "loops.bedpe", "scaffold.acetylated": "peaks.bed", "build.marks": "marks.bed",
+             "build.template": "my.nucleosome.h5"}
+    for name in named.values():
+        (tmp_path / name).touch()
+    (tmp_path / "locus.yaml").write_text(commented_yaml(validated({}, named, "project")))
     return tmp_path
 
 
@@ -55,13 +59,12 @@ def test_dry_run_plans_every_stage_once(plan):
 
 
 def test_rules_read_and_write_what_the_stages_do(project, plan):
+    config = load_config(project / "locus.yaml", {"output": str(project / "out")})
     for stage in chain.STAGES:
         job = re.search(rf"^rule {stage.name}:\n((?: +\S.*\n)+)", plan, re.MULTILINE).group(1)
         files = {kind: set(re.search(rf"{kind}: (.*)", job).group(1).split(", ")) for kind in ("input", "output")}
         folder = project / "out"
         assert files["output"] == {str(folder / name) for name in stage.outputs}
-        config = Config(output=str(folder), locus={"fasta": str(project / "locus.fa"),
-                                                   "nucleosomes": str(project / "nucleosomes.bed")})
         assert files["input"] == {str(path) for path in stage.input_paths(config).values()}
 
 
@@ -83,8 +86,8 @@ def test_bricks_in_jobs_side_by_side(project):
 def test_slurm_profile_names_rules_that_exist():
     profile = yaml.safe_load((WORKFLOW / "profiles" / "slurm" / "config.yaml").read_text())
     default = yaml.safe_load((WORKFLOW / "profiles" / "default" / "config.yaml").read_text())
-    rules = {name for path in (WORKFLOW / "rules").glob("*.smk")
-             for name in re.findall(r"^ *rule (\w+):", path.read_text(), re.MULTILINE)}
+    rules = {*chain.NAMES} | {name for path in (WORKFLOW / "rules").glob("*.smk")
+                             for name in re.findall(r"^ *rule (\w+):", path.read_text(), re.MULTILINE)}
     assert profile["executor"] == "slurm" and profile.items() >= default.items()
     assert {*profile["set-resources"], *profile["set-threads"]} <= rules
 

@@ -1,18 +1,19 @@
 """solute.h5 to solute_clean.h5 and the clash report."""
 
 from chromabuild.base.errors import ClashesRemainError
-from chromabuild.pipeline.stages.stage import Job, Stage, files
+from chromabuild.base.summary import Summary
+from chromabuild.pipeline.stages.stage import Job, Stage
 
 
-def run(job: Job) -> dict:
+def run(job: Job) -> Summary:
     """solute.h5 to solute_clean.h5 and the clash report. Raises ClashesRemainError when some remain."""
-    from chromabuild.clash import correct_clashes
+    from chromabuild.api import remove_clashes
     from chromabuild.molecule.solute import Solute
     from chromabuild.report.clash_page import write_clash_page
 
     settings = job.config.clash
-    solute, found = correct_clashes(Solute.read(job.folder / "solute.h5"), settings.mode, settings.threshold,
-                                    job.config.seed, job.threads, lambda phase, share: job.show( phase, share))
+    solute, found = remove_clashes(Solute.read(job.folder / "solute.h5"), job.config, threads=job.threads,
+                                   progress=job.progress)
     solute.provenance = job.provenance
     found.write(job.folder / "clash_report")
     write_clash_page(found, job.folder / "clash_report.html", job.config.locus.name)
@@ -28,5 +29,6 @@ def run(job: Job) -> dict:
             "clashscore_before": before["clashscore"], "clashscore_after": after["clashscore"]}
 
 
-STAGE = Stage("clash", "clash correction", ("clash",), files(solute="solute.h5"),
-              ("solute_clean.h5", "clash_report.json", "clash_report.tsv", "clash_report.txt"), run)
+STAGE = Stage("clash", "clash correction", ("clash",),
+              ("solute_clean.h5", "clash_report.json", "clash_report.tsv", "clash_report.txt"), run,
+              reads={"solute": "solute.h5"})

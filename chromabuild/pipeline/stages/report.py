@@ -1,17 +1,17 @@
 """Everything that is there to report.html."""
 
-from chromabuild.pipeline import provenance
-from chromabuild.pipeline.stages.stage import Job, Stage, files
+from chromabuild.base.summary import Summary
+from chromabuild.pipeline.stages.stage import Job, Stage
 
 
-def run(job: Job) -> dict:
+def run(job: Job) -> Summary:
     """Everything to report.html."""
+    from chromabuild.pipeline import provenance
     from chromabuild.report.document import write_report
 
     return write_report(job.config, provenance.read(job.folder)["stages"], job.progress)
 
 
-STAGE = Stage("report", "report", (),
-              files(scaffold="scaffold.h5", solute="solute_clean.h5", clashes="clash_report.json",
-                    manifest="shards/manifest.json", topology="topology.h5", dynamics="md/dynamics.log"),
-              ("report.html",), run, needs_all_inputs=False)
+STAGE = Stage("report", "report", (), ("report.html",), run, needs_all_inputs=False,
+              reads={"scaffold": "scaffold.h5", "solute": "solute_clean.h5", "clashes": "clash_report.json",
+                     "manifest": "shards/manifest.json", "topology": "topology.h5", "dynamics": "md/dynamics.log"})

@@ -1,24 +1,28 @@
 """What a stage of the chain is, and what it is given."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chromabuild.base.settings import Config
+from chromabuild.base.progress import Progress
+from chromabuild.base.record import Provenance
+from chromabuild.base.summary import Summary
 
 if TYPE_CHECKING:
+    from chromabuild.base.settings import Config
     from chromabuild.solvate import Part
 
 
-@dataclass
+@dataclass(frozen=True)
 class Job:
     """What a stage is given."""
 
-    config: Config
+    config: "Config"
     threads: int
-    progress: Callable[[float | str], None]
-    provenance: dict
+    progress: Progress
+    provenance: Provenance
     """Goes into every file that the stage writes."""
     only: "Iterable[int] | Part | None" = None
     """The shards to make, of the solvate stage; None: all."""
@@ -28,37 +32,55 @@ class Job:
         """The output folder."""
         return Path(self.config.output)
 
-    def show(self, phase: str, share: float) -> None:
-        """Tell the user what is being done and the fraction of it that is."""
-        self.progress(phase)
-        self.progress(share)
-
 
 @dataclass(frozen=True)
 class Stage:
-    """One link of the chain. Paths are relative to the output folder unless absolute."""
+    """One link of the chain: what it reads, what decides its result, what it writes, and the work itself.
+
+    Order, staleness, resuming and the rules of the Snakemake workflow follow from these objects.
+    """
 
     name: str
     title: str
-    sections: tuple[str, ...]
-    """Sections or keys of locus.yaml that decide the result."""
-    inputs: Callable[[Config], dict[str, str | Path]]
-    """Role to file."""
+    settings: tuple[str, ...]
+    """Sections (``clash``) or keys (``dynamics.force_field``) of the settings that decide the result."""
     outputs: tuple[str, ...]
-    run: Callable[[Job], dict]
-    """Does the work and gives a summary (JSON) for the user and the report."""
+    """Files that the record vouches for, relative to the output folder."""
+    run: Callable[[Job], Summary]
+    """Does the work and sums up."""
+    reads: Mapping[str, str] = field(default_factory=dict)
+    """Outputs of earlier stages, by role."""
+    files: tuple[str, ...] = ()
+    """Keys of the settings that name files of the user's (``build.marks``); the last part is the role."""
     needs_all_inputs: bool = True
     """Whether a missing input file is an error; otherwise the stage goes without it."""
 
-    def input_paths(self, config: Config) -> dict[str, Path]:
-        """Role to path of every input file."""
-        return {role: Path(config.output) / file for role, file in self.inputs(config).items()}
+    def input_paths(self, config: "Config") -> dict[str, Path]:
+        """Role to path of every input file; settings that name none are left out."""
+        paths = {role: Path(config.output) / file for role, file in self.reads.items()}
+        for key in self.files:
+            section, role = key.split(".")
+            value = getattr(getattr(config, section), role)
+            if value:
+                paths[role] = Path(value)
+        return paths
 
-    def output_paths(self, config: Config) -> list[Path]:
+    def output_paths(self, config: "Config") -> list[Path]:
         """Every output file that the record vouches for."""
         return [Path(config.output) / file for file in self.outputs]
 
 
-def files(**inputs: str) -> Callable[[Config], dict[str, str | Path]]:
-    """Input files, by role, that do not depend on the settings."""
-    return lambda config: dict(inputs)
+def in_order(stages: Iterable[Stage]) -> tuple[Stage, ...]:
+    """The stages, each after those whose outputs it reads.
+
+    Raises ValueError when no stage writes a file that another reads, CycleError (a ValueError) for a circle.
+    """
+    named = {stage.name: stage for stage in stages}
+    maker = {file: stage.name for stage in named.values() for file in stage.outputs}
+    graph = {}
+    for stage in named.values():
+        unmade = [file for file in stage.reads.values() if file not in maker]
+        if unmade:
+            raise ValueError(f"stage {stage.name} reads {unmade[0]}, which no stage writes")
+        graph[stage.name] = {maker[file] for file in stage.reads.values()}
+    return tuple(named[name] for name in TopologicalSorter(graph).static_order())

@@ -1,20 +1,18 @@
 """solute_clean.h5 and the shard manifest to topology.h5 and topology.psf."""
 
-import json
+from chromabuild.base.summary import Summary
+from chromabuild.pipeline.stages.stage import Job, Stage
 
-from chromabuild.pipeline.stages.stage import Job, Stage, files
 
-
-def run(job: Job) -> dict:
+def run(job: Job) -> Summary:
     """solute_clean.h5 and the shard manifest to topology.h5 and topology.psf."""
+    from chromabuild.api import assign_force_field
     from chromabuild.export.psf import write_psf
-    from chromabuild.forcefield import make_topology
     from chromabuild.molecule.solute import Solute
+    from chromabuild.shards.shard_set import ShardSet
 
     solute = Solute.read(job.folder / "solute_clean.h5")
-    manifest = json.loads((job.folder / "shards" / "manifest.json").read_text(encoding="utf-8"))
-    result = make_topology(solute, manifest["counts"], job.config.dynamics.force_field, manifest["net_charge"],
-                           job.progress)
+    result = assign_force_field(solute, ShardSet.read(job.folder / "shards"), job.config, progress=job.progress)
     result.provenance = job.provenance | result.provenance
     result.write(job.folder / "topology.h5")
     job.progress("writing topology.psf")
@@ -23,5 +21,5 @@ def run(job: Job) -> dict:
             "atom_types": len(result.lj_name), "molecule_templates": len(result.templates)}
 
 
-STAGE = Stage("topology", "force field", ("dynamics.force_field",),
-              files(solute="solute_clean.h5", manifest="shards/manifest.json"), ("topology.h5", "topology.psf"), run)
+STAGE = Stage("topology", "force field", ("dynamics.force_field",), ("topology.h5", "topology.psf"), run,
+              reads={"solute": "solute_clean.h5", "manifest": "shards/manifest.json"})

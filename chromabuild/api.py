@@ -1,0 +1,229 @@
+"""The steps from a locus to a simulation as functions; the stages of the chain call them too.
+
+Each takes what the one before gave, ``settings`` of a whole build (None: the defaults) and, by name, keys of its own
+section that replace those of the settings; they are checked as those of locus.yaml are. ``seed`` replaces that of the
+settings: the same input, settings and seed give the same result on any number of ``threads`` (None: all cores allowed
+to this process). ``progress`` is called with what is being done and the fraction that is done.
+"""
+
+import inspect
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.progress import Progress, silent
+from chromabuild.base.settings import Config, changed
+from chromabuild.base.threads import thread_count
+
+if TYPE_CHECKING:
+    from chromabuild.clash import ClashReport
+    from chromabuild.forcefield import Topology
+    from chromabuild.genome.locus import Locus
+    from chromabuild.molecule.solute import Solute
+    from chromabuild.shards.shard_set import ShardSet
+    from chromabuild.simulate.result import Run
+    from chromabuild.solvate import Part
+    from mesoscale.fibre import Fibre
+    from mesoscale.scaffold import Scaffold
+
+Function = TypeVar("Function", bound=Callable)
+
+
+def _with_keys_of(section: str) -> Callable[[Function], Function]:
+    """Show the keys of a section of the settings, with their defaults, in the signature and the help of a function."""
+
+    def decorate(function: Function) -> Function:
+        fields = Config.model_fields[section].annotation.model_fields
+        signature = inspect.signature(function)
+        own = [parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
+        keys = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=field.default,
+                                  annotation=field.annotation) for name, field in fields.items()]
+        function.__signature__ = signature.replace(parameters=own + keys)
+        lines = [f"    {name}: {field.description} (default {field.default!r})" for name, field in fields.items()]
+        function.__doc__ = "\n".join([inspect.cleandoc(function.__doc__ or ""), "", "Keyword Args:", *lines, ""])
+        return function
+
+    return decorate
+
+
+def fibre_of(locus: "Locus", settings: Config) -> "Fibre":
+    """The mesoscale fibre of a locus, with its linker histones, acetylated tails and share of the contacts.
+
+    Raises BadInputError for marks that do not fit the locus.
+    """
+    from dataclasses import replace
+
+    import numpy as np
+
+    from chromabuild.nucleosome.marks import octamer_recipes, within_stretches
+    from mesoscale.restraints import shared_out
+
+    section, fibre = settings.scaffold, locus.fibre()
+    place = fibre.start + np.array(fibre.dyads)
+    recipes = octamer_recipes(settings.build, fibre.chromosome, place, settings.seed)
+    acetylated = within_stretches(section.acetylated, fibre.chromosome, place) if section.acetylated else ()
+    return replace(fibre, contacts=shared_out(fibre.contacts, section.replica, section.replicas),
+                   linker_histone=tuple(bool(recipe.linker_histone) for recipe in recipes),
+                   acetylated=tuple(bool(one) for one in acetylated))
+
+
+@_with_keys_of("scaffold")
+def fold(locus: "Locus", settings: Config | None = None, *, seed: int | None = None, threads: int | None = None,
+         progress: Progress = silent, trajectory: str | Path | None = None, **keys: object) -> "Scaffold":
+    """Sample the coarse-grained fibre of a locus down to a frame for every base pair and nucleosome.
+
+    ``floor_violations`` of the result counts pairs of DNA and cores that still overlap: 0 where it can be built.
+    Sampling is written to the file ``trajectory`` and goes on from there after an interruption.
+
+    Raises BadInputError for settings that exclude each other and marks that do not fit the locus.
+
+    >>> from chromabuild import Locus
+    >>> locus = Locus.from_files("demo.fa", "demo.dyads.bed")
+    >>> fold(locus, sweeps=0)
+    Traceback (most recent call last):
+    ...
+    chromabuild.base.errors.BadInputError: fold(): scaffold.sweeps = 0 should be greater than or equal to 1
+    """
+    from mesoscale.folding import fold as fold_fibre
+    from mesoscale.model import Parameters
+
+    settings = changed(settings, "scaffold", keys, seed, "fold()")
+    section = settings.scaffold
+    if section.tails == "flexible" and section.core_charges == "formal":
+        raise BadInputError("scaffold.core_charges: formal has rigid tails in its charges: "
+                            "set it to fitted, or scaffold.tails to rigid")
+    if section.hotter and (section.tails == "flexible" or sorted(set(section.hotter)) != list(section.hotter)):
+        raise BadInputError("scaffold.hotter: temperatures must ascend and be different, and scaffold.tails be rigid")
+    if section.replica > section.replicas:
+        raise BadInputError(f"scaffold.replica: {section.replica} is beyond scaffold.replicas: {section.replicas}: "
+                            "count from 1")
+    parameters = Parameters(temperature=section.temperature, salt=section.salt, core_charges=section.core_charges,
+                            tails=section.tails, magnesium=section.magnesium,
+                            confinement_radius=section.confinement_radius, container=section.container)
+    return fold_fibre(fibre_of(locus, settings), parameters, section.sweeps, settings.seed, section.choose,
+                      lambda share, phase: progress(phase, share), None if trajectory is None else Path(trajectory),
+                      section.hotter, thread_count(threads))
+
+
+@_with_keys_of("build")
+def build_solute(scaffold: "Scaffold", settings: Config | None = None, *, seed: int | None = None,
+                 threads: int | None = None, progress: Progress = silent, **keys: object) -> "Solute":
+    """Build every atom of DNA and histones on a scaffold.
+
+    ``build_report`` of the result holds the costs of linkers and the quality of the backbone.
+
+    Raises BadInputError for a base that is not A, C, G, T, or a linker that cannot be built.
+    """
+    from chromabuild.build import build_solute as build
+
+    return build(scaffold, changed(settings, "build", keys, seed, "build_solute()"), thread_count(threads), progress)
+
+
+@_with_keys_of("clash")
+def remove_clashes(solute: "Solute", settings: Config | None = None, *, seed: int | None = None,
+                   threads: int | None = None, progress: Progress = silent, **keys: object,
+                   ) -> "tuple[Solute, ClashReport]":
+    """A new solute without steric clashes, and the report of what was found, moved and left.
+
+    ``fatal`` of the report counts what still stands in the way of a simulation: 0 where nothing does.
+
+    Raises BadInputError for coordinates that are not numbers.
+
+    >>> from chromabuild import Solute
+    >>> solute, report = remove_clashes(Solute.read("solute.h5"))
+    >>> report.fatal
+    0
+    """
+    from chromabuild.clash import correct_clashes
+
+    settings = changed(settings, "clash", keys, seed, "remove_clashes()")
+    return correct_clashes(solute, settings.clash.mode, settings.clash.threshold, settings.seed, thread_count(threads),
+                           progress)
+
+
+@_with_keys_of("solvate")
+def add_solvent(solute: "Solute", folder: str | Path, settings: Config | None = None, *, seed: int | None = None,
+                threads: int | None = None, progress: Progress = silent, only: "Iterable[int] | Part | None" = None,
+                **keys: object) -> "ShardSet":
+    """Put a solute into a box of water and ions, written to ``folder`` as a set of shards.
+
+    Positions are never all in memory: ``Solute.open`` leaves those of a large solute in its file. ``only`` makes these
+    shards alone, with the same bytes. Shards of an earlier call with the same input are kept.
+
+    Raises BadInputError for a box or salt that cannot be met, ResourceError when the disk is full.
+
+    >>> from chromabuild import Solute
+    >>> shards = add_solvent(Solute.read("solute.h5"), "shards", padding=5.0, salt=0.2, brick_edge=40.0)
+    >>> shards.manifest.counts["solute"], shards.manifest.net_charge
+    (2054, 0)
+    """
+    from chromabuild.shards.shard_set import ShardSet
+    from chromabuild.solvate import solvate
+
+    settings = changed(settings, "solvate", keys, seed, "add_solvent()")
+    manifest = solvate(solute, settings.solvate, settings.seed, thread_count(threads), folder,
+                       lambda done, total: progress("writing shards", done / total), only)
+    return ShardSet(Path(folder), manifest)
+
+
+def assign_force_field(solute: "Solute", shards: "ShardSet", settings: Config | None = None, *,
+                       force_field: str | None = None, progress: Progress = silent) -> "Topology":
+    """The energy terms of a solvated solute: ``Topology.write`` makes the file that the engine reads.
+
+    ``force_field`` replaces ``dynamics.force_field`` of the settings.
+
+    Raises BadInputError for a residue that the force field does not know, IntegrityError when solute and shards do not
+    belong together.
+    """
+    from chromabuild.forcefield import make_topology
+
+    keys = {} if force_field is None else {"force_field": force_field}
+    settings = changed(settings, "dynamics", keys, None, "assign_force_field()")
+    return make_topology(solute, shards.manifest.counts, settings.dynamics.force_field, shards.manifest.net_charge,
+                         progress)
+
+
+@_with_keys_of("dynamics")
+def run_dynamics(topology: "Topology | str | Path", shards: "ShardSet", folder: str | Path,
+                 settings: Config | None = None, *, seed: int | None = None, threads: int | None = None,
+                 progress: Progress = silent, **keys: object) -> "Run":
+    """Minimise and run molecular dynamics; control files, logs, restarts and trajectory go to ``folder``.
+
+    ``topology``: the file, or a Topology, which is then written to ``folder`` first.
+
+    Raises BadInputError for what the engine refuses, IntegrityError for damaged files, ResourceError when the engine
+    is missing or memory runs out.
+    """
+    from dataclasses import replace
+
+    from chromabuild.simulate import chromamd
+
+    settings = changed(settings, "dynamics", keys, seed, "run_dynamics()")
+    dynamics, folder = settings.dynamics, Path(folder)
+    if not isinstance(topology, (str, Path)):
+        topology.write(folder / "topology.h5")
+        topology = folder / "topology.h5"
+    marks: dict[str, list[tuple[float, float]]] = {"minimise": [], "dynamics": []}
+    total = dynamics.minimise_steps + dynamics.steps
+
+    def advance(name: str, row: dict[str, float]) -> None:
+        marks[name].append((time.monotonic(), row["STEP"]))
+        before = dynamics.minimise_steps if name == "dynamics" else 0
+        progress("minimising" if name == "minimise" else "dynamics", (row["STEP"] + before) / total)
+
+    if dynamics.engine == "openmm":
+        from chromabuild.simulate import openmm_engine
+
+        found = openmm_engine.run(dynamics, settings.seed, topology, shards.bricks, folder, advance)
+    else:
+        share = max(1, thread_count(threads) // dynamics.ranks)
+        found = chromamd.run(dynamics, settings.seed, topology, shards.bricks, folder, advance, share)
+    return replace(found, seconds_per_step=_seconds_per_step(marks))
+
+
+def _seconds_per_step(marks: dict[str, list[tuple[float, float]]]) -> dict[str, float]:
+    """From the wall-clock times at which rows of energies appeared."""
+    return {name: (rows[-1][0] - rows[0][0]) / (rows[-1][1] - rows[0][1])
+            for name, rows in marks.items() if len(rows) > 1 and rows[-1][1] > rows[0][1]}

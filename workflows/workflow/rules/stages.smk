@@ -1,0 +1,22 @@
+# One rule a stage: name, files and settings are those of the stage itself (chromabuild/pipeline/stages).
+
+# What a rule needs beside the files that its stage reads.
+FURTHER_INPUT = {"solvate": BRICK_MARKS}
+FLAGGED_OUTPUT = {"report.html": report(out("report.html"), caption="../report/result.rst", category="Result")}
+
+
+for stage in STAGES:
+
+    rule:
+        name:
+            stage.name
+        input:
+            [str(path) for path in stage.input_paths(SETTINGS).values()],
+            FURTHER_INPUT.get(stage.name, []),
+        output:
+            [FLAGGED_OUTPUT.get(file, out(file)) for file in stage.outputs],
+        params:
+            settings=settings(*stage.settings),
+        threads: THREADS
+        shell:
+            f"{command(stage.name)} --threads {{threads}}"
