@@ -1,4 +1,4 @@
-"""Sphinx configuration. `./do docs` builds the site; the reference pages are written by docs/generate before Sphinx reads."""
+"""Sphinx configuration. `./do docs` builds the site; docs/generate writes the reference pages before Sphinx reads."""
 
 import sys
 import tomllib
@@ -39,9 +39,9 @@ autodoc_typehints_format = "short"
 autodoc_use_type_comments = False
 autodoc_default_options = {"members": True, "ignore-module-all": True}  # a name stands where it is defined
 default_role = "literal"
-python_use_unqualified_type_names = True
+suppress_warnings = ["ref.python"]  # words that several classes use for a field, `origin`, are no links
 python_maximum_signature_line_length = 100
-toc_object_entries_show_parents = "hide"
+toc_object_entries = False  # the side bar lists modules; a page lists their contents
 
 templates_path = []
 html_theme = "furo"

@@ -17,7 +17,7 @@ def room_of(module: str) -> str:
 
 
 def modules_by_room() -> dict[str, list[str]]:
-    """Page -> its modules in alphabetical order, the package itself first. Private modules and programs are left out."""
+    """Page -> its modules in alphabetical order, the package itself first. Private modules are left out."""
     rooms: dict[str, list[str]] = {"mesoscale": ["mesoscale"]}
     for name in PACKAGES:
         package = importlib.import_module(name)
@@ -61,8 +61,8 @@ def public_page() -> str:
     """What ``import chromabuild`` offers."""
     names = getattr(importlib.import_module("chromabuild"), "__all__", [])
     text = heading("Public Python API", "=")
-    text += ("The names of ``import chromabuild``. They follow semantic versioning: within a major version a name keeps its\n"
-             "meaning. The modules below them may change with every minor version.\n\n")
+    text += ("The names of ``import chromabuild``. They follow semantic versioning: within a major version a name keeps\n"
+             "its meaning. The modules below them may change with every minor version.\n\n")
     members = "   :imported-members:\n   :members: " + ", ".join(names) + "\n" if names else ""
     return text + ".. automodule:: chromabuild\n" + members
 

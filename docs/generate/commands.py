@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 import typer
+
 from chromabuild.cli import app
 from generate.markdown import cell, code, table
 
@@ -36,16 +37,17 @@ def option_rows(command: object) -> Iterator[tuple[str, str, str]]:
         if getattr(parameter, "hidden", False):
             continue
         is_option = parameter.param_type_name == "option"
-        names = ", ".join(code(name) for name in (parameter.opts if is_option else [parameter.metavar or parameter.name.upper()]))
-        shown = parameter.default if getattr(parameter, "show_default", False) is True else getattr(parameter, "show_default", "")
-        default = "" if shown in (None, False, True, "") or callable(shown) or shown in ([], ()) else code(shown)
-        yield names, default, cell(getattr(parameter, "help", "") or "")
+        names = parameter.opts if is_option else [parameter.metavar or parameter.name.upper()]
+        shown = getattr(parameter, "show_default", "")
+        shown = parameter.default if shown is True else shown
+        default = "" if callable(shown) or shown in (None, False, True, "", [], ()) else code(shown)
+        yield ", ".join(map(code, names)), default, cell(getattr(parameter, "help", "") or "")
 
 
 def pages() -> dict[str, str]:
     """File name -> text."""
-    text = ("# Commands\n\n`chromabuild COMMAND --help` prints the same on the terminal. Every command takes `--json` for one\n"
-            "JSON object on standard output.\n")
+    text = ("# Commands\n\n`chromabuild COMMAND --help` prints the same on the terminal. Every command takes `--json`\n"
+            "for one JSON object on standard output.\n")
     for path, command in commands(typer.main.get_command(app), ("chromabuild",)):
         level = "##" if len(path) <= 2 else "###"
         text += f"\n{level} `{' '.join(path)}`\n\n{help_text(command.help)}\n"

@@ -11,9 +11,9 @@ from generate.markdown import cell, code, table
 KEY = re.compile(r"(?P<empty># )?(?P<name>\w+) *= (?P<default>\S*) *# (?P<about>.*)")
 ENDING = re.compile(r" (?:\[(?P<unit>[^\[\]]+)\]|\((?P<choices>[A-Z0-9_ -]+)\))$")
 MEANING = {
-    "INPUT": "Files that are read.", "OUTPUT": "Files that are written.", "ENERGY": "The potential and how it is summed.",
-    "MINIMIZE": "Minimisation; a file with this section minimises.", "DYNAMICS": "Dynamics: integrator, steps and periods.",
-    "CONSTRAINTS": "Rigid bonds and waters.", "ENSEMBLE": "Thermostats and barostats.",
+    "INPUT": "Files that are read.", "OUTPUT": "Files that are written.",
+    "ENERGY": "The potential and how it is summed.", "MINIMIZE": "Minimisation; a file with this section minimises.",
+    "DYNAMICS": "Dynamics: integrator, steps and periods.", "CONSTRAINTS": "Rigid bonds and waters.", "ENSEMBLE": "Thermostats and barostats.",
     "SELECTION": "Groups of atoms.", "RESTRAINTS": "Harmonic restraints.", "BOUNDARY": "Box and domains.",
     "COMM": "Communication between ranks.",
 }
@@ -45,7 +45,8 @@ def parse(text: str) -> Iterator[Key]:
         elif match := KEY.fullmatch(line):
             end = ENDING.search(match["about"])
             about = match["about"][:end.start()] if end else match["about"]
-            yield Key(section, match["name"], match["default"], (end and end["unit"]) or "", (end and end["choices"]) or "", about)
+            unit, choices = (end["unit"] or "", end["choices"] or "") if end else ("", "")
+            yield Key(section, match["name"], match["default"], unit, choices, about)
         elif line and not line.startswith("# usage"):
             raise ValueError(f"chromamd help prints a line of unknown form: {line!r}")
 
@@ -54,12 +55,13 @@ def pages() -> dict[str, str]:
     """File name -> text."""
     keys = list(parse(help_text()))
     text = ("# Control keys of `chromamd`\n\n"
-            "A control file has sections and keys in the form of GENESIS: `key = value`, one a line; `#` and `!` begin\n"
-            "comments. Paths are relative to the working folder. An unknown key is refused with the nearest known one.\n"
+            "A control file has sections and keys in the form of GENESIS: `key = value`, one a line; `#` and `!`\n"
+            "begin comments. Paths are relative to the working folder. An unknown key is refused with the nearest one.\n"
             "`chromamd help` prints these tables as a file, `chromamd help SECTION` one section.\n\n"
             "Keys that end with a number (`group1`, `function1`) may be repeated with 2, 3 and so on.\n")
     for section in dict.fromkeys(key.section for key in keys):
-        text += f"\n## `[{section}]`\n\n{MEANING[section]}\n\n" + table(("key", "default", "unit", "values", "meaning"), (
-            (code(key.name), code(key.default), cell(key.unit), ", ".join(map(code, key.choices.split())), cell(key.about))
-            for key in keys if key.section == section))
+        rows = [(code(key.name), code(key.default), cell(key.unit), ", ".join(map(code, key.choices.split())),
+                 cell(key.about)) for key in keys if key.section == section]
+        text += f"\n## `[{section}]`\n\n{MEANING[section]}\n\n"
+        text += table(("key", "default", "unit", "values", "meaning"), rows)
     return {"control-keys.md": text}

@@ -1,4 +1,4 @@
-"""Check of the built site: every internal link leads to a file, every anchor to an element. External links are left alone.
+"""Check of the built site: every internal link leads to a file, every anchor to an element; no network.
 
     python docs/generate/links.py build/docs/html
 """

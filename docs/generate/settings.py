@@ -4,10 +4,11 @@ import json
 import types
 import typing
 
-from chromabuild.config import Config, commented_yaml
-from generate.markdown import cell, code, table
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
+
+from chromabuild.config import Config, commented_yaml
+from generate.markdown import cell, code, table
 
 BOUNDS = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
 
@@ -22,14 +23,16 @@ def values(annotation: object, bounds: str = "") -> str:
     if origin is typing.Union or origin is types.UnionType:
         return " or ".join("empty" if part is type(None) else values(part, bounds) for part in arguments)
     if origin is tuple:
-        return f"list of {values(arguments[0])}" if arguments[-1] is Ellipsis else f"{len(arguments)} x {values(arguments[0])}"
+        each = values(arguments[0])
+        return f"list of {each}" if arguments[-1] is Ellipsis else f"{len(arguments)} x {each}"
     return {str: "text", float: "number", int: "integer", bool: "`true`, `false`"}[annotation] + bounds
 
 
 def limits(metadata: typing.Iterable[object]) -> str:
     """Bounds of a number: `` > 0``, `` >= 20, <= 60``."""
     flat = [part for entry in metadata for part in (entry.metadata if isinstance(entry, FieldInfo) else [entry])]
-    found = [f"{sign} {getattr(entry, name):g}" for entry in flat for name, sign in BOUNDS.items() if hasattr(entry, name)]
+    found = [f"{sign} {getattr(entry, name):g}"
+             for entry in flat for name, sign in BOUNDS.items() if hasattr(entry, name)]
     return " " + ", ".join(found) if found else ""
 
 
@@ -41,8 +44,8 @@ def default(value: object) -> str:
 def settings_table(fields: dict[str, FieldInfo]) -> str:
     """Key, default, allowed values and meaning of settings."""
     return table(("key", "default", "values", "meaning"), (
-        (code(name), default(field.default), values(field.annotation, limits(field.metadata)), cell(field.description))
-        for name, field in fields.items()))
+        (code(name), default(field.default), values(field.annotation, limits(field.metadata)),
+         cell(field.description)) for name, field in fields.items()))
 
 
 def is_section(annotation: object) -> bool:
@@ -54,8 +57,8 @@ def pages() -> dict[str, str]:
     sections = {name: field.annotation for name, field in Config.model_fields.items() if is_section(field.annotation)}
     loose = settings_table({name: field for name, field in Config.model_fields.items() if name not in sections})
     text = ("# Settings: `locus.yaml`\n\n"
-            "One file describes a build; each section belongs to one stage. Units are angstrom, fs, kelvin and mol/L unless a\n"
-            "row says otherwise. Paths are relative to the folder of the file. An unknown key is refused.\n\n"
+            "One file describes a build; each section belongs to one stage. Units are angstrom, fs, kelvin and mol/L\n"
+            "unless a row says otherwise. Paths are relative to the folder of the file. An unknown key is refused.\n\n"
             "`--set section.key=value` on the command line replaces a setting. Editors that know JSON schemas check the file\n"
             "against {download}`locus.schema.json`; the workflow checks it against the same schema.\n\n" + loose)
     for name, model in sections.items():

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import hictkpy
 import numpy as np
+
 from chromabuild.workflow import workflow_folder
 
 CHROMOSOME, START, END = "chrXIII", 84_000, 96_000
