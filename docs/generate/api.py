@@ -61,8 +61,8 @@ def public_page() -> str:
     """What ``import chromabuild`` offers."""
     names = getattr(importlib.import_module("chromabuild"), "__all__", [])
     text = heading("Public Python API", "=")
-    text += ("The names of ``import chromabuild``. They follow semantic versioning: within a major version a name keeps\n"
-             "its meaning. The modules below them may change with every minor version.\n\n")
+    text += ("The names of ``import chromabuild``. They follow semantic versioning: within a major version a name\n"
+             "keeps its meaning. The modules below them may change with every minor version.\n\n")
     members = "   :imported-members:\n   :members: " + ", ".join(names) + "\n" if names else ""
     return text + ".. automodule:: chromabuild\n" + members
 

@@ -11,10 +11,16 @@ from generate.markdown import cell, code, table
 KEY = re.compile(r"(?P<empty># )?(?P<name>\w+) *= (?P<default>\S*) *# (?P<about>.*)")
 ENDING = re.compile(r" (?:\[(?P<unit>[^\[\]]+)\]|\((?P<choices>[A-Z0-9_ -]+)\))$")
 MEANING = {
-    "INPUT": "Files that are read.", "OUTPUT": "Files that are written.",
-    "ENERGY": "The potential and how it is summed.", "MINIMIZE": "Minimisation; a file with this section minimises.",
-    "DYNAMICS": "Dynamics: integrator, steps and periods.", "CONSTRAINTS": "Rigid bonds and waters.", "ENSEMBLE": "Thermostats and barostats.",
-    "SELECTION": "Groups of atoms.", "RESTRAINTS": "Harmonic restraints.", "BOUNDARY": "Box and domains.",
+    "INPUT": "Files that are read.",
+    "OUTPUT": "Files that are written.",
+    "ENERGY": "The potential and how it is summed.",
+    "MINIMIZE": "Minimisation; a file with this section minimises.",
+    "DYNAMICS": "Dynamics: integrator, steps and periods.",
+    "CONSTRAINTS": "Rigid bonds and waters.",
+    "ENSEMBLE": "Thermostats and barostats.",
+    "SELECTION": "Groups of atoms.",
+    "RESTRAINTS": "Harmonic restraints.",
+    "BOUNDARY": "Box and domains.",
     "COMM": "Communication between ranks.",
 }
 
@@ -56,8 +62,8 @@ def pages() -> dict[str, str]:
     keys = list(parse(help_text()))
     text = ("# Control keys of `chromamd`\n\n"
             "A control file has sections and keys in the form of GENESIS: `key = value`, one a line; `#` and `!`\n"
-            "begin comments. Paths are relative to the working folder. An unknown key is refused with the nearest one.\n"
-            "`chromamd help` prints these tables as a file, `chromamd help SECTION` one section.\n\n"
+            "begin comments. Paths are relative to the working folder. An unknown key is refused with the nearest\n"
+            "one. `chromamd help` prints these tables as a file, `chromamd help SECTION` one section.\n\n"
             "Keys that end with a number (`group1`, `function1`) may be repeated with 2, 3 and so on.\n")
     for section in dict.fromkeys(key.section for key in keys):
         rows = [(code(key.name), code(key.default), cell(key.unit), ", ".join(map(code, key.choices.split())),

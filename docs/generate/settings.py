@@ -59,8 +59,8 @@ def pages() -> dict[str, str]:
     text = ("# Settings: `locus.yaml`\n\n"
             "One file describes a build; each section belongs to one stage. Units are angstrom, fs, kelvin and mol/L\n"
             "unless a row says otherwise. Paths are relative to the folder of the file. An unknown key is refused.\n\n"
-            "`--set section.key=value` on the command line replaces a setting. Editors that know JSON schemas check the file\n"
-            "against {download}`locus.schema.json`; the workflow checks it against the same schema.\n\n" + loose)
+            "`--set section.key=value` on the command line replaces a setting. Editors that know JSON schemas check\n"
+            "the file against {download}`locus.schema.json`; the workflow does so too.\n\n" + loose)
     for name, model in sections.items():
         text += f"\n## `{name}`\n\n{cell(model.__doc__ or '')}\n\n" + settings_table(model.model_fields)
     text += f"\n## A file with every default\n\n```yaml\n{commented_yaml(Config())}```\n"
