@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Everything on a fresh machine (Debian, Ubuntu): ./do demo builds and runs the example, ./do test runs all tests.
+# Everything on a fresh machine (Debian, Ubuntu): ./do demo builds and runs the example, ./do test runs all tests,
+# ./do docs makes the documentation.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -18,6 +19,7 @@ Usage: ./do COMMAND
 
   demo    set up, then build and simulate the bundled yeast locus in demo/ (again: continues where it stopped)
   test    set up, then check style, compiler warnings, a debug build with bounds checks, and run all tests
+  docs    set up, then build the documentation site in build/docs/html and check its links
   setup   system packages (apt; sudo when not root), .venv from requirements.lock, chromabuild itself
 TEXT
 }
@@ -109,8 +111,26 @@ run_tests() {
   pytest -q -n "$(nproc)" --dist loadfile --no-loadscope-reorder
 }
 
+# make_docs: the site, its Fortran pages beside it; a warning of Sphinx or a link that leads nowhere is an error.
+make_docs() {
+  setup
+  local site="$PWD/build/docs/html" wanted
+  wanted="$(sha256sum <requirements-docs.lock) $(<"$VENV/.complete")"
+  if [[ ! -f "$VENV/.docs" || "$(<"$VENV/.docs")" != "$wanted" ]]; then
+    say "Installing Sphinx and FORD"
+    pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
+    printf '%s' "$wanted" >"$VENV/.docs"
+  fi
+  say "Building the documentation"
+  sphinx-build -q -W --keep-going -d build/docs/doctrees docs "$site"
+  ford --quiet docs/ford.md
+  python docs/generate/links.py "$site"
+  say "Open $site/index.html"
+}
+
 case "${1:-}" in
   demo) demo ;;
+  docs) make_docs ;;
   test) run_tests ;;
   setup) setup ;;
   -h | --help | help) usage ;;

@@ -9,7 +9,7 @@ J. Phys. Chem. A 113:4045, 2009) keeps each nucleosome core as a rigid body and 
     electrostatic  l_B q_i q_j exp(-kappa r)/r                 particles that are not neighbours in the chain
     excluded       k_ev ((sigma/r)^12 - (sigma/r)^6)           the same pairs
 
-and here additionally
+and here additionally:
 
     floor          K/2 (contact - d)^2 where d < contact       capsules of linker DNA, spheres of cores
     restraint      flat to d0, harmonic to 2 d0, then linear   contacts

@@ -200,7 +200,7 @@ def _read_cmap(force: openmm.CMAPTorsionForce) -> tuple[Term, np.ndarray]:
         raise BadInputError("a CMAP term couples dihedrals that do not follow each other along a chain: the engine has "
                             "no such term")
     return {"atoms": np.hstack([atoms[:, :4], atoms[:, 7:]]),
-            "map": np.array([row[0] for row in rows], dtype=np.int64)}, np.array(energy)
+            "map": np.array([row[0] for row in rows], dtype=np.int64)}, np.array(energy) if maps else np.empty((0, 0))
 
 
 def _read_nonbonded(force: openmm.NonbondedForce) -> tuple[np.ndarray, Term]:

@@ -31,5 +31,9 @@ def run_snakemake(config: Path, overrides: list[str], seed: int | None, threads:
     if seed is not None:
         settings.append(f"seed={seed}")
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(workflow_folder() / "workflow" / "Snakefile"),
-               "--cores", str(threads), *(["--dry-run"] if dry_run else []), *arguments, "--config", *settings]
+               "--cores", str(threads), *(["--dry-run"] if dry_run else []), *arguments]
+    if "--config" not in command:  # snakemake takes the last one only: what the user configures stands in the same list
+        command.append("--config")
+    place = command.index("--config") + 1
+    command[place:place] = settings
     return subprocess.run(command, check=False, stdout=sys.stderr).returncode

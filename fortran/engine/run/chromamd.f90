@@ -10,7 +10,7 @@ program chromamd
   use pme_ranks, only: end_pme_service, serve_pme
   use base_text, only: edit_distance, to_text
   implicit none
-  character(len=*), parameter :: version = "0.1.0"
+  character(len=*), parameter :: version = "0.2.0"
   character(len=8), parameter :: known(6) = [character(len=8) :: "setup", "run", "energy", "merge", "help", "version"]
   integer, parameter :: exit_usage = 2
   type(communicator_t) :: comm

@@ -1,0 +1,73 @@
+"""Control keys of chromamd, from what the program itself prints by `chromamd help`."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from chromabuild.simulate.chromamd import executable
+from generate.markdown import cell, code, table
+
+KEY = re.compile(r"(?P<empty># )?(?P<name>\w+) *= (?P<default>\S*) *# (?P<about>.*)")
+ENDING = re.compile(r" (?:\[(?P<unit>[^\[\]]+)\]|\((?P<choices>[A-Z0-9_ -]+)\))$")
+MEANING = {
+    "INPUT": "Files that are read.",
+    "OUTPUT": "Files that are written.",
+    "ENERGY": "The potential and how it is summed.",
+    "MINIMIZE": "Minimisation; a file with this section minimises.",
+    "DYNAMICS": "Dynamics: integrator, steps and periods.",
+    "CONSTRAINTS": "Rigid bonds and waters.",
+    "ENSEMBLE": "Thermostats and barostats.",
+    "SELECTION": "Groups of atoms.",
+    "RESTRAINTS": "Harmonic restraints.",
+    "BOUNDARY": "Box and domains.",
+    "COMM": "Communication between ranks.",
+}
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key of the control file."""
+
+    section: str
+    name: str
+    default: str
+    unit: str
+    choices: str
+    about: str
+
+
+def help_text() -> str:
+    """What `chromamd help` prints."""
+    return subprocess.run([executable(), "help"], capture_output=True, text=True, check=True).stdout
+
+
+def parse(text: str) -> Iterator[Key]:
+    """Every key of the help text in its order. Raises ValueError on a line that is neither section nor key."""
+    section = ""
+    for line in text.splitlines():
+        if line.startswith("[") and line.endswith("]"):
+            section = line.strip("[]")
+        elif match := KEY.fullmatch(line):
+            end = ENDING.search(match["about"])
+            about = match["about"][:end.start()] if end else match["about"]
+            unit, choices = (end["unit"] or "", end["choices"] or "") if end else ("", "")
+            yield Key(section, match["name"], match["default"], unit, choices, about)
+        elif line and not line.startswith("# usage"):
+            raise ValueError(f"chromamd help prints a line of unknown form: {line!r}")
+
+
+def pages() -> dict[str, str]:
+    """File name -> text."""
+    keys = list(parse(help_text()))
+    text = ("# Control keys of `chromamd`\n\n"
+            "A control file has sections and keys in the form of GENESIS: `key = value`, one a line; `#` and `!`\n"
+            "begin comments. Paths are relative to the working folder. An unknown key is refused with the nearest\n"
+            "one. `chromamd help` prints these tables as a file, `chromamd help SECTION` one section.\n\n"
+            "Keys that end with a number (`group1`, `function1`) may be repeated with 2, 3 and so on.\n")
+    for section in dict.fromkeys(key.section for key in keys):
+        rows = [(code(key.name), code(key.default), cell(key.unit), ", ".join(map(code, key.choices.split())),
+                 cell(key.about)) for key in keys if key.section == section]
+        text += f"\n## `[{section}]`\n\n{MEANING[section]}\n\n"
+        text += table(("key", "default", "unit", "values", "meaning"), rows)
+    return {"control-keys.md": text}

@@ -1,0 +1,5 @@
+#!/usr/bin/env bash
+set -euo pipefail
+cd "$(dirname "$0")"
+chromabuild all --until clash
+chromabuild clash audit results/solute_clean.h5

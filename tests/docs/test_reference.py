@@ -1,0 +1,65 @@
+"""What the site says of the code is what the code says, and the version stands in one place."""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+
+@pytest.fixture(scope="module")
+def pages():
+    """The generated pages, made as the site makes them."""
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        from generate import api, commands, control_keys, settings
+
+        return {maker.__name__.split(".")[-1]: maker.pages() for maker in (api, commands, control_keys, settings)}
+    finally:
+        sys.path.pop(0)
+
+
+def test_every_key_of_the_engine_is_described(pages):
+    text = pages["control_keys"]["control-keys.md"]
+    source = "\n".join(path.read_text() for path in (ROOT / "fortran").rglob("*.f90"))
+    keys = set(re.findall(r'key_t\("(\w+)", "(\w+)(?:#)?"', source))
+    assert len(keys) > 80
+    for section, name in keys:
+        part = text.split(f"## `[{section}]`")[1].split("\n## ")[0]
+        assert re.search(rf"^\| `{name}1?` ", part, re.MULTILINE), f"{section} {name}"
+
+
+def test_every_setting_is_described(pages):
+    text = pages["settings"]["settings.md"]
+    file = text.split("```yaml\n")[1].split("```")[0]
+    for section, values in yaml.safe_load(file).items():
+        part = text.split(f"## `{section}`")[1].split("\n## ")[0] if isinstance(values, dict) else text
+        for key in values if isinstance(values, dict) else [section]:
+            assert f"\n| `{key}` |" in part, f"{section}.{key}"
+
+
+def test_every_command_is_described(pages):
+    text = pages["commands"]["commands.md"]
+    for name in ("init", "all", "scaffold", "build", "clash check", "shards merge", "import", "workflow"):
+        assert f"`chromabuild {name}`" in text
+    assert "\b" not in text
+
+
+def test_every_public_module_has_a_place(pages):
+    text = "\n".join(pages["api"].values())
+    for path in (ROOT / "chromabuild").glob("*/*.py"):
+        if path.parent.name != "cli" and not path.stem.startswith("_"):
+            assert f".. automodule:: chromabuild.{path.parent.name}.{path.stem}\n" in text
+
+
+def test_one_version():
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == VERSION
+    released = re.findall(r"^## \[(\d[^\]]*)\] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert released[0] == VERSION
+    program = next((ROOT / "fortran").rglob("chromamd.f90")).read_text()
+    assert re.search(r'version = "([^"]+)"', program)[1] == VERSION
