@@ -1,4 +1,4 @@
-"""What a step of chromamd costs one core, by parts: the measured half of docs/scaling.md.
+"""What a step of chromamd costs one core, by parts: the measured half of docs/explanation/network-simulation.md.
 
     python benchmarks/measure_step.py [FOLDER]
 

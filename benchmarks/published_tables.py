@@ -1,4 +1,5 @@
-"""Published figures beside the simulator's: tables for docs/scaling.md, and the record that `chromabuild plan` reads.
+"""Published figures beside the simulator's: tables for docs/explanation/network-simulation.md, and the record
+that `chromabuild plan` reads.
 
     python benchmarks/published_tables.py           (writes chromabuild/scaling/data/published_tables.json; 5 s)
 """

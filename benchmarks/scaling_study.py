@@ -3,7 +3,7 @@
     python benchmarks/scaling_study.py        (4 min)
 
 Boxes of 0.1 atoms a cubic angstrom on the bundled machines infiniband, dragonfly and torus, 32 ranks a node in blocks
-of 2 x 4 x 4 domains. docs/scaling.md lists the assumptions.
+of 2 x 4 x 4 domains. docs/explanation/network-simulation.md lists the assumptions.
 """
 
 from functools import partial

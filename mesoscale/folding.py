@@ -1,5 +1,5 @@
 """From a fibre to a scaffold: gathered along a coarse path, settled, equilibrated, sampled, perhaps squeezed, and given
-tails; docs/folding.md tells the steps and what they cost."""
+tails; docs/explanation/folding.md tells the steps and what they cost."""
 
 import hashlib
 from collections.abc import Callable

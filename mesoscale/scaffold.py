@@ -1,4 +1,5 @@
-"""Scaffold: the sampled fibre with a frame for every base pair and every nucleosome, as docs/formats.md describes it.
+"""Scaffold: the sampled fibre with a frame for every base pair and every nucleosome, as
+docs/reference/file-formats.md describes it.
 
 Inside the model lengths are nm; a Scaffold is in angstrom, as its readers expect.
 """

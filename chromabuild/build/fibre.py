@@ -25,7 +25,7 @@ def build_solute(scaffold: Scaffold, config: Config, threads: int = 1, progress:
     """All atoms of a fibre: both strands from end to end, and the histones of every nucleosome.
 
     Args:
-        scaffold: of mesoscale, angstrom (docs/formats.md, section 1).
+        scaffold: of mesoscale, angstrom (docs/reference/file-formats.md).
         config: ``config.build.nucleosome_path`` chooses the path of wrapped DNA, ``config.build.tails`` the
             conformation of the histone tails.
         threads: for the backbone closure; the result does not depend on it.

@@ -29,7 +29,7 @@ HISTOGRAM_EDGES = np.round(np.arange(0.0, 2.51, 0.1), 2)
 
 @dataclass
 class ClashReport:
-    """The report as plain data (docs/formats.md, section 3), and what only the page for people shows."""
+    """The report as plain data (docs/reference/file-formats.md), and what only the page for people shows."""
 
     data: dict
     neighbourhoods: list[dict] = field(default_factory=list)

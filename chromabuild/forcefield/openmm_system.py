@@ -21,7 +21,7 @@ COULOMB_CONSTANT = 138.93545764438198 * ANGSTROM_PER_NM / KJ_PER_KCAL
 """kcal angstrom / mol / e^2; OpenMM's ONE_4PI_EPS0 (from the CODATA constants) in our units."""
 
 Term = dict[str, np.ndarray]
-"""``atoms`` (m, 2..5) int64 and the parameter columns (m,) of docs/formats.md."""
+"""``atoms`` (m, 2..5) int64 and the parameter columns (m,) of docs/reference/file-formats.md."""
 
 _PER_AREA = 1.0 / KJ_PER_KCAL / ANGSTROM_PER_NM**2
 _PROBE_DISTANCES = (0.25, 0.45, 0.33)

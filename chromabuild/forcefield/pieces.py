@@ -1,4 +1,4 @@
-"""Long molecules as pieces: each distinct residue, with all terms that touch it, once (docs/formats.md 5).
+"""Long molecules as pieces: each distinct residue, with all terms that touch it, once (docs/reference/file-formats.md).
 
 The engine looks up what an atom is, at any time and for any atom. With whole molecules as templates each of its ranks
 would hold all terms of the DNA (21 kB a nucleotide); with pieces a rank holds some hundred residues and, of a molecule,

@@ -1,4 +1,4 @@
-"""Topology: what the engine must know of the atoms apart from where they are (docs/formats.md 5).
+"""Topology: what the engine must know of the atoms apart from where they are (docs/reference/file-formats.md).
 
 A system is a run-length list of molecules; each molecule kind is stored once, so that a billion waters cost nothing.
 Units: angstrom, kcal/mol, elementary charge, atomic mass unit, degree (force constants of angles per radian squared).
@@ -32,7 +32,8 @@ _ROWS_A_CHUNK = 1 << 16
 class MoleculeTemplate:
     """One kind of molecule. Atom indices count from 0 within the molecule.
 
-    The field ``bond_atoms`` is the dataset ``bond/atoms`` of the file, and so on: see docs/formats.md for the energy
+    The field ``bond_atoms`` is the dataset ``bond/atoms`` of the file, and so on: see
+    docs/reference/file-formats.md for the energy
     function behind each table.
     """
 

@@ -66,7 +66,7 @@ class Solute:
     circular: tuple[int, ...] = ()
     """Molecules whose last residue is joined to their first: closed circles of DNA."""
     build_report: Summary = field(default_factory=dict)
-    """What the builder tells of it (docs/formats.md, section 2); it is not written to the file."""
+    """What the builder tells of it (docs/reference/file-formats.md); it is not written to the file."""
 
     def _repr_html_(self) -> str:
         kinds = Counter("DNA" if name.startswith("DNA") else name for name in self.molecule_name)

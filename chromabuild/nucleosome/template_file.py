@@ -19,7 +19,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class NucleosomeTemplate:
-    """What a fibre needs of a nucleosome, in the nucleosome's own frame (docs/formats.md, section 1), angstrom."""
+    """What a fibre needs of a nucleosome, in the nucleosome's own frame (docs/reference/file-formats.md), angstrom."""
 
     origin: np.ndarray
     """(147, 3) base-pair origins; the dyad is in the middle."""

@@ -20,7 +20,7 @@ AUDITS = {
     "molecules": ("merged_molecules",),
     "strands": ("threaded_strands", "duplexes"),
 }
-"""Subject of an audit -> the findings that belong to it (docs/formats.md, section 3)."""
+"""Subject of an audit -> the findings that belong to it (docs/reference/file-formats.md)."""
 
 
 def locus_summary(config: Config) -> Summary:

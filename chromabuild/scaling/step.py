@@ -2,7 +2,7 @@
 
 A step is the measured work of a rank, the halo there (positions) and back (forces), PME's bricks there and back, the
 FFT there and back by the engine's volumetric scheme, and one agreement of all ranks. Nothing overlaps, and all ranks
-carry the same load. docs/scaling.md lists the assumptions.
+carry the same load. docs/explanation/network-simulation.md lists the assumptions.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,8 @@ BRICK_MARGIN = 4.0
 ENGINE_SCHEME = "2d"
 """Scheme of the FFT: PME wants waves in boxes, which 1d does not give."""
 LINE_SECONDS = 7.3e-3 / 128**3 / 21 / 2
-"""Of a real transform, a point and factor of two (docs/fft.md: 128^3 there and back in 7.3 ms on one core)."""
+"""Of a real transform, a point and factor of two (docs/explanation/fft.md: 128^3 there and back in 7.3 ms on
+one core)."""
 
 
 def smooth(points: float) -> int:

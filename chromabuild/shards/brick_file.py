@@ -1,4 +1,4 @@
-"""The binary form of a brick, `.cbb`: what the engine reads (docs/formats.md, section 4).
+"""The binary form of a brick, `.cbb`: what the engine reads (docs/reference/file-formats.md).
 
 Atoms stand in *runs*: consecutive ids within a cube of 65.535 angstrom, so that an atom costs the six bytes of its
 offset from the run's origin. Waters of one tile follow each other in space as in id, so runs are long.

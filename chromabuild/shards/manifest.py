@@ -1,4 +1,4 @@
-"""manifest.json and bricks.txt: what a ShardSet consists of (docs/formats.md, section 4)."""
+"""manifest.json and bricks.txt: what a ShardSet consists of (docs/reference/file-formats.md)."""
 
 import json
 from dataclasses import asdict, dataclass, field

@@ -47,7 +47,7 @@ class ShardSet:
         verify_shards(self.folder, threads=threads)
 
     def write_pdb(self, path: str | Path, select: str = "all") -> int:
-        """Write the selected atoms (``docs/formats.md``, section 4) as one PDB file; gives their number."""
+        """Write the selected atoms (docs/reference/file-formats.md) as one PDB file; gives their number."""
         from chromabuild.shards.merge import merge_shards
 
         return merge_shards(self.folder, select, Path(path))

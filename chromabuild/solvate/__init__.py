@@ -1,4 +1,4 @@
-"""Water, ions and bricks: from a solute to a ShardSet (docs/formats.md, section 4)."""
+"""Water, ions and bricks: from a solute to a ShardSet (docs/reference/file-formats.md)."""
 
 import json
 import re

@@ -3,7 +3,8 @@
     python templates/tools/make_core_charges.py 1kx5.pdb [--sites 300] [--whole] [--salt 0.01 ...] [--output FILE]
 
 Needs pdb2pqr and apbs (see mesoscale/disco.py). The core is the histone octamer of PDB 1KX5 without the parts of the
-tails that the model's 50 beads stand for, and all 147 base pairs, in the nucleosome's own frame (docs/formats.md). Each
+tails that the model's 50 beads stand for, and all 147 base pairs, in the nucleosome's own frame
+(docs/reference/file-formats.md). Each
 site on DNA also has the number of its base pair, so that a core with fewer wrapped base pairs can leave it out. With
 --whole the tails stay where the crystal has them, as benchmarks/sun_2005.py wants them.
 """

@@ -2,7 +2,7 @@
 
     python templates/tools/make_nucleosome.py 1kx5.pdb
 
-- nucleosome_path_1kx5.json: the 147 base-pair frames in the nucleosome's own frame (docs/formats.md, section 1).
+- nucleosome_path_1kx5.json: the 147 base-pair frames in the nucleosome's own frame (docs/reference/file-formats.md).
 - nucleosome_1kx5.h5: the heavy atoms of the eight histones in that frame, with the protonation of every histidine.
 """
 

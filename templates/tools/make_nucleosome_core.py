@@ -6,7 +6,8 @@ Charge sites: one per globular histone domain and one for each six residues of a
 atoms, with the formal charge at pH 7 (Lys, Arg +1; Asp, Glu -1; termini; His neutral). Spheres: the globular octamer
 as 32 clusters of heavy atoms, each with the radius of the homogeneous ball of the same radius of gyration; every tail
 as one sphere for each three residues. Tails lie as in histone_tails_compact.h5: in the crystal they reach far out,
-between their neighbours in the lattice. Coordinates in angstrom in the nucleosome's own frame (docs/formats.md).
+between their neighbours in the lattice. Coordinates in angstrom in the nucleosome's own frame
+(docs/reference/file-formats.md).
 """
 
 import json

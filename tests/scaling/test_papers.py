@@ -53,7 +53,7 @@ def test_fugaku():
     assert (np.bincount(fugaku.node_map(768)[1]) == 4).all()
     entries = fugaku.entries()
     assert all(abs(entry.deviation) < 1e-9 for entry in entries if entry.fitted)
-    # The share that is left of the time; see docs/scaling.md for what is missed.
+    # The share that is left of the time; see docs/explanation/network-simulation.md for what is missed.
     assert all(abs(entry.deviation) < 0.3 for entry in entries)
     assert all(claim.holds for claim in fugaku.claims())
 

@@ -1,4 +1,4 @@
-"""The pieces of docs/scaling.md that can be checked without the machines it speaks of."""
+"""The pieces of docs/explanation/network-simulation.md that can be checked without the machines it speaks of."""
 
 import numpy as np
 import pytest

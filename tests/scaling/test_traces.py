@@ -17,7 +17,8 @@ def grid_of(scheme, full):
 @pytest.mark.parametrize("scheme, messages", [("slab", 63), ("pencil", 3 + 15), ("1d", 5 * 3), ("2d", 3 + 15 + 3),
                                               ("qcdoc", 6 * 3)])
 def test_fft_messages_follow_the_formulas(scheme, messages):
-    """docs/fft.md, and each exchange among p ranks sends 1 - 1/p of what a rank holds; 64^3 complex on 64 ranks."""
+    """docs/explanation/fft.md, and each exchange among p ranks sends 1 - 1/p of what a rank holds; 64^3
+    complex on 64 ranks."""
     transform = Transform((64, 64, 64), grid_of(scheme, (4, 4, 4)), scheme, real=False, point_bytes=16)
     sent = sum(phase.messages_sent(64) for phase in transform.phases())
     assert sent.tolist() == [messages] * 64

@@ -117,7 +117,7 @@ def judge_of(solute: Solute | None, counts: dict[str, int], edge: float) -> app.
 
 def write_bricks(folder: Path, position: np.ndarray, box: np.ndarray, topology: Topology,
                  grid: tuple[int, int, int] = (2, 1, 1)) -> Path:
-    """Bricks of docs/formats.md 4, written here on our own so that reader and writer check each other."""
+    """Bricks of docs/reference/file-formats.md, written here on our own so that reader and writer check each other."""
     folder.mkdir(parents=True, exist_ok=True)
     residue = np.concatenate([
         (base + np.arange(count)[:, None] * len(template.residue_name) + template.atom_residue).ravel()

@@ -1,4 +1,4 @@
-"""A made-up output folder with the files of docs/formats.md, small enough for a unit test."""
+"""A made-up output folder with the files of docs/reference/file-formats.md, small enough for a unit test."""
 
 import json
 

@@ -21,7 +21,7 @@ COULOMB = 332.0637128  # kcal angstrom / mol / e^2
 
 @dataclass
 class Molecule:
-    """A molecule template as in docs/formats.md section 5; terms are lists of (atoms, parameter, ...)."""
+    """A molecule template as in docs/reference/file-formats.md; terms are lists of (atoms, parameter, ...)."""
 
     name: str
     mass: list[float]

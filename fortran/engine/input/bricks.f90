@@ -1,4 +1,4 @@
-!> The bricks of the box (docs/formats.md section 4): the list in bricks.txt and the binary files it names.
+!> The bricks of the box (docs/reference/file-formats.md): the list in bricks.txt and the binary files it names.
 module bricks
   use, intrinsic :: iso_fortran_env, only: int8
   use base_kinds, only: int32, int64, real64

@@ -50,7 +50,7 @@ module topology
 
 contains
 
-  !> Read a topology file (docs/formats.md section 5).
+  !> Read a topology file (docs/reference/file-formats.md).
   subroutine read_topology(self, path, error)
     class(topology_t), intent(out) :: self
     character(len=*), intent(in) :: path

@@ -1,4 +1,4 @@
-!> Energy and forces of single bonded terms. Formulas as in docs/formats.md section 5; dihedral gradients after Blondel
+!> Energy and forces of single bonded terms. Formulas as in docs/reference/file-formats.md; dihedral gradients after Blondel
 !> and Karplus, J. Comput. Chem. 17, 1132 (1996), which have no singularity where sin(phi) = 0.
 module bonded_terms
   use base_kinds, only: real64
