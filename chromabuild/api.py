@@ -42,7 +42,9 @@ def _with_keys_of(section: str) -> Callable[[Function], Function]:
                                   annotation=field.annotation) for name, field in fields.items()]
         function.__signature__ = signature.replace(parameters=own + keys)
         lines = [f"    {name}: {field.description} (default {field.default!r})" for name, field in fields.items()]
-        function.__doc__ = "\n".join([inspect.cleandoc(function.__doc__ or ""), "", "Keyword Args:", *lines, ""])
+        told = f"Keys of section ``{section}`` replace those of ``settings``; the defaults hold where neither is given."
+        text = inspect.cleandoc(function.__doc__ or "")
+        function.__doc__ = "\n".join([text, "", told, "", "Keyword Args:", *lines, ""])
         return function
 
     return decorate
