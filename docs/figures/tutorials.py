@@ -1,4 +1,4 @@
-"""Pictures of the tutorials, from folders in which the tutorials were followed with the settings that they name as real.
+"""Pictures of the tutorials, from folders of builds with the settings that they name as real.
 
     python docs/figures/tutorials.py FIRST_LOCUS OWN_LOCUS SINGLE_NUCLEOSOME IMPORTED
 
@@ -18,8 +18,8 @@ import numpy as np
 from PIL import Image
 
 matplotlib.use("Agg")
-from matplotlib import pyplot as plt  # noqa: E402
-from matplotlib.colors import LogNorm  # noqa: E402
+from matplotlib import pyplot as plt
+from matplotlib.colors import LogNorm
 
 IMAGES = Path(__file__).resolve().parents[1] / "images" / "tutorials"
 
