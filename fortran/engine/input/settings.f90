@@ -164,6 +164,7 @@ module settings
     procedure :: refuse_group
     procedure :: expression_of
     procedure :: restrains_positions
+    procedure :: has_material
   end type settings_t
 
 contains
@@ -179,6 +180,12 @@ contains
     class(settings_t), intent(in) :: self
     restrains_positions = any(self%restraint%kind == position_restraint)
   end function restrains_positions
+
+  !> Whether atoms of one kind take the place of the topology's interactions.
+  pure logical function has_material(self)
+    class(settings_t), intent(in) :: self
+    has_material = self%energy%forcefield /= forcefield_topology
+  end function has_material
 
   !> The expression of a group of [SELECTION], empty if there is none.
   pure function expression_of(self, number) result(expression)

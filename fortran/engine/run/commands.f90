@@ -5,6 +5,7 @@ module commands
   use pair_precision, only: precision_name
   use comm_communicator, only: communicator_t
   use settings, only: schedule_t, settings_t
+  use ensemble_setup, only: prepare_ensemble
   use domain_setup, only: set_up_domains
   use energies, only: energies_t, energy_name, n_energies
   use energy_log, only: energy_log_t
@@ -15,6 +16,7 @@ module commands
   use open_box, only: open_origin
   use base_posix_file, only: rename_file
   use simulation, only: simulation_t
+  use start, only: start_from_bricks, start_from_restart
   use base_text, only: to_text
   use topology, only: topology_t
   use trajectory, only: trajectory_t
@@ -49,12 +51,12 @@ contains
 
     sim%comm = comm
     call sim%timer%start()
-    call sim%start_from_restart(settings, error)
+    call start_from_restart(sim, settings, error)
     if (allocated(error)) return
     rigid = settings%runs_dynamics .and. settings%constraints%rigid_bonds
     call sim%prepare_forces(settings, rigid, error)
     if (allocated(error)) return
-    call sim%prepare_ensemble(settings, rigid)
+    call prepare_ensemble(sim, settings, rigid)
 
     call log%open(settings%output%log, sim%comm%is_root(), error)
     call sim%comm%agree(error)
@@ -116,9 +118,9 @@ contains
     sim%comm = comm
     call sim%timer%start()
     if (settings%input%restart /= "") then
-      call sim%start_from_restart(settings, error)
+      call start_from_restart(sim, settings, error)
     else
-      call sim%start_from_bricks(settings, error)
+      call start_from_bricks(sim, settings, error)
     end if
     if (allocated(error)) return
     call sim%prepare_forces(settings, settings%constraints%rigid_bonds, error)

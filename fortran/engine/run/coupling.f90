@@ -172,7 +172,7 @@ contains
       call sim%compute_forces(.true.)
     else
       call sim%scale_box(1.0_real64/factor)
-      call sim%set_box(box)
+      call sim%change_box(box)
       sim%atoms%position = position
       sim%atoms%force = force
       if (sim%split_forces) sim%slow_force = slow_force

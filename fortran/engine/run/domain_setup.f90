@@ -11,6 +11,7 @@ module domain_setup
   use restart, only: phase_fresh, restart_t, saved_ranks
   use setup, only: draw_velocities, read_domain, read_saved_domain
   use simulation, only: simulation_t
+  use start, only: box_of, check_restart, make_grid, place_in_box, read_topology
   use base_text, only: to_text
   implicit none
   private
@@ -36,18 +37,18 @@ contains
     name = settings%output%restart
 
     sim%comm = comm
-    call sim%read_topology(settings, error)
+    call read_topology(sim, settings, error)
     if (allocated(error)) return
     if (from_restart) then
       call saved_ranks(settings%input%restart, n_saved, error)
       if (.not. allocated(error)) call first%read(settings%input%restart, 0, n_saved, error)
       if (allocated(first%id)) deallocate (first%id, first%position, first%velocity)
       box = first%box
-      if (.not. allocated(error)) call sim%check_restart(settings, first, error)
+      if (.not. allocated(error)) call check_restart(settings, first, error)
       call check_count(settings, settings%input%restart, first%n_system, sim%topology%n_atoms, error)
     else
       call list%read(settings%input%shards, error)
-      box = sim%box_of(settings, list%box)
+      box = box_of(settings, sim%topology, list%box)
       call check_count(settings, settings%input%shards, list%n_atoms, sim%topology%n_atoms, error)
     end if
     call comm%agree(error)
@@ -57,7 +58,7 @@ contains
     sums = 0
     most = 0
     do domain = comm%rank, n_domains - 1, comm%n_ranks
-      call sim%make_grid(settings, box, [0, 0, 0], domain, n_domains, error)
+      call make_grid(sim, settings, box, [0, 0, 0], domain, n_domains, error)
       if (allocated(error)) exit
       if (from_restart) then
         call read_saved_domain(sim%grid, domain, sim%topology, settings%input%restart, first, n_saved, &
@@ -71,7 +72,7 @@ contains
         saved%is_open = sim%is_open
         call read_domain(sim%grid, domain, sim%topology, list, saved%id, saved%position, n_read, error)
         if (allocated(error)) exit
-        call sim%place_in_box(saved%position)
+        call place_in_box(sim%is_open, sim%grid%box, saved%position)
         if (allocated(saved%velocity)) deallocate (saved%velocity)
         allocate (saved%velocity(3, size(saved%id)))
         call draw_velocities(settings%dynamics%seed, settings%ensemble%temperature, &

@@ -8,6 +8,7 @@ module integrator
   use base_kinds, only: int64, real64
   use base_constants, only: acceleration_unit
   use settings, only: leapfrog, settings_t
+  use checkpoint, only: write_restart
   use coupling, only: coupling_t, is_multiple
   use energies, only: energies_t
   use energy_log, only: energy_log_t
@@ -118,11 +119,11 @@ contains
       if (is_multiple(sim%step, frame_period)) &
         call frames%write(sim%comm, sim%step, sim%time, sim%grid%box, sim%atoms, error)
       if (allocated(error)) return
-      if (restart_now .and. restart_name /= "") call sim%write_restart(restart_name, error)
+      if (restart_now .and. restart_name /= "") call write_restart(sim, restart_name, error)
       if (allocated(error)) return
       call sim%timer%lap(in_output)
     end do
-    if (sim%describe_balance() /= "") call log%note(sim%describe_balance())
+    if (sim%lists%balance%describe() /= "") call log%note(sim%lists%balance%describe())
     call sim%timer%report(sim%comm, log%unit, sim%step - first_step, sim%topology%n_atoms, &
                           (sim%step - first_step)*timestep)
   end subroutine run_dynamics

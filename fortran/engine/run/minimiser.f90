@@ -11,6 +11,7 @@
 module minimiser
   use base_kinds, only: int64, real64
   use settings, only: settings_t
+  use checkpoint, only: write_restart
   use energies, only: energies_t
   use energy_log, only: energy_log_t
   use base_error, only: error_t
@@ -63,7 +64,7 @@ contains
     scale = settings%minimisation%first_scale
     largest_scale = settings%minimisation%largest_scale
     cap = settings%minimisation%largest_displacement
-    largest_cap = cap_share*sim%allowed_displacement
+    largest_cap = cap_share*sim%lists%allowed_displacement
     if (sim%rounding%is_on() .and. cap > largest_cap*(1.0_real64 + 1.0e-9_real64)) then
       call settings%refuse("MINIMIZE", "displacement_max", "must be "//to_text(largest_cap)//" at most with "// &
                           "deterministic = YES and this pairlistdist", error)
@@ -106,7 +107,7 @@ contains
         scale = min(largest_scale, next_scale(sim, sim%atoms%velocity, force, scale, &
                                               short=mod(i_step, 2_int64) == 0 .or. i_step >= n_steps - n_short_steps))
         ! The next trial may move every atom by the cap before its lists are checked again.
-        if (sim%largest_displacement() > sim%allowed_displacement - cap) then
+        if (sim%largest_displacement() > sim%lists%allowed_displacement - cap) then
           call history%hand_over(sim%atoms%carried)
           call sim%renew_list(error, moved=new_order)
           if (allocated(error)) return
@@ -143,7 +144,7 @@ contains
     if (allocated(error)) return
     call sim%timer%lap(in_output)
     call log%note(to_text(n_undone)//" of "//to_text(n_steps)//" steps raised the energy too much and were undone")
-    if (sim%describe_balance() /= "") call log%note(sim%describe_balance())
+    if (sim%lists%balance%describe() /= "") call log%note(sim%lists%balance%describe())
     call sim%timer%report(sim%comm, log%unit, n_steps, sim%topology%n_atoms, 0.0_real64)
   end subroutine run_minimisation
 
@@ -240,7 +241,7 @@ contains
     if (allocated(error)) return
     call sim%compute_forces(.true.)
     sim%atoms%velocity = 0.0_real64
-    call sim%write_restart(name, error)
+    call write_restart(sim, name, error)
   end subroutine write_minimised
 
   !> Move every atom by scale times its force, by the cap at most.

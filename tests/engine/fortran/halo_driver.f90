@@ -17,6 +17,7 @@ program halo_driver
   use comm_halo, only: check_capacity, halo_traffic_t, pattern_names
   use comm_halo_channel, only: transport_names
   use simulation, only: simulation_t
+  use start, only: start_from_bricks
   implicit none
   type(simulation_t) :: sim
   type(settings_t) :: settings
@@ -32,7 +33,7 @@ program halo_driver
   call get_command_argument(1, path)
   call read_settings(trim(path), "energy", settings, error)
   call stop_on(error)
-  call sim%start_from_bricks(settings, error)
+  call start_from_bricks(sim, settings, error)
   call stop_on(error)
   call sim%prepare_forces(settings, .false., error)
   call stop_on(error)
@@ -63,7 +64,7 @@ program halo_driver
   end do
   call sim%comm%sum(result(2:))
   if (sim%comm%is_root()) then
-    write (output_unit, "(a,3(1x,i0),1x,es23.15)") "DOMAINS", sim%grid%dims, sim%ghost_width
+    write (output_unit, "(a,3(1x,i0),1x,es23.15)") "DOMAINS", sim%grid%dims, sim%lists%ghost_width
     write (output_unit, "(a,4es24.15)") "RESULT", result
     write (output_unit, "(4a)") "CHOSEN ", trim(pattern_names(sim%halo%pattern)), " ", &
       trim(transport_names(sim%halo%transport))
