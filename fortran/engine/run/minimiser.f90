@@ -10,7 +10,8 @@
 !> In the deterministic mode (module base_fixed_point) the way down has the same bits on any number of ranks and threads.
 module minimiser
   use base_kinds, only: int64, real64
-  use control, only: control_t
+  use settings, only: settings_t
+  use checkpoint, only: write_restart
   use energies, only: energies_t
   use energy_log, only: energy_log_t
   use base_error, only: error_t
@@ -39,9 +40,9 @@ module minimiser
 contains
 
   !> Run [MINIMIZE] from the present state; all bonds are harmonic here, rigid ones too.
-  subroutine run_minimisation(sim, control, log, frames, error)
+  subroutine run_minimisation(sim, settings, log, frames, error)
     type(simulation_t), intent(inout) :: sim
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     type(energy_log_t), intent(inout) :: log
     type(trajectory_t), intent(inout) :: frames
     type(error_t), allocatable, intent(out) :: error
@@ -55,22 +56,22 @@ contains
     type(lbfgs_t) :: history
     logical :: accept, new_order, quasi_newton, took_history
 
-    n_steps = control%integer("MINIMIZE", "nsteps")
-    energy_period = control%integer("MINIMIZE", "eneout_period")
-    frame_period = control%integer("MINIMIZE", "crdout_period")
-    restart_period = control%integer("MINIMIZE", "rstout_period")
-    quasi_newton = control%text("MINIMIZE", "method") == "LBFGS"
-    scale = control%real("MINIMIZE", "force_scale_init")
-    largest_scale = control%real("MINIMIZE", "force_scale_max")
-    cap = control%real("MINIMIZE", "displacement_max")
-    largest_cap = cap_share*sim%allowed_displacement
+    n_steps = settings%minimisation%schedule%steps
+    energy_period = settings%minimisation%schedule%energy_period
+    frame_period = settings%minimisation%schedule%frame_period
+    restart_period = settings%minimisation%schedule%restart_period
+    quasi_newton = settings%minimisation%quasi_newton
+    scale = settings%minimisation%first_scale
+    largest_scale = settings%minimisation%largest_scale
+    cap = settings%minimisation%largest_displacement
+    largest_cap = cap_share*sim%lists%allowed_displacement
     if (sim%rounding%is_on() .and. cap > largest_cap*(1.0_real64 + 1.0e-9_real64)) then
-      call control%refuse("MINIMIZE", "displacement_max", "must be "//to_text(largest_cap)//" at most with "// &
+      call settings%refuse("MINIMIZE", "displacement_max", "must be "//to_text(largest_cap)//" at most with "// &
                           "deterministic = YES and this pairlistdist", error)
       return
     end if
     cap = min(cap, largest_cap)
-    restart_name = control%text("OUTPUT", "rstfile")
+    restart_name = settings%output%restart
     sim%phase = phase_fresh
     ! Nothing moves: the array of velocities holds where atoms stood before a step.
     sim%is_at_rest = .true.
@@ -106,7 +107,7 @@ contains
         scale = min(largest_scale, next_scale(sim, sim%atoms%velocity, force, scale, &
                                               short=mod(i_step, 2_int64) == 0 .or. i_step >= n_steps - n_short_steps))
         ! The next trial may move every atom by the cap before its lists are checked again.
-        if (sim%largest_displacement() > sim%allowed_displacement - cap) then
+        if (sim%largest_displacement() > sim%lists%allowed_displacement - cap) then
           call history%hand_over(sim%atoms%carried)
           call sim%renew_list(error, moved=new_order)
           if (allocated(error)) return
@@ -143,7 +144,7 @@ contains
     if (allocated(error)) return
     call sim%timer%lap(in_output)
     call log%note(to_text(n_undone)//" of "//to_text(n_steps)//" steps raised the energy too much and were undone")
-    if (sim%describe_balance() /= "") call log%note(sim%describe_balance())
+    if (sim%lists%balance%describe() /= "") call log%note(sim%lists%balance%describe())
     call sim%timer%report(sim%comm, log%unit, n_steps, sim%topology%n_atoms, 0.0_real64)
   end subroutine run_minimisation
 
@@ -240,7 +241,7 @@ contains
     if (allocated(error)) return
     call sim%compute_forces(.true.)
     sim%atoms%velocity = 0.0_real64
-    call sim%write_restart(name, error)
+    call write_restart(sim, name, error)
   end subroutine write_minimised
 
   !> Move every atom by scale times its force, by the cap at most.

@@ -10,15 +10,17 @@
 program halo_driver
   use, intrinsic :: iso_fortran_env, only: output_unit
   use base_kinds, only: int64, real64
-  use control, only: control_t
+  use settings, only: settings_t
+  use settings_reader, only: read_settings
   use energies, only: energies_t
   use base_error, only: error_t
   use comm_halo, only: check_capacity, halo_traffic_t, pattern_names
   use comm_transports, only: transport_names
   use simulation, only: simulation_t
+  use start, only: start_from_bricks
   implicit none
   type(simulation_t) :: sim
-  type(control_t) :: settings
+  type(settings_t) :: settings
   type(error_t), allocatable :: error
   type(energies_t) :: total
   real(real64), allocatable :: first_force(:, :), pattern_force(:, :)
@@ -29,9 +31,9 @@ program halo_driver
   call sim%comm%start()
   call sim%timer%start()
   call get_command_argument(1, path)
-  call settings%read(trim(path), error)
+  call read_settings(trim(path), "energy", settings, error)
   call stop_on(error)
-  call sim%start_from_bricks(settings, error)
+  call start_from_bricks(sim, settings, error)
   call stop_on(error)
   call sim%prepare_forces(settings, .false., error)
   call stop_on(error)
@@ -62,7 +64,7 @@ program halo_driver
   end do
   call sim%comm%sum(result(2:))
   if (sim%comm%is_root()) then
-    write (output_unit, "(a,3(1x,i0),1x,es23.15)") "DOMAINS", sim%grid%dims, sim%ghost_width
+    write (output_unit, "(a,3(1x,i0),1x,es23.15)") "DOMAINS", sim%grid%dims, sim%lists%ghost_width
     write (output_unit, "(a,4es24.15)") "RESULT", result
     write (output_unit, "(4a)") "CHOSEN ", trim(pattern_names(sim%halo%pattern)), " ", &
       trim(transport_names(sim%halo%transport))

@@ -1,0 +1,70 @@
+!> Bonded terms and 1-4 pairs as a term of the force field.
+module bonded_term
+  use base_kinds, only: real64
+  use base_error, only: error_t
+  use background, only: background_t
+  use bonded, only: bonded_t, n_bonded_energies, with_ghosts, without_ghosts
+  use energies, only: energies_t
+  use force_term, only: all_atoms, force_term_t, interactions_t, owned_atoms
+  use settings, only: settings_t
+  use system_state, only: system_state_t
+  use timing, only: in_bonded
+  implicit none
+  private
+  public :: bonded_term_t
+
+  type, extends(force_term_t) :: bonded_term_t
+    type(bonded_t), private :: terms
+  contains
+    procedure :: prepare
+    procedure :: compute
+    procedure :: take_atoms
+  end type bonded_term_t
+
+contains
+
+  subroutine prepare(self, settings, state, shared, error)
+    class(bonded_term_t), intent(inout) :: self
+    type(settings_t), intent(in) :: settings
+    type(system_state_t), intent(inout) :: state
+    type(interactions_t), intent(in) :: shared
+    type(error_t), allocatable, intent(out) :: error
+    associate (unused => settings, unused2 => error); end associate
+    self%has_parts = .true.
+    call self%terms%init(state%topology%coulomb_constant, state%topology%cmap, shared%rigid, state%rounding)
+  end subroutine prepare
+
+  !> Exclusions are found with the terms.
+  subroutine take_atoms(self, state, shared, error)
+    class(bonded_term_t), intent(inout) :: self
+    type(system_state_t), intent(in) :: state
+    type(interactions_t), intent(inout) :: shared
+    type(error_t), allocatable, intent(out) :: error
+    call self%terms%assign(state%comm, state%topology, state%atoms, state%grid%box, shared%ownership, error)
+    if (allocated(error)) return
+    call move_alloc(self%terms%exclusion_first, shared%exclusion_first)
+    call move_alloc(self%terms%exclusion_partner, shared%exclusion_partner)
+  end subroutine take_atoms
+
+  subroutine compute(self, state, shared, part, want_energy, sums, beside)
+    class(bonded_term_t), intent(inout) :: self
+    type(system_state_t), target, intent(inout) :: state
+    type(interactions_t), intent(in) :: shared
+    integer, intent(in) :: part
+    logical, intent(in) :: want_energy
+    type(energies_t), intent(inout) :: sums
+    class(background_t), intent(inout), optional :: beside
+    real(real64) :: energy(n_bonded_energies), virial(3, 3)
+    associate (unused => shared, unused2 => want_energy, unused3 => beside); end associate
+    if (part == all_atoms) then
+      call self%terms%compute(state%atoms%position, state%atoms%force, energy, virial)
+    else
+      call self%terms%compute(state%atoms%position, state%atoms%force, energy, virial, &
+                              merge(without_ghosts, with_ghosts, part == owned_atoms))
+    end if
+    sums%part(:n_bonded_energies) = sums%part(:n_bonded_energies) + energy
+    sums%virial = sums%virial + virial
+    call state%timer%lap(in_bonded)
+  end subroutine compute
+
+end module bonded_term

@@ -1,0 +1,79 @@
+!> The state of a simulation to restart files and back.
+module checkpoint
+  use base_error, only: error_t
+  use ensemble_state, only: chain_state_t, ensemble_state_t
+  use restart, only: restart_t
+  use simulation, only: simulation_t
+  implicit none
+  private
+  public :: resume, write_restart
+
+contains
+
+  !> Write the restart files of all ranks: first all under temporary names, then, if all succeeded, under their own.
+  subroutine write_restart(sim, name, error)
+    class(simulation_t), intent(in) :: sim
+    character(len=*), intent(in) :: name
+    type(error_t), allocatable, intent(out) :: error
+    type(restart_t) :: saved
+    saved = restart_of(sim)
+    call saved%write(name, sim%comm%rank, sim%comm%n_ranks, error)
+    call sim%comm%agree(error)
+    if (allocated(error)) return
+    call saved%put_in_place(name, sim%comm%rank, error)
+    call sim%comm%agree(error)
+  end subroutine write_restart
+
+  !> The state as a restart.
+  function restart_of(sim) result(saved)
+    class(simulation_t), intent(in) :: sim
+    type(restart_t) :: saved
+    integer :: n
+    n = sim%atoms%n_owned
+    saved%dims = sim%grid%dims
+    saved%n_system = sim%topology%n_atoms
+    saved%step = sim%step
+    saved%phase = sim%phase
+    saved%time = sim%time
+    saved%box = sim%grid%box
+    saved%is_open = sim%is_open
+    associate (bath => sim%thermostat, barostat => sim%barostat)
+      saved%ensemble = ensemble_state_t( &
+                       bath=chain_state_t(bath%heat, bath%chain_position, bath%chain_velocity), &
+                       piston_bath=chain_state_t(barostat%bath%heat, barostat%bath%chain_position, &
+                                                 barostat%bath%chain_velocity), &
+                       strain_rate=barostat%rate, largest_move=barostat%largest_move, n_tried=barostat%n_tried, &
+                       n_accepted=barostat%n_accepted, grid_points=sim%grid_points)
+    end associate
+    allocate (saved%id, source=sim%atoms%id(:n))
+    allocate (saved%position, source=sim%atoms%position(:, :n))
+    allocate (saved%velocity, source=sim%atoms%velocity(:, :n))
+  end function restart_of
+
+  !> Go on from a restart, which gives its atoms away. The box and its domains are there already.
+  subroutine resume(sim, saved)
+    class(simulation_t), intent(inout) :: sim
+    type(restart_t), intent(inout) :: saved
+    call move_alloc(saved%id, sim%atoms%id)
+    call move_alloc(saved%position, sim%atoms%position)
+    call move_alloc(saved%velocity, sim%atoms%velocity)
+    call sim%atoms%identify_owned(sim%topology)
+    sim%step = saved%step
+    sim%time = saved%time
+    sim%phase = saved%phase
+    associate (bath => sim%thermostat, barostat => sim%barostat, kept => saved%ensemble)
+      bath%heat = kept%bath%heat
+      bath%chain_position = kept%bath%position
+      bath%chain_velocity = kept%bath%velocity
+      barostat%rate = kept%strain_rate
+      barostat%bath%heat = kept%piston_bath%heat
+      barostat%bath%chain_position = kept%piston_bath%position
+      barostat%bath%chain_velocity = kept%piston_bath%velocity
+      if (kept%largest_move > 0) barostat%largest_move = kept%largest_move
+      barostat%n_tried = kept%n_tried
+      barostat%n_accepted = kept%n_accepted
+      sim%grid_points = kept%grid_points
+    end associate
+  end subroutine resume
+
+end module checkpoint

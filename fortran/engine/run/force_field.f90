@@ -1,0 +1,317 @@
+!> The force field: an ordered list of terms, and how their work goes beside messages.
+!>
+!> Contributions are added in the order of the list. Where work overlaps with messages, terms that can do a part without
+!> ghosts do it first, the last of the list first, since pairs take longest; then come the ghosts, and the rest in order.
+module force_field
+  use base_kinds, only: int64, real64
+  use base_error, only: error_t
+  use background, only: background_t
+  use bonded_term, only: bonded_term_t
+  use comm_halo, only: halo_t
+  use dispersion_term, only: dispersion_term_t
+  use energies, only: energies_t
+  use force_term, only: after_return, all_atoms, before_return, beside_return, force_term_t, ghost_atoms, interactions_t, &
+                        owned_atoms
+  use material_term, only: material_term_t
+  use pair_term, only: pair_term_t
+  use pme, only: dispersion_alpha, ewald_alpha, pme_grid_size
+  use pme_rank_term, only: pme_rank_term_t
+  use reciprocal_term, only: reciprocal_term_t
+  use restraint_term, only: restraint_term_t
+  use settings, only: energy_settings_t, no_tail, settings_t
+  use system_state, only: system_state_t
+  use tail_term, only: tail_term_t
+  use timing, only: in_communication, in_real_space, in_reciprocal
+  implicit none
+  private
+  public :: force_field_t
+
+  !> A box that changes may make the grid of reciprocal space this much coarser or finer than asked before a continued
+  !> run chooses another.
+  real(real64), parameter :: grid_slack = 0.1_real64
+
+  type :: slot_t
+    class(force_term_t), allocatable :: term
+  end type slot_t
+
+  type :: force_field_t
+    type(slot_t), allocatable, private :: slot(:)
+    type(interactions_t) :: shared
+  contains
+    procedure :: prepare
+    procedure :: compute
+    procedure :: take_atoms
+    procedure :: set_reach
+    procedure :: forget_lists
+    procedure :: make_lists
+    procedure :: set_box
+    procedure :: follow_borders
+    procedure :: work
+    procedure :: pairs
+  end type force_field_t
+
+  !> What is under way between ranks while forces are computed.
+  type, extends(background_t) :: travelling_t
+    type(halo_t), pointer :: halo => null()
+    type(slot_t), pointer :: slot(:) => null()
+  contains
+    procedure :: advance => advance_travelling
+  end type travelling_t
+
+contains
+
+  !> The terms that the settings ask for, in the order in which they are added.
+  subroutine choose_terms(self, settings, n_apart)
+    class(force_field_t), intent(inout) :: self
+    type(settings_t), intent(in) :: settings
+    integer, intent(in) :: n_apart
+    type(slot_t) :: slot(8)
+    logical :: molecules, mesh
+    integer :: k, n
+    molecules = .not. settings%has_material()
+    mesh = molecules .and. settings%energy%ewald_charges
+    allocate (bonded_term_t :: slot(1)%term)
+    if (molecules) allocate (pair_term_t :: slot(2)%term)
+    if (.not. molecules) allocate (material_term_t :: slot(3)%term)
+    allocate (restraint_term_t :: slot(4)%term)
+    if (mesh .and. n_apart > 0) allocate (pme_rank_term_t :: slot(5)%term)
+    if (mesh .and. n_apart == 0) allocate (reciprocal_term_t :: slot(6)%term)
+    if (mesh .and. settings%energy%ewald_dispersion) allocate (dispersion_term_t :: slot(7)%term)
+    if (molecules .and. settings%energy%tail /= no_tail) allocate (tail_term_t :: slot(8)%term)
+    allocate (self%slot(count([(allocated(slot(k)%term), k=1, size(slot))])))
+    n = 0
+    do k = 1, size(slot)
+      if (.not. allocated(slot(k)%term)) cycle
+      n = n + 1
+      call move_alloc(slot(k)%term, self%slot(n)%term)
+    end do
+  end subroutine choose_terms
+
+  !> Set up all terms. `rigid`: bonds to hydrogen and waters are constrained.
+  subroutine prepare(self, settings, state, rigid, error)
+    class(force_field_t), intent(inout) :: self
+    type(settings_t), intent(in) :: settings
+    type(system_state_t), intent(inout) :: state
+    logical, intent(in) :: rigid
+    type(error_t), allocatable, intent(out) :: error
+    integer :: k
+    self%shared%rigid = rigid
+    if (.not. settings%has_material() .and. settings%energy%ewald_charges) then
+      call choose_screening(self%shared, settings%energy)
+      self%shared%overlaps = settings%comm%overlap .and. state%comm%n_ranks > 1
+      call choose_grid(settings%energy, state%grid%box, state%grid_points)
+    end if
+    call choose_terms(self, settings, state%comm%n_apart)
+    do k = 1, size(self%slot)
+      call self%slot(k)%term%prepare(settings, state, self%shared, error)
+      call state%comm%agree(error)
+      if (allocated(error)) return
+    end do
+  end subroutine prepare
+
+  !> What the settings say, or what leaves the tolerated share at the cutoff.
+  subroutine choose_screening(shared, energy)
+    type(interactions_t), intent(inout) :: shared
+    type(energy_settings_t), intent(in) :: energy
+    if (allocated(energy%alpha)) then
+      shared%alpha = energy%alpha
+    else
+      shared%alpha = ewald_alpha(energy%cutoff, energy%alpha_tolerance)
+    end if
+    if (.not. energy%ewald_dispersion) return
+    if (allocated(energy%dispersion_alpha)) then
+      shared%dispersion_alpha = energy%dispersion_alpha
+    else
+      shared%dispersion_alpha = dispersion_alpha(energy%cutoff, energy%dispersion_alpha_tolerance)
+    end if
+  end subroutine choose_screening
+
+  !> Points of the grid of reciprocal space; `points` come in as those of a restart, or 0.
+  subroutine choose_grid(energy, box, points)
+    type(energy_settings_t), intent(in) :: energy
+    real(real64), intent(in) :: box(3)
+    integer, intent(inout) :: points(3)
+    integer :: chosen(3)
+    chosen = energy%grid_points
+    if (any(points > 0)) then
+      ! The box of the restart was scaled: the grid of before goes on unless it has become unfit.
+      where (chosen == 0 .and. box > (1.0_real64 - grid_slack)*energy%grid_spacing*(points - 2) .and. &
+             box < (1.0_real64 + grid_slack)*energy%grid_spacing*points) chosen = points
+    end if
+    where (chosen == 0) chosen = pme_grid_size(box, energy%grid_spacing)
+    points = chosen
+  end subroutine choose_grid
+
+  !> Forces on owned atoms at their present positions, and this rank's part of the energies and the virial. With split
+  !> forces those of the longer step are computed unless `slow` is present and false.
+  subroutine compute(self, state, want_energy, sums, slow)
+    class(force_field_t), target, intent(inout) :: self
+    type(system_state_t), target, intent(inout) :: state
+    logical, intent(in) :: want_energy
+    type(energies_t), intent(inout) :: sums
+    logical, intent(in), optional :: slow
+    type(travelling_t) :: travelling
+    logical :: with_slow
+    integer :: i, k
+    with_slow = .true.
+    if (state%split_forces .and. present(slow)) with_slow = slow
+    sums%part = 0.0_real64
+    sums%virial = 0.0_real64
+    travelling%halo => state%halo
+    travelling%slot => self%slot
+    associate (atoms => state%atoms, halo => state%halo, overlaps => self%shared%overlaps)
+      call halo%start_update(atoms%n_owned, atoms%position)
+      if (.not. overlaps) call halo%finish_update(atoms%n_owned, atoms%position)
+      call state%timer%lap(in_communication)
+      !$omp parallel do schedule(static)
+      do i = 1, size(atoms%force, 2)
+        atoms%force(:, i) = 0.0_real64
+      end do
+      !$omp end parallel do
+      do k = 1, size(self%slot)
+        if (with_slow .or. .not. self%slot(k)%term%is_slow) call self%slot(k)%term%begin(state, self%shared, want_energy)
+      end do
+      call state%timer%lap(in_reciprocal)
+      if (overlaps) then
+        do k = size(self%slot), 1, -1
+          if (self%slot(k)%term%has_parts) &
+            call self%slot(k)%term%compute(state, self%shared, owned_atoms, want_energy, sums, travelling)
+        end do
+        call halo%finish_update(atoms%n_owned, atoms%position)
+        call state%timer%lap(in_communication)
+      end if
+      call compute_stage(before_return)
+      if (overlaps) then
+        call state%timer%move(travelling%seconds, in_real_space, in_reciprocal)
+        call halo%start_return(atoms%n_owned, atoms%force)
+      end if
+      call state%timer%lap(in_communication)
+      if (with_slow .and. state%split_forces) then
+        if (allocated(state%slow_force)) deallocate (state%slow_force)
+        allocate (state%slow_force(3, atoms%n_owned), source=0.0_real64)
+      end if
+      call compute_stage(beside_return)
+      call state%timer%lap(in_reciprocal)
+      if (.not. overlaps) call halo%start_return(atoms%n_owned, atoms%force)
+      call halo%finish_return(atoms%n_owned, atoms%force)
+      call state%timer%lap(in_communication)
+      call compute_stage(after_return)
+    end associate
+
+  contains
+
+    !> The terms of a stage, in order, or what is left of them.
+    subroutine compute_stage(stage)
+      integer, intent(in) :: stage
+      integer :: n
+      do n = 1, size(self%slot)
+        associate (term => self%slot(n)%term)
+          if (term%stage /= stage .or. (term%is_slow .and. .not. with_slow)) cycle
+          if (.not. self%shared%overlaps) then
+            call term%compute(state, self%shared, all_atoms, want_energy, sums)
+          else
+            call term%compute(state, self%shared, merge(ghost_atoms, all_atoms, term%has_parts), want_energy, sums, travelling)
+          end if
+        end associate
+      end do
+    end subroutine compute_stage
+
+  end subroutine compute
+
+  !> Let positions of ghosts and what terms have begun go on.
+  subroutine advance_travelling(self)
+    class(travelling_t), intent(inout) :: self
+    integer :: k
+    call self%halo%advance_update()
+    do k = 1, size(self%slot)
+      call self%slot(k)%term%advance()
+    end do
+  end subroutine advance_travelling
+
+  !> Follow owned and ghost atoms after these changed.
+  subroutine take_atoms(self, state, error)
+    class(force_field_t), intent(inout) :: self
+    type(system_state_t), intent(in) :: state
+    type(error_t), allocatable, intent(out) :: error
+    integer :: k
+    do k = 1, size(self%slot)
+      call self%slot(k)%term%take_atoms(state, self%shared, error)
+      if (allocated(error)) return
+    end do
+  end subroutine take_atoms
+
+  !> Follow the reach of the pair list.
+  subroutine set_reach(self)
+    class(force_field_t), intent(inout) :: self
+    integer :: k
+    do k = 1, size(self%slot)
+      call self%slot(k)%term%set_reach(self%shared)
+    end do
+  end subroutine set_reach
+
+  !> Give the memory of lists back; `make_lists` comes next.
+  subroutine forget_lists(self)
+    class(force_field_t), intent(inout) :: self
+    integer :: k
+    do k = 1, size(self%slot)
+      call self%slot(k)%term%forget_list()
+    end do
+  end subroutine forget_lists
+
+  !> Make lists of the present atoms.
+  subroutine make_lists(self, state)
+    class(force_field_t), intent(inout) :: self
+    type(system_state_t), intent(in) :: state
+    integer :: k
+    do k = 1, size(self%slot)
+      call self%slot(k)%term%make_list(state, self%shared)
+    end do
+    if (allocated(self%shared%exclusion_first)) deallocate (self%shared%exclusion_first, self%shared%exclusion_partner)
+  end subroutine make_lists
+
+  !> Follow the edges of the box (angstrom).
+  subroutine set_box(self, box)
+    class(force_field_t), intent(inout) :: self
+    real(real64), intent(in) :: box(3)
+    integer :: k
+    do k = 1, size(self%slot)
+      call self%slot(k)%term%set_box(box)
+    end do
+  end subroutine set_box
+
+  !> Follow the borders of this rank's domain.
+  subroutine follow_borders(self, state)
+    class(force_field_t), intent(inout) :: self
+    type(system_state_t), intent(in) :: state
+    integer :: k
+    do k = 1, size(self%slot)
+      call self%slot(k)%term%set_domain(state%grid%lower/state%grid%box, state%grid%upper/state%grid%box)
+    end do
+  end subroutine follow_borders
+
+  !> Work of this rank in a step, in pairs of the list.
+  integer(int64) function work(self, n_owned)
+    class(force_field_t), intent(in) :: self
+    integer, intent(in) :: n_owned
+    integer :: k
+    work = 0
+    do k = 1, size(self%slot)
+      work = work + self%slot(k)%term%work(n_owned)
+    end do
+  end function work
+
+  !> The term of pairs of molecules; null where there is a material instead.
+  function pairs(self) result(term)
+    class(force_field_t), target, intent(inout) :: self
+    type(pair_term_t), pointer :: term
+    integer :: k
+    term => null()
+    do k = 1, size(self%slot)
+      select type (found => self%slot(k)%term)
+      type is (pair_term_t)
+        term => found
+      end select
+    end do
+  end function pairs
+
+end module force_field

@@ -1,0 +1,95 @@
+!> The state of a simulation on one rank: atoms, box and domain, step, time and phase, and how numbers are rounded; with
+!> the halo that brings ghosts, and the clock of the run.
+module system_state
+  use base_kinds, only: int64, real64
+  use base_fixed_point, only: rounding_t
+  use comm_communicator, only: communicator_t
+  use comm_domain_grid, only: domain_grid_t
+  use comm_halo, only: halo_t
+  use atoms, only: atoms_t
+  use restart, only: phase_fresh
+  use timing, only: timer_t
+  use topology, only: topology_t
+  implicit none
+  private
+  public :: system_state_t
+
+  type :: system_state_t
+    type(communicator_t) :: comm
+    type(domain_grid_t) :: grid
+    type(topology_t) :: topology
+    type(atoms_t) :: atoms
+    type(halo_t) :: halo
+    type(timer_t) :: timer
+    !> How positions, forces and energies are rounded: in the deterministic mode.
+    type(rounding_t) :: rounding
+    integer(int64) :: step = 0
+    !> ps.
+    real(real64) :: time = 0.0_real64
+    integer :: phase = phase_fresh
+    !> There is no periodic box: the model stands in the middle of a larger one (module open_box).
+    logical :: is_open = .false.
+    !> Atoms have no velocities; what their array holds is something else.
+    logical :: is_at_rest = .false.
+    !> Forces of the longer step are kept apart, in `slow_force` (kcal/mol/angstrom; 3, owned atoms).
+    logical :: split_forces = .false.
+    real(real64), allocatable :: slow_force(:, :)
+    !> Points of the grid of reciprocal space along x, y and z; 0 = there was none.
+    integer :: grid_points(3) = 0
+  contains
+    procedure :: set_box
+    procedure :: scale_positions
+    procedure :: slow_forces
+  end type system_state_t
+
+contains
+
+  !> Give the box other edges (angstrom) and leave the atoms where they are.
+  subroutine set_box(self, box)
+    class(system_state_t), intent(inout) :: self
+    real(real64), intent(in) :: box(3)
+    call self%grid%set_box(box)
+    call self%halo%set_box(box)
+    call self%rounding%fit_box(box)
+    self%atoms%rounding = self%rounding
+  end subroutine set_box
+
+  !> Move the centres of mass of the constraint groups as scaling the box by `factor`, to `edges` (angstrom), moves them.
+  subroutine scale_positions(self, factor, edges)
+    class(system_state_t), intent(inout) :: self
+    real(real64), intent(in) :: factor(3), edges(3)
+    real(real64) :: shift(3), image(3)
+    integer :: g, i, a, b
+    associate (atoms => self%atoms)
+      !$omp parallel do schedule(static) private(i, a, b, shift, image)
+      do g = 1, atoms%n_groups
+        a = atoms%group_first(g)
+        b = atoms%group_first(g + 1) - 1
+        shift = 0.0_real64
+        do i = a + 1, b
+          shift = shift + atoms%mass(atoms%kind(i))*(atoms%position(:, i) - atoms%position(:, a))
+        end do
+        ! By the image in the box, so that it does not matter in which the rank sees the group.
+        image = floor(atoms%position(:, a)/self%grid%box)
+        shift = atoms%position(:, a) - image*self%grid%box + shift/sum(atoms%mass(atoms%kind(a:b)))
+        shift = self%rounding%on_lattice((factor - 1.0_real64)*shift) + image*(edges - self%grid%box)
+        do i = a, b
+          atoms%position(:, i) = atoms%position(:, i) + shift
+        end do
+      end do
+      !$omp end parallel do
+    end associate
+  end subroutine scale_positions
+
+  !> Where terms of the longer step add their forces on the owned atoms.
+  function slow_forces(self) result(force)
+    class(system_state_t), target, intent(in) :: self
+    real(real64), pointer, contiguous :: force(:, :)
+    if (self%split_forces) then
+      force => self%slow_force
+    else
+      force => self%atoms%force
+    end if
+  end function slow_forces
+
+end module system_state
