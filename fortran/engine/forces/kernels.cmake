@@ -82,6 +82,19 @@ function(chromamd_generate_choice)
   configure_file(forces/kernel_dispatch.f90.in ${CHROMAMD_GENERATED}/kernel_dispatch.f90 @ONLY)
 endfunction()
 
+# Loops of PME, for which one instruction set does.
+function(chromamd_generate_splines)
+  foreach(order IN LISTS pme_orders)
+    string(APPEND ORDER_CASES
+      "    case (${order})\n      self%spread => spread_slab_${order}\n      self%gather => gather_run_${order}\n")
+    string(APPEND ORDER_LOOPS "#define ORDER ${order}\n#define NAME(x) x/**/_${order}\n#include \"pme_loops.inc\"\n"
+      "#undef ORDER\n#undef NAME\n\n")
+  endforeach()
+  configure_file(forces/mesh/pme_splines.F90.in ${CHROMAMD_GENERATED}/pme_splines.F90 @ONLY)
+  # The loops share one argument list; the order is an argument of some only.
+  set_source_files_properties(${CHROMAMD_GENERATED}/pme_splines.F90 PROPERTIES COMPILE_OPTIONS -Wno-unused-dummy-argument)
+endfunction()
+
 # The kernels of an instruction set: templates with its name and loops put in, a file for each law so that they compile side
 # by side. Programs differ in definitions alone.
 function(chromamd_generate_kernels INSTRUCTION_SET)
@@ -144,6 +157,7 @@ endfunction()
 
 chromamd_find_instruction_sets()
 chromamd_generate_choice()
+chromamd_generate_splines()
 foreach(set IN LISTS CHROMAMD_COMPILED_SETS)
   chromamd_generate_kernels(${set})
 endforeach()
