@@ -8,6 +8,11 @@ readonly VENV="$PWD/.venv"
 readonly SYSTEM_PACKAGES=(gcc g++ gfortran libopenmpi-dev openmpi-bin libhdf5-dev cmake ninja-build pkg-config)
 # Tests of Fortran by itself; the others go through the same code once more.
 readonly KERNEL_TESTS=(tests/clash tests/dna tests/engine tests/fft tests/mesoscale tests/nucleosome tests/shards tests/solvate)
+# What the demo leaves out: double precision, and instruction sets that this processor does not have.
+readonly QUICK_BUILD=(--config-settings=cmake.define.CHROMAMD_DOUBLE=OFF
+  --config-settings=cmake.define.CHROMAMD_INSTRUCTION_SETS=native)
+readonly WHOLE_BUILD=(--config-settings=cmake.define.CHROMAMD_DOUBLE=ON
+  "--config-settings=cmake.define.CHROMAMD_INSTRUCTION_SETS=baseline;avx2;avx512")
 readonly SOURCES=(CMakeLists.txt pyproject.toml README.md chromabuild mesoscale fortran templates workflows tests/engine/fortran)
 
 say() { printf '\n==> %s\n' "$*"; }
@@ -89,14 +94,15 @@ setup() {
 }
 
 demo() {
-  setup
+  setup "${QUICK_BUILD[@]}"
   [[ -f demo/locus.yaml ]] || chromabuild init --example demo demo
   say "Running the demo"
   (cd demo && chromabuild all)
 }
 
 run_tests() {
-  local strict=(--config-settings=cmake.define.CHROMABUILD_WERROR=ON --config-settings=cmake.define.CHROMAMD_BUILD_TESTS=ON)
+  local strict=("${WHOLE_BUILD[@]}" --config-settings=cmake.define.CHROMABUILD_WERROR=ON
+    --config-settings=cmake.define.CHROMAMD_BUILD_TESTS=ON)
   setup "${strict[@]}"
   # A test draws the report in a browser; Ubuntu's package of that name is no browser, and the test is skipped there.
   [[ "$(. /etc/os-release && echo "$ID")" != debian ]] || install_system_packages chromium
@@ -132,7 +138,7 @@ case "${1:-}" in
   demo) demo ;;
   docs) make_docs ;;
   test) run_tests ;;
-  setup) setup ;;
+  setup) setup "${WHOLE_BUILD[@]}" ;;
   -h | --help | help) usage ;;
   *) usage >&2; exit 2 ;;
 esac

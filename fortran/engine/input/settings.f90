@@ -133,7 +133,7 @@ module settings
   !> [COMM].
   type :: comm_settings_t
     logical :: midpoint = .false., combine_messages = .true., overlap = .false., time_transports = .true.
-    !> Indices in `pattern_names` (comm_halo) and `transport_names` (comm_halo_channel), 0 = automatic.
+    !> Indices in `pattern_names` (comm_halo) and `transport_names` (comm_transports), 0 = automatic.
     integer :: pattern = 0, transport = 0
     !> Scheme of the FFT, in small letters.
     character(len=:), allocatable :: fft

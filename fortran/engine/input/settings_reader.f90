@@ -4,7 +4,7 @@ module settings_reader
   use base_error, only: error_t
   use base_text, only: lower_case, to_text
   use comm_halo, only: pattern_names
-  use comm_halo_channel, only: transport_names
+  use comm_transports, only: transport_names
   use comm_torus_map, only: read_torus
   use control, only: control_t
   use settings, only: groups_of_restraint, group_settings_t, dihedral_restraint, distance_restraint, position_restraint, &

@@ -34,7 +34,7 @@ module neighbour_lists
   !> counts, so that any number of ranks hands atoms over at the same steps (then L-BFGS begins anew).
   real(real64), parameter :: halo_slack = 4.0_real64, halo_slack_share = 0.05_real64
   !> The pair list reaches this far beyond the cutoff (angstrom) where domains allow it, and the part of it that the
-  !> kernels run over at most so far (less where missed pairs are tolerated and less is cheaper); see docs/engine.md.
+  !> kernels run over at most so far (less where missed pairs are tolerated and less is cheaper); see docs/explanation/neighbour-lists.md.
   real(real64), parameter :: outer_buffer = 2.5_real64, largest_inner_buffer = 0.7_real64
   !> Left between the halo and the size of a domain when the reach is chosen: bonds may become longer.
   real(real64), parameter :: halo_reserve = 1.0_real64

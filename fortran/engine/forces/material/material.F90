@@ -4,18 +4,14 @@
 !> ghosts exchange: densities go back to the owners (`add_densities`), slopes of F go out (`embed`), forces go back.
 !>
 !> Ghosts and pairs are those of module nonbonded: each pair once, none of two ghosts.
-#ifdef CHROMAMD_DOUBLE
-#define COORDINATE_KIND real(real64)
-#else
-#define COORDINATE_KIND integer(int32)
-#endif
+#include "../pairs/coordinate_kind.inc"
 module material
   use base_kinds, only: int32, int64, real64
   use pair_precision, only: real_pair
   use bounding_box, only: find_bounds
   use hermite_table, only: hermite_table_t
-  use kernel_dispatch, only: kernel_dispatch_t
-  use material_dispatch, only: density_block, eam_block, lj_block
+  use kernel_dispatch, only: choose_material_kernels
+  use material_kernels, only: embedded_table_t, material_kernels_t
   use row_list, only: row_list_t
   implicit none
   private
@@ -32,16 +28,13 @@ module material
     real(real64) :: reach = 0.0_real64
     !> Force of the pairs on all local atoms, ghosts included (kcal/mol/angstrom).
     real(real64), allocatable, private :: force(:, :)
-    type(kernel_dispatch_t), private :: kernel
+    class(material_kernels_t), allocatable, private :: kernels
     type(row_list_t), private :: rows
     integer, private :: n_owned = 0, n_total = 0
     !> c6, c12, energy at the cutoff.
     real(real_pair), private :: lj(3) = 0.0_real_pair
     type(hermite_table_t), private :: embedding
-    !> Tables in the distance: density, and distance times pair energy.
-    real(real_pair), private :: inverse_step = 1.0_real_pair
-    integer, private :: n_intervals = 0
-    real(real_pair), allocatable, private :: density_table(:, :), pair_table(:, :)
+    type(embedded_table_t), private :: table
     !> Coordinates (4, n_slots + 1) are (position - origin)/unit; the fourth keeps them apart by a power of two.
     COORDINATE_KIND, allocatable, private :: coordinate(:, :)
     real(real64), private :: origin(3) = 0.0_real64, unit = 1.0_real64
@@ -68,7 +61,7 @@ contains
     real(real64), intent(in) :: c6, c12, cutoff, reach
     logical, intent(in) :: shift
     integer, intent(in), optional :: highest_instruction_set
-    call self%kernel%choose(highest_instruction_set)
+    call choose_material_kernels(self%kernels, highest_instruction_set)
     self%is_on = .true.
     self%is_embedded = .false.
     self%cutoff = cutoff
@@ -83,16 +76,16 @@ contains
     type(hermite_table_t), intent(in) :: embedding, density, pair
     real(real64), intent(in) :: cutoff, reach
     integer, intent(in), optional :: highest_instruction_set
-    call self%kernel%choose(highest_instruction_set)
+    call choose_material_kernels(self%kernels, highest_instruction_set)
     self%is_on = .true.
     self%is_embedded = .true.
     self%cutoff = cutoff
     self%reach = reach
     self%embedding = embedding
-    self%inverse_step = real(density%inverse_step, real_pair)
-    self%density_table = real(density%coefficient, real_pair)
-    self%pair_table = real(pair%coefficient, real_pair)
-    self%n_intervals = size(self%density_table, 2)
+    self%table%inverse_step = real(density%inverse_step, real_pair)
+    self%table%density = real(density%coefficient, real_pair)
+    self%table%pair = real(pair%coefficient, real_pair)
+    self%table%n_intervals = size(self%table%density, 2)
   end subroutine use_embedded_atoms
 
   !> Make the lists for the atoms of this rank, owned ones first.
@@ -104,8 +97,7 @@ contains
 
     self%n_owned = n_owned
     self%n_total = n_total
-    call self%rows%make(n_owned, n_total, position, self%reach, self%kernel%lanes, &
-                        self%kernel%instruction_set)
+    call self%rows%make(n_owned, n_total, position, self%reach, self%kernels)
     if (allocated(self%coordinate)) deallocate (self%coordinate)
     if (allocated(self%slope)) deallocate (self%slope)
     if (allocated(self%force)) deallocate (self%force)
@@ -160,8 +152,7 @@ contains
     !$omp parallel do schedule(dynamic)
     do b = 1, size(self%rows%block)
       self%rows%block(b)%result = 0.0_real_pair
-      call density_block(self%kernel%instruction_set, self%rows%block(b), self%coordinate, self%unit, self%cutoff, &
-                         self%inverse_step, self%n_intervals, self%density_table)
+      call self%kernels%add_density(self%rows%block(b), self%coordinate, self%unit, self%cutoff, self%table)
     end do
     !$omp end parallel do
     call gather(self, 1, 1.0_real64, density)
@@ -211,12 +202,11 @@ contains
       associate (block => self%rows%block(b))
         block%result = 0.0_real_pair
         if (present(slope)) then
-          call eam_block(self%kernel%instruction_set, want_energy, block, self%coordinate, self%unit, self%cutoff, &
-                         self%inverse_step, self%n_intervals, self%density_table, self%pair_table, self%slope, &
-                         block_energy(b))
+          call self%kernels%add_embedded_atoms(want_energy, block, self%coordinate, self%unit, self%cutoff, self%table, &
+                                               self%slope, block_energy(b))
         else
-          call lj_block(self%kernel%instruction_set, want_energy, block, self%coordinate, self%unit, self%cutoff, self%lj, &
-                        block_energy(b))
+          call self%kernels%add_lennard_jones(want_energy, block, self%coordinate, self%unit, self%cutoff, self%lj, &
+                                              block_energy(b))
         end if
       end associate
     end do

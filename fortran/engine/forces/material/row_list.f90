@@ -9,7 +9,7 @@ module row_list
   use base_kinds, only: int64, real64
   use pair_precision, only: real_pair
   use bounding_box, only: find_bounds
-  use material_dispatch, only: collect_partners
+  use material_kernels, only: material_kernels_t
   use row_block, only: row_block_t
   implicit none
   private
@@ -31,12 +31,13 @@ module row_list
 
 contains
 
-  !> Sort the atoms and find the pairs within `reach` (angstrom). Positions (3, n_total), owned atoms first. `lanes`: length of
-  !> the vectors that rows are filled up to; `instruction_set` as in kernel_dispatch.
-  subroutine make(self, n_owned, n_total, position, reach, lanes, instruction_set)
+  !> Sort the atoms and find the pairs within `reach` (angstrom). Positions (3, n_total), owned atoms first. Rows are filled
+  !> up to whole vectors of `kernels`.
+  subroutine make(self, n_owned, n_total, position, reach, kernels)
     class(row_list_t), intent(inout) :: self
-    integer, intent(in) :: n_owned, n_total, lanes, instruction_set
+    integer, intent(in) :: n_owned, n_total
     real(real64), intent(in) :: position(:, :), reach
+    class(material_kernels_t), intent(in) :: kernels
     real(real_pair), allocatable :: sorted(:, :)
     integer, allocatable :: cell_first(:), cell(:), is_owned(:)
     real(real64) :: corner(3), width(3)
@@ -58,7 +59,7 @@ contains
     width = width/n_cells + tiny(1.0_real64)
     call sort_into_cells(self, n_total, position, corner, width, n_cells, cell, cell_first)
     ! The search reads whole vectors.
-    allocate (sorted(n_total + lanes, 3), is_owned(n_total + lanes))
+    allocate (sorted(n_total + kernels%lanes, 3), is_owned(n_total + kernels%lanes))
     sorted(n_total + 1:, :) = 0.0_real_pair
     is_owned(n_total + 1:) = 0
     !$omp parallel do schedule(static)
@@ -74,7 +75,7 @@ contains
       self%block(b)%first = int((b - 1)*int(n_total, int64)/n_blocks) + 1
       self%block(b)%last = int(b*int(n_total, int64)/n_blocks)
       call find_rows(self%block(b), is_owned, sorted, cell(self%block(b)%first:self%block(b)%last), cell_first, n_cells, &
-                     width, reach, lanes, instruction_set)
+                     width, reach, kernels)
     end do
     !$omp end parallel do
   end subroutine make
@@ -124,9 +125,10 @@ contains
   end subroutine sort_into_cells
 
   !> Find the rows of a block. `cell`: of its slots.
-  subroutine find_rows(block, is_owned, sorted, cell, cell_first, n_cells, width, reach, lanes, instruction_set)
+  subroutine find_rows(block, is_owned, sorted, cell, cell_first, n_cells, width, reach, kernels)
     type(row_block_t), intent(inout) :: block
-    integer, intent(in) :: cell(block%first:), cell_first(0:), n_cells(3), lanes, instruction_set
+    integer, intent(in) :: cell(block%first:), cell_first(0:), n_cells(3)
+    class(material_kernels_t), intent(in) :: kernels
     ! Contiguous: no copies are made for the kernels.
     integer, contiguous, intent(in) :: is_owned(:)
     real(real_pair), contiguous, intent(in) :: sorted(:, :)
@@ -135,8 +137,9 @@ contains
     real(real64), parameter :: rounding_reserve = 1.00001_real64
     integer, allocatable :: larger(:)
     real(real64) :: reach2, gap
-    integer :: i, n, c(3), layers(3), dy_cell, dz_cell, row, first, last, pad, beyond
+    integer :: i, n, c(3), layers(3), dy_cell, dz_cell, row, first, last, pad, beyond, lanes
 
+    lanes = kernels%lanes
     reach2 = rounding_reserve*reach**2
     layers = min(n_cells, int(reach/width) + 1)
     pad = 4*(size(is_owned) - lanes)
@@ -163,7 +166,7 @@ contains
             larger(:n) = block%partner(:n)
             call move_alloc(larger, block%partner)
           end if
-          call collect_partners(instruction_set, i, first, last, sorted, is_owned, reach2, block%partner, n)
+          call kernels%collect(i, first, last, sorted, is_owned, reach2, block%partner, n)
         end do
       end do
       block%row_length(i) = n + 1 - block%row_first(i)

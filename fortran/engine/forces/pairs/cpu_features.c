@@ -1,4 +1,4 @@
-/* Which of the compiled instruction sets this processor (and operating system) can run. */
+/* Which of the instruction sets that kernels are compiled for this processor (and operating system) can run. */
 int chromamd_instruction_set(void);
 
 /* 0: the baseline of the architecture; 2: AVX2 with FMA; 3: AVX-512 (F, CD, VL, BW, DQ). */
@@ -14,3 +14,11 @@ int chromamd_instruction_set(void)
 #endif
     return 0;
 }
+
+#ifdef CHROMAMD_PROBE
+/* For CMake: the exit status tells. */
+int main(void)
+{
+    return chromamd_instruction_set();
+}
+#endif

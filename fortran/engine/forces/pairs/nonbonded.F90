@@ -7,38 +7,37 @@
 !> deterministic mode (module base_fixed_point) it does not depend on the ranks either.
 !>
 !> Where ghosts are kept apart, the pairs of owned atoms can be computed before the ghosts have arrived.
-#ifdef CHROMAMD_DOUBLE
-#define COORDINATE_KIND real(real64)
-#else
-#define COORDINATE_KIND integer(int32)
-#endif
 module nonbonded
   use omp_lib, only: omp_get_thread_num
-  use base_kinds, only: int32, int64, real64
+  use base_kinds, only: int64, real64
   use pair_precision, only: real_pair
+  use atom_types, only: atom_types_t
   use background, only: background_t
   use bounding_box, only: find_bounds
+  use cluster_window, only: find_special, frame_t, window_t
   use coarse_place, only: int16, measure_moves, note_places
-  use dispersion_exclusions, only: correct_dispersion
   use base_error, only: error_t, exit_bad_input, fail
   use base_fixed_point, only: rounding_t
+  use excluded_pairs, only: excluded_pairs_t
+  use force_moment_sum, only: force_moment
   use force_sums, only: force_sums_t
-  use kernel_dispatch, only: kernel_dispatch_t
+  use instruction_sets, only: instruction_set_name
+  use kernel_dispatch, only: choose_pair_kernels
   use lennard_jones, only: lennard_jones_t
   use nonbonded_options, only: nonbonded_options_t, usual_many_atoms
-  use pair_block, only: longest_run, meets_all, meets_ghosts, meets_owned, pair_block_t, run_length
+  use pair_block, only: meets_all, meets_ghosts, meets_owned, pair_block_t, run_length
+  use pair_kernels, only: pair_kernels_t
   use pair_list, only: cluster_size, pair_list_t
   use pair_ownership, only: pair_ownership_t
-  use pair_parameters, only: pair_parameters_t, vdw_pme, vdw_shift
+  use pair_parameters, only: pair_parameters_t, vdw_pme
   use pair_table, only: tabulate
+  use pruning, only: prune_masked, prune_plain
   use turns, only: turns_t
   use verlet_buffer, only: list_limit_t, verlet_buffer_t
   implicit none
   private
   public :: nonbonded_t, meets_ghosts, meets_owned
 
-  !> Runs of atoms whose sums (virial; energies of excluded pairs) are formed together.
-  integer, parameter :: chunk_atoms = 4096, excluded_together = 1024
   !> Displacements are measured in `real_pair`.
   real(real64), parameter :: rounding_reserve = 0.999_real64
   !> Positions are remembered to this (angstrom).
@@ -50,44 +49,23 @@ module nonbonded
     real(real64), allocatable :: exact_force(:, :, :)
   end type buffer_t
 
-  !> Coordinates and parameters of clusters `base + 1` to `base + size(coordinate, 3)`, what the kernels read.
-  type :: window_t
-    integer :: base = 0
-    !> Packed coordinates are (position - origin)/unit.
-    COORDINATE_KIND, allocatable :: coordinate(:, :, :)
-    !> (lanes, 3, clusters): charge times root of the Coulomb constant, half sigma, twice the root of epsilon.
-    real(real_pair), allocatable :: parameter_of(:, :, :)
-    !> Only with matrices.
-    integer, allocatable :: type_of(:, :)
-    !> Coordinates of the deterministic mode: angstrom, (8, 3, clusters).
-    real(real64), allocatable :: exact_coordinate(:, :, :)
-  end type window_t
-
   type :: nonbonded_t
     private
-    type(kernel_dispatch_t) :: kernel
+    class(pair_kernels_t), allocatable :: kernels
     type(pair_parameters_t) :: pair
     type(pair_list_t) :: list
-    real(real64) :: coulomb_constant = 0.0_real64
-    !> Whether some pairs need pair matrices, the others Lorentz-Berthelot parameters of the atoms; and which types have
-    !> such pairs with each other, and the halves of clusters and clusters that hold atoms of these types.
-    logical :: matrix = .false.
-    logical, allocatable :: special_type(:), special_half(:), special_cluster(:)
-    !> One more type than given: the last does not interact and belongs to pads.
-    integer :: n_types = 0
-    real(real_pair), allocatable :: c6(:), c12(:), half_sigma(:), twice_root_epsilon(:)
-    !> Of each type: has it Lennard-Jones terms with any other?
-    logical, allocatable :: interacts(:)
+    type(atom_types_t) :: types
+    !> The halves of clusters and clusters that hold atoms of types with pairs that need matrices.
+    logical, allocatable :: special_half(:), special_cluster(:)
     integer :: n_owned = 0, n_total = 0
     !> There are many atoms: a window for each block in turn; else one for all.
     integer :: many_atoms = usual_many_atoms
     logical :: is_frugal = .false.
     type(window_t) :: all
-    !> With vdw_pme: root of c6 of each type and of each atom.
-    real(real64), allocatable :: type_root_c6(:), root_c6(:)
-    !> Excluded partners of every local atom.
-    integer, allocatable :: row_first(:), partner(:)
-    real(real64) :: origin(3) = 0.0_real64, unit = 1.0_real64
+    !> With vdw_pme: root of c6 of each atom.
+    real(real64), allocatable :: root_c6(:)
+    type(excluded_pairs_t) :: excluded
+    type(frame_t) :: frame
     !> How far the kernels' entries reach, and where atoms were when they were chosen, in quanta.
     real(real64) :: inner_reach = 0.0_real64
     integer(int16), allocatable :: pruned_place(:, :)
@@ -124,7 +102,6 @@ contains
     type(nonbonded_options_t), intent(in) :: options
     type(error_t), allocatable, intent(out) :: error
     integer, intent(in), optional :: highest_instruction_set
-    integer :: a, n
     character(len=160) :: message
 
     if (options%cutoff <= 0.0_real64 .or. options%list_distance < options%cutoff) then
@@ -133,7 +110,6 @@ contains
       call fail(error, exit_bad_input, trim(message))
       return
     end if
-    call self%kernel%choose(highest_instruction_set)
     call self%pair%prepare(options%cutoff, options%switch_distance, options%list_distance, options%alpha, &
                            options%vdw_form, options%dispersion_alpha, options%coulomb_shift, error)
     if (allocated(error)) return
@@ -143,27 +119,15 @@ contains
     self%inner_reach = min(options%cutoff + options%inner_buffer, options%list_distance)
     self%rounding = options%rounding
     self%many_atoms = options%many_atoms
-    self%coulomb_constant = coulomb_constant
-    self%special_type = [lj%breaks_rule(), .false.]
-    self%matrix = any(self%special_type)
-    n = size(lj%sigma)
-    self%n_types = n + 1
-    allocate (self%c6(self%n_types**2), self%c12(self%n_types**2), source=0.0_real_pair)
-    do a = 1, n
-      self%c6((a - 1)*self%n_types + 1:(a - 1)*self%n_types + n) = real(lj%c6(:, a), real_pair)
-      self%c12((a - 1)*self%n_types + 1:(a - 1)*self%n_types + n) = real(lj%c12(:, a), real_pair)
-    end do
-    self%type_root_c6 = lj%root_c6()
-    self%interacts = [any(abs(lj%c6) > 0.0_real64, dim=1) .or. any(abs(lj%c12) > 0.0_real64, dim=1), .false.]
-    self%half_sigma = real([0.5_real64*lj%sigma, 0.5_real64], real_pair)
-    self%twice_root_epsilon = real([2.0_real64*sqrt(lj%epsilon), 0.0_real64], real_pair)
+    call self%types%init(lj, coulomb_constant)
+    call choose_pair_kernels(self%kernels, self%pair, highest_instruction_set)
   end subroutine init
 
   !> Name of the instruction set in use, for the log.
   function instruction_set(self) result(name)
     class(nonbonded_t), intent(in) :: self
     character(len=:), allocatable :: name
-    name = self%kernel%name()
+    name = instruction_set_name(self%kernels%instruction_set)
   end function instruction_set
 
   !> Other reaches (angstrom) from the next list on: of the list, and of the kernels' entries beyond the cutoff.
@@ -214,7 +178,7 @@ contains
       associate (block => self%list%block(b))
         n = n + block%masked_first(block%last_i + 1) - 1 + &
             sum(run_length(block%near_run(:block%near_first(block%last_i + 1) - 1)))
-        if (self%matrix .and. .not. self%rounding%is_on()) &
+        if (self%types%by_matrix .and. .not. self%rounding%is_on()) &
           n = n + sum(run_length(block%special_run(:block%special_first(block%last_i + 1) - 1)))
       end associate
     end do
@@ -260,31 +224,31 @@ contains
     self%n_owned = n_owned
     self%n_total = n_total
     self%is_frugal = n_total >= self%many_atoms
-    if (self%pair%vdw_form == vdw_pme) self%root_c6 = self%type_root_c6(lj_type(kind(:n_total)))
+    if (self%pair%vdw_form == vdw_pme) self%root_c6 = self%types%root_c6(lj_type(kind(:n_total)))
     if (n_total == 0) return
     owner => of_half_shell
     if (present(ownership)) owner => ownership
     call find_bounds(position(:, :n_total), low, high)
-    self%origin = 0.5_real64*(low + high)
+    self%frame%origin = 0.5_real64*(low + high)
     extent = 0.5_real64*maxval(high - low) + 1.0_real64
 #ifndef CHROMAMD_DOUBLE
     ! A power of two, so that scaling is exact; a factor of two is left for motion until the next rebuild.
-    self%unit = 2.0_real64**(exponent(extent) - 29)
+    self%frame%unit = 2.0_real64**(exponent(extent) - 29)
 #endif
     if (present(exclusion_first)) then
       if (owner%is_on) then
-        self%row_first = exclusion_first
-        self%partner = exclusion_partner
+        self%excluded = excluded_pairs_t(exclusion_first, exclusion_partner)
       else
-        call mirror_exclusions(self, exclusion_first, exclusion_partner)
+        call self%excluded%mirror(n_owned, n_total, exclusion_first, exclusion_partner)
       end if
     end if
     self%all = window_t()
     call self%list%make(n_owned, n_total, position(:, :n_total), global_id(:n_total), &
-                        self%interacts(lj_type(kind(:n_total))), owner)
-    if (self%matrix) call find_special(self, kind, lj_type)
+                        self%types%interacts(lj_type(kind(:n_total))), owner)
+    if (self%types%by_matrix) &
+      call find_special(self%list, self%types, lj_type(kind(:n_total)), self%special_half, self%special_cluster)
     if (.not. self%is_frugal) then
-      call pack_parameters(self, self%all, 1, self%list%n_clusters, kind, charge, lj_type)
+      call self%all%pack_parameters(self%list, self%types, self%kernels%lanes, 1, self%list%n_clusters, kind, charge, lj_type)
       call pack_coordinates(self, self%all, 1, self%list%n_clusters, meets_all, position)
     end if
     if (allocated(self%pruned_place)) deallocate (self%pruned_place)
@@ -294,7 +258,8 @@ contains
     !$omp parallel do schedule(dynamic)
     do b = 1, size(block)
       block(b) = self%list%block(b)
-      call self%list%search(block(b), n_owned, position, self%row_first, self%partner, self%pair%list_distance, owner)
+      call self%list%search(block(b), n_owned, position, self%excluded%row_first, self%excluded%partner, &
+                            self%pair%list_distance, owner)
       call block(b)%find_window()
       if (self%is_frugal) call block(b)%count_from(block(b)%lower - 1)
       if (owner%is_on) call block(b)%keep_outer()
@@ -315,11 +280,11 @@ contains
     type(window_t) :: window
     if (self%is_frugal) then
       call pack_coordinates(self, window, block%lower, block%upper, meets_all, position)
-      call prune_block(block, self%kernel, window%coordinate, self%unit, self%pair%list_distance)
+      call prune_plain(block, self%kernels, window, self%pair%list_distance)
       call block%keep_near()
       call choose_near(self, block, window)
     else
-      call prune_block(block, self%kernel, self%all%coordinate, self%unit, self%pair%list_distance)
+      call prune_plain(block, self%kernels, self%all, self%pair%list_distance)
       call block%keep_near()
       call block%find_window()
       call choose_near(self, block, self%all)
@@ -330,7 +295,7 @@ contains
   subroutine forget_list(self)
     class(nonbonded_t), intent(inout) :: self
     self%list = pair_list_t(keeps_ghosts_apart=self%list%keeps_ghosts_apart)
-    if (allocated(self%row_first)) deallocate (self%row_first, self%partner)
+    call self%excluded%forget()
     if (allocated(self%pruned_place)) deallocate (self%pruned_place)
     self%all = window_t()
   end subroutine forget_list
@@ -352,9 +317,9 @@ contains
     type(nonbonded_t), intent(in) :: self
     type(pair_block_t), intent(inout) :: block
     type(window_t), intent(in) :: window
-    call prune_block(block, self%kernel, window%coordinate, self%unit, self%inner_reach)
-    call prune_masked(block, self%kernel, window%coordinate, self%unit, self%inner_reach)
-    if (self%matrix .and. .not. self%rounding%is_on()) &
+    call prune_plain(block, self%kernels, window, self%inner_reach)
+    call prune_masked(block, self%kernels, window, self%inner_reach)
+    if (self%types%by_matrix .and. .not. self%rounding%is_on()) &
       call block%split_special(self%special_half, self%special_cluster(block%base + 1:))
   end subroutine choose_near
 
@@ -395,175 +360,14 @@ contains
     call note_places(position(:, :self%n_total), spread(1.0_real64/place_quantum, 1, 3), self%pruned_place)
   end subroutine note_pruned
 
-  !> Let the near entries of a block be the plain ones that have atoms within `reach` of each other now.
-  subroutine prune_block(block, kernel, coordinate, unit, reach)
-    type(pair_block_t), intent(inout) :: block
-    type(kernel_dispatch_t), intent(in) :: kernel
-    COORDINATE_KIND, contiguous, intent(in) :: coordinate(:, :, :)
-    real(real64), intent(in) :: unit, reach
-    ! Room for what could be kept at most, of which little is ever touched.
-    if (.not. allocated(block%near_first)) allocate (block%near_first(block%first_i:block%last_i + 1), &
-      block%near_run(block%most_runs()))
-    call kernel%prune(block%first_i - 2*block%base, block%last_i - 2*block%base, block%plain_first, block%plain_run, &
-                      size(coordinate, 3), coordinate, unit, reach**2, block%near_first, block%near_run)
-  end subroutine prune_block
-
-  !> The same of the entries with bits, many of which lie on the border of what is this rank's.
-  subroutine prune_masked(block, kernel, coordinate, unit, reach)
-    type(pair_block_t), intent(inout) :: block
-    type(kernel_dispatch_t), intent(in) :: kernel
-    COORDINATE_KIND, contiguous, intent(in) :: coordinate(:, :, :)
-    real(real64), intent(in) :: unit, reach
-    integer, allocatable :: kept_first(:), kept_run(:)
-    if (.not. allocated(block%outer_first)) return
-    allocate (kept_first(size(block%outer_first)), kept_run(size(block%outer_cluster)))
-    call kernel%prune(block%first_i - 2*block%base, block%last_i - 2*block%base, block%outer_first, &
-                      longest_run*(block%outer_cluster - 1), size(coordinate, 3), coordinate, unit, reach**2, kept_first, &
-                      kept_run)
-    call block%choose_masked(kept_first, kept_run)
-  end subroutine prune_masked
-
-  !> Exclusion rows of all local atoms: those of owned atoms as given, those of ghosts mirrored from them.
-  subroutine mirror_exclusions(self, exclusion_first, exclusion_partner)
-    type(nonbonded_t), intent(inout) :: self
-    integer, intent(in) :: exclusion_first(:), exclusion_partner(:)
-    integer, allocatable :: length(:)
-    integer :: i, k, ghost
-
-    allocate (length(self%n_total), source=0)
-    do i = 1, self%n_owned
-      length(i) = exclusion_first(i + 1) - exclusion_first(i)
-      do k = exclusion_first(i), exclusion_first(i + 1) - 1
-        if (exclusion_partner(k) > self%n_owned) length(exclusion_partner(k)) = length(exclusion_partner(k)) + 1
-      end do
-    end do
-    if (allocated(self%row_first)) deallocate (self%row_first, self%partner)
-    allocate (self%row_first(self%n_total + 1))
-    self%row_first(1) = 1
-    do i = 1, self%n_total
-      self%row_first(i + 1) = self%row_first(i) + length(i)
-    end do
-    allocate (self%partner(self%row_first(self%n_total + 1) - 1))
-    length(self%n_owned + 1:) = 0
-    do i = 1, self%n_owned
-      self%partner(self%row_first(i):self%row_first(i + 1) - 1) = &
-        exclusion_partner(exclusion_first(i):exclusion_first(i + 1) - 1)
-      do k = exclusion_first(i), exclusion_first(i + 1) - 1
-        ghost = exclusion_partner(k)
-        if (ghost <= self%n_owned) cycle
-        self%partner(self%row_first(ghost) + length(ghost)) = i
-        length(ghost) = length(ghost) + 1
-      end do
-    end do
-  end subroutine mirror_exclusions
-
-  !> Which halves of clusters and clusters hold atoms that need pair matrices.
-  subroutine find_special(self, kind, lj_type)
-    type(nonbonded_t), intent(inout) :: self
-    integer, intent(in) :: kind(:), lj_type(:)
-    integer :: half, k, atom
-    logical :: special
-
-    if (allocated(self%special_half)) deallocate (self%special_half, self%special_cluster)
-    allocate (self%special_half(2*self%list%n_clusters), self%special_cluster(self%list%n_clusters))
-    !$omp parallel do schedule(static) private(k, atom, special)
-    do half = 1, 2*self%list%n_clusters
-      special = .false.
-      do k = (half - 1)*(cluster_size/2) + 1, half*(cluster_size/2)
-        atom = self%list%slot_atom(k)
-        if (atom > 0) special = special .or. self%special_type(lj_type(kind(atom)))
-      end do
-      self%special_half(half) = special
-    end do
-    !$omp end parallel do
-    self%special_cluster = self%special_half(1::2) .or. self%special_half(2::2)
-  end subroutine find_special
-
-  !> Make room for clusters `first` to `last` and pack their parameters; pads do not interact.
-  subroutine pack_parameters(self, window, first, last, kind, charge, lj_type)
-    type(nonbonded_t), intent(in) :: self
-    type(window_t), intent(inout) :: window
-    integer, intent(in) :: first, last, kind(:), lj_type(:)
-    real(real64), intent(in) :: charge(:)
-    integer :: c, k, lane, atom, t
-    real(real_pair) :: parameters(3)
-
-    window%base = first - 1
-    associate (lanes => self%kernel%lanes, n => last - first + 1)
-      ! Only matrices are looked up by types.
-      allocate (window%parameter_of(lanes, 3, n), window%type_of(lanes, merge(n, 1, self%matrix)))
-    end associate
-    !$omp parallel do schedule(static) private(k, lane, atom, t, parameters)
-    do c = 1, last - window%base
-      do k = 1, cluster_size
-        atom = self%list%slot_atom(cluster_size*(c + window%base - 1) + k)
-        t = self%n_types
-        parameters(1) = 0.0_real_pair
-        if (atom > 0) then
-          t = lj_type(kind(atom))
-          parameters(1) = real(charge(kind(atom))*sqrt(self%coulomb_constant), real_pair)
-        end if
-        parameters(2:) = [self%half_sigma(t), self%twice_root_epsilon(t)]
-        do lane = k, self%kernel%lanes, cluster_size
-          window%parameter_of(lane, :, c) = parameters
-          if (self%matrix) window%type_of(lane, c) = t
-        end do
-      end do
-    end do
-    !$omp end parallel do
-  end subroutine pack_parameters
-
-  !> Pack the coordinates of clusters `first` to `last`, of all atoms or of those that `meets` tells; with 16 lanes the 8
-  !> atoms occur twice.
+  !> Pack the coordinates of clusters `first` to `last`, of all atoms or of those that `meets` tells.
   subroutine pack_coordinates(self, window, first, last, meets, position)
     type(nonbonded_t), intent(in) :: self
     type(window_t), intent(inout) :: window
     integer, intent(in) :: first, last, meets
     real(real64), intent(in) :: position(:, :)
-    real(real64) :: scale, scaled(cluster_size)
-    integer :: c, axis, k, atom(cluster_size)
-
-    scale = 1.0_real64/self%unit
-    window%base = first - 1
-    if (.not. allocated(window%coordinate)) allocate (window%coordinate(self%kernel%lanes, 3, last - first + 1))
-    !$omp parallel do schedule(static) private(axis, k, atom, scaled)
-    do c = 1, last - window%base
-      if (meets /= meets_all) then
-        if ((meets == meets_ghosts) .neqv. self%list%is_of_ghosts(c + window%base, self%n_owned)) cycle
-      end if
-      atom = abs(self%list%slot_atom(cluster_size*(c + window%base - 1) + 1:cluster_size*(c + window%base)))
-      do axis = 1, 3
-        do k = 1, cluster_size
-          scaled(k) = (position(axis, atom(k)) - self%origin(axis))*scale
-        end do
-#ifdef CHROMAMD_DOUBLE
-        window%coordinate(:, axis, c) = scaled
-#else
-        window%coordinate(:cluster_size, axis, c) = int(scaled + sign(0.5_real64, scaled), int32)
-        if (self%kernel%lanes > cluster_size) &
-          window%coordinate(cluster_size + 1:, axis, c) = window%coordinate(:cluster_size, axis, c)
-#endif
-      end do
-    end do
-    !$omp end parallel do
+    call window%pack_coordinates(self%list, self%frame, self%kernels%lanes, first, last, meets, self%n_owned, position)
   end subroutine pack_coordinates
-
-  !> The same in the deterministic mode, in angstrom.
-  subroutine pack_exactly(self, window, first, last, position)
-    type(nonbonded_t), intent(in) :: self
-    type(window_t), intent(inout) :: window
-    integer, intent(in) :: first, last
-    real(real64), intent(in) :: position(:, :)
-    integer :: c, k
-    if (.not. allocated(window%exact_coordinate)) allocate (window%exact_coordinate(cluster_size, 3, last - first + 1))
-    !$omp parallel do schedule(static) private(k)
-    do c = first, last
-      do k = 1, cluster_size
-        window%exact_coordinate(k, :, c - first + 1) = position(:, abs(self%list%slot_atom(cluster_size*(c - 1) + k)))
-      end do
-    end do
-    !$omp end parallel do
-  end subroutine pack_exactly
 
   !> Whether pairs may have come within the cutoff that the kernels do not run over, because one of the atoms that `meets`
   !> tells moved farther than half of the buffer; or, where misses are tolerated, more of them than allowed, or an atom
@@ -614,13 +418,18 @@ contains
     meets = meets_all
     if (present(part)) meets = part
     call renew_entries(self, position, meets)
-    if (want_energy .and. .not. self%rounding%is_on()) virial = moment(self, position, force)
+    if (want_energy .and. .not. self%rounding%is_on()) &
+      virial = force_moment(self%frame%origin, position(:, :self%n_total), force(:, :self%n_total))
     call compute_blocks(self, meets, want_energy, position, kind, charge, lj_type, force, energy_lj, energy_elec, virial, &
                         background)
-    if (meets /= meets_owned) call correct(self, position, kind, charge, want_energy, force, energy_elec, virial)
+    if (meets /= meets_owned .and. self%pair%alpha > 0.0_real64) &
+      call self%excluded%correct(self%kernels, self%pair, self%types%coulomb_constant, self%rounding, position, kind, &
+                                 charge, want_energy, force, energy_elec, virial)
     if (.not. self%rounding%is_on()) then
-      if (meets /= meets_owned) call correct_lj(self, position, force, energy_lj)
-      if (want_energy) virial = moment(self, position, force) - virial
+      if (meets /= meets_owned .and. self%pair%vdw_form == vdw_pme) &
+        call self%excluded%correct_dispersion(position, self%root_c6, self%pair%dispersion_alpha, force, energy_lj)
+      if (want_energy) &
+        virial = force_moment(self%frame%origin, position(:, :self%n_total), force(:, :self%n_total)) - virial
     end if
     if (.not. want_energy) then
       energy_lj = 0.0_real64
@@ -656,27 +465,6 @@ contains
     end if
   end subroutine renew_entries
 
-  !> Sum of r f over all atoms. The forces of pairs add up to zero, so that any origin serves for what they change.
-  function moment(self, position, force)
-    type(nonbonded_t), intent(in) :: self
-    real(real64), intent(in) :: position(:, :), force(:, :)
-    real(real64) :: moment(3, 3)
-    real(real64), allocatable :: chunk_moment(:, :, :)
-    integer :: i, chunk, axis
-
-    allocate (chunk_moment(3, 3, (self%n_total + chunk_atoms - 1)/chunk_atoms), source=0.0_real64)
-    !$omp parallel do schedule(static) private(i, axis)
-    do chunk = 1, size(chunk_moment, 3)
-      do i = (chunk - 1)*chunk_atoms + 1, min(self%n_total, chunk*chunk_atoms)
-        do axis = 1, 3
-          chunk_moment(:, axis, chunk) = chunk_moment(:, axis, chunk) + (position(:, i) - self%origin)*force(axis, i)
-        end do
-      end do
-    end do
-    !$omp end parallel do
-    moment = sum(chunk_moment, dim=3)
-  end function moment
-
   !> Run the pair kernels of all blocks and add their forces to `force` in the order of the blocks. A block's buffer lives
   !> from its computation until its turn, so that there are about as many as threads. One thread at a time adds what is
   !> complete; the others go on with their blocks. In the deterministic mode what is added is rounded first, so that sums
@@ -698,7 +486,7 @@ contains
     integer :: b, first, last
 
     if (self%rounding%is_on() .and. .not. self%is_frugal) &
-      call pack_exactly(self, self%all, 1, self%list%n_clusters, position)
+      call self%all%pack_exactly(self%list, 1, self%list%n_clusters, position)
     block_energy = 0.0_real64
     block_virial = 0.0_real64
     call block_range(self, meets, first, last)
@@ -740,9 +528,9 @@ contains
     type(buffer_t), intent(inout) :: buffer
     real(real64), intent(inout) :: energy(2), virial(6)
     type(window_t) :: window
-    call pack_parameters(self, window, block%lower, block%upper, kind, charge, lj_type)
+    call window%pack_parameters(self%list, self%types, self%kernels%lanes, block%lower, block%upper, kind, charge, lj_type)
     if (self%rounding%is_on()) then
-      call pack_exactly(self, window, block%lower, block%upper, position)
+      call window%pack_exactly(self%list, block%lower, block%upper, position)
     else
       call pack_coordinates(self, window, block%lower, block%upper, meets_all, position)
     end if
@@ -757,39 +545,15 @@ contains
     logical, intent(in) :: want_energy
     type(buffer_t), intent(inout) :: buffer
     real(real64), intent(inout) :: energy(2), virial(6)
-    integer :: form, first_i, last_i, lower, upper
 
-    form = kernel_form(self)
-    first_i = block%first_i - 2*block%base
-    last_i = block%last_i - 2*block%base
-    lower = block%lower - block%base
-    upper = block%upper - block%base
     if (self%rounding%is_on()) then
       allocate (buffer%exact_force(cluster_size, 3, block%lower:block%upper), source=0.0_real64)
-      call self%kernel%compute_exact(.true., want_energy, self%matrix, form, first_i, last_i, block%masked_first, &
-        block%masked_cluster, block%masked_bits, size(window%exact_coordinate, 3), window%exact_coordinate, &
-        window%parameter_of, window%type_of, self%n_types, self%c6, self%c12, self%pair, self%rounding, lower, upper, &
-        buffer%exact_force, energy, virial)
-      call self%kernel%compute_exact(.false., want_energy, self%matrix, form, first_i, last_i, block%near_first, &
-        block%near_run, block%masked_bits, size(window%exact_coordinate, 3), window%exact_coordinate, &
-        window%parameter_of, window%type_of, self%n_types, self%c6, self%c12, self%pair, self%rounding, lower, upper, &
-        buffer%exact_force, energy, virial)
-      return
+      call self%kernels%compute_exactly(block, window, self%types, self%pair, self%rounding, want_energy, buffer%exact_force, &
+                                        energy, virial)
+    else
+      allocate (buffer%force(self%kernels%lanes, 3, block%lower:block%upper), source=0.0_real_pair)
+      call self%kernels%compute(block, window, self%types, self%pair, want_energy, buffer%force, energy)
     end if
-    allocate (buffer%force(self%kernel%lanes, 3, block%lower:block%upper), source=0.0_real_pair)
-    call self%kernel%compute_block(.true., want_energy, self%matrix, form, first_i, last_i, block%masked_first, &
-      block%masked_cluster, block%masked_bits, size(window%coordinate, 3), window%coordinate, self%unit, &
-      window%parameter_of, window%type_of, self%n_types, self%c6, self%c12, self%pair, lower, upper, buffer%force, &
-      energy(1), energy(2))
-    call self%kernel%compute_block(.false., want_energy, .false., form, first_i, last_i, block%near_first, &
-      block%near_run, block%masked_bits, size(window%coordinate, 3), window%coordinate, self%unit, &
-      window%parameter_of, window%type_of, self%n_types, self%c6, self%c12, self%pair, lower, upper, buffer%force, &
-      energy(1), energy(2))
-    if (self%matrix) &
-      call self%kernel%compute_block(.false., want_energy, .true., form, first_i, last_i, block%special_first, &
-        block%special_run, block%masked_bits, size(window%coordinate, 3), window%coordinate, self%unit, &
-        window%parameter_of, window%type_of, self%n_types, self%c6, self%c12, self%pair, lower, upper, buffer%force, &
-        energy(1), energy(2))
   end subroutine compute_window
 
   !> The thread that may communicate looks after what is under way.
@@ -797,12 +561,6 @@ contains
     class(background_t), intent(inout) :: background
     if (omp_get_thread_num() == 0) call background%look_after()
   end subroutine look_after
-
-  !> The form that kernels take: a shift changes energies only, and costs nothing where it is zero.
-  pure integer function kernel_form(self)
-    type(nonbonded_t), intent(in) :: self
-    kernel_form = merge(0, self%pair%vdw_form, self%pair%vdw_form == vdw_shift)
-  end function kernel_form
 
   !> Add the buffers whose turn has come; `first`: the first of the blocks.
   subroutine add_complete(self, first, turns, buffer, sums, force)
@@ -818,7 +576,7 @@ contains
       associate (b => turns%next - first + 1, added => buffer(turns%next), lower => self%list%block(turns%next)%lower, &
                  slot_atom => self%list%slot_atom)
         if (allocated(added%force)) then
-          call sums%add(b, lower, added%force, self%unit, slot_atom, force)
+          call sums%add(b, lower, added%force, self%frame%unit, slot_atom, force)
           deallocate (added%force)
         else if (allocated(added%exact_force)) then
           call sums%add_exact(b, lower, added%exact_force, slot_atom, force)
@@ -829,66 +587,5 @@ contains
     end do
     call turns%finish()
   end subroutine add_complete
-
-  !> Add the Ewald correction of excluded pairs; in the deterministic mode their virial too.
-  subroutine correct(self, position, kind, charge, want_energy, force, energy, virial)
-    type(nonbonded_t), intent(in) :: self
-    real(real64), intent(in) :: position(:, :), charge(:)
-    integer, intent(in) :: kind(:)
-    logical, intent(in) :: want_energy
-    real(real64), intent(inout) :: force(:, :), energy, virial(3, 3)
-    real(real64), allocatable :: chunk_energy(:), chunk_virial(:, :), own_charge(:)
-    real(real64) :: sums(6)
-    integer :: i, chunk, first, last
-
-    if (self%pair%alpha <= 0.0_real64) return
-    allocate (own_charge(self%n_total))
-    !$omp parallel do schedule(static)
-    do i = 1, self%n_total
-      own_charge(i) = charge(kind(i))
-    end do
-    !$omp end parallel do
-    allocate (chunk_energy((self%n_total + excluded_together - 1)/excluded_together), source=0.0_real64)
-    allocate (chunk_virial(6, size(chunk_energy)), source=0.0_real64)
-    ! Ghosts, which come last, have few partners.
-    !$omp parallel do schedule(dynamic) private(first, last)
-    do chunk = 1, size(chunk_energy)
-      first = (chunk - 1)*excluded_together + 1
-      last = min(self%n_total, chunk*excluded_together)
-      if (self%rounding%is_on()) then
-        call self%kernel%correct_exactly(first, last, self%row_first, self%partner, self%n_total, position, own_charge, &
-          self%pair, self%coulomb_constant, self%rounding, want_energy, force, chunk_energy(chunk), &
-          chunk_virial(:, chunk))
-      else
-        call self%kernel%correct_exclusions(first, last, self%row_first, self%partner, self%n_total, position, own_charge, &
-          self%pair, self%coulomb_constant, self%rounding, want_energy, force, chunk_energy(chunk))
-      end if
-    end do
-    !$omp end parallel do
-    energy = energy + sum(chunk_energy)
-    sums = sum(chunk_virial, dim=2)
-    virial = virial + reshape(sums([1, 4, 5, 4, 2, 6, 5, 6, 3]), [3, 3])
-  end subroutine correct
-
-  !> Take the dispersion of excluded pairs out of what reciprocal space holds (vdw_pme).
-  subroutine correct_lj(self, position, force, energy)
-    type(nonbonded_t), intent(in) :: self
-    real(real64), intent(in) :: position(:, :)
-    real(real64), intent(inout) :: force(:, :), energy
-    real(real64), allocatable :: chunk_energy(:)
-    integer :: chunk, n_chunks
-
-    if (self%pair%vdw_form /= vdw_pme) return
-    n_chunks = (self%n_total + excluded_together - 1)/excluded_together
-    allocate (chunk_energy(n_chunks), source=0.0_real64)
-    !$omp parallel do schedule(dynamic)
-    do chunk = 1, n_chunks
-      call correct_dispersion((chunk - 1)*excluded_together + 1, min(self%n_total, chunk*excluded_together), self%row_first, &
-                              self%partner, position, self%root_c6, self%pair%dispersion_alpha, force, &
-                              chunk_energy(chunk))
-    end do
-    !$omp end parallel do
-    energy = energy + sum(chunk_energy)
-  end subroutine correct_lj
 
 end module nonbonded

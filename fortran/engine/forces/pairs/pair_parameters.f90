@@ -53,7 +53,7 @@ module pair_parameters
     real(real64) :: exclusion_force_fit(0:exclusion_degree) = 0.0_real64
     real(real64) :: exclusion_energy_fit(0:exclusion_degree) = 0.0_real64
     !> Tables in place of all this but the exclusions, if module pair_table made them (order 0 = none): point k stands for
-    !> r^2 = table_scale/k.
+    !> r^2 = table_scale/k. Without tables they hold one number, so that they can be handed to all loops.
     integer :: table_order = 0
     real(real_pair) :: table_scale = 0.0_real_pair
     real(real_pair), allocatable :: table_force(:), table_energy(:)
@@ -76,6 +76,7 @@ contains
     real(real64) :: force_fit(0:fit_degree), energy_fit(0:fit_degree), worst(2), range
     character(len=200) :: message
 
+    allocate (self%table_force(0:0), self%table_energy(0:0), source=0.0_real_pair)
     self%cutoff = cutoff
     self%list_distance = list_distance
     self%alpha = alpha

@@ -49,6 +49,7 @@ contains
     n = merge(2, 1, order == cubic_table)
     ! One more point than the clamp needs, for the rounding of x.
     last = int(scale/real(pair%closest2, real64)) + 2
+    if (allocated(pair%table_force)) deallocate (pair%table_force, pair%table_energy)
     allocate (pair%table_force(0:3*n*(last + 1) - 1), pair%table_energy(0:3*n*(last + 1) - 1), source=0.0_real_pair)
     do k = int(density), last
       value = interaction(pair, switch_distance, scale/k)
