@@ -51,7 +51,8 @@ def test_bad_control_files_are_refused_in_one_sentence(tmp_path, text, words):
 
 def test_crlf_tabs_and_comments_are_read(tmp_path):
     path = tmp_path / "ok.inp"
-    path.write_bytes(b"# comment\r\n[Input]\r\n\ttopologyfile\t=\tnone.h5 # where\r\nrstfile = ().rst\r\n[dynamics]\r\nNSTEPS = 1\r\n")
+    path.write_bytes(b"# comment\r\n[Input]\r\n\ttopologyfile\t=\tnone.h5 # where\r\nrstfile = ().rst\r\n"
+                     b"[dynamics]\r\nNSTEPS = 1\r\n")
     done = systems.run("run", path, folder=tmp_path)
     assert "none.h5: this file cannot be opened" in sentence(done)
 
