@@ -32,7 +32,7 @@ from support.systems import sentence
     ("[INPUT]\njunk\n", ["line 2", "key = value"]),
     ("", ["neither [MINIMIZE] nor [DYNAMICS]"]),
     ("[DYNAMICS]\n", ["topologyfile", "missing"]),
-    ("[INPUT]\ntopologyfile = none.h5\n[DYNAMICS]\n", ["none.h5", "cannot be opened"]),
+    ("[INPUT]\ntopologyfile = none.h5\nrstfile = ().rst\n[DYNAMICS]\n", ["none.h5", "cannot be opened"]),
 ])
 def test_bad_control_files_are_refused_in_one_sentence(tmp_path, text, words):
     path = tmp_path / "bad.inp"
@@ -45,7 +45,8 @@ def test_bad_control_files_are_refused_in_one_sentence(tmp_path, text, words):
 
 def test_crlf_tabs_and_comments_are_read(tmp_path):
     path = tmp_path / "ok.inp"
-    path.write_bytes(b"# comment\r\n[Input]\r\n\ttopologyfile\t=\tnone.h5 # where\r\n[dynamics]\r\nNSTEPS = 1\r\n")
+    path.write_bytes(b"# comment\r\n[Input]\r\n\ttopologyfile\t=\tnone.h5 # where\r\nrstfile = ().rst\r\n"
+                     b"[dynamics]\r\nNSTEPS = 1\r\n")
     done = systems.run("run", path, folder=tmp_path)
     assert "none.h5: this file cannot be opened" in sentence(done)
 
@@ -57,6 +58,13 @@ def test_help_lists_a_section_and_names_the_nearest(tmp_path):
     done = systems.run("help", "ENERGI")
     assert done.returncode == 2
     assert "[ENERGY]" in done.stderr
+
+
+def test_help_shows_defaults_and_units():
+    lines = systems.run("help", "RESTRAINTS").stdout.splitlines()
+    constant = next(line for line in lines if "constant1" in line)
+    assert constant.split("=")[1].split()[0] == "0.0"
+    assert constant.endswith("[kcal/mol/angstrom^2]")
 
 
 def test_help_is_a_valid_control_file(tmp_path):
