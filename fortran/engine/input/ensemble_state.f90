@@ -8,8 +8,9 @@ module ensemble_state
 
   !> Longest Nose-Hoover chain.
   integer, parameter :: max_chain = 8
-  !> Numbers in a restart file; the last ones are 0.
-  integer, parameter :: packed_size = 48
+  !> Numbers in a restart file, of which the last ones are 0: two chains, rates of strain, the largest move with its two
+  !> counts, points of the grid.
+  integer, parameter :: packed_size = 48, used_size = 2*(1 + 2*max_chain) + 3 + 3 + 3
 
   !> Of a thermostat: energy that it has put into the system (kcal/mol), positions (no unit) and velocities (1/ps) of its
   !> chain.
@@ -39,12 +40,11 @@ contains
   pure function packed(self) result(numbers)
     class(ensemble_state_t), intent(in) :: self
     real(real64) :: numbers(packed_size)
-    real(real64), allocatable :: used(:)
-    used = [self%bath%heat, self%bath%position, self%bath%velocity, self%strain_rate, self%piston_bath%heat, &
-            self%piston_bath%position, self%piston_bath%velocity, self%largest_move, real(self%n_tried, real64), &
-            real(self%n_accepted, real64), real(self%grid_points, real64)]
-    numbers = 0.0_real64
-    numbers(:size(used)) = used
+    numbers(:used_size) = [self%bath%heat, self%bath%position, self%bath%velocity, self%strain_rate, &
+                           self%piston_bath%heat, self%piston_bath%position, self%piston_bath%velocity, &
+                           self%largest_move, real(self%n_tried, real64), real(self%n_accepted, real64), &
+                           real(self%grid_points, real64)]
+    numbers(used_size + 1:) = 0.0_real64
   end function packed
 
   !> From the numbers that `packed` gave.
