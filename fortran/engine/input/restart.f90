@@ -9,19 +9,18 @@
 module restart
   use base_kinds, only: int64, real64
   use base_checksum, only: checksum_t
+  use ensemble_state, only: ensemble_state_t, packed_size
   use base_error, only: error_t, exit_bad_input, exit_corrupt_file, exit_resources, fail
   use base_posix_file, only: rename_file
   use base_text, only: to_text, with_rank
   implicit none
   private
-  public :: restart_t, saved_ranks, phase_fresh, phase_dynamics, ensemble_size
+  public :: restart_t, saved_ranks, phase_fresh, phase_dynamics
 
   !> Phases: velocities are still to be drawn, or come from dynamics.
   integer, parameter :: phase_fresh = 0, phase_dynamics = 1
   character(len=8), parameter :: magic = "CMDRST02"
   integer(int64), parameter :: version = 2
-  !> Numbers that thermostat and barostat keep.
-  integer, parameter :: ensemble_size = 48
 
   type :: restart_t
     integer :: dims(3) = 1
@@ -29,7 +28,8 @@ module restart
     integer :: phase = phase_fresh
     !> The model stands in the middle of `box`, which is not periodic.
     logical :: is_open = .false.
-    real(real64) :: time = 0.0_real64, box(3) = 0.0_real64, ensemble(ensemble_size) = 0.0_real64
+    real(real64) :: time = 0.0_real64, box(3) = 0.0_real64
+    type(ensemble_state_t) :: ensemble
     integer(int64), allocatable :: id(:)
     real(real64), allocatable :: position(:, :), velocity(:, :)
   contains
@@ -48,13 +48,15 @@ contains
     type(error_t), allocatable, intent(out) :: error
     type(checksum_t) :: check
     integer(int64) :: header(16)
+    real(real64) :: ensemble(packed_size)
     integer :: unit, status, closed
+    ensemble = self%ensemble%packed()
     header = [version, int(rank, int64), int(n_ranks, int64), int(self%dims, int64), size(self%id, kind=int64), &
               self%n_system, self%step, int(self%phase, int64), transfer(self%time, 0_int64), &
               transfer(self%box, [0_int64]), merge(1_int64, 0_int64, self%is_open), 0_int64]
     call check%add(transfer(magic, [0_int64]))
     call check%add(header)
-    call check%add(transfer(self%ensemble, [0_int64]))
+    call check%add(transfer(ensemble, [0_int64]))
     call check%add(self%id)
     call add_reals(check, self%position)
     call add_reals(check, self%velocity)
@@ -62,7 +64,7 @@ contains
           action="write", iostat=status)
     closed = 0
     if (status == 0) then
-      write (unit, iostat=status) magic, header, self%ensemble, self%id, self%position, self%velocity, check%value
+      write (unit, iostat=status) magic, header, ensemble, self%id, self%position, self%velocity, check%value
       close (unit, iostat=closed)
     end if
     if (status /= 0 .or. closed /= 0) &
@@ -133,6 +135,7 @@ contains
     character(len=8) :: word
     character(len=:), allocatable :: path
     integer(int64) :: header(16), stored, bytes
+    real(real64) :: ensemble(packed_size)
     integer :: unit, status, n
 
     path = with_rank(name, rank)
@@ -147,7 +150,7 @@ contains
     read (unit, iostat=status) word, header
     if (status /= 0 .or. word /= magic .or. header(1) /= version) then
       call fail(error, exit_corrupt_file, path//": not a restart file of this program, or cut short; make it again")
-    else if (header(7) < 0 .or. bytes /= 8 + 8*(16 + ensemble_size) + 56*header(7) + 8) then
+    else if (header(7) < 0 .or. bytes /= 8 + 8*(16 + packed_size) + 56*header(7) + 8) then
       call fail(error, exit_corrupt_file, path//": has "//to_text(bytes)//" bytes, which does not fit its "// &
                 to_text(header(7))//" atoms; it is damaged, make it again")
     else if (header(3) /= n_ranks) then
@@ -157,15 +160,16 @@ contains
     if (.not. allocated(error)) then
       n = int(header(7))
       allocate (self%id(n), self%position(3, n), self%velocity(3, n))
-      read (unit, iostat=status) self%ensemble, self%id, self%position, self%velocity, stored
+      read (unit, iostat=status) ensemble, self%id, self%position, self%velocity, stored
       call check%add(transfer(word, [0_int64]))
       call check%add(header)
-      call check%add(transfer(self%ensemble, [0_int64]))
+      call check%add(transfer(ensemble, [0_int64]))
       call check%add(self%id)
       call add_reals(check, self%position)
       call add_reals(check, self%velocity)
       if (status /= 0 .or. check%value /= stored .or. header(2) /= rank) &
         call fail(error, exit_corrupt_file, path//": its checksum does not match; it is damaged, make it again")
+      call self%ensemble%unpack(ensemble)
       self%dims = int(header(4:6))
       self%n_system = header(8)
       self%step = header(9)

@@ -4,7 +4,8 @@ module simulation
   use base_kinds, only: int32, int64, real64
   use pair_precision, only: real_pair
   use atoms, only: atoms_t
-  use barostat, only: barostat_t, berendsen_barostat, monte_carlo_barostat, mtk_barostat, no_barostat
+  use barostat, only: barostat_settings_t, barostat_t
+  use barostats, only: barostat_names, make_barostat, no_barostat
   use background, only: background_t
   use bonded, only: bonded_t, n_bonded_energies, with_ghosts, without_ghosts
   use bricks, only: brick_list_t
@@ -14,6 +15,7 @@ module simulation
   use constraints, only: constraints_t
   use control, only: control_t
   use comm_domain_grid, only: domain_grid_t
+  use ensemble_state, only: chain_state_t, ensemble_state_t
   use energies, only: energies_t, is_dispersion, is_elec, is_reciprocal, is_restraint, is_vdw, n_energies
   use base_error, only: error_t, exit_bad_input, exit_corrupt_file, fail
   use base_fixed_point, only: rounding_t
@@ -22,6 +24,7 @@ module simulation
   use comm_migration, only: migrate
   use eam_file, only: eam_file_t
   use lennard_jones, only: lennard_jones_t
+  use monte_carlo, only: first_largest_move
   use comm_load_balance, only: balanced_borders
   use material, only: material_t
   use nonbonded, only: meets_ghosts, meets_owned, nonbonded_t
@@ -35,8 +38,8 @@ module simulation
   use restraints, only: restraints_t
   use setup, only: read_domain
   use base_text, only: lower_case, to_text
-  use thermostat, only: berendsen_thermostat, bussi_thermostat, langevin_thermostat, max_chain, no_thermostat, &
-                        nose_hoover_thermostat, thermostat_t
+  use thermostat, only: thermostat_settings_t, thermostat_t
+  use thermostats, only: make_thermostat, thermostat_names
   use timing, only: in_bonded, in_communication, in_list, in_real_space, in_reciprocal, timer_t
   use topology, only: topology_t
   use comm_torus_map, only: map_to_torus, read_torus
@@ -112,8 +115,10 @@ module simulation
     real(real64), allocatable :: type_root_c6(:), root_c6(:)
     type(constraints_t) :: constraints
     type(restraints_t) :: restraints
-    type(thermostat_t) :: thermostat
-    type(barostat_t) :: barostat
+    class(thermostat_t), allocatable :: thermostat
+    class(barostat_t), allocatable :: barostat
+    !> What the restart file says of thermostats and barostats; those at work keep their own state since.
+    type(ensemble_state_t), private :: kept
     type(timer_t) :: timer
     !> How positions, forces and energies are rounded: in the deterministic mode.
     type(rounding_t) :: rounding
@@ -175,6 +180,7 @@ module simulation
     procedure :: write_restart
     procedure :: prepare_forces
     procedure :: prepare_ensemble
+    procedure :: reset_ensemble
     procedure :: rebuild
     procedure :: renew_list
     procedure :: compute_forces
@@ -190,7 +196,7 @@ module simulation
     procedure :: check_restart
     procedure :: describe_balance
     procedure, private :: make_list
-    procedure, private :: settle
+    procedure, private :: redistribute
   end type simulation_t
 
   !> What is under way between ranks while forces are computed.
@@ -302,19 +308,8 @@ contains
     self%step = saved%step
     self%time = saved%time
     self%phase = saved%phase
-    self%thermostat%heat = saved%ensemble(1)
-    self%thermostat%chain_position = saved%ensemble(2:max_chain + 1)
-    self%thermostat%chain_velocity = saved%ensemble(max_chain + 2:2*max_chain + 1)
-    associate (barostat => self%barostat, kept => saved%ensemble(2*max_chain + 2:))
-      barostat%rate = kept(:3)
-      barostat%bath%heat = kept(4)
-      barostat%bath%chain_position = kept(5:max_chain + 4)
-      barostat%bath%chain_velocity = kept(max_chain + 5:2*max_chain + 4)
-      if (kept(2*max_chain + 5) > 0.0_real64) barostat%largest_move = kept(2*max_chain + 5)
-      barostat%n_tried = nint(kept(2*max_chain + 6))
-      barostat%n_accepted = nint(kept(2*max_chain + 7))
-      self%pme_points = nint(kept(2*max_chain + 8:2*max_chain + 10))
-    end associate
+    self%kept = saved%ensemble
+    self%pme_points = saved%ensemble%grid_points
   end subroutine start_from_restart
 
   !> Take the rank whose domain has its neighbours on near nodes.
@@ -535,13 +530,10 @@ contains
     saved%time = self%time
     saved%box = self%grid%box
     saved%is_open = self%is_open
-    saved%ensemble(1) = self%thermostat%heat
-    saved%ensemble(2:max_chain + 1) = self%thermostat%chain_position
-    saved%ensemble(max_chain + 2:2*max_chain + 1) = self%thermostat%chain_velocity
-    saved%ensemble(2*max_chain + 2:4*max_chain + 11) = &
-      [self%barostat%rate, self%barostat%bath%heat, self%barostat%bath%chain_position, &
-       self%barostat%bath%chain_velocity, self%barostat%largest_move, real(self%barostat%n_tried, real64), &
-       real(self%barostat%n_accepted, real64), real(self%pme_points, real64)]
+    saved%ensemble = self%kept
+    call self%thermostat%put_into(saved%ensemble%bath)
+    call self%barostat%put_into(saved%ensemble)
+    saved%ensemble%grid_points = self%pme_points
     allocate (saved%id, source=self%atoms%id(:n))
     allocate (saved%position, source=self%atoms%position(:, :n))
     allocate (saved%velocity, source=self%atoms%velocity(:, :n))
@@ -683,33 +675,24 @@ contains
     logical, intent(in) :: rigid
     ! Noise and fixed points move the centre of mass, unless it is stopped again and again.
     logical :: centre_moves
-    associate (bath => self%thermostat)
-      bath%kind = no_thermostat
-      select case (control%text("ENSEMBLE", "tpcontrol"))
-      case ("BUSSI")
-        bath%kind = bussi_thermostat
-      case ("BERENDSEN")
-        bath%kind = berendsen_thermostat
-      case ("LANGEVIN")
-        bath%kind = langevin_thermostat
-      case ("NHC")
-        bath%kind = nose_hoover_thermostat
-      end select
-      self%stop_period = control%integer("DYNAMICS", "stoptr_period")
-      if (self%restraints%any_position() .and. .not. control%given("DYNAMICS", "stoptr_period")) self%stop_period = 0
-      centre_moves = self%stop_period == 0 .and. (bath%kind == langevin_thermostat .or. self%restraints%any_position())
-      self%n_freedom = 3.0_real64*self%topology%n_atoms - merge(0.0_real64, 3.0_real64, centre_moves)
-      self%n_group_freedom = 3.0_real64*self%topology%group_count() - merge(0.0_real64, 3.0_real64, centre_moves)
-      if (rigid) self%n_freedom = self%n_freedom - self%topology%constraint_count()
-      bath%temperature = control%real("ENSEMBLE", "temperature")
-      bath%tau = control%real("ENSEMBLE", "tau_t")
-      bath%friction = control%real("ENSEMBLE", "gamma_t")
-      bath%chain_length = int(control%integer("ENSEMBLE", "nhchain"))
-      bath%chain_steps = int(control%integer("ENSEMBLE", "nhmultistep"))
-      bath%of_groups = control%yes("ENSEMBLE", "group_tp")
-      bath%n_freedom = max(1.0_real64, merge(self%n_group_freedom, self%n_freedom, bath%of_groups))
-      bath%seed = control%integer("DYNAMICS", "iseed")
-    end associate
+    type(thermostat_settings_t) :: bath
+    bath%temperature = control%real("ENSEMBLE", "temperature")
+    bath%tau = control%real("ENSEMBLE", "tau_t")
+    bath%friction = control%real("ENSEMBLE", "gamma_t")
+    bath%chain_length = int(control%integer("ENSEMBLE", "nhchain"))
+    bath%chain_steps = int(control%integer("ENSEMBLE", "nhmultistep"))
+    bath%of_groups = control%yes("ENSEMBLE", "group_tp")
+    bath%seed = control%integer("DYNAMICS", "iseed")
+    call make_thermostat(findloc(thermostat_names == control%text("ENSEMBLE", "tpcontrol"), .true., dim=1), bath, &
+                         self%thermostat)
+    self%stop_period = control%integer("DYNAMICS", "stoptr_period")
+    if (self%restraints%any_position() .and. .not. control%given("DYNAMICS", "stoptr_period")) self%stop_period = 0
+    centre_moves = self%stop_period == 0 .and. (self%thermostat%moves_centre() .or. self%restraints%any_position())
+    self%n_freedom = 3.0_real64*self%topology%n_atoms - merge(0.0_real64, 3.0_real64, centre_moves)
+    self%n_group_freedom = 3.0_real64*self%topology%group_count() - merge(0.0_real64, 3.0_real64, centre_moves)
+    if (rigid) self%n_freedom = self%n_freedom - self%topology%constraint_count()
+    self%thermostat%n_freedom = max(1.0_real64, merge(self%n_group_freedom, self%n_freedom, bath%of_groups))
+    call self%thermostat%take_from(self%kept%bath)
     self%split_forces = control%text("DYNAMICS", "integrator") == "VRES"
     call prepare_barostat(self, control)
   end subroutine prepare_ensemble
@@ -718,45 +701,56 @@ contains
   subroutine prepare_barostat(self, control)
     class(simulation_t), intent(inout) :: self
     type(control_t), intent(in) :: control
-    associate (barostat => self%barostat, bath => self%barostat%bath)
-      barostat%kind = no_barostat
-      if (control%text("ENSEMBLE", "ensemble") == "NPT" .or. control%text("ENSEMBLE", "ensemble") == "NPAT") then
-        select case (control%text("ENSEMBLE", "barostat"))
-        case ("MTK")
-          barostat%kind = mtk_barostat
-        case ("BERENDSEN")
-          barostat%kind = berendsen_barostat
-        case ("MC")
-          barostat%kind = monte_carlo_barostat
-        case default
-          barostat%kind = merge(berendsen_barostat, mtk_barostat, self%thermostat%kind == berendsen_thermostat)
-        end select
-      end if
-      select case (control%text("ENSEMBLE", "isotropy"))
-      case ("ISO")
-        barostat%piston = 1
-      case ("SEMI-ISO")
-        barostat%piston = [1, 1, 2]
-      case ("ANISO")
-        barostat%piston = [1, 2, 3]
-      case ("XY-FIXED")
-        barostat%piston = [0, 0, 1]
-      end select
-      barostat%pressure = control%real("ENSEMBLE", "pressure")*atmosphere
-      barostat%tau = control%real("ENSEMBLE", "tau_p")
-      barostat%compressibility = control%real("ENSEMBLE", "compressibility")/atmosphere
-      barostat%friction = control%real("ENSEMBLE", "gamma_p")
-      barostat%n_freedom = max(1.0_real64, self%n_group_freedom)
-      barostat%n_groups = real(self%topology%group_count(), real64)
-      bath%kind = self%thermostat%kind
-      bath%temperature = self%thermostat%temperature
-      bath%tau = self%thermostat%tau
-      bath%chain_length = self%thermostat%chain_length
-      bath%chain_steps = self%thermostat%chain_steps
-      bath%n_freedom = maxval(barostat%piston)
-      bath%seed = self%thermostat%seed
-    end associate
+    type(barostat_settings_t) :: wanted
+    class(thermostat_t), allocatable :: bath
+    integer :: which
+    which = no_barostat
+    if (control%text("ENSEMBLE", "ensemble") == "NPT" .or. control%text("ENSEMBLE", "ensemble") == "NPAT") &
+      which = findloc(barostat_names == control%text("ENSEMBLE", "barostat"), .true., dim=1)
+    select case (control%text("ENSEMBLE", "isotropy"))
+    case ("ISO")
+      wanted%pistons%of_axis = 1
+    case ("SEMI-ISO")
+      wanted%pistons%of_axis = [1, 1, 2]
+    case ("ANISO")
+      wanted%pistons%of_axis = [1, 2, 3]
+    case ("XY-FIXED")
+      wanted%pistons%of_axis = [0, 0, 1]
+    end select
+    wanted%pressure = control%real("ENSEMBLE", "pressure")*atmosphere
+    wanted%tau = control%real("ENSEMBLE", "tau_p")
+    wanted%compressibility = control%real("ENSEMBLE", "compressibility")/atmosphere
+    wanted%temperature = self%thermostat%temperature
+    wanted%seed = self%thermostat%seed
+    wanted%n_freedom = max(1.0_real64, self%n_group_freedom)
+    wanted%n_groups = real(self%topology%group_count(), real64)
+    ! The pistons have a thermostat of the kind of that of the atoms.
+    allocate (bath, mold=self%thermostat)
+    bath%thermostat_settings_t = self%thermostat%thermostat_settings_t
+    bath%friction = control%real("ENSEMBLE", "gamma_p")
+    bath%n_freedom = wanted%pistons%number()
+    call make_barostat(which, wanted, bath, self%barostat)
+    ! Where no run has made a move yet.
+    if (.not. self%kept%largest_move > 0.0_real64) self%kept%largest_move = first_largest_move
+    call self%barostat%take_from(self%kept)
   end subroutine prepare_barostat
+
+  !> Thermostat and barostat as if nothing had happened yet.
+  subroutine reset_ensemble(self)
+    class(simulation_t), intent(inout) :: self
+    self%kept%bath = chain_state_t()
+    self%kept%piston_bath = chain_state_t()
+    self%kept%strain_rate = 0.0_real64
+    call self%thermostat%take_from(self%kept%bath)
+    call self%barostat%take_from(self%kept)
+  end subroutine reset_ensemble
+
+  !> Whether a barostat changes the box; nothing does where no ensemble was prepared.
+  pure logical function box_changes(self)
+    type(simulation_t), intent(in) :: self
+    box_changes = .false.
+    if (allocated(self%barostat)) box_changes = self%barostat%changes_box()
+  end function box_changes
 
   !> Hand the non-bonded options and parameters over.
   subroutine prepare_nonbonded(self, control, alpha, options, error)
@@ -839,7 +833,7 @@ contains
       call follow_borders(self)
       self%may_move = .true.
     end if
-    call self%settle(error)
+    call self%redistribute(error)
   end subroutine rebuild
 
   !> Let the grids of reciprocal space know this rank's domain.
@@ -884,7 +878,7 @@ contains
       else if (k > 1) then
         exit
       end if
-      call self%settle(error)
+      call self%redistribute(error)
       if (allocated(error)) return
     end do
     self%may_move = .false.
@@ -926,7 +920,7 @@ contains
   end function describe_balance
 
   !> Bring atoms to the owners that the present borders give them and make halo, lists and terms anew.
-  subroutine settle(self, error)
+  subroutine redistribute(self, error)
     class(simulation_t), intent(inout) :: self
     type(error_t), allocatable, intent(out) :: error
     real(real64), allocatable :: payload(:, :), ghost_position(:, :)
@@ -970,7 +964,7 @@ contains
     call self%atoms%sort(self%grid, merge(maxval(self%grid%box)/open_sort_cells, sort_cell, self%is_open))
     call self%atoms%identify_owned(self%topology)
 
-    if (self%barostat%kind /= no_barostat) then
+    if (box_changes(self)) then
       call fit_reach(self)
       if (.not. self%material%is_on) call self%nonbonded%set_reach(self%pairlist_distance, self%inner_buffer)
       if (self%tolerance%per_step > 0.0_real64) &
@@ -1013,7 +1007,7 @@ contains
       call self%pme_client%take_atoms(self%atoms%charge(self%atoms%kind(:self%atoms%n_owned)), self%grid%lower/self%grid%box, &
                                       self%grid%upper/self%grid%box)
     call self%make_list()
-  end subroutine settle
+  end subroutine redistribute
 
   !> Let all ranks know the places that decide who computes a pair.
   subroutine place_groups(self)
@@ -1073,7 +1067,7 @@ contains
     if (moved .and. self%balances) then
       call rebalance(self, error)
     else if (moved) then
-      call self%settle(error)
+      call self%redistribute(error)
     else
       call self%halo%update_positions(self%atoms%n_owned, self%atoms%position)
       call self%timer%lap(in_communication)
@@ -1406,7 +1400,8 @@ contains
       total%inner_virial = values(n_energies + 15:n_energies + 17)
       total%half_kick = values(n_energies + 18)
       total%box = self%grid%box
-      total%bath = self%thermostat%conserved_part() + self%barostat%conserved_part(product(self%grid%box))
+      if (allocated(self%thermostat)) &
+        total%bath = self%thermostat%conserved_part() + self%barostat%conserved_part(product(self%grid%box))
     end associate
   contains
     elemental real(real64) function rounded(x)
