@@ -1,11 +1,11 @@
 !> `chromamd merge`: per-domain trajectories into one DCD or XTC, a chunk of atoms at a time.
 module merge
   use base_kinds, only: int64, real32, real64
-  use control, only: control_t
   use base_error, only: error_t, exit_bad_input, exit_corrupt_file, fail
   use frame_file, only: open_frame_file
   use frame_writer, only: frame_writer_t
   use selection, only: atom_names_t, selection_t
+  use settings, only: settings_t
   use base_text, only: to_text, with_rank
   use topology, only: topology_t
   use trajectory, only: chunk_atoms, domain_magic
@@ -17,8 +17,8 @@ contains
 
   !> Merge the files that [INPUT] dcdfile names (rank 0, 1, ... as far as they exist) into [OUTPUT] dcdfile: of the
   !> atoms dcd_first_atom to dcd_last_atom, counted from 1, those that dcd_group chooses. Runs on one rank.
-  subroutine merge_trajectories(control, topology, error)
-    type(control_t), intent(in) :: control
+  subroutine merge_trajectories(settings, topology, error)
+    type(settings_t), intent(in) :: settings
     type(topology_t), intent(in) :: topology
     type(error_t), allocatable, intent(out) :: error
     class(frame_writer_t), allocatable :: merged
@@ -33,26 +33,19 @@ contains
     integer :: n_files, i, status, n_frames, c, group
     logical :: there, ended
 
-    call control%require("INPUT", "dcdfile", error)
-    if (.not. allocated(error)) call control%require("OUTPUT", "dcdfile", error)
-    if (allocated(error)) return
-    name = control%text("INPUT", "dcdfile")
-    if (index(name, "()") == 0) then
-      call control%refuse("INPUT", "dcdfile", "must contain (), which stands for the rank", error)
-      return
-    end if
+    name = settings%input%frames
     n_system = topology%n_atoms
-    first = control%integer("OUTPUT", "dcd_first_atom") - 1
-    last = control%integer("OUTPUT", "dcd_last_atom") - 1
+    first = settings%output%first_atom - 1
+    last = settings%output%last_atom - 1
     if (last < 0) last = n_system - 1
     if (first > last .or. last >= n_system) then
-      call control%refuse("OUTPUT", "dcd_last_atom", "is outside the system of "//to_text(n_system)//" atoms", error)
+      call settings%refuse("OUTPUT", "dcd_last_atom", "is outside the system of "//to_text(n_system)//" atoms", error)
       return
     end if
-    group = int(control%integer("OUTPUT", "dcd_group"))
+    group = settings%output%group
     if (group > 0) then
-      call selection%read(control, group, error)
-      if (.not. allocated(error)) call names%read(control%text("INPUT", "topologyfile"), size(topology%molecules), error)
+      call selection%read(settings, group, error)
+      if (.not. allocated(error)) call names%read(settings%input%topology, size(topology%molecules), error)
       if (allocated(error)) return
     end if
     ! Atoms are looked at a chunk at a time: no list of the chosen ones is kept.
@@ -64,7 +57,7 @@ contains
     end do
     n_written = sum(int(n_chosen, int64))
     if (n_written == 0) then
-      call control%refuse_numbered("SELECTION", "group", group, "chooses no atom", error)
+      call settings%refuse_group(group, "chooses no atom", error)
       return
     end if
     n_files = 0
@@ -98,7 +91,7 @@ contains
         call read_chunk(unit, name, chunk_first, place, chunk, next, step, time(2), box, ended, error)
         if (ended .or. allocated(error)) exit frames
         if (n_frames == 0 .and. written == 0) then
-          call open_frame_file(control%text("OUTPUT", "dcdfile"), n_written, control%real("DYNAMICS", "timestep"), &
+          call open_frame_file(settings%output%frames, n_written, settings%dynamics%timestep, &
                                max(1_int64, step), merged, error)
           if (allocated(error)) exit frames
         end if

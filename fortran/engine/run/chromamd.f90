@@ -5,7 +5,9 @@ program chromamd
   use pair_precision, only: precision_name
   use commands, only: command_energy, command_merge, command_run, command_setup
   use comm_communicator, only: communicator_t
-  use control, only: control_t
+  use control_help, only: print_help
+  use settings, only: settings_t
+  use settings_reader, only: read_settings
   use base_error, only: error_t, fail
   use pme_ranks, only: end_pme_service, serve_pme
   use base_text, only: edit_distance, to_text
@@ -14,7 +16,7 @@ program chromamd
   character(len=8), parameter :: known(6) = [character(len=8) :: "setup", "run", "energy", "merge", "help", "version"]
   integer, parameter :: exit_usage = 2
   type(communicator_t) :: comm
-  type(control_t) :: settings
+  type(settings_t) :: settings
   type(error_t), allocatable :: error
   character(len=:), allocatable :: command, path
 
@@ -26,7 +28,7 @@ program chromamd
   case ("help", "--help", "")
     if (path == "") write (output_unit, "(a,/)") &
       "# usage: chromamd setup|run|energy|merge FILE, chromamd help [SECTION], chromamd version; FILE:"
-    call settings%print_help(path, error)
+    call print_help(path, error)
     if (allocated(error)) then
       write (error_unit, "(2a)") "chromamd: ", error%message
       stop exit_usage, quiet=.true.
@@ -36,7 +38,7 @@ program chromamd
     if (path == "") then
       call fail(error, exit_usage, "'chromamd "//command//"' needs a control file; chromamd help shows one")
     else
-      call settings%read(path, error)
+      call read_settings(path, command, settings, error)
       call comm%agree(error)
     end if
     if (.not. allocated(error) .and. any(command == ["run   ", "energy"])) call set_pme_ranks_apart()
@@ -79,7 +81,7 @@ contains
   !> Give the ranks that the control file asks for to reciprocal space.
   subroutine set_pme_ranks_apart()
     integer :: n
-    n = int(min(settings%integer("COMM", "pme_ranks"), int(huge(n), int64)))
+    n = settings%comm%pme_ranks
     if (n == 0) return
     if (n > comm%n_ranks/2) then
       call settings%refuse("COMM", "pme_ranks", "must be at most half of the "//to_text(int(comm%n_ranks, int64))// &

@@ -4,11 +4,11 @@ module commands
   use base_kinds, only: int64, real64
   use pair_precision, only: precision_name
   use comm_communicator, only: communicator_t
-  use control, only: control_t
+  use settings, only: schedule_t, settings_t
   use domain_setup, only: set_up_domains
   use energies, only: energies_t, energy_name, n_energies
   use energy_log, only: energy_log_t
-  use base_error, only: error_t, exit_bad_input, exit_resources, fail
+  use base_error, only: error_t, exit_resources, fail
   use integrator, only: run_dynamics
   use merge, only: merge_trajectories
   use minimiser, only: run_minimisation
@@ -25,17 +25,17 @@ module commands
 contains
 
   !> Shards and topology to one restart file a rank.
-  subroutine command_setup(comm, control, error)
+  subroutine command_setup(comm, settings, error)
     type(communicator_t), intent(in) :: comm
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     type(error_t), allocatable, intent(out) :: error
-    call set_up_domains(comm, control, error)
+    call set_up_domains(comm, settings, error)
   end subroutine command_setup
 
   !> Minimisation or dynamics from restart files.
-  subroutine command_run(comm, control, error)
+  subroutine command_run(comm, settings, error)
     type(communicator_t), intent(in) :: comm
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     type(error_t), allocatable, intent(out) :: error
     type(simulation_t) :: sim
     type(energy_log_t) :: log
@@ -43,23 +43,20 @@ contains
     integer(int64) :: last
     real(real64) :: timestep
     logical :: rigid
-    character(len=:), allocatable :: section, place
+    character(len=:), allocatable :: place
+    type(schedule_t) :: schedule
     character(len=160) :: line
 
-    if (.not. (control%wants_dynamics() .or. control%wants_minimisation())) then
-      call fail(error, exit_bad_input, "the control file has neither [MINIMIZE] nor [DYNAMICS]: add the one to run")
-      return
-    end if
     sim%comm = comm
     call sim%timer%start()
-    call sim%start_from_restart(control, error)
+    call sim%start_from_restart(settings, error)
     if (allocated(error)) return
-    rigid = control%wants_dynamics() .and. control%yes("CONSTRAINTS", "rigid_bond")
-    call sim%prepare_forces(control, rigid, error)
+    rigid = settings%runs_dynamics .and. settings%constraints%rigid_bonds
+    call sim%prepare_forces(settings, rigid, error)
     if (allocated(error)) return
-    call sim%prepare_ensemble(control, rigid)
+    call sim%prepare_ensemble(settings, rigid)
 
-    call log%open(control%text("OUTPUT", "logfile"), sim%comm%is_root(), error)
+    call log%open(settings%output%log, sim%comm%is_root(), error)
     call sim%comm%agree(error)
     if (allocated(error)) return
     log%n_atoms = sim%topology%n_atoms
@@ -71,36 +68,36 @@ contains
                   to_text(sim%grid%dims(1))//" x "//to_text(sim%grid%dims(2))//" x "// &
                   to_text(sim%grid%dims(3))//" domains")
     if (comm%n_apart > 0) call log%note("reciprocal space: "//to_text(int(comm%n_apart, int64))//" ranks apart")
-    if (control%given("COMM", "torus")) then
-      write (line, "(a,f0.3,a,f0.3,a)") "torus "//control%text("COMM", "torus")//": a byte of the halo travels ", &
+    if (size(settings%comm%torus) > 0) then
+      write (line, "(a,f0.3,a,f0.3,a)") "torus "//settings%comm%torus_name//": a byte of the halo travels ", &
         sim%hops(2), " links (", sim%hops(1), " with ranks in the order of the machine)"
       call log%note(trim(line))
     end if
-    last = control%integer("OUTPUT", "dcd_last_atom") - 1
+    last = settings%output%last_atom - 1
     if (last < 0) last = sim%topology%n_atoms - 1
     if (last >= sim%topology%n_atoms) then
-      call control%refuse("OUTPUT", "dcd_last_atom", "is outside the system of "//to_text(sim%topology%n_atoms)// &
+      call settings%refuse("OUTPUT", "dcd_last_atom", "is outside the system of "//to_text(sim%topology%n_atoms)// &
                           " atoms", error)
       return
     end if
-    section = "MINIMIZE"
+    schedule = settings%minimisation%schedule
     timestep = 0.0_real64
-    if (control%wants_dynamics()) then
-      section = "DYNAMICS"
-      timestep = control%real("DYNAMICS", "timestep")
+    if (settings%runs_dynamics) then
+      schedule = settings%dynamics%schedule
+      timestep = settings%dynamics%timestep
     end if
     if (sim%is_open) then
-      call frames%open(sim%comm, control%text("OUTPUT", "dcdfile"), control%integer("OUTPUT", "dcd_first_atom") - 1, last, &
-                       timestep, control%integer(section, "crdout_period"), error, open_origin(sim%grid%box))
+      call frames%open(sim%comm, settings%output%frames, settings%output%first_atom - 1, last, &
+                       timestep, schedule%frame_period, error, open_origin(sim%grid%box))
     else
-      call frames%open(sim%comm, control%text("OUTPUT", "dcdfile"), control%integer("OUTPUT", "dcd_first_atom") - 1, last, &
-                       timestep, control%integer(section, "crdout_period"), error)
+      call frames%open(sim%comm, settings%output%frames, settings%output%first_atom - 1, last, &
+                       timestep, schedule%frame_period, error)
     end if
     if (allocated(error)) return
-    if (control%wants_dynamics()) then
-      call run_dynamics(sim, control, log, frames, error)
+    if (settings%runs_dynamics) then
+      call run_dynamics(sim, settings, log, frames, error)
     else
-      call run_minimisation(sim, control, log, frames, error)
+      call run_minimisation(sim, settings, log, frames, error)
     end if
     call sim%halo%destroy()
     call frames%close(sim%comm)
@@ -108,9 +105,9 @@ contains
   end subroutine command_run
 
   !> One evaluation of energies and forces, from restart files if the control file names them, else from the bricks.
-  subroutine command_energy(comm, control, error)
+  subroutine command_energy(comm, settings, error)
     type(communicator_t), intent(in) :: comm
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     type(error_t), allocatable, intent(out) :: error
     type(simulation_t) :: sim
     type(energies_t) :: total
@@ -118,16 +115,13 @@ contains
 
     sim%comm = comm
     call sim%timer%start()
-    if (control%given("INPUT", "rstfile") .and. control%given("INPUT", "shardfile")) then
-      call control%refuse("INPUT", "rstfile", "and shardfile are both given; energy starts from one of them", error)
-      return
-    else if (control%given("INPUT", "rstfile")) then
-      call sim%start_from_restart(control, error)
+    if (settings%input%restart /= "") then
+      call sim%start_from_restart(settings, error)
     else
-      call sim%start_from_bricks(control, error)
+      call sim%start_from_bricks(settings, error)
     end if
     if (allocated(error)) return
-    call sim%prepare_forces(control, control%yes("CONSTRAINTS", "rigid_bond"), error)
+    call sim%prepare_forces(settings, settings%constraints%rigid_bonds, error)
     if (allocated(error)) return
     call sim%rebuild(error)
     if (allocated(error)) return
@@ -144,7 +138,7 @@ contains
       write (output_unit, "(a,9es24.15e3)") "VIRIAL = ", total%virial
     end if
     call sim%halo%destroy()
-    if (control%given("OUTPUT", "forcefile")) call write_forces(sim, control%text("OUTPUT", "forcefile"), error)
+    if (settings%output%forces /= "") call write_forces(sim, settings%output%forces, error)
   end subroutine command_energy
 
   !> Forces of all atoms in global order: `char[8] "CMDFORC1"`, `int64 n`, `float64 force[n][3]`.
@@ -186,15 +180,14 @@ contains
   end subroutine write_forces
 
   !> Per-domain trajectories to one DCD; the root does it alone.
-  subroutine command_merge(comm, control, error)
+  subroutine command_merge(comm, settings, error)
     type(communicator_t), intent(in) :: comm
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     type(error_t), allocatable, intent(out) :: error
     type(topology_t) :: topology
     if (comm%is_root()) then
-      call control%require("INPUT", "topologyfile", error)
-      if (.not. allocated(error)) call topology%read(control%text("INPUT", "topologyfile"), error)
-      if (.not. allocated(error)) call merge_trajectories(control, topology, error)
+      call topology%read(settings%input%topology, error)
+      if (.not. allocated(error)) call merge_trajectories(settings, topology, error)
     end if
     call comm%agree(error)
   end subroutine command_merge

@@ -2,7 +2,7 @@
 !> of its period, in opposite order, which keeps the whole symmetric in time; the box changes in the middle of them.
 module coupling
   use base_kinds, only: int64, real64
-  use control, only: control_t
+  use settings, only: settings_t
   use energies, only: energies_t
   use base_error, only: error_t
   use monte_carlo, only: monte_carlo_t
@@ -37,17 +37,17 @@ contains
     if (period > 0) is_multiple = mod(step, period) == 0
   end function is_multiple
 
-  subroutine init(self, control)
+  subroutine init(self, settings)
     class(coupling_t), intent(inout) :: self
-    type(control_t), intent(in) :: control
-    self%bath_period = control%integer("DYNAMICS", "thermostat_period")
-    self%box_period = control%integer("DYNAMICS", "barostat_period")
-    self%bath_time = self%bath_period*control%real("DYNAMICS", "timestep")
-    self%box_time = self%box_period*control%real("DYNAMICS", "timestep")
-    if (.not. control%yes("DYNAMICS", "annealing")) return
-    self%first_temperature = control%real("ENSEMBLE", "temperature")
-    self%temperature_change = control%real("DYNAMICS", "dtemperature")
-    self%annealing_period = control%integer("DYNAMICS", "anneal_period")
+    type(settings_t), intent(in) :: settings
+    self%bath_period = settings%dynamics%thermostat_period
+    self%box_period = settings%dynamics%barostat_period
+    self%bath_time = self%bath_period*settings%dynamics%timestep
+    self%box_time = self%box_period*settings%dynamics%timestep
+    if (settings%dynamics%annealing_period == 0) return
+    self%first_temperature = settings%ensemble%temperature
+    self%temperature_change = settings%dynamics%temperature_change
+    self%annealing_period = settings%dynamics%annealing_period
   end subroutine init
 
   !> Whether the barostat looks at the pressure, or the energy, at the end of this step.

@@ -6,7 +6,7 @@ module domain_setup
   use base_kinds, only: int64, real64
   use bricks, only: brick_list_t
   use comm_communicator, only: communicator_t
-  use control, only: control_t
+  use settings, only: settings_t
   use base_error, only: error_t, exit_bad_input, exit_corrupt_file, fail
   use restart, only: phase_fresh, restart_t, saved_ranks
   use setup, only: draw_velocities, read_domain, read_saved_domain
@@ -19,9 +19,9 @@ module domain_setup
 contains
 
   !> Write [OUTPUT] rstfile for domain_x x domain_y x domain_z domains (0: as many as ranks).
-  subroutine set_up_domains(comm, control, error)
+  subroutine set_up_domains(comm, settings, error)
     type(communicator_t), intent(in) :: comm
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     type(error_t), allocatable, intent(out) :: error
     type(simulation_t) :: sim
     type(brick_list_t) :: list
@@ -32,54 +32,41 @@ contains
     integer(int64) :: sums(2), most(1)
     integer :: domain, n_domains, n_saved, n_read
 
-    call control%require("OUTPUT", "rstfile", error)
-    if (.not. allocated(error)) call control%require("INPUT", "topologyfile", error)
-    if (allocated(error)) return
-    from_restart = control%given("INPUT", "rstfile")
-    if (from_restart .and. control%given("INPUT", "shardfile")) then
-      call control%refuse("INPUT", "rstfile", "and shardfile are both given; setup starts from one of them", error)
-      return
-    end if
-    if (.not. from_restart) call control%require("INPUT", "shardfile", error)
-    if (allocated(error)) return
-    name = control%text("OUTPUT", "rstfile")
-    if (from_restart .and. name == control%text("INPUT", "rstfile")) then
-      call control%refuse("OUTPUT", "rstfile", "is that of [INPUT]; give the new set another name", error)
-      return
-    end if
+    from_restart = settings%input%restart /= ""
+    name = settings%output%restart
 
     sim%comm = comm
-    call sim%read_topology(control, error)
+    call sim%read_topology(settings, error)
     if (allocated(error)) return
     if (from_restart) then
-      call saved_ranks(control%text("INPUT", "rstfile"), n_saved, error)
-      if (.not. allocated(error)) call first%read(control%text("INPUT", "rstfile"), 0, n_saved, error)
+      call saved_ranks(settings%input%restart, n_saved, error)
+      if (.not. allocated(error)) call first%read(settings%input%restart, 0, n_saved, error)
       if (allocated(first%id)) deallocate (first%id, first%position, first%velocity)
       box = first%box
-      if (.not. allocated(error)) call sim%check_restart(control, first, error)
-      call check_count(control, "rstfile", first%n_system, sim%topology%n_atoms, error)
+      if (.not. allocated(error)) call sim%check_restart(settings, first, error)
+      call check_count(settings, settings%input%restart, first%n_system, sim%topology%n_atoms, error)
     else
-      call list%read(control%text("INPUT", "shardfile"), error)
-      box = sim%box_of(control, list%box)
-      call check_count(control, "shardfile", list%n_atoms, sim%topology%n_atoms, error)
+      call list%read(settings%input%shards, error)
+      box = sim%box_of(settings, list%box)
+      call check_count(settings, settings%input%shards, list%n_atoms, sim%topology%n_atoms, error)
     end if
     call comm%agree(error)
     if (allocated(error)) return
 
-    n_domains = domains_wanted(control, comm%n_ranks)
+    n_domains = domains_wanted(settings, comm%n_ranks)
     sums = 0
     most = 0
     do domain = comm%rank, n_domains - 1, comm%n_ranks
-      call sim%make_grid(control, box, [0, 0, 0], domain, n_domains, error)
+      call sim%make_grid(settings, box, [0, 0, 0], domain, n_domains, error)
       if (allocated(error)) exit
       if (from_restart) then
-        call read_saved_domain(sim%grid, domain, sim%topology, control%text("INPUT", "rstfile"), first, n_saved, &
+        call read_saved_domain(sim%grid, domain, sim%topology, settings%input%restart, first, n_saved, &
                                saved, error)
       else
         saved%dims = sim%grid%dims
         saved%n_system = sim%topology%n_atoms
         saved%phase = phase_fresh
-        saved%time = control%real("DYNAMICS", "initial_time")
+        saved%time = settings%dynamics%initial_time
         saved%box = box
         saved%is_open = sim%is_open
         call read_domain(sim%grid, domain, sim%topology, list, saved%id, saved%position, n_read, error)
@@ -87,7 +74,7 @@ contains
         call sim%place_in_box(saved%position)
         if (allocated(saved%velocity)) deallocate (saved%velocity)
         allocate (saved%velocity(3, size(saved%id)))
-        call draw_velocities(control%integer("DYNAMICS", "iseed"), control%real("ENSEMBLE", "temperature"), &
+        call draw_velocities(settings%dynamics%seed, settings%ensemble%temperature, &
                              sim%topology, saved%id, saved%velocity)
         sums(2) = sums(2) + n_read
       end if
@@ -118,25 +105,22 @@ contains
     end if
   end subroutine set_up_domains
 
-  subroutine check_count(control, key, n_input, n_topology, error)
-    type(control_t), intent(in) :: control
-    character(len=*), intent(in) :: key
+  subroutine check_count(settings, path, n_input, n_topology, error)
+    type(settings_t), intent(in) :: settings
+    character(len=*), intent(in) :: path
     integer(int64), intent(in) :: n_input, n_topology
     type(error_t), allocatable, intent(inout) :: error
     if (allocated(error) .or. n_input == n_topology) return
-    call fail(error, exit_bad_input, control%text("INPUT", key)//": has "//to_text(n_input)//" atoms, "// &
-              control%text("INPUT", "topologyfile")//" has "//to_text(n_topology)//": give files of the same build")
+    call fail(error, exit_bad_input, path//": has "//to_text(n_input)//" atoms, "// &
+              settings%input%topology//" has "//to_text(n_topology)//": give files of the same build")
   end subroutine check_count
 
   !> As many as the control file asks for; where it leaves an axis free, one a rank.
-  integer function domains_wanted(control, n_ranks)
-    type(control_t), intent(in) :: control
+  integer function domains_wanted(settings, n_ranks)
+    type(settings_t), intent(in) :: settings
     integer, intent(in) :: n_ranks
-    integer :: dims(3)
-    dims = int([control%integer("BOUNDARY", "domain_x"), control%integer("BOUNDARY", "domain_y"), &
-                control%integer("BOUNDARY", "domain_z")])
     domains_wanted = n_ranks
-    if (all(dims > 0)) domains_wanted = product(dims)
+    if (all(settings%boundary%domains > 0)) domains_wanted = product(settings%boundary%domains)
   end function domains_wanted
 
 end module domain_setup

@@ -7,7 +7,7 @@
 module integrator
   use base_kinds, only: int64, real64
   use base_constants, only: acceleration_unit
-  use control, only: control_t
+  use settings, only: leapfrog, settings_t
   use coupling, only: coupling_t, is_multiple
   use energies, only: energies_t
   use energy_log, only: energy_log_t
@@ -26,9 +26,9 @@ module integrator
 contains
 
   !> Run [DYNAMICS] from the present state.
-  subroutine run_dynamics(sim, control, log, frames, error)
+  subroutine run_dynamics(sim, settings, log, frames, error)
     type(simulation_t), intent(inout) :: sim
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     type(energy_log_t), intent(inout) :: log
     type(trajectory_t), intent(inout) :: frames
     type(error_t), allocatable, intent(out) :: error
@@ -38,27 +38,27 @@ contains
     real(real64) :: timestep, first_kick
     real(real64), allocatable :: half_velocity(:, :)
     character(len=:), allocatable :: restart_name
-    logical :: leapfrog, restart_now, energy_now, want_energy, whole_step
+    logical :: by_leaps, restart_now, energy_now, want_energy, whole_step
 
-    timestep = control%real("DYNAMICS", "timestep")
-    energy_period = control%integer("DYNAMICS", "eneout_period")
-    frame_period = control%integer("DYNAMICS", "crdout_period")
-    restart_period = control%integer("DYNAMICS", "rstout_period")
-    list_period = control%integer("DYNAMICS", "nbupdate_period")
-    long_period = control%integer("DYNAMICS", "elec_long_period")
-    leapfrog = control%text("DYNAMICS", "integrator") == "LEAP"
-    restart_name = control%text("OUTPUT", "rstfile")
-    call coupling%init(control)
+    timestep = settings%dynamics%timestep
+    energy_period = settings%dynamics%schedule%energy_period
+    frame_period = settings%dynamics%schedule%frame_period
+    restart_period = settings%dynamics%schedule%restart_period
+    list_period = settings%dynamics%list_period
+    long_period = settings%dynamics%long_period
+    by_leaps = settings%dynamics%integrator == leapfrog
+    restart_name = settings%output%restart
+    call coupling%init(settings)
 
     call sim%rebuild(error)
     if (allocated(error)) return
     call log%note(sim%halo%describe())
-    if (sim%phase == phase_fresh) call start_fresh(sim, control, timestep, error)
+    if (sim%phase == phase_fresh) call start_fresh(sim, settings, timestep, error)
     if (allocated(error)) return
     first_step = sim%step
-    last_step = first_step + control%integer("DYNAMICS", "nsteps")
+    last_step = first_step + settings%dynamics%schedule%steps
     if (mod(first_step, long_period) /= 0) then
-      call control%refuse("DYNAMICS", "elec_long_period", "does not divide the step of the restart, "// &
+      call settings%refuse("DYNAMICS", "elec_long_period", "does not divide the step of the restart, "// &
                           to_text(first_step), error)
       return
     end if
@@ -85,7 +85,7 @@ contains
       call renew_lists(sim, restart_now, is_multiple(sim%step, list_period), error)
       if (allocated(error)) return
       call sim%compute_forces(want_energy, slow=is_multiple(sim%step, long_period))
-      whole_step = .not. leapfrog .or. want_energy .or. restart_now .or. coupling%acts_after(sim) .or. &
+      whole_step = .not. by_leaps .or. want_energy .or. restart_now .or. coupling%acts_after(sim) .or. &
                    is_multiple(sim%step, sim%stop_period)
       if (whole_step) then
         if (energy_now) half_velocity = sim%atoms%velocity(:, :sim%atoms%n_owned)
@@ -142,23 +142,23 @@ contains
 
   !> First step of all: put the rigid bonds to their lengths, draw velocities, remove what the constraints and the rest
   !> of the centre of mass forbid.
-  subroutine start_fresh(sim, control, timestep, error)
+  subroutine start_fresh(sim, settings, timestep, error)
     type(simulation_t), intent(inout) :: sim
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     real(real64), intent(in) :: timestep
     type(error_t), allocatable, intent(out) :: error
     real(real64) :: removed
     call sim%constraints%reset_positions(sim%topology, sim%atoms%kind, sim%atoms%mass, sim%atoms%position, sim%rounding)
     call sim%rebuild(error)
     if (allocated(error)) return
-    call draw_velocities(control%integer("DYNAMICS", "iseed"), control%real("ENSEMBLE", "temperature"), sim%topology, &
+    call draw_velocities(settings%dynamics%seed, settings%ensemble%temperature, sim%topology, &
                          sim%atoms%id(:sim%atoms%n_owned), sim%atoms%velocity)
     removed = remove_momentum(sim%comm, sim%atoms)
     call sim%constraints%apply_velocities(sim%atoms%kind, sim%atoms%mass, sim%atoms%position, sim%atoms%velocity, timestep)
     sim%phase = phase_dynamics
     call sim%reset_ensemble()
     sim%step = 0
-    sim%time = control%real("DYNAMICS", "initial_time")
+    sim%time = settings%dynamics%initial_time
     call sim%timer%lap(in_constraints)
   end subroutine start_fresh
 

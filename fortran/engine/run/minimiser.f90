@@ -10,7 +10,7 @@
 !> In the deterministic mode (module base_fixed_point) the way down has the same bits on any number of ranks and threads.
 module minimiser
   use base_kinds, only: int64, real64
-  use control, only: control_t
+  use settings, only: settings_t
   use energies, only: energies_t
   use energy_log, only: energy_log_t
   use base_error, only: error_t
@@ -39,9 +39,9 @@ module minimiser
 contains
 
   !> Run [MINIMIZE] from the present state; all bonds are harmonic here, rigid ones too.
-  subroutine run_minimisation(sim, control, log, frames, error)
+  subroutine run_minimisation(sim, settings, log, frames, error)
     type(simulation_t), intent(inout) :: sim
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     type(energy_log_t), intent(inout) :: log
     type(trajectory_t), intent(inout) :: frames
     type(error_t), allocatable, intent(out) :: error
@@ -55,22 +55,22 @@ contains
     type(lbfgs_t) :: history
     logical :: accept, new_order, quasi_newton, took_history
 
-    n_steps = control%integer("MINIMIZE", "nsteps")
-    energy_period = control%integer("MINIMIZE", "eneout_period")
-    frame_period = control%integer("MINIMIZE", "crdout_period")
-    restart_period = control%integer("MINIMIZE", "rstout_period")
-    quasi_newton = control%text("MINIMIZE", "method") == "LBFGS"
-    scale = control%real("MINIMIZE", "force_scale_init")
-    largest_scale = control%real("MINIMIZE", "force_scale_max")
-    cap = control%real("MINIMIZE", "displacement_max")
+    n_steps = settings%minimisation%schedule%steps
+    energy_period = settings%minimisation%schedule%energy_period
+    frame_period = settings%minimisation%schedule%frame_period
+    restart_period = settings%minimisation%schedule%restart_period
+    quasi_newton = settings%minimisation%quasi_newton
+    scale = settings%minimisation%first_scale
+    largest_scale = settings%minimisation%largest_scale
+    cap = settings%minimisation%largest_displacement
     largest_cap = cap_share*sim%allowed_displacement
     if (sim%rounding%is_on() .and. cap > largest_cap*(1.0_real64 + 1.0e-9_real64)) then
-      call control%refuse("MINIMIZE", "displacement_max", "must be "//to_text(largest_cap)//" at most with "// &
+      call settings%refuse("MINIMIZE", "displacement_max", "must be "//to_text(largest_cap)//" at most with "// &
                           "deterministic = YES and this pairlistdist", error)
       return
     end if
     cap = min(cap, largest_cap)
-    restart_name = control%text("OUTPUT", "rstfile")
+    restart_name = settings%output%restart
     sim%phase = phase_fresh
     ! Nothing moves: the array of velocities holds where atoms stood before a step.
     sim%is_at_rest = .true.

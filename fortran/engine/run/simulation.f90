@@ -5,7 +5,7 @@ module simulation
   use pair_precision, only: real_pair
   use atoms, only: atoms_t
   use barostat, only: barostat_settings_t, barostat_t
-  use barostats, only: barostat_names, make_barostat, no_barostat
+  use barostats, only: make_barostat, no_barostat
   use background, only: background_t
   use bonded, only: bonded_t, n_bonded_energies, with_ghosts, without_ghosts
   use bricks, only: brick_list_t
@@ -13,14 +13,14 @@ module simulation
   use comm_communicator, only: communicator_t
   use base_constants, only: acceleration_unit, atmosphere, boltzmann, pi
   use constraints, only: constraints_t
-  use control, only: control_t
+  use settings, only: anisotropic, area_fixed, forcefield_lennard_jones, forcefield_topology, isotropic, memory_saved, &
+                      memory_used, no_tail, respa, semi_isotropic, settings_t, tail_in_energy_and_pressure
   use comm_domain_grid, only: domain_grid_t
   use ensemble_state, only: chain_state_t, ensemble_state_t
   use energies, only: energies_t, is_dispersion, is_elec, is_reciprocal, is_restraint, is_vdw, n_energies
   use base_error, only: error_t, exit_bad_input, exit_corrupt_file, fail
   use base_fixed_point, only: rounding_t
-  use comm_halo, only: halo_options_t, halo_t, pattern_names
-  use comm_transports, only: transport_names
+  use comm_halo, only: halo_options_t, halo_t
   use comm_migration, only: migrate
   use eam_file, only: eam_file_t
   use lennard_jones, only: lennard_jones_t
@@ -34,15 +34,16 @@ module simulation
   use pair_parameters, only: vdw_cut, vdw_force_switch, vdw_pme, vdw_shift, vdw_switch
   use pme, only: dispersion_alpha, ewald_alpha, pme_grid_size, pme_t
   use pme_ranks, only: pme_client_t
+  use ensemble_state, only: chain_state_t, ensemble_state_t
   use restart, only: phase_fresh, restart_t
   use restraints, only: restraints_t
   use setup, only: read_domain
-  use base_text, only: lower_case, to_text
+  use base_text, only: to_text
   use thermostat, only: thermostat_settings_t, thermostat_t
-  use thermostats, only: make_thermostat, thermostat_names
+  use thermostats, only: make_thermostat
   use timing, only: in_bonded, in_communication, in_list, in_real_space, in_reciprocal, timer_t
   use topology, only: topology_t
-  use comm_torus_map, only: map_to_torus, read_torus
+  use comm_torus_map, only: map_to_torus
   use verlet_buffer, only: list_limit_t, verlet_buffer_t
   implicit none
   private
@@ -224,27 +225,26 @@ contains
   end subroutine advance_travelling
 
   !> Take the atoms of this rank's domain from the bricks; velocities are zero.
-  subroutine start_from_bricks(self, control, error)
+  subroutine start_from_bricks(self, settings, error)
     class(simulation_t), intent(inout) :: self
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     type(error_t), allocatable, intent(out) :: error
     type(brick_list_t) :: list
     integer(int64) :: total(1)
     integer :: n_read
-    call self%read_topology(control, error)
+    call self%read_topology(settings, error)
     if (allocated(error)) return
-    call control%require("INPUT", "shardfile", error)
-    if (.not. allocated(error)) call list%read(control%text("INPUT", "shardfile"), error)
+    call list%read(settings%input%shards, error)
     call self%comm%agree(error)
     if (allocated(error)) return
     if (list%n_atoms /= self%topology%n_atoms) then
-      call fail(error, exit_bad_input, control%text("INPUT", "shardfile")//": has "//to_text(list%n_atoms)// &
+      call fail(error, exit_bad_input, settings%input%shards//": has "//to_text(list%n_atoms)// &
                 " atoms, "// &
-                control%text("INPUT", "topologyfile")//" has "//to_text(self%topology%n_atoms)// &
+                settings%input%topology//" has "//to_text(self%topology%n_atoms)// &
                   ": give files of the same build")
       return
     end if
-    call self%make_grid(control, self%box_of(control, list%box), [0, 0, 0], self%comm%rank, self%comm%n_ranks, error)
+    call self%make_grid(settings, self%box_of(settings, list%box), [0, 0, 0], self%comm%rank, self%comm%n_ranks, error)
     if (allocated(error)) return
     call read_domain(self%grid, self%comm%rank, self%topology, list, self%atoms%id, self%atoms%position, n_read, error)
     call self%comm%agree(error)
@@ -260,46 +260,44 @@ contains
     allocate (self%atoms%velocity(3, size(self%atoms%id)), source=0.0_real64)
     call self%place_in_box(self%atoms%position)
     call self%atoms%identify_owned(self%topology)
-    self%time = control%real("DYNAMICS", "initial_time")
+    self%time = settings%dynamics%initial_time
   end subroutine start_from_bricks
 
   !> Take atoms, velocities, step and time from the restart files of an equal number of ranks.
-  subroutine start_from_restart(self, control, error)
+  subroutine start_from_restart(self, settings, error)
     class(simulation_t), intent(inout) :: self
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     type(error_t), allocatable, intent(out) :: error
     type(restart_t) :: saved
     integer(int64) :: sums(2)
-    call self%read_topology(control, error)
+    call self%read_topology(settings, error)
     if (allocated(error)) return
-    call control%require("INPUT", "rstfile", error)
-    if (.not. allocated(error)) &
-      call saved%read(control%text("INPUT", "rstfile"), self%comm%rank, self%comm%n_ranks, error)
+    call saved%read(settings%input%restart, self%comm%rank, self%comm%n_ranks, error)
     call self%comm%agree(error)
-    if (.not. allocated(error) .and. control%given("COMM", "torus")) then
-      call place_on_torus(self, control, saved%dims, saved%box, error)
+    if (.not. allocated(error) .and. size(settings%comm%torus) > 0) then
+      call place_on_torus(self, settings, saved%dims, saved%box, error)
       if (.not. allocated(error)) &
-        call saved%read(control%text("INPUT", "rstfile"), self%comm%rank, self%comm%n_ranks, error)
+        call saved%read(settings%input%restart, self%comm%rank, self%comm%n_ranks, error)
       call self%comm%agree(error)
     end if
     if (allocated(error)) return
     if (saved%n_system /= self%topology%n_atoms) &
-      call fail(error, exit_bad_input, control%text("INPUT", "rstfile")//": is of a system of "// &
+      call fail(error, exit_bad_input, settings%input%restart//": is of a system of "// &
                 to_text(saved%n_system)// &
-                " atoms, "//control%text("INPUT", "topologyfile")//" has "//to_text(self%topology%n_atoms)// &
+                " atoms, "//settings%input%topology//" has "//to_text(self%topology%n_atoms)// &
                 ": give files of the same build")
     call self%comm%agree(error)
     if (allocated(error)) return
     sums = [size(saved%id, kind=int64), saved%step]
     call self%comm%sum(sums)
     if (sums(1) /= self%topology%n_atoms .or. sums(2) /= saved%step*self%comm%n_ranks) &
-      call fail(error, exit_corrupt_file, control%text("INPUT", "rstfile")// &
+      call fail(error, exit_corrupt_file, settings%input%restart// &
                 ": the files of the ranks are not of the same step; start from another restart")
     call self%comm%agree(error)
     if (allocated(error)) return
-    call self%check_restart(control, saved, error)
+    call self%check_restart(settings, saved, error)
     if (allocated(error)) return
-    call self%make_grid(control, saved%box, saved%dims, self%comm%rank, self%comm%n_ranks, error)
+    call self%make_grid(settings, saved%box, saved%dims, self%comm%rank, self%comm%n_ranks, error)
     if (allocated(error)) return
     call move_alloc(saved%id, self%atoms%id)
     call move_alloc(saved%position, self%atoms%position)
@@ -313,57 +311,51 @@ contains
   end subroutine start_from_restart
 
   !> Take the rank whose domain has its neighbours on near nodes.
-  subroutine place_on_torus(self, control, dims, box, error)
+  subroutine place_on_torus(self, settings, dims, box, error)
     type(simulation_t), intent(inout) :: self
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     integer, intent(in) :: dims(3)
     real(real64), intent(in) :: box(3)
     type(error_t), allocatable, intent(out) :: error
-    integer, allocatable :: torus(:), process(:)
+    integer, allocatable :: process(:)
     real(real64) :: width
-    call read_torus(lower_case(control%text("COMM", "torus")), torus)
-    if (size(torus) == 0) then
-      call control%refuse("COMM", "torus", "must be numbers of nodes with x between them, e.g. 4x4x2", error)
-    else if (mod(int(self%comm%n_ranks, int64), product(int(torus, int64))) /= 0) then
-      call control%refuse("COMM", "torus", "has "//to_text(product(int(torus, int64)))//" nodes, and "// &
+    if (mod(int(self%comm%n_ranks, int64), product(int(settings%comm%torus, int64))) /= 0) then
+      call settings%refuse("COMM", "torus", "has "//to_text(product(int(settings%comm%torus, int64)))//" nodes, and "// &
                           to_text(int(self%comm%n_ranks, int64))//" ranks cannot be dealt to them evenly", error)
     end if
     if (allocated(error)) return
-    width = control%real("ENERGY", "pairlistdist")
-    if (control%uses_midpoint()) width = 0.5_real64*width
-    call map_to_torus(dims, torus, box/dims, width, process, self%hops)
+    width = settings%energy%list_distance
+    if (settings%comm%midpoint) width = 0.5_real64*width
+    call map_to_torus(dims, settings%comm%torus, box/dims, width, process, self%hops)
     call self%comm%reorder(findloc(process, self%comm%rank, dim=1) - 1)
   end subroutine place_on_torus
 
   !> The topology, with the masses that the control file asks for.
-  subroutine read_topology(self, control, error)
+  subroutine read_topology(self, settings, error)
     class(simulation_t), intent(inout) :: self
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     type(error_t), allocatable, intent(out) :: error
-    real(real64) :: ratio, single_ratio
     logical :: fits
-    call control%require("INPUT", "topologyfile", error)
-    if (.not. allocated(error)) call self%topology%read(control%text("INPUT", "topologyfile"), error)
+    call self%topology%read(settings%input%topology, error)
     call self%comm%agree(error)
-    if (allocated(error) .or. .not. control%yes("DYNAMICS", "hydrogen_mr")) return
-    ratio = control%real("DYNAMICS", "hmr_ratio")
-    single_ratio = control%real("DYNAMICS", "hmr_ratio_xh1")
-    if (.not. single_ratio > 0.0_real64) single_ratio = ratio
-    call self%topology%repartition_hydrogen_mass(ratio, single_ratio, &
-                                                 control%text("DYNAMICS", "hmr_target") == "ALL", fits)
-    if (.not. fits) call control%refuse("DYNAMICS", "hmr_ratio", "makes a heavy atom lighter than its hydrogens", error)
+    if (allocated(error) .or. .not. settings%dynamics%heavy_hydrogens) return
+    associate (dynamics => settings%dynamics)
+      call self%topology%repartition_hydrogen_mass(dynamics%hydrogen_ratio, dynamics%lone_hydrogen_ratio, &
+                                                   dynamics%heavy_water_hydrogens, fits)
+    end associate
+    if (.not. fits) call settings%refuse("DYNAMICS", "hmr_ratio", "makes a heavy atom lighter than its hydrogens", error)
   end subroutine read_topology
 
   !> Edges (angstrom) of the box for bricks in a box with edges `box`.
-  function box_of(self, control, box) result(edges)
+  function box_of(self, settings, box) result(edges)
     class(simulation_t), intent(in) :: self
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     real(real64), intent(in) :: box(3)
     real(real64) :: edges(3)
     edges = box
-    if (control%text("BOUNDARY", "type") == "NOBC") &
-      edges = open_edges(box, max(control%real("ENERGY", "pairlistdist"), &
-                                  control%real("ENERGY", "cutoffdist") + outer_buffer) + halo_slack + &
+    if (settings%boundary%is_open) &
+      edges = open_edges(box, max(settings%energy%list_distance, &
+                                  settings%energy%cutoff + outer_buffer) + halo_slack + &
                               2.0_real64*bond_slack*self%topology%longest_constraint())
   end function box_of
 
@@ -375,54 +367,54 @@ contains
   end subroutine place_in_box
 
   !> Whether the restart has a periodic box if and only if the control file wants one.
-  subroutine check_restart(self, control, saved, error)
+  subroutine check_restart(self, settings, saved, error)
     class(simulation_t), intent(in) :: self
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     type(restart_t), intent(in) :: saved
     type(error_t), allocatable, intent(out) :: error
     associate (unused => self); end associate
-    if (saved%is_open .and. control%text("BOUNDARY", "type") == "PBC") then
-      call control%refuse("BOUNDARY", "type", "contradicts the restart files, which have no periodic box; give NOBC", error)
-    else if (.not. saved%is_open .and. control%text("BOUNDARY", "type") == "NOBC") then
-      call control%refuse("BOUNDARY", "type", "contradicts the restart files, which have a periodic box: run chromamd "// &
+    if (saved%is_open .and. .not. settings%boundary%is_open) then
+      call settings%refuse("BOUNDARY", "type", "contradicts the restart files, which have no periodic box; give NOBC", error)
+    else if (.not. saved%is_open .and. settings%boundary%is_open) then
+      call settings%refuse("BOUNDARY", "type", "contradicts the restart files, which have a periodic box: run chromamd "// &
                           "setup with type = NOBC from the bricks", error)
     end if
   end subroutine check_restart
 
   !> Cut the box, for rank `rank` of `n_ranks`; `saved_dims`: the domains of restart files, 0 where there are none.
-  subroutine make_grid(self, control, box, saved_dims, rank, n_ranks, error)
+  subroutine make_grid(self, settings, box, saved_dims, rank, n_ranks, error)
     class(simulation_t), intent(inout) :: self
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     real(real64), intent(in) :: box(3)
     integer, intent(in) :: saved_dims(3), rank, n_ranks
     type(error_t), allocatable, intent(out) :: error
     character(len=1), parameter :: axis_name(3) = ["x", "y", "z"]
     real(real64) :: wanted_box, width, edges(3)
     integer :: axis, dims(3)
-    self%pairlist_distance = control%real("ENERGY", "pairlistdist")
-    self%is_open = control%text("BOUNDARY", "type") == "NOBC"
-    self%is_vacuum = control%yes("ENERGY", "vacuum")
+    self%pairlist_distance = settings%energy%list_distance
+    self%is_open = settings%boundary%is_open
+    self%is_vacuum = settings%energy%vacuum
     if (self%is_open .and. n_ranks > 1) then
-      call control%refuse("BOUNDARY", "type", "runs as one domain; use one rank and several threads (OMP_NUM_THREADS)", &
+      call settings%refuse("BOUNDARY", "type", "runs as one domain; use one rank and several threads (OMP_NUM_THREADS)", &
                           error)
       return
     end if
     do axis = 1, 3
-      wanted_box = control%real("BOUNDARY", "box_size_"//axis_name(axis))
+      wanted_box = settings%boundary%box(axis)
       if (wanted_box > 0.0_real64 .and. abs(wanted_box - box(axis)) > 1.0e-3_real64) then
-        call control%refuse("BOUNDARY", "box_size_"//axis_name(axis), "differs from the box of the input, "// &
+        call settings%refuse("BOUNDARY", "box_size_"//axis_name(axis), "differs from the box of the input, "// &
                             to_text(box(axis))//" angstrom", error)
         return
       end if
       if (box(axis) < 2.0_real64*self%pairlist_distance) then
-        call control%refuse("ENERGY", "pairlistdist", "must not exceed half the box, which is "//to_text(box(axis))// &
+        call settings%refuse("ENERGY", "pairlistdist", "must not exceed half the box, which is "//to_text(box(axis))// &
                             " angstrom along "//axis_name(axis), error)
         return
       end if
-      dims(axis) = int(control%integer("BOUNDARY", "domain_"//axis_name(axis)))
+      dims(axis) = settings%boundary%domains(axis)
       if (saved_dims(axis) == 0) cycle
       if (dims(axis) > 0 .and. dims(axis) /= saved_dims(axis)) then
-        call control%refuse("BOUNDARY", "domain_"//axis_name(axis), "differs from the restart files, which have "// &
+        call settings%refuse("BOUNDARY", "domain_"//axis_name(axis), "differs from the restart files, which have "// &
                             to_text(saved_dims(axis))//" domains along "//axis_name(axis), error)
         return
       end if
@@ -430,55 +422,48 @@ contains
     end do
     width = self%pairlist_distance + 2.0_real64*bond_slack*self%topology%longest_constraint()
     edges = box
-    if (control%yes("ENERGY", "deterministic")) then
+    if (settings%energy%deterministic) then
       call self%rounding%switch_on(box)
       self%atoms%rounding = self%rounding
       edges = self%rounding%on_lattice(box)
     end if
-    self%balances = control%yes("BOUNDARY", "load_balance") .and. n_ranks > 1
-    self%ownership%is_on = control%uses_midpoint()
+    self%balances = settings%boundary%balances_load .and. n_ranks > 1
+    self%ownership%is_on = settings%comm%midpoint
     call self%grid%create(rank, n_ranks, edges, dims, merge(0.5_real64, 1.0_real64, self%ownership%is_on)*width, error)
     if (allocated(error)) return
-    call choose_reach(self, control, error)
+    call choose_reach(self, settings)
   end subroutine make_grid
 
   !> Reach of the pair list, buffers, and what may be missed.
-  subroutine choose_reach(self, control, error)
+  subroutine choose_reach(self, settings)
     class(simulation_t), intent(inout) :: self
-    type(control_t), intent(in) :: control
-    type(error_t), allocatable, intent(out) :: error
-    self%cutoff = control%real("ENERGY", "cutoffdist")
-    self%material%is_on = control%text("ENERGY", "forcefield") /= "TOPOLOGY"
-    self%sums_charges = control%text("ENERGY", "electrostatic") == "PME" .and. .not. self%material%is_on
-    self%least_reach = control%real("ENERGY", "pairlistdist")
+    type(settings_t), intent(in) :: settings
+    self%cutoff = settings%energy%cutoff
+    self%material%is_on = settings%energy%forcefield /= forcefield_topology
+    self%sums_charges = settings%energy%ewald_charges .and. .not. self%material%is_on
+    self%least_reach = settings%energy%list_distance
     call fit_reach(self)
-    if (control%text("ENERGY", "pairlist_tolerance") /= "auto") then
-      if (control%real("ENERGY", "pairlist_tolerance") > 1.0_real64) &
-        call control%refuse("ENERGY", "pairlist_tolerance", "must be at most 1 kT/ns/atom", error)
-      if (control%real("ENERGY", "pairlist_tolerance") > 0.0_real64 .and. self%rounding%is_on()) &
-        call control%refuse("ENERGY", "pairlist_tolerance", "must be 0 or auto with deterministic = YES", error)
-    end if
   end subroutine choose_reach
 
   !> Let pair lists miss what the tolerance of the control file allows; only dynamics has a drift.
-  subroutine prepare_tolerance(self, control, rigid)
+  subroutine prepare_tolerance(self, settings, rigid)
     type(simulation_t), intent(inout) :: self
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     logical, intent(in) :: rigid
     real(real64), parameter :: ps_per_ns = 1000.0_real64
     real(real64), allocatable :: mass(:), number(:, :), charge(:)
     real(real64) :: drift, temperature
-    temperature = control%real("ENSEMBLE", "temperature")
+    temperature = settings%ensemble%temperature
     drift = merge(mixed_tolerance, 0.0_real64, real_pair /= real64 .and. .not. self%rounding%is_on())
-    if (control%text("ENERGY", "pairlist_tolerance") /= "auto") drift = control%real("ENERGY", "pairlist_tolerance")
-    if (.not. control%wants_dynamics() .or. .not. drift > 0.0_real64 .or. .not. self%sums_charges) return
+    if (allocated(settings%energy%list_tolerance)) drift = settings%energy%list_tolerance
+    if (.not. settings%runs_dynamics .or. .not. drift > 0.0_real64 .or. .not. self%sums_charges) return
     call self%topology%classes_of_motion(rigid, mass, number, charge)
-    call self%tolerance%prepare(self%nonbonded%pair_constants(), control%real("ENERGY", "switchdist"), &
+    call self%tolerance%prepare(self%nonbonded%pair_constants(), settings%energy%switch_distance, &
                                 self%topology%coulomb_constant, mass, number, charge, self%topology%c6, &
                                 self%topology%c12, self%topology%n_atoms/product(self%grid%box), &
-                                drift*boltzmann*temperature*control%real("DYNAMICS", "timestep")/ps_per_ns, &
+                                drift*boltzmann*temperature*settings%dynamics%timestep/ps_per_ns, &
                                 sqrt(3.0_real64*boltzmann*temperature*acceleration_unit)* &
-                                control%real("DYNAMICS", "timestep"))
+                                settings%dynamics%timestep)
     self%wanted_inner_buffer = self%tolerance%cheapest_buffer(self%cutoff, self%cutoff + outer_buffer, inner_buffer)
     call fit_reach(self)
     call self%nonbonded%set_reach(self%pairlist_distance, self%inner_buffer)
@@ -554,50 +539,49 @@ contains
   end subroutine write_restart
 
   !> Set up the force field. `rigid`: bonds to hydrogen and waters are constrained.
-  subroutine prepare_forces(self, control, rigid, error)
+  subroutine prepare_forces(self, settings, rigid, error)
     class(simulation_t), intent(inout) :: self
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     logical, intent(in) :: rigid
     type(error_t), allocatable, intent(out) :: error
     type(nonbonded_options_t) :: options
     real(real64) :: alpha, spacing
     integer :: points(3)
 
-    self%halo%options = halo_options(control)
+    self%halo%options = halo_options(settings)
     call self%bonded%init(self%topology%coulomb_constant, self%topology%cmap, rigid, self%rounding)
-    call self%constraints%init(self%topology, rigid, control%yes("CONSTRAINTS", "fast_water"), &
-                               int(control%integer("CONSTRAINTS", "shake_iteration")), &
-                               control%real("CONSTRAINTS", "shake_tolerance"))
+    call self%constraints%init(self%topology, rigid, settings%constraints%settle_waters, &
+                               settings%constraints%iterations, &
+                               settings%constraints%tolerance)
     if (self%is_open) then
-      call self%restraints%init(control, self%topology, error, self%grid%box)
+      call self%restraints%init(settings, self%topology, error, self%grid%box)
     else
-      call self%restraints%init(control, self%topology, error)
+      call self%restraints%init(settings, self%topology, error)
     end if
     call self%comm%agree(error)
     if (allocated(error)) return
     if (self%material%is_on) then
-      call prepare_material(self, control, error)
+      call prepare_material(self, settings, error)
       call self%comm%agree(error)
       return
     end if
     if (.not. self%sums_charges) then
       alpha = 0.0_real64
-    else if (control%text("ENERGY", "pme_alpha") == "auto") then
-      alpha = ewald_alpha(control%real("ENERGY", "cutoffdist"), control%real("ENERGY", "pme_alpha_tol"))
+    else if (allocated(settings%energy%alpha)) then
+      alpha = settings%energy%alpha
     else
-      alpha = control%real("ENERGY", "pme_alpha")
+      alpha = ewald_alpha(settings%energy%cutoff, settings%energy%alpha_tolerance)
     end if
-    call prepare_nonbonded(self, control, alpha, options, error)
+    call prepare_nonbonded(self, settings, alpha, options, error)
     call self%comm%agree(error)
     if (allocated(error)) return
-    call prepare_tolerance(self, control, rigid)
-    if (control%text("ENERGY", "dispersion_corr") /= "NONE") call prepare_tail(self, control)
+    call prepare_tolerance(self, settings, rigid)
+    if (settings%energy%tail /= no_tail) call prepare_tail(self, settings)
     if (.not. self%sums_charges) return
-    self%overlaps = control%yes("COMM", "overlap") .and. self%comm%n_ranks > 1
+    self%overlaps = settings%comm%overlap .and. self%comm%n_ranks > 1
     if (self%overlaps) call self%nonbonded%keep_ghosts_apart()
-    points = [int(control%integer("ENERGY", "pme_ngrid_x")), int(control%integer("ENERGY", "pme_ngrid_y")), &
-              int(control%integer("ENERGY", "pme_ngrid_z"))]
-    spacing = control%real("ENERGY", "pme_max_spacing")
+    points = settings%energy%grid_points
+    spacing = settings%energy%grid_spacing
     if (any(self%pme_points > 0)) then
       ! The box of the restart was scaled: the grid of before goes on unless it has become unfit.
       where (points == 0 .and. self%grid%box > (1.0_real64 - grid_slack)*spacing*(self%pme_points - 2) .and. &
@@ -606,28 +590,28 @@ contains
     where (points == 0) points = pme_grid_size(self%grid%box, spacing)
     self%pme_points = points
     if (self%comm%n_apart > 0) then
-      call self%pme_client%init(self%comm, self%grid%box, points, int(control%integer("ENERGY", "pme_nspline")), alpha, &
+      call self%pme_client%init(self%comm, self%grid%box, points, settings%energy%spline_order, alpha, &
                                 self%topology%coulomb_constant, self%rounding, &
-                                lower_case(control%text("COMM", "fft")), error)
+                                settings%comm%fft, error)
     else
       call self%pme%init(self%comm%handle, self%grid%dims, self%grid%box, points, &
-                         int(control%integer("ENERGY", "pme_nspline")), alpha, self%topology%coulomb_constant, error, &
-                         rounding=self%rounding, scheme=lower_case(control%text("COMM", "fft")), &
+                         settings%energy%spline_order, alpha, self%topology%coulomb_constant, error, &
+                         rounding=self%rounding, scheme=settings%comm%fft, &
                          in_background=self%overlaps)
     end if
     call self%comm%agree(error)
     if (allocated(error)) return
     if (self%sums_dispersion) &
       call self%dispersion%init(self%comm%handle, self%grid%dims, self%grid%box, points, &
-                                int(control%integer("ENERGY", "pme_nspline")), options%dispersion_alpha, 1.0_real64, &
-                                error, of_dispersion=.true., scheme=lower_case(control%text("COMM", "fft")))
+                                settings%energy%spline_order, options%dispersion_alpha, 1.0_real64, &
+                                error, of_dispersion=.true., scheme=settings%comm%fft)
     call self%comm%agree(error)
   end subroutine prepare_forces
 
   !> Set up Lennard-Jones or embedded atoms in place of the topology's interactions.
-  subroutine prepare_material(self, control, error)
+  subroutine prepare_material(self, settings, error)
     type(simulation_t), intent(inout) :: self
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     type(error_t), allocatable, intent(out) :: error
     type(eam_file_t) :: potential
     logical :: simple
@@ -635,21 +619,21 @@ contains
     if (simple) simple = self%topology%templates(1)%n_atoms == 1
     if (simple) simple = self%topology%templates(1)%charge(1) == 0.0_real64
     if (.not. simple) then
-      call control%refuse("ENERGY", "forcefield", "is for uncharged atoms of one kind, one atom a molecule; "// &
-                          control%text("INPUT", "topologyfile")//" has others", error)
+      call settings%refuse("ENERGY", "forcefield", "is for uncharged atoms of one kind, one atom a molecule; "// &
+                          settings%input%topology//" has others", error)
       return
     end if
-    if (control%text("ENERGY", "forcefield") == "LJ") then
+    if (settings%energy%forcefield == forcefield_lennard_jones) then
       associate (lj_type => self%topology%templates(1)%lj_type(1))
         call self%material%use_lennard_jones(self%topology%c6(lj_type, lj_type), self%topology%c12(lj_type, lj_type), &
-                                             self%cutoff, self%pairlist_distance, control%yes("ENERGY", "vdw_shift"))
+                                             self%cutoff, self%pairlist_distance, settings%energy%shift)
       end associate
       return
     end if
-    call potential%read(control%text("INPUT", "eamfile"), control%text("ENERGY", "eam_element"), error)
+    call potential%read(settings%input%embedded_atoms, settings%energy%element, error)
     if (allocated(error)) return
     if (abs(self%cutoff - potential%cutoff) > 1.0e-6_real64) then
-      call control%refuse("ENERGY", "cutoffdist", "must be that of "//control%text("INPUT", "eamfile")//", "// &
+      call settings%refuse("ENERGY", "cutoffdist", "must be that of "//settings%input%embedded_atoms//", "// &
                           to_text(potential%cutoff)//" angstrom", error)
       return
     end if
@@ -658,68 +642,62 @@ contains
   end subroutine prepare_material
 
   !> How ghosts travel. Transports are tried out only where many steps follow; they do not change results.
-  type(halo_options_t) function halo_options(control) result(options)
-    type(control_t), intent(in) :: control
-    options%pattern = findloc(pattern_names, control%text("COMM", "pattern"), dim=1)
-    options%transport = findloc(transport_names, control%text("COMM", "transport"), dim=1)
-    options%combine = control%yes("COMM", "combine_messages")
-    options%whole_shell = control%uses_midpoint()
-    options%time_transports = control%text("COMM", "planner") == "TIME" .and. &
-                              (control%wants_dynamics() .or. control%wants_minimisation())
+  type(halo_options_t) function halo_options(settings) result(options)
+    type(settings_t), intent(in) :: settings
+    options%pattern = settings%comm%pattern
+    options%transport = settings%comm%transport
+    options%combine = settings%comm%combine_messages
+    options%whole_shell = settings%comm%midpoint
+    options%time_transports = settings%comm%time_transports .and. &
+                              (settings%runs_dynamics .or. settings%runs_minimisation)
   end function halo_options
 
   !> Degrees of freedom and thermostat as the control file says. `rigid`: as for `prepare_forces`.
-  subroutine prepare_ensemble(self, control, rigid)
+  subroutine prepare_ensemble(self, settings, rigid)
     class(simulation_t), intent(inout) :: self
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     logical, intent(in) :: rigid
     ! Noise and fixed points move the centre of mass, unless it is stopped again and again.
     logical :: centre_moves
     type(thermostat_settings_t) :: bath
-    bath%temperature = control%real("ENSEMBLE", "temperature")
-    bath%tau = control%real("ENSEMBLE", "tau_t")
-    bath%friction = control%real("ENSEMBLE", "gamma_t")
-    bath%chain_length = int(control%integer("ENSEMBLE", "nhchain"))
-    bath%chain_steps = int(control%integer("ENSEMBLE", "nhmultistep"))
-    bath%of_groups = control%yes("ENSEMBLE", "group_tp")
-    bath%seed = control%integer("DYNAMICS", "iseed")
-    call make_thermostat(findloc(thermostat_names == control%text("ENSEMBLE", "tpcontrol"), .true., dim=1), bath, &
-                         self%thermostat)
-    self%stop_period = control%integer("DYNAMICS", "stoptr_period")
-    if (self%restraints%any_position() .and. .not. control%given("DYNAMICS", "stoptr_period")) self%stop_period = 0
-    centre_moves = self%stop_period == 0 .and. (self%thermostat%moves_centre() .or. self%restraints%any_position())
+    bath%temperature = settings%ensemble%temperature
+    bath%tau = settings%ensemble%relaxation_time
+    bath%friction = settings%ensemble%friction
+    bath%chain_length = settings%ensemble%chain_length
+    bath%chain_steps = settings%ensemble%chain_steps
+    bath%of_groups = settings%ensemble%of_groups
+    bath%seed = settings%dynamics%seed
+    call make_thermostat(settings%ensemble%bath, bath, self%thermostat)
+    self%stop_period = settings%dynamics%stop_period
+    centre_moves = self%stop_period == 0 .and. (self%thermostat%moves_centre() .or. settings%restrains_positions())
     self%n_freedom = 3.0_real64*self%topology%n_atoms - merge(0.0_real64, 3.0_real64, centre_moves)
     self%n_group_freedom = 3.0_real64*self%topology%group_count() - merge(0.0_real64, 3.0_real64, centre_moves)
     if (rigid) self%n_freedom = self%n_freedom - self%topology%constraint_count()
     self%thermostat%n_freedom = max(1.0_real64, merge(self%n_group_freedom, self%n_freedom, bath%of_groups))
     call self%thermostat%take_from(self%kept%bath)
-    self%split_forces = control%text("DYNAMICS", "integrator") == "VRES"
-    call prepare_barostat(self, control)
+    self%split_forces = settings%dynamics%integrator == respa
+    call prepare_barostat(self, settings)
   end subroutine prepare_ensemble
 
   !> Pistons as the control file says.
-  subroutine prepare_barostat(self, control)
+  subroutine prepare_barostat(self, settings)
     class(simulation_t), intent(inout) :: self
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     type(barostat_settings_t) :: wanted
     class(thermostat_t), allocatable :: bath
-    integer :: which
-    which = no_barostat
-    if (control%text("ENSEMBLE", "ensemble") == "NPT" .or. control%text("ENSEMBLE", "ensemble") == "NPAT") &
-      which = findloc(barostat_names == control%text("ENSEMBLE", "barostat"), .true., dim=1)
-    select case (control%text("ENSEMBLE", "isotropy"))
-    case ("ISO")
+    select case (settings%ensemble%isotropy)
+    case (isotropic)
       wanted%pistons%of_axis = 1
-    case ("SEMI-ISO")
+    case (semi_isotropic)
       wanted%pistons%of_axis = [1, 1, 2]
-    case ("ANISO")
+    case (anisotropic)
       wanted%pistons%of_axis = [1, 2, 3]
-    case ("XY-FIXED")
+    case (area_fixed)
       wanted%pistons%of_axis = [0, 0, 1]
     end select
-    wanted%pressure = control%real("ENSEMBLE", "pressure")*atmosphere
-    wanted%tau = control%real("ENSEMBLE", "tau_p")
-    wanted%compressibility = control%real("ENSEMBLE", "compressibility")/atmosphere
+    wanted%pressure = settings%ensemble%pressure*atmosphere
+    wanted%tau = settings%ensemble%pressure_relaxation_time
+    wanted%compressibility = settings%ensemble%compressibility/atmosphere
     wanted%temperature = self%thermostat%temperature
     wanted%seed = self%thermostat%seed
     wanted%n_freedom = max(1.0_real64, self%n_group_freedom)
@@ -727,9 +705,10 @@ contains
     ! The pistons have a thermostat of the kind of that of the atoms.
     allocate (bath, mold=self%thermostat)
     bath%thermostat_settings_t = self%thermostat%thermostat_settings_t
-    bath%friction = control%real("ENSEMBLE", "gamma_p")
+    bath%friction = settings%ensemble%piston_friction
     bath%n_freedom = wanted%pistons%number()
-    call make_barostat(which, wanted, bath, self%barostat)
+    call make_barostat(merge(settings%ensemble%barostat, no_barostat, settings%ensemble%changes_box()), wanted, bath, &
+                       self%barostat)
     ! Where no run has made a move yet.
     if (.not. self%kept%largest_move > 0.0_real64) self%kept%largest_move = first_largest_move
     call self%barostat%take_from(self%kept)
@@ -753,38 +732,38 @@ contains
   end function box_changes
 
   !> Hand the non-bonded options and parameters over.
-  subroutine prepare_nonbonded(self, control, alpha, options, error)
+  subroutine prepare_nonbonded(self, settings, alpha, options, error)
     class(simulation_t), intent(inout) :: self
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     real(real64), intent(in) :: alpha
     type(nonbonded_options_t), intent(out) :: options
     type(error_t), allocatable, intent(out) :: error
     type(lennard_jones_t) :: lj
-    options%cutoff = control%real("ENERGY", "cutoffdist")
-    options%switch_distance = control%real("ENERGY", "switchdist")
+    options%cutoff = settings%energy%cutoff
+    options%switch_distance = settings%energy%switch_distance
     options%list_distance = self%pairlist_distance
     options%inner_buffer = self%inner_buffer
     options%rounding = self%rounding
     options%alpha = alpha
-    if (control%yes("ENERGY", "table")) options%table_order = int(control%integer("ENERGY", "table_order"))
-    options%table_density = control%real("ENERGY", "table_density")
-    if (control%text("ENERGY", "save_memory") == "YES") options%many_atoms = 0
-    if (control%text("ENERGY", "save_memory") == "NO") options%many_atoms = huge(options%many_atoms)
+    options%table_order = settings%energy%table_order
+    options%table_density = settings%energy%table_density
+    if (settings%energy%memory == memory_saved) options%many_atoms = 0
+    if (settings%energy%memory == memory_used) options%many_atoms = huge(options%many_atoms)
     options%vdw_form = vdw_switch
-    if (control%yes("ENERGY", "vdw_force_switch")) options%vdw_form = vdw_force_switch
-    if (control%yes("ENERGY", "vdw_shift")) options%vdw_form = vdw_shift
+    if (settings%energy%force_switch) options%vdw_form = vdw_force_switch
+    if (settings%energy%shift) options%vdw_form = vdw_shift
     if (self%is_vacuum) then
       options%vdw_form = vdw_cut
     else if (.not. self%sums_charges) then
       options%coulomb_shift = 1.0_real64/options%cutoff
     end if
-    self%sums_dispersion = control%text("ENERGY", "vdw") == "PME"
+    self%sums_dispersion = settings%energy%ewald_dispersion
     if (self%sums_dispersion) then
       options%vdw_form = vdw_pme
-      if (control%text("ENERGY", "vdw_pme_alpha") == "auto") then
-        options%dispersion_alpha = dispersion_alpha(options%cutoff, control%real("ENERGY", "vdw_pme_alpha_tol"))
+      if (allocated(settings%energy%dispersion_alpha)) then
+        options%dispersion_alpha = settings%energy%dispersion_alpha
       else
-        options%dispersion_alpha = control%real("ENERGY", "vdw_pme_alpha")
+        options%dispersion_alpha = dispersion_alpha(options%cutoff, settings%energy%dispersion_alpha_tolerance)
       end if
     end if
     allocate (lj%c6, source=self%topology%c6)
@@ -797,15 +776,15 @@ contains
 
   !> Energy of the van der Waals tail that cutoff and switching leave out, for a uniform density of atoms: 2 pi/V times
   !> the sum over atom pairs of the integral of (1 - S(r)) (c12/r^12 - c6/r^6) r^2.
-  subroutine prepare_tail(self, control)
+  subroutine prepare_tail(self, settings)
     class(simulation_t), intent(inout) :: self
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     integer, parameter :: n_intervals = 2000
     real(real64) :: c6, c12, on, off, r, u, weight, integral6, integral12
     integer :: i
     call self%topology%total_c6_and_c12(c6, c12)
-    on = control%real("ENERGY", "switchdist")
-    off = control%real("ENERGY", "cutoffdist")
+    on = settings%energy%switch_distance
+    off = settings%energy%cutoff
     integral6 = off**(-3)/3.0_real64
     integral12 = off**(-9)/9.0_real64
     if (on < off) then
@@ -820,7 +799,7 @@ contains
       end do
     end if
     self%tail_energy_volume = 2.0_real64*pi*(c12*integral12 - c6*integral6)
-    self%tail_in_virial = control%text("ENERGY", "dispersion_corr") == "EPRESS"
+    self%tail_in_virial = settings%energy%tail == tail_in_energy_and_pressure
   end subroutine prepare_tail
 
   !> Bring atoms to their owners and make halo, lists and terms anew. The result depends only on where the atoms are:

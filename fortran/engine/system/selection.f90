@@ -2,7 +2,7 @@
 !> `heavy`, `hydrogen`. The expression is translated once into reverse Polish form and then asked atom by atom.
 module selection
   use base_kinds, only: int64, real64
-  use control, only: control_t
+  use settings, only: settings_t
   use base_error, only: error_t, exit_bad_input, fail
   use hdf5_file, only: hdf5_file_t
   use base_text, only: lower_case, to_text
@@ -78,18 +78,14 @@ contains
   end subroutine read_names
 
   !> Translate entry `number` of [SELECTION].
-  subroutine read_group(self, control, number, error)
+  subroutine read_group(self, settings, number, error)
     class(selection_t), intent(inout) :: self
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     integer, intent(in) :: number
     type(error_t), allocatable, intent(out) :: error
     character(len=:), allocatable :: problem
-    if (control%numbered("SELECTION", "group", number) == "") then
-      call control%refuse_numbered("SELECTION", "group", number, "is missing; the control file uses it", error)
-      return
-    end if
-    call self%parse(control%numbered("SELECTION", "group", number), problem)
-    if (problem /= "") call control%refuse_numbered("SELECTION", "group", number, problem, error)
+    call self%parse(settings%expression_of(number), problem)
+    if (problem /= "") call settings%refuse_group(number, problem, error)
   end subroutine read_group
 
   !> Translate an expression. `problem` says what is wrong with it, empty when nothing is.

@@ -10,7 +10,8 @@
 program halo_driver
   use, intrinsic :: iso_fortran_env, only: output_unit
   use base_kinds, only: int64, real64
-  use control, only: control_t
+  use settings, only: settings_t
+  use settings_reader, only: read_settings
   use energies, only: energies_t
   use base_error, only: error_t
   use comm_halo, only: check_capacity, halo_traffic_t, pattern_names
@@ -18,7 +19,7 @@ program halo_driver
   use simulation, only: simulation_t
   implicit none
   type(simulation_t) :: sim
-  type(control_t) :: settings
+  type(settings_t) :: settings
   type(error_t), allocatable :: error
   type(energies_t) :: total
   real(real64), allocatable :: first_force(:, :), pattern_force(:, :)
@@ -29,7 +30,7 @@ program halo_driver
   call sim%comm%start()
   call sim%timer%start()
   call get_command_argument(1, path)
-  call settings%read(trim(path), error)
+  call read_settings(trim(path), "energy", settings, error)
   call stop_on(error)
   call sim%start_from_bricks(settings, error)
   call stop_on(error)

@@ -9,19 +9,15 @@ module restraints
   use bricks, only: brick_list_t
   use comm_communicator, only: communicator_t
   use base_constants, only: degree, pi
-  use control, only: control_t
   use base_error, only: error_t, exit_bad_input, fail
   use selection, only: atom_names_t, selection_t
+  use settings, only: dihedral_restraint, distance_restraint, position_restraint, rmsd_restraint, settings_t
   use open_box, only: open_origin
   use base_text, only: to_text
   use topology, only: topology_t
   implicit none
   private
   public :: restraints_t
-
-  integer, parameter :: of_position = 1, of_distance = 2, of_dihedral = 3, of_rmsd = 4
-  !> Groups that each kind takes.
-  integer, parameter :: groups_of(4) = [1, 2, 4, 1]
 
   !> The atoms of one group of a restraint.
   type :: group_t
@@ -35,7 +31,7 @@ module restraints
   end type group_t
 
   type :: restraint_t
-    integer :: kind = of_position
+    integer :: kind = position_restraint
     real(real64) :: constant = 0.0_real64, reference = 0.0_real64
     !> One along the axes on which a position restraint acts.
     real(real64) :: along(3) = 1.0_real64
@@ -48,85 +44,47 @@ module restraints
     procedure :: init
     procedure :: assign
     procedure :: compute
-    procedure :: any_position
   end type restraints_t
 
 contains
 
   !> Read [SELECTION] and [RESTRAINTS]. `edges`: those of module open_box, where there is no periodic box.
-  subroutine init(self, control, topology, error, edges)
+  subroutine init(self, settings, topology, error, edges)
     class(restraints_t), intent(inout) :: self
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     type(topology_t), intent(in) :: topology
     type(error_t), allocatable, intent(out) :: error
     real(real64), intent(in), optional :: edges(3)
     type(atom_names_t) :: names
-    integer :: n, k, g, status
-    integer :: which(4)
-    character(len=:), allocatable :: kind, list
-    n = int(control%integer("RESTRAINTS", "nfunctions"))
+    integer :: n, k, g
+    n = size(settings%restraint)
     allocate (self%restraint(n))
     if (n == 0) return
-    call names%read(control%text("INPUT", "topologyfile"), size(topology%molecules), error)
+    call names%read(settings%input%topology, size(topology%molecules), error)
     if (allocated(error)) return
     do k = 1, n
-      associate (restraint => self%restraint(k))
-        kind = control%numbered("RESTRAINTS", "function", k)
-        select case (kind)
-        case ("POSI")
-          restraint%kind = of_position
-        case ("DIST", "DISTMASS")
-          restraint%kind = of_distance
-        case ("DIHED", "DIHEDMASS")
-          restraint%kind = of_dihedral
-        case ("RMSD", "RMSDMASS")
-          restraint%kind = of_rmsd
-        case default
-          call control%refuse_numbered("RESTRAINTS", "function", k, "is missing; nfunctions asks for it", error)
-          return
-        end select
-        list = control%numbered("RESTRAINTS", "constant", k)
-        read (list, *) restraint%constant
-        list = control%numbered("RESTRAINTS", "reference", k)
-        read (list, *) restraint%reference
-        if (restraint%kind == of_dihedral) restraint%reference = restraint%reference*degree
-        g = index("XYZ", control%numbered("RESTRAINTS", "direction", k))
-        if (g > 0) restraint%along = 0.0_real64
-        if (g > 0) restraint%along(g) = 1.0_real64
-        list = control%numbered("RESTRAINTS", "select_index", k)
-        allocate (restraint%group(groups_of(restraint%kind)))
-        status = merge(0, 1, words(list) == size(restraint%group) .and. verify(list, "0123456789 ") == 0)
-        if (status == 0) read (list, *, iostat=status) which(:size(restraint%group))
-        if (status /= 0) then
-          call control%refuse_numbered("RESTRAINTS", "select_index", k, "must name "// &
-                                       to_text(size(restraint%group))//" groups for "//kind, error)
-          return
-        end if
+      associate (restraint => self%restraint(k), wanted => settings%restraint(k))
+        restraint%kind = wanted%kind
+        restraint%constant = wanted%constant
+        restraint%reference = wanted%reference
+        if (restraint%kind == dihedral_restraint) restraint%reference = restraint%reference*degree
+        restraint%along = wanted%along
+        allocate (restraint%group(size(wanted%group)))
         do g = 1, size(restraint%group)
-          call choose_atoms(restraint%group(g), control, topology, names, which(g), index(kind, "MASS") > 0, error)
+          call choose_atoms(restraint%group(g), settings, topology, names, wanted%group(g), wanted%by_mass, error)
           if (allocated(error)) return
         end do
-        if (restraint%kind == of_position .or. restraint%kind == of_rmsd) &
-          call read_reference(restraint%group(1), control, restraint%kind, error, edges)
+        if (restraint%kind == position_restraint .or. restraint%kind == rmsd_restraint) &
+          call read_reference(restraint%group(1), settings%input%reference, restraint%kind, error, edges)
         if (allocated(error)) return
       end associate
     end do
   end subroutine init
 
-  !> Number of words, separated by blanks.
-  pure integer function words(text)
-    character(len=*), intent(in) :: text
-    integer :: i
-    words = 0
-    do i = 1, len_trim(text)
-      if (text(i:i) /= " " .and. (i == 1 .or. text(max(1, i - 1):max(1, i - 1)) == " ")) words = words + 1
-    end do
-  end function words
-
   !> Fill a group with the atoms of groupN.
-  subroutine choose_atoms(group, control, topology, names, number, by_mass, error)
+  subroutine choose_atoms(group, settings, topology, names, number, by_mass, error)
     type(group_t), intent(inout) :: group
-    type(control_t), intent(in) :: control
+    type(settings_t), intent(in) :: settings
     type(topology_t), intent(in) :: topology
     type(atom_names_t), intent(in) :: names
     integer, intent(in) :: number
@@ -137,7 +95,7 @@ contains
     integer(int64) :: id, origin
     logical :: chosen
     integer :: n, i, t, a
-    call selection%read(control, number, error)
+    call selection%read(settings, number, error)
     if (allocated(error)) return
     allocate (found(1024))
     n = 0
@@ -154,7 +112,7 @@ contains
       found(n) = id
     end do
     if (n == 0) then
-      call control%refuse_numbered("SELECTION", "group", number, "chooses no atom", error)
+      call settings%refuse_group(number, "chooses no atom", error)
       return
     end if
     group%id = found(:n)
@@ -168,10 +126,10 @@ contains
     group%weight = group%weight/sum(group%weight)
   end subroutine choose_atoms
 
-  !> Reference coordinates of a group from the bricks of [INPUT] reffile.
-  subroutine read_reference(group, control, kind, error, edges)
+  !> Reference coordinates of a group from the bricks that the file at `path` lists.
+  subroutine read_reference(group, path, kind, error, edges)
     type(group_t), intent(inout) :: group
-    type(control_t), intent(in) :: control
+    character(len=*), intent(in) :: path
     integer, intent(in) :: kind
     type(error_t), allocatable, intent(out) :: error
     real(real64), intent(in), optional :: edges(3)
@@ -179,8 +137,7 @@ contains
     integer(int64), allocatable :: id(:)
     real(real64), allocatable :: position(:, :)
     integer :: b, i, place, n_found
-    call control%require("INPUT", "reffile", error)
-    if (.not. allocated(error)) call list%read(control%text("INPUT", "reffile"), error)
+    call list%read(path, error)
     if (allocated(error)) return
     allocate (group%reference(3, size(group%id)))
     n_found = 0
@@ -200,9 +157,9 @@ contains
       group%reference = group%reference + spread(open_origin(edges), 2, size(group%id))
     end if
     if (n_found /= size(group%id)) then
-      call fail(error, exit_bad_input, control%text("INPUT", "reffile")//": holds "//to_text(n_found)//" of the "// &
+      call fail(error, exit_bad_input, path//": holds "//to_text(n_found)//" of the "// &
                 to_text(size(group%id))//" restrained atoms; give the bricks of the same build")
-    else if (kind == of_position) then
+    else if (kind == position_restraint) then
       group%reference = group%reference/spread(list%box, 2, n_found)
     else
       position = group%reference - spread(group%reference(:, 1), 2, n_found)
@@ -227,12 +184,6 @@ contains
     end do
     place_of = merge(low, 0, list(low) == id)
   end function place_of
-
-  !> Whether positions are restrained, so that the centre of mass of the system is not free.
-  pure logical function any_position(self)
-    class(restraints_t), intent(in) :: self
-    any_position = any(self%restraint%kind == of_position)
-  end function any_position
 
   !> Find the restrained atoms among the owned ones after these changed.
   subroutine assign(self, atoms)
@@ -275,9 +226,9 @@ contains
     do k = 1, size(self%restraint)
       associate (restraint => self%restraint(k))
         select case (restraint%kind)
-        case (of_position)
+        case (position_restraint)
           call restrain_positions(restraint, atoms, box, energy, virial)
-        case (of_rmsd)
+        case (rmsd_restraint)
           call restrain_rmsd(restraint, comm, atoms, box, energy, virial)
         case default
           call restrain_centres(restraint, comm, atoms, box, energy, virial)
@@ -365,7 +316,7 @@ contains
       call find_centre(restraint%group(g), comm, atoms, box, anchor, centre(:, g))
       if (g > 1) centre(:, g) = centre(:, g - 1) + nearest_image(centre(:, g) - centre(:, g - 1), box)
     end do
-    if (restraint%kind == of_distance) then
+    if (restraint%kind == distance_restraint) then
       change = norm2(centre(:, 2) - centre(:, 1))
       force(:, 2) = (centre(:, 2) - centre(:, 1))/max(change, tiny(change))
       force(:, 1) = -force(:, 2)

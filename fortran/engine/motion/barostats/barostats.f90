@@ -1,4 +1,4 @@
-!> The barostats by name. A new one takes a name in `barostat_names` and a case in `make_barostat`.
+!> The barostats. A new one takes a number in module settings and a case here.
 module barostats
   use barostat, only: barostat_settings_t, barostat_t
   use berendsen_barostat, only: berendsen_barostat_t
@@ -6,37 +6,35 @@ module barostats
   use fixed_box, only: fixed_box_t
   use monte_carlo, only: monte_carlo_t
   use mtk, only: mtk_t
+  use settings, only: barostat_automatic, barostat_berendsen, barostat_monte_carlo, barostat_mtk
   use thermostat, only: thermostat_t
   implicit none
   private
-  public :: make_barostat, barostat_names, no_barostat
+  public :: make_barostat, no_barostat
 
-  !> As the control file has them, in the order of the table of keys.
-  character(len=*), parameter :: barostat_names(4) = [character(len=9) :: "AUTO", "MTK", "BERENDSEN", "MC"]
-  !> In place of one of them, for a box that stays.
+  !> For a box that stays.
   integer, parameter :: no_barostat = 0
 
 contains
 
-  !> The barostat of that place in `barostat_names`, with no past. `bath`: thermostat of its pistons, which it takes if it
-  !> has any use for it.
-  subroutine make_barostat(which, settings, bath, barostat)
-    integer, intent(in) :: which
+  !> The barostat of a kind (`no_barostat` or one of `barostat_...`), with no past. `bath`: thermostat of its pistons, which
+  !> it takes if it has any use for it.
+  subroutine make_barostat(kind, settings, bath, barostat)
+    integer, intent(in) :: kind
     type(barostat_settings_t), intent(in) :: settings
     class(thermostat_t), allocatable, intent(inout) :: bath
     class(barostat_t), allocatable, intent(out) :: barostat
-    character(len=len(barostat_names)) :: name
-    name = "FIXED"
-    if (which /= no_barostat) name = barostat_names(which)
-    if (name == "AUTO") name = matching_barostat(bath)
-    select case (name)
-    case ("FIXED")
+    integer :: chosen
+    chosen = kind
+    if (kind == barostat_automatic) chosen = matching_barostat(bath)
+    select case (chosen)
+    case (no_barostat)
       allocate (fixed_box_t :: barostat)
-    case ("MTK")
+    case (barostat_mtk)
       allocate (mtk_t :: barostat)
-    case ("BERENDSEN")
+    case (barostat_berendsen)
       allocate (berendsen_barostat_t :: barostat)
-    case ("MC")
+    case (barostat_monte_carlo)
       allocate (monte_carlo_t :: barostat)
     end select
     barostat%barostat_settings_t = settings
@@ -47,13 +45,12 @@ contains
   end subroutine make_barostat
 
   !> The barostat that goes with a thermostat: weak coupling with weak coupling, else pistons.
-  pure function matching_barostat(bath) result(name)
+  pure integer function matching_barostat(bath) result(kind)
     class(thermostat_t), intent(in) :: bath
-    character(len=len(barostat_names)) :: name
-    name = "MTK"
+    kind = barostat_mtk
     select type (bath)
     class is (berendsen_thermostat_t)
-      name = "BERENDSEN"
+      kind = barostat_berendsen
     end select
   end function matching_barostat
 

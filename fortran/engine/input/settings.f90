@@ -1,0 +1,212 @@
+!> What the control file asks for, as typed values, one type a section. `read_settings` (module settings_reader) fills them
+!> once, at start; keys are explained in the table of module control_keys.
+!>
+!> Texts are empty where a key is not given; reals that may be `auto` are not allocated then.
+module settings
+  use base_kinds, only: int64, real64
+  use base_error, only: error_t
+  use control, only: control_t
+  implicit none
+  private
+  public :: settings_t, input_settings_t, output_settings_t, energy_settings_t, schedule_t, minimisation_settings_t, &
+            dynamics_settings_t, constraint_settings_t, ensemble_settings_t, group_settings_t, restraint_settings_t, &
+            boundary_settings_t, comm_settings_t
+
+  ! Enumerations have the order of the words in the table of keys.
+  integer, parameter, public :: forcefield_topology = 1, forcefield_lennard_jones = 2, forcefield_embedded_atoms = 3
+  integer, parameter, public :: no_tail = 1, tail_in_energy = 2, tail_in_energy_and_pressure = 3
+  integer, parameter, public :: memory_automatic = 1, memory_saved = 2, memory_used = 3
+  integer, parameter, public :: velocity_verlet = 1, leapfrog = 2, respa = 3
+  integer, parameter, public :: ensemble_nve = 1, ensemble_nvt = 2, ensemble_npt = 3, ensemble_npat = 4
+  integer, parameter, public :: bath_none = 1, bath_bussi = 2, bath_langevin = 3, bath_nose_hoover = 4, bath_berendsen = 5
+  integer, parameter, public :: barostat_automatic = 1, barostat_mtk = 2, barostat_berendsen = 3, barostat_monte_carlo = 4
+  integer, parameter, public :: isotropic = 1, semi_isotropic = 2, anisotropic = 3, area_fixed = 4
+  integer, parameter, public :: position_restraint = 1, distance_restraint = 2, dihedral_restraint = 3, rmsd_restraint = 4
+  !> Groups of atoms that each kind of restraint takes.
+  integer, parameter, public :: groups_of_restraint(4) = [1, 2, 4, 1]
+
+  !> [INPUT]: files.
+  type :: input_settings_t
+    character(len=:), allocatable :: topology, shards, restart, reference, frames, embedded_atoms
+  end type input_settings_t
+
+  !> [OUTPUT]: files, and the atoms of a whole-system trajectory, counted from 1; last = 0: the last of all; group = 0: all.
+  type :: output_settings_t
+    character(len=:), allocatable :: log, frames, restart, forces
+    integer(int64) :: first_atom = 1, last_atom = 0
+    integer :: group = 0
+  end type output_settings_t
+
+  !> [ENERGY]: distances in angstrom, screenings in 1/angstrom.
+  type :: energy_settings_t
+    integer :: forcefield = forcefield_topology
+    character(len=:), allocatable :: element
+    !> Charges: particle mesh Ewald, else shifted at the cutoff. Dispersion: Ewald summation, else up to the cutoff.
+    logical :: ewald_charges = .true., ewald_dispersion = .false.
+    logical :: vacuum = .false., deterministic = .false., force_switch = .false., shift = .false.
+    real(real64) :: switch_distance = 0.0_real64, cutoff = 0.0_real64, list_distance = 0.0_real64
+    !> kT/ns/atom.
+    real(real64), allocatable :: list_tolerance
+    !> Screening of charges and of the dispersion, and the tolerances that choose it where it is automatic.
+    real(real64), allocatable :: alpha, dispersion_alpha
+    real(real64) :: alpha_tolerance = 0.0_real64, dispersion_alpha_tolerance = 0.0_real64
+    !> Order of the interpolation in a table of pairs, 0 = no table.
+    integer :: table_order = 0
+    real(real64) :: table_density = 0.0_real64
+    integer :: memory = memory_automatic
+    integer :: spline_order = 4
+    !> 0 = automatic.
+    integer :: grid_points(3) = 0
+    real(real64) :: grid_spacing = 0.0_real64
+    integer :: tail = no_tail
+  end type energy_settings_t
+
+  !> Steps of a run, and between outputs of energies, frames and restarts (0 = none).
+  type :: schedule_t
+    integer(int64) :: steps = 0, energy_period = 1, frame_period = 0, restart_period = 0
+  end type schedule_t
+
+  !> [MINIMIZE]: displacement per force in angstrom^2 mol/kcal, largest displacement in angstrom.
+  type :: minimisation_settings_t
+    type(schedule_t) :: schedule
+    logical :: quasi_newton = .false.
+    real(real64) :: first_scale = 0.0_real64, largest_scale = 0.0_real64, largest_displacement = 0.0_real64
+  end type minimisation_settings_t
+
+  !> [DYNAMICS]: times in ps, periods in steps.
+  type :: dynamics_settings_t
+    type(schedule_t) :: schedule
+    integer :: integrator = velocity_verlet
+    real(real64) :: timestep = 0.0_real64, initial_time = 0.0_real64
+    !> Of new pair lists, stops of the centre of mass (0 = never), thermostat, barostat, and reciprocal space.
+    integer(int64) :: list_period = 0, stop_period = 0, thermostat_period = 1, barostat_period = 1, long_period = 1
+    !> Masses of hydrogens times these, of those that are alone on their heavy atom and of others.
+    logical :: heavy_hydrogens = .false., heavy_water_hydrogens = .true.
+    real(real64) :: hydrogen_ratio = 1.0_real64, lone_hydrogen_ratio = 1.0_real64
+    !> Steps between changes of the temperature, 0 = no annealing, and each change (K).
+    integer(int64) :: annealing_period = 0
+    real(real64) :: temperature_change = 0.0_real64
+    integer(int64) :: seed = 0
+  end type dynamics_settings_t
+
+  !> [CONSTRAINTS].
+  type :: constraint_settings_t
+    logical :: rigid_bonds = .false., settle_waters = .true.
+    integer :: iterations = 0
+    real(real64) :: tolerance = 0.0_real64
+  end type constraint_settings_t
+
+  !> [ENSEMBLE]: K, ps, 1/ps, atm, 1/atm.
+  type :: ensemble_settings_t
+    integer :: ensemble = ensemble_nve, bath = bath_none, barostat = barostat_automatic, isotropy = isotropic
+    real(real64) :: temperature = 0.0_real64, relaxation_time = 0.0_real64, friction = 0.0_real64
+    integer :: chain_length = 0, chain_steps = 0
+    real(real64) :: pressure = 0.0_real64, pressure_relaxation_time = 0.0_real64, piston_friction = 0.0_real64, &
+                    compressibility = 0.0_real64
+    logical :: of_groups = .true.
+  contains
+    procedure :: changes_box
+  end type ensemble_settings_t
+
+  !> An entry of [SELECTION].
+  type :: group_settings_t
+    integer :: number = 0
+    character(len=:), allocatable :: expression
+  end type group_settings_t
+
+  !> A restraint k (x - reference)^2 of [RESTRAINTS]: k in kcal/mol/angstrom^2 (per radian^2), reference in angstrom or
+  !> degrees; the numbers of its groups, and 1 along the axes on which it acts.
+  type :: restraint_settings_t
+    integer :: kind = position_restraint
+    logical :: by_mass = .false.
+    real(real64) :: constant = 0.0_real64, reference = 0.0_real64, along(3) = 1.0_real64
+    integer, allocatable :: group(:)
+  end type restraint_settings_t
+
+  !> [BOUNDARY]: edges in angstrom and domains along x, y and z, 0 = from the input or automatic.
+  type :: boundary_settings_t
+    logical :: is_open = .false., balances_load = .false.
+    real(real64) :: box(3) = 0.0_real64
+    integer :: domains(3) = 0
+  end type boundary_settings_t
+
+  !> [COMM].
+  type :: comm_settings_t
+    logical :: midpoint = .false., combine_messages = .true., overlap = .false., time_transports = .true.
+    !> Indices in `pattern_names` (comm_halo) and `transport_names` (comm_transports), 0 = automatic.
+    integer :: pattern = 0, transport = 0
+    !> Scheme of the FFT, in small letters.
+    character(len=:), allocatable :: fft
+    integer :: pme_ranks = 0
+    !> Nodes along the axes of the machine's torus, none where it has none, and how the control file writes it.
+    integer, allocatable :: torus(:)
+    character(len=:), allocatable :: torus_name
+  end type comm_settings_t
+
+  type :: settings_t
+    type(input_settings_t) :: input
+    type(output_settings_t) :: output
+    type(energy_settings_t) :: energy
+    !> What `chromamd run` does: one of them.
+    logical :: runs_minimisation = .false., runs_dynamics = .false.
+    type(minimisation_settings_t) :: minimisation
+    type(dynamics_settings_t) :: dynamics
+    type(constraint_settings_t) :: constraints
+    type(ensemble_settings_t) :: ensemble
+    type(group_settings_t), allocatable :: group(:)
+    type(restraint_settings_t), allocatable :: restraint(:)
+    type(boundary_settings_t) :: boundary
+    type(comm_settings_t) :: comm
+    !> Where the values stand, for messages about them.
+    type(control_t) :: source
+  contains
+    procedure :: refuse
+    procedure :: refuse_group
+    procedure :: expression_of
+    procedure :: restrains_positions
+  end type settings_t
+
+contains
+
+  !> Whether edges of the box follow a pressure.
+  pure logical function changes_box(self)
+    class(ensemble_settings_t), intent(in) :: self
+    changes_box = self%ensemble == ensemble_npt .or. self%ensemble == ensemble_npat
+  end function changes_box
+
+  !> Whether positions are restrained, so that the centre of mass of the system is not free.
+  pure logical function restrains_positions(self)
+    class(settings_t), intent(in) :: self
+    restrains_positions = any(self%restraint%kind == position_restraint)
+  end function restrains_positions
+
+  !> The expression of a group of [SELECTION], empty if there is none.
+  pure function expression_of(self, number) result(expression)
+    class(settings_t), intent(in) :: self
+    integer, intent(in) :: number
+    character(len=:), allocatable :: expression
+    integer :: g
+    expression = ""
+    do g = 1, size(self%group)
+      if (self%group(g)%number == number) expression = self%group(g)%expression
+    end do
+  end function expression_of
+
+  !> Refuse the value of a key of the control file for a reason that only the system shows.
+  subroutine refuse(self, section, key, reason, error)
+    class(settings_t), intent(in) :: self
+    character(len=*), intent(in) :: section, key, reason
+    type(error_t), allocatable, intent(out) :: error
+    call self%source%refuse(section, key, reason, error)
+  end subroutine refuse
+
+  !> Refuse a group of [SELECTION] likewise.
+  subroutine refuse_group(self, number, reason, error)
+    class(settings_t), intent(in) :: self
+    integer, intent(in) :: number
+    character(len=*), intent(in) :: reason
+    type(error_t), allocatable, intent(out) :: error
+    call self%source%refuse_numbered("SELECTION", "group", number, reason, error)
+  end subroutine refuse_group
+
+end module settings

@@ -1,0 +1,289 @@
+!> The control file to typed settings: the one place where keys are looked up by name.
+module settings_reader
+  use base_kinds, only: int64
+  use base_error, only: error_t
+  use base_text, only: lower_case, to_text
+  use comm_halo, only: pattern_names
+  use comm_transports, only: transport_names
+  use comm_torus_map, only: read_torus
+  use control, only: control_t
+  use settings, only: groups_of_restraint, group_settings_t, dihedral_restraint, distance_restraint, position_restraint, &
+                      rmsd_restraint, restraint_settings_t, schedule_t, settings_t
+  use settings_checks, only: check_command, check_together
+  implicit none
+  private
+  public :: read_settings
+
+contains
+
+  !> Read and check the control file at `path` for one of the commands setup, run, energy and merge.
+  subroutine read_settings(path, command, settings, error)
+    character(len=*), intent(in) :: path, command
+    type(settings_t), intent(out) :: settings
+    type(error_t), allocatable, intent(out) :: error
+    associate (control => settings%source)
+      call control%read(path, error)
+      if (allocated(error)) return
+      settings%runs_minimisation = control%wants_minimisation()
+      settings%runs_dynamics = control%wants_dynamics()
+      call read_files(control, settings)
+      call read_energy(control, settings)
+      call read_motion(control, settings)
+      call read_ensemble(control, settings)
+      call read_domains(control, settings, error)
+      if (allocated(error)) return
+      call read_groups(control, settings)
+      allocate (settings%restraint(0))
+      call check_together(settings, error)
+      if (.not. allocated(error)) call check_command(settings, command, error)
+      if (allocated(error) .or. .not. any(command == ["run   ", "energy"])) return
+      call read_restraints(control, settings, error)
+      ! Restrained positions hold the centre of mass, unless the control file says otherwise.
+      if (.not. allocated(error) .and. settings%restrains_positions() .and. .not. control%given("DYNAMICS", "stoptr_period")) &
+        settings%dynamics%stop_period = 0
+    end associate
+  end subroutine read_settings
+
+  !> [INPUT] and [OUTPUT].
+  subroutine read_files(control, settings)
+    type(control_t), intent(in) :: control
+    type(settings_t), intent(inout) :: settings
+    associate (input => settings%input, output => settings%output)
+      input%topology = control%text("INPUT", "topologyfile")
+      input%shards = control%text("INPUT", "shardfile")
+      input%restart = control%text("INPUT", "rstfile")
+      input%reference = control%text("INPUT", "reffile")
+      input%frames = control%text("INPUT", "dcdfile")
+      input%embedded_atoms = control%text("INPUT", "eamfile")
+      output%log = control%text("OUTPUT", "logfile")
+      output%frames = control%text("OUTPUT", "dcdfile")
+      output%first_atom = control%integer("OUTPUT", "dcd_first_atom")
+      output%last_atom = control%integer("OUTPUT", "dcd_last_atom")
+      output%group = int(control%integer("OUTPUT", "dcd_group"))
+      output%restart = control%text("OUTPUT", "rstfile")
+      output%forces = control%text("OUTPUT", "forcefile")
+    end associate
+  end subroutine read_files
+
+  !> [ENERGY].
+  subroutine read_energy(control, settings)
+    type(control_t), intent(in) :: control
+    type(settings_t), intent(inout) :: settings
+    associate (energy => settings%energy)
+      energy%forcefield = control%choice("ENERGY", "forcefield")
+      energy%element = control%text("ENERGY", "eam_element")
+      energy%ewald_charges = control%text("ENERGY", "electrostatic") == "PME"
+      energy%ewald_dispersion = control%text("ENERGY", "vdw") == "PME"
+      energy%vacuum = control%yes("ENERGY", "vacuum")
+      energy%deterministic = control%yes("ENERGY", "deterministic")
+      energy%force_switch = control%yes("ENERGY", "vdw_force_switch")
+      energy%shift = control%yes("ENERGY", "vdw_shift")
+      energy%switch_distance = control%real("ENERGY", "switchdist")
+      energy%cutoff = control%real("ENERGY", "cutoffdist")
+      energy%list_distance = control%real("ENERGY", "pairlistdist")
+      if (is_number("pairlist_tolerance")) energy%list_tolerance = control%real("ENERGY", "pairlist_tolerance")
+      if (is_number("pme_alpha")) energy%alpha = control%real("ENERGY", "pme_alpha")
+      if (is_number("vdw_pme_alpha")) energy%dispersion_alpha = control%real("ENERGY", "vdw_pme_alpha")
+      energy%alpha_tolerance = control%real("ENERGY", "pme_alpha_tol")
+      energy%dispersion_alpha_tolerance = control%real("ENERGY", "vdw_pme_alpha_tol")
+      if (control%yes("ENERGY", "table")) energy%table_order = int(control%integer("ENERGY", "table_order"))
+      energy%table_density = control%real("ENERGY", "table_density")
+      energy%memory = control%choice("ENERGY", "save_memory")
+      energy%spline_order = int(control%integer("ENERGY", "pme_nspline"))
+      energy%grid_points = [int(control%integer("ENERGY", "pme_ngrid_x")), int(control%integer("ENERGY", "pme_ngrid_y")), &
+                            int(control%integer("ENERGY", "pme_ngrid_z"))]
+      energy%grid_spacing = control%real("ENERGY", "pme_max_spacing")
+      energy%tail = control%choice("ENERGY", "dispersion_corr")
+    end associate
+  contains
+    logical function is_number(key)
+      character(len=*), intent(in) :: key
+      is_number = lower_case(control%text("ENERGY", key)) /= "auto"
+    end function is_number
+  end subroutine read_energy
+
+  !> [MINIMIZE], [DYNAMICS] and [CONSTRAINTS].
+  subroutine read_motion(control, settings)
+    type(control_t), intent(in) :: control
+    type(settings_t), intent(inout) :: settings
+    associate (minimisation => settings%minimisation, dynamics => settings%dynamics, constraints => settings%constraints)
+      minimisation%schedule = schedule_of(control, "MINIMIZE")
+      minimisation%quasi_newton = control%text("MINIMIZE", "method") == "LBFGS"
+      minimisation%first_scale = control%real("MINIMIZE", "force_scale_init")
+      minimisation%largest_scale = control%real("MINIMIZE", "force_scale_max")
+      minimisation%largest_displacement = control%real("MINIMIZE", "displacement_max")
+
+      dynamics%schedule = schedule_of(control, "DYNAMICS")
+      dynamics%integrator = control%choice("DYNAMICS", "integrator")
+      dynamics%timestep = control%real("DYNAMICS", "timestep")
+      dynamics%initial_time = control%real("DYNAMICS", "initial_time")
+      dynamics%list_period = control%integer("DYNAMICS", "nbupdate_period")
+      dynamics%stop_period = control%integer("DYNAMICS", "stoptr_period")
+      dynamics%thermostat_period = control%integer("DYNAMICS", "thermostat_period")
+      dynamics%barostat_period = control%integer("DYNAMICS", "barostat_period")
+      dynamics%long_period = control%integer("DYNAMICS", "elec_long_period")
+      dynamics%heavy_hydrogens = control%yes("DYNAMICS", "hydrogen_mr")
+      dynamics%heavy_water_hydrogens = control%text("DYNAMICS", "hmr_target") == "ALL"
+      dynamics%hydrogen_ratio = control%real("DYNAMICS", "hmr_ratio")
+      dynamics%lone_hydrogen_ratio = control%real("DYNAMICS", "hmr_ratio_xh1")
+      if (.not. dynamics%lone_hydrogen_ratio > 0) dynamics%lone_hydrogen_ratio = dynamics%hydrogen_ratio
+      if (control%yes("DYNAMICS", "annealing")) dynamics%annealing_period = control%integer("DYNAMICS", "anneal_period")
+      dynamics%temperature_change = control%real("DYNAMICS", "dtemperature")
+      dynamics%seed = control%integer("DYNAMICS", "iseed")
+
+      constraints%rigid_bonds = control%yes("CONSTRAINTS", "rigid_bond")
+      constraints%settle_waters = control%yes("CONSTRAINTS", "fast_water")
+      constraints%iterations = int(control%integer("CONSTRAINTS", "shake_iteration"))
+      constraints%tolerance = control%real("CONSTRAINTS", "shake_tolerance")
+    end associate
+  end subroutine read_motion
+
+  type(schedule_t) function schedule_of(control, section) result(schedule)
+    type(control_t), intent(in) :: control
+    character(len=*), intent(in) :: section
+    schedule%steps = control%integer(section, "nsteps")
+    schedule%energy_period = control%integer(section, "eneout_period")
+    schedule%frame_period = control%integer(section, "crdout_period")
+    schedule%restart_period = control%integer(section, "rstout_period")
+  end function schedule_of
+
+  !> [ENSEMBLE].
+  subroutine read_ensemble(control, settings)
+    type(control_t), intent(in) :: control
+    type(settings_t), intent(inout) :: settings
+    associate (ensemble => settings%ensemble)
+      ensemble%ensemble = control%choice("ENSEMBLE", "ensemble")
+      ensemble%bath = control%choice("ENSEMBLE", "tpcontrol")
+      ensemble%barostat = control%choice("ENSEMBLE", "barostat")
+      ensemble%isotropy = control%choice("ENSEMBLE", "isotropy")
+      ensemble%temperature = control%real("ENSEMBLE", "temperature")
+      ensemble%relaxation_time = control%real("ENSEMBLE", "tau_t")
+      ensemble%friction = control%real("ENSEMBLE", "gamma_t")
+      ensemble%chain_length = int(control%integer("ENSEMBLE", "nhchain"))
+      ensemble%chain_steps = int(control%integer("ENSEMBLE", "nhmultistep"))
+      ensemble%pressure = control%real("ENSEMBLE", "pressure")
+      ensemble%pressure_relaxation_time = control%real("ENSEMBLE", "tau_p")
+      ensemble%piston_friction = control%real("ENSEMBLE", "gamma_p")
+      ensemble%compressibility = control%real("ENSEMBLE", "compressibility")
+      ensemble%of_groups = control%yes("ENSEMBLE", "group_tp")
+    end associate
+  end subroutine read_ensemble
+
+  !> [BOUNDARY] and [COMM].
+  subroutine read_domains(control, settings, error)
+    type(control_t), intent(in) :: control
+    type(settings_t), intent(inout) :: settings
+    type(error_t), allocatable, intent(out) :: error
+    character(len=1), parameter :: axis_name(3) = ["x", "y", "z"]
+    integer :: axis
+    associate (boundary => settings%boundary, comm => settings%comm)
+      boundary%is_open = control%text("BOUNDARY", "type") == "NOBC"
+      boundary%balances_load = control%yes("BOUNDARY", "load_balance")
+      do axis = 1, 3
+        boundary%box(axis) = control%real("BOUNDARY", "box_size_"//axis_name(axis))
+        boundary%domains(axis) = int(control%integer("BOUNDARY", "domain_"//axis_name(axis)))
+      end do
+      comm%midpoint = control%text("COMM", "method") == "MIDPOINT"
+      comm%pattern = findloc(pattern_names, control%text("COMM", "pattern"), dim=1)
+      comm%transport = findloc(transport_names, control%text("COMM", "transport"), dim=1)
+      comm%combine_messages = control%yes("COMM", "combine_messages")
+      comm%fft = lower_case(control%text("COMM", "fft"))
+      comm%overlap = control%yes("COMM", "overlap")
+      comm%pme_ranks = int(min(control%integer("COMM", "pme_ranks"), int(huge(comm%pme_ranks), int64)))
+      comm%torus_name = control%text("COMM", "torus")
+      allocate (comm%torus(0))
+      if (comm%torus_name /= "") then
+        call read_torus(lower_case(comm%torus_name), comm%torus)
+        if (size(comm%torus) == 0) &
+          call control%refuse("COMM", "torus", "must be numbers of nodes with x between them, e.g. 4x4x2", error)
+      end if
+      comm%time_transports = control%text("COMM", "planner") == "TIME"
+    end associate
+  end subroutine read_domains
+
+  !> [SELECTION].
+  subroutine read_groups(control, settings)
+    type(control_t), intent(in) :: control
+    type(settings_t), intent(inout) :: settings
+    integer, allocatable :: number(:)
+    integer :: g
+    allocate (number, source=control%entries("SELECTION", "group"))
+    allocate (settings%group(size(number)))
+    do g = 1, size(number)
+      settings%group(g) = group_settings_t(number(g), control%numbered("SELECTION", "group", number(g)))
+    end do
+  end subroutine read_groups
+
+  !> [RESTRAINTS], whose groups must be there.
+  subroutine read_restraints(control, settings, error)
+    type(control_t), intent(in) :: control
+    type(settings_t), intent(inout) :: settings
+    type(error_t), allocatable, intent(out) :: error
+    integer :: k, g
+    deallocate (settings%restraint)
+    allocate (settings%restraint(control%integer("RESTRAINTS", "nfunctions")))
+    do k = 1, size(settings%restraint)
+      associate (restraint => settings%restraint(k))
+        call read_restraint(control, k, restraint, error)
+        if (allocated(error)) return
+        do g = 1, size(restraint%group)
+          if (settings%expression_of(restraint%group(g)) /= "") cycle
+          call settings%refuse_group(restraint%group(g), "is missing; the control file uses it", error)
+          return
+        end do
+        if (restraint%kind == position_restraint .or. restraint%kind == rmsd_restraint) &
+          call control%require("INPUT", "reffile", error)
+        if (allocated(error)) return
+      end associate
+    end do
+  end subroutine read_restraints
+
+  subroutine read_restraint(control, number, restraint, error)
+    type(control_t), intent(in) :: control
+    integer, intent(in) :: number
+    type(restraint_settings_t), intent(inout) :: restraint
+    type(error_t), allocatable, intent(out) :: error
+    character(len=:), allocatable :: kind, list
+    integer :: axis, status
+    kind = control%numbered("RESTRAINTS", "function", number)
+    restraint%by_mass = index(kind, "MASS") > 0
+    select case (kind)
+    case ("POSI")
+      restraint%kind = position_restraint
+    case ("DIST", "DISTMASS")
+      restraint%kind = distance_restraint
+    case ("DIHED", "DIHEDMASS")
+      restraint%kind = dihedral_restraint
+    case ("RMSD", "RMSDMASS")
+      restraint%kind = rmsd_restraint
+    case default
+      call control%refuse_numbered("RESTRAINTS", "function", number, "is missing; nfunctions asks for it", error)
+      return
+    end select
+    list = control%numbered("RESTRAINTS", "constant", number)
+    read (list, *) restraint%constant
+    list = control%numbered("RESTRAINTS", "reference", number)
+    read (list, *) restraint%reference
+    axis = index("XYZ", control%numbered("RESTRAINTS", "direction", number))
+    if (axis > 0) restraint%along = 0
+    if (axis > 0) restraint%along(axis) = 1
+    list = control%numbered("RESTRAINTS", "select_index", number)
+    allocate (restraint%group(groups_of_restraint(restraint%kind)))
+    status = merge(0, 1, words(list) == size(restraint%group) .and. verify(list, "0123456789 ") == 0)
+    if (status == 0) read (list, *, iostat=status) restraint%group
+    if (status /= 0) &
+      call control%refuse_numbered("RESTRAINTS", "select_index", number, "must name "// &
+                                   to_text(size(restraint%group))//" groups for "//kind, error)
+  end subroutine read_restraint
+
+  !> Number of words, separated by blanks.
+  pure integer function words(text)
+    character(len=*), intent(in) :: text
+    integer :: i
+    words = 0
+    do i = 1, len_trim(text)
+      if (text(i:i) /= " " .and. (i == 1 .or. text(max(1, i - 1):max(1, i - 1)) == " ")) words = words + 1
+    end do
+  end function words
+
+end module settings_reader
