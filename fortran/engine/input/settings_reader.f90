@@ -184,8 +184,8 @@ contains
         boundary%domains(axis) = int(control%integer("BOUNDARY", "domain_"//axis_name(axis)))
       end do
       comm%midpoint = control%text("COMM", "method") == "MIDPOINT"
-      comm%pattern = findloc(pattern_names, control%text("COMM", "pattern"), dim=1)
-      comm%transport = findloc(transport_names, control%text("COMM", "transport"), dim=1)
+      comm%pattern = findloc(pattern_names == control%text("COMM", "pattern"), .true., dim=1)
+      comm%transport = findloc(transport_names == control%text("COMM", "transport"), .true., dim=1)
       comm%combine_messages = control%yes("COMM", "combine_messages")
       comm%fft = lower_case(control%text("COMM", "fft"))
       comm%overlap = control%yes("COMM", "overlap")

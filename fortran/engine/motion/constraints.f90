@@ -42,7 +42,8 @@ module constraints
 
 contains
 
-  !> `active`: bonds are rigid. `fast_water`: SETTLE where a template is a rigid three-atom water O, H, H.
+  !> `active`: bonds are rigid. `fast_water`: SETTLE where a template is a rigid three-atom water O, H, H. `tolerance`:
+  !> relative, of distances.
   subroutine init(self, topology, active, fast_water, max_iterations, tolerance)
     class(constraints_t), intent(inout) :: self
     type(topology_t), intent(in) :: topology
@@ -140,7 +141,7 @@ contains
     self%run_first = first(:n + 1)
   end subroutine cut_runs
 
-  !> Place of an atom in the list of its group.
+  !> Place of `atom` in the list of the atoms of its group, both counted within the template.
   pure integer function place(group_atom, atom)
     integer, intent(in) :: group_atom(:), atom
     place = 1
@@ -149,9 +150,10 @@ contains
     end do
   end function place
 
-  !> Position part: `position` after an unconstrained step from `old`; the same change over `timestep` goes into
-  !> `velocity`. `mass` is that of the kinds of atoms, `kind` that of each atom. Groups are solved relative to the old place
-  !> of their first atom and put back `rounding`ed, so that the image in which a rank sees them does not matter.
+  !> Position part: `position` after an unconstrained step from `old`; the same change over `timestep` (ps) goes into
+  !> `velocity`. These are (3, local atoms), angstrom and angstrom/ps; `kind` is that of each local atom, `mass` (g/mol)
+  !> that of each kind. Groups are solved relative to the old place of their first atom and put back `rounding`ed, so that
+  !> the image in which a rank sees them does not matter.
   subroutine apply_positions(self, kind, mass, old, position, velocity, timestep, rounding)
     class(constraints_t), intent(inout) :: self
     integer, intent(in) :: kind(:)
@@ -203,6 +205,8 @@ contains
   end subroutine apply_positions
 
   !> SHAKE of one group: corrections along the old bonds until every bond has its length within the relative tolerance.
+  !> `pair`: (2, bonds), local atoms; `distance2`: square of each length, angstrom^2; `per_time`: 1/ps; the rest as for
+  !> `apply_positions`. `ok` is false where there is no solution, and nothing has changed then.
   pure subroutine shake(self, pair, distance2, kind, mass, old, position, velocity, per_time, rounding, ok)
     type(constraints_t), intent(in) :: self
     integer, intent(in) :: pair(:, :), kind(:)
@@ -243,7 +247,7 @@ contains
   end subroutine shake
 
   !> Velocity part: remove relative velocities along rigid bonds, until a bond changes by less than the tolerance in a
-  !> step.
+  !> step. Arguments as for `apply_positions`.
   subroutine apply_velocities(self, kind, mass, position, velocity, timestep)
     class(constraints_t), intent(inout) :: self
     integer, intent(in) :: kind(:)
@@ -297,6 +301,7 @@ contains
   end subroutine apply_velocities
 
   !> Bring positions that do not obey the constraints yet (after minimisation) onto them: SHAKE along the present bonds.
+  !> Arguments as for `apply_positions`.
   subroutine reset_positions(self, topology, kind, mass, position, rounding)
     class(constraints_t), intent(inout) :: self
     type(topology_t), intent(in) :: topology
@@ -332,7 +337,7 @@ contains
     if (failed > 0) self%failed_atom = failed
   end subroutine reset_positions
 
-  !> The sentence for `failed_atom`, if there is one.
+  !> The sentence for `failed_atom`, if there is one. `id`: of each owned atom, counted from 0.
   subroutine explain_failure(self, id, error)
     class(constraints_t), intent(in) :: self
     integer(int64), intent(in) :: id(:)

@@ -57,7 +57,8 @@ contains
     energy = 0.5_real64*sum(block_sums)
   end function my_kinetic_energy
 
-  !> Kinetic energy (kcal/mol) of the change of the velocities of this rank's atoms since they were `before`.
+  !> Kinetic energy (kcal/mol) of the change of the velocities of this rank's atoms since they were `before`, (3, atoms),
+  !> angstrom/ps.
   real(real64) function my_energy_of_change(atoms, before) result(energy)
     type(atoms_t), intent(in) :: atoms
     real(real64), intent(in) :: before(:, :)

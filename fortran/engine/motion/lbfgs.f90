@@ -38,6 +38,7 @@ module lbfgs
 
 contains
 
+  !> `n_atoms`: of all ranks.
   subroutine init(self, rounding, n_atoms)
     class(lbfgs_t), intent(out) :: self
     type(rounding_t), intent(in) :: rounding
@@ -82,7 +83,7 @@ contains
     deallocate (carried)
   end subroutine take_back
 
-  !> Scalar product over the atoms of all ranks.
+  !> Scalar product over the atoms of all ranks of two vectors, (3, atoms of this rank) each.
   real(real64) function dot(self, comm, a, b)
     class(lbfgs_t), intent(in) :: self
     type(communicator_t), intent(in) :: comm
@@ -116,8 +117,8 @@ contains
     total = sum(sums)
   end subroutine add_up
 
-  !> Remember a step (angstrom) and the change of the gradient (kcal/mol/angstrom) over it. Where the energy curves down
-  !> there is nothing to learn.
+  !> Remember a step (angstrom) and the change of the gradient (kcal/mol/angstrom) over it, (3, atoms of this rank) each.
+  !> Where the energy curves down there is nothing to learn.
   subroutine learn(self, comm, step, change)
     class(lbfgs_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
@@ -137,7 +138,8 @@ contains
     self%scale = along/curvature
   end subroutine learn
 
-  !> Where to go under these forces (kcal/mol/angstrom): the estimated inverse Hessian times them, angstrom.
+  !> Where to go under these forces (kcal/mol/angstrom): the estimated inverse Hessian times them, angstrom; both (3, atoms
+  !> of this rank).
   subroutine direction(self, comm, force, way)
     class(lbfgs_t), intent(in) :: self
     type(communicator_t), intent(in) :: comm
@@ -159,6 +161,7 @@ contains
     end do
   end subroutine direction
 
+  !> Add a multiple of a vector, (3, atoms of this rank), to another.
   subroutine add(sum, factor, other)
     real(real64), intent(inout) :: sum(:, :)
     real(real64), intent(in) :: factor, other(:, :)

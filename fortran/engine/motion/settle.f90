@@ -23,6 +23,7 @@ module settle
 
 contains
 
+  !> Masses in g/mol, distances in angstrom.
   pure subroutine create(self, mass_oxygen, mass_hydrogen, distance_oh, distance_hh)
     class(water_shape_t), intent(inout) :: self
     real(real64), intent(in) :: mass_oxygen, mass_hydrogen, distance_oh, distance_hh

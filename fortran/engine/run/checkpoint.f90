@@ -1,7 +1,6 @@
 !> The state of a simulation to restart files and back.
 module checkpoint
   use base_error, only: error_t
-  use ensemble_state, only: chain_state_t, ensemble_state_t
   use restart, only: restart_t
   use simulation, only: simulation_t
   implicit none
@@ -37,14 +36,12 @@ contains
     saved%time = sim%time
     saved%box = sim%grid%box
     saved%is_open = sim%is_open
-    associate (bath => sim%thermostat, barostat => sim%barostat)
-      saved%ensemble = ensemble_state_t( &
-                       bath=chain_state_t(bath%heat, bath%chain_position, bath%chain_velocity), &
-                       piston_bath=chain_state_t(barostat%bath%heat, barostat%bath%chain_position, &
-                                                 barostat%bath%chain_velocity), &
-                       strain_rate=barostat%rate, largest_move=barostat%largest_move, n_tried=barostat%n_tried, &
-                       n_accepted=barostat%n_accepted, grid_points=sim%grid_points)
-    end associate
+    saved%ensemble = sim%kept
+    saved%ensemble%grid_points = sim%grid_points
+    if (allocated(sim%thermostat)) then
+      call sim%thermostat%put_into(saved%ensemble%bath)
+      call sim%barostat%put_into(saved%ensemble)
+    end if
     allocate (saved%id, source=sim%atoms%id(:n))
     allocate (saved%position, source=sim%atoms%position(:, :n))
     allocate (saved%velocity, source=sim%atoms%velocity(:, :n))
@@ -61,19 +58,8 @@ contains
     sim%step = saved%step
     sim%time = saved%time
     sim%phase = saved%phase
-    associate (bath => sim%thermostat, barostat => sim%barostat, kept => saved%ensemble)
-      bath%heat = kept%bath%heat
-      bath%chain_position = kept%bath%position
-      bath%chain_velocity = kept%bath%velocity
-      barostat%rate = kept%strain_rate
-      barostat%bath%heat = kept%piston_bath%heat
-      barostat%bath%chain_position = kept%piston_bath%position
-      barostat%bath%chain_velocity = kept%piston_bath%velocity
-      if (kept%largest_move > 0) barostat%largest_move = kept%largest_move
-      barostat%n_tried = kept%n_tried
-      barostat%n_accepted = kept%n_accepted
-      sim%grid_points = kept%grid_points
-    end associate
+    sim%kept = saved%ensemble
+    sim%grid_points = saved%ensemble%grid_points
   end subroutine resume
 
 end module checkpoint

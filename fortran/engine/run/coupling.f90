@@ -2,13 +2,11 @@
 !> of its period, in opposite order, which keeps the whole symmetric in time; the box changes in the middle of them.
 module coupling
   use base_kinds, only: int64, real64
-  use barostat, only: berendsen_barostat, monte_carlo_barostat, mtk_barostat, no_barostat
   use settings, only: settings_t
   use energies, only: energies_t
   use base_error, only: error_t
-  use kinetics, only: group_kinetic_energy, scale_velocities
+  use monte_carlo, only: monte_carlo_t
   use simulation, only: simulation_t
-  use thermostat, only: langevin_thermostat, no_thermostat
   implicit none
   private
   public :: coupling_t, is_multiple
@@ -18,21 +16,17 @@ module coupling
     integer(int64), private :: bath_period = 1, box_period = 1
     !> Length of those periods, ps.
     real(real64), private :: bath_time = 0.0_real64, box_time = 0.0_real64
-    !> Virial of the groups along x, y and z when the barostat last looked (kcal/mol).
-    real(real64), private :: virial(3) = 0.0_real64
     !> Annealing: temperature of step 0, change, and the steps between changes (0 = none).
     real(real64), private :: first_temperature = 0.0_real64, temperature_change = 0.0_real64
     integer(int64), private :: annealing_period = 0
   contains
     procedure :: init
-    procedure :: note_virial
     procedure :: acts_after
     procedure :: begin
     procedure :: finish
     procedure :: scaling
     procedure :: change_volume_at_random
     procedure :: needs_pressure
-    procedure, private :: push_pistons
   end type coupling_t
 
 contains
@@ -56,27 +50,19 @@ contains
     self%annealing_period = settings%dynamics%annealing_period
   end subroutine init
 
-  !> Keep what the barostat needs of the energies at the present positions.
-  subroutine note_virial(self, total)
-    class(coupling_t), intent(inout) :: self
-    type(energies_t), intent(in) :: total
-    self%virial = total%group_virial()
-  end subroutine note_virial
-
   !> Whether the barostat looks at the pressure, or the energy, at the end of this step.
   pure logical function needs_pressure(self, sim)
     class(coupling_t), intent(in) :: self
     type(simulation_t), intent(in) :: sim
-    needs_pressure = sim%barostat%kind /= no_barostat .and. is_multiple(sim%step, self%box_period)
+    needs_pressure = sim%barostat%changes_box() .and. is_multiple(sim%step, self%box_period)
   end function needs_pressure
 
   !> Whether velocities of the end of this step are looked at or changed before the next step.
   pure logical function acts_after(self, sim)
     class(coupling_t), intent(in) :: self
     type(simulation_t), intent(in) :: sim
-    acts_after = self%needs_pressure(sim)
-    if (sim%thermostat%kind /= no_thermostat .and. sim%thermostat%kind /= langevin_thermostat) &
-      acts_after = acts_after .or. is_multiple(sim%step, self%bath_period)
+    acts_after = self%needs_pressure(sim) .or. &
+                 sim%thermostat%acts_on_velocities() .and. is_multiple(sim%step, self%bath_period)
   end function acts_after
 
   !> What comes before the motions of a step.
@@ -86,13 +72,12 @@ contains
     if (self%annealing_period > 0) then
       sim%thermostat%temperature = max(0.0_real64, self%first_temperature + self%temperature_change* &
                                                    ((sim%step - 1)/self%annealing_period))
-      sim%barostat%bath%temperature = sim%thermostat%temperature
+      call sim%barostat%set_temperature(sim%thermostat%temperature)
     end if
     if (is_multiple(sim%step - 1, self%bath_period)) &
-      call sim%thermostat%rescale(sim%comm, sim%atoms, sim%step, 1, 0.5_real64*self%bath_time)
-    if (sim%barostat%kind /= mtk_barostat .or. .not. is_multiple(sim%step - 1, self%box_period)) return
-    call sim%barostat%thermalise(sim%step, 2, 0.5_real64*self%box_time)
-    call self%push_pistons(sim)
+      call sim%thermostat%act_on_velocities(sim%comm, sim%atoms, sim%step, 1, 0.5_real64*self%bath_time)
+    if (is_multiple(sim%step - 1, self%box_period)) &
+      call sim%barostat%act_before(sim%comm, sim%atoms, product(sim%grid%box), sim%step, 0.5_real64*self%box_time)
   end subroutine begin
 
   !> What comes after the motions of a step. `total`: energies at the end of it, defined where `needs_pressure`.
@@ -100,30 +85,13 @@ contains
     class(coupling_t), intent(inout) :: self
     type(simulation_t), intent(inout) :: sim
     type(energies_t), intent(in) :: total
-    if (is_multiple(sim%step, self%box_period)) then
-      select case (sim%barostat%kind)
-      case (mtk_barostat)
-        call self%note_virial(total)
-        call self%push_pistons(sim)
-        call sim%barostat%thermalise(sim%step, 3, 0.5_real64*self%box_time)
-      case (berendsen_barostat)
-        call sim%barostat%couple_weakly(total%group_virial(), group_kinetic_energy(sim%comm, sim%atoms), &
-                                        product(sim%grid%box))
-      end select
+    if (self%needs_pressure(sim)) then
+      sim%barostat%virial = total%group_virial()
+      call sim%barostat%act_after(sim%comm, sim%atoms, product(sim%grid%box), sim%step, 0.5_real64*self%box_time)
     end if
     if (is_multiple(sim%step, self%bath_period)) &
-      call sim%thermostat%rescale(sim%comm, sim%atoms, sim%step, 2, 0.5_real64*self%bath_time)
+      call sim%thermostat%act_on_velocities(sim%comm, sim%atoms, sim%step, 2, 0.5_real64*self%bath_time)
   end subroutine finish
-
-  !> Half a period of the pistons: velocities damp, pistons are pushed, velocities damp.
-  subroutine push_pistons(self, sim)
-    class(coupling_t), intent(in) :: self
-    type(simulation_t), intent(inout) :: sim
-    call scale_velocities(sim%atoms, sim%barostat%damping(0.25_real64*self%box_time), of_groups=.true.)
-    call sim%barostat%accelerate(self%virial, group_kinetic_energy(sim%comm, sim%atoms), product(sim%grid%box), &
-                                 0.5_real64*self%box_time)
-    call scale_velocities(sim%atoms, sim%barostat%damping(0.25_real64*self%box_time), of_groups=.true.)
-  end subroutine push_pistons
 
   !> Factors by which the box is to be scaled before, and again after, the drift of this step.
   pure function scaling(self, sim) result(factor)
@@ -131,9 +99,8 @@ contains
     type(simulation_t), intent(in) :: sim
     real(real64) :: factor(3)
     factor = 1.0_real64
-    if (sim%barostat%kind /= mtk_barostat .and. sim%barostat%kind /= berendsen_barostat) return
     if (mod(sim%step - 1, self%box_period) + 1 == (self%box_period + 1)/2) &
-      factor = exp(0.5_real64*self%box_time*sim%barostat%rate)
+      factor = sim%barostat%scaling(0.5_real64*self%box_time)
   end function scaling
 
   !> A Monte Carlo move of the volume where one is due, judged by `total`, the energies of the present positions, which
@@ -148,36 +115,38 @@ contains
     real(real64), allocatable :: position(:, :), force(:, :), slow_force(:, :)
     real(real64) :: factor(3), box(3)
     logical :: moved
-    if (sim%barostat%kind /= monte_carlo_barostat .or. .not. is_multiple(sim%step, self%box_period)) return
-    call sim%barostat%trial_move(sim%step, factor)
-    if (sim%list_is_due(maxval(abs(log(factor))))) then
-      call sim%renew_list(error, moved)
-      if (allocated(error)) return
+    if (.not. is_multiple(sim%step, self%box_period)) return
+    select type (barostat => sim%barostat)
+    class is (monte_carlo_t)
+      call barostat%trial_move(sim%step, factor)
+      if (sim%list_is_due(maxval(abs(log(factor))))) then
+        call sim%renew_list(error, moved)
+        if (allocated(error)) return
+        call sim%compute_forces(.true.)
+      end if
+      box = sim%grid%box
+      mine = sim%mine
+      position = sim%atoms%position
+      force = sim%atoms%force
+      if (sim%split_forces) slow_force = sim%slow_force
+      call sim%scale_box(factor)
       call sim%compute_forces(.true.)
-    end if
-    box = sim%grid%box
-    mine = sim%mine
-    position = sim%atoms%position
-    force = sim%atoms%force
-    if (sim%split_forces) slow_force = sim%slow_force
-    call sim%scale_box(factor)
-    call sim%compute_forces(.true.)
-    trial = sim%sum_energies()
-    if (sim%barostat%accepts(sim%step, trial%potential() - total%potential(), product(box), &
-                             product(sim%grid%box))) then
-      total = trial
-      if (.not. for_restart) return
-      call sim%rebuild(error)
-      if (allocated(error)) return
-      call sim%compute_forces(.true.)
-    else
-      call sim%scale_box(1.0_real64/factor)
-      call sim%change_box(box)
-      sim%atoms%position = position
-      sim%atoms%force = force
-      if (sim%split_forces) sim%slow_force = slow_force
-      sim%mine = mine
-    end if
+      trial = sim%sum_energies()
+      if (barostat%accepts(sim%step, trial%potential() - total%potential(), product(box), product(sim%grid%box))) then
+        total = trial
+        if (.not. for_restart) return
+        call sim%rebuild(error)
+        if (allocated(error)) return
+        call sim%compute_forces(.true.)
+      else
+        call sim%scale_box(1.0_real64/factor)
+        call sim%change_box(box)
+        sim%atoms%position = position
+        sim%atoms%force = force
+        if (sim%split_forces) sim%slow_force = slow_force
+        sim%mine = mine
+      end if
+    end select
   end subroutine change_volume_at_random
 
 end module coupling

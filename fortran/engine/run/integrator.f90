@@ -18,7 +18,6 @@ module integrator
   use setup, only: draw_velocities
   use simulation, only: simulation_t
   use base_text, only: to_text
-  use thermostat, only: langevin_thermostat
   use timing, only: in_constraints, in_integration, in_output
   use trajectory, only: trajectory_t
   implicit none
@@ -66,7 +65,7 @@ contains
     end if
     call sim%compute_forces(.true.)
     total = sim%sum_energies()
-    call coupling%note_virial(total)
+    sim%barostat%virial = total%group_virial()
     call log%write(sim%step, sim%time, total)
     call sim%timer%lap(in_output)
 
@@ -158,13 +157,7 @@ contains
     removed = remove_momentum(sim%comm, sim%atoms)
     call sim%constraints%apply_velocities(sim%atoms%kind, sim%atoms%mass, sim%atoms%position, sim%atoms%velocity, timestep)
     sim%phase = phase_dynamics
-    sim%thermostat%heat = 0.0_real64
-    sim%thermostat%chain_position = 0.0_real64
-    sim%thermostat%chain_velocity = 0.0_real64
-    sim%barostat%rate = 0.0_real64
-    sim%barostat%bath%heat = 0.0_real64
-    sim%barostat%bath%chain_position = 0.0_real64
-    sim%barostat%bath%chain_velocity = 0.0_real64
+    call sim%reset_ensemble()
     sim%step = 0
     sim%time = settings%dynamics%initial_time
     call sim%timer%lap(in_constraints)
@@ -177,12 +170,12 @@ contains
     real(real64), intent(in) :: timestep, factor(3)
     real(real64) :: before
     call sim%scale_box(factor)
-    if (sim%thermostat%kind == langevin_thermostat) then
+    if (sim%thermostat%acts_in_drift()) then
       associate (atoms => sim%atoms, bath => sim%thermostat)
         call drift(sim, 0.5_real64*timestep)
         call sim%constraints%apply_velocities(atoms%kind, atoms%mass, atoms%position, atoms%velocity, timestep)
         before = my_kinetic_energy(atoms, of_groups=.false.)
-        call bath%randomise(atoms, sim%step, timestep)
+        call bath%act_in_drift(atoms, sim%step, timestep)
         call sim%constraints%apply_velocities(atoms%kind, atoms%mass, atoms%position, atoms%velocity, timestep)
         bath%my_heat = bath%my_heat + my_kinetic_energy(atoms, of_groups=.false.) - before
         call sim%timer%lap(in_constraints)

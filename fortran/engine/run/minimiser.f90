@@ -148,6 +148,7 @@ contains
     call sim%timer%report(sim%comm, log%unit, n_steps, sim%topology%n_atoms, 0.0_real64)
   end subroutine run_minimisation
 
+  !> Copy the vectors of the first `n` atoms.
   subroutine copy(n, from, to)
     integer, intent(in) :: n
     real(real64), intent(in) :: from(:, :)
@@ -186,6 +187,8 @@ contains
   !> Scale for the next step from how the forces changed over the last one: s.s/s.y, or with `short` s.y/y.y, where s is
   !> the change of positions and y that of the gradient. Where the energy curves down there is nothing to learn, and the
   !> scale grows.
+  !> `start`, `force`: positions (angstrom) and forces (kcal/mol/angstrom) before that step, (3, owned atoms); `scale`: of
+  !> it, angstrom^2 mol/kcal.
   real(real64) function next_scale(sim, start, force, scale, short)
     type(simulation_t), intent(in) :: sim
     real(real64), intent(in) :: start(:, :), force(:, :), scale

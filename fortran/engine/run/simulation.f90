@@ -7,6 +7,7 @@ module simulation
   use comm_halo, only: halo_options_t
   use constraints, only: constraints_t
   use energies, only: energies_t
+  use ensemble_state, only: chain_state_t, ensemble_state_t
   use energy_sums, only: sum_over_ranks
   use force_field, only: force_field_t
   use neighbour_lists, only: neighbour_lists_t
@@ -21,8 +22,11 @@ module simulation
     type(neighbour_lists_t) :: lists
     type(force_field_t) :: field
     type(constraints_t) :: constraints
-    type(thermostat_t) :: thermostat
-    type(barostat_t) :: barostat
+    !> Not there before an ensemble is prepared.
+    class(thermostat_t), allocatable :: thermostat
+    class(barostat_t), allocatable :: barostat
+    !> What the restart file says of thermostats and barostats; those at work keep their own state since.
+    type(ensemble_state_t) :: kept
     !> Parts and virial of the last force computation on this rank only.
     type(energies_t) :: mine
     !> Steps between stops of the centre of mass, 0 = never.
@@ -41,6 +45,7 @@ module simulation
     procedure :: sum_energies
     procedure :: scale_box
     procedure :: change_box
+    procedure :: reset_ensemble
   end type simulation_t
 
 contains
@@ -111,7 +116,8 @@ contains
     class(simulation_t), intent(in) :: self
     type(energies_t) :: total
     total = sum_over_ranks(self%system_state_t, self%mine)
-    total%bath = self%thermostat%conserved_part() + self%barostat%conserved_part(product(self%grid%box))
+    if (allocated(self%thermostat)) &
+      total%bath = self%thermostat%conserved_part() + self%barostat%conserved_part(product(self%grid%box))
   end function sum_energies
 
   !> Scale the box along x, y and z, and with it the centres of mass of the constraint groups.
@@ -133,5 +139,15 @@ contains
     call self%set_box(box)
     call self%field%set_box(box)
   end subroutine change_box
+
+  !> Thermostat and barostat as if nothing had happened yet.
+  subroutine reset_ensemble(self)
+    class(simulation_t), intent(inout) :: self
+    self%kept%bath = chain_state_t()
+    self%kept%piston_bath = chain_state_t()
+    self%kept%strain_rate = 0.0_real64
+    call self%thermostat%take_from(self%kept%bath)
+    call self%barostat%take_from(self%kept)
+  end subroutine reset_ensemble
 
 end module simulation

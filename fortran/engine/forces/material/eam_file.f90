@@ -122,7 +122,7 @@ contains
                 "or setfl file, or it is damaged")
       return
     end if
-    chosen = findloc(name, element, dim=1)
+    chosen = findloc(name == element, .true., dim=1)
     if (element == "" .and. n == 1) chosen = 1
     if (chosen == 0) then
       line = ""

@@ -1,0 +1,72 @@
+!> Friction and noise of Langevin dynamics, in the middle of every drift (Leimkuhler and Matthews, Proc. R. Soc. A 472,
+!> 20160138 (2016)).
+module langevin
+  use base_kinds, only: int64, real64
+  use atoms, only: atoms_t
+  use base_constants, only: acceleration_unit, boltzmann
+  use base_random, only: atom_normals, for_langevin, random_stream_t
+  use pistons, only: pistons_t
+  use thermostat, only: thermostat_t
+  implicit none
+  private
+  public :: langevin_t
+
+  type, extends(thermostat_t) :: langevin_t
+  contains
+    procedure :: acts_in_drift
+    procedure :: moves_centre
+    procedure :: act_in_drift
+    procedure :: act_on_pistons
+  end type langevin_t
+
+contains
+
+  pure logical function acts_in_drift(self)
+    class(langevin_t), intent(in) :: self
+    associate (unused => self); end associate
+    acts_in_drift = .true.
+  end function acts_in_drift
+
+  pure logical function moves_centre(self)
+    class(langevin_t), intent(in) :: self
+    associate (unused => self); end associate
+    moves_centre = .true.
+  end function moves_centre
+
+  !> The exact solution of the Ornstein-Uhlenbeck process.
+  subroutine act_in_drift(self, atoms, step, time)
+    class(langevin_t), intent(in) :: self
+    type(atoms_t), intent(inout) :: atoms
+    integer(int64), intent(in) :: step
+    real(real64), intent(in) :: time
+    real(real64) :: kept, noise
+    integer :: i
+    kept = exp(-self%friction*time)
+    noise = sqrt((1.0_real64 - kept**2)*boltzmann*self%temperature*acceleration_unit)
+    !$omp parallel do schedule(static)
+    do i = 1, atoms%n_owned
+      atoms%velocity(:, i) = kept*atoms%velocity(:, i) + noise/sqrt(atoms%mass(atoms%kind(i)))* &
+                             atom_normals(self%seed, for_langevin, atoms%id(i), step)
+    end do
+    !$omp end parallel do
+  end subroutine act_in_drift
+
+  subroutine act_on_pistons(self, pistons, mass, random, time)
+    class(langevin_t), intent(inout) :: self
+    type(pistons_t), intent(inout) :: pistons
+    real(real64), intent(in) :: mass(:)
+    type(random_stream_t), intent(inout) :: random
+    real(real64), intent(in) :: time
+    real(real64) :: before, kt, kept, noise
+    integer :: p
+    before = pistons%kinetic_energy(mass)
+    kt = boltzmann*self%temperature
+    kept = exp(-self%friction*time)
+    do p = 1, size(mass)
+      noise = sqrt((1.0_real64 - kept**2)*kt/mass(p))*random%normal()
+      where (pistons%of_axis == p) pistons%rate = kept*pistons%rate + noise
+    end do
+    self%heat = self%heat + pistons%kinetic_energy(mass) - before
+  end subroutine act_on_pistons
+
+end module langevin
