@@ -73,12 +73,16 @@ make_environment() {
   printf '%s' "$wanted" >"$VENV/.complete"
 }
 
+source_checksum() {
+  find "${SOURCES[@]}" -type f -not -name '*.pyc' -not -name '*.so' -not -path '*/_bin/*' -print0 |
+    LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum
+}
+
 # install_package STAMP [pip options]: leaves out the work when neither sources nor options have changed.
 install_package() {
   local stamp="$1" state
   shift
-  state="$(find "${SOURCES[@]}" -type f -not -name '*.pyc' -not -name '*.so' -not -path '*/_bin/*' -print0 |
-    LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum) $*"
+  state="$(source_checksum) $*"
   [[ -f "$stamp" && "$(<"$stamp")" == "$state" ]] && return
   say "Building chromabuild ${*:+($*)}"
   PATH="$VENV/bin:$PATH" "$VENV/bin/pip" install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
@@ -93,8 +97,17 @@ setup() {
   export PATH="$VENV/bin:$PATH"
 }
 
+# The quick build, unless a build of these sources is there already, with whatever options.
+setup_quick() {
+  install_system_packages
+  make_environment
+  [[ -f "$VENV/.chromabuild" && "$(<"$VENV/.chromabuild")" == "$(source_checksum) "* ]] ||
+    install_package "$VENV/.chromabuild" "${QUICK_BUILD[@]}"
+  export PATH="$VENV/bin:$PATH"
+}
+
 demo() {
-  setup "${QUICK_BUILD[@]}"
+  setup_quick
   [[ -f demo/locus.yaml ]] || chromabuild init --example demo demo
   say "Running the demo"
   (cd demo && chromabuild all)
@@ -119,7 +132,7 @@ run_tests() {
 
 # make_docs: the site, its Fortran pages beside it; a warning of Sphinx or a link that leads nowhere is an error.
 make_docs() {
-  setup
+  setup_quick
   local site="$PWD/build/docs/html" wanted
   wanted="$(sha256sum <requirements-docs.lock) $(<"$VENV/.complete")"
   if [[ ! -f "$VENV/.docs" || "$(<"$VENV/.docs")" != "$wanted" ]]; then
