@@ -68,6 +68,13 @@ def test_rules_read_and_write_what_the_stages_do(project, plan):
         assert files["input"] == {str(path) for path in stage.input_paths(config).values()}
 
 
+def test_a_job_runs_the_command_of_its_stage(project):
+    """The commands of a dry run and of a job are put together at different times."""
+    result = snakemake(project, "--until", "scaffold")
+    assert result.returncode != 0 and "mesoscale scaffold ..." in result.stderr
+    assert "is outside the sequence" in result.stderr or "fewer than the 147" in result.stderr
+
+
 def test_bricks_in_jobs_side_by_side(project):
     """The plan first, then the batches, then the manifest; never more jobs than a scheduler can bear."""
     result = snakemake(project, "--dry-run", options=["brick_jobs=5", "brick_ranks=3"])

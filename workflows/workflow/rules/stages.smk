@@ -19,4 +19,5 @@ for stage in STAGES:
             settings=settings(*stage.settings),
         threads: THREADS
         shell:
-            f"{command(stage.name)} --threads {{threads}}"
+            # Evaluated when the job runs, after the loop: the name cannot come from its variable.
+            f"{command('{rule}')} --threads {{threads}}"
