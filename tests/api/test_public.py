@@ -21,7 +21,7 @@ PACKAGE = Path(chromabuild.__file__).parent
 MODULES = ("chromabuild.api", "chromabuild.base.notebook", "chromabuild.base.settings", "chromabuild.genome.locus",
            "chromabuild.molecule.solute", "chromabuild.pipeline.results")
 """Those with examples."""
-SMALL_SOLUTE = Path(__file__).parents[1] / "solvate" / "data" / "solute.h5"
+SMALL_SOLUTE = Path(__file__).parents[1] / "support" / "data" / "solute.h5"
 
 
 def python(code):

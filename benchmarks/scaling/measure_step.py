@@ -1,6 +1,6 @@
 """What a step of chromamd costs one core, by parts: the measured half of docs/explanation/network-simulation.md.
 
-    python benchmarks/measure_step.py [FOLDER]
+    python benchmarks/scaling/measure_step.py [FOLDER]
 
 Boxes of TIP3P-like water, 12 angstrom cutoff, switch from 10, PME of order 4 with spacing <= 1.2 angstrom, rigid
 waters, 2 fs, one rank, one thread. The engine's own shares of wall time, applied to the processor time of a long less
@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "engine"))
-import systems  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+from support import systems  # noqa: E402
 
 RESULT = ROOT / "chromabuild" / "scaling" / "data" / "measured_step.json"
 SPACING = 3.104

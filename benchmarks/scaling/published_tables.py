@@ -1,7 +1,7 @@
 """Published figures beside the simulator's: tables for docs/explanation/network-simulation.md, and the record
 that `chromabuild plan` reads.
 
-    python benchmarks/published_tables.py           (writes chromabuild/scaling/data/published_tables.json; 5 s)
+    python benchmarks/scaling/published_tables.py           (writes chromabuild/scaling/data/published_tables.json; 5 s)
 """
 
 from chromabuild import __version__

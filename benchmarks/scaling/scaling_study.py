@@ -1,6 +1,6 @@
 """Strong and weak scaling of chromamd from 1,024 to 65,536 ranks: tables and docs/images/scaling.png.
 
-    python benchmarks/scaling_study.py        (4 min)
+    python benchmarks/scaling/scaling_study.py        (4 min)
 
 Boxes of 0.1 atoms a cubic angstrom on the bundled machines infiniband, dragonfly and torus, 32 ranks a node in blocks
 of 2 x 4 x 4 domains. docs/explanation/network-simulation.md lists the assumptions.
@@ -15,7 +15,7 @@ from chromabuild.scaling.cost import NetworkSpeed, Topology
 from chromabuild.scaling.machine import find_machine
 from chromabuild.scaling.step import DENSITY, Decomposition, Placement, fft_time, step_time
 
-FIGURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "scaling.png"
+FIGURE = Path(__file__).resolve().parents[2] / "docs" / "images" / "scaling.png"
 NODE_BLOCK = (2, 4, 4)
 RANK_GRIDS = {1024: (8, 8, 16), 2048: (8, 16, 16), 4096: (16, 16, 16), 8192: (16, 16, 32), 16_384: (16, 32, 32),
               32_768: (32, 32, 32), 65_536: (32, 32, 64)}
