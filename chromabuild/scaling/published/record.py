@@ -1,4 +1,5 @@
-"""How far the simulator is from the published tables: computed by benchmarks/scaling/published_tables.py, kept as dated data.
+"""How far the simulator is from the published tables: kept as dated data that
+benchmarks/scaling/published_tables.py computes.
 
 `chromabuild plan --machine` reads the record, since the packet simulations behind it take seconds.
 """
