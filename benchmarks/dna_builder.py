@@ -109,7 +109,8 @@ def main() -> None:
             best = {}
             for _ in range(given.rounds):
                 for name, (python, code) in programs.items():
-                    done = subprocess.run([python, "-P", "-c", code, str(fasta), str(saved)], capture_output=True, text=True)
+                    done = subprocess.run([python, "-P", "-c", code, str(fasta), str(saved)], capture_output=True,
+                                          text=True)
                     if done.returncode:
                         sys.exit(f"{name} failed:\n{done.stderr}")
                     result = json.loads(done.stdout.splitlines()[-1])
