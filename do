@@ -7,13 +7,15 @@ cd "$(dirname "$0")"
 readonly VENV="$PWD/.venv"
 readonly SYSTEM_PACKAGES=(gcc g++ gfortran libopenmpi-dev openmpi-bin libhdf5-dev cmake ninja-build pkg-config)
 # Tests of Fortran by itself; the others go through the same code once more.
-readonly KERNEL_TESTS=(tests/clash tests/dna tests/engine tests/fft tests/mesoscale tests/nucleosome tests/shards tests/solvate)
-# What the demo leaves out: double precision, and instruction sets that this processor does not have.
+readonly KERNEL_TESTS=(tests/{clash,dna,engine,fft,mesoscale,nucleosome,shards,solvate})
+readonly SOURCES=(CMakeLists.txt pyproject.toml README.md chromabuild mesoscale fortran templates workflows
+  tests/engine/fortran)
+# Kernels are compiled for the instruction sets that this processor has; double precision is for tests and for those who ask.
 readonly QUICK_BUILD=(--config-settings=cmake.define.CHROMAMD_DOUBLE=OFF
   --config-settings=cmake.define.CHROMAMD_INSTRUCTION_SETS=native)
 readonly WHOLE_BUILD=(--config-settings=cmake.define.CHROMAMD_DOUBLE=ON
-  "--config-settings=cmake.define.CHROMAMD_INSTRUCTION_SETS=baseline;avx2;avx512")
-readonly SOURCES=(CMakeLists.txt pyproject.toml README.md chromabuild mesoscale fortran templates workflows tests/engine/fortran)
+  "--config-settings=cmake.define.CHROMAMD_INSTRUCTION_SETS=baseline;native")
+any_build=no   # yes: a build of these sources with other options will do
 
 say() { printf '\n==> %s\n' "$*"; }
 stop() { printf 'do: %s\n' "$*" >&2; exit 1; }
@@ -46,7 +48,8 @@ install_system_packages() {
     as_root=(sudo)
   fi
   "${as_root[@]}" apt-get update -qq
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
 # The first Python of version 3.11 or later that can make virtual environments.
@@ -62,15 +65,23 @@ find_python() {
   stop "Python 3.11 or later with venv is needed: install python3.11 and python3.11-venv, or put a newer python3 on PATH"
 }
 
-make_environment() {
-  local python wanted
+# locked NAME...: the lines of requirements.lock for these packages.
+locked() {
+  awk -v names=" $* " '/^[a-z]/ { split($1, part, "=="); wanted = index(names, " " part[1] " ") } wanted' requirements.lock
+}
+
+# environment FOLDER REQUIREMENTS: a virtual environment with these packages, unless it is there.
+environment() {
+  local folder="$1" requirements="$2" python wanted
   python="$(find_python)"
-  wanted="$(sha256sum <requirements.lock) $("$python" --version)"
-  [[ -f "$VENV/.complete" && "$(<"$VENV/.complete")" == "$wanted" ]] && return
-  say "Making .venv with $("$python" --version)"
-  "$python" -m venv --clear "$VENV"
-  "$VENV/bin/pip" install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-  printf '%s' "$wanted" >"$VENV/.complete"
+  wanted="$(sha256sum <<<"$requirements") $("$python" --version)"
+  [[ -f "$folder/.complete" && "$(<"$folder/.complete")" == "$wanted" ]] && return
+  say "Making ${folder#"$PWD"/} with $("$python" --version)"
+  "$python" -m venv --clear "$folder"
+  # Modules that are imported get their bytecode then.
+  "$folder/bin/pip" install --quiet --disable-pip-version-check --no-compile --require-hashes \
+    -r /dev/stdin <<<"$requirements"
+  printf '%s' "$wanted" >"$folder/.complete"
 }
 
 source_checksum() {
@@ -78,32 +89,49 @@ source_checksum() {
     LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum
 }
 
-# install_package STAMP [pip options]: leaves out the work when neither sources nor options have changed.
-install_package() {
-  local stamp="$1" state
+# build_wheel FOLDER [pip options]: chromabuild's wheel in FOLDER, made in an environment with what compiling needs. Nothing
+# is done when neither sources nor options have changed.
+build_wheel() {
+  local folder="$1" sources state built=""
   shift
-  state="$(source_checksum) $*"
-  [[ -f "$stamp" && "$(<"$stamp")" == "$state" ]] && return
+  sources="$(source_checksum)"
+  state="$sources $*"
+  [[ ! -f "$folder/.state" ]] || built="$(<"$folder/.state")"
+  [[ "$built" != "$state" && ! ($any_build == yes && "$built" == "$sources "*) ]] || return 0
+  environment "$PWD/build/environment" "$(locked numpy packaging pathspec scikit-build-core)"
   say "Building chromabuild ${*:+($*)}"
-  PATH="$VENV/bin:$PATH" "$VENV/bin/pip" install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
-    --upgrade --force-reinstall "$@" .
-  printf '%s' "$state" >"$stamp"
+  rm -rf "$folder"
+  PATH="$PWD/build/environment/bin:$PATH" "$PWD/build/environment/bin/pip" wheel --quiet --disable-pip-version-check \
+    --no-build-isolation --no-deps --wheel-dir "$folder" "$@" .
+  printf '%s' "$state" >"$folder/.state"
 }
 
+# install_wheel FOLDER STAMP [pip options]: unless STAMP says that it is installed.
+install_wheel() {
+  local folder="$1" stamp="$2"
+  shift 2
+  [[ -f "$stamp" && "$(<"$stamp")" == "$(<"$folder/.state")" ]] && return
+  "$VENV/bin/pip" install --quiet --disable-pip-version-check --no-deps --upgrade --force-reinstall "$@" "$folder"/*.whl
+  cp "$folder/.state" "$stamp"
+}
+
+# setup [pip options]: everything ready to use; packages are fetched while chromabuild is compiled.
 setup() {
   install_system_packages
-  make_environment
-  install_package "$VENV/.chromabuild" "$@"
+  environment "$VENV" "$(<requirements.lock)" &
+  local packages=$!
+  trap 'kill "$packages" 2>/dev/null || true' EXIT
+  build_wheel "$PWD/build/wheel" "$@"
+  wait "$packages"
+  trap - EXIT
+  install_wheel "$PWD/build/wheel" "$VENV/.chromabuild"
   export PATH="$VENV/bin:$PATH"
 }
 
 # The quick build, unless a build of these sources is there already, with whatever options.
 setup_quick() {
-  install_system_packages
-  make_environment
-  [[ -f "$VENV/.chromabuild" && "$(<"$VENV/.chromabuild")" == "$(source_checksum) "* ]] ||
-    install_package "$VENV/.chromabuild" "${QUICK_BUILD[@]}"
-  export PATH="$VENV/bin:$PATH"
+  any_build=yes
+  setup "${QUICK_BUILD[@]}"
 }
 
 demo() {
@@ -122,8 +150,9 @@ run_tests() {
   say "Checking style"
   ruff check .
   say "Unit tests of kernels and engine on a debug build with bounds checks"
-  install_package build/debug.stamp "${strict[@]}" --config-settings=cmake.build-type=Debug \
-    --config-settings=build-dir=build/debug --target "$PWD/build/debug-site"
+  build_wheel "$PWD/build/debug-wheel" "${strict[@]}" --config-settings=cmake.build-type=Debug \
+    --config-settings=build-dir=build/debug
+  install_wheel "$PWD/build/debug-wheel" build/debug.stamp --target "$PWD/build/debug-site"
   PYTHONPATH="$PWD/build/debug-site" pytest -q -n "$(nproc)" --dist loadfile --no-loadscope-reorder -m "not slow" \
     "${KERNEL_TESTS[@]}"
   say "All tests"

@@ -3,13 +3,21 @@
 #include <stdlib.h>
 #include "line_kernel.h"
 
+/* The best that is compiled and that the processor runs: see base_cpu_features.c. */
+int chroma_instruction_set(void);
+
 static const line_kernels *kernels(void) {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl")) return line_kernels_avx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return line_kernels_avx2;
+#ifdef LINE_KERNELS_avx512
+  if (chroma_instruction_set() >= 3) return line_kernels_avx512;
 #endif
+#ifdef LINE_KERNELS_avx2
+  if (chroma_instruction_set() >= 2) return line_kernels_avx2;
+#endif
+#ifdef LINE_KERNELS_baseline
   return line_kernels_baseline;
+#else
+  return NULL;
+#endif
 }
 
 static void put(line_plan *plan, int at, long double angle) {
@@ -23,16 +31,17 @@ static void put(line_plan *plan, int at, long double angle) {
 }
 
 /* A plan for lines of `length` numbers, real (to complex or back) or complex, of `bytes` (4, 8) bytes a real. Null when
-   there is no memory. */
+   there is no memory, or no kernel for this processor. */
 line_plan *line_plan_create(int length, int is_real, int bytes) {
   const long double turn = 6.283185307179586476925286766559005768L;
-  line_plan *plan = calloc(1, sizeof *plan);
+  const line_kernels *chosen = kernels();
+  line_plan *plan = chosen ? calloc(1, sizeof *plan) : NULL;
   if (!plan) return plan;
   int n = is_real && length % 2 == 0 ? length / 2 : length;
   plan->n = n;
   plan->is_halved = n < length;
   plan->bytes = bytes;
-  plan->kernels = &kernels()[bytes == 8];
+  plan->kernels = &chosen[bytes == 8];
   int rest = n, twos = 0, size = 0;
   for (; rest % 2 == 0; rest /= 2) twos++;
   /* As few passes as can be, and those as equal as can be. */

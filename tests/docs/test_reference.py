@@ -1,6 +1,7 @@
 """What the site says of the code is what the code says, and the version stands in one place."""
 
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -61,5 +62,5 @@ def test_one_version():
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == VERSION
     released = re.findall(r"^## \[(\d[^\]]*)\] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert released[0] == VERSION
-    program = next((ROOT / "fortran").rglob("chromamd.f90")).read_text()
-    assert re.search(r'version = "([^"]+)"', program)[1] == VERSION
+    program = subprocess.run(["chromamd", "version"], capture_output=True, text=True, check=True)
+    assert program.stdout.startswith(f"chromamd {VERSION} (")

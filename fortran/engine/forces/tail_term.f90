@@ -66,7 +66,7 @@ contains
     class(background_t), intent(inout), optional :: beside
     real(real64) :: tail
     integer :: axis
-    associate (unused => shared, unused2 => part, unused3 => want_energy, unused4 => beside); end associate
+    associate (unused => shared, unused2 => part, unused3 => want_energy, unused4 => present(beside)); end associate
     if (.not. state%comm%is_root()) return
     tail = self%energy_volume/product(state%grid%box)
     tail = (tail + state%rounding%energy) - state%rounding%energy

@@ -11,8 +11,9 @@ program chromamd
   use base_error, only: error_t, fail
   use pme_ranks, only: end_pme_service, serve_pme
   use base_text, only: edit_distance, to_text
+  use kernel_dispatch, only: check_processor
+  use program_version, only: version
   implicit none
-  character(len=*), parameter :: version = "0.2.0"
   character(len=8), parameter :: known(6) = [character(len=8) :: "setup", "run", "energy", "merge", "help", "version"]
   integer, parameter :: exit_usage = 2
   type(communicator_t) :: comm
@@ -38,7 +39,8 @@ program chromamd
     if (path == "") then
       call fail(error, exit_usage, "'chromamd "//command//"' needs a control file; chromamd help shows one")
     else
-      call read_settings(path, command, settings, error)
+      call check_processor(error)
+      if (.not. allocated(error)) call read_settings(path, command, settings, error)
       call comm%agree(error)
     end if
     if (.not. allocated(error) .and. any(command == ["run   ", "energy"])) call set_pme_ranks_apart()

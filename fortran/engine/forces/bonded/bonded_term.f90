@@ -55,7 +55,7 @@ contains
     type(energies_t), intent(inout) :: sums
     class(background_t), intent(inout), optional :: beside
     real(real64) :: energy(n_bonded_energies), virial(3, 3)
-    associate (unused => shared, unused2 => want_energy, unused3 => beside); end associate
+    associate (unused => shared, unused2 => want_energy, unused3 => present(beside)); end associate
     if (part == all_atoms) then
       call self%terms%compute(state%atoms%position, state%atoms%force, energy, virial)
     else

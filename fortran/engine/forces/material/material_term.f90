@@ -86,7 +86,7 @@ contains
     class(background_t), intent(inout), optional :: beside
     real(real64), allocatable :: value(:, :)
     real(real64) :: energy, embedding, virial(3, 3)
-    associate (unused => shared, unused2 => part, unused3 => beside); end associate
+    associate (unused => shared, unused2 => part, unused3 => present(beside)); end associate
     associate (atoms => state%atoms, material => self%material)
       call material%place(atoms%position)
       if (material%is_embedded) then

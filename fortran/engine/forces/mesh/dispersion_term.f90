@@ -65,7 +65,7 @@ contains
     class(background_t), intent(inout), optional :: beside
     real(real64), pointer, contiguous :: force(:, :)
     real(real64) :: virial(3, 3)
-    associate (unused => shared, unused2 => part, unused3 => beside); end associate
+    associate (unused => shared, unused2 => part, unused3 => present(beside)); end associate
     force => state%slow_forces()
     associate (atoms => state%atoms)
       call self%pme%compute(atoms%n_owned, atoms%position, atoms%kind, self%root_c6, force, sums%part(is_dispersion), &

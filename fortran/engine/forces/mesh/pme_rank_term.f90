@@ -61,7 +61,7 @@ contains
     class(background_t), intent(inout), optional :: beside
     real(real64), pointer, contiguous :: force(:, :)
     real(real64) :: virial(3, 3)
-    associate (unused => shared, unused2 => part, unused3 => want_energy, unused4 => beside); end associate
+    associate (unused => shared, unused2 => part, unused3 => want_energy, unused4 => present(beside)); end associate
     force => state%slow_forces()
     call self%client%finish(force, sums%part(is_reciprocal), virial)
     sums%virial = sums%virial + virial

@@ -70,7 +70,7 @@ contains
     class(background_t), intent(inout), optional :: beside
     real(real64), pointer, contiguous :: force(:, :)
     real(real64) :: virial(3, 3)
-    associate (unused => part, unused2 => beside); end associate
+    associate (unused => part, unused2 => present(beside)); end associate
     if (.not. shared%overlaps) call start(self, state, want_energy)
     force => state%slow_forces()
     associate (atoms => state%atoms)

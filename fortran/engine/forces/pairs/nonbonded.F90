@@ -21,7 +21,7 @@ module nonbonded
   use excluded_pairs, only: excluded_pairs_t
   use force_moment_sum, only: force_moment
   use force_sums, only: force_sums_t
-  use instruction_sets, only: instruction_set_name
+  use base_instruction_set, only: instruction_set_name
   use kernel_dispatch, only: choose_pair_kernels
   use lennard_jones, only: lennard_jones_t
   use nonbonded_options, only: nonbonded_options_t, usual_many_atoms

@@ -54,7 +54,7 @@ contains
     type(energies_t), intent(inout) :: sums
     class(background_t), intent(inout), optional :: beside
     real(real64) :: virial(3, 3)
-    associate (unused => shared, unused2 => part, unused3 => want_energy, unused4 => beside); end associate
+    associate (unused => shared, unused2 => part, unused3 => want_energy, unused4 => present(beside)); end associate
     call self%restraints%compute(state%comm, state%atoms, state%grid%box, sums%part(is_restraint), virial)
     sums%virial = sums%virial + virial
   end subroutine compute

@@ -1,8 +1,8 @@
 /* Which of the instruction sets that kernels are compiled for this processor (and operating system) can run. */
-int chromamd_instruction_set(void);
+int chroma_instruction_set(void);
 
 /* 0: the baseline of the architecture; 2: AVX2 with FMA; 3: AVX-512 (F, CD, VL, BW, DQ). */
-int chromamd_instruction_set(void)
+int chroma_instruction_set(void)
 {
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
     __builtin_cpu_init();
@@ -15,10 +15,10 @@ int chromamd_instruction_set(void)
     return 0;
 }
 
-#ifdef CHROMAMD_PROBE
+#ifdef CHROMA_PROBE
 /* For CMake: the exit status tells. */
 int main(void)
 {
-    return chromamd_instruction_set();
+    return chroma_instruction_set();
 }
 #endif

@@ -1,16 +1,16 @@
 !> Instruction sets of processors that kernels may be compiled for.
-module instruction_sets
+module base_instruction_set
   use, intrinsic :: iso_c_binding, only: c_int
   implicit none
   private
   public :: instruction_set_name, processor_instruction_set
 
-  !> In rising order; the same numbers as in cpu_features.c.
+  !> In rising order; the same numbers as in base_cpu_features.c.
   integer, parameter, public :: baseline = 0, avx2 = 2, avx512 = 3
 
   interface
-    !> The best instruction set that the processor and its operating system have; see cpu_features.c.
-    integer(c_int) function processor_instruction_set() bind(c, name="chromamd_instruction_set")
+    !> The best instruction set that the processor and its operating system have; see base_cpu_features.c.
+    integer(c_int) function processor_instruction_set() bind(c, name="chroma_instruction_set")
       import :: c_int
     end function processor_instruction_set
   end interface
@@ -31,4 +31,4 @@ contains
     end select
   end function instruction_set_name
 
-end module instruction_sets
+end module base_instruction_set
