@@ -19,6 +19,8 @@ from chromabuild.shards.brick_file import read_brick
 from chromabuild.solvate import prepare, solvate
 from chromabuild.solvate.bricks import make_brick
 
+pytestmark = pytest.mark.release
+
 HALF_A_THOUSANDTH = 0.0005 + 1e-6
 
 
