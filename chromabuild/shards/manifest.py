@@ -29,7 +29,9 @@ class Shard:
     charge: int
     """Sum of formal charges, elementary charges."""
     lower: tuple[float, float, float]
+    """Lower corner of the brick, angstrom."""
     upper: tuple[float, float, float]
+    """Upper corner, angstrom."""
     files: dict[str, dict]
     """Suffix (``pdb.zst``, ``bcif``, ``cbb``) to ``{"bytes": .., "blake3": ..}``."""
 
@@ -45,6 +47,7 @@ class Manifest:
 
     box: tuple[float, float, float]
     grid: tuple[int, int, int]
+    """Bricks along x, y and z."""
     atoms: int
     counts: dict[str, int]
     """``solute`` counts atoms; ``water`` and the ions (``sodium``, ``potassium``, ..) count residues."""
