@@ -19,11 +19,11 @@ from chromabuild.forcefield.openmm_system import COULOMB_CONSTANT, SystemTerms, 
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.molecule.solute import Solute
+from chromabuild.solvate.ions import SPECIES
 
 FORCE_FIELDS = {"amber14": ("amber14/protein.ff14SB.xml", "amber14/DNA.OL15.xml", "amber14/tip3p.xml")}
 
-SOLVENT = (("water", "HOH", "WAT"), ("sodium", "NA", "NA"), ("potassium", "K", "K"), ("magnesium", "MG", "MG"),
-           ("chloride", "CL", "CL"))
+SOLVENT = (("water", "HOH", "WAT"), *((key, ion.residue, ion.residue) for key, ion in SPECIES.items()))
 """Key in the counts of a shard manifest, residue of the library, segment id; in global atom order."""
 
 _CAPS = {"amino acid": ("NGLY", "CGLY"), "nucleotide": ("DA5", "DA3")}

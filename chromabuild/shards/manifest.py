@@ -16,6 +16,8 @@ BRICKS_NAME = "bricks.txt"
 _BLOCK = 1 << 22
 RECORD_FOLDER = "records"
 """Beside each finished file of a run, what it was made from and its hash, so that a rerun can keep it."""
+ATOMS_OF = {"water": 3}
+"""Atoms of one unit of an entry of the counts, where they are not 1."""
 LOCK_NAME = ".lock"
 """In the records: held by the one process that makes what all others wait for."""
 

@@ -15,7 +15,7 @@ from chromabuild.molecule.solute import MAX_RESIDUES_PER_SEGMENT
 from chromabuild.shards.bcif import bcif_bytes
 from chromabuild.shards.brick import Brick, template_index, template_sizes
 from chromabuild.shards.brick_file import brick_bytes
-from chromabuild.shards.manifest import RECORD_FOLDER, Shard, file_entry, file_error
+from chromabuild.shards.manifest import ATOMS_OF, RECORD_FOLDER, Shard, file_entry, file_error
 from chromabuild.shards.pdb import pdb_bytes
 from chromabuild.solvate.ions import SPECIES, formal_charges
 from chromabuild.solvate.layout_file import CONTENTS, StoredPlan
@@ -89,7 +89,7 @@ class SolvatedSystem:
     @property
     def n_atoms(self) -> int:
         """Atoms of the whole system."""
-        return sum(count * (3 if key == "water" else 1) for key, count in self.counts.items())
+        return sum(ATOMS_OF.get(key, 1) * count for key, count in self.counts.items())
 
 
 def make_brick(system: SolvatedSystem, k: int) -> Brick:
