@@ -63,9 +63,10 @@ def fibre_of(locus: "Locus", settings: Config) -> "Fibre":
     from mesoscale.restraints import shared_out
 
     section, fibre = settings.scaffold, locus.fibre()
-    place = fibre.start + np.array(fibre.dyads)
-    recipes = octamer_recipes(settings.build, fibre.chromosome, place, settings.seed)
-    acetylated = within_stretches(section.acetylated, fibre.chromosome, place) if section.acetylated else ()
+    dyad_position = fibre.start + np.array(fibre.dyads)
+    # The same recipes as ``build_solute`` finds: they depend on settings, seed and positions on the chromosome alone.
+    recipes = octamer_recipes(settings.build, fibre.chromosome, dyad_position, settings.seed)
+    acetylated = within_stretches(section.acetylated, fibre.chromosome, dyad_position) if section.acetylated else ()
     return replace(fibre, contacts=shared_out(fibre.contacts, section.replica, section.replicas),
                    linker_histone=tuple(bool(recipe.linker_histone) for recipe in recipes),
                    acetylated=tuple(bool(one) for one in acetylated))

@@ -20,6 +20,7 @@ from chromabuild.nucleosome.octamer import Octamer
 from chromabuild.nucleosome.recipe import build_octamer
 from chromabuild.scaling.measured import StepSettings
 from chromabuild.scaling.prediction import Job, Prediction, Run, predict
+from chromabuild.shards.manifest import ATOMS_OF
 from chromabuild.solvate import brick_grid, disk_needed
 from chromabuild.solvate.ions import formal_charges, ion_counts
 from chromabuild.solvate.water import GAP_AT_FACES, water_tile
@@ -102,7 +103,7 @@ def estimate(config: Config, threads: int) -> Estimate:
     extent, source = _extent(config, fibre, octamers)
     box = np.array(config.solvate.box or extent + 2 * config.solvate.padding)
     counts = _solvent_counts(config, box, solute, charge)
-    atoms = solute + 3 * counts["water"] + sum(count for key, count in counts.items() if key != "water")
+    atoms = solute + sum(ATOMS_OF.get(key, 1) * count for key, count in counts.items())
     dynamics = config.dynamics
     shards = brick_grid(np.rint(box * 1000).astype(np.int64), config.solvate).n_bricks
     share = 2 / threads

@@ -28,6 +28,7 @@ Precision = Literal["mixed", "double"]
 Row = dict[str, float]
 RowProgress = Callable[[Row], None]
 Sections = dict[str, dict[str, object]]
+"""Of a control file: section to key to value, in the units of the engine (ps where the settings have fs)."""
 
 _NAMES = {"mixed": "chromamd", "double": "chromamd-double"}
 _ERRORS = {error.exit_code: error for error in (BadInputError, IntegrityError, ResourceError, InterruptedRunError)}
@@ -234,7 +235,7 @@ def hydrogen_keys(dynamics: DynamicsSection) -> dict[str, object]:
 
 
 def energy_section(dynamics: DynamicsSection) -> dict[str, object]:
-    """The [ENERGY] section of every stage of a run."""
+    """The [ENERGY] section of every phase of a run."""
     return {
         "electrostatic": "PME",
         "cutoffdist": dynamics.cutoff,
@@ -250,7 +251,7 @@ def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str 
     """Set up, minimise and run dynamics as locus.yaml says; everything lands in ``folder``.
 
     ``topology``: the Topology file; ``bricks``: ``shards/bricks.txt``; ``seed``: of the initial velocities;
-    ``progress`` receives the stage's name (``minimise``, ``dynamics``) and every new row of its energy table;
+    ``progress`` receives the phase's name (``minimise``, ``dynamics``) and every new row of its energy table;
     ``threads``: of each rank, None: as the environment says. Raises what ``launch`` raises.
     """
     folder = Path(folder)
@@ -258,7 +259,7 @@ def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str 
     restart.mkdir(parents=True, exist_ok=True)
     files = Run.of_chromamd(folder)
     current = str(restart / "start_().rst")
-    stages: list[tuple[str, Literal["setup", "run"], Path | None, Sections]] = [
+    phases: list[tuple[str, Literal["setup", "run"], Path | None, Sections]] = [
         ("setup", "setup", None, {
             "INPUT": {"topologyfile": topology, "shardfile": bricks},
             "OUTPUT": {"rstfile": current},
@@ -267,7 +268,7 @@ def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str 
     ]
     if dynamics.minimise_steps:
         minimised = str(restart / "minimise_().rst")
-        stages.append(("minimise", "run", files.minimise_log, {
+        phases.append(("minimise", "run", files.minimise_log, {
             "INPUT": {"topologyfile": topology, "rstfile": current},
             "OUTPUT": {"logfile": files.minimise_log, "rstfile": minimised},
             "ENERGY": energy_section(dynamics),
@@ -275,7 +276,7 @@ def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str 
                          "force_scale_max": FORCE_SCALE_MAX},
         }))
         current = minimised
-    stages.append(("dynamics", "run", files.dynamics_log, {
+    phases.append(("dynamics", "run", files.dynamics_log, {
         "INPUT": {"topologyfile": topology, "rstfile": current},
         "OUTPUT": {"logfile": files.dynamics_log, "rstfile": files.restart, "dcdfile": files.trajectory},
         "ENERGY": energy_section(dynamics),
@@ -286,7 +287,7 @@ def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str 
         "CONSTRAINTS": {"rigid_bond": True},
         "ENSEMBLE": ensemble_section(dynamics),
     }))
-    for name, command, log, sections in stages:
+    for name, command, log, sections in phases:
         control = folder / f"{name}.inp"
         write_control(control, sections)
         launch(command, control, dynamics.ranks, log=log, threads=threads,

@@ -176,7 +176,7 @@ def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str 
         raise IntegrityError(f"{bricks} has {len(position)} atoms, {topology} has {molecules.n_atoms}: "
                              "they are not of the same build; run chromabuild topology again")
     files = Run.of_openmm(folder)
-    system = system_from_topology(molecules, box, options_from_config(dynamics, box), rigid=True)
+    system = system_from_topology(molecules, box, nonbonded_options(dynamics, box), rigid=True)
     _repartition_hydrogen_mass(system, dynamics.hydrogen_mass_factor)
     timestep = dynamics.timestep / 1000 * unit.picosecond
     if dynamics.ensemble == "NVE":
@@ -240,8 +240,12 @@ def _repartition_hydrogen_mass(system: openmm.System, factor: float) -> None:
         system.setParticleMass(int(k), mass[k])
 
 
-def options_from_config(dynamics: DynamicsSection, box: np.ndarray) -> NonbondedOptions:
-    """What chromamd makes of the same settings: alpha from erfc(alpha cutoff) = 1e-5, the grid from its spacing."""
+def nonbonded_options(dynamics: DynamicsSection, box: np.ndarray) -> NonbondedOptions:
+    """What the settings mean in a box (3,), angstrom, close to what chromamd makes of them.
+
+    Alpha follows from erfc(alpha cutoff) = 1e-5, the default of chromamd's ``pme_alpha_tol``. The grid follows from its
+    spacing; chromamd's may be coarser, for it takes numbers of points with the factor 7 too.
+    """
     return NonbondedOptions(
         cutoff=dynamics.cutoff,
         switch_distance=dynamics.switch_distance,

@@ -14,7 +14,7 @@ from openmm import unit
 
 from chromabuild.base.settings import SolvateSection
 from chromabuild.molecule.residues import residue_library
-from chromabuild.shards.brick import CHAIN_LETTERS
+from chromabuild.molecule.solute import CHAIN_LETTERS
 from chromabuild.shards.brick_file import read_brick
 from chromabuild.solvate import prepare, solvate
 from chromabuild.solvate.bricks import make_brick

@@ -6,6 +6,7 @@
 !> `float64 ensemble[48]` (heat of the thermostat, positions and velocities of its chain, 8 each; rates of strain x y z,
 !> heat of the barostat, its largest Monte Carlo move, trials and acceptances since that changed, points of the PME grid
 !> x y z; the rest 0), `int64 id[n]`, `float64 position[n][3]`, `float64 velocity[n][3]`, `int64 checksum`.
+!> Units: time ps, box and positions angstrom, velocities angstrom/ps.
 module restart
   use base_kinds, only: int64, real64
   use base_checksum, only: checksum_t
@@ -23,13 +24,18 @@ module restart
   integer(int64), parameter :: version = 2
 
   type :: restart_t
+    !> Domains along x, y and z.
     integer :: dims(3) = 1
+    !> Atoms of the whole system, and the step.
     integer(int64) :: n_system = 0, step = 0
     integer :: phase = phase_fresh
     !> The model stands in the middle of `box`, which is not periodic.
     logical :: is_open = .false.
+    !> ps; edges, angstrom.
     real(real64) :: time = 0.0_real64, box(3) = 0.0_real64
     type(ensemble_state_t) :: ensemble
+    !> Of the atoms of this domain: global ids from 0, group after group; positions (3, n; angstrom), velocities (3, n;
+    !> angstrom/ps).
     integer(int64), allocatable :: id(:)
     real(real64), allocatable :: position(:, :), velocity(:, :)
   contains

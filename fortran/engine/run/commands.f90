@@ -45,7 +45,7 @@ contains
     integer(int64) :: last
     real(real64) :: timestep
     logical :: rigid
-    character(len=:), allocatable :: place
+    character(len=:), allocatable :: extent
     type(schedule_t) :: schedule
     character(len=160) :: line
 
@@ -63,10 +63,10 @@ contains
     if (allocated(error)) return
     log%n_atoms = sim%topology%n_atoms
     log%degrees_of_freedom = sim%n_freedom
-    place = " atoms, no periodic box, "
-    if (.not. sim%is_open) place = " atoms, box "//to_text(sim%grid%box(1))//" x "//to_text(sim%grid%box(2))//" x "// &
+    extent = " atoms, no periodic box, "
+    if (.not. sim%is_open) extent = " atoms, box "//to_text(sim%grid%box(1))//" x "//to_text(sim%grid%box(2))//" x "// &
                                    to_text(sim%grid%box(3))//" angstrom, "
-    call log%note("chromamd, "//precision_name//" precision: "//to_text(sim%topology%n_atoms)//place// &
+    call log%note("chromamd, "//precision_name//" precision: "//to_text(sim%topology%n_atoms)//extent// &
                   to_text(sim%grid%dims(1))//" x "//to_text(sim%grid%dims(2))//" x "// &
                   to_text(sim%grid%dims(3))//" domains")
     if (comm%n_apart > 0) call log%note("reciprocal space: "//to_text(int(comm%n_apart, int64))//" ranks apart")

@@ -109,7 +109,7 @@ contains
     end do
   end subroutine prepare
 
-  !> What the settings say, or what leaves the tolerated share at the cutoff.
+  !> Ewald screening (1/angstrom): what the settings say, or what leaves the tolerated share at the cutoff.
   subroutine choose_screening(shared, energy)
     type(interactions_t), intent(inout) :: shared
     type(energy_settings_t), intent(in) :: energy
@@ -126,7 +126,8 @@ contains
     end if
   end subroutine choose_screening
 
-  !> Points of the grid of reciprocal space; `points` come in as those of a restart, or 0.
+  !> Points of the grid of reciprocal space along x, y and z, from the settings pme_ngrid_x ... or, where these are 0, from
+  !> the box (angstrom) and pme_max_spacing; `points` come in as those of a restart, or 0.
   subroutine choose_grid(energy, box, points)
     type(energy_settings_t), intent(in) :: energy
     real(real64), intent(in) :: box(3)
@@ -134,7 +135,7 @@ contains
     integer :: chosen(3)
     chosen = energy%grid_points
     if (any(points > 0)) then
-      ! The box of the restart was scaled: the grid of before goes on unless it has become unfit.
+      ! A barostat may have scaled the box since the grid was chosen: the grid stays unless its spacing has become unfit.
       where (chosen == 0 .and. box > (1.0_real64 - grid_slack)*energy%grid_spacing*(points - 2) .and. &
              box < (1.0_real64 + grid_slack)*energy%grid_spacing*points) chosen = points
     end if

@@ -419,8 +419,8 @@ contains
     end if
   end subroutine renew
 
-  !> Make the pair list of the present owned and ghost atoms. In dynamics the forces of before are of no use any more: they
-  !> leave their room to what lists are made with.
+  !> Make the pair list of the present owned and ghost atoms. Dynamics has used the old forces: their memory is freed for
+  !> the work arrays of the lists.
   subroutine make(self, state, field)
     class(neighbour_lists_t), intent(inout) :: self
     type(system_state_t), intent(inout) :: state

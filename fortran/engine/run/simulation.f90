@@ -74,7 +74,7 @@ contains
     options%time_transports = settings%comm%time_transports .and. (settings%runs_dynamics .or. settings%runs_minimisation)
   end function halo_options
 
-  !> Bring atoms to their owners and make halo, lists and terms anew, whatever was before.
+  !> Bring atoms to their owners and make halo, lists and terms anew, whether or not they are due.
   subroutine rebuild(self, error)
     class(simulation_t), intent(inout) :: self
     type(error_t), allocatable, intent(out) :: error
