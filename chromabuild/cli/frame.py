@@ -16,7 +16,7 @@ from chromabuild.base.errors import BadInputError, ChromabuildError, Interrupted
 from chromabuild.base.summary import Summary
 
 if TYPE_CHECKING:
-    from chromabuild.base.settings import Config
+    from chromabuild.base.settings import Settings
 
 _MEANING = {0: "done", 2: "wrong use of the command line"} | {
     error.exit_code: error.told for error in (ChromabuildError, *ChromabuildError.__subclasses__())}
@@ -78,7 +78,7 @@ JsonOption = Annotated[bool, typer.Option(
 DEFAULT_CONFIG = Path("locus.yaml")
 
 
-def load(config: Path, overrides: list[str], seed: int | None) -> "Config":
+def load(config: Path, overrides: list[str], seed: int | None) -> "Settings":
     """The effective configuration: file, then --set, then --seed."""
     from chromabuild.base.settings import load_config, parse_override
 

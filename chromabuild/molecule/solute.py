@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import h5py
@@ -27,6 +27,7 @@ MAX_RESIDUES_PER_SEGMENT = 9999  # what four decimal columns of a PDB file hold
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
+@lru_cache  # neighbouring residues ask for the same segment
 def base_36(number: int, n_digits: int) -> str:
     """``number`` in base 36, the counting part of every segment id; higher digits are dropped."""
     return "".join(_DIGITS[number // 36**power % 36] for power in reversed(range(n_digits)))

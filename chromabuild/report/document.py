@@ -15,7 +15,7 @@ from chromabuild.base.files import atomic_path
 from chromabuild.base.labels import label
 from chromabuild.base.progress import Progress, silent
 from chromabuild.base.record import StageRecord
-from chromabuild.base.settings import Config
+from chromabuild.base.settings import Settings
 from chromabuild.base.summary import Summary
 from chromabuild.molecule.solute import Solute
 from chromabuild.report import html, pictures
@@ -27,7 +27,7 @@ Stages = Mapping[str, StageRecord]
 WATER_LIMIT = 3_000_000  # waters read for the picture of the box; more are thinned by whole bricks
 
 
-def write_report(config: Config, stages: Stages, threads: int = 1, progress: Progress = silent) -> Summary:
+def write_report(config: Settings, stages: Stages, threads: int = 1, progress: Progress = silent) -> Summary:
     """Write ``report.html`` into the output folder and give the names of its sections.
 
     ``stages`` is the record of what was run, by stage; others are left out. The page is the same for any number of

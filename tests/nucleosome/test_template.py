@@ -17,7 +17,7 @@ from support.synthetic_scaffold import synthetic_scaffold
 from typer.testing import CliRunner
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.settings import Config, load_config
+from chromabuild.base.settings import Settings, load_config
 from chromabuild.build import build_solute
 from chromabuild.build.duplex import build_dna
 from chromabuild.build.template_import import add_template, fetch_template
@@ -165,7 +165,7 @@ def test_what_is_no_nucleosome_is_refused(tmp_path, crystal):
     short = write(tmp_path / "short.cif", structure(crystal, dna=61))
     with pytest.raises(BadInputError, match="has 61 base pairs without a break, a template needs 101"):
         add_template(short)
-    config = Config.model_validate({"build": {"template": str(half)}})
+    config = Settings.model_validate({"build": {"template": str(half)}})
     with pytest.raises(BadInputError, match="cannot be read as a nucleosome template"):
         build_solute(synthetic_scaffold(1, 0, 5), config)
     config.build.histones = "yeast"

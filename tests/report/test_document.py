@@ -10,7 +10,7 @@ import pytest
 from support.synthetic_build import small_solute, write_build
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.settings import Config
+from chromabuild.base.settings import Settings
 from chromabuild.pipeline import provenance
 from chromabuild.report import document, html, pictures
 from chromabuild.report.plots import line_plot
@@ -90,7 +90,7 @@ def test_stages_that_were_not_run_are_left_out(tmp_path):
 
 def test_nothing_to_report_is_refused(tmp_path):
     with pytest.raises(BadInputError, match="no results"):
-        document.write_report(Config(output=str(tmp_path)), {})
+        document.write_report(Settings(output=str(tmp_path)), {})
 
 
 def test_drift_of_a_straight_line_is_its_slope():
