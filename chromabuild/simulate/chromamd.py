@@ -49,7 +49,7 @@ def executable(precision: Precision = "mixed") -> Path:
     path = Path(__file__).resolve().parents[1] / "_bin" / _NAMES[precision]
     if not path.is_file() and precision == "double" and path.with_name(_NAMES["mixed"]).is_file():
         raise ResourceError(f"this build has no {path.name}: build chromabuild with CHROMAMD_DOUBLE=ON "
-                            "(in the source tree: ./do setup), or use precision mixed")
+                            "(in the source tree: ./do setup), or use precision=\"mixed\"")
     if not path.is_file():
         raise ResourceError(f"the MD engine {path} is missing: install an MPI compiler "
                             "(Debian: apt install gfortran libopenmpi-dev) and build chromabuild again")

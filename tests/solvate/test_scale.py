@@ -49,7 +49,7 @@ def made(edge, solute, processes, folder):
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_system(tmp_path):
-    """The largest process of 1e7 atoms is hardly larger than that of 1e6 (one bit a water in the layout: 0.4 MB more)."""
+    """The largest process of 1e7 atoms is hardly larger than that of 1e6 (a bit a water in the layout: 0.4 MB)."""
     small = made(217.0, SOLUTE, 1, tmp_path / "6")
     large = made(467.0, SOLUTE, 2, tmp_path / "7")
     manifests = [verify_shards(tmp_path / name, threads=2) for name in ("6", "7")]
