@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from chromabuild.base.errors import BadInputError, ChromabuildError, InterruptedRunError, ResourceError
 from chromabuild.base.summary import Summary
+from chromabuild.pipeline.stages import STAGES
 
 if TYPE_CHECKING:
     from chromabuild.base.settings import Settings
@@ -27,8 +28,11 @@ HELP = f"""From a gene locus to a running all-atom molecular dynamics simulation
 Start with `chromabuild init --example demo demo`, then `cd demo` and `chromabuild all`.
 
 {EXIT_CODES}"""
-ORDER = ("init", "validate", "plan", "all", "scaffold", "build", "clash", "solvate", "shards", "topology", "run",
-         "report", "verify", "workflow", "analyse", "template", "import")
+_AFTER = {"solvate": ("shards",)}
+"""Commands that belong to a stage but are none."""
+ORDER = ("init", "validate", "plan", "all",
+         *(name for stage in STAGES for name in (stage.name, *_AFTER.get(stage.name, ()))),
+         "verify", "workflow", "analyse", "template", "import")
 
 
 class _InChainOrder(TyperGroup):

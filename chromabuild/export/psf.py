@@ -33,11 +33,11 @@ def write_psf(topology: Topology, path: str | Path, solute: Solute | None = None
     # A dihedral with several periodicities is one entry. AMBER's impropers stand among the dihedrals: they are those
     # whose consecutive atoms are not all bonded.
     dihedrals = np.unique(topology.term("dihedral")["atoms"], axis=0)
-    bonded = np.sort(_pair_keys(bonds, n_atoms))
+    bonded = np.sort(np.append(_pair_keys(bonds, n_atoms), n_atoms**2))  # the last one is larger than any key
     proper = np.ones(len(dihedrals), dtype=bool)
     for column in range(3):
         pairs = _pair_keys(dihedrals[:, column:column + 2], n_atoms)
-        proper &= bonded[np.searchsorted(bonded, pairs).clip(max=len(bonded) - 1)] == pairs
+        proper &= bonded[np.searchsorted(bonded, pairs)] == pairs
     impropers = np.concatenate([dihedrals[~proper], topology.term("improper")["atoms"]])
     nothing = np.empty((0, 2), dtype=np.int64)
     with atomic_path(path) as part, open(part, "wb") as file:

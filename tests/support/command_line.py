@@ -8,7 +8,9 @@ from pathlib import Path
 
 from blake3 import blake3
 
-STAGES = ("scaffold", "build", "clash", "solvate", "topology")
+from chromabuild.pipeline.chain import NAMES
+
+STAGES = NAMES[:NAMES.index("run")]
 """Those that make the input of the dynamics."""
 
 
