@@ -20,13 +20,15 @@ from chromabuild.cli.frame import (
 from chromabuild.cli.progress import make_reporter
 from chromabuild.pipeline.stages import STAGES
 
+NAMES = [stage.name for stage in STAGES]
+
 
 @app.command("all")
 @command
 def all_stages(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
                threads: ThreadsOption = None, json: JsonOption = False,
                force: Annotated[bool, typer.Option("--force", help="Run every stage, up to date or not.")] = False,
-               until: Annotated[str, typer.Option(metavar="STAGE", help="Last stage to run.")] = STAGES[-1].name) -> None:
+               until: Annotated[str, typer.Option(metavar="STAGE", help="Last stage to run.")] = NAMES[-1]) -> None:
     """Run the whole chain, or continue it.
 
     Stages: {stages}. A stage is left out when its outputs are there and unharmed and its inputs, settings and seed
@@ -63,4 +65,4 @@ def all_stages(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [],
     show(result, json, lines)
 
 
-all_stages.__doc__ = all_stages.__doc__.format(stages=", ".join(stage.name for stage in STAGES))
+all_stages.__doc__ = all_stages.__doc__.format(stages=", ".join(NAMES))
