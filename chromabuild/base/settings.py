@@ -119,7 +119,7 @@ class DynamicsSection(Section):
     ranks: int = Field(1, ge=1, description="MPI ranks")
 
 
-class Config(Section):
+class Settings(Section):
     """The whole of locus.yaml."""
 
     seed: int = Field(1, ge=0, description="every random decision follows from it")
@@ -132,12 +132,12 @@ class Config(Section):
     dynamics: DynamicsSection = DynamicsSection()
 
     @classmethod
-    def read(cls, path: str | Path, overrides: Mapping[str, object] | None = None) -> "Config":
+    def read(cls, path: str | Path, overrides: Mapping[str, object] | None = None) -> "Settings":
         """Read locus.yaml, as ``load_config`` does."""
         return load_config(path, overrides)
 
 
-def input_files(config: Config) -> dict[str, str]:
+def input_files(config: Settings) -> dict[str, str]:
     """The user's files that the settings name: dotted key (``build.marks``) to path; keys that are empty are left out."""
     found = {f"{section}.{key}": getattr(getattr(config, section), key)
              for section, key in INPUT_FILE_KEYS}
@@ -145,7 +145,7 @@ def input_files(config: Config) -> dict[str, str]:
 
 
 def _input_file_keys() -> Iterator[tuple[str, str]]:
-    for section, info in Config.model_fields.items():
+    for section, info in Settings.model_fields.items():
         if isinstance(info.annotation, type) and issubclass(info.annotation, Section):
             for key, field in info.annotation.model_fields.items():
                 if field.json_schema_extra == INPUT_FILE:
@@ -173,7 +173,7 @@ def parse_override(text: str) -> tuple[str, object]:
         raise BadInputError(f"--set {text} is not of the form section.key=value, e.g. dynamics.steps=1000") from None
 
 
-def validated(data: dict, overrides: Mapping[str, object], path: Path | str) -> Config:
+def validated(data: dict, overrides: Mapping[str, object], path: Path | str) -> Settings:
     """The settings ``data`` of the file ``path`` with dotted ``overrides``, checked.
 
     Raises BadInputError with one sentence for an unknown key or a bad value.
@@ -187,7 +187,7 @@ def validated(data: dict, overrides: Mapping[str, object], path: Path | str) -> 
             raise BadInputError(f"{dotted} cannot be set: {'.'.join(sections)} is not a section of {path}")
         target[key] = value
     try:
-        return Config.model_validate(data)
+        return Settings.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
@@ -197,7 +197,7 @@ def validated(data: dict, overrides: Mapping[str, object], path: Path | str) -> 
         raise BadInputError(f"{path}: {key} = {first['input']!r} {message}") from None
 
 
-def changed(settings: Config | None, section: str, keys: Mapping[str, object], seed: int | None, where: str) -> Config:
+def changed(settings: Settings | None, section: str, keys: Mapping[str, object], seed: int | None, where: str) -> Settings:
     """Settings (None: the defaults) with some ``keys`` of a section, and the seed unless None, replaced.
 
     Raises BadInputError, which names ``where``, for an unknown key or a bad value.
@@ -206,11 +206,11 @@ def changed(settings: Config | None, section: str, keys: Mapping[str, object], s
     if seed is not None:
         overrides["seed"] = seed
     if not overrides:
-        return settings or Config()
-    return validated((settings or Config()).model_dump(), overrides, where)
+        return settings or Settings()
+    return validated((settings or Settings()).model_dump(), overrides, where)
 
 
-def load_config(path: str | Path, overrides: Mapping[str, object] | None = None) -> Config:
+def load_config(path: str | Path, overrides: Mapping[str, object] | None = None) -> Settings:
     """Read and validate locus.yaml; relative paths in it are taken from its folder.
 
     ``overrides`` maps dotted keys (``seed``, ``dynamics.steps``) to the values that replace those of the file.
@@ -238,7 +238,7 @@ def load_config(path: str | Path, overrides: Mapping[str, object] | None = None)
     return config
 
 
-def commented_yaml(config: Config) -> str:
+def commented_yaml(config: Settings) -> str:
     """All settings as YAML, each with its description as a comment."""
 
     def dump(value: object) -> str:

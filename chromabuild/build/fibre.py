@@ -7,7 +7,7 @@ import numpy as np
 from chromabuild import __version__
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.progress import Progress, silent
-from chromabuild.base.settings import BuildSection, Config
+from chromabuild.base.settings import BuildSection, Settings
 from chromabuild.build.assembly import assemble_solute
 from chromabuild.build.duplex import build_dna
 from chromabuild.build.octamers import atoms_beside_dna, octamer_counts, octamer_of_recipe, with_scaffold_tails
@@ -21,7 +21,7 @@ from chromabuild.nucleosome.template_file import read_template
 from mesoscale.scaffold import Scaffold
 
 
-def build_solute(scaffold: Scaffold, config: Config, threads: int = 1, progress: Progress = silent) -> Solute:
+def build_solute(scaffold: Scaffold, config: Settings, threads: int = 1, progress: Progress = silent) -> Solute:
     """All atoms of a fibre: both strands from end to end, and the histones of every nucleosome.
 
     Args:

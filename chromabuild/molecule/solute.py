@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase, digits
 
@@ -30,6 +30,7 @@ CHAIN_LETTERS = ascii_uppercase + ascii_lowercase + digits
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
+@lru_cache  # neighbouring residues ask for the same segment
 def base_36(number: int, n_digits: int) -> str:
     """``number`` in base 36, the counting part of every segment id; higher digits are dropped."""
     return "".join(_DIGITS[number // 36**power % 36] for power in reversed(range(n_digits)))

@@ -6,7 +6,7 @@ Everything heavy is imported inside the function that needs it.
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chromabuild.base.settings import Config
+from chromabuild.base.settings import Settings
 from chromabuild.base.summary import Summary
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ AUDITS = {
 """Subject of an audit -> the findings that belong to it (docs/reference/file-formats.md)."""
 
 
-def locus_summary(config: Config) -> Summary:
+def locus_summary(config: Settings) -> Summary:
     """Read the locus and say what it is. Raises BadInputError for the first thing that is wrong."""
     from chromabuild.genome.locus import load_locus
 

@@ -48,6 +48,9 @@ FORCE_SCALE_MAX = 5e-2
 def executable(precision: Precision = "mixed") -> Path:
     """Path of the engine inside the installed package. Raises ResourceError when it was not built."""
     path = Path(__file__).resolve().parents[1] / "_bin" / _NAMES[precision]
+    if not path.is_file() and precision == "double" and path.with_name(_NAMES["mixed"]).is_file():
+        raise ResourceError(f"this build has no {path.name}: build chromabuild with CHROMAMD_DOUBLE=ON "
+                            "(in the source tree: ./do setup), or use precision=\"mixed\"")
     if not path.is_file():
         raise ResourceError(f"the MD engine {path} is missing: install an MPI compiler "
                             "(Debian: apt install gfortran libopenmpi-dev) and build chromabuild again")

@@ -18,7 +18,7 @@ from chromabuild.shards.brick_file import brick_bytes
 from chromabuild.shards.manifest import ATOMS_OF, RECORD_FOLDER, Shard, file_entry, file_error
 from chromabuild.shards.pdb import pdb_bytes
 from chromabuild.solvate.ions import SPECIES, formal_charges
-from chromabuild.solvate.layout_file import CONTENTS, StoredPlan
+from chromabuild.solvate.layout_file import CONTENTS, StoredLayout
 from chromabuild.solvate.placement import PlacedSolute
 
 FILES_VERSION = 2
@@ -69,14 +69,14 @@ class SolvatedSystem:
     """Everything that a brick is made from."""
 
     placed: PlacedSolute
-    plan: StoredPlan
+    layout: StoredLayout
     grid: BrickGrid
     compress: bool
     inputs: dict[str, str]
 
     def __post_init__(self) -> None:
         """Refuse more residues of a species than segment names can number."""
-        largest = max(self.plan.counts.values())
+        largest = max(self.layout.counts.values())
         if largest > 36**3 * MAX_RESIDUES_PER_SEGMENT:
             raise BadInputError(f"{largest} waters are more than segment names can number "
                                 f"({36**3 * MAX_RESIDUES_PER_SEGMENT}): use a smaller box")
@@ -84,7 +84,7 @@ class SolvatedSystem:
     @property
     def counts(self) -> dict[str, int]:
         """Atoms of the solute and residues of the solvent species, in global order."""
-        return {"solute": self.placed.n_atoms, **self.plan.counts}
+        return {"solute": self.placed.n_atoms, **self.layout.counts}
 
     @property
     def n_atoms(self) -> int:
@@ -109,8 +109,8 @@ def _solute_part(system: SolvatedSystem, lower: np.ndarray, upper: np.ndarray) -
 
 def _solvent_parts(system: SolvatedSystem, lower: np.ndarray, upper: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
     """Water, then the ions of each species."""
-    tiling = system.plan.tiling
-    part = system.plan.part(tiling.tiles_touching(lower, upper))
+    tiling = system.layout.tiling
+    part = system.layout.part(tiling.tiles_touching(lower, upper))
     oxygen = tiling.unwrapped_oxygens(part.tiles)
     oxygen -= np.where(oxygen >= system.grid.box, system.grid.box, 0).astype(np.int32)
     inside = (oxygen >= lower).all(2) & (oxygen < upper).all(2)

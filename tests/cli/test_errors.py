@@ -121,11 +121,11 @@ def test_init_writes_settings_that_load(tmp_path):
                     "--set", "clash.threshold=0.8")
     written = json.loads(result.stdout)["written"]
     assert result.exit_code == 0 and written == [str(tmp_path / "build" / "locus.yaml")]
-    from chromabuild.base.settings import Config, load_config
+    from chromabuild.base.settings import Settings, load_config
 
     config = load_config(written[0])
     assert (config.seed, config.clash.threshold, config.locus.fasta) == (9, 0.8, str(tmp_path / "my.fa"))
-    assert config.dynamics == Config().dynamics
+    assert config.dynamics == Settings().dynamics
     assert "already there" in one_sentence(invoke("init", tmp_path / "build"), 3)
     assert invoke("init", tmp_path / "build", "--force").exit_code == 0
     assert "--contacts" in one_sentence(invoke("init", tmp_path / "b", "--contacts", tmp_path / "no.bed"), 3)

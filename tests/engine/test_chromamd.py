@@ -21,7 +21,7 @@ from support.engine_energies import (
 from support.engine_runs import OPTIONS, simulate, start
 from support.molecular_systems import MolecularSystem
 
-from chromabuild.base.errors import BadInputError
+from chromabuild.base.errors import BadInputError, ResourceError
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.simulate import chromamd
 from chromabuild.simulate.energy_log import EnergyLog
@@ -193,3 +193,13 @@ def test_missing_files_are_refused(tmp_path):
         chromamd.launch("energy", control)
     with pytest.raises(BadInputError, match="gone.inp"):
         chromamd.launch("run", tmp_path / "gone.inp")
+
+
+@pytest.mark.parametrize(("built", "remedy"), [(["chromamd"], "CHROMAMD_DOUBLE=ON"), ([], "install an MPI compiler")])
+def test_a_missing_engine_is_told_with_the_remedy(tmp_path, monkeypatch, built, remedy):
+    (tmp_path / "_bin").mkdir()
+    for name in built:
+        (tmp_path / "_bin" / name).touch()
+    monkeypatch.setattr(chromamd, "__file__", str(tmp_path / "simulate" / "chromamd.py"))
+    with pytest.raises(ResourceError, match=remedy):
+        chromamd.executable("double")

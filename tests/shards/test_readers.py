@@ -140,7 +140,7 @@ def test_chain_letters_of_a_large_brick(solute, tmp_path):
     """A brick of 98 x 84 x 66 angstrom and more: waters need several letters, none of the solute's."""
     system = prepare(solute, SolvateSection(brick_edge=200.0, padding=25.0), 1, 1, tmp_path)
     brick = make_brick(system, 0)
-    assert system.plan.counts["water"] > 3 * 9999
+    assert system.layout.counts["water"] > 3 * 9999
     keys = brick.chain_letters.astype(np.int64) * 10000 + brick.residue_number
     assert len(np.unique(keys)) == len(keys)
     of_solute = brick.residue_chain > 0

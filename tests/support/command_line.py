@@ -13,7 +13,9 @@ from pathlib import Path
 
 from blake3 import blake3
 
-STAGES = ("scaffold", "build", "clash", "solvate", "topology")
+from chromabuild.pipeline.chain import NAMES
+
+STAGES = NAMES[:NAMES.index("run")]
 """Those that make the input of the dynamics."""
 DEMO_SWEEPS = 60
 """Monte Carlo sweeps of the demo where tests build it: every stage after it is as in the example."""

@@ -11,7 +11,7 @@ from chromabuild.base.record import Provenance
 from chromabuild.base.summary import Summary
 
 if TYPE_CHECKING:
-    from chromabuild.base.settings import Config
+    from chromabuild.base.settings import Settings
     from chromabuild.solvate import Part
 
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Job:
     """What a stage is given."""
 
-    config: "Config"
+    config: "Settings"
     threads: int
     progress: Progress
     provenance: Provenance
@@ -55,7 +55,7 @@ class Stage:
     needs_all_inputs: bool = True
     """Whether a missing input file is an error; otherwise the stage goes without it."""
 
-    def input_paths(self, config: "Config") -> dict[str, Path]:
+    def input_paths(self, config: "Settings") -> dict[str, Path]:
         """Role to path of every input file; settings that name none are left out."""
         paths = {role: Path(config.output) / file for role, file in self.reads.items()}
         for key in self.files:
@@ -65,7 +65,7 @@ class Stage:
                 paths[role] = Path(value)
         return paths
 
-    def output_paths(self, config: "Config") -> list[Path]:
+    def output_paths(self, config: "Settings") -> list[Path]:
         """Every output file that the record vouches for."""
         return [Path(config.output) / file for file in self.outputs]
 
