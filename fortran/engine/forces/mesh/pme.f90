@@ -15,14 +15,13 @@ module pme
   use fft_distributed, only: distributed_fft_t, fft_options_t, MPI_Comm
   use brick_exchange, only: brick_exchange_t
   use base_fixed_point, only: rounding_t
-  use ewald_screening, only: dispersion_alpha, ewald_alpha, pme_grid_size
   use pme_mesh, only: pme_mesh_t
   use pme_placement, only: placed_together, pme_placement_t
   use pme_splines, only: pme_splines_t
   use pme_waves, only: pme_waves_t
   implicit none
   private
-  public :: pme_t, pme_grid_size, ewald_alpha, dispersion_alpha
+  public :: pme_t
 
   integer, parameter :: largest_order = 10
   !> What is under way.
