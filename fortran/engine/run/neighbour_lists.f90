@@ -403,7 +403,7 @@ contains
   end subroutine note_scaling
 
   !> Whether atoms moved, or the box shrank, so much that the pair list must be made anew; or would after a strain of
-  !> the box that is still to come.
+  !> the box (logarithm of a factor) that is still to come.
   logical function is_due(self, state, field, constraints, coming_strain)
     class(neighbour_lists_t), intent(in) :: self
     type(system_state_t), intent(in) :: state

@@ -52,7 +52,7 @@ contains
     unit2 = (box/self%parts)**2
   end subroutine measure
 
-  !> Note where atoms are; `density`: parts in an angstrom along each axis.
+  !> Note where atoms are, `position` (3, atoms; angstrom); `density`: parts in an angstrom along each axis.
   subroutine note_places(position, density, place)
     real(real64), intent(in) :: position(:, :), density(3)
     integer(int16), intent(out) :: place(:, :)
