@@ -46,7 +46,8 @@ module restart
 
 contains
 
-  !> Write the file of one rank under a temporary name; `put_in_place`, once all ranks have written, gives it its own.
+  !> Write the file of one rank (from 0) under a temporary name; `put_in_place`, once all ranks have written, gives it
+  !> its own.
   subroutine write_restart(self, name, rank, n_ranks, error)
     class(restart_t), intent(in) :: self
     character(len=*), intent(in) :: name
@@ -130,8 +131,8 @@ contains
     n_ranks = int(header(3))
   end subroutine saved_ranks
 
-  !> Read the file of one rank. Fails with bad input when it is missing or made for another number of ranks, with a
-  !> corrupt file when it is damaged.
+  !> Read the file of one rank (from 0). Fails with bad input when it is missing or made for another number of ranks,
+  !> with a corrupt file when it is damaged.
   subroutine read_restart(self, name, rank, n_ranks, error)
     class(restart_t), intent(out) :: self
     character(len=*), intent(in) :: name

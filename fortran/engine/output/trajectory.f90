@@ -71,7 +71,7 @@ contains
     call comm%agree(error)
   end subroutine open_trajectory
 
-  !> Append a frame at a time (ps), with the edges of the box (angstrom). Fails on all ranks when the disk does.
+  !> Append a frame: `time` in ps, `box` in angstrom. Fails on all ranks when the disk does.
   subroutine write_frame(self, comm, step, time, box, atoms, error)
     class(trajectory_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm

@@ -89,7 +89,8 @@ contains
     call self%lists%renew(self%system_state_t, self%field, self%constraints, error, moved)
   end subroutine renew_list
 
-  !> Whether the pair list must be made anew, or would have to be after a strain of the box that is still to come.
+  !> Whether the pair list must be made anew, or would have to be after a strain of the box (logarithm of a
+  !> factor) that is still to come.
   logical function list_is_due(self, coming_strain)
     class(simulation_t), intent(in) :: self
     real(real64), intent(in), optional :: coming_strain
@@ -121,6 +122,7 @@ contains
   end function sum_energies
 
   !> Scale the box along x, y and z, and with it the centres of mass of the constraint groups.
+  !> `factor`: of each edge.
   subroutine scale_box(self, factor)
     class(simulation_t), intent(inout) :: self
     real(real64), intent(in) :: factor(3)

@@ -124,6 +124,7 @@ contains
   end subroutine resize
 
   !> Append ghosts behind the owned atoms (any earlier ghosts must be gone).
+  !> `ghost_id`: global; `ghost_position`: (3, ghosts), angstrom.
   subroutine add_ghosts(self, topology, ghost_id, ghost_position)
     class(atoms_t), intent(inout) :: self
     type(topology_t), intent(in) :: topology
@@ -174,7 +175,7 @@ contains
 
   !> Put owned groups in an order that depends only on where they are and who they are, not on their past: cells along
   !> z, y, x, then global id. Neighbours in space become neighbours in memory, and a continued run sees the same order.
-  !> `cell_size`: least edge of a cell, angstrom.
+  !> Cells are as wide as `cell_size` (angstrom) or wider.
   subroutine sort(self, grid, cell_size)
     class(atoms_t), intent(inout) :: self
     type(domain_grid_t), intent(in) :: grid

@@ -22,7 +22,8 @@ module setup
 contains
 
   !> Read the constraint groups whose reference atom lies in domain `domain` of `grid`: global ids (group after group)
-  !> and unbroken positions (3, n; angstrom). Only bricks that touch the domain are read, one at a time; `n_read`: how many.
+  !> and unbroken positions (3, atoms; angstrom). Only bricks that touch the domain are read, one at a time; `n_read`:
+  !> how many.
   subroutine read_domain(grid, domain, topology, list, id, position, n_read, error)
     type(domain_grid_t), intent(in) :: grid
     integer, intent(in) :: domain

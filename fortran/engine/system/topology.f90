@@ -382,6 +382,7 @@ contains
   end function longest_constraint
 
   !> Sums of c6 and c12 over all ordered pairs of atoms (an atom with itself included): what the tail correction needs.
+  !> In kcal/mol angstrom^6 and kcal/mol angstrom^12.
   pure subroutine total_c6_and_c12(self, c6, c12)
     class(topology_t), intent(in) :: self
     real(real64), intent(out) :: c6, c12

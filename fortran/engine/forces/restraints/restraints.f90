@@ -48,7 +48,7 @@ module restraints
 
 contains
 
-  !> Read [SELECTION] and [RESTRAINTS]. `edges`: those of module open_box, where there is no periodic box.
+  !> Read [SELECTION] and [RESTRAINTS]. `edges` (angstrom): those of module open_box, where there is no periodic box.
   subroutine init(self, settings, topology, error, edges)
     class(restraints_t), intent(inout) :: self
     type(settings_t), intent(in) :: settings
