@@ -98,7 +98,7 @@ def main() -> None:
     else:
         print(peers.missing("mdna"), file=sys.stderr)
     table = benchmark.table(
-        "duplex", "Straight DNA of random sequence on one core", program="",
+        "speed", "Straight DNA of random sequence on one core", program="",
         **{"base pairs": "", "base pairs a CPU s": ",.0f", "placing, million bp/s": ".2f", "O3'-P, Å": "",
            "bond RMSZ": ".2f", "angle RMSZ": ".2f", "MiB": ".0f"})
     with tempfile.TemporaryDirectory() as folder:

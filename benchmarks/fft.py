@@ -204,7 +204,7 @@ def main() -> None:
     library, mkl = library_in(given.build), peers.mkl(given.peers)
     wanted = {"fftw": has_fftw(), "mkl": str(mkl) if mkl else "", "sizes": given.sizes, "double": given.double,
               "repeats": given.repeats}
-    table = benchmark.table("in_turn", f"{'Double' if given.double else 'Single'} precision, milliseconds a pair: "
+    table = benchmark.table("pairs", f"{'Double' if given.double else 'Single'} precision, milliseconds a pair: "
                             "median (least)", grid="", kind="", ranks="", threads="", library="", ms=".2f",
                             over_ours=".2f")
     for ranks, threads in ((1, 1), (1, 2), (2, 1)):

@@ -67,7 +67,7 @@ def main() -> None:
     found = settle(chain, gathered)
     done = time.process_time()
     left = overlaps(chain, found.position, found.frame)
-    table = benchmark.table("measured", f"{m} nucleosomes in a sphere of {options.radius:g} nm, one core", what="",
+    table = benchmark.table("folding", f"{m} nucleosomes in a sphere of {options.radius:g} nm, one core", what="",
                             found=".3f")
     table.row("to a relaxed scaffold, CPU s", done - begin)
     table.row("overlaps left", len(left))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from common.command import Benchmark
-from common.engine import ANGLE, O_H, run, set_up, water_topology, write_system
+from common.engine import run, set_up, turned_waters, water_topology, write_system
 
 EDGE, SIDE, SPACING = 48.0, 8, 3.1  # angstrom, waters an axis, angstrom
 SHORT = {"cutoffdist": 6, "switchdist": 5, "pairlistdist": 6.5, "deterministic": True}
@@ -20,9 +20,7 @@ def droplet() -> np.ndarray:
     """Positions (n, 3), angstrom, of waters on a lattice, turned at random."""
     random = np.random.default_rng(3)
     site = SPACING * (np.stack(np.meshgrid(*[np.arange(SIDE)] * 3, indexing="ij"), -1).reshape(-1, 3) + 0.3)
-    shape = O_H * np.array([[0, 0, 0], [1, 0, 0], [np.cos(ANGLE), np.sin(ANGLE), 0]])
-    turns = np.linalg.qr(random.normal(size=(len(site), 3, 3)))[0]
-    return (site[:, None] + shape @ turns).reshape(-1, 3)
+    return turned_waters(site, random)
 
 
 def main() -> None:

@@ -40,7 +40,7 @@ def main() -> None:
     position, _ = tiled_water(work, given.tiles)
     shown = [*PARTS, "processors"]
     table = benchmark.table(
-        "methods", f"{len(position):,} atoms of water, milliseconds a step", domains="", method="", ghosts="",
+        "step", f"{len(position):,} atoms of water, milliseconds a step", domains="", method="", ghosts="",
         messages="", bytes="", **{part.replace(" ", "_"): ".2f" for part in shown})
     for text in given.domains.split(","):
         domains = tuple(int(n) for n in text.split("x"))

@@ -49,7 +49,7 @@ def main() -> None:
             short, long = (seconds(work, start, given.ranks, steps, comm) for steps in (FEW, FEW + given.steps))
             found[way].append({part: 1000 * (long[part] - short[part]) / given.steps for part in PARTS})
     columns = {part.replace(" ", "_"): ".2f" for part in PARTS}
-    table = benchmark.table("parts", f"{len(position):,} atoms of water on {given.ranks} ranks, milliseconds a step",
+    table = benchmark.table("step", f"{len(position):,} atoms of water on {given.ranks} ranks, milliseconds a step",
                             setting="", **columns)
     for way, rounds in found.items():
         table.row(way, *(statistics.median(one[part] for one in rounds) for part in PARTS))

@@ -90,7 +90,7 @@ def model(folder: Path, benchmark: Benchmark, base_pairs: int) -> None:
         ("domain: ids, positions, velocities", f"{per_domain:.0f} atoms x 56 bytes, grown by half",
          per_domain * 84 / 1e6),
     ]
-    table = benchmark.table("model", f"Memory of a rank: {ATOMS:.4g} atoms in {DOMAINS:,} domains of {edge:.0f} Å, "
+    table = benchmark.table("memory", f"Memory of a rank: {ATOMS:.4g} atoms in {DOMAINS:,} domains of {edge:.0f} Å, "
                             f"{touched:.0f} of {bricks:,.0f} bricks read", part="", MB=".2f", of_what="")
     for name, detail, megabytes in rows:
         table.row(name, megabytes, detail)
@@ -118,7 +118,7 @@ def main() -> None:
     jobs = {"bricks to 4 x 4 x 4, one rank": (bricks, folder / "a().rst", (4, 4, 4), 1),
             "bricks to 4 x 4 x 4, two ranks": (bricks, folder / "b().rst", (4, 4, 4), 2),
             "4 x 4 x 4 to 8 x 4 x 2, one rank": (folder / "a().rst", folder / "c().rst", (8, 4, 2), 1)}
-    table = benchmark.table("measured", f"`chromamd setup` of {manifest.atoms:,} atoms in "
+    table = benchmark.table("setup", f"`chromamd setup` of {manifest.atoms:,} atoms in "
                             f"{len(manifest.shards)} bricks",
                             what="", **{"wall, s": ".1f", "CPU, s": ".1f", "memory of a rank, GB": ".3f"})
     for name, job in jobs.items():

@@ -40,7 +40,7 @@ def main() -> None:
     gmx = peers.gromacs()
     if gmx:
         benchmark.peer("GROMACS", peers.gromacs_version(gmx))
-    table = benchmark.table("in_turn", "A nucleosome with 177 base pairs in a cube of water, one core", program="",
+    table = benchmark.table("solvation", "A nucleosome with 177 base pairs in a cube of water, one core", program="",
                             **{"edge, Å": ".0f", "atoms": "", "CPU, s": ".2f", "memory, GB": ".3f",
                                "time an atom over ours": ".1f"})
     for wanted in given.atoms:

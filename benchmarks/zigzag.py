@@ -83,8 +83,8 @@ def main() -> None:
     parser.add_argument("--dynamics", type=int, default=4)
     parser.add_argument("--magnesium", action="store_true")
     given = benchmark.start(quick={"repeat": [191], "nucleosomes": 7, "sweeps": 6, "replicas": 2, "dynamics": 1})
-    table = benchmark.table("fibres", f"{given.nucleosomes} nucleosomes with linker histone: share of pairs that touch",
-                            **{"repeat, bp": ""}, **{f"i, i+{k}": ".2f" for k in range(1, FARTHEST + 1)},
+    table = benchmark.table("contacts", f"{given.nucleosomes} nucleosomes with linker histone: share of pairs that "
+                            "touch", **{"repeat, bp": ""}, **{f"i, i+{k}": ".2f" for k in range(1, FARTHEST + 1)},
                             **{f"distance i+{k}, nm": ".1f" for k in (1, 2, 3)}, sedimentation_S=".0f", CPU_s=".0f")
     for repeat in given.repeat:
         begun = time.process_time()
