@@ -36,8 +36,8 @@ TIMESTEP = {"lj": 0.005 * TAU, "eam": 0.005}  # ps
 CUTOFF = {"lj": 2.5 * lattices.ARGON["sigma"], "eam": 4.95}
 SKIN = {"lj": 0.3 * lattices.ARGON["sigma"], "eam": 1.0}
 BAR = 1 / 1.01325  # atm
-AGREEMENT = {"lj": "melt", "eam": "copper"}
-"""Beginning of the names of the tables of averages."""
+AGREEMENT = {"lj4k": "melt_4k", "lj65k": "melt_65k", "eam4k": "copper_4k", "eam65k": "copper_65k"}
+"""Tables of averages by system; others are named like the system."""
 QUANTITIES = ("total energy an atom", "potential energy an atom", "temperature", "pressure")
 
 
@@ -164,7 +164,7 @@ def main() -> None:
         n = make_inputs(folder, kind, size, potential)
         if given.agreement:
             found = averages(folder, kind, n, lmp, given.styles[0], given.agreement, given.cores)
-            table = benchmark.table(f"{AGREEMENT[kind]}_{size}", f"{n:,} atoms, means of the second half of "
+            table = benchmark.table(AGREEMENT.get(name, name), f"{n:,} atoms, means of the second half of "
                                     f"{given.agreement:,} steps, standard errors of ten blocks", quantity="",
                                     **dict.fromkeys(found, ".6g"))
             for row, label in enumerate(QUANTITIES):

@@ -6,7 +6,7 @@ with sigma 2.5 nm between linkers and cores, 1.5 nm between cores; tails rigid w
 The charges are ours: 300 of the core and 50 tail beads, both after the nonlinear Poisson-Boltzmann field at each salt.
 With --tails smeared they are 353 on the smooth envelope of the whole particle, sun_2005_charges.json, written by
 
-    python templates/make_core_charges.py 1kx5.pdb --whole --sites 353 --salt 0.01 0.03 0.05 0.1 0.2 --output FILE
+    python templates/tools/make_core_charges.py 1kx5.pdb --whole --sites 353 --salt 0.01 0.03 0.05 0.1 0.2 --output FILE
 
 Every second replica begins extended, the others compact. With --hotter each replica is a parallel tempering of its own:
 as many more walks at these multiples of the temperature exchange conformations with it every ten sweeps.
