@@ -68,7 +68,8 @@ def main() -> None:
                     precision=precision)
                 slope, error = slope_of_shadow_energy(EnergyLog.read(log))
                 unit = 1000 / (len(position) * KT)
-                table.row(f"water, {len(position):,} atoms", precision, seed, {"value": unit * slope, "error": unit * error})
+                table.row(f"water, {len(position):,} atoms", precision, seed,
+                          {"value": unit * slope, "error": unit * error})
     benchmark.finish()
 
 
