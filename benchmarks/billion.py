@@ -102,8 +102,10 @@ def main() -> None:
         watcher.join()
     size = {suffix: sum(shard.files[suffix]["bytes"] for shard in manifest.shards) / 1e9
             for suffix in manifest.shards[0].files}
-    table = benchmark.table("shards", "From a solute to verified shards", atoms="", of_them_solute="", bricks="", **{
-        "wall, s": ".1f", "CPU, s": ".1f", "memory, GB": ".3f", **{f"{suffix}, GB": ".3f" for suffix in size}})
+    table = benchmark.table("sizes", "Solvation of a system: from the solute to verified shards", atoms="",
+                            solute_atoms="", bricks="", **{
+                                "wall time, s": ".1f", "CPU time, s": ".1f", "peak memory, GB": ".3f",
+                                **{f"{suffix}, GB": ".3f" for suffix in size}})
     table.row(manifest.atoms, solute.n_atoms, system.grid.n_bricks, wall, cpu, peak[0] / 1e9, *size.values())
     if not given.keep:
         shutil.rmtree(folder / "shards")

@@ -56,8 +56,8 @@ def main() -> None:
             "DYNAMICS": {"nsteps": 1000, "timestep": 0.001},
             "ENSEMBLE": {"ensemble": "NVT", "tpcontrol": "BUSSI", "temperature": 300, "tau_t": 0.1}},
             folder / "warm().rst")
-        table = benchmark.table("water", f"Energy drift of {len(position):,} atoms of water, kT/ns/atom", precision="",
-                                seed="", drift=".4f")
+        table = benchmark.table("drift", "Drift of the total energy (kT/ns per atom) with the standard error of the "
+                                "fit", system="", precision="", seed="", drift="+.4f")
         for precision in given.precisions:
             for seed in given.seeds:
                 log = folder / f"{precision}{seed}.log"
@@ -68,7 +68,8 @@ def main() -> None:
                     precision=precision)
                 slope, error = slope_of_shadow_energy(EnergyLog.read(log))
                 unit = 1000 / (len(position) * KT)
-                table.row(precision, seed, {"value": unit * slope, "error": unit * error})
+                table.row(f"water, {len(position):,} atoms", precision, seed,
+                          {"value": unit * slope, "error": unit * error})
     benchmark.finish()
 
 

@@ -19,8 +19,9 @@ def main() -> None:
     add("--work", type=Path, default=Path("engine_memory"), help="folder of the inputs")
     given = benchmark.start(quick={"systems": ["w4k"]})
     given.work.mkdir(parents=True, exist_ok=True)
-    table = benchmark.table("measured", f"Peak memory of {given.steps} steps and time of set-up, one rank, "
-                            f"{given.cores} thread(s)", atoms_of_water="", kB_an_atom=".3f", set_up_s=".1f")
+    table = benchmark.table("peak", f"Peak memory per atom (kB) of a run of {given.steps} steps and wall time of "
+                            f"`chromamd setup`, 1 rank, {given.cores} thread(s)",
+                            **{"atoms (water)": "", "peak memory per atom, kB": ".3f", "set-up, s": ".1f"})
     cell = equilibrated_cell(given.work.resolve())
     for name in given.systems:
         folder = (given.work / name).resolve()

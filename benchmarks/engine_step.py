@@ -26,6 +26,8 @@ STEPS = {"chromamd": (20, 140), "chromamd_tolerant": (20, 140), "gromacs": (20, 
 """Steps of the short and of the long run of 30,000 atoms; larger systems take half as many."""
 TOLERANCE = {"chromamd": "auto", "chromamd_tolerant": 1}
 """chromamd's pairlist_tolerance, kT/ns/atom, by program."""
+BESIDE = {"gromacs": ("gromacs", "chromamd_tolerant"), "peers": ("openmm", "lammps")}
+"""What each table sets beside chromamd."""
 
 
 def available(benchmark: Benchmark, python: Path | None, wanted: list[str]) -> dict[str, Path | None]:
@@ -87,8 +89,11 @@ def main() -> None:
     given = benchmark.start(quick={"systems": ["w4k"], "rounds": 1}, packages=("openmm",))
     given.work.mkdir(parents=True, exist_ok=True)
     programs = available(benchmark, given.peers, given.programs)
-    table = benchmark.table("step", f"Milliseconds a step on {given.cores} core(s), and over chromamd's", system="",
-                            atoms="", program="", ms_a_step=".1f", us_an_atom_and_step=".2f", over_chromamd=".2f")
+    tables = {name: benchmark.table(name, f"Time per step on {given.cores} core(s), and relative to chromamd: "
+                                    "median [minimum-maximum] of all rounds", system="", atoms="", program="",
+                                    **{"time per step, ms": ".1f", "time per atom and step, µs": ".2f",
+                                       "time / chromamd": ".2f"})
+              for name, beside in BESIDE.items() if programs.keys() & set(beside)}
     for name in given.systems:
         here = {program: path for program, path in programs.items() if program != "lammps" or name in WATERS}
         folder, atoms, grid = make(given.work, name, here)
@@ -101,7 +106,9 @@ def main() -> None:
         cost = in_turns({program: lambda program=program: a_step(program) for program in here}, given.rounds)
         for program, values in cost.items():
             ratio = ratios(values, cost["chromamd"]) if "chromamd" in cost and program != "chromamd" else None
-            table.row(name, atoms, program, spread(values), 1000 * float(np.median(values)) / atoms, ratio)
+            for beside, table in tables.items():
+                if program in ("chromamd", *BESIDE[beside]):
+                    table.row(name, atoms, program, spread(values), 1000 * float(np.median(values)) / atoms, ratio)
     benchmark.finish()
 
 

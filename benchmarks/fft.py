@@ -141,7 +141,7 @@ def rank_main(options):
     for n in options.sizes:
         for real in (False, True):
             single = not options.double
-            libraries = {"ours": Ours(n, real, single, ranks)}
+            libraries = {"chromabuild": Ours(n, real, single, ranks)}
             if options.fftw:
                 libraries["FFTW-MPI"] = FftwMpi(n, real, single, threads)
             if options.mkl and ranks == 1:
@@ -204,9 +204,9 @@ def main() -> None:
     library, mkl = library_in(given.build), peers.mkl(given.peers)
     wanted = {"fftw": has_fftw(), "mkl": str(mkl) if mkl else "", "sizes": given.sizes, "double": given.double,
               "repeats": given.repeats}
-    table = benchmark.table("in_turn", f"{'Double' if given.double else 'Single'} precision, milliseconds a pair: "
-                            "median (least)", grid="", kind="", ranks="", threads="", library="", ms=".2f",
-                            over_ours=".2f")
+    table = benchmark.table("pairs", f"Time (ms) of a forward and a backward transform, "
+                            f"{'double' if given.double else 'single'} precision: median (minimum)", grid="", kind="",
+                            ranks="", threads="", library="", **{"time, ms": ".2f", "time / chromabuild": ".2f"})
     for ranks, threads in ((1, 1), (1, 2), (2, 1)):
         if max(ranks, threads) not in given.cores:
             continue
@@ -221,11 +221,11 @@ def main() -> None:
                            env=environment, check=True)
             results = json.loads(file.read_text())
         for result in results:
-            ours = statistics.median(result["times"]["ours"])
+            ours = statistics.median(result["times"]["chromabuild"])
             for name, times in result["times"].items():
                 median = statistics.median(times)
                 table.row(f"{result['n']}^3", result["kind"], ranks, threads, name,
-                          {"median": median, "least": min(times)}, None if name == "ours" else median / ours)
+                          {"median": median, "least": min(times)}, None if name == "chromabuild" else median / ours)
     benchmark.finish()
 
 

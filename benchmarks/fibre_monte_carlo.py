@@ -67,15 +67,15 @@ def main() -> None:
     found = settle(chain, gathered)
     done = time.process_time()
     left = overlaps(chain, found.position, found.frame)
-    table = benchmark.table("measured", f"{m} nucleosomes in a sphere of {options.radius:g} nm, one core", what="",
-                            found=".3f")
-    table.row("to a relaxed scaffold, CPU s", done - begin)
-    table.row("overlaps left", len(left))
+    table = benchmark.table("folding", f"Folding of {m} nucleosomes in a sphere of radius {options.radius:g} nm, "
+                            "1 core", quantity="", value=".3f")
+    table.row("coarse polymer to relaxed scaffold, CPU s", done - begin)
+    table.row("remaining overlaps", len(left))
     print(f"gathered {middle - begin:.1f} CPU-s, settled {done - middle:.1f}, in all {done - begin:.1f}; "
           f"overlaps left {len(left)}, radius of gyration {radius_of_gyration(found.position):.1f} nm")  # fmt: skip
 
     print(f"seconds a sweep ({chain.n} trials), one core:")
-    for name, made in (("sums over sites", chain), ("table of the field", with_field(chain))):
+    for name, made in (("explicit sums over sites", chain), ("tabulated energy", with_field(chain))):
         time_sweeps(table, name, made, found.position, found.frame, options.sweeps, options.seed)
     lmp = peers.lammps(options.peers)
     if lmp:
@@ -100,14 +100,14 @@ def time_sweeps(table: Table, name: str, chain: Chain, position: np.ndarray, fra
     spent = (time.process_time() - begin) / sweeps
     rates = ", ".join(f"{move} {a / max(t, 1):.2f}" for move, t, a in zip(MOVES, tried, accepted, strict=True))
     print(f"{name}: accepted {rates}")
-    table.row(f"a sweep of {chain.n} trials, {name}, CPU s", spent)
-    table.row(f"trials a CPU second, {name}", round(chain.n / spent))
+    table.row(f"sweep of {chain.n} trial moves, {name}, CPU s", spent)
+    table.row(f"trial moves per CPU second, {name}", round(chain.n / spent))
     if chain.field is not None:
         begin = time.process_time()
         kernel_energies(chain, walk.position, walk.frame)
         spent = time.process_time() - begin
         done = look_ups(chain, walk.position, walk.frame)
-        table.row(f"energy from scratch, {done} look-ups, CPU s", spent)
+        table.row(f"total energy, recomputed, {done} look-ups, CPU s", spent)
         table.row("the same, GFLOP/s in single precision by the spline alone", done * FLOPS_A_LOOK_UP / spent / 1e9)
 
 
@@ -184,8 +184,8 @@ run {steps}
     loops = re.findall(r"Loop time of (\S+) on 1 procs for (\d+) steps with (\d+) atoms", text)
     share = float(re.findall(r"([\d.]+)% CPU use", text)[-1]) / 100  # of the wall time
     seconds, made, atoms = share * float(loops[-1][0]), int(loops[-1][1]), int(loops[-1][2])
-    table.row(f"LAMMPS, {atoms} beads on springs: steps a CPU second", round(made / seconds))
-    table.row("the same, million bead moves a CPU second", made * atoms / seconds / 1e6)
+    table.row(f"LAMMPS, {atoms} beads on springs: steps per CPU second", round(made / seconds))
+    table.row("the same, million bead moves per CPU second", made * atoms / seconds / 1e6)
 
 
 if __name__ == "__main__":

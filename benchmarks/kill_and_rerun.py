@@ -126,9 +126,9 @@ def main() -> None:
             counts["left"] += len([*folder.rglob("*.part")])
             verify_shards(folder)
             shutil.rmtree(folder)
-    table = benchmark.table("trials", "Shards killed at random moments and made again", trials="", **{
-        "killed while running": "", "bricks finished then": "", "manifests finished then": "", "torn files": "",
-        "finished files written again": "", "left over": "", "sets that differ": ""})
+    table = benchmark.table("trials", "Recovery of `chromabuild solvate` after SIGKILL at random times", trials="", **{
+        "killed while running": "", "bricks complete at the kill": "", "manifests complete at the kill": "",
+        "truncated files": "", "finished files rewritten": "", "files left over": "", "final sets that differ": ""})
     table.row(trials, *(counts[key] for key in ("killed", "bricks", "manifests", "torn", "twice", "left", "different")))
     benchmark.finish()
     sys.exit(any(counts[key] for key in ("torn", "twice", "left", "different")))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from common.command import Benchmark
-from common.engine import ANGLE, O_H, run, set_up, water_topology, write_system
+from common.engine import run, set_up, turned_waters, water_topology, write_system
 
 EDGE, SIDE, SPACING = 48.0, 8, 3.1  # angstrom, waters an axis, angstrom
 SHORT = {"cutoffdist": 6, "switchdist": 5, "pairlistdist": 6.5, "deterministic": True}
@@ -20,9 +20,7 @@ def droplet() -> np.ndarray:
     """Positions (n, 3), angstrom, of waters on a lattice, turned at random."""
     random = np.random.default_rng(3)
     site = SPACING * (np.stack(np.meshgrid(*[np.arange(SIDE)] * 3, indexing="ij"), -1).reshape(-1, 3) + 0.3)
-    shape = O_H * np.array([[0, 0, 0], [1, 0, 0], [np.cos(ANGLE), np.sin(ANGLE), 0]])
-    turns = np.linalg.qr(random.normal(size=(len(site), 3, 3)))[0]
-    return (site[:, None] + shape @ turns).reshape(-1, 3)
+    return turned_waters(site, random)
 
 
 def main() -> None:
@@ -31,8 +29,9 @@ def main() -> None:
     benchmark.parser.add_argument("--domains", default="2x1x1,3x1x1,2x2x2,3x3x1,3x3x3")
     given = benchmark.start(quick={"domains": "2x1x1"})
     position = droplet()
-    table = benchmark.table("work", f"Largest work of a rank over the mean: {len(position):,} atoms in the lowest "
-                            f"eighth of a box of {EDGE:.0f} Å", domains="", even_borders=".2f", moved_borders=".2f")
+    table = benchmark.table("work", f"Load imbalance (maximum over mean work per rank): a droplet of {len(position):,} "
+                            f"atoms in the lowest eighth of a box with edges of {EDGE:.0f} Å", domains="",
+                            uniform_borders=".2f", balanced_borders=".2f")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_system(folder, water_topology(len(position) // 3), position, np.full(3, EDGE))

@@ -1,26 +1,55 @@
-"""A bundled locus from FASTA to shards and force field: time, memory and size of every stage, and what came of it.
+"""A bundled locus from FASTA to dynamics: time and memory of every stage, and what came of it.
 
-The stages are the commands that users run, each in a process of its own: scaffold, build, clash, solvate, topology.
-chrXIII is 83 kb of yeast with 468 nucleosomes, demo its first four. Settings are those of the example unless --set
-changes them (scaffold.tails=flexible, scaffold.sweeps=200, ...); --until leaves out the later stages.
+The stages are the commands that users run, each in a process of its own. chrXIII is 83 kb of yeast with 468
+nucleosomes, demo its first four; --base-pairs takes the beginning of the sequence alone. Settings are those of the
+example unless --set changes them (scaffold.tails=flexible, scaffold.sweeps=200, ...); --until leaves out the later
+stages. The largest model that has been run, 50 million atoms (12 GB of memory, 50 CPU minutes for the last stage):
+
+    python benchmarks/locus.py --base-pairs 26000 --seeds 1 --until run \\
+        --set dynamics.minimise_steps=15 dynamics.steps=3 dynamics.timestep=1
 """
 
+import gzip
 import json
+import re
 import sys
 from pathlib import Path
 
 from common.command import Benchmark
 from common.timing import measured
 
-STAGES = ("scaffold", "build", "clash", "solvate", "topology")
+from chromabuild.pipeline.stages import STAGES
+
+NAMES = [stage.name for stage in STAGES]
+WRAPPED = 147
 COMMAND = (sys.executable, "-P", "-m", "chromabuild.cli")
 
 
-def figures(summary: object, prefix: str = "") -> list[tuple[str, object]]:
-    """Numbers and words of a stage's summary, by the path of their keys."""
+def figures(summary: object, prefix: str = "") -> dict[str, object]:
+    """Numbers and words of a stage's summary by the path of their keys; short lists as words."""
     if isinstance(summary, dict):
-        return [row for key, value in summary.items() for row in figures(value, f"{prefix}{key} ")]
-    return [(prefix.strip(), summary)] if isinstance(summary, int | float | str) else []
+        parts = [figures(part, f"{prefix}{key} ") for key, part in summary.items()]
+        return {name: value for part in parts for name, value in part.items()}
+    if isinstance(summary, list) and summary and all(isinstance(item, int | float | str) for item in summary):
+        summary = ", ".join(map(str, summary))
+    return {prefix.strip(): summary} if isinstance(summary, int | float | str) else {}
+
+
+def shorten(folder: Path, base_pairs: int) -> None:
+    """Leave the first base pairs of the locus in a new project, and the nucleosomes that lie on them."""
+    fasta = next(folder.glob("*.fa*"))
+    opened = gzip.open if fasta.suffix == ".gz" else open
+    with opened(fasta, "rt") as file:
+        header, _, sequence = file.read().partition("\n")
+    name, first = re.match(r">(.*):([\d,]+)-", header).groups()
+    first = int(first.replace(",", ""))
+    kept = "".join(sequence.split())[:base_pairs]
+    with opened(fasta, "wt") as file:
+        file.write(f">{name}:{first}-{first + len(kept) - 1}\n{kept}\n")
+    dyads = next(folder.glob("*.dyads.bed"))
+    lines = [line for line in dyads.read_text().splitlines(keepends=True)
+             if line.startswith("#") or int(line.split()[1]) < first + len(kept) - WRAPPED // 2]
+    dyads.write_text("".join(lines))
 
 
 def main() -> None:
@@ -28,29 +57,40 @@ def main() -> None:
     benchmark = Benchmark(__doc__)
     add = benchmark.parser.add_argument
     add("--example", choices=("demo", "chrXIII"), default="chrXIII")
+    add("--base-pairs", type=int, help="of the beginning of the locus; all without it")
     add("--seeds", nargs="+", type=int, default=[1, 2, 3])
-    add("--until", choices=STAGES, default="clash")
+    add("--until", choices=NAMES, default="clash")
     add("--threads", type=int, default=2)
     add("--set", nargs="*", default=[], metavar="KEY=VALUE", help="settings of locus.yaml")
     add("--work", type=Path, default=Path("locus"), help="folder of the builds")
     given = benchmark.start(quick={"example": "demo", "seeds": [1], "until": "scaffold", "set": ["scaffold.sweeps=20"]})
-    stages = benchmark.table("stages", f"The locus {given.example}, {given.threads} threads", seed="", stage="", **{
-        "wall, s": ".1f", "CPU, s": ".1f", "memory, GB": ".2f"})
-    found = benchmark.table("found", f"What the stages say of the locus {given.example}", seed="", stage="",
-                            quantity="", value="")
+    stages = benchmark.table("time", f"Time and memory of each stage: locus {given.example}, {given.threads} threads",
+                             folding_seed="", stage="", **{"wall time, s": ".1f", "CPU time, s": ".1f",
+                                                           "peak memory, GB": ".2f"})
+    found: dict[str, dict[int, dict[str, object]]] = {stage: {} for stage in NAMES[:NAMES.index(given.until) + 1]}
     for seed in given.seeds:
         folder = (given.work / f"{given.example}_{seed}").resolve()
         folder.mkdir(parents=True, exist_ok=True)
         measured([*COMMAND, "init", "--example", given.example, "--force", folder], folder / "init.log")
-        for stage in STAGES[:STAGES.index(given.until) + 1]:
+        if given.base_pairs:
+            shorten(folder, given.base_pairs)
+        for stage, summaries in found.items():
             options = [word for setting in given.set for word in ("--set", setting)]
             log = folder / f"{stage}.json"
             used = measured([*COMMAND, stage, "--seed", seed, "--threads", given.threads, "--json", *options], log,
                             folder=folder, threads=given.threads)
             stages.row(seed, stage, used.wall, used.cpu, used.memory)
             text = log.read_text()
-            for quantity, value in figures(json.loads(text[text.index("{"):text.rindex("}") + 1]).get("summary", {})):
-                found.row(seed, stage, quantity, value)
+            summaries[seed] = figures(json.loads(text[text.index("{"):text.rindex("}") + 1]).get("summary", {}))
+            if stage == "clash":
+                report = json.loads((folder / "results" / "clash_report.json").read_text())
+                summaries[seed] |= {f"{count} {when}": report[when][count]["count"] for when in ("before", "after")
+                                    for count in ("severe_pairs", "ring_piercings", "threaded_strands")}
+    for stage, summaries in found.items():
+        table = benchmark.table(stage, f"Summary of `chromabuild {stage}`: locus {given.example}", quantity="",
+                                **{f"seed {seed}": ".4g" for seed in summaries})
+        for quantity in summaries[given.seeds[0]]:
+            table.row(quantity, *(summary.get(quantity) for summary in summaries.values()))
     benchmark.finish()
 
 

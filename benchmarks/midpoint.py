@@ -40,8 +40,9 @@ def main() -> None:
     position, _ = tiled_water(work, given.tiles)
     shown = [*PARTS, "processors"]
     table = benchmark.table(
-        "methods", f"{len(position):,} atoms of water, milliseconds a step", domains="", method="", ghosts="",
-        messages="", bytes="", **{part.replace(" ", "_"): ".2f" for part in shown})
+        "step", f"Half-shell and midpoint methods: {len(position):,} atoms of water, time per step in ms", domains="",
+        method="", ghosts_of_rank_0="", messages="", bytes_sent_by_rank_0="",
+        **{part.replace(" ", "_"): ".2f" for part in shown})
     for text in given.domains.split(","):
         domains = tuple(int(n) for n in text.split("x"))
         ranks = int(np.prod(domains))

@@ -89,10 +89,10 @@ def main() -> None:
         sys.exit("cores or linkers overlap, which no torsion mends: raise RISE or SIDE")
     crowded = pulled_straight(fibre)
     table = benchmark.table(
-        "corrected", f"{given.nucleosomes} nucleosomes with their tails pulled straight, {crowded.n_atoms:,} atoms; "
-        "before and after", seed="", **{"pairs < 0.9 Å": "", "solved, %": ".2f", "severe pairs": "",
-                                        "heavy pairs < 2 Å": "", "bonds through rings": "", "threaded strands": "",
-                                        "broken invariants": "", "CPU, s": ".0f"})
+        "correction", f"Clash correction of an overcrowded fibre: {given.nucleosomes} nucleosomes with extended "
+        f"tails, {crowded.n_atoms:,} atoms; before and after", seed="", **{
+            "pairs < 0.9 Å": "", "solved, %": ".2f", "severe pairs": "", "heavy-atom pairs < 2 Å": "",
+            "bonds through rings": "", "threaded strands": "", "broken invariants": "", "CPU time, s": ".0f"})
     for seed in given.seeds:
         reports = []
         spent = cpu_seconds(lambda seed=seed, reports=reports: reports.append(

@@ -28,8 +28,8 @@ def main() -> None:
             sys.exit(f"{SOURCE} does not compile (Debian: apt install gcc):\n{done.stderr}")
         text = subprocess.run([binary], check=True, capture_output=True, text=True,
                               env={**os.environ, "OMP_NUM_THREADS": str(given.threads)}).stdout
-    table = benchmark.table("packing", f"Packing a message with {given.threads} threads, microseconds, medians of 200",
-                            way="", atoms_packed="", alone=".2f", in_a_step=".2f", computation=".1f")
+    table = benchmark.table("packing", f"Time (µs) to pack a message with {given.threads} threads: median of 200 "
+                            "repetitions", way="", atoms_packed="", alone=".2f", in_a_step=".2f", computation=".1f")
     for line in text.splitlines()[2:]:
         *way, atoms, alone, in_step, computation = line.split()
         table.row(" ".join(way), int(atoms), float(alone), float(in_step), float(computation))

@@ -43,8 +43,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if "errors" in given.what:
-            table = benchmark.table("errors", f"Real-space forces by tables against the formulas in double precision, "
-                                    f"over the rms force: {atoms:,} atoms of water", order="", density="",
+            table = benchmark.table("errors", "Error of tabulated real-space forces relative to analytic forces in "
+                                    f"double precision, in units of the rms force: {atoms:,} atoms of water",
+                                    order="", density="",
                                     **{"double: rms": ".1e", "double: largest": ".1e", "mixed: rms": ".1e",
                                        "mixed: largest": ".1e"})
             reference = compute(paths["double"], folder, given.side, 0, 20, 1)[2]
@@ -58,8 +59,8 @@ def main() -> None:
                         cells += [float(np.sqrt(np.mean(error**2))), float(error.max())]
                     table.row(NAMES[order], density if order else None, *cells)
         if "times" in given.what:
-            table = benchmark.table("times", f"Processor time of the real-space forces of {atoms:,} atoms of water on "
-                                    "one core, ms", precision="", instruction_set="", order="", density="",
+            table = benchmark.table("times", f"CPU time (ms) of the real-space forces of {atoms:,} atoms of water, "
+                                    "1 core", precision="", instruction_set="", order="", density="",
                                     forces=".1f", with_energies=".1f")
             widest = benchmark.machine["instruction_set"]
             sets = {key: value for key, value in INSTRUCTION_SETS.items() if key == "AVX2" or key == widest}

@@ -42,9 +42,10 @@ def main() -> None:
     add("--polymers", type=int, default=8)
     given = benchmark.start(quick={"radii": [190.0], "polymers": 2})
     fibre = load_locus(load_config(CONFIG).locus).fibre()
-    table = benchmark.table("exponents", f"Exponent of contacts against distance from 4 to 20 kb, {given.polymers} "
-                            "coarse polymers", **{"radius of the sphere, nm": ".0f", "seven loops in every polymer":
-                                                  ".2f", "no loops": ".2f"})
+    table = benchmark.table("exponents", "Exponent of contact probability against genomic distance, 4 to 20 kb, "
+                            f"{given.polymers} coarse polymers", **{
+                                "radius of the confining sphere, nm": ".0f", "seven loops in every polymer": ".2f",
+                                "no loops": ".2f"})
     for radius in given.radii:
         table.row(radius, *(exponent(fibre, radius, loops, given.polymers) for loops in (True, False)))
     benchmark.finish()

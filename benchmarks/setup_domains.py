@@ -90,8 +90,9 @@ def model(folder: Path, benchmark: Benchmark, base_pairs: int) -> None:
         ("domain: ids, positions, velocities", f"{per_domain:.0f} atoms x 56 bytes, grown by half",
          per_domain * 84 / 1e6),
     ]
-    table = benchmark.table("model", f"Memory of a rank: {ATOMS:.4g} atoms in {DOMAINS:,} domains of {edge:.0f} Å, "
-                            f"{touched:.0f} of {bricks:,.0f} bricks read", part="", MB=".2f", of_what="")
+    table = benchmark.table("memory", f"Memory per rank for one of {DOMAINS:,} domains ({edge:.0f} Å) of "
+                            f"{ATOMS:.4g} atoms, {touched:.0f} of {bricks:,.0f} bricks read",
+                            part="", MB=".2f", composition="")
     for name, detail, megabytes in rows:
         table.row(name, megabytes, detail)
     table.row("sum", sum(row[2] for row in rows), None)
@@ -118,9 +119,9 @@ def main() -> None:
     jobs = {"bricks to 4 x 4 x 4, one rank": (bricks, folder / "a().rst", (4, 4, 4), 1),
             "bricks to 4 x 4 x 4, two ranks": (bricks, folder / "b().rst", (4, 4, 4), 2),
             "4 x 4 x 4 to 8 x 4 x 2, one rank": (folder / "a().rst", folder / "c().rst", (8, 4, 2), 1)}
-    table = benchmark.table("measured", f"`chromamd setup` of {manifest.atoms:,} atoms in "
-                            f"{len(manifest.shards)} bricks",
-                            what="", **{"wall, s": ".1f", "CPU, s": ".1f", "memory of a rank, GB": ".3f"})
+    table = benchmark.table("setup", f"`chromamd setup`: {manifest.atoms:,} atoms in {len(manifest.shards)} bricks "
+                            "distributed to 64 domains",
+                            operation="", **{"wall time, s": ".1f", "CPU time, s": ".1f", "memory per rank, GB": ".3f"})
     for name, job in jobs.items():
         used = set_up(folder, *job)
         table.row(name, used.wall, used.cpu, used.memory)

@@ -62,16 +62,16 @@ def main() -> None:
             warnings.simplefilter("ignore")
             universe = MDAnalysis.Universe(str(folder / "ours.pdb"))
             rows = [
-                ("ours, PDB lines (Fortran kernel)", cpu_time(lambda: format_brick(brick, text), 5)),
-                ("ours, PDB file", cpu_time(lambda: (folder / "a.pdb").write_bytes(pdb_bytes(brick, False)), 5)),
-                ("ours, PDB + zstd-1 + blake3", cpu_time(lambda: blake3(pdb_bytes(brick, True)).digest(), 5)),
-                ("ours, BinaryCIF", cpu_time(lambda: bcif_bytes(brick), 5)),
-                ("ours, .cbb", cpu_time(lambda: brick_bytes(brick), 5)),
+                ("chromabuild, PDB lines (Fortran kernel)", cpu_time(lambda: format_brick(brick, text), 5)),
+                ("chromabuild, PDB file", cpu_time(lambda: (folder / "a.pdb").write_bytes(pdb_bytes(brick, False)), 5)),
+                ("chromabuild, PDB + zstd-1 + blake3", cpu_time(lambda: blake3(pdb_bytes(brick, True)).digest(), 5)),
+                ("chromabuild, BinaryCIF", cpu_time(lambda: bcif_bytes(brick), 5)),
+                ("chromabuild, .cbb", cpu_time(lambda: brick_bytes(brick), 5)),
                 ("gemmi, PDB file", cpu_time(lambda: structure.write_pdb(str(folder / "b.pdb")), 5)),
                 ("MDAnalysis, PDB file", cpu_time(lambda: universe.atoms.write(str(folder / "c.pdb")), 1)),
             ]
-    table = benchmark.table("writing", f"Million atoms a second written, {brick.n_atoms:,} atoms of water, one core",
-                            writer="", **{"CPU, s": ".3f", "million atoms/s": ".2f"})
+    table = benchmark.table("writing", f"Output of {brick.n_atoms:,} atoms of water, 1 core: million atoms per second",
+                            program="", **{"CPU time, s": ".3f", "million atoms/s": ".2f"})
     for label, seconds in rows:
         table.row(label, seconds, brick.n_atoms / seconds / 1e6)
     benchmark.finish()

@@ -6,7 +6,7 @@ with sigma 2.5 nm between linkers and cores, 1.5 nm between cores; tails rigid w
 The charges are ours: 300 of the core and 50 tail beads, both after the nonlinear Poisson-Boltzmann field at each salt.
 With --tails smeared they are 353 on the smooth envelope of the whole particle, sun_2005_charges.json, written by
 
-    python templates/make_core_charges.py 1kx5.pdb --whole --sites 353 --salt 0.01 0.03 0.05 0.1 0.2 --output FILE
+    python templates/tools/make_core_charges.py 1kx5.pdb --whole --sites 353 --salt 0.01 0.03 0.05 0.1 0.2 --output FILE
 
 Every second replica begins extended, the others compact. With --hotter each replica is a parallel tempering of its own:
 as many more walks at these multiples of the temperature exchange conformations with it every ten sweeps.
@@ -18,6 +18,7 @@ published, and the standard error over the replicas; and mean energies in kcal/m
 import json
 import time
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -137,28 +138,28 @@ def main() -> None:
     parser.add_argument("--replicas", type=int, default=4, help="every second one begins extended")
     parser.add_argument("--hotter", type=float, nargs="*", default=[], help="ascending multiples of the temperature")
     parser.add_argument("--work", type=Path, default=Path("sun_2005.json"), help="runs by salt, read and added to")
-    parser.add_argument("--tails", choices=["beads", "smeared"], default="beads")
+    parser.add_argument("--tails", nargs="+", choices=["beads", "smeared"], default=["beads", "smeared"])
     parser.add_argument("--figure", type=Path)
-    given = benchmark.start(quick={"salt": [0.2], "sweeps": 40, "replicas": 2})
+    given = benchmark.start(quick={"salt": [0.2], "tails": ["beads"], "sweeps": 40, "replicas": 2})
     table = benchmark.table(
-        f"tails_{given.tails}", f"Twelve nucleosomes against salt, tails {given.tails}, beside Sun, Zhang & Schlick "
-        "(2005); energies in kcal/mol", **{
-            "salt, mmol/L": ".0f", "radius, nm: published": "", "ours, with deviation": ".1f",
-            "error of the mean": ".1f",
-            "bend: published": "", "bend: ours": ".0f", "electrostatic: published": "", "electrostatic: ours": ".0f",
-            "CPU s": ".0f"})
+        "radius", "Twelve nucleosomes: radius of gyration (nm) and energies (kcal/mol) against salt, compared with "
+        "Sun, Zhang & Schlick (2005)", **{
+            "tails": "", "salt, mmol/L": ".0f", "radius of gyration: published": "",
+            "radius of gyration: this model, standard deviation": ".1f", "error of the mean": ".1f",
+            "bending energy: published": "", "bending energy: this model": ".0f",
+            "electrostatic energy: published": "", "electrostatic energy: this model": ".0f", "CPU time, s": ".0f"})
     found = json.loads(given.work.read_text()) if given.work.exists() else {}
-    for salt in given.salt:
-        chain = with_field(published_chain(salt, given.tails))
+    for tails, salt in product(given.tails, given.salt):
+        chain = with_field(published_chain(salt, tails))
         begun = time.process_time()
         begin = list(starts(chain).items())
         runs = [run(chain, begin[seed % 2][1], given.sweeps, seed + 1, given.hotter)
                 for seed in range(given.replicas)]  # fmt: skip
-        tails = np.array([radius[len(radius) // 2 :] for radius, *_ in runs])
-        halves = tails.mean(axis=1)
+        later = np.array([radius[len(radius) // 2 :] for radius, *_ in runs])
+        halves = later.mean(axis=1)
         energy = np.mean([terms for _, terms, _ in runs], axis=0) * KCAL
-        found[f"{given.tails} {salt:g}"] = {
-            "radius": halves.mean(), "error": halves.std(ddof=1) / np.sqrt(len(halves)), "deviation": tails.std(),
+        found[f"{tails} {salt:g}"] = {
+            "radius": halves.mean(), "error": halves.std(ddof=1) / np.sqrt(len(halves)), "deviation": later.std(),
             "replicas": halves.tolist(), "begun": [[begin[k % 2][0], runs[k][0][0]] for k in range(len(runs))],
             "second_quarter": [np.mean(radius[len(radius) // 4 : len(radius) // 2]) for radius, *_ in runs],
             "stretch": energy[0], "bend": energy[1], "twist": energy[2], "electrostatic": energy[3],
@@ -168,9 +169,9 @@ def main() -> None:
         }  # fmt: skip
         given.work.write_text(json.dumps(found, indent=1))
         published = PUBLISHED[salt]
-        one = found[f"{given.tails} {salt:g}"]
+        one = found[f"{tails} {salt:g}"]
         print(f"replicas {np.round(halves, 1).tolist()}, second quarter {np.round(one['second_quarter'], 1).tolist()}")
-        table.row(1000 * salt, f"{published[0]} ± {published[1]}",
+        table.row(tails, 1000 * salt, f"{published[0]} ± {published[1]}",
                   {"value": float(one["radius"]), "error": float(one["deviation"])}, float(one["error"]), published[2],
                   float(one["bend"]), published[3], float(one["electrostatic"]), one["cpu"])
     benchmark.finish()

@@ -2,18 +2,21 @@
 
     python benchmarks/tables.py [--check]
 
-A page includes a table by its file. The caption names the machine, the date, the versions and the script. With --check
-nothing is written: the exit code is 1 when a file of docs/tables is not what the results give.
+A page includes a table by its file; tables that no page includes are not written. The caption names the machine, the
+date, the versions and the script. With --check nothing is written: the exit code is 1 when a file of docs/tables is not
+what the results give.
 """
 
 import argparse
+import re
 import sys
 from pathlib import Path
 
 from common.results import Result, newest
 
 BENCHMARKS = Path(__file__).resolve().parent
-TABLES = BENCHMARKS.parent / "docs" / "tables"
+DOCS = BENCHMARKS.parent / "docs"
+TABLES = DOCS / "tables"
 
 
 def page(benchmark: str, table: str, result: Result) -> str:
@@ -29,19 +32,27 @@ def caption(benchmark: str, result: Result) -> str:
     if machine.get("processor") and machine.get("cores"):
         where.insert(2, f"{machine['cores']} cores")
     versions = [f"{name} {version}" for name, version in result.versions.items() if name != "Python"]
-    sentences = ["; ".join((", ".join(filter(None, where)), result.date, ", ".join(versions)))]
-    script = BENCHMARKS / f"{benchmark}.py"
-    if script.exists():
-        sentences.append(f"Script: `benchmarks/{script.name}`")
+    sentences = ["; ".join((", ".join(filter(None, where)), result.date, ", ".join(versions))),
+                 f"Script: `benchmarks/{benchmark}.py`"]
     if result.source != "measured":
         sentences.append(f"Source: {result.source}")
     return "*" + ". ".join(sentences) + ".*"
 
 
+def included() -> set[str]:
+    """Names of the files that the pages include."""
+    return {name for path in DOCS.glob("**/*.md") if path.parent != TABLES
+            for name in re.findall(r"^```\{include\} \.\./tables/(\S+)$", path.read_text(), re.MULTILINE)}
+
+
 def pages() -> dict[str, str]:
-    """The text of every file by its name."""
-    return {f"{benchmark}-{table}.md": page(benchmark, table, result)
-            for (benchmark, table), result in newest().items()}
+    """The text of every file by its name. Ends the program when a page includes a table that no result has."""
+    results = {f"{benchmark}-{table}.md": (benchmark, table, result)
+               for (benchmark, table), result in newest().items()}
+    names = included()
+    if absent := sorted(names - results.keys()):
+        sys.exit(f"no result has the tables {', '.join(absent)}, which pages of docs include")
+    return {name: page(*results[name]) for name in sorted(names)}
 
 
 def main() -> None:

@@ -11,16 +11,21 @@ The first fifth of every run is left out; errors are those of ten block averages
 g/cm^3, diffusion 5.2 to 6.1e-5 cm^2/s (Mark and Nilsson 2001; Vega and Abascal 2011; with long-range electrostatics).
 """
 
+import sys
 from pathlib import Path
 
 import MDAnalysis
 import numpy as np
-import physical_validation
-from common import engine
+from common import engine, peers
 from common.command import Benchmark
 from common.results import Table
 
 from chromabuild.simulate.energy_log import EnergyLog
+
+try:
+    import physical_validation
+except ImportError:  # does not come with chromabuild; --help works without it
+    physical_validation = None
 
 TEMPERATURE = 300.0
 PRESSURES = (1.0, 301.0)
@@ -143,12 +148,14 @@ def main() -> None:
     add("--threads", type=int, default=1)
     add("--work", type=Path, default=Path("water_properties"))
     given = benchmark.start(quick={"picoseconds": 5.0}, packages=("physical-validation", "MDAnalysis"))
+    if physical_validation is None:
+        sys.exit(peers.missing("physical_validation"))
     folder = given.work.resolve()
     position, _ = engine.tiled_water(folder, 1)
     engine.set_up(folder, folder / "start().rst", energy=ENERGY)
     steps = round(given.picoseconds / 0.002)
-    table = benchmark.table("properties", f"TIP3P water at 300 K: {len(position):,} atoms, {given.picoseconds:g} ps a "
-                            "run", property="", found=".4g", published_or_theory="")
+    table = benchmark.table("properties", f"Properties of TIP3P water at 300 K: {len(position):,} atoms, runs of "
+                            f"{given.picoseconds:g} ps", property="", value=".4g", published_or_theory="")
     constant_temperature(folder, len(position), steps, given.threads, table)
     constant_pressure(folder, len(position), steps, given.threads, table)
     constant_energy(folder, len(position), steps, given.threads, table)

@@ -83,9 +83,11 @@ def main() -> None:
     parser.add_argument("--dynamics", type=int, default=4)
     parser.add_argument("--magnesium", action="store_true")
     given = benchmark.start(quick={"repeat": [191], "nucleosomes": 7, "sweeps": 6, "replicas": 2, "dynamics": 1})
-    table = benchmark.table("fibres", f"{given.nucleosomes} nucleosomes with linker histone: share of pairs that touch",
-                            **{"repeat, bp": ""}, **{f"i, i+{k}": ".2f" for k in range(1, FARTHEST + 1)},
-                            **{f"distance i+{k}, nm": ".1f" for k in (1, 2, 3)}, sedimentation_S=".0f", CPU_s=".0f")
+    table = benchmark.table("contacts", "Fraction of nucleosome pairs in contact in fibres with linker histone, by "
+                            f"repeat length: {given.nucleosomes} nucleosomes", **{"repeat, bp": ""},
+                            **{f"i, i+{k}": ".2f" for k in range(1, FARTHEST + 1)},
+                            **{f"distance i+{k}, nm": ".1f" for k in (1, 2, 3)},
+                            **{"sedimentation coefficient, S": ".0f", "CPU time, s": ".0f"})
     for repeat in given.repeat:
         begun = time.process_time()
         runs = np.array([run(repeat, given.nucleosomes, given.sweeps, given.dynamics, given.magnesium, seed + 1)

@@ -15,14 +15,17 @@ class Benchmark:
         benchmark = Benchmark(__doc__)
         benchmark.parser.add_argument("--rounds", type=int, default=3)
         given = benchmark.start(quick={"rounds": 1}, peers={"GROMACS": "2022.5"})
-        table = benchmark.table("step", "Milliseconds a step", system="", time=".1f")
+        table = benchmark.table("step", "Time per step (ms)", system="", time=".1f")
         table.row("w30k", 65.0)
         benchmark.finish()
     """
 
-    def __init__(self, documentation: str) -> None:
-        """The first line of ``documentation`` is the purpose, the rest is shown after the options."""
+    def __init__(self, documentation: str, computed: str = "") -> None:
+        """The first line of ``documentation`` is the purpose, the rest is shown after the options. ``computed`` says
+        what stands in place of a machine where the results are the same on any.
+        """
         self.name = Path(sys.argv[0]).stem
+        self._computed = computed
         purpose, _, details = documentation.partition("\n")
         self.parser = argparse.ArgumentParser(description=purpose, epilog=details.strip(),
                                               formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -36,7 +39,8 @@ class Benchmark:
         self._given = self.parser.parse_args()
         if self._given.quick:
             vars(self._given).update(quick)
-        self.machine, self._versions = machine(), versions(*packages)
+        self.machine = {"note": self._computed} if self._computed else machine()
+        self._versions = versions(*packages)
         print(", ".join(f"{name} {value}" for name, value in self.machine.items()))
         print(", ".join(f"{name} {value}" for name, value in self._versions.items()), flush=True)
         return self._given

@@ -1,6 +1,7 @@
 """Systems of waters and of atoms for chromamd, and its runs."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +73,13 @@ def tiled_water(folder: Path, tiles: int) -> tuple[np.ndarray, np.ndarray]:
     return position, box
 
 
+def turned_waters(oxygen: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Positions (3 n, 3), angstrom, of waters with these oxygens (n, 3), turned at random."""
+    shape = O_H * np.array([[0, 0, 0], [1, 0, 0], [np.cos(ANGLE), np.sin(ANGLE), 0]])
+    turns = np.linalg.qr(random.normal(size=(len(oxygen), 3, 3)))[0]
+    return (oxygen[:, None] + shape @ turns).reshape(-1, 3)
+
+
 def equilibrated_cell(folder: Path) -> np.ndarray:
     """1,250 waters (CHARMM's TIP3P) in a cube of 33.45 angstrom after 5 ps at 300 K: positions (3750, 3), angstrom.
 
@@ -84,9 +92,7 @@ def equilibrated_cell(folder: Path) -> np.ndarray:
     side = 11
     lattice = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), -1).reshape(-1, 3)
     oxygen = (lattice[random.permutation(len(lattice))[:CELL_WATERS]] + 0.5) * (CELL_EDGE / side)
-    shape = O_H * np.array([[0, 0, 0], [1, 0, 0], [np.cos(ANGLE), np.sin(ANGLE), 0]])
-    turns = np.linalg.qr(random.normal(size=(CELL_WATERS, 3, 3)))[0]
-    position = (oxygen[:, None] + shape @ turns).reshape(-1, 3)
+    position = turned_waters(oxygen, random)
     work = folder / "water_cell"
     write_system(work, water_topology(CELL_WATERS, True), position, np.full(3, CELL_EDGE))
     set_up(work, work / "built().rst")
@@ -148,9 +154,9 @@ def run(folder: Path, start: Path, sections: dict[str, dict[str, object]], end: 
                     environment)
 
 
-def parts_of(log: str) -> dict[str, float]:
+def parts_of(log: str, parts: Iterable[str] = PARTS) -> dict[str, float]:
     """Seconds of each part of a run."""
-    return {part: float(re.search(rf"^ *{part} +([0-9.]+)", log, re.MULTILINE)[1]) for part in PARTS}
+    return {part: float(re.search(rf"^ *{part} +([0-9.]+)", log, re.MULTILINE)[1]) for part in parts}
 
 
 HEADER = 8 + 16 * 8 + 48 * 8

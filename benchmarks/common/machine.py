@@ -28,7 +28,9 @@ def machine() -> dict:
 
 
 def slug(described: dict) -> str:
-    """The machine as part of a file name: ``amd-epyc-avx2-2``."""
+    """The machine as part of a file name: ``amd-epyc-avx2-2``; ``computed`` where results do not depend on it."""
+    if "processor" not in described:
+        return "computed"
     words = f"{described['processor']} {described.get('instruction_set') or ''} {described.get('cores') or ''}"
     return re.sub(r"[^a-z0-9]+", "-", re.sub(r"\((?:R|TM)\)|@.*?GHz|CPU|Processor", "", words).lower()).strip("-")
 

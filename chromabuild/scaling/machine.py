@@ -32,7 +32,7 @@ class Core(_Section):
     clock_ghz: Positive | None = None
     single_flops_per_cycle: Positive | None = None
     microseconds_per_atom: Positive | None = Field(
-        None, description="a step of the largest box of benchmarks/scaling/measure_step.py, on one core")
+        None, description="a step of the largest box of benchmarks/measure_step.py, on one core")
 
     @model_validator(mode="after")
     def _has_a_speed(self) -> "Core":

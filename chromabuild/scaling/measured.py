@@ -1,6 +1,6 @@
 """What was measured of chromamd: time of a step on one core, the gain of threads, memory of a process.
 
-The numbers lie in data/ with processor and date; benchmarks/scaling/measure_step.py makes them.
+The numbers lie in data/ with processor and date; benchmarks/measure_step.py makes them.
 """
 
 import json

@@ -64,7 +64,7 @@ def architecture() -> str:
     layers = [
         [("cli", "one module a command"), ("pipeline", "stages, chain, plan, provenance"), ("report", "pages, viewer")],
         [("export", "other programs"), ("simulate", "chromamd, OpenMM")],
-        [("forcefield", "topology"), ("solvate", "water, ions")],
+        [("forcefield", "topology"), ("solvate", "water, ions"), ("template_import", "structure -> template")],
         [("build", "all atoms of a locus"), ("clash", "detection, moves")],
         [("nucleosome", "octamers"), ("dna", "duplex"), ("analysis", "measures")],
         [("sterics", "close pairs, rings"), ("shards", "files of bricks")],

@@ -13,16 +13,18 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 SCRIPTS = sorted(path.name for path in BENCHMARKS.glob("*.py") if path.name != "tables.py")
+TABLES = sorted((ROOT / "docs" / "tables").glob("*.md"))
 RESULTS = sorted(BENCHMARKS.glob("results/*/*.json"))
 QUICK = ("clash_detection.py", "dna_builder.py", "shard_writing.py")
 """Cheap ones, which need no peer that the tests do not have."""
 
 
-def run(script: str, *options: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+def run(script: str, *options: str, folder: Path | None = None,
+        timeout: float = 60) -> subprocess.CompletedProcess[str]:
     """A benchmark in a process of its own, with the packages of this test run."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"}
-    return subprocess.run([sys.executable, str(BENCHMARKS / script), *options], env=environment, capture_output=True,
-                          text=True, timeout=timeout)
+    return subprocess.run([sys.executable, str(BENCHMARKS / script), *options], env=environment, cwd=folder,
+                          capture_output=True, text=True, timeout=timeout)
 
 
 def imported_names(path: Path) -> set[str]:
@@ -47,10 +49,12 @@ def test_tests_import_from_no_benchmark_and_from_no_other_folder():
         assert not away, f"{path.relative_to(ROOT)} imports {', '.join(away)}: move what is shared to tests/support"
 
 
-def test_benchmarks_stand_alone():
-    """They import from no test."""
-    for path in [*BENCHMARKS.glob("*.py"), *(BENCHMARKS / "common").glob("*.py")]:
-        assert not imported_names(path) & {"tests", "support", "pytest"}, path.name
+def test_benchmarks_import_from_no_test():
+    """Nor from pytest, in any folder of theirs."""
+    forbidden = {path.stem for path in (ROOT / "tests").rglob("*.py")} | {"tests", "support", "pytest"}
+    for path in BENCHMARKS.rglob("*.py"):
+        names = imported_names(path) & forbidden
+        assert not names, f"{path.relative_to(ROOT)} imports {', '.join(names)} of the tests"
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -59,7 +63,7 @@ def test_scripts_say_what_they_are_for(script):
     text = (BENCHMARKS / script).read_text()
     purpose = ast.get_docstring(ast.parse(text)).splitlines()[0]
     assert purpose.endswith(".") and len(purpose.split()) > 4
-    assert "Benchmark(__doc__)" in text and ".start(quick=" in text and "benchmark.finish()" in text
+    assert "Benchmark(__doc__" in text and ".start(quick=" in text and "benchmark.finish()" in text
     assert f"`{script}`" in (BENCHMARKS / "README.md").read_text(), f"benchmarks/README.md has no line for {script}"
 
 
@@ -73,9 +77,12 @@ def test_quick_runs(script):
     assert sorted(BENCHMARKS.glob("results/*/*")) == before
 
 
-def test_help():
-    done = run("dna_builder.py", "--help")
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_help(script, tmp_path):
+    """From any folder."""
+    done = run(script, "--help", folder=tmp_path)
     assert done.returncode == 0 and "--quick" in done.stdout and "--save" in done.stdout
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: f"{path.parent.name}/{path.name}")
@@ -98,3 +105,15 @@ def test_results_have_one_form(path):
 def test_tables_of_the_documentation_are_those_of_the_results():
     done = run("tables.py", "--check")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", [path.stem for path in TABLES])
+def test_each_table_has_its_script(name):
+    """The script named like the benchmark makes the table, so that --save renews what the page includes."""
+    benchmark, table = name.split("-")
+    assert f'"{table}"' in (BENCHMARKS / f"{benchmark}.py").read_text(), f"{benchmark}.py makes no table {table}"
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_each_result_has_its_script(path):
+    assert (BENCHMARKS / f"{path.parent.name}.py").exists()

@@ -1,5 +1,5 @@
 """How far the simulator is from the published tables: kept as dated data that
-benchmarks/scaling/published_tables.py computes.
+benchmarks/published_tables.py computes.
 
 `chromabuild plan --machine` reads the record, since the packet simulations behind it take seconds.
 """
