@@ -67,3 +67,8 @@ def test_no_modules_import_each_other():
         # The public names at the top are imported when they are used; what others import from there is _kernels.
         graph[module] = (named & files.keys()) - {"chromabuild"}
     TopologicalSorter(graph).prepare()  # raises CycleError, which names them
+
+
+def test_the_drawing_shows_every_room():
+    drawing = (ROOT / "docs" / "images" / "architecture.svg").read_text()
+    assert [room for row in LAYERS for room in row if f">{room}<" not in drawing] == []

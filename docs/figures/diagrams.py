@@ -62,13 +62,14 @@ def architecture() -> str:
     text = HEAD.format(w=900, h=710, label="Layers of the code")
     text += label(20, 28, "Python: imports go down, and within a row at most from left to right", 14, 600)
     layers = [
-        [("cli", "one module a command"), ("pipeline", "stages, chain, plan, provenance"), ("report", "pages, viewer")],
+        [("cli", "one module a command"), ("pipeline", "stages, chain, plan"), ("api", "the public names"),
+         ("report", "pages, viewer")],
         [("export", "other programs"), ("simulate", "chromamd, OpenMM")],
         [("forcefield", "topology"), ("solvate", "water, ions"), ("template_import", "structure -> template")],
         [("build", "all atoms of a locus"), ("clash", "detection, moves")],
         [("nucleosome", "octamers"), ("dna", "duplex"), ("analysis", "measures")],
         [("sterics", "close pairs, rings"), ("shards", "files of bricks")],
-        [("genome", "inputs -> Locus"), ("molecule", "residues, solute")],
+        [("genome", "inputs -> Locus"), ("molecule", "residues, solute"), ("scaling", "cost on a machine")],
         [("base", "settings, errors, files"), ("mesoscale", "the fibre in nm, kBT, e")],
     ]
     for row, rooms in enumerate(layers):
