@@ -121,7 +121,7 @@ contains
     real(real64) :: drift, temperature
     term => field%pairs()
     if (.not. associated(term) .or. .not. settings%energy%ewald_charges .or. .not. settings%runs_dynamics) return
-    temperature = settings%ensemble%temperature
+    temperature = settings%ensemble%highest_temperature()
     drift = merge(mixed_tolerance, 0.0_real64, real_pair /= real64 .and. .not. state%rounding%is_on())
     if (allocated(settings%energy%list_tolerance)) drift = settings%energy%list_tolerance
     if (.not. drift > 0.0_real64) return
@@ -304,21 +304,25 @@ contains
     real(real64), intent(in) :: reach
     type(error_t), allocatable, intent(out) :: error
     real(real64), allocatable :: payload(:, :)
-    integer :: n_carried
+    integer :: n_carried, n_anchor
     associate (atoms => state%atoms)
       n_carried = 0
       if (allocated(atoms%carried)) n_carried = size(atoms%carried, 1)
-      allocate (payload(6 + n_carried, atoms%n_owned))
+      n_anchor = 0
+      if (allocated(atoms%anchor)) n_anchor = size(atoms%anchor, 1)
+      allocate (payload(6 + n_carried + n_anchor, atoms%n_owned))
       payload(:3, :) = atoms%position
       payload(4:6, :) = atoms%velocity
-      if (n_carried > 0) payload(7:, :) = atoms%carried
+      if (n_carried > 0) payload(7:6 + n_carried, :) = atoms%carried
+      if (n_anchor > 0) payload(7 + n_carried:, :) = atoms%anchor
       call migrate(state%comm, state%grid, reach, atoms%group_first, atoms%position(:, atoms%group_reference), atoms%id, &
                    payload, error)
       call state%comm%agree(error)
       if (allocated(error)) return
       atoms%position = payload(:3, :)
       atoms%velocity = payload(4:6, :)
-      if (n_carried > 0) atoms%carried = payload(7:, :)
+      if (n_carried > 0) atoms%carried = payload(7:6 + n_carried, :)
+      if (n_anchor > 0) atoms%anchor = payload(7 + n_carried:, :)
       call atoms%identify_owned(state%topology)
     end associate
   end subroutine migrate_atoms

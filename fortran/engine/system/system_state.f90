@@ -26,6 +26,8 @@ module system_state
     integer(int64) :: step = 0
     !> ps.
     real(real64) :: time = 0.0_real64
+    !> Share of the steps of the run that are done.
+    real(real64) :: progress = 0.0_real64
     integer :: phase = phase_fresh
     !> There is no periodic box: the model stands in the middle of a larger one (module open_box).
     logical :: is_open = .false.
