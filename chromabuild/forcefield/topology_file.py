@@ -270,6 +270,18 @@ class Topology:
             raise BadInputError(f"cannot read {path} as a topology file ({error}): run chromabuild topology") from error
 
 
+def template_names(path: str | Path) -> list[str]:
+    """The names of the kinds of molecules in a topology file, without the rest of it.
+
+    Raises BadInputError when the file is missing or is not a topology file.
+    """
+    try:
+        with h5py.File(path, "r") as file:
+            return [_text(file["template"][name].attrs["name"]) for name in sorted(file["template"], key=int)]
+    except (OSError, KeyError, ValueError) as error:
+        raise BadInputError(f"cannot read {path} as a topology file ({error}): run chromabuild topology") from error
+
+
 def _put(group: h5py.Group, name: str, values: np.ndarray) -> None:
     """An array with checksums (an empty one has nothing to check)."""
     chunks = {"fletcher32": True, "chunks": (min(len(values), _ROWS_A_CHUNK), *values.shape[1:])} if values.size else {}
