@@ -270,14 +270,15 @@ class Topology:
             raise BadInputError(f"cannot read {path} as a topology file ({error}): run chromabuild topology") from error
 
 
-def template_names(path: str | Path) -> list[str]:
-    """The names of the kinds of molecules in a topology file, without the rest of it.
+def molecule_kinds(path: str | Path) -> dict[str, str]:
+    """The kinds of molecules in a topology file, without the rest of it: name and name of the first residue.
 
     Raises BadInputError when the file is missing or is not a topology file.
     """
     try:
         with h5py.File(path, "r") as file:
-            return [_text(file["template"][name].attrs["name"]) for name in sorted(file["template"], key=int)]
+            groups = [file["template"][name] for name in sorted(file["template"], key=int)]
+            return {_text(group.attrs["name"]): _text(group["residue_name"][0]) for group in groups}
     except (OSError, KeyError, ValueError) as error:
         raise BadInputError(f"cannot read {path} as a topology file ({error}): run chromabuild topology") from error
 

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -232,8 +232,8 @@ def hydrogen_keys(phase: PlannedPhase) -> dict[str, object]:
     return {"hydrogen_mr": True, "hmr_target": "SOLUTE", "hmr_ratio": phase.hydrogen_mass_factor}
 
 
-def restraint_sections(phase: PlannedPhase, molecules: Iterable[str]) -> Sections:
-    """[SELECTION] and [RESTRAINTS] of a phase in a system of these kinds of molecules, none without restraints.
+def restraint_sections(phase: PlannedPhase, molecules: Mapping[str, str]) -> Sections:
+    """[SELECTION] and [RESTRAINTS] of a phase, none without restraints; ``molecules``: name to first residue.
 
     Raises BadInputError for a group that the system has no atom of.
     """
@@ -280,11 +280,11 @@ def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, pr
     """
     dynamics, folder = task.dynamics, task.folder
     (folder / "restart").mkdir(parents=True, exist_ok=True)
-    molecules: list[str] = []
+    molecules: dict[str, str] = {}
     if phase.restraints:
-        from chromabuild.forcefield.topology_file import template_names
+        from chromabuild.forcefield.topology_file import molecule_kinds
 
-        molecules = template_names(task.topology)
+        molecules = molecule_kinds(task.topology)
     sections = phase_sections(task, phase, molecules)
     if previous is None:
         start = folder / "restart" / "start_().rst"
@@ -300,7 +300,7 @@ def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, pr
     launch("run", control, dynamics.ranks, log=folder / phase.log, threads=task.threads, progress=progress)
 
 
-def phase_sections(task: Task, phase: PlannedPhase, molecules: Iterable[str]) -> Sections:
+def phase_sections(task: Task, phase: PlannedPhase, molecules: Mapping[str, str]) -> Sections:
     """The control file of a phase but for the restart from which it starts."""
     files = {"logfile": task.folder / phase.log, "rstfile": task.folder / restart_name(phase),
              "dcdfile": task.folder / phase.trajectory if phase.trajectory else None}

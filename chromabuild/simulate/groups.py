@@ -3,7 +3,7 @@
 Both follow from the same conditions: names of molecules, ranges of residue numbers, names of atoms, and weight.
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,9 @@ from chromabuild.forcefield.topology_file import MoleculeTemplate
 SOLVENT = ("HOH", "NA", "K", "MG", "CL")
 """Names of the molecules that are no solute."""
 BACKBONE = {"dna": ("P", "OP1", "OP2", "O5'", "C5'", "C4'", "C3'", "O3'"), "protein": ("N", "CA", "C", "O")}
+NUCLEOTIDES = ("DA", "DC", "DG", "DT")
+LONGEST_NAME = 8
+"""Letters of a name in a selection."""
 HEAVIEST_HYDROGEN = 4.2
 """Atomic mass units; as in the engine, where heavy hydrogens weigh up to 4.1."""
 
@@ -32,7 +35,8 @@ class Condition:
 
     def expression(self) -> str:
         """For chromamd."""
-        parts = [f"mname:{self.molecule}"]
+        name = self.molecule
+        parts = [f"mname:{name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME - 1] + '*'}"]
         if self.residues:
             ranges = " or ".join(f"rno:{first}-{last}" for first, last in self.residues)
             parts.append(f"{'not ' if self.outside else ''}({ranges})")
@@ -52,13 +56,13 @@ class Condition:
         return chosen
 
 
-def _conditions(group: str, molecules: Iterable[str]) -> list[Condition]:
-    """The conditions of which an atom of the group meets one, for kinds of molecules by name."""
+def _conditions(group: str, molecules: Mapping[str, str]) -> list[Condition]:
+    """The conditions of which an atom of the group meets one, for molecules by name and first residue."""
     found = []
-    for name in dict.fromkeys(molecules):
+    for name, residue in molecules.items():
         if name in SOLVENT:
             continue
-        kind = "dna" if name.startswith("DNA-") else "protein"
+        kind = "dna" if residue[:2] in NUCLEOTIDES else "protein"
         if group in ("solute", "heavy", kind):
             found.append(Condition(name))
         elif group == "backbone":
@@ -68,10 +72,12 @@ def _conditions(group: str, molecules: Iterable[str]) -> list[Condition]:
     return found
 
 
-def expression(group: str, molecules: Iterable[str]) -> str:
-    """The group in chromamd's selection syntax; empty when no molecule of these names has atoms in it.
+def expression(group: str, molecules: Mapping[str, str]) -> str:
+    """The group in chromamd's selection syntax; empty when none of the molecules has atoms in it.
 
-    >>> expression("tails", ["DNA-I", "H4", "HOH"])
+    ``molecules``: name to name of the first residue.
+
+    >>> expression("tails", {"DNA-I": "DA", "H4": "SER", "HOH": "HOH"})
     'heavy and (mname:H4 and (rno:1-23))'
     """
     text = " or ".join(condition.expression() for condition in _conditions(group, molecules))
@@ -81,6 +87,6 @@ def expression(group: str, molecules: Iterable[str]) -> str:
 def mask(group: str, template: MoleculeTemplate) -> np.ndarray:
     """(atoms,) bool: which atoms of a molecule belong to the group."""
     chosen = np.zeros(template.n_atoms, dtype=bool)
-    for condition in _conditions(group, [template.name]):
+    for condition in _conditions(group, {template.name: template.residue_name[0].decode()}):
         chosen |= condition.mask(template)
     return chosen if group == "solute" else chosen & (template.mass > HEAVIEST_HYDROGEN)

@@ -45,7 +45,9 @@ def settings(tmp_path):
     ("solvate: {box: [100, -3, 100]}\n", "solvate.box"),
     ("solvate: {box: [100, 100]}\n", "solvate.box"),
     ("solvate: {padding: wide}\n", "solvate.padding = 'wide'"),
-    ("dynamics: {steps: 0}\n", "dynamics.steps = 0"),
+    ("simulate: {phases: [{name: a, steps: 0}]}\n", "simulate.phases.0.steps = 0"),
+    ("dynamics: {steps: 5}\n", "dynamics.steps has moved: give it to a phase of simulate.phases"),
+    ("dynamics: {temperature: 5}\n", "dynamics.temperature has moved: set simulate.temperature"),
     ("dynamics: 3\n", "dynamics = 3"),
     ("seed: -1\n", "seed = -1"),
     ("\xff\xfe", "not valid YAML"),
@@ -72,8 +74,8 @@ def test_missing_files(tmp_path, settings):
 
 
 @pytest.mark.parametrize(("override", "told"), [
-    ("dynamics.steps", "section.key=value"), ("nonsense.key=1", "nonsense"), ("seed.x=1", "seed"),
-    ("dynamics.steps=[", "section.key=value"), ("dynamics.steps=many", "dynamics.steps"),
+    ("dynamics.ranks", "section.key=value"), ("nonsense.key=1", "nonsense"), ("seed.x=1", "seed"),
+    ("dynamics.ranks=[", "section.key=value"), ("dynamics.ranks=many", "dynamics.ranks"),
 ])
 def test_bad_overrides(settings, override, told):
     assert told in one_sentence(invoke("validate", "--config", settings, "--set", override), 3)
