@@ -30,11 +30,11 @@ def locus_summary(config: Config) -> Summary:
     from chromabuild.genome.locus import load_locus
 
     locus = load_locus(config.locus)
-    _check_restraints(config, len(locus.fibre().dyads))
+    check_restraints(config, len(locus.fibre().dyads))
     return locus.summary()
 
 
-def _check_restraints(config: Config, nucleosomes: int) -> None:
+def check_restraints(config: Config, nucleosomes: int) -> None:
     """Raises BadInputError for a restraint on a group that a locus of so many nucleosomes has no atom of."""
     for phase in config.simulate.chosen():
         for restraint in phase.restraints:

@@ -294,6 +294,7 @@ def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, pr
         launch("setup", folder / "setup.inp", dynamics.ranks, threads=task.threads)
     else:
         start = folder / restart_name(previous)
+    (folder / phase.log).unlink(missing_ok=True)  # rows of an earlier run are not to be followed
     sections["INPUT"]["rstfile"] = start
     control = folder / f"{phase.stem}.inp"
     write_control(control, sections)

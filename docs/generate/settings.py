@@ -42,7 +42,9 @@ def limits(metadata: typing.Iterable[object]) -> str:
 
 def default(value: object) -> str:
     """A default as it stands in the file."""
-    return "" if value is None or value is PydanticUndefined else code(json.dumps(list(value) if isinstance(value, tuple) else value).strip('"'))
+    if value is None or value is PydanticUndefined:
+        return ""
+    return code(json.dumps(list(value) if isinstance(value, tuple) else value).strip('"'))
 
 
 def settings_table(fields: dict[str, FieldInfo]) -> str:
@@ -69,7 +71,8 @@ def pages() -> dict[str, str]:
         text += f"\n## `{name}`\n\n{cell(model.__doc__ or '')}\n\n" + settings_table(model.model_fields)
         if name == "simulate":
             for entry in (Phase, Restraint):
-                text += f"\n### `{entry.__name__}`\n\n{cell(entry.__doc__ or '')}\n\n" + settings_table(entry.model_fields)
+                text += f"\n### `{entry.__name__}`\n\n{cell(entry.__doc__ or '')}\n\n"
+                text += settings_table(entry.model_fields)
     text += f"\n## A file with every default\n\n```yaml\n{commented_yaml(Config())}```\n"
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Config.model_json_schema()}
     return {"settings.md": text, "locus.schema.json": json.dumps(schema, indent=1) + "\n"}

@@ -69,26 +69,30 @@ def test_work_of_a_release_is_booked(tmp_path, kind):
     errors = [np.ptp(table["CONSERVED_ENE"]) for table in tables]
     lost = np.ptp(tables[1]["TOTAL_ENE"])
     assert tables[1]["RESTRAINT_TOTAL"][-1] == 0 < tables[1]["RESTRAINT_TOTAL"][0]
-    assert lost > 10 * errors[1], (lost, errors)
-    assert errors[1] < 2 * errors[0] + 0.01 * lost
+    assert lost > 3 * errors[1]
+    # No more than the integrator errs without a release.
+    assert errors[1] < 1.5 * errors[0] + 0.01 * lost
 
 
 @pytest.mark.mpi
 def test_anchors_go_with_their_atoms(tmp_path):
     """The same bits on one rank and on several, whose atoms change hands."""
     runs = make_system(tmp_path)
-    ends = []
+    ends, start = [], minimised(tmp_path)
     for ranks in (1, 2, 4):
-        start = setup(tmp_path, ranks, f"start{ranks}")
+        pattern = str(tmp_path / f"start{ranks}().rst")
+        inp = made_up.control(tmp_path / "setup.inp", INPUT={"topologyfile": tmp_path / "t.h5", "rstfile": start},
+                              OUTPUT={"rstfile": pattern}, ENERGY=ENERGY)
+        assert made_up.run("setup", inp, ranks).returncode == 0
         inp = made_up.control(
             tmp_path / "run.inp", ENERGY=ENERGY | {"pme_max_spacing": 4, "deterministic": "YES"},
-            INPUT={"topologyfile": tmp_path / "t.h5", "rstfile": start, "reffile": tmp_path / "bricks.txt"},
+            INPUT={"topologyfile": tmp_path / "t.h5", "rstfile": pattern, "reffile": tmp_path / "bricks.txt"},
             OUTPUT={"rstfile": tmp_path / f"end{ranks}().rst"}, SELECTION={"group1": "all", "group2": "ai:1-20"},
             RESTRAINTS={"nfunctions": 2, "function1": "POSI", "constant1": 0.5, "constant_end1": 0.1,
                         "select_index1": 1, "function2": "POSI", "constant2": 0.2, "select_index2": 2},
-            DYNAMICS={"nsteps": 200, "eneout_period": 50, "timestep": 0.0005, "nbupdate_period": 5},
-            ENSEMBLE={"ensemble": "NVT", "tpcontrol": "LANGEVIN", "gamma_t": 5, "temperature": 2000,
-                      "temperature_end": 1000})
+            DYNAMICS={"nsteps": 400, "eneout_period": 50, "rstout_period": 50},
+            ENSEMBLE={"ensemble": "NVT", "tpcontrol": "LANGEVIN", "gamma_t": 5, "temperature": 400,
+                      "temperature_end": 600})
         done = made_up.run("run", inp, ranks)
         assert done.returncode == 0, done.stderr
         end = made_up.read_restarts(str(tmp_path / f"end{ranks}().rst"), ranks)
