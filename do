@@ -153,8 +153,8 @@ run_tests() {
   build_wheel "$PWD/build/debug-wheel" "${strict[@]}" --config-settings=cmake.build-type=Debug \
     --config-settings=build-dir=build/debug
   install_wheel "$PWD/build/debug-wheel" build/debug.stamp --target "$PWD/build/debug-site"
-  PYTHONPATH="$PWD/build/debug-site" pytest -q -n "$(nproc)" --dist loadfile --no-loadscope-reorder -m "not slow" \
-    "${KERNEL_TESTS[@]}"
+  PYTHONPATH="$PWD/build/debug-site" pytest -q -n "$(nproc)" --dist loadfile --no-loadscope-reorder \
+    -m "not slow and not release" "${KERNEL_TESTS[@]}"
   say "All tests"
   pytest -q -n "$(nproc)" --dist loadfile --no-loadscope-reorder
 }

@@ -2,7 +2,7 @@
 
     python benchmarks/tables.py [--check]
 
-A page includes a table by its file. Below it stand the machine, the date and the script that repeats it. With --check
+A page includes a table by its file. The caption names the machine, the date, the versions and the script. With --check
 nothing is written: the exit code is 1 when a file of docs/tables is not what the results give.
 """
 
@@ -23,19 +23,19 @@ def page(benchmark: str, table: str, result: Result) -> str:
 
 
 def caption(benchmark: str, result: Result) -> str:
-    """Machine, date, versions of the peers, and the script."""
+    """Machine, date, versions of the programs, and the script."""
     machine = result.machine
-    where = [machine.get("processor") or machine["note"], machine.get("instruction_set")]
-    if machine.get("cores") and machine.get("processor"):
-        where.append(f"{machine['cores']} cores")
+    where = [machine.get("processor"), machine.get("instruction_set"), machine.get("note")]
+    if machine.get("processor") and machine.get("cores"):
+        where.insert(2, f"{machine['cores']} cores")
     versions = [f"{name} {version}" for name, version in result.versions.items() if name != "Python"]
-    words = [", ".join(filter(None, where)), result.date, ", ".join(versions)]
+    sentences = ["; ".join((", ".join(filter(None, where)), result.date, ", ".join(versions)))]
     script = BENCHMARKS / f"{benchmark}.py"
     if script.exists():
-        words.append(f"`python benchmarks/{script.name}`")
+        sentences.append(f"Script: `benchmarks/{script.name}`")
     if result.source != "measured":
-        words.append(f"from {result.source}")
-    return "*" + ". ".join(words) + ".*"
+        sentences.append(f"Source: {result.source}")
+    return "*" + ". ".join(sentences) + ".*"
 
 
 def pages() -> dict[str, str]:

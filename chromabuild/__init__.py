@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         run_dynamics,
     )
     from chromabuild.base.errors import ChromabuildError
-    from chromabuild.base.settings import Config as Settings
+    from chromabuild.base.settings import Settings
     from chromabuild.clash.report import ClashReport
     from chromabuild.forcefield.topology_file import Topology
     from chromabuild.genome.locus import Locus
@@ -73,6 +73,7 @@ __all__ = [
 _HOME = {
     "chromabuild.api": ("add_solvent", "assign_force_field", "build_solute", "fold", "remove_clashes", "run_dynamics"),
     "chromabuild.base.errors": ("ChromabuildError",),
+    "chromabuild.base.settings": ("Settings",),
     "chromabuild.clash.report": ("ClashReport",),
     "chromabuild.forcefield.topology_file": ("Topology",),
     "chromabuild.genome.locus": ("Locus",),
@@ -89,8 +90,6 @@ def __getattr__(name: str) -> object:
     """Import a public name when it is first used (PEP 562)."""
     if name == "__version__":
         found = _version()
-    elif name == "Settings":
-        found = import_module("chromabuild.base.settings").Config
     elif name in _MODULE:
         found = getattr(import_module(_MODULE[name]), name)
     else:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.progress import Progress, silent
-from chromabuild.base.settings import Config, changed
+from chromabuild.base.settings import Settings, changed
 from chromabuild.base.threads import thread_count
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def _with_keys_of(*sections: str) -> Callable[[Function], Function]:
 
     def decorate(function: Function) -> Function:
         fields = {name: field for section in sections
-                  for name, field in Config.model_fields[section].annotation.model_fields.items()}
+                  for name, field in Settings.model_fields[section].annotation.model_fields.items()}
         signature = inspect.signature(function)
         own = [parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
         keys = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=field.default,
@@ -51,7 +51,7 @@ def _with_keys_of(*sections: str) -> Callable[[Function], Function]:
     return decorate
 
 
-def fibre_of(locus: "Locus", settings: Config) -> "Fibre":
+def fibre_of(locus: "Locus", settings: Settings) -> "Fibre":
     """The mesoscale fibre of a locus, with its linker histones, acetylated tails and share of the contacts.
 
     Raises BadInputError for marks that do not fit the locus.
@@ -64,16 +64,17 @@ def fibre_of(locus: "Locus", settings: Config) -> "Fibre":
     from mesoscale.restraints import shared_out
 
     section, fibre = settings.scaffold, locus.fibre()
-    place = fibre.start + np.array(fibre.dyads)
-    recipes = octamer_recipes(settings.build, fibre.chromosome, place, settings.seed)
-    acetylated = within_stretches(section.acetylated, fibre.chromosome, place) if section.acetylated else ()
+    dyad_position = fibre.start + np.array(fibre.dyads)
+    # The same recipes as ``build_solute`` finds: they depend on settings, seed and positions on the chromosome alone.
+    recipes = octamer_recipes(settings.build, fibre.chromosome, dyad_position, settings.seed)
+    acetylated = within_stretches(section.acetylated, fibre.chromosome, dyad_position) if section.acetylated else ()
     return replace(fibre, contacts=shared_out(fibre.contacts, section.replica, section.replicas),
                    linker_histone=tuple(bool(recipe.linker_histone) for recipe in recipes),
                    acetylated=tuple(bool(one) for one in acetylated))
 
 
 @_with_keys_of("scaffold")
-def fold(locus: "Locus", settings: Config | None = None, *, seed: int | None = None, threads: int | None = None,
+def fold(locus: "Locus", settings: Settings | None = None, *, seed: int | None = None, threads: int | None = None,
          progress: Progress = silent, trajectory: str | Path | None = None, **keys: object) -> "Scaffold":
     """Sample the coarse-grained fibre of a locus down to a frame for every base pair and nucleosome.
 
@@ -111,7 +112,7 @@ def fold(locus: "Locus", settings: Config | None = None, *, seed: int | None = N
 
 
 @_with_keys_of("build")
-def build_solute(scaffold: "Scaffold", settings: Config | None = None, *, seed: int | None = None,
+def build_solute(scaffold: "Scaffold", settings: Settings | None = None, *, seed: int | None = None,
                  threads: int | None = None, progress: Progress = silent, **keys: object) -> "Solute":
     """Build every atom of DNA and histones on a scaffold.
 
@@ -125,7 +126,7 @@ def build_solute(scaffold: "Scaffold", settings: Config | None = None, *, seed: 
 
 
 @_with_keys_of("clash")
-def remove_clashes(solute: "Solute", settings: Config | None = None, *, seed: int | None = None,
+def remove_clashes(solute: "Solute", settings: Settings | None = None, *, seed: int | None = None,
                    threads: int | None = None, progress: Progress = silent, **keys: object,
                    ) -> "tuple[Solute, ClashReport]":
     """A new solute without steric clashes, and the report of what was found, moved and left.
@@ -147,7 +148,7 @@ def remove_clashes(solute: "Solute", settings: Config | None = None, *, seed: in
 
 
 @_with_keys_of("solvate")
-def add_solvent(solute: "Solute", folder: str | Path, settings: Config | None = None, *, seed: int | None = None,
+def add_solvent(solute: "Solute", folder: str | Path, settings: Settings | None = None, *, seed: int | None = None,
                 threads: int | None = None, progress: Progress = silent, only: "Iterable[int] | Part | None" = None,
                 **keys: object) -> "ShardSet":
     """Put a solute into a box of water and ions, written to ``folder`` as a set of shards.
@@ -171,7 +172,7 @@ def add_solvent(solute: "Solute", folder: str | Path, settings: Config | None = 
     return ShardSet(Path(folder), manifest)
 
 
-def assign_force_field(solute: "Solute", shards: "ShardSet", settings: Config | None = None, *,
+def assign_force_field(solute: "Solute", shards: "ShardSet", settings: Settings | None = None, *,
                        force_field: str | None = None, progress: Progress = silent) -> "Topology":
     """The energy terms of a solvated solute: ``Topology.write`` makes the file that the engine reads.
 
@@ -190,7 +191,7 @@ def assign_force_field(solute: "Solute", shards: "ShardSet", settings: Config | 
 
 @_with_keys_of("dynamics", "simulate")
 def run_dynamics(topology: "Topology | str | Path", shards: "ShardSet", folder: str | Path,
-                 settings: Config | None = None, *, seed: int | None = None, threads: int | None = None,
+                 settings: Settings | None = None, *, seed: int | None = None, threads: int | None = None,
                  progress: Progress = silent, phase: str | None = None, again: bool = False, **keys: object) -> "Run":
     """Minimise and run molecular dynamics; control files, logs, restarts and trajectories go to ``folder``.
 
@@ -204,7 +205,7 @@ def run_dynamics(topology: "Topology | str | Path", shards: "ShardSet", folder: 
     from chromabuild.simulate.protocol import PlannedPhase, Row, Task, plan_phases, run_phases
 
     for section in ("dynamics", "simulate"):
-        fields = Config.model_fields[section].annotation.model_fields
+        fields = Settings.model_fields[section].annotation.model_fields
         own = {key: keys.pop(key) for key in list(keys) if key in fields}
         settings = changed(settings, section, own, seed, "run_dynamics()")
     settings = changed(settings, "dynamics", keys, None, "run_dynamics()")  # what is left is unknown

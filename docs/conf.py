@@ -8,7 +8,7 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path.insert(0, str(DOCS))
 
-from generate import write_reference  # noqa: E402  (found through the path above)
+from generate import formulas, write_reference  # noqa: E402  (found through the path above)
 
 write_reference(DOCS / "reference" / "generated")
 
@@ -19,7 +19,6 @@ release = version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "sphinx_design",
@@ -50,6 +49,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_logo = "_static/logo.svg"
 html_favicon = "_static/logo.svg"
+html_math_renderer = "svg"
 html_show_sourcelink = False
 html_show_copyright = False
 html_theme_options = {"sidebar_hide_name": False, "navigation_with_keys": True}
@@ -71,3 +71,4 @@ def plain_docstring(app: object, what: str, name: str, obj: object, options: obj
 
 def setup(app: object) -> None:
     app.connect("autodoc-process-docstring", plain_docstring)
+    app.add_html_math_renderer("svg", inline_renderers=(formulas.inline, None), block_renderers=(formulas.block, None))

@@ -14,10 +14,11 @@ class Contact:
 
 @dataclass(frozen=True)
 class Fibre:
-    """DNA of `sequence` with a nucleosome at each dyad base pair (0-based, ascending).
+    """DNA of `sequence` (A, C, G, T of strand I, 5' to 3') with a nucleosome at each dyad: the 0-based index of a base
+    pair in `sequence`, ascending.
 
     `wrapped_length` base pairs (odd) lie on each core, as many before the dyad as after it. `chromosome` and `start`
-    place base pair 0 on the genome. `adjustments` lists what was done to the mapped positions, for the record.
+    (0-based) place base pair 0 on the genome. `adjustments` records what was done to the mapped positions.
     `acetylated` and `linker_histone` say of each nucleosome whether its tails are acetylated and whether it carries a
     linker histone; empty: none.
     Raises ValueError when the nucleosomes do not fit.

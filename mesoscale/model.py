@@ -253,6 +253,10 @@ class Chain:
 
     `core` (n,) is 1, 2, ... for cores and 0 for beads; segment s joins particles s and s+1. `bp` (n,) is the base pair
     a bead stands for (fractional) or a core's dyad. `linker` numbers the stretch of free DNA a segment belongs to.
+
+    Per segment (n-1,): rest_length nm, stretch_k kBT/nm^2, bend_k kBT/radian^2, twist_k kBT/radian^2 (0: free to turn),
+    rest_twist radian. Per particle (n,): charge e, of beads. Per contact (c,): the two particles (c, 2), contact_k
+    kBT/nm^2, contact_distance nm. The rest has the units of `Parameters`.
     """
 
     shape: Core

@@ -36,12 +36,14 @@ SIMPLEX = 0.2 * np.array([[-1, -1, -1], [2, 0, 0], [0, 2, 0], [0, 0, 2]])  # rad
 class Scaffold:
     """n base pairs and m nucleosomes, angstrom; frames have their axes as columns.
 
-    origin (n, 3), frame (n, 3, 3), base (n,) ASCII, nucleosome (n,) or -1, position (n,) on the chromosome;
-    core_origin (m, 3), core_frame (m, 3, 3), dyad (m,), first_bp (m,), last_bp (m,). `linkers` has one entry a linker:
-    rise (angstrom) and twist (degree) per step as laid out, and by how much the whole contour and twist exceed those at
-    rest. energy holds series over the run (kBT, nm), acceptance the
-    accepted share per move, contacts one entry a contact, contact_map
-    (k, k) counts over the sampled conformations.
+    Of base pairs: origin (n, 3), frame (n, 3, 3), base (n,) ASCII letter of strand I, nucleosome (n,) it is wrapped on
+    or -1, position (n,) on the chromosome, 0-based. Of nucleosomes: core_origin (m, 3), core_frame (m, 3, 3); dyad,
+    first_bp and last_bp (m,) are indices of base pairs here.
+
+    `shifts` are the fibre's `adjustments`. `linkers` has one entry a linker: rise (angstrom) and twist (degree) per
+    step as laid out, and by how much the whole contour (angstrom) and twist (degree) exceed those at rest. `energy`
+    holds series over the run (kBT, nm), `acceptance` the accepted share per move, `contacts` one entry a contact (nm),
+    `contact_map` (k, k) counts over the sampled conformations. `observables` are as `fibre_observables` gives them.
     """
 
     name: str

@@ -12,9 +12,9 @@ LAYERS = (
     ("sterics", "shards"),
     ("dna",),
     ("nucleosome", "analysis"),
+    ("build",),
     ("clash",),
-    ("build",),  # above clash: the import of a structure as a template corrects its clashes
-    ("solvate",),
+    ("template_import", "solvate"),
     ("forcefield",),
     ("export", "simulate"),
     ("report",),

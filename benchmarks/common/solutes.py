@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from chromabuild.base.settings import Config
+from chromabuild.base.settings import Settings
 from chromabuild.build import build_solute
 from chromabuild.clash import correct_clashes
 from chromabuild.dna.helix import crystal_path
@@ -54,13 +54,13 @@ def straight_scaffold(nucleosomes: int, flank: int, seed: int = 1) -> SimpleName
 
 def duplex(base_pairs: int) -> Solute:
     """Straight DNA of random sequence; an even number of base pairs."""
-    return build_solute(straight_scaffold(0, base_pairs // 2), Config())
+    return build_solute(straight_scaffold(0, base_pairs // 2), Settings())
 
 
 @cache
 def nucleosome() -> Solute:
     """An octamer on 177 base pairs of random sequence, freed of clashes, centred on the origin."""
-    solute, _ = correct_clashes(build_solute(straight_scaffold(1, 15), Config()))
+    solute, _ = correct_clashes(build_solute(straight_scaffold(1, 15), Settings()))
     solute.position -= solute.position.mean(axis=0)
     return solute
 

@@ -21,7 +21,7 @@ program cell_algorithms
   use nonbonded_options, only: nonbonded_options_t
   use pair_parameters, only: pair_parameters_t, vdw_switch
   use pair_table, only: linear_table, tabulate
-  use pme, only: ewald_alpha
+  use ewald_screening, only: ewald_alpha
   use water_box, only: make_water, water_lennard_jones
   implicit none
 

@@ -15,7 +15,8 @@ program kernel_benchmark
   use nonbonded, only: nonbonded_t
   use nonbonded_options, only: nonbonded_options_t
   use pair_parameters, only: vdw_cut, vdw_switch
-  use pme, only: ewald_alpha, pme_grid_size, pme_t
+  use ewald_screening, only: ewald_alpha, pme_grid_size
+  use pme, only: pme_t
   use water_box, only: make_water, water_lennard_jones
   implicit none
   real(real64), parameter :: coulomb_constant = 332.0637_real64

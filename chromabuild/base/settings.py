@@ -128,7 +128,7 @@ class SimulateSection(Section):
         return self.phases or shipped_phases(self.protocol or "standard", self.temperature)
 
 
-class Config(Section):
+class Settings(Section):
     """The whole of locus.yaml."""
 
     seed: int = Field(1, ge=0, description="every random decision follows from it")
@@ -142,12 +142,12 @@ class Config(Section):
     simulate: SimulateSection = SimulateSection()
 
     @classmethod
-    def read(cls, path: str | Path, overrides: Mapping[str, object] | None = None) -> "Config":
+    def read(cls, path: str | Path, overrides: Mapping[str, object] | None = None) -> "Settings":
         """Read locus.yaml, as ``load_config`` does."""
         return load_config(path, overrides)
 
 
-def input_files(config: Config) -> dict[str, str]:
+def input_files(config: Settings) -> dict[str, str]:
     """The user's files that the settings name: dotted key (``build.marks``) to path; keys that are empty are left out."""
     found = {f"{section}.{key}": getattr(getattr(config, section), key)
              for section, key in INPUT_FILE_KEYS}
@@ -155,7 +155,7 @@ def input_files(config: Config) -> dict[str, str]:
 
 
 def _input_file_keys() -> Iterator[tuple[str, str]]:
-    for section, info in Config.model_fields.items():
+    for section, info in Settings.model_fields.items():
         if isinstance(info.annotation, type) and issubclass(info.annotation, Section):
             for key, field in info.annotation.model_fields.items():
                 if field.json_schema_extra == INPUT_FILE:
@@ -183,7 +183,7 @@ def parse_override(text: str) -> tuple[str, object]:
         raise BadInputError(f"--set {text} is not of the form section.key=value, e.g. solvate.padding=15") from None
 
 
-def validated(data: dict, overrides: Mapping[str, object], path: Path | str) -> Config:
+def validated(data: dict, overrides: Mapping[str, object], path: Path | str) -> Settings:
     """The settings ``data`` of the file ``path`` with dotted ``overrides``, checked.
 
     Raises BadInputError with one sentence for an unknown key or a bad value.
@@ -197,7 +197,7 @@ def validated(data: dict, overrides: Mapping[str, object], path: Path | str) -> 
             raise BadInputError(f"{dotted} cannot be set: {'.'.join(sections)} is not a section of {path}")
         target[key] = value
     try:
-        config = Config.model_validate(data)
+        config = Settings.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
@@ -225,7 +225,7 @@ def _rivals(overrides: Mapping[str, object]) -> dict[str, object]:
     return replaced
 
 
-def changed(settings: Config | None, section: str, keys: Mapping[str, object], seed: int | None, where: str) -> Config:
+def changed(settings: Settings | None, section: str, keys: Mapping[str, object], seed: int | None, where: str) -> Settings:
     """Settings (None: the defaults) with some ``keys`` of a section, and the seed unless None, replaced.
 
     Raises BadInputError, which names ``where``, for an unknown key or a bad value.
@@ -234,14 +234,14 @@ def changed(settings: Config | None, section: str, keys: Mapping[str, object], s
     if seed is not None:
         overrides["seed"] = seed
     if not overrides:
-        return settings or Config()
-    return validated((settings or Config()).model_dump(), overrides, where)
+        return settings or Settings()
+    return validated((settings or Settings()).model_dump(), overrides, where)
 
 
-def load_config(path: str | Path, overrides: Mapping[str, object] | None = None) -> Config:
+def load_config(path: str | Path, overrides: Mapping[str, object] | None = None) -> Settings:
     """Read and validate locus.yaml; relative paths in it are taken from its folder.
 
-    ``overrides`` maps dotted keys (``seed``, ``dynamics.steps``) to the values that replace those of the file.
+    ``overrides`` maps dotted keys (``seed``, ``dynamics.ranks``) to the values that replace those of the file.
     Raises BadInputError with one sentence for a missing file, broken YAML, an unknown key or a bad value.
     """
     path = Path(path)
@@ -266,7 +266,7 @@ def load_config(path: str | Path, overrides: Mapping[str, object] | None = None)
     return config
 
 
-def commented_yaml(config: Config) -> str:
+def commented_yaml(config: Settings) -> str:
     """All settings as YAML, each with its description as a comment."""
 
     def dump(value: object) -> str:

@@ -1,4 +1,4 @@
-"""All atoms of a fibre from its scaffold: duplex, octamers, assembly; and the import of a structure as a template."""
+"""All atoms of a fibre from its scaffold: duplex, octamers, assembly."""
 
 from chromabuild.build.fibre import build_solute
 

@@ -1,13 +1,9 @@
 """DNA and octamers joined to one Solute."""
 
-from string import ascii_lowercase, ascii_uppercase, digits
-
 import numpy as np
 
-from chromabuild.molecule.solute import MAX_RESIDUES_PER_SEGMENT, Solute, base_36
+from chromabuild.molecule.solute import CHAIN_LETTERS, MAX_RESIDUES_PER_SEGMENT, Solute, base_36
 from chromabuild.nucleosome.octamer import Octamer, histone_segid, place_octamer
-
-CHAIN_LETTERS = ascii_uppercase + ascii_lowercase + digits
 
 
 def assemble_solute(dna_position: np.ndarray, dna_template: np.ndarray, octamers: list[Octamer],
@@ -25,24 +21,24 @@ def assemble_solute(dna_position: np.ndarray, dna_template: np.ndarray, octamers
     n = len(dna_template) // 2
     segment_name, segment, number = _dna_segments(n)
     dna_segments = len(segment_name)
-    segment_name += [histone_segid(k, chain) for k, core in enumerate(octamers) for chain in core.chain]
-    chains = [len(core.chain) for core in octamers]
+    segment_name += [histone_segid(k, chain) for k, octamer in enumerate(octamers) for chain in octamer.chain]
+    chains = [len(octamer.chain) for octamer in octamers]
     first_segment = dna_segments + np.concatenate([[0], np.cumsum(chains)])
-    residues_of_chain = np.concatenate([np.zeros(0, dtype=int), *(np.bincount(c.residue_chain) for c in octamers)])
+    residues_of_chain = np.concatenate([np.zeros(0, dtype=int), *(np.bincount(o.residue_chain) for o in octamers)])
     histone_residues = 2 * n + np.concatenate([[0], np.cumsum(residues_of_chain)])
-    templates = [core.residue_template for core in octamers]
-    histone_segments = [first_segment[k] + core.residue_chain for k, core in enumerate(octamers)]
-    placed = [place_octamer(core, origin, frame)
-              for core, origin, frame in zip(octamers, core_origin, core_frame, strict=True)]
+    templates = [octamer.residue_template for octamer in octamers]
+    histone_segments = [first_segment[k] + octamer.residue_chain for k, octamer in enumerate(octamers)]
+    placed = [place_octamer(octamer, origin, frame)
+              for octamer, origin, frame in zip(octamers, core_origin, core_frame, strict=True)]
     return Solute(
         position=np.concatenate([dna_position.astype(np.float32), *placed]),
         residue_template=np.concatenate([dna_template, *templates]).astype(np.uint16),
-        residue_number=np.concatenate([number, *(core.residue_number for core in octamers)]).astype(np.int32),
+        residue_number=np.concatenate([number, *(octamer.residue_number for octamer in octamers)]).astype(np.int32),
         residue_segment=np.concatenate([segment, *histone_segments]).astype(np.uint16),
         segment_name=segment_name,
         segment_chain=[CHAIN_LETTERS[k % len(CHAIN_LETTERS)] for k in range(len(segment_name))],
         molecule_first_residue=np.concatenate([[0, n], histone_residues]).astype(np.int64),
-        molecule_name=["DNA-I", "DNA-J", *(name for core in octamers for name in core.histone)],
+        molecule_name=["DNA-I", "DNA-J", *(name for octamer in octamers for name in octamer.histone)],
         molecule_nucleosome=np.concatenate([[-1, -1], np.repeat(np.arange(len(octamers)), chains)]).astype(np.int32),
         circular=(0, 1) if circular else (),
     )  # fmt: skip

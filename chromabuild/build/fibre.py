@@ -7,7 +7,7 @@ import numpy as np
 from chromabuild import __version__
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.progress import Progress, silent
-from chromabuild.base.settings import BuildSection, Config
+from chromabuild.base.settings import BuildSection, Settings
 from chromabuild.build.assembly import assemble_solute
 from chromabuild.build.duplex import build_dna
 from chromabuild.build.octamers import atoms_beside_dna, octamer_counts, octamer_of_recipe, with_scaffold_tails
@@ -21,7 +21,7 @@ from chromabuild.nucleosome.template_file import read_template
 from mesoscale.scaffold import Scaffold
 
 
-def build_solute(scaffold: Scaffold, config: Config, threads: int = 1, progress: Progress = silent) -> Solute:
+def build_solute(scaffold: Scaffold, config: Settings, threads: int = 1, progress: Progress = silent) -> Solute:
     """All atoms of a fibre: both strands from end to end, and the histones of every nucleosome.
 
     Args:
@@ -72,7 +72,8 @@ def relaxed_path(
 ) -> RelaxedPath:
     """Base pairs and cores of the scaffold with relaxed linkers, wrapped and joined as the settings say.
 
-    Linkers keep clear of the ``octamers`` that the cores will carry.
+    ``sequence`` (n,) is 0..3 for A, C, G, T of strand I. Linkers keep clear of the ``octamers`` that the cores will
+    carry.
     """
     path = crystal_path()
     if settings.template is not None:
@@ -80,17 +81,17 @@ def relaxed_path(
         path = template.origin, template.frame
     if settings.nucleosome_path == "superhelix":
         path = superhelix_path(settings.superhelix_outer_diameter, settings.superhelix_pitch, settings.superhelix_rise)
-    core = np.asarray(scaffold.nucleosome)
-    on_core = np.zeros(len(core), dtype=int)
-    wrapped = core >= 0
-    on_core[wrapped] = np.flatnonzero(wrapped) - np.asarray(scaffold.dyad)[core[wrapped]]
-    if np.abs(on_core).max(initial=0) > DYAD:
-        far = int(np.argmax(np.abs(on_core)))
+    core_of_bp = np.asarray(scaffold.nucleosome)
+    position_on_core = np.zeros(len(core_of_bp), dtype=int)
+    wrapped = core_of_bp >= 0
+    position_on_core[wrapped] = np.flatnonzero(wrapped) - np.asarray(scaffold.dyad)[core_of_bp[wrapped]]
+    if np.abs(position_on_core).max(initial=0) > DYAD:
+        far = int(np.argmax(np.abs(position_on_core)))
         raise BadInputError(
-            f"base pair {far} lies {abs(on_core[far])} bp from the dyad of nucleosome {core[far]} that it is wrapped "
-            f"on, beyond the {DYAD} of a core: make the scaffold again"
+            f"base pair {far} lies {abs(position_on_core[far])} bp from the dyad of nucleosome {core_of_bp[far]} "
+            f"that it is wrapped on, beyond the {DYAD} of a core: make the scaffold again"
         )
     return relax_path(
-        sequence, scaffold.origin, scaffold.frame, scaffold.core_origin, scaffold.core_frame, core, on_core, path,
-        [octamer.alpha_carbons for octamer in octamers], settings.steps,
+        sequence, scaffold.origin, scaffold.frame, scaffold.core_origin, scaffold.core_frame, core_of_bp,
+        position_on_core, path, [octamer.alpha_carbons for octamer in octamers], settings.steps,
         settings.linker_phase_limit, threads)

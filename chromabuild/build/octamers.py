@@ -8,9 +8,7 @@ from scipy.spatial import cKDTree
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.build.duplex import build_dna
-from chromabuild.dna.backbone import (
-    ATOM_CLASS,
-)
+from chromabuild.dna.backbone import ATOM_CLASS
 from chromabuild.dna.helix import RelaxedPath, crystal_path
 from chromabuild.molecule.residues import residue_library
 from chromabuild.nucleosome.octamer import Octamer
@@ -31,14 +29,15 @@ def octamer_of_recipe(recipe: OctamerRecipe) -> Octamer:
 
 
 def with_scaffold_tails(octamers: list[Octamer], scaffold: Scaffold, seed: int) -> tuple[list[Octamer], dict]:
-    """Octamers whose tails follow the scaffold's beads, and how closely."""
+    """Octamers whose tails follow the scaffold's beads, and how closely (angstrom) for the build report."""
     if scaffold.tails is None:
         raise BadInputError("the scaffold holds no tail beads for build.tails = scaffold: run chromabuild scaffold")
     beads = np.einsum("mji,mkj->mki", scaffold.core_frame, scaffold.tails - scaffold.core_origin[:, None])
     surroundings, _ = wrapped_dna()
     result, deviation = list(octamers), np.full(beads.shape[:2], np.nan)
-    for core in dict.fromkeys(id(core) for core in octamers):
-        rows = np.flatnonzero([id(other) == core for other in octamers])
+    # Nucleosomes of one recipe share one octamer: each kind is followed along all its rows of beads at once.
+    for kind in dict.fromkeys(id(octamer) for octamer in octamers):
+        rows = np.flatnonzero([id(octamer) == kind for octamer in octamers])
         positions, deviation[rows] = follow_beads(octamers[rows[0]], beads[rows], surroundings, seed)
         for row, position in zip(rows, positions, strict=True):
             result[row] = replace(octamers[row], position=position)
@@ -53,20 +52,20 @@ def with_scaffold_tails(octamers: list[Octamer], scaffold: Scaffold, seed: int) 
 
 
 def atoms_beside_dna(octamers: list[Octamer], path: RelaxedPath) -> tuple[np.ndarray, np.ndarray] | None:
-    """Heavy atoms (k, 3) of placed octamers that wrapped DNA can touch, and their ``ATOM_CLASS`` (k,)."""
+    """Heavy atoms (k, 3; angstrom) of placed octamers that wrapped DNA can touch, and their ``ATOM_CLASS`` (k,)."""
     if not octamers:
         return None
     library, wrapped, beside = list(residue_library().values()), cKDTree(wrapped_dna()[0]), {}
-    for core in octamers:
-        if id(core) not in beside:
-            element = np.concatenate([library[k].elements for k in core.residue_template])
-            near = wrapped.query(core.position, distance_upper_bound=BESIDE_DNA)[0] < BESIDE_DNA
+    for octamer in octamers:
+        if id(octamer) not in beside:
+            element = np.concatenate([library[k].elements for k in octamer.residue_template])
+            near = wrapped.query(octamer.position, distance_upper_bound=BESIDE_DNA)[0] < BESIDE_DNA
             rows = np.flatnonzero(near & (element != "H"))
             kind = np.array([ATOM_CLASS.get(e, ATOM_CLASS["C"]) for e in element[rows]], dtype=np.int32)
-            beside[id(core)] = core.position[rows], kind
-    position = [origin + beside[id(core)][0] @ frame.T
-                for core, origin, frame in zip(octamers, path.core_origin, path.core_frame, strict=True)]
-    return np.concatenate(position), np.concatenate([beside[id(core)][1] for core in octamers])
+            beside[id(octamer)] = octamer.position[rows], kind
+    position = [origin + beside[id(octamer)][0] @ frame.T
+                for octamer, origin, frame in zip(octamers, path.core_origin, path.core_frame, strict=True)]
+    return np.concatenate(position), np.concatenate([beside[id(octamer)][1] for octamer in octamers])
 
 
 def octamer_counts(recipes: list[OctamerRecipe]) -> list[dict]:
@@ -79,7 +78,7 @@ def octamer_counts(recipes: list[OctamerRecipe]) -> list[dict]:
 
 @cache
 def wrapped_dna() -> tuple[np.ndarray, np.ndarray]:
-    """Heavy atoms (n, 3) of DNA on the crystal's path, A, C, G, T in turn, and which are polar (n,)."""
+    """Heavy atoms (n, 3; angstrom) of DNA on the crystal's path, A, C, G, T in turn, and which are polar (n,)."""
     origin, frame = crystal_path()
     position, template, _ = build_dna(np.arange(len(origin)) % 4, origin, frame)
     library = list(residue_library().values())

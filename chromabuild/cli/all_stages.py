@@ -18,6 +18,9 @@ from chromabuild.cli.frame import (
     show,
 )
 from chromabuild.cli.progress import make_reporter
+from chromabuild.pipeline.stages import STAGES
+
+NAMES = [stage.name for stage in STAGES]
 
 
 @app.command("all")
@@ -25,12 +28,11 @@ from chromabuild.cli.progress import make_reporter
 def all_stages(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
                threads: ThreadsOption = None, json: JsonOption = False,
                force: Annotated[bool, typer.Option("--force", help="Run every stage, up to date or not.")] = False,
-               until: Annotated[str, typer.Option(metavar="STAGE", help="Last stage to run.")] = "report") -> None:
+               until: Annotated[str, typer.Option(metavar="STAGE", help="Last stage to run.")] = NAMES[-1]) -> None:
     """Run the whole chain, or continue it.
 
-    Stages: scaffold, build, clash, solvate, topology, run, report. A stage is left out when its outputs are there
-    and unharmed and its inputs, settings and seed have not changed, so the same command continues after an
-    interruption.
+    Stages: {stages}. A stage is left out when its outputs are there and unharmed and its inputs, settings and seed
+    have not changed, so the same command continues after an interruption.
 
     \b
     Examples:
@@ -62,3 +64,6 @@ def all_stages(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [],
         result["report"] = str(folder / "report.html")
         lines += ["", "Open the report, which shows every stage, in a browser:", f"  {result['report']}"]
     show(result, json, lines)
+
+
+all_stages.__doc__ = all_stages.__doc__.format(stages=", ".join(NAMES))

@@ -22,7 +22,7 @@ from chromabuild.cli.frame import (
 from chromabuild.cli.stage_command import run_one
 
 if TYPE_CHECKING:
-    from chromabuild.base.settings import Config
+    from chromabuild.base.settings import Settings
 
 clash_app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 app.add_typer(clash_app, name="clash")
@@ -62,11 +62,11 @@ def fix(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: 
     run_one("clash", config, overrides, seed, threads, json)
 
 
-def settings_of(config: Path, overrides: list[str], seed: int | None) -> "Config":
+def settings_of(config: Path, overrides: list[str], seed: int | None) -> "Settings":
     """The settings file when it exists or was named, else the defaults."""
-    from chromabuild.base.settings import Config
+    from chromabuild.base.settings import Settings
 
-    return load(config, overrides, seed) if config != DEFAULT_CONFIG or config.exists() else Config()
+    return load(config, overrides, seed) if config != DEFAULT_CONFIG or config.exists() else Settings()
 
 
 FileArgument = Annotated[Path, typer.Argument(

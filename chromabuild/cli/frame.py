@@ -14,9 +14,10 @@ from typer.core import TyperGroup
 
 from chromabuild.base.errors import BadInputError, ChromabuildError, InterruptedRunError, ResourceError
 from chromabuild.base.summary import Summary
+from chromabuild.pipeline.stages import STAGES
 
 if TYPE_CHECKING:
-    from chromabuild.base.settings import Config
+    from chromabuild.base.settings import Settings
 
 _MEANING = {0: "done", 2: "wrong use of the command line"} | {
     error.exit_code: error.told for error in (ChromabuildError, *ChromabuildError.__subclasses__())}
@@ -27,8 +28,11 @@ HELP = f"""From a gene locus to a running all-atom molecular dynamics simulation
 Start with `chromabuild init --example demo demo`, then `cd demo` and `chromabuild all`.
 
 {EXIT_CODES}"""
-ORDER = ("init", "validate", "plan", "all", "scaffold", "build", "clash", "solvate", "shards", "topology", "run",
-         "report", "verify", "workflow", "analyse", "template", "import")
+_AFTER = {"solvate": ("shards",)}
+"""Commands that belong to a stage but are none."""
+ORDER = ("init", "validate", "plan", "all",
+         *(name for stage in STAGES for name in (stage.name, *_AFTER.get(stage.name, ()))),
+         "verify", "workflow", "analyse", "template", "import")
 
 
 class _InChainOrder(TyperGroup):
@@ -78,7 +82,7 @@ JsonOption = Annotated[bool, typer.Option(
 DEFAULT_CONFIG = Path("locus.yaml")
 
 
-def load(config: Path, overrides: list[str], seed: int | None) -> "Config":
+def load(config: Path, overrides: list[str], seed: int | None) -> "Settings":
     """The effective configuration: file, then --set, then --seed."""
     from chromabuild.base.settings import load_config, parse_override
 

@@ -32,7 +32,7 @@ def add(file: Annotated[Path, typer.Argument(show_default=False, help="PDB or mm
     Example:
       chromabuild template add my.cif
     """
-    from chromabuild.build.template_import import add_template, lines
+    from chromabuild.template_import.template import add_template, lines
 
     report = add_template(file, output, chains.split(",") if chains else None)
     show(report, json, lines(report))
@@ -48,7 +48,7 @@ def fetch(entry: Annotated[str, typer.Argument(metavar="ID", show_default=False,
     Example:
       chromabuild template fetch 1KX5
     """
-    from chromabuild.build.template_import import fetch_template, lines
+    from chromabuild.template_import.template import fetch_template, lines
 
     report = fetch_template(entry, output, chains.split(",") if chains else None)
     show(report, json, lines(report))

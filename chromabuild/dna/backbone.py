@@ -257,12 +257,12 @@ def _model(base_index: np.ndarray, bases: np.ndarray, c1: np.ndarray, obstacles:
     number = handle.number
     kernel.set_atoms(number, base_size=layout.size, base_class=layout.atom_class.T, sugar_class=SUGAR_CLASS,
                      excluded_own=layout.excluded_own.transpose(2, 1, 0), excluded_next=layout.excluded_next.T)
-    kernel.set_bonds(
+    kernel.set_terms(
         number, atom=table.bond_atoms.T + 1, target=table.bond_target,
         sigma=np.where(np.arange(len(table.bond_atoms)) == LINK, LINK_SHARE, 1.0) * table.bond_deviation)
-    kernel.set_angles(number, atom=table.angle_atoms.T + 1, target=table.angle_target, sigma=table.angle_deviation)
-    kernel.set_torsions(number, atom=table.torsion_atoms.T + 1, target=table.torsion_target,
-                        sigma=table.torsion_deviation)
+    kernel.set_terms(number, atom=table.angle_atoms.T + 1, target=table.angle_target, sigma=table.angle_deviation)
+    kernel.set_terms(number, atom=table.torsion_atoms.T + 1, target=np.repeat(table.torsion_target[:, None], 4, axis=1),
+                     sigma=table.torsion_deviation)
     kernel.set_tether(number, sigma=table.c1_tether)
     kernel.set_contacts(number, distance=table.contact_distance, sigma=table.contact_deviation)
     kernel.set_duplex(number, base_type=base_index + 1, base_position=bases.transpose(2, 1, 0), c1_position=c1.T)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cache
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from scipy.linalg import solveh_banded
@@ -84,15 +84,15 @@ def straight_path(n: int) -> tuple[np.ndarray, np.ndarray]:
     return rebuild(np.tile(dna_parameters().b_dna, (n - 1, 1)))
 
 
-def sequence_path(base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def sequence_path(sequence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Origins (n, 3) and frames (n, 3, 3) of unstrained DNA: every step at the rest of its dinucleotide.
 
-    ``base`` (n,) is 0..3 for A, C, G, T of strand I.
+    ``sequence`` (n,) is 0..3 for A, C, G, T of strand I.
     """
-    return rebuild(step_elasticity(base, "sequence")[0])
+    return rebuild(step_elasticity(sequence, "sequence")[0])
 
 
-def step_elasticity(base: np.ndarray, steps: str) -> tuple[np.ndarray, np.ndarray]:
+def step_elasticity(sequence: np.ndarray, steps: str) -> tuple[np.ndarray, np.ndarray]:
     """Rest values and standard deviations (n - 1, 6) of the steps of a sequence (n,), 0..3 for A, C, G, T.
 
     ``steps`` is ``sequence`` for the 16 dinucleotides of Olson et al. 1998, or ``generic`` for straight B-DNA at rest
@@ -104,7 +104,7 @@ def step_elasticity(base: np.ndarray, steps: str) -> tuple[np.ndarray, np.ndarra
                        for key in ("mean", "deviation"))
     if steps == "generic":
         mean[:], deviation[:] = parameters.b_dna, deviation.mean(axis=0)
-    kind = 4 * np.asarray(base)[:-1] + np.asarray(base)[1:]
+    kind = 4 * np.asarray(sequence)[:-1] + np.asarray(sequence)[1:]
     return mean[kind], deviation[kind]
 
 
@@ -136,9 +136,13 @@ class RelaxedPath:
     """Base pairs and cores of the relaxed chain."""
 
     origin: np.ndarray
+    """(n, 3) of the base pairs, angstrom."""
     frame: np.ndarray
+    """(n, 3, 3)."""
     core_origin: np.ndarray
+    """(m, 3) angstrom."""
     core_frame: np.ndarray
+    """(m, 3, 3)."""
     linkers: list[LinkerReport]
     core_displacement: np.ndarray
     """(m,) angstrom by which each core moved from the scaffold."""
@@ -154,24 +158,37 @@ class RelaxedPath:
         }
 
 
+class _FreeRun(NamedTuple):
+    """Free base pairs ``first`` to ``last``, and whether a core holds the left and the right end."""
+
+    first: int
+    last: int
+    anchored: tuple[bool, bool]
+
+
 @dataclass
 class _Chain:
     """Nodes in chain order; a free base pair is a node, all wrapped base pairs of a core are one."""
 
     origin: np.ndarray
+    """(nodes, 3) angstrom."""
     frame: np.ndarray
+    """(nodes, 3, 3)."""
     node_of_bp: np.ndarray
+    """(n,)."""
     offset_origin: np.ndarray
     """(n, 3) of each base pair in its node's frame; zero for free base pairs."""
     offset_frame: np.ndarray
     joint: np.ndarray
     """(s,) base pair k for every elastic step k -> k+1, that is between different nodes."""
     rest: np.ndarray
-    """(s, 6)."""
+    """(s, 6) step parameters at rest, angstrom and degree."""
     deviation: np.ndarray
+    """(s, 6) their standard deviations."""
     tether: np.ndarray
     """(nodes, 6) weights, one over the tether's deviation; zero where there is none."""
     home_origin: np.ndarray
+    """(nodes, 3) where the scaffold put them, angstrom."""
     home_back: np.ndarray
     """(nodes, 3, 3) transposed frames of home."""
     excluded_volume: ExcludedVolume
@@ -336,19 +353,18 @@ def _descent(diagonal: np.ndarray, below: np.ndarray, gradient: np.ndarray, past
     return -direction
 
 
-def _retwist(chain: _Chain, first: int, last: int, anchored: tuple[bool, bool], turns: float) -> float:
-    """Spread twist evenly over free base pairs first..last; the start of every minimisation.
+def _retwist(chain: _Chain, run: _FreeRun, turns: float) -> float:
+    """Spread twist evenly over free base pairs; the start of every minimisation.
 
     Args:
         chain: changed in place.
-        first: first free base pair.
-        last: last free base pair.
-        anchored: whether a core holds the left and the right end.
+        run: the free base pairs.
         turns: whole turns beyond the number that lies nearest to rest.
 
     Returns:
-        The excess over the rest twist that the piece must hold, degree; zero for a free end.
+        The excess over the rest twist that the run must hold, degree; zero for a free end.
     """
+    first, last, anchored = run
     bps = np.arange(first - anchored[0], last + 1 + anchored[1])
     origin, frame = chain.base_pairs(chain.origin, chain.frame, bps)
     twist = analyse(origin[:-1], frame[:-1], origin[1:], frame[1:])[:, 5]
@@ -366,20 +382,21 @@ def _retwist(chain: _Chain, first: int, last: int, anchored: tuple[bool, bool], 
     return float(excess)
 
 
-def _pieces(core_of_bp: np.ndarray) -> list[tuple[int, int, tuple[bool, bool]]]:
-    """Runs of free base pairs: first, last, and whether a core holds the left and the right end."""
+def _free_runs(core_of_bp: np.ndarray) -> list[_FreeRun]:
+    """Linkers and free ends, in chain order."""
     free = np.concatenate([[False], core_of_bp < 0, [False]])
     edges = np.flatnonzero(free[1:] != free[:-1])
-    return [(int(a), int(b - 1), (a > 0, b < len(core_of_bp))) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+    return [_FreeRun(int(a), int(b - 1), (a > 0, b < len(core_of_bp)))
+            for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def _chain(
-    base: np.ndarray, origin: np.ndarray, frame: np.ndarray, core_origin: np.ndarray, core_frame: np.ndarray,
+    sequence: np.ndarray, origin: np.ndarray, frame: np.ndarray, core_origin: np.ndarray, core_frame: np.ndarray,
     core_of_bp: np.ndarray, position_on_core: np.ndarray, path: tuple[np.ndarray, np.ndarray],
     histones: Sequence[np.ndarray], steps: str, threads: int,
 ) -> _Chain:
     """The chain where the scaffold put it; arguments as of ``relax_path``."""
-    n, wrapped = len(base), core_of_bp >= 0
+    n, wrapped = len(sequence), core_of_bp >= 0
     starts = np.concatenate([[True], ~(wrapped[1:] & (core_of_bp[1:] == core_of_bp[:-1]))])
     node_of_bp = np.cumsum(starts) - 1
     first_bp = np.flatnonzero(starts)
@@ -387,7 +404,7 @@ def _chain(
     nodes = np.array([core_node[k] for k in range(len(core_origin))], dtype=int)
 
     joint = np.flatnonzero(starts[1:])
-    rest, deviation = (part[joint] for part in step_elasticity(base, steps))
+    rest, deviation = (part[joint] for part in step_elasticity(sequence, steps))
     offset_origin, offset_frame = np.zeros((n, 3)), np.tile(np.eye(3), (n, 1, 1))
     on_path = position_on_core[wrapped] + DYAD
     offset_origin[wrapped], offset_frame[wrapped] = path[0][on_path], path[1][on_path]
@@ -395,7 +412,7 @@ def _chain(
     node_origin[nodes], node_frame[nodes] = core_origin, orthonormalise(core_frame)
     tether = np.zeros((len(first_bp), 6))
     tether[nodes] = 1.0 / np.repeat(CORE_TETHER, 3)
-    for first, last, _ in _pieces(core_of_bp):
+    for first, last, _ in _free_runs(core_of_bp):
         tether[node_of_bp[first : last + 1], :3] = 1.0 / FREE_TETHER
     counts = [len(alpha_carbons) for alpha_carbons in histones]
     excluded_volume = ExcludedVolume(node_of_bp, offset_origin, np.repeat(nodes[: len(counts)], counts),
@@ -406,31 +423,31 @@ def _chain(
     )  # fmt: skip
 
 
-def _relax_roughly(chain: _Chain, pieces: Sequence[tuple[int, int, tuple[bool, bool]]], phase_limit: float) -> None:
+def _relax_roughly(chain: _Chain, runs: Sequence[_FreeRun], phase_limit: float) -> None:
     """Minimise roughly, from evenly spread twist; leaves the better direction of every linker's twist in the chain."""
-    excess = {piece: _retwist(chain, *piece, turns=0.0) for piece in pieces}
+    excess = {run: _retwist(chain, run, turns=0.0) for run in runs}
     start = chain.frame.copy()
     _minimise(chain, ROUGHLY)
     # Close to half a turn of excess the other direction may be cheaper: try it for those, and keep what costs less.
-    doubtful = [piece for piece in pieces if abs(excess[piece]) > 120.0]
+    doubtful = [run for run in runs if abs(excess[run]) > 120.0]
     if doubtful:
         first_try = (chain.origin.copy(), chain.frame.copy())
-        cost = {piece: _linker_report(chain, piece, phase_limit).cost_kt for piece in doubtful}
-        span = {piece: slice(chain.node_of_bp[piece[0]], chain.node_of_bp[piece[1]] + 1) for piece in doubtful}
-        for piece in doubtful:
-            chain.origin[span[piece]], chain.frame[span[piece]] = chain.home_origin[span[piece]], start[span[piece]]
-            _retwist(chain, *piece, turns=-float(np.sign(excess[piece])))
+        cost = {run: _linker_report(chain, run, phase_limit).cost_kt for run in doubtful}
+        span = {run: slice(chain.node_of_bp[run.first], chain.node_of_bp[run.last] + 1) for run in doubtful}
+        for run in doubtful:
+            chain.origin[span[run]], chain.frame[span[run]] = chain.home_origin[span[run]], start[span[run]]
+            _retwist(chain, run, turns=-float(np.sign(excess[run])))
         _minimise(chain, ROUGHLY)
-        kept = [piece for piece in doubtful if _linker_report(chain, piece, phase_limit).cost_kt < cost[piece]]
+        kept = [run for run in doubtful if _linker_report(chain, run, phase_limit).cost_kt < cost[run]]
         second_try = (chain.origin.copy(), chain.frame.copy())
         chain.origin, chain.frame = first_try
-        for piece in kept:
+        for run in kept:
             for whole, other in zip(first_try, second_try, strict=True):
-                whole[span[piece]] = other[span[piece]]
+                whole[span[run]] = other[span[run]]
 
 
 def relax_path(
-    base: np.ndarray,
+    sequence: np.ndarray,
     origin: np.ndarray,
     frame: np.ndarray,
     core_origin: np.ndarray,
@@ -446,7 +463,7 @@ def relax_path(
     """Base-pair frames of a whole fibre with elastic linkers between cores.
 
     Args:
-        base: (n,) 0..3 for A, C, G, T of strand I.
+        sequence: (n,) 0..3 for A, C, G, T of strand I.
         origin: (n, 3) of the scaffold's base pairs, angstrom; only those of free base pairs are used: linkers stay
             near them.
         frame: (n, 3, 3) the same.
@@ -471,27 +488,27 @@ def relax_path(
     path = crystal_path() if path is None else path
 
     def chain_of(core_of_bp: np.ndarray) -> _Chain:
-        return _chain(base, origin, frame, core_origin, core_frame, core_of_bp, position_on_core, path, histones, steps,
-                      threads)
+        return _chain(sequence, origin, frame, core_origin, core_frame, core_of_bp, position_on_core, path, histones,
+                      steps, threads)
 
-    def reports(chain: _Chain, pieces: Sequence) -> list[LinkerReport]:
-        return [_linker_report(chain, piece, phase_limit) for piece in pieces if all(piece[2])]
+    def reports(chain: _Chain, runs: Sequence[_FreeRun]) -> list[LinkerReport]:
+        return [_linker_report(chain, run, phase_limit) for run in runs if all(run.anchored)]
 
-    chain, pieces = chain_of(core_of_bp), _pieces(core_of_bp)
-    _relax_roughly(chain, pieces, phase_limit)
-    strained = [linker for linker in reports(chain, pieces) if linker.phase_cost_kt > PEELING_COST]
+    chain, runs = chain_of(core_of_bp), _free_runs(core_of_bp)
+    _relax_roughly(chain, runs, phase_limit)
+    strained = [linker for linker in reports(chain, runs) if linker.phase_cost_kt > PEELING_COST]
     if strained:
         core_of_bp = core_of_bp.copy()
         for linker in strained:
             for first in (linker.first_bp - PEELED, linker.last_bp + 1):
                 core_of_bp[first : first + PEELED] = -1
-        peeled, pieces = chain_of(core_of_bp), _pieces(core_of_bp)
+        peeled, runs = chain_of(core_of_bp), _free_runs(core_of_bp)
         peeled.origin, peeled.frame = chain.base_pairs(
             chain.origin, chain.frame, np.unique(peeled.node_of_bp, return_index=True)[1])
         peeled.origin[peeled.core], peeled.frame[peeled.core] = chain.origin[chain.core], chain.frame[chain.core]
         chain = peeled
     _minimise(chain)
-    linkers = reports(chain, pieces)
+    linkers = reports(chain, runs)
     for linker in linkers:
         if abs(linker.stretch) > LARGEST_STRETCH or linker.largest_z > LARGEST_Z:
             raise BadInputError(
@@ -500,7 +517,7 @@ def relax_path(
                 "more scaffold sweeps, or move one of its dyads by a few base pairs"
                 + (f" ({linker.offered_shift:+d} brings it into phase)" if linker.offered_shift else "")
             )
-    final_origin, final_frame = chain.base_pairs(chain.origin, chain.frame, np.arange(len(base)))
+    final_origin, final_frame = chain.base_pairs(chain.origin, chain.frame, np.arange(len(sequence)))
     core = chain.core
     turned = Rotation.from_matrix(chain.home_back[core] @ chain.frame[core]) if len(core) else None
     return RelaxedPath(
@@ -510,9 +527,9 @@ def relax_path(
     )  # fmt: skip
 
 
-def _linker_report(chain: _Chain, piece: tuple[int, int, tuple[bool, bool]], phase_limit: float) -> LinkerReport:
+def _linker_report(chain: _Chain, run: _FreeRun, phase_limit: float) -> LinkerReport:
     """Cost, stretch and twist of one run of free base pairs with the steps that join it to its cores."""
-    first, last, anchored = piece
+    first, last, anchored = run
     rows = slice(*np.searchsorted(chain.joint, [first - anchored[0], last + anchored[1]]))
     joint = chain.joint[rows]
     left, right = chain.both_sides(chain.origin, chain.frame, joint)

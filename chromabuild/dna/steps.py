@@ -5,10 +5,11 @@ groove, y along the pair toward strand I, z in the 5'-3' direction of strand I (
 doi:10.1006/jmbi.2001.4987). Six parameters lead from one frame to the next, in this order everywhere:
 
     shift, slide, rise (angstrom), tilt, roll, twist (degree)              between two base pairs
-    shear, stretch, stagger (angstrom), buckle, propeller, opening (degree)  from the base of strand II to that of I
+    shear, stretch, stagger (angstrom), buckle, propeller, opening (degree)  from the base of strand J to that of I
 
-Both levels share one algebra (El Hassan & Calladine 1995, doi:10.1006/jmbi.1995.0430; Lu & Olson 2003,
-doi:10.1093/nar/gkg680). All functions are vectorised over leading dimensions.
+Strand J is strand II of 3DNA; its name is that of its chain in PDB 1KX5. Both levels share one algebra (El Hassan &
+Calladine 1995, doi:10.1006/jmbi.1995.0430; Lu & Olson 2003, doi:10.1093/nar/gkg680). All functions are vectorised over
+leading dimensions.
 """
 
 import json
@@ -23,7 +24,7 @@ COMPLEMENT = {"A": "T", "C": "G", "G": "C", "T": "A"}
 ODD_PARAMETERS = np.array([-1.0, 1.0, 1.0, -1.0, 1.0, 1.0])
 """Read from the other strand, shift and tilt (shear and buckle of a pair) change sign."""
 FLIP = np.diag([1.0, -1.0, -1.0])
-"""Turns the frame of strand I into that of strand II and back: y and z change sign."""
+"""Turns the frame of strand I into that of strand J and back: y and z change sign."""
 
 
 def rotation_about_y(angle: np.ndarray) -> np.ndarray:
@@ -179,12 +180,12 @@ def split_pair(
     """Frames of the two bases of base pairs.
 
     Args:
-        origin: (..., 3) of the pairs.
+        origin: (..., 3) of the pairs, angstrom.
         frame: (..., 3, 3) of the pairs.
-        parameters: (..., 6) shear, stretch, stagger, buckle, propeller, opening.
+        parameters: (..., 6) shear, stretch, stagger (angstrom), buckle, propeller, opening (degree).
 
     Returns:
-        (origin, frame) of the bases of strand I and of strand II, each in its own strand's sense (z 5'-3'): standard
+        (origin, frame) of the bases of strand I and of strand J, each in its own strand's sense (z 5'-3'): standard
         base coordinates are placed with ``origin + frame @ coordinates`` on either strand.
     """
     middle, step = _step_rotations(np.asarray(parameters, dtype=float))

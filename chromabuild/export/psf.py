@@ -1,8 +1,10 @@
 """CHARMM PSF for other programs (extended columns, X-PLOR atom types), for systems that a text file can hold."""
 
+from collections import Counter
 from collections.abc import Iterator
+from functools import cache, partial
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.molecule.solute import MAX_RESIDUES_PER_SEGMENT, Solute, base_36
 
 MAX_ATOMS = 9_999_999  # more would not fit the index columns of the readers that split at white space
+_ROWS_A_BLOCK = 1 << 14
 
 
 def write_psf(topology: Topology, path: str | Path, solute: Solute | None = None) -> None:
@@ -30,17 +33,18 @@ def write_psf(topology: Topology, path: str | Path, solute: Solute | None = None
     # A dihedral with several periodicities is one entry. AMBER's impropers stand among the dihedrals: they are those
     # whose consecutive atoms are not all bonded.
     dihedrals = np.unique(topology.term("dihedral")["atoms"], axis=0)
-    bonded = _pair_keys(bonds, n_atoms)
+    bonded = np.sort(np.append(_pair_keys(bonds, n_atoms), n_atoms**2))  # the last one is larger than any key
     proper = np.ones(len(dihedrals), dtype=bool)
     for column in range(3):
-        proper &= np.isin(_pair_keys(dihedrals[:, column:column + 2], n_atoms), bonded)
+        pairs = _pair_keys(dihedrals[:, column:column + 2], n_atoms)
+        proper &= bonded[np.searchsorted(bonded, pairs)] == pairs
     impropers = np.concatenate([dihedrals[~proper], topology.term("improper")["atoms"]])
     nothing = np.empty((0, 2), dtype=np.int64)
-    with atomic_path(path) as part, open(part, "w", encoding="ascii") as file:
-        file.write(f"PSF EXT XPLOR NAMD\n\n{1:10d} !NTITLE\n* chromabuild, force field {topology.force_field}\n\n")
-        file.write(f"{n_atoms:10d} !NATOM\n")
+    with atomic_path(path) as part, open(part, "wb") as file:
+        file.write(f"PSF EXT XPLOR NAMD\n\n{1:10d} !NTITLE\n* chromabuild, force field {topology.force_field}\n\n"
+                   f"{n_atoms:10d} !NATOM\n".encode("ascii"))
         file.writelines(_atom_lines(topology, solute))
-        file.write("\n")
+        file.write(b"\n")
         _write_section(file, "!NBOND: bonds", bonds, 4)
         _write_section(file, "!NTHETA: angles", topology.term("angle")["atoms"], 3)
         _write_section(file, "!NPHI: dihedrals", dihedrals[proper], 2)
@@ -57,44 +61,86 @@ def _pair_keys(pairs: np.ndarray, n_atoms: int) -> np.ndarray:
     return pairs.min(axis=1) * n_atoms + pairs.max(axis=1)
 
 
-def _atom_lines(topology: Topology, solute: Solute | None) -> Iterator[str]:
-    """One line an atom: index, segment, residue number, residue, name, type, charge, mass."""
-    residues_before: dict[str, int] = {}
-    solute_residue = 0
-    index = 0
-    for t, count in zip(topology.run_template, topology.run_count, strict=True):
+def _atom_lines(topology: Topology, solute: Solute | None) -> Iterator[bytes]:
+    """Blocks of lines, one an atom: index, segment, residue number, residue, name, type, charge, mass."""
+    solvent_before: Counter[str] = Counter()
+    residues_before = 0
+    for t, count, first in zip(topology.run_template, topology.run_count, topology.run_first_atom, strict=False):
         template = topology.templates[t]
-        tails = _line_tails(template, topology.lj_name)
-        n_residues = len(template.residue_name)
-        in_solute = solute is not None and solute_residue < solute.n_residues
-        for _ in range(count):
-            if in_solute:
-                part = slice(solute_residue, solute_residue + n_residues)
-                labels = [(solute.segment_name[s], number) for s, number in
-                          zip(solute.residue_segment[part], solute.residue_number[part], strict=True)]
-                solute_residue += n_residues
-            elif count == 1 and n_residues > 1:
-                labels = [(segid.decode(), number) for segid, number in
-                          zip(template.residue_segid, template.residue_number, strict=True)]
-            else:
-                letter = template.residue_segid[0].decode()[:1]
-                before = residues_before.get(letter, 0)
-                residues_before[letter] = before + n_residues
-                labels = [solvent_label(letter, before + k) for k in range(n_residues)]
-            for residue, tail in zip(template.atom_residue, tails, strict=True):
-                index += 1
-                segid, number = labels[residue]
-                yield f"{index:10d} {segid:<8s} {number:<8d} {tail}"
+        n_atoms, n_residues = template.n_atoms, len(template.residue_name)
+        if solute is not None and residues_before < solute.n_residues:
+            label = partial(_solute_label, solute, residues_before)
+        elif count == 1 and n_residues > 1:
+            label = partial(_template_label, template)
+        else:
+            letter = template.residue_segid[0].decode()[:1]
+            label = partial(_solvent_label_after, letter, solvent_before[letter])
+            solvent_before[letter] += int(count) * n_residues
+        residues_before += int(count) * n_residues
+        tails = _as_rows(_line_tails(template, topology.lj_name))
+        for start in range(0, int(count) * n_atoms, _ROWS_A_BLOCK):
+            copy, atom = np.divmod(np.arange(start, min(start + _ROWS_A_BLOCK, int(count) * n_atoms)), n_atoms)
+            residue = copy * n_residues + template.atom_residue[atom]
+            lowest = int(residue.min())
+            labels = _as_rows([_label_columns(*label(k)) for k in range(lowest, int(residue.max()) + 1)])
+            lines = np.hstack([_ten_columns(np.arange(len(atom)) + first + start + 1), labels[residue - lowest],
+                               tails[atom]])
+            yield lines[lines != 0].tobytes()
 
 
-def _line_tails(template: MoleculeTemplate, lj_name: np.ndarray) -> list[str]:
+def _solute_label(solute: Solute, before: int, k: int) -> tuple[str, int]:
+    return solute.segment_name[solute.residue_segment[before + k]], int(solute.residue_number[before + k])
+
+
+def _template_label(template: MoleculeTemplate, k: int) -> tuple[str, int]:
+    return template.residue_segid[k].decode(), int(template.residue_number[k])
+
+
+def _solvent_label_after(letter: str, before: int, k: int) -> tuple[str, int]:
+    return solvent_label(letter, before + k)
+
+
+def _label_columns(segid: str, number: int) -> bytes:
+    return f" {segid:<8s} {number:<8d} ".encode("ascii")
+
+
+def _line_tails(template: MoleculeTemplate, lj_name: np.ndarray) -> list[bytes]:
     """What is the same in every copy of a molecule."""
-    return [
-        f"{template.residue_name[residue].decode():<8s} {name.decode():<8s} {lj_name[kind].decode():<4s} "
-        f"{charge:14.6f}{mass:14.4f}{0:8d}\n"
-        for residue, name, kind, charge, mass in zip(template.atom_residue, template.atom_name, template.lj_type,
-                                                     template.charge, template.mass, strict=True)
-    ]
+
+    @cache
+    def tail(residue: int, name: bytes, kind: int, charge: float, mass: float) -> bytes:
+        return (f"{residue_name[residue]:<8s} {name.decode():<8s} {type_name[kind]:<4s} "
+                f"{charge:14.6f}{mass:14.4f}{0:8d}\n").encode("ascii")
+
+    type_name = [name.decode() for name in lj_name]
+    residue_name = [name.decode() for name in template.residue_name]
+    first_of_name = {name: k for k, name in reversed(list(enumerate(residue_name)))}
+    return [tail(first_of_name[residue_name[residue]], *rest) for residue, *rest in zip(
+        template.atom_residue.tolist(), template.atom_name.tolist(), template.lj_type.tolist(),
+        template.charge.tolist(), template.mass.tolist(), strict=True)]
+
+
+def _as_rows(texts: list[bytes]) -> np.ndarray:
+    """(n, longest) uint8, filled up with NUL."""
+    padded = np.array(texts)
+    return padded.view(np.uint8).reshape(len(texts), padded.itemsize)
+
+
+def _ten_columns(numbers: np.ndarray) -> np.ndarray:
+    """(n, 10) uint8 text of integers from 1 to 99,999,999, right-justified, as ``%10d`` writes them."""
+    high, low = np.divmod(numbers, 10_000)
+    leading, inner = _four_digits()
+    text = np.full((len(numbers), 10), ord(" "), dtype=np.uint8)
+    text[:, 2:6] = leading[high]
+    text[:, 6:] = np.where((high > 0)[:, None], inner[low], leading[low])
+    return text
+
+
+@cache
+def _four_digits() -> tuple[np.ndarray, np.ndarray]:
+    """(10,000, 4) uint8 text of 0..9999, filled up with blanks (0: all blank) and with zeros."""
+    blanks = [b"    ", *(b"%4d" % k for k in range(1, 10_000))]
+    return _as_rows(blanks), _as_rows([b"%04d" % k for k in range(10_000)])
 
 
 def solvent_label(letter: str, index: int) -> tuple[str, int]:
@@ -103,14 +149,16 @@ def solvent_label(letter: str, index: int) -> tuple[str, int]:
     return letter + base_36(segment, 3), number + 1
 
 
-def _write_section(file: TextIO, label: str, atoms: np.ndarray, tuples_a_line: int) -> None:
+def _write_section(file: BinaryIO, label: str, atoms: np.ndarray, tuples_a_line: int) -> None:
     """Index tuples, counted from 1, in columns of ten."""
-    file.write(f"{len(atoms):10d} {label}\n")
+    file.write(f"{len(atoms):10d} {label}\n".encode("ascii"))
     width = tuples_a_line * atoms.shape[1]
-    flat = (atoms + 1).ravel()
-    whole = len(flat) // width * width
-    line = "%10d" * width + "\n"
-    file.writelines(line % tuple(row) for row in flat[:whole].reshape(-1, width).tolist())
-    if whole < len(flat):
-        file.write("%10d" * (len(flat) - whole) % tuple(flat[whole:].tolist()) + "\n")
-    file.write("\n")
+    flat = atoms.ravel()
+    for start in range(0, len(flat), width * _ROWS_A_BLOCK):
+        text = _ten_columns(flat[start:start + width * _ROWS_A_BLOCK] + 1)
+        whole = len(text) // width * width
+        lines = text[:whole].reshape(-1, 10 * width)
+        file.write(np.pad(lines, ((0, 0), (0, 1)), constant_values=ord("\n")).tobytes())
+        if whole < len(text):
+            file.write(text[whole:].tobytes() + b"\n")
+    file.write(b"\n")

@@ -2,7 +2,7 @@
 
 No AMBER term reaches beyond two consecutive residues of a polymer (three residues would need a path of five atoms).
 So all terms of a molecule follow from its *junctions* (kind of residue k-1, kind of residue k). Each distinct junction
-is parameterised once, in a short capped piece, and its terms are copied along the molecule with array arithmetic: the
+is parameterised once, in a short capped chain, and its terms are copied along the molecule with array arithmetic: the
 cost of OpenMM's matching does not grow with the length of the DNA.
 """
 
@@ -19,11 +19,11 @@ from chromabuild.forcefield.openmm_system import COULOMB_CONSTANT, SystemTerms, 
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.molecule.solute import Solute
+from chromabuild.solvate.ions import SPECIES
 
 FORCE_FIELDS = {"amber14": ("amber14/protein.ff14SB.xml", "amber14/DNA.OL15.xml", "amber14/tip3p.xml")}
 
-SOLVENT = (("water", "HOH", "WAT"), ("sodium", "NA", "NA"), ("potassium", "K", "K"), ("magnesium", "MG", "MG"),
-           ("chloride", "CL", "CL"))
+SOLVENT = (("water", "HOH", "WAT"), *((key, ion.residue, ion.residue) for key, ion in SPECIES.items()))
 """Key in the counts of a shard manifest, residue of the library, segment id; in global atom order."""
 
 _CAPS = {"amino acid": ("NGLY", "CGLY"), "nucleotide": ("DA5", "DA3")}
@@ -35,7 +35,7 @@ Junction = tuple[str, str, bool, bool]
 
 
 @dataclass
-class _Piece:
+class _JunctionTerms:
     """What a junction contributes: terms that touch residue k (and those within k-1 when that is the first residue).
 
     Atoms count from the first atom of residue k-1.
@@ -65,17 +65,17 @@ def make_topology(solute: Solute | None, counts: dict[str, int], force_field: st
     junctions = sorted({junction for m in molecules for junction in set(_junctions(m))}
                        | {("", name, True, True) for name, _, _ in solvent})
     progress(f"assigning {force_field} to {len(junctions)} residue pairs of {len(molecules)} molecules")
-    pieces = _parameterise(junctions, force_field)
+    of_junction = _parameterise(junctions, force_field)
 
     lj_types = _LennardJonesTypes()
     templates = []
     for molecule in molecules:
         progress(f"assembling {molecule.name}")
-        templates.append(_assemble(molecule, pieces, lj_types))
+        templates.append(_assemble(molecule, of_junction, lj_types))
     for name, segid, count in solvent:
         runs.append((len(templates), count))
         molecule = _Molecule(name, [name], np.array([1]), [segid])
-        templates.append(_assemble(molecule, pieces, lj_types))
+        templates.append(_assemble(molecule, of_junction, lj_types))
     topology = Topology(
         templates=templates,
         run_template=np.array([t for t, _ in runs], dtype=np.int32),
@@ -157,8 +157,8 @@ def _junctions(molecule: _Molecule) -> list[Junction]:
     return [(residues[k - 1], residues[k], k == 1, k == last) for k in range(1, last + 1)]
 
 
-def _parameterise(junctions: list[Junction], force_field: str) -> dict[Junction, _Piece]:
-    """Let OpenMM assign all pieces in one system, and cut its terms up again."""
+def _parameterise(junctions: list[Junction], force_field: str) -> dict[Junction, _JunctionTerms]:
+    """Let OpenMM assign all junctions, each in a capped chain of its own, in one system, and cut its terms up again."""
     library = residue_library()
     topology = app.Topology()
     spans = []  # first atom of residues k-1 and k, and the atom after k
@@ -211,7 +211,8 @@ def _type_names(rules: app.ForceField, topology: app.Topology) -> list[str]:
     return names
 
 
-def _cut(junction: Junction, span: tuple[int, int, int], everything: SystemTerms, type_name: list[str]) -> _Piece:
+def _cut(junction: Junction, span: tuple[int, int, int], everything: SystemTerms,
+         type_name: list[str]) -> _JunctionTerms:
     """The part of the big system that a junction owns."""
     begin, middle, end = span
     # The first residue of a molecule has no junction of its own: its inner terms belong to the one that follows.
@@ -228,9 +229,9 @@ def _cut(junction: Junction, span: tuple[int, int, int], everything: SystemTerms
         keep = touches & (low >= begin)
         own[name] = {"atoms": atoms[keep] - begin} | {column: term[column][keep] for column in columns}
     own_type = everything.lj_type[begin:end]
-    return _Piece(terms=own, mass=everything.mass[begin:end], charge=everything.charge[begin:end],
-                  sigma=everything.sigma[own_type], epsilon=everything.epsilon[own_type],
-                  type_name=type_name[begin:end])
+    return _JunctionTerms(terms=own, mass=everything.mass[begin:end], charge=everything.charge[begin:end],
+                          sigma=everything.sigma[own_type], epsilon=everything.epsilon[own_type],
+                          type_name=type_name[begin:end])
 
 
 class _LennardJonesTypes:
@@ -252,14 +253,15 @@ class _LennardJonesTypes:
         return self.index[key]
 
 
-def _assemble(molecule: _Molecule, pieces: dict[Junction, _Piece], lj_types: _LennardJonesTypes) -> MoleculeTemplate:
-    """Copy the pieces of all junctions along the molecule."""
+def _assemble(molecule: _Molecule, of_junction: dict[Junction, _JunctionTerms],
+              lj_types: _LennardJonesTypes) -> MoleculeTemplate:
+    """Copy the terms of all junctions along the molecule."""
     library = residue_library()
     residues = [library[name] for name in molecule.residues]
     sizes = np.array([len(r.atoms) for r in residues])
     first = np.concatenate([[0], np.cumsum(sizes)])
     junctions = _junctions(molecule)
-    # Atom 0 of junction k's piece within the molecule; that of a circle's first junction runs over the seam.
+    # Atom 0 of junction k's terms within the molecule; that of a circle's first junction runs over the seam.
     start = first[:-1] if len(residues) == 1 else first[:-2]
     if molecule.circular:
         start = np.concatenate([first[-2:-1], start])
@@ -271,18 +273,18 @@ def _assemble(molecule: _Molecule, pieces: dict[Junction, _Piece], lj_types: _Le
     for k, junction in enumerate(junctions):
         places.setdefault(junction, []).append(k)
     for junction, where in places.items():
-        piece = pieces[junction]
+        owned = of_junction[junction]
         offsets = start[where]
-        target = (offsets[:, None] + np.arange(len(piece.charge))) % first[-1]
-        charge[target], mass[target] = piece.charge, piece.mass
+        target = (offsets[:, None] + np.arange(len(owned.charge))) % first[-1]
+        charge[target], mass[target] = owned.charge, owned.mass
         lj_type[target] = [lj_types.of(sigma, epsilon, type_name) for sigma, epsilon, type_name
-                           in zip(piece.sigma, piece.epsilon, piece.type_name, strict=True)]
+                           in zip(owned.sigma, owned.epsilon, owned.type_name, strict=True)]
         for name, columns in _TERM_COLUMNS.items():
-            atoms = piece.terms[name]["atoms"]
+            atoms = owned.terms[name]["atoms"]
             collected[name]["atoms"].append(((offsets[:, None, None] + atoms) % first[-1]).reshape(-1, atoms.shape[1]))
             collected[name]["junction"].append(np.repeat(where, len(atoms)))
             for column in columns:
-                collected[name][column].append(np.tile(piece.terms[name][column], len(where)))
+                collected[name][column].append(np.tile(owned.terms[name][column], len(where)))
     terms = {}
     for name, columns in collected.items():
         order = np.argsort(np.concatenate(columns.pop("junction")), kind="stable")

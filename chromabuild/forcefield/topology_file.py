@@ -32,9 +32,10 @@ _ROWS_A_CHUNK = 1 << 16
 class MoleculeTemplate:
     """One kind of molecule. Atom indices count from 0 within the molecule.
 
-    The field ``bond_atoms`` is the dataset ``bond/atoms`` of the file, and so on: see
-    docs/reference/file-formats.md for the energy
-    function behind each table.
+    The field ``bond_atoms`` is the dataset ``bond/atoms`` of the file, and so on: docs/reference/file-formats.md has
+    the energy function behind each table. Units: ``charge`` e, ``mass`` u; ``r0``, ``sigma`` and ``distance`` angstrom;
+    ``theta0``, ``phase`` and ``psi0`` degree; ``k`` kcal/mol, per angstrom^2 of bonds and Urey-Bradley terms and per
+    radian^2 of angles and impropers; ``epsilon`` kcal/mol; ``charge_product`` e^2.
     """
 
     name: str

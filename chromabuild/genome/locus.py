@@ -14,7 +14,7 @@ from chromabuild.base.settings import LocusSection, changed
 from chromabuild.base.summary import Summary
 from chromabuild.genome.contacts import matrix_contacts, read_contacts
 from chromabuild.genome.fasta import read_fasta
-from chromabuild.genome.nucleosomes import Nucleosome, arranged, read_nucleosomes
+from chromabuild.genome.nucleosomes import Nucleosome, read_nucleosomes, resolve_overlaps
 from mesoscale.fibre import Contact, Fibre
 
 REGION = re.compile(r"^(?P<name>[^:\s]+):(?P<start>[\d,]+)-(?P<end>[\d,]+)$")
@@ -31,9 +31,13 @@ class Locus:
     name: str
     chromosome: str
     start: int
+    """0-based position of the first base on the chromosome."""
     sequence: str
+    """Of A, C, G, T: strand I, 5' to 3'; base pair k is that of letter k."""
     nucleosomes: tuple[Nucleosome, ...]
+    """By ascending dyad."""
     wrapped_length: int
+    """Base pairs on a core."""
     contacts: tuple[Contact, ...]
     adjustments: tuple[dict, ...]
     ignored_contacts: tuple[str, ...]
@@ -111,7 +115,7 @@ def load_locus(section: LocusSection) -> Locus:
             f"{section.fasta}: {length} bp of sequence are fewer than the {section.wrapped_length} of one nucleosome: "
             "extend the sequence"
         )
-    nucleosomes, changes = arranged(found, section, start, length)
+    nucleosomes, changes = resolve_overlaps(found, section, start, length)
 
     contacts, ignored = [], []
     if section.contacts is not None:

@@ -88,10 +88,12 @@ def best_subset(dyads: np.ndarray, scores: np.ndarray, spacing: int) -> list[int
     return chosen[::-1]
 
 
-def arranged(
+def resolve_overlaps(
     found: list[Nucleosome], section: LocusSection, start: int, length: int
 ) -> tuple[list[Nucleosome], list[dict]]:
-    """Apply the policy for nucleosomes that are too close to each other or to an end; list what was done.
+    """Nucleosomes that fit on the sequence, by ascending dyad, and what was moved or dropped (``Locus.adjustments``).
+
+    The setting `overlaps` says what happens to those too close to each other or to an end.
 
     The default of `minimum_linker`, 10 bp, rests on sampling pairs of crystal cores: from 8 bp on every linker length
     found room at an elastic cost like that of long linkers (5 to 12 kBT); at 7 bp and less it was 24 to 510 kBT.

@@ -8,8 +8,9 @@ import json
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
+from string import ascii_lowercase, ascii_uppercase, digits
 
 import h5py
 import numpy as np
@@ -24,9 +25,12 @@ FORMAT = "chromabuild-solute"
 VERSION = 1
 MAX_RESIDUES_PER_SEGMENT = 9999  # what four decimal columns of a PDB file hold
 
+CHAIN_LETTERS = ascii_uppercase + ascii_lowercase + digits
+"""Chain ids of PDB files, in the order in which segments take them."""
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
+@lru_cache  # neighbouring residues ask for the same segment
 def base_36(number: int, n_digits: int) -> str:
     """``number`` in base 36, the counting part of every segment id; higher digits are dropped."""
     return "".join(_DIGITS[number // 36**power % 36] for power in reversed(range(n_digits)))
@@ -55,7 +59,7 @@ class Solute:
     segment_name: list[str]
     """Four characters, unique. A molecule longer than 9,999 residues spans several segments."""
     segment_chain: list[str]
-    """One-character chain id of each segment (repeats once 62 are used up)."""
+    """One-character chain id of each segment (``CHAIN_LETTERS``, repeated once used up)."""
     molecule_first_residue: np.ndarray
     """(m + 1,) int64: residues of molecule k are first[k] .. first[k+1]-1, one covalent polymer."""
     molecule_name: list[str]

@@ -23,7 +23,7 @@ def read_marks(path: str | Path, chromosome: str) -> list[tuple[int, int, str, i
 
 
 def within_stretches(path: str | Path, chromosome: str, dyad_position: np.ndarray) -> np.ndarray:
-    """Which nucleosomes (m,) have their dyad in a stretch of a BED or narrowPeak file.
+    """(m,) bool: nucleosomes whose dyad, on the chromosome, lies in a stretch of a BED or narrowPeak file.
 
     Raises BadInputError, with the line, for a malformed record, and for a file that meets no nucleosome.
     """
@@ -57,7 +57,7 @@ def octamer_recipes(section: BuildSection, chromosome: str, dyad_position: np.nd
     Args:
         section: the settings.
         chromosome: records of the file of marks on others are left out.
-        dyad_position: (m,) chromosome positions.
+        dyad_position: (m,) positions on the chromosome, 0-based.
         seed: decides, with the position, which nucleosomes carry a linker histone when not all do.
 
     Raises BadInputError for a variant or mutation that cannot be built, with the line where it came from a file, and
@@ -91,16 +91,20 @@ def octamer_recipes(section: BuildSection, chromosome: str, dyad_position: np.nd
     return recipes
 
 
-def _carried_by_signal(section: BuildSection, chromosome: str, dyad: np.ndarray) -> np.ndarray:
-    """(m,) bool: nucleosomes over whose base pairs the mean of a bigWig signal reaches the threshold."""
+def _carried_by_signal(section: BuildSection, chromosome: str, dyad_position: np.ndarray) -> np.ndarray:
+    """(m,) bool: nucleosomes over whose base pairs the mean of a bigWig signal reaches the threshold.
+
+    ``dyad_position``: (m,) chromosome positions.
+    """
     if section.track_mark is None or section.track_threshold is None:
         raise BadInputError(f"{section.marks} is a signal: set build.track_mark to what nucleosomes carry where it is "
                             "high, and build.track_threshold to the mean from which on they do")
-    if len(dyad) == 0:
+    if len(dyad_position) == 0:
         return np.zeros(0, dtype=bool)
-    begin = max(int(dyad.min()) - DYAD, 0)
-    signal = np.nan_to_num(read_signal(section.marks, chromosome, begin, int(dyad.max()) + DYAD + 1))
-    mean = np.array([signal[max(d - DYAD - begin, 0):d + DYAD + 1 - begin].mean() for d in dyad.tolist()])
+    begin = max(int(dyad_position.min()) - DYAD, 0)
+    signal = np.nan_to_num(read_signal(section.marks, chromosome, begin, int(dyad_position.max()) + DYAD + 1))
+    mean = np.array([signal[max(dyad - DYAD - begin, 0):dyad + DYAD + 1 - begin].mean()
+                     for dyad in dyad_position.tolist()])
     if mean.max() < section.track_threshold:
         raise BadInputError(f"{section.marks} reaches {section.track_threshold} on no nucleosome of {chromosome}: "
                             f"lower build.track_threshold, its highest mean is {mean.max():.3g}")

@@ -89,7 +89,7 @@ def _with_hydrogens(heavy_position: np.ndarray, elements: np.ndarray, template: 
 
 
 def place_octamer(core: Octamer, origin: np.ndarray, frame: np.ndarray) -> np.ndarray:
-    """(n, 3) float32 positions of an octamer on a core."""
+    """(n, 3) float32, angstrom: the atoms of ``core`` where its frame is ``frame`` (3, 3) at ``origin`` (3,)."""
     return (origin + core.position @ frame.T).astype(np.float32)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.progress import Progress
 from chromabuild.base.record import Provenance
-from chromabuild.base.settings import Config
+from chromabuild.base.settings import Settings
 from chromabuild.base.summary import Summary
 from chromabuild.pipeline import provenance
 from chromabuild.pipeline.stages import STAGES, Job, Stage
@@ -39,7 +39,7 @@ def stage_named(name: str) -> Stage:
     return {stage.name: stage for stage in STAGES}[name]
 
 
-def _describe(stage: Stage, config: Config) -> Provenance:
+def _describe(stage: Stage, config: Settings) -> Provenance:
     """What the stage's result depends on. Raises BadInputError when an input that it needs is missing."""
     inputs = stage.input_paths(config)
     if not stage.needs_all_inputs:
@@ -53,7 +53,7 @@ def _describe(stage: Stage, config: Config) -> Provenance:
     return provenance.describe(stage.name, config, stage.settings, inputs)
 
 
-def is_current(stage: Stage, config: Config, description: Provenance | None = None) -> bool:
+def is_current(stage: Stage, config: Settings, description: Provenance | None = None) -> bool:
     """Whether the stage's outputs are there, unharmed, and made from the present inputs, settings and seed."""
     entry = provenance.read(config.output)["stages"].get(stage.name)
     if entry is None:
@@ -66,7 +66,7 @@ def is_current(stage: Stage, config: Config, description: Provenance | None = No
                for file, digest in entry["outputs"].items())
 
 
-def run_stage(stage: Stage, config: Config, threads: int, reporter: Reporter,
+def run_stage(stage: Stage, config: Settings, threads: int, reporter: Reporter,
               only: "Iterable[int] | Part | str | None" = None, again: bool = False) -> Summary:
     """Run one stage and record it; gives its summary.
 
@@ -97,7 +97,7 @@ def run_stage(stage: Stage, config: Config, threads: int, reporter: Reporter,
     return summary
 
 
-def run_stages(config: Config, threads: int, reporter: Reporter, force: bool = False,
+def run_stages(config: Settings, threads: int, reporter: Reporter, force: bool = False,
                last: str = LAST) -> Iterator[tuple[Stage, Summary, bool]]:
     """Run the chain up to stage ``last``, leaving out what is current unless ``force``.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.phases import NUCLEOSOME_GROUPS
-from chromabuild.base.settings import Config
+from chromabuild.base.settings import Settings
 from chromabuild.base.summary import Summary
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ AUDITS = {
 """Subject of an audit -> the findings that belong to it (docs/reference/file-formats.md)."""
 
 
-def locus_summary(config: Config) -> Summary:
+def locus_summary(config: Settings) -> Summary:
     """Read the locus and say what it is. Raises BadInputError for the first thing that is wrong."""
     from chromabuild.genome.locus import load_locus
 
@@ -34,7 +34,7 @@ def locus_summary(config: Config) -> Summary:
     return locus.summary()
 
 
-def check_restraints(config: Config, nucleosomes: int) -> None:
+def check_restraints(config: Settings, nucleosomes: int) -> None:
     """Raises BadInputError for a restraint on a group that a locus of so many nucleosomes has no atom of."""
     for phase in config.simulate.chosen():
         for restraint in phase.restraints:

@@ -11,7 +11,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from chromabuild.base.settings import Config
+from chromabuild.base.settings import Settings
 from chromabuild.genome.locus import load_locus
 from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.molecule.solute import Solute
@@ -20,6 +20,7 @@ from chromabuild.nucleosome.octamer import Octamer
 from chromabuild.nucleosome.recipe import build_octamer
 from chromabuild.scaling.measured import StepSettings
 from chromabuild.scaling.prediction import Job, Prediction, Run, predict
+from chromabuild.shards.manifest import ATOMS_OF
 from chromabuild.simulate.protocol import last_dynamics, plan_phases
 from chromabuild.solvate import brick_grid, disk_needed
 from chromabuild.solvate.ions import formal_charges, ion_counts
@@ -95,7 +96,7 @@ class Estimate:
                 f"time in all: about {_span(sum(self.seconds.values()))}"]
 
 
-def estimate(config: Config, threads: int) -> Estimate:
+def estimate(config: Settings, threads: int) -> Estimate:
     """Estimate a build from its locus and settings. Raises BadInputError when the locus cannot be read."""
     fibre = load_locus(config.locus).fibre()
     octamers = _octamers(config, fibre)
@@ -103,7 +104,7 @@ def estimate(config: Config, threads: int) -> Estimate:
     extent, source = _extent(config, fibre, octamers)
     box = np.array(config.solvate.box or extent + 2 * config.solvate.padding)
     counts = _solvent_counts(config, box, solute, charge)
-    atoms = solute + 3 * counts["water"] + sum(count for key, count in counts.items() if key != "water")
+    atoms = solute + sum(ATOMS_OF.get(key, 1) * count for key, count in counts.items())
     shards = brick_grid(np.rint(box * 1000).astype(np.int64), config.solvate).n_bricks
     share = 2 / threads
     phases = plan_phases(config.simulate)
@@ -132,7 +133,7 @@ def estimate(config: Config, threads: int) -> Estimate:
             "run": STEP_SECONDS_PER_ATOM * atoms * sum(phase.steps for phase in phases) * share}.items()})
 
 
-def cost_on(job: Job, config: Config, build: Estimate) -> Prediction:
+def cost_on(job: Job, config: Settings, build: Estimate) -> Prediction:
     """What the dynamics of an estimated build costs on a machine. Raises BadInputError when it cannot run there."""
     dynamics = config.dynamics
     settings = StepSettings(dynamics.cutoff, dynamics.cutoff + dynamics.pairlist_buffer, dynamics.pme_spline_order,
@@ -151,7 +152,7 @@ def _gigabytes(sizes: dict[str, float]) -> dict[str, float]:
     return {name: round(size / 1e9, 3) for name, size in sizes.items()}
 
 
-def _octamers(config: Config, fibre: Fibre) -> list[Octamer]:
+def _octamers(config: Settings, fibre: Fibre) -> list[Octamer]:
     """The octamer of every nucleosome; equal ones are built once."""
     recipes = octamer_recipes(config.build, fibre.chromosome, fibre.start + np.array(fibre.dyads), config.seed)
     nowhere = np.zeros((0, 3)), np.zeros(0, dtype=bool)
@@ -173,7 +174,7 @@ def _solute_size(fibre: Fibre, octamers: list[Octamer]) -> tuple[int, int]:
     return int(sizes[residues].sum()), int(formal_charges()[residues].sum())
 
 
-def _solvent_counts(config: Config, box: np.ndarray, solute: int, charge: int) -> dict[str, int]:
+def _solvent_counts(config: Settings, box: np.ndarray, solute: int, charge: int) -> dict[str, int]:
     """Waters and ions of a box (3,) angstrom."""
     tile = water_tile()
     free = float((box - GAP_AT_FACES).prod()) - SOLUTE_VOLUME * solute
@@ -182,7 +183,7 @@ def _solvent_counts(config: Config, box: np.ndarray, solute: int, charge: int) -
     return {"water": max(0, waters - sum(ions.values())), **ions}
 
 
-def _extent(config: Config, fibre: Fibre, octamers: list[Octamer]) -> tuple[np.ndarray, str]:
+def _extent(config: Settings, fibre: Fibre, octamers: list[Octamer]) -> tuple[np.ndarray, str]:
     """Edges (3,) of the smallest upright box around the solute, angstrom, and where they were taken from."""
     folder = Path(config.output)
     for name in ("solute_clean.h5", "solute.h5"):

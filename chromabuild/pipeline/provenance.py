@@ -14,7 +14,7 @@ from blake3 import blake3
 from chromabuild.base.errors import IntegrityError
 from chromabuild.base.files import atomic_path, locked
 from chromabuild.base.record import Provenance, Record, StageRecord
-from chromabuild.base.settings import INPUT_FILE_KEYS, Config
+from chromabuild.base.settings import INPUT_FILE_KEYS, Settings
 from chromabuild.base.versions import versions
 
 FORMAT = "chromabuild-provenance"
@@ -31,7 +31,7 @@ def file_hash(path: str | Path) -> str:
     return digest.hexdigest()
 
 
-def effective_settings(config: Config, sections: tuple[str, ...]) -> dict:
+def effective_settings(config: Settings, sections: tuple[str, ...]) -> dict:
     """The settings of the named sections (``clash``) or keys (``dynamics.force_field``), defaults included.
 
     Files are named without their folder.
@@ -47,7 +47,7 @@ def effective_settings(config: Config, sections: tuple[str, ...]) -> dict:
     return settings
 
 
-def describe(stage: str, config: Config, sections: tuple[str, ...], inputs: Mapping[str, Path]) -> Provenance:
+def describe(stage: str, config: Settings, sections: tuple[str, ...], inputs: Mapping[str, Path]) -> Provenance:
     """The provenance of one stage, to be carried in every file that it writes.
 
     Inputs are named by role and given as file name and blake3.

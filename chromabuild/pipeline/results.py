@@ -12,7 +12,7 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.notebook import facts_html
 from chromabuild.base.progress import Progress, silent
 from chromabuild.base.record import Record
-from chromabuild.base.settings import Config, load_config
+from chromabuild.base.settings import Settings, load_config
 from chromabuild.base.threads import thread_count
 from chromabuild.pipeline import chain, provenance
 
@@ -114,7 +114,7 @@ def open_results(folder: str | Path) -> Results:
     return found
 
 
-def run_chain(settings: Config | str | os.PathLike[str], *, threads: int | None = None, until: str = chain.LAST,
+def run_chain(settings: Settings | str | os.PathLike[str], *, threads: int | None = None, until: str = chain.LAST,
               force: bool = False, progress: Progress = silent) -> Results:
     """Run the chain of stages of some settings (or of a locus.yaml), or continue it, as ``chromabuild all`` does.
 
@@ -123,7 +123,7 @@ def run_chain(settings: Config | str | os.PathLike[str], *, threads: int | None 
     """
     if until not in chain.NAMES:
         raise BadInputError(f"{until} is not a stage: choose from {', '.join(chain.NAMES)}")
-    config = settings if isinstance(settings, Config) else load_config(Path(settings))
+    config = settings if isinstance(settings, Settings) else load_config(Path(settings))
     for _ in chain.run_stages(config, thread_count(threads), _Calls(progress), force, until):
         pass
     return open_results(config.output)

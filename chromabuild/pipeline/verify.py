@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from chromabuild.base.errors import BadInputError, ChromabuildError
-from chromabuild.base.settings import Config
+from chromabuild.base.settings import Settings
 from chromabuild.base.summary import Summary
 from chromabuild.pipeline import provenance
 
 
-def verify_outputs(config: Config) -> Summary:
+def verify_outputs(config: Settings) -> Summary:
     """Compare every recorded output with its checksum, and every shard with the manifest.
 
     Gives ``{"checks": [{"what", "result"}]}``; the result is ``ok`` or what is wrong. Raises BadInputError when

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import h5py
@@ -14,7 +15,7 @@ from chromabuild.base.files import atomic_path
 from chromabuild.base.labels import label
 from chromabuild.base.progress import Progress, silent
 from chromabuild.base.record import StageRecord
-from chromabuild.base.settings import Config
+from chromabuild.base.settings import Settings
 from chromabuild.base.summary import Summary
 from chromabuild.molecule.solute import Solute
 from chromabuild.report import html, pictures
@@ -26,24 +27,24 @@ Stages = Mapping[str, StageRecord]
 WATER_LIMIT = 3_000_000  # waters read for the picture of the box; more are thinned by whole bricks
 
 
-def write_report(config: Config, stages: Stages, progress: Progress = silent) -> Summary:
+def write_report(config: Settings, stages: Stages, threads: int = 1, progress: Progress = silent) -> Summary:
     """Write ``report.html`` into the output folder and give the names of its sections.
 
-    ``stages`` is the record of what was run, by stage; others are left out. Raises BadInputError when nothing has been
-    run.
+    ``stages`` is the record of what was run, by stage; others are left out. The page is the same for any number of
+    ``threads``. Raises BadInputError when nothing has been run.
     """
     folder = Path(config.output)
     if not any(name != "report" for name in stages):
         raise BadInputError(f"{folder} holds no results to report: run `chromabuild all`")
-    parts = {}
-    writers = {"Result": _pictures, "Pipeline": _pipeline, "Locus": _locus, "Scaffold": _scaffold, "Solute": _solute,
-               "DNA": _dna, "Clashes": _clashes, "Box and ions": _box, "Force field": _topology,
-               "Minimisation and dynamics": _dynamics, "Files": _files, "Provenance": _provenance}
-    for done, (title, writer) in enumerate(writers.items()):
-        progress(title, done / len(writers))
-        content = writer(folder, stages)
-        if content:
-            parts[title] = html.section(title, content)
+    with ThreadPoolExecutor(threads) as pool:
+        # Matplotlib's plots are not for several threads: all the sections that have any are one task.
+        drawings = [pool.submit(draw, folder, stages) for draw in (_solute_figure, _box_figure, _scaffold_figure)]
+        text = pool.submit(_sections, folder, stages, progress)
+        try:
+            found = {"Result": "".join(drawing.result() for drawing in drawings), **text.result()}
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+    parts = {title: html.section(title, content) for title, content in found.items() if content}
     name = config.locus.name
     body = (f"<h1>{html.text(name)}</h1><p class=lead>{_lead(stages)}</p>{_tiles(stages)}{''.join(parts.values())}"
             f"<footer>Written by chromabuild {html.text(__version__)}. "
@@ -91,29 +92,40 @@ def _duration(seconds: float) -> str:
 # --- pictures ---------------------------------------------------------------------------------------------------------
 
 
-def _pictures(folder: Path, stages: Stages) -> str:
-    parts = []
-    clean = next((folder / name for name in ("solute_clean.h5", "solute.h5") if (folder / name).is_file()), None)
-    if clean is not None:
-        solute = Solute.read(clean)
-        radius, colour = pictures.atom_style(solute)
-        parts.append(html.picture(pictures.solute_picture(solute.position, radius, colour),
-                                  f"The solute: every atom of DNA and histones, {solute.n_atoms:,} in all.",
-                                  list(pictures.molecule_colours(solute).items())))
-        if "solvate" in stages:
-            box, position, *solvent = _box_atoms(folder / "shards", solute.n_atoms)
-            image = pictures.box_picture(position, radius, colour, box, *solvent)
-            parts.append(html.picture(image, "The periodic box, cut open: water and ions in front are left out.",
-                                      [("cations", pictures.CATION), ("Cl-", pictures.CHLORIDE),
-                                       ("water", pictures.WATER)]))
-    if (folder / "scaffold.h5").is_file():
-        with h5py.File(folder / "scaffold.h5", "r") as file:
-            arrays = [file[name][...] for name in ("bp/origin", "bp/frame", "bp/nucleosome", "nucleosome/origin",
-                                                   "nucleosome/frame")]
-        parts.append(html.picture(pictures.scaffold_picture(*arrays),
-                                  "The scaffold: DNA by nucleosome from blue (start) to red (end), linkers grey, "
-                                  "histone cores as discs."))
-    return "".join(parts)
+def _solute(folder: Path) -> Solute | None:
+    """The newest solute that is there."""
+    files = (folder / name for name in ("solute_clean.h5", "solute.h5"))
+    return next((Solute.read(file) for file in files if file.is_file()), None)
+
+
+def _solute_figure(folder: Path, stages: Stages) -> str:
+    solute = _solute(folder)
+    if solute is None:
+        return ""
+    return html.picture(pictures.solute_picture(solute.position, *pictures.atom_style(solute)),
+                        f"The solute: every atom of DNA and histones, {solute.n_atoms:,} in all.",
+                        list(pictures.molecule_colours(solute).items()))
+
+
+def _box_figure(folder: Path, stages: Stages) -> str:
+    solute = _solute(folder)
+    if solute is None or "solvate" not in stages:
+        return ""
+    box, position, *solvent = _box_atoms(folder / "shards", solute.n_atoms)
+    return html.picture(pictures.box_picture(position, *pictures.atom_style(solute), box, *solvent),
+                        "The periodic box, cut open: water and ions in front are left out.",
+                        [("cations", pictures.CATION), ("Cl-", pictures.CHLORIDE), ("water", pictures.WATER)])
+
+
+def _scaffold_figure(folder: Path, stages: Stages) -> str:
+    if not (folder / "scaffold.h5").is_file():
+        return ""
+    with h5py.File(folder / "scaffold.h5", "r") as file:
+        arrays = [file[name][...] for name in ("bp/origin", "bp/frame", "bp/nucleosome", "nucleosome/origin",
+                                               "nucleosome/frame")]
+    return html.picture(pictures.scaffold_picture(*arrays),
+                        "The scaffold: DNA by nucleosome from blue (start) to red (end), linkers grey, histone cores "
+                        "as discs.")
 
 
 def _box_atoms(folder: Path, solute_atoms: int) -> tuple[np.ndarray, ...]:
@@ -140,6 +152,18 @@ def _box_atoms(folder: Path, solute_atoms: int) -> tuple[np.ndarray, ...]:
 
 
 # --- tables and plots -------------------------------------------------------------------------------------------------
+
+
+def _sections(folder: Path, stages: Stages, progress: Progress) -> dict[str, str]:
+    """Title to content of every section below the pictures; empty where there is nothing to tell."""
+    writers = {"Pipeline": _pipeline, "Locus": _locus, "Scaffold": _scaffold, "Solute": _built, "DNA": _dna,
+               "Clashes": _clashes, "Box and ions": _box, "Force field": _topology,
+               "Minimisation and dynamics": _dynamics, "Files": _files, "Provenance": _provenance}
+    found = {}
+    for done, (title, writer) in enumerate(writers.items()):
+        progress(title, done / len(writers))
+        found[title] = writer(folder, stages)
+    return found
 
 
 def _pipeline(folder: Path, stages: Stages) -> str:
@@ -224,7 +248,7 @@ def _scaffold(folder: Path, stages: Stages) -> str:
     return "".join(parts)
 
 
-def _solute(folder: Path, stages: Stages) -> str:
+def _built(folder: Path, stages: Stages) -> str:
     summary = _summary(stages, "build")
     return _plain_facts(summary) + _nested_tables(summary) if summary else ""
 

@@ -13,7 +13,8 @@ from scipy.ndimage import gaussian_filter, maximum_filter
 Colour = tuple[float, float, float]
 KEY_LIGHT = np.array([-0.45, 0.60, 0.66])
 EMPTY = np.float32(-1e30)
-LARGE = 5.0  # pixels: larger spheres are drawn one by one, smaller ones all at once
+LARGE = 5.0  # pixels: larger spheres are drawn in windows of their own, smaller ones all at once
+_PIXELS_A_BATCH = 1 << 18  # of the windows of large spheres: fits a processor's cache
 
 
 def principal_view(points: np.ndarray, tilt: float = 0.0) -> np.ndarray:
@@ -135,22 +136,24 @@ class Canvas:
         for slab in np.array_split(order, max(1, min(12, len(order) // 2000))):
             visible = slab[~self._hidden(centre[slab], size[slab])]
             large = size[visible] > LARGE
-            for sphere in visible[large]:
-                self._stamp(owner, centre[sphere], float(size[sphere]), sphere)
+            self._stamp(depth, owner, centre, size, visible[large])
             # Back to front: where two small spheres write one pixel at once, the last, nearer one stays.
             self._splat(depth, owner, centre, size, visible[~large][::-1])
         colour = np.asarray(colour, dtype=np.float32)
         shade = np.ones(len(position), np.float32) if ambient is None else np.asarray(ambient, dtype=np.float32)
         for rows in self._bands():
-            who = owner.reshape(height, width)[rows]
-            y, x = np.nonzero(who >= 0)
-            who = who[y, x]
-            normal = np.stack([x + np.float32(0.5) - centre[who, 0],
-                               centre[who, 1] - (y + np.float32(rows.start + 0.5)),
-                               self.depth[rows][y, x] - centre[who, 2]], axis=1, dtype=np.float32, casting="same_kind")
-            self.normal[rows][y, x] = normal / size[who, None]
-            self.colour[rows][y, x] = colour[who]
-            self.ambient[rows][y, x] = shade[who]
+            who = owner.reshape(height, width)[rows].ravel()
+            pixel = np.flatnonzero(who >= 0)
+            who = who[pixel]
+            y, x = (k.astype(np.float32) + np.float32(0.5) for k in np.divmod(pixel, width))
+            normal = -centre[who]
+            normal[:, 0] += x
+            normal[:, 1] = -normal[:, 1] - (y + np.float32(rows.start))
+            normal[:, 2] += self.depth[rows].ravel()[pixel]
+            normal /= size[who, None]
+            self.normal[rows].reshape(-1, 3)[pixel] = normal
+            self.colour[rows].reshape(-1, 3)[pixel] = colour[who]
+            self.ambient[rows].reshape(-1)[pixel] = shade[who]
 
     def _bands(self, rows: int = 64) -> list[slice]:
         """The buffer cut into bands of rows that fit a processor's cache."""
@@ -178,21 +181,34 @@ class Canvas:
                 hidden &= ~counts | (cover > centre[:, 2] + size)
         return hidden
 
-    def _stamp(self, owner: np.ndarray, centre: np.ndarray, size: float, sphere: int) -> None:
-        """Draw one large sphere in its window of the buffer."""
+    def _stamp(self, depth: np.ndarray, owner: np.ndarray, centre: np.ndarray, size: np.ndarray,
+               which: np.ndarray) -> None:
+        """Draw large spheres, some at a time, each in the window that holds the largest of them.
+
+        Where two are as near as each other, the one that comes first in ``which`` stays.
+        """
         height, width = self.depth.shape
-        x0, y0 = max(int(centre[0] - size), 0), max(int(centre[1] - size), 0)
-        x1, y1 = min(int(centre[0] + size) + 1, width), min(int(centre[1] + size) + 1, height)
-        if x0 >= x1 or y0 >= y1:
-            return
-        dx = np.arange(x0, x1, dtype=np.float32) + np.float32(0.5 - centre[0])
-        dy = np.arange(y0, y1, dtype=np.float32) + np.float32(0.5 - centre[1])
-        rest = np.float32(size * size) - (dy * dy)[:, None] - dx * dx
-        z = np.sqrt(np.maximum(rest, 0)) + centre[2]
-        window = self.depth[y0:y1, x0:x1]
-        front = (rest > 0) & (z > window)
-        window[front] = z[front]
-        owner.reshape(height, width)[y0:y1, x0:x1][front] = sphere
+        window = int(2 * size[which].max()) + 2 if len(which) else 1
+        reach = np.arange(window, dtype=np.int32)
+        for batch in np.array_split(which, -(-len(which) * window**2 // _PIXELS_A_BATCH) or 1):
+            half, middle = size[batch], centre[batch]
+            square = (half.astype(np.float64) ** 2).astype(np.float32)
+            column, row = (np.floor(middle[:, k] - half).astype(np.int32)[:, None] + reach for k in (0, 1))
+            dx, dy = (at.astype(np.float32) + (np.float32(0.5) - middle[:, k, None])
+                      for k, at in enumerate((column, row)))
+            dx[(column < 0) | (column >= width)] = np.inf  # off the picture: never inside
+            dy[(row < 0) | (row >= height)] = np.inf
+            rest = (square[:, None] - dy * dy)[:, :, None] - (dx * dx)[:, None, :]
+            inside = np.flatnonzero(rest > 0)
+            ends = np.searchsorted(inside, np.arange(1, len(batch) + 1) * window**2)
+            sphere = np.repeat(np.arange(len(batch)), np.diff(ends, prepend=0))
+            pixel = ((row * width)[:, :, None] + column[:, None, :]).ravel()[inside]
+            z = np.sqrt(rest.ravel()[inside]) + middle[sphere, 2]
+            front = np.flatnonzero(z > depth[pixel])[::-1]
+            pixel, z, sphere = pixel[front], z[front], sphere[front]
+            np.maximum.at(depth, pixel, z)
+            nearest = np.flatnonzero(z == depth[pixel])
+            owner[pixel[nearest]] = batch[sphere[nearest]]
 
     def _splat(self, depth: np.ndarray, owner: np.ndarray, centre: np.ndarray, size: np.ndarray,
                which: np.ndarray) -> None:
@@ -231,7 +247,7 @@ class Canvas:
         axis = b - a
         length = np.linalg.norm(axis)
         axis /= length
-        rows, columns = np.mgrid[y0:y1, x0:x1]
+        rows, columns = _strip(a, axis, r, (x0, x1), (y0, y1))
         px, py = columns + 0.5 - a[0], rows + 0.5 - a[1]
         # A ray is (px, py, z) with z free. Side: |p - (p.axis) axis| = r, a quadratic in z.
         across = px * axis[0] + py * axis[1]
@@ -257,12 +273,12 @@ class Canvas:
                     depth[cap] = z[cap]
                     normal[cap] = sign * axis
         depth += a[2]
-        window = np.s_[y0:y1, x0:x1]
-        front = np.isfinite(depth) & (depth > self.depth[window])
-        self.colour[window][front] = colour
-        self.depth[window][front] = depth[front]
-        self.normal[window][front] = normal[front] * [1, -1, 1]
-        self.ambient[window][front] = 1.0
+        front = np.isfinite(depth) & (depth > self.depth[rows, columns])
+        pixel = rows[front], columns[front]
+        self.colour[pixel] = colour
+        self.depth[pixel] = depth[front]
+        self.normal[pixel] = normal[front] * [1, -1, 1]
+        self.ambient[pixel] = 1.0
 
     def image(self, haze: float = 0.35, outline: float = 0.75) -> np.ndarray:
         """Light the buffer: (height, width, 3) uint8 on white. haze, outline: strengths, 0..1."""
@@ -295,8 +311,9 @@ class Canvas:
             # The line lies on the farther side of an edge, where a neighbouring pixel is much nearer.
             lit *= (1 - outline * np.clip((edge[rows] - depth[rows] - 3.0) / 8.0, 0, 1))[..., None]
             lit[~drawn[rows]] = 1.0
-            small = np.clip(lit, 0, 1).reshape(low.stop - low.start, n, width // n, n, 3).mean(axis=(1, 3))
-            picture[low] = (small * 255 + 0.5).astype(np.uint8)
+            fine = np.clip(lit, 0, 1, out=lit).reshape(low.stop - low.start, n, width // n, n, 3)
+            total = sum(fine[:, k // n, :, k % n] for k in range(n * n))  # many times faster than mean(axis=(1, 3))
+            picture[low] = (total / np.float32(n * n) * 255 + 0.5).astype(np.uint8)
         return picture
 
     def _creases(self, depth: np.ndarray) -> np.ndarray:
@@ -324,3 +341,20 @@ def _shifted(image: np.ndarray, dy: int, dx: int) -> np.ndarray:
     height, width = image.shape
     padded = np.pad(image, ((max(dy, 0), max(-dy, 0)), (max(dx, 0), max(-dx, 0))), mode="edge")
     return padded[max(-dy, 0) : max(-dy, 0) + height, max(-dx, 0) : max(-dx, 0) + width]
+
+
+def _strip(through: np.ndarray, axis: np.ndarray, reach: float, x: tuple[int, int],
+           y: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of the pixels of a window that lie within reach of an axis (3,), as it is seen, or a bit more.
+
+    The window has the columns x[0]..x[1]-1 and the rows y[0]..y[1]-1; the axis passes ``through`` (3,), in pixels.
+    """
+    rows = np.arange(*y)
+    first, last = np.full(len(rows), x[0]), np.full(len(rows), x[1])
+    if abs(axis[1]) > 1e-6:
+        middle = through[0] + (rows + 0.5 - through[1]) * axis[0] / axis[1]
+        half = reach * np.hypot(*axis[:2]) / abs(axis[1]) + 1.0
+        first, last = (np.clip(np.floor(edge), *x).astype(int) for edge in (middle - half, middle + half + 1))
+    count = last - first
+    columns = np.arange(count.sum()) + np.repeat(first - np.cumsum(count) + count, count)
+    return np.repeat(rows, count), columns

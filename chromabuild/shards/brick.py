@@ -7,8 +7,7 @@ import numpy as np
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.residues import residue_library, residue_names
-
-CHAIN_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+from chromabuild.molecule.solute import CHAIN_LETTERS
 
 
 @dataclass(frozen=True)
@@ -18,9 +17,9 @@ class Brick:
     box: np.ndarray
     """(3,) int64 box edges, 0.001 angstrom."""
     lower: np.ndarray
-    """(3,) int64 lower corner of the brick."""
+    """(3,) int64 lower corner of the brick, 0.001 angstrom."""
     upper: np.ndarray
-    """(3,) int64 upper corner."""
+    """(3,) int64 upper corner, 0.001 angstrom."""
     position: np.ndarray
     """(n, 3) int32, 0.001 angstrom."""
     residue_template: np.ndarray

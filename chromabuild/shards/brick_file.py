@@ -23,11 +23,14 @@ _OFFSET_LIMIT = 65535
 
 @dataclass(frozen=True)
 class BrickFile:
-    """Contents of a `.cbb` file; lengths in angstrom, positions in 0.001 angstrom."""
+    """Contents of a `.cbb` file."""
 
     box: np.ndarray
+    """(3,) float64, angstrom."""
     lower: np.ndarray
+    """(3,) float64, angstrom."""
     upper: np.ndarray
+    """(3,) float64, angstrom."""
     global_id: np.ndarray
     """(n,) int64, ascending."""
     position: np.ndarray
@@ -35,7 +38,7 @@ class BrickFile:
 
 
 def brick_bytes(brick: Brick) -> bytes:
-    """The whole file."""
+    """The whole file of a brick, whose corners become angstrom here."""
     return packed(BrickFile(brick.box / 1000, brick.lower / 1000, brick.upper / 1000, brick.global_id, brick.position))
 
 

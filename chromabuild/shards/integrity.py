@@ -7,11 +7,9 @@ import numpy as np
 
 from chromabuild.base.errors import IntegrityError
 from chromabuild.shards.brick_file import read_brick
-from chromabuild.shards.manifest import BRICKS_NAME, Manifest, Shard, file_error
+from chromabuild.shards.manifest import ATOMS_OF, BRICKS_NAME, Manifest, Shard, file_error
 
 _REMEDY = "run chromabuild solvate again"
-ATOMS_OF = {"water": 3}
-"""Atoms of one unit of an entry of the manifest's counts, where they are not 1."""
 
 
 def verify_shards(folder: str | Path, shallow: bool = False, threads: int = 1) -> Manifest:

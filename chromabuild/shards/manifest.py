@@ -16,6 +16,8 @@ BRICKS_NAME = "bricks.txt"
 _BLOCK = 1 << 22
 RECORD_FOLDER = "records"
 """Beside each finished file of a run, what it was made from and its hash, so that a rerun can keep it."""
+ATOMS_OF = {"water": 3}
+"""Atoms of one unit of an entry of the counts, where they are not 1."""
 LOCK_NAME = ".lock"
 """In the records: held by the one process that makes what all others wait for."""
 
@@ -29,7 +31,9 @@ class Shard:
     charge: int
     """Sum of formal charges, elementary charges."""
     lower: tuple[float, float, float]
+    """Lower corner of the brick, angstrom."""
     upper: tuple[float, float, float]
+    """Upper corner, angstrom."""
     files: dict[str, dict]
     """Suffix (``pdb.zst``, ``bcif``, ``cbb``) to ``{"bytes": .., "blake3": ..}``."""
 
@@ -45,6 +49,7 @@ class Manifest:
 
     box: tuple[float, float, float]
     grid: tuple[int, int, int]
+    """Bricks along x, y and z."""
     atoms: int
     counts: dict[str, int]
     """``solute`` counts atoms; ``water`` and the ions (``sodium``, ``potassium``, ..) count residues."""

@@ -27,6 +27,7 @@ from chromabuild.simulate.protocol import PlannedPhase, Row, Task
 Precision = Literal["mixed", "double"]
 RowProgress = Callable[[Row], None]
 Sections = dict[str, dict[str, object]]
+"""Of a control file: section to key to value, in the units of the engine (ps where the settings have fs)."""
 
 _NAMES = {"mixed": "chromamd", "double": "chromamd-double"}
 _ERRORS = {error.exit_code: error for error in (BadInputError, IntegrityError, ResourceError, InterruptedRunError)}
@@ -44,6 +45,9 @@ FORCE_SCALE_MAX = 5e-2
 def executable(precision: Precision = "mixed") -> Path:
     """Path of the engine inside the installed package. Raises ResourceError when it was not built."""
     path = Path(__file__).resolve().parents[1] / "_bin" / _NAMES[precision]
+    if not path.is_file() and precision == "double" and path.with_name(_NAMES["mixed"]).is_file():
+        raise ResourceError(f"this build has no {path.name}: build chromabuild with CHROMAMD_DOUBLE=ON "
+                            "(in the source tree: ./do setup), or use precision=\"mixed\"")
     if not path.is_file():
         raise ResourceError(f"the MD engine {path} is missing: install an MPI compiler "
                             "(Debian: apt install gfortran libopenmpi-dev) and build chromabuild again")
@@ -256,7 +260,7 @@ def restraint_sections(phase: PlannedPhase, molecules: Mapping[str, str]) -> Sec
 
 
 def energy_section(dynamics: DynamicsSection) -> dict[str, object]:
-    """The [ENERGY] section of every stage of a run."""
+    """The [ENERGY] section of every phase of a run."""
     return {
         "electrostatic": "PME",
         "cutoffdist": dynamics.cutoff,

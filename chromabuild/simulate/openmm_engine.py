@@ -207,7 +207,7 @@ def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, pr
 def _context(task: Task, phase: PlannedPhase, molecules: Topology, box: np.ndarray,
              position: np.ndarray) -> openmm.Context:
     """The system of a phase: its ensemble at the starting temperature, its masses, its restraints."""
-    system = system_from_topology(molecules, box, options_from_config(task.dynamics, box), rigid=True)
+    system = system_from_topology(molecules, box, nonbonded_options(task.dynamics, box), rigid=True)
     _repartition_hydrogen_mass(system, phase.hydrogen_mass_factor)
     add_restraints(system, phase, molecules, position)
     timestep = phase.timestep / 1000 * unit.picosecond
@@ -335,8 +335,12 @@ def _repartition_hydrogen_mass(system: openmm.System, factor: float) -> None:
         system.setParticleMass(int(k), mass[k])
 
 
-def options_from_config(dynamics: DynamicsSection, box: np.ndarray) -> NonbondedOptions:
-    """What chromamd makes of the same settings: alpha from erfc(alpha cutoff) = 1e-5, the grid from its spacing."""
+def nonbonded_options(dynamics: DynamicsSection, box: np.ndarray) -> NonbondedOptions:
+    """What the settings mean in a box (3,), angstrom, close to what chromamd makes of them.
+
+    Alpha follows from erfc(alpha cutoff) = 1e-5, the default of chromamd's ``pme_alpha_tol``. The grid follows from its
+    spacing; chromamd's may be coarser, for it takes numbers of points with the factor 7 too.
+    """
     return NonbondedOptions(
         cutoff=dynamics.cutoff,
         switch_distance=dynamics.switch_distance,

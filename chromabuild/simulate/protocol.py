@@ -16,7 +16,7 @@ from blake3 import blake3
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.phases import DEFAULT_TIMESTEP, Restraint
-from chromabuild.base.settings import Config, DynamicsSection, SimulateSection
+from chromabuild.base.settings import DynamicsSection, Settings, SimulateSection
 from chromabuild.simulate.result import FILE_NAME, FORMAT, PhaseFiles, Run
 
 Row = dict[str, float]
@@ -151,7 +151,7 @@ class Engine(Protocol):
         """Run one phase from the restart of the one before it (None: from the shards)."""
 
 
-def run_phases(config: Config, task: Task, engine: Engine, only: str | None = None, again: bool = False,
+def run_phases(config: Settings, task: Task, engine: Engine, only: str | None = None, again: bool = False,
                progress: Callable[[PlannedPhase, Row | None], None] = lambda phase, row: None) -> Run:
     """Run the phases of the settings in order and leave out those that are done, unless ``again``.
 

@@ -17,8 +17,8 @@ from chromabuild.molecule.solute import Solute
 from chromabuild.shards.manifest import BRICKS_NAME, LOCK_NAME, MANIFEST_NAME, RECORD_FOLDER, Manifest, Shard
 from chromabuild.solvate.bricks import FILES_VERSION, BrickGrid, SolvatedSystem, finished_shard, shard_name
 from chromabuild.solvate.ions import SPECIES
-from chromabuild.solvate.layout import input_key, make_plan
-from chromabuild.solvate.layout_file import PLAN_NAME, StoredPlan, read_plan, write_plan
+from chromabuild.solvate.layout import input_key, make_layout
+from chromabuild.solvate.layout_file import LAYOUT_NAME, StoredLayout, read_layout, write_layout
 from chromabuild.solvate.placement import place_solute
 from chromabuild.solvate.workers import write_bricks
 
@@ -49,8 +49,8 @@ _PLACED_BYTES = 13.0
 def disk_needed(n_atoms: int, n_solute: int, compress: bool) -> float:
     """Bytes of a shard set."""
     files = ("pdb.zst" if compress else "pdb", "bcif", "cbb")
-    plan = _PLACED_BYTES * n_solute + 0.05 * n_atoms
-    return plan + sum(solvent * (n_atoms - n_solute) + own * n_solute for solvent, own in (_BYTES[f] for f in files))
+    once = _PLACED_BYTES * n_solute + 0.05 * n_atoms
+    return once + sum(solvent * (n_atoms - n_solute) + own * n_solute for solvent, own in (_BYTES[f] for f in files))
 
 
 def brick_grid(box: np.ndarray, section: SolvateSection) -> BrickGrid:
@@ -67,16 +67,16 @@ def prepare(solute: Solute, section: SolvateSection, seed: int, threads: int, fo
     folder = Path(folder)
     placed, solute_hash = place_solute(solute, section, folder)
     inputs = input_key(solute_hash, placed.box, section, seed)
-    plan = read_plan(folder, placed.box, inputs)
-    if plan is None:
+    layout = read_layout(folder, placed.box, inputs)
+    if layout is None:
         with locked(folder / RECORD_FOLDER / LOCK_NAME):
-            plan = read_plan(folder, placed.box, inputs)  # another process may have made it meanwhile
-            if plan is None:
-                write_plan(make_plan(placed, section, seed, threads), folder, inputs)
-                plan = StoredPlan(folder / PLAN_NAME, placed.box)
+            layout = read_layout(folder, placed.box, inputs)  # another process may have made it meanwhile
+            if layout is None:
+                write_layout(make_layout(placed, section, seed, threads), folder, inputs)
+                layout = StoredLayout(folder / LAYOUT_NAME, placed.box)
     grid = brick_grid(placed.box, section)
     bricks = json.dumps([grid.counts, section.compress, FILES_VERSION])
-    return SolvatedSystem(placed, plan, grid, section.compress,
+    return SolvatedSystem(placed, layout, grid, section.compress,
                           inputs | {"bricks": blake3(bricks.encode()).hexdigest()})
 
 

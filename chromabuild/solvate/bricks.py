@@ -15,10 +15,10 @@ from chromabuild.molecule.solute import MAX_RESIDUES_PER_SEGMENT
 from chromabuild.shards.bcif import bcif_bytes
 from chromabuild.shards.brick import Brick, template_index, template_sizes
 from chromabuild.shards.brick_file import brick_bytes
-from chromabuild.shards.manifest import RECORD_FOLDER, Shard, file_entry, file_error
+from chromabuild.shards.manifest import ATOMS_OF, RECORD_FOLDER, Shard, file_entry, file_error
 from chromabuild.shards.pdb import pdb_bytes
 from chromabuild.solvate.ions import SPECIES, formal_charges
-from chromabuild.solvate.layout_file import CONTENTS, StoredPlan
+from chromabuild.solvate.layout_file import CONTENTS, StoredLayout
 from chromabuild.solvate.placement import PlacedSolute
 
 FILES_VERSION = 2
@@ -47,18 +47,18 @@ class BrickGrid:
 
     @cached_property
     def borders(self) -> tuple[np.ndarray, ...]:
-        """Per axis, (count + 1,) int64 borders."""
+        """Per axis, (count + 1,) int64 borders, 0.001 angstrom."""
         return tuple(np.arange(n + 1) * length // n for n, length in zip(self.counts, self.box, strict=True))
 
     def bounds(self, brick: int) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper corner of a brick."""
+        """Lower and upper corner of a brick, each (3,) int64, 0.001 angstrom."""
         nx, ny, _ = self.counts
         index = (brick % nx, brick // nx % ny, brick // (nx * ny))
         return (np.array([borders[i] for borders, i in zip(self.borders, index, strict=True)]),
                 np.array([borders[i + 1] for borders, i in zip(self.borders, index, strict=True)]))
 
     def brick_of(self, position: np.ndarray) -> np.ndarray:
-        """(n,) int64 brick of positions (n, 3), wrapped into the box."""
+        """(n,) int64 brick of positions (n, 3), 0.001 angstrom, wrapped into the box."""
         wrapped = position % self.box
         index = [np.searchsorted(self.borders[k], wrapped[:, k], side="right") - 1 for k in range(3)]
         return index[0] + self.counts[0] * (index[1] + self.counts[1] * index[2])
@@ -69,14 +69,14 @@ class SolvatedSystem:
     """Everything that a brick is made from."""
 
     placed: PlacedSolute
-    plan: StoredPlan
+    layout: StoredLayout
     grid: BrickGrid
     compress: bool
     inputs: dict[str, str]
 
     def __post_init__(self) -> None:
         """Refuse more residues of a species than segment names can number."""
-        largest = max(self.plan.counts.values())
+        largest = max(self.layout.counts.values())
         if largest > 36**3 * MAX_RESIDUES_PER_SEGMENT:
             raise BadInputError(f"{largest} waters are more than segment names can number "
                                 f"({36**3 * MAX_RESIDUES_PER_SEGMENT}): use a smaller box")
@@ -84,12 +84,12 @@ class SolvatedSystem:
     @property
     def counts(self) -> dict[str, int]:
         """Atoms of the solute and residues of the solvent species, in global order."""
-        return {"solute": self.placed.n_atoms, **self.plan.counts}
+        return {"solute": self.placed.n_atoms, **self.layout.counts}
 
     @property
     def n_atoms(self) -> int:
         """Atoms of the whole system."""
-        return sum(count * (3 if key == "water" else 1) for key, count in self.counts.items())
+        return sum(ATOMS_OF.get(key, 1) * count for key, count in self.counts.items())
 
 
 def make_brick(system: SolvatedSystem, k: int) -> Brick:
@@ -109,8 +109,8 @@ def _solute_part(system: SolvatedSystem, lower: np.ndarray, upper: np.ndarray) -
 
 def _solvent_parts(system: SolvatedSystem, lower: np.ndarray, upper: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
     """Water, then the ions of each species."""
-    tiling = system.plan.tiling
-    part = system.plan.part(tiling.tiles_touching(lower, upper))
+    tiling = system.layout.tiling
+    part = system.layout.part(tiling.tiles_touching(lower, upper))
     oxygen = tiling.unwrapped_oxygens(part.tiles)
     oxygen -= np.where(oxygen >= system.grid.box, system.grid.box, 0).astype(np.int32)
     inside = (oxygen >= lower).all(2) & (oxygen < upper).all(2)

@@ -1,7 +1,7 @@
 """The first pass: which slots hold water, which ions. With it every brick knows the global ids of its atoms.
 
-The plan is independent of bricks. It takes one bit a slot (45 MB at 1e9 atoms) and the slots of the ions while it is
-made; plan_file.py stores it beside the shards, so that a brick can be made alone.
+The layout is independent of bricks. It takes one bit a slot (45 MB at 1e9 atoms) and the slots of the ions while it is
+made; layout_file.py stores it beside the shards, so that a brick can be made alone.
 """
 
 import json
@@ -30,7 +30,7 @@ from chromabuild.solvate.placement import PlacedSolute, Region
 from chromabuild.solvate.water import Tiling, seam_changes, water_tile
 
 VERSION = 2
-"""Of the rules below: a plan made by others is made again."""
+"""Of the rules below: a layout made by others is made again."""
 
 CLOSEST = {"H": (1.5, 1.0), "C": (2.0, 1.2), "N": (2.0, 1.2), "O": (2.0, 1.2), "P": (2.2, 1.4), "S": (2.2, 1.4)}
 """Angstrom: closest that a water's oxygen, and a water's hydrogen, may be to a solute atom of an element.
@@ -47,7 +47,7 @@ _CELL_EDGE = 5500
 
 
 @dataclass(frozen=True)
-class Plan:
+class SolventLayout:
     """What fills the box besides the solute."""
 
     tiling: Tiling
@@ -67,7 +67,7 @@ class Plan:
         return unpacked(self.water_bits[tiles], self.tiling)
 
 
-def make_plan(placed: PlacedSolute, section: SolvateSection, seed: int, threads: int) -> Plan:
+def make_layout(placed: PlacedSolute, section: SolvateSection, seed: int, threads: int) -> SolventLayout:
     """Decide every water and ion of the box. The same for any number of threads.
 
     The solute is read one layer of tiles at a time; tiles that it does not come near are not looked into.
@@ -95,7 +95,7 @@ def make_plan(placed: PlacedSolute, section: SolvateSection, seed: int, threads:
         ions = _attracted_ions(placed, tiling, far_bits, seed, wanted, debye_length(section))
     for slots in ions.values():
         _clear(water_bits, tiling, slots)
-    return Plan(tiling, water_bits, {key: np.sort(slots) for key, slots in ions.items()})
+    return SolventLayout(tiling, water_bits, {key: np.sort(slots) for key, slots in ions.items()})
 
 
 def unpacked(bits: np.ndarray, tiling: Tiling) -> np.ndarray:
@@ -284,7 +284,7 @@ def _atom_elements(region: Region) -> np.ndarray:
 
 
 def input_key(solute_hash: str, box: np.ndarray, section: SolvateSection, seed: int) -> dict[str, str]:
-    """Hashes of everything that a plan depends on."""
+    """Hashes of everything that a layout depends on."""
     chosen = [section.salt, section.potassium_chloride, section.magnesium_chloride, section.counterion,
               section.ion_placement]
     settings = json.dumps([VERSION, box.tolist(), chosen, seed, CLOSEST, residue_names()], sort_keys=True)

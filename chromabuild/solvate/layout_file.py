@@ -16,13 +16,13 @@ import numpy as np
 from chromabuild.base.files import atomic_path
 from chromabuild.shards.manifest import RECORD_FOLDER, file_entry, file_error
 from chromabuild.solvate.ions import SPECIES
-from chromabuild.solvate.layout import Plan
+from chromabuild.solvate.layout import SolventLayout
 from chromabuild.solvate.water import Tiling, water_tile
 
 FORMAT = "chromabuild-solvation-plan"
 VERSION = 3
-PLAN_NAME = "plan.h5"
-PLAN_RECORD = "plan.json"
+LAYOUT_NAME = "plan.h5"
+LAYOUT_RECORD = "plan.json"
 
 CONTENTS = ("nothing", "water", *SPECIES)
 
@@ -31,8 +31,8 @@ _TILES_A_BATCH = 64 * _TILES_A_CHUNK
 
 
 @dataclass(frozen=True)
-class PlanPart:
-    """What a plan says of some tiles."""
+class LayoutPart:
+    """What a layout says of some tiles."""
 
     tiles: np.ndarray
     """(t,) int64 numbers, ascending."""
@@ -42,7 +42,7 @@ class PlanPart:
     """(t, contents - 1) int64 residues of each kind in earlier tiles of the box."""
 
 
-class StoredPlan:
+class StoredLayout:
     """An open plan.h5, known to be sound."""
 
     def __init__(self, path: Path, box: np.ndarray) -> None:
@@ -52,62 +52,62 @@ class StoredPlan:
         self.counts: dict[str, int] = dict(zip(CONTENTS[1:], self._file.attrs["counts"].tolist(), strict=True))
         """Residues of water and of each ion, in global order."""
 
-    def part(self, tiles: np.ndarray) -> PlanPart:
-        """What the plan says of ``tiles`` (t,), ascending."""
+    def part(self, tiles: np.ndarray) -> LayoutPart:
+        """What the layout says of ``tiles`` (t,), ascending."""
         occupant, before = self._file["occupant"], self._file["before"]
         runs = [slice(int(run[0]), int(run[-1]) + 1)
                 for run in np.split(tiles, np.flatnonzero(np.diff(tiles) != 1) + 1) if len(run)]
-        return PlanPart(tiles, np.concatenate([occupant[:0], *(occupant[run] for run in runs)]),
+        return LayoutPart(tiles, np.concatenate([occupant[:0], *(occupant[run] for run in runs)]),
                         np.concatenate([before[:0], *(before[run] for run in runs)]))
 
 
-def parts_of(plan: Plan) -> Iterator[PlanPart]:
-    """The whole plan, some tiles at a time."""
-    n = plan.tiling.tile.n_molecules
+def parts_of(layout: SolventLayout) -> Iterator[LayoutPart]:
+    """The whole layout, some tiles at a time."""
+    n = layout.tiling.tile.n_molecules
     before = np.zeros(len(CONTENTS) - 1, dtype=np.int64)
-    for first in range(0, plan.tiling.n_tiles, _TILES_A_BATCH):
-        tiles = np.arange(first, min(first + _TILES_A_BATCH, plan.tiling.n_tiles))
-        occupant = plan.has_water(tiles).view(np.uint8)
-        for content, slots in enumerate(plan.ions.values(), start=2):
+    for first in range(0, layout.tiling.n_tiles, _TILES_A_BATCH):
+        tiles = np.arange(first, min(first + _TILES_A_BATCH, layout.tiling.n_tiles))
+        occupant = layout.has_water(tiles).view(np.uint8)
+        for content, slots in enumerate(layout.ions.values(), start=2):
             here = slots[slice(*np.searchsorted(slots, [first * n, (tiles[-1] + 1) * n]))] - first * n
             occupant.reshape(-1)[here] = content
         count = np.stack([(occupant == content).sum(1) for content in range(1, len(CONTENTS))], axis=1)
         until = before + np.cumsum(count, axis=0)
-        yield PlanPart(tiles, occupant, until - count)
+        yield LayoutPart(tiles, occupant, until - count)
         before = until[-1]
 
 
-def write_plan(plan: Plan, folder: Path, inputs: dict[str, str]) -> None:
+def write_layout(layout: SolventLayout, folder: Path, inputs: dict[str, str]) -> None:
     """Write plan.h5, then its record; both by atomic rename."""
-    shape = plan.tiling.n_tiles, plan.tiling.tile.n_molecules
+    shape = layout.tiling.n_tiles, layout.tiling.tile.n_molecules
     image = io.BytesIO()  # a full disk then fails in one plain write, not inside HDF5
     with h5py.File(image, "w") as file:
         file.attrs["format"] = FORMAT
         file.attrs["version"] = VERSION
         file.attrs["provenance"] = json.dumps(inputs, sort_keys=True)
-        file.attrs["counts"] = list(plan.counts.values())
+        file.attrs["counts"] = list(layout.counts.values())
         packed = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
         chunk = min(_TILES_A_CHUNK, shape[0])
         occupant = file.create_dataset("occupant", shape, np.uint8, chunks=(chunk, shape[1]), **packed)
         width = len(CONTENTS) - 1
         before = file.create_dataset("before", (shape[0], width), np.int64, chunks=(chunk, width), **packed)
-        for part in parts_of(plan):
+        for part in parts_of(layout):
             rows = slice(int(part.tiles[0]), int(part.tiles[-1]) + 1)
             occupant[rows], before[rows] = part.occupant, part.before
-    with atomic_path(folder / PLAN_NAME) as part:
+    with atomic_path(folder / LAYOUT_NAME) as part:
         part.write_bytes(image.getbuffer())
-    with atomic_path(folder / RECORD_FOLDER / PLAN_RECORD) as part:
+    with atomic_path(folder / RECORD_FOLDER / LAYOUT_RECORD) as part:
         part.write_text(json.dumps({"inputs": inputs, "file": file_entry(image.getbuffer())}) + "\n")
 
 
-def read_plan(folder: Path, box: np.ndarray, inputs: dict[str, str]) -> StoredPlan | None:
-    """The stored plan, or None when there is none for these inputs or it is damaged."""
-    path = folder / PLAN_NAME
+def read_layout(folder: Path, box: np.ndarray, inputs: dict[str, str]) -> StoredLayout | None:
+    """The stored layout, or None when there is none for these inputs or it is damaged."""
+    path = folder / LAYOUT_NAME
     try:
-        record = json.loads((folder / RECORD_FOLDER / PLAN_RECORD).read_bytes())
+        record = json.loads((folder / RECORD_FOLDER / LAYOUT_RECORD).read_bytes())
         # A damaged HDF5 file can do anything to its reader, so its hash is checked before it is opened.
         if record["inputs"] != inputs or file_error(path, record["file"]):
             return None
-        return StoredPlan(path, box)
+        return StoredLayout(path, box)
     except (OSError, KeyError, ValueError, TypeError):
         return None

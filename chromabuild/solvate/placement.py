@@ -62,7 +62,7 @@ class Region:
 
     @property
     def reference(self) -> np.ndarray:
-        """(r, 3) int32 positions of the reference atoms (first heavy atoms)."""
+        """(r, 3) int32 positions of the reference atoms (first heavy atoms), 0.001 angstrom."""
         return self.position[self.start + reference_in_residue()[self.template]]
 
     def select(self, chosen: np.ndarray) -> "Region":
@@ -237,6 +237,7 @@ def _chunks(solute: Solute) -> Iterator[tuple[slice, np.ndarray]]:
 
 
 def _extent_and_hash(solute: Solute) -> tuple[np.ndarray, np.ndarray, str]:
+    """Lowest and highest coordinates (3,) int64, 0.001 angstrom, and a hash of what the shards show of the solute."""
     hasher = blake3()
     for array in (solute.residue_template, solute.residue_number, solute.residue_segment,
                   solute.molecule_first_residue):
@@ -250,7 +251,7 @@ def _extent_and_hash(solute: Solute) -> tuple[np.ndarray, np.ndarray, str]:
 
 
 def _choose_box(extent: np.ndarray, section: SolvateSection) -> np.ndarray:
-    """(3,) int64 edges."""
+    """(3,) int64 edges of the box for a solute of this extent (3,), both in 0.001 angstrom."""
     if section.box is None:
         box = extent + 2 * round(section.padding * 1000)
     else:
@@ -268,6 +269,7 @@ def _choose_box(extent: np.ndarray, section: SolvateSection) -> np.ndarray:
 
 
 def _write(file: h5py.File, solute: Solute, box: np.ndarray, shift: np.ndarray) -> None:
+    """Fill placed.h5; ``box`` and ``shift`` (3,) int64, 0.001 angstrom."""
     cells = np.maximum(1, box // CELL_EDGE)
     n_cells = int(cells.prod())
     in_residue = reference_in_residue()

@@ -13,7 +13,7 @@ from pathlib import Path
 from chromabuild.base.errors import ResourceError
 from chromabuild.shards.manifest import Shard
 from chromabuild.solvate.bricks import BrickGrid, SolvatedSystem, finished_shard, remove_leftovers, write_brick
-from chromabuild.solvate.layout_file import PLAN_NAME, StoredPlan
+from chromabuild.solvate.layout_file import LAYOUT_NAME, StoredLayout
 from chromabuild.solvate.placement import PLACED_NAME, PlacedSolute
 
 _BRICKS_TO_SHARE = 16
@@ -72,7 +72,7 @@ def _start(parent: int, folder: Path, grid: BrickGrid, compress: bool, inputs: d
         if os.getppid() != parent:  # it died before: the same command may be at work again by now
             os._exit(1)
     placed = PlacedSolute(folder / PLACED_NAME)
-    _folder, _system = folder, SolvatedSystem(placed, StoredPlan(folder / PLAN_NAME, placed.box), grid, compress,
+    _folder, _system = folder, SolvatedSystem(placed, StoredLayout(folder / LAYOUT_NAME, placed.box), grid, compress,
                                       inputs)
 
 

@@ -9,7 +9,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from chromabuild.base.phases import Phase, Restraint
-from chromabuild.base.settings import Config, commented_yaml
+from chromabuild.base.settings import Settings, commented_yaml
 from generate.markdown import cell, code, table
 
 BOUNDS = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
@@ -60,8 +60,8 @@ def is_section(annotation: object) -> bool:
 
 def pages() -> dict[str, str]:
     """File name -> text."""
-    sections = {name: field.annotation for name, field in Config.model_fields.items() if is_section(field.annotation)}
-    loose = settings_table({name: field for name, field in Config.model_fields.items() if name not in sections})
+    sections = {name: field.annotation for name, field in Settings.model_fields.items() if is_section(field.annotation)}
+    loose = settings_table({name: field for name, field in Settings.model_fields.items() if name not in sections})
     text = ("# Settings: `locus.yaml`\n\n"
             "One file describes a build; each section belongs to one stage. Units are angstrom, fs, kelvin and mol/L\n"
             "unless a row says otherwise. Paths are relative to the folder of the file. An unknown key is refused.\n\n"
@@ -73,6 +73,6 @@ def pages() -> dict[str, str]:
             for entry in (Phase, Restraint):
                 text += f"\n### `{entry.__name__}`\n\n{cell(entry.__doc__ or '')}\n\n"
                 text += settings_table(entry.model_fields)
-    text += f"\n## A file with every default\n\n```yaml\n{commented_yaml(Config())}```\n"
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Config.model_json_schema()}
+    text += f"\n## A file with every default\n\n```yaml\n{commented_yaml(Settings())}```\n"
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Settings.model_json_schema()}
     return {"settings.md": text, "locus.schema.json": json.dumps(schema, indent=1) + "\n"}

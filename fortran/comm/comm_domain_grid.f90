@@ -33,8 +33,8 @@ module comm_domain_grid
 contains
 
   !> Choose the domains. `dims`: numbers of domains, 0 = choose (the least halo volume). `halo_width`: how far ghosts
-  !> reach; domains are narrower only if there is no other way. Fails when the numbers do not multiply to the rank
-  !> count.
+  !> reach (angstrom, as the edges of `box`); domains are narrower only if there is no other way. Fails when the numbers
+  !> do not multiply to the rank count.
   subroutine create(self, rank, n_ranks, box, dims, halo_width, error)
     class(domain_grid_t), intent(out) :: self
     integer, intent(in) :: rank, n_ranks, dims(3)
@@ -148,7 +148,7 @@ contains
     end do
   end subroutine set_box
 
-  !> What to add to a position so that it lies in [0, box).
+  !> What to add to a position (angstrom) so that it lies in [0, box).
   pure function wrap_shift(self, position) result(shift)
     class(domain_grid_t), intent(in) :: self
     real(real64), intent(in) :: position(3)
@@ -158,7 +158,7 @@ contains
     where (position + shift >= self%box) shift = 0.0_real64
   end function wrap_shift
 
-  !> Domain of a position that lies in the box, each coordinate from 0.
+  !> Domain of a position (angstrom) that lies in the box, each coordinate from 0.
   pure function domain_of(self, position) result(coordinate)
     class(domain_grid_t), intent(in) :: self
     real(real64), intent(in) :: position(3)

@@ -81,7 +81,8 @@ module comm_halo
 
 contains
 
-  !> Choose and exchange ghosts. A whole group goes when its reference atom is within `width` of the receiver's domain.
+  !> Choose and exchange ghosts. A whole group goes when its reference atom is within `width` (angstrom) of the receiver's
+  !> domain. Positions, of owned atoms and of ghosts, are (3, atoms), angstrom; ids, of owned atoms and of ghosts, global.
   !> `group_first(n_groups+1)`: first atom of each group; `group_reference`: its reference atom; owned atoms only.
   !> Fails on all ranks when arrays would be too large to count or the transport asked for cannot be had.
   subroutine build(self, comm, grid, width, group_first, group_reference, position, global_id, ghost_id, &
@@ -129,6 +130,7 @@ contains
   end subroutine build
 
   !> Fail when a rank would hold more atoms, ghosts included, or send more, than its counters can count.
+  !> Both counts are of atoms.
   subroutine check_capacity(n_local, n_sent, error)
     integer(int64), intent(in) :: n_local, n_sent
     type(error_t), allocatable, intent(out) :: error
@@ -345,8 +347,8 @@ contains
     trial = self%comm%maximum(real(now - begin, real64)/real(rate, real64))
   end function trial
 
-  !> Bring the positions of the ghosts (`position(:, n_owned+1:)`) up to date; or, with `shifted` false, other vectors that
-  !> are the same in all images.
+  !> Bring the positions of the ghosts (`position(:, n_owned+1:)`, angstrom) up to date; or, with `shifted` false, other
+  !> vectors that are the same in all images.
   subroutine update_positions(self, n_owned, position, shifted)
     class(halo_t), intent(inout) :: self
     integer, intent(in) :: n_owned
@@ -356,7 +358,8 @@ contains
     call self%finish_update(n_owned, position, shifted)
   end subroutine update_positions
 
-  !> Begin it. Until `finish_update` the ghosts' positions are of no use, and owned atoms must not move.
+  !> Begin it; arguments as of `update_positions`. Until `finish_update` the ghosts' positions are of no use, and owned
+  !> atoms must not move.
   subroutine start_update(self, n_owned, position, shifted)
     class(halo_t), intent(inout) :: self
     integer, intent(in) :: n_owned
@@ -389,7 +392,7 @@ contains
     call self%round(self%at_round)%start_carry(self%pool, shifted)
   end subroutine next_round
 
-  !> Wait for the ghosts' positions.
+  !> Wait for the ghosts' positions; arguments as of `start_update`.
   subroutine finish_update(self, n_owned, position, shifted)
     class(halo_t), intent(inout) :: self
     integer, intent(in) :: n_owned
@@ -413,7 +416,7 @@ contains
     !$omp end parallel do
   end subroutine finish_update
 
-  !> Add the forces on ghosts to their owners.
+  !> Add the forces on ghosts to their owners. `force`: (3, owned atoms, then ghosts), kcal/mol/angstrom.
   subroutine return_forces(self, n_owned, force)
     class(halo_t), intent(inout) :: self
     integer, intent(in) :: n_owned
@@ -422,7 +425,8 @@ contains
     call self%finish_return(n_owned, force)
   end subroutine return_forces
 
-  !> Begin it. Until `finish_return` the ghosts' forces must not change; those of owned atoms may.
+  !> Begin it; arguments as of `return_forces`. Until `finish_return` the ghosts' forces must not change; those of owned
+  !> atoms may.
   subroutine start_return(self, n_owned, force)
     class(halo_t), intent(inout) :: self
     integer, intent(in) :: n_owned
@@ -445,7 +449,7 @@ contains
     call self%round(size(self%round))%start_return(self%pool)
   end subroutine start_return
 
-  !> Wait for the forces and add them.
+  !> Wait for the forces and add them; arguments as of `return_forces`.
   subroutine finish_return(self, n_owned, force)
     class(halo_t), intent(inout) :: self
     integer, intent(in) :: n_owned

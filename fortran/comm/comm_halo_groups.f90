@@ -79,6 +79,7 @@ contains
   end function running_sum
 
   !> Exchange what is known of the chosen groups.
+  !> `chosen`, `chosen_first`: as `choose_groups` gives them.
   subroutine append_groups(comm, round, chosen, chosen_first, groups)
     type(communicator_t), intent(in) :: comm
     type(round_t), intent(in) :: round

@@ -35,6 +35,7 @@ contains
   end function half_shell
 
   !> Offsets that ghosts are wanted from: of the half shell, or of the whole.
+  !> (3, offsets) in domains; `layers`: how many domains away ghosts come from along each axis.
   pure function wanted_offsets(layers, whole_shell) result(offset)
     integer, intent(in) :: layers(3)
     logical, intent(in) :: whole_shell
@@ -43,7 +44,7 @@ contains
     if (whole_shell) offset = both_ways(offset)
   end function wanted_offsets
 
-  !> Offsets, followed by their opposites.
+  !> Offsets (3, n), followed by their opposites.
   pure function both_ways(offset) result(both)
     integer, intent(in) :: offset(:, :)
     integer :: both(3, 2*size(offset, 2))
@@ -53,6 +54,7 @@ contains
 
   !> HALF (of the whole shell FULL) or STAGED by a model: messages to other ranks, atoms in them, and atoms copied, from
   !> the geometry alone, so that the same input always gives the same answer.
+  !> `layers` as of `wanted_offsets`; ghosts come from within `width` (angstrom).
   integer function cheapest_pattern(grid, layers, width, whole_shell) result(pattern)
     type(domain_grid_t), intent(in) :: grid
     integer, intent(in) :: layers(3)

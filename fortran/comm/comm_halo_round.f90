@@ -69,6 +69,7 @@ contains
   end subroutine create
 
   !> Tell receivers how much comes in every segment; `arriving(s)` of `leaving(s)`'s counterpart.
+  !> Atoms, or anything else that is counted, of each segment.
   subroutine count_arrivals(self, comm, leaving, arriving)
     class(round_t), intent(in) :: self
     type(communicator_t), intent(in) :: comm
@@ -90,6 +91,7 @@ contains
   end subroutine count_arrivals
 
   !> Send `out(first(s):first(s+1)-1)` for every segment; `in` likewise by `arrival_first`.
+  !> Both have one entry more than there are segments, the end.
   subroutine swap_integers(self, comm, first, out, arrival_first, in)
     class(round_t), intent(in) :: self
     type(communicator_t), intent(in) :: comm
@@ -188,8 +190,8 @@ contains
     end do
   end subroutine make_messages
 
-  !> Begin to bring positions (`pool(3, :)`) of this round's arrivals up to date; or, with `shifted` false, any other
-  !> vectors. The atoms that are sent must not move before `finish_carry`.
+  !> Begin to bring positions (`pool(3, :)`, angstrom) of this round's arrivals up to date; or, with `shifted` false,
+  !> any other vectors. The atoms that are sent must not move before `finish_carry`.
   subroutine start_carry(self, pool, shifted)
     class(round_t), intent(inout) :: self
     real(real64), contiguous, intent(inout) :: pool(:, :)
@@ -226,7 +228,7 @@ contains
     is_carried = self%there%is_done()
   end function is_carried
 
-  !> Wait for the arrivals and put them into the pool.
+  !> Wait for the arrivals and put them into the pool, `start_carry`'s.
   subroutine finish_carry(self, pool)
     class(round_t), intent(inout) :: self
     real(real64), contiguous, intent(inout) :: pool(:, :)
@@ -244,7 +246,7 @@ contains
     call self%there%close()
   end subroutine finish_carry
 
-  !> Begin to send the forces on this round's arrivals to where they came from.
+  !> Begin to send the forces (`pool(3, :)`) on this round's arrivals to where they came from.
   subroutine start_return(self, pool)
     class(round_t), intent(inout) :: self
     real(real64), contiguous, intent(in) :: pool(:, :)

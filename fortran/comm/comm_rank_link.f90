@@ -76,7 +76,7 @@ contains
     call MPI_Recv(text, len(text), MPI_CHARACTER, self%partner(k), 3, self%comm%world, MPI_STATUS_IGNORE)
   end subroutine receive_text
 
-  !> Begin to send vectors to partner k, which must be left alone until `finish`.
+  !> Begin to send vectors (components, vectors) to partner k (from 1), which must be left alone until `finish`.
   subroutine start_send(self, k, values)
     class(rank_link_t), intent(inout) :: self
     integer, intent(in) :: k
@@ -85,7 +85,7 @@ contains
     call MPI_Isend(values, size(values), MPI_REAL8, self%partner(k), 4, self%comm%world, self%request(self%n_requests))
   end subroutine start_send
 
-  !> Begin to receive vectors from partner k; they are there after `finish`.
+  !> Begin to receive vectors (components, vectors) from partner k (from 1); they are there after `finish`.
   subroutine start_receive(self, k, values)
     class(rank_link_t), intent(inout) :: self
     integer, intent(in) :: k

@@ -17,8 +17,8 @@ module comm_torus_map
 contains
 
   !> `process(r)`: which process of the job (from 0) becomes rank r. `dims`: domains along x, y, z; `torus`: nodes along each
-  !> axis, whose product divides that of `dims`; `edge`: of a domain; `width`: of the halo. `hops`: links that a byte of the
-  !> halo travels on average, as the ranks were and as they are now.
+  !> axis, whose product divides that of `dims`; `edge`: of a domain; `width`: of the halo (angstrom). `hops`: links
+  !> that a byte of the halo travels on average, as the ranks were and as they are now.
   subroutine map_to_torus(dims, torus, edge, width, process, hops)
     integer, intent(in) :: dims(3), torus(:)
     real(real64), intent(in) :: edge(3), width

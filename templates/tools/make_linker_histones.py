@@ -17,7 +17,6 @@ from make_histones import DNA_TIED, as_solute, minimised
 from scipy.spatial import cKDTree
 
 from chromabuild.build.duplex import build_dna
-from chromabuild.build.template_import import complete_residues, octamer_chains, own_frame, read_model
 from chromabuild.dna.helix import crystal_path
 from chromabuild.dna.steps import rotation_about_z
 from chromabuild.molecule.residues import residue_library
@@ -26,6 +25,7 @@ from chromabuild.nucleosome.octamer import FAMILIES, LINKER_CHAIN, octamer
 from chromabuild.nucleosome.recipe import linker_histone_table
 from chromabuild.sterics.atoms import Atoms
 from chromabuild.sterics.audit import audit
+from chromabuild.template_import.structure import complete_residues, octamer_chains, own_frame, read_model
 
 LINKER = 20  # base pairs that go straight on at either end
 TIED = 5.0  # kcal/mol/angstrom^2 on atoms that 4QLC has: at 3.5 angstrom its side chains are not exact

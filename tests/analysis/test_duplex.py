@@ -1,9 +1,6 @@
 """Analysis of duplexes, against rebuilding, a crystal structure and its published parameters."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import gemmi
@@ -11,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.command_line import chromabuild
 
 from chromabuild.analysis.duplex import Duplex, read_duplexes, rebuild_duplex, round_trip_error
 from chromabuild.base.errors import BadInputError
@@ -159,12 +157,9 @@ def test_useless_files_are_named(tmp_path, content, complaint):
         read_duplexes(path)
 
 
-def test_command_prints_json_and_a_table():
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-
+def test_command_prints_json_and_a_table(tmp_path):
     def run(*arguments):
-        return subprocess.run([sys.executable, "-P", "-m", "chromabuild.cli", "analyse", "duplex", *arguments],
-                              capture_output=True, text=True, env=environment, timeout=120)
+        return chromabuild("analyse", "duplex", *arguments, cwd=tmp_path)
 
     done = run(str(CRYSTAL), "--json")
     assert done.returncode == 0, done.stderr

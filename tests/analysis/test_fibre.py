@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "dna"))
 from support.synthetic_scaffold import synthetic_scaffold
 
 from chromabuild.analysis import fibre
-from chromabuild.base.settings import Config
+from chromabuild.base.settings import Settings
 from chromabuild.build import build_solute
 from chromabuild.build.fibre import relaxed_path
 from chromabuild.dna.linking import twist, writhe
@@ -22,7 +22,7 @@ from chromabuild.report.dna import dna_section
 @pytest.fixture(scope="module")
 def built():
     scaffold = synthetic_scaffold(2, 22, 9)
-    return scaffold, build_solute(scaffold, Config())
+    return scaffold, build_solute(scaffold, Settings())
 
 
 def test_atoms_give_back_bases_and_frames(built):
@@ -32,7 +32,7 @@ def test_atoms_give_back_bases_and_frames(built):
     assert np.array_equal(dna.bases[:n], base_index(scaffold.base)) and len(dna.bases) == 2 * n
     assert np.isnan(dna.sugar[0, :3]).all() and np.isfinite(dna.sugar[1:n]).all()
     origin, frame = fibre.base_pair_frames(dna)
-    path = relaxed_path(scaffold, dna.bases[:n], Config().build)
+    path = relaxed_path(scaffold, dna.bases[:n], Settings().build)
     # Bases were moved within their pairs where they overlapped: pairs stay within a few tenths of an angstrom.
     assert np.sqrt(np.mean(np.sum((origin - path.origin) ** 2, axis=1))) < 0.15
     assert np.mean(np.einsum("kij,kij->k", frame, path.frame)) > 3 - 0.02

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import chromabuild
 from chromabuild.base.errors import BadInputError, IntegrityError, ResourceError
-from chromabuild.base.settings import Config
+from chromabuild.base.settings import Settings
 from chromabuild.clash import check, correct_clashes
 from chromabuild.cli import app
 from chromabuild.cli.clash import Subject
@@ -49,12 +49,12 @@ def test_exit_codes_of_the_engine_are_those_of_the_package():
 ])
 def test_defaults_of_functions_are_those_of_the_settings(function, argument, section, key):
     default = inspect.signature(function).parameters[argument].default
-    assert default == getattr(getattr(Config(), section), key)
+    assert default == getattr(getattr(Settings(), section), key)
 
 
 @pytest.mark.parametrize(("choices", "stated"), [
     (Example, EXAMPLES), (Subject, AUDITS),
-    (Engine, get_args(Config.model_fields["dynamics"].annotation.model_fields["engine"].annotation))])
+    (Engine, get_args(Settings.model_fields["dynamics"].annotation.model_fields["engine"].annotation))])
 def test_choices_of_the_command_line_are_those_that_there_are(choices, stated):
     assert [choice.value for choice in choices] == list(stated)
 

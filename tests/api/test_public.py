@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import chromabuild
-from chromabuild.base.settings import Config
+from chromabuild.base.settings import Settings
 from chromabuild.pipeline.workflow import workflow_folder
 
 PACKAGE = Path(chromabuild.__file__).parent
@@ -74,7 +74,7 @@ def test_a_public_name_imports_only_what_it_needs():
 def test_help_shows_the_keys_of_the_section_with_their_defaults(name, section):
     function = getattr(chromabuild, name)
     parameters = inspect.signature(function).parameters
-    for key, field in Config.model_fields[section].annotation.model_fields.items():
+    for key, field in Settings.model_fields[section].annotation.model_fields.items():
         assert parameters[key].default == field.default and parameters[key].kind is inspect.Parameter.KEYWORD_ONLY
         assert f"    {key}: {field.description}" in inspect.getdoc(function)
     assert not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())

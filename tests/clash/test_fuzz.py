@@ -10,6 +10,8 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.clash import check
 from chromabuild.sterics.atoms import Atoms
 
+pytestmark = pytest.mark.release
+
 RECORDS = """\
 CRYST1   40.000   40.000   40.000  90.00  90.00  90.00 P 1           1
 ATOM      1  N   ALA A   1      11.104  13.207   2.100  1.00 20.00           N

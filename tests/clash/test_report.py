@@ -11,6 +11,8 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.clash import ClashReport, check, correct_clashes
 from chromabuild.sterics.atoms import Atoms
 
+pytestmark = pytest.mark.release
+
 
 def test_round_trip(tmp_path, shifted_octamer):
     _, report = correct_clashes(shifted_octamer)

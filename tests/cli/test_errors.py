@@ -13,7 +13,7 @@ from chromabuild.base.errors import (
     InterruptedRunError,
     ResourceError,
 )
-from chromabuild.base.settings import Config, load_config, parse_override
+from chromabuild.base.settings import Settings, load_config, parse_override
 from chromabuild.cli import app
 from chromabuild.pipeline import chain, inspect
 from chromabuild.pipeline.stages import Stage
@@ -99,7 +99,8 @@ def test_protocol_and_phases_take_each_other_s_place(tmp_path):
 
 
 def test_restraints_on_histones_need_nucleosomes():
-    config = Config(simulate={"phases": [{"name": "a", "steps": 1, "restraints": [{"group": "tails", "constant": 1}]}]})
+    held = {"name": "a", "steps": 1, "restraints": [{"group": "tails", "constant": 1}]}
+    config = Settings(simulate={"phases": [held]})
     inspect.check_restraints(config, 1)
     with pytest.raises(BadInputError, match="phase a of simulate restrains tails, and the locus has no nucleosome"):
         inspect.check_restraints(config, 0)
@@ -169,11 +170,11 @@ def test_init_writes_settings_that_load(tmp_path):
                     "--set", "clash.threshold=0.8")
     written = json.loads(result.stdout)["written"]
     assert result.exit_code == 0 and written == [str(tmp_path / "build" / "locus.yaml")]
-    from chromabuild.base.settings import Config, load_config
+    from chromabuild.base.settings import Settings, load_config
 
     config = load_config(written[0])
     assert (config.seed, config.clash.threshold, config.locus.fasta) == (9, 0.8, str(tmp_path / "my.fa"))
-    assert config.dynamics == Config().dynamics
+    assert config.dynamics == Settings().dynamics
     assert "already there" in one_sentence(invoke("init", tmp_path / "build"), 3)
     assert invoke("init", tmp_path / "build", "--force").exit_code == 0
     assert "--contacts" in one_sentence(invoke("init", tmp_path / "b", "--contacts", tmp_path / "no.bed"), 3)

@@ -4,9 +4,9 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 
 import pytest
+from support.command_line import chromabuild, command, environment
 from support.solvated_example import SOLUTE
 
 from chromabuild.base.errors import BadInputError
@@ -16,9 +16,10 @@ from chromabuild.solvate import Part
 
 
 def run(folder, *arguments, launcher=()):
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    return subprocess.run([*launcher, sys.executable, "-P", "-m", "chromabuild.cli", *arguments], cwd=folder,
-                          env=environment, capture_output=True, text=True, timeout=120)
+    if not launcher:
+        return chromabuild(*arguments, cwd=folder)
+    return subprocess.run([*launcher, *command(*arguments)], cwd=folder, env=environment(), capture_output=True,
+                          text=True, timeout=120)
 
 
 def project(folder):

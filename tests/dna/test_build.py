@@ -8,7 +8,7 @@ from scipy.spatial import cKDTree
 from support.synthetic_scaffold import synthetic_scaffold
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.settings import Config
+from chromabuild.base.settings import Settings
 from chromabuild.build import build_solute
 from chromabuild.build.duplex import build_dna
 from chromabuild.dna.helix import straight_path
@@ -20,7 +20,7 @@ from chromabuild.molecule.residues import residue_library, residue_names
 
 @pytest.fixture(scope="module")
 def fibre():
-    return build_solute(synthetic_scaffold(2, 30, 15), Config())
+    return build_solute(synthetic_scaffold(2, 30, 15), Settings())
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def test_counts_of_one_nucleosome(scaffold_of):
     # 25,086 atoms for 1KX5's own composition: 15,740 of the octamer, 147 pairs of 64 (A-T) or 63 (G-C) atoms, less
     # 4 for the ends (each 5' end loses P, OP1, OP2 and gains HO5', each 3' end gains HO3': -1 a strand).
     scaffold = scaffold_of(1, 0, 0)
-    solute = build_solute(scaffold, Config())
+    solute = build_solute(scaffold, Settings())
     at = int(np.isin(scaffold.base, [ord("A"), ord("T")]).sum())
     assert solute.n_atoms == 15740 + 63 * 147 + at - 2
     assert solute.segment_name == ["DI00", "DJ00"] + [f"000{chain}" for chain in "ABCDEFGH"]
@@ -125,7 +125,7 @@ def test_no_clash_within_dna_and_no_base_overlap(fibre):
 
 def test_threads_and_repeats_give_the_same_bytes(scaffold_of):
     scaffold = scaffold_of(1, 0, 40)
-    one, two = (build_solute(scaffold, Config(), threads=threads) for threads in (1, 2))
+    one, two = (build_solute(scaffold, Settings(), threads=threads) for threads in (1, 2))
     assert np.array_equal(one.position, two.position)
     assert one.provenance == two.provenance
 
@@ -133,10 +133,10 @@ def test_threads_and_repeats_give_the_same_bytes(scaffold_of):
 def test_solute_turns_with_the_scaffold(scaffold_of):
     scaffold = scaffold_of(1, 0, 12)
     turn, shift = rotation_from_vector(np.array([0.7, -1.1, 0.4])), np.array([30.0, -20.0, 55.0])
-    plain = build_solute(scaffold, Config()).position.astype(float)
+    plain = build_solute(scaffold, Settings()).position.astype(float)
     scaffold.origin, scaffold.core_origin = (part @ turn.T + shift for part in (scaffold.origin, scaffold.core_origin))
     scaffold.frame, scaffold.core_frame = turn @ scaffold.frame, turn @ scaffold.core_frame
-    turned = build_solute(scaffold, Config()).position.astype(float)
+    turned = build_solute(scaffold, Settings()).position.astype(float)
     # Steps are computed in single precision, and iterations end when one gains less than a thousandth: what differs in
     # the seventh digit of a step of 0.1 angstrom may do so by 1e-3 angstrom some iterations later.
     assert np.abs((turned - shift) @ turn - plain).max() < 0.01
@@ -145,7 +145,7 @@ def test_solute_turns_with_the_scaffold(scaffold_of):
 
 
 def test_superhelix_mode_builds(scaffold_of):
-    config = Config()
+    config = Settings()
     config.build.nucleosome_path = "superhelix"
     report = build_solute(scaffold_of(1, 0, 10), config).build_report
     assert report["bond_rmsz"] <= 0.2 and report["angle_rmsz"] <= 0.7

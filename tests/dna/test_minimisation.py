@@ -13,7 +13,7 @@ from support.synthetic_scaffold import synthetic_scaffold
 
 from chromabuild.analysis.duplex import read_duplexes
 from chromabuild.base.files import template_path
-from chromabuild.base.settings import Config
+from chromabuild.base.settings import Settings
 from chromabuild.build import build_solute
 from chromabuild.build.assembly import assemble_solute
 from chromabuild.build.duplex import build_dna
@@ -41,7 +41,7 @@ def test_an_array_of_601_starts_with_finite_forces(tmp_path):
     scaffold = synthetic_scaffold(12, 20, 10)
     for first in scaffold.first_bp:
         scaffold.base[first:first + 147] = np.frombuffer(WIDOM_601.encode(), dtype=np.uint8)
-    solute = build_solute(scaffold, Config())
+    solute = build_solute(scaffold, Settings())
     position = np.round(solute.position - solute.position.min(axis=0) + 12.0, 3).astype(float)
     box = np.ceil(position.max(axis=0) + 12.0)
     system = MolecularSystem(make_topology(solute, {}), position, box)

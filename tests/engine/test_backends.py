@@ -9,7 +9,7 @@ import pytest
 from support.molecular_systems import solvated, write_bricks
 
 from chromabuild.base.errors import BadInputError, ChromabuildError, IntegrityError, ResourceError
-from chromabuild.base.settings import Config, DynamicsSection, SimulateSection
+from chromabuild.base.settings import DynamicsSection, Settings, SimulateSection
 from chromabuild.shards import read_shards
 from chromabuild.simulate import chromamd, openmm_engine
 from chromabuild.simulate.energy_log import EnergyLog, TableReader
@@ -119,7 +119,7 @@ def test_log_without_table(tmp_path):
 def test_openmm_as_engine(tmp_path, ensemble):
     """Minimise, then 0.1 ps: energy or temperature kept, frames and tables as chromamd writes them."""
     system = solvated("peptide", 26.0)
-    config = Config(dynamics=DynamicsSection(engine="openmm", thermostat_time=0.01), simulate=SimulateSection(phases=[
+    config = Settings(dynamics=DynamicsSection(engine="openmm", thermostat_time=0.01), simulate=SimulateSection(phases=[
         {"name": "minimise", "kind": "minimise", "steps": 20},
         {"name": "dynamics", "ensemble": ensemble, "steps": 50, "output_period": 10, "trajectory_period": 25}]))
     rows = []

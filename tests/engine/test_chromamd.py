@@ -21,8 +21,8 @@ from support.engine_energies import (
 from support.engine_runs import OPTIONS, simulate, start
 from support.molecular_systems import MolecularSystem
 
-from chromabuild.base.errors import BadInputError
-from chromabuild.base.settings import Config, DynamicsSection, SimulateSection
+from chromabuild.base.errors import BadInputError, ResourceError
+from chromabuild.base.settings import DynamicsSection, Settings, SimulateSection
 from chromabuild.simulate import chromamd
 from chromabuild.simulate.energy_log import EnergyLog
 from chromabuild.simulate.openmm_engine import BOLTZMANN, NonbondedOptions
@@ -145,7 +145,7 @@ def test_run_from_the_settings_of_a_build(systems, tmp_path):
     """Setup, minimisation and dynamics as `chromabuild run` starts them, on two ranks; tables, frames and restarts."""
     system = systems["peptide"]
     entries = write_input(system, tmp_path)
-    config = Config(dynamics=DynamicsSection(ranks=2), simulate=SimulateSection(phases=[
+    config = Settings(dynamics=DynamicsSection(ranks=2), simulate=SimulateSection(phases=[
         {"name": "minimise", "kind": "minimise", "steps": 20},
         {"name": "dynamics", "steps": 40, "output_period": 10, "trajectory_period": 20}]))
     rows = []
@@ -196,3 +196,13 @@ def test_missing_files_are_refused(tmp_path):
         chromamd.launch("energy", control)
     with pytest.raises(BadInputError, match="gone.inp"):
         chromamd.launch("run", tmp_path / "gone.inp")
+
+
+@pytest.mark.parametrize(("built", "remedy"), [(["chromamd"], "CHROMAMD_DOUBLE=ON"), ([], "install an MPI compiler")])
+def test_a_missing_engine_is_told_with_the_remedy(tmp_path, monkeypatch, built, remedy):
+    (tmp_path / "_bin").mkdir()
+    for name in built:
+        (tmp_path / "_bin" / name).touch()
+    monkeypatch.setattr(chromamd, "__file__", str(tmp_path / "simulate" / "chromamd.py"))
+    with pytest.raises(ResourceError, match=remedy):
+        chromamd.executable("double")

@@ -90,6 +90,7 @@ def test_energy_is_conserved(tmp_path, rigid):
 
 
 @pytest.mark.mpi
+@pytest.mark.release
 def test_dynamics_on_eight_ranks_follows_one_rank(tmp_path):
     """Charges and Lennard-Jones on. The same start gives the same trajectory, up to rounding that grows with time."""
     make_system(tmp_path, n_waters=60, neutral=False)

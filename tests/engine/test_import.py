@@ -2,8 +2,6 @@
 `chromabuild import` made of them."""
 
 import json
-import subprocess
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import openmm
 import pytest
 from openmm import app, unit
 from support.charmm36m import charmm36m, lennard_jones
+from support.command_line import chromabuild
 from support.engine_energies import (
     TOLERANCES,
     Evaluation,
@@ -32,7 +31,7 @@ from chromabuild.simulate import chromamd
 from chromabuild.simulate.energy_log import EnergyLog
 from chromabuild.simulate.openmm_engine import NonbondedOptions, energies_by_term, system_from_topology
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.release]
 
 OPTIONS = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(64, 48, 48))
 BOX = np.array([58.0, 42.0, 44.0])
@@ -298,8 +297,7 @@ def test_geometric_rule_and_ryckaert_bellemans(tmp_path):
 def test_imported_system_runs(charmm, charmm_files, tmp_path):
     """Command line, then setup, minimisation and dynamics with rigid bonds on two ranks; energy is conserved."""
     psf, parameters, crd = charmm_files
-    done = subprocess.run([sys.executable, "-m", "chromabuild.cli", "import", psf, crd, parameters, "-o", tmp_path,
-                           "--box", *map(str, BOX), "--json"], capture_output=True, text=True)
+    done = chromabuild("import", psf, crd, parameters, "-o", tmp_path, "--box", *BOX, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     topology, bricks = json.loads(done.stdout)["outputs"]
     energy = energy_section(replace(OPTIONS, switch_distance=7.5)) | {"vdw_force_switch": True}

@@ -11,7 +11,7 @@ from support.engine_energies import relative_rms, write_input
 from support.molecular_systems import write_bricks
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.settings import Config, validated
+from chromabuild.base.settings import Settings, validated
 from chromabuild.forcefield.topology_file import molecule_kinds
 from chromabuild.simulate import chromamd, groups, openmm_engine
 from chromabuild.simulate.protocol import Task, plan_phases, run_phases
@@ -122,7 +122,7 @@ def test_contradictions_are_refused_by_the_engine(tmp_path, sections, words):
         assert word in made_up.sentence(done)
 
 
-def config_of(phases, **dynamics) -> Config:
+def config_of(phases, **dynamics) -> Settings:
     return validated({"dynamics": dynamics, "simulate": {"protocol": None, "phases": phases}}, {}, "locus.yaml")
 
 
@@ -159,7 +159,7 @@ def test_restraints_of_groups_against_openmm(systems, build):
     for part in (chromamd.restraint_sections(phase, molecules), {}):
         chromamd.write_control(folder / "e.inp", {
             "INPUT": {"topologyfile": entries["topologyfile"], "shardfile": bricks, "reffile": entries["shardfile"]},
-            "OUTPUT": {"forcefile": folder / "f.bin"}, "ENERGY": chromamd.energy_section(Config().dynamics), **part})
+            "OUTPUT": {"forcefile": folder / "f.bin"}, "ENERGY": chromamd.energy_section(Settings().dynamics), **part})
         chromamd.launch("energy", folder / "e.inp", 2, "double")
         results.append((chromamd.read_energies(folder / "e.inp")["RESTRAINT_TOTAL"],
                         chromamd.read_forces(folder / "f.bin")))

@@ -7,7 +7,7 @@ import pytest
 from support.molecular_systems import make_solute
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.export.psf import solvent_label, write_psf
+from chromabuild.export.psf import _ten_columns, solvent_label, write_psf
 from chromabuild.forcefield import make_topology
 
 DUPLEX = [["DA5", "DC", "DG3"], ["DC5", "DG", "DT3"]]
@@ -44,6 +44,11 @@ def test_mdanalysis_and_openmm_read_it(tmp_path):
 def test_solvent_labels():
     assert solvent_label("W", 0) == ("W000", 1)
     assert solvent_label("W", 9_999 * 36 + 9_998) == ("W010", 9_999)
+
+
+def test_numbers_stand_in_ten_columns():
+    numbers = [1, 10, 9_999, 10_000, 10_001, 123_456, 9_999_999, 10_000_000]
+    assert _ten_columns(np.array(numbers)).tobytes().decode() == "".join(f"{number:10d}" for number in numbers)
 
 
 def test_too_many_atoms(tmp_path):

@@ -5,6 +5,8 @@ import pytest
 
 from chromabuild.scaling.fft_trace import Transform
 
+pytestmark = pytest.mark.release
+
 SUBSETS = {"full": 1, "compressed": 2}
 CASES = {
     8: [dict(n=n, scheme=scheme, grid=grid, real=real, subset=subset)

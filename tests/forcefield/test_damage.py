@@ -41,11 +41,11 @@ def same(one, other):
 
 
 def test_changed_bits_are_refused_or_harmless(tmp_path):
-    """500 flips; read in a process of its own, since a damaged HDF5 file could take its reader down with it."""
+    """250 flips; read in a process of its own, since a damaged HDF5 file could take its reader down with it."""
     path = tmp_path / "topology.h5"
     make_topology(make_solute([strand("ACGT")]), {"water": 10, "sodium": 6}).write(path)
     done = subprocess.run([sys.executable, "-c", "import sys; sys.path[:0] = " + repr(sys.path) + "\n" + SCRIPT,
-                           str(path), "5", "500"], capture_output=True, text=True, timeout=100)
+                           str(path), "5", "250"], capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     # The rest fell on gaps in the file, and on the pieces, which the engine alone reads (test_pieces).
-    assert int(done.stdout) > 150
+    assert int(done.stdout) > 75

@@ -31,6 +31,8 @@ from mesoscale.relaxation import (
 )
 from mesoscale.scaffold import Scaffold, body_points, box_volume
 
+pytestmark = pytest.mark.release
+
 ROOT = Path(__file__).resolve().parents[2]
 DEMO_LIKE = Fibre("ACGTTGCA" * 68, (95, 262, 440), contacts=(Contact((0, 20), (5, 40)), Contact((30, 60), (500, 540))))
 

@@ -7,6 +7,8 @@ from mesoscale.fibre import Contact, Fibre
 from mesoscale.model import TERMS, Chain, Parameters, build_chain, crystal_core, straight_conformation
 from mesoscale.montecarlo import RANDOM_PER_TRIAL, Walk, exchange
 
+pytestmark = pytest.mark.release
+
 DEMO_LIKE = Fibre("ACGTTGCA" * 68, (95, 262, 440), contacts=(Contact((0, 20), (5, 40)), Contact((30, 60), (500, 540))))
 
 

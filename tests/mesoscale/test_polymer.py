@@ -15,6 +15,8 @@ from mesoscale.polymer import (
     straight_distance,
 )
 
+pytestmark = pytest.mark.release
+
 
 def random_numbers(seed):
     return np.random.Generator(np.random.Philox(key=seed))

@@ -17,7 +17,7 @@ from mesoscale.montecarlo import kernel_energies
 from mesoscale.tails import CORE, DNA, TAIL, TERMS, FixedPoints, FlexibleChains, TailWalk
 
 FILE = os.environ.get("CHROMABUILD_REFERENCE_FRAME")
-pytestmark = pytest.mark.skipif(not FILE, reason="CHROMABUILD_REFERENCE_FRAME names no file")
+pytestmark = [pytest.mark.skipif(not FILE, reason="CHROMABUILD_REFERENCE_FRAME names no file"), pytest.mark.release]
 
 KBT = 0.5825868  # kcal/mol, the run's: 0.007 % above k_B 293.15 K; taken from its stretch energy
 STRETCH_K = 100 / 3.0**2

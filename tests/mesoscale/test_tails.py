@@ -22,6 +22,8 @@ from mesoscale.tails import (
     chain_energies,
 )
 
+pytestmark = pytest.mark.release
+
 PARAMETERS = Parameters()
 BJERRUM, KAPPA = 0.7, 0.8
 

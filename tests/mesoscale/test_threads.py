@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from mesoscale.dynamics import STAGES, advance_with_tails, regrown, shortened
 from mesoscale.fibre import Fibre
@@ -18,6 +19,8 @@ from mesoscale.model import Parameters, build_chain, crystal_core, straight_conf
 from mesoscale.montecarlo import RANDOM_PER_TRIAL, CoupledTails, Walk
 from mesoscale.relaxation import Conformation
 from mesoscale.tails import TailWalk, tails_of_fibre
+
+pytestmark = pytest.mark.release
 
 NUCLEOSOMES, REPEAT = 36, 208
 PARAMETERS = Parameters(tails="flexible", confinement_radius=40.0, core_charges="fitted")

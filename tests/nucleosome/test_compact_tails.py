@@ -19,6 +19,8 @@ from chromabuild.sterics.atoms import HYDROGEN, Atoms
 from chromabuild.sterics.audit import audit
 from chromabuild.sterics.detect import find_clashes
 
+pytestmark = pytest.mark.release
+
 
 def nucleosome(tails):
     """A single nucleosome of 147 bp with the tails as named."""

@@ -12,7 +12,7 @@ from support.synthetic_scaffold import synthetic_scaffold
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import template_path
-from chromabuild.base.settings import BuildSection, Config
+from chromabuild.base.settings import BuildSection, Settings
 from chromabuild.build import build_solute
 from chromabuild.build.assembly import assemble_solute
 from chromabuild.build.duplex import build_dna
@@ -121,7 +121,7 @@ def test_which_nucleosomes_carry_one(tmp_path):
 
 def test_chains_follow_their_nucleosomes():
     """Two nucleosomes, of which one carries H5: order, numbers and segments of the solute."""
-    config = Config.model_validate({"seed": 3, "build": {"linker_histone": "H5", "linker_histone_share": 0.5}})
+    config = Settings.model_validate({"seed": 3, "build": {"linker_histone": "H5", "linker_histone_share": 0.5}})
     solute = build_solute(synthetic_scaffold(2, 25, 12), config)
     assert [entry["nucleosomes"] for entry in solute.build_report["octamers"]
             if entry["linker_histone"] == "H5"] == [1]
@@ -139,7 +139,7 @@ def test_chains_follow_their_nucleosomes():
 @pytest.mark.slow
 def test_clash_correction_topology_and_openmm_accept_it():
     """Clash correction, force field and minimisation of a nucleosome with H5, from the builder's output alone."""
-    solute = build_solute(synthetic_scaffold(1, 0, 10), Config.model_validate({"build": {"linker_histone": "H5"}}))
+    solute = build_solute(synthetic_scaffold(1, 0, 10), Settings.model_validate({"build": {"linker_histone": "H5"}}))
     solute, found = correct_clashes(solute)
     assert found.fatal == 0 and found.data["after"]["heavy_pairs_below_2"] == 0
     topology = make_topology(solute, {})

@@ -23,6 +23,8 @@ from chromabuild.sterics.atoms import Atoms
 from chromabuild.sterics.audit import audit
 from chromabuild.sterics.detect import find_clashes
 
+pytestmark = pytest.mark.release
+
 SIGNAL = Path(__file__).parent / "data" / "signal.bw"
 SEQUENCES = json.loads(template_path("histones.json").read_text())
 RECIPES = {

@@ -7,7 +7,7 @@ from scipy.spatial.transform import Rotation
 from support.synthetic_scaffold import synthetic_scaffold
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.settings import Config
+from chromabuild.base.settings import Settings
 from chromabuild.build import build_solute
 from chromabuild.build.octamers import octamer_of_recipe
 from chromabuild.clash.tails import TAILS
@@ -43,7 +43,7 @@ def followed():
     """A nucleosome whose beads are those of the crystal."""
     scaffold = synthetic_scaffold(1, 0, 5)
     scaffold.tails = np.einsum("mij,kj->mki", scaffold.core_frame, crystal_beads()) + scaffold.core_origin[:, None]
-    return build_solute(scaffold, Config.model_validate({"build": {"tails": "scaffold"}}))
+    return build_solute(scaffold, Settings.model_validate({"build": {"tails": "scaffold"}}))
 
 
 def test_every_tail_is_within_three_angstrom_of_its_beads(followed):
@@ -108,7 +108,7 @@ def test_torsions_stay_within_ramachandran_limits(followed):
 
 
 def test_only_tails_move_and_contacts_are_few(followed):
-    compact = build_solute(synthetic_scaffold(1, 0, 5), Config())
+    compact = build_solute(synthetic_scaffold(1, 0, 5), Settings())
     number, molecule = followed.residue_number[followed.atom_residue], np.searchsorted(
         followed.molecule_first_atom, np.arange(followed.n_atoms), side="right") - 1
     # The core as a whole gives way to DNA that keeps clear of the one tail or the other.
@@ -155,7 +155,7 @@ def test_beads_out_of_reach_do_not_count(monkeypatch):
     monkeypatch.setattr("chromabuild.nucleosome.scaffold_tails.SWEEPS", 0)
     scaffold = synthetic_scaffold(1, 0, 5)
     scaffold.tails = np.full((1, TAIL_BEADS, 3), 5000.0)
-    report = build_solute(scaffold, Config.model_validate({"build": {"tails": "scaffold"}})).build_report
+    report = build_solute(scaffold, Settings.model_validate({"build": {"tails": "scaffold"}})).build_report
     assert report["tail_beads_followed"] == 0 and report["tail_bead_rms"] == report["tail_bead_rms_largest"] == 0.0
 
 
@@ -163,4 +163,4 @@ def test_a_scaffold_without_beads_is_refused():
     scaffold = synthetic_scaffold(1, 0, 5)
     scaffold.tails = None
     with pytest.raises(BadInputError, match="no tail beads"):
-        build_solute(scaffold, Config.model_validate({"build": {"tails": "scaffold"}}))
+        build_solute(scaffold, Settings.model_validate({"build": {"tails": "scaffold"}}))

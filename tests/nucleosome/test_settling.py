@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial import cKDTree
 from support.synthetic_scaffold import synthetic_scaffold
 
-from chromabuild.base.settings import Config
+from chromabuild.base.settings import Settings
 from chromabuild.build import build_solute
 from chromabuild.nucleosome.peptide import rotate
 from chromabuild.nucleosome.settling import settle_histones
@@ -28,7 +28,7 @@ def near_dna(solute):
 @pytest.fixture(scope="module")
 def pair_of_nucleosomes():
     """Two nucleosomes of random sequence on a short linker."""
-    return build_solute(synthetic_scaffold(2, 22, 8, seed=3), Config())
+    return build_solute(synthetic_scaffold(2, 22, 8, seed=3), Settings())
 
 
 def test_dna_of_any_sequence_keeps_clear_of_its_histones(pair_of_nucleosomes):

@@ -17,10 +17,9 @@ from support.synthetic_scaffold import synthetic_scaffold
 from typer.testing import CliRunner
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.settings import Config, load_config
+from chromabuild.base.settings import Settings, load_config
 from chromabuild.build import build_solute
 from chromabuild.build.duplex import build_dna
-from chromabuild.build.template_import import add_template, fetch_template
 from chromabuild.cli import app
 from chromabuild.dna.helix import crystal_path
 from chromabuild.molecule.residues import residue_library
@@ -29,6 +28,7 @@ from chromabuild.nucleosome.octamer import octamer
 from chromabuild.nucleosome.template_file import read_template
 from chromabuild.sterics.atoms import Atoms
 from chromabuild.sterics.audit import audit
+from chromabuild.template_import.template import add_template, fetch_template
 
 TURN = Rotation.from_euler("xyz", [40.0, -100.0, 25.0], degrees=True).as_matrix()
 SHIFT = np.array([31.0, -8.0, 120.0])
@@ -165,7 +165,7 @@ def test_what_is_no_nucleosome_is_refused(tmp_path, crystal):
     short = write(tmp_path / "short.cif", structure(crystal, dna=61))
     with pytest.raises(BadInputError, match="has 61 base pairs without a break, a template needs 101"):
         add_template(short)
-    config = Config.model_validate({"build": {"template": str(half)}})
+    config = Settings.model_validate({"build": {"template": str(half)}})
     with pytest.raises(BadInputError, match="cannot be read as a nucleosome template"):
         build_solute(synthetic_scaffold(1, 0, 5), config)
     config.build.histones = "yeast"
@@ -180,7 +180,7 @@ def archive(monkeypatch, tmp_path):
     folder.mkdir()
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=str(folder)))
     Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setattr("chromabuild.build.template_import.PDBList",
+    monkeypatch.setattr("chromabuild.template_import.template.PDBList",
                         partial(PDBList, server=f"http://127.0.0.1:{server.server_port}"))
     yield folder
     server.shutdown()
@@ -206,7 +206,7 @@ def test_an_entry_is_fetched(archive, crystal, monkeypatch, tmp_path):
     content = structure(crystal[:1], dna=20).make_mmcif_document().as_string()
     put(archive, "9zzz", content.encode())
     made = []
-    monkeypatch.setattr("chromabuild.build.template_import.add_template",
+    monkeypatch.setattr("chromabuild.template_import.template.add_template",
                         lambda file, *rest: made.append((Path(file).read_text(), *rest)))
     fetch_template("9ZZZ", chains=["A"])
     assert made == [(content, "9zzz.nucleosome.h5", ["A"])]

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from support.command_line import digests, environment
+from support.command_line import DEMO_SWEEPS, digests, environment
 
 from chromabuild.pipeline.workflow import workflow_folder
 
@@ -18,7 +18,8 @@ def test_batches_make_the_same_shards(demo, tmp_path):
     results = tmp_path / "results"
     shutil.copytree(demo.results, results, ignore=shutil.ignore_patterns("shards", "topology.*"))
     line = [sys.executable, "-m", "snakemake", "--snakefile", str(workflow_folder() / "workflow" / "Snakefile"),
-            "--cores", "2", "--until", "solvate", "--config", "brick_jobs=3"]
+            "--cores", "2", "--until", "solvate", "--config", "brick_jobs=3",
+            f"overrides=[scaffold.sweeps={DEMO_SWEEPS}]"]
     done = subprocess.run(line, cwd=tmp_path, env=environment() | {"HOME": str(tmp_path)}, capture_output=True,
                           text=True, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -283,25 +283,28 @@ def test_every_atom_stands_in_one_brick(demo, demo_solute):
 
 
 def test_shards_in_other_programs(demo, demo_solute, plain_shards):
-    """MDAnalysis, Biopython and gemmi read every shard; over all of them atoms and residues are those of the system."""
+    """MDAnalysis and gemmi read every shard, Biopython, which is slow, one in four: over all of them atoms and residues
+    are those of the system."""
     counts = demo.manifest["counts"]
     residues = demo_solute.n_residues + counts["water"] + counts["sodium"] + counts["chloride"]
-    found = {reader: np.zeros(2, dtype=int) for reader in ("MDAnalysis", "Biopython", "gemmi", "gemmi bcif")}
+    found = {reader: np.zeros(2, dtype=int) for reader in ("MDAnalysis", "gemmi")}
     names = {}
-    for path in plain_shards:
+    for k, path in enumerate(plain_shards):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             universe = MDAnalysis.Universe(str(path))
-            structure = Bio.PDB.PDBParser(QUIET=True).get_structure("shard", str(path))
         model = gemmi.read_pdb(str(path))[0]
+        size = model.count_atom_sites(), sum(len(chain) for chain in model)
         found["MDAnalysis"] += len(universe.atoms), len(universe.residues)
-        found["Biopython"] += sum(1 for _ in structure.get_atoms()), sum(1 for _ in structure.get_residues())
-        found["gemmi"] += model.count_atom_sites(), sum(len(chain) for chain in model)
+        found["gemmi"] += size
+        if k % 4 == 0:
+            structure = Bio.PDB.PDBParser(QUIET=True).get_structure("shard", str(path))
+            assert (sum(1 for _ in structure.get_atoms()), sum(1 for _ in structure.get_residues())) == size
         for name, number in zip(*np.unique(universe.residues.resnames, return_counts=True), strict=True):
             names[name] = names.get(name, 0) + int(number)
         assert universe.dimensions[:3] == pytest.approx(demo.manifest["box"], abs=0.001)
-    for reader in ("MDAnalysis", "Biopython", "gemmi"):
-        assert found[reader].tolist() == [demo.manifest["atoms"], residues], reader
+    for reader, total in found.items():
+        assert total.tolist() == [demo.manifest["atoms"], residues], reader
     assert (names["HOH"], names["NA"], names["CL"]) == (counts["water"], counts["sodium"], counts["chloride"])
     assert len(plain_shards) == len(demo.manifest["shards"])
 

@@ -5,7 +5,7 @@ from graphlib import CycleError
 
 import pytest
 
-from chromabuild.base.settings import INPUT_FILE_KEYS, Config
+from chromabuild.base.settings import INPUT_FILE_KEYS, Settings
 from chromabuild.pipeline import chain
 from chromabuild.pipeline.provenance import effective_settings
 from chromabuild.pipeline.stages import STAGES
@@ -16,21 +16,22 @@ def test_every_file_of_the_settings_is_an_input_of_a_stage_that_depends_on_its_n
     read = {key for stage in STAGES for key in stage.files}
     assert read == {f"{section}.{key}" for section, key in INPUT_FILE_KEYS}
     for stage in STAGES:
-        settings = effective_settings(Config(), stage.settings)
+        settings = effective_settings(Settings(), stage.settings)
         assert all(key.split(".")[1] in settings[key.split(".")[0]] for key in stage.files), stage.name
 
 
 def test_every_section_decides_over_a_stage():
     """Each key that a stage names exists, and each section belongs to one stage as a whole."""
-    sections = {name for name, info in Config.model_fields.items() if hasattr(info.annotation, "model_fields")}
+    sections = {name for name, info in Settings.model_fields.items() if hasattr(info.annotation, "model_fields")}
     whole = [name for stage in STAGES for name in stage.settings if "." not in name]
     assert sorted(whole) == sorted(sections)
     for stage in STAGES:
-        assert effective_settings(Config(), stage.settings).keys() == {n.split(".")[0] for n in stage.settings}
+        assert effective_settings(Settings(), stage.settings).keys() == {n.split(".")[0] for n in stage.settings}
 
 
 def test_settings_name_files_without_their_folder():
-    config = Config.model_validate({"build": {"template": "/home/me/my.nucleosome.h5", "marks": "/home/me/marks.bed"}})
+    config = Settings.model_validate({"build": {"template": "/home/me/my.nucleosome.h5",
+                                                "marks": "/home/me/marks.bed"}})
     assert "/home" not in str(effective_settings(config, ("build",)))
 
 

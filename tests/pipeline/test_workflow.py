@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from chromabuild.base.settings import Config, commented_yaml, load_config, validated
+from chromabuild.base.settings import Settings, commented_yaml, load_config, validated
 from chromabuild.pipeline import chain
 from chromabuild.pipeline.workflow import workflow_folder
 from chromabuild.simulate.protocol import plan_phases
 
 pytest.importorskip("snakemake")
 WORKFLOW = workflow_folder() / "workflow"
-PHASES = plan_phases(Config().simulate)
+PHASES = plan_phases(Settings().simulate)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import sys
 import time
 
 import pytest
-from support.command_line import digests, environment
+from support.command_line import DEMO_SWEEPS, digests, environment
 
 from chromabuild.pipeline.workflow import workflow_folder
 
@@ -23,7 +23,7 @@ def test_killed_workflow_continues_to_the_same_files(demo, tmp_path):
     """Snakemake and its job are killed during the clash correction of the bundled demo."""
     results = tmp_path / "results"
     line = [sys.executable, "-m", "snakemake", "--snakefile", str(workflow_folder() / "workflow" / "Snakefile"),
-            "--cores", "1", "--until", "topology"]
+            "--cores", "1", "--until", "topology", "--config", f"overrides=[scaffold.sweeps={DEMO_SWEEPS}]"]
     options = {"cwd": tmp_path, "env": environment() | {"HOME": str(tmp_path)}, "text": True}
     killed = subprocess.Popen(line, **options, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                               start_new_session=True)

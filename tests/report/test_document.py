@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from support.synthetic_build import small_solute, write_build
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.settings import Config
+from chromabuild.base.settings import Settings
 from chromabuild.pipeline import provenance
 from chromabuild.report import document, html, pictures
 from chromabuild.report.plots import line_plot
@@ -88,9 +89,20 @@ def test_stages_that_were_not_run_are_left_out(tmp_path):
     assert sections == ["Pipeline", "Locus", "Files", "Provenance"]
 
 
+def test_page_is_the_same_on_any_number_of_threads(tmp_path, monkeypatch):
+    for name in ("scaffold_picture", "solute_picture", "box_picture"):
+        monkeypatch.setattr(pictures, name, partial(getattr(pictures, name), size=(160, 120)))
+    config = write_build(tmp_path / "results")
+    pages = []
+    for threads in (1, 4):
+        document.write_report(config, provenance.read(config.output)["stages"], threads)
+        pages.append((tmp_path / "results" / "report.html").read_bytes())
+    assert pages[0] == pages[1]
+
+
 def test_nothing_to_report_is_refused(tmp_path):
     with pytest.raises(BadInputError, match="no results"):
-        document.write_report(Config(output=str(tmp_path)), {})
+        document.write_report(Settings(output=str(tmp_path)), {})
 
 
 def test_drift_of_a_straight_line_is_its_slope():

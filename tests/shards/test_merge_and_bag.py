@@ -19,6 +19,8 @@ from chromabuild.shards.merge import merge_shards
 from chromabuild.shards.selection import KEYWORDS, parse_selection
 from chromabuild.solvate import solvate
 
+pytestmark = pytest.mark.release
+
 
 @pytest.fixture(scope="module")
 def whole(shards, tmp_path_factory):

@@ -14,10 +14,12 @@ from openmm import unit
 
 from chromabuild.base.settings import SolvateSection
 from chromabuild.molecule.residues import residue_library
-from chromabuild.shards.brick import CHAIN_LETTERS
+from chromabuild.molecule.solute import CHAIN_LETTERS
 from chromabuild.shards.brick_file import read_brick
 from chromabuild.solvate import prepare, solvate
 from chromabuild.solvate.bricks import make_brick
+
+pytestmark = pytest.mark.release
 
 HALF_A_THOUSANDTH = 0.0005 + 1e-6
 
@@ -138,7 +140,7 @@ def test_chain_letters_of_a_large_brick(solute, tmp_path):
     """A brick of 98 x 84 x 66 angstrom and more: waters need several letters, none of the solute's."""
     system = prepare(solute, SolvateSection(brick_edge=200.0, padding=25.0), 1, 1, tmp_path)
     brick = make_brick(system, 0)
-    assert system.plan.counts["water"] > 3 * 9999
+    assert system.layout.counts["water"] > 3 * 9999
     keys = brick.chain_letters.astype(np.int64) * 10000 + brick.residue_number
     assert len(np.unique(keys)) == len(keys)
     of_solute = brick.residue_chain > 0

@@ -12,6 +12,8 @@ from chromabuild.base.settings import SolvateSection
 from chromabuild.shards import Manifest, read_shards, verify_shards
 from chromabuild.solvate import solvate
 
+pytestmark = pytest.mark.release
+
 
 @pytest.fixture(scope="module")
 def small(solute, tmp_path_factory):

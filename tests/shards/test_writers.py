@@ -9,8 +9,9 @@ import pytest
 
 from chromabuild.base.errors import BadInputError, IntegrityError
 from chromabuild.molecule.residues import residue_library
+from chromabuild.molecule.solute import CHAIN_LETTERS
 from chromabuild.shards.bcif import bcif_bytes
-from chromabuild.shards.brick import CHAIN_LETTERS, Brick, template_index
+from chromabuild.shards.brick import Brick, template_index
 from chromabuild.shards.brick_file import BrickFile, brick_bytes, packed, read_brick
 from chromabuild.shards.pdb import pdb_bytes
 from chromabuild.solvate.bricks import make_brick

@@ -49,7 +49,7 @@ def made(edge, solute, processes, folder):
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_system(tmp_path):
-    """The largest process of 1e7 atoms is hardly larger than that of 1e6 (a plan bit a water: 0.4 MB more)."""
+    """The largest process of 1e7 atoms is hardly larger than that of 1e6 (a bit a water in the layout: 0.4 MB)."""
     small = made(217.0, SOLUTE, 1, tmp_path / "6")
     large = made(467.0, SOLUTE, 2, tmp_path / "7")
     manifests = [verify_shards(tmp_path / name, threads=2) for name in ("6", "7")]
@@ -85,7 +85,7 @@ def test_bricks_of_a_billion_atoms(tmp_path):
 
 def test_bricks_follow_from_their_neighbourhood(system, shards):
     """Every brick of a small box, of which the neighbourhood is all, and whose seams are everywhere."""
-    last_ion, before = lone_bricks.record(system.plan, system.grid, 1, range(system.grid.n_bricks))
+    last_ion, before = lone_bricks.record(system.layout, system.grid, 1, range(system.grid.n_bricks))
     for k, shard in enumerate(shards[1].shards):
-        content = lone_bricks.lone_brick(system.placed, system.grid, 1, system.plan.counts, last_ion, k, before[k])
+        content = lone_bricks.lone_brick(system.placed, system.grid, 1, system.layout.counts, last_ion, k, before[k])
         assert content == (shards[0] / f"{shard.name}.cbb").read_bytes()

@@ -23,8 +23,8 @@ from chromabuild.shards.brick_file import read_brick
 from chromabuild.solvate import prepare, solvate
 from chromabuild.solvate.bricks import make_brick
 from chromabuild.solvate.ions import formal_charges
-from chromabuild.solvate.layout import CLOSEST, input_key, make_plan
-from chromabuild.solvate.layout_file import read_plan, write_plan
+from chromabuild.solvate.layout import CLOSEST, input_key, make_layout
+from chromabuild.solvate.layout_file import read_layout, write_layout
 from chromabuild.solvate.placement import place_solute
 from chromabuild.solvate.water import seam_changes
 
@@ -99,18 +99,18 @@ def test_distances(shards, solute):
 
 
 def test_only_overlapping_waters_are_left_out(system, solute):
-    """Brute force over the periodic images: the plan's waters are exactly those that the table allows."""
-    plan, placed = system.plan, system.placed
+    """Brute force over the periodic images: the layout's waters are exactly those that the table allows."""
+    layout, placed = system.layout, system.placed
     atoms_of_solute = placed_positions(placed)
-    n = plan.tiling.tile.n_molecules
-    tiles = np.arange(plan.tiling.n_tiles)
-    present = plan.part(tiles).occupant.ravel() > 0
-    inside = (plan.tiling.unwrapped_oxygens(tiles).reshape(-1, 3) < placed.box).all(1)
+    n = layout.tiling.tile.n_molecules
+    tiles = np.arange(layout.tiling.n_tiles)
+    present = layout.part(tiles).occupant.ravel() > 0
+    inside = (layout.tiling.unwrapped_oxygens(tiles).reshape(-1, 3) < placed.box).all(1)
     box = placed.box / 1000
     elements = solute.elements()
     allowed = np.ones(len(present), dtype=bool)
     slots = np.arange(len(tiles) * n)
-    molecules = plan.tiling.molecules(slots) / 1000
+    molecules = layout.tiling.molecules(slots) / 1000
     for element, limits in CLOSEST.items():
         atoms = atoms_of_solute[elements == element] / 1000
         if len(atoms):
@@ -128,17 +128,17 @@ def test_interface_density(system, solute):
     Partial specific volumes scatter by 5 %; the table was chosen on a whole nucleosome (+4 %), and a small solute has
     relatively more surface, hence 15 %.
     """
-    plan = system.plan
+    layout = system.layout
     mass = {"H": 1.008, "C": 12.011, "N": 14.007, "O": 15.999, "S": 32.06, "P": 30.974}
     library = list(residue_library().values())
     protein = [t for t in solute.residue_template if library[t].kind == "amino acid"]
     grams = sum(mass[element] for t in protein for element in library[t].elements)
     volume = (0.73 * grams + 183 * (solute.n_residues - len(protein))) / 0.602214
-    dropped, added = seam_changes(plan.tiling)
-    oxygen = plan.tiling.unwrapped_oxygens(np.arange(plan.tiling.n_tiles))
+    dropped, added = seam_changes(layout.tiling)
+    oxygen = layout.tiling.unwrapped_oxygens(np.arange(layout.tiling.n_tiles))
     without_solute = (oxygen < system.placed.box).all(2).sum() - len(dropped) + len(added)
-    with_solute = sum(plan.counts.values())
-    tile = plan.tiling.tile
+    with_solute = sum(layout.counts.values())
+    tile = layout.tiling.tile
     water_volume = (tile.edge / 1000) ** 3 / tile.n_molecules
     assert (without_solute - with_solute) * water_volume == pytest.approx(volume, rel=0.15)
 
@@ -238,8 +238,8 @@ def test_potential_draws_cations_to_dna(solute, tmp_path):
     box = (100.0, 95.0, 85.0)
     section = SolvateSection(box=box, ion_placement="debye-hueckel")
     placed, _ = place_solute(solute, section, tmp_path)
-    plans = [make_plan(placed, section, seed, 1) for seed in range(12)]
-    plan = plans[0]
+    layouts = [make_layout(placed, section, seed, 1) for seed in range(12)]
+    layout = layouts[0]
     site, charge = charged_sites(placed)
     screening = 3.04 / np.sqrt(0.15)
 
@@ -249,14 +249,14 @@ def test_potential_draws_cations_to_dna(solute, tmp_path):
         r = np.linalg.norm(difference, axis=2)
         return (np.where(r < 40, charge * 7.13 * np.exp(-r / screening) / r, 0)).sum(1)
 
-    present = plan.has_water(np.arange(plan.tiling.n_tiles)).ravel()
+    present = layout.has_water(np.arange(layout.tiling.n_tiles)).ravel()
     slots = np.random.default_rng(1).permutation(np.flatnonzero(present))[:20_000]
-    oxygen = plan.tiling.oxygens(slots) / 1000
+    oxygen = layout.tiling.oxygens(slots) / 1000
     free = periodic(placed_positions(placed) / 1000, np.array(box)).query(oxygen)[0] >= 5
     phi = potential_at(oxygen[free])
     assert (phi < -1).any()
     for key, sign in (("sodium", 1), ("chloride", -1)):
-        found = potential_at(plan.tiling.oxygens(np.concatenate([p.ions[key] for p in plans])) / 1000)
+        found = potential_at(layout.tiling.oxygens(np.concatenate([p.ions[key] for p in layouts])) / 1000)
         weight = np.exp(-sign * np.clip(phi, -3, 3))
         mean = np.average(phi, weights=weight)
         error = np.sqrt(np.average((phi - mean) ** 2, weights=weight) / len(found))
@@ -346,18 +346,18 @@ def test_bad_solutes_are_refused(solute, tmp_path):
 
 
 def test_plan_is_the_same_for_any_threads(system):
-    assert_same(make_plan(system.placed, SolvateSection(), 1, 3), system.plan)
+    assert_same(make_layout(system.placed, SolvateSection(), 1, 3), system.layout)
 
 
-def assert_same(plan, stored):
-    """A plan as it was made and as it is read, also where the tiles asked for are not all neighbours."""
-    assert stored.counts == plan.counts
-    tiles = np.arange(plan.tiling.n_tiles)
-    occupant = plan.has_water(tiles).astype(int)
-    for content, slots in enumerate(plan.ions.values(), start=2):
+def assert_same(layout, stored):
+    """A layout as it was made and as it is read, also where the tiles asked for are not all neighbours."""
+    assert stored.counts == layout.counts
+    tiles = np.arange(layout.tiling.n_tiles)
+    occupant = layout.has_water(tiles).astype(int)
+    for content, slots in enumerate(layout.ions.values(), start=2):
         occupant.ravel()[slots] = content
     count = np.array([(occupant == content).sum(1) for content in range(1, 6)]).T
-    assert np.array_equal(count.sum(0), list(plan.counts.values()))
+    assert np.array_equal(count.sum(0), list(layout.counts.values()))
     some = np.random.default_rng(2).random(len(tiles)) < 0.4
     assert some.any()
     for chosen in (tiles, tiles[some], tiles[:0]):
@@ -375,22 +375,22 @@ def test_damaged_plan_is_made_again(solute, tmp_path):
     placed, solute_hash = place_solute(solute, section, tmp_path)
     inputs = input_key(solute_hash, placed.box, section, 1)
     path = tmp_path / "plan.h5"
-    plan = make_plan(placed, section, 1, 1)
-    write_plan(plan, tmp_path, inputs)
-    stored = read_plan(tmp_path, placed.box, inputs)
-    assert_same(plan, stored)
+    layout = make_layout(placed, section, 1, 1)
+    write_layout(layout, tmp_path, inputs)
+    stored = read_layout(tmp_path, placed.box, inputs)
+    assert_same(layout, stored)
     content = path.read_bytes()
     rng = random.Random(1)
     for _ in range(200):
         damaged = bytearray(content)
         damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
         path.write_bytes(damaged)
-        assert read_plan(tmp_path, placed.box, inputs) is None
+        assert read_layout(tmp_path, placed.box, inputs) is None
     path.write_bytes(content[:len(content) // 2])
-    assert read_plan(tmp_path, placed.box, inputs) is None
+    assert read_layout(tmp_path, placed.box, inputs) is None
     path.write_bytes(content)
-    assert read_plan(tmp_path, placed.box, inputs) is not None
-    assert read_plan(tmp_path, placed.box, inputs | {"settings": "other"}) is None
+    assert read_layout(tmp_path, placed.box, inputs) is not None
+    assert read_layout(tmp_path, placed.box, inputs | {"settings": "other"}) is None
 
 
 def test_full_disk_keeps_what_is_there(solute, tmp_path, monkeypatch):

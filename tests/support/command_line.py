@@ -4,12 +4,21 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+from functools import cache
+from multiprocessing import get_context
+from multiprocessing.context import ForkServerContext
+from multiprocessing.reduction import DupFd
 from pathlib import Path
 
 from blake3 import blake3
 
-STAGES = ("scaffold", "build", "clash", "solvate", "topology")
+from chromabuild.pipeline.chain import NAMES
+
+STAGES = NAMES[:NAMES.index("run")]
 """Those that make the input of the dynamics."""
+DEMO_SWEEPS = 60
+"""Monte Carlo sweeps of the demo where tests build it: every stage after it is as in the example."""
 
 
 def command(*arguments: object) -> list[str]:
@@ -23,8 +32,43 @@ def environment() -> dict[str, str]:
 
 
 def chromabuild(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run one command in a folder."""
-    return subprocess.run(command(*arguments), cwd=cwd, env=environment(), capture_output=True, text=True, timeout=600)
+    """Run one command in a folder, in a process of its own that has imported the libraries already."""
+    arguments = list(map(str, arguments))
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = _server().Process(target=_run, args=(arguments, str(cwd), dict(os.environ), DupFd(out.fileno()),
+                                                       DupFd(err.fileno())))
+        process.start()
+        process.join(600)
+        if process.exitcode is None:
+            process.kill()
+            raise subprocess.TimeoutExpired(command(*arguments), 600)
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(file.read().decode())
+    return subprocess.CompletedProcess(command(*arguments), process.exitcode, *texts)
+
+
+@cache
+def _server() -> ForkServerContext:
+    """Where processes start from: a process without threads that has imported what commands take seconds to import."""
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["chromabuild.cli", "chromabuild.api", "chromabuild.pipeline.chain", "h5py",
+                                    "matplotlib.pyplot", "openmm.app", "scipy.optimize", "scipy.spatial"])
+    return context
+
+
+def _run(arguments: list[str], folder: str, variables: dict[str, str], out: DupFd, err: DupFd) -> None:
+    """The command, in the new process."""
+    from chromabuild.cli import main
+
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(variables | {"PYTHONPATH": environment()["PYTHONPATH"]})
+    for stream, file in enumerate((out, err), start=1):
+        os.dup2(file.detach(), stream)
+    sys.argv = ["chromabuild", *arguments]
+    main()
 
 
 def result_of(*arguments: object, cwd: Path) -> dict:

@@ -13,7 +13,7 @@ from chromabuild.shards.brick_file import brick_bytes
 from chromabuild.solvate.bricks import SolvatedSystem, make_brick
 from chromabuild.solvate.ions import choose_slots, slot_priorities
 from chromabuild.solvate.layout import SoluteLayer, unpacked, without_solute
-from chromabuild.solvate.layout_file import CONTENTS, PlanPart
+from chromabuild.solvate.layout_file import CONTENTS, LayoutPart
 from chromabuild.solvate.water import Tiling, water_tile
 
 REACH = 60_000
@@ -59,19 +59,19 @@ def occupants_near(placed, tiling, seed, tiles, last_ion):
     return occupant
 
 
-def record(plan, grid, seed, bricks):
+def record(layout, grid, seed, bricks):
     """What ``lone_brick`` needs of a full run: the last ions' random numbers, ``before`` at each brick's rows."""
-    n = plan.tiling.tile.n_molecules
+    n = layout.tiling.tile.n_molecules
     last = np.zeros(len(CONTENTS) - 2, dtype=np.uint64)
-    for first in range(0, plan.tiling.n_tiles, 2048):
-        tiles = np.arange(first, min(first + 2048, plan.tiling.n_tiles))
-        occupant = plan.part(tiles).occupant.ravel()
+    for first in range(0, layout.tiling.n_tiles, 2048):
+        tiles = np.arange(first, min(first + 2048, layout.tiling.n_tiles))
+        occupant = layout.part(tiles).occupant.ravel()
         number = slot_priorities(seed, first * n, len(occupant))
         for species in range(len(last)):
             last[species] = max(last[species], number[occupant == species + 2].max(initial=0))
     rows = {}
     for k in bricks:
-        part = plan.part(plan.tiling.tiles_touching(*grid.bounds(k)))
+        part = layout.part(layout.tiling.tiles_touching(*grid.bounds(k)))
         rows[k] = part.before[starts_of_rows(part.tiles)].tolist()
     return np.maximum.accumulate(last).tolist(), rows
 
@@ -88,6 +88,6 @@ def lone_brick(placed, grid, seed, counts, last_ion, k, before_rows):
     earlier = np.cumsum(count, axis=0) - count
     starts = starts_of_rows(tiles)
     row = np.searchsorted(starts, np.arange(len(tiles)), side="right") - 1
-    part = PlanPart(tiles, occupant, np.array(before_rows)[row] + earlier - earlier[starts][row])
-    plan = SimpleNamespace(tiling=tiling, counts=counts, part=lambda wanted: part)
-    return brick_bytes(make_brick(SolvatedSystem(placed, plan, grid, True, {}), k))
+    part = LayoutPart(tiles, occupant, np.array(before_rows)[row] + earlier - earlier[starts][row])
+    layout = SimpleNamespace(tiling=tiling, counts=counts, part=lambda wanted: part)
+    return brick_bytes(make_brick(SolvatedSystem(placed, layout, grid, True, {}), k))

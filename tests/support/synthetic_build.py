@@ -5,7 +5,7 @@ import json
 import h5py
 import numpy as np
 
-from chromabuild.base.settings import Config
+from chromabuild.base.settings import Settings
 from chromabuild.molecule.residues import residue_names
 from chromabuild.molecule.solute import Solute
 from chromabuild.pipeline.provenance import FORMAT, VERSION
@@ -78,7 +78,7 @@ def small_solute(n_residues=12):
 def write_build(folder):
     """Fill ``folder`` as the stages would; gives the configuration."""
     folder.mkdir(parents=True, exist_ok=True)
-    config = Config(output=str(folder))
+    config = Settings(output=str(folder))
     origin, frame, owner, cores, core_frames, dyads = fibre(2, 20)
     with h5py.File(folder / "scaffold.h5", "w") as file:
         file["bp/origin"], file["bp/frame"], file["bp/nucleosome"] = origin, frame, owner.astype(np.int32)

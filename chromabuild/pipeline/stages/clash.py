@@ -12,20 +12,20 @@ def run(job: Job) -> Summary:
     from chromabuild.report.clash_page import write_clash_page
 
     settings = job.config.clash
-    solute, found = remove_clashes(Solute.read(job.folder / "solute.h5"), job.config, threads=job.threads,
-                                   progress=job.progress)
+    solute, report = remove_clashes(Solute.read(job.folder / "solute.h5"), job.config, threads=job.threads,
+                                    progress=job.progress)
     solute.provenance = job.provenance
-    found.write(job.folder / "clash_report")
-    write_clash_page(found, job.folder / "clash_report.html", job.config.locus.name)
+    report.write(job.folder / "clash_report")
+    write_clash_page(report, job.folder / "clash_report.html", job.config.locus.name)
     solute.write(job.folder / "solute_clean.h5")
-    before, after = found.data["before"], found.data["after"]
-    if found.fatal:
+    before, after = report.data["before"], report.data["after"]
+    if report.fatal:
         raise ClashesRemainError(f"{after['pairs_below_threshold']['count']} pairs closer than {settings.threshold} "
                                  f"angstrom and {after['ring_piercings']['count']} pierced rings remain: see "
                                  f"{job.folder / 'clash_report.txt'}, or try another --seed")
     return {"mode": settings.mode, "threshold": settings.threshold,
             "pairs_before": before["pairs_below_threshold"]["count"],
-            "pairs_after": after["pairs_below_threshold"]["count"], "moves": len(found.data["moves"]),
+            "pairs_after": after["pairs_below_threshold"]["count"], "moves": len(report.data["moves"]),
             "clashscore_before": before["clashscore"], "clashscore_after": after["clashscore"]}
 
 

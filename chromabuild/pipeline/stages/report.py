@@ -9,7 +9,7 @@ def run(job: Job) -> Summary:
     from chromabuild.pipeline import provenance
     from chromabuild.report.document import write_report
 
-    return write_report(job.config, provenance.read(job.folder)["stages"], job.progress)
+    return write_report(job.config, provenance.read(job.folder)["stages"], job.threads, job.progress)
 
 
 STAGE = Stage("report", "report", (), ("report.html",), run, needs_all_inputs=False,

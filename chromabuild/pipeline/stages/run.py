@@ -7,7 +7,7 @@ from chromabuild.base.summary import Summary
 from chromabuild.pipeline.stages.stage import Job, Stage
 
 if TYPE_CHECKING:
-    from chromabuild.base.settings import Config
+    from chromabuild.base.settings import Settings
     from chromabuild.simulate.protocol import PlannedPhase
     from chromabuild.simulate.result import Run
 
@@ -60,7 +60,7 @@ def _speed(seconds_per_step: dict[str, float], timestep: float) -> dict[str, flo
     return speed
 
 
-def phase_files(config: "Config") -> tuple[str, ...]:
+def phase_files(config: "Settings") -> tuple[str, ...]:
     """Log and trajectory of every phase."""
     from chromabuild.simulate.protocol import plan_phases
 

@@ -22,24 +22,24 @@ def run(job: Job) -> Summary:
     from chromabuild.genome.locus import load_locus
 
     locus = load_locus(job.config.locus)
-    result = fold(locus, job.config, threads=job.threads, progress=job.progress,
-                  trajectory=job.folder / "scaffold_trajectory.h5")
-    result.provenance = job.provenance
-    result.write(job.folder / "scaffold.h5")
-    write_contact_map(result.contact_map, result.contact_resolution, result.chromosome, locus.start, job.folder)
-    if result.floor_violations:
-        raise ClashesRemainError(f"{result.floor_violations} pairs of DNA and cores overlap in the folded fibre, by up "
-                                 f"to {result.deepest_violation:.3f} nm: try another --seed, more room "
+    scaffold = fold(locus, job.config, threads=job.threads, progress=job.progress,
+                    trajectory=job.folder / "scaffold_trajectory.h5")
+    scaffold.provenance = job.provenance
+    scaffold.write(job.folder / "scaffold.h5")
+    write_contact_map(scaffold.contact_map, scaffold.contact_resolution, scaffold.chromosome, locus.start, job.folder)
+    if scaffold.floor_violations:
+        raise ClashesRemainError(f"{scaffold.floor_violations} pairs of DNA and cores overlap in the folded fibre, by "
+                                 f"up to {scaffold.deepest_violation:.3f} nm: try another --seed, more room "
                                  "(scaffold.container, confinement_radius) or longer linkers (locus.minimum_linker)")
     fibre = fibre_of(locus, job.config)
     return locus.summary() | {
         "sweeps": job.config.scaffold.sweeps,
         "linker_histones": sum(fibre.linker_histone), "acetylated_nucleosomes": sum(fibre.acetylated),
-        "restraints": sum(contact["kept"] is not None for contact in result.contacts),
-        "restraints_kept": sum(bool(contact["kept"]) for contact in result.contacts),
+        "restraints": sum(contact["kept"] is not None for contact in scaffold.contacts),
+        "restraints_kept": sum(bool(contact["kept"]) for contact in scaffold.contacts),
         **{OBSERVABLE_NAMES[name]: _SHOWN.get(name, lambda value: value)(value)
-           for name, value in result.observables.items()},
-        "contact_distances": result.contacts}
+           for name, value in scaffold.observables.items()},
+        "contact_distances": scaffold.contacts}
 
 
 def _at_rest(rest: bool) -> str:

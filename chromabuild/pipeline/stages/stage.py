@@ -11,7 +11,7 @@ from chromabuild.base.record import Provenance
 from chromabuild.base.summary import Summary
 
 if TYPE_CHECKING:
-    from chromabuild.base.settings import Config
+    from chromabuild.base.settings import Settings
     from chromabuild.solvate import Part
 
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Job:
     """What a stage is given."""
 
-    config: "Config"
+    config: "Settings"
     threads: int
     progress: Progress
     provenance: Provenance
@@ -54,12 +54,12 @@ class Stage:
     """Outputs of earlier stages, by role."""
     files: tuple[str, ...] = ()
     """Keys of the settings that name files of the user's (``build.marks``); the last part is the role."""
-    outputs_of: "Callable[[Config], tuple[str, ...]] | None" = None
+    outputs_of: "Callable[[Settings], tuple[str, ...]] | None" = None
     """Further outputs, whose names follow from the settings."""
     needs_all_inputs: bool = True
     """Whether a missing input file is an error; otherwise the stage goes without it."""
 
-    def input_paths(self, config: "Config") -> dict[str, Path]:
+    def input_paths(self, config: "Settings") -> dict[str, Path]:
         """Role to path of every input file; settings that name none are left out."""
         paths = {role: Path(config.output) / file for role, file in self.reads.items()}
         for key in self.files:
@@ -69,11 +69,11 @@ class Stage:
                 paths[role] = Path(value)
         return paths
 
-    def output_files(self, config: "Config") -> tuple[str, ...]:
+    def output_files(self, config: "Settings") -> tuple[str, ...]:
         """Every output that the record vouches for, relative to the output folder."""
         return self.outputs + (self.outputs_of(config) if self.outputs_of else ())
 
-    def output_paths(self, config: "Config") -> list[Path]:
+    def output_paths(self, config: "Settings") -> list[Path]:
         """Every output file that the record vouches for."""
         return [Path(config.output) / file for file in self.output_files(config)]
 

@@ -12,13 +12,13 @@ def run(job: Job) -> Summary:
     from chromabuild.shards.shard_set import ShardSet
 
     solute = Solute.read(job.folder / "solute_clean.h5")
-    result = assign_force_field(solute, ShardSet.read(job.folder / "shards"), job.config, progress=job.progress)
-    result.provenance = job.provenance | result.provenance
-    result.write(job.folder / "topology.h5")
+    topology = assign_force_field(solute, ShardSet.read(job.folder / "shards"), job.config, progress=job.progress)
+    topology.provenance = job.provenance | topology.provenance
+    topology.write(job.folder / "topology.h5")
     job.progress("writing topology.psf")
-    write_psf(result, job.folder / "topology.psf", solute)
-    return {"force_field": result.force_field, "atoms": result.n_atoms, "net_charge": round(result.net_charge, 6),
-            "atom_types": len(result.lj_name), "molecule_templates": len(result.templates)}
+    write_psf(topology, job.folder / "topology.psf", solute)
+    return {"force_field": topology.force_field, "atoms": topology.n_atoms, "net_charge": round(topology.net_charge, 6),
+            "atom_types": len(topology.lj_name), "molecule_templates": len(topology.templates)}
 
 
 STAGE = Stage("topology", "force field", ("dynamics.force_field",), ("topology.h5", "topology.psf"), run,

@@ -84,6 +84,7 @@ contains
 
   !> Persistent requests of the chosen messages, of those that receive first. `out` and `in` must stay where they are
   !> until the requests are freed.
+  !> `out`, `in`: (3, entries).
   subroutine make_requests(comm, sends, send_chosen, out, receives, receive_chosen, in, request)
     type(MPI_Comm), intent(in) :: comm
     type(message_list_t), intent(in) :: sends, receives

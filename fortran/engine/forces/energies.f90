@@ -12,7 +12,7 @@ module energies
                                   "DIHEDRAL", "IMPROPER", "CMAP", "PAIR14_VDW", "PAIR14_ELECT", "VDWAALS", &
                                   "ELECT", "RECIPROCAL", "DISPERSION", "RESTRAINT_TOTAL"]
 
-  !> Sums over all ranks, kcal/mol.
+  !> Of one rank, or sums over all (module energy_sums); kcal/mol.
   type :: energies_t
     real(real64) :: part(n_energies) = 0.0_real64
     !> Sum of r f over all forces but those of constraints.
@@ -29,7 +29,7 @@ module energies
     !> Work (kcal/mol) that half a step's change of the constants of restraints does on the atoms where they are; of this
     !> rank alone.
     real(real64) :: release_work = 0.0_real64
-    !> Sum of squared force components.
+    !> Sum of squared force components, (kcal/mol/angstrom)^2.
     real(real64) :: force2 = 0.0_real64
     !> What thermostat and barostat add to the total energy to make a conserved quantity.
     real(real64) :: bath = 0.0_real64
@@ -48,7 +48,7 @@ contains
     potential = sum(self%part)
   end function potential
 
-  !> Virial between constraint groups along x, y and z.
+  !> Virial between constraint groups along x, y and z, kcal/mol.
   pure function group_virial(self)
     class(energies_t), intent(in) :: self
     real(real64) :: group_virial(3)

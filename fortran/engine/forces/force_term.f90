@@ -1,5 +1,5 @@
 !> A term of the force field. To add one, extend `force_term_t` in a file of its own and add a line to `choose_terms` of
-!> module force_field.
+!> module force_terms.
 module force_term
   use base_kinds, only: int64, real64
   use base_error, only: error_t

@@ -124,6 +124,7 @@ contains
   end function owns
 
   !> Which of the pairs of two clusters can be this rank's.
+  !> `c`, `d`: indices of clusters, from 1.
   pure integer function share_of_clusters(self, c, d) result(share)
     class(pair_ownership_t), intent(in) :: self
     integer, intent(in) :: c, d

@@ -1,6 +1,6 @@
-!> Blocks that threads complete in any order are added up in theirs, one after the other, by whoever comes when nobody is
-!> adding: sums do not depend on threads, and none waits for one that has lost its core. A thread that has completed a
-!> block does
+!> Blocks that threads complete in any order are added up in the order of their numbers, one after the other. A thread
+!> that completes a block adds all that are due unless another thread is adding: sums do not depend on the number of
+!> threads, and no thread waits for one that has lost its core. A thread that has completed a block does
 !>
 !>     if (.not. turns%begin()) return
 !>     do while (turns%has_next())

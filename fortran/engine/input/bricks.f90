@@ -15,10 +15,11 @@ module bricks
 
   type :: brick_list_t
     character(len=:), allocatable, private :: path
+    !> Edges, angstrom.
     real(real64) :: box(3) = 0.0_real64
     integer(int64) :: n_atoms = 0
     integer :: n_bricks = 0
-    !> Corners of every brick.
+    !> Corners of every brick: (3, n_bricks), angstrom.
     real(real64), allocatable :: lower(:, :), upper(:, :)
     character(len=64), allocatable, private :: file(:)
     integer(int64), allocatable, private :: atoms_in(:)
@@ -87,7 +88,7 @@ contains
     end if
   end subroutine read_list
 
-  !> Read brick b: ascending global ids and positions (angstrom).
+  !> Read brick b: global ids (n), ascending, and positions (3, n; angstrom).
   subroutine read_brick(self, b, id, position, error)
     class(brick_list_t), intent(in) :: self
     integer, intent(in) :: b
@@ -139,7 +140,8 @@ contains
     end if
   end subroutine read_brick
 
-  !> Ids and positions from the runs and offsets of a brick's bytes; `status` is not zero when runs and atoms disagree.
+  !> Ids, and positions in angstrom, from the runs and offsets (0.001 angstrom) of a brick's bytes; `status` is not zero when
+  !> runs and atoms disagree.
   pure subroutine unpack_runs(content, n_runs, id, position, status)
     integer(int8), intent(in) :: content(:)
     integer(int64), intent(in) :: n_runs

@@ -129,51 +129,46 @@ contains
   subroutine real_attribute(self, object, name, value, error)
     class(hdf5_file_t), intent(in) :: self
     character(len=*), intent(in) :: object, name
-    real(real64), intent(out) :: value
+    real(real64), target, intent(out) :: value
     type(error_t), allocatable, intent(out) :: error
-    real(real64), target :: buffer
-    type(c_ptr) :: place
-    integer(HID_T) :: attribute
-    integer :: status
     value = 0.0_real64
-    call open_attribute(self, object, name, attribute, error)
-    if (allocated(error)) return
-    place = c_loc(buffer)
-    call h5aread_f(attribute, h5kind_to_type(real64, H5_REAL_KIND), place, status)
-    if (status /= 0) call fail(error, exit_corrupt_file, self%path//": attribute '"//name//"' is not a number")
-    call h5aclose_f(attribute, status)
-    value = buffer
+    call read_number(self, object, name, h5kind_to_type(real64, H5_REAL_KIND), c_loc(value), "a number", error)
   end subroutine real_attribute
 
   subroutine integer_attribute(self, object, name, value, error)
     class(hdf5_file_t), intent(in) :: self
     character(len=*), intent(in) :: object, name
-    integer, intent(out) :: value
+    integer, target, intent(out) :: value
     type(error_t), allocatable, intent(out) :: error
-    integer, target :: buffer
-    type(c_ptr) :: place
-    integer(HID_T) :: attribute
-    integer :: status
     value = 0
-    call open_attribute(self, object, name, attribute, error)
-    if (allocated(error)) return
-    place = c_loc(buffer)
-    call h5aread_f(attribute, h5kind_to_type(int32, H5_INTEGER_KIND), place, status)
-    if (status /= 0) call fail(error, exit_corrupt_file, self%path//": attribute '"//name//"' is not a whole number")
-    call h5aclose_f(attribute, status)
-    value = buffer
+    call read_number(self, object, name, h5kind_to_type(int32, H5_INTEGER_KIND), c_loc(value), "a whole number", error)
   end subroutine integer_attribute
 
-  !> Open a dataset and give its extents (fastest first, as Fortran sees them), `rank` of them.
-  subroutine open_dataset(self, name, rank, dataset, extent, error)
+  !> An attribute as a number of the HDF5 type `kind`, to `place`; `meant` says in the error's words what it should be.
+  subroutine read_number(self, object, name, kind, place, meant, error)
+    type(hdf5_file_t), intent(in) :: self
+    character(len=*), intent(in) :: object, name, meant
+    integer(HID_T), intent(in) :: kind
+    type(c_ptr), value :: place
+    type(error_t), allocatable, intent(out) :: error
+    integer(HID_T) :: attribute
+    integer :: status
+    call open_attribute(self, object, name, attribute, error)
+    if (allocated(error)) return
+    call h5aread_f(attribute, kind, place, status)
+    if (status /= 0) call fail(error, exit_corrupt_file, self%path//": attribute '"//name//"' is not "//meant)
+    call h5aclose_f(attribute, status)
+  end subroutine read_number
+
+  !> Open a dataset of as many dimensions as `extent` takes, and give its extents, fastest first as Fortran sees them.
+  subroutine open_dataset(self, name, dataset, extent, error)
     type(hdf5_file_t), intent(in) :: self
     character(len=*), intent(in) :: name
-    integer, intent(in) :: rank
     integer(HID_T), intent(out) :: dataset
-    integer(HSIZE_T), intent(out) :: extent(rank)
+    integer(HSIZE_T), intent(out) :: extent(:)
     type(error_t), allocatable, intent(out) :: error
     integer(HID_T) :: space
-    integer(HSIZE_T) :: largest(rank)
+    integer(HSIZE_T) :: largest(size(extent))
     integer :: status, found
     extent = 0
     call h5dopen_f(self%handle, name, dataset, status)
@@ -183,7 +178,7 @@ contains
     end if
     call h5dget_space_f(dataset, space, status)
     call h5sget_simple_extent_ndims_f(space, found, status)
-    if (found == rank) then
+    if (found == size(extent)) then
       call h5sget_simple_extent_dims_f(space, extent, largest, status)
     else
       call fail(error, exit_corrupt_file, self%path//": dataset '"//name//"' has the wrong number of dimensions")
@@ -191,16 +186,20 @@ contains
     call h5sclose_f(space, status)
   end subroutine open_dataset
 
-  subroutine close_dataset(self, name, dataset, status, error)
+  !> Read an open dataset of `n` values, each of the HDF5 type `kind`, to `place`, and close it.
+  subroutine read_dataset(self, name, dataset, kind, place, n, error)
     type(hdf5_file_t), intent(in) :: self
     character(len=*), intent(in) :: name
-    integer(HID_T), intent(in) :: dataset
-    integer, intent(in) :: status
+    integer(HID_T), intent(in) :: dataset, kind
+    type(c_ptr), value :: place
+    integer, intent(in) :: n
     type(error_t), allocatable, intent(out) :: error
-    integer :: ignored
+    integer :: status
+    status = 0
+    if (n > 0) call h5dread_f(dataset, kind, place, status)
     if (status /= 0) call fail(error, exit_corrupt_file, self%path//": dataset '"//name//"' is unreadable")
-    call h5dclose_f(dataset, ignored)
-  end subroutine close_dataset
+    call h5dclose_f(dataset, status)
+  end subroutine read_dataset
 
   subroutine read_integer(self, name, values, error)
     class(hdf5_file_t), intent(in) :: self
@@ -209,15 +208,10 @@ contains
     type(error_t), allocatable, intent(out) :: error
     integer(HID_T) :: dataset
     integer(HSIZE_T) :: extent(1)
-    type(c_ptr) :: place
-    integer :: status
-    call open_dataset(self, name, 1, dataset, extent, error)
+    call open_dataset(self, name, dataset, extent, error)
     allocate (values(extent(1)))
     if (allocated(error)) return
-    status = 0
-    place = c_loc(values)
-    if (size(values) > 0) call h5dread_f(dataset, h5kind_to_type(int32, H5_INTEGER_KIND), place, status)
-    call close_dataset(self, name, dataset, status, error)
+    call read_dataset(self, name, dataset, h5kind_to_type(int32, H5_INTEGER_KIND), c_loc(values), size(values), error)
   end subroutine read_integer
 
   subroutine read_long(self, name, values, error)
@@ -227,15 +221,10 @@ contains
     type(error_t), allocatable, intent(out) :: error
     integer(HID_T) :: dataset
     integer(HSIZE_T) :: extent(1)
-    type(c_ptr) :: place
-    integer :: status
-    call open_dataset(self, name, 1, dataset, extent, error)
+    call open_dataset(self, name, dataset, extent, error)
     allocate (values(extent(1)))
     if (allocated(error)) return
-    status = 0
-    place = c_loc(values)
-    if (size(values) > 0) call h5dread_f(dataset, h5kind_to_type(int64, H5_INTEGER_KIND), place, status)
-    call close_dataset(self, name, dataset, status, error)
+    call read_dataset(self, name, dataset, h5kind_to_type(int64, H5_INTEGER_KIND), c_loc(values), size(values), error)
   end subroutine read_long
 
   !> Names of fixed length, padded with blanks.
@@ -248,24 +237,22 @@ contains
     integer(HID_T) :: dataset, kind
     integer(HSIZE_T) :: extent(1)
     integer(SIZE_T) :: length
-    type(c_ptr) :: place
     integer :: status, i, k
-    call open_dataset(self, name, 1, dataset, extent, error)
+    call open_dataset(self, name, dataset, extent, error)
     allocate (values(extent(1)))
     if (allocated(error)) return
     values = ""
     call h5dget_type_f(dataset, kind, status)
     call h5tget_size_f(kind, length, status)
     allocate (letters(length, extent(1)))
-    place = c_loc(letters)
-    if (size(values) > 0) call h5dread_f(dataset, kind, place, status)
-    call h5tclose_f(kind, i)
+    call read_dataset(self, name, dataset, kind, c_loc(letters), size(values), error)
+    call h5tclose_f(kind, status)
+    if (allocated(error)) return
     do i = 1, size(values)
       do k = 1, min(int(length), len(values))
         if (letters(k, i) /= c_null_char) values(i)(k:k) = letters(k, i)
       end do
     end do
-    call close_dataset(self, name, dataset, status, error)
   end subroutine read_names
 
   subroutine read_real(self, name, values, error)
@@ -275,15 +262,10 @@ contains
     type(error_t), allocatable, intent(out) :: error
     integer(HID_T) :: dataset
     integer(HSIZE_T) :: extent(1)
-    type(c_ptr) :: place
-    integer :: status
-    call open_dataset(self, name, 1, dataset, extent, error)
+    call open_dataset(self, name, dataset, extent, error)
     allocate (values(extent(1)))
     if (allocated(error)) return
-    status = 0
-    place = c_loc(values)
-    if (size(values) > 0) call h5dread_f(dataset, h5kind_to_type(real64, H5_REAL_KIND), place, status)
-    call close_dataset(self, name, dataset, status, error)
+    call read_dataset(self, name, dataset, h5kind_to_type(real64, H5_REAL_KIND), c_loc(values), size(values), error)
   end subroutine read_real
 
   !> A table; the file's rows are the columns here.
@@ -294,15 +276,10 @@ contains
     type(error_t), allocatable, intent(out) :: error
     integer(HID_T) :: dataset
     integer(HSIZE_T) :: extent(2)
-    type(c_ptr) :: place
-    integer :: status
-    call open_dataset(self, name, 2, dataset, extent, error)
+    call open_dataset(self, name, dataset, extent, error)
     allocate (values(extent(1), extent(2)))
     if (allocated(error)) return
-    status = 0
-    place = c_loc(values)
-    if (size(values) > 0) call h5dread_f(dataset, h5kind_to_type(int32, H5_INTEGER_KIND), place, status)
-    call close_dataset(self, name, dataset, status, error)
+    call read_dataset(self, name, dataset, h5kind_to_type(int32, H5_INTEGER_KIND), c_loc(values), size(values), error)
   end subroutine read_integer_table
 
   subroutine read_real_table(self, name, values, error)
@@ -312,15 +289,10 @@ contains
     type(error_t), allocatable, intent(out) :: error
     integer(HID_T) :: dataset
     integer(HSIZE_T) :: extent(2)
-    type(c_ptr) :: place
-    integer :: status
-    call open_dataset(self, name, 2, dataset, extent, error)
+    call open_dataset(self, name, dataset, extent, error)
     allocate (values(extent(1), extent(2)))
     if (allocated(error)) return
-    status = 0
-    place = c_loc(values)
-    if (size(values) > 0) call h5dread_f(dataset, h5kind_to_type(real64, H5_REAL_KIND), place, status)
-    call close_dataset(self, name, dataset, status, error)
+    call read_dataset(self, name, dataset, h5kind_to_type(real64, H5_REAL_KIND), c_loc(values), size(values), error)
   end subroutine read_real_table
 
 end module hdf5_file

@@ -6,6 +6,7 @@
 !> `float64 ensemble[48]` (heat of the thermostat, positions and velocities of its chain, 8 each; rates of strain x y z,
 !> heat of the barostat, its largest Monte Carlo move, trials and acceptances since that changed, points of the PME grid
 !> x y z; the rest 0), `int64 id[n]`, `float64 position[n][3]`, `float64 velocity[n][3]`, `int64 checksum`.
+!> Units: time ps, box and positions angstrom, velocities angstrom/ps.
 module restart
   use base_kinds, only: int64, real64
   use base_checksum, only: checksum_t
@@ -23,13 +24,18 @@ module restart
   integer(int64), parameter :: version = 2
 
   type :: restart_t
+    !> Domains along x, y and z.
     integer :: dims(3) = 1
+    !> Atoms of the whole system, and the step.
     integer(int64) :: n_system = 0, step = 0
     integer :: phase = phase_fresh
     !> The model stands in the middle of `box`, which is not periodic.
     logical :: is_open = .false.
+    !> ps; edges, angstrom.
     real(real64) :: time = 0.0_real64, box(3) = 0.0_real64
     type(ensemble_state_t) :: ensemble
+    !> Of the atoms of this domain: global ids from 0, group after group; positions (3, n; angstrom), velocities (3, n;
+    !> angstrom/ps).
     integer(int64), allocatable :: id(:)
     real(real64), allocatable :: position(:, :), velocity(:, :)
   contains
@@ -40,7 +46,8 @@ module restart
 
 contains
 
-  !> Write the file of one rank under a temporary name; `put_in_place`, once all ranks have written, gives it its own.
+  !> Write the file of one rank (from 0) under a temporary name; `put_in_place`, once all ranks have written, gives it
+  !> its own.
   subroutine write_restart(self, name, rank, n_ranks, error)
     class(restart_t), intent(in) :: self
     character(len=*), intent(in) :: name
@@ -124,8 +131,8 @@ contains
     n_ranks = int(header(3))
   end subroutine saved_ranks
 
-  !> Read the file of one rank. Fails with bad input when it is missing or made for another number of ranks, with a
-  !> corrupt file when it is damaged.
+  !> Read the file of one rank (from 0). Fails with bad input when it is missing or made for another number of ranks,
+  !> with a corrupt file when it is damaged.
   subroutine read_restart(self, name, rank, n_ranks, error)
     class(restart_t), intent(out) :: self
     character(len=*), intent(in) :: name

@@ -54,8 +54,9 @@ module settings
     integer :: table_order = 0
     real(real64) :: table_density = 0.0_real64
     integer :: memory = memory_automatic
+    !> Of the B-splines of PME.
     integer :: spline_order = 4
-    !> 0 = automatic.
+    !> Grid of reciprocal space: points along x, y and z, 0 = automatic, and the widest automatic spacing.
     integer :: grid_points(3) = 0
     real(real64) :: grid_spacing = 0.0_real64
     integer :: tail = no_tail

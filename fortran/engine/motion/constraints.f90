@@ -247,7 +247,7 @@ contains
   end subroutine shake
 
   !> Velocity part: remove relative velocities along rigid bonds, until a bond changes by less than the tolerance in a
-  !> step. Arguments as for `apply_positions`.
+  !> step of `timestep` (ps). Arguments as for `apply_positions`.
   subroutine apply_velocities(self, kind, mass, position, velocity, timestep)
     class(constraints_t), intent(inout) :: self
     integer, intent(in) :: kind(:)

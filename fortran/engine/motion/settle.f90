@@ -36,9 +36,9 @@ contains
     self%hydrogen_depth = height - self%oxygen_height
   end subroutine create
 
-  !> Move the waters `new` (water, coordinate; x y z of O, H1, H2, after an unconstrained step from `old`, which obeys
-  !> the constraints) onto the rigid shape, `n` of them side by side. `ok` is false where the step was too large for a
-  !> solution; `new` then has no meaning.
+  !> Move the waters `new` (water, coordinate in angstrom; x y z of O, H1, H2, after an unconstrained step from `old`,
+  !> which obeys the constraints) onto the rigid shape, `n` of them side by side. `ok` is false where the step was too
+  !> large for a solution; `new` then has no meaning.
   pure subroutine constrain_positions(self, n, old, new, ok)
     class(water_shape_t), intent(in) :: self
     integer, intent(in) :: n
@@ -154,7 +154,7 @@ contains
   end subroutine constrain_positions
 
   !> Remove the velocity components along the three rigid distances: three linear equations, solved by Cramer's rule.
-  !> Arrays as in `constrain_positions`.
+  !> Arrays as in `constrain_positions`; velocities in angstrom/ps.
   pure subroutine constrain_velocities(self, n, position, velocity)
     class(water_shape_t), intent(in) :: self
     integer, intent(in) :: n

@@ -81,7 +81,7 @@ contains
     end do
   end subroutine begin_frame
 
-  !> Positions of atoms `offset+1, offset+2, ...` of the file.
+  !> Positions (3, n; angstrom) of atoms `offset+1, offset+2, ...` of the file.
   subroutine put(self, offset, position)
     class(dcd_writer_t), intent(inout) :: self
     integer(int64), intent(in) :: offset

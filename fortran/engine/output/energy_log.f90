@@ -65,8 +65,8 @@ contains
     if (status /= 0) self%failed = .true.
   end subroutine note
 
-  !> One line of the table. Units: kcal/mol, ps, K, atm. The pressure is that of constraint groups, in which constraint
-  !> forces cancel.
+  !> One line of the table. Units: kcal/mol, ps, K, atm, angstrom and angstrom^3; RMSG kcal/mol/angstrom. The pressure is
+  !> that of constraint groups, in which constraint forces cancel.
   subroutine write_energies(self, step, time, energies)
     class(energy_log_t), intent(inout) :: self
     integer(int64), intent(in) :: step

@@ -3,7 +3,7 @@
 !> DCD.
 !>
 !> Domain format, little-endian stream: `char[8] "CMDTRAJ1"`, then per frame `int64 step, n`, `float64 time, box[3]`,
-!> `int64 id[n]`, `float32 position[n][3]`.
+!> `int64 id[n]`, `float32 position[n][3]`; ps and angstrom.
 module trajectory
   use base_kinds, only: int64, real32, real64
   use atoms, only: atoms_t
@@ -27,7 +27,7 @@ module trajectory
     integer :: unit = -1
     class(frame_writer_t), allocatable :: file
     integer(int64) :: first = 0, last = 0
-    !> Where there is no periodic box: what is taken from positions; the box of the frames is zero then.
+    !> Where there is no periodic box: what is taken from positions (angstrom); the box of the frames is zero then.
     logical :: is_open = .false.
     real(real64) :: origin(3) = 0.0_real64
   contains
@@ -39,7 +39,8 @@ module trajectory
 contains
 
   !> Open for atoms `first` to `last` (ids from 0, both included); an empty path means that no trajectory is written.
-  !> `origin` (angstrom): positions count from there, and there is no periodic box.
+  !> `timestep` in ps, `period`: steps between frames. `origin` (angstrom): positions count from there, and there is no
+  !> periodic box.
   subroutine open_trajectory(self, comm, path, first, last, timestep, period, error, origin)
     class(trajectory_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
@@ -70,7 +71,7 @@ contains
     call comm%agree(error)
   end subroutine open_trajectory
 
-  !> Append a frame. Fails on all ranks when the disk does.
+  !> Append a frame: `time` in ps, `box` in angstrom. Fails on all ranks when the disk does.
   subroutine write_frame(self, comm, step, time, box, atoms, error)
     class(trajectory_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm

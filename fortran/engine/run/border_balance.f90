@@ -24,7 +24,8 @@ module border_balance
 
 contains
 
-  !> Work of each slab of domains, x, then y, then z, and the imbalance of the ranks, from the work of this one.
+  !> Work of each slab of domains, x, then y, then z, and the imbalance of the ranks, from the work of this one,
+  !> in pairs of the list.
   subroutine measure(self, state, mine, work)
     class(border_balance_t), intent(inout) :: self
     type(system_state_t), intent(in) :: state

@@ -9,12 +9,12 @@ module commands
   use domain_setup, only: set_up_domains
   use energies, only: energies_t, energy_name, n_energies
   use energy_log, only: energy_log_t
-  use base_error, only: error_t, exit_resources, fail
+  use base_error, only: error_t
+  use force_file, only: write_forces
   use integrator, only: run_dynamics
   use merge, only: merge_trajectories
   use minimiser, only: run_minimisation
   use open_box, only: open_origin
-  use base_posix_file, only: rename_file
   use simulation, only: simulation_t
   use start, only: start_from_bricks, start_from_restart
   use base_text, only: to_text
@@ -44,8 +44,9 @@ contains
     type(trajectory_t) :: frames
     integer(int64) :: last
     real(real64) :: timestep
+    real(real64), allocatable :: origin(:)
     logical :: rigid
-    character(len=:), allocatable :: place
+    character(len=:), allocatable :: extent
     type(schedule_t) :: schedule
     character(len=160) :: line
 
@@ -63,10 +64,10 @@ contains
     if (allocated(error)) return
     log%n_atoms = sim%topology%n_atoms
     log%degrees_of_freedom = sim%n_freedom
-    place = " atoms, no periodic box, "
-    if (.not. sim%is_open) place = " atoms, box "//to_text(sim%grid%box(1))//" x "//to_text(sim%grid%box(2))//" x "// &
+    extent = " atoms, no periodic box, "
+    if (.not. sim%is_open) extent = " atoms, box "//to_text(sim%grid%box(1))//" x "//to_text(sim%grid%box(2))//" x "// &
                                    to_text(sim%grid%box(3))//" angstrom, "
-    call log%note("chromamd, "//precision_name//" precision: "//to_text(sim%topology%n_atoms)//place// &
+    call log%note("chromamd, "//precision_name//" precision: "//to_text(sim%topology%n_atoms)//extent// &
                   to_text(sim%grid%dims(1))//" x "//to_text(sim%grid%dims(2))//" x "// &
                   to_text(sim%grid%dims(3))//" domains")
     if (comm%n_apart > 0) call log%note("reciprocal space: "//to_text(int(comm%n_apart, int64))//" ranks apart")
@@ -88,13 +89,10 @@ contains
       schedule = settings%dynamics%schedule
       timestep = settings%dynamics%timestep
     end if
-    if (sim%is_open) then
-      call frames%open(sim%comm, settings%output%frames, settings%output%first_atom - 1, last, &
-                       timestep, schedule%frame_period, error, open_origin(sim%grid%box))
-    else
-      call frames%open(sim%comm, settings%output%frames, settings%output%first_atom - 1, last, &
-                       timestep, schedule%frame_period, error)
-    end if
+    ! Not allocated, it counts as absent.
+    if (sim%is_open) origin = open_origin(sim%grid%box)
+    call frames%open(sim%comm, settings%output%frames, settings%output%first_atom - 1, last, timestep, &
+                     schedule%frame_period, error, origin)
     if (allocated(error)) return
     if (settings%runs_dynamics) then
       call run_dynamics(sim, settings, log, frames, error)
@@ -140,46 +138,8 @@ contains
       write (output_unit, "(a,9es24.15e3)") "VIRIAL = ", total%virial
     end if
     call sim%halo%destroy()
-    if (settings%output%forces /= "") call write_forces(sim, settings%output%forces, error)
+    if (settings%output%forces /= "") call write_forces(settings%output%forces, sim%comm, sim%topology%n_atoms, sim%atoms, error)
   end subroutine command_energy
-
-  !> Forces of all atoms in global order: `char[8] "CMDFORC1"`, `int64 n`, `float64 force[n][3]`.
-  subroutine write_forces(sim, path, error)
-    type(simulation_t), intent(in) :: sim
-    character(len=*), intent(in) :: path
-    type(error_t), allocatable, intent(out) :: error
-    integer(int64), allocatable :: id(:)
-    real(real64), allocatable :: force(:, :)
-    integer :: unit, opened, status, closed, rank, i
-    allocate (id, source=sim%atoms%id(:sim%atoms%n_owned))
-    allocate (force, source=sim%atoms%force(:, :sim%atoms%n_owned))
-    if (sim%comm%is_root()) then
-      open (newunit=unit, file=path//".part", access="stream", form="unformatted", status="replace", action="write", &
-            iostat=opened)
-      status = opened
-      if (status == 0) write (unit, iostat=status) "CMDFORC1", sim%topology%n_atoms
-      do rank = 0, sim%comm%n_ranks - 1
-        if (rank > 0) then
-          call sim%comm%receive_from(rank, id)
-          call sim%comm%receive_from(rank, force)
-        end if
-        do i = 1, size(id)
-          if (status == 0) write (unit, pos=17 + 24*id(i), iostat=status) force(:, i)
-        end do
-      end do
-      closed = 0
-      if (opened == 0) close (unit, iostat=closed)
-      if (status /= 0 .or. closed /= 0) then
-        call fail(error, exit_resources, path//": cannot be written; check folder, permission and free space")
-      else
-        call rename_file(path//".part", path, error)
-      end if
-    else
-      call sim%comm%send_to_root(id)
-      call sim%comm%send_to_root(force)
-    end if
-    call sim%comm%agree(error)
-  end subroutine write_forces
 
   !> Per-domain trajectories to one DCD; the root does it alone.
   subroutine command_merge(comm, settings, error)

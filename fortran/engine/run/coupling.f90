@@ -33,12 +33,14 @@ module coupling
 
 contains
 
+  !> Whether a step ends a period; never where the period is 0.
   pure logical function is_multiple(step, period)
     integer(int64), intent(in) :: step, period
     is_multiple = .false.
     if (period > 0) is_multiple = mod(step, period) == 0
   end function is_multiple
 
+  !> Take periods and annealing from the settings.
   subroutine init(self, settings)
     class(coupling_t), intent(inout) :: self
     type(settings_t), intent(in) :: settings

@@ -6,33 +6,18 @@ module force_field
   use base_kinds, only: int64, real64
   use base_error, only: error_t
   use background, only: background_t
-  use bonded_term, only: bonded_term_t
   use comm_halo, only: halo_t
-  use dispersion_term, only: dispersion_term_t
   use energies, only: energies_t
-  use force_term, only: after_return, all_atoms, before_return, beside_return, force_term_t, ghost_atoms, interactions_t, &
-                        owned_atoms
-  use material_term, only: material_term_t
+  use ewald_screening, only: choose_grid, choose_screening
+  use force_term, only: after_return, all_atoms, before_return, beside_return, ghost_atoms, interactions_t, owned_atoms
+  use force_terms, only: choose_terms, slot_t
   use pair_term, only: pair_term_t
-  use pme, only: dispersion_alpha, ewald_alpha, pme_grid_size
-  use pme_rank_term, only: pme_rank_term_t
-  use reciprocal_term, only: reciprocal_term_t
-  use restraint_term, only: restraint_term_t
-  use settings, only: energy_settings_t, no_tail, settings_t
+  use settings, only: settings_t
   use system_state, only: system_state_t
-  use tail_term, only: tail_term_t
   use timing, only: in_communication, in_real_space, in_reciprocal
   implicit none
   private
   public :: force_field_t
-
-  !> A box that changes may make the grid of reciprocal space this much coarser or finer than asked before a continued
-  !> run chooses another.
-  real(real64), parameter :: grid_slack = 0.1_real64
-
-  type :: slot_t
-    class(force_term_t), allocatable :: term
-  end type slot_t
 
   type :: force_field_t
     type(slot_t), allocatable, private :: slot(:)
@@ -60,33 +45,6 @@ module force_field
 
 contains
 
-  !> The terms that the settings ask for, in the order in which they are added.
-  subroutine choose_terms(self, settings, n_apart)
-    class(force_field_t), intent(inout) :: self
-    type(settings_t), intent(in) :: settings
-    integer, intent(in) :: n_apart
-    type(slot_t) :: slot(8)
-    logical :: molecules, mesh
-    integer :: k, n
-    molecules = .not. settings%has_material()
-    mesh = molecules .and. settings%energy%ewald_charges
-    allocate (bonded_term_t :: slot(1)%term)
-    if (molecules) allocate (pair_term_t :: slot(2)%term)
-    if (.not. molecules) allocate (material_term_t :: slot(3)%term)
-    allocate (restraint_term_t :: slot(4)%term)
-    if (mesh .and. n_apart > 0) allocate (pme_rank_term_t :: slot(5)%term)
-    if (mesh .and. n_apart == 0) allocate (reciprocal_term_t :: slot(6)%term)
-    if (mesh .and. settings%energy%ewald_dispersion) allocate (dispersion_term_t :: slot(7)%term)
-    if (molecules .and. settings%energy%tail /= no_tail) allocate (tail_term_t :: slot(8)%term)
-    allocate (self%slot(count([(allocated(slot(k)%term), k=1, size(slot))])))
-    n = 0
-    do k = 1, size(slot)
-      if (.not. allocated(slot(k)%term)) cycle
-      n = n + 1
-      call move_alloc(slot(k)%term, self%slot(n)%term)
-    end do
-  end subroutine choose_terms
-
   !> Set up all terms. `rigid`: bonds to hydrogen and waters are constrained.
   subroutine prepare(self, settings, state, rigid, error)
     class(force_field_t), intent(inout) :: self
@@ -97,50 +55,17 @@ contains
     integer :: k
     self%shared%rigid = rigid
     if (.not. settings%has_material() .and. settings%energy%ewald_charges) then
-      call choose_screening(self%shared, settings%energy)
+      call choose_screening(settings%energy, self%shared%alpha, self%shared%dispersion_alpha)
       self%shared%overlaps = settings%comm%overlap .and. state%comm%n_ranks > 1
       call choose_grid(settings%energy, state%grid%box, state%grid_points)
     end if
-    call choose_terms(self, settings, state%comm%n_apart)
+    call choose_terms(settings, state%comm%n_apart, self%slot)
     do k = 1, size(self%slot)
       call self%slot(k)%term%prepare(settings, state, self%shared, error)
       call state%comm%agree(error)
       if (allocated(error)) return
     end do
   end subroutine prepare
-
-  !> What the settings say, or what leaves the tolerated share at the cutoff.
-  subroutine choose_screening(shared, energy)
-    type(interactions_t), intent(inout) :: shared
-    type(energy_settings_t), intent(in) :: energy
-    if (allocated(energy%alpha)) then
-      shared%alpha = energy%alpha
-    else
-      shared%alpha = ewald_alpha(energy%cutoff, energy%alpha_tolerance)
-    end if
-    if (.not. energy%ewald_dispersion) return
-    if (allocated(energy%dispersion_alpha)) then
-      shared%dispersion_alpha = energy%dispersion_alpha
-    else
-      shared%dispersion_alpha = dispersion_alpha(energy%cutoff, energy%dispersion_alpha_tolerance)
-    end if
-  end subroutine choose_screening
-
-  !> Points of the grid of reciprocal space; `points` come in as those of a restart, or 0.
-  subroutine choose_grid(energy, box, points)
-    type(energy_settings_t), intent(in) :: energy
-    real(real64), intent(in) :: box(3)
-    integer, intent(inout) :: points(3)
-    integer :: chosen(3)
-    chosen = energy%grid_points
-    if (any(points > 0)) then
-      ! The box of the restart was scaled: the grid of before goes on unless it has become unfit.
-      where (chosen == 0 .and. box > (1.0_real64 - grid_slack)*energy%grid_spacing*(points - 2) .and. &
-             box < (1.0_real64 + grid_slack)*energy%grid_spacing*points) chosen = points
-    end if
-    where (chosen == 0) chosen = pme_grid_size(box, energy%grid_spacing)
-    points = chosen
-  end subroutine choose_grid
 
   !> Forces on owned atoms at their present positions, and this rank's part of the energies and the virial. With split
   !> forces those of the longer step are computed unless `slow` is present and false.

@@ -39,7 +39,7 @@ contains
     real(real64) :: timestep, first_kick, work
     real(real64), allocatable :: half_velocity(:, :)
     character(len=:), allocatable :: restart_name
-    logical :: by_leaps, restart_now, energy_now, want_energy, whole_step
+    logical :: is_leapfrog, restart_now, energy_now, want_energy, whole_step
 
     timestep = settings%dynamics%timestep
     energy_period = settings%dynamics%schedule%energy_period
@@ -47,7 +47,7 @@ contains
     restart_period = settings%dynamics%schedule%restart_period
     list_period = settings%dynamics%list_period
     long_period = settings%dynamics%long_period
-    by_leaps = settings%dynamics%integrator == leapfrog
+    is_leapfrog = settings%dynamics%integrator == leapfrog
     restart_name = settings%output%restart
     call coupling%init(settings)
 
@@ -90,7 +90,7 @@ contains
       work = sim%mine%release_work
       call sim%compute_forces(want_energy, slow=is_multiple(sim%step, long_period))
       if (sim%thermostat%is_worked_on) sim%thermostat%my_heat = sim%thermostat%my_heat + (work + sim%mine%release_work)
-      whole_step = .not. by_leaps .or. want_energy .or. restart_now .or. coupling%acts_after(sim) .or. &
+      whole_step = .not. is_leapfrog .or. want_energy .or. restart_now .or. coupling%acts_after(sim) .or. &
                    is_multiple(sim%step, sim%stop_period)
       if (whole_step) then
         if (energy_now) half_velocity = sim%atoms%velocity(:, :sim%atoms%n_owned)

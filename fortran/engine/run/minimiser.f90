@@ -88,7 +88,7 @@ contains
     n_undone = 0
     do i_step = 1, n_steps
       sim%step = i_step
-      call copy(sim%atoms%n_owned, sim%atoms%position, sim%atoms%velocity)
+      sim%atoms%velocity(:, :) = sim%atoms%position(:, :sim%atoms%n_owned)
       force = sim%atoms%force(:, :sim%atoms%n_owned)
       took_history = .false.
       if (quasi_newton) call move_by_history(sim, history, cap, took_history)
@@ -117,7 +117,7 @@ contains
         end if
       else
         n_undone = n_undone + 1
-        call copy(sim%atoms%n_owned, sim%atoms%velocity, sim%atoms%position)
+        sim%atoms%position(:, :sim%atoms%n_owned) = sim%atoms%velocity
         sim%atoms%force(:, :sim%atoms%n_owned) = force
         ! A step by history says nothing against the scale of the forces.
         if (.not. took_history) scale = shrinkage*scale
@@ -147,19 +147,6 @@ contains
     if (sim%lists%balance%describe() /= "") call log%note(sim%lists%balance%describe())
     call sim%timer%report(sim%comm, log%unit, n_steps, sim%topology%n_atoms, 0.0_real64)
   end subroutine run_minimisation
-
-  !> Copy the vectors of the first `n` atoms.
-  subroutine copy(n, from, to)
-    integer, intent(in) :: n
-    real(real64), intent(in) :: from(:, :)
-    real(real64), intent(inout) :: to(:, :)
-    integer :: i
-    !$omp parallel do schedule(static)
-    do i = 1, n
-      to(:, i) = from(:, i)
-    end do
-    !$omp end parallel do
-  end subroutine copy
 
   !> Move all atoms where the last steps point; the whole step is shortened so that no atom moves farther than the cap.
   !> `moved` is false, and nothing happens, while forces are large or nothing is known that leads downhill.

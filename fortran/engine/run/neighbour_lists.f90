@@ -2,17 +2,14 @@
 !> until then.
 module neighbour_lists
   use base_kinds, only: int32, int64, real64
-  use base_constants, only: acceleration_unit, boltzmann
   use base_error, only: error_t, exit_bad_input, fail
   use base_text, only: to_text
   use border_balance, only: border_balance_t
-  use coarse_place, only: int16, measure_moves, n_places, note_places
-  use comm_migration, only: migrate
+  use coarse_place, only: place_record_t
   use constraints, only: constraints_t
   use force_field, only: force_field_t
   use nonbonded_options, only: usual_many_atoms
   use pair_ownership, only: place_share
-  use pair_precision, only: real_pair
   use pair_term, only: pair_term_t
   use settings, only: settings_t
   use system_state, only: system_state_t
@@ -38,13 +35,9 @@ module neighbour_lists
   real(real64), parameter :: outer_buffer = 2.5_real64, largest_inner_buffer = 0.7_real64
   !> Left between the halo and the size of a domain when the reach is chosen: bonds may become longer.
   real(real64), parameter :: halo_reserve = 1.0_real64
-  !> Drift of the energy, kT/ns/atom, that missed pairs may add when pairs are 32-bit arithmetic.
-  real(real64), parameter :: mixed_tolerance = 0.005_real64
-  !> Positions are remembered in parts of the box: those of reference atoms when atoms came to their owners in 2^30 parts,
-  !> below 1e-6 angstrom in a box of 1000 (owned atoms stay far within twice the box); those of all atoms when the pair list
-  !> was made in parts of at most `coarse_quantum` (angstrom), at least 2^16 of them, of which the last 16 bits are kept:
-  !> they tell displacements up to half of 2^16 parts. Images of an atom have the same parts.
-  real(real64), parameter :: home_quantum = 2.0_real64**(-30), coarse_quantum = 2.0_real64**(-10)
+  !> Positions of reference atoms when atoms came to their owners are remembered in 2^30 parts of the box, below 1e-6
+  !> angstrom in a box of 1000 (owned atoms stay far within twice the box). Images of an atom have the same parts.
+  real(real64), parameter :: home_quantum = 2.0_real64**(-30)
   !> Borders move so many times at once at first.
   integer, parameter :: first_moves = 12
   !> A domain may become so narrow, as a share of evenly spaced ones, before the reach of the list is cut for it.
@@ -67,9 +60,8 @@ module neighbour_lists
     integer(int64), private :: listed_step = 0
     !> Logarithm of how much the box was scaled since the pair list was made (largest of the axes).
     real(real64), private :: strain = 0.0_real64
-    !> Positions of the owned atoms when the pair list was made, and into how many parts the box was cut for them.
-    integer(int16), allocatable, private :: listed_place(:, :)
-    real(real64), private :: listed_parts(3) = 0.0_real64
+    !> Positions of the owned atoms when the pair list was made.
+    type(place_record_t), private :: listed
     !> Positions of the reference atoms of the groups when atoms came to their owners, in `home_quantum` of the box, and how
     !> far from each other these may have been then to be both at hand where the pair is computed.
     integer(int32), allocatable, private :: home_place(:, :)
@@ -109,29 +101,19 @@ contains
     call fit_reach(self, state, field)
   end subroutine choose_reach
 
-  !> Let pair lists miss what the settings tolerate; only dynamics has a drift.
+  !> Let pair lists miss what the settings tolerate.
   subroutine prepare_tolerance(self, settings, state, field)
     class(neighbour_lists_t), intent(inout) :: self
     type(settings_t), intent(in) :: settings
     type(system_state_t), intent(in) :: state
     type(force_field_t), target, intent(inout) :: field
-    real(real64), parameter :: ps_per_ns = 1000.0_real64
     type(pair_term_t), pointer :: term
-    real(real64), allocatable :: mass(:), number(:, :), charge(:)
-    real(real64) :: drift, temperature
+    logical :: may_miss
     term => field%pairs()
-    if (.not. associated(term) .or. .not. settings%energy%ewald_charges .or. .not. settings%runs_dynamics) return
-    temperature = settings%ensemble%highest_temperature()
-    drift = merge(mixed_tolerance, 0.0_real64, real_pair /= real64 .and. .not. state%rounding%is_on())
-    if (allocated(settings%energy%list_tolerance)) drift = settings%energy%list_tolerance
-    if (.not. drift > 0.0_real64) return
-    associate (topology => state%topology, cutoff => field%shared%cutoff)
-      call topology%classes_of_motion(field%shared%rigid, mass, number, charge)
-      call self%tolerance%prepare(term%pairs%pair_constants(), settings%energy%switch_distance, &
-                                  topology%coulomb_constant, mass, number, charge, topology%c6, topology%c12, &
-                                  topology%n_atoms/product(state%grid%box), &
-                                  drift*boltzmann*temperature*settings%dynamics%timestep/ps_per_ns, &
-                                  sqrt(3.0_real64*boltzmann*temperature*acceleration_unit)*settings%dynamics%timestep)
+    if (.not. associated(term)) return
+    call term%find_tolerance(settings, state, field%shared, self%tolerance, may_miss)
+    if (.not. may_miss) return
+    associate (cutoff => field%shared%cutoff)
       self%wanted_inner_buffer = self%tolerance%cheapest_buffer(cutoff, cutoff + outer_buffer, largest_inner_buffer)
       call fit_reach(self, state, field)
       call field%set_reach()
@@ -248,7 +230,7 @@ contains
       if (atoms%n_owned >= usual_many_atoms) call chromamd_trim_memory()
       call atoms%put_on_lattice()
       call atoms%wrap(grid)
-      if (state%comm%n_ranks > 1) call migrate_atoms(state, field%shared%list_distance, error)
+      if (state%comm%n_ranks > 1) call state%migrate(field%shared%list_distance, error)
       if (allocated(error)) return
       call atoms%sort(grid, merge(maxval(grid%box)/open_sort_cells, sort_cell, state%is_open))
       call atoms%identify_owned(state%topology)
@@ -297,35 +279,6 @@ contains
       return
     end do
   end subroutine check_positions
-
-  !> Send the owned atoms, with all that goes with them, to the ranks whose domains they are in.
-  subroutine migrate_atoms(state, reach, error)
-    type(system_state_t), intent(inout) :: state
-    real(real64), intent(in) :: reach
-    type(error_t), allocatable, intent(out) :: error
-    real(real64), allocatable :: payload(:, :)
-    integer :: n_carried, n_anchor
-    associate (atoms => state%atoms)
-      n_carried = 0
-      if (allocated(atoms%carried)) n_carried = size(atoms%carried, 1)
-      n_anchor = 0
-      if (allocated(atoms%anchor)) n_anchor = size(atoms%anchor, 1)
-      allocate (payload(6 + n_carried + n_anchor, atoms%n_owned))
-      payload(:3, :) = atoms%position
-      payload(4:6, :) = atoms%velocity
-      if (n_carried > 0) payload(7:6 + n_carried, :) = atoms%carried
-      if (n_anchor > 0) payload(7 + n_carried:, :) = atoms%anchor
-      call migrate(state%comm, state%grid, reach, atoms%group_first, atoms%position(:, atoms%group_reference), atoms%id, &
-                   payload, error)
-      call state%comm%agree(error)
-      if (allocated(error)) return
-      atoms%position = payload(:3, :)
-      atoms%velocity = payload(4:6, :)
-      if (n_carried > 0) atoms%carried = payload(7:6 + n_carried, :)
-      if (n_anchor > 0) atoms%anchor = payload(7 + n_carried:, :)
-      call atoms%identify_owned(state%topology)
-    end associate
-  end subroutine migrate_atoms
 
   !> Choose how far from the domain ghosts come, and remember where groups are now.
   subroutine widen_halo(self, state, field)
@@ -423,8 +376,8 @@ contains
     end if
   end subroutine renew
 
-  !> Make the pair list of the present owned and ghost atoms. In dynamics the forces of before are of no use any more: they
-  !> leave their room to what lists are made with.
+  !> Make the pair list of the present owned and ghost atoms. Dynamics has used the old forces: their memory is freed for
+  !> the work arrays of the lists.
   subroutine make(self, state, field)
     class(neighbour_lists_t), intent(inout) :: self
     type(system_state_t), intent(inout) :: state
@@ -432,10 +385,7 @@ contains
     associate (atoms => state%atoms)
       if (allocated(atoms%force) .and. .not. state%is_at_rest) deallocate (atoms%force)
       call field%make_lists(state)
-      if (allocated(self%listed_place)) deallocate (self%listed_place)
-      allocate (self%listed_place(3, atoms%n_owned))
-      self%listed_parts = max(real(n_places, real64), 2.0_real64**exponent(state%grid%box/coarse_quantum))
-      call note_places(atoms%position(:, :atoms%n_owned), self%listed_parts/state%grid%box, self%listed_place)
+      call self%listed%note(atoms%position(:, :atoms%n_owned), state%grid%box)
       if (atoms%n_owned >= usual_many_atoms) call chromamd_trim_memory()
       if (.not. allocated(atoms%force)) allocate (atoms%force(3, atoms%n_total))
     end associate
@@ -453,7 +403,7 @@ contains
   end subroutine note_scaling
 
   !> Whether atoms moved, or the box shrank, so much that the pair list must be made anew; or would after a strain of
-  !> the box that is still to come.
+  !> the box (logarithm of a factor) that is still to come.
   logical function is_due(self, state, field, constraints, coming_strain)
     class(neighbour_lists_t), intent(in) :: self
     type(system_state_t), intent(in) :: state
@@ -490,16 +440,15 @@ contains
     type(system_state_t), intent(in) :: state
     type(constraints_t), intent(in) :: constraints
     real(real64), intent(out) :: largest, mean_square
-    real(real64) :: worst2
+    real(real64) :: worst2, unit2(3)
     integer(int64) :: sum2(3)
-    call measure_moves(state%atoms%position(:, :state%atoms%n_owned), self%listed_parts/state%grid%box, self%listed_place, &
-                       worst2, sum2)
+    call self%listed%measure(state%atoms%position(:, :state%atoms%n_owned), state%grid%box, worst2, sum2, unit2)
     if (constraints%failed_atom > 0) worst2 = 1.0e18_real64
     largest = state%comm%maximum(sqrt(worst2))
     mean_square = 0.0_real64
     if (.not. self%tolerance%per_step > 0.0_real64) return
     call state%comm%sum(sum2)
-    mean_square = sum((state%grid%box/self%listed_parts)**2*sum2)/state%topology%n_atoms
+    mean_square = sum(unit2*sum2)/state%topology%n_atoms
   end subroutine measure_displacements
 
 end module neighbour_lists

@@ -76,7 +76,7 @@ contains
     options%time_transports = settings%comm%time_transports .and. (settings%runs_dynamics .or. settings%runs_minimisation)
   end function halo_options
 
-  !> Bring atoms to their owners and make halo, lists and terms anew, whatever was before.
+  !> Bring atoms to their owners and make halo, lists and terms anew, whether or not they are due.
   subroutine rebuild(self, error)
     class(simulation_t), intent(inout) :: self
     type(error_t), allocatable, intent(out) :: error
@@ -91,7 +91,8 @@ contains
     call self%lists%renew(self%system_state_t, self%field, self%constraints, error, moved)
   end subroutine renew_list
 
-  !> Whether the pair list must be made anew, or would have to be after a strain of the box that is still to come.
+  !> Whether the pair list must be made anew, or would have to be after a strain of the box (logarithm of a
+  !> factor) that is still to come.
   logical function list_is_due(self, coming_strain)
     class(simulation_t), intent(in) :: self
     real(real64), intent(in), optional :: coming_strain
@@ -123,6 +124,7 @@ contains
   end function sum_energies
 
   !> Scale the box along x, y and z, and with it the centres of mass of the constraint groups.
+  !> `factor`: of each edge.
   subroutine scale_box(self, factor)
     class(simulation_t), intent(inout) :: self
     real(real64), intent(in) :: factor(3)

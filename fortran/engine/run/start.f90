@@ -146,7 +146,7 @@ contains
                               2.0_real64*bond_slack*topology%longest_constraint())
   end function box_of
 
-  !> Bring positions of bricks to where they lie in the box.
+  !> Bring positions of bricks, (3, atoms), to where they lie in the box (angstrom, both).
   subroutine place_in_box(is_open, box, position)
     logical, intent(in) :: is_open
     real(real64), intent(in) :: box(3)
@@ -167,7 +167,8 @@ contains
     end if
   end subroutine check_restart
 
-  !> Cut the box, for rank `rank` of `n_ranks`; `saved_dims`: the domains of restart files, 0 where there are none.
+  !> Cut the box (edges in angstrom), for rank `rank` of `n_ranks`; `saved_dims`: the domains of restart files, 0 where
+  !> there are none.
   subroutine make_grid(sim, settings, box, saved_dims, rank, n_ranks, error)
     class(simulation_t), intent(inout) :: sim
     type(settings_t), intent(in) :: settings

@@ -12,8 +12,9 @@ module atoms
     integer :: n_owned = 0, n_total = 0
     !> Global ids from 0.
     integer(int64), allocatable :: id(:)
+    !> (3, n_total): angstrom; kcal/mol/angstrom.
     real(real64), allocatable :: position(:, :), force(:, :)
-    !> Owned atoms only.
+    !> Owned atoms only: (3, n_owned), angstrom/ps.
     real(real64), allocatable :: velocity(:, :)
     !> Anything else that goes with the owned atoms to new owners and into a new order, if allocated: (numbers, n_owned).
     real(real64), allocatable :: carried(:, :)
@@ -21,8 +22,8 @@ module atoms
     real(real64), allocatable :: anchor(:, :)
     !> Which of the atoms of all templates each atom is.
     integer, allocatable :: kind(:)
-    !> What there is to know of each kind: mass, charge, type, template and index in it; and kinds before those of each
-    !> template.
+    !> What there is to know of each kind: mass (atomic mass unit), charge (e), type, template and index in it; and kinds
+    !> before those of each template.
     real(real64), allocatable :: mass(:), charge(:)
     integer, allocatable :: lj_type(:), template(:), index_in_template(:), kinds_before(:)
     !> Owned groups: atoms `group_first(g):group_first(g+1)-1`, owner decided by atom `group_reference(g)`.
@@ -125,6 +126,7 @@ contains
   end subroutine resize
 
   !> Append ghosts behind the owned atoms (any earlier ghosts must be gone).
+  !> `ghost_id`: global; `ghost_position`: (3, ghosts), angstrom.
   subroutine add_ghosts(self, topology, ghost_id, ghost_position)
     class(atoms_t), intent(inout) :: self
     type(topology_t), intent(in) :: topology
@@ -175,6 +177,7 @@ contains
 
   !> Put owned groups in an order that depends only on where they are and who they are, not on their past: cells along
   !> z, y, x, then global id. Neighbours in space become neighbours in memory, and a continued run sees the same order.
+  !> Cells are as wide as `cell_size` (angstrom) or wider.
   subroutine sort(self, grid, cell_size)
     class(atoms_t), intent(inout) :: self
     type(domain_grid_t), intent(in) :: grid
@@ -247,7 +250,7 @@ contains
     end do
   end subroutine insertion_sort
 
-  !> Largest distance of an owned atom from the reference atom of its group.
+  !> Largest distance (angstrom) of an owned atom from the reference atom of its group.
   real(real64) function group_extent(self)
     class(atoms_t), intent(in) :: self
     real(real64) :: largest2

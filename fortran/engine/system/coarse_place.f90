@@ -7,7 +7,7 @@ module coarse_place
   use base_kinds, only: int64, real64
   implicit none
   private
-  public :: int16, n_places, note_places, measure_moves
+  public :: int16, place_record_t, note_places, measure_moves
 
   integer, parameter :: n_places = 2**16
   !> So far away (angstrom, sums of coordinates) there are no atoms, and the square of a displacement that stands for it.
@@ -15,9 +15,44 @@ module coarse_place
   !> Atoms whose squares (below 2^30 each) are summed before they are made integers, so that sums are exact.
   integer, parameter :: summed_together = 2048
 
+  !> Parts of the box are at most this long (angstrom), and at least 2^16 of them: images of an atom have the same parts.
+  real(real64), parameter :: longest_part = 2.0_real64**(-10)
+
+  !> Where atoms were at a moment, in parts of the box, which may change since.
+  type :: place_record_t
+    private
+    integer(int16), allocatable :: place(:, :)
+    real(real64) :: parts(3) = 0.0_real64
+  contains
+    procedure :: note
+    procedure :: measure
+  end type place_record_t
+
 contains
 
-  !> Note where atoms are; `density`: parts in an angstrom along each axis.
+  !> Note where the atoms are (angstrom; 3, atoms) in a box with these edges (angstrom).
+  subroutine note(self, position, box)
+    class(place_record_t), intent(inout) :: self
+    real(real64), intent(in) :: position(:, :), box(3)
+    if (allocated(self%place)) deallocate (self%place)
+    allocate (self%place(3, size(position, 2)))
+    self%parts = max(real(n_places, real64), 2.0_real64**exponent(box/longest_part))
+    call note_places(position, self%parts/box, self%place)
+  end subroutine note
+
+  !> Square of the largest displacement since then (angstrom^2; 1e18 if an atom is nowhere); along each axis the sum of the
+  !> squares in parts^2, and what one of these is (angstrom^2).
+  subroutine measure(self, position, box, farthest2, sum2, unit2)
+    class(place_record_t), intent(in) :: self
+    real(real64), contiguous, intent(in) :: position(:, :)
+    real(real64), intent(in) :: box(3)
+    real(real64), intent(out) :: farthest2, unit2(3)
+    integer(int64), intent(out) :: sum2(3)
+    call measure_moves(position, self%parts/box, self%place, farthest2, sum2)
+    unit2 = (box/self%parts)**2
+  end subroutine measure
+
+  !> Note where atoms are, `position` (3, atoms; angstrom); `density`: parts in an angstrom along each axis.
   subroutine note_places(position, density, place)
     real(real64), intent(in) :: position(:, :), density(3)
     integer(int16), intent(out) :: place(:, :)

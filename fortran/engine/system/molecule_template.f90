@@ -21,6 +21,7 @@ module molecule_template
     !> How often each atom occurs in the whole system.
     integer(int64), allocatable :: copies(:)
     logical :: rigid_water = .false.
+    !> Of each atom; charges in e, masses in atomic mass units.
     integer, allocatable :: lj_type(:)
     real(real64), allocatable :: charge(:), mass(:)
     type(term_list_t) :: terms(n_kinds)
@@ -29,7 +30,8 @@ module molecule_template
     integer, allocatable :: group_of_atom(:), group_first(:), group_atom(:)
     !> The heaviest atom of each group (the first of equals), which decides who owns the group.
     integer, allocatable :: group_reference(:)
-    !> Constraints of group g are `constraint_first(g):constraint_first(g+1)-1`; atoms counted within the molecule.
+    !> Constraints of group g are `constraint_first(g):constraint_first(g+1)-1`; atoms counted within the molecule, distances
+    !> in angstrom.
     integer, allocatable :: constraint_first(:), constraint_atom(:, :)
     real(real64), allocatable :: constraint_distance(:)
   contains

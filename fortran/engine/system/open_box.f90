@@ -18,7 +18,7 @@ contains
     edges = 3.0_real64*max(box, reach + room)
   end function open_edges
 
-  !> Where the origin of the input lies in the large box.
+  !> Where the origin of the input lies in the large box with these edges (angstrom).
   pure function open_origin(edges) result(origin)
     real(real64), intent(in) :: edges(3)
     real(real64) :: origin(3)

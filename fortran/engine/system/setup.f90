@@ -13,7 +13,8 @@ module setup
   private
   public :: read_domain, read_saved_domain, draw_velocities
 
-  !> A residue lies in the brick of its first heavy atom; its other atoms are at most this far from it (angstrom).
+  !> A residue lies in the brick of its first heavy atom; its other atoms are at most this far from it (angstrom). Where
+  !> one reaches farther, no domain may find its groups: `start_from_bricks` and `set_up_domains` count and refuse.
   real(real64), parameter :: residue_reach = 25.0_real64
   !> The atoms of a restart file were sorted into its domain when it was written; rounding may put one on the border.
   real(real64), parameter :: saved_reach = 0.01_real64
@@ -21,7 +22,8 @@ module setup
 contains
 
   !> Read the constraint groups whose reference atom lies in domain `domain` of `grid`: global ids (group after group)
-  !> and unbroken positions. Only bricks that touch the domain are read, one at a time; `n_read`: how many.
+  !> and unbroken positions (3, atoms; angstrom). Only bricks that touch the domain are read, one at a time; `n_read`:
+  !> how many.
   subroutine read_domain(grid, domain, topology, list, id, position, n_read, error)
     type(domain_grid_t), intent(in) :: grid
     integer, intent(in) :: domain

@@ -2,10 +2,12 @@
 !> the halo that brings ghosts, and the clock of the run.
 module system_state
   use base_kinds, only: int64, real64
+  use base_error, only: error_t
   use base_fixed_point, only: rounding_t
   use comm_communicator, only: communicator_t
   use comm_domain_grid, only: domain_grid_t
   use comm_halo, only: halo_t
+  use comm_migration, only: migrate_groups => migrate
   use atoms, only: atoms_t
   use restart, only: phase_fresh
   use timing, only: timer_t
@@ -41,6 +43,7 @@ module system_state
   contains
     procedure :: set_box
     procedure :: scale_positions
+    procedure :: migrate
     procedure :: slow_forces
   end type system_state_t
 
@@ -82,6 +85,36 @@ contains
       !$omp end parallel do
     end associate
   end subroutine scale_positions
+
+  !> Send the owned atoms, with all that goes with them, to the ranks whose domains they are in, which must be
+  !> within `reach` (angstrom) of this one's.
+  subroutine migrate(self, reach, error)
+    class(system_state_t), intent(inout) :: self
+    real(real64), intent(in) :: reach
+    type(error_t), allocatable, intent(out) :: error
+    real(real64), allocatable :: payload(:, :)
+    integer :: n_carried, n_anchor
+    associate (atoms => self%atoms)
+      n_carried = 0
+      if (allocated(atoms%carried)) n_carried = size(atoms%carried, 1)
+      n_anchor = 0
+      if (allocated(atoms%anchor)) n_anchor = size(atoms%anchor, 1)
+      allocate (payload(6 + n_carried + n_anchor, atoms%n_owned))
+      payload(:3, :) = atoms%position
+      payload(4:6, :) = atoms%velocity
+      if (n_carried > 0) payload(7:6 + n_carried, :) = atoms%carried
+      if (n_anchor > 0) payload(7 + n_carried:, :) = atoms%anchor
+      call migrate_groups(self%comm, self%grid, reach, atoms%group_first, atoms%position(:, atoms%group_reference), &
+                          atoms%id, payload, error)
+      call self%comm%agree(error)
+      if (allocated(error)) return
+      atoms%position = payload(:3, :)
+      atoms%velocity = payload(4:6, :)
+      if (n_carried > 0) atoms%carried = payload(7:6 + n_carried, :)
+      if (n_anchor > 0) atoms%anchor = payload(7 + n_carried:, :)
+      call atoms%identify_owned(self%topology)
+    end associate
+  end subroutine migrate
 
   !> Where terms of the longer step add their forces on the owned atoms.
   function slow_forces(self) result(force)

@@ -21,8 +21,10 @@ module topology
   end type molecule_t
 
   type :: topology_t
+    !> kcal angstrom/mol/e^2.
     real(real64) :: coulomb_constant = 0.0_real64
-    !> Pair matrices E = c12/r^12 - c6/r^6, and sigma and epsilon per type.
+    !> Pair matrices E = c12/r^12 - c6/r^6 (kcal/mol angstrom^6, angstrom^12), and sigma (angstrom) and epsilon (kcal/mol)
+    !> per type.
     real(real64), allocatable :: c6(:, :), c12(:, :), sigma(:), epsilon(:)
     type(cmap_t) :: cmap
     type(molecule_template_t), allocatable :: templates(:)
@@ -380,6 +382,7 @@ contains
   end function longest_constraint
 
   !> Sums of c6 and c12 over all ordered pairs of atoms (an atom with itself included): what the tail correction needs.
+  !> In kcal/mol angstrom^6 and kcal/mol angstrom^12.
   pure subroutine total_c6_and_c12(self, c6, c12)
     class(topology_t), intent(in) :: self
     real(real64), intent(out) :: c6, c12

@@ -18,15 +18,15 @@
 !> positions are in double. Pieces reach some nucleotides beyond what they keep, and read a snapshot of everything
 !> farther away: the result does not depend on how many threads share them.
 module backbone_closure
-  use backbone_model, only: backbone_t, new_backbone, delete_backbone, backbone_of, sugar_atoms, phosphate_atoms, c1_atom, &
-    base_atoms, atoms_most, unknowns, tail, head, previous_atoms, window_free, window_pairs, window
+  use backbone_model, only: backbone_t, terms_t, new_backbone, delete_backbone, backbone_of, sugar_atoms, phosphate_atoms, &
+    c1_atom, base_atoms, atoms_most, unknowns, tail, head, previous_atoms, window_free, window_pairs, window
   use backbone_solver, only: factorise, substitute, padded
   use backbone_terms, only: add_term, angles, bonds, pair_index, skips, torsion
   use iso_fortran_env, only: int32, int64, real32, real64
   implicit none
   private
-  public :: create_backbone, free_backbone, set_atoms, set_bonds, set_angles, set_torsions, set_tether, set_contacts
-  public :: set_duplex, set_obstacles, close_pieces
+  public :: create_backbone, free_backbone, set_atoms, set_terms, set_tether, set_contacts, set_duplex
+  public :: set_obstacles, close_pieces
 
   integer(int32), parameter :: contacts_most = 500          !! per nucleotide
   integer(int32), parameter :: stranger = 1, itself = 2, next = 3, previous = 4 !! what one nucleotide is to another
@@ -70,44 +70,17 @@ contains
     self%excluded_next = excluded_next
   end subroutine set_atoms
 
-  !> The bonds of a window.
-  subroutine set_bonds(handle, n, atom, target, sigma)
+  !> The terms over so many atoms of a window: bonds (2), angles (3) or torsions (4).
+  subroutine set_terms(handle, n_atoms, n, atom, target, sigma)
     integer(int64), intent(in) :: handle
-    integer(int32), intent(in) :: n, atom(2, n)        !! atoms of the window, from 1
-    real(real64), intent(in) :: target(n, 4), sigma(n)  !! angstrom
+    integer(int32), intent(in) :: n_atoms, n
+    integer(int32), intent(in) :: atom(n_atoms, n)      !! of the window, from 1
+    real(real64), intent(in) :: target(n, 4), sigma(n)  !! by base; angstrom, or radian
     type(backbone_t), pointer :: self
 
     self => backbone_of(handle)
-    self%bond_atom = atom
-    self%bond_target = target
-    self%bond_sigma = sigma
-  end subroutine set_bonds
-
-  !> The angles of a window.
-  subroutine set_angles(handle, n, atom, target, sigma)
-    integer(int64), intent(in) :: handle
-    integer(int32), intent(in) :: n, atom(3, n)        !! atoms of the window, from 1
-    real(real64), intent(in) :: target(n, 4), sigma(n)  !! radian
-    type(backbone_t), pointer :: self
-
-    self => backbone_of(handle)
-    self%angle_atom = atom
-    self%angle_target = target
-    self%angle_sigma = sigma
-  end subroutine set_angles
-
-  !> The torsions of a window.
-  subroutine set_torsions(handle, n, atom, target, sigma)
-    integer(int64), intent(in) :: handle
-    integer(int32), intent(in) :: n, atom(4, n)        !! atoms of the window, from 1
-    real(real64), intent(in) :: target(n), sigma(n)  !! radian
-    type(backbone_t), pointer :: self
-
-    self => backbone_of(handle)
-    self%torsion_atom = atom
-    self%torsion_target = target
-    self%torsion_sigma = sigma
-  end subroutine set_torsions
+    self%terms(n_atoms) = terms_t(atom, target, sigma)
+  end subroutine set_terms
 
   !> How firmly C1' is held where its base wants it.
   subroutine set_tether(handle, sigma)
@@ -182,13 +155,13 @@ contains
     type(backbone_t), pointer :: self
     integer(int32), pointer, contiguous :: bond_atom(:, :), angle_atom(:, :), torsion_atom(:, :)
     integer(int32), pointer, contiguous :: base_type(:), obstacle_first(:), obstacle_class(:)
-    real(real64), pointer, contiguous :: bond_target(:, :), bond_sigma(:), angle_target(:, :), angle_sigma(:)
-    real(real64), pointer, contiguous :: torsion_target(:), torsion_sigma(:)
+    real(real64), pointer, contiguous :: bond_target(:, :), angle_target(:, :), torsion_target(:, :)
+    real(real64), pointer, contiguous :: bond_sigma(:), angle_sigma(:), torsion_sigma(:)
     real(real64), pointer, contiguous :: base_position(:, :, :), c1_position(:, :), obstacle_position(:, :)
     real(real64) :: contact_distance(8, 8), contact_sigma, c1_sigma
     integer(int32) :: sugar_class(sugar_atoms), base_class(base_atoms, 4)
-    real(real32), allocatable, dimension(:, :) :: cosine_angle, sine_angle
-    real(real32), allocatable, dimension(:) :: cosine_torsion, sine_torsion, inverse_sharp
+    real(real32), allocatable, dimension(:, :) :: cosine_angle, sine_angle, cosine_torsion, sine_torsion
+    real(real32), allocatable :: inverse_sharp(:)
     integer(int32) :: n_bond, n_angle, n_torsion, k, a, b, base
 
     self => backbone_of(handle)
@@ -198,15 +171,15 @@ contains
     obstacle_first => self%obstacle_first
     obstacle_class => self%obstacle_class
     obstacle_position => self%obstacle_position
-    bond_atom => self%bond_atom
-    bond_target => self%bond_target
-    bond_sigma => self%bond_sigma
-    angle_atom => self%angle_atom
-    angle_target => self%angle_target
-    angle_sigma => self%angle_sigma
-    torsion_atom => self%torsion_atom
-    torsion_target => self%torsion_target
-    torsion_sigma => self%torsion_sigma
+    bond_atom => self%terms(2)%atom
+    bond_target => self%terms(2)%target
+    bond_sigma => self%terms(2)%sigma
+    angle_atom => self%terms(3)%atom
+    angle_target => self%terms(3)%target
+    angle_sigma => self%terms(3)%sigma
+    torsion_atom => self%terms(4)%atom
+    torsion_target => self%terms(4)%target
+    torsion_sigma => self%terms(4)%sigma
     contact_distance = self%contact_distance
     contact_sigma = self%contact_sigma
     c1_sigma = self%c1_sigma
@@ -503,7 +476,7 @@ contains
       do k = 1, n_torsion
         if (skips(is_first, is_beyond, torsion_atom(:, k))) cycle
         call torsion(place(:, torsion_atom(1, k)), place(:, torsion_atom(2, k)), place(:, torsion_atom(3, k)), &
-          place(:, torsion_atom(4, k)), cosine_torsion(k), sine_torsion(k), deviation, torsion_slopes)
+          place(:, torsion_atom(4, k)), cosine_torsion(k, base), sine_torsion(k, base), deviation, torsion_slopes)
         call add_term(4, torsion_atom(:, k), deviation, real(1 / torsion_sigma(k), real32), torsion_slopes, &
           cost, block, slope)
       end do

@@ -4,7 +4,7 @@ module backbone_model
   use iso_fortran_env, only: int32, int64, real32, real64
   implicit none
   private
-  public :: backbone_t, new_backbone, delete_backbone, backbone_of
+  public :: backbone_t, terms_t, new_backbone, delete_backbone, backbone_of
   public :: sugar_atoms, phosphate_atoms, c1_atom, base_atoms, atoms_most, unknowns, tail, head, previous_atoms
   public :: window_free, window_pairs, window, needs_phosphate
 
@@ -18,17 +18,19 @@ module backbone_model
   integer(int32), parameter :: window = window_free + 3     !! and the base's N with its two neighbours
   integer(int32), parameter :: needs_phosphate = previous_atoms + phosphate_atoms !! absent at a 5' end up to here
 
+  !> Terms over the same number of atoms each, of a window.
+  type :: terms_t
+    integer(int32), allocatable :: atom(:, :)              !! (atoms of a term, terms)
+    real(real64), allocatable :: target(:, :), sigma(:)    !! (terms, 4 bases) and (terms); angstrom, or radian
+  end type terms_t
+
   type :: backbone_t
     ! Atoms: bases are 1 A, 2 C, 3 G, 4 T; classes are C, N, O, P, methyl.
     integer(int32) :: base_size(4) = 0                     !! heavy atoms of each base without C1'
     integer(int32) :: base_class(base_atoms, 4) = 0, sugar_class(sugar_atoms) = 0
     integer(int32) :: excluded_own(sugar_atoms, atoms_most, 4) = 0   !! 1: within three bonds; second index sugar, then base
     integer(int32) :: excluded_next(sugar_atoms, sugar_atoms) = 0    !! 1: within three bonds of an atom of the next nucleotide
-    ! Terms, over the atoms of a window.
-    integer(int32), allocatable :: bond_atom(:, :), angle_atom(:, :), torsion_atom(:, :)
-    real(real64), allocatable :: bond_target(:, :), angle_target(:, :)   !! (terms, 4 bases) angstrom, radian
-    real(real64), allocatable :: torsion_target(:)                       !! radian
-    real(real64), allocatable :: bond_sigma(:), angle_sigma(:), torsion_sigma(:)
+    type(terms_t) :: terms(2:4)                            !! bonds, angles and torsions, by their number of atoms
     real(real64) :: c1_sigma = 1
     real(real64) :: contact_distance(8, 8) = 0, contact_sigma = 1        !! by atom class
     ! The duplex: strand I, then strand J, each 5' to 3'.

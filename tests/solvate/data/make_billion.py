@@ -32,7 +32,7 @@ def main(folder: Path) -> None:
     system = prepare(solute, section, SEED, THREADS, folder / "shards")
     manifest = solvate(solute, section, SEED, THREADS, folder / "shards")
     verify_shards(folder / "shards", threads=THREADS)
-    last_ion, before = lone_bricks.record(system.plan, system.grid, SEED, BRICKS)
+    last_ion, before = lone_bricks.record(system.layout, system.grid, SEED, BRICKS)
     record = {
         "source": "a full run over copies of nucleosome_177bp.h5, written by make_billion.py",
         "nucleosomes": NUCLEOSOMES, "seed": SEED, "solute": manifest.inputs["solute"], "box": manifest.box,

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import yaml
 
-from chromabuild.base.settings import Config
+from chromabuild.base.settings import Settings
 
 TARGET = Path(__file__).resolve().parents[1] / "schemas" / "config.schema.yaml"
 
 
 def schema_text() -> str:
     """The schema as YAML, reproducible."""
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Config.model_json_schema()}
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Settings.model_json_schema()}
     return "# Written by workflows/workflow/scripts/export_schema.py\n" + yaml.safe_dump(schema, sort_keys=True)
 
 

@@ -88,6 +88,7 @@ module bonded
 contains
 
   !> `rigid`: leave out the bonds and angles that constraints replace.
+  !> `coulomb_constant`: kcal angstrom/mol/e^2.
   subroutine init(self, coulomb_constant, cmap, rigid, rounding)
     class(bonded_t), intent(inout) :: self
     real(real64), intent(in) :: coulomb_constant
@@ -102,6 +103,7 @@ contains
 
   !> Find the terms of this rank after the list of owned and ghost atoms changed. Fails on all ranks when the terms of
   !> all ranks are not exactly those of the topology.
+  !> `box`: edges, angstrom.
   subroutine assign(self, comm, topology, atoms, box, ownership, error)
     class(bonded_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm

@@ -19,6 +19,8 @@ contains
 
   !> Terms of one kind, each of `width` atoms: the forces on their atoms in the order of the terms, the summed energies
   !> (of 1-4 pairs: Lennard-Jones, Coulomb) and the virial. The loops stand beside the terms so that these are inlined.
+  !> `atom`: local atoms of each term; `position` and `term_force` in angstrom and kcal/mol/angstrom, energies in
+  !> kcal/mol; `parameter`: what the topology says of each term, up to four numbers.
   pure subroutine sum_terms(kind, width, n, atom, parameter, cmap, rounding, position, term_force, energy, virial)
     integer, intent(in) :: kind, width, n, atom(width, n)
     type(cmap_t), intent(in) :: cmap

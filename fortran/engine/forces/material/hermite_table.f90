@@ -39,7 +39,7 @@ contains
     end do
   end subroutine create
 
-  !> Value and slope at x >= 0; beyond the last point as a straight line.
+  !> Value and slope at x >= 0, in the units of `step` and `value` of `create`; beyond the last point as a straight line.
   pure subroutine evaluate(self, x, value, slope)
     class(hermite_table_t), intent(in) :: self
     real(real64), intent(in) :: x

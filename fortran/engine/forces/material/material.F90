@@ -89,6 +89,7 @@ contains
   end subroutine use_embedded_atoms
 
   !> Make the lists for the atoms of this rank, owned ones first.
+  !> `position`: (3, n_total), angstrom.
   subroutine rebuild(self, n_owned, n_total, position)
     class(material_t), intent(inout) :: self
     integer, intent(in) :: n_owned, n_total
@@ -127,6 +128,7 @@ contains
   end function n_pairs
 
   !> Take the present positions of all local atoms.
+  !> `position`: (3, local atoms), angstrom.
   subroutine place(self, position)
     class(material_t), intent(inout) :: self
     real(real64), intent(in) :: position(:, :)
@@ -145,6 +147,7 @@ contains
   end subroutine place
 
   !> Electron densities of this rank's pairs at all local atoms, ghosts included, in `density(1, :)`.
+  !> `density`: (1, local atoms), in the unit of the potential's file.
   subroutine add_densities(self, density)
     class(material_t), intent(inout) :: self
     real(real64), intent(out) :: density(:, :)
@@ -159,7 +162,7 @@ contains
   end subroutine add_densities
 
   !> From whole densities of the owned atoms, `value(1, :)`, to the slopes of their embedding energies in its place. `energy`:
-  !> the sum of these energies.
+  !> the sum of these energies (kcal/mol).
   subroutine embed(self, value, energy)
     class(material_t), intent(in) :: self
     real(real64), intent(inout) :: value(:, :)
@@ -215,7 +218,8 @@ contains
     call gather(self, 3, self%unit, self%force)
   end subroutine compute
 
-  !> Add the forces found to `force`; with `want_energy` give the virial, sum over pairs of r_ij f_ij, too, else 0.
+  !> Add the forces found to `force`, (3, local atoms), kcal/mol/angstrom; `position`: (3, local atoms), angstrom. With
+  !> `want_energy` give the virial, sum over pairs of r_ij f_ij (kcal/mol), too, else 0.
   subroutine add_forces(self, position, want_energy, force, virial)
     class(material_t), intent(in) :: self
     real(real64), intent(in) :: position(:, :)

@@ -4,25 +4,22 @@ module dispersion_term
   use base_error, only: error_t
   use background, only: background_t
   use energies, only: energies_t, is_dispersion
-  use force_term, only: beside_return, force_term_t, interactions_t
-  use lennard_jones, only: lennard_jones_t
-  use pme, only: pme_t
+  use force_term, only: beside_return, interactions_t
+  use lennard_jones, only: lennard_jones_of, lennard_jones_t
+  use mesh_term, only: mesh_term_t
   use settings, only: settings_t
   use system_state, only: system_state_t
   implicit none
   private
   public :: dispersion_term_t
 
-  type, extends(force_term_t) :: dispersion_term_t
-    type(pme_t), private :: pme
+  type, extends(mesh_term_t) :: dispersion_term_t
     !> Roots of c6 of the types and of the kinds of atoms.
     real(real64), allocatable, private :: type_root_c6(:), root_c6(:)
   contains
     procedure :: prepare
     procedure :: compute
     procedure :: take_atoms
-    procedure :: set_box
-    procedure :: set_domain
   end type dispersion_term_t
 
 contains
@@ -36,10 +33,7 @@ contains
     type(lennard_jones_t) :: lj
     self%stage = beside_return
     self%is_slow = .true.
-    allocate (lj%c6, source=state%topology%c6)
-    allocate (lj%c12, source=state%topology%c12)
-    allocate (lj%sigma, source=state%topology%sigma)
-    allocate (lj%epsilon, source=state%topology%epsilon)
+    lj = lennard_jones_of(state%topology)
     self%type_root_c6 = lj%root_c6()
     call self%pme%init(state%comm%handle, state%grid%dims, state%grid%box, state%grid_points, &
                        settings%energy%spline_order, shared%dispersion_alpha, 1.0_real64, error, of_dispersion=.true., &
@@ -73,17 +67,5 @@ contains
     end associate
     sums%virial = sums%virial + virial
   end subroutine compute
-
-  subroutine set_box(self, box)
-    class(dispersion_term_t), intent(inout) :: self
-    real(real64), intent(in) :: box(3)
-    call self%pme%set_box(box)
-  end subroutine set_box
-
-  subroutine set_domain(self, lower, upper)
-    class(dispersion_term_t), intent(inout) :: self
-    real(real64), intent(in) :: lower(3), upper(3)
-    call self%pme%set_domain(lower, upper)
-  end subroutine set_domain
 
 end module dispersion_term

@@ -1,11 +1,52 @@
-!> Parameters of Ewald summation that follow from a tolerance or a spacing.
+!> Parameters of Ewald summation: as the settings say, or as they follow from a tolerance or a spacing.
 module ewald_screening
   use base_kinds, only: real64
+  use settings, only: energy_settings_t
   implicit none
   private
-  public :: dispersion_alpha, ewald_alpha, pme_grid_size
+  public :: choose_screening, choose_grid, ewald_alpha, pme_grid_size
+
+  !> A box that changes may make the grid of reciprocal space this much coarser or finer than asked before a continued
+  !> run chooses another.
+  real(real64), parameter :: grid_slack = 0.1_real64
 
 contains
+
+  !> Screening of charges and of the dispersion (1/angstrom; 0 where it is cut off): what the settings say, or what leaves
+  !> the tolerated share at the cutoff.
+  subroutine choose_screening(energy, alpha, of_dispersion)
+    type(energy_settings_t), intent(in) :: energy
+    real(real64), intent(out) :: alpha, of_dispersion
+    if (allocated(energy%alpha)) then
+      alpha = energy%alpha
+    else
+      alpha = ewald_alpha(energy%cutoff, energy%alpha_tolerance)
+    end if
+    of_dispersion = 0.0_real64
+    if (.not. energy%ewald_dispersion) return
+    if (allocated(energy%dispersion_alpha)) then
+      of_dispersion = energy%dispersion_alpha
+    else
+      of_dispersion = dispersion_alpha(energy%cutoff, energy%dispersion_alpha_tolerance)
+    end if
+  end subroutine choose_screening
+
+  !> Points of the grid of reciprocal space in a box with these edges (angstrom); `points` come in as those of a restart,
+  !> or 0.
+  subroutine choose_grid(energy, box, points)
+    type(energy_settings_t), intent(in) :: energy
+    real(real64), intent(in) :: box(3)
+    integer, intent(inout) :: points(3)
+    integer :: chosen(3)
+    chosen = energy%grid_points
+    if (any(points > 0)) then
+      ! The box of the restart was scaled: the grid of before goes on unless it has become unfit.
+      where (chosen == 0 .and. box > (1.0_real64 - grid_slack)*energy%grid_spacing*(points - 2) .and. &
+             box < (1.0_real64 + grid_slack)*energy%grid_spacing*points) chosen = points
+    end if
+    where (chosen == 0) chosen = pme_grid_size(box, energy%grid_spacing)
+    points = chosen
+  end subroutine choose_grid
 
   !> The least even numbers with no prime factor above 7 that keep the spacing within `max_spacing` (angstrom).
   pure function pme_grid_size(box, max_spacing) result(n)

@@ -15,14 +15,13 @@ module pme
   use fft_distributed, only: distributed_fft_t, fft_options_t, MPI_Comm
   use brick_exchange, only: brick_exchange_t
   use base_fixed_point, only: rounding_t
-  use ewald_screening, only: dispersion_alpha, ewald_alpha, pme_grid_size
   use pme_mesh, only: pme_mesh_t
   use pme_placement, only: placed_together, pme_placement_t
   use pme_splines, only: pme_splines_t
   use pme_waves, only: pme_waves_t
   implicit none
   private
-  public :: pme_t, pme_grid_size, ewald_alpha, dispersion_alpha
+  public :: pme_t
 
   integer, parameter :: largest_order = 10
   !> What is under way.
@@ -56,8 +55,9 @@ module pme
 contains
 
   !> Prepare; all ranks of `comm` must call it. Ranks hold the domains of a `domain_dims` grid, x fastest. `box` in
-  !> angstrom, `coulomb_constant` in kcal angstrom/mol/e^2; 1 with `of_dispersion`, where the charges are roots of c6 in
-  !> (kcal/mol)^(1/2) angstrom^3. Fails on an order, a grid or a scheme that cannot be.
+  !> angstrom, `alpha` in 1/angstrom, `grid_size` in points, `coulomb_constant` in kcal angstrom/mol/e^2; 1 with
+  !> `of_dispersion`, where the charges are roots of c6 in (kcal/mol)^(1/2) angstrom^3. Fails on an order, a grid or a
+  !> scheme that cannot be.
   subroutine init(self, comm, domain_dims, box, grid_size, spline_order, alpha, coulomb_constant, error, &
                   of_dispersion, rounding, scheme, in_background)
     class(pme_t), intent(out) :: self
@@ -153,9 +153,10 @@ contains
     call connect_brick(self)
   end subroutine set_domain
 
-  !> Add the forces on the owned atoms (kcal/mol/angstrom) to `force`. `charge` is that of the kinds of atoms, `kind` that
-  !> of each atom. `energy` (kcal/mol) and `virial` (sum of r f) are this rank's share: their sums over
-  !> ranks are the reciprocal, self and background energy. They are zero when `want_energy` is present and false.
+  !> Add the forces on the owned atoms (kcal/mol/angstrom) to `force`. `position` (3, atoms; angstrom) and `force` have
+  !> the owned atoms first. `charge` (e) is that of the kinds of atoms, `kind` that of each atom. `energy` (kcal/mol)
+  !> and `virial` (sum of r f) are this rank's share: their sums over ranks are the reciprocal, self and background
+  !> energy. They are zero when `want_energy` is present and false.
   subroutine compute(self, n_owned, position, kind, charge, force, energy, virial, want_energy)
     class(pme_t), target, intent(inout) :: self
     integer, intent(in) :: n_owned
@@ -169,6 +170,7 @@ contains
   end subroutine compute
 
   !> Begin `compute`: charges are on their way to the grid afterwards. All ranks start several of them in the same order.
+  !> Arguments as those of `compute`.
   subroutine start(self, n_owned, position, kind, charge, want_energy)
     class(pme_t), target, intent(inout) :: self
     integer, intent(in) :: n_owned

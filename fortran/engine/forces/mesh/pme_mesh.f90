@@ -27,6 +27,7 @@ module pme_mesh
 contains
 
   !> Room for the brick.
+  !> `low`, `high`: its first and last point along x, y and z.
   subroutine allocate_brick(self, low, high)
     class(pme_mesh_t), intent(inout) :: self
     integer, intent(in) :: low(3), high(3)

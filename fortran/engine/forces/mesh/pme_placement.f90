@@ -110,6 +110,7 @@ contains
   end function lacking
 
   !> List the atoms, which must be in the brick, by slabs.
+  !> `position`: (3, n_owned), angstrom.
   subroutine sort_atoms(self, n_owned, position)
     class(pme_placement_t), intent(inout) :: self
     integer, intent(in) :: n_owned

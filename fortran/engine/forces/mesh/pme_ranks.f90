@@ -119,7 +119,7 @@ contains
     allocate (self%force(3, self%n_owned))
   end subroutine take_atoms
 
-  !> Send the positions of the owned atoms, which must not change until `finish`.
+  !> Send the positions (3, owned atoms; angstrom), which must not change until `finish`.
   subroutine start(self, position, want_energy)
     class(pme_client_t), target, intent(inout) :: self
     real(real64), contiguous, target, intent(in) :: position(:, :)
@@ -136,8 +136,8 @@ contains
     if (self%is_on) call self%link%advance()
   end subroutine advance
 
-  !> Add the forces on the owned atoms to `force`; energy and virial as `compute` of `pme_t` gives them, all of a PME rank
-  !> on the first of its ranks.
+  !> Add the forces (kcal/mol/angstrom) on the owned atoms to `force`, (3, atoms); energy and virial as `compute` of
+  !> `pme_t` gives them, all of a PME rank on the first of its ranks.
   subroutine finish(self, force, energy, virial)
     class(pme_client_t), intent(inout) :: self
     real(real64), intent(inout) :: force(:, :)

@@ -63,6 +63,7 @@ contains
 
   !> Coulomb constant/(pi V) exp(-(pi m/alpha)^2)/m^2 |b|^2 for each wave m, 0 for the mean; or
   !> -pi^(3/2) alpha^3/(3 V) f(pi m/alpha) |b|^2 (see dispersion_wave).
+  !> `box`: edges, angstrom.
   subroutine make_influence(self, box)
     class(pme_waves_t), intent(inout) :: self
     real(real64), intent(in) :: box(3)
@@ -205,7 +206,8 @@ contains
     wave_number = merge(k, k - n, 2*k <= n)/length
   end function wave_number
 
-  !> Energy and virial of the waves, and of the background under a net charge (the wave of index 0).
+  !> Energy and virial of the waves, and of the background under a net charge (the wave of index 0), both in
+  !> kcal/mol. `wave`: in the layout of `line_wave`.
   subroutine sum_energy(self, wave, energy, virial)
     class(pme_waves_t), intent(in) :: self
     complex(real_pair), contiguous, intent(in) :: wave(:, :)

@@ -4,23 +4,20 @@ module reciprocal_term
   use base_error, only: error_t
   use background, only: background_t
   use energies, only: energies_t, is_reciprocal
-  use force_term, only: beside_return, force_term_t, interactions_t
-  use pme, only: pme_t
+  use force_term, only: beside_return, interactions_t
+  use mesh_term, only: mesh_term_t
   use settings, only: settings_t
   use system_state, only: system_state_t
   implicit none
   private
   public :: reciprocal_term_t
 
-  type, extends(force_term_t) :: reciprocal_term_t
-    type(pme_t), private :: pme
+  type, extends(mesh_term_t) :: reciprocal_term_t
   contains
     procedure :: prepare
     procedure :: begin
     procedure :: advance
     procedure :: compute
-    procedure :: set_box
-    procedure :: set_domain
   end type reciprocal_term_t
 
 contains
@@ -78,17 +75,5 @@ contains
     end associate
     sums%virial = sums%virial + virial
   end subroutine compute
-
-  subroutine set_box(self, box)
-    class(reciprocal_term_t), intent(inout) :: self
-    real(real64), intent(in) :: box(3)
-    call self%pme%set_box(box)
-  end subroutine set_box
-
-  subroutine set_domain(self, lower, upper)
-    class(reciprocal_term_t), intent(inout) :: self
-    real(real64), intent(in) :: lower(3), upper(3)
-    call self%pme%set_domain(lower, upper)
-  end subroutine set_domain
 
 end module reciprocal_term

@@ -29,6 +29,7 @@ module atom_types
 
 contains
 
+  !> `coulomb_constant`: kcal angstrom/mol/e^2.
   subroutine init(self, lj, coulomb_constant)
     class(atom_types_t), intent(out) :: self
     type(lennard_jones_t), intent(in) :: lj

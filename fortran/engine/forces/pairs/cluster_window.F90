@@ -127,6 +127,7 @@ contains
 
   !> Which halves of clusters and clusters hold atoms that need pair matrices.
   !> `lj_type`: of each atom.
+  !> `special_half`, `special_cluster`: of each half and each cluster of `list`.
   subroutine find_special(list, types, lj_type, special_half, special_cluster)
     type(pair_list_t), intent(in) :: list
     type(atom_types_t), intent(in) :: types

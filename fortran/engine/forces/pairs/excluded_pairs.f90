@@ -25,6 +25,7 @@ module excluded_pairs
 contains
 
   !> Take the rows of owned atoms as given, and mirror those of ghosts from them.
+  !> Partners of atom i: `exclusion_partner(exclusion_first(i):exclusion_first(i+1)-1)`.
   subroutine mirror(self, n_owned, n_total, exclusion_first, exclusion_partner)
     class(excluded_pairs_t), intent(inout) :: self
     integer, intent(in) :: n_owned, n_total, exclusion_first(:), exclusion_partner(:)

@@ -50,7 +50,8 @@ contains
   end subroutine open
 
   !> Add the forces of block `b` on clusters `lower` on: (lanes, 3, clusters) in multiples of `unit`, where lanes hold the
-  !> atoms of a cluster once or several times over. What no later block touches is given to the atoms first.
+  !> atoms of a cluster once or several times over; `unit` in kcal/mol/angstrom, `force` (3, atoms) too. What no later
+  !> block touches is given to the atoms first.
   subroutine add(self, b, lower, buffer, unit, slot_atom, force)
     class(force_sums_t), intent(inout) :: self
     integer, intent(in) :: b, lower, slot_atom(:)
@@ -125,6 +126,7 @@ contains
   end subroutine give
 
   !> Give all sums that are left, with all threads.
+  !> Arguments as of `add`.
   subroutine give_rest(self, slot_atom, force)
     class(force_sums_t), intent(inout) :: self
     integer, intent(in) :: slot_atom(:)

@@ -1,9 +1,10 @@
 !> Lennard-Jones parameters of the atom types: pair matrices, and per-type values for the Lorentz-Berthelot rule.
 module lennard_jones
   use base_kinds, only: real64
+  use topology, only: topology_t
   implicit none
   private
-  public :: lennard_jones_t
+  public :: lennard_jones_t, lennard_jones_of
 
   type :: lennard_jones_t
     !> E = c12/r^12 - c6/r^6 for each pair of types, special pairs (NBFIX) included; kcal/mol and angstrom.
@@ -16,6 +17,16 @@ module lennard_jones
   end type lennard_jones_t
 
 contains
+
+  !> Those of a topology's atom types.
+  pure function lennard_jones_of(topology) result(lj)
+    type(topology_t), intent(in) :: topology
+    type(lennard_jones_t) :: lj
+    allocate (lj%c6, source=topology%c6)
+    allocate (lj%c12, source=topology%c12)
+    allocate (lj%sigma, source=topology%sigma)
+    allocate (lj%epsilon, source=topology%epsilon)
+  end function lennard_jones_of
 
   !> Of each type: does it have a pair (NBFIX) that is not what the Lorentz-Berthelot rule makes of sigma and epsilon (to
   !> 1e-6)? Pairs of which one type has none obey the rule.

@@ -202,7 +202,8 @@ contains
     end do
   end function list_bytes
 
-  !> Make the pair list for the atoms of this rank: owned atoms first, then ghosts. `charge` and `lj_type` (from 1) are
+  !> Make the pair list for the atoms of this rank: owned atoms first, then ghosts. `position`: (3, n_total), angstrom;
+  !> `global_id`: of each atom. `charge` (e) and `lj_type` (from 1) are
   !> those of the kinds of atoms, `kind` that of each atom. Exclusions are rows over owned atoms: owned-owned pairs under
   !> both atoms, owned-ghost pairs under the owned one; where `ownership` goes by midpoints rows over all atoms, this rank's
   !> pairs under both atoms. If they are absent, or not allocated, those of the last list hold, which was of the same atoms.

@@ -95,6 +95,7 @@ contains
   end subroutine keep_outer
 
   !> Let the masked entries be those of the outer ones that rows of runs name, which have their order.
+  !> Runs of i cluster i: `kept_run(kept_first(i):kept_first(i+1)-1)`.
   subroutine choose_masked(self, kept_first, kept_run)
     class(pair_block_t), intent(inout) :: self
     integer, intent(in) :: kept_first(self%first_i:), kept_run(:)

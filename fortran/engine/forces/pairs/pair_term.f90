@@ -1,23 +1,28 @@
 !> Van der Waals and Coulomb forces of pairs within the cutoff as a term of the force field.
 module pair_term
   use base_kinds, only: int64, real64
+  use base_constants, only: acceleration_unit, boltzmann
   use base_error, only: error_t
   use background, only: background_t
   use energies, only: energies_t, is_elec, is_vdw
   use force_term, only: force_term_t, interactions_t, all_atoms, owned_atoms
-  use lennard_jones, only: lennard_jones_t
+  use lennard_jones, only: lennard_jones_of
   use nonbonded, only: meets_ghosts, meets_owned, nonbonded_t
   use nonbonded_options, only: nonbonded_options_t
   use pair_parameters, only: vdw_cut, vdw_force_switch, vdw_pme, vdw_shift, vdw_switch
+  use pair_precision, only: real_pair
   use settings, only: energy_settings_t, memory_saved, memory_used, settings_t
   use system_state, only: system_state_t
   use timing, only: in_real_space
+  use verlet_buffer, only: verlet_buffer_t
   implicit none
   private
   public :: pair_term_t
 
   !> Work of an atom beside its pairs (reciprocal space, bonds, integration), in pairs of the list.
   integer, parameter :: pairs_per_atom = 150
+  !> Drift of the energy, kT/ns/atom, that missed pairs may add when pairs are 32-bit arithmetic.
+  real(real64), parameter :: mixed_tolerance = 0.005_real64
 
   type, extends(force_term_t) :: pair_term_t
     type(nonbonded_t) :: pairs
@@ -28,6 +33,7 @@ module pair_term
     procedure :: forget_list
     procedure :: make_list
     procedure :: work
+    procedure :: find_tolerance
   end type pair_term_t
 
 contains
@@ -39,15 +45,10 @@ contains
     type(interactions_t), intent(in) :: shared
     type(error_t), allocatable, intent(out) :: error
     type(nonbonded_options_t) :: options
-    type(lennard_jones_t) :: lj
     self%has_parts = .true.
     options = options_of(settings%energy, shared)
     options%rounding = state%rounding
-    allocate (lj%c6, source=state%topology%c6)
-    allocate (lj%c12, source=state%topology%c12)
-    allocate (lj%sigma, source=state%topology%sigma)
-    allocate (lj%epsilon, source=state%topology%epsilon)
-    call self%pairs%init(lj, state%topology%coulomb_constant, options, error)
+    call self%pairs%init(lennard_jones_of(state%topology), state%topology%coulomb_constant, options, error)
     if (shared%overlaps) call self%pairs%keep_ghosts_apart()
   end subroutine prepare
 
@@ -76,6 +77,31 @@ contains
       options%dispersion_alpha = shared%dispersion_alpha
     end if
   end function options_of
+
+  !> What pair lists may miss under the settings, if they may at all; only dynamics has a drift.
+  subroutine find_tolerance(self, settings, state, shared, tolerance, may_miss)
+    class(pair_term_t), intent(in) :: self
+    type(settings_t), intent(in) :: settings
+    type(system_state_t), intent(in) :: state
+    type(interactions_t), intent(in) :: shared
+    type(verlet_buffer_t), intent(inout) :: tolerance
+    logical, intent(out) :: may_miss
+    real(real64), parameter :: ps_per_ns = 1000.0_real64
+    real(real64), allocatable :: mass(:), number(:, :), charge(:)
+    real(real64) :: drift, temperature
+    drift = merge(mixed_tolerance, 0.0_real64, real_pair /= real64 .and. .not. state%rounding%is_on())
+    if (allocated(settings%energy%list_tolerance)) drift = settings%energy%list_tolerance
+    may_miss = settings%energy%ewald_charges .and. settings%runs_dynamics .and. drift > 0.0_real64
+    if (.not. may_miss) return
+    temperature = settings%ensemble%highest_temperature()
+    associate (topology => state%topology)
+      call topology%classes_of_motion(shared%rigid, mass, number, charge)
+      call tolerance%prepare(self%pairs%pair_constants(), settings%energy%switch_distance, topology%coulomb_constant, &
+                             mass, number, charge, topology%c6, topology%c12, topology%n_atoms/product(state%grid%box), &
+                             drift*boltzmann*temperature*settings%dynamics%timestep/ps_per_ns, &
+                             sqrt(3.0_real64*boltzmann*temperature*acceleration_unit)*settings%dynamics%timestep)
+    end associate
+  end subroutine find_tolerance
 
   subroutine set_reach(self, shared)
     class(pair_term_t), intent(inout) :: self

@@ -10,7 +10,7 @@ module pruning
 
 contains
 
-  !> Let the near entries of a block be the plain ones that have atoms within `reach` of each other now.
+  !> Let the near entries of a block be the plain ones that have atoms within `reach` (angstrom) of each other now.
   subroutine prune_plain(block, kernels, window, reach)
     type(pair_block_t), intent(inout) :: block
     class(pair_kernels_t), intent(in) :: kernels

@@ -55,6 +55,7 @@ contains
     changes_box = .true.
   end function changes_box
 
+  !> Of the bath (K).
   subroutine set_temperature(self, temperature)
     class(barostat_t), intent(inout) :: self
     real(real64), intent(in) :: temperature
@@ -73,7 +74,7 @@ contains
     end associate
   end subroutine act_before
 
-  !> Act after the steps of a period, with `virial` that of the present positions.
+  !> Act after the steps of a period, with `virial` that of the present positions; arguments as of `act_before`.
   subroutine act_after(self, comm, atoms, volume, step, time)
     class(barostat_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
