@@ -10,7 +10,7 @@ The names below are the public interface, and read as a build goes:
     solute, report = remove_clashes(solute)
     shards = add_solvent(solute, "shards", padding=10.0)
     topology = assign_force_field(solute, shards)
-    run = run_dynamics(topology, shards, "md", steps=1000)
+    run = run_dynamics(topology, shards, "md", protocol="standard")
 
 ``run_chain`` does all of this for a settings file, with records and resuming, and ``open_results`` reads what is there.
 ``Scaffold``, ``Solute``, ``ClashReport``, ``ShardSet``, ``Topology`` and ``Run`` read what they or the chain wrote with

@@ -7,7 +7,6 @@ to this process). ``progress`` is called with what is being done and the fractio
 """
 
 import inspect
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -31,18 +30,20 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable)
 
 
-def _with_keys_of(section: str) -> Callable[[Function], Function]:
-    """Show the keys of a section of the settings, with their defaults, in the signature and the help of a function."""
+def _with_keys_of(*sections: str) -> Callable[[Function], Function]:
+    """Show the keys of sections of the settings, with their defaults, in the signature and the help of a function."""
 
     def decorate(function: Function) -> Function:
-        fields = Settings.model_fields[section].annotation.model_fields
+        fields = {name: field for section in sections
+                  for name, field in Settings.model_fields[section].annotation.model_fields.items()}
         signature = inspect.signature(function)
         own = [parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
         keys = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=field.default,
                                   annotation=field.annotation) for name, field in fields.items()]
         function.__signature__ = signature.replace(parameters=own + keys)
         lines = [f"    {name}: {field.description} (default {field.default!r})" for name, field in fields.items()]
-        told = f"Keys of section ``{section}`` replace those of ``settings``; the defaults hold where neither is given."
+        told = (f"Keys of section {' and '.join(f'``{section}``' for section in sections)} replace those of "
+                "``settings``; the defaults hold where neither is given.")
         text = inspect.cleandoc(function.__doc__ or "")
         function.__doc__ = "\n".join([text, "", told, "", "Keyword Args:", *lines, ""])
         return function
@@ -188,45 +189,41 @@ def assign_force_field(solute: "Solute", shards: "ShardSet", settings: Settings 
                          progress)
 
 
-@_with_keys_of("dynamics")
+@_with_keys_of("dynamics", "simulate")
 def run_dynamics(topology: "Topology | str | Path", shards: "ShardSet", folder: str | Path,
                  settings: Settings | None = None, *, seed: int | None = None, threads: int | None = None,
-                 progress: Progress = silent, **keys: object) -> "Run":
-    """Minimise and run molecular dynamics; control files, logs, restarts and trajectory go to ``folder``.
+                 progress: Progress = silent, phase: str | None = None, again: bool = False, **keys: object) -> "Run":
+    """Minimise and run molecular dynamics; control files, logs, restarts and trajectories go to ``folder``.
 
-    ``topology``: the file, or a Topology, which is then written to ``folder`` first.
+    ``topology``: the file, or a Topology, which is then written to ``folder`` first. ``phase``: the one phase to run;
+    None: all. Phases that are done there, with the same settings and input, are left out unless ``again``.
 
     Raises BadInputError for what the engine refuses, IntegrityError for damaged files, ResourceError when the engine
     is missing or memory runs out.
     """
-    from dataclasses import replace
-
     from chromabuild.simulate import chromamd
+    from chromabuild.simulate.protocol import PlannedPhase, Row, Task, plan_phases, run_phases
 
-    settings = changed(settings, "dynamics", keys, seed, "run_dynamics()")
+    for section in ("dynamics", "simulate"):
+        fields = Settings.model_fields[section].annotation.model_fields
+        own = {key: keys.pop(key) for key in list(keys) if key in fields}
+        settings = changed(settings, section, own, seed, "run_dynamics()")
+    settings = changed(settings, "dynamics", keys, None, "run_dynamics()")  # what is left is unknown
     dynamics, folder = settings.dynamics, Path(folder)
     if not isinstance(topology, (str, Path)):
         topology.write(folder / "topology.h5")
         topology = folder / "topology.h5"
-    marks: dict[str, list[tuple[float, float]]] = {"minimise": [], "dynamics": []}
-    total = dynamics.minimise_steps + dynamics.steps
+    phases = plan_phases(settings.simulate)
+    total = sum(one.steps for one in phases if phase in (None, one.name))
 
-    def advance(name: str, row: dict[str, float]) -> None:
-        marks[name].append((time.monotonic(), row["STEP"]))
-        before = dynamics.minimise_steps if name == "dynamics" else 0
-        progress("minimising" if name == "minimise" else "dynamics", (row["STEP"] + before) / total)
+    def advance(one: PlannedPhase, row: Row | None) -> None:
+        before = sum(other.steps for other in phases[:one.number - 1] if phase is None)
+        done = one.steps if row is None else row["STEP"] - (one.first_step if one.kind == "dynamics" else 0)
+        progress(one.name if row is not None else f"{one.name}: done before", min(1.0, (before + done) / max(1, total)))
 
+    engine = chromamd
     if dynamics.engine == "openmm":
-        from chromabuild.simulate import openmm_engine
-
-        found = openmm_engine.run(dynamics, settings.seed, topology, shards.bricks, folder, advance)
-    else:
-        share = max(1, thread_count(threads) // dynamics.ranks)
-        found = chromamd.run(dynamics, settings.seed, topology, shards.bricks, folder, advance, share)
-    return replace(found, seconds_per_step=_seconds_per_step(marks))
-
-
-def _seconds_per_step(marks: dict[str, list[tuple[float, float]]]) -> dict[str, float]:
-    """From the wall-clock times at which rows of energies appeared."""
-    return {name: (rows[-1][0] - rows[0][0]) / (rows[-1][1] - rows[0][1])
-            for name, rows in marks.items() if len(rows) > 1 and rows[-1][1] > rows[0][1]}
+        from chromabuild.simulate import openmm_engine as engine
+    task = Task(dynamics, settings.seed, Path(topology), Path(shards.bricks), folder,
+                max(1, thread_count(threads) // dynamics.ranks))
+    return run_phases(settings, task, engine, phase, again, advance)

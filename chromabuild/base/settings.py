@@ -6,19 +6,22 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from chromabuild.base.errors import BadInputError
+from chromabuild.base.phases import Phase, check_phases, shipped_phases
+from chromabuild.base.section import Positive, Section
 
-Positive = Annotated[float, Field(gt=0)]
+_TO_PHASE = "give it to a phase of simulate.phases, or choose a simulate.protocol"
+MOVED_KEYS = {
+    "dynamics.minimise_steps": "give steps to a phase of kind minimise in simulate.phases, or choose a simulate.protocol",
+    **{f"dynamics.{key}": _TO_PHASE for key in ("steps", "timestep", "hydrogen_mass_factor", "ensemble")},
+    **{f"dynamics.{key}": f"set simulate.{key}, or give it to a phase of simulate.phases"
+       for key in ("temperature", "pressure", "output_period", "trajectory_period")},
+}
+"""Keys of older files, and where each belongs now."""
 INPUT_FILE = {"format": "path"}
 """Marks a setting that names a file of the user's; ``input_files`` finds them by it."""
-
-
-class Section(BaseModel):
-    """Base of all sections: unknown keys are errors, and so are numbers that are not finite."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 class LocusSection(Section):
@@ -95,7 +98,7 @@ class SolvateSection(Section):
 
 
 class DynamicsSection(Section):
-    """Minimisation and dynamics."""
+    """How forces are computed and atoms moved, in every phase of a simulation."""
 
     engine: Literal["chromamd", "openmm"] = Field("chromamd", description="chromamd: our MPI engine; openmm: OpenMM on its CPU platform, for small systems and comparisons")
     force_field: Literal["amber14"] = Field("amber14", description="amber14: ff14SB + OL15 + TIP3P")
@@ -104,19 +107,25 @@ class DynamicsSection(Section):
     pairlist_buffer: Positive = Field(1.5, description="angstrom, reach of the pair list beyond the cutoff")
     pme_spline_order: int = Field(4, ge=4, le=10, description="order of the B-splines of PME")
     pme_spacing: Positive = Field(1.2, description="angstrom, widest spacing of the PME grid")
-    minimise_steps: int = Field(120, ge=0, description="steepest-descent steps; 500 and more before a long run")
-    steps: int = Field(500, ge=1, description="dynamics steps; a nanosecond takes 500,000 of 2 fs")
-    timestep: Positive = Field(2.0, description="fs")
-    hydrogen_mass_factor: float = Field(1.0, ge=1, le=4, description="mass moved from heavy atoms to their hydrogens, for longer time steps: 3 for 4 fs")
-    ensemble: Literal["NVE", "NVT", "NPT"] = Field("NVT", description="NVT: constant temperature; NPT: and pressure; NVE: constant energy")
-    temperature: Positive = Field(310.0, description="kelvin, of the initial velocities, of NVT and NPT")
     thermostat: Literal["bussi", "nose-hoover", "langevin", "berendsen"] = Field("bussi", description="bussi: stochastic velocity rescaling (engine openmm: always langevin)")
     thermostat_time: Positive = Field(0.1, description="ps, relaxation time of the temperature; langevin: the inverse of its friction")
-    pressure: float = Field(1.0, description="atm, of NPT")
     barostat_time: Positive = Field(2.0, description="ps, relaxation time of the pressure (engine openmm: Monte Carlo moves instead)")
-    output_period: int = Field(20, ge=1, description="steps between energies")
-    trajectory_period: int = Field(100, ge=1, description="steps between frames")
     ranks: int = Field(1, ge=1, description="MPI ranks")
+
+
+class SimulateSection(Section):
+    """What is simulated: phases in order, those of a shipped protocol or your own."""
+
+    protocol: Literal["demo", "standard", "careful"] | None = Field("standard", description="demo: a minute; standard: minimisation, heating, release of restraints, 10 ns at constant pressure; careful: slower to the same; empty: the `phases`")
+    phases: tuple[Phase, ...] = Field((), description="your own phases instead of a protocol, each with the keys of the table below")
+    temperature: Positive = Field(310.0, description="kelvin, of phases that give none, and where a protocol heats to")
+    pressure: float = Field(1.0, description="atm, of phases at constant pressure that give none")
+    output_period: int = Field(500, ge=1, description="steps between energies, of dynamics that gives none")
+    trajectory_period: int = Field(5000, ge=1, description="steps between frames, of dynamics that gives none")
+
+    def chosen(self) -> tuple[Phase, ...]:
+        """The phases, of the protocol or the user's own."""
+        return self.phases or shipped_phases(self.protocol or "standard", self.temperature)
 
 
 class Settings(Section):
@@ -130,6 +139,7 @@ class Settings(Section):
     clash: ClashSection = ClashSection()
     solvate: SolvateSection = SolvateSection()
     dynamics: DynamicsSection = DynamicsSection()
+    simulate: SimulateSection = SimulateSection()
 
     @classmethod
     def read(cls, path: str | Path, overrides: Mapping[str, object] | None = None) -> "Settings":
@@ -170,7 +180,7 @@ def parse_override(text: str) -> tuple[str, object]:
             raise ValueError
         return key.strip(), yaml.safe_load(value)
     except (ValueError, yaml.YAMLError):
-        raise BadInputError(f"--set {text} is not of the form section.key=value, e.g. dynamics.steps=1000") from None
+        raise BadInputError(f"--set {text} is not of the form section.key=value, e.g. solvate.padding=15") from None
 
 
 def validated(data: dict, overrides: Mapping[str, object], path: Path | str) -> Settings:
@@ -178,7 +188,7 @@ def validated(data: dict, overrides: Mapping[str, object], path: Path | str) -> 
 
     Raises BadInputError with one sentence for an unknown key or a bad value.
     """
-    for dotted, value in overrides.items():
+    for dotted, value in {**_rivals(overrides), **overrides}.items():
         *sections, key = dotted.split(".")
         target = data
         for name in sections:
@@ -187,14 +197,32 @@ def validated(data: dict, overrides: Mapping[str, object], path: Path | str) -> 
             raise BadInputError(f"{dotted} cannot be set: {'.'.join(sections)} is not a section of {path}")
         target[key] = value
     try:
-        return Settings.model_validate(data)
+        config = Settings.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         message = re.sub(r"^(Input|Value) ", "", first["msg"])
+        if key in MOVED_KEYS:
+            raise BadInputError(f"{path}: {key} has moved: {MOVED_KEYS[key]}") from None
         if first["type"] == "extra_forbidden":
             raise BadInputError(f"{path}: unknown setting {key}; see `chromabuild init` for all settings") from None
         raise BadInputError(f"{path}: {key} = {first['input']!r} {message}") from None
+    if config.simulate.protocol is None and not config.simulate.phases:
+        raise BadInputError(f"{path}: simulate has neither protocol nor phases: set simulate.protocol to standard")
+    if config.simulate.phases and config.simulate.protocol and "protocol" in config.simulate.model_fields_set:
+        raise BadInputError(f"{path}: simulate.protocol and simulate.phases are both given: leave one of them empty")
+    check_phases(config.simulate.phases, str(path))
+    return config
+
+
+def _rivals(overrides: Mapping[str, object]) -> dict[str, object]:
+    """Of the protocol and the phases, what an override of the other replaces."""
+    replaced: dict[str, object] = {}
+    if overrides.get("simulate.phases"):
+        replaced["simulate.protocol"] = None
+    if overrides.get("simulate.protocol"):
+        replaced["simulate.phases"] = ()
+    return replaced
 
 
 def changed(settings: Settings | None, section: str, keys: Mapping[str, object], seed: int | None, where: str) -> Settings:
@@ -213,7 +241,7 @@ def changed(settings: Settings | None, section: str, keys: Mapping[str, object],
 def load_config(path: str | Path, overrides: Mapping[str, object] | None = None) -> Settings:
     """Read and validate locus.yaml; relative paths in it are taken from its folder.
 
-    ``overrides`` maps dotted keys (``seed``, ``dynamics.steps``) to the values that replace those of the file.
+    ``overrides`` maps dotted keys (``seed``, ``dynamics.ranks``) to the values that replace those of the file.
     Raises BadInputError with one sentence for a missing file, broken YAML, an unknown key or a bad value.
     """
     path = Path(path)
@@ -253,6 +281,8 @@ def commented_yaml(config: Settings) -> str:
         lines += ["", f"{name}:  # {(type(value).__doc__ or '').strip()}"]
         for key, field_info in type(value).model_fields.items():
             entry = getattr(value, key)
-            entry = list(entry) if isinstance(entry, tuple) else entry
+            if isinstance(entry, tuple):
+                entry = [item.model_dump(mode="json", exclude_defaults=True) if isinstance(item, Section) else item
+                         for item in entry]
             lines.append(f"  {key}: {dump(entry)}  # {field_info.description}".replace(":   #", ":  #"))
     return "\n".join(lines) + "\n"

@@ -38,7 +38,7 @@ def all_stages(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [],
     Examples:
       chromabuild all
       chromabuild all --until clash --threads 2
-      chromabuild all --set dynamics.steps=5000
+      chromabuild all --set simulate.protocol=demo
     """
     from pathlib import Path
 
@@ -53,9 +53,10 @@ def all_stages(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [],
     folder = Path(settings.output)
     result = {"output": str(folder), "stages": stages}
     lines = [f"output: {folder}"]
-    if "run" in stages:
+    trajectory = stages["run"]["summary"].get("trajectory") if "run" in stages else None
+    if trajectory is not None:
         result["topology"] = str(folder / "topology.psf")
-        result["trajectory"] = str(folder / stages["run"]["summary"]["trajectory"])
+        result["trajectory"] = str(folder / trajectory)
         lines += ["", "Watch the simulation in VMD, or load it in Python:",
                   f"  vmd {result['topology']} {result['trajectory']}",
                   f"  MDAnalysis.Universe({result['topology']!r}, {result['trajectory']!r})"]

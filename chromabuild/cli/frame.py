@@ -70,7 +70,7 @@ ConfigOption = Annotated[Path, typer.Option(
     "--config", "-c", metavar="FILE", help="Settings of the build; `chromabuild init` writes them.")]
 SetOption = Annotated[list[str], typer.Option(
     "--set", metavar="SECTION.KEY=VALUE", show_default=False,
-    help="Replace one setting of the file, e.g. --set dynamics.steps=1000; may be repeated.")]
+    help="Replace one setting of the file, e.g. --set solvate.padding=15; may be repeated.")]
 SeedOption = Annotated[int | None, typer.Option(
     "--seed", min=0, show_default="that of the settings file",
     help="Every random decision follows from it; the same seed gives the same bytes.")]

@@ -31,17 +31,21 @@ def run(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: 
         threads: ThreadsOption = None, json: JsonOption = False,
         engine: Annotated[Engine | None, typer.Option(
             help="Our own engine, or OpenMM as a second opinion; replaces `dynamics.engine`.",
-            show_default="that of the settings file")] = None) -> None:
+            show_default="that of the settings file")] = None,
+        phase: Annotated[str | None, typer.Option(
+            metavar="NAME", help="Run this phase alone; those before it must be done.",
+            show_default="all that are not done")] = None) -> None:
     """Minimise and run molecular dynamics: md/.
 
-    Writes control files, restarts, logs and trajectory to md/. Reads topology.h5 and the shards. Particle-mesh
-    Ewald, rigid water, constrained X-H bonds, velocity Verlet; `dynamics.steps` of `dynamics.timestep` fs on
-    `dynamics.ranks` MPI ranks times --threads threads.
+    Runs the phases of `simulate` in order and leaves out those that are done. Writes a control file, a log, a
+    trajectory and restarts for each to md/. Reads topology.h5 and the shards. Particle-mesh Ewald, rigid water,
+    constrained X-H bonds, velocity Verlet, on `dynamics.ranks` MPI ranks times --threads threads.
 
     \b
     Examples:
-      chromabuild run --set dynamics.steps=5000
+      chromabuild run --set simulate.protocol=demo
+      chromabuild run --phase heat
       chromabuild run --engine openmm
     """
     chosen = [f"dynamics.engine={engine.value}"] if engine else []
-    run_one("run", config, [*overrides, *chosen], seed, threads, json)
+    run_one("run", config, [*overrides, *chosen], seed, threads, json, phase)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def run_one(name: str, config: Path, overrides: list[str], seed: int | None, threads: int | None, as_json: bool,
-            only: "Iterable[int] | Part | None" = None) -> None:
-    """Run a stage, or some shards of it, with the effective settings and print its summary."""
+            only: "Iterable[int] | Part | str | None" = None) -> None:
+    """Run a stage, or some shards or one phase of it, with the effective settings and print its summary."""
     from chromabuild.pipeline import chain
 
     settings = load(config, overrides, seed)

@@ -271,6 +271,19 @@ class Topology:
             raise BadInputError(f"cannot read {path} as a topology file ({error}): run chromabuild topology") from error
 
 
+def molecule_kinds(path: str | Path) -> dict[str, str]:
+    """The kinds of molecules in a topology file, without the rest of it: name and name of the first residue.
+
+    Raises BadInputError when the file is missing or is not a topology file.
+    """
+    try:
+        with h5py.File(path, "r") as file:
+            groups = [file["template"][name] for name in sorted(file["template"], key=int)]
+            return {_text(group.attrs["name"]): _text(group["residue_name"][0]) for group in groups}
+    except (OSError, KeyError, ValueError) as error:
+        raise BadInputError(f"cannot read {path} as a topology file ({error}): run chromabuild topology") from error
+
+
 def _put(group: h5py.Group, name: str, values: np.ndarray) -> None:
     """An array with checksums (an empty one has nothing to check)."""
     chunks = {"fletcher32": True, "chunks": (min(len(values), _ROWS_A_CHUNK), *values.shape[1:])} if values.size else {}

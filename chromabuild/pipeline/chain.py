@@ -67,8 +67,11 @@ def is_current(stage: Stage, config: Settings, description: Provenance | None = 
 
 
 def run_stage(stage: Stage, config: Settings, threads: int, reporter: Reporter,
-              only: "Iterable[int] | Part | None" = None) -> Summary:
-    """Run one stage and record it; gives its summary. With ``only`` some shards are made and nothing is recorded.
+              only: "Iterable[int] | Part | str | None" = None, again: bool = False) -> Summary:
+    """Run one stage and record it; gives its summary.
+
+    With ``only`` some shards are made, or one phase is run, and nothing is recorded. ``again``: what the stage finds
+    done in part is done again.
 
     The stage's old record is taken out first, so that an interrupted stage is never taken for finished.
     Raises what the stage raises, and BadInputError when an input file is missing.
@@ -76,11 +79,11 @@ def run_stage(stage: Stage, config: Settings, threads: int, reporter: Reporter,
     description = _describe(stage, config)
     if only is not None:
         with reporter.stage(f"{stage.title}, in part") as progress:
-            return stage.run(Job(config, threads, progress, description, only))
+            return stage.run(Job(config, threads, progress, description, only, again))
     provenance.record(config.output, stage.name, None)
     started = time.time()
     with reporter.stage(stage.title) as progress:
-        summary = stage.run(Job(config, threads, progress, description))
+        summary = stage.run(Job(config, threads, progress, description, again=again))
     provenance.record(config.output, stage.name, {
         "title": stage.title,
         "provenance": description,
@@ -88,7 +91,7 @@ def run_stage(stage: Stage, config: Settings, threads: int, reporter: Reporter,
         "seconds": round(time.time() - started, 2),
         "threads": threads,
         "outputs": {file: provenance.file_hash(path)
-                    for file, path in zip(stage.outputs, stage.output_paths(config), strict=True)},
+                    for file, path in zip(stage.output_files(config), stage.output_paths(config), strict=True)},
         "summary": summary,
     })
     return summary
@@ -104,7 +107,7 @@ def run_stages(config: Settings, threads: int, reporter: Reporter, force: bool =
     any_run = force
     for stage in STAGES[: NAMES.index(last) + 1]:
         if any_run and (force or not stage.needs_all_inputs) or not is_current(stage, config):
-            yield stage, run_stage(stage, config, threads, reporter), True
+            yield stage, run_stage(stage, config, threads, reporter, again=force), True
             any_run = True
         else:
             reporter.skipped(stage.title)

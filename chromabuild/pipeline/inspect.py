@@ -6,6 +6,8 @@ Everything heavy is imported inside the function that needs it.
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.phases import NUCLEOSOME_GROUPS
 from chromabuild.base.settings import Settings
 from chromabuild.base.summary import Summary
 
@@ -27,7 +29,18 @@ def locus_summary(config: Settings) -> Summary:
     """Read the locus and say what it is. Raises BadInputError for the first thing that is wrong."""
     from chromabuild.genome.locus import load_locus
 
-    return load_locus(config.locus).summary()
+    locus = load_locus(config.locus)
+    check_restraints(config, len(locus.fibre().dyads))
+    return locus.summary()
+
+
+def check_restraints(config: Settings, nucleosomes: int) -> None:
+    """Raises BadInputError for a restraint on a group that a locus of so many nucleosomes has no atom of."""
+    for phase in config.simulate.chosen():
+        for restraint in phase.restraints:
+            if restraint.group in NUCLEOSOME_GROUPS and nucleosomes == 0:
+                raise BadInputError(f"phase {phase.name} of simulate restrains {restraint.group}, and the locus has no "
+                                    "nucleosome: remove the restraint")
 
 
 def check_clashes(path: Path, threshold: float, threads: int, page: Path | None = None) -> Summary:

@@ -21,6 +21,7 @@ from chromabuild.nucleosome.recipe import build_octamer
 from chromabuild.scaling.measured import StepSettings
 from chromabuild.scaling.prediction import Job, Prediction, Run, predict
 from chromabuild.shards.manifest import ATOMS_OF
+from chromabuild.simulate.protocol import last_dynamics, plan_phases
 from chromabuild.solvate import brick_grid, disk_needed
 from chromabuild.solvate.ions import formal_charges, ion_counts
 from chromabuild.solvate.water import GAP_AT_FACES, water_tile
@@ -104,10 +105,10 @@ def estimate(config: Settings, threads: int) -> Estimate:
     box = np.array(config.solvate.box or extent + 2 * config.solvate.padding)
     counts = _solvent_counts(config, box, solute, charge)
     atoms = solute + sum(ATOMS_OF.get(key, 1) * count for key, count in counts.items())
-    dynamics = config.dynamics
     shards = brick_grid(np.rint(box * 1000).astype(np.int64), config.solvate).n_bricks
     share = 2 / threads
-    frames = dynamics.steps // dynamics.trajectory_period
+    phases = plan_phases(config.simulate)
+    frames = sum(phase.frames for phase in phases)
     return Estimate(
         base_pairs=len(fibre.sequence), nucleosomes=len(fibre.dyads), solute_atoms=solute,
         box=tuple(round(float(edge), 1) for edge in box), box_from="the settings" if config.solvate.box else source,
@@ -129,7 +130,7 @@ def estimate(config: Settings, threads: int) -> Estimate:
             "clash": CLASH_SECONDS_PER_ATOM * solute,
             "solvate": SOLVATE_SECONDS_PER_ATOM * atoms * share,
             "topology": TOPOLOGY_SECONDS_PER_ATOM * solute,
-            "run": STEP_SECONDS_PER_ATOM * atoms * (dynamics.minimise_steps + dynamics.steps) * share}.items()})
+            "run": STEP_SECONDS_PER_ATOM * atoms * sum(phase.steps for phase in phases) * share}.items()})
 
 
 def cost_on(job: Job, config: Settings, build: Estimate) -> Prediction:
@@ -137,10 +138,14 @@ def cost_on(job: Job, config: Settings, build: Estimate) -> Prediction:
     dynamics = config.dynamics
     settings = StepSettings(dynamics.cutoff, dynamics.cutoff + dynamics.pairlist_buffer, dynamics.pme_spline_order,
                             dynamics.pme_spacing)
+    phases = plan_phases(config.simulate)
+    steps = {kind: sum(phase.steps for phase in phases if phase.kind == kind) for kind in ("minimise", "dynamics")}
+    last = last_dynamics(phases) or phases[-1]
     return predict(Run(
-        edge=build.box, atoms=build.atoms, settings=settings, minimise_steps=dynamics.minimise_steps,
-        steps=dynamics.steps, timestep=dynamics.timestep, disk_gb=sum(build.disk.values()),
-        frame_gb=FRAME_BYTES_PER_ATOM * build.atoms / 1e9, frame_period=dynamics.trajectory_period), job)
+        edge=build.box, atoms=build.atoms, settings=settings, minimise_steps=steps["minimise"],
+        steps=steps["dynamics"], timestep=last.timestep, disk_gb=sum(build.disk.values()),
+        frame_gb=FRAME_BYTES_PER_ATOM * build.atoms / 1e9,
+        frame_period=last.trajectory_period or max(1, last.steps)), job)
 
 
 def _gigabytes(sizes: dict[str, float]) -> dict[str, float]:

@@ -84,7 +84,7 @@ class Results:
 
     @cached_property
     def run(self) -> "Run":
-        """Minimisation and dynamics."""
+        """Minimisation and dynamics, all phases."""
         from chromabuild.simulate.result import Run
 
         return Run.read(self.folder / "md")

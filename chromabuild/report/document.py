@@ -311,16 +311,18 @@ def _dynamics(folder: Path, stages: Stages) -> str:
     summary = _summary(stages, "run")
     if not summary:
         return ""
-    from chromabuild.simulate.energy_log import EnergyLog
+    from chromabuild.simulate.result import Run
 
+    run = Run.read(folder / "md")
     parts, plots = [_plain_facts(summary)], []
-    minimise = folder / "md" / "minimise.log"
-    if minimise.is_file():
-        log = EnergyLog.read(minimise)
+    if any(phase.kind == "minimise" for phase in run.phases):
+        log = run.minimisation
         plots.append(html.plot(line_plot({"potential": (log["STEP"], log["POTENTIAL_ENE"] / 1000)},
                                          "steepest-descent step", "potential energy, Mcal/mol", "minimise"),
                                "Minimisation."))
-    log = EnergyLog.read(folder / "md" / "dynamics.log")
+    if not run.dynamics:
+        return "".join([*parts, *plots])
+    log = run.energies
     time = log["TIME"]
     if "TEMPERATURE" in log.columns:
         plots.append(html.plot(line_plot({"temperature": (time, log["TEMPERATURE"])}, "time, ps", "temperature, K",
@@ -340,8 +342,8 @@ def _dynamics(folder: Path, stages: Stages) -> str:
     drift = summary.get("drift_kT_per_ns_per_atom")
     if drift is not None:
         parts.append(f"<p>Drift of the conserved quantity: <b>{html.text(drift)}</b> kT/ns per atom, from a straight "
-                     "line through the second half of the run.</p>")
-    parts.append(_engine_timing(folder / "md" / "dynamics.log"))
+                     "line through the second half of the last phase.</p>")
+    parts.append(_engine_timing(run.dynamics[-1].log))
     return "".join(parts)
 
 

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -22,10 +22,9 @@ from chromabuild.base.errors import (
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.simulate.energy_log import TableReader
-from chromabuild.simulate.result import Run
+from chromabuild.simulate.protocol import PlannedPhase, Row, Task
 
 Precision = Literal["mixed", "double"]
-Row = dict[str, float]
 RowProgress = Callable[[Row], None]
 Sections = dict[str, dict[str, object]]
 """Of a control file: section to key to value, in the units of the engine (ps where the settings have fs)."""
@@ -38,8 +37,6 @@ THERMOSTAT_PERIOD = 5
 """Steps between two uses of the thermostat: often enough for relaxation times from 0.05 ps."""
 BAROSTAT_PERIOD = 10
 """Steps between two uses of the barostat, which needs energies."""
-MINIMISE_OUTPUT_PERIOD = 10
-"""Steps between rows of the minimiser's energy table."""
 FORCE_SCALE_MAX = 5e-2
 """Largest displacement per force, angstrom^2 mol/kcal. The minimiser finds its step lengths from the curvature: from
 4e-4 for the stiffest mode, an X-H stretch, to this one for soft modes, which are what is left after a few steps."""
@@ -215,26 +212,51 @@ def read_forces(path: str | Path) -> np.ndarray:
     return np.frombuffer(data[16:], "<f8").reshape(-1, 3)
 
 
-def ensemble_section(dynamics: DynamicsSection) -> dict[str, object]:
-    """The [ENSEMBLE] section of dynamics."""
-    section: dict[str, object] = {"ensemble": dynamics.ensemble, "temperature": dynamics.temperature}
-    if dynamics.ensemble != "NVE":
+def ensemble_section(dynamics: DynamicsSection, phase: PlannedPhase) -> dict[str, object]:
+    """The [ENSEMBLE] section of a phase of dynamics."""
+    start, end = phase.temperature
+    section: dict[str, object] = {"ensemble": phase.ensemble, "temperature": start}
+    if phase.ensemble != "NVE":
         # Atoms rather than groups: in a run of picoseconds rotations too must be heated after minimisation.
-        section |= {"tpcontrol": _THERMOSTATS[dynamics.thermostat], "group_tp": False}
+        section |= {"temperature_end": end if end != start else None, "tpcontrol": _THERMOSTATS[dynamics.thermostat],
+                    "group_tp": False}
         if dynamics.thermostat == "langevin":
             section["gamma_t"] = 1 / dynamics.thermostat_time
         else:
             section["tau_t"] = dynamics.thermostat_time
-    if dynamics.ensemble == "NPT":
-        section |= {"pressure": dynamics.pressure, "tau_p": dynamics.barostat_time}
+    if phase.ensemble == "NPT":
+        section |= {"pressure": phase.pressure, "tau_p": dynamics.barostat_time}
     return section
 
 
-def hydrogen_keys(dynamics: DynamicsSection) -> dict[str, object]:
+def hydrogen_keys(phase: PlannedPhase) -> dict[str, object]:
     """The keys of [DYNAMICS] for heavy hydrogens, none where they have their own mass."""
-    if dynamics.hydrogen_mass_factor == 1:
+    if phase.hydrogen_mass_factor == 1:
         return {}
-    return {"hydrogen_mr": True, "hmr_target": "SOLUTE", "hmr_ratio": dynamics.hydrogen_mass_factor}
+    return {"hydrogen_mr": True, "hmr_target": "SOLUTE", "hmr_ratio": phase.hydrogen_mass_factor}
+
+
+def restraint_sections(phase: PlannedPhase, molecules: Mapping[str, str]) -> Sections:
+    """[SELECTION] and [RESTRAINTS] of a phase, none without restraints; ``molecules``: name to first residue.
+
+    Raises BadInputError for a group that the system has no atom of.
+    """
+    if not phase.restraints:
+        return {}
+    from chromabuild.simulate.groups import expression
+
+    selection: dict[str, object] = {}
+    keys: dict[str, object] = {"nfunctions": len(phase.restraints)}
+    for k, restraint in enumerate(phase.restraints, 1):
+        text = expression(restraint.group, molecules)
+        if not text:
+            raise BadInputError(f"phase {phase.name} restrains {restraint.group}, and the system has no atom of it: "
+                                "remove the restraint")
+        first, last = restraint.ends()
+        selection[f"group{k}"] = text
+        keys |= {f"function{k}": "POSI", f"constant{k}": first, f"constant_end{k}": last if last != first else None,
+                 f"select_index{k}": k}
+    return {"SELECTION": selection, "RESTRAINTS": keys}
 
 
 def energy_section(dynamics: DynamicsSection) -> dict[str, object]:
@@ -249,50 +271,56 @@ def energy_section(dynamics: DynamicsSection) -> dict[str, object]:
     }
 
 
-def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str | Path, folder: str | Path,
-        progress: Callable[[str, Row], None] | None = None, threads: int | None = None) -> Run:
-    """Set up, minimise and run dynamics as locus.yaml says; everything lands in ``folder``.
+def restart_name(phase: PlannedPhase) -> str:
+    """Restart files that a phase leaves, relative to the folder; ``()`` stands for the rank."""
+    return f"restart/{phase.stem}_().rst"
 
-    ``topology``: the Topology file; ``bricks``: ``shards/bricks.txt``; ``seed``: of the initial velocities;
-    ``progress`` receives the phase's name (``minimise``, ``dynamics``) and every new row of its energy table;
-    ``threads``: of each rank, None: as the environment says. Raises what ``launch`` raises.
+
+def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, progress: RowProgress) -> None:
+    """Run one phase from the restart of the one before it; before the first, set up the domains from the shards.
+
+    Everything lands in ``task.folder``: control file, log, trajectory, and restarts in ``restart``. ``progress``
+    receives every new row of the energy table. Raises what ``launch`` and ``restraint_sections`` raise.
     """
-    folder = Path(folder)
-    restart = folder / "restart"
-    restart.mkdir(parents=True, exist_ok=True)
-    files = Run.of_chromamd(folder)
-    current = str(restart / "start_().rst")
-    phases: list[tuple[str, Literal["setup", "run"], Path | None, Sections]] = [
-        ("setup", "setup", None, {
-            "INPUT": {"topologyfile": topology, "shardfile": bricks},
-            "OUTPUT": {"rstfile": current},
-            "ENERGY": energy_section(dynamics),  # a domain must be wider than the reach of the pair list
-        }),
-    ]
-    if dynamics.minimise_steps:
-        minimised = str(restart / "minimise_().rst")
-        phases.append(("minimise", "run", files.minimise_log, {
-            "INPUT": {"topologyfile": topology, "rstfile": current},
-            "OUTPUT": {"logfile": files.minimise_log, "rstfile": minimised},
-            "ENERGY": energy_section(dynamics),
-            "MINIMIZE": {"method": "SD", "nsteps": dynamics.minimise_steps, "eneout_period": MINIMISE_OUTPUT_PERIOD,
-                         "force_scale_max": FORCE_SCALE_MAX},
-        }))
-        current = minimised
-    phases.append(("dynamics", "run", files.dynamics_log, {
-        "INPUT": {"topologyfile": topology, "rstfile": current},
-        "OUTPUT": {"logfile": files.dynamics_log, "rstfile": files.restart, "dcdfile": files.trajectory},
-        "ENERGY": energy_section(dynamics),
-        "DYNAMICS": {"integrator": "VVER", "nsteps": dynamics.steps, "timestep": dynamics.timestep / 1000,
-                     "eneout_period": dynamics.output_period, "crdout_period": dynamics.trajectory_period,
-                     "iseed": seed, "thermostat_period": THERMOSTAT_PERIOD, "barostat_period": BAROSTAT_PERIOD,
-                     **hydrogen_keys(dynamics)},
-        "CONSTRAINTS": {"rigid_bond": True},
-        "ENSEMBLE": ensemble_section(dynamics),
-    }))
-    for name, command, log, sections in phases:
-        control = folder / f"{name}.inp"
-        write_control(control, sections)
-        launch(command, control, dynamics.ranks, log=log, threads=threads,
-               progress=None if progress is None else lambda row, name=name: progress(name, row))
-    return files
+    dynamics, folder = task.dynamics, task.folder
+    (folder / "restart").mkdir(parents=True, exist_ok=True)
+    molecules: dict[str, str] = {}
+    if phase.restraints:
+        from chromabuild.forcefield.topology_file import molecule_kinds
+
+        molecules = molecule_kinds(task.topology)
+    sections = phase_sections(task, phase, molecules)
+    if previous is None:
+        start = folder / "restart" / "start_().rst"
+        write_control(folder / "setup.inp", {
+            "INPUT": {"topologyfile": task.topology, "shardfile": task.bricks}, "OUTPUT": {"rstfile": start},
+            "ENERGY": energy_section(dynamics)})  # a domain must be wider than the reach of the pair list
+        launch("setup", folder / "setup.inp", dynamics.ranks, threads=task.threads)
+    else:
+        start = folder / restart_name(previous)
+    (folder / phase.log).unlink(missing_ok=True)  # rows of an earlier run are not to be followed
+    sections["INPUT"]["rstfile"] = start
+    control = folder / f"{phase.stem}.inp"
+    write_control(control, sections)
+    launch("run", control, dynamics.ranks, log=folder / phase.log, threads=task.threads, progress=progress)
+
+
+def phase_sections(task: Task, phase: PlannedPhase, molecules: Mapping[str, str]) -> Sections:
+    """The control file of a phase but for the restart from which it starts."""
+    files = {"logfile": task.folder / phase.log, "rstfile": task.folder / restart_name(phase),
+             "dcdfile": task.folder / phase.trajectory if phase.trajectory else None}
+    sections: Sections = {
+        "INPUT": {"topologyfile": task.topology, "reffile": task.bricks if phase.restraints else None},
+        "OUTPUT": files, "ENERGY": energy_section(task.dynamics)}
+    periods = {"eneout_period": phase.output_period, "crdout_period": phase.trajectory_period if phase.frames else 0}
+    if phase.kind == "minimise":
+        sections["MINIMIZE"] = {"method": "SD", "nsteps": phase.steps, "force_scale_max": FORCE_SCALE_MAX, **periods}
+    else:
+        sections |= {
+            "DYNAMICS": {"integrator": "VVER", "nsteps": phase.steps, "timestep": phase.timestep / 1000,
+                         "iseed": task.seed, "thermostat_period": THERMOSTAT_PERIOD,
+                         "barostat_period": BAROSTAT_PERIOD, **periods, **hydrogen_keys(phase),
+                         "initial_time": phase.first_time if phase.draws_velocities else None},
+            "CONSTRAINTS": {"rigid_bond": True},
+            "ENSEMBLE": ensemble_section(task.dynamics, phase)}
+    return sections | restraint_sections(phase, molecules)

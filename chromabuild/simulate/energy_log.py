@@ -1,5 +1,6 @@
 """The energy table that chromamd prints while it runs: lines that begin with ``INFO:``, the first with the names."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,23 @@ class EnergyLog:
     def conserved(self) -> np.ndarray | None:
         """The conserved quantity of the ensemble (kcal/mol): (rows,), or None when the engine does not report one."""
         return self.columns.get("CONSERVED_ENE")
+
+    @classmethod
+    def joined(cls, logs: Sequence["EnergyLog"]) -> "EnergyLog":
+        """Logs of runs that follow each other as one, with the columns that all of them have.
+
+        A first row that repeats the time at which the log before it ended is left out. Steps that begin anew are
+        counted on, and the conserved quantity, which each ensemble counts from another zero, goes on from where it was.
+        """
+        names = [name for name in logs[0].columns if all(name in log.columns for log in logs)]
+        columns = {name: logs[0][name] for name in names}
+        for log in logs[1:]:
+            repeats = int(log["TIME"][-1] > log["TIME"][0] and abs(log["TIME"][0] - columns["TIME"][-1]) < 1e-6)
+            for name in names:
+                behind = columns[name][-1] - log[name][0]
+                shift = behind if name == "CONSERVED_ENE" or (name == "STEP" and behind > 0) else 0.0
+                columns[name] = np.concatenate([columns[name], log[name][repeats:] + shift])
+        return cls(columns)
 
     @classmethod
     def read(cls, path: str | Path) -> "EnergyLog":

@@ -4,7 +4,7 @@ The tests compare three things: chromamd on a Topology, OpenMM on the same Topol
 the same atoms. Energies in kcal/mol, forces in kcal/mol/angstrom, lengths in angstrom.
 """
 
-from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -14,19 +14,22 @@ import openmm
 from openmm import app, unit
 from scipy.special import erfcinv
 
-from chromabuild.base.errors import IntegrityError
+from chromabuild.base.errors import BadInputError, IntegrityError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.forcefield.topology_file import Topology
 from chromabuild.shards import read_shards
-from chromabuild.simulate.chromamd import Row, RowProgress
+from chromabuild.simulate.chromamd import RowProgress
 from chromabuild.simulate.energy_log import MARK
-from chromabuild.simulate.result import Run
+from chromabuild.simulate.groups import mask
+from chromabuild.simulate.protocol import PlannedPhase, Task
 
 KJ_PER_KCAL = 4.184
 ANGSTROM_PER_NM = 10.0
 BOLTZMANN = 8.31446261815324e-3 / KJ_PER_KCAL
 """kcal/mol/K (exact by the SI of 2019)."""
+STEPS_A_CHANGE = 10
+"""Steps between changes of a temperature or of a constant that changes over a phase."""
 SPLINE_ORDER = 5
 """Order of the charge-spreading B-splines, fixed in OpenMM."""
 
@@ -160,68 +163,160 @@ def energies_by_term(system: openmm.System, position: np.ndarray,
     return energies, total_force
 
 
-def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str | Path, folder: str | Path,
-        progress: Callable[[str, Row], None] | None = None) -> Run:
-    """Minimise and run dynamics on OpenMM's CPU platform: arguments and files as for ``chromamd.run``.
+def restart_name(phase: PlannedPhase) -> str:
+    """The state that a phase leaves, relative to the folder."""
+    return f"restart/{phase.stem}.xml"
+
+
+def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, progress: RowProgress) -> None:
+    """Run one phase on OpenMM's CPU platform: arguments and files as for ``chromamd.run_phase``.
 
     Rigid X-H bonds and waters as there; OpenMM's own minimiser; leapfrog at constant energy, Langevin dynamics at
-    constant temperature, whatever the thermostat; Monte Carlo moves at constant pressure. The whole system is held in
-    memory. Raises BadInputError for unreadable files, IntegrityError when they do not fit together.
+    constant temperature, whatever the thermostat; Monte Carlo moves at constant pressure, with which the places of
+    restraints do not move. Temperature and constants that change do so every ``STEPS_A_CHANGE`` steps. The whole system
+    is held in memory. Raises BadInputError for unreadable files and for a restraint on nothing, IntegrityError when
+    files do not fit together.
     """
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    molecules = Topology.read(topology)
-    box, position = read_shards(bricks)
+    folder = task.folder
+    (folder / "restart").mkdir(parents=True, exist_ok=True)
+    molecules = Topology.read(task.topology)
+    box, position = read_shards(task.bricks)
     if len(position) != molecules.n_atoms:
-        raise IntegrityError(f"{bricks} has {len(position)} atoms, {topology} has {molecules.n_atoms}: "
+        raise IntegrityError(f"{task.bricks} has {len(position)} atoms, {task.topology} has {molecules.n_atoms}: "
                              "they are not of the same build; run chromabuild topology again")
-    files = Run.of_openmm(folder)
-    system = system_from_topology(molecules, box, nonbonded_options(dynamics, box), rigid=True)
-    _repartition_hydrogen_mass(system, dynamics.hydrogen_mass_factor)
-    timestep = dynamics.timestep / 1000 * unit.picosecond
-    if dynamics.ensemble == "NVE":
+    context = _context(task, phase, molecules, box, position)
+    if previous is None:
+        context.setPositions(position / ANGSTROM_PER_NM)
+    else:
+        _resume(context, folder / restart_name(previous))
+    system = context.getSystem()
+    n_freedom = 3 * system.getNumParticles() - system.getNumConstraints() - 3
+    with open(folder / phase.log, "w", encoding="utf-8") as log:
+        table = _Table(log, context, n_freedom, progress)
+        if phase.kind == "minimise":
+            table.write(0, header=True)
+            openmm.LocalEnergyMinimizer.minimize(context, 10.0, phase.steps)
+            table.write(phase.steps)
+        else:
+            _run_dynamics(task, phase, context, table, molecules.n_atoms, box)
+    state = context.getState(getPositions=True, getVelocities=True)
+    with atomic_path(folder / restart_name(phase)) as part:
+        part.write_text(openmm.XmlSerializer.serialize(state), encoding="utf-8")
+
+
+def _context(task: Task, phase: PlannedPhase, molecules: Topology, box: np.ndarray,
+             position: np.ndarray) -> openmm.Context:
+    """The system of a phase: its ensemble at the starting temperature, its masses, its restraints."""
+    system = system_from_topology(molecules, box, nonbonded_options(task.dynamics, box), rigid=True)
+    _repartition_hydrogen_mass(system, phase.hydrogen_mass_factor)
+    add_restraints(system, phase, molecules, position)
+    timestep = phase.timestep / 1000 * unit.picosecond
+    start = phase.temperature[0] * unit.kelvin
+    if phase.ensemble == "NVE":
         integrator = openmm.VerletIntegrator(timestep)
     else:
-        integrator = openmm.LangevinMiddleIntegrator(dynamics.temperature * unit.kelvin,
-                                                     1 / (dynamics.thermostat_time * unit.picosecond), timestep)
-        integrator.setRandomNumberSeed(seed or 1)  # 0 would mean: choose one
-    if dynamics.ensemble == "NPT":
-        barostat = openmm.MonteCarloBarostat(dynamics.pressure * unit.atmosphere, dynamics.temperature * unit.kelvin)
-        barostat.setRandomNumberSeed(seed or 1)
+        friction = 1 / (task.dynamics.thermostat_time * unit.picosecond)
+        integrator = openmm.LangevinMiddleIntegrator(start, friction, timestep)
+        integrator.setRandomNumberSeed(task.seed or 1)  # 0 would mean: choose one
+    if phase.ensemble == "NPT":
+        barostat = openmm.MonteCarloBarostat(phase.pressure * unit.atmosphere, start)
+        barostat.setRandomNumberSeed(task.seed or 1)
         system.addForce(barostat)
-    context = openmm.Context(system, integrator, openmm.Platform.getPlatformByName("CPU"))
-    context.setPositions(position / ANGSTROM_PER_NM)
-    n_freedom = 3 * system.getNumParticles() - system.getNumConstraints() - 3
+    return openmm.Context(system, integrator, openmm.Platform.getPlatformByName("CPU"))
 
-    with open(files.minimise_log, "w", encoding="utf-8") as log:
-        table = _Table(log, context, n_freedom, lambda row: progress("minimise", row) if progress else None)
-        table.write(0, header=True)
-        if dynamics.minimise_steps:
-            openmm.LocalEnergyMinimizer.minimize(context, 10.0, dynamics.minimise_steps)
-            table.write(dynamics.minimise_steps)
-    context.setVelocitiesToTemperature(dynamics.temperature, seed)
-    atoms = app.Topology()
-    atoms.setUnitCellDimensions(openmm.Vec3(*(box / ANGSTROM_PER_NM)))
-    residue = atoms.addResidue("ALL", atoms.addChain())
-    for _ in range(molecules.n_atoms):
-        atoms.addAtom("X", None, residue)
-    with (atomic_path(files.trajectory) as part, open(part, "wb") as frames,
-          open(files.dynamics_log, "w", encoding="utf-8") as log):
-        trajectory = app.DCDFile(frames, atoms, timestep, dynamics.trajectory_period, dynamics.trajectory_period)
-        table = _Table(log, context, n_freedom, lambda row: progress("dynamics", row) if progress else None)
-        table.write(0, header=True)
-        for step in range(1, dynamics.steps + 1):
-            integrator.step(1)
-            if step % dynamics.output_period == 0 or step == dynamics.steps:
+
+def add_restraints(system: openmm.System, phase: PlannedPhase, molecules: Topology, position: np.ndarray) -> None:
+    """Hold the groups of a phase at ``position`` (n, 3) angstrom; the parameter ``hold_k`` is the constant of the kth.
+
+    Raises BadInputError for a group that the system has no atom of.
+    """
+    for k, restraint in enumerate(phase.restraints):
+        force = openmm.CustomExternalForce(f"hold_{k}*periodicdistance(x, y, z, x0, y0, z0)^2")
+        force.addGlobalParameter(f"hold_{k}", restraint.ends()[0] * KJ_PER_KCAL * ANGSTROM_PER_NM**2)
+        for name in ("x0", "y0", "z0"):
+            force.addPerParticleParameter(name)
+        of_template = [mask(restraint.group, template) for template in molecules.templates]
+        chosen = np.concatenate([np.tile(of_template[t], count) for t, count
+                                 in zip(molecules.run_template, molecules.run_count, strict=True)])
+        if not chosen.any():
+            raise BadInputError(f"phase {phase.name} restrains {restraint.group}, and the system has no atom of it: "
+                                "remove the restraint")
+        for atom in np.flatnonzero(chosen).tolist():
+            force.addParticle(atom, (position[atom] / ANGSTROM_PER_NM).tolist())
+        system.addForce(force)
+
+
+def _resume(context: openmm.Context, path: Path) -> None:
+    """Go on from the state that a phase left. Raises BadInputError when it is missing or unreadable."""
+    try:
+        state = openmm.XmlSerializer.deserialize(path.read_text(encoding="utf-8"))
+    except (OSError, openmm.OpenMMException, ValueError) as error:
+        raise BadInputError(f"cannot read {path} ({error}): run the phase before this one again") from error
+    context.setPeriodicBoxVectors(*state.getPeriodicBoxVectors())
+    context.setPositions(state.getPositions())
+    context.setVelocities(state.getVelocities())
+
+
+def _run_dynamics(task: Task, phase: PlannedPhase, context: openmm.Context, table: "_Table", n_atoms: int,
+                  box: np.ndarray) -> None:
+    """The steps of a phase of dynamics, with its table and its frames."""
+    integrator = context.getIntegrator()
+    context.setTime(phase.first_time * unit.picosecond)
+    if phase.draws_velocities:
+        context.setVelocitiesToTemperature(phase.temperature[0], task.seed)
+    last = phase.first_step + phase.steps
+    table.write(phase.first_step, header=True)
+    with ExitStack() as stack:
+        trajectory = None
+        if phase.trajectory:
+            part = stack.enter_context(atomic_path(task.folder / phase.trajectory))
+            frames = stack.enter_context(open(part, "wb"))
+            trajectory = app.DCDFile(frames, _nameless(n_atoms, box), integrator.getStepSize(),
+                                     phase.first_step + phase.trajectory_period, phase.trajectory_period)
+        step = phase.first_step
+        while step < last:
+            _set_progress(context, phase, (step - phase.first_step) / phase.steps)
+            until = min([last, *(step + period - step % period for period in _periods(phase))])
+            integrator.step(until - step)
+            step = until
+            if step % phase.output_period == 0 or step == last:
                 table.write(step)
-            if step % dynamics.trajectory_period == 0:
+            if trajectory is not None and step % phase.trajectory_period == 0:
                 state = context.getState(getPositions=True, enforcePeriodicBox=True)
                 trajectory.writeModel(state.getPositions(asNumpy=True),
                                       periodicBoxVectors=state.getPeriodicBoxVectors())
-    state = context.getState(getPositions=True, getVelocities=True)
-    with atomic_path(files.restart) as part:
-        part.write_text(openmm.XmlSerializer.serialize(state), encoding="utf-8")
-    return files
+
+
+def _periods(phase: PlannedPhase) -> list[int]:
+    """Steps between events of a phase."""
+    start, end = phase.temperature
+    changes = start != end or any(first != last for first, last in (item.ends() for item in phase.restraints))
+    periods = (phase.output_period, phase.trajectory_period if phase.frames else 0, STEPS_A_CHANGE if changes else 0)
+    return [period for period in periods if period]
+
+
+def _set_progress(context: openmm.Context, phase: PlannedPhase, share: float) -> None:
+    """Temperature and constants of restraints when a share of the phase is done."""
+    start, end = phase.temperature
+    if start != end:
+        temperature = start + share * (end - start)
+        context.getIntegrator().setTemperature(temperature)
+        if phase.ensemble == "NPT":
+            context.setParameter(openmm.MonteCarloBarostat.Temperature(), temperature)
+    for k, restraint in enumerate(phase.restraints):
+        first, last = restraint.ends()
+        if first != last:
+            context.setParameter(f"hold_{k}", (first + share * (last - first)) * KJ_PER_KCAL * ANGSTROM_PER_NM**2)
+
+
+def _nameless(n_atoms: int, box: np.ndarray) -> app.Topology:
+    """As many atoms as the trajectory has, which is all that its writer asks for."""
+    atoms = app.Topology()
+    atoms.setUnitCellDimensions(openmm.Vec3(*(box / ANGSTROM_PER_NM)))
+    residue = atoms.addResidue("ALL", atoms.addChain())
+    for _ in range(n_atoms):
+        atoms.addAtom("X", None, residue)
+    return atoms
 
 
 def _repartition_hydrogen_mass(system: openmm.System, factor: float) -> None:

@@ -48,7 +48,7 @@ def workflow() -> str:
     text += arrow(690, 53, 716, 53)
     text += arrow(790, 90, 790, 130) + box(716, 130, 150, "solvate", "shards/manifest.json")
     text += arrow(716, 153, 690, 153) + box(530, 130, 160, "topology", "topology.h5, topology.psf")
-    text += arrow(530, 153, 500, 153) + box(360, 130, 140, "run", "md/trajectory.dcd")
+    text += arrow(530, 153, 500, 153) + box(360, 130, 140, "run", "md/*.dcd")
     text += arrow(360, 153, 330, 153) + box(190, 130, 140, "report", "report.html")
     text += arrow(190, 153, 160, 153) + box(20, 130, 140, "verify", "verified.json")
     text += label(20, 230, "Blue: one job each, on one node; run starts MPI by itself.")

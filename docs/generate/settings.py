@@ -6,7 +6,9 @@ import typing
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 
+from chromabuild.base.phases import Phase, Restraint
 from chromabuild.base.settings import Settings, commented_yaml
 from generate.markdown import cell, code, table
 
@@ -16,6 +18,8 @@ BOUNDS = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
 def values(annotation: object, bounds: str = "") -> str:
     """The type of a setting in words, with the bounds of a number."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if is_section(annotation):
+        return f"`{annotation.__name__}`"
     if origin is typing.Annotated:
         return values(arguments[0], limits(arguments[1:]))
     if origin is typing.Literal:
@@ -38,7 +42,9 @@ def limits(metadata: typing.Iterable[object]) -> str:
 
 def default(value: object) -> str:
     """A default as it stands in the file."""
-    return "" if value is None else code(json.dumps(list(value) if isinstance(value, tuple) else value).strip('"'))
+    if value is None or value is PydanticUndefined:
+        return ""
+    return code(json.dumps(list(value) if isinstance(value, tuple) else value).strip('"'))
 
 
 def settings_table(fields: dict[str, FieldInfo]) -> str:
@@ -63,6 +69,10 @@ def pages() -> dict[str, str]:
             "the file against {download}`locus.schema.json`; the workflow does so too.\n\n" + loose)
     for name, model in sections.items():
         text += f"\n## `{name}`\n\n{cell(model.__doc__ or '')}\n\n" + settings_table(model.model_fields)
+        if name == "simulate":
+            for entry in (Phase, Restraint):
+                text += f"\n### `{entry.__name__}`\n\n{cell(entry.__doc__ or '')}\n\n"
+                text += settings_table(entry.model_fields)
     text += f"\n## A file with every default\n\n```yaml\n{commented_yaml(Settings())}```\n"
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Settings.model_json_schema()}
     return {"settings.md": text, "locus.schema.json": json.dumps(schema, indent=1) + "\n"}

@@ -70,7 +70,7 @@ def test_a_public_name_imports_only_what_it_needs():
 
 @pytest.mark.parametrize(("name", "section"), [
     ("fold", "scaffold"), ("build_solute", "build"), ("remove_clashes", "clash"), ("add_solvent", "solvate"),
-    ("run_dynamics", "dynamics")])
+    ("run_dynamics", "dynamics"), ("run_dynamics", "simulate")])
 def test_help_shows_the_keys_of_the_section_with_their_defaults(name, section):
     function = getattr(chromabuild, name)
     parameters = inspect.signature(function).parameters

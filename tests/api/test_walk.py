@@ -20,7 +20,7 @@ def folder(tmp_path_factory):
     (folder / "locus.fa").write_text(f">chr1\n{sequence}\n")
     (folder / "nucleosomes.bed").write_text("chr1\t83\t84\n")
     (folder / "locus.yaml").write_text("seed: 3\nscaffold: {sweeps: 5}\nsolvate: {padding: 3.0}\n"
-                                       "dynamics: {minimise_steps: 4, steps: 4, output_period: 2}\n")
+                                       "simulate: {protocol: demo}\n")
     return folder
 
 
@@ -86,8 +86,10 @@ def test_results_show_themselves_in_a_notebook(chain, walk):
 def test_dynamics_and_their_files(walk, folder):
     shards, topology = walk[5:]
     told = []
-    run = cb.run_dynamics(topology, shards, folder / "walk" / "md", minimise_steps=2, steps=4, output_period=2,
-                          trajectory_period=2, threads=2, progress=lambda phase, share=None: told.append(share))
+    run = cb.run_dynamics(topology, shards, folder / "walk" / "md", phases=[
+        {"name": "minimise", "kind": "minimise", "steps": 2},
+        {"name": "dynamics", "steps": 4, "output_period": 2, "trajectory_period": 2}], threads=2,
+        progress=lambda phase, share=None: told.append(share))
     assert run.energies["STEP"].tolist() == [0, 2, 4] and run.minimisation["STEP"][-1] == 2
     assert told[-1] == 1.0 and run.trajectory.is_file() and run.seconds_per_step["dynamics"] > 0
     assert cb.Run.read(folder / "walk" / "md") == run

@@ -13,6 +13,7 @@ from chromabuild.base.errors import (
     InterruptedRunError,
     ResourceError,
 )
+from chromabuild.base.settings import Settings, load_config, parse_override
 from chromabuild.cli import app
 from chromabuild.pipeline import chain, inspect
 from chromabuild.pipeline.stages import Stage
@@ -45,7 +46,9 @@ def settings(tmp_path):
     ("solvate: {box: [100, -3, 100]}\n", "solvate.box"),
     ("solvate: {box: [100, 100]}\n", "solvate.box"),
     ("solvate: {padding: wide}\n", "solvate.padding = 'wide'"),
-    ("dynamics: {steps: 0}\n", "dynamics.steps = 0"),
+    ("simulate: {phases: [{name: a, steps: 0}]}\n", "simulate.phases.0.steps = 0"),
+    ("dynamics: {steps: 5}\n", "dynamics.steps has moved: give it to a phase of simulate.phases"),
+    ("dynamics: {temperature: 5}\n", "dynamics.temperature has moved: set simulate.temperature"),
     ("dynamics: 3\n", "dynamics = 3"),
     ("seed: -1\n", "seed = -1"),
     ("\xff\xfe", "not valid YAML"),
@@ -55,6 +58,52 @@ def test_bad_settings(tmp_path, text, told):
     path.write_bytes(text.encode("latin-1"))
     line = one_sentence(invoke("validate", "--config", path), 3)
     assert told in line and "locus.yaml" in line
+
+
+@pytest.mark.parametrize(("phases", "told"), [
+    ("[{name: a, temperature: [10, 310], ensemble: NVE, steps: 3}]", "phase 1 (a): a ramp of the temperature needs a "
+     "thermostat: set ensemble to NVT or NPT"),
+    ("[{name: a, steps: 3}, {name: b, steps: 3}, {name: a, steps: 3}]", "phase 3 (a): the name is that of phase 1 too"),
+    ("[{name: a, length: -3 ps}]", "phase 1 (a): length '-3 ps' is not a positive number"),
+    ("[{name: a, length: 3}]", "length"),
+    ("[{name: a, length: 3 weeks}]", "with the unit fs, ps, ns or us"),
+    ("[{name: a}]", "dynamics needs a length such as '50 ps', or steps"),
+    ("[{name: a, length: 3 ps, steps: 4}]", "length and steps are both given: remove one"),
+    ("[{name: a, steps: 3, timestep: 4}]", "a timestep of 4 fs is too long for hydrogen_mass_factor 1: set that to 3"),
+    ("[{name: a, steps: 3, timestep: 5, hydrogen_mass_factor: 4}]", "too long for any masses: 4 fs is the longest"),
+    ("[{name: a, steps: 3, pressure: 2}]", "only the ensemble NPT has a pressure"),
+    ("[{name: a, kind: minimise, steps: 3, temperature: 3}]", "a minimisation has no temperature"),
+    ("[{name: a, kind: minimise}]", "a minimisation needs steps"),
+    ("[{name: a, kind: minimise, steps: 3, restraints: [{group: dna, constant: [1, 0]}]}]", "cannot release"),
+    ("[{name: a, steps: 3, restraints: [{group: dna, constant: [1, -1]}]}]", "a restraint has the constant -1"),
+    ("[{name: a, steps: 3, restraints: [{group: cats, constant: 1}]}]", "restraints.0.group = 'cats'"),
+    ("[{name: a b, steps: 3}]", "phases.0.name = 'a b'"),
+    ("[]", "simulate has neither protocol nor phases"),
+])
+def test_phases_that_contradict_themselves(tmp_path, phases, told):
+    path = tmp_path / "locus.yaml"
+    path.write_text(f"simulate:\n  protocol:\n  phases: {phases}\n")
+    line = one_sentence(invoke("validate", "--config", path), 3)
+    assert told in line and "locus.yaml" in line
+
+
+def test_protocol_and_phases_take_each_other_s_place(tmp_path):
+    path = tmp_path / "locus.yaml"
+    path.write_text("simulate: {protocol: demo, phases: [{name: a, steps: 3}]}\n")
+    line = one_sentence(invoke("validate", "--config", path), 3)
+    assert "simulate.protocol and simulate.phases are both given" in line
+    for replacement, names in (("simulate.protocol=demo", ["minimise", "dynamics"]),
+                               ("simulate.phases=[{name: b, steps: 1}]", ["b"])):
+        config = load_config(path, dict([parse_override(replacement)]))
+        assert [phase.name for phase in config.simulate.chosen()] == names
+
+
+def test_restraints_on_histones_need_nucleosomes():
+    held = {"name": "a", "steps": 1, "restraints": [{"group": "tails", "constant": 1}]}
+    config = Settings(simulate={"phases": [held]})
+    inspect.check_restraints(config, 1)
+    with pytest.raises(BadInputError, match="phase a of simulate restrains tails, and the locus has no nucleosome"):
+        inspect.check_restraints(config, 0)
 
 
 def test_settings_with_carriage_returns_are_read(tmp_path):
@@ -72,8 +121,8 @@ def test_missing_files(tmp_path, settings):
 
 
 @pytest.mark.parametrize(("override", "told"), [
-    ("dynamics.steps", "section.key=value"), ("nonsense.key=1", "nonsense"), ("seed.x=1", "seed"),
-    ("dynamics.steps=[", "section.key=value"), ("dynamics.steps=many", "dynamics.steps"),
+    ("dynamics.ranks", "section.key=value"), ("nonsense.key=1", "nonsense"), ("seed.x=1", "seed"),
+    ("dynamics.ranks=[", "section.key=value"), ("dynamics.ranks=many", "dynamics.ranks"),
 ])
 def test_bad_overrides(settings, override, told):
     assert told in one_sentence(invoke("validate", "--config", settings, "--set", override), 3)

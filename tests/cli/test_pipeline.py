@@ -58,7 +58,7 @@ def test_second_run_has_nothing_to_do(settings, ran):
 
 @pytest.mark.parametrize(("change", "first"), [
     (["--set", "scaffold.sweeps=5"], "scaffold"), (["--set", "clash.threshold=0.8"], "clash"),
-    (["--set", "dynamics.steps=7"], "run"), (["--seed", "2"], "scaffold"),
+    (["--set", "simulate.temperature=300"], "run"), (["--seed", "2"], "scaffold"),
 ])
 def test_changed_settings_run_what_depends_on_them(settings, ran, change, first):
     run_all(settings)

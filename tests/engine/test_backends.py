@@ -9,10 +9,11 @@ import pytest
 from support.molecular_systems import solvated, write_bricks
 
 from chromabuild.base.errors import BadInputError, ChromabuildError, IntegrityError, ResourceError
-from chromabuild.base.settings import DynamicsSection
+from chromabuild.base.settings import DynamicsSection, Settings, SimulateSection
 from chromabuild.shards import read_shards
 from chromabuild.simulate import chromamd, openmm_engine
 from chromabuild.simulate.energy_log import EnergyLog, TableReader
+from chromabuild.simulate.protocol import Task, run_phases
 
 
 def fake_engine(folder: Path, script: str) -> Path:
@@ -118,15 +119,16 @@ def test_log_without_table(tmp_path):
 def test_openmm_as_engine(tmp_path, ensemble):
     """Minimise, then 0.1 ps: energy or temperature kept, frames and tables as chromamd writes them."""
     system = solvated("peptide", 26.0)
-    dynamics = DynamicsSection(engine="openmm", ensemble=ensemble, minimise_steps=20, steps=50, output_period=10,
-                               trajectory_period=25, thermostat_time=0.01)
+    config = Settings(dynamics=DynamicsSection(engine="openmm", thermostat_time=0.01), simulate=SimulateSection(phases=[
+        {"name": "minimise", "kind": "minimise", "steps": 20},
+        {"name": "dynamics", "ensemble": ensemble, "steps": 50, "output_period": 10, "trajectory_period": 25}]))
     rows = []
     system.topology.write(tmp_path / "topology.h5")
     bricks = write_bricks(tmp_path / "shards", system.position, system.box, system.topology, (2, 3, 1))
-    files = openmm_engine.run(dynamics, 7, tmp_path / "topology.h5", bricks, tmp_path / "md",
-                                 lambda stage, row: rows.append((stage, row["STEP"])))
+    files = run_phases(config, Task(config.dynamics, 7, tmp_path / "topology.h5", bricks, tmp_path / "md"),
+                       openmm_engine, progress=lambda phase, row: rows.append((phase.name, row["STEP"])))
     assert [step for stage, step in rows if stage == "dynamics"] == [0, 10, 20, 30, 40, 50]
-    minimisation, table = EnergyLog.read(files.minimise_log), EnergyLog.read(files.dynamics_log)
+    minimisation, table = files.minimisation, files.energies
     assert minimisation["POTENTIAL_ENE"][1] < minimisation["POTENTIAL_ENE"][0]
     if ensemble == "NVE":
         # Leapfrog's half-step kinetic energy fluctuates by less than 1%; a broken force would not stay within it.

@@ -22,10 +22,11 @@ from support.engine_runs import OPTIONS, simulate, start
 from support.molecular_systems import MolecularSystem
 
 from chromabuild.base.errors import BadInputError, ResourceError
-from chromabuild.base.settings import DynamicsSection
+from chromabuild.base.settings import DynamicsSection, Settings, SimulateSection
 from chromabuild.simulate import chromamd
 from chromabuild.simulate.energy_log import EnergyLog
 from chromabuild.simulate.openmm_engine import BOLTZMANN, NonbondedOptions
+from chromabuild.simulate.protocol import Task, run_phases
 
 pytestmark = pytest.mark.mpi
 
@@ -144,13 +145,15 @@ def test_run_from_the_settings_of_a_build(systems, tmp_path):
     """Setup, minimisation and dynamics as `chromabuild run` starts them, on two ranks; tables, frames and restarts."""
     system = systems["peptide"]
     entries = write_input(system, tmp_path)
-    dynamics = DynamicsSection(minimise_steps=20, steps=40, output_period=10, trajectory_period=20, ranks=2)
+    config = Settings(dynamics=DynamicsSection(ranks=2), simulate=SimulateSection(phases=[
+        {"name": "minimise", "kind": "minimise", "steps": 20},
+        {"name": "dynamics", "steps": 40, "output_period": 10, "trajectory_period": 20}]))
     rows = []
-    files = chromamd.run(dynamics, 5, entries["topologyfile"], entries["shardfile"], tmp_path / "md",
-                         lambda stage, row: rows.append((stage, row["STEP"])))
+    task = Task(config.dynamics, 5, entries["topologyfile"], entries["shardfile"], tmp_path / "md")
+    files = run_phases(config, task, chromamd, progress=lambda phase, row: rows.append((phase.name, row["STEP"])))
     assert [step for stage, step in rows if stage == "minimise"] == [0, 10, 20]
     assert [step for stage, step in rows if stage == "dynamics"] == [0, 10, 20, 30, 40]
-    minimisation, table = EnergyLog.read(files.minimise_log), EnergyLog.read(files.dynamics_log)
+    minimisation, table = files.minimisation, files.energies
     assert minimisation["POTENTIAL_ENE"][-1] < minimisation["POTENTIAL_ENE"][0]
     assert table["TIME"].tolist() == pytest.approx([0, 0.02, 0.04, 0.06, 0.08])
     assert np.ptp(table["CONSERVED_ENE"]) < 0.01 * table["KINETIC_ENE"].mean()

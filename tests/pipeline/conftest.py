@@ -78,7 +78,9 @@ def piece(demo_solute, tmp_path_factory):
                   if name in ("H3", "H4") and demo_solute.molecule_nucleosome[k] == 0][2:]
         molecules_of(demo_solute, wanted).write(folder / "results" / "solute_clean.h5")
         settings = {"seed": 7, "solvate": {"padding": 6.0, "brick_edge": 50.0},
-                    "dynamics": {"minimise_steps": 60, "steps": 100, "output_period": 10, "trajectory_period": 20}}
+                    "simulate": {"phases": [
+                        {"name": "minimise", "kind": "minimise", "steps": 60},
+                        {"name": "dynamics", "steps": 100, "output_period": 10, "trajectory_period": 20}]}}
         (folder / "locus.yaml").write_text(json.dumps(settings))  # JSON is YAML
         return {stage: result_of(stage, "--threads", 2, cwd=folder)["summary"] for stage in ("solvate", "topology")}
 

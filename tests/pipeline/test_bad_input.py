@@ -110,7 +110,7 @@ def solvated(tmp_path_factory):
     folder = tmp_path_factory.mktemp("solvated")
     (folder / "results").mkdir()
     shutil.copy(SOLUTE, folder / "results" / "solute_clean.h5")
-    (folder / "locus.yaml").write_text("solvate: {padding: 5.0, brick_edge: 40.0}\ndynamics: {steps: 2}\n")
+    (folder / "locus.yaml").write_text("solvate: {padding: 5.0, brick_edge: 40.0}\nsimulate: {protocol: demo}\n")
     result_of("solvate", cwd=folder)
     result_of("topology", cwd=folder)
     return folder

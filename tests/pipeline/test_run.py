@@ -45,7 +45,7 @@ def simulated(piece):
 def test_log_trajectory_and_restart(simulated):
     build, summary = simulated
     folder = build.results / "md"
-    minimisation, table = EnergyLog.read(folder / "minimise.log"), EnergyLog.read(folder / "dynamics.log")
+    minimisation, table = EnergyLog.read(folder / "01-minimise.log"), EnergyLog.read(folder / "02-dynamics.log")
     assert minimisation["STEP"].tolist() == list(range(0, 61, 10))
     assert np.all(np.diff(minimisation["POTENTIAL_ENE"]) < 0)
     assert table["TIME"].tolist() == pytest.approx(np.arange(0, 0.201, 0.02).tolist())
@@ -55,8 +55,8 @@ def test_log_trajectory_and_restart(simulated):
     # Of what kinetic energy, potential energy and thermostat exchange, the conserved quantity keeps all but 1 %.
     assert np.ptp(table["CONSERVED_ENE"]) < 0.01 * table["KINETIC_ENE"].mean()
     assert table["TOTAL_ENE"][-1] - table["TOTAL_ENE"][0] > 0.05 * table["KINETIC_ENE"].mean()
-    assert (folder / "restart" / "dynamics_0.rst").stat().st_size > 48 * build.manifest["atoms"]
-    for name in ("setup", "minimise", "dynamics"):
+    assert (folder / "restart" / "02-dynamics_0.rst").stat().st_size > 48 * build.manifest["atoms"]
+    for name in ("setup", "01-minimise", "02-dynamics"):
         assert (folder / f"{name}.inp").is_file()
 
 
@@ -67,7 +67,7 @@ def test_temperature_is_brought_back_by_the_thermostat(simulated):
     each kcal going on into potential energy: after its 0.1 ps at most exp(-1/2) of the 155 K are missing, after 0.2 ps
     exp(-1). Strain left over from the minimisation only adds to the temperature.
     """
-    table = EnergyLog.read(simulated[0].results / "md" / "dynamics.log")
+    table = EnergyLog.read(simulated[0].results / "md" / "02-dynamics.log")
     temperature = table["TEMPERATURE"]
     assert temperature[0] == pytest.approx(310, rel=0.03)
     assert (temperature > 155).all() and (temperature < 340).all()
@@ -80,7 +80,7 @@ def test_trajectory_with_the_psf_in_mdanalysis(simulated):
     build, _ = simulated
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        universe = MDAnalysis.Universe(build.results / "topology.psf", build.results / "md" / "trajectory.dcd")
+        universe = MDAnalysis.Universe(build.results / "topology.psf", build.results / "md" / "02-dynamics.dcd")
     assert len(universe.trajectory) == 5
     assert len(universe.atoms) == build.manifest["atoms"]
     box = np.array(build.manifest["box"])

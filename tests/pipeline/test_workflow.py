@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from chromabuild.base.settings import commented_yaml, load_config, validated
+from chromabuild.base.settings import Settings, commented_yaml, load_config, validated
 from chromabuild.pipeline import chain
 from chromabuild.pipeline.workflow import workflow_folder
+from chromabuild.simulate.protocol import plan_phases
 
 pytest.importorskip("snakemake")
 WORKFLOW = workflow_folder() / "workflow"
+PHASES = plan_phases(Settings().simulate)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +45,7 @@ def snakemake(project, *arguments, options=()):
 @pytest.fixture(scope="module")
 def plan(project):
     """What a dry run of everything says."""
-    result = snakemake(project, "--dry-run", options=['overrides=["dynamics.steps=7"]', "seed=4"])
+    result = snakemake(project, "--dry-run", options=['overrides=["dynamics.ranks=1"]', "seed=4"])
     assert result.returncode == 0, result.stderr
     return result.stdout + result.stderr
 
@@ -54,8 +56,20 @@ def test_schema_is_current():
     assert (WORKFLOW / "schemas" / "config.schema.yaml").read_text() == text, f"run python {script}"
 
 
-def test_dry_run_plans_every_stage_once(plan):
-    assert re.findall(r"^rule (\w+):", plan, re.MULTILINE) == [*chain.NAMES, "verify", "all"]
+def test_dry_run_plans_every_stage_once_and_a_job_a_phase(plan):
+    first = chain.NAMES.index("run")
+    assert re.findall(r"^rule (\w+):", plan, re.MULTILINE) == [
+        *chain.NAMES[:first], *["phase"] * len(PHASES), *chain.NAMES[first:], "verify", "all"]
+
+
+def test_phases_follow_each_other(project, plan):
+    """Each reads the record of the one before it, and is run by its name."""
+    jobs = re.findall(r"^rule phase:\n((?: +\S.*\n)+)", plan, re.MULTILINE)
+    records = [str(project / "out" / "md" / phase.record) for phase in PHASES]
+    for k, (job, phase) in enumerate(zip(jobs, PHASES, strict=True)):
+        assert re.search(r"output: (.*)", job).group(1) == records[k]
+        assert set(records) & set(re.search(r"input: (.*)", job).group(1).split(", ")) == set(records[max(0, k - 1):k])
+        assert f"--phase {phase.name} --threads" in plan
 
 
 def test_rules_read_and_write_what_the_stages_do(project, plan):
@@ -65,7 +79,8 @@ def test_rules_read_and_write_what_the_stages_do(project, plan):
         files = {kind: set(re.search(rf"{kind}: (.*)", job).group(1).split(", ")) for kind in ("input", "output")}
         folder = project / "out"
         assert files["output"] == {str(folder / name) for name in stage.outputs}
-        assert files["input"] == {str(path) for path in stage.input_paths(config).values()}
+        records = {str(folder / "md" / phase.record) for phase in PHASES} if stage.name == "run" else set()
+        assert files["input"] == {str(path) for path in stage.input_paths(config).values()} | records
 
 
 def test_a_job_runs_the_command_of_its_stage(project):
@@ -113,8 +128,9 @@ def test_settings_are_held_to_the_schema(tmp_path):
 
 
 def test_overrides_and_seed_reach_the_commands(plan):
-    commands = re.findall(r"-m chromabuild\.cli (\w+) .*--set dynamics.steps=7.* --set seed=4", plan)
-    assert commands == [*chain.NAMES, "verify"]
+    commands = re.findall(r"-m chromabuild\.cli (\w+) .*--set dynamics.ranks=1.* --set seed=4", plan)
+    first = chain.NAMES.index("run")
+    assert commands == [*chain.NAMES[:first], *["run"] * len(PHASES), *chain.NAMES[first:], "verify"]
 
 
 def test_layout_is_the_standard_one():

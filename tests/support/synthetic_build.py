@@ -119,7 +119,10 @@ def write_build(folder):
                      f"{1000 - 50 * k + 0.1 * k:.3f} {300 - 12 * k:.2f}")
     lines += ["", "Timing (seconds, mean over ranks):", "  real space          12.814    60.0 %",
               "  total               21.357"]
-    (folder / "md" / "dynamics.log").write_text("\n".join(lines) + "\n")
+    (folder / "md" / "phases.json").write_text(json.dumps({"format": "chromabuild-phases", "phases": [
+        {"name": "dynamics", "kind": "dynamics", "log": "01-dynamics.log", "trajectory": None,
+         "restart": "restart/01-dynamics_().rst", "seconds_per_step": 0.5}]}))
+    (folder / "md" / "01-dynamics.log").write_text("\n".join(lines) + "\n")
 
     def stage(title, outputs, summary):
         return {"title": title, "started": "2026-01-01T00:00:00Z", "seconds": 1.5, "threads": 2,
@@ -136,7 +139,7 @@ def write_build(folder):
         "clash": stage("clash correction", ["solute_clean.h5"], {"pairs_before": 1, "pairs_after": 0}),
         "solvate": stage("water, ions and shards", ["shards/manifest.json"], {
             "box": box, "grid": [1, 1, 1], "atoms": len(everything), "counts": counts, "net_charge": 0}),
-        "run": stage("minimisation and dynamics", ["md/dynamics.log"], {
+        "run": stage("minimisation and dynamics", ["md/phases.json", "md/01-dynamics.log"], {
             "engine": "chromamd", "atoms": len(everything), "temperature": 300.0, "simulated_ps": 0.2,
             "ns_per_day": 0.31, "trajectory": "md/trajectory.dcd"}),
     }

@@ -14,4 +14,4 @@ def run(job: Job) -> Summary:
 
 STAGE = Stage("report", "report", (), ("report.html",), run, needs_all_inputs=False,
               reads={"scaffold": "scaffold.h5", "solute": "solute_clean.h5", "clashes": "clash_report.json",
-                     "manifest": "shards/manifest.json", "topology": "topology.h5", "dynamics": "md/dynamics.log"})
+                     "manifest": "shards/manifest.json", "topology": "topology.h5", "dynamics": "md/phases.json"})

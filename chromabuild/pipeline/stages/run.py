@@ -1,28 +1,55 @@
 """Shards and topology.h5 to the files in md/."""
 
+from typing import TYPE_CHECKING
+
+from chromabuild.base.errors import BadInputError
 from chromabuild.base.summary import Summary
 from chromabuild.pipeline.stages.stage import Job, Stage
 
+if TYPE_CHECKING:
+    from chromabuild.base.settings import Settings
+    from chromabuild.simulate.protocol import PlannedPhase
+    from chromabuild.simulate.result import Run
+
 
 def run(job: Job) -> Summary:
-    """Shards and topology.h5 to the files in md/, with chromamd or OpenMM as ``dynamics.engine`` says."""
-    from chromabuild.api import run_dynamics
-    from chromabuild.report.summary import energy_drift
-    from chromabuild.shards.shard_set import ShardSet
+    """Shards and topology.h5 to the files in md/: the phases of ``simulate`` that are not done yet, in order.
 
-    dynamics = job.config.dynamics
+    ``job.only``: the name of the one phase to run. Raises BadInputError for what is no name of a phase.
+    """
+    from chromabuild.api import run_dynamics
+    from chromabuild.shards.shard_set import ShardSet
+    from chromabuild.simulate.protocol import last_dynamics, plan_phases
+
+    if not isinstance(job.only, str | None):
+        raise BadInputError("a part of the run stage is a phase, by its name")
+    dynamics, phases = job.config.dynamics, plan_phases(job.config.simulate)
     shards = ShardSet.read(job.folder / "shards")
     found = run_dynamics(job.folder / "topology.h5", shards, job.folder / "md", job.config, threads=job.threads,
-                         progress=job.progress)
-    log = found.energies
-    conserved = log.conserved
-    drift = None if conserved is None else energy_drift(log["TIME"], conserved, shards.atoms, dynamics.temperature)
-    return {"engine": dynamics.engine, "ranks": dynamics.ranks, "threads": job.threads, "atoms": shards.atoms,
-            "steps": dynamics.steps, "timestep_fs": dynamics.timestep,
-            "simulated_ps": dynamics.steps * dynamics.timestep / 1000, "ensemble": dynamics.ensemble,
-            "temperature": dynamics.temperature, "drift_kT_per_ns_per_atom": drift,
-            **_speed(found.seconds_per_step, dynamics.timestep),
-            "trajectory": str(found.trajectory.relative_to(job.folder))}
+                         progress=job.progress, phase=job.only, again=job.again)
+    last = last_dynamics(phases)
+    summary: Summary = {"engine": dynamics.engine, "ranks": dynamics.ranks, "threads": job.threads,
+                        "atoms": shards.atoms, "phases": ", ".join(phase.name for phase in found.phases),
+                        "steps": sum(phase.steps for phase in phases if phase.kind == "dynamics"),
+                        "simulated_ps": sum(phase.simulated for phase in phases)}
+    if last is not None:
+        summary |= {"timestep_fs": last.timestep, "ensemble": last.ensemble, "temperature": last.temperature[1],
+                    "drift_kT_per_ns_per_atom": _drift(found, last, shards.atoms)}
+    summary |= _speed(found.seconds_per_step, last.timestep if last else 0.0)
+    if found.trajectories:
+        summary["trajectory"] = str(found.trajectory.relative_to(job.folder))
+    return summary
+
+
+def _drift(found: "Run", phase: "PlannedPhase", atoms: int) -> float | None:
+    """Drift of the conserved quantity in a phase, None where it was not run or nothing is conserved."""
+    from chromabuild.report.summary import energy_drift
+
+    files = next((files for files in found.phases if files.name == phase.name), None)
+    log = files.energies if files else None
+    if log is None or log.conserved is None:
+        return None
+    return energy_drift(log["TIME"], log.conserved, atoms, max(phase.temperature))
 
 
 def _speed(seconds_per_step: dict[str, float], timestep: float) -> dict[str, float]:
@@ -33,5 +60,13 @@ def _speed(seconds_per_step: dict[str, float], timestep: float) -> dict[str, flo
     return speed
 
 
-STAGE = Stage("run", "minimisation and dynamics", ("dynamics",), ("md/dynamics.log", "md/trajectory.dcd"), run,
-              reads={"manifest": "shards/manifest.json", "topology": "topology.h5"})
+def phase_files(config: "Settings") -> tuple[str, ...]:
+    """Log and trajectory of every phase."""
+    from chromabuild.simulate.protocol import plan_phases
+
+    return tuple(f"md/{name}" for phase in plan_phases(config.simulate) for name in (phase.log, phase.trajectory)
+                 if name)
+
+
+STAGE = Stage("run", "minimisation and dynamics", ("dynamics", "simulate"), ("md/phases.json",), run,
+              reads={"manifest": "shards/manifest.json", "topology": "topology.h5"}, outputs_of=phase_files)

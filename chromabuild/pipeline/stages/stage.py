@@ -24,8 +24,10 @@ class Job:
     progress: Progress
     provenance: Provenance
     """Goes into every file that the stage writes."""
-    only: "Iterable[int] | Part | None" = None
-    """The shards to make, of the solvate stage; None: all."""
+    only: "Iterable[int] | Part | str | None" = None
+    """The shards to make, of the solvate stage, or the phase to run, of the run stage; None: all."""
+    again: bool = False
+    """Whether what a stage finds done is done again."""
 
     @property
     def folder(self) -> Path:
@@ -52,6 +54,8 @@ class Stage:
     """Outputs of earlier stages, by role."""
     files: tuple[str, ...] = ()
     """Keys of the settings that name files of the user's (``build.marks``); the last part is the role."""
+    outputs_of: "Callable[[Settings], tuple[str, ...]] | None" = None
+    """Further outputs, whose names follow from the settings."""
     needs_all_inputs: bool = True
     """Whether a missing input file is an error; otherwise the stage goes without it."""
 
@@ -65,9 +69,13 @@ class Stage:
                 paths[role] = Path(value)
         return paths
 
+    def output_files(self, config: "Settings") -> tuple[str, ...]:
+        """Every output that the record vouches for, relative to the output folder."""
+        return self.outputs + (self.outputs_of(config) if self.outputs_of else ())
+
     def output_paths(self, config: "Settings") -> list[Path]:
         """Every output file that the record vouches for."""
-        return [Path(config.output) / file for file in self.outputs]
+        return [Path(config.output) / file for file in self.output_files(config)]
 
 
 def in_order(stages: Iterable[Stage]) -> tuple[Stage, ...]:

@@ -26,6 +26,9 @@ module energies
     !> Kinetic energy of the last half kick, half the sum of m (v(t) - v(t - dt/2))^2 with the forces of constraints;
     !> 0 before the first step.
     real(real64) :: half_kick = 0.0_real64
+    !> Work (kcal/mol) that half a step's change of the constants of restraints does on the atoms where they are; of this
+    !> rank alone.
+    real(real64) :: release_work = 0.0_real64
     !> Sum of squared force components, (kcal/mol/angstrom)^2.
     real(real64) :: force2 = 0.0_real64
     !> What thermostat and barostat add to the total energy to make a conserved quantity.

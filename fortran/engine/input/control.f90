@@ -11,12 +11,12 @@ module control
 
   type :: control_t
     character(len=:), allocatable, private :: path
-    character(len=1024), allocatable, private :: value(:)
+    character(len=4096), allocatable, private :: value(:)
     !> Line where the key stands, 0 = default.
     integer, allocatable, private :: line(:)
     !> Keys that end with a number, e.g. group2: place in the table, number, value and line.
     integer, allocatable, private :: numbered_key(:), number(:), numbered_line(:)
-    character(len=1024), allocatable, private :: numbered_value(:)
+    character(len=4096), allocatable, private :: numbered_value(:)
     logical, private :: dynamics_section = .false., minimize_section = .false.
   contains
     procedure :: read => read_control

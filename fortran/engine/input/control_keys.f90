@@ -132,6 +132,8 @@ module control_keys
     key_t("ENSEMBLE", "tpcontrol", is_choice, "NO", "", "NO BUSSI LANGEVIN NHC BERENDSEN", &
           "velocity rescaling, Langevin dynamics, Nose-Hoover chain, weak coupling"), &
     key_t("ENSEMBLE", "temperature", is_real, "298.15", "K", "0", "of the thermostat and of drawn velocities"), &
+    key_t("ENSEMBLE", "temperature_end", is_real, "", "K", "0", &
+          "of the thermostat at the end of the run, linear in time from `temperature`; default: no change"), &
     key_t("ENSEMBLE", "tau_t", is_real, "5.0", "ps", "1e-6", "relaxation time of BUSSI, NHC and BERENDSEN"), &
     key_t("ENSEMBLE", "gamma_t", is_real, "1.0", "1/ps", "0", "friction of LANGEVIN"), &
     key_t("ENSEMBLE", "nhchain", is_integer, "5", "", "1", "links of the Nose-Hoover chain, 1 to 8"), &
@@ -147,12 +149,14 @@ module control_keys
     key_t("ENSEMBLE", "group_tp", is_choice, "YES", "", "YES NO", &
           "thermostat of the centres of mass of constraint groups, or of atoms"), &
     key_t("SELECTION", "group#", is_text, "", "", "", &
-          "group1, group2, ...: atoms, e.g. segid:A and rno:1-9 and not an:H*; also ai:1-99, resname:, heavy"), &
+          "group1, group2, ...: atoms, e.g. segid:A and rno:1-9 and not an:H*; also ai:1-99, resname:, mname:, heavy"), &
     key_t("RESTRAINTS", "nfunctions", is_integer, "0", "", "0", "number of restraints"), &
     key_t("RESTRAINTS", "function#", is_choice, "", "", "POSI DIST DISTMASS DIHED DIHEDMASS RMSD RMSDMASS", &
           "function1, ...: what is restrained; MASS: centres of mass, mass-weighted"), &
     key_t("RESTRAINTS", "constant#", is_real, "0.0", "kcal/mol/angstrom^2", "0", &
           "k of k (x - reference)^2; per radian^2 for dihedrals"), &
+    key_t("RESTRAINTS", "constant_end#", is_real, "", "kcal/mol/angstrom^2", "0", &
+          "k at the end of dynamics, linear in time from `constant`; default: no change"), &
     key_t("RESTRAINTS", "reference#", is_real, "0.0", "angstrom", "-1e6", &
           "wanted distance, RMSD, or dihedral in degrees; POSI: 0"), &
     key_t("RESTRAINTS", "select_index#", is_text, "", "", "", "groups: one for POSI and RMSD, 2 DIST, 4 DIHED"), &

@@ -101,12 +101,15 @@ module settings
   type :: ensemble_settings_t
     integer :: ensemble = ensemble_nve, bath = bath_none, barostat = barostat_automatic, isotropy = isotropic
     real(real64) :: temperature = 0.0_real64, relaxation_time = 0.0_real64, friction = 0.0_real64
+    !> Temperature at the end of the run, where it changes linearly with the steps.
+    real(real64), allocatable :: final_temperature
     integer :: chain_length = 0, chain_steps = 0
     real(real64) :: pressure = 0.0_real64, pressure_relaxation_time = 0.0_real64, piston_friction = 0.0_real64, &
                     compressibility = 0.0_real64
     logical :: of_groups = .true.
   contains
     procedure :: changes_box
+    procedure :: highest_temperature
   end type ensemble_settings_t
 
   !> An entry of [SELECTION].
@@ -115,12 +118,12 @@ module settings
     character(len=:), allocatable :: expression
   end type group_settings_t
 
-  !> A restraint k (x - reference)^2 of [RESTRAINTS]: k in kcal/mol/angstrom^2 (per radian^2), reference in angstrom or
-  !> degrees; the numbers of its groups, and 1 along the axes on which it acts.
+  !> A restraint k (x - reference)^2 of [RESTRAINTS]: k in kcal/mol/angstrom^2 (per radian^2) at the start and at the end
+  !> of the run, reference in angstrom or degrees; the numbers of its groups, and 1 along the axes on which it acts.
   type :: restraint_settings_t
     integer :: kind = position_restraint
     logical :: by_mass = .false.
-    real(real64) :: constant = 0.0_real64, reference = 0.0_real64, along(3) = 1.0_real64
+    real(real64) :: constant = 0.0_real64, final_constant = 0.0_real64, reference = 0.0_real64, along(3) = 1.0_real64
     integer, allocatable :: group(:)
   end type restraint_settings_t
 
@@ -165,6 +168,7 @@ module settings
     procedure :: refuse_group
     procedure :: expression_of
     procedure :: restrains_positions
+    procedure :: releases_restraints
     procedure :: has_material
   end type settings_t
 
@@ -175,6 +179,19 @@ contains
     class(ensemble_settings_t), intent(in) :: self
     changes_box = self%ensemble == ensemble_npt .or. self%ensemble == ensemble_npat
   end function changes_box
+
+  !> The highest temperature (K) that the run is to have.
+  pure real(real64) function highest_temperature(self)
+    class(ensemble_settings_t), intent(in) :: self
+    highest_temperature = self%temperature
+    if (allocated(self%final_temperature)) highest_temperature = max(self%temperature, self%final_temperature)
+  end function highest_temperature
+
+  !> Whether the constant of any restraint changes in the course of the run.
+  pure logical function releases_restraints(self)
+    class(settings_t), intent(in) :: self
+    releases_restraints = any(self%restraint%constant /= self%restraint%final_constant)
+  end function releases_restraints
 
   !> Whether positions are restrained, so that the centre of mass of the system is not free.
   pure logical function restrains_positions(self)

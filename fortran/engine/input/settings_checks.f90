@@ -8,7 +8,7 @@ module settings_checks
                       ensemble_nvt, forcefield_embedded_atoms, forcefield_topology, leapfrog, no_tail, respa, settings_t
   implicit none
   private
-  public :: check_together, check_command
+  public :: check_together, check_command, check_release
 
 contains
 
@@ -120,6 +120,10 @@ contains
       else if (settings%source%yes("DYNAMICS", "annealing") .and. (dynamics%annealing_period == 0 .or. &
                                                                    ensemble%bath == bath_none)) then
         call settings%refuse("DYNAMICS", "annealing", "needs anneal_period and a thermostat", error)
+      else if (allocated(ensemble%final_temperature) .and. ensemble%bath == bath_none) then
+        call settings%refuse("ENSEMBLE", "temperature_end", "needs a thermostat; give ensemble = NVT or NPT", error)
+      else if (allocated(ensemble%final_temperature) .and. dynamics%annealing_period > 0) then
+        call settings%refuse("ENSEMBLE", "temperature_end", "contradicts annealing = YES; give one of them", error)
       else if (.not. fits_long_step(settings)) then
         call settings%refuse("DYNAMICS", "elec_long_period", &
                              "must divide nsteps, eneout_period, rstout_period, thermostat_period and barostat_period", error)
@@ -134,6 +138,20 @@ contains
       end if
     end associate
   end subroutine check_motion
+
+  !> Restraints whose constant changes: only dynamics has a time in which it can.
+  subroutine check_release(settings, error)
+    type(settings_t), intent(in) :: settings
+    type(error_t), allocatable, intent(out) :: error
+    integer :: k
+    if (.not. settings%runs_minimisation) return
+    do k = 1, size(settings%restraint)
+      if (settings%restraint(k)%constant == settings%restraint(k)%final_constant) cycle
+      call settings%source%refuse_numbered("RESTRAINTS", "constant_end", k, "does not go with [MINIMIZE], whose energy "// &
+                                           "must not change; give constant alone", error)
+      return
+    end do
+  end subroutine check_release
 
   !> Whether everything that happens between steps falls on the end of a long step.
   pure logical function fits_long_step(settings)

@@ -9,7 +9,7 @@ module settings_reader
   use control, only: control_t
   use settings, only: groups_of_restraint, group_settings_t, dihedral_restraint, distance_restraint, position_restraint, &
                       rmsd_restraint, restraint_settings_t, schedule_t, settings_t
-  use settings_checks, only: check_command, check_together
+  use settings_checks, only: check_command, check_release, check_together
   implicit none
   private
   public :: read_settings
@@ -38,6 +38,7 @@ contains
       if (.not. allocated(error)) call check_command(settings, command, error)
       if (allocated(error) .or. .not. any(command == ["run   ", "energy"])) return
       call read_restraints(control, settings, error)
+      if (.not. allocated(error)) call check_release(settings, error)
       ! Restrained positions hold the centre of mass, unless the control file says otherwise.
       if (.not. allocated(error) .and. settings%restrains_positions() .and. .not. control%given("DYNAMICS", "stoptr_period")) &
         settings%dynamics%stop_period = 0
@@ -157,6 +158,8 @@ contains
       ensemble%barostat = control%choice("ENSEMBLE", "barostat")
       ensemble%isotropy = control%choice("ENSEMBLE", "isotropy")
       ensemble%temperature = control%real("ENSEMBLE", "temperature")
+      if (control%given("ENSEMBLE", "temperature_end")) &
+        ensemble%final_temperature = control%real("ENSEMBLE", "temperature_end")
       ensemble%relaxation_time = control%real("ENSEMBLE", "tau_t")
       ensemble%friction = control%real("ENSEMBLE", "gamma_t")
       ensemble%chain_length = int(control%integer("ENSEMBLE", "nhchain"))
@@ -262,6 +265,9 @@ contains
     end select
     list = control%numbered("RESTRAINTS", "constant", number)
     read (list, *) restraint%constant
+    restraint%final_constant = restraint%constant
+    list = control%numbered("RESTRAINTS", "constant_end", number)
+    if (list /= "") read (list, *) restraint%final_constant
     list = control%numbered("RESTRAINTS", "reference", number)
     read (list, *) restraint%reference
     axis = index("XYZ", control%numbered("RESTRAINTS", "direction", number))

@@ -7,7 +7,8 @@ module kinetics
   use base_constants, only: acceleration_unit
   implicit none
   private
-  public :: kinetic_energy, group_kinetic_energy, my_kinetic_energy, my_energy_of_change, scale_velocities, remove_momentum
+  public :: kinetic_energy, group_kinetic_energy, my_kinetic_energy, my_energy_of_change, scale_velocities, remove_momentum, &
+            remove_rotation
 
   !> Groups whose sums are formed one after another, so that sums do not depend on the number of threads.
   integer, parameter :: groups_per_block = 2048
@@ -160,5 +161,54 @@ contains
     !$omp end parallel do
     removed = 0.5_real64*sum(momentum(:3)**2)/momentum(4)/acceleration_unit
   end function remove_momentum
+
+  !> Stop the rotation of a system whose centre of mass is at rest and whose atoms are all in one image. Returns the
+  !> kinetic energy (kcal/mol) that this took away; atoms in a line are left alone.
+  real(real64) function remove_rotation(comm, atoms) result(removed)
+    type(communicator_t), intent(in) :: comm
+    type(atoms_t), intent(inout) :: atoms
+    real(real64) :: centre(4), sums(9), momentum(3), inertia(3, 3), rate(3), away(3), mass, coarse
+    integer :: i
+    coarse = atoms%rounding%energy
+    centre = 0.0_real64
+    do i = 1, atoms%n_owned
+      mass = atoms%mass(atoms%kind(i))
+      centre = centre + ((mass*[atoms%position(:, i), 1.0_real64] + coarse) - coarse)
+    end do
+    call comm%sum(centre)
+    centre(:3) = centre(:3)/centre(4)
+    sums = 0.0_real64
+    do i = 1, atoms%n_owned
+      mass = atoms%mass(atoms%kind(i))
+      away = atoms%position(:, i) - centre(:3)
+      sums = sums + ((mass*[cross(away, atoms%velocity(:, i)), away*away, away*away([2, 3, 1])] + coarse) - coarse)
+    end do
+    call comm%sum(sums)
+    momentum = sums(:3)
+    inertia(:, 1) = [sums(5) + sums(6), -sums(7), -sums(9)]
+    inertia(:, 2) = [-sums(7), sums(4) + sums(6), -sums(8)]
+    inertia(:, 3) = [-sums(9), -sums(8), sums(4) + sums(5)]
+    removed = 0.0_real64
+    if (.not. dot_product(inertia(:, 1), cross(inertia(:, 2), inertia(:, 3))) > 1.0e-9_real64*sum(sums(4:6))**3) return
+    rate = solution(inertia, momentum)
+    do i = 1, atoms%n_owned
+      atoms%velocity(:, i) = atoms%velocity(:, i) - cross(rate, atoms%position(:, i) - centre(:3))
+    end do
+    removed = 0.5_real64*dot_product(rate, momentum)/acceleration_unit
+  end function remove_rotation
+
+  !> The vector x with a x = b, by Cramer's rule.
+  pure function solution(a, b) result(x)
+    real(real64), intent(in) :: a(3, 3), b(3)
+    real(real64) :: x(3)
+    x = [dot_product(b, cross(a(:, 2), a(:, 3))), dot_product(a(:, 1), cross(b, a(:, 3))), &
+         dot_product(a(:, 1), cross(a(:, 2), b))]/dot_product(a(:, 1), cross(a(:, 2), a(:, 3)))
+  end function solution
+
+  pure function cross(a, b)
+    real(real64), intent(in) :: a(3), b(3)
+    real(real64) :: cross(3)
+    cross = [a(2)*b(3) - a(3)*b(2), a(3)*b(1) - a(1)*b(3), a(1)*b(2) - a(2)*b(1)]
+  end function cross
 
 end module kinetics

@@ -19,6 +19,8 @@ module coupling
     !> Annealing: temperature of step 0, change, and the steps between changes (0 = none).
     real(real64), private :: first_temperature = 0.0_real64, temperature_change = 0.0_real64
     integer(int64), private :: annealing_period = 0
+    !> Where the temperature is a linear function of the progress of the run: that of its end.
+    real(real64), allocatable, private :: final_temperature
   contains
     procedure :: init
     procedure :: acts_after
@@ -46,8 +48,8 @@ contains
     self%box_period = settings%dynamics%barostat_period
     self%bath_time = self%bath_period*settings%dynamics%timestep
     self%box_time = self%box_period*settings%dynamics%timestep
-    if (settings%dynamics%annealing_period == 0) return
     self%first_temperature = settings%ensemble%temperature
+    if (allocated(settings%ensemble%final_temperature)) self%final_temperature = settings%ensemble%final_temperature
     self%temperature_change = settings%dynamics%temperature_change
     self%annealing_period = settings%dynamics%annealing_period
   end subroutine init
@@ -72,15 +74,30 @@ contains
     class(coupling_t), intent(inout) :: self
     type(simulation_t), intent(inout) :: sim
     if (self%annealing_period > 0) then
-      sim%thermostat%temperature = max(0.0_real64, self%first_temperature + self%temperature_change* &
-                                                   ((sim%step - 1)/self%annealing_period))
-      call sim%barostat%set_temperature(sim%thermostat%temperature)
+      call set_temperature(sim, max(0.0_real64, self%first_temperature + self%temperature_change* &
+                                    ((sim%step - 1)/self%annealing_period)))
+    else if (allocated(self%final_temperature)) then
+      call set_temperature(sim, self%first_temperature + sim%progress*(self%final_temperature - self%first_temperature))
     end if
     if (is_multiple(sim%step - 1, self%bath_period)) &
       call sim%thermostat%act_on_velocities(sim%comm, sim%atoms, sim%step, 1, 0.5_real64*self%bath_time)
     if (is_multiple(sim%step - 1, self%box_period)) &
       call sim%barostat%act_before(sim%comm, sim%atoms, product(sim%grid%box), sim%step, 0.5_real64*self%box_time)
   end subroutine begin
+
+  !> Give thermostat and barostat another temperature (K). What this changes of the energy that they hold is booked as
+  !> heat, so that the conserved quantity goes on.
+  subroutine set_temperature(sim, temperature)
+    type(simulation_t), intent(inout) :: sim
+    real(real64), intent(in) :: temperature
+    real(real64) :: before, volume
+    volume = product(sim%grid%box)
+    before = sim%thermostat%conserved_part() + sim%barostat%conserved_part(volume)
+    sim%thermostat%temperature = temperature
+    call sim%barostat%set_temperature(temperature)
+    sim%thermostat%heat = sim%thermostat%heat + &
+                          (sim%thermostat%conserved_part() + sim%barostat%conserved_part(volume) - before)
+  end subroutine set_temperature
 
   !> What comes after the motions of a step. `total`: energies at the end of it, defined where `needs_pressure`.
   subroutine finish(self, sim, total)

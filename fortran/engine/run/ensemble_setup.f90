@@ -22,6 +22,7 @@ contains
     logical, intent(in) :: rigid
     ! Noise and fixed points move the centre of mass, unless it is stopped again and again.
     logical :: centre_moves
+    real(real64) :: n_stopped
     type(thermostat_settings_t) :: bath
     bath%temperature = settings%ensemble%temperature
     bath%tau = settings%ensemble%relaxation_time
@@ -33,10 +34,14 @@ contains
     call make_thermostat(settings%ensemble%bath, bath, sim%thermostat)
     sim%stop_period = settings%dynamics%stop_period
     centre_moves = sim%stop_period == 0 .and. (sim%thermostat%moves_centre() .or. settings%restrains_positions())
-    sim%n_freedom = 3.0_real64*sim%topology%n_atoms - merge(0.0_real64, 3.0_real64, centre_moves)
-    sim%n_group_freedom = 3.0_real64*sim%topology%group_count() - merge(0.0_real64, 3.0_real64, centre_moves)
+    sim%stops_rotation = sim%is_open .and. sim%stop_period > 0 .and. sim%topology%n_atoms > 2 .and. &
+                         .not. settings%restrains_positions()
+    n_stopped = merge(0.0_real64, 3.0_real64, centre_moves) + merge(3.0_real64, 0.0_real64, sim%stops_rotation)
+    sim%n_freedom = 3.0_real64*sim%topology%n_atoms - n_stopped
+    sim%n_group_freedom = 3.0_real64*sim%topology%group_count() - n_stopped
     if (rigid) sim%n_freedom = sim%n_freedom - sim%topology%constraint_count()
     sim%thermostat%n_freedom = max(1.0_real64, merge(sim%n_group_freedom, sim%n_freedom, bath%of_groups))
+    sim%thermostat%is_worked_on = settings%releases_restraints()
     call sim%thermostat%take_from(sim%kept%bath)
     sim%split_forces = settings%dynamics%integrator == respa
     call prepare_barostat(sim, settings)

@@ -82,6 +82,7 @@ contains
     if (state%split_forces .and. present(slow)) with_slow = slow
     sums%part = 0.0_real64
     sums%virial = 0.0_real64
+    sums%release_work = 0.0_real64
     travelling%halo => state%halo
     travelling%slot => self%slot
     associate (atoms => state%atoms, halo => state%halo, overlaps => self%shared%overlaps)

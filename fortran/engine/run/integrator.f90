@@ -13,7 +13,7 @@ module integrator
   use energies, only: energies_t
   use energy_log, only: energy_log_t
   use base_error, only: error_t
-  use kinetics, only: my_energy_of_change, my_kinetic_energy, remove_momentum
+  use kinetics, only: my_energy_of_change, my_kinetic_energy, remove_momentum, remove_rotation
   use restart, only: phase_dynamics, phase_fresh
   use setup, only: draw_velocities
   use simulation, only: simulation_t
@@ -36,7 +36,7 @@ contains
     type(coupling_t) :: coupling
     type(energies_t) :: total
     integer(int64) :: first_step, last_step, energy_period, frame_period, restart_period, list_period, long_period
-    real(real64) :: timestep, first_kick
+    real(real64) :: timestep, first_kick, work
     real(real64), allocatable :: half_velocity(:, :)
     character(len=:), allocatable :: restart_name
     logical :: is_leapfrog, restart_now, energy_now, want_energy, whole_step
@@ -58,6 +58,7 @@ contains
     if (allocated(error)) return
     first_step = sim%step
     last_step = first_step + settings%dynamics%schedule%steps
+    sim%progress = 0.0_real64
     if (mod(first_step, long_period) /= 0) then
       call settings%refuse("DYNAMICS", "elec_long_period", "does not divide the step of the restart, "// &
                           to_text(first_step), error)
@@ -73,6 +74,7 @@ contains
     do while (sim%step < last_step)
       sim%step = sim%step + 1
       sim%time = sim%time + timestep
+      sim%progress = real(sim%step - first_step, real64)/(last_step - first_step)
       restart_now = sim%step == last_step .or. is_multiple(sim%step, restart_period)
       energy_now = sim%step == last_step .or. is_multiple(sim%step, energy_period)
       want_energy = energy_now .or. coupling%needs_pressure(sim)
@@ -85,7 +87,9 @@ contains
       call sim%timer%lap(in_integration)
       call renew_lists(sim, restart_now, is_multiple(sim%step, list_period), error)
       if (allocated(error)) return
+      work = sim%mine%release_work
       call sim%compute_forces(want_energy, slow=is_multiple(sim%step, long_period))
+      if (sim%thermostat%is_worked_on) sim%thermostat%my_heat = sim%thermostat%my_heat + (work + sim%mine%release_work)
       whole_step = .not. is_leapfrog .or. want_energy .or. restart_now .or. coupling%acts_after(sim) .or. &
                    is_multiple(sim%step, sim%stop_period)
       if (whole_step) then
@@ -102,8 +106,7 @@ contains
         call sim%timer%lap(in_constraints)
         if (coupling%needs_pressure(sim)) total = sim%sum_energies()
         call coupling%finish(sim, total)
-        if (is_multiple(sim%step, sim%stop_period)) &
-          sim%thermostat%heat = sim%thermostat%heat - remove_momentum(sim%comm, sim%atoms)
+        if (is_multiple(sim%step, sim%stop_period)) sim%thermostat%heat = sim%thermostat%heat - energy_of_stop(sim)
         if (want_energy .or. restart_now) call sim%thermostat%gather_heat(sim%comm)
         call coupling%change_volume_at_random(sim, total, restart_now, error)
         if (allocated(error)) return
@@ -154,7 +157,7 @@ contains
     if (allocated(error)) return
     call draw_velocities(settings%dynamics%seed, settings%ensemble%temperature, sim%topology, &
                          sim%atoms%id(:sim%atoms%n_owned), sim%atoms%velocity)
-    removed = remove_momentum(sim%comm, sim%atoms)
+    removed = energy_of_stop(sim)
     call sim%constraints%apply_velocities(sim%atoms%kind, sim%atoms%mass, sim%atoms%position, sim%atoms%velocity, timestep)
     sim%phase = phase_dynamics
     call sim%reset_ensemble()
@@ -162,6 +165,14 @@ contains
     sim%time = settings%dynamics%initial_time
     call sim%timer%lap(in_constraints)
   end subroutine start_fresh
+
+  !> Bring the centre of mass to rest, and rotation with it where there is no periodic box. Returns the kinetic energy
+  !> (kcal/mol) that this took away.
+  real(real64) function energy_of_stop(sim) result(removed)
+    type(simulation_t), intent(inout) :: sim
+    removed = remove_momentum(sim%comm, sim%atoms)
+    if (sim%stops_rotation) removed = removed + remove_rotation(sim%comm, sim%atoms)
+  end function energy_of_stop
 
   !> Drift, with friction and noise in its middle for Langevin dynamics, and with the box scaled by `factor` before and
   !> again after it.

@@ -31,6 +31,8 @@ module simulation
     type(energies_t) :: mine
     !> Steps between stops of the centre of mass, 0 = never.
     integer(int64) :: stop_period = 0
+    !> Its rotation is stopped with it: without a periodic box.
+    logical :: stops_rotation = .false.
     !> Degrees of freedom of the atoms' velocities and of those of the groups' centres of mass.
     real(real64) :: n_freedom = 1.0_real64, n_group_freedom = 1.0_real64
     !> Links of a torus that a byte of the halo travels: with ranks in the order of the machine, and now.

@@ -18,6 +18,8 @@ module atoms
     real(real64), allocatable :: velocity(:, :)
     !> Anything else that goes with the owned atoms to new owners and into a new order, if allocated: (numbers, n_owned).
     real(real64), allocatable :: carried(:, :)
+    !> Where positional restraints hold the owned atoms, if there are any: (4, n_owned), see module anchors.
+    real(real64), allocatable :: anchor(:, :)
     !> Which of the atoms of all templates each atom is.
     integer, allocatable :: kind(:)
     !> What there is to know of each kind: mass (atomic mass unit), charge (e), type, template and index in it; and kinds
@@ -216,6 +218,7 @@ contains
     self%position = self%position(:, new_atom)
     self%velocity = self%velocity(:, new_atom)
     if (allocated(self%carried)) self%carried = self%carried(:, new_atom)
+    if (allocated(self%anchor)) self%anchor = self%anchor(:, new_atom)
   end subroutine sort
 
   pure subroutine counting_sort(cell, first_in_cell, order)

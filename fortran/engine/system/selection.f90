@@ -1,5 +1,5 @@
 !> Atoms chosen by GENESIS' selection syntax: `segid:A and (resname:ALA or rno:5-10) and not an:H*`, `ai:1-120`, `all`,
-!> `heavy`, `hydrogen`. The expression is translated once into reverse Polish form and then asked atom by atom.
+!> `mname:H3`, `heavy`, `hydrogen`. The expression is translated once into reverse Polish form and then asked atom by atom.
 module selection
   use base_kinds, only: int64, real64
   use settings, only: settings_t
@@ -13,13 +13,14 @@ module selection
 
   integer, parameter :: name_length = 8, max_items = 256
   integer, parameter :: want_all = 1, want_heavy = 2, want_hydrogen = 3, want_index = 4, want_name = 5, &
-                        want_residue = 6, want_residue_number = 7, want_segment = 8, does_and = 9, does_or = 10, &
-                        does_not = 11
+                        want_residue = 6, want_residue_number = 7, want_segment = 8, want_molecule = 9, does_and = 10, &
+                        does_or = 11, does_not = 12
   !> Lighter atoms are hydrogens (atomic mass units); heavy hydrogens of repartitioning weigh up to 4.1.
   real(real64), parameter :: heaviest_hydrogen = 4.2_real64
 
-  !> Names of the atoms of one kind of molecule.
+  !> Names of one kind of molecule and of its atoms.
   type :: molecule_names_t
+    character(len=:), allocatable :: name
     character(len=name_length), allocatable :: atom(:), residue(:), segment(:)
     integer, allocatable :: residue_number(:)
   end type molecule_names_t
@@ -64,7 +65,8 @@ contains
     allocate (self%molecule(n_molecules))
     do t = 1, n_molecules
       write (group, "(a,i4.4)") "template/", t - 1
-      call file%read_names(trim(group)//"/atom_name", self%molecule(t)%atom, error)
+      call file%text_attribute(trim(group), "name", self%molecule(t)%name, error)
+      if (.not. allocated(error)) call file%read_names(trim(group)//"/atom_name", self%molecule(t)%atom, error)
       if (.not. allocated(error)) call file%read_integer(trim(group)//"/atom_residue", atom_residue, error)
       if (.not. allocated(error)) call file%read_names(trim(group)//"/residue_name", residue, error)
       if (.not. allocated(error)) call file%read_integer(trim(group)//"/residue_number", number, error)
@@ -192,6 +194,8 @@ contains
       item%kind = want_residue_number
     case ("segid", "sid", "segmentid")
       item%kind = want_segment
+    case ("mname", "moleculename")
+      item%kind = want_molecule
     case default
       select case (lower_case(word))
       case ("all")
@@ -201,7 +205,7 @@ contains
       case ("hydrogen")
         item%kind = want_hydrogen
       case default
-        problem = "has '"//word//"', which is none of all, heavy, hydrogen, ai:, an:, resname:, rno:, segid:"
+        problem = "has '"//word//"', which is none of all, heavy, hydrogen, ai:, an:, mname:, resname:, rno:, segid:"
       end select
       return
     end select
@@ -261,6 +265,8 @@ contains
               call fail(error, exit_bad_input, "segid:"//trim(item%name)//" is the first of "// &
                         to_text(topology%molecule_count(t))//" equal molecules, which share their names in the "// &
                         "topology: choose its atoms by ai:FIRST-LAST")
+          case (want_molecule)
+            stack(top) = matches(molecule%name, item%name)
           case (does_and)
             top = top - 1
             stack(top) = stack(top) .and. stack(top + 1)

@@ -28,6 +28,8 @@ module system_state
     integer(int64) :: step = 0
     !> ps.
     real(real64) :: time = 0.0_real64
+    !> Share of the steps of the run that are done.
+    real(real64) :: progress = 0.0_real64
     integer :: phase = phase_fresh
     !> There is no periodic box: the model stands in the middle of a larger one (module open_box).
     logical :: is_open = .false.
@@ -91,21 +93,25 @@ contains
     real(real64), intent(in) :: reach
     type(error_t), allocatable, intent(out) :: error
     real(real64), allocatable :: payload(:, :)
-    integer :: n_carried
+    integer :: n_carried, n_anchor
     associate (atoms => self%atoms)
       n_carried = 0
       if (allocated(atoms%carried)) n_carried = size(atoms%carried, 1)
-      allocate (payload(6 + n_carried, atoms%n_owned))
+      n_anchor = 0
+      if (allocated(atoms%anchor)) n_anchor = size(atoms%anchor, 1)
+      allocate (payload(6 + n_carried + n_anchor, atoms%n_owned))
       payload(:3, :) = atoms%position
       payload(4:6, :) = atoms%velocity
-      if (n_carried > 0) payload(7:, :) = atoms%carried
+      if (n_carried > 0) payload(7:6 + n_carried, :) = atoms%carried
+      if (n_anchor > 0) payload(7 + n_carried:, :) = atoms%anchor
       call migrate_groups(self%comm, self%grid, reach, atoms%group_first, atoms%position(:, atoms%group_reference), &
                           atoms%id, payload, error)
       call self%comm%agree(error)
       if (allocated(error)) return
       atoms%position = payload(:3, :)
       atoms%velocity = payload(4:6, :)
-      if (n_carried > 0) atoms%carried = payload(7:, :)
+      if (n_carried > 0) atoms%carried = payload(7:6 + n_carried, :)
+      if (n_anchor > 0) atoms%anchor = payload(7 + n_carried:, :)
       call atoms%identify_owned(self%topology)
     end associate
   end subroutine migrate

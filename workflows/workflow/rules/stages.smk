@@ -1,7 +1,7 @@
 # One rule a stage: name, files and settings are those of the stage itself (chromabuild/pipeline/stages).
 
 # What a rule needs beside the files that its stage reads.
-FURTHER_INPUT = {"solvate": BRICK_MARKS}
+FURTHER_INPUT = {"solvate": BRICK_MARKS, "run": PHASE_RECORDS}
 FLAGGED_OUTPUT = {"report.html": report(out("report.html"), caption="../report/result.rst", category="Result")}
 
 

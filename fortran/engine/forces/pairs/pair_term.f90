@@ -93,7 +93,7 @@ contains
     if (allocated(settings%energy%list_tolerance)) drift = settings%energy%list_tolerance
     may_miss = settings%energy%ewald_charges .and. settings%runs_dynamics .and. drift > 0.0_real64
     if (.not. may_miss) return
-    temperature = settings%ensemble%temperature
+    temperature = settings%ensemble%highest_temperature()
     associate (topology => state%topology)
       call topology%classes_of_motion(shared%rigid, mass, number, charge)
       call tolerance%prepare(self%pairs%pair_constants(), settings%energy%switch_distance, topology%coulomb_constant, &

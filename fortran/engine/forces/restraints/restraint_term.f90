@@ -29,11 +29,7 @@ contains
     type(interactions_t), intent(in) :: shared
     type(error_t), allocatable, intent(out) :: error
     associate (unused => shared); end associate
-    if (state%is_open) then
-      call self%restraints%init(settings, state%topology, error, state%grid%box)
-    else
-      call self%restraints%init(settings, state%topology, error)
-    end if
+    call self%restraints%init(settings, state, error)
   end subroutine prepare
 
   subroutine take_atoms(self, state, shared, error)
@@ -55,7 +51,8 @@ contains
     class(background_t), intent(inout), optional :: beside
     real(real64) :: virial(3, 3)
     associate (unused => shared, unused2 => part, unused3 => want_energy, unused4 => present(beside)); end associate
-    call self%restraints%compute(state%comm, state%atoms, state%grid%box, sums%part(is_restraint), virial)
+    call self%restraints%compute(state%comm, state%atoms, state%grid%box, state%progress, sums%part(is_restraint), virial, &
+                                 sums%release_work)
     sums%virial = sums%virial + virial
   end subroutine compute
 

@@ -1,10 +1,14 @@
 !> Harmonic restraints k (x - x0)^2 of positions, of distances and dihedral angles between centres of groups, and of the
 !> root-mean-square deviation from a reference after the best superposition (Kearsley, Acta Cryst. A 45, 208 (1989)).
 !>
-!> Every rank holds the ids of all restrained atoms (40 bytes each with their reference) and acts on those it owns.
-!> Groups must be smaller than half the box: their atoms are taken in the images nearest to their first atom.
+!> Positions are restrained to the anchors of the owned atoms (module anchors). Of the other kinds, whose groups are small,
+!> every rank holds the ids of all restrained atoms (40 bytes each with their reference) and acts on those it owns. Such
+!> groups must be smaller than half the box: their atoms are taken in the images nearest to their first atom.
+!>
+!> A constant may change linearly with the steps of a run. The work that this does is booked by the trapezoidal rule.
 module restraints
   use base_kinds, only: int64, real64
+  use anchors, only: is_anchored, set_anchors
   use atoms, only: atoms_t
   use bricks, only: brick_list_t
   use comm_communicator, only: communicator_t
@@ -14,6 +18,7 @@ module restraints
   use settings, only: dihedral_restraint, distance_restraint, position_restraint, rmsd_restraint, settings_t
   use open_box, only: open_origin
   use base_text, only: to_text
+  use system_state, only: system_state_t
   use topology, only: topology_t
   implicit none
   private
@@ -24,15 +29,17 @@ module restraints
     !> Global ids, ascending, and weights, whose sum is one.
     integer(int64), allocatable :: id(:)
     real(real64), allocatable :: weight(:)
-    !> Reference of each atom: fractions of the box for positions; angstrom about their centre for an RMSD.
+    !> Reference of each atom for an RMSD, angstrom about their centre.
     real(real64), allocatable :: reference(:, :)
-    !> Owned atoms of this rank and their places in `id`.
+    !> Owned atoms of this rank and, but for positions, their places in `id`.
     integer, allocatable :: atom(:), place(:)
   end type group_t
 
   type :: restraint_t
     integer :: kind = position_restraint
-    real(real64) :: constant = 0.0_real64, reference = 0.0_real64
+    !> The constant now, at the start and at the end of the run, and half of what a step changes.
+    real(real64) :: constant = 0.0_real64, first_constant = 0.0_real64, final_constant = 0.0_real64, half_change = 0.0_real64
+    real(real64) :: reference = 0.0_real64
     !> One along the axes on which a position restraint acts.
     real(real64) :: along(3) = 1.0_real64
     type(group_t), allocatable :: group(:)
@@ -48,34 +55,40 @@ module restraints
 
 contains
 
-  !> Read [SELECTION] and [RESTRAINTS]. `edges` (angstrom): those of module open_box, where there is no periodic box.
-  subroutine init(self, settings, topology, error, edges)
+  !> Read [SELECTION] and [RESTRAINTS], and give the owned atoms their anchors.
+  subroutine init(self, settings, state, error)
     class(restraints_t), intent(inout) :: self
     type(settings_t), intent(in) :: settings
-    type(topology_t), intent(in) :: topology
+    type(system_state_t), intent(inout) :: state
     type(error_t), allocatable, intent(out) :: error
-    real(real64), intent(in), optional :: edges(3)
     type(atom_names_t) :: names
     integer :: n, k, g
     n = size(settings%restraint)
     allocate (self%restraint(n))
     if (n == 0) return
-    call names%read(settings%input%topology, size(topology%molecules), error)
+    call names%read(settings%input%topology, size(state%topology%molecules), error)
+    call state%comm%agree(error)
+    if (allocated(error)) return
+    call set_anchors(settings, state, names, error)
     if (allocated(error)) return
     do k = 1, n
       associate (restraint => self%restraint(k), wanted => settings%restraint(k))
         restraint%kind = wanted%kind
         restraint%constant = wanted%constant
+        restraint%first_constant = wanted%constant
+        restraint%final_constant = wanted%final_constant
+        restraint%half_change = 0.5_real64*(wanted%final_constant - wanted%constant)/ &
+                                max(1_int64, settings%dynamics%schedule%steps)
         restraint%reference = wanted%reference
         if (restraint%kind == dihedral_restraint) restraint%reference = restraint%reference*degree
         restraint%along = wanted%along
         allocate (restraint%group(size(wanted%group)))
+        if (restraint%kind == position_restraint) cycle
         do g = 1, size(restraint%group)
-          call choose_atoms(restraint%group(g), settings, topology, names, wanted%group(g), wanted%by_mass, error)
+          call choose_atoms(restraint%group(g), settings, state%topology, names, wanted%group(g), wanted%by_mass, error)
           if (allocated(error)) return
         end do
-        if (restraint%kind == position_restraint .or. restraint%kind == rmsd_restraint) &
-          call read_reference(restraint%group(1), settings%input%reference, restraint%kind, error, edges)
+        if (restraint%kind == rmsd_restraint) call read_reference(restraint%group(1), settings%input%reference, state, error)
         if (allocated(error)) return
       end associate
     end do
@@ -127,12 +140,11 @@ contains
   end subroutine choose_atoms
 
   !> Reference coordinates of a group from the bricks that the file at `path` lists.
-  subroutine read_reference(group, path, kind, error, edges)
+  subroutine read_reference(group, path, state, error)
     type(group_t), intent(inout) :: group
     character(len=*), intent(in) :: path
-    integer, intent(in) :: kind
+    type(system_state_t), intent(in) :: state
     type(error_t), allocatable, intent(out) :: error
-    real(real64), intent(in), optional :: edges(3)
     type(brick_list_t) :: list
     integer(int64), allocatable :: id(:)
     real(real64), allocatable :: position(:, :)
@@ -151,16 +163,14 @@ contains
         group%reference(:, place) = position(:, i)
       end do
     end do
-    if (present(edges)) then
+    if (state%is_open) then
       ! From here on as in the large box.
-      list%box = edges
-      group%reference = group%reference + spread(open_origin(edges), 2, size(group%id))
+      list%box = state%grid%box
+      group%reference = group%reference + spread(open_origin(list%box), 2, size(group%id))
     end if
     if (n_found /= size(group%id)) then
       call fail(error, exit_bad_input, path//": holds "//to_text(n_found)//" of the "// &
                 to_text(size(group%id))//" restrained atoms; give the bricks of the same build")
-    else if (kind == position_restraint) then
-      group%reference = group%reference/spread(list%box, 2, n_found)
     else
       position = group%reference - spread(group%reference(:, 1), 2, n_found)
       position = position - spread(list%box, 2, n_found)*anint(position/spread(list%box, 2, n_found))
@@ -192,6 +202,11 @@ contains
     integer :: k, g, i, n, place, pass
     if (.not. allocated(self%restraint)) return
     do k = 1, size(self%restraint)
+      if (self%restraint(k)%kind == position_restraint) then
+        self%restraint(k)%group(1)%atom = pack([(i, i=1, atoms%n_owned)], &
+                                               [(is_anchored(atoms%anchor(:, i), k), i=1, atoms%n_owned)])
+        cycle
+      end if
       do g = 1, size(self%restraint(k)%group)
         associate (group => self%restraint(k)%group(g))
           do pass = 1, 2
@@ -212,26 +227,29 @@ contains
     end do
   end subroutine assign
 
-  !> Add the forces (kcal/mol/angstrom) of all restraints on owned atoms; this rank's share of energy and virial.
-  subroutine compute(self, comm, atoms, box, energy, virial)
-    class(restraints_t), intent(in) :: self
+  !> Add the forces (kcal/mol/angstrom) of all restraints on owned atoms when a share `progress` of the run is done; this
+  !> rank's share of energy and virial, and of the work of half a step's change of the constants (kcal/mol).
+  subroutine compute(self, comm, atoms, box, progress, energy, virial, work)
+    class(restraints_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
     type(atoms_t), intent(inout) :: atoms
-    real(real64), intent(in) :: box(3)
-    real(real64), intent(out) :: energy, virial(3, 3)
+    real(real64), intent(in) :: box(3), progress
+    real(real64), intent(out) :: energy, virial(3, 3), work
     integer :: k
     energy = 0.0_real64
     virial = 0.0_real64
+    work = 0.0_real64
     if (.not. allocated(self%restraint)) return
     do k = 1, size(self%restraint)
       associate (restraint => self%restraint(k))
+        restraint%constant = restraint%first_constant + progress*(restraint%final_constant - restraint%first_constant)
         select case (restraint%kind)
         case (position_restraint)
-          call restrain_positions(restraint, atoms, box, energy, virial)
+          call restrain_positions(restraint, atoms, box, energy, virial, work)
         case (rmsd_restraint)
-          call restrain_rmsd(restraint, comm, atoms, box, energy, virial)
+          call restrain_rmsd(restraint, comm, atoms, box, energy, virial, work)
         case default
-          call restrain_centres(restraint, comm, atoms, box, energy, virial)
+          call restrain_centres(restraint, comm, atoms, box, energy, virial, work)
         end select
       end associate
     end do
@@ -245,20 +263,21 @@ contains
   end function nearest_image
 
   !> References move with the box.
-  subroutine restrain_positions(restraint, atoms, box, energy, virial)
+  subroutine restrain_positions(restraint, atoms, box, energy, virial, work)
     type(restraint_t), intent(in) :: restraint
     type(atoms_t), intent(inout) :: atoms
     real(real64), intent(in) :: box(3)
-    real(real64), intent(inout) :: energy, virial(3, 3)
+    real(real64), intent(inout) :: energy, virial(3, 3), work
     real(real64) :: away(3), force(3)
     integer :: n, a
     associate (group => restraint%group(1))
       do n = 1, size(group%atom)
-        away = atoms%position(:, group%atom(n)) - atoms%rounding%on_lattice(box*group%reference(:, group%place(n)))
+        away = atoms%position(:, group%atom(n)) - atoms%rounding%on_lattice(box*atoms%anchor(:3, group%atom(n)))
         away = restraint%along*nearest_image(away, box)
         force = -2.0_real64*restraint%constant*away
         call add_force(atoms, group%atom(n), force)
         energy = energy + to_energy(atoms, restraint%constant*sum(away**2))
+        work = work + to_energy(atoms, restraint%half_change*sum(away**2))
         do a = 1, 3
           virial(:, a) = virial(:, a) + to_energy(atoms, away*force(a))
         end do
@@ -304,12 +323,12 @@ contains
   end subroutine find_centre
 
   !> Distance between two centres, or dihedral angle of four.
-  subroutine restrain_centres(restraint, comm, atoms, box, energy, virial)
+  subroutine restrain_centres(restraint, comm, atoms, box, energy, virial, work)
     type(restraint_t), intent(in) :: restraint
     type(communicator_t), intent(in) :: comm
     type(atoms_t), intent(inout) :: atoms
     real(real64), intent(in) :: box(3)
-    real(real64), intent(inout) :: energy, virial(3, 3)
+    real(real64), intent(inout) :: energy, virial(3, 3), work
     real(real64) :: anchor(3), centre(3, 4), force(3, 4), slope, change
     integer :: g, n, a
     do g = 1, size(restraint%group)
@@ -339,6 +358,7 @@ contains
       end do
     end do
     if (comm%is_root()) energy = energy + to_energy(atoms, restraint%constant*change**2)
+    if (comm%is_root()) work = work + to_energy(atoms, restraint%half_change*change**2)
   end subroutine restrain_centres
 
   !> Dihedral angle of four points (radian) and its gradients (Blondel and Karplus, J. Comput. Chem. 17, 1132 (1996)).
@@ -369,12 +389,12 @@ contains
   end function cross
 
   !> Deviation from the reference after the rotation that makes it smallest.
-  subroutine restrain_rmsd(restraint, comm, atoms, box, energy, virial)
+  subroutine restrain_rmsd(restraint, comm, atoms, box, energy, virial, work)
     type(restraint_t), intent(in) :: restraint
     type(communicator_t), intent(in) :: comm
     type(atoms_t), intent(inout) :: atoms
     real(real64), intent(in) :: box(3)
-    real(real64), intent(inout) :: energy, virial(3, 3)
+    real(real64), intent(inout) :: energy, virial(3, 3), work
     real(real64) :: anchor(3), centre(3), sums(10), product(3, 3), rotation(3, 3), x(3), force(3), rmsd, slope
     integer :: n, a
     associate (group => restraint%group(1))
@@ -405,6 +425,7 @@ contains
         end do
       end do
       if (comm%is_root()) energy = energy + to_energy(atoms, restraint%constant*(rmsd - restraint%reference)**2)
+      if (comm%is_root()) work = work + to_energy(atoms, restraint%half_change*(rmsd - restraint%reference)**2)
     end associate
   end subroutine restrain_rmsd
 

@@ -32,6 +32,8 @@ module thermostat
     !> Energy (kcal/mol) that this thermostat has put into the system so far, same on all ranks; and the part of it
     !> that this rank alone knows of until `gather_heat`.
     real(real64) :: heat = 0.0_real64, my_heat = 0.0_real64
+    !> The work of restraints whose constants change is booked with the heat, by each rank alone.
+    logical :: is_worked_on = .false.
   contains
     procedure :: acts_on_velocities
     procedure :: acts_in_drift
@@ -108,7 +110,7 @@ contains
     class(thermostat_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
     real(real64) :: total(1)
-    if (.not. self%acts_in_drift()) return
+    if (.not. (self%acts_in_drift() .or. self%is_worked_on)) return
     total = self%my_heat
     call comm%sum(total)
     self%heat = self%heat + total(1)

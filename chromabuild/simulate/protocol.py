@@ -1,0 +1,259 @@
+"""Phases of the settings turned into runs of an engine: what each inherits, where it starts, what is already done.
+
+A phase that is done has a record beside its files, ``md/02-heat.json``: what the phase depended on, and checksums of
+what it wrote. The same phase of the same settings, input and predecessors is not run again.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal, Protocol
+
+from blake3 import blake3
+
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.files import atomic_path
+from chromabuild.base.phases import DEFAULT_TIMESTEP, Restraint
+from chromabuild.base.settings import DynamicsSection, Settings, SimulateSection
+from chromabuild.simulate.result import FILE_NAME, FORMAT, PhaseFiles, Run
+
+Row = dict[str, float]
+RECORD_FORMAT = "chromabuild-phase"
+MINIMISE_OUTPUT_PERIOD = 10
+"""Steps between rows of the minimiser's energy table, unless the settings say otherwise."""
+
+
+@dataclass(frozen=True)
+class PlannedPhase:
+    """A phase with everything that it inherits, and its place among the others."""
+
+    number: int
+    """From 1."""
+    name: str
+    kind: Literal["minimise", "dynamics"]
+    steps: int
+    ensemble: Literal["NVE", "NVT", "NPT"]
+    temperature: tuple[float, float]
+    """At the start and at the end, K."""
+    pressure: float
+    """Atm."""
+    timestep: float
+    """Fs."""
+    hydrogen_mass_factor: float
+    restraints: tuple[Restraint, ...]
+    output_period: int
+    trajectory_period: int
+    """0: no frames."""
+    first_step: int
+    """Steps of dynamics since velocities were drawn."""
+    first_time: float
+    """Simulated time before this phase, ps."""
+    draws_velocities: bool
+
+    @property
+    def stem(self) -> str:
+        """First part of the names of its files."""
+        return f"{self.number:02d}-{self.name}"
+
+    @property
+    def simulated(self) -> float:
+        """Simulated time of the phase, ps."""
+        return self.steps * self.timestep / 1000 if self.kind == "dynamics" else 0.0
+
+    @property
+    def log(self) -> str:
+        """Name of the log."""
+        return f"{self.stem}.log"
+
+    @property
+    def frames(self) -> int:
+        """Frames of its trajectory, at whole multiples of the period."""
+        if not self.trajectory_period:
+            return 0
+        start = self.first_step if self.kind == "dynamics" else 0
+        return (start + self.steps) // self.trajectory_period - start // self.trajectory_period
+
+    @property
+    def trajectory(self) -> str | None:
+        """Name of the trajectory; None where there are no frames."""
+        return f"{self.stem}.dcd" if self.frames else None
+
+    @property
+    def record(self) -> str:
+        """Name of the record of a finished phase."""
+        return f"{self.stem}.json"
+
+
+def plan_phases(simulate: SimulateSection) -> tuple[PlannedPhase, ...]:
+    """The phases in order, with what they inherit from the section and from those before them."""
+    planned: list[PlannedPhase] = []
+    step, elapsed, at_rest = 0, 0.0, True
+    for number, phase in enumerate(simulate.chosen(), 1):
+        moves = phase.kind == "dynamics"
+        temperature = phase.temperature or simulate.temperature
+        if moves and at_rest:
+            step = 0
+        one = PlannedPhase(
+            number=number, name=phase.name, kind=phase.kind, steps=phase.n_steps(), ensemble=phase.ensemble or "NVT",
+            temperature=temperature if isinstance(temperature, tuple) else (temperature, temperature),
+            pressure=simulate.pressure if phase.pressure is None else phase.pressure,
+            timestep=phase.timestep or DEFAULT_TIMESTEP, hydrogen_mass_factor=phase.hydrogen_mass_factor,
+            restraints=phase.restraints,
+            output_period=phase.output_period or (simulate.output_period if moves else MINIMISE_OUTPUT_PERIOD),
+            trajectory_period=phase.trajectory_period or (simulate.trajectory_period if moves else 0),
+            first_step=step, first_time=elapsed, draws_velocities=moves and at_rest)
+        planned.append(one)
+        at_rest = not moves
+        step += one.steps if moves else 0
+        elapsed += one.simulated
+    return tuple(planned)
+
+
+def last_dynamics(phases: tuple[PlannedPhase, ...]) -> PlannedPhase | None:
+    """The last phase of dynamics, as a rule that of production."""
+    return next((phase for phase in reversed(phases) if phase.kind == "dynamics"), None)
+
+
+def phase_named(phases: tuple[PlannedPhase, ...], name: str) -> PlannedPhase:
+    """The phase of that name. Raises BadInputError for another name."""
+    for phase in phases:
+        if phase.name == name:
+            return phase
+    raise BadInputError(f"{name} is not a phase: choose from {', '.join(phase.name for phase in phases)}")
+
+
+@dataclass(frozen=True)
+class Task:
+    """What an engine is given beside a phase."""
+
+    dynamics: DynamicsSection
+    seed: int
+    topology: Path
+    """The Topology file."""
+    bricks: Path
+    """``shards/bricks.txt``."""
+    folder: Path
+    """Where everything lands."""
+    threads: int | None = None
+    """Of each rank; None: as the environment says."""
+
+
+class Engine(Protocol):
+    """A program that runs phases."""
+
+    def restart_name(self, phase: PlannedPhase) -> str:
+        """Restart files that the phase leaves, relative to the folder; ``()`` stands for the rank."""
+
+    def run_phase(self, task: Task, phase: PlannedPhase, previous: PlannedPhase | None,
+                  progress: Callable[[Row], None]) -> None:
+        """Run one phase from the restart of the one before it (None: from the shards)."""
+
+
+def run_phases(config: Settings, task: Task, engine: Engine, only: str | None = None, again: bool = False,
+               progress: Callable[[PlannedPhase, Row | None], None] = lambda phase, row: None) -> Run:
+    """Run the phases of the settings in order and leave out those that are done, unless ``again``.
+
+    ``only``: the name of the one phase to run; those before it must be done. ``progress`` receives every new row of a
+    phase's energy table, or None for a phase that is left out. The list of phases is written when all are done.
+
+    Raises BadInputError for an unknown name and for a phase before ``only`` that is not done, and what the engine
+    raises.
+    """
+    phases = plan_phases(config.simulate)
+    wanted = phases if only is None else (phase_named(phases, only),)
+    task.folder.mkdir(parents=True, exist_ok=True)
+    before = blake3(_digest(task.topology).encode() + _digest(task.bricks).encode()).hexdigest()
+    previous: PlannedPhase | None = None
+    files: list[PhaseFiles] = []
+    for phase in phases:
+        description = _description(phase, task, before)
+        record = task.folder / phase.record
+        done = _read_record(record, description)
+        if phase in wanted and (done is None or again):
+            record.unlink(missing_ok=True)
+            clock = _Clock()
+
+            def advance(row: Row, phase: PlannedPhase = phase, clock: _Clock = clock) -> None:
+                clock.note(row["STEP"])
+                progress(phase, row)
+
+            engine.run_phase(task, phase, previous, advance)
+            done = {"format": RECORD_FORMAT, "description": description, "seconds_per_step": clock.seconds_per_step,
+                    "outputs": {name: _digest(task.folder / name) for name in (phase.log, phase.trajectory) if name}}
+            with atomic_path(record) as part:
+                part.write_text(json.dumps(done, indent=1) + "\n", encoding="utf-8")
+        elif done is None and only is not None and phase.number < wanted[0].number:
+            raise BadInputError(f"phase {phase.name} is not done: run `chromabuild run --phase {phase.name}` first")
+        elif done is not None:
+            progress(phase, None)
+        if done is None:
+            break
+        files.append(PhaseFiles(phase.name, phase.kind, task.folder / phase.log,
+                                task.folder / phase.trajectory if phase.trajectory else None,
+                                str(task.folder / engine.restart_name(phase)), done["seconds_per_step"]))
+        # What comes later depends on what this phase depended on, and not on the times in its log.
+        before = blake3(json.dumps(description, sort_keys=True).encode()).hexdigest()
+        previous = phase
+    run = Run(task.folder, tuple(files))
+    if len(files) == len(phases):
+        _write_list(run)
+    return run
+
+
+def _description(phase: PlannedPhase, task: Task, before: str) -> dict:
+    """What the result of a phase depends on. Ranks and threads change no more than the rounding of sums."""
+    return {"phase": asdict(replace(phase, restraints=())) | {"restraints": [item.model_dump(mode="json")
+                                                                             for item in phase.restraints]},
+            "dynamics": task.dynamics.model_dump(mode="json", exclude={"ranks"}), "seed": task.seed, "before": before}
+
+
+def _read_record(path: Path, description: dict) -> dict | None:
+    """The record of a phase that is done; None when there is none, or of another phase, or files were harmed since."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    # As JSON has it: tuples are lists there.
+    if not isinstance(record, dict) or record.get("description") != json.loads(json.dumps(description)):
+        return None
+    whole = all((path.parent / name).is_file() and _digest(path.parent / name) == digest
+                for name, digest in record["outputs"].items())
+    return record if whole else None
+
+
+def _write_list(run: Run) -> None:
+    """The list of phases, by which the folder is read."""
+    phases = [{"name": phase.name, "kind": phase.kind, "log": phase.log.name,
+               "trajectory": phase.trajectory.name if phase.trajectory else None,
+               "restart": str(Path(phase.restart).relative_to(run.folder)),
+               "seconds_per_step": phase.seconds_per_step} for phase in run.phases]
+    with atomic_path(run.folder / FILE_NAME) as part:
+        part.write_text(json.dumps({"format": FORMAT, "phases": phases}, indent=1) + "\n", encoding="utf-8")
+
+
+def _digest(path: Path) -> str:
+    """blake3 of a file."""
+    digest = blake3()
+    with open(path, "rb") as handle:
+        while block := handle.read(1 << 22):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+class _Clock:
+    """Wall-clock time of steps, from when rows of energies appear."""
+
+    def __init__(self) -> None:
+        self._marks: list[tuple[float, float]] = []
+
+    def note(self, step: float) -> None:
+        self._marks = [*self._marks[:1], (time.monotonic(), step)]
+
+    @property
+    def seconds_per_step(self) -> float | None:
+        if len(self._marks) < 2 or self._marks[1][1] <= self._marks[0][1]:
+            return None
+        (start, first), (end, last) = self._marks
+        return (end - start) / (last - first)
