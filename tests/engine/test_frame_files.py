@@ -164,7 +164,7 @@ def test_trajectories(tmp_path, ranks):
     first, last = 3, runs[0][0].n
     inp = systems.control(tmp_path / "merge.inp",
                           INPUT={"topologyfile": tmp_path / "t.h5", "dcdfile": tmp_path / "part().trj"},
-                          OUTPUT={"dcdfile": tmp_path / "some.dcd", "dcd_first_atom": first, "dcd_last_atom": last})
+                          OUTPUT={"dcdfile": tmp_path / "some.dcd", "dcd_atoms": f"{first}-{last}"})
     done = systems.run("merge", inp)
     assert done.returncode == 0, done.stderr
     whole = MDAnalysis.coordinates.DCD.DCDReader(str(tmp_path / "all.dcd"))
@@ -180,7 +180,7 @@ def test_trajectories(tmp_path, ranks):
     # XTC: the same frames, rounded to 0.001 nm (and its 32-bit representation); runs of close atoms and single ones.
     inp = systems.control(tmp_path / "merge.inp",
                           INPUT={"topologyfile": tmp_path / "t.h5", "dcdfile": tmp_path / "part().trj"},
-                          OUTPUT={"dcdfile": tmp_path / "some.xtc", "dcd_first_atom": first, "dcd_last_atom": last})
+                          OUTPUT={"dcdfile": tmp_path / "some.xtc", "dcd_atoms": f"{first}-{last}"})
     assert systems.run("merge", inp).returncode == 0
     dynamics(tmp_path, start, ends, 20, ranks, crdout_period=5, output={"dcdfile": tmp_path / "all.xtc"})
     packed = MDAnalysis.coordinates.XTC.XTCReader(str(tmp_path / "all.xtc"))
@@ -196,7 +196,7 @@ def test_trajectories(tmp_path, ranks):
     # Atoms by an expression, from the third on; an expression that is not there.
     inp = systems.control(tmp_path / "merge.inp",
                           INPUT={"topologyfile": tmp_path / "t.h5", "dcdfile": tmp_path / "part().trj"},
-                          OUTPUT={"dcdfile": tmp_path / "group.dcd", "dcd_first_atom": first, "dcd_group": 2},
+                          OUTPUT={"dcdfile": tmp_path / "group.dcd", "dcd_atoms": f"{first}-{n}", "dcd_group": 2},
                           SELECTION={"group1": "all", "group2": f"heavy and not ai:{n - 1}-{n}"})
     done = systems.run("merge", inp)
     assert done.returncode == 0, done.stderr
