@@ -116,6 +116,7 @@ class DynamicsSection(Section):
     barostat_time: Positive = Field(2.0, description="ps, relaxation time of the pressure (engine openmm: Monte Carlo moves instead)")
     output_period: int = Field(20, ge=1, description="steps between energies")
     trajectory_period: int = Field(100, ge=1, description="steps between frames")
+    trajectory_selection: Literal["auto", "all", "solute", "solute-and-ions"] = Field("auto", description="atoms of the trajectory and of topology.psf; auto: all below a million, from there on solute and ions")
     ranks: int = Field(1, ge=1, description="MPI ranks")
 
 

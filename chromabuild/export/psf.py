@@ -11,7 +11,7 @@ from chromabuild.base.files import atomic_path
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.molecule.solute import MAX_RESIDUES_PER_SEGMENT, Solute, base_36
 
-MAX_ATOMS = 9_999_999  # more would not fit the index columns of the readers that split at white space
+MAX_ATOMS = 999_999_999  # the largest index that leaves a blank in a column of ten, for readers that split at blanks
 
 
 def write_psf(topology: Topology, path: str | Path, solute: Solute | None = None) -> None:

@@ -87,8 +87,7 @@ def run_stage(stage: Stage, config: Config, threads: int, reporter: Reporter,
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
         "seconds": round(time.time() - started, 2),
         "threads": threads,
-        "outputs": {file: provenance.file_hash(path)
-                    for file, path in zip(stage.outputs, stage.output_paths(config), strict=True)},
+        "outputs": {file: provenance.file_hash(path) for file, path in stage.written(config).items()},
         "summary": summary,
     })
     return summary

@@ -21,6 +21,7 @@ from chromabuild.base.errors import (
 )
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
+from chromabuild.forcefield.molecule_runs import trajectory_ranges
 from chromabuild.simulate.energy_log import TableReader
 from chromabuild.simulate.result import Run
 
@@ -257,6 +258,7 @@ def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str 
     restart = folder / "restart"
     restart.mkdir(parents=True, exist_ok=True)
     files = Run.of_chromamd(folder)
+    chosen = trajectory_ranges(topology, dynamics.trajectory_selection)
     current = str(restart / "start_().rst")
     stages: list[tuple[str, Literal["setup", "run"], Path | None, Sections]] = [
         ("setup", "setup", None, {
@@ -277,7 +279,8 @@ def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str 
         current = minimised
     stages.append(("dynamics", "run", files.dynamics_log, {
         "INPUT": {"topologyfile": topology, "rstfile": current},
-        "OUTPUT": {"logfile": files.dynamics_log, "rstfile": files.restart, "dcdfile": files.trajectory},
+        "OUTPUT": {"logfile": files.dynamics_log, "rstfile": files.restart, "dcdfile": files.trajectory,
+                   "dcd_atoms": ",".join(f"{first}-{last}" for first, last in chosen)},
         "ENERGY": energy_section(dynamics),
         "DYNAMICS": {"integrator": "VVER", "nsteps": dynamics.steps, "timestep": dynamics.timestep / 1000,
                      "eneout_period": dynamics.output_period, "crdout_period": dynamics.trajectory_period,

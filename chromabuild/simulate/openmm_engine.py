@@ -17,6 +17,7 @@ from scipy.special import erfcinv
 from chromabuild.base.errors import IntegrityError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
+from chromabuild.forcefield.molecule_runs import trajectory_ranges
 from chromabuild.forcefield.topology_file import Topology
 from chromabuild.shards import read_shards
 from chromabuild.simulate.chromamd import Row, RowProgress
@@ -175,6 +176,7 @@ def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str 
     if len(position) != molecules.n_atoms:
         raise IntegrityError(f"{bricks} has {len(position)} atoms, {topology} has {molecules.n_atoms}: "
                              "they are not of the same build; run chromabuild topology again")
+    chosen = trajectory_ranges(topology, dynamics.trajectory_selection)
     files = Run.of_openmm(folder)
     system = system_from_topology(molecules, box, options_from_config(dynamics, box), rigid=True)
     _repartition_hydrogen_mass(system, dynamics.hydrogen_mass_factor)
@@ -203,7 +205,8 @@ def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str 
     atoms = app.Topology()
     atoms.setUnitCellDimensions(openmm.Vec3(*(box / ANGSTROM_PER_NM)))
     residue = atoms.addResidue("ALL", atoms.addChain())
-    for _ in range(molecules.n_atoms):
+    written = np.concatenate([np.arange(first - 1, last) for first, last in chosen])
+    for _ in written:
         atoms.addAtom("X", None, residue)
     with (atomic_path(files.trajectory) as part, open(part, "wb") as frames,
           open(files.dynamics_log, "w", encoding="utf-8") as log):
@@ -216,7 +219,7 @@ def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str 
                 table.write(step)
             if step % dynamics.trajectory_period == 0:
                 state = context.getState(getPositions=True, enforcePeriodicBox=True)
-                trajectory.writeModel(state.getPositions(asNumpy=True),
+                trajectory.writeModel(state.getPositions(asNumpy=True)[written],
                                       periodicBoxVectors=state.getPeriodicBoxVectors())
     state = context.getState(getPositions=True, getVelocities=True)
     with atomic_path(files.restart) as part:

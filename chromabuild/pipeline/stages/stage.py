@@ -45,13 +45,15 @@ class Stage:
     settings: tuple[str, ...]
     """Sections (``clash``) or keys (``dynamics.force_field``) of the settings that decide the result."""
     outputs: tuple[str, ...]
-    """Files that the record vouches for, relative to the output folder."""
+    """Files that the stage always writes, relative to the output folder."""
     run: Callable[[Job], Summary]
     """Does the work and sums up."""
     reads: Mapping[str, str] = field(default_factory=dict)
     """Outputs of earlier stages, by role."""
     files: tuple[str, ...] = ()
     """Keys of the settings that name files of the user's (``build.marks``); the last part is the role."""
+    optional_outputs: tuple[str, ...] = ()
+    """Files that it writes or removes, as its summary says: their format may not hold every system."""
     needs_all_inputs: bool = True
     """Whether a missing input file is an error; otherwise the stage goes without it."""
 
@@ -66,8 +68,14 @@ class Stage:
         return paths
 
     def output_paths(self, config: "Config") -> list[Path]:
-        """Every output file that the record vouches for."""
+        """The output files that are always there."""
         return [Path(config.output) / file for file in self.outputs]
+
+    def written(self, config: "Config") -> dict[str, Path]:
+        """The output files after a run, by their names in the output folder: what the record vouches for."""
+        folder = Path(config.output)
+        return {file: folder / file for file in (*self.outputs, *self.optional_outputs)
+                if file in self.outputs or (folder / file).is_file()}
 
 
 def in_order(stages: Iterable[Stage]) -> tuple[Stage, ...]:
