@@ -7,9 +7,11 @@ from chromabuild.pipeline.stages.stage import Job, Stage
 def run(job: Job) -> Summary:
     """Shards and topology.h5 to the files in md/, with chromamd or OpenMM as ``dynamics.engine`` says."""
     from chromabuild.api import run_dynamics
+    from chromabuild.pipeline.limits import refuse
     from chromabuild.report.summary import energy_drift
     from chromabuild.shards.shard_set import ShardSet
 
+    refuse(job.config, ("run",), job.threads)
     dynamics = job.config.dynamics
     shards = ShardSet.read(job.folder / "shards")
     found = run_dynamics(job.folder / "topology.h5", shards, job.folder / "md", job.config, threads=job.threads,
