@@ -52,15 +52,15 @@ def plan(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed:
         show({"machines": [entry.model_dump() for entry in machines]}, json, listing(machines))
         return
     if machine is None:
-        from chromabuild.pipeline.limits import STAGES_WITH_LIMITS, obstacle
+        from chromabuild.pipeline.limits import STAGES_WITH_LIMITS, obstacles
         from chromabuild.pipeline.plan import estimate, size_is_known
 
         settings = load(config, overrides, seed)
         result = estimate(settings, thread_count(threads))
-        sentence = obstacle(result, settings, STAGES_WITH_LIMITS)
+        found = obstacles(result, settings, STAGES_WITH_LIMITS)
         certain = "not here" if size_is_known(settings, False) else "not here if the box is that large"
-        show({**result.as_dict(), "obstacle": sentence}, json,
-             [*result.lines(), *([f"{certain}: {sentence}"] if sentence else [])])
+        show({**result.as_dict(), "obstacles": found}, json,
+             [*result.lines(), *(f"{certain}: {sentence}" for sentence in found)])
         return
     from chromabuild.pipeline.plan import cost_on, estimate
     from chromabuild.scaling.machine import find_machine

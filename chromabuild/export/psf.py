@@ -27,14 +27,8 @@ def write_psf(topology: Topology, path: str | Path, solute: Solute | None = None
         raise BadInputError(f"{path}: {n_atoms:,} atoms are too many for a PSF (at most {MAX_ATOMS:,}): "
                             "give other programs a part of the system")
     bonds = topology.term("bond")["atoms"]
-    # A dihedral with several periodicities is one entry. AMBER's impropers stand among the dihedrals: they are those
-    # whose consecutive atoms are not all bonded.
-    dihedrals = np.unique(topology.term("dihedral")["atoms"], axis=0)
-    bonded = _pair_keys(bonds, n_atoms)
-    proper = np.ones(len(dihedrals), dtype=bool)
-    for column in range(3):
-        proper &= np.isin(_pair_keys(dihedrals[:, column:column + 2], n_atoms), bonded)
-    impropers = np.concatenate([dihedrals[~proper], topology.term("improper")["atoms"]])
+    dihedrals, impropers = _dihedrals(topology)
+    impropers = np.concatenate([impropers, topology.term("improper")["atoms"]])
     nothing = np.empty((0, 2), dtype=np.int64)
     with atomic_path(path) as part, open(part, "w", encoding="ascii") as file:
         file.write(f"PSF EXT XPLOR NAMD\n\n{1:10d} !NTITLE\n* chromabuild, force field {topology.force_field}\n\n")
@@ -43,13 +37,42 @@ def write_psf(topology: Topology, path: str | Path, solute: Solute | None = None
         file.write("\n")
         _write_section(file, "!NBOND: bonds", bonds, 4)
         _write_section(file, "!NTHETA: angles", topology.term("angle")["atoms"], 3)
-        _write_section(file, "!NPHI: dihedrals", dihedrals[proper], 2)
+        _write_section(file, "!NPHI: dihedrals", dihedrals, 2)
         _write_section(file, "!NIMPHI: impropers", impropers, 2)
         _write_section(file, "!NDON: donors", nothing, 4)
         _write_section(file, "!NACC: acceptors", nothing, 4)
         cmap = topology.term("cmap")["atoms"]
         if len(cmap):
             _write_section(file, "!NCRTERM: cross-terms", np.hstack([cmap[:, :4], cmap[:, 1:]]), 1)
+
+
+def _dihedrals(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
+    """Proper and improper dihedrals, (k, 4) each, sorted.
+
+    A dihedral with several periodicities is one entry. AMBER's impropers stand among the dihedrals: they are those
+    whose consecutive atoms are not all bonded. Both are decided once for each kind of molecule.
+    """
+    kinds = []
+    for template in topology.templates:
+        atoms = template.dihedral_atoms.astype(np.int64)
+        high, low = atoms[:, 0] << 32 | atoms[:, 1], atoms[:, 2] << 32 | atoms[:, 3]
+        order = np.lexsort((low, high))
+        new = np.ones(len(order), dtype=bool)
+        new[1:] = (np.diff(high[order]) != 0) | (np.diff(low[order]) != 0)
+        rows = atoms[order[new]]
+        bonded = _pair_keys(template.bond_atoms.astype(np.int64), template.n_atoms)
+        proper = np.ones(len(rows), dtype=bool)
+        for column in range(3):
+            proper &= np.isin(_pair_keys(rows[:, column:column + 2], template.n_atoms), bonded)
+        kinds.append((rows[proper], rows[~proper]))
+    found: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+    for t, count, start in zip(topology.run_template, topology.run_count, topology.run_first_atom[:-1], strict=True):
+        offset = start + topology.templates[t].n_atoms * np.arange(count, dtype=np.int64)
+        for rows, pieces in zip(kinds[t], found, strict=True):
+            if len(rows):
+                pieces.append((rows + offset[:, None, None]).reshape(-1, 4))
+    nothing = np.empty((0, 4), dtype=np.int64)
+    return np.concatenate([nothing, *found[0]]), np.concatenate([nothing, *found[1]])
 
 
 def _pair_keys(pairs: np.ndarray, n_atoms: int) -> np.ndarray:

@@ -21,19 +21,18 @@ _UNTIL = {"build": "scaffold", "clash": "build", "solvate": "clash", "topology":
 STAGES_WITH_LIMITS = tuple(_WORK)
 
 
-def obstacle(build: Estimate, config: Config, stages: Collection[str]) -> str | None:
-    """The first reason why one of the stages cannot be done here, and what helps; None when there is none."""
-    for stage in (name for name in _WORK if name in stages):
-        found = _memory(build, stage) or _disk(build, config, stage)
-        if found is None and stage == "run":
-            found = beyond_dcd(build.trajectory_atoms, config.dynamics.trajectory_selection)
-        if found:
-            return found
-    return None
+def obstacles(build: Estimate, config: Config, stages: Collection[str]) -> list[str]:
+    """Why some of the stages cannot be done here, and what helps, a sentence each; what weighs most first."""
+    wanted = [name for name in _WORK if name in stages]
+    found = [_memory(build, stage) for stage in wanted]
+    if "run" in wanted:
+        found.append(beyond_dcd(build.trajectory_atoms, config.dynamics.trajectory_selection))
+    found += [_disk(build, config, stage) for stage in wanted]
+    return [sentence for sentence in found if sentence]
 
 
 def refuse(config: Config, stages: Collection[str], threads: int) -> bool:
-    """Raise ResourceError with the sentence of ``obstacle`` when some stages cannot be done here.
+    """Raise ResourceError with the first sentence of ``obstacles`` when some stages cannot be done here.
 
     Gives whether the size of the build was known; while it is a guess nothing is refused.
     """
@@ -43,8 +42,7 @@ def refuse(config: Config, stages: Collection[str], threads: int) -> bool:
         build = estimate(config, threads)
     except BadInputError:  # the stage that reads the input says what is wrong with it
         return False
-    sentence = obstacle(build, config, stages)
-    if sentence:
+    for sentence in obstacles(build, config, stages):
         raise ResourceError(sentence)
     return True
 

@@ -47,7 +47,7 @@ BOX_TOLERANCE = 0.002
 
 # Measured on the demo and on benchmarks/billion.py with two threads.
 SOLUTE_BYTES_PER_ATOM = 900
-TOPOLOGY_BYTES_PER_ATOM = 450
+TOPOLOGY_BYTES_PER_ATOM = 1000
 """Of the solute."""
 ENGINE_BYTES_PER_SOLUTE_ATOM = 450
 """Beyond what an atom of water takes: bonded terms and exclusions."""

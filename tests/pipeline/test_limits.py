@@ -28,7 +28,7 @@ def run(settings, *arguments):
 def said_by_plan(settings, *arguments):
     result = run(settings, "plan", "--json", *arguments)
     assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)["obstacle"]
+    return next(iter(json.loads(result.stdout)["obstacles"]), None)
 
 
 def refused(settings, *arguments):
