@@ -52,8 +52,9 @@ def all_stages(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [],
     result = {"output": str(folder), "stages": stages}
     lines = [f"output: {folder}"]
     if "run" in stages:
-        result["topology"] = str(folder / "topology.psf")
         result["trajectory"] = str(folder / stages["run"]["summary"]["trajectory"])
+    if "run" in stages and (folder / "topology.psf").is_file():  # a PSF does not hold every system
+        result["topology"] = str(folder / "topology.psf")
         lines += ["", "Watch the simulation in VMD, or load it in Python:",
                   f"  vmd {result['topology']} {result['trajectory']}",
                   f"  MDAnalysis.Universe({result['topology']!r}, {result['trajectory']!r})"]
