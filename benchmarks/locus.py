@@ -6,7 +6,7 @@ example unless --set changes them (scaffold.tails=flexible, scaffold.sweeps=200,
 stages. The largest model that has been run, 50 million atoms (12 GB of memory, 50 CPU minutes for the last stage):
 
     python benchmarks/locus.py --base-pairs 26000 --seeds 1 --until run \\
-        --set dynamics.minimise_steps=15 dynamics.steps=3 dynamics.timestep=1
+        --set 'simulate.phases=[{name: minimise, kind: minimise, steps: 15}, {name: dynamics, steps: 3, timestep: 1}]'
 """
 
 import gzip

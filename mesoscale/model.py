@@ -30,6 +30,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from mesoscale.core_charges import FULL_WRAP, core_charges, rigid_tail_sites, template
 from mesoscale.fibre import Fibre
@@ -396,7 +397,7 @@ def transported(v: Array, a: Array, b: Array) -> Array:
 
 # Extra twist (degree) tried in turn when a straight linker would put the next core into what is there already.
 EXTRA_TWIST = (0, 20, -20, 40, -40, 60, -60, 80, -80, 100, -100, 120, -120, 140, -140, 160, -160, 180)
-REACH = 25.0  # nm: bodies of cores and segments farther apart than this cannot touch
+REACH = 25.0  # nm: bodies of cores and segments whose middles are farther apart are not compared
 
 
 def straight_conformation(chain: Chain) -> tuple[Array, Array]:
@@ -410,7 +411,11 @@ def straight_conformation(chain: Chain) -> tuple[Array, Array]:
     shape = chain.shape
     point, walking = np.zeros(3), np.eye(3)  # end of the DNA laid so far and its frame there
     laid: list[tuple[Array, Array]] = []  # spheres (k, 3), radii (k,) of each core and of each finished linker
-    middle: list[Array] = []  # and where it is
+    around: list[Array] = []  # centre and radius (4,) of a sphere around it
+
+    def lay(spheres: Array, radius: Array) -> None:
+        laid.append((spheres, radius))
+        around.append(_sphere_around(spheres, radius))
 
     def turned(by: Array, angle: float) -> Array:
         c, s = np.cos(angle), np.sin(angle)
@@ -429,12 +434,15 @@ def straight_conformation(chain: Chain) -> tuple[Array, Array]:
                 continue  # laid as the end of the linker before
             else:
                 best = None
-                close = np.linalg.norm(np.array(middle).reshape(-1, 3) - point, axis=1) < 2 * REACH
-                near = [laid[k] for k in np.flatnonzero(close)]
+                hulls = np.array(around).reshape(-1, 4)
                 for extra in np.radians(EXTRA_TWIST) if p > 0 else [0.0]:
                     trial = turned(walking, extra) @ shape.joint_frame[1].T
                     centre = point - trial @ shape.joint_point[1]
-                    overlap = _overlap(centre + shape.sphere @ trial.T, shape.sphere_radius, near)
+                    spheres = centre + shape.sphere @ trial.T
+                    own = _sphere_around(spheres, shape.sphere_radius)
+                    apart = np.linalg.norm(hulls[:, :3] - own[:3], axis=1)
+                    touching = apart < np.minimum(hulls[:, 3] + own[3], REACH)
+                    overlap = _overlap(spheres, shape.sphere_radius, [laid[k] for k in np.flatnonzero(touching)])
                     if best is None or overlap < best[0]:
                         best = (overlap, extra, trial, centre)
                     if overlap == 0:
@@ -443,23 +451,27 @@ def straight_conformation(chain: Chain) -> tuple[Array, Array]:
                 for k, bead in enumerate(range(first, p)):  # the beads share the extra twist
                     if chain.core[bead] == 0:
                         frame[bead] = turned(frame[bead], extra * k / len(segments))
-                laid.append((position[p] + shape.sphere @ frame[p].T, shape.sphere_radius))
-                middle.append(position[p])
+                lay(position[p] + shape.sphere @ frame[p].T, shape.sphere_radius)
                 point = position[p] + frame[p] @ shape.joint_point[0]
                 walking = frame[p] @ shape.joint_frame[0]
         beads = [p for p in range(first, last) if chain.core[p] == 0]
         if beads:
-            laid.append((position[beads], np.full(len(beads), chain.dna_radius)))
-            middle.append(position[beads].mean(axis=0))
+            lay(position[beads], np.full(len(beads), chain.dna_radius))
     return position - position.mean(axis=0), frame
 
 
+def _sphere_around(spheres: Array, radius: Array) -> Array:
+    """Centre and radius (4,) of a sphere that encloses all."""
+    centre = spheres.mean(axis=0)
+    return np.array([*centre, (np.linalg.norm(spheres - centre, axis=1) + radius).max()])
+
+
 def _overlap(spheres: Array, radius: Array, others: list[tuple[Array, Array]]) -> float:
+    """Sum of the squared depths to which spheres enter others."""
     total = 0.0
     for centres, radii in others:
-        if np.linalg.norm(centres.mean(axis=0) - spheres.mean(axis=0)) < REACH:
-            d = np.linalg.norm(spheres[:, None] - centres[None], axis=2)
-            total += float((np.maximum(radius[:, None] + radii[None] - d, 0.0) ** 2).sum())
+        depth = radius[:, None] + radii[None] - cdist(spheres, centres)
+        total += float((np.maximum(depth, 0.0) ** 2).sum())
     return total
 
 

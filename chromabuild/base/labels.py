@@ -16,6 +16,7 @@ _SPELLED = {
     "o3_p_shortest": "shortest O3'-P, angstrom",
     "phase_cost_after_shift_kt": "after the shift, kT",
     "phase_cost_kt": "phase cost, kT",
+    "psf": "topology.psf",
     "radius_of_gyration_nm": "radius of gyration, nm",
     "residual": "core moved by, angstrom",
     "seconds_per_step_dynamics": "seconds per step of dynamics",

@@ -110,6 +110,7 @@ class DynamicsSection(Section):
     thermostat: Literal["bussi", "nose-hoover", "langevin", "berendsen"] = Field("bussi", description="bussi: stochastic velocity rescaling (engine openmm: always langevin)")
     thermostat_time: Positive = Field(0.1, description="ps, relaxation time of the temperature; langevin: the inverse of its friction")
     barostat_time: Positive = Field(2.0, description="ps, relaxation time of the pressure (engine openmm: Monte Carlo moves instead)")
+    trajectory_selection: Literal["auto", "all", "solute", "solute-and-ions"] = Field("auto", description="atoms of the trajectory and of topology.psf; auto: all below a million, from there on solute and ions")
     ranks: int = Field(1, ge=1, description="MPI ranks")
 
 

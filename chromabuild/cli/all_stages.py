@@ -55,8 +55,9 @@ def all_stages(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [],
     lines = [f"output: {folder}"]
     trajectory = stages["run"]["summary"].get("trajectory") if "run" in stages else None
     if trajectory is not None:
-        result["topology"] = str(folder / "topology.psf")
         result["trajectory"] = str(folder / trajectory)
+    if trajectory is not None and (folder / "topology.psf").is_file():  # a PSF does not hold every system
+        result["topology"] = str(folder / "topology.psf")
         lines += ["", "Watch the simulation in VMD, or load it in Python:",
                   f"  vmd {result['topology']} {result['trajectory']}",
                   f"  MDAnalysis.Universe({result['topology']!r}, {result['trajectory']!r})"]

@@ -33,7 +33,7 @@ ThreadsOption = Annotated[int | None, typer.Option(
 def plan(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
          threads: ThreadsOption = None, machine: MachineOption = None, nodes: NodesOption = 1,
          ranks_per_node: RanksOption = None, json: JsonOption = False) -> None:
-    """Estimate atoms, box, memory, disk and time.
+    """Estimate atoms, box, memory, disk and time, and say what this machine cannot do.
 
     Writes nothing. The box is that of scaffold.h5 when it is there, otherwise that of the fibre before sampling.
     Times are scaled from the demo on a two-core machine; with --machine those of the dynamics come from measured steps
@@ -52,10 +52,15 @@ def plan(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed:
         show({"machines": [entry.model_dump() for entry in machines]}, json, listing(machines))
         return
     if machine is None:
-        from chromabuild.pipeline.plan import estimate
+        from chromabuild.pipeline.limits import STAGES_WITH_LIMITS, obstacles
+        from chromabuild.pipeline.plan import estimate, size_is_known
 
-        result = estimate(load(config, overrides, seed), thread_count(threads))
-        show(result.as_dict(), json, result.lines())
+        settings = load(config, overrides, seed)
+        result = estimate(settings, thread_count(threads))
+        found = obstacles(result, settings, STAGES_WITH_LIMITS)
+        certain = "not here" if size_is_known(settings, False) else "not here if the box is that large"
+        show({**result.as_dict(), "obstacles": found}, json,
+             [*result.lines(), *(f"{certain}: {sentence}" for sentence in found)])
         return
     from chromabuild.pipeline.plan import cost_on, estimate
     from chromabuild.scaling.machine import find_machine

@@ -22,7 +22,7 @@ def run_one(name: str, config: Path, overrides: list[str], seed: int | None, thr
     settings = load(config, overrides, seed)
     stage = chain.stage_named(name)
     summary = chain.run_stage(stage, settings, thread_count(threads), make_reporter(), only)
-    files = [str(path) for path in stage.output_paths(settings) if only is None]
+    files = [str(path) for path in stage.written(settings).values() if only is None]
     show({"stage": name, "outputs": files, "summary": summary}, as_json, [*summary_lines(summary), *files])
 
 

@@ -13,7 +13,7 @@ from chromabuild.base.files import atomic_path
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.molecule.solute import MAX_RESIDUES_PER_SEGMENT, Solute, base_36
 
-MAX_ATOMS = 9_999_999  # more would not fit the index columns of the readers that split at white space
+MAX_ATOMS = 999_999_999  # the largest index that leaves a blank in a column of ten, for readers that split at blanks
 _ROWS_A_BLOCK = 1 << 14
 
 
@@ -30,15 +30,8 @@ def write_psf(topology: Topology, path: str | Path, solute: Solute | None = None
         raise BadInputError(f"{path}: {n_atoms:,} atoms are too many for a PSF (at most {MAX_ATOMS:,}): "
                             "give other programs a part of the system")
     bonds = topology.term("bond")["atoms"]
-    # A dihedral with several periodicities is one entry. AMBER's impropers stand among the dihedrals: they are those
-    # whose consecutive atoms are not all bonded.
-    dihedrals = np.unique(topology.term("dihedral")["atoms"], axis=0)
-    bonded = np.sort(np.append(_pair_keys(bonds, n_atoms), n_atoms**2))  # the last one is larger than any key
-    proper = np.ones(len(dihedrals), dtype=bool)
-    for column in range(3):
-        pairs = _pair_keys(dihedrals[:, column:column + 2], n_atoms)
-        proper &= bonded[np.searchsorted(bonded, pairs)] == pairs
-    impropers = np.concatenate([dihedrals[~proper], topology.term("improper")["atoms"]])
+    dihedrals, impropers = _dihedrals(topology)
+    impropers = np.concatenate([impropers, topology.term("improper")["atoms"]])
     nothing = np.empty((0, 2), dtype=np.int64)
     with atomic_path(path) as part, open(part, "wb") as file:
         file.write(f"PSF EXT XPLOR NAMD\n\n{1:10d} !NTITLE\n* chromabuild, force field {topology.force_field}\n\n"
@@ -47,13 +40,45 @@ def write_psf(topology: Topology, path: str | Path, solute: Solute | None = None
         file.write(b"\n")
         _write_section(file, "!NBOND: bonds", bonds, 4)
         _write_section(file, "!NTHETA: angles", topology.term("angle")["atoms"], 3)
-        _write_section(file, "!NPHI: dihedrals", dihedrals[proper], 2)
+        _write_section(file, "!NPHI: dihedrals", dihedrals, 2)
         _write_section(file, "!NIMPHI: impropers", impropers, 2)
         _write_section(file, "!NDON: donors", nothing, 4)
         _write_section(file, "!NACC: acceptors", nothing, 4)
         cmap = topology.term("cmap")["atoms"]
         if len(cmap):
             _write_section(file, "!NCRTERM: cross-terms", np.hstack([cmap[:, :4], cmap[:, 1:]]), 1)
+
+
+def _dihedrals(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
+    """Proper and improper dihedrals, (k, 4) each, sorted.
+
+    A dihedral with several periodicities is one entry. AMBER's impropers stand among the dihedrals: they are those
+    whose consecutive atoms are not all bonded. Both are decided once for each kind of molecule.
+    """
+    kinds = []
+    for template in topology.templates:
+        atoms = template.dihedral_atoms.astype(np.int64)
+        high, low = atoms[:, 0] << 32 | atoms[:, 1], atoms[:, 2] << 32 | atoms[:, 3]
+        order = np.lexsort((low, high))
+        new = np.ones(len(order), dtype=bool)
+        new[1:] = (np.diff(high[order]) != 0) | (np.diff(low[order]) != 0)
+        rows = atoms[order[new]]
+        n_atoms = template.n_atoms
+        keys = _pair_keys(template.bond_atoms.astype(np.int64), n_atoms)
+        bonded = np.sort(np.append(keys, n_atoms**2))  # the last one is larger than any key
+        proper = np.ones(len(rows), dtype=bool)
+        for column in range(3):
+            pairs = _pair_keys(rows[:, column:column + 2], n_atoms)
+            proper &= bonded[np.searchsorted(bonded, pairs)] == pairs
+        kinds.append((rows[proper], rows[~proper]))
+    found: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+    for t, count, start in zip(topology.run_template, topology.run_count, topology.run_first_atom[:-1], strict=True):
+        offset = start + topology.templates[t].n_atoms * np.arange(count, dtype=np.int64)
+        for rows, pieces in zip(kinds[t], found, strict=True):
+            if len(rows):
+                pieces.append((rows + offset[:, None, None]).reshape(-1, 4))
+    nothing = np.empty((0, 4), dtype=np.int64)
+    return np.concatenate([nothing, *found[0]]), np.concatenate([nothing, *found[1]])
 
 
 def _pair_keys(pairs: np.ndarray, n_atoms: int) -> np.ndarray:
@@ -127,11 +152,13 @@ def _as_rows(texts: list[bytes]) -> np.ndarray:
 
 
 def _ten_columns(numbers: np.ndarray) -> np.ndarray:
-    """(n, 10) uint8 text of integers from 1 to 99,999,999, right-justified, as ``%10d`` writes them."""
+    """(n, 10) uint8 text of integers from 1 to 9,999,999,999, right-justified, as ``%10d`` writes them."""
     high, low = np.divmod(numbers, 10_000)
+    top, middle = np.divmod(high, 10_000)
     leading, inner = _four_digits()
-    text = np.full((len(numbers), 10), ord(" "), dtype=np.uint8)
-    text[:, 2:6] = leading[high]
+    text = np.empty((len(numbers), 10), dtype=np.uint8)
+    text[:, :2] = leading[top, 2:]
+    text[:, 2:6] = np.where((top > 0)[:, None], inner[middle], leading[middle])
     text[:, 6:] = np.where((high > 0)[:, None], inner[low], leading[low])
     return text
 

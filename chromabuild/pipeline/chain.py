@@ -90,8 +90,7 @@ def run_stage(stage: Stage, config: Settings, threads: int, reporter: Reporter,
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
         "seconds": round(time.time() - started, 2),
         "threads": threads,
-        "outputs": {file: provenance.file_hash(path)
-                    for file, path in zip(stage.output_files(config), stage.output_paths(config), strict=True)},
+        "outputs": {file: provenance.file_hash(path) for file, path in stage.written(config).items()},
         "summary": summary,
     })
     return summary
@@ -102,11 +101,15 @@ def run_stages(config: Settings, threads: int, reporter: Reporter, force: bool =
     """Run the chain up to stage ``last``, leaving out what is current unless ``force``.
 
     Yields (stage, summary, whether it was run) after each stage. A stage that goes without missing
-    inputs (the report) is remade whenever any other was run: it shows times too.
+    inputs (the report) is remade whenever any other was run: it shows times too. Raises ResourceError, as soon as the
+    size of the build is known, when the stages that are left cannot be done on this machine.
     """
-    any_run = force
-    for stage in STAGES[: NAMES.index(last) + 1]:
+    from chromabuild.pipeline import limits
+
+    any_run, weighed = force, False
+    for k, stage in enumerate(STAGES[: NAMES.index(last) + 1]):
         if any_run and (force or not stage.needs_all_inputs) or not is_current(stage, config):
+            weighed = weighed or limits.refuse(config, NAMES[k:NAMES.index(last) + 1], threads)
             yield stage, run_stage(stage, config, threads, reporter, again=force), True
             any_run = True
         else:

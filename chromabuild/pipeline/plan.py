@@ -2,7 +2,9 @@
 
 Solute atoms are exact. The box is that of the solute when solute_clean.h5 or solute.h5 is there, or of the settings;
 from scaffold.h5 it is right within 2 %, and before that a guess. Given the box, waters and ions are right within 1 %,
-disk within 5 %. Memory and times were measured on two cores of one machine and are right within a factor of two.
+disk within 5 %. Once shards of these settings are there, counts are exact. Memory of the dynamics on one rank is right
+within a tenth (the law of ``scaling.measured`` and the bonded terms of the solute), on several within a third. Other
+memory and times were measured on two cores of one machine and are right within a factor of two.
 """
 
 from dataclasses import asdict, dataclass
@@ -11,23 +13,25 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+from chromabuild.base.errors import IntegrityError
 from chromabuild.base.settings import Settings
+from chromabuild.forcefield.molecule_runs import MoleculeRuns
 from chromabuild.genome.locus import load_locus
 from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.molecule.solute import Solute
 from chromabuild.nucleosome.marks import octamer_recipes
 from chromabuild.nucleosome.octamer import Octamer
 from chromabuild.nucleosome.recipe import build_octamer
-from chromabuild.scaling.measured import StepSettings
+from chromabuild.scaling.measured import StepSettings, rank_memory
 from chromabuild.scaling.prediction import Job, Prediction, Run, predict
-from chromabuild.shards.manifest import ATOMS_OF
+from chromabuild.shards.manifest import ATOMS_OF, Manifest
 from chromabuild.simulate.protocol import last_dynamics, plan_phases
 from chromabuild.solvate import brick_grid, disk_needed
 from chromabuild.solvate.ions import formal_charges, ion_counts
 from chromabuild.solvate.water import GAP_AT_FACES, water_tile
 from mesoscale.fibre import Fibre
-from mesoscale.model import Parameters, build_chain, straight_conformation
-from mesoscale.scaffold import build_scaffold
+from mesoscale.model import Parameters, body_points, build_chain, crystal_path, straight_conformation
+from mesoscale.scaffold import NM, box_axes
 
 COMPLEMENT = {"A": "T", "C": "G", "G": "C", "T": "A"}
 DNA_RADIUS = 11.5
@@ -39,10 +43,16 @@ SOLUTE_VOLUME = 9.7
 JOB_BRICKS = 128
 """Shards a batch job of the workflow makes."""
 FRAME_BYTES_PER_ATOM = 12
+RESTART_BYTES_PER_ATOM = 56
+BOX_TOLERANCE = 0.002
+"""Angstrom: files hold thousandths."""
 
 # Measured on the demo and on benchmarks/billion.py with two threads.
 SOLUTE_BYTES_PER_ATOM = 900
-ENGINE_BYTES_PER_ATOM = 1200
+TOPOLOGY_BYTES_PER_ATOM = 1000
+"""Of the solute."""
+ENGINE_BYTES_PER_SOLUTE_ATOM = 450
+"""Beyond what an atom of water takes: bonded terms and exclusions."""
 SHARD_PROCESS_BYTES = 1.5e8
 SECONDS_PER_SWEEP_AND_NUCLEOSOME = 1.2e-3
 FOLDING_SECONDS_PER_NUCLEOSOME = 0.2
@@ -66,10 +76,13 @@ class Estimate:
     atoms: int
     counts: dict[str, int]
     """Waters and ions."""
+    trajectory_atoms: int
+    """Atoms of a frame."""
     shards: int
     jobs: int
     """Batch jobs that make the shards on a cluster."""
     memory: dict[str, float]
+    """By stage."""
     disk: dict[str, float]
     seconds: dict[str, float]
 
@@ -84,6 +97,7 @@ class Estimate:
         return [f"locus: {self.base_pairs} base pairs, {self.nucleosomes} nucleosomes",
                 f"solute: {self.solute_atoms} atoms", f"box: {edges} angstrom (from {self.box_from})",
                 f"solvated: about {self.atoms:.4g} atoms with {solvent}",
+                f"trajectory: {self.trajectory_atoms} atoms a frame",
                 f"shards: {self.shards}, on a cluster in {self.jobs} jobs"]
 
     def lines(self) -> list[str]:
@@ -101,27 +115,37 @@ def estimate(config: Settings, threads: int) -> Estimate:
     fibre = load_locus(config.locus).fibre()
     octamers = _octamers(config, fibre)
     solute, charge = _solute_size(fibre, octamers)
-    extent, source = _extent(config, fibre, octamers)
-    box = np.array(config.solvate.box or extent + 2 * config.solvate.padding)
-    counts = _solvent_counts(config, box, solute, charge)
-    atoms = solute + sum(ATOMS_OF.get(key, 1) * count for key, count in counts.items())
+    if config.solvate.box:
+        box, source = np.array(config.solvate.box), "the settings"
+    else:
+        extent, source = _extent(config, fibre, octamers)
+        box = extent + 2 * config.solvate.padding
+    counts = _counts_of_shards(config, box, solute, charge) or _solvent_counts(config, box, solute, charge)
+    ions = sum(count for key, count in counts.items() if key != "water")
+    runs = MoleculeRuns(np.array([solute, ATOMS_OF["water"] * counts["water"], ions]), np.array([False, True, False]),
+                        np.array([False, False, True]))
+    atoms = runs.n_atoms
+    written = sum(last - first + 1 for first, last in runs.ranges(config.dynamics.trajectory_selection))
+    dynamics = config.dynamics
     shards = brick_grid(np.rint(box * 1000).astype(np.int64), config.solvate).n_bricks
     share = 2 / threads
     phases = plan_phases(config.simulate)
     frames = sum(phase.frames for phase in phases)
     return Estimate(
         base_pairs=len(fibre.sequence), nucleosomes=len(fibre.dyads), solute_atoms=solute,
-        box=tuple(round(float(edge), 1) for edge in box), box_from="the settings" if config.solvate.box else source,
-        atoms=atoms, counts=counts, shards=shards, jobs=-(-shards // JOB_BRICKS),
+        box=tuple(round(float(edge), 1) for edge in box), box_from=source,
+        atoms=atoms, counts=counts, trajectory_atoms=written, shards=shards, jobs=-(-shards // JOB_BRICKS),
         memory=_gigabytes({
             "build": SOLUTE_BYTES_PER_ATOM * solute,
-            "shards": SHARD_PROCESS_BYTES * threads + 0.25 * atoms,
-            "dynamics": ENGINE_BYTES_PER_ATOM * atoms}),
+            "clash": SOLUTE_BYTES_PER_ATOM * solute,
+            "solvate": SHARD_PROCESS_BYTES * threads + 0.25 * atoms,
+            "topology": TOPOLOGY_BYTES_PER_ATOM * solute,
+            "run": ENGINE_BYTES_PER_SOLUTE_ATOM * solute + dynamics.ranks * rank_memory(atoms / dynamics.ranks)}),
         disk=_gigabytes({
             "solute": 2 * 12.2 * solute,
             "shards": disk_needed(atoms, solute, config.solvate.compress),
-            "trajectory": FRAME_BYTES_PER_ATOM * atoms * frames,
-            "restarts": 2 * 56 * atoms}),
+            "trajectory": FRAME_BYTES_PER_ATOM * written * frames,
+            "restarts": RESTART_BYTES_PER_ATOM * atoms * (1 + len(phases))}),
         seconds={name: round(value, 1) for name, value in {
             "scaffold": len(fibre.dyads) * (
                 FOLDING_SECONDS_PER_NUCLEOSOME + SECONDS_PER_SWEEP_AND_NUCLEOSOME * config.scaffold.sweeps
@@ -144,7 +168,7 @@ def cost_on(job: Job, config: Settings, build: Estimate) -> Prediction:
     return predict(Run(
         edge=build.box, atoms=build.atoms, settings=settings, minimise_steps=steps["minimise"],
         steps=steps["dynamics"], timestep=last.timestep, disk_gb=sum(build.disk.values()),
-        frame_gb=FRAME_BYTES_PER_ATOM * build.atoms / 1e9,
+        frame_gb=FRAME_BYTES_PER_ATOM * build.trajectory_atoms / 1e9,
         frame_period=last.trajectory_period or max(1, last.steps)), job)
 
 
@@ -183,6 +207,26 @@ def _solvent_counts(config: Settings, box: np.ndarray, solute: int, charge: int)
     return {"water": max(0, waters - sum(ions.values())), **ions}
 
 
+def _counts_of_shards(config: Settings, box: np.ndarray, solute: int, charge: int) -> dict[str, int] | None:
+    """Waters and ions of the shards in the output folder; None where they are not those of this box and salt."""
+    try:
+        manifest = Manifest.read(Path(config.output) / "shards")
+    except IntegrityError:
+        return None
+    counts = {key: count for key, count in manifest.counts.items() if key != "solute"}
+    ions = ion_counts(charge, sum(counts.values()), config.solvate)
+    fits = (np.abs(np.array(manifest.box) - box) < BOX_TOLERANCE).all() and manifest.counts["solute"] == solute
+    return counts if fits and all(counts[key] == count for key, count in ions.items()) else None
+
+
+def size_is_known(config: Settings, scaffold_changes: bool) -> bool:
+    """Whether the box follows from the settings or from files, rather than from a guess at the fibre."""
+    if config.solvate.box or config.scaffold.container:
+        return True
+    names = ("scaffold.h5", "solute.h5", "solute_clean.h5")
+    return not scaffold_changes and any((Path(config.output) / name).is_file() for name in names)
+
+
 def _extent(config: Settings, fibre: Fibre, octamers: list[Octamer]) -> tuple[np.ndarray, str]:
     """Edges (3,) of the smallest upright box around the solute, angstrom, and where they were taken from."""
     folder = Path(config.output)
@@ -202,8 +246,11 @@ def _extent(config: Settings, fibre: Fibre, octamers: list[Octamer]) -> tuple[np
         return 10 * np.array(config.scaffold.container) + 2 * TAIL_MARGIN, "scaffold.container"
     parameters = Parameters(temperature=config.scaffold.temperature, salt=config.scaffold.salt)
     chain = build_chain(fibre, parameters)
-    origin = build_scaffold(fibre, chain, *straight_conformation(chain), parameters).origin
-    return np.ptp(origin, axis=0) + 2 * TAIL_MARGIN, "the fibre with straight linkers"
+    position, frame = straight_conformation(chain)
+    path, _ = crystal_path(fibre.wrapped_length)
+    dna = np.concatenate([position[chain.beads], *(position[p] + path @ frame[p].T for p in chain.cores)])
+    turn = box_axes(np.concatenate([dna, body_points(chain, position, frame)]))
+    return np.ptp(dna @ turn, axis=0) * NM + 2 * TAIL_MARGIN, "the fibre with straight linkers"
 
 
 def _span(seconds: float) -> str:

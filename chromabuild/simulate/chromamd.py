@@ -21,6 +21,7 @@ from chromabuild.base.errors import (
 )
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
+from chromabuild.forcefield.molecule_runs import trajectory_ranges
 from chromabuild.simulate.energy_log import TableReader
 from chromabuild.simulate.protocol import PlannedPhase, Row, Task
 
@@ -306,9 +307,15 @@ def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, pr
 
 
 def phase_sections(task: Task, phase: PlannedPhase, molecules: Mapping[str, str]) -> Sections:
-    """The control file of a phase but for the restart from which it starts."""
-    files = {"logfile": task.folder / phase.log, "rstfile": task.folder / restart_name(phase),
-             "dcdfile": task.folder / phase.trajectory if phase.trajectory else None}
+    """The control file of a phase but for the restart from which it starts.
+
+    Raises BadInputError when the trajectory cannot hold what it shall.
+    """
+    files: dict[str, object] = {"logfile": task.folder / phase.log, "rstfile": task.folder / restart_name(phase)}
+    if phase.trajectory:
+        chosen = trajectory_ranges(task.topology, task.dynamics.trajectory_selection)
+        files |= {"dcdfile": task.folder / phase.trajectory,
+                  "dcd_atoms": ",".join(f"{first}-{last}" for first, last in chosen)}
     sections: Sections = {
         "INPUT": {"topologyfile": task.topology, "reffile": task.bricks if phase.restraints else None},
         "OUTPUT": files, "ENERGY": energy_section(task.dynamics)}

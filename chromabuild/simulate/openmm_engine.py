@@ -17,6 +17,7 @@ from scipy.special import erfcinv
 from chromabuild.base.errors import BadInputError, IntegrityError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
+from chromabuild.forcefield.molecule_runs import trajectory_ranges
 from chromabuild.forcefield.topology_file import Topology
 from chromabuild.shards import read_shards
 from chromabuild.simulate.chromamd import RowProgress
@@ -198,7 +199,7 @@ def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, pr
             openmm.LocalEnergyMinimizer.minimize(context, 10.0, phase.steps)
             table.write(phase.steps)
         else:
-            _run_dynamics(task, phase, context, table, molecules.n_atoms, box)
+            _run_dynamics(task, phase, context, table, box)
     state = context.getState(getPositions=True, getVelocities=True)
     with atomic_path(folder / restart_name(phase)) as part:
         part.write_text(openmm.XmlSerializer.serialize(state), encoding="utf-8")
@@ -257,8 +258,7 @@ def _resume(context: openmm.Context, path: Path) -> None:
     context.setVelocities(state.getVelocities())
 
 
-def _run_dynamics(task: Task, phase: PlannedPhase, context: openmm.Context, table: "_Table", n_atoms: int,
-                  box: np.ndarray) -> None:
+def _run_dynamics(task: Task, phase: PlannedPhase, context: openmm.Context, table: "_Table", box: np.ndarray) -> None:
     """The steps of a phase of dynamics, with its table and its frames."""
     integrator = context.getIntegrator()
     context.setTime(phase.first_time * unit.picosecond)
@@ -269,9 +269,11 @@ def _run_dynamics(task: Task, phase: PlannedPhase, context: openmm.Context, tabl
     with ExitStack() as stack:
         trajectory = None
         if phase.trajectory:
+            chosen = trajectory_ranges(task.topology, task.dynamics.trajectory_selection)
+            written = np.concatenate([np.arange(start - 1, end) for start, end in chosen])
             part = stack.enter_context(atomic_path(task.folder / phase.trajectory))
             frames = stack.enter_context(open(part, "wb"))
-            trajectory = app.DCDFile(frames, _nameless(n_atoms, box), integrator.getStepSize(),
+            trajectory = app.DCDFile(frames, _nameless(len(written), box), integrator.getStepSize(),
                                      phase.first_step + phase.trajectory_period, phase.trajectory_period)
         step = phase.first_step
         while step < last:
@@ -283,7 +285,7 @@ def _run_dynamics(task: Task, phase: PlannedPhase, context: openmm.Context, tabl
                 table.write(step)
             if trajectory is not None and step % phase.trajectory_period == 0:
                 state = context.getState(getPositions=True, enforcePeriodicBox=True)
-                trajectory.writeModel(state.getPositions(asNumpy=True),
+                trajectory.writeModel(state.getPositions(asNumpy=True)[written],
                                       periodicBoxVectors=state.getPeriodicBoxVectors())
 
 

@@ -164,7 +164,7 @@ def test_trajectories(tmp_path, ranks):
     first, last = 3, runs[0][0].n
     inp = systems.control(tmp_path / "merge.inp",
                           INPUT={"topologyfile": tmp_path / "t.h5", "dcdfile": tmp_path / "part().trj"},
-                          OUTPUT={"dcdfile": tmp_path / "some.dcd", "dcd_first_atom": first, "dcd_last_atom": last})
+                          OUTPUT={"dcdfile": tmp_path / "some.dcd", "dcd_atoms": f"{first}-{last}"})
     done = systems.run("merge", inp)
     assert done.returncode == 0, done.stderr
     whole = MDAnalysis.coordinates.DCD.DCDReader(str(tmp_path / "all.dcd"))
@@ -180,7 +180,7 @@ def test_trajectories(tmp_path, ranks):
     # XTC: the same frames, rounded to 0.001 nm (and its 32-bit representation); runs of close atoms and single ones.
     inp = systems.control(tmp_path / "merge.inp",
                           INPUT={"topologyfile": tmp_path / "t.h5", "dcdfile": tmp_path / "part().trj"},
-                          OUTPUT={"dcdfile": tmp_path / "some.xtc", "dcd_first_atom": first, "dcd_last_atom": last})
+                          OUTPUT={"dcdfile": tmp_path / "some.xtc", "dcd_atoms": f"{first}-{last}"})
     assert systems.run("merge", inp).returncode == 0
     dynamics(tmp_path, start, ends, 20, ranks, crdout_period=5, output={"dcdfile": tmp_path / "all.xtc"})
     packed = MDAnalysis.coordinates.XTC.XTCReader(str(tmp_path / "all.xtc"))
@@ -196,7 +196,7 @@ def test_trajectories(tmp_path, ranks):
     # Atoms by an expression, from the third on; an expression that is not there.
     inp = systems.control(tmp_path / "merge.inp",
                           INPUT={"topologyfile": tmp_path / "t.h5", "dcdfile": tmp_path / "part().trj"},
-                          OUTPUT={"dcdfile": tmp_path / "group.dcd", "dcd_first_atom": first, "dcd_group": 2},
+                          OUTPUT={"dcdfile": tmp_path / "group.dcd", "dcd_atoms": f"{first}-{n}", "dcd_group": 2},
                           SELECTION={"group1": "all", "group2": f"heavy and not ai:{n - 1}-{n}"})
     done = systems.run("merge", inp)
     assert done.returncode == 0, done.stderr
@@ -209,6 +209,42 @@ def test_trajectories(tmp_path, ranks):
     Path(inp).write_text(Path(inp).read_text().replace("group2", "group3"))
     done = systems.run("merge", inp)
     assert done.returncode == 3 and "group2" in sentence(done) and "missing" in sentence(done)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_several_ranges_of_atoms(tmp_path, ranks):
+    """In one file, and in files of domains that hold no more than these atoms and are merged."""
+    n = sum(m.n * c for m, c in make_system(tmp_path))
+    start, ends = minimised(tmp_path, ranks), str(tmp_path / "end().rst")
+    ranges, kept = f"3-7, {n - 3}-{n}", [*range(2, 7), *range(n - 4, n)]
+    for name in ("some.dcd", "part().trj"):
+        dynamics(tmp_path, start, ends, 10, ranks, crdout_period=5,
+                 output={"dcdfile": tmp_path / name, "dcd_atoms": ranges})
+    inp = systems.control(tmp_path / "merge.inp",
+                          INPUT={"topologyfile": tmp_path / "t.h5", "dcdfile": tmp_path / "part().trj"},
+                          OUTPUT={"dcdfile": tmp_path / "merged.dcd", "dcd_atoms": ranges})
+    done = systems.run("merge", inp)
+    assert done.returncode == 0, done.stderr
+    size = sum((tmp_path / f"part{rank}.trj").stat().st_size for rank in range(ranks))
+    assert size == 8 * ranks + 2 * (48 * ranks + 20 * len(kept))
+    end = systems.read_restarts(ends, ranks)
+    for name in ("some.dcd", "merged.dcd"):
+        frames = MDAnalysis.coordinates.DCD.DCDReader(str(tmp_path / name))
+        assert frames.n_frames == 2 and frames.n_atoms == len(kept)
+        assert np.array_equal(frames[1].positions, end.position[kept].astype(np.float32))
+
+
+@pytest.mark.parametrize("ranges, problem", [
+    ("5-3", "has '5-3'"), ("1-4,4-9", "has '4-9', which must lie behind"), ("1-x", "has '1-x', which is no atom"),
+    (",", "names no atom"), ("1-99999999", "reaches beyond the")])
+def test_ranges_that_are_refused(tmp_path, ranges, problem):
+    make_system(tmp_path)
+    inp = systems.control(tmp_path / "merge.inp",
+                          INPUT={"topologyfile": tmp_path / "t.h5", "dcdfile": tmp_path / "part().trj"},
+                          OUTPUT={"dcdfile": tmp_path / "merged.dcd", "dcd_atoms": ranges})
+    done = systems.run("merge", inp)
+    assert done.returncode == 3 and "dcd_atoms" in sentence(done) and problem in sentence(done)
 
 
 @pytest.mark.mpi

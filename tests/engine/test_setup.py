@@ -184,8 +184,7 @@ def test_merge_of_ids_beyond_32_bits(tmp_path):
     first, last = 5, n - 3
     inp = systems.control(tmp_path / "merge.inp",
                           INPUT={"topologyfile": tmp_path / "far.h5", "dcdfile": tmp_path / "d().traj"},
-                          OUTPUT={"dcdfile": tmp_path / "part.dcd", "dcd_first_atom": FAR + first + 1,
-                                  "dcd_last_atom": FAR + last})
+                          OUTPUT={"dcdfile": tmp_path / "part.dcd", "dcd_atoms": f"{FAR + first + 1}-{FAR + last}"})
     done = systems.run("merge", inp)
     assert done.returncode == 0, done.stderr
     universe = MDAnalysis.Universe.empty(last - first, trajectory=True)

@@ -1,5 +1,7 @@
 """The PSF as an independent reader sees it."""
 
+import io
+
 import MDAnalysis
 import numpy as np
 import openmm.app
@@ -7,8 +9,9 @@ import pytest
 from support.molecular_systems import make_solute
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.export.psf import _ten_columns, solvent_label, write_psf
+from chromabuild.export.psf import MAX_ATOMS, _ten_columns, _write_section, solvent_label, write_psf
 from chromabuild.forcefield import make_topology
+from chromabuild.forcefield.molecule_runs import part_of
 
 DUPLEX = [["DA5", "DC", "DG3"], ["DC5", "DG", "DT3"]]
 PEPTIDE = ["NALA", "TRP", "HIE", "CVAL"]
@@ -47,11 +50,38 @@ def test_solvent_labels():
 
 
 def test_numbers_stand_in_ten_columns():
-    numbers = [1, 10, 9_999, 10_000, 10_001, 123_456, 9_999_999, 10_000_000]
+    numbers = [1, 10, 9_999, 10_000, 10_001, 123_456, 9_999_999, 10_000_000, 99_999_999, 100_000_000,
+               123_450_067, 999_999_999]
     assert _ten_columns(np.array(numbers)).tobytes().decode() == "".join(f"{number:10d}" for number in numbers)
 
 
 def test_too_many_atoms(tmp_path):
-    topology = make_topology(None, {"water": 4_000_000})
+    topology = make_topology(None, {"water": 400_000_000})
     with pytest.raises(BadInputError, match="too many for a PSF"):
         write_psf(topology, tmp_path / "t.psf")
+
+
+def test_the_largest_indices_can_be_read_by_columns_and_at_blanks():
+    file = io.BytesIO()
+    _write_section(file, "!NBOND: bonds", np.array([[MAX_ATOMS - 2, MAX_ATOMS - 1]] * 5), 4)
+    first, second = file.getvalue().decode().splitlines()[1:3]
+    assert first.split() == [first[k:k + 10].strip() for k in range(0, 80, 10)] == ["999999998", "999999999"] * 4
+    assert second.split() == ["999999998", "999999999"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_solute_and_ions_alone(tmp_path):
+    """They are called what they are called in the PSF of all."""
+    solute = make_solute([*DUPLEX, PEPTIDE])
+    whole = make_topology(solute, {"water": 10_001, "sodium": 12, "chloride": 3})
+    part = part_of(whole, "solute-and-ions")
+    universes = []
+    for name, topology in (("all", whole), ("part", part)):
+        write_psf(topology, tmp_path / f"{name}.psf", solute)
+        universes.append(MDAnalysis.Universe(tmp_path / f"{name}.psf"))
+    chosen, found = universes[0].select_atoms("not resname HOH"), universes[1].atoms
+    assert len(found) == solute.n_atoms + 15
+    for column in ("names", "resnames", "resids", "segids", "types", "charges", "masses"):
+        assert getattr(chosen, column).tolist() == getattr(found, column).tolist(), column
+    assert found.bonds.indices.tolist() == chosen.bonds.indices.tolist()
+    assert len(found.dihedrals) == len(chosen.dihedrals) and len(found.impropers) == len(chosen.impropers)

@@ -1,5 +1,6 @@
 """Dynamics through the command line on a small solvated system, its report, and a killed chain that continues."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -102,6 +103,33 @@ def test_trajectory_with_the_psf_in_mdanalysis(simulated):
     moved = frames[-1] - frames[0]
     moved -= np.round(moved / box) * box
     assert 0.01 < np.sqrt(np.mean(moved**2)) < 2.0
+
+
+@pytest.mark.parametrize("engine, ranks", [("chromamd", 1), ("chromamd", 2), ("openmm", 1)])
+def test_solute_and_ions_alone_in_mdanalysis(piece, tmp_path, engine, ranks):
+    """topology.psf and the trajectory hold the same atoms: bonds keep their lengths in every frame."""
+    shutil.copytree(piece.folder, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("md"))
+    phases = [{"name": "minimise", "kind": "minimise", "steps": 60},
+              {"name": "dynamics", "steps": 20, "trajectory_period": 10}]
+    settings = [part for text in ("dynamics.trajectory_selection=solute-and-ions", f"dynamics.engine={engine}",
+                                  f"dynamics.ranks={ranks}", f"simulate.phases={json.dumps(phases)}")
+                for part in ("--set", text)]
+    for stage in ("topology", "run"):
+        result_of(stage, "--threads", 1, *settings, cwd=tmp_path)
+    counts = piece.manifest["counts"]
+    n_ions = sum(count for name, count in counts.items() if name not in ("solute", "water"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        universe = MDAnalysis.Universe(tmp_path / "results" / "topology.psf", tmp_path / "results/md/02-dynamics.dcd")
+    assert len(universe.atoms) == counts["solute"] + n_ions and n_ions > 0
+    assert len(universe.trajectory) == 2 and len(universe.select_atoms("resname HOH")) == 0
+    protein, box = universe.select_atoms("protein"), np.array(piece.manifest["box"])
+    assert len(protein) == counts["solute"]
+    pairs = protein.bonds.indices
+    for frame in universe.trajectory:
+        bond = frame.positions[pairs[:, 1]].astype(float) - frame.positions[pairs[:, 0]]
+        length = np.linalg.norm(bond - np.round(bond / box) * box, axis=1)
+        assert 0.9 < length.min() and length.max() < 2.3
 
 
 def test_report_stands_alone(simulated):

@@ -15,14 +15,17 @@ if TYPE_CHECKING:
 def run(job: Job) -> Summary:
     """Shards and topology.h5 to the files in md/: the phases of ``simulate`` that are not done yet, in order.
 
-    ``job.only``: the name of the one phase to run. Raises BadInputError for what is no name of a phase.
+    ``job.only``: the name of the one phase to run. Raises BadInputError for what is no name of a phase, ResourceError
+    for what this machine cannot do.
     """
     from chromabuild.api import run_dynamics
+    from chromabuild.pipeline.limits import refuse
     from chromabuild.shards.shard_set import ShardSet
     from chromabuild.simulate.protocol import last_dynamics, plan_phases
 
     if not isinstance(job.only, str | None):
         raise BadInputError("a part of the run stage is a phase, by its name")
+    refuse(job.config, ("run",), job.threads)
     dynamics, phases = job.config.dynamics, plan_phases(job.config.simulate)
     shards = ShardSet.read(job.folder / "shards")
     found = run_dynamics(job.folder / "topology.h5", shards, job.folder / "md", job.config, threads=job.threads,

@@ -47,7 +47,7 @@ class Stage:
     settings: tuple[str, ...]
     """Sections (``clash``) or keys (``dynamics.force_field``) of the settings that decide the result."""
     outputs: tuple[str, ...]
-    """Files that the record vouches for, relative to the output folder."""
+    """Files that the stage always writes, relative to the output folder."""
     run: Callable[[Job], Summary]
     """Does the work and sums up."""
     reads: Mapping[str, str] = field(default_factory=dict)
@@ -56,6 +56,8 @@ class Stage:
     """Keys of the settings that name files of the user's (``build.marks``); the last part is the role."""
     outputs_of: "Callable[[Settings], tuple[str, ...]] | None" = None
     """Further outputs, whose names follow from the settings."""
+    optional_outputs: tuple[str, ...] = ()
+    """Files that it writes or removes, as its summary says: their format may not hold every system."""
     needs_all_inputs: bool = True
     """Whether a missing input file is an error; otherwise the stage goes without it."""
 
@@ -70,12 +72,18 @@ class Stage:
         return paths
 
     def output_files(self, config: "Settings") -> tuple[str, ...]:
-        """Every output that the record vouches for, relative to the output folder."""
+        """Every output that is always there, relative to the output folder."""
         return self.outputs + (self.outputs_of(config) if self.outputs_of else ())
 
     def output_paths(self, config: "Settings") -> list[Path]:
-        """Every output file that the record vouches for."""
+        """The output files that are always there."""
         return [Path(config.output) / file for file in self.output_files(config)]
+
+    def written(self, config: "Settings") -> dict[str, Path]:
+        """The output files after a run, by their names in the output folder: what the record vouches for."""
+        folder = Path(config.output)
+        optional = [file for file in self.optional_outputs if (folder / file).is_file()]
+        return {file: folder / file for file in (*self.output_files(config), *optional)}
 
 
 def in_order(stages: Iterable[Stage]) -> tuple[Stage, ...]:

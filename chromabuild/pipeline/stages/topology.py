@@ -3,11 +3,14 @@
 from chromabuild.base.summary import Summary
 from chromabuild.pipeline.stages.stage import Job, Stage
 
+PSF = "topology.psf"
+
 
 def run(job: Job) -> Summary:
-    """solute_clean.h5 and the shard manifest to topology.h5 and topology.psf."""
+    """solute_clean.h5 and the shard manifest to topology.h5, and to topology.psf of the atoms of the trajectory."""
     from chromabuild.api import assign_force_field
-    from chromabuild.export.psf import write_psf
+    from chromabuild.export.psf import MAX_ATOMS, write_psf
+    from chromabuild.forcefield.molecule_runs import part_of
     from chromabuild.molecule.solute import Solute
     from chromabuild.shards.shard_set import ShardSet
 
@@ -15,11 +18,19 @@ def run(job: Job) -> Summary:
     topology = assign_force_field(solute, ShardSet.read(job.folder / "shards"), job.config, progress=job.progress)
     topology.provenance = job.provenance | topology.provenance
     topology.write(job.folder / "topology.h5")
-    job.progress("writing topology.psf")
-    write_psf(topology, job.folder / "topology.psf", solute)
+    part = part_of(topology, job.config.dynamics.trajectory_selection)
+    if part.n_atoms <= MAX_ATOMS:
+        psf = f"{part.n_atoms} of {topology.n_atoms} atoms, those of the trajectory"
+        job.progress(f"writing {PSF} of {psf}")
+        write_psf(part, job.folder / PSF, solute)
+    else:
+        psf = (f"none: {part.n_atoms} atoms are more than the {MAX_ATOMS} of a PSF, topology.h5 stands alone "
+               "(dynamics.trajectory_selection chooses fewer)")
+        job.progress(f"{PSF}: {psf}")
+        (job.folder / PSF).unlink(missing_ok=True)
     return {"force_field": topology.force_field, "atoms": topology.n_atoms, "net_charge": round(topology.net_charge, 6),
-            "atom_types": len(topology.lj_name), "molecule_templates": len(topology.templates)}
+            "atom_types": len(topology.lj_name), "molecule_templates": len(topology.templates), "psf": psf}
 
 
-STAGE = Stage("topology", "force field", ("dynamics.force_field",), ("topology.h5", "topology.psf"), run,
-              reads={"solute": "solute_clean.h5", "manifest": "shards/manifest.json"})
+STAGE = Stage("topology", "force field", ("dynamics.force_field", "dynamics.trajectory_selection"), ("topology.h5",),
+              run, reads={"solute": "solute_clean.h5", "manifest": "shards/manifest.json"}, optional_outputs=(PSF,))

@@ -34,11 +34,10 @@ module control_keys
     key_t("OUTPUT", "logfile", is_text, "", "", "", "energies and timings; default: standard output"), &
     key_t("OUTPUT", "dcdfile", is_text, "", "", "", &
           "trajectory: DCD, or XTC if so named; with () one file per domain in our own format, for chromamd merge"), &
-    key_t("OUTPUT", "dcd_first_atom", is_integer, "1", "", "1", "first atom of a whole-system dcdfile"), &
-    key_t("OUTPUT", "dcd_last_atom", is_integer, "0", "", "0", &
-          "last atom of a whole-system dcdfile, 0 = the last of all"), &
+    key_t("OUTPUT", "dcd_atoms", is_text, "all", "", "", &
+          "atoms of dcdfile: ascending ranges such as 1-1000, 90001-90100, counted from 1 as ai: does"), &
     key_t("OUTPUT", "dcd_group", is_integer, "0", "", "0", &
-          "merge: number of the group in [SELECTION] to write, 0 = all atoms"), &
+          "merge: number of the group in [SELECTION] to write, 0 = all of dcd_atoms"), &
     key_t("OUTPUT", "rstfile", is_text, "", "", "", "restart files to write, () stands for the rank"), &
     key_t("OUTPUT", "forcefile", is_text, "", "", "", "forces of all atoms in global order; for energy"), &
     key_t("ENERGY", "forcefield", is_choice, "TOPOLOGY", "", "TOPOLOGY LJ EAM", &

@@ -5,6 +5,8 @@
 module settings
   use base_kinds, only: int64, real64
   use base_error, only: error_t
+  use atom_ranges, only: atom_ranges_t
+  use base_text, only: to_text
   use control, only: control_t
   implicit none
   private
@@ -30,10 +32,10 @@ module settings
     character(len=:), allocatable :: topology, shards, restart, reference, frames, embedded_atoms
   end type input_settings_t
 
-  !> [OUTPUT]: files, and the atoms of a whole-system trajectory, counted from 1; last = 0: the last of all; group = 0: all.
+  !> [OUTPUT]: files, and the atoms of a trajectory (an empty set: all) and of them those of a group (0: all).
   type :: output_settings_t
     character(len=:), allocatable :: log, frames, restart, forces
-    integer(int64) :: first_atom = 1, last_atom = 0
+    type(atom_ranges_t) :: atoms
     integer :: group = 0
   end type output_settings_t
 
@@ -166,6 +168,7 @@ module settings
   contains
     procedure :: refuse
     procedure :: refuse_group
+    procedure :: trajectory_atoms
     procedure :: expression_of
     procedure :: restrains_positions
     procedure :: releases_restraints
@@ -224,6 +227,18 @@ contains
     type(error_t), allocatable, intent(out) :: error
     call self%source%refuse(section, key, reason, error)
   end subroutine refuse
+
+  !> The atoms of the trajectory in a system of `n_atoms`. Refuses ranges beyond it.
+  subroutine trajectory_atoms(self, n_atoms, chosen, error)
+    class(settings_t), intent(in) :: self
+    integer(int64), intent(in) :: n_atoms
+    type(atom_ranges_t), intent(out) :: chosen
+    type(error_t), allocatable, intent(out) :: error
+    chosen = self%output%atoms
+    if (chosen%is_empty()) call chosen%all_of(n_atoms)
+    if (chosen%highest() >= n_atoms) &
+      call self%refuse("OUTPUT", "dcd_atoms", "reaches beyond the "//to_text(n_atoms)//" atoms of the system", error)
+  end subroutine trajectory_atoms
 
   !> Refuse a group of [SELECTION] likewise.
   subroutine refuse_group(self, number, reason, error)

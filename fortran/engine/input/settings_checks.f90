@@ -166,14 +166,12 @@ contains
     end associate
   end function fits_long_step
 
-  !> Names of files, and the atoms of a trajectory.
+  !> Names of files.
   subroutine check_output(settings, error)
     type(settings_t), intent(in) :: settings
     type(error_t), allocatable, intent(out) :: error
     associate (input => settings%input, output => settings%output)
-      if (output%last_atom > 0 .and. output%last_atom < output%first_atom) then
-        call settings%refuse("OUTPUT", "dcd_last_atom", "must not be smaller than dcd_first_atom", error)
-      else if (output%restart /= "" .and. index(output%restart, "()") == 0) then
+      if (output%restart /= "" .and. index(output%restart, "()") == 0) then
         call settings%refuse("OUTPUT", "rstfile", "must contain (), which stands for the rank", error)
       else if (input%restart /= "" .and. index(input%restart, "()") == 0) then
         call settings%refuse("INPUT", "rstfile", "must contain (), which stands for the rank", error)

@@ -26,7 +26,8 @@ contains
       if (allocated(error)) return
       settings%runs_minimisation = control%wants_minimisation()
       settings%runs_dynamics = control%wants_dynamics()
-      call read_files(control, settings)
+      call read_files(control, settings, error)
+      if (allocated(error)) return
       call read_energy(control, settings)
       call read_motion(control, settings)
       call read_ensemble(control, settings)
@@ -46,9 +47,11 @@ contains
   end subroutine read_settings
 
   !> [INPUT] and [OUTPUT].
-  subroutine read_files(control, settings)
+  subroutine read_files(control, settings, error)
     type(control_t), intent(in) :: control
     type(settings_t), intent(inout) :: settings
+    type(error_t), allocatable, intent(out) :: error
+    character(len=:), allocatable :: problem
     associate (input => settings%input, output => settings%output)
       input%topology = control%text("INPUT", "topologyfile")
       input%shards = control%text("INPUT", "shardfile")
@@ -58,8 +61,8 @@ contains
       input%embedded_atoms = control%text("INPUT", "eamfile")
       output%log = control%text("OUTPUT", "logfile")
       output%frames = control%text("OUTPUT", "dcdfile")
-      output%first_atom = control%integer("OUTPUT", "dcd_first_atom")
-      output%last_atom = control%integer("OUTPUT", "dcd_last_atom")
+      call output%atoms%parse(control%text("OUTPUT", "dcd_atoms"), problem)
+      if (problem /= "") call control%refuse("OUTPUT", "dcd_atoms", problem, error)
       output%group = int(control%integer("OUTPUT", "dcd_group"))
       output%restart = control%text("OUTPUT", "rstfile")
       output%forces = control%text("OUTPUT", "forcefile")

@@ -41,7 +41,7 @@ contains
     ! Record marks and the atom count are 32-bit signed numbers.
     if (4*n_atoms >= huge(1_int32)) then
       call fail(error, exit_bad_input, path// &
-                ": a DCD file holds at most 536870911 atoms; choose fewer with dcd_last_atom")
+                ": a DCD file holds at most 536870911 atoms; choose fewer with dcd_atoms, or write a file per domain with ()")
       return
     end if
     self%path = path

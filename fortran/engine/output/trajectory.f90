@@ -1,11 +1,12 @@
-!> Trajectories. One CHARMM/X-PLOR DCD or XTC file of the whole system (or a range of its atoms), filled by the root a chunk of
-!> atoms at a time; or, where the name has `()`, one file a rank in our own format, which `chromamd merge` turns into a
+!> Trajectories of the whole system or of some of its atoms. One CHARMM/X-PLOR DCD or XTC file, filled by the root a chunk
+!> of atoms at a time; or, where the name has `()`, one file a rank in our own format, which `chromamd merge` turns into a
 !> DCD.
 !>
 !> Domain format, little-endian stream: `char[8] "CMDTRAJ1"`, then per frame `int64 step, n`, `float64 time, box[3]`,
 !> `int64 id[n]`, `float32 position[n][3]`; ps and angstrom.
 module trajectory
   use base_kinds, only: int64, real32, real64
+  use atom_ranges, only: atom_ranges_t
   use atoms, only: atoms_t
   use comm_communicator, only: communicator_t
   use base_error, only: error_t, exit_resources, fail
@@ -26,7 +27,7 @@ module trajectory
     logical :: per_domain = .false., active = .false.
     integer :: unit = -1
     class(frame_writer_t), allocatable :: file
-    integer(int64) :: first = 0, last = 0
+    type(atom_ranges_t) :: chosen
     !> Where there is no periodic box: what is taken from positions (angstrom); the box of the frames is zero then.
     logical :: is_open = .false.
     real(real64) :: origin(3) = 0.0_real64
@@ -38,14 +39,13 @@ module trajectory
 
 contains
 
-  !> Open for atoms `first` to `last` (ids from 0, both included); an empty path means that no trajectory is written.
-  !> `timestep` in ps, `period`: steps between frames. `origin` (angstrom): positions count from there, and there is no
-  !> periodic box.
-  subroutine open_trajectory(self, comm, path, first, last, timestep, period, error, origin)
+  !> Open for the atoms `chosen`; an empty path means that no trajectory is written. `timestep` in ps, `period`: steps
+  !> between frames. `origin` (angstrom): positions count from there, and there is no periodic box.
+  subroutine open_trajectory(self, comm, path, chosen, timestep, period, error, origin)
     class(trajectory_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
     character(len=*), intent(in) :: path
-    integer(int64), intent(in) :: first, last
+    type(atom_ranges_t), intent(in) :: chosen
     real(real64), intent(in) :: timestep
     integer(int64), intent(in) :: period
     type(error_t), allocatable, intent(out) :: error
@@ -56,8 +56,7 @@ contains
     self%active = path /= "" .and. period > 0
     if (.not. self%active) return
     self%path = path
-    self%first = first
-    self%last = last
+    self%chosen = chosen
     self%per_domain = index(path, "()") > 0
     if (self%per_domain) then
       self%path = with_rank(path, comm%rank)
@@ -66,7 +65,7 @@ contains
       if (status == 0) write (self%unit, iostat=status) domain_magic
       if (status /= 0) call fail(error, exit_resources, self%path//": cannot be written; check folder and free space")
     else if (comm%is_root()) then
-      call open_frame_file(path, last - first + 1, timestep, period, self%file, error)
+      call open_frame_file(path, chosen%n_members(), timestep, period, self%file, error)
     end if
     call comm%agree(error)
   end subroutine open_trajectory
@@ -80,12 +79,14 @@ contains
     type(atoms_t), intent(in) :: atoms
     type(error_t), allocatable, intent(out) :: error
     real(real64) :: edges(3)
-    integer :: status, i
+    integer, allocatable :: kept(:)
+    integer :: status, i, k
     if (.not. self%active) return
     edges = merge(0.0_real64, box, self%is_open)
     if (self%per_domain) then
-      write (self%unit, iostat=status) step, int(atoms%n_owned, int64), time, edges, atoms%id(:atoms%n_owned), &
-        (real(atoms%position(:, i) - self%origin, real32), i=1, atoms%n_owned)
+      kept = pack([(i, i=1, atoms%n_owned)], self%chosen%place_of(atoms%id(:atoms%n_owned)) > 0)
+      write (self%unit, iostat=status) step, size(kept, kind=int64), time, edges, atoms%id(kept), &
+        (real(atoms%position(:, kept(k)) - self%origin, real32), k=1, size(kept))
       if (status == 0) flush (self%unit, iostat=status)
       if (status /= 0) call fail(error, exit_resources, self%path//": writing failed; check free space")
     else
@@ -94,7 +95,7 @@ contains
     call comm%agree(error)
   end subroutine write_frame
 
-  !> Collect one chunk of ids after another on the root and write it.
+  !> Collect one chunk of the chosen atoms after another on the root and write it.
   subroutine gather_frame(self, comm, step, time, box, atoms, error)
     class(trajectory_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
@@ -103,32 +104,32 @@ contains
     type(atoms_t), intent(in) :: atoms
     type(error_t), allocatable, intent(out) :: error
     integer(int64) :: chunk_first, chunk_last
-    integer(int64), allocatable :: id(:)
+    integer(int64), allocatable :: place(:), to(:)
     real(real32), allocatable :: position(:, :), chunk(:, :)
-    integer, allocatable :: chosen(:)
+    integer, allocatable :: part(:)
     integer :: i, rank
 
     if (comm%is_root()) call self%file%begin_frame(step, time, box)
-    do chunk_first = self%first, self%last, chunk_atoms
-      chunk_last = min(self%last, chunk_first + chunk_atoms - 1)
-      chosen = pack([(i, i=1, atoms%n_owned)], atoms%id(:atoms%n_owned) >= chunk_first .and. &
-                    atoms%id(:atoms%n_owned) <= chunk_last)
-      id = atoms%id(chosen)
-      position = real(atoms%position(:, chosen) - spread(self%origin, 2, size(chosen)), real32)
+    place = self%chosen%place_of(atoms%id(:atoms%n_owned))
+    do chunk_first = 1, self%chosen%n_members(), chunk_atoms
+      chunk_last = min(self%chosen%n_members(), chunk_first + chunk_atoms - 1)
+      part = pack([(i, i=1, atoms%n_owned)], place >= chunk_first .and. place <= chunk_last)
+      to = place(part)
+      position = real(atoms%position(:, part) - spread(self%origin, 2, size(part)), real32)
       if (.not. comm%is_root()) then
-        call comm%send_to_root(id)
+        call comm%send_to_root(to)
         call comm%send_to_root(position)
         cycle
       end if
       allocate (chunk(3, chunk_last - chunk_first + 1))
       do rank = 0, comm%n_ranks - 1
         if (rank > 0) then
-          call comm%receive_from(rank, id)
+          call comm%receive_from(rank, to)
           call comm%receive_from(rank, position)
         end if
-        chunk(:, id - chunk_first + 1) = position
+        chunk(:, to - chunk_first + 1) = position
       end do
-      call self%file%put(chunk_first - self%first, chunk)
+      call self%file%put(chunk_first - 1, chunk)
       deallocate (chunk)
     end do
     if (comm%is_root()) call self%file%end_frame(error)

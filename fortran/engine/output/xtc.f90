@@ -64,7 +64,7 @@ contains
     type(error_t), allocatable, intent(out) :: error
     if (n_atoms > most_atoms) then
       call fail(error, exit_bad_input, path//": an XTC file holds at most 298261616 atoms; choose fewer with "// &
-                "dcd_last_atom, or write a file per domain with ()")
+                "dcd_atoms, or write a file per domain with ()")
       return
     end if
     self%path = path

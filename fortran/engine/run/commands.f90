@@ -2,6 +2,7 @@
 module commands
   use, intrinsic :: iso_fortran_env, only: output_unit
   use base_kinds, only: int64, real64
+  use atom_ranges, only: atom_ranges_t
   use pair_precision, only: precision_name
   use comm_communicator, only: communicator_t
   use settings, only: schedule_t, settings_t
@@ -42,7 +43,7 @@ contains
     type(simulation_t) :: sim
     type(energy_log_t) :: log
     type(trajectory_t) :: frames
-    integer(int64) :: last
+    type(atom_ranges_t) :: chosen
     real(real64) :: timestep
     real(real64), allocatable :: origin(:)
     logical :: rigid
@@ -76,13 +77,8 @@ contains
         sim%hops(2), " links (", sim%hops(1), " with ranks in the order of the machine)"
       call log%note(trim(line))
     end if
-    last = settings%output%last_atom - 1
-    if (last < 0) last = sim%topology%n_atoms - 1
-    if (last >= sim%topology%n_atoms) then
-      call settings%refuse("OUTPUT", "dcd_last_atom", "is outside the system of "//to_text(sim%topology%n_atoms)// &
-                          " atoms", error)
-      return
-    end if
+    call settings%trajectory_atoms(sim%topology%n_atoms, chosen, error)
+    if (allocated(error)) return
     schedule = settings%minimisation%schedule
     timestep = 0.0_real64
     if (settings%runs_dynamics) then
@@ -91,8 +87,7 @@ contains
     end if
     ! Not allocated, it counts as absent.
     if (sim%is_open) origin = open_origin(sim%grid%box)
-    call frames%open(sim%comm, settings%output%frames, settings%output%first_atom - 1, last, timestep, &
-                     schedule%frame_period, error, origin)
+    call frames%open(sim%comm, settings%output%frames, chosen, timestep, schedule%frame_period, error, origin)
     if (allocated(error)) return
     if (settings%runs_dynamics) then
       call run_dynamics(sim, settings, log, frames, error)

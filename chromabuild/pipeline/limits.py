@@ -1,0 +1,82 @@
+"""What this machine cannot do, in one sentence: `plan` says it before the work, `all` and `run` refuse with it.
+
+A stage is measured against the memory and the disk that are here and against the formats that it writes.
+"""
+
+import math
+import shutil
+from collections.abc import Collection
+from pathlib import Path
+
+from chromabuild.base.errors import BadInputError, ResourceError
+from chromabuild.base.machine import memory_here, nodes_here
+from chromabuild.base.settings import Settings
+from chromabuild.forcefield.molecule_runs import beyond_dcd
+from chromabuild.pipeline.plan import Estimate, estimate, size_is_known
+
+_WORK = {"build": "building the solute", "clash": "correcting clashes", "solvate": "writing the shards",
+         "topology": "the force field", "run": "the dynamics"}
+_UNTIL = {"build": "scaffold", "clash": "build", "solvate": "clash", "topology": "solvate", "run": "topology"}
+"""The stage before: how far the chain goes without."""
+STAGES_WITH_LIMITS = tuple(_WORK)
+
+
+def obstacles(build: Estimate, config: Settings, stages: Collection[str]) -> list[str]:
+    """Why some of the stages cannot be done here, and what helps, a sentence each; what weighs most first."""
+    wanted = [name for name in _WORK if name in stages]
+    found = [_memory(build, stage) for stage in wanted]
+    if "run" in wanted:
+        found.append(beyond_dcd(build.trajectory_atoms, config.dynamics.trajectory_selection))
+    found += [_disk(build, config, stage) for stage in wanted]
+    return [sentence for sentence in found if sentence]
+
+
+def refuse(config: Settings, stages: Collection[str], threads: int) -> bool:
+    """Raise ResourceError with the first sentence of ``obstacles`` when some stages cannot be done here.
+
+    Gives whether the size of the build was known; while it is a guess nothing is refused.
+    """
+    if not size_is_known(config, "scaffold" in stages):
+        return False
+    try:
+        build = estimate(config, threads)
+    except BadInputError:  # the stage that reads the input says what is wrong with it
+        return False
+    for sentence in obstacles(build, config, stages):
+        raise ResourceError(sentence)
+    return True
+
+
+def _memory(build: Estimate, stage: str) -> str | None:
+    """Too little memory for a stage."""
+    nodes = nodes_here() if stage == "run" else 1
+    here = memory_here() / 1e9
+    needed = build.memory[stage]
+    if needed <= here * nodes:
+        return None
+    atoms, kind = (build.atoms, "atoms") if stage in ("solvate", "run") else (build.solute_atoms, "atoms of solute")
+    remedy = f"choose a smaller locus (about {atoms * here * nodes / needed:.2g} {kind} fit)"
+    if stage == "run":
+        remedy += (f", use {math.ceil(needed / here)} nodes of this size (`chromabuild plan --machine NAME --nodes N` "
+                   "tells what they cost)")
+    machines = "this machine has" if nodes == 1 else f"{nodes} nodes have"
+    return (f"{_WORK[stage]} of {atoms:.3g} {kind} needs about {needed:.3g} GB of memory and {machines} "
+            f"{here * nodes:.3g} GB: {remedy}, or stop before it with --until {_UNTIL[stage]}")
+
+
+def _disk(build: Estimate, config: Settings, stage: str) -> str | None:
+    """Too little disk for a stage. Its files of an earlier run count as free: they are replaced."""
+    folder = Path(config.output)
+    mine = {"build": ("solute",), "solvate": ("shards",), "run": ("trajectory", "restarts")}.get(stage, ())
+    place = {"solvate": folder / "shards", "run": folder / "md"}.get(stage)
+    needed = sum(build.disk[name] for name in mine)
+    there = next(path for path in (folder, *folder.resolve().parents) if path.is_dir())
+    free = shutil.disk_usage(there).free / 1e9
+    if place is not None and free < needed and place.is_dir():
+        free += sum(path.stat().st_size for path in place.rglob("*") if path.is_file()) / 1e9
+    if needed <= free:
+        return None
+    remedy = "free space or choose another output folder"
+    if build.disk["trajectory"] > 0.5 * needed and stage == "run":
+        remedy += ", or write fewer frames (trajectory_period of the phases) or atoms (dynamics.trajectory_selection)"
+    return f"{_WORK[stage]} needs about {needed:.3g} GB of disk and {there} has {free:.3g} GB free: {remedy}"

@@ -1,0 +1,102 @@
+"""What a machine cannot do: `plan` says it, `all` and `run` refuse with the same sentence, and nothing is written."""
+
+import json
+import re
+from collections import namedtuple
+
+import pytest
+from typer.testing import CliRunner
+
+from chromabuild.cli import app
+from chromabuild.pipeline import limits
+from chromabuild.pipeline.examples import write_settings
+
+Usage = namedtuple("Usage", "total used free")
+
+
+@pytest.fixture
+def settings(tmp_path):
+    """The demo in a box of known size, 1.6e6 atoms."""
+    write_settings(tmp_path, "locus.yaml", "demo", {}, {"solvate.box": [250.0, 250.0, 250.0]}, None, False)
+    return tmp_path / "locus.yaml"
+
+
+def run(settings, *arguments):
+    return CliRunner().invoke(app, [*map(str, arguments), "--config", str(settings)])
+
+
+def said_by_plan(settings, *arguments):
+    result = run(settings, "plan", "--json", *arguments)
+    assert result.exit_code == 0, result.output
+    return next(iter(json.loads(result.stdout)["obstacles"]), None)
+
+
+def refused(settings, *arguments):
+    result = run(settings, *arguments)
+    assert result.exit_code == 6, result.output
+    return result.stderr.strip().splitlines()[-1].removeprefix("chromabuild: ")
+
+
+def test_what_fits_is_not_refused(settings, monkeypatch):
+    monkeypatch.setattr(limits, "memory_here", lambda: 24e9)
+    assert said_by_plan(settings) is None
+    assert "not here" not in run(settings, "plan").stdout
+
+
+def test_memory(settings, monkeypatch):
+    monkeypatch.setattr(limits, "memory_here", lambda: 0.48e9)
+    sentence = said_by_plan(settings)
+    assert re.match(r"the dynamics of 1\.\d+e\+06 atoms needs about 0\.\d+ GB of memory and this machine has 0\.48 GB: "
+                    r"choose a smaller locus \(about 1\.\de\+06 atoms fit\), use 2 nodes of this size .*, "
+                    r"or stop before it with --until topology$", sentence), sentence
+    assert f"not here: {sentence}" in run(settings, "plan").stdout
+    assert refused(settings, "all") == sentence
+    assert not (settings.parent / "results").exists()
+    # The dynamics alone, and the chain without it.
+    folder = settings.parent / "results"
+    (folder / "shards").mkdir(parents=True)
+    for name in ("topology.h5", "scaffold.h5", "shards/manifest.json"):
+        (folder / name).write_text("stands for the file")
+    assert refused(settings, "run") == sentence
+    monkeypatch.setenv("SLURM_JOB_NUM_NODES", "2")
+    assert said_by_plan(settings) is None
+
+
+def test_disk(settings, monkeypatch):
+    monkeypatch.setattr(limits.shutil, "disk_usage", lambda path: Usage(1e12, 1e12 - 5e7, 5e7))
+    sentence = said_by_plan(settings, "--set", "dynamics.trajectory_selection=all", "--set", "solvate.compress=false")
+    assert sentence.startswith("writing the shards needs about 0.")
+    assert "has 0.05 GB free: free space or choose another output folder" in sentence
+    monkeypatch.setattr(limits.shutil, "disk_usage", lambda path: Usage(1e12, 1e12 - 4e8, 4e8))
+    phases = "simulate.phases=[{{name: dynamics, steps: {}, trajectory_period: 100}}]"
+    many = ("--set", phases.format(5000), "--set", "dynamics.trajectory_selection=all")
+    sentence = said_by_plan(settings, *many)
+    assert sentence.startswith("the dynamics needs about ") and "trajectory_selection" in sentence
+    assert refused(settings, "all", *many) == sentence
+    few = ("--set", phases.format(100), "--set", "dynamics.trajectory_selection=solute")
+    assert said_by_plan(settings, *few) is None
+
+
+def test_formats(settings, monkeypatch):
+    """A trajectory of more atoms than a DCD holds."""
+    monkeypatch.setattr(limits, "memory_here", lambda: 1e15)
+    monkeypatch.setattr(limits.shutil, "disk_usage", lambda path: Usage(1e18, 0, 1e18))
+    large = ("--set", "solvate.box=[2000,2000,2000]", "--set", "dynamics.trajectory_selection=all")
+    sentence = said_by_plan(settings, *large)
+    assert re.match(r"dynamics\.trajectory_selection = all is 7\d\d,\d+,\d+ atoms and a DCD file holds at most "
+                    r"536,870,911: choose solute-and-ions, or solute$", sentence)
+    assert refused(settings, "all", *large) == sentence
+    assert said_by_plan(settings, *large[:2]) is None
+
+
+def test_nothing_is_refused_on_a_guess(settings, monkeypatch):
+    """Before the scaffold is there the box is that of straight linkers, several times too large."""
+    monkeypatch.setattr(limits, "memory_here", lambda: 0.25e9)
+    text = re.sub(r"^  box: .*  #", "  box:  #", settings.read_text(), flags=re.MULTILINE)
+    settings.write_text(text)
+    short = ("--threads", "1", "--set", "scaffold.sweeps=1", "--set", "scaffold.choose=last")
+    assert "if the box is that large: the dynamics of" in run(settings, "plan", *short).stdout
+    assert refused(settings, "all", *short).startswith("the dynamics of")
+    assert (settings.parent / "results" / "scaffold.h5").exists()
+    assert "not here: the dynamics of" in run(settings, "plan", *short).stdout
+    assert not (settings.parent / "results" / "solute.h5").exists()
