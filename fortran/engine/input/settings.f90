@@ -28,11 +28,15 @@ module settings
   !> [INPUT]: files.
   type :: input_settings_t
     character(len=:), allocatable :: topology, shards, restart, reference, frames, embedded_atoms
+    !> Go on from a checkpoint.
+    logical :: continues = .false.
   end type input_settings_t
 
   !> [OUTPUT]: files, and the atoms of a whole-system trajectory, counted from 1; last = 0: the last of all; group = 0: all.
   type :: output_settings_t
-    character(len=:), allocatable :: log, frames, restart, forces
+    character(len=:), allocatable :: log, frames, restart, forces, checkpoint
+    !> Minutes, 0 = none.
+    real(real64) :: checkpoint_interval = 0.0_real64
     integer(int64) :: first_atom = 1, last_atom = 0
     integer :: group = 0
   end type output_settings_t

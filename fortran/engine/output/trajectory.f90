@@ -9,8 +9,9 @@ module trajectory
   use atoms, only: atoms_t
   use comm_communicator, only: communicator_t
   use base_error, only: error_t, exit_resources, fail
+  use base_posix_file, only: cut_file, sync_file
   use frame_file, only: open_frame_file
-  use frame_writer, only: frame_writer_t
+  use frame_writer, only: frame_writer_t, kept_frames_t
   use base_text, only: with_rank
   implicit none
   private
@@ -22,9 +23,12 @@ module trajectory
 
   type :: trajectory_t
     private
+    !> Every rank has a file of its own.
+    logical, public :: per_domain = .false.
     character(len=:), allocatable :: path
-    logical :: per_domain = .false., active = .false.
+    logical :: active = .false.
     integer :: unit = -1
+    integer(int64) :: n_frames = 0
     class(frame_writer_t), allocatable :: file
     integer(int64) :: first = 0, last = 0
     !> Where there is no periodic box: what is taken from positions; the box of the frames is zero then.
@@ -33,20 +37,23 @@ module trajectory
   contains
     procedure :: open => open_trajectory
     procedure :: write => write_frame
+    procedure :: keep
     procedure :: close => close_trajectory
   end type trajectory_t
 
 contains
 
   !> Open for atoms `first` to `last` (ids from 0, both included); an empty path means that no trajectory is written.
+  !> `start`: step at which the run started; `kept`: what is there already, of this rank's file or of that of the root.
   !> `origin` (angstrom): positions count from there, and there is no periodic box.
-  subroutine open_trajectory(self, comm, path, first, last, timestep, period, error, origin)
+  subroutine open_trajectory(self, comm, path, first, last, timestep, period, start, kept, error, origin)
     class(trajectory_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
     character(len=*), intent(in) :: path
     integer(int64), intent(in) :: first, last
     real(real64), intent(in) :: timestep
-    integer(int64), intent(in) :: period
+    integer(int64), intent(in) :: period, start
+    type(kept_frames_t), intent(in) :: kept
     type(error_t), allocatable, intent(out) :: error
     real(real64), intent(in), optional :: origin(3)
     integer :: status
@@ -60,17 +67,25 @@ contains
     self%per_domain = index(path, "()") > 0
     if (self%per_domain) then
       self%path = with_rank(path, comm%rank)
-      open (newunit=self%unit, file=self%path, access="stream", form="unformatted", status="replace", action="write", &
-            iostat=status)
-      if (status == 0) write (self%unit, iostat=status) domain_magic
+      self%n_frames = kept%frames
+      status = 0
+      if (kept%bytes > 0) then
+        call cut_file(self%path, kept%bytes, error)
+        if (.not. allocated(error)) open (newunit=self%unit, file=self%path, access="stream", form="unformatted", &
+                                          status="old", action="write", position="append", iostat=status)
+      else
+        open (newunit=self%unit, file=self%path, access="stream", form="unformatted", status="replace", action="write", &
+              iostat=status)
+        if (status == 0) write (self%unit, iostat=status) domain_magic
+      end if
       if (status /= 0) call fail(error, exit_resources, self%path//": cannot be written; check folder and free space")
     else if (comm%is_root()) then
-      call open_frame_file(path, last - first + 1, timestep, period, self%file, error)
+      call open_frame_file(path, last - first + 1, timestep, period, start, kept, self%file, error)
     end if
     call comm%agree(error)
   end subroutine open_trajectory
 
-  !> Append a frame. Fails on all ranks when the disk does.
+  !> Append a frame, its constraint groups in the box. Fails on all ranks when the disk does.
   subroutine write_frame(self, comm, step, time, box, atoms, error)
     class(trajectory_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
@@ -79,27 +94,31 @@ contains
     type(atoms_t), intent(in) :: atoms
     type(error_t), allocatable, intent(out) :: error
     real(real64) :: edges(3)
+    real(real64), allocatable :: position(:, :)
     integer :: status, i
     if (.not. self%active) return
     edges = merge(0.0_real64, box, self%is_open)
+    position = atoms%in_box(box)
     if (self%per_domain) then
       write (self%unit, iostat=status) step, int(atoms%n_owned, int64), time, edges, atoms%id(:atoms%n_owned), &
-        (real(atoms%position(:, i) - self%origin, real32), i=1, atoms%n_owned)
+        (real(position(:, i) - self%origin, real32), i=1, atoms%n_owned)
       if (status == 0) flush (self%unit, iostat=status)
       if (status /= 0) call fail(error, exit_resources, self%path//": writing failed; check free space")
+      self%n_frames = self%n_frames + 1
     else
-      call gather_frame(self, comm, step, time, edges, atoms, error)
+      call gather_frame(self, comm, step, time, edges, atoms%id(:atoms%n_owned), position, error)
     end if
     call comm%agree(error)
   end subroutine write_frame
 
-  !> Collect one chunk of ids after another on the root and write it.
-  subroutine gather_frame(self, comm, step, time, box, atoms, error)
+  !> Collect one chunk of ids after another on the root and write it. `my_id`, `my_position`: of this rank's atoms.
+  subroutine gather_frame(self, comm, step, time, box, my_id, my_position, error)
     class(trajectory_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
     integer(int64), intent(in) :: step
     real(real64), intent(in) :: time, box(3)
-    type(atoms_t), intent(in) :: atoms
+    integer(int64), intent(in) :: my_id(:)
+    real(real64), intent(in) :: my_position(:, :)
     type(error_t), allocatable, intent(out) :: error
     integer(int64) :: chunk_first, chunk_last
     integer(int64), allocatable :: id(:)
@@ -110,10 +129,9 @@ contains
     if (comm%is_root()) call self%file%begin_frame(step, time, box)
     do chunk_first = self%first, self%last, chunk_atoms
       chunk_last = min(self%last, chunk_first + chunk_atoms - 1)
-      chosen = pack([(i, i=1, atoms%n_owned)], atoms%id(:atoms%n_owned) >= chunk_first .and. &
-                    atoms%id(:atoms%n_owned) <= chunk_last)
-      id = atoms%id(chosen)
-      position = real(atoms%position(:, chosen) - spread(self%origin, 2, size(chosen)), real32)
+      chosen = pack([(i, i=1, size(my_id))], my_id >= chunk_first .and. my_id <= chunk_last)
+      id = my_id(chosen)
+      position = real(my_position(:, chosen) - spread(self%origin, 2, size(chosen)), real32)
       if (.not. comm%is_root()) then
         call comm%send_to_root(id)
         call comm%send_to_root(position)
@@ -132,6 +150,25 @@ contains
     end do
     if (comm%is_root()) call self%file%end_frame(error)
   end subroutine gather_frame
+
+  !> Bring what was written to the disk and say how much that is, on each rank that has a file.
+  subroutine keep(self, kept, error)
+    class(trajectory_t), intent(in) :: self
+    type(kept_frames_t), intent(out) :: kept
+    type(error_t), allocatable, intent(out) :: error
+    if (.not. self%active) return
+    if (self%per_domain) then
+      kept%frames = self%n_frames
+      inquire (unit=self%unit, pos=kept%bytes)
+      kept%bytes = kept%bytes - 1
+      flush (self%unit)
+    else if (allocated(self%file)) then
+      kept = self%file%kept()
+    else
+      return
+    end if
+    call sync_file(self%path, error)
+  end subroutine keep
 
   subroutine close_trajectory(self, comm)
     class(trajectory_t), intent(inout) :: self

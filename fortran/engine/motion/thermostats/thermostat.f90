@@ -126,6 +126,7 @@ contains
     class(thermostat_t), intent(inout) :: self
     type(chain_state_t), intent(in) :: state
     self%heat = state%heat
+    self%my_heat = state%my_heat
   end subroutine take_from
 
   !> Put into `state` what this thermostat carries to the next run; the rest is another's and stays.
@@ -133,6 +134,7 @@ contains
     class(thermostat_t), intent(in) :: self
     type(chain_state_t), intent(inout) :: state
     state%heat = self%heat
+    state%my_heat = self%my_heat
   end subroutine put_into
 
 end module thermostat
