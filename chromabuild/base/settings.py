@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from chromabuild.base.duration import DURATION
 from chromabuild.base.errors import BadInputError
 
 Positive = Annotated[float, Field(gt=0)]
@@ -116,6 +117,7 @@ class DynamicsSection(Section):
     barostat_time: Positive = Field(2.0, description="ps, relaxation time of the pressure (engine openmm: Monte Carlo moves instead)")
     output_period: int = Field(20, ge=1, description="steps between energies")
     trajectory_period: int = Field(100, ge=1, description="steps between frames")
+    checkpoint: Annotated[str, Field(pattern=DURATION)] = Field("15 min", description="wall-clock time between checkpoints, e.g. 90 s, 15 min, 1 h: a run that is killed goes on from the last one; 0 min: only when asked to stop")
     ranks: int = Field(1, ge=1, description="MPI ranks")
 
 

@@ -127,7 +127,7 @@ def undisturbed(system):
             folder = system / f"whole{len(known)}"
             inp = control(system, folder, ranks, ensemble, frames, interval=0, **keys)
             text = inp.read_text()
-            inp.write_text(re.sub(r"(checkpoint|continue).*\n", "", text))
+            inp.write_text(re.sub(r"(?m)^(checkpoint|continue).*\n", "", text))
             finish(inp, ranks)
             known[key] = result(folder, frames)
         return known[key]
