@@ -322,7 +322,8 @@ def run(dynamics: DynamicsSection, seed: int, topology: str | Path, bricks: str 
         minimised = str(restart / "minimise_().rst")
         phases.append(("minimise", "run", files.minimise_log, dynamics.minimise_steps, {
             "INPUT": {"topologyfile": topology, "rstfile": current},
-            "OUTPUT": {"logfile": files.minimise_log, "rstfile": minimised, **checkpoint_keys(dynamics, folder, "minimise")},
+            "OUTPUT": {"logfile": files.minimise_log, "rstfile": minimised,
+                       **checkpoint_keys(dynamics, folder, "minimise")},
             "ENERGY": energy_section(dynamics),
             "MINIMIZE": {"method": "SD", "nsteps": dynamics.minimise_steps, "eneout_period": MINIMISE_OUTPUT_PERIOD,
                          "force_scale_max": FORCE_SCALE_MAX},

@@ -66,7 +66,7 @@ def source_of_files(paths: Iterable[str | Path]) -> str:
 
 
 def source_of_phase(before: str, sections: Mapping[str, Mapping[str, object]]) -> str:
-    """What a phase is made from: ``before``, the source of the phase before it, and the sections of its control file."""
+    """What a phase is made from: ``before``, the source of the phase before it, and its control file's sections."""
     kept = [(section, key, str(value)) for section, entries in sections.items() for key, value in entries.items()
             if value is not None and (section, key) not in _FREE]
     return hashlib.sha256(json.dumps([before, kept]).encode()).hexdigest()

@@ -6,7 +6,7 @@ module base_posix_file
   use base_text, only: to_text
   implicit none
   private
-  public :: rename_file, remove_file, sync_file, sync_folder_of, cut_file
+  public :: rename_file, remove_file, sync_file, sync_folder_of, cut_file, file_bytes, check_size
 
   interface
     function c_rename(old, new) bind(c, name="rename") result(status)
@@ -30,6 +30,11 @@ module base_posix_file
       integer(c_int64_t), value :: bytes
       integer(c_int) :: status
     end function c_truncate
+    function c_file_bytes(path) bind(c, name="chroma_file_bytes") result(bytes)
+      import :: c_char, c_int64_t
+      character(kind=c_char), intent(in) :: path(*)
+      integer(c_int64_t) :: bytes
+    end function c_file_bytes
   end interface
 
 contains
@@ -69,6 +74,22 @@ contains
       status = c_sync(path(:slash)//c_null_char)
     end if
   end subroutine sync_folder_of
+
+  !> Size of a file as the disk has it; what waits in a buffer of a unit does not count. -1 where there is no file.
+  integer(int64) function file_bytes(path)
+    character(len=*), intent(in) :: path
+    file_bytes = int(c_file_bytes(path//c_null_char), int64)
+  end function file_bytes
+
+  !> Fail unless a file that was flushed or closed has the `bytes` that were written to it: gfortran's flush and close do
+  !> not tell when the disk is full.
+  subroutine check_size(path, bytes, error)
+    character(len=*), intent(in) :: path
+    integer(int64), intent(in) :: bytes
+    type(error_t), allocatable, intent(out) :: error
+    if (file_bytes(path) < bytes) &
+      call fail(error, exit_resources, path//": cannot be written to its end; check free space")
+  end subroutine check_size
 
   !> Cut a file that has grown since to the `bytes` that it had at a checkpoint.
   subroutine cut_file(path, bytes, error)

@@ -1,6 +1,7 @@
-"""Runs that are stopped or killed go on as if nothing had happened: in the deterministic mode every byte of the trajectory
-and of the last restart files, and every row of the energy table, is that of an undisturbed run."""
+"""Runs that are stopped or killed go on as if nothing had happened: in the deterministic mode every byte of the
+trajectory and of the last restart files, and every row of the energy table, is that of an undisturbed run."""
 
+import contextlib
 import os
 import random
 import re
@@ -10,7 +11,7 @@ import subprocess
 import time
 from pathlib import Path
 
-import numpy as np
+import h5py
 import pytest
 from support import systems
 from support.chain_in_water import make_system
@@ -18,7 +19,7 @@ from support.chain_in_water import make_system
 pytestmark = pytest.mark.mpi
 
 ENERGY = {"cutoffdist": 8, "switchdist": 7, "pairlistdist": 9, "deterministic": "YES"}
-STEPS = 200
+STEPS = 120
 EVERY_STEP = 1e-6
 """Minutes between checkpoints, fewer than a step takes."""
 ENSEMBLES = {
@@ -75,14 +76,20 @@ def start(inp: Path, ranks: int, threads: int = 1) -> subprocess.Popen:
         call = [shutil.which("mpirun"), "--allow-run-as-root", "--oversubscribe", "-n", str(ranks), *call]
     environment = dict(os.environ, OMP_NUM_THREADS=str(threads), OMPI_MCA_mpi_yield_when_idle="1",
                        OMPI_MCA_btl_vader_single_copy_mechanism="none", OMPI_MCA_hwloc_base_binding_policy="none")
-    return subprocess.Popen(call, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                            start_new_session=True)
+    with open(inp.with_suffix(".out"), "w") as out:
+        return subprocess.Popen(call, env=environment, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+
+
+def told_at_end(process: subprocess.Popen, inp: Path) -> str:
+    """What the engine has printed when it has ended."""
+    process.wait(60)
+    return inp.with_suffix(".out").read_text()
 
 
 def kill(process: subprocess.Popen) -> None:
     """All ranks and mpirun, at once."""
     os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+    process.wait()
 
 
 def wait_for_step(process: subprocess.Popen, log: Path, step: int) -> None:
@@ -136,22 +143,188 @@ def undisturbed(system):
 
 
 @pytest.mark.parametrize(("ranks", "ensemble", "frames", "keys"), [
-    (1, "NVE", "run.dcd", {}), (1, "NVT", "run.xtc", {}), (1, "NPT", "run.dcd", {}), (2, "NVE", "run.xtc", {}),
-    (2, "NVT", "run.dcd", {}), (2, "NPT", "run.dcd", {}), (1, "MC", "run.dcd", {}),
-    (2, "NVE", "run.dcd", {"integrator": "LEAP", "stoptr_period": 7}),
-    (1, "NVE", "run.dcd", {"integrator": "VRES", "elec_long_period": 2}),
+    (1, "NVE", "run.dcd", {}), (1, "NVT", "run.xtc", {}), (2, "NPT", "run.dcd", {}),
+    *(pytest.param(*case, marks=pytest.mark.slow) for case in [
+        (1, "NPT", "run.dcd", {}), (2, "NVE", "run.xtc", {}), (2, "NVT", "run.dcd", {}), (1, "MC", "run.dcd", {}),
+        (2, "NVE", "run.dcd", {"integrator": "LEAP", "stoptr_period": 7}),
+        (1, "NVE", "run.dcd", {"integrator": "VRES", "elec_long_period": 2})]),
 ])
 def test_a_stopped_run_goes_on_with_the_same_bytes(system, undisturbed, tmp_path, ranks, ensemble, frames, keys):
     """Stopped twice by a signal; between the stops every step writes a checkpoint."""
     inp = control(system, tmp_path, ranks, ensemble, frames, **keys)
-    for step, number in ((40, signal.SIGUSR1), (110, signal.SIGTERM if ranks == 1 else signal.SIGUSR1)):
+    for step, number in ((30, signal.SIGUSR1), (70, signal.SIGTERM if ranks == 1 else signal.SIGUSR1)):
         process = start(inp, ranks)
         wait_for_step(process, tmp_path / "run.log", step)
         process.send_signal(number)
-        _, told = process.communicate(timeout=60)
+        told = told_at_end(process, inp)
         assert process.returncode == 7, told
         assert "chromamd: stopped by a signal after step " in told
     finish(inp, ranks)
     assert_same(tmp_path, undisturbed(ranks, ensemble, frames, **keys), frames)
     finish(inp, ranks)  # nothing is left to do
     assert_same(tmp_path, undisturbed(ranks, ensemble, frames, **keys), frames)
+
+
+def test_a_killed_run_goes_on_with_the_same_bytes(system, undisturbed, tmp_path):
+    """kill -9 of all ranks at random moments, within the writing of checkpoints too."""
+    chance = random.Random(3)
+    inp = control(system, tmp_path, 2, "NVT")
+    for _ in range(4):
+        process = start(inp, 2)
+        wait_for_step(process, tmp_path / "run.log", 0)
+        time.sleep(chance.uniform(0, 0.5))
+        if process.poll() is not None:
+            break
+        kill(process)
+    finish(inp, 2)
+    assert_same(tmp_path, undisturbed(2, "NVT"))
+    assert not list(tmp_path.glob("*.part"))
+    assert len(list(tmp_path.glob("check_*.rst"))) == 2
+
+
+def test_files_of_domains_go_on(system, undisturbed, tmp_path):
+    """Owners of atoms differ after a stop, so what counts is the merged trajectory."""
+    def merged(folder: Path) -> bytes:
+        inp = systems.control(folder / "merge.inp",
+                              INPUT={"topologyfile": system / "t.h5", "dcdfile": folder / "run_().traj"},
+                              OUTPUT={"dcdfile": folder / "merged.dcd"})
+        done = systems.run("merge", inp, program="chromamd")
+        assert done.returncode == 0, done.stderr
+        return (folder / "merged.dcd").read_bytes()
+
+    undisturbed(2, "NVE", "run_().traj")
+    inp = control(system, tmp_path, 2, "NVE", "run_().traj")
+    process = start(inp, 2)
+    wait_for_step(process, tmp_path / "run.log", 50)
+    process.send_signal(signal.SIGUSR1)
+    process.wait(60)
+    assert process.returncode == 7
+    finish(inp, 2)
+    whole = next(folder for folder in system.glob("whole*") if (folder / "run_0.traj").exists())
+    assert merged(tmp_path) == merged(whole)
+
+
+def test_more_steps_go_on_from_the_end(system, undisturbed, tmp_path):
+    finish(control(system, tmp_path, 1, "NVE", steps=60, interval=0), 1)
+    finish(control(system, tmp_path, 1, "NVE", interval=0), 1)
+    assert_same(tmp_path, undisturbed(1, "NVE"))
+    done = systems.run("run", control(system, tmp_path, 1, "NVE", steps=60), program="chromamd")
+    assert done.returncode == 3
+    assert "nsteps = 60 ends the run before its checkpoint, which has done 120 steps" in systems.sentence(done)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_stopped_minimisation_goes_the_same_way(system, tmp_path, ranks):
+    def inp(folder: Path, output: dict) -> Path:
+        folder.mkdir()
+        return systems.control(
+            folder / "low.inp", INPUT={"topologyfile": system / "t.h5", "rstfile": system / f"start{ranks}_().rst",
+                                       **({"continue": "YES"} if output else {})},
+            OUTPUT={"logfile": folder / "run.log", "dcdfile": folder / "run.dcd", "rstfile": folder / "end_().rst",
+                    **output}, ENERGY=ENERGY, MINIMIZE={"nsteps": 100, "eneout_period": 5, "crdout_period": 10})
+    finish(inp(tmp_path / "whole", {}), ranks)
+    stopped = inp(tmp_path / "stopped", {"checkpoint": tmp_path / "check_().rst", "checkpoint_interval": EVERY_STEP})
+    process = start(stopped, ranks)
+    wait_for_step(process, tmp_path / "stopped/run.log", 30)
+    process.send_signal(signal.SIGUSR1)
+    told = told_at_end(process, stopped)
+    assert process.returncode == 7, told
+    finish(stopped, ranks)
+    assert_same(tmp_path / "stopped", result(tmp_path / "whole"))
+
+
+def some_checkpoint(system: Path, folder: Path, ranks: int = 1) -> None:
+    finish(control(system, folder, ranks, "NVE", steps=10, interval=0), ranks)
+
+
+@pytest.mark.parametrize(("change", "code", "told"), [
+    ({"ensemble": "NVT"}, 3, "it has 'no such setting' and the control file 'ENSEMBLE ensemble = NVT'"),
+    ({"iseed": 6}, 3, "it has 'DYNAMICS iseed = 5' and the control file 'DYNAMICS iseed = 6'"),
+    ({"output": {"dcd_last_atom": 30}}, 3, "'OUTPUT dcd_last_atom = 30'"),
+    ({"ranks": 2}, 3, "was written by 1 ranks and this run has 2; use the same number"),
+])
+def test_a_checkpoint_of_another_run_is_refused(system, tmp_path, change, code, told):
+    some_checkpoint(system, tmp_path)
+    keys = {"ranks": 1, "ensemble": "NVE", **change}
+    done = systems.run("run", control(system, tmp_path, keys.pop("ranks"), keys.pop("ensemble"), **keys),
+                       change.get("ranks", 1), "chromamd")
+    assert done.returncode == code
+    assert told in systems.sentence(done)
+
+
+def test_a_checkpoint_of_another_system_is_refused(system, tmp_path):
+    some_checkpoint(system, tmp_path)
+    other = tmp_path / "other.h5"
+    shutil.copy(system / "t.h5", other)
+    with h5py.File(other, "r+") as file:
+        file["template/0000/charge"][0] += 0.001
+    inp = control(system, tmp_path, 1, "NVE")
+    inp.write_text(inp.read_text().replace(str(system / "t.h5"), str(other)))
+    done = systems.run("run", inp, program="chromamd")
+    assert done.returncode == 3
+    assert f"this checkpoint is of another system than {other}; give the topology of that run" in systems.sentence(done)
+
+
+@pytest.mark.parametrize(("harm", "told"), [
+    ("mark", "check_whole.txt: this mark of a checkpoint is damaged; remove it to start the run anew"),
+    ("set", "check_0.1.rst: its checksum does not match"),
+    ("frames", "run.dcd: has 100 bytes and had"),
+    ("log", "run.log: is missing, and the checkpoint goes on with it"),
+    ("start", "of a run that started from other files than"),
+])
+def test_a_harmed_checkpoint_is_refused(system, tmp_path, harm, told):
+    some_checkpoint(system, tmp_path)
+    inp = control(system, tmp_path, 1, "NVE")
+    if harm == "mark":
+        mark = tmp_path / "check_whole.txt"
+        mark.write_text(mark.read_text().replace("step 10", "step 11"))
+    elif harm == "set":
+        path = tmp_path / "check_0.1.rst"
+        content = bytearray(path.read_bytes())
+        content[2000] ^= 1
+        path.write_bytes(content)
+    elif harm == "frames":
+        os.truncate(tmp_path / "run.dcd", 100)
+    elif harm == "log":
+        (tmp_path / "run.log").unlink()
+    else:
+        shutil.copy(tmp_path / "end_0.rst", tmp_path / "begin_0.rst")
+        inp.write_text(inp.read_text().replace(str(system / "start1_().rst"), str(tmp_path / "begin_().rst")))
+    done = systems.run("run", inp, program="chromamd")
+    assert done.returncode == (3 if harm == "start" else 5)
+    assert told in systems.sentence(done)
+
+
+def test_without_a_checkpoint_the_run_starts_anew(system, undisturbed, tmp_path):
+    """A checkpoint is not looked at without continue = YES, and then it is removed, for its trajectory goes too."""
+    some_checkpoint(system, tmp_path)
+    inp = control(system, tmp_path, 1, "NVE", interval=0)
+    inp.write_text(inp.read_text().replace("continue = YES", "continue = NO"))
+    finish(inp, 1)
+    assert_same(tmp_path, undisturbed(1, "NVE"))
+    assert [path.name for path in tmp_path.glob("check_*.rst")] == ["check_0.1.rst"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs to mount a small file system")
+def test_a_full_disk_leaves_the_last_checkpoint(system, undisturbed, tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], capture_output=True).returncode:
+        pytest.skip("cannot mount a small file system here")
+    try:
+        inp = control(system, tmp_path, 1, "NVE", output={"checkpoint": disk / "check_().rst"})
+        process = start(inp, 1)
+        wait_for_step(process, tmp_path / "run.log", 30)
+        with open(disk / "filler", "wb", buffering=0) as filler:
+            while process.poll() is None:
+                with contextlib.suppress(OSError):  # what an old set gives free is taken too
+                    filler.write(bytes(4096))
+        told = told_at_end(process, inp)
+        assert process.returncode == 6, told
+        assert re.search(r"chromamd: .* cannot be written.*free space", told)
+        assert not list(disk.glob("*.part"))
+        (disk / "filler").unlink()
+        finish(inp, 1)
+        assert_same(tmp_path, undisturbed(1, "NVE"))
+    finally:
+        subprocess.run(["umount", disk], check=True)

@@ -8,7 +8,7 @@ module checkpoint_mark
   use base_kinds, only: int64, real64
   use base_checksum, only: checksum_t
   use base_error, only: error_t, exit_corrupt_file, exit_resources, fail
-  use base_posix_file, only: remove_file, rename_file, sync_file, sync_folder_of
+  use base_posix_file, only: check_size, remove_file, rename_file, sync_file, sync_folder_of
   use base_text, only: read_line, to_text
   use control, only: line_length
   implicit none
@@ -109,11 +109,12 @@ contains
     character(len=*), intent(in) :: pattern
     type(error_t), allocatable, intent(out) :: error
     character(len=:), allocatable :: part
-    integer(int64) :: number(size(number_name))
+    integer(int64) :: number(size(number_name)), bytes
     integer :: unit, status, closed, k
     part = mark_path(pattern)//".part"
     number = self%numbers()
-    open (newunit=unit, file=part, status="replace", action="write", iostat=status)
+    ! A stream, which knows its position.
+    open (newunit=unit, file=part, access="stream", form="formatted", status="replace", action="write", iostat=status)
     closed = 0
     if (status == 0) then
       write (unit, "(a)", iostat=status) title
@@ -129,13 +130,16 @@ contains
         if (status == 0) write (unit, "(a)", iostat=status) trim(self%settings(k))
       end do
       if (status == 0) write (unit, "(a,1x,i0)", iostat=status) "checksum", self%checksum()
+      inquire (unit=unit, pos=bytes)
+      bytes = bytes - 1
       close (unit, iostat=closed)
     end if
     if (status /= 0 .or. closed /= 0) then
       call fail(error, exit_resources, part//": cannot be written; check folder, permission and free space")
     else
-      call sync_file(part, error)
+      call check_size(part, bytes, error)
     end if
+    if (.not. allocated(error)) call sync_file(part, error)
     if (.not. allocated(error)) then
       ! The names of the set first: the mark must never name files that are not there.
       call sync_folder_of(part)

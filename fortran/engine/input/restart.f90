@@ -12,7 +12,7 @@ module restart
   use base_checksum, only: checksum_t
   use ensemble_state, only: ensemble_state_t, packed_size
   use base_error, only: error_t, exit_bad_input, exit_corrupt_file, exit_resources, fail
-  use base_posix_file, only: remove_file, rename_file, sync_file
+  use base_posix_file, only: check_size, remove_file, rename_file, sync_file
   use base_text, only: to_text, with_rank
   implicit none
   private
@@ -77,8 +77,15 @@ contains
     if (status /= 0 .or. closed /= 0) &
       call fail(error, exit_resources, temporary(name, rank)// &
                 ": cannot be written; check folder, permission and free space")
+    if (.not. allocated(error)) call check_size(temporary(name, rank), file_size(header(7)), error)
     if (.not. allocated(error)) call sync_file(temporary(name, rank), error)
   end subroutine write_restart
+
+  !> Bytes of a file of so many atoms.
+  pure integer(int64) function file_size(n_atoms)
+    integer(int64), intent(in) :: n_atoms
+    file_size = 8 + 8*(16 + packed_size) + 56*n_atoms + 8
+  end function file_size
 
   !> Rename what `write` left to its own name.
   subroutine put_in_place(self, name, rank, error)
@@ -181,7 +188,7 @@ contains
     read (unit, iostat=status) word, header
     if (status /= 0 .or. word /= magic .or. header(1) /= version) then
       call fail(error, exit_corrupt_file, path//": not a restart file of this program, or cut short; make it again")
-    else if (header(7) < 0 .or. bytes /= 8 + 8*(16 + packed_size) + 56*header(7) + 8) then
+    else if (header(7) < 0 .or. bytes /= file_size(header(7))) then
       call fail(error, exit_corrupt_file, path//": has "//to_text(bytes)//" bytes, which does not fit its "// &
                 to_text(header(7))//" atoms; it is damaged, make it again")
     else if (header(3) /= n_ranks) then

@@ -4,7 +4,7 @@ module dcd
   use base_kinds, only: int32, int64, real32, real64
   use base_error, only: error_t, exit_bad_input, exit_resources, fail
   use frame_writer, only: frame_writer_t, kept_frames_t
-  use base_posix_file, only: cut_file
+  use base_posix_file, only: check_size, cut_file
   implicit none
   private
   public :: dcd_writer_t
@@ -120,11 +120,17 @@ contains
     self%n_frames = self%n_frames + 1
     if (self%status == 0) write (self%unit, pos=9, iostat=self%status) int(self%n_frames, int32)
     if (self%status == 0) flush (self%unit, iostat=self%status)
-    if (self%status /= 0) call fail(error, exit_resources, self%path//": writing failed; check free space")
+    if (self%status /= 0) then
+      call fail(error, exit_resources, self%path//": writing failed; check free space")
+    else
+      call check_size(self%path, bytes_of(self, self%n_frames), error)
+    end if
   end subroutine end_frame
 
   type(kept_frames_t) function kept(self)
     class(dcd_writer_t), intent(in) :: self
+    ! The headers of a file without frames may still wait.
+    flush (self%unit)
     kept = kept_frames_t(int(self%n_frames, int64), bytes_of(self, self%n_frames))
   end function kept
 

@@ -5,7 +5,7 @@ module energy_log
   use base_constants, only: atmosphere, boltzmann
   use energies, only: energies_t, energy_name, n_energies
   use base_error, only: error_t, exit_resources, fail
-  use base_posix_file, only: cut_file, sync_file
+  use base_posix_file, only: cut_file, file_bytes, sync_file
   implicit none
   private
   public :: energy_log_t
@@ -60,7 +60,7 @@ contains
     bytes = 0
     if (.not. self%writes .or. self%unit == output_unit) return
     flush (self%unit)
-    inquire (unit=self%unit, size=bytes)
+    bytes = file_bytes(self%path)
     call sync_file(self%path, error)
   end subroutine keep
 
@@ -80,11 +80,18 @@ contains
   subroutine note(self, text)
     class(energy_log_t), intent(inout) :: self
     character(len=*), intent(in) :: text
+    integer(int64) :: before, after
     integer :: status
     if (.not. self%writes) return
+    before = 0
+    if (self%unit /= output_unit) before = file_bytes(self%path)
     write (self%unit, "(a)", iostat=status) text
     if (status == 0) flush (self%unit, iostat=status)
     if (status /= 0) self%failed = .true.
+    ! gfortran's flush does not tell when the disk is full.
+    if (self%unit == output_unit) return
+    after = file_bytes(self%path)
+    if (after < before + len(text) + 1) self%failed = .true.
   end subroutine note
 
   !> One line of the table. Units: kcal/mol, ps, K, atm. The pressure is that of constraint groups, in which constraint

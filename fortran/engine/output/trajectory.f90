@@ -9,7 +9,7 @@ module trajectory
   use atoms, only: atoms_t
   use comm_communicator, only: communicator_t
   use base_error, only: error_t, exit_resources, fail
-  use base_posix_file, only: cut_file, sync_file
+  use base_posix_file, only: check_size, cut_file, sync_file
   use frame_file, only: open_frame_file
   use frame_writer, only: frame_writer_t, kept_frames_t
   use base_text, only: with_rank
@@ -95,6 +95,7 @@ contains
     type(error_t), allocatable, intent(out) :: error
     real(real64) :: edges(3)
     real(real64), allocatable :: position(:, :)
+    integer(int64) :: next
     integer :: status, i
     if (.not. self%active) return
     edges = merge(0.0_real64, box, self%is_open)
@@ -103,7 +104,12 @@ contains
       write (self%unit, iostat=status) step, int(atoms%n_owned, int64), time, edges, atoms%id(:atoms%n_owned), &
         (real(position(:, i) - self%origin, real32), i=1, atoms%n_owned)
       if (status == 0) flush (self%unit, iostat=status)
-      if (status /= 0) call fail(error, exit_resources, self%path//": writing failed; check free space")
+      inquire (unit=self%unit, pos=next)
+      if (status /= 0) then
+        call fail(error, exit_resources, self%path//": writing failed; check free space")
+      else
+        call check_size(self%path, next - 1, error)
+      end if
       self%n_frames = self%n_frames + 1
     else
       call gather_frame(self, comm, step, time, edges, atoms%id(:atoms%n_owned), position, error)

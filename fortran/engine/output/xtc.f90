@@ -10,7 +10,7 @@ module xtc
   use base_kinds, only: int32, int64, real32, real64
   use base_error, only: error_t, exit_bad_input, exit_resources, fail
   use frame_writer, only: frame_writer_t, kept_frames_t
-  use base_posix_file, only: cut_file
+  use base_posix_file, only: check_size, cut_file
   implicit none
   private
   public :: xtc_writer_t
@@ -106,6 +106,7 @@ contains
     type(error_t), allocatable, intent(out) :: error
     real(real32) :: cell(3, 3)
     integer(int32) :: n_atoms
+    integer(int64) :: next
     integer :: axis
     if (.not. maxval(abs(self%position)) < 0.5_real64*largest_box) then
       call fail(error, exit_bad_input, self%path//": XTC does not hold coordinates beyond 10000 angstrom; write a DCD")
@@ -127,7 +128,12 @@ contains
     end if
     if (self%status == 0) flush (self%unit, iostat=self%status)
     self%n_frames = self%n_frames + 1
-    if (self%status /= 0) call fail(error, exit_resources, self%path//": writing failed; check free space")
+    if (self%status /= 0) then
+      call fail(error, exit_resources, self%path//": writing failed; check free space")
+    else
+      inquire (unit=self%unit, pos=next)
+      call check_size(self%path, next - 1, error)
+    end if
   end subroutine end_frame
 
   subroutine write_compressed(self)
