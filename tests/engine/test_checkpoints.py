@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -328,3 +329,13 @@ def test_a_full_disk_leaves_the_last_checkpoint(system, undisturbed, tmp_path):
         assert_same(tmp_path, undisturbed(1, "NVE"))
     finally:
         subprocess.run(["umount", disk], check=True)
+
+
+@pytest.mark.slow
+def test_trials():
+    """Four of the benchmark's 100 trials."""
+    script = Path(__file__).parents[2] / "benchmarks" / "checkpoint_trials.py"
+    environment = os.environ | {"PYTHONPATH": str(systems.BIN.parents[1])}
+    done = subprocess.run([sys.executable, str(script), "--quick"], env=environment, capture_output=True, text=True,
+                          timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
