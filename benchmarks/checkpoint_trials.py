@@ -2,8 +2,8 @@
 
 A trial is a run of the deterministic mode on one or two ranks that writes a checkpoint after every step or every 0.1 s.
 It is killed, mpirun and all ranks at once, at random moments until it is through; one kill in five is a SIGUSR1, after
-which it writes a checkpoint and ends with code 7. Energy table, trajectory and last restart files must have the bytes of
-an undisturbed run, and nothing may be left over. The exit code is 1 when something was lost, repeated, torn or left.
+which it writes a checkpoint and ends with code 7. Energy table, trajectory and last restart files must have the bytes
+of an undisturbed run, and nothing may be left over. The exit code is 1 when something was lost, repeated, torn or left.
 The cost is that of water: size and time of a set, and time of a step with and without looks at clock and signals.
 """
 
