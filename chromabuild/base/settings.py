@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import yaml
 from pydantic import Field, ValidationError
 
+from chromabuild.base.duration import DURATION
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.phases import Phase, check_phases, shipped_phases
 from chromabuild.base.section import Positive, Section
@@ -111,6 +112,7 @@ class DynamicsSection(Section):
     thermostat_time: Positive = Field(0.1, description="ps, relaxation time of the temperature; langevin: the inverse of its friction")
     barostat_time: Positive = Field(2.0, description="ps, relaxation time of the pressure (engine openmm: Monte Carlo moves instead)")
     trajectory_selection: Literal["auto", "all", "solute", "solute-and-ions"] = Field("auto", description="atoms of the trajectory and of topology.psf; auto: all below a million, from there on solute and ions")
+    checkpoint: Annotated[str, Field(pattern=DURATION)] = Field("15 min", description="wall-clock time between checkpoints of engine chromamd, e.g. 90 s, 15 min, 1 h: a run that is killed goes on from the last one; 0 min: only when asked to stop")
     ranks: int = Field(1, ge=1, description="MPI ranks")
 
 

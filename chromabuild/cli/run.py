@@ -37,9 +37,10 @@ def run(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: 
             show_default="all that are not done")] = None) -> None:
     """Minimise and run molecular dynamics: md/.
 
-    Runs the phases of `simulate` in order and leaves out those that are done. Writes a control file, a log, a
-    trajectory and restarts for each to md/. Reads topology.h5 and the shards. Particle-mesh Ewald, rigid water,
-    constrained X-H bonds, velocity Verlet, on `dynamics.ranks` MPI ranks times --threads threads.
+    Runs the phases of `simulate` in order and leaves out those that are done. One that was stopped goes on from its
+    checkpoint. Writes a control file, a log, a trajectory and restarts for each to md/. Reads topology.h5 and the
+    shards. Particle-mesh Ewald, rigid water, constrained X-H bonds, velocity Verlet, on `dynamics.ranks` MPI ranks
+    times --threads threads.
 
     \b
     Examples:

@@ -44,6 +44,7 @@ JOB_BRICKS = 128
 """Shards a batch job of the workflow makes."""
 FRAME_BYTES_PER_ATOM = 12
 RESTART_BYTES_PER_ATOM = 56
+"""A phase leaves restart files and a checkpoint; there is a start, and a checkpoint that replaces another."""
 BOX_TOLERANCE = 0.002
 """Angstrom: files hold thousandths."""
 
@@ -145,7 +146,7 @@ def estimate(config: Settings, threads: int) -> Estimate:
             "solute": 2 * 12.2 * solute,
             "shards": disk_needed(atoms, solute, config.solvate.compress),
             "trajectory": FRAME_BYTES_PER_ATOM * written * frames,
-            "restarts": RESTART_BYTES_PER_ATOM * atoms * (1 + len(phases))}),
+            "restarts": RESTART_BYTES_PER_ATOM * atoms * 2 * (1 + len(phases))}),
         seconds={name: round(value, 1) for name, value in {
             "scaffold": len(fibre.dyads) * (
                 FOLDING_SECONDS_PER_NUCLEOSOME + SECONDS_PER_SWEEP_AND_NUCLEOSOME * config.scaffold.sweeps

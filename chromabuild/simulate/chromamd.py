@@ -1,17 +1,21 @@
 """Run our MPI engine chromamd: find it, write its control files, launch it, follow it, and read what it writes."""
 
+import ctypes
 import os
 import shutil
+import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
+from chromabuild.base.duration import minutes_of
 from chromabuild.base.errors import (
     BadInputError,
     ChromabuildError,
@@ -33,6 +37,12 @@ Sections = dict[str, dict[str, object]]
 _NAMES = {"mixed": "chromamd", "double": "chromamd-double"}
 _ERRORS = {error.exit_code: error for error in (BadInputError, IntegrityError, ResourceError, InterruptedRunError)}
 _POLL_SECONDS = 0.2
+_CONTINUED = "continued from the checkpoint"
+_SIGNAL_OF_PARENT = 1
+"""PR_SET_PDEATHSIG of prctl(2): the signal that a process gets when its parent dies."""
+_STOP = signal.SIGUSR1
+"""Asks the engine to write a checkpoint and to end. mpirun hands this one on to its ranks, in Open MPI and in MPICH;
+at SIGTERM and SIGINT Open MPI kills them a second later."""
 _THERMOSTATS = {"bussi": "BUSSI", "nose-hoover": "NHC", "langevin": "LANGEVIN", "berendsen": "BERENDSEN"}
 THERMOSTAT_PERIOD = 5
 """Steps between two uses of the thermostat: often enough for relaxation times from 0.05 ps."""
@@ -117,56 +127,96 @@ def launch(command: Literal["setup", "run", "energy", "merge"], control: str | P
 
     ``log``: the file its control file names; every new row of its energy table goes to ``progress``. ``threads``: of
     each rank; None: ``OMP_NUM_THREADS``, else 1. Standard output and error are kept beside the control file
-    (``.out``). Raises the error class that fits the engine's exit code, with the engine's own sentence; ResourceError
-    when the engine or mpirun is missing.
+    (``.out``). SIGINT (Ctrl-C), SIGTERM and SIGUSR1 to this process, or its death, ask the engine to stop: where its
+    control file names a checkpoint, it writes one first. A second signal does not wait for that. Raises the error class
+    that fits the engine's exit code, with the engine's own sentence; InterruptedRunError when it was stopped;
+    ResourceError when the engine or mpirun is missing.
     """
     control = Path(control)
     output = control.with_suffix(".out")
     environment = os.environ | {"OMP_NUM_THREADS": str(threads or os.environ.get("OMP_NUM_THREADS", "1"))}
     if ranks > (os.cpu_count() or 1):
         environment["OMPI_MCA_mpi_yield_when_idle"] = "1"  # waiting ranks must not keep the working ones from a core
-    started = time.time()
-    with open(output, "w", encoding="utf-8") as out:
+    follower = _Follower(Path(log) if log else None, progress)
+    with open(output, "w", encoding="utf-8") as out, _stop_signals() as stops:
+        # A session of its own: Ctrl-C in a terminal goes to all processes of the foreground, mpirun included.
         process = subprocess.Popen([*launch_command(ranks, precision), command, str(control)], stdout=out,
-                                   stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment)
-    try:
-        follower = _Follower(Path(log) if log else None, started, progress)
-        while process.poll() is None:
+                                   stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment,
+                                   start_new_session=True, preexec_fn=_stop_with_parent)
+        try:
+            handed_on = 0
+            while process.poll() is None:
+                if len(stops) > handed_on:
+                    handed_on = len(stops)
+                    process.send_signal(_STOP if handed_on == 1 else signal.SIGTERM)
+                follower.look()
+                try:
+                    process.wait(_POLL_SECONDS)
+                except subprocess.TimeoutExpired:
+                    continue
             follower.look()
-            try:
-                process.wait(_POLL_SECONDS)
-            except subprocess.TimeoutExpired:
-                continue
-        follower.look()
-    finally:
-        if process.poll() is None:  # interrupted: mpirun hands the signal to its ranks
-            process.terminate()
-            process.wait()
+        finally:
+            if process.poll() is None:  # an exception, e.g. of ``progress``
+                process.send_signal(_STOP)
+                process.wait()
+    if stops and process.returncode != InterruptedRunError.exit_code:
+        raise InterruptedRunError("interrupted: the same command continues")
     if process.returncode != 0:
         error = _ERRORS.get(process.returncode, ChromabuildError)
         raise error(_sentence(output, process.returncode))
 
 
-class _Follower:
-    """Reads what was appended to a log since the last look."""
+@contextmanager
+def _stop_signals() -> Iterator[list[int]]:
+    """Signals that ask this process to stop go into a list for a while. Only the main thread may do that; in others the
+    list stays empty."""
+    stops: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield stops
+        return
+    before = {number: signal.signal(number, lambda number, _: stops.append(number))
+              for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)}
+    try:
+        yield stops
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
-    def __init__(self, log: Path | None, started: float, progress: RowProgress | None) -> None:
-        self._log, self._started, self._progress = log, started, progress
+
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+def _stop_with_parent() -> None:
+    """In the child: a run whose parent is killed must not go on beside the next one."""
+    if _LIBC is not None:
+        _LIBC.prctl(_SIGNAL_OF_PARENT, _STOP)
+
+
+class _Follower:
+    """Reads what was appended to a log since the last look; made before the engine starts."""
+
+    def __init__(self, log: Path | None, progress: RowProgress | None) -> None:
+        self._log, self._progress = log, progress
+        self._old = self._changed()
         self._offset, self._rest, self._reader = 0, "", TableReader()
 
+    def _changed(self) -> int:
+        """When the log was changed, ns; 0 where there is none."""
+        return self._log.stat().st_mtime_ns if self._log is not None and self._log.exists() else 0
+
     def look(self) -> None:
-        if self._log is None or self._progress is None or not self._log.exists():
+        if self._log is None or self._progress is None or self._changed() == self._old:
             return
-        if self._log.stat().st_mtime < self._started - 1:
-            return  # the log of an earlier run
         with open(self._log, encoding="utf-8", errors="replace") as file:
             file.seek(self._offset)
             text = self._rest + file.read()
             self._offset = file.tell()
         *lines, self._rest = text.split("\n")
-        for line in lines:
+        # Rows of the part of the run that a checkpoint goes on from are no news.
+        new = max((k for k, line in enumerate(lines) if line.startswith(_CONTINUED)), default=0)
+        for k, line in enumerate(lines):
             row = self._reader.row(line)
-            if row is not None:
+            if row is not None and k >= new:
                 self._progress(row)
 
 
@@ -277,11 +327,13 @@ def restart_name(phase: PlannedPhase) -> str:
     return f"restart/{phase.stem}_().rst"
 
 
-def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, progress: RowProgress) -> None:
+def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, progress: RowProgress,
+              begun: bool) -> None:
     """Run one phase from the restart of the one before it; before the first, set up the domains from the shards.
 
-    Everything lands in ``task.folder``: control file, log, trajectory, and restarts in ``restart``. ``progress``
-    receives every new row of the energy table. Raises what ``launch`` and ``restraint_sections`` raise.
+    Everything lands in ``task.folder``: control file, log, trajectory, and restarts and checkpoints in ``restart``.
+    ``progress`` receives every new row of the energy table. ``begun``: the phase goes on from its checkpoint, where
+    there is one. Raises what ``launch`` and ``restraint_sections`` raise.
     """
     dynamics, folder = task.dynamics, task.folder
     (folder / "restart").mkdir(parents=True, exist_ok=True)
@@ -293,25 +345,40 @@ def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, pr
     sections = phase_sections(task, phase, molecules)
     if previous is None:
         start = folder / "restart" / "start_().rst"
-        write_control(folder / "setup.inp", {
-            "INPUT": {"topologyfile": task.topology, "shardfile": task.bricks}, "OUTPUT": {"rstfile": start},
-            "ENERGY": energy_section(dynamics)})  # a domain must be wider than the reach of the pair list
-        launch("setup", folder / "setup.inp", dynamics.ranks, threads=task.threads)
+        if not (begun and _are_there(start, dynamics.ranks)):
+            _set_up(task, start)
     else:
         start = folder / restart_name(previous)
-    (folder / phase.log).unlink(missing_ok=True)  # rows of an earlier run are not to be followed
-    sections["INPUT"]["rstfile"] = start
+    sections["INPUT"] |= {"rstfile": start, "continue": begun}
     control = folder / f"{phase.stem}.inp"
     write_control(control, sections)
     launch("run", control, dynamics.ranks, log=folder / phase.log, threads=task.threads, progress=progress)
 
 
+def _set_up(task: Task, start: Path) -> None:
+    """Restart files ``start`` of all ranks from the shards. Old ones go first: all are there only when all are new."""
+    for path in start.parent.glob(start.name.replace("()", "*")):
+        path.unlink()
+    control = task.folder / "setup.inp"
+    write_control(control, {
+        "INPUT": {"topologyfile": task.topology, "shardfile": task.bricks}, "OUTPUT": {"rstfile": start},
+        "ENERGY": energy_section(task.dynamics)})  # a domain must be wider than the reach of the pair list
+    launch("setup", control, task.dynamics.ranks, threads=task.threads)
+
+
+def _are_there(pattern: Path, ranks: int) -> bool:
+    """Whether the restart files of all ranks are there."""
+    return all(Path(str(pattern).replace("()", str(rank))).is_file() for rank in range(ranks))
+
+
 def phase_sections(task: Task, phase: PlannedPhase, molecules: Mapping[str, str]) -> Sections:
-    """The control file of a phase but for the restart from which it starts.
+    """The control file of a phase but for where it starts.
 
     Raises BadInputError when the trajectory cannot hold what it shall.
     """
-    files: dict[str, object] = {"logfile": task.folder / phase.log, "rstfile": task.folder / restart_name(phase)}
+    files: dict[str, object] = {"logfile": task.folder / phase.log, "rstfile": task.folder / restart_name(phase),
+                                "checkpoint": task.folder / phase.checkpoint,
+                                "checkpoint_interval": minutes_of(task.dynamics.checkpoint)}
     if phase.trajectory:
         chosen = trajectory_ranges(task.topology, task.dynamics.trajectory_selection)
         files |= {"dcdfile": task.folder / phase.trajectory,

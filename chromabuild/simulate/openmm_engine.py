@@ -169,8 +169,11 @@ def restart_name(phase: PlannedPhase) -> str:
     return f"restart/{phase.stem}.xml"
 
 
-def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, progress: RowProgress) -> None:
+def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, progress: RowProgress,
+              begun: bool) -> None:
     """Run one phase on OpenMM's CPU platform: arguments and files as for ``chromamd.run_phase``.
+
+    There are no checkpoints: a phase that was ``begun`` starts again.
 
     Rigid X-H bonds and waters as there; OpenMM's own minimiser; leapfrog at constant energy, Langevin dynamics at
     constant temperature, whatever the thermostat; Monte Carlo moves at constant pressure, with which the places of
@@ -291,9 +294,8 @@ def _run_dynamics(task: Task, phase: PlannedPhase, context: openmm.Context, tabl
 
 def _periods(phase: PlannedPhase) -> list[int]:
     """Steps between events of a phase."""
-    start, end = phase.temperature
-    changes = start != end or any(first != last for first, last in (item.ends() for item in phase.restraints))
-    periods = (phase.output_period, phase.trajectory_period if phase.frames else 0, STEPS_A_CHANGE if changes else 0)
+    periods = (phase.output_period, phase.trajectory_period if phase.frames else 0,
+               STEPS_A_CHANGE if phase.changes else 0)
     return [period for period in periods if period]
 
 

@@ -1,7 +1,8 @@
 """Phases of the settings turned into runs of an engine: what each inherits, where it starts, what is already done.
 
 A phase that is done has a record beside its files, ``md/02-heat.json``: what the phase depended on, and checksums of
-what it wrote. The same phase of the same settings, input and predecessors is not run again.
+what it wrote. The same phase of the same settings, input and predecessors is not run again. What a phase depends on is
+also noted when it begins, ``md/restart/02-heat_begun.json``: asked for again, it goes on from its checkpoint.
 """
 
 import json
@@ -85,6 +86,22 @@ class PlannedPhase:
         """Name of the record of a finished phase."""
         return f"{self.stem}.json"
 
+    @property
+    def begun(self) -> str:
+        """Name of the note of what its checkpoint is of."""
+        return f"restart/{self.stem}_begun.json"
+
+    @property
+    def checkpoint(self) -> str:
+        """Name of its checkpoint files; ``()`` stands for the rank."""
+        return f"restart/{self.stem}_checkpoint_().rst"
+
+    @property
+    def changes(self) -> bool:
+        """Whether temperature or restraints change over its length, which then decides its course."""
+        start, end = self.temperature
+        return start != end or any(first != last for first, last in (item.ends() for item in self.restraints))
+
 
 def plan_phases(simulate: SimulateSection) -> tuple[PlannedPhase, ...]:
     """The phases in order, with what they inherit from the section and from those before them."""
@@ -147,14 +164,18 @@ class Engine(Protocol):
         """Restart files that the phase leaves, relative to the folder; ``()`` stands for the rank."""
 
     def run_phase(self, task: Task, phase: PlannedPhase, previous: PlannedPhase | None,
-                  progress: Callable[[Row], None]) -> None:
-        """Run one phase from the restart of the one before it (None: from the shards)."""
+                  progress: Callable[[Row], None], begun: bool) -> None:
+        """Run one phase from the restart of the one before it (None: from the shards).
+
+        ``begun``: it was begun before and may go on from its checkpoint.
+        """
 
 
 def run_phases(config: Settings, task: Task, engine: Engine, only: str | None = None, again: bool = False,
                progress: Callable[[PlannedPhase, Row | None], None] = lambda phase, row: None) -> Run:
     """Run the phases of the settings in order and leave out those that are done, unless ``again``.
 
+    A phase that was stopped, or that is done and now longer, goes on from its checkpoint, if the engine writes any.
     ``only``: the name of the one phase to run; those before it must be done. ``progress`` receives every new row of a
     phase's energy table, or None for a phase that is left out. The list of phases is written when all are done.
 
@@ -172,6 +193,7 @@ def run_phases(config: Settings, task: Task, engine: Engine, only: str | None = 
         record = task.folder / phase.record
         done = _read_record(record, description)
         if phase in wanted and (done is None or again):
+            begun = _begin(task, phases, phase, description, again)
             record.unlink(missing_ok=True)
             clock = _Clock()
 
@@ -179,7 +201,7 @@ def run_phases(config: Settings, task: Task, engine: Engine, only: str | None = 
                 clock.note(row["STEP"])
                 progress(phase, row)
 
-            engine.run_phase(task, phase, previous, advance)
+            engine.run_phase(task, phase, previous, advance, begun)
             done = {"format": RECORD_FORMAT, "description": description, "seconds_per_step": clock.seconds_per_step,
                     "outputs": {name: _digest(task.folder / name) for name in (phase.log, phase.trajectory) if name}}
             with atomic_path(record) as part:
@@ -206,21 +228,67 @@ def _description(phase: PlannedPhase, task: Task, before: str) -> dict:
     """What the result of a phase depends on. Ranks and threads change no more than the rounding of sums."""
     return {"phase": asdict(replace(phase, restraints=())) | {"restraints": [item.model_dump(mode="json")
                                                                              for item in phase.restraints]},
-            "dynamics": task.dynamics.model_dump(mode="json", exclude={"ranks"}), "seed": task.seed, "before": before}
+            "dynamics": task.dynamics.model_dump(mode="json", exclude={"ranks", "checkpoint"}), "seed": task.seed,
+            "before": before}
+
+
+def _begin(task: Task, phases: tuple[PlannedPhase, ...], phase: PlannedPhase, description: dict, again: bool) -> bool:
+    """Note that a phase runs; gives whether it was begun before and may go on.
+
+    It may with another length, where that does not decide its course. Where it may not, its old checkpoint goes before
+    the note is written. Phases behind it start anew: they would go on from another start.
+    """
+    source = description | {"ranks": task.dynamics.ranks, "has_frames": phase.frames > 0}
+    if not phase.changes:
+        source["phase"] = {key: value for key, value in description["phase"].items() if key != "steps"}
+    note = task.folder / phase.begun
+    begun = not again and _json(note) == _as_json(source) and _has_no_end(task.folder / phase.record, phase)
+    note.parent.mkdir(parents=True, exist_ok=True)
+    for later in phases[phase.number:]:
+        (task.folder / later.begun).unlink(missing_ok=True)
+    if not begun:
+        note.unlink(missing_ok=True)
+        for path in task.folder.glob(phase.checkpoint.replace("().rst", "*")):
+            path.unlink()
+        with atomic_path(note) as part:
+            part.write_text(json.dumps(source, indent=1) + "\n", encoding="utf-8")
+    return begun
+
+
+def _has_no_end(record: Path, phase: PlannedPhase) -> bool:
+    """Whether a phase that was begun has not ended, or ended earlier than it now shall, with files that are whole."""
+    if not record.exists():
+        return True
+    found = _json(record)
+    return found is not None and found["description"]["phase"]["steps"] < phase.steps and _is_whole(record, found)
 
 
 def _read_record(path: Path, description: dict) -> dict | None:
     """The record of a phase that is done; None when there is none, or of another phase, or files were harmed since."""
+    record = _json(path)
+    if record is None or record.get("description") != _as_json(description):
+        return None
+    return record if _is_whole(path, record) else None
+
+
+def _is_whole(path: Path, record: dict) -> bool:
+    """Whether the files of a record at ``path`` are those that the phase wrote."""
+    return all((path.parent / name).is_file() and _digest(path.parent / name) == digest
+               for name, digest in record["outputs"].items())
+
+
+def _json(path: Path) -> dict | None:
+    """The object in a JSON file; None when there is none."""
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    # As JSON has it: tuples are lists there.
-    if not isinstance(record, dict) or record.get("description") != json.loads(json.dumps(description)):
-        return None
-    whole = all((path.parent / name).is_file() and _digest(path.parent / name) == digest
-                for name, digest in record["outputs"].items())
-    return record if whole else None
+    return found if isinstance(found, dict) else None
+
+
+def _as_json(data: dict) -> dict:
+    """The data as it would be read from a file: tuples are lists there."""
+    return json.loads(json.dumps(data))
 
 
 def _write_list(run: Run) -> None:

@@ -3,7 +3,7 @@ module base_checksum
   use base_kinds, only: int64
   implicit none
   private
-  public :: checksum_t
+  public :: checksum_t, file_checksum
 
   integer(int64), parameter :: polynomial = int(z"C96C5795D7870F42", int64)
 
@@ -35,6 +35,36 @@ contains
     end do
     self%value = crc
   end subroutine add
+
+  !> Checksum of the bytes of a file, the last word filled with zeros; 0 where it cannot be read.
+  integer(int64) function file_checksum(path) result(value)
+    character(len=*), intent(in) :: path
+    integer(int64), parameter :: block_words = 131072
+    type(checksum_t) :: check
+    integer(int64), allocatable :: words(:)
+    character(len=8) :: rest
+    integer(int64) :: bytes, left
+    integer :: unit, status
+    value = 0_int64
+    open (newunit=unit, file=path, access="stream", form="unformatted", status="old", action="read", iostat=status)
+    if (status /= 0) return
+    inquire (unit=unit, size=bytes)
+    left = bytes/8
+    do while (left > 0 .and. status == 0)
+      allocate (words(min(left, block_words)))
+      read (unit, iostat=status) words
+      call check%add(words)
+      left = left - size(words, kind=int64)
+      deallocate (words)
+    end do
+    if (modulo(bytes, 8_int64) > 0 .and. status == 0) then
+      rest = repeat(achar(0), 8)
+      read (unit, iostat=status) rest(:modulo(bytes, 8_int64))
+      call check%add(transfer(rest, [0_int64]))
+    end if
+    close (unit)
+    if (status == 0) value = check%value
+  end function file_checksum
 
   subroutine make_table(self)
     type(checksum_t), intent(inout) :: self

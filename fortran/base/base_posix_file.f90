@@ -1,10 +1,12 @@
-!> What Fortran lacks for safe files: atomic rename.
+!> What Fortran lacks for safe files: atomic rename, cutting, removal, and waiting for the disk.
 module base_posix_file
-  use, intrinsic :: iso_c_binding, only: c_char, c_int, c_null_char
-  use base_error, only: error_t, exit_resources, fail
+  use, intrinsic :: iso_c_binding, only: c_char, c_int, c_int64_t, c_null_char
+  use base_kinds, only: int64
+  use base_error, only: error_t, exit_corrupt_file, exit_resources, fail
+  use base_text, only: to_text
   implicit none
   private
-  public :: rename_file
+  public :: rename_file, remove_file, sync_file, sync_folder_of, cut_file, file_bytes, check_size
 
   interface
     function c_rename(old, new) bind(c, name="rename") result(status)
@@ -12,6 +14,27 @@ module base_posix_file
       character(kind=c_char), intent(in) :: old(*), new(*)
       integer(c_int) :: status
     end function c_rename
+    function c_unlink(path) bind(c, name="unlink") result(status)
+      import :: c_char, c_int
+      character(kind=c_char), intent(in) :: path(*)
+      integer(c_int) :: status
+    end function c_unlink
+    function c_sync(path) bind(c, name="chroma_sync") result(status)
+      import :: c_char, c_int
+      character(kind=c_char), intent(in) :: path(*)
+      integer(c_int) :: status
+    end function c_sync
+    function c_truncate(path, bytes) bind(c, name="chroma_truncate") result(status)
+      import :: c_char, c_int, c_int64_t
+      character(kind=c_char), intent(in) :: path(*)
+      integer(c_int64_t), value :: bytes
+      integer(c_int) :: status
+    end function c_truncate
+    function c_file_bytes(path) bind(c, name="chroma_file_bytes") result(bytes)
+      import :: c_char, c_int64_t
+      character(kind=c_char), intent(in) :: path(*)
+      integer(c_int64_t) :: bytes
+    end function c_file_bytes
   end interface
 
 contains
@@ -23,5 +46,68 @@ contains
     if (c_rename(old//c_null_char, new//c_null_char) /= 0) &
       call fail(error, exit_resources, new//": cannot be put in place (renaming "//old//" failed)")
   end subroutine rename_file
+
+  !> Remove a file; nothing happens where there is none.
+  subroutine remove_file(path)
+    character(len=*), intent(in) :: path
+    integer(c_int) :: status
+    status = c_unlink(path//c_null_char)
+  end subroutine remove_file
+
+  !> Wait until a file that was closed or flushed is on the disk.
+  subroutine sync_file(path, error)
+    character(len=*), intent(in) :: path
+    type(error_t), allocatable, intent(out) :: error
+    if (c_sync(path//c_null_char) /= 0) &
+      call fail(error, exit_resources, path//": cannot be brought to the disk; check free space")
+  end subroutine sync_file
+
+  !> Wait until new names in the folder of `path` are on the disk. File systems that cannot do that need not.
+  subroutine sync_folder_of(path)
+    character(len=*), intent(in) :: path
+    integer(c_int) :: status
+    integer :: slash
+    slash = index(path, "/", back=.true.)
+    if (slash == 0) then
+      status = c_sync("."//c_null_char)
+    else
+      status = c_sync(path(:slash)//c_null_char)
+    end if
+  end subroutine sync_folder_of
+
+  !> Size of a file as the disk has it; what waits in a buffer of a unit does not count. -1 where there is no file.
+  integer(int64) function file_bytes(path)
+    character(len=*), intent(in) :: path
+    file_bytes = int(c_file_bytes(path//c_null_char), int64)
+  end function file_bytes
+
+  !> Fail unless a file that was flushed or closed has the `bytes` that were written to it: gfortran's flush and close do
+  !> not tell when the disk is full.
+  subroutine check_size(path, bytes, error)
+    character(len=*), intent(in) :: path
+    integer(int64), intent(in) :: bytes
+    type(error_t), allocatable, intent(out) :: error
+    if (file_bytes(path) < bytes) &
+      call fail(error, exit_resources, path//": cannot be written to its end; check free space")
+  end subroutine check_size
+
+  !> Cut a file that has grown since to the `bytes` that it had at a checkpoint.
+  subroutine cut_file(path, bytes, error)
+    character(len=*), intent(in) :: path
+    integer(int64), intent(in) :: bytes
+    type(error_t), allocatable, intent(out) :: error
+    integer(int64) :: present_size
+    logical :: is_there
+    inquire (file=path, exist=is_there, size=present_size)
+    if (.not. is_there) then
+      call fail(error, exit_corrupt_file, path//": is missing, and the checkpoint goes on with it; put it back, or remove "// &
+                "the checkpoint to start the run anew")
+    else if (present_size < bytes) then
+      call fail(error, exit_corrupt_file, path//": has "//to_text(present_size)//" bytes and had "//to_text(bytes)// &
+                " at the checkpoint; put the whole file back, or remove the checkpoint to start the run anew")
+    else if (c_truncate(path//c_null_char, int(bytes, c_int64_t)) /= 0) then
+      call fail(error, exit_resources, path//": cannot be cut to the checkpoint; check its permission")
+    end if
+  end subroutine cut_file
 
 end module base_posix_file

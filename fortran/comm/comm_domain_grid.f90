@@ -5,7 +5,7 @@ module comm_domain_grid
   use base_error, only: error_t, exit_bad_input, fail
   implicit none
   private
-  public :: domain_grid_t
+  public :: domain_grid_t, wrap_shift
 
   type :: domain_grid_t
     real(real64) :: box(3) = 0.0_real64
@@ -23,7 +23,6 @@ module comm_domain_grid
     procedure :: layers_within
     procedure :: domain_of
     procedure :: rank_of
-    procedure :: wrap_shift
     procedure :: space_evenly
     procedure :: move_borders
     procedure :: edge
@@ -149,13 +148,12 @@ contains
   end subroutine set_box
 
   !> What to add to a position (angstrom) so that it lies in [0, box).
-  pure function wrap_shift(self, position) result(shift)
-    class(domain_grid_t), intent(in) :: self
-    real(real64), intent(in) :: position(3)
+  pure function wrap_shift(box, position) result(shift)
+    real(real64), intent(in) :: box(3), position(3)
     real(real64) :: shift(3)
-    shift = -self%box*floor(position/self%box)
+    shift = -box*floor(position/box)
     ! A tiny negative number would be rounded up to the box length itself; it belongs to 0.
-    where (position + shift >= self%box) shift = 0.0_real64
+    where (position + shift >= box) shift = 0.0_real64
   end function wrap_shift
 
   !> Domain of a position (angstrom) that lies in the box, each coordinate from 0.

@@ -222,7 +222,7 @@ def test_record_of_a_phase(build, monkeypatch):
         restart_name = staticmethod(chromamd.restart_name)
 
         @staticmethod
-        def run_phase(task, phase, previous, progress):
+        def run_phase(task, phase, previous, progress, begun):
             calls.append((phase.name, previous and previous.name))
             for name in filter(None, (phase.log, phase.trajectory)):
                 (task.folder / name).write_text(f"{len(calls)}")

@@ -4,19 +4,23 @@ module control
   use base_kinds, only: int64, real64
   use base_error, only: error_t, exit_bad_input, fail
   use base_text, only: lower_case, read_line, to_text
-  use control_keys, only: closest, foreign_files, is_choice, is_integer, is_real, key_t, keys, position_of, upper_case
+  use control_keys, only: bound_keys, closest, foreign_files, free_keys, is_choice, is_integer, is_real, &
+                          key_t, keys, position_of, upper_case
   implicit none
   private
-  public :: control_t
+  public :: control_t, line_length
+
+  !> Longest value, and longest line of `deciding`; multiples of 8.
+  integer, parameter :: value_length = 4096, line_length = value_length + 80
 
   type :: control_t
     character(len=:), allocatable, private :: path
-    character(len=4096), allocatable, private :: value(:)
+    character(len=value_length), allocatable, private :: value(:)
     !> Line where the key stands, 0 = default.
     integer, allocatable, private :: line(:)
     !> Keys that end with a number, e.g. group2: place in the table, number, value and line.
     integer, allocatable, private :: numbered_key(:), number(:), numbered_line(:)
-    character(len=4096), allocatable, private :: numbered_value(:)
+    character(len=value_length), allocatable, private :: numbered_value(:)
     logical, private :: dynamics_section = .false., minimize_section = .false.
   contains
     procedure :: read => read_control
@@ -28,6 +32,7 @@ module control
     procedure :: given
     procedure :: numbered
     procedure :: entries
+    procedure :: deciding
     procedure :: refuse_numbered
     procedure :: require
     procedure :: refuse
@@ -309,6 +314,43 @@ contains
     integer, allocatable :: number(:)
     number = pack(self%number, self%numbered_key == position_of(section, name//"#"))
   end function entries
+
+  !> What decides the trajectory and differs from its default, as "SECTION key = value"; other lines, another trajectory.
+  function deciding(self) result(lines)
+    class(control_t), intent(in) :: self
+    character(len=line_length), allocatable :: lines(:)
+    integer :: k, i
+    logical :: length_decides
+    allocate (lines(0))
+    ! What changes from the start to the end of a run does so the slower, the longer the run.
+    length_decides = self%given("ENSEMBLE", "temperature_end") .or. size(self%entries("RESTRAINTS", "constant_end")) > 0
+    if (self%minimize_section) lines = [character(len=line_length) :: "MINIMIZE"]
+    do k = 1, size(keys)
+      if (any(keys(k)%section == [character(len=12) :: "INPUT", "COMM"])) cycle
+      if (any(keys(k)%name == free_keys) .and. .not. (length_decides .and. keys(k)%name == "nsteps")) cycle
+      if (keys(k)%section == "OUTPUT" .and. .not. any(keys(k)%name == bound_keys)) cycle
+      if (index(keys(k)%name, "#") == 0) then
+        if (self%line(k) > 0) call add(self%value(k), "")
+      else
+        do i = 1, size(self%number)
+          if (self%numbered_key(i) == k) call add(self%numbered_value(i), to_text(self%number(i)))
+        end do
+      end if
+    end do
+  contains
+    subroutine add(value, number)
+      character(len=*), intent(in) :: value, number
+      character(len=line_length) :: line
+      character(len=:), allocatable :: name, text
+      name = trim(keys(k)%name)
+      if (number /= "") name = name(:len(name) - 1)//number
+      text = trim(value)
+      if (keys(k)%kind == is_choice) text = upper_case(text)
+      if (text == keys(k)%default) return
+      line = trim(keys(k)%section)//" "//name//" = "//text
+      lines = [character(len=line_length) :: lines, line]
+    end subroutine add
+  end function deciding
 
   !> Whether there is a section [DYNAMICS].
   pure logical function wants_dynamics(self)

@@ -3,7 +3,8 @@ module control_keys
   use base_text, only: edit_distance, lower_case
   implicit none
   private
-  public :: key_t, keys, foreign_files, is_text, is_integer, is_real, is_choice, position_of, closest, upper_case
+  public :: key_t, keys, free_keys, bound_keys, foreign_files, is_text, is_integer, is_real, is_choice, position_of, &
+            closest, upper_case
 
   integer, parameter :: is_text = 1, is_integer = 2, is_real = 3, is_choice = 4
 
@@ -26,6 +27,8 @@ module control_keys
           "list of the bricks of the box (shards/bricks.txt); for setup and energy"), &
     key_t("INPUT", "rstfile", is_text, "", "", "", &
           "restart files to start from, () stands for the rank; for run and energy"), &
+    key_t("INPUT", "continue", is_choice, "NO", "", "YES NO", &
+          "YES: go on from the checkpoint of this very run, where there is a whole one; nsteps is the total"), &
     key_t("INPUT", "reffile", is_text, "", "", "", &
           "bricks.txt of the reference coordinates of POSI and RMSD restraints"), &
     key_t("INPUT", "dcdfile", is_text, "", "", "", &
@@ -39,6 +42,10 @@ module control_keys
     key_t("OUTPUT", "dcd_group", is_integer, "0", "", "0", &
           "merge: number of the group in [SELECTION] to write, 0 = all of dcd_atoms"), &
     key_t("OUTPUT", "rstfile", is_text, "", "", "", "restart files to write, () stands for the rank"), &
+    key_t("OUTPUT", "checkpoint", is_text, "", "", "", &
+          "checkpoint files of run, () stands for the rank; written on SIGTERM, SIGUSR1 and SIGINT too"), &
+    key_t("OUTPUT", "checkpoint_interval", is_real, "0.0", "minutes", "0", &
+          "wall-clock time between checkpoints, 0 = only on signals and at the end"), &
     key_t("OUTPUT", "forcefile", is_text, "", "", "", "forces of all atoms in global order; for energy"), &
     key_t("ENERGY", "forcefield", is_choice, "TOPOLOGY", "", "TOPOLOGY LJ EAM", &
           "all that the topology says; or for atoms of one kind Lennard-Jones or embedded atoms"), &
@@ -189,6 +196,13 @@ module control_keys
           "the machine's torus, e.g. 4x4x2 (filled along the first axis first): neighbouring domains on near nodes"), &
     key_t("COMM", "planner", is_choice, "TIME", "", "TIME MODEL", &
           "for transport = AUTO: try all at the start of a run, or take PERSISTENT")]
+
+  !> Keys outside [INPUT], [OUTPUT] and [COMM] that leave the trajectory as it is: a run may go on with other values;
+  !> nsteps only where neither temperature nor restraints change linearly over the run.
+  character(len=20), parameter :: free_keys(*) = [character(len=20) :: "nsteps", "rstout_period", "save_memory", &
+                                                  "load_balance"]
+  !> Keys of [OUTPUT] that a run may not go on without: what a trajectory file holds.
+  character(len=20), parameter :: bound_keys(*) = [character(len=20) :: "dcd_atoms"]
 
   !> GENESIS' names of files that the engine does not read itself.
   character(len=12), parameter :: foreign_files(*) = [character(len=12) :: "topfile", "parfile", "strfile", "psffile", &

@@ -9,13 +9,14 @@ module ensemble_state
   !> Longest Nose-Hoover chain.
   integer, parameter :: max_chain = 8
   !> Numbers in a restart file, of which the last ones are 0: two chains, rates of strain, the largest move with its two
-  !> counts, points of the grid.
-  integer, parameter :: packed_size = 48, used_size = 2*(1 + 2*max_chain) + 3 + 3 + 3
+  !> counts, points of the grid, heat that the rank alone knows of, temperature.
+  integer, parameter :: packed_size = 48, used_size = 2*(1 + 2*max_chain) + 3 + 3 + 3 + 2
 
   !> Of a thermostat: energy that it has put into the system (kcal/mol), positions (no unit) and velocities (1/ps) of its
-  !> chain.
+  !> chain, energy that this rank has put in and the others do not know of yet, and the temperature (K) it had last.
   type :: chain_state_t
     real(real64) :: heat = 0.0_real64, position(max_chain) = 0.0_real64, velocity(max_chain) = 0.0_real64
+    real(real64) :: my_heat = 0.0_real64, temperature = 0.0_real64
   end type chain_state_t
 
   type :: ensemble_state_t
@@ -43,7 +44,7 @@ contains
     numbers(:used_size) = [self%bath%heat, self%bath%position, self%bath%velocity, self%strain_rate, &
                            self%piston_bath%heat, self%piston_bath%position, self%piston_bath%velocity, &
                            self%largest_move, real(self%n_tried, real64), real(self%n_accepted, real64), &
-                           real(self%grid_points, real64)]
+                           real(self%grid_points, real64), self%bath%my_heat, self%bath%temperature]
     numbers(used_size + 1:) = 0.0_real64
   end function packed
 
@@ -59,6 +60,8 @@ contains
     call take_chain(self%piston_bath)
     call take_one(self%largest_move)
     call take(counts)
+    call take_one(self%bath%my_heat)
+    call take_one(self%bath%temperature)
     self%n_tried = nint(counts(1))
     self%n_accepted = nint(counts(2))
     self%grid_points = nint(counts(3:))

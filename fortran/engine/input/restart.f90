@@ -2,24 +2,25 @@
 !> checksum of everything before it must fit.
 !>
 !> Layout: `char[8] "CMDRST02"`, 16 words int64 (version, rank, ranks, domains x y z, atoms of this rank, atoms of the
-!> system, step, phase, time and box as float64 in words 11 to 14, 1 where there is no periodic box, 0),
-!> `float64 ensemble[48]` (heat of the thermostat, positions and velocities of its chain, 8 each; rates of strain x y z,
-!> heat of the barostat, its largest Monte Carlo move, trials and acceptances since that changed, points of the PME grid
-!> x y z; the rest 0), `int64 id[n]`, `float64 position[n][3]`, `float64 velocity[n][3]`, `int64 checksum`.
+!> system, step, phase, time and box as float64 in words 11 to 14, 1 where there is no periodic box, bytes of the rank's
+!> own trajectory at a checkpoint), `float64 ensemble[48]` (heat of the thermostat, positions and velocities of its chain,
+!> 8 each; rates of strain x y z, heat of the barostat, its largest Monte Carlo move, trials and acceptances since that
+!> changed, points of the PME grid x y z, heat of the thermostat that the rank alone knows of, temperature of the
+!> thermostat; the rest 0), `int64 id[n]`, `float64 position[n][3]`, `float64 velocity[n][3]`, `int64 checksum`.
 !> Units: time ps, box and positions angstrom, velocities angstrom/ps.
 module restart
   use base_kinds, only: int64, real64
   use base_checksum, only: checksum_t
   use ensemble_state, only: ensemble_state_t, packed_size
   use base_error, only: error_t, exit_bad_input, exit_corrupt_file, exit_resources, fail
-  use base_posix_file, only: rename_file
+  use base_posix_file, only: check_size, remove_file, rename_file, sync_file
   use base_text, only: to_text, with_rank
   implicit none
   private
-  public :: restart_t, saved_ranks, phase_fresh, phase_dynamics
+  public :: restart_t, saved_ranks, saved_checksum, phase_fresh, phase_dynamics, phase_half_step
 
-  !> Phases: velocities are still to be drawn, or come from dynamics.
-  integer, parameter :: phase_fresh = 0, phase_dynamics = 1
+  !> Phases: velocities are still to be drawn, or come from dynamics; or are those of half a step before (leapfrog).
+  integer, parameter :: phase_fresh = 0, phase_dynamics = 1, phase_half_step = 2
   character(len=8), parameter :: magic = "CMDRST02"
   integer(int64), parameter :: version = 2
 
@@ -28,6 +29,10 @@ module restart
     integer :: dims(3) = 1
     !> Atoms of the whole system, and the step.
     integer(int64) :: n_system = 0, step = 0
+    !> Bytes of the trajectory that this rank writes alone, at a checkpoint.
+    integer(int64) :: frame_bytes = 0
+    !> Of what was written or read.
+    integer(int64) :: checksum = 0
     integer :: phase = phase_fresh
     !> The model stands in the middle of `box`, which is not periodic.
     logical :: is_open = .false.
@@ -41,6 +46,7 @@ module restart
   contains
     procedure :: write => write_restart
     procedure :: put_in_place
+    procedure, nopass :: discard
     procedure :: read => read_restart
   end type restart_t
 
@@ -49,7 +55,7 @@ contains
   !> Write the file of one rank (from 0) under a temporary name; `put_in_place`, once all ranks have written, gives it
   !> its own.
   subroutine write_restart(self, name, rank, n_ranks, error)
-    class(restart_t), intent(in) :: self
+    class(restart_t), intent(inout) :: self
     character(len=*), intent(in) :: name
     integer, intent(in) :: rank, n_ranks
     type(error_t), allocatable, intent(out) :: error
@@ -60,13 +66,14 @@ contains
     ensemble = self%ensemble%packed()
     header = [version, int(rank, int64), int(n_ranks, int64), int(self%dims, int64), size(self%id, kind=int64), &
               self%n_system, self%step, int(self%phase, int64), transfer(self%time, 0_int64), &
-              transfer(self%box, [0_int64]), merge(1_int64, 0_int64, self%is_open), 0_int64]
+              transfer(self%box, [0_int64]), merge(1_int64, 0_int64, self%is_open), self%frame_bytes]
     call check%add(transfer(magic, [0_int64]))
     call check%add(header)
     call check%add(transfer(ensemble, [0_int64]))
     call check%add(self%id)
     call add_reals(check, self%position)
     call add_reals(check, self%velocity)
+    self%checksum = check%value
     open (newunit=unit, file=temporary(name, rank), access="stream", form="unformatted", status="replace", &
           action="write", iostat=status)
     closed = 0
@@ -77,7 +84,15 @@ contains
     if (status /= 0 .or. closed /= 0) &
       call fail(error, exit_resources, temporary(name, rank)// &
                 ": cannot be written; check folder, permission and free space")
+    if (.not. allocated(error)) call check_size(temporary(name, rank), file_size(header(7)), error)
+    if (.not. allocated(error)) call sync_file(temporary(name, rank), error)
   end subroutine write_restart
+
+  !> Bytes of a file of so many atoms.
+  pure integer(int64) function file_size(n_atoms)
+    integer(int64), intent(in) :: n_atoms
+    file_size = 8 + 8*(16 + packed_size) + 56*n_atoms + 8
+  end function file_size
 
   !> Rename what `write` left to its own name.
   subroutine put_in_place(self, name, rank, error)
@@ -88,6 +103,13 @@ contains
     associate (unused => self); end associate
     call rename_file(temporary(name, rank), with_rank(name, rank), error)
   end subroutine put_in_place
+
+  !> Remove what `write` left, because another rank has failed.
+  subroutine discard(name, rank)
+    character(len=*), intent(in) :: name
+    integer, intent(in) :: rank
+    call remove_file(temporary(name, rank))
+  end subroutine discard
 
   pure function temporary(name, rank) result(path)
     character(len=*), intent(in) :: name
@@ -131,6 +153,22 @@ contains
     n_ranks = int(header(3))
   end subroutine saved_ranks
 
+  !> The checksum at the end of the file of one rank; 0 where there is no such file.
+  integer(int64) function saved_checksum(name, rank) result(value)
+    character(len=*), intent(in) :: name
+    integer, intent(in) :: rank
+    integer(int64) :: bytes
+    integer :: unit, status
+    value = 0_int64
+    open (newunit=unit, file=with_rank(name, rank), access="stream", form="unformatted", status="old", action="read", &
+          iostat=status)
+    if (status /= 0) return
+    inquire (unit=unit, size=bytes)
+    read (unit, pos=max(1_int64, bytes - 7), iostat=status) value
+    close (unit)
+    if (status /= 0) value = 0_int64
+  end function saved_checksum
+
   !> Read the file of one rank (from 0). Fails with bad input when it is missing or made for another number of ranks,
   !> with a corrupt file when it is damaged.
   subroutine read_restart(self, name, rank, n_ranks, error)
@@ -157,7 +195,7 @@ contains
     read (unit, iostat=status) word, header
     if (status /= 0 .or. word /= magic .or. header(1) /= version) then
       call fail(error, exit_corrupt_file, path//": not a restart file of this program, or cut short; make it again")
-    else if (header(7) < 0 .or. bytes /= 8 + 8*(16 + packed_size) + 56*header(7) + 8) then
+    else if (header(7) < 0 .or. bytes /= file_size(header(7))) then
       call fail(error, exit_corrupt_file, path//": has "//to_text(bytes)//" bytes, which does not fit its "// &
                 to_text(header(7))//" atoms; it is damaged, make it again")
     else if (header(3) /= n_ranks) then
@@ -184,6 +222,8 @@ contains
       self%time = transfer(header(11), self%time)
       self%box = transfer(header(12:14), self%box)
       self%is_open = header(15) == 1
+      self%frame_bytes = header(16)
+      self%checksum = stored
     end if
     close (unit)
   end subroutine read_restart

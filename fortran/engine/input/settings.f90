@@ -30,11 +30,15 @@ module settings
   !> [INPUT]: files.
   type :: input_settings_t
     character(len=:), allocatable :: topology, shards, restart, reference, frames, embedded_atoms
+    !> Go on from a checkpoint.
+    logical :: continues = .false.
   end type input_settings_t
 
   !> [OUTPUT]: files, and the atoms of a trajectory (an empty set: all) and of them those of a group (0: all).
   type :: output_settings_t
-    character(len=:), allocatable :: log, frames, restart, forces
+    character(len=:), allocatable :: log, frames, restart, forces, checkpoint
+    !> Minutes, 0 = none.
+    real(real64) :: checkpoint_interval = 0.0_real64
     type(atom_ranges_t) :: atoms
     integer :: group = 0
   end type output_settings_t

@@ -173,6 +173,14 @@ contains
     associate (input => settings%input, output => settings%output)
       if (output%restart /= "" .and. index(output%restart, "()") == 0) then
         call settings%refuse("OUTPUT", "rstfile", "must contain (), which stands for the rank", error)
+      else if (output%checkpoint /= "" .and. index(output%checkpoint, "()") == 0) then
+        call settings%refuse("OUTPUT", "checkpoint", "must contain (), which stands for the rank", error)
+      else if (output%checkpoint == "" .and. output%checkpoint_interval > 0.0_real64) then
+        call settings%refuse("OUTPUT", "checkpoint_interval", "needs checkpoint, the name of the files", error)
+      else if (output%checkpoint == "" .and. input%continues) then
+        call settings%refuse("INPUT", "continue", "needs checkpoint in [OUTPUT], the name of the files", error)
+      else if (output%checkpoint /= "" .and. output%checkpoint == output%restart) then
+        call settings%refuse("OUTPUT", "checkpoint", "is the rstfile too; give it another name", error)
       else if (input%restart /= "" .and. index(input%restart, "()") == 0) then
         call settings%refuse("INPUT", "rstfile", "must contain (), which stands for the rank", error)
       end if

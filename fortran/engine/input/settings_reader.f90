@@ -59,12 +59,15 @@ contains
       input%reference = control%text("INPUT", "reffile")
       input%frames = control%text("INPUT", "dcdfile")
       input%embedded_atoms = control%text("INPUT", "eamfile")
+      input%continues = control%yes("INPUT", "continue")
       output%log = control%text("OUTPUT", "logfile")
       output%frames = control%text("OUTPUT", "dcdfile")
       call output%atoms%parse(control%text("OUTPUT", "dcd_atoms"), problem)
       if (problem /= "") call control%refuse("OUTPUT", "dcd_atoms", problem, error)
       output%group = int(control%integer("OUTPUT", "dcd_group"))
       output%restart = control%text("OUTPUT", "rstfile")
+      output%checkpoint = control%text("OUTPUT", "checkpoint")
+      output%checkpoint_interval = control%real("OUTPUT", "checkpoint_interval")
       output%forces = control%text("OUTPUT", "forcefile")
     end associate
   end subroutine read_files

@@ -5,6 +5,7 @@ module energy_log
   use base_constants, only: atmosphere, boltzmann
   use energies, only: energies_t, energy_name, n_energies
   use base_error, only: error_t, exit_resources, fail
+  use base_posix_file, only: cut_file, file_bytes, sync_file
   implicit none
   private
   public :: energy_log_t
@@ -20,6 +21,7 @@ module energy_log
     integer(int64) :: n_atoms = 0
   contains
     procedure :: open => open_log
+    procedure :: keep
     procedure :: close => close_log
     procedure :: note
     procedure :: write => write_energies
@@ -28,19 +30,39 @@ module energy_log
 
 contains
 
-  !> Open the log on the root; an empty path means standard output.
-  subroutine open_log(self, path, is_root, error)
+  !> Open the log on the root; an empty path means standard output. `kept`: bytes that are there of a run that goes on.
+  subroutine open_log(self, path, is_root, kept, error)
     class(energy_log_t), intent(inout) :: self
     character(len=*), intent(in) :: path
     logical, intent(in) :: is_root
+    integer(int64), intent(in) :: kept
     type(error_t), allocatable, intent(out) :: error
     integer :: status
     self%writes = is_root
     self%path = path
     if (.not. is_root .or. path == "") return
-    open (newunit=self%unit, file=path, status="replace", action="write", iostat=status)
+    if (kept > 0) then
+      self%header_written = .true.
+      call cut_file(path, kept, error)
+      if (allocated(error)) return
+      open (newunit=self%unit, file=path, status="old", position="append", action="write", iostat=status)
+    else
+      open (newunit=self%unit, file=path, status="replace", action="write", iostat=status)
+    end if
     if (status /= 0) call fail(error, exit_resources, path//": this log cannot be written; check folder and permission")
   end subroutine open_log
+
+  !> Bring what was written to the disk; its bytes, 0 where there is no file.
+  subroutine keep(self, bytes, error)
+    class(energy_log_t), intent(in) :: self
+    integer(int64), intent(out) :: bytes
+    type(error_t), allocatable, intent(out) :: error
+    bytes = 0
+    if (.not. self%writes .or. self%unit == output_unit) return
+    flush (self%unit)
+    bytes = file_bytes(self%path)
+    call sync_file(self%path, error)
+  end subroutine keep
 
   subroutine close_log(self)
     class(energy_log_t), intent(in) :: self
@@ -58,11 +80,18 @@ contains
   subroutine note(self, text)
     class(energy_log_t), intent(inout) :: self
     character(len=*), intent(in) :: text
+    integer(int64) :: before, after
     integer :: status
     if (.not. self%writes) return
+    before = 0
+    if (self%unit /= output_unit) before = file_bytes(self%path)
     write (self%unit, "(a)", iostat=status) text
     if (status == 0) flush (self%unit, iostat=status)
     if (status /= 0) self%failed = .true.
+    ! gfortran's flush does not tell when the disk is full.
+    if (self%unit == output_unit) return
+    after = file_bytes(self%path)
+    if (after < before + len(text) + 1) self%failed = .true.
   end subroutine note
 
   !> One line of the table. Units: kcal/mol, ps, K, atm, angstrom and angstrom^3; RMSG kcal/mol/angstrom. The pressure is

@@ -3,7 +3,7 @@ module frame_file
   use base_kinds, only: int64, real64
   use dcd, only: dcd_writer_t
   use base_error, only: error_t
-  use frame_writer, only: frame_writer_t
+  use frame_writer, only: frame_writer_t, kept_frames_t
   use xtc, only: xtc_writer_t
   implicit none
   private
@@ -11,22 +11,24 @@ module frame_file
 
 contains
 
-  !> Start an XTC file where `path` ends with .xtc, else a DCD file. `timestep` in ps, `period`: steps between frames.
-  subroutine open_frame_file(path, n_atoms, timestep, period, file, error)
+  !> Start an XTC file where `path` ends with .xtc, else a DCD file, or go on with what is `kept` of it. `timestep` in ps,
+  !> `period`: steps between frames, `start`: step at which the run started.
+  subroutine open_frame_file(path, n_atoms, timestep, period, start, kept, file, error)
     character(len=*), intent(in) :: path
-    integer(int64), intent(in) :: n_atoms, period
+    integer(int64), intent(in) :: n_atoms, period, start
     real(real64), intent(in) :: timestep
+    type(kept_frames_t), intent(in) :: kept
     class(frame_writer_t), allocatable, intent(out) :: file
     type(error_t), allocatable, intent(out) :: error
     type(xtc_writer_t), allocatable :: compressed
     type(dcd_writer_t), allocatable :: plain
     if (len(path) > 4 .and. path(max(1, len(path) - 3):) == ".xtc") then
       allocate (compressed)
-      call compressed%open(path, n_atoms, error)
+      call compressed%open(path, n_atoms, kept, error)
       call move_alloc(compressed, file)
     else
       allocate (plain)
-      call plain%open(path, n_atoms, timestep, period, error)
+      call plain%open(path, n_atoms, timestep, period, start, kept, error)
       call move_alloc(plain, file)
     end if
   end subroutine open_frame_file

@@ -4,13 +4,19 @@ module frame_writer
   use base_error, only: error_t
   implicit none
   private
-  public :: frame_writer_t
+  public :: frame_writer_t, kept_frames_t
+
+  !> What a file holds of a run that goes on: frames, and bytes with them; none where it starts anew.
+  type :: kept_frames_t
+    integer(int64) :: frames = 0, bytes = 0
+  end type kept_frames_t
 
   type, abstract :: frame_writer_t
   contains
     procedure(begin_frame), deferred :: begin_frame
     procedure(put), deferred :: put
     procedure(end_frame), deferred :: end_frame
+    procedure(kept), deferred :: kept
     procedure(close_file), deferred :: close
   end type frame_writer_t
 
@@ -37,6 +43,12 @@ module frame_writer
       class(frame_writer_t), intent(inout) :: self
       type(error_t), allocatable, intent(out) :: error
     end subroutine end_frame
+
+    !> What the file holds after a whole frame.
+    type(kept_frames_t) function kept(self)
+      import :: frame_writer_t, kept_frames_t
+      class(frame_writer_t), intent(in) :: self
+    end function kept
 
     subroutine close_file(self)
       import :: frame_writer_t

@@ -4,7 +4,7 @@ module merge
   use base_error, only: error_t, exit_bad_input, exit_corrupt_file, fail
   use atom_ranges, only: atom_ranges_t
   use frame_file, only: open_frame_file
-  use frame_writer, only: frame_writer_t
+  use frame_writer, only: frame_writer_t, kept_frames_t
   use selection, only: atom_names_t, selection_t
   use settings, only: settings_t
   use base_text, only: to_text, with_rank
@@ -89,7 +89,7 @@ contains
         if (ended .or. allocated(error)) exit frames
         if (n_frames == 0 .and. written == 0) then
           call open_frame_file(settings%output%frames, n_written, settings%dynamics%timestep, &
-                               max(1_int64, step), merged, error)
+                               max(1_int64, step), 0_int64, kept_frames_t(), merged, error)
           if (allocated(error)) exit frames
         end if
         if (written == 0) call merged%begin_frame(step, time(2), box)

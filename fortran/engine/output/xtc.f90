@@ -9,7 +9,8 @@ module xtc
   use, intrinsic :: iso_fortran_env, only: int8
   use base_kinds, only: int32, int64, real32, real64
   use base_error, only: error_t, exit_bad_input, exit_resources, fail
-  use frame_writer, only: frame_writer_t
+  use frame_writer, only: frame_writer_t, kept_frames_t
+  use base_posix_file, only: check_size, cut_file
   implicit none
   private
   public :: xtc_writer_t
@@ -31,7 +32,7 @@ module xtc
     private
     character(len=:), allocatable :: path
     integer :: unit = -1, status = 0
-    integer(int64) :: step = 0
+    integer(int64) :: step = 0, n_frames = 0
     real(real64) :: time = 0.0_real64, box(3) = 0.0_real64
     logical :: fits = .true.
     real(real32), allocatable :: position(:, :)
@@ -40,6 +41,7 @@ module xtc
     procedure :: begin_frame
     procedure :: put
     procedure :: end_frame
+    procedure :: kept
     procedure :: close => close_xtc
   end type xtc_writer_t
 
@@ -56,11 +58,12 @@ module xtc
 
 contains
 
-  !> Start a file for `n_atoms` atoms.
-  subroutine open_xtc(self, path, n_atoms, error)
+  !> Start a file for `n_atoms` atoms, or go on with what is `kept` of it.
+  subroutine open_xtc(self, path, n_atoms, kept, error)
     class(xtc_writer_t), intent(inout) :: self
     character(len=*), intent(in) :: path
     integer(int64), intent(in) :: n_atoms
+    type(kept_frames_t), intent(in) :: kept
     type(error_t), allocatable, intent(out) :: error
     if (n_atoms > most_atoms) then
       call fail(error, exit_bad_input, path//": an XTC file holds at most 298261616 atoms; choose fewer with "// &
@@ -69,8 +72,16 @@ contains
     end if
     self%path = path
     allocate (self%position(3, n_atoms))
-    open (newunit=self%unit, file=path, access="stream", form="unformatted", status="replace", action="write", &
-          iostat=self%status)
+    self%n_frames = kept%frames
+    if (kept%bytes > 0) then
+      call cut_file(path, kept%bytes, error)
+      if (allocated(error)) return
+      open (newunit=self%unit, file=path, access="stream", form="unformatted", status="old", action="write", &
+            position="append", iostat=self%status)
+    else
+      open (newunit=self%unit, file=path, access="stream", form="unformatted", status="replace", action="write", &
+            iostat=self%status)
+    end if
     if (self%status /= 0) call fail(error, exit_resources, path//": cannot be written; check folder and free space")
   end subroutine open_xtc
 
@@ -95,6 +106,7 @@ contains
     type(error_t), allocatable, intent(out) :: error
     real(real32) :: cell(3, 3)
     integer(int32) :: n_atoms
+    integer(int64) :: next
     integer :: axis
     if (.not. maxval(abs(self%position)) < 0.5_real64*largest_box) then
       call fail(error, exit_bad_input, self%path//": XTC does not hold coordinates beyond 10000 angstrom; write a DCD")
@@ -115,7 +127,13 @@ contains
       call write_compressed(self)
     end if
     if (self%status == 0) flush (self%unit, iostat=self%status)
-    if (self%status /= 0) call fail(error, exit_resources, self%path//": writing failed; check free space")
+    self%n_frames = self%n_frames + 1
+    if (self%status /= 0) then
+      call fail(error, exit_resources, self%path//": writing failed; check free space")
+    else
+      inquire (unit=self%unit, pos=next)
+      call check_size(self%path, next - 1, error)
+    end if
   end subroutine end_frame
 
   subroutine write_compressed(self)
@@ -236,6 +254,13 @@ contains
     class(bit_stream_t), intent(inout) :: self
     if (self%n_pending > 0) call self%add(0, 8 - self%n_pending)
   end subroutine flush_bits
+
+  type(kept_frames_t) function kept(self)
+    class(xtc_writer_t), intent(in) :: self
+    kept%frames = self%n_frames
+    inquire (unit=self%unit, pos=kept%bytes)
+    kept%bytes = kept%bytes - 1
+  end function kept
 
   subroutine close_xtc(self)
     class(xtc_writer_t), intent(inout) :: self

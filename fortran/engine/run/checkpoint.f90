@@ -1,11 +1,12 @@
 !> The state of a simulation to restart files and back.
 module checkpoint
+  use base_kinds, only: real64
   use base_error, only: error_t
   use restart, only: restart_t
   use simulation, only: simulation_t
   implicit none
   private
-  public :: resume, write_restart
+  public :: resume, restart_of, write_restart, write_set
 
 contains
 
@@ -16,12 +17,24 @@ contains
     type(error_t), allocatable, intent(out) :: error
     type(restart_t) :: saved
     saved = restart_of(sim)
+    call write_set(sim, saved, name, error)
+  end subroutine write_restart
+
+  !> The same of a state at hand.
+  subroutine write_set(sim, saved, name, error)
+    class(simulation_t), intent(in) :: sim
+    type(restart_t), intent(inout) :: saved
+    character(len=*), intent(in) :: name
+    type(error_t), allocatable, intent(out) :: error
     call saved%write(name, sim%comm%rank, sim%comm%n_ranks, error)
     call sim%comm%agree(error)
-    if (allocated(error)) return
+    if (allocated(error)) then
+      call saved%discard(name, sim%comm%rank)
+      return
+    end if
     call saved%put_in_place(name, sim%comm%rank, error)
     call sim%comm%agree(error)
-  end subroutine write_restart
+  end subroutine write_set
 
   !> The state as a restart.
   function restart_of(sim) result(saved)
@@ -45,6 +58,7 @@ contains
     allocate (saved%id, source=sim%atoms%id(:n))
     allocate (saved%position, source=sim%atoms%position(:, :n))
     allocate (saved%velocity, source=sim%atoms%velocity(:, :n))
+    if (sim%is_at_rest) saved%velocity = 0.0_real64
   end function restart_of
 
   !> Go on from a restart, which gives its atoms away. The box and its domains are there already.

@@ -10,6 +10,7 @@ program chromamd
   use settings_reader, only: read_settings
   use base_error, only: error_t, fail
   use pme_ranks, only: end_pme_service, serve_pme
+  use base_stop_signal, only: catch_stop_signals
   use base_text, only: edit_distance, to_text
   use kernel_dispatch, only: check_processor
   use program_version, only: version
@@ -43,6 +44,7 @@ program chromamd
       if (.not. allocated(error)) call read_settings(path, command, settings, error)
       call comm%agree(error)
     end if
+    if (.not. allocated(error) .and. command == "run" .and. settings%output%checkpoint /= "") call catch_stop_signals()
     if (.not. allocated(error) .and. any(command == ["run   ", "energy"])) call set_pme_ranks_apart()
     if (comm%is_apart) then
       call serve_pme(comm)

@@ -11,13 +11,15 @@ module commands
   use energies, only: energies_t, energy_name, n_energies
   use energy_log, only: energy_log_t
   use base_error, only: error_t
+  use checkpoints, only: checkpoints_t
   use force_file, only: write_forces
   use integrator, only: run_dynamics
   use merge, only: merge_trajectories
   use minimiser, only: run_minimisation
   use open_box, only: open_origin
   use simulation, only: simulation_t
-  use start, only: start_from_bricks, start_from_restart
+  use restart, only: phase_fresh, restart_t
+  use start, only: start_from_bricks, start_from_files, start_from_restart
   use base_text, only: to_text
   use topology, only: topology_t
   use trajectory, only: trajectory_t
@@ -35,7 +37,7 @@ contains
     call set_up_domains(comm, settings, error)
   end subroutine command_setup
 
-  !> Minimisation or dynamics from restart files.
+  !> Minimisation or dynamics from restart files, or from a checkpoint of the same run.
   subroutine command_run(comm, settings, error)
     type(communicator_t), intent(in) :: comm
     type(settings_t), intent(in) :: settings
@@ -44,6 +46,9 @@ contains
     type(energy_log_t) :: log
     type(trajectory_t) :: frames
     type(atom_ranges_t) :: chosen
+    integer(int64) :: first_step
+    type(checkpoints_t) :: checkpoints
+    type(restart_t) :: saved
     real(real64) :: timestep
     real(real64), allocatable :: origin(:)
     logical :: rigid
@@ -53,14 +58,20 @@ contains
 
     sim%comm = comm
     call sim%timer%start()
-    call start_from_restart(sim, settings, error)
+    call checkpoints%prepare(comm, settings, error)
     if (allocated(error)) return
+    call start_from_files(sim, settings, checkpoints%start_from(settings), saved, error)
+    if (allocated(error)) return
+    call checkpoints%check_set(sim%comm, saved, error)
+    if (allocated(error)) return
+    first_step = merge(0_int64, sim%step, sim%phase == phase_fresh .or. .not. settings%runs_dynamics)
+    call checkpoints%take_first_step(first_step)
     rigid = settings%runs_dynamics .and. settings%constraints%rigid_bonds
     call sim%prepare_forces(settings, rigid, error)
     if (allocated(error)) return
     call prepare_ensemble(sim, settings, rigid)
 
-    call log%open(settings%output%log, sim%comm%is_root(), error)
+    call log%open(settings%output%log, sim%comm%is_root(), checkpoints%mark%log_bytes, error)
     call sim%comm%agree(error)
     if (allocated(error)) return
     log%n_atoms = sim%topology%n_atoms
@@ -87,12 +98,13 @@ contains
     end if
     ! Not allocated, it counts as absent.
     if (sim%is_open) origin = open_origin(sim%grid%box)
-    call frames%open(sim%comm, settings%output%frames, chosen, timestep, schedule%frame_period, error, origin)
+    call frames%open(sim%comm, settings%output%frames, chosen, timestep, schedule%frame_period, first_step, &
+                     checkpoints%kept_frames(sim%comm), error, origin)
     if (allocated(error)) return
     if (settings%runs_dynamics) then
-      call run_dynamics(sim, settings, log, frames, error)
+      call run_dynamics(sim, settings, log, frames, checkpoints, error)
     else
-      call run_minimisation(sim, settings, log, frames, error)
+      call run_minimisation(sim, settings, log, frames, checkpoints, error)
     end if
     call sim%halo%destroy()
     call frames%close(sim%comm)

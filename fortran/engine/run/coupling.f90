@@ -23,6 +23,7 @@ module coupling
     real(real64), allocatable, private :: final_temperature
   contains
     procedure :: init
+    procedure, nopass :: resume
     procedure :: acts_after
     procedure :: begin
     procedure :: finish
@@ -53,6 +54,14 @@ contains
     self%temperature_change = settings%dynamics%temperature_change
     self%annealing_period = settings%dynamics%annealing_period
   end subroutine init
+
+  !> Go on from a checkpoint: with the temperature of that moment, which may differ from that of the settings. What the
+  !> change from there had done to the energy is booked already.
+  subroutine resume(sim)
+    type(simulation_t), intent(inout) :: sim
+    sim%thermostat%temperature = sim%kept%bath%temperature
+    call sim%barostat%set_temperature(sim%kept%bath%temperature)
+  end subroutine resume
 
   !> Whether the barostat looks at the pressure, or the energy, at the end of this step.
   pure logical function needs_pressure(self, sim)

@@ -9,12 +9,13 @@ module integrator
   use base_constants, only: acceleration_unit
   use settings, only: leapfrog, settings_t
   use checkpoint, only: write_restart
+  use checkpoints, only: checkpoints_t
   use coupling, only: coupling_t, is_multiple
   use energies, only: energies_t
   use energy_log, only: energy_log_t
   use base_error, only: error_t
   use kinetics, only: my_energy_of_change, my_kinetic_energy, remove_momentum, remove_rotation
-  use restart, only: phase_dynamics, phase_fresh
+  use restart, only: phase_dynamics, phase_fresh, phase_half_step
   use setup, only: draw_velocities
   use simulation, only: simulation_t
   use base_text, only: to_text
@@ -26,16 +27,17 @@ module integrator
 
 contains
 
-  !> Run [DYNAMICS] from the present state.
-  subroutine run_dynamics(sim, settings, log, frames, error)
+  !> Run [DYNAMICS] from the present state, which may be that of a checkpoint.
+  subroutine run_dynamics(sim, settings, log, frames, checkpoints, error)
     type(simulation_t), intent(inout) :: sim
     type(settings_t), intent(in) :: settings
     type(energy_log_t), intent(inout) :: log
     type(trajectory_t), intent(inout) :: frames
+    type(checkpoints_t), intent(inout) :: checkpoints
     type(error_t), allocatable, intent(out) :: error
     type(coupling_t) :: coupling
     type(energies_t) :: total
-    integer(int64) :: first_step, last_step, energy_period, frame_period, restart_period, list_period, long_period
+    integer(int64) :: first_step, last_step, begin_step, energy_period, frame_period, restart_period, list_period, long_period
     real(real64) :: timestep, first_kick, work
     real(real64), allocatable :: half_velocity(:, :)
     character(len=:), allocatable :: restart_name
@@ -56,25 +58,36 @@ contains
     call log%note(sim%halo%describe())
     if (sim%phase == phase_fresh) call start_fresh(sim, settings, timestep, error)
     if (allocated(error)) return
-    first_step = sim%step
+    first_step = checkpoints%mark%first_step
+    begin_step = sim%step
     last_step = first_step + settings%dynamics%schedule%steps
     sim%progress = 0.0_real64
+    if (begin_step > first_step) sim%progress = share_done(begin_step)
+    if (checkpoints%continues) call coupling%resume(sim)
     if (mod(first_step, long_period) /= 0) then
       call settings%refuse("DYNAMICS", "elec_long_period", "does not divide the step of the restart, "// &
                           to_text(first_step), error)
       return
     end if
+    whole_step = sim%phase /= phase_half_step
+    if (checkpoints%continues) then
+      if (begin_step >= last_step) then
+        call checkpoints%refuse_earlier_end(settings, "DYNAMICS", begin_step, last_step, error)
+        if (.not. allocated(error) .and. restart_name /= "") call write_restart(sim, restart_name, error)
+        return
+      end if
+      call log%note("continued from the checkpoint at step "//to_text(begin_step))
+    end if
     call sim%compute_forces(.true.)
     total = sim%sum_energies()
     sim%barostat%virial = total%group_virial()
-    call log%write(sim%step, sim%time, total)
+    if (.not. checkpoints%continues) call log%write(sim%step, sim%time, total)
     call sim%timer%lap(in_output)
 
-    whole_step = .true.
     do while (sim%step < last_step)
       sim%step = sim%step + 1
       sim%time = sim%time + timestep
-      sim%progress = real(sim%step - first_step, real64)/(last_step - first_step)
+      sim%progress = share_done(sim%step)
       restart_now = sim%step == last_step .or. is_multiple(sim%step, restart_period)
       energy_now = sim%step == last_step .or. is_multiple(sim%step, energy_period)
       want_energy = energy_now .or. coupling%needs_pressure(sim)
@@ -92,6 +105,7 @@ contains
       if (sim%thermostat%is_worked_on) sim%thermostat%my_heat = sim%thermostat%my_heat + (work + sim%mine%release_work)
       whole_step = .not. is_leapfrog .or. want_energy .or. restart_now .or. coupling%acts_after(sim) .or. &
                    is_multiple(sim%step, sim%stop_period)
+      sim%phase = merge(phase_dynamics, phase_half_step, whole_step)
       if (whole_step) then
         if (energy_now) half_velocity = sim%atoms%velocity(:, :sim%atoms%n_owned)
         call kick(sim, sim%atoms%force, 0.5_real64*timestep)
@@ -123,11 +137,20 @@ contains
       if (allocated(error)) return
       if (restart_now .and. restart_name /= "") call write_restart(sim, restart_name, error)
       if (allocated(error)) return
+      call checkpoints%write_if_due(sim, last_step, log, frames, error)
+      if (allocated(error)) return
       call sim%timer%lap(in_output)
     end do
     if (sim%lists%balance%describe() /= "") call log%note(sim%lists%balance%describe())
-    call sim%timer%report(sim%comm, log%unit, sim%step - first_step, sim%topology%n_atoms, &
-                          (sim%step - first_step)*timestep)
+    call sim%timer%report(sim%comm, log%unit, sim%step - begin_step, sim%topology%n_atoms, &
+                          (sim%step - begin_step)*timestep)
+    call checkpoints%write(sim, log, frames, error)
+  contains
+    !> Share of the steps of the run that are done after a step.
+    pure real(real64) function share_done(step)
+      integer(int64), intent(in) :: step
+      share_done = real(step - first_step, real64)/(last_step - first_step)
+    end function share_done
   end subroutine run_dynamics
 
   !> Lists where they are due. A continued run starts with new lists, so the run that writes its restart rebuilds

@@ -12,6 +12,7 @@ module minimiser
   use base_kinds, only: int64, real64
   use settings, only: settings_t
   use checkpoint, only: write_restart
+  use checkpoints, only: checkpoints_t
   use energies, only: energies_t
   use energy_log, only: energy_log_t
   use base_error, only: error_t
@@ -39,17 +40,19 @@ module minimiser
 
 contains
 
-  !> Run [MINIMIZE] from the present state; all bonds are harmonic here, rigid ones too.
-  subroutine run_minimisation(sim, settings, log, frames, error)
+  !> Run [MINIMIZE] from the present state, which may be that of a checkpoint; all bonds are harmonic here, rigid ones too.
+  !> A continued L-BFGS begins with an empty history.
+  subroutine run_minimisation(sim, settings, log, frames, checkpoints, error)
     type(simulation_t), intent(inout) :: sim
     type(settings_t), intent(in) :: settings
     type(energy_log_t), intent(inout) :: log
     type(trajectory_t), intent(inout) :: frames
+    type(checkpoints_t), intent(inout) :: checkpoints
     type(error_t), allocatable, intent(out) :: error
     type(energies_t) :: now, trial
     real(real64), allocatable :: force(:, :)
     real(real64) :: scale, largest_scale, cap, largest_cap
-    integer(int64) :: n_steps, i_step, energy_period, frame_period, restart_period
+    integer(int64) :: n_steps, i_step, begin_step, energy_period, frame_period, restart_period
     character(len=:), allocatable :: restart_name
     real(real64) :: remembered(n_remembered)
     integer(int64) :: n_undone
@@ -83,10 +86,26 @@ contains
     call log%note(sim%halo%describe())
     call sim%compute_forces(.true.)
     now = sim%sum_energies()
-    call log%write(0_int64, 0.0_real64, now)
     remembered = now%potential()
     n_undone = 0
-    do i_step = 1, n_steps
+    begin_step = 0
+    if (checkpoints%continues) then
+      begin_step = checkpoints%mark%step
+      associate (state => checkpoints%mark%minimiser)
+        scale = state(1)
+        n_undone = nint(state(2), int64)
+        remembered = state(3:)
+      end associate
+      if (begin_step >= n_steps) then
+        call checkpoints%refuse_earlier_end(settings, "MINIMIZE", begin_step, n_steps, error)
+        if (.not. allocated(error) .and. restart_name /= "") call write_minimised(sim, restart_name, error)
+        return
+      end if
+      call log%note("continued from the checkpoint at step "//to_text(begin_step))
+    else
+      call log%write(0_int64, 0.0_real64, now)
+    end if
+    do i_step = begin_step + 1, n_steps
       sim%step = i_step
       sim%atoms%velocity(:, :) = sim%atoms%position(:, :sim%atoms%n_owned)
       force = sim%atoms%force(:, :sim%atoms%n_owned)
@@ -138,6 +157,8 @@ contains
         if (mod(i_step, restart_period) == 0) call write_minimised(sim, restart_name, error)
         if (allocated(error)) return
       end if
+      call checkpoints%write_if_due(sim, n_steps, log, frames, error, [scale, real(n_undone, real64), remembered])
+      if (allocated(error)) return
       call sim%timer%lap(in_output)
     end do
     if (restart_name /= "") call write_minimised(sim, restart_name, error)
@@ -145,7 +166,8 @@ contains
     call sim%timer%lap(in_output)
     call log%note(to_text(n_undone)//" of "//to_text(n_steps)//" steps raised the energy too much and were undone")
     if (sim%lists%balance%describe() /= "") call log%note(sim%lists%balance%describe())
-    call sim%timer%report(sim%comm, log%unit, n_steps, sim%topology%n_atoms, 0.0_real64)
+    call sim%timer%report(sim%comm, log%unit, n_steps - begin_step, sim%topology%n_atoms, 0.0_real64)
+    call checkpoints%write(sim, log, frames, error, [scale, real(n_undone, real64), remembered])
   end subroutine run_minimisation
 
   !> Move all atoms where the last steps point; the whole step is shortened so that no atom moves farther than the cap.

@@ -15,7 +15,7 @@ module start
   use topology, only: topology_t
   implicit none
   private
-  public :: start_from_bricks, start_from_restart, read_topology, box_of, place_in_box, check_restart, make_grid
+  public :: start_from_bricks, start_from_restart, start_from_files, read_topology, box_of, place_in_box, check_restart, make_grid
 
 contains
 
@@ -64,20 +64,30 @@ contains
     type(settings_t), intent(in) :: settings
     type(error_t), allocatable, intent(out) :: error
     type(restart_t) :: saved
+    call start_from_files(sim, settings, settings%input%restart, saved, error)
+  end subroutine start_from_restart
+
+  !> The same from the files of a pattern `name`; `saved` has given its atoms away.
+  subroutine start_from_files(sim, settings, name, saved, error)
+    class(simulation_t), intent(inout) :: sim
+    type(settings_t), intent(in) :: settings
+    character(len=*), intent(in) :: name
+    type(restart_t), intent(out) :: saved
+    type(error_t), allocatable, intent(out) :: error
     integer(int64) :: sums(2)
     call read_topology(sim, settings, error)
     if (allocated(error)) return
-    call saved%read(settings%input%restart, sim%comm%rank, sim%comm%n_ranks, error)
+    call saved%read(name, sim%comm%rank, sim%comm%n_ranks, error)
     call sim%comm%agree(error)
     if (.not. allocated(error) .and. size(settings%comm%torus) > 0) then
       call place_on_torus(sim, settings, saved%dims, saved%box, error)
       if (.not. allocated(error)) &
-        call saved%read(settings%input%restart, sim%comm%rank, sim%comm%n_ranks, error)
+        call saved%read(name, sim%comm%rank, sim%comm%n_ranks, error)
       call sim%comm%agree(error)
     end if
     if (allocated(error)) return
     if (saved%n_system /= sim%topology%n_atoms) &
-      call fail(error, exit_bad_input, settings%input%restart//": is of a system of "// &
+      call fail(error, exit_bad_input, name//": is of a system of "// &
                 to_text(saved%n_system)// &
                 " atoms, "//settings%input%topology//" has "//to_text(sim%topology%n_atoms)// &
                 ": give files of the same build")
@@ -86,7 +96,7 @@ contains
     sums = [size(saved%id, kind=int64), saved%step]
     call sim%comm%sum(sums)
     if (sums(1) /= sim%topology%n_atoms .or. sums(2) /= saved%step*sim%comm%n_ranks) &
-      call fail(error, exit_corrupt_file, settings%input%restart// &
+      call fail(error, exit_corrupt_file, name// &
                 ": the files of the ranks are not of the same step; start from another restart")
     call sim%comm%agree(error)
     if (allocated(error)) return
@@ -95,7 +105,7 @@ contains
     call make_grid(sim, settings, saved%box, saved%dims, sim%comm%rank, sim%comm%n_ranks, error)
     if (allocated(error)) return
     call resume(sim, saved)
-  end subroutine start_from_restart
+  end subroutine start_from_files
 
   !> Take the rank whose domain has its neighbours on near nodes.
   subroutine place_on_torus(sim, settings, dims, box, error)

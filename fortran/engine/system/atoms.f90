@@ -1,7 +1,7 @@
 !> The atoms of a rank: owned atoms first, in constraint groups, then ghosts.
 module atoms
   use base_kinds, only: int64, real64
-  use comm_domain_grid, only: domain_grid_t
+  use comm_domain_grid, only: domain_grid_t, wrap_shift
   use base_fixed_point, only: rounding_t
   use topology, only: topology_t
   implicit none
@@ -35,6 +35,7 @@ module atoms
     procedure :: identify_owned
     procedure :: add_ghosts
     procedure :: wrap
+    procedure :: in_box
     procedure :: sort
     procedure :: group_extent
     procedure :: put_on_lattice
@@ -167,13 +168,30 @@ contains
     self%id = self%id(:self%n_owned)
     self%position = self%position(:, :self%n_owned)
     do g = 1, self%n_groups
-      shift = grid%wrap_shift(self%position(:, self%group_reference(g)))
+      shift = wrap_shift(grid%box, self%position(:, self%group_reference(g)))
       if (all(shift == 0.0_real64)) cycle
       do i = self%group_first(g), self%group_first(g + 1) - 1
         self%position(:, i) = self%position(:, i) + shift
       end do
     end do
   end subroutine wrap
+
+  !> Positions of the owned atoms, (3, n_owned), as `wrap` would leave them in a box with edges `box` (angstrom): where they
+  !> stand in a frame does not depend on when they were last wrapped.
+  function in_box(self, box) result(position)
+    class(atoms_t), intent(in) :: self
+    real(real64), intent(in) :: box(3)
+    real(real64) :: position(3, self%n_owned), shift(3)
+    integer :: g, i
+    !$omp parallel do schedule(static) private(i, shift)
+    do g = 1, self%n_groups
+      shift = wrap_shift(box, self%position(:, self%group_reference(g)))
+      do i = self%group_first(g), self%group_first(g + 1) - 1
+        position(:, i) = self%position(:, i) + shift
+      end do
+    end do
+    !$omp end parallel do
+  end function in_box
 
   !> Put owned groups in an order that depends only on where they are and who they are, not on their past: cells along
   !> z, y, x, then global id. Neighbours in space become neighbours in memory, and a continued run sees the same order.

@@ -3,7 +3,7 @@ module setup
   use base_kinds, only: int64, real64
   use atoms, only: atoms_t
   use bricks, only: brick_list_t
-  use comm_domain_grid, only: domain_grid_t
+  use comm_domain_grid, only: domain_grid_t, wrap_shift
   use base_error, only: error_t, exit_corrupt_file, fail
   use base_random, only: maxwell_velocity
   use restart, only: restart_t
@@ -121,7 +121,7 @@ contains
         group = template%group_of_atom(atom)
         if (template%group_reference(group) /= atom) cycle
         reference = brick_position(:, i)
-        reference = reference + grid%wrap_shift(reference)
+        reference = reference + wrap_shift(grid%box, reference)
         if (grid%rank_of(grid%domain_of(reference)) /= domain) cycle
         needed = n + template%group_first(group + 1) - template%group_first(group)
         if (needed > size(id)) then
@@ -162,7 +162,7 @@ contains
     call groups%identify_owned(topology)
     do g = 1, groups%n_groups
       associate (reference => old%position(:, groups%group_reference(g)))
-        shift = grid%wrap_shift(reference)
+        shift = wrap_shift(grid%box, reference)
         if (grid%rank_of(grid%domain_of(reference + shift)) /= domain) cycle
       end associate
       last = groups%group_first(g + 1) - 1

@@ -91,6 +91,7 @@ contains
     class(nose_hoover_chain_t), intent(inout) :: self
     type(chain_state_t), intent(in) :: state
     self%heat = state%heat
+    self%my_heat = state%my_heat
     self%position = state%position
     self%velocity = state%velocity
   end subroutine take_from
@@ -98,7 +99,7 @@ contains
   subroutine put_into(self, state)
     class(nose_hoover_chain_t), intent(in) :: self
     type(chain_state_t), intent(inout) :: state
-    state = chain_state_t(self%heat, self%position, self%velocity)
+    state = chain_state_t(self%heat, self%position, self%velocity, self%my_heat, self%temperature)
   end subroutine put_into
 
 end module nose_hoover_chain

@@ -128,6 +128,7 @@ contains
     class(thermostat_t), intent(inout) :: self
     type(chain_state_t), intent(in) :: state
     self%heat = state%heat
+    self%my_heat = state%my_heat
   end subroutine take_from
 
   !> Put into `state` what this thermostat carries to the next run; the rest is another's and stays.
@@ -135,6 +136,8 @@ contains
     class(thermostat_t), intent(in) :: self
     type(chain_state_t), intent(inout) :: state
     state%heat = self%heat
+    state%my_heat = self%my_heat
+    state%temperature = self%temperature
   end subroutine put_into
 
 end module thermostat
