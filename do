@@ -115,12 +115,14 @@ install_wheel() {
   cp "$folder/.state" "$stamp"
 }
 
-# setup [pip options]: everything ready to use; packages are fetched while chromabuild is compiled.
+# setup [pip options]: everything ready to use; Python's packages are fetched while the system's are installed and
+# chromabuild is compiled.
 setup() {
-  install_system_packages
+  find_python >/dev/null 2>&1 || install_system_packages
   environment "$VENV" "$(<requirements.lock)" &
   local packages=$!
   trap 'kill "$packages" 2>/dev/null || true' EXIT
+  install_system_packages
   build_wheel "$PWD/build/wheel" "$@"
   wait "$packages"
   trap - EXIT
