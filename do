@@ -10,11 +10,12 @@ readonly SYSTEM_PACKAGES=(gcc g++ gfortran libopenmpi-dev openmpi-bin libhdf5-de
 readonly KERNEL_TESTS=(tests/{clash,dna,engine,fft,mesoscale,nucleosome,shards,solvate})
 readonly SOURCES=(CMakeLists.txt pyproject.toml README.md chromabuild mesoscale fortran templates workflows
   tests/engine/fortran)
-# Kernels are compiled for the instruction sets that this processor has; double precision is for tests and for those who ask.
-readonly QUICK_BUILD=(--config-settings=cmake.define.CHROMAMD_DOUBLE=OFF
-  --config-settings=cmake.define.CHROMAMD_INSTRUCTION_SETS=native)
-readonly WHOLE_BUILD=(--config-settings=cmake.define.CHROMAMD_DOUBLE=ON
-  "--config-settings=cmake.define.CHROMAMD_INSTRUCTION_SETS=baseline;native")
+# Kernels are compiled for this processor (of the debug build for the baseline); double precision is for tests and for those
+# who ask.
+readonly QUICK_BUILD=(--config-settings=cmake.define.CHROMAMD_INSTRUCTION_SETS=native
+  --config-settings=cmake.define.CHROMAMD_DOUBLE=OFF)
+readonly WHOLE_BUILD=(--config-settings=cmake.define.CHROMAMD_INSTRUCTION_SETS=native
+  --config-settings=cmake.define.CHROMAMD_DOUBLE=ON)
 any_build=no   # yes: a build of these sources with other options will do
 
 say() { printf '\n==> %s\n' "$*"; }
@@ -115,12 +116,14 @@ install_wheel() {
   cp "$folder/.state" "$stamp"
 }
 
-# setup [pip options]: everything ready to use; packages are fetched while chromabuild is compiled.
+# setup [pip options]: everything ready to use; Python's packages are fetched while the system's are installed and
+# chromabuild is compiled.
 setup() {
-  install_system_packages
+  find_python >/dev/null 2>&1 || install_system_packages
   environment "$VENV" "$(<requirements.lock)" &
   local packages=$!
   trap 'kill "$packages" 2>/dev/null || true' EXIT
+  install_system_packages
   build_wheel "$PWD/build/wheel" "$@"
   wait "$packages"
   trap - EXIT

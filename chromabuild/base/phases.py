@@ -140,8 +140,8 @@ _RARELY = {"output_period": 1000, "trajectory_period": 25000}
 
 PROTOCOLS: dict[str, list[dict[str, object]]] = {
     "demo": [
-        {"name": "minimise", "kind": "minimise", "steps": 30},
-        {"name": "dynamics", "steps": 100, "output_period": 10, "trajectory_period": 20},
+        {"name": "minimise", "kind": "minimise", "steps": 20},
+        {"name": "dynamics", "steps": 50, "output_period": 10, "trajectory_period": 10},
     ],
     "standard": [
         {"name": "minimise", "kind": "minimise", "steps": 1000, "restraints": [_held("heavy", 5.0)]},

@@ -6,11 +6,12 @@ import subprocess
 import sys
 import tempfile
 from functools import cache
-from multiprocessing import get_context
+from multiprocessing import forkserver, get_context
 from multiprocessing.context import ForkServerContext
 from multiprocessing.reduction import DupFd
 from pathlib import Path
 
+import pytest
 from blake3 import blake3
 
 from chromabuild.pipeline.chain import NAMES
@@ -55,6 +56,11 @@ def _server() -> ForkServerContext:
     context = get_context("forkserver")
     context.set_forkserver_preload(["chromabuild.cli", "chromabuild.api", "chromabuild.pipeline.chain", "h5py",
                                     "matplotlib.pyplot", "openmm.app", "scipy.optimize", "scipy.spatial"])
+    # The packages of this test run, not those of the folder in which it was started.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONSAFEPATH", "1")
+        patch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
+        forkserver.ensure_running()
     return context
 
 

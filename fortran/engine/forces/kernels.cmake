@@ -4,7 +4,7 @@ set(CHROMAMD_GENERATED ${CMAKE_CURRENT_BINARY_DIR}/generated)
 
 # Sums may be reordered, no infinity or NaN arises (the loops are written so). Estimates of 1/sqrt are no faster than the
 # exact instructions.
-set(CHROMAMD_KERNEL_FLAGS -O3 -fopenmp-simd -fno-math-errno -fno-trapping-math -fno-signed-zeros -fassociative-math
+set(CHROMAMD_KERNEL_FLAGS $<$<NOT:$<CONFIG:Debug>>:-O3> -fopenmp-simd -fno-math-errno -fno-trapping-math -fno-signed-zeros -fassociative-math
   -freciprocal-math -ffinite-math-only -ffree-line-length-none
   # Called from many threads at once: no local array may be static.
   -frecursive
