@@ -458,7 +458,7 @@ def test_kill_and_rerun():
     table = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.startswith("| ")]
     found = dict(zip(table[0], map(int, table[2]), strict=True))
     assert found["trials"] == 12 and found["killed while running"] >= 1
-    for fault in ("torn files", "finished files written again", "left over", "sets that differ"):
+    for fault in ("truncated files", "finished files rewritten", "files left over", "final sets that differ"):
         assert found[fault] == 0, fault
 
 
