@@ -137,7 +137,8 @@ contains
     integer :: i, rank
 
     if (comm%is_root()) call self%file%begin_frame(step, time, box)
-    place = self%chosen%place_of(my_id)
+    allocate (place(size(my_id)))
+    place(:) = self%chosen%place_of(my_id)
     do chunk_first = 1, self%chosen%n_members(), chunk_atoms
       chunk_last = min(self%chosen%n_members(), chunk_first + chunk_atoms - 1)
       part = pack([(i, i=1, size(my_id))], place >= chunk_first .and. place <= chunk_last)
