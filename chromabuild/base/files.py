@@ -1,4 +1,4 @@
-"""Where the bundled molecular data lie, and files that appear whole or not at all."""
+"""Where the bundled molecular data lie, checksums of files, and files that appear whole or not at all."""
 
 import errno
 import fcntl
@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from blake3 import blake3
 
 from chromabuild.base.errors import BadInputError, ResourceError
 
@@ -17,6 +19,15 @@ def template_path(name: str) -> Path:
         if (folder / name).exists():
             return folder / name
     raise BadInputError(f"bundled data file {name} is missing: reinstall chromabuild")
+
+
+def file_hash(path: str | Path) -> str:
+    """blake3 of a file, hexadecimal; the file is read in pieces."""
+    digest = blake3()
+    with open(path, "rb") as handle:
+        while block := handle.read(1 << 22):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 @contextmanager

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-import h5py
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.forcefield.topology_file import Topology
+from chromabuild.forcefield.topology_file import Topology, opened, template_groups
 
 Selection = Literal["auto", "all", "solute", "solute-and-ions"]
 AUTO_ATOMS = 1_000_000
@@ -42,14 +41,11 @@ class MoleculeRuns:
     @classmethod
     def read(cls, path: str | Path) -> "MoleculeRuns":
         """Those of a topology file, without its terms. Raises BadInputError when it cannot be read."""
-        try:
-            with h5py.File(path, "r") as file:
-                groups = [file["template"][name] for name in sorted(file["template"], key=int)]
-                return cls._from(np.array([len(group["charge"]) for group in groups]),
-                                 np.array([bool(group.attrs["rigid_water"]) for group in groups]),
-                                 file["molecule/template"][...], file["molecule/count"][...])
-        except (OSError, KeyError, ValueError, RuntimeError) as error:
-            raise BadInputError(f"cannot read {path} as a topology file ({error}): run chromabuild topology") from error
+        with opened(path) as file:
+            groups = template_groups(file)
+            return cls._from(np.array([len(group["charge"]) for group in groups]),
+                             np.array([bool(group.attrs["rigid_water"]) for group in groups]),
+                             file["molecule/template"][...], file["molecule/count"][...])
 
     @classmethod
     def _from(cls, size: np.ndarray, is_water: np.ndarray, template: np.ndarray, count: np.ndarray) -> "MoleculeRuns":

@@ -5,6 +5,8 @@ Units: angstrom, kcal/mol, elementary charge, atomic mass unit, degree (force co
 """
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
@@ -244,31 +246,25 @@ class Topology:
     @classmethod
     def read(cls, path: str | Path) -> "Topology":
         """Read what ``write`` wrote. Raises BadInputError when the file is missing or is not a topology file."""
-        try:
-            with h5py.File(path, "r") as file:
-                if _text(file.attrs.get("format", b"")) != FORMAT or file.attrs.get("version") != VERSION:
-                    raise BadInputError(f"{path} is not a topology file of version {VERSION}: "
-                                        "run chromabuild topology again")
-                return cls(
-                    templates=[
-                        MoleculeTemplate(name=_text(group.attrs["name"]), rigid_water=bool(group.attrs["rigid_water"]),
-                                         **{name: group[_dataset_name(name)][...] for name, _, _ in _SCHEMA})
-                        for group in (file["template"][name] for name in sorted(file["template"], key=int))
-                    ],
-                    run_template=file["molecule/template"][...],
-                    run_count=file["molecule/count"][...],
-                    lj_name=file["lj/name"][...],
-                    lj_sigma=file["lj/sigma"][...],
-                    lj_epsilon=file["lj/epsilon"][...],
-                    lj_c12=file["lj/c12"][...],
-                    lj_c6=file["lj/c6"][...],
-                    cmap_energy=file["cmap/energy"][...],
-                    coulomb_constant=float(file.attrs["coulomb_constant"]),
-                    force_field=_text(file.attrs["force_field"]),
-                    provenance=json.loads(_text(file.attrs["provenance"])),
-                )
-        except (OSError, KeyError, ValueError, RuntimeError) as error:  # whatever HDF5 makes of a damaged file
-            raise BadInputError(f"cannot read {path} as a topology file ({error}): run chromabuild topology") from error
+        with opened(path) as file:
+            return cls(
+                templates=[
+                    MoleculeTemplate(name=_text(group.attrs["name"]), rigid_water=bool(group.attrs["rigid_water"]),
+                                     **{name: group[_dataset_name(name)][...] for name, _, _ in _SCHEMA})
+                    for group in template_groups(file)
+                ],
+                run_template=file["molecule/template"][...],
+                run_count=file["molecule/count"][...],
+                lj_name=file["lj/name"][...],
+                lj_sigma=file["lj/sigma"][...],
+                lj_epsilon=file["lj/epsilon"][...],
+                lj_c12=file["lj/c12"][...],
+                lj_c6=file["lj/c6"][...],
+                cmap_energy=file["cmap/energy"][...],
+                coulomb_constant=float(file.attrs["coulomb_constant"]),
+                force_field=_text(file.attrs["force_field"]),
+                provenance=json.loads(_text(file.attrs["provenance"])),
+            )
 
 
 def molecule_kinds(path: str | Path) -> dict[str, str]:
@@ -276,12 +272,29 @@ def molecule_kinds(path: str | Path) -> dict[str, str]:
 
     Raises BadInputError when the file is missing or is not a topology file.
     """
+    with opened(path) as file:
+        return {_text(group.attrs["name"]): _text(group["residue_name"][0]) for group in template_groups(file)}
+
+
+@contextmanager
+def opened(path: str | Path) -> Iterator[h5py.File]:
+    """A topology file to read from.
+
+    Raises BadInputError when it is missing, of another version or damaged, also where the block finds it damaged.
+    """
     try:
         with h5py.File(path, "r") as file:
-            groups = [file["template"][name] for name in sorted(file["template"], key=int)]
-            return {_text(group.attrs["name"]): _text(group["residue_name"][0]) for group in groups}
-    except (OSError, KeyError, ValueError) as error:
+            if _text(file.attrs.get("format", b"")) != FORMAT or file.attrs.get("version") != VERSION:
+                raise BadInputError(f"{path} is not a topology file of version {VERSION}: "
+                                    "run chromabuild topology again")
+            yield file
+    except (OSError, KeyError, ValueError, RuntimeError) as error:  # whatever HDF5 makes of a damaged file
         raise BadInputError(f"cannot read {path} as a topology file ({error}): run chromabuild topology") from error
+
+
+def template_groups(file: h5py.File) -> list[h5py.Group]:
+    """The kinds of molecules in an open topology file, in their order."""
+    return [file["template"][name] for name in sorted(file["template"], key=int)]
 
 
 def _put(group: h5py.Group, name: str, values: np.ndarray) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from chromabuild.base.errors import BadInputError
+from chromabuild.base.files import file_hash
 from chromabuild.base.progress import Progress
 from chromabuild.base.record import Provenance
 from chromabuild.base.settings import Settings
@@ -62,7 +63,7 @@ def is_current(stage: Stage, config: Settings, description: Provenance | None = 
     if any(entry["provenance"][key] != description[key] for key in ("seed", "settings", "inputs")):
         return False
     folder = Path(config.output)
-    return all((folder / file).is_file() and provenance.file_hash(folder / file) == digest
+    return all((folder / file).is_file() and file_hash(folder / file) == digest
                for file, digest in entry["outputs"].items())
 
 
@@ -90,7 +91,7 @@ def run_stage(stage: Stage, config: Settings, threads: int, reporter: Reporter,
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
         "seconds": round(time.time() - started, 2),
         "threads": threads,
-        "outputs": {file: provenance.file_hash(path) for file, path in stage.written(config).items()},
+        "outputs": {file: file_hash(path) for file, path in stage.written(config).items()},
         "summary": summary,
     })
     return summary

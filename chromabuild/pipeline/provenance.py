@@ -9,10 +9,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from blake3 import blake3
-
 from chromabuild.base.errors import IntegrityError
-from chromabuild.base.files import atomic_path, locked
+from chromabuild.base.files import atomic_path, file_hash, locked
 from chromabuild.base.record import Provenance, Record, StageRecord
 from chromabuild.base.settings import INPUT_FILE_KEYS, Settings
 from chromabuild.base.versions import versions
@@ -20,15 +18,6 @@ from chromabuild.base.versions import versions
 FORMAT = "chromabuild-provenance"
 VERSION = 1
 FILE_NAME = "provenance.json"
-
-
-def file_hash(path: str | Path) -> str:
-    """blake3 of a file, hexadecimal; the file is read in pieces."""
-    digest = blake3()
-    with open(path, "rb") as handle:
-        while block := handle.read(1 << 22):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def effective_settings(config: Settings, sections: tuple[str, ...]) -> dict:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from chromabuild.base.errors import BadInputError, ChromabuildError
+from chromabuild.base.files import file_hash
 from chromabuild.base.settings import Settings
 from chromabuild.base.summary import Summary
 from chromabuild.pipeline import provenance
@@ -31,7 +32,7 @@ def verify_outputs(config: Settings) -> Summary:
 def _file_state(path: Path, digest: str) -> str:
     if not path.is_file():
         return "missing"
-    return "ok" if provenance.file_hash(path) == digest else "damaged"
+    return "ok" if file_hash(path) == digest else "damaged"
 
 
 def _shards_state(folder: Path) -> str:

@@ -7,13 +7,12 @@ from pathlib import Path
 from blake3 import blake3
 
 from chromabuild.base.errors import IntegrityError
-from chromabuild.base.files import atomic_path
+from chromabuild.base.files import atomic_path, file_hash
 
 FORMAT = "chromabuild-shards"
 VERSION = 1
 MANIFEST_NAME = "manifest.json"
 BRICKS_NAME = "bricks.txt"
-_BLOCK = 1 << 22
 RECORD_FOLDER = "records"
 """Beside each finished file of a run, what it was made from and its hash, so that a rerun can keep it."""
 ATOMS_OF = {"water": 3}
@@ -101,12 +100,7 @@ def file_entry(content: bytes) -> dict:
 
 def file_digest(path: Path) -> dict:
     """Size and hash of a file, read in pieces."""
-    size = path.stat().st_size
-    hasher = blake3()
-    with open(path, "rb") as handle:
-        while block := handle.read(_BLOCK):
-            hasher.update(block)
-    return {"bytes": size, "blake3": hasher.hexdigest()}
+    return {"bytes": path.stat().st_size, "blake3": file_hash(path)}
 
 
 def file_error(path: Path, entry: dict, shallow: bool = False) -> str | None:

@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 from blake3 import blake3
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.files import atomic_path
+from chromabuild.base.files import atomic_path, file_hash
 from chromabuild.base.phases import DEFAULT_TIMESTEP, Restraint
 from chromabuild.base.settings import DynamicsSection, Settings, SimulateSection
 from chromabuild.simulate.result import FILE_NAME, FORMAT, PhaseFiles, Run
@@ -185,7 +185,7 @@ def run_phases(config: Settings, task: Task, engine: Engine, only: str | None = 
     phases = plan_phases(config.simulate)
     wanted = phases if only is None else (phase_named(phases, only),)
     task.folder.mkdir(parents=True, exist_ok=True)
-    before = blake3(_digest(task.topology).encode() + _digest(task.bricks).encode()).hexdigest()
+    before = blake3(file_hash(task.topology).encode() + file_hash(task.bricks).encode()).hexdigest()
     previous: PlannedPhase | None = None
     files: list[PhaseFiles] = []
     for phase in phases:
@@ -203,7 +203,7 @@ def run_phases(config: Settings, task: Task, engine: Engine, only: str | None = 
 
             engine.run_phase(task, phase, previous, advance, begun)
             done = {"format": RECORD_FORMAT, "description": description, "seconds_per_step": clock.seconds_per_step,
-                    "outputs": {name: _digest(task.folder / name) for name in (phase.log, phase.trajectory) if name}}
+                    "outputs": {name: file_hash(task.folder / name) for name in (phase.log, phase.trajectory) if name}}
             with atomic_path(record) as part:
                 part.write_text(json.dumps(done, indent=1) + "\n", encoding="utf-8")
         elif done is None and only is not None and phase.number < wanted[0].number:
@@ -273,7 +273,7 @@ def _read_record(path: Path, description: dict) -> dict | None:
 
 def _is_whole(path: Path, record: dict) -> bool:
     """Whether the files of a record at ``path`` are those that the phase wrote."""
-    return all((path.parent / name).is_file() and _digest(path.parent / name) == digest
+    return all((path.parent / name).is_file() and file_hash(path.parent / name) == digest
                for name, digest in record["outputs"].items())
 
 
@@ -299,15 +299,6 @@ def _write_list(run: Run) -> None:
                "seconds_per_step": phase.seconds_per_step} for phase in run.phases]
     with atomic_path(run.folder / FILE_NAME) as part:
         part.write_text(json.dumps({"format": FORMAT, "phases": phases}, indent=1) + "\n", encoding="utf-8")
-
-
-def _digest(path: Path) -> str:
-    """blake3 of a file."""
-    digest = blake3()
-    with open(path, "rb") as handle:
-        while block := handle.read(1 << 22):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 class _Clock:

@@ -8,6 +8,7 @@ from blake3 import blake3
 from typer.testing import CliRunner
 
 from chromabuild.base.errors import IntegrityError
+from chromabuild.base.files import file_hash
 from chromabuild.base.settings import load_config
 from chromabuild.cli import app
 from chromabuild.pipeline import chain, provenance
@@ -131,7 +132,7 @@ def test_record_names_inputs_versions_and_seed_but_no_place(settings, ran):
     record = provenance.read(settings.parent / "out")["stages"]
     first = record["scaffold"]["provenance"]
     assert first["inputs"]["fasta"] == {"file": "locus.fa",
-                                        "blake3": provenance.file_hash(settings.parent / "locus.fa")}
+                                        "blake3": file_hash(settings.parent / "locus.fa")}
     assert first["seed"] == 5 and "numpy" in first["versions"]
     assert str(settings.parent) not in json.dumps([stage["provenance"] for stage in record.values()])
     assert record["build"]["provenance"]["inputs"]["scaffold"]["blake3"] == record["scaffold"]["outputs"]["scaffold.h5"]

@@ -5,6 +5,7 @@ module kinetics
   use atoms, only: atoms_t
   use comm_communicator, only: communicator_t
   use base_constants, only: acceleration_unit
+  use base_vector, only: cross
   implicit none
   private
   public :: kinetic_energy, group_kinetic_energy, my_kinetic_energy, my_energy_of_change, scale_velocities, remove_momentum, &
@@ -204,11 +205,5 @@ contains
     x = [dot_product(b, cross(a(:, 2), a(:, 3))), dot_product(a(:, 1), cross(b, a(:, 3))), &
          dot_product(a(:, 1), cross(a(:, 2), b))]/dot_product(a(:, 1), cross(a(:, 2), a(:, 3)))
   end function solution
-
-  pure function cross(a, b)
-    real(real64), intent(in) :: a(3), b(3)
-    real(real64) :: cross(3)
-    cross = [a(2)*b(3) - a(3)*b(2), a(3)*b(1) - a(1)*b(3), a(1)*b(2) - a(2)*b(1)]
-  end function cross
 
 end module kinetics

@@ -129,8 +129,6 @@ contains
              self%mark%start_checksum /= 0) then
       call fail(error, exit_bad_input, path//": this checkpoint is of a run that started from other files than "// &
                 settings%input%restart//"; give those, or remove the checkpoint to start anew")
-    else if (size(found%minimiser) /= merge(7, 0, settings%runs_minimisation)) then
-      call fail(error, exit_corrupt_file, path//": does not hold the state of the minimiser; remove it to start anew")
     end if
   end subroutine check_run
 

@@ -15,7 +15,7 @@ module minimiser
   use checkpoints, only: checkpoints_t
   use energies, only: energies_t
   use energy_log, only: energy_log_t
-  use base_error, only: error_t
+  use base_error, only: error_t, exit_corrupt_file, fail
   use lbfgs, only: lbfgs_t
   use restart, only: phase_fresh
   use simulation, only: simulation_t
@@ -92,6 +92,11 @@ contains
     if (checkpoints%continues) then
       begin_step = checkpoints%mark%step
       associate (state => checkpoints%mark%minimiser)
+        if (size(state) /= 2 + n_remembered) then
+          call fail(error, exit_corrupt_file, "the checkpoint does not hold the state of the minimiser; remove it to "// &
+                    "start anew")
+          return
+        end if
         scale = state(1)
         n_undone = nint(state(2), int64)
         remembered = state(3:)

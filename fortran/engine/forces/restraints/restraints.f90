@@ -18,6 +18,7 @@ module restraints
   use settings, only: dihedral_restraint, distance_restraint, position_restraint, rmsd_restraint, settings_t
   use open_box, only: open_origin
   use base_text, only: to_text
+  use base_vector, only: cross
   use system_state, only: system_state_t
   use topology, only: topology_t
   implicit none
@@ -381,12 +382,6 @@ contains
     gradient(:, 3) = -middle - length*b
     gradient(:, 4) = length*b
   end subroutine dihedral
-
-  pure function cross(a, b)
-    real(real64), intent(in) :: a(3), b(3)
-    real(real64) :: cross(3)
-    cross = [a(2)*b(3) - a(3)*b(2), a(3)*b(1) - a(1)*b(3), a(1)*b(2) - a(2)*b(1)]
-  end function cross
 
   !> Deviation from the reference after the rotation that makes it smallest.
   subroutine restrain_rmsd(restraint, comm, atoms, box, energy, virial, work)
