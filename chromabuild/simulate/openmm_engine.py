@@ -340,10 +340,9 @@ def _repartition_hydrogen_mass(system: openmm.System, factor: float) -> None:
 
 
 def nonbonded_options(dynamics: DynamicsSection, box: np.ndarray) -> NonbondedOptions:
-    """What the settings mean in a box (3,), angstrom, close to what chromamd makes of them.
+    """What the settings mean in a box (3,), angstrom: as chromamd takes them.
 
-    Alpha follows from erfc(alpha cutoff) = 1e-5, the default of chromamd's ``pme_alpha_tol``. The grid follows from its
-    spacing; chromamd's may be coarser, for it takes numbers of points with the factor 7 too.
+    Alpha follows from erfc(alpha cutoff) = 1e-5, the default of chromamd's ``pme_alpha_tol``, the grid from its spacing.
     """
     return NonbondedOptions(
         cutoff=dynamics.cutoff,
@@ -354,11 +353,11 @@ def nonbonded_options(dynamics: DynamicsSection, box: np.ndarray) -> NonbondedOp
 
 
 def _smooth_number(least: int) -> int:
-    """The smallest even number from ``least`` on without a prime factor above 5: cheap to Fourier-transform."""
+    """The smallest even number from ``least`` on without a prime factor above 7, as chromamd chooses it."""
     candidate = least + least % 2
     while True:
         rest = candidate
-        for prime in (2, 3, 5):
+        for prime in (2, 3, 5, 7):
             while rest % prime == 0:
                 rest //= prime
         if rest == 1:

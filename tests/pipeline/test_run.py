@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 from support.command_line import command, digests, environment, result_of
 
+from chromabuild.base.settings import load_config
 from chromabuild.simulate.energy_log import EnergyLog
+from chromabuild.simulate.openmm_engine import nonbonded_options
 
 pytestmark = pytest.mark.slow
 
@@ -74,6 +76,17 @@ def test_temperature_is_brought_back_by_the_thermostat(simulated):
     assert (temperature > 155).all() and (temperature < 340).all()
     assert (temperature[table["TIME"] > 0.09] > 310 - 155 * np.exp(-0.45)).all()
     assert (temperature[table["TIME"] > 0.19] > 310 - 155 * np.exp(-0.95)).all()
+
+
+def test_both_engines_take_the_same_reciprocal_space(simulated):
+    """Grid and screening that chromamd notes in its log are those that the OpenMM engine is given."""
+    build, _ = simulated
+    line = re.search(r"reciprocal space: (\d+) x (\d+) x (\d+) points, alpha ([0-9.]+)/angstrom",
+                     (build.results / "md" / "02-dynamics.log").read_text())
+    settings = load_config(build.folder / "locus.yaml")
+    options = nonbonded_options(settings.dynamics, np.array(build.manifest["box"]))
+    assert tuple(int(points) for points in line.groups()[:3]) == options.grid
+    assert float(line[4]) == pytest.approx(options.alpha, abs=1e-5)
 
 
 def test_trajectory_with_the_psf_in_mdanalysis(simulated):
