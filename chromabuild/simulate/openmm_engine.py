@@ -342,7 +342,8 @@ def _repartition_hydrogen_mass(system: openmm.System, factor: float) -> None:
 def nonbonded_options(dynamics: DynamicsSection, box: np.ndarray) -> NonbondedOptions:
     """What the settings mean in a box (3,), angstrom: as chromamd takes them.
 
-    Alpha follows from erfc(alpha cutoff) = 1e-5, the default of chromamd's ``pme_alpha_tol``, the grid from its spacing.
+    Alpha follows from erfc(alpha cutoff) = 1e-5, the default of chromamd's ``pme_alpha_tol``, and the grid from its
+    spacing.
     """
     return NonbondedOptions(
         cutoff=dynamics.cutoff,
