@@ -21,6 +21,7 @@ from chromabuild.forcefield.molecule_runs import trajectory_ranges
 from chromabuild.forcefield.topology_file import Topology
 from chromabuild.shards import read_shards
 from chromabuild.simulate.chromamd import RowProgress
+from chromabuild.simulate.end_pairs import EndBond, end_bonds
 from chromabuild.simulate.energy_log import MARK
 from chromabuild.simulate.groups import mask
 from chromabuild.simulate.protocol import PlannedPhase, Task
@@ -214,6 +215,8 @@ def _context(task: Task, phase: PlannedPhase, molecules: Topology, box: np.ndarr
     system = system_from_topology(molecules, box, nonbonded_options(task.dynamics, box), rigid=True)
     _repartition_hydrogen_mass(system, phase.hydrogen_mass_factor)
     add_restraints(system, phase, molecules, position)
+    if phase.end_pairs:
+        add_end_bonds(system, phase.end_pairs, end_bonds(task.topology))
     timestep = phase.timestep / 1000 * unit.picosecond
     start = phase.temperature[0] * unit.kelvin
     if phase.ensemble == "NVE":
@@ -248,6 +251,17 @@ def add_restraints(system: openmm.System, phase: PlannedPhase, molecules: Topolo
         for atom in np.flatnonzero(chosen).tolist():
             force.addParticle(atom, (position[atom] / ANGSTROM_PER_NM).tolist())
         system.addForce(force)
+
+
+def add_end_bonds(system: openmm.System, constant: float, bonds: list[EndBond]) -> None:
+    """Hold hydrogen bonds at their lengths with ``constant``, kcal/mol/angstrom^2."""
+    force = openmm.CustomBondForce("k*(r - r0)^2")
+    force.setUsesPeriodicBoundaryConditions(True)
+    force.addGlobalParameter("k", constant * KJ_PER_KCAL * ANGSTROM_PER_NM**2)
+    force.addPerBondParameter("r0")
+    for bond in bonds:
+        force.addBond(*bond.atoms, [bond.length / ANGSTROM_PER_NM])
+    system.addForce(force)
 
 
 def _resume(context: openmm.Context, path: Path) -> None:
