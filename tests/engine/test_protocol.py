@@ -188,6 +188,7 @@ def test_hydrogen_bonds_at_the_ends(systems, build):
 
 
 @pytest.mark.mpi
+@pytest.mark.release
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("engine", "ranks"), [(chromamd, 1), (chromamd, 2), (openmm_engine, 1)],
                          ids=["one-rank", "two-ranks", "openmm"])
