@@ -1,7 +1,7 @@
 """CHARMM PSF for other programs (extended columns, X-PLOR atom types), for systems that a text file can hold."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
 from typing import BinaryIO
@@ -14,6 +14,7 @@ from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.molecule.solute import MAX_RESIDUES_PER_SEGMENT, Solute, base_36
 
 MAX_ATOMS = 999_999_999  # the largest index that leaves a blank in a column of ten, for readers that split at blanks
+ResidueLabel = Callable[[int], tuple[str, int]]
 _ROWS_A_BLOCK = 1 << 14
 
 
@@ -86,13 +87,17 @@ def _pair_keys(pairs: np.ndarray, n_atoms: int) -> np.ndarray:
     return pairs.min(axis=1) * n_atoms + pairs.max(axis=1)
 
 
-def _atom_lines(topology: Topology, solute: Solute | None) -> Iterator[bytes]:
-    """Blocks of lines, one an atom: index, segment, residue number, residue, name, type, charge, mass."""
+def labelled_runs(topology: Topology,
+                  solute: Solute | None) -> Iterator[tuple[MoleculeTemplate, int, int, ResidueLabel]]:
+    """Of each run of equal molecules: kind, copies, first atom, and what gives segment id and number of its residue k.
+
+    Residues of a run count from 0 through all copies.
+    """
     solvent_before: Counter[str] = Counter()
     residues_before = 0
     for t, count, first in zip(topology.run_template, topology.run_count, topology.run_first_atom, strict=False):
         template = topology.templates[t]
-        n_atoms, n_residues = template.n_atoms, len(template.residue_name)
+        n_residues = len(template.residue_name)
         if solute is not None and residues_before < solute.n_residues:
             label = partial(_solute_label, solute, residues_before)
         elif count == 1 and n_residues > 1:
@@ -102,9 +107,16 @@ def _atom_lines(topology: Topology, solute: Solute | None) -> Iterator[bytes]:
             label = partial(_solvent_label_after, letter, solvent_before[letter])
             solvent_before[letter] += int(count) * n_residues
         residues_before += int(count) * n_residues
+        yield template, int(count), int(first), label
+
+
+def _atom_lines(topology: Topology, solute: Solute | None) -> Iterator[bytes]:
+    """Blocks of lines, one an atom: index, segment, residue number, residue, name, type, charge, mass."""
+    for template, count, first, label in labelled_runs(topology, solute):
+        n_atoms, n_residues = template.n_atoms, len(template.residue_name)
         tails = _as_rows(_line_tails(template, topology.lj_name))
-        for start in range(0, int(count) * n_atoms, _ROWS_A_BLOCK):
-            copy, atom = np.divmod(np.arange(start, min(start + _ROWS_A_BLOCK, int(count) * n_atoms)), n_atoms)
+        for start in range(0, count * n_atoms, _ROWS_A_BLOCK):
+            copy, atom = np.divmod(np.arange(start, min(start + _ROWS_A_BLOCK, count * n_atoms)), n_atoms)
             residue = copy * n_residues + template.atom_residue[atom]
             lowest = int(residue.min())
             labels = _as_rows([_label_columns(*label(k)) for k in range(lowest, int(residue.max()) + 1)])

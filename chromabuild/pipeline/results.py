@@ -17,6 +17,8 @@ from chromabuild.base.threads import thread_count
 from chromabuild.pipeline import chain, provenance
 
 if TYPE_CHECKING:
+    import MDAnalysis
+
     from chromabuild.clash import ClashReport
     from chromabuild.forcefield import Topology
     from chromabuild.molecule.solute import Solute
@@ -88,6 +90,18 @@ class Results:
         from chromabuild.simulate.result import Run
 
         return Run.read(self.folder / "md")
+
+    @cached_property
+    def universe(self) -> "MDAnalysis.Universe":
+        """The atoms of the trajectory in MDAnalysis, with the frames of all phases that wrote any, as one series.
+
+        Made from topology.h5 in a few seconds a million atoms; angles and dihedrals are left out.
+        """
+        from chromabuild.export.universe import make_universe
+        from chromabuild.forcefield.molecule_runs import part_of
+
+        selection = self.record["stages"]["topology"]["provenance"]["settings"]["dynamics"]["trajectory_selection"]
+        return make_universe(part_of(self.topology, selection), self.clean_solute, self.run.trajectories)
 
     @property
     def report(self) -> Path:

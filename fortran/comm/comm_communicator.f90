@@ -2,9 +2,9 @@
 module comm_communicator
   use mpi_f08, only: MPI_Abort, MPI_Allreduce, MPI_Barrier, MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_COMM_WORLD, &
                      MPI_Comm_rank, MPI_Comm_size, MPI_Comm_split, MPI_Finalize, MPI_Init_thread, MPI_INTEGER, &
-                     MPI_INTEGER8, MPI_MAX, MPI_MIN, MPI_Probe, MPI_Get_count, MPI_REAL4, MPI_REAL8, MPI_Recv, &
+                     MPI_INTEGER8, MPI_MAX, MPI_MIN, MPI_Probe, MPI_Get_count, MPI_REAL8, MPI_Recv, &
                      MPI_Reduce, MPI_Send, MPI_Status, MPI_STATUS_IGNORE, MPI_SUM, MPI_THREAD_FUNNELED
-  use base_kinds, only: int64, real32, real64
+  use base_kinds, only: int64, real64
   use base_error, only: error_t, fail
   implicit none
   private
@@ -35,14 +35,12 @@ module comm_communicator
     generic :: sum => sum_real, sum_integer
     procedure, private :: send_integer
     procedure, private :: send_real
-    procedure, private :: send_single
     !> Send an array to the root (rank 0).
-    generic :: send_to_root => send_integer, send_real, send_single
+    generic :: send_to_root => send_integer, send_real
     procedure, private :: receive_integer
     procedure, private :: receive_real
-    procedure, private :: receive_single
     !> Receive on the root an array of unknown length from one rank.
-    generic :: receive_from => receive_integer, receive_real, receive_single
+    generic :: receive_from => receive_integer, receive_real
   end type communicator_t
 
 contains
@@ -164,12 +162,6 @@ contains
     call MPI_Send(values, size(values), MPI_REAL8, 0, 2, self%handle)
   end subroutine send_real
 
-  subroutine send_single(self, values)
-    class(communicator_t), intent(in) :: self
-    real(real32), intent(in) :: values(:, :)
-    call MPI_Send(values, size(values), MPI_REAL4, 0, 3, self%handle)
-  end subroutine send_single
-
   subroutine receive_integer(self, rank, values)
     class(communicator_t), intent(in) :: self
     integer, intent(in) :: rank
@@ -193,17 +185,5 @@ contains
     allocate (values(3, n/3))
     call MPI_Recv(values, n, MPI_REAL8, rank, 2, self%handle, MPI_STATUS_IGNORE)
   end subroutine receive_real
-
-  subroutine receive_single(self, rank, values)
-    class(communicator_t), intent(in) :: self
-    integer, intent(in) :: rank
-    real(real32), allocatable, intent(out) :: values(:, :)
-    type(MPI_Status) :: status
-    integer :: n
-    call MPI_Probe(rank, 3, self%handle, status)
-    call MPI_Get_count(status, MPI_REAL4, n)
-    allocate (values(3, n/3))
-    call MPI_Recv(values, n, MPI_REAL4, rank, 3, self%handle, MPI_STATUS_IGNORE)
-  end subroutine receive_single
 
 end module comm_communicator

@@ -10,6 +10,7 @@ from support.molecular_systems import make_solute
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.export.psf import MAX_ATOMS, _ten_columns, _write_section, solvent_label, write_psf
+from chromabuild.export.universe import make_universe
 from chromabuild.forcefield import make_topology
 from chromabuild.forcefield.molecule_runs import part_of
 
@@ -42,6 +43,20 @@ def test_mdanalysis_and_openmm_read_it(tmp_path):
     # every improper of ff14SB and OL15 is a centre with three neighbours, never a chain
     assert len(universe.impropers) > 0
     assert openmm.app.CharmmPsfFile(str(path)).topology.getNumAtoms() == topology.n_atoms
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_universe_is_that_of_the_psf(tmp_path):
+    solute = make_solute([*DUPLEX, PEPTIDE, PEPTIDE])
+    topology = make_topology(solute, {"water": 10_001, "sodium": 2, "chloride": 1})
+    write_psf(topology, tmp_path / "topology.psf", solute)
+    read, made = MDAnalysis.Universe(tmp_path / "topology.psf"), make_universe(topology, solute)
+    for name in ("names", "types", "resnames", "resids", "segids", "resindices"):
+        assert getattr(made.atoms, name).tolist() == getattr(read.atoms, name).tolist(), name
+    assert np.allclose(made.atoms.charges, read.atoms.charges, atol=1e-6)
+    assert np.allclose(made.atoms.masses, read.atoms.masses, atol=1e-4)
+    assert sorted(made.bonds.indices.tolist()) == sorted(read.bonds.indices.tolist())
+    assert made.segments.segids.tolist()[:3] == ["S000", "S001", "S002"]
 
 
 def test_solvent_labels():

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from support.command_line import command, digests, environment, result_of
 
+from chromabuild import open_results
 from chromabuild.base.settings import load_config
 from chromabuild.simulate.energy_log import EnergyLog
 from chromabuild.simulate.openmm_engine import nonbonded_options
@@ -143,6 +144,10 @@ def test_solute_and_ions_alone_in_mdanalysis(piece, tmp_path, engine, ranks):
         bond = frame.positions[pairs[:, 1]].astype(float) - frame.positions[pairs[:, 0]]
         length = np.linalg.norm(bond - np.round(bond / box) * box, axis=1)
         assert 0.9 < length.min() and length.max() < 2.3
+    made = open_results(tmp_path / "results").universe
+    assert made.atoms.names.tolist() == universe.atoms.names.tolist()
+    assert np.array_equal([frame.positions for frame in made.trajectory],
+                          [frame.positions for frame in universe.trajectory])
 
 
 def test_report_stands_alone(simulated):

@@ -11,6 +11,8 @@ module frame_writer
     integer(int64) :: frames = 0, bytes = 0
   end type kept_frames_t
 
+  !> Several processes may fill a frame: each begins it, puts its pieces and ends it, one of them leads. Before they end a
+  !> frame, all must have put theirs.
   type, abstract :: frame_writer_t
   contains
     procedure(begin_frame), deferred :: begin_frame
@@ -21,20 +23,22 @@ module frame_writer
   end type frame_writer_t
 
   abstract interface
-    !> Start a frame: step, time (ps), orthorhombic box (angstrom).
-    subroutine begin_frame(self, step, time, box)
-      import :: frame_writer_t, int64, real64
+    !> Start a frame: step, time (ps), orthorhombic box (angstrom). Fails when the disk does.
+    subroutine begin_frame(self, step, time, box, error)
+      import :: error_t, frame_writer_t, int64, real64
       class(frame_writer_t), intent(inout) :: self
       integer(int64), intent(in) :: step
       real(real64), intent(in) :: time, box(3)
+      type(error_t), allocatable, intent(out) :: error
     end subroutine begin_frame
 
-    !> Positions (3, n; angstrom) of atoms `offset+1, offset+2, ...` of the file.
-    subroutine put(self, offset, position)
-      import :: frame_writer_t, int64, real32
+    !> Positions (n, 3; angstrom) of atoms `before+1, before+2, ...` of the file. Fails when the disk does.
+    subroutine put(self, before, position, error)
+      import :: error_t, frame_writer_t, int64, real32
       class(frame_writer_t), intent(inout) :: self
-      integer(int64), intent(in) :: offset
-      real(real32), intent(in) :: position(:, :)
+      integer(int64), intent(in) :: before
+      real(real32), contiguous, intent(in) :: position(:, :)
+      type(error_t), allocatable, intent(out) :: error
     end subroutine put
 
     !> Finish the frame: the file is whole. Fails when the disk does.

@@ -1,18 +1,50 @@
-!> `chromamd merge`: per-domain trajectories into one DCD or XTC, a chunk of atoms at a time.
+!> `chromamd merge`: per-domain trajectories into one DCD or XTC. Each frame is read once, a piece of a file at a time, and
+!> sorted beside the result.
 module merge
   use base_kinds, only: int64, real32, real64
   use base_error, only: error_t, exit_bad_input, exit_corrupt_file, fail
   use atom_ranges, only: atom_ranges_t
   use frame_file, only: open_frame_file
+  use frame_sorter, only: frame_sorter_t, slice_size
   use frame_writer, only: frame_writer_t, kept_frames_t
   use selection, only: atom_names_t, selection_t
   use settings, only: settings_t
   use base_text, only: to_text, with_rank
   use topology, only: topology_t
-  use trajectory, only: chunk_atoms, domain_magic
+  use trajectory, only: domain_magic
   implicit none
   private
   public :: merge_trajectories
+
+  !> Atoms of a file that are read at a time.
+  integer(int64), parameter :: piece_size = 2_int64**18
+  !> Bytes of a frame before its ids, and for each atom: id and position.
+  integer(int64), parameter :: frame_head = 48, id_bytes = 8, position_bytes = 12
+
+  !> The atoms to write.
+  type :: wanted_t
+    type(atom_ranges_t) :: chosen
+    !> Group of [SELECTION], 0 = all of those.
+    integer :: group = 0
+    type(selection_t) :: selection
+    type(atom_names_t) :: names
+    !> How many of each slice of the chosen ones.
+    integer, allocatable :: n_in_slice(:)
+  contains
+    procedure :: read => read_wanted
+    procedure :: place_of
+  end type wanted_t
+
+  !> The files of the ranks, and of the frame that is read: bytes before it, step, time (ps), box (angstrom).
+  type :: domain_files_t
+    character(len=:), allocatable :: name
+    integer(int64), allocatable :: next(:)
+    integer(int64) :: step = 0
+    real(real64) :: time = 0.0_real64, box(3) = 0.0_real64
+  contains
+    procedure :: find
+    procedure :: read_frame
+  end type domain_files_t
 
 contains
 
@@ -23,39 +55,88 @@ contains
     type(topology_t), intent(in) :: topology
     type(error_t), allocatable, intent(out) :: error
     class(frame_writer_t), allocatable :: merged
-    character(len=:), allocatable :: name
-    type(selection_t) :: selection
-    type(atom_names_t) :: names
-    integer, allocatable :: n_chosen(:), place(:)
-    integer(int64), allocatable :: next(:), frame_at(:)
-    type(atom_ranges_t) :: chosen
-    integer(int64) :: chunk_first, step, n_written, written
-    real(real64) :: box(3), time(2)
-    real(real32), allocatable :: chunk(:, :)
-    integer :: n_files, i, unit, n_frames, c, group
-    logical :: there, ended
+    type(frame_sorter_t) :: sorter
+    type(domain_files_t) :: files
+    type(wanted_t) :: wanted
+    integer(int64) :: n_wanted, n_found
+    integer :: n_frames
 
-    name = settings%input%frames
-    call settings%trajectory_atoms(topology%n_atoms, chosen, error)
+    call wanted%read(settings, topology, error)
+    if (.not. allocated(error)) call files%find(settings%input%frames, error)
+    if (.not. allocated(error)) &
+      call sorter%open(settings%output%frames//".part", wanted%chosen%n_members(), error)
     if (allocated(error)) return
-    group = settings%output%group
-    if (group > 0) then
-      call selection%read(settings, group, error)
-      if (.not. allocated(error)) call names%read(settings%input%topology, size(topology%molecules), error)
-      if (allocated(error)) return
-    end if
-    ! Atoms are looked at a chunk at a time: no list of the chosen ones is kept.
-    allocate (n_chosen((chosen%n_members() - 1)/chunk_atoms + 1))
-    do c = 1, size(n_chosen)
-      call choose(c, place, error)
-      if (allocated(error)) return
-      n_chosen(c) = count(place > 0)
+    n_wanted = sum(int(wanted%n_in_slice, int64))
+    n_frames = 0
+    do
+      call sorter%clear()
+      call files%read_frame(topology, wanted, sorter, n_found, error)
+      if (allocated(error) .or. n_found < 0) exit
+      if (n_found /= n_wanted) then
+        call refuse(files, n_found, n_wanted, error)
+        exit
+      end if
+      if (n_frames == 0) call open_frame_file(settings%output%frames, n_wanted, settings%dynamics%timestep, &
+                                              max(1_int64, files%step), 0_int64, kept_frames_t(), merged, error)
+      if (.not. allocated(error)) call write_frame(files, wanted, sorter, merged, error)
+      if (allocated(error)) exit
+      n_frames = n_frames + 1
     end do
-    n_written = sum(int(n_chosen, int64))
-    if (n_written == 0) then
-      call settings%refuse_group(group, "chooses no atom", error)
-      return
+    call sorter%close()
+    if (n_frames > 0) call merged%close()
+    if (n_frames == 0 .and. .not. allocated(error)) &
+      call fail(error, exit_bad_input, with_rank(files%name, 0)//": holds no frame; nothing to merge")
+  end subroutine merge_trajectories
+
+  !> Find out which atoms are to be written, and count them.
+  subroutine read_wanted(self, settings, topology, error)
+    class(wanted_t), intent(inout) :: self
+    type(settings_t), intent(in) :: settings
+    type(topology_t), intent(in) :: topology
+    type(error_t), allocatable, intent(out) :: error
+    integer(int64) :: place, at
+    integer :: k
+    call settings%trajectory_atoms(topology%n_atoms, self%chosen, error)
+    if (allocated(error)) return
+    self%group = settings%output%group
+    if (self%group > 0) then
+      call self%selection%read(settings, self%group, error)
+      if (.not. allocated(error)) call self%names%read(settings%input%topology, size(topology%molecules), error)
+      if (allocated(error)) return
     end if
+    allocate (self%n_in_slice((self%chosen%n_members() - 1)/slice_size + 1))
+    do k = 1, size(self%n_in_slice)
+      self%n_in_slice(k) = int(min(slice_size, self%chosen%n_members() - (k - 1)*slice_size))
+      if (self%group == 0) cycle
+      do place = (k - 1)*slice_size + 1, (k - 1)*slice_size + self%n_in_slice(k)
+        call self%place_of(topology, self%chosen%member(place), at, error)
+        if (allocated(error)) return
+        if (at == 0) self%n_in_slice(k) = self%n_in_slice(k) - 1
+      end do
+    end do
+    if (all(self%n_in_slice == 0)) call settings%refuse_group(self%group, "chooses no atom", error)
+  end subroutine read_wanted
+
+  !> Where an atom stands among the chosen ones, 0 where it is not to be written.
+  subroutine place_of(self, topology, id, place, error)
+    class(wanted_t), intent(in) :: self
+    type(topology_t), intent(in) :: topology
+    integer(int64), intent(in) :: id
+    integer(int64), intent(out) :: place
+    type(error_t), allocatable, intent(out) :: error
+    place = self%chosen%place_of(id)
+    if (place == 0 .or. self%group == 0) return
+    if (.not. self%selection%holds(topology, self%names, id, error)) place = 0
+  end subroutine place_of
+
+  !> Find the files of ranks 0, 1, ...
+  subroutine find(self, name, error)
+    class(domain_files_t), intent(inout) :: self
+    character(len=*), intent(in) :: name
+    type(error_t), allocatable, intent(out) :: error
+    integer :: n_files, i, unit
+    logical :: there
+    self%name = name
     n_files = 0
     do
       inquire (file=with_rank(name, n_files), exist=there)
@@ -66,70 +147,13 @@ contains
       call fail(error, exit_bad_input, with_rank(name, 0)//": this trajectory does not exist; check the name")
       return
     end if
-    allocate (next(n_files), frame_at(n_files))
+    allocate (self%next(n_files), source=int(len(domain_magic), int64))
     do i = 1, n_files
       call open_domain_file(with_rank(name, i - 1), unit, error)
       if (allocated(error)) return
       close (unit)
     end do
-    next = 9
-    n_frames = 0
-    time = 0.0_real64
-    frames: do
-      frame_at = next
-      written = 0
-      do c = 1, size(n_chosen)
-        if (n_chosen(c) == 0) cycle
-        next = frame_at
-        chunk_first = 1 + (c - 1)*chunk_atoms
-        call choose(c, place, error)
-        if (allocated(error)) exit frames
-        allocate (chunk(3, n_chosen(c)))
-        call read_chunk(name, chosen, chunk_first, place, chunk, next, step, time(2), box, ended, error)
-        if (ended .or. allocated(error)) exit frames
-        if (n_frames == 0 .and. written == 0) then
-          call open_frame_file(settings%output%frames, n_written, settings%dynamics%timestep, &
-                               max(1_int64, step), 0_int64, kept_frames_t(), merged, error)
-          if (allocated(error)) exit frames
-        end if
-        if (written == 0) call merged%begin_frame(step, time(2), box)
-        call merged%put(written, chunk)
-        written = written + n_chosen(c)
-        deallocate (chunk)
-      end do
-      call merged%end_frame(error)
-      if (allocated(error)) exit
-      n_frames = n_frames + 1
-    end do frames
-    if (n_frames > 0) call merged%close()
-    if (n_frames == 0 .and. .not. allocated(error)) &
-      call fail(error, exit_bad_input, with_rank(name, 0)//": holds no frame; nothing to merge")
-
-  contains
-
-    !> Where each atom of chunk `c` goes among the chosen ones of it, 0 = nowhere.
-    subroutine choose(c, place, error)
-      integer, intent(in) :: c
-      integer, allocatable, intent(out) :: place(:)
-      type(error_t), allocatable, intent(out) :: error
-      integer(int64) :: start
-      logical :: is_in_group
-      integer :: a, n
-      start = (c - 1)*chunk_atoms
-      allocate (place(min(chosen%n_members() - start, chunk_atoms)), source=0)
-      n = 0
-      do a = 1, size(place)
-        if (group > 0) then
-          is_in_group = selection%holds(topology, names, chosen%member(start + a), error)
-          if (allocated(error)) return
-          if (.not. is_in_group) cycle
-        end if
-        n = n + 1
-        place(a) = n
-      end do
-    end subroutine choose
-
-  end subroutine merge_trajectories
+  end subroutine find
 
   subroutine open_domain_file(path, unit, error)
     character(len=*), intent(in) :: path
@@ -144,62 +168,108 @@ contains
       call fail(error, exit_corrupt_file, path//": not a domain trajectory of this program")
   end subroutine open_domain_file
 
-  !> Read from every file the atoms of one chunk of the frame at byte `next`, put chosen atom `chunk_first + i - 1` into
-  !> column `place(i)` (0: nowhere), and move `next` behind the frame. `ended`: a file has no whole frame there (a run that
-  !> was stopped while writing leaves a partial last frame).
-  subroutine read_chunk(name, chosen, chunk_first, place, chunk, next, step, time, box, ended, error)
-    integer, intent(in) :: place(:)
-    character(len=*), intent(in) :: name
-    type(atom_ranges_t), intent(in) :: chosen
-    integer(int64), intent(in) :: chunk_first
-    real(real32), intent(out) :: chunk(:, :)
-    integer(int64), intent(inout) :: next(:)
-    integer(int64), intent(out) :: step
-    real(real64), intent(out) :: time, box(3)
-    logical, intent(out) :: ended
+  !> Hand the wanted atoms of the next frame of all files to the sorter and go behind it. `n_found`: their number, -1 where
+  !> a file has no whole frame there (a run that was stopped while writing leaves a partial last frame).
+  subroutine read_frame(self, topology, wanted, sorter, n_found, error)
+    class(domain_files_t), intent(inout) :: self
+    type(topology_t), intent(in) :: topology
+    type(wanted_t), intent(in) :: wanted
+    type(frame_sorter_t), intent(inout) :: sorter
+    integer(int64), intent(out) :: n_found
+    type(error_t), allocatable, intent(out) :: error
+    integer(int64) :: n, step, bytes, n_here
+    integer :: unit, i, status
+    n_found = 0
+    do i = 1, size(self%next)
+      ! One file is open at a time: of domains there are more than files that a process may open.
+      call open_domain_file(with_rank(self%name, i - 1), unit, error)
+      if (allocated(error)) return
+      inquire (unit=unit, size=bytes)
+      read (unit, pos=self%next(i) + 1, iostat=status) step, n, self%time, self%box
+      if (status == 0 .and. self%next(i) + frame_head + (id_bytes + position_bytes)*n > bytes) status = 1
+      if (status /= 0) then
+        n_found = -1
+      else if (i > 1 .and. step /= self%step) then
+        call fail(error, exit_corrupt_file, with_rank(self%name, i - 1)//": its frames are not those of the other ranks")
+      else
+        self%step = step
+        call read_atoms(unit, self%next(i) + frame_head, n, topology, wanted, sorter, n_here, error)
+      end if
+      close (unit)
+      if (allocated(error) .or. n_found < 0) return
+      n_found = n_found + n_here
+      self%next(i) = self%next(i) + frame_head + (id_bytes + position_bytes)*n
+    end do
+  end subroutine read_frame
+
+  !> Hand those of `n` atoms behind the first `start` bytes of a file that are wanted to the sorter.
+  subroutine read_atoms(unit, start, n, topology, wanted, sorter, n_wanted, error)
+    integer, intent(in) :: unit
+    integer(int64), intent(in) :: start, n
+    type(topology_t), intent(in) :: topology
+    type(wanted_t), intent(in) :: wanted
+    type(frame_sorter_t), intent(inout) :: sorter
+    integer(int64), intent(out) :: n_wanted
     type(error_t), allocatable, intent(out) :: error
     integer(int64), allocatable :: id(:)
     real(real32), allocatable :: position(:, :)
-    integer(int64) :: n, this_step, bytes, at
-    integer :: unit, i, a, status, found
-    ended = .false.
-    found = 0
-    step = 0
-    do i = 1, size(next)
-      ! One file is open at a time: of domains there are more than files that a process may open.
-      call open_domain_file(with_rank(name, i - 1), unit, error)
-      if (allocated(error)) return
-      inquire (unit=unit, size=bytes)
-      read (unit, pos=next(i), iostat=status) this_step, n, time, box
-      if (status == 0 .and. next(i) - 1 + 48 + 20*n > bytes) status = 1
-      if (status /= 0) then
-        ended = .true.
-        close (unit)
-        return
-      end if
-      if (i == 1) step = this_step
-      if (this_step /= step) then
-        call fail(error, exit_corrupt_file, with_rank(name, i - 1)//": its frames are not those of the other ranks")
-        close (unit)
-        return
-      end if
-      allocate (id(n), position(3, n))
-      read (unit, iostat=status) id, position
-      close (unit)
-      do a = 1, int(n)
-        at = chosen%place_of(id(a)) - chunk_first + 1
-        if (at < 1 .or. at > size(place)) cycle
-        if (place(at) == 0) cycle
-        chunk(:, place(at)) = position(:, a)
-        found = found + 1
+    integer(int64) :: before, n_piece, place
+    integer :: a
+    n_wanted = 0
+    do before = 0, n - 1, piece_size
+      n_piece = min(piece_size, n - before)
+      allocate (id(n_piece), position(3, n_piece))
+      read (unit, pos=start + id_bytes*before + 1) id
+      read (unit, pos=start + id_bytes*n + position_bytes*before + 1) position
+      do a = 1, int(n_piece)
+        call wanted%place_of(topology, id(a), place, error)
+        if (allocated(error)) return
+        if (place == 0) cycle
+        call sorter%add(place, position(:, a), error)
+        if (allocated(error)) return
+        n_wanted = n_wanted + 1
       end do
       deallocate (id, position)
-      next(i) = next(i) + 48 + 20*n
     end do
-    if (found /= size(chunk, 2)) &
-      call fail(error, exit_corrupt_file, name//": the frames of step "//to_text(step)//" hold "//to_text(found)// &
-                " of "// &
-                to_text(size(chunk, 2))//" atoms; a file of a rank is missing or damaged, or dcd_atoms is not that of the run")
-  end subroutine read_chunk
+  end subroutine read_atoms
+
+  !> Append the sorted frame.
+  subroutine write_frame(files, wanted, sorter, merged, error)
+    type(domain_files_t), intent(in) :: files
+    type(wanted_t), intent(in) :: wanted
+    type(frame_sorter_t), intent(inout) :: sorter
+    class(frame_writer_t), intent(inout) :: merged
+    type(error_t), allocatable, intent(out) :: error
+    real(real32), allocatable :: position(:, :)
+    integer(int64) :: written
+    integer :: k
+    logical :: is_right
+    call merged%begin_frame(files%step, files%time, files%box, error)
+    if (allocated(error)) return
+    written = 0
+    do k = 1, size(wanted%n_in_slice)
+      if (wanted%n_in_slice(k) == 0) cycle
+      call sorter%take(k, position, is_right, error)
+      if (allocated(error)) return
+      if (.not. is_right .or. size(position, 1) /= wanted%n_in_slice(k)) then
+        call refuse(files, size(position, 1, int64), int(wanted%n_in_slice(k), int64), error)
+        return
+      end if
+      call merged%put(written, position, error)
+      if (allocated(error)) return
+      written = written + size(position, 1)
+    end do
+    call merged%end_frame(error)
+  end subroutine write_frame
+
+  !> Fail because a frame does not hold each atom once.
+  subroutine refuse(files, n_found, n_wanted, error)
+    type(domain_files_t), intent(in) :: files
+    integer(int64), intent(in) :: n_found, n_wanted
+    type(error_t), allocatable, intent(out) :: error
+    call fail(error, exit_corrupt_file, files%name//": the frames of step "//to_text(files%step)//" hold "// &
+              to_text(n_found)//" of "//to_text(n_wanted)//" atoms; a file of a rank is missing or damaged, or dcd_atoms "// &
+              "is not that of the run")
+  end subroutine refuse
 
 end module merge

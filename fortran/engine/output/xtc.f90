@@ -5,10 +5,14 @@
 !> offsets from the least values; up to eight atoms that follow it closely as mixed-radix numbers of their differences
 !> from the atom before, all three below `small_size`. The first difference is stored the other way round (the stored
 !> atom is the second), which suits O-H-H. Between them stand one bit, or six when the length of the run changes.
+!>
+!> The stream can only be written from its beginning to its end, so one process holds a frame: 12 bytes an atom, and up to
+!> as many for the stream.
 module xtc
   use, intrinsic :: iso_fortran_env, only: int8
   use base_kinds, only: int32, int64, real32, real64
   use base_error, only: error_t, exit_bad_input, exit_resources, fail
+  use base_text, only: to_text
   use frame_writer, only: frame_writer_t, kept_frames_t
   use base_posix_file, only: check_size, cut_file
   implicit none
@@ -28,23 +32,6 @@ module xtc
   !> Edges up to this (angstrom) keep the product of three offsets within 63 bits.
   real(real64), parameter :: largest_box = 2.0e4_real64
 
-  type, extends(frame_writer_t) :: xtc_writer_t
-    private
-    character(len=:), allocatable :: path
-    integer :: unit = -1, status = 0
-    integer(int64) :: step = 0, n_frames = 0
-    real(real64) :: time = 0.0_real64, box(3) = 0.0_real64
-    logical :: fits = .true.
-    real(real32), allocatable :: position(:, :)
-  contains
-    procedure :: open => open_xtc
-    procedure :: begin_frame
-    procedure :: put
-    procedure :: end_frame
-    procedure :: kept
-    procedure :: close => close_xtc
-  end type xtc_writer_t
-
   !> Bits, the most significant first.
   type :: bit_stream_t
     integer(int8), allocatable :: byte(:)
@@ -55,6 +42,25 @@ module xtc
     procedure :: add_number
     procedure :: flush_bits
   end type bit_stream_t
+
+  type, extends(frame_writer_t) :: xtc_writer_t
+    private
+    character(len=:), allocatable :: path
+    integer :: unit = -1, status = 0
+    integer(int64) :: n_atoms = 0, step = 0, n_frames = 0
+    real(real64) :: time = 0.0_real64, box(3) = 0.0_real64
+    !> The present frame: positions in whole numbers, its stream, and positions of the first atoms as they are.
+    integer(int32), allocatable :: whole(:, :)
+    type(bit_stream_t) :: stream
+    real(real32) :: first(3, uncompressed) = 0.0_real32
+  contains
+    procedure :: open => open_xtc
+    procedure :: begin_frame
+    procedure :: put
+    procedure :: end_frame
+    procedure :: kept
+    procedure :: close => close_xtc
+  end type xtc_writer_t
 
 contains
 
@@ -71,8 +77,12 @@ contains
       return
     end if
     self%path = path
-    allocate (self%position(3, n_atoms))
+    self%n_atoms = n_atoms
     self%n_frames = kept%frames
+    ! Whether this machine has what a frame takes is known before the run begins.
+    call make_room(self, error)
+    if (allocated(error)) return
+    deallocate (self%whole, self%stream%byte)
     if (kept%bytes > 0) then
       call cut_file(path, kept%bytes, error)
       if (allocated(error)) return
@@ -85,20 +95,47 @@ contains
     if (self%status /= 0) call fail(error, exit_resources, path//": cannot be written; check folder and free space")
   end subroutine open_xtc
 
-  subroutine begin_frame(self, step, time, box)
+  subroutine begin_frame(self, step, time, box, error)
     class(xtc_writer_t), intent(inout) :: self
     integer(int64), intent(in) :: step
     real(real64), intent(in) :: time, box(3)
+    type(error_t), allocatable, intent(out) :: error
     self%step = step
     self%time = time
     self%box = box
+    call make_room(self, error)
   end subroutine begin_frame
 
-  subroutine put(self, offset, position)
+  !> Memory for a frame, and for its stream.
+  subroutine make_room(self, error)
+    type(xtc_writer_t), intent(inout) :: self
+    type(error_t), allocatable, intent(out) :: error
+    integer :: status
+    self%stream = bit_stream_t()
+    allocate (self%whole(3, self%n_atoms), self%stream%byte(12*self%n_atoms + 64), stat=status)
+    if (status /= 0) call fail(error, exit_resources, self%path//": a frame of "//to_text(self%n_atoms)//" atoms takes "// &
+      to_text(24*self%n_atoms)//" bytes on the root rank, which this machine does not have; choose fewer with dcd_atoms, "// &
+      "write a DCD, or write a file per domain with ()")
+  end subroutine make_room
+
+  subroutine put(self, before, position, error)
     class(xtc_writer_t), intent(inout) :: self
-    integer(int64), intent(in) :: offset
-    real(real32), intent(in) :: position(:, :)
-    self%position(:, offset + 1:offset + size(position, 2)) = position
+    integer(int64), intent(in) :: before
+    real(real32), contiguous, intent(in) :: position(:, :)
+    type(error_t), allocatable, intent(out) :: error
+    integer :: axis, i
+    if (.not. all(abs(position) < 0.5_real64*largest_box)) then
+      call fail(error, exit_bad_input, self%path//": XTC does not hold coordinates beyond 10000 angstrom; write a DCD")
+      return
+    end if
+    do i = 1, size(position, 1)
+      do axis = 1, 3
+        self%whole(axis, before + i) = nint(per_angstrom*position(i, axis), int32)
+      end do
+    end do
+    do i = 1, int(min(int(size(position, 1), int64), uncompressed - before))
+      self%first(:, before + i) = position(i, :)
+    end do
   end subroutine put
 
   subroutine end_frame(self, error)
@@ -108,11 +145,7 @@ contains
     integer(int32) :: n_atoms
     integer(int64) :: next
     integer :: axis
-    if (.not. maxval(abs(self%position)) < 0.5_real64*largest_box) then
-      call fail(error, exit_bad_input, self%path//": XTC does not hold coordinates beyond 10000 angstrom; write a DCD")
-      return
-    end if
-    n_atoms = size(self%position, 2, int32)
+    n_atoms = int(self%n_atoms, int32)
     cell = 0.0_real32
     do axis = 1, 3
       cell(axis, axis) = real(0.1_real64*self%box(axis), real32)
@@ -122,11 +155,12 @@ contains
       transfer(real(self%time, real32), magic), transfer(cell, magic, 9), n_atoms])
     if (n_atoms <= uncompressed) then
       if (self%status == 0) write (self%unit, iostat=self%status) &
-        big_endian(transfer(0.1_real32*self%position, magic, size(self%position)))
+        big_endian(transfer(0.1_real32*self%first(:, :n_atoms), magic, 3*n_atoms))
     else if (self%status == 0) then
       call write_compressed(self)
     end if
     if (self%status == 0) flush (self%unit, iostat=self%status)
+    deallocate (self%whole, self%stream%byte)
     self%n_frames = self%n_frames + 1
     if (self%status /= 0) then
       call fail(error, exit_resources, self%path//": writing failed; check free space")
@@ -138,58 +172,53 @@ contains
 
   subroutine write_compressed(self)
     class(xtc_writer_t), intent(inout) :: self
-    type(bit_stream_t) :: stream
-    integer(int32), allocatable :: whole(:, :)
     integer(int32) :: least(3), largest(3)
     integer(int64) :: extent(3)
     integer :: i, n, k, run, run_before, n_bits
 
-    allocate (whole(3, size(self%position, 2)))
-    whole = nint(per_angstrom*self%position, int32)
-    least = minval(whole, dim=2)
-    largest = maxval(whole, dim=2)
+    least = minval(self%whole, dim=2)
+    largest = maxval(self%whole, dim=2)
     extent = int(largest, int64) - least + 1
     n_bits = bits_of(extent(1)*extent(2)*extent(3))
-    n = size(whole, 2)
-    allocate (stream%byte(12_int64*n + 64))
+    n = size(self%whole, 2)
     run_before = 0
     i = 1
     do while (i <= n)
       ! Atoms after the first of the run that are close to the one before; the second and the first change places.
       run = 0
       if (i < n) then
-        if (is_small(whole(:, i) - whole(:, i + 1))) then
+        if (is_small(self%whole(:, i) - self%whole(:, i + 1))) then
           run = 1
           do while (run < longest_run .and. i + run + 1 <= n)
             k = merge(i, i + run, run == 1)
-            if (.not. is_small(whole(:, i + run + 1) - whole(:, k))) exit
+            if (.not. is_small(self%whole(:, i + run + 1) - self%whole(:, k))) exit
             run = run + 1
           end do
         end if
       end if
       k = merge(i + 1, i, run > 0)
-      call stream%add_number(mixed_radix(int(whole(:, k) - least, int64), extent), n_bits)
+      call self%stream%add_number(mixed_radix(int(self%whole(:, k) - least, int64), extent), n_bits)
       if (run == run_before) then
-        call stream%add(0, 1)
+        call self%stream%add(0, 1)
       else
         ! Three times the length, plus one: the size of the differences stays.
-        call stream%add(1, 1)
-        call stream%add(3*run + 1, 5)
+        call self%stream%add(1, 1)
+        call self%stream%add(3*run + 1, 5)
         run_before = run
       end if
-      if (run > 0) call stream%add_number(small_number(whole(:, i) - whole(:, i + 1)), small_bits)
+      if (run > 0) call self%stream%add_number(small_number(self%whole(:, i) - self%whole(:, i + 1)), small_bits)
       do k = 2, run
-        call stream%add_number(small_number(whole(:, i + k) - whole(:, merge(i, i + k - 1, k == 2))), small_bits)
+        call self%stream%add_number(small_number(self%whole(:, i + k) - self%whole(:, merge(i, i + k - 1, k == 2))), small_bits)
       end do
       i = i + run + 1
     end do
-    call stream%flush_bits()
-    do while (modulo(stream%n_bytes, 4_int64) /= 0)
-      stream%n_bytes = stream%n_bytes + 1
-      stream%byte(stream%n_bytes) = 0_int8
+    call self%stream%flush_bits()
+    do while (modulo(self%stream%n_bytes, 4_int64) /= 0)
+      self%stream%n_bytes = self%stream%n_bytes + 1
+      self%stream%byte(self%stream%n_bytes) = 0_int8
     end do
     write (self%unit, iostat=self%status) big_endian([transfer(per_nanometre, magic), least, largest, &
-      int(small_bits, int32), int(stream%n_bytes, int32)]), stream%byte(:stream%n_bytes)
+      int(small_bits, int32), int(self%stream%n_bytes, int32)]), self%stream%byte(:self%stream%n_bytes)
   end subroutine write_compressed
 
   !> The bytes of a number in opposite order: files are little-endian otherwise.

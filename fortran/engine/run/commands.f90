@@ -112,7 +112,7 @@ contains
       call run_minimisation(sim, settings, log, frames, checkpoints, error)
     end if
     call sim%halo%destroy()
-    call frames%close(sim%comm)
+    call frames%close()
     call log%close()
     call checkpoints%finish(sim%comm)
   end subroutine command_run

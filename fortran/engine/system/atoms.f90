@@ -1,6 +1,7 @@
 !> The atoms of a rank: owned atoms first, in constraint groups, then ghosts.
 module atoms
-  use base_kinds, only: int64, real64
+  use base_kinds, only: int64, real32, real64
+  use base_counting_sort, only: counting_sort
   use comm_domain_grid, only: domain_grid_t, wrap_shift
   use base_fixed_point, only: rounding_t
   use topology, only: topology_t
@@ -176,22 +177,24 @@ contains
     end do
   end subroutine wrap
 
-  !> Positions of the owned atoms, (3, n_owned), as `wrap` would leave them in a box with edges `box` (angstrom): where they
-  !> stand in a frame does not depend on when they were last wrapped.
-  function in_box(self, box) result(position)
+  !> Positions of the owned atoms, (3, n_owned), as `wrap` would leave them in a box with edges `box` (angstrom), from
+  !> `origin`: where they stand in a frame does not depend on when they were last wrapped.
+  subroutine in_box(self, box, origin, position)
     class(atoms_t), intent(in) :: self
-    real(real64), intent(in) :: box(3)
-    real(real64) :: position(3, self%n_owned), shift(3)
+    real(real64), intent(in) :: box(3), origin(3)
+    real(real32), allocatable, intent(out) :: position(:, :)
+    real(real64) :: shift(3)
     integer :: g, i
+    allocate (position(3, self%n_owned))
     !$omp parallel do schedule(static) private(i, shift)
     do g = 1, self%n_groups
       shift = wrap_shift(box, self%position(:, self%group_reference(g)))
       do i = self%group_first(g), self%group_first(g + 1) - 1
-        position(:, i) = self%position(:, i) + shift
+        position(:, i) = real(self%position(:, i) + shift - origin, real32)
       end do
     end do
     !$omp end parallel do
-  end function in_box
+  end subroutine in_box
 
   !> Put owned groups in an order that depends only on where they are and who they are, not on their past: cells along
   !> z, y, x, then global id. Neighbours in space become neighbours in memory, and a continued run sees the same order.
@@ -205,19 +208,13 @@ contains
     integer :: n_cells(3), c(3), g, i, n
 
     n_cells = max(1, floor((grid%upper - grid%lower)/cell_size))
-    allocate (cell(self%n_groups), order(self%n_groups), first_in_cell(product(n_cells) + 1))
-    first_in_cell = 0
+    allocate (cell(self%n_groups))
     do g = 1, self%n_groups
       c = floor((self%position(:, self%group_reference(g)) - grid%lower)/(grid%upper - grid%lower)*n_cells)
       c = max(0, min(n_cells - 1, c))
       cell(g) = c(1) + n_cells(1)*(c(2) + n_cells(2)*c(3)) + 1
-      first_in_cell(cell(g) + 1) = first_in_cell(cell(g) + 1) + 1
     end do
-    first_in_cell(1) = 1
-    do i = 1, product(n_cells)
-      first_in_cell(i + 1) = first_in_cell(i) + first_in_cell(i + 1)
-    end do
-    call counting_sort(cell, first_in_cell, order)
+    call counting_sort(cell, product(n_cells), order, first_in_cell)
     group_id = self%id(self%group_first(:self%n_groups))
     !$omp parallel do schedule(dynamic, 64)
     do i = 1, product(n_cells)
@@ -238,18 +235,6 @@ contains
     if (allocated(self%carried)) self%carried = self%carried(:, new_atom)
     if (allocated(self%anchor)) self%anchor = self%anchor(:, new_atom)
   end subroutine sort
-
-  pure subroutine counting_sort(cell, first_in_cell, order)
-    integer, intent(in) :: cell(:), first_in_cell(:)
-    integer, intent(out) :: order(:)
-    integer, allocatable :: next(:)
-    integer :: g
-    allocate (next, source=first_in_cell)
-    do g = 1, size(cell)
-      order(next(cell(g))) = g
-      next(cell(g)) = next(cell(g)) + 1
-    end do
-  end subroutine counting_sort
 
   !> Sort the few groups of one cell by global id.
   pure subroutine insertion_sort(id, order)
