@@ -121,6 +121,7 @@ class SimulateSection(Section):
 
     protocol: Literal["demo", "standard", "careful"] | None = Field("standard", description="demo: a minute; standard: minimisation, heating, release of restraints, 10 ns at constant pressure; careful: slower to the same; empty: the `phases`")
     phases: tuple[Phase, ...] = Field((), description="your own phases instead of a protocol, each with the keys of the table below")
+    replicas: int = Field(1, ge=1, description="independent runs of all phases from the same start, each with a seed of its own: the first in `md/`, the others in `md/replica-2/` and so on")
     temperature: Positive = Field(310.0, description="kelvin, of phases that give none, and where a protocol heats to")
     pressure: float = Field(1.0, description="atm, of phases at constant pressure that give none")
     output_period: int = Field(500, ge=1, description="steps between energies, of dynamics that gives none")

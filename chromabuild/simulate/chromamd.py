@@ -24,6 +24,7 @@ from chromabuild.base.errors import (
     ResourceError,
 )
 from chromabuild.base.files import atomic_path
+from chromabuild.base.in_use import lock_descriptors
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.forcefield.molecule_runs import trajectory_ranges
 from chromabuild.simulate.energy_log import TableReader
@@ -142,7 +143,8 @@ def launch(command: Literal["setup", "run", "energy", "merge"], control: str | P
         # A session of its own: Ctrl-C in a terminal goes to all processes of the foreground, mpirun included.
         process = subprocess.Popen([*launch_command(ranks, precision), command, str(control)], stdout=out,
                                    stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment,
-                                   start_new_session=True, preexec_fn=_stop_with_parent)
+                                   start_new_session=True, preexec_fn=_stop_with_parent,
+                                   pass_fds=lock_descriptors())  # the folder is in use until the engine has ended
         try:
             handed_on = 0
             while process.poll() is None:

@@ -130,7 +130,7 @@ def write_topology(path: Path, runs: list[tuple[Molecule, int]], lj: bool = True
     sigma = 0.5 * (LJ_SIGMA[:, None] + LJ_SIGMA[None, :])
     depth = np.sqrt(epsilon[:, None] * epsilon[None, :])
     with h5py.File(path, "w") as f:
-        f.attrs.update(format="chromabuild-topology", version=1, provenance="{}", coulomb_constant=COULOMB,
+        f.attrs.update(format="chromabuild-topology", version=2, provenance="{}", coulomb_constant=COULOMB,
                        force_field="test", combination_rule="lorentz-berthelot")
         f["lj/name"] = np.array([b"OW", b"HW", b"NA", b"C", b"H"], "S8")
         f["lj/sigma"], f["lj/epsilon"] = LJ_SIGMA, epsilon
