@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 
 from chromabuild.base.duration import DURATION
 from chromabuild.base.errors import BadInputError
+from chromabuild.base.launchers import launcher_problem
 from chromabuild.base.phases import Phase, check_phases, shipped_phases
 from chromabuild.base.section import Positive, Section
 
@@ -114,6 +115,7 @@ class DynamicsSection(Section):
     trajectory_selection: Literal["auto", "all", "solute", "solute-and-ions"] = Field("auto", description="atoms of the trajectory and of topology.psf; auto: all below a million, from there on solute and ions")
     checkpoint: Annotated[str, Field(pattern=DURATION)] = Field("15 min", description="wall-clock time between checkpoints of engine chromamd, e.g. 90 s, 15 min, 1 h: a run that is killed goes on from the last one; 0 min: only when asked to stop")
     ranks: int = Field(1, ge=1, description="MPI ranks")
+    launcher: str = Field("auto", description="what starts the ranks: mpirun, srun, flux, or a command of your own with {ranks}, {threads} and {program}; auto: what the environment variable CHROMABUILD_LAUNCHER says, else srun inside a Slurm job where the MPI library works with it, else mpirun")
 
 
 class SimulateSection(Section):
@@ -216,6 +218,9 @@ def validated(data: dict, overrides: Mapping[str, object], path: Path | str) -> 
     if config.simulate.phases and config.simulate.protocol and "protocol" in config.simulate.model_fields_set:
         raise BadInputError(f"{path}: simulate.protocol and simulate.phases are both given: leave one of them empty")
     check_phases(config.simulate.phases, str(path))
+    problem = launcher_problem(config.dynamics.launcher)
+    if problem:
+        raise BadInputError(f"{path}: dynamics.launcher = {config.dynamics.launcher!r} {problem}")
     return config
 
 

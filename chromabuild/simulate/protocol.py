@@ -24,6 +24,8 @@ from chromabuild.simulate.result import FILE_NAME, FORMAT, PhaseFiles, Run
 
 Row = dict[str, float]
 RECORD_FORMAT = "chromabuild-phase"
+FREE_SETTINGS = {"ranks", "checkpoint", "launcher"}
+"""Keys of ``dynamics`` that change no more than the rounding of sums: a phase is done whatever they are."""
 MINIMISE_OUTPUT_PERIOD = 10
 """Steps between rows of the minimiser's energy table, unless the settings say otherwise."""
 
@@ -328,7 +330,7 @@ def _description(phase: PlannedPhase, task: Task, before: str) -> dict:
     """What the result of a phase depends on. Ranks and threads change no more than the rounding of sums."""
     return {"phase": asdict(replace(phase, restraints=())) | {"restraints": [item.model_dump(mode="json")
                                                                              for item in phase.restraints]},
-            "dynamics": task.dynamics.model_dump(mode="json", exclude={"ranks", "checkpoint"}), "seed": task.seed,
+            "dynamics": task.dynamics.model_dump(mode="json", exclude=FREE_SETTINGS), "seed": task.seed,
             "before": before}
 
 

@@ -50,6 +50,12 @@ def settings(tmp_path):
     ("dynamics: {steps: 5}\n", "dynamics.steps has moved: give it to a phase of simulate.phases"),
     ("dynamics: {temperature: 5}\n", "dynamics.temperature has moved: set simulate.temperature"),
     ("dynamics: 3\n", "dynamics = 3"),
+    ("dynamics: {launcher: mpirum}\n", "dynamics.launcher = 'mpirum' is neither auto, mpirun, srun or flux nor"),
+    ("dynamics: {launcher: 'srun {program}'}\n", "with {ranks} and {program}: write e.g. srun -n {ranks} {program}"),
+    ("dynamics: {launcher: 'srun -n {rank} {program}'}\n", "has {rank}, which stands for nothing"),
+    ("dynamics: {launcher: 'sh -c \"{ranks} {program}'}\n", "cannot be split into words (no closing quotation)"),
+    ("dynamics: {launcher: '{program} -n {ranks}'}\n", "begins with {program}: put the command that starts it first"),
+    ("dynamics: {launcher: ''}\n", "dynamics.launcher = '' is neither"),
     ("seed: -1\n", "seed = -1"),
     ("\xff\xfe", "not valid YAML"),
 ])

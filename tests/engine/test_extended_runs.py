@@ -15,6 +15,8 @@ from chromabuild.simulate.extension import read_extension
 from chromabuild.simulate.protocol import Task, extended, phases_in, run_phases
 from chromabuild.simulate.result import Run
 
+pytestmark = pytest.mark.release
+
 PERIOD = 20
 STEPS = 40
 
