@@ -45,7 +45,7 @@ rule phase:
         out("md/{replica}{stem}.json"),
     wildcard_constraints:
         stem="|".join(PHASES),
-        replica="|".join(REPLICAS),
+        replica="(replica-[0-9]+/)?",
     params:
         settings=deciding_settings,
         part=part_of_run,
