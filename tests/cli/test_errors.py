@@ -2,6 +2,8 @@
 
 import errno
 import json
+import os
+import signal
 
 import pytest
 from typer.testing import CliRunner
@@ -154,6 +156,12 @@ def test_exit_codes(settings, monkeypatch, error, code):
     monkeypatch.setattr(chain, "STAGES", tuple(broken if s.name == "clash" else s for s in chain.STAGES))
     line = one_sentence(invoke("clash", "--config", settings), code)
     assert ("please report" in line) == (code == 1)
+
+
+def test_a_signal_of_the_scheduler_ends_any_command(settings, monkeypatch):
+    monkeypatch.setattr(inspect, "locus_summary", lambda config: os.kill(os.getpid(), signal.SIGUSR1))
+    assert "the same command continues" in one_sentence(invoke("validate", "--config", settings), 7)
+    assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
 
 
 def test_a_fault_shows_its_traceback_when_asked_for(settings, monkeypatch):
