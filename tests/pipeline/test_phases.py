@@ -12,6 +12,7 @@ from support.solvated_example import SOLUTE
 from chromabuild.base.in_use import in_use
 from chromabuild.base.settings import load_config
 from chromabuild.pipeline.chain import is_current, stage_named
+from chromabuild.pipeline.results import open_results
 from chromabuild.simulate.replicas import replica_seed
 from chromabuild.simulate.result import Run
 
@@ -102,7 +103,7 @@ def test_replicas(folder):
     assert [(one["replica"], one["seed"]) for one in summary["replica_runs"]] == [(1, 1), (2, replica_seed(1, 2))]
     assert [one["trajectory"] for one in summary["replica_runs"]] == ["md/03-more.dcd", "md/replica-2/03-more.dcd"]
     assert (md / "03-more.log").stat().st_mtime_ns == before
-    first, second = Run.read(md), Run.read(md / "replica-2")
+    first, second = open_results(folder / "results").replicas
     assert first.minimisation["POTENTIAL_ENE"][-1] == second.minimisation["POTENTIAL_ENE"][-1]
     assert first.energies["TOTAL_ENE"][0] != second.energies["TOTAL_ENE"][0]
     assert is_current(stage_named("run"), load_config(folder / "locus.yaml"))
