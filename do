@@ -157,9 +157,9 @@ run_tests() {
     --config-settings=build-dir=build/debug
   install_wheel "$PWD/build/debug-wheel" build/debug.stamp --target "$PWD/build/debug-site"
   PYTHONPATH="$PWD/build/debug-site" pytest -q -n "$(nproc)" --dist loadfile --no-loadscope-reorder \
-    -m "not slow and not release" "${KERNEL_TESTS[@]}"
+    --durations=15 -m "not slow and not release" "${KERNEL_TESTS[@]}"
   say "All tests"
-  pytest -q -n "$(nproc)" --dist loadfile --no-loadscope-reorder
+  pytest -q -n "$(nproc)" --dist loadfile --no-loadscope-reorder --durations=30
 }
 
 # make_docs: the site, its Fortran pages beside it; a warning of Sphinx or a link that leads nowhere is an error.

@@ -1,6 +1,10 @@
-"""The order of the suite, and how its many short MPI jobs start and end."""
+"""The order of the suite, and how its many short MPI jobs start, wait and end."""
 
 import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
 
 # Open MPI sleeps 0.2 s at each start, looking for networks, and 2 s between the two signals that end a failed job; a
 # process without mpirun starts a daemon for others that may join it.
@@ -9,6 +13,20 @@ os.environ.setdefault("OMPI_MCA_ess_singleton_isolated", "1")
 os.environ.setdefault("OMPI_MCA_odls_base_sigkill_timeout", "0")
 # There are more threads than cores: one that waits must not keep another from working.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+_SCRATCH = tempfile.TemporaryDirectory(prefix="idle-ranks-")
+
+
+def _let_idle_ranks_sleep() -> None:
+    """The same for ranks. Without a compiler the tests only take longer."""
+    library = Path(_SCRATCH.name) / "idle_ranks.so"
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler and subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", library,
+                                    Path(__file__).parent / "support" / "idle_ranks.c"]).returncode == 0:
+        os.environ["OMPI_MCA_mpi_yield_when_idle"] = "1"
+        os.environ["LD_PRELOAD"] = " ".join([str(library), *os.environ.get("LD_PRELOAD", "").split()])
+
+
+_let_idle_ranks_sleep()
 
 
 def pytest_collection_modifyitems(items):

@@ -42,6 +42,7 @@ class Phase(Section):
     timestep: Positive | None = Field(None, description="fs; empty: 2")
     hydrogen_mass_factor: float = Field(1.0, ge=1, le=4, description="hydrogens of the solute are so many times as heavy, at the cost of their heavy atoms: 3 for 4 fs")
     restraints: tuple[Restraint, ...] = Field((), description="what is held: list of `group` and `constant`")
+    end_pairs: float = Field(0.0, ge=0, description="k, kcal/mol/angstrom^2, of the hydrogen bonds of the base pairs at the ends of DNA, against fraying; 0: free")
     output_period: int | None = Field(None, ge=1, description="steps between energies; empty: `simulate.output_period`, in a minimisation 10")
     trajectory_period: int | None = Field(None, ge=1, description="steps between frames; empty: `simulate.trajectory_period`, in a minimisation none")
 
@@ -134,7 +135,8 @@ def _held(group: Group, *constant: float) -> dict[str, object]:
     return {"group": group, "constant": constant[0] if len(constant) == 1 else constant}
 
 
-_HEAVY = {"hydrogen_mass_factor": 3.0}  # from the first step on: masses that change heat or cool
+_PAIRED = {"end_pairs": 5.0}  # the bonds fluctuate by 0.25 angstrom then
+_HEAVY = {"hydrogen_mass_factor": 3.0, **_PAIRED}  # from the first step on: masses that change heat or cool
 _OFTEN = {"output_period": 500, "trajectory_period": 5000}
 _RARELY = {"output_period": 1000, "trajectory_period": 25000}
 
@@ -156,13 +158,13 @@ PROTOCOLS: dict[str, list[dict[str, object]]] = {
     "careful": [
         {"name": "minimise", "kind": "minimise", "steps": 5000, "restraints": [_held("heavy", 10.0)]},
         {"name": "relax", "kind": "minimise", "steps": 5000, "restraints": [_held("backbone", 1.0)]},
-        {"name": "warm", "length": "50 ps", "timestep": 1.0, "heat_from": 10.0, "restraints": [_held("heavy", 10.0)], **_OFTEN},
-        {"name": "soak", "length": "200 ps", "restraints": [_held("heavy", 10.0)], **_OFTEN},
-        {"name": "settle", "length": "200 ps", "ensemble": "NPT", "restraints": [_held("heavy", 10.0, 2.0)], **_OFTEN},
-        {"name": "release", "length": "500 ps", "ensemble": "NPT", "restraints": [_held("heavy", 2.0, 0.2)], **_OFTEN},
-        {"name": "loosen", "length": "500 ps", "ensemble": "NPT", "restraints": [_held("backbone", 0.2, 0.0)], **_OFTEN},
-        {"name": "equilibrate", "length": "1 ns", "ensemble": "NPT", **_OFTEN},
-        {"name": "produce", "length": "10 ns", "ensemble": "NPT", "output_period": 1000, "trajectory_period": 50000},
+        {"name": "warm", "length": "50 ps", "timestep": 1.0, "heat_from": 10.0, "restraints": [_held("heavy", 10.0)], **_PAIRED, **_OFTEN},
+        {"name": "soak", "length": "200 ps", "restraints": [_held("heavy", 10.0)], **_PAIRED, **_OFTEN},
+        {"name": "settle", "length": "200 ps", "ensemble": "NPT", "restraints": [_held("heavy", 10.0, 2.0)], **_PAIRED, **_OFTEN},
+        {"name": "release", "length": "500 ps", "ensemble": "NPT", "restraints": [_held("heavy", 2.0, 0.2)], **_PAIRED, **_OFTEN},
+        {"name": "loosen", "length": "500 ps", "ensemble": "NPT", "restraints": [_held("backbone", 0.2, 0.0)], **_PAIRED, **_OFTEN},
+        {"name": "equilibrate", "length": "1 ns", "ensemble": "NPT", **_PAIRED, **_OFTEN},
+        {"name": "produce", "length": "10 ns", "ensemble": "NPT", **_PAIRED, "output_period": 1000, "trajectory_period": 50000},
     ],
 }
 """Shipped protocols by name; the temperature of ``heat_from`` rises to that of the simulation."""

@@ -25,6 +25,8 @@ from chromabuild.base.files import atomic_path
 from chromabuild.base.in_use import lock_descriptors
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.forcefield.molecule_runs import trajectory_ranges
+from chromabuild.forcefield.topology_file import molecule_kinds
+from chromabuild.simulate.end_pairs import EndBond, end_bonds
 from chromabuild.simulate.energy_log import TableReader
 from chromabuild.simulate.launcher import RANKS_VARIABLE, launched
 from chromabuild.simulate.protocol import PlannedPhase, Row, Task
@@ -270,17 +272,20 @@ def hydrogen_keys(phase: PlannedPhase) -> dict[str, object]:
     return {"hydrogen_mr": True, "hmr_target": "SOLUTE", "hmr_ratio": phase.hydrogen_mass_factor}
 
 
-def restraint_sections(phase: PlannedPhase, molecules: Mapping[str, str]) -> Sections:
+def restraint_sections(phase: PlannedPhase, molecules: Mapping[str, str],
+                       bonds: Sequence[EndBond] = ()) -> Sections:
     """[SELECTION] and [RESTRAINTS] of a phase, none without restraints; ``molecules``: name to first residue.
+
+    ``bonds``: hydrogen bonds that ``phase.end_pairs`` holds.
 
     Raises BadInputError for a group that the system has no atom of.
     """
-    if not phase.restraints:
+    if not phase.restraints and not bonds:
         return {}
     from chromabuild.simulate.groups import expression
 
     selection: dict[str, object] = {}
-    keys: dict[str, object] = {"nfunctions": len(phase.restraints)}
+    keys: dict[str, object] = {"nfunctions": len(phase.restraints) + len(bonds)}
     for k, restraint in enumerate(phase.restraints, 1):
         text = expression(restraint.group, molecules)
         if not text:
@@ -290,6 +295,11 @@ def restraint_sections(phase: PlannedPhase, molecules: Mapping[str, str]) -> Sec
         selection[f"group{k}"] = text
         keys |= {f"function{k}": "POSI", f"constant{k}": first, f"constant_end{k}": last if last != first else None,
                  f"select_index{k}": k}
+    for k, bond in enumerate(bonds, len(phase.restraints) + 1):
+        groups = len(selection) + 1, len(selection) + 2
+        selection |= {f"group{group}": f"ai:{atom + 1}" for group, atom in zip(groups, bond.atoms, strict=True)}
+        keys |= {f"function{k}": "DIST", f"constant{k}": phase.end_pairs, f"reference{k}": bond.length,
+                 f"select_index{k}": f"{groups[0]} {groups[1]}"}
     return {"SELECTION": selection, "RESTRAINTS": keys}
 
 
@@ -320,12 +330,7 @@ def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, pr
     """
     dynamics, folder = task.dynamics, task.folder
     (folder / "restart").mkdir(parents=True, exist_ok=True)
-    molecules: dict[str, str] = {}
-    if phase.restraints:
-        from chromabuild.forcefield.topology_file import molecule_kinds
-
-        molecules = molecule_kinds(task.topology)
-    sections = phase_sections(task, phase, molecules)
+    sections = phase_sections(task, phase)
     if previous is None:
         start = folder / "restart" / "start_().rst"
         if not (begun and _are_there(start, dynamics.ranks)):
@@ -355,10 +360,10 @@ def _are_there(pattern: Path, ranks: int) -> bool:
     return all(Path(str(pattern).replace("()", str(rank))).is_file() for rank in range(ranks))
 
 
-def phase_sections(task: Task, phase: PlannedPhase, molecules: Mapping[str, str]) -> Sections:
+def phase_sections(task: Task, phase: PlannedPhase) -> Sections:
     """The control file of a phase but for where it starts.
 
-    Raises BadInputError when the trajectory cannot hold what it shall.
+    Raises BadInputError when the trajectory cannot hold what it shall, and what ``restraint_sections`` raises.
     """
     files: dict[str, object] = {"logfile": task.folder / phase.log, "rstfile": task.folder / restart_name(phase),
                                 "checkpoint": task.folder / phase.checkpoint,
@@ -381,4 +386,5 @@ def phase_sections(task: Task, phase: PlannedPhase, molecules: Mapping[str, str]
                          "initial_time": phase.first_time if phase.draws_velocities else None},
             "CONSTRAINTS": {"rigid_bond": True},
             "ENSEMBLE": ensemble_section(task.dynamics, phase)}
-    return sections | restraint_sections(phase, molecules)
+    molecules = molecule_kinds(task.topology) if phase.restraints else {}
+    return sections | restraint_sections(phase, molecules, end_bonds(task.topology) if phase.end_pairs else ())

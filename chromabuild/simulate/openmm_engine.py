@@ -21,6 +21,7 @@ from chromabuild.forcefield.molecule_runs import trajectory_ranges
 from chromabuild.forcefield.topology_file import Topology
 from chromabuild.shards import read_shards
 from chromabuild.simulate.chromamd import RowProgress
+from chromabuild.simulate.end_pairs import EndBond, end_bonds
 from chromabuild.simulate.energy_log import MARK
 from chromabuild.simulate.groups import mask
 from chromabuild.simulate.protocol import PlannedPhase, Task
@@ -214,6 +215,8 @@ def _context(task: Task, phase: PlannedPhase, molecules: Topology, box: np.ndarr
     system = system_from_topology(molecules, box, nonbonded_options(task.dynamics, box), rigid=True)
     _repartition_hydrogen_mass(system, phase.hydrogen_mass_factor)
     add_restraints(system, phase, molecules, position)
+    if phase.end_pairs:
+        add_end_bonds(system, phase.end_pairs, end_bonds(task.topology))
     timestep = phase.timestep / 1000 * unit.picosecond
     start = phase.temperature[0] * unit.kelvin
     if phase.ensemble == "NVE":
@@ -248,6 +251,17 @@ def add_restraints(system: openmm.System, phase: PlannedPhase, molecules: Topolo
         for atom in np.flatnonzero(chosen).tolist():
             force.addParticle(atom, (position[atom] / ANGSTROM_PER_NM).tolist())
         system.addForce(force)
+
+
+def add_end_bonds(system: openmm.System, constant: float, bonds: list[EndBond]) -> None:
+    """Hold hydrogen bonds at their lengths with ``constant``, kcal/mol/angstrom^2."""
+    force = openmm.CustomBondForce("k*(r - r0)^2")
+    force.setUsesPeriodicBoundaryConditions(True)
+    force.addGlobalParameter("k", constant * KJ_PER_KCAL * ANGSTROM_PER_NM**2)
+    force.addPerBondParameter("r0")
+    for bond in bonds:
+        force.addBond(*bond.atoms, [bond.length / ANGSTROM_PER_NM])
+    system.addForce(force)
 
 
 def _resume(context: openmm.Context, path: Path) -> None:
@@ -340,10 +354,10 @@ def _repartition_hydrogen_mass(system: openmm.System, factor: float) -> None:
 
 
 def nonbonded_options(dynamics: DynamicsSection, box: np.ndarray) -> NonbondedOptions:
-    """What the settings mean in a box (3,), angstrom, close to what chromamd makes of them.
+    """What the settings mean in a box (3,), angstrom: as chromamd takes them.
 
-    Alpha follows from erfc(alpha cutoff) = 1e-5, the default of chromamd's ``pme_alpha_tol``. The grid follows from its
-    spacing; chromamd's may be coarser, for it takes numbers of points with the factor 7 too.
+    Alpha follows from erfc(alpha cutoff) = 1e-5, the default of chromamd's ``pme_alpha_tol``, and the grid from its
+    spacing.
     """
     return NonbondedOptions(
         cutoff=dynamics.cutoff,
@@ -354,11 +368,11 @@ def nonbonded_options(dynamics: DynamicsSection, box: np.ndarray) -> NonbondedOp
 
 
 def _smooth_number(least: int) -> int:
-    """The smallest even number from ``least`` on without a prime factor above 5: cheap to Fourier-transform."""
+    """The smallest even number from ``least`` on without a prime factor above 7, as chromamd chooses it."""
     candidate = least + least % 2
     while True:
         rest = candidate
-        for prime in (2, 3, 5):
+        for prime in (2, 3, 5, 7):
             while rest % prime == 0:
                 rest //= prime
         if rest == 1:

@@ -48,6 +48,8 @@ class PlannedPhase:
     """Fs."""
     hydrogen_mass_factor: float
     restraints: tuple[Restraint, ...]
+    end_pairs: float
+    """Constant of the hydrogen bonds at the ends of DNA, kcal/mol/angstrom^2; 0: free."""
     output_period: int
     trajectory_period: int
     """0: no frames."""
@@ -132,7 +134,7 @@ def plan_phases(simulate: SimulateSection, extension: Extension | None = None) -
             temperature=temperature if isinstance(temperature, tuple) else (temperature, temperature),
             pressure=simulate.pressure if phase.pressure is None else phase.pressure,
             timestep=phase.timestep or DEFAULT_TIMESTEP, hydrogen_mass_factor=phase.hydrogen_mass_factor,
-            restraints=phase.restraints,
+            restraints=phase.restraints, end_pairs=phase.end_pairs,
             output_period=phase.output_period or (simulate.output_period if moves else MINIMISE_OUTPUT_PERIOD),
             trajectory_period=phase.trajectory_period or (simulate.trajectory_period if moves else 0),
             first_step=step, first_time=elapsed, draws_velocities=moves and at_rest)

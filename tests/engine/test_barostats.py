@@ -28,6 +28,7 @@ def simulate(folder: Path, start: str, n_steps: int, ensemble: dict, ranks: int 
     return done.stdout
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("ensemble", [
     {"tpcontrol": "BUSSI"}, {"tpcontrol": "NHC"}, {"tpcontrol": "LANGEVIN", "gamma_p": 10},
     {"tpcontrol": "BUSSI", "barostat": "MC"},     {"tpcontrol": "LANGEVIN", "isotropy": "XY-FIXED", "ensemble": "NPAT"},

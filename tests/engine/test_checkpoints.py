@@ -153,8 +153,9 @@ def undisturbed(system):
 
 
 @pytest.mark.parametrize(("ranks", "ensemble", "frames", "keys"), [
-    (1, "NVE", "run.dcd", {}), (1, "NVT", "run.xtc", {}), (2, "NPT", "run.dcd", {}), (2, "heated NPT", "run.dcd", {}),
-    (1, "heated NVT", "run.dcd", {"integrator": "LEAP"}),
+    (1, "NVE", "run.dcd", {}), (2, "heated NPT", "run.dcd", {}),
+    *(pytest.param(*case, marks=pytest.mark.release) for case in [
+        (1, "NVT", "run.xtc", {}), (2, "NPT", "run.dcd", {}), (1, "heated NVT", "run.dcd", {"integrator": "LEAP"})]),
     *(pytest.param(*case, marks=pytest.mark.slow) for case in [
         (1, "NPT", "run.dcd", {}), (2, "NVE", "run.xtc", {}), (2, "NVT", "run.dcd", {}), (1, "MC", "run.dcd", {}),
         (2, "NVE", "run.dcd", {"integrator": "LEAP", "stoptr_period": 7}),
@@ -324,6 +325,7 @@ def test_without_a_checkpoint_the_run_starts_anew(system, undisturbed, tmp_path)
     assert [path.name for path in tmp_path.glob("check_*.rst")] == ["check_0.1.rst"]
 
 
+@pytest.mark.release
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs to mount a small file system")
 def test_a_full_disk_leaves_the_last_checkpoint(system, undisturbed, tmp_path):
     disk = tmp_path / "disk"

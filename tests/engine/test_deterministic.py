@@ -111,7 +111,9 @@ def test_minimisation_goes_the_same_way(folder, method):
         assert_same(minimised(ranks, threads), one)
 
 
-@pytest.mark.parametrize(("ranks", "threads"), [(1, 2), (2, 1), (2, 2), (3, 1), (3, 2), (8, 1), (8, 2)])
+@pytest.mark.parametrize(("ranks", "threads"), [
+    (1, 2), (2, 1), (3, 2),
+    *(pytest.param(*case, marks=pytest.mark.release) for case in [(2, 2), (3, 1), (8, 1), (8, 2)])])
 def test_overlap_changes_no_bit(folder, one_short, ranks, threads):
     """Work that goes on while messages travel: pairs and terms without ghosts, real space beside reciprocal space."""
     assert_same(trajectory(folder, ranks, threads, "chromamd", "langevin-mtk", 10, comm={"overlap": "YES"}), one_short)
@@ -144,6 +146,7 @@ def test_ranks_that_cannot_be_are_refused(folder, ranks, comm, energy, told):
     assert told in done.stderr
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("torus", ["4x2", "2x2"])
 def test_place_on_a_torus_changes_no_bit(folder, one_short, torus):
     assert_same(trajectory(folder, 8, 1, "chromamd", "langevin-mtk", 10, comm={"torus": torus}), one_short)

@@ -283,6 +283,7 @@ def test_prime_numbers_of_ranks_run(tmp_path, ranks):
     assert np.abs(difference - BOX * np.round(difference / BOX)).max() < 1e-8
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("transport", ["PERSISTENT", "SHARED"])
 def test_a_rank_that_dies_ends_the_job(tmp_path, transport):
     """kill -9 of one of three ranks: the others end within 30 s, with a message, however they wait for it."""

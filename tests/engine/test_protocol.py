@@ -14,6 +14,7 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import Settings, validated
 from chromabuild.forcefield.topology_file import molecule_kinds
 from chromabuild.simulate import chromamd, groups, openmm_engine
+from chromabuild.simulate.end_pairs import end_bonds
 from chromabuild.simulate.protocol import Task, plan_phases, run_phases
 from chromabuild.simulate.result import Run
 
@@ -22,7 +23,7 @@ THREE_PHASES = [
     {"name": "heat", "steps": 40, "temperature": [50, 300], "output_period": 10, "trajectory_period": 20,
      "restraints": [{"group": "heavy", "constant": 5}]},
     {"name": "release", "length": "80 fs", "ensemble": "NPT", "output_period": 10, "trajectory_period": 20,
-     "restraints": [{"group": "backbone", "constant": [5, 0]}]},
+     "restraints": [{"group": "backbone", "constant": [5, 0]}], "end_pairs": 5},
 ]
 
 
@@ -138,10 +139,11 @@ def task_of(build, config, folder="md") -> Task:
 
 
 def test_restraints_of_groups_against_openmm(systems, build):
-    """Energy and forces of the group that a phase restrains, when all atoms have moved."""
+    """Energy and forces of restrained groups and hydrogen bonds at the ends, when all atoms have moved."""
     system, (entries, folder) = systems["duplex"], build
     phase = plan_phases(config_of([{"name": "a", "steps": 1, "restraints": [
-        {"group": "backbone", "constant": 2.5}, {"group": "dna", "constant": [1.5, 0]}]}]).simulate)[0]
+        {"group": "backbone", "constant": 2.5}, {"group": "dna", "constant": [1.5, 0]}], "end_pairs": 4}]).simulate)[0]
+    bonds = end_bonds(entries["topologyfile"])
     moved = system.position + np.random.default_rng(3).normal(scale=0.3, size=system.position.shape).round(3)
     judge = openmm.System()
     judge.setDefaultPeriodicBoxVectors(*(np.diag(system.box) / 10))
@@ -149,6 +151,7 @@ def test_restraints_of_groups_against_openmm(systems, build):
         judge.addParticle(mass)
     # As the shards have them: whole thousandths of an angstrom.
     openmm_engine.add_restraints(judge, phase, system.topology, system.position.round(3))
+    openmm_engine.add_end_bonds(judge, phase.end_pairs, bonds)
     context = openmm.Context(judge, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
     context.setPositions(moved / 10)
     state = context.getState(getEnergy=True, getForces=True)
@@ -156,7 +159,7 @@ def test_restraints_of_groups_against_openmm(systems, build):
     molecules = molecule_kinds(entries["topologyfile"])
     bricks = write_bricks(folder / "moved", moved, system.box, system.topology)
     results = []
-    for part in (chromamd.restraint_sections(phase, molecules), {}):
+    for part in (chromamd.restraint_sections(phase, molecules, bonds), {}):
         chromamd.write_control(folder / "e.inp", {
             "INPUT": {"topologyfile": entries["topologyfile"], "shardfile": bricks, "reffile": entries["shardfile"]},
             "OUTPUT": {"forcefile": folder / "f.bin"}, "ENERGY": chromamd.energy_section(Settings().dynamics), **part})
@@ -168,7 +171,24 @@ def test_restraints_of_groups_against_openmm(systems, build):
     assert relative_rms(results[0][1] - results[1][1], theirs) < 1e-6
 
 
+def test_hydrogen_bonds_at_the_ends(systems, build):
+    """Of a duplex as it is built, where each is as long as it shall be; a protein has none."""
+    system, (entries, folder) = systems["duplex"], build
+    bonds = end_bonds(entries["topologyfile"])
+    names = np.concatenate([np.tile(system.topology.templates[t].atom_name, count) for t, count in
+                            zip(system.topology.run_template, system.topology.run_count, strict=True)])
+    bases = [template.residue_name[end].decode()[1] for template in system.topology.templates[:1] for end in (0, -1)]
+    assert len(bonds) == sum({"A": 2, "T": 2, "G": 3, "C": 3}[base] for base in bases)
+    for bond in bonds:
+        i, j = bond.atoms
+        assert {names[i][:1], names[j][:1]} <= {b"N", b"O"}
+        assert np.linalg.norm(system.position[i] - system.position[j]) == pytest.approx(bond.length, abs=0.35)
+    systems["peptide"].topology.write(folder / "peptide.h5")
+    assert end_bonds(folder / "peptide.h5") == []
+
+
 @pytest.mark.mpi
+@pytest.mark.release
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("engine", "ranks"), [(chromamd, 1), (chromamd, 2), (openmm_engine, 1)],
                          ids=["one-rank", "two-ranks", "openmm"])

@@ -17,6 +17,8 @@ from chromabuild.simulate import chromamd
 from chromabuild.simulate.protocol import Task, run_phases
 from chromabuild.simulate.result import Run
 
+pytestmark = pytest.mark.release
+
 STEPS = 600
 
 

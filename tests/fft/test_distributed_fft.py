@@ -100,6 +100,7 @@ def share_sizes(n, parts):
 
 
 @pytest.mark.mpi
+@pytest.mark.release
 def test_messages_and_bytes_follow_the_formulas(outcome):
     """16^3 complex double on 4 x 4 x 4 ranks: 64 points a rank, of which each exchange among p ranks sends 1 - 1/p."""
     groups = {"slab": [64], "pencil": [8, 8], "1d": [4] * 5, "2d": [4, 16, 4], "qcdoc": [4] * 6}
@@ -145,6 +146,7 @@ def test_chunks_change_no_bit_and_overlap_axes(outcome):
 
 
 @pytest.mark.mpi
+@pytest.mark.release
 def test_more_ranks_than_lines(outcome):
     """4^3 on 64 ranks: 16 lines an axis, so that 16 ranks transform and 48 have nothing to send at those stages."""
     for scheme in ("1d", "columns"):

@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 from support.command_line import command, digests, environment, result_of
 
+from chromabuild.base.settings import load_config
 from chromabuild.simulate.energy_log import EnergyLog
+from chromabuild.simulate.openmm_engine import nonbonded_options
 
 pytestmark = pytest.mark.slow
 
@@ -76,6 +78,17 @@ def test_temperature_is_brought_back_by_the_thermostat(simulated):
     assert (temperature[table["TIME"] > 0.19] > 310 - 155 * np.exp(-0.95)).all()
 
 
+def test_both_engines_take_the_same_reciprocal_space(simulated):
+    """Grid and screening that chromamd notes in its log are those that the OpenMM engine is given."""
+    build, _ = simulated
+    line = re.search(r"reciprocal space: (\d+) x (\d+) x (\d+) points, alpha ([0-9.]+)/angstrom",
+                     (build.results / "md" / "02-dynamics.log").read_text())
+    settings = load_config(build.folder / "locus.yaml")
+    options = nonbonded_options(settings.dynamics, np.array(build.manifest["box"]))
+    assert tuple(int(points) for points in line.groups()[:3]) == options.grid
+    assert float(line[4]) == pytest.approx(options.alpha, abs=1e-5)
+
+
 def test_trajectory_with_the_psf_in_mdanalysis(simulated):
     """Five frames in global order: near where the atoms were put, rigid waters and X-H bonds at their lengths."""
     build, _ = simulated
@@ -109,8 +122,8 @@ def test_trajectory_with_the_psf_in_mdanalysis(simulated):
 def test_solute_and_ions_alone_in_mdanalysis(piece, tmp_path, engine, ranks):
     """topology.psf and the trajectory hold the same atoms: bonds keep their lengths in every frame."""
     shutil.copytree(piece.folder, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("md"))
-    phases = [{"name": "minimise", "kind": "minimise", "steps": 60},
-              {"name": "dynamics", "steps": 20, "trajectory_period": 10}]
+    phases = [{"name": "minimise", "kind": "minimise", "steps": 2 if engine == "openmm" else 10},
+              {"name": "dynamics", "steps": 4, "timestep": 0.5, "trajectory_period": 2}]
     settings = [part for text in ("dynamics.trajectory_selection=solute-and-ions", f"dynamics.engine={engine}",
                                   f"dynamics.ranks={ranks}", f"simulate.phases={json.dumps(phases)}")
                 for part in ("--set", text)]

@@ -425,6 +425,7 @@ def test_full_disk_keeps_what_is_there(solute, tmp_path, monkeypatch):
     assert hashes(other) == {name: content for name, content in before.items() if name != "manifest"}
 
 
+@pytest.mark.release
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
 def test_really_full_disk(solute, tmp_path):
     """A tmpfs of 600 kB: refused before the first brick; a write that outgrows it leaves nothing behind."""

@@ -82,7 +82,12 @@ contains
     call log%note("chromamd, "//precision_name//" precision: "//to_text(sim%topology%n_atoms)//extent// &
                   to_text(sim%grid%dims(1))//" x "//to_text(sim%grid%dims(2))//" x "// &
                   to_text(sim%grid%dims(3))//" domains")
-    if (comm%n_apart > 0) call log%note("reciprocal space: "//to_text(int(comm%n_apart, int64))//" ranks apart")
+    if (settings%energy%ewald_charges .and. .not. settings%has_material()) then
+      write (line, "(a,i0,a,i0,a,i0,a,f7.5,a)") "reciprocal space: ", sim%grid_points(1), " x ", sim%grid_points(2), " x ", &
+        sim%grid_points(3), " points, alpha ", sim%field%shared%alpha, "/angstrom"
+      if (comm%n_apart > 0) line = trim(line)//", "//to_text(int(comm%n_apart, int64))//" ranks apart"
+      call log%note(trim(line))
+    end if
     if (size(settings%comm%torus) > 0) then
       write (line, "(a,f0.3,a,f0.3,a)") "torus "//settings%comm%torus_name//": a byte of the halo travels ", &
         sim%hops(2), " links (", sim%hops(1), " with ranks in the order of the machine)"
