@@ -64,8 +64,9 @@ def _take(lock: int, path: Path) -> None:
     while not _lock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB):
         holder, is_dead = _holder(path)
         if not is_dead or time.monotonic() > deadline:
-            raise BusyError(f"another chromabuild is at work in {path.parent} ({holder}): wait for it, stop it, or "
-                            "choose another output folder")
+            who = "an engine that another chromabuild has left" if is_dead else "another chromabuild"
+            raise BusyError(f"{who} is at work in {path.parent} ({holder}): wait for it, stop it, or choose another "
+                            "output folder")
         time.sleep(0.1)
 
 

@@ -81,8 +81,8 @@ def main() -> None:
 
 
 def launch_command(ranks: int, precision: Precision = "mixed", arguments: Sequence[str] = (), threads: int = 1,
-                   launcher: str = "auto") -> list[str]:
-    """The command line that starts the engine with ``arguments``, by ``launcher`` (module ``simulate.launcher``).
+                   launcher: str = "auto", variables: Sequence[str] = ()) -> list[str]:
+    """The command line that starts the engine with ``arguments``; the rest as of ``simulate.launcher.launched``.
 
     Raises ResourceError when the engine or the launcher is missing, BadInputError for a launcher that is none.
     """
@@ -122,7 +122,8 @@ def launch(command: Literal["setup", "run", "energy", "merge"], control: str | P
     if ranks > (os.cpu_count() or 1):
         environment["OMPI_MCA_mpi_yield_when_idle"] = "1"  # waiting ranks must not keep the working ones from a core
     follower = _Follower(Path(log) if log else None, progress)
-    line = launch_command(ranks, precision, [command, str(control)], int(openmp.split(",")[0]), launcher)
+    line = launch_command(ranks, precision, [command, str(control)], int(openmp.split(",")[0]), launcher,
+                          ("OMP_NUM_THREADS", RANKS_VARIABLE))
     with open(output, "w", encoding="utf-8") as out, _stop_signals() as stops:
         # A session of its own: Ctrl-C in a terminal goes to all processes of the foreground, mpirun included.
         process = subprocess.Popen(line, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,

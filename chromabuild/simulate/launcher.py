@@ -17,12 +17,14 @@ RANKS_VARIABLE = "CHROMAMD_RANKS"
 TRIAL_SECONDS = 60.0
 
 
-def launched(program: Sequence[str], ranks: int, threads: int = 1, launcher: str = "auto") -> list[str]:
+def launched(program: Sequence[str], ranks: int, threads: int = 1, launcher: str = "auto",
+             variables: Sequence[str] = ()) -> list[str]:
     """The command line that starts ``program`` (its path and arguments) on ``ranks`` ranks of ``threads`` threads.
 
     ``launcher``: ``mpirun``, ``srun``, ``flux``, or a command in which ``{ranks}``, ``{threads}`` and ``{program}`` are
     replaced. ``auto``: what the environment variable ``CHROMABUILD_LAUNCHER`` says; without it srun inside a Slurm job
-    where the MPI library works with it, else mpirun. One rank needs no mpirun.
+    where the MPI library works with it, else mpirun. One rank needs no mpirun. ``variables``: names of those of the
+    environment that all ranks need; a launcher of the user's own hands them on by itself.
 
     Raises BadInputError for another launcher, ResourceError when it is not installed.
     """
@@ -35,7 +37,7 @@ def launched(program: Sequence[str], ranks: int, threads: int = 1, launcher: str
     if launcher == "auto":
         launcher = "srun" if _srun_works(program[0], ranks, threads) else "mpirun"
     if launcher == "mpirun":
-        return [*(_mpirun(ranks) if ranks > 1 else []), *program]
+        return [*(_mpirun(ranks, variables) if ranks > 1 else []), *program]
     if launcher == "srun":
         return [_found("srun", where), *_srun(ranks, threads), *program]
     if launcher == "flux":
@@ -69,13 +71,13 @@ def _found(name: str, what: str) -> str:
     return path
 
 
-def _mpirun(ranks: int) -> list[str]:
+def _mpirun(ranks: int, variables: Sequence[str]) -> list[str]:
     path, is_open_mpi = _installed_mpirun()
     options = []
     if is_open_mpi:
         # Binding would put the ranks of two runs on the same cores; oversubscription is the user's decision. Only
         # variables that are named reach other nodes.
-        options = ["--oversubscribe", "--bind-to", "none", "-x", "OMP_NUM_THREADS", "-x", RANKS_VARIABLE]
+        options = ["--oversubscribe", "--bind-to", "none", *(part for name in variables for part in ("-x", name))]
         if os.geteuid() == 0:
             options.append("--allow-run-as-root")
     return [path, *options, "-np", str(ranks)]

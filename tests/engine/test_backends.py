@@ -83,8 +83,7 @@ def test_missing_engine_and_mpirun(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(("version", "expected"), [
-    ("mpirun (Open MPI) 4.1.4",
-     ["--oversubscribe", "--bind-to", "none", "-x", "OMP_NUM_THREADS", "-x", "CHROMAMD_RANKS"]),
+    ("mpirun (Open MPI) 4.1.4", ["--oversubscribe", "--bind-to", "none"]),
     ("HYDRA build details: Version: 4.0.2", []),
 ])
 def test_options_of_each_mpi(tmp_path, monkeypatch, version, expected):
@@ -95,6 +94,8 @@ def test_options_of_each_mpi(tmp_path, monkeypatch, version, expected):
     monkeypatch.setattr(chromamd, "executable", lambda precision: Path("/engine"))
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     assert chromamd.launch_command(4) == [str(mpirun), *expected, "-np", "4", "/engine"]
+    exported = chromamd.launch_command(4, variables=["OMP_NUM_THREADS"])
+    assert ("-x OMP_NUM_THREADS" in " ".join(exported)) == bool(expected)
     monkeypatch.setattr("os.geteuid", lambda: 0)
     assert ("--allow-run-as-root" in chromamd.launch_command(4)) == bool(expected)
     launcher._installed_mpirun.cache_clear()

@@ -67,7 +67,7 @@ def test_what_a_dead_process_has_started_is_waited_for(tmp_path, holder, monkeyp
     process.kill()
     process.wait()
     monkeypatch.setattr(module, "LINGER_SECONDS", 0.3)
-    with pytest.raises(BusyError), in_use(tmp_path):
+    with pytest.raises(BusyError, match="an engine that another chromabuild has left is at work"), in_use(tmp_path):
         pass
 
 
