@@ -91,7 +91,7 @@ def test_a_job_a_phase_and_replica(project, plan_of_many):
     for job, output in zip(jobs, outputs, strict=True):
         before = {path for path in re.search(r"input: (.*)", job).group(1).split(", ") if path.endswith(".json")}
         assert {Path(path).parent for path in before} <= {Path(output).parent, project / "out" / "shards"}
-        assert re.search(r"resources: .*tasks=2, cpus_per_task=1, mpi=srun", job)
+        assert re.search(r"resources: .*tasks=2, mpi=srun", job)
     for k, folder in enumerate(folders, 1):
         assert text.count(f"--replica {k} ") == len(PHASES)
         assert re.search(rf"^rule run:\n +input: .*{re.escape(str(folder / PHASES[-1].record))}", text, re.MULTILINE)

@@ -7,6 +7,8 @@ RUN = next(stage for stage in STAGES if stage.name == "run")
 PHASES = {phase.stem: phase for phase in plan_phases(SETTINGS.simulate)}
 REPLICAS = {f"replica-{k}/" if k > 1 else "": k for k in range(1, SETTINGS.simulate.replicas + 1)}
 RANKS = SETTINGS.dynamics.ranks
+# In a job of its own each task, which is an MPI rank, has `threads` of them; on this machine the ranks share them.
+TASKS = RANKS if jobs_run_elsewhere() else 1
 PHASE_JOBS = int(config.get("phase_jobs") or (20 if jobs_run_elsewhere() else 1))
 
 
@@ -52,9 +54,8 @@ rule phase:
     threads: THREADS
     retries: PHASE_JOBS - 1
     resources:
-        # A Slurm job of that many tasks, in which the engine is a step of its own; `threads` are those of all ranks.
+        # For Slurm: so many tasks, and a job script in which chromabuild starts the engine as a step of its own.
         tasks=RANKS,
-        cpus_per_task=lambda wildcards, threads: max(1, threads // RANKS),
         mpi="srun",
     shell:
-        f"{command('run')} {{params.part}} --threads {{threads}}"
+        f"{command('run')} {{params.part}} --threads $(({{threads}} * {TASKS}))"
