@@ -192,38 +192,50 @@ def assign_force_field(solute: "Solute", shards: "ShardSet", settings: Settings 
 @_with_keys_of("dynamics", "simulate")
 def run_dynamics(topology: "Topology | str | Path", shards: "ShardSet", folder: str | Path,
                  settings: Settings | None = None, *, seed: int | None = None, threads: int | None = None,
-                 progress: Progress = silent, phase: str | None = None, again: bool = False, **keys: object) -> "Run":
+                 progress: Progress = silent, phase: str | None = None, again: bool = False,
+                 extend: str | None = None, replica: int = 1, **keys: object) -> "Run":
     """Minimise and run molecular dynamics; control files, logs, restarts and trajectories go to ``folder``.
 
     ``topology``: the file, or a Topology, which is then written to ``folder`` first. ``phase``: the one phase to run;
-    None: all. Phases that are done there, with the same settings and input, are left out unless ``again``.
+    None: all. Phases that are done there, with the same settings and input, are left out unless ``again``. ``extend``:
+    the last phase, which must be done, goes on by so much, e.g. ``10 ns``. ``replica``: which one, with a seed of its
+    own; those from the second on lie in ``folder/replica-2`` and so on.
 
-    Raises BadInputError for what the engine refuses, IntegrityError for damaged files, ResourceError when the engine
-    is missing or memory runs out.
+    Raises BadInputError for what the engine refuses and for a phase that cannot go on, IntegrityError for damaged
+    files, ResourceError when the engine is missing or memory runs out, BusyError while another process is at work
+    in ``folder``.
     """
+    from chromabuild.base.in_use import in_use
     from chromabuild.simulate import chromamd
-    from chromabuild.simulate.protocol import PlannedPhase, Row, Task, plan_phases, run_phases
+    from chromabuild.simulate.protocol import PlannedPhase, Row, Task, extended, phases_in, run_phases
+    from chromabuild.simulate.replicas import chosen_replicas, replica_folder, replica_seed
 
     for section in ("dynamics", "simulate"):
         fields = Settings.model_fields[section].annotation.model_fields
         own = {key: keys.pop(key) for key in list(keys) if key in fields}
         settings = changed(settings, section, own, seed, "run_dynamics()")
     settings = changed(settings, "dynamics", keys, None, "run_dynamics()")  # what is left is unknown
+    chosen_replicas(settings.simulate, replica)
     dynamics, folder = settings.dynamics, Path(folder)
     if not isinstance(topology, (str, Path)):
         topology.write(folder / "topology.h5")
         topology = folder / "topology.h5"
-    phases = plan_phases(settings.simulate)
-    total = sum(one.steps for one in phases if phase in (None, one.name))
-
-    def advance(one: PlannedPhase, row: Row | None) -> None:
-        before = sum(other.steps for other in phases[:one.number - 1] if phase is None)
-        done = one.steps if row is None else row["STEP"] - (one.first_step if one.kind == "dynamics" else 0)
-        progress(one.name if row is not None else f"{one.name}: done before", min(1.0, (before + done) / max(1, total)))
-
     engine = chromamd
     if dynamics.engine == "openmm":
         from chromabuild.simulate import openmm_engine as engine
-    task = Task(dynamics, settings.seed, Path(topology), Path(shards.bricks), folder,
+    folder = replica_folder(folder, replica)
+    task = Task(dynamics, replica_seed(settings.seed, replica), Path(topology), Path(shards.bricks), folder,
                 max(1, thread_count(threads) // dynamics.ranks))
-    return run_phases(settings, task, engine, phase, again, advance)
+    with in_use(folder):
+        if extend is not None:
+            extended(settings, task, extend)[0].write(folder)
+        phases = phases_in(folder, settings.simulate)
+        total = sum(one.steps for one in phases if phase in (None, one.name))
+
+        def advance(one: PlannedPhase, row: Row | None) -> None:
+            before = sum(other.steps for other in phases[:one.number - 1] if phase is None)
+            done = one.steps if row is None else row["STEP"] - (one.first_step if one.kind == "dynamics" else 0)
+            progress(one.name if row is not None else f"{one.name}: done before",
+                     min(1.0, (before + done) / max(1, total)))
+
+        return run_phases(settings, task, engine, phase, again, advance)

@@ -42,3 +42,10 @@ class InterruptedRunError(ChromabuildError):
 
     exit_code = 7
     told = "interrupted (the same command continues)"
+
+
+class BusyError(ChromabuildError):
+    """Another process is at work where this one would write."""
+
+    exit_code = 8
+    told = "another process is at work there"

@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 
 from chromabuild.base.duration import DURATION
 from chromabuild.base.errors import BadInputError
+from chromabuild.base.launchers import launcher_problem
 from chromabuild.base.phases import Phase, check_phases, shipped_phases
 from chromabuild.base.section import Positive, Section
 
@@ -114,6 +115,7 @@ class DynamicsSection(Section):
     trajectory_selection: Literal["auto", "all", "solute", "solute-and-ions"] = Field("auto", description="atoms of the trajectory and of topology.psf; auto: all below a million, from there on solute and ions")
     checkpoint: Annotated[str, Field(pattern=DURATION)] = Field("15 min", description="wall-clock time between checkpoints of engine chromamd, e.g. 90 s, 15 min, 1 h: a run that is killed goes on from the last one; 0 min: only when asked to stop")
     ranks: int = Field(1, ge=1, description="MPI ranks")
+    launcher: str = Field("auto", description="what starts the ranks: mpirun, srun, flux, or a command of your own with {ranks}, {threads} and {program}; auto: what the environment variable CHROMABUILD_LAUNCHER says, else srun inside a Slurm job where the MPI library works with it, else mpirun")
 
 
 class SimulateSection(Section):
@@ -121,6 +123,7 @@ class SimulateSection(Section):
 
     protocol: Literal["demo", "standard", "careful"] | None = Field("standard", description="demo: a minute; standard: minimisation, heating, release of restraints, 10 ns at constant pressure; careful: slower to the same; empty: the `phases`")
     phases: tuple[Phase, ...] = Field((), description="your own phases instead of a protocol, each with the keys of the table below")
+    replicas: int = Field(1, ge=1, description="independent runs of all phases from the same start, each with a seed of its own: the first in `md/`, the others in `md/replica-2/` and so on")
     temperature: Positive = Field(310.0, description="kelvin, of phases that give none, and where a protocol heats to")
     pressure: float = Field(1.0, description="atm, of phases at constant pressure that give none")
     output_period: int = Field(500, ge=1, description="steps between energies, of dynamics that gives none")
@@ -215,6 +218,9 @@ def validated(data: dict, overrides: Mapping[str, object], path: Path | str) -> 
     if config.simulate.phases and config.simulate.protocol and "protocol" in config.simulate.model_fields_set:
         raise BadInputError(f"{path}: simulate.protocol and simulate.phases are both given: leave one of them empty")
     check_phases(config.simulate.phases, str(path))
+    problem = launcher_problem(config.dynamics.launcher)
+    if problem:
+        raise BadInputError(f"{path}: dynamics.launcher = {config.dynamics.launcher!r} {problem}")
     return config
 
 

@@ -4,8 +4,11 @@ import errno
 import functools
 import json
 import os
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -103,7 +106,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def guarded(*args: object, **kwargs: object) -> None:
         try:
-            function(*args, **kwargs)
+            with _stopped_by_schedulers():
+                function(*args, **kwargs)
         except (typer.Exit, typer.BadParameter):
             raise
         except ChromabuildError as error:
@@ -130,6 +134,22 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             _unexpected(error)
 
     return guarded
+
+
+@contextmanager
+def _stopped_by_schedulers() -> Iterator[None]:
+    """SIGUSR1, by which schedulers announce the end of a job, ends a command as Ctrl-C does."""
+    def stop(number: int, frame: object) -> NoReturn:
+        raise InterruptedRunError("interrupted: the same command continues")
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGUSR1, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGUSR1, before)
 
 
 def _raised_in_mesoscale(error: BaseException) -> bool:

@@ -11,12 +11,13 @@ from chromabuild.cli.frame import load, show
 from chromabuild.cli.progress import make_reporter
 
 if TYPE_CHECKING:
+    from chromabuild.pipeline.stages import RunPart
     from chromabuild.solvate import Part
 
 
 def run_one(name: str, config: Path, overrides: list[str], seed: int | None, threads: int | None, as_json: bool,
-            only: "Iterable[int] | Part | str | None" = None) -> None:
-    """Run a stage, or some shards or one phase of it, with the effective settings and print its summary."""
+            only: "Iterable[int] | Part | RunPart | None" = None) -> None:
+    """Run a stage, or some shards or a part of the dynamics, with the effective settings and print its summary."""
     from chromabuild.pipeline import chain
 
     settings = load(config, overrides, seed)

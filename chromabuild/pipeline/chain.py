@@ -5,18 +5,19 @@ Order and staleness follow from the stage objects alone: what they read, the set
 
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import file_hash
+from chromabuild.base.in_use import in_use
 from chromabuild.base.progress import Progress
 from chromabuild.base.record import Provenance
 from chromabuild.base.settings import Settings
 from chromabuild.base.summary import Summary
 from chromabuild.pipeline import provenance
-from chromabuild.pipeline.stages import STAGES, Job, Stage
+from chromabuild.pipeline.stages import STAGES, Job, RunPart, Stage
 
 if TYPE_CHECKING:
     from chromabuild.solvate import Part
@@ -40,7 +41,7 @@ def stage_named(name: str) -> Stage:
     return {stage.name: stage for stage in STAGES}[name]
 
 
-def _describe(stage: Stage, config: Settings) -> Provenance:
+def describe(stage: Stage, config: Settings) -> Provenance:
     """What the stage's result depends on. Raises BadInputError when an input that it needs is missing."""
     inputs = stage.input_paths(config)
     if not stage.needs_all_inputs:
@@ -59,7 +60,7 @@ def is_current(stage: Stage, config: Settings, description: Provenance | None = 
     entry = provenance.read(config.output)["stages"].get(stage.name)
     if entry is None:
         return False
-    description = description or _describe(stage, config)
+    description = description or describe(stage, config)
     if any(entry["provenance"][key] != description[key] for key in ("seed", "settings", "inputs")):
         return False
     folder = Path(config.output)
@@ -68,16 +69,16 @@ def is_current(stage: Stage, config: Settings, description: Provenance | None = 
 
 
 def run_stage(stage: Stage, config: Settings, threads: int, reporter: Reporter,
-              only: "Iterable[int] | Part | str | None" = None, again: bool = False) -> Summary:
+              only: "Iterable[int] | Part | RunPart | None" = None, again: bool = False) -> Summary:
     """Run one stage and record it; gives its summary.
 
-    With ``only`` some shards are made, or one phase is run, and nothing is recorded. ``again``: what the stage finds
-    done in part is done again.
+    With ``only`` some shards are made, or a part of the dynamics is run, and nothing is recorded. ``again``: what
+    the stage finds done in part is done again.
 
     The stage's old record is taken out first, so that an interrupted stage is never taken for finished.
     Raises what the stage raises, and BadInputError when an input file is missing.
     """
-    description = _describe(stage, config)
+    description = describe(stage, config)
     if only is not None:
         with reporter.stage(f"{stage.title}, in part") as progress:
             return stage.run(Job(config, threads, progress, description, only, again))
@@ -103,8 +104,24 @@ def run_stages(config: Settings, threads: int, reporter: Reporter, force: bool =
 
     Yields (stage, summary, whether it was run) after each stage. A stage that goes without missing
     inputs (the report) is remade whenever any other was run: it shows times too. Raises ResourceError, as soon as the
-    size of the build is known, when the stages that are left cannot be done on this machine.
+    size of the build is known, when the stages that are left cannot be done on this machine, BusyError while another
+    process runs the chain or the dynamics in the same output folder.
     """
+    with ExitStack() as stack:
+        for folder in run_folders(config):
+            stack.enter_context(in_use(folder))
+        yield from _run_stages(config, threads, reporter, force, last)
+
+
+def run_folders(config: Settings, replica: int | None = None) -> list[Path]:
+    """Folders of the dynamics, one a replica; or that of one replica."""
+    from chromabuild.simulate.replicas import chosen_replicas, replica_folder
+
+    return [replica_folder(Path(config.output) / "md", one) for one in chosen_replicas(config.simulate, replica)]
+
+
+def _run_stages(config: Settings, threads: int, reporter: Reporter, force: bool,
+                last: str) -> Iterator[tuple[Stage, Summary, bool]]:
     from chromabuild.pipeline import limits
 
     any_run, weighed = force, False

@@ -25,7 +25,8 @@ from chromabuild.nucleosome.recipe import build_octamer
 from chromabuild.scaling.measured import StepSettings, rank_memory
 from chromabuild.scaling.prediction import Job, Prediction, Run, predict
 from chromabuild.shards.manifest import ATOMS_OF, Manifest
-from chromabuild.simulate.protocol import last_dynamics, plan_phases
+from chromabuild.simulate.protocol import PlannedPhase, last_dynamics
+from chromabuild.simulate.replicas import phases_of_replicas
 from chromabuild.solvate import brick_grid, disk_needed
 from chromabuild.solvate.ions import formal_charges, ion_counts
 from chromabuild.solvate.water import GAP_AT_FACES, water_tile
@@ -82,6 +83,8 @@ class Estimate:
     shards: int
     jobs: int
     """Batch jobs that make the shards on a cluster."""
+    replicas: int
+    """Of the dynamics, all of which count in disk and time."""
     memory: dict[str, float]
     """By stage."""
     disk: dict[str, float]
@@ -99,7 +102,8 @@ class Estimate:
                 f"solute: {self.solute_atoms} atoms", f"box: {edges} angstrom (from {self.box_from})",
                 f"solvated: about {self.atoms:.4g} atoms with {solvent}",
                 f"trajectory: {self.trajectory_atoms} atoms a frame",
-                f"shards: {self.shards}, on a cluster in {self.jobs} jobs"]
+                f"shards: {self.shards}, on a cluster in {self.jobs} jobs",
+                *([f"replicas: {self.replicas}, all of them in disk and time"] if self.replicas > 1 else [])]
 
     def lines(self) -> list[str]:
         """For people."""
@@ -130,12 +134,13 @@ def estimate(config: Settings, threads: int) -> Estimate:
     dynamics = config.dynamics
     shards = brick_grid(np.rint(box * 1000).astype(np.int64), config.solvate).n_bricks
     share = 2 / threads
-    phases = plan_phases(config.simulate)
-    frames = sum(phase.frames for phase in phases)
+    replicas = _phases_of_replicas(config)
+    phases = [phase for one in replicas for phase in one]
     return Estimate(
         base_pairs=len(fibre.sequence), nucleosomes=len(fibre.dyads), solute_atoms=solute,
         box=tuple(round(float(edge), 1) for edge in box), box_from=source,
         atoms=atoms, counts=counts, trajectory_atoms=written, shards=shards, jobs=-(-shards // JOB_BRICKS),
+        replicas=len(replicas),
         memory=_gigabytes({
             "build": SOLUTE_BYTES_PER_ATOM * solute,
             "clash": SOLUTE_BYTES_PER_ATOM * solute,
@@ -145,8 +150,8 @@ def estimate(config: Settings, threads: int) -> Estimate:
         disk=_gigabytes({
             "solute": 2 * 12.2 * solute,
             "shards": disk_needed(atoms, solute, config.solvate.compress),
-            "trajectory": FRAME_BYTES_PER_ATOM * written * frames,
-            "restarts": RESTART_BYTES_PER_ATOM * atoms * 2 * (1 + len(phases))}),
+            "trajectory": FRAME_BYTES_PER_ATOM * written * sum(phase.frames for phase in phases),
+            "restarts": RESTART_BYTES_PER_ATOM * atoms * 2 * (len(replicas) + len(phases))}),
         seconds={name: round(value, 1) for name, value in {
             "scaffold": len(fibre.dyads) * (
                 FOLDING_SECONDS_PER_NUCLEOSOME + SECONDS_PER_SWEEP_AND_NUCLEOSOME * config.scaffold.sweeps
@@ -163,14 +168,20 @@ def cost_on(job: Job, config: Settings, build: Estimate) -> Prediction:
     dynamics = config.dynamics
     settings = StepSettings(dynamics.cutoff, dynamics.cutoff + dynamics.pairlist_buffer, dynamics.pme_spline_order,
                             dynamics.pme_spacing)
-    phases = plan_phases(config.simulate)
-    steps = {kind: sum(phase.steps for phase in phases if phase.kind == kind) for kind in ("minimise", "dynamics")}
-    last = last_dynamics(phases) or phases[-1]
+    replicas = _phases_of_replicas(config)
+    steps = {kind: sum(phase.steps for phases in replicas for phase in phases if phase.kind == kind)
+             for kind in ("minimise", "dynamics")}
+    last = last_dynamics(replicas[0]) or replicas[0][-1]
     return predict(Run(
         edge=build.box, atoms=build.atoms, settings=settings, minimise_steps=steps["minimise"],
         steps=steps["dynamics"], timestep=last.timestep, disk_gb=sum(build.disk.values()),
         frame_gb=FRAME_BYTES_PER_ATOM * build.trajectory_atoms / 1e9,
         frame_period=last.trajectory_period or max(1, last.steps)), job)
+
+
+def _phases_of_replicas(config: Settings) -> list[tuple[PlannedPhase, ...]]:
+    """The phases of each replica, as long as they have been made in the output folder."""
+    return list(phases_of_replicas(Path(config.output) / "md", config.simulate).values())
 
 
 def _gigabytes(sizes: dict[str, float]) -> dict[str, float]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -102,6 +103,16 @@ class Results:
 
         selection = self.record["stages"]["topology"]["provenance"]["settings"]["dynamics"]["trajectory_selection"]
         return make_universe(part_of(self.topology, selection), self.clean_solute, self.run.trajectories)
+
+    @cached_property
+    def replicas(self) -> "tuple[Run, ...]":
+        """All replicas that are done: that of ``run``, then the others."""
+        from chromabuild.simulate.replicas import replica_folder
+        from chromabuild.simulate.result import FILE_NAME, Run
+
+        folders = (replica_folder(self.folder / "md", replica) for replica in count(2))
+        others = takewhile(lambda folder: (folder / FILE_NAME).is_file(), folders)
+        return (self.run, *map(Run.read, others))
 
     @property
     def report(self) -> Path:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
@@ -21,6 +22,9 @@ from chromabuild.molecule.solute import Solute
 from chromabuild.report import html, pictures
 from chromabuild.report.dna import dna_section
 from chromabuild.report.plots import line_plot
+
+if TYPE_CHECKING:
+    from chromabuild.simulate.result import Run
 
 Stages = Mapping[str, StageRecord]
 """Name to record of every stage that was run."""
@@ -311,17 +315,30 @@ def _dynamics(folder: Path, stages: Stages) -> str:
     summary = _summary(stages, "run")
     if not summary:
         return ""
+    from chromabuild.simulate.replicas import replica_folder
     from chromabuild.simulate.result import Run
 
-    run = Run.read(folder / "md")
-    parts, plots = [_plain_facts(summary)], []
+    parts = [_plain_facts(summary)]
+    replicas = summary.get("replica_runs")
+    if not replicas:
+        return "".join([*parts, _run(Run.read(folder / "md"), summary)])
+    parts.append(_nested_tables(summary))
+    for one in replicas:
+        run = Run.read(replica_folder(folder / "md", one["replica"]))
+        parts += [f"<h3>Replica {one['replica']}, seed {one['seed']}</h3>", _run(run, summary | one)]
+    return "".join(parts)
+
+
+def _run(run: "Run", summary: Summary) -> str:
+    """Plots and times of one run of all phases."""
+    parts, plots = [], []
     if any(phase.kind == "minimise" for phase in run.phases):
         log = run.minimisation
         plots.append(html.plot(line_plot({"potential": (log["STEP"], log["POTENTIAL_ENE"] / 1000)},
                                          "steepest-descent step", "potential energy, Mcal/mol", "minimise"),
                                "Minimisation."))
     if not run.dynamics:
-        return "".join([*parts, *plots])
+        return "".join(plots)
     log = run.energies
     time = log["TIME"]
     if "TEMPERATURE" in log.columns:

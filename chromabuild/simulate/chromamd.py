@@ -2,14 +2,12 @@
 
 import ctypes
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -24,11 +22,13 @@ from chromabuild.base.errors import (
     ResourceError,
 )
 from chromabuild.base.files import atomic_path
+from chromabuild.base.in_use import lock_descriptors
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.forcefield.molecule_runs import trajectory_ranges
 from chromabuild.forcefield.topology_file import molecule_kinds
 from chromabuild.simulate.end_pairs import EndBond, end_bonds
 from chromabuild.simulate.energy_log import TableReader
+from chromabuild.simulate.launcher import RANKS_VARIABLE, launched
 from chromabuild.simulate.protocol import PlannedPhase, Row, Task
 
 Precision = Literal["mixed", "double"]
@@ -80,32 +80,13 @@ def main() -> None:
         os.execv(path, [str(path), *sys.argv[1:]])
 
 
-@cache
-def _launcher() -> tuple[str, bool]:
-    """Path of mpirun, and whether it is Open MPI's (the options of MPICH's and Intel's differ)."""
-    found = shutil.which("mpirun") or shutil.which("mpiexec")
-    if found is None:
-        raise ResourceError("mpirun was not found: install an MPI library (Debian: apt install openmpi-bin), "
-                            "or use one rank")
-    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
-    return found, "open" in (version.stdout + version.stderr).lower()
+def launch_command(ranks: int, precision: Precision = "mixed", arguments: Sequence[str] = (), threads: int = 1,
+                   launcher: str = "auto", variables: Sequence[str] = ()) -> list[str]:
+    """The command line that starts the engine with ``arguments``; the rest as of ``simulate.launcher.launched``.
 
-
-def launch_command(ranks: int, precision: Precision = "mixed") -> list[str]:
-    """The command line that starts the engine. One rank needs no mpirun.
-
-    Raises ResourceError when the engine or mpirun is missing.
+    Raises ResourceError when the engine or the launcher is missing, BadInputError for a launcher that is none.
     """
-    if ranks == 1:
-        return [str(executable(precision))]
-    mpirun, is_open_mpi = _launcher()
-    options = []
-    if is_open_mpi:
-        # Binding would put the ranks of two runs on the same cores; oversubscription is the user's decision.
-        options = ["--oversubscribe", "--bind-to", "none"]
-        if os.geteuid() == 0:
-            options.append("--allow-run-as-root")
-    return [mpirun, *options, "-np", str(ranks), str(executable(precision))]
+    return launched([str(executable(precision)), *arguments], ranks, threads, launcher)
 
 
 def write_control(path: str | Path, sections: Sections) -> None:
@@ -124,27 +105,30 @@ def write_control(path: str | Path, sections: Sections) -> None:
 
 def launch(command: Literal["setup", "run", "energy", "merge"], control: str | Path, ranks: int = 1,
            precision: Precision = "mixed", log: str | Path | None = None, progress: RowProgress | None = None,
-           threads: int | None = None) -> None:
+           threads: int | None = None, launcher: str = "auto") -> None:
     """Run the engine on a control file and wait for it.
 
     ``log``: the file its control file names; every new row of its energy table goes to ``progress``. ``threads``: of
-    each rank; None: ``OMP_NUM_THREADS``, else 1. Standard output and error are kept beside the control file
-    (``.out``). SIGINT (Ctrl-C), SIGTERM and SIGUSR1 to this process, or its death, ask the engine to stop: where its
-    control file names a checkpoint, it writes one first. A second signal does not wait for that. Raises the error class
-    that fits the engine's exit code, with the engine's own sentence; InterruptedRunError when it was stopped;
-    ResourceError when the engine or mpirun is missing.
+    each rank; None: ``OMP_NUM_THREADS``, else 1. ``launcher``: what starts the ranks. Standard output and error are
+    kept beside the control file (``.out``). SIGINT (Ctrl-C), SIGTERM and SIGUSR1 to this process, or its death, ask the
+    engine to stop: where its control file names a checkpoint, it writes one first. A second signal does not wait for
+    that. Raises the error class that fits the engine's exit code, with the engine's own sentence; InterruptedRunError
+    when it was stopped; ResourceError when the engine or the launcher is missing.
     """
     control = Path(control)
     output = control.with_suffix(".out")
-    environment = os.environ | {"OMP_NUM_THREADS": str(threads or os.environ.get("OMP_NUM_THREADS", "1"))}
+    openmp = str(threads or os.environ.get("OMP_NUM_THREADS", "1"))
+    environment = os.environ | {"OMP_NUM_THREADS": openmp, RANKS_VARIABLE: str(ranks)}
     if ranks > (os.cpu_count() or 1):
         environment["OMPI_MCA_mpi_yield_when_idle"] = "1"  # waiting ranks must not keep the working ones from a core
     follower = _Follower(Path(log) if log else None, progress)
+    line = launch_command(ranks, precision, [command, str(control)], int(openmp.split(",")[0]), launcher,
+                          ("OMP_NUM_THREADS", RANKS_VARIABLE))
     with open(output, "w", encoding="utf-8") as out, _stop_signals() as stops:
         # A session of its own: Ctrl-C in a terminal goes to all processes of the foreground, mpirun included.
-        process = subprocess.Popen([*launch_command(ranks, precision), command, str(control)], stdout=out,
-                                   stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment,
-                                   start_new_session=True, preexec_fn=_stop_with_parent)
+        process = subprocess.Popen(line, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                   env=environment, start_new_session=True, preexec_fn=_stop_with_parent,
+                                   pass_fds=lock_descriptors())  # the folder is in use until the engine has ended
         try:
             handed_on = 0
             while process.poll() is None:
@@ -357,7 +341,8 @@ def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, pr
     sections["INPUT"] |= {"rstfile": start, "continue": begun}
     control = folder / f"{phase.stem}.inp"
     write_control(control, sections)
-    launch("run", control, dynamics.ranks, log=folder / phase.log, threads=task.threads, progress=progress)
+    launch("run", control, dynamics.ranks, log=folder / phase.log, threads=task.threads, progress=progress,
+           launcher=dynamics.launcher)
 
 
 def _set_up(task: Task, start: Path) -> None:
@@ -368,7 +353,7 @@ def _set_up(task: Task, start: Path) -> None:
     write_control(control, {
         "INPUT": {"topologyfile": task.topology, "shardfile": task.bricks}, "OUTPUT": {"rstfile": start},
         "ENERGY": energy_section(task.dynamics)})  # a domain must be wider than the reach of the pair list
-    launch("setup", control, task.dynamics.ranks, threads=task.threads)
+    launch("setup", control, task.dynamics.ranks, threads=task.threads, launcher=task.dynamics.launcher)
 
 
 def _are_there(pattern: Path, ranks: int) -> bool:

@@ -7,7 +7,7 @@ also noted when it begins, ``md/restart/02-heat_begun.json``: asked for again, i
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
@@ -16,12 +16,16 @@ from blake3 import blake3
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path, file_hash
-from chromabuild.base.phases import DEFAULT_TIMESTEP, Restraint
+from chromabuild.base.in_use import in_use
+from chromabuild.base.phases import DEFAULT_TIMESTEP, Restraint, picoseconds
 from chromabuild.base.settings import DynamicsSection, Settings, SimulateSection
+from chromabuild.simulate.extension import Extension, forget_extension, read_extension
 from chromabuild.simulate.result import FILE_NAME, FORMAT, PhaseFiles, Run
 
 Row = dict[str, float]
 RECORD_FORMAT = "chromabuild-phase"
+FREE_SETTINGS = {"ranks", "checkpoint", "launcher"}
+"""Keys of ``dynamics`` that change no more than the rounding of sums: a phase is done whatever they are."""
 MINIMISE_OUTPUT_PERIOD = 10
 """Steps between rows of the minimiser's energy table, unless the settings say otherwise."""
 
@@ -99,14 +103,22 @@ class PlannedPhase:
         return f"restart/{self.stem}_checkpoint_().rst"
 
     @property
+    def checkpoint_mark(self) -> str:
+        """Name of the file that says which checkpoint is whole."""
+        return f"restart/{self.stem}_checkpoint_whole.txt"
+
+    @property
     def changes(self) -> bool:
         """Whether temperature or restraints change over its length, which then decides its course."""
         start, end = self.temperature
         return start != end or any(first != last for first, last in (item.ends() for item in self.restraints))
 
 
-def plan_phases(simulate: SimulateSection) -> tuple[PlannedPhase, ...]:
-    """The phases in order, with what they inherit from the section and from those before them."""
+def plan_phases(simulate: SimulateSection, extension: Extension | None = None) -> tuple[PlannedPhase, ...]:
+    """The phases in order, with what they inherit from the section and from those before them.
+
+    ``extension``: what has made one of them longer.
+    """
     planned: list[PlannedPhase] = []
     step, elapsed, at_rest = 0, 0.0, True
     for number, phase in enumerate(simulate.chosen(), 1):
@@ -114,8 +126,11 @@ def plan_phases(simulate: SimulateSection) -> tuple[PlannedPhase, ...]:
         temperature = phase.temperature or simulate.temperature
         if moves and at_rest:
             step = 0
+        steps = phase.n_steps()
+        if extension is not None and extension.phase == phase.name:
+            steps = max(steps, extension.steps)
         one = PlannedPhase(
-            number=number, name=phase.name, kind=phase.kind, steps=phase.n_steps(), ensemble=phase.ensemble or "NVT",
+            number=number, name=phase.name, kind=phase.kind, steps=steps, ensemble=phase.ensemble or "NVT",
             temperature=temperature if isinstance(temperature, tuple) else (temperature, temperature),
             pressure=simulate.pressure if phase.pressure is None else phase.pressure,
             timestep=phase.timestep or DEFAULT_TIMESTEP, hydrogen_mass_factor=phase.hydrogen_mass_factor,
@@ -128,6 +143,11 @@ def plan_phases(simulate: SimulateSection) -> tuple[PlannedPhase, ...]:
         step += one.steps if moves else 0
         elapsed += one.simulated
     return tuple(planned)
+
+
+def phases_in(folder: Path, simulate: SimulateSection) -> tuple[PlannedPhase, ...]:
+    """The phases as they are in the folder of a run: one of them may be longer there than in the settings."""
+    return plan_phases(simulate, read_extension(folder))
 
 
 def last_dynamics(phases: tuple[PlannedPhase, ...]) -> PlannedPhase | None:
@@ -185,16 +205,19 @@ def run_phases(config: Settings, task: Task, engine: Engine, only: str | None = 
     raises.
     """
     phases = plan_phases(config.simulate)
-    wanted = phases if only is None else (phase_named(phases, only),)
-    task.folder.mkdir(parents=True, exist_ok=True)
-    before = blake3(file_hash(task.topology).encode() + file_hash(task.bricks).encode()).hexdigest()
+    wanted = {phase.name for phase in (phases if only is None else (phase_named(phases, only),))}
+    with in_use(task.folder):
+        return _run_in(config, task, engine, phases, wanted, again, progress)
+
+
+def _run_in(config: Settings, task: Task, engine: Engine, phases: tuple[PlannedPhase, ...], wanted: set[str],
+            again: bool, progress: Callable[[PlannedPhase, Row | None], None]) -> Run:
+    """The same in a folder that is this process's; ``wanted``: names of the phases to run."""
     previous: PlannedPhase | None = None
     files: list[PhaseFiles] = []
-    for phase in phases:
-        description = _description(phase, task, before)
+    for phase, description, done in _states(config, task):
         record = task.folder / phase.record
-        done = _read_record(record, description)
-        if phase in wanted and (done is None or again):
+        if phase.name in wanted and (done is None or again):
             begun = _begin(task, phases, phase, description, again)
             record.unlink(missing_ok=True)
             clock = _Clock()
@@ -208,7 +231,7 @@ def run_phases(config: Settings, task: Task, engine: Engine, only: str | None = 
                     "outputs": {name: file_hash(task.folder / name) for name in (phase.log, phase.trajectory) if name}}
             with atomic_path(record) as part:
                 part.write_text(json.dumps(done, indent=1) + "\n", encoding="utf-8")
-        elif done is None and only is not None and phase.number < wanted[0].number:
+        elif done is None and wanted.isdisjoint(before.name for before in phases[:phase.number]):
             raise BadInputError(f"phase {phase.name} is not done: run `chromabuild run --phase {phase.name}` first")
         elif done is not None:
             progress(phase, None)
@@ -217,8 +240,6 @@ def run_phases(config: Settings, task: Task, engine: Engine, only: str | None = 
         files.append(PhaseFiles(phase.name, phase.kind, task.folder / phase.log,
                                 task.folder / phase.trajectory if phase.trajectory else None,
                                 str(task.folder / engine.restart_name(phase)), done["seconds_per_step"]))
-        # What comes later depends on what this phase depended on, and not on the times in its log.
-        before = blake3(json.dumps(description, sort_keys=True).encode()).hexdigest()
         previous = phase
     run = Run(task.folder, tuple(files))
     if len(files) == len(phases):
@@ -226,12 +247,109 @@ def run_phases(config: Settings, task: Task, engine: Engine, only: str | None = 
     return run
 
 
+def extended(config: Settings, task: Task, length: str) -> tuple[Extension, bool]:
+    """The last phase made longer by ``length`` (``10 ns``), to be written before ``run_phases`` goes on with it, and
+    whether this finishes an extension that was stopped: of that, another length takes the place.
+
+    Raises BadInputError with one sentence where the phase cannot go on.
+    """
+    try:
+        wanted = picoseconds(length)
+    except ValueError:
+        raise BadInputError(f"--extend {length!r} is not a positive number with the unit fs, ps, ns or us: "
+                            "write e.g. '10 ns'") from None
+    if task.dynamics.engine != "chromamd":
+        raise BadInputError(f"--extend goes on from a checkpoint, and {task.dynamics.engine} writes none: append a "
+                            "phase to simulate.phases")
+    *_, (phase, description, record) = states = list(_states(config, task))
+    if phase.kind == "minimise" or phase.changes:
+        why = "is a minimisation" if phase.kind == "minimise" else "changes temperature or restraints over its length"
+        raise BadInputError(f"--extend goes on with the last phase, and {phase.name} {why}: append a phase of dynamics "
+                            "to simulate.phases")
+    steps = round(1000 * wanted / phase.timestep)
+    if steps == 0:
+        raise BadInputError(f"--extend {length!r} is shorter than a step of {phase.name}, {phase.timestep:g} fs: "
+                            "give more")
+    before = _extension_of(task, phase, description) or Extension(phase.name, _identity(description), ())
+    unfinished = record is None and before.lengthenings != ()
+    undone = next((other.name for other, _, found in states if found is None), None)
+    if undone is not None and not (unfinished and undone == phase.name):
+        raise BadInputError(f"phase {undone} is not done with these settings: end it with `chromabuild run`, then "
+                            "extend it")
+    done = _steps_at_checkpoint(task, phase, description)
+    start = before.lengthenings[-1].start if unfinished else phase.steps
+    if start + steps < done:
+        raise BadInputError(f"--extend {length!r} ends before what is done of the extension of {phase.name}, "
+                            f"{(done - start) * phase.timestep / 1000:g} ps: give more")
+    if replace(phase, steps=start + steps).frames and not phase.frames:
+        raise BadInputError(f"phase {phase.name} has no trajectory to go on with, for it is shorter than its "
+                            "trajectory_period: append a phase to simulate.phases")
+    return before.longer(length, start, steps), unfinished
+
+
+def _extension_of(task: Task, phase: PlannedPhase, description: dict) -> Extension | None:
+    """The extension that holds for a phase."""
+    found = read_extension(task.folder)
+    return found if found is not None and (found.phase, found.of) == (phase.name, _identity(description)) else None
+
+
+def _steps_at_checkpoint(task: Task, phase: PlannedPhase, description: dict) -> int:
+    """Steps of a phase at its last checkpoint. Raises BadInputError where it cannot go on from there."""
+    note, source = _json(task.folder / phase.begun), _source(task, phase, description)
+    if note is not None and note != source and note | {"ranks": 0} == source | {"ranks": 0}:
+        raise BadInputError(f"phase {phase.name} goes on with as many ranks as it was run on: set dynamics.ranks to "
+                            f"{note['ranks']}")
+    mark = task.folder / phase.checkpoint_mark
+    try:
+        numbers = dict(line.split() for line in mark.read_text(encoding="utf-8").splitlines() if len(line.split()) == 2)
+        done = int(numbers["step"]) - int(numbers["first_step"])
+    except (OSError, ValueError, KeyError):
+        done = None
+    if note != source or done is None:
+        raise BadInputError(f"phase {phase.name} cannot go on, for its checkpoint {mark} is missing or of another run: "
+                            "append a phase to simulate.phases, or run all anew with `chromabuild all --force`")
+    return done
+
+
+def _states(config: Settings, task: Task) -> Iterator[tuple[PlannedPhase, dict, dict | None]]:
+    """Phases in order, each with what its result depends on and, where it is done, its record."""
+    before = blake3(file_hash(task.topology).encode() + file_hash(task.bricks).encode()).hexdigest()
+    extension = read_extension(task.folder)
+    phases = plan_phases(config.simulate, extension)
+    for k in range(len(phases)):
+        description = _description(phases[k], task, before)
+        if extension is not None and extension.phase == phases[k].name and \
+                extension.of != _identity(description):
+            # It was of another run of that phase.
+            phases = plan_phases(config.simulate)
+            description = _description(phases[k], task, before)
+        yield phases[k], description, _read_record(task.folder / phases[k].record, description)
+        # What comes later depends on what this phase depended on, and not on the times in its log.
+        before = blake3(json.dumps(description, sort_keys=True).encode()).hexdigest()
+
+
 def _description(phase: PlannedPhase, task: Task, before: str) -> dict:
     """What the result of a phase depends on. Ranks and threads change no more than the rounding of sums."""
     return {"phase": asdict(replace(phase, restraints=())) | {"restraints": [item.model_dump(mode="json")
                                                                              for item in phase.restraints]},
-            "dynamics": task.dynamics.model_dump(mode="json", exclude={"ranks", "checkpoint"}), "seed": task.seed,
+            "dynamics": task.dynamics.model_dump(mode="json", exclude=FREE_SETTINGS), "seed": task.seed,
             "before": before}
+
+
+def _without_length(description: dict) -> dict:
+    """What a phase depends on but for its length."""
+    return description | {"phase": {key: value for key, value in description["phase"].items() if key != "steps"}}
+
+
+def _identity(description: dict) -> str:
+    """Checksum of all that a phase depends on but its length."""
+    return blake3(json.dumps(_without_length(description), sort_keys=True).encode()).hexdigest()
+
+
+def _source(task: Task, phase: PlannedPhase, description: dict) -> dict:
+    """What the checkpoint of a phase is of, as it is noted; of a phase that does not change any length will do."""
+    source = description if phase.changes else _without_length(description)
+    return _as_json(source | {"ranks": task.dynamics.ranks, "has_frames": phase.frames > 0})
 
 
 def _begin(task: Task, phases: tuple[PlannedPhase, ...], phase: PlannedPhase, description: dict, again: bool) -> bool:
@@ -240,11 +358,12 @@ def _begin(task: Task, phases: tuple[PlannedPhase, ...], phase: PlannedPhase, de
     It may with another length, where that does not decide its course. Where it may not, its old checkpoint goes before
     the note is written. Phases behind it start anew: they would go on from another start.
     """
-    source = description | {"ranks": task.dynamics.ranks, "has_frames": phase.frames > 0}
-    if not phase.changes:
-        source["phase"] = {key: value for key, value in description["phase"].items() if key != "steps"}
+    source = _source(task, phase, description)
+    forget_extension(task.folder, phase.name, _identity(description))
     note = task.folder / phase.begun
-    begun = not again and _json(note) == _as_json(source) and _has_no_end(task.folder / phase.record, phase)
+    begun = not again and _json(note) == source and _has_no_end(task.folder / phase.record, phase)
+    if not again and _extension_of(task, phase, description) and _has_no_end(task.folder / phase.record, phase):
+        _steps_at_checkpoint(task, phase, description)  # raises rather than run again what had been done
     note.parent.mkdir(parents=True, exist_ok=True)
     for later in phases[phase.number:]:
         (task.folder / later.begun).unlink(missing_ok=True)

@@ -2,6 +2,8 @@
 
 import errno
 import json
+import os
+import signal
 
 import pytest
 from typer.testing import CliRunner
@@ -50,6 +52,12 @@ def settings(tmp_path):
     ("dynamics: {steps: 5}\n", "dynamics.steps has moved: give it to a phase of simulate.phases"),
     ("dynamics: {temperature: 5}\n", "dynamics.temperature has moved: set simulate.temperature"),
     ("dynamics: 3\n", "dynamics = 3"),
+    ("dynamics: {launcher: mpirum}\n", "dynamics.launcher = 'mpirum' is neither auto, mpirun, srun or flux nor"),
+    ("dynamics: {launcher: 'srun {program}'}\n", "with {ranks} and {program}: write e.g. srun -n {ranks} {program}"),
+    ("dynamics: {launcher: 'srun -n {rank} {program}'}\n", "has {rank}, which stands for nothing"),
+    ("dynamics: {launcher: 'sh -c \"{ranks} {program}'}\n", "cannot be split into words (no closing quotation)"),
+    ("dynamics: {launcher: '{program} -n {ranks}'}\n", "begins with {program}: put the command that starts it first"),
+    ("dynamics: {launcher: ''}\n", "dynamics.launcher = '' is neither"),
     ("seed: -1\n", "seed = -1"),
     ("\xff\xfe", "not valid YAML"),
 ])
@@ -148,6 +156,12 @@ def test_exit_codes(settings, monkeypatch, error, code):
     monkeypatch.setattr(chain, "STAGES", tuple(broken if s.name == "clash" else s for s in chain.STAGES))
     line = one_sentence(invoke("clash", "--config", settings), code)
     assert ("please report" in line) == (code == 1)
+
+
+def test_a_signal_of_the_scheduler_ends_any_command(settings, monkeypatch):
+    monkeypatch.setattr(inspect, "locus_summary", lambda config: os.kill(os.getpid(), signal.SIGUSR1))
+    assert "the same command continues" in one_sentence(invoke("validate", "--config", settings), 7)
+    assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
 
 
 def test_a_fault_shows_its_traceback_when_asked_for(settings, monkeypatch):

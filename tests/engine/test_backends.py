@@ -11,7 +11,7 @@ from support.molecular_systems import solvated, write_bricks
 from chromabuild.base.errors import BadInputError, ChromabuildError, IntegrityError, ResourceError
 from chromabuild.base.settings import DynamicsSection, Settings, SimulateSection
 from chromabuild.shards import read_shards
-from chromabuild.simulate import chromamd, openmm_engine
+from chromabuild.simulate import chromamd, launcher, openmm_engine
 from chromabuild.simulate.energy_log import EnergyLog, TableReader
 from chromabuild.simulate.protocol import Task, run_phases
 
@@ -68,7 +68,7 @@ echo 'INFO:  10  0.02  -100.5'
 
 
 def test_missing_engine_and_mpirun(tmp_path, monkeypatch, capsys):
-    chromamd._launcher.cache_clear()
+    launcher._installed_mpirun.cache_clear()
     monkeypatch.setattr(chromamd, "__file__", str(tmp_path / "simulate" / "chromamd.py"))
     with pytest.raises(ResourceError, match="libopenmpi-dev"):
         chromamd.launch_command(1)
@@ -78,8 +78,8 @@ def test_missing_engine_and_mpirun(tmp_path, monkeypatch, capsys):
     assert "chromamd: the MD engine" in capsys.readouterr().err
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ResourceError, match="openmpi-bin"):
-        chromamd.launch_command(2)
-    chromamd._launcher.cache_clear()
+        launcher.launched(["/engine"], 2)
+    launcher._installed_mpirun.cache_clear()
 
 
 @pytest.mark.parametrize(("version", "expected"), [
@@ -87,16 +87,18 @@ def test_missing_engine_and_mpirun(tmp_path, monkeypatch, capsys):
     ("HYDRA build details: Version: 4.0.2", []),
 ])
 def test_options_of_each_mpi(tmp_path, monkeypatch, version, expected):
-    chromamd._launcher.cache_clear()
+    launcher._installed_mpirun.cache_clear()
     mpirun = tmp_path / "mpirun"
     fake_engine(tmp_path, f"echo '{version}'\n").rename(mpirun)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     monkeypatch.setattr(chromamd, "executable", lambda precision: Path("/engine"))
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     assert chromamd.launch_command(4) == [str(mpirun), *expected, "-np", "4", "/engine"]
+    exported = chromamd.launch_command(4, variables=["OMP_NUM_THREADS"])
+    assert ("-x OMP_NUM_THREADS" in " ".join(exported)) == bool(expected)
     monkeypatch.setattr("os.geteuid", lambda: 0)
     assert ("--allow-run-as-root" in chromamd.launch_command(4)) == bool(expected)
-    chromamd._launcher.cache_clear()
+    launcher._installed_mpirun.cache_clear()
 
 
 def test_table_reader_ignores_other_lines():

@@ -1,11 +1,20 @@
-"""A small solute through phases by the command line: one after the other, one alone, and a longer protocol later."""
+"""A small solute through phases by the command line: one after the other, one alone, a longer protocol later, more of
+the last one, and replicas."""
 
 import json
+import os
 import shutil
 
 import pytest
 from support.command_line import chromabuild, refusal, result_of
 from support.solvated_example import SOLUTE
+
+from chromabuild.base.in_use import in_use
+from chromabuild.base.settings import load_config
+from chromabuild.pipeline.chain import is_current, stage_named
+from chromabuild.pipeline.results import open_results
+from chromabuild.simulate.replicas import replica_seed
+from chromabuild.simulate.result import Run
 
 PHASES = [
     {"name": "minimise", "kind": "minimise", "steps": 10, "restraints": [{"group": "heavy", "constant": 5}]},
@@ -26,8 +35,9 @@ def folder(tmp_path_factory):
     return folder
 
 
-def write_settings(folder, phases):
-    settings = {"solvate": {"padding": 5.0, "brick_edge": 40.0}, "simulate": {"protocol": None, "phases": phases}}
+def write_settings(folder, phases, **simulate):
+    settings = {"solvate": {"padding": 5.0, "brick_edge": 40.0},
+                "simulate": {"protocol": None, "phases": phases, **simulate}}
     (folder / "locus.yaml").write_text(json.dumps(settings))  # JSON is YAML
 
 
@@ -55,3 +65,59 @@ def test_phases_by_the_command_line(folder):
     page = (folder / "results" / "report.html").read_text(encoding="utf-8")
     assert "Minimisation and dynamics" in page and "minimise, heat, more" in page
     assert result_of("verify", cwd=folder)
+
+
+@pytest.mark.mpi
+def test_a_run_goes_on_and_is_taken_for_current(folder):
+    """After test_phases_by_the_command_line: the phase `more` has 5 steps of 2 fs."""
+    md = folder / "results" / "md"
+    for arguments, told in ((("--extend", "10 weeks"), "--extend '10 weeks' is not a positive number"),
+                            (("--extend", "10 fs", "--replica", 2), "replica 2 is not one of simulate.replicas: 1"),
+                            (("--extend", "10 fs", "--set", "seed=3"), "phase minimise is not done")):
+        assert told in refusal(chromabuild("run", *arguments, cwd=folder), 3)
+    run, settings = stage_named("run"), load_config(folder / "locus.yaml")
+    assert is_current(run, settings)  # refusals have left the record alone
+    before = (md / "02-heat.log").stat().st_mtime_ns
+    summary = result_of("run", "--extend", "20 fs", cwd=folder)["summary"]
+    assert summary["steps"] == 25 and summary["simulated_ps"] == pytest.approx(0.05)
+    log = Run.read(md).phases[-1].energies
+    assert log["STEP"].tolist() == [10, 15, 20, 25] and (md / "02-heat.log").stat().st_mtime_ns == before
+    assert is_current(run, settings)
+    checks = {check["what"]: check["result"] for check in result_of("verify", cwd=folder)["checks"]}
+    assert checks["md/extended.json"] == checks["md/03-more.dcd"] == "ok"
+    after = (md / "03-more.log").stat().st_mtime_ns
+    assert result_of("run", cwd=folder)["summary"]["steps"] == 25  # nothing is left to do, and it is not undone
+    assert (md / "03-more.log").stat().st_mtime_ns == after
+
+
+@pytest.mark.mpi
+def test_replicas(folder):
+    """Replica 1 is the run as it was; the second has a seed, a folder and a summary of its own."""
+    md = folder / "results" / "md"
+    phases = [*PHASES, {"name": "more", "steps": 5, "output_period": 5, "trajectory_period": 5}]
+    before = (md / "03-more.log").stat().st_mtime_ns
+    write_settings(folder, phases, replicas=2)
+    result_of("run", "--replica", 2, cwd=folder)
+    assert not is_current(stage_named("run"), load_config(folder / "locus.yaml"))
+    summary = result_of("run", cwd=folder)["summary"]
+    assert [(one["replica"], one["seed"]) for one in summary["replica_runs"]] == [(1, 1), (2, replica_seed(1, 2))]
+    assert [one["trajectory"] for one in summary["replica_runs"]] == ["md/03-more.dcd", "md/replica-2/03-more.dcd"]
+    assert (md / "03-more.log").stat().st_mtime_ns == before
+    first, second = open_results(folder / "results").replicas
+    assert first.minimisation["POTENTIAL_ENE"][-1] == second.minimisation["POTENTIAL_ENE"][-1]
+    assert first.energies["TOTAL_ENE"][0] != second.energies["TOTAL_ENE"][0]
+    assert is_current(stage_named("run"), load_config(folder / "locus.yaml"))
+    result_of("run", "--extend", "10 fs", "--replica", 2, cwd=folder)
+    assert [one["steps"] for one in result_of("run", cwd=folder)["summary"]["replica_runs"]] == [25, 20]
+    result_of("report", cwd=folder)
+    page = (folder / "results" / "report.html").read_text(encoding="utf-8")
+    assert "Replica 1, seed 1" in page and f"Replica 2, seed {replica_seed(1, 2)}" in page
+
+
+def test_one_process_works_in_a_folder(folder):
+    """`run` and `all` are refused while another process is at work there, also before the dynamics."""
+    md = folder / "results" / "md"
+    with in_use(md):
+        for command in ("run", "all"):
+            told = refusal(chromabuild(command, cwd=folder), 8)
+            assert f"another chromabuild is at work in {md} (process {os.getpid()} on " in told

@@ -5,6 +5,11 @@ import shutil
 import pytest
 from support.command_line import result_of
 
+from chromabuild.base.settings import load_config
+from chromabuild.pipeline.plan import estimate
+from chromabuild.simulate.extension import Extension, Lengthening
+from chromabuild.simulate.protocol import plan_phases
+
 pytestmark = pytest.mark.slow
 
 
@@ -49,3 +54,20 @@ def test_disk_is_right(demo, told):
     assert told[0]["disk"]["shards"] * 1e9 == pytest.approx(written, rel=0.08)
     solutes = sum((demo.results / name).stat().st_size for name in ("solute.h5", "solute_clean.h5"))
     assert told[0]["disk"]["solute"] * 1e9 == pytest.approx(solutes, rel=0.3)
+
+
+def test_replicas_and_extensions_count(demo, tmp_path):
+    """Three replicas take three times the disk and the time of one; one that goes on takes more."""
+    config = load_config(demo.folder / "locus.yaml", {"simulate.protocol": "demo"})
+    config.output = str(tmp_path)
+    one = estimate(config, 2)
+    config.simulate.replicas = 3
+    three = estimate(config, 2)
+    assert (one.replicas, three.replicas) == (1, 3) and "replicas: 3" in "\n".join(three.lines())
+    for name in ("trajectory", "restarts"):
+        assert three.disk[name] == pytest.approx(3 * one.disk[name], abs=0.002)
+    assert three.seconds["run"] == pytest.approx(3 * one.seconds["run"], abs=0.2)
+    last = plan_phases(config.simulate)[-1]
+    (tmp_path / "md" / "replica-2").mkdir(parents=True)
+    Extension(last.name, "", (Lengthening("0.1 ps", last.steps, 2 * last.steps),)).write(tmp_path / "md" / "replica-2")
+    assert estimate(config, 2).disk["trajectory"] == pytest.approx(4 * one.disk["trajectory"], abs=0.002)

@@ -50,6 +50,15 @@ def plan(project):
     return result.stdout + result.stderr
 
 
+@pytest.fixture(scope="module")
+def plan_of_many(project):
+    """What a dry run says where shards and replicas are made side by side on several ranks."""
+    result = snakemake(project, "--dry-run", options=[
+        'overrides=["simulate.replicas=2", "dynamics.ranks=2"]', "brick_jobs=5", "brick_ranks=3", "phase_jobs=3"])
+    assert result.returncode == 0, result.stderr
+    return result.stdout + result.stderr
+
+
 def test_schema_is_current():
     script = WORKFLOW / "scripts" / "export_schema.py"
     text = runpy.run_path(str(script))["schema_text"]()
@@ -72,6 +81,22 @@ def test_phases_follow_each_other(project, plan):
         assert f"--phase {phase.name} --threads" in plan
 
 
+def test_a_job_a_phase_and_replica(project, plan_of_many):
+    """Each replica is a chain of its own, on as many tasks as there are ranks, and the stage waits for all."""
+    text = plan_of_many
+    jobs = re.findall(r"^rule phase:\n((?: +\S.*\n)+)", text, re.MULTILINE)
+    outputs = [re.search(r"output: (.*)", job).group(1) for job in jobs]
+    folders = [project / "out" / "md", project / "out" / "md" / "replica-2"]
+    assert set(outputs) == {str(folder / phase.record) for folder in folders for phase in PHASES}
+    for job, output in zip(jobs, outputs, strict=True):
+        before = {path for path in re.search(r"input: (.*)", job).group(1).split(", ") if path.endswith(".json")}
+        assert {Path(path).parent for path in before} <= {Path(output).parent, project / "out" / "shards"}
+        assert re.search(r"resources: .*tasks=2, mpi=srun", job)
+    for k, folder in enumerate(folders, 1):
+        assert text.count(f"--replica {k} ") == len(PHASES)
+        assert re.search(rf"^rule run:\n +input: .*{re.escape(str(folder / PHASES[-1].record))}", text, re.MULTILINE)
+
+
 def test_rules_read_and_write_what_the_stages_do(project, plan):
     config = load_config(project / "locus.yaml", {"output": str(project / "out")})
     for stage in chain.STAGES:
@@ -90,11 +115,9 @@ def test_a_job_runs_the_command_of_its_stage(project):
     assert "is outside the sequence" in result.stderr or "fewer than the 147" in result.stderr
 
 
-def test_bricks_in_jobs_side_by_side(project):
+def test_bricks_in_jobs_side_by_side(project, plan_of_many):
     """The plan first, then the batches, then the manifest; never more jobs than a scheduler can bear."""
-    result = snakemake(project, "--dry-run", options=["brick_jobs=5", "brick_ranks=3"])
-    text = result.stdout + result.stderr
-    assert result.returncode == 0, text
+    text = plan_of_many
     rules = re.findall(r"^rule (\w+):", text, re.MULTILINE)
     assert rules.count("bricks") == 5 and rules.count("solvation_plan") == 1
     assert rules.index("solvation_plan") < rules.index("bricks")

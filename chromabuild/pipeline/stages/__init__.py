@@ -5,9 +5,9 @@ up. Everything heavy is imported inside the function that needs it.
 """
 
 from chromabuild.pipeline.stages import build, clash, report, run, scaffold, solvate, topology
-from chromabuild.pipeline.stages.stage import Job, Stage, in_order
+from chromabuild.pipeline.stages.stage import Job, RunPart, Stage, in_order
 
 STAGES = in_order(module.STAGE for module in (scaffold, build, clash, solvate, topology, run, report))
 """Each after those whose files it reads."""
 
-__all__ = ["STAGES", "Job", "Stage"]
+__all__ = ["STAGES", "Job", "RunPart", "Stage"]

@@ -4,40 +4,67 @@ from typing import TYPE_CHECKING
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.summary import Summary
-from chromabuild.pipeline.stages.stage import Job, Stage
+from chromabuild.pipeline.stages.stage import Job, RunPart, Stage
 
 if TYPE_CHECKING:
+    from chromabuild.base.progress import Progress
     from chromabuild.base.settings import Settings
     from chromabuild.simulate.protocol import PlannedPhase
     from chromabuild.simulate.result import Run
 
 
 def run(job: Job) -> Summary:
-    """Shards and topology.h5 to the files in md/: the phases of ``simulate`` that are not done yet, in order.
+    """Shards and topology.h5 to the files in md/: the phases of ``simulate`` that are not done yet, in order, of one
+    replica after the other.
 
-    ``job.only``: the name of the one phase to run. Raises BadInputError for what is no name of a phase, ResourceError
-    for what this machine cannot do.
+    ``job.only``: the phase and the replica to run. Raises BadInputError for what is neither, ResourceError for what
+    this machine cannot do.
     """
     from chromabuild.api import run_dynamics
     from chromabuild.pipeline.limits import refuse
     from chromabuild.shards.shard_set import ShardSet
-    from chromabuild.simulate.protocol import last_dynamics, plan_phases
+    from chromabuild.simulate.replicas import chosen_replicas, replica_seed
 
-    if not isinstance(job.only, str | None):
-        raise BadInputError("a part of the run stage is a phase, by its name")
+    part = job.only if job.only is not None else RunPart()
+    if not isinstance(part, RunPart):
+        raise BadInputError("a part of the run stage is a phase or a replica")
     refuse(job.config, ("run",), job.threads)
-    dynamics, phases = job.config.dynamics, plan_phases(job.config.simulate)
+    simulate = job.config.simulate
     shards = ShardSet.read(job.folder / "shards")
-    found = run_dynamics(job.folder / "topology.h5", shards, job.folder / "md", job.config, threads=job.threads,
-                         progress=job.progress, phase=job.only, again=job.again)
+    summaries = {}
+    chosen = chosen_replicas(simulate, part.replica)
+    for k, replica in enumerate(chosen):
+        progress = job.progress if simulate.replicas == 1 else _progress_of(job.progress, replica, k, len(chosen))
+        found = run_dynamics(job.folder / "topology.h5", shards, job.folder / "md", job.config, threads=job.threads,
+                             progress=progress, phase=part.phase, again=job.again, replica=replica)
+        summaries[replica] = _summary(job, found, replica, shards.atoms)
+    summary = next(iter(summaries.values()))
+    if simulate.replicas > 1:
+        own = ("steps", "simulated_ps", "drift_kT_per_ns_per_atom", "ns_per_day", "trajectory")
+        summary |= {"replicas": len(summaries), "replica_runs": [
+            {"replica": replica, "seed": replica_seed(job.config.seed, replica),
+             **{key: one.get(key) for key in own}} for replica, one in summaries.items()]}
+    return summary
+
+
+def _progress_of(progress: "Progress", replica: int, k: int, n: int) -> "Progress":
+    """Progress of the kth of n replicas as part of the whole."""
+    return lambda phase, share=None: progress(f"replica {replica}, {phase}", None if share is None else (k + share) / n)
+
+
+def _summary(job: Job, found: "Run", replica: int, atoms: int) -> Summary:
+    """What a replica did."""
+    from chromabuild.simulate.protocol import last_dynamics, phases_in
+
+    dynamics, phases = job.config.dynamics, phases_in(found.folder, job.config.simulate)
     last = last_dynamics(phases)
     summary: Summary = {"engine": dynamics.engine, "ranks": dynamics.ranks, "threads": job.threads,
-                        "atoms": shards.atoms, "phases": ", ".join(phase.name for phase in found.phases),
+                        "atoms": atoms, "phases": ", ".join(phase.name for phase in found.phases),
                         "steps": sum(phase.steps for phase in phases if phase.kind == "dynamics"),
                         "simulated_ps": sum(phase.simulated for phase in phases)}
     if last is not None:
         summary |= {"timestep_fs": last.timestep, "ensemble": last.ensemble, "temperature": last.temperature[1],
-                    "drift_kT_per_ns_per_atom": _drift(found, last, shards.atoms)}
+                    "drift_kT_per_ns_per_atom": _drift(found, last, atoms)}
     summary |= _speed(found.seconds_per_step, last.timestep if last else 0.0)
     if found.trajectories:
         summary["trajectory"] = str(found.trajectory.relative_to(job.folder))
@@ -63,13 +90,16 @@ def _speed(seconds_per_step: dict[str, float], timestep: float) -> dict[str, flo
     return speed
 
 
-def phase_files(config: "Settings") -> tuple[str, ...]:
-    """Log and trajectory of every phase."""
+def run_files(config: "Settings") -> tuple[str, ...]:
+    """Log and trajectory of every phase, of the first replica; of the others these and the list of phases."""
     from chromabuild.simulate.protocol import plan_phases
 
-    return tuple(f"md/{name}" for phase in plan_phases(config.simulate) for name in (phase.log, phase.trajectory)
-                 if name)
+    files = [name for phase in plan_phases(config.simulate) for name in (phase.log, phase.trajectory) if name]
+    others = [f"md/replica-{replica}/{name}" for replica in range(2, config.simulate.replicas + 1)
+              for name in ("phases.json", *files)]
+    return (*(f"md/{name}" for name in files), *others)
 
 
 STAGE = Stage("run", "minimisation and dynamics", ("dynamics", "simulate"), ("md/phases.json",), run,
-              reads={"manifest": "shards/manifest.json", "topology": "topology.h5"}, outputs_of=phase_files)
+              reads={"manifest": "shards/manifest.json", "topology": "topology.h5"}, outputs_of=run_files,
+              optional_outputs=("md/extended.json", "md/replica-*/extended.json"))

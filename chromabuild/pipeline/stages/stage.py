@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class RunPart:
+    """A part of the dynamics."""
+
+    phase: str | None = None
+    """The one phase to run, by its name; None: all that are not done."""
+    replica: int | None = None
+    """The one replica to run, from 1; None: all in order."""
+
+
+@dataclass(frozen=True)
 class Job:
     """What a stage is given."""
 
@@ -24,8 +34,8 @@ class Job:
     progress: Progress
     provenance: Provenance
     """Goes into every file that the stage writes."""
-    only: "Iterable[int] | Part | str | None" = None
-    """The shards to make, of the solvate stage, or the phase to run, of the run stage; None: all."""
+    only: "Iterable[int] | Part | RunPart | None" = None
+    """The shards to make, of the solvate stage, or what to run, of the run stage; None: all."""
     again: bool = False
     """Whether what a stage finds done is done again."""
 
@@ -57,7 +67,7 @@ class Stage:
     outputs_of: "Callable[[Settings], tuple[str, ...]] | None" = None
     """Further outputs, whose names follow from the settings."""
     optional_outputs: tuple[str, ...] = ()
-    """Files that it writes or removes, as its summary says: their format may not hold every system."""
+    """Files that it may write, or patterns of them (``*``), relative to the output folder."""
     needs_all_inputs: bool = True
     """Whether a missing input file is an error; otherwise the stage goes without it."""
 
@@ -82,7 +92,8 @@ class Stage:
     def written(self, config: "Settings") -> dict[str, Path]:
         """The output files after a run, by their names in the output folder: what the record vouches for."""
         folder = Path(config.output)
-        optional = [file for file in self.optional_outputs if (folder / file).is_file()]
+        optional = sorted(str(path.relative_to(folder)) for pattern in self.optional_outputs
+                          for path in folder.glob(pattern))
         return {file: folder / file for file in (*self.output_files(config), *optional)}
 
 

@@ -8,14 +8,14 @@ program chromamd
   use control_help, only: print_help
   use settings, only: settings_t
   use settings_reader, only: read_settings
-  use base_error, only: error_t, fail
+  use base_error, only: error_t, exit_bad_input, fail
   use pme_ranks, only: end_pme_service, serve_pme
   use base_stop_signal, only: catch_stop_signals
   use base_text, only: edit_distance, to_text
   use kernel_dispatch, only: check_processor
   use program_version, only: version
   implicit none
-  character(len=8), parameter :: known(6) = [character(len=8) :: "setup", "run", "energy", "merge", "help", "version"]
+  character(len=8), parameter :: known(7) = [character(len=8) :: "setup", "run", "energy", "merge", "ranks", "help", "version"]
   integer, parameter :: exit_usage = 2
   type(communicator_t) :: comm
   type(settings_t) :: settings
@@ -29,17 +29,23 @@ program chromamd
     write (output_unit, "(a)") "chromamd "//version//" ("//precision_name//" precision)"
   case ("help", "--help", "")
     if (path == "") write (output_unit, "(a,/)") &
-      "# usage: chromamd setup|run|energy|merge FILE, chromamd help [SECTION], chromamd version; FILE:"
+      "# usage: chromamd setup|run|energy|merge FILE, chromamd help [SECTION], chromamd ranks, chromamd version; FILE:"
     call print_help(path, error)
     if (allocated(error)) then
       write (error_unit, "(2a)") "chromamd: ", error%message
       stop exit_usage, quiet=.true.
     end if
+  case ("ranks")
+    ! To try a launcher: the number of ranks that it starts.
+    call comm%start()
+    if (comm%is_root()) write (output_unit, "(i0)") comm%n_ranks
+    call comm%finish()
   case ("setup", "run", "energy", "merge")
     call comm%start()
-    if (path == "") then
+    call check_launcher(error)
+    if (.not. allocated(error) .and. path == "") then
       call fail(error, exit_usage, "'chromamd "//command//"' needs a control file; chromamd help shows one")
-    else
+    else if (.not. allocated(error)) then
       call check_processor(error)
       if (.not. allocated(error)) call read_settings(path, command, settings, error)
       call comm%agree(error)
@@ -76,11 +82,27 @@ program chromamd
     write (error_unit, "(a)") "chromamd: command '"//command//"' does not exist; nearest is '"// &
       trim(known(minloc([edit_distance(command, trim(known(1))), edit_distance(command, trim(known(2))), &
                          edit_distance(command, trim(known(3))), edit_distance(command, trim(known(4))), &
-                         edit_distance(command, trim(known(5))), edit_distance(command, trim(known(6)))], dim=1)))//"'"
+                         edit_distance(command, trim(known(5))), edit_distance(command, trim(known(6))), &
+                         edit_distance(command, trim(known(7)))], dim=1)))//"'"
     stop exit_usage, quiet=.true.
   end select
 
 contains
+
+  !> Whether there are as many ranks as were asked for: a launcher that does not fit the MPI library starts as many
+  !> programs of one rank each, which would write to the same files.
+  subroutine check_launcher(error)
+    type(error_t), allocatable, intent(out) :: error
+    character(len=20) :: asked
+    integer :: n, status
+    call get_environment_variable("CHROMAMD_RANKS", asked, status=status)
+    if (status /= 0) return
+    read (asked, *, iostat=status) n
+    if (status == 0 .and. n == comm%n_ranks) return
+    call fail(error, exit_bad_input, "this program runs on "//to_text(comm%n_ranks)//" of the "// &
+              trim(asked)//" ranks that were asked for (CHROMAMD_RANKS): its launcher does not fit the MPI library of "// &
+              "chromamd; set dynamics.launcher to another one, e.g. mpirun")
+  end subroutine check_launcher
 
   !> Give the ranks that the control file asks for to reciprocal space.
   subroutine set_pme_ranks_apart()

@@ -1,0 +1,99 @@
+"""A folder that one process works in at a time."""
+
+import errno
+import fcntl
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from chromabuild.base.errors import BusyError, ResourceError
+
+LOCK_NAME = ".in_use"
+LINGER_SECONDS = 60.0
+"""How long what a dead process has started, such as an engine that writes its last checkpoint, is waited for."""
+_WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+_held: dict[Path, tuple[int, int]] = {}
+"""Lock file to the thread that holds it and the descriptor of the open file."""
+
+
+@contextmanager
+def in_use(folder: str | Path) -> Iterator[None]:
+    """Hold a folder, made if need be, for this thread; within, the same thread may hold it again.
+
+    The kernel takes the lock back when this process and those that inherited it (``lock_descriptors``) have ended.
+    After a process that died the latter are waited for. On a file system without locks there is none.
+
+    Raises BusyError, which names the process, while another holds the folder, ResourceError when it cannot be written.
+    """
+    path = Path(folder).resolve() / LOCK_NAME
+    thread, _ = _held.get(path, (None, None))
+    if thread == threading.get_ident():
+        yield
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise ResourceError(f"cannot write {path}: {error.strerror or error}") from error
+    try:
+        _take(lock, path)
+        _held[path] = threading.get_ident(), lock
+        try:
+            _tell(lock, f"{os.getpid()} {socket.gethostname()} {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
+            yield
+        finally:
+            del _held[path]
+            _tell(lock, "")
+            # Closing alone would leave it to a child that still has the file open.
+            _lock(lock, fcntl.LOCK_UN)
+    finally:
+        os.close(lock)
+
+
+def lock_descriptors() -> tuple[int, ...]:
+    """Open files of the locks that this process holds, for a child that must not outlive them."""
+    return tuple(lock for _, lock in _held.values())
+
+
+def _take(lock: int, path: Path) -> None:
+    deadline = time.monotonic() + LINGER_SECONDS
+    while not _lock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB):
+        holder, is_dead = _holder(path)
+        if not is_dead or time.monotonic() > deadline:
+            who = "an engine that another chromabuild has left" if is_dead else "another chromabuild"
+            raise BusyError(f"{who} is at work in {path.parent} ({holder}): wait for it, stop it, or choose another "
+                            "output folder")
+        time.sleep(0.1)
+
+
+def _lock(lock: int, operation: int) -> bool:
+    """Whether the operation was done; on a file system without locks it counts as done."""
+    try:
+        fcntl.flock(lock, operation)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in _WITHOUT_LOCKS:
+            raise
+    return True
+
+
+def _holder(path: Path) -> tuple[str, bool]:
+    """Who holds a lock, in words, and whether it was a process of this machine that has died since."""
+    try:
+        process, host, since = path.read_text(encoding="utf-8").split(maxsplit=2)
+    except (OSError, ValueError):  # it is just beginning or ending
+        return "process unknown", False
+    is_dead = host == socket.gethostname() and not Path(f"/proc/{process}").exists() and Path("/proc/self").exists()
+    return f"process {process} on {host}, since {since.strip()}", is_dead
+
+
+def _tell(lock: int, who: str) -> None:
+    """Leave the name of the holder for others; a full disk does without."""
+    with suppress(OSError):
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, who.encode(), 0)
