@@ -16,6 +16,7 @@ import numpy as np
 from chromabuild.base.duration import minutes_of
 from chromabuild.base.errors import (
     BadInputError,
+    BusyError,
     ChromabuildError,
     IntegrityError,
     InterruptedRunError,
@@ -37,7 +38,8 @@ Sections = dict[str, dict[str, object]]
 """Of a control file: section to key to value, in the units of the engine (ps where the settings have fs)."""
 
 _NAMES = {"mixed": "chromamd", "double": "chromamd-double"}
-_ERRORS = {error.exit_code: error for error in (BadInputError, IntegrityError, ResourceError, InterruptedRunError)}
+_ERRORS = {error.exit_code: error for error in (BadInputError, IntegrityError, ResourceError, InterruptedRunError,
+                                                 BusyError)}
 _POLL_SECONDS = 0.2
 _CONTINUED = "continued from the checkpoint"
 _SIGNAL_OF_PARENT = 1

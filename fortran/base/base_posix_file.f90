@@ -2,7 +2,7 @@
 module base_posix_file
   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int64_t, c_null_char
   use base_kinds, only: int64, real64
-  use base_error, only: error_t, exit_corrupt_file, exit_resources, fail
+  use base_error, only: error_t, exit_busy, exit_corrupt_file, exit_resources, fail
   use base_text, only: to_text
   implicit none
   private
@@ -78,7 +78,7 @@ contains
       status = int(c_lock(path//c_null_char))
       if (status /= 1) exit
     end do
-    if (status == 1) call fail(error, exit_resources, path//": another run is at work with these files; wait for its end, "// &
+    if (status == 1) call fail(error, exit_busy, path//": another run is at work with these files; wait for its end, "// &
                                "or stop it")
     if (status < 0) call fail(error, exit_resources, path//": cannot be written; check folder, permission and free space")
   end subroutine lock_file
