@@ -42,3 +42,10 @@ class InterruptedRunError(ChromabuildError):
 
     exit_code = 7
     told = "interrupted (the same command continues)"
+
+
+class UnstableRunError(ChromabuildError):
+    """A simulation left the bands in which it is sound."""
+
+    exit_code = 8
+    told = "the simulation became unstable"

@@ -22,9 +22,10 @@ from chromabuild.base.errors import (
     IntegrityError,
     InterruptedRunError,
     ResourceError,
+    UnstableRunError,
 )
 from chromabuild.base.files import atomic_path
-from chromabuild.base.settings import DynamicsSection
+from chromabuild.base.settings import HEALTH_KEYS, DynamicsSection
 from chromabuild.forcefield.molecule_runs import trajectory_ranges
 from chromabuild.simulate.energy_log import TableReader
 from chromabuild.simulate.protocol import PlannedPhase, Row, Task
@@ -35,7 +36,8 @@ Sections = dict[str, dict[str, object]]
 """Of a control file: section to key to value, in the units of the engine (ps where the settings have fs)."""
 
 _NAMES = {"mixed": "chromamd", "double": "chromamd-double"}
-_ERRORS = {error.exit_code: error for error in (BadInputError, IntegrityError, ResourceError, InterruptedRunError)}
+_ERRORS = {error.exit_code: error for error in (BadInputError, IntegrityError, ResourceError, InterruptedRunError,
+                                                UnstableRunError)}
 _POLL_SECONDS = 0.2
 _CONTINUED = "continued from the checkpoint"
 _SIGNAL_OF_PARENT = 1
@@ -396,5 +398,6 @@ def phase_sections(task: Task, phase: PlannedPhase, molecules: Mapping[str, str]
                          "barostat_period": BAROSTAT_PERIOD, **periods, **hydrogen_keys(phase),
                          "initial_time": phase.first_time if phase.draws_velocities else None},
             "CONSTRAINTS": {"rigid_bond": True},
-            "ENSEMBLE": ensemble_section(task.dynamics, phase)}
+            "ENSEMBLE": ensemble_section(task.dynamics, phase),
+            "HEALTH": {key: getattr(task.dynamics, key) for key in HEALTH_KEYS}}
     return sections | restraint_sections(phase, molecules)

@@ -17,7 +17,7 @@ from blake3 import blake3
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path, file_hash
 from chromabuild.base.phases import DEFAULT_TIMESTEP, Restraint
-from chromabuild.base.settings import DynamicsSection, Settings, SimulateSection
+from chromabuild.base.settings import HEALTH_KEYS, DynamicsSection, Settings, SimulateSection
 from chromabuild.simulate.result import FILE_NAME, FORMAT, PhaseFiles, Run
 
 Row = dict[str, float]
@@ -228,7 +228,7 @@ def _description(phase: PlannedPhase, task: Task, before: str) -> dict:
     """What the result of a phase depends on. Ranks and threads change no more than the rounding of sums."""
     return {"phase": asdict(replace(phase, restraints=())) | {"restraints": [item.model_dump(mode="json")
                                                                              for item in phase.restraints]},
-            "dynamics": task.dynamics.model_dump(mode="json", exclude={"ranks", "checkpoint"}), "seed": task.seed,
+            "dynamics": task.dynamics.model_dump(mode="json", exclude={"ranks", "checkpoint", *HEALTH_KEYS}), "seed": task.seed,
             "before": before}
 
 
