@@ -97,6 +97,11 @@ class PlannedPhase:
         return f"restart/{self.stem}_checkpoint_().rst"
 
     @property
+    def checkpoint_mark(self) -> str:
+        """Name of the file that says which checkpoint is whole, and of which step it is."""
+        return f"restart/{self.stem}_checkpoint_whole.txt"
+
+    @property
     def changes(self) -> bool:
         """Whether temperature or restraints change over its length, which then decides its course."""
         start, end = self.temperature
@@ -228,8 +233,8 @@ def _description(phase: PlannedPhase, task: Task, before: str) -> dict:
     """What the result of a phase depends on. Ranks and threads change no more than the rounding of sums."""
     return {"phase": asdict(replace(phase, restraints=())) | {"restraints": [item.model_dump(mode="json")
                                                                              for item in phase.restraints]},
-            "dynamics": task.dynamics.model_dump(mode="json", exclude={"ranks", "checkpoint", *HEALTH_KEYS}), "seed": task.seed,
-            "before": before}
+            "dynamics": task.dynamics.model_dump(mode="json", exclude={"ranks", "checkpoint", *HEALTH_KEYS}),
+            "seed": task.seed, "before": before}
 
 
 def _begin(task: Task, phases: tuple[PlannedPhase, ...], phase: PlannedPhase, description: dict, again: bool) -> bool:

@@ -31,8 +31,8 @@ def test_control_file(tmp_path):
         "[INPUT]", "topologyfile", "=", "t.h5", "[CONSTRAINTS]", "rigid_bond", "=", "YES", "fast_water", "=", "NO"]
 
 
-@pytest.mark.parametrize(("code", "error"), [(3, BadInputError), (5, IntegrityError), (6, ResourceError), (8, UnstableRunError),
-                                             (9, ChromabuildError)])
+@pytest.mark.parametrize(("code", "error"), [(3, BadInputError), (5, IntegrityError), (6, ResourceError),
+                                             (8, UnstableRunError), (9, ChromabuildError)])
 def test_exit_codes_become_errors_with_the_engine_s_sentence(tmp_path, monkeypatch, code, error):
     engine = fake_engine(tmp_path, f"echo noise; echo 'chromamd: a.inp, line 3: no such key' >&2; exit {code}\n")
     monkeypatch.setattr(chromamd, "executable", lambda precision: engine)
