@@ -3,6 +3,7 @@
 
 import logging
 from dataclasses import dataclass
+from types import ModuleType
 
 import numpy as np
 
@@ -24,7 +25,7 @@ class Equilibration:
     """Time from which it is equilibrated, in the units of the times."""
     mean: float
     error: float | None
-    """Block standard error of the mean; None where the part is too short for blocks that do not depend on each other."""
+    """Block standard error of the mean; None where the part is too short for independent blocks."""
     samples: float
     """Independent samples in it."""
     inefficiency: float
@@ -74,7 +75,7 @@ def block_error(values: np.ndarray, inefficiency: float) -> float | None:
     return float(means.std(ddof=1) / np.sqrt(blocks))
 
 
-def _pymbar():  # noqa: ANN202 - a module
+def _pymbar() -> ModuleType:
     """pymbar's time series. It warns at import that other parts of it could be faster."""
     logger = logging.getLogger("pymbar")
     level = logger.level

@@ -6,17 +6,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
-
 from chromabuild import __version__
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import Settings
 from chromabuild.base.summary import Summary
 from chromabuild.report import html
-from chromabuild.report.summary import BOLTZMANN, energy_drift
-from chromabuild.report.trace import trace_plot
-from chromabuild.simulate.live import LivePhase, LiveRun
+from chromabuild.report.run_plots import PhaseTable, run_plots
+from chromabuild.simulate.live import LiveRun
 from chromabuild.simulate.protocol import plan_phases
 
 FILE_NAME = "watch.html"
@@ -158,65 +155,9 @@ def _time(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-# --- plots ------------------------------------------------------------------------------------------------------------
-
-
 def _plots(run: LiveRun) -> str:
-    moved = [phase for phase in run.phases if phase.plan.kind == "dynamics" and phase.tail.last]
-    rested = [phase for phase in run.phases if phase.plan.kind == "minimise" and phase.tail.last]
-    spans = [(phase.plan.name, phase.plan.first_time, phase.tail.last["TIME"]) for phase in moved if phase.tail.last]
-    plots = [_minimisation(rested),
-             _over_time(moved, spans, {"solute": "TEMP_SOLUTE", "solvent": "TEMP_SOLVENT"}, "temperature, K")
-             or _over_time(moved, spans, {"all": "TEMPERATURE"}, "temperature, K"),
-             _over_time(moved, spans, {"density": "DENSITY"}, "density, g/cm³"),
-             _over_time(moved, spans, {"pressure": "PRESSURE"}, "pressure, atm"),
-             _over_time(moved, spans, {"potential": "POTENTIAL_ENE"}, "potential energy, Mcal/mol", 1e-3),
-             _conserved(run, moved, spans),
-             _over_time(moved, spans, {"largest": "MAX_FORCE"}, "largest force on an atom, kcal/mol/Å",
-                        logarithmic=True)]
-    shown = "".join(f"<figure>{plot}</figure>" for plot in plots if plot)
+    tables = [PhaseTable(phase.plan.name, phase.plan.kind, phase.tail.columns)
+              for phase in run.phases if phase.tail.last]
+    plots = run_plots(tables, run.atoms)
+    shown = "".join(f"<figure>{plot}</figure>" for plot in plots.values())
     return f'<div class="pair">{shown}</div>' if shown else "<p>No energies have been written yet.</p>"
-
-
-def _minimisation(phases: list[LivePhase]) -> str:
-    series = {}
-    for phase in phases:
-        step, energy = phase.tail.column("STEP"), phase.tail.column("POTENTIAL_ENE")
-        if step is not None and energy is not None:
-            series[phase.plan.name] = (step, energy / 1000)
-    return trace_plot(series, "step of minimisation", "potential energy, Mcal/mol")
-
-
-def _over_time(phases: list[LivePhase], spans: list[tuple[str, float, float]], columns: dict[str, str], title: str,
-               unit: float = 1.0, logarithmic: bool = False) -> str:
-    """One plot of columns that all phases have, empty where they do not or where a column is zero throughout."""
-    series = {}
-    for name, column in columns.items():
-        parts = [(phase.tail.column("TIME"), phase.tail.column(column)) for phase in phases]
-        whole = [(x, y) for x, y in parts if x is not None and y is not None]
-        if whole and len(whole) == len(parts) and any(y.any() for _, y in whole):
-            series[name] = tuple(np.concatenate(part) for part in zip(*whole, strict=True))
-    if all(np.ptp(y) == 0 for _, y in series.values()):  # e.g. the density at constant volume
-        return ""
-    return trace_plot({name: (x, unit * y) for name, (x, y) in series.items()}, "time, ps", title, spans, logarithmic)
-
-
-def _conserved(run: LiveRun, phases: list[LivePhase], spans: list[tuple[str, float, float]]) -> str:
-    """The change of the conserved energy, per atom, joined from phase to phase, with its drift in the present one."""
-    parts, level = [], 0.0
-    for phase in phases:
-        time_, energy = phase.tail.column("TIME"), phase.tail.column("CONSERVED_ENE")
-        if time_ is None or energy is None or not run.atoms:
-            return ""
-        scaled = (energy - energy[0]) / (run.atoms * BOLTZMANN * max(phase.plan.temperature))
-        parts.append((time_, level + scaled))
-        level += float(scaled[-1])
-    if not parts or not run.atoms:
-        return ""
-    time_, energy = (np.concatenate(part) for part in zip(*parts, strict=True))
-    last = phases[-1]
-    drift = energy_drift(parts[-1][0], parts[-1][1], 1, 1 / BOLTZMANN)
-    title = "change of the conserved energy, kT/atom"
-    if drift is not None:
-        title += f" ({drift:+.3g} kT/ns/atom in {last.plan.name})"
-    return trace_plot({"conserved": (time_, energy)}, "time, ps", title, spans)

@@ -75,12 +75,11 @@ class LogTail:
                 self._stride *= 2
         self._count += 1
 
-    def column(self, name: str) -> np.ndarray | None:
-        """(rows,) float64, the last row included; None where the table does not have it."""
+    @property
+    def columns(self) -> dict[str, np.ndarray]:
+        """Name to (rows,) float64 of the rows that are kept and of the last one; none where the log has no rows."""
         rows = self.rows if self.last is None or self.rows[-1] is self.last else [*self.rows, self.last]
-        if not rows or name not in rows[0]:
-            return None
-        return np.array([row[name] for row in rows])
+        return {name: np.array([row[name] for row in rows]) for name in rows[0]} if rows else {}
 
 
 @dataclass
