@@ -3,20 +3,15 @@
 import re
 from pathlib import Path
 
-from chromabuild.analysis.equilibration import LEAST_SAMPLES, Equilibration, equilibration
+from chromabuild.analysis.equilibration import LEAST_SAMPLES
 from chromabuild.base.summary import Summary
 from chromabuild.report import html
 from chromabuild.report.deviation import deviations
 from chromabuild.report.run_plots import PhaseTable, run_plots, spans
+from chromabuild.report.summary import equilibrated
 from chromabuild.report.trace import trace_plot
 from chromabuild.simulate.energy_log import EnergyLog
 from chromabuild.simulate.result import Run
-
-AVERAGED = {"temperature, K": "TEMPERATURE", "temperature of the solute, K": "TEMP_SOLUTE",
-            "temperature of the solvent, K": "TEMP_SOLVENT", "density, g/cm³": "DENSITY", "pressure, atm": "PRESSURE",
-            "potential energy, kcal/mol": "POTENTIAL_ENE"}
-"""What is averaged over the last phase of dynamics, and the column that holds it."""
-
 
 def dynamics_section(folder: Path, summary: Summary) -> str:
     """HTML on the run in an output folder, whose stage has left this summary."""
@@ -38,13 +33,6 @@ def dynamics_section(folder: Path, summary: Summary) -> str:
     if run.dynamics:
         parts += [_averages(run.dynamics[-1].name, run.dynamics[-1].energies), _engine_timing(run.dynamics[-1].log)]
     return "".join(parts)
-
-
-def equilibrated(log: EnergyLog) -> dict[str, Equilibration]:
-    """The equilibrated part of every quantity of ``AVERAGED`` that a phase has and that changes in it."""
-    found = {name: equilibration(log["TIME"], log[column]) for name, column in AVERAGED.items()
-             if column in log.columns}
-    return {name: one for name, one in found.items() if one is not None}
 
 
 def _averages(name: str, log: EnergyLog) -> str:
