@@ -49,3 +49,10 @@ class BusyError(ChromabuildError):
 
     exit_code = 8
     told = "another process is at work there"
+
+
+class UnstableRunError(ChromabuildError):
+    """A simulation left the bands in which it is sound."""
+
+    exit_code = 9
+    told = "the simulation became unstable"

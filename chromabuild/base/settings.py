@@ -114,8 +114,16 @@ class DynamicsSection(Section):
     barostat_time: Positive = Field(2.0, description="ps, relaxation time of the pressure (engine openmm: Monte Carlo moves instead)")
     trajectory_selection: Literal["auto", "all", "solute", "solute-and-ions"] = Field("auto", description="atoms of the trajectory and of topology.psf; auto: all below a million, from there on solute and ions")
     checkpoint: Annotated[str, Field(pattern=DURATION)] = Field("15 min", description="wall-clock time between checkpoints of engine chromamd, e.g. 90 s, 15 min, 1 h: a run that is killed goes on from the last one; 0 min: only when asked to stop")
+    max_force: float = Field(10000.0, ge=0, description="kcal/mol/angstrom: dynamics of engine chromamd ends where the force on an atom is larger; 0: off, as for all `max_` keys")
+    max_temperature: float | None = Field(None, ge=0, description="kelvin: it ends where solute or solvent is hotter; empty: three times what the thermostat is set to, and chance")
+    max_drift: float = Field(1.0, ge=0, description="kT/ps/atom: it ends where the conserved energy drifts faster, over a ps or more")
+    max_volume_ratio: float = Field(2.0, ge=0, description="it ends where the box has become so many times larger or smaller in the course of a phase")
     ranks: int = Field(1, ge=1, description="MPI ranks")
     launcher: str = Field("auto", description="what starts the ranks: mpirun, srun, flux, or a command of your own with {ranks}, {threads} and {program}; auto: what the environment variable CHROMABUILD_LAUNCHER says, else srun inside a Slurm job where the MPI library works with it, else mpirun")
+
+
+HEALTH_KEYS = ("max_force", "max_temperature", "max_drift", "max_volume_ratio")
+"""Of the section `dynamics`: bands that a simulation must not leave. They do not change its course."""
 
 
 class SimulateSection(Section):

@@ -1,7 +1,6 @@
 """report.html: what was built, how well, how long it took, and where the files are; whatever stages have been run."""
 
 import json
-import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,10 +20,11 @@ from chromabuild.base.summary import Summary
 from chromabuild.molecule.solute import Solute
 from chromabuild.report import html, pictures
 from chromabuild.report.dna import dna_section
+from chromabuild.report.dynamics import dynamics_section
 from chromabuild.report.plots import line_plot
 
 if TYPE_CHECKING:
-    from chromabuild.simulate.result import Run
+    pass
 
 Stages = Mapping[str, StageRecord]
 """Name to record of every stage that was run."""
@@ -321,61 +321,13 @@ def _dynamics(folder: Path, stages: Stages) -> str:
     parts = [_plain_facts(summary)]
     replicas = summary.get("replica_runs")
     if not replicas:
-        return "".join([*parts, _run(Run.read(folder / "md"), summary)])
+        return "".join([*parts, dynamics_section(folder, Run.read(folder / "md"), summary)])
     parts.append(_nested_tables(summary))
     for one in replicas:
         run = Run.read(replica_folder(folder / "md", one["replica"]))
-        parts += [f"<h3>Replica {one['replica']}, seed {one['seed']}</h3>", _run(run, summary | one)]
+        parts += [f"<h3>Replica {one['replica']}, seed {one['seed']}</h3>",
+                  dynamics_section(folder, run, summary | one)]
     return "".join(parts)
-
-
-def _run(run: "Run", summary: Summary) -> str:
-    """Plots and times of one run of all phases."""
-    parts, plots = [], []
-    if any(phase.kind == "minimise" for phase in run.phases):
-        log = run.minimisation
-        plots.append(html.plot(line_plot({"potential": (log["STEP"], log["POTENTIAL_ENE"] / 1000)},
-                                         "steepest-descent step", "potential energy, Mcal/mol", "minimise"),
-                               "Minimisation."))
-    if not run.dynamics:
-        return "".join(plots)
-    log = run.energies
-    time = log["TIME"]
-    if "TEMPERATURE" in log.columns:
-        plots.append(html.plot(line_plot({"temperature": (time, log["TEMPERATURE"])}, "time, ps", "temperature, K",
-                                         "temperature"), _temperature_caption(summary)))
-    terms = {name: (time, (log[column] - log[column][0]) / 1000)
-             for name, column in (("potential", "POTENTIAL_ENE"), ("kinetic", "KINETIC_ENE"), ("total", "TOTAL_ENE"))
-             if column in log.columns}
-    plots.append(html.plot(line_plot(terms, "time, ps", "change of energy, Mcal/mol", "energies"),
-                           "Energies of the system. At constant energy, potential and kinetic energy mirror each "
-                           "other."))
-    if log.conserved is not None:
-        plots.append(html.plot(line_plot({"conserved": (time, log.conserved - log.conserved[0])}, "time, ps",
-                                         "change, kcal/mol", "conserved"),
-                               "The conserved quantity, on its own scale: total energy less the heat that the "
-                               "thermostat has put in."))
-    parts.append(f'<div class="pair">{"".join(plots)}</div>')
-    drift = summary.get("drift_kT_per_ns_per_atom")
-    if drift is not None:
-        parts.append(f"<p>Drift of the conserved quantity: <b>{html.text(drift)}</b> kT/ns per atom, from a straight "
-                     "line through the second half of the last phase.</p>")
-    parts.append(_engine_timing(run.dynamics[-1].log))
-    return "".join(parts)
-
-
-def _temperature_caption(summary: Summary) -> str:
-    if summary.get("ensemble", "NVE") == "NVE":
-        return "Temperature during constant-energy dynamics."
-    return (f"Temperature; the thermostat is set to {summary['temperature']:g} K. After minimisation it falls at "
-            "first: half of the kinetic energy becomes potential energy.")
-
-
-def _engine_timing(log: Path) -> str:
-    """The table of times at the end of chromamd's log."""
-    rows = re.findall(r"^ +([a-z][a-z ]*?) +([\d.]+) +([\d.]+) %$", log.read_text(encoding="utf-8"), re.MULTILINE)
-    return "<h3>Where the time of the dynamics goes</h3>" + html.table(
-        ("part", "seconds", "%"), [(name, float(a), float(b)) for name, a, b in rows]) if rows else ""
 
 
 def _files(folder: Path, stages: Stages) -> str:

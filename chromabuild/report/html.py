@@ -77,17 +77,21 @@ def section(title: str, *parts: str) -> str:
     return f"<section><h2>{html.escape(title)}</h2>{inner}</section>" if inner else ""
 
 
-def page(title: str, body: str, style: str, script: str = "") -> str:
-    """The whole document. Its policy forbids every request to a network; scripts run only where ``script`` is given."""
+def page(title: str, body: str, style: str, script: str = "", refresh: float | None = None) -> str:
+    """The whole document. Its policy forbids every request to a network; scripts run only where ``script`` is given.
+
+    ``refresh``: seconds after which a browser shows it anew.
+    """
     policy = "default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'"
     policy += "; script-src 'unsafe-inline'" if script else ""
+    again = f'<meta http-equiv="refresh" content="{refresh:g}">\n' if refresh else ""
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
-<title>{html.escape(title)}</title>
+{again}<title>{html.escape(title)}</title>
 <style>
 {style}</style>
 </head>

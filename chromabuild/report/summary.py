@@ -2,6 +2,13 @@
 
 import numpy as np
 
+from chromabuild.analysis.equilibration import Equilibration, equilibration
+from chromabuild.simulate.energy_log import EnergyLog
+
+AVERAGED = {"temperature, K": "TEMPERATURE", "temperature of the solute, K": "TEMP_SOLUTE",
+            "temperature of the solvent, K": "TEMP_SOLVENT", "density, g/cm³": "DENSITY", "pressure, atm": "PRESSURE",
+            "potential energy, kcal/mol": "POTENTIAL_ENE"}
+"""What is averaged over a phase of dynamics, and the column that holds it."""
 BOLTZMANN = 0.0019872042586  # kcal/mol/K, CODATA 2018
 
 
@@ -18,3 +25,10 @@ def energy_drift(time: np.ndarray, energy: np.ndarray, n_atoms: int, temperature
         return None
     slope = np.polyfit(time - time.mean(), energy - energy.mean(), 1)[0]
     return float(1000 * slope / (n_atoms * BOLTZMANN * temperature))
+
+
+def equilibrated(log: EnergyLog) -> dict[str, Equilibration]:
+    """The equilibrated part of every quantity of ``AVERAGED`` that a phase has and that changes in it."""
+    found = {name: equilibration(log["TIME"], log[column]) for name, column in AVERAGED.items()
+             if column in log.columns}
+    return {name: one for name, one in found.items() if one is not None}

@@ -21,10 +21,11 @@ from chromabuild.base.errors import (
     IntegrityError,
     InterruptedRunError,
     ResourceError,
+    UnstableRunError,
 )
 from chromabuild.base.files import atomic_path
 from chromabuild.base.in_use import lock_descriptors
-from chromabuild.base.settings import DynamicsSection
+from chromabuild.base.settings import HEALTH_KEYS, DynamicsSection
 from chromabuild.forcefield.molecule_runs import trajectory_ranges
 from chromabuild.forcefield.topology_file import molecule_kinds
 from chromabuild.simulate.end_pairs import EndBond, end_bonds
@@ -39,7 +40,7 @@ Sections = dict[str, dict[str, object]]
 
 _NAMES = {"mixed": "chromamd", "double": "chromamd-double"}
 _ERRORS = {error.exit_code: error for error in (BadInputError, IntegrityError, ResourceError, InterruptedRunError,
-                                                 BusyError)}
+                                                 BusyError, UnstableRunError)}
 _POLL_SECONDS = 0.2
 _CONTINUED = "continued from the checkpoint"
 _SIGNAL_OF_PARENT = 1
@@ -388,6 +389,7 @@ def phase_sections(task: Task, phase: PlannedPhase) -> Sections:
                          "barostat_period": BAROSTAT_PERIOD, **periods, **hydrogen_keys(phase),
                          "initial_time": phase.first_time if phase.draws_velocities else None},
             "CONSTRAINTS": {"rigid_bond": True},
-            "ENSEMBLE": ensemble_section(task.dynamics, phase)}
+            "ENSEMBLE": ensemble_section(task.dynamics, phase),
+            "HEALTH": {key: getattr(task.dynamics, key) for key in HEALTH_KEYS}}
     molecules = molecule_kinds(task.topology) if phase.restraints else {}
     return sections | restraint_sections(phase, molecules, end_bonds(task.topology) if phase.end_pairs else ())

@@ -15,7 +15,7 @@ MARK = "INFO:"
 class EnergyLog:
     """Columns by name (``STEP``, ``TIME``, ``TOTAL_ENE``, ``POTENTIAL_ENE``, ...), each (rows,) float64.
 
-    Units: ps, kcal/mol, K, angstrom.
+    Units: ps, kcal/mol, K, angstrom, g/cm3. Logs of OpenMM and of older engines lack some of the columns.
     """
 
     columns: dict[str, np.ndarray]
@@ -50,11 +50,14 @@ class EnergyLog:
 
     @classmethod
     def read(cls, path: str | Path) -> "EnergyLog":
-        """Parse a log file. Raises BadInputError when it is missing or holds no table."""
+        """Parse a log file, which may still grow: a last line that is not whole is left out.
+
+        Raises BadInputError when it is missing or holds no table.
+        """
         reader = TableReader()
         try:
             with open(path, encoding="utf-8", errors="replace") as file:
-                rows = [row for row in map(reader.row, file) if row is not None]
+                rows = [row for line in file if line.endswith("\n") and (row := reader.row(line)) is not None]
         except OSError as error:
             raise BadInputError(f"cannot read {path} ({error.strerror}): run chromabuild run first") from error
         if not rows:
@@ -69,14 +72,17 @@ class TableReader:
         self._names: list[str] | None = None
 
     def row(self, line: str) -> dict[str, float] | None:
-        """The values of a table row by name; None for the header and for any other line."""
+        """The values of a table row by name; None for the header and for any other line.
+
+        Columns that the header does not name are left out: a newer engine may go on with an older one's table.
+        """
         if not line.startswith(MARK):
             return None
         words = line[len(MARK):].split()
         if self._names is None or not _is_number(words[0]):
             self._names = words
             return None
-        return dict(zip(self._names, map(float, words), strict=True))
+        return dict(zip(self._names, map(float, words), strict=False))
 
 
 def _is_number(word: str) -> bool:

@@ -30,6 +30,8 @@ KJ_PER_KCAL = 4.184
 ANGSTROM_PER_NM = 10.0
 BOLTZMANN = 8.31446261815324e-3 / KJ_PER_KCAL
 """kcal/mol/K (exact by the SI of 2019)."""
+GRAMS_PER_CM3 = 10 / 6.02214076
+"""In one atomic mass unit/angstrom^3."""
 STEPS_A_CHANGE = 10
 """Steps between changes of a temperature or of a constant that changes over a phase."""
 SPLINE_ORDER = 5
@@ -386,6 +388,8 @@ class _Table:
     def __init__(self, log: TextIO, context: openmm.Context, n_freedom: int, progress: RowProgress) -> None:
         self._log, self._context, self._n_freedom, self._progress = log, context, n_freedom, progress
         self._conserves = isinstance(context.getIntegrator(), openmm.VerletIntegrator)
+        system = context.getSystem()
+        self._mass = sum(system.getParticleMass(i).value_in_unit(unit.dalton) for i in range(system.getNumParticles()))
 
     def write(self, step: int, header: bool = False) -> None:
         state = self._context.getState(getEnergy=True)
@@ -396,9 +400,12 @@ class _Table:
                "TEMPERATURE": 2 * kinetic / (self._n_freedom * BOLTZMANN)}
         if self._conserves:
             row["CONSERVED_ENE"] = potential + kinetic
+        volume = state.getPeriodicBoxVolume().value_in_unit(unit.angstrom**3)
+        row |= {"VOLUME": volume, "DENSITY": self._mass / volume * GRAMS_PER_CM3}
         if header:
             self._log.write(MARK + "".join(f"{name:>16s}" for name in row) + "\n")
-        self._log.write(MARK + f"{step:16d}" + "".join(f"{value:16.4f}" for value in list(row.values())[1:]) + "\n")
+        self._log.write(MARK + f"{step:16d}" + "".join(f"{value:16.{6 if name == 'DENSITY' else 4}f}"
+                                                         for name, value in list(row.items())[1:]) + "\n")
         self._log.flush()
         self._progress(row)
 

@@ -18,13 +18,13 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path, file_hash
 from chromabuild.base.in_use import in_use
 from chromabuild.base.phases import DEFAULT_TIMESTEP, Restraint, picoseconds
-from chromabuild.base.settings import DynamicsSection, Settings, SimulateSection
+from chromabuild.base.settings import HEALTH_KEYS, DynamicsSection, Settings, SimulateSection
 from chromabuild.simulate.extension import Extension, forget_extension, read_extension
 from chromabuild.simulate.result import FILE_NAME, FORMAT, PhaseFiles, Run
 
 Row = dict[str, float]
 RECORD_FORMAT = "chromabuild-phase"
-FREE_SETTINGS = {"ranks", "checkpoint", "launcher"}
+FREE_SETTINGS = {"ranks", "checkpoint", "launcher", *HEALTH_KEYS}
 """Keys of ``dynamics`` that change no more than the rounding of sums: a phase is done whatever they are."""
 MINIMISE_OUTPUT_PERIOD = 10
 """Steps between rows of the minimiser's energy table, unless the settings say otherwise."""
@@ -104,7 +104,7 @@ class PlannedPhase:
 
     @property
     def checkpoint_mark(self) -> str:
-        """Name of the file that says which checkpoint is whole."""
+        """Name of the file that says which checkpoint is whole, and of which step it is."""
         return f"restart/{self.stem}_checkpoint_whole.txt"
 
     @property

@@ -3,7 +3,7 @@ module base_text
   use base_kinds, only: int64, real64
   implicit none
   private
-  public :: to_text, lower_case, edit_distance, with_rank, read_line
+  public :: to_text, decimal_text, lower_case, edit_distance, with_rank, read_line
 
   interface to_text
     procedure :: integer_to_text, long_to_text, real_to_text
@@ -36,6 +36,22 @@ contains
     end if
     text = trim(adjustl(buffer))
   end function real_to_text
+
+  !> A number with so many decimals.
+  pure function decimal_text(value, decimals) result(text)
+    real(real64), intent(in) :: value
+    integer, intent(in) :: decimals
+    character(len=:), allocatable :: text
+    character(len=32) :: buffer, form
+    if (.not. abs(value) < 1.0e7_real64) then
+      write (buffer, "(es12.3)") value
+    else
+      write (form, "(a,i0,a)") "(f24.", decimals, ")"
+      write (buffer, form) value
+    end if
+    text = trim(adjustl(buffer))
+    if (decimals == 0 .and. index(text, ".") == len(text)) text = text(:len(text) - 1)
+  end function decimal_text
 
   elemental function lower_case(text) result(lower)
     character(len=*), intent(in) :: text

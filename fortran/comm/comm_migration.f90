@@ -5,7 +5,7 @@ module comm_migration
   use base_kinds, only: int64, real64
   use comm_communicator, only: communicator_t
   use comm_domain_grid, only: domain_grid_t
-  use base_error, only: error_t, exit_bad_input, fail
+  use base_error, only: error_t, exit_unstable, fail
   implicit none
   private
   public :: migrate
@@ -42,10 +42,10 @@ contains
       if (rank == comm%rank) cycle
       destination(g) = findloc(neighbour, rank, dim=1)
       if (destination(g) == 0 .and. .not. allocated(error)) then
-        write (message, "(a,i0,a)") "atom ", id(group_first(g)), &
+        write (message, "(a,i0,a)") "atom ", id(group_first(g)) + 1, &
           " went too far between two list updates: the system is unstable, minimise it first or use a "// &
           "shorter timestep"
-        call fail(error, exit_bad_input, trim(message))
+        call fail(error, exit_unstable, trim(message))
       end if
     end do
 

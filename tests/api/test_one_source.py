@@ -12,7 +12,14 @@ import pytest
 from typer.testing import CliRunner
 
 import chromabuild
-from chromabuild.base.errors import BadInputError, BusyError, IntegrityError, InterruptedRunError, ResourceError
+from chromabuild.base.errors import (
+    BadInputError,
+    BusyError,
+    IntegrityError,
+    InterruptedRunError,
+    ResourceError,
+    UnstableRunError,
+)
 from chromabuild.base.settings import Settings
 from chromabuild.clash import check, correct_clashes
 from chromabuild.cli import app
@@ -41,7 +48,7 @@ def test_exit_codes_of_the_engine_are_those_of_the_package():
     stated = {name: int(code) for name, code in re.findall(r"\b(exit_\w+) = (\d+)", text)}
     assert stated == {"exit_bad_input": BadInputError.exit_code, "exit_corrupt_file": IntegrityError.exit_code,
                       "exit_resources": ResourceError.exit_code, "exit_interrupted": InterruptedRunError.exit_code,
-                      "exit_busy": BusyError.exit_code}
+                      "exit_busy": BusyError.exit_code, "exit_unstable": UnstableRunError.exit_code}
 
 
 @pytest.mark.parametrize(("function", "argument", "section", "key"), [

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.molecular_systems import solvated, write_bricks
 
-from chromabuild.base.errors import BadInputError, ChromabuildError, IntegrityError, ResourceError
+from chromabuild.base.errors import BadInputError, ChromabuildError, IntegrityError, ResourceError, UnstableRunError
 from chromabuild.base.settings import DynamicsSection, Settings, SimulateSection
 from chromabuild.shards import read_shards
 from chromabuild.simulate import chromamd, launcher, openmm_engine
@@ -32,7 +32,7 @@ def test_control_file(tmp_path):
 
 
 @pytest.mark.parametrize(("code", "error"), [(3, BadInputError), (5, IntegrityError), (6, ResourceError),
-                                             (9, ChromabuildError)])
+                                             (8, UnstableRunError), (9, ChromabuildError)])
 def test_exit_codes_become_errors_with_the_engine_s_sentence(tmp_path, monkeypatch, code, error):
     engine = fake_engine(tmp_path, f"echo noise; echo 'chromamd: a.inp, line 3: no such key' >&2; exit {code}\n")
     monkeypatch.setattr(chromamd, "executable", lambda precision: engine)

@@ -4,11 +4,11 @@ import json
 import re
 from dataclasses import replace
 from functools import partial
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from support.synthetic_build import small_solute, write_build
+from support.web_pages import Checker
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import Settings
@@ -29,26 +29,6 @@ def build(tmp_path_factory):
             patch.setattr(pictures, name, lambda *a, function=function: function(*a, **size))
         summary = document.write_report(config, provenance.read(config.output)["stages"])
     return folder, summary, (folder / "report.html").read_text(encoding="utf-8")
-
-
-class Checker(HTMLParser):
-    VOID = {"meta", "img", "br", "use", "path"}
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.links = [], []
-
-    def handle_starttag(self, tag, attributes):
-        if tag not in self.VOID:
-            self.open.append(tag)
-        self.links += [value for name, value in attributes if name in ("src", "href", "xlink:href") and value]
-
-    def handle_startendtag(self, tag, attributes):
-        self.links += [value for name, value in attributes if name in ("src", "href", "xlink:href") and value]
-
-    def handle_endtag(self, tag):
-        if tag not in self.VOID:
-            assert self.open.pop() == tag
 
 
 def test_page_is_well_formed_and_loads_nothing(build):

@@ -9,6 +9,7 @@ from chromabuild.pipeline.stages.stage import Job, RunPart, Stage
 if TYPE_CHECKING:
     from chromabuild.base.progress import Progress
     from chromabuild.base.settings import Settings
+    from chromabuild.simulate.energy_log import EnergyLog
     from chromabuild.simulate.protocol import PlannedPhase
     from chromabuild.simulate.result import Run
 
@@ -64,10 +65,32 @@ def _summary(job: Job, found: "Run", replica: int, atoms: int) -> Summary:
                         "simulated_ps": sum(phase.simulated for phase in phases)}
     if last is not None:
         summary |= {"timestep_fs": last.timestep, "ensemble": last.ensemble, "temperature": last.temperature[1],
-                    "drift_kT_per_ns_per_atom": _drift(found, last, atoms)}
+                    "drift_kT_per_ns_per_atom": _drift(found, last, atoms), **_averages(found, last)}
     summary |= _speed(found.seconds_per_step, last.timestep if last else 0.0)
     if found.trajectories:
         summary["trajectory"] = str(found.trajectory.relative_to(job.folder))
+    return summary
+
+
+def _log_of(found: "Run", phase: "PlannedPhase") -> "EnergyLog | None":
+    """The energies of a phase; None where it was not run."""
+    files = next((files for files in found.phases if files.name == phase.name), None)
+    return files.energies if files else None
+
+
+def _averages(found: "Run", phase: "PlannedPhase") -> Summary:
+    """From when energies and density of a phase are equilibrated, in ps of the whole run, and the mean density."""
+    from chromabuild.report.summary import equilibrated
+
+    log = _log_of(found, phase)
+    parts = equilibrated(log) if log is not None else {}
+    judged = [parts[name] for name in ("potential energy, kcal/mol", "density, g/cm³") if name in parts]
+    if not judged or not all(part.is_reached for part in judged):
+        return {"equilibrated": False} if judged else {}
+    summary: Summary = {"equilibrated": True, "equilibrated_from_ps": max(part.start for part in judged)}
+    density = parts.get("density, g/cm³")
+    if density is not None:
+        summary |= {"density_g_per_cm3": round(density.mean, 5), "density_error": density.error}
     return summary
 
 
@@ -75,8 +98,7 @@ def _drift(found: "Run", phase: "PlannedPhase", atoms: int) -> float | None:
     """Drift of the conserved quantity in a phase, None where it was not run or nothing is conserved."""
     from chromabuild.report.summary import energy_drift
 
-    files = next((files for files in found.phases if files.name == phase.name), None)
-    log = files.energies if files else None
+    log = _log_of(found, phase)
     if log is None or log.conserved is None:
         return None
     return energy_drift(log["TIME"], log.conserved, atoms, max(phase.temperature))

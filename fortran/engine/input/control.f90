@@ -326,7 +326,7 @@ contains
     length_decides = self%given("ENSEMBLE", "temperature_end") .or. size(self%entries("RESTRAINTS", "constant_end")) > 0
     if (self%minimize_section) lines = [character(len=line_length) :: "MINIMIZE"]
     do k = 1, size(keys)
-      if (any(keys(k)%section == [character(len=12) :: "INPUT", "COMM"])) cycle
+      if (any(keys(k)%section == [character(len=12) :: "INPUT", "COMM", "HEALTH"])) cycle
       if (any(keys(k)%name == free_keys) .and. .not. (length_decides .and. keys(k)%name == "nsteps")) cycle
       if (keys(k)%section == "OUTPUT" .and. .not. any(keys(k)%name == bound_keys)) cycle
       if (index(keys(k)%name, "#") == 0) then

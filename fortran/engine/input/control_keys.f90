@@ -154,6 +154,14 @@ module control_keys
           "axes that change together: all; x and y; none; only z changes"), &
     key_t("ENSEMBLE", "group_tp", is_choice, "YES", "", "YES NO", &
           "thermostat of the centres of mass of constraint groups, or of atoms"), &
+    key_t("HEALTH", "max_force", is_real, "10000.0", "kcal/mol/angstrom", "0", &
+          "dynamics ends where the force on an atom is larger; 0 = off, as for all keys of this section"), &
+    key_t("HEALTH", "max_temperature", is_text, "auto", "K", "0", &
+          "... where solute or solvent is hotter; auto: three times what the thermostat is set to, and chance"), &
+    key_t("HEALTH", "max_drift", is_real, "1.0", "kT/ps/atom", "0", &
+          "... where the conserved energy drifts faster, over a ps or more"), &
+    key_t("HEALTH", "max_volume_ratio", is_real, "2.0", "", "0", &
+          "... where the box has become so many times larger or smaller"), &
     key_t("SELECTION", "group#", is_text, "", "", "", &
           "group1, group2, ...: atoms, e.g. segid:A and rno:1-9 and not an:H*; also ai:1-99, resname:, mname:, heavy"), &
     key_t("RESTRAINTS", "nfunctions", is_integer, "0", "", "0", "number of restraints"), &
@@ -197,7 +205,7 @@ module control_keys
     key_t("COMM", "planner", is_choice, "TIME", "", "TIME MODEL", &
           "for transport = AUTO: try all at the start of a run, or take PERSISTENT")]
 
-  !> Keys outside [INPUT], [OUTPUT] and [COMM] that leave the trajectory as it is: a run may go on with other values;
+  !> Keys outside [INPUT], [OUTPUT], [COMM] and [HEALTH] that leave the trajectory as it is: a run may go on with other values;
   !> nsteps only where neither temperature nor restraints change linearly over the run.
   character(len=20), parameter :: free_keys(*) = [character(len=20) :: "nsteps", "rstout_period", "save_memory", &
                                                   "load_balance"]

@@ -12,7 +12,7 @@ module settings
   private
   public :: settings_t, input_settings_t, output_settings_t, energy_settings_t, schedule_t, minimisation_settings_t, &
             dynamics_settings_t, constraint_settings_t, ensemble_settings_t, group_settings_t, restraint_settings_t, &
-            boundary_settings_t, comm_settings_t
+            boundary_settings_t, comm_settings_t, health_settings_t
 
   ! Enumerations have the order of the words in the table of keys.
   integer, parameter, public :: forcefield_topology = 1, forcefield_lennard_jones = 2, forcefield_embedded_atoms = 3
@@ -118,6 +118,12 @@ module settings
     procedure :: highest_temperature
   end type ensemble_settings_t
 
+  !> [HEALTH]: bands that dynamics must not leave, 0 = none: kcal/mol/angstrom, kT/ps/atom, K (not allocated: automatic).
+  type :: health_settings_t
+    real(real64) :: max_force = 0.0_real64, max_drift = 0.0_real64, max_volume_ratio = 0.0_real64
+    real(real64), allocatable :: max_temperature
+  end type health_settings_t
+
   !> An entry of [SELECTION].
   type :: group_settings_t
     integer :: number = 0
@@ -163,6 +169,7 @@ module settings
     type(dynamics_settings_t) :: dynamics
     type(constraint_settings_t) :: constraints
     type(ensemble_settings_t) :: ensemble
+    type(health_settings_t) :: health
     type(group_settings_t), allocatable :: group(:)
     type(restraint_settings_t), allocatable :: restraint(:)
     type(boundary_settings_t) :: boundary

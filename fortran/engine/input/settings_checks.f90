@@ -133,6 +133,8 @@ contains
         call settings%refuse("ENSEMBLE", "barostat", "contradicts ensemble = NVT; give ensemble = NPT", error)
       else if (ensemble%chain_length > max_chain) then
         call settings%refuse("ENSEMBLE", "nhchain", "must be at most "//to_text(max_chain), error)
+      else if (settings%health%max_volume_ratio > 0.0_real64 .and. settings%health%max_volume_ratio <= 1.0_real64) then
+        call settings%refuse("HEALTH", "max_volume_ratio", "must be larger than 1, or 0 to switch it off", error)
       else if (settings%minimisation%first_scale > settings%minimisation%largest_scale) then
         call settings%refuse("MINIMIZE", "force_scale_init", "must not exceed force_scale_max", error)
       end if

@@ -31,6 +31,7 @@ contains
       call read_energy(control, settings)
       call read_motion(control, settings)
       call read_ensemble(control, settings)
+      call read_health(control, settings)
       call read_domains(control, settings, error)
       if (allocated(error)) return
       call read_groups(control, settings)
@@ -177,6 +178,19 @@ contains
       ensemble%of_groups = control%yes("ENSEMBLE", "group_tp")
     end associate
   end subroutine read_ensemble
+
+  !> [HEALTH].
+  subroutine read_health(control, settings)
+    type(control_t), intent(in) :: control
+    type(settings_t), intent(inout) :: settings
+    associate (health => settings%health)
+      health%max_force = control%real("HEALTH", "max_force")
+      if (lower_case(control%text("HEALTH", "max_temperature")) /= "auto") &
+        health%max_temperature = control%real("HEALTH", "max_temperature")
+      health%max_drift = control%real("HEALTH", "max_drift")
+      health%max_volume_ratio = control%real("HEALTH", "max_volume_ratio")
+    end associate
+  end subroutine read_health
 
   !> [BOUNDARY] and [COMM].
   subroutine read_domains(control, settings, error)

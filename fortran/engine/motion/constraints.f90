@@ -1,12 +1,10 @@
 !> Rigid bonds of the owned groups: SETTLE for waters, SHAKE and RATTLE for heavy atoms with hydrogens (Ryckaert,
 !> Ciccotti and Berendsen 1977; Andersen 1983). Groups are owned whole, so nothing is communicated.
 module constraints
-  use base_kinds, only: int64, real64
+  use base_kinds, only: real64
   use atoms, only: atoms_t
-  use base_error, only: error_t, exit_bad_input, fail
   use base_fixed_point, only: rounding_t
   use settle, only: water_shape_t, waters_together
-  use base_text, only: to_text
   use topology, only: topology_t
   implicit none
   private
@@ -37,7 +35,6 @@ module constraints
     procedure :: apply_positions
     procedure :: apply_velocities
     procedure :: reset_positions
-    procedure :: explain_failure
   end type constraints_t
 
 contains
@@ -336,16 +333,5 @@ contains
     !$omp end parallel do
     if (failed > 0) self%failed_atom = failed
   end subroutine reset_positions
-
-  !> The sentence for `failed_atom`, if there is one. `id`: of each owned atom, counted from 0.
-  subroutine explain_failure(self, id, error)
-    class(constraints_t), intent(in) :: self
-    integer(int64), intent(in) :: id(:)
-    type(error_t), allocatable, intent(out) :: error
-    if (self%failed_atom == 0) return
-    call fail(error, exit_bad_input, "the rigid bonds of atom "//to_text(id(self%failed_atom))// &
-              " (counted from 0) cannot be satisfied: the system is unstable, minimise it first or "// &
-              "use a shorter timestep")
-  end subroutine explain_failure
 
 end module constraints

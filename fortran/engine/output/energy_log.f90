@@ -6,6 +6,7 @@ module energy_log
   use energies, only: energies_t, energy_name, n_energies
   use base_error, only: error_t, exit_resources, fail
   use base_posix_file, only: cut_file, file_bytes, sync_file
+  use vital_signs, only: of_solute, of_solvent, vital_signs_t
   implicit none
   private
   public :: energy_log_t
@@ -94,19 +95,21 @@ contains
     if (after < before + len(text) + 1) self%failed = .true.
   end subroutine note
 
-  !> One line of the table. Units: kcal/mol, ps, K, atm, angstrom and angstrom^3; RMSG kcal/mol/angstrom. The pressure is
-  !> that of constraint groups, in which constraint forces cancel.
-  subroutine write_energies(self, step, time, energies)
+  !> One line of the table. Units: kcal/mol, ps, K, atm, angstrom and angstrom^3, g/cm^3; RMSG and MAX_FORCE
+  !> kcal/mol/angstrom. The pressure is that of constraint groups, in which constraint forces cancel. MAX_FORCE_ATOM
+  !> counts from 1, as selections do.
+  subroutine write_energies(self, step, time, energies, signs)
     class(energy_log_t), intent(inout) :: self
     integer(int64), intent(in) :: step
     real(real64), intent(in) :: time
     type(energies_t), intent(in) :: energies
+    type(vital_signs_t), intent(in) :: signs
     character(len=16), parameter :: first(6) = [character(len=16) :: "STEP", "TIME", "TOTAL_ENE", "POTENTIAL_ENE", &
                                                 "KINETIC_ENE", "RMSG"]
-    character(len=16), parameter :: last(12) = [character(len=16) :: "TEMPERATURE", "VIRIAL", "PRESSURE", &
+    character(len=16), parameter :: last(17) = [character(len=16) :: "TEMPERATURE", "VIRIAL", "PRESSURE", &
       "CONSERVED_ENE", "VOLUME", "BOXX", "BOXY", "BOXZ", "PRESSXX", "PRESSYY", "PRESSZZ", &
-      "HALF_KICK_ENE"]
-    character(len=16*(n_energies + 19)) :: line
+      "HALF_KICK_ENE", "TEMP_SOLUTE", "TEMP_SOLVENT", "DENSITY", "MAX_FORCE", "MAX_FORCE_ATOM"]
+    character(len=16*(n_energies + 24)) :: line
     character(len=16) :: cell
     real(real64) :: total, virial, temperature, pressure(3)
     integer :: k
@@ -150,6 +153,13 @@ contains
       call put(n_energies + 14 + k, pressure(k))
     end do
     call put(n_energies + 18, energies%half_kick)
+    call put(n_energies + 19, signs%temperature(of_solute))
+    call put(n_energies + 20, signs%temperature(of_solvent))
+    write (cell, "(f16.6)") signs%density
+    line(6 + 16*(n_energies + 20):) = cell
+    call put(n_energies + 22, signs%largest_force)
+    write (cell, "(i16)") signs%atom + 1
+    line(6 + 16*(n_energies + 22):) = cell
     call self%note(trim(line))
   contains
     subroutine put(column, value)

@@ -15,6 +15,7 @@ module checkpoints
   use comm_communicator, only: communicator_t
   use control, only: line_length
   use energy_log, only: energy_log_t
+  use health_watch, only: health_watch_t
   use frame_writer, only: kept_frames_t
   use pair_precision, only: precision_name
   use restart, only: restart_t, saved_checksum
@@ -55,6 +56,7 @@ module checkpoints
     procedure :: write => write_checkpoint
     procedure :: refuse_earlier_end
     procedure :: finish
+    procedure :: last_good
   end type checkpoints_t
 
 contains
@@ -195,11 +197,13 @@ contains
   end function kept_frames
 
   !> At the end of a step before the last one, write a checkpoint if the time has come or a signal has; then `error` ends
-  !> the run. The other arguments are those of `write_checkpoint`.
-  subroutine write_if_due(self, sim, last_step, log, frames, error, minimiser)
+  !> the run. `watch` looks at the state first: one that it finds ill takes the place of no checkpoint. The other arguments
+  !> are those of `write_checkpoint`.
+  subroutine write_if_due(self, sim, last_step, watch, log, frames, error, minimiser)
     class(checkpoints_t), intent(inout) :: self
     class(simulation_t), intent(in) :: sim
     integer(int64), intent(in) :: last_step
+    type(health_watch_t), intent(in) :: watch
     type(energy_log_t), intent(inout) :: log
     type(trajectory_t), intent(in) :: frames
     type(error_t), allocatable, intent(out) :: error
@@ -208,6 +212,8 @@ contains
     if (.not. self%is_on .or. sim%step < self%next_look .or. sim%step >= last_step) return
     call look(self, sim%comm, sim%step, due, stops)
     if (.not. due) return
+    call watch%examine(sim, error)
+    if (allocated(error)) return
     call self%write(sim, log, frames, error, minimiser)
     if (allocated(error) .or. .not. stops) return
     call fail(error, exit_interrupted, "stopped by a signal after step "//to_text(sim%step)//"; the checkpoint "// &
@@ -306,6 +312,18 @@ contains
     type(communicator_t), intent(in) :: comm
     if (self%is_on) call remove_file(with_rank(lock_pattern(self%pattern), comm%rank))
   end subroutine finish
+
+  !> From where a run that became unstable can go on. `settings`: of the run.
+  function last_good(self, settings) result(text)
+    class(checkpoints_t), intent(in) :: self
+    type(settings_t), intent(in) :: settings
+    character(len=:), allocatable :: text
+    if (self%is_on .and. self%mark%set > 0) then
+      text = "the last good checkpoint, of step "//to_text(self%mark%step)//", is "//mark_path(self%pattern)
+    else
+      text = "there is no checkpoint of this run: it began from "//settings%input%restart
+    end if
+  end function last_good
 
   !> Wall-clock time, s.
   real(real64) function seconds()

@@ -10,9 +10,10 @@ module commands
   use domain_setup, only: set_up_domains
   use energies, only: energies_t, energy_name, n_energies
   use energy_log, only: energy_log_t
-  use base_error, only: error_t
+  use base_error, only: error_t, exit_unstable
   use checkpoints, only: checkpoints_t
   use force_file, only: write_forces
+  use health_watch, only: health_watch_t
   use integrator, only: run_dynamics
   use merge, only: merge_trajectories
   use minimiser, only: run_minimisation
@@ -48,6 +49,7 @@ contains
     type(atom_ranges_t) :: chosen
     integer(int64) :: first_step
     type(checkpoints_t) :: checkpoints
+    type(health_watch_t) :: watch
     type(restart_t) :: saved
     real(real64) :: timestep
     real(real64), allocatable :: origin(:)
@@ -70,6 +72,7 @@ contains
     call sim%prepare_forces(settings, rigid, error)
     if (allocated(error)) return
     call prepare_ensemble(sim, settings, rigid)
+    call watch%init(sim, rigid)
 
     call log%open(settings%output%log, sim%comm%is_root(), checkpoints%mark%log_bytes, error)
     call sim%comm%agree(error)
@@ -107,9 +110,15 @@ contains
                      checkpoints%kept_frames(sim%comm), error, origin)
     if (allocated(error)) return
     if (settings%runs_dynamics) then
-      call run_dynamics(sim, settings, log, frames, checkpoints, error)
+      call run_dynamics(sim, settings, log, frames, checkpoints, watch, error)
     else
-      call run_minimisation(sim, settings, log, frames, checkpoints, error)
+      call run_minimisation(sim, settings, log, frames, checkpoints, watch, error)
+    end if
+    if (allocated(error)) then
+      if (error%code == exit_unstable) then
+        error%message = error%message//"; "//checkpoints%last_good(settings)
+        call log%note(error%message)
+      end if
     end if
     call sim%halo%destroy()
     call frames%close()

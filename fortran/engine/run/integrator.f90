@@ -13,6 +13,7 @@ module integrator
   use coupling, only: coupling_t, is_multiple
   use energies, only: energies_t
   use energy_log, only: energy_log_t
+  use health_watch, only: health_watch_t
   use base_error, only: error_t
   use kinetics, only: my_energy_of_change, my_kinetic_energy, remove_momentum, remove_rotation
   use restart, only: phase_dynamics, phase_fresh, phase_half_step
@@ -21,22 +22,25 @@ module integrator
   use base_text, only: to_text
   use timing, only: in_constraints, in_integration, in_output
   use trajectory, only: trajectory_t
+  use vital_signs, only: vital_signs_t
   implicit none
   private
   public :: run_dynamics
 
 contains
 
-  !> Run [DYNAMICS] from the present state, which may be that of a checkpoint.
-  subroutine run_dynamics(sim, settings, log, frames, checkpoints, error)
+  !> Run [DYNAMICS] from the present state, which may be that of a checkpoint. `watch` ends it where it becomes unstable.
+  subroutine run_dynamics(sim, settings, log, frames, checkpoints, watch, error)
     type(simulation_t), intent(inout) :: sim
     type(settings_t), intent(in) :: settings
     type(energy_log_t), intent(inout) :: log
     type(trajectory_t), intent(inout) :: frames
     type(checkpoints_t), intent(inout) :: checkpoints
+    type(health_watch_t), intent(inout) :: watch
     type(error_t), allocatable, intent(out) :: error
     type(coupling_t) :: coupling
-    type(energies_t) :: total
+    type(energies_t) :: total, shown
+    type(vital_signs_t) :: signs
     integer(int64) :: first_step, last_step, begin_step, energy_period, frame_period, restart_period, list_period, long_period
     real(real64) :: timestep, first_kick, work
     real(real64), allocatable :: half_velocity(:, :)
@@ -44,6 +48,7 @@ contains
     logical :: is_leapfrog, restart_now, energy_now, want_energy, whole_step
 
     timestep = settings%dynamics%timestep
+    sim%timestep = timestep
     energy_period = settings%dynamics%schedule%energy_period
     frame_period = settings%dynamics%schedule%frame_period
     restart_period = settings%dynamics%schedule%restart_period
@@ -81,7 +86,12 @@ contains
     call sim%compute_forces(.true.)
     total = sim%sum_energies()
     sim%barostat%virial = total%group_virial()
-    if (.not. checkpoints%continues) call log%write(sim%step, sim%time, total)
+    signs = watch%measure(sim)
+    if (.not. checkpoints%continues) call log%write(sim%step, sim%time, total, signs)
+    call watch%begin(sim, settings, total, signs)
+    call watch%check(sim, signs, error, total)
+    call sim%comm%agree(error)
+    if (allocated(error)) return
     call sim%timer%lap(in_output)
 
     do while (sim%step < last_step)
@@ -127,17 +137,22 @@ contains
       end if
       call sim%timer%lap(in_integration)
       if (energy_now) then
-        call log%write(sim%step, sim%time, sim%sum_energies())
+        shown = sim%sum_energies()
+        signs = watch%measure(sim)
+        call log%write(sim%step, sim%time, shown, signs)
         call log%check(error)
+        if (.not. allocated(error)) call watch%check(sim, signs, error, shown)
         call sim%comm%agree(error)
         if (allocated(error)) return
       end if
       if (is_multiple(sim%step, frame_period)) &
         call frames%write(sim%comm, sim%step, sim%time, sim%grid%box, sim%atoms, error)
       if (allocated(error)) return
+      if (restart_now .and. .not. energy_now) call watch%examine(sim, error)
+      if (allocated(error)) return
       if (restart_now .and. restart_name /= "") call write_restart(sim, restart_name, error)
       if (allocated(error)) return
-      call checkpoints%write_if_due(sim, last_step, log, frames, error)
+      call checkpoints%write_if_due(sim, last_step, watch, log, frames, error)
       if (allocated(error)) return
       call sim%timer%lap(in_output)
     end do

@@ -15,6 +15,7 @@ module minimiser
   use checkpoints, only: checkpoints_t
   use energies, only: energies_t
   use energy_log, only: energy_log_t
+  use health_watch, only: health_watch_t
   use base_error, only: error_t, exit_corrupt_file, fail
   use lbfgs, only: lbfgs_t
   use restart, only: phase_fresh
@@ -42,12 +43,13 @@ contains
 
   !> Run [MINIMIZE] from the present state, which may be that of a checkpoint; all bonds are harmonic here, rigid ones too.
   !> A continued L-BFGS begins with an empty history.
-  subroutine run_minimisation(sim, settings, log, frames, checkpoints, error)
+  subroutine run_minimisation(sim, settings, log, frames, checkpoints, watch, error)
     type(simulation_t), intent(inout) :: sim
     type(settings_t), intent(in) :: settings
     type(energy_log_t), intent(inout) :: log
     type(trajectory_t), intent(inout) :: frames
     type(checkpoints_t), intent(inout) :: checkpoints
+    type(health_watch_t), intent(in) :: watch
     type(error_t), allocatable, intent(out) :: error
     type(energies_t) :: now, trial
     real(real64), allocatable :: force(:, :)
@@ -108,7 +110,7 @@ contains
       end if
       call log%note("continued from the checkpoint at step "//to_text(begin_step))
     else
-      call log%write(0_int64, 0.0_real64, now)
+      call log%write(0_int64, 0.0_real64, now, watch%measure(sim))
     end if
     do i_step = begin_step + 1, n_steps
       sim%step = i_step
@@ -148,7 +150,7 @@ contains
         call history%forget()
       end if
       if (mod(i_step, energy_period) == 0 .or. i_step == n_steps) then
-        call log%write(i_step, 0.0_real64, now)
+        call log%write(i_step, 0.0_real64, now, watch%measure(sim))
         call log%check(error)
         call sim%comm%agree(error)
         if (allocated(error)) return
@@ -162,7 +164,7 @@ contains
         if (mod(i_step, restart_period) == 0) call write_minimised(sim, restart_name, error)
         if (allocated(error)) return
       end if
-      call checkpoints%write_if_due(sim, n_steps, log, frames, error, [scale, real(n_undone, real64), remembered])
+      call checkpoints%write_if_due(sim, n_steps, watch, log, frames, error, [scale, real(n_undone, real64), remembered])
       if (allocated(error)) return
       call sim%timer%lap(in_output)
     end do

@@ -8,6 +8,7 @@ module neighbour_lists
   use coarse_place, only: place_record_t
   use constraints, only: constraints_t
   use force_field, only: force_field_t
+  use instability, only: atom_in_place, explain_instability
   use nonbonded_options, only: usual_many_atoms
   use pair_ownership, only: place_share
   use pair_term, only: pair_term_t
@@ -17,7 +18,7 @@ module neighbour_lists
   use verlet_buffer, only: list_limit_t, verlet_buffer_t
   implicit none
   private
-  public :: neighbour_lists_t, bond_slack, halo_slack, outer_buffer
+  public :: neighbour_lists_t, check_positions, bond_slack, halo_slack, outer_buffer
 
   !> Owned groups are sorted by cells about this wide (angstrom).
   real(real64), parameter :: sort_cell = 8.0_real64
@@ -222,6 +223,7 @@ contains
     integer(int64), allocatable :: ghost_id(:)
 
     call check_positions(state, constraints, error)
+    if (.not. allocated(error)) call check_moves(self, state, field%shared%list_distance, constraints, error)
     call state%comm%agree(error)
     if (allocated(error)) return
     call field%forget_lists()
@@ -270,15 +272,36 @@ contains
     type(constraints_t), intent(in) :: constraints
     type(error_t), allocatable, intent(out) :: error
     integer :: i
-    call constraints%explain_failure(state%atoms%id, error)
-    if (allocated(error)) return
+    if (constraints%failed_atom > 0) then
+      call explain_instability(state, constraints%active, "the rigid bonds of "// &
+                               atom_in_place(state, constraints%failed_atom)//" cannot be satisfied", &
+                               constraints%failed_atom, error)
+      return
+    end if
     do i = 1, state%atoms%n_owned
       if (all(abs(state%atoms%position(:, i)) < 1.0e9_real64)) cycle
-      call fail(error, exit_bad_input, "atom "//to_text(state%atoms%id(i))//" (counted from 0) flew away at step "// &
-                to_text(state%step)//": the system is unstable, minimise it first or use a shorter timestep")
+      call explain_instability(state, constraints%active, atom_in_place(state, i)//" flew away", i, error)
       return
     end do
   end subroutine check_positions
+
+  !> Whether no atom has jumped beyond `reach` (angstrom) since atoms came to their owners: lists would have been renewed.
+  subroutine check_moves(self, state, reach, constraints, error)
+    type(neighbour_lists_t), intent(in) :: self
+    type(system_state_t), intent(in) :: state
+    real(real64), intent(in) :: reach
+    type(constraints_t), intent(in) :: constraints
+    type(error_t), allocatable, intent(out) :: error
+    integer :: g, i
+    if (.not. allocated(self%home_place)) return
+    do g = 1, state%atoms%n_groups
+      i = state%atoms%group_reference(g)
+      if (sum((state%atoms%position(:, i) - home_quantum*state%grid%box*self%home_place(:, g))**2) <= reach**2) cycle
+      call explain_instability(state, constraints%active, atom_in_place(state, i)//" jumped by more than "// &
+                               to_text(reach)//" angstrom", i, error)
+      return
+    end do
+  end subroutine check_moves
 
   !> Choose how far from the domain ghosts come, and remember where groups are now.
   subroutine widen_halo(self, state, field)

@@ -36,9 +36,16 @@ module molecule_template
     real(real64), allocatable :: constraint_distance(:)
   contains
     procedure :: read => read_template
+    procedure :: is_solvent
   end type molecule_template_t
 
 contains
+
+  !> Whether this is a rigid water or a lone atom.
+  pure logical function is_solvent(self)
+    class(molecule_template_t), intent(in) :: self
+    is_solvent = self%rigid_water .or. (self%n_atoms == 1 .and. .not. self%in_pieces)
+  end function is_solvent
 
   !> Read the group `template/NNNN` or `pieces` of a topology file. `n_types`, `n_maps`: Lennard-Jones types and
   !> correction maps.

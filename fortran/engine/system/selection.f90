@@ -9,7 +9,7 @@ module selection
   use topology, only: topology_t
   implicit none
   private
-  public :: atom_names_t, selection_t
+  public :: atom_names_t, molecule_names_t, selection_t
 
   integer, parameter :: name_length = 8, max_items = 256
   integer, parameter :: want_all = 1, want_heavy = 2, want_hydrogen = 3, want_index = 4, want_name = 5, &
@@ -23,6 +23,8 @@ module selection
     character(len=:), allocatable :: name
     character(len=name_length), allocatable :: atom(:), residue(:), segment(:)
     integer, allocatable :: residue_number(:)
+  contains
+    procedure :: read => read_molecule_names
   end type molecule_names_t
 
   type :: atom_names_t
@@ -56,28 +58,38 @@ contains
     integer, intent(in) :: n_molecules
     type(error_t), allocatable, intent(out) :: error
     type(hdf5_file_t) :: file
-    character(len=name_length), allocatable :: residue(:), segment(:)
-    integer, allocatable :: atom_residue(:), number(:)
-    character(len=16) :: group
     integer :: t
     call file%open(path, error)
     if (allocated(error)) return
     allocate (self%molecule(n_molecules))
     do t = 1, n_molecules
-      write (group, "(a,i4.4)") "template/", t - 1
-      call file%text_attribute(trim(group), "name", self%molecule(t)%name, error)
-      if (.not. allocated(error)) call file%read_names(trim(group)//"/atom_name", self%molecule(t)%atom, error)
-      if (.not. allocated(error)) call file%read_integer(trim(group)//"/atom_residue", atom_residue, error)
-      if (.not. allocated(error)) call file%read_names(trim(group)//"/residue_name", residue, error)
-      if (.not. allocated(error)) call file%read_integer(trim(group)//"/residue_number", number, error)
-      if (.not. allocated(error)) call file%read_names(trim(group)//"/residue_segid", segment, error)
+      call self%molecule(t)%read(file, t, error)
       if (allocated(error)) exit
-      self%molecule(t)%residue = residue(atom_residue + 1)
-      self%molecule(t)%segment = segment(atom_residue + 1)
-      self%molecule(t)%residue_number = number(atom_residue + 1)
     end do
     call file%close()
   end subroutine read_names
+
+  !> The same of one kind of molecule.
+  subroutine read_molecule_names(self, file, kind, error)
+    class(molecule_names_t), intent(inout) :: self
+    type(hdf5_file_t), intent(in) :: file
+    integer, intent(in) :: kind
+    type(error_t), allocatable, intent(out) :: error
+    character(len=name_length), allocatable :: residue(:), segment(:)
+    integer, allocatable :: atom_residue(:), number(:)
+    character(len=16) :: group
+    write (group, "(a,i4.4)") "template/", kind - 1
+    call file%text_attribute(trim(group), "name", self%name, error)
+    if (.not. allocated(error)) call file%read_names(trim(group)//"/atom_name", self%atom, error)
+    if (.not. allocated(error)) call file%read_integer(trim(group)//"/atom_residue", atom_residue, error)
+    if (.not. allocated(error)) call file%read_names(trim(group)//"/residue_name", residue, error)
+    if (.not. allocated(error)) call file%read_integer(trim(group)//"/residue_number", number, error)
+    if (.not. allocated(error)) call file%read_names(trim(group)//"/residue_segid", segment, error)
+    if (allocated(error)) return
+    self%residue = residue(atom_residue + 1)
+    self%segment = segment(atom_residue + 1)
+    self%residue_number = number(atom_residue + 1)
+  end subroutine read_molecule_names
 
   !> Translate entry `number` of [SELECTION].
   subroutine read_group(self, settings, number, error)

@@ -28,6 +28,8 @@ module system_state
     integer(int64) :: step = 0
     !> ps.
     real(real64) :: time = 0.0_real64
+    !> Length of a step of dynamics, ps; 0 in a minimisation.
+    real(real64) :: timestep = 0.0_real64
     !> Share of the steps of the run that are done.
     real(real64) :: progress = 0.0_real64
     integer :: phase = phase_fresh

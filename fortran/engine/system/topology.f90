@@ -4,11 +4,12 @@
 !> costs eight bytes a residue.
 module topology
   use base_kinds, only: int64, real64
+  use base_constants, only: acceleration_unit, pi
   use cmap, only: cmap_t
   use base_error, only: error_t, exit_corrupt_file, fail
   use hdf5_file, only: hdf5_file_t
   use molecule_template, only: molecule_template_t
-  use term_list, only: n_kinds
+  use term_list, only: is_bond, n_kinds
   implicit none
   private
   public :: topology_t
@@ -21,6 +22,8 @@ module topology
   end type molecule_t
 
   type :: topology_t
+    !> The file that it was read from.
+    character(len=:), allocatable :: path
     !> kcal angstrom/mol/e^2.
     real(real64) :: coulomb_constant = 0.0_real64
     !> Pair matrices E = c12/r^12 - c6/r^6 (kcal/mol angstrom^6, angstrom^12), and sigma (angstrom) and epsilon (kcal/mol)
@@ -43,6 +46,7 @@ module topology
     procedure :: molecule_count
     procedure :: repartition_hydrogen_mass
     procedure :: longest_constraint
+    procedure :: fastest_bond
     procedure :: total_c6_and_c12
     procedure :: classes_of_motion
   end type topology_t
@@ -58,6 +62,7 @@ contains
     character(len=*), intent(in) :: path
     type(error_t), allocatable, intent(out) :: error
     type(hdf5_file_t) :: file
+    self%path = path
     call file%open(path, error)
     if (allocated(error)) return
     call read_contents(self, file, error)
@@ -380,6 +385,38 @@ contains
       longest_constraint = max(longest_constraint, maxval([0.0_real64, self%templates(t)%constraint_distance]))
     end do
   end function longest_constraint
+
+  !> Period (ps) of the fastest harmonic bond of the system and the masses of its two atoms; `rigid`: constrained ones do
+  !> not count. A period without end where there is none. Bonds from piece to piece are left out.
+  pure subroutine fastest_bond(self, rigid, period, mass)
+    class(topology_t), intent(in) :: self
+    logical, intent(in) :: rigid
+    real(real64), intent(out) :: period, mass(2)
+    real(real64) :: here(2), square, largest_square
+    integer :: s, p, t, first, last
+    largest_square = 0.0_real64
+    mass = 0.0_real64
+    do s = 1, size(self%templates)
+      associate (template => self%templates(s), bonds => self%templates(s)%terms(is_bond))
+        do p = 1, size(template%first_atom) - 1
+          first = template%first_atom(p)
+          last = template%first_atom(p + 1) - 1
+          do t = bonds%first_of_piece(p), bonds%first_of_piece(p + 1) - 1
+            if (any(bonds%atom(:2, t) < first .or. bonds%atom(:2, t) > last)) cycle
+            if (template%copies(bonds%atom(1, t)) == 0 .or. (rigid .and. bonds%rigid(t))) cycle
+            here = template%mass(bonds%atom(:2, t))
+            ! Of the angular frequency: the energy is k (r - r0)^2, without a half.
+            square = 2.0_real64*bonds%parameter(1, t)*acceleration_unit*sum(here)/product(here)
+            if (.not. square > largest_square) cycle
+            largest_square = square
+            mass = here
+          end do
+        end do
+      end associate
+    end do
+    period = huge(period)
+    if (largest_square > 0.0_real64) period = 2.0_real64*pi/sqrt(largest_square)
+  end subroutine fastest_bond
 
   !> Sums of c6 and c12 over all ordered pairs of atoms (an atom with itself included): what the tail correction needs.
   !> In kcal/mol angstrom^6 and kcal/mol angstrom^12.
