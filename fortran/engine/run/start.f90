@@ -15,8 +15,8 @@ module start
   use topology, only: topology_t
   implicit none
   private
-  public :: start_from_bricks, start_from_restart, start_from_files, read_topology, box_of, place_in_box, origin_of, check_restart, &
-            make_grid
+  public :: start_from_bricks, start_from_restart, start_from_files, read_topology, box_of, place_in_box, origin_of, &
+            check_restart, make_grid
 
 contains
 
