@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         assign_force_field,
         build_solute,
         fold,
+        relax_solute,
         remove_clashes,
         run_dynamics,
     )
@@ -65,13 +66,15 @@ __all__ = [
     "build_solute",
     "fold",
     "open_results",
+    "relax_solute",
     "remove_clashes",
     "run_chain",
     "run_dynamics",
 ]
 
 _HOME = {
-    "chromabuild.api": ("add_solvent", "assign_force_field", "build_solute", "fold", "remove_clashes", "run_dynamics"),
+    "chromabuild.api": ("add_solvent", "assign_force_field", "build_solute", "fold", "relax_solute", "remove_clashes",
+                        "run_dynamics"),
     "chromabuild.base.errors": ("ChromabuildError",),
     "chromabuild.base.settings": ("Settings",),
     "chromabuild.clash.report": ("ClashReport",),

@@ -17,6 +17,7 @@ from chromabuild.base.settings import Settings, changed
 from chromabuild.base.threads import thread_count
 
 if TYPE_CHECKING:
+    from chromabuild.base.summary import Summary
     from chromabuild.clash import ClashReport
     from chromabuild.forcefield import Topology
     from chromabuild.genome.locus import Locus
@@ -145,6 +146,23 @@ def remove_clashes(solute: "Solute", settings: Settings | None = None, *, seed: 
     settings = changed(settings, "clash", keys, seed, "remove_clashes()")
     return correct_clashes(solute, settings.clash.mode, settings.clash.threshold, settings.seed, thread_count(threads),
                            progress)
+
+
+@_with_keys_of("relax")
+def relax_solute(solute: "Solute", folder: str | Path, settings: Settings | None = None, *, seed: int | None = None,
+                 threads: int | None = None, progress: Progress = silent, **keys: object) -> "tuple[Solute, Summary]":
+    """A new solute after minimisation and short dynamics without water, and what happened in numbers.
+
+    Charges are in implicit solvent with the salt of section ``solvate``; the temperature is that of ``simulate``. Work
+    files go to ``folder``, from which an interrupted call goes on; in the end it holds the logs.
+
+    Raises BadInputError for a residue that the force field does not know and for what the engine refuses,
+    ResourceError when the engine is missing or memory runs out.
+    """
+    from chromabuild.simulate.relaxation import relax
+
+    settings = changed(settings, "relax", keys, seed, "relax_solute()")
+    return relax(solute, settings, Path(folder), thread_count(threads), progress)
 
 
 @_with_keys_of("solvate")

@@ -9,6 +9,8 @@ from pydantic import Field
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.section import Positive, Section
 
+LENGTH = r"^\s*[0-9.]+(?:[eE][+-]?[0-9]+)?\s*(?:fs|ps|ns|us)\s*$"
+"""What a length of simulated time looks like."""
 Group = Literal["solute", "heavy", "backbone", "dna", "protein", "histone-core", "tails"]
 NUCLEOSOME_GROUPS = ("protein", "histone-core", "tails")
 """Groups that a locus without nucleosomes has no atom of."""

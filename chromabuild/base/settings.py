@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 from chromabuild.base.duration import DURATION
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.launchers import launcher_problem
-from chromabuild.base.phases import Phase, check_phases, shipped_phases
+from chromabuild.base.phases import LENGTH, Phase, check_phases, shipped_phases
 from chromabuild.base.section import Positive, Section
 
 _TO_PHASE = "give it to a phase of simulate.phases, or choose a simulate.protocol"
@@ -85,6 +85,18 @@ class ClashSection(Section):
     threshold: Positive = Field(0.9, description="angstrom; non-bonded pairs closer than this are clashes")
 
 
+class RelaxSection(Section):
+    """Minimisation and short dynamics of the solute alone, its charges in implicit solvent, before water is added."""
+
+    mode: Literal["auto", "on", "off"] = Field("auto", description="auto: from ten million atoms of solute on; smaller ones relax as well, and faster, in their water")
+    minimise_steps: int = Field(300, ge=1, description="steps of minimisation")
+    length: Annotated[str, Field(pattern=LENGTH)] | None = Field("1 ps", description="Langevin dynamics at simulate.temperature after that, with its unit; empty: none")
+    restraint: float = Field(1.0, ge=0, description="kcal/mol/angstrom^2 on heavy atoms when dynamics begins; it falls linearly to zero; 0: none")
+    dielectric: float = Field(4.0, ge=1, description="relative permittivity, or its slope an angstrom")
+    dielectric_form: Literal["distance", "constant"] = Field("distance", description="permittivity that grows with the distance of two charges, as between atoms of one molecule, or the same everywhere (water: 78)")
+    cutoff: float = Field(10.0, ge=8, description="angstrom; Lennard-Jones is switched off over the last 2, charges are shifted to no force and energy there; salt screens them as that of section solvate does")
+
+
 class SolvateSection(Section):
     """Water, ions and bricks."""
 
@@ -151,6 +163,7 @@ class Settings(Section):
     scaffold: ScaffoldSection = ScaffoldSection()
     build: BuildSection = BuildSection()
     clash: ClashSection = ClashSection()
+    relax: RelaxSection = RelaxSection()
     solvate: SolvateSection = SolvateSection()
     dynamics: DynamicsSection = DynamicsSection()
     simulate: SimulateSection = SimulateSection()

@@ -48,7 +48,7 @@ def describe(stage: Stage, config: Settings) -> Provenance:
         inputs = {role: path for role, path in inputs.items() if path.is_file()}
     for role, path in inputs.items():
         if not path.is_file():
-            maker = next((s.name for s in STAGES if stage.reads.get(role) in s.outputs), None)
+            maker = next((s.name for s in STAGES if path in s.output_paths(config)), None)
             key = next((key for key in stage.files if key.endswith(f".{role}")), role)
             remedy = f"run `chromabuild {maker}` first" if maker else f"correct `{key}` in the settings"
             raise BadInputError(f"{path} does not exist: {remedy}")
@@ -125,9 +125,10 @@ def _run_stages(config: Settings, threads: int, reporter: Reporter, force: bool,
     from chromabuild.pipeline import limits
 
     any_run, weighed = force, False
-    for k, stage in enumerate(STAGES[: NAMES.index(last) + 1]):
+    stages = [stage for stage in STAGES[:NAMES.index(last) + 1] if stage.applies is None or stage.applies(config)]
+    for k, stage in enumerate(stages):
         if any_run and (force or not stage.needs_all_inputs) or not is_current(stage, config):
-            weighed = weighed or limits.refuse(config, NAMES[k:NAMES.index(last) + 1], threads)
+            weighed = weighed or limits.refuse(config, [left.name for left in stages[k:]], threads)
             yield stage, run_stage(stage, config, threads, reporter, again=force), True
             any_run = True
         else:

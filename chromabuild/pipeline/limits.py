@@ -14,16 +14,17 @@ from chromabuild.base.settings import Settings
 from chromabuild.forcefield.molecule_runs import beyond_dcd
 from chromabuild.pipeline.plan import Estimate, estimate, size_is_known
 
-_WORK = {"build": "building the solute", "clash": "correcting clashes", "solvate": "writing the shards",
-         "topology": "the force field", "run": "the dynamics"}
-_UNTIL = {"build": "scaffold", "clash": "build", "solvate": "clash", "topology": "solvate", "run": "topology"}
+_WORK = {"build": "building the solute", "clash": "correcting clashes", "relax": "the relaxation without water",
+         "solvate": "writing the shards", "topology": "the force field", "run": "the dynamics"}
+_UNTIL = {"build": "scaffold", "clash": "build", "relax": "clash", "solvate": "clash", "topology": "solvate",
+          "run": "topology"}
 """The stage before: how far the chain goes without."""
 STAGES_WITH_LIMITS = tuple(_WORK)
 
 
 def obstacles(build: Estimate, config: Settings, stages: Collection[str]) -> list[str]:
     """Why some of the stages cannot be done here, and what helps, a sentence each; what weighs most first."""
-    wanted = [name for name in _WORK if name in stages]
+    wanted = [name for name in _WORK if name in stages and name in build.memory]
     found = [_memory(build, stage) for stage in wanted]
     if "run" in wanted:
         found.append(beyond_dcd(build.trajectory_atoms, config.dynamics.trajectory_selection))
@@ -67,8 +68,9 @@ def _memory(build: Estimate, stage: str) -> str | None:
 def _disk(build: Estimate, config: Settings, stage: str) -> str | None:
     """Too little disk for a stage. Its files of an earlier run count as free: they are replaced."""
     folder = Path(config.output)
-    mine = {"build": ("solute",), "solvate": ("shards",), "run": ("trajectory", "restarts")}.get(stage, ())
-    place = {"solvate": folder / "shards", "run": folder / "md"}.get(stage)
+    mine = {"build": ("solute",), "relax": ("relax",), "solvate": ("shards",),
+            "run": ("trajectory", "restarts")}.get(stage, ())
+    place = {"relax": folder / "relax", "solvate": folder / "shards", "run": folder / "md"}.get(stage)
     needed = sum(build.disk[name] for name in mine)
     there = next(path for path in (folder, *folder.resolve().parents) if path.is_dir())
     free = shutil.disk_usage(there).free / 1e9

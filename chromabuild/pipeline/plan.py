@@ -22,10 +22,12 @@ from chromabuild.molecule.solute import Solute
 from chromabuild.nucleosome.marks import octamer_recipes
 from chromabuild.nucleosome.octamer import Octamer
 from chromabuild.nucleosome.recipe import build_octamer
+from chromabuild.pipeline.relaxing import CLEAN, RELAXED, relaxes
 from chromabuild.scaling.measured import StepSettings, rank_memory
 from chromabuild.scaling.prediction import Job, Prediction, Run, predict
 from chromabuild.shards.manifest import ATOMS_OF, Manifest
-from chromabuild.simulate.protocol import PlannedPhase, last_dynamics
+from chromabuild.simulate.protocol import PlannedPhase, last_dynamics, plan_phases
+from chromabuild.simulate.relaxation import relax_phases
 from chromabuild.simulate.replicas import phases_of_replicas
 from chromabuild.solvate import brick_grid, disk_needed
 from chromabuild.solvate.ions import formal_charges, ion_counts
@@ -55,6 +57,9 @@ TOPOLOGY_BYTES_PER_ATOM = 1000
 """Of the solute."""
 ENGINE_BYTES_PER_SOLUTE_ATOM = 450
 """Beyond what an atom of water takes: bonded terms and exclusions."""
+RELAX_BYTES_PER_ATOM = 700
+RELAX_DISK_BYTES_PER_ATOM = 600
+"""Bricks, force field, restarts and checkpoints, which are removed in the end."""
 SHARD_PROCESS_BYTES = 1.5e8
 SECONDS_PER_SWEEP_AND_NUCLEOSOME = 1.2e-3
 FOLDING_SECONDS_PER_NUCLEOSOME = 0.2
@@ -64,6 +69,7 @@ CLASH_SECONDS_PER_ATOM = 1e-4
 SOLVATE_SECONDS_PER_ATOM = 6e-7
 TOPOLOGY_SECONDS_PER_ATOM = 1e-5
 STEP_SECONDS_PER_ATOM = 1.5e-6
+RELAX_STEP_SECONDS_PER_ATOM = 6e-7
 
 
 @dataclass(frozen=True)
@@ -136,6 +142,8 @@ def estimate(config: Settings, threads: int) -> Estimate:
     share = 2 / threads
     replicas = _phases_of_replicas(config)
     phases = [phase for one in replicas for phase in one]
+    is_relaxed = relaxes(config)
+    relaxation = plan_phases(relax_phases(config.relax, config.simulate.temperature)) if is_relaxed else ()
     return Estimate(
         base_pairs=len(fibre.sequence), nucleosomes=len(fibre.dyads), solute_atoms=solute,
         box=tuple(round(float(edge), 1) for edge in box), box_from=source,
@@ -144,11 +152,13 @@ def estimate(config: Settings, threads: int) -> Estimate:
         memory=_gigabytes({
             "build": SOLUTE_BYTES_PER_ATOM * solute,
             "clash": SOLUTE_BYTES_PER_ATOM * solute,
+            **({"relax": RELAX_BYTES_PER_ATOM * solute} if is_relaxed else {}),
             "solvate": SHARD_PROCESS_BYTES * threads + 0.25 * atoms,
             "topology": TOPOLOGY_BYTES_PER_ATOM * solute,
             "run": ENGINE_BYTES_PER_SOLUTE_ATOM * solute + dynamics.ranks * rank_memory(atoms / dynamics.ranks)}),
         disk=_gigabytes({
-            "solute": 2 * 12.2 * solute,
+            "solute": (3 if is_relaxed else 2) * 12.2 * solute,
+            **({"relax": RELAX_DISK_BYTES_PER_ATOM * solute} if is_relaxed else {}),
             "shards": disk_needed(atoms, solute, config.solvate.compress),
             "trajectory": FRAME_BYTES_PER_ATOM * written * sum(phase.frames for phase in phases),
             "restarts": RESTART_BYTES_PER_ATOM * atoms * 2 * (len(replicas) + len(phases))}),
@@ -158,6 +168,8 @@ def estimate(config: Settings, threads: int) -> Estimate:
                 + (SQUEEZING_SECONDS_PER_NUCLEOSOME if config.scaffold.choose == "smallest-box" else 0.0)),
             "build": BUILD_SECONDS_PER_ATOM * solute,
             "clash": CLASH_SECONDS_PER_ATOM * solute,
+            **({"relax": RELAX_STEP_SECONDS_PER_ATOM * solute * sum(phase.steps for phase in relaxation) * share}
+               if is_relaxed else {}),
             "solvate": SOLVATE_SECONDS_PER_ATOM * atoms * share,
             "topology": TOPOLOGY_SECONDS_PER_ATOM * solute,
             "run": STEP_SECONDS_PER_ATOM * atoms * sum(phase.steps for phase in phases) * share}.items()})
@@ -242,7 +254,7 @@ def size_is_known(config: Settings, scaffold_changes: bool) -> bool:
 def _extent(config: Settings, fibre: Fibre, octamers: list[Octamer]) -> tuple[np.ndarray, str]:
     """Edges (3,) of the smallest upright box around the solute, angstrom, and where they were taken from."""
     folder = Path(config.output)
-    for name in ("solute_clean.h5", "solute.h5"):
+    for name in ((RELAXED,) if relaxes(config) else ()) + (CLEAN, "solute.h5"):
         if (folder / name).is_file():
             solute = Solute.read(folder / name)
             return np.ptp(solute.position, axis=0).astype(float), name

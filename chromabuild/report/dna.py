@@ -11,9 +11,8 @@ from chromabuild.report import html
 from chromabuild.report.plots import line_plot
 
 
-def dna_section(folder: Path) -> str:
-    """HTML on the DNA of the corrected solute (before correction: of the built one); empty without either."""
-    path = next((folder / name for name in ("solute_clean.h5", "solute.h5") if (folder / name).is_file()), None)
+def dna_section(folder: Path, path: Path | None) -> str:
+    """HTML on the DNA of the solute in the file ``path``; empty without it or the scaffold in ``folder``."""
     if path is None or not (folder / "scaffold.h5").is_file():
         return ""
     dna = fibre.dna_atoms(Solute.read(path))

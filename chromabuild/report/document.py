@@ -96,14 +96,20 @@ def _duration(seconds: float) -> str:
 # --- pictures ---------------------------------------------------------------------------------------------------------
 
 
-def _solute(folder: Path) -> Solute | None:
-    """The newest solute that is there."""
-    files = (folder / name for name in ("solute_clean.h5", "solute.h5"))
-    return next((Solute.read(file) for file in files if file.is_file()), None)
+def _solute_file(folder: Path, stages: Stages) -> Path | None:
+    """The newest solute that is there: what was put into water, or else the corrected or the built one."""
+    taken = stages.get("solvate", {}).get("provenance", {}).get("inputs", {}).get("solute", {}).get("file")
+    files = (folder / name for name in (taken, "solute_clean.h5", "solute.h5") if name)
+    return next((file for file in files if file.is_file()), None)
+
+
+def _solute(folder: Path, stages: Stages) -> Solute | None:
+    file = _solute_file(folder, stages)
+    return Solute.read(file) if file else None
 
 
 def _solute_figure(folder: Path, stages: Stages) -> str:
-    solute = _solute(folder)
+    solute = _solute(folder, stages)
     if solute is None:
         return ""
     return html.picture(pictures.solute_picture(solute.position, *pictures.atom_style(solute)),
@@ -112,7 +118,7 @@ def _solute_figure(folder: Path, stages: Stages) -> str:
 
 
 def _box_figure(folder: Path, stages: Stages) -> str:
-    solute = _solute(folder)
+    solute = _solute(folder, stages)
     if solute is None or "solvate" not in stages:
         return ""
     box, position, *solvent = _box_atoms(folder / "shards", solute.n_atoms)
@@ -258,7 +264,7 @@ def _built(folder: Path, stages: Stages) -> str:
 
 
 def _dna(folder: Path, stages: Stages) -> str:
-    return dna_section(folder)
+    return dna_section(folder, _solute_file(folder, stages))
 
 
 def _clashes(folder: Path, stages: Stages) -> str:

@@ -319,6 +319,19 @@ def energy_section(dynamics: DynamicsSection) -> dict[str, object]:
     }
 
 
+def interaction_sections(task: Task) -> Sections:
+    """What atoms feel: [ENERGY], and without water [BOUNDARY]."""
+    dynamics, solvent = task.dynamics, task.solvent
+    if solvent is None:
+        return {"ENERGY": energy_section(dynamics)}
+    return {
+        "ENERGY": {"electrostatic": "DEBYE", "dielectric": solvent.dielectric, "dielectric_form": solvent.form.upper(),
+                   "debye_length": solvent.debye_length, "cutoffdist": dynamics.cutoff,
+                   "switchdist": dynamics.switch_distance or dynamics.cutoff,
+                   "pairlistdist": dynamics.cutoff + dynamics.pairlist_buffer},
+        "BOUNDARY": {"type": "NOBC", "load_balance": True if dynamics.ranks > 1 else None}}
+
+
 def restart_name(phase: PlannedPhase) -> str:
     """Restart files that a phase leaves, relative to the folder; ``()`` stands for the rank."""
     return f"restart/{phase.stem}_().rst"
@@ -355,7 +368,7 @@ def _set_up(task: Task, start: Path) -> None:
     control = task.folder / "setup.inp"
     write_control(control, {
         "INPUT": {"topologyfile": task.topology, "shardfile": task.bricks}, "OUTPUT": {"rstfile": start},
-        "ENERGY": energy_section(task.dynamics)})  # a domain must be wider than the reach of the pair list
+        **interaction_sections(task)})  # a domain must be wider than the reach of the pair list
     launch("setup", control, task.dynamics.ranks, threads=task.threads, launcher=task.dynamics.launcher)
 
 
@@ -378,7 +391,7 @@ def phase_sections(task: Task, phase: PlannedPhase) -> Sections:
                   "dcd_atoms": ",".join(f"{first}-{last}" for first, last in chosen)}
     sections: Sections = {
         "INPUT": {"topologyfile": task.topology, "reffile": task.bricks if phase.restraints else None},
-        "OUTPUT": files, "ENERGY": energy_section(task.dynamics)}
+        "OUTPUT": files, **interaction_sections(task)}
     periods = {"eneout_period": phase.output_period, "crdout_period": phase.trajectory_period if phase.frames else 0}
     if phase.kind == "minimise":
         sections["MINIMIZE"] = {"method": "SD", "nsteps": phase.steps, "force_scale_max": FORCE_SCALE_MAX, **periods}

@@ -164,6 +164,17 @@ def phase_named(phases: tuple[PlannedPhase, ...], name: str) -> PlannedPhase:
 
 
 @dataclass(frozen=True)
+class Solvent:
+    """Water and salt that are not there as atoms, around a solute without a periodic box."""
+
+    dielectric: float
+    """Relative permittivity, or its slope an angstrom."""
+    form: Literal["distance", "constant"]
+    debye_length: float
+    """Angstrom."""
+
+
+@dataclass(frozen=True)
 class Task:
     """What an engine is given beside a phase."""
 
@@ -177,6 +188,8 @@ class Task:
     """Where everything lands."""
     threads: int | None = None
     """Of each rank; None: as the environment says."""
+    solvent: Solvent | None = None
+    """None: water and ions are among the atoms, in a periodic box."""
 
 
 class Engine(Protocol):
@@ -333,7 +346,7 @@ def _description(phase: PlannedPhase, task: Task, before: str) -> dict:
     return {"phase": asdict(replace(phase, restraints=())) | {"restraints": [item.model_dump(mode="json")
                                                                              for item in phase.restraints]},
             "dynamics": task.dynamics.model_dump(mode="json", exclude=FREE_SETTINGS), "seed": task.seed,
-            "before": before}
+            "before": before} | ({"solvent": asdict(task.solvent)} if task.solvent else {})
 
 
 def _without_length(description: dict) -> dict:

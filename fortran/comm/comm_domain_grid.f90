@@ -17,12 +17,17 @@ module comm_domain_grid
     real(real64) :: lower(3) = 0.0_real64, upper(3) = 0.0_real64
     !> Borders along each axis as fractions of the box: `border(0:dims(axis), axis)`, from 0 to 1.
     real(real64), allocatable :: border(:, :)
+    !> Part of the box along each axis that holds atoms: evenly spaced borders share it out, and the outermost domains take
+    !> the empty rest.
+    real(real64) :: filled(2) = [0.0_real64, 1.0_real64]
   contains
     procedure :: create
     procedure :: set_box
     procedure :: layers_within
     procedure :: domain_of
     procedure :: rank_of
+    procedure :: even_border
+    procedure :: even_width
     procedure :: space_evenly
     procedure :: move_borders
     procedure :: edge
@@ -33,16 +38,19 @@ contains
 
   !> Choose the domains. `dims`: numbers of domains, 0 = choose (the least halo volume). `halo_width`: how far ghosts
   !> reach (angstrom, as the edges of `box`); domains are narrower only if there is no other way. Fails when the numbers
-  !> do not multiply to the rank count.
-  subroutine create(self, rank, n_ranks, box, dims, halo_width, error)
+  !> do not multiply to the rank count. `filled`: as the component of that name.
+  subroutine create(self, rank, n_ranks, box, dims, halo_width, error, filled)
     class(domain_grid_t), intent(out) :: self
     integer, intent(in) :: rank, n_ranks, dims(3)
     real(real64), intent(in) :: box(3), halo_width
     type(error_t), allocatable, intent(out) :: error
+    real(real64), intent(in), optional :: filled(2)
     integer :: px, py, pz, trial(3), pass
-    real(real64) :: volume, best
+    real(real64) :: volume, best, edges(3)
     character(len=240) :: message
 
+    if (present(filled)) self%filled = filled
+    edges = box*(self%filled(2) - self%filled(1))
     best = huge(best)
     do pass = 1, 2
       do pz = 1, n_ranks
@@ -52,8 +60,8 @@ contains
           px = n_ranks/pz/py
           trial = [px, py, pz]
           if (any(dims > 0 .and. dims /= trial)) cycle
-          if (pass == 1 .and. any(box/trial < halo_width)) cycle
-          volume = product(box/trial + 2.0_real64*halo_width)
+          if (pass == 1 .and. any(edges/trial < halo_width)) cycle
+          volume = product(edges/trial + 2.0_real64*halo_width)
           if (volume < best*(1.0_real64 - 1.0e-9_real64)) then
             best = volume
             self%dims = trial
@@ -73,6 +81,21 @@ contains
     call self%space_evenly()
   end subroutine create
 
+  !> Border `k` of an axis, as a fraction of the box, where borders are evenly spaced.
+  pure real(real64) function even_border(self, axis, k)
+    class(domain_grid_t), intent(in) :: self
+    integer, intent(in) :: axis, k
+    even_border = real(k, real64)/self%dims(axis)
+    if (k > 0 .and. k < self%dims(axis)) even_border = self%filled(1) + even_border*(self%filled(2) - self%filled(1))
+  end function even_border
+
+  !> Width (angstrom) along each axis of the part of evenly spaced domains that holds atoms.
+  pure function even_width(self) result(width)
+    class(domain_grid_t), intent(in) :: self
+    real(real64) :: width(3)
+    width = self%box*(self%filled(2) - self%filled(1))/self%dims
+  end function even_width
+
   !> Make all domains of the same size.
   subroutine space_evenly(self)
     class(domain_grid_t), intent(inout) :: self
@@ -81,7 +104,7 @@ contains
     allocate (self%border(0:maxval(self%dims), 3), source=1.0_real64)
     do axis = 1, 3
       do k = 0, self%dims(axis)
-        self%border(k, axis) = real(k, real64)/self%dims(axis)
+        self%border(k, axis) = self%even_border(axis, k)
       end do
     end do
     call self%set_box(self%box)

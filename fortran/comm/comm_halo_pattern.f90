@@ -66,7 +66,7 @@ contains
     integer :: offset(3, (product(2*layers + 1) - 1)/merge(1, 2, whole_shell))
     integer :: axis, k, m, partners(size(offset, 2)), n_partners
 
-    edge = grid%box/grid%dims
+    edge = grid%even_width()
     offset = wanted_offsets(layers, whole_shell)
     copied = 0.0_real64
     sent = 0.0_real64

@@ -14,15 +14,14 @@ contains
 
   !> Other borders along one axis, fractions of the box from 0 to 1, for slabs that had so much `work`. A border stays
   !> between its old neighbours and between its neighbours of evenly spaced borders, so that atoms change to an adjacent
-  !> domain at most, now and when borders are spaced evenly again. `least`: narrowest slab, at most 1/size(work); where
-  !> the old borders do not leave so much, evenly spaced ones are returned.
-  pure function balanced_borders(border, work, least) result(new)
-    real(real64), intent(in) :: border(0:), work(:), least
-    real(real64) :: new(0:size(work)), even(0:size(work)), done(0:size(work)), wanted
+  !> domain at most, now and when borders are spaced evenly again. `even`: evenly spaced ones; `least`: narrowest slab, at
+  !> most the width between these; where the old borders do not leave so much, evenly spaced ones are returned.
+  pure function balanced_borders(border, even, work, least) result(new)
+    real(real64), intent(in) :: border(0:), even(0:), work(:), least
+    real(real64) :: new(0:size(work)), done(0:size(work)), wanted
     integer :: n, k, j
 
     n = size(work)
-    even = [(real(k, real64)/n, k=0, n)]
     new = even
     if (any(border(1:n) - border(:n - 1) < almost*least) .or. .not. sum(work) > 0.0_real64) return
     done(0) = 0.0_real64

@@ -164,9 +164,9 @@ def test_contradictions_are_refused(droplet, tmp_path, section, keys, words):
         chromamd.launch("energy", tmp_path / "e.inp", 1)
 
 
-def test_ranks_and_periodic_restarts_are_refused(droplet, tmp_path):
+def test_vacuum_on_ranks_and_periodic_restarts_are_refused(droplet, tmp_path):
     with pytest.raises(BadInputError, match="one rank"):
-        chromamd.launch("energy", control(tmp_path, "e", write_input(droplet, tmp_path), CUTOFF), 2)
+        chromamd.launch("energy", control(tmp_path, "e", write_input(droplet, tmp_path), VACUUM), 2)
     entries = start(droplet, tmp_path)
     path = control(tmp_path, "p", entries, CUTOFF)
     path.write_text(path.read_text().replace("NOBC", "PBC"))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.command_line import ALWAYS
 
 from chromabuild.base.settings import Settings, commented_yaml, load_config, validated
 from chromabuild.pipeline import chain
@@ -66,9 +67,9 @@ def test_schema_is_current():
 
 
 def test_dry_run_plans_every_stage_once_and_a_job_a_phase(plan):
-    first = chain.NAMES.index("run")
+    first = ALWAYS.index("run")
     assert re.findall(r"^rule (\w+):", plan, re.MULTILINE) == [
-        *chain.NAMES[:first], *["phase"] * len(PHASES), *chain.NAMES[first:], "verify", "all"]
+        *ALWAYS[:first], *["phase"] * len(PHASES), *ALWAYS[first:], "verify", "all"]
 
 
 def test_phases_follow_each_other(project, plan):
@@ -99,7 +100,7 @@ def test_a_job_a_phase_and_replica(project, plan_of_many):
 
 def test_rules_read_and_write_what_the_stages_do(project, plan):
     config = load_config(project / "locus.yaml", {"output": str(project / "out")})
-    for stage in chain.STAGES:
+    for stage in map(chain.stage_named, ALWAYS):
         job = re.search(rf"^rule {stage.name}:\n((?: +\S.*\n)+)", plan, re.MULTILINE).group(1)
         files = {kind: set(re.search(rf"{kind}: (.*)", job).group(1).split(", ")) for kind in ("input", "output")}
         folder = project / "out"
@@ -152,8 +153,8 @@ def test_settings_are_held_to_the_schema(tmp_path):
 
 def test_overrides_and_seed_reach_the_commands(plan):
     commands = re.findall(r"-m chromabuild\.cli (\w+) .*--set dynamics.ranks=1.* --set seed=4", plan)
-    first = chain.NAMES.index("run")
-    assert commands == [*chain.NAMES[:first], *["run"] * len(PHASES), *chain.NAMES[first:], "verify"]
+    first = ALWAYS.index("run")
+    assert commands == [*ALWAYS[:first], *["run"] * len(PHASES), *ALWAYS[first:], "verify"]
 
 
 def test_layout_is_the_standard_one():

@@ -16,7 +16,9 @@ from blake3 import blake3
 
 from chromabuild.pipeline.chain import NAMES
 
-STAGES = NAMES[:NAMES.index("run")]
+ALWAYS = tuple(name for name in NAMES if name != "relax")
+"""The stages of a small locus."""
+STAGES = ALWAYS[:ALWAYS.index("run")]
 """Those that make the input of the dynamics."""
 DEMO_SWEEPS = 60
 """Monte Carlo sweeps of the demo where tests build it: every stage after it is as in the example."""

@@ -1,6 +1,7 @@
 """Everything that is there to report.html."""
 
 from chromabuild.base.summary import Summary
+from chromabuild.pipeline.relaxing import RELAXED, solute_file
 from chromabuild.pipeline.stages.stage import Job, Stage
 
 
@@ -13,5 +14,6 @@ def run(job: Job) -> Summary:
 
 
 STAGE = Stage("report", "report", (), ("report.html",), run, needs_all_inputs=False,
-              reads={"scaffold": "scaffold.h5", "solute": "solute_clean.h5", "clashes": "clash_report.json",
+              reads_of=solute_file,
+              reads={"scaffold": "scaffold.h5", "solute": RELAXED, "clashes": "clash_report.json",
                      "manifest": "shards/manifest.json", "topology": "topology.h5", "dynamics": "md/phases.json"})

@@ -62,6 +62,10 @@ class Stage:
     """Does the work and sums up."""
     reads: Mapping[str, str] = field(default_factory=dict)
     """Outputs of earlier stages, by role."""
+    reads_of: "Callable[[Settings], Mapping[str, str]] | None" = None
+    """What is read in place of files of ``reads``, where the settings leave out the stage that makes them."""
+    applies: "Callable[[Settings], bool] | None" = None
+    """Whether the chain of these settings has this stage; None: always."""
     files: tuple[str, ...] = ()
     """Keys of the settings that name files of the user's (``build.marks``); the last part is the role."""
     outputs_of: "Callable[[Settings], tuple[str, ...]] | None" = None
@@ -73,7 +77,8 @@ class Stage:
 
     def input_paths(self, config: "Settings") -> dict[str, Path]:
         """Role to path of every input file; settings that name none are left out."""
-        paths = {role: Path(config.output) / file for role, file in self.reads.items()}
+        reads = {**self.reads, **(self.reads_of(config) if self.reads_of else {})}
+        paths = {role: Path(config.output) / file for role, file in reads.items()}
         for key in self.files:
             section, role = key.split(".")
             value = getattr(getattr(config, section), role)

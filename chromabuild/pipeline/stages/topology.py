@@ -1,20 +1,21 @@
-"""solute_clean.h5 and the shard manifest to topology.h5 and topology.psf."""
+"""The solute and the shard manifest to topology.h5 and topology.psf."""
 
 from chromabuild.base.summary import Summary
+from chromabuild.pipeline.relaxing import RELAXED, solute_file
 from chromabuild.pipeline.stages.stage import Job, Stage
 
 PSF = "topology.psf"
 
 
 def run(job: Job) -> Summary:
-    """solute_clean.h5 and the shard manifest to topology.h5, and to topology.psf of the atoms of the trajectory."""
+    """The solute and the shard manifest to topology.h5, and to topology.psf of the atoms of the trajectory."""
     from chromabuild.api import assign_force_field
     from chromabuild.export.psf import MAX_ATOMS, write_psf
     from chromabuild.forcefield.molecule_runs import part_of
     from chromabuild.molecule.solute import Solute
     from chromabuild.shards.shard_set import ShardSet
 
-    solute = Solute.read(job.folder / "solute_clean.h5")
+    solute = Solute.read(job.folder / solute_file(job.config)["solute"])
     topology = assign_force_field(solute, ShardSet.read(job.folder / "shards"), job.config, progress=job.progress)
     topology.provenance = job.provenance | topology.provenance
     topology.write(job.folder / "topology.h5")
@@ -33,4 +34,5 @@ def run(job: Job) -> Summary:
 
 
 STAGE = Stage("topology", "force field", ("dynamics.force_field", "dynamics.trajectory_selection"), ("topology.h5",),
-              run, reads={"solute": "solute_clean.h5", "manifest": "shards/manifest.json"}, optional_outputs=(PSF,))
+              run, reads={"solute": RELAXED, "manifest": "shards/manifest.json"}, reads_of=solute_file,
+              optional_outputs=(PSF,))

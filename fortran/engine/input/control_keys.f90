@@ -50,8 +50,15 @@ module control_keys
     key_t("ENERGY", "forcefield", is_choice, "TOPOLOGY", "", "TOPOLOGY LJ EAM", &
           "all that the topology says; or for atoms of one kind Lennard-Jones or embedded atoms"), &
     key_t("ENERGY", "eam_element", is_text, "", "", "", "name of the element in a setfl file of several"), &
-    key_t("ENERGY", "electrostatic", is_choice, "PME", "", "PME CUTOFF", &
-          "particle mesh Ewald, or charges up to cutoffdist: q q (1/r - 1/cutoffdist)"), &
+    key_t("ENERGY", "electrostatic", is_choice, "PME", "", "PME CUTOFF DEBYE", &
+          "particle mesh Ewald; up to cutoffdist: q q (1/r - 1/cutoffdist); or water and salt without their atoms"), &
+    key_t("ENERGY", "dielectric", is_real, "4.0", "", "1", &
+          "DEBYE: relative permittivity, or its slope an angstrom"), &
+    key_t("ENERGY", "dielectric_form", is_choice, "DISTANCE", "", "CONSTANT DISTANCE", &
+          "DEBYE: permittivity the same everywhere, or growing with the distance of two charges"), &
+    key_t("ENERGY", "debye_length", is_text, "auto", "angstrom", "", &
+          "DEBYE: over which salt screens charges; auto: of water with ionic_strength at the (highest) temperature"), &
+    key_t("ENERGY", "ionic_strength", is_real, "0.15", "mol/l", "0", "DEBYE: of the salt, 0 = none"), &
     key_t("ENERGY", "vacuum", is_choice, "NO", "", "YES NO", &
           "with type = NOBC: no switch, no shift and a cutoffdist beyond the whole model"), &
     key_t("ENERGY", "switchdist", is_real, "10.0", "angstrom", "0", &
@@ -175,7 +182,7 @@ module control_keys
           "wanted distance, RMSD, or dihedral in degrees; POSI: 0"), &
     key_t("RESTRAINTS", "select_index#", is_text, "", "", "", "groups: one for POSI and RMSD, 2 DIST, 4 DIHED"), &
     key_t("RESTRAINTS", "direction#", is_choice, "ALL", "", "ALL X Y Z", "of POSI: along which axes"), &
-    key_t("BOUNDARY", "type", is_choice, "PBC", "", "PBC NOBC", "periodic box; or none: one rank, electrostatic = CUTOFF"), &
+    key_t("BOUNDARY", "type", is_choice, "PBC", "", "PBC NOBC", "periodic box; or none: electrostatic = CUTOFF or DEBYE"), &
     key_t("BOUNDARY", "box_size_x", is_real, "0.0", "angstrom", "0", &
           "box, checked against the input; 0 = from the input"), &
     key_t("BOUNDARY", "box_size_y", is_real, "0.0", "angstrom", "0", &

@@ -47,8 +47,14 @@ module settings
   type :: energy_settings_t
     integer :: forcefield = forcefield_topology
     character(len=:), allocatable :: element
-    !> Charges: particle mesh Ewald, else shifted at the cutoff. Dispersion: Ewald summation, else up to the cutoff.
-    logical :: ewald_charges = .true., ewald_dispersion = .false.
+    !> Charges: particle mesh Ewald, or in implicit solvent, else shifted at the cutoff. Dispersion: Ewald summation, else
+    !> up to the cutoff.
+    logical :: ewald_charges = .true., screened_charges = .false., ewald_dispersion = .false.
+    !> Of implicit solvent: relative permittivity, or its slope an angstrom where it grows with the distance; length over
+    !> which salt screens charges (angstrom), from the ionic strength (mol/l) where it is automatic.
+    real(real64) :: dielectric = 1.0_real64, ionic_strength = 0.0_real64
+    logical :: dielectric_grows = .false.
+    real(real64), allocatable :: debye_length
     logical :: vacuum = .false., deterministic = .false., force_switch = .false., shift = .false.
     real(real64) :: switch_distance = 0.0_real64, cutoff = 0.0_real64, list_distance = 0.0_real64
     !> kT/ns/atom.

@@ -20,6 +20,7 @@ contains
       call settings%source%refuse_file("[MINIMIZE] and [DYNAMICS] stand together; one run does one of them", error)
     if (.not. allocated(error)) call check_energy(settings, error)
     if (.not. allocated(error)) call check_dispersion(settings, error)
+    if (.not. allocated(error)) call check_solvent(settings, error)
     if (.not. allocated(error)) call check_motion(settings, error)
     if (.not. allocated(error)) call check_output(settings, error)
     if (.not. allocated(error)) call check_open(settings, error)
@@ -43,8 +44,8 @@ contains
       else if (energy%ewald_dispersion .and. energy%deterministic) then
         call settings%refuse("ENERGY", "deterministic", "does not go with vdw = PME; give vdw = CUTOFF", error)
       else if (.not. energy%ewald_charges .and. settings%dynamics%integrator == respa) then
-        call settings%refuse("DYNAMICS", "integrator", "needs reciprocal space, which electrostatic = CUTOFF has not; "// &
-                             "give VVER", error)
+        call settings%refuse("DYNAMICS", "integrator", "needs reciprocal space, which electrostatic = "// &
+                             settings%source%text("ENERGY", "electrostatic")//" has not; give VVER", error)
       else if (.not. energy%ewald_charges .and. energy%ewald_dispersion) then
         call settings%refuse("ENERGY", "vdw", "needs electrostatic = PME", error)
       else if (.not. energy%ewald_charges .and. allocated(energy%list_tolerance)) then
@@ -98,6 +99,44 @@ contains
       end if
     end associate
   end subroutine check_dispersion
+
+  !> Keys that do not go with electrostatic = DEBYE, and that only go with it.
+  subroutine check_solvent(settings, error)
+    type(settings_t), intent(in) :: settings
+    type(error_t), allocatable, intent(out) :: error
+    character(len=*), parameter :: own(*) = [character(len=15) :: "dielectric", "dielectric_form", "debye_length", &
+                                             "ionic_strength"]
+    integer :: k
+    associate (energy => settings%energy, source => settings%source)
+      if (.not. energy%screened_charges) then
+        do k = 1, size(own)
+          if (.not. allocated(error) .and. source%given("ENERGY", trim(own(k)))) &
+            call settings%refuse("ENERGY", trim(own(k)), "needs electrostatic = DEBYE", error)
+        end do
+      else if (energy%force_switch .or. energy%shift) then
+        call settings%refuse("ENERGY", merge("vdw_force_switch", "vdw_shift       ", energy%force_switch), &
+                             "does not go with electrostatic = DEBYE; give switchdist", error)
+      else if (energy%vacuum) then
+        call settings%refuse("ENERGY", "vacuum", "contradicts electrostatic = DEBYE, whose charges stand in water", error)
+      else if (energy%table_order > 0) then
+        call settings%refuse("ENERGY", "table", "does not go with electrostatic = DEBYE; give table = NO", error)
+      else if (energy%tail /= no_tail) then
+        call settings%refuse("ENERGY", "dispersion_corr", "needs a uniform density, which a solute without its water "// &
+                             "has not; give NONE", error)
+      else if (settings%ensemble%changes_box()) then
+        call settings%refuse("ENSEMBLE", "ensemble", "needs the pressure of the water, which electrostatic = DEBYE has "// &
+                             "not; give NVE or NVT", error)
+      else if (.not. energy%dielectric_grows .and. .not. source%given("ENERGY", "dielectric")) then
+        call settings%refuse("ENERGY", "dielectric_form", "needs dielectric, the permittivity (that of water is 78)", error)
+      else if (allocated(energy%debye_length)) then
+        if (energy%debye_length <= 0.0_real64) then
+          call settings%refuse("ENERGY", "debye_length", "must be positive; without salt give ionic_strength = 0", error)
+        else if (source%given("ENERGY", "ionic_strength")) then
+          call settings%refuse("ENERGY", "debye_length", "and ionic_strength are both given; remove one of them", error)
+        end if
+      end if
+    end associate
+  end subroutine check_solvent
 
   !> [ENSEMBLE], [DYNAMICS] and [MINIMIZE].
   subroutine check_motion(settings, error)
@@ -205,7 +244,7 @@ contains
                              "; give PBC", error)
       else if (energy%ewald_charges) then
         call settings%refuse("BOUNDARY", "type", "does not go with PME, which needs a periodic box; give "// &
-                             "electrostatic = CUTOFF in [ENERGY]", error)
+                             "electrostatic = CUTOFF or DEBYE in [ENERGY]", error)
       else if (settings%ensemble%changes_box()) then
         call settings%refuse("BOUNDARY", "type", "does not go with ensemble = "//source%text("ENSEMBLE", "ensemble")// &
                              ": without a box there is no pressure; give NVE or NVT", error)

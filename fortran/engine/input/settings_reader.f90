@@ -81,6 +81,11 @@ contains
       energy%forcefield = control%choice("ENERGY", "forcefield")
       energy%element = control%text("ENERGY", "eam_element")
       energy%ewald_charges = control%text("ENERGY", "electrostatic") == "PME"
+      energy%screened_charges = control%text("ENERGY", "electrostatic") == "DEBYE"
+      energy%dielectric = control%real("ENERGY", "dielectric")
+      energy%dielectric_grows = control%text("ENERGY", "dielectric_form") == "DISTANCE"
+      energy%ionic_strength = control%real("ENERGY", "ionic_strength")
+      if (is_number("debye_length")) energy%debye_length = control%real("ENERGY", "debye_length")
       energy%ewald_dispersion = control%text("ENERGY", "vdw") == "PME"
       energy%vacuum = control%yes("ENERGY", "vacuum")
       energy%deterministic = control%yes("ENERGY", "deterministic")

@@ -11,7 +11,7 @@ module domain_setup
   use restart, only: phase_fresh, restart_t, saved_ranks
   use setup, only: draw_velocities, read_domain, read_saved_domain
   use simulation, only: simulation_t
-  use start, only: box_of, check_restart, make_grid, place_in_box, read_topology
+  use start, only: box_of, check_restart, make_grid, origin_of, place_in_box, read_topology
   use base_text, only: to_text
   implicit none
   private
@@ -70,7 +70,8 @@ contains
         saved%time = settings%dynamics%initial_time
         saved%box = box
         saved%is_open = sim%is_open
-        call read_domain(sim%grid, domain, sim%topology, list, saved%id, saved%position, n_read, error)
+        call read_domain(sim%grid, domain, sim%topology, list, saved%id, saved%position, n_read, error, &
+                         origin_of(sim%is_open, sim%grid%box))
         if (allocated(error)) exit
         call place_in_box(sim%is_open, sim%grid%box, saved%position)
         if (allocated(saved%velocity)) deallocate (saved%velocity)

@@ -4,6 +4,7 @@ module neighbour_lists
   use base_kinds, only: int32, int64, real64
   use base_error, only: error_t, exit_bad_input, fail
   use base_text, only: to_text
+  use bounding_box, only: find_bounds
   use border_balance, only: border_balance_t
   use coarse_place, only: place_record_t
   use constraints, only: constraints_t
@@ -22,7 +23,7 @@ module neighbour_lists
 
   !> Owned groups are sorted by cells about this wide (angstrom).
   real(real64), parameter :: sort_cell = 8.0_real64
-  !> Without a periodic box: cells along an edge of the large box.
+  !> Without a periodic box: least number of cells along an edge of the large box.
   integer, parameter :: open_sort_cells = 64
   !> How much longer than its constraint a bond may be before minimisation has relaxed it.
   real(real64), parameter :: bond_slack = 1.25_real64
@@ -130,7 +131,7 @@ contains
     type(force_field_t), intent(inout) :: field
     real(real64) :: room, buffer
     associate (shared => field%shared)
-      room = merge(least_share, 1.0_real64, self%balance%is_on)*minval(state%grid%box/state%grid%dims)
+      room = merge(least_share, 1.0_real64, self%balance%is_on)*minval(state%grid%even_width())
       if (shared%ownership%is_on) room = 2.0_real64*room
       room = min(room - 2.0_real64*bond_slack*state%topology%longest_constraint() - halo_reserve, &
                  0.5_real64*minval(state%grid%box))
@@ -194,7 +195,7 @@ contains
         if (k == 1 .and. balance%may_move) balance%imbalance(1) = balance%imbalance(2)
         width = field%shared%list_distance + 2.0_real64*state%comm%maximum(state%atoms%group_extent()) + halo_reserve
         width = ghosts_within(width, state, field)
-        least = width/max(1, ceiling(width/(grid%box/grid%dims)))
+        least = width/max(1, ceiling(width/grid%even_width()))
         border = balance%better_borders(state, work, least)
         if (.not. balance%is_tolerable() .and. any(border /= grid%border)) then
           where (grid%dims == 1) least = 0.0_real64
@@ -234,7 +235,7 @@ contains
       call atoms%wrap(grid)
       if (state%comm%n_ranks > 1) call state%migrate(field%shared%list_distance, error)
       if (allocated(error)) return
-      call atoms%sort(grid, merge(maxval(grid%box)/open_sort_cells, sort_cell, state%is_open))
+      call atoms%sort(grid, merge(min(sort_cell, maxval(grid%box)/open_sort_cells), sort_cell, state%is_open))
       call atoms%identify_owned(state%topology)
 
       if (self%box_changes) then
@@ -255,7 +256,7 @@ contains
                             atoms%position, atoms%id, ghost_id, ghost_position, error)
       if (allocated(error)) return
       call state%timer%lap(in_communication)
-      if (state%is_open) call check_extent(self, state, field%shared%cutoff, size(ghost_id), error)
+      if (state%is_open) call check_extent(self, state, field%shared%cutoff, error)
       if (allocated(error)) return
       call atoms%add_ghosts(state%topology, ghost_id, ghost_position)
       if (field%shared%ownership%is_on) call place_groups(state, field)
@@ -341,16 +342,19 @@ contains
     end associate
   end subroutine place_groups
 
-  !> Whether the model still stands within the box, and in vacuum within the cutoff.
-  subroutine check_extent(self, state, cutoff, n_ghosts, error)
+  !> Whether the model still stands so far from the faces of the box that no image is within reach, and in vacuum, where
+  !> there is one rank, within the cutoff.
+  subroutine check_extent(self, state, cutoff, error)
     type(neighbour_lists_t), intent(in) :: self
     type(system_state_t), intent(in) :: state
     real(real64), intent(in) :: cutoff
-    integer, intent(in) :: n_ghosts
     type(error_t), allocatable, intent(out) :: error
-    real(real64) :: extent
-    extent = norm2(maxval(state%atoms%position, dim=2) - minval(state%atoms%position, dim=2))
-    if (n_ghosts > 0) then
+    real(real64) :: extent, low(3), high(3), room
+    call find_bounds(state%atoms%position(:, :state%atoms%n_owned), low, high)
+    extent = 0.0_real64
+    if (self%is_vacuum) extent = norm2(high - low)
+    room = -state%comm%maximum(-minval([low, state%grid%box - high]))
+    if (room < self%ghost_width) then
       call fail(error, exit_bad_input, "at step "//to_text(state%step)//" atoms have moved too far from where the input "// &
                 "had them to go on without a periodic box: keep the model together, or start anew from bricks of a "// &
                 "larger box")

@@ -7,7 +7,7 @@ module start
   use checkpoint, only: resume
   use comm_torus_map, only: map_to_torus
   use neighbour_lists, only: bond_slack, halo_slack, outer_buffer
-  use open_box, only: open_edges, open_origin
+  use open_box, only: open_edges, open_filling, open_origin
   use restart, only: restart_t
   use settings, only: settings_t
   use setup, only: read_domain
@@ -15,7 +15,8 @@ module start
   use topology, only: topology_t
   implicit none
   private
-  public :: start_from_bricks, start_from_restart, start_from_files, read_topology, box_of, place_in_box, check_restart, make_grid
+  public :: start_from_bricks, start_from_restart, start_from_files, read_topology, box_of, place_in_box, origin_of, &
+            check_restart, make_grid
 
 contains
 
@@ -41,7 +42,8 @@ contains
     end if
     call make_grid(sim, settings, box_of(settings, sim%topology, list%box), [0, 0, 0], sim%comm%rank, sim%comm%n_ranks, error)
     if (allocated(error)) return
-    call read_domain(sim%grid, sim%comm%rank, sim%topology, list, sim%atoms%id, sim%atoms%position, n_read, error)
+    call read_domain(sim%grid, sim%comm%rank, sim%topology, list, sim%atoms%id, sim%atoms%position, n_read, error, &
+                     origin_of(sim%is_open, sim%grid%box))
     call sim%comm%agree(error)
     if (allocated(error)) return
     total = size(sim%atoms%id, kind=int64)
@@ -164,6 +166,15 @@ contains
     if (is_open) position = position + spread(open_origin(box), 2, size(position, 2))
   end subroutine place_in_box
 
+  !> Where the origin of bricks lies in a box with these edges (angstrom, both).
+  pure function origin_of(is_open, box) result(origin)
+    logical, intent(in) :: is_open
+    real(real64), intent(in) :: box(3)
+    real(real64) :: origin(3)
+    origin = 0.0_real64
+    if (is_open) origin = open_origin(box)
+  end function origin_of
+
   !> Whether the restart has a periodic box if and only if the control file wants one.
   subroutine check_restart(settings, saved, error)
     type(settings_t), intent(in) :: settings
@@ -188,9 +199,9 @@ contains
     real(real64) :: width, edges(3)
     integer :: dims(3)
     sim%is_open = settings%boundary%is_open
-    if (sim%is_open .and. n_ranks > 1) then
-      call settings%refuse("BOUNDARY", "type", "runs as one domain; use one rank and several threads (OMP_NUM_THREADS)", &
-                           error)
+    if (settings%energy%vacuum .and. n_ranks > 1) then
+      call settings%refuse("ENERGY", "vacuum", "lets every atom meet every other, which takes one domain; use one rank "// &
+                           "and several threads (OMP_NUM_THREADS)", error)
       return
     end if
     call choose_domains(settings, box, saved_dims, dims, error)
@@ -205,7 +216,7 @@ contains
     if (settings%comm%midpoint) width = 0.5_real64*width
     sim%lists%balance%is_on = settings%boundary%balances_load .and. n_ranks > 1
     sim%field%shared%ownership%is_on = settings%comm%midpoint
-    call sim%grid%create(rank, n_ranks, edges, dims, width, error)
+    call sim%grid%create(rank, n_ranks, edges, dims, width, error, open_filling(sim%is_open))
     if (allocated(error)) return
     call sim%lists%choose_reach(settings, sim%system_state_t, sim%field)
   end subroutine make_grid

@@ -3,6 +3,7 @@ module atoms
   use base_kinds, only: int64, real32, real64
   use base_counting_sort, only: counting_sort
   use comm_domain_grid, only: domain_grid_t, wrap_shift
+  use bounding_box, only: find_bounds
   use base_fixed_point, only: rounding_t
   use topology, only: topology_t
   implicit none
@@ -198,20 +199,24 @@ contains
 
   !> Put owned groups in an order that depends only on where they are and who they are, not on their past: cells along
   !> z, y, x, then global id. Neighbours in space become neighbours in memory, and a continued run sees the same order.
-  !> Cells are as wide as `cell_size` (angstrom) or wider.
+  !> Cells are as wide as `cell_size` (angstrom) or wider; those beyond the atoms take no memory.
   subroutine sort(self, grid, cell_size)
     class(atoms_t), intent(inout) :: self
     type(domain_grid_t), intent(in) :: grid
     real(real64), intent(in) :: cell_size
     integer, allocatable :: cell(:), order(:), first_in_cell(:), new_atom(:)
     integer(int64), allocatable :: group_id(:)
-    integer :: n_cells(3), c(3), g, i, n
+    real(real64) :: bounds(3, 2)
+    integer :: across(3), lowest(3), n_cells(3), c(3), g, i, n
 
-    n_cells = max(1, floor((grid%upper - grid%lower)/cell_size))
+    if (self%n_groups == 0) return
+    across = max(1, floor((grid%upper - grid%lower)/cell_size))
+    call find_bounds(self%position, bounds(:, 1), bounds(:, 2))
+    lowest = cell_of(bounds(:, 1))
+    n_cells = cell_of(bounds(:, 2)) - lowest + 1
     allocate (cell(self%n_groups))
     do g = 1, self%n_groups
-      c = floor((self%position(:, self%group_reference(g)) - grid%lower)/(grid%upper - grid%lower)*n_cells)
-      c = max(0, min(n_cells - 1, c))
+      c = cell_of(self%position(:, self%group_reference(g))) - lowest
       cell(g) = c(1) + n_cells(1)*(c(2) + n_cells(2)*c(3)) + 1
     end do
     call counting_sort(cell, product(n_cells), order, first_in_cell)
@@ -234,6 +239,16 @@ contains
     self%velocity = self%velocity(:, new_atom)
     if (allocated(self%carried)) self%carried = self%carried(:, new_atom)
     if (allocated(self%anchor)) self%anchor = self%anchor(:, new_atom)
+
+  contains
+
+    !> Where a position (angstrom) lies among the cells of the domain.
+    pure function cell_of(position) result(place)
+      real(real64), intent(in) :: position(3)
+      integer :: place(3)
+      place = max(0, min(across - 1, floor((position - grid%lower)/(grid%upper - grid%lower)*across)))
+    end function cell_of
+
   end subroutine sort
 
   !> Sort the few groups of one cell by global id.

@@ -4,7 +4,7 @@ module open_box
   use base_kinds, only: real64
   implicit none
   private
-  public :: open_edges, open_origin
+  public :: open_edges, open_filling, open_origin
 
   !> How far (angstrom) atoms may at least go from where the input has them until their images come within reach.
   real(real64), parameter :: room = 100.0_real64
@@ -24,5 +24,13 @@ contains
     real(real64) :: origin(3)
     origin = edges/3.0_real64
   end function open_origin
+
+  !> The part of the box along each axis, as fractions of it, in which the model stands.
+  pure function open_filling(is_open) result(filled)
+    logical, intent(in) :: is_open
+    real(real64) :: filled(2)
+    filled = [0.0_real64, 1.0_real64]
+    if (is_open) filled = filled/3.0_real64 + 1.0_real64/3.0_real64
+  end function open_filling
 
 end module open_box

@@ -23,8 +23,9 @@ contains
 
   !> Read the constraint groups whose reference atom lies in domain `domain` of `grid`: global ids (group after group)
   !> and unbroken positions (3, atoms; angstrom). Only bricks that touch the domain are read, one at a time; `n_read`:
-  !> how many.
-  subroutine read_domain(grid, domain, topology, list, id, position, n_read, error)
+  !> how many. `origin`, if given: where that of the bricks lies in the grid's box (angstrom); positions count from the
+  !> bricks' all the same.
+  subroutine read_domain(grid, domain, topology, list, id, position, n_read, error, origin)
     type(domain_grid_t), intent(in) :: grid
     integer, intent(in) :: domain
     type(topology_t), intent(in) :: topology
@@ -33,19 +34,23 @@ contains
     real(real64), allocatable, intent(out) :: position(:, :)
     integer, intent(out) :: n_read
     type(error_t), allocatable, intent(out) :: error
+    real(real64), intent(in), optional :: origin(3)
     integer(int64), allocatable :: brick_id(:)
     real(real64), allocatable :: brick_position(:, :)
+    real(real64) :: shift(3)
     integer :: b, n
 
+    shift = 0.0_real64
+    if (present(origin)) shift = origin
     allocate (id(4096), position(3, 4096))
     n = 0
     n_read = 0
     do b = 1, list%n_bricks
-      if (.not. touches(grid, list%lower(:, b), list%upper(:, b), residue_reach)) cycle
+      if (.not. touches(grid, list%lower(:, b) + shift, list%upper(:, b) + shift, residue_reach)) cycle
       n_read = n_read + 1
       call list%read_brick(b, brick_id, brick_position, error)
       if (.not. allocated(error)) &
-        call keep_groups(domain, grid, topology, brick_id, brick_position, n, id, position, error)
+        call keep_groups(domain, grid, topology, shift, brick_id, brick_position, n, id, position, error)
       if (allocated(error)) exit
     end do
     id = id(:n)
@@ -63,15 +68,19 @@ contains
     type(restart_t), intent(out) :: saved
     type(error_t), allocatable, intent(out) :: error
     type(restart_t) :: old
-    integer :: r, c(3), n
+    type(domain_grid_t) :: saved_grid
+    integer :: r, c(3), n, axis
 
+    saved_grid%dims = first%dims
+    saved_grid%filled = grid%filled
     saved = first
     saved%dims = grid%dims
     allocate (saved%id(4096), saved%position(3, 4096), saved%velocity(3, 4096))
     n = 0
     do r = 0, n_saved - 1
       c = [mod(r, first%dims(1)), mod(r/first%dims(1), first%dims(2)), r/(first%dims(1)*first%dims(2))]
-      if (.not. touches(grid, grid%box*c/first%dims, grid%box*(c + 1)/first%dims, saved_reach)) cycle
+      if (.not. touches(grid, grid%box*[(saved_grid%even_border(axis, c(axis)), axis=1, 3)], &
+                        grid%box*[(saved_grid%even_border(axis, c(axis) + 1), axis=1, 3)], saved_reach)) cycle
       call old%read(name, r, n_saved, error)
       if (allocated(error)) return
       if (old%step /= first%step .or. old%n_system /= first%n_system .or. any(old%dims /= first%dims)) then
@@ -100,11 +109,12 @@ contains
     touches = all(along)
   end function touches
 
-  !> Append the groups of a brick that the domain owns.
-  subroutine keep_groups(domain, grid, topology, brick_id, brick_position, n, id, position, error)
+  !> Append the groups of a brick that the domain owns. `origin`: of the brick's positions in the box.
+  subroutine keep_groups(domain, grid, topology, origin, brick_id, brick_position, n, id, position, error)
     integer, intent(in) :: domain
     type(domain_grid_t), intent(in) :: grid
     type(topology_t), intent(in) :: topology
+    real(real64), intent(in) :: origin(3)
     integer(int64), intent(in) :: brick_id(:)
     real(real64), intent(in) :: brick_position(:, :)
     integer, intent(inout) :: n
@@ -112,24 +122,24 @@ contains
     real(real64), allocatable, intent(inout) :: position(:, :)
     type(error_t), allocatable, intent(out) :: error
     real(real64) :: reference(3), apart(3)
-    integer(int64) :: origin, member
+    integer(int64) :: first_id, member
     integer :: i, j, k, t, atom, group, needed
 
     do i = 1, size(brick_id)
-      call topology%locate(brick_id(i), t, atom, origin)
+      call topology%locate(brick_id(i), t, atom, first_id)
       associate (template => topology%templates(t))
         group = template%group_of_atom(atom)
         if (template%group_reference(group) /= atom) cycle
         reference = brick_position(:, i)
-        reference = reference + wrap_shift(grid%box, reference)
-        if (grid%rank_of(grid%domain_of(reference)) /= domain) cycle
+        reference = reference + wrap_shift(grid%box, reference + origin)
+        if (grid%rank_of(grid%domain_of(reference + origin)) /= domain) cycle
         needed = n + template%group_first(group + 1) - template%group_first(group)
         if (needed > size(id)) then
           call grow_ids(id, n, needed)
           call grow_vectors(position, n, needed)
         end if
         do k = template%group_first(group), template%group_first(group + 1) - 1
-          member = origin + template%group_atom(k) - 1
+          member = first_id + template%group_atom(k) - 1
           j = position_in(brick_id, member, i)
           if (j == 0) then
             call fail(error, exit_corrupt_file, "atom "//to_text(member)// &

@@ -5,7 +5,7 @@ FURTHER_INPUT = {"solvate": BRICK_MARKS, "run": PHASE_RECORDS}
 FLAGGED_OUTPUT = {"report.html": report(out("report.html"), caption="../report/result.rst", category="Result")}
 
 
-for stage in STAGES:
+for stage in STAGES_HERE:
 
     rule:
         name:

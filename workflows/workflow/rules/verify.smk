@@ -3,7 +3,7 @@
 
 rule verify:
     input:
-        [out(file) for stage in STAGES for file in stage.outputs],
+        [out(file) for stage in STAGES_HERE for file in stage.outputs],
     output:
         out("verified.json"),
     threads: THREADS

@@ -16,6 +16,7 @@ module bonded
   use base_error, only: error_t, exit_bad_input, fail
   use base_fixed_point, only: rounding_t
   use id_map, only: id_map_t
+  use implicit_solvent, only: implicit_solvent_t
   use pair_ownership, only: pair_ownership_t
   use term_list, only: is_dihedral, is_exclusion, is_pair14, kind_name, kind_width, n_kinds
   use base_text, only: to_text
@@ -73,6 +74,7 @@ module bonded
     logical :: rigid = .false.
     real(real64) :: coulomb_constant = 0.0_real64
     type(rounding_t) :: rounding
+    type(implicit_solvent_t) :: solvent
     type(cmap_t) :: cmap
     type(local_terms_t) :: terms(n_kinds - 1)
     type(parameter_table_t) :: table(n_kinds - 1)
@@ -89,13 +91,16 @@ contains
 
   !> `rigid`: leave out the bonds and angles that constraints replace.
   !> `coulomb_constant`: kcal angstrom/mol/e^2.
-  subroutine init(self, coulomb_constant, cmap, rigid, rounding)
+  subroutine init(self, coulomb_constant, cmap, rigid, rounding, solvent)
     class(bonded_t), intent(inout) :: self
     real(real64), intent(in) :: coulomb_constant
     type(cmap_t), intent(in) :: cmap
     logical, intent(in) :: rigid
     type(rounding_t), intent(in) :: rounding
+    !> In it charges of 1-4 pairs are, where it is on.
+    type(implicit_solvent_t), intent(in) :: solvent
     self%rounding = rounding
+    self%solvent = solvent
     self%cmap = cmap
     self%coulomb_constant = coulomb_constant
     self%rigid = rigid
@@ -420,8 +425,8 @@ contains
       n = last - first + 1
       allocate (block%force(3, width, n))
       call sum_terms(block%kind, width, n, terms%atom(:, first:last), &
-                     self%table(block%kind)%parameter(:, terms%row(first:last)), self%cmap, self%rounding, position, &
-                     block%force, block%energy, block%virial)
+                     self%table(block%kind)%parameter(:, terms%row(first:last)), self%cmap, self%rounding, self%solvent, &
+                     position, block%force, block%energy, block%virial)
     end associate
   end subroutine compute_block
 

@@ -6,6 +6,7 @@ module bonded_term
   use bonded, only: bonded_t, n_bonded_energies, with_ghosts, without_ghosts
   use energies, only: energies_t
   use force_term, only: all_atoms, force_term_t, interactions_t, owned_atoms
+  use implicit_solvent, only: implicit_solvent_of
   use settings, only: settings_t
   use system_state, only: system_state_t
   use timing, only: in_bonded
@@ -29,9 +30,10 @@ contains
     type(system_state_t), intent(inout) :: state
     type(interactions_t), intent(in) :: shared
     type(error_t), allocatable, intent(out) :: error
-    associate (unused => settings, unused2 => error); end associate
+    associate (unused => error); end associate
     self%has_parts = .true.
-    call self%terms%init(state%topology%coulomb_constant, state%topology%cmap, shared%rigid, state%rounding)
+    call self%terms%init(state%topology%coulomb_constant, state%topology%cmap, shared%rigid, state%rounding, &
+                         implicit_solvent_of(settings, state%topology%coulomb_constant))
   end subroutine prepare
 
   !> Exclusions are found with the terms.

@@ -5,6 +5,7 @@ module bonded_terms
   use cmap, only: cmap_t
   use base_constants, only: pi
   use base_fixed_point, only: rounding_t
+  use implicit_solvent, only: implicit_solvent_t
   use term_list, only: is_angle, is_bond, is_cmap, is_dihedral, is_improper, is_urey_bradley
   implicit none
   private
@@ -21,11 +22,13 @@ contains
   !> (of 1-4 pairs: Lennard-Jones, Coulomb) and the virial. The loops stand beside the terms so that these are inlined.
   !> `atom`: local atoms of each term; `position` and `term_force` in angstrom and kcal/mol/angstrom, energies in
   !> kcal/mol; `parameter`: what the topology says of each term, up to four numbers.
-  pure subroutine sum_terms(kind, width, n, atom, parameter, cmap, rounding, position, term_force, energy, virial)
+  pure subroutine sum_terms(kind, width, n, atom, parameter, cmap, rounding, solvent, position, term_force, energy, virial)
     integer, intent(in) :: kind, width, n, atom(width, n)
     type(cmap_t), intent(in) :: cmap
     !> How what is added to energies and virial is rounded.
     type(rounding_t), intent(in) :: rounding
+    !> Of the charges of 1-4 pairs.
+    type(implicit_solvent_t), intent(in) :: solvent
     real(real64), intent(in) :: parameter(4, n), position(3, *)
     real(real64), intent(inout) :: term_force(3, width, n)
     real(real64), intent(out) :: energy(2), virial(3, 3)
@@ -57,7 +60,11 @@ contains
       case (is_cmap)
         call coupled_torsions(r, cmap, nint(parameter(1, t)), term_force(:, :, t), e(1))
       case default
-        call pair14(r, parameter(:, t), term_force(:, :, t), e(1), e(2))
+        if (solvent%is_on) then
+          call screened_pair14(r, parameter(:, t), solvent, term_force(:, :, t), e(1), e(2))
+        else
+          call pair14(r, parameter(:, t), term_force(:, :, t), e(1), e(2))
+        end if
       end select
       energy = energy + ((e + rounding%energy) - rounding%energy)
       do k = 2, width
@@ -271,5 +278,20 @@ contains
     f(:, 1) = (energy_elec + 24.0_real64*parameter(3)*(2.0_real64*s6*s6 - s6))/r2*d
     f(:, 2) = -f(:, 1)
   end subroutine pair14
+
+  !> The same in implicit solvent, by the law of the other pairs but without an end at the cutoff.
+  pure subroutine screened_pair14(r, parameter, solvent, f, energy_lj, energy_elec)
+    real(real64), intent(in) :: r(3, 2), parameter(4)
+    type(implicit_solvent_t), intent(in) :: solvent
+    real(real64), intent(out) :: f(3, 2), energy_lj, energy_elec
+    real(real64) :: d(3), distance, slope, plain
+    call pair14(r, parameter, f, energy_lj, plain)
+    d = r(:, 1) - r(:, 2)
+    distance = sqrt(max(dot_product(d, d), tiny_length2))
+    call solvent%evaluate(distance, energy_elec, slope)
+    energy_elec = parameter(1)*energy_elec
+    f(:, 1) = f(:, 1) + (parameter(1)*slope - plain/distance)/distance*d
+    f(:, 2) = -f(:, 1)
+  end subroutine screened_pair14
 
 end module bonded_terms

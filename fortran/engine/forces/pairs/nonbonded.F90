@@ -111,7 +111,7 @@ contains
       return
     end if
     call self%pair%prepare(options%cutoff, options%switch_distance, options%list_distance, options%alpha, &
-                           options%vdw_form, options%dispersion_alpha, options%coulomb_shift, error)
+                           options%vdw_form, options%dispersion_alpha, options%coulomb_shift, error, options%solvent)
     if (allocated(error)) return
     if (options%table_order > 0) &
       call tabulate(self%pair, options%switch_distance, options%table_order, options%table_density, error)

@@ -2,6 +2,7 @@
 module nonbonded_options
   use base_kinds, only: real64
   use base_fixed_point, only: rounding_t
+  use implicit_solvent, only: implicit_solvent_t
   use pair_parameters, only: vdw_switch
   implicit none
   private
@@ -20,6 +21,8 @@ module nonbonded_options
     real(real64) :: alpha = 0.0_real64
     !> Taken from 1/r in the energy, 1/angstrom.
     real(real64) :: coulomb_shift = 0.0_real64
+    !> With it charges are not as these two say; van der Waals energies are switched or cut off.
+    type(implicit_solvent_t) :: solvent
     !> vdw_cut, vdw_switch, vdw_shift, vdw_force_switch or vdw_pme of module pair_parameters.
     integer :: vdw_form = vdw_switch
     !> How sums are rounded; see module fixed_point.

@@ -7,7 +7,7 @@ module pair_kernels
   use cluster_window, only: window_t
   use exact_loop, only: exact_loop_t
   use loop_properties, only: by_matrix, by_rule, forces_only, law_cubic_table, law_dispersion_pme, law_force_switch, &
-    law_linear_table, law_plain, law_switch, with_energy
+    law_linear_table, law_plain, law_screened, law_switch, with_energy
   use pair_block, only: pair_block_t
   use pair_parameters, only: pair_parameters_t, vdw_force_switch, vdw_pme, vdw_switch
   use pair_precision, only: real_pair
@@ -83,6 +83,10 @@ contains
   !> Law of the formulas. A shift changes energies only, and costs nothing where it is zero: it is part of the plain law.
   pure integer function formula_of(pair) result(law)
     type(pair_parameters_t), intent(in) :: pair
+    if (pair%is_screened) then
+      law = law_screened
+      return
+    end if
     select case (pair%vdw_form)
     case (vdw_switch)
       law = law_switch

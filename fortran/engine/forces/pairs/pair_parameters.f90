@@ -9,11 +9,17 @@
 !> -c c G(y)/r^6 of every pair, c being the root of an atom's c6, G = 1 - exp(-y)(1 + y + y^2/2) and y = (beta r)^2. Real
 !> space adds it back: the energy c c beta^6 P(y) and the force over r c c beta^8 D(y), with P = G/y^3 and D = -2 dP/dy,
 !> entire functions as well.
+!>
+!> Charges in implicit solvent (module implicit_solvent) have the energy q q r^-p P(r) and the force over r
+!> q q r^-(p + 2) Q(r), p being 1 or 2. P and Q, which bring both to zero at the cutoff, are entire functions of r itself,
+!> so that their polynomials have another argument.
 module pair_parameters
   use base_kinds, only: real64
   use pair_precision, only: real_pair
   use base_constants, only: pi
   use base_error, only: error_t, exit_bad_input, fail
+  use chebyshev_fit, only: chebyshev_nodes, polynomial, power_series
+  use implicit_solvent, only: implicit_solvent_t
   implicit none
   private
   public :: pair_parameters_t, fit_degree, exclusion_degree, vdw_cut, vdw_switch, vdw_shift, vdw_force_switch, vdw_pme, &
@@ -28,6 +34,8 @@ module pair_parameters
   real(real64), parameter :: exclusion_reach = 2.0_real64
   !> Pairs closer than this (angstrom) feel the force law of this distance: clashes stay finite.
   real(real64), parameter :: closest_distance = 0.3_real64
+  !> Places at which polynomials are compared with what they stand for.
+  integer, parameter :: n_checks = 200
 
   type :: pair_parameters_t
     real(real64) :: cutoff = 0.0_real64, list_distance = 0.0_real64, alpha = 0.0_real64
@@ -43,7 +51,10 @@ module pair_parameters
     !> Force switch: r_c^-3, r_c^-6, r_c^3/(r_c^3 - r_s^3), r_c^6/(r_c^6 - r_s^6).
     real(real_pair) :: cutoff_m3 = 0.0_real_pair, cutoff_m6 = 0.0_real_pair
     real(real_pair) :: switch_factor6 = 0.0_real_pair, switch_factor12 = 0.0_real_pair
-    !> Argument of the polynomials: r^2*fit_scale - 1, in [-1, 1] inside the cutoff.
+    !> Charges are those in implicit solvent; the powers of 1/r, 1 and 2, in front of their polynomials.
+    logical :: is_screened = .false.
+    real(real_pair) :: lead(2) = 0.0_real_pair
+    !> Argument of the polynomials: r^2*fit_scale - 1, in implicit solvent r*fit_scale - 1; in [-1, 1] inside the cutoff.
     real(real_pair) :: fit_scale = 0.0_real_pair
     real(real_pair) :: force_fit(0:fit_degree) = 0.0_real_pair, energy_fit(0:fit_degree) = 0.0_real_pair
     !> beta^8 D and beta^6 (P - P at the cutoff) of vdw_pme.
@@ -65,12 +76,14 @@ contains
 
   !> Prepare all constants. Distances in angstrom, `alpha` in 1/angstrom (0 = plain Coulomb within the cutoff);
   !> `dispersion_alpha` likewise, used with vdw_pme only; `coulomb_shift`, 1/angstrom, is taken from 1/r in the energy.
+  !> With `solvent` charges are those in implicit solvent, and `alpha` and `coulomb_shift` are zero.
   subroutine prepare(self, cutoff, switch_distance, list_distance, alpha, vdw_form, dispersion_alpha, coulomb_shift, &
-                     error)
+                     error, solvent)
     class(pair_parameters_t), intent(out) :: self
     real(real64), intent(in) :: cutoff, switch_distance, list_distance, alpha, dispersion_alpha, coulomb_shift
     integer, intent(in) :: vdw_form
     type(error_t), allocatable, intent(out) :: error
+    type(implicit_solvent_t), intent(in), optional :: solvent
     ! Allowed errors of the fit, relative to the value at contact.
     real(real64), parameter :: tolerance = merge(1.0e-6_real64, 1.0e-11_real64, real_pair == kind(1.0))
     real(real64) :: force_fit(0:fit_degree), energy_fit(0:fit_degree), worst(2), range
@@ -137,6 +150,8 @@ contains
     self%exclusion_force_fit = alpha**3*self%exclusion_force_fit
     self%exclusion_reach2 = huge(alpha)
     if (alpha > 0.0_real64) self%exclusion_reach2 = (exclusion_reach/alpha)**2
+    if (.not. present(solvent)) return
+    if (solvent%is_on) call fit_solvent(self, solvent, tolerance, error)
   end subroutine prepare
 
   !> Power series in t = 2 x/x_max - 1 of an energy and its slope on [0, x_max], by interpolation at Chebyshev nodes;
@@ -156,39 +171,18 @@ contains
     end interface
     real(real64), intent(in) :: x_max
     real(real64), intent(out) :: energy(0:), force(0:), worst(2)
-    integer, parameter :: n_checks = 200
-    integer :: degree, k, m
-    real(real64) :: node, x, t, angle, norm
-    real(real64) :: chebyshev(0:ubound(energy, 1), 2), previous(0:ubound(energy, 1)), current(0:ubound(energy, 1))
-    real(real64) :: next(0:ubound(energy, 1))
+    integer :: k
+    real(real64) :: x, t
+    real(real64), dimension(0:ubound(energy, 1)) :: node, energy_value, slope_value
 
-    degree = ubound(energy, 1)
-    chebyshev = 0.0_real64
-    do k = 0, degree
-      angle = pi*(k + 0.5_real64)/(degree + 1)
-      node = cos(angle)
-      x = 0.5_real64*x_max*(node + 1.0_real64)
-      do m = 0, degree
-        norm = merge(1.0_real64, 2.0_real64, m == 0)/(degree + 1)*cos(m*angle)
-        chebyshev(m, 1) = chebyshev(m, 1) + norm*energy_of(x)
-        chebyshev(m, 2) = chebyshev(m, 2) + norm*slope_of(x)
-      end do
+    node = chebyshev_nodes(ubound(energy, 1))
+    do k = 0, ubound(energy, 1)
+      x = 0.5_real64*x_max*(node(k) + 1.0_real64)
+      energy_value(k) = energy_of(x)
+      slope_value(k) = slope_of(x)
     end do
-    ! Chebyshev polynomials to powers: T_0 = 1, T_1 = t, T_(m+1) = 2 t T_m - T_(m-1).
-    previous = 0.0_real64
-    current = 0.0_real64
-    previous(0) = 1.0_real64
-    current(1) = 1.0_real64
-    energy = chebyshev(0, 1)*previous + chebyshev(1, 1)*current
-    force = chebyshev(0, 2)*previous + chebyshev(1, 2)*current
-    do m = 2, degree
-      next(0) = -previous(0)
-      next(1:) = 2.0_real64*current(:degree - 1) - previous(1:)
-      energy = energy + chebyshev(m, 1)*next
-      force = force + chebyshev(m, 2)*next
-      previous = current
-      current = next
-    end do
+    energy = power_series(energy_value)
+    force = power_series(slope_value)
     worst = 0.0_real64
     do k = 0, n_checks
       t = 2.0_real64*k/n_checks - 1.0_real64
@@ -198,15 +192,53 @@ contains
     end do
   end subroutine fit
 
-  pure function polynomial(coefficient, t) result(value)
-    real(real64), intent(in) :: coefficient(0:), t
-    real(real64) :: value
+  !> The polynomials of charges in implicit solvent; `tolerance` of their errors, relative to the value at contact.
+  subroutine fit_solvent(self, solvent, tolerance, error)
+    class(pair_parameters_t), intent(inout) :: self
+    type(implicit_solvent_t), intent(in) :: solvent
+    real(real64), intent(in) :: tolerance
+    type(error_t), allocatable, intent(out) :: error
+    real(real64), dimension(0:fit_degree) :: energy, force, energy_fit, force_fit
+    real(real64) :: t, energy_here, force_here, worst
+    character(len=200) :: message
     integer :: k
-    value = 0.0_real64
-    do k = ubound(coefficient, 1), 0, -1
-      value = value*t + coefficient(k)
+
+    self%is_screened = .true.
+    self%fit_scale = real(2.0_real64/self%cutoff, real_pair)
+    self%lead = 0.0_real_pair
+    self%lead(solvent%order) = 1.0_real_pair
+    call shifted_solvent(solvent, self%cutoff, 0.5_real64*self%cutoff*(chebyshev_nodes(fit_degree) + 1.0_real64), energy, &
+                         force)
+    energy_fit = power_series(energy)
+    force_fit = power_series(force)
+    worst = 0.0_real64
+    do k = 0, n_checks
+      t = 2.0_real64*k/n_checks - 1.0_real64
+      call shifted_solvent(solvent, self%cutoff, 0.5_real64*self%cutoff*(t + 1.0_real64), energy_here, force_here)
+      worst = max(worst, abs(polynomial(energy_fit, t) - energy_here), abs(polynomial(force_fit, t) - force_here))
     end do
-  end function polynomial
+    if (worst*solvent%permittivity > tolerance) then
+      write (message, "(2(a,f0.2),a)") "a Debye length of ", 1.0_real64/solvent%screening, &
+        " angstrom is too short for a cutoff of ", self%cutoff, " angstrom: lower cutoffdist or the ionic_strength"
+      call fail(error, exit_bad_input, trim(message))
+      return
+    end if
+    self%energy_fit = real(energy_fit, real_pair)
+    self%force_fit = real(force_fit, real_pair)
+  end subroutine fit_solvent
+
+  !> Of two charges whose force and energy are shifted to zero at the cutoff: r**order times the energy, and
+  !> r**(order + 1) times the force.
+  elemental subroutine shifted_solvent(solvent, cutoff, r, energy, force)
+    type(implicit_solvent_t), intent(in) :: solvent
+    real(real64), intent(in) :: cutoff, r
+    real(real64), intent(out) :: energy, force
+    real(real64) :: energy_there, force_there
+    call solvent%evaluate(cutoff, energy_there, force_there)
+    energy = exp(-solvent%screening*r)/solvent%permittivity
+    force = energy*(solvent%order + solvent%screening*r) - r**(solvent%order + 1)*force_there
+    energy = energy - r**solvent%order*(energy_there - (r - cutoff)*force_there)
+  end subroutine shifted_solvent
 
   !> E(x) = erf(sqrt x)/sqrt x.
   pure function scaled_erf(x) result(value)

@@ -6,6 +6,7 @@ module pair_term
   use background, only: background_t
   use energies, only: energies_t, is_elec, is_vdw
   use force_term, only: force_term_t, interactions_t, all_atoms, owned_atoms
+  use implicit_solvent, only: implicit_solvent_of
   use lennard_jones, only: lennard_jones_of
   use nonbonded, only: meets_ghosts, meets_owned, nonbonded_t
   use nonbonded_options, only: nonbonded_options_t
@@ -48,6 +49,7 @@ contains
     self%has_parts = .true.
     options = options_of(settings%energy, shared)
     options%rounding = state%rounding
+    options%solvent = implicit_solvent_of(settings, state%topology%coulomb_constant)
     call self%pairs%init(lennard_jones_of(state%topology), state%topology%coulomb_constant, options, error)
     if (shared%overlaps) call self%pairs%keep_ghosts_apart()
   end subroutine prepare
@@ -69,7 +71,7 @@ contains
     if (energy%shift) options%vdw_form = vdw_shift
     if (energy%vacuum) then
       options%vdw_form = vdw_cut
-    else if (.not. energy%ewald_charges) then
+    else if (.not. (energy%ewald_charges .or. energy%screened_charges)) then
       options%coulomb_shift = 1.0_real64/options%cutoff
     end if
     if (energy%ewald_dispersion) then

@@ -1,0 +1,43 @@
+"""solute_clean.h5 to solute_relaxed.h5, where the settings or the size of the solute ask for it."""
+
+from chromabuild.base.errors import BadInputError, ClashesRemainError
+from chromabuild.base.summary import Summary
+from chromabuild.pipeline.relaxing import CLEAN, LARGE_SOLUTE, RELAXED, relaxes, solute_size
+from chromabuild.pipeline.stages.stage import Job, Stage
+
+
+def run(job: Job) -> Summary:
+    """solute_clean.h5 to solute_relaxed.h5; what an interrupted run goes on from lies in relax/.
+
+    Raises BadInputError where the settings leave the stage out, ClashesRemainError when atoms came too close.
+    """
+    from chromabuild.api import relax_solute
+    from chromabuild.clash import check
+    from chromabuild.molecule.solute import Solute
+    from chromabuild.pipeline.limits import refuse
+
+    if not relaxes(job.config):
+        reason = "off" if job.config.relax.mode == "off" else \
+            f"auto, and the solute has about {solute_size(job.config):,} atoms, fewer than {LARGE_SOLUTE:,}"
+        raise BadInputError(f"relax.mode is {reason}: set it to on")
+    refuse(job.config, ("relax",), job.threads)
+    (job.folder / RELAXED).unlink(missing_ok=True)
+    solute, run = relax_solute(Solute.read(job.folder / CLEAN), job.folder / "relax", job.config, threads=job.threads,
+                               progress=job.progress)
+    report = check(solute, job.config.clash.threshold, job.threads)
+    found = report.data["before"]
+    if report.fatal:
+        raise ClashesRemainError(
+            f"{found['pairs_below_threshold']['count']} pairs closer than {job.config.clash.threshold} angstrom and "
+            f"{found['ring_piercings']['count']} pierced rings came up in the relaxation: raise relax.minimise_steps "
+            "or set relax.mode to off")
+    solute.provenance = job.provenance
+    solute.write(job.folder / RELAXED)
+    return {"atoms": solute.n_atoms, **run, "pairs_after": found["pairs_below_threshold"]["count"],
+            "clashscore_after": found["clashscore"]}
+
+
+STAGE = Stage("relax", "dry relaxation",
+              ("relax", "clash.threshold", "solvate.salt", "solvate.potassium_chloride", "solvate.magnesium_chloride",
+               "simulate.temperature", "dynamics.force_field"),
+              (RELAXED,), run, reads={"solute": CLEAN}, applies=relaxes)

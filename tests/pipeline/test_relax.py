@@ -1,0 +1,120 @@
+"""The stage `relax`: when the chain has it, what it does with a small solute, which solute is then put into water."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from support.command_line import chromabuild, refusal, result_of
+from support.solvated_example import SOLUTE
+
+from chromabuild.base.errors import IntegrityError
+from chromabuild.base.settings import Settings, validated
+from chromabuild.molecule.solute import Solute
+from chromabuild.pipeline.relaxing import LARGE_SOLUTE, relaxes, solute_file, solute_size
+from chromabuild.shards.brick_file import read_brick
+from chromabuild.shards.lone_bricks import write_lone_bricks
+from chromabuild.simulate.restart_file import read_positions
+
+
+def write_settings(folder, **relax: object) -> None:
+    settings = {"relax": {"minimise_steps": 30, "length": "0.02 ps", **relax}, "dynamics": {"ranks": 2},
+                "solvate": {"padding": 5.0, "brick_edge": 40.0}}
+    (folder / "locus.yaml").write_text(json.dumps(settings))  # JSON is YAML
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A small solute after the correction of its clashes."""
+    folder = tmp_path_factory.mktemp("relax")
+    (folder / "results").mkdir()
+    shutil.copy(SOLUTE, folder / "results" / "solute_clean.h5")
+    return folder
+
+
+@pytest.mark.mpi
+def test_a_solute_is_relaxed_and_then_put_into_water(folder):
+    results = folder / "results"
+    write_settings(folder)
+    assert "fewer than 10,000,000: set it to on" in refusal(chromabuild("relax", cwd=folder), 3)
+    write_settings(folder, mode="on")
+    assert "run `chromabuild relax` first" in refusal(chromabuild("solvate", cwd=folder), 3)
+    summary = result_of("relax", "--threads", 2, cwd=folder)["summary"]
+    assert summary["energy_after_kcal_per_mol"] < summary["energy_before_kcal_per_mol"]
+    assert summary["steps"] == 40 and summary["simulated_ps"] == pytest.approx(0.02)
+    assert 0.01 < summary["moved_rms_angstrom"] < summary["moved_most_angstrom"] < 3
+    assert summary["pairs_after"] == 0
+    before, after = Solute.read(results / "solute_clean.h5"), Solute.read(results / "solute_relaxed.h5")
+    assert np.array_equal(before.residue_template, after.residue_template)
+    apart = np.linalg.norm(after.position - before.position, axis=1)
+    assert apart.max() == pytest.approx(summary["moved_most_angstrom"], abs=2e-3)
+    bonds = after.bonds()
+    length = np.linalg.norm(after.position[bonds[:, 0]] - after.position[bonds[:, 1]], axis=1)
+    assert length.max() < 2.3
+    assert sorted(path.name for path in (results / "relax").iterdir()) == ["01-minimise.log", "02-relax.log"]
+    result_of("solvate", cwd=folder)
+    taken = json.loads((results / "provenance.json").read_text())["stages"]["solvate"]["provenance"]["inputs"]
+    assert taken["solute"]["file"] == "solute_relaxed.h5"
+    write_settings(folder, mode="off")
+    result_of("solvate", cwd=folder)
+    taken = json.loads((results / "provenance.json").read_text())["stages"]["solvate"]["provenance"]["inputs"]
+    assert taken["solute"]["file"] == "solute_clean.h5"
+    assert "relax.mode is off: set it to on" in refusal(chromabuild("relax", cwd=folder), 3)
+
+
+@pytest.mark.mpi
+def test_what_came_too_close_is_not_handed_on(folder):
+    write_settings(folder, mode="on", minimise_steps=1, length=None)
+    told = refusal(chromabuild("relax", "--set", "clash.threshold=2.0", cwd=folder), 4)
+    assert "pairs closer than 2.0 angstrom" in told and "came up in the relaxation" in told
+    assert not (folder / "results" / "solute_relaxed.h5").exists()
+
+
+def test_large_loci_are_relaxed_by_themselves(tmp_path):
+    """By the locus alone, so that the same is said before anything is built."""
+    pairs = 80_000
+    (tmp_path / "locus.fa").write_text(">x\n" + "ACGT" * (pairs // 4) + "\n")
+    dyads = range(100, pairs - 100, 200)
+    (tmp_path / "dyads.bed").write_text("".join(f"x\t{dyad}\t{dyad + 1}\n" for dyad in dyads))
+    given = {"locus.fasta": str(tmp_path / "locus.fa"), "locus.nucleosomes": str(tmp_path / "dyads.bed"),
+             "output": str(tmp_path)}
+    config = validated({}, given, "test")
+    assert relaxes(config) and solute_size(config) > LARGE_SOLUTE
+    assert solute_file(config) == {"solute": "solute_relaxed.h5"}
+    assert not relaxes(validated({}, given | {"relax.mode": "off"}, "test"))
+    (tmp_path / "locus.fa").write_text(">x\n" + "ACGT" * 1000 + "\n")
+    (tmp_path / "dyads.bed").write_text("x\t2000\t2001\n")
+    assert not relaxes(config) and solute_size(config) == pytest.approx(4000 * 63.5 + 15660, abs=1)
+    (tmp_path / "locus.fa").unlink()
+    assert solute_size(config) == 0
+    shutil.copy(SOLUTE, tmp_path / "solute_clean.h5")
+    assert solute_size(config) == Solute.read(SOLUTE).n_atoms
+    assert relaxes(Settings.model_validate({"relax": {"mode": "on"}}))
+
+
+def test_bricks_hold_every_atom_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("chromabuild.shards.lone_bricks.EDGE", 20.0)
+    solute = Solute.read(SOLUTE)
+    path, corner = write_lone_bricks(solute, tmp_path)
+    lines = path.read_text().splitlines()
+    files = [read_brick(tmp_path / line.split()[0]) for line in lines[4:]]
+    assert len(files) > 8
+    ids = np.concatenate([file.global_id for file in files])
+    assert np.array_equal(np.sort(ids), np.arange(solute.n_atoms))
+    position = np.concatenate([file.position for file in files])[np.argsort(ids)] / 1000 + corner
+    np.testing.assert_allclose(position, solute.position, atol=6e-4)
+    # Whole residues, where their first atom is.
+    start = solute.residue_first_atom
+    for file in files:
+        residues = np.unique(solute.atom_residue[file.global_id])
+        assert len(file.global_id) == (start[residues + 1] - start[residues]).sum()
+        first = file.position[np.searchsorted(file.global_id, start[residues])] / 1000
+        assert (first >= file.lower - 1e-3).all() and (first <= file.upper + 1e-3).all()
+
+
+def test_damaged_restart_files_are_told(tmp_path):
+    with pytest.raises(IntegrityError, match="cannot read"):
+        read_positions(tmp_path / "x_().rst", 1, 5)
+    (tmp_path / "x_0.rst").write_bytes(b"CMDRST02" + bytes(900))
+    with pytest.raises(IntegrityError, match="not a whole restart file of 5 atoms"):
+        read_positions(tmp_path / "x_().rst", 1, 5)
