@@ -96,7 +96,7 @@ class Results:
     def universe(self) -> "MDAnalysis.Universe":
         """The atoms of the trajectory in MDAnalysis, with the frames of all phases that wrote any, as one series.
 
-        Made from topology.h5 in a few seconds a million atoms; angles and dihedrals are left out.
+        Made from topology.h5, in some seconds for a million atoms; angles and dihedrals are left out.
         """
         from chromabuild.export.universe import make_universe
         from chromabuild.forcefield.molecule_runs import part_of

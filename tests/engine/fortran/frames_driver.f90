@@ -5,6 +5,7 @@
 !> that 32 bits hold exactly. Prints the seconds of a frame, and the largest resident set of any rank (MB): before the
 !> first frame and after the last.
 program frames_driver
+  use, intrinsic :: iso_c_binding, only: c_int, c_intptr_t
   use, intrinsic :: iso_fortran_env, only: error_unit
   use base_kinds, only: int64, real64
   use atom_ranges, only: atom_ranges_t
@@ -16,6 +17,18 @@ program frames_driver
   implicit none
   integer(int64), parameter :: period(3) = [1009_int64, 769_int64, 509_int64]
   real(real64), parameter :: box(3) = [200.0_real64, 180.0_real64, 160.0_real64], timestep = 0.002_real64
+  !> A file above its limit (ulimit -f) is to end as a full disk does: the write fails, no signal ends the program.
+  integer(c_int), parameter :: sigxfsz = 25
+  integer(c_intptr_t), parameter :: sig_ign = 1
+  interface
+    function c_signal(number, handler) bind(c, name="signal") result(before)
+      import :: c_int, c_intptr_t
+      integer(c_int), value :: number
+      integer(c_intptr_t), value :: handler
+      integer(c_intptr_t) :: before
+    end function c_signal
+  end interface
+  integer(c_intptr_t) :: handler_before
   type(communicator_t) :: comm
   type(trajectory_t) :: frames
   type(kept_frames_t) :: kept, now
@@ -27,6 +40,7 @@ program frames_driver
   integer(int64) :: n_atoms, n_frames, f, begin, end, rate
   real(real64) :: before, after
 
+  handler_before = c_signal(sigxfsz, sig_ign)
   call comm%start()
   call get_command_argument(1, path)
   n_atoms = number(2)
