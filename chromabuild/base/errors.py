@@ -47,5 +47,5 @@ class InterruptedRunError(ChromabuildError):
 class BusyError(ChromabuildError):
     """Another process is at work where this one would write."""
 
-    exit_code = 8
+    exit_code = 9
     told = "another process is at work there"
