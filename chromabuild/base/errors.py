@@ -47,12 +47,12 @@ class InterruptedRunError(ChromabuildError):
 class BusyError(ChromabuildError):
     """Another process is at work where this one would write."""
 
-    exit_code = 8
+    exit_code = 9
     told = "another process is at work there"
 
 
 class UnstableRunError(ChromabuildError):
     """A simulation left the bands in which it is sound."""
 
-    exit_code = 9
+    exit_code = 8
     told = "the simulation became unstable"

@@ -216,7 +216,7 @@ def _sentence(output: Path, code: int) -> str:
     for line in lines:
         if line.startswith(prefix):
             return line.removeprefix(prefix)
-    last = next((line.strip() for line in reversed(lines) if line.strip()), "no message")
+    last = next((line.strip() for line in reversed(lines) if any(map(str.isalnum, line))), "no message")
     return f"chromamd stopped with code {code} ({last}): see {output}"
 
 

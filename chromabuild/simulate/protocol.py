@@ -284,7 +284,7 @@ def extended(config: Settings, task: Task, length: str) -> tuple[Extension, bool
         raise BadInputError(f"--extend {length!r} is shorter than a step of {phase.name}, {phase.timestep:g} fs: "
                             "give more")
     before = _extension_of(task, phase, description) or Extension(phase.name, _identity(description), ())
-    unfinished = record is None and before.lengthenings != ()
+    unfinished = record is None and before.lengthenings != () and before.steps == phase.steps
     undone = next((other.name for other, _, found in states if found is None), None)
     if undone is not None and not (unfinished and undone == phase.name):
         raise BadInputError(f"phase {undone} is not done with these settings: end it with `chromabuild run`, then "

@@ -21,6 +21,7 @@ MEANING = {
     "SELECTION": "Groups of atoms.",
     "RESTRAINTS": "Harmonic restraints.",
     "BOUNDARY": "Box and domains.",
+    "HEALTH": "Bands that a run must not leave; 0 switches one off.",
     "COMM": "Communication between ranks.",
 }
 

@@ -6,8 +6,8 @@ module base_error
   public :: error_t, fail, exit_bad_input, exit_corrupt_file, exit_resources, exit_interrupted, exit_busy, exit_unstable
 
   !> Exit codes, the same as those of the Python package.
-  integer, parameter :: exit_bad_input = 3, exit_corrupt_file = 5, exit_resources = 6, exit_interrupted = 7, exit_busy = 8, &
-                        exit_unstable = 9
+  integer, parameter :: exit_bad_input = 3, exit_corrupt_file = 5, exit_resources = 6, exit_interrupted = 7, exit_unstable = 8, &
+                        exit_busy = 9
 
   type :: error_t
     integer :: code = exit_bad_input

@@ -202,7 +202,7 @@ def test_two_runs_do_not_share_their_files(system, tmp_path):
     try:
         wait_for_step(process, tmp_path / "run.log", 0)
         done = systems.run("run", inp, 2, "chromamd")
-        assert done.returncode == 8
+        assert done.returncode == 9
         assert "another run is at work with these files; wait for its end, or stop it" in done.stderr
         assert process.poll() is None
     finally:

@@ -114,6 +114,8 @@ def test_a_stopped_extension_ends_with_the_run_or_gets_another_length(folder):
 
 def test_with_a_length_that_was_raised(folder):
     run(folder, extend="0.02 ps")
+    with pytest.raises(BadInputError, match="phase produce is not done with these settings"):
+        run(folder, steps=100, extend="0.02 ps")
     run(folder, steps=100)
     check(folder, 100)
     run(folder, steps=100, extend="0.02 ps")

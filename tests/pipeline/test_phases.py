@@ -119,5 +119,5 @@ def test_one_process_works_in_a_folder(folder):
     md = folder / "results" / "md"
     with in_use(md):
         for command in ("run", "all"):
-            told = refusal(chromabuild(command, cwd=folder), 8)
+            told = refusal(chromabuild(command, cwd=folder), 9)
             assert f"another chromabuild is at work in {md} (process {os.getpid()} on " in told

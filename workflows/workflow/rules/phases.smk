@@ -10,6 +10,8 @@ RANKS = SETTINGS.dynamics.ranks
 # In a job of its own each task, which is an MPI rank, has `threads` of them; on this machine the ranks share them.
 TASKS = RANKS if jobs_run_elsewhere() else 1
 PHASE_JOBS = int(config.get("phase_jobs") or (20 if jobs_run_elsewhere() else 1))
+if workflow.remote_exec:
+    PHASE_JOBS = 1  # within the job itself nothing is repeated: its time is over
 
 
 def phase_records(replica):
