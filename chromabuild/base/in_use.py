@@ -34,13 +34,9 @@ def in_use(folder: str | Path) -> Iterator[None]:
     if thread == threading.get_ident():
         yield
         return
+    made = [place for place in (path.parent, *path.parent.parents) if not place.exists()]
+    lock = _taken(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise ResourceError(f"cannot write {path}: {error.strerror or error}") from error
-    try:
-        _take(lock, path)
         _held[path] = threading.get_ident(), lock
         try:
             _tell(lock, f"{os.getpid()} {socket.gethostname()} {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
@@ -48,10 +44,39 @@ def in_use(folder: str | Path) -> Iterator[None]:
         finally:
             del _held[path]
             _tell(lock, "")
+            _remove_empty(path, made)
             # Closing alone would leave it to a child that still has the file open.
             _lock(lock, fcntl.LOCK_UN)
     finally:
         os.close(lock)
+
+
+def _taken(path: Path) -> int:
+    """Descriptor of the lock file, made if need be and held."""
+    while True:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise ResourceError(f"cannot write {path}: {error.strerror or error}") from error
+        try:
+            _take(lock, path)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(lock), path.stat()):
+                    return lock
+        except BaseException:
+            os.close(lock)
+            raise
+        os.close(lock)  # its last holder removed it meanwhile
+
+
+def _remove_empty(path: Path, made: list[Path]) -> None:
+    """Remove the folders that were made for a lock file, where nothing else came to them."""
+    if made and [*path.parent.iterdir()] == [path]:
+        path.unlink()
+        with suppress(OSError):  # one that is not empty
+            for place in made:
+                place.rmdir()
 
 
 def lock_descriptors() -> tuple[int, ...]:

@@ -81,4 +81,4 @@ def _disk(build: Estimate, config: Settings, stage: str) -> str | None:
     remedy = "free space or choose another output folder"
     if build.disk["trajectory"] > 0.5 * needed and stage == "run":
         remedy += ", or write fewer frames (trajectory_period of the phases) or atoms (dynamics.trajectory_selection)"
-    return f"{_WORK[stage]} needs about {needed:.3g} GB of disk and {there} has {free:.3g} GB free: {remedy}"
+    return f"{_WORK[stage]} needs about {needed:.3g} GB of disk and {folder} has {free:.3g} GB free: {remedy}"
