@@ -26,8 +26,8 @@ from chromabuild.solvate.ions import debye_length
 COPIES = {"n30k": 1, "n100k": 4, "n1m": 36, "n13m": 469}
 PACKING = 150.0
 """Angstrom of box edge a nucleosome, on a cubic lattice."""
-STEPS = {"minimise": (10, 40), "relax": (20, 120)}
-"""Steps of the short and of the long run."""
+STEPS = {"minimise": (10, 160), "relax": (20, 120)}
+"""Steps of the short and of the long run. Dynamics begins where the long minimisation ends."""
 
 
 def make(folder: Path, solute_file: Path | None, copies: int) -> int:

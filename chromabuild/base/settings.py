@@ -90,7 +90,7 @@ class RelaxSection(Section):
 
     mode: Literal["auto", "on", "off"] = Field("auto", description="auto: from ten million atoms of solute on; smaller ones relax as well, and faster, in their water")
     minimise_steps: int = Field(300, ge=1, description="steps of minimisation")
-    length: Annotated[str, Field(pattern=LENGTH)] | None = Field("1 ps", description="Langevin dynamics at simulate.temperature after that, with its unit; empty: none")
+    length: Annotated[str, Field(pattern=LENGTH)] | None = Field("1 ps", description="Langevin dynamics after that, from 50 K to simulate.temperature, with its unit; empty: none")
     restraint: float = Field(1.0, ge=0, description="kcal/mol/angstrom^2 on heavy atoms when dynamics begins; it falls linearly to zero; 0: none")
     dielectric: float = Field(4.0, ge=1, description="relative permittivity, or its slope an angstrom")
     dielectric_form: Literal["distance", "constant"] = Field("distance", description="permittivity that grows with the distance of two charges, as between atoms of one molecule, or the same everywhere (water: 78)")

@@ -23,6 +23,8 @@ SWITCH_WIDTH = 2.0
 """Angstrom before the cutoff over which Lennard-Jones is switched off."""
 THERMOSTAT_TIME = 0.2
 """Ps: heat of the relaxation leaves quickly."""
+FIRST_TEMPERATURE = 50.0
+"""Kelvin: contacts that minimisation left narrow open before atoms move fast."""
 OUTPUT_PERIOD = 50
 
 
@@ -31,8 +33,8 @@ def relax_phases(section: RelaxSection, temperature: float) -> SimulateSection:
     phases = [Phase(name="minimise", kind="minimise", steps=section.minimise_steps)]
     if section.length:
         held = (Restraint(group="heavy", constant=(section.restraint, 0.0)),) if section.restraint else ()
-        phases.append(Phase(name="relax", length=section.length, temperature=temperature, restraints=held,
-                            output_period=OUTPUT_PERIOD))
+        phases.append(Phase(name="relax", length=section.length, temperature=(FIRST_TEMPERATURE, temperature),
+                            restraints=held, output_period=OUTPUT_PERIOD))
     return SimulateSection(protocol=None, phases=tuple(phases), temperature=temperature, trajectory_period=2**31)
 
 

@@ -8,10 +8,13 @@ import pytest
 from support.command_line import chromabuild, refusal, result_of
 from support.solvated_example import SOLUTE
 
-from chromabuild.base.errors import IntegrityError
+from chromabuild.base.errors import ClashesRemainError, IntegrityError
+from chromabuild.base.progress import silent
 from chromabuild.base.settings import Settings, validated
 from chromabuild.molecule.solute import Solute
+from chromabuild.pipeline.chain import stage_named
 from chromabuild.pipeline.relaxing import LARGE_SOLUTE, relaxes, solute_file, solute_size
+from chromabuild.pipeline.stages import Job
 from chromabuild.shards.brick_file import read_brick
 from chromabuild.shards.lone_bricks import write_lone_bricks
 from chromabuild.simulate.restart_file import read_positions
@@ -33,6 +36,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.mpi
+@pytest.mark.release
 def test_a_solute_is_relaxed_and_then_put_into_water(folder):
     results = folder / "results"
     write_settings(folder)
@@ -62,12 +66,17 @@ def test_a_solute_is_relaxed_and_then_put_into_water(folder):
     assert "relax.mode is off: set it to on" in refusal(chromabuild("relax", cwd=folder), 3)
 
 
-@pytest.mark.mpi
-def test_what_came_too_close_is_not_handed_on(folder):
-    write_settings(folder, mode="on", minimise_steps=1, length=None)
-    told = refusal(chromabuild("relax", "--set", "clash.threshold=2.0", cwd=folder), 4)
-    assert "pairs closer than 2.0 angstrom" in told and "came up in the relaxation" in told
-    assert not (folder / "results" / "solute_relaxed.h5").exists()
+def test_what_came_too_close_is_not_handed_on(tmp_path, monkeypatch):
+    """Nothing is written, and what an earlier run wrote is gone."""
+    solute = Solute.read(SOLUTE)
+    solute.position[solute.molecule_first_atom[-2]] = solute.position[0] + 0.3
+    monkeypatch.setattr("chromabuild.api.relax_solute", lambda *given, **keys: (solute, {}))
+    shutil.copy(SOLUTE, tmp_path / "solute_clean.h5")
+    shutil.copy(SOLUTE, tmp_path / "solute_relaxed.h5")
+    config = validated({}, {"relax.mode": "on", "output": str(tmp_path)}, "test")
+    with pytest.raises(ClashesRemainError, match="1 pairs closer than 0.9 angstrom .* came up in the relaxation"):
+        stage_named("relax").run(Job(config, 1, silent, {}))
+    assert not (tmp_path / "solute_relaxed.h5").exists()
 
 
 def test_large_loci_are_relaxed_by_themselves(tmp_path):

@@ -155,7 +155,7 @@ contains
   end subroutine prepare
 
   !> Power series in t = 2 x/x_max - 1 of an energy and its slope on [0, x_max], by interpolation at Chebyshev nodes;
-  !> `worst`: the largest errors seen between the nodes.
+  !> `worst`: the largest errors seen between the nodes. The bits of trajectories follow from the order of its operations.
   pure subroutine fit(energy_of, slope_of, x_max, energy, force, worst)
     interface
       pure function energy_of(x) result(value)
@@ -171,18 +171,38 @@ contains
     end interface
     real(real64), intent(in) :: x_max
     real(real64), intent(out) :: energy(0:), force(0:), worst(2)
-    integer :: k
-    real(real64) :: x, t
-    real(real64), dimension(0:ubound(energy, 1)) :: node, energy_value, slope_value
+    integer :: degree, k, m
+    real(real64) :: node, x, t, angle, norm
+    real(real64) :: chebyshev(0:ubound(energy, 1), 2), previous(0:ubound(energy, 1)), current(0:ubound(energy, 1))
+    real(real64) :: next(0:ubound(energy, 1))
 
-    node = chebyshev_nodes(ubound(energy, 1))
-    do k = 0, ubound(energy, 1)
-      x = 0.5_real64*x_max*(node(k) + 1.0_real64)
-      energy_value(k) = energy_of(x)
-      slope_value(k) = slope_of(x)
+    degree = ubound(energy, 1)
+    chebyshev = 0.0_real64
+    do k = 0, degree
+      angle = pi*(k + 0.5_real64)/(degree + 1)
+      node = cos(angle)
+      x = 0.5_real64*x_max*(node + 1.0_real64)
+      do m = 0, degree
+        norm = merge(1.0_real64, 2.0_real64, m == 0)/(degree + 1)*cos(m*angle)
+        chebyshev(m, 1) = chebyshev(m, 1) + norm*energy_of(x)
+        chebyshev(m, 2) = chebyshev(m, 2) + norm*slope_of(x)
+      end do
     end do
-    energy = power_series(energy_value)
-    force = power_series(slope_value)
+    ! Chebyshev polynomials to powers: T_0 = 1, T_1 = t, T_(m+1) = 2 t T_m - T_(m-1).
+    previous = 0.0_real64
+    current = 0.0_real64
+    previous(0) = 1.0_real64
+    current(1) = 1.0_real64
+    energy = chebyshev(0, 1)*previous + chebyshev(1, 1)*current
+    force = chebyshev(0, 2)*previous + chebyshev(1, 2)*current
+    do m = 2, degree
+      next(0) = -previous(0)
+      next(1:) = 2.0_real64*current(:degree - 1) - previous(1:)
+      energy = energy + chebyshev(m, 1)*next
+      force = force + chebyshev(m, 2)*next
+      previous = current
+      current = next
+    end do
     worst = 0.0_real64
     do k = 0, n_checks
       t = 2.0_real64*k/n_checks - 1.0_real64
