@@ -94,7 +94,7 @@ class RelaxSection(Section):
     restraint: float = Field(1.0, ge=0, description="kcal/mol/angstrom^2 on heavy atoms when dynamics begins; it falls linearly to zero; 0: none")
     dielectric: float = Field(4.0, ge=1, description="relative permittivity, or its slope an angstrom")
     dielectric_form: Literal["distance", "constant"] = Field("distance", description="permittivity that grows with the distance of two charges, as between atoms of one molecule, or the same everywhere (water: 78)")
-    cutoff: float = Field(10.0, ge=8, description="angstrom; Lennard-Jones is switched off over the last 2, charges are shifted to no force and energy there; salt screens them as that of section solvate does")
+    cutoff: float = Field(8.0, ge=6, description="angstrom; Lennard-Jones is switched off over the last 2, charges are shifted to no force and energy there; salt screens them as that of section solvate does")
 
 
 class SolvateSection(Section):

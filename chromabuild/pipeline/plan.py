@@ -57,7 +57,7 @@ TOPOLOGY_BYTES_PER_ATOM = 1000
 """Of the solute."""
 ENGINE_BYTES_PER_SOLUTE_ATOM = 450
 """Beyond what an atom of water takes: bonded terms and exclusions."""
-RELAX_BYTES_PER_ATOM = 700
+RELAX_BYTES_PER_ATOM = 850
 RELAX_DISK_BYTES_PER_ATOM = 600
 """Bricks, force field, restarts and checkpoints, which are removed in the end."""
 SHARD_PROCESS_BYTES = 1.5e8
@@ -69,7 +69,7 @@ CLASH_SECONDS_PER_ATOM = 1e-4
 SOLVATE_SECONDS_PER_ATOM = 6e-7
 TOPOLOGY_SECONDS_PER_ATOM = 1e-5
 STEP_SECONDS_PER_ATOM = 1.5e-6
-RELAX_STEP_SECONDS_PER_ATOM = 6e-7
+RELAX_STEP_SECONDS_PER_ATOM = 1.6e-6
 
 
 @dataclass(frozen=True)
