@@ -86,7 +86,7 @@ def launch_command(ranks: int, precision: Precision = "mixed", arguments: Sequen
 
     Raises ResourceError when the engine or the launcher is missing, BadInputError for a launcher that is none.
     """
-    return launched([str(executable(precision)), *arguments], ranks, threads, launcher)
+    return launched([str(executable(precision)), *arguments], ranks, threads, launcher, variables)
 
 
 def write_control(path: str | Path, sections: Sections) -> None:
