@@ -1,12 +1,15 @@
-!> What Fortran lacks for safe files: atomic rename, cutting, removal, and waiting for the disk.
+!> What Fortran lacks for safe files: atomic rename, cutting, removal, locks, and waiting for the disk.
 module base_posix_file
-  use, intrinsic :: iso_c_binding, only: c_char, c_int, c_int64_t, c_null_char
-  use base_kinds, only: int64
+  use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int64_t, c_null_char
+  use base_kinds, only: int64, real64
   use base_error, only: error_t, exit_corrupt_file, exit_resources, fail
   use base_text, only: to_text
   implicit none
   private
-  public :: rename_file, remove_file, sync_file, sync_folder_of, cut_file, file_bytes, check_size
+  public :: rename_file, remove_file, sync_file, sync_folder_of, cut_file, file_bytes, check_size, lock_file
+
+  !> Seconds between two tries of a lock.
+  real(real64), parameter :: lock_period = 0.05_real64
 
   interface
     function c_rename(old, new) bind(c, name="rename") result(status)
@@ -35,6 +38,15 @@ module base_posix_file
       character(kind=c_char), intent(in) :: path(*)
       integer(c_int64_t) :: bytes
     end function c_file_bytes
+    function c_lock(path) bind(c, name="chroma_lock") result(status)
+      import :: c_char, c_int
+      character(kind=c_char), intent(in) :: path(*)
+      integer(c_int) :: status
+    end function c_lock
+    subroutine c_pause(seconds) bind(c, name="chroma_pause")
+      import :: c_double
+      real(c_double), value :: seconds
+    end subroutine c_pause
   end interface
 
 contains
@@ -53,6 +65,23 @@ contains
     integer(c_int) :: status
     status = c_unlink(path//c_null_char)
   end subroutine remove_file
+
+  !> Hold a file, made if need be, until this process ends, however it ends; wait for another holder up to `patience` (s).
+  !> On a file system without locks nothing is held.
+  subroutine lock_file(path, patience, error)
+    character(len=*), intent(in) :: path
+    real(real64), intent(in) :: patience
+    type(error_t), allocatable, intent(out) :: error
+    integer :: status, k
+    do k = 0, int(patience/lock_period)
+      if (k > 0) call c_pause(real(lock_period, c_double))
+      status = int(c_lock(path//c_null_char))
+      if (status /= 1) exit
+    end do
+    if (status == 1) call fail(error, exit_resources, path//": another run is at work with these files; wait for its end, "// &
+                               "or stop it")
+    if (status < 0) call fail(error, exit_resources, path//": cannot be written; check folder, permission and free space")
+  end subroutine lock_file
 
   !> Wait until a file that was closed or flushed is on the disk.
   subroutine sync_file(path, error)

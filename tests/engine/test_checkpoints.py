@@ -194,6 +194,24 @@ def test_a_killed_run_goes_on_with_the_same_bytes(system, undisturbed, tmp_path)
     assert len(list(tmp_path.glob("check_*.rst"))) == 2
 
 
+@pytest.mark.release
+def test_two_runs_do_not_share_their_files(system, tmp_path):
+    """The second waits for the processes of the first, and is refused when these go on."""
+    inp = control(system, tmp_path, 2, "NVT", steps=100_000_000)
+    process = start(inp, 2)
+    try:
+        wait_for_step(process, tmp_path / "run.log", 0)
+        done = systems.run("run", inp, 2, "chromamd")
+        assert done.returncode == 6
+        assert "another run is at work with these files; wait for its end, or stop it" in done.stderr
+        assert process.poll() is None
+    finally:
+        process.send_signal(signal.SIGUSR1)
+        process.wait(60)
+    assert process.returncode == 7
+    assert not list(tmp_path.glob("*.lock"))
+
+
 def test_files_of_domains_go_on(system, undisturbed, tmp_path):
     """Owners of atoms differ after a stop, so what counts is the merged trajectory."""
     def merged(folder: Path) -> bytes:

@@ -13,7 +13,7 @@ module checkpoint_mark
   use control, only: line_length
   implicit none
   private
-  public :: checkpoint_mark_t, set_pattern, mark_path
+  public :: checkpoint_mark_t, set_pattern, mark_path, lock_pattern
 
   character(len=*), parameter :: title = "chromamd checkpoint 1"
 
@@ -52,6 +52,13 @@ contains
     at = index(pattern, "()")
     name = pattern(:at + 1)//"."//to_text(set)//pattern(at + 2:)
   end function set_pattern
+
+  !> Pattern of the files that the ranks of a run hold while it is at work.
+  pure function lock_pattern(pattern) result(name)
+    character(len=*), intent(in) :: pattern
+    character(len=:), allocatable :: name
+    name = pattern(:index(pattern, "()") + 1)//".lock"
+  end function lock_pattern
 
   !> Name of the mark.
   pure function mark_path(pattern) result(path)

@@ -2,16 +2,16 @@
 !>
 !> A set is written beside the last one and takes its place by its mark (module checkpoint_mark), so that a whole one is
 !> there at any moment. The state of the simulation does not change by it: a run has the same course with checkpoints and
-!> without.
+!> without. Each rank holds a lock, so that two runs never write to the same files.
 module checkpoints
   use base_kinds, only: int64, real64
   use base_checksum, only: file_checksum
   use base_error, only: error_t, exit_bad_input, exit_corrupt_file, exit_interrupted, fail
-  use base_posix_file, only: remove_file
+  use base_posix_file, only: lock_file, remove_file
   use base_stop_signal, only: stop_signal
   use base_text, only: to_text, with_rank
   use checkpoint, only: restart_of, write_set
-  use checkpoint_mark, only: checkpoint_mark_t, mark_path, set_pattern
+  use checkpoint_mark, only: checkpoint_mark_t, lock_pattern, mark_path, set_pattern
   use comm_communicator, only: communicator_t
   use control, only: line_length
   use energy_log, only: energy_log_t
@@ -29,6 +29,8 @@ module checkpoints
   !> due: a sum of three numbers over all ranks.
   real(real64), parameter :: look_period = 0.5_real64
   integer(int64), parameter :: most_steps_between_looks = 100000
+  !> Seconds that a run waits for the processes of an earlier one, which may outlive a launcher that was killed.
+  real(real64), parameter :: patience = 5.0_real64
 
   type :: checkpoints_t
     !> This run goes on from a checkpoint, whose mark is `mark`. Later the mark is that of the last checkpoint.
@@ -52,6 +54,7 @@ module checkpoints
     procedure :: write_if_due
     procedure :: write => write_checkpoint
     procedure :: refuse_earlier_end
+    procedure :: finish
   end type checkpoints_t
 
 contains
@@ -70,6 +73,9 @@ contains
     self%pattern = settings%output%checkpoint
     self%is_on = self%pattern /= ""
     if (.not. self%is_on) return
+    call lock_file(with_rank(lock_pattern(self%pattern), comm%rank), patience, error)
+    call comm%agree(error)
+    if (allocated(error)) return
     self%interval = 60.0_real64*settings%output%checkpoint_interval
     self%written_time = seconds()
     self%mark%n_ranks = comm%n_ranks
@@ -293,6 +299,13 @@ contains
                            to_text(step - self%mark%first_step)//" steps; give at least that, or remove "// &
                            mark_path(self%pattern)//" to start anew", error)
   end subroutine refuse_earlier_end
+
+  !> The run is over: remove the lock.
+  subroutine finish(self, comm)
+    class(checkpoints_t), intent(in) :: self
+    type(communicator_t), intent(in) :: comm
+    if (self%is_on) call remove_file(with_rank(lock_pattern(self%pattern), comm%rank))
+  end subroutine finish
 
   !> Wall-clock time, s.
   real(real64) function seconds()

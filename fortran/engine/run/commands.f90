@@ -114,6 +114,7 @@ contains
     call sim%halo%destroy()
     call frames%close(sim%comm)
     call log%close()
+    call checkpoints%finish(sim%comm)
   end subroutine command_run
 
   !> One evaluation of energies and forces, from restart files if the control file names them, else from the bricks.
