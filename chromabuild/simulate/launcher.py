@@ -102,9 +102,12 @@ def _srun(ranks: int, threads: int) -> list[str]:
 
 
 def _srun_works(engine: str, ranks: int, threads: int) -> bool:
-    """Whether this is a Slurm job, outside of a step, in which srun starts the engine as one program of many ranks."""
+    """Whether this is a Slurm job, outside of a step, in which srun starts the engine as one program of many ranks.
+
+    Where the nodes of the job are hidden from mpirun, as by Snakemake's executor, srun is the only way: no trial.
+    """
     is_job = "SLURM_JOB_ID" in os.environ and "SLURM_STEP_ID" not in os.environ and shutil.which("srun") is not None
-    return is_job and _srun_trial(engine, ranks, threads)
+    return is_job and ("SLURM_JOB_NODELIST" not in os.environ or _srun_trial(engine, ranks, threads))
 
 
 @cache

@@ -31,7 +31,7 @@ def install(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
     monkeypatch.setenv("ENGINE", str(chromamd.executable()))
     monkeypatch.setenv("OMPI_MCA_mpi_yield_when_idle", "1")
-    for name in ("SLURM_JOB_ID", "SLURM_STEP_ID", launcher.VARIABLE):
+    for name in ("SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_STEP_ID", launcher.VARIABLE):
         monkeypatch.delenv(name, raising=False)
     launcher._srun_trial.cache_clear()
 
@@ -70,6 +70,7 @@ def test_automatic_choice(install, monkeypatch):
     srun = install("srun")
     assert chosen() == "mpirun"
     monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "node[1-2]")
     assert chosen() == chosen() == "srun"
     assert Path(f"{srun}.calls").read_text().splitlines() == [" ".join([*SRUN, str(chromamd.executable()), "ranks"])]
     launcher._srun_trial.cache_clear()
@@ -80,6 +81,8 @@ def test_automatic_choice(install, monkeypatch):
         launcher._srun_trial.cache_clear()
         install("srun", script)
         assert chosen() == "mpirun"
+    monkeypatch.delenv("SLURM_JOB_NODELIST")
+    assert chosen() == "srun"
     monkeypatch.setenv(launcher.VARIABLE, "srun")
     assert chosen() == "srun"
     monkeypatch.setenv(launcher.VARIABLE, "srun --fast")

@@ -70,4 +70,5 @@ def test_replicas_and_extensions_count(demo, tmp_path):
     last = plan_phases(config.simulate)[-1]
     (tmp_path / "md" / "replica-2").mkdir(parents=True)
     Extension(last.name, "", (Lengthening("0.1 ps", last.steps, 2 * last.steps),)).write(tmp_path / "md" / "replica-2")
-    assert estimate(config, 2).disk["trajectory"] == pytest.approx(4 * one.disk["trajectory"], abs=0.002)
+    longer = estimate(config, 2).disk["trajectory"]
+    assert longer == pytest.approx(4 * one.disk["trajectory"], abs=0.003)
