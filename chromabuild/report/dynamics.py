@@ -13,6 +13,7 @@ from chromabuild.report.trace import trace_plot
 from chromabuild.simulate.energy_log import EnergyLog
 from chromabuild.simulate.result import Run
 
+
 def dynamics_section(folder: Path, summary: Summary) -> str:
     """HTML on the run in an output folder, whose stage has left this summary."""
     run = Run.read(folder / "md")
