@@ -18,10 +18,10 @@ MEANING = {
     "DYNAMICS": "Dynamics: integrator, steps and periods.",
     "CONSTRAINTS": "Rigid bonds and waters.",
     "ENSEMBLE": "Thermostats and barostats.",
+    "HEALTH": "Bands that dynamics must not leave; [Watch a run](../../how-to/watch-a-run.md) explains them.",
     "SELECTION": "Groups of atoms.",
     "RESTRAINTS": "Harmonic restraints.",
     "BOUNDARY": "Box and domains.",
-    "HEALTH": "Bands that a run must not leave; 0 switches one off.",
     "COMM": "Communication between ranks.",
 }
 
