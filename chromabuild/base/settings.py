@@ -88,7 +88,7 @@ class ClashSection(Section):
 class RelaxSection(Section):
     """Minimisation and short dynamics of the solute alone, its charges in implicit solvent, before water is added."""
 
-    mode: Literal["auto", "on", "off"] = Field("auto", description="auto: from ten million atoms of solute on; smaller ones relax as well, and faster, in their water")
+    enabled: bool = Field(False, description="whether the chain has this stage: for solutes of millions of atoms; smaller ones relax as well, and faster, in their water")
     minimise_steps: int = Field(300, ge=1, description="steps of minimisation")
     length: Annotated[str, Field(pattern=LENGTH)] | None = Field("1 ps", description="Langevin dynamics after that, from 50 K to simulate.temperature, with its unit; empty: none")
     restraint: float = Field(1.0, ge=0, description="kcal/mol/angstrom^2 on heavy atoms when dynamics begins; it falls linearly to zero; 0: none")

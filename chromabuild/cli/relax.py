@@ -20,10 +20,10 @@ def relax(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed
     """Relax a large solute without water: solute_relaxed.h5.
 
     Reads solute_clean.h5. Minimisation and `relax.length` of dynamics with the charges in implicit solvent; clashes are
-    sought again afterwards. The chain has this stage with relax.mode on, or auto and at least ten million atoms.
+    sought again afterwards. The chain has this stage with relax.enabled.
 
     \b
     Example:
-      chromabuild relax --set relax.mode=on
+      chromabuild relax --set relax.enabled=true
     """
     run_one("relax", config, overrides, seed, threads, json)

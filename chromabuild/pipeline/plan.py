@@ -22,7 +22,7 @@ from chromabuild.molecule.solute import Solute
 from chromabuild.nucleosome.marks import octamer_recipes
 from chromabuild.nucleosome.octamer import Octamer
 from chromabuild.nucleosome.recipe import build_octamer
-from chromabuild.pipeline.relaxing import CLEAN, RELAXED, relaxes
+from chromabuild.pipeline.relaxing import CLEAN, RELAXED
 from chromabuild.scaling.measured import StepSettings, rank_memory
 from chromabuild.scaling.prediction import Job, Prediction, Run, predict
 from chromabuild.shards.manifest import ATOMS_OF, Manifest
@@ -142,7 +142,7 @@ def estimate(config: Settings, threads: int) -> Estimate:
     share = 2 / threads
     replicas = _phases_of_replicas(config)
     phases = [phase for one in replicas for phase in one]
-    is_relaxed = relaxes(config)
+    is_relaxed = config.relax.enabled
     relaxation = plan_phases(relax_phases(config.relax, config.simulate.temperature)) if is_relaxed else ()
     return Estimate(
         base_pairs=len(fibre.sequence), nucleosomes=len(fibre.dyads), solute_atoms=solute,
@@ -254,7 +254,7 @@ def size_is_known(config: Settings, scaffold_changes: bool) -> bool:
 def _extent(config: Settings, fibre: Fibre, octamers: list[Octamer]) -> tuple[np.ndarray, str]:
     """Edges (3,) of the smallest upright box around the solute, angstrom, and where they were taken from."""
     folder = Path(config.output)
-    for name in ((RELAXED,) if relaxes(config) else ()) + (CLEAN, "solute.h5"):
+    for name in ((RELAXED,) if config.relax.enabled else ()) + (CLEAN, "solute.h5"):
         if (folder / name).is_file():
             solute = Solute.read(folder / name)
             return np.ptp(solute.position, axis=0).astype(float), name

@@ -10,10 +10,9 @@ from support.solvated_example import SOLUTE
 
 from chromabuild.base.errors import ClashesRemainError, IntegrityError
 from chromabuild.base.progress import silent
-from chromabuild.base.settings import Settings, validated
+from chromabuild.base.settings import validated
 from chromabuild.molecule.solute import Solute
 from chromabuild.pipeline.chain import stage_named
-from chromabuild.pipeline.relaxing import LARGE_SOLUTE, relaxes, solute_file, solute_size
 from chromabuild.pipeline.stages import Job
 from chromabuild.shards.brick_file import read_brick
 from chromabuild.shards.lone_bricks import write_lone_bricks
@@ -40,8 +39,8 @@ def folder(tmp_path_factory):
 def test_a_solute_is_relaxed_and_then_put_into_water(folder):
     results = folder / "results"
     write_settings(folder)
-    assert "fewer than 10,000,000: set it to on" in refusal(chromabuild("relax", cwd=folder), 3)
-    write_settings(folder, mode="on")
+    assert "relax.enabled is false: set it to true" in refusal(chromabuild("relax", cwd=folder), 3)
+    write_settings(folder, enabled=True)
     assert "run `chromabuild relax` first" in refusal(chromabuild("solvate", cwd=folder), 3)
     summary = result_of("relax", "--threads", 2, cwd=folder)["summary"]
     assert summary["energy_after_kcal_per_mol"] < summary["energy_before_kcal_per_mol"]
@@ -59,8 +58,6 @@ def test_a_solute_is_relaxed_and_then_put_into_water(folder):
     result_of("solvate", cwd=folder)
     taken = json.loads((results / "provenance.json").read_text())["stages"]["solvate"]["provenance"]["inputs"]
     assert taken["solute"]["file"] == "solute_relaxed.h5"
-    write_settings(folder, mode="off")
-    assert "relax.mode is off: set it to on" in refusal(chromabuild("relax", cwd=folder), 3)
 
 
 def test_what_came_too_close_is_not_handed_on(tmp_path, monkeypatch):
@@ -70,33 +67,10 @@ def test_what_came_too_close_is_not_handed_on(tmp_path, monkeypatch):
     monkeypatch.setattr("chromabuild.api.relax_solute", lambda *given, **keys: (solute, {}))
     shutil.copy(SOLUTE, tmp_path / "solute_clean.h5")
     shutil.copy(SOLUTE, tmp_path / "solute_relaxed.h5")
-    config = validated({}, {"relax.mode": "on", "output": str(tmp_path)}, "test")
+    config = validated({}, {"relax.enabled": True, "output": str(tmp_path)}, "test")
     with pytest.raises(ClashesRemainError, match="1 pairs closer than 0.9 angstrom .* came up in the relaxation"):
         stage_named("relax").run(Job(config, 1, silent, {}))
     assert not (tmp_path / "solute_relaxed.h5").exists()
-
-
-def test_large_loci_are_relaxed_by_themselves(tmp_path):
-    """By the locus alone, so that the same is said before anything is built."""
-    pairs = 80_000
-    (tmp_path / "locus.fa").write_text(">x\n" + "ACGT" * (pairs // 4) + "\n")
-    dyads = range(100, pairs - 100, 200)
-    (tmp_path / "dyads.bed").write_text("".join(f"x\t{dyad}\t{dyad + 1}\n" for dyad in dyads))
-    given = {"locus.fasta": str(tmp_path / "locus.fa"), "locus.nucleosomes": str(tmp_path / "dyads.bed"),
-             "output": str(tmp_path)}
-    config = validated({}, given, "test")
-    assert relaxes(config) and solute_size(config) > LARGE_SOLUTE
-    assert solute_file(config) == {"solute": "solute_relaxed.h5"}
-    off = validated({}, given | {"relax.mode": "off"}, "test")
-    assert not relaxes(off) and solute_file(off) == {"solute": "solute_clean.h5"}
-    (tmp_path / "locus.fa").write_text(">x\n" + "ACGT" * 1000 + "\n")
-    (tmp_path / "dyads.bed").write_text("x\t2000\t2001\n")
-    assert not relaxes(config) and solute_size(config) == pytest.approx(4000 * 63.5 + 15660, abs=1)
-    (tmp_path / "locus.fa").unlink()
-    assert solute_size(config) == 0
-    shutil.copy(SOLUTE, tmp_path / "solute_clean.h5")
-    assert solute_size(config) == Solute.read(SOLUTE).n_atoms
-    assert relaxes(Settings.model_validate({"relax": {"mode": "on"}}))
 
 
 def test_bricks_hold_every_atom_once(tmp_path, monkeypatch):

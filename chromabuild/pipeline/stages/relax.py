@@ -1,8 +1,8 @@
-"""solute_clean.h5 to solute_relaxed.h5, where the settings or the size of the solute ask for it."""
+"""solute_clean.h5 to solute_relaxed.h5, where the settings ask for it."""
 
 from chromabuild.base.errors import BadInputError, ClashesRemainError
 from chromabuild.base.summary import Summary
-from chromabuild.pipeline.relaxing import CLEAN, LARGE_SOLUTE, RELAXED, relaxes, solute_size
+from chromabuild.pipeline.relaxing import CLEAN, RELAXED
 from chromabuild.pipeline.stages.stage import Job, Stage
 
 
@@ -16,10 +16,8 @@ def run(job: Job) -> Summary:
     from chromabuild.molecule.solute import Solute
     from chromabuild.pipeline.limits import refuse
 
-    if not relaxes(job.config):
-        reason = "off" if job.config.relax.mode == "off" else \
-            f"auto, and the solute has about {solute_size(job.config):,} atoms, fewer than {LARGE_SOLUTE:,}"
-        raise BadInputError(f"relax.mode is {reason}: set it to on")
+    if not job.config.relax.enabled:
+        raise BadInputError("relax.enabled is false: set it to true")
     refuse(job.config, ("relax",), job.threads)
     (job.folder / RELAXED).unlink(missing_ok=True)
     solute, run = relax_solute(Solute.read(job.folder / CLEAN), job.folder / "relax", job.config, threads=job.threads,
@@ -30,7 +28,7 @@ def run(job: Job) -> Summary:
         raise ClashesRemainError(
             f"{found['pairs_below_threshold']['count']} pairs closer than {job.config.clash.threshold} angstrom and "
             f"{found['ring_piercings']['count']} pierced rings came up in the relaxation: raise relax.minimise_steps "
-            "or set relax.mode to off")
+            "or set relax.enabled to false")
     solute.provenance = job.provenance
     solute.write(job.folder / RELAXED)
     return {"atoms": solute.n_atoms, **run, "pairs_after": found["pairs_below_threshold"]["count"],
@@ -40,4 +38,4 @@ def run(job: Job) -> Summary:
 STAGE = Stage("relax", "dry relaxation",
               ("relax", "clash.threshold", "solvate.salt", "solvate.potassium_chloride", "solvate.magnesium_chloride",
                "simulate.temperature", "dynamics.force_field"),
-              (RELAXED,), run, reads={"solute": CLEAN}, applies=relaxes)
+              (RELAXED,), run, reads={"solute": CLEAN}, applies=lambda config: config.relax.enabled)
