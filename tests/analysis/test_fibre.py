@@ -64,12 +64,13 @@ def test_thinned_axis_keeps_the_linking_number(built):
 
 def test_report_section_shows_tables_and_plots(built, tmp_path):
     scaffold, solute = built
-    assert dna_section(tmp_path) == ""
-    solute.write(tmp_path / "solute.h5")
+    path = tmp_path / "solute.h5"
+    assert dna_section(tmp_path, None) == "" == dna_section(tmp_path, path)
+    solute.write(path)
     with h5py.File(tmp_path / "scaffold.h5", "w") as file:
         file["bp/nucleosome"], file["nucleosome/dyad_index"] = scaffold.nucleosome, scaffold.dyad
         file["nucleosome/first_bp"], file["nucleosome/last_bp"] = scaffold.first_bp, scaffold.last_bp
-    section = dna_section(tmp_path)
+    section = dna_section(tmp_path, path)
     assert section.count("<svg") == 2 and "linker after nucleosome 1" in section and "Lk = Tw + Wr" in section
 
 

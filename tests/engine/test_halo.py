@@ -294,7 +294,8 @@ def test_a_rank_that_dies_ends_the_job(tmp_path, transport):
         tmp_path / "long.inp", INPUT={"topologyfile": tmp_path / "t.h5", "rstfile": start},
         ENERGY=ENERGY, COMM={"transport": transport},
         OUTPUT={"logfile": tmp_path / "long.log"},
-        DYNAMICS={"nsteps": 100_000_000, "timestep": 1e-9, "eneout_period": 500}, ENSEMBLE={"temperature": 10})
+        DYNAMICS={"nsteps": 100_000_000, "timestep": 1e-9, "eneout_period": 500}, ENSEMBLE={"temperature": 10},
+        HEALTH={"max_force": 0})
     environment = dict(os.environ, OMP_NUM_THREADS="1", OMPI_MCA_mpi_yield_when_idle="1", OMPI_ALLOW_RUN_AS_ROOT="1",
                        OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_hwloc_base_binding_policy="none")
     # Each rank tells its process id.

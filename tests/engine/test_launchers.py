@@ -94,8 +94,8 @@ def run(folder: Path, of: str, stop_at: int | None = None) -> Run:
     """Minimisation and dynamics on two ranks; the signal comes at a step."""
     config = Settings.model_validate({
         "dynamics": {"cutoff": 8, "pairlist_buffer": 1, "ranks": 2, "launcher": of},
-        "simulate": {"protocol": None, "output_period": 20, "trajectory_period": 50, "phases": [
-            {"name": "minimise", "kind": "minimise", "steps": 20}, {"name": "dynamics", "steps": 200, "timestep": 1}]}})
+        "simulate": {"protocol": None, "output_period": 100, "trajectory_period": 500, "phases": [
+            {"name": "minimise", "kind": "minimise", "steps": 20}, {"name": "dynamics", "steps": 3000, "timestep": 1}]}})
 
     def watch(phase, row):
         if row is not None and phase.name == "dynamics" and row["STEP"] == stop_at:
@@ -113,8 +113,8 @@ def test_a_signal_comes_through(install, tmp_path, of):
     fake = install(name)
     make_system(tmp_path, 100, neutral=False)
     with pytest.raises(InterruptedRunError, match="stopped by a signal after step"):
-        run(tmp_path, of, stop_at=20)
-    assert run(tmp_path, of).energies["STEP"].tolist() == list(range(0, 201, 20))
+        run(tmp_path, of, stop_at=100)
+    assert run(tmp_path, of).energies["STEP"].tolist() == list(range(0, 3001, 100))
     assert "continued from the checkpoint" in (tmp_path / "md/02-dynamics.log").read_text()
     calls = Path(f"{fake}.calls").read_text().splitlines()
     assert len(calls) == 4 and all(call.endswith(".inp") and " 2 " in f" {call}" for call in calls)

@@ -30,6 +30,7 @@ module control
     procedure :: yes
     procedure :: choice
     procedure :: given
+    procedure :: differs
     procedure :: numbered
     procedure :: entries
     procedure :: deciding
@@ -234,6 +235,16 @@ contains
     character(len=*), intent(in) :: section, name
     given = self%line(position_of(section, name)) > 0
   end function given
+
+  !> Whether the file gives a key another value than its default, which `chromamd help` writes down for all keys.
+  pure logical function differs(self, section, name)
+    class(control_t), intent(in) :: self
+    character(len=*), intent(in) :: section, name
+    integer :: k
+    k = position_of(section, name)
+    differs = .false.
+    if (self%line(k) > 0) differs = upper_case(trim(self%value(k))) /= upper_case(trim(keys(k)%default))
+  end function differs
 
   !> The value of entry `number` of a key that ends with # in the table; its default when it is not given.
   pure function numbered(self, section, name, number) result(value)

@@ -110,7 +110,7 @@ contains
     associate (energy => settings%energy, source => settings%source)
       if (.not. energy%screened_charges) then
         do k = 1, size(own)
-          if (.not. allocated(error) .and. source%given("ENERGY", trim(own(k)))) &
+          if (.not. allocated(error) .and. source%differs("ENERGY", trim(own(k)))) &
             call settings%refuse("ENERGY", trim(own(k)), "needs electrostatic = DEBYE", error)
         end do
       else if (energy%force_switch .or. energy%shift) then
@@ -131,7 +131,7 @@ contains
       else if (allocated(energy%debye_length)) then
         if (energy%debye_length <= 0.0_real64) then
           call settings%refuse("ENERGY", "debye_length", "must be positive; without salt give ionic_strength = 0", error)
-        else if (source%given("ENERGY", "ionic_strength")) then
+        else if (source%differs("ENERGY", "ionic_strength")) then
           call settings%refuse("ENERGY", "debye_length", "and ionic_strength are both given; remove one of them", error)
         end if
       end if
