@@ -95,7 +95,8 @@ def run(folder: Path, of: str, stop_at: int | None = None) -> Run:
     config = Settings.model_validate({
         "dynamics": {"cutoff": 8, "pairlist_buffer": 1, "ranks": 2, "launcher": of},
         "simulate": {"protocol": None, "output_period": 100, "trajectory_period": 500, "phases": [
-            {"name": "minimise", "kind": "minimise", "steps": 20}, {"name": "dynamics", "steps": 3000, "timestep": 1}]}})
+            {"name": "minimise", "kind": "minimise", "steps": 20},
+            {"name": "dynamics", "steps": 3000, "timestep": 1}]}})
 
     def watch(phase, row):
         if row is not None and phase.name == "dynamics" and row["STEP"] == stop_at:
