@@ -13,20 +13,21 @@ os.environ.setdefault("OMPI_MCA_ess_singleton_isolated", "1")
 os.environ.setdefault("OMPI_MCA_odls_base_sigkill_timeout", "0")
 # There are more threads than cores: one that waits must not keep another from working.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-_SCRATCH = tempfile.TemporaryDirectory(prefix="idle-ranks-")
+_SCRATCH = tempfile.TemporaryDirectory(prefix="test-machine-")
 
 
-def _let_idle_ranks_sleep() -> None:
-    """The same for ranks. Without a compiler the tests only take longer."""
-    library = Path(_SCRATCH.name) / "idle_ranks.so"
+def _preload() -> None:
+    """Ranks that wait sleep, and nobody waits for the disk. Without a compiler the tests only take longer."""
+    library = Path(_SCRATCH.name) / "test_machine.so"
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler and subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", library,
-                                    Path(__file__).parent / "support" / "idle_ranks.c"]).returncode == 0:
+                                    Path(__file__).parent / "support" / "test_machine.c"]).returncode == 0:
         os.environ["OMPI_MCA_mpi_yield_when_idle"] = "1"
         os.environ["LD_PRELOAD"] = " ".join([str(library), *os.environ.get("LD_PRELOAD", "").split()])
 
 
-_let_idle_ranks_sleep()
+_preload()
+os.fsync = lambda file: None  # in this process, as in those that it starts
 
 
 def pytest_collection_modifyitems(items):

@@ -12,6 +12,7 @@ from support.engine_energies import TOLERANCES, Evaluation, assert_agree, evalua
 from support.molecular_systems import MolecularSystem
 
 from chromabuild.forcefield import Topology, make_topology
+from chromabuild.molecule.solute import Solute
 from chromabuild.shards import read_shards
 from chromabuild.simulate.openmm_engine import NonbondedOptions
 
@@ -28,14 +29,15 @@ class Case:
 
 
 @pytest.fixture(scope="module")
-def solute(demo, demo_solute, tmp_path_factory):
-    """The whole solute of the demo alone in its box: 80,000 atoms with a charge of -588 e.
+def solute(nucleosome, tmp_path_factory):
+    """A nucleosome with tails and linkers alone in its box: 26,745 atoms with a charge of -204 e.
 
     The neutralising background belongs to the electrostatic energy of both.
     """
-    box, position = read_shards(demo.results / "shards" / "bricks.txt")
-    system = MolecularSystem(make_topology(demo_solute, {}), position[:demo_solute.n_atoms], box)
-    options = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(192, 144, 128))
+    box, position = read_shards(nucleosome.results / "shards" / "bricks.txt")
+    solute = Solute.read(nucleosome.results / "solute_clean.h5")
+    system = MolecularSystem(make_topology(solute, {}), position[:solute.n_atoms], box)
+    options = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=tuple(16 * int(np.ceil(edge / 16)) for edge in box))
     return Case(options, reference_energy(system, options), write_input(system, tmp_path_factory.mktemp("solute")))
 
 

@@ -163,15 +163,15 @@ def test_report_stands_alone(simulated):
 
 
 @pytest.mark.parametrize("announced", ["all-atom solute", "water, ions and shards"])
-def test_a_killed_chain_continues_to_the_same_files(demo, tmp_path, announced):
+def test_a_killed_chain_continues_to_the_same_files(nucleosome, tmp_path, announced):
     """kill -9 while a stage works; the same command then finishes what was left."""
-    for path in demo.folder.iterdir():
+    for path in nucleosome.folder.iterdir():
         if path.is_file():
             shutil.copy(path, tmp_path)
     results = tmp_path / "results"
     results.mkdir()
     for name in ("scaffold.h5", "provenance.json"):
-        shutil.copy(demo.results / name, results)
+        shutil.copy(nucleosome.results / name, results)
     chain = ("all", "--until", "solvate", "--threads", "2")
     process = subprocess.Popen(command(*chain), cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL,
                                stderr=subprocess.PIPE, text=True)
@@ -185,5 +185,5 @@ def test_a_killed_chain_continues_to_the_same_files(demo, tmp_path, announced):
     assert not (results / "shards" / "manifest.json").exists()
     done = result_of(*chain, cwd=tmp_path)["stages"]
     assert not done["scaffold"]["run"] and done["solvate"]["run"]
-    whole = digests(demo.results)
+    whole = digests(nucleosome.results)
     assert digests(results) == {name: value for name, value in whole.items() if not name.startswith("topology.")}

@@ -1,6 +1,6 @@
 """The bundled Snakemake workflow makes what the commands make, and continues after kill -9 with the same command.
 
-The commands of the demo had two threads, the workflow has one core: nothing may depend on it.
+The commands had two threads, the workflow has one core: nothing may depend on it.
 """
 
 import os
@@ -9,9 +9,10 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
-from support.command_line import DEMO_SWEEPS, digests, environment
+from support.command_line import digests, environment
 
 from chromabuild.pipeline.workflow import workflow_folder
 
@@ -19,11 +20,12 @@ pytest.importorskip("snakemake")
 pytestmark = pytest.mark.slow
 
 
-def test_killed_workflow_continues_to_the_same_files(demo, tmp_path):
-    """Snakemake and its job are killed during the clash correction of the bundled demo."""
+def test_killed_workflow_continues_to_the_same_files(nucleosome, tmp_path):
+    """Snakemake and its job are killed during the clash correction."""
     results = tmp_path / "results"
     line = [sys.executable, "-m", "snakemake", "--snakefile", str(workflow_folder() / "workflow" / "Snakefile"),
-            "--cores", "1", "--until", "topology", "--config", f"overrides=[scaffold.sweeps={DEMO_SWEEPS}]"]
+            "--cores", "1", "--until", "topology", "--config",
+            f"settings={nucleosome.folder / 'locus.yaml'}", "output=results"]
     options = {"cwd": tmp_path, "env": environment() | {"HOME": str(tmp_path)}, "text": True}
     killed = subprocess.Popen(line, **options, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                               start_new_session=True)
@@ -41,6 +43,17 @@ def test_killed_workflow_continues_to_the_same_files(demo, tmp_path):
     done = subprocess.run(line, **options, capture_output=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert (results / "solute.h5").stat().st_mtime_ns == before
-    assert digests(results) == digests(demo.results)
+    assert digests(results) == digests(nucleosome.results)
     again = subprocess.run([*line, "--dry-run"], **options, capture_output=True, timeout=300)
     assert again.returncode == 0 and not re.search(r"^rule \w+:", again.stdout + again.stderr, re.MULTILINE)
+
+
+def test_the_default_is_the_demo(tmp_path):
+    """Without any configuration the settings, the FASTA file and the nucleosomes are those of the bundled demo."""
+    line = [sys.executable, "-m", "snakemake", "--snakefile", str(workflow_folder() / "workflow" / "Snakefile"),
+            "--cores", "1", "--dry-run"]
+    done = subprocess.run(line, cwd=tmp_path, env=environment() | {"HOME": str(tmp_path)}, capture_output=True,
+                          text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    named = re.findall(r"[\w./-]*demo[\w./-]*", done.stdout + done.stderr)
+    assert {"demo.yaml", "demo.fa", "demo.dyads.bed"} <= {Path(name).name for name in named}
