@@ -71,6 +71,7 @@ def test_correction_is_a_fixed_point(untangled, repaired):
         assert np.array_equal(again.position, solute.position) and report.data["moves"] == []
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("threads", [2, 5])
 def test_same_bytes_for_any_thread_count(shifted_octamer, repaired, threads):
     solute, report = correct_clashes(shifted_octamer, threads=threads)
@@ -84,6 +85,7 @@ def test_seed_decides_the_tails(threaded, untangled):
     assert not np.array_equal(other.position, untangled[0].position)
 
 
+@pytest.mark.release
 def test_correction_turns_with_the_structure():
     """Rotor, chi, joint and tail moves of two histone pairs that run into each other are the same wherever they stand.
 
@@ -156,6 +158,7 @@ def test_planted_rotor_clash(nucleosome):
     assert solved == 3
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("apart", [44.0, 45.0])
 def test_backbones_of_two_duplexes_come_free(apart):
     """Two superhelices of DNA on top of each other, so near that backbones run into backbones, sugars and bases."""

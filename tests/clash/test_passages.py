@@ -22,6 +22,7 @@ def crowd():
     return pulled_straight(place_nucleosomes(places, keep="IJAE"))
 
 
+@pytest.mark.release
 def test_opened_equals_auditing_everything(crowd):
     """Random turns of tails and shifts of nucleotides, some of which undo or redo what is pierced already."""
     atoms = Atoms.from_solute(crowd)

@@ -63,7 +63,7 @@ def test_volume_of_an_ideal_gas(tmp_path, ensemble):
     assert np.allclose(x, 1, rtol=1e-5) == (isotropy == "XY-FIXED")
 
 
-@pytest.mark.parametrize("isotropy", ["SEMI-ISO", "ANISO"])
+@pytest.mark.parametrize("isotropy", ["SEMI-ISO", pytest.param("ANISO", marks=pytest.mark.release)])
 def test_pistons_conserve_their_quantity(tmp_path, isotropy):
     """A drop with every kind of term, rigid waters and the tail correction, in a box that breathes by a quarter.
 

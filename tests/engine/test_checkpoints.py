@@ -177,6 +177,7 @@ def test_a_stopped_run_goes_on_with_the_same_bytes(system, undisturbed, tmp_path
     assert_same(tmp_path, undisturbed(ranks, ensemble, frames, **keys), frames)
 
 
+@pytest.mark.release
 def test_a_killed_run_goes_on_with_the_same_bytes(system, undisturbed, tmp_path):
     """kill -9 of all ranks at random moments, within the writing of checkpoints too."""
     chance = random.Random(3)

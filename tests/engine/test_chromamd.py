@@ -49,6 +49,7 @@ def test_switching_function_against_openmm(systems, tmp_path):
     assert relative_rms(force, their_force) < 1e-6
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("name", ["peptide", "duplex"])
 def test_forces_do_not_depend_on_the_number_of_ranks(systems, tmp_path, name):
     """Double precision: only the order of summation differs."""
@@ -60,6 +61,7 @@ def test_forces_do_not_depend_on_the_number_of_ranks(systems, tmp_path, name):
         assert energy["POTENTIAL_ENE"] == pytest.approx(one_energy["POTENTIAL_ENE"], rel=1e-10), ranks
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("name", ["peptide", "duplex"])
 def test_pieces_are_whole_molecules(systems, tmp_path, name):
     """Dynamics with repartitioned masses and a restraint on atoms chosen by name: the same bits when the topology has
@@ -91,6 +93,7 @@ def test_pieces_are_whole_molecules(systems, tmp_path, name):
         assert len({(tmp_path / variant / f"run_{rank}.rst").read_bytes() for variant in ("pieces", "whole")}) == 1
 
 
+@pytest.mark.release
 def test_restart_continues_bit_for_bit(systems, tmp_path):
     """40 steps in one go and 20 + 20 steps leave the same files, on one and on two ranks."""
     for ranks in (1, 2):

@@ -73,8 +73,9 @@ def test_saving_memory_changes_no_bit(folder, ranks):
         np.testing.assert_array_equal(getattr(frugal, field), getattr(whole, field))
 
 
-@pytest.mark.parametrize(("program", "ensemble"), [("chromamd", "bussi"), ("chromamd", "langevin-mtk"),
-                                                   ("chromamd-double", "langevin-mtk")])
+@pytest.mark.parametrize(("program", "ensemble"), [
+    ("chromamd", "langevin-mtk"), *(pytest.param(*case, marks=pytest.mark.release) for case in [
+        ("chromamd", "bussi"), ("chromamd-double", "langevin-mtk")])])
 def test_bits_do_not_depend_on_ranks_and_threads(folder, program, ensemble):
     one, one_table = trajectory(folder, 1, 1, program, ensemble)
     for ranks, threads in LAYOUTS:

@@ -39,7 +39,7 @@ def test_maxwell_velocities_do_not_depend_on_the_domains(tmp_path):
     assert not np.array_equal(one.velocity, other.velocity)
 
 
-@pytest.mark.parametrize("fast_water", ["YES", "NO"])
+@pytest.mark.parametrize("fast_water", ["YES", pytest.param("NO", marks=pytest.mark.release)])
 def test_constraints_hold(tmp_path, fast_water):
     runs = make_system(tmp_path)
     start = minimised(tmp_path)
@@ -54,6 +54,7 @@ def test_constraints_hold(tmp_path, fast_water):
     assert rates.max() * 0.002 < 1.01e-10
 
 
+@pytest.mark.release
 def test_settle_and_shake_follow_the_same_path(tmp_path):
     """SETTLE is exact, SHAKE converges to the same: after 50 steps the waters are where SHAKE puts them."""
     make_system(tmp_path)
@@ -158,6 +159,7 @@ def test_initial_centre_of_mass_velocity_is_removed(tmp_path):
     assert np.abs(momentum).max() < 1e-9 * (mass[:, None] * np.abs(state.velocity)).sum()
 
 
+@pytest.mark.release
 @pytest.mark.mpi
 def test_lbfgs_finds_the_minimum(tmp_path):
     """A chain with charges and Lennard-Jones that starts with a clash: L-BFGS is far ahead of steepest descent after as

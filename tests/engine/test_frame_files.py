@@ -212,7 +212,7 @@ def test_trajectories(tmp_path, ranks):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.release), 2])
 def test_several_ranges_of_atoms(tmp_path, ranks):
     """In one file, and in files of domains that hold no more than these atoms and are merged."""
     n = sum(m.n * c for m, c in make_system(tmp_path))

@@ -245,6 +245,7 @@ def check_formulas(ours: Report, box: Box) -> None:
             assert mean < square
 
 
+@pytest.mark.release
 def test_narrow_domains_have_62_and_124_neighbours(report):
     """Two domains fit within the halo's width along every axis, of three: all ranks are neighbours several times."""
     ours = report(27, 8.0, (3, 3, 3))
@@ -260,6 +261,7 @@ def test_too_many_atoms_are_refused_with_a_remedy(report):
     assert words["REFUSED"] == "F"
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("ranks", [5, 7])
 def test_prime_numbers_of_ranks_run(tmp_path, ranks):
     """A few steps in slabs narrower than the halo give the trajectory of one rank (roundings grow over 8 steps)."""

@@ -11,6 +11,7 @@ NVE = {"ensemble": "NVE"}
 FINE = {"pme_max_spacing": 1.2}
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("ensemble", [NVE, {"ensemble": "NPT", "tpcontrol": "BUSSI", "tau_t": 0.1, "pressure": 100}],
                          ids=["NVE", "NPT"])
 def test_leapfrog_follows_velocity_verlet(tmp_path, ensemble):

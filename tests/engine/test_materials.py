@@ -86,7 +86,7 @@ def test_forces_are_the_slope_of_the_energy(tmp_path, kind):
     assert slope == pytest.approx(-(force * direction).sum(), rel=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["lj", "eam"])
+@pytest.mark.parametrize("kind", [pytest.param("lj", marks=pytest.mark.release), "eam"])
 def test_ranks_patterns_and_transports_give_the_same_forces(tmp_path, kind):
     make_system(tmp_path, kind, jitter=0.15)
     one = evaluate(tmp_path, kind)

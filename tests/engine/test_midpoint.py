@@ -105,6 +105,7 @@ def test_trajectories_have_the_bits_of_the_half_shell(solution, expected, ranks,
     assert_same(trajectory(solution, ranks, threads, program, "langevin-mtk", comm=MIDPOINT), expected(program))
 
 
+@pytest.mark.release
 def test_borders_may_move(droplet):  # noqa: F811
     one, _ = run_droplet(droplet, 1, "NO", (1, 1, 1))
     moved, log = run_droplet(droplet, 4, "YES", (2, 1, 2), MIDPOINT)

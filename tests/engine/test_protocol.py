@@ -57,7 +57,7 @@ def test_temperature_follows_the_ramp_and_heat_is_booked(tmp_path, bath, keys):
     assert np.ptp(table["CONSERVED_ENE"]) < (0.02 if bath == "NHC" else 1e-3) * np.ptp(table["TOTAL_ENE"])
 
 
-@pytest.mark.parametrize("kind", ["POSI", "DIST", "RMSD"])
+@pytest.mark.parametrize("kind", ["POSI", pytest.param("DIST", marks=pytest.mark.release), "RMSD"])
 def test_work_of_a_release_is_booked(tmp_path, kind):
     """Isolated dynamics whose restraint fades: total energy follows the restraint, the conserved quantity stays."""
     make_system(tmp_path, n_waters=4)
@@ -75,6 +75,7 @@ def test_work_of_a_release_is_booked(tmp_path, kind):
     assert errors[1] < 1.5 * errors[0] + 0.01 * lost
 
 
+@pytest.mark.release
 @pytest.mark.mpi
 def test_anchors_go_with_their_atoms(tmp_path):
     """The same bits on one rank and on several, whose atoms change hands."""

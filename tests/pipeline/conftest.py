@@ -98,7 +98,7 @@ def piece(demo_solute, tmp_path_factory):
         wanted = [k for k, name in enumerate(demo_solute.molecule_name)
                   if name in ("H3", "H4") and demo_solute.molecule_nucleosome[k] == 0][2:]
         molecules_of(demo_solute, wanted).write(folder / "results" / "solute_clean.h5")
-        settings = {"seed": 7, "solvate": {"padding": 6.0, "brick_edge": 50.0},
+        settings = {"seed": 7, "solvate": {"padding": 2.0, "brick_edge": 50.0},
                     "simulate": {"phases": [
                         {"name": "minimise", "kind": "minimise", "steps": 60},
                         {"name": "dynamics", "steps": 100, "output_period": 10, "trajectory_period": 20}]}}

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 
+import numpy as np
 import pytest
 from support.command_line import chromabuild, refusal, result_of
 from support.solvated_example import SOLUTE
@@ -14,6 +15,7 @@ from chromabuild.base.settings import load_config
 from chromabuild.pipeline.chain import is_current, stage_named
 from chromabuild.pipeline.results import open_results
 from chromabuild.simulate.replicas import replica_seed
+from chromabuild.simulate.restart_file import read_positions
 from chromabuild.simulate.result import Run
 
 PHASES = [
@@ -64,6 +66,15 @@ def test_phases_by_the_command_line(folder):
     result_of("report", cwd=folder)
     page = (folder / "results" / "report.html").read_text(encoding="utf-8")
     assert "Minimisation and dynamics" in page and "minimise, heat, more" in page
+    exported = folder / "exported"
+    assert "tea is not a phase that is done: choose from minimise, heat, more" in refusal(
+        chromabuild("export", "gromacs", "--after", "tea", cwd=folder), 3)
+    result_of("export", "gromacs", "--after", "heat", "--output", exported, cwd=folder)
+    n_atoms = summary["atoms"]
+    position, box = read_positions(md / "restart" / "02-heat_().rst", 1, n_atoms)
+    _, _, *atoms, edges = (exported / "system.gro").read_text().splitlines()
+    assert [float(word) for word in edges.split()] == pytest.approx(box / 10, abs=1e-5)
+    assert np.abs(np.loadtxt([line[20:] for line in atoms]) - position / 10).max() < 0.51e-4
     assert result_of("verify", cwd=folder)
 
 

@@ -1,0 +1,106 @@
+"""A built system as GROMACS input: topology, coordinates, index groups, parameters of each phase, and the commands."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from chromabuild.base.settings import DynamicsSection
+from chromabuild.export.gromacs.coordinates import write_gro, write_index
+from chromabuild.export.gromacs.molecules import write_topology
+from chromabuild.export.gromacs.parameters import energy_parameters, phase_parameters
+from chromabuild.export.system import BuiltSystem
+from chromabuild.forcefield.molecule_runs import MoleculeRuns
+from chromabuild.forcefield.topology_file import Topology
+from chromabuild.simulate.end_pairs import EndBond
+from chromabuild.simulate.groups import NUCLEOTIDES
+from chromabuild.simulate.openmm_engine import nonbonded_options
+from chromabuild.simulate.protocol import PlannedPhase
+
+_SCRIPT = """\
+#!/usr/bin/env bash
+# The phases in turn; one that was interrupted goes on. GMX names the program.
+set -euo pipefail
+cd "$(dirname "$0")"
+GMX="${GMX:-gmx}"
+
+# phase NAME COORDINATES [CHECKPOINT]: prepare and run a phase that is not done
+phase() {
+  [[ ! -f "$1.gro" ]] || return 0
+  [[ -f "$1.tpr" ]] ||
+    "$GMX" grompp -f "$1.mdp" -c "$2" -r system.gro ${3:+-t "$3"} -p system.top -n index.ndx -o "$1.tpr" \\
+      -po "$1_used.mdp"
+  "$GMX" mdrun -deffnm "$1" -cpi "$1.cpt"
+}
+
+"""
+
+
+def export_gromacs(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, phases: Sequence[PlannedPhase],
+                   seed: int, end_bonds: Sequence[EndBond] = ()) -> list[Path]:
+    """Write the files into ``folder``, which is made; gives their paths.
+
+    ``phases``: each becomes an mdp file and a pair of commands in ``run.sh``; none: topology, coordinates and groups
+    alone. Raises BadInputError where the force field cannot be translated.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    groups = sorted({restraint.group for phase in phases for restraint in phase.restraints})
+    heavy = max((phase.hydrogen_mass_factor for phase in phases), default=1.0)
+    paths = write_topology(system.topology, folder, groups, heavy, end_bonds)
+    write_gro(folder / "system.gro", system.topology, system.position, system.box, system.solute)
+    write_index(folder / "index.ndx", index_groups(system.topology))
+    paths += [folder / "system.gro", folder / "index.ndx"]
+    if not phases:
+        return paths
+    options = nonbonded_options(dynamics, system.box)
+    chosen = MoleculeRuns.of(system.topology).ranges(dynamics.trajectory_selection)
+    everything = sum(last - first + 1 for first, last in chosen) == system.topology.n_atoms
+    texts = {"energy.mdp": energy_parameters(dynamics, options)}
+    for phase in phases:
+        texts[f"{phase.stem}.mdp"] = phase_parameters(phase, dynamics, options, seed,
+                                                      "System" if everything else "Frames")
+    if not everything:
+        write_index(folder / "index.ndx", index_groups(system.topology) | {"Frames": chosen})
+    texts["run.sh"] = _commands(phases)
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="ascii")
+        paths.append(folder / name)
+    (folder / "run.sh").chmod(0o755)
+    return paths
+
+
+def index_groups(topology: Topology) -> dict[str, list[tuple[int, int]]]:
+    """Groups as ranges of atoms counted from 1: all, DNA, proteins, both, water, ions, and each of the ions' kinds."""
+    found: dict[str, list[tuple[int, int]]] = {"System": [(1, topology.n_atoms)]}
+    first = topology.run_first_atom.tolist()
+    for which, (start, end) in zip(topology.run_template.tolist(), pairwise(first), strict=True):
+        template = topology.templates[which]
+        if template.rigid_water:
+            names = ["Water"]
+        elif template.n_atoms == 1:
+            names = ["Ions", template.name]
+        else:
+            names = ["Solute", "DNA" if template.residue_name[0].decode()[:2] in NUCLEOTIDES else "Protein"]
+        for name in names:
+            found.setdefault(name, []).append((start + 1, end))
+    return {name: _joined(ranges) for name, ranges in found.items()}
+
+
+def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    result = ranges[:1]
+    for first, last in ranges[1:]:
+        if result[-1][1] + 1 == first:
+            result[-1] = (result[-1][0], last)
+        else:
+            result.append((first, last))
+    return result
+
+
+def _commands(phases: Sequence[PlannedPhase]) -> str:
+    """A script that runs the phases in turn, and can be called again after an interruption."""
+    lines = [_SCRIPT]
+    before, checkpoint = "system.gro", ""
+    for phase in phases:
+        lines.append(f"phase {phase.stem} {before}{checkpoint}\n")
+        before = f"{phase.stem}.gro"
+        checkpoint = f" {phase.stem}.cpt" if phase.kind == "dynamics" else ""
+    return "".join(lines)

@@ -1,0 +1,68 @@
+"""Results in the files of other programs."""
+
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.settings import Settings
+from chromabuild.base.summary import Summary
+from chromabuild.pipeline.results import Results, open_results
+
+if TYPE_CHECKING:
+    from chromabuild.export.system import BuiltSystem
+
+Part = Literal["system", "solute"]
+
+
+def export_for_gromacs(settings: Settings, folder: Path | None = None, part: Part = "system", after: str | None = None,
+                       force: bool = False) -> Summary:
+    """Write GROMACS input of what was built into ``folder``, by default ``export/gromacs`` of the output folder.
+
+    ``part``: the whole system with the protocol of the settings, or the solute alone without one. ``after``: the phase
+    at whose end the coordinates are; None: as built. Raises BadInputError where results are missing, for an unknown
+    phase, and where the folder holds an export unless ``force``.
+    """
+    from chromabuild.export.gromacs import export_gromacs
+    from chromabuild.simulate.end_pairs import end_bonds
+    from chromabuild.simulate.protocol import plan_phases
+
+    if part not in get_args(Part):
+        raise BadInputError(f"{part} is not a part of the results: choose from {', '.join(get_args(Part))}")
+    output = Path(settings.output)
+    folder = folder or output / "export" / "gromacs"
+    if (folder / "system.top").exists() and not force:
+        raise BadInputError(f"{folder} holds an export already: give another --output, or --force to replace it")
+    results = open_results(output)
+    system = _built_system(results, after)
+    if part == "solute":
+        system = system.part("solute")
+    phases = plan_phases(settings.simulate) if part == "system" else ()
+    held = end_bonds(output / "topology.h5") if any(phase.end_pairs for phase in phases) else []
+    paths = export_gromacs(system, folder, settings.dynamics, phases, settings.seed, held)
+    return {"folder": str(folder), "atoms": system.topology.n_atoms, "coordinates": after or "as built",
+            "phases": ", ".join(phase.name for phase in phases) or "none", "files": [path.name for path in paths]}
+
+
+def _built_system(results: Results, after: str | None) -> "BuiltSystem":
+    """Force field and coordinates, as built or at the end of a phase."""
+    from chromabuild.export.system import BuiltSystem
+    from chromabuild.forcefield import Topology
+    from chromabuild.shards import read_shards
+    from chromabuild.simulate.restart_file import read_positions
+
+    topology = Topology.read(results.folder / "topology.h5")
+    if after is None:
+        box, position = read_shards(results.folder / "shards")
+    else:
+        files = {phase.name: phase for phase in results.run.phases}
+        if after not in files:
+            raise BadInputError(f"{after} is not a phase that is done: choose from {', '.join(files) or 'none'}")
+        pattern = files[after].restart
+        ranks = next(k for k in count() if not Path(pattern.replace("()", str(k))).exists())
+        position, box = read_positions(pattern, ranks, topology.n_atoms)
+    try:
+        solute = results.clean_solute
+    except BadInputError:
+        solute = None
+    return BuiltSystem(topology, position, box, solute)

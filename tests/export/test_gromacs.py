@@ -1,0 +1,187 @@
+"""GROMACS on the exported files: its energies are those of the topology, and it runs every phase without a warning."""
+
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import MDAnalysis
+import numpy as np
+import pytest
+from support.command_line import chromabuild, refusal, result_of
+from support.engine_energies import reference_energy
+from support.molecular_systems import MolecularSystem, make_solute, solvated
+from support.solvated_example import SOLUTE
+
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.settings import DynamicsSection, Settings, SimulateSection
+from chromabuild.export.gromacs import export_gromacs, index_groups
+from chromabuild.export.gromacs.molecules import type_names, write_topology
+from chromabuild.export.gromacs.parameters import interactions
+from chromabuild.export.system import BuiltSystem
+from chromabuild.forcefield import make_topology
+from chromabuild.simulate.openmm_engine import SPLINE_ORDER, NonbondedOptions
+from chromabuild.simulate.protocol import plan_phases
+
+GMX = shutil.which("gmx")
+EXACT = shutil.which("gmx_d") or GMX
+"""In double precision where it is installed."""
+needs_gromacs = pytest.mark.skipif(GMX is None, reason="GROMACS is not installed")
+TERMS = {"bond": ["Bond", "Harmonic Pot."], "angle": ["Angle"], "dihedral": ["Proper Dih."],
+         "improper": ["Improper Dih."], "lennard_jones": ["LJ-14", "LJ (SR)"],
+         "electrostatic": ["Coulomb-14", "Coulomb (SR)", "Coul. recip."]}
+GROMACS_COULOMB = 138.935458 * 10 / 4.184
+"""kcal angstrom/mol/e^2: the constant of GROMACS' manual, "Definitions and Units"."""
+
+
+def gmx(folder: Path, *arguments: object, told: str = "") -> str:
+    """What a command of GROMACS prints; it must succeed."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OMPI")}
+    done = subprocess.run([EXACT, *map(str, arguments)], cwd=folder, input=told, capture_output=True, text=True,
+                          timeout=300, env=environment | {"GMX_MAXBACKUP": "-1"})
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout + done.stderr
+
+
+def energies(folder: Path) -> dict[str, float]:
+    """Energies of system.gro under energy.mdp, kcal/mol, by the names of GROMACS."""
+    said = gmx(folder, "grompp", "-f", "energy.mdp", "-c", "system.gro", "-p", "system.top", "-n", "index.ndx", "-o",
+               "energy.tpr")
+    assert "WARNING" not in said, said
+    gmx(folder, "mdrun", "-s", "energy.tpr", "-deffnm", "energy", "-rerun", "system.gro", "-nt", 1)
+    menu = gmx(folder, "energy", "-f", "energy.edr", "-o", "none.xvg", told="Potential\n\n")
+    names = [name for row in TERMS.values() for name in row if name.replace(" ", "-") in menu]
+    gmx(folder, "energy", "-f", "energy.edr", "-o", "energy.xvg", "-xvg", "none", "-dp",
+        told="\n".join(name.replace(" ", "-") for name in names) + "\n\n")
+    values = [float(word) / 4.184 for word in (folder / "energy.xvg").read_text().split()[1:]]
+    assert len(values) == len(names)
+    # GROMACS prints the terms in the order of its own list.
+    order = sorted(names, key=lambda name: menu.index(name.replace(" ", "-")))
+    return dict(zip(order, values, strict=True))
+
+
+@pytest.fixture(scope="module")
+def systems() -> dict[str, MolecularSystem]:
+    """Water and salt, a peptide, a duplex: minimised a little."""
+    return {"water": solvated(None, 25.0), "peptide": solvated("peptide", 30.0), "duplex": solvated("duplex", 36.0)}
+
+
+@needs_gromacs
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["water", "peptide", "duplex"])
+def test_gromacs_finds_the_energies(systems, tmp_path, name):
+    """Each term within 1e-5 of OpenMM's Reference platform on our topology.
+
+    Where GROMACS is in single precision it adds 1e6 pairs of either sign, each to 6e-8: the total of a term is good to
+    1e-5 of its largest part.
+    """
+    system = systems[name]
+    options = NonbondedOptions(9.0, 0.34, (32, 32, 36))
+    theirs, _ = reference_energy(system, options)
+    export_gromacs(BuiltSystem(system.topology, system.position, system.box), tmp_path, DynamicsSection(),
+                   plan_phases(SimulateSection()), 1)
+    keys = {"define": "-DFLEXIBLE", "integrator": "md", "nsteps": 0, "continuation": "yes", "nstenergy": 1,
+            "nstcalcenergy": 1, "constraints": "none", **interactions(options, SPLINE_ORDER)}
+    (tmp_path / "energy.mdp").write_text("".join(f"{key} = {value}\n" for key, value in keys.items()))
+    ours = energies(tmp_path)
+    constant = system.topology.coulomb_constant / GROMACS_COULOMB
+    for term, parts in TERMS.items():
+        found = [ours.get(part, 0.0) * (constant if term == "electrostatic" else 1.0) for part in parts]
+        assert sum(found) == pytest.approx(theirs[term], rel=1e-5, abs=1e-5 * np.abs(found).max() + 1e-4), term
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A solute in water, its force field, and a protocol with all that a phase can have."""
+    folder = tmp_path_factory.mktemp("gromacs")
+    (folder / "results").mkdir()
+    shutil.copy(SOLUTE, folder / "results" / "solute_clean.h5")
+    (folder / "locus.yaml").write_text("""
+solvate: {padding: 3.0, brick_edge: 60.0}
+dynamics: {trajectory_selection: solute-and-ions}
+simulate:
+  protocol: null
+  phases:
+    - {name: minimise, kind: minimise, steps: 20, restraints: [{group: heavy, constant: 5}]}
+    - {name: heat, steps: 20, temperature: [100, 200], hydrogen_mass_factor: 3, end_pairs: 2,
+       output_period: 10, trajectory_period: 10,
+       restraints: [{group: dna, constant: [5, 1]}, {group: histone-core, constant: 2}]}
+    - {name: produce, steps: 20, ensemble: NPT, pressure: 2, output_period: 10, trajectory_period: 10}
+""")
+    for stage in ("solvate", "topology"):
+        result_of(stage, cwd=folder)
+    return folder
+
+
+@needs_gromacs
+@pytest.mark.slow
+def test_gromacs_runs_every_phase_without_a_warning(project):
+    """By the script that is written; called again it has nothing to do."""
+    made = result_of("export", "gromacs", cwd=project)
+    folder = Path(made["folder"]) if Path(made["folder"]).is_absolute() else project / made["folder"]
+    assert made["phases"] == "minimise, heat, produce" and {"run.sh", "energy.mdp"} <= set(made["files"])
+    assert "holds an export already" in refusal(chromabuild("export", "gromacs", cwd=project), 3)
+    script = (folder / "run.sh").read_text().replace("mdrun ", "mdrun -nt 1 ")
+    (folder / "run.sh").write_text(script)
+    call = {"env": os.environ | {"GMX": GMX}, "capture_output": True, "text": True, "timeout": 300}
+    done = subprocess.run([folder / "run.sh"], **call)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "WARNING" not in done.stderr, done.stderr[done.stderr.index("WARNING"):][:800]
+    universe = MDAnalysis.Universe(folder / "03-produce.gro")
+    assert len(universe.atoms) == made["atoms"]
+    assert (folder / "02-heat.xtc").is_file() and (folder / "03-produce.cpt").is_file()
+    again = subprocess.run([folder / "run.sh"], **call)
+    assert again.returncode == 0 and not again.stderr
+
+
+@needs_gromacs
+@pytest.mark.slow
+@pytest.mark.parametrize("thermostat", ["nose-hoover", "langevin", "berendsen"])
+def test_gromacs_takes_every_thermostat(project, tmp_path, thermostat):
+    """Every phase passes grompp without a warning, from the coordinates as built."""
+    made = result_of("export", "gromacs", "--output", tmp_path, "--force", "--set", f"dynamics.thermostat={thermostat}",
+                     cwd=project)
+    for name in made["files"]:
+        if name.endswith(".mdp"):
+            said = gmx(tmp_path, "grompp", "-f", name, "-c", "system.gro", "-r", "system.gro", "-p", "system.top", "-n",
+                       "index.ndx", "-o", "phase.tpr")
+            assert "WARNING" not in said, said[said.index("WARNING"):][:800]
+
+
+def test_names_and_groups(tmp_path):
+    """Two chains of the same name have files of their own; groups are ranges of the whole system."""
+    solute = make_solute([["DA5", "DC", "DG3"], ["NALA", "TRP", "CVAL"], ["NALA", "HIE", "CVAL"]])
+    topology = make_topology(solute, {"water": 7, "sodium": 2, "chloride": 1})
+    for template in topology.templates[1:3]:
+        template.name = "H3"
+    topology.templates[0].name = "h3"
+    paths = write_topology(topology, tmp_path)
+    assert [path.stem for path in paths] == ["system", "h3", "H3_2", "H3_3", "HOH", "NA", "CL"]
+    assert len({name.lower() for name in type_names(topology)}) == len(topology.lj_name)
+    groups = index_groups(topology)
+    n = solute.n_atoms
+    n_dna = topology.templates[0].n_atoms
+    assert groups == {"System": [(1, n + 24)], "Solute": [(1, n)], "DNA": [(1, n_dna)], "Protein": [(n_dna + 1, n)],
+                      "Water": [(n + 1, n + 21)], "Ions": [(n + 22, n + 24)], "NA": [(n + 22, n + 23)],
+                      "CL": [(n + 24, n + 24)]}
+
+
+def test_correction_maps_are_refused(tmp_path):
+    topology = replace(make_topology(make_solute([["NALA", "CALA"]]), {}), cmap_energy=np.zeros((1, 576)))
+    with pytest.raises(BadInputError, match="CMAP"):
+        write_topology(topology, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_solute_alone(tmp_path):
+    """Without water there is no protocol; the settings' phases are left out."""
+    solute = make_solute([["NALA", "CVAL"]])
+    topology = make_topology(solute, {"water": 2})
+    whole = BuiltSystem(topology, np.arange(3.0 * topology.n_atoms).reshape(-1, 3), np.full(3, 90.0), solute)
+    paths = export_gromacs(whole.part("solute"), tmp_path, Settings().dynamics, (), 1)
+    assert sorted(path.name for path in paths) == ["chain-0.itp", "index.ndx", "system.gro", "system.top"]
+    title, number, *atoms, box = (tmp_path / "system.gro").read_text().splitlines()
+    assert int(number) == len(atoms) == solute.n_atoms
+    assert [float(word) for word in atoms[-1][20:].split()] == pytest.approx(whole.position[solute.n_atoms - 1] / 10)
+    assert atoms[-1][:20] == "    2VAL    OXT" + f"{solute.n_atoms:5d}" and box.split() == ["9.00000"] * 3
