@@ -8,6 +8,8 @@ readonly VENV="$PWD/.venv"
 readonly SYSTEM_PACKAGES=(gcc g++ gfortran libopenmpi-dev openmpi-bin libhdf5-dev cmake ninja-build pkg-config)
 # Tests of Fortran by itself; the others go through the same code once more.
 readonly KERNEL_TESTS=(tests/{clash,dna,engine,fft,mesoscale,nucleosome,shards,solvate})
+# Documentation that is executed.
+readonly LESSONS=(tests/docs/test_tutorials.py tests/docs/test_examples.py)
 readonly SOURCES=(CMakeLists.txt pyproject.toml README.md chromabuild mesoscale fortran templates workflows
   tests/engine/fortran)
 # Kernels are compiled for this processor (of the debug build for the baseline); double precision is for tests and for those
@@ -26,8 +28,9 @@ usage() {
 Usage: ./do COMMAND
 
   demo    set up, then build and simulate the bundled yeast locus in demo/ (again: continues where it stopped)
-  test    set up, then check style, compiler warnings, a debug build with bounds checks, and run all tests
-  docs    set up, then build the documentation site in build/docs/html and check its links
+  test    set up, then check style, compiler warnings, a debug build with bounds checks, and run all other tests
+  docs    set up, then build the documentation site in build/docs/html, check its links, and run its tutorials and
+          the examples
   setup   system packages (apt; sudo when not root), .venv from requirements.lock, chromabuild itself
 TEXT
 }
@@ -161,10 +164,10 @@ run_tests() {
   build_wheel "$PWD/build/debug-wheel" "${strict[@]}" --config-settings=cmake.build-type=Debug \
     --config-settings=build-dir=build/debug
   install_wheel "$PWD/build/debug-wheel" build/debug.stamp --target "$PWD/build/debug-site"
-  PYTHONPATH="$PWD/build/debug-site" pytest -q -n "$(($(nproc) + 1))" --dist loadfile --no-loadscope-reorder \
+  PYTHONPATH="$PWD/build/debug-site" pytest -q -n "$(nproc)" --dist loadfile --no-loadscope-reorder \
     --durations=15 -m "not slow and not release" "${KERNEL_TESTS[@]}"
-  say "All tests"
-  pytest -q -n "$(($(nproc) + 1))" --dist loadfile --no-loadscope-reorder --durations=30
+  say "All tests but those of the documentation"
+  pytest -q -n "$(nproc)" --dist loadfile --no-loadscope-reorder --durations=30 "${LESSONS[@]/#/--ignore=}"
 }
 
 # make_docs: the site, its Fortran pages beside it; a warning of Sphinx or a link that leads nowhere is an error.
@@ -181,6 +184,8 @@ make_docs() {
   sphinx-build -q -W --keep-going -d build/docs/doctrees docs "$site"
   ford --quiet docs/ford.md
   python docs/generate/links.py "$site"
+  say "Running the tutorials and the examples"
+  pytest -q -n "$(nproc)" "${LESSONS[@]}"
   say "Open $site/index.html"
 }
 

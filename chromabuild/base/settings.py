@@ -114,7 +114,10 @@ class SolvateSection(Section):
 class DynamicsSection(Section):
     """How forces are computed and atoms moved, in every phase of a simulation."""
 
-    engine: Literal["chromamd", "openmm"] = Field("chromamd", description="chromamd: our MPI engine; openmm: OpenMM on its CPU platform, for small systems and comparisons")
+    engine: Literal["chromamd", "openmm"] = Field("chromamd", description="chromamd: our MPI engine; openmm: OpenMM, on a GPU where there is one")
+    platform: Literal["auto", "CUDA", "HIP", "OpenCL", "CPU", "Reference"] = Field("auto", description="of engine openmm; auto: the fastest that finds a device")
+    platform_precision: Literal["mixed", "single", "double"] = Field("mixed", description="of engine openmm on a GPU")
+    devices: Annotated[str, Field(pattern=r"^[0-9]*(,[0-9]+)*$")] = Field("", description="GPUs of engine openmm by number, such as `0` or `0,1`; empty: OpenMM's choice")
     force_field: Literal["amber14"] = Field("amber14", description="amber14: ff14SB + OL15 + TIP3P")
     cutoff: Positive = Field(9.0, description="angstrom, real-space electrostatics and Lennard-Jones")
     switch_distance: Positive | None = Field(None, description="angstrom, where Lennard-Jones begins to be switched off; empty: plain truncation, as AMBER force fields are used")

@@ -1,8 +1,8 @@
-"""`chromabuild export gromacs`."""
+"""`chromabuild export gromacs` and `amber`."""
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +19,9 @@ from chromabuild.cli.frame import (
 )
 from chromabuild.cli.stage_command import summary_lines
 
+if TYPE_CHECKING:
+    from chromabuild.pipeline.export import Program
+
 export = typer.Typer(name="export", no_args_is_help=True,
                      help="Write results for other programs.\n\n\b\nExample:\n  chromabuild export gromacs")
 app.add_typer(export)
@@ -31,19 +34,19 @@ class Part(StrEnum):
     solute = "solute"
 
 
+PartOption = Annotated[Part, typer.Option(help="The whole system, or the solute alone, without a protocol.")]
+AfterOption = Annotated[str | None, typer.Option(
+    metavar="PHASE", help="Coordinates at the end of this phase of the dynamics.", show_default="as built")]
+OutputOption = Annotated[Path | None, typer.Option(
+    "--output", "-o", metavar="FOLDER", help="Where to write.", show_default="export/PROGRAM in the output folder")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace an export that is there.")]
+
+
 @export.command()
 @command
 def gromacs(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
-            part: Annotated[Part, typer.Option(
-                help="The whole system with its protocol, or the solute alone without one.")] = Part.system,
-            after: Annotated[str | None, typer.Option(
-                metavar="PHASE", help="Coordinates at the end of this phase of the dynamics.",
-                show_default="as built")] = None,
-            output: Annotated[Path | None, typer.Option(
-                "--output", "-o", metavar="FOLDER", help="Where to write.",
-                show_default="export/gromacs in the output folder")] = None,
-            force: Annotated[bool, typer.Option("--force", help="Replace an export that is there.")] = False,
-            json: JsonOption = False) -> None:
+            part: PartOption = Part.system, after: AfterOption = None, output: OutputOption = None,
+            force: ForceOption = False, json: JsonOption = False) -> None:
     """GROMACS input: system.top with an itp file for each kind of molecule, system.gro, index.ndx, and an mdp file for
     each phase of the protocol.
 
@@ -56,8 +59,33 @@ def gromacs(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], se
       chromabuild export gromacs --after equilibrate --output from-equilibrated
       chromabuild export gromacs --part solute
     """
-    from chromabuild.pipeline.export import export_for_gromacs
+    _export("gromacs", config, overrides, seed, part, after, output, force, json, "run.sh")
 
-    summary = export_for_gromacs(load(config, overrides, seed), output, part.value, after, force)
-    show(summary, json, [*summary_lines({key: value for key, value in summary.items() if key != "files"}),
-                         f"files: {', '.join(summary['files'])}", f"next: {summary['folder']}/run.sh"])
+
+@export.command()
+@command
+def amber(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
+          part: PartOption = Part.system, after: AfterOption = None, output: OutputOption = None,
+          force: ForceOption = False, json: JsonOption = False) -> None:
+    """AMBER input: system.prmtop and system.rst7 (NetCDF).
+
+    For pmemd, sander, cpptraj and all that reads a prmtop. Reads topology.h5 and the shards; needs `chromabuild
+    topology`.
+
+    \b
+    Examples:
+      chromabuild export amber
+      chromabuild export amber --after equilibrate --output from-equilibrated
+    """
+    _export("amber", config, overrides, seed, part, after, output, force, json)
+
+
+def _export(program: "Program", config: Path, overrides: list[str], seed: int | None, part: Part, after: str | None,
+            output: Path | None, force: bool, as_json: bool, script: str | None = None) -> None:
+    from chromabuild.pipeline.export import export_results
+
+    summary = export_results(load(config, overrides, seed), program, output, part.value, after, force)
+    files = summary["files"]
+    show(summary, as_json, [*summary_lines({key: value for key, value in summary.items() if key != "files"}),
+                            f"files: {', '.join(files)}",
+                            *([f"next: {summary['folder']}/{script}"] if script in files else [])])

@@ -13,10 +13,9 @@ import numpy as np
 import openmm
 from openmm import unit
 
+from chromabuild.base.constants import ANGSTROM_PER_NM, KJ_PER_KCAL
 from chromabuild.base.errors import BadInputError
 
-KJ_PER_KCAL = 4.184
-ANGSTROM_PER_NM = 10.0
 COULOMB_CONSTANT = 138.93545764438198 * ANGSTROM_PER_NM / KJ_PER_KCAL
 """kcal angstrom / mol / e^2; OpenMM's ONE_4PI_EPS0 (from the CODATA constants) in our units."""
 

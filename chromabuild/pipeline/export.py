@@ -13,35 +13,50 @@ if TYPE_CHECKING:
     from chromabuild.export.system import BuiltSystem
 
 Part = Literal["system", "solute"]
+Program = Literal["gromacs", "amber"]
 
 
-def export_for_gromacs(settings: Settings, folder: Path | None = None, part: Part = "system", after: str | None = None,
-                       force: bool = False) -> Summary:
-    """Write GROMACS input of what was built into ``folder``, by default ``export/gromacs`` of the output folder.
+def export_results(settings: Settings, program: Program, folder: Path | None = None, part: Part = "system",
+                   after: str | None = None, force: bool = False) -> Summary:
+    """Write what was built as input of another program into ``folder``, by default ``export/PROGRAM`` of the output
+    folder.
 
-    ``part``: the whole system with the protocol of the settings, or the solute alone without one. ``after``: the phase
+    ``part``: the whole system (for GROMACS with the protocol of the settings) or the solute alone. ``after``: the phase
     at whose end the coordinates are; None: as built. Raises BadInputError where results are missing, for an unknown
-    phase, and where the folder holds an export unless ``force``.
+    phase, where the folder holds an export unless ``force``, and for what the program's files cannot hold.
     """
-    from chromabuild.export.gromacs import export_gromacs
-    from chromabuild.simulate.end_pairs import end_bonds
-    from chromabuild.simulate.protocol import plan_phases
-
-    if part not in get_args(Part):
-        raise BadInputError(f"{part} is not a part of the results: choose from {', '.join(get_args(Part))}")
+    if program not in get_args(Program) or part not in get_args(Part):
+        raise BadInputError(f"there is no export of {part} to {program}: choose from {', '.join(get_args(Program))}, "
+                            f"and from {', '.join(get_args(Part))}")
     output = Path(settings.output)
-    folder = folder or output / "export" / "gromacs"
-    if (folder / "system.top").exists() and not force:
+    folder = folder or output / "export" / program
+    main = folder / {"gromacs": "system.top", "amber": "system.prmtop"}[program]
+    if main.exists() and not force:
         raise BadInputError(f"{folder} holds an export already: give another --output, or --force to replace it")
     results = open_results(output)
     system = _built_system(results, after)
     if part == "solute":
         system = system.part("solute")
-    phases = plan_phases(settings.simulate) if part == "system" else ()
-    held = end_bonds(output / "topology.h5") if any(phase.end_pairs for phase in phases) else []
-    paths = export_gromacs(system, folder, settings.dynamics, phases, settings.seed, held)
+    made = _gromacs if program == "gromacs" else _amber
+    paths = made(settings, system, folder, part)
     return {"folder": str(folder), "atoms": system.topology.n_atoms, "coordinates": after or "as built",
-            "phases": ", ".join(phase.name for phase in phases) or "none", "files": [path.name for path in paths]}
+            "files": [path.name for path in paths]}
+
+
+def _gromacs(settings: Settings, system: "BuiltSystem", folder: Path, part: Part) -> list[Path]:
+    from chromabuild.export.gromacs import export_gromacs
+    from chromabuild.simulate.end_pairs import end_bonds
+    from chromabuild.simulate.protocol import plan_phases
+
+    phases = plan_phases(settings.simulate) if part == "system" else ()
+    held = end_bonds(Path(settings.output) / "topology.h5") if any(phase.end_pairs for phase in phases) else []
+    return export_gromacs(system, folder, settings.dynamics, phases, settings.seed, held)
+
+
+def _amber(settings: Settings, system: "BuiltSystem", folder: Path, part: Part) -> list[Path]:
+    from chromabuild.export.amber import export_amber
+
+    return export_amber(system, folder)
 
 
 def _built_system(results: Results, after: str | None) -> "BuiltSystem":

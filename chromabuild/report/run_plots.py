@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chromabuild.report.summary import BOLTZMANN, energy_drift
+from chromabuild.base.constants import BOLTZMANN
+from chromabuild.report.summary import energy_drift
 from chromabuild.report.trace import trace_plot
 
 

@@ -3,13 +3,13 @@
 import numpy as np
 
 from chromabuild.analysis.equilibration import Equilibration, equilibration
+from chromabuild.base.constants import BOLTZMANN
 from chromabuild.simulate.energy_log import EnergyLog
 
 AVERAGED = {"temperature, K": "TEMPERATURE", "temperature of the solute, K": "TEMP_SOLUTE",
             "temperature of the solvent, K": "TEMP_SOLVENT", "density, g/cm³": "DENSITY", "pressure, atm": "PRESSURE",
             "potential energy, kcal/mol": "POTENTIAL_ENE"}
 """What is averaged over a phase of dynamics, and the column that holds it."""
-BOLTZMANN = 0.0019872042586  # kcal/mol/K, CODATA 2018
 
 
 def energy_drift(time: np.ndarray, energy: np.ndarray, n_atoms: int, temperature: float) -> float | None:

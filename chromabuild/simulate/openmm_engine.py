@@ -14,7 +14,8 @@ import openmm
 from openmm import app, unit
 from scipy.special import erfcinv
 
-from chromabuild.base.errors import BadInputError, IntegrityError
+from chromabuild.base.constants import ANGSTROM_PER_NM, BOLTZMANN, GRAMS_PER_CM3, KJ_PER_KCAL
+from chromabuild.base.errors import BadInputError, IntegrityError, InterruptedRunError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.forcefield.molecule_runs import trajectory_ranges
@@ -24,16 +25,20 @@ from chromabuild.simulate.chromamd import RowProgress
 from chromabuild.simulate.end_pairs import EndBond, end_bonds
 from chromabuild.simulate.energy_log import MARK
 from chromabuild.simulate.groups import mask
+from chromabuild.simulate.openmm_checkpoint import (
+    Checkpoint,
+    CheckpointWriter,
+    cut_to,
+    read_checkpoint,
+    stop_signals,
+)
+from chromabuild.simulate.openmm_platform import chosen_platform, context_on
 from chromabuild.simulate.protocol import PlannedPhase, Task
 
-KJ_PER_KCAL = 4.184
-ANGSTROM_PER_NM = 10.0
-BOLTZMANN = 8.31446261815324e-3 / KJ_PER_KCAL
-"""kcal/mol/K (exact by the SI of 2019)."""
-GRAMS_PER_CM3 = 10 / 6.02214076
-"""In one atomic mass unit/angstrom^3."""
 STEPS_A_CHANGE = 10
 """Steps between changes of a temperature or of a constant that changes over a phase."""
+STEPS_AT_ONCE = 100
+"""Steps between looks at signals and at the clock."""
 SPLINE_ORDER = 5
 """Order of the charge-spreading B-splines, fixed in OpenMM."""
 
@@ -59,11 +64,12 @@ class NonbondedOptions:
 
 
 def system_from_topology(topology: Topology, box: np.ndarray, options: NonbondedOptions,
-                         rigid: bool = False) -> openmm.System:
+                         rigid: bool = False, by_term: bool = True) -> openmm.System:
     """An OpenMM System with one force group per entry of ``TERMS``.
 
     ``box``: (3,) edges, angstrom. ``rigid``: constrain X-H bonds and waters as the topology lists them, and leave out
-    the terms that constraints replace, as chromamd does.
+    the terms that constraints replace, as chromamd does. ``by_term``: keep Lennard-Jones and charges apart; together,
+    in the group of the charges, they take half the time.
     """
     system = openmm.System()
     system.setDefaultPeriodicBoxVectors(*(np.diag(box) / ANGSTROM_PER_NM))
@@ -121,19 +127,20 @@ def system_from_topology(topology: Topology, box: np.ndarray, options: Nonbonded
     pair_sigma = pair14["sigma"] / ANGSTROM_PER_NM
     switched = options.switch_distance is not None and options.switch_distance < options.cutoff
     by_pairs = switched or bool(topology.special_pairs.any())
-    lennard_jones = _nonbonded(np.zeros_like(charge), sigma, np.zeros_like(epsilon) if by_pairs else epsilon,
-                               exclusions, pair14["atoms"], np.zeros_like(pair_charge), pair_sigma, pair_epsilon,
-                               options)
-    lennard_jones.setNonbondedMethod(openmm.NonbondedForce.CutoffPeriodic)
-    lennard_jones.setUseDispersionCorrection(False)
-    _add(system, lennard_jones, "lennard_jones")
-    if by_pairs:
-        _add(system, _lennard_jones_by_pairs(topology, lj_type, exclusions, options, switched), "lennard_jones")
-    electrostatic = _nonbonded(charge, np.ones_like(sigma), np.zeros_like(epsilon), exclusions, pair14["atoms"],
-                               pair_charge, np.ones_like(pair_sigma), np.zeros_like(pair_epsilon), options)
+    nothing, pair_nothing = np.zeros_like(charge), np.zeros_like(pair_charge)
+    if by_term or by_pairs:
+        lennard_jones = _nonbonded(nothing, sigma, nothing if by_pairs else epsilon, exclusions, pair14["atoms"],
+                                   pair_nothing, pair_sigma, pair_epsilon, options)
+        lennard_jones.setNonbondedMethod(openmm.NonbondedForce.CutoffPeriodic)
+        _add(system, lennard_jones, "lennard_jones")
+        if by_pairs:
+            _add(system, _lennard_jones_by_pairs(topology, lj_type, exclusions, options, switched), "lennard_jones")
+        sigma, pair_sigma = np.ones_like(sigma), np.ones_like(pair_sigma)
+        epsilon, pair_epsilon = nothing, pair_nothing
+    electrostatic = _nonbonded(charge, sigma, epsilon, exclusions, pair14["atoms"], pair_charge, pair_sigma,
+                               pair_epsilon, options)
     electrostatic.setNonbondedMethod(openmm.NonbondedForce.PME)
     electrostatic.setPMEParameters(options.alpha * ANGSTROM_PER_NM, *options.grid)
-    electrostatic.setUseDispersionCorrection(False)
     _add(system, electrostatic, "electrostatic")
     return system
 
@@ -174,15 +181,15 @@ def restart_name(phase: PlannedPhase) -> str:
 
 def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, progress: RowProgress,
               begun: bool) -> None:
-    """Run one phase on OpenMM's CPU platform: arguments and files as for ``chromamd.run_phase``.
+    """Run one phase on the platform of the settings: arguments and files as for ``chromamd.run_phase``.
 
-    There are no checkpoints: a phase that was ``begun`` starts again.
+    Dynamics that was ``begun`` goes on from its checkpoint, with other random numbers than without the interruption.
 
     Rigid X-H bonds and waters as there; OpenMM's own minimiser; leapfrog at constant energy, Langevin dynamics at
     constant temperature, whatever the thermostat; Monte Carlo moves at constant pressure, with which the places of
     restraints do not move. Temperature and constants that change do so every ``STEPS_A_CHANGE`` steps. The whole system
-    is held in memory. Raises BadInputError for unreadable files and for a restraint on nothing, IntegrityError when
-    files do not fit together.
+    is held in memory. Raises BadInputError for unreadable files, a platform that is not here and a restraint on
+    nothing, IntegrityError when files do not fit together, InterruptedRunError when a signal stops it.
     """
     folder = task.folder
     (folder / "restart").mkdir(parents=True, exist_ok=True)
@@ -191,30 +198,38 @@ def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, pr
     if len(position) != molecules.n_atoms:
         raise IntegrityError(f"{task.bricks} has {len(position)} atoms, {task.topology} has {molecules.n_atoms}: "
                              "they are not of the same build; run chromabuild topology again")
-    context = _context(task, phase, molecules, box, position)
-    if previous is None:
+    found = read_checkpoint(task, phase) if begun and phase.kind == "dynamics" else None
+    context = _context(task, phase, molecules, box, position, found.step if found else phase.first_step)
+    if found is not None:
+        cut_to(found, task, phase)
+        found.restore(context)
+    elif previous is None:
         context.setPositions(position / ANGSTROM_PER_NM)
     else:
         _resume(context, folder / restart_name(previous))
     system = context.getSystem()
     n_freedom = 3 * system.getNumParticles() - system.getNumConstraints() - 3
-    with open(folder / phase.log, "w", encoding="utf-8") as log:
+    with open(folder / phase.log, "a" if found else "w", encoding="utf-8") as log:
         table = _Table(log, context, n_freedom, progress)
         if phase.kind == "minimise":
             table.write(0, header=True)
             openmm.LocalEnergyMinimizer.minimize(context, 10.0, phase.steps)
             table.write(phase.steps)
         else:
-            _run_dynamics(task, phase, context, table, box)
+            _run_dynamics(task, phase, context, table, box, found)
     state = context.getState(getPositions=True, getVelocities=True)
     with atomic_path(folder / restart_name(phase)) as part:
         part.write_text(openmm.XmlSerializer.serialize(state), encoding="utf-8")
 
 
-def _context(task: Task, phase: PlannedPhase, molecules: Topology, box: np.ndarray,
-             position: np.ndarray) -> openmm.Context:
-    """The system of a phase: its ensemble at the starting temperature, its masses, its restraints."""
-    system = system_from_topology(molecules, box, nonbonded_options(task.dynamics, box), rigid=True)
+def _context(task: Task, phase: PlannedPhase, molecules: Topology, box: np.ndarray, position: np.ndarray,
+             step: int) -> openmm.Context:
+    """The system of a phase: its ensemble at the starting temperature, its masses, its restraints.
+
+    Random numbers follow from the seed and the ``step`` from which it goes.
+    """
+    seed = 1 + (task.seed + 7919 * (step - phase.first_step)) % (2**31 - 2)  # 0 would mean: choose one
+    system = system_from_topology(molecules, box, nonbonded_options(task.dynamics, box), rigid=True, by_term=False)
     _repartition_hydrogen_mass(system, phase.hydrogen_mass_factor)
     add_restraints(system, phase, molecules, position)
     if phase.end_pairs:
@@ -226,12 +241,12 @@ def _context(task: Task, phase: PlannedPhase, molecules: Topology, box: np.ndarr
     else:
         friction = 1 / (task.dynamics.thermostat_time * unit.picosecond)
         integrator = openmm.LangevinMiddleIntegrator(start, friction, timestep)
-        integrator.setRandomNumberSeed(task.seed or 1)  # 0 would mean: choose one
+        integrator.setRandomNumberSeed(seed)
     if phase.ensemble == "NPT":
         barostat = openmm.MonteCarloBarostat(phase.pressure * unit.atmosphere, start)
-        barostat.setRandomNumberSeed(task.seed or 1)
+        barostat.setRandomNumberSeed(seed)
         system.addForce(barostat)
-    return openmm.Context(system, integrator, openmm.Platform.getPlatformByName("CPU"))
+    return context_on(chosen_platform(task.dynamics, task.threads), system, integrator)
 
 
 def add_restraints(system: openmm.System, phase: PlannedPhase, molecules: Topology, position: np.ndarray) -> None:
@@ -277,27 +292,32 @@ def _resume(context: openmm.Context, path: Path) -> None:
     context.setVelocities(state.getVelocities())
 
 
-def _run_dynamics(task: Task, phase: PlannedPhase, context: openmm.Context, table: "_Table", box: np.ndarray) -> None:
-    """The steps of a phase of dynamics, with its table and its frames."""
-    integrator = context.getIntegrator()
-    context.setTime(phase.first_time * unit.picosecond)
-    if phase.draws_velocities:
-        context.setVelocitiesToTemperature(phase.temperature[0], task.seed)
+def _run_dynamics(task: Task, phase: PlannedPhase, context: openmm.Context, table: "_Table", box: np.ndarray,
+                  found: Checkpoint | None) -> None:
+    """The steps of a phase of dynamics, or those behind a checkpoint, with its table and its frames."""
+    integrator, checkpoints = context.getIntegrator(), CheckpointWriter(task, phase, context)
+    step = found.step if found else phase.first_step
+    done = (step - phase.first_step) * phase.timestep / 1000
+    context.setTime((phase.first_time + done) * unit.picosecond)
+    if found is None:
+        if phase.draws_velocities:
+            context.setVelocitiesToTemperature(phase.temperature[0], task.seed)
+        table.write(step, header=True)
     last = phase.first_step + phase.steps
-    table.write(phase.first_step, header=True)
     with ExitStack() as stack:
-        trajectory = None
+        trajectory, frames = None, found.frames if found else 0
         if phase.trajectory:
             chosen = trajectory_ranges(task.topology, task.dynamics.trajectory_selection)
             written = np.concatenate([np.arange(start - 1, end) for start, end in chosen])
-            part = stack.enter_context(atomic_path(task.folder / phase.trajectory))
-            frames = stack.enter_context(open(part, "wb"))
-            trajectory = app.DCDFile(frames, _nameless(len(written), box), integrator.getStepSize(),
-                                     phase.first_step + phase.trajectory_period, phase.trajectory_period)
-        step = phase.first_step
+            file = stack.enter_context(open(task.folder / phase.trajectory, "r+b" if found else "wb"))
+            trajectory = app.DCDFile(file, _nameless(len(written), box), integrator.getStepSize(),
+                                     phase.first_step + phase.trajectory_period, phase.trajectory_period,
+                                     append=found is not None)
+            file.flush()  # its header, of which the first checkpoint may be
+        is_stopped = stack.enter_context(stop_signals())
         while step < last:
             _set_progress(context, phase, (step - phase.first_step) / phase.steps)
-            until = min([last, *(step + period - step % period for period in _periods(phase))])
+            until = min([last, step + STEPS_AT_ONCE, *(step + period - step % period for period in _periods(phase))])
             integrator.step(until - step)
             step = until
             if step % phase.output_period == 0 or step == last:
@@ -306,6 +326,13 @@ def _run_dynamics(task: Task, phase: PlannedPhase, context: openmm.Context, tabl
                 state = context.getState(getPositions=True, enforcePeriodicBox=True)
                 trajectory.writeModel(state.getPositions(asNumpy=True)[written],
                                       periodicBoxVectors=state.getPeriodicBoxVectors())
+                file.flush()
+                frames += 1
+            if is_stopped() or checkpoints.is_due() or step == last:
+                checkpoints.write(step, frames)
+            if is_stopped() and step < last:
+                raise InterruptedRunError(f"phase {phase.name} was stopped by a signal after step {step}: the same "
+                                          "command continues")
 
 
 def _periods(phase: PlannedPhase) -> list[int]:
@@ -421,6 +448,7 @@ def _nonbonded(charge: np.ndarray, sigma: np.ndarray, epsilon: np.ndarray, exclu
     for (i, j), q, s, e in _rows(pairs, pair_charge, pair_sigma, pair_epsilon):
         force.addException(i, j, q, s, e, True)
     force.setCutoffDistance(options.cutoff / ANGSTROM_PER_NM)
+    force.setUseDispersionCorrection(False)
     return force
 
 

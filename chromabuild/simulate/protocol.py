@@ -24,7 +24,7 @@ from chromabuild.simulate.result import FILE_NAME, FORMAT, PhaseFiles, Run
 
 Row = dict[str, float]
 RECORD_FORMAT = "chromabuild-phase"
-FREE_SETTINGS = {"ranks", "checkpoint", "launcher", *HEALTH_KEYS}
+FREE_SETTINGS = {"ranks", "checkpoint", "launcher", "platform", "platform_precision", "devices", *HEALTH_KEYS}
 """Keys of ``dynamics`` that change no more than the rounding of sums: a phase is done whatever they are."""
 MINIMISE_OUTPUT_PERIOD = 10
 """Steps between rows of the minimiser's energy table, unless the settings say otherwise."""
@@ -271,9 +271,6 @@ def extended(config: Settings, task: Task, length: str) -> tuple[Extension, bool
     except ValueError:
         raise BadInputError(f"--extend {length!r} is not a positive number with the unit fs, ps, ns or us: "
                             "write e.g. '10 ns'") from None
-    if task.dynamics.engine != "chromamd":
-        raise BadInputError(f"--extend goes on from a checkpoint, and {task.dynamics.engine} writes none: append a "
-                            "phase to simulate.phases")
     *_, (phase, description, record) = states = list(_states(config, task))
     if phase.kind == "minimise" or phase.changes:
         why = "is a minimisation" if phase.kind == "minimise" else "changes temperature or restraints over its length"

@@ -21,11 +21,12 @@ from support.engine_energies import (
 from support.engine_runs import OPTIONS, simulate, start
 from support.molecular_systems import MolecularSystem
 
+from chromabuild.base.constants import BOLTZMANN
 from chromabuild.base.errors import BadInputError, ResourceError
 from chromabuild.base.settings import DynamicsSection, Settings, SimulateSection
 from chromabuild.simulate import chromamd
 from chromabuild.simulate.energy_log import EnergyLog
-from chromabuild.simulate.openmm_engine import BOLTZMANN, NonbondedOptions
+from chromabuild.simulate.openmm_engine import NonbondedOptions
 from chromabuild.simulate.protocol import Task, run_phases
 
 pytestmark = pytest.mark.mpi

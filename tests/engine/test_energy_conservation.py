@@ -7,9 +7,10 @@ import pytest
 from support.engine_runs import simulate, start
 from support.molecular_systems import MolecularSystem, solvated
 
+from chromabuild.base.constants import BOLTZMANN
 from chromabuild.simulate import chromamd
 from chromabuild.simulate.energy_log import EnergyLog
-from chromabuild.simulate.openmm_engine import BOLTZMANN, NonbondedOptions
+from chromabuild.simulate.openmm_engine import NonbondedOptions
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 

@@ -10,7 +10,7 @@ from support.chain_in_water import make_system
 
 from chromabuild.base.errors import BadInputError, IntegrityError, InterruptedRunError
 from chromabuild.base.settings import Settings
-from chromabuild.simulate import chromamd
+from chromabuild.simulate import chromamd, openmm_engine
 from chromabuild.simulate.extension import read_extension
 from chromabuild.simulate.protocol import Task, extended, phases_in, run_phases
 from chromabuild.simulate.result import Run
@@ -169,3 +169,27 @@ def test_a_phase_shorter_than_its_first_frame(tmp_path):
     run(tmp_path, steps=10)
     with pytest.raises(BadInputError, match="produce has no trajectory to go on with"):
         run(tmp_path, steps=10, extend="0.02 ps")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_run_in_openmm_goes_on_too(tmp_path):
+    """What stands in its log is left alone, and without its checkpoint it is refused."""
+    make_system(tmp_path, 100, neutral=False)
+
+    def go(extend: str | None = None) -> None:
+        config = settings()
+        config = config.model_copy(update={"dynamics": config.dynamics.model_copy(update={
+            "engine": "openmm", "platform": "CPU"})})
+        if extend is not None:
+            extended(config, task(tmp_path, config), extend)[0].write(tmp_path / "md")
+        run_phases(config, task(tmp_path, config), openmm_engine)
+
+    go()
+    before = (tmp_path / "md" / "02-produce.log").read_bytes()
+    go("40 fs")
+    assert (tmp_path / "md" / "02-produce.log").read_bytes().startswith(before)
+    check(tmp_path, STEPS + 40)
+    for path in (tmp_path / "md" / "restart").glob("02-produce_checkpoint_*"):
+        path.unlink()
+    with pytest.raises(BadInputError, match="its checkpoint .* is missing"):
+        go("40 fs")

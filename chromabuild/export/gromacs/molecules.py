@@ -11,15 +11,14 @@ from typing import TextIO
 import numpy as np
 from scipy.sparse import coo_array
 
+from chromabuild.base.constants import ANGSTROM_PER_NM, KJ_PER_KCAL
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.simulate.end_pairs import EndBond
 from chromabuild.simulate.groups import HEAVIEST_HYDROGEN, mask
 
-KJ = 4.184
-"""kJ in one kcal."""
-STIFFNESS = 2 * KJ * 100
+STIFFNESS = 2 * KJ_PER_KCAL * ANGSTROM_PER_NM**2
 """kJ/mol/nm^2 of GROMACS' k/2 x^2, in one kcal/mol/angstrom^2 of k x^2."""
 BONDS_EXCLUDED = 3
 HEAVY_HYDROGENS = "HEAVY_HYDROGENS"
@@ -117,7 +116,7 @@ def _write_types(file: TextIO, topology: Topology, types: list[str]) -> None:
         mass[template.lj_type] = template.mass
     file.write("\n[ atomtypes ]\n; name  number  mass  charge  ptype  sigma(nm)  epsilon(kJ/mol)\n")
     for name, weight, sigma, epsilon in zip(types, mass.tolist(), (topology.lj_sigma / 10).tolist(),
-                                            (topology.lj_epsilon * KJ).tolist(), strict=True):
+                                            (topology.lj_epsilon * KJ_PER_KCAL).tolist(), strict=True):
         file.write(f"{name:<9s} {_atomic_number(weight):3d} {weight:9.4f} 0.0 A {sigma:.10e} {epsilon:.10e}\n")
     first, second = np.nonzero(np.triu(topology.special_pairs))
     if len(first) == 0:
@@ -126,7 +125,7 @@ def _write_types(file: TextIO, topology: Topology, types: list[str]) -> None:
     for i, j in zip(first.tolist(), second.tolist(), strict=True):
         c6, c12 = float(topology.lj_c6[i, j]), float(topology.lj_c12[i, j])
         sigma, epsilon = ((c12 / c6) ** (1 / 6), c6**2 / (4 * c12)) if c6 > 0 and c12 > 0 else (0.0, 0.0)
-        file.write(f"{types[i]:<9s} {types[j]:<9s} 1 {sigma / 10:.10e} {epsilon * KJ:.10e}\n")
+        file.write(f"{types[i]:<9s} {types[j]:<9s} 1 {sigma / 10:.10e} {epsilon * KJ_PER_KCAL:.10e}\n")
 
 
 def _atomic_number(mass: float) -> int:
@@ -151,7 +150,7 @@ def _write_molecule(file: TextIO, template: MoleculeTemplate, name: str, types: 
     bonds = [(template.bond_atoms, 1, template.bond_r0 / 10, STIFFNESS * template.bond_k),
              # A distance that is no bond to GROMACS: it excludes no pair and is no constraint.
              (template.urey_bradley_atoms, 6, template.urey_bradley_r0 / 10, STIFFNESS * template.urey_bradley_k)]
-    angles = [(template.angle_atoms, 1, template.angle_theta0, 2 * KJ * template.angle_k)]
+    angles = [(template.angle_atoms, 1, template.angle_theta0, 2 * KJ_PER_KCAL * template.angle_k)]
     if template.rigid_water:
         distance = {tuple(sorted(pair)): value for pair, value in zip(
             template.constraint_atoms.tolist(), (template.constraint_distance / 10).tolist(), strict=True)}
@@ -165,8 +164,9 @@ def _write_molecule(file: TextIO, template: MoleculeTemplate, name: str, types: 
         _write_pairs(file, template, fudge)
         _write_rows(file, "angles", angles)
         _write_rows(file, "dihedrals", [
-            (template.dihedral_atoms, 9, template.dihedral_phase, KJ * template.dihedral_k, template.dihedral_n),
-            (template.improper_atoms, 2, template.improper_psi0, 2 * KJ * template.improper_k)])
+            (template.dihedral_atoms, 9, template.dihedral_phase, KJ_PER_KCAL * template.dihedral_k,
+             template.dihedral_n),
+            (template.improper_atoms, 2, template.improper_psi0, 2 * KJ_PER_KCAL * template.improper_k)])
     if not by_bonds:
         _write_exclusions(file, template)
     for group in groups:
@@ -210,7 +210,7 @@ def _write_rows(file: TextIO, title: str, kinds: list[tuple]) -> None:
 
 def _write_pairs(file: TextIO, template: MoleculeTemplate, fudge: float | None) -> None:
     """1-4 pairs with parameters of their own; their charges too where no one factor gives them."""
-    columns = [template.pair14_sigma / 10, KJ * template.pair14_epsilon]
+    columns = [template.pair14_sigma / 10, KJ_PER_KCAL * template.pair14_epsilon]
     if fudge is None:
         ones = np.ones(len(template.pair14_atoms))
         columns = [ones, template.pair14_charge_product, ones, *columns]

@@ -1,0 +1,8 @@
+"""Constants of nature and conversions of units."""
+
+KJ_PER_KCAL = 4.184
+ANGSTROM_PER_NM = 10.0
+BOLTZMANN = 8.31446261815324e-3 / KJ_PER_KCAL
+"""kcal/mol/K: the gas constant, exact by the SI of 2019."""
+GRAMS_PER_CM3 = 10 / 6.02214076
+"""In one atomic mass unit/angstrom^3."""

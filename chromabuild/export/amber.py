@@ -1,0 +1,349 @@
+"""AMBER input: prmtop and a NetCDF restart.
+
+Format of the prmtop: "AMBER Parameter/Topology File Format" (ambermd.org/FileFormats); of the restart: AMBER NetCDF
+Trajectory/Restart Convention 1.0, revision B. Units of AMBER are ours, but for charges, which are multiplied by
+18.2223, and angles, which are in radian.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+from scipy.io import netcdf_file
+
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.files import atomic_path
+from chromabuild.export.system import BuiltSystem
+from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
+from chromabuild.simulate.groups import HEAVIEST_HYDROGEN
+
+CHARGE_UNIT = 18.2223
+"""Square root of 332.05, kcal angstrom/mol: energies of charges are smaller by 4e-5 than with our constant."""
+LARGEST = 33_333_333
+"""Atoms: three coordinates each are numbered in columns of eight digits."""
+SCEE, SCNB = 1.2, 2.0
+"""What AMBER divides 1-4 charges and Lennard-Jones energies by, where nothing else is said."""
+_HH_CONSTANT = 553.0
+"""kcal/mol/angstrom^2 of the third side of a rigid water, which AMBER has as a bond."""
+_WATER = "WAT"
+"""The residue that AMBER's programs take for a rigid water."""
+_ELEMENTS = {"H": (1, 1.008, 1.2, 0.85), "C": (6, 12.011, 1.7, 0.72), "N": (7, 14.007, 1.55, 0.79),
+             "O": (8, 15.999, 1.5, 0.85), "NA": (11, 22.99, 1.5, 0.8), "MG": (12, 24.305, 1.18, 0.8),
+             "P": (15, 30.974, 1.85, 0.86), "S": (16, 32.06, 1.8, 0.96), "CL": (17, 35.45, 1.7, 0.8),
+             "K": (19, 39.098, 1.5, 0.8)}
+"""Atomic number, mass, Bondi's radius and screening factor of generalised Born models."""
+_PER_LINE = {"8d": 10, "16.8E": 5, "4s": 20}
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """Terms of a kind of molecule: atoms (n, 2..4) from 0, and rows of parameters (n, ...)."""
+
+    bonds: np.ndarray
+    bond_values: np.ndarray
+    angles: np.ndarray
+    angle_values: np.ndarray
+    dihedrals: np.ndarray
+    dihedral_values: np.ndarray
+    """k, periodicity, phase, scee, scnb."""
+    gives_pair: np.ndarray
+    """(n,) bool: its first and last atom are a 1-4 pair."""
+    is_improper: np.ndarray
+
+
+def export_amber(system: BuiltSystem, folder: Path) -> list[Path]:
+    """Write ``system.prmtop`` and ``system.rst7`` into ``folder``, which is made; gives their paths.
+
+    Raises BadInputError for what a prmtop of AMBER's force fields cannot hold: too many atoms, correction maps,
+    Urey-Bradley terms, harmonic impropers, 1-4 pairs with parameters of their own.
+    """
+    topology = system.topology
+    if topology.n_atoms > LARGEST:
+        raise BadInputError(f"{topology.n_atoms:,} atoms are too many for a prmtop (at most {LARGEST:,}): export "
+                            "--part solute")
+    terms = [_terms_of(topology, template) for template in topology.templates]
+    used = np.unique(topology.per_atom("lj_type"))
+    folder.mkdir(parents=True, exist_ok=True)
+    with atomic_path(folder / "system.prmtop") as part, open(part, "w", encoding="ascii") as file:
+        _write_prmtop(file, system, terms, used)
+    with atomic_path(folder / "system.rst7") as part:
+        _write_restart(part, system)
+    return [folder / "system.prmtop", folder / "system.rst7"]
+
+
+def _terms_of(topology: Topology, template: MoleculeTemplate) -> _Terms:
+    if len(template.cmap_atoms) or len(template.urey_bradley_atoms) or len(template.improper_atoms):
+        raise BadInputError(f"{template.name} has terms of the CHARMM force field, which a prmtop of AMBER's force "
+                            "fields does not hold: export to another program")
+    bonds, bond_values = template.bond_atoms, np.column_stack([template.bond_k, template.bond_r0])
+    angles = template.angle_atoms
+    angle_values = np.column_stack([template.angle_k, np.radians(template.angle_theta0)])
+    if template.rigid_water:
+        sides = {tuple(sorted(pair)): length for pair, length in zip(
+            template.constraint_atoms.tolist(), template.constraint_distance.tolist(), strict=True)}
+        bonds = np.vstack([bonds, [[1, 2]]])
+        bond_values = np.vstack([bond_values, [[_HH_CONSTANT, sides[1, 2]]]])
+        angles, angle_values = angles[:0], angle_values[:0]
+    atoms = template.dihedral_atoms.astype(np.int64)
+    values = np.column_stack([template.dihedral_k, template.dihedral_n, np.radians(template.dihedral_phase),
+                              np.full(len(atoms), SCEE), np.full(len(atoms), SCNB)])
+    keys = _keys(atoms[:, [0, 3]], template.n_atoms)
+    bonded = _keys(template.bond_atoms, template.n_atoms)
+    is_proper = np.all([np.isin(_keys(atoms[:, k:k + 2], template.n_atoms), bonded) for k in range(3)], axis=0)
+    pair_keys = _keys(template.pair14_atoms, template.n_atoms)
+    scales = _scales(topology, template)
+    gives = np.zeros(len(atoms), dtype=bool)
+    proper = np.flatnonzero(is_proper)
+    found, first = np.unique(keys[proper], return_index=True)
+    order = np.argsort(pair_keys)
+    if len(order) and len(found):
+        place = np.minimum(np.searchsorted(pair_keys[order], found), len(order) - 1)
+        has = pair_keys[order][place] == found
+        chosen = proper[first[has]]
+        gives[chosen] = True
+        values[chosen, 3:] = scales[order[place[has]]]
+    missing = np.flatnonzero(~np.isin(pair_keys, keys[gives]))
+    if len(missing):  # a pair without a torsion that counts: one without energy, as AMBER's own programs have it
+        atoms = np.vstack([atoms, _paths(template, template.pair14_atoms[missing])])
+        values = np.vstack([values, np.column_stack([np.zeros(len(missing)), np.ones(len(missing)),
+                                                     np.zeros(len(missing)), scales[missing]])])
+        gives, is_proper = (np.append(flags, np.ones(len(missing), dtype=bool)) for flags in (gives, is_proper))
+    return _Terms(bonds, bond_values, angles, angle_values, atoms, values, gives, ~is_proper)
+
+
+def _keys(pairs: np.ndarray, n: int) -> np.ndarray:
+    pairs = pairs.astype(np.int64)
+    return pairs.min(axis=1, initial=n) * n + pairs.max(axis=1, initial=-1)
+
+
+def _scales(topology: Topology, template: MoleculeTemplate) -> np.ndarray:
+    """(pairs, 2): what charges and Lennard-Jones energy of each 1-4 pair are divided by.
+
+    Raises BadInputError where a pair is not that of its atoms, divided.
+    """
+    a, b = template.pair14_atoms.T
+    kind = template.lj_type
+    product = template.charge[a] * template.charge[b]
+    sigma = 0.5 * (topology.lj_sigma[kind[a]] + topology.lj_sigma[kind[b]])
+    epsilon = np.sqrt(topology.lj_epsilon[kind[a]] * topology.lj_epsilon[kind[b]])
+    result = np.empty((len(a), 2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for column, whole, scaled, usual in ((0, product, template.pair14_charge_product, SCEE),
+                                             (1, epsilon, template.pair14_epsilon, SCNB)):
+            result[:, column] = np.where(np.abs(whole) > 1e-10, whole / scaled, usual)
+    other = (np.abs(sigma - template.pair14_sigma) > 1e-5) & (template.pair14_epsilon > 0)
+    if other.any() or not np.isfinite(result).all() or (result <= 0).any():
+        raise BadInputError(f"{template.name} has 1-4 pairs with parameters of their own, which a prmtop does not "
+                            "hold: export to another program")
+    return result.round(6)
+
+
+def _paths(template: MoleculeTemplate, pairs: np.ndarray) -> np.ndarray:
+    """(n, 4): each pair with two bonded atoms between them."""
+    partners: dict[int, list[int]] = {}
+    for i, j in template.bond_atoms.tolist():
+        partners.setdefault(i, []).append(j)
+        partners.setdefault(j, []).append(i)
+    return np.array([next((first, j, k, last) for j in partners[first] for k in partners[j]
+                          if k != first and last in partners[k] and last != j) for first, last in pairs.tolist()])
+
+
+def _write_prmtop(file: TextIO, system: BuiltSystem, terms: Sequence[_Terms], used: np.ndarray) -> None:
+    """``used``: the Lennard-Jones types that atoms have; readers take the others for pairs out of the rule."""
+    topology = system.topology
+    n_types = len(used)
+    bond_types, bonds = _of_system(topology, [(one.bonds, one.bond_values) for one in terms])
+    angle_types, angles = _of_system(topology, [(one.angles, one.angle_values) for one in terms])
+    signed = [(_signed(one), one.dihedral_values) for one in terms]
+    dihedral_types, dihedrals = _of_system(topology, signed)
+    excluded_count, excluded = _exclusions(topology)
+    mass = topology.masses()
+    is_hydrogen = mass < HEAVIEST_HYDROGEN
+    split = {name: (rows[has], rows[~has]) for name, rows in (("BONDS", bonds), ("ANGLES", angles),
+                                                              ("DIHEDRALS", dihedrals))
+             for has in [_touches(rows, is_hydrogen)]}
+    residues, names, pointers = _residues(topology)
+    molecules = np.concatenate([np.full(count, topology.templates[t].n_atoms) for t, count in zip(
+        topology.run_template.tolist(), topology.run_count.tolist(), strict=True)])
+    counts = [(len(a), len(b)) for a, b in split.values()]
+    pointers_of_file = [
+        topology.n_atoms, n_types, counts[0][0], counts[0][1], counts[1][0], counts[1][1], counts[2][0], counts[2][1],
+        0, 0, len(excluded), residues, counts[0][1], counts[1][1], counts[2][1], len(bond_types), len(angle_types),
+        len(dihedral_types), n_types, 0, 0, 0, 0, 0, 0, 0, 0, 1,
+        int(np.diff([*pointers, topology.n_atoms + 1]).max()), 0, 0]
+    element = _elements(mass)
+    file.write("%VERSION  VERSION_STAMP = V0001.000  DATE = 01/01/00  00:00:00\n")
+    _write(file, "TITLE", "4s", ["chro", "mabu", "ild"])
+    _write(file, "POINTERS", "8d", pointers_of_file)
+    _write(file, "ATOM_NAME", "4s", topology.per_atom("atom_name").astype("U4"))
+    _write(file, "CHARGE", "16.8E", topology.charges() * CHARGE_UNIT)
+    _write(file, "ATOMIC_NUMBER", "8d", np.array([row[0] for row in _ELEMENTS.values()])[element])
+    _write(file, "MASS", "16.8E", mass)
+    kinds = np.searchsorted(used, topology.per_atom("lj_type"))
+    _write(file, "ATOM_TYPE_INDEX", "8d", kinds + 1)
+    _write(file, "NUMBER_EXCLUDED_ATOMS", "8d", excluded_count)
+    first, second = np.meshgrid(np.arange(n_types), np.arange(n_types), indexing="ij")
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    _write(file, "NONBONDED_PARM_INDEX", "8d", (high * (high + 1) // 2 + low + 1).ravel())
+    _write(file, "RESIDUE_LABEL", "4s", names)
+    _write(file, "RESIDUE_POINTER", "8d", pointers)
+    for title, types, columns in (("BOND", bond_types, ("FORCE_CONSTANT", "EQUIL_VALUE")),
+                                  ("ANGLE", angle_types, ("FORCE_CONSTANT", "EQUIL_VALUE")),
+                                  ("DIHEDRAL", dihedral_types, ("FORCE_CONSTANT", "PERIODICITY", "PHASE"))):
+        for k, column in enumerate(columns):
+            _write(file, f"{title}_{column}", "16.8E", types[:, k])
+    for k, title in ((3, "SCEE_SCALE_FACTOR"), (4, "SCNB_SCALE_FACTOR")):
+        _write(file, title, "16.8E", dihedral_types[:, k])
+    _write(file, "SOLTY", "16.8E", np.zeros(n_types))
+    rows, columns = np.tril_indices(n_types)
+    _write(file, "LENNARD_JONES_ACOEF", "16.8E", topology.lj_c12[used[rows], used[columns]])
+    _write(file, "LENNARD_JONES_BCOEF", "16.8E", topology.lj_c6[used[rows], used[columns]])
+    for name, (with_hydrogen, without) in split.items():
+        _write(file, f"{name}_INC_HYDROGEN", "8d", with_hydrogen.ravel())
+        _write(file, f"{name}_WITHOUT_HYDROGEN", "8d", without.ravel())
+    _write(file, "EXCLUDED_ATOMS_LIST", "8d", excluded)
+    for title in ("HBOND_ACOEF", "HBOND_BCOEF", "HBCUT"):
+        _write(file, title, "16.8E", [])
+    _write(file, "AMBER_ATOM_TYPE", "4s", np.array([name[:4] for name in topology.lj_name[used].astype("U8")])[kinds])
+    _write(file, "TREE_CHAIN_CLASSIFICATION", "4s", np.full(topology.n_atoms, "BLA"))
+    for title in ("JOIN_ARRAY", "IROTAT"):
+        _write(file, title, "8d", np.zeros(topology.n_atoms, dtype=int))
+    solute_molecules, solute_residues = _solute_size(topology)
+    _write(file, "SOLVENT_POINTERS", "8d", [solute_residues, len(molecules), solute_molecules + 1])
+    _write(file, "ATOMS_PER_MOLECULE", "8d", molecules)
+    _write(file, "BOX_DIMENSIONS", "16.8E", [90.0, *system.box])
+    file.write("%FLAG RADIUS_SET\n%FORMAT(1a80)\n" + "Bondi radii (bondi)".ljust(80) + "\n")
+    for title, k in (("RADII", 2), ("SCREEN", 3)):
+        _write(file, title, "16.8E", np.array([row[k] for row in _ELEMENTS.values()])[element])
+
+
+def _signed(terms: _Terms) -> np.ndarray:
+    """Dihedrals with AMBER's marks, as flags behind the atoms: (n, 6) atoms, no pair, improper.
+
+    The third and fourth atom bear the marks as signs, and 0 has none: such a row is read backwards.
+    """
+    atoms = terms.dihedrals
+    backwards = (atoms[:, 2] == 0) | (atoms[:, 3] == 0)
+    return np.column_stack([np.where(backwards[:, None], atoms[:, ::-1], atoms), ~terms.gives_pair, terms.is_improper])
+
+
+def _of_system(topology: Topology, kinds: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct rows of parameters, and all terms of the system: AMBER's numbers of the atoms' first coordinates, with
+    marks, and the number of the parameters from 1."""
+    width = kinds[0][1].shape[1]
+    types, which = np.unique(np.concatenate([values for _, values in kinds]).reshape(-1, width), axis=0,
+                             return_inverse=True)
+    which = which.ravel()
+    starts = np.concatenate([[0], np.cumsum([len(atoms) for atoms, _ in kinds])])
+    n_columns = min(kinds[0][0].shape[1], 4)
+    pieces = [np.empty((0, n_columns + 1), dtype=np.int64)]
+    for t, count, first in zip(topology.run_template.tolist(), topology.run_count.tolist(),
+                               topology.run_first_atom.tolist(), strict=False):
+        atoms = kinds[t][0].astype(np.int64)
+        if len(atoms) == 0:
+            continue
+        marks = atoms[:, 4:]
+        offsets = first + topology.templates[t].n_atoms * np.arange(count, dtype=np.int64)
+        rows = 3 * (atoms[None, :, :4] + offsets[:, None, None])
+        for column in range(marks.shape[1]):
+            rows[:, :, 2 + column] *= np.where(marks[:, column], -1, 1)
+        number = np.broadcast_to(which[starts[t]:starts[t + 1], None] + 1, (count, len(atoms), 1))
+        pieces.append(np.concatenate([rows, number], axis=2).reshape(-1, n_columns + 1))
+    return types, np.concatenate(pieces)
+
+
+def _touches(rows: np.ndarray, is_hydrogen: np.ndarray) -> np.ndarray:
+    """(n,) bool: rows with an atom of hydrogen."""
+    return is_hydrogen[np.abs(rows[:, :-1]) // 3].any(axis=1)
+
+
+def _exclusions(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
+    """How many atoms behind it each atom excludes, at least one, and who: from 1, 0 for none."""
+    counts, lists = [], []
+    for t, count, first in zip(topology.run_template.tolist(), topology.run_count.tolist(),
+                               topology.run_first_atom.tolist(), strict=False):
+        template = topology.templates[t]
+        n = template.n_atoms
+        pairs = np.sort(template.exclusion.astype(np.int64), axis=1)
+        nobody = np.setdiff1d(np.arange(n), pairs[:, 0])
+        pairs = np.vstack([pairs, np.column_stack([nobody, np.full(len(nobody), -1)])])
+        pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+        counts.append(np.tile(np.bincount(pairs[:, 0], minlength=n), count))
+        offsets = first + 1 + n * np.arange(count, dtype=np.int64)
+        lists.append(np.where(pairs[:, 1] < 0, 0, pairs[:, 1] + offsets[:, None]).ravel())
+    return np.concatenate(counts), np.concatenate(lists)
+
+
+def _residues(topology: Topology) -> tuple[int, np.ndarray, np.ndarray]:
+    """Number of residues, their names, and their first atoms from 1."""
+    names, pointers = [], []
+    for t, count, first in zip(topology.run_template.tolist(), topology.run_count.tolist(),
+                               topology.run_first_atom.tolist(), strict=False):
+        template = topology.templates[t]
+        own = [_WATER] if template.rigid_water else template.residue_name.astype("U4")
+        names.append(np.tile(own, count))
+        starts = np.searchsorted(template.atom_residue, np.arange(len(template.residue_name)))
+        offsets = first + 1 + template.n_atoms * np.arange(count, dtype=np.int64)
+        pointers.append((starts + offsets[:, None]).ravel())
+    found = np.concatenate(names)
+    return len(found), found, np.concatenate(pointers)
+
+
+def _solute_size(topology: Topology) -> tuple[int, int]:
+    """Molecules and residues before the first water or ion."""
+    molecules = residues = 0
+    for t, count in zip(topology.run_template.tolist(), topology.run_count.tolist(), strict=True):
+        template = topology.templates[t]
+        if template.rigid_water or template.n_atoms == 1:
+            break
+        molecules, residues = molecules + count, residues + count * len(template.residue_name)
+    return molecules, residues
+
+
+def _elements(mass: np.ndarray) -> np.ndarray:
+    """Row of ``_ELEMENTS`` whose mass is nearest."""
+    known = np.array([row[1] for row in _ELEMENTS.values()])
+    distinct, which = np.unique(mass, return_inverse=True)
+    return np.abs(distinct[:, None] - known).argmin(axis=1)[which]
+
+
+def _write(file: TextIO, title: str, form: str, values: Iterable) -> None:
+    """A section, in the columns of its format."""
+    per_line = _PER_LINE[form]
+    declared = {"8d": "10I8", "16.8E": "5E16.8", "4s": "20a4"}[form]
+    file.write(f"%FLAG {title}\n%FORMAT({declared})\n")
+    values = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    cell = {"8d": "%8d", "16.8E": "%16.8E", "4s": "%-4.4s"}[form]
+    whole = len(values) // per_line * per_line
+    block = per_line * 1000
+    for start in range(0, whole, block):
+        part = values[start:min(start + block, whole)]
+        file.write((cell * per_line + "\n") * (len(part) // per_line) % tuple(part))
+    if whole < len(values) or not values:
+        file.write(cell * (len(values) - whole) % tuple(values[whole:]) + "\n")
+
+
+def _write_restart(path: Path, system: BuiltSystem) -> None:
+    """Coordinates and box as a NetCDF restart."""
+    with netcdf_file(path, "w", version=2) as file:
+        file.Conventions, file.ConventionVersion = b"AMBERRESTART", b"1.0"
+        file.title, file.application, file.program, file.programVersion = (b"chromabuild",) * 4
+        for name, size in (("spatial", 3), ("atom", len(system.position)), ("cell_spatial", 3), ("cell_angular", 3),
+                           ("label", 5)):
+            file.createDimension(name, size)
+        file.createVariable("spatial", "c", ("spatial",))[:] = np.array([b"x", b"y", b"z"])
+        file.createVariable("cell_spatial", "c", ("cell_spatial",))[:] = np.array([b"a", b"b", b"c"])
+        file.createVariable("cell_angular", "c", ("cell_angular", "label"))[:] = np.array(
+            [list("alpha"), list("beta "), list("gamma")], dtype="S1")
+        time = file.createVariable("time", "d", ())
+        time.units = b"picosecond"
+        time[()] = 0.0
+        for name, dimensions, values, unit in (
+                ("coordinates", ("atom", "spatial"), system.position, b"angstrom"),
+                ("cell_lengths", ("cell_spatial",), system.box, b"angstrom"),
+                ("cell_angles", ("cell_angular",), np.full(3, 90.0), b"degree")):
+            variable = file.createVariable(name, "d", dimensions)
+            variable[:] = values
+            variable.units = unit

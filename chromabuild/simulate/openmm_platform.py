@@ -1,0 +1,76 @@
+"""Which of OpenMM's platforms a simulation runs on: CUDA, HIP, OpenCL or CPU."""
+
+from dataclasses import dataclass, field
+
+import openmm
+
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.settings import DynamicsSection
+
+ON_GPUS = ("CUDA", "HIP", "OpenCL")
+_OPENCL_ON_CPUS = ("Portable Computing Language", "Intel(R) CPU", "Intel(R) OpenCL")
+_INSTALL = {"CUDA": "pip install 'chromabuild[cuda12]'", "HIP": "pip install 'chromabuild[hip6]'",
+            "OpenCL": "install the OpenCL driver of the device"}
+
+
+@dataclass(frozen=True)
+class ChosenPlatform:
+    """A platform and what its contexts are made with."""
+
+    name: str
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+def platform_names() -> list[str]:
+    """Those that this installation of OpenMM can load, the fastest first."""
+    platforms = [openmm.Platform.getPlatform(k) for k in range(openmm.Platform.getNumPlatforms())]
+    return [platform.getName() for platform in sorted(platforms, key=lambda one: -one.getSpeed())]
+
+
+def chosen_platform(dynamics: DynamicsSection, threads: int | None = None) -> ChosenPlatform:
+    """The platform of the settings; of ``auto`` the fastest that is here and finds a device.
+
+    Raises BadInputError when the one that is named is not here.
+    """
+    here = platform_names()
+    if dynamics.platform == "auto":
+        name = next(name for name in here if name not in ON_GPUS or _works(_on(name, dynamics, threads)))
+        return _on(name, dynamics, threads)
+    if dynamics.platform not in here:
+        remedy = _INSTALL.get(dynamics.platform, "install openmm again")
+        raise BadInputError(f"dynamics.platform is {dynamics.platform}, and OpenMM has {', '.join(here)} here: "
+                            f"{remedy}, or set it to auto")
+    return _on(dynamics.platform, dynamics, threads)
+
+
+def context_on(platform: ChosenPlatform, system: openmm.System, integrator: openmm.Integrator) -> openmm.Context:
+    """A context on the platform. Raises BadInputError with OpenMM's reason when its device does not do it."""
+    try:
+        return openmm.Context(system, integrator, openmm.Platform.getPlatformByName(platform.name), platform.properties)
+    except openmm.OpenMMException as error:
+        if platform.name not in ON_GPUS:
+            raise
+        raise BadInputError(f"OpenMM cannot use {platform.name} with {platform.properties} ({error}): change "
+                            "dynamics.devices or dynamics.platform_precision, or set dynamics.platform to CPU"
+                            ) from None
+
+
+def _on(name: str, dynamics: DynamicsSection, threads: int | None) -> ChosenPlatform:
+    if name == "CPU":
+        return ChosenPlatform(name, {"Threads": str(threads)} if threads else {})
+    if name not in ON_GPUS:
+        return ChosenPlatform(name)
+    devices = {"DeviceIndex": dynamics.devices} if dynamics.devices else {}
+    return ChosenPlatform(name, {"Precision": dynamics.platform_precision, **devices})
+
+
+def _works(platform: ChosenPlatform) -> bool:
+    """Whether the platform finds a device that is no CPU: what OpenCL makes of one is slower than OpenMM's own."""
+    system = openmm.System()
+    system.addParticle(1.0)
+    try:
+        context = context_on(platform, system, openmm.VerletIntegrator(0.001))
+    except BadInputError:
+        return False
+    return platform.name != "OpenCL" or not any(
+        word in context.getPlatform().getPropertyValue(context, "OpenCLPlatformName") for word in _OPENCL_ON_CPUS)
