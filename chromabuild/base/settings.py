@@ -128,7 +128,7 @@ class DynamicsSection(Section):
     thermostat_time: Positive = Field(0.1, description="ps, relaxation time of the temperature; langevin: the inverse of its friction")
     barostat_time: Positive = Field(2.0, description="ps, relaxation time of the pressure (engine openmm: Monte Carlo moves instead)")
     trajectory_selection: Literal["auto", "all", "solute", "solute-and-ions"] = Field("auto", description="atoms of the trajectory and of topology.psf; auto: all below a million, from there on solute and ions")
-    checkpoint: Annotated[str, Field(pattern=DURATION)] = Field("15 min", description="wall-clock time between checkpoints of engine chromamd, e.g. 90 s, 15 min, 1 h: a run that is killed goes on from the last one; 0 min: only when asked to stop")
+    checkpoint: Annotated[str, Field(pattern=DURATION)] = Field("15 min", description="wall-clock time between checkpoints, e.g. 90 s, 15 min, 1 h: a run that is killed goes on from the last one; 0 min: only when asked to stop")
     max_force: float = Field(10000.0, ge=0, description="kcal/mol/angstrom: dynamics of engine chromamd ends where the force on an atom is larger; 0: off, as for all `max_` keys")
     max_temperature: float | None = Field(None, ge=0, description="kelvin: it ends where solute or solvent is hotter; empty: three times what the thermostat is set to, and chance")
     max_drift: float = Field(1.0, ge=0, description="kT/ps/atom: it ends where the conserved energy drifts faster, over a ps or more")

@@ -57,7 +57,7 @@ def folder(built, tmp_path):
 
 def start(folder, steps: int = STEPS) -> subprocess.Popen:
     phases = [PHASES[0], PHASES[1] | {"steps": steps}]
-    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(folder), json.dumps(phases)], env=environment(),
+    return subprocess.Popen([sys.executable, "-P", "-c", SCRIPT, str(folder), json.dumps(phases)], env=environment(),
                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import MDAnalysis
 import numpy as np
+import openmm
 import pytest
+from openmm import app
 from support.command_line import chromabuild, refusal, result_of
 from support.engine_energies import reference_energy
 from support.molecular_systems import make_solute
@@ -168,6 +170,16 @@ def test_correction_maps_are_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_two_kinds_of_heavy_hydrogens_are_refused(tmp_path):
+    topology = make_topology(make_solute([["NALA", "CALA"]]), {})
+    phases = plan_phases(SimulateSection(protocol=None, phases=[
+        {"name": f"by-{factor}", "steps": 1, "hydrogen_mass_factor": factor} for factor in (1, 2, 3)]))
+    system = BuiltSystem(topology, np.zeros((topology.n_atoms, 3)), np.full(3, 30.0))
+    with pytest.raises(BadInputError, match="several values of hydrogen_mass_factor"):
+        export_gromacs(system, tmp_path / "out", DynamicsSection(), phases, 1)
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_solute_alone(tmp_path):
     """Without water there is no protocol; the settings' phases are left out."""
     solute = make_solute([["NALA", "CVAL"]])
@@ -179,3 +191,26 @@ def test_the_solute_alone(tmp_path):
     assert int(number) == len(atoms) == solute.n_atoms
     assert [float(word) for word in atoms[-1][20:].split()] == pytest.approx(whole.position[solute.n_atoms - 1] / 10)
     assert atoms[-1][:20] == "    2VAL    OXT" + f"{solute.n_atoms:5d}" and box.split() == ["9.00000"] * 3
+
+
+@pytest.mark.parametrize("name", ["water", "peptide", "duplex"])
+def test_openmm_reads_the_topology(systems, tmp_path, name):
+    """OpenMM's own reader of GROMACS files finds the energies of our topology to 1e-6: another judge, in double
+    precision, and one that is always installed."""
+    system = systems[name]
+    export_gromacs(BuiltSystem(system.topology, system.position, system.box), tmp_path, DynamicsSection(), (), 1)
+    # Its reader of gro files wants three decimals.
+    top = app.GromacsTopFile(str(tmp_path / "system.top"), unitCellDimensions=openmm.Vec3(*(system.box / 10)),
+                             defines={"FLEXIBLE": ""})
+    options = NonbondedOptions(9.0, 0.34, (32, 32, 36))
+    judge = top.createSystem(nonbondedMethod=app.PME, nonbondedCutoff=options.cutoff / 10, constraints=None,
+                             rigidWater=False, removeCMMotion=False)
+    for force in judge.getForces():
+        if isinstance(force, openmm.NonbondedForce):
+            force.setPMEParameters(options.alpha * 10, *options.grid)
+            force.setUseDispersionCorrection(False)
+    context = openmm.Context(judge, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
+    context.setPositions(system.position / 10)
+    theirs = context.getState(getEnergy=True).getPotentialEnergy()._value / 4.184
+    ours, _ = reference_energy(system, options)
+    assert theirs == pytest.approx(sum(ours.values()), rel=1e-6)

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.gromacs.coordinates import write_gro, write_index
 from chromabuild.export.gromacs.molecules import write_topology
@@ -40,11 +42,14 @@ def export_gromacs(system: BuiltSystem, folder: Path, dynamics: DynamicsSection,
     """Write the files into ``folder``, which is made; gives their paths.
 
     ``phases``: each becomes an mdp file and a pair of commands in ``run.sh``; none: topology, coordinates and groups
-    alone. Raises BadInputError where the force field cannot be translated.
+    alone. Raises BadInputError where force field or phases cannot be translated.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     groups = sorted({restraint.group for phase in phases for restraint in phase.restraints})
-    heavy = max((phase.hydrogen_mass_factor for phase in phases), default=1.0)
+    factors = {phase.hydrogen_mass_factor for phase in phases} - {1.0}
+    if len(factors) > 1:
+        raise BadInputError("simulate.phases have several values of hydrogen_mass_factor beside 1, and the export to "
+                            "GROMACS holds one: choose one of them")
+    heavy = max(factors, default=1.0)
     paths = write_topology(system.topology, folder, groups, heavy, end_bonds)
     write_gro(folder / "system.gro", system.topology, system.position, system.box, system.solute)
     write_index(folder / "index.ndx", index_groups(system.topology))
@@ -62,7 +67,8 @@ def export_gromacs(system: BuiltSystem, folder: Path, dynamics: DynamicsSection,
         write_index(folder / "index.ndx", index_groups(system.topology) | {"Frames": chosen})
     texts["run.sh"] = _commands(phases)
     for name, text in texts.items():
-        (folder / name).write_text(text, encoding="ascii")
+        with atomic_path(folder / name) as part:
+            part.write_text(text, encoding="ascii")
         paths.append(folder / name)
     (folder / "run.sh").chmod(0o755)
     return paths

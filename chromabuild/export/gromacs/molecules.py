@@ -40,7 +40,7 @@ def restraint_macro(group: str) -> str:
 
 def write_topology(topology: Topology, folder: Path, groups: Iterable[str] = (), heavy_hydrogens: float = 1.0,
                    end_bonds: Iterable[EndBond] = ()) -> list[Path]:
-    """Write ``system.top`` and the itp files that it includes into a folder; gives their paths.
+    """Write ``system.top`` and the itp files that it includes into a folder, which is made; gives their paths.
 
     ``groups``: of atoms that position restraints may hold, by ``restraint_macro``. ``heavy_hydrogens``: factor of the
     masses of the solute's hydrogens where ``HEAVY_HYDROGENS`` is defined. ``end_bonds``: held where ``END_PAIRS`` is.
@@ -49,6 +49,7 @@ def write_topology(topology: Topology, folder: Path, groups: Iterable[str] = (),
     if len(topology.cmap_energy):
         raise BadInputError("the force field has correction maps of backbone torsions (CMAP), which the export to "
                             "GROMACS does not translate: take the files of CHARMM-GUI for GROMACS instead")
+    folder.mkdir(parents=True, exist_ok=True)
     types, files = type_names(topology), molecule_names(topology)
     fudge = _coulomb_factor(topology)
     groups, paths = list(groups), []
