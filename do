@@ -18,6 +18,8 @@ readonly QUICK_BUILD=(--config-settings=cmake.define.CHROMAMD_INSTRUCTION_SETS=n
   --config-settings=cmake.define.CHROMAMD_DOUBLE=OFF)
 readonly WHOLE_BUILD=(--config-settings=cmake.define.CHROMAMD_INSTRUCTION_SETS=native
   --config-settings=cmake.define.CHROMAMD_DOUBLE=ON)
+# Tests start hundreds of processes, and each would compile its modules again.
+unset PYTHONDONTWRITEBYTECODE
 any_build=no   # yes: a build of these sources with other options will do
 
 say() { printf '\n==> %s\n' "$*"; }

@@ -1,4 +1,4 @@
-"""Run our MPI engine chromamd: find it, write its control files, launch it, follow it, and read what it writes."""
+"""Run our MPI engine chromamd: write its control files, launch it, follow it, and read what it writes."""
 
 import ctypes
 import os
@@ -30,15 +30,14 @@ from chromabuild.forcefield.molecule_runs import trajectory_ranges
 from chromabuild.forcefield.topology_file import molecule_kinds
 from chromabuild.simulate.end_pairs import EndBond, end_bonds
 from chromabuild.simulate.energy_log import TableReader
+from chromabuild.simulate.executable import Precision, executable
 from chromabuild.simulate.launcher import RANKS_VARIABLE, launched
 from chromabuild.simulate.protocol import PlannedPhase, Row, Task
 
-Precision = Literal["mixed", "double"]
 RowProgress = Callable[[Row], None]
 Sections = dict[str, dict[str, object]]
 """Of a control file: section to key to value, in the units of the engine (ps where the settings have fs)."""
 
-_NAMES = {"mixed": "chromamd", "double": "chromamd-double"}
 _ERRORS = {error.exit_code: error for error in (BadInputError, IntegrityError, ResourceError, InterruptedRunError,
                                                  BusyError, UnstableRunError)}
 _POLL_SECONDS = 0.2
@@ -56,31 +55,6 @@ BAROSTAT_PERIOD = 10
 FORCE_SCALE_MAX = 5e-2
 """Largest displacement per force, angstrom^2 mol/kcal. The minimiser finds its step lengths from the curvature: from
 4e-4 for the stiffest mode, an X-H stretch, to this one for soft modes, which are what is left after a few steps."""
-
-
-def executable(precision: Precision = "mixed") -> Path:
-    """Path of the engine inside the installed package. Raises ResourceError when it was not built."""
-    path = Path(__file__).resolve().parents[1] / "_bin" / _NAMES[precision]
-    if not path.is_file() and precision == "double" and path.with_name(_NAMES["mixed"]).is_file():
-        raise ResourceError(f"this build has no {path.name}: build chromabuild with CHROMAMD_DOUBLE=ON "
-                            "(in the source tree: ./do setup), or use precision=\"mixed\"")
-    if not path.is_file():
-        raise ResourceError(f"the MD engine {path} is missing: install an MPI compiler "
-                            "(Debian: apt install gfortran libopenmpi-dev) and build chromabuild again")
-    return path
-
-
-def main() -> None:
-    """Console script ``chromamd``: becomes the engine; ``chromamd --path`` prints where it is (for mpirun)."""
-    try:
-        path = executable()
-    except ChromabuildError as error:
-        print(f"chromamd: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    if sys.argv[1:] == ["--path"]:
-        print(path)
-    else:
-        os.execv(path, [str(path), *sys.argv[1:]])
 
 
 def launch_command(ranks: int, precision: Precision = "mixed", arguments: Sequence[str] = (), threads: int = 1,

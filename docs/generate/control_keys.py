@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from chromabuild.simulate.chromamd import executable
+from chromabuild.simulate.executable import executable
 from generate.markdown import cell, code, table
 
 KEY = re.compile(r"(?P<empty># )?(?P<name>\w+) *= (?P<default>\S*) *# (?P<about>.*)")

@@ -31,7 +31,7 @@ from chromabuild.forcefield import make_topology
 from chromabuild.pipeline import chain
 from chromabuild.pipeline.examples import EXAMPLES
 from chromabuild.pipeline.inspect import AUDITS
-from chromabuild.simulate.chromamd import executable
+from chromabuild.simulate.executable import executable
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -1,0 +1,37 @@
+"""Find the MPI engine chromamd, and be the command of that name; with few imports, as every rank may start it."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Literal
+
+from chromabuild.base.errors import ChromabuildError, ResourceError
+
+Precision = Literal["mixed", "double"]
+
+_NAMES = {"mixed": "chromamd", "double": "chromamd-double"}
+
+
+def executable(precision: Precision = "mixed") -> Path:
+    """Path of the engine inside the installed package. Raises ResourceError when it was not built."""
+    path = Path(__file__).resolve().parents[1] / "_bin" / _NAMES[precision]
+    if not path.is_file() and precision == "double" and path.with_name(_NAMES["mixed"]).is_file():
+        raise ResourceError(f"this build has no {path.name}: build chromabuild with CHROMAMD_DOUBLE=ON "
+                            "(in the source tree: ./do setup), or use precision=\"mixed\"")
+    if not path.is_file():
+        raise ResourceError(f"the MD engine {path} is missing: install an MPI compiler "
+                            "(Debian: apt install gfortran libopenmpi-dev) and build chromabuild again")
+    return path
+
+
+def main() -> None:
+    """Console script ``chromamd``: becomes the engine; ``chromamd --path`` prints where it is (for mpirun)."""
+    try:
+        path = executable()
+    except ChromabuildError as error:
+        print(f"chromamd: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    if sys.argv[1:] == ["--path"]:
+        print(path)
+    else:
+        os.execv(path, [str(path), *sys.argv[1:]])
