@@ -69,7 +69,7 @@ echo 'INFO:  10  0.02  -100.5'
 
 def test_missing_engine_and_mpirun(tmp_path, monkeypatch, capsys):
     launcher._installed_mpirun.cache_clear()
-    monkeypatch.setattr(chromamd, "__file__", str(tmp_path / "simulate" / "chromamd.py"))
+    monkeypatch.setattr("chromabuild.simulate.executable.__file__", str(tmp_path / "simulate" / "executable.py"))
     with pytest.raises(ResourceError, match="libopenmpi-dev"):
         chromamd.launch_command(1)
     with pytest.raises(SystemExit) as stopped:

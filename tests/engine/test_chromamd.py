@@ -207,6 +207,6 @@ def test_a_missing_engine_is_told_with_the_remedy(tmp_path, monkeypatch, built, 
     (tmp_path / "_bin").mkdir()
     for name in built:
         (tmp_path / "_bin" / name).touch()
-    monkeypatch.setattr(chromamd, "__file__", str(tmp_path / "simulate" / "chromamd.py"))
+    monkeypatch.setattr("chromabuild.simulate.executable.__file__", str(tmp_path / "simulate" / "executable.py"))
     with pytest.raises(ResourceError, match=remedy):
         chromamd.executable("double")
