@@ -12,7 +12,7 @@ def user_environment(tmp_path):
     programs = tmp_path / "bin"
     programs.mkdir()
     for name, call in (("python", ""), ("chromabuild", "-P -m chromabuild.cli"),
-                       ("chromamd", "-P -c 'from chromabuild.simulate.chromamd import main; main()'")):
+                       ("chromamd", "-P -c 'from chromabuild.simulate.executable import main; main()'")):
         (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {call} "$@"\n')
         (programs / name).chmod(0o755)
     return os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "2",
