@@ -13,6 +13,7 @@ from chromabuild.base.settings import DynamicsSection, Settings, SimulateSection
 from chromabuild.shards import read_shards
 from chromabuild.simulate import chromamd, launcher, openmm_engine
 from chromabuild.simulate.energy_log import EnergyLog, TableReader
+from chromabuild.simulate.executable import main
 from chromabuild.simulate.protocol import Task, run_phases
 
 
@@ -73,7 +74,7 @@ def test_missing_engine_and_mpirun(tmp_path, monkeypatch, capsys):
     with pytest.raises(ResourceError, match="libopenmpi-dev"):
         chromamd.launch_command(1)
     with pytest.raises(SystemExit) as stopped:
-        chromamd.main()
+        main()
     assert stopped.value.code == ResourceError.exit_code
     assert "chromamd: the MD engine" in capsys.readouterr().err
     monkeypatch.setenv("PATH", str(tmp_path))
