@@ -15,7 +15,7 @@ from common.solutes import nucleosome, write_spread
 from common.timing import Usage, measured
 
 from chromabuild.base.settings import RelaxSection, Settings
-from chromabuild.forcefield import make_topology
+from chromabuild.forcefield.assign import make_topology
 from chromabuild.molecule.solute import Solute
 from chromabuild.shards.lone_bricks import write_lone_bricks
 from chromabuild.simulate import chromamd

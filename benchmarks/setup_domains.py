@@ -15,7 +15,7 @@ from common.solutes import nucleosome, write_spread
 from common.timing import Usage, measured
 
 from chromabuild.base.settings import SolvateSection
-from chromabuild.forcefield import make_topology
+from chromabuild.forcefield.assign import make_topology
 from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.molecule.solute import Solute
 from chromabuild.simulate import chromamd

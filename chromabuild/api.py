@@ -19,7 +19,7 @@ from chromabuild.base.threads import thread_count
 if TYPE_CHECKING:
     from chromabuild.base.summary import Summary
     from chromabuild.clash import ClashReport
-    from chromabuild.forcefield import Topology
+    from chromabuild.forcefield.topology_file import Topology
     from chromabuild.genome.locus import Locus
     from chromabuild.molecule.solute import Solute
     from chromabuild.shards.shard_set import ShardSet
@@ -199,7 +199,7 @@ def assign_force_field(solute: "Solute", shards: "ShardSet", settings: Settings 
     Raises BadInputError for a residue that the force field does not know, IntegrityError when solute and shards do not
     belong together.
     """
-    from chromabuild.forcefield import make_topology
+    from chromabuild.forcefield.assign import make_topology
 
     keys = {} if force_field is None else {"force_field": force_field}
     settings = changed(settings, "dynamics", keys, None, "assign_force_field()")

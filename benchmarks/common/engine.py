@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from chromabuild.forcefield import MoleculeTemplate, Topology
+from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.shards.brick_file import BrickFile, packed
 from chromabuild.simulate import chromamd
 from chromabuild.solvate.water import water_tile

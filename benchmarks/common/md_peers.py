@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import openmm
 
-from chromabuild.forcefield import Topology
+from chromabuild.forcefield.topology_file import Topology
 from common.engine import HYDROGEN_LJ, O_H, RMIN_TO_SIGMA, run
 from common.peers import lammps_launch
 from common.timing import Usage, measured

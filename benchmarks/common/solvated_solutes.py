@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from chromabuild.base.settings import SolvateSection
-from chromabuild.forcefield import Topology, make_topology
+from chromabuild.forcefield.assign import make_topology
+from chromabuild.forcefield.topology_file import Topology
 from chromabuild.solvate import solvate
 from common.engine import restart_positions, run, set_up
 from common.solutes import duplex, nucleosome

@@ -62,7 +62,7 @@ def _amber(settings: Settings, system: "BuiltSystem", folder: Path, part: Part) 
 def _built_system(results: Results, after: str | None) -> "BuiltSystem":
     """Force field and coordinates, as built or at the end of a phase."""
     from chromabuild.export.system import BuiltSystem
-    from chromabuild.forcefield import Topology
+    from chromabuild.forcefield.topology_file import Topology
     from chromabuild.shards import read_shards
     from chromabuild.simulate.restart_file import read_positions
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import MDAnalysis
 
     from chromabuild.clash import ClashReport
-    from chromabuild.forcefield import Topology
+    from chromabuild.forcefield.topology_file import Topology
     from chromabuild.molecule.solute import Solute
     from chromabuild.shards.shard_set import ShardSet
     from chromabuild.simulate.result import Run
@@ -81,7 +81,7 @@ class Results:
     @cached_property
     def topology(self) -> "Topology":
         """The force field."""
-        from chromabuild.forcefield import Topology
+        from chromabuild.forcefield.topology_file import Topology
 
         return Topology.read(self.folder / "topology.h5")
 

@@ -11,7 +11,7 @@ from blake3 import blake3
 from chromabuild.base.phases import Phase, Restraint
 from chromabuild.base.settings import DynamicsSection, RelaxSection, Settings, SimulateSection
 from chromabuild.base.summary import Summary
-from chromabuild.forcefield import make_topology
+from chromabuild.forcefield.assign import make_topology
 from chromabuild.molecule.solute import Solute
 from chromabuild.shards.lone_bricks import write_lone_bricks
 from chromabuild.simulate import chromamd

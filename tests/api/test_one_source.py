@@ -27,7 +27,7 @@ from chromabuild.cli.clash import Subject
 from chromabuild.cli.frame import ORDER
 from chromabuild.cli.init import Example
 from chromabuild.cli.run import Engine
-from chromabuild.forcefield import make_topology
+from chromabuild.forcefield.assign import make_topology
 from chromabuild.pipeline import chain
 from chromabuild.pipeline.examples import EXAMPLES
 from chromabuild.pipeline.inspect import AUDITS

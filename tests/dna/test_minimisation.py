@@ -20,7 +20,7 @@ from chromabuild.build.duplex import build_dna
 from chromabuild.dna.helix import crystal_path
 from chromabuild.dna.sequence import base_index
 from chromabuild.dna.steps import fit_frames
-from chromabuild.forcefield import make_topology
+from chromabuild.forcefield.assign import make_topology
 from chromabuild.molecule.hydrogens import place_hydrogens, settle_thymine_methyls
 from chromabuild.molecule.residues import residue_library
 from chromabuild.nucleosome.octamer import octamer

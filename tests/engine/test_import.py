@@ -24,9 +24,10 @@ from support.foreign_files import write_amber, write_charmm, write_gromacs
 from support.molecular_systems import DATA, MolecularSystem, make_solute, openmm_topology
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.forcefield import Topology, make_topology
+from chromabuild.forcefield.assign import make_topology
 from chromabuild.forcefield.from_openmm import topology_from_system
 from chromabuild.forcefield.import_files import import_system
+from chromabuild.forcefield.topology_file import Topology
 from chromabuild.simulate import chromamd
 from chromabuild.simulate.energy_log import EnergyLog
 from chromabuild.simulate.openmm_engine import NonbondedOptions, energies_by_term, system_from_topology

@@ -14,7 +14,7 @@ from support.molecular_systems import make_solute
 from chromabuild.base.errors import BadInputError
 from chromabuild.export.amber import LARGEST, _write, export_amber
 from chromabuild.export.system import BuiltSystem
-from chromabuild.forcefield import make_topology
+from chromabuild.forcefield.assign import make_topology
 from chromabuild.simulate.openmm_engine import NonbondedOptions, energies_by_term, system_from_topology
 
 OPTIONS = NonbondedOptions(9.0, 0.34, (32, 32, 36))

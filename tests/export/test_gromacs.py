@@ -22,7 +22,7 @@ from chromabuild.export.gromacs import export_gromacs, index_groups
 from chromabuild.export.gromacs.molecules import type_names, write_topology
 from chromabuild.export.gromacs.parameters import interactions
 from chromabuild.export.system import BuiltSystem
-from chromabuild.forcefield import make_topology
+from chromabuild.forcefield.assign import make_topology
 from chromabuild.simulate.openmm_engine import SPLINE_ORDER, NonbondedOptions
 from chromabuild.simulate.protocol import plan_phases
 

@@ -11,7 +11,7 @@ from support.molecular_systems import make_solute
 from chromabuild.base.errors import BadInputError
 from chromabuild.export.psf import MAX_ATOMS, _ten_columns, _write_section, solvent_label, write_psf
 from chromabuild.export.universe import make_universe
-from chromabuild.forcefield import make_topology
+from chromabuild.forcefield.assign import make_topology
 from chromabuild.forcefield.molecule_runs import part_of
 
 DUPLEX = [["DA5", "DC", "DG3"], ["DC5", "DG", "DT3"]]

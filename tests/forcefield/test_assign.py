@@ -13,9 +13,9 @@ from chromabuild.base.errors import BadInputError, IntegrityError
 from chromabuild.build.assembly import assemble_solute
 from chromabuild.build.duplex import build_dna
 from chromabuild.dna.curve import circular_path
-from chromabuild.forcefield import Topology, make_topology
-from chromabuild.forcefield.assign import FORCE_FIELDS
+from chromabuild.forcefield.assign import FORCE_FIELDS, make_topology
 from chromabuild.forcefield.openmm_system import COULOMB_CONSTANT, read_system
+from chromabuild.forcefield.topology_file import Topology
 from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.molecule.solute import Solute
 

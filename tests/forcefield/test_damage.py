@@ -7,12 +7,13 @@ import sys
 import numpy as np
 from test_assign import make_solute, strand
 
-from chromabuild.forcefield import Topology, make_topology
+from chromabuild.forcefield.assign import make_topology
+from chromabuild.forcefield.topology_file import Topology
 
 SCRIPT = """
 import random, sys
 from chromabuild.base.errors import BadInputError
-from chromabuild.forcefield import Topology
+from chromabuild.forcefield.topology_file import Topology
 from test_damage import same
 path, seed, trials = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 content = open(path, "rb").read()

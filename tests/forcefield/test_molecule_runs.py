@@ -5,7 +5,7 @@ import pytest
 from support.molecular_systems import make_solute
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.forcefield import make_topology
+from chromabuild.forcefield.assign import make_topology
 from chromabuild.forcefield.molecule_runs import DCD_ATOMS, MoleculeRuns, part_of, trajectory_ranges
 
 DUPLEX = [["DA5", "DC", "DG3"], ["DC5", "DG", "DT3"]]

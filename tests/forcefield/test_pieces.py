@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from test_assign import MOLECULES, make_solute, strand
 
-from chromabuild.forcefield import make_topology
+from chromabuild.forcefield.assign import make_topology
 from chromabuild.forcefield.topology_file import _SCHEMA, _dataset_name
 from chromabuild.simulate import chromamd
 

@@ -19,7 +19,7 @@ from chromabuild.build.duplex import build_dna
 from chromabuild.build.octamers import octamer_of_recipe
 from chromabuild.clash import correct_clashes
 from chromabuild.dna.helix import crystal_path
-from chromabuild.forcefield import make_topology
+from chromabuild.forcefield.assign import make_topology
 from chromabuild.molecule.residues import residue_library
 from chromabuild.nucleosome.marks import octamer_recipes
 from chromabuild.nucleosome.octamer import octamer

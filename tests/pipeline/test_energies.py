@@ -11,7 +11,8 @@ import pytest
 from support.engine_energies import TOLERANCES, Evaluation, assert_agree, evaluate, reference_energy, write_input
 from support.molecular_systems import MolecularSystem
 
-from chromabuild.forcefield import Topology, make_topology
+from chromabuild.forcefield.assign import make_topology
+from chromabuild.forcefield.topology_file import Topology
 from chromabuild.molecule.solute import Solute
 from chromabuild.shards import read_shards
 from chromabuild.simulate.openmm_engine import NonbondedOptions

@@ -7,7 +7,8 @@ from support.molecular_systems import make_solute
 import chromabuild.api
 from chromabuild.base.settings import load_config
 from chromabuild.cli.progress import PlainReporter
-from chromabuild.forcefield import Topology, make_topology
+from chromabuild.forcefield.assign import make_topology
+from chromabuild.forcefield.topology_file import Topology
 from chromabuild.pipeline import chain, provenance
 from chromabuild.pipeline.verify import verify_outputs
 from chromabuild.shards.shard_set import ShardSet

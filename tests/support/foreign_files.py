@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from chromabuild.forcefield import MoleculeTemplate, Topology
+from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 
 HALF_MINIMUM = 2 ** (1 / 6) / 2
 """Rmin/2 of a Lennard-Jones sigma."""

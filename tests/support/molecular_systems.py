@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 from openmm import app, unit
 
-from chromabuild.forcefield import Topology, make_topology
+from chromabuild.forcefield.assign import make_topology
+from chromabuild.forcefield.topology_file import Topology
 from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.molecule.solute import Solute
 from chromabuild.shards.brick_file import BrickFile, packed
