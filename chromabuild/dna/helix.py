@@ -39,6 +39,7 @@ CORE_TETHER = (2.0, np.radians(3.0))  # angstrom, radian: how far a core moves a
 FREE_TETHER = 8.0  # angstrom: the same for free base pairs; without it a linker of hundreds leaves its path
 PHASE_LIMIT = 5.0  # kT
 PEELED, PEELING_COST = 5, 20.0  # base pairs and kT: what ten base pairs at the ends of two cores hold on to them with
+MOST_PEELINGS = 3  # 15 base pairs off an end: two of the seven contacts of either half of a core
 LARGEST_STRETCH = 0.04  # thermal for ten base pairs: 0.023; what pulls harder has moved cores by more than ten angstrom
 LARGEST_Z = 6.0
 MOST_ITERATIONS, PAST_STEPS = 150, 12
@@ -148,6 +149,8 @@ class RelaxedPath:
     """(m,) angstrom by which each core moved from the scaffold."""
     core_rotation: np.ndarray
     """(m,) degree."""
+    unwrapped: int
+    """Base pairs that strained linkers took off the ends of cores."""
 
     def summary(self) -> dict:
         """For the build report."""
@@ -155,6 +158,7 @@ class RelaxedPath:
             "linkers": [asdict(linker) for linker in self.linkers],
             "core_displacement": [round(float(v), 4) for v in self.core_displacement],
             "core_rotation": [round(float(v), 4) for v in self.core_rotation],
+            "unwrapped base pairs": self.unwrapped,
         }
 
 
@@ -480,10 +484,11 @@ def relax_path(
 
     Returns:
         The relaxed path, with a report on every linker. One whose twist would cost more than ``PEELING_COST`` takes
-        ``PEELED`` base pairs off the end of either core.
+        ``PEELED`` base pairs off the end of either core; so does one that is stretched by more than 4 % or has a step
+        that deviates by more than 6 standard deviations, again until it is not.
 
     Raises:
-        BadInputError: a linker is stretched by more than 4 % or a step deviates by more than 6 standard deviations.
+        BadInputError: a linker is as strained as that when ``MOST_PEELINGS`` times as many are off.
     """
     path = crystal_path() if path is None else path
 
@@ -494,29 +499,38 @@ def relax_path(
     def reports(chain: _Chain, runs: Sequence[_FreeRun]) -> list[LinkerReport]:
         return [_linker_report(chain, run, phase_limit) for run in runs if all(run.anchored)]
 
-    chain, runs = chain_of(core_of_bp), _free_runs(core_of_bp)
-    _relax_roughly(chain, runs, phase_limit)
-    strained = [linker for linker in reports(chain, runs) if linker.phase_cost_kt > PEELING_COST]
-    if strained:
-        core_of_bp = core_of_bp.copy()
-        for linker in strained:
+    def without_ends(chain: _Chain, core_of_bp: np.ndarray, linkers: Sequence[LinkerReport]) -> _Chain:
+        """The chain with ``PEELED`` base pairs more in each of these linkers on either side, where they are."""
+        for linker in linkers:
             for first in (linker.first_bp - PEELED, linker.last_bp + 1):
                 core_of_bp[first : first + PEELED] = -1
-        peeled, runs = chain_of(core_of_bp), _free_runs(core_of_bp)
+        peeled = chain_of(core_of_bp)
         peeled.origin, peeled.frame = chain.base_pairs(
             chain.origin, chain.frame, np.unique(peeled.node_of_bp, return_index=True)[1])
         peeled.origin[peeled.core], peeled.frame[peeled.core] = chain.origin[chain.core], chain.frame[chain.core]
-        chain = peeled
-    _minimise(chain)
-    linkers = reports(chain, runs)
-    for linker in linkers:
-        if abs(linker.stretch) > LARGEST_STRETCH or linker.largest_z > LARGEST_Z:
-            raise BadInputError(
-                f"the linker of base pairs {linker.first_bp}..{linker.last_bp} cannot be built: it is stretched by "
-                f"{100 * linker.stretch:.1f} % and a step deviates by {linker.largest_z:.1f} standard deviations; run "
-                "more scaffold sweeps, or move one of its dyads by a few base pairs"
-                + (f" ({linker.offered_shift:+d} brings it into phase)" if linker.offered_shift else "")
-            )
+        return peeled
+
+    wrapped_on, core_of_bp = core_of_bp, core_of_bp.copy()
+    chain, runs = chain_of(core_of_bp), _free_runs(core_of_bp)
+    _relax_roughly(chain, runs, phase_limit)
+    strained = [linker for linker in reports(chain, runs) if linker.phase_cost_kt > PEELING_COST]
+    for _ in range(MOST_PEELINGS):
+        if strained:
+            chain = without_ends(chain, core_of_bp, strained)
+            runs = _free_runs(core_of_bp)
+        _minimise(chain)
+        linkers = reports(chain, runs)
+        strained = [one for one in linkers if abs(one.stretch) > LARGEST_STRETCH or one.largest_z > LARGEST_Z]
+        if not strained:
+            break
+    for linker in strained:
+        free = linker.first_bp + np.flatnonzero(wrapped_on[linker.first_bp : linker.last_bp + 1] < 0)
+        raise BadInputError(
+            f"the linker of base pairs {free[0]}..{free[-1]} cannot be built: it is stretched by "
+            f"{100 * linker.stretch:.1f} % and a step deviates by {linker.largest_z:.1f} standard deviations, with "
+            "the ends of its nucleosomes unwrapped; run more scaffold sweeps, or move one of its dyads by a few base "
+            "pairs" + (f" ({linker.offered_shift:+d} brings it into phase)" if linker.offered_shift else "")
+        )
     final_origin, final_frame = chain.base_pairs(chain.origin, chain.frame, np.arange(len(sequence)))
     core = chain.core
     turned = Rotation.from_matrix(chain.home_back[core] @ chain.frame[core]) if len(core) else None
@@ -524,6 +538,7 @@ def relax_path(
         final_origin, final_frame, chain.origin[core], chain.frame[core], linkers,
         np.linalg.norm(chain.origin[core] - chain.home_origin[core], axis=1),
         np.degrees(turned.magnitude()) if turned is not None else np.zeros(0),
+        int(np.sum((core_of_bp < 0) & (wrapped_on >= 0))),
     )  # fmt: skip
 
 

@@ -119,6 +119,20 @@ def test_an_overtwisted_linker_peels_its_cores(scaffold_of):
     assert np.allclose(on_core, crystal_path()[0][: len(wrapped)], atol=1e-9)
 
 
+@pytest.mark.parametrize(("pulled", "rounds"), [(36.0, 0), (42.0, 1), (50.0, 2)])
+def test_a_stretched_linker_peels_its_cores(scaffold_of, pulled, rounds):
+    """Cores pulled apart along a linker of ten base pairs, 34 angstrom: as many more as bring its stretch below 4 %."""
+    scaffold = scaffold_of(2, 10, 0)
+    scaffold.core_origin = scaffold.core_origin.copy()
+    scaffold.core_origin[1] += pulled * scaffold.frame[152, :, 2]
+    first = int(np.flatnonzero(scaffold.nucleosome < 0)[0])
+    path = relax(scaffold)
+    (linker,) = path.linkers
+    assert (linker.first_bp, linker.last_bp) == (first - rounds * PEELED, first + 9 + rounds * PEELED)
+    assert abs(linker.stretch) < 0.04 and linker.largest_z < 3.0
+    assert path.unwrapped == path.summary()["unwrapped base pairs"] == 2 * rounds * PEELED
+
+
 def test_twist_of_the_scaffold_does_not_matter_only_its_path(scaffold_of):
     scaffold = scaffold_of(2, 25, 8)
     before = relax(scaffold)
