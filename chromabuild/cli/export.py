@@ -1,4 +1,4 @@
-"""`chromabuild export gromacs` and `amber`."""
+"""`chromabuild export gromacs`, `openmm` and `amber`."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -36,7 +36,8 @@ class Part(StrEnum):
 
 PartOption = Annotated[Part, typer.Option(help="The whole system, or the solute alone, without a protocol.")]
 AfterOption = Annotated[str | None, typer.Option(
-    metavar="PHASE", help="Coordinates at the end of this phase of the dynamics.", show_default="as built")]
+    metavar="PHASE", help="Coordinates and velocities at the end of this phase, and the phases after it.",
+    show_default="as built")]
 OutputOption = Annotated[Path | None, typer.Option(
     "--output", "-o", metavar="FOLDER", help="Where to write.", show_default="export/PROGRAM in the output folder")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace an export that is there.")]
@@ -60,6 +61,24 @@ def gromacs(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], se
       chromabuild export gromacs --part solute
     """
     _export("gromacs", config, overrides, seed, part, after, output, force, json, "run.sh")
+
+
+@export.command()
+@command
+def openmm(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
+           part: PartOption = Part.system, after: AfterOption = None, output: OutputOption = None,
+           force: ForceOption = False, json: JsonOption = False) -> None:
+    """OpenMM input: system.xml and state.xml (serialised System and State), system.cif (PDBx) and run.py.
+
+    run.py runs the phases of the protocol in turn, on any platform, where there is OpenMM and no chromabuild. Reads
+    topology.h5 and the shards; needs `chromabuild topology`.
+
+    \b
+    Examples:
+      chromabuild export openmm
+      chromabuild export openmm --after equilibrate --output from-equilibrated
+    """
+    _export("openmm", config, overrides, seed, part, after, output, force, json, "run.py")
 
 
 @export.command()

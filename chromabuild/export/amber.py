@@ -15,12 +15,15 @@ from scipy.io import netcdf_file
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
+from chromabuild.export.elements import ELEMENTS, nearest_element
 from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.simulate.groups import HEAVIEST_HYDROGEN
 
 CHARGE_UNIT = 18.2223
 """Square root of 332.05, kcal angstrom/mol: energies of charges are smaller by 4e-5 than with our constant."""
+TIME_UNIT = 20.455
+"""AMBER's units of time in a picosecond."""
 LARGEST = 33_333_333
 """Atoms: three coordinates each are numbered in columns of eight digits."""
 SCEE, SCNB = 1.2, 2.0
@@ -29,11 +32,6 @@ _HH_CONSTANT = 553.0
 """kcal/mol/angstrom^2 of the third side of a rigid water, which AMBER has as a bond."""
 _WATER = "WAT"
 """The residue that AMBER's programs take for a rigid water."""
-_ELEMENTS = {"H": (1, 1.008, 1.2, 0.85), "C": (6, 12.011, 1.7, 0.72), "N": (7, 14.007, 1.55, 0.79),
-             "O": (8, 15.999, 1.5, 0.85), "NA": (11, 22.99, 1.5, 0.8), "MG": (12, 24.305, 1.18, 0.8),
-             "P": (15, 30.974, 1.85, 0.86), "S": (16, 32.06, 1.8, 0.96), "CL": (17, 35.45, 1.7, 0.8),
-             "K": (19, 39.098, 1.5, 0.8)}
-"""Atomic number, mass, Bondi's radius and screening factor of generalised Born models."""
 _PER_LINE = {"8d": 10, "16.8E": 5, "4s": 20}
 
 
@@ -173,13 +171,13 @@ def _write_prmtop(file: TextIO, system: BuiltSystem, terms: Sequence[_Terms], us
         0, 0, len(excluded), residues, counts[0][1], counts[1][1], counts[2][1], len(bond_types), len(angle_types),
         len(dihedral_types), n_types, 0, 0, 0, 0, 0, 0, 0, 0, 1,
         int(np.diff([*pointers, topology.n_atoms + 1]).max()), 0, 0]
-    element = _elements(mass)
+    element = nearest_element(mass)
     file.write("%VERSION  VERSION_STAMP = V0001.000  DATE = 01/01/00  00:00:00\n")
     _write(file, "TITLE", "4s", ["chro", "mabu", "ild"])
     _write(file, "POINTERS", "8d", pointers_of_file)
     _write(file, "ATOM_NAME", "4s", topology.per_atom("atom_name").astype("U4"))
     _write(file, "CHARGE", "16.8E", topology.charges() * CHARGE_UNIT)
-    _write(file, "ATOMIC_NUMBER", "8d", np.array([row[0] for row in _ELEMENTS.values()])[element])
+    _write(file, "ATOMIC_NUMBER", "8d", np.array([row.number for row in ELEMENTS])[element])
     _write(file, "MASS", "16.8E", mass)
     kinds = np.searchsorted(used, topology.per_atom("lj_type"))
     _write(file, "ATOM_TYPE_INDEX", "8d", kinds + 1)
@@ -215,8 +213,8 @@ def _write_prmtop(file: TextIO, system: BuiltSystem, terms: Sequence[_Terms], us
     _write(file, "ATOMS_PER_MOLECULE", "8d", molecules)
     _write(file, "BOX_DIMENSIONS", "16.8E", [90.0, *system.box])
     file.write("%FLAG RADIUS_SET\n%FORMAT(1a80)\n" + "Bondi radii (bondi)".ljust(80) + "\n")
-    for title, k in (("RADII", 2), ("SCREEN", 3)):
-        _write(file, title, "16.8E", np.array([row[k] for row in _ELEMENTS.values()])[element])
+    for title, values in (("RADII", [row.radius for row in ELEMENTS]), ("SCREEN", [row.screening for row in ELEMENTS])):
+        _write(file, title, "16.8E", np.array(values)[element])
 
 
 def _signed(terms: _Terms) -> np.ndarray:
@@ -302,13 +300,6 @@ def _solute_size(topology: Topology) -> tuple[int, int]:
     return molecules, residues
 
 
-def _elements(mass: np.ndarray) -> np.ndarray:
-    """Row of ``_ELEMENTS`` whose mass is nearest."""
-    known = np.array([row[1] for row in _ELEMENTS.values()])
-    distinct, which = np.unique(mass, return_inverse=True)
-    return np.abs(distinct[:, None] - known).argmin(axis=1)[which]
-
-
 def _write(file: TextIO, title: str, form: str, values: Iterable) -> None:
     """A section, in the columns of its format."""
     per_line = _PER_LINE[form]
@@ -326,7 +317,7 @@ def _write(file: TextIO, title: str, form: str, values: Iterable) -> None:
 
 
 def _write_restart(path: Path, system: BuiltSystem) -> None:
-    """Coordinates and box as a NetCDF restart."""
+    """Coordinates, velocities and box as a NetCDF restart."""
     with netcdf_file(path, "w", version=2) as file:
         file.Conventions, file.ConventionVersion = b"AMBERRESTART", b"1.0"
         file.title, file.application, file.program, file.programVersion = (b"chromabuild",) * 4
@@ -342,8 +333,12 @@ def _write_restart(path: Path, system: BuiltSystem) -> None:
         time[()] = 0.0
         for name, dimensions, values, unit in (
                 ("coordinates", ("atom", "spatial"), system.position, b"angstrom"),
+                *([("velocities", ("atom", "spatial"), system.velocity / TIME_UNIT, b"angstrom/picosecond")]
+                  if system.velocity is not None else []),
                 ("cell_lengths", ("cell_spatial",), system.box, b"angstrom"),
                 ("cell_angles", ("cell_angular",), np.full(3, 90.0), b"degree")):
             variable = file.createVariable(name, "d", dimensions)
             variable[:] = values
             variable.units = unit
+            if name == "velocities":
+                variable.scale_factor = TIME_UNIT

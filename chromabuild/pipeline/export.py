@@ -1,6 +1,5 @@
 """Results in the files of other programs."""
 
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -11,9 +10,12 @@ from chromabuild.pipeline.results import Results, open_results
 
 if TYPE_CHECKING:
     from chromabuild.export.system import BuiltSystem
+    from chromabuild.simulate.end_pairs import EndBond
+    from chromabuild.simulate.protocol import PlannedPhase
 
 Part = Literal["system", "solute"]
-Program = Literal["gromacs", "amber"]
+Program = Literal["gromacs", "amber", "openmm"]
+_MAIN_FILE = {"gromacs": "system.top", "amber": "system.prmtop", "openmm": "system.xml"}
 
 
 def export_results(settings: Settings, program: Program, folder: Path | None = None, part: Part = "system",
@@ -21,42 +23,59 @@ def export_results(settings: Settings, program: Program, folder: Path | None = N
     """Write what was built as input of another program into ``folder``, by default ``export/PROGRAM`` of the output
     folder.
 
-    ``part``: the whole system (for GROMACS with the protocol of the settings) or the solute alone. ``after``: the phase
-    at whose end the coordinates are; None: as built. Raises BadInputError where results are missing, for an unknown
-    phase, where the folder holds an export unless ``force``, and for what the program's files cannot hold.
+    ``part``: the whole system with the protocol of the settings, or the solute alone. ``after``: the phase at whose end
+    coordinates and velocities are, and after which the protocol goes on; None: as built. Raises BadInputError where
+    results are missing, for an unknown phase, where the folder holds an export unless ``force``, and for what the
+    program's files cannot hold.
     """
     if program not in get_args(Program) or part not in get_args(Part):
         raise BadInputError(f"there is no export of {part} to {program}: choose from {', '.join(get_args(Program))}, "
                             f"and from {', '.join(get_args(Part))}")
     output = Path(settings.output)
     folder = folder or output / "export" / program
-    main = folder / {"gromacs": "system.top", "amber": "system.prmtop"}[program]
-    if main.exists() and not force:
+    if (folder / _MAIN_FILE[program]).exists() and not force:
         raise BadInputError(f"{folder} holds an export already: give another --output, or --force to replace it")
     results = open_results(output)
     system = _built_system(results, after)
     if part == "solute":
         system = system.part("solute")
-    made = _gromacs if program == "gromacs" else _amber
-    paths = made(settings, system, folder, part)
+    made = {"gromacs": _gromacs, "amber": _amber, "openmm": _openmm}[program]
+    paths = made(settings, system, folder, *(_protocol(settings, after) if part == "system" else ((), [])))
     return {"folder": str(folder), "atoms": system.topology.n_atoms, "coordinates": after or "as built",
             "files": [path.name for path in paths]}
 
 
-def _gromacs(settings: Settings, system: "BuiltSystem", folder: Path, part: Part) -> list[Path]:
-    from chromabuild.export.gromacs import export_gromacs
+def _protocol(settings: Settings, after: str | None) -> "tuple[tuple[PlannedPhase, ...], list[EndBond]]":
+    """The phases of the settings, or those after one of them, and the base pairs that they hold."""
     from chromabuild.simulate.end_pairs import end_bonds
     from chromabuild.simulate.protocol import plan_phases
 
-    phases = plan_phases(settings.simulate) if part == "system" else ()
+    phases = plan_phases(settings.simulate)
+    done = next((phase.number for phase in phases if phase.name == after), 0)
+    phases = phases[done:]
     held = end_bonds(Path(settings.output) / "topology.h5") if any(phase.end_pairs for phase in phases) else []
+    return phases, held
+
+
+def _gromacs(settings: Settings, system: "BuiltSystem", folder: Path, phases: "tuple[PlannedPhase, ...]",
+             held: "list[EndBond]") -> list[Path]:
+    from chromabuild.export.gromacs import export_gromacs
+
     return export_gromacs(system, folder, settings.dynamics, phases, settings.seed, held)
 
 
-def _amber(settings: Settings, system: "BuiltSystem", folder: Path, part: Part) -> list[Path]:
+def _amber(_settings: Settings, system: "BuiltSystem", folder: Path, _phases: "tuple[PlannedPhase, ...]",
+           _held: "list[EndBond]") -> list[Path]:
     from chromabuild.export.amber import export_amber
 
     return export_amber(system, folder)
+
+
+def _openmm(settings: Settings, system: "BuiltSystem", folder: Path, phases: "tuple[PlannedPhase, ...]",
+            held: "list[EndBond]") -> list[Path]:
+    from chromabuild.export.openmm_files import export_openmm
+
+    return export_openmm(system, folder, settings.dynamics, phases, settings.seed, held)
 
 
 def _built_system(results: Results, after: str | None) -> "BuiltSystem":
@@ -64,20 +83,19 @@ def _built_system(results: Results, after: str | None) -> "BuiltSystem":
     from chromabuild.export.system import BuiltSystem
     from chromabuild.forcefield.topology_file import Topology
     from chromabuild.shards import read_shards
-    from chromabuild.simulate.restart_file import read_positions
+    from chromabuild.simulate.restart_file import read_restart
 
     topology = Topology.read(results.folder / "topology.h5")
-    if after is None:
-        box, position = read_shards(results.folder / "shards")
-    else:
-        files = {phase.name: phase for phase in results.run.phases}
-        if after not in files:
-            raise BadInputError(f"{after} is not a phase that is done: choose from {', '.join(files) or 'none'}")
-        pattern = files[after].restart
-        ranks = next(k for k in count() if not Path(pattern.replace("()", str(k))).exists())
-        position, box = read_positions(pattern, ranks, topology.n_atoms)
     try:
         solute = results.clean_solute
     except BadInputError:
         solute = None
-    return BuiltSystem(topology, position, box, solute)
+    if after is None:
+        box, position = read_shards(results.folder / "shards")
+        return BuiltSystem(topology, position, box, solute)
+    files = {phase.name: phase for phase in results.run.phases}
+    if after not in files:
+        raise BadInputError(f"{after} is not a phase that is done: choose from {', '.join(files) or 'none'}")
+    end = read_restart(files[after].restart, topology.n_atoms)
+    velocity = end.velocity if files[after].kind == "dynamics" else None
+    return BuiltSystem(topology, end.position, end.box, solute, velocity).whole()

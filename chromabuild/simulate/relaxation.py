@@ -16,7 +16,7 @@ from chromabuild.molecule.solute import Solute
 from chromabuild.shards.lone_bricks import write_lone_bricks
 from chromabuild.simulate import chromamd
 from chromabuild.simulate.protocol import PlannedPhase, Row, Solvent, Task, plan_phases, run_phases
-from chromabuild.simulate.restart_file import read_positions
+from chromabuild.simulate.restart_file import read_restart
 from chromabuild.solvate.ions import debye_length
 
 SWITCH_WIDTH = 2.0
@@ -74,8 +74,9 @@ def relax(solute: Solute, settings: Settings, folder: Path, threads: int,
 
     run = run_phases(settings.model_copy(update={"dynamics": dynamics, "simulate": simulate}), task, chromamd,
                      progress=advance)
-    position, box = read_positions(run.restart, dynamics.ranks, n_atoms)
-    position += corner - box / 3  # the engine keeps a model without a periodic box in the middle third of a larger one
+    end = read_restart(run.restart, n_atoms, dynamics.ranks)
+    # The engine keeps a model without a periodic box in the middle third of a larger one.
+    position = end.position + (corner - end.box / 3)
     energy = run.minimisation["POTENTIAL_ENE"]
     moved = np.linalg.norm(position - solute.position, axis=1)
     summary: Summary = {

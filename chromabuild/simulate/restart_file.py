@@ -1,24 +1,43 @@
-"""Positions in the restart files of chromamd (docs/reference/file-formats.md)."""
+"""Positions and velocities in the restart files of both engines (docs/reference/file-formats.md)."""
 
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 
+from chromabuild.base.constants import ANGSTROM_PER_NM
 from chromabuild.base.errors import IntegrityError
 
 MAGIC = b"CMDRST02"
 _WORDS, _ENSEMBLE = 16, 48
 
 
-def read_positions(pattern: str | Path, ranks: int, n_atoms: int) -> tuple[np.ndarray, np.ndarray]:
-    """(n, 3) float64 positions of all atoms and the (3,) edges of the box, angstrom; ``()`` stands for the rank.
+@dataclass(frozen=True)
+class Restart:
+    """The end of a phase."""
+
+    position: np.ndarray
+    """(n, 3) angstrom."""
+    velocity: np.ndarray
+    """(n, 3) angstrom/ps."""
+    box: np.ndarray
+    """(3,) edges, angstrom."""
+
+
+def read_restart(pattern: str | Path, n_atoms: int, ranks: int | None = None) -> Restart:
+    """All atoms of the restart files of a phase; ``()`` in their name stands for the rank, without it the file is a
+    State of OpenMM. ``ranks``: how many files there are; by default those that are found.
 
     One file at a time is in memory. Raises IntegrityError when files are missing, cut short or of another system.
     """
-    found = np.full((n_atoms, 3), np.nan)
-    box = np.zeros(3)
-    for rank in range(ranks):
-        path = Path(str(pattern).replace("()", str(rank)))
+    if "()" not in str(pattern):
+        return _state_of_openmm(Path(pattern), n_atoms)
+    paths = (Path(str(pattern).replace("()", str(rank))) for rank in count())
+    position, velocity, box = np.full((n_atoms, 3), np.nan), np.full((n_atoms, 3), np.nan), np.zeros(3)
+    for rank, path in enumerate(paths):
+        if rank == ranks or (ranks is None and rank > 0 and not path.exists()):
+            break
         try:
             data = path.read_bytes()
         except OSError as error:
@@ -29,7 +48,25 @@ def read_positions(pattern: str | Path, ranks: int, n_atoms: int) -> tuple[np.nd
         if not data.startswith(MAGIC) or words[7] != n_atoms or len(data) != start + 56 * n + 8:
             raise IntegrityError(f"{path} is not a whole restart file of {n_atoms} atoms: run the simulation again")
         box = words[11:14].view("<f8").copy()
-        found[np.frombuffer(data, "<i8", n, start)] = np.frombuffer(data, "<f8", 3 * n, start + 8 * n).reshape(n, 3)
-    if np.isnan(found).any():
+        atoms = np.frombuffer(data, "<i8", n, start)
+        for found, first in ((position, start + 8 * n), (velocity, start + 32 * n)):
+            found[atoms] = np.frombuffer(data, "<f8", 3 * n, first).reshape(n, 3)
+    if np.isnan(position).any():
         raise IntegrityError(f"{pattern} does not hold all {n_atoms} atoms: run the simulation again")
-    return found, box
+    return Restart(position, velocity, box)
+
+
+def _state_of_openmm(path: Path, n_atoms: int) -> Restart:
+    import openmm
+    from openmm import unit
+
+    try:
+        state = openmm.XmlSerializer.deserialize(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, openmm.OpenMMException) as error:
+        raise IntegrityError(f"cannot read {path} ({error}): run the simulation again") from None
+    position = np.array(state.getPositions(asNumpy=True).value_in_unit(unit.angstrom))
+    if len(position) != n_atoms:
+        raise IntegrityError(f"{path} holds {len(position)} atoms and not {n_atoms}: run the simulation again")
+    velocity = np.array(state.getVelocities(asNumpy=True).value_in_unit(unit.angstrom / unit.picosecond))
+    box = np.array(state.getPeriodicBoxVectors(asNumpy=True).value_in_unit(unit.nanometer)) * ANGSTROM_PER_NM
+    return Restart(position, velocity, np.diag(box))

@@ -7,7 +7,7 @@ import MDAnalysis
 import numpy as np
 import openmm
 import pytest
-from openmm import app
+from openmm import app, unit
 from support.engine_energies import relative_rms
 from support.molecular_systems import make_solute
 
@@ -128,3 +128,14 @@ def test_columns(tmp_path, n):
     assert (title, form) == ("%FLAG X", "%FORMAT(10I8)")
     assert [len(line) for line in lines] == [80] * (n // 10) + ([8 * (n % 10)] if n % 10 or not n else [])
     assert [int(word) for line in lines for word in line.split()] == list(range(n))
+
+
+def test_velocities_are_kept(systems, tmp_path):
+    """As OpenMM reads them, which turns AMBER's units of time into ps with 1/20.455."""
+    system = systems["water"]
+    velocity = np.random.Generator(np.random.Philox(key=4)).normal(0, 5, system.position.shape)
+    export_amber(BuiltSystem(system.topology, system.position, system.box, velocity=velocity), tmp_path)
+    places = app.AmberInpcrdFile(str(tmp_path / "system.rst7"))
+    for found, expected, size in ((places.velocities, velocity, unit.angstrom / unit.picosecond),
+                                  (places.positions, system.position, unit.angstrom)):
+        assert np.array(found.value_in_unit(size)) == pytest.approx(expected, rel=1e-6)

@@ -15,7 +15,7 @@ from chromabuild.base.settings import load_config
 from chromabuild.pipeline.chain import is_current, stage_named
 from chromabuild.pipeline.results import open_results
 from chromabuild.simulate.replicas import replica_seed
-from chromabuild.simulate.restart_file import read_positions
+from chromabuild.simulate.restart_file import read_restart
 from chromabuild.simulate.result import Run
 
 PHASES = [
@@ -71,10 +71,17 @@ def test_phases_by_the_command_line(folder):
         chromabuild("export", "gromacs", "--after", "tea", cwd=folder), 3)
     result_of("export", "gromacs", "--after", "heat", "--output", exported, cwd=folder)
     n_atoms = summary["atoms"]
-    position, box = read_positions(md / "restart" / "02-heat_().rst", 1, n_atoms)
+    end = read_restart(md / "restart" / "02-heat_().rst", n_atoms)
     _, _, *atoms, edges = (exported / "system.gro").read_text().splitlines()
-    assert [float(word) for word in edges.split()] == pytest.approx(box / 10, abs=1e-5)
-    assert np.abs(np.loadtxt([line[20:] for line in atoms]) - position / 10).max() < 0.51e-4
+    box = end.box / 10
+    assert [float(word) for word in edges.split()] == pytest.approx(box, abs=1e-5)
+    columns = np.loadtxt([line[20:] for line in atoms])
+    away = columns[:, :3] - end.position / 10
+    # Molecules are whole: atoms are where they are in the file of the engine but for edges of the box.
+    assert np.abs(away - np.round(away / box) * box).max() < 0.51e-4
+    assert np.abs(columns[:, 3:] - end.velocity / 10).max() < 0.51e-5
+    assert sorted(path.name for path in exported.glob("*.mdp")) == ["03-more.mdp", "energy.mdp"]
+    assert "gen-vel              = no" in (exported / "03-more.mdp").read_text()
     assert result_of("verify", cwd=folder)
 
 

@@ -16,7 +16,7 @@ from chromabuild.pipeline.chain import stage_named
 from chromabuild.pipeline.stages import Job
 from chromabuild.shards.brick_file import read_brick
 from chromabuild.shards.lone_bricks import write_lone_bricks
-from chromabuild.simulate.restart_file import read_positions
+from chromabuild.simulate.restart_file import read_restart
 
 
 def write_settings(folder, **relax: object) -> None:
@@ -95,7 +95,7 @@ def test_bricks_hold_every_atom_once(tmp_path, monkeypatch):
 
 def test_damaged_restart_files_are_told(tmp_path):
     with pytest.raises(IntegrityError, match="cannot read"):
-        read_positions(tmp_path / "x_().rst", 1, 5)
+        read_restart(tmp_path / "x_().rst", 5)
     (tmp_path / "x_0.rst").write_bytes(b"CMDRST02" + bytes(900))
     with pytest.raises(IntegrityError, match="not a whole restart file of 5 atoms"):
-        read_positions(tmp_path / "x_().rst", 1, 5)
+        read_restart(tmp_path / "x_().rst", 5)

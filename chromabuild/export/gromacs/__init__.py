@@ -51,7 +51,7 @@ def export_gromacs(system: BuiltSystem, folder: Path, dynamics: DynamicsSection,
                             "GROMACS holds one: choose one of them")
     heavy = max(factors, default=1.0)
     paths = write_topology(system.topology, folder, groups, heavy, end_bonds)
-    write_gro(folder / "system.gro", system.topology, system.position, system.box, system.solute)
+    write_gro(folder / "system.gro", system)
     write_index(folder / "index.ndx", index_groups(system.topology))
     paths += [folder / "system.gro", folder / "index.ndx"]
     if not phases:

@@ -7,6 +7,7 @@ import numpy as np
 
 from chromabuild.base.files import atomic_path
 from chromabuild.export.psf import labelled_runs
+from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.topology_file import Topology
 from chromabuild.molecule.solute import Solute
 
@@ -16,20 +17,21 @@ _BLOCK = 1 << 16
 _ATOMS_A_LINE = 15
 
 
-def write_gro(path: Path, topology: Topology, position: np.ndarray, box: np.ndarray,
-              solute: Solute | None = None) -> None:
-    """Write (n, 3) positions and (3,) box edges, angstrom, with the digits of the shards: 0.001 angstrom.
+def write_gro(path: Path, system: BuiltSystem) -> None:
+    """Write coordinates with the digits of the shards, 0.001 angstrom, and velocities where there are any.
 
-    ``solute`` gives every copy of a molecule its own residue numbers. The number of decimals tells readers the width of
+    A solute gives every copy of a molecule its own residue numbers. The number of decimals tells readers the width of
     the columns.
     """
+    columns = [system.position / 10] + ([system.velocity / 10] if system.velocity is not None else [])
+    form = "{}{:5d}" + "{:9.4f}" * 3 + "{:9.5f}" * 3 * (len(columns) - 1) + "\n"
     with atomic_path(path) as part, open(part, "w", encoding="ascii") as file:
-        file.write(f"chromabuild\n{len(position):5d}\n")
-        for first, labels in _labels(topology, solute):
-            rows = zip(labels, (position[first:first + len(labels)] / 10).tolist(), strict=True)
-            file.writelines(f"{text}{k % _WRAPS:5d}{x:9.4f}{y:9.4f}{z:9.4f}\n"
-                            for k, (text, (x, y, z)) in enumerate(rows, first + 1))
-        file.write("".join(f"{edge / 10:10.5f}" for edge in box) + "\n")
+        file.write(f"chromabuild\n{len(system.position):5d}\n")
+        for first, labels in _labels(system.topology, system.solute):
+            rows = np.hstack([values[first:first + len(labels)] for values in columns]).tolist()
+            file.writelines(form.format(text, k % _WRAPS, *row)
+                            for k, (text, row) in enumerate(zip(labels, rows, strict=True), first + 1))
+        file.write("".join(f"{edge / 10:10.5f}" for edge in system.box) + "\n")
 
 
 def _labels(topology: Topology, solute: Solute | None) -> Iterator[tuple[int, list[str]]]:
