@@ -6,3 +6,4 @@ BOLTZMANN = 8.31446261815324e-3 / KJ_PER_KCAL
 """kcal/mol/K: the gas constant, exact by the SI of 2019."""
 GRAMS_PER_CM3 = 10 / 6.02214076
 """In one atomic mass unit/angstrom^3."""
+BAR_PER_ATM = 1.01325

@@ -1,4 +1,4 @@
-"""`chromabuild export gromacs`, `openmm` and `amber`."""
+"""`chromabuild export PROGRAM`."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -86,17 +86,50 @@ def openmm(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], see
 def amber(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
           part: PartOption = Part.system, after: AfterOption = None, output: OutputOption = None,
           force: ForceOption = False, json: JsonOption = False) -> None:
-    """AMBER input: system.prmtop and system.rst7 (NetCDF).
+    """AMBER input: system.prmtop, system.rst7 (NetCDF), and an mdin file for each phase of the protocol.
 
-    For pmemd, sander, cpptraj and all that reads a prmtop. Reads topology.h5 and the shards; needs `chromabuild
-    topology`.
+    run.sh runs the phases in turn. Reads topology.h5 and the shards; needs `chromabuild topology`.
 
     \b
     Examples:
       chromabuild export amber
       chromabuild export amber --after equilibrate --output from-equilibrated
     """
-    _export("amber", config, overrides, seed, part, after, output, force, json)
+    _export("amber", config, overrides, seed, part, after, output, force, json, "run.sh")
+
+
+@export.command()
+@command
+def namd(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
+         part: PartOption = Part.system, after: AfterOption = None, output: OutputOption = None,
+         force: ForceOption = False, json: JsonOption = False) -> None:
+    """NAMD input: system.prmtop, binary coordinates and velocities, and a configuration for each phase of the protocol.
+
+    run.sh runs the phases in turn. Reads topology.h5 and the shards; needs `chromabuild topology`.
+
+    \b
+    Examples:
+      chromabuild export namd
+      chromabuild export namd --after equilibrate --output from-equilibrated
+    """
+    _export("namd", config, overrides, seed, part, after, output, force, json, "run.sh")
+
+
+@export.command()
+@command
+def genesis(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
+            part: PartOption = Part.system, after: AfterOption = None, output: OutputOption = None,
+            force: ForceOption = False, json: JsonOption = False) -> None:
+    """GENESIS input: system.prmtop, system.inpcrd, and a control file for each phase of the protocol.
+
+    run.sh runs the phases in turn. Reads topology.h5 and the shards; needs `chromabuild topology`.
+
+    \b
+    Examples:
+      chromabuild export genesis
+      chromabuild export genesis --after equilibrate --output from-equilibrated
+    """
+    _export("genesis", config, overrides, seed, part, after, output, force, json, "run.sh")
 
 
 def _export(program: "Program", config: Path, overrides: list[str], seed: int | None, part: Part, after: str | None,

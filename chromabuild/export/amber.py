@@ -1,4 +1,4 @@
-"""AMBER input: prmtop and a NetCDF restart.
+"""AMBER input: prmtop, a NetCDF restart, and the phases of the protocol.
 
 Format of the prmtop: "AMBER Parameter/Topology File Format" (ambermd.org/FileFormats); of the restart: AMBER NetCDF
 Trajectory/Restart Convention 1.0, revision B. Units of AMBER are ours, but for charges, which are multiplied by
@@ -15,10 +15,18 @@ from scipy.io import netcdf_file
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
+from chromabuild.base.settings import DynamicsSection
+from chromabuild.export.amber_control import END_PAIRS_NAME, end_pair_restraints, phase_control
 from chromabuild.export.elements import ELEMENTS, nearest_element
+from chromabuild.export.hydrogens import repartitioned_masses
+from chromabuild.export.parts import heavy_hydrogens, with_constant_restraints, write_texts
 from chromabuild.export.system import BuiltSystem
+from chromabuild.forcefield.molecule_runs import MoleculeRuns
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
-from chromabuild.simulate.groups import HEAVIEST_HYDROGEN
+from chromabuild.simulate.end_pairs import EndBond
+from chromabuild.simulate.groups import HEAVIEST_HYDROGEN, atoms_of_group
+from chromabuild.simulate.openmm_engine import nonbonded_options
+from chromabuild.simulate.protocol import PlannedPhase
 
 CHARGE_UNIT = 18.2223
 """Square root of 332.05, kcal angstrom/mol: energies of charges are smaller by 4e-5 than with our constant."""
@@ -33,6 +41,21 @@ _HH_CONSTANT = 553.0
 _WATER = "WAT"
 """The residue that AMBER's programs take for a rigid water."""
 _PER_LINE = {"8d": 10, "16.8E": 5, "4s": 20}
+_SCRIPT = """\
+#!/usr/bin/env bash
+# The phases in turn; one that is done is left out. PMEMD names the program.
+set -euo pipefail
+cd "$(dirname "$0")"
+PMEMD="${PMEMD:-pmemd.cuda}"
+
+# phase NAME PRMTOP COORDINATES
+phase() {
+  [[ ! -f "$1.rst7" ]] || return 0
+  $PMEMD -O -i "$1.in" -p "$2" -c "$3" -ref system.rst7 -o "$1.out" -inf "$1.info" -r "$1.part.rst7" -x "$1.nc"
+  mv "$1.part.rst7" "$1.rst7"
+}
+
+"""
 
 
 @dataclass(frozen=True)
@@ -51,12 +74,39 @@ class _Terms:
     is_improper: np.ndarray
 
 
-def export_amber(system: BuiltSystem, folder: Path) -> list[Path]:
+def export_amber(system: BuiltSystem, folder: Path, dynamics: DynamicsSection | None = None,
+                 phases: Sequence[PlannedPhase] = (), seed: int = 1, end_bonds: Sequence[EndBond] = ()) -> list[Path]:
     """Write ``system.prmtop`` and ``system.rst7`` into ``folder``, which is made; gives their paths.
 
-    Raises BadInputError for what a prmtop of AMBER's force fields cannot hold: too many atoms, correction maps,
-    Urey-Bradley terms, harmonic impropers, 1-4 pairs with parameters of their own.
+    ``phases``: each becomes an mdin file, ten of them where its restraints change, and a command in ``run.sh``; where
+    hydrogens are heavy, ``heavy.prmtop`` has their masses. Raises BadInputError for what a prmtop of AMBER's force
+    fields cannot hold: too many atoms, correction maps, Urey-Bradley terms, harmonic impropers, 1-4 pairs with
+    parameters of their own; for several masses of hydrogen, and for a restraint on nothing.
     """
+    factor = heavy_hydrogens(phases, "AMBER")
+    parts = with_constant_restraints(phases)
+    groups = {group: atoms_of_group(group, system.topology)
+              for group in sorted({one.group for phase in phases for one in phase.restraints})}
+    paths = write_prmtops(system, folder, factor)
+    with atomic_path(folder / "system.rst7") as part:
+        _write_restart(part, system)
+    paths.append(folder / "system.rst7")
+    if not parts:
+        return paths
+    options = nonbonded_options(dynamics, system.box)
+    ranges = MoleculeRuns.of(system.topology).ranges(dynamics.trajectory_selection)
+    last = ranges[0][1] if len(ranges) == 1 and ranges[0] != (1, system.topology.n_atoms) else 0
+    texts = {}
+    for phase in parts:
+        texts[f"{phase.stem}.in"] = phase_control(phase, dynamics, options, seed, groups, last)
+        if phase.end_pairs:
+            texts[f"{phase.stem}_{END_PAIRS_NAME}"] = end_pair_restraints(end_bonds, phase.end_pairs)
+    texts["run.sh"] = _commands(parts)
+    return paths + write_texts(folder, texts)
+
+
+def write_prmtops(system: BuiltSystem, folder: Path, factor: float) -> list[Path]:
+    """Write ``system.prmtop`` and, where hydrogens are heavier by a factor, ``heavy.prmtop``; makes the folder."""
     topology = system.topology
     if topology.n_atoms > LARGEST:
         raise BadInputError(f"{topology.n_atoms:,} atoms are too many for a prmtop (at most {LARGEST:,}): export "
@@ -64,11 +114,26 @@ def export_amber(system: BuiltSystem, folder: Path) -> list[Path]:
     terms = [_terms_of(topology, template) for template in topology.templates]
     used = np.unique(topology.per_atom("lj_type"))
     folder.mkdir(parents=True, exist_ok=True)
-    with atomic_path(folder / "system.prmtop") as part, open(part, "w", encoding="ascii") as file:
-        _write_prmtop(file, system, terms, used)
-    with atomic_path(folder / "system.rst7") as part:
-        _write_restart(part, system)
-    return [folder / "system.prmtop", folder / "system.rst7"]
+    masses = {"system": topology.masses()}
+    if factor != 1:
+        masses["heavy"] = repartitioned_masses(topology, factor)
+    for name, mass in masses.items():
+        with atomic_path(folder / f"{name}.prmtop") as part, open(part, "w", encoding="ascii") as file:
+            _write_prmtop(file, system, terms, used, mass)
+    return [folder / f"{name}.prmtop" for name in masses]
+
+
+def prmtop_of(phase: PlannedPhase) -> str:
+    """The file with the masses of a phase."""
+    return "system.prmtop" if phase.hydrogen_mass_factor == 1 else "heavy.prmtop"
+
+
+def _commands(phases: Sequence[PlannedPhase]) -> str:
+    lines, before = [_SCRIPT], "system.rst7"
+    for phase in phases:
+        lines.append(f"phase {phase.stem} {prmtop_of(phase)} {before}\n")
+        before = f"{phase.stem}.rst7"
+    return "".join(lines)
 
 
 def _terms_of(topology: Topology, template: MoleculeTemplate) -> _Terms:
@@ -148,7 +213,8 @@ def _paths(template: MoleculeTemplate, pairs: np.ndarray) -> np.ndarray:
                           if k != first and last in partners[k] and last != j) for first, last in pairs.tolist()])
 
 
-def _write_prmtop(file: TextIO, system: BuiltSystem, terms: Sequence[_Terms], used: np.ndarray) -> None:
+def _write_prmtop(file: TextIO, system: BuiltSystem, terms: Sequence[_Terms], used: np.ndarray,
+                  mass: np.ndarray) -> None:
     """``used``: the Lennard-Jones types that atoms have; readers take the others for pairs out of the rule."""
     topology = system.topology
     n_types = len(used)
@@ -157,8 +223,7 @@ def _write_prmtop(file: TextIO, system: BuiltSystem, terms: Sequence[_Terms], us
     signed = [(_signed(one), one.dihedral_values) for one in terms]
     dihedral_types, dihedrals = _of_system(topology, signed)
     excluded_count, excluded = _exclusions(topology)
-    mass = topology.masses()
-    is_hydrogen = mass < HEAVIEST_HYDROGEN
+    is_hydrogen = topology.masses() < HEAVIEST_HYDROGEN
     split = {name: (rows[has], rows[~has]) for name, rows in (("BONDS", bonds), ("ANGLES", angles),
                                                               ("DIHEDRALS", dihedrals))
              for has in [_touches(rows, is_hydrogen)]}
@@ -171,7 +236,7 @@ def _write_prmtop(file: TextIO, system: BuiltSystem, terms: Sequence[_Terms], us
         0, 0, len(excluded), residues, counts[0][1], counts[1][1], counts[2][1], len(bond_types), len(angle_types),
         len(dihedral_types), n_types, 0, 0, 0, 0, 0, 0, 0, 0, 1,
         int(np.diff([*pointers, topology.n_atoms + 1]).max()), 0, 0]
-    element = nearest_element(mass)
+    element = nearest_element(topology.masses())
     file.write("%VERSION  VERSION_STAMP = V0001.000  DATE = 01/01/00  00:00:00\n")
     _write(file, "TITLE", "4s", ["chro", "mabu", "ild"])
     _write(file, "POINTERS", "8d", pointers_of_file)

@@ -14,12 +14,12 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.elements import ELEMENTS, nearest_element
+from chromabuild.export.hydrogens import bound_hydrogens
 from chromabuild.export.psf import labelled_runs
 from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.molecule_runs import MoleculeRuns
-from chromabuild.forcefield.topology_file import Topology
 from chromabuild.simulate.end_pairs import EndBond
-from chromabuild.simulate.groups import mask
+from chromabuild.simulate.groups import atoms_of_group
 from chromabuild.simulate.openmm_engine import nonbonded_options, system_from_topology
 from chromabuild.simulate.protocol import PlannedPhase
 
@@ -127,27 +127,10 @@ def _groups(system: BuiltSystem, dynamics: DynamicsSection, phases: Sequence[Pla
     ranges = MoleculeRuns.of(topology).ranges(dynamics.trajectory_selection)
     found = {"trajectory": np.concatenate([np.arange(first - 1, last) for first, last in ranges])}
     for name in sorted({one.group for phase in phases for one in phase.restraints}):
-        found[name] = np.flatnonzero(_of_atoms(topology, [mask(name, template) for template in topology.templates]))
-        if not len(found[name]):
-            raise BadInputError(f"a phase restrains {name}, and the system has no atom of it: remove the restraint")
+        found[name] = atoms_of_group(name, topology)
     held = np.unique(np.concatenate([np.zeros(0, dtype=np.int64),
                                      *(atoms for name, atoms in found.items() if name != "trajectory")]))
     return found | {
-        "held": held, "places": system.position[held] / ANGSTROM_PER_NM, "hydrogens": _hydrogens(topology),
+        "held": held, "places": system.position[held] / ANGSTROM_PER_NM, "hydrogens": bound_hydrogens(topology),
         "end_pairs": np.array([bond.atoms for bond in end_bonds], dtype=np.int64).reshape(-1, 2),
         "end_pair_lengths": np.array([bond.length for bond in end_bonds]) / ANGSTROM_PER_NM}
-
-
-def _hydrogens(topology: Topology) -> np.ndarray:
-    """(n, 2) hydrogens outside of waters, and the atoms that they are bound to."""
-    pairs = topology.term("constraint")["atoms"]
-    mass = topology.masses()
-    in_water = _of_atoms(topology, [np.full(t.n_atoms, t.rigid_water) for t in topology.templates])
-    pairs = pairs[~in_water[pairs[:, 0]]]
-    return np.where((mass[pairs[:, 0]] < mass[pairs[:, 1]])[:, None], pairs, pairs[:, ::-1])
-
-
-def _of_atoms(topology: Topology, of_template: Sequence[np.ndarray]) -> np.ndarray:
-    """(n,) of all atoms from what the atoms of each kind of molecule have."""
-    return np.concatenate([np.tile(of_template[t], count) for t, count in zip(
-        topology.run_template.tolist(), topology.run_count.tolist(), strict=True)])

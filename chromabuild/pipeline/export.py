@@ -9,13 +9,16 @@ from chromabuild.base.summary import Summary
 from chromabuild.pipeline.results import Results, open_results
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from chromabuild.export.system import BuiltSystem
     from chromabuild.simulate.end_pairs import EndBond
     from chromabuild.simulate.protocol import PlannedPhase
 
 Part = Literal["system", "solute"]
-Program = Literal["gromacs", "amber", "openmm"]
-_MAIN_FILE = {"gromacs": "system.top", "amber": "system.prmtop", "openmm": "system.xml"}
+Program = Literal["gromacs", "openmm", "amber", "namd", "genesis"]
+_MAIN_FILE = {"gromacs": "system.top", "openmm": "system.xml", "amber": "system.prmtop", "namd": "system.prmtop",
+              "genesis": "system.prmtop"}
 
 
 def export_results(settings: Settings, program: Program, folder: Path | None = None, part: Part = "system",
@@ -39,8 +42,8 @@ def export_results(settings: Settings, program: Program, folder: Path | None = N
     system = _built_system(results, after)
     if part == "solute":
         system = system.part("solute")
-    made = {"gromacs": _gromacs, "amber": _amber, "openmm": _openmm}[program]
-    paths = made(settings, system, folder, *(_protocol(settings, after) if part == "system" else ((), [])))
+    phases, held = _protocol(settings, after) if part == "system" else ((), [])
+    paths = _writer(program)(system, folder, settings.dynamics, phases, settings.seed, held)
     return {"folder": str(folder), "atoms": system.topology.n_atoms, "coordinates": after or "as built",
             "files": [path.name for path in paths]}
 
@@ -57,25 +60,19 @@ def _protocol(settings: Settings, after: str | None) -> "tuple[tuple[PlannedPhas
     return phases, held
 
 
-def _gromacs(settings: Settings, system: "BuiltSystem", folder: Path, phases: "tuple[PlannedPhase, ...]",
-             held: "list[EndBond]") -> list[Path]:
-    from chromabuild.export.gromacs import export_gromacs
-
-    return export_gromacs(system, folder, settings.dynamics, phases, settings.seed, held)
-
-
-def _amber(_settings: Settings, system: "BuiltSystem", folder: Path, _phases: "tuple[PlannedPhase, ...]",
-           _held: "list[EndBond]") -> list[Path]:
-    from chromabuild.export.amber import export_amber
-
-    return export_amber(system, folder)
-
-
-def _openmm(settings: Settings, system: "BuiltSystem", folder: Path, phases: "tuple[PlannedPhase, ...]",
-            held: "list[EndBond]") -> list[Path]:
-    from chromabuild.export.openmm_files import export_openmm
-
-    return export_openmm(system, folder, settings.dynamics, phases, settings.seed, held)
+def _writer(program: Program) -> "Callable[..., list[Path]]":
+    """What writes a system for a program: ``(system, folder, dynamics, phases, seed, end_bonds)``."""
+    if program == "gromacs":
+        from chromabuild.export.gromacs import export_gromacs as export
+    elif program == "openmm":
+        from chromabuild.export.openmm_files import export_openmm as export
+    elif program == "amber":
+        from chromabuild.export.amber import export_amber as export
+    elif program == "namd":
+        from chromabuild.export.namd import export_namd as export
+    else:
+        from chromabuild.export.genesis import export_genesis as export
+    return export
 
 
 def _built_system(results: Results, after: str | None) -> "BuiltSystem":

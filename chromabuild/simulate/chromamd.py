@@ -66,8 +66,8 @@ def launch_command(ranks: int, precision: Precision = "mixed", arguments: Sequen
     return launched([str(executable(precision)), *arguments], ranks, threads, launcher, variables)
 
 
-def write_control(path: str | Path, sections: Sections) -> None:
-    """Write a control file; True and False become YES and NO, entries that are None are left out."""
+def control_text(sections: Sections) -> str:
+    """A control file; True and False become YES and NO, entries that are None are left out."""
     lines = []
     for section, entries in sections.items():
         lines.append(f"[{section}]")
@@ -76,8 +76,13 @@ def write_control(path: str | Path, sections: Sections) -> None:
                 text = ("NO", "YES")[value] if isinstance(value, bool) else str(value)
                 lines.append(f"{key:<16s} = {text}")
         lines.append("")
+    return "\n".join(lines)
+
+
+def write_control(path: str | Path, sections: Sections) -> None:
+    """Write a control file."""
     with atomic_path(path) as part:
-        part.write_text("\n".join(lines), encoding="utf-8")
+        part.write_text(control_text(sections), encoding="utf-8")
 
 
 def launch(command: Literal["setup", "run", "energy", "merge"], control: str | Path, ranks: int = 1,

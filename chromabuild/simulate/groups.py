@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from chromabuild.base.errors import BadInputError
 from chromabuild.clash.tails import TAILS
-from chromabuild.forcefield.topology_file import MoleculeTemplate
+from chromabuild.forcefield.molecule_runs import of_atoms
+from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 
 SOLVENT = ("HOH", "NA", "K", "MG", "CL")
 """Names of the molecules that are no solute."""
@@ -90,3 +92,14 @@ def mask(group: str, template: MoleculeTemplate) -> np.ndarray:
     for condition in _conditions(group, {template.name: template.residue_name[0].decode()}):
         chosen |= condition.mask(template)
     return chosen if group == "solute" else chosen & (template.mass > HEAVIEST_HYDROGEN)
+
+
+def atoms_of_group(group: str, topology: Topology) -> np.ndarray:
+    """Atoms of a system in the group, ascending from 0.
+
+    Raises BadInputError when there are none.
+    """
+    atoms = np.flatnonzero(of_atoms(topology, [mask(group, template) for template in topology.templates]))
+    if not len(atoms):
+        raise BadInputError(f"a phase restrains {group}, and the system has no atom of it: remove the restraint")
+    return atoms

@@ -24,7 +24,7 @@ from chromabuild.shards import read_shards
 from chromabuild.simulate.chromamd import RowProgress
 from chromabuild.simulate.end_pairs import EndBond, end_bonds
 from chromabuild.simulate.energy_log import MARK
-from chromabuild.simulate.groups import mask
+from chromabuild.simulate.groups import atoms_of_group
 from chromabuild.simulate.openmm_checkpoint import (
     Checkpoint,
     CheckpointWriter,
@@ -259,13 +259,7 @@ def add_restraints(system: openmm.System, phase: PlannedPhase, molecules: Topolo
         force.addGlobalParameter(f"hold_{k}", restraint.ends()[0] * KJ_PER_KCAL * ANGSTROM_PER_NM**2)
         for name in ("x0", "y0", "z0"):
             force.addPerParticleParameter(name)
-        of_template = [mask(restraint.group, template) for template in molecules.templates]
-        chosen = np.concatenate([np.tile(of_template[t], count) for t, count
-                                 in zip(molecules.run_template, molecules.run_count, strict=True)])
-        if not chosen.any():
-            raise BadInputError(f"phase {phase.name} restrains {restraint.group}, and the system has no atom of it: "
-                                "remove the restraint")
-        for atom in np.flatnonzero(chosen).tolist():
+        for atom in atoms_of_group(restraint.group, molecules).tolist():
             force.addParticle(atom, (position[atom] / ANGSTROM_PER_NM).tolist())
         system.addForce(force)
 

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from chromabuild.base.errors import BadInputError
-from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.gromacs.coordinates import write_gro, write_index
 from chromabuild.export.gromacs.molecules import write_topology
 from chromabuild.export.gromacs.parameters import energy_parameters, phase_parameters
+from chromabuild.export.parts import heavy_hydrogens, write_texts
 from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.molecule_runs import MoleculeRuns
 from chromabuild.forcefield.topology_file import Topology
@@ -45,11 +44,7 @@ def export_gromacs(system: BuiltSystem, folder: Path, dynamics: DynamicsSection,
     alone. Raises BadInputError where force field or phases cannot be translated.
     """
     groups = sorted({restraint.group for phase in phases for restraint in phase.restraints})
-    factors = {phase.hydrogen_mass_factor for phase in phases} - {1.0}
-    if len(factors) > 1:
-        raise BadInputError("simulate.phases have several values of hydrogen_mass_factor beside 1, and the export to "
-                            "GROMACS holds one: choose one of them")
-    heavy = max(factors, default=1.0)
+    heavy = heavy_hydrogens(phases, "GROMACS")
     paths = write_topology(system.topology, folder, groups, heavy, end_bonds)
     write_gro(folder / "system.gro", system)
     write_index(folder / "index.ndx", index_groups(system.topology))
@@ -66,12 +61,7 @@ def export_gromacs(system: BuiltSystem, folder: Path, dynamics: DynamicsSection,
     if not everything:
         write_index(folder / "index.ndx", index_groups(system.topology) | {"Frames": chosen})
     texts["run.sh"] = _commands(phases)
-    for name, text in texts.items():
-        with atomic_path(folder / name) as part:
-            part.write_text(text, encoding="ascii")
-        paths.append(folder / name)
-    (folder / "run.sh").chmod(0o755)
-    return paths
+    return paths + write_texts(folder, texts)
 
 
 def index_groups(topology: Topology) -> dict[str, list[tuple[int, int]]]:

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 from scipy.special import erfc
 
+from chromabuild.base.constants import BAR_PER_ATM
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.gromacs.molecules import END_PAIRS, HEAVY_HYDROGENS, STIFFNESS, restraint_macro
 from chromabuild.simulate.openmm_engine import NonbondedOptions
 from chromabuild.simulate.protocol import PlannedPhase
 
-BAR_PER_ATM = 1.01325
 _NM = 10.0
 _COMPRESSIBILITY = 4.5e-5
 """Of water, 1/bar."""

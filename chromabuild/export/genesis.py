@@ -1,0 +1,169 @@
+"""GENESIS input: AMBER's prmtop and coordinates, which GENESIS reads, and a control file for each phase.
+
+Keys: GENESIS user guide. Control files of chromamd have the same form; what differs are the files that are read, ramps
+of temperature, and restraints, which cannot change in the course of a run.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from chromabuild.base.files import atomic_path
+from chromabuild.base.settings import DynamicsSection
+from chromabuild.export.amber import write_prmtops
+from chromabuild.export.parts import heavy_hydrogens, with_constant_restraints, write_texts
+from chromabuild.export.system import BuiltSystem
+from chromabuild.forcefield.molecule_runs import of_atoms
+from chromabuild.forcefield.topology_file import Topology
+from chromabuild.simulate.chromamd import Sections, control_text, ensemble_section, hydrogen_keys
+from chromabuild.simulate.end_pairs import EndBond
+from chromabuild.simulate.groups import BACKBONE, atoms_of_group
+from chromabuild.simulate.openmm_engine import NonbondedOptions, nonbonded_options
+from chromabuild.simulate.protocol import PlannedPhase
+
+LONGEST_PERIOD = 10
+"""Steps between updates of pair lists, thermostat and barostat: at most, and a divisor of all other periods."""
+_RAMP_STEPS = 100
+"""Changes of temperature in a phase that heats."""
+_SCRIPT = """\
+#!/usr/bin/env bash
+# The phases in turn; one that is done is left out. SPDYN names the program, with its launcher.
+set -euo pipefail
+cd "$(dirname "$0")"
+SPDYN="${SPDYN:-mpirun -np 8 spdyn}"
+
+"""
+
+
+def export_genesis(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, phases: Sequence[PlannedPhase] = (),
+                   seed: int = 1, end_bonds: Sequence[EndBond] = ()) -> list[Path]:
+    """Write ``system.prmtop``, ``system.inpcrd`` and, for each of ``phases``, a control file into ``folder``, which is
+    made, and ``run.sh``; gives their paths.
+
+    A phase whose restraints change becomes ten. Raises BadInputError as ``write_prmtops`` does, for several masses of
+    hydrogen, and for a restraint on nothing.
+    """
+    heavy_hydrogens(phases, "GENESIS")
+    for group in sorted({one.group for phase in phases for one in phase.restraints}):
+        atoms_of_group(group, system.topology)
+    paths = write_prmtops(system, folder, 1.0)
+    write_inpcrd(folder / "system.inpcrd", system)
+    paths.append(folder / "system.inpcrd")
+    options = nonbonded_options(dynamics, system.box)
+    texts, before = {}, None
+    script = _SCRIPT
+    for phase in with_constant_restraints(phases):
+        texts[f"{phase.stem}.inp"] = control_text(
+            phase_sections(system, phase, before, dynamics, options, seed, end_bonds))
+        script += f"[[ -f {phase.stem}.rst ]] || $SPDYN {phase.stem}.inp >{phase.stem}.log\n"
+        before = phase
+    if texts:
+        texts["run.sh"] = script
+    return paths + write_texts(folder, texts)
+
+
+def write_inpcrd(path: Path, system: BuiltSystem) -> None:
+    """Write coordinates and box as AMBER's formatted coordinate file: six numbers of twelve columns a line."""
+    with atomic_path(path) as part, open(part, "w", encoding="ascii") as file:
+        file.write(f"chromabuild\n{len(system.position):6d}\n")
+        values = system.position.ravel().tolist()
+        for start in range(0, len(values), 60_000):
+            block = values[start:start + 60_000]
+            lines = ("%12.7f" * 6 + "\n") * (len(block) // 6) + ("%12.7f" * 3 + "\n") * (len(block) % 6 // 3)
+            file.write(lines % tuple(block))
+        file.write(("%12.7f" * 6 + "\n") % (*system.box.tolist(), 90.0, 90.0, 90.0))
+
+
+def phase_sections(system: BuiltSystem, phase: PlannedPhase, before: PlannedPhase | None, dynamics: DynamicsSection,
+                   options: NonbondedOptions, seed: int, end_bonds: Sequence[EndBond]) -> Sections:
+    """The control file of a phase with constant restraints."""
+    frames = phase.trajectory_period if phase.frames else 0
+    # GENESIS wants every period to be a multiple of this one.
+    common = int(np.gcd.reduce([phase.steps, phase.output_period, frames]))
+    period = next(k for k in range(min(LONGEST_PERIOD, common), 0, -1) if common % k == 0)
+    periods = {"eneout_period": phase.output_period, "crdout_period": frames, "rstout_period": phase.steps,
+               "nbupdate_period": period}
+    switch = options.switch_distance if options.switch_distance is not None else options.cutoff
+    sections: Sections = {
+        "INPUT": {"prmtopfile": "system.prmtop", "ambcrdfile": "system.inpcrd",
+                  "ambreffile": "system.inpcrd" if phase.restraints else None,
+                  "rstfile": f"{before.stem}.rst" if before else None},
+        "OUTPUT": {"dcdfile": f"{phase.stem}.dcd" if frames else None, "rstfile": f"{phase.stem}.rst"},
+        "ENERGY": {"forcefield": "AMBER", "electrostatic": "PME", "switchdist": switch, "cutoffdist": options.cutoff,
+                   "pairlistdist": options.cutoff + dynamics.pairlist_buffer, "pme_alpha": round(options.alpha, 8),
+                   "pme_nspline": dynamics.pme_spline_order, "dispersion_corr": "NONE",
+                   **{f"pme_ngrid_{axis}": points for axis, points in zip("xyz", options.grid, strict=True)}}}
+    if phase.kind == "minimise":
+        sections["MINIMIZE"] = {"method": "SD", "nsteps": phase.steps, **periods}
+    else:
+        heavy = hydrogen_keys(phase)
+        if heavy:
+            heavy["hmr_ratio_xh1"] = heavy["hmr_ratio"]
+        sections |= {
+            "DYNAMICS": {"integrator": "VVER", "nsteps": phase.steps, "timestep": phase.timestep / 1000, "iseed": seed,
+                         "thermostat_period": period, "barostat_period": period, **periods, **_ramp(phase, period),
+                         **heavy},
+            "CONSTRAINTS": {"rigid_bond": True, "fast_water": True, "water_model": "WAT"},
+            "ENSEMBLE": ensemble_section(dynamics, phase) | {"temperature_end": None}}
+    sections["BOUNDARY"] = {"type": "PBC", **{f"box_size_{axis}": round(edge, 6)
+                                              for axis, edge in zip("xyz", system.box.tolist(), strict=True)}}
+    return sections | _restraints(system.topology, phase, end_bonds)
+
+
+def _ramp(phase: PlannedPhase, period: int) -> dict[str, object]:
+    """Heating in steps of temperature."""
+    start, end = phase.temperature
+    if start == end:
+        return {}
+    multiples = phase.steps // period
+    between = next(k for k in range(max(1, multiples // _RAMP_STEPS), 0, -1) if multiples % k == 0) * period
+    return {"annealing": True, "anneal_period": between, "dtemperature": (end - start) * between / phase.steps}
+
+
+def _restraints(topology: Topology, phase: PlannedPhase, end_bonds: Sequence[EndBond]) -> Sections:
+    bonds = end_bonds if phase.end_pairs else ()
+    if not phase.restraints and not bonds:
+        return {}
+    selection: dict[str, object] = {}
+    keys: dict[str, object] = {"nfunctions": len(phase.restraints) + len(bonds)}
+    for k, restraint in enumerate(phase.restraints, 1):
+        selection[f"group{k}"] = selection_of(restraint.group, topology)
+        keys |= {f"function{k}": "POSI", f"constant{k}": restraint.ends()[0], f"select_index{k}": k}
+    for k, bond in enumerate(bonds, len(phase.restraints) + 1):
+        groups = len(selection) + 1, len(selection) + 2
+        selection |= {f"group{group}": f"ai:{atom + 1}" for group, atom in zip(groups, bond.atoms, strict=True)}
+        keys |= {f"function{k}": "DIST", f"constant{k}": phase.end_pairs, f"reference{k}": bond.length,
+                 f"select_index{k}": f"{groups[0]} {groups[1]}"}
+    return {"SELECTION": selection, "RESTRAINTS": keys}
+
+
+def selection_of(group: str, topology: Topology) -> str:
+    """The group in GENESIS' selection syntax, with the residues of the prmtop counted from 1."""
+    residue = residue_of_atom(topology)
+    chosen = np.unique(residue[atoms_of_group(group, topology)])
+    if group != "backbone":
+        text = _residues(chosen)
+        return text if group == "solute" else f"heavy and ({text})"
+    is_dna = np.zeros(residue[-1] + 1, dtype=bool)
+    is_dna[residue[of_atoms(topology, [t.atom_name == b"C1'" for t in topology.templates])]] = True
+    kinds: Mapping[str, np.ndarray] = {"dna": chosen[is_dna[chosen]], "protein": chosen[~is_dna[chosen]]}
+    return " or ".join(f"(({' or '.join(f'an:{name}' for name in BACKBONE[kind])}) and ({_residues(rows)}))"
+                       for kind, rows in kinds.items() if len(rows))
+
+
+def residue_of_atom(topology: Topology) -> np.ndarray:
+    """(n,) residues of the atoms, counted from 1 through the whole system."""
+    pieces, before = [], 1
+    for t, count in zip(topology.run_template.tolist(), topology.run_count.tolist(), strict=True):
+        template = topology.templates[t]
+        n = len(template.residue_name)
+        pieces.append((before + n * np.arange(count)[:, None] + template.atom_residue).ravel())
+        before += n * count
+    return np.concatenate(pieces)
+
+
+def _residues(rows: np.ndarray) -> str:
+    new = np.flatnonzero(np.append(True, np.diff(rows) > 1))
+    last = rows[np.append(new[1:] - 1, len(rows) - 1)]
+    return " or ".join(f"rno:{a}-{b}" for a, b in zip(rows[new].tolist(), last.tolist(), strict=True))

@@ -1,0 +1,169 @@
+"""NAMD input: AMBER's prmtop, which NAMD reads, binary coordinates and velocities, and a configuration for each phase.
+
+Keys: NAMD user's guide, "AMBER force field parameters", "Harmonic constraint parameters", "Extra bond parameters",
+"Stochastic velocity rescaling", "Nose-Hoover Langevin piston". Energies of its constraints and extra bonds are k x^2,
+as ours.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from chromabuild.base.constants import BAR_PER_ATM
+from chromabuild.base.files import atomic_path
+from chromabuild.base.settings import DynamicsSection
+from chromabuild.export.amber import SCEE, SCNB, prmtop_of, write_prmtops
+from chromabuild.export.parts import PARTS, heavy_hydrogens, with_constant_restraints, write_texts
+from chromabuild.export.system import BuiltSystem
+from chromabuild.simulate.end_pairs import EndBond
+from chromabuild.simulate.groups import atoms_of_group
+from chromabuild.simulate.openmm_engine import NonbondedOptions, nonbonded_options
+from chromabuild.simulate.protocol import PlannedPhase
+
+VELOCITY_UNIT = 20.45482706
+"""Angstrom/ps: velocities in NAMD's files are in units of 1 angstrom in 48.888 fs."""
+LONGEST_CYCLE = 20
+"""Steps between assignments of atoms to patches: at most, and a divisor of the steps of a run."""
+_SCRIPT = """\
+#!/usr/bin/env bash
+# The phases in turn; one that is done is left out. NAMD names the program, with its options.
+set -euo pipefail
+cd "$(dirname "$0")"
+NAMD="${NAMD:-namd3 +p8}"
+
+"""
+
+
+def export_namd(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, phases: Sequence[PlannedPhase] = (),
+                seed: int = 1, end_bonds: Sequence[EndBond] = ()) -> list[Path]:
+    """Write ``system.prmtop``, ``system.coor``, ``system.xsc``, ``system.vel`` where there are velocities and, for each
+    of ``phases``, a configuration into ``folder``, which is made, and ``run.sh``; gives their paths.
+
+    A phase whose restraints change becomes ten; ``NAME_held.pdb`` has the constants of restraints in its column of
+    occupancy; where hydrogens are heavy, ``heavy.prmtop`` has their masses. Raises BadInputError as ``write_prmtops``
+    does, for several masses of hydrogen, and for a restraint on nothing.
+    """
+    factor = heavy_hydrogens(phases, "NAMD")
+    groups = {group: atoms_of_group(group, system.topology)
+              for group in sorted({one.group for phase in phases for one in phase.restraints})}
+    paths = write_prmtops(system, folder, factor)
+    binary = {"system.coor": system.position}
+    if system.velocity is not None:
+        binary["system.vel"] = system.velocity / VELOCITY_UNIT
+    for name, values in binary.items():
+        with atomic_path(folder / name) as part, open(part, "wb") as file:
+            file.write(np.int32(len(values)).tobytes())
+            file.write(np.ascontiguousarray(values, dtype="<f8").tobytes())
+        paths.append(folder / name)
+    options = nonbonded_options(dynamics, system.box)
+    texts, script = {"system.xsc": _cell(system)}, _SCRIPT
+    before = "system"
+    for phase in with_constant_restraints(phases):
+        texts[f"{phase.stem}.conf"] = phase_configuration(
+            phase, dynamics, options, seed, before, before != "system" or system.velocity is not None)
+        if phase.end_pairs:
+            texts[f"{phase.stem}_end_pairs.txt"] = "".join(
+                f"bond {bond.atoms[0]} {bond.atoms[1]} {phase.end_pairs:g} {bond.length:g}\n" for bond in end_bonds)
+        if phase.restraints:
+            write_held(folder / f"{phase.stem}_held.pdb", system, phase, groups)
+            paths.append(folder / f"{phase.stem}_held.pdb")
+        script += f"[[ -f {phase.stem}.coor ]] || $NAMD {phase.stem}.conf >{phase.stem}.log\n"
+        before = phase.stem
+    if phases:
+        texts["run.sh"] = script
+    return paths + write_texts(folder, texts)
+
+
+def phase_configuration(phase: PlannedPhase, dynamics: DynamicsSection, options: NonbondedOptions, seed: int,
+                        before: str, has_velocities: bool) -> str:
+    """The configuration of a phase with constant restraints, from the files ``before.coor``, ``.vel`` and ``.xsc``."""
+    switched = options.switch_distance is not None and options.switch_distance < options.cutoff
+    cycle = next(k for k in range(min(LONGEST_CYCLE, phase.steps), 0, -1) if phase.steps % k == 0)
+    rows: dict[str, object] = {
+        "amber": "on", "parmfile": prmtop_of(phase), "bincoordinates": f"{before}.coor",
+        "extendedSystem": f"{before}.xsc", "outputName": phase.stem, "binaryOutput": "yes",
+        "readexclusions": "yes", "exclude": "scaled1-4", "1-4scaling": round(1 / SCEE, 6), "scnb": SCNB,
+        "cutoff": options.cutoff, "switching": "on" if switched else "off",
+        **({"switchdist": options.switch_distance} if switched else {}),
+        "pairlistdist": options.cutoff + max(1.5, dynamics.pairlist_buffer), "LJcorrection": "no", "PME": "yes",
+        **{f"PMEGridSize{axis}": points for axis, points in zip("XYZ", options.grid, strict=True)},
+        "PMEInterpOrder": dynamics.pme_spline_order, "PMETolerance": 1e-5, "timestep": phase.timestep,
+        "stepspercycle": cycle, "nonbondedFreq": 1, "fullElectFrequency": 1, "wrapAll": "off", "seed": seed,
+        "outputEnergies": phase.output_period, "DCDfreq": phase.trajectory_period if phase.frames else 0,
+        "DCDfile": f"{phase.stem}.dcd" if phase.frames else None, "restartfreq": 0}
+    if phase.restraints:
+        rows |= {"constraints": "on", "consexp": 2, "consref": f"{phase.stem}_held.pdb",
+                 "conskfile": f"{phase.stem}_held.pdb", "conskcol": "O"}
+    if phase.end_pairs:
+        rows |= {"extraBonds": "on", "extraBondsFile": f"{phase.stem}_end_pairs.txt"}
+    runs = [f"minimize {phase.steps}"]
+    if phase.kind == "minimise":
+        rows["temperature"] = 0
+    else:
+        rows |= {"rigidBonds": "all", "rigidTolerance": 1e-6, "useSettle": "on"}
+        rows |= {"temperature": phase.temperature[0]} if phase.draws_velocities or not has_velocities else {
+            "binvelocities": f"{before}.vel"}
+        rows["firsttimestep"] = phase.first_step
+        bath, changed = _bath(phase, dynamics)
+        rows |= bath
+        runs = _runs(phase, cycle, changed)
+    text = [f"# chromabuild, phase {phase.name}", *(f"{key:<20s} {value}" for key, value in rows.items()
+                                                     if value is not None)]
+    return "\n".join(text + runs) + "\n"
+
+
+def _bath(phase: PlannedPhase, dynamics: DynamicsSection) -> tuple[dict[str, object], list[str]]:
+    """Keys of temperature and pressure, and those of them that change with temperature."""
+    start = phase.temperature[0]
+    if phase.ensemble == "NVE":
+        return {}, []
+    if dynamics.thermostat in ("langevin", "nose-hoover"):
+        keys: dict[str, object] = {"langevin": "on", "langevinDamping": 1 / dynamics.thermostat_time,
+                                   "langevinTemp": start, "langevinHydrogen": "off"}
+        changed = ["langevinTemp"]
+    else:
+        keys = {"stochRescale": "on", "stochRescaleTemp": start, "stochRescalePeriod": dynamics.thermostat_time}
+        changed = ["stochRescaleTemp"]
+    if phase.ensemble == "NPT":
+        keys |= {"useGroupPressure": "yes", "useFlexibleCell": "no", "langevinPiston": "on",
+                 "langevinPistonTarget": round(phase.pressure * BAR_PER_ATM, 6), "langevinPistonPeriod": 200,
+                 "langevinPistonDecay": 100, "langevinPistonTemp": start}
+        changed.append("langevinPistonTemp")
+    return keys, changed
+
+
+def _runs(phase: PlannedPhase, cycle: int, changed: Sequence[str]) -> list[str]:
+    """Commands that run the phase, in parts of constant temperature where it changes."""
+    start, end = phase.temperature
+    if start == end or not changed:
+        return [f"run {phase.steps}"]
+    cycles = phase.steps // cycle
+    n = min(PARTS, cycles)
+    cuts = [cycle * (cycles * k // n) for k in range(n + 1)]
+    lines = []
+    for first, last in zip(cuts[:-1], cuts[1:], strict=True):
+        temperature = start + (end - start) * (first + last) / (2 * phase.steps)
+        lines += [*(f"{key} {temperature:g}" for key in changed), f"run {last - first}"]
+    return lines
+
+
+def write_held(path: Path, system: BuiltSystem, phase: PlannedPhase, groups: Mapping[str, np.ndarray]) -> None:
+    """Write a PDB of all atoms whose column of occupancy has the constants of restraints, kcal/mol/angstrom^2."""
+    topology = system.topology
+    constant = np.zeros(topology.n_atoms)
+    for restraint in phase.restraints:
+        constant[groups[restraint.group]] += restraint.ends()[0]
+    names = np.char.decode(topology.per_atom("atom_name"), "ascii").tolist()
+    with atomic_path(path) as part, open(part, "w", encoding="ascii") as file:
+        for k, (name, (x, y, z), value) in enumerate(zip(names, system.position.tolist(), constant.tolist(),
+                                                         strict=True), 1):
+            file.write(f"ATOM  {k % 100_000:5d} {name:>4.4s} UNK X   1    {x:8.3f}{y:8.3f}{z:8.3f}{value:6.2f}  0.00\n")
+        file.write("END\n")
+
+
+def _cell(system: BuiltSystem) -> str:
+    """The extended system file of the box, its centre at half of its edges."""
+    x, y, z = system.box.tolist()
+    return ("# chromabuild\n#$LABELS step a_x a_y a_z b_x b_y b_z c_x c_y c_z o_x o_y o_z\n"
+            f"0 {x:.6f} 0 0 0 {y:.6f} 0 0 0 {z:.6f} {x / 2:.6f} {y / 2:.6f} {z / 2:.6f}\n")

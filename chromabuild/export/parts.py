@@ -1,0 +1,62 @@
+"""Phases for programs whose restraints cannot change in the course of a run, and the texts that describe them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.files import atomic_path
+from chromabuild.simulate.protocol import PlannedPhase
+
+PARTS = 10
+"""Runs that a phase with changing restraints becomes."""
+
+
+def with_constant_restraints(phases: Sequence[PlannedPhase]) -> list[PlannedPhase]:
+    """The phases, those with changing restraints as ``PARTS`` shorter ones, named ``heat-1`` to ``heat-10``.
+
+    Each part has the constants of its middle; temperature goes on changing within it.
+    """
+    return [part for phase in phases for part in _parts(phase)]
+
+
+def _parts(phase: PlannedPhase) -> Iterator[PlannedPhase]:
+    if all(first == last for first, last in (one.ends() for one in phase.restraints)):
+        yield phase
+        return
+    n = min(PARTS, phase.steps)
+    cuts = [phase.steps * k // n for k in range(n + 1)]
+    start, end = phase.temperature
+    for k in range(n):
+        shares = cuts[k] / phase.steps, cuts[k + 1] / phase.steps
+        middle = sum(shares) / 2
+        yield replace(
+            phase, name=f"{phase.name}-{k + 1}", steps=cuts[k + 1] - cuts[k],
+            temperature=tuple(start + share * (end - start) for share in shares),
+            restraints=tuple(one.model_copy(update={"constant": first + middle * (last - first)})
+                             for one, (first, last) in ((one, one.ends()) for one in phase.restraints)),
+            first_step=phase.first_step + cuts[k],
+            first_time=phase.first_time + shares[0] * phase.simulated,
+            draws_velocities=phase.draws_velocities and k == 0)
+
+
+def heavy_hydrogens(phases: Sequence[PlannedPhase], program: str) -> float:
+    """The one factor by which hydrogens are heavier in some of the phases; 1 where they never are.
+
+    Raises BadInputError where there are several: an exported topology has one.
+    """
+    factors = {phase.hydrogen_mass_factor for phase in phases} - {1.0}
+    if len(factors) > 1:
+        raise BadInputError("simulate.phases have several values of hydrogen_mass_factor beside 1, and the export to "
+                            f"{program} holds one: choose one of them")
+    return max(factors, default=1.0)
+
+
+def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
+    """Write files by name, scripts as executables; gives their paths."""
+    for name, text in texts.items():
+        with atomic_path(folder / name) as part:
+            part.write_text(text, encoding="ascii")
+        if name.endswith((".sh", ".py")):
+            (folder / name).chmod(0o755)
+    return [folder / name for name in texts]
