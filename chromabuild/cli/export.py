@@ -132,6 +132,39 @@ def genesis(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], se
     _export("genesis", config, overrides, seed, part, after, output, force, json, "run.sh")
 
 
+@export.command()
+@command
+def structure(file: Annotated[Path, typer.Argument(help="What to write: .cif (mmCIF), .bcif (BinaryCIF) or .pdb.")],
+              config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [],  # noqa: B006
+              region: Annotated[str | None, typer.Option(
+                  metavar="CHROM:FIRST-LAST", help="These base pairs, from 1 as in genome browsers, and the "
+                  "nucleosomes whose dyads lie there.", show_default="all")] = None,
+              nucleosomes: Annotated[str | None, typer.Option(
+                  metavar="FIRST-LAST", help="These nucleosomes, from 1 along the locus, and the DNA from the first to "
+                  "the last.", show_default="all")] = None,
+              as_built: Annotated[bool, typer.Option("--as-built", help="Before the correction of clashes.")] = False,
+              after: Annotated[str | None, typer.Option(
+                  metavar="PHASE", help="At the end of this phase of the dynamics.",
+                  show_default="without clashes")] = None,
+              force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+              json: JsonOption = False) -> None:
+    """The solute, or a part of it, as one structure file for ChimeraX, PyMOL, Mol* and others.
+
+    Without water and ions, which `chromabuild shards` has. Chains are molecules, with the nucleosome of each in
+    struct_asym. Needs `chromabuild clash`, with --as-built `chromabuild build`.
+
+    \b
+    Examples:
+      chromabuild export structure locus.bcif
+      chromabuild export structure promoter.cif --region chrXIII:40,000-45,000
+      chromabuild export structure five.pdb --nucleosomes 3-7
+    """
+    from chromabuild.pipeline.export import export_structure
+
+    summary = export_structure(load(config, overrides, None), file, region, nucleosomes, as_built, after, force)
+    show(summary, json, summary_lines(summary))
+
+
 def _export(program: "Program", config: Path, overrides: list[str], seed: int | None, part: Part, after: str | None,
             output: Path | None, force: bool, as_json: bool, script: str | None = None) -> None:
     from chromabuild.pipeline.export import export_results

@@ -1,5 +1,6 @@
 """Results in the files of other programs."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -73,6 +74,43 @@ def _writer(program: Program) -> "Callable[..., list[Path]]":
     else:
         from chromabuild.export.genesis import export_genesis as export
     return export
+
+
+def export_structure(settings: Settings, path: Path, region: str | None = None, nucleosomes: str | None = None,
+                     as_built: bool = False, after: str | None = None, force: bool = False) -> Summary:
+    """Write the solute, or a part of it, as mmCIF, BinaryCIF or PDB.
+
+    ``region``: ``chrXIII:1000-2000``; ``nucleosomes``: ``3-7``, from 1. ``as_built``: before the correction of clashes;
+    ``after``: at the end of a phase of the dynamics. Raises BadInputError where results are missing, for choices that
+    contradict each other or choose nothing, and where the file is there unless ``force``.
+    """
+    from chromabuild.export.region import base_pairs_of_nucleosomes, base_pairs_of_region, part_of_solute
+    from chromabuild.export.structure import write_structure
+
+    if region is not None and nucleosomes is not None:
+        raise BadInputError("--region and --nucleosomes choose differently: give one of them")
+    if as_built and after is not None:
+        raise BadInputError("--as-built and --after are two states of the same atoms: give one of them")
+    if path.exists() and not force:
+        raise BadInputError(f"{path} is there already: give another name, or --force to replace it")
+    results = open_results(Path(settings.output))
+    solute = results.solute if as_built else results.clean_solute
+    if after is not None:
+        solute = replace(solute, position=_built_system(results, after).position[:solute.n_atoms])
+    scaffold = results.scaffold
+    first, last = 0, len(scaffold.base) - 1
+    if region is not None:
+        first, last = base_pairs_of_region(region, scaffold)
+    elif nucleosomes is not None:
+        first, last = base_pairs_of_nucleosomes(nucleosomes, scaffold)
+    if (first, last) != (0, len(scaffold.base) - 1):
+        solute = part_of_solute(solute, scaffold, first, last)
+    where = f"{scaffold.chromosome}:{scaffold.position[first] + 1}-{scaffold.position[last] + 1}"
+    state = "as built" if as_built else f"after {after}" if after else "without clashes"
+    write_structure(solute, path, f"{scaffold.name}, {where}, {state}", solute.provenance)
+    return {"file": str(path), "region": where, "base pairs": last - first + 1,
+            "nucleosomes": len(set(solute.molecule_nucleosome.tolist()) - {-1}), "atoms": solute.n_atoms,
+            "coordinates": state}
 
 
 def _built_system(results: Results, after: str | None) -> "BuiltSystem":

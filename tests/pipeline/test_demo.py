@@ -4,6 +4,7 @@ Positions are read with h5py and bonds, rings and distances are found here, not 
 """
 
 import json
+import re
 import shutil
 import warnings
 from itertools import pairwise
@@ -307,6 +308,24 @@ def test_shards_in_other_programs(demo, demo_solute, plain_shards):
         assert total.tolist() == [demo.manifest["atoms"], residues], reader
     assert (names["HOH"], names["NA"], names["CL"]) == (counts["water"], counts["sodium"], counts["chloride"])
     assert len(plain_shards) == len(demo.manifest["shards"])
+
+
+def test_a_structure_by_the_command_line(demo, demo_solute, tmp_path):
+    """The first nucleosome, by its number and by its base pairs; and options that do not go together."""
+    made = result_of("export", "structure", tmp_path / "one.cif", "--nucleosomes", 1, cwd=demo.folder)
+    assert re.fullmatch(r"chr[IVX]+:\d+-\d+", made["region"])
+    assert (made["base pairs"], made["nucleosomes"]) == (147, 1)
+    result_of("export", "structure", tmp_path / "same.cif", "--region", made["region"], cwd=demo.folder)
+    assert (tmp_path / "one.cif").read_bytes() == (tmp_path / "same.cif").read_bytes()
+    model = gemmi.read_structure(str(tmp_path / "one.cif"))[0]
+    assert model.count_atom_sites() == made["atoms"] < demo_solute.n_atoms
+    for told, *arguments in (("is there already", "one.cif"),
+                             ("give one of them", "two.cif", "--region", "1-2", "--nucleosomes", 1),
+                             ("give one of them", "two.cif", "--as-built", "--after", "dynamics"),
+                             ("holds no dynamics", "two.cif", "--after", "dynamics")):
+        name, *options = arguments
+        assert told in refusal(chromabuild("export", "structure", tmp_path / name, *options, cwd=demo.folder), 3)
+    assert not (tmp_path / "two.cif").exists()
 
 
 def test_atoms_are_named_the_same_in_every_file(demo, plain_shards):

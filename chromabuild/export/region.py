@@ -1,0 +1,80 @@
+"""A part of a solute: a stretch of the chromosome, or neighbouring nucleosomes, with the DNA and the proteins of it."""
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chromabuild.base.errors import BadInputError
+from chromabuild.molecule.solute import Solute
+
+if TYPE_CHECKING:
+    from mesoscale.scaffold import Scaffold
+
+_REGION = re.compile(r"(?:(?P<chromosome>[^:]+):)?(?P<first>[\d,]+)-(?P<last>[\d,]+)")
+_RANGE = re.compile(r"(?P<first>\d+)(?:-(?P<last>\d+))?")
+
+
+def base_pairs_of_region(text: str, scaffold: "Scaffold") -> tuple[int, int]:
+    """First and last base pair, from 0, of a region as genome browsers write it: ``chrXIII:40,000-45,000``, from 1.
+
+    What lies outside the locus is left out. Raises BadInputError for another form, another chromosome, or a region
+    beside the locus.
+    """
+    found = _REGION.fullmatch(text.strip())
+    if found is None:
+        raise BadInputError(f"--region {text} is no region: write it as {scaffold.chromosome}:1000-2000")
+    first, last = (int(found[name].replace(",", "")) - 1 for name in ("first", "last"))
+    start, end = int(scaffold.position[0]), int(scaffold.position[-1])
+    where = f"{scaffold.chromosome}:{start + 1}-{end + 1}"
+    if found["chromosome"] not in (None, scaffold.chromosome):
+        raise BadInputError(f"--region {text} is on another chromosome than the locus, {where}")
+    if first > last or last < start or first > end:
+        raise BadInputError(f"--region {text} holds no base pair of the locus, {where}")
+    return max(first, start) - start, min(last, end) - start
+
+
+def base_pairs_of_nucleosomes(text: str, scaffold: "Scaffold") -> tuple[int, int]:
+    """First and last base pair, from 0, wrapped on the nucleosomes ``3-7`` or ``5``, counted from 1 along the locus.
+
+    Raises BadInputError for another form, and for nucleosomes that are not there.
+    """
+    found = _RANGE.fullmatch(text.strip())
+    if found is None:
+        raise BadInputError(f"--nucleosomes {text} is no range: write it as 3-7")
+    first, last = int(found["first"]), int(found["last"] or found["first"])
+    if not 1 <= first <= last <= len(scaffold.dyad):
+        raise BadInputError(f"--nucleosomes {text} are not there: the locus has 1-{len(scaffold.dyad)}")
+    return int(scaffold.first_bp[first - 1]), int(scaffold.last_bp[last - 1])
+
+
+def part_of_solute(solute: Solute, scaffold: "Scaffold", first_bp: int, last_bp: int) -> Solute:
+    """Base pairs ``first_bp`` to ``last_bp`` and the proteins of nucleosomes whose dyad is one of them."""
+    first = solute.molecule_first_residue
+    n = len(scaffold.base)
+    there = set(np.flatnonzero((scaffold.dyad >= first_bp) & (scaffold.dyad <= last_bp)).tolist())
+    chosen: list[tuple[int, np.ndarray]] = []
+    for molecule, name in enumerate(solute.molecule_name):
+        if name == "DNA-I":
+            rows = range(first_bp, last_bp + 1)
+        elif name == "DNA-J":
+            rows = range(n - 1 - last_bp, n - first_bp)
+        elif int(solute.molecule_nucleosome[molecule]) in there:
+            rows = range(int(first[molecule + 1] - first[molecule]))
+        else:
+            continue
+        chosen.append((molecule, int(first[molecule]) + np.arange(rows.start, rows.stop)))
+    molecules = [molecule for molecule, _ in chosen]
+    residues = np.concatenate([rows for _, rows in chosen])
+    starts = solute.residue_first_atom
+    sizes = starts[residues + 1] - starts[residues]
+    atoms = np.repeat(starts[residues] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes) + np.arange(sizes.sum())
+    whole = last_bp - first_bp + 1 == n
+    return replace(
+        solute, position=np.asarray(solute.position)[atoms], residue_template=solute.residue_template[residues],
+        residue_number=solute.residue_number[residues], residue_segment=solute.residue_segment[residues],
+        molecule_first_residue=np.cumsum([0, *(len(rows) for _, rows in chosen)]).astype(np.int64),
+        molecule_name=[solute.molecule_name[k] for k in molecules],
+        molecule_nucleosome=solute.molecule_nucleosome[molecules],
+        circular=tuple(molecules.index(k) for k in solute.circular) if whole else (), build_report={})

@@ -1,0 +1,291 @@
+"""A solute as one structure file: mmCIF, BinaryCIF or PDB.
+
+Categories and items: PDBx/mmCIF dictionary (mmcif.wwpdb.org). Every molecule is a chain of its own (``label_asym_id``)
+and an instance of an entity, molecules of one sequence of the same; ``auth_asym_id`` and ``auth_seq_id`` are the
+segments and residue numbers of all other files of ours.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from chromabuild import __version__
+from chromabuild.analysis.secondary_structure import Stretch, stretches
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.files import atomic_path
+from chromabuild.molecule.residues import residue_library
+from chromabuild.molecule.solute import Solute
+from chromabuild.shards import binary_cif
+
+LARGEST_PDB = 99_999
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_AMINO_ACIDS = dict(zip("ALA ARG ASN ASP CYS GLN GLU GLY HIS ILE LEU LYS MET PHE PRO SER THR TRP TYR VAL".split(),
+                        "ARNDCQEGHILKMFPSTWYV", strict=True))
+_BLOCK = 1 << 16
+_LINE = 80
+
+Category = tuple[str, list[str], list[tuple[str, ...]]]
+"""Name, items, rows; ``?`` and ``.`` are values that are not there."""
+
+
+def write_structure(solute: Solute, path: Path, title: str, provenance: dict | None = None) -> Path:
+    """Write a solute in the format of the file's suffix: ``.cif``, ``.bcif`` or ``.pdb``.
+
+    A PDB file has at most 99,999 atoms in 62 chains, which get letters in the order of their molecules. Raises
+    BadInputError for another suffix and for more than a PDB file holds.
+    """
+    writers = {".cif": _write_text, ".bcif": _write_binary, ".pdb": _write_pdb}
+    if path.suffix not in writers:
+        raise BadInputError(f"{path} is no structure file that can be written: name it .cif, .bcif or .pdb")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    writers[path.suffix](path, solute, _descriptions(solute, title, provenance or {}))
+    return path
+
+
+def chain_name(number: int) -> str:
+    """A, B, ..., Z, AA, AB, ... of molecules from 0.
+
+    >>> chain_name(0), chain_name(25), chain_name(26), chain_name(701), chain_name(702)
+    ('A', 'Z', 'AA', 'ZZ', 'AAA')
+    """
+    text, number = "", number + 1
+    while number:
+        number, digit = divmod(number - 1, 26)
+        text = _LETTERS[digit] + text
+    return text
+
+
+def _descriptions(solute: Solute, title: str, provenance: dict) -> list[Category]:
+    """All categories but the atoms."""
+    library = list(residue_library().values())
+    names = np.array([template.pdb_name for template in library])
+    first = solute.molecule_first_residue
+    sequences = [names[solute.residue_template[a:b]].tolist() for a, b in zip(first[:-1], first[1:], strict=True)]
+    chains = [chain_name(k) for k in range(len(sequences))]
+    is_dna = [library[solute.residue_template[k]].kind == "nucleotide" for k in first[:-1]]
+    entities = entity_of_molecules(solute)
+    members: dict[int, list[int]] = {}
+    for molecule, entity in enumerate(entities):
+        members.setdefault(entity, []).append(molecule)
+    of_entity = {entity: (molecules[0], [chains[k] for k in molecules]) for entity, molecules in members.items()}
+    poly, sequence_rows = [], []
+    for entity, (molecule, strands) in of_entity.items():
+        sequence = sequences[molecule]
+        kind = "polydeoxyribonucleotide" if is_dna[molecule] else "polypeptide(L)"
+        canonical = "".join(name[1] if is_dna[molecule] else _AMINO_ACIDS.get(name, "X") for name in sequence)
+        written = "".join(f"({name})" for name in sequence) if is_dna[molecule] else canonical
+        poly.append((str(entity), kind, "no", "no", written, canonical, ",".join(strands)))
+        sequence_rows += [(str(entity), str(k), name, "n") for k, name in enumerate(sequence, 1)]
+    categories: list[Category] = [
+        ("entry", ["id"], [("CHROMABUILD",)]),
+        ("struct", ["entry_id", "title"], [("CHROMABUILD", title)]),
+        ("exptl", ["entry_id", "method"], [("CHROMABUILD", "THEORETICAL MODEL")]),
+        ("software", ["pdbx_ordinal", "name", "version", "classification"],
+         [("1", "chromabuild", __version__, "model building")]),
+        ("chromabuild_provenance", ["entry_id", "json"],
+         [("CHROMABUILD", json.dumps(provenance, sort_keys=True, indent=1))]),
+        ("entity", ["id", "type", "src_method", "pdbx_description", "pdbx_number_of_molecules"],
+         [(str(entity), "polymer", "syn" if is_dna[molecule] else "man", solute.molecule_name[molecule],
+           str(len(strands))) for entity, (molecule, strands) in of_entity.items()]),
+        ("entity_poly", ["entity_id", "type", "nstd_linkage", "nstd_monomer", "pdbx_seq_one_letter_code",
+                         "pdbx_seq_one_letter_code_can", "pdbx_strand_id"], poly),
+        ("entity_poly_seq", ["entity_id", "num", "mon_id", "hetero"], sequence_rows),
+        ("struct_asym", ["id", "entity_id", "details"],
+         [(chain, str(entity), "?" if nucleosome < 0 else f"nucleosome {nucleosome + 1}") for chain, entity, nucleosome
+          in zip(chains, entities, solute.molecule_nucleosome.tolist(), strict=True)])]
+    found = [(k, stretch) for k in range(len(chains)) if not is_dna[k] for stretch in stretches(solute, k)]
+    helices = [(k, stretch) for k, stretch in found if stretch.kind == "helix"]
+    strands = [(k, stretch) for k, stretch in found if stretch.kind == "strand"]
+    ends = ["comp_id", "asym_id", "seq_id"]
+
+    def columns(molecule: int, stretch: Stretch) -> tuple[str, ...]:
+        return tuple(value for end in (stretch.first, stretch.last)
+                     for value in (sequences[molecule][end], chains[molecule], str(end + 1)))
+
+    if helices:
+        categories.append(("struct_conf", ["id", "conf_type_id", *(f"{end}_label_{item}" for end in ("beg", "end")
+                                                                   for item in ends)],
+                           [(f"HELX{n}", "HELX_P", *columns(*row)) for n, row in enumerate(helices, 1)]))
+        categories.append(("struct_conf_type", ["id"], [("HELX_P",)]))
+    if strands:
+        categories.append(("struct_sheet_range", ["sheet_id", "id", *(f"{end}_label_{item}" for end in ("beg", "end")
+                                                                      for item in ends)],
+                           [(f"S{n}", "1", *columns(*row)) for n, row in enumerate(strands, 1)]))
+        categories.append(("struct_sheet", ["id"], [(f"S{n}",) for n in range(1, len(strands) + 1)]))
+    if solute.circular:
+        partner = [f"ptnr{n}_label_{item}" for n in (1, 2) for item in ("asym_id", "comp_id", "seq_id", "atom_id")]
+        categories.append(("struct_conn", ["id", "conn_type_id", *partner],
+                           [(f"covale{n}", "covale", chains[k], sequences[k][-1], str(len(sequences[k])), "O3'",
+                             chains[k], sequences[k][0], "1", "P") for n, k in enumerate(solute.circular, 1)]))
+        categories.append(("struct_conn_type", ["id"], [("covale",)]))
+    return categories
+
+
+def entity_of_molecules(solute: Solute) -> list[int]:
+    """Entity of each molecule, from 1: molecules of one sequence and name are instances of the same."""
+    known: dict[tuple[str, bytes], int] = {}
+    first = solute.molecule_first_residue
+    names = np.array([template.pdb_name for template in residue_library().values()])
+    _, kind = np.unique(names, return_inverse=True)  # ends and protonation states are the same residue
+    return [known.setdefault((name, kind[solute.residue_template[a:b]].tobytes()), len(known) + 1)
+            for name, a, b in zip(solute.molecule_name, first[:-1], first[1:], strict=True)]
+
+
+class _Atoms:
+    """Columns of atom_site, of residues and of the library's atoms; atoms are looked up in blocks."""
+
+    def __init__(self, solute: Solute) -> None:
+        self._solute = solute
+        library = list(residue_library().values())
+        self._first = np.cumsum([0, *(len(template.atoms) for template in library)])
+        self.names = [name for template in library for name in template.atoms]
+        self.elements = [element.upper() for template in library for element in template.elements]
+        self.residue_names = [template.pdb_name for template in library]
+        first = solute.molecule_first_residue
+        self.molecule = np.repeat(np.arange(len(first) - 1), np.diff(first))
+        self.place = np.arange(solute.n_residues) - first[self.molecule] + 1
+        """(r,) from 1 in its molecule."""
+        self.entity = entity_of_molecules(solute)
+
+    def library_atom(self, atoms: slice, residue: np.ndarray) -> np.ndarray:
+        """Places in the library of a block of atoms in their residues."""
+        within = np.arange(atoms.start, atoms.stop) - self._solute.residue_first_atom[residue]
+        return self._first[self._solute.residue_template[residue]] + within
+
+
+_ATOM_ITEMS = ["group_PDB", "id", "type_symbol", "label_atom_id", "label_alt_id", "label_comp_id", "label_asym_id",
+               "label_entity_id", "label_seq_id", "pdbx_PDB_ins_code", "Cartn_x", "Cartn_y", "Cartn_z", "occupancy",
+               "B_iso_or_equiv", "auth_seq_id", "auth_asym_id", "pdbx_PDB_model_num"]
+
+
+def _write_text(path: Path, solute: Solute, categories: list[Category]) -> None:
+    with atomic_path(path) as part, open(part, "w", encoding="ascii") as file:
+        file.write("data_CHROMABUILD\n")
+        for name, items, rows in categories:
+            file.writelines(_text_of(name, items, rows))
+        file.write("#\nloop_\n" + "".join(f"_atom_site.{item}\n" for item in _ATOM_ITEMS))
+        for block in _atom_lines(solute):
+            file.writelines(block)
+        file.write("#\n")
+
+
+def _text_of(name: str, items: list[str], rows: list[tuple[str, ...]]) -> Iterator[str]:
+    """Lines of a category: pairs where it has one row, a table where it has several."""
+    yield "#\n"
+    if len(rows) == 1:
+        width = max(map(len, items)) + len(name) + 3
+        for item, value in zip(items, rows[0], strict=True):
+            yield f"_{name}.{item}".ljust(width) + f" {_quoted(value)}\n"
+        return
+    yield "loop_\n"
+    for item in items:
+        yield f"_{name}.{item}\n"
+    for row in rows:
+        yield " ".join(map(_quoted, row)) + "\n"
+
+
+def _quoted(value: str) -> str:
+    """A value as CIF writes it: bare, in quotes, or as a text of several lines; long words are broken."""
+    if "\n" not in value and len(value) > _LINE and " " not in value:
+        value = "\n".join(value[k:k + _LINE] for k in range(0, len(value), _LINE))
+    if "\n" in value or ("'" in value and '"' in value):
+        return "\n;" + value.replace("\n;", "\n ;") + "\n;"  # a semicolon that begins a line would end the text
+    if value and not set(value) & set(" '\"#;\t") and value[0] not in "_$[]" and value.lower() not in (
+            "loop_", "stop_", "global_", "data_"):
+        return value
+    return f'"{value}"' if '"' not in value else f"'{value}'"
+
+
+def _atom_lines(solute: Solute) -> Iterator[list[str]]:
+    atoms = _Atoms(solute)
+    of_atom = [f"{element} {_quoted(name)} . " for element, name in zip(atoms.elements, atoms.names, strict=True)]
+    for start in range(0, solute.n_atoms, _BLOCK):
+        block = slice(start, min(start + _BLOCK, solute.n_atoms))
+        residue = solute.atom_residue[block]
+        low, high = int(residue[0]), int(residue[-1]) + 1
+        of_residue = []
+        for k in range(low, high):
+            molecule = int(atoms.molecule[k])
+            segment = solute.segment_name[solute.residue_segment[k]]
+            of_residue.append((f"{atoms.residue_names[solute.residue_template[k]]} {chain_name(molecule)} "
+                               f"{atoms.entity[molecule]} {atoms.place[k]} ? ",
+                               f" 1.00 0.00 {solute.residue_number[k]} {segment} 1\n"))
+        position = np.asarray(solute.position[block], dtype=float).tolist()
+        rows = zip(range(start + 1, block.stop + 1), (residue - low).tolist(),
+                   atoms.library_atom(block, residue).tolist(), position, strict=True)
+        yield [f"ATOM {number} {of_atom[atom]}{of_residue[k][0]}{x:.3f} {y:.3f} {z:.3f}{of_residue[k][1]}"
+               for number, k, atom, (x, y, z) in rows]
+
+
+def _write_binary(path: Path, solute: Solute, categories: list[Category]) -> None:
+    atoms, n = _Atoms(solute), solute.n_atoms
+    residue = solute.atom_residue
+    library_atom = atoms.library_atom(slice(0, n), residue)
+    molecule = atoms.molecule[residue]
+    chains = [chain_name(k) for k in range(len(solute.molecule_name))]
+    position = np.round(1000 * np.asarray(solute.position, dtype=float)).astype(np.int64)
+    number = solute.residue_number[residue].astype(np.int64)
+    columns = [
+        binary_cif.texts("group_PDB", ["ATOM"], np.zeros(n, dtype=np.int32)),
+        binary_cif.integers("id", np.arange(1, n + 1), delta=True),
+        binary_cif.texts("type_symbol", *_distinct(atoms.elements, library_atom)),
+        binary_cif.texts("label_atom_id", *_distinct(atoms.names, library_atom)),
+        binary_cif.absent("label_alt_id", ".", n),
+        binary_cif.texts("label_comp_id", *_distinct(atoms.residue_names, solute.residue_template[residue])),
+        binary_cif.texts("label_asym_id", chains, molecule),
+        binary_cif.texts("label_entity_id", *_distinct([str(entity) for entity in atoms.entity], molecule)),
+        binary_cif.integers("label_seq_id", atoms.place[residue], run_length=True),
+        binary_cif.absent("pdbx_PDB_ins_code", "?", n),
+        *(binary_cif.thousandths(f"Cartn_{axis}", position[:, k]) for k, axis in enumerate("xyz")),
+        binary_cif.constant("occupancy", 1, n), binary_cif.constant("B_iso_or_equiv", 0, n),
+        binary_cif.integers("auth_seq_id", number, run_length=True),
+        binary_cif.texts("auth_asym_id", *_distinct(solute.segment_name, solute.residue_segment[residue])),
+        binary_cif.integers("pdbx_PDB_model_num", np.ones(n, dtype=np.int8), run_length=True)]
+    described = [(f"_{name}", len(rows), [binary_cif.texts(item, *_distinct(list(values), np.arange(len(rows))))
+                                           for item, values in zip(items, zip(*rows, strict=True), strict=True)])
+                 for name, items, rows in categories]
+    with atomic_path(path) as part:
+        part.write_bytes(binary_cif.file_bytes("CHROMABUILD", [*described, ("_atom_site", n, columns)]))
+
+
+def _distinct(values: list[str], which: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """Distinct strings, and the one of each row, where rows name places among ``values``."""
+    number: dict[str, int] = {}
+    of_value = np.array([number.setdefault(value, len(number)) for value in values], dtype=np.int64)
+    return list(number), of_value[which]
+
+
+def _write_pdb(path: Path, solute: Solute, categories: list[Category]) -> None:
+    import gemmi
+
+    letters = _LETTERS + _LETTERS.lower() + "0123456789"
+    n_chains = len(solute.molecule_name)
+    if solute.n_atoms > LARGEST_PDB or n_chains > len(letters):
+        raise BadInputError(f"{path} would have {solute.n_atoms:,} atoms in {n_chains} chains, and a PDB file holds "
+                            f"{LARGEST_PDB:,} in {len(letters)}: write .cif or .bcif, or choose a --region")
+    whole = path.with_name(f".{path.name}.cif")
+    try:
+        _write_text(whole, solute, categories)
+        structure = gemmi.read_structure(str(whole))
+    finally:
+        whole.unlink(missing_ok=True)
+    structure.setup_entities()
+    # Segments are chains there; a PDB has one letter for each molecule, whose residues stand together.
+    model = gemmi.Model(1)
+    by_molecule: dict[str, gemmi.Chain] = {}
+    for chain in structure[0]:
+        for residue in chain:
+            if residue.subchain not in by_molecule:
+                by_molecule[residue.subchain] = gemmi.Chain(letters[len(by_molecule)])
+            by_molecule[residue.subchain].add_residue(residue)
+    for chain in by_molecule.values():
+        model.add_chain(chain)
+    while len(structure):
+        del structure[0]
+    structure.add_model(model)
+    structure.helices.clear()
+    structure.sheets.clear()
+    with atomic_path(path) as part:
+        structure.write_pdb(str(part))

@@ -1,0 +1,187 @@
+"""Structure files as gemmi and Biopython read them: atoms, chains, entities, sequences, helices; parts of a solute."""
+
+import warnings
+from collections import Counter
+from dataclasses import replace
+
+import gemmi
+import numpy as np
+import pytest
+from Bio.PDB.binary_cif import BinaryCIFParser
+from support.synthetic_scaffold import synthetic_scaffold
+
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.settings import Settings
+from chromabuild.build import build_solute
+from chromabuild.build.assembly import assemble_solute
+from chromabuild.build.duplex import build_dna
+from chromabuild.dna.curve import circular_path
+from chromabuild.export.region import base_pairs_of_nucleosomes, base_pairs_of_region, part_of_solute
+from chromabuild.export.structure import chain_name, write_structure
+
+# Luger et al., Nature 389, 251 (1997), figure 2: helices of the histone folds.
+FOLD = {"H3": [(64, 78), (86, 114), (121, 131)], "H4": [(31, 41), (50, 76), (83, 92)]}
+
+
+@pytest.fixture(scope="module")
+def scaffold():
+    """Two nucleosomes; the locus begins at base pair 1,001 of chromosome IV."""
+    made = synthetic_scaffold(2, 20, 10)
+    made.chromosome, made.position = "chrIV", 1000 + np.arange(len(made.base), dtype=np.int64)
+    return made
+
+
+@pytest.fixture(scope="module")
+def solute(scaffold):
+    return build_solute(scaffold, Settings())
+
+
+@pytest.fixture(scope="module")
+def mmcif(solute, tmp_path_factory):
+    return write_structure(solute, tmp_path_factory.mktemp("cif") / "two.cif", "two nucleosomes", {"stage": "build"})
+
+
+def test_gemmi_reads_every_atom(solute, mmcif):
+    structure = gemmi.read_structure(str(mmcif))
+    atoms = [(cra.atom.name, cra.residue.name, cra.residue.seqid.num, cra.residue.subchain,
+              cra.atom.element.name.upper()) for cra in structure[0].all()]
+    residue = solute.atom_residue
+    molecule = np.searchsorted(solute.molecule_first_residue, residue, side="right") - 1
+    assert [row[0] for row in atoms] == solute.atom_names().tolist()
+    assert [row[2] for row in atoms] == solute.residue_number[residue].tolist()
+    assert [row[3] for row in atoms] == [chain_name(k) for k in molecule.tolist()]
+    assert [row[4] for row in atoms] == [element.upper() for element in solute.elements().tolist()]
+    position = np.array([list(cra.atom.pos) for cra in structure[0].all()])
+    assert np.abs(position - solute.position).max() < 0.00051
+
+
+def test_entities_are_molecules_of_one_sequence(solute, mmcif):
+    """Both copies of a histone are one entity; its sequence is that of the residues that are there."""
+    structure = gemmi.read_structure(str(mmcif))
+    assert [len(entity.subchains) for entity in structure.entities] == [1, 1, 4, 4, 4, 4]
+    assert [entity.polymer_type for entity in structure.entities] == [gemmi.PolymerType.Dna] * 2 + [
+        gemmi.PolymerType.PeptideL] * 4
+    for entity in structure.entities:
+        for name in entity.subchains:
+            span = structure[0].get_subchain(name)
+            assert [residue.name for residue in span] == entity.full_sequence
+            assert [residue.label_seq for residue in span] == list(range(1, len(span) + 1))
+    block = gemmi.cif.read(str(mmcif)).sole_block()
+    assert block.find_value("_struct.title") == '"two nucleosomes"'
+    table = block.find("_struct_asym.", ["id", "details"])
+    assert [row.str(1) for row in table][:4] == ["", "", "nucleosome 1", "nucleosome 1"]
+    canonical = {row.str(0): row.str(1).replace("\n", "") for row in
+                 block.find("_entity_poly.", ["entity_id", "pdbx_seq_one_letter_code_can"])}
+    assert canonical["1"] == "".join(name[1] for name in structure.entities[0].full_sequence)
+    assert canonical["4"] == gemmi.one_letter_code(structure.entities[3].full_sequence)
+
+
+def test_helices_are_those_of_the_histone_fold(solute, mmcif):
+    """Within three residues of Luger's at either end, in every copy."""
+    block = gemmi.cif.read(str(mmcif)).sole_block()
+    first = solute.molecule_first_residue
+    found: dict[str, list[tuple[int, int]]] = {}
+    for row in block.find("_struct_conf.", ["beg_label_asym_id", "beg_label_seq_id", "end_label_seq_id"]):
+        found.setdefault(row.str(0), []).append((int(row.str(1)), int(row.str(2))))
+    for molecule, name in enumerate(solute.molecule_name):
+        helices = [tuple(solute.residue_number[first[molecule] + end - 1] for end in ends)
+                   for ends in found.get(chain_name(molecule), [])]
+        for start, end in FOLD.get(name, []):
+            assert any(abs(a - start) <= 3 and abs(b - end) <= 3 for a, b in helices), (name, start, end, helices)
+        assert name in FOLD or name[:2] in ("H2", "DN")
+
+
+def test_binary_holds_the_same(solute, mmcif):
+    """Read by Biopython."""
+    path = write_structure(solute, mmcif.with_suffix(".bcif"), "two nucleosomes")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        structure = BinaryCIFParser().get_structure("x", str(path))
+    found = list(structure.get_atoms())
+    assert [atom.get_name() for atom in found] == solute.atom_names().tolist()
+    assert np.abs(np.array([atom.get_coord() for atom in found]) - solute.position).max() < 0.00051
+    assert [chain.id for chain in structure[0]] == [chain_name(k) for k in range(len(solute.molecule_name))]
+    assert path.stat().st_size < 0.15 * mmcif.stat().st_size
+
+
+def test_pdb_has_a_letter_for_each_molecule(solute, scaffold, tmp_path):
+    one = part_of_solute(solute, scaffold, int(scaffold.first_bp[1]), int(scaffold.last_bp[1]))
+    structure = gemmi.read_structure(str(write_structure(one, tmp_path / "one.pdb", "one")))
+    assert [chain.name for chain in structure[0]] == list("ABCDEFGHIJ")
+    assert sum(1 for _ in structure[0].all()) == one.n_atoms
+    position = np.array([list(cra.atom.pos) for cra in structure[0].all()])
+    assert np.abs(position - one.position).max() < 0.00051
+    assert [path.name for path in tmp_path.iterdir()] == ["one.pdb"]
+
+
+def test_a_part_has_its_base_pairs_and_nucleosomes(solute, scaffold):
+    """Residues that pair in the whole pair in the part: strand J runs the other way."""
+    n = len(scaffold.base)
+    first, last = base_pairs_of_nucleosomes("2", scaffold)
+    assert (first, last) == (scaffold.first_bp[1], scaffold.last_bp[1])
+    part = part_of_solute(solute, scaffold, first, last)
+    assert part.molecule_name == ["DNA-I", "DNA-J", *solute.molecule_name[10:]]
+    assert set(part.molecule_nucleosome.tolist()) == {-1, 1}
+    length = last - first + 1
+    starts, whole = part.residue_first_atom, solute.residue_first_atom
+    for k in (0, 40, length - 1):
+        for ours, theirs in ((k, first + k), (2 * length - 1 - k, n + n - 1 - (first + k))):
+            a, b = starts[ours:ours + 2]
+            c, d = whole[theirs:theirs + 2]
+            assert np.array_equal(part.position[a:b], solute.position[c:d])
+            assert part.residue_number[ours] == solute.residue_number[theirs]
+    assert Counter(part.elements().tolist())["P"] == 2 * length
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("chrIV:1001-1010", (0, 9)), ("1,011-1,020", (10, 19)), ("chrIV:1-1001", (0, 0)),
+    ("chrIV:1300-99999", (299, None))])
+def test_regions(scaffold, text, expected):
+    first, last = expected
+    assert base_pairs_of_region(text, scaffold) == (first, len(scaffold.base) - 1 if last is None else last)
+
+
+@pytest.mark.parametrize(("text", "told"), [
+    ("chrV:1001-1010", "another chromosome than the locus, chrIV:1001-"), ("10-5", "holds no base pair"),
+    ("chrIV:90000-95000", "holds no base pair of the locus"), ("chrIV", "is no region: write it as chrIV:1000-2000")])
+def test_regions_that_are_none(scaffold, text, told):
+    with pytest.raises(BadInputError, match=told):
+        base_pairs_of_region(text, scaffold)
+
+
+@pytest.mark.parametrize(("text", "told"), [("0-1", "the locus has 1-2"), ("2-1", "are not there"), ("x", "no range")])
+def test_nucleosomes_that_are_none(scaffold, text, told):
+    with pytest.raises(BadInputError, match=told):
+        base_pairs_of_nucleosomes(text, scaffold)
+
+
+def test_a_circle_is_closed(tmp_path):
+    """By a connection between its last O3' and its first P."""
+    sequence = np.arange(84) % 4
+    position, template, _ = build_dna(sequence, *circular_path(84), circular=True)
+    circle = assemble_solute(position, template, [], np.zeros((0, 3)), np.zeros((0, 3, 3)), circular=True)
+    structure = gemmi.read_structure(str(write_structure(circle, tmp_path / "circle.cif", "circle")))
+    assert [(link.partner1.atom_name, link.partner2.atom_name) for link in structure.connections] == [("O3'", "P")] * 2
+    for link in structure.connections:
+        atoms = [structure[0].find_cra(partner).atom for partner in (link.partner1, link.partner2)]
+        assert atoms[0].pos.dist(atoms[1].pos) == pytest.approx(1.61, abs=0.03)
+
+
+def test_what_cannot_be_written_is_refused(solute, tmp_path):
+    with pytest.raises(BadInputError, match=r"x\.xyz is no structure file .* name it \.cif, \.bcif or \.pdb"):
+        write_structure(solute, tmp_path / "x.xyz", "")
+    big = solute
+    while big.n_atoms < 100_000:
+        big = _twice(big)
+    with pytest.raises(BadInputError, match="a PDB file holds 99,999 in 62"):
+        write_structure(big, tmp_path / "x.pdb", "")
+    assert not list(tmp_path.iterdir())
+
+
+def _twice(solute):
+    n = solute.n_residues
+    return replace(
+        solute, position=np.tile(solute.position, (2, 1)), residue_template=np.tile(solute.residue_template, 2),
+        residue_number=np.tile(solute.residue_number, 2), residue_segment=np.tile(solute.residue_segment, 2),
+        molecule_first_residue=np.concatenate([solute.molecule_first_residue, n + solute.molecule_first_residue[1:]]),
+        molecule_name=solute.molecule_name * 2, molecule_nucleosome=np.tile(solute.molecule_nucleosome, 2))
