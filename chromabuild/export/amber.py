@@ -19,12 +19,12 @@ from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber_control import END_PAIRS_NAME, end_pair_restraints, phase_control
 from chromabuild.export.elements import ELEMENTS, nearest_element
 from chromabuild.export.hydrogens import repartitioned_masses
-from chromabuild.export.parts import heavy_hydrogens, with_constant_restraints, write_texts
+from chromabuild.export.parts import heavy_hydrogens, held_groups, with_constant_restraints, write_texts
 from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.molecule_runs import MoleculeRuns
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.simulate.end_pairs import EndBond
-from chromabuild.simulate.groups import HEAVIEST_HYDROGEN, atoms_of_group
+from chromabuild.simulate.groups import HEAVIEST_HYDROGEN
 from chromabuild.simulate.openmm_engine import nonbonded_options
 from chromabuild.simulate.protocol import PlannedPhase
 
@@ -85,8 +85,7 @@ def export_amber(system: BuiltSystem, folder: Path, dynamics: DynamicsSection | 
     """
     factor = heavy_hydrogens(phases, "AMBER")
     parts = with_constant_restraints(phases)
-    groups = {group: atoms_of_group(group, system.topology)
-              for group in sorted({one.group for phase in phases for one in phase.restraints})}
+    groups = held_groups(phases, system.topology)
     paths = write_prmtops(system, folder, factor)
     with atomic_path(folder / "system.rst7") as part:
         _write_restart(part, system)

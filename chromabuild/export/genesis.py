@@ -12,7 +12,7 @@ import numpy as np
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber import write_prmtops
-from chromabuild.export.parts import heavy_hydrogens, with_constant_restraints, write_texts
+from chromabuild.export.parts import heavy_hydrogens, held_groups, with_constant_restraints, write_texts
 from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.molecule_runs import of_atoms
 from chromabuild.forcefield.topology_file import Topology
@@ -45,8 +45,7 @@ def export_genesis(system: BuiltSystem, folder: Path, dynamics: DynamicsSection,
     hydrogen, and for a restraint on nothing.
     """
     heavy_hydrogens(phases, "GENESIS")
-    for group in sorted({one.group for phase in phases for one in phase.restraints}):
-        atoms_of_group(group, system.topology)
+    held_groups(phases, system.topology)
     paths = write_prmtops(system, folder, 1.0)
     write_inpcrd(folder / "system.inpcrd", system)
     paths.append(folder / "system.inpcrd")

@@ -14,10 +14,9 @@ from chromabuild.base.constants import BAR_PER_ATM
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber import SCEE, SCNB, prmtop_of, write_prmtops
-from chromabuild.export.parts import PARTS, heavy_hydrogens, with_constant_restraints, write_texts
+from chromabuild.export.parts import PARTS, heavy_hydrogens, held_groups, with_constant_restraints, write_texts
 from chromabuild.export.system import BuiltSystem
 from chromabuild.simulate.end_pairs import EndBond
-from chromabuild.simulate.groups import atoms_of_group
 from chromabuild.simulate.openmm_engine import NonbondedOptions, nonbonded_options
 from chromabuild.simulate.protocol import PlannedPhase
 
@@ -45,8 +44,7 @@ def export_namd(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, ph
     does, for several masses of hydrogen, and for a restraint on nothing.
     """
     factor = heavy_hydrogens(phases, "NAMD")
-    groups = {group: atoms_of_group(group, system.topology)
-              for group in sorted({one.group for phase in phases for one in phase.restraints})}
+    groups = held_groups(phases, system.topology)
     paths = write_prmtops(system, folder, factor)
     binary = {"system.coor": system.position}
     if system.velocity is not None:

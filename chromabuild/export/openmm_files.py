@@ -15,11 +15,11 @@ from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.elements import ELEMENTS, nearest_element
 from chromabuild.export.hydrogens import bound_hydrogens
+from chromabuild.export.parts import held_groups
 from chromabuild.export.psf import labelled_runs
 from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.molecule_runs import MoleculeRuns
 from chromabuild.simulate.end_pairs import EndBond
-from chromabuild.simulate.groups import atoms_of_group
 from chromabuild.simulate.openmm_engine import nonbonded_options, system_from_topology
 from chromabuild.simulate.protocol import PlannedPhase
 
@@ -126,8 +126,7 @@ def _groups(system: BuiltSystem, dynamics: DynamicsSection, phases: Sequence[Pla
     topology = system.topology
     ranges = MoleculeRuns.of(topology).ranges(dynamics.trajectory_selection)
     found = {"trajectory": np.concatenate([np.arange(first - 1, last) for first, last in ranges])}
-    for name in sorted({one.group for phase in phases for one in phase.restraints}):
-        found[name] = atoms_of_group(name, topology)
+    found |= held_groups(phases, topology)
     held = np.unique(np.concatenate([np.zeros(0, dtype=np.int64),
                                      *(atoms for name, atoms in found.items() if name != "trajectory")]))
     return found | {

@@ -4,8 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
+from chromabuild.forcefield.topology_file import Topology
+from chromabuild.simulate.groups import held_atoms
 from chromabuild.simulate.protocol import PlannedPhase
 
 PARTS = 10
@@ -38,6 +42,11 @@ def _parts(phase: PlannedPhase) -> Iterator[PlannedPhase]:
             first_step=phase.first_step + cuts[k],
             first_time=phase.first_time + shares[0] * phase.simulated,
             draws_velocities=phase.draws_velocities and k == 0)
+
+
+def held_groups(phases: Sequence[PlannedPhase], topology: Topology) -> dict[str, np.ndarray]:
+    """Atoms, from 0, of every group that a phase restrains. Raises BadInputError for a group that has none."""
+    return {one.group: held_atoms(phase.name, one.group, topology) for phase in phases for one in phase.restraints}
 
 
 def heavy_hydrogens(phases: Sequence[PlannedPhase], program: str) -> float:

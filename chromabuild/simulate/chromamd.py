@@ -265,15 +265,14 @@ def restraint_sections(phase: PlannedPhase, molecules: Mapping[str, str],
     """
     if not phase.restraints and not bonds:
         return {}
-    from chromabuild.simulate.groups import expression
+    from chromabuild.simulate.groups import expression, nothing_held
 
     selection: dict[str, object] = {}
     keys: dict[str, object] = {"nfunctions": len(phase.restraints) + len(bonds)}
     for k, restraint in enumerate(phase.restraints, 1):
         text = expression(restraint.group, molecules)
         if not text:
-            raise BadInputError(f"phase {phase.name} restrains {restraint.group}, and the system has no atom of it: "
-                                "remove the restraint")
+            raise BadInputError(nothing_held(phase.name, restraint.group))
         first, last = restraint.ends()
         selection[f"group{k}"] = text
         keys |= {f"function{k}": "POSI", f"constant{k}": first, f"constant_end{k}": last if last != first else None,

@@ -95,11 +95,18 @@ def mask(group: str, template: MoleculeTemplate) -> np.ndarray:
 
 
 def atoms_of_group(group: str, topology: Topology) -> np.ndarray:
-    """Atoms of a system in the group, ascending from 0.
+    """Atoms of a system in the group, ascending from 0."""
+    return np.flatnonzero(of_atoms(topology, [mask(group, template) for template in topology.templates]))
 
-    Raises BadInputError when there are none.
-    """
-    atoms = np.flatnonzero(of_atoms(topology, [mask(group, template) for template in topology.templates]))
+
+def held_atoms(phase: str, group: str, topology: Topology) -> np.ndarray:
+    """The same of a group that a phase restrains. Raises BadInputError when there are none."""
+    atoms = atoms_of_group(group, topology)
     if not len(atoms):
-        raise BadInputError(f"a phase restrains {group}, and the system has no atom of it: remove the restraint")
+        raise BadInputError(nothing_held(phase, group))
     return atoms
+
+
+def nothing_held(phase: str, group: str) -> str:
+    """What is wrong with a restraint on a group without atoms."""
+    return f"phase {phase} restrains {group}, and the system has no atom of it: remove the restraint"

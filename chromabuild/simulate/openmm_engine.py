@@ -24,7 +24,7 @@ from chromabuild.shards import read_shards
 from chromabuild.simulate.chromamd import RowProgress
 from chromabuild.simulate.end_pairs import EndBond, end_bonds
 from chromabuild.simulate.energy_log import MARK
-from chromabuild.simulate.groups import atoms_of_group
+from chromabuild.simulate.groups import held_atoms
 from chromabuild.simulate.openmm_checkpoint import (
     Checkpoint,
     CheckpointWriter,
@@ -259,7 +259,7 @@ def add_restraints(system: openmm.System, phase: PlannedPhase, molecules: Topolo
         force.addGlobalParameter(f"hold_{k}", restraint.ends()[0] * KJ_PER_KCAL * ANGSTROM_PER_NM**2)
         for name in ("x0", "y0", "z0"):
             force.addPerParticleParameter(name)
-        for atom in atoms_of_group(restraint.group, molecules).tolist():
+        for atom in held_atoms(phase.name, restraint.group, molecules).tolist():
             force.addParticle(atom, (position[atom] / ANGSTROM_PER_NM).tolist())
         system.addForce(force)
 
