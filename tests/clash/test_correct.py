@@ -216,6 +216,7 @@ def test_overlapping_cores_are_reported():
     assert_invariants(report)
 
 
+@pytest.mark.release
 def test_tails_threaded_through_linkers_come_free():
     """A crowded fibre with every tail pulled straight, through neighbours and their linkers: 99 % and more of the
     pairs are solved, the rest is listed with a reason."""

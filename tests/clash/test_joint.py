@@ -111,6 +111,7 @@ def test_two_side_chains_that_block_each_other(nucleosome, corrector):
     assert there.scene.count_severe(proposal.moved).fatal == 0
 
 
+@pytest.mark.release
 def test_result_does_not_depend_on_what_is_far_away(shifted_octamer):
     """The same nucleosome among different distant ones, in another order, is corrected to the same bytes: where a
     structure is cut into shards, and how its parts are numbered, does not matter. (Its bounding box does: tails stay
