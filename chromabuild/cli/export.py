@@ -43,93 +43,47 @@ OutputOption = Annotated[Path | None, typer.Option(
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace an export that is there.")]
 
 
-@export.command()
-@command
-def gromacs(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
+_SOURCES = "Reads topology.h5 and the shards; needs `chromabuild topology`."
+_HELP: "dict[Program, tuple[str, str]]" = {
+    "gromacs": ("GROMACS input: system.top with an itp file for each kind of molecule, system.gro, index.ndx, and an "
+                "mdp file for each phase of the protocol.",
+                "run.sh runs the phases in turn. energy.mdp gives the energies of the coordinates, to compare."),
+    "openmm": ("OpenMM input: system.xml and state.xml (serialised System and State), system.cif (PDBx) and run.py.",
+               "run.py runs the phases of the protocol in turn, on any platform, where there is OpenMM and no "
+               "chromabuild."),
+    "amber": ("AMBER input: system.prmtop, system.rst7 (NetCDF), and an mdin file for each phase of the protocol.",
+              "run.sh runs the phases in turn."),
+    "namd": ("NAMD input: system.prmtop, binary coordinates and velocities, and a configuration for each phase of the "
+             "protocol.", "run.sh runs the phases in turn."),
+    "genesis": ("GENESIS input: system.prmtop, system.inpcrd, and a control file for each phase of the protocol.",
+                "run.sh runs the phases in turn.")}
+"""What is written, and what it is for."""
+_MORE_EXAMPLES: "dict[Program, str]" = {"gromacs": "\n  chromabuild export gromacs --part solute"}
+
+
+def _add_command(program: "Program") -> None:
+    """The command of a program; all have the same options."""
+    @command
+    def run(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
             part: PartOption = Part.system, after: AfterOption = None, output: OutputOption = None,
             force: ForceOption = False, json: JsonOption = False) -> None:
-    """GROMACS input: system.top with an itp file for each kind of molecule, system.gro, index.ndx, and an mdp file for
-    each phase of the protocol.
+        from chromabuild.pipeline.export import export_results
 
-    run.sh runs the phases in turn. energy.mdp gives the energies of the coordinates, to compare. Reads topology.h5 and
-    the shards; needs `chromabuild topology`.
+        summary = export_results(load(config, overrides, seed), program, output, part.value, after, force)
+        files = summary["files"]
+        scripts = [name for name in files if name in ("run.sh", "run.py")]
+        show(summary, json, [*summary_lines({key: value for key, value in summary.items() if key != "files"}),
+                             f"files: {', '.join(files)}", *(f"next: {summary['folder']}/{name}" for name in scripts)])
 
-    \b
-    Examples:
-      chromabuild export gromacs
-      chromabuild export gromacs --after equilibrate --output from-equilibrated
-      chromabuild export gromacs --part solute
-    """
-    _export("gromacs", config, overrides, seed, part, after, output, force, json, "run.sh")
-
-
-@export.command()
-@command
-def openmm(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
-           part: PartOption = Part.system, after: AfterOption = None, output: OutputOption = None,
-           force: ForceOption = False, json: JsonOption = False) -> None:
-    """OpenMM input: system.xml and state.xml (serialised System and State), system.cif (PDBx) and run.py.
-
-    run.py runs the phases of the protocol in turn, on any platform, where there is OpenMM and no chromabuild. Reads
-    topology.h5 and the shards; needs `chromabuild topology`.
-
-    \b
-    Examples:
-      chromabuild export openmm
-      chromabuild export openmm --after equilibrate --output from-equilibrated
-    """
-    _export("openmm", config, overrides, seed, part, after, output, force, json, "run.py")
+    what, use = _HELP[program]
+    examples = (f"  chromabuild export {program}\n"
+                f"  chromabuild export {program} --after equilibrate --output from-equilibrated")
+    export.command(program, help=f"{what}\n\n{use} {_SOURCES}\n\n\b\nExamples:\n{examples}"
+                                 f"{_MORE_EXAMPLES.get(program, '')}\n")(run)
 
 
-@export.command()
-@command
-def amber(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
-          part: PartOption = Part.system, after: AfterOption = None, output: OutputOption = None,
-          force: ForceOption = False, json: JsonOption = False) -> None:
-    """AMBER input: system.prmtop, system.rst7 (NetCDF), and an mdin file for each phase of the protocol.
-
-    run.sh runs the phases in turn. Reads topology.h5 and the shards; needs `chromabuild topology`.
-
-    \b
-    Examples:
-      chromabuild export amber
-      chromabuild export amber --after equilibrate --output from-equilibrated
-    """
-    _export("amber", config, overrides, seed, part, after, output, force, json, "run.sh")
-
-
-@export.command()
-@command
-def namd(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
-         part: PartOption = Part.system, after: AfterOption = None, output: OutputOption = None,
-         force: ForceOption = False, json: JsonOption = False) -> None:
-    """NAMD input: system.prmtop, binary coordinates and velocities, and a configuration for each phase of the protocol.
-
-    run.sh runs the phases in turn. Reads topology.h5 and the shards; needs `chromabuild topology`.
-
-    \b
-    Examples:
-      chromabuild export namd
-      chromabuild export namd --after equilibrate --output from-equilibrated
-    """
-    _export("namd", config, overrides, seed, part, after, output, force, json, "run.sh")
-
-
-@export.command()
-@command
-def genesis(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
-            part: PartOption = Part.system, after: AfterOption = None, output: OutputOption = None,
-            force: ForceOption = False, json: JsonOption = False) -> None:
-    """GENESIS input: system.prmtop, system.inpcrd, and a control file for each phase of the protocol.
-
-    run.sh runs the phases in turn. Reads topology.h5 and the shards; needs `chromabuild topology`.
-
-    \b
-    Examples:
-      chromabuild export genesis
-      chromabuild export genesis --after equilibrate --output from-equilibrated
-    """
-    _export("genesis", config, overrides, seed, part, after, output, force, json, "run.sh")
+for _program in _HELP:
+    _add_command(_program)
 
 
 @export.command()
@@ -163,14 +117,3 @@ def structure(file: Annotated[Path, typer.Argument(help="What to write: .cif (mm
 
     summary = export_structure(load(config, overrides, None), file, region, nucleosomes, as_built, after, force)
     show(summary, json, summary_lines(summary))
-
-
-def _export(program: "Program", config: Path, overrides: list[str], seed: int | None, part: Part, after: str | None,
-            output: Path | None, force: bool, as_json: bool, script: str | None = None) -> None:
-    from chromabuild.pipeline.export import export_results
-
-    summary = export_results(load(config, overrides, seed), program, output, part.value, after, force)
-    files = summary["files"]
-    show(summary, as_json, [*summary_lines({key: value for key, value in summary.items() if key != "files"}),
-                            f"files: {', '.join(files)}",
-                            *([f"next: {summary['folder']}/{script}"] if script in files else [])])

@@ -39,7 +39,7 @@ CORE_TETHER = (2.0, np.radians(3.0))  # angstrom, radian: how far a core moves a
 FREE_TETHER = 8.0  # angstrom: the same for free base pairs; without it a linker of hundreds leaves its path
 PHASE_LIMIT = 5.0  # kT
 PEELED, PEELING_COST = 5, 20.0  # base pairs and kT: what ten base pairs at the ends of two cores hold on to them with
-MOST_PEELINGS = 3  # 15 base pairs off an end: two of the seven contacts of either half of a core
+MOST_PEELINGS = 3  # the first for twist, two for stretch: at most 15 base pairs, two of seven contacts of a half
 LARGEST_STRETCH = 0.04  # thermal for ten base pairs: 0.023; what pulls harder has moved cores by more than ten angstrom
 LARGEST_Z = 6.0
 MOST_ITERATIONS, PAST_STEPS = 150, 12
@@ -488,7 +488,7 @@ def relax_path(
         that deviates by more than 6 standard deviations, again until it is not.
 
     Raises:
-        BadInputError: a linker is as strained as that when ``MOST_PEELINGS`` times as many are off.
+        BadInputError: a linker is as strained as that after ``MOST_PEELINGS``, of which the first is for twist alone.
     """
     path = crystal_path() if path is None else path
 

@@ -18,9 +18,15 @@ from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber_control import END_PAIRS_NAME, end_pair_restraints, phase_control
 from chromabuild.export.elements import ELEMENTS, nearest_element
-from chromabuild.export.hydrogens import repartitioned_masses
-from chromabuild.export.parts import heavy_hydrogens, held_groups, with_constant_restraints, write_texts
+from chromabuild.export.parts import (
+    heavy_hydrogens,
+    held_groups,
+    phase_script,
+    with_constant_restraints,
+    write_texts,
+)
 from chromabuild.export.system import BuiltSystem
+from chromabuild.forcefield.hydrogens import repartitioned_masses
 from chromabuild.forcefield.molecule_runs import MoleculeRuns
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.simulate.end_pairs import EndBond
@@ -41,13 +47,7 @@ _HH_CONSTANT = 553.0
 _WATER = "WAT"
 """The residue that AMBER's programs take for a rigid water."""
 _PER_LINE = {"8d": 10, "16.8E": 5, "4s": 20}
-_SCRIPT = """\
-#!/usr/bin/env bash
-# The phases in turn; one that is done is left out. PMEMD names the program.
-set -euo pipefail
-cd "$(dirname "$0")"
-PMEMD="${PMEMD:-pmemd.cuda}"
-
+_PHASE = """\
 # phase NAME PRMTOP COORDINATES
 phase() {
   [[ ! -f "$1.rst7" ]] || return 0
@@ -128,11 +128,11 @@ def prmtop_of(phase: PlannedPhase) -> str:
 
 
 def _commands(phases: Sequence[PlannedPhase]) -> str:
-    lines, before = [_SCRIPT], "system.rst7"
+    lines, before = [_PHASE], "system.rst7"
     for phase in phases:
         lines.append(f"phase {phase.stem} {prmtop_of(phase)} {before}\n")
         before = f"{phase.stem}.rst7"
-    return "".join(lines)
+    return phase_script("PMEMD names the program.", 'PMEMD="${PMEMD:-pmemd.cuda}"', lines)
 
 
 def _terms_of(topology: Topology, template: MoleculeTemplate) -> _Terms:

@@ -10,6 +10,7 @@ import numpy as np
 
 from chromabuild.base.constants import BAR_PER_ATM
 from chromabuild.base.settings import DynamicsSection
+from chromabuild.export.parts import stretches_of
 from chromabuild.simulate.end_pairs import EndBond
 from chromabuild.simulate.openmm_engine import NonbondedOptions
 from chromabuild.simulate.protocol import PlannedPhase
@@ -35,7 +36,7 @@ def phase_control(phase: PlannedPhase, dynamics: DynamicsSection, options: Nonbo
     mesh = {f"nfft{axis}": points for axis, points in zip((1, 2, 3), options.grid, strict=True)}
     mesh |= {"order": dynamics.pme_spline_order, "ew_coeff": round(options.alpha, 8), "vdwmeth": _TRUNCATED}
     title = f"chromabuild, phase {phase.name}"
-    if options.switch_distance is not None and options.switch_distance < options.cutoff:
+    if options.is_switched:
         title += "; Lennard-Jones is truncated here and switched off in chromamd"
     lines = [title, *_namelist("cntrl", keys), *_namelist("ewald", mesh)]
     if ramp:
@@ -89,7 +90,5 @@ def _namelist(name: str, keys: Mapping[str, object]) -> list[str]:
 
 def _ranges(atoms: np.ndarray) -> list[str]:
     """Lines of first and last atoms, from 1, of runs of (n,) ascending atoms."""
-    new = np.flatnonzero(np.append(True, np.diff(atoms) > 1))
-    first, last = atoms[new] + 1, atoms[np.append(new[1:] - 1, len(atoms) - 1)] + 1
-    pairs = [f"{a} {b}" for a, b in zip(first.tolist(), last.tolist(), strict=True)]
+    pairs = [f"{first} {last}" for first, last in stretches_of(atoms + 1)]
     return ["ATOM " + " ".join(pairs[k:k + _RANGES_A_LINE]) for k in range(0, len(pairs), _RANGES_A_LINE)]

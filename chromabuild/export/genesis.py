@@ -12,11 +12,23 @@ import numpy as np
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber import write_prmtops
-from chromabuild.export.parts import heavy_hydrogens, held_groups, with_constant_restraints, write_texts
+from chromabuild.export.parts import (
+    heavy_hydrogens,
+    held_groups,
+    phase_script,
+    stretches_of,
+    with_constant_restraints,
+    write_texts,
+)
 from chromabuild.export.system import BuiltSystem
-from chromabuild.forcefield.molecule_runs import of_atoms
 from chromabuild.forcefield.topology_file import Topology
-from chromabuild.simulate.chromamd import Sections, control_text, ensemble_section, hydrogen_keys
+from chromabuild.simulate.chromamd import (
+    Sections,
+    control_text,
+    ensemble_section,
+    hydrogen_keys,
+    sections_of_restraints,
+)
 from chromabuild.simulate.end_pairs import EndBond
 from chromabuild.simulate.groups import BACKBONE, atoms_of_group
 from chromabuild.simulate.openmm_engine import NonbondedOptions, nonbonded_options
@@ -26,14 +38,6 @@ LONGEST_PERIOD = 10
 """Steps between updates of pair lists, thermostat and barostat: at most, and a divisor of all other periods."""
 _RAMP_STEPS = 100
 """Changes of temperature in a phase that heats."""
-_SCRIPT = """\
-#!/usr/bin/env bash
-# The phases in turn; one that is done is left out. SPDYN names the program, with its launcher.
-set -euo pipefail
-cd "$(dirname "$0")"
-SPDYN="${SPDYN:-mpirun -np 8 spdyn}"
-
-"""
 
 
 def export_genesis(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, phases: Sequence[PlannedPhase] = (),
@@ -45,20 +49,20 @@ def export_genesis(system: BuiltSystem, folder: Path, dynamics: DynamicsSection,
     hydrogen, and for a restraint on nothing.
     """
     heavy_hydrogens(phases, "GENESIS")
-    held_groups(phases, system.topology)
+    expressions = {group: selection_of(group, system.topology) for group in held_groups(phases, system.topology)}
     paths = write_prmtops(system, folder, 1.0)
     write_inpcrd(folder / "system.inpcrd", system)
     paths.append(folder / "system.inpcrd")
     options = nonbonded_options(dynamics, system.box)
-    texts, before = {}, None
-    script = _SCRIPT
+    texts, lines, before = {}, [], None
     for phase in with_constant_restraints(phases):
         texts[f"{phase.stem}.inp"] = control_text(
-            phase_sections(system, phase, before, dynamics, options, seed, end_bonds))
-        script += f"[[ -f {phase.stem}.rst ]] || $SPDYN {phase.stem}.inp >{phase.stem}.log\n"
+            phase_sections(phase, before, dynamics, options, system.box, seed, expressions, end_bonds))
+        lines.append(f"[[ -f {phase.stem}.rst ]] || $SPDYN {phase.stem}.inp >{phase.stem}.log\n")
         before = phase
     if texts:
-        texts["run.sh"] = script
+        texts["run.sh"] = phase_script("SPDYN names the program, with its launcher.",
+                                       'SPDYN="${SPDYN:-mpirun -np 8 spdyn}"', lines)
     return paths + write_texts(folder, texts)
 
 
@@ -74,9 +78,10 @@ def write_inpcrd(path: Path, system: BuiltSystem) -> None:
         file.write(("%12.7f" * 6 + "\n") % (*system.box.tolist(), 90.0, 90.0, 90.0))
 
 
-def phase_sections(system: BuiltSystem, phase: PlannedPhase, before: PlannedPhase | None, dynamics: DynamicsSection,
-                   options: NonbondedOptions, seed: int, end_bonds: Sequence[EndBond]) -> Sections:
-    """The control file of a phase with constant restraints."""
+def phase_sections(phase: PlannedPhase, before: PlannedPhase | None, dynamics: DynamicsSection,
+                   options: NonbondedOptions, box: np.ndarray, seed: int, expressions: Mapping[str, str],
+                   end_bonds: Sequence[EndBond]) -> Sections:
+    """The control file of a phase with constant restraints; ``expressions``: of the groups that are held."""
     frames = phase.trajectory_period if phase.frames else 0
     # GENESIS wants every period to be a multiple of this one.
     common = int(np.gcd.reduce([phase.steps, phase.output_period, frames]))
@@ -106,8 +111,8 @@ def phase_sections(system: BuiltSystem, phase: PlannedPhase, before: PlannedPhas
             "CONSTRAINTS": {"rigid_bond": True, "fast_water": True, "water_model": "WAT"},
             "ENSEMBLE": ensemble_section(dynamics, phase) | {"temperature_end": None}}
     sections["BOUNDARY"] = {"type": "PBC", **{f"box_size_{axis}": round(edge, 6)
-                                              for axis, edge in zip("xyz", system.box.tolist(), strict=True)}}
-    return sections | _restraints(system.topology, phase, end_bonds)
+                                              for axis, edge in zip("xyz", box.tolist(), strict=True)}}
+    return sections | sections_of_restraints(phase, expressions, end_bonds if phase.end_pairs else ())
 
 
 def _ramp(phase: PlannedPhase, period: int) -> dict[str, object]:
@@ -120,23 +125,6 @@ def _ramp(phase: PlannedPhase, period: int) -> dict[str, object]:
     return {"annealing": True, "anneal_period": between, "dtemperature": (end - start) * between / phase.steps}
 
 
-def _restraints(topology: Topology, phase: PlannedPhase, end_bonds: Sequence[EndBond]) -> Sections:
-    bonds = end_bonds if phase.end_pairs else ()
-    if not phase.restraints and not bonds:
-        return {}
-    selection: dict[str, object] = {}
-    keys: dict[str, object] = {"nfunctions": len(phase.restraints) + len(bonds)}
-    for k, restraint in enumerate(phase.restraints, 1):
-        selection[f"group{k}"] = selection_of(restraint.group, topology)
-        keys |= {f"function{k}": "POSI", f"constant{k}": restraint.ends()[0], f"select_index{k}": k}
-    for k, bond in enumerate(bonds, len(phase.restraints) + 1):
-        groups = len(selection) + 1, len(selection) + 2
-        selection |= {f"group{group}": f"ai:{atom + 1}" for group, atom in zip(groups, bond.atoms, strict=True)}
-        keys |= {f"function{k}": "DIST", f"constant{k}": phase.end_pairs, f"reference{k}": bond.length,
-                 f"select_index{k}": f"{groups[0]} {groups[1]}"}
-    return {"SELECTION": selection, "RESTRAINTS": keys}
-
-
 def selection_of(group: str, topology: Topology) -> str:
     """The group in GENESIS' selection syntax, with the residues of the prmtop counted from 1."""
     residue = residue_of_atom(topology)
@@ -145,7 +133,7 @@ def selection_of(group: str, topology: Topology) -> str:
         text = _residues(chosen)
         return text if group == "solute" else f"heavy and ({text})"
     is_dna = np.zeros(residue[-1] + 1, dtype=bool)
-    is_dna[residue[of_atoms(topology, [t.atom_name == b"C1'" for t in topology.templates])]] = True
+    is_dna[residue[topology.of_atoms([t.atom_name == b"C1'" for t in topology.templates])]] = True
     kinds: Mapping[str, np.ndarray] = {"dna": chosen[is_dna[chosen]], "protein": chosen[~is_dna[chosen]]}
     return " or ".join(f"(({' or '.join(f'an:{name}' for name in BACKBONE[kind])}) and ({_residues(rows)}))"
                        for kind, rows in kinds.items() if len(rows))
@@ -163,6 +151,4 @@ def residue_of_atom(topology: Topology) -> np.ndarray:
 
 
 def _residues(rows: np.ndarray) -> str:
-    new = np.flatnonzero(np.append(True, np.diff(rows) > 1))
-    last = rows[np.append(new[1:] - 1, len(rows) - 1)]
-    return " or ".join(f"rno:{a}-{b}" for a, b in zip(rows[new].tolist(), last.tolist(), strict=True))
+    return " or ".join(f"rno:{first}-{last}" for first, last in stretches_of(rows))

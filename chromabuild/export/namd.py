@@ -14,7 +14,14 @@ from chromabuild.base.constants import BAR_PER_ATM
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber import SCEE, SCNB, prmtop_of, write_prmtops
-from chromabuild.export.parts import PARTS, heavy_hydrogens, held_groups, with_constant_restraints, write_texts
+from chromabuild.export.parts import (
+    PARTS,
+    heavy_hydrogens,
+    held_groups,
+    phase_script,
+    with_constant_restraints,
+    write_texts,
+)
 from chromabuild.export.system import BuiltSystem
 from chromabuild.simulate.end_pairs import EndBond
 from chromabuild.simulate.openmm_engine import NonbondedOptions, nonbonded_options
@@ -24,14 +31,6 @@ VELOCITY_UNIT = 20.45482706
 """Angstrom/ps: velocities in NAMD's files are in units of 1 angstrom in 48.888 fs."""
 LONGEST_CYCLE = 20
 """Steps between assignments of atoms to patches: at most, and a divisor of the steps of a run."""
-_SCRIPT = """\
-#!/usr/bin/env bash
-# The phases in turn; one that is done is left out. NAMD names the program, with its options.
-set -euo pipefail
-cd "$(dirname "$0")"
-NAMD="${NAMD:-namd3 +p8}"
-
-"""
 
 
 def export_namd(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, phases: Sequence[PlannedPhase] = (),
@@ -55,7 +54,7 @@ def export_namd(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, ph
             file.write(np.ascontiguousarray(values, dtype="<f8").tobytes())
         paths.append(folder / name)
     options = nonbonded_options(dynamics, system.box)
-    texts, script = {"system.xsc": _cell(system)}, _SCRIPT
+    texts, lines = {"system.xsc": _cell(system)}, []
     before = "system"
     for phase in with_constant_restraints(phases):
         texts[f"{phase.stem}.conf"] = phase_configuration(
@@ -66,24 +65,23 @@ def export_namd(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, ph
         if phase.restraints:
             write_held(folder / f"{phase.stem}_held.pdb", system, phase, groups)
             paths.append(folder / f"{phase.stem}_held.pdb")
-        script += f"[[ -f {phase.stem}.coor ]] || $NAMD {phase.stem}.conf >{phase.stem}.log\n"
+        lines.append(f"[[ -f {phase.stem}.coor ]] || $NAMD {phase.stem}.conf >{phase.stem}.log\n")
         before = phase.stem
     if phases:
-        texts["run.sh"] = script
+        texts["run.sh"] = phase_script("NAMD names the program, with its options.", 'NAMD="${NAMD:-namd3 +p8}"', lines)
     return paths + write_texts(folder, texts)
 
 
 def phase_configuration(phase: PlannedPhase, dynamics: DynamicsSection, options: NonbondedOptions, seed: int,
                         before: str, has_velocities: bool) -> str:
     """The configuration of a phase with constant restraints, from the files ``before.coor``, ``.vel`` and ``.xsc``."""
-    switched = options.switch_distance is not None and options.switch_distance < options.cutoff
     cycle = next(k for k in range(min(LONGEST_CYCLE, phase.steps), 0, -1) if phase.steps % k == 0)
     rows: dict[str, object] = {
         "amber": "on", "parmfile": prmtop_of(phase), "bincoordinates": f"{before}.coor",
         "extendedSystem": f"{before}.xsc", "outputName": phase.stem, "binaryOutput": "yes",
         "readexclusions": "yes", "exclude": "scaled1-4", "1-4scaling": round(1 / SCEE, 6), "scnb": SCNB,
-        "cutoff": options.cutoff, "switching": "on" if switched else "off",
-        **({"switchdist": options.switch_distance} if switched else {}),
+        "cutoff": options.cutoff, "switching": "on" if options.is_switched else "off",
+        **({"switchdist": options.switch_distance} if options.is_switched else {}),
         "pairlistdist": options.cutoff + max(1.5, dynamics.pairlist_buffer), "LJcorrection": "no", "PME": "yes",
         **{f"PMEGridSize{axis}": points for axis, points in zip("XYZ", options.grid, strict=True)},
         "PMEInterpOrder": dynamics.pme_spline_order, "PMETolerance": 1e-5, "timestep": phase.timestep,

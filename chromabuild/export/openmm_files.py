@@ -1,7 +1,6 @@
 """A built system as files of OpenMM: serialised System and State, PDBx, and a script that runs the protocol."""
 
 import json
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,10 +13,10 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.elements import ELEMENTS, nearest_element
-from chromabuild.export.hydrogens import bound_hydrogens
-from chromabuild.export.parts import held_groups
+from chromabuild.export.parts import held_groups, write_texts
 from chromabuild.export.psf import labelled_runs
 from chromabuild.export.system import BuiltSystem
+from chromabuild.forcefield.hydrogens import bound_hydrogens
 from chromabuild.forcefield.molecule_runs import MoleculeRuns
 from chromabuild.simulate.end_pairs import EndBond
 from chromabuild.simulate.openmm_engine import nonbonded_options, system_from_topology
@@ -46,20 +45,17 @@ def export_openmm(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, 
     texts = {"system.xml": openmm.XmlSerializer.serialize(made), "state.xml": _state(system)}
     if phases:
         texts["protocol.json"] = json.dumps(_protocol(phases, dynamics, seed), indent=1) + "\n"
-    for name, text in texts.items():
-        with atomic_path(folder / name) as part:
-            part.write_text(text, encoding="ascii")
+    paths = write_texts(folder, texts)
     with atomic_path(folder / "system.cif") as part, open(part, "w", encoding="ascii") as file:
         app.PDBxFile.writeFile(openmm_topology(system), system.position / ANGSTROM_PER_NM * unit.nanometer, file,
                                keepIds=True)
-    names = [*texts, "system.cif"]
+    paths.append(folder / "system.cif")
     if phases:
         with atomic_path(folder / "groups.npz") as part, open(part, "wb") as file:
             np.savez_compressed(file, **groups)
-        shutil.copyfile(Path(__file__).with_name("openmm_run.py"), folder / "run.py")
-        (folder / "run.py").chmod(0o755)
-        names += ["groups.npz", "run.py"]
-    return [folder / name for name in names]
+        script = Path(__file__).with_name("openmm_run.py").read_text(encoding="ascii")
+        paths += [folder / "groups.npz", *write_texts(folder, {"run.py": script})]
+    return paths
 
 
 def openmm_topology(system: BuiltSystem) -> app.Topology:
@@ -95,11 +91,8 @@ def _state(system: BuiltSystem) -> str:
     bare.setDefaultPeriodicBoxVectors(*(np.diag(system.box) / ANGSTROM_PER_NM))
     for _ in range(len(system.position)):
         bare.addParticle(1.0)
-    bare.addForce(openmm.NonbondedForce())  # without a force that is periodic, a State has no box
-    bare.getForce(0).setNonbondedMethod(openmm.NonbondedForce.CutoffPeriodic)
-    bare.getForce(0).setCutoffDistance(0.1)
-    for _ in range(len(system.position)):
-        bare.getForce(0).addParticle(0.0, 1.0, 0.0)
+    bare.addForce(openmm.HarmonicBondForce())  # without a force that is periodic, a State has no box
+    bare.getForce(0).setUsesPeriodicBoundaryConditions(True)
     context = openmm.Context(bare, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
     context.setPositions(system.position / ANGSTROM_PER_NM)
     if system.velocity is not None:

@@ -61,6 +61,29 @@ def heavy_hydrogens(phases: Sequence[PlannedPhase], program: str) -> float:
     return max(factors, default=1.0)
 
 
+def phase_script(program: str, variable: str, lines: Sequence[str], done: str = "one that is done is left out") -> str:
+    """A shell script that runs the phases by ``lines``, and can be called again.
+
+    ``program``: the sentence on what the ``variable`` of the environment names; ``done``: what becomes of phases that
+    have begun.
+    """
+    return f"""\
+#!/usr/bin/env bash
+# The phases in turn; {done}. {program}
+set -euo pipefail
+cd "$(dirname "$0")"
+{variable}
+
+""" + "".join(lines)
+
+
+def stretches_of(numbers: np.ndarray) -> Iterator[tuple[int, int]]:
+    """First and last of each run of consecutive numbers among (n,) ascending ones."""
+    new = np.flatnonzero(np.append(True, np.diff(numbers) > 1))
+    last = numbers[np.append(new[1:] - 1, len(numbers) - 1)]
+    return zip(numbers[new].tolist(), last.tolist(), strict=True)
+
+
 def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
     """Write files by name, scripts as executables; gives their paths."""
     for name, text in texts.items():

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import gemmi
 import numpy as np
 
 from chromabuild import __version__
@@ -21,8 +22,6 @@ from chromabuild.shards import binary_cif
 
 LARGEST_PDB = 99_999
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_AMINO_ACIDS = dict(zip("ALA ARG ASN ASP CYS GLN GLU GLY HIS ILE LEU LYS MET PHE PRO SER THR TRP TYR VAL".split(),
-                        "ARNDCQEGHILKMFPSTWYV", strict=True))
 _BLOCK = 1 << 16
 _LINE = 80
 
@@ -74,7 +73,7 @@ def _descriptions(solute: Solute, title: str, provenance: dict) -> list[Category
     for entity, (molecule, strands) in of_entity.items():
         sequence = sequences[molecule]
         kind = "polydeoxyribonucleotide" if is_dna[molecule] else "polypeptide(L)"
-        canonical = "".join(name[1] if is_dna[molecule] else _AMINO_ACIDS.get(name, "X") for name in sequence)
+        canonical = gemmi.one_letter_code(sequence)
         written = "".join(f"({name})" for name in sequence) if is_dna[molecule] else canonical
         poly.append((str(entity), kind, "no", "no", written, canonical, ",".join(strands)))
         sequence_rows += [(str(entity), str(k), name, "n") for k, name in enumerate(sequence, 1)]
@@ -258,8 +257,6 @@ def _distinct(values: list[str], which: np.ndarray) -> tuple[list[str], np.ndarr
 
 
 def _write_pdb(path: Path, solute: Solute, categories: list[Category]) -> None:
-    import gemmi
-
     letters = _LETTERS + _LETTERS.lower() + "0123456789"
     n_chains = len(solute.molecule_name)
     if solute.n_atoms > LARGEST_PDB or n_chains > len(letters):

@@ -4,7 +4,6 @@ Global order is solute, water, ions, in runs of equal molecules; so a choice of 
 the size of the system.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -85,12 +84,6 @@ def part_of(topology: Topology, selection: Selection) -> Topology:
     """The topology of the chosen molecules alone, in the same order."""
     runs = MoleculeRuns.of(topology).chosen(selection)
     return replace(topology, run_template=topology.run_template[runs], run_count=topology.run_count[runs])
-
-
-def of_atoms(topology: Topology, of_template: Sequence[np.ndarray]) -> np.ndarray:
-    """(n, ...) of all atoms from what the atoms of each kind of molecule have."""
-    return np.concatenate([np.tile(of_template[t], count) for t, count in zip(
-        topology.run_template.tolist(), topology.run_count.tolist(), strict=True)])
 
 
 def beyond_dcd(n_atoms: int, selection: Selection) -> str | None:

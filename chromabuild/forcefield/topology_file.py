@@ -5,7 +5,7 @@ Units: angstrom, kcal/mol, elementary charge, atomic mass unit, degree (force co
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -165,7 +165,11 @@ class Topology:
 
     def per_atom(self, name: str) -> np.ndarray:
         """A per-atom column (``charge``, ``mass``, ``lj_type``, ``atom_name``) of all atoms, (n,)."""
-        return np.concatenate([np.tile(getattr(self.templates[t], name), count)
+        return self.of_atoms([getattr(template, name) for template in self.templates])
+
+    def of_atoms(self, of_template: Sequence[np.ndarray]) -> np.ndarray:
+        """(n,) of all atoms from what the atoms of each template have."""
+        return np.concatenate([np.tile(of_template[t], count)
                                for t, count in zip(self.run_template, self.run_count, strict=True)])
 
     def charges(self) -> np.ndarray:

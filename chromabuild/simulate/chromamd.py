@@ -263,18 +263,24 @@ def restraint_sections(phase: PlannedPhase, molecules: Mapping[str, str],
 
     Raises BadInputError for a group that the system has no atom of.
     """
-    if not phase.restraints and not bonds:
-        return {}
     from chromabuild.simulate.groups import expression, nothing_held
 
+    expressions = {one.group: expression(one.group, molecules) for one in phase.restraints}
+    for group, text in expressions.items():
+        if not text:
+            raise BadInputError(nothing_held(phase.name, group))
+    return sections_of_restraints(phase, expressions, bonds)
+
+
+def sections_of_restraints(phase: PlannedPhase, expressions: Mapping[str, str], bonds: Sequence[EndBond]) -> Sections:
+    """The same with each group's ``expressions`` in the selection syntax."""
+    if not phase.restraints and not bonds:
+        return {}
     selection: dict[str, object] = {}
     keys: dict[str, object] = {"nfunctions": len(phase.restraints) + len(bonds)}
     for k, restraint in enumerate(phase.restraints, 1):
-        text = expression(restraint.group, molecules)
-        if not text:
-            raise BadInputError(nothing_held(phase.name, restraint.group))
         first, last = restraint.ends()
-        selection[f"group{k}"] = text
+        selection[f"group{k}"] = expressions[restraint.group]
         keys |= {f"function{k}": "POSI", f"constant{k}": first, f"constant_end{k}": last if last != first else None,
                  f"select_index{k}": k}
     for k, bond in enumerate(bonds, len(phase.restraints) + 1):

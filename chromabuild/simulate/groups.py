@@ -10,7 +10,6 @@ import numpy as np
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.clash.tails import TAILS
-from chromabuild.forcefield.molecule_runs import of_atoms
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 
 SOLVENT = ("HOH", "NA", "K", "MG", "CL")
@@ -96,7 +95,7 @@ def mask(group: str, template: MoleculeTemplate) -> np.ndarray:
 
 def atoms_of_group(group: str, topology: Topology) -> np.ndarray:
     """Atoms of a system in the group, ascending from 0."""
-    return np.flatnonzero(of_atoms(topology, [mask(group, template) for template in topology.templates]))
+    return np.flatnonzero(topology.of_atoms([mask(group, template) for template in topology.templates]))
 
 
 def held_atoms(phase: str, group: str, topology: Topology) -> np.ndarray:

@@ -18,6 +18,7 @@ from chromabuild.base.constants import ANGSTROM_PER_NM, BOLTZMANN, GRAMS_PER_CM3
 from chromabuild.base.errors import BadInputError, IntegrityError, InterruptedRunError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
+from chromabuild.forcefield.hydrogens import repartitioned_masses
 from chromabuild.forcefield.molecule_runs import trajectory_ranges
 from chromabuild.forcefield.topology_file import Topology
 from chromabuild.shards import read_shards
@@ -61,6 +62,11 @@ class NonbondedOptions:
     al. 1983). None: plain truncation."""
     force_switch: bool = False
     """Switch the force of Lennard-Jones instead (Steinbach and Brooks, J. Comput. Chem. 15, 667 (1994))."""
+
+    @property
+    def is_switched(self) -> bool:
+        """Whether Lennard-Jones is switched off before the cutoff."""
+        return self.switch_distance is not None and self.switch_distance < self.cutoff
 
 
 def system_from_topology(topology: Topology, box: np.ndarray, options: NonbondedOptions,
@@ -125,8 +131,7 @@ def system_from_topology(topology: Topology, box: np.ndarray, options: Nonbonded
     pair14, exclusions = topology.term("pair14"), topology.exclusions()
     pair_epsilon, pair_charge = pair14["epsilon"] * KJ_PER_KCAL, pair14["charge_product"]
     pair_sigma = pair14["sigma"] / ANGSTROM_PER_NM
-    switched = options.switch_distance is not None and options.switch_distance < options.cutoff
-    by_pairs = switched or bool(topology.special_pairs.any())
+    by_pairs = options.is_switched or bool(topology.special_pairs.any())
     nothing, pair_nothing = np.zeros_like(charge), np.zeros_like(pair_charge)
     if by_term or by_pairs:
         lennard_jones = _nonbonded(nothing, sigma, nothing if by_pairs else epsilon, exclusions, pair14["atoms"],
@@ -134,7 +139,7 @@ def system_from_topology(topology: Topology, box: np.ndarray, options: Nonbonded
         lennard_jones.setNonbondedMethod(openmm.NonbondedForce.CutoffPeriodic)
         _add(system, lennard_jones, "lennard_jones")
         if by_pairs:
-            _add(system, _lennard_jones_by_pairs(topology, lj_type, exclusions, options, switched), "lennard_jones")
+            _add(system, _lennard_jones_by_pairs(topology, lj_type, exclusions, options), "lennard_jones")
         sigma, pair_sigma = np.ones_like(sigma), np.ones_like(pair_sigma)
         epsilon, pair_epsilon = nothing, pair_nothing
     electrostatic = _nonbonded(charge, sigma, epsilon, exclusions, pair14["atoms"], pair_charge, pair_sigma,
@@ -230,7 +235,9 @@ def _context(task: Task, phase: PlannedPhase, molecules: Topology, box: np.ndarr
     """
     seed = 1 + (task.seed + 7919 * (step - phase.first_step)) % (2**31 - 2)  # 0 would mean: choose one
     system = system_from_topology(molecules, box, nonbonded_options(task.dynamics, box), rigid=True, by_term=False)
-    _repartition_hydrogen_mass(system, phase.hydrogen_mass_factor)
+    if phase.hydrogen_mass_factor != 1:
+        for atom, mass in enumerate(repartitioned_masses(molecules, phase.hydrogen_mass_factor).tolist()):
+            system.setParticleMass(atom, mass)
     add_restraints(system, phase, molecules, position)
     if phase.end_pairs:
         add_end_bonds(system, phase.end_pairs, end_bonds(task.topology))
@@ -360,22 +367,6 @@ def _nameless(n_atoms: int, box: np.ndarray) -> app.Topology:
     return atoms
 
 
-def _repartition_hydrogen_mass(system: openmm.System, factor: float) -> None:
-    """Multiply the masses of hydrogens, but for those of waters, and take the difference from their heavy atoms."""
-    pairs = [system.getConstraintParameters(k)[:2] for k in range(system.getNumConstraints())]
-    mass = np.array([system.getParticleMass(k).value_in_unit(unit.dalton) for k in range(system.getNumParticles())])
-    original = mass.copy()
-    constraints = np.bincount(np.array(pairs, dtype=int).ravel(), minlength=len(mass))
-    for i, j in pairs:
-        hydrogen, heavy = (i, j) if original[i] < original[j] else (j, i)
-        if constraints[hydrogen] == 1:  # those of a rigid water are bound to each other too
-            added = (factor - 1) * original[hydrogen]
-            mass[hydrogen] += added
-            mass[heavy] -= added
-    for k in np.flatnonzero(mass != original):
-        system.setParticleMass(int(k), mass[k])
-
-
 def nonbonded_options(dynamics: DynamicsSection, box: np.ndarray) -> NonbondedOptions:
     """What the settings mean in a box (3,), angstrom: as chromamd takes them.
 
@@ -446,11 +437,11 @@ def _nonbonded(charge: np.ndarray, sigma: np.ndarray, epsilon: np.ndarray, exclu
     return force
 
 
-def _lennard_jones_by_pairs(topology: Topology, lj_type: np.ndarray, exclusions: np.ndarray, options: NonbondedOptions,
-                            switched: bool) -> openmm.CustomNonbondedForce:
+def _lennard_jones_by_pairs(topology: Topology, lj_type: np.ndarray, exclusions: np.ndarray,
+                            options: NonbondedOptions) -> openmm.CustomNonbondedForce:
     """From the pair matrices; CHARMM's switching functions differ from the one built into OpenMM."""
     off = options.cutoff / ANGSTROM_PER_NM
-    if not switched:
+    if not options.is_switched:
         form = "c12/r^12 - c6/r^6"
     elif not options.force_switch:
         on2, off2 = (options.switch_distance / ANGSTROM_PER_NM) ** 2, off**2

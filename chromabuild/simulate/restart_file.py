@@ -33,9 +33,9 @@ def read_restart(pattern: str | Path, n_atoms: int, ranks: int | None = None) ->
     """
     if "()" not in str(pattern):
         return _state_of_openmm(Path(pattern), n_atoms)
-    paths = (Path(str(pattern).replace("()", str(rank))) for rank in count())
     position, velocity, box = np.full((n_atoms, 3), np.nan), np.full((n_atoms, 3), np.nan), np.zeros(3)
-    for rank, path in enumerate(paths):
+    for rank in count():
+        path = Path(str(pattern).replace("()", str(rank)))
         if rank == ranks or (ranks is None and rank > 0 and not path.exists()):
             break
         try:

@@ -5,9 +5,9 @@ judges chromamd. OpenMM's Reference platform calculates in double precision.
 """
 
 import numpy as np
-import openmm
 import pytest
-from openmm import app, unit
+from openmm import app
+from support.engine_energies import energies_by_force
 from support.molecular_systems import MolecularSystem
 
 from chromabuild.forcefield.assign import FORCE_FIELDS
@@ -21,19 +21,7 @@ def force_field_energies(system: MolecularSystem, options: NonbondedOptions) -> 
     rules = app.ForceField(*FORCE_FIELDS["amber14"])
     judge = rules.createSystem(system.judge, nonbondedMethod=app.PME, nonbondedCutoff=options.cutoff / 10,
                                constraints=None, rigidWater=False, removeCMMotion=False)
-    group = {"HarmonicBondForce": 0, "HarmonicAngleForce": 1, "PeriodicTorsionForce": 2, "NonbondedForce": 3}
-    for force in judge.getForces():
-        force.setForceGroup(group[force.getName()])
-        if isinstance(force, openmm.NonbondedForce):
-            force.setPMEParameters(options.alpha * 10, *options.grid)
-            force.setUseDispersionCorrection(False)
-    context = openmm.Context(judge, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
-    context.setPositions(system.position / 10)
-    energy = [context.getState(getEnergy=True, groups={k}).getPotentialEnergy().value_in_unit(unit.kilocalorie_per_mole)
-              for k in range(4)]
-    force = context.getState(getForces=True).getForces(asNumpy=True)
-    return (dict(zip(("bond", "angle", "dihedral", "nonbonded"), energy, strict=True)),
-            force.value_in_unit(unit.kilocalorie_per_mole / unit.angstrom))
+    return energies_by_force(judge, options, system.position / 10)
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from support.engine_energies import (
     evaluate,
     reference_energy,
     relative_rms,
+    set_pme,
     write_input,
 )
 from support.foreign_files import write_amber, write_charmm, write_gromacs
@@ -105,11 +106,9 @@ def judged(system: openmm.System, position: np.ndarray) -> Evaluation:
     terms = list(COLUMNS)
     for force in system.getForces():
         force.setForceGroup(terms.index(TERM_OF_FORCE[force.getName()]))
-        if isinstance(force, openmm.NonbondedForce):
-            force.setPMEParameters(OPTIONS.alpha * 10, *OPTIONS.grid)
-            force.setUseDispersionCorrection(False)
-        elif isinstance(force, openmm.CustomNonbondedForce):
+        if isinstance(force, openmm.CustomNonbondedForce):
             force.setUseLongRangeCorrection(False)
+    set_pme(system, OPTIONS)
     context = openmm.Context(system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
     context.setPositions(position / 10)
     energies = {term: context.getState(getEnergy=True, groups={k}).getPotentialEnergy()

@@ -8,7 +8,7 @@ import numpy as np
 import openmm
 import pytest
 from openmm import app, unit
-from support.engine_energies import relative_rms
+from support.engine_energies import energies_by_force, relative_rms
 from support.molecular_systems import make_solute
 
 from chromabuild.base.errors import BadInputError
@@ -18,7 +18,6 @@ from chromabuild.forcefield.assign import make_topology
 from chromabuild.simulate.openmm_engine import NonbondedOptions, energies_by_term, system_from_topology
 
 OPTIONS = NonbondedOptions(9.0, 0.34, (32, 32, 36))
-GROUPS = {"HarmonicBondForce": 0, "HarmonicAngleForce": 1, "PeriodicTorsionForce": 2, "NonbondedForce": 3}
 
 
 def energies(folder, options: NonbondedOptions) -> tuple[dict[str, float], np.ndarray]:
@@ -27,17 +26,7 @@ def energies(folder, options: NonbondedOptions) -> tuple[dict[str, float], np.nd
     places = app.AmberInpcrdFile(str(folder / "system.rst7"))
     system = prmtop.createSystem(nonbondedMethod=app.PME, nonbondedCutoff=options.cutoff / 10, constraints=None,
                                  rigidWater=False, removeCMMotion=False)
-    for force in system.getForces():
-        force.setForceGroup(GROUPS[force.getName()])
-        if isinstance(force, openmm.NonbondedForce):
-            force.setPMEParameters(options.alpha * 10, *options.grid)
-            force.setUseDispersionCorrection(False)
-    context = openmm.Context(system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
-    context.setPeriodicBoxVectors(*places.getBoxVectors())
-    context.setPositions(places.getPositions())
-    found = {name: context.getState(getEnergy=True, groups={k}).getPotentialEnergy()._value / 4.184
-             for k, name in enumerate(("bond", "angle", "dihedral", "nonbonded"))}
-    return found, context.getState(getForces=True).getForces(asNumpy=True)._value / 41.84
+    return energies_by_force(system, options, places.getPositions(), places.getBoxVectors())
 
 
 @pytest.mark.parametrize("name", ["water", "peptide", "duplex"])

@@ -16,11 +16,11 @@ from chromabuild.base.settings import DynamicsSection, SimulateSection
 from chromabuild.export.amber import export_amber
 from chromabuild.export.amber_control import phase_control
 from chromabuild.export.genesis import export_genesis, residue_of_atom, selection_of
-from chromabuild.export.hydrogens import repartitioned_masses
 from chromabuild.export.namd import VELOCITY_UNIT, export_namd
 from chromabuild.export.parts import PARTS, with_constant_restraints
 from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.assign import make_topology
+from chromabuild.forcefield.hydrogens import repartitioned_masses
 from chromabuild.forcefield.topology_file import Topology
 from chromabuild.simulate.end_pairs import EndBond
 from chromabuild.simulate.groups import atoms_of_group

@@ -12,7 +12,7 @@ import openmm
 import pytest
 from openmm import app
 from support.command_line import chromabuild, refusal, result_of
-from support.engine_energies import reference_energy
+from support.engine_energies import reference_energy, set_pme
 from support.molecular_systems import make_solute
 from support.solvated_example import SOLUTE
 
@@ -205,10 +205,7 @@ def test_openmm_reads_the_topology(systems, tmp_path, name):
     options = NonbondedOptions(9.0, 0.34, (32, 32, 36))
     judge = top.createSystem(nonbondedMethod=app.PME, nonbondedCutoff=options.cutoff / 10, constraints=None,
                              rigidWater=False, removeCMMotion=False)
-    for force in judge.getForces():
-        if isinstance(force, openmm.NonbondedForce):
-            force.setPMEParameters(options.alpha * 10, *options.grid)
-            force.setUseDispersionCorrection(False)
+    set_pme(judge, options)
     context = openmm.Context(judge, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
     context.setPositions(system.position / 10)
     theirs = context.getState(getEnergy=True).getPotentialEnergy()._value / 4.184

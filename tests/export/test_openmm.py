@@ -11,6 +11,7 @@ import numpy as np
 import openmm
 import pytest
 from openmm import app, unit
+from support.engine_energies import set_pme
 from support.molecular_systems import make_solute
 
 from chromabuild.base.errors import BadInputError, IntegrityError
@@ -73,10 +74,7 @@ def test_openmm_assigns_its_force_field_to_the_exported_atoms(systems, tmp_path)
         pdbx.topology, nonbondedMethod=app.PME, nonbondedCutoff=0.8, constraints=app.HBonds, rigidWater=True,
         removeCMMotion=False)
     options = nonbonded_options(DYNAMICS, system.box)
-    for force in judge.getForces():
-        if isinstance(force, openmm.NonbondedForce):
-            force.setPMEParameters(options.alpha * 10, *options.grid)
-            force.setUseDispersionCorrection(False)
+    set_pme(judge, options)
     ours = openmm.XmlSerializer.deserialize((tmp_path / "system.xml").read_text())
     assert ours.getNumConstraints() == judge.getNumConstraints()
     state = openmm.XmlSerializer.deserialize((tmp_path / "state.xml").read_text())

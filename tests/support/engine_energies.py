@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import numpy as np
+import openmm
 import pytest
+from openmm import unit
 
 from chromabuild.simulate import chromamd
 from chromabuild.simulate.openmm_engine import (
@@ -59,6 +61,35 @@ def chromamd_energy(system: MolecularSystem, folder: Path, precision: chromamd.P
 def reference_energy(system: MolecularSystem, options: NonbondedOptions) -> Evaluation:
     """Energies by term and forces from OpenMM's Reference platform, which calculates in double precision."""
     return energies_by_term(system_from_topology(system.topology, system.box, options), system.position)
+
+
+def set_pme(system: openmm.System, options: NonbondedOptions) -> None:
+    """Give a system that a reader of OpenMM has made our PME, and no correction for the tail of dispersion."""
+    for force in system.getForces():
+        if isinstance(force, openmm.NonbondedForce):
+            force.setPMEParameters(options.alpha * 10, *options.grid)
+            force.setUseDispersionCorrection(False)
+
+
+def energies_by_force(system: openmm.System, options: NonbondedOptions, position: object,
+                      box_vectors: object | None = None) -> Evaluation:
+    """Energies of bonds, angles, dihedrals and ``nonbonded``, and the forces, of such a system of AMBER's terms.
+
+    ``position``: nm, or with units; ``box_vectors``: those of the system unless given.
+    """
+    names = ("HarmonicBondForce", "HarmonicAngleForce", "PeriodicTorsionForce", "NonbondedForce")
+    for force in system.getForces():
+        force.setForceGroup(names.index(force.getName()))
+    set_pme(system, options)
+    context = openmm.Context(system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
+    if box_vectors is not None:
+        context.setPeriodicBoxVectors(*box_vectors)
+    context.setPositions(position)
+    terms = ("bond", "angle", "dihedral", "nonbonded")
+    energy = {term: context.getState(getEnergy=True, groups={k}).getPotentialEnergy()
+              .value_in_unit(unit.kilocalorie_per_mole) for k, term in enumerate(terms)}
+    force = context.getState(getForces=True).getForces(asNumpy=True)
+    return energy, force.value_in_unit(unit.kilocalorie_per_mole / unit.angstrom)
 
 
 def assert_agree(ours: Evaluation, theirs: Evaluation, energy_tolerance: float, force_tolerance: float) -> None:

@@ -8,7 +8,7 @@ from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.gromacs.coordinates import write_gro, write_index
 from chromabuild.export.gromacs.molecules import write_topology
 from chromabuild.export.gromacs.parameters import energy_parameters, phase_parameters
-from chromabuild.export.parts import heavy_hydrogens, write_texts
+from chromabuild.export.parts import heavy_hydrogens, phase_script, write_texts
 from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.molecule_runs import MoleculeRuns
 from chromabuild.forcefield.topology_file import Topology
@@ -17,13 +17,7 @@ from chromabuild.simulate.groups import NUCLEOTIDES
 from chromabuild.simulate.openmm_engine import nonbonded_options
 from chromabuild.simulate.protocol import PlannedPhase
 
-_SCRIPT = """\
-#!/usr/bin/env bash
-# The phases in turn; one that was interrupted goes on. GMX names the program.
-set -euo pipefail
-cd "$(dirname "$0")"
-GMX="${GMX:-gmx}"
-
+_PHASE = """\
 # phase NAME COORDINATES [CHECKPOINT]: prepare and run a phase that is not done
 phase() {
   [[ ! -f "$1.gro" ]] || return 0
@@ -93,10 +87,10 @@ def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _commands(phases: Sequence[PlannedPhase]) -> str:
     """A script that runs the phases in turn, and can be called again after an interruption."""
-    lines = [_SCRIPT]
+    lines = [_PHASE]
     before, checkpoint = "system.gro", ""
     for phase in phases:
         lines.append(f"phase {phase.stem} {before}{checkpoint}\n")
         before = f"{phase.stem}.gro"
         checkpoint = f" {phase.stem}.cpt" if phase.kind == "dynamics" else ""
-    return "".join(lines)
+    return phase_script("GMX names the program.", 'GMX="${GMX:-gmx}"', lines, "one that was interrupted goes on")

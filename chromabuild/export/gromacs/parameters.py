@@ -49,7 +49,7 @@ def interactions(options: NonbondedOptions, spline_order: int) -> dict[str, obje
         "ewald-rtol": f"{erfc(options.alpha * options.cutoff):.10g}", "pme-order": spline_order,
         **{f"fourier-n{axis}": points for axis, points in zip("xyz", options.grid, strict=True)},
         "vdwtype": "Cut-off", "vdw-modifier": "None", "rvdw": options.cutoff / _NM, "DispCorr": "no"}
-    if options.switch_distance is not None and options.switch_distance < options.cutoff:
+    if options.is_switched:
         keys |= {"vdw-modifier": "Force-switch" if options.force_switch else "Potential-switch",
                  "rvdw-switch": options.switch_distance / _NM}
     return keys
@@ -107,7 +107,7 @@ def _bath(phase: PlannedPhase, dynamics: DynamicsSection) -> dict[str, object]:
 
 def _differences(phase: PlannedPhase, dynamics: DynamicsSection, options: NonbondedOptions) -> Iterator[str]:
     """What differs from chromamd."""
-    if options.switch_distance is not None and options.switch_distance < options.cutoff:
+    if options.is_switched:
         yield "Lennard-Jones is switched off by GROMACS' function, by CHARMM's in chromamd"
     if phase.kind == "dynamics" and phase.ensemble != "NVE" and dynamics.thermostat == "berendsen":
         yield "V-rescale takes the place of the Berendsen thermostat, which gives no canonical ensemble"

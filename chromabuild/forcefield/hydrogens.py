@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from chromabuild.forcefield.molecule_runs import of_atoms
 from chromabuild.forcefield.topology_file import Topology
 
 
@@ -10,7 +9,7 @@ def bound_hydrogens(topology: Topology) -> np.ndarray:
     """(n, 2) hydrogens outside of waters, and the atoms that they are bound to, from 0."""
     pairs = topology.term("constraint")["atoms"]
     mass = topology.masses()
-    in_water = of_atoms(topology, [np.full(t.n_atoms, t.rigid_water) for t in topology.templates])
+    in_water = topology.of_atoms([np.full(t.n_atoms, t.rigid_water) for t in topology.templates])
     pairs = pairs[~in_water[pairs[:, 0]]]
     return np.where((mass[pairs[:, 0]] < mass[pairs[:, 1]])[:, None], pairs, pairs[:, ::-1])
 
