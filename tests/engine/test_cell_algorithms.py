@@ -5,6 +5,7 @@ import subprocess
 import pytest
 
 
+@pytest.mark.release
 def test_forces_are_those_of_the_engine(drivers):
     """12^3 waters. All use one linear table, of density 20, whose error the engine's own run with it shows; single
     precision adds 1e-6 of the positions' rounding in a box of 37 angstrom."""

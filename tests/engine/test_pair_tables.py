@@ -15,6 +15,7 @@ from test_forces import (
     COULOMB,
     CUT,
     FORCE_SWITCH,
+    KINDS,
     SHIFT,
     SWITCH,
     System,
@@ -100,7 +101,7 @@ def tabulated_sum(system: System) -> tuple[float, float, np.ndarray, np.ndarray]
             np.einsum("ka,kb->ab", d, pair_force))
 
 
-@pytest.mark.parametrize("kind", ["double", "mixed"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("order", [LINEAR, CUBIC])
 @pytest.mark.parametrize("form", FORMS)
 def test_forces_are_those_of_the_tables(drivers, tmp_path, kind, order, form):
@@ -134,7 +135,7 @@ def test_error_falls_with_the_density(drivers, tmp_path, order, matrix):
     assert coarse / fine == pytest.approx(4.0 ** (order + 1), rel=0.25)
 
 
-@pytest.mark.parametrize("kind", ["double", "mixed"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_threads_change_no_bit(drivers, tmp_path, kind):
     """A density that is no whole number; far atoms of pads; water hydrogens, which skip Lennard-Jones."""
     system = replace(water_box(12), form=SWITCH, switch=7.5, table_order=LINEAR, table_density=30.5)
@@ -145,7 +146,7 @@ def test_threads_change_no_bit(drivers, tmp_path, kind):
     assert 0 < relative_error(one.force_real, plain.force_real) < 1e-3
 
 
-@pytest.mark.parametrize("kind", ["double", "mixed"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_clashing_atoms_feel_the_force_of_the_clamp(drivers, tmp_path, kind):
     """The last points of the table: 0.3 angstrom and less."""
     system = random_system(n=300, table_order=CUBIC)

@@ -20,7 +20,8 @@ ENERGY_COLUMNS = {"bond": ["BOND"], "angle": ["ANGLE"], "urey_bradley": ["UREY-B
                   "improper": ["IMPROPER"], "cmap": ["CMAP"],
                   "lennard_jones": ["VDWAALS", "PAIR14_VDW"],
                   "electrostatic": ["ELECT", "RECIPROCAL", "PAIR14_ELECT"]}
-TOLERANCES = [("double", 1e-6, 1e-6), ("mixed", 1e-5, 1e-4)]
+TOLERANCE = {"double": (1e-6, 1e-6), "mixed": (1e-5, 1e-4)}
+TOLERANCES = [("double", *TOLERANCE["double"]), pytest.param("mixed", *TOLERANCE["mixed"], marks=pytest.mark.release)]
 """Build of the engine, relative difference of every energy term, rms difference over rms of the forces."""
 
 Evaluation = tuple[dict[str, float], np.ndarray]
