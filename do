@@ -154,12 +154,14 @@ run_tests() {
     --config-settings=cmake.define.CHROMAMD_BUILD_TESTS=ON)
   setup "${strict[@]}"
   # A test draws the report in a browser; Ubuntu's package of that name is no browser, and the test is skipped there.
-  # GROMACS judges the export to it.
+  # GROMACS judges the export to it, LAMMPS that to LAMMPS.
   if [[ "$(. /etc/os-release && echo "$ID")" == debian ]]; then
     install_system_packages chromium gromacs
   else
     install_system_packages gromacs
   fi
+  environment "$PWD/build/judges" "$(<requirements-judges.lock)"
+  export LMP="$PWD/build/judges/bin/lmp"
   say "Checking style"
   ruff check .
   say "Unit tests of kernels and engine on a debug build with bounds checks"

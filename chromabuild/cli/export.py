@@ -56,7 +56,10 @@ _HELP: "dict[Program, tuple[str, str]]" = {
     "namd": ("NAMD input: system.prmtop, binary coordinates and velocities, and a configuration for each phase of the "
              "protocol.", "run.sh runs the phases in turn."),
     "genesis": ("GENESIS input: system.prmtop, system.inpcrd, and a control file for each phase of the protocol.",
-                "run.sh runs the phases in turn.")}
+                "run.sh runs the phases in turn."),
+    "lammps": ("LAMMPS input: system.data, start.in and settings.in with styles and coefficients, and an input script "
+               "for each phase of the protocol.",
+               "run.sh runs the phases in turn. energy.in gives the energies of the coordinates, to compare.")}
 """What is written, and what it is for."""
 _MORE_EXAMPLES: "dict[Program, str]" = {"gromacs": "\n  chromabuild export gromacs --part solute"}
 

@@ -17,6 +17,7 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber_control import END_PAIRS_NAME, end_pair_restraints, phase_control
+from chromabuild.export.amber_terms import SCEE, SCNB, pair_keys, refuse_charmm_terms, scales_of_pairs
 from chromabuild.export.elements import ELEMENTS, nearest_element
 from chromabuild.export.parts import (
     heavy_hydrogens,
@@ -40,8 +41,6 @@ TIME_UNIT = 20.455
 """AMBER's units of time in a picosecond."""
 LARGEST = 33_333_333
 """Atoms: three coordinates each are numbered in columns of eight digits."""
-SCEE, SCNB = 1.2, 2.0
-"""What AMBER divides 1-4 charges and Lennard-Jones energies by, where nothing else is said."""
 _HH_CONSTANT = 553.0
 """kcal/mol/angstrom^2 of the third side of a rigid water, which AMBER has as a bond."""
 _WATER = "WAT"
@@ -136,9 +135,7 @@ def _commands(phases: Sequence[PlannedPhase]) -> str:
 
 
 def _terms_of(topology: Topology, template: MoleculeTemplate) -> _Terms:
-    if len(template.cmap_atoms) or len(template.urey_bradley_atoms) or len(template.improper_atoms):
-        raise BadInputError(f"{template.name} has terms of the CHARMM force field, which a prmtop of AMBER's force "
-                            "fields does not hold: export to another program")
+    refuse_charmm_terms(template, "a prmtop of AMBER's force fields does not hold")
     bonds, bond_values = template.bond_atoms, np.column_stack([template.bond_k, template.bond_r0])
     angles = template.angle_atoms
     angle_values = np.column_stack([template.angle_k, np.radians(template.angle_theta0)])
@@ -151,55 +148,28 @@ def _terms_of(topology: Topology, template: MoleculeTemplate) -> _Terms:
     atoms = template.dihedral_atoms.astype(np.int64)
     values = np.column_stack([template.dihedral_k, template.dihedral_n, np.radians(template.dihedral_phase),
                               np.full(len(atoms), SCEE), np.full(len(atoms), SCNB)])
-    keys = _keys(atoms[:, [0, 3]], template.n_atoms)
-    bonded = _keys(template.bond_atoms, template.n_atoms)
-    is_proper = np.all([np.isin(_keys(atoms[:, k:k + 2], template.n_atoms), bonded) for k in range(3)], axis=0)
-    pair_keys = _keys(template.pair14_atoms, template.n_atoms)
-    scales = _scales(topology, template)
+    keys = pair_keys(atoms[:, [0, 3]], template.n_atoms)
+    bonded = pair_keys(template.bond_atoms, template.n_atoms)
+    is_proper = np.all([np.isin(pair_keys(atoms[:, k:k + 2], template.n_atoms), bonded) for k in range(3)], axis=0)
+    scaled = pair_keys(template.pair14_atoms, template.n_atoms)
+    scales = scales_of_pairs(topology, template)
     gives = np.zeros(len(atoms), dtype=bool)
     proper = np.flatnonzero(is_proper)
     found, first = np.unique(keys[proper], return_index=True)
-    order = np.argsort(pair_keys)
+    order = np.argsort(scaled)
     if len(order) and len(found):
-        place = np.minimum(np.searchsorted(pair_keys[order], found), len(order) - 1)
-        has = pair_keys[order][place] == found
+        place = np.minimum(np.searchsorted(scaled[order], found), len(order) - 1)
+        has = scaled[order][place] == found
         chosen = proper[first[has]]
         gives[chosen] = True
         values[chosen, 3:] = scales[order[place[has]]]
-    missing = np.flatnonzero(~np.isin(pair_keys, keys[gives]))
+    missing = np.flatnonzero(~np.isin(scaled, keys[gives]))
     if len(missing):  # a pair without a torsion that counts: one without energy, as AMBER's own programs have it
         atoms = np.vstack([atoms, _paths(template, template.pair14_atoms[missing])])
         values = np.vstack([values, np.column_stack([np.zeros(len(missing)), np.ones(len(missing)),
                                                      np.zeros(len(missing)), scales[missing]])])
         gives, is_proper = (np.append(flags, np.ones(len(missing), dtype=bool)) for flags in (gives, is_proper))
     return _Terms(bonds, bond_values, angles, angle_values, atoms, values, gives, ~is_proper)
-
-
-def _keys(pairs: np.ndarray, n: int) -> np.ndarray:
-    pairs = pairs.astype(np.int64)
-    return pairs.min(axis=1, initial=n) * n + pairs.max(axis=1, initial=-1)
-
-
-def _scales(topology: Topology, template: MoleculeTemplate) -> np.ndarray:
-    """(pairs, 2): what charges and Lennard-Jones energy of each 1-4 pair are divided by.
-
-    Raises BadInputError where a pair is not that of its atoms, divided.
-    """
-    a, b = template.pair14_atoms.T
-    kind = template.lj_type
-    product = template.charge[a] * template.charge[b]
-    sigma = 0.5 * (topology.lj_sigma[kind[a]] + topology.lj_sigma[kind[b]])
-    epsilon = np.sqrt(topology.lj_epsilon[kind[a]] * topology.lj_epsilon[kind[b]])
-    result = np.empty((len(a), 2))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for column, whole, scaled, usual in ((0, product, template.pair14_charge_product, SCEE),
-                                             (1, epsilon, template.pair14_epsilon, SCNB)):
-            result[:, column] = np.where(np.abs(whole) > 1e-10, whole / scaled, usual)
-    other = (np.abs(sigma - template.pair14_sigma) > 1e-5) & (template.pair14_epsilon > 0)
-    if other.any() or not np.isfinite(result).all() or (result <= 0).any():
-        raise BadInputError(f"{template.name} has 1-4 pairs with parameters of their own, which a prmtop does not "
-                            "hold: export to another program")
-    return result.round(6)
 
 
 def _paths(template: MoleculeTemplate, pairs: np.ndarray) -> np.ndarray:

@@ -13,7 +13,8 @@ import numpy as np
 from chromabuild.base.constants import BAR_PER_ATM
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
-from chromabuild.export.amber import SCEE, SCNB, prmtop_of, write_prmtops
+from chromabuild.export.amber import prmtop_of, write_prmtops
+from chromabuild.export.amber_terms import SCEE, SCNB
 from chromabuild.export.parts import (
     PARTS,
     heavy_hydrogens,

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from chromabuild.simulate.protocol import PlannedPhase
 
 Part = Literal["system", "solute"]
-Program = Literal["gromacs", "openmm", "amber", "namd", "genesis"]
+Program = Literal["gromacs", "openmm", "amber", "namd", "genesis", "lammps"]
 _MAIN_FILE = {"gromacs": "system.top", "openmm": "system.xml", "amber": "system.prmtop", "namd": "system.prmtop",
-              "genesis": "system.prmtop"}
+              "genesis": "system.prmtop", "lammps": "system.data"}
 
 
 def export_results(settings: Settings, program: Program, folder: Path | None = None, part: Part = "system",
@@ -71,8 +71,10 @@ def _writer(program: Program) -> "Callable[..., list[Path]]":
         from chromabuild.export.amber import export_amber as export
     elif program == "namd":
         from chromabuild.export.namd import export_namd as export
-    else:
+    elif program == "genesis":
         from chromabuild.export.genesis import export_genesis as export
+    else:
+        from chromabuild.export.lammps import export_lammps as export
     return export
 
 

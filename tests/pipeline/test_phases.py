@@ -4,6 +4,7 @@ the last one, and replicas."""
 import json
 import os
 import shutil
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from support.solvated_example import SOLUTE
 from chromabuild.base.in_use import in_use
 from chromabuild.base.settings import load_config
 from chromabuild.pipeline.chain import is_current, stage_named
+from chromabuild.pipeline.export import Program
 from chromabuild.pipeline.results import open_results
 from chromabuild.simulate.replicas import replica_seed
 from chromabuild.simulate.restart_file import read_restart
@@ -82,6 +84,10 @@ def test_phases_by_the_command_line(folder):
     assert np.abs(columns[:, 3:] - end.velocity / 10).max() < 0.51e-5
     assert sorted(path.name for path in exported.glob("*.mdp")) == ["03-more.mdp", "energy.mdp"]
     assert "gen-vel              = no" in (exported / "03-more.mdp").read_text()
+    for program in get_args(Program):
+        made = result_of("export", program, "--after", "heat", "--output", folder / program, cwd=folder)
+        assert made["atoms"] == n_atoms and all((folder / program / name).is_file() for name in made["files"])
+        assert made["coordinates"] == "heat"
     assert result_of("verify", cwd=folder)
 
 

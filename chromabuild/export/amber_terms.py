@@ -1,0 +1,44 @@
+"""What force fields of AMBER's form have: 1-4 pairs that are scaled, and no terms of the CHARMM force field."""
+
+import numpy as np
+
+from chromabuild.base.errors import BadInputError
+from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
+
+SCEE, SCNB = 1.2, 2.0
+"""What AMBER divides 1-4 charges and Lennard-Jones energies by, where nothing else is said."""
+
+
+def refuse_charmm_terms(template: MoleculeTemplate, reason: str) -> None:
+    """Raise BadInputError for correction maps, Urey-Bradley terms and harmonic impropers, which ``reason``."""
+    if len(template.cmap_atoms) or len(template.urey_bradley_atoms) or len(template.improper_atoms):
+        raise BadInputError(f"{template.name} has terms of the CHARMM force field, which {reason}: export to another "
+                            "program")
+
+
+def pair_keys(pairs: np.ndarray, n: int) -> np.ndarray:
+    """(m,) int64 that tell pairs (m, 2) of ``n`` atoms apart, whichever comes first."""
+    pairs = pairs.astype(np.int64)
+    return pairs.min(axis=1, initial=n) * n + pairs.max(axis=1, initial=-1)
+
+
+def scales_of_pairs(topology: Topology, template: MoleculeTemplate) -> np.ndarray:
+    """(pairs, 2): what charges and Lennard-Jones energy of each 1-4 pair are divided by.
+
+    Raises BadInputError where a pair is not that of its atoms, divided.
+    """
+    a, b = template.pair14_atoms.T
+    kind = template.lj_type
+    product = template.charge[a] * template.charge[b]
+    sigma = 0.5 * (topology.lj_sigma[kind[a]] + topology.lj_sigma[kind[b]])
+    epsilon = np.sqrt(topology.lj_epsilon[kind[a]] * topology.lj_epsilon[kind[b]])
+    result = np.empty((len(a), 2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for column, whole, scaled, usual in ((0, product, template.pair14_charge_product, SCEE),
+                                             (1, epsilon, template.pair14_epsilon, SCNB)):
+            result[:, column] = np.where(np.abs(whole) > 1e-10, whole / scaled, usual)
+    other = (np.abs(sigma - template.pair14_sigma) > 1e-5) & (template.pair14_epsilon > 0)
+    if other.any() or not np.isfinite(result).all() or (result <= 0).any():
+        raise BadInputError(f"{template.name} has 1-4 pairs with parameters of their own, which AMBER's "
+                            "force fields have not: export to another program")
+    return result.round(6)

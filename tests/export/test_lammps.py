@@ -1,0 +1,192 @@
+"""LAMMPS on the exported files: its energies and forces are those of the topology, and it runs every phase."""
+
+import os
+import re
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.engine_energies import reference_energy, relative_rms
+from support.molecular_systems import make_solute
+
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.settings import DynamicsSection, SimulateSection
+from chromabuild.export.lammps import export_lammps
+from chromabuild.export.lammps_input import TRAJECTORY_GROUP
+from chromabuild.export.system import BuiltSystem
+from chromabuild.forcefield.assign import make_topology
+from chromabuild.forcefield.hydrogens import repartitioned_masses
+from chromabuild.simulate.end_pairs import EndBond
+from chromabuild.simulate.groups import atoms_of_group
+from chromabuild.simulate.openmm_engine import nonbonded_options
+from chromabuild.simulate.protocol import plan_phases
+
+LMP = os.environ.get("LMP")
+needs_lammps = pytest.mark.skipif(LMP is None, reason="the environment variable LMP names no LAMMPS")
+FINE = DynamicsSection(cutoff=9.0, pme_spacing=0.45, pme_spline_order=6)
+"""A mesh on which PPPM and PME have the same sums to 1e-7 of the energy."""
+PHASES = [{"name": "minimise", "kind": "minimise", "steps": 20, "restraints": [{"group": "heavy", "constant": 5}]},
+          {"name": "heat", "steps": 100, "temperature": [100, 300], "hydrogen_mass_factor": 3, "end_pairs": 2,
+           "output_period": 5, "trajectory_period": 2,
+           "restraints": [{"group": "heavy", "constant": [5, 1]}, {"group": "backbone", "constant": 20}]},
+          {"name": "equilibrate", "steps": 20, "ensemble": "NPT", "pressure": 2, "output_period": 5,
+           "trajectory_period": 1000},
+          {"name": "produce", "steps": 20, "output_period": 5, "trajectory_period": 10,
+           "restraints": [{"group": "backbone", "constant": 3}]}]
+
+
+def planned(phases=PHASES):
+    return plan_phases(SimulateSection(protocol=None, phases=phases))
+
+
+def lammps(folder, script, *options) -> str:
+    """The log of a run."""
+    done = subprocess.run([*LMP.split(), "-in", script, "-screen", "none", "-log", "run.log", *options], cwd=folder,
+                          capture_output=True, text=True, timeout=300)
+    log = (folder / "run.log").read_text()
+    assert done.returncode == 0, (log + done.stderr)[-2000:]
+    return log
+
+
+def table(log: str) -> dict[str, np.ndarray]:
+    """Columns of the last table of energies."""
+    block = log[log.rindex("   Step "):log.index("Loop time", log.rindex("   Step "))].splitlines()
+    rows = [list(map(float, line.split())) for line in block[1:] if re.fullmatch(r"[\d\s.e+-]+", line)]
+    return dict(zip(block[0].split(), np.transpose(rows), strict=True))
+
+
+@needs_lammps
+@pytest.mark.parametrize(("name", "keys"), [("water", {}), ("peptide", {}), ("duplex", {}),
+                                            ("duplex", {"switch_distance": 7.0})])
+def test_energies_and_forces(systems, tmp_path, name, keys):
+    """LAMMPS takes erfc from a formula that is good to 1.5e-7 of the Coulomb energy of pairs, some ten times the sum of
+    all terms in water: 1e-5 of each term and of the forces covers it, and the digits of its files."""
+    system, dynamics = systems[name], FINE.model_copy(update=keys)
+    export_lammps(BuiltSystem(system.topology, system.position, system.box), tmp_path, dynamics)
+    with open(tmp_path / "energy.in", "a") as file:
+        file.write("write_dump all custom forces.txt id fx fy fz modify sort id format float %.10g\n")
+    log = lammps(tmp_path, "energy.in")
+    assert "WARNING" not in log, log[log.index("WARNING"):][:500]
+    found = {key: value[0] for key, value in table(log).items()}
+    ours, force = reference_energy(system, nonbonded_options(dynamics, system.box))
+    for term, columns in {"bond": ["E_bond"], "angle": ["E_angle"], "dihedral": ["E_dihed"],
+                          "lennard_jones": ["E_vdwl"], "electrostatic": ["E_coul", "E_long"]}.items():
+        assert sum(found[key] for key in columns) == pytest.approx(ours[term], rel=1e-5, abs=1e-9), term
+    assert found["PotEng"] == pytest.approx(sum(ours.values()), rel=1e-5)
+    rows = np.loadtxt(tmp_path / "forces.txt", skiprows=9)
+    assert relative_rms(rows[:, 1:], force) < 1e-5
+
+
+@needs_lammps
+def test_lammps_runs_every_phase(systems, tmp_path):
+    """Without a warning; restraints hold what they say through all of it, trajectories have the frames of the
+    settings, hydrogens are heavy where they shall be, and the script leaves out what is done."""
+    system = systems["peptide"]
+    dynamics = DynamicsSection(cutoff=9.0, trajectory_selection="solute")
+    bond = EndBond((0, 10), float(np.linalg.norm(system.position[10] - system.position[0])))
+    built = BuiltSystem(system.topology, system.position, system.box)
+    export_lammps(built, tmp_path, dynamics, planned(), 3, [bond])
+    call = {"env": os.environ | {"LMP": LMP}, "capture_output": True, "text": True, "timeout": 300}
+    done = subprocess.run([tmp_path / "run.sh"], **call)
+    logs = {path.stem: path.read_text() for path in sorted(tmp_path.glob("*.log"))}
+    assert done.returncode == 0, next(iter(logs.values()))[-2000:] + done.stderr
+    assert list(logs) == ["01-minimise", *sorted(f"02-heat-{k}" for k in range(1, 11)), "03-equilibrate", "04-produce"]
+    for log in logs.values():
+        assert "WARNING" not in log, log[log.index("WARNING"):][:500]
+    minimised = table(logs["01-minimise"])["PotEng"]
+    assert minimised[-1] < minimised[0]
+    heated = table(logs["02-heat-10"])
+    assert heated["Step"].tolist() == [90, 95, 100] and 150 < heated["Temp"][-1] < 310  # 0.2 ps, in a bath of 0.1 ps
+    volume = table(logs["03-equilibrate"])["Volume"]
+    assert volume[0] == pytest.approx(np.prod(system.box), rel=1e-6) and volume[-1] != volume[0]
+    assert [int.from_bytes((tmp_path / f"{name}.dcd").read_bytes()[8:12], "little")
+            for name in ("02-heat-1", "04-produce")] == [6, 3]
+    n_solute = built.part("solute").topology.n_atoms
+    assert f"{n_solute} atoms in group {TRAJECTORY_GROUP}" in logs["01-minimise"]
+    done = subprocess.run([tmp_path / "run.sh"], **call)
+    assert done.returncode == 0 and {path.stem: path.read_text() for path in tmp_path.glob("*.log")} == logs
+
+
+@needs_lammps
+@pytest.mark.parametrize("thermostat", ["nose-hoover", "langevin", "berendsen"])
+def test_every_thermostat(systems, tmp_path, thermostat):
+    system = systems["water"]
+    dynamics = DynamicsSection(cutoff=8.0, thermostat=thermostat)
+    phases = planned([{"name": name, "steps": 5, "ensemble": name.upper(), "output_period": 5}
+                      for name in ("nvt", "npt", "nve")])
+    export_lammps(BuiltSystem(system.topology, system.position, system.box), tmp_path, dynamics, phases)
+    subprocess.run([tmp_path / "run.sh"], env=os.environ | {"LMP": LMP}, check=True, timeout=300)
+    assert len(table((tmp_path / "03-nve.log").read_text())["Step"]) == 2
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """DNA, a protein, water and ions, somewhere."""
+    topology = make_topology(make_solute([["DA5", "DC", "DG3"], ["NALA", "TRP", "CVAL"]]),
+                             {"water": 5, "sodium": 2, "chloride": 1})
+    position = np.random.Generator(np.random.Philox(key=8)).uniform(0, 40, (topology.n_atoms, 3)).round(3)
+    return BuiltSystem(topology, position, np.array([40.0, 42.0, 44.0]), velocity=position - 20)
+
+
+def section(text: str, title: str) -> list[list[str]]:
+    """Words of the lines of a section of a data file."""
+    return [line.split() for line in text.split(f"\n{title}\n\n")[1].split("\n\n")[0].splitlines()]
+
+
+def test_files(mixed, tmp_path):
+    """What the data file and the scripts say, against topology and settings."""
+    topology = mixed.topology
+    paths = export_lammps(mixed, tmp_path, DynamicsSection(cutoff=8.0), planned(), 9, [EndBond((3, 70), 2.95)])
+    assert all(path.is_file() for path in paths) and (tmp_path / "run.sh").stat().st_mode & 0o111
+    text = (tmp_path / "system.data").read_text()
+    atoms = np.array(section(text, "Atoms # full"), dtype=float)
+    assert atoms[:, 0].tolist() == list(range(1, topology.n_atoms + 1))
+    assert atoms[:, 3] == pytest.approx(topology.charges()) and atoms[:, 4:] == pytest.approx(mixed.position)
+    assert np.bincount(atoms[:, 1].astype(int))[3:].tolist() == [3] * 5 + [1] * 3
+    velocity = np.array(section(text, "Velocities"), dtype=float)[:, 1:]
+    assert velocity == pytest.approx(mixed.velocity / 1000)
+    kind = atoms[:, 2].astype(int) - 1
+    for name, masses in (("light", topology.masses()), ("heavy", repartitioned_masses(topology, 3.0))):
+        values = [float(line.split()[2]) for line in (tmp_path / f"{name}.in").read_text().splitlines()]
+        assert np.array(values)[kind] == pytest.approx(masses)
+    groups: dict[str, list[int]] = {}
+    for name, words in re.findall(r"^group (\w+) id (.*)$", (tmp_path / "start.in").read_text(), re.M):
+        for word in words.split():
+            first, last = (word.split(":") * 2)[:2] if ":" not in word else word.split(":")
+            groups.setdefault(name, []).extend(range(int(first) - 1, int(last)))
+    assert set(groups) == {"heavy", "backbone", TRAJECTORY_GROUP} and len(groups[TRAJECTORY_GROUP]) == topology.n_atoms
+    for name in ("heavy", "backbone"):
+        assert groups[name] == atoms_of_group(name, topology).tolist()
+    scripts = {path.stem: path.read_text().splitlines() for path in paths if path.stem[0].isdigit()}
+    first, heat, last = scripts["01-minimise"], scripts["02-heat-1"], scripts["04-produce"]
+    assert first[1:4] == ["include start.in", "include settings.in", "include light.in"]
+    assert "fix held_heavy heavy spring/self 10" in first and "fix held_backbone backbone spring/self 1e-09" in first
+    assert heat[1:4] == ["read_restart 01-minimise.restart", "include settings.in", "include heavy.in"]
+    for line in ("fix held_heavy heavy spring/self 9.6", "fix held_backbone backbone spring/self 40",
+                 " bond 4 71 2 2 2.95", "fix bath all temp/csvr 100 120 100 10", "reset_timestep 0", "timestep 2",
+                 "velocity all create 100 10 dist gaussian", "run 10"):
+        assert line in heat, line
+    order = [next(k for k, line in enumerate(heat) if line.startswith(start))
+             for start in ("fix held", "fix ends", "fix bath", "fix rigid", "fix motion", "velocity", "run")]
+    assert order == sorted(order)
+    assert "fix motion all nph iso 2 2 2000" in scripts["03-equilibrate"]
+    assert not any("held_heavy" in line or "velocity" in line for line in last)
+    assert "fix held_backbone backbone spring/self 6" in last and last[-1] == "write_restart 04-produce.restart.part"
+
+
+def test_what_lammps_has_no_style_for_is_refused(mixed, tmp_path):
+    topology = make_topology(make_solute([["NALA", "CALA"]]), {})
+    position, box = np.zeros((topology.n_atoms, 3)), np.full(3, 30.0)
+    template = topology.templates[0]
+    for change, told in ((dict(improper_atoms=[[0, 1, 2, 3]], improper_k=[1.0], improper_psi0=[0.0]), "CHARMM"),
+                         (dict(pair14_epsilon=template.pair14_epsilon * 0.9), "not those of AMBER"),
+                         (dict(exclusion=template.exclusion[1:]), "not those of AMBER")):
+        changed = replace(topology, templates=[replace(template, **change)])
+        with pytest.raises(BadInputError, match=told):
+            export_lammps(BuiltSystem(changed, position, box), tmp_path / "out", DynamicsSection())
+    nothing = planned([{"name": "held", "steps": 5, "restraints": [{"group": "backbone", "constant": 3}]}])
+    with pytest.raises(BadInputError, match="backbone"):
+        water = make_topology(None, {"water": 2})
+        export_lammps(BuiltSystem(water, np.zeros((6, 3)), box), tmp_path / "out", DynamicsSection(), nothing)
+    assert not (tmp_path / "out").exists()
