@@ -5,30 +5,16 @@ import openmm
 import pytest
 from openmm import unit
 from support.engine_energies import relative_rms
+from support.opencl import needs_opencl
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.simulate.openmm_engine import NonbondedOptions, energies_by_term, system_from_topology
 from chromabuild.simulate.openmm_platform import ChosenPlatform, chosen_platform, context_on, platform_names
 
+pytestmark = pytest.mark.release  # none of this is ours
 OPTIONS = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(32, 32, 36))
 AUTOMATIC = chosen_platform(DynamicsSection()).name
-
-
-def has_opencl() -> bool:
-    """Whether OpenCL finds a device, of whatever kind."""
-    if "OpenCL" not in platform_names():
-        return False
-    system = openmm.System()
-    system.addParticle(1.0)
-    try:
-        context_on(ChosenPlatform("OpenCL"), system, openmm.VerletIntegrator(0.001))
-    except BadInputError:
-        return False
-    return True
-
-
-HAS_OPENCL = has_opencl()
 
 
 def forces(system: openmm.System, platform: ChosenPlatform, position: np.ndarray) -> tuple[float, np.ndarray]:
@@ -52,8 +38,7 @@ def test_one_force_for_charges_and_lennard_jones(systems, name):
     assert relative_rms(force, expected) < 1e-9
 
 
-@pytest.mark.parametrize("platform", ["CPU", pytest.param("OpenCL", marks=pytest.mark.skipif(
-    not HAS_OPENCL, reason="no OpenCL driver"))])
+@pytest.mark.parametrize("platform", ["CPU", pytest.param("OpenCL", marks=needs_opencl)])
 def test_forces_of_a_platform(systems, platform):
     """Single precision in the pairs."""
     system = systems["duplex"]
@@ -77,7 +62,7 @@ def test_a_platform_that_is_not_here_is_refused():
         chosen_platform(DynamicsSection(platform=absent))
 
 
-@pytest.mark.skipif(not HAS_OPENCL, reason="no OpenCL driver")
+@needs_opencl
 def test_a_device_that_is_not_here_is_refused(systems):
     system = systems["water"]
     together = system_from_topology(system.topology, system.box, OPTIONS, by_term=False)

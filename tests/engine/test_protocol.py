@@ -9,6 +9,7 @@ from support import systems as made_up
 from support.chain_in_water import ENERGY, lone_ions, make_system, minimised, setup
 from support.engine_energies import relative_rms, write_input
 from support.molecular_systems import write_bricks
+from support.opencl import needs_opencl
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import Settings, validated
@@ -191,11 +192,12 @@ def test_hydrogen_bonds_at_the_ends(systems, build):
 @pytest.mark.mpi
 @pytest.mark.release
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("engine", "ranks"), [(chromamd, 1), (chromamd, 2), (openmm_engine, 1)],
-                         ids=["one-rank", "two-ranks", "openmm"])
-def test_three_phases(build, engine, ranks):
+@pytest.mark.parametrize(("engine", "keys"), [
+    pytest.param(chromamd, {}, id="one-rank"), pytest.param(chromamd, {"ranks": 2}, id="two-ranks"),
+    pytest.param(openmm_engine, {"platform": "CPU"}, id="openmm")])
+def test_three_phases(build, engine, keys):
     """Minimise, heat, release at constant pressure: files of each, clocks that go on, and nothing twice."""
-    config = config_of(THREE_PHASES, ranks=ranks, thermostat_time=0.01)
+    config = config_of(THREE_PHASES, thermostat_time=0.01, **keys)
     task = task_of(build, config)
     rows = []
     run = run_phases(config, task, engine, progress=lambda phase, row: rows.append((phase.name, row and row["STEP"])))
@@ -214,10 +216,25 @@ def test_three_phases(build, engine, ranks):
     run_phases(config, task, engine, progress=lambda phase, row: rows.append((phase.name, row)))
     assert rows == [("minimise", None), ("heat", None), ("release", None)]
     # A longer last phase, and a harmed log before it: what was not touched stays.
-    longer = config_of([*THREE_PHASES[:2], THREE_PHASES[2] | {"length": "100 fs"}], ranks=ranks, thermostat_time=0.01)
+    longer = config_of([*THREE_PHASES[:2], THREE_PHASES[2] | {"length": "100 fs"}], thermostat_time=0.01, **keys)
     rows.clear()
     run_phases(longer, task, engine, progress=lambda phase, row: rows.append((phase.name, row and row["STEP"])))
     assert rows[:2] == [("minimise", None), ("heat", None)] and rows[-1] == ("release", 90)
+
+
+@needs_opencl
+@pytest.mark.release
+@pytest.mark.filterwarnings("ignore")
+def test_dynamics_in_the_code_of_gpus(build):
+    """Heating and release at constant pressure on OpenCL. OpenMM 8.6 cannot minimise on pocl, Debian's OpenCL for
+    processors: it crashes there."""
+    config = config_of(THREE_PHASES[1:], thermostat_time=0.01, engine="openmm", platform="OpenCL",
+                       platform_precision="single")
+    task = task_of(build, config)
+    table = run_phases(config, task, openmm_engine).energies
+    assert table["STEP"].tolist() == [*range(0, 81, 10)] and np.ptp(table["VOLUME"]) > 0
+    assert table["TEMPERATURE"][0] == pytest.approx(50, rel=0.1) and 75 < table["TEMPERATURE"][4] < 350
+    assert [path.name for path in Run.read(task.folder).trajectories] == ["01-heat.dcd", "02-release.dcd"]
 
 
 def test_one_phase_needs_those_before_it(build, monkeypatch):
