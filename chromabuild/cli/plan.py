@@ -37,7 +37,7 @@ def plan(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed:
 
     Writes nothing. The box is that of scaffold.h5 when it is there, otherwise that of the fibre before sampling.
     Times are scaled from the demo on a two-core machine; with --machine those of the dynamics come from measured steps
-    and a simulation of the network.
+    and a simulation of the network. The engine that is named is OpenMM where it finds a GPU.
 
     \b
     Examples:
@@ -52,6 +52,7 @@ def plan(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed:
         show({"machines": [entry.model_dump() for entry in machines]}, json, listing(machines))
         return
     if machine is None:
+        from chromabuild.pipeline.engine_choice import sensible_engine
         from chromabuild.pipeline.limits import STAGES_WITH_LIMITS, obstacles
         from chromabuild.pipeline.plan import estimate, size_is_known
 
@@ -59,8 +60,9 @@ def plan(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed:
         result = estimate(settings, thread_count(threads))
         found = obstacles(result, settings, STAGES_WITH_LIMITS)
         certain = "not here" if size_is_known(settings, False) else "not here if the box is that large"
-        show({**result.as_dict(), "obstacles": found}, json,
-             [*result.lines(), *(f"{certain}: {sentence}" for sentence in found)])
+        choice = sensible_engine(result)
+        show({**result.as_dict(), "engine": choice.as_dict(), "obstacles": found}, json,
+             [*result.lines(), choice.line(settings), *(f"{certain}: {sentence}" for sentence in found)])
         return
     from chromabuild.pipeline.plan import cost_on, estimate
     from chromabuild.scaling.machine import find_machine

@@ -25,7 +25,7 @@ STAGES_WITH_LIMITS = tuple(_WORK)
 def obstacles(build: Estimate, config: Settings, stages: Collection[str]) -> list[str]:
     """Why some of the stages cannot be done here, and what helps, a sentence each; what weighs most first."""
     wanted = [name for name in _WORK if name in stages and name in build.memory]
-    found = [_memory(build, stage) for stage in wanted]
+    found = [_memory(build, config, stage) for stage in wanted]
     if "run" in wanted:
         found.append(beyond_dcd(build.trajectory_atoms, config.dynamics.trajectory_selection))
     found += [_disk(build, config, stage) for stage in wanted]
@@ -48,16 +48,19 @@ def refuse(config: Settings, stages: Collection[str], threads: int) -> bool:
     return True
 
 
-def _memory(build: Estimate, stage: str) -> str | None:
+def _memory(build: Estimate, config: Settings, stage: str) -> str | None:
     """Too little memory for a stage."""
-    nodes = nodes_here() if stage == "run" else 1
+    is_spread = stage == "run" and config.dynamics.engine == "chromamd"
+    nodes = nodes_here() if is_spread else 1
     here = memory_here() / 1e9
     needed = build.memory[stage]
     if needed <= here * nodes:
         return None
     atoms, kind = (build.atoms, "atoms") if stage in ("solvate", "run") else (build.solute_atoms, "atoms of solute")
     remedy = f"choose a smaller locus (about {atoms * here * nodes / needed:.2g} {kind} fit)"
-    if stage == "run":
+    if stage == "run" and not is_spread:
+        remedy += ", set dynamics.engine: chromamd"
+    elif is_spread:
         remedy += (f", use {math.ceil(needed / here)} nodes of this size (`chromabuild plan --machine NAME --nodes N` "
                    "tells what they cost)")
     machines = "this machine has" if nodes == 1 else f"{nodes} nodes have"

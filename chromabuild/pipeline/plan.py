@@ -57,6 +57,8 @@ TOPOLOGY_BYTES_PER_ATOM = 1000
 """Of the solute."""
 ENGINE_BYTES_PER_SOLUTE_ATOM = 450
 """Beyond what an atom of water takes: bonded terms and exclusions."""
+OPENMM_BYTES_PER_ATOM = 1900
+"""Topology, System and Context of 566,547 atoms in one process, beside its bricks."""
 RELAX_BYTES_PER_ATOM = 850
 RELAX_DISK_BYTES_PER_ATOM = 600
 """Bricks, force field, restarts and checkpoints, which are removed in the end."""
@@ -155,7 +157,8 @@ def estimate(config: Settings, threads: int) -> Estimate:
             **({"relax": RELAX_BYTES_PER_ATOM * solute} if is_relaxed else {}),
             "solvate": SHARD_PROCESS_BYTES * threads + 0.25 * atoms,
             "topology": TOPOLOGY_BYTES_PER_ATOM * solute,
-            "run": ENGINE_BYTES_PER_SOLUTE_ATOM * solute + dynamics.ranks * rank_memory(atoms / dynamics.ranks)}),
+            "run": OPENMM_BYTES_PER_ATOM * atoms if dynamics.engine == "openmm" else
+            ENGINE_BYTES_PER_SOLUTE_ATOM * solute + dynamics.ranks * rank_memory(atoms / dynamics.ranks)}),
         disk=_gigabytes({
             "solute": (3 if is_relaxed else 2) * 12.2 * solute,
             **({"relax": RELAX_DISK_BYTES_PER_ATOM * solute} if is_relaxed else {}),

@@ -1,5 +1,10 @@
 """Which of OpenMM's platforms a simulation runs on: CUDA, HIP, OpenCL or CPU."""
 
+import ctypes
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import openmm
@@ -46,13 +51,29 @@ def chosen_platform(dynamics: DynamicsSection, threads: int | None = None) -> Ch
 def context_on(platform: ChosenPlatform, system: openmm.System, integrator: openmm.Integrator) -> openmm.Context:
     """A context on the platform. Raises BadInputError with OpenMM's reason when its device does not do it."""
     try:
-        return openmm.Context(system, integrator, openmm.Platform.getPlatformByName(platform.name), platform.properties)
+        with _standard_output_to_error():
+            return openmm.Context(system, integrator, openmm.Platform.getPlatformByName(platform.name),
+                                  platform.properties)
     except openmm.OpenMMException as error:
         if platform.name not in ON_GPUS:
             raise
         raise BadInputError(f"OpenMM cannot use {platform.name} with {platform.properties} ({error}): change "
                             "dynamics.devices or dynamics.platform_precision, or set dynamics.platform to CPU"
                             ) from None
+
+
+@contextmanager
+def _standard_output_to_error() -> Iterator[None]:
+    """Send what libraries print to standard error: OpenMM warns of some OpenCL drivers where our results go."""
+    sys.stdout.flush()
+    saved = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        ctypes.CDLL(None).fflush(None)
+        os.dup2(saved, 1)
+        os.close(saved)
 
 
 def _on(name: str, dynamics: DynamicsSection, threads: int | None) -> ChosenPlatform:

@@ -49,6 +49,15 @@ def test_forces_of_a_platform(systems, platform):
     assert relative_rms(force, expected) < 1e-4
 
 
+@needs_opencl
+def test_what_openmm_prints_is_no_result(systems, capfd):
+    """It warns of an OpenCL for processors on standard output, where a command writes JSON."""
+    system = systems["water"]
+    together = system_from_topology(system.topology, system.box, OPTIONS, by_term=False)
+    forces(together, ChosenPlatform("OpenCL", {"Precision": "single"}), system.position)
+    assert capfd.readouterr().out == ""
+
+
 def test_auto_takes_the_fastest_that_works():
     """GPUs that are not there are passed over; Reference, which is in every installation, never comes first."""
     assert AUTOMATIC in platform_names() and AUTOMATIC != "Reference"
