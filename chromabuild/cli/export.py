@@ -89,22 +89,24 @@ for _program in _HELP:
     _add_command(_program)
 
 
+RegionOption = Annotated[str | None, typer.Option(
+    metavar="CHROM:FIRST-LAST", help="These base pairs, from 1 as in genome browsers, and the nucleosomes whose dyads "
+    "lie there.", show_default="all")]
+NucleosomesOption = Annotated[str | None, typer.Option(
+    metavar="FIRST-LAST", help="These nucleosomes, from 1 along the locus, and the DNA from the first to the last.",
+    show_default="all")]
+AsBuiltOption = Annotated[bool, typer.Option("--as-built", help="Before the correction of clashes.")]
+AfterPhaseOption = Annotated[str | None, typer.Option(
+    "--after", metavar="PHASE", help="At the end of this phase of the dynamics.", show_default="without clashes")]
+ReplaceOption = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
+
+
 @export.command()
 @command
 def structure(file: Annotated[Path, typer.Argument(help="What to write: .cif (mmCIF), .bcif (BinaryCIF) or .pdb.")],
               config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [],  # noqa: B006
-              region: Annotated[str | None, typer.Option(
-                  metavar="CHROM:FIRST-LAST", help="These base pairs, from 1 as in genome browsers, and the "
-                  "nucleosomes whose dyads lie there.", show_default="all")] = None,
-              nucleosomes: Annotated[str | None, typer.Option(
-                  metavar="FIRST-LAST", help="These nucleosomes, from 1 along the locus, and the DNA from the first to "
-                  "the last.", show_default="all")] = None,
-              as_built: Annotated[bool, typer.Option("--as-built", help="Before the correction of clashes.")] = False,
-              after: Annotated[str | None, typer.Option(
-                  metavar="PHASE", help="At the end of this phase of the dynamics.",
-                  show_default="without clashes")] = None,
-              force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
-              json: JsonOption = False) -> None:
+              region: RegionOption = None, nucleosomes: NucleosomesOption = None, as_built: AsBuiltOption = False,
+              after: AfterPhaseOption = None, force: ReplaceOption = False, json: JsonOption = False) -> None:
     """The solute, or a part of it, as one structure file for ChimeraX, PyMOL, Mol* and others.
 
     Without water and ions, which `chromabuild shards` has. Chains are molecules, with the nucleosome of each in
@@ -119,4 +121,28 @@ def structure(file: Annotated[Path, typer.Argument(help="What to write: .cif (mm
     from chromabuild.pipeline.export import export_structure
 
     summary = export_structure(load(config, overrides, None), file, region, nucleosomes, as_built, after, force)
+    show(summary, json, summary_lines(summary))
+
+
+@export.command()
+@command
+def scene(file: Annotated[Path, typer.Argument(help="What to write: .cxc (ChimeraX), .tcl (VMD), .mvsx (Mol*) or .zip "
+                                               "(Mesoscale Explorer).")],
+          config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [],  # noqa: B006
+          region: RegionOption = None, nucleosomes: NucleosomesOption = None, as_built: AsBuiltOption = False,
+          after: AfterPhaseOption = None, force: ReplaceOption = False, json: JsonOption = False) -> None:
+    """The solute with colours and representations for a viewer: open the file there.
+
+    ChimeraX and VMD read the structure from an mmCIF file of the same name beside it. Mesoscale Explorer repeats rigid
+    base pairs and histones where the scaffold places them: a few megabytes for any locus. Needs `chromabuild clash`.
+
+    \b
+    Examples:
+      chromabuild export scene locus.cxc
+      chromabuild export scene promoter.mvsx --region chrXIII:40,000-45,000
+      chromabuild export scene locus.zip
+    """
+    from chromabuild.pipeline.export import export_scene
+
+    summary = export_scene(load(config, overrides, None), file, region, nucleosomes, as_built, after, force)
     show(summary, json, summary_lines(summary))

@@ -1,6 +1,6 @@
 """Results in the files of other programs."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from chromabuild.export.system import BuiltSystem
+    from chromabuild.molecule.solute import Solute
     from chromabuild.simulate.end_pairs import EndBond
     from chromabuild.simulate.protocol import PlannedPhase
+    from mesoscale.scaffold import Scaffold
 
 Part = Literal["system", "solute"]
 Program = Literal["gromacs", "openmm", "amber", "namd", "genesis", "lammps"]
@@ -86,15 +88,57 @@ def export_structure(settings: Settings, path: Path, region: str | None = None, 
     ``after``: at the end of a phase of the dynamics. Raises BadInputError where results are missing, for choices that
     contradict each other or choose nothing, and where the file is there unless ``force``.
     """
-    from chromabuild.export.region import base_pairs_of_nucleosomes, base_pairs_of_region, part_of_solute
     from chromabuild.export.structure import write_structure
+
+    _leave(path, force)
+    chosen = _chosen_solute(settings, region, nucleosomes, as_built, after)
+    write_structure(chosen.solute, path, chosen.title, chosen.solute.provenance)
+    return {"file": str(path), **chosen.summary}
+
+
+def export_scene(settings: Settings, path: Path, region: str | None = None, nucleosomes: str | None = None,
+                 as_built: bool = False, after: str | None = None, force: bool = False) -> Summary:
+    """Write the solute, or a part of it, with colours and representations for ChimeraX, VMD, Mol* or Mesoscale
+    Explorer, by the suffix of the file.
+
+    Arguments and errors as for ``export_structure``. Mesoscale Explorer shows whole loci: BadInputError for a part.
+    """
+    from chromabuild.export.scene import write_scene
+
+    for file in (path, path.with_suffix(".cif")) if path.suffix in (".cxc", ".tcl") else (path,):
+        _leave(file, force)
+    if path.suffix == ".zip" and (region, nucleosomes, after) != (None, None, None):
+        raise BadInputError(f"{path} would place rigid bodies of the whole scaffold: leave out --region, --nucleosomes "
+                            "and --after, or name it .mvsx")
+    chosen = _chosen_solute(settings, region, nucleosomes, as_built, after)
+    paths = write_scene(chosen.solute, path, chosen.title, chosen.scaffold)
+    return {"files": ", ".join(map(str, paths)), **chosen.summary}
+
+
+def _leave(path: Path, force: bool) -> None:
+    """Raise BadInputError for a file that is there unless ``force``."""
+    if path.exists() and not force:
+        raise BadInputError(f"{path} is there already: give another name, or --force to replace it")
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """A solute or a part of it in one of its states."""
+
+    solute: "Solute"
+    scaffold: "Scaffold"
+    title: str
+    summary: Summary
+
+
+def _chosen_solute(settings: Settings, region: str | None, nucleosomes: str | None, as_built: bool,
+                   after: str | None) -> _Chosen:
+    from chromabuild.export.region import base_pairs_of_nucleosomes, base_pairs_of_region, part_of_solute
 
     if region is not None and nucleosomes is not None:
         raise BadInputError("--region and --nucleosomes choose differently: give one of them")
     if as_built and after is not None:
         raise BadInputError("--as-built and --after are two states of the same atoms: give one of them")
-    if path.exists() and not force:
-        raise BadInputError(f"{path} is there already: give another name, or --force to replace it")
     results = open_results(Path(settings.output))
     solute = results.solute if as_built else results.clean_solute
     if after is not None:
@@ -109,10 +153,10 @@ def export_structure(settings: Settings, path: Path, region: str | None = None, 
         solute = part_of_solute(solute, scaffold, first, last)
     where = f"{scaffold.chromosome}:{scaffold.position[first] + 1}-{scaffold.position[last] + 1}"
     state = "as built" if as_built else f"after {after}" if after else "without clashes"
-    write_structure(solute, path, f"{scaffold.name}, {where}, {state}", solute.provenance)
-    return {"file": str(path), "region": where, "base pairs": last - first + 1,
-            "nucleosomes": len(set(solute.molecule_nucleosome.tolist()) - {-1}), "atoms": solute.n_atoms,
-            "coordinates": state}
+    return _Chosen(solute, scaffold, f"{scaffold.name}, {where}, {state}",
+                   {"region": where, "base pairs": last - first + 1,
+                    "nucleosomes": len(set(solute.molecule_nucleosome.tolist()) - {-1}), "atoms": solute.n_atoms,
+                    "coordinates": state})
 
 
 def _built_system(results: Results, after: str | None) -> "BuiltSystem":

@@ -5,16 +5,10 @@ from collections.abc import Callable
 import numpy as np
 from scipy.interpolate import CubicSpline
 
+from chromabuild.molecule.colours import Colour, molecule_colours
 from chromabuild.molecule.solute import Solute
-from chromabuild.report.render import Camera, Canvas, Colour, oblique_view, principal_view, sky_visibility
+from chromabuild.report.render import Camera, Canvas, oblique_view, principal_view, sky_visibility
 
-HISTONE_COLOURS: dict[str, Colour] = {  # as is the custom since the first crystal structures
-    "H3": (0.36, 0.52, 0.84), "H4": (0.42, 0.72, 0.43), "H2A": (0.96, 0.80, 0.34), "H2B": (0.86, 0.36, 0.33),
-    "H3.3": (0.24, 0.36, 0.66), "CENP-A": (0.50, 0.33, 0.72), "Cse4": (0.50, 0.33, 0.72),
-    "H2A.Z": (0.93, 0.58, 0.20),
-}
-OTHER_PROTEIN: Colour = (0.72, 0.52, 0.78)
-STRAND_COLOURS: dict[str, Colour] = {"DNA-I": (0.88, 0.89, 0.91), "DNA-J": (0.53, 0.68, 0.76)}
 LINKER: Colour = (0.62, 0.65, 0.69)
 CATION: Colour = (0.60, 0.42, 0.82)
 CHLORIDE: Colour = (0.25, 0.72, 0.35)
@@ -72,12 +66,6 @@ def scaffold_picture(origin: np.ndarray, frame: np.ndarray, nucleosome: np.ndarr
         canvas.draw_cylinder(core_origin[k] - axis[k], core_origin[k] + axis[k], CORE_RADIUS,
                              tuple(0.45 * palette[k] + 0.55 * np.array([0.96, 0.94, 0.90])))
     return canvas.image(haze=0.45)
-
-
-def molecule_colours(solute: Solute) -> dict[str, Colour]:
-    """Colour of each kind of molecule that the solute has, by name."""
-    known = STRAND_COLOURS | HISTONE_COLOURS
-    return {name: known.get(name, OTHER_PROTEIN) for name in dict.fromkeys(solute.molecule_name)}
 
 
 def atom_style(solute: Solute) -> tuple[np.ndarray, np.ndarray]:

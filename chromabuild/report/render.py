@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.ndimage import gaussian_filter, maximum_filter
 
-Colour = tuple[float, float, float]
+from chromabuild.molecule.colours import Colour
+
 KEY_LIGHT = np.array([-0.45, 0.60, 0.66])
 EMPTY = np.float32(-1e30)
 LARGE = 5.0  # pixels: larger spheres are drawn in windows of their own, smaller ones all at once

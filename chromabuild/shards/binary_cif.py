@@ -125,6 +125,6 @@ def _string_data(distinct: list[str], indices: dict) -> dict:
 
 
 def absent(name: str, mark: str, n: int) -> dict:
-    """A column without values: inapplicable (`.`) or unknown (`?`)."""
-    data = _string_data([mark], _integer_data(np.zeros(n, dtype=np.int8), run_length=True))
+    """A column without values: inapplicable (`.`) or unknown (`?`), which its mask tells; readers want empty data."""
+    data = _string_data([""], _integer_data(np.zeros(n, dtype=np.int8), run_length=True))
     return _column(name, data, np.full(n, {".": 1, "?": 2}[mark], dtype=np.int8))

@@ -8,11 +8,8 @@ import gemmi
 import numpy as np
 import pytest
 from Bio.PDB.binary_cif import BinaryCIFParser
-from support.synthetic_scaffold import synthetic_scaffold
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.settings import Settings
-from chromabuild.build import build_solute
 from chromabuild.build.assembly import assemble_solute
 from chromabuild.build.duplex import build_dna
 from chromabuild.dna.curve import circular_path
@@ -21,19 +18,6 @@ from chromabuild.export.structure import chain_name, write_structure
 
 # Luger et al., Nature 389, 251 (1997), figure 2: helices of the histone folds.
 FOLD = {"H3": [(64, 78), (86, 114), (121, 131)], "H4": [(31, 41), (50, 76), (83, 92)]}
-
-
-@pytest.fixture(scope="module")
-def scaffold():
-    """Two nucleosomes; the locus begins at base pair 1,001 of chromosome IV."""
-    made = synthetic_scaffold(2, 20, 10)
-    made.chromosome, made.position = "chrIV", 1000 + np.arange(len(made.base), dtype=np.int64)
-    return made
-
-
-@pytest.fixture(scope="module")
-def solute(scaffold):
-    return build_solute(scaffold, Settings())
 
 
 @pytest.fixture(scope="module")

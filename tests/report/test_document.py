@@ -12,6 +12,7 @@ from support.web_pages import Checker
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import Settings
+from chromabuild.molecule.colours import HISTONE_COLOURS, molecule_colours
 from chromabuild.pipeline import provenance
 from chromabuild.report import document, html, pictures
 from chromabuild.report.plots import line_plot
@@ -52,8 +53,8 @@ def test_page_tells_what_the_files_say(build):
 
 def test_variants_have_colours_and_the_key_names_what_is_there(build):
     solute = replace(small_solute(), molecule_name=["H2A.Z"])
-    assert pictures.molecule_colours(solute) == {"H2A.Z": pictures.HISTONE_COLOURS["H2A.Z"]}
-    assert (pictures.atom_style(solute)[1] == pictures.HISTONE_COLOURS["H2A.Z"]).all()
+    assert molecule_colours(solute) == {"H2A.Z": HISTONE_COLOURS["H2A.Z"]}
+    assert (pictures.atom_style(solute)[1] == HISTONE_COLOURS["H2A.Z"]).all()
     assert "</i>DNA-I" in build[2] and "</i>H3" not in build[2]
 
 
