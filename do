@@ -161,7 +161,7 @@ run_tests() {
     install_system_packages gromacs pocl-opencl-icd
   fi
   environment "$PWD/build/judges" "$(<requirements-judges.lock)"
-  export LMP="$PWD/build/judges/bin/lmp"
+  export JUDGES="$PWD/build/judges/bin"
   say "Checking style"
   ruff check .
   say "Unit tests of kernels and engine on a debug build with bounds checks"

@@ -146,3 +146,25 @@ def scene(file: Annotated[Path, typer.Argument(help="What to write: .cxc (Chimer
 
     summary = export_scene(load(config, overrides, None), file, region, nucleosomes, as_built, after, force)
     show(summary, json, summary_lines(summary))
+
+
+@export.command()
+@command
+def tracks(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [],  # noqa: B006
+           output: Annotated[Path | None, typer.Option(
+               "--output", "-o", metavar="FOLDER", help="Where to write.",
+               show_default="export/tracks in the output folder")] = None,
+           force: ForceOption = False, json: JsonOption = False) -> None:
+    """Tracks for UCSC, WashU and IGV: nucleosomes as built (BED), wrapped and crowded DNA (bigWig).
+
+    Crowding counts the base pairs within 15 nm that lie 1,000 base pairs and more away along the locus. Needs
+    `chromabuild scaffold`.
+
+    \b
+    Example:
+      chromabuild export tracks --output tracks
+    """
+    from chromabuild.pipeline.export import export_tracks
+
+    summary = export_tracks(load(config, overrides, None), output, force)
+    show(summary, json, summary_lines(summary))

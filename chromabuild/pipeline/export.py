@@ -115,6 +115,21 @@ def export_scene(settings: Settings, path: Path, region: str | None = None, nucl
     return {"files": ", ".join(map(str, paths)), **chosen.summary}
 
 
+def export_tracks(settings: Settings, folder: Path | None = None, force: bool = False) -> Summary:
+    """Write what was built as tracks of genome browsers into ``folder``, by default ``export/tracks`` of the output
+    folder. Raises BadInputError where there is no scaffold, and where tracks are there unless ``force``."""
+    from chromabuild.export.tracks import write_tracks
+    from mesoscale.scaffold import Scaffold
+
+    output = Path(settings.output)
+    folder = folder or output / "export" / "tracks"
+    _leave(folder / "nucleosomes.bed", force)
+    if not (output / "scaffold.h5").is_file():
+        raise BadInputError(f"{output} holds no scaffold: run `chromabuild scaffold`")
+    paths = write_tracks(Scaffold.read(output / "scaffold.h5"), folder)
+    return {"folder": str(folder), "files": ", ".join(path.name for path in paths)}
+
+
 def _leave(path: Path, force: bool) -> None:
     """Raise BadInputError for a file that is there unless ``force``."""
     if path.exists() and not force:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.engine_energies import reference_energy, relative_rms
+from support.judges import LAMMPS, needs_judges
 from support.molecular_systems import make_solute
 
 from chromabuild.base.errors import BadInputError
@@ -22,8 +23,6 @@ from chromabuild.simulate.groups import atoms_of_group
 from chromabuild.simulate.openmm_engine import nonbonded_options
 from chromabuild.simulate.protocol import plan_phases
 
-LMP = os.environ.get("LMP")
-needs_lammps = pytest.mark.skipif(LMP is None, reason="the environment variable LMP names no LAMMPS")
 FINE = DynamicsSection(cutoff=9.0, pme_spacing=0.45, pme_spline_order=6)
 """A mesh on which PPPM and PME have the same sums to 1e-7 of the energy."""
 PHASES = [{"name": "minimise", "kind": "minimise", "steps": 20, "restraints": [{"group": "heavy", "constant": 5}]},
@@ -42,7 +41,7 @@ def planned(phases=PHASES):
 
 def lammps(folder, script, *options) -> str:
     """The log of a run."""
-    done = subprocess.run([*LMP.split(), "-in", script, "-screen", "none", "-log", "run.log", *options], cwd=folder,
+    done = subprocess.run([LAMMPS, "-in", script, "-screen", "none", "-log", "run.log", *options], cwd=folder,
                           capture_output=True, text=True, timeout=300)
     log = (folder / "run.log").read_text()
     assert done.returncode == 0, (log + done.stderr)[-2000:]
@@ -56,7 +55,7 @@ def table(log: str) -> dict[str, np.ndarray]:
     return dict(zip(block[0].split(), np.transpose(rows), strict=True))
 
 
-@needs_lammps
+@needs_judges
 @pytest.mark.parametrize(("name", "keys"), [("water", {}), ("peptide", {}), ("duplex", {}),
                                             ("duplex", {"switch_distance": 7.0})])
 def test_energies_and_forces(systems, tmp_path, name, keys):
@@ -78,7 +77,7 @@ def test_energies_and_forces(systems, tmp_path, name, keys):
     assert relative_rms(rows[:, 1:], force) < 1e-5
 
 
-@needs_lammps
+@needs_judges
 def test_lammps_runs_every_phase(systems, tmp_path):
     """Without a warning; restraints hold what they say through all of it, trajectories have the frames of the
     settings, hydrogens are heavy where they shall be, and the script leaves out what is done."""
@@ -87,7 +86,7 @@ def test_lammps_runs_every_phase(systems, tmp_path):
     bond = EndBond((0, 10), float(np.linalg.norm(system.position[10] - system.position[0])))
     built = BuiltSystem(system.topology, system.position, system.box)
     export_lammps(built, tmp_path, dynamics, planned(), 3, [bond])
-    call = {"env": os.environ | {"LMP": LMP}, "capture_output": True, "text": True, "timeout": 300}
+    call = {"env": os.environ | {"LMP": LAMMPS}, "capture_output": True, "text": True, "timeout": 300}
     done = subprocess.run([tmp_path / "run.sh"], **call)
     logs = {path.stem: path.read_text() for path in sorted(tmp_path.glob("*.log"))}
     assert done.returncode == 0, next(iter(logs.values()))[-2000:] + done.stderr
@@ -108,7 +107,7 @@ def test_lammps_runs_every_phase(systems, tmp_path):
     assert done.returncode == 0 and {path.stem: path.read_text() for path in tmp_path.glob("*.log")} == logs
 
 
-@needs_lammps
+@needs_judges
 @pytest.mark.parametrize("thermostat", ["nose-hoover", "langevin", "berendsen"])
 def test_every_thermostat(systems, tmp_path, thermostat):
     system = systems["water"]
@@ -116,7 +115,7 @@ def test_every_thermostat(systems, tmp_path, thermostat):
     phases = planned([{"name": name, "steps": 5, "ensemble": name.upper(), "output_period": 5}
                       for name in ("nvt", "npt", "nve")])
     export_lammps(BuiltSystem(system.topology, system.position, system.box), tmp_path, dynamics, phases)
-    subprocess.run([tmp_path / "run.sh"], env=os.environ | {"LMP": LMP}, check=True, timeout=300)
+    subprocess.run([tmp_path / "run.sh"], env=os.environ | {"LMP": LAMMPS}, check=True, timeout=300)
     assert len(table((tmp_path / "03-nve.log").read_text())["Step"]) == 2
 
 

@@ -1,0 +1,58 @@
+"""What was built as tracks of genome browsers: nucleosomes as BED, wrapping and crowding of the DNA as bigWig."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from chromabuild.base.files import atomic_path
+from chromabuild.genome.bigwig_writer import write_signal
+
+if TYPE_CHECKING:
+    from mesoscale.scaffold import Scaffold
+
+CROWDING_RADIUS = 150.0
+"""Angstrom around a base pair."""
+CROWDING_DISTANCE = 1000
+"""Base pairs along the locus from which on others count."""
+_COLOURS = {"in place": "60,90,160", "moved": "200,120,40"}
+
+
+def write_tracks(scaffold: "Scaffold", folder: Path) -> list[Path]:
+    """Write ``nucleosomes.bed``, ``wrapped.bw`` and ``crowding.bw`` into ``folder``, which is made; gives their paths.
+
+    Base pairs that nucleosomes hold are 1 in ``wrapped.bw``; ``crowding.bw`` counts base pairs within 15 nm that lie
+    1,000 base pairs and more away along the locus.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    start = int(scaffold.position[0])
+    with atomic_path(folder / "nucleosomes.bed") as part:
+        part.write_text(nucleosome_lines(scaffold), encoding="ascii")
+    for name, values in (("wrapped", scaffold.nucleosome >= 0), ("crowding", crowding(scaffold.origin))):
+        write_signal(folder / f"{name}.bw", scaffold.chromosome, start, values)
+    return [folder / name for name in ("nucleosomes.bed", "wrapped.bw", "crowding.bw")]
+
+
+def nucleosome_lines(scaffold: "Scaffold") -> str:
+    """BED lines of the DNA on each nucleosome, named by their numbers from 1, the dyad thick; dyads that were moved
+    have another colour."""
+    moved = {int(one["to"]) for one in scaffold.shifts if one["to"] is not None}
+    lines = ['track name="nucleosomes" description="nucleosomes as built; orange: dyad moved" itemRgb="On"\n']
+    for k, (first, last, dyad) in enumerate(zip(scaffold.first_bp, scaffold.last_bp, scaffold.dyad, strict=True)):
+        place = int(scaffold.position[dyad])
+        fields = (scaffold.chromosome, scaffold.position[first], scaffold.position[last] + 1, k + 1, 1000, ".", place,
+                  place + 1, _COLOURS["moved" if place in moved else "in place"])
+        lines.append("\t".join(map(str, fields)) + "\n")
+    return "".join(lines)
+
+
+def crowding(origin: np.ndarray) -> np.ndarray:
+    """(n,) base pairs within ``CROWDING_RADIUS`` of each of (n, 3) that are ``CROWDING_DISTANCE`` and more away along
+    the DNA."""
+    count = cKDTree(origin).query_ball_point(origin, CROWDING_RADIUS, return_length=True).astype(int) - 1
+    for apart in range(1, min(CROWDING_DISTANCE, len(origin))):
+        near = np.sum(np.square(origin[apart:] - origin[:-apart]), axis=1) <= CROWDING_RADIUS**2
+        count[apart:] -= near
+        count[:-apart] -= near
+    return count

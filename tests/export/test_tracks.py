@@ -1,0 +1,73 @@
+"""Tracks of genome browsers: as pyBigWig reads them, and against counting by hand."""
+
+import json
+import subprocess
+
+import numpy as np
+import pytest
+from support.judges import PYTHON, needs_judges
+
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.settings import Settings
+from chromabuild.export.tracks import CROWDING_DISTANCE, CROWDING_RADIUS, crowding, write_tracks
+from chromabuild.genome.bigwig import read_signal
+from chromabuild.genome.bigwig_writer import write_signal
+from chromabuild.pipeline.export import export_tracks
+
+READ = """
+import json, sys, pyBigWig
+file = pyBigWig.open(sys.argv[1])
+start, end = int(sys.argv[3]), int(sys.argv[4])
+print(json.dumps([file.chroms(), file.header(), file.values(sys.argv[2], start, end),
+                  file.stats(sys.argv[2], start, end, type="mean")]))
+"""
+
+
+@needs_judges
+@pytest.mark.parametrize("n", [1, 4096, 4097, 20_000])
+def test_pybigwig_reads_a_signal(tmp_path, n):
+    values = np.random.Generator(np.random.Philox(key=n)).normal(0, 3, n).astype(np.float32)
+    write_signal(tmp_path / "x.bw", "chrIV", 1000, values)
+    done = subprocess.run([PYTHON, "-c", READ, tmp_path / "x.bw", "chrIV", "1000", str(1000 + n)], check=True,
+                          capture_output=True, text=True)
+    names, header, found, (mean,) = json.loads(done.stdout)
+    assert names == {"chrIV": 1000 + n} and header["nBasesCovered"] == n
+    assert found == values.tolist() and mean == pytest.approx(values.mean(dtype=float), abs=1e-6)
+
+
+def test_what_is_written_is_read(tmp_path):
+    """By the reader of marks, also beyond the ends."""
+    values = np.arange(10_000, dtype=np.float32)
+    write_signal(tmp_path / "x.bw", "chrIV", 50, values)
+    assert read_signal(tmp_path / "x.bw", "chrIV", 4000, 9000).tolist() == values[3950:8950].tolist()
+    found = read_signal(tmp_path / "x.bw", "chrIV", 0, 60)
+    assert np.isnan(found[:50]).all() and found[50:].tolist() == values[:10].tolist()
+
+
+def test_tracks_of_a_scaffold(scaffold, tmp_path):
+    bed, wrapped, crowded = write_tracks(scaffold, tmp_path / "tracks")
+    rows = [line.split("\t") for line in bed.read_text().splitlines() if not line.startswith("track")]
+    assert [int(row[2]) - int(row[1]) for row in rows] == [147, 147] and {row[0] for row in rows} == {"chrIV"}
+    assert [int(row[6]) for row in rows] == scaffold.position[scaffold.dyad].tolist()
+    start = int(scaffold.position[0])
+    found = read_signal(wrapped, "chrIV", start, start + len(scaffold.base))
+    assert found.tolist() == (scaffold.nucleosome >= 0).astype(float).tolist()
+    for row in rows:
+        assert found[int(row[1]) - start:int(row[2]) - start].all()
+    assert read_signal(crowded, "chrIV", start, start + len(scaffold.base)).max() == 0  # shorter than 1,000 base pairs
+
+
+def test_crowding_counts_pairs():
+    """A random walk that comes back on itself, by brute force."""
+    step = np.random.Generator(np.random.Philox(key=3)).normal(0, 20, (2500, 3))
+    origin = np.cumsum(step, axis=0) % 600
+    apart = np.linalg.norm(origin[:, None] - origin, axis=2)
+    far = np.abs(np.subtract.outer(np.arange(2500), np.arange(2500))) >= CROWDING_DISTANCE
+    expected = np.sum((apart <= CROWDING_RADIUS) & far, axis=1)
+    assert expected.max() > 0 and crowding(origin).tolist() == expected.tolist()
+
+
+def test_without_a_scaffold_nothing_is_written(tmp_path):
+    with pytest.raises(BadInputError, match="holds no scaffold: run `chromabuild scaffold`"):
+        export_tracks(Settings(output=str(tmp_path / "results")))
+    assert not list(tmp_path.iterdir())
