@@ -23,6 +23,9 @@ def dynamics_section(folder: Path, run: Run, summary: Summary, whose: str = "") 
     captions = {"minimisation": "Minimisation.", "temperature": _temperature_caption(summary),
                 "energies": "Energies of the system. At constant energy, potential and kinetic energy mirror each "
                             "other.",
+                "density": "Density; that of water is about 1 g/cm³, with DNA and histones a little more.",
+                "pressure": "Pressure. Single values swing by tens to hundreds of atm; their mean counts.",
+                "force": "Largest force on an atom.",
                 "conserved": "The conserved quantity: total energy less the heat that thermostat and barostat have "
                              "put in."}
     plots["deviation"] = Curves(deviations(folder, run), "time, ps", "RMSD from the built structure, Å", spans(tables))

@@ -33,6 +33,7 @@ def text(value: object) -> str:
     if isinstance(value, (int, np.integer)):
         return f"{value:,}".replace(",", "\u202f")
     if isinstance(value, (float, np.floating)):
+        value = value + 0.0  # zero has no sign
         if value != 0 and not 1e-3 <= abs(value) < 1e6:
             return f"{value:.2e}"
         return f"{value:,.0f}".replace(",", "\u202f") if abs(value) >= 1e4 else f"{value:.4g}"

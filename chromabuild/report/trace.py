@@ -16,7 +16,7 @@ COLOURS = ("#3b7dd8", "#d9822b", "#2f9e6e", "#b4508f", "#8a6fd1", "#c2413b", "#6
 MOST_ROWS = 2000
 """Rows of a series in the CSV; of longer ones every second, third, ... is kept."""
 _WIDTH, _HEIGHT = 640, 236
-_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 18, 42, 40
+_LEFT, _RIGHT, _TOP, _BOTTOM = 76, 22, 42, 40
 _MOST_POINTS = 600
 _LETTER = 7.2
 """Width of a letter, roughly."""
@@ -46,7 +46,8 @@ class Curves:
         if not drawn:
             return ""
         log = self.logarithmic
-        x_low, x_high = _range([x for x, _ in drawn.values()], 0.0)
+        ends = [np.array([start, end]) for _, start, end in self.phases]
+        x_low, x_high = _range([*(x for x, _ in drawn.values()), *ends], 0.0)
         y_low, y_high = _range([y for _, y in drawn.values()], 0.06)
         colours = {name: COLOURS[k % len(COLOURS)] for k, name in enumerate(drawn)}
         key, rows = _key(colours, self.y_label)

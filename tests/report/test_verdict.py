@@ -1,6 +1,7 @@
 """The criteria of soundness: both sides of every limit, what is not judged, and the sentences that follow."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -99,3 +100,13 @@ def test_table_folds_what_is_met():
     assert "✗ bad" in above and "– not judged" in above and "too few values" in above and "✓ good" not in above
     assert "✓ good" in folded and "Ewald" in folded
     assert checks_table(Verdict([])) == ""
+
+
+def test_documentation_names_every_criterion():
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "read-the-report.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| (.+?) \| (.+) \|$", page, re.MULTILINE))
+    for key, criterion in CRITERIA.items():
+        told = rows[criterion.subject].split(" | ")
+        assert told[1:] == ["bad" if criterion.is_must else "worth a look", criterion.source]
+        assert key in ("temperature_off", "pressure_off") or told[0] == " ".join(
+            filter(None, (judge(key, None).bound, criterion.unit)))
