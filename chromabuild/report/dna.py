@@ -25,7 +25,7 @@ def dna_section(folder: Path, path: Path | None) -> str:
         return ""
     origin, frame = fibre.base_pair_frames(dna)
     found = fibre.stretches(dna, core)
-    parts = [_lead(found)]
+    parts = [_lead(found)] if found else []
     if len(dyad):
         parts.append(_nucleosome_plot(origin, frame, int(first[0]), int(last[0]), int(dyad[0])))
     parts += [_topology_table(origin, frame, first, last), _stretch_table(found)]

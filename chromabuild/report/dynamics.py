@@ -42,7 +42,7 @@ def dynamics_section(folder: Path, run: Run, summary: Summary, whose: str = "") 
 
 def _drift_sentence(run: Run, drift: float | None) -> str:
     """The drift, judged where the last phase is long enough."""
-    if drift is None:
+    if drift is None or not run.dynamics:
         return ""
     time = run.dynamics[-1].energies["TIME"]
     check = judge("drift_kT_per_ns_per_atom", drift)

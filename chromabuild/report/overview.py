@@ -109,14 +109,20 @@ def checks_table(verdict: Verdict) -> str:
 
 def compared(headers: Sequence[str], rows: Sequence[tuple[str, str, Sequence[object]]],
              judged: Callable[[str, object], Check | None], note: str = "") -> str:
-    """A table of measures, each with its key, name and values; the last value is judged where there is a criterion."""
+    """A table of measures, each with its key, name and values; the last value is judged where there is a criterion.
+
+    ``note`` stands above where any is judged.
+    """
+    checks = [judged(key, values[-1]) for key, _, values in rows]
+    if not any(checks):
+        return html.table(headers, [(name, *values) for _, name, values in rows],
+                          note="For information: no value is good or bad by itself. No unit: a count, ratio or word.")
     shown = []
-    for key, name, values in rows:
-        check = judged(key, values[-1])
-        verdict = (html.Judged(WORDS[check.state], check.state), check.bound) if check else ("", "")
-        shown.append((name, *values, *reversed(verdict)))
+    for check, (_, name, values) in zip(checks, rows, strict=True):
+        verdict = (check.bound, html.Judged(WORDS[check.state], check.state)) if check else ("", "")
+        shown.append((name, *values, *verdict))
     return html.table((*headers, "good", "verdict"), shown,
-                      note=note or "Without a verdict: for information, neither good nor bad by itself.")
+                      note=note or "No verdict: for information, neither good nor bad by itself.")
 
 
 def built_sentence(name: str, summaries: dict[str, Summary]) -> str:

@@ -5,9 +5,12 @@ import csv
 import io
 import json
 import re
+import shutil
+import subprocess
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +24,8 @@ from chromabuild.report import document, html, pictures
 from chromabuild.report.downloads import figure
 from chromabuild.report.summary import energy_drift
 from chromabuild.report.trace import MOST_ROWS, Curves
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 @pytest.fixture(scope="module")
@@ -157,6 +162,22 @@ def test_judged_values_are_told_without_colour():
     shown = html.table(["found"], [[html.Judged(0, "good")], [html.Judged(3, "bad")]], note="limit: <1")
     assert "✓ 0" in shown and "✗ 3" in shown and "<caption>limit: &lt;1</caption>" in shown
     assert shown.count("<td class=number>") == 2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: the page cannot be printed")
+def test_print_opens_what_is_folded(tmp_path):
+    """A folded table of 200 rows takes several sheets of paper, as many as an open one."""
+    style = (Path(document.__file__).parent / "page.css").read_text(encoding="utf-8")
+    rows = html.table(["row"], [[k] for k in range(200)])
+    sheets = []
+    for is_open in (False, True):
+        (tmp_path / "page.html").write_text(html.page("fold", html.fold("rows", rows, is_open), style))
+        subprocess.run([CHROMIUM, "--headless", "--no-sandbox", f"--user-data-dir={tmp_path / 'profile'}",
+                        f"--print-to-pdf={tmp_path / 'page.pdf'}", (tmp_path / "page.html").as_uri()],
+                       check=True, capture_output=True, timeout=120)
+        sheets.append(len(re.findall(rb"/Type /Page\b", (tmp_path / "page.pdf").read_bytes())))
+    assert sheets[0] == sheets[1] > 2
 
 
 def test_numbers_and_texts_are_shown_safely():
