@@ -23,7 +23,9 @@ def write_report(config: Settings, stages: Stages, threads: int = 1, progress: P
     ``threads``. Raises BadInputError when nothing has been run.
     """
     folder = Path(config.output)
-    if not any(name != "report" for name in stages):
+    # The page before this one is no result: what is told must not depend on it.
+    stages = {name: stage for name, stage in stages.items() if name != "report"}
+    if not stages:
         raise BadInputError(f"{folder} holds no results to report: run `chromabuild all`")
     with ThreadPoolExecutor(threads) as pool:
         drawings = [pool.submit(draw, folder, stages) for draw in (solute_figure, box_figure, scaffold_figure)]

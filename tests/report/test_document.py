@@ -86,9 +86,11 @@ def test_page_is_the_same_on_any_number_of_threads(tmp_path, monkeypatch):
     for name in ("scaffold_picture", "solute_picture", "box_picture"):
         monkeypatch.setattr(pictures, name, partial(getattr(pictures, name), size=(160, 120)))
     config = write_build(tmp_path / "results")
-    pages = []
+    pages, stages = [], provenance.read(config.output)["stages"]
     for threads in (1, 4):
-        document.write_report(config, provenance.read(config.output)["stages"], threads)
+        document.write_report(config, stages, threads)
+        # The next page knows of this one, and tells nothing of it.
+        stages = stages | {"report": stages["clash"] | {"seconds": 9.0, "outputs": {"report.html": "0"}}}
         pages.append((tmp_path / "results" / "report.html").read_bytes())
     assert pages[0] == pages[1]
 
