@@ -1,37 +1,42 @@
 """clash_report.html: one file for people, with the worst clashes in three dimensions before and after correction."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from chromabuild.base.files import atomic_path
 from chromabuild.base.versions import versions
 from chromabuild.clash.report import ClashReport, solved_line
 from chromabuild.report import html
+from chromabuild.report.checks import clash_checks, measured
+from chromabuild.report.downloads import links
+from chromabuild.report.overview import checks_table, compared, overview
+from chromabuild.report.verdict import CRITERIA, Check, Verdict
 
 HERE = Path(__file__).parent
 MOVES_SHOWN = 500
 
+# Name of the measure in the report, and how it is written.
 ROWS = (
-    ("pairs below {threshold} Å", lambda s: s["pairs_below_threshold"]["count"]),
-    ("heavy-atom pairs below 2.0 Å", lambda s: s["heavy_pairs_below_2"]),
-    ("severe pairs (2.2 Å, 1.3 Å with hydrogen)", lambda s: s["severe_pairs"]["count"]),
-    ("overlaps of 0.4 Å and more", lambda s: s["overlaps"]),
-    ("overlaps above 0.9 Å", lambda s: s["bad_overlaps"]),
-    ("clashscore, per 1,000 atoms", lambda s: s["clashscore"]),
+    ("pairs_below_threshold", "pairs below {threshold} Å"),
+    ("heavy_pairs_below_2", "heavy-atom pairs below 2.0 Å"),
+    ("severe_pairs", "severe pairs (2.2 Å, 1.3 Å with hydrogen)"),
+    ("overlaps", "overlaps of 0.4 Å and more"),
+    ("bad_overlaps", "overlaps above 0.9 Å"),
+    ("clashscore", "clashscore, per 1,000 atoms"),
 )
 AUDIT_ROWS = (
-    ("bonds through rings", lambda s: s["ring_piercings"]["count"]),
-    ("molecules within each other", lambda s: s["merged_molecules"]["count"]),
-    ("backbones between the strands of a duplex", lambda s: s["threaded_strands"]["count"]),
-    ("wrong chirality", lambda s: s["chirality_errors"]["count"]),
-    ("cis peptides (not proline)", lambda s: s["cis_peptides"]["count"]),
-    ("twisted peptides", lambda s: s["twisted_peptides"]["count"]),
-    ("DNA backbone bonds beyond 4 σ", lambda s: s["bond_outliers"]["count"]),
-    ("DNA backbone angles beyond 4 σ", lambda s: s["angle_outliers"]["count"]),
-    ("O3'–P, shortest, Å", lambda s: s["o3_p"]["min"]),
-    ("O3'–P, longest, Å", lambda s: s["o3_p"]["max"]),
-    ("turns of the strands about each other", lambda s: round(sum(d["turns"] for d in s["duplexes"]), 1)),
+    ("ring_piercings", "bonds through rings"),
+    ("merged_molecules", "molecules within each other"),
+    ("threaded_strands", "backbones between the strands of a duplex"),
+    ("chirality_errors", "wrong chirality"),
+    ("cis_peptides", "cis peptides (not proline)"),
+    ("twisted_peptides", "twisted peptides"),
+    ("bond_outliers", "DNA backbone bonds beyond 4 σ"),
+    ("angle_outliers", "DNA backbone angles beyond 4 σ"),
 )
+LISTED = ("chirality_errors", "cis_peptides", "twisted_peptides")
+"""Measures whose items are names of atoms."""
 
 
 def write_clash_page(report: ClashReport, path: str | Path, title: str) -> None:
@@ -42,70 +47,162 @@ def write_clash_page(report: ClashReport, path: str | Path, title: str) -> None:
 
 def clash_page(report: ClashReport, title: str) -> str:
     """The whole document; it loads nothing."""
-    data, before = report.data, report.data["before"]
-    corrected = data.get("after") is not None
-    after = data["after"] if corrected else before
-    threshold = data["threshold"]
-    header = ("", "before", "after") if corrected else ("", "found")
+    data = report.data
+    states = [data["before"], data["after"]] if data.get("after") is not None else [data["before"]]
+    corrected = len(states) == 2
+    names = ("before", "after") if corrected else ("found",)
+    unsolved, moves, cores = data["unresolved"], data["moves"], data.get("overlapping_cores", {"count": 0})
+    verdict = _verdict(data)
+    found = {
+        "The worst contacts": viewer(report, corrected),
+        "Checks": checks_table(verdict),
+        "Distances": f"<p>{solved_sentence(data, corrected)}</p>" + _measures(ROWS, names, states, data["threshold"])
+        + histogram(states[0], states[1] if corrected else None),
+        "By class": _by_class(names, states, data["threshold"]),
+        "Audit": "<p>What a minimiser cannot repair, and the geometry of DNA and peptides.</p>"
+        + _audit(names, states),
+        "What must not change": _invariants(data["invariants"]) if data["invariants"] else "",
+        f"Overlapping cores ({cores['count']})": _cores(data) if cores["count"] else "",
+        f"Not solved ({len(unsolved)})": _unsolved(unsolved) if unsolved else "",
+        f"Moves ({len(moves)})": _moves(moves, data["threshold"]) if moves else "",
+        "Made with": html.fold("Versions", html.facts(versions().items())),
+    }
+    parts = {heading: html.section(heading, content) for heading, content in found.items() if content}
+    first = overview(_built(title, data, corrected), verdict, _then(corrected))
+    body = (f"<h1>{html.text(title)}</h1><p class=lead>"
+            + (f"Clashes found and corrected, mode {html.text(data['mode'])}, seed {data['seed']}."
+               if corrected else "Clashes found; nothing was changed.")
+            + f'</p><section id="summary">{first}{_tiles(report, states)}</section>' + "".join(parts.values())
+            + "<footer>This page is one file and loads nothing. Molecules are drawn by 3Dmol.js (Rego and Koes 2015, "
+              "BSD-3-Clause).</footer>")
+    style = (HERE / "page.css").read_text(encoding="utf-8") + (HERE / "viewer" / "viewer.css").read_text("utf-8")
+    scripts = ((HERE / "viewer" / name).read_text(encoding="utf-8") for name in ("3Dmol-min.js", "viewer.js"))
+    return html.page(f"{title}: clash report", body, style, "\n".join(scripts) if report.neighbourhoods else "",
+                     aside=html.contents(["Summary", *parts], verdict.sections()))
 
-    def rows(table: tuple) -> list[tuple]:
-        return [(name.format(threshold=threshold), value(before), *((value(after),) if corrected else ()))
-                for name, value in table]
 
-    classes = sorted(set(before["severe_pairs"]["by_class"]) | set(after["severe_pairs"]["by_class"]))
-    by_class = [(name, *(count for state in ((before, after) if corrected else (before,))
-                         for count in (state["counts_by_class"].get(name, 0),
-                                       state["severe_pairs"]["by_class"].get(name, 0)))) for name in classes]
-    class_header = ("class", f"< {threshold} Å", "severe", f"< {threshold} Å, after", "severe, after")
-    broken = [name for name, item in data["invariants"].items() if not item["holds"]]
-    tiles = [("atoms", before["atoms"]), (f"pairs < {threshold} Å", before["pairs_below_threshold"]["count"])]
-    if corrected:
-        tiles += [(f"pairs < {threshold} Å left", after["pairs_below_threshold"]["count"]),
-                  ("heavy pairs < 2 Å left", after["heavy_pairs_below_2"]), ("moves", len(data["moves"])),
+def _verdict(data: dict) -> Verdict:
+    """All checks; they point to sections of this page, not of the report."""
+    place = {"pairs_below_threshold": "Distances", "severe_pairs": "Distances", "invariants": "What must not change"}
+    return Verdict([replace(check, criterion=replace(check.criterion, section=place.get(check.key, "Audit")))
+                    for check in clash_checks(data)])
+
+
+def _built(title: str, data: dict, corrected: bool) -> str:
+    moves = len(data["moves"])
+    said = f"were searched for clashes and corrected by {moves} move{'s' if moves != 1 else ''}"
+    return (f"{html.text(data['before']['atoms'])} atoms of <b>{html.text(title)}</b> "
+            + (said if corrected else "were searched for clashes, and nothing was changed"))
+
+
+def _then(corrected: bool) -> str:
+    return ("next, <code>chromabuild solvate</code> adds water and ions" if corrected
+            else "next, the structure can be used as it is")
+
+
+def solved_sentence(data: dict, corrected: bool) -> str:
+    """How many pairs below the threshold there were, and are: HTML."""
+    found = data["before"]["pairs_below_threshold"]["count"]
+    left = data["after"]["pairs_below_threshold"]["count"] if corrected else found
+    state = "bad" if left else "good"
+    return (f'<b class="{state}">{html.text(left)} pair{"s" if left != 1 else ""} closer than '
+            f"{html.text(data['threshold'])} Å {'is' if left == 1 else 'are'} "
+            + (f"left</b> of {html.text(found)}." if corrected else "there</b>."))
+
+
+def _tiles(report: ClashReport, states: list[dict]) -> str:
+    data, last = report.data, states[-1]
+    near = f"pairs < {data['threshold']} Å"
+    tiles = [("atoms", states[0]["atoms"]), (near, states[0]["pairs_below_threshold"]["count"])]
+    if len(states) == 2:
+        tiles += [(f"{near} left", last["pairs_below_threshold"]["count"]),
+                  ("heavy pairs < 2 Å left", last["heavy_pairs_below_2"]), ("moves", len(data["moves"])),
                   ("not solved", len(data["unresolved"]))]
     if "seconds" in report.notes:
         tiles.append(("seconds", round(report.notes["seconds"], 1)))
-    moves = [(m["sweep"], m["kind"], m["first_residue"],
-              ", ".join(f"{name} {angle:+.0f}°" for name, angle in m.get("torsions", {}).items())
-              or (f"phosphate from {m['phi_start']:+.0f}°" if "phi_start" in m else ""),
-              f"{m['fatal'][0]} → {m['fatal'][1]}", f"{m['severe'][0]} → {m['severe'][1]}") for m in data["moves"]]
-    unresolved = [(u["distance"], u["atom_a"], u["atom_b"], u["class"], u["reason"]) for u in data["unresolved"]]
-    cores = data.get("overlapping_cores", {"count": 0})
-    body = "".join([
-        f"<h1>{html.text(title)}</h1><p class=lead>"
-        + (f"Clashes found and corrected, mode {html.text(data['mode'])}, seed {data['seed']}."
-           if corrected else "Clashes found; nothing was changed.") + "</p>", html.tiles(tiles),
-        html.section("The worst contacts", viewer(report, corrected)),
-        html.section("Distances", html.table(header, rows(ROWS)), histogram(before, after if corrected else None)),
-        html.section("By class", html.table(class_header[:5 if corrected else 3], by_class)),
-        html.section("Audit", html.table(header, rows(AUDIT_ROWS))),
-        html.section("What must not change", html.table(
-            ("invariant", "holds", "value", "limit"),
-            [(name.replace("_", " "), item["holds"], item["value"], item["limit"])
-             for name, item in data["invariants"].items()]),
-            f'<p class="bad">Broken: {html.text(broken)}</p>' if broken else "") if data["invariants"] else "",
-        html.section(f"Overlapping cores ({cores['count']})", f"<p>{html.text(solved_line(data))}. Torsions cannot "
-                     f"part these; {html.text(cores['items'][0]['remedy'])}.</p>", html.table(
-            ("Å", "atom", "atom", "pairs left", f"below {threshold} Å"),
-            [(c["distance"], c["atom_a"], c["atom_b"], c["pairs"], c["fatal"]) for c in cores["items"]]))
-        if cores["count"] else "",
-        html.section(f"Not solved ({len(unresolved)})", html.table(
-            ("Å", "atom", "atom", "class", "reason"), unresolved)) if unresolved else "",
-        html.section(f"Moves ({len(moves)})", "<details><summary>every torsion that was turned</summary>" + html.table(
-            ("round", "kind", "first residue", "turned", f"pairs < {threshold} Å", "severe"), moves, MOVES_SHOWN)
-            + "</details>") if moves else "",
-        html.section("Made with", html.facts(versions().items())),
-        "<footer>This page is one file and loads nothing. Molecules are drawn by 3Dmol.js (Rego and Koes 2015, "
-        "BSD-3-Clause).</footer>"])
-    style = (HERE / "page.css").read_text(encoding="utf-8") + (HERE / "viewer" / "viewer.css").read_text("utf-8")
-    scripts = ((HERE / "viewer" / name).read_text(encoding="utf-8") for name in ("3Dmol-min.js", "viewer.js"))
-    return html.page(f"{title}: clash report", body, style, "\n".join(scripts) if report.neighbourhoods else "")
+    return html.tiles(tiles)
+
+
+def _number(value: object) -> object:
+    return value["count"] if isinstance(value, dict) else value
+
+
+def _judged(key: str, value: object) -> Check | None:
+    return next(iter(measured({key: value}, (key,))), None) if key in CRITERIA else None
+
+
+def _measures(table: tuple, names: tuple, states: list[dict], threshold: float = 0.0) -> str:
+    """Measures, the last state of each judged where there is a limit."""
+    return compared(("count", *names), [(key, name.format(threshold=threshold), [_number(s[key]) for s in states])
+                                        for key, name in table], _judged)
+
+
+def _audit(names: tuple, states: list[dict]) -> str:
+    spans = [(f"O3'–P, {word}, Å", *(s["o3_p"][key] for s in states)) for word, key in
+             (("shortest", "min"), ("longest", "max"))]
+    turns = ("turns of the strands about each other", *(round(sum(d["turns"] for d in s["duplexes"]), 1)
+                                                        for s in states))
+    where = [html.fold(f"Where: {name} ({states[-1][key]['count']})", "<p class=mono>"
+                       + html.text(states[-1][key]["items"]) + "</p>")
+             for key, name in AUDIT_ROWS if key in LISTED and states[-1][key]["count"]]
+    return _measures(AUDIT_ROWS, names, states) + "".join(where) + html.table(
+        ("measure", *names), [*spans, turns],
+        note="Good: O3'–P within 4 σ of 1.607 Å, which is 1.56 to 1.65 Å, and as many turns as before.")
+
+
+def _by_class(names: tuple, states: list[dict], threshold: float) -> str:
+    classes = sorted({name for state in states for name in state["severe_pairs"]["by_class"]})
+    rows = [(name, *(count for state in states for count in (
+        state["counts_by_class"].get(name, 0), state["severe_pairs"]["by_class"].get(name, 0)))) for name in classes]
+    headers = [f"{what}, {name}" for name in names for what in (f"pairs < {threshold} Å", "severe pairs")]
+    return ("<p>Which parts of the molecules are too near to each other.</p>" + html.table(
+        ("class", *headers), rows, note="Counts. Good: 0 at the end.")
+        if rows else "<p>No pair is severe, of no class.</p>")
+
+
+def _invariants(invariants: dict) -> str:
+    broken = [name.replace("_", " ") for name, item in invariants.items() if not item["holds"]]
+    said = (f'<b class="bad">Broken: {html.text(broken)}</b>' if broken
+            else f'<b class="good">All {len(invariants)} promises of the correction hold</b>')
+    return f"<p>{said}.</p>" + html.fold("Every promise, what was found and its limit", html.table(
+        ("promise", "found", "good", "verdict"),
+        [(name.replace("_", " "), item["value"], f"≤ {item['limit']:.3g}" if item["limit"] else "0",
+          html.Judged("good", "good") if item["holds"] else html.Judged("bad", "bad"))
+         for name, item in invariants.items()],
+        note="Changes of bonds are in Å, of angles in degrees, z in σ; all else are counts."), bool(broken))
+
+
+def _cores(data: dict) -> str:
+    items = data["overlapping_cores"]["items"]
+    return (f"<p>{html.text(solved_line(data))}. Torsions cannot part these; {html.text(items[0]['remedy'])}.</p>"
+            + html.table(("distance, Å", "atom", "atom", "pairs left", f"pairs < {data['threshold']} Å"),
+                         [(c["distance"], c["atom_a"], c["atom_b"], c["pairs"], c["fatal"]) for c in items],
+                         note="Bad: all of these."))
+
+
+def _unsolved(unsolved: list[dict]) -> str:
+    return "<p>What the correction could not part, and why.</p>" + html.table(
+        ("distance, Å", "atom", "atom", "class", "reason"),
+        [(u["distance"], u["atom_a"], u["atom_b"], u["class"], u["reason"]) for u in unsolved],
+        note="Bad: all of these.")
+
+
+def _moves(moves: list[dict], threshold: float) -> str:
+    kinds = [move["kind"] for move in moves]
+    counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
+    rows = [(m["sweep"], m["kind"], m["first_residue"],
+             ", ".join(f"{name} {angle:+.0f}°" for name, angle in m.get("torsions", {}).items())
+             or (f"phosphate from {m['phi_start']:+.0f}°" if "phi_start" in m else ""),
+             f"{m['fatal'][0]} → {m['fatal'][1]}", f"{m['severe'][0]} → {m['severe'][1]}") for m in moves]
+    return f"<p>By kind: {html.text(counts)}.</p>" + html.fold("Every move", html.table(
+        ("round", "kind", "first residue", "turned, degree", f"pairs < {threshold} Å", "severe pairs"), rows,
+        MOVES_SHOWN, note="Good: fewer pairs after the arrow; a move that brings none is not made."))
 
 
 def viewer(report: ClashReport, corrected: bool) -> str:
     """The list of the worst contacts, a canvas, and the atoms around each of them as data."""
     if not report.neighbourhoods:
-        return "<p>There is nothing to show.</p>"
+        return "<p>No contact is near enough to be shown.</p>"
     entries = "".join(
         f'<li data-index="{k}" tabindex="0"><b>{n["distance"]:.2f}'
         + (f" → {n['after']:.2f}" if corrected else "")
@@ -158,4 +255,9 @@ def histogram(before: dict, after: dict | None) -> str:
         parts.append(f'<rect x="{left + 10 + 80 * which}" y="2" width="10" height="10" fill="{colour}"/>'
                      f'<text x="{left + 25 + 80 * which}" y="11">{name}</text>')
     parts.append("</svg>")
-    return html.plot("".join(parts), "Non-bonded pairs (more than three bonds apart) by distance.")
+    svg = "".join(parts)
+    rows = zip(edges[:-1], edges[1:], *(state["short_distances"]["counts"] for _, state, _ in states), strict=True)
+    csv = "\n".join([",".join(["from (angstrom)", "to (angstrom)", *(f"pairs {name}" for name, _, _ in states)]),
+                     *(",".join(map(str, row)) for row in rows)]) + "\n"
+    return html.plot(svg, "Non-bonded pairs (more than three bonds apart) by distance. Good: none left of 1.3 Å, and "
+                     "without hydrogen of 2.2 Å.", links("short distances", svg, csv))

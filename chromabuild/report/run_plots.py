@@ -7,7 +7,7 @@ import numpy as np
 
 from chromabuild.base.constants import BOLTZMANN
 from chromabuild.report.summary import energy_drift
-from chromabuild.report.trace import trace_plot
+from chromabuild.report.trace import Curves
 
 
 @dataclass(frozen=True)
@@ -21,15 +21,15 @@ class PhaseTable:
     """Name to (rows,), in the units of the log; at least one row."""
 
 
-def run_plots(phases: Sequence[PhaseTable], atoms: int | None) -> dict[str, str]:
-    """SVG by subject: ``minimisation``, ``temperature``, ``density``, ``pressure``, ``energies``, ``conserved``,
+def run_plots(phases: Sequence[PhaseTable], atoms: int | None) -> dict[str, Curves]:
+    """Curves by subject: ``minimisation``, ``temperature``, ``density``, ``pressure``, ``energies``, ``conserved``,
     ``force``; what the tables do not hold, or what does not change, is left out. ``atoms``: of the system, if known.
     """
     rested = [phase for phase in phases if phase.kind == "minimise"]
     moved = [phase for phase in phases if phase.kind == "dynamics"]
     plots = {
-        "minimisation": trace_plot({phase.name: (phase.columns["STEP"], phase.columns["POTENTIAL_ENE"] / 1000)
-                                    for phase in rested}, "step of minimisation", "potential energy, Mcal/mol"),
+        "minimisation": Curves({phase.name: (phase.columns["STEP"], phase.columns["POTENTIAL_ENE"] / 1000)
+                                for phase in rested}, "step of minimisation", "potential energy, Mcal/mol"),
         "temperature": _plot(moved, {"solute": "TEMP_SOLUTE", "solvent": "TEMP_SOLVENT"}, "temperature, K")
         or _plot(moved, {"temperature": "TEMPERATURE"}, "temperature, K"),
         "density": _plot(moved, {"density": "DENSITY"}, "density, g/cm³"),
@@ -39,7 +39,7 @@ def run_plots(phases: Sequence[PhaseTable], atoms: int | None) -> dict[str, str]
         "conserved": _conserved(moved, atoms),
         "force": _plot(moved, {"largest": "MAX_FORCE"}, "largest force on an atom, kcal/mol/Å", logarithmic=True),
     }
-    return {subject: plot for subject, plot in plots.items() if plot}
+    return {subject: plot for subject, plot in plots.items() if plot and plot.series}
 
 
 def spans(phases: Sequence[PhaseTable]) -> list[tuple[str, float, float]]:
@@ -58,22 +58,22 @@ def _plot(phases: Sequence[PhaseTable], columns: Mapping[str, str], title: str, 
             if values.any():
                 series[name] = (time, unit * (values - values[0] if from_start else values))
     if all(np.ptp(values) == 0 for _, values in series.values()):  # e.g. the density at constant volume
-        return ""
-    return trace_plot(series, "time, ps", title, spans(phases), logarithmic)
+        return None
+    return Curves(series, "time, ps", title, spans(phases), logarithmic)
 
 
-def _conserved(phases: Sequence[PhaseTable], atoms: int | None) -> str:
+def _conserved(phases: Sequence[PhaseTable], atoms: int | None) -> Curves | None:
     """The change of the conserved energy, joined from phase to phase, with its drift in the last one.
 
     Energies are shown in kT of the mean temperature of their phase.
     """
     if not phases or not atoms or not all("CONSERVED_ENE" in phase.columns for phase in phases):
-        return ""
+        return None
     parts, level = [], 0.0
     for phase in phases:
         energy, kelvin = phase.columns["CONSERVED_ENE"], float(phase.columns["TEMPERATURE"].mean())
         if not kelvin > 0:
-            return ""
+            return None
         scaled = (energy - energy[0]) / (atoms * BOLTZMANN * kelvin)
         parts.append(level + scaled)
         level += float(scaled[-1])
@@ -81,5 +81,5 @@ def _conserved(phases: Sequence[PhaseTable], atoms: int | None) -> str:
     drift = energy_drift(last["TIME"], last["CONSERVED_ENE"], atoms, float(last["TEMPERATURE"].mean()))
     said = "" if drift is None else f" ({drift:+.3g} kT/ns/atom in {phases[-1].name})".replace("-", "\u2212")
     time = np.concatenate([phase.columns["TIME"] for phase in phases])
-    return trace_plot({"conserved": (time, np.concatenate(parts))}, "time, ps",
-                      "change of the conserved energy, kT/atom" + said, spans(phases))
+    return Curves({"conserved": (time, np.concatenate(parts))}, "time, ps",
+                  "change of the conserved energy, kT/atom" + said, spans(phases))

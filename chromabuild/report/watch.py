@@ -159,5 +159,6 @@ def _plots(run: LiveRun) -> str:
     tables = [PhaseTable(phase.plan.name, phase.plan.kind, phase.tail.columns)
               for phase in run.phases if phase.tail.last]
     plots = run_plots(tables, run.atoms)
-    shown = "".join(f"<figure>{plot}</figure>" for plot in plots.values())
+    drawn = (curves.svg() for curves in plots.values())
+    shown = "".join(f"<figure>{svg}</figure>" for svg in drawn if svg)
     return f'<div class="pair">{shown}</div>' if shown else "<p>No energies have been written yet.</p>"

@@ -33,7 +33,7 @@ class Links(HTMLParser):
         for name, value in attributes:
             if name in ("src", "srcset", "href", "xlink:href", "data", "action", "poster", "background"):
                 self.found.append(value or "")
-                self.images += tag == "img" and (value or "").startswith("data:image/png;base64,")
+                self.images += tag == "img" and (value or "").startswith("data:image/webp;base64,")
 
     handle_startendtag = handle_starttag
 

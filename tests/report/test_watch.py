@@ -12,7 +12,7 @@ from support.web_pages import Checker
 
 from chromabuild.base.settings import Settings
 from chromabuild.report import watch
-from chromabuild.report.trace import trace_plot
+from chromabuild.report.trace import Curves
 from chromabuild.simulate import live
 from chromabuild.simulate.live import LiveRun, LogTail
 from chromabuild.simulate.protocol import plan_phases
@@ -196,10 +196,10 @@ def test_plots_keep_extremes_and_leave_out_what_cannot_be_drawn():
     x = np.arange(20000.0)
     y = np.sin(x / 3000)
     y[7777] = 50
-    svg = trace_plot({"a": (x, y), "b": (x, np.full_like(x, np.nan))}, "x", "y")
+    svg = Curves({"a": (x, y), "b": (x, np.full_like(x, np.nan))}, "x", "y").svg()
     points = re.findall(r'points="([^"]*)"', svg)
     assert len(points) == 1 and len(points[0].split()) <= 602
     heights = [float(point.split(",")[1]) for point in points[0].split()]
     assert min(heights) < max(heights) - 100  # the spike is drawn, to the top
-    assert trace_plot({"a": (x, 0 * x)}, "x", "y", logarithmic=True) == "" and trace_plot({}, "x", "y") == ""
-    assert ">1e2<" in trace_plot({"a": (x[1:], x[1:])}, "x", "y", logarithmic=True)
+    assert Curves({"a": (x, 0 * x)}, "x", "y", logarithmic=True).svg() == "" and Curves({}, "x", "y").svg() == ""
+    assert ">1e2<" in Curves({"a": (x[1:], x[1:])}, "x", "y", logarithmic=True).svg()
