@@ -10,7 +10,6 @@ memory and times were measured on two cores of one machine and are right within 
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import h5py
 import numpy as np
 
 from chromabuild.base.errors import IntegrityError
@@ -34,7 +33,7 @@ from chromabuild.solvate.ions import formal_charges, ion_counts
 from chromabuild.solvate.water import GAP_AT_FACES, water_tile
 from mesoscale.fibre import Fibre
 from mesoscale.model import Parameters, body_points, build_chain, crystal_path, straight_conformation
-from mesoscale.scaffold import NM, box_axes
+from mesoscale.scaffold import NM, Scaffold, box_axes
 
 COMPLEMENT = {"A": "T", "C": "G", "G": "C", "T": "A"}
 DNA_RADIUS = 11.5
@@ -262,11 +261,11 @@ def _extent(config: Settings, fibre: Fibre, octamers: list[Octamer]) -> tuple[np
             solute = Solute.read(folder / name)
             return np.ptp(solute.position, axis=0).astype(float), name
     if (folder / "scaffold.h5").is_file():
-        with h5py.File(folder / "scaffold.h5", "r") as file:
-            dna = file["bp/origin"][...]
-            histones = np.concatenate([
-                origin + octamer.position @ frame.T for octamer, origin, frame
-                in zip(octamers, file["nucleosome/origin"][...], file["nucleosome/frame"][...], strict=True)])
+        scaffold = Scaffold.read(folder / "scaffold.h5")
+        dna = scaffold.origin
+        histones = np.concatenate([
+            origin + octamer.position @ frame.T for octamer, origin, frame
+            in zip(octamers, scaffold.core_origin, scaffold.core_frame, strict=True)])
         lower = np.minimum(dna.min(0) - DNA_RADIUS, histones.min(0))
         return np.maximum(dna.max(0) + DNA_RADIUS, histones.max(0)) - lower, "scaffold.h5"
     if config.scaffold.container:

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import h5py
 import numpy as np
 
 from chromabuild.analysis import fibre
@@ -11,6 +10,7 @@ from chromabuild.report import html
 from chromabuild.report.downloads import figure
 from chromabuild.report.trace import Curves
 from chromabuild.report.verdict import judge
+from mesoscale.scaffold import Scaffold
 
 
 def dna_section(folder: Path, path: Path | None) -> str:
@@ -18,16 +18,15 @@ def dna_section(folder: Path, path: Path | None) -> str:
     if path is None or not (folder / "scaffold.h5").is_file():
         return ""
     dna = fibre.dna_atoms(Solute.read(path))
-    with h5py.File(folder / "scaffold.h5", "r") as file:
-        core, dyad = file["bp/nucleosome"][...], file["nucleosome/dyad_index"][...]
-        first, last = file["nucleosome/first_bp"][...], file["nucleosome/last_bp"][...]
-    if dna is None or len(dna.bases) != 2 * len(core):
+    scaffold = Scaffold.read(folder / "scaffold.h5")
+    first, last = scaffold.first_bp, scaffold.last_bp
+    if dna is None or len(dna.bases) != 2 * len(scaffold.base):
         return ""
     origin, frame = fibre.base_pair_frames(dna)
-    found = fibre.stretches(dna, core)
+    found = fibre.stretches(dna, scaffold.nucleosome)
     parts = [_lead(found)] if found else []
-    if len(dyad):
-        parts.append(_nucleosome_plot(origin, frame, int(first[0]), int(last[0]), int(dyad[0])))
+    if len(scaffold.dyad):
+        parts.append(_nucleosome_plot(origin, frame, int(first[0]), int(last[0]), int(scaffold.dyad[0])))
     parts += [_topology_table(origin, frame, first, last), _stretch_table(found)]
     return "".join(parts)
 

@@ -4,12 +4,12 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-import h5py
 import numpy as np
 
 from chromabuild.base.record import StageRecord
 from chromabuild.molecule.solute import Solute
 from chromabuild.report import html, pictures
+from mesoscale.scaffold import Scaffold
 
 Stages = Mapping[str, StageRecord]
 """Name to record of every stage that was run."""
@@ -53,10 +53,9 @@ def scaffold_figure(folder: Path, stages: Stages) -> str:
     """The folded fibre; empty where there is none."""
     if not (folder / "scaffold.h5").is_file():
         return ""
-    with h5py.File(folder / "scaffold.h5", "r") as file:
-        arrays = [file[name][...] for name in ("bp/origin", "bp/frame", "bp/nucleosome", "nucleosome/origin",
-                                               "nucleosome/frame")]
-    return html.picture(pictures.scaffold_picture(*arrays),
+    scaffold = Scaffold.read(folder / "scaffold.h5")
+    return html.picture(pictures.scaffold_picture(scaffold.origin, scaffold.frame, scaffold.nucleosome,
+                                                  scaffold.core_origin, scaffold.core_frame),
                         "The scaffold: DNA by nucleosome from blue (start) to red (end), linkers grey, histone cores "
                         "as discs.")
 

@@ -1,10 +1,9 @@
 """The sections of the report below its pictures: each begins with the sentence that matters; long tables are folded."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import h5py
 import numpy as np
 
 from chromabuild.base.labels import label
@@ -19,6 +18,7 @@ from chromabuild.report.figures import Stages, solute_file
 from chromabuild.report.overview import compared
 from chromabuild.report.trace import Curves
 from chromabuild.report.verdict import CRITERIA, Check
+from mesoscale.scaffold import Scaffold
 
 _UNITS = {"kT", "nm", "ps", "fs", "K", "degree", "angstrom", "bp", "MB", "svedberg", "kT/e", "kT/ns per atom", "g/cm3",
           "1/1000 atoms", "s", "ns/day"}
@@ -127,26 +127,19 @@ def _scaffold(folder: Path, stages: Stages) -> str:
     path, summary = folder / "scaffold.h5", _summary(stages, "scaffold")
     if not path.is_file():
         return ""
-    series = {}
-    with h5py.File(path, "r") as file:
-        for name, values in file.get("energy", {}).items():
-            if values[...].any():
-                series[name] = values[...]
-        acceptance = [(name, float(value[()])) for name, value in file.get("acceptance", {}).items()]
-        dyads, first, last = (file[f"nucleosome/{k}"][...] for k in ("dyad_index", "first_bp", "last_bp"))
-        origin = file["bp/origin"][...]
-        laid_out = {(e["first_bp"], e["last_bp"]): e for e in json.loads(file.attrs.get("linkers", "[]"))}
-    spacing = np.diff(dyads)
-    linkers = _linkers(origin, first, last, laid_out)
+    scaffold = Scaffold.read(path)
+    series = {name: values for name, values in scaffold.energy.items() if values.any()}
+    linkers = _linkers(scaffold)
+    spacing = np.diff(scaffold.dyad)
     return (f"<p>{_at_rest(summary)}" + (f" Mean distance between dyads: {spacing.mean():.1f} bp." if len(spacing)
                                          else "") + "</p>" + _sampling(series)
             + html.fold(f"Linkers ({len(linkers)}): length, rise and twist", html.table(
                 ("linker", "steps, bp", "end to end, Å", "share of straight B-DNA", "rise, Å/step", "twist, °/step"),
                 linkers, note=f"{_B_DNA}; a linker that departs from both is strained.") if linkers else "")
             + html.fold("Accepted Monte Carlo moves", html.table(
-                ("move", "accepted share"), acceptance,
+                ("move", "accepted share"), list(scaffold.acceptance.items()),
                 note="Good: between about 0.2 and 0.7, so that moves are neither refused nor too small.")
-                if acceptance else ""))
+                if scaffold.acceptance else ""))
 
 
 def _at_rest(summary: Summary) -> str:
@@ -179,9 +172,11 @@ def _sampling(series: dict[str, np.ndarray]) -> str:
     return f'<div class="pair">{"".join(drawn)}</div>' if any(drawn) else ""
 
 
-def _linkers(origin: np.ndarray, first: np.ndarray, last: np.ndarray, laid_out: Mapping) -> list[tuple]:
+def _linkers(scaffold: Scaffold) -> list[tuple]:
     """Rows on steps of free DNA: from the last wrapped base pair, or the start, to the next wrapped one, or the end."""
-    ends = [0, *map(int, last)], [*map(int, first), len(origin) - 1]
+    origin = scaffold.origin
+    laid_out = {(entry["first_bp"], entry["last_bp"]): entry for entry in scaffold.linkers}
+    ends = [0, *map(int, scaffold.last_bp)], [*map(int, scaffold.first_bp), len(origin) - 1]
     rows = []
     for k, (start, end) in enumerate(zip(*ends, strict=True)):
         if end > start:

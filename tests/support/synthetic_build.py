@@ -2,7 +2,6 @@
 
 import json
 
-import h5py
 import numpy as np
 
 from chromabuild.base.settings import Settings
@@ -10,6 +9,7 @@ from chromabuild.molecule.residues import residue_names
 from chromabuild.molecule.solute import Solute
 from chromabuild.pipeline.provenance import FORMAT, VERSION
 from chromabuild.shards.brick_file import BrickFile, packed
+from mesoscale.scaffold import Scaffold
 
 TWIST = np.radians(34.5)
 RISE = 3.32
@@ -80,16 +80,11 @@ def write_build(folder):
     folder.mkdir(parents=True, exist_ok=True)
     config = Settings(output=str(folder))
     origin, frame, owner, cores, core_frames, dyads = fibre(2, 20)
-    with h5py.File(folder / "scaffold.h5", "w") as file:
-        file["bp/origin"], file["bp/frame"], file["bp/nucleosome"] = origin, frame, owner.astype(np.int32)
-        file["nucleosome/origin"], file["nucleosome/frame"] = cores, core_frames
-        file["nucleosome/dyad_index"] = dyads
-        file["nucleosome/first_bp"], file["nucleosome/last_bp"] = dyads - 73, dyads + 73
-        file["energy/total"] = np.exp(-np.arange(40) / 9) * 30 + 12
-        file["energy/stretch"] = np.exp(-np.arange(40) / 5) * 20 + 3
-        file["energy/sweep"] = np.arange(40.0)
-        file["energy/end_to_end"] = np.linspace(60, 45, 40)
-        file["acceptance/pivot"] = 0.31
+    sweeps = np.arange(40.0)
+    Scaffold("made up", "chrXIII", origin, frame, np.full(len(origin), ord("T"), np.uint8), owner.astype(np.int32),
+             100 + np.arange(len(origin)), cores, core_frames, dyads, dyads - 73, dyads + 73,
+             energy={"total": np.exp(-sweeps / 9) * 30 + 12, "stretch": np.exp(-sweeps / 5) * 20 + 3, "sweep": sweeps,
+                     "end_to_end": np.linspace(60, 45, 40)}, acceptance={"pivot": 0.31}).write(folder / "scaffold.h5")
     solute = small_solute()
     solute.write(folder / "solute_clean.h5")
     pair = {"atom_a": "DNAI:DT:3:C2", "atom_b": "DNAI:DT:5:O4", "distance": 0.72, "class": "DNA-DNA"}
