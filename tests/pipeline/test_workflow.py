@@ -82,6 +82,24 @@ def test_phases_follow_each_other(project, plan):
         assert f"--phase {phase.name} --threads" in plan
 
 
+@pytest.mark.parametrize(("code", "calls"), [(7, 3), (137, 3), (3, 1), (0, 3)])
+def test_what_repeating_does_not_help_is_not_repeated(plan, tmp_path, code, calls):
+    """The commands of a phase at three attempts, with a program that ends with this exit code."""
+    text = re.search(r'\n( +failed=.*?\n +\}\n)', plan, re.DOTALL).group(1)
+    folder = re.search(r"failed=(.*)/md/", text).group(1)
+    program = tmp_path / "chromabuild"
+    program.write_text(f"#!/bin/sh\necho called >> {tmp_path}/calls\nexit {code}\n")
+    program.chmod(0o755)
+    text = re.sub(r"^( +).*--phase", rf"\1{program} run --phase", text.replace(folder, str(tmp_path)), flags=re.M)
+    for attempt in (1, 2, 3):
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", text.replace("[ 1 -gt 1 ]", f"[ {attempt} -gt 1 ]")])
+        assert done.returncode == code
+    assert len((tmp_path / "calls").read_text().split()) == calls
+    # Started again by hand, it is the first attempt once more.
+    subprocess.run(["bash", "-c", text], check=False)
+    assert len((tmp_path / "calls").read_text().split()) == calls + 1
+
+
 def test_a_job_a_phase_and_replica(project, plan_of_many):
     """Each replica is a chain of its own, on as many tasks as there are ranks, and the stage waits for all."""
     text = plan_of_many

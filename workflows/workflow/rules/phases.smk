@@ -59,5 +59,17 @@ rule phase:
         # For Slurm: so many tasks, and a job script in which chromabuild starts the engine as a step of its own.
         tasks=RANKS,
         mpi="srun",
+        attempt=lambda wildcards, attempt: attempt,
     shell:
-        f"{command('run')} {{params.part}} --threads $(({{threads}} * {TASKS}))"
+        # What is repeated is a job whose time was over: exit code 7, or a signal. Other failures end all attempts.
+        f"""
+        failed={out('md/{wildcards.replica}.{wildcards.stem}.failed')}
+        if [ {{resources.attempt}} -gt 1 ] && [ -e "$failed" ]; then exit "$(cat "$failed")"; fi
+        mkdir -p "$(dirname "$failed")"
+        rm -f "$failed"
+        {command('run')} {{params.part}} --threads $(({{threads}} * {TASKS})) || {{{{
+          code=$?
+          if [ "$code" -ne 7 ] && [ "$code" -lt 128 ]; then echo "$code" > "$failed"; fi
+          exit "$code"
+        }}}}
+        """
