@@ -40,6 +40,9 @@ DNA_RADIUS = 11.5
 """Angstrom from the axis of the double helix to its outermost hydrogens."""
 TAIL_MARGIN = 20.0
 """Angstrom that histone tails reach beyond the path of the DNA, where octamers are not placed yet."""
+CORE_REACH = 40.0
+"""Angstrom that nucleosomes reach out of the sphere in which their centres are kept: 148 of them in one of 36 nm are
+799 x 780 x 774 angstrom."""
 SOLUTE_VOLUME = 9.7
 """Cubic angstrom of water that an atom of DNA or protein displaces, with the closest distances of solvate/plan.py."""
 JOB_BRICKS = 128
@@ -276,7 +279,12 @@ def _extent(config: Settings, fibre: Fibre, octamers: list[Octamer]) -> tuple[np
     path, _ = crystal_path(fibre.wrapped_length)
     dna = np.concatenate([position[chain.beads], *(position[p] + path @ frame[p].T for p in chain.cores)])
     turn = box_axes(np.concatenate([dna, body_points(chain, position, frame)]))
-    return np.ptp(dna @ turn, axis=0) * NM + 2 * TAIL_MARGIN, "the fibre with straight linkers"
+    straight = np.ptp(dna @ turn, axis=0) * NM + 2 * TAIL_MARGIN
+    radius = config.scaffold.confinement_radius
+    sphere = 20 * radius + 2 * CORE_REACH if radius else np.inf
+    if straight.max() <= sphere:
+        return straight, "the fibre with straight linkers"
+    return np.minimum(straight, sphere), "scaffold.confinement_radius"
 
 
 def _span(seconds: float) -> str:

@@ -48,10 +48,14 @@ def chosen_platform(dynamics: DynamicsSection, threads: int | None = None) -> Ch
     return _on(dynamics.platform, dynamics, threads)
 
 
-def context_on(platform: ChosenPlatform, system: openmm.System, integrator: openmm.Integrator) -> openmm.Context:
-    """A context on the platform. Raises BadInputError with OpenMM's reason when its device does not do it."""
+def context_on(platform: ChosenPlatform, system: openmm.System, integrator: openmm.Integrator,
+               printed_to: int = 2) -> openmm.Context:
+    """A context on the platform; what OpenMM prints goes to a file descriptor, by default that of standard error.
+
+    Raises BadInputError with OpenMM's reason when its device does not do it.
+    """
     try:
-        with _standard_output_to_error():
+        with _standard_output_to(printed_to):
             return openmm.Context(system, integrator, openmm.Platform.getPlatformByName(platform.name),
                                   platform.properties)
     except openmm.OpenMMException as error:
@@ -63,11 +67,11 @@ def context_on(platform: ChosenPlatform, system: openmm.System, integrator: open
 
 
 @contextmanager
-def _standard_output_to_error() -> Iterator[None]:
-    """Send what libraries print to standard error: OpenMM warns of some OpenCL drivers where our results go."""
+def _standard_output_to(descriptor: int) -> Iterator[None]:
+    """Send what libraries print elsewhere: OpenMM warns of some OpenCL drivers where our results go."""
     sys.stdout.flush()
     saved = os.dup(1)
-    os.dup2(2, 1)
+    os.dup2(descriptor, 1)
     try:
         yield
     finally:
@@ -90,7 +94,8 @@ def _works(platform: ChosenPlatform) -> bool:
     system = openmm.System()
     system.addParticle(1.0)
     try:
-        context = context_on(platform, system, openmm.VerletIntegrator(0.001))
+        with open(os.devnull, "wb") as nowhere:
+            context = context_on(platform, system, openmm.VerletIntegrator(0.001), nowhere.fileno())
     except BadInputError:
         return False
     return platform.name != "OpenCL" or not any(

@@ -100,3 +100,15 @@ def test_nothing_is_refused_on_a_guess(settings, monkeypatch):
     assert (settings.parent / "results" / "scaffold.h5").exists()
     assert "not here: the dynamics of" in run(settings, "plan", *short).stdout
     assert not (settings.parent / "results" / "solute.h5").exists()
+
+
+def test_a_sphere_bounds_the_box(settings):
+    """The fibre is no larger than the sphere that holds it, and no larger than with straight linkers."""
+    free = ("plan", "--json", "--set", "solvate.box=", "--set", "solvate.padding=10")
+    straight = json.loads(run(settings, *free).stdout)
+    tight, wide = (json.loads(run(settings, *free, "--set", f"scaffold.confinement_radius={radius}").stdout)
+                   for radius in (9, 900))
+    assert straight["box_from"] == wide["box_from"] == "the fibre with straight linkers"
+    assert wide["box"] == straight["box"] and max(straight["box"]) > 280
+    assert tight["box_from"] == "scaffold.confinement_radius"
+    assert tight["box"] == [min(edge, 180 + 80 + 20) for edge in straight["box"]]
