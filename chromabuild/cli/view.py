@@ -33,9 +33,9 @@ def view(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [],  # no
          json: JsonOption = False) -> None:
     """Write a page that shows the locus in a browser.
 
-    In three dimensions, along the sequence and as a map of contacts. It is a folder of static files: open its index.html
-    from disk, without a server or a network. Needs `chromabuild scaffold`; shows atoms where `chromabuild build` is
-    done, and frames where dynamics is.
+    In three dimensions, along the sequence and as a map of contacts. It is a folder of static files: open its
+    index.html from disk, without a server or a network. Needs `chromabuild scaffold`; shows atoms where `chromabuild
+    build` is done, and frames where dynamics is.
 
     \b
     Examples:

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from blake3 import blake3
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.residues import residue_library, residue_names
@@ -80,6 +81,13 @@ def places(solute: Solute, scaffold: "Scaffold") -> Iterator[Place]:
             [one + np.arange(a, b + 1), other + n - 1 - np.arange(b, a - 1, -1), *own]))
 
 
+def solute_key(solute: Solute) -> str:
+    """What tells these atoms from others: a page does not show those of another build."""
+    digest = blake3(np.ascontiguousarray(solute.position).tobytes())
+    digest.update(np.ascontiguousarray(solute.residue_template).tobytes())
+    return digest.hexdigest()[:16]
+
+
 def used_templates(solute: Solute) -> list[int]:
     """The residue templates that occur, ascending; a place counts them from 0."""
     return np.unique(solute.residue_template).tolist()
@@ -100,8 +108,8 @@ def atom_rows(solute: Solute, residues: np.ndarray) -> np.ndarray:
     return np.repeat(starts[residues] - offset, sizes) + np.arange(sizes.sum())
 
 
-def place_script(number: int, place: Place, solute: Solute, used: list[int], family: dict[str, str]) -> str:
-    """The script of a place. ``family``: H3, H4, H2A or H2B of each kind of histone."""
+def place_script(number: int, place: Place, solute: Solute, used: list[int], family: dict[str, str], key: str) -> str:
+    """The script of a place. ``family``: H3, H4, H2A or H2B of each kind of histone; ``key``: of ``solute_key``."""
     position = np.asarray(solute.position)[atom_rows(solute, place.residues)].astype(np.float64)
     low, high = position.min(axis=0), position.max(axis=0)
     centre = np.round((low + high) / 2, 3)
@@ -110,7 +118,7 @@ def place_script(number: int, place: Place, solute: Solute, used: list[int], fam
     content = b"".join(part.astype(part.dtype.newbyteorder("<")).tobytes() for part in (
         quantised(position, centre, step), template.astype(np.uint16),
         solute.residue_number[place.residues].astype(np.uint16)))
-    facts = {"atoms": len(position), "residues": len(place.residues), "step": round(step, 3),
+    facts = {"key": key, "atoms": len(position), "residues": len(place.residues), "step": round(step, 3),
              "centre": centre.tolist(), "molecules": _molecules(place, solute, family)}
     return (f"chromabuildAtoms({number}, {json.dumps(facts, separators=(',', ':'))}, "
             f'"{base64.b64encode(content).decode("ascii")}");\n')

@@ -11,7 +11,7 @@ from chromabuild.base.files import atomic_path
 from chromabuild.base.progress import Progress, silent
 from chromabuild.molecule.solute import Solute
 from chromabuild.report import html
-from chromabuild.view.atoms import place_script, places, stretches, template_table, used_templates
+from chromabuild.view.atoms import place_script, places, solute_key, stretches, template_table, used_templates
 from chromabuild.view.binary import packed
 from chromabuild.view.frames import Frames
 from chromabuild.view.overview import overview
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from mesoscale.scaffold import Scaffold
 
 PAGE = Path(__file__).parent / "page"
-MODULES = ("data", "colours", "state", "geometry", "impostors", "coarse", "scene", "atom_models",
-           "atoms", "words", "picking", "tracks", "contacts", "player", "main")
+MODULES = ("data", "colours", "state", "geometry", "impostors", "coarse", "detail", "fine", "scene",
+           "atom_models", "atoms", "words", "picking", "tracks", "contacts", "player", "main")
 """Our modules, each after those that it imports from."""
 ATOMS = "atoms"
 
@@ -42,11 +42,13 @@ def write_page(folder: Path, scaffold: "Scaffold", solute: Solute | None, carrie
     if solute is not None:
         used = used_templates(solute)
         found = stretches(scaffold)
-        facts["atoms"] = {"state": state, "places": found, "templates": template_table(used), "count": solute.n_atoms}
+        key = solute_key(solute)
+        facts["atoms"] = {"key": key, "state": state, "count": solute.n_atoms, "places": found,
+                          "templates": template_table(used)}
         for number, place in enumerate(places(solute, scaffold)):
             path = folder / ATOMS / f"{number:04d}.js"
             with atomic_path(path) as part:
-                part.write_text(place_script(number, place, solute, used, family), encoding="ascii")
+                part.write_text(place_script(number, place, solute, used, family, key), encoding="ascii")
             size += path.stat().st_size
             old.discard(path)
             progress("atoms", (number + 1) / len(found))

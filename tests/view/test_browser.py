@@ -2,6 +2,8 @@
 
 import base64
 import io
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pytest
@@ -25,6 +27,13 @@ def text(page, name):
 
 def press(page, name):
     page.value(f"document.getElementById('{name}').click()")
+
+
+def nucleosome_on_track(page, built, k):
+    """Where a dyad stands, in pixels: titles take 132 of them on the left, 12 are free on the right."""
+    left, top, width = page.value("""(() => { const box = document.getElementById('tracks').getBoundingClientRect();
+        return [box.left, box.top, box.width]; })()""")
+    return left + 132 + (int(built.scaffold.dyad[k]) + 0.5) / len(built.scaffold.base) * (width - 144), top + 40
 
 
 @pytest.fixture(scope="module")
@@ -51,17 +60,14 @@ def test_fibre_is_drawn(page, tmp_path):
 
 def test_tracks_map_and_fibre_mark_the_same_place(page, built):
     dyad = int(built.scaffold.dyad[1])
-    where = page.value("""(() => { const box = document.getElementById('tracks').getBoundingClientRect();
-        return [box.left, box.top, box.width]; })()""")
-    n = len(built.scaffold.base)
-    x = where[0] + 132 + (dyad + 0.5) / n * (where[2] - 132 - 12)
-    page.mouse("Moved", x, where[1] + 40)
+    spot = nucleosome_on_track(page, built, 1)
+    page.mouse("Moved", *spot)
     page.wait("document.getElementById('sentence').textContent.includes('at its dyad')")
     sentence = text(page, "sentence")
     pair = {"A": "A·T", "C": "C·G", "G": "G·C", "T": "T·A"}[chr(built.scaffold.base[dyad])]
     assert f"chrS:{5000 + dyad + 1:,}, {pair}; nucleosome 2, at its dyad; H2A.Z, H3:K56Q" in sentence
     page.wait("!document.getElementById('ring').hidden")  # in the scene
-    page.click(x, where[1] + 40)
+    page.click(*spot)
     page.wait("document.body.dataset.picked === 'Nucleosome 2'")
     assert "+9 bp" in text(page, "facts-list")
 
@@ -88,6 +94,22 @@ def test_atoms_of_a_nucleosome_are_loaded_and_told(page, built):
     assert complaints(page) == []
 
 
+def test_missing_atoms_are_told(page, built):
+    """The first nucleosome's file is away; nothing else is harmed."""
+    folder = Path(unquote(urlsplit(page.requests[0]).path)).parent
+    (folder / "atoms" / "0001.js").rename(folder / "atoms" / "away")
+    page.click(*nucleosome_on_track(page, built, 0))
+    page.wait("document.body.dataset.picked === 'Nucleosome 1'")
+    press(page, "atoms")
+    page.wait("document.body.dataset.failed")
+    assert "copy the whole folder" in text(page, "sentence")
+    (folder / "atoms" / "away").rename(folder / "atoms" / "0001.js")
+    press(page, "atoms")
+    page.wait("Number(document.body.dataset.atoms) > 0")
+    press(page, "clear")
+    page.said[:] = [line for line in page.said if "ERR_FILE_NOT_FOUND" not in line]
+
+
 def test_appearance_and_colours_change(page):
     def corner():
         page.value("new Promise((done) => setTimeout(done, 500))")
@@ -105,6 +127,6 @@ def test_appearance_and_colours_change(page):
 
 
 def test_nothing_but_its_own_files_was_asked_for(page):
-    assert len(page.requests) == 2
+    assert len(page.requests) == 4  # the page, atoms of nucleosome 2, those of nucleosome 1 twice
     assert all(address.startswith("file://") for address in page.requests)
     assert page.requests[1].endswith("atoms/0004.js")

@@ -4,7 +4,7 @@ import { facts } from "./data.js";
 import { blend } from "./colours.js";
 import { Sticks } from "./impostors.js";
 
-export const RADII = { H: 1.1, C: 1.7, N: 1.55, O: 1.52, P: 1.8, S: 1.8 }; // angstrom, van der Waals
+const RADII = { H: 1.1, C: 1.7, N: 1.55, O: 1.52, P: 1.8, S: 1.8 }; // angstrom, van der Waals
 const JOINT = 0.34;
 const ELEMENTS = { N: [0.25, 0.38, 0.85], O: [0.86, 0.24, 0.22], P: [0.93, 0.55, 0.1], S: [0.9, 0.75, 0.15] };
 const OTHER = [0.72, 0.52, 0.78];

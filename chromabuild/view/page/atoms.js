@@ -4,7 +4,7 @@ import { AtomModel } from "./atom_models.js";
 import { impostorMaterial } from "./impostors.js";
 import { change, listen, state } from "./state.js";
 
-export const MOST_PLACES = 24;
+const MOST_PLACES = 24;
 const STICK = 0.22; // angstrom, radius of a bond
 
 const CHANGE = /^(\w+):[A-Z](\d+)[A-Z]$/;
@@ -26,7 +26,11 @@ export function createAtoms(view) {
   const models = new Map(), loading = new Map();
 
   window.chromabuildAtoms = (number, header, base64) => {
-    loading.get(number)?.resolve(new AtomModel(number, header, bytesOf(base64), changeOf));
+    if (header.key === facts.atoms.key) {
+      loading.get(number)?.resolve(new AtomModel(number, header, bytesOf(base64), changeOf));
+    } else {
+      loading.get(number)?.reject(new Error("These atoms are of another build: write the page again."));
+    }
   };
 
   function load(number) {
@@ -37,7 +41,7 @@ export function createAtoms(view) {
     loading.set(number, entry);
     const script = document.createElement("script");
     script.src = `atoms/${String(number).padStart(4, "0")}.js`;
-    script.onerror = () => entry.reject(new Error(`${script.src} is missing: the folder of this page must be whole`));
+    script.onerror = () => entry.reject(new Error(`${script.src} is missing: copy the whole folder of this page.`));
     document.head.append(script);
     return entry.promise.finally(() => { loading.delete(number); script.remove(); });
   }

@@ -3,7 +3,8 @@ import * as THREE from "three";
 import { arrays, facts, nDrawn, nNucleosomes, nucleosomeAt } from "./data.js";
 import { Sticks, impostorMaterial } from "./impostors.js";
 
-const REACH = 57; // angstrom: radius of a ball around a nucleosome
+const REACH = 57;   // angstrom: radius of a ball around a nucleosome
+const LONGEST = 25; // base pairs of a piece of linker
 
 export function createCoarse(uniforms) {
   const { dna, core } = facts.sizes, outer = core + 2 * dna + 1;
@@ -13,13 +14,14 @@ export function createCoarse(uniforms) {
     ["axis", new Float32Array(3 * nNucleosomes)], ["tint", bytes(nNucleosomes)], ["inner", bytes(nNucleosomes)]]) {
     beads.setAttribute(name, new THREE.BufferAttribute(array, 3, array instanceof Uint8Array));
   }
-  // Every second piece of the drawn path that is not wrapped, or leads to DNA that is.
+  // Pieces of some turns of the helix, of DNA that is not wrapped, or leads to DNA that is.
   const owner = Int32Array.from(arrays.drawn, nucleosomeAt), pieces = [];
   for (let k = 0; k + 1 < nDrawn; k++) {
     if (owner[k] >= 0 && owner[k] === owner[k + 1]) continue;
-    const two = k + 2 < nDrawn && owner[k + 1] < 0;
-    pieces.push([k, two ? k + 2 : k + 1]);
-    if (two) k++;
+    let end = k + 1;
+    while (end + 1 < nDrawn && owner[end] < 0 && arrays.drawn[end + 1] - arrays.drawn[k] <= LONGEST) end++;
+    pieces.push([k, end]);
+    k = end - 1;
   }
   const linkers = new Sticks(pieces.length, Float32Array);
   const group = new THREE.Group();

@@ -1,9 +1,9 @@
 // Colours of the fibre, of marks and of features; those of the page itself follow its appearance.
-import { arrays, facts, nBp, nNucleosomes, markOf } from "./data.js";
+import { arrays, facts, markOf, nNucleosomes } from "./data.js";
 
 const FIBRE = facts.colours.fibre;
 export const LINKER = [0.62, 0.65, 0.69];
-export const PLAIN = [0.52, 0.6, 0.7];
+const PLAIN = [0.52, 0.6, 0.7];
 // Distinguishable without red-green vision (after Okabe and Ito 2008), lighter than their originals.
 const KINDS = [[0.9, 0.45, 0.13], [0.16, 0.58, 0.81], [0.2, 0.66, 0.45], [0.8, 0.47, 0.65], [0.93, 0.72, 0.2],
   [0.36, 0.4, 0.75], [0.6, 0.35, 0.28], [0.35, 0.72, 0.72]];
@@ -13,13 +13,13 @@ export const css = (colour, alpha = 1) =>
   `rgba(${colour.map((part) => Math.round(255 * part)).join(",")},${alpha})`;
 export const blend = (one, other, share) => one.map((part, k) => part * (1 - share) + other[k] * share);
 
-export function fibreColour(share) {
+function fibreColour(share) {
   const at = Math.min(Math.max(share, 0), 1) * (FIBRE.length - 1);
   const k = Math.min(Math.floor(at), FIBRE.length - 2);
   return blend(FIBRE[k], FIBRE[k + 1], at - k);
 }
 
-export const nucleosomeShare = (k) => k / Math.max(nNucleosomes - 1, 1);
+const nucleosomeShare = (k) => k / Math.max(nNucleosomes - 1, 1);
 
 // What a colouring can be: key, words, and whether it has a legend of kinds.
 export function colourings() {
@@ -41,8 +41,9 @@ export function nucleosomeColour(k, colouring) {
 
 function featureAt(bp, colouring) {
   const at = facts.start + bp;
-  const found = facts.tracks[Number(colouring.slice(6))].features.find(([first, end]) => first <= at && at < end);
-  return found && featureColour(found[3]);
+  const found = facts.tracks[Number(colouring.slice(6))].features.filter(([first, end]) => first <= at && at < end);
+  if (!found.length) return undefined;
+  return featureColour(found.sort((one, other) => (one[1] - one[0]) - (other[1] - other[0]))[0][3]); // the shortest
 }
 
 // Colour of a base pair's DNA; `nucleosome` is the one that it is wrapped on, or -1.

@@ -1,6 +1,6 @@
 // The contact map of the window that the tracks show. Above the diagonal: contacts that were given. Below it: how near
 // the places of the model are, in the frame that is shown; what is within NEAR is a contact.
-import { arrays, nBp, nFrames, path, number, facts } from "./data.js";
+import { arrays, nBp, path } from "./data.js";
 import { pageColours, rgb } from "./colours.js";
 import { beforePaint, change, listen, showWindow, state, zoomWindow } from "./state.js";
 import { NEAR } from "./words.js";

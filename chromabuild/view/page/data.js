@@ -2,6 +2,7 @@
 export const facts = JSON.parse(document.getElementById("facts").textContent);
 
 export function bytesOf(base64) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(base64);
   const text = atob(base64);
   const bytes = new Uint8Array(text.length);
   for (let k = 0; k < text.length; k++) bytes[k] = text.charCodeAt(k);
@@ -29,7 +30,7 @@ export const nDrawn = arrays.drawn.length;
 const SCALE = 1 / 32767;
 
 // Coordinates in angstrom from the middle of the locus.
-export const toAngstrom = (whole) => Float32Array.from(whole, (value) => value * facts.step);
+const toAngstrom = (whole) => Float32Array.from(whole, (value) => value * facts.step);
 export const path = toAngstrom(arrays.path);
 export const place = (bp) => {
   const k = 3 * Math.min(Math.max(Math.round(bp), 0), nBp - 1);

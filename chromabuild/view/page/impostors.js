@@ -77,46 +77,49 @@ void main() {
 const BEAD_VERTEX = `
 attribute vec3 axis, tint, inner;
 uniform float pixels, reach;
+uniform vec2 depth;
+uniform vec3 paper;
 varying vec3 colour, colourInner, along;
-varying float distance;
+varying float share;
 void main() {
   vec4 seen = modelViewMatrix * vec4(position, 1.0);
   along = normalize(normalMatrix * axis);
-  colour = tint;
-  colourInner = inner;
-  distance = -seen.z;
+  along *= along.z < 0.0 ? -1.0 : 1.0;
+  float far = clamp((-seen.z - depth.x) / (depth.y - depth.x), 0.0, 1.0);
+  share = 1.0 - 0.62 * far * far;
+  colour = tint * share + paper * (1.0 - share);
+  colourInner = inner * share + paper * (1.0 - share);
   gl_Position = projectionMatrix * seen;
-  gl_PointSize = dot(axis, axis) > 0.5 ? max(reach * projectionMatrix[1][1] * pixels / distance, 1.0) : 0.0;
+  gl_PointSize = dot(axis, axis) > 0.5 ? max(reach * projectionMatrix[1][1] * pixels / -seen.z, 1.0) : 0.0;
 }`;
-// A drum: two turns of DNA around a core, hit by a ray that runs along z. All of it has the depth of its middle, so that
-// what is hidden is left out before it is shaded.
+// A drum: two turns of DNA around a core, hit by a ray that runs along z. It is the drawing of every moving picture, so
+// it does with few operations: along points to the eye, and only what light needs of a normal is computed.
 const BEAD_FRAGMENT = `
-${SHADING}
 uniform float reach, outer, dna, halfHeight;
 varying vec3 colour, colourInner, along;
-varying float distance;
+varying float share;
 void main() {
-  vec3 from = vec3(reach * vec2(2.0, -2.0) * (gl_PointCoord - 0.5), reach);
-  float start = dot(from, along), slope = -along.z;
-  vec3 across = from - along * start, ray = vec3(0.0, 0.0, -1.0) - along * slope;
-  float a = max(dot(ray, ray), 1e-5), b = dot(across, ray), root = b * b - a * (dot(across, across) - outer * outer);
+  vec2 at = reach * vec2(2.0, -2.0) * (gl_PointCoord - 0.5);
+  float tilt = max(1.0 - along.z * along.z, 1e-4);
+  float start = dot(at, along.xy) + reach * along.z, b = along.z * start - reach;
+  float root = b * b - tilt * (dot(at, at) + reach * reach - start * start - outer * outer);
   if (root < 0.0) discard;
-  float t = (-b - sqrt(root)) / a, height = start + t * slope, bump;
-  vec3 facing, own = colour;
+  float t = (-b - sqrt(root)) / tilt, height = start - t * along.z, bump, light;
+  vec3 own = colour;
   if (abs(height) <= halfHeight) {
     bump = 2.0 * abs(height) / halfHeight - 1.0;
-    facing = (across + t * ray) / outer + along * sign(height) * bump;
+    light = (-b - t * tilt) / outer + along.z * sign(height) * bump;
   } else {
-    float cap = along.z > 0.0 ? 1.0 : -1.0;
-    t = (cap * halfHeight - start) / slope;
-    vec3 spot = across + t * ray;
-    float away = length(spot);
-    if (t < 0.0 || away > outer) discard;
-    bump = (away - outer + dna) / dna;
+    t = (start - halfHeight) / along.z;
+    vec2 spot = at - along.xy * halfHeight;
+    float depth = reach - t - along.z * halfHeight, away = sqrt(dot(spot, spot) + depth * depth);
+    if (away > outer) discard;
+    bump = (away - outer) / dna + 1.0;
     if (bump < -1.0) { own = colourInner; bump = 0.0; }
-    facing = along * cap + spot / outer * bump;
+    light = along.z + depth / outer * bump;
   }
-  gl_FragColor = vec4(shaded(own * (1.0 - 0.25 * bump * bump), normalize(facing), distance), 1.0);
+  light = 0.54 + 0.46 * light - 0.25 * bump * bump;
+  gl_FragColor = vec4(own * mix(1.0, light, share), 1.0);
 }`;
 
 // `uniforms`: depth and paper, as the whole scene has them, and the height of the picture in pixels.

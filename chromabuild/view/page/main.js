@@ -35,7 +35,7 @@ function begin() {
   createPlayer($("player"));
   watchScene(view, atoms);
   wireButtons(view, atoms, [tracks, map]);
-  wireWords(view);
+  wireWords();
   document.body.dataset.ready = "1";
 }
 
@@ -76,6 +76,7 @@ function watchScene(view, atoms) {
   });
   canvas.addEventListener("dblclick", () => { if (state.pick) view.goTo(state.pick.first, state.pick.last); });
   view.afterDraw(() => moveRings(view));
+  listen("hover", () => moveRings(view)); // without drawing the fibre again
 }
 
 // A ring around what is under the pointer, and around its partner in the map.
@@ -155,7 +156,7 @@ function toggle(id, call, possible = true) {
   });
 }
 
-function wireWords(view) {
+function wireWords() {
   const help = $("sentence").textContent;
   listen("hover", () => {
     const over = state.hover;
@@ -168,7 +169,6 @@ function wireWords(view) {
     $("title").textContent = title;
     $("facts-list").replaceChildren(...rows.flatMap(([name, value]) => [element("dt", name), element("dd", value)]));
     document.body.dataset.picked = title;
-    view.request();
   });
 }
 

@@ -1,39 +1,40 @@
 // The fibre in three dimensions. Nothing is drawn unless something has changed; while the camera moves, pictures are as
 // coarse as the machine needs, and at rest one fine picture follows.
 import * as THREE from "three";
-import { arrays, conformation, facts, nDrawn, nNucleosomes, nucleosomeAt, path, place } from "./data.js";
+import { arrays, conformation, facts, nucleosomeAt, place } from "./data.js";
 import { createCoarse } from "./coarse.js";
-import { LINKER, blend, dnaColour, kindColour, nucleosomeColour, pageColours, rgb } from "./colours.js";
-import { Copies, Tube, arcPoints, discGeometry } from "./geometry.js";
+import { LINKER, blend, dnaColour, nucleosomeColour, pageColours, rgb } from "./colours.js";
+import { Fine, fineTriangles } from "./fine.js";
+import { Tube, arcPoints } from "./geometry.js";
 import { listen, state } from "./state.js";
 
 const FIELD = 32;            // degree, of view
 const REST = 160;            // ms without motion after which the fine picture is drawn
 // While the camera moves: whether shapes are fine, and pixels a CSS pixel.
-const LEVELS = [[true, 1], [false, 1], [false, 0.8], [false, 0.65], [false, 0.5], [false, 0.4]];
+const LEVELS = [[true, 1], [false, 1], [false, 0.8], [false, 0.65], [false, 0.5], [false, 0.4], [false, 0.33]];
 const SOFTWARE = /swiftshader|llvmpipe|softpipe|software|basic render/i;
 const EASY = 30000;          // triangles that drawing in software turns smoothly
 const AIM = 24;              // ms a picture may take while the camera moves
 const MOST_ARCS = 300;
-const TRIANGLES = 150000;    // of the tube, about
 const TURN = 0.35;           // radian a second
 
 const VERTEX = `
 attribute vec3 tint;
 uniform vec2 depth;
 uniform vec3 paper;
-varying vec3 colour;
+varying vec3 colour, inside;
 void main() {
   vec4 seen = modelViewMatrix * vec4(position, 1.0);
   vec3 facing = normalize(normalMatrix * normal);
   float light = 0.50 + 0.38 * max(facing.z, 0.0) + 0.24 * max(dot(facing, vec3(-0.45, 0.72, 0.53)), 0.0);
   float far = clamp((-seen.z - depth.x) / (depth.y - depth.x), 0.0, 1.0);
   colour = mix(tint * light, paper, 0.62 * far * far);
+  inside = mix(0.6 * tint, paper, 0.62 * far * far);
   gl_Position = projectionMatrix * seen;
 }`;
 const FRAGMENT = `
-varying vec3 colour;
-void main() { gl_FragColor = vec4(colour, 1.0); }`;
+varying vec3 colour, inside;
+void main() { gl_FragColor = vec4(gl_FrontFacing ? colour : inside, 1.0); }`;
 
 export function createScene(canvas) {
   const renderer = new THREE.WebGLRenderer({ canvas, antialias: false, powerPreference: "high-performance" });
@@ -49,34 +50,18 @@ export function createScene(canvas) {
   const onTop = material.clone(); // contacts are seen through the fibre
   Object.assign(onTop, { uniforms, depthTest: false });
 
-  const sizes = facts.sizes;
-  const sides = Math.min(Math.max(Math.floor(TRIANGLES / (2 * nDrawn)), 5), 12);
-  const tube = new Tube(nDrawn, sides, sizes.dna);
   const owner = Int32Array.from(arrays.drawn, nucleosomeAt);
-  const dna = new THREE.Mesh(tube.geometry, material);
-  dna.frustumCulled = false;
-  const disc = discGeometry(sizes.core, sizes.height, nNucleosomes > 300 ? 14 : 24);
-  const discs = new Copies(disc, nNucleosomes), cores = new THREE.Mesh(discs.geometry, material);
-  cores.frustumCulled = false;
-  const arcs = new THREE.Group();
-  const fine = new THREE.Group().add(dna, cores), coarse = createCoarse(uniforms);
-  scene.add(fine, coarse.group, arcs);
+  const fine = new Fine(material), coarse = createCoarse(uniforms), arcs = new THREE.Group();
+  scene.add(fine.group, coarse.group, arcs);
 
-  let shown = conformation(-1);
+  let shown = conformation(-1), focus = { centre: [0, 0, 0], radius: 0 }; // the place that was gone to
   const ball = boundingBall(shown.drawn);
 
   function moveBodies() {
     shown = conformation(state.frame);
-    tube.move(shown.drawn);
-    const at = new THREE.Vector3(), turn = new THREE.Quaternion();
     const hidden = hiddenStretches();
-    for (let k = 0; k < nNucleosomes; k++) {
-      at.fromArray(shown.core, 3 * k);
-      turn.fromArray(shown.turn, 4 * k).normalize();
-      discs.move(k, at, turn, hidden.some((part) => part[2] === k) ? 0 : 1);
-    }
     const isHidden = (first, last) => hidden.some(([a, b]) => first >= a && last <= b + 1);
-    tube.show((k) => !isHidden(arrays.drawn[k], arrays.drawn[k + 1]));
+    fine.move(shown, isHidden, state.frame < 0 ? focus : { ...focus, radius: 0 });
     coarse.move(shown, isHidden);
     drawArcs();
   }
@@ -103,7 +88,7 @@ export function createScene(canvas) {
   }
 
   function paintBodies() {
-    const shade = (value) => 0.62 + 0.38 * Math.min(1.3 * value / 255, 1);
+    const shade = (value) => 0.7 + 0.3 * Math.min(1.3 * value / 255, 1);
     const chosen = (k) => state.pick && state.pick.nucleosome === k;
     const bright = rgb(pageColours().pick);
     const placeColour = (k) => dnaColour(arrays.drawn[k], owner[k], state.colouring)
@@ -113,17 +98,16 @@ export function createScene(canvas) {
       const colour = chosen(k) ? bright : blend(own, [0.96, 0.94, 0.9], own === LINKER ? 0.3 : 0.5);
       return colour.map((part) => 255 * part * shade(arrays.core_shade[k]));
     };
-    tube.paint(placeColour);
-    for (let k = 0; k < nNucleosomes; k++) discs.paint(k, coreColour(k));
+    fine.paint(placeColour, coreColour);
     coarse.paint(placeColour, coreColour);
   }
 
   // ---- when to draw, and how finely
   const after = [];
-  let asked = false, movingUntil = 0, last = 0, slow = 0, spinning = false, flight = null, focus = 0, down = 0;
-  let level = isSoftware(renderer) && tube.geometry.index.count / 3 + disc.index.count / 3 * nNucleosomes > EASY ? 3 : 0;
+  let asked = false, movingUntil = 0, last = 0, slow = 0, spinning = false, flight = null, down = 0, drawn = 0;
+  let level = isSoftware(renderer) && fineTriangles > EASY ? 4 : 0;
   const seen = new THREE.Matrix4();
-  const counts = { drawn: 0 }, rest = Math.max(level ? 1.5 : 2, window.devicePixelRatio);
+  const rest = Math.max(level ? 1.5 : 2, window.devicePixelRatio);
   let wasMoving = false;
 
   function request() {
@@ -149,8 +133,7 @@ export function createScene(canvas) {
     setQuality(...(moving ? LEVELS[level] : [true, rest]));
     lightDepth();
     renderer.render(scene, camera);
-    counts.drawn++;
-    document.body.dataset.drawn = counts.drawn;
+    document.body.dataset.drawn = ++drawn; // how many pictures there have been
     after.forEach((call) => call());
     if (moving || down) request();
   }
@@ -164,7 +147,8 @@ export function createScene(canvas) {
   }
 
   function setQuality(isFine, ratio) {
-    fine.visible = isFine;
+    if (isFine) fine.finish();
+    fine.group.visible = isFine;
     coarse.group.visible = !isFine;
     if (!isFine) coarse.sort(camera);
     if (renderer.getPixelRatio() !== ratio) renderer.setPixelRatio(ratio);
@@ -175,10 +159,11 @@ export function createScene(canvas) {
     const distance = camera.position.distanceTo(new THREE.Vector3(...ball.centre));
     const aim = camera.position.distanceTo(controls.target);
     // What stands before the place that was gone to is cut away.
-    camera.near = Math.max(distance - 1.6 * ball.radius, focus ? aim - focus : 5, 5);
+    camera.near = Math.max(distance - 1.6 * ball.radius, focus.radius ? aim - focus.radius : 5, 5);
     camera.far = distance + 2 * ball.radius + 100;
     camera.updateProjectionMatrix();
-    uniforms.depth.value.set(Math.min(aim, distance - 0.7 * ball.radius), Math.max(distance + ball.radius, aim + 300));
+    if (focus.radius) uniforms.depth.value.set(aim, aim + Math.max(aim, 8 * focus.radius));
+    else uniforms.depth.value.set(distance - 0.7 * ball.radius, distance + ball.radius);
   }
 
   function spin(seconds) {
@@ -212,7 +197,7 @@ export function createScene(canvas) {
   };
 
   function showAll(time = 450) {
-    focus = 0;
+    if (focus.radius) setFocus([0, 0, 0], 0);
     const out = new THREE.Vector3(0, 0, 1);
     if (time) return flyTo(ball.centre, fitDistance());
     controls.target.fromArray(ball.centre);
@@ -232,8 +217,14 @@ export function createScene(canvas) {
     const spots = [], step = Math.max(1, Math.floor((last - first) / 200));
     for (let bp = first; bp <= last; bp += step) spots.push(place(bp));
     const { centre, radius } = boundingBall(spots.flat());
-    focus = radius;
+    setFocus(centre, radius);
     flyTo(centre, distanceFor(radius));
+  }
+
+  function setFocus(centre, radius) {
+    focus = { centre, radius };
+    material.side = radius ? THREE.DoubleSide : THREE.FrontSide;
+    moveBodies();
   }
 
   function resize() {
@@ -247,7 +238,7 @@ export function createScene(canvas) {
 
   function appearance() {
     const stage = rgb(pageColours().stage);
-    renderer.setClearColor((stage[0] * 255 << 16) + (stage[1] * 255 << 8) + Math.round(stage[2] * 255), 1);
+    renderer.setClearColor(new THREE.Color(...stage), 1);
     uniforms.paper.value.set(...stage);
     paintBodies();
     drawArcs();
@@ -260,18 +251,16 @@ export function createScene(canvas) {
   listen("frame", () => { moveBodies(); movingUntil = performance.now() + REST; request(); });
   listen("atoms loops", () => { moveBodies(); request(); });
   listen("colouring pick", () => { paintBodies(); request(); });
-  listen("hover", request);
   new ResizeObserver(resize).observe(canvas.parentElement);
   moveBodies();
   appearance();
   resize();
   showAll(0);
 
-  return { scene, camera, canvas, renderer, uniforms, request, goTo, showAll, appearance, counts,
+  return { scene, camera, canvas, uniforms, request, goTo, showAll, appearance,
     bodies: () => shown,
     afterDraw: (call) => after.push(call),
     setSpinning(value) { spinning = value; request(); },
-    isMoving: () => down > 0 || spinning,
   };
 }
 

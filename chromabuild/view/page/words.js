@@ -12,7 +12,7 @@ export function distance(one, other) {
 }
 
 const where = (bp) => `${facts.chromosome}:${position(bp)}`;
-export const pairOf = (bp) => `${base(bp)}·${partner(base(bp))}`;
+const pairOf = (bp) => `${base(bp)}·${partner(base(bp))}`;
 
 function features(bp) {
   const at = facts.start + bp;
@@ -38,7 +38,7 @@ export function pairSentence(one, other) {
     + `${(distance(one, other) / 10).toFixed(1)} nm apart in the model`;
 }
 
-export function nucleosomeFacts(k) {
+function nucleosomeFacts(k) {
   const found = [["wrapped DNA", region(arrays.first_bp[k], arrays.last_bp[k])], ["dyad", where(arrays.dyad[k])]];
   const moved = arrays.dyad[k] - arrays.mapped[k];
   if (moved) found.push(["moved from its mapped place", `${moved > 0 ? "+" : "−"}${Math.abs(moved)} bp`]);
