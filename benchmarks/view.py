@@ -183,6 +183,7 @@ def main():
                       spread(one["memory turned"] for one in rounds),
                       spread(one["memory atoms"] for one in rounds) if rounds[0]["atoms"] else None,
                       empty(folder), spread(one["loaded"] / 1000 for one in rounds) if rounds[0]["atoms"] else None)
+    given.loci = [row[0] for row in table.rows]  # results name loci, not the folders of a machine
     benchmark.finish()
 
 
