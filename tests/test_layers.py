@@ -19,6 +19,7 @@ LAYERS = (
     ("simulate",),
     ("export",),
     ("report",),
+    ("view",),
     ("api",),
     ("pipeline",),
     ("cli",),

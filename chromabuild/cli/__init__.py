@@ -19,6 +19,7 @@ from chromabuild.cli import (  # noqa: F401  (each module puts its command on th
     topology,
     validate,
     verify,
+    view,
     workflow,
 )
 from chromabuild.cli.frame import app

@@ -1,0 +1,1 @@
+"""The viewer of a locus: a folder of static files that a browser opens without a server or a network."""

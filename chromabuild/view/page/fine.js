@@ -1,0 +1,65 @@
+// The fibre as it is drawn at rest: DNA as a tube, cores as rounded discs, finer around the place that was gone to. It is
+// made when it is first needed: where drawing is slow, a coarse picture comes before it.
+import * as THREE from "three";
+import { arrays, facts, nDrawn, nNucleosomes } from "./data.js";
+import { Detail } from "./detail.js";
+import { Copies, Tube, discGeometry } from "./geometry.js";
+
+const TRIANGLES = 150000; // of the tube, about
+const REACH = 3.5;        // radii of a place within which its surroundings are finer
+const sides = Math.min(Math.max(Math.floor(TRIANGLES / (2 * nDrawn)), 5), 12);
+const corners = nNucleosomes > 300 ? 14 : 24;
+export const fineTriangles = 2 * sides * nDrawn + 12 * corners * nNucleosomes;
+
+export class Fine {
+  constructor(material) {
+    this.material = material;
+    this.group = new THREE.Group();
+    this.detail = new Detail(material, facts.sizes.dna);
+    this.pending = { move: null, paint: null };
+  }
+
+  // `hidden(first, last)`: whether base pairs are shown by their atoms; `focus`: centre and radius of the place.
+  move(shown, hidden, focus) { this.pending.move = [shown, hidden, focus]; }
+  // Colours of drawn places and of cores, 0 to 255.
+  paint(placeColour, coreColour) { this.pending.paint = [placeColour, coreColour]; }
+
+  // Does what is pending.
+  finish() {
+    if (!this.tube) this.make();
+    const { move, paint } = this.pending;
+    this.pending = { move: null, paint: null };
+    if (move) this.moveNow(...move);
+    if (paint) this.colours = paint;
+    if (move || paint) this.paintNow(...this.colours);
+  }
+
+  make() {
+    this.tube = new Tube(nDrawn, sides, facts.sizes.dna);
+    this.discs = new Copies(discGeometry(facts.sizes.core, facts.sizes.height, corners), nNucleosomes);
+    for (const { geometry } of [this.tube, this.discs]) {
+      const mesh = new THREE.Mesh(geometry, this.material);
+      mesh.frustumCulled = false;
+      this.group.add(mesh);
+    }
+    this.group.add(this.detail.group);
+  }
+
+  moveNow(shown, hidden, focus) {
+    const at = new THREE.Vector3(), turn = new THREE.Quaternion();
+    this.tube.move(shown.drawn);
+    for (let k = 0; k < nNucleosomes; k++) {
+      at.fromArray(shown.core, 3 * k);
+      turn.fromArray(shown.turn, 4 * k).normalize();
+      this.discs.move(k, at, turn, hidden(arrays.first_bp[k], arrays.last_bp[k]) ? 0 : 1);
+    }
+    this.detail.show(focus.centre, REACH * focus.radius, hidden);
+    this.tube.show((k) => !hidden(arrays.drawn[k], arrays.drawn[k + 1]) && !this.detail.pieces.has(k));
+  }
+
+  paintNow(placeColour, coreColour) {
+    this.tube.paint(placeColour);
+    this.detail.paint(placeColour);
+    for (let k = 0; k < nNucleosomes; k++) this.discs.paint(k, coreColour(k));
+  }
+}

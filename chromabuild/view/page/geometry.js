@@ -1,0 +1,150 @@
+// Shapes: a tube along a path, the disc of a core, arcs between places.
+import * as THREE from "three";
+
+// A tube through points (3 p), `sides` corners around; normals are turned along the path as little as it asks for.
+export class Tube {
+  constructor(count, sides, radius) {
+    this.count = count;
+    this.sides = sides;
+    this.radius = radius;
+    this.geometry = new THREE.BufferGeometry();
+    const size = count * sides;
+    for (const [name, items, array] of [["position", 3, new Float32Array(3 * size)],
+      ["normal", 3, new Int8Array(3 * size)], ["tint", 3, new Uint8Array(3 * size)]]) {
+      this.geometry.setAttribute(name, new THREE.BufferAttribute(array, items, name !== "position"));
+    }
+    this.ring = Array.from({ length: sides }, (_, k) =>
+      [Math.cos(2 * Math.PI * k / sides), Math.sin(2 * Math.PI * k / sides)]);
+    this.show(() => true);
+  }
+
+  // Which pieces between neighbouring points are drawn.
+  show(visible) {
+    const { count, sides } = this;
+    const index = new Uint32Array(6 * sides * (count - 1));
+    let used = 0;
+    for (let k = 0; k + 1 < count; k++) {
+      if (!visible(k)) continue;
+      for (let s = 0; s < sides; s++) {
+        const a = k * sides + s, b = k * sides + (s + 1) % sides;
+        index.set([a, b, a + sides, b, b + sides, a + sides], used);
+        used += 6;
+      }
+    }
+    this.geometry.setIndex(new THREE.BufferAttribute(index.subarray(0, used), 1));
+  }
+
+  move(points) {
+    const { count, sides, radius, ring } = this;
+    const position = this.geometry.attributes.position.array, normal = this.geometry.attributes.normal.array;
+    let nx = 0, ny = 0, nz = 0;
+    for (let k = 0; k < count; k++) {
+      const before = 3 * Math.max(k - 1, 0), after = 3 * Math.min(k + 1, count - 1), here = 3 * k;
+      let tx = points[after] - points[before], ty = points[after + 1] - points[before + 1];
+      let tz = points[after + 2] - points[before + 2];
+      const length = Math.hypot(tx, ty, tz) || 1;
+      tx /= length; ty /= length; tz /= length;
+      let along = nx * tx + ny * ty + nz * tz;
+      nx -= along * tx; ny -= along * ty; nz -= along * tz;
+      let size = Math.hypot(nx, ny, nz);
+      if (size < 1e-6) {
+        const helper = Math.abs(tx) < 0.8 ? [1, 0, 0] : [0, 1, 0];
+        along = helper[0] * tx + helper[1] * ty + helper[2] * tz;
+        nx = helper[0] - along * tx; ny = helper[1] - along * ty; nz = helper[2] - along * tz;
+        size = Math.hypot(nx, ny, nz);
+      }
+      nx /= size; ny /= size; nz /= size;
+      const reach = k && k < count - 1 ? radius : 0; // the ends are closed
+      const bx = ty * nz - tz * ny, by = tz * nx - tx * nz, bz = tx * ny - ty * nx;
+      for (let s = 0; s < sides; s++) {
+        const [c, d] = ring[s], at = 3 * (k * sides + s);
+        const x = c * nx + d * bx, y = c * ny + d * by, z = c * nz + d * bz;
+        position[at] = points[here] + reach * x;
+        position[at + 1] = points[here + 1] + reach * y;
+        position[at + 2] = points[here + 2] + reach * z;
+        normal[at] = 127 * x; normal[at + 1] = 127 * y; normal[at + 2] = 127 * z;
+      }
+    }
+    this.geometry.attributes.position.needsUpdate = true;
+    this.geometry.attributes.normal.needsUpdate = true;
+  }
+
+  // `colour(k)`: of the ring around point k, 0 to 255.
+  paint(colour) {
+    const tint = this.geometry.attributes.tint.array;
+    for (let k = 0; k < this.count; k++) {
+      const [r, g, b] = colour(k);
+      for (let s = 0; s < this.sides; s++) {
+        const at = 3 * (k * this.sides + s);
+        tint[at] = r; tint[at + 1] = g; tint[at + 2] = b;
+      }
+    }
+    this.geometry.attributes.tint.needsUpdate = true;
+  }
+}
+
+// A cylinder along z with rounded edges.
+export function discGeometry(radius, height, corners) {
+  const bevel = 0.22 * height, profile = [[0, -height / 2]];
+  for (let k = 0; k <= 2; k++) {
+    const angle = -Math.PI / 2 + k * Math.PI / 4;
+    profile.push([radius - bevel + bevel * Math.cos(angle), -height / 2 + bevel + bevel * Math.sin(angle)]);
+  }
+  const upper = profile.map(([r, z]) => [r, -z]).reverse();
+  const lathe = new THREE.LatheGeometry([...profile, ...upper].map(([r, z]) => new THREE.Vector2(r, z)), corners);
+  lathe.rotateX(Math.PI / 2);
+  return lathe;
+}
+
+// Many copies of one shape, each where it belongs: one drawing, not an instance each, for the same reason as sticks.
+export class Copies {
+  constructor(shape, count) {
+    this.shape = shape;
+    this.size = shape.attributes.position.count;
+    this.geometry = new THREE.BufferGeometry();
+    const items = 3 * this.size * count;
+    this.geometry.setAttribute("position", new THREE.BufferAttribute(new Float32Array(items), 3));
+    this.geometry.setAttribute("normal", new THREE.BufferAttribute(new Int8Array(items), 3, true));
+    this.geometry.setAttribute("tint", new THREE.BufferAttribute(new Uint8Array(items), 3, true));
+    const index = new Uint32Array(shape.index.count * count);
+    for (let k = 0; k < count; k++) {
+      shape.index.array.forEach((vertex, i) => { index[k * shape.index.count + i] = vertex + k * this.size; });
+    }
+    this.geometry.setIndex(new THREE.BufferAttribute(index, 1));
+  }
+
+  // `turn`: a quaternion; `scale` 0 hides the copy.
+  move(k, at, turn, scale) {
+    const { position, normal } = this.geometry.attributes, point = new THREE.Vector3();
+    for (let v = 0; v < this.size; v++) {
+      const to = 3 * (k * this.size + v);
+      point.fromBufferAttribute(this.shape.attributes.position, v).multiplyScalar(scale).applyQuaternion(turn).add(at);
+      point.toArray(position.array, to);
+      point.fromBufferAttribute(this.shape.attributes.normal, v).applyQuaternion(turn).multiplyScalar(127);
+      point.toArray(normal.array, to);
+    }
+    position.needsUpdate = normal.needsUpdate = true;
+  }
+
+  paint(k, colour) {
+    const { tint } = this.geometry.attributes;
+    for (let v = 0; v < this.size; v++) tint.array.set(colour, 3 * (k * this.size + v));
+    tint.needsUpdate = true;
+  }
+}
+
+// Points of an arc from one place to another that bulges away from `middle`.
+export function arcPoints(one, other, middle, pieces) {
+  const centre = one.map((value, k) => (value + other[k]) / 2);
+  const span = Math.hypot(...one.map((value, k) => value - other[k]));
+  let out = centre.map((value, k) => value - middle[k]);
+  const length = Math.hypot(...out);
+  out = length > 1 ? out.map((value) => value / length) : [0, 0, 1];
+  const top = centre.map((value, k) => value + out[k] * Math.max(0.7 * span, 120));
+  const points = new Float32Array(3 * (pieces + 1));
+  for (let p = 0; p <= pieces; p++) {
+    const t = p / pieces, u = 1 - t;
+    for (let k = 0; k < 3; k++) points[3 * p + k] = u * u * one[k] + 2 * u * t * top[k] + t * t * other[k];
+  }
+  return points;
+}
