@@ -34,7 +34,8 @@ def write_report(config: Settings, stages: Stages, threads: int = 1, progress: P
             verdict = verdict_of(folder, stages)
             whole, *rest = (drawing.result() for drawing in drawings)
             beside = f'<div class="pair">{"".join(rest)}</div>' if any(rest) else ""
-            found = {"Result": whole + beside, "Checks": checks_table(verdict), **text.result()}
+            turn = _viewer(folder) if whole or any(rest) else ""
+            found = {"Result": whole + beside + turn, "Checks": checks_table(verdict), **text.result()}
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
     parts = {title: html.section(title, content) for title, content in found.items() if content}
@@ -55,6 +56,13 @@ def _lead(stages: Stages) -> str:
     seconds = sum(stage["seconds"] for stage in stages.values())
     last = max(stage["started"] for stage in stages.values())
     return f"Built in {duration(seconds)}, {html.text(clock(last))}."
+
+
+def _viewer(folder: Path) -> str:
+    """Where the locus can be turned: the page of ``chromabuild view``, where it is there."""
+    if (folder / "view" / "index.html").is_file():
+        return '<p><a href="view/index.html">Turn it in three dimensions</a>, with its sequence and its contacts.</p>'
+    return "<p><code>chromabuild view</code> shows it in three dimensions, with its sequence and its contacts.</p>"
 
 
 def _tiles(summaries: dict[str, Summary]) -> str:
