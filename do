@@ -154,11 +154,11 @@ run_tests() {
     --config-settings=cmake.define.CHROMAMD_BUILD_TESTS=ON)
   setup "${strict[@]}"
   # A test draws the report in a browser; Ubuntu's package of that name is no browser, and the test is skipped there.
-  # GROMACS judges the export to it, LAMMPS that to LAMMPS; pocl is OpenCL on a processor, for OpenMM's code of GPUs.
+  # GROMACS judges the export to it, LAMMPS that to LAMMPS.
   if [[ "$(. /etc/os-release && echo "$ID")" == debian ]]; then
-    install_system_packages chromium gromacs pocl-opencl-icd
+    install_system_packages chromium gromacs
   else
-    install_system_packages gromacs pocl-opencl-icd
+    install_system_packages gromacs
   fi
   environment "$PWD/build/judges" "$(<requirements-judges.lock)"
   export JUDGES="$PWD/build/judges/bin"

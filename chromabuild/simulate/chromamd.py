@@ -103,6 +103,8 @@ def launch(command: Literal["setup", "run", "energy", "merge"], control: str | P
     environment = os.environ | {"OMP_NUM_THREADS": openmp, RANKS_VARIABLE: str(ranks)}
     if ranks > (os.cpu_count() or 1):
         environment["OMPI_MCA_mpi_yield_when_idle"] = "1"  # waiting ranks must not keep the working ones from a core
+    # OpenCL of processors (pocl), which hwloc looks for, keeps Open MPI's mpirun from handing signals on.
+    environment.setdefault("HWLOC_COMPONENTS", "-opencl")
     follower = _Follower(Path(log) if log else None, progress)
     line = launch_command(ranks, precision, [command, str(control)], int(openmp.split(",")[0]), launcher,
                           ("OMP_NUM_THREADS", RANKS_VARIABLE))

@@ -10,7 +10,7 @@ if(CMAKE_Fortran_COMPILER_ID STREQUAL "GNU")
     # gfortran 12 warns about every allocatable that it cannot prove allocated and about
     # comparisons of reals that are meant exactly; both are noise here.
     $<$<COMPILE_LANGUAGE:Fortran>:-Wno-maybe-uninitialized -Wno-compare-reals>
-    $<$<AND:$<COMPILE_LANGUAGE:Fortran>,$<CONFIG:Debug>>:-O1 -fcheck=all -fbacktrace -ffpe-trap=invalid,zero,overflow>)
+    $<$<AND:$<COMPILE_LANGUAGE:Fortran>,$<CONFIG:Debug>>:-O1 -fcheck=all,no-array-temps -fbacktrace -ffpe-trap=invalid,zero,overflow>)
 endif()
 if(CHROMABUILD_WERROR)
   target_compile_options(chromabuild_flags INTERFACE $<$<COMPILE_LANGUAGE:Fortran>:-Werror>)

@@ -84,7 +84,8 @@ def start(inp: Path, ranks: int, threads: int = 1) -> subprocess.Popen:
     call = [str(systems.BIN / "chromamd"), "run", str(inp)]
     if ranks > 1:
         call = [shutil.which("mpirun"), "--allow-run-as-root", "--oversubscribe", "-n", str(ranks), *call]
-    environment = dict(os.environ, OMP_NUM_THREADS=str(threads), OMPI_MCA_mpi_yield_when_idle="1",
+    environment = dict(os.environ, OMP_NUM_THREADS=str(threads), HWLOC_COMPONENTS="-opencl",
+                       OMPI_MCA_mpi_yield_when_idle="1",
                        OMPI_MCA_btl_vader_single_copy_mechanism="none", OMPI_MCA_hwloc_base_binding_policy="none")
     with open(inp.with_suffix(".out"), "w") as out:
         return subprocess.Popen(call, env=environment, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
@@ -108,6 +109,35 @@ def wait_for_step(process: subprocess.Popen, log: Path, step: int) -> None:
         if log.exists() and any(int(row.split()[1]) >= step for row in rows(log)[1:] if len(row.split()) > 1):
             return
         time.sleep(0.002)
+
+
+def interrupt(process: subprocess.Popen, log: Path, step: int, number: int) -> None:
+    """Send a signal once the log has a row of that step. Ranks stand still until mpirun has handed it to them: on a
+    busy machine they would otherwise end before."""
+    wait_for_step(process, log, step)
+    ranks = [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/stat") if parent_of(path) == process.pid]
+    for pid in ranks:
+        os.kill(pid, signal.SIGSTOP)
+    process.send_signal(number)
+    until = time.monotonic() + 30
+    while time.monotonic() < until and not all(is_pending(pid, number) for pid in ranks):
+        time.sleep(0.01)
+    for pid in ranks:
+        os.kill(pid, signal.SIGCONT)
+
+
+def parent_of(stat: Path) -> int | None:
+    """The parent of a process by its file in /proc; None when it has gone."""
+    try:
+        return int(stat.read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
+
+
+def is_pending(pid: int, number: int) -> bool:
+    """Whether a signal waits for a process that stands still."""
+    masks = re.findall(r"(?:Sig|Shd)Pnd:\t(\w+)", Path(f"/proc/{pid}/status").read_text())
+    return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
 
 
 def rows(log: Path) -> list[str]:
@@ -166,8 +196,7 @@ def test_a_stopped_run_goes_on_with_the_same_bytes(system, undisturbed, tmp_path
     inp = control(system, tmp_path, ranks, ensemble, frames, **keys)
     for step, number in ((30, signal.SIGUSR1), (70, signal.SIGTERM if ranks == 1 else signal.SIGUSR1)):
         process = start(inp, ranks)
-        wait_for_step(process, tmp_path / "run.log", step)
-        process.send_signal(number)
+        interrupt(process, tmp_path / "run.log", step, number)
         told = told_at_end(process, inp)
         assert process.returncode == 7, told
         assert "chromamd: stopped by a signal after step " in told
@@ -226,8 +255,7 @@ def test_files_of_domains_go_on(system, undisturbed, tmp_path):
     undisturbed(2, "NVE", "run_().traj")
     inp = control(system, tmp_path, 2, "NVE", "run_().traj")
     process = start(inp, 2)
-    wait_for_step(process, tmp_path / "run.log", 50)
-    process.send_signal(signal.SIGUSR1)
+    interrupt(process, tmp_path / "run.log", 50, signal.SIGUSR1)
     process.wait(60)
     assert process.returncode == 7
     finish(inp, 2)
@@ -264,8 +292,7 @@ def test_a_stopped_minimisation_goes_the_same_way(system, tmp_path, ranks):
     finish(inp(tmp_path / "whole", {}), ranks)
     stopped = inp(tmp_path / "stopped", {"checkpoint": tmp_path / "check_().rst", "checkpoint_interval": EVERY_STEP})
     process = start(stopped, ranks)
-    wait_for_step(process, tmp_path / "stopped/run.log", 30)
-    process.send_signal(signal.SIGUSR1)
+    interrupt(process, tmp_path / "stopped/run.log", 30, signal.SIGUSR1)
     told = told_at_end(process, stopped)
     assert process.returncode == 7, told
     finish(stopped, ranks)
