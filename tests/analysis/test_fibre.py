@@ -3,7 +3,6 @@
 import sys
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
 
@@ -67,9 +66,7 @@ def test_report_section_shows_tables_and_plots(built, tmp_path):
     path = tmp_path / "solute.h5"
     assert dna_section(tmp_path, None) == "" == dna_section(tmp_path, path)
     solute.write(path)
-    with h5py.File(tmp_path / "scaffold.h5", "w") as file:
-        file["bp/nucleosome"], file["nucleosome/dyad_index"] = scaffold.nucleosome, scaffold.dyad
-        file["nucleosome/first_bp"], file["nucleosome/last_bp"] = scaffold.first_bp, scaffold.last_bp
+    scaffold.write(tmp_path / "scaffold.h5")
     section = dna_section(tmp_path, path)
     assert section.count("<svg") == 2 and "linker after nucleosome 1" in section and "Lk = Tw + Wr" in section
 
