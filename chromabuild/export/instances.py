@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from chromabuild.export.region import residues_of
 from chromabuild.export.structure import entity_of_molecules, write_structure
 from chromabuild.molecule.colours import STRAND_COLOURS, Colour, molecule_colours
 from chromabuild.molecule.solute import Solute
@@ -45,13 +46,13 @@ def instanced_entities(solute: Solute, scaffold: "Scaffold") -> Iterator[Instanc
 
     ``solute`` must be that of the whole scaffold.
     """
-    n = len(scaffold.base)
+    first, n = solute.molecule_first_residue, len(scaffold.base)
     middle = n // 2
     for base in sorted(set(bytes(scaffold.base.tobytes()))):
         places = np.flatnonzero(scaffold.base == base)
         inner = places[(places > 0) & (places < n - 1)]  # ends have other atoms
         chosen = int(inner[np.argmin(np.abs(inner - middle))]) if len(inner) else int(places[0])
-        part = _residues(solute, [(0, chosen), (1, n - 1 - chosen)])
+        part = residues_of(solute, [(0, first[0] + [chosen]), (1, first[1] + [n - 1 - chosen])])
         part = _moved(part, scaffold.origin[chosen], scaffold.frame[chosen])
         yield InstancedEntity(f"base-pair-{chr(base)}", f"base pairs {chr(base)}", "rigid, on the path of the DNA",
                               STRAND_COLOURS["DNA-I"], "dna", _binary(part), scaffold.origin[places],
@@ -68,29 +69,12 @@ def instanced_entities(solute: Solute, scaffold: "Scaffold") -> Iterator[Instanc
         chosen = molecules[len(molecules) // 2]
         cores = solute.molecule_nucleosome[molecules]
         core = int(solute.molecule_nucleosome[chosen])
-        first = int(solute.molecule_first_residue[chosen])
-        length = int(solute.molecule_first_residue[chosen + 1]) - first
-        part = _moved(_residues(solute, [(chosen, k) for k in range(length)]), scaffold.core_origin[core],
-                      scaffold.core_frame[core])
+        part = _moved(residues_of(solute, [(chosen, np.arange(first[chosen], first[chosen + 1]))]),
+                      scaffold.core_origin[core], scaffold.core_frame[core])
         name = solute.molecule_name[chosen]
         yield InstancedEntity(f"protein-{entity}-{copy + 1}", name, f"copy {copy + 1} on {len(cores)} nucleosomes",
                               colours[name], "protein", _binary(part), scaffold.core_origin[cores],
                               _quaternions(scaffold.core_frame[cores]))
-
-
-def _residues(solute: Solute, chosen: list[tuple[int, int]]) -> Solute:
-    """A solute of some residues, each given by its molecule and its place in it; a run of one molecule is a chain."""
-    rows = np.array([int(solute.molecule_first_residue[molecule]) + place for molecule, place in chosen])
-    molecules = [molecule for molecule, _ in chosen]
-    kept = list(dict.fromkeys(molecules))
-    first = solute.residue_first_atom
-    atoms = np.concatenate([np.arange(first[row], first[row + 1]) for row in rows])
-    return replace(
-        solute, position=np.asarray(solute.position)[atoms], residue_template=solute.residue_template[rows],
-        residue_number=solute.residue_number[rows], residue_segment=solute.residue_segment[rows],
-        molecule_first_residue=np.cumsum([0, *(molecules.count(molecule) for molecule in kept)]).astype(np.int64),
-        molecule_name=[solute.molecule_name[molecule] for molecule in kept],
-        molecule_nucleosome=solute.molecule_nucleosome[kept], circular=(), build_report={})
 
 
 def _moved(solute: Solute, origin: np.ndarray, frame: np.ndarray) -> Solute:

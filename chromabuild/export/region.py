@@ -1,6 +1,7 @@
 """A part of a solute: a stretch of the chromosome, or neighbouring nucleosomes, with the DNA and the proteins of it."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -65,16 +66,23 @@ def part_of_solute(solute: Solute, scaffold: "Scaffold", first_bp: int, last_bp:
         else:
             continue
         chosen.append((molecule, int(first[molecule]) + np.arange(rows.start, rows.stop)))
+    part = residues_of(solute, chosen)
+    if last_bp - first_bp + 1 < n:
+        return part
+    molecules = [molecule for molecule, _ in chosen]
+    return replace(part, circular=tuple(molecules.index(k) for k in solute.circular))
+
+
+def residues_of(solute: Solute, chosen: Sequence[tuple[int, np.ndarray]]) -> Solute:
+    """Some residues, (k,) indices in the solute, of each of some molecules; circles are cut open."""
     molecules = [molecule for molecule, _ in chosen]
     residues = np.concatenate([rows for _, rows in chosen])
     starts = solute.residue_first_atom
     sizes = starts[residues + 1] - starts[residues]
     atoms = np.repeat(starts[residues] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes) + np.arange(sizes.sum())
-    whole = last_bp - first_bp + 1 == n
     return replace(
         solute, position=np.asarray(solute.position)[atoms], residue_template=solute.residue_template[residues],
         residue_number=solute.residue_number[residues], residue_segment=solute.residue_segment[residues],
         molecule_first_residue=np.cumsum([0, *(len(rows) for _, rows in chosen)]).astype(np.int64),
         molecule_name=[solute.molecule_name[k] for k in molecules],
-        molecule_nucleosome=solute.molecule_nucleosome[molecules],
-        circular=tuple(molecules.index(k) for k in solute.circular) if whole else (), build_report={})
+        molecule_nucleosome=solute.molecule_nucleosome[molecules], circular=(), build_report={})

@@ -10,6 +10,7 @@ import numpy as np
 from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.residues import residue_library
 from chromabuild.molecule.solute import Solute
+from chromabuild.nucleosome.peptide import superposition
 
 if TYPE_CHECKING:
     from mesoscale.scaffold import Scaffold
@@ -112,14 +113,6 @@ class _Follower:
         offset = self._scaffold.origin[self._places] - self._built[self._places]
         return ((path @ turn.T + shift)[self._places] + offset,
                 np.array(cores).reshape(-1, 3) @ turn.T + shift, turn @ np.array(frames).reshape(-1, 3, 3))
-
-
-def superposition(moving: np.ndarray, fixed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rotation (3, 3) and shift (3,) that lay ``moving`` (n, 3) upon ``fixed`` (n, 3), least squares (Kabsch 1976)."""
-    a, b = moving.mean(axis=0), fixed.mean(axis=0)
-    u, _, vt = np.linalg.svd((fixed - b).T @ (moving - a))
-    turn = u @ np.diag([1, 1, np.sign(np.linalg.det(u @ vt))]) @ vt
-    return turn, b - turn @ a
 
 
 def _nearest(vector: np.ndarray, box: np.ndarray) -> np.ndarray:

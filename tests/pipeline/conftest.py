@@ -14,6 +14,7 @@ from support.pieces import molecules_of
 
 from chromabuild.base.files import locked
 from chromabuild.molecule.solute import Solute
+from chromabuild.pipeline.examples import write_settings
 
 
 @dataclass(frozen=True)
@@ -106,3 +107,10 @@ def piece(demo_solute, tmp_path_factory):
         return {stage: result_of(stage, "--threads", 2, cwd=folder)["summary"] for stage in ("solvate", "topology")}
 
     return built_once("piece", tmp_path_factory, build)
+
+
+@pytest.fixture
+def settings(tmp_path):
+    """The demo in a box of known size, 1.6e6 atoms."""
+    write_settings(tmp_path, "locus.yaml", "demo", {}, {"solvate.box": [250.0, 250.0, 250.0]}, None, False)
+    return tmp_path / "locus.yaml"

@@ -7,15 +7,7 @@ from typer.testing import CliRunner
 
 from chromabuild.cli import app
 from chromabuild.pipeline import engine_choice, limits
-from chromabuild.pipeline.examples import write_settings
 from chromabuild.simulate.openmm_platform import ChosenPlatform
-
-
-@pytest.fixture
-def settings(tmp_path):
-    """The demo in a box of known size, 1.6e6 atoms."""
-    write_settings(tmp_path, "locus.yaml", "demo", {}, {"solvate.box": [250.0, 250.0, 250.0]}, None, False)
-    return tmp_path / "locus.yaml"
 
 
 def plan(settings, *arguments):

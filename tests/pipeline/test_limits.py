@@ -4,21 +4,12 @@ import json
 import re
 from collections import namedtuple
 
-import pytest
 from typer.testing import CliRunner
 
 from chromabuild.cli import app
 from chromabuild.pipeline import limits
-from chromabuild.pipeline.examples import write_settings
 
 Usage = namedtuple("Usage", "total used free")
-
-
-@pytest.fixture
-def settings(tmp_path):
-    """The demo in a box of known size, 1.6e6 atoms."""
-    write_settings(tmp_path, "locus.yaml", "demo", {}, {"solvate.box": [250.0, 250.0, 250.0]}, None, False)
-    return tmp_path / "locus.yaml"
 
 
 def run(settings, *arguments):

@@ -1,19 +1,17 @@
 """The page of the clash stage: whole, loading nothing, and drawn by a real browser."""
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+from support.browser import CHROMIUM
 
 from chromabuild.clash import check, correct_clashes
 from chromabuild.clash.report import contact_frame, neighbourhoods_of
 from chromabuild.report.clash_page import write_clash_page
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 @pytest.fixture(scope="module")

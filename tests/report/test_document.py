@@ -5,7 +5,6 @@ import csv
 import io
 import json
 import re
-import shutil
 import subprocess
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.browser import CHROMIUM
 from support.synthetic_build import small_solute, write_build
 from support.web_pages import Checker
 
@@ -25,8 +25,6 @@ from chromabuild.report import document, html, pictures
 from chromabuild.report.downloads import figure
 from chromabuild.report.summary import energy_drift
 from chromabuild.report.trace import MOST_ROWS, Curves
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 @pytest.fixture(scope="module")

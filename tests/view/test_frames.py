@@ -6,7 +6,8 @@ from MDAnalysis.lib.formats.libdcd import DCDFile
 from scipy.spatial.transform import Rotation
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.view.frames import read_frames, superposition
+from chromabuild.nucleosome.peptide import superposition
+from chromabuild.view.frames import read_frames
 from chromabuild.view.overview import drawn_places
 
 BOX = np.array([180.0, 170.0, 160.0])  # smaller than the fibre: every molecule is cut
