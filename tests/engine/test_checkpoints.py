@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import h5py
@@ -84,8 +85,7 @@ def start(inp: Path, ranks: int, threads: int = 1) -> subprocess.Popen:
     call = [str(systems.BIN / "chromamd"), "run", str(inp)]
     if ranks > 1:
         call = [shutil.which("mpirun"), "--allow-run-as-root", "--oversubscribe", "-n", str(ranks), *call]
-    environment = dict(os.environ, OMP_NUM_THREADS=str(threads), HWLOC_COMPONENTS="-opencl",
-                       OMPI_MCA_mpi_yield_when_idle="1",
+    environment = dict(os.environ, OMP_NUM_THREADS=str(threads), OMPI_MCA_mpi_yield_when_idle="1",
                        OMPI_MCA_btl_vader_single_copy_mechanism="none", OMPI_MCA_hwloc_base_binding_policy="none")
     with open(inp.with_suffix(".out"), "w") as out:
         return subprocess.Popen(call, env=environment, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
@@ -118,12 +118,18 @@ def interrupt(process: subprocess.Popen, log: Path, step: int, number: int) -> N
     ranks = [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/stat") if parent_of(path) == process.pid]
     for pid in ranks:
         os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: all(stands_still(pid) for pid in ranks))
     process.send_signal(number)
-    until = time.monotonic() + 30
-    while time.monotonic() < until and not all(is_pending(pid, number) for pid in ranks):
-        time.sleep(0.01)
+    wait_until(lambda: all(is_pending(pid, number) for pid in ranks))
     for pid in ranks:
         os.kill(pid, signal.SIGCONT)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
+    """Or until the time is over; then what follows tells what is wrong."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and not condition():
+        time.sleep(0.01)
 
 
 def parent_of(stat: Path) -> int | None:
@@ -132,6 +138,12 @@ def parent_of(stat: Path) -> int | None:
         return int(stat.read_text().rpartition(")")[2].split()[1])
     except OSError:
         return None
+
+
+def stands_still(pid: int) -> bool:
+    """Whether all threads of a process have stopped."""
+    return all(re.search(r"^State:\tT", path.read_text(), re.MULTILINE)
+               for path in Path(f"/proc/{pid}/task").glob("*/status"))
 
 
 def is_pending(pid: int, number: int) -> bool:
