@@ -1,6 +1,10 @@
 """Fibre: all that the mesoscale model needs to know of a locus, exact to the base pair."""
 
 from dataclasses import dataclass, field
+from typing import TypedDict
+
+Adjustment = TypedDict("Adjustment", {"nucleosome": str, "from": int, "to": int | None, "reason": str})
+"""A mapped nucleosome that was moved, or left out (`to` is None): its name and its dyad on the chromosome, 0-based."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class Fibre:
     name: str = "fibre"
     chromosome: str = ""
     start: int = 0
-    adjustments: tuple[dict, ...] = field(default=())
+    adjustments: tuple[Adjustment, ...] = field(default=())
     acetylated: tuple[bool, ...] = ()
     linker_histone: tuple[bool, ...] = ()
 

@@ -1,11 +1,29 @@
 """Which particles a contact ties together, and how well contacts are kept."""
 
+from typing import TypedDict
+
 import numpy as np
 from numpy.typing import NDArray
 
 from mesoscale.fibre import Contact
 
 Array = NDArray[np.float64]
+
+
+class ContactEntry(TypedDict):
+    """What became of a contact. One that cannot restrain anything has no distance."""
+
+    first: list[int]
+    second: list[int]
+    """First and end base pair of its stretches."""
+    weight: float
+    distance: float | None
+    """Of its partners in the end, nm."""
+    kept: bool | None
+    """Whether that is within KEPT times the distance at which the restraint begins."""
+    stiffness: float | None
+    """Of the restraint, kBT/nm^2."""
+
 
 # Partners closer than this along the chain are near each other anyway.
 SMALLEST_GAP = 3
@@ -66,20 +84,17 @@ def stiffened(contact_k: Array, distance: Array, rest: Array) -> Array:
 
 def contact_report(
     contacts: tuple[Contact, ...], bp: Array, position: Array, distance: float, contact_k: Array
-) -> list[dict]:
-    """One entry a contact: its stretches, the final distance of its partners (nm), whether it is kept, and the constant
-    of its restraint (kBT/nm^2) of `contact_k` (c,), one for each contact that restrains something.
-
-    A contact that cannot restrain anything has neither. A contact counts as kept within KEPT times the distance at
-    which its restraint begins.
+) -> list[ContactEntry]:
+    """One entry a contact, of `contact_k` (c,), constants of those that restrain something (kBT/nm^2), and `distance`,
+    at which a restraint begins (nm).
     """
     used = {id(one[0]): (*one[1:], k) for one, k in zip(contact_partners(contacts, bp), contact_k, strict=True)}
-    report = []
+    report: list[ContactEntry] = []
     for contact in contacts:
-        entry = {"first": list(contact.first), "second": list(contact.second), "weight": contact.weight}
         d = k = None
         if id(contact) in used:
             a, b, k = used[id(contact)]
             d, k = float(np.linalg.norm(position[a] - position[b])), float(k)
-        report.append({**entry, "distance": d, "kept": None if d is None else d <= KEPT * distance, "stiffness": k})
+        report.append({"first": list(contact.first), "second": list(contact.second), "weight": contact.weight,
+                       "distance": d, "kept": None if d is None else d <= KEPT * distance, "stiffness": k})
     return report

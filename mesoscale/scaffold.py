@@ -9,6 +9,7 @@ import os
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
+from typing import TypedDict
 
 import h5py
 import numpy as np
@@ -19,9 +20,10 @@ from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
 from mesoscale.energy import twist_deviations
-from mesoscale.fibre import Fibre
+from mesoscale.fibre import Adjustment, Fibre
 from mesoscale.model import Chain, Parameters, body_points, crystal_path, segment_ends, transported
 from mesoscale.observables import fibre_observables
+from mesoscale.restraints import ContactEntry
 
 Array = NDArray[np.float64]
 FORMAT = "chromabuild-scaffold"
@@ -32,6 +34,21 @@ BOX_MARGIN = 2.0  # nm: DNA around its axis and water
 SIMPLEX = 0.2 * np.array([[-1, -1, -1], [2, 0, 0], [0, 2, 0], [0, 0, 2]])  # radian: where the search for the box begins
 
 
+class LinkerEntry(TypedDict):
+    """A linker as it is laid out between two base pairs, the last of one core and the first of the next."""
+
+    first_bp: int
+    last_bp: int
+    rise: float
+    """Angstrom a step."""
+    twist: float
+    """Degree a step."""
+    contour_excess: float
+    """Angstrom by which the whole linker is longer than at rest."""
+    twist_excess: float
+    """Degree by which the whole linker is overwound."""
+
+
 @dataclass
 class Scaffold:
     """n base pairs and m nucleosomes, angstrom; frames have their axes as columns.
@@ -40,10 +57,9 @@ class Scaffold:
     or -1, position (n,) on the chromosome, 0-based. Of nucleosomes: core_origin (m, 3), core_frame (m, 3, 3); dyad,
     first_bp and last_bp (m,) are indices of base pairs here.
 
-    `shifts` are the fibre's `adjustments`. `linkers` has one entry a linker: rise (angstrom) and twist (degree) per
-    step as laid out, and by how much the whole contour (angstrom) and twist (degree) exceed those at rest. `energy`
-    holds series over the run (kBT, nm), `acceptance` the accepted share per move, `contacts` one entry a contact (nm),
-    `contact_map` (k, k) counts over the sampled conformations. `observables` are as `fibre_observables` gives them.
+    `shifts` are the fibre's `adjustments`. `energy` holds series over the run (kBT, nm), `acceptance` the accepted
+    share per move, `contact_map` (k, k) counts over the sampled conformations. `observables` are as
+    `fibre_observables` gives them.
     """
 
     name: str
@@ -58,9 +74,9 @@ class Scaffold:
     dyad: NDArray[np.int32]
     first_bp: NDArray[np.int32]
     last_bp: NDArray[np.int32]
-    shifts: list[dict] = field(default_factory=list)
-    contacts: list[dict] = field(default_factory=list)
-    linkers: list[dict] = field(default_factory=list)
+    shifts: list[Adjustment] = field(default_factory=list)
+    contacts: list[ContactEntry] = field(default_factory=list)
+    linkers: list[LinkerEntry] = field(default_factory=list)
     energy: dict[str, Array] = field(default_factory=dict)
     acceptance: dict[str, float] = field(default_factory=dict)
     observables: dict[str, float | int | list[float]] = field(default_factory=dict)
@@ -217,7 +233,8 @@ def build_scaffold(
     # The sampled twist decides how often a linker turns; its ends alone would leave whole turns open.
     deviation = np.where(chain.twist_k > 0, twist_deviations(chain, position, frame), 0.0)
     natural = np.radians(parameters.twist_per_bp)
-    linkers, apart, turned_off = [], [0.0], [0.0]
+    linkers: list[LinkerEntry] = []
+    apart, turned_off = [0.0], [0.0]
     for number in np.unique(chain.linker):
         segments = np.flatnonzero(chain.linker == number)
         points = np.concatenate([start[segments[:1]], end[segments]])

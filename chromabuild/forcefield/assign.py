@@ -17,14 +17,13 @@ from chromabuild.base.errors import BadInputError, IntegrityError
 from chromabuild.base.progress import Progress, silent
 from chromabuild.forcefield.openmm_system import COULOMB_CONSTANT, SystemTerms, read_system
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
-from chromabuild.molecule.residues import residue_library, residue_names
+from chromabuild.molecule.residues import SOLVENT, residue_library, residue_names
 from chromabuild.molecule.solute import Solute
-from chromabuild.solvate.ions import SPECIES
 
 FORCE_FIELDS = {"amber14": ("amber14/protein.ff14SB.xml", "amber14/DNA.OL15.xml", "amber14/tip3p.xml")}
 
-SOLVENT = (("water", "HOH", "WAT"), *((key, ion.residue, ion.residue) for key, ion in SPECIES.items()))
-"""Key in the counts of a shard manifest, residue of the library, segment id; in global atom order."""
+WATER_SEGMENT = "WAT"
+"""Segment id of water; an ion's is the name of its residue."""
 
 _CAPS = {"amino acid": ("NGLY", "CGLY"), "nucleotide": ("DA5", "DA3")}
 _TERM_COLUMNS = {"bond": ("k", "r0"), "angle": ("k", "theta0"), "dihedral": ("k", "n", "phase"),
@@ -61,7 +60,8 @@ def make_topology(solute: Solute | None, counts: dict[str, int], force_field: st
         raise BadInputError(f"force field {force_field} is not known: use {' or '.join(FORCE_FIELDS)}")
     molecules = _distinct_molecules(solute) if solute is not None else []
     runs = [(i, 1) for i in _molecule_order(solute, molecules)] if solute is not None else []
-    solvent = [(name, segid, counts.get(key, 0)) for key, name, segid in SOLVENT if counts.get(key, 0)]
+    solvent = [(name, WATER_SEGMENT if key == "water" else name, counts[key])
+               for key, name in SOLVENT.items() if counts.get(key, 0)]
     junctions = sorted({junction for m in molecules for junction in set(_junctions(m))}
                        | {("", name, True, True) for name, _, _ in solvent})
     progress(f"assigning {force_field} to {len(junctions)} residue pairs of {len(molecules)} molecules")

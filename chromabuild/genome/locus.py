@@ -15,7 +15,7 @@ from chromabuild.base.summary import Summary
 from chromabuild.genome.contacts import matrix_contacts, read_contacts
 from chromabuild.genome.fasta import read_fasta
 from chromabuild.genome.nucleosomes import Nucleosome, read_nucleosomes, resolve_overlaps
-from mesoscale.fibre import Contact, Fibre
+from mesoscale.fibre import Adjustment, Contact, Fibre
 
 REGION = re.compile(r"^(?P<name>[^:\s]+):(?P<start>[\d,]+)-(?P<end>[\d,]+)$")
 
@@ -24,8 +24,7 @@ REGION = re.compile(r"^(?P<name>[^:\s]+):(?P<start>[\d,]+)-(?P<end>[\d,]+)$")
 class Locus:
     """A stretch of a genome with its nucleosomes and contacts, in indices of its own sequence.
 
-    `adjustments` lists shifted and dropped nucleosomes as {nucleosome, from, to, reason}; positions are chromosome
-    positions, `to` is None for a dropped one. `ignored_contacts` says why contacts of the input are not used.
+    `adjustments` lists shifted and dropped nucleosomes, `ignored_contacts` says why contacts of the input are not used.
     """
 
     name: str
@@ -39,7 +38,7 @@ class Locus:
     wrapped_length: int
     """Base pairs on a core."""
     contacts: tuple[Contact, ...]
-    adjustments: tuple[dict, ...]
+    adjustments: tuple[Adjustment, ...]
     ignored_contacts: tuple[str, ...]
 
     @classmethod

@@ -9,6 +9,7 @@ from scipy.optimize import isotonic_regression
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import LocusSection
 from chromabuild.genome.bed import bed_interval, bed_records, finite_score
+from mesoscale.fibre import Adjustment
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def best_subset(dyads: np.ndarray, scores: np.ndarray, spacing: int) -> list[int
 
 def resolve_overlaps(
     found: list[Nucleosome], section: LocusSection, start: int, length: int
-) -> tuple[list[Nucleosome], list[dict]]:
+) -> tuple[list[Nucleosome], list[Adjustment]]:
     """Nucleosomes that fit on the sequence, by ascending dyad, and what was moved or dropped (``Locus.adjustments``).
 
     The setting `overlaps` says what happens to those too close to each other or to an end.
@@ -119,7 +120,7 @@ def resolve_overlaps(
                 )
         return found, []
 
-    changes: list[dict] = []
+    changes: list[Adjustment] = []
     if section.overlaps == "shift":
         try:
             moved = shifted_dyads(dyads, spacing, lowest, highest)

@@ -14,6 +14,9 @@ import numpy as np
 
 from chromabuild.base.files import template_path
 
+SOLVENT = {"water": "HOH", "sodium": "NA", "potassium": "K", "magnesium": "MG", "chloride": "CL"}
+"""Residues of solvent by their key in the counts of a manifest, in global atom order."""
+
 
 @dataclass(frozen=True)
 class ResidueTemplate:

@@ -11,9 +11,8 @@ import numpy as np
 from chromabuild.base.errors import BadInputError
 from chromabuild.clash.tails import TAILS
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
+from chromabuild.molecule.residues import SOLVENT
 
-SOLVENT = ("HOH", "NA", "K", "MG", "CL")
-"""Names of the molecules that are no solute."""
 BACKBONE = {"dna": ("P", "OP1", "OP2", "O5'", "C5'", "C4'", "C3'", "O3'"), "protein": ("N", "CA", "C", "O")}
 NUCLEOTIDES = ("DA", "DC", "DG", "DT")
 LONGEST_NAME = 8
@@ -61,7 +60,7 @@ def _conditions(group: str, molecules: Mapping[str, str]) -> list[Condition]:
     """The conditions of which an atom of the group meets one, for molecules by name and first residue."""
     found = []
     for name, residue in molecules.items():
-        if name in SOLVENT:
+        if name in SOLVENT.values():
             continue
         kind = "dna" if residue[:2] in NUCLEOTIDES else "protein"
         if group in ("solute", "heavy", kind):

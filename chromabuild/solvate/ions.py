@@ -9,7 +9,7 @@ from scipy.spatial import cKDTree
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import SolvateSection
-from chromabuild.molecule.residues import residue_library
+from chromabuild.molecule.residues import SOLVENT, residue_library
 
 WATER_MOLARITY = 55.5
 """mol/L of pure water: c mol/L of a salt is one formula unit for every 55.5 / c waters of the box before ions."""
@@ -28,8 +28,8 @@ class Ion:
     charge: int
 
 
-SPECIES = {"sodium": Ion("NA", "N", 1), "potassium": Ion("K", "K", 1), "magnesium": Ion("MG", "M", 2),
-           "chloride": Ion("CL", "C", -1)}
+SPECIES = {key: Ion(SOLVENT[key], letter, charge) for key, letter, charge in
+           (("sodium", "N", 1), ("potassium", "K", 1), ("magnesium", "M", 2), ("chloride", "C", -1))}
 """By their key in the counts of a manifest, in global atom order."""
 
 _STREAM = 0x696F6E73

@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.molecule.residues import residue_names
+from chromabuild.molecule.residues import SOLVENT, residue_names
 from chromabuild.molecule.solute import MAX_RESIDUES_PER_SEGMENT, Solute
 from chromabuild.shards.integrity import read_shards
 from chromabuild.shards.manifest import Manifest
-from chromabuild.solvate.ions import SPECIES
 from chromabuild.sterics.atoms import Atoms
 
 
@@ -29,9 +28,8 @@ def atoms_of_shards(folder: Path) -> Atoms:
         raise BadInputError(f"{path} has {solute.n_atoms} atoms, the shards hold {manifest.counts['solute']}: "
                             "run chromabuild solvate again")
     names = residue_names()
-    kinds = [("HOH", manifest.counts["water"])]
-    kinds += [(ion.residue, manifest.counts.get(key, 0)) for key, ion in SPECIES.items()]
-    template = np.concatenate([np.full(n, names.index(name), dtype=np.uint16) for name, n in kinds])
+    template = np.concatenate([np.full(manifest.counts.get(key, 0), names.index(name), dtype=np.uint16)
+                               for key, name in SOLVENT.items()])
     numbers = np.arange(len(template)) % MAX_RESIDUES_PER_SEGMENT + 1
     segment = len(solute.segment_name)
     first = solute.molecule_first_residue
