@@ -36,5 +36,5 @@ def check(source: Solute | Atoms | str | Path, threshold: float = 0.9, threads: 
     found = findings(atoms, threshold, threads)
     return ClashReport({
         "format": FORMAT, "version": VERSION, "threshold": threshold, "mode": "check", "seed": None,
-        "before": found, "after": None, "moves": [], "unresolved": [], "invariants": {}},
+        "left_out": atoms.left_out, "before": found, "after": None, "moves": [], "unresolved": [], "invariants": {}},
         neighbourhoods_of(found, atoms), {"seconds": time.perf_counter() - started})

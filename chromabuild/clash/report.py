@@ -89,7 +89,10 @@ class ClashReport:
         after = data.get("after") or before
         corrected = data.get("after") is not None
         lines = [f"Clash report: {before['atoms']} atoms, threshold {data['threshold']} A"
-                 + (f", correction mode {data['mode']}, seed {data['seed']}" if corrected else ", check only"), ""]
+                 + (f", correction mode {data['mode']}, seed {data['seed']}" if corrected else ", check only")]
+        if data.get("left_out"):
+            lines.append(f"Left out of it: {data['left_out']}")
+        lines.append("")
         rows = [(f"pairs below {data['threshold']} A", lambda s: s["pairs_below_threshold"]["count"]),
                 ("pairs below 2.2 A (1.3 A with hydrogen)", lambda s: s["severe_pairs"]["count"]),
                 ("overlaps >= 0.4 A", lambda s: s["overlaps"]), ("overlaps > 0.9 A", lambda s: s["bad_overlaps"]),

@@ -19,6 +19,7 @@ from chromabuild.cli.frame import (
     load,
     show,
 )
+from chromabuild.cli.progress import make_reporter
 from chromabuild.cli.stage_command import run_one
 
 if TYPE_CHECKING:
@@ -49,17 +50,43 @@ def clash(context: typer.Context, config: ConfigOption = DEFAULT_CONFIG, overrid
 
 @clash_app.command()
 @command
-def fix(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
+def fix(file: Annotated[Path | None, typer.Argument(
+            metavar="[FILE]", show_default="solute.h5 of the locus",
+            help="A PDB or mmCIF file of protein and DNA, of any origin.")] = None,
+        output: Annotated[Path | None, typer.Option(
+            "--output", "-o", metavar="FILE", show_default="FILE's name with _fixed.cif in this folder",
+            help="Where to write a FILE without clashes: .cif, .bcif, .pdb or .h5.")] = None,
+        config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
         threads: ThreadsOption = None, json: JsonOption = False) -> None:
-    """Find and remove the clashes of solute.h5.
+    """Find and remove clashes.
 
-    Writes solute_clean.h5 and the clash report.
+    Without FILE those of the locus: solute.h5 becomes solute_clean.h5. The clash report is written beside the result.
+    Solvent and ions of a FILE are left out; its heavy atoms must all be there. Exit code 4 when clashes remain.
 
     \b
-    Example:
+    Examples:
       chromabuild clash fix --set clash.mode=paper
+      chromabuild clash fix model.pdb -o model_fixed.cif
     """
-    run_one("clash", config, overrides, seed, threads, json)
+    if file is None and output is None:
+        run_one("clash", config, overrides, seed, threads, json)
+        return
+    from chromabuild.base.errors import BadInputError, ClashesRemainError
+    from chromabuild.pipeline.fix_structure import fix_structure
+
+    if file is None:
+        raise BadInputError(f"--output {output} is for a FILE of your own, and none is named: name it, or leave the "
+                            "option out")
+    settings = settings_of(config, overrides, seed)
+    written = output or Path(f"{file.name.split('.')[0]}_fixed.cif")
+    with make_reporter().stage("clash correction") as progress:
+        result = fix_structure(file, written, settings.clash.mode, settings.clash.threshold, settings.seed,
+                               thread_count(threads), progress)
+    text = result.pop("text")
+    show(result, json, [text.rstrip(), "", str(written), result["report"]])
+    if result["fatal"]:
+        raise ClashesRemainError(f"{result['fatal']} clashes remain in {written}: {result['report']} says where and "
+                                 "why; try another --seed")
 
 
 def settings_of(config: Path, overrides: list[str], seed: int | None) -> "Settings":
@@ -100,7 +127,7 @@ def check(file: FileArgument,
     show(result, json, [text.rstrip()])
     if result["fatal"]:
         raise ClashesRemainError(f"{file} has {result['fatal']} clashes (pairs closer than {settings.clash.threshold} "
-                                 "angstrom, pierced rings, threaded strands): remove them with `chromabuild clash`")
+                                 "angstrom, pierced rings, threaded strands): remove them with `chromabuild clash fix`")
 
 
 class Subject(StrEnum):
@@ -138,7 +165,9 @@ def audit(file: FileArgument, of: SubjectOption = [], config: ConfigOption = DEF
     settings_of(config, overrides, seed)  # settings that are wrong are told, though no audit depends on any
     result = audit_structure(file, [subject.value for subject in of], thread_count(threads))
     lines, total = [], 0
-    for findings in list(result.values())[1:]:
+    if result["left_out"]:
+        lines.append(f"left out of it: {result['left_out']}")
+    for findings in list(result.values())[2:]:
         for name, found in findings.items():
             title = name.replace("_", " ")
             if name == "duplexes":

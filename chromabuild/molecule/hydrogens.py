@@ -206,7 +206,8 @@ def place_hydrogens(position: np.ndarray, residue_template: np.ndarray, first_at
                 if neighbour >= 0:
                     near.append(position[start + neighbour])
                 else:
-                    near.append(position[first_atom[which - 1] + carbonyl[residue_template[which - 1]]])
+                    before = np.maximum(which - 1, 0)  # what begins no chain, but a fragment, has none
+                    near.append(position[first_atom[before] + carbonyl[residue_template[before]]])
             if placement.kind == "rotor":
                 found = _rotor(near[1], near[0], centre, placement)
             elif placement.kind == "bridge":

@@ -62,9 +62,10 @@ def audit_structure(path: Path, subjects: list[str], threads: int) -> Summary:
     """What the audits of the given subjects (all when empty) find: subject -> {count, items}."""
     from chromabuild.clash import check
 
-    found = check(_structure(path), threads=threads).data["before"]
-    return {"file": str(path)} | {name: {key: found[key] for key in keys} for name, keys in AUDITS.items()
-                                  if name in subjects or not subjects}
+    data = check(_structure(path), threads=threads).data
+    found = data["before"]
+    return {"file": str(path), "left_out": data["left_out"]} | {
+        name: {key: found[key] for key in keys} for name, keys in AUDITS.items() if name in subjects or not subjects}
 
 
 def _structure(path: Path) -> "Path | Atoms":

@@ -72,6 +72,7 @@ def clash_page(report: ClashReport, title: str) -> str:
     body = (f"<h1>{html.text(title)}</h1><p class=lead>"
             + (f"Clashes found and corrected, mode {html.text(data['mode'])}, seed {data['seed']}."
                if corrected else "Clashes found; nothing was changed.")
+            + (f" Left out of the file: {html.text(data['left_out'])}." if data.get("left_out") else "")
             + f'</p><section id="summary">{first}{_tiles(report, states)}</section>' + "".join(parts.values())
             + "<footer>This page is one file and loads nothing. Molecules are drawn by 3Dmol.js (Rego and Koes 2015, "
               "BSD-3-Clause).</footer>")

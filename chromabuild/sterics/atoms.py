@@ -1,6 +1,5 @@
 """Atoms as the clash stage sees them: position, element, role, bonds and a name to show; from a Solute or any file."""
 
-import gzip
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -8,11 +7,10 @@ from pathlib import Path
 
 import gemmi
 import numpy as np
-import zstandard
 
-from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.residues import ResidueTemplate, residue_library, residue_names
 from chromabuild.molecule.solute import Solute
+from chromabuild.molecule.structure_file import StructureFile
 from chromabuild.sterics.bond_graph import BondGraph
 from chromabuild.sterics.cell_list import CellList
 
@@ -128,6 +126,8 @@ class Atoms:
     """(r,) int32 place in the library of residues whose atoms are all there and in its order; -1 for the others."""
     box: np.ndarray | None = None
     """(3,) edges of the periodic box, angstrom; None when there is none."""
+    left_out: str = ""
+    """What of a file is not here, as a phrase; empty when nothing is."""
 
     @property
     def n_atoms(self) -> int:
@@ -210,78 +210,36 @@ class Atoms:
 
     @classmethod
     def from_structure_file(cls, path: str | Path) -> "Atoms":
-        """The first model of a PDB or mmCIF file, first alternative locations only.
+        """The first model of a PDB or mmCIF file, one location of every atom; ``left_out`` says what that leaves out.
 
         Bonds come from the residue library by atom name, between consecutive residues of a chain by distance (C-N
         or O3'-P below 2.2 A), and for all other atoms by distance (covalent radii + 0.4 A).
         Raises BadInputError when the file cannot be read or holds no atoms.
         """
-        try:
-            structure = read_structure(Path(path))
-        except (OSError, RuntimeError, ValueError, EOFError, zstandard.ZstdError) as error:
-            why = " ".join(str(error).split()) or type(error).__name__
-            raise BadInputError(f"cannot read {path} as PDB or mmCIF ({why}): give a valid file") from None
-        if len(structure) == 0 or structure[0].count_atom_sites() == 0:
-            raise BadInputError(f"{path} holds no atoms: give a PDB, mmCIF or chromabuild solute file")
-        structure.remove_alternative_conformations()
-        position, element, name, part, residue = [], [], [], [], []
-        residue_name, residue_label, residue_chain, complete = [], [], [], []
-        for number, chain in enumerate(structure[0]):
-            for item in chain:
-                template = matching_template(item.name, {atom.name for atom in item})
-                kind = template.kind if template else foreign_kind(item)
-                residue_name.append(template.name if template else item.name)
-                residue_label.append(f"{item.segment or chain.name}:{item.name}:{item.seqid}")
-                residue_chain.append(number)
-                complete.append(template)
-                for atom in item:
-                    position.append(atom.pos.tolist())
-                    element.append(atom.element.atomic_number)
-                    name.append(atom.name)
-                    part.append(part_of(kind, atom.name))
-                    residue.append(len(residue_name) - 1)
-        position = np.array(position)
-        element = np.array(element, dtype=np.uint8)
-        residue = np.array(residue, dtype=np.int32)
-        if not np.isfinite(position).all():
-            raise BadInputError(f"{path} holds coordinates that are not numbers: correct the file")
-        bonds = foreign_bonds(position, element, name, residue, residue_chain, complete)
+        structure = StructureFile.read(path)
+        position, element, name = structure.position, structure.element, structure.name
+        first = np.searchsorted(structure.residue, np.arange(len(structure.residue_name) + 1)).tolist()
+        atoms_of = [name[a:b] for a, b in zip(first, first[1:], strict=False)]
+        templates = [matching_template(residue, frozenset(atoms))
+                     for residue, atoms in zip(structure.residue_name, atoms_of, strict=True)]
+        residue_name = [t.name if t else residue for t, residue in zip(templates, structure.residue_name, strict=True)]
+        kinds = [t.kind if t else foreign_kind(residue)
+                 for t, residue in zip(templates, structure.residue_name, strict=True)]
+        part = [part_of(kind, atom) for kind, atoms in zip(kinds, atoms_of, strict=True) for atom in atoms]
+        bonds = foreign_bonds(position, element, name, structure.residue, structure.piece, templates)
         names, code = np.unique(name, return_inverse=True)
         place = {key: k for k, key in enumerate(residue_names())}
-        first = np.searchsorted(residue, np.arange(len(complete) + 1)).tolist()
-        template = [place[t.name] if t is not None and t.atoms == tuple(name[first[k]:first[k + 1]]) else -1
-                    for k, t in enumerate(complete)]
-        return cls(position, element, names, code.astype(np.uint16), np.array(part, dtype=np.uint8), residue,
-                   residue_name, residue_label, BondGraph(len(position), bonds), np.array(template, dtype=np.int32),
-                   box_of(structure))
+        complete = [place[t.name] if t is not None and t.atoms == tuple(atoms) else -1
+                    for t, atoms in zip(templates, atoms_of, strict=True)]
+        return cls(position, element, names, code.astype(np.uint16), np.array(part, dtype=np.uint8), structure.residue,
+                   residue_name, structure.residue_label, BondGraph(len(position), bonds),
+                   np.array(complete, dtype=np.int32), structure.box, structure.left_out)
 
 
-def read_structure(path: Path) -> gemmi.Structure:
-    """A PDB or mmCIF file, plain, .gz or .zst. Raises what gemmi and the decompressors raise."""
-    content = path.read_bytes()
-    name = path.name
-    if path.suffix == ".zst":
-        content, name = zstandard.ZstdDecompressor().stream_reader(content).read(), path.stem
-    elif path.suffix == ".gz":
-        content, name = gzip.decompress(content), path.stem
-    # Remarks hold names in any encoding; nothing that is read here does.
-    text = content.decode("ascii", "replace").replace("\ufffd", "?")
-    mmcif = Path(name).suffix.lower() in (".cif", ".mmcif")
-    return gemmi.read_structure_string(text, format=gemmi.CoorFormat.Mmcif if mmcif else gemmi.CoorFormat.Detect)
-
-
-def box_of(structure: gemmi.Structure) -> np.ndarray | None:
-    """Edges of a rectangular cell of a simulation box; None for a crystal's or a missing one."""
-    cell = structure.cell
-    whole = structure.spacegroup_hm.replace(" ", "") in ("", "P1")
-    right = max(abs(angle - 90.0) for angle in (cell.alpha, cell.beta, cell.gamma)) < 1e-3
-    edges = np.array([cell.a, cell.b, cell.c])
-    return edges if whole and right and edges.min() > 10.0 else None
-
-
-def foreign_kind(residue: gemmi.Residue) -> str:
+@cache
+def foreign_kind(name: str) -> str:
     """Kind of a residue that the library lacks."""
-    info = gemmi.find_tabulated_residue(residue.name)
+    info = gemmi.find_tabulated_residue(name)
     return "amino acid" if info.is_amino_acid() else "nucleotide" if info.is_nucleic_acid() else "other"
 
 
@@ -295,14 +253,15 @@ def templates_by_pdb_name() -> dict[str, list[ResidueTemplate]]:
     return found
 
 
-def matching_template(name: str, atoms: set[str]) -> ResidueTemplate | None:
+@cache
+def matching_template(name: str, atoms: frozenset[str]) -> ResidueTemplate | None:
     """The template of this name that holds all given atoms and lacks fewest; None when a given atom is unknown."""
-    fitting = [t for t in templates_by_pdb_name().get(name, []) if atoms <= set(t.atoms)]
+    fitting = [t for t in templates_by_pdb_name().get(name, []) if atoms.issubset(t.atoms)]
     return min(fitting, key=lambda t: (len(t.atoms), t.name), default=None)
 
 
 def foreign_bonds(position: np.ndarray, element: np.ndarray, name: list[str], residue: np.ndarray,
-                  residue_chain: list[int], templates: list[ResidueTemplate | None]) -> np.ndarray:
+                  piece: np.ndarray, templates: list[ResidueTemplate | None]) -> np.ndarray:
     """(b, 2) bonds: by residue template where there is one, by distance elsewhere."""
     first = np.searchsorted(residue, np.arange(len(templates) + 1))
     bonds, by_name = [], []
@@ -315,7 +274,7 @@ def foreign_bonds(position: np.ndarray, element: np.ndarray, name: list[str], re
                 if a is not None and b is not None:
                     bonds.append((min(a, b), max(a, b)))
     for k in range(len(templates) - 1):
-        if residue_chain[k] == residue_chain[k + 1]:
+        if piece[k] == piece[k + 1]:
             for tail, head in (("C", "N"), ("O3'", "P")):
                 a, b = by_name[k].get(tail), by_name[k + 1].get(head)
                 if a is not None and b is not None and np.linalg.norm(position[a] - position[b]) < 2.2:

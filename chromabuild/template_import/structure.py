@@ -103,6 +103,22 @@ def complete_residues(chain: gemmi.Chain) -> list[Residue]:
     return found
 
 
+@cache
+def nearest_histone(sequence: str) -> tuple[KnownHistone, dict[int, int]] | None:
+    """The known histone most like a sequence of one-letter codes, and place in it by place in ``sequence``.
+
+    None when none is like it.
+    """
+    aligner = _aligner()
+    known = max(known_histones(), key=lambda k: aligner.score(sequence, k.sequence))
+    blocks = aligner.align(sequence, known.sequence)[0].aligned
+    partner = {i: c + i - a for (a, b), (c, _) in zip(*blocks, strict=True) for i in range(a, b)}
+    same = sum(sequence[i] == known.sequence[j] for i, j in partner.items())
+    if len(partner) < SHORTEST_CHAIN or same < LEAST_IDENTITY * len(partner):
+        return None
+    return known, partner
+
+
 def _aligner() -> PairwiseAligner:
     aligner = PairwiseAligner(mode="global", open_gap_score=-12.0, extend_gap_score=-0.5, end_gap_score=0.0)
     aligner.substitution_matrix = substitution_matrices.load("BLOSUM62")
@@ -111,17 +127,14 @@ def _aligner() -> PairwiseAligner:
 
 def octamer_chains(path: str | Path, model: gemmi.Model) -> list[ObservedChain]:
     """The eight histones of the file: H3, H4, H2A, H2B, H3, H4, H2A, H2B, each pair in the order of the file."""
-    aligner, found = _aligner(), []
+    found = []
     for chain in model:
         residues = complete_residues(chain)
         if len(residues) < SHORTEST_CHAIN:
             continue
-        sequence = "".join(r.letter for r in residues)
-        known = max(known_histones(), key=lambda k: aligner.score(sequence, k.sequence))
-        blocks = aligner.align(sequence, known.sequence)[0].aligned
-        partner = {i: c + i - a for (a, b), (c, _) in zip(*blocks, strict=True) for i in range(a, b)}
-        same = sum(sequence[i] == known.sequence[j] for i, j in partner.items())
-        if len(partner) >= SHORTEST_CHAIN and same >= LEAST_IDENTITY * len(partner):
+        nearest = nearest_histone("".join(r.letter for r in residues))
+        if nearest is not None:
+            known, partner = nearest
             found.append(ObservedChain(chain.name, residues, known, _columns(partner, known)))
     families = {family: [c for c in found if c.known.family == family] for family in FAMILIES[:4]}
     if any(len(copies) != 2 for copies in families.values()):
