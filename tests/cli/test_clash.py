@@ -76,7 +76,7 @@ def test_each_audit_is_a_command(sound, tmp_path):
                           ("strands", 0)):
         result = invoke("clash", "audit", mirrored, "--of", subject, "--json")
         assert result.exit_code == code, (subject, result.stdout)
-        assert set(json.loads(result.stdout)) == {"file", subject}
+        assert set(json.loads(result.stdout)) == {"file", "left_out", subject}
     found = json.loads(invoke("clash", "audit", mirrored, "--json").stdout)
     assert found["chirality"]["chirality_errors"]["count"] > 100
     assert found["strands"]["duplexes"][0]["base_pairs"] == 12
