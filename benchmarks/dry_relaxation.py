@@ -55,7 +55,7 @@ def run(folder: Path, section: RelaxSection, kind: str, steps: int, ranks: int, 
     solvent = Solvent(section.dielectric, section.dielectric_form, debye_length(settings.solvate) / 1000)
     task = Task(dynamics, 1, folder / "topology.h5", folder / "bricks" / "bricks.txt", folder, threads, solvent)
     phase = phase_named(phases, kind)
-    sections = chromamd.phase_sections(task, phase, {"DNA-I": "DA", "DNA-J": "DA", "H3": "ALA", "H4": "SER"})
+    sections = chromamd.phase_sections(task, phase)
     if kind == "relax":
         sections["DYNAMICS"]["nsteps"] = steps
     end = folder / f"{kind}{ranks}_().rst"

@@ -74,14 +74,13 @@ def write_spread(path: Path, box: tuple[float, float, float], copies: int) -> in
     """
     unit = nucleosome()
     reach = 2 * np.linalg.norm(unit.position, axis=1).max()
-    room = np.array(box) - reach
     lattice = np.maximum(1, np.floor(np.array(box) / reach)).astype(int)
-    if copies > lattice.prod() or (room <= 0).any():
+    if copies > lattice.prod() or min(box) < reach:
         raise ValueError(f"{copies} nucleosomes of {reach:.0f} angstrom do not fit a box of {box}: at most "
                          f"{lattice.prod()}")
     cells = np.linspace(0, lattice.prod() - 1, copies).round().astype(int)
     index = np.stack(np.unravel_index(cells, lattice), axis=1)
-    centres = reach / 2 + room * (index + 0.5) / lattice
+    centres = np.array(box) * (index + 0.5) / lattice  # cells are at least as wide as a nucleosome
     turns = Rotation.random(copies, random_state=1).as_matrix()
     segments, residues = len(unit.segment_name), unit.n_residues
     with h5py.File(path, "w") as file:

@@ -1,5 +1,6 @@
 """locus.yaml: one file describes a build. Each section belongs to one stage; every default is stated here, with its unit."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -30,10 +31,11 @@ class LocusSection(Section):
     """What is built."""
 
     name: str = Field("locus", description="name of the locus, used in titles")
-    fasta: str = Field("locus.fa", json_schema_extra=INPUT_FILE, description="FASTA file, plain or gz; the first record unless `record` names one")
+    fasta: str = Field("locus.fa", json_schema_extra=INPUT_FILE, description="FASTA file, plain or gz, of the locus or of a genome")
     record: str | None = Field(None, description="FASTA record; empty: the only one")
+    region: str | None = Field(None, description="place of the locus, e.g. chrIV:433,501-441,500 (first and last base, from 1); it is cut from a genome's files, and what lies elsewhere is left out; empty: the record is the locus")
     start: int | None = Field(None, ge=0, description="first base of the locus in the coordinates of BED and BEDPE, 0-based; empty: read from the FASTA header (name:start-end, 1-based) or 0")
-    nucleosomes: str = Field("nucleosomes.bed", json_schema_extra=INPUT_FILE, description="BED of dyads (1 bp) or nucleosomes (their middle is the dyad)")
+    nucleosomes: str = Field("nucleosomes.bed", json_schema_extra=INPUT_FILE, description="BED of dyads (1 bp) or nucleosomes (their middle is the dyad), or narrowPeak (the summit is)")
     contacts: str | None = Field(None, json_schema_extra=INPUT_FILE, description="BEDPE of contacts, or .cool/.mcool/.hic; empty: none")
     wrapped_length: int = Field(147, ge=101, le=147, description="bp wrapped on a core")
     minimum_linker: int = Field(10, ge=0, description="bp left between neighbouring cores when dyads are too close")
@@ -271,6 +273,28 @@ def changed(settings: Settings | None, section: str, keys: Mapping[str, object],
     return validated((settings or Settings()).model_dump(), overrides, where)
 
 
+class _RepeatedKeyError(ValueError):
+    """A key of a mapping that stands there already."""
+
+    def __init__(self, key: str, line: int) -> None:
+        super().__init__(key)
+        self.key, self.line = key, line
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """YAML in which a key that is given twice is an error; PyYAML takes the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
+        """A mapping. Raises _RepeatedKeyError."""
+        seen = set()
+        for key, _ in node.value:
+            if key.tag != "tag:yaml.org,2002:merge" and key.value in seen:
+                raise _RepeatedKeyError(str(key.value), key.start_mark.line + 1)
+            if isinstance(key, yaml.ScalarNode):
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
 def load_config(path: str | Path, overrides: Mapping[str, object] | None = None) -> Settings:
     """Read and validate locus.yaml; relative paths in it are taken from its folder.
 
@@ -279,11 +303,13 @@ def load_config(path: str | Path, overrides: Mapping[str, object] | None = None)
     """
     path = Path(path)
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        data = yaml.load(path.read_text(encoding="utf-8"), _UniqueKeys) or {}
     except FileNotFoundError:
         raise BadInputError(f"{path} does not exist: write one with `chromabuild init`") from None
     except OSError as error:
         raise BadInputError(f"{path} cannot be read ({error.strerror}): name a settings file with --config") from None
+    except _RepeatedKeyError as error:
+        raise BadInputError(f"{path}, line {error.line}: {error.key} is given a second time: keep one") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         where = getattr(error, "problem_mark", None)
         line = f", line {where.line + 1}" if where else ""
@@ -294,7 +320,7 @@ def load_config(path: str | Path, overrides: Mapping[str, object] | None = None)
     folder = path.resolve().parent
     for dotted, value in input_files(config).items():
         section, key = dotted.split(".")
-        setattr(getattr(config, section), key, str(folder / value))
+        setattr(getattr(config, section), key, os.path.normpath(folder / value))
     config.output = str(folder / config.output)
     return config
 

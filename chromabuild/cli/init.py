@@ -24,11 +24,14 @@ def init(folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="Where 
              help="Copy a bundled yeast locus: demo (4 nucleosomes, minutes) or chrXIII (83 kb, 468 nucleosomes).",
              show_default=False)] = None,
          fasta: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False,
-                                                    help="Your sequence (A, C, G, T; plain or gz).")] = None,
+                                                    help="Your sequence, or a genome (plain or gz).")] = None,
          nucleosomes: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False,
-                                                          help="Your nucleosomes or dyads, BED.")] = None,
+                                                          help="Your nucleosomes or dyads, BED or narrowPeak.")] = None,
          contacts: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False,
                                                        help="Your contacts, BEDPE or .cool/.mcool/.hic.")] = None,
+         region: Annotated[str | None, typer.Option(
+             metavar="CHROM:FIRST-LAST", show_default=False,
+             help="Place of the locus, cut from a genome's files; from 1.")] = None,
          config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Name of the settings file.")]
          = DEFAULT_CONFIG,
          overrides: SetOption = [], seed: SeedOption = None, threads: ThreadsOption = None,  # noqa: B006
@@ -42,11 +45,14 @@ def init(folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="Where 
     Examples:
       chromabuild init --example demo demo
       chromabuild init my_gene --fasta my_gene.fa --nucleosomes dyads.bed --contacts loops.bedpe
+      chromabuild init my_gene --fasta genome.fa.gz --nucleosomes peaks.narrowPeak --region chrIV:433,501-441,500
     """
     from chromabuild.base.settings import parse_override
     from chromabuild.pipeline.examples import write_settings
 
     values = dict(parse_override(text) for text in overrides)
+    if region is not None:
+        values["locus.region"] = region
     files = {"fasta": fasta, "nucleosomes": nucleosomes, "contacts": contacts}
     written = write_settings(folder, config.name, example.value if example else None,
                              {key: path for key, path in files.items() if path}, values, seed, force)

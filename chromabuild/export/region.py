@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
+from chromabuild.genome.chromosomes import same_chromosome
 from chromabuild.molecule.solute import Solute
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def base_pairs_of_region(text: str, scaffold: "Scaffold") -> tuple[int, int]:
     first, last = (int(found[name].replace(",", "")) - 1 for name in ("first", "last"))
     start, end = int(scaffold.position[0]), int(scaffold.position[-1])
     where = f"{scaffold.chromosome}:{start + 1}-{end + 1}"
-    if found["chromosome"] not in (None, scaffold.chromosome):
+    if found["chromosome"] is not None and not same_chromosome(found["chromosome"], scaffold.chromosome):
         raise BadInputError(f"--region {text} is on another chromosome than the locus, {where}")
     if first > last or last < start or first > end:
         raise BadInputError(f"--region {text} holds no base pair of the locus, {where}")

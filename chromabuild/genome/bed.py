@@ -1,4 +1,4 @@
-"""Records of BED and BEDPE files: tab-separated columns, 0-based and half open."""
+"""Records of BED and BEDPE files: columns, 0-based and half open."""
 
 import math
 import re
@@ -9,7 +9,7 @@ from chromabuild.genome.text import read_lines
 
 
 def bed_records(path: str | Path, columns: int, kind: str) -> list[tuple[int, list[str]]]:
-    """Numbered, tab-separated records of a BED-like file.
+    """Numbered records of a BED-like file, columns separated by tabs, or by blanks in a line without tabs.
 
     Raises BadInputError, with the line, for one of fewer than ``columns`` fields; ``kind`` names the format.
     """
@@ -17,10 +17,10 @@ def bed_records(path: str | Path, columns: int, kind: str) -> list[tuple[int, li
     for number, line in enumerate(read_lines(path), start=1):
         if not line.strip() or line.startswith(("#", "track", "browser")):
             continue
-        fields = line.split("\t")
+        fields = line.split("\t") if "\t" in line else line.split()
         if len(fields) < columns:
             raise BadInputError(
-                f"{path}, line {number}: {len(fields)} tab-separated columns in {line[:40]!r}: {kind} needs {columns}"
+                f"{path}, line {number}: {len(fields)} columns in {line[:40]!r}: {kind} needs {columns}"
             )
         records.append((number, fields))
     return records

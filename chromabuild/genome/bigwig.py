@@ -14,6 +14,7 @@ from typing import BinaryIO
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
+from chromabuild.genome.chromosomes import spelled
 
 SUFFIXES = (".bw", ".bigwig")
 FILE_MAGIC, NAMES_MAGIC, RANGES_MAGIC = 0x888FFC26, 0x78CA8C91, 0x2468ACE0
@@ -41,10 +42,11 @@ def _read(handle: BinaryIO, path: str | Path, chromosome: str, start: int, end: 
         raise ValueError("it does not begin as one")
     _, _, names_at, _, ranges_at, _, _, _, _, inflated_size = struct.unpack(f"{order}HHQQQHHQQI", handle.read(52))
     names = dict(_names(handle, order, names_at))
-    if chromosome.encode() not in names:
+    name = spelled(chromosome, [known.decode(errors="replace") for known in names])
+    if name is None:
         known = ", ".join(sorted(name.decode(errors="replace") for name in names)[:5])
         raise BadInputError(f"{path} has no chromosome {chromosome} (it has {known}): check the names")
-    number = names[chromosome.encode()]
+    number = names[name.encode()]
     values = np.full(end - start, np.nan)
     for offset, size in _blocks(handle, order, ranges_at, number, start, end):
         handle.seek(offset)

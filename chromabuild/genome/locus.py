@@ -4,7 +4,6 @@ Coordinates are 0-based and half open, as in BED. Everything that cannot be used
 value; everything that was changed (shifted or dropped nucleosomes, contacts that lie outside) is listed.
 """
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,12 +11,12 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.notebook import facts_html
 from chromabuild.base.settings import LocusSection, changed
 from chromabuild.base.summary import Summary
+from chromabuild.genome.chromosomes import same_chromosome
 from chromabuild.genome.contacts import matrix_contacts, read_contacts
-from chromabuild.genome.fasta import read_fasta
-from chromabuild.genome.nucleosomes import Nucleosome, read_nucleosomes, resolve_overlaps
+from chromabuild.genome.fasta import read_fasta, read_region
+from chromabuild.genome.nucleosomes import Nucleosome, read_nucleosomes, resolve_overlaps, without_crossing
+from chromabuild.genome.region import Region
 from mesoscale.fibre import Adjustment, Contact, Fibre
-
-REGION = re.compile(r"^(?P<name>[^:\s]+):(?P<start>[\d,]+)-(?P<end>[\d,]+)$")
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,8 @@ class Locus:
         """Read a sequence (FASTA), nucleosomes (BED) and contacts (BEDPE, .cool, .mcool, .hic).
 
         ``keys`` are further settings of section ``locus``: ``name``, ``record``, ``start``, ``wrapped_length``,
-        ``minimum_linker``, ``overlaps``. Raises BadInputError with one sentence for anything that cannot be used.
+        ``minimum_linker``, ``overlaps``, ``region``. Raises BadInputError with one sentence for anything that cannot
+        be used.
 
         >>> locus = Locus.from_files("demo.fa", "demo.dyads.bed", name="four nucleosomes")
         >>> locus.chromosome, len(locus.sequence), len(locus.nucleosomes)
@@ -92,46 +92,23 @@ def load_locus(section: LocusSection) -> Locus:
     """
     if section.wrapped_length % 2 == 0:
         raise BadInputError(f"wrapped_length = {section.wrapped_length} is even: choose an odd number around the dyad")
-    header, sequence = read_fasta(section.fasta, section.record)
-    region = REGION.match(header.split()[0]) if header else None
-    chromosome = region["name"] if region else (header.split()[0] if header else "")
-    if section.start is not None:
-        start = section.start
-    elif region:
-        first, last = (int(region[k].replace(",", "")) for k in ("start", "end"))
-        if last - first + 1 != len(sequence):
-            raise BadInputError(
-                f"{section.fasta}: the header {header.split()[0]!r} names {last - first + 1} bases (1-based), "
-                f"the record has {len(sequence)}: correct the header or set `start`"
-            )
-        start = first - 1
-    else:
-        start = 0
+    chromosome, start, sequence = _sequence(section)
     length = len(sequence)
-    found = read_nucleosomes(section.nucleosomes, chromosome, start, length)
+    is_cut = section.region is not None
+    found = read_nucleosomes(section.nucleosomes, chromosome, start, length, cut=is_cut)
     if length < section.wrapped_length:
         raise BadInputError(
             f"{section.fasta}: {length} bp of sequence are fewer than the {section.wrapped_length} of one nucleosome: "
             "extend the sequence"
         )
+    crossing: list[Adjustment] = []
+    if is_cut:
+        found, crossing = without_crossing(found, (section.wrapped_length - 1) // 2, start, length)
+        if not found:
+            raise BadInputError(f"{section.nucleosomes}: no nucleosome lies wholly in locus.region {section.region}: "
+                                "choose a longer region")
     nucleosomes, changes = resolve_overlaps(found, section, start, length)
-
-    contacts, ignored = [], []
-    if section.contacts is not None:
-        matrix = section.contacts.endswith((".cool", ".mcool", ".hic"))
-        for one, a, b, other, c, d, weight, where in (
-            matrix_contacts(section.contacts, chromosome, start, start + length)
-            if matrix
-            else read_contacts(section.contacts)
-        ):
-            if one != chromosome or other != chromosome:
-                ignored.append(f"{where}: on {one} and {other}, not on {chromosome}")
-            elif min(a, c) < start or max(b, d) > start + length:
-                ignored.append(f"{where}: {a}-{b} with {c}-{d} reaches outside the locus")
-            elif (a, b) == (c, d):
-                ignored.append(f"{where}: {a}-{b} with itself")
-            else:
-                contacts.append(Contact((a - start, b - start), (c - start, d - start), weight))
+    contacts, ignored = _contacts(section, chromosome, start, start + length)
     return Locus(
         name=section.name,
         chromosome=chromosome,
@@ -140,6 +117,63 @@ def load_locus(section: LocusSection) -> Locus:
         nucleosomes=tuple(nucleosomes),
         wrapped_length=section.wrapped_length,
         contacts=tuple(contacts),
-        adjustments=tuple(changes),
+        adjustments=(*crossing, *changes),
         ignored_contacts=tuple(ignored),
     )
+
+
+def _sequence(section: LocusSection) -> tuple[str, int, str]:
+    """Name of the chromosome, place of the first base on it (0-based) and sequence."""
+    if section.region is not None:
+        if section.start is not None:
+            raise BadInputError(f"locus.region = {section.region!r} and locus.start = {section.start} both place the "
+                                "locus: leave start empty")
+        region = Region.of_setting(section.region)
+        chromosome, sequence = read_region(section.fasta, region, section.record)
+        return chromosome, region.start, sequence
+    header, sequence = read_fasta(section.fasta, section.record)
+    name = header.split()[0] if header else ""
+    region = Region.parse(name)
+    chromosome = region.chromosome if region else name
+    if section.start is not None:
+        return chromosome, section.start, sequence
+    if region is None:
+        return chromosome, 0, sequence
+    if region.end - region.start != len(sequence):
+        raise BadInputError(
+            f"{section.fasta}: the header {name!r} names {region.end - region.start} bases (1-based), "
+            f"the record has {len(sequence)}: correct the header or set `start`"
+        )
+    return chromosome, region.start, sequence
+
+
+def _contacts(section: LocusSection, chromosome: str, start: int, end: int) -> tuple[list[Contact], list[str]]:
+    """Contacts within the locus, and why others are not used: of a cut locus those that cross its border.
+
+    Raises BadInputError when none is used.
+    """
+    if section.contacts is None:
+        return [], []
+    contacts, ignored, reasons = [], [], []
+    found = (matrix_contacts(section.contacts, chromosome, start, end)
+             if section.contacts.endswith((".cool", ".mcool", ".hic")) else read_contacts(section.contacts))
+    for one, a, b, other, c, d, weight, where in found:
+        is_here = same_chromosome(one, chromosome) and same_chromosome(other, chromosome)
+        inside = [start <= first and last <= end for first, last in ((a, b), (c, d))]
+        if not is_here:
+            reason = f"{where}: on {one} and {other}, not on {chromosome}"
+        elif not all(inside):
+            reason = f"{where}: {a}-{b} with {c}-{d} reaches outside the locus"
+        elif (a, b) == (c, d):
+            reason = f"{where}: {a}-{b} with itself"
+        else:
+            contacts.append(Contact((a - start, b - start), (c - start, d - start), weight))
+            continue
+        reasons = reasons or [reason]
+        if section.region is None or (is_here and any(inside)):
+            ignored.append(reason)
+    if not contacts:
+        why = f" ({reasons[0]})" if reasons else ""
+        raise BadInputError(f"{section.contacts} holds no contact that can be used within {chromosome}:{start + 1}-"
+                            f"{end}{why}: check names and positions, or leave locus.contacts empty")
+    return contacts, ignored

@@ -10,6 +10,8 @@ import sys
 import hictkpy
 import numpy as np
 
+from chromabuild.genome.chromosomes import spelled
+
 
 def main(path: str, chromosome: str, start: int, end: int) -> str | None:
     """Write the bin size, the first bin and number of bins that lie in the region, and the filled pixels, counted from
@@ -20,13 +22,14 @@ def main(path: str, chromosome: str, start: int, end: int) -> str | None:
         else:
             multi = hictkpy.MultiResFile(path)
             file = multi[min(multi.resolutions())]
-        if chromosome not in file.chromosomes():
+        name = spelled(chromosome, file.chromosomes())
+        if name is None:
             return f"{path} has no chromosome {chromosome!r}; it has {', '.join(list(file.chromosomes())[:5])}"
         size = file.resolution()
-        first, last = -(-start // size), min(end, file.chromosomes()[chromosome]) // size
+        first, last = -(-start // size), min(end, file.chromosomes()[name]) // size
         found = {"row": [], "column": [], "count": []}
         if last > first:
-            matrix = file.fetch(f"{chromosome}:{first * size}-{last * size}").to_coo()
+            matrix = file.fetch(f"{name}:{first * size}-{last * size}").to_coo()
             found = {"row": matrix.row, "column": matrix.col, "count": matrix.data}
     except (RuntimeError, ValueError, OSError) as error:
         return f"{path} cannot be read as .cool, .mcool or .hic: {str(error).splitlines()[0]}"

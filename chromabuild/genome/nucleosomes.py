@@ -9,6 +9,7 @@ from scipy.optimize import isotonic_regression
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import LocusSection
 from chromabuild.genome.bed import bed_interval, bed_records, finite_score
+from chromabuild.genome.chromosomes import same_chromosome
 from mesoscale.fibre import Adjustment
 
 
@@ -22,21 +23,30 @@ class Nucleosome:
     line: int
 
 
-def read_nucleosomes(path: str | Path, chromosome: str, start: int, length: int) -> list[Nucleosome]:
+def read_nucleosomes(path: str | Path, chromosome: str, start: int, length: int, cut: bool = False) -> list[Nucleosome]:
     """Nucleosomes of a BED file, sorted: an interval's middle base is the dyad; column 4 names it, column 5 scores it.
 
-    `start` and `length` place the sequence on `chromosome`. Raises BadInputError, with the line, for a malformed
-    record, another chromosome, a dyad outside the sequence or a dyad given twice.
+    In a narrowPeak file column 10 places the dyad, where it is not -1. `start` and `length` place the sequence on
+    `chromosome`; ``cut`` leaves out what lies elsewhere. Raises BadInputError, with the line, for a malformed record,
+    a dyad given twice and, without ``cut``, for another chromosome and a dyad outside the sequence.
     """
     found: list[Nucleosome] = []
-    for line, fields in bed_records(path, 3, "BED"):
+    is_narrow_peak = str(path).removesuffix(".gz").endswith(".narrowPeak")
+    records = bed_records(path, 10 if is_narrow_peak else 3, "narrowPeak" if is_narrow_peak else "BED")
+    for line, fields in records:
         first, end = bed_interval(path, line, fields[1], fields[2])
-        if fields[0] != chromosome:
+        if not same_chromosome(fields[0], chromosome):
+            if cut:
+                continue
             raise BadInputError(
                 f"{path}, line {line}: chromosome {fields[0]!r} is not the sequence's, {chromosome!r}: "
                 "keep one chromosome and the same names in all files"
             )
         dyad = (first + end - 1) // 2
+        if is_narrow_peak and fields[9].strip() != "-1":
+            dyad = first + _summit(path, line, fields[9], end - first)
+        if cut and not start <= dyad < start + length:
+            continue
         if not start <= dyad < start + length:
             raise BadInputError(
                 f"{path}, line {line}: dyad {dyad} is outside the sequence {chromosome}:{start}-{start + length}: "
@@ -46,7 +56,10 @@ def read_nucleosomes(path: str | Path, chromosome: str, start: int, length: int)
         score = finite_score(path, line, fields[4]) if len(fields) > 4 and fields[4] not in (".", "") else 1.0
         found.append(Nucleosome(dyad - start, score, name, line))
     if not found:
-        raise BadInputError(f"{path} holds no nucleosome: give at least one BED record")
+        where = f" whose dyad lies in {chromosome}:{start + 1}-{start + length}" if cut and records else ""
+        raise BadInputError(f"{path} holds no nucleosome{where}: " + (
+            f"check locus.region and the names of chromosomes (its first is {records[0][1][0]})" if where
+            else "give at least one BED record"))
     found.sort(key=lambda n: n.dyad)
     for one, other in zip(found, found[1:], strict=False):
         if one.dyad == other.dyad:
@@ -54,6 +67,26 @@ def read_nucleosomes(path: str | Path, chromosome: str, start: int, length: int)
                 f"{path}, line {other.line}: dyad {other.dyad + start} stands on line {one.line} already: keep one"
             )
     return found
+
+
+def _summit(path: str | Path, line: int, text: str, length: int) -> int:
+    """Bases from a peak's start to its summit."""
+    if not text.strip().isdigit() or int(text) >= length:
+        raise BadInputError(f"{path}, line {line}: summit {text!r} does not lie in the peak of {length} bp: correct it "
+                            "or write -1")
+    return int(text)
+
+
+def without_crossing(found: list[Nucleosome], half: int, start: int, length: int
+                     ) -> tuple[list[Nucleosome], list[Adjustment]]:
+    """Nucleosomes of which all base pairs, ``half`` on either side of the dyad, lie on the sequence; and the others.
+
+    ``start`` and ``length`` place the sequence on the chromosome.
+    """
+    crossing = [n for n in found if not half <= n.dyad < length - half]
+    return ([n for n in found if n not in crossing],
+            [{"nucleosome": n.name, "from": n.dyad + start, "to": None, "reason": "crosses the border of the region"}
+             for n in crossing])
 
 
 def shifted_dyads(dyads: np.ndarray, spacing: int, lowest: int, highest: int) -> np.ndarray:

@@ -10,6 +10,7 @@ from chromabuild.base.settings import BuildSection
 from chromabuild.dna.helix import DYAD
 from chromabuild.genome.bed import bed_interval, bed_records
 from chromabuild.genome.bigwig import SUFFIXES, read_signal
+from chromabuild.genome.chromosomes import same_chromosome
 from chromabuild.nucleosome.recipe import OctamerRecipe
 
 
@@ -40,7 +41,7 @@ def _stretches(path: str | Path, chromosome: str, columns: int, form: str
     """(start, end, columns, line) of every record on ``chromosome``; those on others must be sound, too."""
     for line, fields in bed_records(path, columns, form):
         start, end = bed_interval(path, line, fields[1], fields[2])
-        if fields[0] == chromosome:
+        if same_chromosome(fields[0], chromosome):
             yield start, end, fields, line
 
 

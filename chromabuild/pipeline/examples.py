@@ -1,5 +1,6 @@
 """`chromabuild init`: a settings file with every default, for the user's own files or for a bundled locus."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def write_settings(folder: Path, file_name: str, example: str | None, files: dic
     for key, path in files.items():
         if not path.is_file():
             raise BadInputError(f"{path} does not exist: correct --{key}")
-        data.setdefault("locus", {})[key] = str(path.resolve())
+        data.setdefault("locus", {})[key] = _from(folder, path)
     if seed is not None:
         overrides = overrides | {"seed": seed}
     target = folder / file_name
@@ -53,3 +54,10 @@ def write_settings(folder: Path, file_name: str, example: str | None, files: dic
     with atomic_path(target) as part:
         part.write_text(commented_yaml(config), encoding="utf-8")
     return [target, *copies.values()]
+
+
+def _from(folder: Path, path: Path) -> str:
+    """How settings in ``folder`` name a file: from there when it lies in the folder or beside it, so that both can be
+    moved together; else in full."""
+    file, home = path.resolve(), folder.resolve()
+    return os.path.relpath(file, home) if file.is_relative_to(home.parent) else str(file)

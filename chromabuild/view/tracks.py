@@ -5,6 +5,7 @@ from pathlib import Path
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.genome.bed import bed_interval, bed_records
+from chromabuild.genome.chromosomes import same_chromosome
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ def read_track(path: str | Path, chromosome: str, start: int, end: int) -> Track
     features = []
     for line, fields in bed_records(path, 3, "BED"):
         first, beyond = bed_interval(path, line, fields[1], fields[2])
-        if fields[0] != chromosome or beyond <= start or first >= end:
+        if not same_chromosome(fields[0], chromosome) or beyond <= start or first >= end:
             continue
         name = fields[3].strip() if len(fields) > 3 else ""
         strand = fields[5].strip() if len(fields) > 5 else "."

@@ -84,17 +84,11 @@ def main(sequence_file: str, dyad_file: str, loop_file: str, hic_file: str) -> N
     k = next(i for i, d in enumerate(dyads) if int(d[1]) == DEMO_FIRST_DYAD)
     chosen = dyads[k : k + DEMO_NUCLEOSOMES]
     low, high = int(chosen[0][1]) - HALF - DEMO_FLANK, int(chosen[-1][1]) + HALF + 1 + DEMO_FLANK
-    touching = [p for p in hic if int(p[1]) < high and int(p[2]) > low and int(p[4]) < high and int(p[5]) > low]
-    note = [
-        f"Pairs of bins that both touch {chromosome}:{low + 1}-{high}. The bins are longer than the demo locus and",
-        "reach beyond it, so none can restrain it; no Micro-C loop has an end in it. They are reported as unused.",
-    ]
     write("demo.fa", fasta(chromosome, low, sequence[low - start : high - start]))
     write("demo.dyads.bed", bed(chosen, [f"Cut to {chromosome}:{low + 1}-{high}."]))
-    write("demo.contacts.bedpe", bedpe(touching, HIC_SOURCE + note, 6))
     inside = [p for p in loops if low < int(p[2]) and int(p[1]) < high or low < int(p[5]) and int(p[4]) < high]
-    if inside:
-        raise SystemExit("a loop ends in the demo locus: mend the note in its contacts file")
+    if inside:  # bins of the Hi-C are longer than the demo, and no loop should have an end in it
+        raise SystemExit("a loop ends in the demo locus: give it a file of contacts")
 
 
 if __name__ == "__main__":

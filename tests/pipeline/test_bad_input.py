@@ -58,8 +58,8 @@ def test_bad_sequences(locus, sequence, told):
 
 
 @pytest.mark.parametrize(("bed", "told"), [
-    ("chr1\t150\t151\n# a remark\nchr1\t400\n", "line 3: 2 tab-separated columns"),
-    ("chr1 150 151\n", "line 1: 1 tab-separated columns"),
+    ("chr1\t150\t151\n# a remark\nchr1\t400\n", "line 3: 2 columns"),
+    ("chr1 150\n", "line 1: 2 columns"),
     ("chr1\t150\t151\nchr1\t4e2\t401\n", "line 2: start '4e2' is not a whole number"),
     ("chr1\t151\t150\n", "line 1: end 150 is not beyond start 151"),
     ("chr1\t150\t151\nchr1\t900\t901\n", "line 2: dyad 900 is outside the sequence"),
