@@ -424,8 +424,8 @@ contains
     associate (terms => self%terms(block%kind), width => kind_width(block%kind), first => block%first, last => block%last)
       n = last - first + 1
       allocate (block%force(3, width, n))
-      call sum_terms(block%kind, width, n, terms%atom(:, first:last), &
-                     self%table(block%kind)%parameter(:, terms%row(first:last)), self%cmap, self%rounding, self%solvent, &
+      call sum_terms(block%kind, width, n, terms%atom(:, first:last), terms%row(first:last), &
+                     self%table(block%kind)%parameter, self%cmap, self%rounding, self%solvent, &
                      position, block%force, block%energy, block%virial)
     end associate
   end subroutine compute_block
