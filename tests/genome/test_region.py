@@ -110,6 +110,7 @@ def test_locus_cut_from_a_genome(genome, tmp_path):
         (1000, None, "crosses the border of the region")]
     assert [(c.first, c.second, c.weight) for c in locus.contacts] == [((100, 150), (700, 750), 2.0)]
     assert len(locus.ignored_contacts) == 1 and locus.ignored_contacts[0].startswith("line 2: 900-950")
+    assert "reaches outside the locus" in locus.ignored_contacts[0]
 
 
 def test_summits_of_narrow_peaks_are_dyads(tmp_path):

@@ -135,12 +135,6 @@ def test_crowded_dyads_are_moved_and_every_move_is_told(demo, scaffold, dyads):
     assert all("dyads 142 bp apart, 157 needed" in s["reason"] for s in shifts)
 
 
-def test_contacts_that_cannot_be_used_are_told(demo):
-    assert demo.summaries["scaffold"]["contacts"] == 0
-    assert len(demo.summaries["scaffold"]["ignored_contacts"]) == 1
-    assert "reaches outside" in demo.summaries["scaffold"]["ignored_contacts"][0]
-
-
 def test_scaffold_is_complete_and_continuous(scaffold, sequence):
     n = len(sequence)
     assert scaffold["bp/base"][...].tobytes().decode() == sequence
