@@ -129,6 +129,7 @@ class DynamicsSection(Section):
     thermostat: Literal["bussi", "nose-hoover", "langevin", "berendsen"] = Field("bussi", description="bussi: stochastic velocity rescaling (engine openmm: always langevin)")
     thermostat_time: Positive = Field(0.1, description="ps, relaxation time of the temperature; langevin: the inverse of its friction")
     barostat_time: Positive = Field(2.0, description="ps, relaxation time of the pressure (engine openmm: Monte Carlo moves instead)")
+    deterministic: bool = Field(False, description="the same bits on any number of ranks and threads; slower (engine openmm: on the same machine and platform, on one thread of a CPU)")
     trajectory_selection: Literal["auto", "all", "solute", "solute-and-ions"] = Field("auto", description="atoms of the trajectory and of topology.psf; auto: all below a million, from there on solute and ions")
     checkpoint: Annotated[str, Field(pattern=DURATION)] = Field("15 min", description="wall-clock time between checkpoints, e.g. 90 s, 15 min, 1 h: a run that is killed goes on from the last one; 0 min: only when asked to stop")
     max_force: float = Field(10000.0, ge=0, description="kcal/mol/angstrom: dynamics of engine chromamd ends where the force on an atom is larger; 0: off, as for all `max_` keys")

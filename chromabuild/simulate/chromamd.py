@@ -302,6 +302,7 @@ def energy_section(dynamics: DynamicsSection) -> dict[str, object]:
         "pairlistdist": dynamics.cutoff + dynamics.pairlist_buffer,
         "pme_nspline": dynamics.pme_spline_order,
         "pme_max_spacing": dynamics.pme_spacing,
+        "deterministic": dynamics.deterministic or None,
     }
 
 
@@ -314,7 +315,8 @@ def interaction_sections(task: Task) -> Sections:
         "ENERGY": {"electrostatic": "DEBYE", "dielectric": solvent.dielectric, "dielectric_form": solvent.form.upper(),
                    "debye_length": solvent.debye_length, "cutoffdist": dynamics.cutoff,
                    "switchdist": dynamics.switch_distance or dynamics.cutoff,
-                   "pairlistdist": dynamics.cutoff + dynamics.pairlist_buffer},
+                   "pairlistdist": dynamics.cutoff + dynamics.pairlist_buffer,
+                   "deterministic": dynamics.deterministic or None},
         "BOUNDARY": {"type": "NOBC", "load_balance": True if dynamics.ranks > 1 else None}}
 
 

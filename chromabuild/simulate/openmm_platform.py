@@ -81,12 +81,15 @@ def _standard_output_to(descriptor: int) -> Iterator[None]:
 
 
 def _on(name: str, dynamics: DynamicsSection, threads: int | None) -> ChosenPlatform:
-    if name == "CPU":
-        return ChosenPlatform(name, {"Threads": str(threads)} if threads else {})
-    if name not in ON_GPUS:
+    if name not in ("CPU", *ON_GPUS):
         return ChosenPlatform(name)
+    properties = {"DeterministicForces": "true"} if dynamics.deterministic else {}
+    if name == "CPU":
+        # OpenMM 8.6 keeps its promise of deterministic forces on one thread only.
+        threads = 1 if dynamics.deterministic else threads
+        return ChosenPlatform(name, properties | ({"Threads": str(threads)} if threads else {}))
     devices = {"DeviceIndex": dynamics.devices} if dynamics.devices else {}
-    return ChosenPlatform(name, {"Precision": dynamics.platform_precision, **devices})
+    return ChosenPlatform(name, {"Precision": dynamics.platform_precision, **properties, **devices})
 
 
 def _works(platform: ChosenPlatform) -> bool:

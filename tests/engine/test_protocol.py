@@ -222,6 +222,26 @@ def test_three_phases(build, engine, keys):
     assert rows[:2] == [("minimise", None), ("heat", None)] and rows[-1] == ("release", 90)
 
 
+@pytest.mark.mpi
+@pytest.mark.release
+@pytest.mark.parametrize(("engine", "others"), [
+    (chromamd, {"ranks": 2}), pytest.param(openmm_engine, {}, marks=pytest.mark.filterwarnings("ignore"))],
+    ids=["chromamd", "openmm"])
+def test_settings_ask_for_the_same_bits(build, engine, others):
+    """Frames and energies: of chromamd on any number of ranks, of OpenMM on a CPU when it runs again."""
+    keys = {"thermostat_time": 0.01, "deterministic": True} | ({"platform": "CPU"} if engine is openmm_engine else {})
+    runs = []
+    for name, more in {"one": {}, "two": others}.items():
+        config = config_of(THREE_PHASES[:2], **keys, **more)
+        runs.append(run_phases(config, task_of(build, config, name), engine))
+    one, two = runs
+    for column, values in one.energies.columns.items():
+        np.testing.assert_array_equal(values, two.energies[column], err_msg=column)
+    header = 276  # bytes, with the time of day
+    frames, again = (run.trajectories[0].read_bytes()[header:] for run in runs)
+    assert frames == again and len(frames) > 2 * 12 * 3000
+
+
 @needs_opencl
 @pytest.mark.release
 @pytest.mark.filterwarnings("ignore")

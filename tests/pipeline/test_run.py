@@ -162,9 +162,10 @@ def test_report_stands_alone(simulated):
         assert text in page
 
 
-@pytest.mark.parametrize("announced", ["all-atom solute", "water, ions and shards"])
-def test_a_killed_chain_continues_to_the_same_files(nucleosome, tmp_path, announced):
-    """kill -9 while a stage works; the same command then finishes what was left."""
+@pytest.mark.parametrize(("announced", "begun"), [
+    ("all-atom solute", "provenance.json"), ("water, ions and shards", "shards/*brick_*")])
+def test_a_killed_chain_continues_to_the_same_files(nucleosome, tmp_path, announced, begun):
+    """kill -9 while a stage works, here with its first file begun; the same command then finishes what was left."""
     for path in nucleosome.folder.iterdir():
         if path.is_file():
             shutil.copy(path, tmp_path)
@@ -178,7 +179,8 @@ def test_a_killed_chain_continues_to_the_same_files(nucleosome, tmp_path, announ
     for line in process.stderr:
         if line.startswith(f"{announced} ..."):
             break
-    time.sleep(0.25)
+    while not any(results.glob(begun)):
+        time.sleep(0.001)
     process.kill()
     assert process.wait() == -9
     process.stderr.close()
