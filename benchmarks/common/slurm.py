@@ -63,7 +63,8 @@ def _path(name: str) -> str | None:
 
 def version() -> str:
     """Of Slurm."""
-    return subprocess.run(["sinfo", "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
+    told = subprocess.run([_path("slurmd") or "slurmd", "-V"], capture_output=True, text=True, check=True).stdout
+    return told.split()[-1]
 
 
 @dataclass
@@ -100,9 +101,11 @@ class Cluster:
     @property
     def environment(self) -> dict[str, str]:
         """Variables for programs that talk to Slurm."""
-        return os.environ | {"SLURM_CONF": str(self.folder / "slurm.conf"), "OMPI_MCA_mpi_yield_when_idle": "1",
-                             "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-                             "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"}
+        # Debian's Open MPI switches off its one-sided messages over TCP (component pt2pt of osc).
+        return os.environ | {
+            "SLURM_CONF": str(self.folder / "slurm.conf"), "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin",
+            "OMP_NUM_THREADS": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_osc": "^ucx"}
 
     def run(self, *command: str | Path, timeout: float = 600, check: bool = True,
             cwd: Path | None = None) -> subprocess.CompletedProcess:
@@ -138,7 +141,7 @@ class Cluster:
              f"hostname {name} && ip link set lo up && mount -t tmpfs -o size=2g tmpfs /dev/shm "
              f"&& mount -t tmpfs tmpfs {self.folder}/private && mount --bind {self.folder}/hosts /etc/hosts "
              "&& echo ready && exec sleep infinity"],
-            stdout=subprocess.PIPE, text=True)
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert keeper.stdout is not None
         if keeper.stdout.readline() != "ready\n":
             raise RuntimeError(f"namespaces of {name} could not be made: is this a container without the right to?")
@@ -148,6 +151,8 @@ class Cluster:
     def join(self) -> None:
         """The cable between the nodes."""
         first, second = (self.nodes[name] for name in NODES)
+        # That of a node that lost its power hangs about for a while.
+        subprocess.run(first.inside(["ip", "link", "delete", "cable"]), stderr=subprocess.DEVNULL, check=False)
         _call("ip", "link", "add", "cable", "netns", str(first.init), "type", "veth", "peer", "name", "cable", "netns",
               str(second.init))
         for node in (first, second):

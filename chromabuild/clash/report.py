@@ -118,7 +118,7 @@ class ClashReport:
         if corrected:
             broken = [name for name, item in data["invariants"].items() if not item["holds"]]
             lines.append("Invariants: " + ("all hold" if not broken else "BROKEN: " + ", ".join(broken)))
-            lines.append(solved_line(data))
+            lines += [line for line in (solved_line(data), risen_line(data)) if line]
         cores = data.get("overlapping_cores", {"count": 0, "items": []})
         if cores["count"]:
             lines += ["", f"Overlapping cores or DNA paths ({cores['count']}), which torsions cannot part; "
@@ -159,6 +159,29 @@ class ClashReport:
         if not isinstance(data, dict) or data.get("format") != FORMAT or data.get("version") != VERSION:
             raise BadInputError(f"{path} is not a clash report of version {VERSION}: run chromabuild clash again")
         return cls(data)
+
+
+MEASURES_OF_CONTACTS = {
+    "heavy_pairs_below_2": "heavy-atom pairs below 2 A", "severe_pairs": "pairs below 2.2 A (1.3 A with hydrogen)",
+    "overlaps": "overlaps >= 0.4 A", "bad_overlaps": "overlaps > 0.9 A", "clashscore": "clashscore"}
+"""Measures that a correction does not aim at, and may make worse, and what they are called."""
+
+
+def risen_line(data: dict) -> str:
+    """What is worse after the correction than before, and why that may be; empty where nothing is."""
+    if data.get("after") is None:
+        return ""
+
+    def value(state: str, key: str) -> float:
+        found = data[state][key]
+        return found["count"] if isinstance(found, dict) else found
+
+    risen = [f"{name} {value('before', key)} to {value('after', key)}" for key, name in MEASURES_OF_CONTACTS.items()
+             if value("after", key) > value("before", key)]
+    if not risen:
+        return ""
+    return (f"Rose with the correction: {', '.join(risen)}. Atoms that were moved out of each other are nearer to "
+            "others now, within what minimisation resolves")
 
 
 def solved_line(data: dict) -> str:

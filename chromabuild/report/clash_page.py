@@ -6,7 +6,7 @@ from pathlib import Path
 
 from chromabuild.base.files import atomic_path
 from chromabuild.base.versions import versions
-from chromabuild.clash.report import ClashReport, solved_line
+from chromabuild.clash.report import ClashReport, risen_line, solved_line
 from chromabuild.report import html
 from chromabuild.report.checks import clash_checks, measured
 from chromabuild.report.downloads import links
@@ -56,8 +56,8 @@ def clash_page(report: ClashReport, title: str) -> str:
     found = {
         "The worst contacts": viewer(report, corrected),
         "Checks": checks_table(verdict),
-        "Distances": f"<p>{solved_sentence(data, corrected)}</p>" + _measures(ROWS, names, states, data["threshold"])
-        + histogram(states[0], states[1] if corrected else None),
+        "Distances": f"<p>{solved_sentence(data, corrected)} {_risen(data)}</p>"
+        + _measures(ROWS, names, states, data["threshold"]) + histogram(states[0], states[1] if corrected else None),
         "By class": _by_class(names, states, data["threshold"]),
         "Audit": "<p>What a minimiser cannot repair, and the geometry of DNA and peptides.</p>"
         + _audit(names, states),
@@ -109,6 +109,12 @@ def solved_sentence(data: dict, corrected: bool) -> str:
     return (f'<b class="{state}">{html.text(left)} pair{"s" if left != 1 else ""} closer than '
             f"{html.text(data['threshold'])} Å {'is' if left == 1 else 'are'} "
             + (f"left</b> of {html.text(found)}." if corrected else "there</b>."))
+
+
+def _risen(data: dict) -> str:
+    """What is worse than before, as a sentence."""
+    line = risen_line(data)
+    return f"{html.text(line)}." if line else ""
 
 
 def _tiles(report: ClashReport, states: list[dict]) -> str:

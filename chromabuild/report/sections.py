@@ -1,7 +1,7 @@
 """The sections of the report below its pictures: each begins with the sentence that matters; long tables are folded."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -132,7 +132,7 @@ def _scaffold(folder: Path, stages: Stages) -> str:
     linkers = _linkers(scaffold)
     spacing = np.diff(scaffold.dyad)
     return (f"<p>{_at_rest(summary)}" + (f" Mean distance between dyads: {spacing.mean():.1f} bp." if len(spacing)
-                                         else "") + "</p>" + _sampling(series)
+                                         else "") + "</p>" + _sampling(series, scaffold.observables)
             + html.fold(f"Linkers ({len(linkers)}): length, rise and twist", html.table(
                 ("linker", "steps, bp", "end to end, Å", "share of straight B-DNA", "rise, Å/step", "twist, °/step"),
                 linkers, note=f"{_B_DNA}; a linker that departs from both is strained.") if linkers else "")
@@ -153,8 +153,8 @@ def _at_rest(summary: Summary) -> str:
     return f"The fibre {'was' if rest else '<b>was not</b>'} at rest at the end of the fold{numbers}."
 
 
-def _sampling(series: dict[str, np.ndarray]) -> str:
-    """Energies and lengths while the fibre was sampled."""
+def _sampling(series: dict[str, np.ndarray], built: Mapping[str, object]) -> str:
+    """Energies and lengths while the fibre was sampled; ``built``: those of the conformation that was built from it."""
     sweep = series.pop("sweep", None)
     lengths = {name: series.pop(name) for name in ("radius_of_gyration", "end_to_end") if name in series}
     series.pop("contacts_kept", None)  # a count, no energy
@@ -162,13 +162,19 @@ def _sampling(series: dict[str, np.ndarray]) -> str:
         return ""
     if series:
         series["total"] = series.get("total", sum(series.values()))
-    drawn = [figure(Curves({label(name): (sweep, values) for name, values in group.items()}, "Monte Carlo sweep", axis),
-                    caption, name)
+    curves = {label(name): (sweep, values) for name, values in lengths.items()}
+    levels = {f"{label(name)}, as built": (sweep[[0, -1]], np.repeat(float(built[name]), 2))
+              for name, values in lengths.items()
+              if name in built and not np.isclose(values[-1], float(built[name]), rtol=1e-3)}
+    after = (" Level lines: the conformation that is built, to which the tables refer. It was pressed into a small box "
+             "after it was sampled (scaffold.choose)." if levels else "")
+    drawn = [figure(Curves(group, "Monte Carlo sweep", axis), caption, name)
              for group, axis, caption, name in (
-                 (series, "energy, kT", "Energy of the coarse-grained model while it is sampled. Good: no trend in the "
-                  "second half.", "fold energy"),
-                 (lengths, "length, nm", "Size of the fibre while it is sampled: radius of gyration and distance "
-                  "between the ends.", "fold size"))]
+                 ({label(name): (sweep, values) for name, values in series.items()}, "energy, kT",
+                  "Energy of the coarse-grained model while it is sampled. Good: no trend in the second half.",
+                  "fold energy"),
+                 (curves | levels, "length, nm", "Size of the fibre while it is sampled: radius of gyration and "
+                  f"distance between the ends.{after}", "fold size"))]
     return f'<div class="pair">{"".join(drawn)}</div>' if any(drawn) else ""
 
 

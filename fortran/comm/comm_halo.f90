@@ -288,7 +288,8 @@ contains
       call connect_rounds(self, self%transport, available)
       if (.not. available) &
         call fail(error, exit_resources, "the halo transport "//trim(transport_names(self%transport))// &
-                  " cannot be had here (no memory for its windows?): choose another [COMM] transport")
+                  " cannot be had here (no memory for its windows, or none over this network): choose another "// &
+                  "[COMM] transport")
       return
     end if
     least = huge(least)

@@ -9,6 +9,7 @@ from support.structure_files import write_structure
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.clash import ClashReport, check, correct_clashes
+from chromabuild.report.clash_page import clash_page
 from chromabuild.sterics.atoms import Atoms
 
 pytestmark = pytest.mark.release
@@ -24,6 +25,18 @@ def test_round_trip(tmp_path, shifted_octamer):
     rows = [line.split("\t") for line in paths[1].read_text().splitlines()]
     assert {len(row) for row in rows} == {6}
     assert sum(row[:2] == ["before", "pair"] for row in rows) == report.data["before"]["pairs_below_threshold"]["count"]
+
+
+def test_what_is_worse_afterwards_is_said(shifted_octamer):
+    _, report = correct_clashes(shifted_octamer)
+    before, after = report.data["before"], report.data["after"]
+    after["overlaps"], after["clashscore"] = before["overlaps"] + 3, before["clashscore"]
+    after["severe_pairs"]["count"] = before["severe_pairs"]["count"] - 1
+    line = next(line for line in report.to_text().splitlines() if line.startswith("Rose with the correction"))
+    assert f"overlaps >= 0.4 A {before['overlaps']} to {before['overlaps'] + 3}" in line
+    assert "clashscore" not in line and "1.3 A" not in line and "Rose with the correction" in clash_page(report, "x")
+    report.data["after"] = before
+    assert "Rose" not in report.to_text()
 
 
 def test_identities_and_histogram(shifted_octamer):

@@ -25,6 +25,7 @@ from chromabuild.report import document, html, pictures
 from chromabuild.report.downloads import figure
 from chromabuild.report.summary import energy_drift
 from chromabuild.report.trace import MOST_ROWS, Curves
+from mesoscale.scaffold import Scaffold
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +93,23 @@ def test_page_is_the_same_on_any_number_of_threads(tmp_path, monkeypatch):
         stages = stages | {"report": stages["clash"] | {"seconds": 9.0, "outputs": {"report.html": "0"}}}
         pages.append((tmp_path / "results" / "report.html").read_bytes())
     assert pages[0] == pages[1]
+
+
+@pytest.mark.parametrize(("built", "drawn"), [(5.2, True), (7.3, False)])
+def test_a_conformation_other_than_those_sampled_is_drawn(tmp_path, monkeypatch, built, drawn):
+    """The tables tell of what is built; where that was pressed into a box after it was sampled, the plot says so."""
+    for name in ("scaffold_picture", "solute_picture", "box_picture"):
+        monkeypatch.setattr(pictures, name, partial(getattr(pictures, name), size=(160, 120)))
+    config = write_build(tmp_path / "results")
+    path = tmp_path / "results" / "scaffold.h5"
+    scaffold = Scaffold.read(path)
+    scaffold.energy["radius_of_gyration"] = np.linspace(9.0, 7.3, len(scaffold.energy["sweep"]))
+    scaffold.observables["radius_of_gyration"] = built
+    scaffold.write(path)
+    document.write_report(config, provenance.read(config.output)["stages"])
+    page = (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
+    assert ("radius of gyration, as built" in page) == drawn
+    assert ("pressed into a small box" in page) == drawn
 
 
 def test_nothing_to_report_is_refused(tmp_path):
