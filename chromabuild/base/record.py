@@ -1,6 +1,6 @@
 """What is recorded of a build: the entries of ``provenance.json``, and what travels inside every file of a stage."""
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from chromabuild.base.summary import Summary
 
@@ -35,6 +35,8 @@ class StageRecord(TypedDict):
     threads: int
     outputs: dict[str, str]
     """File, relative to the output folder, to blake3."""
+    companions: NotRequired[dict[str, str]]
+    """The same of files that no stage reads."""
     summary: Summary
 
 

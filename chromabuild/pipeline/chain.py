@@ -93,6 +93,7 @@ def run_stage(stage: Stage, config: Settings, threads: int, reporter: Reporter,
         "seconds": round(time.time() - started, 2),
         "threads": threads,
         "outputs": {file: file_hash(path) for file, path in stage.written(config).items()},
+        "companions": {file: file_hash(path) for file, path in stage.beside(config).items()},
         "summary": summary,
     })
     return summary

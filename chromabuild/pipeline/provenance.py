@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from chromabuild.base.checked_json import KEY, agrees, checked_text
 from chromabuild.base.errors import IntegrityError
 from chromabuild.base.files import atomic_path, file_hash, locked
 from chromabuild.base.record import Provenance, Record, StageRecord
@@ -62,7 +63,8 @@ def read(folder: str | Path) -> Record:
         return {"format": FORMAT, "version": VERSION, "stages": {}}
     except (json.JSONDecodeError, UnicodeDecodeError):
         data = None
-    if not isinstance(data, dict) or data.get("format") != FORMAT or data.get("version") != VERSION:
+    if (not isinstance(data, dict) or data.get("format") != FORMAT or data.get("version") != VERSION
+            or not agrees(data)):
         raise IntegrityError(f"{path} is damaged or of another version: delete it and run `chromabuild all` again")
     return data
 
@@ -75,5 +77,6 @@ def record(folder: str | Path, stage: str, entry: StageRecord | None) -> None:
         data["stages"].pop(stage, None)
         if entry is not None:
             data["stages"][stage] = entry
+        data.pop(KEY, None)
         with atomic_path(folder / FILE_NAME) as part:
-            part.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+            part.write_text(checked_text(data, indent=1), encoding="utf-8")

@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from chromabuild.base.errors import BadInputError, ChromabuildError
-from chromabuild.base.files import file_hash
 from chromabuild.base.settings import Settings
 from chromabuild.base.summary import Summary
 from chromabuild.pipeline import provenance
+from chromabuild.simulate.integrity import file_states, state_of
 
 
 def verify_outputs(config: Settings) -> Summary:
-    """Compare every recorded output with its checksum, and every shard with the manifest.
+    """Compare every file in the output folder with its checksum, and every shard with the manifest.
 
     Gives ``{"checks": [{"what", "result"}]}``; the result is ``ok`` or what is wrong. Raises BadInputError when
     nothing has been run, IntegrityError when the record itself is damaged.
@@ -19,20 +19,17 @@ def verify_outputs(config: Settings) -> Summary:
     stages = provenance.read(folder)["stages"]
     if not stages:
         raise BadInputError(f"{folder} holds no results to verify: run `chromabuild all`")
-    checks = []
+    checks, seen = [], set()
     for stage in stages.values():
-        for file, digest in stage["outputs"].items():
-            checks.append({"what": file, "result": _file_state(folder / file, digest)})
+        for file, digest in (stage["outputs"] | stage.get("companions", {})).items():
+            checks.append({"what": file, "result": state_of(folder / file, digest)})
+            seen.add(folder / file)
     # A refused or interrupted rerun takes the stage out of the record; shards that still lie there are read anyway.
     if "solvate" in stages or (folder / "shards" / "manifest.json").exists():
         checks.append({"what": "shards", "result": _shards_state(folder / "shards")})
+    for run in (folder / "md", *sorted(folder.glob("md/replica-*"))):
+        checks += [{"what": str(path.relative_to(folder)), "result": state} for path, state in file_states(run, seen)]
     return {"output": str(folder), "checks": checks}
-
-
-def _file_state(path: Path, digest: str) -> str:
-    if not path.is_file():
-        return "missing"
-    return "ok" if file_hash(path) == digest else "damaged"
 
 
 def _shards_state(folder: Path) -> str:

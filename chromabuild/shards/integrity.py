@@ -1,13 +1,15 @@
 """Is a ShardSet what was written, and does it add up?"""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 
+from chromabuild.base.checked_json import is_unharmed
 from chromabuild.base.errors import IntegrityError
 from chromabuild.shards.brick_file import read_brick
-from chromabuild.shards.manifest import ATOMS_OF, BRICKS_NAME, Manifest, Shard, file_error
+from chromabuild.shards.manifest import ATOMS_OF, BRICKS_NAME, RECORD_FOLDER, Manifest, Shard, file_error
 
 _REMEDY = "run chromabuild solvate again"
 
@@ -21,6 +23,7 @@ def verify_shards(folder: str | Path, shallow: bool = False, threads: int = 1) -
     folder = Path(folder)
     manifest = Manifest.read(folder)
     _check_sums(folder, manifest)
+    _check_records(folder, shallow)
     try:
         bricks = (folder / BRICKS_NAME).read_bytes()
     except OSError:
@@ -50,6 +53,18 @@ def _check_shard(folder: Path, manifest: Manifest, shard: Shard, shallow: bool) 
                 or (np.diff(brick.global_id) <= 0).any()
                 or (len(brick.global_id) and (brick.global_id[0] < 0 or brick.global_id[-1] >= manifest.atoms))):
             raise IntegrityError(f"{path} does not agree with the manifest: {_REMEDY}")
+
+
+def _check_records(folder: Path, shallow: bool) -> None:
+    """Records of what the shards were made from, and files that the making of all of them shares, where they are."""
+    for path in sorted((folder / RECORD_FOLDER).glob("*.json")):
+        if not is_unharmed(path):
+            raise IntegrityError(f"{path} is damaged: {_REMEDY}")
+        entry = json.loads(path.read_bytes()).get("file")
+        shared = folder / f"{path.stem}.h5"
+        problem = entry and file_error(shared, entry, shallow)
+        if problem:
+            raise IntegrityError(f"{shared} {problem}: {_REMEDY}")
 
 
 def _check_sums(folder: Path, manifest: Manifest) -> None:

@@ -7,13 +7,14 @@ also noted when it begins, ``md/restart/02-heat_begun.json``: asked for again, i
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
 from blake3 import blake3
 
+from chromabuild.base.checked_json import KEY, checked_text
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path, file_hash
 from chromabuild.base.in_use import in_use
@@ -86,6 +87,13 @@ class PlannedPhase:
     def trajectory(self) -> str | None:
         """Name of the trajectory; None where there are no frames."""
         return f"{self.stem}.dcd" if self.frames else None
+
+    @property
+    def companions(self) -> tuple[str, ...]:
+        """Names of files that it may leave beside its results and that nothing else vouches for, and of those of the
+        set-up before the first phase."""
+        return (*(("setup.inp", "setup.out") if self.number == 1 else ()), f"{self.stem}.inp", f"{self.stem}.out",
+                self.checkpoint_mark, f"restart/{self.stem}.xml", self.checkpoint.replace("().rst", "state.npz"))
 
     @property
     def record(self) -> str:
@@ -241,9 +249,10 @@ def _run_in(config: Settings, task: Task, engine: Engine, phases: tuple[PlannedP
 
             engine.run_phase(task, phase, previous, advance, begun)
             done = {"format": RECORD_FORMAT, "description": description, "seconds_per_step": clock.seconds_per_step,
-                    "outputs": {name: file_hash(task.folder / name) for name in (phase.log, phase.trajectory) if name}}
+                    "outputs": _hashes(task.folder, filter(None, (phase.log, phase.trajectory))),
+                    "companions": _hashes(task.folder, phase.companions)}
             with atomic_path(record) as part:
-                part.write_text(json.dumps(done, indent=1) + "\n", encoding="utf-8")
+                part.write_text(checked_text(done, indent=1), encoding="utf-8")
         elif done is None and wanted.isdisjoint(before.name for before in phases[:phase.number]):
             raise BadInputError(f"phase {phase.name} is not done: run `chromabuild run --phase {phase.name}` first")
         elif done is not None:
@@ -382,7 +391,7 @@ def _begin(task: Task, phases: tuple[PlannedPhase, ...], phase: PlannedPhase, de
         for path in task.folder.glob(phase.checkpoint.replace("().rst", "*")):
             path.unlink()
         with atomic_path(note) as part:
-            part.write_text(json.dumps(source, indent=1) + "\n", encoding="utf-8")
+            part.write_text(checked_text(source, indent=1), encoding="utf-8")
     return begun
 
 
@@ -409,12 +418,20 @@ def _is_whole(path: Path, record: dict) -> bool:
 
 
 def _json(path: Path) -> dict | None:
-    """The object in a JSON file; None when there is none."""
+    """The object in a JSON file, without its checksum; None when there is none."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    if not isinstance(found, dict):
+        return None
+    found.pop(KEY, None)
+    return found
+
+
+def _hashes(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """Checksums of the files of these names that are there."""
+    return {name: file_hash(folder / name) for name in names if (folder / name).is_file()}
 
 
 def _as_json(data: dict) -> dict:

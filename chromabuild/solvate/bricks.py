@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from chromabuild.base.checked_json import checked_text
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.molecule.solute import MAX_RESIDUES_PER_SEGMENT
@@ -172,7 +173,7 @@ def write_brick(system: SolvatedSystem, k: int, folder: Path) -> Shard:
         lower=tuple((brick.lower / 1000).tolist()), upper=tuple((brick.upper / 1000).tolist()),
         files={suffix: file_entry(content) for suffix, content in contents.items()})
     with atomic_path(record) as part:
-        part.write_text(json.dumps({"inputs": system.inputs, "shard": asdict(shard)}) + "\n")
+        part.write_text(checked_text({"inputs": system.inputs, "shard": asdict(shard)}))
     return shard
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+from chromabuild.base.checked_json import checked_text
 from chromabuild.base.files import atomic_path
 from chromabuild.shards.manifest import RECORD_FOLDER, file_entry, file_error
 from chromabuild.solvate.ions import SPECIES
@@ -97,7 +98,7 @@ def write_layout(layout: SolventLayout, folder: Path, inputs: dict[str, str]) ->
     with atomic_path(folder / LAYOUT_NAME) as part:
         part.write_bytes(image.getbuffer())
     with atomic_path(folder / RECORD_FOLDER / LAYOUT_RECORD) as part:
-        part.write_text(json.dumps({"inputs": inputs, "file": file_entry(image.getbuffer())}) + "\n")
+        part.write_text(checked_text({"inputs": inputs, "file": file_entry(image.getbuffer())}))
 
 
 def read_layout(folder: Path, box: np.ndarray, inputs: dict[str, str]) -> StoredLayout | None:

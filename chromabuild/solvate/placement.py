@@ -16,6 +16,7 @@ import h5py
 import numpy as np
 from blake3 import blake3
 
+from chromabuild.base.checked_json import checked_text
 from chromabuild.base.errors import BadInputError, ResourceError
 from chromabuild.base.files import atomic_path, locked
 from chromabuild.base.settings import SolvateSection
@@ -197,7 +198,7 @@ def _place(path: Path, record: Path, inputs: dict, solute: Solute, box: np.ndarr
     except RuntimeError as error:  # HDF5 on a disk that fills up while it closes the file
         raise ResourceError(f"cannot write {path} ({error}): free space or choose another output folder") from error
     with atomic_path(record) as part:
-        part.write_text(json.dumps({"inputs": inputs, "file": file_digest(path)}) + "\n")
+        part.write_text(checked_text({"inputs": inputs, "file": file_digest(path)}))
 
 
 def _check_names(solute: Solute) -> None:

@@ -3,7 +3,7 @@ module base_checksum
   use base_kinds, only: int64
   implicit none
   private
-  public :: checksum_t, file_checksum
+  public :: checksum_t, file_checksum, ends_with_checksum
 
   integer(int64), parameter :: polynomial = int(z"C96C5795D7870F42", int64)
 
@@ -65,6 +65,32 @@ contains
     close (unit)
     if (status == 0) value = check%value
   end function file_checksum
+
+  !> Whether the last word of a file is the checksum of the words before it; false where it cannot be read.
+  logical function ends_with_checksum(path) result(fits)
+    character(len=*), intent(in) :: path
+    integer(int64), parameter :: block_words = 131072
+    type(checksum_t) :: check
+    integer(int64), allocatable :: words(:)
+    integer(int64) :: bytes, left, stored
+    integer :: unit, status
+    fits = .false.
+    open (newunit=unit, file=path, access="stream", form="unformatted", status="old", action="read", iostat=status)
+    if (status /= 0) return
+    inquire (unit=unit, size=bytes)
+    left = bytes/8 - 1
+    if (left < 1 .or. modulo(bytes, 8_int64) /= 0) status = 1
+    do while (left > 0 .and. status == 0)
+      allocate (words(min(left, block_words)))
+      read (unit, iostat=status) words
+      call check%add(words)
+      left = left - size(words, kind=int64)
+      deallocate (words)
+    end do
+    if (status == 0) read (unit, iostat=status) stored
+    close (unit)
+    if (status == 0) fits = check%value == stored
+  end function ends_with_checksum
 
   subroutine make_table(self)
     type(checksum_t), intent(inout) :: self

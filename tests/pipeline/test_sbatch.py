@@ -1,4 +1,7 @@
-"""The Slurm script that submits itself again, with stand-ins for sbatch and chromabuild."""
+"""The Slurm script that has itself run again, with stand-ins for Slurm and chromabuild.
+
+benchmarks/two_nodes.py tries it with Slurm itself.
+"""
 
 import os
 import signal
@@ -21,19 +24,27 @@ SBATCH = """#!/usr/bin/env bash
 printf '%s|' "$CHROMABUILD_JOBS" "$@" > "$CALLS/sbatch"
 exit "${SBATCH_CODE:-0}"
 """
+SCONTROL = """#!/usr/bin/env bash
+printf '%s|' "$@" > "$CALLS/scontrol"
+exit "${SCONTROL_CODE:-0}"
+"""
+SQUEUE = "#!/bin/sh\necho 1-00:00:00\n"
+SLURM = {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4", "SLURM_CPUS_PER_TASK": "2", "SLURM_JOB_NUM_NODES": "2",
+         "SLURM_NTASKS_PER_NODE": "2", "SLURM_JOB_PARTITION": "long"}
 
 
 @pytest.fixture
 def job(tmp_path):
     """Run the script as a job, with a signal to its shell once chromabuild works; gives exit code, stderr and calls."""
-    for name, text in (("chromabuild", CHROMABUILD), ("sbatch", SBATCH)):
+    programs = {"chromabuild": CHROMABUILD, "sbatch": SBATCH, "scontrol": SCONTROL, "squeue": SQUEUE}
+    for name, text in programs.items():
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
     (tmp_path / "calls").mkdir()
 
     def run(*arguments: str, number: int | None = None, **variables: str) -> tuple[int, str, dict[str, str]]:
         environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "CALLS": str(tmp_path / "calls"),
-                                    "SLURM_NTASKS": "4", "SLURM_CPUS_PER_TASK": "2", **variables}
+                                    **SLURM, **variables}
         for path in (tmp_path / "calls").iterdir():
             path.unlink()
         process = subprocess.Popen(["bash", str(SCRIPT), *arguments], env=environment, text=True,
@@ -49,10 +60,18 @@ def job(tmp_path):
     return run
 
 
-def test_the_next_job_goes_on_where_the_time_was_over(job):
+def test_the_job_runs_again_where_its_time_was_over(job):
     code, _, calls = job("--extend", "10 ns", number=signal.SIGUSR1)
-    assert code == 0 and calls["sbatch"] == f"99|{SCRIPT}|--extend|10 ns|"
+    assert code == 0 and calls["scontrol"] == "requeue|7|" and "sbatch" not in calls
     assert calls["chromabuild"] == "run --set dynamics.ranks=4 --threads 8 --extend 10 ns\n"
+
+
+def test_another_job_follows_where_none_runs_again(job):
+    """With as many tasks, on which alone the phase goes on, and as much time."""
+    code, _, calls = job("--extend", "10 ns", number=signal.SIGUSR1, SCONTROL_CODE="1")
+    assert code == 0 and calls["sbatch"] == (
+        "99|--nodes=2|--ntasks=4|--cpus-per-task=2|--ntasks-per-node=2|--partition=long|--time=1-00:00:00|"
+        f"{SCRIPT}|--extend|10 ns|")
 
 
 @pytest.mark.parametrize(("number", "variables", "expected"), [
@@ -61,13 +80,13 @@ def test_the_next_job_goes_on_where_the_time_was_over(job):
     (None, {"CODE": "0"}, 0), (None, {"CODE": "3"}, 3), (None, {"CODE": "137"}, 137)])
 def test_no_job_follows(job, number, variables, expected):
     code, _, calls = job(number=number, **variables)
-    assert code == expected and "sbatch" not in calls
+    assert code == expected and not {"sbatch", "scontrol"} & set(calls)
 
 
 def test_jobs_come_to_an_end(job):
-    code, told, calls = job(number=signal.SIGUSR1, CHROMABUILD_JOBS="0")
-    assert code == 7 and "submit it again to go on" in told and "sbatch" not in calls
-    code, _, calls = job(number=signal.SIGUSR1, SBATCH_CODE="1")
+    code, told, calls = job(number=signal.SIGUSR1, CHROMABUILD_JOBS="3", SLURM_RESTART_COUNT="3")
+    assert code == 7 and "submit it again to go on" in told and not {"sbatch", "scontrol"} & set(calls)
+    code, _, calls = job(number=signal.SIGUSR1, SCONTROL_CODE="1", SBATCH_CODE="1")
     assert code == 7 and "sbatch" in calls
 
 

@@ -31,4 +31,4 @@ def run(job: Job) -> Summary:
 
 STAGE = Stage("clash", "clash correction", ("clash",),
               ("solute_clean.h5", "clash_report.json", "clash_report.tsv", "clash_report.txt"), run,
-              reads={"solute": "solute.h5"})
+              reads={"solute": "solute.h5"}, companions=("clash_report.html",))

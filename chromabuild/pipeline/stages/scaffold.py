@@ -58,4 +58,5 @@ _SHOWN = {"contact_pattern": _by_distance, "energy_at_rest": _at_rest}
 STAGE = Stage("scaffold", "mesoscale scaffold",
               ("locus", "scaffold", "build.linker_histone", "build.linker_histone_share", "build.marks"),
               ("scaffold.h5", "contact_map.npz", "contact_map.cool"), run,
+              companions=("scaffold_trajectory.h5",),
               files=("locus.fasta", "locus.nucleosomes", "locus.contacts", "scaffold.acetylated", "build.marks"))

@@ -72,6 +72,9 @@ class Stage:
     """Further outputs, whose names follow from the settings."""
     optional_outputs: tuple[str, ...] = ()
     """Files that it may write, or patterns of them (``*``), relative to the output folder."""
+    companions: tuple[str, ...] = ()
+    """Files that it may write and nothing else reads, or patterns of them: the record vouches for them, but the stage
+    is not run again because one is gone."""
     needs_all_inputs: bool = True
     """Whether a missing input file is an error; otherwise the stage goes without it."""
 
@@ -97,9 +100,16 @@ class Stage:
     def written(self, config: "Settings") -> dict[str, Path]:
         """The output files after a run, by their names in the output folder: what the record vouches for."""
         folder = Path(config.output)
-        optional = sorted(str(path.relative_to(folder)) for pattern in self.optional_outputs
-                          for path in folder.glob(pattern))
-        return {file: folder / file for file in (*self.output_files(config), *optional)}
+        return {file: folder / file for file in (*self.output_files(config), *_found(folder, self.optional_outputs))}
+
+    def beside(self, config: "Settings") -> dict[str, Path]:
+        """Companions after a run, by their names in the output folder."""
+        folder = Path(config.output)
+        return {file: folder / file for file in _found(folder, self.companions)}
+
+
+def _found(folder: Path, patterns: Iterable[str]) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for pattern in patterns for path in folder.glob(pattern))
 
 
 def in_order(stages: Iterable[Stage]) -> tuple[Stage, ...]:

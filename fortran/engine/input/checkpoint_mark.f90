@@ -13,7 +13,7 @@ module checkpoint_mark
   use control, only: line_length
   implicit none
   private
-  public :: checkpoint_mark_t, set_pattern, mark_path, lock_pattern
+  public :: checkpoint_mark_t, set_pattern, mark_path, lock_pattern, title
 
   character(len=*), parameter :: title = "chromamd checkpoint 1"
 
@@ -33,6 +33,7 @@ module checkpoint_mark
   contains
     procedure :: write => write_mark
     procedure :: read => read_mark
+    procedure :: read_file
     procedure, private :: numbers
     procedure, private :: take_numbers
     procedure, private :: checksum
@@ -163,12 +164,19 @@ contains
     character(len=*), intent(in) :: pattern
     logical, intent(out) :: found
     type(error_t), allocatable, intent(out) :: error
+    inquire (file=mark_path(pattern), exist=found)
+    if (found) call self%read_file(mark_path(pattern), error)
+  end subroutine read_mark
+
+  !> Read the mark in a file. Fails with a corrupt file when it is damaged.
+  subroutine read_file(self, path, error)
+    class(checkpoint_mark_t), intent(out) :: self
+    character(len=*), intent(in) :: path
+    type(error_t), allocatable, intent(out) :: error
     character(len=:), allocatable :: line
     integer(int64) :: number(size(number_name)), stored, bits
     integer :: unit, status, k, n
-    inquire (file=mark_path(pattern), exist=found)
-    if (.not. found) return
-    open (newunit=unit, file=mark_path(pattern), status="old", action="read", iostat=status)
+    open (newunit=unit, file=path, status="old", action="read", iostat=status)
     if (status == 0) then
       call read_line(unit, line, status)
       if (status == 0 .and. line /= title) status = 1
@@ -196,7 +204,7 @@ contains
       call self%take_numbers(number)
       if (self%checksum() /= stored) status = 1
     end if
-    if (status /= 0) call fail(error, exit_corrupt_file, mark_path(pattern)//": this mark of a checkpoint is damaged; "// &
+    if (status /= 0) call fail(error, exit_corrupt_file, path//": this mark of a checkpoint is damaged; "// &
                                "remove it to start the run anew")
   contains
     !> The number on the next line, after a name.
@@ -212,6 +220,6 @@ contains
         read (line(len(name) + 1:), *, iostat=status) value
       end if
     end subroutine next_number
-  end subroutine read_mark
+  end subroutine read_file
 
 end module checkpoint_mark

@@ -17,7 +17,7 @@ module restart
   use base_text, only: to_text, with_rank
   implicit none
   private
-  public :: restart_t, saved_ranks, saved_checksum, phase_fresh, phase_dynamics, phase_half_step
+  public :: restart_t, saved_ranks, saved_checksum, magic, phase_fresh, phase_dynamics, phase_half_step
 
   !> Phases: velocities are still to be drawn, or come from dynamics; or are those of half a step before (leapfrog).
   integer, parameter :: phase_fresh = 0, phase_dynamics = 1, phase_half_step = 2

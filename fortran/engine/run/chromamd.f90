@@ -8,14 +8,16 @@ program chromamd
   use control_help, only: print_help
   use settings, only: settings_t
   use settings_reader, only: read_settings
-  use base_error, only: error_t, exit_bad_input, fail
+  use base_error, only: error_t, exit_bad_input, exit_corrupt_file, fail
   use pme_ranks, only: end_pme_service, serve_pme
   use base_stop_signal, only: catch_stop_signals
   use base_text, only: edit_distance, to_text
   use kernel_dispatch, only: check_processor
+  use verify_files, only: state_of
   use program_version, only: version
   implicit none
-  character(len=8), parameter :: known(7) = [character(len=8) :: "setup", "run", "energy", "merge", "ranks", "help", "version"]
+  character(len=8), parameter :: known(8) = [character(len=8) :: "setup", "run", "energy", "merge", "verify", "ranks", &
+    "help", "version"]
   integer, parameter :: exit_usage = 2
   type(communicator_t) :: comm
   type(settings_t) :: settings
@@ -29,12 +31,15 @@ program chromamd
     write (output_unit, "(a)") "chromamd "//version//" ("//precision_name//" precision)"
   case ("help", "--help", "")
     if (path == "") write (output_unit, "(a,/)") &
-      "# usage: chromamd setup|run|energy|merge FILE, chromamd help [SECTION], chromamd ranks, chromamd version; FILE:"
+      "# usage: chromamd setup|run|energy|merge FILE, chromamd verify RESTART ..., chromamd help [SECTION], "// &
+      "chromamd ranks, chromamd version; FILE:"
     call print_help(path, error)
     if (allocated(error)) then
       write (error_unit, "(2a)") "chromamd: ", error%message
       stop exit_usage, quiet=.true.
     end if
+  case ("verify")
+    call verify()
   case ("ranks")
     ! To try a launcher: the number of ranks that it starts.
     call comm%start()
@@ -79,15 +84,35 @@ program chromamd
     end if
     call comm%finish()
   case default
-    write (error_unit, "(a)") "chromamd: command '"//command//"' does not exist; nearest is '"// &
-      trim(known(minloc([edit_distance(command, trim(known(1))), edit_distance(command, trim(known(2))), &
-                         edit_distance(command, trim(known(3))), edit_distance(command, trim(known(4))), &
-                         edit_distance(command, trim(known(5))), edit_distance(command, trim(known(6))), &
-                         edit_distance(command, trim(known(7)))], dim=1)))//"'"
+    write (error_unit, "(a)") "chromamd: command '"//command//"' does not exist; nearest is '"//most_like(command)//"'"
     stop exit_usage, quiet=.true.
   end select
 
 contains
+
+  !> Say of each file named on the command line whether it is as it was written.
+  subroutine verify()
+    character(len=:), allocatable :: state
+    logical :: whole
+    integer :: k
+    whole = .true.
+    do k = 2, command_argument_count()
+      state = state_of(argument(k))
+      write (output_unit, "(3a)") argument(k), ": ", state
+      whole = whole .and. state == "ok"
+    end do
+    if (whole .and. k > 2) return
+    if (k == 2) write (error_unit, "(a)") "chromamd: 'chromamd verify' needs restart files or marks of checkpoints"
+    stop merge(exit_usage, exit_corrupt_file, k == 2), quiet=.true.
+  end subroutine verify
+
+  !> The command whose name is nearest.
+  function most_like(name)
+    character(len=*), intent(in) :: name
+    character(len=:), allocatable :: most_like
+    integer :: k
+    most_like = trim(known(minloc([(edit_distance(name, trim(known(k))), k=1, size(known))], dim=1)))
+  end function most_like
 
   !> Whether there are as many ranks as were asked for: a launcher that does not fit the MPI library starts as many
   !> programs of one rank each, which would write to the same files.
