@@ -115,7 +115,10 @@ def interrupt(process: subprocess.Popen, log: Path, step: int, number: int) -> N
     """Send a signal once the log has a row of that step. Ranks stand still until mpirun has handed it to them: on a
     busy machine they would otherwise end before."""
     wait_for_step(process, log, step)
-    ranks = [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/stat") if parent_of(path) == process.pid]
+    # The row may be one of the run before, and this one not have begun to look out for signals.
+    wait_until(lambda: any(catches(pid, number) for pid in engines(process)))
+    wait_until(lambda: all(catches(pid, number) for pid in engines(process)))
+    ranks = [pid for pid in engines(process) if pid != process.pid]
     for pid in ranks:
         os.kill(pid, signal.SIGSTOP)
     wait_until(lambda: all(stands_still(pid) for pid in ranks))
@@ -130,6 +133,20 @@ def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until and not condition():
         time.sleep(0.01)
+
+
+def engines(process: subprocess.Popen) -> list[int]:
+    """The processes of the engine itself, without mpirun."""
+    return [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/stat")
+            if process.pid in (int(path.parent.name), parent_of(path)) and name_of(path).startswith("chromamd")]
+
+
+def name_of(stat: Path) -> str:
+    """The name of a process by its file in /proc; empty when it has gone."""
+    try:
+        return stat.read_text().partition("(")[2].rpartition(")")[0]
+    except OSError:
+        return ""
 
 
 def parent_of(stat: Path) -> int | None:
@@ -148,8 +165,21 @@ def stands_still(pid: int) -> bool:
 
 def is_pending(pid: int, number: int) -> bool:
     """Whether a signal waits for a process that stands still."""
-    masks = re.findall(r"(?:Sig|Shd)Pnd:\t(\w+)", Path(f"/proc/{pid}/status").read_text())
-    return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
+    return is_in_mask(pid, "(?:Sig|Shd)Pnd", number)
+
+
+def catches(pid: int, number: int) -> bool:
+    """Whether a process has a handler for a signal."""
+    return is_in_mask(pid, "SigCgt", number)
+
+
+def is_in_mask(pid: int, mask: str, number: int) -> bool:
+    """Whether a signal is in one of the masks of a process; not when the process has gone."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    return any(int(bits, 16) >> (number - 1) & 1 for bits in re.findall(rf"{mask}:\t(\w+)", status))
 
 
 def rows(log: Path) -> list[str]:

@@ -11,11 +11,13 @@ import pytest
 from support.command_line import chromabuild, refusal, result_of
 from support.solvated_example import SOLUTE
 
+from chromabuild.base.errors import IntegrityError
 from chromabuild.base.in_use import in_use
 from chromabuild.base.settings import load_config
 from chromabuild.pipeline.chain import is_current, stage_named
 from chromabuild.pipeline.export import Program
 from chromabuild.pipeline.results import open_results
+from chromabuild.pipeline.verify import verify_outputs
 from chromabuild.simulate.replicas import replica_seed
 from chromabuild.simulate.restart_file import read_restart
 from chromabuild.simulate.result import Run
@@ -136,6 +138,28 @@ def test_replicas(folder):
     result_of("report", cwd=folder)
     page = (folder / "results" / "report.html").read_text(encoding="utf-8")
     assert "Replica 1, seed 1" in page and f"Replica 2, seed {replica_seed(1, 2)}" in page
+
+
+def test_one_flipped_bit_in_any_file_is_found(folder, monkeypatch):
+    """After test_replicas: of every file in the output folder but locks and what was put there from elsewhere."""
+    monkeypatch.chdir(folder)
+    config, random = load_config("locus.yaml"), np.random.default_rng(8)
+    assert all(check["result"] == "ok" for check in verify_outputs(config)["checks"])
+    files = [path for path in (folder / "results").rglob("*")
+             if path.is_file() and path.name != "solute_clean.h5" and path.stat().st_size]
+    assert len(files) > 50
+    for path in files:
+        content = bytearray(path.read_bytes())
+        place, bit = random.integers(len(content)), 1 << random.integers(8)
+        content[place] ^= bit
+        path.write_bytes(content)
+        try:
+            found = [check["what"] for check in verify_outputs(config)["checks"] if check["result"] != "ok"]
+        except IntegrityError as error:
+            found = [str(error)]
+        assert found, f"{path}: bit {bit} of byte {place}"
+        content[place] ^= bit
+        path.write_bytes(content)
 
 
 def test_one_process_works_in_a_folder(folder):
