@@ -99,14 +99,18 @@ class RelaxSection(Section):
     cutoff: float = Field(8.0, ge=6, description="angstrom; Lennard-Jones is switched off over the last 2, charges are shifted to no force and energy there; salt screens them as that of section solvate does")
 
 
+Concentration = Annotated[float, Field(ge=0, le=6)]
+"""mol/L; chlorides of sodium, potassium and magnesium dissolve up to 4 to 6."""
+
+
 class SolvateSection(Section):
     """Water, ions and bricks."""
 
-    padding: Positive = Field(10.0, description="angstrom between solute and box face")
+    padding: Annotated[float, Field(gt=0, le=1000)] = Field(10.0, description="angstrom between solute and box face")
     box: tuple[Positive, Positive, Positive] | None = Field(None, description="box edges, angstrom; empty: solute extent + padding")
-    salt: Annotated[float, Field(ge=0)] = Field(0.15, description="NaCl beyond neutrality, mol/L")
-    potassium_chloride: Annotated[float, Field(ge=0)] = Field(0.0, description="KCl beyond neutrality, mol/L")
-    magnesium_chloride: Annotated[float, Field(ge=0)] = Field(0.0, description="MgCl2 beyond neutrality, mol/L")
+    salt: Concentration = Field(0.15, description="NaCl beyond neutrality, mol/L")
+    potassium_chloride: Concentration = Field(0.0, description="KCl beyond neutrality, mol/L")
+    magnesium_chloride: Concentration = Field(0.0, description="MgCl2 beyond neutrality, mol/L")
     counterion: Literal["sodium", "potassium", "magnesium"] = Field("sodium", description="what neutralises a negative solute (a positive one: chloride)")
     ion_placement: Literal["uniform", "debye-hueckel"] = Field("uniform", description="ions anywhere in the water, or drawn with the weight of the solute's Debye-Hueckel potential: cations near DNA")
     brick_edge: float = Field(100.0, ge=15, le=200, description="target edge of a brick (one shard), angstrom")
@@ -245,6 +249,8 @@ def validated(data: dict, overrides: Mapping[str, object], path: Path | str) -> 
     if config.simulate.phases and config.simulate.protocol and "protocol" in config.simulate.model_fields_set:
         raise BadInputError(f"{path}: simulate.protocol and simulate.phases are both given: leave one of them empty")
     check_phases(config.simulate.phases, str(path))
+    if Path(config.output).resolve() == Path("/"):
+        raise BadInputError(f"{path}: output = {config.output!r} is no folder of its own: name one, such as results")
     problem = launcher_problem(config.dynamics.launcher)
     if problem:
         raise BadInputError(f"{path}: dynamics.launcher = {config.dynamics.launcher!r} {problem}")

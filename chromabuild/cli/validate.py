@@ -21,8 +21,8 @@ def validate(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], s
              threads: ThreadsOption = None, json: JsonOption = False) -> None:
     """Check settings and input files; runs nothing.
 
-    Reads settings, FASTA, nucleosomes and contacts, prints what the locus is; exit code 3 and one sentence at the
-    first thing that is wrong.
+    Reads settings, FASTA, nucleosomes, contacts and marks, builds the histones, prints what the locus is; exit code 3
+    and one sentence at the first thing that is wrong.
 
     \b
     Example:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.phases import NUCLEOSOME_GROUPS
-from chromabuild.base.settings import Settings
+from chromabuild.base.settings import Settings, input_files
 from chromabuild.base.summary import Summary
 
 if TYPE_CHECKING:
@@ -26,12 +26,37 @@ AUDITS = {
 
 
 def locus_summary(config: Settings) -> Summary:
-    """Read the locus and say what it is. Raises BadInputError for the first thing that is wrong."""
+    """Read the locus and say what it is.
+
+    Raises BadInputError for the first thing that is wrong, with what later stages find too: templates, variants and
+    marks of histones, restraints on groups, a box that no water or no cutoff fits into.
+    """
     from chromabuild.genome.locus import load_locus
+    from chromabuild.pipeline.plan import octamers_of
 
     locus = load_locus(config.locus)
-    check_restraints(config, len(locus.fibre().dyads))
+    fibre = locus.fibre()
+    for key, path in input_files(config).items():
+        if not Path(path).is_file():
+            raise BadInputError(f"{path} does not exist: correct `{key}` in the settings")
+    check_restraints(config, len(fibre.dyads))
+    octamers_of(config, fibre)
+    if config.solvate.box:
+        check_box(config)
     return locus.summary()
+
+
+def check_box(config: Settings) -> None:
+    """Raises BadInputError for a `solvate.box` that is too small or too large for whatever is put into it."""
+    import numpy as np
+
+    from chromabuild.pipeline.limits import box_below_cutoff
+    from chromabuild.solvate.placement import check_edges
+
+    check_edges(np.rint(np.array(config.solvate.box) * 1000))
+    problem = box_below_cutoff(config.solvate.box, config.dynamics)
+    if problem:
+        raise BadInputError(problem)
 
 
 def check_restraints(config: Settings, nucleosomes: int) -> None:

@@ -5,12 +5,12 @@ A stage is measured against the memory and the disk that are here and against th
 
 import math
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from chromabuild.base.errors import BadInputError, ResourceError
-from chromabuild.base.machine import memory_here, nodes_here
-from chromabuild.base.settings import Settings
+from chromabuild.base.machine import cores_here, memory_here, nodes_here
+from chromabuild.base.settings import DynamicsSection, Settings
 from chromabuild.forcefield.molecule_runs import beyond_dcd
 from chromabuild.pipeline.plan import Estimate, estimate, size_is_known
 
@@ -25,7 +25,8 @@ STAGES_WITH_LIMITS = tuple(_WORK)
 def obstacles(build: Estimate, config: Settings, stages: Collection[str]) -> list[str]:
     """Why some of the stages cannot be done here, and what helps, a sentence each; what weighs most first."""
     wanted = [name for name in _WORK if name in stages and name in build.memory]
-    found = [_memory(build, config, stage) for stage in wanted]
+    found = [box_below_cutoff(build.box, config.dynamics)] if "run" in wanted else []
+    found += [_memory(build, config, stage) for stage in wanted]
     if "run" in wanted:
         found.append(beyond_dcd(build.trajectory_atoms, config.dynamics.trajectory_selection))
     found += [_disk(build, config, stage) for stage in wanted]
@@ -48,6 +49,22 @@ def refuse(config: Settings, stages: Collection[str], threads: int) -> bool:
     return True
 
 
+def box_below_cutoff(box: Sequence[float], dynamics: DynamicsSection) -> str | None:
+    """Why a periodic box with these edges, angstrom, is too small for the cutoff; None where it is not.
+
+    An atom may meet only one image of another, so that no edge is shorter than twice the reach of the pair list
+    (engine openmm: of the cutoff).
+    """
+    is_ours = dynamics.engine == "chromamd"
+    least = 2 * (dynamics.cutoff + dynamics.pairlist_buffer * is_ours)
+    if min(box) >= least:
+        return None
+    reach = f"dynamics.cutoff = {dynamics.cutoff:g} A"
+    reach += f" with dynamics.pairlist_buffer = {dynamics.pairlist_buffer:g} A" if is_ours else ""
+    return (f"{reach} needs box edges of {least:g} A, and the shortest is {min(box):g} A: choose a shorter cutoff, or "
+            "a larger solvate.padding or box")
+
+
 def _memory(build: Estimate, config: Settings, stage: str) -> str | None:
     """Too little memory for a stage."""
     is_spread = stage == "run" and config.dynamics.engine == "chromamd"
@@ -60,6 +77,8 @@ def _memory(build: Estimate, config: Settings, stage: str) -> str | None:
     remedy = f"choose a smaller locus (about {atoms * here * nodes / needed:.2g} {kind} fit)"
     if stage == "run" and not is_spread:
         remedy += ", set dynamics.engine: chromamd"
+    elif is_spread and config.dynamics.ranks > nodes * cores_here():
+        remedy = (f"lower dynamics.ranks = {config.dynamics.ranks:,} to the {nodes * cores_here()} cores that are here")
     elif is_spread:
         remedy += (f", use {math.ceil(needed / here)} nodes of this size (`chromabuild plan --machine NAME --nodes N` "
                    "tells what they cost)")

@@ -128,7 +128,7 @@ class Estimate:
 def estimate(config: Settings, threads: int) -> Estimate:
     """Estimate a build from its locus and settings. Raises BadInputError when the locus cannot be read."""
     fibre = load_locus(config.locus).fibre()
-    octamers = _octamers(config, fibre)
+    octamers = octamers_of(config, fibre)
     solute, charge = _solute_size(fibre, octamers)
     if config.solvate.box:
         box, source = np.array(config.solvate.box), "the settings"
@@ -205,8 +205,11 @@ def _gigabytes(sizes: dict[str, float]) -> dict[str, float]:
     return {name: round(size / 1e9, 3) for name, size in sizes.items()}
 
 
-def _octamers(config: Settings, fibre: Fibre) -> list[Octamer]:
-    """The octamer of every nucleosome; equal ones are built once."""
+def octamers_of(config: Settings, fibre: Fibre) -> list[Octamer]:
+    """The octamer of every nucleosome; equal ones are built once.
+
+    Raises BadInputError for a template, variants or marks that cannot be built, as the stage `build` does.
+    """
     recipes = octamer_recipes(config.build, fibre.chromosome, fibre.start + np.array(fibre.dyads), config.seed)
     nowhere = np.zeros((0, 3)), np.zeros(0, dtype=bool)
     built = {recipe: build_octamer(recipe, *nowhere) for recipe in set(recipes)}

@@ -257,16 +257,22 @@ def _choose_box(extent: np.ndarray, section: SolvateSection) -> np.ndarray:
         box = extent + 2 * round(section.padding * 1000)
     else:
         box = np.rint(np.array(section.box) * 1000).astype(np.int64)
+        check_edges(box)
         if (extent >= box).any():
             axis = int(np.argmax(extent - box))
             raise BadInputError(f"solvate.box = {section.box[axis]:g} A along {'xyz'[axis]} is smaller than the solute "
                                 f"({extent[axis] / 1000:.3f} A): give a larger box or leave it empty")
+    check_edges(box)
+    return box
+
+
+def check_edges(box: np.ndarray) -> None:
+    """Raises BadInputError for edges (3,), 0.001 angstrom, of a box that cannot be filled with water."""
     if box.min() < 20_000:
         raise BadInputError(f"the box edge of {box.min() / 1000:.3f} A is below 20 A: use a larger padding or box")
     if box.max() > np.iinfo(np.int32).max:  # positions in bricks are 32-bit thousandths of an angstrom
         raise BadInputError(f"the box edge of {box.max() / 1000:g} A is beyond the 2,147,483 A that a brick's "
                             "coordinates reach: use a smaller padding or box")
-    return box
 
 
 def _write(file: h5py.File, solute: Solute, box: np.ndarray, shift: np.ndarray) -> None:

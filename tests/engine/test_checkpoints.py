@@ -10,12 +10,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import h5py
 import pytest
-from support import systems
+from support import processes, systems
 from support.chain_in_water import make_system
 
 pytestmark = pytest.mark.mpi
@@ -112,74 +111,12 @@ def wait_for_step(process: subprocess.Popen, log: Path, step: int) -> None:
 
 
 def interrupt(process: subprocess.Popen, log: Path, step: int, number: int) -> None:
-    """Send a signal once the log has a row of that step. Ranks stand still until mpirun has handed it to them: on a
-    busy machine they would otherwise end before."""
+    """Send a signal once the log has a row of that step."""
     wait_for_step(process, log, step)
     # The row may be one of the run before, and this one not have begun to look out for signals.
-    wait_until(lambda: any(catches(pid, number) for pid in engines(process)))
-    wait_until(lambda: all(catches(pid, number) for pid in engines(process)))
-    ranks = [pid for pid in engines(process) if pid != process.pid]
-    for pid in ranks:
-        os.kill(pid, signal.SIGSTOP)
-    wait_until(lambda: all(stands_still(pid) for pid in ranks))
-    process.send_signal(number)
-    wait_until(lambda: all(is_pending(pid, number) for pid in ranks))
-    for pid in ranks:
-        os.kill(pid, signal.SIGCONT)
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
-    """Or until the time is over; then what follows tells what is wrong."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until and not condition():
-        time.sleep(0.01)
-
-
-def engines(process: subprocess.Popen) -> list[int]:
-    """The processes of the engine itself, without mpirun."""
-    return [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/stat")
-            if process.pid in (int(path.parent.name), parent_of(path)) and name_of(path).startswith("chromamd")]
-
-
-def name_of(stat: Path) -> str:
-    """The name of a process by its file in /proc; empty when it has gone."""
-    try:
-        return stat.read_text().partition("(")[2].rpartition(")")[0]
-    except OSError:
-        return ""
-
-
-def parent_of(stat: Path) -> int | None:
-    """The parent of a process by its file in /proc; None when it has gone."""
-    try:
-        return int(stat.read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return None
-
-
-def stands_still(pid: int) -> bool:
-    """Whether all threads of a process have stopped."""
-    return all(re.search(r"^State:\tT", path.read_text(), re.MULTILINE)
-               for path in Path(f"/proc/{pid}/task").glob("*/status"))
-
-
-def is_pending(pid: int, number: int) -> bool:
-    """Whether a signal waits for a process that stands still."""
-    return is_in_mask(pid, "(?:Sig|Shd)Pnd", number)
-
-
-def catches(pid: int, number: int) -> bool:
-    """Whether a process has a handler for a signal."""
-    return is_in_mask(pid, "SigCgt", number)
-
-
-def is_in_mask(pid: int, mask: str, number: int) -> bool:
-    """Whether a signal is in one of the masks of a process; not when the process has gone."""
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return False
-    return any(int(bits, 16) >> (number - 1) & 1 for bits in re.findall(rf"{mask}:\t(\w+)", status))
+    processes.wait_until(lambda: any(processes.catches(pid, number) for pid in processes.engines(process)))
+    processes.wait_until(lambda: all(processes.catches(pid, number) for pid in processes.engines(process)))
+    processes.signal_engines(process, {number})
 
 
 def rows(log: Path) -> list[str]:

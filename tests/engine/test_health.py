@@ -159,7 +159,7 @@ def test_every_band_ends_the_run(system, tmp_path, band, words):
 def test_the_last_checkpoint_is_good_and_the_run_goes_on_from_it(system, tmp_path):
     """A run that is heated beyond its band ends; with a wider band it goes on, to the bits of a run without one."""
     heated = {"ensemble": "NVT", "tpcontrol": "BUSSI", "tau_t": 0.01, "temperature": 100, "temperature_end": 300}
-    keys = {"ensemble": heated, "nsteps": 200, "eneout_period": 10, "output": {"checkpoint_interval": 1e-4}}
+    keys = {"ensemble": heated, "nsteps": 200, "eneout_period": 10}
     undisturbed = control(system, tmp_path / "undisturbed", **keys)
     assert engine(undisturbed).returncode == 0
     inp = control(system, tmp_path / "run", health={"max_temperature": 200}, **keys)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.chain_in_water import make_system
+from support.processes import signal_engines
 
 from chromabuild.base.duration import minutes_of
 from chromabuild.base.errors import InterruptedRunError
@@ -19,7 +20,7 @@ from chromabuild.simulate.result import Run
 
 pytestmark = pytest.mark.release
 
-STEPS = 600
+STEPS = 1200
 
 
 def run(folder: Path, steps: int = STEPS, seed: int = 1, engine: object = chromamd, ranks: int = 1,
@@ -46,7 +47,7 @@ def in_dynamics(folder: Path, step: int) -> subprocess.Popen:
     log = folder / "md/02-dynamics.log"
     while not (log.exists() and f"INFO:{step:16d}" in log.read_text()):
         assert process.poll() is None
-        time.sleep(0.01)
+        time.sleep(0.002)
     return process
 
 
@@ -62,7 +63,7 @@ def check(folder: Path, steps: int) -> None:
 def test_the_same_command_goes_on(folder, number):
     process = in_dynamics(folder, 100)
     minimised = (folder / "md/01-minimise.log").stat().st_mtime_ns
-    process.send_signal(number)
+    signal_engines(process, {signal.SIGTERM, signal.SIGUSR1, signal.SIGINT}, number)
     assert process.wait(60) == (InterruptedRunError.exit_code if number != signal.SIGKILL else -signal.SIGKILL)
     deadline = time.monotonic() + 60
     while "stopped by a signal" not in (folder / "md/02-dynamics.out").read_text():

@@ -121,10 +121,49 @@ def solvated(tmp_path_factory):
     ("solvate.box=[100,.inf,100]", "solvate.box"),
     ("solvate.box=[100,.nan,100]", "solvate.box"),
     ("solvate.padding=.inf", "solvate.padding"),
-    ("solvate.padding=1.0e+7", "box"),
+    ("solvate.padding=1.0e+7", "solvate.padding = 10000000.0 should be less than or equal to 1000"),
+    ("solvate.box=[1.0e+7,100,100]", "beyond the 2,147,483 A that a brick's coordinates reach"),
+    ("solvate.salt=7", "solvate.salt = 7 should be less than or equal to 6"),
+    ("output=/", "output = '/' is no folder of its own"),
 ])
 def test_impossible_boxes(solvated, setting, told):
     assert told in refused(solvated, "solvate", "--set", setting)
+
+
+@pytest.fixture(scope="module")
+def scaffold(tmp_path_factory):
+    """A locus with its scaffold and some solute, so that the stages after them can begin; no test changes it."""
+    folder = tmp_path_factory.mktemp("scaffold")
+    (folder / "locus.fa").write_text(f">chr1\n{SEQUENCE}\n")
+    (folder / "nucleosomes.bed").write_text(BED)
+    (folder / "locus.yaml").write_text("scaffold: {sweeps: 5}\n")
+    result_of("scaffold", cwd=folder)
+    shutil.copy(SOLUTE, folder / "results" / "solute_clean.h5")
+    for name, mark in (("where", "H2A.Z"), ("what", "H9.Z")):
+        (folder / f"{name}.bed").write_text(f"chr{1 + (name == 'where')}\t140\t160\t{mark}\n")
+    return folder
+
+
+@pytest.mark.parametrize(("stage", "setting", "code"), [
+    ("build", "build.variants=[H9.Z]", 3),
+    ("build", "build.variants=['H3:K999Q']", 3),
+    ("build", "build.variants=['H3:A56Q']", 3),
+    ("build", "build.marks=missing.bed", 3),
+    ("build", "build.marks=where.bed", 3),
+    ("build", "build.marks=what.bed", 3),
+    ("build", "build.template=missing.h5", 3),
+    ("build", "build.template=locus.fa", 3),
+    ("solvate", "solvate.box=[300,300,10]", 3),
+    ("solvate", "solvate.box=[1.0e+7,300,300]", 3),
+    ("all", "solvate.box=[900,900,20.5]", 6),
+    ("all --set solvate.box=[900,900,900]", "dynamics.cutoff=449", 6),
+    ("all --set solvate.box=[900,900,900] --set dynamics.engine=openmm", "dynamics.cutoff=451", 6),
+])
+def test_validate_says_what_a_later_stage_would(scaffold, stage, setting, code):
+    """The same sentence, before the work."""
+    words = stage.split()
+    later = refused(scaffold, *words, "--set", setting, code=code)
+    assert refused(scaffold, "validate", *words[1:], "--set", setting) == later
 
 
 def test_truncated_shard(solvated):

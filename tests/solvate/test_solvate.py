@@ -323,7 +323,7 @@ def test_given_box(solute, tmp_path):
     with pytest.raises(BadInputError, match=r"solvate.box = 30 A along x is smaller than the solute \(80\.\d+ A\)"):
         solvate(solute, SolvateSection(box=(30, 100, 100)), 1, 1, tmp_path)
     with pytest.raises(BadInputError, match="there is room for"):
-        solvate(solute, SolvateSection(salt=30.0), 1, 1, tmp_path)
+        solvate(solute, SolvateSection(salt=6, potassium_chloride=6, magnesium_chloride=6), 1, 1, tmp_path)
 
 
 def test_bad_solutes_are_refused(solute, tmp_path):

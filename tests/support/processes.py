@@ -1,0 +1,83 @@
+"""Engines that are stopped by signals at a known place, however fast or busy the machine is."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+
+def signal_engines(process: subprocess.Popen, expected: Collection[int], sent: int | None = None) -> None:
+    """Send a signal to a process that has started engines, or is one.
+
+    The engines stand still until it has been handed to them: they would otherwise end before on a busy machine.
+
+    Args:
+        process: the engine by itself, mpirun, or chromabuild.
+        expected: the signals one of which reaches the engines.
+        sent: to the process; None: the one that is expected.
+    """
+    stopped = [pid for pid in engines(process) if pid != process.pid]
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: all(stands_still(pid) for pid in stopped))
+    process.send_signal(min(expected) if sent is None else sent)
+    wait_until(lambda: all(any(is_pending(pid, number) for number in expected) for pid in stopped))
+    for pid in stopped:
+        os.kill(pid, signal.SIGCONT)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
+    """Or until the time is over; then what follows tells what is wrong."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and not condition():
+        time.sleep(0.01)
+
+
+def engines(process: subprocess.Popen) -> list[int]:
+    """The processes of the engine itself, among a process and its children."""
+    return [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/stat")
+            if process.pid in (int(path.parent.name), _parent_of(path)) and _name_of(path).startswith("chromamd")]
+
+
+def stands_still(pid: int) -> bool:
+    """Whether all threads of a process have stopped."""
+    return all(re.search(r"^State:\tT", path.read_text(), re.MULTILINE)
+               for path in Path(f"/proc/{pid}/task").glob("*/status"))
+
+
+def is_pending(pid: int, number: int) -> bool:
+    """Whether a signal waits for a process that stands still."""
+    return _is_in_mask(pid, "(?:Sig|Shd)Pnd", number)
+
+
+def catches(pid: int, number: int) -> bool:
+    """Whether a process has a handler for a signal."""
+    return _is_in_mask(pid, "SigCgt", number)
+
+
+def _is_in_mask(pid: int, mask: str, number: int) -> bool:
+    """Whether a signal is in one of the masks of a process; not when the process has gone."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    return any(int(bits, 16) >> (number - 1) & 1 for bits in re.findall(rf"{mask}:\t(\w+)", status))
+
+
+def _name_of(stat: Path) -> str:
+    """The name of a process by its file in /proc; empty when it has gone."""
+    try:
+        return stat.read_text().partition("(")[2].rpartition(")")[0]
+    except OSError:
+        return ""
+
+
+def _parent_of(stat: Path) -> int | None:
+    """The parent of a process by its file in /proc; None when it has gone."""
+    try:
+        return int(stat.read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
