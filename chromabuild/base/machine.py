@@ -17,11 +17,6 @@ def memory_here() -> float:
     return min(limits)
 
 
-def cores_here() -> int:
-    """Cores of this machine that processes here may use."""
-    return len(os.sched_getaffinity(0))
-
-
 def nodes_here() -> int:
     """Nodes that the batch system gave to this job; 1 outside of one."""
     try:

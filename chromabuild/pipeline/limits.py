@@ -9,8 +9,9 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from chromabuild.base.errors import BadInputError, ResourceError
-from chromabuild.base.machine import cores_here, memory_here, nodes_here
+from chromabuild.base.machine import memory_here, nodes_here
 from chromabuild.base.settings import DynamicsSection, Settings
+from chromabuild.base.threads import thread_count
 from chromabuild.forcefield.molecule_runs import beyond_dcd
 from chromabuild.pipeline.plan import Estimate, estimate, size_is_known
 
@@ -77,8 +78,8 @@ def _memory(build: Estimate, config: Settings, stage: str) -> str | None:
     remedy = f"choose a smaller locus (about {atoms * here * nodes / needed:.2g} {kind} fit)"
     if stage == "run" and not is_spread:
         remedy += ", set dynamics.engine: chromamd"
-    elif is_spread and config.dynamics.ranks > nodes * cores_here():
-        remedy = (f"lower dynamics.ranks = {config.dynamics.ranks:,} to the {nodes * cores_here()} cores that are here")
+    elif is_spread and config.dynamics.ranks > nodes * thread_count():
+        remedy = f"lower dynamics.ranks = {config.dynamics.ranks:,} to the {nodes * thread_count()} cores that are here"
     elif is_spread:
         remedy += (f", use {math.ceil(needed / here)} nodes of this size (`chromabuild plan --machine NAME --nodes N` "
                    "tells what they cost)")

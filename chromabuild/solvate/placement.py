@@ -257,12 +257,11 @@ def _choose_box(extent: np.ndarray, section: SolvateSection) -> np.ndarray:
         box = extent + 2 * round(section.padding * 1000)
     else:
         box = np.rint(np.array(section.box) * 1000).astype(np.int64)
-        check_edges(box)
-        if (extent >= box).any():
-            axis = int(np.argmax(extent - box))
-            raise BadInputError(f"solvate.box = {section.box[axis]:g} A along {'xyz'[axis]} is smaller than the solute "
-                                f"({extent[axis] / 1000:.3f} A): give a larger box or leave it empty")
     check_edges(box)
+    if section.box is not None and (extent >= box).any():
+        axis = int(np.argmax(extent - box))
+        raise BadInputError(f"solvate.box = {section.box[axis]:g} A along {'xyz'[axis]} is smaller than the solute "
+                            f"({extent[axis] / 1000:.3f} A): give a larger box or leave it empty")
     return box
 
 

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import h5py
 import pytest
-from support import processes, systems
+from support import systems
 from support.chain_in_water import make_system
+from support.processes import signal_engines
 
 pytestmark = pytest.mark.mpi
 
@@ -111,12 +112,9 @@ def wait_for_step(process: subprocess.Popen, log: Path, step: int) -> None:
 
 
 def interrupt(process: subprocess.Popen, log: Path, step: int, number: int) -> None:
-    """Send a signal once the log has a row of that step."""
+    """Send a signal once the log has a row of that step, of this run or of the one before."""
     wait_for_step(process, log, step)
-    # The row may be one of the run before, and this one not have begun to look out for signals.
-    processes.wait_until(lambda: any(processes.catches(pid, number) for pid in processes.engines(process)))
-    processes.wait_until(lambda: all(processes.catches(pid, number) for pid in processes.engines(process)))
-    processes.signal_engines(process, {number})
+    signal_engines(process, number)
 
 
 def rows(log: Path) -> list[str]:

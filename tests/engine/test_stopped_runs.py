@@ -63,7 +63,7 @@ def check(folder: Path, steps: int) -> None:
 def test_the_same_command_goes_on(folder, number):
     process = in_dynamics(folder, 100)
     minimised = (folder / "md/01-minimise.log").stat().st_mtime_ns
-    signal_engines(process, {signal.SIGTERM, signal.SIGUSR1, signal.SIGINT}, number)
+    signal_engines(process, number)
     assert process.wait(60) == (InterruptedRunError.exit_code if number != signal.SIGKILL else -signal.SIGKILL)
     deadline = time.monotonic() + 60
     while "stopped by a signal" not in (folder / "md/02-dynamics.out").read_text():

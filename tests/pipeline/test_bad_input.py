@@ -20,10 +20,14 @@ BED = "chr1\t150\t151\tfirst\nchr1\t400\t401\tsecond\n"
 @pytest.fixture
 def locus(tmp_path):
     """A sound locus of 640 bp and two nucleosomes; tests damage it."""
-    (tmp_path / "locus.fa").write_text(f">chr1\n{SEQUENCE}\n")
-    (tmp_path / "nucleosomes.bed").write_text(BED)
-    (tmp_path / "locus.yaml").write_text("scaffold: {sweeps: 5}\n")
-    return tmp_path
+    return written_locus(tmp_path)
+
+
+def written_locus(folder):
+    (folder / "locus.fa").write_text(f">chr1\n{SEQUENCE}\n")
+    (folder / "nucleosomes.bed").write_text(BED)
+    (folder / "locus.yaml").write_text("scaffold: {sweeps: 5}\n")
+    return folder
 
 
 def made(folder):
@@ -126,21 +130,18 @@ def solvated(tmp_path_factory):
     ("solvate.salt=7", "solvate.salt = 7 should be less than or equal to 6"),
     ("output=/", "output = '/' is no folder of its own"),
 ])
-def test_impossible_boxes(solvated, setting, told):
+def test_impossible_settings(solvated, setting, told):
     assert told in refused(solvated, "solvate", "--set", setting)
 
 
 @pytest.fixture(scope="module")
 def scaffold(tmp_path_factory):
     """A locus with its scaffold and some solute, so that the stages after them can begin; no test changes it."""
-    folder = tmp_path_factory.mktemp("scaffold")
-    (folder / "locus.fa").write_text(f">chr1\n{SEQUENCE}\n")
-    (folder / "nucleosomes.bed").write_text(BED)
-    (folder / "locus.yaml").write_text("scaffold: {sweeps: 5}\n")
+    folder = written_locus(tmp_path_factory.mktemp("scaffold"))
     result_of("scaffold", cwd=folder)
     shutil.copy(SOLUTE, folder / "results" / "solute_clean.h5")
-    for name, mark in (("where", "H2A.Z"), ("what", "H9.Z")):
-        (folder / f"{name}.bed").write_text(f"chr{1 + (name == 'where')}\t140\t160\t{mark}\n")
+    (folder / "where.bed").write_text("chr2\t140\t160\tH2A.Z\n")
+    (folder / "what.bed").write_text("chr1\t140\t160\tH9.Z\n")
     return folder
 
 

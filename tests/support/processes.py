@@ -5,28 +5,34 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
+"""One of these reaches an engine when it, mpirun or chromabuild is stopped or killed."""
 
-def signal_engines(process: subprocess.Popen, expected: Collection[int], sent: int | None = None) -> None:
-    """Send a signal to a process that has started engines, or is one.
 
-    The engines stand still until it has been handed to them: they would otherwise end before on a busy machine.
+def signal_engines(process: subprocess.Popen, number: int) -> None:
+    """Send a signal to an engine by itself, to mpirun, or to chromabuild, once the engines look out for signals.
 
-    Args:
-        process: the engine by itself, mpirun, or chromabuild.
-        expected: the signals one of which reaches the engines.
-        sent: to the process; None: the one that is expected.
+    Those that the process has started stand still until one has been handed to them: they would otherwise end before
+    on a busy machine.
     """
+    wait_until(lambda: any(catch_signals(process)))  # MPI has started all engines when one is so far
+    wait_until(lambda: all(catch_signals(process)))
     stopped = [pid for pid in engines(process) if pid != process.pid]
     for pid in stopped:
         os.kill(pid, signal.SIGSTOP)
     wait_until(lambda: all(stands_still(pid) for pid in stopped))
-    process.send_signal(min(expected) if sent is None else sent)
-    wait_until(lambda: all(any(is_pending(pid, number) for number in expected) for pid in stopped))
+    process.send_signal(number)
+    wait_until(lambda: all(any(is_pending(pid, stop) for stop in STOP_SIGNALS) for pid in stopped))
     for pid in stopped:
         os.kill(pid, signal.SIGCONT)
+
+
+def catch_signals(process: subprocess.Popen) -> list[bool]:
+    """Of each engine, whether it has handlers for all signals that stop it."""
+    return [all(_is_in_mask(pid, "SigCgt", number) for number in STOP_SIGNALS) for pid in engines(process)]
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
@@ -51,11 +57,6 @@ def stands_still(pid: int) -> bool:
 def is_pending(pid: int, number: int) -> bool:
     """Whether a signal waits for a process that stands still."""
     return _is_in_mask(pid, "(?:Sig|Shd)Pnd", number)
-
-
-def catches(pid: int, number: int) -> bool:
-    """Whether a process has a handler for a signal."""
-    return _is_in_mask(pid, "SigCgt", number)
 
 
 def _is_in_mask(pid: int, mask: str, number: int) -> bool:
