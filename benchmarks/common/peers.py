@@ -30,6 +30,12 @@ def gromacs() -> Path | None:
     return Path(found) if found else None
 
 
+def gromacs_double() -> Path | None:
+    """``gmx_d``, GROMACS in double precision, on the path; None where it is not."""
+    found = shutil.which("gmx_d")
+    return Path(found) if found else None
+
+
 def gromacs_version(gmx: Path) -> str:
     """Its version and instruction set."""
     text = subprocess.run([gmx, "--version"], capture_output=True, text=True, check=True).stdout

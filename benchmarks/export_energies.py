@@ -1,0 +1,255 @@
+"""Energies of exported systems in the programs that they are exported to, beside chromamd's, term by term.
+
+Systems: water with ions, a duplex of 20 base pairs, a nucleosome (177 base pairs), and the bundled demo, all as the
+chain makes them. Programs read the files that ``chromabuild export`` writes, and nothing else: GROMACS energy.mdp,
+LAMMPS energy.in, OpenMM the prmtop, the GROMACS topology and the serialised System. The reference is
+``chromamd-double``.
+
+All take the same Ewald splitting and grid, and B-splines of the same order. LAMMPS has PPPM in place of PME, which
+agrees with it where the mesh is fine: ``--spacing``. Energies of charges are made equal by the ratio of the Coulomb
+constants. A difference is relative to the term; where a term is the small difference of large parts (charges inside the
+cutoff and in reciprocal space), to the largest of its parts. Rigid waters of a prmtop have a third bond in place of
+their angle: its bonds and angles are compared without water.
+"""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import openmm
+from common import peers
+from common.command import Benchmark
+from common.engine import write_system
+from common.solutes import duplex, nucleosome
+from openmm import app, unit
+
+from chromabuild.base.settings import DynamicsSection, SimulateSection, SolvateSection
+from chromabuild.export.amber import export_amber
+from chromabuild.export.gromacs import export_gromacs
+from chromabuild.export.lammps import export_lammps
+from chromabuild.export.openmm_files import export_openmm
+from chromabuild.export.system import BuiltSystem
+from chromabuild.forcefield.assign import make_topology
+from chromabuild.forcefield.topology_file import Topology
+from chromabuild.molecule.solute import Solute
+from chromabuild.shards import read_shards
+from chromabuild.simulate import chromamd
+from chromabuild.simulate.openmm_engine import SPLINE_ORDER, nonbonded_options
+from chromabuild.simulate.protocol import plan_phases
+from chromabuild.solvate import solvate
+
+SYSTEMS = ("water", "duplex", "nucleosome", "demo")
+PROGRAMS = ("gromacs", "lammps", "prmtop", "top", "system")
+TITLES = {"gromacs": "GROMACS", "lammps": "LAMMPS", "prmtop": "OpenMM, prmtop", "top": "OpenMM, GROMACS topology",
+          "system": "OpenMM, System"}
+KCAL = 4.184
+COULOMB = {"gromacs": 138.935458 * 10 / KCAL}
+"""kcal angstrom/mol/e^2, where a program does not take that of our files (GROMACS' manual, Definitions and Units)."""
+GROMACS_TERMS = {"bond": ["Bond", "Harmonic Pot."], "angle": ["Angle"],
+                 "dihedral": ["Proper Dih.", "Improper Dih.", "Per. Imp. Dih."], "lennard_jones": ["LJ-14", "LJ (SR)"],
+                 "electrostatic": ["Coulomb-14", "Coulomb (SR)", "Coul. recip."]}
+LAMMPS_TERMS = {"bond": ["E_bond"], "angle": ["E_angle"], "dihedral": ["E_dihed", "E_impro"],
+                "lennard_jones": ["E_vdwl"], "electrostatic": ["E_coul", "E_long"]}
+CHROMAMD_TERMS = {"bond": ["BOND", "UREY-BRADLEY"], "angle": ["ANGLE"], "dihedral": ["DIHEDRAL", "IMPROPER", "CMAP"],
+                  "lennard_jones": ["VDWAALS", "PAIR14_VDW"], "electrostatic": ["ELECT", "RECIPROCAL", "PAIR14_ELECT"]}
+NONBONDED = ("lennard_jones", "electrostatic")
+
+Parts = dict[str, list[float]]
+"""Parts of every term, kcal/mol."""
+
+
+def built(name: str, folder: Path) -> BuiltSystem:
+    """A system of the chain."""
+    if name == "demo":
+        subprocess.run(["chromabuild", "init", "--example", "demo", folder], check=True, stdout=subprocess.DEVNULL)
+        for stage in ("scaffold", "build", "clash", "solvate", "topology"):
+            subprocess.run(["chromabuild", stage], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        box, position = read_shards(folder / "results" / "shards" / "bricks.txt")
+        solute = Solute.read(folder / "results" / "solute_clean.h5")
+        return BuiltSystem(Topology.read(folder / "results" / "topology.h5"), position, box, solute)
+    solute = nucleosome() if name == "nucleosome" else duplex(20)
+    manifest = solvate(solute, SolvateSection(), 1, 1, folder / "shards")
+    box, position = read_shards(folder / "shards" / "bricks.txt")
+    counts = dict(manifest.counts)
+    if name == "water":
+        # What is around the duplex, without its counter-ions.
+        first = solute.n_atoms + 3 * counts["water"]
+        extra = counts["sodium"] - counts["chloride"]
+        position = np.concatenate([position[solute.n_atoms:first], position[first + extra:]])
+        counts["sodium"] -= extra
+        solute = None
+    return BuiltSystem(make_topology(solute, counts), position, box, solute)
+
+
+def of_chromamd(system: BuiltSystem, dynamics: DynamicsSection, folder: Path) -> Parts:
+    """The reference."""
+    options = nonbonded_options(dynamics, system.box)
+    write_system(folder, system.topology, system.position, system.box)
+    control = folder / "energy.inp"
+    grid = {f"pme_ngrid_{axis}": n for axis, n in zip("xyz", options.grid, strict=True)}
+    chromamd.write_control(control, {
+        "INPUT": {"topologyfile": folder / "topology.h5", "shardfile": folder / "bricks.txt"},
+        "ENERGY": chromamd.energy_section(dynamics) | {"pme_alpha": options.alpha, **grid}})
+    chromamd.launch("energy", control, 1, "double")
+    energy = chromamd.read_energies(control)
+    return {term: [energy.get(name, 0.0) for name in names] for term, names in CHROMAMD_TERMS.items()}
+
+
+def of_gromacs(system: BuiltSystem, folder: Path) -> Parts:
+    """GROMACS in double precision where Debian's is there."""
+    gmx = peers.gromacs_double() or peers.gromacs()
+    environment = os.environ | {"GMX_MAXBACKUP": "-1"}
+
+    def call(*arguments: object, told: str = "") -> str:
+        done = subprocess.run([gmx, *map(str, arguments)], cwd=folder, input=told, capture_output=True, text=True,
+                              env=environment)
+        if done.returncode:
+            raise RuntimeError(done.stderr[-2000:])
+        return done.stdout + done.stderr
+
+    said = call("grompp", "-f", "energy.mdp", "-c", "system.gro", "-p", "system.top", "-n", "index.ndx", "-o", "e.tpr")
+    if "WARNING" in said:
+        raise RuntimeError(said[said.index("WARNING"):][:1000])
+    call("mdrun", "-s", "e.tpr", "-deffnm", "e", "-rerun", "system.gro", "-nt", 1)
+    menu = call("energy", "-f", "e.edr", "-o", "none.xvg", told="Potential\n\n")
+    wanted = [name for names in GROMACS_TERMS.values() for name in names if name.replace(" ", "-") in menu]
+    order = sorted(wanted, key=lambda name: menu.index(name.replace(" ", "-")))
+    call("energy", "-f", "e.edr", "-o", "e.xvg", "-xvg", "none", "-dp",
+         told="\n".join(name.replace(" ", "-") for name in order) + "\n\n")
+    value = dict(zip(order, map(float, (folder / "e.xvg").read_text().split()[1:]), strict=True))
+    parts = {term: [value[name] / KCAL for name in names if name in value] for term, names in GROMACS_TERMS.items()}
+    factor = system.topology.coulomb_constant / COULOMB["gromacs"]
+    return parts | {"electrostatic": [factor * part for part in parts["electrostatic"]]}
+
+
+def of_lammps(lmp: Path, folder: Path) -> Parts:
+    """The only row of the table of energies."""
+    subprocess.run([lmp, "-in", "energy.in", "-screen", "none", "-log", "e.log"], cwd=folder, check=True)
+    log = (folder / "e.log").read_text()
+    head, row = log[log.rindex("   Step "):].splitlines()[:2]
+    value = dict(zip(head.split(), map(float, row.split()), strict=True))
+    return {term: [value.get(name, 0.0) for name in names] for term, names in LAMMPS_TERMS.items()}
+
+
+def of_openmm(system: openmm.System, position: np.ndarray, box: np.ndarray, dynamics: DynamicsSection) -> Parts:
+    """Terms by the kind of force; all of OpenMM's nonbonded forces in one."""
+    options = nonbonded_options(dynamics, box)
+    groups = {"HarmonicBondForce": 0, "HarmonicAngleForce": 1, "PeriodicTorsionForce": 2, "CMAPTorsionForce": 2}
+    for force in system.getForces():
+        force.setForceGroup(groups.get(force.getName(), 3))
+        if isinstance(force, openmm.NonbondedForce):
+            force.setPMEParameters(options.alpha * 10, *options.grid)
+            force.setUseDispersionCorrection(False)
+    context = openmm.Context(system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
+    context.setPeriodicBoxVectors(*(np.diag(box) / 10))
+    context.setPositions(position / 10)
+    return {term: [context.getState(getEnergy=True, groups={k}).getPotentialEnergy()
+                   .value_in_unit(unit.kilocalorie_per_mole)]
+            for k, term in enumerate(("bond", "angle", "dihedral", "nonbonded"))}
+
+
+def of_prmtop(system: BuiltSystem, dynamics: DynamicsSection, folder: Path) -> Parts:
+    """By OpenMM's reader. Rigid waters have a third bond in place of their angle: with water no bonds and angles."""
+    made = app.AmberPrmtopFile(str(folder / "system.prmtop")).createSystem(
+        nonbondedMethod=app.PME, nonbondedCutoff=dynamics.cutoff / 10, rigidWater=False)
+    found = of_openmm(made, system.position, system.box, dynamics)
+    has_water = any(template.rigid_water for template in system.topology.templates)
+    return {term: parts for term, parts in found.items() if not (has_water and term in ("bond", "angle"))}
+
+
+def of_top(system: BuiltSystem, dynamics: DynamicsSection, folder: Path) -> Parts:
+    """By OpenMM's reader of GROMACS' topologies."""
+    edges = np.diag(system.box) / 10 * unit.nanometer
+    made = app.GromacsTopFile(str(folder / "system.top"), periodicBoxVectors=edges).createSystem(
+        nonbondedMethod=app.PME, nonbondedCutoff=dynamics.cutoff / 10, rigidWater=False)
+    return of_openmm(made, system.position, system.box, dynamics)
+
+
+def of_system(system: BuiltSystem, dynamics: DynamicsSection, folder: Path) -> Parts:
+    """Of the serialised System, whose rigid bonds have no energy."""
+    made = openmm.XmlSerializer.deserialize((folder / "system.xml").read_text())
+    found = of_openmm(made, system.position, system.box, dynamics)
+    return {term: parts for term, parts in found.items() if term not in ("bond", "angle")}
+
+
+def differences(ours: Parts, theirs: Parts) -> tuple[str, float, float]:
+    """The term with the largest relative difference, that difference, and that of the sum of all that are compared."""
+    if "nonbonded" in theirs:
+        ours = ours | {"nonbonded": [part for term in NONBONDED for part in ours[term]]}
+    ours = {term: ours[term] for term in theirs}
+    found = {}
+    for term, parts in ours.items():
+        scale = max(map(abs, [*parts, sum(parts)]))
+        # Rigid waters as built are at rest in their bonds and angles: there is nothing to compare.
+        if scale > 1e-3:
+            found[term] = abs(sum(theirs[term]) - sum(parts)) / scale
+    worst = max(found, key=lambda term: found[term])
+    totals = [sum(sum(parts) for parts in energy.values()) for energy in (ours, theirs)]
+    return worst.replace("_", "-"), found[worst], abs(totals[1] / totals[0] - 1)
+
+
+def main() -> None:
+    """See the head of this file."""
+    benchmark = Benchmark(__doc__)
+    benchmark.parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
+    benchmark.parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=PROGRAMS)
+    benchmark.parser.add_argument("--spacing", type=float, default=0.5, help="angstrom, of the mesh")
+    benchmark.parser.add_argument("--peers", type=Path, metavar="PYTHON", help="interpreter of the peers' environment")
+    benchmark.parser.add_argument("--work", type=Path, help="folder for the runs; default: a temporary one")
+    given = benchmark.start(quick={"systems": ["water", "duplex"], "spacing": 0.8}, packages=("openmm",))
+    programs = list(given.programs)
+    lmp = peers.lammps(given.peers) if "lammps" in programs else None
+    if "lammps" in programs and lmp is None:
+        programs.remove("lammps")
+    if "gromacs" in programs:
+        gmx = peers.gromacs_double() or peers.gromacs()
+        if gmx is None:
+            programs.remove("gromacs")
+        else:
+            benchmark.peer("GROMACS", peers.gromacs_version(gmx))
+    if lmp:
+        benchmark.peer("LAMMPS", peers.lammps_version(lmp))
+    table = benchmark.table("terms", "Energies of exported systems beside chromamd's in double precision: relative "
+                            "differences", system="", atoms=",d", program="", worst_term="", difference_of_it=".1e",
+                            difference_of_the_sum=".1e")
+    dynamics = DynamicsSection(pme_spacing=given.spacing, pme_spline_order=SPLINE_ORDER)
+    phases = plan_phases(SimulateSection(protocol=None, phases=({"name": "one", "steps": 1},)))
+    with tempfile.TemporaryDirectory() as temporary:
+        for name in given.systems:
+            folder = (given.work or Path(temporary)).resolve() / name
+            folder.mkdir(parents=True)
+            system = built(name, folder / "chain")
+            ours = of_chromamd(system, dynamics, folder)
+            judges: dict[str, Callable[[Path], Parts]] = {
+                "gromacs": partial(of_gromacs, system), "lammps": partial(of_lammps, lmp),
+                "prmtop": partial(of_prmtop, system, dynamics), "top": partial(of_top, system, dynamics),
+                "system": partial(of_system, system, dynamics)}
+            exports: dict[str, Callable[[Path], object]] = {
+                "gromacs": lambda here, system=system: export_gromacs(system, here, dynamics, phases, 1),
+                "lammps": lambda here, system=system: export_lammps(system, here, dynamics),
+                "prmtop": lambda here, system=system: export_amber(system, here),
+                "system": lambda here, system=system: export_openmm(system, here, dynamics)}
+            if system.solute is not None and "prmtop" in programs:
+                # Bonds and angles, which the prmtop with water cannot show.
+                (folder / "solute").mkdir()
+                dry = system.part("solute")
+                export_amber(dry, folder / "solute")
+                found = differences(of_chromamd(dry, dynamics, folder / "solute"),
+                                    of_prmtop(dry, dynamics, folder / "solute"))
+                table.row(f"{name}, solute", dry.topology.n_atoms, TITLES["prmtop"], *found)
+            for program in programs:
+                here = folder / ("gromacs" if program == "top" else program)
+                if not here.exists():
+                    here.mkdir()
+                    exports["gromacs" if program == "top" else program](here)
+                table.row(name, system.topology.n_atoms, TITLES[program],
+                          *differences(ours, judges[program](here)))
+    benchmark.finish()
+
+
+if __name__ == "__main__":
+    main()
