@@ -15,7 +15,7 @@ from chromabuild.dna.backbone import (
 from chromabuild.dna.sequence import BASES, both_strands
 from chromabuild.dna.stacking import relax_bases
 from chromabuild.dna.steps import dna_parameters, split_pair
-from chromabuild.molecule.hydrogens import place_hydrogens, settle_thymine_methyls
+from chromabuild.molecule.hydrogens import place_hydrogens, settle_base_methyls
 from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.sterics.cell_list import CellList
 
@@ -86,7 +86,7 @@ def build_dna(
                 if name in atoms:
                     position[first_atom[which] + atoms[name]] = source[which, k]
     place_hydrogens(position, template, first_atom)
-    settle_thymine_methyls(position, template, first_atom)
+    settle_base_methyls(position, template, first_atom)
     return position, template.astype(np.uint16), _backbone_report(bases, sugar, base_atoms, iterations, circular)
 
 

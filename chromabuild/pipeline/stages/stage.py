@@ -6,6 +6,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chromabuild.base.files import file_names
 from chromabuild.base.progress import Progress
 from chromabuild.base.record import Provenance
 from chromabuild.base.summary import Summary
@@ -67,7 +68,8 @@ class Stage:
     applies: "Callable[[Settings], bool] | None" = None
     """Whether the chain of these settings has this stage; None: always."""
     files: tuple[str, ...] = ()
-    """Keys of the settings that name files of the user's (``build.marks``); the last part is the role."""
+    """Keys of the settings that name files of the user's (``build.marks``); the last part is the role, with a
+    number where it names a second file and more."""
     outputs_of: "Callable[[Settings], tuple[str, ...]] | None" = None
     """Further outputs, whose names follow from the settings."""
     optional_outputs: tuple[str, ...] = ()
@@ -84,9 +86,8 @@ class Stage:
         paths = {role: Path(config.output) / file for role, file in reads.items()}
         for key in self.files:
             section, role = key.split(".")
-            value = getattr(getattr(config, section), role)
-            if value:
-                paths[role] = Path(value)
+            for number, value in enumerate(file_names(getattr(getattr(config, section), role)), start=1):
+                paths[role if number == 1 else f"{role}-{number}"] = Path(value)
         return paths
 
     def output_files(self, config: "Settings") -> tuple[str, ...]:
