@@ -62,6 +62,11 @@ class OctamerRecipe:
             key = "mutations" if ":" in mark else "variants"
         return replace(self, **{key: tuple(sorted({*getattr(self, key), mark}))}).checked()
 
+    def without(self, mark: str) -> "OctamerRecipe":
+        """The recipe without a mutation or modification."""
+        return replace(self, **{key: tuple(one for one in getattr(self, key) if one != mark)
+                                for key in ("mutations", "modifications")})
+
     @property
     def marks(self) -> tuple[str, ...]:
         """Variants, mutations and modifications."""
