@@ -66,8 +66,8 @@ def build_dna(
         threads: for relaxing bases and closing the backbone; the result does not depend on it.
         circular: whether the last base pair is followed by the first.
         histones: (k, 3) atoms that the backbone keeps clear of, and their ``ATOM_CLASS`` (k,); not beside circles.
-        modified: (2n,) codes of modified cytosines (``genome.methylation``), strand I, then strand J, each 5' to 3'; the
-            backbone keeps clear of their substituents, but not in circles.
+        modified: (2n,) codes of modified cytosines (``genome.methylation``), strand I, then strand J, each 5' to 3';
+            the backbone keeps clear of their substituents, but not in circles.
 
     Returns:
         Positions (atoms, 3), library indices of the residues (2n,) - strand I, then strand J - and the report on the

@@ -61,8 +61,8 @@ def read_methylation(path: str | Path, chromosome: str, start: int, sequence: st
             letter = sequence[position - start]
             letter = letter if strand == 0 else _COMPLEMENT[letter]
             if letter != "C":
-                raise BadInputError(f"{path}, line {line}: base {position} (from 0) of {chromosome} is {letter} on strand "
-                                    f"{'+-'[strand]}, not C: check the assembly, the strand and the columns")
+                raise BadInputError(f"{path}, line {line}: base {position} (from 0) of {chromosome} is {letter} on "
+                                    f"strand {'+-'[strand]}, not C: check the assembly, the strand and the columns")
             records = found.setdefault((strand, position - start), [])
             twin = next((one for one in records if one.code == code), None)
             if twin is not None:
@@ -129,7 +129,8 @@ def _fraction(path: str | Path, line: int, fields: list[str]) -> float | None:
     except ValueError:
         percent = np.nan
     if not 0.0 <= percent <= 100.0:
-        raise BadInputError(f"{path}, line {line}: {fields[10]!r} in column 11 is no percentage from 0 to 100: correct it")
+        raise BadInputError(f"{path}, line {line}: {fields[10]!r} in column 11 is no percentage from 0 to 100: "
+                            "correct it")
     return percent / 100.0
 
 
@@ -141,6 +142,6 @@ def _bases(path: str | Path, line: int, fields: list[str], first: int, end: int)
     if strand in ("+", "-"):
         return [("+-".index(strand), position) for position in range(first, end)]
     if end - first > 2:
-        raise BadInputError(f"{path}, line {line}: {end - first} bases without a strand: name the strand in column 6, or "
-                            "one CpG a line")
+        raise BadInputError(f"{path}, line {line}: {end - first} bases without a strand: name the strand in column 6, "
+                            "or one CpG a line")
     return [(0, first), (1, first + 1)]

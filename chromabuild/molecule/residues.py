@@ -54,6 +54,11 @@ class ResidueTemplate:
         return modifications()[self.modification].parent if self.modification else self.inner_name
 
     @property
+    def is_standard(self) -> bool:
+        """Whether it is a standard residue of a polymer, whose atoms are ATOM records; all others are HETATM."""
+        return self.kind in ("amino acid", "nucleotide") and not self.modification
+
+    @property
     def base(self) -> str:
         """Letter of a nucleotide's base; a modified cytosine is a C."""
         return self.parent[1]
@@ -122,5 +127,5 @@ def library_needed(residue_template: np.ndarray) -> list[ResidueTemplate]:
     """
     library = list(residue_library().values())
     unmodified = next((k for k, template in enumerate(library) if template.modification), len(library))
-    highest = int(np.max(residue_template, initial=-1))
+    highest = int(np.max(residue_template, initial=0))
     return library[:max(unmodified, highest + 1)]

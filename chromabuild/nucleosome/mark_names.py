@@ -84,8 +84,8 @@ def parse_mark(text: str) -> HistoneMark | None:
         raise BadInputError(f"{text} is no modification that is known: the nearest is {nearest_mark(text)} (lysine: "
                             f"{_kinds('K')}; arginine: {_kinds('R')}; serine, threonine, tyrosine: {_kinds('S')})")
     if shape["copy"] not in (None, "1", "2"):
-        raise BadInputError(f"{text}: a nucleosome has two copies of {shape['histone']}: write @1 or @2 for one of them, "
-                            "or nothing for both")
+        raise BadInputError(f"{text}: a nucleosome has two copies of {shape['histone']}: write @1 or @2 for one of "
+                            "them, or nothing for both")
     return HistoneMark(shape["histone"], shape["residue"], int(shape["number"]), shape["kind"], int(shape["copy"] or 0))
 
 

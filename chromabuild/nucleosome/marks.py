@@ -19,6 +19,7 @@ from chromabuild.genome.bed import bed_interval, bed_records, finite_score
 from chromabuild.genome.bigwig import SUFFIXES, read_signal
 from chromabuild.genome.chromosomes import same_chromosome
 from chromabuild.nucleosome.mark_names import family_of
+from chromabuild.nucleosome.octamer import FAMILIES
 from chromabuild.nucleosome.recipe import OctamerRecipe, linker_histone_table, meet, residue_of
 
 PEAKS = (".narrowpeak", ".broadpeak", ".gappedpeak")
@@ -166,8 +167,8 @@ def _claims(section: BuildSection, path: str, chromosome: str, dyad_position: np
     of_file = mark_of_name(path)
     is_peaks = path.lower().removesuffix(".gz").endswith(PEAKS)
     if is_peaks and not (of_file or section.track_mark):
-        raise BadInputError(f"{path} holds peaks, and neither its name begins with a mark, as in H3K27ac.narrowPeak, nor "
-                            "is build.track_mark set: set it to what nucleosomes carry there")
+        raise BadInputError(f"{path} holds peaks, and neither its name begins with a mark, as in H3K27ac.narrowPeak, "
+                            "nor is build.track_mark set: set it to what nucleosomes carry there")
     columns, form = (3, "BED") if is_peaks or of_file else (4, "BED with names")
     order = np.argsort(dyad_position, kind="stable")
     ascending = dyad_position[order]
@@ -184,7 +185,8 @@ def _claims(section: BuildSection, path: str, chromosome: str, dyad_position: np
 def is_mark(text: str) -> bool:
     """Whether a text names a modification, a mutation, a variant or a linker histone that is known."""
     try:
-        return residue_of(text) is not None or text in family_of() or text in linker_histone_table()
+        return (residue_of(text) is not None or text in linker_histone_table()
+                or (text in family_of() and text not in FAMILIES))
     except BadInputError:
         return False
 

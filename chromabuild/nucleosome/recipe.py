@@ -96,9 +96,20 @@ class OctamerRecipe:
         for (one, claim), (other, rival) in combinations(self.claims().items(), 2):
             if meet(claim, rival):
                 raise BadInputError(f"{one} and {other} both change residue {claim[1]} of {claim[0]}: keep one of them")
+        for mutation in self.mutations:
+            self._check_mutated(mutation)
         for text in self.modifications:
             self._check_residue(parse_mark(text))
         return self
+
+    def _check_mutated(self, mutation: str) -> None:
+        """Raises BadInputError where the residue that is replaced is not there."""
+        parts = MUTATION.match(mutation)
+        there = self.histone(parts["histone"])[1].get(int(parts["number"]))
+        if there != parts["old"]:
+            found = f"no residue {parts['number']}" if there is None else there + parts["number"]
+            raise BadInputError(f"mutation {mutation}: {parts['histone']} has {found} there: correct the residue or "
+                                "its number")
 
     def _check_residue(self, mark: HistoneMark) -> None:
         """Raises BadInputError where this histone, or the residue that is modified, is not there."""
@@ -110,8 +121,9 @@ class OctamerRecipe:
         if there != mark.residue:
             found = f"no residue {mark.number}" if there is None else f"{there}{mark.number}"
             near = [k for k in sorted(residues, key=lambda k: (abs(k - mark.number), k)) if residues[k] == mark.residue]
-            raise BadInputError(f"{mark.name}: {name} of {'the template' if self.template else self.species} has {found} "
-                                f"there: the nearest {mark.residue} is {mark.residue}{near[0]}, or leave the mark out")
+            owner = "the template" if self.template else self.species
+            raise BadInputError(f"{mark.name}: {name} of {owner} has {found} there: the nearest "
+                                f"{mark.residue} is {mark.residue}{near[0]}; correct the mark, or leave it out")
 
     def histone(self, family: str) -> tuple[str, dict[int, str]]:
         """Name of a family's histone in this nucleosome, and its residues: number to one-letter code."""
@@ -250,15 +262,12 @@ def build_octamer(recipe: OctamerRecipe, dna: np.ndarray, dna_polar: np.ndarray)
 
 
 def _mutate(chains: list[list[Residue]], families: tuple[str, ...], mutation: str) -> None:
+    """Put another residue where ``checked`` has found the one that the mutation names."""
     parts = MUTATION.match(mutation)
     for chain, family in zip(chains, families, strict=True):
         if family != parts["histone"]:
             continue
-        index = next((k for k, r in enumerate(chain) if r.number == int(parts["number"])), None)
-        if index is None or chain[index].letter != parts["old"]:
-            there = f"no residue {parts['number']}" if index is None else chain[index].letter + parts["number"]
-            raise BadInputError(f"mutation {mutation}: {family} has {there} there: correct the residue or its number")
-        substitute(chain, index, parts["new"])
+        substitute(chain, next(k for k, r in enumerate(chain) if r.number == int(parts["number"])), parts["new"])
 
 
 @cache

@@ -20,7 +20,7 @@ from chromabuild.base.checked_json import checked_text
 from chromabuild.base.errors import BadInputError, ResourceError
 from chromabuild.base.files import atomic_path, locked
 from chromabuild.base.settings import SolvateSection
-from chromabuild.molecule.residues import residue_library, residue_names
+from chromabuild.molecule.residues import library_needed, residue_library
 from chromabuild.molecule.solute import MAX_RESIDUES_PER_SEGMENT, Solute
 from chromabuild.shards.brick import template_sizes
 from chromabuild.shards.manifest import LOCK_NAME, RECORD_FOLDER, file_digest, file_error
@@ -243,7 +243,8 @@ def _extent_and_hash(solute: Solute) -> tuple[np.ndarray, np.ndarray, str]:
     for array in (solute.residue_template, solute.residue_number, solute.residue_segment,
                   solute.molecule_first_residue):
         hasher.update(np.ascontiguousarray(array).data.cast("B"))
-    hasher.update(json.dumps([solute.segment_name, solute.segment_chain, list(residue_names())]).encode())
+    names = [entry.name for entry in library_needed(solute.residue_template)]
+    hasher.update(json.dumps([solute.segment_name, solute.segment_chain, names]).encode())
     lower, upper = np.full(3, np.iinfo(np.int64).max), np.full(3, np.iinfo(np.int64).min)
     for _, position in _chunks(solute):
         hasher.update(position.data.cast("B"))
