@@ -1,5 +1,7 @@
 """Modified cytosines: which residue stands for which code, and atoms that stand out of the ring."""
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.spatial import cKDTree
 
@@ -39,18 +41,19 @@ def modified_bases(config: Settings, chromosome: str, start: int, sequence: str)
     return np.concatenate([by_pair[0], by_pair[1, ::-1]])
 
 
-def modification_counts(recipes: list[OctamerRecipe], modified: np.ndarray | None) -> dict[str, int]:
-    """How many residues carry each modification: histone marks by name, then bases."""
-    counts: dict[str, int] = {}
+def modification_table(recipes: list[OctamerRecipe], modified: np.ndarray | None) -> list[dict]:
+    """How many residues carry each modification, and their formal charge: histone marks by name, then bases."""
+    counts: dict[tuple[str, str], int] = {}
     for recipe in recipes:
         for mark in map(parse_mark, recipe.modifications):
-            name = f"{mark.histone}{mark.residue}{mark.number}{mark.kind}"
-            counts[name] = counts.get(name, 0) + (1 if mark.copy else 2)
+            key = replace(mark, copy=0).name, mark.residue_name
+            counts[key] = counts.get(key, 0) + (1 if mark.copy else 2)
     counts = dict(sorted(counts.items()))
     if modified is not None:
-        counts |= {name: int((modified == code).sum()) for code, name in enumerate(MODIFIED, start=1)
-                   if (modified == code).any()}
-    return counts
+        counts |= {(name, residue_of_code(code)): int((modified == code).sum())
+                   for code, name in enumerate(MODIFIED, start=1) if (modified == code).any()}
+    return [{"modification": name, "residue": residue, "residues": count, "charge": modifications()[residue].charge}
+            for (name, residue), count in counts.items()]
 
 
 def added_atoms(name: str, base_atoms: np.ndarray) -> dict[str, np.ndarray]:

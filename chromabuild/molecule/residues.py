@@ -129,3 +129,12 @@ def library_needed(residue_template: np.ndarray) -> list[ResidueTemplate]:
     unmodified = next((k for k, template in enumerate(library) if template.modification), len(library))
     highest = int(np.max(residue_template, initial=0))
     return library[:max(unmodified, highest + 1)]
+
+
+def modification_counts(counts: np.ndarray) -> dict[str, int]:
+    """Modified residues by name inside a chain, of how many (t,) there are of each residue of the library."""
+    found: dict[str, int] = {}
+    for template, count in zip(residue_library().values(), counts.tolist(), strict=True):
+        if template.modification and count:
+            found[template.modification] = found.get(template.modification, 0) + count
+    return found

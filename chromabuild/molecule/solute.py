@@ -19,7 +19,7 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.notebook import facts_html
 from chromabuild.base.summary import Summary
-from chromabuild.molecule.residues import library_needed, residue_library, residue_names
+from chromabuild.molecule.residues import library_needed, modification_counts, residue_library, residue_names
 
 FORMAT = "chromabuild-solute"
 VERSION = 1
@@ -117,13 +117,7 @@ class Solute:
 
     def modifications(self) -> dict[str, int]:
         """How many residues are modified, by the name of the residue (``ALY``); empty where none is."""
-        library = list(residue_library().values())
-        kinds, counts = np.unique(self.residue_template, return_counts=True)
-        found: dict[str, int] = {}
-        for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True):
-            if library[kind].modification:
-                found[library[kind].modification] = found.get(library[kind].modification, 0) + count
-        return found
+        return modification_counts(np.bincount(self.residue_template, minlength=len(residue_library())))
 
     def bonds(self) -> np.ndarray:
         """(b, 2) int32: covalent bonds within residues and between consecutive residues of a molecule.

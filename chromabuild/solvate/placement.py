@@ -20,7 +20,7 @@ from chromabuild.base.checked_json import checked_text
 from chromabuild.base.errors import BadInputError, ResourceError
 from chromabuild.base.files import atomic_path, locked
 from chromabuild.base.settings import SolvateSection
-from chromabuild.molecule.residues import library_needed, residue_library
+from chromabuild.molecule.residues import library_needed, modification_counts, residue_library
 from chromabuild.molecule.solute import MAX_RESIDUES_PER_SEGMENT, Solute
 from chromabuild.shards.brick import template_sizes
 from chromabuild.shards.manifest import LOCK_NAME, RECORD_FOLDER, file_digest, file_error
@@ -98,6 +98,13 @@ class PlacedSolute:
         """(s,) uint8, ASCII."""
         self._first_residue = self._file["cell/first_residue"][...]
         self._first_atom = self._file["cell/first_atom"][...]
+
+    def modifications(self) -> dict[str, int]:
+        """How many residues are modified, by the name of the residue."""
+        column, counts = self._file["residue/template"], np.zeros(len(residue_library()), dtype=np.int64)
+        for start in range(0, len(column), _ATOMS_A_CHUNK):
+            counts += np.bincount(column[start:start + _ATOMS_A_CHUNK], minlength=len(counts))
+        return modification_counts(counts)
 
     def residues_in(self, lower: np.ndarray, upper: np.ndarray) -> Region:
         """Residues whose reference atoms lie in the box part [lower, upper)."""

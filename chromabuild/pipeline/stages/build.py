@@ -7,8 +7,10 @@ from chromabuild.pipeline.stages.stage import Job, Stage
 def run(job: Job) -> Summary:
     """scaffold.h5 to solute.h5."""
     from chromabuild.api import build_solute
+    from chromabuild.pipeline.parameters import check_before_work
     from mesoscale.scaffold import Scaffold
 
+    check_before_work(job.config)
     solute = build_solute(Scaffold.read(job.folder / "scaffold.h5"), job.config, threads=job.threads,
                           progress=job.progress)
     solute.provenance = job.provenance
@@ -18,4 +20,4 @@ def run(job: Job) -> Summary:
 
 
 STAGE = Stage("build", "all-atom solute", ("build",), ("solute.h5",), run, reads={"scaffold": "scaffold.h5"},
-              files=("build.marks", "build.template"))
+              files=("build.marks", "build.methylation", "build.template"))
