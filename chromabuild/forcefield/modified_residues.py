@@ -79,6 +79,15 @@ def check_parameters(marks: Iterable[str], bases: Iterable[str], force_field: st
                                 f"({modifications()[residue].title}, {residue}): {_remedy(residue, mark, offered)}")
 
 
+def check_residues(residues: Iterable[str], force_field: str) -> None:
+    """The same for modified residues by their library names inside a chain, where no marks are known any more."""
+    for residue in residues:
+        if residue not in DESCRIPTIONS.get(force_field, {}):
+            change = modifications()[residue]
+            raise BadInputError(f"force field {force_field} has no parameters for {residue} ({change.title}): "
+                                f"{_remedy(residue, None, set(DESCRIPTIONS))}")
+
+
 def _remedy(residue: str, mark: HistoneMark | None, offered: set[str]) -> str:
     having = force_fields_with(residue)
     remedies = [f"set dynamics.force_field to {' or '.join(name for name in having if name in offered)}"
