@@ -53,7 +53,7 @@ def describe(stage: Stage, config: Settings) -> Provenance:
             key = next((key for key in stage.files if key.endswith(f".{re.sub('-[0-9]+$', '', role)}")), role)
             remedy = f"run `chromabuild {maker}` first" if maker else f"correct `{key}` in the settings"
             raise BadInputError(f"{path} does not exist: {remedy}")
-    return provenance.describe(stage.name, config, stage.settings, inputs)
+    return provenance.describe(stage.name, config, stage.decided_by(config), inputs)
 
 
 def is_current(stage: Stage, config: Settings, description: Provenance | None = None) -> bool:

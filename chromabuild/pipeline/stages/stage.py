@@ -70,6 +70,8 @@ class Stage:
     files: tuple[str, ...] = ()
     """Keys of the settings that name files of the user's (``build.marks``); the last part is the role, with a
     number where it names a second file and more."""
+    settings_of: "Callable[[Settings], tuple[str, ...]] | None" = None
+    """Further sections or keys that decide the result, where the settings make it depend on them."""
     outputs_of: "Callable[[Settings], tuple[str, ...]] | None" = None
     """Further outputs, whose names follow from the settings."""
     optional_outputs: tuple[str, ...] = ()
@@ -79,6 +81,10 @@ class Stage:
     is not run again because one is gone."""
     needs_all_inputs: bool = True
     """Whether a missing input file is an error; otherwise the stage goes without it."""
+
+    def decided_by(self, config: "Settings") -> tuple[str, ...]:
+        """Sections or keys of the settings that decide the result."""
+        return self.settings + (self.settings_of(config) if self.settings_of else ())
 
     def input_paths(self, config: "Settings") -> dict[str, Path]:
         """Role to path of every input file; settings that name none are left out."""
