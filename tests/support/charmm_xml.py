@@ -1,4 +1,4 @@
-"""Equilibrium bonds and angles, residues and patches of the CHARMM36 file that OpenMM carries, as an independent source.
+"""Equilibrium bonds and angles, residues and patches of the CHARMM36 file that OpenMM carries, an independent source.
 
 The file is only parsed: making OpenMM's ForceField of it takes half a minute.
 """
@@ -46,7 +46,7 @@ def atoms_of(residue: str, patches: tuple[str, ...] = ()) -> dict[str, float]:
     for patch in patches:
         forms = [form for form in charmm36().iter("Patch") if form.get("name").rsplit("_", 1)[0] == patch]
         form = next(form for form in forms
-                    if {atom.get("name") for tag in ("ChangeAtom", "RemoveAtom") for atom in form.iter(tag)} <= set(found))
+                    if {a.get("name") for tag in ("ChangeAtom", "RemoveAtom") for a in form.iter(tag)} <= set(found))
         for atom in form.iter("RemoveAtom"):
             del found[atom.get("name")]
         for tag in ("AddAtom", "ChangeAtom"):
