@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 from support import charmm_xml
+from support.synthetic_scaffold import synthetic_scaffold
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.settings import BuildSection
+from chromabuild.base.settings import BuildSection, Settings
+from chromabuild.build import build_solute
 from chromabuild.build.octamers import octamer_of_recipe, wrapped_dna
 from chromabuild.molecule.residues import modifications, residue_library
 from chromabuild.nucleosome.mark_names import modified_residues, parse_mark
@@ -17,7 +19,10 @@ from chromabuild.nucleosome.octamer import octamer
 from chromabuild.nucleosome.recipe import OctamerRecipe
 from chromabuild.nucleosome.tail_charges import tail_charge_changes
 from chromabuild.solvate.ions import formal_charges
+from chromabuild.sterics.atoms import Atoms
+from chromabuild.sterics.audit import audit
 from chromabuild.sterics.reference import angle_between
+from chromabuild.sterics.sidechain import side_chain_stages
 from chromabuild.sterics.torsions import library_torsions
 
 LIBRARY = list(residue_library().values())
@@ -237,3 +242,39 @@ def test_torsions_reach_the_tips():
     assert acetyl.planar and acetyl.period == 360.0
     assert torsions["M3L"].chi[4].period == torsions["SEP"].chi[2].period == 120.0
     assert len(torsions["M3L"].rotors) == 3 and len(torsions["ALY"].rotors) == 1
+
+
+def test_every_chi_has_a_spread_in_every_stage():
+    torsions = dict(zip((entry.name for entry in LIBRARY), library_torsions(), strict=True))
+    for name in ("LYS", "ALY", "2MR", "PTR"):
+        chi = list(torsions[name].chi)
+        stages = side_chain_stages(chi, [])
+        assert all(len(turned) == len(spreads) for turned, spreads in stages) and len(stages[-1][0]) == len(chi)
+
+
+def test_a_fibre_with_marks_and_methylation(tmp_path):
+    """Counts in the report and the exact charge of the whole; the same atoms again by the same seed."""
+    scaffold = synthetic_scaffold(2, 20, 5)
+    letters, dyads = bytes(scaffold.base).decode(), scaffold.position[scaffold.dyad]
+    cpg = [k for k in range(len(letters) - 1) if letters[k:k + 2] == "CG"]
+    (tmp_path / "cpg.bed").write_text("".join(f"chrS\t{k}\t{k + 2}\n" for k in cpg))
+    (tmp_path / "marks.bed").write_text(f"chrS\t{dyads[1]}\t{dyads[1] + 1}\tH3K27me3\t9\n"
+                                        f"chrS\t{dyads[1]}\t{dyads[1] + 1}\tH3S28ph\t9\n")
+    config = Settings.model_validate({"build": {
+        "variants": ["H3K27ac", "H4K16ac"], "marks": str(tmp_path / "marks.bed"), "methylation": str(tmp_path / "cpg.bed")}})
+    solute = build_solute(scaffold, config)
+    assert solute.build_report["modifications"] == [
+        {"modification": "H3K27ac", "residue": "ALY", "residues": 2, "charge": 0},
+        {"modification": "H3K27me3", "residue": "M3L", "residues": 2, "charge": 1},
+        {"modification": "H3S28ph", "residue": "SEP", "residues": 2, "charge": -2},
+        {"modification": "H4K16ac", "residue": "ALY", "residues": 4, "charge": 0},
+        {"modification": "5mC", "residue": "5CM", "residues": 2 * len(cpg), "charge": -1}]
+    told = solute.build_report["marks_that_gave_way"]
+    assert [(one["nucleosome"], one["kept"], one["dropped"]) for one in told] == [(1, "H3K27me3", "H3K27ac")]
+    assert solute.modifications() == {"ALY": 6, "M3L": 2, "SEP": 2, "5CM": 2 * len(cpg)}
+    # 148 an octamer of 1KX5, -1 each phosphate; acetyls take one, phosphates two.
+    assert formal_charges()[solute.residue_template].sum() == 2 * 148 - 2 * (len(letters) - 1) - 6 - 4
+    again = build_solute(scaffold, config)
+    assert (again.position == solute.position).all() and (again.residue_template == solute.residue_template).all()
+    audited = audit(Atoms.from_solute(solute))
+    assert not audited.chirality_errors and not audited.piercings and not audited.cis_peptides

@@ -153,8 +153,6 @@ def scaffold(tmp_path_factory):
     ("build", "build.marks=missing.bed", 3),
     ("build", "build.marks=where.bed", 3),
     ("build", "build.marks=what.bed", 3),
-    ("build", "build.variants=[H3K27acc]", 3),
-    ("build", "build.variants=[H4K16ac]", 3),
     ("build", "build.methylation=where.bed", 3),
     ("all", "build.marks=[marked.bed]", 3),
     ("build", "build.template=missing.h5", 3),
