@@ -89,7 +89,7 @@ def build_dna(
         template[end] = index[f"D{BASES[bases[end]]}{suffix}"]
     if modified is not None:
         for k in np.flatnonzero(modified):
-            template[k] = index[residue_of_code(modified[k]) + residue_names()[template[k]][2:]]
+            template[k] = index[residue_of_code(int(modified[k])) + residue_names()[template[k]][2:]]
     library = list(residue_library().values())
     sizes = np.array([len(entry.atoms) for entry in library])
     first_atom = np.concatenate([[0], np.cumsum(sizes[template])])

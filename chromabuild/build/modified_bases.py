@@ -1,6 +1,7 @@
 """Modified cytosines: which residue stands for which code, and atoms that stand out of the ring."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -23,6 +24,7 @@ THYMINE = 3
 """Index of the base that a substituted cytosine is like where bases stack: both have a carbon at C5."""
 
 
+@cache
 def residue_of_code(code: int) -> str:
     """Library name, inside a strand, of the cytosine with a code of ``genome.methylation``."""
     return next(name for name, change in modifications().items() if change.mark == MODIFIED[code - 1])

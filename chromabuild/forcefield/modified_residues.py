@@ -39,6 +39,10 @@ DESCRIPTIONS: dict[str, dict[str, Description]] = {
         "SEP": Description("SER", ("SP2",), OPENMM_CHARMM, {"O3P": "OT"}),
         "TPO": Description("THR", ("THPB",), OPENMM_CHARMM, {"O3P": "OT"}),
         "PTR": Description("TYR", ("TP2",), OPENMM_CHARMM, {"P": "P1", "O1P": "O2", "O2P": "O3", "O3P": "O4"}),
+        "SAC": Description("SER", ("ACE",), OPENMM_CHARMM, {
+            "H": "HN", "C1A": "CY", "OAC": "OY", "C2A": "CAY", "H2A1": "HY1", "H2A2": "HY2", "H2A3": "HY3"}),
+        "AYA": Description("ALA", ("ACE",), OPENMM_CHARMM, {
+            "H": "HN", "CT": "CY", "OT": "OY", "CM": "CAY", "HM1": "HY1", "HM2": "HY2", "HM3": "HY3"}),
         "5CM": Description("5MC", ("DEOX",), OPENMM_CHARMM, _BASE_HYDROGENS | {
             "C5A": "CM5", "H5A1": "H51", "H5A2": "H52", "H5A3": "H53"}),
         "5HC": Description("HMC", ("DEOX",), OPENMM_CHARMM, _BASE_HYDROGENS | {

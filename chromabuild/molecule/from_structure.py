@@ -151,7 +151,7 @@ def _template(residue: _Residue, has_before: bool, has_after: bool, path: str | 
     name = residue.base
     if residue.kind == "amino acid":
         inside = "H" in residue_library()[name].index and set(residue_library()[name].atoms) <= residue.atoms.keys()
-        if not has_before and not inside:
+        if not has_before and not inside and not residue_library()[name].is_acylated:
             name = f"N{name}"
         elif not has_after and "OXT" in residue.atoms:
             name = f"C{name}"

@@ -66,7 +66,8 @@ def placements(name: str) -> tuple[Placement, ...]:
         adjacency[a].append(int(b))
         adjacency[b].append(int(a))
     # Bonds to neighbouring residues of the chain: the atom before (C of an amide nitrogen, here -1) and after.
-    starts_chain = template.kind == "amino acid" and ("H2" in template.index or "H3" in template.index)
+    starts_chain = template.kind == "amino acid" and (
+        "H2" in template.index or "H3" in template.index or template.is_acylated)
     if template.kind == "amino acid" and not starts_chain:
         adjacency[template.index["N"]].insert(0, -1)
     order = _distance_from(template, "CA", adjacency)

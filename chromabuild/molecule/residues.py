@@ -54,6 +54,11 @@ class ResidueTemplate:
         return modifications()[self.modification].parent if self.modification else self.inner_name
 
     @property
+    def is_acylated(self) -> bool:
+        """Whether its amino nitrogen is bound to an acyl group instead of the residue before it."""
+        return bool(self.modification) and modifications()[self.modification].begins_chain
+
+    @property
     def is_standard(self) -> bool:
         """Whether it is a standard residue of a polymer, whose atoms are ATOM records; all others are HETATM."""
         return self.kind in ("amino acid", "nucleotide") and not self.modification
@@ -81,6 +86,8 @@ class Modification:
     charged_atom: str | None
     added: tuple[tuple[str, str, str], ...]
     """Atom, element, and the atom that it is bonded to."""
+    begins_chain: bool
+    """Whether it stands at the amino end of a chain only, and leaves no charge there."""
     place: dict[str, tuple[str, str, str, float, float, float]]
     """Of each new heavy atom: three atoms, length (angstrom), angle and torsion (degree)."""
 
@@ -91,6 +98,7 @@ def modifications() -> dict[str, Modification]:
     entries = json.loads(template_path("modified_residues.json").read_text())["residues"]
     return {name: Modification(name, entry["title"], entry["parent"], entry["mark"], entry["charge"],
                                entry["charged_atom"], tuple(tuple(atom) for atom in entry["add"]),
+                               entry.get("begins_chain", False),
                                {atom: tuple(place) for atom, place in entry["place"].items()})
             for name, entry in entries.items()}
 

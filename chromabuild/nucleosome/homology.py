@@ -303,7 +303,7 @@ def octamer_of(chains: list[list[Residue]], letters: tuple[str, ...], names: tup
     for c, chain in enumerate(chains):
         for k, residue in enumerate(chain):
             prefix = "N" if k == 0 else "C" if k == len(chain) - 1 else ""
-            entry = library[prefix + residue.name]
+            entry = library[residue.name if library[residue.name].is_acylated else prefix + residue.name]
             atoms = residue.atoms
             if prefix == "C":
                 # In the plane of CA, C and O, 120 degrees from both.

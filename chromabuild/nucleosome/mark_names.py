@@ -27,7 +27,7 @@ class HistoneMark:
     """One-letter code of what is modified."""
     number: int
     kind: str
-    """``ac``, ``me1``, ``me2``, ``me3``, ``me2a``, ``me2s``, ``ph``."""
+    """``ac``, ``me1``, ``me2``, ``me3``, ``me2a``, ``me2s``, ``ph``, ``nac``."""
     copy: int = 0
     """1 or 2: of that copy in the nucleosome alone; 0: of both."""
 
@@ -82,7 +82,8 @@ def parse_mark(text: str) -> HistoneMark | None:
     kinds = modified_residues().get(shape["residue"], {})
     if shape["histone"] not in family_of() or shape["kind"] not in kinds:
         raise BadInputError(f"{text} is no modification that is known: the nearest is {nearest_mark(text)} (lysine: "
-                            f"{_kinds('K')}; arginine: {_kinds('R')}; serine, threonine, tyrosine: {_kinds('S')})")
+                            f"{_kinds('K')}; arginine: {_kinds('R')}; serine, threonine, tyrosine: {_kinds('T')}; "
+                            f"amino end: {_kinds('A')})")
     if shape["copy"] not in (None, "1", "2"):
         raise BadInputError(f"{text}: a nucleosome has two copies of {shape['histone']}: write @1 or @2 for one of "
                             "them, or nothing for both")

@@ -11,7 +11,7 @@ import numpy as np
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import template_path
-from chromabuild.molecule.residues import residue_library
+from chromabuild.molecule.residues import modifications, residue_library
 from chromabuild.nucleosome.homology import (
     Residue,
     build_side_chains,
@@ -117,7 +117,10 @@ class OctamerRecipe:
         if mark.histone not in (mark.family, name):
             raise BadInputError(f"{mark.name}: the nucleosome carries {name}, not {mark.histone}: add the variant, or "
                                 f"write {mark.family}{mark.residue}{mark.number}{mark.kind}")
-        there = residues.get(mark.number)
+        there, first = residues.get(mark.number), min(residues)
+        if there == mark.residue and modifications()[mark.residue_name].begins_chain and mark.number != first:
+            raise BadInputError(f"{mark.name}: only the first residue of {name}, {residues[first]}{first}, has a free "
+                                "amino end: correct the mark, or leave it out")
         if there != mark.residue:
             found = f"no residue {mark.number}" if there is None else f"{there}{mark.number}"
             near = [k for k in sorted(residues, key=lambda k: (abs(k - mark.number), k)) if residues[k] == mark.residue]

@@ -25,7 +25,7 @@ def _changes(recipe: OctamerRecipe) -> tuple[float, ...]:
     change = np.zeros(sum(BEADS))
     for mark in map(parse_mark, recipe.modifications):
         modification = modifications()[mark.residue_name]
-        difference = modification.charge - _CHARGE.get(modification.parent, 0)
+        difference = modification.charge - _CHARGE.get(modification.parent, 0) - modification.begins_chain
         if difference:
             for copy in (0, 1) if mark.copy == 0 else (mark.copy - 1,):
                 bead = bead_of_residue(_unmodified(replace(recipe, modifications=())), mark.family, copy, mark.number)

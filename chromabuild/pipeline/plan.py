@@ -21,7 +21,7 @@ from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.molecule.solute import Solute
 from chromabuild.nucleosome.octamer import Octamer
 from chromabuild.nucleosome.recipe import build_octamer
-from chromabuild.pipeline.parameters import check_modifications
+from chromabuild.pipeline.parameters import check_fibre
 from chromabuild.pipeline.relaxing import CLEAN, RELAXED
 from chromabuild.scaling.measured import StepSettings, rank_memory
 from chromabuild.scaling.prediction import Job, Prediction, Run, predict
@@ -212,7 +212,7 @@ def octamers_of(config: Settings, fibre: Fibre) -> tuple[list[Octamer], np.ndarr
     Raises BadInputError for a template, variants, marks or methylation that cannot be built, as the stage `build` does,
     and for a modification that the force field does not describe.
     """
-    recipes, modified = check_modifications(config, fibre)
+    recipes, modified = check_fibre(config, fibre)
     nowhere = np.zeros((0, 3)), np.zeros(0, dtype=bool)
     built = {recipe: build_octamer(recipe, *nowhere) for recipe in set(recipes)}
     return [built[recipe] for recipe in recipes], modified

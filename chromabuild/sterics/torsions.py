@@ -60,7 +60,7 @@ def derive(template: ResidueTemplate) -> ResidueTorsions:
     degree = np.diff(graph.first)
     # N has a bond to the residue before it.
     index = template.index
-    if template.kind == "amino acid" and "H1" not in index and "N" in index:
+    if template.kind == "amino acid" and "H1" not in index and "N" in index and not template.is_acylated:
         degree[index["N"]] += 1
     chi = []
     for number, names in enumerate(template.chi, start=1):

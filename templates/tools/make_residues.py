@@ -107,7 +107,8 @@ def main() -> None:
         if residues[parent]["kind"] == "nucleotide":
             ends = {name + end: parent + end for end in ("", "5", "3")}
         else:
-            ends = {end + name: end + parent for end in ("", "N", "C")}
+            ends = ({name: "N" + parent} if change.get("begins_chain")
+                    else {end + name: end + parent for end in ("", "N", "C")})
         residues |= {own: modified(residues[of], name, change) for own, of in ends.items()}
 
     lines = [f"  {json.dumps(name)}: {json.dumps(entry, separators=(',', ':'))}" for name, entry in residues.items()]

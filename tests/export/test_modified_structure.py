@@ -18,7 +18,7 @@ from chromabuild.shards.manifest import Manifest
 from chromabuild.solvate import solvate
 from chromabuild.solvate.ions import formal_charges
 
-COUNTS = {"ALY": 1, "M3L": 1, "SEP": 1, "5CM": 7, "5HC": 1, "5FC": 1}
+COUNTS = {"ALY": 1, "M3L": 1, "SEP": 1, "5CM": 7, "5HC": 1, "5FC": 1, "AYA": 1}
 LIBRARY = list(residue_library().values())
 
 
@@ -38,11 +38,12 @@ def test_gemmi_reads_back_every_modified_residue(tmp_path):
     block = gemmi.cif.read(str(path)).sole_block()
     rows = block.find("_entity_poly.", ["nstd_monomer", "pdbx_seq_one_letter_code", "pdbx_seq_one_letter_code_can"])
     assert [row.str(0) for row in rows] == ["yes"] * 3
-    assert rows[2].str(1).replace("\n", "").startswith("ART(M3L)QTAR(ALY)STGG")
+    assert rows[2].str(1).replace("\n", "").startswith("(AYA)RT(M3L)QTAR(ALY)STGG")
     assert rows[2].str(2).startswith("ARTKQTARKSTGG") and rows[0].str(2) == "".join("ACGT"[k] for k in SEQUENCE)
     told = block.find("_pdbx_struct_mod_residue.", ["label_comp_id", "parent_comp_id", "auth_seq_id"])
     assert Counter((row.str(0), row.str(1)) for row in told) == {
-        ("ALY", "LYS"): 1, ("M3L", "LYS"): 1, ("SEP", "SER"): 1, ("5CM", "DC"): 7, ("5HC", "DC"): 1, ("5FC", "DC"): 1}
+        ("ALY", "LYS"): 1, ("M3L", "LYS"): 1, ("SEP", "SER"): 1, ("5CM", "DC"): 7, ("5HC", "DC"): 1, ("5FC", "DC"): 1,
+        ("AYA", "ALA"): 1}
     assert [row.str(2) for row in told if row.str(0) == "SEP"] == ["28"]
 
 
@@ -81,9 +82,9 @@ def test_shards_and_manifest_carry_them(shards):
     manifest = Manifest.read(shards)
     assert manifest.modifications == COUNTS and manifest.net_charge == 0
     own = int(formal_charges()[solute.residue_template].sum())
-    # 22 phosphates; of the tail its N-terminus, R and K but the acetylated one, less the phosphate.
+    # 22 phosphates; of the tail R and K but the acetylated one, less its phosphate; its end is acetylated, too.
     letters = "ARTKQTARKSTGGKAPRKQLATKAARKSAPATGGVK"
-    assert own == -22 + 1 + letters.count("R") + letters.count("K") - 1 - 2
+    assert own == -22 + letters.count("R") + letters.count("K") - 1 - 2
     ions = sum({"sodium": 1, "chloride": -1}.get(key, 0) * count for key, count in manifest.counts.items())
     assert own + ions == 0
     for name in sorted(shards.glob("brick_*.pdb")):

@@ -28,7 +28,7 @@ from chromabuild.sterics.torsions import library_torsions
 LIBRARY = list(residue_library().values())
 # One residue of each kind, all on one nucleosome but where two would meet.
 MARKS = {"ALY": "H3K27ac", "MLZ": "H4K20me1", "MLY": "H3K36me2", "M3L": "H3K4me3", "NMM": "H4R3me1", "DA2": "H3R17me2a",
-         "2MR": "H3R2me2s", "SEP": "H3S10ph", "TPO": "H3T3ph", "PTR": "H2BY39ph"}
+         "2MR": "H3R2me2s", "SEP": "H3S10ph", "TPO": "H3T3ph", "PTR": "H2BY39ph", "SAC": "H4S1nac", "AYA": "H3A1nac"}
 # New bonds and angles by atom, with the classes of CHARMM36 (CGenFF) that they are made of there.
 BONDS = {
     "ALY": {"NZ CH": "NH1 C", "CH OH": "C O", "CH CH3": "C CT3"}, "MLZ": {"NZ CM": "NG3P2 CG334"},
@@ -36,6 +36,8 @@ BONDS = {
     "M3L": {f"NZ CM{k}": "NG3P0 CG334" for k in "123"}, "NMM": {"NH2 CAA": "NG2P1 CG334"},
     "DA2": {"NH1 C1": "NG2P1 CG334", "NH1 C2": "NG2P1 CG334"}, "2MR": {"NH1 CQ1": "NG2P1 CG334",
                                                                       "NH2 CQ2": "NG2P1 CG334"},
+    "SAC": {"N C1A": "NH1 C", "C1A OAC": "C O", "C1A C2A": "C CT3"},
+    "AYA": {"N CT": "NH1 C", "CT OT": "C O", "CT CM": "C CT3"},
     **{name: {f"{oxygen} P": "ON2 P", **{f"P O{k}P": "P ON3" for k in "123"}}
        for name, oxygen in (("SEP", "OG"), ("TPO", "OG1"), ("PTR", "OH"))},
 }
@@ -47,6 +49,8 @@ ANGLES = {
     "NMM": {"CZ NH2 CAA": "CG2N1 NG2P1 CG334"},
     "DA2": {"CZ NH1 C1": "CG2N1 NG2P1 CG334", "C1 NH1 C2": "CG334 NG2P1 CG334"},
     "2MR": {"CZ NH1 CQ1": "CG2N1 NG2P1 CG334", "CZ NH2 CQ2": "CG2N1 NG2P1 CG334"},
+    "SAC": {"CA N C1A": "CT1 NH1 C", "N C1A OAC": "NH1 C O", "N C1A C2A": "NH1 C CT3"},
+    "AYA": {"CA N CT": "CT1 NH1 C", "N CT OT": "NH1 C O", "N CT CM": "NH1 C CT3"},
     "SEP": {"CB OG P": "CT2 ON2 P"}, "TPO": {"CB OG1 P": "CT1 ON2 P"}, "PTR": {"CZ OH P": "CA ON2B P"},
 }
 
@@ -101,7 +105,7 @@ def test_phosphates_are_where_the_angles_of_charmm36_agree():
 
 def test_acetyl_and_guanidinium_are_flat_and_the_amide_is_trans():
     for name, plane in (("ALY", "CE NZ CH OH CH3 HZ"), ("NMM", "NE CZ NH2 CAA HH21"), ("DA2", "NE CZ NH1 C1 C2"),
-                        ("2MR", "NE CZ NH1 CQ1 NH2 CQ2")):
+                        ("2MR", "NE CZ NH1 CQ1 NH2 CQ2"), ("SAC", "CA N H C1A OAC C2A"), ("AYA", "CA N H CT OT CM")):
         for atoms in residues_named(marked_octamer(), name):
             points = np.array([atoms[atom] for atom in plane.split()])
             assert np.linalg.svd(points - points.mean(axis=0))[1][-1] < 0.03  # angstrom out of the plane
@@ -127,8 +131,9 @@ def test_hydrogens_are_complete_and_apart():
 def test_parents_keep_their_library_and_charges_follow_from_the_names():
     assert not any(entry.modification for entry in LIBRARY[:83])
     charge = dict(zip((entry.name for entry in LIBRARY), formal_charges().tolist(), strict=True))
-    assert [charge[name] for name in ("LYS", "ALY", "NALY", "CALY", "M3L", "DA2", "SEP", "CSEP", "DC", "5CM", "5CM5")] \
-        == [1, 0, 1, -1, 1, 1, -2, -3, -1, -1, 0]
+    assert [charge[name] for name in ("LYS", "ALY", "NALY", "CALY", "M3L", "DA2", "SEP", "CSEP")] \
+        == [1, 0, 1, -1, 1, 1, -2, -3]
+    assert [charge[name] for name in ("DC", "5CM", "5CM5", "NSER", "SAC")] == [-1, -1, 0, 1, 0]
     for name, change in modifications().items():
         parent = residue_library()[change.parent]
         gained = [element for element in residue_library()[name].elements if element != "H"]
@@ -137,7 +142,7 @@ def test_parents_keep_their_library_and_charges_follow_from_the_names():
 
 def test_the_octamer_has_the_exact_charge_of_its_marks():
     plain = formal_charges()[octamer("compact").residue_template].sum()
-    change = {"ALY": -1, "SEP": -2, "TPO": -2, "PTR": -2}
+    change = {"ALY": -1, "SEP": -2, "TPO": -2, "PTR": -2, "SAC": -1, "AYA": -1}
     assert formal_charges()[marked_octamer().residue_template].sum() == plain + 2 * sum(change.values())
 
 
@@ -175,6 +180,7 @@ def test_one_copy_alone_and_both():
     (OctamerRecipe("human", variants=("CENP-A",)), "H3K27ac", "H3K27ac: CENP-A of human has S27 there"),
     (OctamerRecipe(), "H3.3K27ac", "the nucleosome carries H3, not H3.3"),
     (OctamerRecipe(), "H3K200ac", "has no residue 200 there: the nearest K is K122"),
+    (OctamerRecipe(), "H4S47nac", "H4S47nac: only the first residue of H4, S1, has a free amino end"),
     (OctamerRecipe(), "H3K4me3@3", "write @1 or @2"),
     (OctamerRecipe(), "H2AZ", "the nearest name is H2A.Z"),
     (OctamerRecipe(modifications=("H3K27ac",)), "H3K27me3", "H3K27ac and H3K27me3 both change residue 27 of H3"),
@@ -229,9 +235,9 @@ def test_bad_files_of_marks_are_refused_by_line(tmp_path, name, text, sentence):
 def test_tail_beads_lose_the_charges_that_marks_take():
     """H3 tails have beads of residues 36-40, 31-35, ... 1-5 from the core to the tip, H4 16-20 in its second."""
     changes = tail_charge_changes([OctamerRecipe(), OctamerRecipe().with_mark("H3K27ac").with_mark("H4K16ac@2"),
-                                   OctamerRecipe("human").with_mark("H2BK5ac")])
+                                   OctamerRecipe("human").with_mark("H2BK5ac"), OctamerRecipe().with_mark("H4S1nac")])
     assert [{k: change for k, change in enumerate(row) if change} for row in changes] == [
-        {}, {2: -1.0, 10: -1.0, 22: -1.0}, {38: -1.0, 43: -1.0}]
+        {}, {2: -1.0, 10: -1.0, 22: -1.0}, {38: -1.0, 43: -1.0}, {20: -1.0, 25: -1.0}]
     assert tail_charge_changes([OctamerRecipe().with_mark("H3K4me3"), OctamerRecipe().with_mark("H3K79ac")]) == ()
 
 
@@ -260,8 +266,8 @@ def test_a_fibre_with_marks_and_methylation(tmp_path):
     (tmp_path / "cpg.bed").write_text("".join(f"chrS\t{k}\t{k + 2}\n" for k in cpg))
     (tmp_path / "marks.bed").write_text(f"chrS\t{dyads[1]}\t{dyads[1] + 1}\tH3K27me3\t9\n"
                                         f"chrS\t{dyads[1]}\t{dyads[1] + 1}\tH3S28ph\t9\n")
-    config = Settings.model_validate({"build": {
-        "variants": ["H3K27ac", "H4K16ac"], "marks": str(tmp_path / "marks.bed"), "methylation": str(tmp_path / "cpg.bed")}})
+    files = {"marks": str(tmp_path / "marks.bed"), "methylation": str(tmp_path / "cpg.bed")}
+    config = Settings.model_validate({"build": {"variants": ["H3K27ac", "H4K16ac"], **files}})
     solute = build_solute(scaffold, config)
     assert solute.build_report["modifications"] == [
         {"modification": "H3K27ac", "residue": "ALY", "residues": 2, "charge": 0},

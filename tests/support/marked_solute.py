@@ -13,7 +13,7 @@ from chromabuild.nucleosome.recipe import OctamerRecipe
 
 SEQUENCE = np.array([1, 2, 0, 1, 2, 3, 1, 1, 2, 0, 1, 2])  # CGACGTCCGACG
 TAIL = 36
-MARKS = ("H3K4me3", "H3K9ac", "H3S28ph")
+MARKS = ("H3A1nac", "H3K4me3", "H3K9ac", "H3S28ph")
 
 
 @cache

@@ -7,12 +7,12 @@ from chromabuild.pipeline.stages.stage import Job, Stage
 def run(job: Job) -> Summary:
     """scaffold.h5 to solute.h5."""
     from chromabuild.api import build_solute
-    from chromabuild.pipeline.parameters import check_before_work
+    from chromabuild.pipeline.parameters import check_scaffold
     from mesoscale.scaffold import Scaffold
 
-    check_before_work(job.config)
-    solute = build_solute(Scaffold.read(job.folder / "scaffold.h5"), job.config, threads=job.threads,
-                          progress=job.progress)
+    scaffold = Scaffold.read(job.folder / "scaffold.h5")
+    check_scaffold(job.config, scaffold)
+    solute = build_solute(scaffold, job.config, threads=job.threads, progress=job.progress)
     solute.provenance = job.provenance
     solute.write(job.folder / "solute.h5")
     return {"atoms": solute.n_atoms, "residues": solute.n_residues, "molecules": len(solute.molecule_name),
