@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
+from scipy.spatial import cKDTree
 from support import charmm_xml
 from support.synthetic_scaffold import synthetic_scaffold
 
@@ -12,10 +13,13 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import BuildSection, Settings
 from chromabuild.build import build_solute
 from chromabuild.build.octamers import octamer_of_recipe, wrapped_dna
+from chromabuild.clash.correct import correct_clashes
 from chromabuild.molecule.residues import modifications, residue_library
+from chromabuild.molecule.solute import Solute
 from chromabuild.nucleosome.mark_names import modified_residues, parse_mark
-from chromabuild.nucleosome.marks import marked_nucleosomes, octamer_recipes
+from chromabuild.nucleosome.marks import mark_of_name, marked_nucleosomes, octamer_recipes
 from chromabuild.nucleosome.octamer import octamer
+from chromabuild.nucleosome.peptide import rotate
 from chromabuild.nucleosome.recipe import OctamerRecipe
 from chromabuild.nucleosome.tail_charges import tail_charge_changes
 from chromabuild.solvate.ions import formal_charges
@@ -23,7 +27,7 @@ from chromabuild.sterics.atoms import Atoms
 from chromabuild.sterics.audit import audit
 from chromabuild.sterics.reference import angle_between
 from chromabuild.sterics.sidechain import side_chain_stages
-from chromabuild.sterics.torsions import library_torsions
+from chromabuild.sterics.torsions import library_torsions, side_chain_torsions
 
 LIBRARY = list(residue_library().values())
 # One residue of each kind, all on one nucleosome but where two would meet.
@@ -284,3 +288,40 @@ def test_a_fibre_with_marks_and_methylation(tmp_path):
     assert (again.position == solute.position).all() and (again.residue_template == solute.residue_template).all()
     audited = audit(Atoms.from_solute(solute))
     assert not audited.chirality_errors and not audited.piercings and not audited.cis_peptides
+
+
+def test_the_file_of_a_mark_is_named_for_it():
+    named = {"peaks/H3K27ac.narrowPeak": "H3K27ac", "H2A.Z_rep1.bed": "H2A.Z", "H2A.ZK7ac.bw": "H2A.ZK7ac",
+             "H1.4.bed": "H1.4", "H3K4me3-chip.bed.gz": "H3K4me3", "marks.bed": None, "H3.bed": None,
+             "H3K27acc.bed": None, "H4.txt": None}
+    assert {name: mark_of_name(name) for name in named} == named
+
+
+def test_a_clash_of_an_acetyl_is_corrected_by_turning_it():
+    """Its torsions are set to whatever brings it nearest to an atom of another residue, then correction turns them."""
+    core = octamer_of_recipe(OctamerRecipe().with_mark("H3K56ac@1"))
+    solute = Solute(
+        core.position.astype(np.float32), core.residue_template, core.residue_number,
+        core.residue_chain.astype(np.uint16), [f"000{letter}" for letter in core.chain], list(core.chain),
+        np.append(0, np.cumsum(np.bincount(core.residue_chain))), list(core.histone), np.zeros(8, np.int32))
+    residue = next(k for k, kind in enumerate(core.residue_template) if LIBRARY[kind].name == "ALY")
+    own = np.arange(*solute.residue_first_atom[residue:residue + 2])
+    heavy = solute.elements() != "H"
+    near = cKDTree(solute.position[heavy & (np.abs(solute.atom_residue - residue) > 1)])
+    chi, random = side_chain_torsions(solute, residue), np.random.default_rng(3)
+    best, least = None, np.inf
+    for _ in range(400):
+        trial = solute.position.astype(float)
+        for torsion in chi:
+            a, b = (trial[q] for q in torsion.quad[1:3])
+            trial[list(torsion.turned)] = rotate(trial[list(torsion.turned)], b, (b - a) / np.linalg.norm(b - a),
+                                                 random.uniform(0, 360))
+        distance = near.query(trial[own][heavy[own]])[0].min()
+        if distance < least:
+            best, least = trial, distance
+    assert least < 0.85
+    solute.position = best.astype(np.float32)
+    clean, report = correct_clashes(solute, "default", 0.9, 1, 1)
+    assert report.data["before"]["pairs_below_threshold"]["count"] > 0 and report.fatal == 0
+    assert any(f":ALY:{core.residue_number[residue]}" in str(move) for move in report.data["moves"])
+    assert not np.allclose(clean.position[own], solute.position[own])
