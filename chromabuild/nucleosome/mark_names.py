@@ -13,7 +13,7 @@ from chromabuild.nucleosome.peptide import one_letter
 
 _SHAPE = re.compile(r"^(?P<histone>H\d\S*?|CENP-A|Cse4):?(?P<residue>[A-Z])(?P<number>\d+)(?P<kind>[a-z]\w*)"
                     r"(@(?P<copy>\w*))?$")
-STAND_IN = {"ALY": "Q", "SEP": "E", "TPO": "E", "PTR": "E"}
+STAND_IN = {"ALY": "Q", "KCR": "Q", "SEP": "E", "TPO": "E", "PTR": "E"}
 """One-letter code of the standard residue nearest in charge and size; the others have none."""
 
 
@@ -27,7 +27,7 @@ class HistoneMark:
     """One-letter code of what is modified."""
     number: int
     kind: str
-    """``ac``, ``me1``, ``me2``, ``me3``, ``me2a``, ``me2s``, ``ph``, ``nac``."""
+    """``ac``, ``me1``, ``me2``, ``me3``, ``me2a``, ``me2s``, ``ph``, ``cr``, ``nac``."""
     copy: int = 0
     """1 or 2: of that copy in the nucleosome alone; 0: of both."""
 

@@ -35,6 +35,7 @@ def plain_name(name: str) -> str:
     return residue_library()[name].pdb_name
 
 
+@cache
 def one_letter(name: str) -> str:
     """One-letter code of a library residue inside a chain; a modified one has that of its parent."""
     from Bio.SeqUtils import seq1

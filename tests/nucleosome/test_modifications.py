@@ -32,7 +32,8 @@ from chromabuild.sterics.torsions import library_torsions, side_chain_torsions
 LIBRARY = list(residue_library().values())
 # One residue of each kind, all on one nucleosome but where two would meet.
 MARKS = {"ALY": "H3K27ac", "MLZ": "H4K20me1", "MLY": "H3K36me2", "M3L": "H3K4me3", "NMM": "H4R3me1", "DA2": "H3R17me2a",
-         "2MR": "H3R2me2s", "SEP": "H3S10ph", "TPO": "H3T3ph", "PTR": "H2BY39ph", "SAC": "H4S1nac", "AYA": "H3A1nac"}
+         "2MR": "H3R2me2s", "SEP": "H3S10ph", "TPO": "H3T3ph", "PTR": "H2BY39ph", "SAC": "H4S1nac", "AYA": "H3A1nac",
+         "KCR": "H4K8cr"}
 # New bonds and angles by atom, with the classes of CHARMM36 (CGenFF) that they are made of there.
 BONDS = {
     "ALY": {"NZ CH": "NH1 C", "CH OH": "C O", "CH CH3": "C CT3"}, "MLZ": {"NZ CM": "NG3P2 CG334"},
@@ -41,6 +42,8 @@ BONDS = {
     "DA2": {"NH1 C1": "NG2P1 CG334", "NH1 C2": "NG2P1 CG334"}, "2MR": {"NH1 CQ1": "NG2P1 CG334",
                                                                       "NH2 CQ2": "NG2P1 CG334"},
     "SAC": {"N C1A": "NH1 C", "C1A OAC": "C O", "C1A C2A": "C CT3"},
+    "KCR": {"NZ CH": "NH1 C", "CH OH": "C O", "CH CX": "CG2O1 CG2DC1", "CX CY": "CG2DC1 CG2DC1",
+            "CY CH3": "CG2DC1 CG331"},
     "AYA": {"N CT": "NH1 C", "CT OT": "C O", "CT CM": "C CT3"},
     **{name: {f"{oxygen} P": "ON2 P", **{f"P O{k}P": "P ON3" for k in "123"}}
        for name, oxygen in (("SEP", "OG"), ("TPO", "OG1"), ("PTR", "OH"))},
@@ -54,6 +57,8 @@ ANGLES = {
     "DA2": {"CZ NH1 C1": "CG2N1 NG2P1 CG334", "C1 NH1 C2": "CG334 NG2P1 CG334"},
     "2MR": {"CZ NH1 CQ1": "CG2N1 NG2P1 CG334", "CZ NH2 CQ2": "CG2N1 NG2P1 CG334"},
     "SAC": {"CA N C1A": "CT1 NH1 C", "N C1A OAC": "NH1 C O", "N C1A C2A": "NH1 C CT3"},
+    "KCR": {"CE NZ CH": "CT2 NH1 C", "OH CH CX": "OG2D1 CG2O1 CG2DC1", "CH CX CY": "CG2O1 CG2DC1 CG2DC1",
+            "CX CY CH3": "CG2DC1 CG2DC1 CG331"},
     "AYA": {"CA N CT": "CT1 NH1 C", "N CT OT": "NH1 C O", "N CT CM": "NH1 C CT3"},
     "SEP": {"CB OG P": "CT2 ON2 P"}, "TPO": {"CB OG1 P": "CT1 ON2 P"}, "PTR": {"CZ OH P": "CA ON2B P"},
 }
@@ -109,7 +114,8 @@ def test_phosphates_are_where_the_angles_of_charmm36_agree():
 
 def test_acetyl_and_guanidinium_are_flat_and_the_amide_is_trans():
     for name, plane in (("ALY", "CE NZ CH OH CH3 HZ"), ("NMM", "NE CZ NH2 CAA HH21"), ("DA2", "NE CZ NH1 C1 C2"),
-                        ("2MR", "NE CZ NH1 CQ1 NH2 CQ2"), ("SAC", "CA N H C1A OAC C2A"), ("AYA", "CA N H CT OT CM")):
+                        ("2MR", "NE CZ NH1 CQ1 NH2 CQ2"), ("SAC", "CA N H C1A OAC C2A"), ("AYA", "CA N H CT OT CM"),
+                        ("KCR", "CE NZ H13 CH OH CX CY CH3 H14 H15")):
         for atoms in residues_named(marked_octamer(), name):
             points = np.array([atoms[atom] for atom in plane.split()])
             assert np.linalg.svd(points - points.mean(axis=0))[1][-1] < 0.03  # angstrom out of the plane
@@ -146,7 +152,7 @@ def test_parents_keep_their_library_and_charges_follow_from_the_names():
 
 def test_the_octamer_has_the_exact_charge_of_its_marks():
     plain = formal_charges()[octamer("compact").residue_template].sum()
-    change = {"ALY": -1, "SEP": -2, "TPO": -2, "PTR": -2, "SAC": -1, "AYA": -1}
+    change = {"ALY": -1, "KCR": -1, "SEP": -2, "TPO": -2, "PTR": -2, "SAC": -1, "AYA": -1}
     assert formal_charges()[marked_octamer().residue_template].sum() == plain + 2 * sum(change.values())
 
 
@@ -199,7 +205,7 @@ def test_names_of_variants_and_the_older_spelling():
     variant = OctamerRecipe("human", variants=("H2A.Z",))
     assert variant.with_mark("H2A.ZK7ac").modifications == ("H2A.ZK7ac",)
     assert variant.with_mark("H2A:K7ac").modifications == ("H2AK7ac",)
-    assert set(modified_residues()["K"]) == {"ac", "me1", "me2", "me3"}
+    assert set(modified_residues()["K"]) == {"ac", "me1", "me2", "me3", "cr"}
 
 
 def test_several_files_and_conflicts_by_score(tmp_path):
