@@ -48,10 +48,13 @@ def read_methylation(path: str | Path, chromosome: str, start: int, sequence: st
     one given twice, fractions of one base that exceed 1, and for a file that holds no cytosine of the sequence.
     """
     found: dict[tuple[int, int], list[_Record]] = {}
+    is_here: dict[str, bool] = {}  # by spelling: the file of a genome has tens of millions of lines
     for line, fields in _records(path):
-        first, end = bed_interval(path, line, fields[1], fields[2])
-        if not same_chromosome(fields[0], chromosome):
+        if fields[0] not in is_here:
+            is_here[fields[0]] = same_chromosome(fields[0], chromosome)
+        if not is_here[fields[0]]:
             continue
+        first, end = bed_interval(path, line, fields[1], fields[2])
         code, fraction = _code(path, line, fields), _fraction(path, line, fields)
         if fraction is None or end <= start or first >= start + len(sequence):
             continue
