@@ -53,7 +53,7 @@ def _with_keys_of(*sections: str) -> Callable[[Function], Function]:
 
 
 def fibre_of(locus: "Locus", settings: Settings) -> "Fibre":
-    """The mesoscale fibre of a locus, with its linker histones, acetylated tails and share of the contacts.
+    """The mesoscale fibre of a locus, with its linker histones, the marks of its tails and its share of the contacts.
 
     Raises BadInputError for marks that do not fit the locus.
     """
@@ -62,6 +62,7 @@ def fibre_of(locus: "Locus", settings: Settings) -> "Fibre":
     import numpy as np
 
     from chromabuild.nucleosome.marks import octamer_recipes, within_stretches
+    from chromabuild.nucleosome.tail_charges import tail_charge_changes
     from mesoscale.restraints import shared_out
 
     section, fibre = settings.scaffold, locus.fibre()
@@ -71,6 +72,7 @@ def fibre_of(locus: "Locus", settings: Settings) -> "Fibre":
     acetylated = within_stretches(section.acetylated, fibre.chromosome, dyad_position) if section.acetylated else ()
     return replace(fibre, contacts=shared_out(fibre.contacts, section.replica, section.replicas),
                    linker_histone=tuple(bool(recipe.linker_histone) for recipe in recipes),
+                   tail_charge=tail_charge_changes(recipes) if section.tails == "flexible" else (),
                    acetylated=tuple(bool(one) for one in acetylated))
 
 

@@ -24,7 +24,7 @@ class Fibre:
     `wrapped_length` base pairs (odd) lie on each core, as many before the dyad as after it. `chromosome` and `start`
     (0-based) place base pair 0 on the genome. `adjustments` records what was done to the mapped positions.
     `acetylated` and `linker_histone` say of each nucleosome whether its tails are acetylated and whether it carries a
-    linker histone; empty: none.
+    linker histone; `tail_charge` by how much modifications change the formal charges of its 50 tail beads; empty: none.
     Raises ValueError when the nucleosomes do not fit.
     """
 
@@ -38,6 +38,7 @@ class Fibre:
     adjustments: tuple[Adjustment, ...] = field(default=())
     acetylated: tuple[bool, ...] = ()
     linker_histone: tuple[bool, ...] = ()
+    tail_charge: tuple[tuple[float, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if self.wrapped_length % 2 == 0:
@@ -49,7 +50,7 @@ class Fibre:
                 f"the first or last nucleosome reaches beyond the {len(self.sequence)} bp of the sequence: "
                 "extend the sequence or leave the nucleosome out"
             )
-        for marks in (self.acetylated, self.linker_histone):
+        for marks in (self.acetylated, self.linker_histone, self.tail_charge):
             if len(marks) not in (0, len(self.dyads)):
                 raise ValueError(f"{len(marks)} marks for {len(self.dyads)} nucleosomes: give one for each, or none")
         for k, linker in enumerate(self.linkers):

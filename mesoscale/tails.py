@@ -127,9 +127,13 @@ def _chain_rows(name: str, thermal: float, folded: bool) -> list[tuple[float, fl
 
 
 def build_tails(
-    parameters: Parameters, acetylated: NDArray[np.bool_], linker_histone: NDArray[np.bool_]
+    parameters: Parameters, acetylated: NDArray[np.bool_], linker_histone: NDArray[np.bool_],
+    charge_change: Array | None = None,
 ) -> FlexibleChains:
-    """The chains of m nucleosomes: acetylated (m, 10) per tail in the order of TAILS, linker_histone (m,)."""
+    """The chains of m nucleosomes: acetylated (m, 10) per tail in the order of TAILS, linker_histone (m,).
+
+    `charge_change` (m, 50) is added to the formal charges of the beads.
+    """
     data = template("tail_beads_1kx5.json")
     thermal = GAS_CONSTANT * parameters.temperature
     scale = tail_charge_scale(parameters.salt)
@@ -144,8 +148,13 @@ def build_tails(
         first.append(len(charge))
 
     for k in range(len(acetylated)):
+        bead = 0
         for tail, folded in zip(data["tails"], acetylated[k], strict=True):
-            add(k, tail["anchor"], [scale * q for q in tail["charge"]], TAIL)
+            formal = tail["charge"]
+            if charge_change is not None:
+                formal = [q + float(change) for q, change in zip(formal, charge_change[k, bead:], strict=False)]
+            bead += len(formal)
+            add(k, tail["anchor"], [scale * q for q in formal], TAIL)
             rows.extend(_chain_rows(tail["tail"], thermal, bool(folded)))
         if linker_histone[k]:
             each = DOMAIN_CHARGE / DOMAIN_BEADS
@@ -180,7 +189,8 @@ def tails_of_fibre(fibre: Fibre, parameters: Parameters) -> FlexibleChains:
     none = np.zeros(len(fibre.dyads), bool)
     acetylated = np.array(fibre.acetylated, bool) if fibre.acetylated else none
     linker_histone = np.array(fibre.linker_histone, bool) if fibre.linker_histone else none
-    return build_tails(parameters, np.repeat(acetylated[:, None], len(TAILS), axis=1), linker_histone)
+    change = np.array(fibre.tail_charge, dtype=float) if fibre.tail_charge else None
+    return build_tails(parameters, np.repeat(acetylated[:, None], len(TAILS), axis=1), linker_histone, change)
 
 
 @dataclass(frozen=True)

@@ -50,11 +50,11 @@ def dna_atoms(solute: Solute) -> DnaAtoms | None:
         return None
     library, layout = list(residue_library().values()), base_layout()
     template, start = solute.residue_template[: first[2]], solute.residue_first_atom[: first[2]]
-    bases = np.array([BASES.index(t.name[1]) if t.kind == "nucleotide" else -1 for t in library])[template]
+    bases = np.array([BASES.index(t.base) if t.kind == "nucleotide" else -1 for t in library])[template]
     sugar, base_atoms = (np.full((len(bases), 11, 3), np.nan) for _ in range(2))
     for kind in np.unique(template):
         which, atoms = np.flatnonzero(template == kind), library[kind].index
-        for target, names in ((sugar, SUGAR), (base_atoms, layout.atoms[library[kind].name[1]])):
+        for target, names in ((sugar, SUGAR), (base_atoms, layout.atoms[library[kind].base])):
             for k, name in enumerate(names):
                 if name in atoms:
                     target[which, k] = solute.position[start[which] + atoms[name]]

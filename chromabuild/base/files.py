@@ -3,7 +3,7 @@
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,6 +19,11 @@ def template_path(name: str) -> Path:
         if (folder / name).exists():
             return folder / name
     raise BadInputError(f"bundled data file {name} is missing: reinstall chromabuild")
+
+
+def file_names(value: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The files that a setting names: one, several or none."""
+    return (value,) if isinstance(value, str) and value else tuple(value or ())
 
 
 def file_hash(path: str | Path) -> str:

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 
 from chromabuild.base.duration import DURATION
 from chromabuild.base.errors import BadInputError
+from chromabuild.base.files import file_names
 from chromabuild.base.launchers import launcher_problem
 from chromabuild.base.phases import LENGTH, Phase, check_phases, shipped_phases
 from chromabuild.base.section import Positive, Section
@@ -71,10 +72,12 @@ class BuildSection(Section):
     steps: Literal["sequence", "generic"] = Field("sequence", description="rest and stiffness of linker steps: of each dinucleotide (Olson 1998), or straight B-DNA everywhere")
     linker_phase_limit: Positive = Field(5.0, description="kT; linkers whose twist does not fit and costs more are offered a shift by one base pair in the report")
     histones: Literal["xenopus", "human", "yeast"] = Field("xenopus", description="species of the histones: those of PDB 1KX5, or modelled on it")
-    variants: tuple[str, ...] = Field((), description="histone variants and mutations on every nucleosome, e.g. [H2A.Z, 'H3:K56Q']")
-    marks: str | None = Field(None, json_schema_extra=INPUT_FILE, description="BED of variants, mutations and linker histones by place: column 4 names one, the nucleosomes whose dyad lies inside carry it; or a bigWig signal; empty: none")
-    track_mark: str | None = Field(None, description="what nucleosomes carry where the bigWig signal of `marks` is high, e.g. H2A.Z")
-    track_threshold: float | None = Field(None, description="mean of that signal over the 147 base pairs around a dyad (zero where there is none) from which on a nucleosome carries it")
+    variants: tuple[str, ...] = Field((), description="histone variants, modifications and mutations on every nucleosome, e.g. [H2A.Z, H3K27ac, 'H3:K56Q']")
+    marks: str | tuple[str, ...] | None = Field(None, json_schema_extra=INPUT_FILE, description="what nucleosomes carry by place, in one file or a list: BED (column 4 names a variant, modification, mutation or linker histone, column 5 scores it), peaks of the mark that their file is named for (H3K27ac.narrowPeak), or a bigWig signal; nucleosomes whose dyad lies inside carry it; empty: none")
+    track_mark: str | None = Field(None, description="what nucleosomes carry in peaks, and where a bigWig signal is high, of files in `marks` that are not named for a mark, e.g. H2A.Z")
+    track_threshold: float | None = Field(None, description="mean of a bigWig signal over the 147 base pairs around a dyad (zero where there is none) from which on a nucleosome carries the mark")
+    methylation: str | None = Field(None, json_schema_extra=INPUT_FILE, description="bedMethyl (column 11: percent of reads) or BED of modified cytosines by place and strand: 5mC, 5hmC, 5fC; empty: none")
+    methylation_threshold: float | None = Field(None, gt=0, le=1, description="fraction of reads from which on a cytosine is modified; empty: drawn by the seed with the fraction as probability, both strands of a CpG alike")
     linker_histone: Literal["none", "H5", "H1.4"] = Field("none", description="linker histone on the dyad: chicken H5 (residues 19-108) or human H1.4")
     linker_histone_share: float = Field(1.0, ge=0, le=1, description="share of the nucleosomes that carry it, drawn by the seed")
     tails: Literal["compact", "crystal", "scaffold"] = Field("compact", description="histone tails lying on their own nucleosome, as in solution; as in 1KX5, stretched out by crystal packing: a much larger box; or following the tail beads of the scaffold")
@@ -184,11 +187,11 @@ class Settings(Section):
         return load_config(path, overrides)
 
 
-def input_files(config: Settings) -> dict[str, str]:
-    """The user's files that the settings name: dotted key (``build.marks``) to path; keys that are empty are left out."""
-    found = {f"{section}.{key}": getattr(getattr(config, section), key)
+def input_files(config: Settings) -> dict[str, tuple[str, ...]]:
+    """The user's files that the settings name: dotted key (``build.marks``) to paths; empty keys are left out."""
+    found = {f"{section}.{key}": file_names(getattr(getattr(config, section), key))
              for section, key in INPUT_FILE_KEYS}
-    return {dotted: path for dotted, path in found.items() if path}
+    return {dotted: paths for dotted, paths in found.items() if paths}
 
 
 def _input_file_keys() -> Iterator[tuple[str, str]]:
@@ -325,9 +328,11 @@ def load_config(path: str | Path, overrides: Mapping[str, object] | None = None)
         raise BadInputError(f"{path} holds no settings: write a new one with `chromabuild init`")
     config = validated(data, overrides or {}, path)
     folder = path.resolve().parent
-    for dotted, value in input_files(config).items():
+    for dotted, paths in input_files(config).items():
         section, key = dotted.split(".")
-        setattr(getattr(config, section), key, os.path.normpath(folder / value))
+        whole = tuple(os.path.normpath(folder / path) for path in paths)
+        given = getattr(getattr(config, section), key)
+        setattr(getattr(config, section), key, whole[0] if isinstance(given, str) else whole)
     config.output = str(folder / config.output)
     return config
 

@@ -3,6 +3,13 @@
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
+from chromabuild.build.modified_bases import (
+    THYMINE,
+    added_atoms,
+    residue_of_code,
+    settle_hydroxymethyls,
+    substituents,
+)
 from chromabuild.dna.backbone import (
     SUGAR,
     Obstacles,
@@ -15,7 +22,7 @@ from chromabuild.dna.backbone import (
 from chromabuild.dna.sequence import BASES, both_strands
 from chromabuild.dna.stacking import relax_bases
 from chromabuild.dna.steps import dna_parameters, split_pair
-from chromabuild.molecule.hydrogens import place_hydrogens, settle_thymine_methyls
+from chromabuild.molecule.hydrogens import place_hydrogens, settle_base_methyls
 from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.sterics.cell_list import CellList
 
@@ -25,7 +32,7 @@ SEAM = 30  # base pairs that a circle repeats on either side
 
 
 def base_frames(
-    sequence: np.ndarray, origin: np.ndarray, frame: np.ndarray, threads: int = 1
+    sequence: np.ndarray, origin: np.ndarray, frame: np.ndarray, threads: int = 1, modified: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Bases (2n,), base origins (2n, 3) and frames (2n, 3, 3) of strand I, then strand J, from base pairs.
 
@@ -34,6 +41,7 @@ def base_frames(
         origin: (n, 3) of the base pairs, angstrom.
         frame: (n, 3, 3).
         threads: for the relaxation of overlapping bases.
+        modified: (2n,) codes of substituted cytosines, which stack as thymines do.
     """
     parameters = dna_parameters()
     pair = np.array([parameters.pair[letter] for letter in BASES])[sequence]
@@ -41,12 +49,13 @@ def base_frames(
     bases = both_strands(sequence)
     origins = np.concatenate([origin_i, origin_j[::-1]])
     frames = np.concatenate([frame_i, frame_j[::-1]])
-    return bases, *relax_bases(bases, origins, frames, pair, threads)
+    stacked = bases if modified is None else np.where(modified > 0, THYMINE, bases)
+    return bases, *relax_bases(stacked, origins, frames, pair, threads)
 
 
 def build_dna(
     sequence: np.ndarray, origin: np.ndarray, frame: np.ndarray, threads: int = 1, circular: bool = False,
-    histones: tuple[np.ndarray, np.ndarray] | None = None,
+    histones: tuple[np.ndarray, np.ndarray] | None = None, modified: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, dict]:
     """All atoms of a duplex with free 5' and 3' hydroxyls, or of a closed circle without ends.
 
@@ -57,6 +66,8 @@ def build_dna(
         threads: for relaxing bases and closing the backbone; the result does not depend on it.
         circular: whether the last base pair is followed by the first.
         histones: (k, 3) atoms that the backbone keeps clear of, and their ``ATOM_CLASS`` (k,); not beside circles.
+        modified: (2n,) codes of modified cytosines (``genome.methylation``), strand I, then strand J, each 5' to 3';
+            the backbone keeps clear of their substituents, but not in circles.
 
     Returns:
         Positions (atoms, 3), library indices of the residues (2n,) - strand I, then strand J - and the report on the
@@ -65,28 +76,38 @@ def build_dna(
     if circular:
         bases, base_atoms, sugar, iterations = _closed_circle(sequence, origin, frame, threads)
     else:
-        bases, origins, frames = base_frames(sequence, origin, frame, threads)
+        bases, origins, frames = base_frames(sequence, origin, frame, threads, modified)
         base_atoms, c1 = place_bases(bases, origins, frames)
-        obstacles = None if histones is None else _obstacles(c1, *histones, threads)
+        present = [one for one in (histones, None if modified is None else substituents(modified, base_atoms)) if one]
+        obstacles = (_obstacles(c1, *(np.concatenate(part) for part in zip(*present, strict=True)), threads)
+                     if present else None)
         sugar, iterations = close_backbone(bases, origins, frames, threads, obstacles=obstacles)
 
     n, index = len(sequence), {name: k for k, name in enumerate(residue_names())}
     template = np.array([index[f"D{letter}"] for letter in BASES])[bases]
     for end, suffix in () if circular else ((0, "5"), (n - 1, "3"), (n, "5"), (2 * n - 1, "3")):
         template[end] = index[f"D{BASES[bases[end]]}{suffix}"]
+    if modified is not None:
+        for k in np.flatnonzero(modified):
+            template[k] = index[residue_of_code(int(modified[k])) + residue_names()[template[k]][2:]]
     library = list(residue_library().values())
     sizes = np.array([len(entry.atoms) for entry in library])
     first_atom = np.concatenate([[0], np.cumsum(sizes[template])])
     position = np.zeros((first_atom[-1], 3))
     for kind in np.unique(template):
         which, atoms = np.flatnonzero(template == kind), library[kind].index
-        letter = library[kind].name[1]
+        letter = library[kind].base
         for source, names in ((sugar, SUGAR), (base_atoms, base_layout().atoms[letter])):
             for k, name in enumerate(names):
                 if name in atoms:
                     position[first_atom[which] + atoms[name]] = source[which, k]
+        if library[kind].modification:
+            for name, placed in added_atoms(library[kind].modification, base_atoms[which]).items():
+                position[first_atom[which] + atoms[name]] = placed
     place_hydrogens(position, template, first_atom)
-    settle_thymine_methyls(position, template, first_atom)
+    settle_base_methyls(position, template, first_atom)
+    if modified is not None:
+        settle_hydroxymethyls(position, template, first_atom)
     return position, template.astype(np.uint16), _backbone_report(bases, sugar, base_atoms, iterations, circular)
 
 

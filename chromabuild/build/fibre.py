@@ -10,11 +10,12 @@ from chromabuild.base.progress import Progress, silent
 from chromabuild.base.settings import BuildSection, Settings
 from chromabuild.build.assembly import assemble_solute
 from chromabuild.build.duplex import build_dna
+from chromabuild.build.modified_bases import modification_table, modified_bases
 from chromabuild.build.octamers import atoms_beside_dna, octamer_counts, octamer_of_recipe, with_scaffold_tails
 from chromabuild.dna.helix import DYAD, RelaxedPath, crystal_path, relax_path, superhelix_path
 from chromabuild.dna.sequence import base_index
 from chromabuild.molecule.solute import Solute
-from chromabuild.nucleosome.marks import octamer_recipes
+from chromabuild.nucleosome.marks import marked_nucleosomes
 from chromabuild.nucleosome.octamer import Octamer
 from chromabuild.nucleosome.settling import settle_histones
 from chromabuild.nucleosome.template_file import read_template
@@ -39,7 +40,9 @@ def build_solute(scaffold: Scaffold, config: Settings, threads: int = 1, progres
     """
     progress("relaxing linkers", 0.0)
     sequence = base_index(scaffold.base)
-    recipes = octamer_recipes(config.build, scaffold.chromosome, scaffold.position[scaffold.dyad], config.seed)
+    marked = marked_nucleosomes(config.build, scaffold.chromosome, scaffold.position[scaffold.dyad], config.seed)
+    recipes = marked.recipes
+    modified = modified_bases(config, scaffold.chromosome, int(scaffold.position[0]), bytes(scaffold.base).decode())
     octamers = [octamer_of_recipe(recipe) for recipe in recipes]
     tails = {}
     if config.build.tails == "scaffold":
@@ -48,7 +51,8 @@ def build_solute(scaffold: Scaffold, config: Settings, threads: int = 1, progres
     progress("closing the backbone", 0.2)
     # The regular superhelix runs through the octamer: no backbone can keep clear of that.
     histones = None if config.build.nucleosome_path == "superhelix" else atoms_beside_dna(octamers, path)
-    dna_position, dna_template, report = build_dna(sequence, path.origin, path.frame, threads, histones=histones)
+    dna_position, dna_template, report = build_dna(sequence, path.origin, path.frame, threads, histones=histones,
+                                                   modified=modified)
     del histones
     progress("placing histones", 0.8)
     solute = assemble_solute(dna_position, dna_template, octamers, path.core_origin, path.core_frame)
@@ -63,6 +67,10 @@ def build_solute(scaffold: Scaffold, config: Settings, threads: int = 1, progres
         "tails": config.build.tails,
     }
     solute.build_report = report | path.summary() | {"octamers": octamer_counts(recipes)} | tails | settled
+    if modified is not None or any(recipe.modifications for recipe in recipes):
+        solute.build_report |= {"modifications": modification_table(recipes, modified)}
+    if marked.conflicts:
+        solute.build_report |= {"marks_that_gave_way": marked.conflicts}
     progress("done", 1.0)
     return solute
 

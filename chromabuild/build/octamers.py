@@ -23,7 +23,7 @@ BEAD_TOLERANCE = 3.0  # angstrom rms from a tail's beads
 @cache
 def octamer_of_recipe(recipe: OctamerRecipe) -> Octamer:
     """The octamer of a recipe; new side chains keep clear of DNA on the crystal's path, A, C, G, T in turn."""
-    if not recipe.mutations:
+    if not (recipe.mutations or recipe.modifications):
         return build_octamer(recipe, np.zeros((0, 3)), np.zeros(0, dtype=bool))
     return build_octamer(recipe, *wrapped_dna())
 
@@ -71,7 +71,7 @@ def atoms_beside_dna(octamers: list[Octamer], path: RelaxedPath) -> tuple[np.nda
 def octamer_counts(recipes: list[OctamerRecipe]) -> list[dict]:
     """How many nucleosomes carry which histones."""
     return [{"histones": "template" if recipe.template else recipe.species,
-             "marks": ", ".join((*recipe.variants, *recipe.mutations)) or "none",
+             "marks": ", ".join(recipe.marks) or "none",
              "linker_histone": recipe.linker_histone or "none",
              "nucleosomes": recipes.count(recipe)} for recipe in sorted(set(recipes))]
 

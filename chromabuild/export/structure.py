@@ -16,7 +16,7 @@ from chromabuild import __version__
 from chromabuild.analysis.secondary_structure import Stretch, stretches
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
-from chromabuild.molecule.residues import residue_library
+from chromabuild.molecule.residues import library_needed, modifications, residue_library
 from chromabuild.molecule.solute import Solute
 from chromabuild.shards import binary_cif
 
@@ -59,6 +59,7 @@ def chain_name(number: int) -> str:
 def _descriptions(solute: Solute, title: str, provenance: dict) -> list[Category]:
     """All categories but the atoms."""
     library = list(residue_library().values())
+    library_index = {template.name: k for k, template in enumerate(library)}
     names = np.array([template.pdb_name for template in library])
     first = solute.molecule_first_residue
     sequences = [names[solute.residue_template[a:b]].tolist() for a, b in zip(first[:-1], first[1:], strict=True)]
@@ -73,9 +74,15 @@ def _descriptions(solute: Solute, title: str, provenance: dict) -> list[Category
     for entity, (molecule, strands) in of_entity.items():
         sequence = sequences[molecule]
         kind = "polydeoxyribonucleotide" if is_dna[molecule] else "polypeptide(L)"
-        canonical = gemmi.one_letter_code(sequence)
-        written = "".join(f"({name})" for name in sequence) if is_dna[molecule] else canonical
-        poly.append((str(entity), kind, "no", "no", written, canonical, ",".join(strands)))
+        part = slice(*first[molecule:molecule + 2])
+        parents = [library[library_index[library[k].parent]].pdb_name if library[k].modification else names[k]
+                   for k in solute.residue_template[part].tolist()]
+        is_modified = [bool(library[k].modification) for k in solute.residue_template[part].tolist()]
+        canonical = gemmi.one_letter_code(parents)
+        written = "".join(f"({name})" if is_dna[molecule] or changed else letter for name, changed, letter
+                          in zip(sequence, is_modified, canonical, strict=True))
+        poly.append((str(entity), kind, "no", "yes" if any(is_modified) else "no", written, canonical,
+                     ",".join(strands)))
         sequence_rows += [(str(entity), str(k), name, "n") for k, name in enumerate(sequence, 1)]
     categories: list[Category] = [
         ("entry", ["id"], [("CHROMABUILD",)]),
@@ -113,6 +120,11 @@ def _descriptions(solute: Solute, title: str, provenance: dict) -> list[Category
                                                                       for item in ends)],
                            [(f"S{n}", "1", *columns(*row)) for n, row in enumerate(strands, 1)]))
         categories.append(("struct_sheet", ["id"], [(f"S{n}",) for n in range(1, len(strands) + 1)]))
+    modified = _modified_residues(solute, chains)
+    if modified:
+        categories.append(("pdbx_struct_mod_residue",
+                           ["id", "label_asym_id", "label_comp_id", "label_seq_id", "auth_asym_id", "auth_comp_id",
+                            "auth_seq_id", "parent_comp_id", "details"], modified))
     if solute.circular:
         partner = [f"ptnr{n}_label_{item}" for n in (1, 2) for item in ("asym_id", "comp_id", "seq_id", "atom_id")]
         categories.append(("struct_conn", ["id", "conn_type_id", *partner],
@@ -120,6 +132,22 @@ def _descriptions(solute: Solute, title: str, provenance: dict) -> list[Category
                              chains[k], sequences[k][0], "1", "P") for n, k in enumerate(solute.circular, 1)]))
         categories.append(("struct_conn_type", ["id"], [("covale",)]))
     return categories
+
+
+def _modified_residues(solute: Solute, chains: list[str]) -> list[tuple[str, ...]]:
+    """Rows of pdbx_struct_mod_residue, in the order of the residues."""
+    library = list(residue_library().values())
+    is_modified = np.array([bool(template.modification) for template in library])
+    rows = []
+    for number, k in enumerate(np.flatnonzero(is_modified[solute.residue_template]).tolist(), start=1):
+        template = library[solute.residue_template[k]]
+        molecule = int(np.searchsorted(solute.molecule_first_residue, k, side="right")) - 1
+        parent = residue_library()[template.parent].pdb_name
+        rows.append((str(number), chains[molecule], template.pdb_name,
+                     str(k - int(solute.molecule_first_residue[molecule]) + 1),
+                     solute.segment_name[solute.residue_segment[k]], template.pdb_name, str(solute.residue_number[k]),
+                     parent, modifications()[template.modification].title))
+    return rows
 
 
 def entity_of_molecules(solute: Solute) -> list[int]:
@@ -137,11 +165,12 @@ class _Atoms:
 
     def __init__(self, solute: Solute) -> None:
         self._solute = solute
-        library = list(residue_library().values())
+        library = library_needed(solute.residue_template)
         self._first = np.cumsum([0, *(len(template.atoms) for template in library)])
         self.names = [name for template in library for name in template.atoms]
         self.elements = [element.upper() for template in library for element in template.elements]
         self.residue_names = [template.pdb_name for template in library]
+        self.groups = ["HETATM" if template.modification else "ATOM" for template in library]
         first = solute.molecule_first_residue
         self.molecule = np.repeat(np.arange(len(first) - 1), np.diff(first))
         self.place = np.arange(solute.n_residues) - first[self.molecule] + 1
@@ -208,13 +237,14 @@ def _atom_lines(solute: Solute) -> Iterator[list[str]]:
         for k in range(low, high):
             molecule = int(atoms.molecule[k])
             segment = solute.segment_name[solute.residue_segment[k]]
-            of_residue.append((f"{atoms.residue_names[solute.residue_template[k]]} {chain_name(molecule)} "
+            kind = int(solute.residue_template[k])
+            of_residue.append((atoms.groups[kind], f"{atoms.residue_names[kind]} {chain_name(molecule)} "
                                f"{atoms.entity[molecule]} {atoms.place[k]} ? ",
                                f" 1.00 0.00 {solute.residue_number[k]} {segment} 1\n"))
         position = np.asarray(solute.position[block], dtype=float).tolist()
         rows = zip(range(start + 1, block.stop + 1), (residue - low).tolist(),
                    atoms.library_atom(block, residue).tolist(), position, strict=True)
-        yield [f"ATOM {number} {of_atom[atom]}{of_residue[k][0]}{x:.3f} {y:.3f} {z:.3f}{of_residue[k][1]}"
+        yield [f"{of_residue[k][0]} {number} {of_atom[atom]}{of_residue[k][1]}{x:.3f} {y:.3f} {z:.3f}{of_residue[k][2]}"
                for number, k, atom, (x, y, z) in rows]
 
 
@@ -227,7 +257,7 @@ def _write_binary(path: Path, solute: Solute, categories: list[Category]) -> Non
     position = np.round(1000 * np.asarray(solute.position, dtype=float)).astype(np.int64)
     number = solute.residue_number[residue].astype(np.int64)
     columns = [
-        binary_cif.texts("group_PDB", ["ATOM"], np.zeros(n, dtype=np.int32)),
+        binary_cif.texts("group_PDB", *_distinct(atoms.groups, solute.residue_template[residue])),
         binary_cif.integers("id", np.arange(1, n + 1), delta=True),
         binary_cif.texts("type_symbol", *_distinct(atoms.elements, library_atom)),
         binary_cif.texts("label_atom_id", *_distinct(atoms.names, library_atom)),

@@ -15,6 +15,7 @@ from openmm import app
 import chromabuild
 from chromabuild.base.errors import BadInputError, IntegrityError
 from chromabuild.base.progress import Progress, silent
+from chromabuild.forcefield.modified_residues import check_residues
 from chromabuild.forcefield.openmm_system import COULOMB_CONSTANT, SystemTerms, read_system
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.molecule.residues import SOLVENT, residue_library, residue_names
@@ -58,6 +59,7 @@ def make_topology(solute: Solute | None, counts: dict[str, int], force_field: st
     """
     if force_field not in FORCE_FIELDS:
         raise BadInputError(f"force field {force_field} is not known: use {' or '.join(FORCE_FIELDS)}")
+    check_residues(solute.modifications() if solute is not None else (), force_field)
     molecules = _distinct_molecules(solute) if solute is not None else []
     runs = [(i, 1) for i in _molecule_order(solute, molecules)] if solute is not None else []
     solvent = [(name, WATER_SEGMENT if key == "water" else name, counts[key])

@@ -114,9 +114,10 @@ def _polymer_residues(structure: StructureFile, path: str | Path) -> tuple[list[
     others: dict[str, int] = {}
     for k, (name, label) in enumerate(zip(structure.residue_name, structure.residue_label, strict=True)):
         atoms = {}
+        own = residue_library()[name].index if name in residue_library() else {}
         for i in range(first[k], first[k + 1]):
             spelled = structure.name[i].replace("*", "'")
-            atoms[ATOM_ALIASES.get(spelled, spelled)] = structure.position[i]
+            atoms[spelled if spelled in own else ATOM_ALIASES.get(spelled, spelled)] = structure.position[i]
         base = _base_name(name, atoms)
         if base is None:
             info = gemmi.find_tabulated_residue(name)
@@ -150,7 +151,7 @@ def _template(residue: _Residue, has_before: bool, has_after: bool, path: str | 
     name = residue.base
     if residue.kind == "amino acid":
         inside = "H" in residue_library()[name].index and set(residue_library()[name].atoms) <= residue.atoms.keys()
-        if not has_before and not inside:
+        if not has_before and not inside and not residue_library()[name].is_acylated:
             name = f"N{name}"
         elif not has_after and "OXT" in residue.atoms:
             name = f"C{name}"

@@ -18,6 +18,7 @@ TETRAHEDRAL = 109.5
 BEND = {"O": 108.5, "S": 96.0}
 STAGGERED = {1: (180.0,), 3: (180.0, 60.0, -60.0)}
 ECLIPSED = (0.0, 120.0, -120.0)  # a methyl on a double bond, as in thymine: one hydrogen lies over C5=C6
+BASE_METHYLS = ("C7", "C5A")  # of thymine and of 5-methylcytosine
 # Planar NH2: the atom that the first hydrogen lies opposite to, as in the AMBER residues; the second lies beside it.
 OPPOSITE = {
     "ASN": {"ND2": "CB"}, "GLN": {"NE2": "CG"}, "ARG": {"NH1": "NH2", "NH2": "NH1"},
@@ -65,11 +66,11 @@ def placements(name: str) -> tuple[Placement, ...]:
         adjacency[a].append(int(b))
         adjacency[b].append(int(a))
     # Bonds to neighbouring residues of the chain: the atom before (C of an amide nitrogen, here -1) and after.
-    starts_chain = template.kind == "amino acid" and ("H2" in template.index or "H3" in template.index)
+    starts_chain = template.kind == "amino acid" and (
+        "H2" in template.index or "H3" in template.index or template.is_acylated)
     if template.kind == "amino acid" and not starts_chain:
         adjacency[template.index["N"]].insert(0, -1)
     order = _distance_from(template, "CA", adjacency)
-    base_name = name[-3:] if template.kind == "amino acid" else name[:2]
     result = []
     for centre, element in enumerate(template.elements):
         hydrogens = tuple(a for a in adjacency[centre] if a >= 0 and template.elements[a] == "H")
@@ -93,11 +94,11 @@ def placements(name: str) -> tuple[Placement, ...]:
                                 key=lambda a: (order.get(a, 0), a))
             reference, angle, torsions = candidates[0], TETRAHEDRAL, STAGGERED.get(len(hydrogens), ())
             if neighbours == 3:
-                reference = template.index[OPPOSITE[base_name][template.atoms[centre]]]
+                reference = template.index[OPPOSITE[template.parent][template.atoms[centre]]]
                 angle, torsions = 120.0, (180.0, 0.0)
             elif neighbours == 2:
                 angle = BEND[element]
-            elif template.atoms[centre] == "C7":
+            elif template.kind == "nucleotide" and template.atoms[centre] in BASE_METHYLS:
                 reference, torsions = template.index["C6"], ECLIPSED
             result.append(Placement("rotor", hydrogens, centre, (joint, reference), length, angle, torsions))
     return tuple(result)
@@ -121,8 +122,8 @@ def _rotor(reference: np.ndarray, joint: np.ndarray, centre: np.ndarray, placeme
     return result
 
 
-def settle_thymine_methyls(position: np.ndarray, residue_template: np.ndarray, first_atom: np.ndarray) -> None:
-    """Turn the methyl of every thymine where it has most room beside the nucleotide before it.
+def settle_base_methyls(position: np.ndarray, residue_template: np.ndarray, first_atom: np.ndarray) -> None:
+    """Turn the methyl of every thymine and 5-methylcytosine where it has most room beside the nucleotide before it.
 
     Args:
         position: (n, 3) of all atoms, hydrogens placed; the methyl hydrogens are changed.
@@ -132,9 +133,12 @@ def settle_thymine_methyls(position: np.ndarray, residue_template: np.ndarray, f
     library = list(residue_library().values())
     kinds = np.stack([residue_template[:-1], residue_template[1:]], axis=1)
     for before, kind in np.unique(kinds, axis=0):
-        if library[kind].name[:2] != "DT" or library[before].kind != "nucleotide":
+        if library[kind].kind != "nucleotide" or library[before].kind != "nucleotide":
             continue
-        rotor = next(p for p in placements(library[kind].name) if library[kind].atoms[p.centre] == "C7")
+        rotor = next((p for p in placements(library[kind].name)
+                      if library[kind].atoms[p.centre] in BASE_METHYLS and p.kind == "rotor"), None)
+        if rotor is None:
+            continue
         room = np.where(np.array(library[before].elements) == "H", 2.2, 2.7)  # angstrom, to hydrogen and to others
         all_pairs = np.flatnonzero((kinds[:, 0] == before) & (kinds[:, 1] == kind))
         for which in np.array_split(all_pairs, -(-len(all_pairs) // 1000)):

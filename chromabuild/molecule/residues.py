@@ -1,6 +1,7 @@
 """The residue library: atoms, bonds and side-chain torsions of every residue that can be built.
 
-It is read from templates/residues.json.
+It is read from templates/residues.json; how modified residues differ from their parents, from
+templates/modified_residues.json.
 
 Residues are named as the AMBER force field names them: ``NALA`` is an N-terminal alanine, ``HIE`` a histidine with its
 hydrogen on NE2, ``DA5`` a 5'-terminal adenosine. ``pdb_name`` is what goes into files for other programs.
@@ -32,11 +33,74 @@ class ResidueTemplate:
     """(b, 2) int32, indices into ``atoms``."""
     chi: tuple[tuple[str, str, str, str], ...]
     """Rotatable side-chain torsions chi1, chi2, ..."""
+    modification: str = ""
+    """Name in ``modifications()``; empty: unmodified."""
 
     @property
     def index(self) -> dict[str, int]:
         """Atom name to position in the residue."""
         return {name: i for i, name in enumerate(self.atoms)}
+
+    @property
+    def inner_name(self) -> str:
+        """Library name inside a chain: ``NLYS`` -> ``LYS``, ``DC5`` -> ``DC``, ``CALY`` -> ``ALY``."""
+        if self.modification:
+            return self.modification
+        return self.name[:2] if self.kind == "nucleotide" else self.name[-3:]
+
+    @property
+    def parent(self) -> str:
+        """Library name, inside a chain, of the residue without its modification: ``NLYS`` and ``CALY`` -> ``LYS``."""
+        return modifications()[self.modification].parent if self.modification else self.inner_name
+
+    @property
+    def is_acylated(self) -> bool:
+        """Whether its amino nitrogen is bound to an acyl group instead of the residue before it."""
+        return bool(self.modification) and modifications()[self.modification].begins_chain
+
+    @property
+    def is_standard(self) -> bool:
+        """Whether it is a standard residue of a polymer, whose atoms are ATOM records; all others are HETATM."""
+        return self.kind in ("amino acid", "nucleotide") and not self.modification
+
+    @property
+    def base(self) -> str:
+        """Letter of a nucleotide's base; a modified cytosine is a C."""
+        return self.parent[1]
+
+
+@dataclass(frozen=True)
+class Modification:
+    """How a modified residue differs from its parent (templates/modified_residues.json)."""
+
+    name: str
+    """Of the residue, as the Chemical Component Dictionary has it: ``ALY``."""
+    title: str
+    """Of the chemistry: ``N6-acetyl-lysine``."""
+    parent: str
+    """Library name, inside a chain: ``LYS``, ``DC``."""
+    mark: str
+    """What the field writes behind the residue's number (``ac``), or for the base (``5mC``)."""
+    charge: int
+    """Of the residue inside a chain, elementary charges; nucleotides with their phosphate."""
+    charged_atom: str | None
+    added: tuple[tuple[str, str, str], ...]
+    """Atom, element, and the atom that it is bonded to."""
+    begins_chain: bool
+    """Whether it stands at the amino end of a chain only, and leaves no charge there."""
+    place: dict[str, tuple[str, str, str, float, float, float]]
+    """Of each new heavy atom: three atoms, length (angstrom), angle and torsion (degree)."""
+
+
+@cache
+def modifications() -> dict[str, Modification]:
+    """Every modified residue by the name that it has inside a chain."""
+    entries = json.loads(template_path("modified_residues.json").read_text())["residues"]
+    return {name: Modification(name, entry["title"], entry["parent"], entry["mark"], entry["charge"],
+                               entry["charged_atom"], tuple(tuple(atom) for atom in entry["add"]),
+                               entry.get("begins_chain", False),
+                               {atom: tuple(place) for atom, place in entry["place"].items()})
+            for name, entry in entries.items()}
 
 
 @cache
@@ -52,6 +116,7 @@ def residue_library() -> dict[str, ResidueTemplate]:
             elements=tuple(entry["elements"]),
             bonds=np.array(entry["bonds"], dtype=np.int32).reshape(-1, 2),
             chi=tuple(tuple(torsion) for torsion in entry["chi"]),
+            modification=entry.get("modification", ""),
         )
         for name, entry in entries.items()
     }
@@ -61,3 +126,23 @@ def residue_library() -> dict[str, ResidueTemplate]:
 def residue_names() -> tuple[str, ...]:
     """Residue names in library order: ``residue_names()[id]``."""
     return tuple(residue_library())
+
+
+def library_needed(residue_template: np.ndarray) -> list[ResidueTemplate]:
+    """The unmodified residues, and modified ones up to the last that is among these library indices.
+
+    What files say of the library does not change when it learns of modifications that they do not hold.
+    """
+    library = list(residue_library().values())
+    unmodified = next((k for k, template in enumerate(library) if template.modification), len(library))
+    highest = int(np.max(residue_template, initial=0))
+    return library[:max(unmodified, highest + 1)]
+
+
+def modification_counts(counts: np.ndarray) -> dict[str, int]:
+    """Modified residues by name inside a chain, of how many (t,) there are of each residue of the library."""
+    found: dict[str, int] = {}
+    for template, count in zip(residue_library().values(), counts.tolist(), strict=True):
+        if template.modification and count:
+            found[template.modification] = found.get(template.modification, 0) + count
+    return found

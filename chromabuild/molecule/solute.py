@@ -19,7 +19,7 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.notebook import facts_html
 from chromabuild.base.summary import Summary
-from chromabuild.molecule.residues import residue_library, residue_names
+from chromabuild.molecule.residues import library_needed, modification_counts, residue_library, residue_names
 
 FORMAT = "chromabuild-solute"
 VERSION = 1
@@ -115,6 +115,10 @@ class Solute:
         """(n,) array of str."""
         return self._per_atom("elements")
 
+    def modifications(self) -> dict[str, int]:
+        """How many residues are modified, by the name of the residue (``ALY``); empty where none is."""
+        return modification_counts(np.bincount(self.residue_template, minlength=len(residue_library())))
+
     def bonds(self) -> np.ndarray:
         """(b, 2) int32: covalent bonds within residues and between consecutive residues of a molecule.
 
@@ -147,7 +151,7 @@ class Solute:
             file.attrs["provenance"] = json.dumps(self.provenance, sort_keys=True)
             file["atom/position"] = np.asarray(self.position, dtype=np.float32)
             file["residue/template"] = np.asarray(self.residue_template, dtype=np.uint16)
-            file["residue/template_name"] = [name.encode() for name in residue_names()]
+            file["residue/template_name"] = [entry.name.encode() for entry in library_needed(self.residue_template)]
             file["residue/number"] = np.asarray(self.residue_number, dtype=np.int32)
             file["residue/segment"] = np.asarray(self.residue_segment, dtype=np.uint16)
             file["segment/name"] = [name.encode() for name in self.segment_name]

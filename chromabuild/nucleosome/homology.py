@@ -11,7 +11,6 @@ from functools import cache
 
 import numpy as np
 from Bio.Align import PairwiseAligner, substitution_matrices
-from Bio.SeqUtils import seq1
 from scipy.spatial import cKDTree
 
 from chromabuild.base.errors import BadInputError
@@ -20,7 +19,15 @@ from chromabuild.molecule.hydrogens import place_hydrogens, settle_hydroxyls
 from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.nucleosome.loops import CANDIDATES, COMFORT, close_loop, extend_end
 from chromabuild.nucleosome.octamer import Octamer
-from chromabuild.nucleosome.peptide import Atoms, chi_torsions, plain_name, side_chain_on, three_letters, torsion
+from chromabuild.nucleosome.peptide import (
+    Atoms,
+    chi_torsions,
+    one_letter,
+    plain_name,
+    side_chain_on,
+    three_letters,
+    torsion,
+)
 from chromabuild.nucleosome.side_chains import choose, is_polar, site
 
 BACKBONE = ("N", "CA", "C", "O")
@@ -47,8 +54,8 @@ class Residue:
 
     @property
     def letter(self) -> str:
-        """One-letter code."""
-        return seq1(plain_name(self.name))
+        """One-letter code; a modified residue has that of its parent."""
+        return one_letter(self.name)
 
 
 @cache
@@ -89,8 +96,7 @@ def chains_of(template: Octamer) -> list[list[Residue]]:
         entry = library[kind]
         atoms = {a: template.position[first + k].astype(float) for k, (a, e) in
                  enumerate(zip(entry.atoms, entry.elements, strict=True)) if e != "H" and a != "OXT"}
-        name = entry.name if len(entry.name) == 3 else entry.name[1:]
-        chains[chain].append(Residue(name, int(number), atoms))
+        chains[chain].append(Residue(entry.inner_name, int(number), atoms))
         first += len(entry.atoms)
     return chains
 
@@ -231,6 +237,13 @@ def substitute(chain: list[Residue], index: int, letter: str) -> None:
     chain[index] = renamed(chain[index], letter, chain[index].number)
 
 
+def modify(chain: list[Residue], index: int, name: str) -> None:
+    """Put the modified residue ``name`` at the place of its parent; ``build_side_chains`` builds its side chain."""
+    parent = chain[index]
+    backbone = {a: parent.atoms[a] for a in BACKBONE}
+    chain[index] = Residue(name, parent.number, backbone, dict(parent.atoms), plain_name(parent.name))
+
+
 def build_side_chains(chains: list[list[Residue]], dna: np.ndarray, dna_polar: np.ndarray) -> None:
     """Give every residue that lacks its side chain one, then choose those anew that new atoms have come too near to.
 
@@ -290,7 +303,7 @@ def octamer_of(chains: list[list[Residue]], letters: tuple[str, ...], names: tup
     for c, chain in enumerate(chains):
         for k, residue in enumerate(chain):
             prefix = "N" if k == 0 else "C" if k == len(chain) - 1 else ""
-            entry = library[prefix + residue.name]
+            entry = library[residue.name if library[residue.name].is_acylated else prefix + residue.name]
             atoms = residue.atoms
             if prefix == "C":
                 # In the plane of CA, C and O, 120 degrees from both.

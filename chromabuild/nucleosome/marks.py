@@ -1,26 +1,48 @@
-"""Which octamer every nucleosome of a locus carries: one setting for all, and marks by place from BED or bigWig."""
+"""What every nucleosome of a locus carries: one setting for all, and marks by place from BED, peaks or bigWig files.
+
+Two marks that change one residue of a nucleosome exclude each other: the one with the higher score stays, and
+``MarkedNucleosomes.conflicts`` lists what gave way. The score is column 5 of BED and of peaks, the mean of a bigWig
+signal; what `build.variants` puts on every nucleosome gives way to anything by place.
+"""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
+from chromabuild.base.files import file_names
 from chromabuild.base.settings import BuildSection
 from chromabuild.dna.helix import DYAD
-from chromabuild.genome.bed import bed_interval, bed_records
+from chromabuild.genome.bed import bed_interval, bed_records, finite_score
 from chromabuild.genome.bigwig import SUFFIXES, read_signal
 from chromabuild.genome.chromosomes import same_chromosome
-from chromabuild.nucleosome.recipe import OctamerRecipe
+from chromabuild.nucleosome.mark_names import family_of
+from chromabuild.nucleosome.octamer import FAMILIES
+from chromabuild.nucleosome.recipe import OctamerRecipe, linker_histone_table, meet, residue_of
+
+PEAKS = (".narrowpeak", ".broadpeak", ".gappedpeak")
 
 
-def read_marks(path: str | Path, chromosome: str) -> list[tuple[int, int, str, int]]:
-    """(start, end, variant or mutation, line) of every record on ``chromosome``; BED, column 4 names the mark.
+@dataclass(frozen=True)
+class Claim:
+    """A mark that a file puts on a nucleosome."""
 
-    Raises BadInputError, with the line, for a malformed record.
-    """
-    return [(start, end, fields[3].strip(), line)
-            for start, end, fields, line in _stretches(path, chromosome, 4, "BED with names")]
+    mark: str
+    score: float
+    where: str
+    """File and line; a bigWig has no line."""
+
+
+@dataclass(frozen=True)
+class MarkedNucleosomes:
+    """What the nucleosomes of a locus carry."""
+
+    recipes: list[OctamerRecipe]
+    conflicts: list[dict]
+    """Marks that gave way to another on the same residue: ``nucleosome`` (from 0), ``dyad`` (on the chromosome, from
+    0), ``kept``, ``dropped`` and ``because``."""
 
 
 def within_stretches(path: str | Path, chromosome: str, dyad_position: np.ndarray) -> np.ndarray:
@@ -53,16 +75,22 @@ def _draws(dyad_position: np.ndarray, seed: int) -> list[float]:
 
 def octamer_recipes(section: BuildSection, chromosome: str, dyad_position: np.ndarray, seed: int = 1
                     ) -> list[OctamerRecipe]:
-    """The recipe of every nucleosome.
+    """The recipe of every nucleosome; arguments and errors are those of ``marked_nucleosomes``."""
+    return marked_nucleosomes(section, chromosome, dyad_position, seed).recipes
+
+
+def marked_nucleosomes(section: BuildSection, chromosome: str, dyad_position: np.ndarray, seed: int = 1
+                       ) -> MarkedNucleosomes:
+    """The recipe of every nucleosome, and marks that exclude each other.
 
     Args:
         section: the settings.
-        chromosome: records of the file of marks on others are left out.
+        chromosome: records of the files of marks on others are left out.
         dyad_position: (m,) positions on the chromosome, 0-based.
         seed: decides, with the position, which nucleosomes carry a linker histone when not all do.
 
-    Raises BadInputError for a variant or mutation that cannot be built, with the line where it came from a file, and
-    for a file of marks that meets no nucleosome.
+    Raises BadInputError for a variant, modification or mutation that cannot be built, with the line where it came from
+    a file, and for a file of marks that meets no nucleosome.
     """
     tails = "compact" if section.tails == "scaffold" else section.tails
     common = OctamerRecipe(section.histones, tails, template=section.template or "").checked()
@@ -72,41 +100,123 @@ def octamer_recipes(section: BuildSection, chromosome: str, dyad_position: np.nd
     if section.linker_histone != "none":
         recipes = [common.with_mark(section.linker_histone) if share < section.linker_histone_share else common
                    for share in _draws(dyad_position, seed)]
-    if section.marks is None:
-        return recipes
-    if section.marks.lower().endswith(SUFFIXES):
-        carries = _carried_by_signal(section, chromosome, np.asarray(dyad_position))
-        return [recipe.with_mark(section.track_mark) if here else recipe
-                for recipe, here in zip(recipes, carries, strict=True)]
-    carried = 0
-    for start, end, mark, line in read_marks(section.marks, chromosome):
-        for k in np.flatnonzero((dyad_position >= start) & (dyad_position < end)):
+    claims: list[list[Claim]] = [[] for _ in recipes]
+    for path in file_names(section.marks):
+        met = False
+        for k, claim in _claims(section, path, chromosome, np.asarray(dyad_position)):
+            claims[k].append(claim)
+            met = True
+        if not met:
+            raise BadInputError(f"{path} marks no nucleosome of {chromosome}: check chromosome names and positions")
+    conflicts: list[dict] = []
+    known: dict[tuple[OctamerRecipe, str], OctamerRecipe] = {}
+    for k, of_nucleosome in enumerate(claims):
+        if of_nucleosome:
+            recipes[k], dropped = _with_claims(recipes[k], of_nucleosome, known)
+            conflicts += [{"nucleosome": k, "dyad": int(dyad_position[k])} | one for one in dropped]
+    return MarkedNucleosomes(recipes, conflicts)
+
+
+def _with_claims(recipe: OctamerRecipe, claims: list[Claim], known: dict[tuple[OctamerRecipe, str], OctamerRecipe]
+                 ) -> tuple[OctamerRecipe, list[dict]]:
+    """The recipe with all claims that do not exclude each other, and those that gave way; ``known`` saves work."""
+    def add(claim: Claim) -> None:
+        nonlocal recipe
+        if (recipe, claim.mark) not in known:
             try:
-                recipes[k] = recipes[k].with_mark(mark)
+                known[recipe, claim.mark] = recipe.with_mark(claim.mark)
             except BadInputError as error:
-                raise BadInputError(f"{section.marks}, line {line}: {error}") from None
-            carried += 1
-    if not carried:
-        raise BadInputError(f"{section.marks} marks no nucleosome of {chromosome}: "
-                            "check chromosome names and positions")
-    return recipes
+                raise BadInputError(f"{claim.where}: {error}") from None
+        recipe = known[recipe, claim.mark]
+
+    placed = [(claim, residue) for claim in claims for residue in [_residue_of(claim)]]
+    for claim in (claim for claim, residue in placed if residue is None):  # a variant decides which residues there are
+        add(claim)
+    conflicts, kept = [], []
+    for claim, residue in sorted((one for one in placed if one[1] is not None), key=lambda one: -one[0].score):
+        rival = next((other for other, taken in kept if meet(taken, residue)), None)
+        if rival is None:
+            kept.append((claim, residue))
+        elif rival.mark != claim.mark:
+            conflicts.append({"kept": rival.mark, "dropped": claim.mark, "because":
+                              f"score {rival.score:g} of {rival.where} against {claim.score:g} of {claim.where}"})
+    for claim, residue in kept:
+        for mark, taken in recipe.claims().items():
+            if meet(taken, residue) and all(one.mark != mark for one, _ in kept):
+                recipe = recipe.without(mark)
+                conflicts.append({"kept": claim.mark, "dropped": mark,
+                                  "because": f"{claim.where} goes before build.variants"})
+        add(claim)
+    return recipe, conflicts
 
 
-def _carried_by_signal(section: BuildSection, chromosome: str, dyad_position: np.ndarray) -> np.ndarray:
-    """(m,) bool: nucleosomes over whose base pairs the mean of a bigWig signal reaches the threshold.
+def _residue_of(claim: Claim) -> tuple[str, int, int] | None:
+    """Which residue a claim changes. Raises BadInputError, with file and line, for a misspelt modification."""
+    try:
+        return residue_of(claim.mark)
+    except BadInputError as error:
+        raise BadInputError(f"{claim.where}: {error}") from None
 
-    ``dyad_position``: (m,) chromosome positions.
+
+def _claims(section: BuildSection, path: str, chromosome: str, dyad_position: np.ndarray
+            ) -> Iterator[tuple[int, Claim]]:
+    """Nucleosome and claim for everything that one file of marks says of this chromosome."""
+    if path.lower().endswith(SUFFIXES):
+        yield from _claims_of_signal(section, path, chromosome, dyad_position)
+        return
+    of_file = mark_of_name(path)
+    is_peaks = path.lower().removesuffix(".gz").endswith(PEAKS)
+    if is_peaks and not (of_file or section.track_mark):
+        raise BadInputError(f"{path} holds peaks, and neither its name begins with a mark, as in H3K27ac.narrowPeak, "
+                            "nor is build.track_mark set: set it to what nucleosomes carry there")
+    columns, form = (3, "BED") if is_peaks or of_file else (4, "BED with names")
+    order = np.argsort(dyad_position, kind="stable")
+    ascending = dyad_position[order]
+    for start, end, fields, line in _stretches(path, chromosome, columns, form):
+        mark = (of_file or section.track_mark) if is_peaks else fields[3].strip() if len(fields) > 3 else of_file
+        if of_file and not is_peaks and not is_mark(mark):
+            mark = of_file  # column 4 is the name of a peak
+        score = finite_score(path, line, fields[4]) if len(fields) > 4 and fields[4].strip() not in (".", "") else 0.0
+        claim = Claim(mark, score, f"{path}, line {line}")
+        for k in order[np.searchsorted(ascending, start):np.searchsorted(ascending, end)].tolist():
+            yield k, claim
+
+
+def is_mark(text: str) -> bool:
+    """Whether a text names a modification, a mutation, a variant or a linker histone that is known."""
+    try:
+        return (residue_of(text) is not None or text in linker_histone_table()
+                or (text in family_of() and text not in FAMILIES))
+    except BadInputError:
+        return False
+
+
+def mark_of_name(path: str | Path) -> str | None:
+    """The mark that a file is named for: the longest that its name begins with, up to a dot, dash or underscore.
+
+    >>> mark_of_name("peaks/H3K27ac.narrowPeak"), mark_of_name("H2A.Z_rep1.bed"), mark_of_name("marks.bed")
+    ('H3K27ac', 'H2A.Z', None)
     """
-    if section.track_mark is None or section.track_threshold is None:
-        raise BadInputError(f"{section.marks} is a signal: set build.track_mark to what nucleosomes carry where it is "
+    name = Path(path).name
+    ends = [k for k, letter in enumerate(name) if letter in "._-"]
+    return next((name[:k] for k in reversed(ends) if is_mark(name[:k])), None)
+
+
+def _claims_of_signal(section: BuildSection, path: str, chromosome: str, dyad_position: np.ndarray
+                      ) -> Iterator[tuple[int, Claim]]:
+    """Nucleosomes over whose base pairs the mean of a bigWig signal reaches the threshold."""
+    mark = mark_of_name(path) or section.track_mark
+    if mark is None or section.track_threshold is None:
+        raise BadInputError(f"{path} is a signal: set build.track_mark to what nucleosomes carry where it is "
                             "high, and build.track_threshold to the mean from which on they do")
     if len(dyad_position) == 0:
-        return np.zeros(0, dtype=bool)
+        return
     begin = max(int(dyad_position.min()) - DYAD, 0)
-    signal = np.nan_to_num(read_signal(section.marks, chromosome, begin, int(dyad_position.max()) + DYAD + 1))
+    signal = np.nan_to_num(read_signal(path, chromosome, begin, int(dyad_position.max()) + DYAD + 1))
     mean = np.array([signal[max(dyad - DYAD - begin, 0):dyad + DYAD + 1 - begin].mean()
                      for dyad in dyad_position.tolist()])
     if mean.max() < section.track_threshold:
-        raise BadInputError(f"{section.marks} reaches {section.track_threshold} on no nucleosome of {chromosome}: "
+        raise BadInputError(f"{path} reaches {section.track_threshold} on no nucleosome of {chromosome}: "
                             f"lower build.track_threshold, its highest mean is {mean.max():.3g}")
-    return mean >= section.track_threshold
+    for k in np.flatnonzero(mean >= section.track_threshold).tolist():
+        yield k, Claim(mark, float(mean[k]), path)

@@ -10,7 +10,7 @@ import numpy as np
 
 from chromabuild.dna.steps import fit_frames
 from chromabuild.molecule.geometry import measure_torsion
-from chromabuild.molecule.residues import residue_library
+from chromabuild.molecule.residues import modifications, residue_library
 
 # (weight, phi, psi, spread): extended, polyproline II, helix; degree. The last ones are for glycine only.
 REGIONS = ((0.40, -120.0, 130.0, 20.0), (0.40, -70.0, 145.0, 15.0), (0.20, -65.0, -40.0, 10.0))
@@ -36,8 +36,26 @@ def plain_name(name: str) -> str:
 
 
 @cache
+def one_letter(name: str) -> str:
+    """One-letter code of a library residue inside a chain; a modified one has that of its parent."""
+    from Bio.SeqUtils import seq1
+
+    library = residue_library()
+    return seq1(library[library[name].parent].pdb_name)
+
+
+@cache
 def ideal_residue(name: str) -> Atoms:
-    """Heavy atoms (3,) by name of a residue (PDB name), N, CA, C and O included, any side-chain torsions."""
+    """Heavy atoms (3,) by name of a residue (PDB name), N, CA, C and O included, any side-chain torsions.
+
+    A modified residue is its parent with the new atoms of templates/modified_residues.json.
+    """
+    if name in modifications():
+        change = modifications()[name]
+        atoms = dict(ideal_residue(change.parent))
+        for atom, (a, b, c, length, angle, turn) in change.place.items():
+            atoms[atom] = place(atoms[a], atoms[b], atoms[c], length, angle, turn)
+        return atoms
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from Bio.PDB.PICIO import read_PIC_seq

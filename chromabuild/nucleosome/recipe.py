@@ -4,34 +4,36 @@ import json
 import re
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import combinations
 
 import h5py
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import template_path
-from chromabuild.molecule.residues import residue_library
+from chromabuild.molecule.residues import modifications, residue_library
 from chromabuild.nucleosome.homology import (
     Residue,
     build_side_chains,
     chains_of,
     histone_table,
+    modify,
     octamer_of,
     substitute,
 )
+from chromabuild.nucleosome.mark_names import HistoneMark, nearest_name, parse_mark
 from chromabuild.nucleosome.octamer import FAMILIES, LINKER_CHAIN, Octamer, octamer
 from chromabuild.nucleosome.template_file import read_template
 
 SPECIES = ("xenopus", "human", "yeast")
+COMMON_MARKS = ("H3K4me1", "H3K4me2", "H3K4me3", "H3K9ac", "H3K9me2", "H3K9me3", "H3K27ac", "H3K27me3", "H3K36me3",
+                "H3K79me2", "H4K16ac", "H4K20me1", "H4K20me3", "H3S10ph")  # offered for a name that is not known
 MUTATION = re.compile(r"^(?P<histone>H3|H4|H2A|H2B):(?P<old>[A-Z])(?P<number>\d+)(?P<new>[ACDEFGHIKLMNPQRSTVWY])$")
-
-MODIFICATION = re.compile(r"^(H3|H4|H2A|H2B):(?P<residue>[A-Z])(?P<number>\d+)(?P<kind>[a-z]+\d?)$")
-STAND_IN = {"Kac": "Q", "Sph": "E", "Tph": "E", "Yph": "E"}  # of modified residues, by charge and size
 
 
 @dataclass(frozen=True, order=True)
 class OctamerRecipe:
-    """What the histones of a nucleosome are; both copies of each are alike."""
+    """What the histones of a nucleosome are; both copies of each are alike but for modifications of one copy."""
 
     species: str = "xenopus"
     tails: str = "compact"
@@ -43,13 +45,37 @@ class OctamerRecipe:
     """``H5`` or ``H1.4``."""
     template: str = ""
     """File of a user's template whose octamer it is; empty: that of 1KX5, or modelled on it."""
+    modifications: tuple[str, ...] = ()
+    """Such as ``H3K27ac``."""
 
     def with_mark(self, mark: str) -> "OctamerRecipe":
-        """The recipe with one more variant or mutation, or with a linker histone. Raises BadInputError for others."""
+        """The recipe with one more variant, modification or mutation, or with a linker histone.
+
+        Raises BadInputError for others.
+        """
         if mark in linker_histone_table():
             return replace(self, linker_histone=mark)
-        key = "mutations" if ":" in mark else "variants"
+        modification = parse_mark(mark)
+        if modification is not None:
+            key, mark = "modifications", modification.name
+        else:
+            key = "mutations" if ":" in mark else "variants"
         return replace(self, **{key: tuple(sorted({*getattr(self, key), mark}))}).checked()
+
+    def without(self, mark: str) -> "OctamerRecipe":
+        """The recipe without a mutation or modification."""
+        return replace(self, **{key: tuple(one for one in getattr(self, key) if one != mark)
+                                for key in ("mutations", "modifications")})
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Variants, mutations and modifications."""
+        return (*self.variants, *self.mutations, *self.modifications)
+
+    def claims(self) -> dict[str, tuple[str, int, int]]:
+        """Family, number and copy (0: both) of the residue that each mutation and modification changes."""
+        found = {mutation: residue_of(mutation) for mutation in self.mutations}
+        return found | {mark: residue_of(mark) for mark in self.modifications}
 
     def checked(self) -> "OctamerRecipe":
         """This recipe. Raises BadInputError, with the choices, for what cannot be built."""
@@ -64,31 +90,79 @@ class OctamerRecipe:
         if len(set(families)) < len(families):
             raise BadInputError(f"variants {' and '.join(self.variants)} replace the same histone: keep one of them")
         for mutation in self.mutations:
-            modified = MODIFICATION.match(mutation)
-            if modified:
-                stand_in = STAND_IN.get(modified["residue"] + modified["kind"])
-                raise BadInputError(
-                    f"{mutation}: modified residues such as acetyl-lysine are not in the force field amber14: "
-                    + (f"write {mutation.removesuffix(modified['kind'])}{stand_in}, the usual stand-in, or " if stand_in
-                       else "leave it out, or ")
-                    + "prepare the system with a force field that has it and use `chromabuild import`")
             if not MUTATION.match(mutation):
                 raise BadInputError(f"mutation {mutation!r} is not of the form H3:K56Q: histone, residue that is "
                                     "there, its number, new residue in one-letter code")
+        for (one, claim), (other, rival) in combinations(self.claims().items(), 2):
+            if meet(claim, rival):
+                raise BadInputError(f"{one} and {other} both change residue {claim[1]} of {claim[0]}: keep one of them")
+        for mutation in self.mutations:
+            self._check_mutated(mutation)
+        for text in self.modifications:
+            self._check_residue(parse_mark(text))
         return self
+
+    def _check_mutated(self, mutation: str) -> None:
+        """Raises BadInputError where the residue that is replaced is not there."""
+        parts = MUTATION.match(mutation)
+        there = self.histone(parts["histone"])[1].get(int(parts["number"]))
+        if there != parts["old"]:
+            found = f"no residue {parts['number']}" if there is None else there + parts["number"]
+            raise BadInputError(f"mutation {mutation}: {parts['histone']} has {found} there: correct the residue or "
+                                "its number")
+
+    def _check_residue(self, mark: HistoneMark) -> None:
+        """Raises BadInputError where this histone, or the residue that is modified, is not there."""
+        name, residues = self.histone(mark.family)
+        if mark.histone not in (mark.family, name):
+            raise BadInputError(f"{mark.name}: the nucleosome carries {name}, not {mark.histone}: add the variant, or "
+                                f"write {mark.family}{mark.residue}{mark.number}{mark.kind}")
+        there, first = residues.get(mark.number), min(residues)
+        if there == mark.residue and modifications()[mark.residue_name].begins_chain and mark.number != first:
+            raise BadInputError(f"{mark.name}: only the first residue of {name}, {residues[first]}{first}, has a free "
+                                "amino end: correct the mark, or leave it out")
+        if there != mark.residue:
+            found = f"no residue {mark.number}" if there is None else f"{there}{mark.number}"
+            near = [k for k in sorted(residues, key=lambda k: (abs(k - mark.number), k)) if residues[k] == mark.residue]
+            owner = "the template" if self.template else self.species
+            raise BadInputError(f"{mark.name}: {name} of {owner} has {found} there: the nearest "
+                                f"{mark.residue} is {mark.residue}{near[0]}; correct the mark, or leave it out")
+
+    def histone(self, family: str) -> tuple[str, dict[int, str]]:
+        """Name of a family's histone in this nucleosome, and its residues: number to one-letter code."""
+        variant = next((v for v in self.variants if self.entry(v)["family"] == family), None)
+        if self.template or (variant is None and self.species == "xenopus"):
+            return family, _numbered_letters(self.tails, self.template)[FAMILIES.index(family)]
+        entry = self.entry(variant) if variant else histone_table()[self._source][family]
+        return variant or family, dict(enumerate(entry["sequence"], entry["first"]))
 
     def entry(self, variant: str) -> dict:
         """The table's entry of a variant: of the species, or the human one on a Xenopus octamer."""
         known = {name: entry for name, entry in histone_table()[self._source].items() if name != entry["family"]}
         if variant not in known:
             raise BadInputError(f"{self.species} histones have no variant {variant!r} here: "
-                                f"choose one of {', '.join(sorted(known))}")
+                                f"choose one of {', '.join(sorted(known))}; the nearest name is "
+                                f"{nearest_name(variant, [*known, *linker_histone_table(), *COMMON_MARKS])}")
         return known[variant]
 
     @property
     def _source(self) -> str:
         """The species whose variants are used."""
         return "human" if self.species == "xenopus" else self.species
+
+
+def residue_of(mark: str) -> tuple[str, int, int] | None:
+    """Family, number and copy (0: both) of the residue that a mutation or modification changes; None for others."""
+    modification = parse_mark(mark)
+    if modification is not None:
+        return modification.family, modification.number, modification.copy
+    mutation = MUTATION.match(mark)
+    return (mutation["histone"], int(mutation["number"]), 0) if mutation else None
+
+
+def meet(one: tuple[str, int, int], other: tuple[str, int, int]) -> bool:
+    """Whether two marks, as ``residue_of`` places them, change the same residue of the same copy."""
+    return one[:2] == other[:2] and (0 in (one[2], other[2]) or one[2] == other[2])
 
 
 @cache
@@ -153,7 +227,7 @@ def build_octamer(recipe: OctamerRecipe, dna: np.ndarray, dna_polar: np.ndarray)
 
     Args:
         recipe: what it is made of.
-        dna: (m, 3) heavy atoms of wrapped DNA in that frame, which the side chains of mutations keep clear of.
+        dna: (m, 3) heavy atoms of wrapped DNA in that frame, which new side chains keep clear of.
         dna_polar: (m,) bool, nitrogen and oxygen.
 
     Raises BadInputError for a recipe that cannot be built, or a mutation that names another residue than is there.
@@ -179,7 +253,9 @@ def build_octamer(recipe: OctamerRecipe, dna: np.ndarray, dna_polar: np.ndarray)
             there.atoms = dict(residue.atoms)
     for mutation in recipe.mutations:
         _mutate(chains, FAMILIES, mutation)
-    if recipe.mutations:
+    for mark in recipe.modifications:
+        _modify(chains, parse_mark(mark))
+    if recipe.mutations or recipe.modifications:
         build_side_chains(chains, dna, dna_polar)
     letters = template.chain
     if recipe.linker_histone:
@@ -189,12 +265,24 @@ def build_octamer(recipe: OctamerRecipe, dna: np.ndarray, dna_polar: np.ndarray)
 
 
 def _mutate(chains: list[list[Residue]], families: tuple[str, ...], mutation: str) -> None:
+    """Put another residue where ``checked`` has found the one that the mutation names."""
     parts = MUTATION.match(mutation)
     for chain, family in zip(chains, families, strict=True):
         if family != parts["histone"]:
             continue
-        index = next((k for k, r in enumerate(chain) if r.number == int(parts["number"])), None)
-        if index is None or chain[index].letter != parts["old"]:
-            there = f"no residue {parts['number']}" if index is None else chain[index].letter + parts["number"]
-            raise BadInputError(f"mutation {mutation}: {family} has {there} there: correct the residue or its number")
-        substitute(chain, index, parts["new"])
+        substitute(chain, next(k for k, r in enumerate(chain) if r.number == int(parts["number"])), parts["new"])
+
+
+@cache
+def _numbered_letters(tails: str, template: str) -> tuple[dict[int, str], ...]:
+    """Of every chain of an octamer, number to one-letter code."""
+    core = read_template(template).octamers[tails] if template else octamer(tails)
+    return tuple({residue.number: residue.letter for residue in chain} for chain in chains_of(core))
+
+
+def _modify(chains: list[list[Residue]], mark: HistoneMark) -> None:
+    """Put a modified residue where ``checked`` has found its parent."""
+    copies = [k for k, family in enumerate(FAMILIES) if family == mark.family]
+    for k in copies if mark.copy == 0 else copies[mark.copy - 1:mark.copy]:
+        chain = chains[k]
+        modify(chain, next(i for i, r in enumerate(chain) if r.number == mark.number), mark.residue_name)

@@ -116,13 +116,7 @@ def tail_of(core: Octamer, first_atom: np.ndarray, library: list[ResidueTemplate
     """The residue that a tail grows from, the residues that grow, outward, and which of them is which bead's middle."""
     family, copy, root, forward, middle = TAIL_ROOTS[k]
     chain = [c for c, name in enumerate(FAMILIES) if name == family][copy]
-    rows = np.flatnonzero(core.residue_chain == chain)
-    bodies = {}
-    for r in rows:
-        entry, start = library[core.residue_template[r]], int(first_atom[r])
-        bodies[int(core.residue_number[r])] = _Body(
-            start, entry, *(core.position[start + entry.index[a]] for a in ("N", "CA", "C")),
-            core.position[start + entry.index["CD"]] if entry.pdb_name == "PRO" else None)
+    bodies = _bodies(core, first_atom, library, chain)
     shift = _numbering(bodies, family, chain)
     root, middle, step = root + shift, middle + shift, 1 if forward else -1
     outward = sorted((n for n in bodies if (n - root) * step > 0), reverse=not forward)
@@ -133,6 +127,31 @@ def tail_of(core: Octamer, first_atom: np.ndarray, library: list[ResidueTemplate
         if number in outward:
             targets[outward.index(number)] = first_bead + bead
     return bodies[root], [bodies[n] for n in outward], targets
+
+
+def bead_of_residue(core: Octamer, family: str, copy: int, number: int) -> int | None:
+    """Which of the 50 tail beads stands for a residue of a histone (copy 0 or 1); None where it lies in the fold."""
+    library, first_bead = list(residue_library().values()), 0
+    for k, (own, own_copy, _, forward, middle) in enumerate(TAIL_ROOTS):
+        if (own, own_copy) == (family, copy):
+            chain = [c for c, name in enumerate(FAMILIES) if name == family][copy]
+            outward = (number - middle - _numbering(_bodies(core, core.first_atom, library, chain), family, chain))
+            bead = ((outward if forward else -outward) + RESIDUES_PER_BEAD // 2) // RESIDUES_PER_BEAD
+            if 0 <= bead < BEADS[k]:
+                return first_bead + bead
+        first_bead += BEADS[k]
+    return None
+
+
+def _bodies(core: Octamer, first_atom: np.ndarray, library: list[ResidueTemplate], chain: int) -> dict[int, _Body]:
+    """The residues of a chain by number."""
+    bodies = {}
+    for r in np.flatnonzero(core.residue_chain == chain):
+        entry, start = library[core.residue_template[r]], int(first_atom[r])
+        bodies[int(core.residue_number[r])] = _Body(
+            start, entry, *(core.position[start + entry.index[a]] for a in ("N", "CA", "C")),
+            core.position[start + entry.index["CD"]] if entry.pdb_name == "PRO" else None)
+    return bodies
 
 
 def _attainable(root: _Body, targets: dict[int, int], beads: np.ndarray, field: "_DistanceField") -> list[np.ndarray]:

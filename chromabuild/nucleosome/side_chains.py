@@ -9,6 +9,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from chromabuild.base.files import template_path
+from chromabuild.molecule.residues import modifications, residue_library
 from chromabuild.nucleosome.peptide import Atoms, chi_torsions, set_torsions, side_chain_on, torsion
 
 # Smallest comfortable distances between heavy atoms, angstrom: carbon or sulphur to anything, polar to polar.
@@ -74,11 +75,30 @@ def site(owner: int, name: str, backbone: Atoms, replaced: Atoms | None, replace
             values = np.concatenate([values, kept_values[first]])
             energy = np.concatenate([energy, energy[first] - SAME_TORSION * len(kept)])
     placed = set_torsions(ideal, name, values)
+    energy = energy + _own_overlap(name, placed)
     side = {a: x for a, x in placed.items() if a not in ("N", "CA", "C", "O", "OXT")}
     beyond = tuple(a for a in side if a != "CB")
     shape = (len(values), 0, 3)
     position = np.stack([side[a] for a in beyond], axis=1) if beyond else np.zeros(shape)
     return Site(owner, beyond, position, energy, side)
+
+
+def _own_overlap(name: str, placed: Atoms) -> np.ndarray | float:
+    """(s,) kT: overlaps of what a modification adds with its own residue; 0 for others, whose rotamers avoid them."""
+    if name not in modifications():
+        return 0.0
+    template = residue_library()[name]
+    joined = np.eye(len(template.atoms), dtype=bool)
+    joined[template.bonds[:, 0], template.bonds[:, 1]] = joined[template.bonds[:, 1], template.bonds[:, 0]] = True
+    near = np.linalg.matrix_power(joined.astype(int), 3) > 0  # three bonds and fewer
+    energy = 0.0
+    for new in modifications()[name].place:
+        others = [a for a in placed if a in template.index and not near[template.index[new], template.index[a]]]
+        for other in others:
+            reach = POLAR_CONTACT if is_polar(new) and is_polar(other) else CONTACT
+            apart = np.linalg.norm(placed[new] - placed[other], axis=-1)
+            energy = energy + STIFFNESS * np.clip(reach - apart, 0.0, None) ** 2
+    return energy
 
 
 def overlap_energy(first: np.ndarray, first_polar: np.ndarray, second: np.ndarray, second_polar: np.ndarray

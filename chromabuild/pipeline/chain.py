@@ -3,6 +3,7 @@
 Order and staleness follow from the stage objects alone: what they read, the settings they depend on, what they write.
 """
 
+import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack
@@ -49,10 +50,10 @@ def describe(stage: Stage, config: Settings) -> Provenance:
     for role, path in inputs.items():
         if not path.is_file():
             maker = next((s.name for s in STAGES if path in s.output_paths(config)), None)
-            key = next((key for key in stage.files if key.endswith(f".{role}")), role)
+            key = next((key for key in stage.files if key.endswith(f".{re.sub('-[0-9]+$', '', role)}")), role)
             remedy = f"run `chromabuild {maker}` first" if maker else f"correct `{key}` in the settings"
             raise BadInputError(f"{path} does not exist: {remedy}")
-    return provenance.describe(stage.name, config, stage.settings, inputs)
+    return provenance.describe(stage.name, config, stage.decided_by(config), inputs)
 
 
 def is_current(stage: Stage, config: Settings, description: Provenance | None = None) -> bool:
@@ -124,7 +125,10 @@ def run_folders(config: Settings, replica: int | None = None) -> list[Path]:
 def _run_stages(config: Settings, threads: int, reporter: Reporter, force: bool,
                 last: str) -> Iterator[tuple[Stage, Summary, bool]]:
     from chromabuild.pipeline import limits
+    from chromabuild.pipeline.parameters import check_before_work
 
+    if NAMES.index(last) >= NAMES.index("build"):
+        check_before_work(config)
     any_run, weighed = force, False
     stages = [stage for stage in STAGES[:NAMES.index(last) + 1] if stage.applies is None or stage.applies(config)]
     for k, stage in enumerate(stages):

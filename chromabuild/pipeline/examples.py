@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 
 from chromabuild.base.errors import BadInputError, ResourceError
-from chromabuild.base.files import atomic_path
+from chromabuild.base.files import atomic_path, file_names
 from chromabuild.base.settings import INPUT_FILE_KEYS, commented_yaml, validated
 from chromabuild.pipeline.workflow import workflow_folder
 
@@ -28,10 +28,12 @@ def write_settings(folder: Path, file_name: str, example: str | None, files: dic
         source = workflow_folder() / "config" / EXAMPLES[example]
         data = yaml.safe_load(source.read_text(encoding="utf-8"))
         for section, key in INPUT_FILE_KEYS:
-            if data.get(section, {}).get(key):
-                original = (source.parent / data[section][key]).resolve()
-                copies[original] = folder / original.name
-                data[section][key] = original.name
+            value = data.get(section, {}).get(key)
+            if value:
+                originals = [(source.parent / path).resolve() for path in file_names(value)]
+                copies |= {original: folder / original.name for original in originals}
+                names = [original.name for original in originals]
+                data[section][key] = names[0] if isinstance(value, str) else names
         data.pop("output", None)
     for key, path in files.items():
         if not path.is_file():

@@ -51,10 +51,8 @@ def fix_structure(path: Path, output: Path, mode: str, threshold: float, seed: i
 
 def name_histones(solute: "Solute") -> None:
     """Name molecules that are histones in the usual numbering, so that their tails are known as such."""
-    from Bio.SeqUtils import seq1
-
     from chromabuild.molecule.residues import residue_library, residue_names
-    from chromabuild.nucleosome.peptide import plain_name
+    from chromabuild.nucleosome.peptide import one_letter
     from chromabuild.template_import.structure import nearest_histone
 
     names, library = residue_names(), residue_library()
@@ -62,7 +60,7 @@ def name_histones(solute: "Solute") -> None:
         kinds = solute.residue_template[a:b].tolist()
         if library[names[kinds[0]]].kind != "amino acid":
             continue
-        found = nearest_histone("".join(seq1(plain_name(names[kind])) for kind in kinds))
+        found = nearest_histone("".join(one_letter(names[kind]) for kind in kinds))
         if found is None:
             continue
         known, partner = found

@@ -36,9 +36,10 @@ def locus_summary(config: Settings) -> Summary:
 
     locus = load_locus(config.locus)
     fibre = locus.fibre()
-    for key, path in input_files(config).items():
-        if not Path(path).is_file():
-            raise BadInputError(f"{path} does not exist: correct `{key}` in the settings")
+    for key, paths in input_files(config).items():
+        for path in paths:
+            if not Path(path).is_file():
+                raise BadInputError(f"{path} does not exist: correct `{key}` in the settings")
     check_restraints(config, len(fibre.dyads))
     octamers_of(config, fibre)
     if config.solvate.box:

@@ -14,13 +14,14 @@ import numpy as np
 
 from chromabuild.base.errors import IntegrityError
 from chromabuild.base.settings import Settings
+from chromabuild.build.modified_bases import residue_of_code
 from chromabuild.forcefield.molecule_runs import MoleculeRuns
 from chromabuild.genome.locus import load_locus
 from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.molecule.solute import Solute
-from chromabuild.nucleosome.marks import octamer_recipes
 from chromabuild.nucleosome.octamer import Octamer
 from chromabuild.nucleosome.recipe import build_octamer
+from chromabuild.pipeline.parameters import check_fibre
 from chromabuild.pipeline.relaxing import CLEAN, RELAXED
 from chromabuild.scaling.measured import StepSettings, rank_memory
 from chromabuild.scaling.prediction import Job, Prediction, Run, predict
@@ -128,8 +129,8 @@ class Estimate:
 def estimate(config: Settings, threads: int) -> Estimate:
     """Estimate a build from its locus and settings. Raises BadInputError when the locus cannot be read."""
     fibre = load_locus(config.locus).fibre()
-    octamers = octamers_of(config, fibre)
-    solute, charge = _solute_size(fibre, octamers)
+    octamers, modified = octamers_of(config, fibre)
+    solute, charge = _solute_size(fibre, octamers, modified)
     if config.solvate.box:
         box, source = np.array(config.solvate.box), "the settings"
     else:
@@ -205,24 +206,28 @@ def _gigabytes(sizes: dict[str, float]) -> dict[str, float]:
     return {name: round(size / 1e9, 3) for name, size in sizes.items()}
 
 
-def octamers_of(config: Settings, fibre: Fibre) -> list[Octamer]:
-    """The octamer of every nucleosome; equal ones are built once.
+def octamers_of(config: Settings, fibre: Fibre) -> tuple[list[Octamer], np.ndarray | None]:
+    """The octamer of every nucleosome, equal ones built once, and codes (2n,) of modified bases (None: there are none).
 
-    Raises BadInputError for a template, variants or marks that cannot be built, as the stage `build` does.
+    Raises BadInputError for a template, variants, marks or methylation that cannot be built, as the stage `build` does,
+    and for a modification that the force field does not describe.
     """
-    recipes = octamer_recipes(config.build, fibre.chromosome, fibre.start + np.array(fibre.dyads), config.seed)
+    recipes, modified = check_fibre(config, fibre)
     nowhere = np.zeros((0, 3)), np.zeros(0, dtype=bool)
     built = {recipe: build_octamer(recipe, *nowhere) for recipe in set(recipes)}
-    return [built[recipe] for recipe in recipes]
+    return [built[recipe] for recipe in recipes], modified
 
 
-def _solute_size(fibre: Fibre, octamers: list[Octamer]) -> tuple[int, int]:
+def _solute_size(fibre: Fibre, octamers: list[Octamer], modified: np.ndarray | None) -> tuple[int, int]:
     """Atoms and net formal charge of DNA and histones."""
     names = residue_names()
     strand = fibre.sequence
     partner = "".join(COMPLEMENT[base] for base in reversed(strand))
     residues = [name for bases in (strand, partner)
                 for name in (f"D{bases[0]}5", *(f"D{base}" for base in bases[1:-1]), f"D{bases[-1]}3")]
+    if modified is not None:
+        for k in np.flatnonzero(modified):
+            residues[k] = residue_of_code(int(modified[k])) + residues[k][2:]
     index = {name: k for k, name in enumerate(names)}
     sizes = np.array([len(template.atoms) for template in residue_library().values()])
     dna = np.array([index[name] for name in residues])

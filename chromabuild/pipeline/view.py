@@ -86,7 +86,7 @@ def _histones(settings: Settings, scaffold: Scaffold) -> tuple[list[tuple[str, .
     acetylated = np.zeros(len(position), bool)
     if settings.scaffold.acetylated:
         acetylated = within_stretches(settings.scaffold.acetylated, scaffold.chromosome, position)
-    carried = [(*recipe.variants, *recipe.mutations, *([recipe.linker_histone] if recipe.linker_histone else []),
+    carried = [(*recipe.marks, *([recipe.linker_histone] if recipe.linker_histone else []),
                 *(["acetylated tails"] if tails else [])) for recipe, tails in zip(recipes, acetylated, strict=True)]
     family = {name: name for name in FAMILIES}
     for recipe in set(recipes):

@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 
-from chromabuild.molecule.residues import residue_library
+from chromabuild.molecule.residues import library_needed, residue_library
 from chromabuild.shards import binary_cif
 from chromabuild.shards.brick import Brick
 
@@ -39,15 +39,18 @@ def bcif_bytes(brick: Brick) -> bytes:
 
 
 @cache
-def _library_columns() -> dict[str, tuple[list[str], np.ndarray, np.ndarray]]:
-    """Per text column: distinct strings, string of each atom of the library, first atom of each residue."""
-    sizes = [len(template.atoms) for template in residue_library().values()]
+def _library_columns(size: int) -> dict[str, tuple[list[str], np.ndarray, np.ndarray]]:
+    """Per text column: distinct strings, string of each atom of the library, first atom of each residue.
+
+    Of the first ``size`` residues, ``library_needed`` by a brick.
+    """
+    library = list(residue_library().values())[:size]
+    sizes = [len(template.atoms) for template in library]
     first = np.cumsum([0, *sizes[:-1]])
     values: dict[str, list[str]] = {"group": [], "element": [], "name": [], "residue": [], "entity": []}
-    for template in residue_library().values():
+    for template in library:
         n = len(template.atoms)
-        polymer = template.kind in ("amino acid", "nucleotide")
-        values["group"] += ["ATOM" if polymer else "HETATM"] * n
+        values["group"] += ["ATOM" if template.is_standard else "HETATM"] * n
         values["element"] += [element.upper() for element in template.elements]
         values["name"] += template.atoms
         values["residue"] += [template.pdb_name] * n
@@ -68,7 +71,7 @@ def _in_polymer() -> np.ndarray:
 
 def _of_atoms(brick: Brick, key: str) -> tuple[list[str], np.ndarray]:
     """Distinct strings and the string of every atom."""
-    distinct, of_library_atom, first = _library_columns()[key]
+    distinct, of_library_atom, first = _library_columns(len(library_needed(brick.residue_template)))[key]
     return distinct, of_library_atom[first[brick.residue_template][brick.atom_residue] + brick.atom_in_residue]
 
 

@@ -54,6 +54,8 @@ class Manifest:
     """``solute`` counts atoms; ``water`` and the ions (``sodium``, ``potassium``, ..) count residues."""
     net_charge: int
     inputs: dict[str, str]
+    modifications: dict[str, int] = field(default_factory=dict)
+    """Modified residues of the solute by their PDB name (``ALY``); empty, and not in the file, where there are none."""
     shards: list[Shard] = field(default_factory=list)
 
     def write(self, folder: Path) -> None:
@@ -61,6 +63,8 @@ class Manifest:
         with atomic_path(folder / BRICKS_NAME) as part:
             part.write_text(self.bricks_text())
         content = {"format": FORMAT, "version": VERSION, **asdict(self)}
+        if not self.modifications:
+            del content["modifications"]
         content["blake3"] = _content_hash(content)
         with atomic_path(folder / MANIFEST_NAME) as part:
             part.write_text(json.dumps(content, indent=1) + "\n")

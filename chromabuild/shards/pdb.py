@@ -2,7 +2,7 @@
 
 Rules (so that MDAnalysis, Biopython, gemmi and OpenMM all keep every atom): serial = global atom number modulo 100,000;
 decimal residue numbers up to 9,999, unique within a chain letter of the shard; the segment id, unique in the whole
-system, in columns 73-76; ATOM for polymers, HETATM for water and ions.
+system, in columns 73-76; ATOM for standard residues of polymers, HETATM for modified ones, water and ions.
 """
 
 from functools import cache
@@ -26,7 +26,7 @@ def _template_lines() -> tuple[np.ndarray, np.ndarray]:
     lines, first = [], []
     for template in residue_library().values():
         first.append(len(lines))
-        record = "ATOM  " if template.kind in ("amino acid", "nucleotide") else "HETATM"
+        record = "ATOM  " if template.is_standard else "HETATM"
         for name, element in zip(template.atoms, template.elements, strict=True):
             # A one-letter element stands in column 14 unless the name needs all four columns.
             shown = name if len(name) == 4 or len(element) == 2 else f" {name}"

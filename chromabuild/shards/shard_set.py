@@ -58,7 +58,9 @@ class ShardSet:
         size = sum(entry["bytes"] for shard in manifest.shards for entry in shard.files.values())
         return {"atoms": manifest.atoms, "box": [round(float(edge), 3) for edge in manifest.box],
                 "grid": [int(n) for n in manifest.grid], "counts": manifest.counts, "net_charge": manifest.net_charge,
-                "shards": len(manifest.shards), "megabytes": round(size / 1e6, 1)}
+                "shards": len(manifest.shards), "megabytes": round(size / 1e6, 1),
+                **({"modifications": [{"residue": name, "residues": count} for name, count
+                                      in manifest.modifications.items()]} if manifest.modifications else {})}
 
     def _repr_html_(self) -> str:
         facts = self.summary() | {"folder": str(self.folder)}

@@ -11,7 +11,7 @@ import numpy as np
 from chromabuild.base.errors import BadInputError
 from chromabuild.clash.tails import TAILS
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
-from chromabuild.molecule.residues import SOLVENT
+from chromabuild.molecule.residues import SOLVENT, modifications
 
 BACKBONE = {"dna": ("P", "OP1", "OP2", "O5'", "C5'", "C4'", "C3'", "O3'"), "protein": ("N", "CA", "C", "O")}
 NUCLEOTIDES = ("DA", "DC", "DG", "DT")
@@ -62,7 +62,8 @@ def _conditions(group: str, molecules: Mapping[str, str]) -> list[Condition]:
     for name, residue in molecules.items():
         if name in SOLVENT.values():
             continue
-        kind = "dna" if residue[:2] in NUCLEOTIDES else "protein"
+        modification = modifications().get(residue)
+        kind = "dna" if (modification.parent if modification else residue)[:2] in NUCLEOTIDES else "protein"
         if group in ("solute", "heavy", kind):
             found.append(Condition(name))
         elif group == "backbone":

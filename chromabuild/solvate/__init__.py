@@ -130,7 +130,7 @@ def _manifest(system: SolvatedSystem, shards: list[Shard]) -> Manifest:
     charge = system.placed.charge + sum(ion.charge * counts[key] for key, ion in SPECIES.items())
     return Manifest(
         box=tuple((system.grid.box / 1000).tolist()), grid=system.grid.counts, atoms=system.n_atoms, counts=counts,
-        net_charge=charge, inputs=system.inputs, shards=shards)
+        net_charge=charge, inputs=system.inputs, modifications=system.placed.modifications(), shards=shards)
 
 
 def _require_disk(system: SolvatedSystem, n_bricks: int, folder: Path) -> None:

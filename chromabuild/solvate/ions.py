@@ -9,7 +9,7 @@ from scipy.spatial import cKDTree
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import SolvateSection
-from chromabuild.molecule.residues import SOLVENT, residue_library
+from chromabuild.molecule.residues import SOLVENT, ResidueTemplate, modifications, residue_library
 
 WATER_MOLARITY = 55.5
 """mol/L of pure water: c mol/L of a salt is one formula unit for every 55.5 / c waters of the box before ions."""
@@ -56,9 +56,17 @@ def _formal_charge(name: str) -> int:
     if template.kind == "water":
         return 0
     if template.kind == "nucleotide":
-        return 0 if name.endswith("5") else -1
+        return 0 if "P" not in template.index else -1
     terminal = {"N": 1, "C": -1}[name[0]] if len(name) == 4 else 0
-    return _SIDE_CHAIN.get(name[-3:], 0) + terminal
+    return _side_chain(template)[0] + terminal
+
+
+def _side_chain(template: ResidueTemplate) -> tuple[int, str | None]:
+    """Charge of an amino acid's side chain, and the atom that stands for it."""
+    change = modifications().get(template.modification)
+    if change is not None:
+        return change.charge, change.charged_atom
+    return _SIDE_CHAIN.get(template.inner_name, 0), _CHARGED_ATOM.get(template.inner_name)
 
 
 def ion_counts(solute_charge: int, n_waters: int, section: SolvateSection) -> dict[str, int]:
@@ -148,8 +156,9 @@ def charge_sites() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if template.kind == "nucleotide" and "P" in template.index:
             sites.append((k, template.index["P"], -1))
         elif template.kind == "amino acid":
-            if name[-3:] in _CHARGED_ATOM:
-                sites.append((k, template.index[_CHARGED_ATOM[name[-3:]]], _SIDE_CHAIN[name[-3:]]))
+            charge, atom = _side_chain(template)
+            if charge:
+                sites.append((k, template.index[atom], charge))
             if len(name) == 4:
                 sites.append((k, template.index["N" if name[0] == "N" else "C"], 1 if name[0] == "N" else -1))
     return tuple(np.array(column) for column in zip(*sites, strict=True))

@@ -13,7 +13,7 @@ from blake3 import blake3
 from chromabuild._kernels import solvent_overlap
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import SolvateSection
-from chromabuild.molecule.residues import residue_library, residue_names
+from chromabuild.molecule.residues import library_needed, residue_library
 from chromabuild.solvate.ions import (
     LARGEST_WEIGHT,
     MINIMUM_DISTANCE,
@@ -287,6 +287,7 @@ def input_key(solute_hash: str, box: np.ndarray, section: SolvateSection, seed: 
     """Hashes of everything that a layout depends on."""
     chosen = [section.salt, section.potassium_chloride, section.magnesium_chloride, section.counterion,
               section.ion_placement]
-    settings = json.dumps([VERSION, box.tolist(), chosen, seed, CLOSEST, residue_names()], sort_keys=True)
+    names = [entry.name for entry in library_needed(np.zeros(0, dtype=int))]  # those of the solute are in its hash
+    settings = json.dumps([VERSION, box.tolist(), chosen, seed, CLOSEST, names], sort_keys=True)
     return {"solute": solute_hash, "water": blake3(water_tile().position.tobytes()).hexdigest(),
             "settings": blake3(settings.encode()).hexdigest()}

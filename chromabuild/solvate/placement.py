@@ -20,7 +20,7 @@ from chromabuild.base.checked_json import checked_text
 from chromabuild.base.errors import BadInputError, ResourceError
 from chromabuild.base.files import atomic_path, locked
 from chromabuild.base.settings import SolvateSection
-from chromabuild.molecule.residues import residue_library, residue_names
+from chromabuild.molecule.residues import library_needed, modification_counts, residue_library
 from chromabuild.molecule.solute import MAX_RESIDUES_PER_SEGMENT, Solute
 from chromabuild.shards.brick import template_sizes
 from chromabuild.shards.manifest import LOCK_NAME, RECORD_FOLDER, file_digest, file_error
@@ -98,6 +98,13 @@ class PlacedSolute:
         """(s,) uint8, ASCII."""
         self._first_residue = self._file["cell/first_residue"][...]
         self._first_atom = self._file["cell/first_atom"][...]
+
+    def modifications(self) -> dict[str, int]:
+        """How many residues are modified, by the name of the residue."""
+        column, counts = self._file["residue/template"], np.zeros(len(residue_library()), dtype=np.int64)
+        for start in range(0, len(column), _ATOMS_A_CHUNK):
+            counts += np.bincount(column[start:start + _ATOMS_A_CHUNK], minlength=len(counts))
+        return modification_counts(counts)
 
     def residues_in(self, lower: np.ndarray, upper: np.ndarray) -> Region:
         """Residues whose reference atoms lie in the box part [lower, upper)."""
@@ -243,7 +250,8 @@ def _extent_and_hash(solute: Solute) -> tuple[np.ndarray, np.ndarray, str]:
     for array in (solute.residue_template, solute.residue_number, solute.residue_segment,
                   solute.molecule_first_residue):
         hasher.update(np.ascontiguousarray(array).data.cast("B"))
-    hasher.update(json.dumps([solute.segment_name, solute.segment_chain, list(residue_names())]).encode())
+    names = [entry.name for entry in library_needed(solute.residue_template)]
+    hasher.update(json.dumps([solute.segment_name, solute.segment_chain, names]).encode())
     lower, upper = np.full(3, np.iinfo(np.int64).max), np.full(3, np.iinfo(np.int64).min)
     for _, position in _chunks(solute):
         hasher.update(position.data.cast("B"))

@@ -236,7 +236,7 @@ def separation(a: np.ndarray, b: np.ndarray, box: np.ndarray | None) -> np.ndarr
 def stereocentres(atoms: Atoms, place: NamePlaces) -> np.ndarray:
     """(c, 4): centre and three neighbours, ordered so that the natural form has a positive triple product."""
     rows = []
-    residue_name = pdb_names(atoms)
+    residue_name = parent_names(atoms)
 
     def add(centre: str, neighbours: list[np.ndarray], where: np.ndarray | None = None) -> None:
         quad = np.stack([place(centre), *neighbours], axis=1)
@@ -259,6 +259,15 @@ def pdb_names(atoms: Atoms) -> np.ndarray:
     library = residue_library()
     names = np.asarray(atoms.residue_name, dtype=object)
     known = {name: library[name].pdb_name if name in library else name for name in set(names.tolist())}
+    return np.array(list(map(known.get, names.tolist())), dtype=object)
+
+
+def parent_names(atoms: Atoms) -> np.ndarray:
+    """(r,) PDB name of every residue without its modification, by its library name or as it is."""
+    library = residue_library()
+    names = np.asarray(atoms.residue_name, dtype=object)
+    known = {name: library[library[name].parent].pdb_name if name in library and library[name].modification
+             else library[name].pdb_name if name in library else name for name in set(names.tolist())}
     return np.array(list(map(known.get, names.tolist())), dtype=object)
 
 

@@ -41,7 +41,9 @@ def side_chain_stages(chi: list[Torsion], rotors: list[Torsion]) -> list[tuple[l
     if len(chi) == 3:
         stages.append((chi, [COARSE, COARSE, COARSE]))
     if len(chi) >= 4:
-        stages.append((chi, [COARSE, COARSE, SINGLE, SINGLE]))
+        stages.append((chi[:4], [COARSE, COARSE, SINGLE, SINGLE]))
+    if len(chi) >= 5:  # beyond the side chain of the parent stands what the modification adds
+        stages.append((chi, [COARSE] + [SINGLE] * (len(chi) - 1)))
     return [(torsions, spreads[:len(torsions)]) for torsions, spreads in stages]
 
 

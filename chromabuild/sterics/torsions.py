@@ -50,6 +50,8 @@ class ResidueTorsions:
 
 
 TWO_FOLD = {("PHE", 2), ("TYR", 2), ("ASP", 2), ("GLU", 3)}
+THREE_FOLD = {("CD", "CE", "NZ", "CM1"), ("CB", "OG", "P", "O1P"), ("CB", "OG1", "P", "O1P"), ("CZ", "OH", "P", "O1P")}
+"""Trimethyl-ammonium and phosphate groups."""
 
 
 def derive(template: ResidueTemplate) -> ResidueTorsions:
@@ -58,15 +60,15 @@ def derive(template: ResidueTemplate) -> ResidueTorsions:
     degree = np.diff(graph.first)
     # N has a bond to the residue before it.
     index = template.index
-    if template.kind == "amino acid" and "H1" not in index and "N" in index:
+    if template.kind == "amino acid" and "H1" not in index and "N" in index and not template.is_acylated:
         degree[index["N"]] += 1
     chi = []
     for number, names in enumerate(template.chi, start=1):
         quad = tuple(index[name] for name in names)
         turned = graph.beyond(quad[1], quad[2])
         if turned:
-            two_fold = (template.pdb_name, number) in TWO_FOLD
-            chi.append(Torsion(quad, tuple(turned), bool(degree[quad[2]] == 3), 180.0 if two_fold else 360.0))
+            period = 120.0 if names in THREE_FOLD else 180.0 if (template.parent, number) in TWO_FOLD else 360.0
+            chi.append(Torsion(quad, tuple(turned), bool(degree[quad[2]] == 3), period))
     rotors = []
     for x, y in [tuple(pair) for bond in template.bonds.tolist() for pair in (bond, bond[::-1])]:
         others = [k for k in graph.neighbours(y).tolist() if k != x]

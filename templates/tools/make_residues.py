@@ -1,7 +1,8 @@
 """Write residues.json: atoms, bonds and side-chain torsions of every residue that chromabuild can build.
 
 Atom names and bonds are those of the AMBER residue templates in the OpenMM package (protein.ff14SB, DNA.OL15, tip3p),
-so that a solute written in this order is matched by the force field without renaming. Run it only to add residues:
+so that a solute written in this order is matched by the force field without renaming. Modified residues are made of
+their parents by templates/modified_residues.json; they stand last. Run it only to add residues, at the end:
 
     python templates/tools/make_residues.py
 """
@@ -45,6 +46,28 @@ def standard_name(name: str) -> str:
     return name[1:] if len(name) == 4 else name
 
 
+def modified(parent: dict, name: str, change: dict) -> dict:
+    """The entry of a modified residue from that of its parent; new atoms follow the first that they hang on."""
+    atoms = [(atom, element) for atom, element in zip(parent["atoms"], parent["elements"], strict=True)
+             if atom not in change["remove"]]
+    old_name = [parent["atoms"][i] for bond in parent["bonds"] for i in bond]
+    bonds = [pair for pair in zip(old_name[::2], old_name[1::2], strict=True)
+             if not set(pair) & set(change["remove"])]
+    place = 1 + next(k for k, (atom, _) in enumerate(atoms) if atom == change["add"][0][2])
+    atoms[place:place] = [(atom, element) for atom, element, _ in change["add"]]
+    bonds += [(atom, bonded) for atom, _, bonded in change["add"]]
+    index = {atom: k for k, (atom, _) in enumerate(atoms)}
+    return {
+        "pdb_name": name,
+        "kind": parent["kind"],
+        "atoms": [change["rename"].get(atom, atom) for atom, _ in atoms],
+        "elements": [element for _, element in atoms],
+        "bonds": sorted(sorted((index[a], index[b])) for a, b in bonds),
+        "chi": [*parent["chi"], *(torsion.split() for torsion in change["chi"])],
+        "modification": name,
+    }
+
+
 def main() -> None:
     """Read the force-field templates and write residues.json beside this script."""
     folder = Path(openmm.app.__file__).parent / "data" / "amber14"
@@ -77,6 +100,16 @@ def main() -> None:
             "bonds": bonds,
             "chi": chi,
         }
+
+    changes = json.loads((Path(__file__).resolve().parents[1] / "modified_residues.json").read_text())["residues"]
+    for name, change in changes.items():
+        parent = change["parent"]
+        if residues[parent]["kind"] == "nucleotide":
+            ends = {name + end: parent + end for end in ("", "5", "3")}
+        else:
+            ends = ({name: "N" + parent} if change.get("begins_chain")
+                    else {end + name: end + parent for end in ("", "N", "C")})
+        residues |= {own: modified(residues[of], name, change) for own, of in ends.items()}
 
     lines = [f"  {json.dumps(name)}: {json.dumps(entry, separators=(',', ':'))}" for name, entry in residues.items()]
     text = "{\n" + ",\n".join(lines) + "\n}\n"

@@ -17,7 +17,7 @@ from chromabuild.dna.backbone import base_layout, close_backbone, measure_backbo
 from chromabuild.dna.sequence import base_index, both_strands
 from chromabuild.dna.start import SUGAR
 from chromabuild.dna.steps import rotation_from_vector
-from chromabuild.molecule.hydrogens import place_hydrogens, settle_thymine_methyls
+from chromabuild.molecule.hydrogens import place_hydrogens, settle_base_methyls
 from chromabuild.molecule.residues import residue_library
 from chromabuild.molecule.solute import Solute
 from chromabuild.sterics.atoms import Atoms
@@ -105,7 +105,7 @@ def test_rebuilt_dna_is_as_free_of_overlaps_as_the_crystal(crystal):
             if library[template[k]].elements[a] != "H" and residue.find_atom(name, "*"):
                 observed[first[k] + a] = residue.find_atom(name, "*").pos.tolist()
     place_hydrogens(observed, template, first)
-    settle_thymine_methyls(observed, template, first)
+    settle_base_methyls(observed, template, first)
 
     def clashscore(where):
         solute = Solute(where.astype(np.float32), template, np.tile(np.arange(1, 148), 2).astype(np.int32),

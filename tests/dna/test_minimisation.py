@@ -21,7 +21,7 @@ from chromabuild.dna.helix import crystal_path
 from chromabuild.dna.sequence import base_index
 from chromabuild.dna.steps import fit_frames
 from chromabuild.forcefield.assign import make_topology
-from chromabuild.molecule.hydrogens import place_hydrogens, settle_thymine_methyls
+from chromabuild.molecule.hydrogens import place_hydrogens, settle_base_methyls
 from chromabuild.molecule.residues import residue_library
 from chromabuild.nucleosome.octamer import octamer
 from chromabuild.simulate import chromamd
@@ -89,5 +89,5 @@ def crystal_dna(dna, kinds, first):
             if entry.elements[index] != "H":
                 result[first[k] + index] = shift + turn @ residue.find_atom(name, "*").pos.tolist()
     place_hydrogens(result, kinds, first)
-    settle_thymine_methyls(result, kinds, first)
+    settle_base_methyls(result, kinds, first)
     return result

@@ -145,8 +145,6 @@ def test_a_mutation_changes_one_residue_of_each_copy():
     (OctamerRecipe("human", variants=("CENP-A", "H3.3")), "replace the same histone"),
     (OctamerRecipe(mutations=("H3:K57Q",)), "H3 has S57 there"),
     (OctamerRecipe(mutations=("H3:K56B",)), "not of the form H3:K56Q"),
-    (OctamerRecipe(mutations=("H4:K16ac",)), "not in the force field amber14: write H4:K16Q, the usual stand-in, or"),
-    (OctamerRecipe(mutations=("H3:K4me3",)), "not in the force field amber14: leave it out, or prepare"),
     (OctamerRecipe("human", tails="crystal"), "set build.tails to compact"),
 ])
 def test_what_cannot_be_built_is_refused(recipe, sentence):

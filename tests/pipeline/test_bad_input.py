@@ -142,6 +142,7 @@ def scaffold(tmp_path_factory):
     shutil.copy(SOLUTE, folder / "results" / "solute_clean.h5")
     (folder / "where.bed").write_text("chr2\t140\t160\tH2A.Z\n")
     (folder / "what.bed").write_text("chr1\t140\t160\tH9.Z\n")
+    (folder / "marked.bed").write_text("chr1\t140\t160\tH3K4me3\n")
     return folder
 
 
@@ -152,6 +153,8 @@ def scaffold(tmp_path_factory):
     ("build", "build.marks=missing.bed", 3),
     ("build", "build.marks=where.bed", 3),
     ("build", "build.marks=what.bed", 3),
+    ("build", "build.methylation=where.bed", 3),
+    ("all", "build.marks=[marked.bed]", 3),
     ("build", "build.template=missing.h5", 3),
     ("build", "build.template=locus.fa", 3),
     ("solvate", "solvate.box=[300,300,10]", 3),

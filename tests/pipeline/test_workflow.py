@@ -27,9 +27,9 @@ def project(tmp_path_factory):
     tmp_path = tmp_path_factory.mktemp("project")
     (tmp_path / "locus.fa").write_text(">x\nACGT\n")
     (tmp_path / "nucleosomes.bed").write_text("x\t1\t2\n")
-    named = {"locus.contacts": "loops.bedpe", "scaffold.acetylated": "peaks.bed", "build.marks": "marks.bed",
-             "build.template": "my.nucleosome.h5"}
-    for name in named.values():
+    named = {"locus.contacts": "loops.bedpe", "scaffold.acetylated": "peaks.bed", "build.template": "my.nucleosome.h5",
+             "build.marks": ["marks.bed", "H3K27ac.narrowPeak"], "build.methylation": "cpg.bedMethyl"}
+    for name in [name for value in named.values() for name in ([value] if isinstance(value, str) else value)]:
         (tmp_path / name).touch()
     (tmp_path / "locus.yaml").write_text(commented_yaml(validated({}, named, "project")))
     return tmp_path

@@ -1,8 +1,13 @@
 """Locus files to scaffold.h5."""
 
+from typing import TYPE_CHECKING
+
 from chromabuild.base.errors import ClashesRemainError
 from chromabuild.base.summary import Summary
 from chromabuild.pipeline.stages.stage import Job, Stage
+
+if TYPE_CHECKING:
+    from chromabuild.base.settings import Settings
 
 # Observables of the scaffold as summaries call them.
 OBSERVABLE_NAMES = {
@@ -55,8 +60,15 @@ def _by_distance(shares: list[float]) -> dict[str, float]:
 _SHOWN = {"contact_pattern": _by_distance, "energy_at_rest": _at_rest}
 
 
+def _of_tails(config: "Settings") -> tuple[str, ...]:
+    """Flexible tails have the charges of what the nucleosomes carry; nothing else in the fold asks for it."""
+    return (("build.histones", "build.variants", "build.template", "build.track_mark", "build.track_threshold")
+            if config.scaffold.tails == "flexible" else ())
+
+
 STAGE = Stage("scaffold", "mesoscale scaffold",
               ("locus", "scaffold", "build.linker_histone", "build.linker_histone_share", "build.marks"),
               ("scaffold.h5", "contact_map.npz", "contact_map.cool"), run,
               companions=("scaffold_trajectory.h5",),
-              files=("locus.fasta", "locus.nucleosomes", "locus.contacts", "scaffold.acetylated", "build.marks"))
+              files=("locus.fasta", "locus.nucleosomes", "locus.contacts", "scaffold.acetylated", "build.marks"),
+              settings_of=_of_tails)

@@ -6,6 +6,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chromabuild.base.files import file_names
 from chromabuild.base.progress import Progress
 from chromabuild.base.record import Provenance
 from chromabuild.base.summary import Summary
@@ -67,7 +68,10 @@ class Stage:
     applies: "Callable[[Settings], bool] | None" = None
     """Whether the chain of these settings has this stage; None: always."""
     files: tuple[str, ...] = ()
-    """Keys of the settings that name files of the user's (``build.marks``); the last part is the role."""
+    """Keys of the settings that name files of the user's (``build.marks``); the last part is the role, with a
+    number where it names a second file and more."""
+    settings_of: "Callable[[Settings], tuple[str, ...]] | None" = None
+    """Further sections or keys that decide the result, where the settings make it depend on them."""
     outputs_of: "Callable[[Settings], tuple[str, ...]] | None" = None
     """Further outputs, whose names follow from the settings."""
     optional_outputs: tuple[str, ...] = ()
@@ -78,15 +82,18 @@ class Stage:
     needs_all_inputs: bool = True
     """Whether a missing input file is an error; otherwise the stage goes without it."""
 
+    def decided_by(self, config: "Settings") -> tuple[str, ...]:
+        """Sections or keys of the settings that decide the result."""
+        return self.settings + (self.settings_of(config) if self.settings_of else ())
+
     def input_paths(self, config: "Settings") -> dict[str, Path]:
         """Role to path of every input file; settings that name none are left out."""
         reads = {**self.reads, **(self.reads_of(config) if self.reads_of else {})}
         paths = {role: Path(config.output) / file for role, file in reads.items()}
         for key in self.files:
             section, role = key.split(".")
-            value = getattr(getattr(config, section), role)
-            if value:
-                paths[role] = Path(value)
+            for number, value in enumerate(file_names(getattr(getattr(config, section), role)), start=1):
+                paths[role if number == 1 else f"{role}-{number}"] = Path(value)
         return paths
 
     def output_files(self, config: "Settings") -> tuple[str, ...]:

@@ -1,0 +1,96 @@
+"""Modified residues in the files that a solute goes into: structures as gemmi reads them, shards, the solute itself."""
+
+from collections import Counter
+
+import gemmi
+import h5py
+import numpy as np
+import pytest
+from Bio.PDB.binary_cif import BinaryCIFParser
+from support.marked_solute import SEQUENCE, marked_solute
+
+from chromabuild.base.settings import SolvateSection
+from chromabuild.export.structure import write_structure
+from chromabuild.molecule.from_structure import solute_of_structure
+from chromabuild.molecule.residues import residue_library, residue_names
+from chromabuild.molecule.solute import Solute
+from chromabuild.shards.manifest import Manifest
+from chromabuild.solvate import solvate
+from chromabuild.solvate.ions import formal_charges
+
+COUNTS = {"ALY": 1, "M3L": 1, "SEP": 1, "5CM": 7, "5HC": 1, "5FC": 1, "AYA": 1}
+LIBRARY = list(residue_library().values())
+
+
+def test_gemmi_reads_back_every_modified_residue(tmp_path):
+    solute = marked_solute()
+    path = write_structure(solute, tmp_path / "marked.cif", "marked")
+    structure = gemmi.read_structure(str(path))
+    residues = [residue for chain in structure[0] for residue in chain]
+    assert [residue.name for residue in residues] == [LIBRARY[k].pdb_name for k in solute.residue_template]
+    assert [residue.het_flag == "H" for residue in residues] == [bool(LIBRARY[k].modification)
+                                                                for k in solute.residue_template]
+    assert dict(Counter(residue.name for residue in residues if residue.het_flag == "H")) == COUNTS
+    position = np.array([list(cra.atom.pos) for cra in structure[0].all()])
+    assert np.abs(position - solute.position).max() < 0.00051
+    assert [cra.atom.name for cra in structure[0].all()] == solute.atom_names().tolist()
+    assert [entity.entity_type for entity in structure.entities] == [gemmi.EntityType.Polymer] * 3
+    block = gemmi.cif.read(str(path)).sole_block()
+    rows = block.find("_entity_poly.", ["nstd_monomer", "pdbx_seq_one_letter_code", "pdbx_seq_one_letter_code_can"])
+    assert [row.str(0) for row in rows] == ["yes"] * 3
+    assert rows[2].str(1).replace("\n", "").startswith("(AYA)RT(M3L)QTAR(ALY)STGG")
+    assert rows[2].str(2).startswith("ARTKQTARKSTGG") and rows[0].str(2) == "".join("ACGT"[k] for k in SEQUENCE)
+    told = block.find("_pdbx_struct_mod_residue.", ["label_comp_id", "parent_comp_id", "auth_seq_id"])
+    assert Counter((row.str(0), row.str(1)) for row in told) == {
+        ("ALY", "LYS"): 1, ("M3L", "LYS"): 1, ("SEP", "SER"): 1, ("5CM", "DC"): 7, ("5HC", "DC"): 1, ("5FC", "DC"): 1,
+        ("AYA", "ALA"): 1}
+    assert [row.str(2) for row in told if row.str(0) == "SEP"] == ["28"]
+
+
+def test_a_structure_comes_back_as_the_same_solute(tmp_path):
+    """Names, atoms and bonds of the library from the file alone; the last residue of the tail has no OXT."""
+    solute = marked_solute()
+    found = solute_of_structure(write_structure(solute, tmp_path / "marked.cif", "marked")).solute
+    assert found.modifications() == solute.modifications() == COUNTS
+    assert (found.residue_template == solute.residue_template).all()
+    assert (found.bonds() == solute.bonds()).all()
+
+
+def test_the_file_names_modified_residues_only_where_it_holds_them(tmp_path):
+    solute = marked_solute()
+    solute.write(tmp_path / "marked.h5")
+    assert (Solute.read(tmp_path / "marked.h5").residue_template == solute.residue_template).all()
+    with h5py.File(tmp_path / "marked.h5") as file:
+        assert b"5FC" in list(file["residue/template_name"])
+    plain = Solute(**{key: getattr(solute, key) for key in solute.__dataclass_fields__} | {
+        "residue_template": np.zeros_like(solute.residue_template)})
+    plain.position = np.zeros((len(plain.residue_template) * len(LIBRARY[0].atoms), 3), np.float32)
+    plain.write(tmp_path / "plain.h5")
+    with h5py.File(tmp_path / "plain.h5") as file:
+        assert [name.decode() for name in file["residue/template_name"]] == list(residue_names()[:83])
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shards")
+    solvate(marked_solute(), SolvateSection(padding=3.0, salt=0.1, compress=False, brick_edge=200.0), 1, 1, folder)
+    return folder
+
+
+def test_shards_and_manifest_carry_them(shards):
+    solute = marked_solute()
+    manifest = Manifest.read(shards)
+    assert manifest.modifications == COUNTS and manifest.net_charge == 0
+    own = int(formal_charges()[solute.residue_template].sum())
+    # 22 phosphates; of the tail R and K but the acetylated one, less its phosphate; its end is acetylated, too.
+    letters = "ARTKQTARKSTGGKAPRKQLATKAARKSAPATGGVK"
+    assert own == -22 + letters.count("R") + letters.count("K") - 1 - 2
+    ions = sum({"sodium": 1, "chloride": -1}.get(key, 0) * count for key, count in manifest.counts.items())
+    assert own + ions == 0
+    for name in sorted(shards.glob("brick_*.pdb")):
+        structure = gemmi.read_structure(str(name))
+        flags = {(residue.name, residue.het_flag) for chain in structure[0] for residue in chain
+                 if residue.name in COUNTS or residue.name in ("LYS", "DC")}
+        assert flags == {(name, "H") for name in COUNTS} | {("LYS", "A")}
+        binary = BinaryCIFParser().get_structure("brick", str(name.with_suffix(".bcif")))
+        assert Counter(residue.resname for residue in binary.get_residues() if residue.resname in COUNTS) == COUNTS
