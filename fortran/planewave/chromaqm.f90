@@ -35,7 +35,7 @@ program chromaqm
     if (path == "") then
       call fail(error, exit_usage, "'chromaqm run' needs a control file; chromaqm help shows one")
     else
-      call read_qm_settings(path, settings, error)
+      call read_qm_settings(path, comm%n_ranks, settings, error)
       call comm%agree(error)
     end if
     if (.not. allocated(error)) call command_run(comm, settings, error)

@@ -1,12 +1,12 @@
 !> `chromaqm run`: states of least energy, forces, and dynamics from there.
 module qm_run
   use base_kinds, only: int64, real64
-  use base_error, only: error_t, exit_not_converged, fail
+  use base_error, only: error_t, exit_bad_input, exit_not_converged, fail
   use base_text, only: decimal_text, to_text
   use comm_communicator, only: communicator_t
   use atomic_units, only: bohr
-  use ions, only: ions_t
   use kohn_sham, only: energies_t, kohn_sham_t
+  use qm_dynamics, only: run_dynamics
   use qm_settings, only: qm_settings_t
   use result_file, only: write_result
   use run_log, only: run_log_t
@@ -35,7 +35,7 @@ contains
     allocate (ks)
     call ks%create(comm, settings%system, settings%cutoff, settings%n_states, settings%occupation, settings%xc, settings%memory)
     if (ks%waves%n_all < settings%n_states) then
-      call fail(error, 3, "the box holds fewer waves than there are states; enlarge it or raise the cutoff")
+      call fail(error, exit_bad_input, "the box holds fewer waves than there are states; enlarge it or raise the cutoff")
       return
     end if
     call describe(log, comm, settings, ks)
@@ -44,11 +44,19 @@ contains
     call draw_states(ks%waves, settings%seed, states)
     call orthonormalise(ks%waves, comm, states, error)
     if (allocated(error)) return
-    call minimise(ks, settings%system, states, product, energy, settings%tolerance, settings%most_steps, log, outcome, error)
-    if (allocated(error)) return
-    allocate (force(3, merge(settings%system%n_atoms(), 0, settings%wants_forces)))
+    if (settings%restart_in == "") then
+      call minimise(ks, settings%system, states, product, energy, settings%tolerance, settings%most_steps, log, outcome, error)
+      if (allocated(error)) return
+    end if
+    outcome%is_converged = outcome%is_converged .or. settings%restart_in /= ""
+    if (settings%dynamics%is_wanted .and. outcome%is_converged) then
+      call run_dynamics(ks, settings, states, log, energy, force, error)
+      if (allocated(error)) return
+    else
+      allocate (force(3, merge(settings%system%n_atoms(), 0, settings%wants_forces)))
+      if (settings%wants_forces) call ks%forces(settings%system, states, force)
+    end if
     if (settings%wants_forces) then
-      call ks%forces(settings%system, states, force)
       call log%say("# forces on the ions in hartree/bohr")
       do a = 1, size(force, 2)
         call log%say(settings%element(a)//join(force(:, a)))

@@ -54,9 +54,10 @@ module qm_settings
 
 contains
 
-  !> Read and check everything that a run needs but its restart files.
-  subroutine read_qm_settings(path, settings, error)
+  !> Read and check everything that a run on `n_ranks` ranks needs but its restart files.
+  subroutine read_qm_settings(path, n_ranks, settings, error)
     character(len=*), intent(in) :: path
+    integer, intent(in) :: n_ranks
     type(qm_settings_t), intent(out) :: settings
     type(error_t), allocatable, intent(out) :: error
     type(control_file_t) :: control
@@ -95,6 +96,14 @@ contains
         return
       end if
     end associate
+    if (n_ranks > 1) then
+      if (settings%restart_in /= "" .and. index(settings%restart_in, "()") == 0) then
+        call control%refuse("INPUT", "restartfile", "needs () for the rank, as there are several", error)
+      else if (settings%restart_out /= "" .and. index(settings%restart_out, "()") == 0) then
+        call control%refuse("OUTPUT", "restartfile", "needs () for the rank, as there are several", error)
+      end if
+      if (allocated(error)) return
+    end if
     call read_box(control, unit, settings%system%box, error)
     if (allocated(error)) return
     call read_atoms(control%text("INPUT", "atomfile"), settings%element, settings%system%position, error)
