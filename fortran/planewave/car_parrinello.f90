@@ -144,37 +144,43 @@ contains
     call add_rotated(product, -ks%occupation*self%root, self%force)
   end subroutine find_forces
 
-  !> Psi of free states; beyond the tolerance Psi takes their place.
+  !> Psi of free states; beyond the tolerance Psi takes their place, and Psi is made of that, as after a restart.
   subroutine make_orthonormal(self, ks, error)
     class(car_parrinello_t), intent(inout) :: self
     type(kohn_sham_t), intent(in) :: ks
     type(error_t), allocatable, intent(out) :: error
-    real(real64), allocatable :: s(:, :)
     complex(real64), allocatable :: turned(:, :)
-    real(real64) :: before
-    integer :: k
-    allocate (s, mold=self%root)
-    call overlap(ks%waves, ks%comm, self%coefficient, self%coefficient, s)
-    call inverse_square_root(s, self%root, error)
-    if (allocated(error)) return
-    self%psi = 0.0_real64
-    call add_rotated(self%coefficient, self%root, self%psi)
-    do k = 1, size(s, 1)
-      s(k, k) = s(k, k) - 1.0_real64
-    end do
-    if (maxval(abs(s)) <= self%overlap_tolerance) return
+    real(real64) :: before, worst
+    call find_root(worst)
+    if (allocated(error) .or. worst <= self%overlap_tolerance) return
     before = self%kinetic_energy(ks)
     allocate (turned, mold=self%velocity)
     turned = 0.0_real64
     call add_rotated(self%velocity, self%root, turned)
     self%velocity = turned
     self%coefficient = self%psi
-    self%root = 0.0_real64
-    do k = 1, size(s, 1)
-      self%root(k, k) = 1.0_real64
-    end do
+    call find_root(worst)
     self%moved = self%moved + before - self%kinetic_energy(ks)
     self%n_resets = self%n_resets + 1
+
+  contains
+
+    !> S^(-1/2) and Psi; `worst`: largest difference of S from the unit matrix.
+    subroutine find_root(worst)
+      real(real64), intent(out) :: worst
+      real(real64) :: s(size(self%root, 1), size(self%root, 2))
+      integer :: k
+      call overlap(ks%waves, ks%comm, self%coefficient, self%coefficient, s)
+      call inverse_square_root(s, self%root, error)
+      if (allocated(error)) return
+      self%psi = 0.0_real64
+      call add_rotated(self%coefficient, self%root, self%psi)
+      do k = 1, size(s, 1)
+        s(k, k) = s(k, k) - 1.0_real64
+      end do
+      worst = maxval(abs(s))
+    end subroutine find_root
+
   end subroutine make_orthonormal
 
   !> Add D X to the moved coefficients, with D those of before over the mass and X symmetric, so that they are

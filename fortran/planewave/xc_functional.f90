@@ -149,7 +149,7 @@ contains
   pure subroutine perdew_wang(rho, eps, v)
     real(real64), intent(in) :: rho
     real(real64), intent(out) :: eps, v
-    real(real64), parameter :: a = 0.0310907_real64, a1 = 0.21370_real64
+    real(real64), parameter :: a = 0.031091_real64, a1 = 0.21370_real64
     real(real64), parameter :: b(4) = [7.5957_real64, 3.5876_real64, 1.6382_real64, 0.49294_real64]
     real(real64) :: rs, root, q, q_rs, l, eps_rs
     rs = (3.0_real64/(4.0_real64*pi*rho))**third

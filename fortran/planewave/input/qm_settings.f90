@@ -192,7 +192,7 @@ contains
       call read_upf(file, pseudo(a), error)
       if (allocated(error)) return
       if (pseudo(a)%element /= element) then
-        call control%refuse_numbered("INPUT", "upf", entry(k), "names a file for "//trim(pseudo(a)%element), error)
+        call control%refuse_numbered("INPUT", "upf", entry(k), "names a file that is for "//trim(pseudo(a)%element), error)
         return
       end if
       if (pseudo(a)%functional /= settings%xc%family()) then
