@@ -27,10 +27,15 @@ module xc_functional
   end type xc_t
 
   !> Below these nothing counts, and gradient terms do not: those of pw.x.
-  real(real64), parameter :: least_density = 1.0e-10_real64, step_density = 1.0e-6_real64, step_gamma = 1.0e-10_real64
+  real(real64), parameter :: step_least = 1.0e-10_real64, step_density = 1.0e-6_real64, step_gamma = 1.0e-10_real64
+  !> Energies of smaller densities are far below rounding.
+  real(real64), parameter :: least_density = 1.0e-14_real64
   !> Gradient terms fade between these densities otherwise.
   real(real64), parameter :: fade_from = 1.0e-8_real64, fade_to = 1.0e-6_real64
   real(real64), parameter :: third = 1.0_real64/3.0_real64
+  !> r_s rho^(1/3); potential of exchange in the uniform gas and Fermi wave vector over rho^(1/3).
+  real(real64), parameter :: wigner = (3.0_real64/(4.0_real64*pi))**third, slater = -(3.0_real64/pi)**third, &
+                             fermi = (3.0_real64*pi**2)**third
 
 contains
 
@@ -53,60 +58,61 @@ contains
     class(xc_t), intent(in) :: self
     real(real64), intent(in) :: rho, gamma
     real(real64), intent(out) :: energy, d_rho, d_gamma
-    real(real64) :: eps, v, part(3), other(3), weight, slope
+    real(real64) :: t, eps, v, part(3), other(3), weight, slope
 
     energy = 0.0_real64
     d_rho = 0.0_real64
     d_gamma = 0.0_real64
-    if (rho <= merge(least_density, tiny(rho)**0.25_real64, self%has_step)) return
+    if (rho <= merge(step_least, least_density, self%has_step)) return
+    ! The one root that all formulas are written in: roots are what costs.
+    t = rho**(-third)
     select case (self%number)
     case (pade)
-      call pade_lda(rho, eps, v)
+      call pade_lda(t, eps, v)
       energy = rho*eps
       d_rho = v
-    case default
-      call slater(rho, energy, d_rho)
-    end select
-    select case (self%number)
+      return
     case (pz)
-      call perdew_zunger(rho, eps, v)
-      energy = energy + rho*eps
-      d_rho = d_rho + v
+      call perdew_zunger(t, eps, v)
     case (pw92, pbe)
-      call perdew_wang(rho, eps, v)
+      call perdew_wang(t, eps, v)
+    end select
+    d_rho = slater/t
+    energy = 0.75_real64*rho*d_rho
+    if (self%number /= blyp) then
       energy = energy + rho*eps
       d_rho = d_rho + v
-    case (blyp)
-      call lee_yang_parr(rho, 0.0_real64, part)
-      energy = energy + part(1)
-      d_rho = d_rho + part(2)
-    end select
-    if (.not. self%uses_gradient()) return
+    end if
 
     weight = 1.0_real64
     slope = 0.0_real64
-    if (self%has_step) then
-      if (rho <= step_density .or. gamma <= step_gamma) return
-    else
-      if (rho <= fade_from) return
-      if (rho < fade_to) call fade(rho, weight, slope)
+    if (.not. self%uses_gradient()) then
+      weight = 0.0_real64
+    else if (self%has_step) then
+      if (rho <= step_density .or. gamma <= step_gamma) weight = 0.0_real64
+    else if (rho <= fade_from) then
+      weight = 0.0_real64
+    else if (rho < fade_to) then
+      call fade(rho, weight, slope)
     end if
+    part = 0.0_real64
+    if (self%number == blyp) then
+      call lee_yang_parr(rho, t, merge(gamma, 0.0_real64, weight > 0.0_real64), other, part)
+      energy = energy + other(1)
+      d_rho = d_rho + other(2)
+    end if
+    if (weight <= 0.0_real64) return
     select case (self%number)
     case (blyp)
-      call becke(rho, gamma, part)
-      call lee_yang_parr(rho, gamma, other)
-      part = part + other
-      ! Without what it is without a gradient, which counts already.
-      call lee_yang_parr(rho, 0.0_real64, other)
-      part(:2) = part(:2) - other(:2)
+      call becke(rho, t, gamma, other)
     case (pbe)
-      call pbe_exchange(rho, gamma, part)
-      call pbe_correlation(rho, gamma, other)
-      part = part + other
+      call pbe_exchange(rho, t, gamma, other)
+      call pbe_correlation(rho, t, gamma, eps, v, part)
     end select
+    part = part + other
     energy = energy + weight*part(1)
     d_rho = d_rho + weight*part(2) + slope*part(1)
-    d_gamma = d_gamma + weight*part(3)
+    d_gamma = weight*part(3)
   end subroutine evaluate
 
   !> A quintic in the logarithm of the density from 0 to 1 with two continuous derivatives, and its slope.
@@ -119,22 +125,14 @@ contains
     slope = 30.0_real64*t**2*(1.0_real64 - t)**2/(rho*log(fade_to/fade_from))
   end subroutine fade
 
-  !> Exchange of the uniform gas: energy per volume and potential.
-  pure subroutine slater(rho, energy, v)
-    real(real64), intent(in) :: rho
-    real(real64), intent(out) :: energy, v
-    v = -(3.0_real64*rho/pi)**third
-    energy = 0.75_real64*rho*v
-  end subroutine slater
-
-  !> Correlation per electron and potential, for all of the following.
-  pure subroutine perdew_zunger(rho, eps, v)
-    real(real64), intent(in) :: rho
+  !> Correlation per electron and potential, at t = rho^(-1/3).
+  pure subroutine perdew_zunger(t, eps, v)
+    real(real64), intent(in) :: t
     real(real64), intent(out) :: eps, v
     real(real64), parameter :: a = 0.0311_real64, b = -0.048_real64, c = 0.0020_real64, d = -0.0116_real64
     real(real64), parameter :: g = -0.1423_real64, b1 = 1.0529_real64, b2 = 0.3334_real64
     real(real64) :: rs, root, low
-    rs = (3.0_real64/(4.0_real64*pi*rho))**third
+    rs = wigner*t
     if (rs < 1.0_real64) then
       eps = a*log(rs) + b + c*rs*log(rs) + d*rs
       v = eps - third*(a + c*rs*log(rs) + c*rs + d*rs)
@@ -146,13 +144,13 @@ contains
     end if
   end subroutine perdew_zunger
 
-  pure subroutine perdew_wang(rho, eps, v)
-    real(real64), intent(in) :: rho
+  pure subroutine perdew_wang(t, eps, v)
+    real(real64), intent(in) :: t
     real(real64), intent(out) :: eps, v
     real(real64), parameter :: a = 0.031091_real64, a1 = 0.21370_real64
     real(real64), parameter :: b(4) = [7.5957_real64, 3.5876_real64, 1.6382_real64, 0.49294_real64]
     real(real64) :: rs, root, q, q_rs, l, eps_rs
-    rs = (3.0_real64/(4.0_real64*pi*rho))**third
+    rs = wigner*t
     root = sqrt(rs)
     q = 2.0_real64*a*root*(b(1) + root*(b(2) + root*(b(3) + root*b(4))))
     q_rs = a*(b(1)/root + 2.0_real64*b(2) + root*(3.0_real64*b(3) + 4.0_real64*b(4)*root))
@@ -162,16 +160,16 @@ contains
     v = eps - third*rs*eps_rs
   end subroutine perdew_wang
 
-  !> Exchange and correlation together.
-  pure subroutine pade_lda(rho, eps, v)
-    real(real64), intent(in) :: rho
+  !> The same of exchange and correlation together.
+  pure subroutine pade_lda(t, eps, v)
+    real(real64), intent(in) :: t
     real(real64), intent(out) :: eps, v
     real(real64), parameter :: a(0:3) = [0.4581652932831429_real64, 2.217058676663745_real64, 0.7405551735357053_real64, &
                                          0.01968227878617998_real64]
     real(real64), parameter :: b(4) = [1.0_real64, 4.504130959426697_real64, 1.110667363742916_real64, &
                                        0.02359291751427506_real64]
     real(real64) :: rs, top, low, top_rs, low_rs
-    rs = (3.0_real64/(4.0_real64*pi*rho))**third
+    rs = wigner*t
     top = a(0) + rs*(a(1) + rs*(a(2) + rs*a(3)))
     top_rs = a(1) + rs*(2.0_real64*a(2) + 3.0_real64*rs*a(3))
     low = rs*(b(1) + rs*(b(2) + rs*(b(3) + rs*b(4))))
@@ -180,82 +178,89 @@ contains
     v = eps + third*rs*(top_rs - top*low_rs/low)/low
   end subroutine pade_lda
 
-  !> Energy per volume and its derivatives with respect to rho and gamma, as of all that follow; Becke's and both of PBE
-  !> are what the gradient adds.
-  pure subroutine lee_yang_parr(rho, gamma, f)
-    real(real64), intent(in) :: rho, gamma
-    real(real64), intent(out) :: f(3)
+  !> Energy per volume and its derivatives with respect to rho and gamma, without a gradient (`local`) and what the
+  !> gradient adds, in which the functional is linear.
+  pure subroutine lee_yang_parr(rho, t, gamma, local, f)
+    real(real64), intent(in) :: rho, t, gamma
+    real(real64), intent(out) :: local(3), f(3)
     real(real64), parameter :: a = 0.04918_real64, b = 0.132_real64, c = 0.2533_real64, d = 0.349_real64
-    real(real64), parameter :: fermi = 0.3_real64*(3.0_real64*pi**2)**(2.0_real64*third)
-    real(real64) :: t, low, delta, e, e_rho, q, q_rho, delta_rho, slope
-    t = rho**(-third)
-    low = 1.0_real64 + d*t
-    delta = c*t + d*t/low
-    e = exp(-c*t)
-    e_rho = c*e*t/(3.0_real64*rho)
-    delta_rho = -t/(3.0_real64*rho)*(c + d/low**2)
-    slope = rho**(-5.0_real64*third)*(3.0_real64 + 7.0_real64*delta)/72.0_real64
-    q = fermi*rho - slope*gamma
-    q_rho = fermi + gamma*(5.0_real64*third*slope/rho - rho**(-5.0_real64*third)*7.0_real64*delta_rho/72.0_real64)
-    f(1) = -a/low*(rho + b*e*q)
-    f(2) = -a*(d*t/(3.0_real64*rho*low**2)*(rho + b*e*q) + (1.0_real64 + b*(e_rho*q + e*q_rho))/low)
-    f(3) = a*b*e*slope/low
+    real(real64), parameter :: uniform = 0.3_real64*fermi**2
+    real(real64) :: low, delta, e, e_rho, delta_rho, slope, slope_rho, low_rho, over_rho
+    over_rho = t**3
+    low = 1.0_real64/(1.0_real64 + d*t)
+    low_rho = third*d*t*over_rho*low**2
+    delta = c*t + d*t*low
+    e = b*exp(-c*t)
+    e_rho = third*c*e*t*over_rho
+    delta_rho = -third*t*over_rho*(c + d*low**2)
+    slope = over_rho*t**2*(3.0_real64 + 7.0_real64*delta)/72.0_real64
+    slope_rho = over_rho*t**2*7.0_real64*delta_rho/72.0_real64 - 5.0_real64*third*slope*over_rho
+    local(1) = -a*low*rho*(1.0_real64 + e*uniform)
+    local(2) = -a*(low_rho*rho*(1.0_real64 + e*uniform) + low*(1.0_real64 + e*uniform + rho*e_rho*uniform))
+    local(3) = 0.0_real64
+    f(3) = a*low*e*slope
+    f(1) = f(3)*gamma
+    f(2) = a*gamma*(low_rho*e*slope + low*(e_rho*slope + e*slope_rho))
   end subroutine lee_yang_parr
 
-  pure subroutine becke(rho, gamma, f)
-    real(real64), intent(in) :: rho, gamma
+  !> What the gradient adds, as the following.
+  pure subroutine becke(rho, t, gamma, f)
+    real(real64), intent(in) :: rho, t, gamma
     real(real64), intent(out) :: f(3)
-    real(real64), parameter :: beta = 0.0042_real64
-    real(real64) :: n, n_third, x, low, low_x, g, g_x_over_x
-    n = 0.5_real64*rho
-    n_third = n**third
-    x = 0.5_real64*sqrt(gamma)/(n*n_third)
-    low = 1.0_real64 + 6.0_real64*beta*x*asinh(x)
-    low_x = 6.0_real64*beta*(asinh(x) + x/sqrt(1.0_real64 + x**2))
-    g = x**2/low
-    g_x_over_x = (2.0_real64*low - x*low_x)/low**2
-    f(1) = -2.0_real64*beta*n*n_third*g
+    real(real64), parameter :: beta = 0.0042_real64, half_root = 0.5_real64**third
+    real(real64) :: n_third, over, x, root, arc, low, low_x, g, g_x_over_x
+    ! Of one spin: n^(1/3), n^(-4/3).
+    n_third = half_root/t
+    over = 2.0_real64*t**4/half_root
+    x = 0.5_real64*sqrt(gamma)*over
+    root = sqrt(1.0_real64 + x**2)
+    arc = log(x + root)
+    low = 1.0_real64/(1.0_real64 + 6.0_real64*beta*x*arc)
+    low_x = 6.0_real64*beta*(arc + x/root)
+    g = x**2*low
+    g_x_over_x = (2.0_real64 - x*low_x*low)*low
+    f(1) = -beta*rho*n_third*g
     f(2) = -4.0_real64*third*beta*n_third*(g - x**2*g_x_over_x)
-    f(3) = -0.25_real64*beta*g_x_over_x/(n*n_third)
+    f(3) = -0.25_real64*beta*g_x_over_x*over
   end subroutine becke
 
-  pure subroutine pbe_exchange(rho, gamma, f)
-    real(real64), intent(in) :: rho, gamma
+  pure subroutine pbe_exchange(rho, t, gamma, f)
+    real(real64), intent(in) :: rho, t, gamma
     real(real64), intent(out) :: f(3)
     real(real64), parameter :: kappa = 0.804_real64, mu = 0.2195149727645171_real64
-    real(real64) :: uniform, v, s2_gamma, s2, low, g_s2
-    call slater(rho, uniform, v)
-    s2_gamma = 1.0_real64/(4.0_real64*(3.0_real64*pi**2*rho)**(2.0_real64*third)*rho**2)
+    real(real64) :: v, s2_gamma, s2, low, g_s2
+    v = slater/t
+    s2_gamma = 0.25_real64*t**8/fermi**2
     s2 = gamma*s2_gamma
     low = 1.0_real64 + mu*s2/kappa
     g_s2 = mu/low**2
-    f(1) = uniform*mu*s2/low
-    f(2) = v*mu*s2/low - 8.0_real64*third*uniform*g_s2*s2/rho
-    f(3) = uniform*g_s2*s2_gamma
+    f(1) = 0.75_real64*rho*v*mu*s2/low
+    f(2) = v*(mu*s2/low - 2.0_real64*g_s2*s2)
+    f(3) = 0.75_real64*rho*v*g_s2*s2_gamma
   end subroutine pbe_exchange
 
-  pure subroutine pbe_correlation(rho, gamma, f)
-    real(real64), intent(in) :: rho, gamma
+  !> `eps`, `v`: of the uniform gas.
+  pure subroutine pbe_correlation(rho, t, gamma, eps, v, f)
+    real(real64), intent(in) :: rho, t, gamma, eps, v
     real(real64), intent(out) :: f(3)
     real(real64), parameter :: beta = 0.06672455060314922_real64, g = 0.0310906908696548950_real64
-    real(real64) :: eps, v, t_gamma, t, growth, a, a_eps, y, m, p, p_t, p_a, factor, h
-    call perdew_wang(rho, eps, v)
-    ! t is the square of the reduced gradient.
-    t_gamma = pi/(16.0_real64*(3.0_real64*pi**2*rho)**third*rho**2)
-    t = gamma*t_gamma
+    real(real64) :: r_gamma, r, growth, a, a_eps, y, m, p, p_r, p_a, factor, h
+    ! r is the square of the reduced gradient.
+    r_gamma = pi*t**7/(16.0_real64*fermi)
+    r = gamma*r_gamma
     growth = exp(-eps/g)
     a = beta/g/(growth - 1.0_real64)
     a_eps = a**2*growth/beta
-    y = a*t
+    y = a*r
     m = 1.0_real64 + y + y**2
-    p = t*(1.0_real64 + y)/m
-    p_t = (1.0_real64 + 2.0_real64*y)/m**2
-    p_a = -t**2*y*(2.0_real64 + y)/m**2
+    p = r*(1.0_real64 + y)/m
+    p_r = (1.0_real64 + 2.0_real64*y)/m**2
+    p_a = -r**2*y*(2.0_real64 + y)/m**2
     h = g*log(1.0_real64 + beta/g*p)
     factor = beta/(1.0_real64 + beta/g*p)
     f(1) = rho*h
-    f(2) = h + factor*(-7.0_real64*third*t*p_t + p_a*a_eps*(v - eps))
-    f(3) = rho*factor*p_t*t_gamma
+    f(2) = h + factor*(-7.0_real64*third*r*p_r + p_a*a_eps*(v - eps))
+    f(3) = rho*factor*p_r*r_gamma
   end subroutine pbe_correlation
 
 end module xc_functional
