@@ -313,7 +313,7 @@ contains
     complex(real64), allocatable :: phase(:), slope(:, :)
     real(real64), allocatable :: part(:), coupled(:, :), change(:, :), local(:, :)
     real(real64) :: sums(3*system%n_atoms())
-    integer :: a, axis, k, first, last
+    integer :: a, axis, k
 
     allocate (local(3, system%n_atoms()), source=0.0_real64)
     allocate (phase(self%dense%n_waves), part(self%dense%n_waves))
@@ -328,20 +328,22 @@ contains
     call self%comm%sum(sums)
     force = self%ewald_force + reshape(sums, shape(force))
 
+    if (size(self%projection, 1) == 0) return
     allocate (coupled, source=self%coupled_projection(system))
-    do a = 1, system%n_atoms()
-      first = self%first_projector(a)
-      last = self%first_projector(a + 1) - 1
-      if (last < first) cycle
-      allocate (slope(self%waves%n_waves, last - first + 1), change(last - first + 1, size(states, 2)))
-      do axis = 1, 3
-        do k = 1, last - first + 1
-          slope(:, k) = cmplx(0.0_real64, -self%waves%g(:, axis), real64)*self%projector(:, first + k - 1)
-        end do
-        call overlap(self%waves, self%comm, slope, states, change)
-        force(axis, a) = force(axis, a) - 2.0_real64*self%occupation*sum(coupled(first:last, :)*change)
+    allocate (slope, mold=self%projector)
+    allocate (change, mold=self%projection)
+    do axis = 1, 3
+      !$omp parallel do
+      do k = 1, size(slope, 2)
+        slope(:, k) = cmplx(self%waves%g(:, axis)*aimag(self%projector(:, k)), &
+                            -self%waves%g(:, axis)*real(self%projector(:, k), real64), real64)
       end do
-      deallocate (slope, change)
+      call overlap(self%waves, self%comm, slope, states, change)
+      change = coupled*change
+      do a = 1, system%n_atoms()
+        force(axis, a) = force(axis, a) - 2.0_real64*self%occupation* &
+                         sum(change(self%first_projector(a):self%first_projector(a + 1) - 1, :))
+      end do
     end do
   end subroutine forces
 

@@ -13,7 +13,7 @@ module state_products
   public :: overlap, add_rotated, inverse_square_root, sum_matrix, orthonormalise, symmetric
 
   !> Rows of coefficients and columns that a thread takes at a time; fixed, so that sums do not depend on threads.
-  integer, parameter :: row_block = 512, column_block = 32
+  integer, parameter :: row_block = 128, column_block = 64
   !> Newton-Schulz cycles before a matrix counts as singular.
   integer, parameter :: most_cycles = 80
 
