@@ -27,8 +27,7 @@ def dynamics(folder, case, **keys) -> np.ndarray:
 
 @pytest.mark.parametrize("method", ["RATTLE", "NONORTHOGONAL"])
 def test_the_conserved_quantity_is_one_of_second_order(tmp_path, method):
-    """Velocity Verlet: half the step, a quarter of the error. While ions gain energy from the field of a strained water,
-    states follow them: their fictitious energy stays a small part of it."""
+    """Velocity Verlet: half the step, a quarter of the error, while a strained water gives its ions energy."""
     spans = []
     for steps, time_step in ((12, 6.0), (24, 3.0)):
         rows = dynamics(tmp_path, SMALL, method=method, nsteps=steps, timestep=time_step, overlap_tolerance=1e-4)

@@ -29,11 +29,11 @@ def upf_text(element: str, **changes: str) -> str:
     local = 2 * (-charge / r * np.array([erf(v / 2 ** .5) for v in x])
                  + np.exp(-x ** 2 / 2) * sum(value * x ** (2 * k) for k, value in enumerate(c)))
     projectors, coupling = [], np.zeros((8, 8))
-    for l, radius, h in channels:
+    for angular, radius, h in channels:
         first = len(projectors)
         for i in range(len(h)):
-            power = l + (4 * (i + 1) - 1) / 2
-            projectors.append((l, 2 ** .5 * r ** (l + 2 * i) * np.exp(-r ** 2 / (2 * radius ** 2)) * r
+            power = angular + (4 * (i + 1) - 1) / 2
+            projectors.append((angular, 2 ** .5 * r ** (angular + 2 * i) * np.exp(-r ** 2 / (2 * radius ** 2)) * r
                                / (radius ** power * gamma(power) ** .5)))
         coupling[first:first + len(h), first:first + len(h)] = 2 * np.array(h)
     n = len(projectors)
@@ -47,8 +47,8 @@ def upf_text(element: str, **changes: str) -> str:
     return ('<UPF version="2.0.1">\n<PP_HEADER ' + " ".join(f'{key}="{value}"' for key, value in header.items())
             + "/>\n<PP_MESH>\n" + table("PP_R", r) + table("PP_RAB", step * r) + "</PP_MESH>\n"
             + table("PP_LOCAL", local) + "<PP_NONLOCAL>\n"
-            + "".join(table(f"PP_BETA.{k + 1}", beta, f' angular_momentum="{l}" cutoff_radius_index="{len(r)}"')
-                      for k, (l, beta) in enumerate(projectors))
+            + "".join(table(f"PP_BETA.{k + 1}", beta, f' angular_momentum="{angular}" cutoff_radius_index="{len(r)}"')
+                      for k, (angular, beta) in enumerate(projectors))
             + (table("PP_DIJ", coupling[:n, :n].ravel()) if n else "") + "</PP_NONLOCAL>\n</UPF>\n")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
 from support import systems
 
 Atoms = Sequence[tuple[str, float, float, float]]
@@ -58,6 +59,6 @@ def compute(folder: Path, case: Case, ranks: int = 1, threads: int = 1, **sectio
 
 
 def rows_of_dynamics(text: str) -> np.ndarray:
-    """The lines of dynamics of a log: step, time (fs), potential, kinetic of ions and states, conserved, temperature."""
+    """Lines of dynamics in a log: step, time (fs), potential, kinetic of ions and states, conserved (Ha), K."""
     table = text.split("# dynamics")[1].split("# forces")[0]
     return np.array([line.split() for line in table.splitlines()[2:] if line.strip()], float)

@@ -40,9 +40,9 @@ contains
     real(real64) :: worst, r(3), found(1), direct(1), sums(2)
     integer :: n(3), s, z
 
-    n = grid_size(120.0_real64, box)
-    call waves%create(box, n, 30.0_real64, comm%n_ranks, comm%rank)
-    call dense%create(box, n, 120.0_real64, comm%n_ranks, comm%rank)
+    n = grid_size(40.0_real64, box)
+    call waves%create(box, n, 10.0_real64, comm%n_ranks, comm%rank)
+    call dense%create(box, n, 40.0_real64, comm%n_ranks, comm%rank)
     call states_plan%create(waves, comm)
     call dense_plan%create(dense, comm)
     allocate (c(waves%n_waves, n_states), back(waves%n_waves, n_states), unit(n_states, n_states))
