@@ -20,7 +20,7 @@ def run(file: Annotated[Path, typer.Argument(show_default=False,
         ranks: Annotated[int, typer.Option("--ranks", "-n", min=1, help="MPI ranks; energies are the same.")] = 1,
         threads: Annotated[int, typer.Option("--threads", "-t", min=1, help="Threads of each rank.")] = 1,
         launcher: Annotated[str, typer.Option(
-            help="What starts the ranks: mpirun, srun, flux or a command with {ranks}, {threads}, {program}.")] = "auto",
+            help="What starts the ranks: mpirun, srun, flux or a command of your own.")] = "auto",
         json: JsonOption = False) -> None:
     """Minimise electronic states, and run Car-Parrinello dynamics where the file asks for it.
 

@@ -63,7 +63,7 @@ def architecture() -> str:
     text += label(20, 28, "Python: imports go down, and within a row at most from left to right", 14, 600)
     layers = [
         [("cli", "one module a command"), ("pipeline", "stages, chain, plan"), ("api", "the public names"),
-         ("report", "pages, viewer")],
+         ("view", "a locus in a browser"), ("report", "pages")],
         [("export", "other programs"), ("quantum", "chromaqm"), ("simulate", "chromamd, OpenMM")],
         [("forcefield", "topology"), ("solvate", "water, ions"), ("template_import", "structure -> template")],
         [("build", "all atoms of a locus"), ("clash", "detection, moves")],

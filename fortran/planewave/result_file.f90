@@ -33,7 +33,7 @@ contains
       call number("energy_to_gain", outcome%distance)
       call number("cutoff", ks%waves%largest_g2)
       write (unit, "(a,2(i0,', '),i0,a)") '  "grid": [', ks%waves%n, "],"
-      write (unit, "(a)") '  "waves": '//to_text(ks%waves%n_all)//","
+      write (unit, "(a)") '  "waves": '//to_text(2*ks%waves%n_all - 1)//","
       write (unit, "(a)") '  "states": '//to_text(ks%n_states)//","
       call number("total", energy%total())
       call number("kinetic", energy%kinetic)
