@@ -115,8 +115,8 @@ def pwx(folder: Path, atoms: str, edge: float, cutoff: int, functional: str, pse
     lone = atoms.count("\n") == 0
     occupations = ", occupations='from_input', nbnd=1" if lone else ""
     text = (f"&control\n calculation='scf', pseudo_dir='{pseudo or folder}', outdir='{folder}/out'\n/\n&system\n "
-            f"ibrav=1, celldm(1)={edge}, nat={atoms.count(chr(10)) + 1}, ntyp={len(elements)}, ecutwfc={cutoff}, nosym=.true."
-            f"{occupations}\n/\n&electrons\n conv_thr=1e-12\n/\nATOMIC_SPECIES\n{species}\nATOMIC_POSITIONS bohr\n"
+            f"ibrav=1, celldm(1)={edge}, nat={len(atoms.splitlines())}, ntyp={len(elements)}, ecutwfc={cutoff}, "
+            f"nosym=.true.{occupations}\n/\n&electrons\n conv_thr=1e-12\n/\nATOMIC_SPECIES\n{species}\nATOMIC_POSITIONS bohr\n"
             f"{atoms}\nK_POINTS gamma\n" + ("OCCUPATIONS\n1.0\n" if lone else ""))
     (folder / "pw.in").write_text(text)
     processor_time(["pw.x", "-in", "pw.in"], folder, "pw.out")
@@ -130,7 +130,8 @@ def cpx(folder: Path, atoms: str, edge: float, pseudo: Path, steps: int) -> floa
         f"nstep={steps}, dt=5.0, iprint=1000, ndr=90, ndw=91\n/\n&system\n ibrav=1, celldm(1)={edge / 0.529177210903}, "
         f"nat={len(atoms.splitlines())}, ntyp=2, ecutwfc=70\n/\n&electrons\n emass=400, emass_cutoff=2.5, "
         "electron_dynamics='verlet', startingwfc='random', ampre=0.02, ortho_max=300\n/\n&ions\n "
-        f"ion_dynamics='verlet'\n/\nATOMIC_SPECIES\nO 15.999 {UPF['O']}\nH 1.008 {UPF['H']}\nATOMIC_POSITIONS angstrom\n{atoms}\n")
+        f"ion_dynamics='verlet'\n/\nATOMIC_SPECIES\nO 15.999 {UPF['O']}\nH 1.008 {UPF['H']}\n"
+        f"ATOMIC_POSITIONS angstrom\n{atoms}\n")
     return processor_time(["cp.x", "-in", "cp.in"], folder, "cp.out")
 
 
