@@ -17,7 +17,7 @@ LAYERS = (
     ("template_import", "solvate"),
     ("forcefield",),
     ("simulate",),
-    ("export",),
+    ("export", "quantum"),
     ("report",),
     ("view",),
     ("api",),

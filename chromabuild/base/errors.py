@@ -56,3 +56,10 @@ class UnstableRunError(ChromabuildError):
 
     exit_code = 8
     told = "the simulation became unstable"
+
+
+class NotConvergedError(ChromabuildError):
+    """A minimisation ended before its minimum."""
+
+    exit_code = 10
+    told = "no convergence"

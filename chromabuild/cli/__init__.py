@@ -9,6 +9,7 @@ from chromabuild.cli import (  # noqa: F401  (each module puts its command on th
     import_files,
     init,
     plan,
+    quantum,
     relax,
     report,
     run,

@@ -35,7 +35,7 @@ _AFTER = {"solvate": ("shards",)}
 """Commands that belong to a stage but are none."""
 ORDER = ("init", "validate", "plan", "all",
          *(name for stage in STAGES for name in (stage.name, *_AFTER.get(stage.name, ()))),
-         "view", "verify", "workflow", "analyse", "template", "import", "export")
+         "view", "verify", "workflow", "analyse", "template", "import", "export", "qm")
 
 
 class _InChainOrder(TyperGroup):

@@ -1,7 +1,8 @@
-"""Find the MPI engine chromamd, and be the command of that name; with few imports, as every rank may start it."""
+"""Find our MPI programs, and be the command chromamd; with few imports, as every rank may start it."""
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -24,14 +25,20 @@ def executable(precision: Precision = "mixed") -> Path:
     return path
 
 
-def main() -> None:
-    """Console script ``chromamd``: becomes the engine; ``chromamd --path`` prints where it is (for mpirun)."""
+def become(find: Callable[[], Path]) -> None:
+    """Be the command of a program: give way to it, or with ``--path`` alone print where it is (for mpirun)."""
+    name = Path(sys.argv[0]).name
     try:
-        path = executable()
+        path = find()
     except ChromabuildError as error:
-        print(f"chromamd: {error}", file=sys.stderr)
+        print(f"{name}: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     if sys.argv[1:] == ["--path"]:
         print(path)
     else:
         os.execv(path, [str(path), *sys.argv[1:]])
+
+
+def main() -> None:
+    """Console script ``chromamd``: becomes the engine; ``chromamd --path`` prints where it is (for mpirun)."""
+    become(executable)

@@ -63,8 +63,8 @@ def architecture() -> str:
     text += label(20, 28, "Python: imports go down, and within a row at most from left to right", 14, 600)
     layers = [
         [("cli", "one module a command"), ("pipeline", "stages, chain, plan"), ("api", "the public names"),
-         ("report", "pages, viewer")],
-        [("export", "other programs"), ("simulate", "chromamd, OpenMM")],
+         ("view", "a locus in a browser"), ("report", "pages")],
+        [("export", "other programs"), ("quantum", "chromaqm"), ("simulate", "chromamd, OpenMM")],
         [("forcefield", "topology"), ("solvate", "water, ions"), ("template_import", "structure -> template")],
         [("build", "all atoms of a locus"), ("clash", "detection, moves")],
         [("nucleosome", "octamers"), ("dna", "duplex"), ("analysis", "measures")],
@@ -87,6 +87,7 @@ def architecture() -> str:
     text += box(676, 536, 204, "kernels", "behind the Python packages", "#e4f3e6")
     text += box(20, 606, 310, "comm", "domains, halo, transports", "#e4f3e6")
     text += box(350, 606, 310, "fft", "distributed 3D FFT", "#e4f3e6")
+    text += box(676, 606, 204, "planewave", "electrons; uses fft and comm", "#e4f3e6")
     text += box(20, 660, 860, "base", "kinds, errors, text, random numbers, fixed point; no MPI", "#e4f3e6", 44)
     return text + "</svg>\n"
 

@@ -1,10 +1,12 @@
-"""Control keys of chromamd, from what the program itself prints by `chromamd help`."""
+"""Control keys of chromamd and chromaqm, from what the programs themselves print by `help`."""
 
 import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
+from chromabuild.quantum import chromaqm
 from chromabuild.simulate.executable import executable
 from generate.markdown import cell, code, table
 
@@ -24,6 +26,14 @@ MEANING = {
     "BOUNDARY": "Box and domains.",
     "COMM": "Communication between ranks.",
 }
+QUANTUM_MEANING = {
+    "INPUT": "Files that are read: atoms and pseudopotentials.",
+    "OUTPUT": "Files that are written.",
+    "SYSTEM": "Box and charge.",
+    "ELECTRONS": "Plane waves and functional.",
+    "MINIMIZE": "States of least energy, which every run but a continued one begins with.",
+    "DYNAMICS": "Car-Parrinello dynamics; a file with this section does it.",
+}
 
 
 @dataclass(frozen=True)
@@ -38,9 +48,9 @@ class Key:
     about: str
 
 
-def help_text() -> str:
-    """What `chromamd help` prints."""
-    return subprocess.run([executable(), "help"], capture_output=True, text=True, check=True).stdout
+def help_text(program: Path) -> str:
+    """What a program prints by `help`."""
+    return subprocess.run([program, "help"], capture_output=True, text=True, check=True).stdout
 
 
 def parse(text: str) -> Iterator[Key]:
@@ -55,20 +65,28 @@ def parse(text: str) -> Iterator[Key]:
             unit, choices = (end["unit"] or "", end["choices"] or "") if end else ("", "")
             yield Key(section, match["name"], match["default"], unit, choices, about)
         elif line and not line.startswith("# usage"):
-            raise ValueError(f"chromamd help prints a line of unknown form: {line!r}")
+            raise ValueError(f"help prints a line of unknown form: {line!r}")
+
+
+def page(program: Path, meaning: dict[str, str], ending: str) -> str:
+    """The keys of one program; `ending` of the opening lines."""
+    keys = list(parse(help_text(program)))
+    name = program.name
+    text = (f"# Control keys of `{name}`\n\n"
+            "A control file has sections and keys in the form of GENESIS: `key = value`, one a line; `#` and `!`\n"
+            "begin comments. Paths are relative to the working folder. An unknown key is refused with the nearest\n"
+            f"one. `{name} help` prints these tables as a file, `{name} help SECTION` one section.\n\n{ending}")
+    for section in dict.fromkeys(key.section for key in keys):
+        rows = [(code(key.name), code(key.default), cell(key.unit), ", ".join(map(code, key.choices.split())),
+                 cell(key.about)) for key in keys if key.section == section]
+        text += f"\n## `[{section}]`\n\n{meaning[section]}\n\n"
+        text += table(("key", "default", "unit", "values", "meaning"), rows)
+    return text
 
 
 def pages() -> dict[str, str]:
     """File name -> text."""
-    keys = list(parse(help_text()))
-    text = ("# Control keys of `chromamd`\n\n"
-            "A control file has sections and keys in the form of GENESIS: `key = value`, one a line; `#` and `!`\n"
-            "begin comments. Paths are relative to the working folder. An unknown key is refused with the nearest\n"
-            "one. `chromamd help` prints these tables as a file, `chromamd help SECTION` one section.\n\n"
-            "Keys that end with a number (`group1`, `function1`) may be repeated with 2, 3 and so on.\n")
-    for section in dict.fromkeys(key.section for key in keys):
-        rows = [(code(key.name), code(key.default), cell(key.unit), ", ".join(map(code, key.choices.split())),
-                 cell(key.about)) for key in keys if key.section == section]
-        text += f"\n## `[{section}]`\n\n{MEANING[section]}\n\n"
-        text += table(("key", "default", "unit", "values", "meaning"), rows)
-    return {"control-keys.md": text}
+    return {"control-keys.md": page(executable(), MEANING, "Keys that end with a number (`group1`, `function1`) may be "
+                                    "repeated with 2, 3 and so on.\n"),
+            "quantum-keys.md": page(chromaqm.executable(), QUANTUM_MEANING, "Keys that end with a number (`upf1`, "
+                                    "`gth1`) may be repeated with 2, 3 and so on.\n")}

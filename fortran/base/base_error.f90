@@ -3,11 +3,12 @@
 module base_error
   implicit none
   private
-  public :: error_t, fail, exit_bad_input, exit_corrupt_file, exit_resources, exit_interrupted, exit_busy, exit_unstable
+  public :: error_t, fail, exit_bad_input, exit_corrupt_file, exit_resources, exit_interrupted, exit_busy, exit_unstable, &
+            exit_not_converged
 
   !> Exit codes, the same as those of the Python package.
   integer, parameter :: exit_bad_input = 3, exit_corrupt_file = 5, exit_resources = 6, exit_interrupted = 7, exit_unstable = 8, &
-                        exit_busy = 9
+                        exit_busy = 9, exit_not_converged = 10
 
   type :: error_t
     integer :: code = exit_bad_input

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from chromabuild.quantum.chromaqm import executable
+
 ROOT = Path(__file__).resolve().parents[2]
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
@@ -25,11 +27,12 @@ def pages():
         sys.path.pop(0)
 
 
-def test_every_key_of_the_engine_is_described(pages):
-    text = pages["control_keys"]["control-keys.md"]
-    source = "\n".join(path.read_text() for path in (ROOT / "fortran").rglob("*.f90"))
-    keys = set(re.findall(r'key_t\("(\w+)", "(\w+)(?:#)?"', source))
-    assert len(keys) > 80
+@pytest.mark.parametrize(("page", "table", "least"), [
+    ("control-keys.md", "engine/input/control_keys.f90", 80), ("quantum-keys.md", "planewave/input/qm_keys.f90", 25)])
+def test_every_key_is_described(pages, page, table, least):
+    text = pages["control_keys"][page]
+    keys = set(re.findall(r'key_t\("(\w+)", "(\w+)(?:#)?"', (ROOT / "fortran" / table).read_text()))
+    assert len(keys) > least
     for section, name in keys:
         part = text.split(f"## `[{section}]`")[1].split("\n## ")[0]
         assert re.search(rf"^\| `{name}1?` ", part, re.MULTILINE), f"{section} {name}"
@@ -64,3 +67,5 @@ def test_one_version():
     assert released[0] == VERSION
     program = subprocess.run(["chromamd", "version"], capture_output=True, text=True, check=True)
     assert program.stdout.startswith(f"chromamd {VERSION} (")
+    program = subprocess.run([executable(), "version"], capture_output=True, text=True, check=True)
+    assert program.stdout == f"chromaqm {VERSION}\n"

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TUTORIALS = ROOT / "docs" / "tutorials"
 MARK = re.compile(r"^<!-- (?P<word>run|copy|expect)(?:, shortened by)?(?:: (?P<text>.*?))? -->$\n?"
                   r"(?P<block>^```(?P<language>\w+)\n(?P<code>.*?)^```$)?", re.MULTILINE | re.DOTALL)
-NAMES = ["first-locus", "your-own-locus", "single-nucleosome", "cluster", "imported-system"]
+NAMES = ["first-locus", "your-own-locus", "single-nucleosome", "cluster", "imported-system", "electrons-of-water"]
 
 pytestmark = pytest.mark.slow
 

@@ -1,43 +1,22 @@
-!> The control file as text: sections, keys and values, checked against the table of keys one by one. What they mean, and
-!> whether they go together, is for the modules `settings_reader` and `settings_checks`; no other module asks for a key.
+!> The control file of the engine as text, and what of it decides a trajectory. What keys mean, and whether they go
+!> together, is for the modules `settings_reader` and `settings_checks`; no other module asks for a key.
 module control
-  use base_kinds, only: int64, real64
-  use base_error, only: error_t, exit_bad_input, fail
-  use base_text, only: lower_case, read_line, to_text
-  use control_keys, only: bound_keys, closest, foreign_files, free_keys, is_choice, is_integer, is_real, &
-                          key_t, keys, position_of, upper_case
+  use base_control_file, only: control_file_t, value_length
+  use base_control_keys, only: is_choice, upper_case
+  use base_error, only: error_t
+  use base_text, only: to_text
+  use control_keys, only: bound_keys, foreign_files, free_keys, keys
   implicit none
   private
   public :: control_t, line_length
 
-  !> Longest value, and longest line of `deciding`; multiples of 8.
-  integer, parameter :: value_length = 4096, line_length = value_length + 80
+  !> Longest line of `deciding`; a multiple of 8.
+  integer, parameter :: line_length = value_length + 80
 
-  type :: control_t
-    character(len=:), allocatable, private :: path
-    character(len=value_length), allocatable, private :: value(:)
-    !> Line where the key stands, 0 = default.
-    integer, allocatable, private :: line(:)
-    !> Keys that end with a number, e.g. group2: place in the table, number, value and line.
-    integer, allocatable, private :: numbered_key(:), number(:), numbered_line(:)
-    character(len=value_length), allocatable, private :: numbered_value(:)
-    logical, private :: dynamics_section = .false., minimize_section = .false.
+  type, extends(control_file_t) :: control_t
   contains
     procedure :: read => read_control
-    procedure :: text => get_text
-    procedure :: integer => get_integer
-    procedure :: real => get_real
-    procedure :: yes
-    procedure :: choice
-    procedure :: given
-    procedure :: differs
-    procedure :: numbered
-    procedure :: entries
     procedure :: deciding
-    procedure :: refuse_numbered
-    procedure :: require
-    procedure :: refuse
-    procedure :: refuse_file
     procedure :: wants_dynamics
     procedure :: wants_minimisation
   end type control_t
@@ -49,282 +28,9 @@ contains
     class(control_t), intent(out) :: self
     character(len=*), intent(in) :: path
     type(error_t), allocatable, intent(out) :: error
-    character(len=:), allocatable :: line, section, name, value
-    integer :: unit, status, number, equals, k, earlier, entry
-
-    self%path = path
-    allocate (self%value(size(keys)), self%line(size(keys)))
-    self%value = keys%default
-    self%line = 0
-    allocate (self%numbered_key(0), self%number(0), self%numbered_line(0), self%numbered_value(0))
-    open (newunit=unit, file=path, status="old", action="read", iostat=status)
-    if (status /= 0) then
-      call fail(error, exit_bad_input, path//": this control file cannot be opened; check the name")
-      return
-    end if
-    section = ""
-    number = 0
-    do
-      call read_line(unit, line, status)
-      if (status /= 0) exit
-      number = number + 1
-      if (index(line, "#") > 0) line = line(:index(line, "#") - 1)
-      if (index(line, "!") > 0) line = line(:index(line, "!") - 1)
-      line = trim(adjustl(without_controls(line)))
-      if (len(line) == 0) cycle
-      if (line(1:1) == "[") then
-        if (index(line, "]") /= len(line)) then
-          call fail_at(self, number, "a section is written as [NAME], not '"//line//"'", error)
-          exit
-        end if
-        section = trim(adjustl(line(2:len(line) - 1)))
-        if (.not. any(lower_case(keys%section) == lower_case(section))) then
-          call fail_at(self, number, "section ["//section//"] does not exist; nearest is ["// &
-                       closest(section, keys%section)//"]", error)
-          exit
-        end if
-        if (lower_case(section) == "dynamics") self%dynamics_section = .true.
-        if (lower_case(section) == "minimize") self%minimize_section = .true.
-        cycle
-      end if
-      equals = index(line, "=")
-      if (equals == 0) then
-        call fail_at(self, number, "expected 'key = value', found '"//line//"'", error)
-        exit
-      end if
-      if (section == "") then
-        call fail_at(self, number, "'"//line//"' stands before any [SECTION]", error)
-        exit
-      end if
-      name = lower_case(trim(line(:equals - 1)))
-      value = trim(adjustl(line(equals + 1:)))
-      k = position_of(section, name)
-      if (k == 0 .and. lower_case(section) == "input" .and. any(foreign_files == name)) then
-        call fail_at(self, number, "'"//name//"' names a file of another program: run `chromabuild import` on it and "// &
-                     "give its topology.h5 as topologyfile and its shards/bricks.txt as shardfile", error)
-        exit
-      end if
-      if (k == 0) then
-        call fail_at(self, number, "key '"//name//"' does not exist in ["//section//"]; nearest is '"// &
-                     closest(name, pack(keys%name, lower_case(keys%section) == lower_case(section)))//"'", error)
-        exit
-      end if
-      earlier = self%line(k)
-      if (index(keys(k)%name, "#") > 0) then
-        read (name(index(keys(k)%name, "#"):), *) entry
-        earlier = sum(self%numbered_line, mask=self%numbered_key == k .and. self%number == entry)
-      end if
-      if (earlier > 0) then
-        call fail_at(self, number, "'"//name//"' was already given in line "//to_text(earlier), error)
-        exit
-      end if
-      call check_value(self, keys(k), value, number, error)
-      if (allocated(error)) exit
-      if (index(keys(k)%name, "#") > 0) then
-        self%numbered_key = [self%numbered_key, k]
-        self%number = [self%number, entry]
-        self%numbered_line = [self%numbered_line, number]
-        self%numbered_value = [character(len=len(self%value)) :: self%numbered_value, value]
-        cycle
-      end if
-      self%value(k) = value
-      self%line(k) = number
-    end do
-    close (unit)
-    if (.not. allocated(error) .and. status > 0) &
-      call fail(error, exit_bad_input, path//": line "//to_text(number + 1)//" cannot be read; is this a text file?")
+    call self%read_with(keys, path, error, foreign_files, "names a file of another program: run `chromabuild import` on "// &
+                        "it and give its topology.h5 as topologyfile and its shards/bricks.txt as shardfile")
   end subroutine read_control
-
-  !> Tabulators and carriage returns as blanks.
-  pure function without_controls(line) result(clean)
-    character(len=*), intent(in) :: line
-    character(len=len(line)) :: clean
-    integer :: i
-    clean = line
-    do i = 1, len(line)
-      if (iachar(line(i:i)) < 32) clean(i:i) = " "
-    end do
-  end function without_controls
-
-  !> Check one value against the kind and range of its key.
-  subroutine check_value(self, key, value, number, error)
-    type(control_t), intent(in) :: self
-    type(key_t), intent(in) :: key
-    character(len=*), intent(in) :: value
-    integer, intent(in) :: number
-    type(error_t), allocatable, intent(out) :: error
-    integer(int64) :: whole
-    real(real64) :: real_value, smallest
-    integer :: status
-    character(len=:), allocatable :: say
-
-    say = trim(key%name)//" = "//value
-    if (value == "") then
-      call fail_at(self, number, "'"//trim(key%name)//"' has no value", error)
-    else if (len(value) > len(self%value)) then
-      call fail_at(self, number, "the value of '"//trim(key%name)//"' is longer than "// &
-                   to_text(len(self%value))//" letters", error)
-    else if (key%kind == is_choice) then
-      if (index(" "//trim(key%allowed)//" ", " "//upper_case(value)//" ") == 0) &
-        call fail_at(self, number, "'"//say//"' is not one of: "//trim(key%allowed), error)
-    else if (key%kind == is_integer) then
-      status = verify(value, "+-0123456789")
-      if (status == 0) read (value, *, iostat=status) whole
-      read (key%allowed, *) smallest
-      if (status /= 0) then
-        call fail_at(self, number, "'"//say//"' is not a whole number", error)
-      else if (whole < smallest) then
-        call fail_at(self, number, "'"//say//"' must be at least "//trim(key%allowed), error)
-      end if
-    else if (key%kind == is_real .or. (key%default == "auto" .and. lower_case(value) /= "auto")) then
-      status = verify(value, "+-0123456789.eEdD")
-      if (status == 0) read (value, *, iostat=status) real_value
-      smallest = 0.0_real64
-      if (key%allowed /= "") read (key%allowed, *) smallest
-      if (status /= 0) then
-        call fail_at(self, number, "'"//say//"' is not a number", error)
-      else if (.not. real_value >= smallest .or. real_value > 1.0e30_real64) then
-        call fail_at(self, number, "'"//say//"' must be a number of at least "//trim(key%allowed), error)
-      end if
-    end if
-  end subroutine check_value
-
-  !> Fail with the file and a line of it before the message.
-  subroutine fail_at(self, line, message, error)
-    type(control_t), intent(in) :: self
-    integer, intent(in) :: line
-    character(len=*), intent(in) :: message
-    type(error_t), allocatable, intent(out) :: error
-    call fail(error, exit_bad_input, self%path//", line "//to_text(line)//": "//message)
-  end subroutine fail_at
-
-  !> Fail with the name of the file before the message.
-  subroutine refuse_file(self, message, error)
-    class(control_t), intent(in) :: self
-    character(len=*), intent(in) :: message
-    type(error_t), allocatable, intent(out) :: error
-    call fail(error, exit_bad_input, self%path//": "//message)
-  end subroutine refuse_file
-
-  !> Refuse the value of a key for a reason found later.
-  subroutine refuse(self, section, name, reason, error)
-    class(control_t), intent(in) :: self
-    character(len=*), intent(in) :: section, name, reason
-    type(error_t), allocatable, intent(out) :: error
-    integer :: k
-    k = position_of(section, name)
-    if (self%line(k) > 0) then
-      call fail_at(self, self%line(k), name//" = "//trim(self%value(k))//" "//reason, error)
-    else
-      call fail(error, exit_bad_input, self%path//": "//name//" (default "//trim(self%value(k))//") "//reason)
-    end if
-  end subroutine refuse
-
-  !> Fail unless a key that a command cannot do without is there.
-  subroutine require(self, section, name, error)
-    class(control_t), intent(in) :: self
-    character(len=*), intent(in) :: section, name
-    type(error_t), allocatable, intent(out) :: error
-    if (.not. self%given(section, name)) &
-      call fail(error, exit_bad_input, self%path//": '"//name//"' is missing; add it to ["//section//"]")
-  end subroutine require
-
-  !> Whether the file gives this key.
-  pure logical function given(self, section, name)
-    class(control_t), intent(in) :: self
-    character(len=*), intent(in) :: section, name
-    given = self%line(position_of(section, name)) > 0
-  end function given
-
-  !> Whether the file gives a key another value than its default, which `chromamd help` writes down for all keys.
-  pure logical function differs(self, section, name)
-    class(control_t), intent(in) :: self
-    character(len=*), intent(in) :: section, name
-    integer :: k
-    k = position_of(section, name)
-    differs = .false.
-    if (self%line(k) > 0) differs = upper_case(trim(self%value(k))) /= upper_case(trim(keys(k)%default))
-  end function differs
-
-  !> The value of entry `number` of a key that ends with # in the table; its default when it is not given.
-  pure function numbered(self, section, name, number) result(value)
-    class(control_t), intent(in) :: self
-    character(len=*), intent(in) :: section, name
-    integer, intent(in) :: number
-    character(len=:), allocatable :: value
-    integer :: k, i
-    k = position_of(section, name//"#")
-    value = trim(keys(k)%default)
-    do i = 1, size(self%number)
-      if (self%numbered_key(i) == k .and. self%number(i) == number) value = trim(self%numbered_value(i))
-    end do
-    if (keys(k)%kind == is_choice) value = upper_case(value)
-  end function numbered
-
-  !> Refuse the value of such an entry.
-  subroutine refuse_numbered(self, section, name, number, reason, error)
-    class(control_t), intent(in) :: self
-    character(len=*), intent(in) :: section, name, reason
-    integer, intent(in) :: number
-    type(error_t), allocatable, intent(out) :: error
-    integer :: k, i
-    k = position_of(section, name//"#")
-    do i = 1, size(self%number)
-      if (self%numbered_key(i) /= k .or. self%number(i) /= number) cycle
-      call fail_at(self, self%numbered_line(i), name//to_text(number)//" = "//trim(self%numbered_value(i))//" "// &
-                   reason, error)
-      return
-    end do
-    call fail(error, exit_bad_input, self%path//": "//name//to_text(number)//" in ["//section//"] "//reason)
-  end subroutine refuse_numbered
-
-  pure function get_text(self, section, name) result(value)
-    class(control_t), intent(in) :: self
-    character(len=*), intent(in) :: section, name
-    character(len=:), allocatable :: value
-    integer :: k
-    k = position_of(section, name)
-    value = trim(self%value(k))
-    if (keys(k)%kind == is_choice) value = upper_case(value)
-  end function get_text
-
-  pure integer(int64) function get_integer(self, section, name) result(value)
-    class(control_t), intent(in) :: self
-    character(len=*), intent(in) :: section, name
-    read (self%value(position_of(section, name)), *) value
-  end function get_integer
-
-  pure real(real64) function get_real(self, section, name) result(value)
-    class(control_t), intent(in) :: self
-    character(len=*), intent(in) :: section, name
-    read (self%value(position_of(section, name)), *) value
-  end function get_real
-
-  pure logical function yes(self, section, name)
-    class(control_t), intent(in) :: self
-    character(len=*), intent(in) :: section, name
-    yes = self%text(section, name) == "YES"
-  end function yes
-
-  !> Which of the allowed words of a key, counted from 1, its value is.
-  pure integer function choice(self, section, name)
-    class(control_t), intent(in) :: self
-    character(len=*), intent(in) :: section, name
-    character(len=:), allocatable :: words
-    integer :: k, place, i
-    k = position_of(section, name)
-    words = " "//trim(keys(k)%allowed)//" "
-    place = index(words, " "//self%text(section, name)//" ")
-    choice = count([(words(i:i) == " ", i=1, place)])
-  end function choice
-
-  !> The numbers that a key that ends with # in the table is given with, in the order of the file.
-  pure function entries(self, section, name) result(number)
-    class(control_t), intent(in) :: self
-    character(len=*), intent(in) :: section, name
-    integer, allocatable :: number(:)
-    number = pack(self%number, self%numbered_key == position_of(section, name//"#"))
-  end function entries
 
   !> What decides the trajectory and differs from its default, as "SECTION key = value"; other lines, another trajectory.
   function deciding(self) result(lines)
@@ -335,7 +41,7 @@ contains
     allocate (lines(0))
     ! What changes from the start to the end of a run does so the slower, the longer the run.
     length_decides = self%given("ENSEMBLE", "temperature_end") .or. size(self%entries("RESTRAINTS", "constant_end")) > 0
-    if (self%minimize_section) lines = [character(len=line_length) :: "MINIMIZE"]
+    if (self%wants_minimisation()) lines = [character(len=line_length) :: "MINIMIZE"]
     do k = 1, size(keys)
       if (any(keys(k)%section == [character(len=12) :: "INPUT", "COMM", "HEALTH"])) cycle
       if (any(keys(k)%name == free_keys) .and. .not. (length_decides .and. keys(k)%name == "nsteps")) cycle
@@ -366,13 +72,13 @@ contains
   !> Whether there is a section [DYNAMICS].
   pure logical function wants_dynamics(self)
     class(control_t), intent(in) :: self
-    wants_dynamics = self%dynamics_section
+    wants_dynamics = self%has_section("DYNAMICS")
   end function wants_dynamics
 
   !> Whether there is a section [MINIMIZE].
   pure logical function wants_minimisation(self)
     class(control_t), intent(in) :: self
-    wants_minimisation = self%minimize_section
+    wants_minimisation = self%has_section("MINIMIZE")
   end function wants_minimisation
 
 end module control

@@ -1,24 +1,9 @@
 !> The keys of the control file: GENESIS sections and keys. This one table drives reading, checking, defaults and help.
 module control_keys
-  use base_text, only: edit_distance, lower_case
+  use base_control_keys, only: is_choice, is_integer, is_real, is_text, key_t
   implicit none
   private
-  public :: key_t, keys, free_keys, bound_keys, foreign_files, is_text, is_integer, is_real, is_choice, position_of, &
-            closest, upper_case
-
-  integer, parameter :: is_text = 1, is_integer = 2, is_real = 3, is_choice = 4
-
-  type :: key_t
-    character(len=12) :: section
-    character(len=20) :: name
-    integer :: kind
-    !> Default as it would stand in the file; empty = none.
-    character(len=12) :: default
-    character(len=24) :: unit
-    !> Allowed words of a choice, separated by blanks; or the smallest allowed number.
-    character(len=48) :: allowed
-    character(len=110) :: about
-  end type key_t
+  public :: keys, free_keys, bound_keys, foreign_files
 
   !> Every key there is.
   type(key_t), parameter :: keys(*) = [ &
@@ -222,48 +207,5 @@ module control_keys
   !> GENESIS' names of files that the engine does not read itself.
   character(len=12), parameter :: foreign_files(*) = [character(len=12) :: "topfile", "parfile", "strfile", "psffile", &
                                   "pdbfile", "crdfile", "prmtopfile", "ambcrdfile", "grotopfile", "grocrdfile"]
-
-contains
-
-  !> Index of a key in the table, 0 = there is none.
-  pure integer function position_of(section, name)
-    character(len=*), intent(in) :: section, name
-    character(len=len(name) + 1) :: general
-    integer :: digits
-    ! group12 is an entry of group#.
-    general = name
-    digits = verify(name, "0123456789", back=.true.) + 1
-    if (digits > 1 .and. digits <= len_trim(name) .and. len_trim(name) - digits < 6) general = name(:digits - 1)//"#"
-    do position_of = size(keys), 1, -1
-      if (lower_case(keys(position_of)%section) /= lower_case(section)) cycle
-      if (keys(position_of)%name == name .or. keys(position_of)%name == general) return
-    end do
-  end function position_of
-
-  !> The candidate with the smallest edit distance.
-  pure function closest(word, candidates) result(best)
-    character(len=*), intent(in) :: word, candidates(:)
-    character(len=:), allocatable :: best
-    integer :: i, distance, smallest
-    smallest = huge(smallest)
-    do i = 1, size(candidates)
-      distance = edit_distance(lower_case(word), lower_case(trim(candidates(i))))
-      if (distance < smallest) then
-        smallest = distance
-        best = trim(candidates(i))
-      end if
-    end do
-  end function closest
-
-  !> A text with its letters a to z as capitals.
-  pure function upper_case(text) result(upper)
-    character(len=*), intent(in) :: text
-    character(len=len(text)) :: upper
-    integer :: i
-    upper = text
-    do i = 1, len(text)
-      if (text(i:i) >= "a" .and. text(i:i) <= "z") upper(i:i) = achar(iachar(text(i:i)) - 32)
-    end do
-  end function upper_case
 
 end module control_keys

@@ -5,7 +5,8 @@ program chromamd
   use pair_precision, only: precision_name
   use commands, only: command_energy, command_merge, command_run, command_setup
   use comm_communicator, only: communicator_t
-  use control_help, only: print_help
+  use base_control_help, only: print_help
+  use control_keys, only: keys
   use settings, only: settings_t
   use settings_reader, only: read_settings
   use base_error, only: error_t, exit_bad_input, exit_corrupt_file, fail
@@ -33,7 +34,7 @@ program chromamd
     if (path == "") write (output_unit, "(a,/)") &
       "# usage: chromamd setup|run|energy|merge FILE, chromamd verify RESTART ..., chromamd help [SECTION], "// &
       "chromamd ranks, chromamd version; FILE:"
-    call print_help(path, error)
+    call print_help(keys, path, error)
     if (allocated(error)) then
       write (error_unit, "(2a)") "chromamd: ", error%message
       stop exit_usage, quiet=.true.

@@ -1,9 +1,9 @@
-!> `chromamd help`: the table of keys as a control file.
-module control_help
+!> The help of a program: its table of keys as a control file.
+module base_control_help
   use, intrinsic :: iso_fortran_env, only: output_unit
   use base_error, only: error_t, exit_bad_input, fail
   use base_text, only: lower_case
-  use control_keys, only: closest, is_choice, keys
+  use base_control_keys, only: closest, is_choice, key_t
   implicit none
   private
   public :: print_help
@@ -11,7 +11,8 @@ module control_help
 contains
 
   !> Print a control file with all keys (of one section, or of all if `section` is empty), defaults, units and meanings.
-  subroutine print_help(section, error)
+  subroutine print_help(keys, section, error)
+    type(key_t), intent(in) :: keys(:)
     character(len=*), intent(in) :: section
     type(error_t), allocatable, intent(out) :: error
     character(len=:), allocatable :: note, wanted, current
@@ -51,4 +52,4 @@ contains
     if (index(name, "#") > 0) example(index(name, "#"):index(name, "#")) = "1"
   end function numbered_example
 
-end module control_help
+end module base_control_help

@@ -1,0 +1,1 @@
+"""Electronic structure of small pieces, by our plane-wave program chromaqm."""

@@ -1,0 +1,279 @@
+!> Car-Parrinello dynamics: ions and the coefficients of states move together, from the Lagrangian
+!> L = sum_s sum_G mu(G) |dc_s/dt|^2 + 1/2 sum_I M_I |dR_I/dt|^2 - E(c, R), by velocity Verlet.
+!>
+!> Two forms. RATTLE: states stay orthonormal by constraints (Car and Parrinello, Phys. Rev. Lett. 55, 2471 (1985)).
+!> Free: states Phi may overlap, and the energy is that of Psi = Phi S^(-1/2), with the force
+!> (F_Psi - Psi Lambda) S^(-1/2), Lambda = Psi^+ F_Psi (after Hutter, Tuckerman and Parrinello, J. Chem. Phys. 102, 859
+!> (1995)). Heavy waves: mu(G) = mu max(1, G^2/(2 E_m)).
+module car_parrinello
+  use base_kinds, only: int64, real64
+  use base_error, only: error_t, exit_unstable, fail
+  use base_text, only: to_text
+  use ions, only: ions_t
+  use kohn_sham, only: energies_t, kohn_sham_t
+  use state_products, only: add_rotated, inverse_square_root, overlap, symmetric
+  implicit none
+  private
+  public :: car_parrinello_t
+
+  !> Constraints end at this error of an overlap, or where rounding stops them after so many rounds.
+  real(real64), parameter :: constraint_tolerance = 1.0e-14_real64
+  integer, parameter :: most_rounds = 60
+
+  type :: car_parrinello_t
+    !> Steps done so far, over all restarts.
+    integer(int64) :: step = 0
+    logical :: is_free = .false.
+    !> hbar/Ha; largest overlap before free states are made orthonormal.
+    real(real64) :: time_step = 0.0_real64, overlap_tolerance = 0.0_real64
+    !> What moves (waves, states): orthonormal states, or the free ones, and their velocities.
+    complex(real64), allocatable :: coefficient(:, :), velocity(:, :)
+    !> Energy at the present place; kinetic energy taken away when free states were made orthonormal, and how often.
+    type(energies_t) :: energy
+    real(real64) :: moved = 0.0_real64
+    integer(int64) :: n_resets = 0
+    real(real64), allocatable, private :: inverse_mass(:)
+    complex(real64), allocatable, private :: psi(:, :), force(:, :)
+    real(real64), allocatable, private :: root(:, :)
+    !> On the ions (3, n), hartree/bohr.
+    real(real64), allocatable :: ion_force(:, :)
+  contains
+    procedure :: start
+    procedure :: advance
+    procedure :: kinetic_energy
+    procedure :: conserved
+    procedure, private :: find_forces
+    procedure, private :: make_orthonormal
+    procedure, private :: keep_orthonormal
+    procedure, private :: keep_velocities
+  end type car_parrinello_t
+
+contains
+
+  !> Take masses from settings and forces from the coefficients that the caller has put in place. `mass`: of long waves;
+  !> `mass_cutoff` (rydberg): waves above are heavier.
+  subroutine start(self, ks, system, mass, mass_cutoff, error)
+    class(car_parrinello_t), intent(inout) :: self
+    type(kohn_sham_t), intent(inout) :: ks
+    type(ions_t), intent(in) :: system
+    real(real64), intent(in) :: mass, mass_cutoff
+    type(error_t), allocatable, intent(out) :: error
+    self%inverse_mass = 1.0_real64/(mass*max(1.0_real64, ks%waves%g2/mass_cutoff))
+    allocate (self%psi, self%force, mold=self%coefficient)
+    allocate (self%root(ks%n_states, ks%n_states), self%ion_force(3, system%n_atoms()))
+    call self%find_forces(ks, system, error)
+  end subroutine start
+
+  !> One step.
+  subroutine advance(self, ks, system, error)
+    class(car_parrinello_t), intent(inout) :: self
+    type(kohn_sham_t), intent(inout) :: ks
+    type(ions_t), intent(inout) :: system
+    type(error_t), allocatable, intent(out) :: error
+    complex(real64), allocatable :: old(:, :)
+
+    call kick(self, system)
+    if (.not. self%is_free) then
+      allocate (old, mold=self%coefficient)
+      call divide_by_mass(self, self%coefficient, old)
+    end if
+    self%coefficient = self%coefficient + self%time_step*self%velocity
+    if (.not. self%is_free) call self%keep_orthonormal(ks, old, error)
+    if (allocated(error)) return
+    system%position = system%position + self%time_step*system%velocity
+    call ks%move_ions(system)
+    call self%find_forces(ks, system, error)
+    if (allocated(error)) return
+    call kick(self, system)
+    if (.not. self%is_free) call self%keep_velocities(ks, error)
+    if (allocated(error)) return
+    self%step = self%step + 1
+    if (.not. abs(self%energy%total()) < huge(1.0_real64)) &
+      call fail(error, exit_unstable, "dynamics broke down at step "//to_text(self%step)//": the energy is no number; use a "// &
+                "shorter time step or a larger electron mass")
+  end subroutine advance
+
+  !> Half a step of all velocities.
+  subroutine kick(self, system)
+    type(car_parrinello_t), intent(inout) :: self
+    type(ions_t), intent(inout) :: system
+    integer :: s, a
+    !$omp parallel do
+    do s = 1, size(self%velocity, 2)
+      self%velocity(:, s) = self%velocity(:, s) + 0.5_real64*self%time_step*self%inverse_mass*self%force(:, s)
+    end do
+    do a = 1, system%n_atoms()
+      system%velocity(:, a) = system%velocity(:, a) + 0.5_real64*self%time_step/system%mass(a)*self%ion_force(:, a)
+    end do
+  end subroutine kick
+
+  subroutine divide_by_mass(self, states, divided)
+    type(car_parrinello_t), intent(in) :: self
+    complex(real64), intent(in) :: states(:, :)
+    complex(real64), intent(out) :: divided(:, :)
+    integer :: s
+    do s = 1, size(states, 2)
+      divided(:, s) = self%inverse_mass*states(:, s)
+    end do
+  end subroutine divide_by_mass
+
+  !> Energy, and forces on coefficients and ions.
+  subroutine find_forces(self, ks, system, error)
+    class(car_parrinello_t), intent(inout) :: self
+    type(kohn_sham_t), intent(inout) :: ks
+    type(ions_t), intent(in) :: system
+    type(error_t), allocatable, intent(out) :: error
+    complex(real64), allocatable :: product(:, :)
+    real(real64), allocatable :: multiplier(:, :)
+
+    if (.not. self%is_free) then
+      call ks%evaluate(system, self%coefficient, self%force, self%energy)
+      call ks%forces(system, self%coefficient, self%ion_force)
+      self%force = -ks%occupation*self%force
+      return
+    end if
+    call self%make_orthonormal(ks, error)
+    if (allocated(error)) return
+    allocate (product, mold=self%psi)
+    allocate (multiplier, mold=self%root)
+    call ks%evaluate(system, self%psi, product, self%energy)
+    call ks%forces(system, self%psi, self%ion_force)
+    call overlap(ks%waves, ks%comm, self%psi, product, multiplier)
+    call add_rotated(self%psi, -symmetric(multiplier), product)
+    self%force = 0.0_real64
+    call add_rotated(product, -ks%occupation*self%root, self%force)
+  end subroutine find_forces
+
+  !> Psi of free states; beyond the tolerance Psi takes their place, and Psi is made of that, as after a restart.
+  subroutine make_orthonormal(self, ks, error)
+    class(car_parrinello_t), intent(inout) :: self
+    type(kohn_sham_t), intent(in) :: ks
+    type(error_t), allocatable, intent(out) :: error
+    complex(real64), allocatable :: turned(:, :)
+    real(real64) :: before, worst
+    call find_root(worst)
+    if (allocated(error) .or. worst <= self%overlap_tolerance) return
+    before = self%kinetic_energy(ks)
+    allocate (turned, mold=self%velocity)
+    turned = 0.0_real64
+    call add_rotated(self%velocity, self%root, turned)
+    self%velocity = turned
+    self%coefficient = self%psi
+    call find_root(worst)
+    self%moved = self%moved + before - self%kinetic_energy(ks)
+    self%n_resets = self%n_resets + 1
+
+  contains
+
+    !> S^(-1/2) and Psi; `worst`: largest difference of S from the unit matrix.
+    subroutine find_root(worst)
+      real(real64), intent(out) :: worst
+      real(real64) :: s(size(self%root, 1), size(self%root, 2))
+      integer :: k
+      call overlap(ks%waves, ks%comm, self%coefficient, self%coefficient, s)
+      call inverse_square_root(s, self%root, error)
+      if (allocated(error)) return
+      self%psi = 0.0_real64
+      call add_rotated(self%coefficient, self%root, self%psi)
+      do k = 1, size(s, 1)
+        s(k, k) = s(k, k) - 1.0_real64
+      end do
+      worst = maxval(abs(s))
+    end subroutine find_root
+
+  end subroutine make_orthonormal
+
+  !> Add D X to the moved coefficients, with D those of before over the mass and X symmetric, so that they are
+  !> orthonormal: A + B X + X^T B^T + X C X = 1. Rounds with the root of B as a guess of the inverse.
+  subroutine keep_orthonormal(self, ks, direction, error)
+    class(car_parrinello_t), intent(inout) :: self
+    type(kohn_sham_t), intent(in) :: ks
+    complex(real64), contiguous, intent(in) :: direction(:, :)
+    type(error_t), allocatable, intent(out) :: error
+    real(real64), allocatable, dimension(:, :) :: a, b, c, p, x, left, bx
+    real(real64) :: worst, last
+    integer :: round, k
+
+    allocate (a, b, c, p, x, left, bx, mold=self%root)
+    call overlap(ks%waves, ks%comm, self%coefficient, self%coefficient, a)
+    call overlap(ks%waves, ks%comm, self%coefficient, direction, b)
+    call overlap(ks%waves, ks%comm, direction, direction, c)
+    call inverse_square_root(symmetric(b), p, error)
+    if (allocated(error)) return
+    x = 0.0_real64
+    last = huge(last)
+    do round = 1, most_rounds
+      bx = matmul(b, x)
+      left = -(a + bx + transpose(bx) + matmul(x, matmul(c, x)))
+      do k = 1, size(a, 1)
+        left(k, k) = left(k, k) + 1.0_real64
+      end do
+      worst = maxval(abs(left))
+      if (worst < constraint_tolerance .or. (worst < 1.0e-12_real64 .and. worst >= last)) exit
+      last = worst
+      x = x + 0.5_real64*symmetric(matmul(p, matmul(left, p)))
+    end do
+    if (.not. worst < 1.0e-10_real64) then
+      call fail(error, exit_unstable, "states cannot be kept orthonormal at step "//to_text(self%step + 1)//"; use a shorter "// &
+                "time step or a larger electron mass")
+      return
+    end if
+    call add_rotated(direction, x, self%coefficient)
+    call add_rotated(direction, x/self%time_step, self%velocity)
+  end subroutine keep_orthonormal
+
+  !> Take from the velocities what would change overlaps: v + D Y with Y symmetric and c^+ v + v^+ c = 0 afterwards.
+  subroutine keep_velocities(self, ks, error)
+    class(car_parrinello_t), intent(inout) :: self
+    type(kohn_sham_t), intent(in) :: ks
+    type(error_t), allocatable, intent(out) :: error
+    complex(real64), allocatable :: direction(:, :)
+    real(real64), allocatable, dimension(:, :) :: a, b, p, y, left, by
+    real(real64) :: worst, last, scale
+    integer :: round
+
+    allocate (a, b, p, y, left, by, mold=self%root)
+    allocate (direction, mold=self%velocity)
+    call divide_by_mass(self, self%coefficient, direction)
+    call overlap(ks%waves, ks%comm, self%coefficient, self%velocity, a)
+    call overlap(ks%waves, ks%comm, self%coefficient, direction, b)
+    b = symmetric(b)
+    call inverse_square_root(b, p, error)
+    if (allocated(error)) return
+    y = 0.0_real64
+    last = huge(last)
+    scale = 1.0_real64/self%time_step
+    do round = 1, most_rounds
+      by = matmul(b, y)
+      left = -(a + transpose(a) + by + transpose(by))
+      worst = maxval(abs(left))
+      if (worst < constraint_tolerance*scale .or. worst >= last) exit
+      last = worst
+      y = y + 0.5_real64*symmetric(matmul(p, matmul(left, p)))
+    end do
+    call add_rotated(direction, y, self%velocity)
+  end subroutine keep_velocities
+
+  !> Fictitious kinetic energy of the states (hartree).
+  real(real64) function kinetic_energy(self, ks)
+    class(car_parrinello_t), intent(in) :: self
+    type(kohn_sham_t), intent(in) :: ks
+    real(real64) :: column(size(self%velocity, 2)), sums(1)
+    integer :: s
+    do s = 1, size(self%velocity, 2)
+      column(s) = ks%waves%doubled((real(self%velocity(:, s), real64)**2 + aimag(self%velocity(:, s))**2)/self%inverse_mass)
+    end do
+    sums = sum(column)
+    call ks%comm%sum(sums)
+    kinetic_energy = sums(1)
+  end function kinetic_energy
+
+  !> The conserved quantity (hartree).
+  real(real64) function conserved(self, ks, system)
+    class(car_parrinello_t), intent(in) :: self
+    type(kohn_sham_t), intent(in) :: ks
+    type(ions_t), intent(in) :: system
+    conserved = self%energy%total() + system%kinetic_energy() + self%kinetic_energy(ks) + self%moved
+  end function conserved
+
+end module car_parrinello

@@ -1,0 +1,47 @@
+!> The keys of the control file of chromaqm. This one table drives reading, checking, defaults and help.
+module qm_keys
+  use base_control_keys, only: is_choice, is_integer, is_real, is_text, key_t
+  implicit none
+  private
+  public :: keys
+
+  !> Every key there is.
+  type(key_t), parameter :: keys(*) = [ &
+    key_t("INPUT", "atomfile", is_text, "", "", "", "atoms: an XYZ file (number of atoms, comment, element x y z)"), &
+    key_t("INPUT", "length_unit", is_choice, "ANGSTROM", "", "ANGSTROM BOHR", "unit of atomfile and of the box"), &
+    key_t("INPUT", "upf#", is_text, "", "", "", &
+          "element and norm-conserving UPF file (version 2) in place of its GTH potential"), &
+    key_t("INPUT", "gth#", is_text, "", "", "", &
+          "element and charge of the ion, where there are several GTH potentials; default: the smallest"), &
+    key_t("INPUT", "gthfile", is_text, "", "", "", "table of GTH potentials in place of the built-in one"), &
+    key_t("INPUT", "restartfile", is_text, "", "", "", &
+          "go on from these files of a run of dynamics, () stands for the rank; nsteps more steps are done"), &
+    key_t("OUTPUT", "resultfile", is_text, "", "", "", "energies by term, forces and positions as JSON, atomic units"), &
+    key_t("OUTPUT", "restartfile", is_text, "", "", "", "files to go on from, () stands for the rank; for dynamics"), &
+    key_t("OUTPUT", "xyzfile", is_text, "", "", "", "trajectory: XYZ in angstrom, energies in the comment"), &
+    key_t("OUTPUT", "period", is_integer, "1", "steps", "1", "of dynamics between lines of the log and frames"), &
+    key_t("SYSTEM", "box", is_text, "", "length_unit", "", "edges of the periodic box: one number or three"), &
+    key_t("SYSTEM", "charge", is_integer, "0", "e", "-1000", "of the whole system; a background makes the box neutral"), &
+    key_t("ELECTRONS", "cutoff", is_real, "70.0", "Ry", "1.0", "largest kinetic energy of a plane wave of the states"), &
+    key_t("ELECTRONS", "functional", is_choice, "BLYP", "", "PZ PW92 PADE BLYP PBE", "exchange and correlation"), &
+    key_t("ELECTRONS", "xc_cut", is_choice, "SMOOTH", "", "SMOOTH STEP", &
+          "gradient terms fade out at low density, or are dropped at once where pw.x drops them"), &
+    key_t("ELECTRONS", "memory", is_integer, "2048", "MB", "0", &
+          "a rank may take to keep states on the grid; beyond, they are transformed twice"), &
+    key_t("ELECTRONS", "iseed", is_integer, "314159", "", "0", "seed of the states to begin with, and of velocities"), &
+    key_t("MINIMIZE", "nsteps", is_integer, "200", "", "0", "most steps of conjugate gradients"), &
+    key_t("MINIMIZE", "tolerance", is_real, "1.0e-10", "Ha", "1e-16", &
+          "end when about so much energy can still be gained"), &
+    key_t("MINIMIZE", "forces", is_choice, "YES", "", "YES NO", "compute the forces on the ions"), &
+    key_t("DYNAMICS", "method", is_choice, "RATTLE", "", "RATTLE NONORTHOGONAL", &
+          "orthonormal states kept so by constraints, or states that are free to overlap"), &
+    key_t("DYNAMICS", "nsteps", is_integer, "100", "", "0", "number of steps"), &
+    key_t("DYNAMICS", "timestep", is_real, "5.0", "hbar/Ha", "1e-6", "time step; 1 hbar/Ha = 0.0241888 fs"), &
+    key_t("DYNAMICS", "electron_mass", is_real, "400.0", "m_e", "1e-6", "fictitious mass of the long waves"), &
+    key_t("DYNAMICS", "mass_cutoff", is_real, "2.5", "Ry", "1e-6", &
+          "waves of larger kinetic energy are heavier in proportion to it"), &
+    key_t("DYNAMICS", "temperature", is_real, "0.0", "K", "0", "of drawn velocities of the ions; 0 = at rest"), &
+    key_t("DYNAMICS", "overlap_tolerance", is_real, "0.01", "", "1e-12", &
+          "NONORTHOGONAL: largest overlap of two states before they are made orthonormal")]
+
+end module qm_keys

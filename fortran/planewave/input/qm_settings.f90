@@ -1,0 +1,277 @@
+!> The control file of chromaqm as typed values: read once, checked, and not looked up later.
+module qm_settings
+  use base_control_file, only: control_file_t
+  use base_kinds, only: int64, real64
+  use base_error, only: error_t
+  use base_text, only: decimal_text, to_text
+  use atom_file, only: read_atoms, standard_mass
+  use atomic_units, only: bohr, dalton
+  use gth_reader, only: find_gth
+  use ions, only: ions_t, shortest_distance
+  use pseudopotential, only: pseudopotential_t
+  use qm_keys, only: keys
+  use upf_reader, only: read_upf
+  use xc_functional, only: xc_names, xc_t
+  implicit none
+  private
+  public :: qm_settings_t, dynamics_settings_t, read_qm_settings
+
+  type :: dynamics_settings_t
+    logical :: is_wanted = .false., is_nonorthogonal = .false.
+    integer :: n_steps = 0, period = 1
+    !> Atomic units; the cutoff of the mass in rydberg, the temperature in kelvin.
+    real(real64) :: time_step = 5.0_real64, electron_mass = 400.0_real64, mass_cutoff = 2.5_real64
+    real(real64) :: temperature = 0.0_real64, overlap_tolerance = 0.01_real64
+  end type dynamics_settings_t
+
+  type :: qm_settings_t
+    type(ions_t) :: system
+    !> Symbols of the atoms.
+    character(len=2), allocatable :: element(:)
+    type(xc_t) :: xc
+    !> Rydberg.
+    real(real64) :: cutoff = 70.0_real64
+    integer :: n_states = 0, memory = 2048
+    real(real64) :: occupation = 2.0_real64
+    integer(int64) :: seed = 0
+    !> Minimisation.
+    integer :: most_steps = 200
+    real(real64) :: tolerance = 1.0e-10_real64
+    logical :: wants_forces = .true.
+    type(dynamics_settings_t) :: dynamics
+    character(len=:), allocatable :: result_file, restart_in, restart_out, xyz_file
+    !> What the user should know before the numbers, empty = nothing.
+    character(len=:), allocatable :: warning
+  end type qm_settings_t
+
+  !> Atoms nearer than this (bohr) overlap: half of the shortest bond there is, of H2.
+  real(real64), parameter :: shortest_bond = 0.7_real64
+  !> No edge of a box may be shorter (bohr): that is where an atom meets its own image.
+  real(real64), parameter :: shortest_edge = 4.0_real64
+  !> A wave must resolve the narrowest Gaussian of a potential: with less the numbers mean nothing, with less than the
+  !> second energies are not converged. Both in 1/(width of that Gaussian).
+  real(real64), parameter :: least_resolution = 1.0_real64, good_resolution = 3.0_real64
+
+contains
+
+  !> Read and check everything that a run on `n_ranks` ranks needs but its restart files.
+  subroutine read_qm_settings(path, n_ranks, settings, error)
+    character(len=*), intent(in) :: path
+    integer, intent(in) :: n_ranks
+    type(qm_settings_t), intent(out) :: settings
+    type(error_t), allocatable, intent(out) :: error
+    type(control_file_t) :: control
+    real(real64) :: unit
+
+    call control%read_with(keys, path, error)
+    if (.not. allocated(error)) call control%require("INPUT", "atomfile", error)
+    if (.not. allocated(error)) call control%require("SYSTEM", "box", error)
+    if (allocated(error)) return
+    unit = merge(1.0_real64, 1.0_real64/bohr, control%text("INPUT", "length_unit") == "BOHR")
+    settings%warning = ""
+    settings%cutoff = control%real("ELECTRONS", "cutoff")
+    settings%xc%number = control%choice("ELECTRONS", "functional")
+    settings%xc%has_step = control%text("ELECTRONS", "xc_cut") == "STEP"
+    settings%memory = int(control%integer("ELECTRONS", "memory"))
+    settings%seed = control%integer("ELECTRONS", "iseed")
+    settings%most_steps = int(control%integer("MINIMIZE", "nsteps"))
+    settings%tolerance = control%real("MINIMIZE", "tolerance")
+    settings%wants_forces = control%yes("MINIMIZE", "forces")
+    settings%result_file = control%text("OUTPUT", "resultfile")
+    settings%restart_out = control%text("OUTPUT", "restartfile")
+    settings%restart_in = control%text("INPUT", "restartfile")
+    settings%xyz_file = control%text("OUTPUT", "xyzfile")
+    associate (d => settings%dynamics)
+      d%is_wanted = control%has_section("DYNAMICS")
+      d%is_nonorthogonal = control%text("DYNAMICS", "method") == "NONORTHOGONAL"
+      d%n_steps = int(control%integer("DYNAMICS", "nsteps"))
+      d%period = int(control%integer("OUTPUT", "period"))
+      d%time_step = control%real("DYNAMICS", "timestep")
+      d%electron_mass = control%real("DYNAMICS", "electron_mass")
+      d%mass_cutoff = control%real("DYNAMICS", "mass_cutoff")
+      d%temperature = control%real("DYNAMICS", "temperature")
+      d%overlap_tolerance = control%real("DYNAMICS", "overlap_tolerance")
+      if (settings%restart_in /= "" .and. .not. d%is_wanted) then
+        call control%refuse("INPUT", "restartfile", "goes with dynamics; add a section [DYNAMICS], or leave it out", error)
+        return
+      end if
+    end associate
+    if (n_ranks > 1) then
+      if (settings%restart_in /= "" .and. index(settings%restart_in, "()") == 0) then
+        call control%refuse("INPUT", "restartfile", "needs () for the rank, as there are several", error)
+      else if (settings%restart_out /= "" .and. index(settings%restart_out, "()") == 0) then
+        call control%refuse("OUTPUT", "restartfile", "needs () for the rank, as there are several", error)
+      end if
+      if (allocated(error)) return
+    end if
+    call read_box(control, unit, settings%system%box, error)
+    if (allocated(error)) return
+    call read_atoms(control%text("INPUT", "atomfile"), settings%element, settings%system%position, error)
+    if (allocated(error)) return
+    settings%system%position = unit*settings%system%position
+    call check_distances(control, settings, error)
+    if (.not. allocated(error)) call choose_pseudopotentials(control, settings, error)
+    if (.not. allocated(error)) call count_electrons(control, settings, error)
+    if (.not. allocated(error)) call check_cutoff(control, settings, error)
+  end subroutine read_qm_settings
+
+  !> One edge or three, in bohr.
+  subroutine read_box(control, unit, box, error)
+    type(control_file_t), intent(in) :: control
+    real(real64), intent(in) :: unit
+    real(real64), intent(out) :: box(3)
+    type(error_t), allocatable, intent(out) :: error
+    character(len=:), allocatable :: text
+    integer :: status
+    text = control%text("SYSTEM", "box")
+    read (text, *, iostat=status) box
+    if (status /= 0) then
+      read (text, *, iostat=status) box(1)
+      box = box(1)
+    end if
+    if (status /= 0 .or. .not. all(box > 0.0_real64)) then
+      call control%refuse("SYSTEM", "box", "is not one length or three", error)
+    else if (any(unit*box < shortest_edge)) then
+      call control%refuse("SYSTEM", "box", "is too small: an edge has at least "//decimal_text(shortest_edge/unit, 2)//" "// &
+                          control%text("INPUT", "length_unit")//", or atoms meet their own images", error)
+    end if
+    box = unit*box
+  end subroutine read_box
+
+  !> Refuse atoms that lie on each other.
+  subroutine check_distances(control, settings, error)
+    type(control_file_t), intent(in) :: control
+    type(qm_settings_t), intent(in) :: settings
+    type(error_t), allocatable, intent(out) :: error
+    real(real64) :: distance
+    integer :: pair(2)
+    call shortest_distance(settings%system%position, settings%system%box, distance, pair)
+    if (distance >= shortest_bond .or. any(pair == 0)) return
+    call control%refuse("INPUT", "atomfile", "has overlapping atoms: "//trim(settings%element(pair(1)))//" (atom "// &
+                        to_text(pair(1))//") and "//trim(settings%element(pair(2)))//" (atom "//to_text(pair(2))//") are "// &
+                        decimal_text(distance*bohr, 3)//" angstrom apart, an image counted; move them, check length_unit "// &
+                        "or enlarge the box", error)
+  end subroutine check_distances
+
+  !> A pseudopotential for each element: the UPF file that is named, or a GTH potential.
+  subroutine choose_pseudopotentials(control, settings, error)
+    type(control_file_t), intent(in) :: control
+    type(qm_settings_t), intent(inout) :: settings
+    type(error_t), allocatable, intent(out) :: error
+    type(pseudopotential_t), allocatable :: pseudo(:)
+    character(len=2), allocatable :: symbol(:)
+    character(len=2) :: element
+    character(len=:), allocatable :: text, file
+    integer, allocatable :: entry(:)
+    integer :: a, k, charge, status
+
+    allocate (symbol(0))
+    do a = 1, size(settings%element)
+      if (all(symbol /= settings%element(a))) symbol = [symbol, settings%element(a)]
+    end do
+    allocate (pseudo(size(symbol)), settings%system%species(size(settings%element)))
+    allocate (settings%system%mass(size(settings%element)))
+    do a = 1, size(settings%element)
+      settings%system%species(a) = findloc(symbol, settings%element(a), dim=1)
+      settings%system%mass(a) = dalton*standard_mass(settings%element(a))
+    end do
+    allocate (settings%system%velocity, mold=settings%system%position)
+    settings%system%velocity = 0.0_real64
+
+    entry = control%entries("INPUT", "upf")
+    do k = 1, size(entry)
+      text = control%numbered("INPUT", "upf", entry(k))
+      read (text, *, iostat=status) element
+      file = trim(adjustl(text(min(len(text), scan(text//" ", " ")):)))
+      if (status /= 0 .or. file == "") then
+        call control%refuse_numbered("INPUT", "upf", entry(k), "is not an element and a file", error)
+        return
+      end if
+      a = findloc(symbol, element, dim=1)
+      if (a == 0) cycle
+      call read_upf(file, pseudo(a), error)
+      if (allocated(error)) return
+      if (pseudo(a)%element /= element) then
+        call control%refuse_numbered("INPUT", "upf", entry(k), "names a file that is for "//trim(pseudo(a)%element), error)
+        return
+      end if
+      if (pseudo(a)%functional /= settings%xc%family()) then
+        call control%refuse_numbered("INPUT", "upf", entry(k), "names a potential made with "//pseudo(a)%functional// &
+                                     ", and functional = "//trim(xc_names(settings%xc%number))//"; both must be the same", error)
+        return
+      end if
+    end do
+    entry = control%entries("INPUT", "gth")
+    do a = 1, size(symbol)
+      if (pseudo(a)%is_table) cycle
+      charge = 0
+      do k = 1, size(entry)
+        text = control%numbered("INPUT", "gth", entry(k))
+        read (text, *, iostat=status) element
+        if (status == 0 .and. element /= symbol(a)) cycle
+        if (status == 0) read (text(min(len(text), scan(text//" ", " ")):), *, iostat=status) charge
+        if (status /= 0 .or. charge < 1) then
+          call control%refuse_numbered("INPUT", "gth", entry(k), "is not an element and a charge", error)
+          return
+        end if
+      end do
+      call find_gth(control%text("INPUT", "gthfile"), symbol(a), settings%xc%family(), charge, pseudo(a), error)
+      if (allocated(error)) return
+    end do
+    call move_alloc(pseudo, settings%system%pseudo)
+    a = findloc(settings%system%mass > 0.0_real64, .false., dim=1)
+    if (a > 0 .and. settings%dynamics%is_wanted) &
+      call control%refuse("INPUT", "atomfile", "has an atom of "//trim(settings%element(a))//", whose mass is not known; "// &
+                          "dynamics cannot be done with it", error)
+  end subroutine choose_pseudopotentials
+
+  !> Two electrons a state; one alone has a state of its own.
+  subroutine count_electrons(control, settings, error)
+    type(control_file_t), intent(in) :: control
+    type(qm_settings_t), intent(inout) :: settings
+    type(error_t), allocatable, intent(out) :: error
+    integer :: a, n
+    real(real64) :: charge
+    charge = 0.0_real64
+    do a = 1, settings%system%n_atoms()
+      charge = charge + settings%system%charge(a)
+    end do
+    n = nint(charge) - int(control%integer("SYSTEM", "charge"))
+    if (n < 1) then
+      call control%refuse("SYSTEM", "charge", "leaves "//to_text(n)//" electrons; the ions together have "// &
+                          to_text(nint(charge)), error)
+    else if (mod(n, 2) == 1 .and. n > 1) then
+      call control%refuse("SYSTEM", "charge", "leaves an odd number of electrons, "//to_text(n)//", and states hold pairs; "// &
+                          "change the charge by one, or add or remove a hydrogen", error)
+    end if
+    settings%n_states = (n + 1)/2
+    settings%occupation = merge(1.0_real64, 2.0_real64, n == 1)
+  end subroutine count_electrons
+
+  !> Refuse a cutoff at which the potentials cannot be told from points; say where energies are not converged.
+  subroutine check_cutoff(control, settings, error)
+    type(control_file_t), intent(in) :: control
+    type(qm_settings_t), intent(inout) :: settings
+    type(error_t), allocatable, intent(out) :: error
+    integer :: s
+    real(real64) :: width, resolution
+    do s = 1, size(settings%system%pseudo)
+      associate (pseudo => settings%system%pseudo(s))
+        width = pseudo%narrowest()
+        resolution = sqrt(settings%cutoff)*width
+        if (pseudo%is_table) cycle
+        if (resolution < least_resolution) then
+          call control%refuse("ELECTRONS", "cutoff", "is too low for the potential of "//trim(pseudo%element)//" with charge "// &
+                              to_text(nint(pseudo%charge))//", which needs at least "// &
+                              decimal_text((least_resolution/width)**2, 0)//" Ry; raise it, or take another potential", error)
+          return
+        end if
+        if (resolution < good_resolution) settings%warning = settings%warning//" "//trim(pseudo%element)//" ("// &
+          decimal_text((good_resolution/width)**2, 0)//" Ry)"
+      end associate
+    end do
+    if (settings%warning /= "") settings%warning = "energies are not converged at "//decimal_text(settings%cutoff, 0)// &
+      " Ry; they would be at about:"//settings%warning
+  end subroutine check_cutoff
+
+end module qm_settings

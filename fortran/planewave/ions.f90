@@ -1,0 +1,137 @@
+!> The ions: where they are, what they are, and their Coulomb energy by Ewald summation. Atomic units.
+module ions
+  use base_kinds, only: real64
+  use base_constants, only: pi
+  use comm_communicator, only: communicator_t
+  use pseudopotential, only: pseudopotential_t
+  use wave_sphere, only: sphere_t
+  implicit none
+  private
+  public :: ions_t, shortest_distance
+
+  type :: ions_t
+    !> Edges of the box (bohr).
+    real(real64) :: box(3) = 0.0_real64
+    !> Of each atom: species, position (3, n) in bohr, velocity, mass in masses of the electron.
+    integer, allocatable :: species(:)
+    real(real64), allocatable :: position(:, :), velocity(:, :), mass(:)
+    !> Kinds of atoms.
+    type(pseudopotential_t), allocatable :: pseudo(:)
+  contains
+    procedure :: n_atoms
+    procedure :: charge
+    procedure :: ewald
+    procedure :: kinetic_energy
+  end type ions_t
+
+  !> exp(-this) is where both sums of Ewald end: below the rounding of the total.
+  real(real64), parameter :: sharpness = 38.0_real64
+
+contains
+
+  pure integer function n_atoms(self)
+    class(ions_t), intent(in) :: self
+    n_atoms = size(self%species)
+  end function n_atoms
+
+  !> Charge of an ion (e).
+  elemental real(real64) function charge(self, atom)
+    class(ions_t), intent(in) :: self
+    integer, intent(in) :: atom
+    charge = self%pseudo(self%species(atom))%charge
+  end function charge
+
+  pure real(real64) function kinetic_energy(self)
+    class(ions_t), intent(in) :: self
+    kinetic_energy = 0.5_real64*sum(self%mass*sum(self%velocity**2, 1))
+  end function kinetic_energy
+
+  !> Coulomb energy of the ions with a uniform background that makes the box neutral, and the forces of it added to
+  !> `force` (3, n). `sphere`: waves of the density, which set how the two sums share the work. Each rank adds its
+  !> part; the caller sums over ranks.
+  subroutine ewald(self, sphere, comm, energy, force)
+    class(ions_t), intent(in) :: self
+    type(sphere_t), intent(in) :: sphere
+    type(communicator_t), intent(in) :: comm
+    real(real64), intent(out) :: energy
+    real(real64), intent(inout) :: force(:, :)
+    complex(real64), allocatable :: structure(:), phase(:, :)
+    real(real64), allocatable :: kernel(:), part(:)
+    real(real64) :: alpha, reach, d(3), r2, r, q(self%n_atoms()), pair, slope
+    integer :: a, b, x, y, z, most(3), axis, shift(3)
+
+    do a = 1, self%n_atoms()
+      q(a) = self%charge(a)
+    end do
+    alpha = sqrt(0.25_real64*sphere%largest_g2/sharpness)
+    reach = sqrt(sharpness)/alpha
+    energy = 0.0_real64
+    if (comm%is_root()) &
+      energy = -alpha/sqrt(pi)*sum(q**2) - pi*sum(q)**2/(2.0_real64*sphere%volume*alpha**2)
+
+    ! Pairs and images in turn to ranks.
+    do a = 1 + comm%rank, self%n_atoms(), comm%n_ranks
+      do b = 1, self%n_atoms()
+        d = self%position(:, a) - self%position(:, b)
+        shift = nint(d/self%box)
+        d = d - shift*self%box
+        most = int(reach/self%box + 0.5_real64) + 1
+        do z = -most(3), most(3)
+          do y = -most(2), most(2)
+            do x = -most(1), most(1)
+              if (a == b .and. all([x, y, z] == 0)) cycle
+              r2 = sum((d + [x, y, z]*self%box)**2)
+              if (r2 > reach**2) cycle
+              r = sqrt(r2)
+              pair = q(a)*q(b)*erfc(alpha*r)/r
+              slope = (pair + q(a)*q(b)*2.0_real64*alpha/sqrt(pi)*exp(-(alpha*r)**2))/r2
+              energy = energy + 0.5_real64*pair
+              force(:, a) = force(:, a) + slope*(d + [x, y, z]*self%box)
+            end do
+          end do
+        end do
+      end do
+    end do
+
+    allocate (structure(sphere%n_waves), source=(0.0_real64, 0.0_real64))
+    allocate (phase(sphere%n_waves, self%n_atoms()), kernel(sphere%n_waves), part(sphere%n_waves))
+    do a = 1, self%n_atoms()
+      call sphere%phases(self%position(:, a), phase(:, a))
+      structure = structure + q(a)*phase(:, a)
+    end do
+    where (sphere%g2 > 0.0_real64)
+      kernel = 2.0_real64*pi/sphere%volume*exp(-0.25_real64*sphere%g2/alpha**2)/sphere%g2
+    elsewhere
+      kernel = 0.0_real64
+    end where
+    part = kernel*(real(structure, real64)**2 + aimag(structure)**2)
+    energy = energy + sphere%doubled(part)
+    do a = 1, self%n_atoms()
+      part = 2.0_real64*kernel*q(a)*aimag(conjg(structure)*phase(:, a))
+      do axis = 1, 3
+        force(axis, a) = force(axis, a) - 2.0_real64*sum(part*sphere%g(:, axis))
+      end do
+    end do
+  end subroutine ewald
+
+  !> The smallest distance (bohr) between two atoms or an atom and an image, and the two atoms.
+  pure subroutine shortest_distance(position, box, distance, pair)
+    real(real64), intent(in) :: position(:, :), box(3)
+    real(real64), intent(out) :: distance
+    integer, intent(out) :: pair(2)
+    real(real64) :: d(3)
+    integer :: a, b
+    distance = minval(box)
+    pair = 0
+    do a = 1, size(position, 2)
+      do b = a + 1, size(position, 2)
+        d = position(:, a) - position(:, b)
+        d = d - nint(d/box)*box
+        if (norm2(d) >= distance) cycle
+        distance = norm2(d)
+        pair = [a, b]
+      end do
+    end do
+  end subroutine shortest_distance
+
+end module ions

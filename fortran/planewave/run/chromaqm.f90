@@ -1,0 +1,70 @@
+!> chromaqm: plane-wave electronic structure and Car-Parrinello dynamics. `chromaqm help` shows the control file.
+program chromaqm
+  use, intrinsic :: iso_fortran_env, only: error_unit, output_unit
+  use base_control_help, only: print_help
+  use base_control_keys, only: closest
+  use base_error, only: error_t, fail
+  use comm_communicator, only: communicator_t
+  use qm_keys, only: keys
+  use qm_run, only: command_run
+  use qm_settings, only: qm_settings_t, read_qm_settings
+  use qm_version, only: version
+  implicit none
+  character(len=8), parameter :: known(3) = [character(len=8) :: "run", "help", "version"]
+  integer, parameter :: exit_usage = 2
+  type(communicator_t) :: comm
+  type(qm_settings_t) :: settings
+  type(error_t), allocatable :: error
+  character(len=:), allocatable :: command, path
+
+  command = argument(1)
+  path = argument(2)
+  select case (command)
+  case ("version", "--version")
+    write (output_unit, "(a)") "chromaqm "//version
+  case ("help", "--help", "")
+    if (path == "") write (output_unit, "(a,/)") &
+      "# usage: chromaqm run FILE, chromaqm help [SECTION], chromaqm version; FILE:"
+    call print_help(keys, path, error)
+    if (allocated(error)) then
+      write (error_unit, "(2a)") "chromaqm: ", error%message
+      stop exit_usage, quiet=.true.
+    end if
+  case ("run")
+    call comm%start()
+    if (path == "") then
+      call fail(error, exit_usage, "'chromaqm run' needs a control file; chromaqm help shows one")
+    else
+      call read_qm_settings(path, comm%n_ranks, settings, error)
+      call comm%agree(error)
+    end if
+    if (.not. allocated(error)) call command_run(comm, settings, error)
+    ! Every error is that of all ranks, so all end here together and one of them speaks.
+    if (allocated(error)) then
+      if (comm%is_root()) then
+        write (error_unit, "(2a)") "chromaqm: ", error%message
+        ! Before MPI ends: mpirun drops what comes later.
+        flush (error_unit)
+      end if
+      call comm%finish()
+      stop error%code, quiet=.true.
+    end if
+    call comm%finish()
+  case default
+    write (error_unit, "(a)") "chromaqm: command '"//command//"' does not exist; nearest is '"//closest(command, known)//"'"
+    stop exit_usage, quiet=.true.
+  end select
+
+contains
+
+  !> Command-line argument n, empty if there is none.
+  function argument(n) result(value)
+    integer, intent(in) :: n
+    character(len=:), allocatable :: value
+    integer :: length
+    call get_command_argument(n, length=length)
+    allocate (character(len=length) :: value)
+    call get_command_argument(n, value)
+  end function argument
+
+end program chromaqm

@@ -1,0 +1,121 @@
+!> A run of Car-Parrinello dynamics: start or restart, steps, log, frames and restart files.
+module qm_dynamics
+  use base_kinds, only: int64, real64
+  use base_error, only: error_t, exit_resources, fail
+  use base_random, only: maxwell_velocity
+  use atomic_units, only: bohr, dalton, kelvin, time_unit
+  use car_parrinello, only: car_parrinello_t
+  use ions, only: ions_t
+  use kohn_sham, only: energies_t, kohn_sham_t
+  use qm_restart, only: read_qm_restart, write_qm_restart
+  use qm_settings, only: qm_settings_t
+  use run_log, only: run_log_t
+  implicit none
+  private
+  public :: run_dynamics
+
+contains
+
+  !> Move ions and states from the minimum (`states`), or from the restart files that the settings name. Returns energy
+  !> and forces at the end.
+  subroutine run_dynamics(ks, settings, states, log, energy, force, error)
+    type(kohn_sham_t), intent(inout) :: ks
+    type(qm_settings_t), intent(inout) :: settings
+    complex(real64), intent(in) :: states(:, :)
+    type(run_log_t), intent(inout) :: log
+    type(energies_t), intent(out) :: energy
+    real(real64), allocatable, intent(out) :: force(:, :)
+    type(error_t), allocatable, intent(out) :: error
+    type(car_parrinello_t) :: run
+    integer :: k
+
+    associate (d => settings%dynamics)
+      run%is_free = d%is_nonorthogonal
+      run%time_step = d%time_step
+      run%overlap_tolerance = d%overlap_tolerance
+      allocate (run%coefficient, source=states)
+      allocate (run%velocity, mold=states)
+      run%velocity = 0.0_real64
+      if (settings%restart_in /= "") then
+        call read_qm_restart(settings%restart_in, ks, settings%system, run, error)
+        if (allocated(error)) return
+        call ks%move_ions(settings%system)
+      else
+        call draw_velocities(settings%system, settings%seed, d%temperature)
+      end if
+      call run%start(ks, settings%system, d%electron_mass, d%mass_cutoff, error)
+      if (allocated(error)) return
+      call log%dynamics_heading()
+      call report(.true.)
+      do k = 1, d%n_steps
+        if (allocated(error)) return
+        call run%advance(ks, settings%system, error)
+        if (allocated(error)) return
+        if (mod(run%step, int(d%period, int64)) == 0 .or. k == d%n_steps) call report(.false.)
+      end do
+      if (allocated(error)) return
+    end associate
+    energy = run%energy
+    force = run%ion_force
+    if (settings%restart_out /= "") call write_qm_restart(settings%restart_out, ks, settings%system, run, error)
+
+  contains
+
+    !> A line of the log and a frame.
+    subroutine report(is_first)
+      logical, intent(in) :: is_first
+      real(real64) :: kinetic(2), temperature, conserved
+      kinetic = [settings%system%kinetic_energy(), run%kinetic_energy(ks)]
+      conserved = run%conserved(ks, settings%system)
+      temperature = 2.0_real64*kinetic(1)/(3.0_real64*max(1, settings%system%n_atoms() - 1)*kelvin)
+      call log%dynamics(int(run%step), run%step*run%time_step*time_unit, run%energy%total(), kinetic, conserved, temperature)
+      if (settings%xyz_file == "" .or. (is_first .and. settings%restart_in /= "")) return
+      if (log%speaks) call write_frame(settings, run, is_first, error)
+      call ks%comm%agree(error)
+    end subroutine report
+
+  end subroutine run_dynamics
+
+  !> Velocities of a temperature (K), without motion of the whole.
+  subroutine draw_velocities(system, seed, temperature)
+    type(ions_t), intent(inout) :: system
+    integer(int64), intent(in) :: seed
+    real(real64), intent(in) :: temperature
+    !> Bohr per unit of time in one angstrom/ps.
+    real(real64), parameter :: unit = time_unit/1000.0_real64/bohr
+    real(real64) :: drift(3)
+    integer :: a
+    if (temperature <= 0.0_real64) return
+    do a = 1, system%n_atoms()
+      system%velocity(:, a) = unit*maxwell_velocity(seed, int(a, int64), system%mass(a)/dalton, temperature)
+    end do
+    drift = matmul(system%velocity, system%mass)/sum(system%mass)
+    do a = 1, system%n_atoms()
+      system%velocity(:, a) = system%velocity(:, a) - drift
+    end do
+  end subroutine draw_velocities
+
+  !> One frame of the trajectory, in angstrom.
+  subroutine write_frame(settings, run, is_first, error)
+    type(qm_settings_t), intent(in) :: settings
+    type(car_parrinello_t), intent(in) :: run
+    logical, intent(in) :: is_first
+    type(error_t), allocatable, intent(out) :: error
+    integer :: unit, status, a
+    open (newunit=unit, file=settings%xyz_file, action="write", status=merge("replace", "unknown", is_first), &
+          position=merge("rewind", "append", is_first), iostat=status)
+    if (status == 0) then
+      write (unit, "(i0)", iostat=status) settings%system%n_atoms()
+      associate (b => bohr*settings%system%box)
+        write (unit, "(9(a,f0.6),a,i0,a,f0.9)") 'Lattice="', b(1), " ", 0.0, " ", 0.0, " ", 0.0, " ", b(2), " ", 0.0, " ", 0.0, &
+          " ", 0.0, " ", b(3), '" Properties=species:S:1:pos:R:3 step=', run%step, " energy_hartree=", run%energy%total()
+      end associate
+      do a = 1, settings%system%n_atoms()
+        write (unit, "(a,3f16.8)", iostat=status) settings%element(a), settings%system%position(:, a)*bohr
+      end do
+      close (unit)
+    end if
+    if (status /= 0) call fail(error, exit_resources, settings%xyz_file//": cannot be written; check folder and free space")
+  end subroutine write_frame
+
+end module qm_dynamics

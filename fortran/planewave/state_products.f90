@@ -1,0 +1,153 @@
+!> Products of states: overlaps, rotations among states, and the inverse square root of an overlap matrix.
+!>
+!> Coefficients are complex on half of the sphere; overlaps are real. In memory they are pairs of real numbers, so both
+!> products are real matrix products.
+module state_products
+  use, intrinsic :: iso_c_binding, only: c_f_pointer, c_loc
+  use base_kinds, only: real64
+  use base_error, only: error_t, exit_unstable, fail
+  use comm_communicator, only: communicator_t
+  use wave_sphere, only: sphere_t
+  implicit none
+  private
+  public :: overlap, add_rotated, inverse_square_root, sum_matrix, orthonormalise, symmetric
+
+  !> Rows of coefficients and columns that a thread takes at a time; fixed, so that sums do not depend on threads.
+  integer, parameter :: row_block = 128, column_block = 64
+  !> Newton-Schulz cycles before a matrix counts as singular.
+  integer, parameter :: most_cycles = 80
+
+contains
+
+  !> <a|b> over the whole sphere and all ranks: `s` (columns of a, columns of b).
+  subroutine overlap(sphere, comm, a, b, s)
+    type(sphere_t), intent(in) :: sphere
+    type(communicator_t), intent(in) :: comm
+    complex(real64), contiguous, target, intent(in) :: a(:, :), b(:, :)
+    real(real64), intent(out) :: s(:, :)
+    real(real64), contiguous, pointer :: ra(:, :), rb(:, :)
+    real(real64), allocatable :: turned(:, :)
+    integer :: first, last, row, end_row, k, n
+
+    s = 0.0_real64
+    n = 2*sphere%n_waves
+    if (n > 0 .and. size(s) > 0) then
+      call c_f_pointer(c_loc(a), ra, [n, size(a, 2)])
+      call c_f_pointer(c_loc(b), rb, [n, size(b, 2)])
+      !$omp parallel do private(last, row, end_row, turned, k)
+      do first = 1, size(b, 2), column_block
+        last = min(first + column_block - 1, size(b, 2))
+        do row = 1, n, row_block
+          end_row = min(row + row_block - 1, n)
+          turned = transpose(ra(row:end_row, :))
+          s(:, first:last) = s(:, first:last) + matmul(turned, rb(row:end_row, first:last))
+        end do
+        s(:, first:last) = 2.0_real64*s(:, first:last)
+        if (sphere%zero > 0) then
+          do k = first, last
+            s(:, k) = s(:, k) - real(a(sphere%zero, :), real64)*real(b(sphere%zero, k), real64)
+          end do
+        end if
+      end do
+    end if
+    call sum_matrix(comm, s)
+  end subroutine overlap
+
+  !> Sum a matrix over all ranks; every rank receives the same bits.
+  subroutine sum_matrix(comm, s)
+    type(communicator_t), intent(in) :: comm
+    real(real64), intent(inout) :: s(:, :)
+    real(real64), allocatable :: values(:)
+    if (comm%n_ranks == 1 .or. size(s) == 0) return
+    values = reshape(s, [size(s)])
+    call comm%sum(values)
+    s = reshape(values, shape(s))
+  end subroutine sum_matrix
+
+  !> target = target + states times a real matrix.
+  subroutine add_rotated(states, matrix, target_states)
+    complex(real64), contiguous, target, intent(in) :: states(:, :)
+    real(real64), intent(in) :: matrix(:, :)
+    complex(real64), contiguous, target, intent(inout) :: target_states(:, :)
+    real(real64), contiguous, pointer :: from(:, :), to(:, :)
+    integer :: row, end_row, n
+    n = 2*size(states, 1)
+    if (n == 0 .or. size(states, 2) == 0) return
+    call c_f_pointer(c_loc(states), from, [n, size(states, 2)])
+    call c_f_pointer(c_loc(target_states), to, [n, size(target_states, 2)])
+    !$omp parallel do private(end_row)
+    do row = 1, n, row_block
+      end_row = min(row + row_block - 1, n)
+      to(row:end_row, :) = to(row:end_row, :) + matmul(from(row:end_row, :), matrix)
+    end do
+  end subroutine add_rotated
+
+  !> s^(-1/2) of a symmetric positive matrix by coupled Newton-Schulz cycles (three products each), to rounding. Far from
+  !> the unit matrix `s` is scaled by its largest column sum first.
+  subroutine inverse_square_root(s, root, error)
+    real(real64), intent(in) :: s(:, :)
+    real(real64), intent(out) :: root(:, :)
+    type(error_t), allocatable, intent(out) :: error
+    real(real64), allocatable :: y(:, :), w(:, :), last_root(:, :)
+    real(real64) :: scale, change, last_change
+    integer :: cycle_number, k
+
+    allocate (y, source=s)
+    allocate (w, last_root, mold=s)
+    root = 0.0_real64
+    do k = 1, size(s, 1)
+      root(k, k) = 1.0_real64
+    end do
+    if (size(s) == 0) return
+    scale = 1.0_real64
+    if (maxval(sum(abs(s - root), 1)) > 0.5_real64) scale = maxval(sum(abs(s), 1))
+    y = s/scale
+    last_change = huge(last_change)
+    do cycle_number = 1, most_cycles
+      w = -matmul(root, y)
+      do k = 1, size(s, 1)
+        w(k, k) = w(k, k) + 3.0_real64
+      end do
+      y = 0.5_real64*matmul(y, w)
+      last_root = root
+      root = 0.5_real64*matmul(w, root)
+      change = maxval(abs(root - last_root))/maxval(abs(root))
+      ! Convergence is of second order: once changes are small and no longer shrink, only rounding is left.
+      if (change < 1.0e-15_real64 .or. (change < 1.0e-10_real64 .and. change >= 0.5_real64*last_change)) then
+        root = symmetric(root)/sqrt(scale)
+        return
+      end if
+      if (.not. change < huge(change)) exit
+      last_change = change
+    end do
+    call fail(error, exit_unstable, "states have become linearly dependent (no inverse square root of their overlap); "// &
+              "use a shorter time step or a larger electron mass, or another seed")
+  end subroutine inverse_square_root
+
+  !> Half of a matrix and its transpose.
+  pure function symmetric(a)
+    real(real64), intent(in) :: a(:, :)
+    real(real64) :: symmetric(size(a, 1), size(a, 2))
+    symmetric = 0.5_real64*(a + transpose(a))
+  end function symmetric
+
+  !> Make states orthonormal: states S^(-1/2), which changes them least. `root`: receives S^(-1/2).
+  subroutine orthonormalise(sphere, comm, states, error, root)
+    type(sphere_t), intent(in) :: sphere
+    type(communicator_t), intent(in) :: comm
+    complex(real64), contiguous, intent(inout) :: states(:, :)
+    type(error_t), allocatable, intent(out) :: error
+    real(real64), intent(out), optional :: root(:, :)
+    complex(real64), allocatable :: old(:, :)
+    real(real64), allocatable :: s(:, :), inverse(:, :)
+    allocate (s(size(states, 2), size(states, 2)), inverse(size(states, 2), size(states, 2)))
+    allocate (old, source=states)
+    call overlap(sphere, comm, old, old, s)
+    call inverse_square_root(s, inverse, error)
+    if (allocated(error)) return
+    states = 0.0_real64
+    call add_rotated(old, inverse, states)
+    if (present(root)) root = inverse
+  end subroutine orthonormalise
+
+end module state_products

@@ -1,0 +1,154 @@
+!> Parts of chromaqm for the tests.
+!> `qm_driver transforms`: errors of the transforms of a sphere, one `name value` a line, of all ranks.
+!> `qm_driver xc NAME` with lines `rho gamma` on standard input: f, df/drho, df/dgamma of each.
+!> `qm_driver root`: error of the inverse square root of a matrix, near to the unit matrix and far from it.
+program qm_driver
+  use, intrinsic :: iso_fortran_env, only: int64, real64
+  use base_error, only: error_t
+  use comm_communicator, only: communicator_t
+  use sphere_transform, only: sphere_transform_t
+  use start_states, only: draw_states
+  use state_products, only: inverse_square_root, orthonormalise, overlap
+  use wave_sphere, only: grid_size, sphere_t
+  use xc_functional, only: xc_names, xc_t
+  implicit none
+  type(communicator_t) :: comm
+  character(len=16) :: command
+
+  call get_command_argument(1, command)
+  select case (command)
+  case ("transforms")
+    call comm%start()
+    call check_transforms()
+    call comm%finish()
+  case ("xc")
+    call evaluate_functional()
+  case ("root")
+    call check_root()
+  end select
+
+contains
+
+  subroutine check_transforms()
+    integer, parameter :: n_states = 5
+    real(real64), parameter :: box(3) = [7.0_real64, 8.5_real64, 9.0_real64]
+    type(sphere_t) :: waves, dense
+    type(sphere_transform_t) :: states_plan, dense_plan
+    type(error_t), allocatable :: error
+    complex(real64), allocatable :: c(:, :), back(:, :), kept(:, :, :, :), none(:, :, :, :), field(:, :), again(:, :)
+    real(real64), allocatable :: grid(:, :, :, :), density(:, :, :, :), one(:, :, :), unit(:, :)
+    real(real64) :: worst, r(3), found(1), direct(1), sums(2)
+    integer :: n(3), s, z
+
+    n = grid_size(40.0_real64, box)
+    call waves%create(box, n, 10.0_real64, comm%n_ranks, comm%rank)
+    call dense%create(box, n, 40.0_real64, comm%n_ranks, comm%rank)
+    call states_plan%create(waves, comm)
+    call dense_plan%create(dense, comm)
+    allocate (c(waves%n_waves, n_states), back(waves%n_waves, n_states), unit(n_states, n_states))
+    call draw_states(waves, 1_int64, c)
+    call orthonormalise(waves, comm, c, error)
+    allocate (grid(n(1), n(2), states_plan%n_planes, n_states), one(n(1), n(2), states_plan%n_planes), &
+              density(n(1), n(2), states_plan%n_planes, 1))
+
+    call states_plan%to_grid(c, grid)
+    call states_plan%to_waves(grid, back)
+    worst = 0.0_real64
+    if (size(c) > 0) worst = maxval(abs(back - c))
+    call say("round_trip", comm%maximum(worst))
+
+    ! A point of the grid, summed wave by wave.
+    z = n(3)/3
+    r = [box(1)*4/n(1), box(2)*7/n(2), box(3)*z/n(3)]
+    found = 0.0_real64
+    if (z >= states_plan%first_plane .and. z < states_plan%first_plane + states_plan%n_planes) &
+      found = grid(5, 8, z - states_plan%first_plane + 1, 3)
+    direct = waves%doubled([(real(c(s, 3)*exp(cmplx(0.0_real64, dot_product(waves%g(s, :), r), real64)), real64), &
+                             s=1, waves%n_waves)])
+    call comm%sum(found)
+    call comm%sum(direct)
+    call say("direct_sum", abs(found(1) - direct(1)))
+
+    allocate (kept(n(1), n(2), states_plan%n_planes, (n_states + 1)/2), none(0, 0, 0, 0))
+    density = 0.0_real64
+    call states_plan%add_density(c, 2.0_real64, density(:, :, :, 1), kept)
+    sums = [sum(density), sum(2.0_real64*grid**2)]
+    call comm%sum(sums)
+    call say("electrons", abs(sums(1)/product(n) - 2.0_real64*n_states))
+    call say("squares", abs(sums(1) - sums(2))/product(n))
+
+    ! Times one is nothing; with the states kept and transformed again.
+    one = 1.0_real64
+    back = -c
+    call states_plan%apply_potential(one, c, back, none)
+    worst = 0.0_real64
+    if (size(c) > 0) worst = maxval(abs(back))
+    back = -c
+    call states_plan%apply_potential(one, c, back, kept)
+    if (size(c) > 0) worst = max(worst, maxval(abs(back)))
+    call say("potential", comm%maximum(worst))
+
+    ! The density has no waves beyond its sphere.
+    allocate (field(dense%n_waves, 1), again(dense%n_waves, 1))
+    call dense_plan%to_waves(density, field)
+    deallocate (grid)
+    allocate (grid, mold=density)
+    call dense_plan%to_grid(field, grid)
+    worst = 0.0_real64
+    if (size(grid) > 0) worst = maxval(abs(grid - density))
+    call say("density", comm%maximum(worst))
+
+    call overlap(waves, comm, c, c, unit)
+    do s = 1, n_states
+      unit(s, s) = unit(s, s) - 1.0_real64
+    end do
+    call say("orthonormal", maxval(abs(unit)))
+  end subroutine check_transforms
+
+  subroutine say(name, value)
+    character(len=*), intent(in) :: name
+    real(real64), intent(in) :: value
+    if (comm%is_root()) write (*, "(a,1x,es12.4)") name, value
+  end subroutine say
+
+  subroutine evaluate_functional()
+    character(len=16) :: name
+    type(xc_t) :: xc
+    real(real64) :: rho, gamma, f(3)
+    integer :: status
+    call get_command_argument(2, name)
+    xc%number = findloc(xc_names, name(:4), dim=1)
+    do
+      read (*, *, iostat=status) rho, gamma
+      if (status /= 0) exit
+      call xc%evaluate(rho, gamma, f(1), f(2), f(3))
+      write (*, "(3es25.16e3)") f
+    end do
+  end subroutine evaluate_functional
+
+  !> Hilbert's matrix, scaled and added to the unit matrix; and alone with a little of the unit matrix.
+  subroutine check_root()
+    integer, parameter :: n = 24
+    real(real64) :: s(n, n), root(n, n), product(n, n)
+    type(error_t), allocatable :: error
+    integer :: i, j, k
+    do k = 1, 2
+      do j = 1, n
+        do i = 1, n
+          s(i, j) = cos(0.1_real64*i*j)*merge(0.1_real64, 30.0_real64, k == 1)/(i + j)
+        end do
+      end do
+      s = merge(s, matmul(s, s), k == 1)
+      do i = 1, n
+        s(i, i) = s(i, i) + 1.0_real64
+      end do
+      call inverse_square_root(s, root, error)
+      product = matmul(root, matmul(s, root))
+      do i = 1, n
+        product(i, i) = product(i, i) - 1.0_real64
+      end do
+      write (*, "(a,i0,1x,es12.4)") "root", k, maxval(abs(product)) + merge(1.0_real64, 0.0_real64, allocated(error))
+    end do
+  end subroutine check_root
+
+end program qm_driver

@@ -1,0 +1,128 @@
+"""Runs of chromaqm: ranks and threads, dynamics, restarts, and what is refused."""
+
+import numpy as np
+import pytest
+from support import systems
+from support.plane_waves import HYDROGEN, WATER, Case, compute, rows_of_dynamics, run, write_case
+
+SMALL = Case(WATER, 7.5, 25.0, "BLYP")
+DIMER = Case(HYDROGEN, 6.0, 30.0, "PZ")
+
+
+def test_energies_do_not_depend_on_ranks_and_threads(tmp_path):
+    """Also where states on the grid are not kept."""
+    alone = compute(tmp_path, SMALL)
+    for ranks, threads, memory in ((2, 1, 2048), (3, 1, 0), (4, 1, 2048), (8, 1, 2048)):
+        other = compute(tmp_path, SMALL, ranks, threads, ELECTRONS={"memory": memory})
+        assert other["total"] == pytest.approx(alone["total"], abs=1e-9)
+        np.testing.assert_allclose(other["forces"], alone["forces"], atol=1e-7)
+    assert compute(tmp_path, SMALL, 1, 2) == alone, "threads change bits"
+
+
+def dynamics(folder, case, **keys) -> np.ndarray:
+    done = run(folder, write_case(folder, case, DYNAMICS=keys))
+    assert done.returncode == 0, done.stderr
+    return rows_of_dynamics(done.stdout)
+
+
+@pytest.mark.parametrize("method", ["RATTLE", "NONORTHOGONAL"])
+def test_the_conserved_quantity_is_one_of_second_order(tmp_path, method):
+    """Velocity Verlet: half the step, a quarter of the error, while a strained water gives its ions energy."""
+    spans = []
+    for steps, time_step in ((12, 6.0), (24, 3.0)):
+        rows = dynamics(tmp_path, SMALL, method=method, nsteps=steps, timestep=time_step, overlap_tolerance=1e-4)
+        assert len(rows) == steps + 1
+        conserved = rows[:, 5]
+        if method == "RATTLE":  # else what was taken along when states were made orthonormal counts too
+            assert conserved == pytest.approx(rows[:, 2] + rows[:, 3] + rows[:, 4], abs=1e-8)
+        spans.append(np.ptp(conserved))
+    assert rows[-1, 3] > 1e-3
+    assert spans[0] < 3e-5
+    assert 3.2 < spans[0] / spans[1] < 5.0
+
+
+def test_free_and_constrained_states_carry_the_ions_alike(tmp_path):
+    """They are different dynamics of the states about the same minimum, so ions move alike to the small part that the
+    fictitious energy has of theirs."""
+    constrained, free = (dynamics(tmp_path, SMALL, method=method, nsteps=10)
+                         for method in ("RATTLE", "NONORTHOGONAL"))
+    assert free[-1, 3] == pytest.approx(constrained[-1, 3], rel=2e-2)
+    assert free[-1, 3] != constrained[-1, 3]
+
+
+@pytest.mark.parametrize("method", ["RATTLE", "NONORTHOGONAL"])
+def test_a_restart_goes_on_bit_for_bit(tmp_path, method):
+    keys = {"method": method, "temperature": 300, "overlap_tolerance": 1e-6, "nsteps": 4}
+
+    def on_two_ranks(name, **sections):
+        done = run(tmp_path, write_case(tmp_path, DIMER, name, **sections), 2)
+        assert done.returncode == 0, done.stderr
+
+    on_two_ranks("whole", DYNAMICS=keys, OUTPUT={"restartfile": "whole().rst"})
+    on_two_ranks("first", DYNAMICS=keys | {"nsteps": 2}, OUTPUT={"restartfile": "half().rst", "xyzfile": "path.xyz"})
+    on_two_ranks("second", DYNAMICS=keys | {"nsteps": 2}, INPUT={"restartfile": "half().rst"},
+                 OUTPUT={"restartfile": "end().rst", "xyzfile": "path.xyz"})
+    for rank in range(2):
+        assert (tmp_path / f"whole{rank}.rst").read_bytes() == (tmp_path / f"end{rank}.rst").read_bytes()
+    frames = (tmp_path / "path.xyz").read_text().splitlines()
+    assert [int(line.split("step=")[1].split()[0]) for line in frames if "step=" in line] == [0, 1, 2, 3, 4]
+
+    control = write_case(tmp_path, DIMER, "second", DYNAMICS=keys, INPUT={"restartfile": "half().rst"})
+    done = run(tmp_path, control, 1)
+    assert done.returncode == 3
+    assert "written by 2 ranks" in done.stderr
+    (tmp_path / "half1.rst").write_bytes((tmp_path / "half1.rst").read_bytes()[:-9])
+    done = run(tmp_path, control, 2)
+    assert done.returncode == 5
+    assert "half1.rst: is damaged" in done.stderr
+
+
+def test_a_run_that_does_not_converge_says_how_far_it_came(tmp_path):
+    done = run(tmp_path, write_case(tmp_path, DIMER, MINIMIZE={"nsteps": 3}))
+    assert done.returncode == 10
+    assert "not reached in 3 steps" in done.stderr
+    assert "can still be gained" in done.stderr
+    assert '"converged": false' in (tmp_path / "case.json").read_text()
+
+
+@pytest.mark.parametrize(("case", "sections", "words"), [
+    (Case((("Xe", 0, 0, 0), ("Xe", 4, 0, 0)), 9, 40, "PZ"), {}, ["no LDA potential of Xe", "UPF"]),
+    (Case(WATER, 9, 40, "PBE"), {}, ["no PBE potential of O"]),
+    (Case(WATER, 9, 40, "PZ", 1), {}, ["odd number of electrons, 7"]),
+    (Case(WATER, 9, 40, "PZ", 8), {}, ["leaves 0 electrons"]),
+    (Case(WATER, 3.5, 40, "PZ"), {}, ["box", "too small", "4.00"]),
+    (Case((*WATER, ("H", 0.4, 0.2, 0.3)), 9, 40, "PZ"), {}, ["overlapping", "O (atom 1)", "H (atom 4)", "0.159"]),
+    (Case((("Mg", 0, 0, 0),), 9, 40, "PZ", 2), {"INPUT": {"gth1": "Mg 10"}}, ["cutoff", "Mg", "90 Ry"]),
+    (Case(WATER, 9, 40, "PZ"), {"INPUT": {"upf1": "O none.upf"}}, ["none.upf", "cannot be read"]),
+    (Case(WATER, 9, 40, "PZ"), {"INPUT": {"atomfile": "none.xyz"}}, ["none.xyz", "cannot be opened"]),
+    (Case(WATER, 9, 40, "PZ"), {"SYSTEM": {"box": "a b c"}}, ["box", "one length or three"]),
+    (Case(WATER, 9, 40, "PZ"), {"ELECTRONS": {"cutof": 3}}, ["line", "'cutof'", "nearest is 'cutoff'"]),
+    (Case(WATER, 9, 40, "PZ"), {"INPUT": {"restartfile": "a"}}, ["restartfile", "[DYNAMICS]"]),
+])
+def test_bad_input_ends_in_a_sentence(tmp_path, case, sections, words):
+    done = run(tmp_path, write_case(tmp_path, case, **sections))
+    assert done.returncode == 3
+    lines = [line for line in done.stderr.splitlines() if line.startswith("chromaqm: ")]
+    assert len(lines) == 1
+    assert all(word in lines[0] for word in words), lines[0]
+    assert not (tmp_path / "case.json").exists()
+
+
+def test_atoms_that_are_none(tmp_path):
+    control = write_case(tmp_path, DIMER)
+    for text, words in (("two\n", "line 1: the number of atoms"), ("2\n\nH 0 0 0\nH 0 0\n", "line 4"),
+                        ("3\n\nH 0 0 0\nH 0 0 1.4\n", "atom 3 of 3")):
+        (tmp_path / "case.xyz").write_text(text)
+        done = run(tmp_path, control)
+        assert done.returncode == 3
+        assert words in done.stderr
+
+
+def test_help_is_a_control_file():
+    done = systems.run("help", "ELECTRONS", program="chromaqm")
+    assert done.returncode == 0
+    assert done.stdout.startswith("[ELECTRONS]")
+    assert "[Ry]" in done.stdout
+    wrong = systems.run("help", "ELECTRON", program="chromaqm")
+    assert wrong.returncode == 2
+    assert "nearest is [ELECTRONS]" in wrong.stderr
