@@ -29,7 +29,7 @@ def dihedral(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.n
 def backbone_torsions(nucleotides: Nucleotides, place: np.ndarray) -> np.ndarray:
     """(r, 7) torsions ``TORSIONS`` of every nucleotide in degree, NaN where an atom is missing.
 
-    ``place`` (r, 26, 3) as ``Nucleotides.positions`` gives it.
+    ``place`` (r, 27, 3) as ``Nucleotides.positions`` gives it.
     """
     here = {name: place[:, column] for name, column in PLACE.items()}
     known = nucleotides.following >= 0
@@ -47,7 +47,7 @@ def backbone_torsions(nucleotides: Nucleotides, place: np.ndarray) -> np.ndarray
 
 
 def sugar_pucker(place: np.ndarray) -> np.ndarray:
-    """(r, 2) phase (0..360 degree) and amplitude (degree) of the sugar rings of nucleotides (r, 26, 3)."""
+    """(r, 2) phase (0..360 degree) and amplitude (degree) of the sugar rings of nucleotides (r, 27, 3)."""
     ring = np.stack([dihedral(*(place[:, PLACE[name]] for name in atoms)) for atoms in _RING])
     along = ring[2]
     across = (ring[4] + ring[1] - ring[3] - ring[0]) / (2 * (np.sin(np.radians(36)) + np.sin(np.radians(72))))

@@ -38,7 +38,7 @@ def groove_widths(pairs: Pairs, place: np.ndarray) -> np.ndarray:
     After El Hassan & Calladine, J. Mol. Biol. 282, 331 (1998), as 3DNA reports them. Minor groove: mean of the two
     P-P distances three steps apart around the step; major groove: P of strand I two steps before, of strand II two
     steps behind. Refined: the part of the distance across the mean direction of both backbones, each from the P before
-    to the P behind. NaN where a P is missing, near the ends. ``place`` (r, 26, 3) as of ``Nucleotides.positions``.
+    to the P behind. NaN where a P is missing, near the ends. ``place`` (r, 27, 3) as of ``Nucleotides.positions``.
     """
     after = np.roll(pairs.first, -1)[:pairs.steps]
     one, two = place[after, PLACE["P"]], place[pairs.second[:pairs.steps], PLACE["P"]]  # within each step
@@ -108,7 +108,7 @@ def end_to_end_bend(axis: np.ndarray, window: int = WINDOW) -> float:
 def hydrogen_bonds(nucleotides: Nucleotides, pairs: Pairs, place: np.ndarray) -> np.ndarray:
     """(n, 3) distances of the heavy atoms of Watson-Crick bonds, angstrom: N6-O4 or O6-N4, N1-N3, N2-O2 (NaN in AT).
 
-    ``place`` (r, 26, 3) as ``Nucleotides.positions`` gives it.
+    ``place`` (r, 27, 3) as ``Nucleotides.positions`` gives it.
     """
     distance = np.full((len(pairs.first), 3), np.nan)
     letter = nucleotides.letter[pairs.first]

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     import MDAnalysis
 
 BACKBONE = ("P", "OP1", "OP2", "O5'", "C5'", "C4'", "O4'", "C3'", "O3'", "C2'", "C1'")
-BASE = ("N1", "C2", "N3", "C4", "C5", "C6", "N7", "C8", "N9", "N2", "N6", "O6", "O2", "O4", "N4")
+BASE = ("N1", "C2", "N3", "C4", "C5", "C6", "N7", "C8", "N9", "N2", "N6", "O6", "O2", "O4", "N4", "C7")
 NAMES = BACKBONE + BASE
 PLACE = {name: k for k, name in enumerate(NAMES)}
 """Columns of ``Nucleotides.atoms``."""
 _ANCHOR = PLACE["N1"]
-_SAME = {"O1P": "OP1", "O2P": "OP2"} | {name.replace("'", "*"): name for name in BACKBONE if "'" in name}
+_SAME = {"O1P": "OP1", "O2P": "OP2", "C5M": "C7"} | {name.replace("'", "*"): name for name in BACKBONE if "'" in name}
 _RESIDUES = NUCLEOTIDES | {letter: letter for letter in "ACGT"} | {
     f"{name}{end}": letter for name, letter in zip(("ADE", "CYT", "GUA", "THY"), "ACGT", strict=True)
     for end in ("5", "3")}
@@ -50,7 +50,7 @@ class Nucleotides:
     """DNA bases that have all their ring atoms, and the duplexes that they make."""
 
     atoms: np.ndarray
-    """(r, 26) atoms ``NAMES`` of the universe, -1 where there is none."""
+    """(r, 27) atoms ``NAMES`` of the universe, -1 where there is none."""
     letter: np.ndarray
     """(r,) A, C, G, T."""
     name: list[str]
@@ -65,7 +65,7 @@ class Nucleotides:
         return sum(len(pairs.first) for pairs in self.duplexes)
 
     def positions(self, position: np.ndarray, box: np.ndarray | None) -> np.ndarray:
-        """(r, 26, 3) atoms in angstrom, NaN where there is none; nucleotides and duplexes are whole.
+        """(r, 27, 3) atoms in angstrom, NaN where there is none; nucleotides and duplexes are whole.
 
         ``position`` (n, 3) are all atoms of the universe, ``box`` the six numbers of its periodic box, if any.
         """
@@ -110,7 +110,7 @@ def nearest_image(vector: np.ndarray, box: np.ndarray | None) -> np.ndarray:
 
 
 def base_frames(place: np.ndarray, letter: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Least-squares frames of bases: origins (r, 3), frames (r, 3, 3) from atoms ``NAMES`` (r, 26, 3)."""
+    """Least-squares frames of bases: origins (r, 3), frames (r, 3, 3) from atoms ``NAMES`` (r, 27, 3)."""
     origin, frame = np.empty((len(letter), 3)), np.empty((len(letter), 3, 3))
     for kind, base in dna_parameters().base.items():
         rows = np.flatnonzero(letter == kind)
