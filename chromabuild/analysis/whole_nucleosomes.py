@@ -87,7 +87,9 @@ class WholeNucleosomes:
         chains = self.chains(position, self._place, box)
         origin, frame = self.nucleotides.base_frames(self._place)
         helices = [helix_of(pairs, origin, frame) for pairs in self.nucleotides.duplexes]
-        self.nucleosomes = [self._on_dna(octamer, chains, [helix.origin for helix in helices]) for octamer in octamers]
+        found = [self._on_dna(octamer, chains, [helix.origin for helix in helices]) for octamer in octamers]
+        self.nucleosomes = sorted(found, key=lambda one: (one.duplex, one.dyad))
+        """In the order of the DNA."""
 
     def chains(self, position: np.ndarray, dna: np.ndarray, box: np.ndarray | None) -> Chains:
         """Histones of a frame beside their DNA; ``dna`` (r, 27, 3) as of ``Nucleotides.positions``."""
