@@ -63,8 +63,8 @@ class DnaAnalysis(AnalysisBase):
             self.results[measure] = []
 
     def _single_frame(self) -> None:
-        for measure, values in dna_measures(self.nucleotides, self._universe.atoms.positions,
-                                            self._universe.dimensions).items():
+        for measure, values in dna_measures(self.nucleotides, self._ts.positions,
+                                            self._ts.dimensions).items():
             self.results[measure].append(values)
 
     def _get_aggregator(self) -> ResultsGroup:

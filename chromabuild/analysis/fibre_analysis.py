@@ -82,7 +82,7 @@ class FibreAnalysis(AnalysisBase):
         self.results.contacts = np.zeros((m, m), dtype=np.int64)
 
     def _single_frame(self) -> None:
-        found = self.measures(self._universe.atoms.positions, self._universe.dimensions)
+        found = self.measures(self._ts.positions, self._ts.dimensions)
         self.results.contacts += found.pop("contacts")
         for measure, values in found.items():
             self.results[measure].append(values)

@@ -80,7 +80,7 @@ class NucleosomeAnalysis(AnalysisBase):
             self.results[measure] = []
 
     def _single_frame(self) -> None:
-        for measure, values in self.measures(self._universe.atoms.positions, self._universe.dimensions).items():
+        for measure, values in self.measures(self._ts.positions, self._ts.dimensions).items():
             self.results[measure].append(values)
 
     def _get_aggregator(self) -> ResultsGroup:
