@@ -23,6 +23,8 @@ CONTACT = 4.5
 """Heavy atoms of a residue and of DNA in contact, angstrom."""
 BRIDGE = 4.0
 """Charged atoms in contact: N of arginine or lysine, O of a phosphate or of an acid, angstrom."""
+_TWIST = 34.6
+"""Mean twist of 1KX5, degree."""
 _HALF = slice(5, 61)
 """Sites beyond the dyad whose turn about the hinge is the gaping."""
 PATCH = {"H2A": (56, 61, 64, 90, 91, 92), "H2B": (102, 110)}
@@ -72,7 +74,7 @@ def wrapping(origin: np.ndarray, frame: np.ndarray, sites: np.ndarray, closed: b
         moved = (moved + n // 2) % n - n // 2
     x, site = frame[nearest][:, :, 0], fold.frame[central]
     angle = np.arctan2(np.sum(x * site[:, :, 1], axis=1), np.sum(x * site[:, :, 0], axis=1))
-    angle += fraction * np.radians(360 / 10.2)
+    angle += fraction * np.radians(_TWIST)
     turned = np.degrees(np.arctan2(np.sin(angle).sum(), np.cos(angle).sum()))
     return Wrapping(detached, ends, float(np.mean(moved + fraction)) if len(central) else float("nan"), float(turned))
 

@@ -21,8 +21,8 @@ from chromabuild.analysis.whole_nucleosomes import DYAD, SITES
 from chromabuild.base.files import atomic_path
 
 LENGTHS = ("angstrom",) * 3 + ("degree",) * 3
-TURN = 10.2
-"""Base pairs of a turn of nucleosomal DNA as the octamer sees it (Richmond & Davey, Nature 423, 145 (2003))."""
+TURN = 10.3
+"""Base pairs a turn of 1KX5's DNA, seen from the superhelix axis: from one minor groove that faces it to the next."""
 AVERAGES = ("quantity", "unit", "mean", "block_error", "deviation")
 
 

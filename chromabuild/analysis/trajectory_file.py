@@ -73,7 +73,8 @@ def load(universe: "MDAnalysis.Universe", trajectory: Path, whose: str) -> None:
 def check_length(path: Path) -> None:
     """Raise BadInputError for a DCD file that ends within a frame or holds fewer than its header says.
 
-    MDAnalysis passes over both. Files with fixed atoms, and other formats, are not judged.
+    MDAnalysis passes over both. What lies behind the frames that the header counts is one that chromamd was writing
+    when it was stopped. Files with fixed atoms, and other formats, are not judged.
     """
     if path.suffix.lower() != ".dcd":
         return
@@ -96,7 +97,7 @@ def check_length(path: Path) -> None:
         begun = file.tell()
     frame = (56 if cell else 0) + (3 + bool(fourth)) * (8 + 4 * atoms)
     whole, rest = divmod(size - begun, frame)
-    if rest:
+    if rest and not 0 < promised <= whole:
         raise BadInputError(f"{path} ends within frame {whole + 1}: it is cut short; copy it again, or cut it back to "
                             f"its {whole} whole frames")
     if 0 < whole < promised:

@@ -38,8 +38,8 @@ def analysis_section(folder: Path) -> str:
 
 def _lead(entry: dict) -> str:
     return (f"<p><b>{html.text(entry['frames'])}</b> frames of {html.text(entry['source'])}; averages are over "
-            f"{html.text(round(entry['from_ps'], 3))} to {html.text(round(entry['to_ps'], 3))} ps, from where the series "
-            "are equilibrated (Chodera 2016), with block errors. What does not change is not drawn.</p>")
+            f"{html.text(round(entry['from_ps'], 3))} to {html.text(round(entry['to_ps'], 3))} ps, from where the "
+            "series are equilibrated (Chodera 2016), with block errors. What does not change is not drawn.</p>")
 
 
 def _read(path: Path) -> Rows:

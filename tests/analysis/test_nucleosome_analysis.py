@@ -10,6 +10,7 @@ from support.universes import built_dna, universe_of
 from chromabuild.analysis.histones import find_octamers, reference_fold, superposition
 from chromabuild.analysis.nucleosome_analysis import NucleosomeAnalysis
 from chromabuild.analysis.nucleosome_measures import BRIDGE
+from chromabuild.analysis.tables import TURN
 from chromabuild.analysis.whole_nucleosomes import DYAD, WholeNucleosomes
 from chromabuild.base.errors import BadInputError
 from chromabuild.dna.steps import rebuild
@@ -55,6 +56,18 @@ def test_the_crystal_is_at_rest(particle):
         assert np.abs(found[measure]).max() < 2 * STEP, measure  # degree over some 10 angstrom, or angstrom
     # Davey et al. 2002: DNA is held where the minor groove faces the octamer, 14 places, both strands at each.
     assert 28 <= found["phosphate"].sum() <= 120
+
+
+def test_turns_of_the_path_are_those_of_superhelix_locations():
+    """How often base pairs turn about the path as seen from the superhelix axis, over its middle 133."""
+    fold = reference_fold()
+    x, tangent = fold.frame[:, :, 0], fold.frame[:, :, 2]
+    inward = -fold.path * [1, 1, 0]
+    inward -= tangent * np.sum(inward * tangent, axis=1)[:, None]
+    inward /= np.linalg.norm(inward, axis=1)[:, None]
+    angle = np.unwrap(np.arctan2(np.sum(x * np.cross(tangent, inward), axis=1), np.sum(x * inward, axis=1)))
+    slope = np.polyfit(np.arange(133), angle[7:140], 1)[0]
+    assert 2 * np.pi / slope == pytest.approx(TURN, abs=0.02)
 
 
 def test_planted_unwrapping(particle):

@@ -129,6 +129,8 @@ def test_bad_trajectories_get_their_sentence(files, tmp_path):
     assert "cut.dcd ends within frame 12: it is cut short" in complaint(top, tmp_path / "cut.dcd")
     (tmp_path / "fewer.dcd").write_bytes(data[:8] + np.int32(500).tobytes() + data[12:])
     assert f"holds {FRAMES} frames and its header says 500" in complaint(top, tmp_path / "fewer.dcd")
+    (tmp_path / "begun.dcd").write_bytes(data + data[-500:])  # a frame that a stopped run was writing
+    assert len(file_source(top, tmp_path / "begun.dcd").time) == FRAMES
     write_dcd(tmp_path / "other.dcd", np.zeros((1, 12, 3)))
     assert "is of another topology (it holds frames of another number of atoms than the 25086" in complaint(
         top, tmp_path / "other.dcd")
