@@ -17,6 +17,9 @@ from chromabuild.analysis.duplex import PAIR_NAMES, STEP_NAMES
 from chromabuild.analysis.fibre_analysis import FibreAnalysis
 from chromabuild.analysis.helix_shape import GROOVES, bonds_kept, frayed, is_open
 from chromabuild.analysis.nucleosome_analysis import NucleosomeAnalysis
+from chromabuild.analysis.solvent import BOUND, DIRECT, SHELL, concentration, residence
+from chromabuild.analysis.solvent import SITES as DNA_SITES
+from chromabuild.analysis.solvent_analysis import SolventAnalysis
 from chromabuild.analysis.whole_nucleosomes import DYAD, SITES
 from chromabuild.base.files import atomic_path
 
@@ -175,3 +178,29 @@ def fibre_tables(analysis: FibreAnalysis, time: np.ndarray) -> tuple[dict[str, T
     for k, quantity in enumerate(("bend from end to end", "twist") if linkers else ()):
         _add(means, linkers, quantity, "degree", found.linker[..., k], first)
     return {"fibre_series": _series(time, columns), "fibre_averages": means}, first
+
+
+def solvent_tables(analysis: SolventAnalysis, time: np.ndarray) -> tuple[dict[str, Table], int]:
+    """``solvent_series``, ``solvent_sites``, ``solvent_profile`` and ``solvent_residence``; and the frame from which
+    they count."""
+    found, kinds = analysis.results, analysis.solvent.kinds
+    bound = {kind: found.bound[:, analysis.solvent.kind == kind] for kind in kinds}
+    columns = {f"bound_{kind}_count": ions.sum(axis=1) for kind, ions in bound.items()}
+    first = first_equilibrated(time, columns.values())
+    sites = Table(("ion", "site", "within_angstrom", *AVERAGES))
+    for k, kind in enumerate(kinds):
+        labels = [(kind, site, reach) for site in DNA_SITES for reach in (BOUND, DIRECT)]
+        _add(sites, labels, "ions", "count", found.at_site[:, k].reshape(len(time), -1), first)
+    profile = Table(("ion", "distance_angstrom", "ions_mean", "ions_block_error", "waters_mean", "molar"))
+    water = found.water[first:].mean(axis=0)
+    for k, kind in enumerate(kinds):
+        ions = averages(found.ions[:, k], first)
+        profile.rows += [(kind, (s + 0.5) * SHELL, *row) for s, row in enumerate(
+            zip(ions.mean, ions.error, water, concentration(ions.mean, water), strict=True))]
+    stay = Table(("ion", "residence_ps", "error_ps", "departures", "bound_share"))
+    spacing = float(time[1] - time[0]) if len(time) > 1 else float("nan")
+    for kind, ions in bound.items():
+        one = residence(ions[first:], spacing)
+        stay.rows.append((kind, one.time, one.error, one.departures, float(ions[first:].mean())))
+    return {"solvent_series": _series(time, columns), "solvent_sites": sites, "solvent_profile": profile,
+            "solvent_residence": stay}, first

@@ -41,18 +41,18 @@ def trajectory(
         "--trajectory", metavar="FILE", show_default=False, help="With --topology: its frames (DCD, XTC, ...).",
     )] = None,
     measure: Annotated[str, typer.Option(
-        metavar="LIST", help="What to measure, of dna, nucleosome and fibre; commas between.")] = "dna,nucleosome",
+        metavar="LIST", help="Of dna, nucleosome, fibre and solvent; commas between.")] = "dna,nucleosome",
     every: Annotated[int, typer.Option(min=1, metavar="N", help="Read one frame in N.")] = 1,
     output: Annotated[Path | None, typer.Option(
         "--output", "-o", metavar="FOLDER", show_default="FOLDER/analysis, or analysis with --topology",
         help="Where the tables go.")] = None,
     threads: ThreadsOption = None, json: JsonOption = False,
 ) -> None:
-    """Tables of DNA, nucleosomes and the fibre along a trajectory.
+    """Tables of DNA, nucleosomes, the fibre and ions along a trajectory.
 
-    Base-pair and step parameters, grooves, backbone; unwrapping, sliding, gaping, tails; distances, stacking, linkers:
-    averages over the equilibrated part with block errors, and series of every frame. What is there already for the
-    same input is kept.
+    Base-pair and step parameters, grooves, backbone; unwrapping, sliding, gaping, tails; distances, stacking, linkers;
+    ions at DNA: averages over the equilibrated part with block errors, and series of every frame. What is there already
+    for the same input is kept.
 
     \b
     Examples:

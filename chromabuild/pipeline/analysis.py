@@ -1,7 +1,7 @@
 """`chromabuild analyse`: measures of a trajectory as tables, made once for each input."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from chromabuild.analysis.tables import Table
 
-MEASURES = ("dna", "nucleosome", "fibre")
+MEASURES = ("dna", "nucleosome", "fibre", "solvent")
 FOLDER = "analysis"
 FILE_NAME = "analysis.json"
 FORMAT, VERSION = "chromabuild-analysis", 1
@@ -141,28 +141,42 @@ def _measured(source: Source, measure: str, every: int, threads: int,
 
         nucleotides = find_nucleotides(source.universe, source.name)
         found = _run(DnaAnalysis(source.universe, nucleotides), source, every, threads)
-        with atomic_path(folder / "dna_frames.npz") as part, open(part, "wb") as file:
-            np.savez_compressed(file, time_ps=time, **{name: found.results[name] for name in DnaAnalysis.MEASURES})
-        return *tables.dna_tables(found, time), ["dna_frames.npz"]
+        return *tables.dna_tables(found, time), [_keep_frames(found, DnaAnalysis.MEASURES, time, folder, measure)]
+    if measure == "solvent":
+        from chromabuild.analysis.solvent_analysis import SolventAnalysis
+
+        found = _run(SolventAnalysis(source.universe, whose=source.name), source, every, threads)
+        kept = _keep_frames(found, SolventAnalysis.MEASURES, time, folder, measure)
+        return *tables.solvent_tables(found, time), [kept]
     from chromabuild.analysis.whole_nucleosomes import WholeNucleosomes
 
     whole = WholeNucleosomes(source.universe, source.name)
     if measure == "nucleosome":
         from chromabuild.analysis.nucleosome_analysis import NucleosomeAnalysis
 
-        return *tables.nucleosome_tables(_run(NucleosomeAnalysis(source.universe, whole), source, every, threads),
-                                         time), []
+        found = _run(NucleosomeAnalysis(source.universe, whole), source, every, threads)
+        kept = [name for name in NucleosomeAnalysis.MEASURES if name != "alpha"]
+        return *tables.nucleosome_tables(found, time), [_keep_frames(found, kept, time, folder, measure)]
     from chromabuild.analysis.fibre_analysis import FibreAnalysis, nucleosome_bins
     from chromabuild.genome.contact_map import write_nucleosome_map
 
     found = _run(FibreAnalysis(source.universe, whole), source, every, threads)
     made, first = tables.fibre_tables(found, time)
+    kept = _keep_frames(found, FibreAnalysis.SERIES, time, folder, measure)
     on_first = [k for k, one in enumerate(whole.nucleosomes) if one.duplex == 0]
     if len(on_first) < 2:
-        return made, first, []
+        return made, first, [kept]
     counts = found.results.contacts[np.ix_(on_first, on_first)]
     write_nucleosome_map(counts, nucleosome_bins(whole, 0, source.start), source.chromosome, folder / "fibre_map.cool")
-    return made, first, ["fibre_map.cool"]
+    return made, first, [kept, "fibre_map.cool"]
+
+
+def _keep_frames(analysis: "AnalysisBase", names: Iterable[str], time: np.ndarray, folder: Path, measure: str) -> str:
+    """Results of every frame as a NumPy archive; its name."""
+    name = f"{measure}_frames.npz"
+    with atomic_path(folder / name) as part, open(part, "wb") as file:
+        np.savez_compressed(file, time_ps=time, **{name: analysis.results[name] for name in names})
+    return name
 
 
 def _run(analysis: "AnalysisBase", source: Source, every: int, threads: int) -> "AnalysisBase":

@@ -26,7 +26,7 @@ def analysis_section(folder: Path) -> str:
         return ""
     parts = []
     for measure, title, writer in (("dna", "DNA", _dna), ("nucleosome", "Nucleosomes", _nucleosomes),
-                                   ("fibre", "Fibre", _fibre)):
+                                   ("fibre", "Fibre", _fibre), ("solvent", "Ions", _solvent)):
         if measure in measures and all((tables / name).is_file() for name in measures[measure]["files"]):
             parts.append(f"<h3>{title}</h3>{_lead(measures[measure])}{writer(tables)}")
     run = folder / "md" / "phases.json"
@@ -151,3 +151,20 @@ def _fibre(tables: Path) -> str:
             for row in means]
     return _drawn(plots) + html.fold(f"Averages of the fibre ({len(rows)})", html.table(
         ("of", "quantity", "unit", "mean", "block error", "deviation"), rows, note="For information."))
+
+
+def _solvent(tables: Path) -> str:
+    profile, series = _read(tables / "solvent_profile.csv"), _read(tables / "solvent_series.csv")
+    stay = _read(tables / "solvent_residence.csv")
+    kinds = list(dict.fromkeys(row["ion"] for row in profile))
+    rows = {kind: [row for row in profile if row["ion"] == kind] for kind in kinds}
+    molar = {kind: (_numbers(found, "distance_angstrom"), _numbers(found, "molar")) for kind, found in rows.items()}
+    bound = {kind: (_numbers(series, "time_ps"), _numbers(series, f"bound_{kind}_count")) for kind in kinds}
+    times = [(row["ion"], *(float(row[key]) if row[key] else None for key in ("residence_ps", "error_ps")),
+              int(row["departures"]), float(row["bound_share"])) for row in stay]
+    return _drawn((
+        (Curves(molar, "distance from the nearest atom of DNA, Å", "concentration, mol/L"),
+         "Ions around DNA: 55.35 mol/L times the ratio of ions to waters in each shell.", "analysis ions around DNA"),
+        (Curves(bound, "time, ps", "ions within 6 Å"), "Ions within 6 Å of DNA.", "analysis bound ions"),
+    )) + html.table(("ion", "residence, ps", "error", "departures", "share bound"), times,
+                    note="For information. Residence within 6 Å: time bound divided by departures seen.")

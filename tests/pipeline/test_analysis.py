@@ -142,7 +142,9 @@ def test_bad_trajectories_get_their_sentence(files, tmp_path):
     assert "cannot be read as a topology" in complaint(tmp_path / "words.dcd", None)
     assert "no names of atoms and residues" in complaint(tmp_path / "other.dcd", None)
     assert "every = 99 is more than the 34 frames of run.dcd" in complaint(top, files / "run.dcd", every=99)
-    assert "helix is no measure: choose from dna, nucleosome, fibre" in complaint(top, files / "run.dcd", ("helix",))
+    assert "helix is no measure: choose from dna, nucleosome, fibre, solvent" in complaint(
+        top, files / "run.dcd", ("helix",))
+    assert "run.dcd holds no ions" in complaint(top, files / "run.dcd", ("solvent",))
 
 
 def test_missing_molecules_get_their_sentence(files, tmp_path):
