@@ -24,11 +24,13 @@ def analysis_section(folder: Path) -> str:
         measures = json.loads((tables / _RECORD).read_text(encoding="utf-8"))["measures"]
     except (OSError, ValueError, KeyError):
         return ""
-    parts = []
+    parts, said = [], ""
     for measure, title, writer in (("dna", "DNA", _dna), ("nucleosome", "Nucleosomes", _nucleosomes),
                                    ("fibre", "Fibre", _fibre), ("solvent", "Ions", _solvent)):
         if measure in measures and all((tables / name).is_file() for name in measures[measure]["files"]):
-            parts.append(f"<h3>{title}</h3>{_lead(measures[measure])}{writer(tables)}")
+            lead = _lead(measures[measure])
+            parts.append(f"<h3>{title}</h3>{lead if lead != said else ''}{writer(tables)}")
+            said = lead
     run = folder / "md" / "phases.json"
     if parts and run.is_file() and run.stat().st_mtime > (tables / _RECORD).stat().st_mtime:
         parts.insert(0, '<p class="alert">The run has gone on since it was analysed: <code>chromabuild analyse</code> '
