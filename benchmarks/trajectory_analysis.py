@@ -109,7 +109,7 @@ def ours(folder: Path) -> tuple[float, dict[str, np.ndarray]]:
 
 
 def torsions_alone(folder: Path) -> tuple[float, None]:
-    """CPU seconds a frame of our torsions and pucker, positions included."""
+    """CPU seconds a frame of our torsions and pucker, from frames in memory without a box, as barnaba gets them."""
     import MDAnalysis
 
     from chromabuild.analysis.backbone_states import backbone_torsions, sugar_pucker
@@ -117,9 +117,10 @@ def torsions_alone(folder: Path) -> tuple[float, None]:
 
     universe = MDAnalysis.Universe(str(folder / "dna.pdb"), str(folder / "dna.dcd"))
     nucleotides = find_nucleotides(universe)
+    universe.transfer_to_memory()
     start = time.process_time()
     for frame in universe.trajectory:
-        place = nucleotides.positions(frame.positions, frame.dimensions)
+        place = nucleotides.positions(frame.positions, None)
         backbone_torsions(nucleotides, place), sugar_pucker(place)
     return (time.process_time() - start) / len(universe.trajectory), None
 

@@ -3,10 +3,9 @@
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from MDAnalysis.analysis.base import AnalysisBase
-from MDAnalysis.analysis.results import ResultsGroup
 
 from chromabuild.analysis.backbone_states import backbone_torsions, sugar_pucker
+from chromabuild.analysis.frame_analysis import FrameAnalysis
 from chromabuild.analysis.helix_shape import groove_widths, helix_axes, hydrogen_bonds, local_bends
 from chromabuild.analysis.nucleotides import Nucleotides, find_nucleotides, helix_of
 
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     import MDAnalysis
 
 
-class DnaAnalysis(AnalysisBase):
+class DnaAnalysis(FrameAnalysis):
     """Base pairs, steps, grooves, hydrogen bonds and backbone of all duplexes of a universe.
 
     Base pairs are found in the frame that the universe shows when the analysis is made, and kept. All duplexes stand in
@@ -37,19 +36,13 @@ class DnaAnalysis(AnalysisBase):
     (1, 146, 6)
     """
 
-    _analysis_algorithm_is_parallelizable = True
-    MEASURES: ClassVar[tuple[str, ...]] = ("pair", "step", "groove", "bend", "hydrogen_bond", "torsion", "pucker")
-
-    @classmethod
-    def get_supported_backends(cls) -> tuple[str, ...]:
-        """Those of MDAnalysis."""
-        return ("serial", "multiprocessing", "dask")
+    MEASURES: ClassVar[dict[str, type]] = dict.fromkeys(
+        ("pair", "step", "groove", "bend", "hydrogen_bond", "torsion", "pucker"), np.float32)
 
     def __init__(self, universe: "MDAnalysis.Universe", nucleotides: Nucleotides | None = None,
                  verbose: bool = False) -> None:
-        super().__init__(universe.trajectory, verbose=verbose)
+        super().__init__(universe, verbose)
         self.nucleotides = nucleotides or find_nucleotides(universe)
-        self._universe = universe
 
     @property
     def pair_names(self) -> list[tuple[str, str]]:
@@ -58,38 +51,21 @@ class DnaAnalysis(AnalysisBase):
         return [(name[a], name[b]) for pairs in self.nucleotides.duplexes
                 for a, b in zip(pairs.first, pairs.second, strict=True)]
 
-    def _prepare(self) -> None:
-        for measure in self.MEASURES:
-            self.results[measure] = []
-
-    def _single_frame(self) -> None:
-        for measure, values in dna_measures(self.nucleotides, self._ts.positions,
-                                            self._ts.dimensions).items():
-            self.results[measure].append(values)
-
-    def _get_aggregator(self) -> ResultsGroup:
-        return ResultsGroup(dict.fromkeys(self.MEASURES, ResultsGroup.flatten_sequence))
-
-    def _conclude(self) -> None:
-        for measure in self.MEASURES:
-            self.results[measure] = np.array(self.results[measure], dtype=np.float32)
-
-
-def dna_measures(nucleotides: Nucleotides, position: np.ndarray, box: np.ndarray | None) -> dict[str, np.ndarray]:
-    """What ``DnaAnalysis`` keeps of one frame, from all atoms (n, 3) and the box of the universe."""
-    place = nucleotides.positions(position, box)
-    origin, frame = nucleotides.base_frames(place)
-    torsion, pucker = backbone_torsions(nucleotides, place), sugar_pucker(place)
-    found: dict[str, list[np.ndarray]] = {measure: [] for measure in DnaAnalysis.MEASURES}
-    for pairs in nucleotides.duplexes:
-        helix = helix_of(pairs, origin, frame)
-        both = np.stack([pairs.first, pairs.second])
-        for measure, values in (
-            ("pair", helix.pair), ("step", helix.step), ("groove", groove_widths(pairs, place)),
-            ("bend", local_bends(helix_axes(helix.frame, pairs.closed), pairs.closed)),
-            ("hydrogen_bond", hydrogen_bonds(nucleotides, pairs, place)),
-            ("torsion", torsion[both]), ("pucker", pucker[both]),
-        ):
-            found[measure].append(values)
-    return {measure: np.concatenate(values, axis=1 if measure in ("torsion", "pucker") else 0).astype(np.float32)
-            for measure, values in found.items()}
+    def measures(self, position: np.ndarray, box: np.ndarray | None) -> dict[str, np.ndarray]:
+        """What is kept of one frame, from all atoms (n, 3) and the box of the universe."""
+        place = self.nucleotides.positions(position, box)
+        origin, frame = self.nucleotides.base_frames(place)
+        torsion, pucker = backbone_torsions(self.nucleotides, place), sugar_pucker(place)
+        found: dict[str, list[np.ndarray]] = {measure: [] for measure in self.MEASURES}
+        for pairs in self.nucleotides.duplexes:
+            helix = helix_of(pairs, origin, frame)
+            both = np.stack([pairs.first, pairs.second])
+            for measure, values in (
+                ("pair", helix.pair), ("step", helix.step), ("groove", groove_widths(pairs, place)),
+                ("bend", local_bends(helix_axes(helix.frame, pairs.closed), pairs.closed)),
+                ("hydrogen_bond", hydrogen_bonds(self.nucleotides, pairs, place)),
+                ("torsion", torsion[both]), ("pucker", pucker[both]),
+            ):
+                found[measure].append(values)
+        return {measure: np.concatenate(values, axis=1 if measure in ("torsion", "pucker") else 0)
+                for measure, values in found.items()}

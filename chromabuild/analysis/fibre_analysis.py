@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from MDAnalysis.analysis.base import AnalysisBase
-from MDAnalysis.analysis.results import ResultsGroup
 
+from chromabuild.analysis.frame_analysis import FrameAnalysis
 from chromabuild.analysis.helix_shape import WINDOW, end_to_end_bend, helix_axes
 from chromabuild.analysis.nucleotides import Helix, helix_of
 from chromabuild.analysis.whole_nucleosomes import SITES, Core, WholeNucleosomes, core_of
@@ -38,7 +37,7 @@ class Linker:
         return self.last - self.first + 1
 
 
-class FibreAnalysis(AnalysisBase):
+class FibreAnalysis(FrameAnalysis):
     """Distances, stacking, linkers and size of a fibre of nucleosomes.
 
     Results with f frames, m nucleosomes and l linkers (``linkers``):
@@ -59,41 +58,15 @@ class FibreAnalysis(AnalysisBase):
     [[148.0]]
     """
 
-    _analysis_algorithm_is_parallelizable = True
-    SERIES: ClassVar[tuple[str, ...]] = ("next", "second", "stacked", "entry_exit", "linker", "gyration",
-                                         "sedimentation")
-
-    @classmethod
-    def get_supported_backends(cls) -> tuple[str, ...]:
-        """Those of MDAnalysis."""
-        return ("serial", "multiprocessing", "dask")
+    MEASURES: ClassVar[dict[str, type]] = dict.fromkeys(
+        ("next", "second", "entry_exit", "linker", "gyration", "sedimentation"), np.float32) | {"stacked": np.int32}
+    TOTALS: ClassVar[tuple[str, ...]] = ("contacts",)
 
     def __init__(self, universe: "MDAnalysis.Universe", whole: WholeNucleosomes | None = None,
                  verbose: bool = False) -> None:
-        super().__init__(universe.trajectory, verbose=verbose)
-        self._universe = universe
+        super().__init__(universe, verbose)
         self.whole = whole or WholeNucleosomes(universe)
         self.linkers = list(_linkers(self.whole))
-
-    def _prepare(self) -> None:
-        for measure in self.SERIES:
-            self.results[measure] = []
-        m = len(self.whole.nucleosomes)
-        self.results.contacts = np.zeros((m, m), dtype=np.int64)
-
-    def _single_frame(self) -> None:
-        found = self.measures(self._ts.positions, self._ts.dimensions)
-        self.results.contacts += found.pop("contacts")
-        for measure, values in found.items():
-            self.results[measure].append(values)
-
-    def _get_aggregator(self) -> ResultsGroup:
-        return ResultsGroup(dict.fromkeys(self.SERIES, ResultsGroup.flatten_sequence)
-                            | {"contacts": ResultsGroup.ndarray_sum})
-
-    def _conclude(self) -> None:
-        for measure in self.SERIES:
-            self.results[measure] = np.array(self.results[measure])
 
     def measures(self, position: np.ndarray, box: np.ndarray | None) -> dict[str, np.ndarray]:
         """What is kept of one frame, from all atoms (n, 3) and the box of the universe."""
@@ -110,14 +83,13 @@ class FibreAnalysis(AnalysisBase):
         near = apart < 10 * NEAR
         np.fill_diagonal(near, False)
         return {
-            "next": np.diagonal(apart, 1).astype(np.float32), "second": np.diagonal(apart, 2).astype(np.float32),
-            "stacked": np.int32(stacked_pairs(cores).sum() // 2),
+            "next": np.diagonal(apart, 1), "second": np.diagonal(apart, 2),
+            "stacked": stacked_pairs(cores).sum() // 2,
             "entry_exit": np.array([self._entry_exit(nucleosome.duplex, nucleosome.dyad, axes)
-                                    for nucleosome in whole.nucleosomes], dtype=np.float32),
-            "linker": np.array([self._linker(linker, helices, axes) for linker in self.linkers],
-                               dtype=np.float32).reshape(-1, 2),
-            "gyration": np.float32(radius_of_gyration(np.concatenate([helix.origin for helix in helices]))),
-            "sedimentation": np.float32(sedimentation_coefficient(0.1 * centre) if len(centre) > 1 else np.nan),
+                                    for nucleosome in whole.nucleosomes]),
+            "linker": np.array([self._linker(linker, helices, axes) for linker in self.linkers]).reshape(-1, 2),
+            "gyration": radius_of_gyration(np.concatenate([helix.origin for helix in helices])),
+            "sedimentation": sedimentation_coefficient(0.1 * centre) if len(centre) > 1 else np.nan,
             "contacts": near.astype(np.int64)}
 
     def _entry_exit(self, duplex: int, dyad: int, axes: list[np.ndarray]) -> float:

@@ -3,10 +3,9 @@
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from MDAnalysis.analysis.base import AnalysisBase
-from MDAnalysis.analysis.results import ResultsGroup
 from scipy.spatial import cKDTree
 
+from chromabuild.analysis.frame_analysis import FrameAnalysis
 from chromabuild.analysis.histones import HistoneChain
 from chromabuild.analysis.nucleosome_measures import (
     BRIDGE,
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     import MDAnalysis
 
 
-class NucleosomeAnalysis(AnalysisBase):
+class NucleosomeAnalysis(FrameAnalysis):
     """Unwrapping, sliding, gaping, splitting, contacts and tails of all nucleosomes of a universe.
 
     Nucleosomes are found in the frame that the universe shows when the analysis is made. Results with f frames, m
@@ -51,21 +50,14 @@ class NucleosomeAnalysis(AnalysisBase):
     [[[0, 0]]]
     """
 
-    _analysis_algorithm_is_parallelizable = True
     MEASURES: ClassVar[dict[str, type]] = {
         "rmsd": np.float32, "dimer": np.float32, "unwrapped": np.int32, "detached": bool, "slid": np.float32,
         "turned": np.float32, "hinge": np.float32, "patch": np.int32, "phosphate": bool, "tail": np.float32,
         "contact": bool, "alpha": np.float32}
 
-    @classmethod
-    def get_supported_backends(cls) -> tuple[str, ...]:
-        """Those of MDAnalysis."""
-        return ("serial", "multiprocessing", "dask")
-
     def __init__(self, universe: "MDAnalysis.Universe", whole: WholeNucleosomes | None = None,
                  verbose: bool = False) -> None:
-        super().__init__(universe.trajectory, verbose=verbose)
-        self._universe = universe
+        super().__init__(universe, verbose)
         self.whole = whole or WholeNucleosomes(universe)
         self.nucleosomes = self.whole.nucleosomes
         self.chains = [(k, chain) for k, nucleosome in enumerate(self.nucleosomes)
@@ -74,21 +66,6 @@ class NucleosomeAnalysis(AnalysisBase):
         self.tails = [(k, tail) for k, nucleosome in enumerate(self.nucleosomes)
                       for tail in tails_of(nucleosome.octamer)]
         self._charges = _Charges(self.chains, universe.atoms.names)
-
-    def _prepare(self) -> None:
-        for measure in self.MEASURES:
-            self.results[measure] = []
-
-    def _single_frame(self) -> None:
-        for measure, values in self.measures(self._ts.positions, self._ts.dimensions).items():
-            self.results[measure].append(values)
-
-    def _get_aggregator(self) -> ResultsGroup:
-        return ResultsGroup(dict.fromkeys(self.MEASURES, ResultsGroup.flatten_sequence))
-
-    def _conclude(self) -> None:
-        for measure in self.MEASURES:
-            self.results[measure] = np.array(self.results[measure])
 
     def measures(self, position: np.ndarray, box: np.ndarray | None) -> dict[str, np.ndarray]:
         """What is kept of one frame, from all atoms (n, 3) and the box of the universe."""
@@ -130,8 +107,7 @@ class NucleosomeAnalysis(AnalysisBase):
             found["contact"].append(residues_near(chain, chains.heavy[id(chain)], dna_tree))
             found["alpha"].append((chains.alpha[id(chain)] - cores[k].origin) @ cores[k].frame)
         joined = {measure: np.concatenate(found[measure]) for measure in ("contact", "alpha")}
-        return {measure: np.array(joined.get(measure, found[measure]), dtype=kind)
-                for measure, kind in self.MEASURES.items()}
+        return {measure: joined.get(measure, found[measure]) for measure in self.MEASURES}
 
 
 class _Charges:

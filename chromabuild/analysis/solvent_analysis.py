@@ -3,9 +3,8 @@
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from MDAnalysis.analysis.base import AnalysisBase
-from MDAnalysis.analysis.results import ResultsGroup
 
+from chromabuild.analysis.frame_analysis import FrameAnalysis
 from chromabuild.analysis.nucleotides import Nucleotides, find_nucleotides
 from chromabuild.analysis.solvent import BOUND, DIRECT, SITES, find_solvent, nearest_atoms, shells, site_of_atoms
 from chromabuild.base.errors import BadInputError
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     import MDAnalysis
 
 
-class SolventAnalysis(AnalysisBase):
+class SolventAnalysis(FrameAnalysis):
     """Counts of ions at the sites of DNA, profiles of ions and water around it, and who is bound.
 
     Distances are from the nearest heavy atom of DNA. Results with f frames, i ions (``solvent.ions``), k kinds
@@ -28,38 +27,17 @@ class SolventAnalysis(AnalysisBase):
     Raises BadInputError where the universe has no DNA, or no ions.
     """
 
-    _analysis_algorithm_is_parallelizable = True
     MEASURES: ClassVar[dict[str, type]] = {"at_site": np.int32, "bound": bool, "ions": np.int32, "water": np.int32}
-
-    @classmethod
-    def get_supported_backends(cls) -> tuple[str, ...]:
-        """Those of MDAnalysis."""
-        return ("serial", "multiprocessing", "dask")
 
     def __init__(self, universe: "MDAnalysis.Universe", nucleotides: Nucleotides | None = None,
                  whose: str = "the topology", verbose: bool = False) -> None:
-        super().__init__(universe.trajectory, verbose=verbose)
+        super().__init__(universe, verbose)
         self.nucleotides = nucleotides or find_nucleotides(universe, whose)
         self.solvent = find_solvent(universe)
         if not len(self.solvent.ions):
             raise BadInputError(f"{whose} holds no ions (residues such as NA, K, MG, CL): leave out the measure "
                                 "solvent or write them to the trajectory (dynamics.trajectory_selection)")
         self._flat, self._site = site_of_atoms(self.nucleotides)
-
-    def _prepare(self) -> None:
-        for measure in self.MEASURES:
-            self.results[measure] = []
-
-    def _single_frame(self) -> None:
-        for measure, values in self.measures(self._ts.positions, self._ts.dimensions).items():
-            self.results[measure].append(values)
-
-    def _get_aggregator(self) -> ResultsGroup:
-        return ResultsGroup(dict.fromkeys(self.MEASURES, ResultsGroup.flatten_sequence))
-
-    def _conclude(self) -> None:
-        for measure, kind in self.MEASURES.items():
-            self.results[measure] = np.array(self.results[measure], dtype=kind)
 
     def measures(self, position: np.ndarray, box: np.ndarray | None) -> dict[str, np.ndarray]:
         """What is kept of one frame, from all atoms (n, 3) and the box of the universe."""

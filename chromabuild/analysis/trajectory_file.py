@@ -62,8 +62,6 @@ def load(universe: "MDAnalysis.Universe", trajectory: Path, whose: str) -> None:
             said = f"it holds frames of another number of atoms than the {universe.atoms.n_atoms} of {whose}"
             raise BadInputError(f"{trajectory} is of another topology ({said}): give the topology that it was written "
                                 "with") from None
-        if "empty" in said.lower() or "no frames" in said.lower():
-            raise BadInputError(f"{trajectory} holds no frames: give one with frames") from None
         raise BadInputError(f"{trajectory} cannot be read as a trajectory ({said}): give DCD, XTC or another format of "
                             "MDAnalysis") from None
     if not len(universe.trajectory):
@@ -71,10 +69,11 @@ def load(universe: "MDAnalysis.Universe", trajectory: Path, whose: str) -> None:
 
 
 def check_length(path: Path) -> None:
-    """Raise BadInputError for a DCD file that ends within a frame or holds fewer than its header says.
+    """Raise BadInputError for a DCD file that ends within a frame, holds fewer than its header says, none, or is none.
 
-    MDAnalysis passes over both. What lies behind the frames that the header counts is one that chromamd was writing
-    when it was stopped. Files with fixed atoms, and other formats, are not judged.
+    MDAnalysis passes over the first two, and complains of the others with a traceback. What lies behind the frames
+    that the header counts is one that chromamd was writing when it was stopped. Files with fixed atoms, and other
+    formats, are not judged.
     """
     if path.suffix.lower() != ".dcd":
         return
@@ -85,7 +84,10 @@ def check_length(path: Path) -> None:
             if len(head) == 92 and struct.unpack(f"{order}i", head[:4])[0] == 84 and head[4:8] == b"CORD":
                 break
         else:
-            return
+            if head[8:12] == b"CORD":  # marks of eight bytes
+                return
+            raise BadInputError(f"{path} cannot be read as a trajectory (it has no header of a DCD file): give DCD, "
+                                "XTC or another format of MDAnalysis")
         numbers = struct.unpack(f"{order}20i", head[8:88])
         promised, fixed, cell, fourth = numbers[0], numbers[8], numbers[10], numbers[11]
         (titles,) = struct.unpack(f"{order}i", file.read(4))
@@ -100,7 +102,9 @@ def check_length(path: Path) -> None:
     if rest and not 0 < promised <= whole:
         raise BadInputError(f"{path} ends within frame {whole + 1}: it is cut short; copy it again, or cut it back to "
                             f"its {whole} whole frames")
-    if 0 < whole < promised:
+    if not whole:
+        raise BadInputError(f"{path} holds no frames: give one with frames")
+    if whole < promised:
         raise BadInputError(f"{path} holds {whole} frames and its header says {promised}: frames are missing; copy it "
                             "again, or write it anew with the frames that are there")
 

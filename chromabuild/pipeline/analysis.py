@@ -16,8 +16,8 @@ from chromabuild.base.summary import Summary
 
 if TYPE_CHECKING:
     import MDAnalysis
-    from MDAnalysis.analysis.base import AnalysisBase
 
+    from chromabuild.analysis.frame_analysis import FrameAnalysis
     from chromabuild.analysis.tables import Table
 
 MEASURES = ("dna", "nucleosome", "fibre", "solvent")
@@ -162,7 +162,7 @@ def _measured(source: Source, measure: str, every: int, threads: int,
 
     found = _run(FibreAnalysis(source.universe, whole), source, every, threads)
     made, first = tables.fibre_tables(found, time)
-    kept = _keep_frames(found, FibreAnalysis.SERIES, time, folder, measure)
+    kept = _keep_frames(found, FibreAnalysis.MEASURES, time, folder, measure)
     on_first = [k for k, one in enumerate(whole.nucleosomes) if one.duplex == 0]
     if len(on_first) < 2:
         return made, first, [kept]
@@ -171,7 +171,7 @@ def _measured(source: Source, measure: str, every: int, threads: int,
     return made, first, [kept, "fibre_map.cool"]
 
 
-def _keep_frames(analysis: "AnalysisBase", names: Iterable[str], time: np.ndarray, folder: Path, measure: str) -> str:
+def _keep_frames(analysis: "FrameAnalysis", names: Iterable[str], time: np.ndarray, folder: Path, measure: str) -> str:
     """Results of every frame as a NumPy archive; its name."""
     name = f"{measure}_frames.npz"
     with atomic_path(folder / name) as part, open(part, "wb") as file:
@@ -179,7 +179,7 @@ def _keep_frames(analysis: "AnalysisBase", names: Iterable[str], time: np.ndarra
     return name
 
 
-def _run(analysis: "AnalysisBase", source: Source, every: int, threads: int) -> "AnalysisBase":
+def _run(analysis: "FrameAnalysis", source: Source, every: int, threads: int) -> "FrameAnalysis":
     """All chosen frames, shared out to processes where there are enough."""
     frames = len(source.time[::every])
     workers = min(threads, frames // _FEW)

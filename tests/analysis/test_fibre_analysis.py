@@ -79,6 +79,15 @@ def test_planted_stacking_and_size(turn, shift, stacked):
     assert found.contacts.tolist() == [[0, 1], [1, 0]]
 
 
+def test_processes_add_up(dinucleosome):
+    universe = dinucleosome[0].copy()
+    universe.load_new(np.repeat(universe.atoms.positions[None], 5, axis=0))
+    found = FibreAnalysis(universe).run(backend="multiprocessing", n_workers=2).results
+    assert found.next.shape == (5, 1)
+    near = 5 * int(found.next[0, 0] < 120)
+    assert found.contacts.tolist() == [[0, near], [near, 0]]
+
+
 def test_map_of_nucleosomes_is_read_by_hictk(dinucleosome, tmp_path):
     whole = FibreAnalysis(dinucleosome[0]).whole
     edge = nucleosome_bins(whole, start=1000)
