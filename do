@@ -146,7 +146,7 @@ demo() {
   setup_quick
   [[ -f demo/locus.yaml ]] || chromabuild init --example demo demo
   say "Running the demo"
-  (cd demo && chromabuild all)
+  (cd demo && chromabuild all --until run && chromabuild analyse --measure dna,nucleosome,fibre,solvent && chromabuild all)
 }
 
 run_tests() {

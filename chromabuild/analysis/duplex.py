@@ -144,19 +144,22 @@ def _strand(chain: gemmi.Chain) -> Strand:
     return Strand(names, letters, np.array(origins), np.array(frames), joined[: len(names)])
 
 
-def _partners(strands: list[Strand]) -> np.ndarray:
-    """(bases,) the Watson-Crick partner of every base of all strands in one row, or -1."""
-    origin, frame = (np.concatenate([getattr(strand, key) for strand in strands]) for key in ("origin", "frame"))
-    letter = np.array([letter for strand in strands for letter in strand.letter])
-    close = cKDTree(origin).query_pairs(FARTHEST_ORIGINS, output_type="ndarray")
+def partners(frame: np.ndarray, letter: np.ndarray, close: np.ndarray, apart: np.ndarray) -> np.ndarray:
+    """(n,) the Watson-Crick partner of every base, or -1; the nearest ones pair first.
+
+    Args:
+        frame: (n, 3, 3) of the bases, each in its own strand's sense.
+        letter: (n,) A, C, G, T.
+        close: (k, 2) bases whose origins lie within ``FARTHEST_ORIGINS``.
+        apart: (k,) the distances of these origins, angstrom.
+    """
     a, b = close.T
     facing = -np.einsum("ki,ki->k", frame[a, :, 2], frame[b, :, 2]) > np.cos(np.radians(LARGEST_TILT))
     along = np.einsum("ki,ki->k", frame[a, :, 0], frame[b, :, 0]) > np.cos(np.radians(LARGEST_TILT))
     fitting = letter[a] == np.array([COMPLEMENT[other] for other in letter[b]], dtype=letter.dtype)
-    close = close[facing & along & fitting]
-    distance = np.linalg.norm(origin[close[:, 0]] - origin[close[:, 1]], axis=1)
+    chosen = np.flatnonzero(facing & along & fitting)
     partner = np.full(len(letter), -1)
-    for a, b in close[np.argsort(distance, kind="stable")]:
+    for a, b in close[chosen[np.argsort(apart[chosen], kind="stable")]]:
         if partner[a] < 0 and partner[b] < 0:
             partner[a], partner[b] = b, a
     return partner
@@ -177,28 +180,54 @@ def _bridge(partner: np.ndarray, joined: np.ndarray, longest: int) -> None:
 
 def _duplexes(strands: list[Strand], bridged: int = 0) -> list[Duplex]:
     """Runs of base pairs that follow each other on both strands, in the order of strand I in the file."""
-    partner = _partners(strands)
     name, letter = ([entry for strand in strands for entry in getattr(strand, key)] for key in ("name", "letter"))
     origin, frame, joined = (
         np.concatenate([getattr(strand, key) for strand in strands]) for key in ("origin", "frame", "joined"))
+    close = cKDTree(origin).query_pairs(FARTHEST_ORIGINS, output_type="ndarray")
+    apart = np.linalg.norm(origin[close[:, 0]] - origin[close[:, 1]], axis=1)
+    partner = partners(frame, np.array(letter), close, apart)
     _bridge(partner, joined, bridged)
-    done, found = np.zeros(len(name), dtype=bool), []
-    for start in range(len(name)):
-        if partner[start] < 0 or done[start]:
+    following = np.where(joined, np.arange(1, len(name) + 1), -1)
+    return [
+        Duplex([name[k] for k in run], [name[k] for k in second], "".join(letter[k] for k in run),
+               np.stack([origin[run], origin[second]]), np.stack([frame[run], frame[second]]))
+        for run, second, _ in pair_runs(partner, following)
+    ]  # fmt: skip
+
+
+def pair_runs(partner: np.ndarray, following: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, bool]]:
+    """Runs of at least two base pairs that follow each other on both strands, by their first base.
+
+    Args:
+        partner: (n,) the base that each one pairs with, or -1.
+        following: (n,) the base that comes next on the same strand, 5' to 3', or -1.
+
+    Returns:
+        For each run the bases of strand I in 5'-3' order, their partners, and whether the last pair is followed by the
+        first one.
+    """
+    before = np.full(len(partner), -1)
+    before[following[following >= 0]] = np.flatnonzero(following >= 0)
+
+    def next_pair(k: int, ahead: np.ndarray, behind: np.ndarray) -> int:
+        here, other = ahead[k], behind[partner[k]]
+        return int(here) if here >= 0 and other >= 0 and here != other and partner[here] == other else -1
+
+    done, found = np.zeros(len(partner), dtype=bool), []
+    for base in range(len(partner)):
+        if partner[base] < 0 or done[base]:
             continue
+        start = base
+        while (earlier := next_pair(start, before, following)) not in (-1, base, partner[base]) and not done[earlier]:
+            start = earlier
+        start = base if earlier == base else start  # a circle begins at its first base in the file
         run = [start]
-        while joined[run[-1]] and partner[run[-1]] > 0:
-            here, other = run[-1] + 1, partner[run[-1]] - 1
-            if not joined[other] or partner[here] != other or here in (other, partner[start]):
-                break
-            run.append(here)
-        second = partner[run]
+        while (later := next_pair(run[-1], following, before)) not in (-1, start, partner[start]):
+            run.append(later)
+        run, second = np.array(run), partner[run]
         done[run] = done[second] = True
         if len(run) > 1:
-            found.append(Duplex(
-                [name[k] for k in run], [name[k] for k in second], "".join(letter[k] for k in run),
-                np.stack([origin[run], origin[second]]), np.stack([frame[run], frame[second]]),
-            ))  # fmt: skip
+            found.append((run, second, later == start))
     return found
 
 

@@ -14,18 +14,13 @@ from hashlib import blake2b
 
 import numpy as np
 
+from chromabuild.molecule.histone_tails import TAILS
 from chromabuild.nucleosome.peptide import GLYCINE_REGIONS, REGIONS
 from chromabuild.sterics import reference
 from chromabuild.sterics.passages import Passages
 from chromabuild.sterics.scene import Rotation, Scene, Score, bodies, rotation_of
 from chromabuild.sterics.sidechain import Proposal
 from chromabuild.sterics.torsions import STAGGERED, Torsion
-
-# Residues outside the ordered core, (first, last), in the usual numbering; histones of other species are longer by a
-# few residues at the tips.
-TAILS = {"H3": [(1, 38)], "H3.3": [(1, 38)], "CENP-A": [(1, 40)], "Cse4": [(1, 129)], "H4": [(1, 23)],
-         "H2A": [(1, 13), (119, 140)], "H2A.Z": [(1, 15), (121, 140)], "H2B": [(1, 27)], "H5": [(1, 23), (98, 189)],
-         "H1.4": [(1, 35), (110, 220)]}
 
 TRIALS = 48
 BACK = 4  # residues to go back from a dead end

@@ -17,15 +17,27 @@ def write_contact_map(counts: np.ndarray, resolution: int, chromosome: str, star
     with atomic_path(folder / "contact_map.npz") as part, open(part, "wb") as file:
         np.savez_compressed(file, counts=counts, resolution=resolution, chromosome=chromosome, start=first * resolution)
     with atomic_path(folder / "contact_map.cool") as part:
-        _write_cooler(part, np.triu(counts), resolution, chromosome or "locus", first)
+        edge = np.arange(first + len(counts) + 1, dtype=np.int64) * resolution
+        _write_cooler(part, np.triu(counts), edge, chromosome or "locus", first, resolution)
 
 
-def _write_cooler(path: Path, upper: np.ndarray, resolution: int, chromosome: str, first: int) -> None:
+def write_nucleosome_map(counts: np.ndarray, edge: np.ndarray, chromosome: str, path: Path) -> None:
+    """Write a symmetric map (m, m) as a .cool file whose bins end at the m + 1 places ``edge`` of ``chromosome``.
+
+    A bin before them reaches from the chromosome's start to the first one. The same map gives the same bytes.
+    """
+    first = int(edge[0] > 0)
+    whole = np.concatenate([[0], edge]) if first else edge
+    with atomic_path(path) as part:
+        _write_cooler(part, np.triu(counts), np.asarray(whole), chromosome or "locus", first, None)
+
+
+def _write_cooler(path: Path, upper: np.ndarray, edge: np.ndarray, chromosome: str, first: int,
+                  bin_size: int | None) -> None:
     """A file of version 3 of the cooler format (Abdennur & Mirny, Bioinformatics 36:311, 2020): one chromosome, which
-    ends where the map (k, k) does, whose first bin is number ``first``."""
+    ends where the map (k, k) does, whose first bin is number ``first``; ``bin_size`` None: bins of any length."""
     one, other = np.nonzero(upper)
-    bins = first + len(upper)
-    edge = np.arange(bins + 1, dtype=np.int32) * np.int32(resolution)
+    bins, edge = first + len(upper), edge.astype(np.int32)
     columns = {
         "chroms/name": np.array([chromosome.encode()]), "chroms/length": edge[-1:],
         "bins/chrom": np.zeros(bins, np.int32), "bins/start": edge[:-1], "bins/end": edge[1:],
@@ -38,7 +50,7 @@ def _write_cooler(path: Path, upper: np.ndarray, resolution: int, chromosome: st
             file.create_dataset(name, data=values, track_times=False)
         file.attrs.update({
             "format": "HDF5::Cooler", "format-url": "https://github.com/open2c/cooler", "format-version": np.uint8(3),
-            "bin-type": "fixed", "bin-size": np.uint32(resolution), "storage-mode": "symmetric-upper",
-            "assembly": "unknown", "metadata": "{}", "generated-by": "chromabuild", "nchroms": np.int32(1),
-            "nbins": np.int64(bins), "nnz": np.int64(len(one)), "sum": np.int64(upper.sum()),
+            "bin-type": "fixed" if bin_size else "variable", "bin-size": np.uint32(bin_size) if bin_size else "null",
+            "storage-mode": "symmetric-upper", "assembly": "unknown", "metadata": "{}", "generated-by": "chromabuild",
+            "nchroms": np.int32(1), "nbins": np.int64(bins), "nnz": np.int64(len(one)), "sum": np.int64(upper.sum()),
         })  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from chromabuild.analysis.rmsd import followed, superposed_rmsd
-from chromabuild.clash.tails import TAILS
+from chromabuild.molecule.histone_tails import TAILS
 from chromabuild.molecule.residues import residue_library
 from chromabuild.molecule.solute import Solute
 from chromabuild.simulate.result import PhaseFiles, Run

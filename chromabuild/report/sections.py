@@ -10,6 +10,7 @@ from chromabuild.base.labels import label
 from chromabuild.base.progress import Progress
 from chromabuild.base.summary import Summary
 from chromabuild.report import html
+from chromabuild.report.analysis import analysis_section
 from chromabuild.report.checks import measured
 from chromabuild.report.dna import dna_section
 from chromabuild.report.downloads import figure
@@ -29,6 +30,7 @@ def sections(folder: Path, stages: Stages, progress: Progress) -> dict[str, str]
     """Title to content of every section below the pictures; empty where there is nothing to tell."""
     writers = {"Locus": _locus, "Scaffold": _scaffold, "Solute": _built, "DNA": _dna, "Clashes": _clashes,
                "Box and ions": _box, "Force field": _topology, "Minimisation and dynamics": _dynamics,
+               "Analysis": _analysis,
                "Pipeline": _pipeline, "Files": _files, "Provenance": _provenance}
     found = {}
     for done, (title, writer) in enumerate(writers.items()):
@@ -287,6 +289,10 @@ def _topology(folder: Path, stages: Stages) -> str:
         return ""
     return (f"<p>{_count(summary['atoms'], 'atom')} in the force field {html.text(summary['force_field'])}.</p>"
             if "force_field" in summary else "") + _facts(summary) + _records(summary)
+
+
+def _analysis(folder: Path, stages: Stages) -> str:
+    return analysis_section(folder)
 
 
 def _dynamics(folder: Path, stages: Stages) -> str:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.clash.tails import TAILS
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
+from chromabuild.molecule.histone_tails import TAILS
 from chromabuild.molecule.residues import SOLVENT, modifications
 
 BACKBONE = {"dna": ("P", "OP1", "OP2", "O5'", "C5'", "C4'", "C3'", "O3'"), "protein": ("N", "CA", "C", "O")}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.clash.tails import TAILS
+from chromabuild.molecule.histone_tails import TAILS
 from chromabuild.nucleosome.homology import (
     Residue,
     build_end,

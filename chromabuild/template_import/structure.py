@@ -14,7 +14,7 @@ from Bio.Align import PairwiseAligner, substitution_matrices
 
 from chromabuild.analysis.duplex import first_model
 from chromabuild.base.errors import BadInputError
-from chromabuild.clash.tails import TAILS
+from chromabuild.molecule.histone_tails import TAILS
 from chromabuild.nucleosome.homology import BACKBONE, Residue, chains_of, histone_table
 from chromabuild.nucleosome.octamer import FAMILIES, octamer
 from chromabuild.nucleosome.peptide import plain_name, superposition, three_letters

@@ -10,8 +10,8 @@ from scipy.spatial import cKDTree
 
 from chromabuild.base.files import template_path
 from chromabuild.build.duplex import build_dna
-from chromabuild.clash.tails import TAILS
 from chromabuild.dna.sequence import base_index
+from chromabuild.molecule.histone_tails import TAILS
 from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.molecule.solute import Solute
 from chromabuild.nucleosome.octamer import octamer

@@ -10,7 +10,7 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import Settings
 from chromabuild.build import build_solute
 from chromabuild.build.octamers import octamer_of_recipe
-from chromabuild.clash.tails import TAILS
+from chromabuild.molecule.histone_tails import TAILS
 from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.nucleosome.homology import chains_of, histone_table
 from chromabuild.nucleosome.octamer import FAMILIES, octamer

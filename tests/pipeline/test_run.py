@@ -14,7 +14,10 @@ import pytest
 from support.command_line import command, digests, environment, result_of
 
 from chromabuild import open_results
+from chromabuild.analysis.trajectory_file import quiet
+from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import load_config
+from chromabuild.pipeline.analysis import analyse, phase_source
 from chromabuild.simulate.energy_log import EnergyLog
 from chromabuild.simulate.openmm_engine import nonbonded_options
 
@@ -148,6 +151,18 @@ def test_solute_and_ions_alone_in_mdanalysis(piece, tmp_path, engine, ranks):
     assert made.atoms.names.tolist() == universe.atoms.names.tolist()
     assert np.array_equal([frame.positions for frame in made.trajectory],
                           [frame.positions for frame in universe.trajectory])
+
+
+def test_analysis_opens_a_phase(simulated):
+    """Of a protein alone, whose frames have the times of the phase."""
+    folder = simulated[0].results
+    source = phase_source(folder, None)
+    assert source.name == "phase dynamics" and source.time.tolist() == pytest.approx(np.arange(1, 6) * 0.04)
+    assert len(source.universe.trajectory) == 5 and {"topology.h5", "solute_clean.h5"} < {p.name for p in source.files}
+    with pytest.raises(BadInputError, match="has no trajectory of a phase cool: choose from dynamics"):
+        phase_source(folder, "cool")
+    with quiet(), pytest.raises(BadInputError, match="phase dynamics holds no DNA"):
+        analyse(source, folder / "analysis")
 
 
 def test_report_stands_alone(simulated):

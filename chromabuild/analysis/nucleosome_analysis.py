@@ -1,0 +1,154 @@
+"""Nucleosomes along a trajectory, as an analysis of MDAnalysis."""
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from chromabuild.analysis.frame_analysis import FrameAnalysis
+from chromabuild.analysis.histones import HistoneChain
+from chromabuild.analysis.nucleosome_measures import (
+    BRIDGE,
+    CATIONS,
+    PATCH,
+    PATCH_ATOMS,
+    dimer_shifts,
+    hinge,
+    phosphates_held,
+    residues_near,
+    tail_shape,
+    tails_of,
+    wrapping,
+)
+from chromabuild.analysis.nucleotides import PLACE, helix_of
+from chromabuild.analysis.whole_nucleosomes import SITES, WholeNucleosomes, core_of
+
+if TYPE_CHECKING:
+    import MDAnalysis
+
+
+class NucleosomeAnalysis(FrameAnalysis):
+    """Unwrapping, sliding, gaping, splitting, contacts and tails of all nucleosomes of a universe.
+
+    Nucleosomes are found in the frame that the universe shows when the analysis is made. Results with f frames, m
+    nucleosomes, t tails (all nucleosomes, in the order of ``tails``) and c residues of histones (``chains`` in a row):
+
+    - ``rmsd`` (f, m): folds from 1KX5, angstrom; ``dimer`` (f, m, 2): ``dimer_shifts``, angstrom;
+    - ``unwrapped`` (f, m, 2): base pairs detached at both ends; ``detached`` (f, m, 147): by site;
+    - ``slid`` (f, m): base pairs; ``turned`` (f, m): degree; ``hinge`` (f, m, 3): degree, about y the gaping;
+    - ``patch`` (f, m, 2): arginines and lysines at the acidic patches, and those of H4 tails among them;
+    - ``phosphate`` (f, m, 2, 147): whether the phosphate of each site on either strand is held by a histone;
+    - ``tail`` (f, t, 2): end-to-end distance and radius of gyration, angstrom;
+    - ``contact`` (f, c): whether a residue touches DNA;
+    - ``alpha`` (f, c, 3): C-alpha atoms as seen from their own octamer, angstrom.
+
+    Raises BadInputError where the universe has no DNA or no nucleosome.
+
+    >>> import MDAnalysis
+    >>> found = NucleosomeAnalysis(MDAnalysis.Universe("1kx5.pdb")).run()
+    >>> found.results.unwrapped.tolist()
+    [[[0, 0]]]
+    """
+
+    MEASURES: ClassVar[dict[str, type]] = {
+        "rmsd": np.float32, "dimer": np.float32, "unwrapped": np.int32, "detached": bool, "slid": np.float32,
+        "turned": np.float32, "hinge": np.float32, "patch": np.int32, "phosphate": bool, "tail": np.float32,
+        "contact": bool, "alpha": np.float32}
+
+    def __init__(self, universe: "MDAnalysis.Universe", whole: WholeNucleosomes | None = None,
+                 verbose: bool = False) -> None:
+        super().__init__(universe, verbose)
+        self.whole = whole or WholeNucleosomes(universe)
+        self.nucleosomes = self.whole.nucleosomes
+        self.chains = [(k, chain) for k, nucleosome in enumerate(self.nucleosomes)
+                       for _, chain in nucleosome.octamer.present]
+        """Number of the nucleosome, and the chain."""
+        self.tails = [(k, tail) for k, nucleosome in enumerate(self.nucleosomes)
+                      for tail in tails_of(nucleosome.octamer)]
+        self._charges = _Charges(self.chains, universe.atoms.names)
+
+    def measures(self, position: np.ndarray, box: np.ndarray | None) -> dict[str, np.ndarray]:
+        """What is kept of one frame, from all atoms (n, 3) and the box of the universe."""
+        whole = self.whole
+        dna = whole.nucleotides.positions(position, box)
+        chains = whole.chains(position, dna, box)
+        origin, frame = whole.nucleotides.base_frames(dna)
+        helices = [helix_of(pairs, origin, frame) for pairs in whole.nucleotides.duplexes]
+        atoms = dna.reshape(-1, 3)
+        dna_tree = cKDTree(atoms[np.isfinite(atoms[:, 0])])
+        nitrogens = self._charges.nitrogens(chains.heavy)
+        cores = [core_of(nucleosome.octamer, chains) for nucleosome in self.nucleosomes]
+        found: dict[str, list] = {measure: [] for measure in self.MEASURES}
+        for nucleosome, core in zip(self.nucleosomes, cores, strict=True):
+            found["rmsd"].append(core.rmsd)
+            found["dimer"].append(dimer_shifts(nucleosome.octamer, chains.alpha))
+            sites = nucleosome.sites(whole.nucleotides)
+            if nucleosome.duplex < 0:
+                blank = {"detached": np.zeros(SITES, bool), "unwrapped": (0, 0), "slid": np.nan, "turned": np.nan,
+                         "hinge": np.full(3, np.nan), "phosphate": np.zeros((2, SITES), bool)}
+                for measure, values in blank.items():
+                    found[measure].append(values)
+                continue
+            pairs, helix = whole.nucleotides.duplexes[nucleosome.duplex], helices[nucleosome.duplex]
+            seen = (helix.origin - core.origin) @ core.frame
+            wrapped = wrapping(seen, core.frame.T @ helix.frame, sites, pairs.closed)
+            found["detached"].append(wrapped.detached)
+            found["unwrapped"].append(wrapped.unwrapped)
+            found["slid"].append(wrapped.slid)
+            found["turned"].append(wrapped.turned)
+            found["hinge"].append(hinge(seen, sites))
+            rows = np.stack([pairs.first[sites], pairs.second[sites]])
+            held = phosphates_held(dna[rows][:, :, [PLACE["OP1"], PLACE["OP2"]]], nitrogens)
+            found["phosphate"].append(held & (sites >= 0))
+        found["patch"] = self._charges.at_patches(chains.heavy, len(self.nucleosomes))
+        for _, tail in self.tails:
+            found["tail"].append(tail_shape(tail, chains.alpha[id(tail.chain)], chains.heavy[id(tail.chain)]))
+        for k, chain in self.chains:
+            found["contact"].append(residues_near(chain, chains.heavy[id(chain)], dna_tree))
+            found["alpha"].append((chains.alpha[id(chain)] - cores[k].origin) @ cores[k].frame)
+        joined = {measure: np.concatenate(found[measure]) for measure in ("contact", "alpha")}
+        return {measure: joined.get(measure, found[measure]) for measure in self.MEASURES}
+
+
+class _Charges:
+    """Charged atoms of histones: places of nitrogens, cations and acids among the heavy atoms of each chain."""
+
+    def __init__(self, chains: list[tuple[int, HistoneChain]], names: np.ndarray) -> None:
+        self._chains = chains
+        self._nitrogens, self._cations, self._acids = [], [], []
+        for k, (nucleosome, chain) in enumerate(chains):
+            here = names[chain.heavy].astype(str)
+            self._nitrogens.append(np.flatnonzero(np.char.startswith(here, "N")))
+            cations = np.flatnonzero(np.isin(here, CATIONS))
+            residue = chain.heavy_residue[cations]
+            is_core = np.isin(residue, chain.core)
+            is_tail = (chain.number[residue] <= 23) & (chain.family == "H4")
+            self._cations.append((cations, np.stack([np.full(len(cations), nucleosome), np.full(len(cations), k),
+                                                     residue, is_core, is_tail], axis=1)))
+            patch = np.isin(chain.crystal[chain.heavy_residue], PATCH.get(chain.family, ()))
+            self._acids.append(np.flatnonzero(patch & np.isin(here, PATCH_ATOMS)))
+
+    def nitrogens(self, heavy: dict[int, np.ndarray]) -> cKDTree:
+        """All nitrogens of histones in a frame."""
+        return cKDTree(np.concatenate([heavy[id(chain)][places] for (_, chain), places in
+                                       zip(self._chains, self._nitrogens, strict=True)]))
+
+    def at_patches(self, heavy: dict[int, np.ndarray], nucleosomes: int) -> np.ndarray:
+        """(m, 2) arginines and lysines within ``BRIDGE`` of an acidic patch of each nucleosome, and those of H4 tails.
+
+        The folds of the nucleosome itself are left out: they touch it always.
+        """
+        cations = np.concatenate([heavy[id(chain)][places] for (_, chain), (places, _) in
+                                  zip(self._chains, self._cations, strict=True)])
+        facts = np.concatenate([fact for _, fact in self._cations])
+        tree, found = cKDTree(cations), np.zeros((nucleosomes, 2), dtype=int)
+        near: list[set[int]] = [set() for _ in range(nucleosomes)]
+        for (nucleosome, chain), places in zip(self._chains, self._acids, strict=True):
+            for hits in tree.query_ball_point(heavy[id(chain)][places], BRIDGE):
+                near[nucleosome].update(hits)
+        for nucleosome, hits in enumerate(near):
+            here = facts[sorted(hits)] if hits else facts[:0]
+            here = here[(here[:, 0] != nucleosome) | (here[:, 3] == 0)]
+            residues = np.unique(here[:, [1, 2, 4]], axis=0)
+            found[nucleosome] = len(residues), residues[:, 2].sum()
+        return found

@@ -1,0 +1,206 @@
+"""Results of analyses as tidy tables: one row an observation, units in the names of columns or in their own column.
+
+Averages are over the equilibrated part of the frames, with block errors; series have a row a frame.
+"""
+
+import csv
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from chromabuild.analysis.averages import averages, first_equilibrated
+from chromabuild.analysis.backbone_states import is_bii, is_canonical, is_south
+from chromabuild.analysis.dna_analysis import DnaAnalysis
+from chromabuild.analysis.duplex import PAIR_NAMES, STEP_NAMES
+from chromabuild.analysis.fibre_analysis import FibreAnalysis
+from chromabuild.analysis.helix_shape import GROOVES, bonds_kept, frayed, is_open
+from chromabuild.analysis.nucleosome_analysis import NucleosomeAnalysis
+from chromabuild.analysis.solvent import BOUND, DIRECT, SHELL, concentration, residence
+from chromabuild.analysis.solvent import SITES as DNA_SITES
+from chromabuild.analysis.solvent_analysis import SolventAnalysis
+from chromabuild.analysis.whole_nucleosomes import DYAD, SITES
+from chromabuild.base.files import atomic_path
+
+LENGTHS = ("angstrom",) * 3 + ("degree",) * 3
+TURN = 10.3
+"""Base pairs a turn of 1KX5's DNA, seen from the superhelix axis: from one minor groove that faces it to the next."""
+AVERAGES = ("quantity", "unit", "mean", "block_error", "deviation")
+
+
+@dataclass
+class Table:
+    """A table that is written as CSV."""
+
+    header: tuple[str, ...]
+    rows: list[tuple[object, ...]] = field(default_factory=list)
+
+    def write(self, path: Path) -> None:
+        """Write CSV; numbers with six digits, nothing where there is none."""
+        with atomic_path(path) as part, open(part, "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(self.header)
+            writer.writerows([_written(value) for value in row] for row in self.rows)
+
+
+def _written(value: object) -> object:
+    if isinstance(value, (float, np.floating)):
+        return "" if not np.isfinite(value) else f"{float(value):.6g}"
+    return int(value) if isinstance(value, np.integer) else value
+
+
+def _add(table: Table, labels: Iterable[tuple[object, ...]], quantity: str, unit: str, values: np.ndarray, first: int,
+         period: float | None = None) -> None:
+    """A row for every element of series (f, n)."""
+    found = averages(values, first, period)
+    for label, *numbers in zip(labels, found.mean, found.error, found.deviation, strict=True):
+        table.rows.append((*label, quantity, unit, *numbers))
+
+
+def _series(time: np.ndarray, columns: Mapping[str, np.ndarray]) -> Table:
+    return Table(("time_ps", *columns), list(zip(time, *columns.values(), strict=True)))
+
+
+def dna_tables(analysis: DnaAnalysis, time: np.ndarray) -> tuple[dict[str, Table], int]:
+    """``dna_pairs``, ``dna_steps``, ``dna_nucleotides`` (averages along the sequence) and ``dna_series``; and the
+    frame from which they count."""
+    found, duplexes = analysis.results, analysis.nucleotides.duplexes
+    opened, south = is_open(found.hydrogen_bond), is_south(found.pucker[..., 0])
+    phosphate = np.isfinite(found.torsion[0, ..., 4]) & np.isfinite(found.torsion[0, ..., 5])
+    bii, canonical = is_bii(found.torsion), is_canonical(found.torsion)
+    starts = np.cumsum([0, *(len(pairs.first) for pairs in duplexes)])
+    ends = [frayed(opened[:, a:b]) for a, b in zip(starts[:-1], starts[1:], strict=True)]
+    columns = {f"{name}_{unit}": found.pair[..., k].mean(axis=1)
+               for k, (name, unit) in enumerate(zip(PAIR_NAMES, LENGTHS, strict=True))}
+    columns |= {f"{name}_{unit}": found.step[..., k].mean(axis=1)
+                for k, (name, unit) in enumerate(zip(STEP_NAMES, LENGTHS, strict=True))}
+    columns |= {"open_pairs": opened.sum(axis=1), "frayed_pairs": sum(end.sum(axis=1) for end in ends),
+                "bii_share": bii[:, phosphate].mean(axis=1), "south_share": south.mean(axis=(1, 2))}
+    first = first_equilibrated(time, [columns[key] for key in ("slide_angstrom", "roll_degree", "twist_degree")])
+    letter = analysis.nucleotides.letter
+    pairs, steps = (Table(("duplex", what, "first", "second", "bases", *AVERAGES)) for what in ("pair", "step"))
+    pair_labels, step_labels, nucleotide_labels = [], [], []
+    name = analysis.nucleotides.name
+    for d, run in enumerate(duplexes, 1):
+        n = len(run.first)
+        for k, (a, b) in enumerate(zip(run.first, run.second, strict=True), 1):
+            pair_labels.append((d, k, name[a], name[b], letter[a] + letter[b]))
+            if k <= run.steps:
+                step_labels.append((d, k, name[a], name[run.first[k % n]], letter[a] + letter[run.first[k % n]]))
+    for strand, rows in (("I", "first"), ("J", "second")):
+        nucleotide_labels += [(d, strand, k, name[row], letter[row]) for d, run in enumerate(duplexes, 1)
+                              for k, row in enumerate(getattr(run, rows), 1)]
+    for k, (quantity, unit) in enumerate(zip(PAIR_NAMES, LENGTHS, strict=True)):
+        _add(pairs, pair_labels, quantity, unit, found.pair[..., k], first)
+    _add(pairs, pair_labels, "hydrogen bonds", "count", bonds_kept(found.hydrogen_bond), first)
+    _add(pairs, pair_labels, "open", "share", opened, first)
+    for k, (quantity, unit) in enumerate(zip(STEP_NAMES, LENGTHS, strict=True)):
+        _add(steps, step_labels, quantity, unit, found.step[..., k], first)
+    for k, groove in enumerate(GROOVES):
+        _add(steps, step_labels, f"{groove.replace('_', ' ')} groove", "angstrom", found.groove[..., k], first)
+    _add(steps, step_labels, "bend over a turn", "degree", found.bend, first)
+    nucleotides = Table(("duplex", "strand", "pair", "nucleotide", "base", *AVERAGES))
+    flat = len(nucleotide_labels)
+    _add(nucleotides, nucleotide_labels, "pucker phase", "degree", found.pucker[..., 0].reshape(-1, flat), first, 360.0)
+    _add(nucleotides, nucleotide_labels, "pucker amplitude", "degree", found.pucker[..., 1].reshape(-1, flat), first)
+    for quantity, state in (("C2'-endo (south)", south), ("BII", bii), ("alpha/gamma canonical", canonical)):
+        known = np.isfinite(found.torsion[..., {"BII": 4}.get(quantity, 0 if "alpha" in quantity else 3)])
+        _add(nucleotides, nucleotide_labels, quantity, "share", np.where(known, state, np.nan).reshape(-1, flat), first)
+    return {"dna_pairs": pairs, "dna_steps": steps, "dna_nucleotides": nucleotides,
+            "dna_series": _series(time, columns)}, first
+
+
+def nucleosome_tables(analysis: NucleosomeAnalysis, time: np.ndarray) -> tuple[dict[str, Table], int]:
+    """``nucleosome_series``, ``nucleosome_averages``, ``nucleosome_sites``, ``nucleosome_residues`` and
+    ``nucleosome_tails``; and the frame from which they count."""
+    found = analysis.results
+    kinds = {
+        "rmsd of the folds": ("angstrom", found.rmsd), "detached at the entry": ("bp", found.unwrapped[..., 0]),
+        "detached at the exit": ("bp", found.unwrapped[..., 1]), "slid": ("bp", found.slid),
+        "rotational phase": ("degree", found.turned), "gaping": ("degree", found.hinge[..., 1]),
+        "turn about the dyad axis": ("degree", found.hinge[..., 0]),
+        "turn about the superhelix axis": ("degree", found.hinge[..., 2]),
+        "first dimer splits": ("angstrom", found.dimer[..., 0]),
+        "second dimer splits": ("angstrom", found.dimer[..., 1]),
+        "residues at the acidic patch": ("count", found.patch[..., 0]),
+        "of these in H4 tails": ("count", found.patch[..., 1]),
+        "phosphates held": ("count", found.phosphate.sum(axis=(2, 3)))}
+    first = first_equilibrated(time, [found.rmsd.mean(axis=1), found.unwrapped.sum(axis=(1, 2))])
+    names = [(k, nucleosome.octamer.name) for k, nucleosome in enumerate(analysis.nucleosomes, 1)]
+    means, series = Table(("nucleosome", "segment", *AVERAGES)), Table(
+        ("time_ps", "nucleosome", *(f"{quantity.replace(' ', '_')}_{unit}" for quantity, (unit, _) in kinds.items())))
+    for quantity, (unit, values) in kinds.items():
+        _add(means, names, quantity, unit, values, first, 360.0 if quantity == "rotational phase" else None)
+    for f, moment in enumerate(time):
+        series.rows += [(moment, k + 1, *(values[f, k] for _, values in kinds.values())) for k in range(len(names))]
+    rest = slice(first, None)
+    sites = Table(("nucleosome", "site_bp", "superhelix_location", "detached_share", "phosphate_I_held_share",
+                   "phosphate_J_held_share"))
+    for k, _ in enumerate(names):
+        held, off = found.phosphate[rest, k].mean(axis=0), found.detached[rest, k].mean(axis=0)
+        sites.rows += [(k + 1, s - DYAD, (s - DYAD) / TURN, off[s], held[0, s], held[1, s]) for s in range(SITES)]
+    residues = Table(("nucleosome", "chain", "histone", "residue", "rmsf_angstrom", "dna_contact_share"))
+    alpha = found.alpha[rest]
+    moved = np.sqrt(((alpha - alpha.mean(axis=0)) ** 2).sum(axis=2).mean(axis=0))
+    touching, row = found.contact[rest].mean(axis=0), 0
+    for nucleosome, chain in analysis.chains:
+        for number in chain.number:
+            residues.rows.append((nucleosome + 1, chain.label, chain.name, int(number), moved[row], touching[row]))
+            row += 1
+    tails = Table(("nucleosome", "chain", "tail", *AVERAGES))
+    labels = [(nucleosome + 1, tail.chain.label, tail.name) for nucleosome, tail in analysis.tails]
+    for k, quantity in enumerate(("end to end", "radius of gyration") if labels else ()):
+        _add(tails, labels, quantity, "angstrom", found.tail[..., k], first)
+    return {"nucleosome_series": series, "nucleosome_averages": means, "nucleosome_sites": sites,
+            "nucleosome_residues": residues, "nucleosome_tails": tails}, first
+
+
+def fibre_tables(analysis: FibreAnalysis, time: np.ndarray) -> tuple[dict[str, Table], int]:
+    """``fibre_series`` and ``fibre_averages``; and the frame from which they count."""
+    found = analysis.results
+    m = len(analysis.whole.nucleosomes)
+    columns = {"radius_of_gyration_angstrom": found.gyration, "sedimentation_svedberg": found.sedimentation,
+               "stacked_pairs": found.stacked}
+    if m > 1:
+        columns["next_distance_angstrom"] = found.next.mean(axis=1)
+    if m > 2:
+        columns["second_distance_angstrom"] = found.second.mean(axis=1)
+    first = first_equilibrated(time, columns.values())
+    means = Table(("of", *AVERAGES))
+    for name, values in columns.items():
+        quantity, _, unit = name.rpartition("_")
+        unit = "count" if unit == "pairs" else unit
+        _add(means, [("fibre",)], quantity.replace("_", " "), unit, values[:, None], first)
+    _add(means, [(f"nucleosome {k}",) for k in range(1, m + 1)], "entry-exit angle", "degree", found.entry_exit, first)
+    _add(means, [(f"nucleosomes {k} and {k + 1}",) for k in range(1, m)], "distance", "angstrom", found.next, first)
+    linkers = [(f"linker after nucleosome {one.before + 1}",) for one in analysis.linkers]
+    for k, quantity in enumerate(("bend from end to end", "twist") if linkers else ()):
+        _add(means, linkers, quantity, "degree", found.linker[..., k], first)
+    return {"fibre_series": _series(time, columns), "fibre_averages": means}, first
+
+
+def solvent_tables(analysis: SolventAnalysis, time: np.ndarray) -> tuple[dict[str, Table], int]:
+    """``solvent_series``, ``solvent_sites``, ``solvent_profile`` and ``solvent_residence``; and the frame from which
+    they count."""
+    found, kinds = analysis.results, analysis.solvent.kinds
+    bound = {kind: found.bound[:, analysis.solvent.kind == kind] for kind in kinds}
+    columns = {f"bound_{kind}_count": ions.sum(axis=1) for kind, ions in bound.items()}
+    first = first_equilibrated(time, columns.values())
+    sites = Table(("ion", "site", "within_angstrom", *AVERAGES))
+    for k, kind in enumerate(kinds):
+        labels = [(kind, site, reach) for site in DNA_SITES for reach in (BOUND, DIRECT)]
+        _add(sites, labels, "ions", "count", found.at_site[:, k].reshape(len(time), -1), first)
+    profile = Table(("ion", "distance_angstrom", "ions_mean", "ions_block_error", "waters_mean", "molar"))
+    water = found.water[first:].mean(axis=0)
+    for k, kind in enumerate(kinds):
+        ions = averages(found.ions[:, k], first)
+        profile.rows += [(kind, (s + 0.5) * SHELL, *row) for s, row in enumerate(
+            zip(ions.mean, ions.error, water, concentration(ions.mean, water), strict=True))]
+    stay = Table(("ion", "residence_ps", "error_ps", "departures", "bound_share"))
+    spacing = float(time[1] - time[0]) if len(time) > 1 else float("nan")
+    for kind, ions in bound.items():
+        one = residence(ions[first:], spacing)
+        stay.rows.append((kind, one.time, one.error, one.departures, float(ions[first:].mean())))
+    return {"solvent_series": _series(time, columns), "solvent_sites": sites, "solvent_profile": profile,
+            "solvent_residence": stay}, first

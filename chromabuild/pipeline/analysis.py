@@ -1,0 +1,224 @@
+"""`chromabuild analyse`: measures of a trajectory as tables, made once for each input."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chromabuild.base.checked_json import checked_text
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.files import atomic_path, file_hash
+from chromabuild.base.progress import Progress, silent
+from chromabuild.base.summary import Summary
+
+if TYPE_CHECKING:
+    import MDAnalysis
+
+    from chromabuild.analysis.frame_analysis import FrameAnalysis
+    from chromabuild.analysis.tables import Table
+
+MEASURES = ("dna", "nucleosome", "fibre", "solvent")
+FOLDER = "analysis"
+FILE_NAME = "analysis.json"
+FORMAT, VERSION = "chromabuild-analysis", 1
+_FEW = 16
+"""Frames a process that are worth its start."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is analysed."""
+
+    universe: "MDAnalysis.Universe"
+    name: str
+    """For sentences and titles."""
+    files: tuple[Path, ...]
+    """All that the result depends on."""
+    time: np.ndarray
+    """(f,) of all frames, ps."""
+    chromosome: str = ""
+    start: int = 0
+    """Where on the chromosome the first base pair lies."""
+
+
+def phase_source(folder: Path, phase: str | None) -> Source:
+    """Frames of a phase of an output folder; default the last phase of dynamics that wrote any.
+
+    Raises BadInputError where there are none, or where the file is damaged.
+    """
+    from chromabuild.analysis.trajectory_file import load
+    from chromabuild.export.universe import make_universe
+    from chromabuild.forcefield.molecule_runs import part_of
+    from chromabuild.pipeline.results import open_results
+
+    results = open_results(folder)
+    having = [one for one in results.run.phases if one.trajectory]
+    if not having:
+        raise BadInputError(f"{folder} holds no trajectory: give a phase of simulate a trajectory_period")
+    names = [one.name for one in having]
+    if phase is None:
+        chosen = next((one for one in reversed(having) if one.kind == "dynamics"), having[-1])
+    elif phase in names:
+        chosen = having[names.index(phase)]
+    else:
+        raise BadInputError(f"{folder} has no trajectory of a phase {phase}: choose from {', '.join(names)}")
+    selection = results.record["stages"]["topology"]["provenance"]["settings"]["dynamics"]["trajectory_selection"]
+    universe = make_universe(part_of(results.topology, selection), results.clean_solute)
+    load(universe, chosen.trajectory, "topology.h5")
+    time, frames = chosen.energies["TIME"], len(universe.trajectory)
+    # As of the report: frames are written at whole multiples of a period, the last at the end of the phase.
+    when = time[0] + np.arange(1, frames + 1) * (time[-1] - time[0]) / frames
+    scaffold = results.scaffold if (folder / "scaffold.h5").is_file() else None
+    return Source(universe, f"phase {chosen.name}",
+                  (folder / "topology.h5", folder / "solute_clean.h5", chosen.trajectory, chosen.log), when,
+                  scaffold.chromosome if scaffold else "", int(scaffold.position[0]) if scaffold else 0)
+
+
+def file_source(topology: Path, trajectory: Path | None) -> Source:
+    """Any topology and trajectory of MDAnalysis. Raises BadInputError for files that are damaged or do not match."""
+    from chromabuild.analysis.trajectory_file import open_universe
+
+    universe = open_universe(topology, trajectory)
+    frames, step = len(universe.trajectory), float(universe.trajectory.dt)
+    start = float(universe.trajectory[0].time)
+    files = (topology, trajectory) if trajectory is not None else (topology,)
+    return Source(universe, (trajectory or topology).name, files, start + step * np.arange(frames))
+
+
+def analyse(source: Source, folder: Path, measures: Sequence[str] = ("dna", "nucleosome"), every: int = 1,
+            threads: int = 1, progress: Progress = silent) -> Summary:
+    """Write the tables of some measures into a folder, and sum them up; what is there already stays.
+
+    Raises BadInputError for an unknown measure, too few frames, DNA or nucleosomes that are missing, and files that
+    end early.
+    """
+    unknown = [measure for measure in measures if measure not in MEASURES]
+    if unknown or not measures:
+        raise BadInputError(f"{unknown[0] if unknown else 'nothing'} is no measure: choose from {', '.join(MEASURES)}")
+    if every > len(source.time):
+        raise BadInputError(f"every = {every} is more than the {len(source.time)} frames of {source.name}: choose less")
+    key = _key(source, every)
+    record = _read(folder)
+    done = {measure: entry for measure, entry in record.items()
+            if entry["key"] == key and all(_is_there(folder, name, hashed) for name, hashed in entry["files"].items())}
+    kept = [measure for measure in measures if measure in done]
+    for number, measure in enumerate(one for one in MEASURES if one in measures and one not in done):
+        progress(measure, number / len(measures))
+        tables, first, extra = _measured(source, measure, every, threads, folder)
+        for name, table in tables.items():
+            table.write(folder / f"{name}.csv")
+        names = [f"{name}.csv" for name in tables] + extra
+        time = source.time[::every]
+        entry = {"key": key, "source": source.name, "frames": len(time), "every": every,
+                 "from_ps": float(time[first]), "to_ps": float(time[-1]),
+                 "files": {name: file_hash(folder / name) for name in names}}
+        record = {one: old for one, old in _read(folder).items() if one != measure} | {measure: entry}
+        with atomic_path(folder / FILE_NAME) as part:
+            part.write_text(checked_text({"format": FORMAT, "version": VERSION, "measures": record}, indent=1),
+                            encoding="utf-8")
+        done[measure] = entry
+    entries = {measure: done[measure] for measure in MEASURES if measure in measures}
+    one = next(iter(entries.values()))
+    return {"source": source.name, "frames": one["frames"],
+            "equilibrated_from_ps": max(entry["from_ps"] for entry in entries.values()),
+            "up_to_date": ", ".join(kept) or "none",
+            "files": [str(folder / name) for entry in entries.values() for name in entry["files"]]}
+
+
+def _measured(source: Source, measure: str, every: int, threads: int,
+              folder: Path) -> "tuple[dict[str, Table], int, list[str]]":
+    """Tables of a measure, the frame from which they count, and further files that were written."""
+    from chromabuild.analysis import tables
+
+    source.universe.trajectory[0]
+    time = source.time[::every]
+    if measure == "dna":
+        from chromabuild.analysis.dna_analysis import DnaAnalysis
+        from chromabuild.analysis.nucleotides import find_nucleotides
+
+        nucleotides = find_nucleotides(source.universe, source.name)
+        found = _run(DnaAnalysis(source.universe, nucleotides), source, every, threads)
+        return *tables.dna_tables(found, time), [_keep_frames(found, DnaAnalysis.MEASURES, time, folder, measure)]
+    if measure == "solvent":
+        from chromabuild.analysis.solvent_analysis import SolventAnalysis
+
+        found = _run(SolventAnalysis(source.universe, whose=source.name), source, every, threads)
+        kept = _keep_frames(found, SolventAnalysis.MEASURES, time, folder, measure)
+        return *tables.solvent_tables(found, time), [kept]
+    from chromabuild.analysis.whole_nucleosomes import WholeNucleosomes
+
+    whole = WholeNucleosomes(source.universe, source.name)
+    if measure == "nucleosome":
+        from chromabuild.analysis.nucleosome_analysis import NucleosomeAnalysis
+
+        found = _run(NucleosomeAnalysis(source.universe, whole), source, every, threads)
+        kept = [name for name in NucleosomeAnalysis.MEASURES if name != "alpha"]
+        return *tables.nucleosome_tables(found, time), [_keep_frames(found, kept, time, folder, measure)]
+    from chromabuild.analysis.fibre_analysis import FibreAnalysis, nucleosome_bins
+    from chromabuild.genome.contact_map import write_nucleosome_map
+
+    found = _run(FibreAnalysis(source.universe, whole), source, every, threads)
+    made, first = tables.fibre_tables(found, time)
+    kept = _keep_frames(found, FibreAnalysis.MEASURES, time, folder, measure)
+    on_first = [k for k, one in enumerate(whole.nucleosomes) if one.duplex == 0]
+    if len(on_first) < 2:
+        return made, first, [kept]
+    counts = found.results.contacts[np.ix_(on_first, on_first)]
+    write_nucleosome_map(counts, nucleosome_bins(whole, 0, source.start), source.chromosome, folder / "fibre_map.cool")
+    return made, first, [kept, "fibre_map.cool"]
+
+
+def _keep_frames(analysis: "FrameAnalysis", names: Iterable[str], time: np.ndarray, folder: Path, measure: str) -> str:
+    """Results of every frame as a NumPy archive; its name."""
+    name = f"{measure}_frames.npz"
+    with atomic_path(folder / name) as part, open(part, "wb") as file:
+        np.savez_compressed(file, time_ps=time, **{name: analysis.results[name] for name in names})
+    return name
+
+
+def _run(analysis: "FrameAnalysis", source: Source, every: int, threads: int) -> "FrameAnalysis":
+    """All chosen frames, shared out to processes where there are enough."""
+    frames = len(source.time[::every])
+    workers = min(threads, frames // _FEW)
+    shared = {"backend": "multiprocessing", "n_workers": workers} if workers > 1 else {}
+    try:
+        analysis.run(step=every, **shared)
+    except (OSError, EOFError, ValueError) as error:
+        if isinstance(error, ValueError) and "trajectory" not in str(error).lower():
+            raise
+        raise BadInputError(f"{source.files[-1]} cannot be read to its end ({error}): it is cut short or damaged; copy "
+                            "it again") from None
+    if analysis.n_frames != frames:
+        raise BadInputError(f"{source.files[-1]} ends after {analysis.n_frames} of {frames} frames: it is cut short; "
+                            "copy it again")
+    return analysis
+
+
+def _key(source: Source, every: int) -> str:
+    """Of all that the tables follow from."""
+    from hashlib import blake2b
+
+    from chromabuild import __version__
+
+    content = [__version__, VERSION, every, source.name, *(file_hash(path) for path in source.files)]
+    return blake2b(json.dumps(content).encode(), digest_size=16).hexdigest()
+
+
+def _read(folder: Path) -> dict[str, dict]:
+    """The measures that a folder holds, by their record; empty where there is none, or it is damaged."""
+    try:
+        data = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    fits = isinstance(data, dict) and data.get("format") == FORMAT and data.get("version") == VERSION
+    return data["measures"] if fits else {}
+
+
+def _is_there(folder: Path, name: str, hashed: str) -> bool:
+    path = folder / name
+    return path.is_file() and file_hash(path) == hashed
+
+

@@ -1,0 +1,102 @@
+"""A fibre of nucleosomes: planted distances, stacking, linkers and angles, and its map as a .cool file."""
+
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+from support.placed_nucleosomes import joined, place_nucleosomes
+from support.universes import built_dna, universe_of
+
+from chromabuild.analysis.fibre_analysis import FibreAnalysis, nucleosome_bins
+from chromabuild.analysis.histones import find_octamers, reference_fold, superposition
+from chromabuild.dna.steps import analyse, rebuild, rotation_about_z
+from chromabuild.genome.contact_map import write_nucleosome_map
+from mesoscale.observables import MONONUCLEOSOME_RADIUS, MONONUCLEOSOME_S20W
+
+FREE, LINKER, KINK = 20, 30, 25.0
+
+
+def own_frame():
+    """Where the fixture's nucleosome stands."""
+    solute = place_nucleosomes([(np.eye(3), np.zeros(3))], keep="ABCDEFGH")
+    (octamer,) = find_octamers(universe_of(solute))
+    atoms, places = octamer.core()
+    return superposition(places, solute.position[atoms].astype(float))[:2]
+
+
+@pytest.fixture(scope="module")
+def dinucleosome():
+    """Two nucleosomes on 1KX5's path, a linker of 30 base pairs with a kink, straight ends, and its base pairs."""
+    fold = reference_fold()
+    wrapped = analyse(fold.path[:-1], fold.frame[:-1], fold.path[1:], fold.frame[1:])
+    straight = np.array([0, 0, 3.4, 0, 0, 36.0])
+    linker = np.tile(straight, (LINKER + 1, 1))
+    linker[LINKER // 2, 4] = KINK
+    steps = np.concatenate([np.tile(straight, (FREE, 1)), wrapped, linker, wrapped, np.tile(straight, (FREE, 1))])
+    origin, frame = rebuild(steps)
+    place, turn = own_frame()
+    transforms = []
+    for first in (FREE, FREE + 147 + LINKER):
+        core = frame[first + 73] @ fold.frame[73].T
+        rotation = core @ turn.T
+        transforms.append((rotation, origin[first + 73] - core @ fold.path[73] - rotation @ place))
+    dna = built_dna(("GATTACAGCC" * 40)[:len(origin)], origin, frame, np.zeros((len(origin), 6)))
+    histones = place_nucleosomes(transforms, keep="ABCDEFGH")
+    return universe_of(joined([dna, histones])), origin, frame
+
+
+def test_planted_linkers_and_angles(dinucleosome):
+    universe, origin, frame = dinucleosome
+    found = FibreAnalysis(universe).run()
+    assert [one.dyad for one in found.whole.nucleosomes] == [FREE + 73, FREE + 147 + LINKER + 73]
+    (linker,) = found.linkers
+    assert linker.length == LINKER
+    bend, twist = found.results.linker[0, 0]
+    assert bend == pytest.approx(KINK, abs=1e-3) and twist == pytest.approx(36.0 * (LINKER + 1), abs=2e-3)
+    fold = reference_fold()
+    # Straight ends follow the first and the last base pair of the path, and the kink leaves each half linker straight.
+    entry, leave = fold.frame[0][:, 2], fold.frame[-1][:, 2]
+    expected = np.degrees(np.arccos(-entry @ leave))
+    assert found.results.entry_exit[0] == pytest.approx(expected, abs=2e-3)
+    assert found.results.gyration[0] == pytest.approx(np.sqrt(((origin - origin.mean(0)) ** 2).sum(1).mean()), abs=1e-3)
+
+
+@pytest.mark.parametrize(("turn", "shift", "stacked"), [
+    (0, (0, 0, 60.0), 1), (0, (0, 0, 85.0), 0), (0, (60.0, 0, 0), 0), (90, (0, 0, 60.0), 1)])
+def test_planted_stacking_and_size(turn, shift, stacked):
+    place, frame = own_frame()
+    own = (frame.T, -frame.T @ place)
+    about = rotation_about_z(np.radians(float(turn)))
+    other = (about @ own[0], about @ own[1] + shift)
+    found = FibreAnalysis(universe_of(place_nucleosomes([own, other]))).run().results
+    apart = float(np.linalg.norm(shift))
+    assert found.next[0, 0] == pytest.approx(apart, abs=1e-2) and found.stacked[0] == stacked
+    # Kirkwood: s1 (1 + R / m * sum over ordered pairs of 1 / distance), nanometres.
+    kirkwood = MONONUCLEOSOME_S20W * (1 + MONONUCLEOSOME_RADIUS / 2 * 2 * 10 / apart)
+    assert found.sedimentation[0] == pytest.approx(kirkwood, rel=1e-3)
+    assert found.contacts.tolist() == [[0, 1], [1, 0]]
+
+
+def test_processes_add_up(dinucleosome):
+    universe = dinucleosome[0].copy()
+    universe.load_new(np.repeat(universe.atoms.positions[None], 5, axis=0))
+    found = FibreAnalysis(universe).run(backend="multiprocessing", n_workers=2).results
+    assert found.next.shape == (5, 1)
+    near = 5 * int(found.next[0, 0] < 120)
+    assert found.contacts.tolist() == [[0, near], [near, 0]]
+
+
+def test_map_of_nucleosomes_is_read_by_hictk(dinucleosome, tmp_path):
+    whole = FibreAnalysis(dinucleosome[0]).whole
+    edge = nucleosome_bins(whole, start=1000)
+    assert edge.tolist() == [1000, 1000 + FREE + 147 + LINKER // 2, 1000 + 2 * (FREE + 147) + LINKER]
+    write_nucleosome_map(np.array([[5, 2], [2, 7]]), edge, "chrV", tmp_path / "map.cool")
+    read = ("import sys, hictkpy; file = hictkpy.File(sys.argv[1]); "
+            "print([dict(file.chromosomes()), file.fetch().to_numpy().tolist()])")
+    # By another process: from its import on hictkpy keeps a core busy.
+    done = subprocess.run([sys.executable, "-c", read, tmp_path / "map.cool"], capture_output=True, text=True)
+    assert done.stdout.strip() == str([{"chrV": int(edge[-1])}, [[0, 0, 0], [0, 5, 2], [0, 2, 7]]]), done.stderr
+    with h5py.File(tmp_path / "map.cool") as file:
+        assert file["bins/start"][...].tolist() == [0, *edge[:-1]] and file.attrs["bin-type"] == "variable"
