@@ -25,7 +25,7 @@ def topology_from_system(flexible: openmm.System, rigid: openmm.System, atoms: a
     of whole residues that no term leaves; equal ones share a template (those of one residue whatever its number).
     Names are cut to four letters. Raises BadInputError for terms that the engine does not have.
     """
-    system = read_system(flexible)
+    system = read_system(flexible, rigid)
     terms = _our_terms(system, atoms, _constraints(rigid))
     residue = np.array([atom.residue.index for atom in atoms.atoms()], dtype=np.int64)
     first = _molecule_starts(terms, residue)
@@ -125,7 +125,7 @@ def _templates(system: SystemTerms, terms: dict[str, Term], first: np.ndarray, t
             known[key] = len(templates)
             templates.append(MoleculeTemplate(
                 name=own[0].name if len(own) == 1 else f"chain-{own[0].chain.id}",
-                rigid_water=first[m + 1] - first[m] == 3 == len(values["constraint_atoms"]),
+                rigid_water=(values["mass"] > 0).sum() == 3 == len(values["constraint_atoms"]),
                 atom_residue=residue[first[m]:first[m + 1]] - residue[first[m]],
                 residue_name=[r.name.encode()[:4] for r in own], residue_number=numbers,
                 residue_segid=[r.chain.id.encode()[:4] for r in own], **values))

@@ -72,7 +72,7 @@ def make_layout(placed: PlacedSolute, section: SolvateSection, seed: int, thread
 
     The solute is read one layer of tiles at a time; tiles that it does not come near are not looked into.
     """
-    tiling = Tiling(tuple(int(edge) for edge in placed.box), water_tile())
+    tiling = Tiling(tuple(int(edge) for edge in placed.box), water_tile(section.water))
     water_bits = without_solute(tiling)
     far_bits = water_bits.copy()
     n = tiling.tile.n_molecules
@@ -261,7 +261,7 @@ class SoluteLayer:
         """(w,) int8 of waters: 0 touches the solute, 1 is within the ions' distance, 2 is farther."""
         if len(slots) == 0 or len(self.position) == 0:
             return np.full(len(slots), 2, dtype=np.int8)
-        waters = self.tiling.unwrapped_molecules(slots)
+        waters = self.tiling.unwrapped_molecules(slots)[:, :3]
         shift = np.where(waters[:, :1] >= self.box, self.box, 0).astype(np.int32)
         shift[..., 2] = self.bottom
         waters -= shift
@@ -287,6 +287,8 @@ def input_key(solute_hash: str, box: np.ndarray, section: SolvateSection, seed: 
     """Hashes of everything that a layout depends on."""
     chosen = [section.salt, section.potassium_chloride, section.magnesium_chloride, section.counterion,
               section.ion_placement]
-    settings = json.dumps([VERSION, box.tolist(), chosen, seed, CLOSEST, residue_names()], sort_keys=True)
-    return {"solute": solute_hash, "water": blake3(water_tile().position.tobytes()).hexdigest(),
+    # The tile tells which water it is; the names are those of the solute's residues and the ions.
+    names = [name for name in residue_names() if name != "HOH4"]
+    settings = json.dumps([VERSION, box.tolist(), chosen, seed, CLOSEST, names], sort_keys=True)
+    return {"solute": solute_hash, "water": blake3(water_tile(section.water).position.tobytes()).hexdigest(),
             "settings": blake3(settings.encode()).hexdigest()}
