@@ -210,6 +210,7 @@ contains
     type(simulation_t), intent(inout) :: sim
     removed = remove_momentum(sim%comm, sim%atoms)
     if (sim%stops_rotation) removed = removed + remove_rotation(sim%comm, sim%atoms)
+    call sim%sites%clear(sim%atoms%velocity)
   end function energy_of_stop
 
   !> Drift, with friction and noise in its middle for Langevin dynamics, and with the box scaled by `factor` before and
@@ -253,8 +254,6 @@ contains
       call sim%constraints%apply_positions(sim%atoms%kind, sim%atoms%mass, sim%atoms%force, sim%atoms%position, &
                                            sim%atoms%velocity, time, sim%rounding)
     call sim%sites%place(sim%atoms%position, sim%rounding)
-    ! What a stop of the centre of mass gives them is no motion of their own.
-    call sim%sites%clear(sim%atoms%velocity)
     call sim%timer%lap(in_constraints)
   end subroutine drift
 
