@@ -10,6 +10,7 @@ from openmm import app, unit
 import chromabuild
 from chromabuild.forcefield.openmm_system import COULOMB_CONSTANT, SystemTerms, Term, read_system
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
+from chromabuild.forcefield.virtual_sites import no_sites
 
 MISSING_BOND_K = 450.0
 """kcal/mol/angstrom^2 of O-H in CHARMM's TIP3P water. Constrained pairs without bond or angle (rigid waters of some
@@ -67,6 +68,10 @@ def _our_terms(system: SystemTerms, topology: app.Topology, constraint: Term) ->
     terms["constraint"] = constraint
     bonded = np.array([(a.index, b.index) for a, b in topology.bonds()], dtype=np.int64).reshape(-1, 2)
     harmonic = terms.pop("bond", {"atoms": np.empty((0, 2), dtype=np.int64), "k": np.empty(0), "r0": np.empty(0)})
+    # The place of a virtual site leaves its distances from its parents no freedom: bonds of AMBER's extra points.
+    sites = terms.get("virtual_site", no_sites())["atoms"]
+    to_parent = np.column_stack([np.repeat(sites[:, 0], 3), sites[:, 1:].ravel()])
+    harmonic = select(harmonic, ~np.isin(key(harmonic["atoms"]), key(to_parent)))
     is_bond = np.isin(key(harmonic["atoms"]), np.concatenate([key(bonded), key(constraint["atoms"])]))
     terms["bond"], terms["urey_bradley"] = select(harmonic, is_bond), select(harmonic, ~is_bond)
     held = [key(terms["bond"]["atoms"])]

@@ -81,9 +81,7 @@ def system_from_topology(topology: Topology, box: np.ndarray, options: Nonbonded
     system.setDefaultPeriodicBoxVectors(*(np.diag(box) / ANGSTROM_PER_NM))
     for mass in topology.masses().tolist():
         system.addParticle(mass)
-    site = topology.term("virtual_site")
-    for (i, *parents), w2, w3 in _rows(site["atoms"], site["w2"], site["w3"]):
-        system.setVirtualSite(i, openmm.ThreeParticleAverageSite(*parents, 1 - w2 - w3, w2, w3))
+    add_virtual_sites(system, topology)
     bond, angle = topology.term("bond"), topology.term("angle")
     if rigid:
         constraint = topology.term("constraint")
@@ -151,6 +149,13 @@ def system_from_topology(topology: Topology, box: np.ndarray, options: Nonbonded
     electrostatic.setPMEParameters(options.alpha * ANGSTROM_PER_NM, *options.grid)
     _add(system, electrostatic, "electrostatic")
     return system
+
+
+def add_virtual_sites(system: openmm.System, topology: Topology) -> None:
+    """Say which particles of a system are virtual sites."""
+    site = topology.term("virtual_site")
+    for (i, *parents), w2, w3 in _rows(site["atoms"], site["w2"], site["w3"]):
+        system.setVirtualSite(i, openmm.ThreeParticleAverageSite(*parents, 1 - w2 - w3, w2, w3))
 
 
 def energies_by_term(system: openmm.System, position: np.ndarray,

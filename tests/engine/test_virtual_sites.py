@@ -15,7 +15,7 @@ from support.engine_energies import (
     relative_rms,
     write_input,
 )
-from support.four_point import solvated_in
+from support.four_point import placed, solvated_in
 
 from chromabuild.base.constants import BOLTZMANN
 from chromabuild.forcefield.assign import force_field_files
@@ -55,16 +55,6 @@ def test_topology_gives_the_energies_of_the_force_field(ingredients):
     assert ours["lennard_jones"] + ours["electrostatic"] == pytest.approx(theirs["nonbonded"], rel=1e-9)
     massive = system.topology.masses() > 0
     assert relative_rms(force[massive], their_force[massive]) < 1e-9
-
-
-def placed(topology: Topology, position: np.ndarray) -> np.ndarray:
-    """(n, 3) with the virtual sites where their parents put them."""
-    position = position.copy()
-    site = topology.term("virtual_site")
-    atom, first, second, third = site["atoms"].T
-    position[atom] = position[first] + site["w2"][:, None] * (position[second] - position[first]) + \
-        site["w3"][:, None] * (position[third] - position[first])
-    return position
 
 
 @pytest.mark.slow

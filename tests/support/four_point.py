@@ -4,6 +4,7 @@ import numpy as np
 
 from chromabuild.base.settings import WaterName
 from chromabuild.forcefield.assign import make_topology
+from chromabuild.forcefield.topology_file import Topology
 from chromabuild.molecule.water_models import WATER_MODELS
 from support.molecular_systems import DATA, SOLVENT, MolecularSystem, fixture, judge_of, name_of_solvated
 
@@ -28,3 +29,13 @@ def solvated_in(water: WaterName, name: str | None, edge: float, equilibration_s
     counts = {"water": len(kept), "sodium": counts["sodium"] + ions, "chloride": counts["chloride"] + ions}
     return MolecularSystem(make_topology(solute, counts, water=water), np.concatenate(parts) / 1000, np.full(3, edge),
                            judge_of(solute, counts, edge, model.residue))
+
+
+def placed(topology: Topology, position: np.ndarray) -> np.ndarray:
+    """(n, 3) with the virtual sites where their parents put them."""
+    position = position.copy()
+    site = topology.term("virtual_site")
+    atom, first, second, third = site["atoms"].T
+    position[atom] = position[first] + site["w2"][:, None] * (position[second] - position[first]) + \
+        site["w3"][:, None] * (position[third] - position[first])
+    return position
