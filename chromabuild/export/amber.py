@@ -150,8 +150,8 @@ def _terms_of(topology: Topology, template: MoleculeTemplate) -> _Terms:
         bonds = np.vstack([bonds, template.virtual_site_atoms[:, :2]])
         bond_values = np.vstack([bond_values, np.column_stack([np.full(len(sites), _HH_CONSTANT), sites])])
     elif len(template.virtual_site_atoms):
-        raise BadInputError(f"{template.name} has virtual sites outside of a rigid water, which the export to AMBER does "
-                            "not write: export to gromacs or openmm")
+        raise BadInputError(f"{template.name} has virtual sites outside of a rigid water, which the export to AMBER "
+                            "does not write: export to gromacs or openmm")
     atoms = template.dihedral_atoms.astype(np.int64)
     values = np.column_stack([template.dihedral_k, template.dihedral_n, np.radians(template.dihedral_phase),
                               np.full(len(atoms), SCEE), np.full(len(atoms), SCNB)])
@@ -184,8 +184,8 @@ def _site_distances(template: MoleculeTemplate, sides: dict[tuple[int, int], flo
     w2, w3 = template.virtual_site_w2, template.virtual_site_w3
     atoms = template.virtual_site_atoms
     if len(atoms) > 1 or (atoms[:, 1:] != [0, 1, 2]).any() or (np.abs(w2 - w3) > 1e-9).any() or (w2 < 0).any():
-        raise BadInputError(f"{template.name} has a virtual site that is not on the bisector before the oxygen, for which "
-                            "AMBER has no rule: export to gromacs or openmm")
+        raise BadInputError(f"{template.name} has a virtual site that is not on the bisector before the oxygen, for "
+                            "which AMBER has no rule: export to gromacs or openmm")
     return 2 * w2 * np.sqrt(sides[0, 1] ** 2 - sides[1, 2] ** 2 / 4) if len(atoms) else np.zeros(0)
 
 

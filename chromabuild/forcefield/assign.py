@@ -26,7 +26,8 @@ from chromabuild.molecule.water_models import WATER_MODELS
 FORCE_FIELDS = {"amber14": ("amber14/protein.ff14SB.xml", "amber14/DNA.OL15.xml", "amber14/tip3p.xml")}
 
 WATER_FILES: dict[str, dict[WaterName, str]] = {"amber14": {
-    "tip3p": "amber14/tip3p.xml", "spce": "amber14/spce.xml", "opc": "amber14/opc.xml", "tip4pew": "amber14/tip4pew.xml"}}
+    "tip3p": "amber14/tip3p.xml", "spce": "amber14/spce.xml", "opc": "amber14/opc.xml",
+    "tip4pew": "amber14/tip4pew.xml"}}
 """By force field and water model: the file of the water and of the ions that go with it."""
 
 WATER_SEGMENT = "WAT"

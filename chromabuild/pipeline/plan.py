@@ -249,7 +249,8 @@ def _counts_of_shards(config: Settings, box: np.ndarray, solute: int, charge: in
         return None
     counts = {key: count for key, count in manifest.counts.items() if key != "solute"}
     ions = ion_counts(charge, sum(counts.values()), config.solvate)
-    fits = manifest.water == config.solvate.water and (np.abs(np.array(manifest.box) - box) < BOX_TOLERANCE).all() and manifest.counts["solute"] == solute
+    fits = manifest.water == config.solvate.water and manifest.counts["solute"] == solute and \
+        bool((np.abs(np.array(manifest.box) - box) < BOX_TOLERANCE).all())
     return counts if fits and all(counts[key] == count for key, count in ions.items()) else None
 
 

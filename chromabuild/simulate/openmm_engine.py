@@ -162,8 +162,8 @@ def energies_by_term(system: openmm.System, position: np.ndarray,
                      platform: str = "Reference") -> tuple[dict[str, float], np.ndarray]:
     """Energy of every force group named by ``TERMS`` and the total force.
 
-    ``position``: (n, 3) angstrom; virtual sites are placed anew, and no force is left on them. Returns energies (kcal/mol) and (n, 3) forces (kcal/mol/angstrom). The Reference
-    platform calculates in double precision.
+    ``position``: (n, 3) angstrom; virtual sites are placed anew, and no force is left on them. Returns energies
+    (kcal/mol) and (n, 3) forces (kcal/mol/angstrom). The Reference platform calculates in double precision.
     """
     # The forces of a term alone: with others beside it each evaluation would make the neighbour lists of all of them.
     alone = openmm.System()

@@ -70,7 +70,8 @@ def prepare(solute: Solute, section: SolvateSection, seed: int, threads: int, fo
     layout = read_layout(folder, placed.box, inputs, section.water)
     if layout is None:
         with locked(folder / RECORD_FOLDER / LOCK_NAME):
-            layout = read_layout(folder, placed.box, inputs, section.water)  # another process may have made it meanwhile
+            # Another process may have made it meanwhile.
+            layout = read_layout(folder, placed.box, inputs, section.water)
             if layout is None:
                 write_layout(make_layout(placed, section, seed, threads), folder, inputs)
                 layout = StoredLayout(folder / LAYOUT_NAME, placed.box, section.water)

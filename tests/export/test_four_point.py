@@ -170,12 +170,13 @@ def test_charmm_psf_with_lone_pairs(tmp_path):
                       0.9572 * np.array([np.cos(half), -np.sin(half), 0])])
     position = np.concatenate([shape + [5.0 + 4 * m, 6, 7] for m in range(n)])
     lines = ["* test", "*", f"{4 * n:10d}  EXT"]
-    lines += [f"{k + 1:10d}{k // 4 + 1:10d}  TIP4      {rows[k % 4][0]:<8s}" + "".join(f"{x:20.10f}" for x in position[k])
-              + f"  WAT       {k // 4 + 1:<8d}{0.0:20.10f}" for k in range(4 * n)]
+    lines += [f"{k + 1:10d}{k // 4 + 1:10d}  TIP4      {rows[k % 4][0]:<8s}"
+              + "".join(f"{x:20.10f}" for x in position[k]) + f"  WAT       {k // 4 + 1:<8d}{0.0:20.10f}"
+              for k in range(4 * n)]
     (tmp_path / "w.crd").write_text("\n".join(lines) + "\n")
     import_system(tmp_path / "w.psf", tmp_path / "w.crd", [tmp_path / "w.prm"], tmp_path, box=[30.0, 30.0, 30.0])
     water = Topology.read(tmp_path / "topology.h5").templates[0]
-    assert water.rigid_water and water.virtual_site_atoms.tolist() == [[1, 0, 2, 3]]
+    assert water.rigid_water and water.virtual_site_atoms.tolist() == [[1, 0, 3, 2]]
     # The distance over twice the depth of the hydrogens.
     expected = 0.15 / (2 * 0.9572 * np.cos(half))
     np.testing.assert_allclose([water.virtual_site_w2, water.virtual_site_w3], expected, rtol=1e-6)

@@ -12,6 +12,8 @@
 module pair_list
   use base_kinds, only: int64, real64
   use bounding_box, only: find_bounds
+  use cluster_columns, only: cluster_columns_t
+  use cluster_contents, only: cluster_contents_t
   use pair_block, only: longest_run, meets_all, meets_ghosts, meets_owned, pair_block_t
   use pair_ownership, only: all_mine, none_mine, pair_ownership_t
   implicit none
@@ -37,13 +39,9 @@ module pair_list
     type(pair_block_t), allocatable :: block(:)
     !> Pairs with ghosts in blocks of their own, after those of owned atoms with each other.
     logical :: keeps_ghosts_apart = .false.
-    integer, private :: n_columns(2) = 0
-    !> Atoms without charge are kept apart, in columns that are so many of the others wide; 0 = they are not.
-    integer, private :: bare_width = 0
-    !> Whether half clusters have atoms with charges, and with Lennard-Jones terms; where atoms are kept apart.
-    logical, allocatable, private :: has_charge(:), has_lj(:)
-    real(real64), private :: corner(2) = 0.0_real64, width(2) = 0.0_real64
-    !> First cluster of bin 2*column - 1 (owned) or 2*column (ghosts), columns counted as by `column_number`.
+    type(cluster_columns_t), private :: columns
+    type(cluster_contents_t), private :: contents
+    !> First cluster of bin 2*column - 1 (owned) or 2*column (ghosts), columns as of module cluster_columns.
     integer, allocatable, private :: bin_first(:)
     !> Corners of the j clusters.
     real(real64), allocatable, private :: lower(:, :), upper(:, :)
@@ -69,13 +67,14 @@ contains
     real(real64) :: bare
 
     bare = count(.not. has_charge)
-    self%bare_width = 0
+    self%columns%bare_width = 0
     ! As many atoms in as thick a column of either kind, but for flatter clusters of the rarer kind.
     if (bare >= least_bare*n_total .and. bare <= most_bare*n_total) &
-      self%bare_width = max(1, nint(1.2_real64*((n_total - bare)/bare)**(1.0_real64/3.0_real64)))
+      self%columns%bare_width = max(1, nint(1.2_real64*((n_total - bare)/bare)**(1.0_real64/3.0_real64)))
     call make_clusters(self, n_owned, n_total, position, global_id, has_charge)
     call put_lj_first(self, has_lj)
-    if (self%bare_width > 0) call note_interactions(self, has_lj, has_charge)
+    self%contents = cluster_contents_t()
+    if (self%columns%bare_width > 0) call self%contents%note(self%slot_atom, has_lj, has_charge)
     call find_corners(self, position)
     if (ownership%is_on) call ownership%bound_clusters(self%slot_atom, cluster_size)
     call cut_blocks(self, n_owned > 0 .or. ownership%is_on)
@@ -100,23 +99,23 @@ contains
     if (n_owned > 0) then
       call find_bounds(position(:, :n_owned), low, high)
       n_dense = n_owned
-      if (self%bare_width > 0) n_dense = max(1, number_of(has_charge(:n_owned)))
+      if (self%columns%bare_width > 0) n_dense = max(1, number_of(has_charge(:n_owned)))
       side = (product(max(1.0_real64, high - low))*cluster_size/n_dense)**(1.0_real64/3.0_real64)
     end if
     side = max(2.0_real64, min(side, 12.0_real64))
     side = max(side, sqrt(extent(1)*extent(2)/(n_total + 1)))
-    self%n_columns = int(extent(1:2)/side) + 1
-    self%corner = corner(1:2)
-    self%width = extent(1:2)/self%n_columns + tiny(1.0_real64)
-    n_bins = 2*column_count(self)
+    self%columns%n = int(extent(1:2)/side) + 1
+    self%columns%corner = corner(1:2)
+    self%columns%width = extent(1:2)/self%columns%n + tiny(1.0_real64)
+    n_bins = 2*self%columns%total()
     n_slices = max(1, min(2*n_total/n_bins, int(extent(3)) + 1))
     slice = extent(3)/n_slices + tiny(1.0_real64)
 
     allocate (fine(n_total), fine_first(n_bins*n_slices + 1), order(n_total), count(n_bins + 1))
     !$omp parallel do schedule(static) private(bin, is_bare)
     do i = 1, n_total
-      is_bare = self%bare_width > 0 .and. .not. has_charge(i)
-      bin = 2*column_number(self, column_along(self, 1, position(1, i)), column_along(self, 2, position(2, i)), is_bare)
+      is_bare = self%columns%bare_width > 0 .and. .not. has_charge(i)
+      bin = 2*self%columns%number(self%columns%along(1, position(1, i)), self%columns%along(2, position(2, i)), is_bare)
       if (i > n_owned) bin = bin + 1
       fine(i) = bin*n_slices + min(n_slices - 1, int((position(3, i) - corner(3))/slice)) + 1
     end do
@@ -187,37 +186,10 @@ contains
     !$omp end parallel do
   end subroutine put_lj_first
 
-  !> Note what the atoms of each half of the clusters have.
-  subroutine note_interactions(self, has_lj, has_charge)
-    type(pair_list_t), intent(inout) :: self
-    logical, intent(in) :: has_lj(:), has_charge(:)
-    integer :: half
-    if (allocated(self%has_lj)) deallocate (self%has_lj, self%has_charge)
-    allocate (self%has_lj(2*self%n_clusters), self%has_charge(2*self%n_clusters))
-    !$omp parallel do schedule(static)
-    do half = 1, 2*self%n_clusters
-      associate (atom => self%slot_atom(half_size*(half - 1) + 1:half_size*half))
-        self%has_lj(half) = any(has_lj(max(atom, 1)) .and. atom > 0)
-        self%has_charge(half) = any(has_charge(max(atom, 1)) .and. atom > 0)
-      end associate
-    end do
-    !$omp end parallel do
-  end subroutine note_interactions
-
-  !> Whether any atoms of i cluster `i` and j cluster `j` interact.
-  pure logical function interact(self, i, j)
-    type(pair_list_t), intent(in) :: self
-    integer, intent(in) :: i, j
-    interact = .true.
-    if (self%bare_width == 0) return
-    interact = self%has_charge(i) .and. (self%has_charge(2*j - 1) .or. self%has_charge(2*j)) .or. &
-               self%has_lj(i) .and. (self%has_lj(2*j - 1) .or. self%has_lj(2*j))
-  end function interact
-
   !> Whether atoms without charge have clusters of their own.
   pure logical function keeps_bare_apart(self)
     class(pair_list_t), intent(in) :: self
-    keeps_bare_apart = self%bare_width > 0
+    keeps_bare_apart = self%columns%bare_width > 0
   end function keeps_bare_apart
 
   !> Number of true ones.
@@ -225,47 +197,6 @@ contains
     logical, intent(in) :: flags(:)
     number_of = count(flags)
   end function number_of
-
-  !> Number of columns of all kinds.
-  pure integer function column_count(self)
-    type(pair_list_t), intent(in) :: self
-    column_count = product(self%n_columns)
-    if (self%bare_width > 0) column_count = ((self%n_columns(1) - 1)/self%bare_width + 1)*columns_per_slab(self)
-  end function column_count
-
-  !> Columns of both kinds in a slab along x that is as wide as a column of bare atoms.
-  pure integer function columns_per_slab(self)
-    type(pair_list_t), intent(in) :: self
-    columns_per_slab = self%bare_width*self%n_columns(2) + (self%n_columns(2) - 1)/self%bare_width + 1
-  end function columns_per_slab
-
-  !> Number (from 0) of the column at places `x` and `y` along the axes, or of that of the bare atoms which holds it: x slowest,
-  !> and the columns of bare atoms behind the others that they lie upon, so that neighbours have near numbers.
-  pure integer function column_number(self, x, y, is_bare) result(column)
-    type(pair_list_t), intent(in) :: self
-    integer, intent(in) :: x, y
-    logical, intent(in) :: is_bare
-    if (self%bare_width == 0) then
-      column = x*self%n_columns(2) + y
-      return
-    end if
-    column = (x/self%bare_width)*columns_per_slab(self)
-    if (is_bare) then
-      column = column + self%bare_width*self%n_columns(2) + y/self%bare_width
-    else
-      column = column + mod(x, self%bare_width)*self%n_columns(2) + y
-    end if
-  end function column_number
-
-  !> Column (from 0) along axis 1 or 2; coordinates outside fall into the outermost.
-  pure integer function column_along(self, axis, coordinate)
-    type(pair_list_t), intent(in) :: self
-    integer, intent(in) :: axis
-    real(real64), intent(in) :: coordinate
-    real(real64) :: place
-    place = (coordinate - self%corner(axis))/self%width(axis)
-    column_along = int(max(0.0_real64, min(place, self%n_columns(axis) - 1.0_real64)))
-  end function column_along
 
   !> Insertion sort by z, then by id: the atoms come nearly sorted.
   pure subroutine sort_along_z(order, position, global_id)
@@ -374,7 +305,7 @@ contains
       owned(self%bin_first(bin):self%bin_first(bin + 1) - 1) = .true.
     end do
     n_owned_clusters = count(owned)
-    n_blocks = max(most_blocks, int(self%n_columns(1)*self%width(1)/thickest_block))
+    n_blocks = max(most_blocks, int(self%columns%n(1)*self%columns%width(1)/thickest_block))
     n_blocks = max(1, min(n_blocks, n_owned_clusters/clusters_per_block))
     n_halves = 2*n_blocks
     if (n_blocks > 1) n_blocks = n_blocks + 1
@@ -442,7 +373,7 @@ contains
           if ((block%meets == meets_ghosts) .neqv. self%is_of_ghosts(j, n_owned)) cycle
         end if
         gap = max(0.0_real64, self%lower(:, j) - high, low - self%upper(:, j))
-        if (sum(gap**2) >= reach2 .or. .not. interact(self, i, j)) cycle
+        if (sum(gap**2) >= reach2 .or. .not. self%contents%interact(i, j)) cycle
         bits = table_bits(k)
         if (ownership%is_on .and. self%is_of_ghosts(j, n_owned)) then
           bits = iand(bits, own_bits(i, j))
@@ -456,7 +387,7 @@ contains
         j = near(k)
         gap = max(0.0_real64, self%lower(:, j) - high, low - self%upper(:, j))
         if (gap(1)**2 + gap(2)**2 + gap(3)**2 >= reach2 .or. table_of(j) /= 0) cycle
-        if (.not. interact(self, i, j)) cycle
+        if (.not. self%contents%interact(i, j)) cycle
         if (ownership%is_on) then
           if (self%is_of_ghosts(j, n_owned)) then
             share = ownership%share_of_half(i, j)
@@ -544,17 +475,17 @@ contains
     reach2 = reach**2
     low = self%lower(:, own)
     high = self%upper(:, own)
-    x_range = [column_along(self, 1, low(1) - reach), column_along(self, 1, high(1) + reach)]
-    y_range = [column_along(self, 2, low(2) - reach), column_along(self, 2, high(2) + reach)]
+    x_range = [self%columns%along(1, low(1) - reach), self%columns%along(1, high(1) + reach)]
+    y_range = [self%columns%along(2, low(2) - reach), self%columns%along(2, high(2) + reach)]
     do x = x_range(1), x_range(2)
       do y = y_range(1), y_range(2)
         call look_into(x, y, 1, .false.)
       end do
     end do
-    if (self%bare_width == 0) return
-    do x = x_range(1)/self%bare_width, x_range(2)/self%bare_width
-      do y = y_range(1)/self%bare_width, y_range(2)/self%bare_width
-        call look_into(x, y, self%bare_width, .true.)
+    if (self%columns%bare_width == 0) return
+    do x = x_range(1)/self%columns%bare_width, x_range(2)/self%columns%bare_width
+      do y = y_range(1)/self%columns%bare_width, y_range(2)/self%columns%bare_width
+        call look_into(x, y, self%columns%bare_width, .true.)
       end do
     end do
 
@@ -566,12 +497,12 @@ contains
       logical, intent(in) :: is_bare
       real(real64) :: gap(3), column_gap(2)
       integer :: column
-      column_gap(1) = max(0.0_real64, self%corner(1) + x*wide*self%width(1) - high(1), &
-                          low(1) - self%corner(1) - (x + 1)*wide*self%width(1))
-      column_gap(2) = max(0.0_real64, self%corner(2) + y*wide*self%width(2) - high(2), &
-                          low(2) - self%corner(2) - (y + 1)*wide*self%width(2))
+      column_gap(1) = max(0.0_real64, self%columns%corner(1) + x*wide*self%columns%width(1) - high(1), &
+                          low(1) - self%columns%corner(1) - (x + 1)*wide*self%columns%width(1))
+      column_gap(2) = max(0.0_real64, self%columns%corner(2) + y*wide*self%columns%width(2) - high(2), &
+                          low(2) - self%columns%corner(2) - (y + 1)*wide*self%columns%width(2))
       if (sum(column_gap**2) >= reach2) return
-      column = column_number(self, x*wide, y*wide, is_bare)
+      column = self%columns%number(x*wide, y*wide, is_bare)
       do bin = 2*column + merge(2, 1, meets == meets_ghosts .or. of_ghosts), 2*column + merge(1, 2, meets == meets_owned)
         first = self%bin_first(bin)
         last = self%bin_first(bin + 1) - 1
