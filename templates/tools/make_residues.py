@@ -1,7 +1,8 @@
 """Write residues.json: atoms, bonds and side-chain torsions of every residue that chromabuild can build.
 
 Atom names and bonds are those of the AMBER residue templates in the OpenMM package (protein.ff14SB, DNA.OL15, tip3p),
-so that a solute written in this order is matched by the force field without renaming. Run it only to add residues:
+so that a solute written in this order is matched by the force field without renaming. HOH4 is the water of opc.xml,
+with a massless site; the last of all, so that the numbers of others in files stay. Run it only to add residues:
 
     python templates/tools/make_residues.py
 """
@@ -78,6 +79,11 @@ def main() -> None:
             "chi": chi,
         }
 
+    others = ElementTree.parse(folder / "opc.xml").getroot().find("Residues")
+    four_point = next(r for r in others if r.get("name") == "HOH")
+    water = residues["HOH"]
+    residues["HOH4"] = {**water, "atoms": [a.get("name") for a in four_point.iter("Atom")],
+                        "elements": [*water["elements"], "EP"]}
     lines = [f"  {json.dumps(name)}: {json.dumps(entry, separators=(',', ':'))}" for name, entry in residues.items()]
     text = "{\n" + ",\n".join(lines) + "\n}\n"
     (Path(__file__).resolve().parents[1] / "residues.json").write_text(text)

@@ -1,7 +1,9 @@
 """Four-point waters: a charge without mass that the atoms of its molecule place. OpenMM's Reference platform judges."""
 
+from dataclasses import fields, replace
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from openmm import app
@@ -19,7 +21,7 @@ from support.four_point import placed, solvated_in
 
 from chromabuild.base.constants import BOLTZMANN
 from chromabuild.forcefield.assign import force_field_files
-from chromabuild.forcefield.topology_file import Topology
+from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.simulate import chromamd
 from chromabuild.simulate.openmm_engine import NonbondedOptions, energies_by_term, system_from_topology
 
@@ -225,3 +227,42 @@ def test_bad_sites_are_refused(tmp_path, change, told):
     chromamd.write_control(control, {"INPUT": entries, "ENERGY": SHORT})
     done = systems.run("energy", control)
     assert done.returncode != 0 and told in systems.sentence(done)
+
+
+def in_pairs(topology: Topology) -> Topology:
+    """The waters of a topology, an even number of one kind, as molecules of two residues each, which the file cuts."""
+    one = topology.templates[0]
+    columns = {}
+    for field in fields(one):
+        value = getattr(one, field.name)
+        if not isinstance(value, np.ndarray):
+            continue
+        shift = one.n_atoms if field.name.endswith("_atoms") or field.name == "exclusion" else 0
+        shift = 1 if field.name in ("atom_residue", "residue_number") else shift
+        columns[field.name] = np.concatenate([value, value + shift if shift else value])
+    pair = MoleculeTemplate("PAIR", rigid_water=False, **columns)
+    return replace(topology, templates=[pair, *topology.templates[1:]],
+                   run_count=np.array([topology.run_count[0] // 2, *topology.run_count[1:]]))
+
+
+def test_sites_in_pieces_of_molecules(tmp_path):
+    """As pieces of longer molecules, held by SHAKE, waters have the same energies and follow the same path."""
+    found = {}
+    for name in ("waters", "pairs"):
+        folder = tmp_path / name
+        folder.mkdir()
+        system = solvated_in("opc", None, 26.0, 2000, 4)
+        assert system.topology.run_count[0] % 2 == 0
+        if name == "pairs":
+            system = replace(system, topology=in_pairs(system.topology))
+        found[name] = [chromamd_energy(system, folder, "double", OPTIONS)]
+        if name == "pairs":
+            with h5py.File(folder / "topology.h5") as file:
+                assert file["pieces/virtual_site/atoms"].shape == (1, 4)
+        set_up(folder, {"shardfile": folder / "shards" / "bricks.txt"}, 1, "start1")
+        found[name].append(dynamics(folder, {"ensemble": "NVE"}, 10, program="chromamd-double")[0])
+    (energy, force), (other_energy, other_force) = found["waters"][0], found["pairs"][0]
+    assert other_energy["POTENTIAL_ENE"] == pytest.approx(energy["POTENTIAL_ENE"], rel=1e-12)
+    np.testing.assert_allclose(other_force, force, atol=1e-8)
+    # 10 steps with bonds held to 1e-10.
+    np.testing.assert_allclose(found["pairs"][1].position, found["waters"][1].position, atol=1e-6)
