@@ -19,16 +19,12 @@ from chromabuild.base.settings import WaterName
 from chromabuild.forcefield.openmm_system import COULOMB_CONSTANT, SystemTerms, read_system
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.forcefield.virtual_sites import no_sites
+from chromabuild.forcefield.water_files import WATER_FILES, water_file
 from chromabuild.molecule.residues import SITE, SOLVENT, residue_library, residue_names
 from chromabuild.molecule.solute import Solute
 from chromabuild.molecule.water_models import WATER_MODELS
 
 FORCE_FIELDS = {"amber14": ("amber14/protein.ff14SB.xml", "amber14/DNA.OL15.xml", "amber14/tip3p.xml")}
-
-WATER_FILES: dict[str, dict[WaterName, str]] = {"amber14": {
-    "tip3p": "amber14/tip3p.xml", "spce": "amber14/spce.xml", "opc": "amber14/opc.xml",
-    "tip4pew": "amber14/tip4pew.xml"}}
-"""By force field and water model: the file of the water and of the ions that go with it."""
 
 WATER_SEGMENT = "WAT"
 """Segment id of water; an ion's is the name of its residue."""
@@ -107,11 +103,8 @@ def force_field_files(force_field: str, water: WaterName) -> tuple[str, ...]:
     """OpenMM's files of a force field with a water model. Raises BadInputError where they do not go together."""
     if force_field not in FORCE_FIELDS:
         raise BadInputError(f"force field {force_field} is not known: use {' or '.join(FORCE_FIELDS)}")
-    waters = WATER_FILES[force_field]
-    if water not in waters:
-        raise BadInputError(f"force field {force_field} has no ions for solvate.water = {water}: "
-                            f"use {' or '.join(waters)}")
-    return (*(name for name in FORCE_FIELDS[force_field] if name not in waters.values()), waters[water])
+    own = set(WATER_FILES[force_field].values())
+    return (*(name for name in FORCE_FIELDS[force_field] if name not in own), water_file(force_field, water))
 
 
 @dataclass
