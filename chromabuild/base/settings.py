@@ -106,11 +106,15 @@ Concentration = Annotated[float, Field(ge=0, le=6)]
 """mol/L; chlorides of sodium, potassium and magnesium dissolve up to 4 to 6."""
 
 
+WaterName = Literal["tip3p", "spce", "opc", "tip4pew"]
+
+
 class SolvateSection(Section):
     """Water, ions and bricks."""
 
     padding: Annotated[float, Field(gt=0, le=1000)] = Field(10.0, description="angstrom between solute and box face")
     box: tuple[Positive, Positive, Positive] | None = Field(None, description="box edges, angstrom; empty: solute extent + padding")
+    water: WaterName = Field("tip3p", description="water model: tip3p and spce have three points, opc and tip4pew four; the ions' parameters are those made for it")
     salt: Concentration = Field(0.15, description="NaCl beyond neutrality, mol/L")
     potassium_chloride: Concentration = Field(0.0, description="KCl beyond neutrality, mol/L")
     magnesium_chloride: Concentration = Field(0.0, description="MgCl2 beyond neutrality, mol/L")

@@ -145,6 +145,13 @@ def _terms_of(topology: Topology, template: MoleculeTemplate) -> _Terms:
         bonds = np.vstack([bonds, [[1, 2]]])
         bond_values = np.vstack([bond_values, [[_HH_CONSTANT, sides[1, 2]]]])
         angles, angle_values = angles[:0], angle_values[:0]
+        # AMBER finds the place of an extra point from its distance: it lies on the bisector.
+        sites = _site_distances(template, sides)
+        bonds = np.vstack([bonds, template.virtual_site_atoms[:, :2]])
+        bond_values = np.vstack([bond_values, np.column_stack([np.full(len(sites), _HH_CONSTANT), sites])])
+    elif len(template.virtual_site_atoms):
+        raise BadInputError(f"{template.name} has virtual sites outside of a rigid water, which the export to AMBER "
+                            "does not write: export to gromacs or openmm")
     atoms = template.dihedral_atoms.astype(np.int64)
     values = np.column_stack([template.dihedral_k, template.dihedral_n, np.radians(template.dihedral_phase),
                               np.full(len(atoms), SCEE), np.full(len(atoms), SCNB)])
@@ -172,6 +179,16 @@ def _terms_of(topology: Topology, template: MoleculeTemplate) -> _Terms:
     return _Terms(bonds, bond_values, angles, angle_values, atoms, values, gives, ~is_proper)
 
 
+def _site_distances(template: MoleculeTemplate, sides: dict[tuple[int, int], float]) -> np.ndarray:
+    """(sites,) angstrom from the oxygen of a rigid water with these sides."""
+    w2, w3 = template.virtual_site_w2, template.virtual_site_w3
+    atoms = template.virtual_site_atoms
+    if len(atoms) > 1 or (atoms[:, 1:] != [0, 1, 2]).any() or (np.abs(w2 - w3) > 1e-9).any() or (w2 < 0).any():
+        raise BadInputError(f"{template.name} has a virtual site that is not on the bisector before the oxygen, for "
+                            "which AMBER has no rule: export to gromacs or openmm")
+    return 2 * w2 * np.sqrt(sides[0, 1] ** 2 - sides[1, 2] ** 2 / 4) if len(atoms) else np.zeros(0)
+
+
 def _paths(template: MoleculeTemplate, pairs: np.ndarray) -> np.ndarray:
     """(n, 4): each pair with two bonded atoms between them."""
     partners: dict[int, list[int]] = {}
@@ -192,7 +209,7 @@ def _write_prmtop(file: TextIO, system: BuiltSystem, terms: Sequence[_Terms], us
     signed = [(_signed(one), one.dihedral_values) for one in terms]
     dihedral_types, dihedrals = _of_system(topology, signed)
     excluded_count, excluded = _exclusions(topology)
-    is_hydrogen = topology.masses() < HEAVIEST_HYDROGEN
+    is_hydrogen = (topology.masses() < HEAVIEST_HYDROGEN) & (topology.masses() > 0)
     split = {name: (rows[has], rows[~has]) for name, rows in (("BONDS", bonds), ("ANGLES", angles),
                                                               ("DIHEDRALS", dihedrals))
              for has in [_touches(rows, is_hydrogen)]}
@@ -206,12 +223,13 @@ def _write_prmtop(file: TextIO, system: BuiltSystem, terms: Sequence[_Terms], us
         len(dihedral_types), n_types, 0, 0, 0, 0, 0, 0, 0, 0, 1,
         int(np.diff([*pointers, topology.n_atoms + 1]).max()), 0, 0]
     element = nearest_element(topology.masses())
+    is_site = topology.masses() == 0
     file.write("%VERSION  VERSION_STAMP = V0001.000  DATE = 01/01/00  00:00:00\n")
     _write(file, "TITLE", "4s", ["chro", "mabu", "ild"])
     _write(file, "POINTERS", "8d", pointers_of_file)
-    _write(file, "ATOM_NAME", "4s", topology.per_atom("atom_name").astype("U4"))
+    _write(file, "ATOM_NAME", "4s", np.where(is_site, "EPW", topology.per_atom("atom_name").astype("U4")))
     _write(file, "CHARGE", "16.8E", topology.charges() * CHARGE_UNIT)
-    _write(file, "ATOMIC_NUMBER", "8d", np.array([row.number for row in ELEMENTS])[element])
+    _write(file, "ATOMIC_NUMBER", "8d", np.where(is_site, 0, np.array([row.number for row in ELEMENTS])[element]))
     _write(file, "MASS", "16.8E", mass)
     kinds = np.searchsorted(used, topology.per_atom("lj_type"))
     _write(file, "ATOM_TYPE_INDEX", "8d", kinds + 1)
@@ -238,7 +256,8 @@ def _write_prmtop(file: TextIO, system: BuiltSystem, terms: Sequence[_Terms], us
     _write(file, "EXCLUDED_ATOMS_LIST", "8d", excluded)
     for title in ("HBOND_ACOEF", "HBOND_BCOEF", "HBCUT"):
         _write(file, title, "16.8E", [])
-    _write(file, "AMBER_ATOM_TYPE", "4s", np.array([name[:4] for name in topology.lj_name[used].astype("U8")])[kinds])
+    names = np.array([name[:4] for name in topology.lj_name[used].astype("U8")])[kinds]
+    _write(file, "AMBER_ATOM_TYPE", "4s", np.where(is_site, "EP", names))
     _write(file, "TREE_CHAIN_CLASSIFICATION", "4s", np.full(topology.n_atoms, "BLA"))
     for title in ("JOIN_ARRAY", "IROTAT"):
         _write(file, title, "8d", np.zeros(topology.n_atoms, dtype=int))

@@ -16,6 +16,15 @@ def refuse_charmm_terms(template: MoleculeTemplate, reason: str) -> None:
                             "program")
 
 
+def refuse_sites(topology: Topology, program: str) -> None:
+    """Raise BadInputError for virtual sites, such as those of four-point waters, which the files of a program lack."""
+    for t in np.unique(topology.run_template):
+        template = topology.templates[t]
+        if len(template.virtual_site_atoms):
+            raise BadInputError(f"{template.name} has a virtual site, which the export to {program} does not write: "
+                                "export to amber, gromacs or openmm, or choose solvate.water = tip3p")
+
+
 def pair_keys(pairs: np.ndarray, n: int) -> np.ndarray:
     """(m,) int64 that tell pairs (m, 2) of ``n`` atoms apart, whichever comes first."""
     pairs = pairs.astype(np.int64)

@@ -12,6 +12,7 @@ import numpy as np
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber import write_prmtops
+from chromabuild.export.amber_terms import refuse_sites
 from chromabuild.export.parts import (
     heavy_hydrogens,
     held_groups,
@@ -48,6 +49,7 @@ def export_genesis(system: BuiltSystem, folder: Path, dynamics: DynamicsSection,
     A phase whose restraints change becomes ten. Raises BadInputError as ``write_prmtops`` does, for several masses of
     hydrogen, and for a restraint on nothing.
     """
+    refuse_sites(system.topology, "GENESIS")
     heavy_hydrogens(phases, "GENESIS")
     expressions = {group: selection_of(group, system.topology) for group in held_groups(phases, system.topology)}
     paths = write_prmtops(system, folder, 1.0)

@@ -15,7 +15,7 @@ from scipy.sparse import coo_array, csr_array
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
-from chromabuild.export.amber_terms import SCEE, SCNB, pair_keys, refuse_charmm_terms, scales_of_pairs
+from chromabuild.export.amber_terms import SCEE, SCNB, pair_keys, refuse_charmm_terms, refuse_sites, scales_of_pairs
 from chromabuild.export.lammps_input import RigidTypes, energy_input, phase_input, settings_input, styles_input
 from chromabuild.export.parts import (
     heavy_hydrogens,
@@ -72,6 +72,7 @@ def export_lammps(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, 
     Raises BadInputError for terms of the CHARMM force field, 1-4 pairs other than AMBER's, too many atoms, several
     masses of hydrogen, and for a restraint on nothing.
     """
+    refuse_sites(system.topology, "LAMMPS")
     topology = system.topology
     if topology.n_atoms > LARGEST:
         raise BadInputError(f"{topology.n_atoms:,} atoms are too many for LAMMPS (at most {LARGEST:,}): export --part "

@@ -14,7 +14,7 @@ from chromabuild.base.constants import BAR_PER_ATM
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber import prmtop_of, write_prmtops
-from chromabuild.export.amber_terms import SCEE, SCNB
+from chromabuild.export.amber_terms import SCEE, SCNB, refuse_sites
 from chromabuild.export.parts import (
     PARTS,
     heavy_hydrogens,
@@ -43,6 +43,7 @@ def export_namd(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, ph
     occupancy; where hydrogens are heavy, ``heavy.prmtop`` has their masses. Raises BadInputError as ``write_prmtops``
     does, for several masses of hydrogen, and for a restraint on nothing.
     """
+    refuse_sites(system.topology, "NAMD")
     factor = heavy_hydrogens(phases, "NAMD")
     groups = held_groups(phases, system.topology)
     paths = write_prmtops(system, folder, factor)

@@ -19,7 +19,7 @@ from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.hydrogens import bound_hydrogens
 from chromabuild.forcefield.molecule_runs import MoleculeRuns
 from chromabuild.simulate.end_pairs import EndBond
-from chromabuild.simulate.openmm_engine import nonbonded_options, system_from_topology
+from chromabuild.simulate.openmm_engine import add_virtual_sites, nonbonded_options, system_from_topology
 from chromabuild.simulate.protocol import PlannedPhase
 
 LARGEST = 20_000_000
@@ -65,7 +65,8 @@ def openmm_topology(system: BuiltSystem) -> app.Topology:
     result.setPeriodicBoxVectors(np.diag(system.box) / ANGSTROM_PER_NM * unit.nanometer)
     atoms: list = []
     for template, count, _, label in labelled_runs(topology, system.solute):
-        elements = [app.Element.getByAtomicNumber(ELEMENTS[k].number) for k in nearest_element(template.mass).tolist()]
+        elements = [app.Element.getByAtomicNumber(ELEMENTS[k].number) if mass else None
+                    for k, mass in zip(nearest_element(template.mass).tolist(), template.mass.tolist(), strict=True)]
         names = [name.decode() for name in template.atom_name.tolist()]
         residues = [name.decode() for name in template.residue_name.tolist()]
         of_residue = template.atom_residue.tolist()
@@ -89,12 +90,14 @@ def _state(system: BuiltSystem) -> str:
     """Serialised positions, velocities and box."""
     bare = openmm.System()
     bare.setDefaultPeriodicBoxVectors(*(np.diag(system.box) / ANGSTROM_PER_NM))
-    for _ in range(len(system.position)):
-        bare.addParticle(1.0)
+    for mass in system.topology.masses().tolist():
+        bare.addParticle(min(mass, 1.0))
+    add_virtual_sites(bare, system.topology)
     bare.addForce(openmm.HarmonicBondForce())  # without a force that is periodic, a State has no box
     bare.getForce(0).setUsesPeriodicBoundaryConditions(True)
     context = openmm.Context(bare, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
     context.setPositions(system.position / ANGSTROM_PER_NM)
+    context.computeVirtualSites()
     if system.velocity is not None:
         context.setVelocities(system.velocity / ANGSTROM_PER_NM)
     return openmm.XmlSerializer.serialize(context.getState(getPositions=True, getVelocities=True))

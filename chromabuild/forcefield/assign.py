@@ -15,11 +15,15 @@ from openmm import app
 import chromabuild
 from chromabuild.base.errors import BadInputError, IntegrityError
 from chromabuild.base.progress import Progress, silent
+from chromabuild.base.settings import WaterName
 from chromabuild.forcefield.modified_residues import check_residues
 from chromabuild.forcefield.openmm_system import COULOMB_CONSTANT, SystemTerms, read_system
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
-from chromabuild.molecule.residues import SOLVENT, residue_library, residue_names
+from chromabuild.forcefield.virtual_sites import no_sites
+from chromabuild.forcefield.water_files import WATER_FILES, water_file
+from chromabuild.molecule.residues import SITE, SOLVENT, residue_library, residue_names
 from chromabuild.molecule.solute import Solute
+from chromabuild.molecule.water_models import WATER_MODELS
 
 FORCE_FIELDS = {"amber14": ("amber14/protein.ff14SB.xml", "amber14/DNA.OL15.xml", "amber14/tip3p.xml")}
 
@@ -28,7 +32,7 @@ WATER_SEGMENT = "WAT"
 
 _CAPS = {"amino acid": ("NGLY", "CGLY"), "nucleotide": ("DA5", "DA3")}
 _TERM_COLUMNS = {"bond": ("k", "r0"), "angle": ("k", "theta0"), "dihedral": ("k", "n", "phase"),
-                 "pair": ("charge_product", "sigma", "epsilon")}
+                 "pair": ("charge_product", "sigma", "epsilon"), "virtual_site": ("w2", "w3")}
 
 Junction = tuple[str, str, bool, bool]
 """Residue k-1 ("" when k stands alone), residue k, whether k-1 is the first of its molecule, whether k is the last."""
@@ -50,33 +54,33 @@ class _JunctionTerms:
 
 
 def make_topology(solute: Solute | None, counts: dict[str, int], force_field: str = "amber14",
-                  net_charge: int | None = None, progress: Progress = silent) -> Topology:
+                  net_charge: int | None = None, progress: Progress = silent, water: WaterName = "tip3p") -> Topology:
     """Topology of a solute (None: solvent only) with ``counts`` of ``water`` and of the ions in ``SOLVENT``.
 
     ``net_charge`` is what the shard manifest says of the whole system; ``progress`` is called with every step.
-    Raises BadInputError for an unknown force field or a residue that it does not know, IntegrityError when the charge
-    of the topology is not ``net_charge``.
+    Raises BadInputError for an unknown force field, a residue or a water model that it does not know, IntegrityError
+    when the charge of the topology is not ``net_charge``.
     """
-    if force_field not in FORCE_FIELDS:
-        raise BadInputError(f"force field {force_field} is not known: use {' or '.join(FORCE_FIELDS)}")
+    files = force_field_files(force_field, water)
     check_residues(solute.modifications() if solute is not None else (), force_field)
     molecules = _distinct_molecules(solute) if solute is not None else []
     runs = [(i, 1) for i in _molecule_order(solute, molecules)] if solute is not None else []
-    solvent = [(name, WATER_SEGMENT if key == "water" else name, counts[key])
+    solvent = [(WATER_MODELS[water].residue if key == "water" else name, name,
+                WATER_SEGMENT if key == "water" else name, counts[key])
                for key, name in SOLVENT.items() if counts.get(key, 0)]
     junctions = sorted({junction for m in molecules for junction in set(_junctions(m))}
-                       | {("", name, True, True) for name, _, _ in solvent})
+                       | {("", residue, True, True) for residue, *_ in solvent})
     progress(f"assigning {force_field} to {len(junctions)} residue pairs of {len(molecules)} molecules")
-    of_junction = _parameterise(junctions, force_field)
+    of_junction = _parameterise(junctions, force_field, files)
 
     lj_types = _LennardJonesTypes()
     templates = []
     for molecule in molecules:
         progress(f"assembling {molecule.name}")
         templates.append(_assemble(molecule, of_junction, lj_types))
-    for name, segid, count in solvent:
+    for residue, name, segid, count in solvent:
         runs.append((len(templates), count))
-        molecule = _Molecule(name, [name], np.array([1]), [segid])
+        molecule = _Molecule(name, [residue], np.array([1]), [segid])
         templates.append(_assemble(molecule, of_junction, lj_types))
     topology = Topology(
         templates=templates,
@@ -88,13 +92,21 @@ def make_topology(solute: Solute | None, counts: dict[str, int], force_field: st
         coulomb_constant=COULOMB_CONSTANT,
         force_field=force_field,
         provenance={"chromabuild": chromabuild.__version__, "openmm": openmm.version.version,
-                    "force_field_files": list(FORCE_FIELDS[force_field])},
+                    "force_field_files": list(files)},
     )
     # AMBER residue charges have four to six decimals: a chain of thousands of residues is whole within 0.01 e.
     if net_charge is not None and abs(topology.net_charge - net_charge) > 0.01:
         raise IntegrityError(f"the topology has charge {topology.net_charge:+.3f} but the shards have {net_charge:+d}: "
                              "solute and shards do not belong together; run chromabuild solvate again")
     return topology
+
+
+def force_field_files(force_field: str, water: WaterName) -> tuple[str, ...]:
+    """OpenMM's files of a force field with a water model. Raises BadInputError where they do not go together."""
+    if force_field not in FORCE_FIELDS:
+        raise BadInputError(f"force field {force_field} is not known: use {' or '.join(FORCE_FIELDS)}")
+    own = set(WATER_FILES[force_field].values())
+    return (*(name for name in FORCE_FIELDS[force_field] if name not in own), water_file(force_field, water))
 
 
 @dataclass
@@ -159,7 +171,8 @@ def _junctions(molecule: _Molecule) -> list[Junction]:
     return [(residues[k - 1], residues[k], k == 1, k == last) for k in range(1, last + 1)]
 
 
-def _parameterise(junctions: list[Junction], force_field: str) -> dict[Junction, _JunctionTerms]:
+def _parameterise(junctions: list[Junction], force_field: str,
+                  files: tuple[str, ...]) -> dict[Junction, _JunctionTerms]:
     """Let OpenMM assign all junctions, each in a capped chain of its own, in one system, and cut its terms up again."""
     library = residue_library()
     topology = app.Topology()
@@ -173,9 +186,10 @@ def _parameterise(junctions: list[Junction], force_field: str) -> dict[Junction,
         for name in names:
             template = library[name]
             residue = topology.addResidue(name, chain)
-            residue_templates[residue] = name
+            residue_templates[residue] = template.pdb_name if template.kind == "water" else name
             first_atoms.append(topology.getNumAtoms())
-            atoms = [topology.addAtom(atom, app.Element.getBySymbol(element.capitalize()), residue)
+            atoms = [topology.addAtom(atom, None if element == SITE else app.Element.getBySymbol(element.capitalize()),
+                                      residue)
                      for atom, element in zip(template.atoms, template.elements, strict=True)]
             for i, j in template.bonds:
                 topology.addBond(atoms[i], atoms[j])
@@ -187,13 +201,14 @@ def _parameterise(junctions: list[Junction], force_field: str) -> dict[Junction,
         middle = int(not is_first) + bool(left)
         spans.append((first_atoms[middle - bool(left)], first_atoms[middle], first_atoms[middle + 1]))
 
-    rules = app.ForceField(*FORCE_FIELDS[force_field])
+    rules = app.ForceField(*files)
     try:
         system = rules.createSystem(topology, nonbondedMethod=app.NoCutoff, constraints=None, rigidWater=False,
                                     removeCMMotion=False, residueTemplates=residue_templates)
     except (ValueError, KeyError) as error:
         raise BadInputError(f"force field {force_field} cannot describe the solute: {error}") from error
     everything = read_system(system)
+    everything.terms.setdefault("virtual_site", no_sites())
     if set(everything.terms) != set(_TERM_COLUMNS) or everything.c12 is not None:
         raise BadInputError(f"force field {force_field} has energy terms that this assignment cannot carry: give "
                             "chromabuild import a system that another program has prepared")

@@ -10,6 +10,7 @@ from openmm import app, unit
 import chromabuild
 from chromabuild.forcefield.openmm_system import COULOMB_CONSTANT, SystemTerms, Term, read_system
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
+from chromabuild.forcefield.virtual_sites import no_sites
 
 MISSING_BOND_K = 450.0
 """kcal/mol/angstrom^2 of O-H in CHARMM's TIP3P water. Constrained pairs without bond or angle (rigid waters of some
@@ -25,7 +26,7 @@ def topology_from_system(flexible: openmm.System, rigid: openmm.System, atoms: a
     of whole residues that no term leaves; equal ones share a template (those of one residue whatever its number).
     Names are cut to four letters. Raises BadInputError for terms that the engine does not have.
     """
-    system = read_system(flexible)
+    system = read_system(flexible, rigid)
     terms = _our_terms(system, atoms, _constraints(rigid))
     residue = np.array([atom.residue.index for atom in atoms.atoms()], dtype=np.int64)
     first = _molecule_starts(terms, residue)
@@ -67,6 +68,10 @@ def _our_terms(system: SystemTerms, topology: app.Topology, constraint: Term) ->
     terms["constraint"] = constraint
     bonded = np.array([(a.index, b.index) for a, b in topology.bonds()], dtype=np.int64).reshape(-1, 2)
     harmonic = terms.pop("bond", {"atoms": np.empty((0, 2), dtype=np.int64), "k": np.empty(0), "r0": np.empty(0)})
+    # The place of a virtual site leaves its distances from its parents no freedom: bonds of AMBER's extra points.
+    sites = terms.get("virtual_site", no_sites())["atoms"]
+    to_parent = np.column_stack([np.repeat(sites[:, 0], 3), sites[:, 1:].ravel()])
+    harmonic = select(harmonic, ~np.isin(key(harmonic["atoms"]), key(to_parent)))
     is_bond = np.isin(key(harmonic["atoms"]), np.concatenate([key(bonded), key(constraint["atoms"])]))
     terms["bond"], terms["urey_bradley"] = select(harmonic, is_bond), select(harmonic, ~is_bond)
     held = [key(terms["bond"]["atoms"])]
@@ -125,7 +130,7 @@ def _templates(system: SystemTerms, terms: dict[str, Term], first: np.ndarray, t
             known[key] = len(templates)
             templates.append(MoleculeTemplate(
                 name=own[0].name if len(own) == 1 else f"chain-{own[0].chain.id}",
-                rigid_water=first[m + 1] - first[m] == 3 == len(values["constraint_atoms"]),
+                rigid_water=(values["mass"] > 0).sum() == 3 == len(values["constraint_atoms"]),
                 atom_residue=residue[first[m]:first[m + 1]] - residue[first[m]],
                 residue_name=[r.name.encode()[:4] for r in own], residue_number=numbers,
                 residue_segid=[r.chain.id.encode()[:4] for r in own], **values))

@@ -15,6 +15,7 @@ from openmm import unit
 
 from chromabuild.base.constants import ANGSTROM_PER_NM, KJ_PER_KCAL
 from chromabuild.base.errors import BadInputError
+from chromabuild.forcefield.virtual_sites import read_sites
 
 COULOMB_CONSTANT = 138.93545764438198 * ANGSTROM_PER_NM / KJ_PER_KCAL
 """kcal angstrom / mol / e^2; OpenMM's ONE_4PI_EPS0 (from the CODATA constants) in our units."""
@@ -44,18 +45,21 @@ class SystemTerms:
     """(t, t) kcal/mol angstrom^12; None when the Lorentz-Berthelot rule holds for all pairs."""
     c6: np.ndarray | None = None
     terms: dict[str, Term] = field(default_factory=dict)
-    """Under ``bond`` (Urey-Bradley terms among them), ``angle``, ``dihedral``, ``improper``, ``cmap`` and ``pair`` (all
-    excluded pairs; 1-4 parameters, or zeros)."""
+    """Under ``bond`` (Urey-Bradley terms among them), ``angle``, ``dihedral``, ``improper``, ``cmap``, ``pair`` (all
+    excluded pairs; 1-4 parameters, or zeros) and ``virtual_site``."""
     cmap_energy: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
 
 
-def read_system(system: openmm.System) -> SystemTerms:
-    """Parameters of all atoms and terms. Raises BadInputError for a force that a topology file cannot hold."""
+def read_system(system: openmm.System, rigid: openmm.System | None = None) -> SystemTerms:
+    """Parameters of all atoms and terms. Raises BadInputError for a force that a topology file cannot hold.
+
+    ``rigid``: the same with constraints, where virtual sites may be in local frames of rigid atoms.
+    """
     mass = np.array([system.getParticleMass(i).value_in_unit(unit.dalton) for i in range(system.getNumParticles())])
-    if any(system.isVirtualSite(i) for i in range(len(mass))):
-        raise BadInputError("the system has virtual sites (such as those of four-point waters), which the engine does "
-                            "not have: use a force field without them, e.g. a three-point water")
     terms: dict[str, list[Term]] = {}
+    sites = read_sites(system, rigid)
+    if len(sites["atoms"]):
+        terms["virtual_site"] = [sites]
     particle = np.zeros((len(mass), 3))
     special_type, special = np.zeros(len(mass), dtype=np.int64), None
     excluded, maps = [], np.empty((0, 0))

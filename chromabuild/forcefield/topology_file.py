@@ -37,7 +37,7 @@ class MoleculeTemplate:
     The field ``bond_atoms`` is the dataset ``bond/atoms`` of the file, and so on: docs/reference/file-formats.md has
     the energy function behind each table. Units: ``charge`` e, ``mass`` u; ``r0``, ``sigma`` and ``distance`` angstrom;
     ``theta0``, ``phase`` and ``psi0`` degree; ``k`` kcal/mol, per angstrom^2 of bonds and Urey-Bradley terms and per
-    radian^2 of angles and impropers; ``epsilon`` kcal/mol; ``charge_product`` e^2.
+    radian^2 of angles and impropers; ``epsilon`` kcal/mol; ``charge_product`` e^2. Virtual sites: site and parents.
     """
 
     name: str
@@ -75,6 +75,9 @@ class MoleculeTemplate:
     pair14_epsilon: np.ndarray = _column("<f8")
     constraint_atoms: np.ndarray = _column("<i4", 2)
     constraint_distance: np.ndarray = _column("<f8")
+    virtual_site_atoms: np.ndarray = _column("<i4", 4)
+    virtual_site_w2: np.ndarray = _column("<f8")
+    virtual_site_w3: np.ndarray = _column("<f8")
 
     def __post_init__(self) -> None:
         for name, dtype, shape in _SCHEMA:
@@ -88,11 +91,13 @@ class MoleculeTemplate:
 
 _SCHEMA = [(f.name, f.metadata["dtype"], f.metadata["shape"]) for f in fields(MoleculeTemplate) if f.metadata]
 _TERMS = ("bond", "angle", "urey_bradley", "dihedral", "improper", "cmap", "pair14", "constraint")
+_SITES = "virtual_site"
+"""In files only of templates that have any."""
 
 
 def _dataset_name(name: str) -> str:
     """``bond_atoms`` is stored as ``bond/atoms``; per-atom and per-residue columns keep their name."""
-    for term in _TERMS:
+    for term in (*_TERMS, _SITES):
         if name.startswith(term + "_"):
             return f"{term}/{name[len(term) + 1:]}"
     return name
@@ -225,13 +230,14 @@ class Topology:
                 group.attrs["name"] = np.bytes_(template.name)
                 group.attrs["rigid_water"] = np.int32(template.rigid_water)
                 for name, _, _ in _SCHEMA:
-                    _put(group, _dataset_name(name), np.asarray(getattr(template, name)))
+                    if not name.startswith(_SITES) or len(template.virtual_site_atoms):
+                        _put(group, _dataset_name(name), np.asarray(getattr(template, name)))
             self._write_pieces(file)
 
     def _write_pieces(self, file: h5py.File) -> None:
         """What the engine reads of molecules with several residues."""
         tables = {kind: [name for name, _, _ in _SCHEMA if _dataset_name(name).split("/")[0] == kind]
-                  for kind in (*_TERMS, "exclusion")}
+                  for kind in (*_TERMS, "exclusion", *self._sites_in_pieces())}
         pieces = cut_into_pieces(self.templates, tables)
         if len(pieces.first_atom) == 1:
             return
@@ -247,6 +253,10 @@ class Topology:
             if piece is not None:
                 _put(file, f"template/{i:04d}/piece", piece)
 
+    def _sites_in_pieces(self) -> tuple[str, ...]:
+        """The kind of term of virtual sites, where long molecules have any."""
+        return (_SITES,) * any(len(t.virtual_site_atoms) and len(t.residue_name) > 1 for t in self.templates)
+
     @classmethod
     def read(cls, path: str | Path) -> "Topology":
         """Read what ``write`` wrote. Raises BadInputError when the file is missing or is not a topology file."""
@@ -254,7 +264,8 @@ class Topology:
             return cls(
                 templates=[
                     MoleculeTemplate(name=_text(group.attrs["name"]), rigid_water=bool(group.attrs["rigid_water"]),
-                                     **{name: group[_dataset_name(name)][...] for name, _, _ in _SCHEMA})
+                                     **{name: group[_dataset_name(name)][...] for name, _, _ in _SCHEMA
+                                        if not name.startswith(_SITES) or _SITES in group})
                     for group in template_groups(file)
                 ],
                 run_template=file["molecule/template"][...],

@@ -17,6 +17,8 @@ from chromabuild.base.files import template_path
 
 SOLVENT = {"water": "HOH", "sodium": "NA", "potassium": "K", "magnesium": "MG", "chloride": "CL"}
 """Residues of solvent by their key in the counts of a manifest, in global atom order."""
+SITE = "EP"
+"""In place of the element of an atom without mass: OpenMM's and AMBER's name of an extra point."""
 
 
 @dataclass(frozen=True)

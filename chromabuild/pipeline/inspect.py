@@ -29,7 +29,8 @@ def locus_summary(config: Settings) -> Summary:
     """Read the locus and say what it is.
 
     Raises BadInputError for the first thing that is wrong, with what later stages find too: templates, variants and
-    marks of histones, restraints on groups, a box that no water or no cutoff fits into.
+    marks of histones, restraints on groups, a water that the force field lacks, a box that no water or no cutoff fits
+    into.
     """
     from chromabuild.genome.locus import load_locus
     from chromabuild.pipeline.plan import octamers_of
@@ -42,9 +43,17 @@ def locus_summary(config: Settings) -> Summary:
                 raise BadInputError(f"{path} does not exist: correct `{key}` in the settings")
     check_restraints(config, len(fibre.dyads))
     octamers_of(config, fibre)
+    check_water(config)
     if config.solvate.box:
         check_box(config)
     return locus.summary()
+
+
+def check_water(config: Settings) -> None:
+    """Raises BadInputError for a `solvate.water` that does not go with `dynamics.force_field`."""
+    from chromabuild.forcefield.water_files import water_file
+
+    water_file(config.dynamics.force_field, config.solvate.water)
 
 
 def check_box(config: Settings) -> None:

@@ -19,13 +19,14 @@ from chromabuild.forcefield.molecule_runs import MoleculeRuns
 from chromabuild.genome.locus import load_locus
 from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.molecule.solute import Solute
+from chromabuild.molecule.water_models import WATER_MODELS
 from chromabuild.nucleosome.octamer import Octamer
 from chromabuild.nucleosome.recipe import build_octamer
 from chromabuild.pipeline.parameters import check_fibre
 from chromabuild.pipeline.relaxing import CLEAN, RELAXED
 from chromabuild.scaling.measured import StepSettings, rank_memory
 from chromabuild.scaling.prediction import Job, Prediction, Run, predict
-from chromabuild.shards.manifest import ATOMS_OF, Manifest
+from chromabuild.shards.manifest import Manifest
 from chromabuild.simulate.protocol import PlannedPhase, last_dynamics, plan_phases
 from chromabuild.simulate.relaxation import relax_phases
 from chromabuild.simulate.replicas import phases_of_replicas
@@ -138,7 +139,8 @@ def estimate(config: Settings, threads: int) -> Estimate:
         box = extent + 2 * config.solvate.padding
     counts = _counts_of_shards(config, box, solute, charge) or _solvent_counts(config, box, solute, charge)
     ions = sum(count for key, count in counts.items() if key != "water")
-    runs = MoleculeRuns(np.array([solute, ATOMS_OF["water"] * counts["water"], ions]), np.array([False, True, False]),
+    in_water = WATER_MODELS[config.solvate.water].n_atoms * counts["water"]
+    runs = MoleculeRuns(np.array([solute, in_water, ions]), np.array([False, True, False]),
                         np.array([False, False, True]))
     atoms = runs.n_atoms
     written = sum(last - first + 1 for first, last in runs.ranges(config.dynamics.trajectory_selection))
@@ -252,7 +254,8 @@ def _counts_of_shards(config: Settings, box: np.ndarray, solute: int, charge: in
         return None
     counts = {key: count for key, count in manifest.counts.items() if key != "solute"}
     ions = ion_counts(charge, sum(counts.values()), config.solvate)
-    fits = (np.abs(np.array(manifest.box) - box) < BOX_TOLERANCE).all() and manifest.counts["solute"] == solute
+    fits = manifest.water == config.solvate.water and manifest.counts["solute"] == solute and \
+        bool((np.abs(np.array(manifest.box) - box) < BOX_TOLERANCE).all())
     return counts if fits and all(counts[key] == count for key, count in ions.items()) else None
 
 

@@ -62,12 +62,14 @@ def scaffold_figure(folder: Path, stages: Stages) -> str:
 
 def _box_atoms(folder: Path, solute_atoms: int) -> tuple[np.ndarray, ...]:
     """Box (3,), then positions (k, 3) in it of the solute, of water oxygens, of cations and of chloride."""
+    from chromabuild.molecule.water_models import WATER_MODELS
     from chromabuild.shards.brick_file import read_brick
 
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     counts = manifest["counts"]
     every = max(1, round(counts["water"] / WATER_LIMIT))
-    first_ion = solute_atoms + 3 * counts["water"]
+    n_sites = WATER_MODELS[manifest.get("water", "tip3p")].n_atoms
+    first_ion = solute_atoms + n_sites * counts["water"]
     first_chloride = manifest["atoms"] - counts["chloride"]
     solute = np.empty((solute_atoms, 3))
     water, cations, chloride = [], [], []
@@ -77,7 +79,7 @@ def _box_atoms(folder: Path, solute_atoms: int) -> tuple[np.ndarray, ...]:
         solute[ids[ids < solute_atoms]] = position[ids < solute_atoms]
         if k % every == 0:
             is_water = (ids >= solute_atoms) & (ids < first_ion)
-            water.append(position[is_water & ((ids - solute_atoms) % 3 == 0)])
+            water.append(position[is_water & ((ids - solute_atoms) % n_sites == 0)])
         cations.append(position[(ids >= first_ion) & (ids < first_chloride)])
         chloride.append(position[ids >= first_chloride])
     return (np.array(manifest["box"]), solute, *(np.concatenate(p) for p in (water, cations, chloride)))

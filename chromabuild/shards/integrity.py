@@ -9,7 +9,7 @@ import numpy as np
 from chromabuild.base.checked_json import is_unharmed
 from chromabuild.base.errors import IntegrityError
 from chromabuild.shards.brick_file import read_brick
-from chromabuild.shards.manifest import ATOMS_OF, BRICKS_NAME, RECORD_FOLDER, Manifest, Shard, file_error
+from chromabuild.shards.manifest import BRICKS_NAME, RECORD_FOLDER, Manifest, Shard, count_atoms, file_error
 
 _REMEDY = "run chromabuild solvate again"
 
@@ -69,7 +69,7 @@ def _check_records(folder: Path, shallow: bool) -> None:
 
 def _check_sums(folder: Path, manifest: Manifest) -> None:
     atoms = sum(shard.atoms for shard in manifest.shards)
-    counted = sum(ATOMS_OF.get(key, 1) * count for key, count in manifest.counts.items())
+    counted = count_atoms(manifest.counts, manifest.water)
     charge = sum(shard.charge for shard in manifest.shards)
     volume = sum(np.prod(np.subtract(shard.upper, shard.lower)) for shard in manifest.shards)
     problem = None

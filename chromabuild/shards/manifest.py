@@ -8,6 +8,8 @@ from blake3 import blake3
 
 from chromabuild.base.errors import IntegrityError
 from chromabuild.base.files import atomic_path, file_hash
+from chromabuild.base.settings import WaterName
+from chromabuild.molecule.water_models import WATER_MODELS
 
 FORMAT = "chromabuild-shards"
 VERSION = 1
@@ -15,8 +17,6 @@ MANIFEST_NAME = "manifest.json"
 BRICKS_NAME = "bricks.txt"
 RECORD_FOLDER = "records"
 """Beside each finished file of a run, what it was made from and its hash, so that a rerun can keep it."""
-ATOMS_OF = {"water": 3}
-"""Atoms of one unit of an entry of the counts, where they are not 1."""
 LOCK_NAME = ".lock"
 """In the records: held by the one process that makes what all others wait for."""
 
@@ -57,6 +57,8 @@ class Manifest:
     modifications: dict[str, int] = field(default_factory=dict)
     """Modified residues of the solute by their PDB name (``ALY``); empty, and not in the file, where there are none."""
     shards: list[Shard] = field(default_factory=list)
+    water: WaterName = "tip3p"
+    """The model of the water; files of TIP3P do not name it."""
 
     def write(self, folder: Path) -> None:
         """Write bricks.txt, then manifest.json, whose presence says that the set is complete."""
@@ -65,6 +67,8 @@ class Manifest:
         content = {"format": FORMAT, "version": VERSION, **asdict(self)}
         if not self.modifications:
             del content["modifications"]
+        if self.water == "tip3p":
+            del content["water"]
         content["blake3"] = _content_hash(content)
         with atomic_path(folder / MANIFEST_NAME) as part:
             part.write_text(json.dumps(content, indent=1) + "\n")
@@ -95,6 +99,11 @@ class Manifest:
         lines += [f"{shard.name}.cbb {shard.atoms} {_numbers(shard.lower)} {_numbers(shard.upper)}"
                   for shard in self.shards]
         return "\n".join(lines) + "\n"
+
+
+def count_atoms(counts: dict[str, int], water: WaterName) -> int:
+    """Atoms of what a manifest counts."""
+    return sum((WATER_MODELS[water].n_atoms if key == "water" else 1) * count for key, count in counts.items())
 
 
 def file_entry(content: bytes) -> dict:

@@ -81,6 +81,7 @@ def system_from_topology(topology: Topology, box: np.ndarray, options: Nonbonded
     system.setDefaultPeriodicBoxVectors(*(np.diag(box) / ANGSTROM_PER_NM))
     for mass in topology.masses().tolist():
         system.addParticle(mass)
+    add_virtual_sites(system, topology)
     bond, angle = topology.term("bond"), topology.term("angle")
     if rigid:
         constraint = topology.term("constraint")
@@ -150,18 +151,29 @@ def system_from_topology(topology: Topology, box: np.ndarray, options: Nonbonded
     return system
 
 
+def add_virtual_sites(system: openmm.System, topology: Topology) -> None:
+    """Say which particles of a system are virtual sites."""
+    site = topology.term("virtual_site")
+    for (i, *parents), w2, w3 in _rows(site["atoms"], site["w2"], site["w3"]):
+        system.setVirtualSite(i, openmm.ThreeParticleAverageSite(*parents, 1 - w2 - w3, w2, w3))
+
+
 def energies_by_term(system: openmm.System, position: np.ndarray,
                      platform: str = "Reference") -> tuple[dict[str, float], np.ndarray]:
     """Energy of every force group named by ``TERMS`` and the total force.
 
-    ``position``: (n, 3) angstrom. Returns energies (kcal/mol) and (n, 3) forces (kcal/mol/angstrom). The Reference
-    platform calculates in double precision.
+    ``position``: (n, 3) angstrom; virtual sites are placed anew, and no force is left on them. Returns energies
+    (kcal/mol) and (n, 3) forces (kcal/mol/angstrom). The Reference platform calculates in double precision.
     """
     # The forces of a term alone: with others beside it each evaluation would make the neighbour lists of all of them.
     alone = openmm.System()
     alone.setDefaultPeriodicBoxVectors(*system.getDefaultPeriodicBoxVectors())
-    for _ in range(system.getNumParticles()):
-        alone.addParticle(1.0)
+    for i in range(system.getNumParticles()):
+        alone.addParticle(0.0 if system.isVirtualSite(i) else 1.0)
+        if system.isVirtualSite(i):
+            site = system.getVirtualSite(i)
+            alone.setVirtualSite(i, openmm.ThreeParticleAverageSite(
+                *(site.getParticle(k) for k in range(3)), *(site.getWeight(k) for k in range(3))))
     position = np.asarray(position, dtype=float) / ANGSTROM_PER_NM
     energies, total_force = {}, np.zeros_like(position)
     for k, term in enumerate(TERMS):
@@ -170,12 +182,15 @@ def energies_by_term(system: openmm.System, position: np.ndarray,
                 alone.addForce(openmm.XmlSerializer.clone(force))
         context = openmm.Context(alone, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName(platform))
         context.setPositions(position)
+        context.computeVirtualSites()
         state = context.getState(getEnergy=True, getForces=True)
         energies[term] = state.getPotentialEnergy().value_in_unit(unit.kilocalorie_per_mole)
         total_force += state.getForces(asNumpy=True).value_in_unit(unit.kilocalorie_per_mole / unit.angstrom)
         del context
         while alone.getNumForces():
             alone.removeForce(0)
+    # OpenMM hands forces on to the parents, but still tells what they were.
+    total_force[[i for i in range(alone.getNumParticles()) if alone.isVirtualSite(i)]] = 0.0
     return energies, total_force
 
 
@@ -210,10 +225,12 @@ def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, pr
         found.restore(context)
     elif previous is None:
         context.setPositions(position / ANGSTROM_PER_NM)
+        context.computeVirtualSites()
     else:
         _resume(context, folder / restart_name(previous))
     system = context.getSystem()
-    n_freedom = 3 * system.getNumParticles() - system.getNumConstraints() - 3
+    n_sites = sum(system.isVirtualSite(i) for i in range(system.getNumParticles()))
+    n_freedom = 3 * (system.getNumParticles() - n_sites) - system.getNumConstraints() - 3
     with open(folder / phase.log, "a" if found else "w", encoding="utf-8") as log:
         table = _Table(log, context, n_freedom, progress)
         if phase.kind == "minimise":

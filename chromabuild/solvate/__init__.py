@@ -67,13 +67,14 @@ def prepare(solute: Solute, section: SolvateSection, seed: int, threads: int, fo
     folder = Path(folder)
     placed, solute_hash = place_solute(solute, section, folder)
     inputs = input_key(solute_hash, placed.box, section, seed)
-    layout = read_layout(folder, placed.box, inputs)
+    layout = read_layout(folder, placed.box, inputs, section.water)
     if layout is None:
         with locked(folder / RECORD_FOLDER / LOCK_NAME):
-            layout = read_layout(folder, placed.box, inputs)  # another process may have made it meanwhile
+            # Another process may have made it meanwhile.
+            layout = read_layout(folder, placed.box, inputs, section.water)
             if layout is None:
                 write_layout(make_layout(placed, section, seed, threads), folder, inputs)
-                layout = StoredLayout(folder / LAYOUT_NAME, placed.box)
+                layout = StoredLayout(folder / LAYOUT_NAME, placed.box, section.water)
     grid = brick_grid(placed.box, section)
     bricks = json.dumps([grid.counts, section.compress, FILES_VERSION])
     return SolvatedSystem(placed, layout, grid, section.compress,
@@ -130,7 +131,8 @@ def _manifest(system: SolvatedSystem, shards: list[Shard]) -> Manifest:
     charge = system.placed.charge + sum(ion.charge * counts[key] for key, ion in SPECIES.items())
     return Manifest(
         box=tuple((system.grid.box / 1000).tolist()), grid=system.grid.counts, atoms=system.n_atoms, counts=counts,
-        net_charge=charge, inputs=system.inputs, modifications=system.placed.modifications(), shards=shards)
+        net_charge=charge, inputs=system.inputs, modifications=system.placed.modifications(), shards=shards,
+        water=system.water)
 
 
 def _require_disk(system: SolvatedSystem, n_bricks: int, folder: Path) -> None:

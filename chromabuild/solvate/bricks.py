@@ -12,11 +12,13 @@ import numpy as np
 from chromabuild.base.checked_json import checked_text
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
+from chromabuild.base.settings import WaterName
 from chromabuild.molecule.solute import MAX_RESIDUES_PER_SEGMENT
+from chromabuild.molecule.water_models import WATER_MODELS
 from chromabuild.shards.bcif import bcif_bytes
 from chromabuild.shards.brick import Brick, template_index, template_sizes
 from chromabuild.shards.brick_file import brick_bytes
-from chromabuild.shards.manifest import ATOMS_OF, RECORD_FOLDER, Shard, file_entry, file_error
+from chromabuild.shards.manifest import RECORD_FOLDER, Shard, count_atoms, file_entry, file_error
 from chromabuild.shards.pdb import pdb_bytes
 from chromabuild.solvate.ions import SPECIES, formal_charges
 from chromabuild.solvate.layout_file import CONTENTS, StoredLayout
@@ -90,7 +92,12 @@ class SolvatedSystem:
     @property
     def n_atoms(self) -> int:
         """Atoms of the whole system."""
-        return sum(ATOMS_OF.get(key, 1) * count for key, count in self.counts.items())
+        return count_atoms(self.counts, self.water)
+
+    @property
+    def water(self) -> WaterName:
+        """Model of the water."""
+        return self.layout.tiling.tile.model
 
 
 def make_brick(system: SolvatedSystem, k: int) -> Brick:
@@ -124,8 +131,9 @@ def _solvent_parts(system: SolvatedSystem, lower: np.ndarray, upper: np.ndarray)
         rank = part.before[tile, content - 1] + (np.cumsum(present, axis=1) - 1)[tile, member]
         if key == "water":
             slots = part.tiles[tile] * tiling.tile.n_molecules + member
-            yield _solvent("W", "HOH", tiling.molecules(slots).reshape(-1, 3), rank, first_id)
-            first_id += 3 * system.counts[key]
+            model = WATER_MODELS[system.water]
+            yield _solvent("W", model.residue, tiling.molecules(slots).reshape(-1, 3), rank, first_id)
+            first_id += model.n_atoms * system.counts[key]
         else:
             ion = SPECIES[key]
             yield _solvent(ion.segment_letter, ion.residue, oxygen[tile, member], rank, first_id)

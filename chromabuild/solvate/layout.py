@@ -72,7 +72,7 @@ def make_layout(placed: PlacedSolute, section: SolvateSection, seed: int, thread
 
     The solute is read one layer of tiles at a time; tiles that it does not come near are not looked into.
     """
-    tiling = Tiling(tuple(int(edge) for edge in placed.box), water_tile())
+    tiling = Tiling(tuple(int(edge) for edge in placed.box), water_tile(section.water))
     water_bits = without_solute(tiling)
     far_bits = water_bits.copy()
     n = tiling.tile.n_molecules
@@ -261,7 +261,7 @@ class SoluteLayer:
         """(w,) int8 of waters: 0 touches the solute, 1 is within the ions' distance, 2 is farther."""
         if len(slots) == 0 or len(self.position) == 0:
             return np.full(len(slots), 2, dtype=np.int8)
-        waters = self.tiling.unwrapped_molecules(slots)
+        waters = self.tiling.unwrapped_molecules(slots)[:, :3]
         shift = np.where(waters[:, :1] >= self.box, self.box, 0).astype(np.int32)
         shift[..., 2] = self.bottom
         waters -= shift
@@ -287,7 +287,8 @@ def input_key(solute_hash: str, box: np.ndarray, section: SolvateSection, seed: 
     """Hashes of everything that a layout depends on."""
     chosen = [section.salt, section.potassium_chloride, section.magnesium_chloride, section.counterion,
               section.ion_placement]
-    names = [entry.name for entry in library_needed(np.zeros(0, dtype=int))]  # those of the solute are in its hash
+    # The tile tells which water it is; residues of the solute are in its hash.
+    names = [entry.name for entry in library_needed(np.zeros(0, dtype=int))]
     settings = json.dumps([VERSION, box.tolist(), chosen, seed, CLOSEST, names], sort_keys=True)
-    return {"solute": solute_hash, "water": blake3(water_tile().position.tobytes()).hexdigest(),
+    return {"solute": solute_hash, "water": blake3(water_tile(section.water).position.tobytes()).hexdigest(),
             "settings": blake3(settings.encode()).hexdigest()}

@@ -15,6 +15,7 @@ import numpy as np
 
 from chromabuild.base.checked_json import checked_text
 from chromabuild.base.files import atomic_path
+from chromabuild.base.settings import WaterName
 from chromabuild.shards.manifest import RECORD_FOLDER, file_entry, file_error
 from chromabuild.solvate.ions import SPECIES
 from chromabuild.solvate.layout import SolventLayout
@@ -46,10 +47,10 @@ class LayoutPart:
 class StoredLayout:
     """An open plan.h5, known to be sound."""
 
-    def __init__(self, path: Path, box: np.ndarray) -> None:
+    def __init__(self, path: Path, box: np.ndarray, water: WaterName) -> None:
         """Open the file for reading."""
         self._file = h5py.File(path, "r", locking=False)  # cluster file systems may know no locks
-        self.tiling = Tiling(tuple(int(edge) for edge in box), water_tile())
+        self.tiling = Tiling(tuple(int(edge) for edge in box), water_tile(water))
         self.counts: dict[str, int] = dict(zip(CONTENTS[1:], self._file.attrs["counts"].tolist(), strict=True))
         """Residues of water and of each ion, in global order."""
 
@@ -101,7 +102,7 @@ def write_layout(layout: SolventLayout, folder: Path, inputs: dict[str, str]) ->
         part.write_text(checked_text({"inputs": inputs, "file": file_entry(image.getbuffer())}))
 
 
-def read_layout(folder: Path, box: np.ndarray, inputs: dict[str, str]) -> StoredLayout | None:
+def read_layout(folder: Path, box: np.ndarray, inputs: dict[str, str], water: WaterName) -> StoredLayout | None:
     """The stored layout, or None when there is none for these inputs or it is damaged."""
     path = folder / LAYOUT_NAME
     try:
@@ -109,6 +110,6 @@ def read_layout(folder: Path, box: np.ndarray, inputs: dict[str, str]) -> Stored
         # A damaged HDF5 file can do anything to its reader, so its hash is checked before it is opened.
         if record["inputs"] != inputs or file_error(path, record["file"]):
             return None
-        return StoredLayout(path, box)
+        return StoredLayout(path, box, water)
     except (OSError, KeyError, ValueError, TypeError):
         return None

@@ -8,6 +8,7 @@ import numpy as np
 from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.residues import SOLVENT, residue_names
 from chromabuild.molecule.solute import MAX_RESIDUES_PER_SEGMENT, Solute
+from chromabuild.molecule.water_models import WATER_MODELS
 from chromabuild.shards.integrity import read_shards
 from chromabuild.shards.manifest import Manifest
 from chromabuild.sterics.atoms import Atoms
@@ -28,8 +29,9 @@ def atoms_of_shards(folder: Path) -> Atoms:
         raise BadInputError(f"{path} has {solute.n_atoms} atoms, the shards hold {manifest.counts['solute']}: "
                             "run chromabuild solvate again")
     names = residue_names()
+    residues = SOLVENT | {"water": WATER_MODELS[manifest.water].residue}
     template = np.concatenate([np.full(manifest.counts.get(key, 0), names.index(name), dtype=np.uint16)
-                               for key, name in SOLVENT.items()])
+                               for key, name in residues.items()])
     numbers = np.arange(len(template)) % MAX_RESIDUES_PER_SEGMENT + 1
     segment = len(solute.segment_name)
     first = solute.molecule_first_residue

@@ -14,6 +14,8 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from chromabuild.base.files import template_path
+from chromabuild.base.settings import WaterName
+from chromabuild.molecule.water_models import WATER_MODELS
 
 FILL_DEPTH = 3000
 """Slots up to this far beyond the upper faces (0.001 angstrom) are tried in the gaps that cutting the tiles leaves."""
@@ -38,8 +40,9 @@ class WaterTile:
     """A periodic cube of water."""
 
     position: np.ndarray
-    """(m, 3, 3) int32: molecule, site (O, H1, H2), axis; oxygens in [0, edge)."""
+    """(m, 3 or 4, 3) int32: molecule, site (O, H1, H2, charge without mass), axis; oxygens in [0, edge)."""
     edge: int
+    model: WaterName = "tip3p"
 
     @property
     def n_molecules(self) -> int:
@@ -48,10 +51,11 @@ class WaterTile:
 
 
 @cache
-def water_tile() -> WaterTile:
-    """The bundled TIP3P tile (templates/tools/make_water.py)."""
+def water_tile(model: WaterName = "tip3p") -> WaterTile:
+    """The bundled TIP3P tile (templates/tools/make_water.py), or another model with the same oxygens."""
     with np.load(template_path("water_tip3p.npz")) as file:
-        return WaterTile(file["position"].astype(np.int32), int(file["edge"]))
+        position, edge = file["position"].astype(np.int32), int(file["edge"])
+    return WaterTile(position if model == "tip3p" else WATER_MODELS[model].shaped(position), edge, model)
 
 
 @dataclass(frozen=True)
@@ -87,12 +91,12 @@ class Tiling:
         return (self.corners(tiles) + self.tile.edge <= np.array(self.box)).all(1)
 
     def unwrapped_molecules(self, slots: np.ndarray) -> np.ndarray:
-        """(s, 3, 3) int32 sites of slots, not wrapped into the box."""
+        """(s, 3 or 4, 3) int32 sites of slots, not wrapped into the box."""
         tiles, members = np.divmod(slots, self.tile.n_molecules)
         return self.corners(tiles)[:, None] + self.tile.position[members]
 
     def molecules(self, slots: np.ndarray) -> np.ndarray:
-        """(s, 3, 3) int32 sites of slots, each molecule whole, its oxygen wrapped into the box."""
+        """(s, 3 or 4, 3) int32 sites of slots, each molecule whole, its oxygen wrapped into the box."""
         molecule = self.unwrapped_molecules(slots)
         box = np.array(self.box, dtype=np.int32)
         return molecule - np.where(molecule[:, :1] >= box, box, 0).astype(np.int32)
@@ -206,7 +210,8 @@ def _along(tiling: Tiling, slots: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _overlapping_molecules(first: np.ndarray, second: np.ndarray, box: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Index pairs of overlapping molecules of two sets of (n, 3, 3) sites, periodic."""
+    """Index pairs of overlapping molecules of two sets of (n, 3 or 4, 3) sites, periodic."""
+    first, second = first[:, :3], second[:, :3]  # a charge without mass lies within its oxygen
     if len(first) == 0 or len(second) == 0:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     trees = [cKDTree(molecules[:, 0].astype(float), boxsize=box) for molecules in (first, second)]

@@ -11,6 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from chromabuild.base.errors import ResourceError
+from chromabuild.base.settings import WaterName
 from chromabuild.shards.manifest import Shard
 from chromabuild.solvate.bricks import BrickGrid, SolvatedSystem, finished_shard, remove_leftovers, write_brick
 from chromabuild.solvate.layout_file import LAYOUT_NAME, StoredLayout
@@ -40,7 +41,7 @@ def write_bricks(system: SolvatedSystem, bricks: list[int], folder: Path, worker
             finished(k, finished_shard(system.inputs, k, folder) or write_brick(system, k, folder))
         return
     context = multiprocessing.get_context("spawn")  # a fork would copy locks and OpenMP threads in unknown states
-    arguments = (os.getpid(), folder, system.grid, system.compress, system.inputs)
+    arguments = (os.getpid(), folder, system.grid, system.compress, system.inputs, system.water)
     pool = ProcessPoolExecutor(workers, context, initializer=_start, initargs=arguments)
     try:
         # A few at a time: a queue of a million futures would be the largest thing in memory.
@@ -64,7 +65,8 @@ def _collect(running: dict, finished: Callable[[int, Shard], None]) -> None:
     finished(running.pop(future), future.result())
 
 
-def _start(parent: int, folder: Path, grid: BrickGrid, compress: bool, inputs: dict[str, str]) -> None:
+def _start(parent: int, folder: Path, grid: BrickGrid, compress: bool, inputs: dict[str, str],
+           water: WaterName) -> None:
     global _system, _folder
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the pool
     if sys.platform == "linux":
@@ -72,8 +74,8 @@ def _start(parent: int, folder: Path, grid: BrickGrid, compress: bool, inputs: d
         if os.getppid() != parent:  # it died before: the same command may be at work again by now
             os._exit(1)
     placed = PlacedSolute(folder / PLACED_NAME)
-    _folder, _system = folder, SolvatedSystem(placed, StoredLayout(folder / LAYOUT_NAME, placed.box), grid, compress,
-                                      inputs)
+    layout = StoredLayout(folder / LAYOUT_NAME, placed.box, water)
+    _folder, _system = folder, SolvatedSystem(placed, layout, grid, compress, inputs)
 
 
 def _write(k: int) -> Shard:

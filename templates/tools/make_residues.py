@@ -2,7 +2,8 @@
 
 Atom names and bonds are those of the AMBER residue templates in the OpenMM package (protein.ff14SB, DNA.OL15, tip3p),
 so that a solute written in this order is matched by the force field without renaming. Modified residues are made of
-their parents by templates/modified_residues.json; they stand last. Run it only to add residues, at the end:
+their parents by templates/modified_residues.json. HOH4, the last of all so that the numbers of others in files stay, is
+the water of opc.xml, with a massless site. Run it only to add residues:
 
     python templates/tools/make_residues.py
 """
@@ -111,6 +112,11 @@ def main() -> None:
                     else {end + name: end + parent for end in ("", "N", "C")})
         residues |= {own: modified(residues[of], name, change) for own, of in ends.items()}
 
+    others = ElementTree.parse(folder / "opc.xml").getroot().find("Residues")
+    four_point = next(r for r in others if r.get("name") == "HOH")
+    water = residues["HOH"]
+    residues["HOH4"] = {**water, "atoms": [a.get("name") for a in four_point.iter("Atom")],
+                        "elements": [*water["elements"], "EP"]}
     lines = [f"  {json.dumps(name)}: {json.dumps(entry, separators=(',', ':'))}" for name, entry in residues.items()]
     text = "{\n" + ",\n".join(lines) + "\n}\n"
     (Path(__file__).resolve().parents[1] / "residues.json").write_text(text)

@@ -70,7 +70,7 @@ def test_what_the_engine_lacks_is_refused(force, words):
 def test_virtual_sites_are_refused():
     system, _ = four_atoms()
     system.setVirtualSite(3, openmm.TwoParticleAverageSite(0, 1, 0.5, 0.5))
-    with pytest.raises(BadInputError, match="virtual sites"):
+    with pytest.raises(BadInputError, match="virtual site of a kind"):
         read_system(system)
 
 

@@ -377,7 +377,7 @@ def test_damaged_plan_is_made_again(solute, tmp_path):
     path = tmp_path / "plan.h5"
     layout = make_layout(placed, section, 1, 1)
     write_layout(layout, tmp_path, inputs)
-    stored = read_layout(tmp_path, placed.box, inputs)
+    stored = read_layout(tmp_path, placed.box, inputs, "tip3p")
     assert_same(layout, stored)
     content = path.read_bytes()
     rng = random.Random(1)
@@ -385,12 +385,12 @@ def test_damaged_plan_is_made_again(solute, tmp_path):
         damaged = bytearray(content)
         damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
         path.write_bytes(damaged)
-        assert read_layout(tmp_path, placed.box, inputs) is None
+        assert read_layout(tmp_path, placed.box, inputs, "tip3p") is None
     path.write_bytes(content[:len(content) // 2])
-    assert read_layout(tmp_path, placed.box, inputs) is None
+    assert read_layout(tmp_path, placed.box, inputs, "tip3p") is None
     path.write_bytes(content)
-    assert read_layout(tmp_path, placed.box, inputs) is not None
-    assert read_layout(tmp_path, placed.box, inputs | {"settings": "other"}) is None
+    assert read_layout(tmp_path, placed.box, inputs, "tip3p") is not None
+    assert read_layout(tmp_path, placed.box, inputs | {"settings": "other"}, "tip3p") is None
 
 
 def test_full_disk_keeps_what_is_there(solute, tmp_path, monkeypatch):

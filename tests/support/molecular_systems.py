@@ -9,7 +9,7 @@ from openmm import app, unit
 
 from chromabuild.forcefield.assign import make_topology
 from chromabuild.forcefield.topology_file import Topology
-from chromabuild.molecule.residues import residue_library, residue_names
+from chromabuild.molecule.residues import SITE, residue_library, residue_names
 from chromabuild.molecule.solute import Solute
 from chromabuild.shards.brick_file import BrickFile, packed
 
@@ -49,8 +49,8 @@ def make_solute(molecules: list[list[str]], position: np.ndarray | None = None) 
     )
 
 
-def openmm_topology(solute: Solute | None, counts: dict[str, int]) -> app.Topology:
-    """The atoms of solute, waters and ions as OpenMM sees them."""
+def openmm_topology(solute: Solute | None, counts: dict[str, int], water: str = "HOH") -> app.Topology:
+    """The atoms of solute, waters (a residue of the library) and ions as OpenMM sees them."""
     library = residue_library()
     topology = app.Topology()
     molecules, closed = [], ()
@@ -60,13 +60,14 @@ def openmm_topology(solute: Solute | None, counts: dict[str, int]) -> app.Topolo
         molecules = [names[a:b] for a, b in zip(first[:-1], first[1:], strict=True)]
         closed = solute.circular
     for key, name in SOLVENT.items():
-        molecules += [[name]] * counts.get(key, 0)
+        molecules += [[water if key == "water" else name]] * counts.get(key, 0)
     for number, molecule in enumerate(molecules):
         chain, tail, head = topology.addChain(), None, None
         for name in molecule:
             template = library[name]
-            residue = topology.addResidue(name, chain)
-            atoms = [topology.addAtom(atom, app.Element.getBySymbol(element.capitalize()), residue)
+            residue = topology.addResidue(template.pdb_name if template.kind == "water" else name, chain)
+            atoms = [topology.addAtom(atom, None if element == SITE else app.Element.getBySymbol(element.capitalize()),
+                                      residue)
                      for atom, element in zip(template.atoms, template.elements, strict=True)]
             for i, j in template.bonds:
                 topology.addBond(atoms[i], atoms[j])
@@ -109,9 +110,9 @@ def solvated(name: str | None, edge: float, equilibration_steps: int = 0) -> Mol
     return MolecularSystem(make_topology(solute, counts), position, np.full(3, edge), judge_of(solute, counts, edge))
 
 
-def judge_of(solute: Solute | None, counts: dict[str, int], edge: float) -> app.Topology:
+def judge_of(solute: Solute | None, counts: dict[str, int], edge: float, water: str = "HOH") -> app.Topology:
     """The atoms of a cube as OpenMM sees them."""
-    judge = openmm_topology(solute, counts)
+    judge = openmm_topology(solute, counts, water)
     judge.setPeriodicBoxVectors(np.diag(np.full(3, edge)) / 10 * unit.nanometer)
     return judge
 

@@ -114,7 +114,8 @@ def _write_types(file: TextIO, topology: Topology, types: list[str]) -> None:
     """Atom types, and the pairs of them that the combination rule does not give."""
     mass = np.zeros(len(types))
     for template in topology.templates:
-        mass[template.lj_type] = template.mass
+        massive = template.mass > 0
+        mass[template.lj_type[massive]] = template.mass[massive]
     file.write("\n[ atomtypes ]\n; name  number  mass  charge  ptype  sigma(nm)  epsilon(kJ/mol)\n")
     for name, weight, sigma, epsilon in zip(types, mass.tolist(), (topology.lj_sigma / 10).tolist(),
                                             (topology.lj_epsilon * KJ_PER_KCAL).tolist(), strict=True):
@@ -168,6 +169,8 @@ def _write_molecule(file: TextIO, template: MoleculeTemplate, name: str, types: 
             (template.dihedral_atoms, 9, template.dihedral_phase, KJ_PER_KCAL * template.dihedral_k,
              template.dihedral_n),
             (template.improper_atoms, 2, template.improper_psi0, 2 * KJ_PER_KCAL * template.improper_k)])
+    _write_rows(file, "virtual_sites3", [(template.virtual_site_atoms, 1, template.virtual_site_w2,
+                                          template.virtual_site_w3)])
     if not by_bonds:
         _write_exclusions(file, template)
     for group in groups:

@@ -18,9 +18,11 @@ module constraints
     !> Shape of each template that is a rigid water for SETTLE.
     type(water_shape_t), allocatable, private :: shape(:)
     logical, allocatable, private :: has_shape(:)
-    !> Waters for SETTLE: local index of O (hydrogens follow), template.
+    !> Waters for SETTLE: local index of O, the first of the group, and template.
     integer, private :: n_waters = 0
     integer, allocatable, private :: oxygen(:), water_template(:)
+    !> Where O and the hydrogens stand in the group, from O on: (3, templates).
+    integer, allocatable, private :: member(:, :)
     !> Runs of waters of one template that are handled together: `run_first(r):run_first(r+1)-1`.
     integer, allocatable, private :: run_first(:)
     !> SHAKE groups: constraints `pair(:, first(g):first(g+1)-1)`.
@@ -39,7 +41,7 @@ module constraints
 
 contains
 
-  !> `active`: bonds are rigid. `fast_water`: SETTLE where a template is a rigid three-atom water O, H, H. `tolerance`:
+  !> `active`: bonds are rigid. `fast_water`: SETTLE where a template is a rigid water of O, H, H and virtual sites. `tolerance`:
   !> relative, of distances.
   subroutine init(self, topology, active, fast_water, max_iterations, tolerance)
     class(constraints_t), intent(inout) :: self
@@ -48,29 +50,33 @@ contains
     integer, intent(in) :: max_iterations
     real(real64), intent(in) :: tolerance
     real(real64) :: oh(2), hh
-    integer :: t, c
+    integer, allocatable :: massive(:)
+    integer :: t, c, a
     self%active = active
     self%fast_water = fast_water
     self%max_iterations = max_iterations
     self%tolerance = tolerance
     allocate (self%shape(size(topology%templates)), self%has_shape(size(topology%templates)))
     self%has_shape = .false.
+    allocate (self%member(3, size(topology%templates)), source=0)
     do t = 1, size(topology%templates)
       associate (template => topology%templates(t))
         if (.not. (template%rigid_water .and. fast_water)) cycle
-        if (template%n_atoms /= 3 .or. size(template%constraint_distance) /= 3) cycle
+        massive = pack([(a, a=1, template%n_atoms)], template%mass > 0.0_real64)
+        if (size(massive) /= 3 .or. size(template%constraint_distance) /= 3) cycle
         if (template%group_reference(1) /= 1 .or. template%n_groups /= 1) cycle
         oh = 0.0_real64
         do c = 1, 3
           if (minval(template%constraint_atom(:, c)) == 1) then
-            oh(maxval(template%constraint_atom(:, c)) - 1) = template%constraint_distance(c)
+            oh(merge(1, 2, maxval(template%constraint_atom(:, c)) == massive(2))) = template%constraint_distance(c)
           else
             hh = template%constraint_distance(c)
           end if
         end do
         ! SETTLE wants an isosceles triangle of equal hydrogens.
-        if (oh(1) /= oh(2) .or. template%mass(2) /= template%mass(3)) cycle
-        call self%shape(t)%create(template%mass(1), template%mass(2), oh(1), hh)
+        if (oh(1) /= oh(2) .or. template%mass(massive(2)) /= template%mass(massive(3))) cycle
+        call self%shape(t)%create(template%mass(1), template%mass(massive(2)), oh(1), hh)
+        self%member(:, t) = massive - 1
         self%has_shape(t) = .true.
       end associate
     end do
@@ -81,7 +87,7 @@ contains
     class(constraints_t), intent(inout) :: self
     type(topology_t), intent(in) :: topology
     type(atoms_t), intent(in) :: atoms
-    integer :: g, i, c, pass, n, group, molecule_start
+    integer :: g, i, c, pass, n, group
     self%failed_atom = 0
     if (.not. self%active) return
     do pass = 1, 2
@@ -101,12 +107,11 @@ contains
           end if
           self%n_groups = self%n_groups + 1
           if (pass == 2) self%first(self%n_groups) = n + 1
-          molecule_start = template%group_first(group)
           do c = template%constraint_first(group), template%constraint_first(group + 1) - 1
             n = n + 1
             if (pass == 1) cycle
-            self%pair(1, n) = i - 1 + place(template%group_atom(molecule_start:), template%constraint_atom(1, c))
-            self%pair(2, n) = i - 1 + place(template%group_atom(molecule_start:), template%constraint_atom(2, c))
+            self%pair(1, n) = i - 1 + template%place_in_group(template%constraint_atom(1, c))
+            self%pair(2, n) = i - 1 + template%place_in_group(template%constraint_atom(2, c))
             self%distance2(n) = template%constraint_distance(c)**2
           end do
         end associate
@@ -138,15 +143,6 @@ contains
     self%run_first = first(:n + 1)
   end subroutine cut_runs
 
-  !> Place of `atom` in the list of the atoms of its group, both counted within the template.
-  pure integer function place(group_atom, atom)
-    integer, intent(in) :: group_atom(:), atom
-    place = 1
-    do while (group_atom(place) /= atom)
-      place = place + 1
-    end do
-  end function place
-
   !> Position part: `position` after an unconstrained step from `old`; the same change over `timestep` (ps) goes into
   !> `velocity`. These are (3, local atoms), angstrom and angstrom/ps; `kind` is that of each local atom, `mass` (g/mol)
   !> that of each kind. Groups are solved relative to the old place of their first atom and put back `rounding`ed, so that
@@ -159,19 +155,20 @@ contains
     real(real64), intent(in) :: timestep
     type(rounding_t), intent(in) :: rounding
     real(real64) :: before(waters_together, 9), new(waters_together, 9), per_time, change(3)
-    integer :: run, w, n, g, o, k, failed
+    integer :: run, w, n, g, o, k, failed, member(0:2)
     logical :: ok, solved(waters_together)
     if (.not. self%active) return
     failed = 0
     per_time = 1.0_real64/timestep
-    !$omp parallel do schedule(static) private(w, n, o, k, before, new, solved, change) reduction(max: failed)
+    !$omp parallel do schedule(static) private(w, n, o, k, member, before, new, solved, change) reduction(max: failed)
     do run = 1, size(self%run_first) - 1
       n = self%run_first(run + 1) - self%run_first(run)
+      member = self%member(:, self%water_template(self%run_first(run)))
       do w = 1, n
         o = self%oxygen(self%run_first(run) + w - 1)
         do k = 0, 2
-          before(w, 3*k + 1:3*k + 3) = old(:, o + k) - old(:, o)
-          new(w, 3*k + 1:3*k + 3) = position(:, o + k) - old(:, o)
+          before(w, 3*k + 1:3*k + 3) = old(:, o + member(k)) - old(:, o)
+          new(w, 3*k + 1:3*k + 3) = position(:, o + member(k)) - old(:, o)
         end do
       end do
       call self%shape(self%water_template(self%run_first(run)))%constrain_positions(n, before, new, solved)
@@ -182,9 +179,9 @@ contains
           cycle
         end if
         do k = 0, 2
-          change = old(:, o) + rounding%on_lattice(new(w, 3*k + 1:3*k + 3)) - position(:, o + k)
-          velocity(:, o + k) = velocity(:, o + k) + change*per_time
-          position(:, o + k) = position(:, o + k) + change
+          change = old(:, o) + rounding%on_lattice(new(w, 3*k + 1:3*k + 3)) - position(:, o + member(k))
+          velocity(:, o + member(k)) = velocity(:, o + member(k)) + change*per_time
+          position(:, o + member(k)) = position(:, o + member(k)) + change
         end do
       end do
     end do
@@ -251,25 +248,26 @@ contains
     real(real64), intent(in) :: mass(:), position(:, :), timestep
     real(real64), intent(inout) :: velocity(:, :)
     real(real64) :: bond(3), rate, multiplier, at(waters_together, 9), changed(waters_together, 9)
-    integer :: run, w, n, k, g, o, c, i, j, iteration, failed
+    integer :: run, w, n, k, g, o, c, i, j, iteration, failed, member(0:2)
     logical :: ok
     if (.not. self%active) return
     failed = 0
-    !$omp parallel do schedule(static) private(w, n, o, k, at, changed)
+    !$omp parallel do schedule(static) private(w, n, o, k, member, at, changed)
     do run = 1, size(self%run_first) - 1
       n = self%run_first(run + 1) - self%run_first(run)
+      member = self%member(:, self%water_template(self%run_first(run)))
       do w = 1, n
         o = self%oxygen(self%run_first(run) + w - 1)
         do k = 0, 2
-          at(w, 3*k + 1:3*k + 3) = position(:, o + k)
-          changed(w, 3*k + 1:3*k + 3) = velocity(:, o + k)
+          at(w, 3*k + 1:3*k + 3) = position(:, o + member(k))
+          changed(w, 3*k + 1:3*k + 3) = velocity(:, o + member(k))
         end do
       end do
       call self%shape(self%water_template(self%run_first(run)))%constrain_velocities(n, at, changed)
       do w = 1, n
         o = self%oxygen(self%run_first(run) + w - 1)
         do k = 0, 2
-          velocity(:, o + k) = changed(w, 3*k + 1:3*k + 3)
+          velocity(:, o + member(k)) = changed(w, 3*k + 1:3*k + 3)
         end do
       end do
     end do

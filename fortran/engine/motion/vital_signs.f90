@@ -55,7 +55,7 @@ contains
       associate (template => topology%templates(t))
         self%is_solvent(t) = template%is_solvent()
         which = merge(of_solvent, of_solute, self%is_solvent(t))
-        self%n_freedom(which) = self%n_freedom(which) + 3.0_real64*sum(template%copies)
+        self%n_freedom(which) = self%n_freedom(which) + 3.0_real64*sum(template%copies, mask=template%mass > 0.0_real64)
         if (rigid) self%n_freedom(which) = self%n_freedom(which) - sum(template%copies(template%constraint_atom(1, :)))
         self%mass = self%mass + sum(template%copies*template%mass)
       end associate

@@ -119,6 +119,8 @@ contains
     end if
     if (is_multiple(sim%step, self%bath_period)) &
       call sim%thermostat%act_on_velocities(sim%comm, sim%atoms, sim%step, 2, 0.5_real64*self%bath_time)
+    ! What groups share is no motion of sites, which follow their parents.
+    call sim%sites%clear(sim%atoms%velocity)
   end subroutine finish
 
   !> Factors by which the box is to be scaled before, and again after, the drift of this step.

@@ -37,7 +37,7 @@ contains
     sim%stops_rotation = sim%is_open .and. sim%stop_period > 0 .and. sim%topology%n_atoms > 2 .and. &
                          .not. settings%restrains_positions()
     n_stopped = merge(0.0_real64, 3.0_real64, centre_moves) + merge(3.0_real64, 0.0_real64, sim%stops_rotation)
-    sim%n_freedom = 3.0_real64*sim%topology%n_atoms - n_stopped
+    sim%n_freedom = 3.0_real64*(sim%topology%n_atoms - sim%topology%site_count()) - n_stopped
     sim%n_group_freedom = 3.0_real64*sim%topology%group_count() - n_stopped
     if (rigid) sim%n_freedom = sim%n_freedom - sim%topology%constraint_count()
     sim%thermostat%n_freedom = max(1.0_real64, merge(sim%n_group_freedom, sim%n_freedom, bath%of_groups))

@@ -210,6 +210,7 @@ contains
     type(simulation_t), intent(inout) :: sim
     removed = remove_momentum(sim%comm, sim%atoms)
     if (sim%stops_rotation) removed = removed + remove_rotation(sim%comm, sim%atoms)
+    call sim%sites%clear(sim%atoms%velocity)
   end function energy_of_stop
 
   !> Drift, with friction and noise in its middle for Langevin dynamics, and with the box scaled by `factor` before and
@@ -249,9 +250,10 @@ contains
     end do
     !$omp end parallel do
     call sim%timer%lap(in_integration)
-    if (.not. sim%constraints%active) return
-    call sim%constraints%apply_positions(sim%atoms%kind, sim%atoms%mass, sim%atoms%force, sim%atoms%position, &
-                                         sim%atoms%velocity, time, sim%rounding)
+    if (sim%constraints%active) &
+      call sim%constraints%apply_positions(sim%atoms%kind, sim%atoms%mass, sim%atoms%force, sim%atoms%position, &
+                                           sim%atoms%velocity, time, sim%rounding)
+    call sim%sites%place(sim%atoms%position, sim%rounding)
     call sim%timer%lap(in_constraints)
   end subroutine drift
 
@@ -259,10 +261,13 @@ contains
   subroutine kick(sim, force, time)
     type(simulation_t), intent(inout) :: sim
     real(real64), intent(in) :: force(:, :), time
+    real(real64) :: per_mass(size(sim%atoms%mass))
     integer :: i
+    per_mass = 0.0_real64
+    where (sim%atoms%mass > 0.0_real64) per_mass = time*acceleration_unit/sim%atoms%mass
     !$omp parallel do schedule(static)
     do i = 1, sim%atoms%n_owned
-      sim%atoms%velocity(:, i) = sim%atoms%velocity(:, i) + time*acceleration_unit/sim%atoms%mass(sim%atoms%kind(i))*force(:, i)
+      sim%atoms%velocity(:, i) = sim%atoms%velocity(:, i) + per_mass(sim%atoms%kind(i))*force(:, i)
     end do
     !$omp end parallel do
   end subroutine kick

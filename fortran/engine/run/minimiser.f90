@@ -69,7 +69,7 @@ contains
     scale = settings%minimisation%first_scale
     largest_scale = settings%minimisation%largest_scale
     cap = settings%minimisation%largest_displacement
-    largest_cap = cap_share*sim%lists%allowed_displacement
+    largest_cap = cap_share*sim%lists%allowed_displacement/sim%topology%site_reach()
     if (sim%rounding%is_on() .and. cap > largest_cap*(1.0_real64 + 1.0e-9_real64)) then
       call settings%refuse("MINIMIZE", "displacement_max", "must be "//to_text(largest_cap)//" at most with "// &
                           "deterministic = YES and this pairlistdist", error)
@@ -119,6 +119,7 @@ contains
       took_history = .false.
       if (quasi_newton) call move_by_history(sim, history, cap, took_history)
       if (.not. took_history) call move_along_forces(sim, scale, cap)
+      call sim%sites%place_kept(sim%atoms%position, sim%atoms%velocity, sim%rounding)
       call sim%timer%lap(in_integration)
       call sim%compute_forces(.true.)
       trial = sim%sum_energies()
@@ -144,6 +145,7 @@ contains
       else
         n_undone = n_undone + 1
         sim%atoms%position(:, :sim%atoms%n_owned) = sim%atoms%velocity
+        call sim%sites%place(sim%atoms%position, sim%rounding)
         sim%atoms%force(:, :sim%atoms%n_owned) = force
         ! A step by history says nothing against the scale of the forces.
         if (.not. took_history) scale = shrinkage*scale

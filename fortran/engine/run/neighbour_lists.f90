@@ -237,6 +237,8 @@ contains
       if (allocated(error)) return
       call atoms%sort(grid, merge(min(sort_cell, maxval(grid%box)/open_sort_cells), sort_cell, state%is_open))
       call atoms%identify_owned(state%topology)
+      call state%sites%assign(state%topology, atoms)
+      call state%sites%place(atoms%position, state%rounding)
 
       if (self%box_changes) then
         call fit_reach(self, state, field)

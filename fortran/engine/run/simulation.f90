@@ -112,6 +112,9 @@ contains
     logical, intent(in) :: want_energy
     logical, intent(in), optional :: slow
     call self%field%compute(self%system_state_t, want_energy, self%mine, slow)
+    call self%sites%hand_over(self%atoms%force)
+    ! Where slow forces were not computed they are those of an earlier step, which no site has any more.
+    if (self%split_forces) call self%sites%hand_over(self%slow_force)
   end subroutine compute_forces
 
   !> Sum the energies over all ranks, with the kinetic energies of the present velocities.
@@ -132,6 +135,7 @@ contains
     if (all(factor == 1.0_real64)) return
     edges = self%rounding%on_lattice(factor*self%grid%box)
     call self%scale_positions(factor, edges)
+    call self%sites%place(self%atoms%position, self%rounding)
     call self%lists%note_scaling(factor)
     call self%change_box(edges)
   end subroutine scale_box

@@ -1,11 +1,12 @@
 !> One molecule template of the topology: atoms, terms, and the constraint groups (a heavy atom with its hydrogens, or a
-!> whole water) that stay together on a rank. One template is special: it holds the distinct pieces (residues in their
-!> surroundings) of all long molecules one after another, each with the terms that touch it.
+!> whole water, with the virtual sites whose place its atoms decide) that stay together on a rank. One template is special:
+!> it holds the distinct pieces (residues in their surroundings) of all long molecules one after another, each with the terms that touch it.
 module molecule_template
   use base_kinds, only: int64, real64
   use base_constants, only: degree
   use base_error, only: error_t, exit_corrupt_file, fail
   use hdf5_file, only: hdf5_file_t
+  use rigid_sites, only: rigid_sites_t
   use term_list, only: is_angle, is_bond, is_cmap, is_dihedral, is_exclusion, is_improper, is_pair14, &
                        is_urey_bradley, kind_name, kind_width, n_kinds, term_list_t
   use base_text, only: to_text
@@ -34,9 +35,12 @@ module molecule_template
     !> in angstrom.
     integer, allocatable :: constraint_first(:), constraint_atom(:, :)
     real(real64), allocatable :: constraint_distance(:)
+    !> Massless atoms that other atoms of their group place.
+    type(rigid_sites_t) :: sites
   contains
     procedure :: read => read_template
     procedure :: is_solvent
+    procedure :: place_in_group
   end type molecule_template_t
 
 contains
@@ -46,6 +50,18 @@ contains
     class(molecule_template_t), intent(in) :: self
     is_solvent = self%rigid_water .or. (self%n_atoms == 1 .and. .not. self%in_pieces)
   end function is_solvent
+
+  !> Place of an atom among those of its constraint group, both counted from 1, the atom within the template.
+  pure integer function place_in_group(self, atom) result(place)
+    class(molecule_template_t), intent(in) :: self
+    integer, intent(in) :: atom
+    integer :: first
+    first = self%group_first(self%group_of_atom(atom))
+    place = 1
+    do while (self%group_atom(first + place - 1) /= atom)
+      place = place + 1
+    end do
+  end function place_in_group
 
   !> Read the group `template/NNNN` or `pieces` of a topology file. `n_types`, `n_maps`: Lennard-Jones types and
   !> correction maps.
@@ -70,10 +86,11 @@ contains
     self%lj_type = self%lj_type + 1
     if (self%n_atoms == 0 .or. size(self%charge) /= self%n_atoms .or. size(self%mass) /= self%n_atoms) then
       call fail(error, exit_corrupt_file, file%path//": the atom arrays of "//group//" have different lengths")
-    else if (any(self%lj_type < 1 .or. self%lj_type > n_types) .or. .not. all(self%mass > 0.0_real64)) then
-      call fail(error, exit_corrupt_file, file%path//": "//group// &
-                " has an atom with an unknown Lennard-Jones type or a mass that is not positive")
+    else if (any(self%lj_type < 1 .or. self%lj_type > n_types)) then
+      call fail(error, exit_corrupt_file, file%path//": "//group//" has an atom with an unknown Lennard-Jones type")
     end if
+    if (allocated(error)) return
+    call self%sites%read(file, group, self%mass, error)
     if (allocated(error)) return
     allocate (self%copies(self%n_atoms), source=0_int64)
     self%first_atom = [1, self%n_atoms + 1]
@@ -213,7 +230,7 @@ contains
     end do
   end subroutine mark_rigid
 
-  !> Read the constraints and make the groups: atoms joined by constraints.
+  !> Read the constraints and make the groups: atoms joined by constraints, and virtual sites with their parents.
   subroutine read_constraints(self, file, group, error)
     class(molecule_template_t), intent(inout) :: self
     type(hdf5_file_t), intent(in) :: file
@@ -221,8 +238,7 @@ contains
     type(error_t), allocatable, intent(out) :: error
     integer, allocatable :: pair(:, :), lowest(:), filled(:)
     real(real64), allocatable :: distance(:)
-    integer :: c, a, g, low, high, at
-    logical :: changed
+    integer :: c, a, g, at
 
     if (file%exists(group//"/constraint")) then
       call file%read_integer_table(group//"/constraint/atoms", pair, error)
@@ -241,19 +257,11 @@ contains
     end if
     if (allocated(error)) return
 
-    ! Every atom gets the lowest atom that it is joined to; groups are small, so few sweeps settle it.
     lowest = [(a, a=1, self%n_atoms)]
-    changed = .true.
-    do while (changed)
-      changed = .false.
-      do c = 1, size(pair, 2)
-        low = minval(lowest(pair(:, c)))
-        high = maxval(lowest(pair(:, c)))
-        if (low == high) cycle
-        lowest(pair(:, c)) = low
-        changed = .true.
-      end do
-    end do
+    call join(pair, lowest)
+    call self%sites%check_parents(lowest, file%path//": "//group, error)
+    if (allocated(error)) return
+    call join(self%sites%atom(:2, :), lowest)
     allocate (self%group_of_atom(self%n_atoms), self%group_atom(self%n_atoms))
     self%n_groups = 0
     do a = 1, self%n_atoms
@@ -306,5 +314,25 @@ contains
       self%constraint_distance(at) = distance(c)
     end do
   end subroutine read_constraints
+
+  !> Give every atom the lowest of the atoms that pairs join it to: `lowest` is that of earlier pairs, or the atom itself.
+  pure subroutine join(pair, lowest)
+    integer, intent(in) :: pair(:, :)
+    integer, intent(inout) :: lowest(:)
+    integer :: c, low, high
+    logical :: changed
+    ! Groups are small, so few sweeps settle it.
+    changed = .true.
+    do while (changed)
+      changed = .false.
+      do c = 1, size(pair, 2)
+        low = minval(lowest(pair(:, c)))
+        high = maxval(lowest(pair(:, c)))
+        if (low == high) cycle
+        lowest(pair(:, c)) = low
+        changed = .true.
+      end do
+    end do
+  end subroutine join
 
 end module molecule_template

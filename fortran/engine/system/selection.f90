@@ -262,7 +262,7 @@ contains
           case (want_heavy)
             stack(top) = mass > heaviest_hydrogen
           case (want_hydrogen)
-            stack(top) = mass <= heaviest_hydrogen
+            stack(top) = mass > 0.0_real64 .and. mass <= heaviest_hydrogen
           case (want_index)
             stack(top) = id + 1 >= item%first .and. id + 1 <= item%last
           case (want_name)

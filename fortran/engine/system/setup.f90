@@ -242,7 +242,9 @@ contains
     integer :: i, t, atom
     do i = 1, size(id)
       call topology%locate(id(i), t, atom, origin)
-      velocity(:, i) = maxwell_velocity(seed, id(i), topology%templates(t)%mass(atom), temperature)
+      velocity(:, i) = 0.0_real64
+      if (topology%templates(t)%mass(atom) > 0.0_real64) &
+        velocity(:, i) = maxwell_velocity(seed, id(i), topology%templates(t)%mass(atom), temperature)
     end do
   end subroutine draw_velocities
 

@@ -12,6 +12,7 @@ module system_state
   use restart, only: phase_fresh
   use timing, only: timer_t
   use topology, only: topology_t
+  use virtual_sites, only: virtual_sites_t
   implicit none
   private
   public :: system_state_t
@@ -21,6 +22,7 @@ module system_state
     type(domain_grid_t) :: grid
     type(topology_t) :: topology
     type(atoms_t) :: atoms
+    type(virtual_sites_t) :: sites
     type(halo_t) :: halo
     type(timer_t) :: timer
     !> How positions, forces and energies are rounded: in the deterministic mode.

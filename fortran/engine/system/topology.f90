@@ -36,16 +36,20 @@ module topology
     integer, allocatable :: run_molecule(:)
     integer(int64), allocatable :: run_first_atom(:)
     integer(int64) :: n_atoms = 0
+    !> Some template has virtual sites.
+    logical :: has_sites = .false.
   contains
     procedure :: read => read_topology
     procedure :: locate
     procedure :: locate_in_molecule
     procedure :: term_count
     procedure :: constraint_count
+    procedure :: site_count
     procedure :: group_count
     procedure :: molecule_count
     procedure :: repartition_hydrogen_mass
     procedure :: longest_constraint
+    procedure :: site_reach
     procedure :: fastest_bond
     procedure :: total_c6_and_c12
     procedure :: classes_of_motion
@@ -119,6 +123,7 @@ contains
       call add_copies(self, self%run_molecule(run), count(run))
     end do
     self%n_atoms = self%run_first_atom(size(count) + 1)
+    self%has_sites = any(self%templates%sites%n > 0)
   end subroutine read_contents
 
   !> The correction maps, if there are any.
@@ -321,6 +326,18 @@ contains
     end do
   end function constraint_count
 
+  !> Number of virtual sites in the whole system.
+  pure integer(int64) function site_count(self)
+    class(topology_t), intent(in) :: self
+    integer :: t
+    site_count = 0
+    do t = 1, size(self%templates)
+      associate (template => self%templates(t))
+        site_count = site_count + sum(template%copies(template%sites%atom(1, :)))
+      end associate
+    end do
+  end function site_count
+
   !> Number of constraint groups (an atom without constraints is a group of its own).
   pure integer(int64) function group_count(self)
     class(topology_t), intent(in) :: self
@@ -362,7 +379,7 @@ contains
           heavy = template%group_reference(g)
           associate (members => template%group_atom(template%group_first(g):template%group_first(g + 1) - 1))
             factor = ratio
-            if (size(members) == 2) factor = single_ratio
+            if (count(template%mass(members) > 0.0_real64) == 2) factor = single_ratio
             do k = 1, size(members)
               if (members(k) == heavy .or. template%mass(members(k)) > heaviest_hydrogen) cycle
               added = (factor - 1.0_real64)*template%mass(members(k))
@@ -376,15 +393,27 @@ contains
     end do
   end subroutine repartition_hydrogen_mass
 
-  !> The longest constraint (angstrom), which bounds how far a group reaches from its reference atom.
+  !> The longest constraint (angstrom), or what is more for a virtual site, which bounds how far a group reaches from its
+  !> reference atom.
   pure real(real64) function longest_constraint(self)
     class(topology_t), intent(in) :: self
     integer :: t
     longest_constraint = 0.0_real64
     do t = 1, size(self%templates)
-      longest_constraint = max(longest_constraint, maxval([0.0_real64, self%templates(t)%constraint_distance]))
+      longest_constraint = max(longest_constraint, self%templates(t)%sites%reach()* &
+                               maxval([0.0_real64, self%templates(t)%constraint_distance]))
     end do
   end function longest_constraint
+
+  !> A virtual site moves at most so many times as far as any of its parents; 1 where there is none.
+  pure real(real64) function site_reach(self)
+    class(topology_t), intent(in) :: self
+    integer :: t
+    site_reach = 1.0_real64
+    do t = 1, size(self%templates)
+      site_reach = max(site_reach, self%templates(t)%sites%reach())
+    end do
+  end function site_reach
 
   !> Period (ps) of the fastest harmonic bond of the system and the masses of its two atoms; `rigid`: constrained ones do
   !> not count. A period without end where there is none. Bonds from piece to piece are left out.
@@ -438,7 +467,8 @@ contains
   end subroutine total_c6_and_c12
 
   !> Atoms by how fast they move. An atom on a constraint to a heavier one shares its motion along that one direction;
-  !> effective masses within a fifth of each other make a class, which has the least of them. `number(class, type)`: of
+  !> effective masses within a fifth of each other make a class, which has the least of them. A virtual site moves no more
+  !> than it would if its parents were free: the inverse of its mass is the sum of w^2/m. `number(class, type)`: of
   !> atoms of each Lennard-Jones type; `charge`: sum of |charge| of each class (e). `rigid`: constraints act.
   subroutine classes_of_motion(self, rigid, mass, number, charge)
     class(topology_t), intent(in) :: self
@@ -463,6 +493,10 @@ contains
           if (template%mass(first) >= template%mass(second)) second = template%constraint_atom(1, k)
           effective(first) = 3.0_real64/(2.0_real64/template%mass(first) + &
                                          1.0_real64/(template%mass(first) + template%mass(second)))
+        end do
+        do k = 1, template%sites%n
+          effective(template%sites%atom(1, k)) = 1.0_real64/sum(template%sites%weight(:, k)**2/ &
+                                                                template%mass(template%sites%atom(2:, k)))
         end do
         do a = 1, template%n_atoms
           k = min(heaviest, max(lightest, floor(per_doubling*log(effective(a))/log(2.0_real64))))

@@ -245,7 +245,8 @@ contains
     end if
     self%all = window_t()
     call self%list%make(n_owned, n_total, position(:, :n_total), global_id(:n_total), &
-                        self%types%interacts(lj_type(kind(:n_total))), owner)
+                        self%types%interacts(lj_type(kind(:n_total))), abs(charge(kind(:n_total))) > 0.0_real64, owner)
+    self%pair%has_bare_clusters = self%list%keeps_bare_apart()
     if (self%types%by_matrix) &
       call find_special(self%list, self%types, lj_type(kind(:n_total)), self%special_half, self%special_cluster)
     if (.not. self%is_frugal) then

@@ -1,5 +1,8 @@
 !> Clusters of atoms and the list of cluster pairs within reach of each other.
 !>
+!> Where many atoms have no charge (oxygens of some four-point waters), they form clusters of their own: these meet only
+!> clusters with Lennard-Jones terms, and those of the other atoms, most of which have none, meet each other.
+!>
 !> Atoms are sorted into columns along z (owned and ghost atoms apart), each column along z, and cut into clusters of
 !> 8; a cluster is a j cluster as a whole and two i clusters of 4 as halves. Clusters are numbered column by column,
 !> x slowest. An owned i cluster is paired with owned j clusters that do not come before its own and with all ghost
@@ -9,6 +12,8 @@
 module pair_list
   use base_kinds, only: int64, real64
   use bounding_box, only: find_bounds
+  use cluster_columns, only: cluster_columns_t
+  use cluster_contents, only: cluster_contents_t
   use pair_block, only: longest_run, meets_all, meets_ghosts, meets_owned, pair_block_t
   use pair_ownership, only: all_mine, none_mine, pair_ownership_t
   implicit none
@@ -22,6 +27,8 @@ module pair_list
   !> (angstrom), so that what is there for one block at a time stays small; independent of the number of threads.
   integer, parameter :: clusters_per_block = 128, most_blocks = 16
   real(real64), parameter :: thickest_block = 25.0_real64
+  !> Atoms without charge are kept apart where they are at least and at most this share of all.
+  real(real64), parameter :: least_bare = 1.0_real64/16.0_real64, most_bare = 0.5_real64
 
   type :: pair_list_t
     integer :: n_clusters = 0
@@ -32,9 +39,9 @@ module pair_list
     type(pair_block_t), allocatable :: block(:)
     !> Pairs with ghosts in blocks of their own, after those of owned atoms with each other.
     logical :: keeps_ghosts_apart = .false.
-    integer, private :: n_columns(2) = 0
-    real(real64), private :: corner(2) = 0.0_real64, width(2) = 0.0_real64
-    !> First cluster of bin 2*column - 1 (owned) or 2*column (ghosts).
+    type(cluster_columns_t), private :: columns
+    type(cluster_contents_t), private :: contents
+    !> First cluster of bin 2*column - 1 (owned) or 2*column (ghosts), columns as of module cluster_columns.
     integer, allocatable, private :: bin_first(:)
     !> Corners of the j clusters.
     real(real64), allocatable, private :: lower(:, :), upper(:, :)
@@ -42,37 +49,48 @@ module pair_list
     procedure :: make
     procedure :: search
     procedure :: is_of_ghosts
+    procedure :: keeps_bare_apart
     procedure :: forget_corners
   end type pair_list_t
 
 contains
 
   !> Make the clusters of all atoms, and blocks that are still without entries. Positions (3, n_total), owned atoms first.
-  subroutine make(self, n_owned, n_total, position, global_id, has_lj, ownership)
+  subroutine make(self, n_owned, n_total, position, global_id, has_lj, has_charge, ownership)
     class(pair_list_t), intent(inout) :: self
     integer, intent(in) :: n_owned, n_total
     real(real64), intent(in) :: position(3, n_total)
     integer(int64), intent(in) :: global_id(n_total)
     !> Which atoms have Lennard-Jones terms: they come first in each half of a cluster.
-    logical, intent(in) :: has_lj(n_total)
+    logical, intent(in) :: has_lj(n_total), has_charge(n_total)
     type(pair_ownership_t), intent(inout) :: ownership
+    real(real64) :: bare
 
-    call make_clusters(self, n_owned, n_total, position, global_id)
+    bare = count(.not. has_charge)
+    self%columns%bare_width = 0
+    ! As many atoms in as thick a column of either kind, but for flatter clusters of the rarer kind.
+    if (bare >= least_bare*n_total .and. bare <= most_bare*n_total) &
+      self%columns%bare_width = max(1, nint(1.2_real64*((n_total - bare)/bare)**(1.0_real64/3.0_real64)))
+    call make_clusters(self, n_owned, n_total, position, global_id, has_charge)
     call put_lj_first(self, has_lj)
+    self%contents = cluster_contents_t()
+    if (self%columns%bare_width > 0) call self%contents%note(self%slot_atom, has_lj, has_charge)
     call find_corners(self, position)
     if (ownership%is_on) call ownership%bound_clusters(self%slot_atom, cluster_size)
     call cut_blocks(self, n_owned > 0 .or. ownership%is_on)
   end subroutine make
 
   !> Sort atoms into columns and along z, and cut the columns into clusters.
-  subroutine make_clusters(self, n_owned, n_total, position, global_id)
+  subroutine make_clusters(self, n_owned, n_total, position, global_id, has_charge)
     type(pair_list_t), intent(inout) :: self
     integer, intent(in) :: n_owned, n_total
     real(real64), intent(in) :: position(3, n_total)
     integer(int64), intent(in) :: global_id(n_total)
+    logical, intent(in) :: has_charge(n_total)
     real(real64) :: corner(3), extent(3), low(3), high(3), side, slice
     integer, allocatable :: fine(:), fine_first(:), order(:), count(:)
-    integer :: n_slices, n_bins, bin, i, k, first, last, n_columns
+    integer :: n_slices, n_bins, bin, i, k, first, last, n_dense
+    logical :: is_bare
 
     call find_bounds(position, corner, extent)
     extent = extent - corner
@@ -80,22 +98,24 @@ contains
     side = 4.0_real64
     if (n_owned > 0) then
       call find_bounds(position(:, :n_owned), low, high)
-      side = (product(max(1.0_real64, high - low))*cluster_size/n_owned)**(1.0_real64/3.0_real64)
+      n_dense = n_owned
+      if (self%columns%bare_width > 0) n_dense = max(1, number_of(has_charge(:n_owned)))
+      side = (product(max(1.0_real64, high - low))*cluster_size/n_dense)**(1.0_real64/3.0_real64)
     end if
     side = max(2.0_real64, min(side, 12.0_real64))
     side = max(side, sqrt(extent(1)*extent(2)/(n_total + 1)))
-    self%n_columns = int(extent(1:2)/side) + 1
-    self%corner = corner(1:2)
-    self%width = extent(1:2)/self%n_columns + tiny(1.0_real64)
-    n_columns = product(self%n_columns)
-    n_bins = 2*n_columns
+    self%columns%n = int(extent(1:2)/side) + 1
+    self%columns%corner = corner(1:2)
+    self%columns%width = extent(1:2)/self%columns%n + tiny(1.0_real64)
+    n_bins = 2*self%columns%total()
     n_slices = max(1, min(2*n_total/n_bins, int(extent(3)) + 1))
     slice = extent(3)/n_slices + tiny(1.0_real64)
 
     allocate (fine(n_total), fine_first(n_bins*n_slices + 1), order(n_total), count(n_bins + 1))
-    !$omp parallel do schedule(static) private(bin)
+    !$omp parallel do schedule(static) private(bin, is_bare)
     do i = 1, n_total
-      bin = 2*(column_along(self, 1, position(1, i))*self%n_columns(2) + column_along(self, 2, position(2, i)))
+      is_bare = self%columns%bare_width > 0 .and. .not. has_charge(i)
+      bin = 2*self%columns%number(self%columns%along(1, position(1, i)), self%columns%along(2, position(2, i)), is_bare)
       if (i > n_owned) bin = bin + 1
       fine(i) = bin*n_slices + min(n_slices - 1, int((position(3, i) - corner(3))/slice)) + 1
     end do
@@ -166,15 +186,17 @@ contains
     !$omp end parallel do
   end subroutine put_lj_first
 
-  !> Column (from 0) along axis 1 or 2; coordinates outside fall into the outermost.
-  pure integer function column_along(self, axis, coordinate)
-    type(pair_list_t), intent(in) :: self
-    integer, intent(in) :: axis
-    real(real64), intent(in) :: coordinate
-    real(real64) :: place
-    place = (coordinate - self%corner(axis))/self%width(axis)
-    column_along = int(max(0.0_real64, min(place, self%n_columns(axis) - 1.0_real64)))
-  end function column_along
+  !> Whether atoms without charge have clusters of their own.
+  pure logical function keeps_bare_apart(self)
+    class(pair_list_t), intent(in) :: self
+    keeps_bare_apart = self%columns%bare_width > 0
+  end function keeps_bare_apart
+
+  !> Number of true ones.
+  pure integer function number_of(flags)
+    logical, intent(in) :: flags(:)
+    number_of = count(flags)
+  end function number_of
 
   !> Insertion sort by z, then by id: the atoms come nearly sorted.
   pure subroutine sort_along_z(order, position, global_id)
@@ -283,7 +305,7 @@ contains
       owned(self%bin_first(bin):self%bin_first(bin + 1) - 1) = .true.
     end do
     n_owned_clusters = count(owned)
-    n_blocks = max(most_blocks, int(self%n_columns(1)*self%width(1)/thickest_block))
+    n_blocks = max(most_blocks, int(self%columns%n(1)*self%columns%width(1)/thickest_block))
     n_blocks = max(1, min(n_blocks, n_owned_clusters/clusters_per_block))
     n_halves = 2*n_blocks
     if (n_blocks > 1) n_blocks = n_blocks + 1
@@ -351,7 +373,7 @@ contains
           if ((block%meets == meets_ghosts) .neqv. self%is_of_ghosts(j, n_owned)) cycle
         end if
         gap = max(0.0_real64, self%lower(:, j) - high, low - self%upper(:, j))
-        if (sum(gap**2) >= reach2) cycle
+        if (sum(gap**2) >= reach2 .or. .not. self%contents%interact(i, j)) cycle
         bits = table_bits(k)
         if (ownership%is_on .and. self%is_of_ghosts(j, n_owned)) then
           bits = iand(bits, own_bits(i, j))
@@ -365,6 +387,7 @@ contains
         j = near(k)
         gap = max(0.0_real64, self%lower(:, j) - high, low - self%upper(:, j))
         if (gap(1)**2 + gap(2)**2 + gap(3)**2 >= reach2 .or. table_of(j) /= 0) cycle
+        if (.not. self%contents%interact(i, j)) cycle
         if (ownership%is_on) then
           if (self%is_of_ghosts(j, n_owned)) then
             share = ownership%share_of_half(i, j)
@@ -445,40 +468,57 @@ contains
     real(real64), intent(in) :: reach
     integer, intent(out) :: n_near
     integer, allocatable, intent(inout) :: near(:)
-    integer :: x, y, column, bin, first, last, j, x_range(2), y_range(2)
-    real(real64) :: low(3), high(3), gap(3), column_gap(2), reach2
+    integer :: x, y, bin, first, last, j, x_range(2), y_range(2)
+    real(real64) :: low(3), high(3), reach2
 
     n_near = 0
     reach2 = reach**2
     low = self%lower(:, own)
     high = self%upper(:, own)
-    x_range = [column_along(self, 1, low(1) - reach), column_along(self, 1, high(1) + reach)]
-    y_range = [column_along(self, 2, low(2) - reach), column_along(self, 2, high(2) + reach)]
+    x_range = [self%columns%along(1, low(1) - reach), self%columns%along(1, high(1) + reach)]
+    y_range = [self%columns%along(2, low(2) - reach), self%columns%along(2, high(2) + reach)]
     do x = x_range(1), x_range(2)
-      column_gap(1) = max(0.0_real64, self%corner(1) + x*self%width(1) - high(1), &
-                          low(1) - self%corner(1) - (x + 1)*self%width(1))
       do y = y_range(1), y_range(2)
-        column_gap(2) = max(0.0_real64, self%corner(2) + y*self%width(2) - high(2), &
-                            low(2) - self%corner(2) - (y + 1)*self%width(2))
-        if (sum(column_gap**2) >= reach2) cycle
-        column = x*self%n_columns(2) + y
-        do bin = 2*column + merge(2, 1, meets == meets_ghosts .or. of_ghosts), &
-                 2*column + merge(1, 2, meets == meets_owned)
-          first = self%bin_first(bin)
-          last = self%bin_first(bin + 1) - 1
-          if (bin == 2*column + 1 .or. of_ghosts) first = max(first, own)
-          if (first > last) cycle
-          first = first_above(self%upper, first, last, low(3) - reach)
-          call reserve(near, n_near + last - first + 2)
-          do j = first, last
-            if (self%lower(3, j) >= high(3) + reach) exit
-            gap = max(0.0_real64, self%lower(:, j) - high, low - self%upper(:, j))
-            near(n_near + 1) = j
-            n_near = n_near + merge(1, 0, gap(1)**2 + gap(2)**2 + gap(3)**2 < reach2)
-          end do
-        end do
+        call look_into(x, y, 1, .false.)
       end do
     end do
+    if (self%columns%bare_width == 0) return
+    do x = x_range(1)/self%columns%bare_width, x_range(2)/self%columns%bare_width
+      do y = y_range(1)/self%columns%bare_width, y_range(2)/self%columns%bare_width
+        call look_into(x, y, self%columns%bare_width, .true.)
+      end do
+    end do
+
+  contains
+
+    !> Add what is near of the column at places `x` and `y` of those that are `wide` columns wide.
+    subroutine look_into(x, y, wide, is_bare)
+      integer, intent(in) :: x, y, wide
+      logical, intent(in) :: is_bare
+      real(real64) :: gap(3), column_gap(2)
+      integer :: column
+      column_gap(1) = max(0.0_real64, self%columns%corner(1) + x*wide*self%columns%width(1) - high(1), &
+                          low(1) - self%columns%corner(1) - (x + 1)*wide*self%columns%width(1))
+      column_gap(2) = max(0.0_real64, self%columns%corner(2) + y*wide*self%columns%width(2) - high(2), &
+                          low(2) - self%columns%corner(2) - (y + 1)*wide*self%columns%width(2))
+      if (sum(column_gap**2) >= reach2) return
+      column = self%columns%number(x*wide, y*wide, is_bare)
+      do bin = 2*column + merge(2, 1, meets == meets_ghosts .or. of_ghosts), 2*column + merge(1, 2, meets == meets_owned)
+        first = self%bin_first(bin)
+        last = self%bin_first(bin + 1) - 1
+        if (bin == 2*column + 1 .or. of_ghosts) first = max(first, own)
+        if (first > last) cycle
+        first = first_above(self%upper, first, last, low(3) - reach)
+        call reserve(near, n_near + last - first + 2)
+        do j = first, last
+          if (self%lower(3, j) >= high(3) + reach) exit
+          gap = max(0.0_real64, self%lower(:, j) - high, low - self%upper(:, j))
+          near(n_near + 1) = j
+          n_near = n_near + merge(1, 0, gap(1)**2 + gap(2)**2 + gap(3)**2 < reach2)
+        end do
+      end do
+    end subroutine look_into
+
   end subroutine find_near
 
   !> The j clusters in which the atoms of i cluster `i` have excluded partners, itself included, with their bits: bit

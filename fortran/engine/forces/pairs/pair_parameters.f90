@@ -42,6 +42,8 @@ module pair_parameters
     !> Screening of the dispersion (vdw_pme), and what is taken from 1/r in the Coulomb energy, 1/angstrom.
     real(real64) :: dispersion_alpha = 0.0_real64, coulomb_shift = 0.0_real64
     integer :: vdw_form = vdw_cut
+    !> Most clusters of the present list have charges alone or Lennard-Jones terms alone.
+    logical :: has_bare_clusters = .false.
     real(real_pair) :: cutoff2 = 0.0_real_pair, closest2 = 0.0_real_pair
     !> The switch is 1 - u^2 (switch_fit(1) - u switch_fit(2)), u = max(0, r^2 - switch2); its slope over r, with the sign
     !> of a force, u (switch_slope(1) - u switch_slope(2)).

@@ -137,6 +137,10 @@ contains
         group%weight(i) = topology%templates(t)%mass(a)
       end do
     end if
+    if (.not. sum(group%weight) > 0.0_real64) then
+      call settings%refuse_group(number, "chooses virtual sites alone, which have no mass", error)
+      return
+    end if
     group%weight = group%weight/sum(group%weight)
   end subroutine choose_atoms
 

@@ -39,13 +39,16 @@ contains
     type(atoms_t), intent(inout) :: atoms
     integer(int64), intent(in) :: step
     real(real64), intent(in) :: time
-    real(real64) :: kept, noise
+    real(real64) :: kept, noise, of_kind(size(atoms%mass))
     integer :: i
     kept = exp(-self%friction*time)
     noise = sqrt((1.0_real64 - kept**2)*boltzmann*self%temperature*acceleration_unit)
+    ! Virtual sites have neither mass nor velocity.
+    of_kind = 0.0_real64
+    where (atoms%mass > 0.0_real64) of_kind = noise/sqrt(atoms%mass)
     !$omp parallel do schedule(static)
     do i = 1, atoms%n_owned
-      atoms%velocity(:, i) = kept*atoms%velocity(:, i) + noise/sqrt(atoms%mass(atoms%kind(i)))* &
+      atoms%velocity(:, i) = kept*atoms%velocity(:, i) + of_kind(atoms%kind(i))* &
                              atom_normals(self%seed, for_langevin, atoms%id(i), step)
     end do
     !$omp end parallel do
