@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 
 from chromabuild.base.duration import DURATION
 from chromabuild.base.errors import BadInputError
+from chromabuild.base.force_fields import FORCE_FIELDS, Cutoffs, ForceFieldName, SwitchForm
 from chromabuild.base.launchers import launcher_problem
 from chromabuild.base.phases import LENGTH, Phase, check_phases, shipped_phases
 from chromabuild.base.section import Positive, Section
@@ -124,9 +125,11 @@ class DynamicsSection(Section):
     platform: Literal["auto", "CUDA", "HIP", "OpenCL", "CPU", "Reference"] = Field("auto", description="of engine openmm; auto: the fastest that finds a device")
     platform_precision: Literal["mixed", "single", "double"] = Field("mixed", description="of engine openmm on a GPU")
     devices: Annotated[str, Field(pattern=r"^[0-9]*(,[0-9]+)*$")] = Field("", description="GPUs of engine openmm by number, such as `0` or `0,1`; empty: OpenMM's choice")
-    force_field: Literal["amber14"] = Field("amber14", description="amber14: ff14SB + OL15 + TIP3P")
-    cutoff: Positive = Field(9.0, description="angstrom, real-space electrostatics and Lennard-Jones")
-    switch_distance: Positive | None = Field(None, description="angstrom, where Lennard-Jones begins to be switched off; empty: plain truncation, as AMBER force fields are used")
+    force_field: ForceFieldName = Field("amber14", description="amber14: ff14SB + OL15; amber-bsc1: ff14SB + bsc1; amber19: ff19SB + OL21; charmm36m: CHARMM36m, CHARMM36 and CHARMM's water; all with TIP3P")
+    force_field_files: tuple[str, ...] = Field((), json_schema_extra=INPUT_FILE, description="OpenMM force-field files (XML) of your own, read after those of `force_field`")
+    cutoff: Positive | None = Field(None, description="angstrom, real-space electrostatics and Lennard-Jones; empty: what the force field was made with, 9 (amber) or 12 (charmm36m)")
+    switch_distance: Positive | None = Field(None, description="angstrom, where Lennard-Jones begins to be switched off; the cutoff: plain truncation; empty: plain truncation (amber) or 2 before the cutoff (charmm36m)")
+    switch: SwitchForm | None = Field(None, description="what is switched off: energy or force of Lennard-Jones; empty: energy (amber) or force (charmm36m)")
     pairlist_buffer: Positive = Field(1.5, description="angstrom, reach of the pair list beyond the cutoff")
     pme_spline_order: int = Field(4, ge=4, le=10, description="order of the B-splines of PME")
     pme_spacing: Positive = Field(1.2, description="angstrom, widest spacing of the PME grid")
@@ -142,6 +145,11 @@ class DynamicsSection(Section):
     max_volume_ratio: float = Field(2.0, ge=0, description="it ends where the box has become so many times larger or smaller in the course of a phase")
     ranks: int = Field(1, ge=1, description="MPI ranks")
     launcher: str = Field("auto", description="what starts the ranks: mpirun, srun, flux, or a command of your own with {ranks}, {threads} and {program}; auto: what the environment variable CHROMABUILD_LAUNCHER says, else srun inside a Slurm job where the MPI library works with it, else mpirun")
+
+    @property
+    def cutoffs(self) -> Cutoffs:
+        """How non-bonded interactions end, with what the force field was made with where nothing is set."""
+        return FORCE_FIELDS[self.force_field].cutoffs(self.cutoff, self.switch_distance, self.switch)
 
 
 HEALTH_KEYS = ("max_force", "max_temperature", "max_drift", "max_volume_ratio")
@@ -185,10 +193,18 @@ class Settings(Section):
 
 
 def input_files(config: Settings) -> dict[str, str]:
-    """The user's files that the settings name: dotted key (``build.marks``) to path; keys that are empty are left out."""
-    found = {f"{section}.{key}": getattr(getattr(config, section), key)
-             for section, key in INPUT_FILE_KEYS}
-    return {dotted: path for dotted, path in found.items() if path}
+    """The user's files that the settings name: dotted key (``build.marks``) to path; keys that are empty are left out.
+
+    Files of a list have their place in it behind the key: ``dynamics.force_field_files[0]``.
+    """
+    found = {}
+    for section, key in INPUT_FILE_KEYS:
+        value = getattr(getattr(config, section), key)
+        if isinstance(value, tuple):
+            found |= {f"{section}.{key}[{k}]": path for k, path in enumerate(value)}
+        elif value:
+            found[f"{section}.{key}"] = value
+    return found
 
 
 def _input_file_keys() -> Iterator[tuple[str, str]]:
@@ -325,9 +341,11 @@ def load_config(path: str | Path, overrides: Mapping[str, object] | None = None)
         raise BadInputError(f"{path} holds no settings: write a new one with `chromabuild init`")
     config = validated(data, overrides or {}, path)
     folder = path.resolve().parent
-    for dotted, value in input_files(config).items():
-        section, key = dotted.split(".")
-        setattr(getattr(config, section), key, os.path.normpath(folder / value))
+    for section, key in INPUT_FILE_KEYS:
+        value = getattr(getattr(config, section), key)
+        if isinstance(value, tuple):
+            value = tuple(os.path.normpath(folder / one) for one in value)
+        setattr(getattr(config, section), key, os.path.normpath(folder / value) if isinstance(value, str) else value)
     config.output = str(folder / config.output)
     return config
 

@@ -8,7 +8,7 @@ import openmm
 from openmm import app, unit
 
 import chromabuild
-from chromabuild.forcefield.openmm_system import COULOMB_CONSTANT, SystemTerms, Term, read_system
+from chromabuild.forcefield.openmm_system import COULOMB_CONSTANT, SystemTerms, Term, read_system, separate_urey_bradley
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 
 MISSING_BOND_K = 450.0
@@ -67,8 +67,8 @@ def _our_terms(system: SystemTerms, topology: app.Topology, constraint: Term) ->
     terms["constraint"] = constraint
     bonded = np.array([(a.index, b.index) for a, b in topology.bonds()], dtype=np.int64).reshape(-1, 2)
     harmonic = terms.pop("bond", {"atoms": np.empty((0, 2), dtype=np.int64), "k": np.empty(0), "r0": np.empty(0)})
-    is_bond = np.isin(key(harmonic["atoms"]), np.concatenate([key(bonded), key(constraint["atoms"])]))
-    terms["bond"], terms["urey_bradley"] = select(harmonic, is_bond), select(harmonic, ~is_bond)
+    terms["bond"], terms["urey_bradley"] = separate_urey_bradley(
+        harmonic, np.concatenate([bonded, constraint["atoms"]]), n)
     held = [key(terms["bond"]["atoms"])]
     if "angle" in terms:
         held.append(key(terms["angle"]["atoms"][:, [0, 2]]))

@@ -28,7 +28,7 @@ def write_settings(folder: Path, file_name: str, example: str | None, files: dic
         source = workflow_folder() / "config" / EXAMPLES[example]
         data = yaml.safe_load(source.read_text(encoding="utf-8"))
         for section, key in INPUT_FILE_KEYS:
-            if data.get(section, {}).get(key):
+            if isinstance(data.get(section, {}).get(key), str):
                 original = (source.parent / data[section][key]).resolve()
                 copies[original] = folder / original.name
                 data[section][key] = original.name

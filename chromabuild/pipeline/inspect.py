@@ -12,6 +12,7 @@ from chromabuild.base.settings import Settings, input_files
 from chromabuild.base.summary import Summary
 
 if TYPE_CHECKING:
+    from chromabuild.nucleosome.octamer import Octamer
     from chromabuild.sterics.atoms import Atoms
 
 AUDITS = {
@@ -40,10 +41,23 @@ def locus_summary(config: Settings) -> Summary:
         if not Path(path).is_file():
             raise BadInputError(f"{path} does not exist: correct `{key}` in the settings")
     check_restraints(config, len(fibre.dyads))
-    octamers_of(config, fibre)
+    check_force_field(config, octamers_of(config, fibre))
     if config.solvate.box:
         check_box(config)
     return locus.summary()
+
+
+def check_force_field(config: Settings, octamers: "list[Octamer]") -> None:
+    """Raises BadInputError where the force field of the settings does not know a residue of the build."""
+    import numpy as np
+
+    from chromabuild.forcefield.rules import check_residues
+    from chromabuild.molecule.residues import SOLVENT, residue_library, residue_names
+
+    protein = np.unique(np.concatenate([np.zeros(0, dtype=int), *(one.residue_template for one in octamers)]))
+    nucleotides = [name for name, one in residue_library().items() if one.pdb_name in ("DA", "DC", "DG", "DT")]
+    check_residues([*nucleotides, *(residue_names()[k] for k in protein.tolist()), *SOLVENT.values()],
+                   config.dynamics.force_field, config.dynamics.force_field_files)
 
 
 def check_box(config: Settings) -> None:

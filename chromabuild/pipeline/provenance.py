@@ -32,8 +32,9 @@ def effective_settings(config: Settings, sections: tuple[str, ...]) -> dict:
         values = getattr(config, section).model_dump(mode="json")
         settings.setdefault(section, {}).update({key: values[key]} if key else values)
     for section, key in INPUT_FILE_KEYS:
-        if settings.get(section, {}).get(key):
-            settings[section][key] = Path(settings[section][key]).name
+        value = settings.get(section, {}).get(key)
+        if value:
+            settings[section][key] = [Path(one).name for one in value] if isinstance(value, list) else Path(value).name
     return settings
 
 

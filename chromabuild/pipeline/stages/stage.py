@@ -85,7 +85,9 @@ class Stage:
         for key in self.files:
             section, role = key.split(".")
             value = getattr(getattr(config, section), role)
-            if value:
+            if isinstance(value, tuple):
+                paths |= {f"{role}-{k}": Path(one) for k, one in enumerate(value, 1)}
+            elif value:
                 paths[role] = Path(value)
         return paths
 
