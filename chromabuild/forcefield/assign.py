@@ -320,53 +320,71 @@ def _assemble(molecule: _Molecule, of_junction: dict[Junction, _JunctionTerms], 
         start = np.concatenate([first[-2:-1], start])
 
     charge, mass, lj_type = np.empty(first[-1]), np.empty(first[-1]), np.empty(first[-1], dtype=np.int32)
-    collected = {name: {column: [] for column in ("atoms", "junction", *columns)}
-                 for name, columns in _TERM_COLUMNS.items()}
     places: dict[Junction, list[int]] = {}
     for k, junction in enumerate(junctions):
         places.setdefault(junction, []).append(k)
     for junction, where in places.items():
         owned = of_junction[junction]
-        offsets = start[where]
-        target = (offsets[:, None] + np.arange(len(owned.charge))) % first[-1]
+        target = (start[where][:, None] + np.arange(len(owned.charge))) % first[-1]
         charge[target], mass[target] = owned.charge, owned.mass
         lj_type[target] = lj_types.named(owned.lj_type, owned.label)
         if owned.before:
             _check_before(molecule, junctions, where, of_junction)
-        for name, columns in _TERM_COLUMNS.items():
-            atoms = owned.terms[name]["atoms"]
-            collected[name]["atoms"].append(((offsets[:, None, None] + atoms) % first[-1]).reshape(-1, atoms.shape[1]))
-            collected[name]["junction"].append(np.repeat(where, len(atoms)))
-            for column in columns:
-                collected[name][column].append(np.tile(owned.terms[name][column], len(where)))
-    terms = {}
-    for name, columns in collected.items():
-        order = np.argsort(np.concatenate(columns.pop("junction")), kind="stable")
-        terms[name] = {column: np.concatenate(parts)[order] for column, parts in columns.items()}
-
+    terms = {name: _along(name, junctions, places, of_junction, start, int(first[-1])) for name in _TERM_COLUMNS}
     terms["cmap"]["map"] = maps.of(terms["cmap"]["map"])
     pair = terms.pop("pair")
     pair["atoms"].sort(axis=1)
     order = np.lexsort((pair["atoms"][:, 1], pair["atoms"][:, 0]))
-    pair = {column: values[order] for column, values in pair.items()}
-    interacts = (pair["charge_product"] != 0) | (pair["epsilon"] != 0)
-    elements = np.concatenate([r.elements for r in residues])
+    for column, values in pair.items():
+        pair[column] = values[order]
+    del order
+    exclusion, interacts = pair["atoms"], (pair["charge_product"] != 0) | (pair["epsilon"] != 0)
+    for column, values in pair.items():
+        pair[column] = values[interacts]
+    kinds = {name: library[name] for name in set(molecule.residues)}
+    is_hydrogen = {name: np.array(kind.elements) == "H" for name, kind in kinds.items()}
+    names = {name: np.array(kind.atoms, dtype="S4") for name, kind in kinds.items()}
     water = residues[0].kind == "water"
-    constraint_atoms, constraint_distance = _constraints(terms, elements == "H", water)
+    constraint_atoms, constraint_distance = _constraints(
+        terms, np.concatenate([is_hydrogen[r.name] for r in residues]), water)
     return MoleculeTemplate(
         name=molecule.name,
         rigid_water=water,
         lj_type=lj_type, charge=charge, mass=mass,
-        atom_name=np.concatenate([r.atoms for r in residues]).astype("S4"),
+        atom_name=np.concatenate([names[r.name] for r in residues]),
         atom_residue=np.repeat(np.arange(len(residues)), sizes),
         residue_name=[r.pdb_name.encode() for r in residues],
         residue_number=molecule.numbers,
         residue_segid=[segid.encode() for segid in molecule.segids],
-        exclusion=pair["atoms"],
-        **{f"pair14_{column}": values[interacts] for column, values in pair.items()},
+        exclusion=exclusion,
+        **{f"pair14_{column}": values for column, values in pair.items()},
         **{f"{name}_{column}": values for name, columns in terms.items() for column, values in columns.items()},
         constraint_atoms=constraint_atoms, constraint_distance=constraint_distance,
     )
+
+
+def _along(name: str, junctions: list[Junction], places: dict[Junction, list[int]],
+           of_junction: dict[Junction, _JunctionTerms], start: np.ndarray, n_atoms: int) -> Term:
+    """All terms of a kind along a molecule of ``n_atoms``, in the order of the junctions.
+
+    ``places``: where each distinct junction stands; ``start``: its first atom. Rows are written where they belong in
+    arrays of their final type, for those of a locus take gigabytes.
+    """
+    sizes = {junction: len(of_junction[junction].terms[name]["atoms"]) for junction in places}
+    first_row = np.cumsum([0] + [sizes[junction] for junction in junctions])
+    term = {"atoms": np.empty((first_row[-1], _N_ATOMS[name]), dtype=np.int32),
+            **{column: np.empty(first_row[-1], dtype=np.int32 if column in ("n", "map") else float)
+               for column in _TERM_COLUMNS[name]}}
+    for junction, where in places.items():
+        if sizes[junction] == 0:
+            continue
+        owned = of_junction[junction].terms[name]
+        rows = (first_row[where][:, None] + np.arange(sizes[junction])).ravel()
+        atoms = (start[where][:, None, None] + owned["atoms"]) % n_atoms
+        term["atoms"][rows] = atoms.reshape(-1, _N_ATOMS[name])
+        for column in _TERM_COLUMNS[name]:
+            term[column][rows] = np.tile(owned[column], len(where))
+    return term
 
 
 def _check_before(molecule: _Molecule, junctions: list[Junction], where: list[int],
