@@ -67,7 +67,8 @@ def write_sodium(path: Path, force_field: str) -> None:
     path.write_text(f"""<ForceField>
 <AtomTypes><Type name="my-sodium" class="MINE" element="Na" mass="24.5"/></AtomTypes>
 <Residues><Residue name="NA" override="1"><Atom name="NA" type="my-sodium" charge="1.0"/></Residue></Residues>
-<NonbondedForce {scales}><UseAttributeFromResidue name="charge"/><Atom type="my-sodium" {in_nonbonded}/></NonbondedForce>
+<NonbondedForce {scales}><UseAttributeFromResidue name="charge"/>
+<Atom type="my-sodium" {in_nonbonded}/></NonbondedForce>
 {own}
 </ForceField>""")
 
@@ -89,7 +90,8 @@ def test_own_files_are_read_after_the_force_field(tmp_path, force_field):
 
 
 @pytest.mark.parametrize(("name", "text", "said"), [
-    ("my.str", "* toppar\nread rtf card append\n", "is a CHARMM file"), ("my.frcmod", "remark\nMASS\n", "an AMBER file"),
+    ("my.str", "* toppar\nread rtf card append\n", "is a CHARMM file"),
+    ("my.frcmod", "remark\nMASS\n", "an AMBER file"),
     ("my.xml", "<System/>", "holds <System>"), ("my.xml", "<ForceField>", "is no XML"),
     ("my.xml", "<ForceField><Nonsense/></ForceField>", None)])
 def test_other_files_are_refused(tmp_path, name, text, said):
