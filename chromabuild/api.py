@@ -205,8 +205,9 @@ def assign_force_field(solute: "Solute", shards: "ShardSet", settings: Settings 
 
     keys = {} if force_field is None else {"force_field": force_field}
     settings = changed(settings, "dynamics", keys, None, "assign_force_field()")
-    return make_topology(solute, shards.manifest.counts, settings.dynamics.force_field, shards.manifest.net_charge,
-                         progress, shards.manifest.water)
+    dynamics = settings.dynamics
+    return make_topology(solute, shards.manifest.counts, dynamics.force_field, shards.manifest.net_charge, progress,
+                         dynamics.force_field_files, shards.manifest.water)
 
 
 @_with_keys_of("dynamics", "simulate")

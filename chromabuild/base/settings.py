@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError
 from chromabuild.base.duration import DURATION
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import file_names
+from chromabuild.base.force_fields import FORCE_FIELDS, Cutoffs, ForceFieldName, SwitchForm, WaterName
 from chromabuild.base.launchers import launcher_problem
 from chromabuild.base.phases import LENGTH, Phase, check_phases, shipped_phases
 from chromabuild.base.section import Positive, Section
@@ -106,7 +107,6 @@ Concentration = Annotated[float, Field(ge=0, le=6)]
 """mol/L; chlorides of sodium, potassium and magnesium dissolve up to 4 to 6."""
 
 
-WaterName = Literal["tip3p", "spce", "opc", "tip4pew"]
 
 
 class SolvateSection(Section):
@@ -131,9 +131,11 @@ class DynamicsSection(Section):
     platform: Literal["auto", "CUDA", "HIP", "OpenCL", "CPU", "Reference"] = Field("auto", description="of engine openmm; auto: the fastest that finds a device")
     platform_precision: Literal["mixed", "single", "double"] = Field("mixed", description="of engine openmm on a GPU")
     devices: Annotated[str, Field(pattern=r"^[0-9]*(,[0-9]+)*$")] = Field("", description="GPUs of engine openmm by number, such as `0` or `0,1`; empty: OpenMM's choice")
-    force_field: Literal["amber14"] = Field("amber14", description="amber14: ff14SB + OL15 + TIP3P")
-    cutoff: Positive = Field(9.0, description="angstrom, real-space electrostatics and Lennard-Jones")
-    switch_distance: Positive | None = Field(None, description="angstrom, where Lennard-Jones begins to be switched off; empty: plain truncation, as AMBER force fields are used")
+    force_field: ForceFieldName = Field("amber14", description="amber14: ff14SB + OL15; amber-bsc1: ff14SB + bsc1; amber19: ff19SB + OL21; charmm36m: CHARMM36m, CHARMM36 and CHARMM's water; all with TIP3P")
+    force_field_files: tuple[str, ...] = Field((), json_schema_extra=INPUT_FILE, description="OpenMM force-field files (XML) of your own, read after those of `force_field`")
+    cutoff: Positive | None = Field(None, description="angstrom, real-space electrostatics and Lennard-Jones; empty: what the force field was made with, 9 (amber) or 12 (charmm36m)")
+    switch_distance: Positive | None = Field(None, description="angstrom, where Lennard-Jones begins to be switched off; the cutoff: plain truncation; empty: plain truncation (amber) or 2 before the cutoff (charmm36m)")
+    switch: SwitchForm | None = Field(None, description="what is switched off: energy or force of Lennard-Jones; empty: energy (amber) or force (charmm36m)")
     pairlist_buffer: Positive = Field(1.5, description="angstrom, reach of the pair list beyond the cutoff")
     pme_spline_order: int = Field(4, ge=4, le=10, description="order of the B-splines of PME")
     pme_spacing: Positive = Field(1.2, description="angstrom, widest spacing of the PME grid")
@@ -149,6 +151,11 @@ class DynamicsSection(Section):
     max_volume_ratio: float = Field(2.0, ge=0, description="it ends where the box has become so many times larger or smaller in the course of a phase")
     ranks: int = Field(1, ge=1, description="MPI ranks")
     launcher: str = Field("auto", description="what starts the ranks: mpirun, srun, flux, or a command of your own with {ranks}, {threads} and {program}; auto: what the environment variable CHROMABUILD_LAUNCHER says, else srun inside a Slurm job where the MPI library works with it, else mpirun")
+
+    @property
+    def cutoffs(self) -> Cutoffs:
+        """How non-bonded interactions end, with what the force field was made with where nothing is set."""
+        return FORCE_FIELDS[self.force_field].cutoffs(self.cutoff, self.switch_distance, self.switch)
 
 
 HEALTH_KEYS = ("max_force", "max_temperature", "max_drift", "max_volume_ratio")

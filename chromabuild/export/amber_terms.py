@@ -1,4 +1,4 @@
-"""What force fields of AMBER's form have: 1-4 pairs that are scaled, and no terms of the CHARMM force field."""
+"""What a prmtop and LAMMPS' AMBER styles hold: 1-4 pairs that are scaled, and no terms of CHARMM or ff19SB."""
 
 import numpy as np
 
@@ -11,9 +11,12 @@ SCEE, SCNB = 1.2, 2.0
 
 def refuse_charmm_terms(template: MoleculeTemplate, reason: str) -> None:
     """Raise BadInputError for correction maps, Urey-Bradley terms and harmonic impropers, which ``reason``."""
-    if len(template.cmap_atoms) or len(template.urey_bradley_atoms) or len(template.improper_atoms):
-        raise BadInputError(f"{template.name} has terms of the CHARMM force field, which {reason}: export to another "
-                            "program")
+    kinds = {"correction maps (CMAP)": template.cmap_atoms, "Urey-Bradley terms": template.urey_bradley_atoms,
+             "harmonic impropers": template.improper_atoms}
+    found = [kind for kind, atoms in kinds.items() if len(atoms)]
+    if found:
+        raise BadInputError(f"{template.name} has {' and '.join(found)}, which {reason}: export to gromacs or openmm, "
+                            "or choose dynamics.force_field amber14 or amber-bsc1")
 
 
 def refuse_sites(topology: Topology, program: str) -> None:

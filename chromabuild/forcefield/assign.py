@@ -1,12 +1,17 @@
 """Force-field assignment: OpenMM's ForceField decides, once per pair of neighbouring residue kinds.
 
-No AMBER term reaches beyond two consecutive residues of a polymer (three residues would need a path of five atoms).
-So all terms of a molecule follow from its *junctions* (kind of residue k-1, kind of residue k). Each distinct junction
-is parameterised once, in a short capped chain, and its terms are copied along the molecule with array arithmetic: the
-cost of OpenMM's matching does not grow with the length of the DNA.
+Terms of up to four atoms never reach beyond two consecutive residues of a polymer (three residues would need a path of
+five atoms). So all terms of a molecule follow from its *junctions* (kind of residue k-1, kind of residue k). Each
+distinct junction is parameterised once, in a short capped chain, and its terms are copied along the molecule with array
+arithmetic: the cost of OpenMM's matching does not grow with the length of the DNA.
+
+A correction map has five atoms, C of residue k-2 the first and N of residue k the last. It belongs to the junction too:
+the first atom is that of the cap, and stands for that of residue k-2, which has the same class (this is checked).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import openmm
@@ -14,25 +19,24 @@ from openmm import app
 
 import chromabuild
 from chromabuild.base.errors import BadInputError, IntegrityError
+from chromabuild.base.force_fields import WaterName, force_field_files
 from chromabuild.base.progress import Progress, silent
-from chromabuild.base.settings import WaterName
-from chromabuild.forcefield.modified_residues import check_residues
-from chromabuild.forcefield.openmm_system import COULOMB_CONSTANT, SystemTerms, read_system
+from chromabuild.forcefield.openmm_system import COULOMB_CONSTANT, SystemTerms, Term, read_system, separate_urey_bradley
+from chromabuild.forcefield.rules import Rules, rules_for
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
-from chromabuild.forcefield.virtual_sites import no_sites
-from chromabuild.forcefield.water_files import WATER_FILES, water_file
 from chromabuild.molecule.residues import SITE, SOLVENT, residue_library, residue_names
 from chromabuild.molecule.solute import Solute
 from chromabuild.molecule.water_models import WATER_MODELS
-
-FORCE_FIELDS = {"amber14": ("amber14/protein.ff14SB.xml", "amber14/DNA.OL15.xml", "amber14/tip3p.xml")}
 
 WATER_SEGMENT = "WAT"
 """Segment id of water; an ion's is the name of its residue."""
 
 _CAPS = {"amino acid": ("NGLY", "CGLY"), "nucleotide": ("DA5", "DA3")}
-_TERM_COLUMNS = {"bond": ("k", "r0"), "angle": ("k", "theta0"), "dihedral": ("k", "n", "phase"),
+_TERM_COLUMNS = {"bond": ("k", "r0"), "angle": ("k", "theta0"), "urey_bradley": ("k", "r0"),
+                 "dihedral": ("k", "n", "phase"), "improper": ("k", "psi0"), "cmap": ("map",),
                  "pair": ("charge_product", "sigma", "epsilon"), "virtual_site": ("w2", "w3")}
+_N_ATOMS = {"bond": 2, "angle": 3, "urey_bradley": 2, "dihedral": 4, "improper": 4, "cmap": 5, "pair": 2,
+            "virtual_site": 4}
 
 Junction = tuple[str, str, bool, bool]
 """Residue k-1 ("" when k stands alone), residue k, whether k-1 is the first of its molecule, whether k is the last."""
@@ -42,27 +46,30 @@ Junction = tuple[str, str, bool, bool]
 class _JunctionTerms:
     """What a junction contributes: terms that touch residue k (and those within k-1 when that is the first residue).
 
-    Atoms count from the first atom of residue k-1.
+    Atoms count from the first atom of residue k-1; an atom below 0 is one of residue k-2, counted from its end.
     """
 
-    terms: dict[str, dict[str, np.ndarray]]
+    terms: dict[str, Term]
     charge: np.ndarray
     mass: np.ndarray
-    sigma: np.ndarray
-    epsilon: np.ndarray
-    type_name: list[str]
+    lj_type: np.ndarray
+    """Types of the system of all junctions."""
+    label: list[str]
+    """Classes."""
+    before: dict[int, str]
+    """Class of each atom of residue k-2 that a term names, by its number."""
 
 
 def make_topology(solute: Solute | None, counts: dict[str, int], force_field: str = "amber14",
-                  net_charge: int | None = None, progress: Progress = silent, water: WaterName = "tip3p") -> Topology:
+                  net_charge: int | None = None, progress: Progress = silent,
+                  files: Sequence[str | Path] = (), water: WaterName = "tip3p") -> Topology:
     """Topology of a solute (None: solvent only) with ``counts`` of ``water`` and of the ions in ``SOLVENT``.
 
-    ``net_charge`` is what the shard manifest says of the whole system; ``progress`` is called with every step.
-    Raises BadInputError for an unknown force field, a residue or a water model that it does not know, IntegrityError
-    when the charge of the topology is not ``net_charge``.
+    ``net_charge`` is what the shard manifest says of the whole system; ``progress`` is called with every step;
+    ``files``: force-field files of the user's, beside those of the force field. Raises BadInputError for an unknown
+    force field, a residue or a water model that it does not know and a bad file, IntegrityError when the charge of the
+    topology is not ``net_charge``.
     """
-    files = force_field_files(force_field, water)
-    check_residues(solute.modifications() if solute is not None else (), force_field)
     molecules = _distinct_molecules(solute) if solute is not None else []
     runs = [(i, 1) for i in _molecule_order(solute, molecules)] if solute is not None else []
     solvent = [(WATER_MODELS[water].residue if key == "water" else name, name,
@@ -70,43 +77,42 @@ def make_topology(solute: Solute | None, counts: dict[str, int], force_field: st
                for key, name in SOLVENT.items() if counts.get(key, 0)]
     junctions = sorted({junction for m in molecules for junction in set(_junctions(m))}
                        | {("", residue, True, True) for residue, *_ in solvent})
+    rules = rules_for(_residues_and_caps(junctions), force_field, files, water)
     progress(f"assigning {force_field} to {len(junctions)} residue pairs of {len(molecules)} molecules")
-    of_junction = _parameterise(junctions, force_field, files)
+    of_junction, everything = _parameterise(junctions, rules, force_field)
 
-    lj_types = _LennardJonesTypes()
+    lj_types, maps = _LennardJonesTypes(), _Numbering()
     templates = []
     for molecule in molecules:
         progress(f"assembling {molecule.name}")
-        templates.append(_assemble(molecule, of_junction, lj_types))
+        templates.append(_assemble(molecule, of_junction, lj_types, maps))
     for residue, name, segid, count in solvent:
         runs.append((len(templates), count))
         molecule = _Molecule(name, [residue], np.array([1]), [segid])
-        templates.append(_assemble(molecule, of_junction, lj_types))
+        templates.append(_assemble(molecule, of_junction, lj_types, maps))
+    own = list(lj_types.number)
+    matrices = {} if everything.c12 is None else {
+        "lj_c12": everything.c12[np.ix_(own, own)], "lj_c6": everything.c6[np.ix_(own, own)]}
     topology = Topology(
         templates=templates,
         run_template=np.array([t for t, _ in runs], dtype=np.int32),
         run_count=np.array([count for _, count in runs], dtype=np.int64),
         lj_name=np.array(lj_types.names, dtype="S8"),
-        lj_sigma=np.array([sigma for sigma, _ in lj_types.index], dtype=float),
-        lj_epsilon=np.array([epsilon for _, epsilon in lj_types.index], dtype=float),
+        lj_sigma=everything.sigma[own],
+        lj_epsilon=everything.epsilon[own],
+        cmap_energy=everything.cmap_energy[list(maps.number)],
+        **matrices,
         coulomb_constant=COULOMB_CONSTANT,
         force_field=force_field,
         provenance={"chromabuild": chromabuild.__version__, "openmm": openmm.version.version,
-                    "force_field_files": list(files)},
+                    "force_field_files": [*force_field_files(force_field, water),
+                                          *(Path(path).name for path in files)]},
     )
     # AMBER residue charges have four to six decimals: a chain of thousands of residues is whole within 0.01 e.
     if net_charge is not None and abs(topology.net_charge - net_charge) > 0.01:
         raise IntegrityError(f"the topology has charge {topology.net_charge:+.3f} but the shards have {net_charge:+d}: "
                              "solute and shards do not belong together; run chromabuild solvate again")
     return topology
-
-
-def force_field_files(force_field: str, water: WaterName) -> tuple[str, ...]:
-    """OpenMM's files of a force field with a water model. Raises BadInputError where they do not go together."""
-    if force_field not in FORCE_FIELDS:
-        raise BadInputError(f"force field {force_field} is not known: use {' or '.join(FORCE_FIELDS)}")
-    own = set(WATER_FILES[force_field].values())
-    return (*(name for name in FORCE_FIELDS[force_field] if name not in own), water_file(force_field, water))
 
 
 @dataclass
@@ -171,9 +177,19 @@ def _junctions(molecule: _Molecule) -> list[Junction]:
     return [(residues[k - 1], residues[k], k == 1, k == last) for k in range(1, last + 1)]
 
 
-def _parameterise(junctions: list[Junction], force_field: str,
-                  files: tuple[str, ...]) -> dict[Junction, _JunctionTerms]:
-    """Let OpenMM assign all junctions, each in a capped chain of its own, in one system, and cut its terms up again."""
+def _residues_and_caps(junctions: list[Junction]) -> list[str]:
+    """Names of the residues of some junctions and of the caps of their chains."""
+    library = residue_library()
+    names = {name for left, right, _, _ in junctions for name in (left, right) if name}
+    return sorted(names | {cap for left, right, *_ in junctions if left for cap in _CAPS[library[right].kind]})
+
+
+def _parameterise(junctions: list[Junction], rules: Rules,
+                  force_field: str) -> tuple[dict[Junction, _JunctionTerms], SystemTerms]:
+    """Let OpenMM assign all junctions, each in a capped chain of its own, in one system, and cut its terms up again.
+
+    Gives the system too.
+    """
     library = residue_library()
     topology = app.Topology()
     spans = []  # first atom of residues k-1 and k, and the atom after k
@@ -186,7 +202,7 @@ def _parameterise(junctions: list[Junction], force_field: str,
         for name in names:
             template = library[name]
             residue = topology.addResidue(name, chain)
-            residue_templates[residue] = template.pdb_name if template.kind == "water" else name
+            residue_templates[residue] = rules.template_name[name]
             first_atoms.append(topology.getNumAtoms())
             atoms = [topology.addAtom(atom, None if element == SITE else app.Element.getBySymbol(element.capitalize()),
                                       residue)
@@ -201,77 +217,102 @@ def _parameterise(junctions: list[Junction], force_field: str,
         middle = int(not is_first) + bool(left)
         spans.append((first_atoms[middle - bool(left)], first_atoms[middle], first_atoms[middle + 1]))
 
-    rules = app.ForceField(*files)
+    types = _AtomTypes()
+    rules.force_field.registerGenerator(types)
     try:
-        system = rules.createSystem(topology, nonbondedMethod=app.NoCutoff, constraints=None, rigidWater=False,
-                                    removeCMMotion=False, residueTemplates=residue_templates)
+        system = rules.force_field.createSystem(
+            topology, nonbondedMethod=app.NoCutoff, constraints=None, rigidWater=False, removeCMMotion=False,
+            residueTemplates=residue_templates)
     except (ValueError, KeyError) as error:
         raise BadInputError(f"force field {force_field} cannot describe the solute: {error}") from error
     everything = read_system(system)
-    everything.terms.setdefault("virtual_site", no_sites())
-    if set(everything.terms) != set(_TERM_COLUMNS) or everything.c12 is not None:
-        raise BadInputError(f"force field {force_field} has energy terms that this assignment cannot carry: give "
-                            "chromabuild import a system that another program has prepared")
-    type_name = _type_names(rules, topology)
-    return {
-        junction: _cut(junction, span, everything, type_name)
-        for junction, span in zip(junctions, spans, strict=True)
-    }
+    _complete(everything, topology)
+    label = [rules.label[name] for name in types.found]
+    return {junction: _cut(junction, span, everything, label)
+            for junction, span in zip(junctions, spans, strict=True)}, everything
 
 
-def _type_names(rules: app.ForceField, topology: app.Topology) -> list[str]:
-    """Force-field atom type of every atom, without the prefix that names the file (``protein-CX`` -> ``CX``)."""
-    names = []
-    for residue, template in zip(topology.residues(), rules.getMatchingTemplates(topology), strict=True):
-        types = {atom.name: atom.type for atom in template.atoms}
-        names += [types[atom.name].split("-", 1)[-1] for atom in residue.atoms()]
-    return names
+class _AtomTypes:
+    """A generator of OpenMM's that makes no force and looks on: it keeps the type of every atom."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def createForce(self, system: openmm.System, data: object, *_: object) -> None:  # noqa: N802 - OpenMM's name
+        """Keep what OpenMM has assigned."""
+        self.found = [data.atomType[atom] for atom in data.atoms]
 
 
-def _cut(junction: Junction, span: tuple[int, int, int], everything: SystemTerms,
-         type_name: list[str]) -> _JunctionTerms:
+def _complete(everything: SystemTerms, topology: app.Topology) -> None:
+    """Put Urey-Bradley terms apart from bonds, leave those and impropers without energy out, add empty terms."""
+    terms = everything.terms
+    bonds = np.array([(a.index, b.index) for a, b in topology.bonds()], dtype=np.int64).reshape(-1, 2)
+    if "bond" in terms:
+        terms["bond"], terms["urey_bradley"] = separate_urey_bradley(terms["bond"], bonds, len(everything.mass))
+    for name, n_atoms in _N_ATOMS.items():
+        nothing = {"atoms": np.empty((0, n_atoms), dtype=np.int64)}
+        term = terms.setdefault(name, nothing | {column: np.empty(0) for column in _TERM_COLUMNS[name]})
+        if name in ("urey_bradley", "improper"):
+            terms[name] = {column: values[term["k"] != 0] for column, values in term.items()}
+
+
+def _cut(junction: Junction, span: tuple[int, int, int], everything: SystemTerms, label: list[str]) -> _JunctionTerms:
     """The part of the big system that a junction owns."""
     begin, middle, end = span
     # The first residue of a molecule has no junction of its own: its inner terms belong to the one that follows.
     lowest_last_atom = begin if junction[2] else middle
-    own = {}
+    own, before = {}, {}
     for name, columns in _TERM_COLUMNS.items():
         term = everything.terms[name]
         atoms = term["atoms"]
-        low, high = atoms.min(axis=1, initial=len(type_name)), atoms.max(axis=1, initial=-1)
+        low, high = atoms.min(axis=1, initial=len(label)), atoms.max(axis=1, initial=-1)
         touches = (high >= lowest_last_atom) & (high < end)
-        if np.any(touches & (low < begin) & (high >= middle)):
+        reaches_back = touches & (low < begin)
+        if name == "cmap":
+            touches &= high >= middle
+            before |= {int(atom - begin): label[atom] for atom in atoms[touches & reaches_back].ravel() if atom < begin}
+        elif np.any(reaches_back & (high >= middle)):
             raise BadInputError(f"the force field has a {name} term beyond the neighbours {junction[0]}-{junction[1]}: "
                                 "this assignment cannot carry it; use another force field")
-        keep = touches & (low >= begin)
+        keep = touches & ((low >= begin) | (name == "cmap"))
         own[name] = {"atoms": atoms[keep] - begin} | {column: term[column][keep] for column in columns}
-    own_type = everything.lj_type[begin:end]
     return _JunctionTerms(terms=own, mass=everything.mass[begin:end], charge=everything.charge[begin:end],
-                          sigma=everything.sigma[own_type], epsilon=everything.epsilon[own_type],
-                          type_name=type_name[begin:end])
+                          lj_type=everything.lj_type[begin:end], label=label[begin:end], before=before)
 
 
-class _LennardJonesTypes:
-    """Distinct (sigma, epsilon) pairs in order of first use, named after the first force-field type that has them."""
+class _Numbering:
+    """New numbers, in order of first use, for those of the system of all junctions."""
 
     def __init__(self) -> None:
-        self.index: dict[tuple[float, float], int] = {}
+        self.number: dict[int, int] = {}
+
+    def of(self, old: np.ndarray) -> np.ndarray:
+        """(n,) new numbers."""
+        return np.array([self.number.setdefault(int(one), len(self.number)) for one in old], dtype=np.int32)
+
+
+class _LennardJonesTypes(_Numbering):
+    """Those of Lennard-Jones types, which are named after the first class that has them."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self.names: list[str] = []
 
-    def of(self, sigma: float, epsilon: float, type_name: str) -> int:
-        """Number of the type, made if new."""
-        key = (sigma, epsilon)
-        if key not in self.index:
-            name, number = type_name[:8], 2
+    def named(self, old: np.ndarray, label: list[str]) -> np.ndarray:
+        """(n,) new numbers; ``label``: the classes."""
+        for one, base in zip(old.tolist(), label, strict=True):
+            if one in self.number:
+                continue
+            name, number = base[:8], 2
             while name in self.names:
-                name, number = f"{type_name[:6]}{number}", number + 1
-            self.index[key] = len(self.names)
+                name, number = f"{base[:6]}{number}", number + 1
+            self.number[one] = len(self.names)
             self.names.append(name)
-        return self.index[key]
+        return self.of(old)
 
 
-def _assemble(molecule: _Molecule, of_junction: dict[Junction, _JunctionTerms],
-              lj_types: _LennardJonesTypes) -> MoleculeTemplate:
+def _assemble(molecule: _Molecule, of_junction: dict[Junction, _JunctionTerms], lj_types: _LennardJonesTypes,
+              maps: _Numbering) -> MoleculeTemplate:
     """Copy the terms of all junctions along the molecule."""
     library = residue_library()
     residues = [library[name] for name in molecule.residues]
@@ -284,51 +325,87 @@ def _assemble(molecule: _Molecule, of_junction: dict[Junction, _JunctionTerms],
         start = np.concatenate([first[-2:-1], start])
 
     charge, mass, lj_type = np.empty(first[-1]), np.empty(first[-1]), np.empty(first[-1], dtype=np.int32)
-    collected = {name: {column: [] for column in ("atoms", "junction", *columns)}
-                 for name, columns in _TERM_COLUMNS.items()}
     places: dict[Junction, list[int]] = {}
     for k, junction in enumerate(junctions):
         places.setdefault(junction, []).append(k)
     for junction, where in places.items():
         owned = of_junction[junction]
-        offsets = start[where]
-        target = (offsets[:, None] + np.arange(len(owned.charge))) % first[-1]
+        target = (start[where][:, None] + np.arange(len(owned.charge))) % first[-1]
         charge[target], mass[target] = owned.charge, owned.mass
-        lj_type[target] = [lj_types.of(sigma, epsilon, type_name) for sigma, epsilon, type_name
-                           in zip(owned.sigma, owned.epsilon, owned.type_name, strict=True)]
-        for name, columns in _TERM_COLUMNS.items():
-            atoms = owned.terms[name]["atoms"]
-            collected[name]["atoms"].append(((offsets[:, None, None] + atoms) % first[-1]).reshape(-1, atoms.shape[1]))
-            collected[name]["junction"].append(np.repeat(where, len(atoms)))
-            for column in columns:
-                collected[name][column].append(np.tile(owned.terms[name][column], len(where)))
-    terms = {}
-    for name, columns in collected.items():
-        order = np.argsort(np.concatenate(columns.pop("junction")), kind="stable")
-        terms[name] = {column: np.concatenate(parts)[order] for column, parts in columns.items()}
-
+        lj_type[target] = lj_types.named(owned.lj_type, owned.label)
+        if owned.before:
+            _check_before(molecule, junctions, where, of_junction)
+    terms = {name: _along(name, junctions, places, of_junction, start, int(first[-1])) for name in _TERM_COLUMNS}
+    terms["cmap"]["map"] = maps.of(terms["cmap"]["map"])
     pair = terms.pop("pair")
     pair["atoms"].sort(axis=1)
     order = np.lexsort((pair["atoms"][:, 1], pair["atoms"][:, 0]))
-    pair = {column: values[order] for column, values in pair.items()}
-    interacts = (pair["charge_product"] != 0) | (pair["epsilon"] != 0)
-    elements = np.concatenate([r.elements for r in residues])
+    for column, values in pair.items():
+        pair[column] = values[order]
+    del order
+    exclusion, interacts = pair["atoms"], (pair["charge_product"] != 0) | (pair["epsilon"] != 0)
+    for column, values in pair.items():
+        pair[column] = values[interacts]
+    kinds = {name: library[name] for name in set(molecule.residues)}
+    is_hydrogen = {name: np.array(kind.elements) == "H" for name, kind in kinds.items()}
+    names = {name: np.array(kind.atoms, dtype="S4") for name, kind in kinds.items()}
     water = residues[0].kind == "water"
-    constraint_atoms, constraint_distance = _constraints(terms, elements == "H", water)
+    constraint_atoms, constraint_distance = _constraints(
+        terms, np.concatenate([is_hydrogen[r.name] for r in residues]), water)
     return MoleculeTemplate(
         name=molecule.name,
         rigid_water=water,
         lj_type=lj_type, charge=charge, mass=mass,
-        atom_name=np.concatenate([r.atoms for r in residues]).astype("S4"),
+        atom_name=np.concatenate([names[r.name] for r in residues]),
         atom_residue=np.repeat(np.arange(len(residues)), sizes),
         residue_name=[r.pdb_name.encode() for r in residues],
         residue_number=molecule.numbers,
         residue_segid=[segid.encode() for segid in molecule.segids],
-        exclusion=pair["atoms"],
-        **{f"pair14_{column}": values[interacts] for column, values in pair.items()},
+        exclusion=exclusion,
+        **{f"pair14_{column}": values for column, values in pair.items()},
         **{f"{name}_{column}": values for name, columns in terms.items() for column, values in columns.items()},
         constraint_atoms=constraint_atoms, constraint_distance=constraint_distance,
     )
+
+
+def _along(name: str, junctions: list[Junction], places: dict[Junction, list[int]],
+           of_junction: dict[Junction, _JunctionTerms], start: np.ndarray, n_atoms: int) -> Term:
+    """All terms of a kind along a molecule of ``n_atoms``, in the order of the junctions.
+
+    ``places``: where each distinct junction stands; ``start``: its first atom. Rows are written where they belong in
+    arrays of their final type, for those of a locus take gigabytes.
+    """
+    sizes = {junction: len(of_junction[junction].terms[name]["atoms"]) for junction in places}
+    first_row = np.cumsum([0] + [sizes[junction] for junction in junctions])
+    term = {"atoms": np.empty((first_row[-1], _N_ATOMS[name]), dtype=np.int32),
+            **{column: np.empty(first_row[-1], dtype=np.int32 if column in ("n", "map") else float)
+               for column in _TERM_COLUMNS[name]}}
+    for junction, where in places.items():
+        if sizes[junction] == 0:
+            continue
+        owned = of_junction[junction].terms[name]
+        rows = (first_row[where][:, None] + np.arange(sizes[junction])).ravel()
+        atoms = (start[where][:, None, None] + owned["atoms"]) % n_atoms
+        term["atoms"][rows] = atoms.reshape(-1, _N_ATOMS[name])
+        for column in _TERM_COLUMNS[name]:
+            term[column][rows] = np.tile(owned[column], len(where))
+    return term
+
+
+def _check_before(molecule: _Molecule, junctions: list[Junction], where: list[int],
+                  of_junction: dict[Junction, _JunctionTerms]) -> None:
+    """Raise BadInputError unless the atoms of residue k-2 that a junction names are as those of the cap it stood in."""
+    library = residue_library()
+    before = of_junction[junctions[where[0]]].before
+    cap = library[_CAPS["amino acid"][0]]
+    for farther in {junctions[k - 1] for k in where}:
+        residue = library[farther[0]]
+        for atom, label in before.items():
+            here = of_junction[farther].label[len(residue.atoms) + atom]
+            if residue.atoms[atom] != cap.atoms[atom] or here != label:
+                raise BadInputError(f"the force field has a correction map over {residue.name} whose first atom is "
+                                    f"{residue.atoms[atom]} of class {here}, not {cap.atoms[atom]} of class {label}: "
+                                    f"this assignment cannot carry it; let the atoms of {residue.name} end in C, O")
 
 
 def _constraints(terms: dict, is_hydrogen: np.ndarray, water: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ import openmm
 from openmm import app, unit
 
 import chromabuild
-from chromabuild.forcefield.openmm_system import COULOMB_CONSTANT, SystemTerms, Term, read_system
+from chromabuild.forcefield.openmm_system import COULOMB_CONSTANT, SystemTerms, Term, read_system, separate_urey_bradley
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.forcefield.virtual_sites import no_sites
 
@@ -72,8 +72,8 @@ def _our_terms(system: SystemTerms, topology: app.Topology, constraint: Term) ->
     sites = terms.get("virtual_site", no_sites())["atoms"]
     to_parent = np.column_stack([np.repeat(sites[:, 0], 3), sites[:, 1:].ravel()])
     harmonic = select(harmonic, ~np.isin(key(harmonic["atoms"]), key(to_parent)))
-    is_bond = np.isin(key(harmonic["atoms"]), np.concatenate([key(bonded), key(constraint["atoms"])]))
-    terms["bond"], terms["urey_bradley"] = select(harmonic, is_bond), select(harmonic, ~is_bond)
+    terms["bond"], terms["urey_bradley"] = separate_urey_bradley(
+        harmonic, np.concatenate([bonded, constraint["atoms"]]), n)
     held = [key(terms["bond"]["atoms"])]
     if "angle" in terms:
         held.append(key(terms["angle"]["atoms"][:, [0, 2]]))

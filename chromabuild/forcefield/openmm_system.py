@@ -94,6 +94,15 @@ def read_system(system: openmm.System, rigid: openmm.System | None = None) -> Sy
     return _with_types(mass, particle, special_type, special, joined, maps)
 
 
+def separate_urey_bradley(harmonic: Term, bonds: np.ndarray, n_atoms: int) -> tuple[Term, Term]:
+    """Harmonic terms between the pairs ``bonds`` (b, 2) of ``n_atoms`` atoms, and the others."""
+    def key(pairs: np.ndarray) -> np.ndarray:
+        return pairs.min(axis=1, initial=n_atoms) * n_atoms + pairs.max(axis=1, initial=-1)
+
+    is_bond = np.isin(key(harmonic["atoms"]), key(bonds))
+    return tuple({column: values[rows] for column, values in harmonic.items()} for rows in (is_bond, ~is_bond))
+
+
 def _with_types(mass: np.ndarray, particle: np.ndarray, special_type: np.ndarray,
                 special: tuple[np.ndarray, np.ndarray] | None, terms: dict[str, Term],
                 maps: np.ndarray) -> SystemTerms:

@@ -14,6 +14,8 @@ from typing import Protocol
 import numpy as np
 
 _ATOM_COLUMNS = ("lj_type", "charge", "mass")
+_ROWS_A_BLOCK, _PIECES_A_BLOCK = 1 << 19, 1 << 12
+"""What is looked at in one go: the terms of the DNA of a locus take gigabytes."""
 
 
 class _Molecule(Protocol):
@@ -67,9 +69,13 @@ def cut_into_pieces(molecules: Sequence[_Molecule], tables: dict[str, list[str]]
             parts.append(getattr(molecule, name)[inside])
         place = np.full(len(first) - 1, -1)
         place[where] = np.arange(len(where))
+        is_inside = np.zeros(molecule.n_atoms, dtype=bool)
+        is_inside[inside] = True
         for kind, columns in tables.items():
-            row, owner = _owned_rows(getattr(molecule, columns[0]), first)
-            row, owner = row[place[owner] >= 0], owner[place[owner] >= 0]
+            atoms_of_term = getattr(molecule, columns[0])
+            touching = np.flatnonzero(is_inside[atoms_of_term].any(axis=1))
+            row, owner = _owned_rows(atoms_of_term[touching], first)
+            row, owner = touching[row[place[owner] >= 0]], owner[place[owner] >= 0]
             order = np.argsort(place[owner], kind="stable")
             row, owner = row[order], owner[order]
             counts[kind].append(np.bincount(place[owner], minlength=len(where)))
@@ -98,13 +104,18 @@ def _boundaries(molecule: _Molecule) -> np.ndarray:
 
 
 def _owned_rows(atoms: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Every term under each of the pieces that it touches: its row, and the piece, ascending."""
-    piece = np.searchsorted(first, atoms, side="right") - 1
-    again = np.zeros(piece.shape, dtype=bool)
-    for c in range(1, piece.shape[1]):
-        again[:, c] = (piece[:, :c] == piece[:, c:c + 1]).any(axis=1)
-    row, column = np.nonzero(~again)
-    owner = piece[row, column]
+    """Every term under each of the pieces that it touches: its row, and the piece, ascending. (n,) int32."""
+    piece_of_atom = np.repeat(np.arange(len(first) - 1, dtype=np.int32), np.diff(first))
+    rows, owners = [np.empty(0, dtype=np.int32)], [np.empty(0, dtype=np.int32)]
+    for start in range(0, len(atoms), _ROWS_A_BLOCK):
+        piece = piece_of_atom[atoms[start:start + _ROWS_A_BLOCK]]
+        again = np.zeros(piece.shape, dtype=bool)
+        for c in range(1, piece.shape[1]):
+            again[:, c] = (piece[:, :c] == piece[:, c:c + 1]).any(axis=1)
+        row, column = np.nonzero(~again)
+        rows.append((row + start).astype(np.int32))
+        owners.append(piece[row, column])
+    row, owner = np.concatenate(rows), np.concatenate(owners)
     order = np.argsort(owner, kind="stable")
     return row[order], owner[order]
 
@@ -114,9 +125,14 @@ def _keys(molecule: _Molecule, tables: dict[str, list[str]], first: np.ndarray) 
     digests = [_digests([getattr(molecule, name) for name in _ATOM_COLUMNS], first)]
     for atoms, *columns in tables.values():
         row, owner = _owned_rows(getattr(molecule, atoms), first)
-        offsets = (getattr(molecule, atoms)[row] - first[owner][:, None]).astype(np.int32)
-        digests.append(_digests([offsets, *(getattr(molecule, name)[row] for name in columns)],
-                                np.searchsorted(owner, np.arange(len(first)))))
+        begin = np.searchsorted(owner, np.arange(len(first)))
+        found: list[bytes] = []
+        for k in range(0, len(first) - 1, _PIECES_A_BLOCK):
+            bounds = begin[k:k + _PIECES_A_BLOCK + 1]
+            part = slice(bounds[0], bounds[-1])
+            offsets = (getattr(molecule, atoms)[row[part]] - first[owner[part]][:, None]).astype(np.int32)
+            found += _digests([offsets, *(getattr(molecule, name)[row[part]] for name in columns)], bounds - bounds[0])
+        digests.append(found)
     return [b"".join(parts) for parts in zip(*digests, strict=True)]
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chromabuild.base.settings import WaterName
+from chromabuild.base.force_fields import WaterName
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from chromabuild.base.settings import Settings, input_files
 from chromabuild.base.summary import Summary
 
 if TYPE_CHECKING:
+    from chromabuild.nucleosome.octamer import Octamer
     from chromabuild.sterics.atoms import Atoms
 
 AUDITS = {
@@ -42,18 +43,25 @@ def locus_summary(config: Settings) -> Summary:
             if not Path(path).is_file():
                 raise BadInputError(f"{path} does not exist: correct `{key}` in the settings")
     check_restraints(config, len(fibre.dyads))
-    octamers_of(config, fibre)
-    check_water(config)
+    check_force_field(config, octamers_of(config, fibre))
     if config.solvate.box:
         check_box(config)
     return locus.summary()
 
 
-def check_water(config: Settings) -> None:
-    """Raises BadInputError for a `solvate.water` that does not go with `dynamics.force_field`."""
-    from chromabuild.forcefield.water_files import water_file
+def check_force_field(config: Settings, octamers: "list[Octamer]") -> None:
+    """Raises BadInputError where the force field of the settings does not know a residue or the water of the build."""
+    import numpy as np
 
-    water_file(config.dynamics.force_field, config.solvate.water)
+    from chromabuild.forcefield.rules import check_residues
+    from chromabuild.molecule.residues import SOLVENT, residue_library, residue_names
+    from chromabuild.molecule.water_models import WATER_MODELS
+
+    protein = np.unique(np.concatenate([np.zeros(0, dtype=int), *(one.residue_template for one in octamers)]))
+    nucleotides = [name for name, one in residue_library().items() if one.pdb_name in ("DA", "DC", "DG", "DT")]
+    solvent = SOLVENT | {"water": WATER_MODELS[config.solvate.water].residue}
+    check_residues([*nucleotides, *(residue_names()[k] for k in protein.tolist()), *solvent.values()],
+                   config.dynamics.force_field, config.dynamics.force_field_files, config.solvate.water)
 
 
 def check_box(config: Settings) -> None:

@@ -57,10 +57,11 @@ def box_below_cutoff(box: Sequence[float], dynamics: DynamicsSection) -> str | N
     (engine openmm: of the cutoff).
     """
     is_ours = dynamics.engine == "chromamd"
-    least = 2 * (dynamics.cutoff + dynamics.pairlist_buffer * is_ours)
+    cutoff = dynamics.cutoffs.cutoff
+    least = 2 * (cutoff + dynamics.pairlist_buffer * is_ours)
     if min(box) >= least:
         return None
-    reach = f"dynamics.cutoff = {dynamics.cutoff:g} A"
+    reach = f"dynamics.cutoff = {cutoff:g} A"
     reach += f" with dynamics.pairlist_buffer = {dynamics.pairlist_buffer:g} A" if is_ours else ""
     return (f"{reach} needs box edges of {least:g} A, and the shortest is {min(box):g} A: choose a shorter cutoff, or "
             "a larger solvate.padding or box")

@@ -186,8 +186,8 @@ def estimate(config: Settings, threads: int) -> Estimate:
 def cost_on(job: Job, config: Settings, build: Estimate) -> Prediction:
     """What the dynamics of an estimated build costs on a machine. Raises BadInputError when it cannot run there."""
     dynamics = config.dynamics
-    settings = StepSettings(dynamics.cutoff, dynamics.cutoff + dynamics.pairlist_buffer, dynamics.pme_spline_order,
-                            dynamics.pme_spacing)
+    settings = StepSettings(dynamics.cutoffs.cutoff, dynamics.cutoffs.cutoff + dynamics.pairlist_buffer,
+                            dynamics.pme_spline_order, dynamics.pme_spacing)
     replicas = _phases_of_replicas(config)
     steps = {kind: sum(phase.steps for phases in replicas for phase in phases if phase.kind == kind)
              for kind in ("minimise", "dynamics")}

@@ -8,7 +8,7 @@ from blake3 import blake3
 
 from chromabuild.base.errors import IntegrityError
 from chromabuild.base.files import atomic_path, file_hash
-from chromabuild.base.settings import WaterName
+from chromabuild.base.force_fields import WaterName
 from chromabuild.molecule.water_models import WATER_MODELS
 
 FORMAT = "chromabuild-shards"

@@ -295,11 +295,13 @@ def sections_of_restraints(phase: PlannedPhase, expressions: Mapping[str, str], 
 
 def energy_section(dynamics: DynamicsSection) -> dict[str, object]:
     """The [ENERGY] section of every phase of a run."""
+    cutoff, switch_distance, force_switch = dynamics.cutoffs
     return {
         "electrostatic": "PME",
-        "cutoffdist": dynamics.cutoff,
-        "switchdist": dynamics.switch_distance or dynamics.cutoff,
-        "pairlistdist": dynamics.cutoff + dynamics.pairlist_buffer,
+        "cutoffdist": cutoff,
+        "switchdist": switch_distance or cutoff,
+        "pairlistdist": cutoff + dynamics.pairlist_buffer,
+        "vdw_force_switch": force_switch or None,
         "pme_nspline": dynamics.pme_spline_order,
         "pme_max_spacing": dynamics.pme_spacing,
         "deterministic": dynamics.deterministic or None,
@@ -311,11 +313,12 @@ def interaction_sections(task: Task) -> Sections:
     dynamics, solvent = task.dynamics, task.solvent
     if solvent is None:
         return {"ENERGY": energy_section(dynamics)}
+    cutoff, switch_distance, force_switch = dynamics.cutoffs
     return {
         "ENERGY": {"electrostatic": "DEBYE", "dielectric": solvent.dielectric, "dielectric_form": solvent.form.upper(),
-                   "debye_length": solvent.debye_length, "cutoffdist": dynamics.cutoff,
-                   "switchdist": dynamics.switch_distance or dynamics.cutoff,
-                   "pairlistdist": dynamics.cutoff + dynamics.pairlist_buffer,
+                   "debye_length": solvent.debye_length, "cutoffdist": cutoff,
+                   "switchdist": switch_distance or cutoff, "pairlistdist": cutoff + dynamics.pairlist_buffer,
+                   "vdw_force_switch": force_switch or None,
                    "deterministic": dynamics.deterministic or None},
         "BOUNDARY": {"type": "NOBC", "load_balance": True if dynamics.ranks > 1 else None}}
 

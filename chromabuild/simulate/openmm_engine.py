@@ -390,10 +390,12 @@ def nonbonded_options(dynamics: DynamicsSection, box: np.ndarray) -> NonbondedOp
     Alpha follows from erfc(alpha cutoff) = 1e-5, the default of chromamd's ``pme_alpha_tol``, and the grid from its
     spacing.
     """
+    cutoff, switch_distance, force_switch = dynamics.cutoffs
     return NonbondedOptions(
-        cutoff=dynamics.cutoff,
-        switch_distance=dynamics.switch_distance,
-        alpha=float(erfcinv(1e-5)) / dynamics.cutoff,
+        cutoff=cutoff,
+        switch_distance=switch_distance,
+        force_switch=force_switch,
+        alpha=float(erfcinv(1e-5)) / cutoff,
         grid=tuple(_smooth_number(int(np.ceil(edge / dynamics.pme_spacing))) for edge in box),
     )
 

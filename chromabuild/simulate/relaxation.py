@@ -41,8 +41,8 @@ def relax_phases(section: RelaxSection, temperature: float) -> SimulateSection:
 def dry_dynamics(section: RelaxSection, dynamics: DynamicsSection) -> DynamicsSection:
     """How forces are computed and atoms moved in a relaxation; what it does not decide is that of ``dynamics``."""
     return dynamics.model_copy(update={
-        "cutoff": section.cutoff, "switch_distance": section.cutoff - SWITCH_WIDTH, "thermostat": "langevin",
-        "thermostat_time": THERMOSTAT_TIME})
+        "cutoff": section.cutoff, "switch_distance": section.cutoff - SWITCH_WIDTH, "switch": "energy",
+        "thermostat": "langevin", "thermostat_time": THERMOSTAT_TIME})
 
 
 def relax(solute: Solute, settings: Settings, folder: Path, threads: int,
@@ -55,7 +55,8 @@ def relax(solute: Solute, settings: Settings, folder: Path, threads: int,
     section = settings.relax
     simulate = relax_phases(section, settings.simulate.temperature)
     dynamics = dry_dynamics(section, settings.dynamics)
-    topology = make_topology(solute, {}, dynamics.force_field, progress=lambda text: progress(text, 0.0))
+    topology = make_topology(solute, {}, dynamics.force_field, files=dynamics.force_field_files,
+                             progress=lambda text: progress(text, 0.0))
     # Phases that are done are known by the hash of this file.
     topology.provenance = topology.provenance | {"solute": blake3(np.asarray(solute.position).tobytes()).hexdigest()}
     topology.write(folder / "topology.h5")

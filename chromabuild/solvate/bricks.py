@@ -12,7 +12,7 @@ import numpy as np
 from chromabuild.base.checked_json import checked_text
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
-from chromabuild.base.settings import WaterName
+from chromabuild.base.force_fields import WaterName
 from chromabuild.molecule.solute import MAX_RESIDUES_PER_SEGMENT
 from chromabuild.molecule.water_models import WATER_MODELS
 from chromabuild.shards.bcif import bcif_bytes

@@ -15,7 +15,7 @@ import numpy as np
 
 from chromabuild.base.checked_json import checked_text
 from chromabuild.base.files import atomic_path
-from chromabuild.base.settings import WaterName
+from chromabuild.base.force_fields import WaterName
 from chromabuild.shards.manifest import RECORD_FOLDER, file_entry, file_error
 from chromabuild.solvate.ions import SPECIES
 from chromabuild.solvate.layout import SolventLayout

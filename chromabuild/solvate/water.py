@@ -14,7 +14,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from chromabuild.base.files import template_path
-from chromabuild.base.settings import WaterName
+from chromabuild.base.force_fields import WaterName
 from chromabuild.molecule.water_models import WATER_MODELS
 
 FILL_DEPTH = 3000

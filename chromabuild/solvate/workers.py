@@ -11,7 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from chromabuild.base.errors import ResourceError
-from chromabuild.base.settings import WaterName
+from chromabuild.base.force_fields import WaterName
 from chromabuild.shards.manifest import Shard
 from chromabuild.solvate.bricks import BrickGrid, SolvatedSystem, finished_shard, remove_leftovers, write_brick
 from chromabuild.solvate.layout_file import LAYOUT_NAME, StoredLayout

@@ -9,9 +9,9 @@ from openmm import app, unit
 from support.molecular_systems import openmm_topology
 from support.placed_nucleosomes import place_nucleosomes
 
+from chromabuild.base.force_fields import force_field_files
 from chromabuild.clash import correct_clashes, find_clashes
 from chromabuild.clash.correct import Corrector
-from chromabuild.forcefield.assign import FORCE_FIELDS
 from chromabuild.sterics.atoms import Atoms
 
 TEMPERATURE = 310.0
@@ -20,7 +20,7 @@ TEMPERATURE = 310.0
 def simulation(solute, timestep):
     """A protein in vacuum, AMBER ff14SB, 9 A cutoff, hydrogens constrained."""
     topology = openmm_topology(solute, {})
-    system = app.ForceField(*FORCE_FIELDS["amber14"]).createSystem(
+    system = app.ForceField(*force_field_files("amber14")).createSystem(
         topology, nonbondedMethod=app.CutoffNonPeriodic, nonbondedCutoff=0.9, constraints=app.HBonds,
         residueTemplates={residue: residue.name for residue in topology.residues()})
     integrator = openmm.LangevinMiddleIntegrator(TEMPERATURE, 5.0, timestep)

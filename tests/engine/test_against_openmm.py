@@ -10,7 +10,7 @@ from openmm import app
 from support.engine_energies import energies_by_force
 from support.molecular_systems import MolecularSystem
 
-from chromabuild.forcefield.assign import FORCE_FIELDS
+from chromabuild.base.force_fields import force_field_files
 from chromabuild.simulate.openmm_engine import TERMS, NonbondedOptions, energies_by_term, system_from_topology
 
 OPTIONS = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(30, 30, 30))
@@ -18,7 +18,7 @@ OPTIONS = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(30, 30, 30))
 
 def force_field_energies(system: MolecularSystem, options: NonbondedOptions) -> tuple[dict[str, float], np.ndarray]:
     """OpenMM's ForceField, its own system untouched except for force groups and PME parameters."""
-    rules = app.ForceField(*FORCE_FIELDS["amber14"])
+    rules = app.ForceField(*force_field_files("amber14"))
     judge = rules.createSystem(system.judge, nonbondedMethod=app.PME, nonbondedCutoff=options.cutoff / 10,
                                constraints=None, rigidWater=False, removeCMMotion=False)
     return energies_by_force(judge, options, system.position / 10)

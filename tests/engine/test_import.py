@@ -18,9 +18,9 @@ from support.engine_energies import (
     evaluate,
     reference_energy,
     relative_rms,
-    set_pme,
     write_input,
 )
+from support.force_field_judge import COLUMNS, assert_terms_agree, judged
 from support.foreign_files import write_amber, write_charmm, write_gromacs
 from support.molecular_systems import DATA, MolecularSystem, make_solute, openmm_topology
 
@@ -37,14 +37,6 @@ pytestmark = [pytest.mark.mpi, pytest.mark.release]
 
 OPTIONS = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(64, 48, 48))
 BOX = np.array([58.0, 42.0, 44.0])
-COLUMNS = {"bond": ["BOND", "UREY-BRADLEY"], "angle": ["ANGLE"], "dihedral": ["DIHEDRAL"], "improper": ["IMPROPER"],
-           "cmap": ["CMAP"], "lennard_jones": ["VDWAALS", "PAIR14_VDW"],
-           "electrostatic": ["ELECT", "RECIPROCAL", "PAIR14_ELECT"]}
-TERM_OF_FORCE = {"HarmonicBondForce": "bond", "HarmonicAngleForce": "angle", "PeriodicTorsionForce": "dihedral",
-                 "RBTorsionForce": "dihedral", "CustomTorsionForce": "improper", "HarmonicTorsionForce": "improper",
-                 "CMAPTorsionForce": "cmap", "LennardJones": "lennard_jones", "LennardJones14": "lennard_jones",
-                 "LennardJonesForce": "lennard_jones", "LennardJonesExceptions": "lennard_jones",
-                 "NonbondedForce": "electrostatic"}
 
 
 @dataclass
@@ -93,28 +85,12 @@ def charmm() -> Charmm:
     atoms.setPeriodicBoxVectors(np.diag(BOX) / 10 * unit.nanometer)
     judge = rules.createSystem(atoms, nonbondedMethod=app.PME, nonbondedCutoff=OPTIONS.cutoff / 10, constraints=None,
                                rigidWater=False, removeCMMotion=False)
-    evaluation = judged(judge, position)
+    evaluation = judged(judge, position, OPTIONS)
     classes = AtomClasses()
     rules.registerGenerator(classes)
     rigid = rules.createSystem(atoms, constraints=app.HBonds, rigidWater=True, removeCMMotion=False)
     topology = topology_from_system(judge, rigid, atoms, "CHARMM36m", classes.found)
     return Charmm(MolecularSystem(topology, position, BOX), evaluation, classes.found)
-
-
-def judged(system: openmm.System, position: np.ndarray) -> Evaluation:
-    """Energies by term and forces of a system that OpenMM's own reader has made, with our PME and without tails."""
-    terms = list(COLUMNS)
-    for force in system.getForces():
-        force.setForceGroup(terms.index(TERM_OF_FORCE[force.getName()]))
-        if isinstance(force, openmm.CustomNonbondedForce):
-            force.setUseLongRangeCorrection(False)
-    set_pme(system, OPTIONS)
-    context = openmm.Context(system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
-    context.setPositions(position / 10)
-    energies = {term: context.getState(getEnergy=True, groups={k}).getPotentialEnergy()
-                .value_in_unit(unit.kilocalorie_per_mole) for k, term in enumerate(terms)}
-    force = context.getState(getForces=True).getForces(asNumpy=True)
-    return energies, np.asarray(force.value_in_unit(unit.kilocalorie_per_mole / unit.angstrom))
 
 
 class AtomClasses:
@@ -124,15 +100,6 @@ class AtomClasses:
 
     def createForce(self, system, data, *rest) -> None:  # noqa: N802 (OpenMM's name)
         self.found = list(data.atomClasses)
-
-
-def assert_terms_agree(ours: Evaluation, theirs: Evaluation, energy_tolerance: float, force_tolerance: float) -> None:
-    """Every term, relative; forces: rms of the difference over rms."""
-    for term, columns in COLUMNS.items():
-        total = sum(ours[0][column] for column in columns)
-        assert total == pytest.approx(theirs[0][term], rel=energy_tolerance), term
-    assert ours[0]["POTENTIAL_ENE"] == pytest.approx(sum(theirs[0].values()), rel=energy_tolerance)
-    assert relative_rms(ours[1], theirs[1]) < force_tolerance
 
 
 def evaluate_imported(folder: Path, precision: chromamd.Precision) -> Evaluation:
@@ -290,7 +257,7 @@ def test_geometric_rule_and_ryckaert_bellemans(tmp_path):
     summary = import_system(tmp_path / "a.top", tmp_path / "a.gro", [], tmp_path)
     # Three types; of the pairs of different ones none follows the Lorentz-Berthelot rule.
     assert summary["special_pairs"] == 3 and summary["molecules"] == {"BUT (5 atoms)": 24}
-    assert_terms_agree(evaluate_imported(tmp_path, "double"), judged(system, position), 1e-6, 1e-6)
+    assert_terms_agree(evaluate_imported(tmp_path, "double"), judged(system, position, OPTIONS), 1e-6, 1e-6)
 
 
 @pytest.mark.slow

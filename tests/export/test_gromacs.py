@@ -13,7 +13,7 @@ import pytest
 from openmm import app
 from support.command_line import chromabuild, refusal, result_of
 from support.engine_energies import reference_energy, set_pme
-from support.molecular_systems import make_solute
+from support.molecular_systems import SOLVENT, MolecularSystem, fixture, make_solute
 from support.solvated_example import SOLUTE
 
 from chromabuild.base.errors import BadInputError
@@ -32,7 +32,7 @@ EXACT = shutil.which("gmx_d") or GMX
 needs_gromacs = pytest.mark.skipif(GMX is None, reason="GROMACS is not installed")
 TERMS = {"bond": ["Bond", "Harmonic Pot."], "angle": ["Angle"], "dihedral": ["Proper Dih."],
          "improper": ["Improper Dih."], "lennard_jones": ["LJ-14", "LJ (SR)"],
-         "electrostatic": ["Coulomb-14", "Coulomb (SR)", "Coul. recip."]}
+         "electrostatic": ["Coulomb-14", "Coulomb (SR)", "Coul. recip."], "cmap": ["CMAP Dih."]}
 GROMACS_COULOMB = 138.935458 * 10 / 4.184
 """kcal angstrom/mol/e^2: the constant of GROMACS' manual, "Definitions and Units"."""
 
@@ -63,18 +63,27 @@ def energies(folder: Path) -> dict[str, float]:
     return dict(zip(order, values, strict=True))
 
 
+def in_charmm(known: MolecularSystem) -> MolecularSystem:
+    """The peptide in its water and salt, with another force field."""
+    sizes = {t.name: int(known.topology.run_count[known.topology.run_template == k].sum())
+             for k, t in enumerate(known.topology.templates)}
+    counts = {key: sizes[residue] for key, residue in SOLVENT.items() if residue in sizes}
+    return replace(known, topology=make_topology(fixture("peptide")[0], counts, "charmm36m"))
+
+
 @needs_gromacs
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["water", "peptide", "duplex"])
+@pytest.mark.parametrize("name", ["water", "peptide", "duplex", "peptide in charmm36m"])
 def test_gromacs_finds_the_energies(systems, tmp_path, name):
     """Each term within 1e-5 of OpenMM's Reference platform on our topology.
 
     Where GROMACS is in single precision it adds 1e6 pairs of either sign, each to 6e-8: the total of a term is good to
     1e-5 of its largest part.
     """
-    system = systems[name]
+    system = in_charmm(systems["peptide"]) if "charmm" in name else systems[name]
     options = NonbondedOptions(9.0, 0.34, (32, 32, 36))
     theirs, _ = reference_energy(system, options)
+    theirs["bond"] += theirs["urey_bradley"]
     export_gromacs(BuiltSystem(system.topology, system.position, system.box), tmp_path, DynamicsSection(),
                    plan_phases(SimulateSection()), 1)
     keys = {"define": "-DFLEXIBLE", "integrator": "md", "nsteps": 0, "continuation": "yes", "nstenergy": 1,
@@ -163,8 +172,12 @@ def test_names_and_groups(tmp_path):
                       "CL": [(n + 24, n + 24)]}
 
 
-def test_correction_maps_are_refused(tmp_path):
-    topology = replace(make_topology(make_solute([["NALA", "CALA"]]), {}), cmap_energy=np.zeros((1, 576)))
+def test_branched_correction_maps_are_refused(tmp_path):
+    """An atom that is N of one map and C of another."""
+    topology = make_topology(make_solute([["NALA", "ALA", "CALA"]]), {}, "charmm36m")
+    atoms = topology.templates[0].cmap_atoms
+    crossed = np.concatenate([atoms, atoms[:, [1, 0, 2, 3, 4]]])
+    topology.templates[0] = replace(topology.templates[0], cmap_atoms=crossed, cmap_map=np.zeros(2))
     with pytest.raises(BadInputError, match="CMAP"):
         write_topology(topology, tmp_path)
     assert not list(tmp_path.iterdir())

@@ -7,14 +7,16 @@ import numpy as np
 import openmm
 import pytest
 from openmm import app, unit
+from support.charmm36m import charmm36m
 from support.molecular_systems import make_solute, openmm_topology
 
 from chromabuild.base.errors import BadInputError, IntegrityError
+from chromabuild.base.force_fields import force_field_files
 from chromabuild.build.assembly import assemble_solute
 from chromabuild.build.duplex import build_dna
 from chromabuild.dna.curve import circular_path
-from chromabuild.forcefield.assign import FORCE_FIELDS, make_topology
-from chromabuild.forcefield.openmm_system import COULOMB_CONSTANT, read_system
+from chromabuild.forcefield.assign import make_topology
+from chromabuild.forcefield.openmm_system import COULOMB_CONSTANT, read_system, separate_urey_bradley
 from chromabuild.forcefield.topology_file import Topology
 from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.molecule.solute import Solute
@@ -55,6 +57,25 @@ def test_terms_are_those_of_whole_molecules(name):
     assert_terms_are_openmm_s(make_solute(MOLECULES[name]))
 
 
+WITH_PROLINES = [protein(AMINO_ACIDS + ["PRO", "PRO", "GLY", "LYS", "PRO"]), protein(["PRO", "PRO", "PRO"]),
+                 protein(["GLY", "ALA", "GLY"]), protein(["HIE", "SER"])]
+"""Every residue; correction maps before and over proline; ends with patches of their own."""
+
+
+@pytest.mark.parametrize("force_field", ["amber-bsc1", "amber19", "charmm36m"])
+def test_other_force_fields(force_field):
+    """The same for whole molecules, correction maps over three residues among the terms, with water and ions."""
+    assert_terms_are_openmm_s(make_solute([*WITH_PROLINES, strand("AACAGATCCGCTGGTTA")]), force_field,
+                               water=2, sodium=1, chloride=1)
+
+
+def test_a_circle_in_charmm():
+    """The seam has the terms of any other step."""
+    solute = make_solute([["DA", "DC", "DG", "DT", "DT"], ["DA", "DA", "DC", "DG", "DT"]])
+    solute.circular = (0, 1)
+    assert_terms_are_openmm_s(solute, "charmm36m")
+
+
 def test_a_circle_is_joined_through_its_seam():
     """The terms of two closed strands, each as if OpenMM had seen the bond that closes it, and a first force of no
     more than a clash-free duplex has: below 1e6 kJ/mol/nm.
@@ -83,23 +104,45 @@ def test_a_circle_survives_its_file(tmp_path):
     assert read.circular == (0,) and np.array_equal(read.bonds(), solute.bonds())
 
 
-def assert_terms_are_openmm_s(solute: Solute) -> openmm.System:
+def assert_terms_are_openmm_s(solute: Solute, force_field: str = "amber14", **counts: int) -> openmm.System:
     """Compare with what OpenMM finds for all the molecules as a whole; returns its System."""
-    topology = make_topology(solute, {})
-    judge = openmm_topology(solute, {})
-    system = app.ForceField(*FORCE_FIELDS["amber14"]).createSystem(
-        judge, constraints=None, rigidWater=False, removeCMMotion=False,
-        residueTemplates={residue: residue.name for residue in judge.residues()})
+    topology = make_topology(solute, counts, force_field)
+    judge = openmm_topology(solute, counts)
+    if force_field == "charmm36m":  # OpenMM finds residues and patches by itself
+        rules, templates = charmm36m(), {}
+    else:
+        rules = app.ForceField(*force_field_files(force_field))
+        templates = {residue: residue.name for residue in judge.residues()}
+    system = rules.createSystem(judge, constraints=None, rigidWater=False, removeCMMotion=False,
+                                residueTemplates=templates)
     everything = read_system(system)
     terms = everything.terms
     assert np.array_equal(topology.charges(), everything.charge)
+    assert np.array_equal(topology.masses(), everything.mass)
     lj_type = topology.per_atom("lj_type")
-    assert np.array_equal(topology.lj_sigma[lj_type], everything.sigma[everything.lj_type])
-    assert np.array_equal(topology.lj_epsilon[lj_type], everything.epsilon[everything.lj_type])
-    for term, columns in (("bond", ("k", "r0")), ("angle", ("k", "theta0")), ("dihedral", ("n", "k", "phase"))):
-        ours, theirs = topology.term(term), terms[term]
-        a, b = (canonical(t["atoms"], *(t[column] for column in columns)) for t in (ours, theirs))
-        assert np.array_equal(a, b), term
+    if everything.c12 is None:
+        assert np.array_equal(topology.lj_sigma[lj_type], everything.sigma[everything.lj_type])
+        assert np.array_equal(topology.lj_epsilon[lj_type], everything.epsilon[everything.lj_type])
+    else:
+        pairs = np.unique(np.column_stack([lj_type, everything.lj_type]), axis=0).T
+        for ours, theirs in ((topology.lj_c12, everything.c12), (topology.lj_c6, everything.c6)):
+            assert ours[np.ix_(pairs[0], pairs[0])] == pytest.approx(theirs[np.ix_(pairs[1], pairs[1])], rel=1e-12)
+    bonds = np.array([(a.index, b.index) for a, b in judge.bonds()])
+    terms["bond"], terms["urey_bradley"] = separate_urey_bradley(terms["bond"], bonds, topology.n_atoms)
+    for term, columns in (("bond", ("k", "r0")), ("angle", ("k", "theta0")), ("urey_bradley", ("k", "r0")),
+                          ("dihedral", ("n", "k", "phase")), ("improper", ("k", "psi0")), ("cmap", ())):
+        ours, theirs = topology.term(term), terms.get(term)
+        if term in ("urey_bradley", "improper") and theirs is not None:  # those without energy are left out
+            theirs = {column: values[theirs["k"] != 0] for column, values in theirs.items()}
+        assert (len(ours["atoms"]) > 0) == (theirs is not None and len(theirs["atoms"]) > 0), term
+        if len(ours["atoms"]):
+            a, b = (canonical(t["atoms"], *(t[column] for column in columns)) for t in (ours, theirs))
+            assert np.array_equal(a, b), term
+    if len(topology.term("cmap")["atoms"]):
+        ours, theirs = ({tuple(atoms): energy[k].tolist() for atoms, k in zip(
+            term["atoms"].tolist(), term["map"].astype(int).tolist(), strict=True)} for term, energy in (
+                (topology.term("cmap"), topology.cmap_energy), (terms["cmap"], everything.cmap_energy)))
+        assert ours == theirs
     pairs = terms["pair"]
     assert np.array_equal(canonical(topology.exclusions()), canonical(pairs["atoms"]))
     interacting = (pairs["charge_product"] != 0) | (pairs["epsilon"] != 0)
@@ -117,7 +160,7 @@ def test_improper_atoms_keep_their_order():
     solute = make_solute([random_protein(30, 8)])
     topology = make_topology(solute, {})
     judge = openmm_topology(solute, {})
-    system = app.ForceField(*FORCE_FIELDS["amber14"]).createSystem(judge, removeCMMotion=False)
+    system = app.ForceField(*force_field_files("amber14")).createSystem(judge, removeCMMotion=False)
     terms = read_system(system).terms
     ours = {tuple(row) for row in topology.term("dihedral")["atoms"]}
     theirs = {tuple(row) for row in terms["dihedral"]["atoms"]}

@@ -1,4 +1,4 @@
-"""CHARMM36m from the file that OpenMM ships, cut down to what the tests' systems hold.
+"""CHARMM36m from the file that OpenMM ships, cut down to the standard residues; OpenMM matches and patches them.
 
 The whole file has 635 residues and 319 patches; OpenMM takes half a minute to try them on a peptide.
 """
@@ -12,8 +12,9 @@ from openmm import app
 
 DATA = Path(app.__file__).parent / "data"
 FILES = ("charmm36_2024.xml", "charmm36_2024/water.xml")
-RESIDUES = ("LEU", "ALA", "ARG", "ILE", "GLY", "GLU", "GLN", "ADE", "CYT", "GUA", "THY")
-PATCHES = ("NTER", "CTER", "DEOX", "DEO5TER", "3TER")
+RESIDUES = tuple("ALA ARG ASN ASP CYS GLN GLU GLY HSD HSE HSP ILE LEU LYS MET PHE PRO SER THR TRP TYR VAL "
+                 "ADE CYT GUA THY".split())
+PATCHES = ("NTER", "GLYP", "PROP", "CTER", "DEOX", "DEO5TER", "3TER")
 
 
 @functools.cache
@@ -23,7 +24,7 @@ def _content(file: str) -> ElementTree.Element:
 
 @functools.cache
 def charmm36m() -> app.ForceField:
-    """Force field of the peptide and DNA of the fixtures, CHARMM's TIP3P water and ions; NBFIX, CMAP and all."""
+    """Force field of proteins and DNA, CHARMM's TIP3P water and ions; NBFIX, CMAP and all."""
     root = _content(FILES[0])
     residues, patches, types = root.find("Residues"), root.find("Patches"), root.find("AtomTypes")
     for residue in list(residues):

@@ -12,8 +12,8 @@ import numpy as np
 from scipy.sparse import coo_array
 
 from chromabuild.base.constants import ANGSTROM_PER_NM, KJ_PER_KCAL
-from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
+from chromabuild.export.gromacs.correction_maps import AtomKinds, write_maps
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.simulate.end_pairs import EndBond
 from chromabuild.simulate.groups import HEAVIEST_HYDROGEN, mask
@@ -44,25 +44,24 @@ def write_topology(topology: Topology, folder: Path, groups: Iterable[str] = (),
 
     ``groups``: of atoms that position restraints may hold, by ``restraint_macro``. ``heavy_hydrogens``: factor of the
     masses of the solute's hydrogens where ``HEAVY_HYDROGENS`` is defined. ``end_bonds``: held where ``END_PAIRS`` is.
-    Raises BadInputError for correction maps of backbone torsions, which are not translated.
+    Raises BadInputError for correction maps elsewhere than along the backbone of a protein.
     """
-    if len(topology.cmap_energy):
-        raise BadInputError("the force field has correction maps of backbone torsions (CMAP), which the export to "
-                            "GROMACS does not translate: take the files of CHARMM-GUI for GROMACS instead")
+    kinds, files = AtomKinds.of(topology, type_names(topology)), molecule_names(topology)
     folder.mkdir(parents=True, exist_ok=True)
-    types, files = type_names(topology), molecule_names(topology)
     fudge = _coulomb_factor(topology)
     groups, paths = list(groups), []
     used = sorted(set(topology.run_template.tolist()))
-    for template, name in ((topology.templates[t], files[t]) for t in used):
-        paths.append(folder / f"{name}.itp")
+    for t in used:
+        paths.append(folder / f"{files[t]}.itp")
+        types = [kinds.names[k] for k in kinds.of_template[t].tolist()]
         with atomic_path(paths[-1]) as part, open(part, "w", encoding="ascii") as file:
-            _write_molecule(file, template, name, types, fudge, groups, heavy_hydrogens)
+            _write_molecule(file, topology.templates[t], files[t], types, fudge, groups, heavy_hydrogens)
     with atomic_path(folder / "system.top") as part, open(part, "w", encoding="ascii") as file:
         file.write(f"; chromabuild, force field {topology.force_field}\n\n[ defaults ]\n"
                    "; function  combination  pairs  fudgeLJ  fudgeQQ\n"
                    f"  1         2            no     1.0      {1.0 if fudge is None else fudge:.10f}\n")
-        _write_types(file, topology, types)
+        _write_types(file, topology, kinds)
+        write_maps(file, topology)
         file.writelines(f'\n#include "{files[t]}.itp"' for t in used)
         file.write("\n\n[ system ]\nchromabuild\n\n[ molecules ]\n")
         file.writelines(f"{files[t]:<16s} {count}\n"
@@ -110,22 +109,27 @@ def _coulomb_factor(topology: Topology) -> float | None:
     return float(np.mean(found)) if found else 1.0
 
 
-def _write_types(file: TextIO, topology: Topology, types: list[str]) -> None:
+def _write_types(file: TextIO, topology: Topology, kinds: AtomKinds) -> None:
     """Atom types, and the pairs of them that the combination rule does not give."""
+    types, of = kinds.names, kinds.lj_type
     mass = np.zeros(len(types))
-    for template in topology.templates:
+    for template, kind in zip(topology.templates, kinds.of_template, strict=True):
         massive = template.mass > 0
-        mass[template.lj_type[massive]] = template.mass[massive]
-    file.write("\n[ atomtypes ]\n; name  number  mass  charge  ptype  sigma(nm)  epsilon(kJ/mol)\n")
-    for name, weight, sigma, epsilon in zip(types, mass.tolist(), (topology.lj_sigma / 10).tolist(),
-                                            (topology.lj_epsilon * KJ_PER_KCAL).tolist(), strict=True):
-        file.write(f"{name:<9s} {_atomic_number(weight):3d} {weight:9.4f} 0.0 A {sigma:.10e} {epsilon:.10e}\n")
-    first, second = np.nonzero(np.triu(topology.special_pairs))
+        mass[kind[massive]] = template.mass[massive]
+    bonded = [f"{name:<5s} " for name in kinds.bonded] or [""] * len(types)
+    file.write(f"\n[ atomtypes ]\n; name  {'bonded  ' if kinds.bonded else ''}"
+               "number  mass  charge  ptype  sigma(nm)  epsilon(kJ/mol)\n")
+    for name, kind, weight, sigma, epsilon in zip(types, bonded, mass.tolist(), (topology.lj_sigma[of] / 10).tolist(),
+                                                  (topology.lj_epsilon[of] * KJ_PER_KCAL).tolist(), strict=True):
+        file.write(f"{name:<9s} {kind}{_atomic_number(weight):3d} {weight:9.4f} 0.0 A {sigma:.10e} {epsilon:.10e}\n")
+    # GROMACS also looks the bonded types of a correction map up among the atom types.
+    file.writelines(f"{name:<9s} {name:<5s}   0    0.0000 0.0 A 0.0 0.0\n" for name in sorted(set(kinds.bonded)))
+    first, second = np.nonzero(np.triu(topology.special_pairs[np.ix_(of, of)]))
     if len(first) == 0:
         return
     file.write("\n[ nonbond_params ]\n; types  function  sigma(nm)  epsilon(kJ/mol)\n")
     for i, j in zip(first.tolist(), second.tolist(), strict=True):
-        c6, c12 = float(topology.lj_c6[i, j]), float(topology.lj_c12[i, j])
+        c6, c12 = float(topology.lj_c6[of[i], of[j]]), float(topology.lj_c12[of[i], of[j]])
         sigma, epsilon = ((c12 / c6) ** (1 / 6), c6**2 / (4 * c12)) if c6 > 0 and c12 > 0 else (0.0, 0.0)
         file.write(f"{types[i]:<9s} {types[j]:<9s} 1 {sigma / 10:.10e} {epsilon * KJ_PER_KCAL:.10e}\n")
 
@@ -169,6 +173,7 @@ def _write_molecule(file: TextIO, template: MoleculeTemplate, name: str, types: 
             (template.dihedral_atoms, 9, template.dihedral_phase, KJ_PER_KCAL * template.dihedral_k,
              template.dihedral_n),
             (template.improper_atoms, 2, template.improper_psi0, 2 * KJ_PER_KCAL * template.improper_k)])
+        _write_rows(file, "cmap", [(template.cmap_atoms, 1)])
     _write_rows(file, "virtual_sites3", [(template.virtual_site_atoms, 1, template.virtual_site_w2,
                                           template.virtual_site_w3)])
     if not by_bonds:
@@ -181,10 +186,10 @@ def _write_atoms(file: TextIO, template: MoleculeTemplate, types: list[str], mas
     names = [name.decode() for name in template.residue_name.tolist()]
     numbers = template.residue_number.tolist()
     file.write("[ atoms ]\n; nr  type  resnr  residue  atom  charge group  charge  mass\n")
-    rows = zip(template.lj_type.tolist(), template.atom_residue.tolist(), template.atom_name.tolist(),
+    rows = zip(types, template.atom_residue.tolist(), template.atom_name.tolist(),
                template.charge.tolist(), masses.tolist(), strict=True)
     for k, (kind, residue, atom, charge, mass) in enumerate(rows, 1):
-        file.write(f"{k} {types[kind]} {numbers[residue]} {names[residue]} {atom.decode()} {k} "
+        file.write(f"{k} {kind} {numbers[residue]} {names[residue]} {atom.decode()} {k} "
                    f"{charge:.8f} {mass:.5f}\n")
 
 
@@ -207,9 +212,9 @@ def _write_rows(file: TextIO, title: str, kinds: list[tuple]) -> None:
         return
     file.write(f"\n[ {title} ]\n")
     for atoms, function, *columns in kinds:
-        columns = [column.tolist() for column in columns]
-        file.writelines(f"{' '.join(map(str, row))} {function} {' '.join(f'{value:.10g}' for value in values)}\n"
-                        for row, values in zip((atoms + 1).tolist(), zip(*columns, strict=True), strict=True))
+        values = np.array(columns).T.reshape(len(atoms), len(columns)).tolist()
+        file.writelines(" ".join([*map(str, row), str(function), *(f"{value:.10g}" for value in own)]) + "\n"
+                        for row, own in zip((atoms + 1).tolist(), values, strict=True))
 
 
 def _write_pairs(file: TextIO, template: MoleculeTemplate, fudge: float | None) -> None:

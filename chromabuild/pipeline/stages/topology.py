@@ -33,6 +33,7 @@ def run(job: Job) -> Summary:
             "atom_types": len(topology.lj_name), "molecule_templates": len(topology.templates), "psf": psf}
 
 
-STAGE = Stage("topology", "force field", ("dynamics.force_field", "dynamics.trajectory_selection"), ("topology.h5",),
+STAGE = Stage("topology", "force field",
+              ("dynamics.force_field", "dynamics.force_field_files", "dynamics.trajectory_selection"), ("topology.h5",),
               run, reads={"solute": RELAXED, "manifest": "shards/manifest.json"}, reads_of=solute_file,
-              optional_outputs=(PSF,))
+              files=("dynamics.force_field_files",), optional_outputs=(PSF,))

@@ -18,14 +18,14 @@ from openmm import app, unit
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from support.molecular_systems import IN_WATER, SOLVENT, fixture, judge_of, name_of_solvated, openmm_topology
 
-from chromabuild.forcefield.assign import FORCE_FIELDS
+from chromabuild.base.force_fields import force_field_files
 
 FOLDER = Path(__file__).parent
 
 
 def solvate(name: str | None, edge: float, equilibration_steps: int) -> tuple[np.ndarray, list[int]]:
     """OpenMM's pre-equilibrated water in a cube, minimised; then steps of 2 fs at 300 K."""
-    rules = app.ForceField(*FORCE_FIELDS["amber14"])
+    rules = app.ForceField(*force_field_files("amber14"))
     solute, position = None, np.empty((0, 3))
     start = app.Topology()
     if name is not None:

@@ -1,0 +1,115 @@
+"""CHARMM residues from the force-field file of the OpenMM package: patches applied, and the rest of the file left out.
+
+The file has 635 residues, 319 patches and a type for every atom of them. OpenMM tries all patches on a residue that it
+does not know, and takes the first that fits: that is slow, and some residues fit two. Here each residue of the library
+is made by the patches that templates/charmm_residues.json names, and only what these residues use is given to OpenMM.
+"""
+
+import copy
+import json
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable
+from functools import cache
+
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.files import template_path
+
+Element = ElementTree.Element
+
+
+@cache
+def _table() -> dict[str, dict]:
+    return json.loads(template_path("charmm_residues.json").read_text())
+
+
+def charmm_recipe(name: str, known: Iterable[str]) -> tuple[str, ...] | None:
+    """CHARMM residue and patches of a residue of the library; None where ``known``, the residues, lack it.
+
+    A name that the table lacks is CHARMM's own, or that of an amino acid behind N (first of a protein) or C (last).
+
+    >>> charmm_recipe("DA3", ["ADE"])
+    ('ADE', 'DEOX', '3TER')
+    >>> charmm_recipe("NGLY", ["GLY"])
+    ('GLY', 'GLYP')
+    """
+    table = _table()
+    if name in table["residues"]:
+        recipe = tuple(table["residues"][name])
+        return recipe if recipe[0] in known else None
+    if name in known:
+        return (name,)
+    ends = {"N": table["start of protein"], "C": table["end of protein"]}.get(name[:1])
+    inner = charmm_recipe(name[1:], known) if ends and len(name) > 2 else None
+    return (*inner, ends.get(inner[0], ends[""])) if inner else None
+
+
+def keep_residues(root: Element, recipes: Iterable[tuple[str, ...]],
+                  also: frozenset[str] = frozenset()) -> dict[tuple[str, ...], str]:
+    """Put the residues of some recipes in place of all others in a force field; gives the name of each.
+
+    Atom types that they do not use are removed, but for ``also``, types and classes. Raises BadInputError for a patch
+    that the residue does not allow.
+    """
+    residues = {one.get("name"): one for one in root.find("Residues")}
+    patches = {one.get("name"): one for one in root.findall("Patches/Patch")}
+    made = {recipe: _patched(residues[recipe[0]], recipe[1:], patches) for recipe in dict.fromkeys(recipes)}
+    root.find("Residues")[:] = made.values()
+    if root.find("Patches") is not None:
+        root.remove(root.find("Patches"))
+    used = {atom.get("type") for residue in made.values() for atom in residue.iter("Atom")} | also
+    types = root.find("AtomTypes")
+    types[:] = [kind for kind in types if kind.get("name") in used or kind.get("class") in also]
+    return {recipe: residue.get("name") for recipe, residue in made.items()}
+
+
+def keep_classes(root: Element, classes: set[str]) -> None:
+    """Remove all parameters that are not about these atom classes."""
+    for force in root:
+        if force.tag.endswith("Force"):
+            force[:] = [entry for entry in force if _concerns(entry, classes)]
+
+
+def _concerns(entry: Element, classes: set[str]) -> bool:
+    """Whether an entry of a force is about atoms of these classes alone; an empty class is a wildcard."""
+    named = {value for key, value in entry.attrib.items() if key.rstrip("12345") in ("class", "type") and value}
+    return named <= classes
+
+
+def _patched(residue: Element, wanted: tuple[str, ...], patches: dict[str, Element]) -> Element:
+    """A copy of a residue with patches applied, named as OpenMM names it: ``ADE-DEOX_0-3TER_1``.
+
+    A patch stands in the file in several forms; a residue lists those that fit it.
+    """
+    result = copy.deepcopy(residue)
+    allowed = [one.get("name") for one in residue.findall("AllowPatch")]
+    for name in wanted:
+        forms = [form for form in allowed if form == name or form.rsplit("_", 1)[0] == name]
+        if not forms:
+            raise BadInputError(f"templates/charmm_residues.json gives residue {residue.get('name')} the patch {name}, "
+                                "which the force field does not allow there: correct the table")
+        _apply(result, patches[forms[0]])
+        result.set("name", f"{result.get('name')}-{forms[0]}")
+    result[:] = [one for one in result if one.tag != "AllowPatch"]
+    return result
+
+
+def _apply(residue: Element, patch: Element) -> None:
+    """Apply a patch to a residue, which is changed."""
+    atoms = {atom.get("name"): atom for atom in residue.findall("Atom")}
+    for one in patch:
+        name, pair = one.get("name") or one.get("atomName"), {one.get("atomName1"), one.get("atomName2")}
+        if one.tag == "AddAtom":
+            atoms[name] = ElementTree.SubElement(residue, "Atom", one.attrib)
+        elif one.tag == "ChangeAtom":
+            atoms[name].attrib.update(one.attrib)
+        elif one.tag == "RemoveAtom":
+            residue.remove(atoms.pop(name))
+        elif one.tag in ("AddBond", "AddExternalBond"):
+            ElementTree.SubElement(residue, one.tag.removeprefix("Add"), one.attrib)
+        elif one.tag == "RemoveBond":
+            residue[:] = [bond for bond in residue
+                          if bond.tag != "Bond" or {bond.get("atomName1"), bond.get("atomName2")} != pair]
+        elif one.tag == "RemoveExternalBond":
+            residue[:] = [bond for bond in residue if bond.tag != "ExternalBond" or bond.get("atomName") != name]
+    residue[:] = [one for one in residue
+                  if all(one.get(key) in atoms for key in ("atomName1", "atomName2", "atomName") if one.get(key))]
