@@ -3,6 +3,7 @@
 The file has 635 residues, 319 patches and a type for every atom of them. OpenMM tries all patches on a residue that it
 does not know, and takes the first that fits: that is slow, and some residues fit two. Here each residue of the library
 is made by the patches that templates/charmm_residues.json names, and only what these residues use is given to OpenMM.
+The table also has patches of CHARMM that the file lacks; their atom types are those of other residues in the file.
 """
 
 import copy
@@ -22,8 +23,10 @@ def _table() -> dict[str, dict]:
     return json.loads(template_path("charmm_residues.json").read_text())
 
 
-def charmm_recipe(name: str, known: Iterable[str]) -> tuple[str, ...] | None:
+def charmm_recipe(name: str, known: Iterable[str] | None = None) -> tuple[str, ...] | None:
     """CHARMM residue and patches of a residue of the library; None where ``known``, the residues, lack it.
+
+    Without ``known``, what the table says.
 
     A name that the table lacks is CHARMM's own, or that of an amino acid behind N (first of a protein) or C (last).
 
@@ -35,8 +38,8 @@ def charmm_recipe(name: str, known: Iterable[str]) -> tuple[str, ...] | None:
     table = _table()
     if name in table["residues"]:
         recipe = tuple(table["residues"][name])
-        return recipe if recipe[0] in known else None
-    if name in known:
+        return recipe if known is None or recipe[0] in known else None
+    if name in (known or ()):
         return (name,)
     ends = {"N": table["start of protein"], "C": table["end of protein"]}.get(name[:1])
     inner = charmm_recipe(name[1:], known) if ends and len(name) > 2 else None
@@ -50,9 +53,14 @@ def keep_residues(root: Element, recipes: Iterable[tuple[str, ...]],
     Atom types that they do not use are removed, but for ``also``, types and classes. Raises BadInputError for a patch
     that the residue does not allow.
     """
+    recipes = tuple(dict.fromkeys(recipes))
     residues = {one.get("name"): one for one in root.find("Residues")}
     patches = {one.get("name"): one for one in root.findall("Patches/Patch")}
-    made = {recipe: _patched(residues[recipe[0]], recipe[1:], patches) for recipe in dict.fromkeys(recipes)}
+    own = {name for recipe in recipes for name in recipe[1:] if name in _table()["patches"]}
+    for name in sorted(own):
+        patches[name] = _own_patch(_table()["patches"][name])
+        _add_impropers(root, name, _table()["patches"][name]["impropers"])
+    made = {recipe: _patched(residues[recipe[0]], recipe[1:], patches) for recipe in recipes}
     root.find("Residues")[:] = made.values()
     if root.find("Patches") is not None:
         root.remove(root.find("Patches"))
@@ -84,6 +92,8 @@ def _patched(residue: Element, wanted: tuple[str, ...], patches: dict[str, Eleme
     allowed = [one.get("name") for one in residue.findall("AllowPatch")]
     for name in wanted:
         forms = [form for form in allowed if form == name or form.rsplit("_", 1)[0] == name]
+        if name in _table()["patches"]:
+            forms = [name]
         if not forms:
             raise BadInputError(f"templates/charmm_residues.json gives residue {residue.get('name')} the patch {name}, "
                                 "which the force field does not allow there: correct the table")
@@ -91,6 +101,29 @@ def _patched(residue: Element, wanted: tuple[str, ...], patches: dict[str, Eleme
         result.set("name", f"{result.get('name')}-{forms[0]}")
     result[:] = [one for one in result if one.tag != "AllowPatch"]
     return result
+
+
+def _own_patch(entry: dict) -> Element:
+    """A patch of the table in the form of OpenMM's."""
+    patch = Element("Patch")
+    for name in entry["remove"]:
+        ElementTree.SubElement(patch, "RemoveAtom", name=name)
+    for tag, atoms in (("ChangeAtom", entry["change"]), ("AddAtom", entry["add"])):
+        for name, (kind, charge) in atoms.items():
+            ElementTree.SubElement(patch, tag, name=name, type=kind, charge=str(charge))
+    for first, second in entry["bonds"]:
+        ElementTree.SubElement(patch, "AddBond", atomName1=first, atomName2=second)
+    return patch
+
+
+def _add_impropers(root: Element, name: str, impropers: list[list[str]]) -> None:
+    """Impropers of a patch for the script of the file, which has a table of them; 0: of the residue itself."""
+    rows = tuple(tuple((0, atom) for atom in improper) for improper in impropers)
+    marker = "def extract_atom_name("
+    for script in root.findall("Script"):
+        if marker in script.text:
+            more = f"patch_impropers[{name!r}] = {rows!r}\npatch_order[{name!r}] = len(patch_order)\n\n"
+            script.text = script.text.replace(marker, more + marker, 1)
 
 
 def _apply(residue: Element, patch: Element) -> None:

@@ -96,8 +96,8 @@ def is_known(residue: str, force_field: str, files: Sequence[str | Path] = ()) -
 
 def _own_name(residue: str) -> str:
     """What AMBER's files call a residue of the library: all waters HOH."""
-    template = residue_library()[residue]
-    return template.pdb_name if template.kind == "water" else residue
+    template = residue_library().get(residue)
+    return template.pdb_name if template is not None and template.kind == "water" else residue
 
 
 def unknown_residues(force_field: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from chromabuild.base.settings import DynamicsSection, Settings
+from chromabuild.base.settings import Settings
 from chromabuild.build.modified_bases import modified_bases
 from chromabuild.forcefield.modified_residues import check_parameters
 from chromabuild.genome.locus import load_locus
@@ -25,7 +25,7 @@ def check_modifications(config: Settings, chromosome: str, start: int, sequence:
     modified = modified_bases(config, chromosome, start, sequence)
     bases = [] if modified is None else [MODIFIED[code - 1] for code in np.unique(modified[modified > 0])]
     marks = {mark for recipe in set(recipes) for mark in recipe.modifications}
-    check_parameters(marks, bases, config.dynamics.force_field, force_fields_of_settings())
+    check_parameters(marks, bases, config.dynamics.force_field, config.dynamics.force_field_files)
     return recipes, modified
 
 
@@ -45,8 +45,3 @@ def check_before_work(config: Settings) -> None:
     section = config.build
     if section.marks or section.methylation or section.variants:
         check_fibre(config, load_locus(config.locus).fibre())
-
-
-def force_fields_of_settings() -> tuple[str, ...]:
-    """The values that `dynamics.force_field` can have."""
-    return DynamicsSection.model_fields["force_field"].annotation.__args__

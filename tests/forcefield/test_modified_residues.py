@@ -1,68 +1,105 @@
-"""What force fields know of modified residues: the table against OpenMM's data, and the sentences that refuse."""
+"""What force fields know of modified residues: charges and terms of each in CHARMM, and the sentences that refuse."""
 
-import numpy as np
 import pytest
 from support import charmm_xml
+from support.molecular_systems import make_solute
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.forcefield.assign import make_topology
-from chromabuild.forcefield.modified_residues import (
-    DESCRIPTIONS,
-    OPENMM_CHARMM,
-    check_parameters,
-    check_residues,
-    force_fields_with,
-)
+from chromabuild.forcefield.charmm import charmm_recipe
+from chromabuild.forcefield.modified_residues import check_parameters, force_fields_with
 from chromabuild.molecule.residues import modifications, residue_library
-from chromabuild.molecule.solute import Solute
+
+KNOWN = [name for name in modifications() if force_fields_with(name)]
+TOPPAR_ALY = {"CE": -0.02, "HE2": 0.09, "HE3": 0.09, "NZ": -0.47, "HZ": 0.31, "CH": 0.51, "OH": -0.51, "CH3": -0.27,
+              "HH31": 0.09, "HH32": 0.09, "HH33": 0.09}
+"""Charges of acetyl-lysine in toppar_all36_prot_modify_res.str, which OpenMM's file lacks, under our names."""
 
 
-@pytest.mark.parametrize("name", [n for n, d in DESCRIPTIONS["charmm36m"].items() if d.file == OPENMM_CHARMM])
+def chain_with(name: str) -> list[str]:
+    """Three residues with a modified one inside, or at the start where it can stand there only."""
+    change = modifications()[name]
+    if change.parent.startswith("D"):
+        return ["DA5", name, "DA3"]
+    return [name, "ALA", "CALA"] if change.begins_chain else ["NALA", name, "CALA"]
+
+
+@pytest.fixture(scope="module")
+def molecules():
+    """Template of a short chain by the name of its modified residue, in CHARMM36m."""
+    topology = make_topology(make_solute([chain_with(name) for name in KNOWN]), {}, "charmm36m")
+    return dict(zip(KNOWN, (topology.templates[k] for k in topology.run_template), strict=True))
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_every_bond_angle_and_torsion_has_parameters(molecules, name):
+    """OpenMM leaves out without a word what it has no parameters for. The charge is the formal one."""
+    template = molecules[name]
+    bonds = {tuple(sorted(pair)) for pair in template.bond_atoms.tolist()}
+    neighbours: dict[int, set[int]] = {}
+    for i, j in bonds:
+        neighbours.setdefault(i, set()).add(j)
+        neighbours.setdefault(j, set()).add(i)
+    names = chain_with(name)
+    sizes = [len(residue_library()[one].atoms) for one in names]
+    assert len(bonds) == sum(len(residue_library()[one].bonds) for one in names) + len(names) - 1
+    angles = {(min(i, k), j, max(i, k)) for j in neighbours for i in neighbours[j] for k in neighbours[j] if i != k}
+    assert {(min(i, k), j, max(i, k)) for i, j, k in template.angle_atoms.tolist()} == angles
+    turned = {tuple(sorted(row[1:3])) for row in template.dihedral_atoms.tolist()}
+    # The methyl of an acetyl turns freely in CHARMM.
+    label = [atom for one in names for atom in residue_library()[one].atoms]
+    free = {(i, j) for i, j in bonds if (label[i], label[j]) in {("CH", "CH3"), ("C1A", "C2A"), ("CT", "CM")}}
+    assert {(i, j) for i, j in bonds if len(neighbours[i]) > 1 and len(neighbours[j]) > 1} - turned == free
+    first = sum(sizes[:names.index(name)])
+    inside = template.charge[first:first + len(residue_library()[name].atoms)].sum()
+    assert inside == pytest.approx(modifications()[name].charge, abs=1e-6)
+
+
+def test_acetyl_lysine_is_that_of_toppar(molecules):
+    """Charges, and the two improper torsions of its amide."""
+    template = molecules["ALY"]
+    first = len(residue_library()["NALA"].atoms)
+    atoms = residue_library()["ALY"].atoms
+    charge = dict(zip(atoms, template.charge[first:first + len(atoms)].tolist(), strict=True))
+    assert {atom: charge[atom] for atom in TOPPAR_ALY} == pytest.approx(TOPPAR_ALY)
+    inner = [{atoms[k - first] for k in row if first <= k < first + len(atoms)}
+             for row in template.improper_atoms.tolist()]
+    assert {"NZ", "CH", "CE", "HZ"} in inner and {"CH", "CH3", "NZ", "OH"} in inner
+
+
+@pytest.mark.parametrize("name", [name for name in KNOWN if name != "ALY"])
 def test_openmm_has_what_the_table_names(name):
-    """Residue and patches are there, their charge is the formal one, and every new atom has the name that is said."""
-    told = DESCRIPTIONS["charmm36m"][name]
-    charges = charmm_xml.atoms_of(told.residue, told.patches)
+    residue, *patches = charmm_recipe(name)
+    charges = charmm_xml.atoms_of(residue, tuple(patches))
     assert sum(charges.values()) == pytest.approx(modifications()[name].charge, abs=1e-6)
-    new = {atom for atom, _, _ in modifications()[name].added}
-    assert {told.atoms.get(atom, atom) for atom in new} <= charges.keys()
-    heavy = [e for e in residue_library()[name].elements if e != "H"]
-    assert sum(not atom.startswith("H") for atom in charges) == len(heavy)
     assert len(charges) == len(residue_library()[name].atoms)
 
 
 def test_the_others_are_in_none_of_openmms_files():
     names = {residue.get("name") for residue in charmm_xml.charmm36().iter("Residue")}
     assert not names & {"ALY", "MLZ", "MLY", "M3L", "2MR", "DA2"}
-    assert DESCRIPTIONS["charmm36m"]["ALY"].file.endswith(".str")
     assert force_fields_with("M3L") == [] and force_fields_with("5CM") == ["charmm36m"]
 
 
-@pytest.mark.parametrize(("marks", "bases", "force_field", "selectable", "sentence"), [
-    (["H3K27ac"], [], "amber14", ("amber14",), "force field amber14 has no parameters for H3K27ac \\(N6-acetyl-lysine, "
-     "ALY\\): charmm36m has them: write H3:K27Q, the nearest stand-in, or leave it out$"),
-    (["H3K27ac"], [], "amber14", None, "set dynamics.force_field to charmm36m, or write H3:K27Q, the nearest stand-in"),
-    (["H3S10ph"], [], "amber19", None, "field amber19 .* or write H3:S10E, the nearest stand-in, or leave it out$"),
-    (["H3K4me3"], [], "charmm36m", None, "charmm36m has no parameters for H3K4me3 .*: no force field here has them: "
-     "leave it out$"),
-    ([], ["5mC"], "amber14", None, "no parameters for 5mC \\(5-methylcytosine, 5CM\\): set dynamics.force_field to "
+@pytest.mark.parametrize(("marks", "bases", "force_field", "sentence"), [
+    (["H3K27ac"], [], "amber14", "force field amber14 has no parameters for H3K27ac \\(N6-acetyl-lysine, ALY\\): set "
+     "dynamics.force_field to charmm36m, or write H3:K27Q, the nearest stand-in, or leave it out$"),
+    (["H3S10ph"], [], "amber19", "field amber19 .* or write H3:S10E, the nearest stand-in, or leave it out$"),
+    (["H3K4me3"], [], "charmm36m", "charmm36m has no parameters for H3K4me3 .*: no force field here has them: name a "
+     "file that has them in dynamics.force_field_files, or leave it out$"),
+    ([], ["5mC"], "amber14", "no parameters for 5mC \\(5-methylcytosine, 5CM\\): set dynamics.force_field to "
      "charmm36m, or leave it out$"),
 ])
-def test_what_has_no_parameters_is_refused_with_a_way_out(marks, bases, force_field, selectable, sentence):
+def test_what_has_no_parameters_is_refused_with_a_way_out(marks, bases, force_field, sentence):
     with pytest.raises(BadInputError, match=sentence):
-        check_parameters(marks, bases, force_field, selectable)
+        check_parameters(marks, bases, force_field)
 
 
 def test_what_has_parameters_passes():
     check_parameters(["H3K27ac", "H4K16ac@1", "H3T3ph"], ["5mC", "5hmC", "5fC"], "charmm36m")
     check_parameters([], [], "amber14")
-    check_residues(["ALY", "5CM"], "charmm36m")
 
 
-def test_a_topology_of_a_modified_residue_is_refused_by_the_same_table():
-    names = list(residue_library())
-    kinds = np.array([names.index(name) for name in ("NALA", "ALY", "CALA")], dtype=np.uint16)
-    atoms = sum(len(residue_library()[names[k]].atoms) for k in kinds)
-    solute = Solute(np.zeros((atoms, 3), np.float32), kinds, np.arange(1, 4, dtype=np.int32), np.zeros(3, np.uint16),
-                    ["PEPT"], ["A"], np.array([0, 3]), ["peptide"], np.array([-1], np.int32))
-    with pytest.raises(BadInputError, match="amber14 has no parameters for ALY .*force_field to charmm36m"):
-        make_topology(solute, {}, "amber14")
+def test_a_topology_of_a_modified_residue_is_refused():
+    with pytest.raises(BadInputError, match="amber14 does not know ALY: set dynamics.force_field to charmm36m"):
+        make_topology(make_solute([["NALA", "ALY", "CALA"]]), {}, "amber14")
