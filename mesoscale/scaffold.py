@@ -4,6 +4,7 @@ docs/reference/file-formats.md describes it.
 Inside the model lengths are nm; a Scaffold is in angstrom, as its readers expect.
 """
 
+import io
 import json
 import os
 from dataclasses import dataclass, field
@@ -119,7 +120,9 @@ class Scaffold:
         target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_name(f".{target.name}.{os.getpid()}.part")
         try:
-            with h5py.File(part, "w", libver=("v110", "v110")) as file:
+            # In memory first: HDF5 does not survive a disk that is full when it closes a file.
+            image = io.BytesIO()
+            with h5py.File(image, "w", libver=("v110", "v110")) as file:
                 file.attrs["format"] = FORMAT
                 file.attrs["version"] = VERSION
                 for key in self._PLAIN:
@@ -138,7 +141,9 @@ class Scaffold:
                     file.create_dataset(f"energy/{name}", data=series, track_times=False)
                 for name, rate in self.acceptance.items():
                     file.create_dataset(f"acceptance/{name}", data=rate, track_times=False)
-            with open(part, "rb") as handle:
+            with open(part, "wb") as handle:
+                handle.write(image.getbuffer())
+                handle.flush()
                 os.fsync(handle.fileno())
             os.replace(part, target)
         finally:

@@ -6,6 +6,7 @@ import h5py
 import numpy as np
 
 from chromabuild.base.files import atomic_path
+from chromabuild.base.hdf5_file import written_hdf5
 
 
 def write_contact_map(counts: np.ndarray, resolution: int, chromosome: str, start: int, folder: Path) -> None:
@@ -16,11 +17,11 @@ def write_contact_map(counts: np.ndarray, resolution: int, chromosome: str, star
     first = start // resolution
     with atomic_path(folder / "contact_map.npz") as part, open(part, "wb") as file:
         np.savez_compressed(file, counts=counts, resolution=resolution, chromosome=chromosome, start=first * resolution)
-    with atomic_path(folder / "contact_map.cool") as part:
-        _write_cooler(part, np.triu(counts), resolution, chromosome or "locus", first)
+    with written_hdf5(folder / "contact_map.cool") as file:
+        _write_cooler(file, np.triu(counts), resolution, chromosome or "locus", first)
 
 
-def _write_cooler(path: Path, upper: np.ndarray, resolution: int, chromosome: str, first: int) -> None:
+def _write_cooler(file: h5py.File, upper: np.ndarray, resolution: int, chromosome: str, first: int) -> None:
     """A file of version 3 of the cooler format (Abdennur & Mirny, Bioinformatics 36:311, 2020): one chromosome, which
     ends where the map (k, k) does, whose first bin is number ``first``."""
     one, other = np.nonzero(upper)
@@ -33,12 +34,11 @@ def _write_cooler(path: Path, upper: np.ndarray, resolution: int, chromosome: st
         "indexes/chrom_offset": np.array([0, bins]),
         "indexes/bin1_offset": np.searchsorted(first + one, np.arange(bins + 1)),
     }  # fmt: skip
-    with h5py.File(path, "w") as file:
-        for name, values in columns.items():
-            file.create_dataset(name, data=values, track_times=False)
-        file.attrs.update({
-            "format": "HDF5::Cooler", "format-url": "https://github.com/open2c/cooler", "format-version": np.uint8(3),
-            "bin-type": "fixed", "bin-size": np.uint32(resolution), "storage-mode": "symmetric-upper",
-            "assembly": "unknown", "metadata": "{}", "generated-by": "chromabuild", "nchroms": np.int32(1),
-            "nbins": np.int64(bins), "nnz": np.int64(len(one)), "sum": np.int64(upper.sum()),
-        })  # fmt: skip
+    for name, values in columns.items():
+        file.create_dataset(name, data=values, track_times=False)
+    file.attrs.update({
+        "format": "HDF5::Cooler", "format-url": "https://github.com/open2c/cooler", "format-version": np.uint8(3),
+        "bin-type": "fixed", "bin-size": np.uint32(resolution), "storage-mode": "symmetric-upper",
+        "assembly": "unknown", "metadata": "{}", "generated-by": "chromabuild", "nchroms": np.int32(1),
+        "nbins": np.int64(bins), "nnz": np.int64(len(one)), "sum": np.int64(upper.sum()),
+    })  # fmt: skip

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.files import file_hash
+from chromabuild.base.files import file_hash, remove_leftovers
 from chromabuild.base.in_use import in_use
 from chromabuild.base.progress import Progress
 from chromabuild.base.record import Provenance
@@ -79,6 +79,7 @@ def run_stage(stage: Stage, config: Settings, threads: int, reporter: Reporter,
     Raises what the stage raises, and BadInputError when an input file is missing.
     """
     description = describe(stage, config)
+    _remove_leftovers(stage, config)
     if only is not None:
         with reporter.stage(f"{stage.title}, in part") as progress:
             return stage.run(Job(config, threads, progress, description, only, again))
@@ -97,6 +98,16 @@ def run_stage(stage: Stage, config: Settings, threads: int, reporter: Reporter,
         "summary": summary,
     })
     return summary
+
+
+def _remove_leftovers(stage: Stage, config: Settings) -> None:
+    """Remove what earlier processes that were killed left of the stage's files."""
+    names: dict[Path, list[str]] = {Path(config.output): [provenance.FILE_NAME]}
+    for file in (*stage.output_files(config), *stage.optional_outputs, *stage.companions):
+        path = Path(config.output) / file
+        names.setdefault(path.parent, []).append(path.name)
+    for folder, patterns in names.items():
+        remove_leftovers(folder, patterns)
 
 
 def run_stages(config: Settings, threads: int, reporter: Reporter, force: bool = False,
