@@ -36,7 +36,8 @@ _AFTER = {"solvate": ("shards",)}
 ORDER = ("init", "validate", "plan", "all",
          *(name for stage in STAGES for name in (stage.name, *_AFTER.get(stage.name, ()))),
          "view", "verify", "workflow", "analyse", "template", "import", "export")
-_OF_THE_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EACCES, errno.EPERM, errno.EROFS, errno.ESTALE}
+_OF_THE_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ESTALE, errno.EACCES, errno.EPERM,
+                errno.EROFS}
 """Errors of the system that say something of a disk, not of the program."""
 
 
