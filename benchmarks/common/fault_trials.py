@@ -41,7 +41,8 @@ class Ended:
     def is_clean(self) -> bool:
         """Whether a failure is told in one sentence, without a traceback."""
         sentences = [line for line in self.told.splitlines() if line.startswith("chromabuild: ")]
-        return self.code == 0 or (len(sentences) == 1 and "Traceback" not in self.told and "a fault in" not in self.told)
+        is_fault = "Traceback" in self.told or "a fault in" in self.told
+        return self.code == 0 or (len(sentences) == 1 and not is_fault)
 
 
 def preload(library: Path) -> None:
@@ -179,7 +180,8 @@ def engines_of(folder: Path) -> list[int]:
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if (b"chromamd" in (entry / "comm").read_bytes() and str(folder).encode() in (entry / "cmdline").read_bytes()):
+            line = (entry / "cmdline").read_bytes()
+            if b"chromamd" in (entry / "comm").read_bytes() and str(folder).encode() in line:
                 found.append(int(entry.name))
     return found
 
@@ -217,7 +219,8 @@ def failed_once(build: Build, stage: str, call: int, error: int) -> dict[str, ob
     first = wait_for(chromabuild(folder, stage, disk=_disk(folder, counter, call, error)), folder)
     torn, left = build.torn(stage, folder / "results"), leftovers(folder / "results")
     again = wait_for(chromabuild(folder, stage), folder)
-    return {"code": first.code, "unclean": [] if first.is_clean and first.code in (0, 6) else [f"{first.code}: {first.told}"],
+    is_clean = first.is_clean and first.code in (0, 6)
+    return {"code": first.code, "unclean": [] if is_clean else [f"{first.code}: {first.told}"],
             "torn": torn, "left": left, "failed": [] if again.code == 0 else [again.told],
             "different": build.differ(stage, folder / "results")}
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from chromabuild.base.errors import IntegrityError
 from chromabuild.base.settings import Settings
+from chromabuild.dna.curve import circular_path
 from chromabuild.forcefield.molecule_runs import MoleculeRuns
 from chromabuild.genome.locus import load_locus
 from chromabuild.molecule.residues import residue_library, residue_names
@@ -129,7 +130,7 @@ def estimate(config: Settings, threads: int) -> Estimate:
     """Estimate a build from its locus and settings. Raises BadInputError when the locus cannot be read."""
     fibre = load_locus(config.locus).fibre()
     octamers = octamers_of(config, fibre)
-    solute, charge = _solute_size(fibre, octamers)
+    solute, charge = _solute_size(fibre, octamers, config.locus.circular)
     if config.solvate.box:
         box, source = np.array(config.solvate.box), "the settings"
     else:
@@ -216,13 +217,14 @@ def octamers_of(config: Settings, fibre: Fibre) -> list[Octamer]:
     return [built[recipe] for recipe in recipes]
 
 
-def _solute_size(fibre: Fibre, octamers: list[Octamer]) -> tuple[int, int]:
+def _solute_size(fibre: Fibre, octamers: list[Octamer], is_circular: bool = False) -> tuple[int, int]:
     """Atoms and net formal charge of DNA and histones."""
     names = residue_names()
     strand = fibre.sequence
     partner = "".join(COMPLEMENT[base] for base in reversed(strand))
+    five, three = ("", "") if is_circular else ("5", "3")
     residues = [name for bases in (strand, partner)
-                for name in (f"D{bases[0]}5", *(f"D{base}" for base in bases[1:-1]), f"D{bases[-1]}3")]
+                for name in (f"D{bases[0]}{five}", *(f"D{base}" for base in bases[1:-1]), f"D{bases[-1]}{three}")]
     index = {name: k for k, name in enumerate(names)}
     sizes = np.array([len(template.atoms) for template in residue_library().values()])
     dna = np.array([index[name] for name in residues])
@@ -269,11 +271,13 @@ def _extent(config: Settings, fibre: Fibre, octamers: list[Octamer]) -> tuple[np
     if (folder / "scaffold.h5").is_file():
         scaffold = Scaffold.read(folder / "scaffold.h5")
         dna = scaffold.origin
-        histones = np.concatenate([
+        bodies = np.concatenate([dna - DNA_RADIUS, dna + DNA_RADIUS, *(
             origin + octamer.position @ frame.T for octamer, origin, frame
-            in zip(octamers, scaffold.core_origin, scaffold.core_frame, strict=True)])
-        lower = np.minimum(dna.min(0) - DNA_RADIUS, histones.min(0))
-        return np.maximum(dna.max(0) + DNA_RADIUS, histones.max(0)) - lower, "scaffold.h5"
+            in zip(octamers, scaffold.core_origin, scaffold.core_frame, strict=True))])
+        return np.ptp(bodies, axis=0), "scaffold.h5"
+    if config.locus.circular:
+        circle, _ = circular_path(len(fibre.sequence), config.locus.linking_number)
+        return np.ptp(circle, axis=0) + 2 * DNA_RADIUS, "the circle"
     if config.scaffold.container:
         return 10 * np.array(config.scaffold.container) + 2 * TAIL_MARGIN, "scaffold.container"
     parameters = Parameters(temperature=config.scaffold.temperature, salt=config.scaffold.salt)
