@@ -157,8 +157,9 @@ class Scaffold:
         """Read scaffold.h5. Raises ValueError when the file is not a scaffold of this version."""
         try:
             with h5py.File(path, "r") as file:
-                if file.attrs.get("format") != FORMAT or file.attrs.get("version") != VERSION:
-                    raise ValueError(f"{path} is not a {FORMAT} file of version {VERSION}: make it again")
+                known = file.attrs.get("format") == FORMAT and file.attrs.get("version") == VERSION
+                if not known:
+                    raise KeyError(f"it is not a {FORMAT} file of version {VERSION}")
                 values = {attribute: file[dataset][()] for dataset, attribute in cls._DATASETS.items()}
                 for key in cls._PLAIN:
                     value = file.attrs[key]
@@ -174,7 +175,8 @@ class Scaffold:
                 values["energy"] = {name: series[()] for name, series in file.get("energy", {}).items()}
                 values["acceptance"] = {name: float(rate[()]) for name, rate in file.get("acceptance", {}).items()}
                 return cls(**values)
-        except (OSError, KeyError) as error:
+        # Whatever h5py, or json, makes of a damaged file.
+        except (OSError, LookupError, ValueError, TypeError, AttributeError, RuntimeError, MemoryError) as error:
             raise ValueError(f"{path} cannot be read as a scaffold ({error}): make it again") from None
 
 

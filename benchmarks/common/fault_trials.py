@@ -123,12 +123,13 @@ def leftovers(results: Path) -> list[str]:
 class Build:
     """A build that was left alone: its folder before every stage, and its files after it."""
 
-    def __init__(self, root: Path, example: tuple[str, ...]) -> None:
-        """Make it; ``example``: arguments of ``init``."""
+    def __init__(self, root: Path, example: tuple[str, ...], until: str = "report") -> None:
+        """Make it up to a stage; ``example``: arguments of ``init``."""
         from chromabuild.pipeline.stages import STAGES
 
         self.root = root
-        self.stages = [stage.name for stage in STAGES if stage.name != "relax"]
+        names = [stage.name for stage in STAGES if stage.name != "relax"]
+        self.stages = names[:names.index(until) + 1]
         self.after: dict[str, dict[str, bytes]] = {}
         self.seconds: dict[str, float] = {}
         work = root / "alone"

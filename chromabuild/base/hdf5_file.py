@@ -9,6 +9,9 @@ import h5py
 
 from chromabuild.base.files import atomic_path
 
+HARMED = (OSError, KeyError, ValueError, TypeError, IndexError, AttributeError, RuntimeError, MemoryError)
+"""What h5py, or whoever takes what it reads, makes of a damaged file."""
+
 
 @contextmanager
 def written_hdf5(path: str | Path, **options: object) -> Iterator[h5py.File]:

@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.hdf5_file import written_hdf5
+from chromabuild.base.hdf5_file import HARMED, written_hdf5
 from chromabuild.base.notebook import facts_html
 from chromabuild.forcefield.pieces import cut_into_pieces
 
@@ -292,7 +292,7 @@ def opened(path: str | Path) -> Iterator[h5py.File]:
                 raise BadInputError(f"{path} is not a topology file of version {VERSION}: "
                                     "run chromabuild topology again")
             yield file
-    except (OSError, KeyError, ValueError, RuntimeError) as error:  # whatever HDF5 makes of a damaged file
+    except HARMED as error:
         raise BadInputError(f"cannot read {path} as a topology file ({error}): run chromabuild topology") from error
 
 

@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.hdf5_file import written_hdf5
+from chromabuild.base.hdf5_file import HARMED, written_hdf5
 from chromabuild.base.notebook import facts_html
 from chromabuild.base.summary import Summary
 from chromabuild.molecule.residues import residue_library, residue_names
@@ -165,7 +165,7 @@ class Solute:
         file = solute.position.file
         try:
             solute.position = solute.position[...]
-        except OSError as error:
+        except HARMED as error:
             raise BadInputError(f"cannot read {path} as a solute file ({error}): run chromabuild build") from error
         finally:
             file.close()
@@ -200,5 +200,5 @@ class Solute:
                 )
                 stack.pop_all()  # all is well: the file stays open
                 return solute
-        except (OSError, KeyError) as error:
+        except HARMED as error:
             raise BadInputError(f"cannot read {path} as a solute file ({error}): run chromabuild build") from error

@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.hdf5_file import written_hdf5
+from chromabuild.base.hdf5_file import HARMED, written_hdf5
 from chromabuild.molecule.residues import residue_names
 from chromabuild.nucleosome.octamer import Octamer
 
@@ -63,6 +63,6 @@ def read_template(path: str | Path) -> NucleosomeTemplate:
                     group["residue_chain"][...], tuple("ABCDEFGH"), tuple(name.decode() for name in group["histone"]))
             return NucleosomeTemplate(file["bp/origin"][...], file["bp/frame"][...], octamers,
                                       json.loads(file.attrs["provenance"]))
-    except (OSError, KeyError) as error:
+    except HARMED as error:
         raise BadInputError(f"{path} cannot be read as a nucleosome template ({error}): make it with "
                             "`chromabuild template add`") from None
