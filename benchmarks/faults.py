@@ -1,4 +1,4 @@
-"""The worst day: killed, harmed, full and crowded builds. What was tried, what was lost?
+"""Kill, harm, fill and crowd a small build, and count what was lost.
 
 A small build (DNA alone, so that every stage takes seconds) goes through the whole chain once, undisturbed. Then
 

@@ -5,7 +5,7 @@ import fcntl
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -54,7 +54,8 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
             raise
         raise ResourceError(f"cannot write {target}: {error.strerror or error}") from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # a disk that fails here has told already
+            part.unlink()
 
 
 def remove_leftovers(folder: Path, names: Iterable[str] = ("*",)) -> None:
