@@ -13,6 +13,7 @@ from chromabuild.base.settings import LocusSection, changed
 from chromabuild.base.summary import Summary
 from chromabuild.genome.chromosomes import same_chromosome
 from chromabuild.genome.contacts import matrix_contacts, read_contacts
+from chromabuild.genome.dyad_phase import dyad_phase
 from chromabuild.genome.fasta import read_fasta, read_region
 from chromabuild.genome.nucleosomes import Nucleosome, read_nucleosomes, resolve_overlaps, without_crossing
 from chromabuild.genome.region import Region
@@ -48,6 +49,8 @@ class Locus:
     """Whether the last base pair is followed by the first."""
     linking_number: int | None = None
     """Of a circle; None: the nearest to relaxed DNA."""
+    warnings: tuple[str, ...] = ()
+    """What of the input does not look right; it is used all the same."""
 
     @classmethod
     def from_files(cls, fasta: str | Path, nucleosomes: str | Path | None = None, contacts: str | Path | None = None,
@@ -71,7 +74,8 @@ class Locus:
                 "end": self.start + len(self.sequence), "base_pairs": len(self.sequence),
                 "nucleosomes": len(self.nucleosomes), "contacts": len(self.contacts),
                 "adjusted_dyads": len(self.adjustments), "shifts": list(self.adjustments),
-                "unused_contacts": len(self.ignored_contacts), "ignored_contacts": list(self.ignored_contacts)}
+                "unused_contacts": len(self.ignored_contacts), "ignored_contacts": list(self.ignored_contacts),
+                **({"warning": "; ".join(self.warnings)} if self.warnings else {})}
 
     def _repr_html_(self) -> str:
         place = f"{self.chromosome}:{self.start + 1:,}-{self.start + len(self.sequence):,}"
@@ -121,6 +125,7 @@ def load_locus(section: LocusSection) -> Locus:
         if not found:
             raise BadInputError(f"{section.nucleosomes}: no nucleosome lies wholly in locus.region {section.region}: "
                                 "choose a longer region")
+    warning = dyad_phase(sequence, [n.dyad for n in found]).warning
     nucleosomes, changes = resolve_overlaps(found, section, start, length)
     contacts, ignored = _contacts(section, chromosome, start, start + length)
     return Locus(
@@ -133,6 +138,7 @@ def load_locus(section: LocusSection) -> Locus:
         contacts=tuple(contacts),
         adjustments=(*crossing, *changes),
         ignored_contacts=tuple(ignored),
+        warnings=(f"{section.nucleosomes}: {warning}",) if warning else (),
     )
 
 
