@@ -68,6 +68,24 @@ def is_current(stage: Stage, config: Settings, description: Provenance | None = 
                for file, digest in entry["outputs"].items())
 
 
+def stale_files(config: Settings) -> tuple[str, ...]:
+    """Files in the output folder that the present inputs and settings no longer make, relative to it, in the order of
+    the chain: of stages that would run again, and of those that read what these write."""
+    recorded = provenance.read(config.output)["stages"]
+    stale: list[str] = []
+    for stage in STAGES:
+        if stage.name not in recorded or not (stage.applies is None or stage.applies(config)):
+            continue
+        reads = {**stage.reads, **(stage.reads_of(config) if stage.reads_of else {})}.values()
+        try:
+            is_stale = any(file in stale for file in reads) or not is_current(stage, config)
+        except BadInputError:  # an input is missing
+            is_stale = True
+        if is_stale:
+            stale += [file for file in stage.output_files(config) if (Path(config.output) / file).is_file()]
+    return tuple(stale)
+
+
 def run_stage(stage: Stage, config: Settings, threads: int, reporter: Reporter,
               only: "Iterable[int] | Part | RunPart | None" = None, again: bool = False) -> Summary:
     """Run one stage and record it; gives its summary.

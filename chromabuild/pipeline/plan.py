@@ -1,12 +1,14 @@
 """What a build will need: atoms, box, ions, memory, disk, shards, jobs and time, before anything is written.
 
 Solute atoms are exact. The box is that of the solute when solute_clean.h5 or solute.h5 is there, or of the settings;
-from scaffold.h5 it is right within 2 %, and before that a guess. Given the box, waters and ions are right within 1 %,
-disk within 5 %. Once shards of these settings are there, counts are exact. Memory of the dynamics on one rank is right
-within a tenth (the law of ``scaling.measured`` and the bonded terms of the solute), on several within a third. Other
-memory and times were measured on two cores of one machine and are right within a factor of two.
+from scaffold.h5, and from a fold in memory as that of the build, atoms are right within a tenth; before that the box is
+a guess. Given the box, waters and ions are right within 1 %, disk within 8 %. Once shards of these settings are there,
+counts are exact. Memory of the dynamics on one rank is right within a tenth (the law of ``scaling.measured`` and the
+bonded terms of the solute), on several within a third; that of `build`, `clash` and `topology` within 15 %. Times were
+measured on two cores of one machine.
 """
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -55,9 +57,21 @@ BOX_TOLERANCE = 0.002
 """Angstrom: files hold thousandths."""
 
 # Measured on the demo and on benchmarks/billion.py with two threads.
-SOLUTE_BYTES_PER_ATOM = 900
-TOPOLOGY_BYTES_PER_ATOM = 1000
-"""Of the solute."""
+PROCESS_BYTES = 1.35e8
+"""Of a stage before any atom."""
+BUILD_BYTES_PER_ATOM = 130
+"""1 to 468 nucleosomes, 26,000 to 12.6 million atoms of solute: within 5 %."""
+CLASH_BYTES_PER_ATOM = 200
+"""1, 4 and 12 nucleosomes: within 11 %."""
+FORCE_FIELD_BYTES = 2.35e8
+TOPOLOGY_BYTES_PER_ATOM = 365
+"""Of the solute; 1 to 148 nucleosomes, within 9 %."""
+TOPOLOGY_FILE_BYTES, TOPOLOGY_FILE_BYTES_PER_ATOM = 6.6e6, 183
+"""Of the solute, in topology.h5."""
+PSF_BYTES_PER_ATOM = 142
+"""Of the trajectory, in topology.psf."""
+PAGES_BYTES = 1.9e6
+"""report.html and clash_report.html of a locus of some nucleosomes."""
 ENGINE_BYTES_PER_SOLUTE_ATOM = 450
 """Beyond what an atom of water takes: bonded terms and exclusions."""
 OPENMM_BYTES_PER_ATOM = 1900
@@ -69,10 +83,12 @@ SHARD_PROCESS_BYTES = 1.5e8
 SECONDS_PER_SWEEP_AND_NUCLEOSOME = 1.2e-3
 FOLDING_SECONDS_PER_NUCLEOSOME = 0.2
 SQUEEZING_SECONDS_PER_NUCLEOSOME = 2.0
-BUILD_SECONDS_PER_ATOM = 3e-5
-CLASH_SECONDS_PER_ATOM = 1e-4
-SOLVATE_SECONDS_PER_ATOM = 6e-7
-TOPOLOGY_SECONDS_PER_ATOM = 1e-5
+BUILD_SECONDS, BUILD_SECONDS_PER_ATOM = 0.37, 3.5e-6
+CLASH_SECONDS, CLASH_ATOMS, CLASH_POWER = 0.33, 26_000, 0.8
+"""One nucleosome, and how many take longer: 1, 4 and 468 within a third."""
+SOLVATE_SECONDS, SOLVATE_SECONDS_PER_ATOM = 0.22, 6.9e-7
+TOPOLOGY_SECONDS, TOPOLOGY_SECONDS_PER_ATOM = 4.9, 1.1e-5
+"""The force field is read first."""
 STEP_SECONDS_PER_ATOM = 1.5e-6
 RELAX_STEP_SECONDS_PER_ATOM = 1.6e-6
 
@@ -126,15 +142,19 @@ class Estimate:
                 f"time in all: about {_span(sum(self.seconds.values()))}"]
 
 
-def estimate(config: Settings, threads: int) -> Estimate:
-    """Estimate a build from its locus and settings. Raises BadInputError when the locus cannot be read."""
+def estimate(config: Settings, threads: int, folded: Scaffold | None = None, stale: Collection[str] = ()) -> Estimate:
+    """Estimate a build from its locus and settings. Raises BadInputError when the locus cannot be read.
+
+    ``folded``: the fold that the build will have, where it is known; ``stale``: files of the output folder that the
+    build will replace, which tell nothing.
+    """
     fibre = load_locus(config.locus).fibre()
     octamers = octamers_of(config, fibre)
     solute, charge = _solute_size(fibre, octamers, config.locus.circular)
     if config.solvate.box:
         box, source = np.array(config.solvate.box), "the settings"
     else:
-        extent, source = _extent(config, fibre, octamers)
+        extent, source = _extent(config, fibre, octamers, folded, stale)
         box = extent + 2 * config.solvate.padding
     counts = _counts_of_shards(config, box, solute, charge) or _solvent_counts(config, box, solute, charge)
     ions = sum(count for key, count in counts.items() if key != "water")
@@ -155,30 +175,39 @@ def estimate(config: Settings, threads: int) -> Estimate:
         atoms=atoms, counts=counts, trajectory_atoms=written, shards=shards, jobs=-(-shards // JOB_BRICKS),
         replicas=len(replicas),
         memory=_gigabytes({
-            "build": SOLUTE_BYTES_PER_ATOM * solute,
-            "clash": SOLUTE_BYTES_PER_ATOM * solute,
+            "build": PROCESS_BYTES + BUILD_BYTES_PER_ATOM * solute,
+            "clash": PROCESS_BYTES + CLASH_BYTES_PER_ATOM * solute,
             **({"relax": RELAX_BYTES_PER_ATOM * solute} if is_relaxed else {}),
             "solvate": SHARD_PROCESS_BYTES * threads + 0.25 * atoms,
-            "topology": TOPOLOGY_BYTES_PER_ATOM * solute,
+            "topology": FORCE_FIELD_BYTES + TOPOLOGY_BYTES_PER_ATOM * solute,
             "run": OPENMM_BYTES_PER_ATOM * atoms if dynamics.engine == "openmm" else
             ENGINE_BYTES_PER_SOLUTE_ATOM * solute + dynamics.ranks * rank_memory(atoms / dynamics.ranks)}),
         disk=_gigabytes({
             "solute": (3 if is_relaxed else 2) * 12.2 * solute,
             **({"relax": RELAX_DISK_BYTES_PER_ATOM * solute} if is_relaxed else {}),
             "shards": disk_needed(atoms, solute, config.solvate.compress),
+            "topology": TOPOLOGY_FILE_BYTES + TOPOLOGY_FILE_BYTES_PER_ATOM * solute + PSF_BYTES_PER_ATOM * written,
+            "pages": PAGES_BYTES,
             "trajectory": FRAME_BYTES_PER_ATOM * written * sum(phase.frames for phase in phases),
             "restarts": RESTART_BYTES_PER_ATOM * atoms * 2 * (len(replicas) + len(phases))}),
         seconds={name: round(value, 1) for name, value in {
-            "scaffold": len(fibre.dyads) * (
-                FOLDING_SECONDS_PER_NUCLEOSOME + SECONDS_PER_SWEEP_AND_NUCLEOSOME * config.scaffold.sweeps
-                + (SQUEEZING_SECONDS_PER_NUCLEOSOME if config.scaffold.choose == "smallest-box" else 0.0)),
-            "build": BUILD_SECONDS_PER_ATOM * solute,
-            "clash": CLASH_SECONDS_PER_ATOM * solute,
+            "scaffold": _folding_seconds(config, len(fibre.dyads)),
+            "build": BUILD_SECONDS + BUILD_SECONDS_PER_ATOM * solute * share,
+            "clash": CLASH_SECONDS * (solute / CLASH_ATOMS) ** CLASH_POWER * share,
             **({"relax": RELAX_STEP_SECONDS_PER_ATOM * solute * sum(phase.steps for phase in relaxation) * share}
                if is_relaxed else {}),
-            "solvate": SOLVATE_SECONDS_PER_ATOM * atoms * share,
-            "topology": TOPOLOGY_SECONDS_PER_ATOM * solute,
+            "solvate": SOLVATE_SECONDS + SOLVATE_SECONDS_PER_ATOM * atoms * share,
+            "topology": TOPOLOGY_SECONDS + TOPOLOGY_SECONDS_PER_ATOM * solute,
             "run": STEP_SECONDS_PER_ATOM * atoms * sum(phase.steps for phase in phases) * share}.items()})
+
+
+def _folding_seconds(config: Settings, nucleosomes: int) -> float:
+    """Of the stage `scaffold`; one nucleosome has nothing to fold."""
+    each = SECONDS_PER_SWEEP_AND_NUCLEOSOME * config.scaffold.sweeps
+    if nucleosomes > 1:
+        squeezed = config.scaffold.choose == "smallest-box"
+        each += FOLDING_SECONDS_PER_NUCLEOSOME + SQUEEZING_SECONDS_PER_NUCLEOSOME * squeezed
+    return nucleosomes * each
 
 
 def cost_on(job: Job, config: Settings, build: Estimate) -> Prediction:
@@ -261,20 +290,22 @@ def size_is_known(config: Settings, scaffold_changes: bool) -> bool:
     return not scaffold_changes and any((Path(config.output) / name).is_file() for name in names)
 
 
-def _extent(config: Settings, fibre: Fibre, octamers: list[Octamer]) -> tuple[np.ndarray, str]:
+def _extent(config: Settings, fibre: Fibre, octamers: list[Octamer], folded: Scaffold | None, stale: Collection[str]
+            ) -> tuple[np.ndarray, str]:
     """Edges (3,) of the smallest upright box around the solute, angstrom, and where they were taken from."""
     folder = Path(config.output)
     for name in ((RELAXED,) if config.relax.enabled else ()) + (CLEAN, "solute.h5"):
-        if (folder / name).is_file():
+        if folded is None and name not in stale and (folder / name).is_file():
             solute = Solute.read(folder / name)
             return np.ptp(solute.position, axis=0).astype(float), name
-    if (folder / "scaffold.h5").is_file():
-        scaffold = Scaffold.read(folder / "scaffold.h5")
+    is_there = "scaffold.h5" not in stale and (folder / "scaffold.h5").is_file()
+    if folded is not None or is_there:
+        scaffold = folded or Scaffold.read(folder / "scaffold.h5")
         dna = scaffold.origin
         bodies = np.concatenate([dna - DNA_RADIUS, dna + DNA_RADIUS, *(
             origin + octamer.position @ frame.T for octamer, origin, frame
             in zip(octamers, scaffold.core_origin, scaffold.core_frame, strict=True))])
-        return np.ptp(bodies, axis=0), "scaffold.h5"
+        return np.ptp(bodies, axis=0), "a fold like that of the build" if folded else "scaffold.h5"
     if config.locus.circular:
         circle, _ = circular_path(len(fibre.sequence), config.locus.linking_number)
         return np.ptp(circle, axis=0) + 2 * DNA_RADIUS, "the circle"
