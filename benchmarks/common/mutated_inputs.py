@@ -247,7 +247,7 @@ def readers(build: Path, fasta: Path, dyads: Path, contacts: Path) -> list[Reade
         Reader("PDB", texts[".pdb"], ".pdb", atoms, _atom_lines),
         Reader("mmCIF", texts[".cif"], ".cif", quiet(StructureFile.read)),
         *of_build(".cool", "contact_map.cool",
-                  lambda path: matrix_contacts(str(path), build_chromosome(results), 0, far)),
+                  lambda path: matrix_contacts(str(path), build_chromosome(results), 0, 3000)),
         *of_build("scaffold.h5", "scaffold.h5", Scaffold.read),
         *of_build("solute.h5", "solute.h5", Solute.read),
         *of_build("topology.h5", "topology.h5", Topology.read),

@@ -71,7 +71,7 @@ def test_a_circle_closes(circle):
 
 
 def _atoms(sequence, ends):
-    """Of residue templates of AMBER: DA 32, DT 32, DC 30, DG 33; a 5' end without phosphate has two atoms less, a 3' end
+    """Of residue templates of AMBER: DA 32, DT 32, DC 30, DG 33; a 5' end without phosphate has two less, a 3' end
     one more."""
     size = {"A": 32, "T": 32, "C": 30, "G": 33}
     partner = {"A": "T", "T": "A", "C": "G", "G": "C"}
