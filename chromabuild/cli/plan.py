@@ -77,6 +77,7 @@ def plan(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed:
         show({**result.as_dict(), "engine": choice.as_dict(), "obstacles": found, "stale": list(stale)}, json,
              [*old, *result.lines(), choice.line(settings), *(f"{certain}: {sentence}" for sentence in found)])
         return
+    from chromabuild.pipeline.chain import stale_files
     from chromabuild.pipeline.plan import cost_on, estimate
     from chromabuild.scaling.machine import find_machine
     from chromabuild.scaling.prediction import Job
@@ -84,9 +85,11 @@ def plan(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed:
     found = find_machine(machine)
     job = Job(found, nodes, ranks_per_node or max(1, found.node.cores // (threads or 1)), threads or 1)
     settings = load(config, overrides, seed)
-    build = estimate(settings, thread_count(None), _folded(settings, None) if fold else None)
+    stale = stale_files(settings)
+    build = estimate(settings, thread_count(None), _folded(settings, None) if fold else None, stale)
     cost = cost_on(job, settings, build)
-    show({**build.as_dict(), "machine": cost.as_dict()}, json, [*build.locus_lines(), "", *cost.lines()])
+    show({**build.as_dict(), "machine": cost.as_dict(), "stale": list(stale)}, json,
+         [*build.locus_lines(), "", *cost.lines()])
 
 
 def _folded(settings: "Settings", threads: int | None) -> "Scaffold":

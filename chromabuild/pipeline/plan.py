@@ -16,7 +16,9 @@ import numpy as np
 
 from chromabuild.base.errors import IntegrityError
 from chromabuild.base.settings import Settings
+from chromabuild.build.fibre import relaxed_path
 from chromabuild.dna.curve import circular_path
+from chromabuild.dna.sequence import base_index
 from chromabuild.forcefield.molecule_runs import MoleculeRuns
 from chromabuild.genome.locus import load_locus
 from chromabuild.molecule.residues import residue_library, residue_names
@@ -39,8 +41,10 @@ from mesoscale.model import Parameters, body_points, build_chain, crystal_path, 
 from mesoscale.scaffold import NM, Scaffold, box_axes
 
 COMPLEMENT = {"A": "T", "C": "G", "G": "C", "T": "A"}
-DNA_RADIUS = 11.5
+DNA_RADIUS = 10.4
 """Angstrom from the axis of the double helix to its outermost hydrogens."""
+BASE_PAIR_HALF = 3.0
+"""Angstrom from the middle plane of a base pair to the outermost hydrogens of its sugars, along the axis."""
 TAIL_MARGIN = 20.0
 """Angstrom that histone tails reach beyond the path of the DNA, where octamers are not placed yet."""
 CORE_REACH = 40.0
@@ -301,10 +305,14 @@ def _extent(config: Settings, fibre: Fibre, octamers: list[Octamer], folded: Sca
     is_there = "scaffold.h5" not in stale and (folder / "scaffold.h5").is_file()
     if folded is not None or is_there:
         scaffold = folded or Scaffold.read(folder / "scaffold.h5")
-        dna = scaffold.origin
-        bodies = np.concatenate([dna - DNA_RADIUS, dna + DNA_RADIUS, *(
+        placed = scaffold
+        if folded is not None and not folded.circular:
+            placed = relaxed_path(folded, base_index(folded.base), config.build, octamers)
+        dna, along = placed.origin, np.abs(placed.frame[:, :, 2])  # a base pair is a disc
+        reach = DNA_RADIUS * np.sqrt(np.maximum(0.0, 1 - along**2)) + BASE_PAIR_HALF * along
+        bodies = np.concatenate([dna - reach, dna + reach, *(
             origin + octamer.position @ frame.T for octamer, origin, frame
-            in zip(octamers, scaffold.core_origin, scaffold.core_frame, strict=True))])
+            in zip(octamers, placed.core_origin, placed.core_frame, strict=True))])
         return np.ptp(bodies, axis=0), "a fold like that of the build" if folded else "scaffold.h5"
     if config.locus.circular:
         circle, _ = circular_path(len(fibre.sequence), config.locus.linking_number)

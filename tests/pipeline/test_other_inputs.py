@@ -1,5 +1,7 @@
 """DNA alone, circles and arrays, by init and through the stages that make atoms."""
 
+import json
+
 import numpy as np
 import pytest
 from support.command_line import chromabuild, refusal, result_of
@@ -48,6 +50,23 @@ def test_dna_alone_is_whole(duplex):
     assert solute.molecule_name == ["DNA-I", "DNA-J"] and not solute.circular
     told = result_of("clash", "check", "results/solute_clean.h5", cwd=duplex)
     assert told["fatal"] == 0
+
+
+@pytest.mark.slow
+def test_a_plan_that_folds_knows_what_is_built(duplex, tmp_path):
+    """Before anything is there: atoms within 15 %. Afterwards, what other settings would replace tells nothing."""
+    for name in ("dna.fa", "locus.yaml"):
+        (tmp_path / name).write_bytes((duplex / name).read_bytes())
+    planned = result_of("plan", "--fold", cwd=tmp_path)
+    manifest = json.loads((duplex / "results/shards/manifest.json").read_text())
+    assert planned["box_from"] == "a fold like that of the build" and planned["stale"] == []
+    assert planned["atoms"] == pytest.approx(manifest["atoms"], rel=0.15)
+    assert not (tmp_path / "results").exists()
+    assert result_of("plan", cwd=duplex)["stale"] == []
+    other = result_of("plan", "--set", "build.steps=generic", cwd=duplex)
+    assert other["box_from"] == "scaffold.h5" and "scaffold.h5" not in other["stale"]
+    assert {"solute.h5", "solute_clean.h5", "shards/manifest.json"} <= set(other["stale"])
+    assert "scaffold.h5" in result_of("plan", "--set", "scaffold.sweeps=101", cwd=duplex)["stale"]
 
 
 @pytest.mark.slow
