@@ -132,10 +132,10 @@ def inputs(benchmark: Benchmark, build: Build, total: int, seed: int) -> int:
     contacts.write_text("".join(f"chrXIII\t{k}\t{k + 50}\tchrXIII\t{k + 300}\t{k + 350}\tc{k}\t1.5\n"
                                 for k in range(42700, 42900, 20)))
     every = readers(folder / "build", named["demo.fa"], named["demo.dyads.bed"], contacts)
-    weight = {reader.name: 1 / max(len(reader.content), 2000) ** 0.5 for reader in every}
+    weight = {reader.name: reader.share / max(len(reader.content), 2000) ** 0.5 for reader in every}
     lost = 0
     for reader in every:
-        n = max(20, round(total * weight[reader.name] / sum(weight.values())))
+        n = max(10, round(total * weight[reader.name] / sum(weight.values())))
         counts, examples = harm(reader, range(seed * 10**7, seed * 10**7 + n), folder)
         table.row(reader.name, n, *(counts[key] for key in OUTCOMES))
         for outcome, told in examples.items():

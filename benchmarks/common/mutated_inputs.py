@@ -33,6 +33,8 @@ class Reader:
     suffix: str
     read: Callable[[Path], int | None]
     count: Callable[[bytes], int] | None = None
+    share: float = 1.0
+    """Of the trials that a file of its size gets: less where a reader starts a process for each file."""
 
 
 def mutated(content: bytes, rng: random.Random) -> bytes:
@@ -226,10 +228,13 @@ def readers(build: Path, fasta: Path, dyads: Path, contacts: Path) -> list[Reade
 
         return inner
 
-    def of_build(name: str, file: str, read: Callable[[Path], object], suffix: str = "") -> list[Reader]:
+    def of_build(name: str, file: str, read: Callable[[Path], object], suffix: str = "",
+                 share: float = 1.0) -> list[Reader]:
         """None where the build was not taken so far."""
         path = results / file
-        return [Reader(name, path.read_bytes(), suffix or path.suffix, quiet(read))] if path.exists() else []
+        if not path.exists():
+            return []
+        return [Reader(name, path.read_bytes(), suffix or path.suffix, quiet(read), share=share)]
 
     far = 10**9
     return [
@@ -247,7 +252,7 @@ def readers(build: Path, fasta: Path, dyads: Path, contacts: Path) -> list[Reade
         Reader("PDB", texts[".pdb"], ".pdb", atoms, _atom_lines),
         Reader("mmCIF", texts[".cif"], ".cif", quiet(StructureFile.read)),
         *of_build(".cool", "contact_map.cool",
-                  lambda path: matrix_contacts(str(path), build_chromosome(results), 0, 3000)),
+                  lambda path: matrix_contacts(str(path), build_chromosome(results), 0, 3000), share=0.02),
         *of_build("scaffold.h5", "scaffold.h5", Scaffold.read),
         *of_build("solute.h5", "solute.h5", Solute.read),
         *of_build("topology.h5", "topology.h5", Topology.read),
@@ -257,7 +262,8 @@ def readers(build: Path, fasta: Path, dyads: Path, contacts: Path) -> list[Reade
         *of_build("clash report", "clash_report.json", ClashReport.read),
         *of_build("energy log", "md/02-dynamics.log", EnergyLog.read),
         *of_build("restart", "md/restart/02-dynamics_0.rst",
-                  lambda path: read_restart(str(path).replace("_0.rst", "_().rst"), manifest.atoms), "_0.rst"),
+                  lambda path: read_restart(str(path).replace("_0.rst", "_().rst"), manifest.atoms), "_0.rst",
+                  0.2),
     ]
 
 
