@@ -93,6 +93,8 @@ def fold(locus: "Locus", settings: Settings | None = None, *, seed: int | None =
     ...
     chromabuild.base.errors.BadInputError: fold(): scaffold.sweeps = 0 should be greater than or equal to 1
     """
+    from chromabuild.dna.curve import circular_path
+    from mesoscale.closed import closed_scaffold
     from mesoscale.folding import fold as fold_fibre
     from mesoscale.model import Parameters
 
@@ -106,6 +108,11 @@ def fold(locus: "Locus", settings: Settings | None = None, *, seed: int | None =
     if section.replica > section.replicas:
         raise BadInputError(f"scaffold.replica: {section.replica} is beyond scaffold.replicas: {section.replicas}: "
                             "count from 1")
+    if locus.circular:
+        if section.container or section.confinement_radius:
+            raise BadInputError("locus.circular: a circle is not folded: leave scaffold.container and "
+                                "scaffold.confinement_radius empty")
+        return closed_scaffold(locus.fibre(), *circular_path(len(locus.sequence), locus.linking_number))
     parameters = Parameters(temperature=section.temperature, salt=section.salt, core_charges=section.core_charges,
                             tails=section.tails, magnesium=section.magnesium,
                             confinement_radius=section.confinement_radius, container=section.container)

@@ -43,9 +43,7 @@ class Fibre:
     def __post_init__(self) -> None:
         if self.wrapped_length % 2 == 0:
             raise ValueError(f"wrapped length {self.wrapped_length} is even: the dyad must be the middle base pair")
-        if not self.dyads:
-            raise ValueError("the fibre has no nucleosome: give at least one dyad")
-        if self.first_bp[0] < 0 or self.last_bp[-1] >= len(self.sequence):
+        if self.dyads and (self.first_bp[0] < 0 or self.last_bp[-1] >= len(self.sequence)):
             raise ValueError(
                 f"the first or last nucleosome reaches beyond the {len(self.sequence)} bp of the sequence: "
                 "extend the sequence or leave the nucleosome out"

@@ -25,14 +25,13 @@ from mesoscale.model import (
     with_field,
 )
 from mesoscale.montecarlo import CoupledTails, most_blocks, sample
-from mesoscale.observables import contact_map, energy_drift
+from mesoscale.observables import energy_drift, map_of
 from mesoscale.relaxation import Conformation, enthalpy, equilibrate, gather, settle, squeeze
 from mesoscale.restraints import contact_report
 from mesoscale.scaffold import Scaffold, box_volume, build_scaffold
 from mesoscale.tails import TAIL_BEADS, FlexibleChains, TailWalk, heads_of, tails_of_fibre
 from mesoscale.trajectory import Trajectory
 
-FINEST_MAP, MOST_BINS = 50, 1000  # of the contact map: base pairs a bin, and bins
 SQUEEZES = 12  # annealings tried for the smallest box
 # Streams of random numbers beside those of Monte Carlo, which count blocks from 0.
 GATHERING, SQUEEZING, TAILS, EQUILIBRATION = 10**6, 2 * 10**6, 3 * 10**6, 4 * 10**6
@@ -72,6 +71,8 @@ def fold(
         set_threads(threads)
     show = progress or (lambda share, state: None)
     flexible = parameters.tails == "flexible"
+    if not fibre.dyads:  # DNA alone has no tails
+        parameters, flexible = replace(parameters, tails="rigid"), False
     if flexible and parameters.core_charges == "formal":
         raise ValueError("formal charges of the core have rigid tails in them: flexible tails need fitted core charges")
     chain = build_chain(fibre, replace(parameters, core_charges="formal") if flexible else parameters)
@@ -118,7 +119,9 @@ def fold(
         best = smallest_box(chain, sampled.snapshots or [(position, frame)], seed, show)
         position, frame = best.position, best.frame
 
-    if coupled is not None and choose == "last":
+    if not fibre.dyads:
+        beads = np.zeros((0, 3))
+    elif coupled is not None and choose == "last":
         beads = coupled.beads
     else:
         beads = grow_tails(histones, replace(chain, shape=bare), position, frame, seed).beads
@@ -134,11 +137,7 @@ def fold(
     scaffold.contacts = contact_report(fibre.contacts, chain.bp, position, parameters.contact_distance,
                                        sampled.walk.chain.contact_k)
     snapshots = [conformation[0] for conformation in sampled.snapshots] or [position]
-    resolution = max(FINEST_MAP, 10 * -(-len(fibre.sequence) // (10 * MOST_BINS)))
-    offset = fibre.start % resolution  # bins begin at whole multiples on the chromosome
-    bins = -(-(offset + len(fibre.sequence)) // resolution)
-    scaffold.contact_map = contact_map(chain.bp + offset, snapshots, bins, resolution)
-    scaffold.contact_resolution = resolution
+    scaffold.contact_map, scaffold.contact_resolution = map_of(fibre, chain.bp, snapshots)
     drift, noise = energy_drift(sampled.total_energy())
     scaffold.observables |= {"energy_drift": drift, "energy_noise": noise, "energy_at_rest": abs(drift) < noise}
     scaffold.observables["truncation_bound"] = parameters.truncation_bound

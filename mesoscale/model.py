@@ -330,7 +330,10 @@ def build_chain(fibre: Fibre, parameters: Parameters) -> Chain:
         return max(1, round(parameters.rise * steps / DNA_BEAD_LENGTH))
 
     first, last = fibre.first_bp, fibre.last_bp
-    if first[0] > 0:
+    if not first:  # DNA alone: beads from end to end
+        steps = len(fibre.sequence) - 1
+        add_stretch(0, 0, steps, spacing(steps) + 1, spacing(steps), 0, spacing(steps) - 1)
+    elif first[0] > 0:
         beads = spacing(first[0])
         add_stretch(0, 0, first[0], beads, beads, 0, beads)
     for k in range(len(fibre.dyads)):
@@ -341,7 +344,7 @@ def build_chain(fibre: Fibre, parameters: Parameters) -> Chain:
             steps = first[k + 1] - last[k]
             beads = max(1, spacing(steps) - 1)
             add_stretch(k + 1, last[k], steps, beads, beads + 1, 1, beads + 1)
-    steps = len(fibre.sequence) - 1 - last[-1]
+    steps = len(fibre.sequence) - 1 - last[-1] if last else 0
     if steps > 0:
         beads = spacing(steps)
         add_stretch(len(fibre.dyads), last[-1], steps, beads, beads, 1, beads - 1)

@@ -4,10 +4,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from mesoscale.fibre import Fibre
+
 Array = NDArray[np.float64]
 CONTACT_DISTANCE = 25.0  # nm between core centres; the published contact analysis uses the same
 MONONUCLEOSOME_S20W = 11.1  # svedberg, and hydrodynamic radius in nm: Arya, Zhang & Schlick, Biophys. J. 91:133, 2006
 MONONUCLEOSOME_RADIUS = 5.46
+FINEST_MAP, MOST_BINS = 50, 1000  # of the contact map: base pairs a bin, and bins
 NEAR = 12.0  # nm between the centres of two cores that may touch: a diameter and a little
 LONGEST_PATTERN = 10
 AXIS_WINDOW = 11  # core centres averaged to a point of the fibre's axis: about one turn of a 30 nm fibre and a half
@@ -66,6 +69,17 @@ def contact_pattern(cores: Array) -> list[float]:
         float((np.linalg.norm(cores[k:] - cores[:-k], axis=1) < NEAR).mean())
         for k in range(1, min(LONGEST_PATTERN, len(cores) - 1) + 1)
     ]
+
+
+def map_of(fibre: Fibre, bp: Array, snapshots: list[Array]) -> tuple[NDArray[np.int64], int]:
+    """The contact map of a fibre, and base pairs a bin; bins begin at whole multiples on the chromosome.
+
+    `bp` (n,) is the base pair of each particle, `snapshots` hold positions (n, 3), nm.
+    """
+    resolution = max(FINEST_MAP, 10 * -(-len(fibre.sequence) // (10 * MOST_BINS)))
+    offset = fibre.start % resolution
+    bins = -(-(offset + len(fibre.sequence)) // resolution)
+    return contact_map(bp + offset, snapshots, bins, resolution), resolution
 
 
 def contact_map(bp: Array, snapshots: list[Array], bins: int, resolution: int) -> NDArray[np.int64]:

@@ -4,6 +4,7 @@ docs/reference/file-formats.md describes it.
 Inside the model lengths are nm; a Scaffold is in angstrom, as its readers expect.
 """
 
+import io
 import json
 import os
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.optimize import minimize
-from scipy.spatial import ConvexHull
+from scipy.spatial import ConvexHull, QhullError
 from scipy.spatial.transform import Rotation
 
 from mesoscale.energy import twist_deviations
@@ -88,6 +89,7 @@ class Scaffold:
     tails: Array | None = None  # (m, 50, 3) angstrom, beads in the order of mesoscale.tails.TAILS
     linker_histones: Array | None = None  # (k, 28, 3) angstrom: 6 beads of the head, 22 of the C-terminal domain
     linker_histone_core: NDArray[np.int32] | None = None  # (k,) nucleosomes that carry them
+    circular: bool = False  # whether the last base pair is followed by the first
 
     _DATASETS = {
         "bp/origin": "origin",
@@ -119,11 +121,15 @@ class Scaffold:
         target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_name(f".{target.name}.{os.getpid()}.part")
         try:
-            with h5py.File(part, "w", libver=("v110", "v110")) as file:
+            # In memory first: HDF5 does not survive a disk that is full when it closes a file.
+            image = io.BytesIO()
+            with h5py.File(image, "w", libver=("v110", "v110")) as file:
                 file.attrs["format"] = FORMAT
                 file.attrs["version"] = VERSION
                 for key in self._PLAIN:
                     file.attrs[key] = getattr(self, key)
+                if self.circular:
+                    file.attrs["circular"] = True
                 for key in self._JSON:
                     file.attrs[key] = json.dumps(getattr(self, key), sort_keys=True)
                 for dataset, attribute in self._DATASETS.items():
@@ -138,7 +144,9 @@ class Scaffold:
                     file.create_dataset(f"energy/{name}", data=series, track_times=False)
                 for name, rate in self.acceptance.items():
                     file.create_dataset(f"acceptance/{name}", data=rate, track_times=False)
-            with open(part, "rb") as handle:
+            with open(part, "wb") as handle:
+                handle.write(image.getbuffer())
+                handle.flush()
                 os.fsync(handle.fileno())
             os.replace(part, target)
         finally:
@@ -149,14 +157,16 @@ class Scaffold:
         """Read scaffold.h5. Raises ValueError when the file is not a scaffold of this version."""
         try:
             with h5py.File(path, "r") as file:
-                if file.attrs.get("format") != FORMAT or file.attrs.get("version") != VERSION:
-                    raise ValueError(f"{path} is not a {FORMAT} file of version {VERSION}: make it again")
+                known = file.attrs.get("format") == FORMAT and file.attrs.get("version") == VERSION
+                if not known:
+                    raise KeyError(f"it is not a {FORMAT} file of version {VERSION}")
                 values = {attribute: file[dataset][()] for dataset, attribute in cls._DATASETS.items()}
                 for key in cls._PLAIN:
                     value = file.attrs[key]
                     values[key] = value if isinstance(value, str) else value.item()
                 for key in cls._JSON:
                     values[key] = json.loads(file.attrs[key])
+                values["circular"] = bool(file.attrs.get("circular", False))
                 values["contact_map"] = file["contact_map"][()]
                 values["tails"] = file["tails/beads"][()] if "tails/beads" in file else None
                 for name, key in (("linker_histones", "beads"), ("linker_histone_core", "nucleosome")):
@@ -165,7 +175,8 @@ class Scaffold:
                 values["energy"] = {name: series[()] for name, series in file.get("energy", {}).items()}
                 values["acceptance"] = {name: float(rate[()]) for name, rate in file.get("acceptance", {}).items()}
                 return cls(**values)
-        except (OSError, KeyError) as error:
+        # Whatever h5py, or json, makes of a damaged file.
+        except (OSError, LookupError, ValueError, TypeError, AttributeError, RuntimeError, MemoryError) as error:
             raise ValueError(f"{path} cannot be read as a scaffold ({error}): make it again") from None
 
 
@@ -180,8 +191,6 @@ def _linker_frames(
     chord = np.linalg.norm(np.diff(points, axis=0), axis=1)
     knots = np.concatenate([[0.0], np.cumsum(chord)])
     clamped = [(1, frame[:, 2]) if frame is not None else (2, np.zeros(3)) for frame in (first, last)]
-    if len(points) == 2 and first is None and last is None:
-        raise ValueError("free DNA without a nucleosome has no frame to start from")
     curve = CubicSpline(knots, points, bc_type=tuple(clamped))
     pieces = zip(knots, knots[1:], strict=False)
     fine = np.unique(np.concatenate([np.linspace(a, b, CURVE_POINTS + 1) for a, b in pieces]))
@@ -242,9 +251,12 @@ def build_scaffold(
         from_bp = fibre.last_bp[chain.core[before] - 1] if chain.core[before] else 0
         to_bp = fibre.first_bp[chain.core[after] - 1] if chain.core[after] else n - 1
         inside = slice(from_bp, to_bp + 1)
+        start_frame = frames[from_bp] if chain.core[before] else None
+        if not len(chain.cores):  # DNA alone starts as its first bead lies: tangent, then two normals
+            start_frame = frame[0][:, [1, 2, 0]]
         path, turned, twist = _linker_frames(
             points,
-            frames[from_bp] if chain.core[before] else None,
+            start_frame,
             frames[to_bp] if chain.core[after] else None,
             to_bp - from_bp,
             (to_bp - from_bp) * natural + float(deviation[segments].sum()),
@@ -298,7 +310,12 @@ def box_axes(points: Array) -> Array:
 
     It starts from the principal axes and is refined by a downhill search for the least volume.
     """
-    hull = points[ConvexHull(points).vertices]
+    if len(points) < 3:  # as many as there are axes
+        points = np.concatenate([points, points])
+    try:
+        hull = points[ConvexHull(points).vertices]
+    except QhullError:  # of a few points on a line, or in a plane
+        hull = points
     start = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)[2].T
 
     def axes(turn: Array) -> Array:

@@ -165,7 +165,7 @@ def build_tails(
 
     strength = np.full((5, 5), EXCLUDED_K)
     strength[TAIL - 1, TAIL - 1] = TAIL_TAIL_K / thermal
-    bond_length, bond_k, angle, angle_k = np.array(rows).T.copy()
+    bond_length, bond_k, angle, angle_k = np.array(rows, float).reshape(-1, 4).T.copy()
     return FlexibleChains(
         first=np.array(first, np.int32),
         core=np.array(core, np.int32),

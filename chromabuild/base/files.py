@@ -3,13 +3,18 @@
 import errno
 import fcntl
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from blake3 import blake3
 
 from chromabuild.base.errors import BadInputError, ResourceError
+
+_PART = re.compile(r"\.(?P<name>.+)\.(?P<process>\d{1,9})\.part")
+"""Temporary name of a file that a process is writing."""
 
 
 def template_path(name: str) -> Path:
@@ -54,7 +59,29 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
             raise
         raise ResourceError(f"cannot write {target}: {error.strerror or error}") from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # a disk that fails here has told already
+            part.unlink()
+
+
+def remove_leftovers(folder: Path, names: Iterable[str] = ("*",)) -> None:
+    """Remove what processes that were killed on this machine left of files of these names, or patterns of them."""
+    names = tuple(names)
+    if not folder.is_dir():
+        return
+    for entry in os.scandir(folder):
+        part = _PART.fullmatch(entry.name)
+        if part and any(fnmatchcase(part["name"], name) for name in names) and not _is_alive(int(part["process"])):
+            Path(entry.path).unlink(missing_ok=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is another user's
+        pass
+    return True
 
 
 @contextmanager

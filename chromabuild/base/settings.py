@@ -37,10 +37,12 @@ class LocusSection(Section):
     record: str | None = Field(None, description="FASTA record; empty: the only one")
     region: str | None = Field(None, description="place of the locus, e.g. chrIV:433,501-441,500 (first and last base, from 1); it is cut from a genome's files, and what lies elsewhere is left out; empty: the record is the locus")
     start: int | None = Field(None, ge=0, description="first base of the locus in the coordinates of BED and BEDPE, 0-based; empty: read from the FASTA header (name:start-end, 1-based) or 0")
-    nucleosomes: str = Field("nucleosomes.bed", json_schema_extra=INPUT_FILE, description="BED of dyads (1 bp) or nucleosomes (their middle is the dyad), or narrowPeak (the summit is)")
+    nucleosomes: str | None = Field("nucleosomes.bed", json_schema_extra=INPUT_FILE, description="BED of dyads (1 bp) or nucleosomes (their middle is the dyad), or narrowPeak (the summit is); empty: none, DNA alone")
     contacts: str | None = Field(None, json_schema_extra=INPUT_FILE, description="BEDPE of contacts, or .cool/.mcool/.hic; empty: none")
     wrapped_length: int = Field(147, ge=101, le=147, description="bp wrapped on a core")
     minimum_linker: int = Field(10, ge=0, description="bp left between neighbouring cores when dyads are too close")
+    circular: bool = Field(False, description="whether the sequence is closed to a circle, such as a plasmid; without nucleosomes and contacts only")
+    linking_number: int | None = Field(None, ge=1, description="turns of one strand of a circle about the other; empty: the nearest to relaxed DNA")
     overlaps: Literal["shift", "best-score", "error"] = Field("shift", description="what to do with dyads that are too close: least-squares shift, best-scoring subset, or refuse")
 
 

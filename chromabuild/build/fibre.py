@@ -47,18 +47,24 @@ def build_solute(scaffold: Scaffold, config: Settings, threads: int = 1, progres
     tails = {}
     if config.build.tails == "scaffold":
         octamers, tails = with_scaffold_tails(octamers, scaffold, config.seed)
-    path = relaxed_path(scaffold, sequence, config.build, octamers, threads)
+    if scaffold.circular:  # its path closes to the last step, and stays
+        path = RelaxedPath(scaffold.origin, scaffold.frame, scaffold.core_origin, scaffold.core_frame, [], np.zeros(0),
+                           np.zeros(0), 0)
+    else:
+        path = relaxed_path(scaffold, sequence, config.build, octamers, threads)
     progress("closing the backbone", 0.2)
     # The regular superhelix runs through the octamer: no backbone can keep clear of that.
-    histones = None if config.build.nucleosome_path == "superhelix" else atoms_beside_dna(octamers, path)
-    dna_position, dna_template, report = build_dna(sequence, path.origin, path.frame, threads, histones=histones,
-                                                   modified=modified)
+    crosses = config.build.nucleosome_path == "superhelix"
+    histones = None if crosses or not octamers else atoms_beside_dna(octamers, path)
+    dna_position, dna_template, report = build_dna(sequence, path.origin, path.frame, threads, scaffold.circular,
+                                                   histones=histones, modified=modified)
     del histones
     progress("placing histones", 0.8)
-    solute = assemble_solute(dna_position, dna_template, octamers, path.core_origin, path.core_frame)
+    solute = assemble_solute(dna_position, dna_template, octamers, path.core_origin, path.core_frame,
+                             scaffold.circular)
     del dna_position, octamers
     progress("making room for histones", 0.85)
-    settled = settle_histones(solute, threads)
+    settled = settle_histones(solute, threads) if scaffold.dyad.size else {}
     solute.provenance = {
         "stage": "build",
         "chromabuild": __version__,

@@ -36,6 +36,9 @@ _AFTER = {"solvate": ("shards",)}
 ORDER = ("init", "validate", "plan", "all",
          *(name for stage in STAGES for name in (stage.name, *_AFTER.get(stage.name, ()))),
          "view", "verify", "workflow", "analyse", "template", "import", "export", "qm")
+_OF_THE_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ESTALE, errno.EACCES, errno.EPERM,
+                errno.EROFS}
+"""Errors of the system that say something of a disk, not of the program."""
 
 
 class _InChainOrder(TyperGroup):
@@ -120,7 +123,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             if error.errno == errno.EPIPE:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 raise typer.Exit(0) from None
-            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS):
+            if error.errno in _OF_THE_DISK:
                 where = f"{error.filename}: " if error.filename else ""
                 _fail(f"{where}{error.strerror}: free some disk space or choose another output folder",
                       ResourceError.exit_code)

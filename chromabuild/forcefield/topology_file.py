@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.files import atomic_path
+from chromabuild.base.hdf5_file import HARMED, written_hdf5
 from chromabuild.base.notebook import facts_html
 from chromabuild.forcefield.pieces import cut_into_pieces
 
@@ -211,7 +211,7 @@ class Topology:
         """Write HDF5 by atomic rename. Raises ResourceError when the disk is full or the folder unwritable."""
         # Object headers of this version of the format carry checksums, as every array does: HDF5 refuses to read what
         # was damaged, in the engine too.
-        with atomic_path(path) as part, h5py.File(part, "w", libver=("v110", "v110")) as file:
+        with written_hdf5(path, libver=("v110", "v110")) as file:
             file.attrs["format"] = np.bytes_(FORMAT)
             file.attrs["version"] = np.int32(VERSION)
             file.attrs["provenance"] = np.bytes_(json.dumps(self.provenance, sort_keys=True))
@@ -303,7 +303,7 @@ def opened(path: str | Path) -> Iterator[h5py.File]:
                 raise BadInputError(f"{path} is not a topology file of version {VERSION}: "
                                     "run chromabuild topology again")
             yield file
-    except (OSError, KeyError, ValueError, RuntimeError) as error:  # whatever HDF5 makes of a damaged file
+    except HARMED as error:
         raise BadInputError(f"cannot read {path} as a topology file ({error}): run chromabuild topology") from error
 
 

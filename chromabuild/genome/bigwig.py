@@ -5,6 +5,7 @@ block holds intervals with a value each, as bedGraph, variable-step or fixed-ste
 range needs is read; the zoomed summaries are not.
 """
 
+import os
 import struct
 import zlib
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ def read_signal(path: str | Path, chromosome: str, start: int, end: int) -> np.n
             return _read(handle, path, chromosome, start, end)
     except OSError as error:
         raise BadInputError(f"{path} cannot be read ({error.strerror}): give a bigWig file") from None
-    except (struct.error, zlib.error, ValueError, OverflowError) as error:
+    except (struct.error, zlib.error, ValueError, OverflowError, MemoryError) as error:
         raise BadInputError(f"{path} is damaged or no bigWig file ({error}): make it again") from None
 
 
@@ -50,9 +51,7 @@ def _read(handle: BinaryIO, path: str | Path, chromosome: str, start: int, end: 
     values = np.full(end - start, np.nan)
     for offset, size in _blocks(handle, order, ranges_at, number, start, end):
         handle.seek(offset)
-        data = handle.read(size)
-        if len(data) < size:
-            raise ValueError("it ends early")
+        data = _taken(handle, size)
         block_number, begins, ends, block_values = _records(zlib.decompress(data) if inflated_size else data, order)
         if block_number != number:
             continue
@@ -60,6 +59,13 @@ def _read(handle: BinaryIO, path: str | Path, chromosome: str, start: int, end: 
                                block_values, strict=True):
             values[a:b] = value
     return values
+
+
+def _taken(handle: BinaryIO, size: int) -> bytes:
+    """So many bytes; what a damaged file says of its sizes is not believed."""
+    if size > os.fstat(handle.fileno()).st_size - handle.tell():
+        raise ValueError("it ends early")
+    return handle.read(size)
 
 
 def _visited(handle: BinaryIO, order: str, nodes: list[int], kind: str) -> Iterator[tuple[int, int]]:
@@ -85,7 +91,7 @@ def _names(handle: BinaryIO, order: str, at: int) -> Iterator[tuple[bytes, int]]
     nodes = [at + 32]
     for leaf, count in _visited(handle, order, nodes, "chromosomes"):
         for _ in range(count):
-            key, value = struct.unpack(f"{order}{key_size}s8s", handle.read(key_size + 8))
+            key, value = struct.unpack(f"{order}{key_size}s8s", _taken(handle, key_size + 8))
             if leaf:
                 yield key.rstrip(b"\0"), struct.unpack(f"{order}II", value)[0]
             else:

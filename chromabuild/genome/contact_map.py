@@ -6,6 +6,7 @@ import h5py
 import numpy as np
 
 from chromabuild.base.files import atomic_path
+from chromabuild.base.hdf5_file import written_hdf5
 
 
 def write_contact_map(counts: np.ndarray, resolution: int, chromosome: str, start: int, folder: Path) -> None:
@@ -16,9 +17,9 @@ def write_contact_map(counts: np.ndarray, resolution: int, chromosome: str, star
     first = start // resolution
     with atomic_path(folder / "contact_map.npz") as part, open(part, "wb") as file:
         np.savez_compressed(file, counts=counts, resolution=resolution, chromosome=chromosome, start=first * resolution)
-    with atomic_path(folder / "contact_map.cool") as part:
-        edge = np.arange(first + len(counts) + 1, dtype=np.int64) * resolution
-        _write_cooler(part, np.triu(counts), edge, chromosome or "locus", first, resolution)
+    edge = np.arange(first + len(counts) + 1, dtype=np.int64) * resolution
+    with written_hdf5(folder / "contact_map.cool") as file:
+        _write_cooler(file, np.triu(counts), edge, chromosome or "locus", first, resolution)
 
 
 def write_nucleosome_map(counts: np.ndarray, edge: np.ndarray, chromosome: str, path: Path) -> None:
@@ -28,11 +29,11 @@ def write_nucleosome_map(counts: np.ndarray, edge: np.ndarray, chromosome: str, 
     """
     first = int(edge[0] > 0)
     whole = np.concatenate([[0], edge]) if first else edge
-    with atomic_path(path) as part:
-        _write_cooler(part, np.triu(counts), np.asarray(whole), chromosome or "locus", first, None)
+    with written_hdf5(path) as file:
+        _write_cooler(file, np.triu(counts), np.asarray(whole), chromosome or "locus", first, None)
 
 
-def _write_cooler(path: Path, upper: np.ndarray, edge: np.ndarray, chromosome: str, first: int,
+def _write_cooler(file: h5py.File, upper: np.ndarray, edge: np.ndarray, chromosome: str, first: int,
                   bin_size: int | None) -> None:
     """A file of version 3 of the cooler format (Abdennur & Mirny, Bioinformatics 36:311, 2020): one chromosome, which
     ends where the map (k, k) does, whose first bin is number ``first``; ``bin_size`` None: bins of any length."""
@@ -45,12 +46,11 @@ def _write_cooler(path: Path, upper: np.ndarray, edge: np.ndarray, chromosome: s
         "indexes/chrom_offset": np.array([0, bins]),
         "indexes/bin1_offset": np.searchsorted(first + one, np.arange(bins + 1)),
     }  # fmt: skip
-    with h5py.File(path, "w") as file:
-        for name, values in columns.items():
-            file.create_dataset(name, data=values, track_times=False)
-        file.attrs.update({
-            "format": "HDF5::Cooler", "format-url": "https://github.com/open2c/cooler", "format-version": np.uint8(3),
-            "bin-type": "fixed" if bin_size else "variable", "bin-size": np.uint32(bin_size) if bin_size else "null",
-            "storage-mode": "symmetric-upper", "assembly": "unknown", "metadata": "{}", "generated-by": "chromabuild",
-            "nchroms": np.int32(1), "nbins": np.int64(bins), "nnz": np.int64(len(one)), "sum": np.int64(upper.sum()),
-        })  # fmt: skip
+    for name, values in columns.items():
+        file.create_dataset(name, data=values, track_times=False)
+    file.attrs.update({
+        "format": "HDF5::Cooler", "format-url": "https://github.com/open2c/cooler", "format-version": np.uint8(3),
+        "bin-type": "fixed" if bin_size else "variable", "bin-size": np.uint32(bin_size) if bin_size else "null",
+        "storage-mode": "symmetric-upper", "assembly": "unknown", "metadata": "{}", "generated-by": "chromabuild",
+        "nchroms": np.int32(1), "nbins": np.int64(bins), "nnz": np.int64(len(one)), "sum": np.int64(upper.sum()),
+    })  # fmt: skip

@@ -13,10 +13,16 @@ from chromabuild.base.settings import LocusSection, changed
 from chromabuild.base.summary import Summary
 from chromabuild.genome.chromosomes import same_chromosome
 from chromabuild.genome.contacts import matrix_contacts, read_contacts
+from chromabuild.genome.dyad_phase import dyad_phase
 from chromabuild.genome.fasta import read_fasta, read_region
 from chromabuild.genome.nucleosomes import Nucleosome, read_nucleosomes, resolve_overlaps, without_crossing
 from chromabuild.genome.region import Region
 from mesoscale.fibre import Adjustment, Contact, Fibre
+
+SHORTEST_DNA = 10
+"""Base pairs: one turn."""
+SHORTEST_CIRCLE = 60
+"""Base pairs: a radius of 32 angstrom; a nucleosome's is 42."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +45,21 @@ class Locus:
     contacts: tuple[Contact, ...]
     adjustments: tuple[Adjustment, ...]
     ignored_contacts: tuple[str, ...]
+    circular: bool = False
+    """Whether the last base pair is followed by the first."""
+    linking_number: int | None = None
+    """Of a circle; None: the nearest to relaxed DNA."""
+    warnings: tuple[str, ...] = ()
+    """What of the input does not look right; it is used all the same."""
 
     @classmethod
-    def from_files(cls, fasta: str | Path, nucleosomes: str | Path, contacts: str | Path | None = None,
+    def from_files(cls, fasta: str | Path, nucleosomes: str | Path | None = None, contacts: str | Path | None = None,
                    **keys: object) -> "Locus":
-        """Read a sequence (FASTA), nucleosomes (BED) and contacts (BEDPE, .cool, .mcool, .hic).
+        """Read a sequence (FASTA), nucleosomes (BED; None: DNA alone) and contacts (BEDPE, .cool, .mcool, .hic).
 
         ``keys`` are further settings of section ``locus``: ``name``, ``record``, ``start``, ``wrapped_length``,
-        ``minimum_linker``, ``overlaps``, ``region``. Raises BadInputError with one sentence for anything that cannot
-        be used.
+        ``minimum_linker``, ``overlaps``, ``region``, ``circular``, ``linking_number``. Raises BadInputError with one
+        sentence for anything that cannot be used.
 
         >>> locus = Locus.from_files("demo.fa", "demo.dyads.bed", name="four nucleosomes")
         >>> locus.chromosome, len(locus.sequence), len(locus.nucleosomes)
@@ -62,7 +74,8 @@ class Locus:
                 "end": self.start + len(self.sequence), "base_pairs": len(self.sequence),
                 "nucleosomes": len(self.nucleosomes), "contacts": len(self.contacts),
                 "adjusted_dyads": len(self.adjustments), "shifts": list(self.adjustments),
-                "unused_contacts": len(self.ignored_contacts), "ignored_contacts": list(self.ignored_contacts)}
+                "unused_contacts": len(self.ignored_contacts), "ignored_contacts": list(self.ignored_contacts),
+                **({"warning": "; ".join(self.warnings)} if self.warnings else {})}
 
     def _repr_html_(self) -> str:
         place = f"{self.chromosome}:{self.start + 1:,}-{self.start + len(self.sequence):,}"
@@ -92,9 +105,14 @@ def load_locus(section: LocusSection) -> Locus:
     """
     if section.wrapped_length % 2 == 0:
         raise BadInputError(f"wrapped_length = {section.wrapped_length} is even: choose an odd number around the dyad")
+    if section.linking_number is not None and not section.circular:
+        raise BadInputError(f"locus.linking_number = {section.linking_number}, but linear DNA has none: leave it "
+                            "empty, or set locus.circular")
     chromosome, start, sequence = _sequence(section)
     length = len(sequence)
     is_cut = section.region is not None
+    if section.circular or section.nucleosomes is None:
+        return _bare(section, chromosome, start, sequence)
     found = read_nucleosomes(section.nucleosomes, chromosome, start, length, cut=is_cut)
     if length < section.wrapped_length:
         raise BadInputError(
@@ -107,6 +125,7 @@ def load_locus(section: LocusSection) -> Locus:
         if not found:
             raise BadInputError(f"{section.nucleosomes}: no nucleosome lies wholly in locus.region {section.region}: "
                                 "choose a longer region")
+    warning = dyad_phase(sequence, [n.dyad for n in found]).warning
     nucleosomes, changes = resolve_overlaps(found, section, start, length)
     contacts, ignored = _contacts(section, chromosome, start, start + length)
     return Locus(
@@ -119,7 +138,22 @@ def load_locus(section: LocusSection) -> Locus:
         contacts=tuple(contacts),
         adjustments=(*crossing, *changes),
         ignored_contacts=tuple(ignored),
+        warnings=(f"{section.nucleosomes}: {warning}",) if warning else (),
     )
+
+
+def _bare(section: LocusSection, chromosome: str, start: int, sequence: str) -> Locus:
+    """DNA alone, linear or closed."""
+    for key in ("nucleosomes", "contacts"):
+        if section.circular and getattr(section, key) is not None:
+            raise BadInputError(f"locus.circular: closed DNA is built without {key}: leave locus.{key} empty")
+    least = SHORTEST_CIRCLE if section.circular else SHORTEST_DNA
+    if len(sequence) < least:
+        raise BadInputError(f"{section.fasta}: {len(sequence)} bp of sequence are fewer than the {least} that "
+                            f"{'a circle' if section.circular else 'DNA'} is built of: extend the sequence")
+    contacts, ignored = _contacts(section, chromosome, start, start + len(sequence))
+    return Locus(section.name, chromosome, start, sequence, (), section.wrapped_length, tuple(contacts), (),
+                 tuple(ignored), section.circular, section.linking_number)
 
 
 def _sequence(section: LocusSection) -> tuple[str, int, str]:

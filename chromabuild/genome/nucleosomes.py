@@ -1,5 +1,6 @@
 """Mapped nucleosomes from BED, and the choice of those that fit on the sequence."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,7 +72,7 @@ def read_nucleosomes(path: str | Path, chromosome: str, start: int, length: int,
 
 def _summit(path: str | Path, line: int, text: str, length: int) -> int:
     """Bases from a peak's start to its summit."""
-    if not text.strip().isdigit() or int(text) >= length:
+    if not re.fullmatch(r" *\d{1,15} *", text) or int(text) >= length:
         raise BadInputError(f"{path}, line {line}: summit {text!r} does not lie in the peak of {length} bp: correct it "
                             "or write -1")
     return int(text)

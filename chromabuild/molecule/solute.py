@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.files import atomic_path
+from chromabuild.base.hdf5_file import HARMED, written_hdf5
 from chromabuild.base.notebook import facts_html
 from chromabuild.base.summary import Summary
 from chromabuild.molecule.residues import library_needed, modification_counts, residue_library, residue_names
@@ -145,7 +145,7 @@ class Solute:
 
     def write(self, path: str | Path) -> None:
         """Write HDF5 by atomic rename. Raises ResourceError when the disk is full or the folder unwritable."""
-        with atomic_path(path) as part, h5py.File(part, "w") as file:
+        with written_hdf5(path) as file:
             file.attrs["format"] = FORMAT
             file.attrs["version"] = VERSION
             file.attrs["provenance"] = json.dumps(self.provenance, sort_keys=True)
@@ -169,7 +169,7 @@ class Solute:
         file = solute.position.file
         try:
             solute.position = solute.position[...]
-        except OSError as error:
+        except HARMED as error:
             raise BadInputError(f"cannot read {path} as a solute file ({error}): run chromabuild build") from error
         finally:
             file.close()
@@ -204,5 +204,5 @@ class Solute:
                 )
                 stack.pop_all()  # all is well: the file stays open
                 return solute
-        except (OSError, KeyError) as error:
+        except HARMED as error:
             raise BadInputError(f"cannot read {path} as a solute file ({error}): run chromabuild build") from error

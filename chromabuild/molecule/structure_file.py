@@ -334,5 +334,5 @@ def _leading_numbers(text: np.ndarray) -> np.ndarray:
     found = []
     for value in text.tolist():
         digits = value.rstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
-        found.append(int(digits) if digits.lstrip("-").isdigit() else 0)
+        found.append(int(digits) if re.fullmatch(r"-*[0-9]{1,18}", digits) and "--" not in digits else 0)
     return np.array(found, dtype=np.int64)

@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.files import atomic_path
+from chromabuild.base.hdf5_file import HARMED, written_hdf5
 from chromabuild.molecule.residues import residue_names
 from chromabuild.nucleosome.octamer import Octamer
 
@@ -32,7 +32,7 @@ class NucleosomeTemplate:
 
     def write(self, path: str | Path) -> None:
         """Write HDF5 by atomic rename."""
-        with atomic_path(path) as part, h5py.File(part, "w") as file:
+        with written_hdf5(path) as file:
             file.attrs["format"] = FORMAT
             file.attrs["version"] = VERSION
             file.attrs["provenance"] = json.dumps(self.report, sort_keys=True)
@@ -63,6 +63,6 @@ def read_template(path: str | Path) -> NucleosomeTemplate:
                     group["residue_chain"][...], tuple("ABCDEFGH"), tuple(name.decode() for name in group["histone"]))
             return NucleosomeTemplate(file["bp/origin"][...], file["bp/frame"][...], octamers,
                                       json.loads(file.attrs["provenance"]))
-    except (OSError, KeyError) as error:
+    except HARMED as error:
         raise BadInputError(f"{path} cannot be read as a nucleosome template ({error}): make it with "
                             "`chromabuild template add`") from None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.files import file_hash
+from chromabuild.base.files import file_hash, remove_leftovers
 from chromabuild.base.in_use import in_use
 from chromabuild.base.progress import Progress
 from chromabuild.base.record import Provenance
@@ -69,6 +69,24 @@ def is_current(stage: Stage, config: Settings, description: Provenance | None = 
                for file, digest in entry["outputs"].items())
 
 
+def stale_files(config: Settings) -> tuple[str, ...]:
+    """Files in the output folder that the present inputs and settings no longer make, relative to it, in the order of
+    the chain: of stages that would run again, and of those that read what these write."""
+    recorded = provenance.read(config.output)["stages"]
+    stale: list[str] = []
+    for stage in STAGES:
+        if stage.name not in recorded or not (stage.applies is None or stage.applies(config)):
+            continue
+        reads = {**stage.reads, **(stage.reads_of(config) if stage.reads_of else {})}.values()
+        try:
+            is_stale = any(file in stale for file in reads) or not is_current(stage, config)
+        except BadInputError:  # an input is missing
+            is_stale = True
+        if is_stale:
+            stale += [file for file in stage.output_files(config) if (Path(config.output) / file).is_file()]
+    return tuple(stale)
+
+
 def run_stage(stage: Stage, config: Settings, threads: int, reporter: Reporter,
               only: "Iterable[int] | Part | RunPart | None" = None, again: bool = False) -> Summary:
     """Run one stage and record it; gives its summary.
@@ -80,6 +98,7 @@ def run_stage(stage: Stage, config: Settings, threads: int, reporter: Reporter,
     Raises what the stage raises, and BadInputError when an input file is missing.
     """
     description = describe(stage, config)
+    _remove_leftovers(stage, config)
     if only is not None:
         with reporter.stage(f"{stage.title}, in part") as progress:
             return stage.run(Job(config, threads, progress, description, only, again))
@@ -98,6 +117,16 @@ def run_stage(stage: Stage, config: Settings, threads: int, reporter: Reporter,
         "summary": summary,
     })
     return summary
+
+
+def _remove_leftovers(stage: Stage, config: Settings) -> None:
+    """Remove what earlier processes that were killed left of the stage's files."""
+    names: dict[Path, list[str]] = {Path(config.output): [provenance.FILE_NAME]}
+    for file in (*stage.output_files(config), *stage.optional_outputs, *stage.companions):
+        path = Path(config.output) / file
+        names.setdefault(path.parent, []).append(path.name)
+    for folder, patterns in names.items():
+        remove_leftovers(folder, patterns)
 
 
 def run_stages(config: Settings, threads: int, reporter: Reporter, force: bool = False,

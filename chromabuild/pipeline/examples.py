@@ -9,6 +9,7 @@ import yaml
 from chromabuild.base.errors import BadInputError, ResourceError
 from chromabuild.base.files import atomic_path, file_names
 from chromabuild.base.settings import INPUT_FILE_KEYS, commented_yaml, validated
+from chromabuild.genome.arrays import Array
 from chromabuild.pipeline.workflow import workflow_folder
 
 EXAMPLES = {"demo": "demo.yaml", "chrXIII": "chrXIII.yaml"}
@@ -16,12 +17,19 @@ EXAMPLES = {"demo": "demo.yaml", "chrXIII": "chrXIII.yaml"}
 
 
 def write_settings(folder: Path, file_name: str, example: str | None, files: dict[str, Path],
-                   overrides: dict[str, object], seed: int | None, force: bool) -> list[Path]:
-    """Write the settings file into ``folder`` and, for an example, copy its locus beside it; gives what was written.
+                   overrides: dict[str, object], seed: int | None, force: bool, array: Array | None = None
+                   ) -> list[Path]:
+    """Write the settings file into ``folder`` and, for an example or an array, its locus beside it; gives what was
+    written.
 
-    ``files`` maps ``fasta``, ``nucleosomes`` and ``contacts`` to the user's files. Raises BadInputError when a named
-    file is missing or a file would be replaced without ``force``.
+    ``files`` maps ``fasta``, ``nucleosomes`` and ``contacts`` to the user's files; a sequence without nucleosomes is
+    DNA alone. Raises BadInputError when a named file is missing, when several of them say what the locus is, or when a
+    file would be replaced without ``force``.
     """
+    given = [f"--{word}" for word, is_there in (("example", example), ("array", array), ("fasta", "fasta" in files))
+             if is_there]
+    if len(given) > 1:
+        raise BadInputError(f"{' and '.join(given)} each say what the locus is: give one of them")
     data: dict = {}
     copies: dict[Path, Path] = {}
     if example is not None:
@@ -35,6 +43,12 @@ def write_settings(folder: Path, file_name: str, example: str | None, files: dic
                 names = [original.name for original in originals]
                 data[section][key] = names[0] if isinstance(value, str) else names
         data.pop("output", None)
+    texts: dict[Path, str] = {}
+    if array is not None:
+        data["locus"] = {"name": array.name, "fasta": f"{array.name}.fa", "nucleosomes": f"{array.name}.bed"}
+        texts = {folder / f"{array.name}.fa": array.fasta(), folder / f"{array.name}.bed": array.bed()}
+    elif "fasta" in files and "nucleosomes" not in files:
+        data["locus"] = {"nucleosomes": None}
     for key, path in files.items():
         if not path.is_file():
             raise BadInputError(f"{path} does not exist: correct --{key}")
@@ -43,7 +57,7 @@ def write_settings(folder: Path, file_name: str, example: str | None, files: dic
         overrides = overrides | {"seed": seed}
     target = folder / file_name
     config = validated(data, overrides, target)
-    for path in (target, *copies.values()):
+    for path in (target, *copies.values(), *texts):
         if path.exists() and not force:
             raise BadInputError(f"{path} is already there: choose another folder or replace it with --force")
     try:
@@ -53,9 +67,10 @@ def write_settings(folder: Path, file_name: str, example: str | None, files: dic
     for original, copy in copies.items():
         with atomic_path(copy) as part:
             shutil.copyfile(original, part)
-    with atomic_path(target) as part:
-        part.write_text(commented_yaml(config), encoding="utf-8")
-    return [target, *copies.values()]
+    for path, text in (texts | {target: commented_yaml(config)}).items():
+        with atomic_path(path) as part:
+            part.write_text(text, encoding="utf-8")
+    return [target, *copies.values(), *texts]
 
 
 def _from(folder: Path, path: Path) -> str:

@@ -43,7 +43,7 @@ def locus_summary(config: Settings) -> Summary:
             if not Path(path).is_file():
                 raise BadInputError(f"{path} does not exist: correct `{key}` in the settings")
     check_restraints(config, len(fibre.dyads))
-    check_force_field(config, octamers_of(config, fibre))
+    check_force_field(config, octamers_of(config, fibre)[0])
     if config.solvate.box:
         check_box(config)
     return locus.summary()

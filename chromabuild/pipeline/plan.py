@@ -1,12 +1,14 @@
 """What a build will need: atoms, box, ions, memory, disk, shards, jobs and time, before anything is written.
 
 Solute atoms are exact. The box is that of the solute when solute_clean.h5 or solute.h5 is there, or of the settings;
-from scaffold.h5 it is right within 2 %, and before that a guess. Given the box, waters and ions are right within 1 %,
-disk within 5 %. Once shards of these settings are there, counts are exact. Memory of the dynamics on one rank is right
-within a tenth (the law of ``scaling.measured`` and the bonded terms of the solute), on several within a third. Other
-memory and times were measured on two cores of one machine and are right within a factor of two.
+from scaffold.h5, and from a fold in memory as that of the build, atoms are right within a tenth; before that the box is
+a guess. Given the box, waters and ions are right within 1 %, disk within 8 %. Once shards of these settings are there,
+counts are exact. Memory of the dynamics on one rank is right within a tenth (the law of ``scaling.measured`` and the
+bonded terms of the solute), on several within a third; that of `build`, `clash` and `topology` within 15 %. Times were
+measured on two cores of one machine.
 """
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -14,7 +16,10 @@ import numpy as np
 
 from chromabuild.base.errors import IntegrityError
 from chromabuild.base.settings import Settings
+from chromabuild.build.fibre import relaxed_path
 from chromabuild.build.modified_bases import residue_of_code
+from chromabuild.dna.curve import circular_path
+from chromabuild.dna.sequence import base_index
 from chromabuild.forcefield.molecule_runs import MoleculeRuns
 from chromabuild.genome.locus import load_locus
 from chromabuild.molecule.residues import residue_library, residue_names
@@ -38,8 +43,10 @@ from mesoscale.model import Parameters, body_points, build_chain, crystal_path, 
 from mesoscale.scaffold import NM, Scaffold, box_axes
 
 COMPLEMENT = {"A": "T", "C": "G", "G": "C", "T": "A"}
-DNA_RADIUS = 11.5
+DNA_RADIUS = 10.4
 """Angstrom from the axis of the double helix to its outermost hydrogens."""
+BASE_PAIR_HALF = 3.0
+"""Angstrom from the middle plane of a base pair to the outermost hydrogens of its sugars, along the axis."""
 TAIL_MARGIN = 20.0
 """Angstrom that histone tails reach beyond the path of the DNA, where octamers are not placed yet."""
 CORE_REACH = 40.0
@@ -56,9 +63,21 @@ BOX_TOLERANCE = 0.002
 """Angstrom: files hold thousandths."""
 
 # Measured on the demo and on benchmarks/billion.py with two threads.
-SOLUTE_BYTES_PER_ATOM = 900
-TOPOLOGY_BYTES_PER_ATOM = 1000
-"""Of the solute."""
+PROCESS_BYTES = 1.35e8
+"""Of a stage before any atom."""
+BUILD_BYTES_PER_ATOM = 130
+"""1 to 468 nucleosomes, 26,000 to 12.6 million atoms of solute: within 5 %."""
+CLASH_BYTES_PER_ATOM = 200
+"""1, 4 and 12 nucleosomes: within 11 %."""
+FORCE_FIELD_BYTES = 2.35e8
+TOPOLOGY_BYTES_PER_ATOM = 365
+"""Of the solute; 1 to 148 nucleosomes, within 9 %."""
+TOPOLOGY_FILE_BYTES, TOPOLOGY_FILE_BYTES_PER_ATOM = 6.6e6, 183
+"""Of the solute, in topology.h5."""
+PSF_BYTES_PER_ATOM = 142
+"""Of the trajectory, in topology.psf."""
+PAGES_BYTES = 1.9e6
+"""report.html and clash_report.html of a locus of some nucleosomes."""
 ENGINE_BYTES_PER_SOLUTE_ATOM = 450
 """Beyond what an atom of water takes: bonded terms and exclusions."""
 OPENMM_BYTES_PER_ATOM = 1900
@@ -70,10 +89,12 @@ SHARD_PROCESS_BYTES = 1.5e8
 SECONDS_PER_SWEEP_AND_NUCLEOSOME = 1.2e-3
 FOLDING_SECONDS_PER_NUCLEOSOME = 0.2
 SQUEEZING_SECONDS_PER_NUCLEOSOME = 2.0
-BUILD_SECONDS_PER_ATOM = 3e-5
-CLASH_SECONDS_PER_ATOM = 1e-4
-SOLVATE_SECONDS_PER_ATOM = 6e-7
-TOPOLOGY_SECONDS_PER_ATOM = 1e-5
+BUILD_SECONDS, BUILD_SECONDS_PER_ATOM = 0.37, 3.5e-6
+CLASH_SECONDS, CLASH_ATOMS, CLASH_POWER = 0.33, 26_000, 0.8
+"""One nucleosome, and how many take longer: 1, 4 and 468 within a third."""
+SOLVATE_SECONDS, SOLVATE_SECONDS_PER_ATOM = 0.22, 6.9e-7
+TOPOLOGY_SECONDS, TOPOLOGY_SECONDS_PER_ATOM = 4.9, 1.1e-5
+"""The force field is read first."""
 STEP_SECONDS_PER_ATOM = 1.5e-6
 RELAX_STEP_SECONDS_PER_ATOM = 1.6e-6
 
@@ -127,15 +148,19 @@ class Estimate:
                 f"time in all: about {_span(sum(self.seconds.values()))}"]
 
 
-def estimate(config: Settings, threads: int) -> Estimate:
-    """Estimate a build from its locus and settings. Raises BadInputError when the locus cannot be read."""
+def estimate(config: Settings, threads: int, folded: Scaffold | None = None, stale: Collection[str] = ()) -> Estimate:
+    """Estimate a build from its locus and settings. Raises BadInputError when the locus cannot be read.
+
+    ``folded``: the fold that the build will have, where it is known; ``stale``: files of the output folder that the
+    build will replace, which tell nothing.
+    """
     fibre = load_locus(config.locus).fibre()
     octamers, modified = octamers_of(config, fibre)
-    solute, charge = _solute_size(fibre, octamers, modified)
+    solute, charge = _solute_size(fibre, octamers, modified, config.locus.circular)
     if config.solvate.box:
         box, source = np.array(config.solvate.box), "the settings"
     else:
-        extent, source = _extent(config, fibre, octamers)
+        extent, source = _extent(config, fibre, octamers, folded, stale)
         box = extent + 2 * config.solvate.padding
     counts = _counts_of_shards(config, box, solute, charge) or _solvent_counts(config, box, solute, charge)
     ions = sum(count for key, count in counts.items() if key != "water")
@@ -157,30 +182,39 @@ def estimate(config: Settings, threads: int) -> Estimate:
         atoms=atoms, counts=counts, trajectory_atoms=written, shards=shards, jobs=-(-shards // JOB_BRICKS),
         replicas=len(replicas),
         memory=_gigabytes({
-            "build": SOLUTE_BYTES_PER_ATOM * solute,
-            "clash": SOLUTE_BYTES_PER_ATOM * solute,
+            "build": PROCESS_BYTES + BUILD_BYTES_PER_ATOM * solute,
+            "clash": PROCESS_BYTES + CLASH_BYTES_PER_ATOM * solute,
             **({"relax": RELAX_BYTES_PER_ATOM * solute} if is_relaxed else {}),
             "solvate": SHARD_PROCESS_BYTES * threads + 0.25 * atoms,
-            "topology": TOPOLOGY_BYTES_PER_ATOM * solute,
+            "topology": FORCE_FIELD_BYTES + TOPOLOGY_BYTES_PER_ATOM * solute,
             "run": OPENMM_BYTES_PER_ATOM * atoms if dynamics.engine == "openmm" else
             ENGINE_BYTES_PER_SOLUTE_ATOM * solute + dynamics.ranks * rank_memory(atoms / dynamics.ranks)}),
         disk=_gigabytes({
             "solute": (3 if is_relaxed else 2) * 12.2 * solute,
             **({"relax": RELAX_DISK_BYTES_PER_ATOM * solute} if is_relaxed else {}),
             "shards": disk_needed(atoms, solute, config.solvate.compress),
+            "topology": TOPOLOGY_FILE_BYTES + TOPOLOGY_FILE_BYTES_PER_ATOM * solute + PSF_BYTES_PER_ATOM * written,
+            "pages": PAGES_BYTES,
             "trajectory": FRAME_BYTES_PER_ATOM * written * sum(phase.frames for phase in phases),
             "restarts": RESTART_BYTES_PER_ATOM * atoms * 2 * (len(replicas) + len(phases))}),
         seconds={name: round(value, 1) for name, value in {
-            "scaffold": len(fibre.dyads) * (
-                FOLDING_SECONDS_PER_NUCLEOSOME + SECONDS_PER_SWEEP_AND_NUCLEOSOME * config.scaffold.sweeps
-                + (SQUEEZING_SECONDS_PER_NUCLEOSOME if config.scaffold.choose == "smallest-box" else 0.0)),
-            "build": BUILD_SECONDS_PER_ATOM * solute,
-            "clash": CLASH_SECONDS_PER_ATOM * solute,
+            "scaffold": _folding_seconds(config, len(fibre.dyads)),
+            "build": BUILD_SECONDS + BUILD_SECONDS_PER_ATOM * solute * share,
+            "clash": CLASH_SECONDS * (solute / CLASH_ATOMS) ** CLASH_POWER * share,
             **({"relax": RELAX_STEP_SECONDS_PER_ATOM * solute * sum(phase.steps for phase in relaxation) * share}
                if is_relaxed else {}),
-            "solvate": SOLVATE_SECONDS_PER_ATOM * atoms * share,
-            "topology": TOPOLOGY_SECONDS_PER_ATOM * solute,
+            "solvate": SOLVATE_SECONDS + SOLVATE_SECONDS_PER_ATOM * atoms * share,
+            "topology": TOPOLOGY_SECONDS + TOPOLOGY_SECONDS_PER_ATOM * solute,
             "run": STEP_SECONDS_PER_ATOM * atoms * sum(phase.steps for phase in phases) * share}.items()})
+
+
+def _folding_seconds(config: Settings, nucleosomes: int) -> float:
+    """Of the stage `scaffold`; one nucleosome has nothing to fold."""
+    each = SECONDS_PER_SWEEP_AND_NUCLEOSOME * config.scaffold.sweeps
+    if nucleosomes > 1:
+        squeezed = config.scaffold.choose == "smallest-box"
+        each += FOLDING_SECONDS_PER_NUCLEOSOME + SQUEEZING_SECONDS_PER_NUCLEOSOME * squeezed
+    return nucleosomes * each
 
 
 def cost_on(job: Job, config: Settings, build: Estimate) -> Prediction:
@@ -220,13 +254,15 @@ def octamers_of(config: Settings, fibre: Fibre) -> tuple[list[Octamer], np.ndarr
     return [built[recipe] for recipe in recipes], modified
 
 
-def _solute_size(fibre: Fibre, octamers: list[Octamer], modified: np.ndarray | None) -> tuple[int, int]:
+def _solute_size(fibre: Fibre, octamers: list[Octamer], modified: np.ndarray | None,
+                 is_circular: bool = False) -> tuple[int, int]:
     """Atoms and net formal charge of DNA and histones."""
     names = residue_names()
     strand = fibre.sequence
     partner = "".join(COMPLEMENT[base] for base in reversed(strand))
+    five, three = ("", "") if is_circular else ("5", "3")
     residues = [name for bases in (strand, partner)
-                for name in (f"D{bases[0]}5", *(f"D{base}" for base in bases[1:-1]), f"D{bases[-1]}3")]
+                for name in (f"D{bases[0]}{five}", *(f"D{base}" for base in bases[1:-1]), f"D{bases[-1]}{three}")]
     if modified is not None:
         for k in np.flatnonzero(modified):
             residues[k] = residue_of_code(int(modified[k])) + residues[k][2:]
@@ -267,21 +303,29 @@ def size_is_known(config: Settings, scaffold_changes: bool) -> bool:
     return not scaffold_changes and any((Path(config.output) / name).is_file() for name in names)
 
 
-def _extent(config: Settings, fibre: Fibre, octamers: list[Octamer]) -> tuple[np.ndarray, str]:
+def _extent(config: Settings, fibre: Fibre, octamers: list[Octamer], folded: Scaffold | None, stale: Collection[str]
+            ) -> tuple[np.ndarray, str]:
     """Edges (3,) of the smallest upright box around the solute, angstrom, and where they were taken from."""
     folder = Path(config.output)
     for name in ((RELAXED,) if config.relax.enabled else ()) + (CLEAN, "solute.h5"):
-        if (folder / name).is_file():
+        if folded is None and name not in stale and (folder / name).is_file():
             solute = Solute.read(folder / name)
             return np.ptp(solute.position, axis=0).astype(float), name
-    if (folder / "scaffold.h5").is_file():
-        scaffold = Scaffold.read(folder / "scaffold.h5")
-        dna = scaffold.origin
-        histones = np.concatenate([
+    is_there = "scaffold.h5" not in stale and (folder / "scaffold.h5").is_file()
+    if folded is not None or is_there:
+        scaffold = folded or Scaffold.read(folder / "scaffold.h5")
+        placed = scaffold
+        if folded is not None and not folded.circular:
+            placed = relaxed_path(folded, base_index(folded.base), config.build, octamers)
+        dna, along = placed.origin, np.abs(placed.frame[:, :, 2])  # a base pair is a disc
+        reach = DNA_RADIUS * np.sqrt(np.maximum(0.0, 1 - along**2)) + BASE_PAIR_HALF * along
+        bodies = np.concatenate([dna - reach, dna + reach, *(
             origin + octamer.position @ frame.T for octamer, origin, frame
-            in zip(octamers, scaffold.core_origin, scaffold.core_frame, strict=True)])
-        lower = np.minimum(dna.min(0) - DNA_RADIUS, histones.min(0))
-        return np.maximum(dna.max(0) + DNA_RADIUS, histones.max(0)) - lower, "scaffold.h5"
+            in zip(octamers, placed.core_origin, placed.core_frame, strict=True))])
+        return np.ptp(bodies, axis=0), "a fold like that of the build" if folded else "scaffold.h5"
+    if config.locus.circular:
+        circle, _ = circular_path(len(fibre.sequence), config.locus.linking_number)
+        return np.ptp(circle, axis=0) + 2 * DNA_RADIUS, "the circle"
     if config.scaffold.container:
         return 10 * np.array(config.scaffold.container) + 2 * TAIL_MARGIN, "scaffold.container"
     parameters = Parameters(temperature=config.scaffold.temperature, salt=config.scaffold.salt)

@@ -125,8 +125,6 @@ def _tiles(report: ClashReport, states: list[dict]) -> str:
         tiles += [(f"{near} left", last["pairs_below_threshold"]["count"]),
                   ("heavy pairs < 2 Å left", last["heavy_pairs_below_2"]), ("moves", len(data["moves"])),
                   ("not solved", len(data["unresolved"]))]
-    if "seconds" in report.notes:
-        tiles.append(("seconds", round(report.notes["seconds"], 1)))
     return html.tiles(tiles)
 
 

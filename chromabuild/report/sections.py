@@ -114,6 +114,8 @@ def _locus(folder: Path, stages: Stages) -> str:
             + (f"{_count(len(shifts), 'dyad')} had to be moved or dropped" if shifts
                else "Every dyad stands where it was mapped")
             + (f", and {_count(len(unused), 'contact')} cannot be used" if unused else "") + ".</p>")
+    if "warning" in summary:
+        said += f"<p>Look at the input again: {html.text(summary['warning'])}</p>"
     moved = html.table(
         ("nucleosome", "from, bp", "to, bp", "shift, bp", "reason"),
         [(s["nucleosome"], s["from"], s["to"], None if s["to"] is None else round(s["to"] - s["from"], 1),

@@ -60,8 +60,14 @@ class EnergyLog:
                 rows = [row for line in file if line.endswith("\n") and (row := reader.row(line)) is not None]
         except OSError as error:
             raise BadInputError(f"cannot read {path} ({error.strerror}): run chromabuild run first") from error
+        except ValueError as error:
+            raise BadInputError(f"{path}: its energy table is damaged ({error}): run the phase again") from None
         if not rows:
             raise BadInputError(f"{path} holds no energy table: the run did not begin; see the end of that file")
+        width = max(map(len, rows))
+        short = next((k for k, row in enumerate(rows) if len(row) < width), None)
+        if short is not None:
+            raise BadInputError(f"{path}: row {short + 1} of its energy table is cut short: run the phase again")
         return cls({name: np.array([row[name] for row in rows]) for name in rows[0]})
 
 
@@ -78,7 +84,7 @@ class TableReader:
         """
         if not line.startswith(MARK):
             return None
-        words = line[len(MARK):].split()
+        words = line[len(MARK):].split() or [""]
         if self._names is None or not _is_number(words[0]):
             self._names = words
             return None

@@ -34,7 +34,7 @@ def file_states(folder: Path, known: Collection[Path] = ()) -> Iterator[tuple[Pa
     for note in sorted(folder.glob("restart/*_begun.json")):
         yield note, "ok" if is_unharmed(note) else "damaged"
     marks = [path for path in folder.glob("restart/*_whole.txt") if str(path.relative_to(folder)) not in vouched]
-    yield from _engine_states(sorted([*folder.glob("restart/*.rst"), *marks]))
+    yield from engine_states(sorted([*folder.glob("restart/*.rst"), *marks]))
 
 
 def state_of(path: Path, digest: str) -> str:
@@ -44,8 +44,8 @@ def state_of(path: Path, digest: str) -> str:
     return "ok" if file_hash(path) == digest else "damaged"
 
 
-def _engine_states(paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
-    """Of files that the engine knows how to check."""
+def engine_states(paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+    """Restart files and marks of checkpoints, with ``ok`` or what the engine finds wrong with each."""
     rest = iter(paths)
     while some := list(islice(rest, AT_ONCE)):
         done = subprocess.run([executable(), "verify", *some], capture_output=True, text=True, check=False)

@@ -16,7 +16,7 @@ from blake3 import blake3
 
 from chromabuild.base.checked_json import KEY, checked_text
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.files import atomic_path, file_hash
+from chromabuild.base.files import atomic_path, file_hash, remove_leftovers
 from chromabuild.base.in_use import in_use
 from chromabuild.base.phases import DEFAULT_TIMESTEP, Restraint, picoseconds
 from chromabuild.base.settings import HEALTH_KEYS, DynamicsSection, Settings, SimulateSection
@@ -234,6 +234,8 @@ def run_phases(config: Settings, task: Task, engine: Engine, only: str | None = 
 def _run_in(config: Settings, task: Task, engine: Engine, phases: tuple[PlannedPhase, ...], wanted: set[str],
             again: bool, progress: Callable[[PlannedPhase, Row | None], None]) -> Run:
     """The same in a folder that is this process's; ``wanted``: names of the phases to run."""
+    for place in (task.folder, task.folder / "restart"):
+        remove_leftovers(place)
     previous: PlannedPhase | None = None
     files: list[PhaseFiles] = []
     for phase, description, done in _states(config, task):

@@ -8,6 +8,7 @@ import numpy as np
 
 from chromabuild.base.constants import ANGSTROM_PER_NM
 from chromabuild.base.errors import IntegrityError
+from chromabuild.simulate.integrity import engine_states
 
 MAGIC = b"CMDRST02"
 _WORDS, _ENSEMBLE = 16, 48
@@ -29,7 +30,8 @@ def read_restart(pattern: str | Path, n_atoms: int, ranks: int | None = None) ->
     """All atoms of the restart files of a phase; ``()`` in their name stands for the rank, without it the file is a
     State of OpenMM. ``ranks``: how many files there are; by default those that are found.
 
-    One file at a time is in memory. Raises IntegrityError when files are missing, cut short or of another system.
+    One file at a time is in memory. Raises IntegrityError when files are missing, damaged, cut short or of another
+    system.
     """
     if "()" not in str(pattern):
         return _state_of_openmm(Path(pattern), n_atoms)
@@ -49,8 +51,14 @@ def read_restart(pattern: str | Path, n_atoms: int, ranks: int | None = None) ->
             raise IntegrityError(f"{path} is not a whole restart file of {n_atoms} atoms: run the simulation again")
         box = words[11:14].view("<f8").copy()
         atoms = np.frombuffer(data, "<i8", n, start)
+        if n and not 0 <= atoms.min() <= atoms.max() < n_atoms:
+            raise IntegrityError(f"{path} is damaged: run the simulation again")
         for found, first in ((position, start + 8 * n), (velocity, start + 32 * n)):
             found[atoms] = np.frombuffer(data, "<f8", 3 * n, first).reshape(n, 3)
+    read = [Path(str(pattern).replace("()", str(k))) for k in range(rank)]
+    damaged = next((path for path, state in engine_states(read) if state != "ok"), None)
+    if damaged is not None:
+        raise IntegrityError(f"{damaged} is damaged: run the simulation again")
     if np.isnan(position).any():
         raise IntegrityError(f"{pattern} does not hold all {n_atoms} atoms: run the simulation again")
     return Restart(position, velocity, box)

@@ -17,8 +17,9 @@ import numpy as np
 from blake3 import blake3
 
 from chromabuild.base.checked_json import checked_text
-from chromabuild.base.errors import BadInputError, ResourceError
+from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path, locked
+from chromabuild.base.hdf5_file import written_hdf5
 from chromabuild.base.settings import SolvateSection
 from chromabuild.molecule.residues import library_needed, modification_counts, residue_library
 from chromabuild.molecule.solute import MAX_RESIDUES_PER_SEGMENT, Solute
@@ -199,11 +200,8 @@ def _is_placed(path: Path, record: Path, inputs: dict) -> bool:
 
 
 def _place(path: Path, record: Path, inputs: dict, solute: Solute, box: np.ndarray, shift: np.ndarray) -> None:
-    try:
-        with atomic_path(path) as part, h5py.File(part, "w") as file:
-            _write(file, solute, box, shift)
-    except RuntimeError as error:  # HDF5 on a disk that fills up while it closes the file
-        raise ResourceError(f"cannot write {path} ({error}): free space or choose another output folder") from error
+    with written_hdf5(path) as file:
+        _write(file, solute, box, shift)
     with atomic_path(record) as part:
         part.write_text(checked_text({"inputs": inputs, "file": file_digest(path)}))
 

@@ -145,7 +145,7 @@ def test_a_stopped_run_goes_on_to_the_last_bit(nucleosomes, tmp_path, hotter):
 
 
 def test_frames_of_a_killed_writer_are_gone_on_with(tmp_path):
-    """HDF5 refuses to write a file again whose writer was killed."""
+    """And only those before one that is damaged."""
     path = tmp_path / "killed.h5"
     writer = (
         "import os, signal, sys; import numpy as np; from mesoscale.trajectory import Trajectory\n"
@@ -164,6 +164,25 @@ def test_frames_of_a_killed_writer_are_gone_on_with(tmp_path):
     trajectory.close()
     assert Trajectory(path, {"run": 1}, 9).frames("x", 5)[:, 0].tolist() == [0.0, 1.0, 2.0, 3.0, 7.0]
     assert [file.name for file in tmp_path.iterdir()] == ["killed.h5"]
+    undisturbed = Trajectory(tmp_path / "whole.h5", {"run": 1}, 9)
+    undisturbed.begin(0, last)
+    for value in (0.0, 1.0, 2.0, 3.0, 7.0):
+        undisturbed.append({"x": np.full(3, value)})
+    undisturbed.close()
+    assert path.read_bytes() == (tmp_path / "whole.h5").read_bytes()
+
+
+def test_frames_behind_a_damaged_one_are_given_up(tmp_path):
+    path = tmp_path / "harmed.h5"
+    trajectory = Trajectory(path, {"run": 1}, 9)
+    trajectory.begin(0, {"x": np.zeros(3), "empty": np.zeros((0, 2))})
+    for value in range(4):
+        trajectory.append({"x": np.full(3, 0.1 + value), "empty": np.zeros((0, 2))})
+    content = bytearray(path.read_bytes())
+    content[content.index(np.float64(2.1).tobytes())] ^= 1
+    path.write_bytes(content)
+    frames, last = Trajectory(path, {"run": 1}, 9).last()
+    assert frames == 2 and last["x"].tolist() == [1.1, 1.1, 1.1] and last["empty"].shape == (0, 2)
 
 
 def test_impossible_temperatures(nucleosomes):

@@ -82,7 +82,7 @@ def test_formats(settings, monkeypatch):
 
 def test_nothing_is_refused_on_a_guess(settings, monkeypatch):
     """Before the scaffold is there the box is that of straight linkers, several times too large."""
-    monkeypatch.setattr(limits, "memory_here", lambda: 0.25e9)
+    monkeypatch.setattr(limits, "memory_here", lambda: 0.28e9)
     text = re.sub(r"^  box: .*  #", "  box:  #", settings.read_text(), flags=re.MULTILINE)
     settings.write_text(text)
     short = ("--threads", "1", "--set", "scaffold.sweeps=1", "--set", "scaffold.choose=last")

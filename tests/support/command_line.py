@@ -100,5 +100,4 @@ def digests(folder: Path) -> dict[str, str]:
     """blake3 of every file below a folder, but for hidden ones and those that hold times."""
     return {str(path.relative_to(folder)): blake3(path.read_bytes()).hexdigest()
             for path in sorted(folder.rglob("*"))
-            if path.is_file() and path.name not in ("provenance.json", "clash_report.html")
-            and not path.name.startswith(".")}
+            if path.is_file() and path.name != "provenance.json" and not path.name.startswith(".")}

@@ -3,7 +3,7 @@ module force_file
   use base_kinds, only: int64, real64
   use atoms, only: atoms_t
   use base_error, only: error_t, exit_resources, fail
-  use base_posix_file, only: rename_file
+  use base_posix_file, only: check_size, remove_file, rename_file
   use comm_communicator, only: communicator_t
   implicit none
   private
@@ -44,8 +44,10 @@ contains
       if (status /= 0 .or. closed /= 0) then
         call fail(error, exit_resources, path//": cannot be written; check folder, permission and free space")
       else
-        call rename_file(path//".part", path, error)
+        call check_size(path//".part", 16 + 24*n_atoms, error)
       end if
+      if (.not. allocated(error)) call rename_file(path//".part", path, error)
+      if (allocated(error)) call remove_file(path//".part")
     else
       call comm%send_to_root(id)
       call comm%send_to_root(force)

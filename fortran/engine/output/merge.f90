@@ -9,6 +9,7 @@ module merge
   use frame_writer, only: frame_writer_t, kept_frames_t
   use selection, only: atom_names_t, selection_t
   use settings, only: settings_t
+  use base_posix_file, only: remove_file
   use base_text, only: to_text, with_rank
   use topology, only: topology_t
   use trajectory, only: domain_magic
@@ -83,7 +84,10 @@ contains
       n_frames = n_frames + 1
     end do
     call sorter%close()
-    if (n_frames > 0) call merged%close()
+    if (allocated(merged)) then
+      call merged%close()
+      if (allocated(error)) call remove_file(settings%output%frames)
+    end if
     if (n_frames == 0 .and. .not. allocated(error)) &
       call fail(error, exit_bad_input, with_rank(files%name, 0)//": holds no frame; nothing to merge")
   end subroutine merge_trajectories

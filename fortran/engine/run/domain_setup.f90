@@ -86,19 +86,26 @@ contains
       most = max(most, size(saved%id, kind=int64))
     end do
     call comm%agree(error)
-    if (allocated(error)) return
-    call comm%sum(sums)
-    if (sums(1) /= sim%topology%n_atoms) &
-      call fail(error, exit_corrupt_file, "the input gives "//to_text(sums(1))// &
-                " atoms to the domains, the topology has "//to_text(sim%topology%n_atoms)// &
-                ": they do not belong together")
-    call comm%agree(error)
-    if (allocated(error)) return
-    do domain = comm%rank, n_domains - 1, comm%n_ranks
-      if (.not. allocated(error)) call saved%put_in_place(name, domain, error)
-    end do
-    call comm%agree(error)
-    if (allocated(error)) return
+    if (.not. allocated(error)) then
+      call comm%sum(sums)
+      if (sums(1) /= sim%topology%n_atoms) &
+        call fail(error, exit_corrupt_file, "the input gives "//to_text(sums(1))// &
+                  " atoms to the domains, the topology has "//to_text(sim%topology%n_atoms)// &
+                  ": they do not belong together")
+      call comm%agree(error)
+    end if
+    if (.not. allocated(error)) then
+      do domain = comm%rank, n_domains - 1, comm%n_ranks
+        if (.not. allocated(error)) call saved%put_in_place(name, domain, error)
+      end do
+      call comm%agree(error)
+    end if
+    if (allocated(error)) then
+      do domain = comm%rank, n_domains - 1, comm%n_ranks
+        call saved%discard(name, domain)
+      end do
+      return
+    end if
     if (comm%is_root()) then
       write (output_unit, "(a)") "setup: "//to_text(sim%topology%n_atoms)//" atoms in "// &
         to_text(sim%grid%dims(1))//" x "//to_text(sim%grid%dims(2))//" x "//to_text(sim%grid%dims(3))//" domains"

@@ -1,0 +1,28 @@
+"""HDF5 files that appear whole or not at all, on a full disk too."""
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import h5py
+
+from chromabuild.base.files import atomic_path
+
+HARMED = (OSError, KeyError, ValueError, TypeError, IndexError, AttributeError, RuntimeError, MemoryError)
+"""What h5py, or whoever takes what it reads, makes of a damaged file."""
+
+
+@contextmanager
+def written_hdf5(path: str | Path, **options: object) -> Iterator[h5py.File]:
+    """A new file to fill, which replaces ``path`` when the block ends without an error; options as of ``h5py.File``.
+
+    It is filled in memory and then written at once: HDF5 does not survive a write that fails while it closes a file.
+    Raises ResourceError when the folder cannot be written or the disk
+    is full; the old file, if any, is kept.
+    """
+    image = io.BytesIO()
+    with h5py.File(image, "w", **options) as file:
+        yield file
+    with atomic_path(path) as part:
+        part.write_bytes(image.getbuffer())

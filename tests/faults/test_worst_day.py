@@ -1,0 +1,88 @@
+"""Killed, harmed, full and crowded builds in small numbers; benchmarks/faults.py tries the same at length."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from chromabuild.base.errors import ResourceError
+from chromabuild.base.files import atomic_path, remove_leftovers
+from chromabuild.base.hdf5_file import written_hdf5
+
+SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "faults.py"
+
+
+@pytest.mark.slow
+@pytest.mark.release
+@pytest.mark.skipif(shutil.which("cc") is None, reason="the failing disk is made by a C compiler")
+def test_nothing_is_lost():
+    """The script compares bytes with an undisturbed build and ends with 1 for anything torn, left or lost."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, str(SCRIPT), "--quick"], env=environment, capture_output=True, text=True,
+                          timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    disks = re.findall(r"^  stage: (\w+)  calls that change files: ([\d,]+)  tried: (\d+)  exit code 6: (\d+)",
+                       done.stdout, re.MULTILINE)
+    assert [stage for stage, *_ in disks] == ["scaffold", "build", "clash", "solvate"]
+    assert all(int(calls.replace(",", "")) > 10 and tried == failed == "3" for _, calls, tried, failed in disks)
+    assert re.search(r"flips: 8  noticed by verify: 8", done.stdout)
+    assert re.search(r"processes: 10  rounds: 1  ended well: [1-9]", done.stdout)
+
+
+def test_leftovers_of_the_dead_are_removed(tmp_path):
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    kept = [f".solute.h5.{os.getppid()}.part", ".other.h5.part", "solute.h5"]
+    for name in (*kept, f".solute.h5.{dead.pid}.part", f".plan.json.{dead.pid}.part"):
+        (tmp_path / name).touch()
+    remove_leftovers(tmp_path, ["sol*.h5"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*kept, f".plan.json.{dead.pid}.part"])
+    remove_leftovers(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
+    remove_leftovers(tmp_path / "nowhere")
+
+
+LIMITED = """
+import resource, signal, sys
+from pathlib import Path
+import numpy as np
+from chromabuild.base.errors import ResourceError
+from chromabuild.base.hdf5_file import written_hdf5
+from mesoscale.trajectory import Trajectory
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+folder = Path(sys.argv[1])
+try:
+    with written_hdf5(folder / "a.h5") as file:
+        file["x"] = np.arange(10**5)
+except ResourceError as error:
+    print(error)
+try:
+    Trajectory(folder / "t.h5", {}, 10).begin(0, {"x": np.zeros(10**4)})
+except OSError as error:
+    print(error)
+"""
+
+
+def test_files_that_do_not_fit_leave_nothing_behind(tmp_path):
+    """HDF5 crashes when a file cannot grow while it closes it: none is open then. The old file is kept."""
+    with written_hdf5(tmp_path / "a.h5") as file:
+        file["x"] = [1]
+    before = (tmp_path / "a.h5").read_bytes()
+    done = subprocess.run([sys.executable, "-c", LIMITED, str(tmp_path)], capture_output=True, text=True,
+                          env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first == f"cannot write {tmp_path / 'a.h5'}: File too large"
+    assert "File too large" in second and str(tmp_path / "t.h5") in second
+    assert [path.name for path in tmp_path.iterdir()] == ["a.h5"] and (tmp_path / "a.h5").read_bytes() == before
+
+
+def test_a_write_that_fails_names_its_file(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ResourceError, match="cannot write .*/file/a.txt"), atomic_path(tmp_path / "file" / "a.txt"):
+        pass
