@@ -4,8 +4,9 @@ module control
   use base_kinds, only: int64, real64
   use base_error, only: error_t, exit_bad_input, fail
   use base_text, only: lower_case, read_line, to_text
-  use control_keys, only: bound_keys, closest, foreign_files, free_keys, is_choice, is_integer, is_real, &
-                          key_t, keys, position_of, upper_case
+  use control_keys, only: bound_keys, free_keys, is_choice, is_integer, is_real, key_t, keys, position_of, suggestion, &
+                          upper_case
+  use genesis_keys, only: about_word, genesis_keys_table, genesis_position, is_harmless, is_ignored, is_imported
   implicit none
   private
   public :: control_t, line_length
@@ -22,6 +23,11 @@ module control
     integer, allocatable, private :: numbered_key(:), number(:), numbered_line(:)
     character(len=value_length), allocatable, private :: numbered_value(:)
     logical, private :: dynamics_section = .false., minimize_section = .false.
+    !> Keys of GENESIS that have no effect, as "[SECTION] key", and its files of other programs, as "key = file".
+    character(len=40), allocatable :: ignored(:)
+    character(len=value_length), allocatable :: imported(:)
+    !> Line of the first of these.
+    integer, private :: imported_line = 0
   contains
     procedure :: read => read_control
     procedure :: text => get_text
@@ -40,6 +46,8 @@ module control
     procedure :: refuse_file
     procedure :: wants_dynamics
     procedure :: wants_minimisation
+    procedure :: take
+    procedure :: imports
   end type control_t
 
 contains
@@ -49,40 +57,45 @@ contains
     class(control_t), intent(out) :: self
     character(len=*), intent(in) :: path
     type(error_t), allocatable, intent(out) :: error
-    character(len=:), allocatable :: line, section, name, value
+    character(len=:), allocatable :: line, section, name, value, begun
     integer :: unit, status, number, equals, k, earlier, entry
 
     self%path = path
     allocate (self%value(size(keys)), self%line(size(keys)))
     self%value = keys%default
     self%line = 0
-    allocate (self%numbered_key(0), self%number(0), self%numbered_line(0), self%numbered_value(0))
+    allocate (self%numbered_key(0), self%number(0), self%numbered_line(0), self%numbered_value(0), self%ignored(0), &
+              self%imported(0))
     open (newunit=unit, file=path, status="old", action="read", iostat=status)
     if (status /= 0) then
       call fail(error, exit_bad_input, path//": this control file cannot be opened; check the name")
       return
     end if
     section = ""
+    begun = ""
     number = 0
     do
       call read_line(unit, line, status)
       if (status /= 0) exit
       number = number + 1
       if (index(line, "#") > 0) line = line(:index(line, "#") - 1)
-      if (index(line, "!") > 0) line = line(:index(line, "!") - 1)
-      line = trim(adjustl(without_controls(line)))
+      ! In a selection it means not.
+      if (index(line, "!") > 0 .and. lower_case(section) /= "selection") line = line(:index(line, "!") - 1)
+      line = begun//trim(adjustl(without_controls(line)))
+      begun = ""
       if (len(line) == 0) cycle
+      if (line(len(line):) == "\") then
+        begun = line(:len(line) - 1)
+        cycle
+      end if
       if (line(1:1) == "[") then
         if (index(line, "]") /= len(line)) then
           call fail_at(self, number, "a section is written as [NAME], not '"//line//"'", error)
           exit
         end if
         section = trim(adjustl(line(2:len(line) - 1)))
-        if (.not. any(lower_case(keys%section) == lower_case(section))) then
-          call fail_at(self, number, "section ["//section//"] does not exist; nearest is ["// &
-                       closest(section, keys%section)//"]", error)
-          exit
-        end if
+        call check_section(self, section, number, error)
+        if (allocated(error)) exit
         if (lower_case(section) == "dynamics") self%dynamics_section = .true.
         if (lower_case(section) == "minimize") self%minimize_section = .true.
         cycle
@@ -99,16 +112,13 @@ contains
       name = lower_case(trim(line(:equals - 1)))
       value = trim(adjustl(line(equals + 1:)))
       k = position_of(section, name)
-      if (k == 0 .and. lower_case(section) == "input" .and. any(foreign_files == name)) then
-        call fail_at(self, number, "'"//name//"' names a file of another program: run `chromabuild import` on it and "// &
-                     "give its topology.h5 as topologyfile and its shards/bricks.txt as shardfile", error)
-        exit
-      end if
       if (k == 0) then
-        call fail_at(self, number, "key '"//name//"' does not exist in ["//section//"]; nearest is '"// &
-                     closest(name, pack(keys%name, lower_case(keys%section) == lower_case(section)))//"'", error)
-        exit
+        call take_foreign(self, section, name, value, number, error)
+        if (allocated(error)) exit
+        cycle
       end if
+      if (keys(k)%allowed == "YES NO" .and. lower_case(value) == "true") value = "YES"
+      if (keys(k)%allowed == "YES NO" .and. lower_case(value) == "false") value = "NO"
       earlier = self%line(k)
       if (index(keys(k)%name, "#") > 0) then
         read (name(index(keys(k)%name, "#"):), *) entry
@@ -134,6 +144,52 @@ contains
     if (.not. allocated(error) .and. status > 0) &
       call fail(error, exit_bad_input, path//": line "//to_text(number + 1)//" cannot be read; is this a text file?")
   end subroutine read_control
+
+  !> Refuse a section that does not exist here, unless it is one of GENESIS whose keys may be harmless.
+  subroutine check_section(self, section, number, error)
+    type(control_t), intent(in) :: self
+    character(len=*), intent(in) :: section
+    integer, intent(in) :: number
+    type(error_t), allocatable, intent(out) :: error
+    integer :: k
+    if (any(lower_case(keys%section) == lower_case(section))) return
+    do k = 1, size(genesis_keys_table)
+      associate (key => genesis_keys_table(k))
+        if (key%section /= upper_case(section)) cycle
+        if (key%name == "*") call fail_at(self, number, "chromamd lacks section ["//section//"] of GENESIS, which "// &
+                                          trim(key%about), error)
+        return
+      end associate
+    end do
+    call fail_at(self, number, "section ["//section//"] does not exist"// &
+                 suggestion(section, keys%section, "[", "]"), error)
+  end subroutine check_section
+
+  !> Take note of a key of GENESIS that is not among those of this program; refuse it where it asks for what is lacking.
+  subroutine take_foreign(self, section, name, value, number, error)
+    type(control_t), intent(inout) :: self
+    character(len=*), intent(in) :: section, name, value
+    integer, intent(in) :: number
+    type(error_t), allocatable, intent(out) :: error
+    integer :: k
+    k = genesis_position(section, name)
+    if (k == 0) then
+      call fail_at(self, number, "key '"//name//"' does not exist in ["//section//"]"// &
+                   suggestion(name, pack(keys%name, lower_case(keys%section) == lower_case(section)), "'", "'"), error)
+      return
+    end if
+    associate (key => genesis_keys_table(k))
+      if (key%class == is_imported) then
+        if (value == "") call fail_at(self, number, "'"//name//"' has no value", error)
+        self%imported = [character(len=value_length) :: self%imported, name//" = "//value]
+        if (self%imported_line == 0) self%imported_line = number
+      else if (key%class == is_ignored .or. is_harmless(key, value)) then
+        self%ignored = [character(len=40) :: self%ignored, "["//upper_case(section)//"] "//name]
+      else
+        call fail_at(self, number, "chromamd lacks '"//name//"' of GENESIS, which "//trim(key%about), error)
+      end if
+    end associate
+  end subroutine take_foreign
 
   !> Tabulators and carriage returns as blanks.
   pure function without_controls(line) result(clean)
@@ -166,7 +222,7 @@ contains
                    to_text(len(self%value))//" letters", error)
     else if (key%kind == is_choice) then
       if (index(" "//trim(key%allowed)//" ", " "//upper_case(value)//" ") == 0) &
-        call fail_at(self, number, "'"//say//"' is not one of: "//trim(key%allowed), error)
+        call fail_at(self, number, "'"//say//"' "//unknown_word(key, value), error)
     else if (key%kind == is_integer) then
       status = verify(value, "+-0123456789")
       if (status == 0) read (value, *, iostat=status) whole
@@ -188,6 +244,19 @@ contains
       end if
     end if
   end subroutine check_value
+
+  !> Why a word is none of a choice.
+  pure function unknown_word(key, value) result(reason)
+    type(key_t), intent(in) :: key
+    character(len=*), intent(in) :: value
+    character(len=:), allocatable :: reason
+    reason = about_word(trim(key%section), trim(key%name), value)
+    if (reason == "") then
+      reason = "is not one of: "//trim(key%allowed)
+    else
+      reason = reason//" (of "//trim(key%allowed)//")"
+    end if
+  end function unknown_word
 
   !> Fail with the file and a line of it before the message.
   subroutine fail_at(self, line, message, error)
@@ -362,6 +431,34 @@ contains
       lines = [character(len=line_length) :: lines, line]
     end subroutine add
   end function deciding
+
+  !> Give a key a value that an import has found.
+  subroutine take(self, section, name, value)
+    class(control_t), intent(inout) :: self
+    character(len=*), intent(in) :: section, name, value
+    integer :: k
+    k = position_of(section, name)
+    if (k == 0) return
+    self%value(k) = value
+    if (self%line(k) == 0) self%line(k) = self%imported_line
+  end subroutine take
+
+  !> All that decides what an import makes, as "key = value".
+  function imports(self) result(lines)
+    class(control_t), intent(in) :: self
+    character(len=value_length), allocatable :: lines(:)
+    character(len=*), parameter :: deciding_keys(*) = [character(len=20) :: "INPUT rstfile", "INPUT reffile", &
+      "BOUNDARY type", "BOUNDARY box_size_x", "BOUNDARY box_size_y", "BOUNDARY box_size_z"]
+    character(len=20) :: name
+    integer :: i, k, blank
+    lines = self%imported
+    do i = 1, size(deciding_keys)
+      blank = index(deciding_keys(i), " ")
+      name = deciding_keys(i)(blank + 1:)
+      k = position_of(deciding_keys(i)(:blank - 1), trim(name))
+      if (self%line(k) > 0) lines = [character(len=value_length) :: lines, trim(name)//" = "//trim(self%value(k))]
+    end do
+  end function imports
 
   !> Whether there is a section [DYNAMICS].
   pure logical function wants_dynamics(self)
