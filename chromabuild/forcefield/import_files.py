@@ -16,6 +16,7 @@ from openmm import app, unit
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
+from chromabuild.forcefield.foreign_names import amber_names, charmm_names, gromacs_names, give_names
 from chromabuild.forcefield.from_openmm import topology_from_system
 from chromabuild.forcefield.topology_file import Topology
 from chromabuild.shards.brick_file import BrickFile, packed
@@ -126,19 +127,25 @@ def _read_charmm(path: Path, parameters: list[str], include: str | Path | None) 
         raise BadInputError(f"{path} holds no parameters: name its rtf, prm and str files too")
     psf = app.CharmmPsfFile(str(path))
     values = app.CharmmParameterSet(*parameters)
-    return _Structure(psf.topology, psf.createSystem(values, **_FLEXIBLE), psf.createSystem(values, **_RIGID),
-                      "CHARMM", [str(atom.attype) for atom in psf.atom_list])
+    content = _Structure(psf.topology, psf.createSystem(values, **_FLEXIBLE), psf.createSystem(values, **_RIGID),
+                         "CHARMM", [str(atom.attype) for atom in psf.atom_list])
+    give_names(content.atoms, charmm_names(path))
+    return content
 
 
 def _read_amber(path: Path, parameters: list[str], include: str | Path | None) -> _Structure:
     prmtop = app.AmberPrmtopFile(str(path))
-    return _Structure(prmtop.topology, prmtop.createSystem(**_FLEXIBLE), prmtop.createSystem(**_RIGID), "AMBER")
+    content = _Structure(prmtop.topology, prmtop.createSystem(**_FLEXIBLE), prmtop.createSystem(**_RIGID), "AMBER")
+    give_names(content.atoms, amber_names(prmtop))
+    return content
 
 
 def _read_gromacs(path: Path, parameters: list[str], include: str | Path | None) -> _Structure:
     options = {} if include is None else {"includeDir": str(include)}
     top = app.GromacsTopFile(str(path), **options)
-    return _Structure(top.topology, top.createSystem(**_FLEXIBLE), top.createSystem(**_RIGID), "GROMACS")
+    content = _Structure(top.topology, top.createSystem(**_FLEXIBLE), top.createSystem(**_RIGID), "GROMACS")
+    give_names(content.atoms, gromacs_names(top))
+    return content
 
 
 def _read_coordinates(path: Path, amber: bool) -> tuple[np.ndarray, np.ndarray | None]:
