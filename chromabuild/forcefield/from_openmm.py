@@ -23,7 +23,8 @@ def topology_from_system(flexible: openmm.System, rigid: openmm.System, atoms: a
     ``flexible`` has all terms and no constraints; ``rigid`` is the same with the constraints that ``rigid_bond = YES``
     shall apply. ``type_names``: force-field type of every atom, to name the Lennard-Jones types by. A molecule is a run
     of whole residues that no term leaves; equal ones share a template, those of one residue whatever its number and
-    segment, which their run tells. Names are cut to four letters. Raises BadInputError for terms that the engine does not have.
+    segment, which their run tells. Names are cut to four letters. Raises BadInputError for terms that the engine does
+    not have.
     """
     system = read_system(flexible)
     terms = _our_terms(system, atoms, _constraints(rigid))

@@ -177,6 +177,16 @@ class Topology:
         return np.concatenate([np.tile(of_template[t], count)
                                for t, count in zip(self.run_template, self.run_count, strict=True)])
 
+    def residue_of_atom(self) -> np.ndarray:
+        """(n,) int64: residues counted from 0 through the whole system."""
+        pieces, before = [], 0
+        for t, count in zip(self.run_template.tolist(), self.run_count.tolist(), strict=True):
+            template = self.templates[t]
+            n = len(template.residue_name)
+            pieces.append((before + n * np.arange(count)[:, None] + template.atom_residue).ravel())
+            before += n * count
+        return np.concatenate(pieces)
+
     def charges(self) -> np.ndarray:
         """(n,) charges of all atoms, e."""
         return self.per_atom("charge")

@@ -25,13 +25,25 @@ def executable(precision: Precision = "mixed") -> Path:
 
 
 def main() -> None:
-    """Console script ``chromamd``: becomes the engine; ``chromamd --path`` prints where it is (for mpirun)."""
+    """Console script ``chromamd``: becomes the engine; ``chromamd --path`` prints where it is (for mpirun).
+
+    A control file that names files of CHARMM, AMBER or GROMACS is imported before; ``chromamd import FILE`` does only
+    that. Of several ranks the first one does it while the others wait.
+    """
+    command, control = (*sys.argv[1:3], "", "")[:2]
     try:
         path = executable()
+        if command in ("run", "energy", "setup", "import") and control:
+            from chromabuild.simulate.foreign_control import prepare
+
+            for line in prepare(control):
+                print(f"chromamd: {line}", file=sys.stderr)
     except ChromabuildError as error:
         print(f"chromamd: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     if sys.argv[1:] == ["--path"]:
         print(path)
+    elif command == "import" and control:
+        print(f"chromamd: {control} is ready to run")
     else:
         os.execv(path, [str(path), *sys.argv[1:]])

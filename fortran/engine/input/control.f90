@@ -48,6 +48,7 @@ module control
     procedure :: wants_minimisation
     procedure :: take
     procedure :: imports
+    procedure :: refuse_imports
   end type control_t
 
 contains
@@ -442,6 +443,14 @@ contains
     self%value(k) = value
     if (self%line(k) == 0) self%line(k) = self%imported_line
   end subroutine take
+
+  !> Refuse the files of other programs that it names.
+  subroutine refuse_imports(self, reason, error)
+    class(control_t), intent(in) :: self
+    character(len=*), intent(in) :: reason
+    type(error_t), allocatable, intent(out) :: error
+    call fail_at(self, self%imported_line, "'"//trim(self%imported(1))//"': "//reason, error)
+  end subroutine refuse_imports
 
   !> All that decides what an import makes, as "key = value".
   function imports(self) result(lines)

@@ -1,13 +1,13 @@
 !> Control files that name the files of CHARMM, AMBER or GROMACS, as GENESIS' do. `chromamd import` makes topology and bricks
 !> of them and writes down where these are, in a note beside the control file: lines `from: key = value`, what it was made
-!> of, and `to: key = file`, what takes their place.
+!> of, and `to: key = file`, what takes their place (`-`: nothing).
 module foreign_files
-  use base_error, only: error_t, exit_bad_input, fail
+  use base_error, only: error_t
   use base_text, only: read_line
   use control, only: control_t
   implicit none
   private
-  public :: take_imported, note_suffix, set_name
+  public :: take_imported, set_name
 
   !> Behind the name of the control file.
   character(len=*), parameter :: note_suffix = ".import"
@@ -16,11 +16,11 @@ module foreign_files
 contains
 
   !> Put what the note says into the control file's values, if it names files of other programs; `scratch`: name for the
-  !> restart files that such a run starts from, empty if it names none.
-  subroutine take_imported(control, path, scratch, error)
+  !> restart files that such a run starts from, empty if it names none; `exact_state`: file of module exact_state, or empty.
+  subroutine take_imported(control, path, scratch, exact_state, error)
     type(control_t), intent(inout) :: control
     character(len=*), intent(in) :: path
-    character(len=:), allocatable, intent(out) :: scratch
+    character(len=:), allocatable, intent(out) :: scratch, exact_state
     type(error_t), allocatable, intent(out) :: error
     character(len=:), allocatable :: line, key, value
     character(len=line_length), allocatable :: source(:), wanted(:)
@@ -28,6 +28,7 @@ contains
     logical :: fits
 
     scratch = ""
+    exact_state = ""
     if (size(control%imported) == 0) return
     wanted = control%imports()
     allocate (source(0))
@@ -45,8 +46,8 @@ contains
       if (.not. any(same(source, wanted(k)))) fits = .false.
     end do
     if (.not. fits) then
-      call fail(error, exit_bad_input, path//": names files of other programs, of which no import is at hand: run "// &
-                "`chromamd import "//path//"` first, or start the run with the command chromamd")
+      call control%refuse_imports("no import of this file of another program, and of those beside it, is at hand: run "// &
+                                  "`chromamd import "//path//"` first, or start the run with the command chromamd", error)
       return
     end if
     do
@@ -58,7 +59,10 @@ contains
       value = trim(line(equals + 3:))
       if (key == "scratch") then
         scratch = value
+      else if (key == "exact_state") then
+        exact_state = value
       else
+        if (value == "-") value = ""
         call control%take("INPUT", key, value)
       end if
     end do

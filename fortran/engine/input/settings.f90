@@ -34,6 +34,8 @@ module settings
     logical :: continues = .false.
     !> Name for restart files that a run of imported files starts from; empty where nothing was imported.
     character(len=:), allocatable :: scratch
+    !> Positions and velocities of an imported restart (module exact_state).
+    character(len=:), allocatable :: exact_state
   end type input_settings_t
 
   !> [OUTPUT]: files, and the atoms of a trajectory (an empty set: all) and of them those of a group (0: all).

@@ -27,7 +27,7 @@ contains
     associate (control => settings%source)
       call control%read(path, error)
       if (allocated(error)) return
-      call take_imported(control, path, settings%input%scratch, error)
+      call take_imported(control, path, settings%input%scratch, settings%input%exact_state, error)
       if (allocated(error)) return
       settings%runs_minimisation = control%wants_minimisation()
       settings%runs_dynamics = control%wants_dynamics()
