@@ -6,11 +6,11 @@ module genesis_keys
   use base_text, only: lower_case
   implicit none
   private
-  public :: genesis_key_t, genesis_keys_table, genesis_word_t, genesis_words, genesis_position, is_harmless, class_name, &
-            about_word
+  public :: genesis_key_t, genesis_keys_table, same_keys, other_keys, genesis_word_t, genesis_words, genesis_position, &
+            is_harmless, class_name, about_word
 
-  integer, parameter, public :: is_ignored = 1, is_imported = 2, is_missing = 3
-  character(len=8), parameter :: class_name(3) = [character(len=8) :: "ignored", "imported", "missing"]
+  integer, parameter, public :: is_ignored = 1, is_imported = 2, is_missing = 3, is_other = 4
+  character(len=8), parameter :: class_name(4) = [character(len=8) :: "ignored", "imported", "missing", "other"]
 
   type :: genesis_key_t
     !> A name of `*` stands for the whole section.
@@ -187,6 +187,56 @@ module genesis_keys
     genesis_key_t("QMMM", "*", is_missing, "", "treats atoms by quantum chemistry"), &
     genesis_key_t("VIBRATION", "*", is_missing, "", "computes vibrations"), &
     genesis_key_t("MORPH", "*", is_missing, "", "morphs structures")]
+
+  !> Keys of module control_keys that GENESIS has with the same meaning, as "SECTION name".
+  character(len=32), parameter :: same_keys(*) = [character(len=32) :: &
+    "OUTPUT logfile", "OUTPUT dcdfile", &
+    "ENERGY forcefield", "ENERGY electrostatic", "ENERGY switchdist", "ENERGY cutoffdist", "ENERGY vdw_force_switch", &
+    "ENERGY vdw_shift", "ENERGY table_order", "ENERGY table_density", "ENERGY pme_alpha", "ENERGY pme_alpha_tol", &
+    "ENERGY pme_nspline", "ENERGY pme_ngrid_x", "ENERGY pme_ngrid_y", "ENERGY pme_ngrid_z", "ENERGY pme_max_spacing", &
+    "ENERGY dispersion_corr", &
+    "MINIMIZE method", "MINIMIZE nsteps", "MINIMIZE eneout_period", "MINIMIZE crdout_period", "MINIMIZE rstout_period", &
+    "MINIMIZE force_scale_init", "MINIMIZE force_scale_max", &
+    "DYNAMICS integrator", "DYNAMICS nsteps", "DYNAMICS timestep", "DYNAMICS eneout_period", "DYNAMICS crdout_period", &
+    "DYNAMICS rstout_period", "DYNAMICS stoptr_period", "DYNAMICS thermostat_period", "DYNAMICS barostat_period", &
+    "DYNAMICS elec_long_period", "DYNAMICS hydrogen_mr", "DYNAMICS hmr_target", "DYNAMICS hmr_ratio", &
+    "DYNAMICS hmr_ratio_xh1", "DYNAMICS annealing", "DYNAMICS anneal_period", "DYNAMICS dtemperature", &
+    "DYNAMICS initial_time", &
+    "CONSTRAINTS rigid_bond", "CONSTRAINTS fast_water", "CONSTRAINTS shake_iteration", "CONSTRAINTS shake_tolerance", &
+    "ENSEMBLE ensemble", "ENSEMBLE tpcontrol", "ENSEMBLE temperature", "ENSEMBLE tau_t", "ENSEMBLE gamma_t", &
+    "ENSEMBLE nhchain", "ENSEMBLE nhmultistep", "ENSEMBLE pressure", "ENSEMBLE tau_p", "ENSEMBLE gamma_p", &
+    "ENSEMBLE compressibility", "ENSEMBLE isotropy", &
+    "SELECTION group#", &
+    "RESTRAINTS nfunctions", "RESTRAINTS function#", "RESTRAINTS constant#", "RESTRAINTS reference#", &
+    "RESTRAINTS select_index#", "RESTRAINTS direction#", &
+    "BOUNDARY type", "BOUNDARY domain_x", "BOUNDARY domain_y", "BOUNDARY domain_z"]
+
+  !> Those that GENESIS has with another meaning; the class is that of no other table.
+  type(genesis_key_t), parameter :: other_keys(*) = [ &
+    genesis_key_t("INPUT", "rstfile", is_other, "", &
+                  "of GENESIS, or a set of chromamd's, one file a rank: a.rst stands for a_().rst"), &
+    genesis_key_t("INPUT", "reffile", is_other, "", &
+                  "a pdb beside psffile and the like, which is imported; else bricks"), &
+    genesis_key_t("OUTPUT", "rstfile", is_other, "", &
+                  "a set of files, one a rank: a.rst stands for a_().rst beside psffile and the like"), &
+    genesis_key_t("ENERGY", "pairlistdist", is_other, "", &
+                  "the least reach of the lists, which follow from how far atoms move"), &
+    genesis_key_t("ENERGY", "table", is_other, "", &
+                  "NO by default: formulas instead of tables"), &
+    genesis_key_t("ENERGY", "vacuum", is_other, "", &
+                  "goes with type = NOBC only"), &
+    genesis_key_t("DYNAMICS", "nbupdate_period", is_other, "", &
+                  "lists are made anew when atoms have moved, and this often at least"), &
+    genesis_key_t("DYNAMICS", "iseed", is_other, "", &
+                  "-1 is a fixed number and not the clock"), &
+    genesis_key_t("ENSEMBLE", "group_tp", is_other, "", &
+                  "of the thermostat; pressure and barostat are always those of groups"), &
+    genesis_key_t("BOUNDARY", "box_size_x", is_other, "", &
+                  "the box where coordinates have none; else it is compared with the input"), &
+    genesis_key_t("BOUNDARY", "box_size_y", is_other, "", &
+                  "as box_size_x"), &
+    genesis_key_t("BOUNDARY", "box_size_z", is_other, "", &
+                  "as box_size_x")]
 
   !> Words of GENESIS for keys of module control_keys that stand for what this program lacks.
   type :: genesis_word_t

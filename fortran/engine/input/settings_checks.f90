@@ -1,7 +1,7 @@
 !> Values of the control file that are fine alone but contradict each other, or that a command cannot do without.
 module settings_checks
   use base_kinds, only: int64, real64
-  use base_error, only: error_t, exit_bad_input, fail
+  use base_error, only: error_t
   use ensemble_state, only: max_chain
   use base_text, only: to_text
   use settings, only: area_fixed, barostat_automatic, bath_langevin, bath_none, energy_settings_t, ensemble_npat, &
@@ -323,9 +323,10 @@ contains
     select case (command)
     case ("setup")
       call check_setup(settings, error)
-    case ("run")
+    case ("run", "check")
       if (.not. (settings%runs_dynamics .or. settings%runs_minimisation)) &
-        call fail(error, exit_bad_input, "the control file has neither [MINIMIZE] nor [DYNAMICS]: add the one to run")
+        call settings%source%refuse_file("has neither [MINIMIZE] nor [DYNAMICS]: add the one to run", error)
+      if (command == "check" .and. settings%input%scratch /= "") return
       call require("INPUT", "topologyfile")
       ! Where files were imported, bricks will do.
       if (settings%input%scratch == "" .or. settings%input%shards == "") call require("INPUT", "rstfile")

@@ -27,8 +27,17 @@ contains
     associate (control => settings%source)
       call control%read(path, error)
       if (allocated(error)) return
-      call take_imported(control, path, settings%input%scratch, settings%input%exact_state, error)
-      if (allocated(error)) return
+      settings%input%exact_state = ""
+      if (command == "check") then
+        ! Files may still be to import.
+        settings%input%scratch = ""
+        if (size(control%imported) > 0) settings%input%scratch = "*"
+        if (any(index(control%imported, "ambreffile") == 1 .or. index(control%imported, "groreffile") == 1)) &
+          call control%take("INPUT", "reffile", "*")
+      else
+        call take_imported(control, path, settings%input%scratch, settings%input%exact_state, error)
+        if (allocated(error)) return
+      end if
       settings%runs_minimisation = control%wants_minimisation()
       settings%runs_dynamics = control%wants_dynamics()
       call read_files(control, settings, error)
@@ -43,7 +52,7 @@ contains
       allocate (settings%restraint(0))
       call check_together(settings, error)
       if (.not. allocated(error)) call check_command(settings, command, error)
-      if (allocated(error) .or. .not. any(command == ["run   ", "energy"])) return
+      if (allocated(error) .or. .not. any(command == ["run   ", "energy", "check "])) return
       call read_restraints(control, settings, error)
       if (.not. allocated(error)) call check_release(settings, error)
       ! Restrained positions hold the centre of mass, unless the control file says otherwise.

@@ -21,7 +21,7 @@ module commands
   use simulation, only: simulation_t
   use restart, only: phase_fresh, restart_t, saved_ranks
   use start, only: start_from_bricks, start_from_files, start_from_restart
-  use base_text, only: to_text
+  use base_text, only: listed, to_text
   use topology, only: topology_t
   use trajectory, only: trajectory_t
   implicit none
@@ -149,17 +149,6 @@ contains
     call set_up_domains(comm, setup, error)
     settings%input%restart = setup%output%restart
   end subroutine set_up_imported
-
-  !> Texts with commas between them.
-  pure function listed(texts) result(list)
-    character(len=*), intent(in) :: texts(:)
-    character(len=:), allocatable :: list
-    integer :: k
-    list = trim(texts(1))
-    do k = 2, size(texts)
-      list = list//", "//trim(texts(k))
-    end do
-  end function listed
 
   !> One evaluation of energies and forces, from restart files if the control file names them, else from the bricks.
   subroutine command_energy(comm, settings, error)
