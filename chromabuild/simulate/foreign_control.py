@@ -185,7 +185,7 @@ class _Import:
         if _begins_with(set_name(name).replace("()", "0"), _MAGIC):
             return set_name(name)
         if Path(name).exists():
-            raise BadInputError(f"{self.control.path}: rstfile = {name} is neither a binary restart file of GENESIS nor "
+            raise BadInputError(f"{self.control.path}: rstfile = {name} is neither a binary restart of GENESIS nor "
                                 "one of chromamd: make it again, or leave it out to start from the coordinates")
         raise BadInputError(f"{self.control.path}: rstfile = {name} does not exist, nor does "
                             f"{set_name(name).replace('()', '0')}, which chromamd writes for it: run the control file "

@@ -131,12 +131,11 @@ def test_continued_barostat_is_bitwise_the_same(tmp_path, ensemble):
 @pytest.mark.parametrize(("before", "after"), [("ANISO", "ISO"), ("ISO", "XY-FIXED"), ("ANISO", "SEMI-ISO")])
 @pytest.mark.parametrize("barostat", ["MTK", "BERENDSEN"])
 def test_other_pistons_than_those_of_the_restart(tmp_path, before, after, barostat):
-    """Rates of strain of a restart act on the axes as the new pistons hold them: what is to keep its shape or area does,
-    and the rate of the volume goes on."""
+    """Rates of strain of a restart act on the axes as the new pistons hold them: what keeps shape or area does so."""
     start = lone_ions(tmp_path, 64)
     ensemble = {"tpcontrol": "BUSSI", "tau_t": 0.2, "tau_p": 0.3, "pressure": 120, "barostat": barostat}
-    first = systems.read_table(simulate(tmp_path, start, 40, ensemble | {"ensemble": "NPT", "isotropy": before}, 1, "one",
-                                        rigid=False, timestep=0.005))
+    first = systems.read_table(simulate(tmp_path, start, 40, ensemble | {"ensemble": "NPT", "isotropy": before},
+                                        end="one", rigid=False, timestep=0.005))
     edges = np.stack([first[name] for name in ("BOXX", "BOXY", "BOXZ")], axis=1)
     assert np.ptp(edges[-1] / edges[0]) > 1e-4 or before == "ISO"
     kind = "NPAT" if after == "XY-FIXED" else "NPT"

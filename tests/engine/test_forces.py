@@ -320,8 +320,8 @@ def test_real_space_matches_direct_sum(drivers, tmp_path, kind, matrix, form):
         c6[2, 0] = c6[0, 2] = 0.6 * c6[0, 2]
         system = replace(system, c6=c6, c12=c12)
     reference = direct_sum(system)
-    # The double build fits the Ewald correction to 1e-11. GROMACS' forms have no formula in the kernels but a cubic table,
-    # whose third derivative jumps at the switch distance: there its error falls with the square of the density only.
+    # The double build fits the Ewald correction to 1e-11. GROMACS' forms have no formula in the kernels but a cubic
+    # table, whose error falls slowly with the density where the second derivative of the force jumps, at the switch.
     tolerance = 1e-9 if kind == "double" else 1e-5
     if form in LOOKED_UP:
         tolerance = max(tolerance, 1e-7)
@@ -337,7 +337,7 @@ def test_real_space_matches_direct_sum(drivers, tmp_path, kind, matrix, form):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("screening", [0.34 * 12.0, 6.0, 12.0])
 def test_any_screening_that_pme_may_have(drivers, tmp_path, kind, screening):
-    """alpha times cutoff from where the polynomials of the kernels end on: tables take their place, with their error."""
+    """alpha times cutoff from where the polynomials of the kernels end: tables take their place, with their error."""
     system = random_system(cutoff=8.0, switch=8.0, reach=9.0, alpha=screening / 8.0)
     reference = direct_sum(system)
     ours = run(drivers, tmp_path, system, kind)

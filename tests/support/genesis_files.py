@@ -77,7 +77,7 @@ END
 
 
 def write_salt_water(folder: Path) -> np.ndarray:
-    """``step1.psf``, ``step1.pdb`` (no box), ``toppar/water.rtf``, ``water.prm`` and ``ions.str``; gives (n, 3) positions.
+    """``step1.psf``, ``step1.pdb`` (no box), ``toppar/water.rtf``, ``water.prm``, ``ions.str``; gives positions.
 
     Two segments of waters, WATA with residues 1 to 120 and WATB with 1 to 92, and two sodiums and chlorides in IONS with
     residues 1 to 4.
@@ -92,7 +92,8 @@ def write_salt_water(folder: Path) -> np.ndarray:
         turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
         position += list(centre + water @ turn.T)
         atoms += [(segment, number, "TIP3", "OH2", "OT", -0.834, 15.9994),
-                  (segment, number, "TIP3", "H1", "HT", 0.417, 1.008), (segment, number, "TIP3", "H2", "HT", 0.417, 1.008)]
+                  (segment, number, "TIP3", "H1", "HT", 0.417, 1.008),
+                  (segment, number, "TIP3", "H2", "HT", 0.417, 1.008)]
     for k, name in enumerate(("SOD", "SOD", "CLA", "CLA")):
         position.append(site[len(kinds) + k])
         atoms.append(("IONS", k + 1, name, name, name, *((1.0, 22.98977) if name == "SOD" else (-1.0, 35.45))))
@@ -113,8 +114,9 @@ def write_salt_water(folder: Path) -> np.ndarray:
         psf += [f"{0:10d} {title}", "", ""]
     psf += [f"{0:10d} !NNB", "", *rows(np.zeros(len(atoms), int), 8), f"{1:10d}{0:10d} !NGRP NST2",
             f"{0:10d}{0:10d}{0:10d}", "", f"{0:10d} !NCRTERM: cross-terms", "", ""]
-    pdb = [f"ATOM  {k:5d} {name:<4s} {residue:<4s}{segment[0]}{number:4d}    " + "".join(f"{x:8.3f}" for x in position[k - 1])
-           + f"  1.00  0.00      {segment:<4s}" for k, (segment, number, residue, name, *_) in enumerate(atoms, 1)]
+    pdb = [f"ATOM  {k:5d} {name:<4s} {residue:<4s}{segment[0]}{number:4d}    "
+           + "".join(f"{x:8.3f}" for x in position[k - 1]) + f"  1.00  0.00      {segment:<4s}"
+           for k, (segment, number, residue, name, *_) in enumerate(atoms, 1)]
     (folder / "toppar").mkdir(exist_ok=True)
     (folder / "toppar/water.rtf").write_text(RESIDUES)
     (folder / "toppar/water.prm").write_text(PARAMETERS)
@@ -156,10 +158,12 @@ minimum_contact  = 0.5
 
 [MINIMIZE]
 method           = SD
-nsteps           = 40
-eneout_period    = 20
-crdout_period    = 20
-rstout_period    = 40
+nsteps           = 300
+eneout_period    = 100
+crdout_period    = 100
+rstout_period    = 300
+force_scale_init = 0.0005
+force_scale_max  = 0.002
 nbupdate_period  = 10
 verbose          = NO
 check_structure  = YES
@@ -187,7 +191,7 @@ rstfile = step3.rst
 [DYNAMICS]
 integrator       = VVER      # [LEAP,VVER]
 nsteps           = 20
-timestep         = 0.002
+timestep         = 0.001
 eneout_period    = 10
 crdout_period    = 10
 velout_period    = 0
@@ -237,14 +241,19 @@ pressure_position = NO
 fitting_method   = TR+ROT
 fitting_atom     = 1
 """
-EQUILIBRATE = HEAT.replace("step2.rst", "step3.rst").replace("rstfile = step3.rst\n\n[ENERGY", "rstfile = step4.rst\n\n[ENERGY") \
-    .replace("step3.dcd", "step4.dcd").replace("= NVT", "= NPT").replace("annealing        = YES", "annealing        = NO") \
-    .replace("temperature      = 100.0", "temperature      = 200.0\npressure         = 1.0\nisotropy         = ISO\ntau_p            = 5.0")
+_NEXT = [("step2.rst", "step3.rst"), ("rstfile = step3.rst\n\n[ENERGY", "rstfile = step4.rst\n\n[ENERGY"),
+         ("step3.dcd", "step4.dcd"), ("= NVT", "= NPT"), ("annealing        = YES", "annealing        = NO"),
+         ("temperature      = 100.0", "temperature      = 150.0\npressure         = 1.0\nisotropy         = ISO\n"
+                                      "tau_p            = 5.0")]
+EQUILIBRATE = HEAT
+for _before, _after in _NEXT:
+    EQUILIBRATE = EQUILIBRATE.replace(_before, _after)
 
 
 def chromamd_command(*arguments: object, cwd: Path, ranks: int = 1) -> subprocess.CompletedProcess[str]:
     """The console command ``chromamd`` in a folder, by each of several ranks."""
-    line = [sys.executable, "-P", "-c", "from chromabuild.simulate.executable import main; main()", *map(str, arguments)]
+    line = [sys.executable, "-P", "-c", "from chromabuild.simulate.executable import main; main()",
+            *map(str, arguments)]
     if ranks > 1:
         line = ["mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-n", str(ranks), *line]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1",
@@ -253,7 +262,7 @@ def chromamd_command(*arguments: object, cwd: Path, ranks: int = 1) -> subproces
 
 
 def write_genesis_restart(path: Path, position: np.ndarray, velocity: np.ndarray | None, box: np.ndarray) -> None:
-    """A restart file of GENESIS (module fileio_data): of dynamics with ``velocity`` in its unit, else of a minimisation."""
+    """A restart file of GENESIS: of dynamics with ``velocity`` in its unit, else of a minimisation."""
     blocks = [("num_atoms", b"i", np.array([len(position)], "<i4")),
               ("rstfile_type", b"i", np.array([1 if velocity is None else 2], "<i4"))]
     blocks += [(f"box_size_{axis}", b"w", box[k:k + 1]) for k, axis in enumerate("xyz")]

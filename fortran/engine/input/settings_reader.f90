@@ -71,6 +71,7 @@ contains
       input%topology = control%text("INPUT", "topologyfile")
       input%shards = control%text("INPUT", "shardfile")
       input%restart = control%text("INPUT", "rstfile")
+      if (input%scratch /= "") input%restart = set_name(input%restart)
       input%reference = control%text("INPUT", "reffile")
       input%frames = control%text("INPUT", "dcdfile")
       input%embedded_atoms = control%text("INPUT", "eamfile")

@@ -1,0 +1,275 @@
+"""Control files of GENESIS as they stand: import, run, restart, what is refused, and the table of keys."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import openmm
+import pytest
+from openmm import app, unit
+from support import genesis_files as written
+from support import systems
+from support.genesis_files import BOX, chromamd_command, write_genesis_restart, write_salt_water
+
+from chromabuild.base.errors import BadInputError
+from chromabuild.forcefield.genesis_restart import read_genesis_restart
+from chromabuild.forcefield.import_files import import_system
+from chromabuild.simulate.executable import executable
+from chromabuild.simulate.foreign_control import FOREIGN, read_foreign_control
+
+pytestmark = pytest.mark.mpi
+
+AKMA = np.sqrt(1.66053906660e-27 * 1e-20 * 6.02214076e23 / 4184) * 1e12
+"""ps: the unit of time of angstrom, atomic mass and kcal/mol, from CODATA."""
+
+
+def ran(done: subprocess.CompletedProcess[str]) -> dict[str, np.ndarray]:
+    assert done.returncode == 0, done.stderr
+    return systems.read_table(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Minimised, by the first control file."""
+    folder = tmp_path_factory.mktemp("genesis")
+    write_salt_water(folder)
+    for name in ("minimise", "heat", "equilibrate"):
+        (folder / f"{name}.inp").write_text(getattr(written, name.upper()))
+    done = chromamd_command("run", "minimise.inp", cwd=folder)
+    table = ran(done)
+    assert np.all(np.diff(table["POTENTIAL_ENE"]) < 0)
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("keys of GENESIS")]
+    for key in ("[ENERGY] pme_scheme", "[ENERGY] dielec_const", "[MINIMIZE] fix_ring_error"):
+        assert key in line
+    assert "imported step1.psf: 640 atoms" in done.stderr
+    return folder
+
+
+def test_first_energy_is_openmms(folder):
+    """What OpenMM makes of the same files, whose switch is the quintic one; CHARMM's force switch differs by far more
+    than the tolerance, which holds the grids of both."""
+    psf = app.CharmmPsfFile(str(folder / "step1.psf"))
+    psf.setBox(*[BOX / 10 * unit.nanometer] * 3)
+    names = ("water.rtf", "water.prm", "ions.str")
+    parameters = app.CharmmParameterSet(*(str(folder / "toppar" / name) for name in names))
+    system = psf.createSystem(parameters, nonbondedMethod=app.PME, nonbondedCutoff=0.8, switchDistance=0.7,
+                              constraints=None, rigidWater=False, ewaldErrorTolerance=1e-5)
+    for force in system.getForces():
+        if isinstance(force, openmm.NonbondedForce):
+            force.setUseDispersionCorrection(False)
+    context = openmm.Context(system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
+    context.setPositions(app.PDBFile(str(folder / "step1.pdb")).positions)
+    expected = context.getState(getEnergy=True).getPotentialEnergy().value_in_unit(unit.kilocalorie_per_mole)
+    text = written.MINIMISE.replace("= 300", "= 0").replace("step2", "first")
+    text = text.replace("vdw_force_switch = YES", "vdw_switch_form = QUINTIC") \
+        .replace("pme_max_spacing  = 1.2", "pme_max_spacing = 0.6")
+    (folder / "first.inp").write_text(text)
+    table = ran(chromamd_command("run", "first.inp", cwd=folder))
+    assert table["POTENTIAL_ENE"][0] == pytest.approx(expected, abs=0.05)
+    (folder / "first.inp").write_text(text.replace("vdw_switch_form = QUINTIC", "vdw_force_switch = YES"))
+    switched = ran(chromamd_command("run", "first.inp", cwd=folder))
+    assert abs(switched["POTENTIAL_ENE"][0] - expected) > 1.0
+
+
+def chosen(folder: Path) -> np.ndarray:
+    """(2, n) bool: the groups of the control file that heats, by the psf."""
+    rows = [line.split() for line in (folder / "step1.psf").read_text().splitlines()[6:646]]
+    return np.array([[row[1] == "IONS" and row[3] == "SOD" for row in rows],
+                     [row[1] == "WATB" and int(row[2]) <= 3 and row[4] == "OH2" for row in rows]])
+
+
+def test_heat_and_equilibrate_from_one_to_the_next(folder):
+    """Restraints at the first step by hand: names, numbers and segments of the psf, `&` and `!`, a line that goes on.
+    Then constant pressure goes on from there, with nothing imported again."""
+    done = chromamd_command("run", "heat.inp", cwd=folder)
+    table = ran(done)
+    assert "imported" not in done.stderr
+    pdb = np.array([[float(line[30 + 8 * k:38 + 8 * k]) for k in range(3)]
+                    for line in (folder / "step1.pdb").read_text().splitlines() if line.startswith("ATOM")])
+    away = systems.read_restarts(str(folder / "step2_().rst"), 1).position - pdb
+    away -= BOX * np.round(away / BOX)
+    groups = chosen(folder)
+    assert groups.sum(axis=1).tolist() == [2, 3]
+    expected = sum(k * np.sum(away[group] ** 2) for k, group in zip((1.0, 2.0), groups, strict=True))
+    # Waters come to their rigid form, 0.02 angstrom away, before the first energy.
+    assert table["RESTRAINT_TOTAL"][0] == pytest.approx(expected, rel=0.2)
+    assert 0 < table["TEMPERATURE"][0] < 110
+    after = ran(chromamd_command("run", "equilibrate.inp", cwd=folder))
+    assert after["STEP"][0] == 20 and after["TOTAL_ENE"][0] == pytest.approx(table["TOTAL_ENE"][-1], abs=1e-3)
+    assert after["VOLUME"][-1] != pytest.approx(after["VOLUME"][0], rel=1e-7)
+    assert (folder / "step4_0.rst").exists() and (folder / "step4.dcd").exists()
+
+
+def test_two_ranks_import_once_and_agree(folder, tmp_path):
+    write_salt_water(tmp_path)
+    (tmp_path / "minimise.inp").write_text(written.MINIMISE.replace("18.9", "18.90"))
+    done = chromamd_command("run", "minimise.inp", cwd=tmp_path, ranks=2)
+    table = ran(done)
+    assert done.stderr.count("imported step1.psf") == 1
+    one = ran(chromamd_command("run", "minimise.inp", cwd=folder))
+    assert table["POTENTIAL_ENE"] == pytest.approx(one["POTENTIAL_ENE"], rel=1e-4)
+    # A set of two ranks is set up anew for one, and goes on from the same energy.
+    (tmp_path / "heat.inp").write_text(written.HEAT)
+    assert ran(chromamd_command("run", "heat.inp", cwd=tmp_path))["TEMPERATURE"][0] > 0
+
+
+def test_engine_alone_needs_an_import_that_fits(folder, tmp_path):
+    """Started by mpirun without the command, it says what is missing; a changed control file needs an import too."""
+    write_salt_water(tmp_path)
+    (tmp_path / "a.inp").write_text(written.MINIMISE.replace("= 300", "= 0"))
+
+    def alone() -> subprocess.CompletedProcess[str]:
+        return subprocess.run([executable(), "run", "a.inp"], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    done = alone()
+    assert done.returncode == 3 and "line 2" in done.stderr and "chromamd import a.inp" in done.stderr
+    done = chromamd_command("import", "a.inp", cwd=tmp_path)
+    assert done.returncode == 0 and "ready to run" in done.stdout
+    first = ran(alone())
+    text = (tmp_path / "a.inp").read_text()
+    (tmp_path / "a.inp").write_text(text.replace("box_size_z       = 18.9", "box_size_z = 19.9"))
+    assert alone().returncode == 3
+    second = ran(chromamd_command("run", "a.inp", cwd=tmp_path))
+    assert second["BOXZ"][0] == 19.9 and second["POTENTIAL_ENE"][0] != first["POTENTIAL_ENE"][0]
+
+
+def test_restart_of_genesis(folder, tmp_path):
+    """Positions and box to the last digit and velocities in ps, in what a run on one rank and on two starts from."""
+    position = write_salt_water(tmp_path)
+    rng = np.random.default_rng(3)
+    velocity = rng.normal(size=position.shape) * 0.1
+    box = np.array([18.9123456789, 19.0, 19.1])
+    exact = position + rng.uniform(-4e-4, 4e-4, position.shape)
+    write_genesis_restart(tmp_path / "step3.rst", exact, velocity, box)
+    again = read_genesis_restart(tmp_path / "step3.rst")
+    assert np.array_equal(again.position, exact) and again.velocity == pytest.approx(velocity / AKMA, rel=1e-7)
+    (tmp_path / "go.inp").write_text(written.EQUILIBRATE.replace("nsteps           = 20", "nsteps = 0"))
+    for ranks in (1, 2):
+        done = chromamd_command("run", "go.inp", cwd=tmp_path, ranks=ranks)
+        assert done.returncode == 0, done.stderr
+        found = systems.read_restarts(str(tmp_path / f".chromamd/go_start_{ranks}_().rst"), ranks)
+        apart = found.position - exact
+        assert np.abs(apart - box * np.round(apart / box)).max() < 1e-10
+        np.testing.assert_allclose(found.velocity, velocity / AKMA, rtol=1e-7)
+        np.testing.assert_array_equal(found.box, box)
+    assert systems.read_table(done.stdout)["STEP"].tolist() == [0]
+
+
+def test_restart_of_genesis_as_coordinates(tmp_path):
+    position = write_salt_water(tmp_path)
+    write_genesis_restart(tmp_path / "min.rst", position, None, np.full(3, BOX))
+    parameters = [tmp_path / "toppar" / name for name in ("water.rtf", "water.prm", "ions.str")]
+    summary = import_system(tmp_path / "step1.psf", tmp_path / "min.rst", parameters, tmp_path / "out")
+    assert summary["box"] == [BOX] * 3 and summary["molecules"]["TIP3 (3 atoms)"] == 212
+    with pytest.raises(BadInputError, match="restart file of GENESIS"):
+        import_system(tmp_path / "min.rst", tmp_path / "step1.pdb", [], tmp_path / "no", [BOX] * 3)
+    (tmp_path / "cut.rst").write_bytes((tmp_path / "min.rst").read_bytes()[:-100])
+    with pytest.raises(BadInputError, match="cut.rst"):
+        import_system(tmp_path / "step1.psf", tmp_path / "cut.rst", parameters, tmp_path / "no")
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    (("psffile = step1.psf", "psffile = no.psf"), ["psffile = no.psf", "does not exist"]),
+    (("pdbfile = step1.pdb", "rstfile = none.rst"), ["none.rst", "none_0.rst", "run the control file"]),
+    (("psffile = step1.psf", ""), ["no structure", "prmtopfile"]),
+    (("box_size_x       = 18.9", ""), ["step1.pdb", "box_size_x", "NOBC"]),
+    (("[OUTPUT]", "topologyfile = a.h5\n[OUTPUT]"), ["topologyfile", "leave out"]),
+])
+def test_control_files_that_cannot_be_imported(folder, tmp_path, change, words):
+    shutil.copytree(folder / "toppar", tmp_path / "toppar")
+    for name in ("step1.psf", "step1.pdb"):
+        shutil.copy(folder / name, tmp_path)
+    shutil.copytree(folder / ".chromamd", tmp_path / ".chromamd")
+    (tmp_path / "a.inp").write_text(written.MINIMISE.replace(*change))
+    done = chromamd_command("run", "a.inp", cwd=tmp_path)
+    assert done.returncode == 3 and len(done.stderr.strip().splitlines()) == 1
+    assert all(word in done.stderr for word in words), done.stderr
+
+
+# The table of keys ----------------------------------------------------------------------------------------------------
+
+ROW = re.compile(r"(same|other|ignored|imported|missing) +\[(\w+)\] (\S+?)(?: = (\S+))?(?: \((.*?)\))?: ?(.*)")
+
+
+def rows() -> list[tuple[str, ...]]:
+    """Class, section, key, word, harmless values, meaning of every line of `chromamd help genesis`."""
+    text = subprocess.run([executable(), "help", "genesis"], capture_output=True, text=True, check=True).stdout
+    found = [ROW.fullmatch(line) for line in text.splitlines()]
+    assert all(found)
+    return [tuple(part or "" for part in match.groups()) for match in found]
+
+
+def check(folder: Path, texts: list[str]) -> list[str]:
+    """What `chromamd check` says of control files."""
+    names = []
+    for k, text in enumerate(texts):
+        names.append(f"{k}.inp")
+        kind = "MINIMIZE" if "[MINIMIZE]" in text else "DYNAMICS"
+        head = f"[{kind}]\nnsteps = 1\n[INPUT]\ntopologyfile = t\nrstfile = r_().rst\n"
+        (folder / names[-1]).write_text(f"{head}{text}\n")
+    done = subprocess.run([executable(), "check", *names], cwd=folder, capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(names), done.stderr
+    return lines
+
+
+def test_program_does_what_the_table_of_keys_says(tmp_path):
+    """Every key of GENESIS that is not ours, alone in a file: accepted and named, or refused with what it does."""
+    expected, texts = [], []
+    for kind, section, name, word, harmless, about in rows():
+        key = name.replace("#", "1")
+        if kind == "ignored":
+            texts.append(f"[{section}]\n{key} = 3")
+            expected.append(f"ok; keys of GENESIS without effect here: [{section}] {key}")
+        elif kind == "missing" and word:
+            texts.append(f"[{section}]\n{key} = {word}")
+            expected.append(about)
+        elif kind == "missing" and name == "*":
+            texts.append(f"[{section}]\nanything = 3")
+            expected.append(f"lacks section [{section}] of GENESIS, which {about}")
+        elif kind == "missing":
+            texts.append(f"[{section}]\n{key} = 3.14159")
+            expected.append(f"lacks '{key}' of GENESIS, which {about}")
+            for value in harmless.split():
+                texts.append(f"[{section}]\n{key} = {value}")
+                expected.append(f"ok; keys of GENESIS without effect here: [{section}] {key}")
+    said = check(tmp_path, texts)
+    for k, (line, words) in enumerate(zip(said, expected, strict=True)):
+        assert words in line, (texts[k], line)
+    assert len(texts) > 150
+
+
+def test_shared_keys_are_keys_and_no_key_stands_twice():
+    text = subprocess.run([executable(), "help"], capture_output=True, text=True, check=True).stdout
+    ours, section = set(), ""
+    for line in text.splitlines():
+        if line.startswith("["):
+            section = line.strip("[]")
+        elif match := re.match(r"(?:# )?(\w+) *=", line):
+            ours.add((section, re.sub(r"^(\w+?)1$", r"\1#", match[1]) if line.startswith("# ") else match[1]))
+    table = rows()
+    shared = {(section, name) for kind, section, name, *_ in table if kind in ("same", "other")}
+    assert shared <= ours
+    foreign = [(section, name) for kind, section, name, word, *_ in table if kind not in ("same", "other") and not word]
+    assert len(set(foreign)) == len(foreign) and not set(foreign) & ours
+    assert {name for kind, section, name, *_ in table if kind == "imported"} == set(FOREIGN)
+
+
+def test_suggestions_make_sense_or_are_absent(tmp_path):
+    texts = ["[ENERGY]\ncutofdist = 9", "[ENERGY]\nxyzzy = 9", "[WHATEVER]\na = 1"]
+    near, far, section = check(tmp_path, texts)
+    assert near.endswith("nearest is 'cutoffdist'")
+    assert far.endswith("key 'xyzzy' does not exist in [ENERGY]")
+    assert section.endswith("section [WHATEVER] does not exist")
+
+
+def test_same_lines_for_program_and_command(tmp_path):
+    """Comments, tabulators, lines that go on: what the command reads decides what the engine compares."""
+    text = ("[INPUT]\nPsfFile\t= a.psf # structure\nparfile = one.prm, \\\n  two.prm\n[boundary]\nTYPE = NOBC ! none\n"
+            "[SELECTION]\ngroup1 = !an:CA\n")
+    (tmp_path / "a.inp").write_text(text)
+    control = read_foreign_control(tmp_path / "a.inp")
+    assert control.sources() == ["psffile = a.psf", "parfile = one.prm, two.prm", "type = NOBC"]
+    assert not control.periodic
