@@ -9,9 +9,12 @@ import numpy as np
 import openmm
 import pytest
 from openmm import app, unit
+from scipy.spatial import cKDTree
 from support import genesis_files as written
 from support import systems
+from support.foreign_files import write_amber, write_gromacs
 from support.genesis_files import BOX, chromamd_command, write_genesis_restart, write_salt_water
+from support.molecular_systems import MolecularSystem, solvated
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.forcefield.genesis_restart import read_genesis_restart
@@ -273,3 +276,76 @@ def test_same_lines_for_program_and_command(tmp_path):
     control = read_foreign_control(tmp_path / "a.inp")
     assert control.sources() == ["psffile = a.psf", "parfile = one.prm, two.prm", "type = NOBC"]
     assert not control.periodic
+
+
+# AMBER and GROMACS ----------------------------------------------------------------------------------------------------
+
+COMMON = """[OUTPUT]
+rstfile = min.rst
+
+[ENERGY]
+forcefield       = {forcefield}
+electrostatic    = PME
+switchdist       = {switch}
+cutoffdist       = 8.0
+pairlistdist     = 9.0
+pme_alpha        = 0.5
+pme_nspline      = 6
+pme_max_spacing  = 0.7
+{more}
+
+[MINIMIZE]
+nsteps           = 0
+
+[CONSTRAINTS]
+rigid_bond       = NO
+water_model      = WAT
+
+[BOUNDARY]
+type             = PBC
+"""
+
+
+@pytest.mark.parametrize(("kind", "files", "forcefield", "switch", "more", "form"), [
+    ("amber", "prmtopfile = system.prmtop\nambcrdfile = system.rst7", "AMBER", 8.0, "dispersion_corr = NONE", "cut"),
+    ("gromacs", "grotopfile = system.top\ngrocrdfile = system.gro", "GROAMBER", 6.5, "", "quintic"),
+    ("gromacs", "grotopfile = system.top\ngrocrdfile = system.gro", "GROAMBER", 6.5, "vdw_shift = YES", "shift"),
+])
+def test_amber_and_gromacs(tmp_path, kind, files, forcefield, switch, more, form):
+    """Files of a peptide in water; van der Waals energies in GENESIS' meaning of the key, by a direct sum."""
+    system = solvated("peptide", 30.0)
+    write = {"amber": write_amber, "gromacs": write_gromacs}[kind]
+    paths = write(tmp_path, system.topology, system.position, system.box)
+    assert {path.name for path in paths} == {line.split(" = ")[1] for line in files.splitlines()}
+    text = COMMON.format(forcefield=forcefield, switch=switch, more=more)
+    (tmp_path / "min.inp").write_text(f"[INPUT]\n{files}\n\n{text}")
+    table = ran(chromamd_command("run", "min.inp", cwd=tmp_path))
+    expected = lennard_jones(system, 8.0, switch, form)
+    assert table["VDWAALS"][0] == pytest.approx(expected, rel=2e-4)
+    others = [lennard_jones(system, 8.0, 6.5, other) for other in ("quintic", "shift", "cubic") if other != form]
+    assert min(abs(other - expected) for other in others) > 4 * 2e-4 * abs(expected)
+
+
+def lennard_jones(system: MolecularSystem, cutoff: float, switch: float, form: str) -> float:
+    """Energy (kcal/mol) of all pairs within the cutoff that are not excluded."""
+    position, box, kind = system.position, system.box, system.topology.per_atom("lj_type")
+    excluded = {tuple(pair) for pair in np.sort(system.topology.exclusions(), axis=1).tolist()}
+    first, second = cKDTree(np.mod(position, box), boxsize=box).query_pairs(cutoff, output_type="ndarray").T
+    keep = [tuple(pair) not in excluded for pair in np.sort(np.stack([first, second], 1), axis=1).tolist()]
+    first, second = first[keep], second[keep]
+    d = position[first] - position[second]
+    r = np.linalg.norm(d - box * np.round(d / box), axis=1)
+    c12, c6 = system.topology.lj_c12[kind[first], kind[second]], system.topology.lj_c6[kind[first], kind[second]]
+    u = np.clip((r - switch) / (cutoff - switch), 0, 1) if switch < cutoff else np.zeros_like(r)
+    if form == "shift":
+        width, x, energy = cutoff - switch, np.clip(r - switch, 0, None), 0.0
+        for p, coefficient in ((12, c12), (6, -c6)):
+            a, b = np.linalg.solve([[width**2, width**3], [2 * width, 3 * width**2]],
+                                   [-p * cutoff ** -(p + 1.0), p * (p + 1) * cutoff ** -(p + 2.0)])
+            shift = cutoff**-float(p) - a * width**3 / 3 - b * width**4 / 4
+            energy += np.sum(coefficient * (r**-float(p) - a * x**3 / 3 - b * x**4 / 4 - shift))
+        return energy
+    if form == "cubic":
+        u = np.clip((r**2 - switch**2) / (cutoff**2 - switch**2), 0, 1)
+    weight = {"cut": 1.0, "quintic": 1 - 10 * u**3 + 15 * u**4 - 6 * u**5, "cubic": 1 - 3 * u**2 + 2 * u**3}[form]
+    return np.sum(weight * (c12 / r**12 - c6 / r**6))

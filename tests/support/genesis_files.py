@@ -77,7 +77,7 @@ END
 
 
 def write_salt_water(folder: Path) -> np.ndarray:
-    """``step1.psf``, ``step1.pdb`` (no box), ``toppar/water.rtf``, ``water.prm``, ``ions.str``; gives positions.
+    """``step1.psf``, ``step1.pdb`` (no box), ``toppar/water.rtf``, ``water.prm``, ``ions.str``; positions.
 
     Two segments of waters, WATA with residues 1 to 120 and WATB with 1 to 92, and two sodiums and chlorides in IONS with
     residues 1 to 4.

@@ -95,6 +95,8 @@ contains
     end if
     if (size(settings%source%ignored) > 0) &
       call log%note("keys of GENESIS without effect here: "//listed(settings%source%ignored))
+    if (settings%ensemble%changes_box() .and. .not. settings%ensemble%of_groups) &
+      call log%note("group_tp = NO: the thermostat's alone; pressure and barostat are those of groups of rigid bonds")
     if (size(settings%comm%torus) > 0) then
       write (line, "(a,f0.3,a,f0.3,a)") "torus "//settings%comm%torus_name//": a byte of the halo travels ", &
         sim%hops(2), " links (", sim%hops(1), " with ranks in the order of the machine)"
