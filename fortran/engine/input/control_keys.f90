@@ -47,7 +47,7 @@ module control_keys
     key_t("OUTPUT", "checkpoint_interval", is_real, "0.0", "minutes", "0", &
           "wall-clock time between checkpoints, 0 = only on signals and at the end"), &
     key_t("OUTPUT", "forcefile", is_text, "", "", "", "forces of all atoms in global order; for energy"), &
-    key_t("ENERGY", "forcefield", is_choice, "TOPOLOGY", "", "TOPOLOGY LJ EAM CHARMM CHARMM19 AMBER GROAMBER", &
+    key_t("ENERGY", "forcefield", is_choice, "TOPOLOGY", "", "TOPOLOGY LJ EAM CHARMM AMBER GROAMBER", &
           "all that the topology says (GENESIS' names too; GROAMBER: QUINTIC switch); atoms of one kind: LJ or EAM"), &
     key_t("ENERGY", "eam_element", is_text, "", "", "", "name of the element in a setfl file of several"), &
     key_t("ENERGY", "electrostatic", is_choice, "PME", "", "PME CUTOFF DEBYE", &

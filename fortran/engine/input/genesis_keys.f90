@@ -249,6 +249,8 @@ module genesis_keys
 
   character(len=*), parameter :: coarse = "is a coarse model: use a force field of all atoms"
   type(genesis_word_t), parameter :: genesis_words(*) = [ &
+    genesis_word_t("ENERGY", "forcefield", "CHARMM19", &
+                   "scales charges of 1-4 pairs, which the import does not read: use CHARMM and its files"), &
     genesis_word_t("ENERGY", "forcefield", "GROMARTINI", coarse), &
     genesis_word_t("ENERGY", "forcefield", "AAGO", coarse), &
     genesis_word_t("ENERGY", "forcefield", "CAGO", coarse), &

@@ -93,6 +93,10 @@ contains
       else if (energy%ewald_dispersion .and. settings%source%given("ENERGY", "switchdist") .and. &
                energy%switch_distance < energy%cutoff) then
         call settings%refuse("ENERGY", "switchdist", "does not go with vdw = PME, which has no switch; remove it", error)
+      else if (settings%source%differs("ENERGY", "vdw_switch_form") .and. (changes_form(energy) .or. &
+               energy%ewald_dispersion .or. energy%screened_charges .or. energy%vacuum)) then
+        call settings%refuse("ENERGY", "vdw_switch_form", "goes only with the switched energy, not with "// &
+                             "vdw_force_switch, vdw_shift, vdw_energy_shift, vdw = PME, vacuum or DEBYE; remove it", error)
       else if (.not. energy%ewald_dispersion .and. allocated(energy%dispersion_alpha)) then
         call settings%refuse("ENERGY", "vdw_pme_alpha", "needs vdw = PME", error)
       else if (energy%tail /= no_tail .and. changes_form(energy)) then
@@ -285,9 +289,9 @@ contains
     type(settings_t), intent(in) :: settings
     type(error_t), allocatable, intent(out) :: error
     character(len=20), parameter :: molecular(*) = [character(len=20) :: "electrostatic", "switchdist", "vdw", &
-      "vdw_force_switch", "dispersion_corr", "deterministic", "pairlist_tolerance", "vacuum", "table", "table_order", &
-      "table_density", "pme_alpha", "pme_alpha_tol", "pme_nspline", "pme_ngrid_x", "pme_ngrid_y", "pme_ngrid_z", &
-      "pme_max_spacing"]
+      "vdw_force_switch", "vdw_switch_form", "dispersion_corr", "deterministic", "pairlist_tolerance", "vacuum", "table", &
+      "table_order", "table_density", "pme_alpha", "pme_alpha_tol", "pme_nspline", "pme_ngrid_x", "pme_ngrid_y", &
+      "pme_ngrid_z", "pme_max_spacing"]
     character(len=:), allocatable :: name
     logical :: embedded
     integer :: k
