@@ -19,6 +19,7 @@ from chromabuild.base.files import atomic_path
 from chromabuild.forcefield.foreign_names import amber_names, charmm_names, give_names, gromacs_names
 from chromabuild.forcefield.from_openmm import topology_from_system
 from chromabuild.forcefield.genesis_restart import is_genesis_restart, read_genesis_restart
+from chromabuild.forcefield.local_restraints import add_local_restraints
 from chromabuild.forcefield.topology_file import Topology
 from chromabuild.shards.brick_file import BrickFile, packed
 from chromabuild.shards.manifest import BRICKS_NAME, Manifest, Shard, file_digest, file_entry
@@ -75,9 +76,9 @@ def import_system(structure: str | Path, coordinates: str | Path, parameters: Se
 
 
 def import_topology(structure: str | Path, parameters: Sequence[str | Path], include: str | Path | None = None,
-                    companions: Sequence[str | Path] = ()) -> Topology:
+                    companions: Sequence[str | Path] = (), local: str | Path | None = None) -> Topology:
     """The topology that a structure file and its parameters describe, as of ``import_system``; ``companions``: files to
-    name beside them in its provenance."""
+    name beside them in its provenance; ``local``: local restraints of GENESIS, which become terms."""
     structure = Path(structure)
     kind = structure_kind(structure)
     read = {"CHARMM": _read_charmm, "AMBER": _read_amber, "GROMACS": _read_gromacs}[kind]
@@ -87,6 +88,9 @@ def import_topology(structure: str | Path, parameters: Sequence[str | Path], inc
         warnings.simplefilter("ignore")
         content = _guarded(structure, lambda: read(structure, [str(path) for path in parameters], include))
     files = [structure, *map(Path, companions), *map(Path, parameters)]
+    if local is not None:
+        add_local_restraints(content.flexible, content.atoms, local)
+        files.append(Path(local))
     try:
         return topology_from_system(
             content.flexible, content.rigid, content.atoms, content.force_field, content.type_names,

@@ -21,7 +21,8 @@ _COORDINATES = {"psffile": ("crdfile", "pdbfile"), "prmtopfile": ("ambcrdfile", 
                 "grotopfile": ("grocrdfile", "pdbfile", "crdfile")}
 _REFERENCES = {"psffile": ("reffile",), "prmtopfile": ("ambreffile", "reffile"),
                "grotopfile": ("groreffile", "reffile")}
-FOREIGN = (*STRUCTURES, *_PARAMETERS, "pdbfile", "crdfile", "ambcrdfile", "grocrdfile", "ambreffile", "groreffile")
+FOREIGN = (*STRUCTURES, *_PARAMETERS, "localresfile", "pdbfile", "crdfile", "ambcrdfile", "grocrdfile", "ambreffile",
+           "groreffile")
 """Keys of [INPUT] that make a control file one of these."""
 _ALSO = ("rstfile", "reffile")
 _BOX = ("box_size_x", "box_size_y", "box_size_z")
@@ -130,9 +131,12 @@ class _Import:
         structure = _existing(control, self.kind, files[self.kind])
         parameters = [_existing(control, key, name) for key in _PARAMETERS if key in files and self.kind == "psffile"
                       for name in files[key].replace(",", " ").split()]
-        folder = self.cache / f"topology-{_digest(structure, *parameters, *self._included(structure))}"
+        local = _existing(control, "localresfile", files["localresfile"]) if "localresfile" in files else None
+        words = [str(len(parameters)), "local" if local else ""]
+        sources = [structure, *parameters, *self._included(structure), *([local] if local else [])]
+        folder = self.cache / f"topology-{_digest(*sources, words=words)}"
         if not (folder / "topology.h5").exists():
-            self._make_topology(structure, parameters, folder / "topology.h5")
+            self._make_topology(structure, parameters, local, folder / "topology.h5")
         notes = {"topologyfile": folder / "topology.h5", "scratch": self.cache / f"{control.path.stem}_start"}
         restart = self._restart()
         box = control.box
@@ -168,10 +172,10 @@ class _Import:
         """Files beside a GROMACS top that it may include."""
         return sorted(structure.parent.rglob("*.itp")) if self.kind == "grotopfile" else []
 
-    def _make_topology(self, structure: Path, parameters: list[Path], target: Path) -> None:
+    def _make_topology(self, structure: Path, parameters: list[Path], local: Path | None, target: Path) -> None:
         from chromabuild.forcefield.import_files import import_topology
 
-        topology = import_topology(structure, parameters)
+        topology = import_topology(structure, parameters, local=local)
         topology.write(target)
         self.made.append(f"imported {structure}: {topology.n_atoms} atoms, {topology.force_field}")
 

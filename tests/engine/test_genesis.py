@@ -326,6 +326,43 @@ def test_amber_and_gromacs(tmp_path, kind, files, forcefield, switch, more, form
     assert min(abs(other - expected) for other in others) > 4 * 2e-4 * abs(expected)
 
 
+def test_local_restraints(tmp_path):
+    """Bonds, angles and dihedrals of a localresfile, by hand: what they add to the columns of the log."""
+    system = solvated("peptide", 30.0)
+    write_amber(tmp_path, system.topology, system.position, system.box)
+    files = "prmtopfile = system.prmtop\nambcrdfile = system.rst7\n"
+    quads = system.topology.term("dihedral")["atoms"]
+    chosen = quads[[0, len(quads) // 2, -1]]
+    lines = [f"BOND {a + 1} {d + 1} 1.5 4.0" for a, _, _, d in chosen[:1].tolist()]
+    lines += [f"ANGLE {b + 1} {c + 1} {d + 1} 2.0 100.0" for _, b, c, d in chosen[1:2].tolist()]
+    lines += ["DIHEDRAL " + " ".join(str(atom + 1) for atom in quad) + " 3.0d0 170.0" for quad in chosen.tolist()]
+    (tmp_path / "a.dihe").write_text("\n".join(lines) + "\n")
+    text = COMMON.format(forcefield="AMBER", switch=8.0, more="")
+    tables = []
+    for name, extra in (("without", ""), ("with", "localresfile = a.dihe\n")):
+        (tmp_path / f"{name}.inp").write_text(f"[INPUT]\n{files}{extra}\n{text}")
+        tables.append(ran(chromamd_command("run", f"{name}.inp", cwd=tmp_path)))
+    columns = ("UREY-BRADLEY", "ANGLE", "IMPROPER", "POTENTIAL_ENE")
+    added = {key: tables[1][key][0] - tables[0][key][0] for key in columns}
+    a, b, c, d = (system.position[chosen[:, k]] for k in range(4))
+    one, two = b[1] - c[1], d[1] - c[1]
+    theta = np.arccos(one @ two / np.linalg.norm(one) / np.linalg.norm(two))
+    first, second = np.cross(b - a, c - b), np.cross(c - b, d - c)
+    axis = (c - b) / np.linalg.norm(c - b, axis=1)[:, None]
+    phi = np.arctan2(np.sum(np.cross(first, second) * axis, axis=1), np.sum(first * second, axis=1))
+    away = np.abs(phi - np.radians(170))
+    expected = {"UREY-BRADLEY": 1.5 * (np.linalg.norm(d[0] - a[0]) - 4.0) ** 2,
+                "ANGLE": 2.0 * (theta - np.radians(100)) ** 2,
+                "IMPROPER": 3.0 * np.sum(np.minimum(away, 2 * np.pi - away) ** 2)}
+    assert min(expected.values()) > 0.01
+    for key, value in expected.items():
+        assert added[key] == pytest.approx(value, rel=1e-4, abs=2e-3), key
+    assert added["POTENTIAL_ENE"] == pytest.approx(sum(expected.values()), abs=0.02)
+    (tmp_path / "a.dihe").write_text("BOND 1 99999 1.0 2.0\n")
+    done = chromamd_command("run", "with.inp", cwd=tmp_path)
+    assert done.returncode == 3 and "a.dihe, line 1" in done.stderr
+
+
 def lennard_jones(system: MolecularSystem, cutoff: float, switch: float, form: str) -> float:
     """Energy (kcal/mol) of all pairs within the cutoff that are not excluded."""
     position, box, kind = system.position, system.box, system.topology.per_atom("lj_type")

@@ -77,9 +77,9 @@ END
 
 
 def write_salt_water(folder: Path) -> np.ndarray:
-    """``step1.psf``, ``step1.pdb`` (no box), ``toppar/water.rtf``, ``water.prm``, ``ions.str``; positions.
+    """``step1.psf``, ``step1.pdb`` (no box), ``toppar/water.rtf``, ``.prm`` and ``ions.str``; gives (n, 3) positions.
 
-    Two segments of waters, WATA with residues 1 to 120 and WATB with 1 to 92, and two sodiums and chlorides in IONS with
+    Two segments of waters, WATA with residues 1 to 120 and WATB with 1 to 92, and two sodiums and chlorides, IONS with
     residues 1 to 4.
     """
     rng = np.random.default_rng(2)

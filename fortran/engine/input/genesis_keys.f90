@@ -37,8 +37,8 @@ module genesis_keys
     genesis_key_t("INPUT", "grocrdfile", is_imported, "", "coordinates of GROMACS"), &
     genesis_key_t("INPUT", "groreffile", is_imported, "", "reference coordinates of GROMACS, as reffile"), &
     genesis_key_t("INPUT", "selfile", is_ignored, "", "list of groups for parallel input"), &
-    genesis_key_t("INPUT", "localresfile", is_missing, "", &
-                  "restrains bonds, angles and dihedrals one by one: use DIST and DIHED in [RESTRAINTS]"), &
+    genesis_key_t("INPUT", "localresfile", is_imported, "", &
+                  "restraints of bonds, angles and dihedrals, which become terms: UREY-BRADLEY, ANGLE, IMPROPER in the log"), &
     genesis_key_t("INPUT", "modefile", is_missing, "", "gives principal components for restraints of kind PC"), &
     genesis_key_t("INPUT", "fitfile", is_missing, "", "gives a structure to fit on: use RMSD restraints, which fit on reffile"), &
     genesis_key_t("INPUT", "eef1file", is_missing, "", &
