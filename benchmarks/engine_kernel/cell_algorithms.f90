@@ -19,7 +19,8 @@ program cell_algorithms
   use lennard_jones, only: lennard_jones_t
   use nonbonded, only: nonbonded_t
   use nonbonded_options, only: nonbonded_options_t
-  use pair_parameters, only: pair_parameters_t, vdw_switch
+  use pair_forms, only: vdw_switch
+  use pair_parameters, only: pair_parameters_t
   use pair_table, only: linear_table, tabulate
   use ewald_screening, only: ewald_alpha
   use water_box, only: make_water, water_lennard_jones

@@ -14,7 +14,7 @@ program kernel_benchmark
   use lennard_jones, only: lennard_jones_t
   use nonbonded, only: nonbonded_t
   use nonbonded_options, only: nonbonded_options_t
-  use pair_parameters, only: vdw_cut, vdw_switch
+  use pair_forms, only: vdw_cut, vdw_switch
   use ewald_screening, only: ewald_alpha, pme_grid_size
   use pme, only: pme_t
   use water_box, only: make_water, water_lennard_jones

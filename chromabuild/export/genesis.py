@@ -129,7 +129,7 @@ def _ramp(phase: PlannedPhase, period: int) -> dict[str, object]:
 
 def selection_of(group: str, topology: Topology) -> str:
     """The group in GENESIS' selection syntax, with the residues of the prmtop counted from 1."""
-    residue = residue_of_atom(topology)
+    residue = topology.residue_of_atom() + 1
     chosen = np.unique(residue[atoms_of_group(group, topology)])
     if group != "backbone":
         text = _residues(chosen)
@@ -139,17 +139,6 @@ def selection_of(group: str, topology: Topology) -> str:
     kinds: Mapping[str, np.ndarray] = {"dna": chosen[is_dna[chosen]], "protein": chosen[~is_dna[chosen]]}
     return " or ".join(f"(({' or '.join(f'an:{name}' for name in BACKBONE[kind])}) and ({_residues(rows)}))"
                        for kind, rows in kinds.items() if len(rows))
-
-
-def residue_of_atom(topology: Topology) -> np.ndarray:
-    """(n,) residues of the atoms, counted from 1 through the whole system."""
-    pieces, before = [], 1
-    for t, count in zip(topology.run_template.tolist(), topology.run_count.tolist(), strict=True):
-        template = topology.templates[t]
-        n = len(template.residue_name)
-        pieces.append((before + n * np.arange(count)[:, None] + template.atom_residue).ravel())
-        before += n * count
-    return np.concatenate(pieces)
 
 
 def _residues(rows: np.ndarray) -> str:

@@ -23,8 +23,9 @@ def topology_from_system(flexible: openmm.System, rigid: openmm.System, atoms: a
 
     ``flexible`` has all terms and no constraints; ``rigid`` is the same with the constraints that ``rigid_bond = YES``
     shall apply. ``type_names``: force-field type of every atom, to name the Lennard-Jones types by. A molecule is a run
-    of whole residues that no term leaves; equal ones share a template (those of one residue whatever its number).
-    Names are cut to four letters. Raises BadInputError for terms that the engine does not have.
+    of whole residues that no term leaves; equal ones share a template, those of one residue whatever its number and
+    segment, which their run tells. Names are cut to four letters. Raises BadInputError for terms that the engine does
+    not have.
     """
     system = read_system(flexible, rigid)
     terms = _our_terms(system, atoms, _constraints(rigid))
@@ -35,8 +36,10 @@ def topology_from_system(flexible: openmm.System, rigid: openmm.System, atoms: a
     templates, runs = _templates(system, terms, first, atoms, residue)
     return Topology(
         templates=templates,
-        run_template=np.array([t for t, _ in runs], dtype=np.int32),
-        run_count=np.array([count for _, count in runs], dtype=np.int64),
+        run_template=np.array([run[0] for run in runs], dtype=np.int32),
+        run_count=np.array([run[1] for run in runs], dtype=np.int64),
+        run_residue=np.array([run[2] for run in runs], dtype=np.int64),
+        run_segid=np.array([run[3] for run in runs], dtype="S4"),
         lj_name=np.array([names[k][:8] for k in type_first], dtype="S8"),
         lj_sigma=system.sigma, lj_epsilon=system.epsilon, lj_c12=system.c12, lj_c6=system.c6,
         cmap_energy=system.cmap_energy,
@@ -98,8 +101,8 @@ def _molecule_starts(terms: dict[str, Term], residue: np.ndarray) -> np.ndarray:
 
 
 def _templates(system: SystemTerms, terms: dict[str, Term], first: np.ndarray, topology: app.Topology,
-               residue: np.ndarray) -> tuple[list[MoleculeTemplate], list[tuple[int, int]]]:
-    """Distinct molecules, and runs (template, count) in order."""
+               residue: np.ndarray) -> tuple[list[MoleculeTemplate], list[tuple[int, int, int, bytes]]]:
+    """Distinct molecules, and runs (template, count, number of the first residue, its segment) in order."""
     n_molecules = len(first) - 1
     molecule_of_atom = np.repeat(np.arange(n_molecules), np.diff(first))
     columns = {}  # field of the template -> its rows by molecule, and where those of each molecule begin
@@ -119,13 +122,14 @@ def _templates(system: SystemTerms, terms: dict[str, Term], first: np.ndarray, t
 
     templates: list[MoleculeTemplate] = []
     known: dict[tuple, int] = {}
-    runs: list[tuple[int, int]] = []
+    runs: list[tuple[int, int, int, bytes]] = []
     for m in range(n_molecules):
         own = residues[residue[first[m]]:residue[first[m + 1] - 1] + 1]
         numbers = [_number(r.id, k) for k, r in enumerate(own)]
         values = {target: array[begin[m]:begin[m + 1]] for target, (array, begin) in columns.items()}
+        segids = [r.chain.id.encode()[:4] for r in own]
         key = (*(array.tobytes() for array in values.values()), *(r.name for r in own),
-               *(numbers if len(own) > 1 else ()))
+               *((*numbers, *segids) if len(own) > 1 else ()))
         if key not in known:
             known[key] = len(templates)
             templates.append(MoleculeTemplate(
@@ -133,11 +137,12 @@ def _templates(system: SystemTerms, terms: dict[str, Term], first: np.ndarray, t
                 rigid_water=(values["mass"] > 0).sum() == 3 == len(values["constraint_atoms"]),
                 atom_residue=residue[first[m]:first[m + 1]] - residue[first[m]],
                 residue_name=[r.name.encode()[:4] for r in own], residue_number=numbers,
-                residue_segid=[r.chain.id.encode()[:4] for r in own], **values))
-        if runs and runs[-1][0] == known[key]:
-            runs[-1] = (known[key], runs[-1][1] + 1)
+                residue_segid=segids, **values))
+        kind, count, number, segid = runs[-1] if runs else (-1, 0, 0, b"")
+        if kind == known[key] and (len(own) > 1 or (number + count, segid) == (numbers[0], segids[0])):
+            runs[-1] = (kind, count + 1, number, segid)
         else:
-            runs.append((known[key], 1))
+            runs.append((known[key], 1, numbers[0], segids[0]))
     return templates, runs
 
 

@@ -16,7 +16,10 @@ from openmm import app, unit
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
+from chromabuild.forcefield.foreign_names import amber_names, charmm_names, give_names, gromacs_names
 from chromabuild.forcefield.from_openmm import topology_from_system
+from chromabuild.forcefield.genesis_restart import is_genesis_restart, read_genesis_restart
+from chromabuild.forcefield.local_restraints import add_local_restraints
 from chromabuild.forcefield.topology_file import Topology
 from chromabuild.shards.brick_file import BrickFile, packed
 from chromabuild.shards.manifest import BRICKS_NAME, Manifest, Shard, file_digest, file_entry
@@ -51,36 +54,14 @@ def import_system(structure: str | Path, coordinates: str | Path, parameters: Se
     not read. Raises BadInputError for files that cannot be read, do not belong together, or ask for what the engine
     lacks.
     """
-    structure, output = Path(structure), Path(output)
-    kind = _kind(structure)
-    read = {"CHARMM": _read_charmm, "AMBER": _read_amber, "GROMACS": _read_gromacs}[kind]
-    if parameters and kind != "CHARMM":
-        raise BadInputError(f"{structure} is a {kind} file, which needs no parameter files: leave out {parameters[0]}")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        content = _guarded(structure, lambda: read(structure, [str(path) for path in parameters], include))
-        position, own_box = _guarded(coordinates, lambda: _read_coordinates(Path(coordinates), kind == "AMBER"))
-    if periodic:
-        edges = _orthorhombic(box if box is not None else own_box, coordinates)
-    elif box is not None:
+    output = Path(output)
+    if not periodic and box is not None:
         raise BadInputError("--box and --no-box contradict each other: give one of them")
-    if len(position) != content.atoms.getNumAtoms():
-        raise BadInputError(f"{coordinates} has {len(position)} atoms, {structure} has {content.atoms.getNumAtoms()}: "
-                            "give the coordinates of this very system")
-    if not periodic:
-        edges = np.ceil(np.ptp(position, axis=0)) + 2.0
-        position = position - position.min(axis=0) + 1.0
-    files = [structure, Path(coordinates), *map(Path, parameters)]
-    try:
-        topology = topology_from_system(
-            content.flexible, content.rigid, content.atoms, content.force_field, content.type_names,
-            {"files": {path.name: file_digest(path)["blake3"] for path in files}})
-    except BadInputError as error:
-        raise BadInputError(f"{structure}: {error}") from None
-    _check_bonds(topology, position, edges if periodic else np.full(3, np.finfo(float).max), coordinates)
+    topology = import_topology(structure, parameters, include, [coordinates])
+    position, own_box = import_coordinates(coordinates, structure_kind(structure) == "AMBER")
+    edges, _ = write_start(topology, position, box if box is not None else own_box, coordinates, output / "shards",
+                           periodic)
     topology.write(output / "topology.h5")
-    residue = np.array([atom.residue.index for atom in content.atoms.atoms()])
-    _write_brick(output / "shards", position, edges, residue)
     pairs = topology.special_pairs
     return {
         "force_field": topology.force_field, "atoms": topology.n_atoms, "box": [float(edge) for edge in edges],
@@ -92,6 +73,56 @@ def import_system(structure: str | Path, coordinates: str | Path, parameters: Se
         "special_pairs": int(np.triu(pairs).sum()),
         "outputs": [str(output / "topology.h5"), str(output / "shards" / BRICKS_NAME)],
     }
+
+
+def import_topology(structure: str | Path, parameters: Sequence[str | Path], include: str | Path | None = None,
+                    companions: Sequence[str | Path] = (), local: str | Path | None = None) -> Topology:
+    """The topology that a structure file and its parameters describe, as of ``import_system``; ``companions``: files to
+    name beside them in its provenance; ``local``: local restraints of GENESIS, which become terms."""
+    structure = Path(structure)
+    kind = structure_kind(structure)
+    read = {"CHARMM": _read_charmm, "AMBER": _read_amber, "GROMACS": _read_gromacs}[kind]
+    if parameters and kind != "CHARMM":
+        raise BadInputError(f"{structure} is a {kind} file, which needs no parameter files: leave out {parameters[0]}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        content = _guarded(structure, lambda: read(structure, [str(path) for path in parameters], include))
+    files = [structure, *map(Path, companions), *map(Path, parameters)]
+    if local is not None:
+        add_local_restraints(content.flexible, content.atoms, local)
+        files.append(Path(local))
+    try:
+        return topology_from_system(
+            content.flexible, content.rigid, content.atoms, content.force_field, content.type_names,
+            {"files": {path.name: file_digest(path)["blake3"] for path in files}})
+    except BadInputError as error:
+        raise BadInputError(f"{structure}: {error}") from None
+
+
+def import_coordinates(path: str | Path, amber: bool) -> tuple[np.ndarray, np.ndarray | None]:
+    """(n, 3) positions and the box, edges and angles (angstrom, degree), where the file has one; ``amber``: what is no
+    pdb or gro is AMBER's."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _guarded(path, lambda: _read_coordinates(Path(path), amber))
+
+
+def write_start(topology: Topology, position: np.ndarray, box: Sequence[float] | None, path: str | Path, folder: Path,
+                periodic: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """Write all atoms as one brick into ``folder``; gives the edges of the box and what was added to positions, (3,)
+    each. ``path``: the file they come from, for messages. Raises BadInputError when they do not fit the topology."""
+    if len(position) != topology.n_atoms:
+        raise BadInputError(f"{path} has {len(position)} atoms, the structure file has {topology.n_atoms}: "
+                            "give the coordinates of this very system")
+    shift = np.zeros(3)
+    if periodic:
+        edges = _orthorhombic(box, path)
+    else:
+        edges = np.ceil(np.ptp(position, axis=0)) + 2.0
+        shift = 1.0 - position.min(axis=0)
+    _check_bonds(topology, position, edges if periodic else np.full(3, np.finfo(float).max), path)
+    _write_brick(folder, position + shift, edges, topology.residue_of_atom())
+    return edges, shift
 
 
 def _guarded(path: str | Path, read: Callable[[], _Result]) -> _Result:
@@ -106,12 +137,16 @@ def _guarded(path: str | Path, read: Callable[[], _Result]) -> _Result:
                             "given") from error
 
 
-def _kind(structure: Path) -> str:
+def structure_kind(structure: str | Path) -> str:
+    """CHARMM, AMBER or GROMACS, by its first line. Raises BadInputError for a file that is none of them."""
     try:
         with open(structure, encoding="utf-8", errors="replace") as file:
-            first = file.readline()
+            first = file.readline(200)
     except OSError as error:
         raise BadInputError(f"cannot read {structure} ({error.strerror}): give a PSF, prmtop or top file") from None
+    if first.startswith("GD150608"):
+        raise BadInputError(f"{structure} is a restart file of GENESIS, which holds no structure: give the psf, prmtop "
+                            "or top file, and the restart file as the coordinates")
     if first.startswith("PSF"):
         return "CHARMM"
     return "AMBER" if first.startswith("%VERSION") else "GROMACS"
@@ -126,23 +161,32 @@ def _read_charmm(path: Path, parameters: list[str], include: str | Path | None) 
         raise BadInputError(f"{path} holds no parameters: name its rtf, prm and str files too")
     psf = app.CharmmPsfFile(str(path))
     values = app.CharmmParameterSet(*parameters)
-    return _Structure(psf.topology, psf.createSystem(values, **_FLEXIBLE), psf.createSystem(values, **_RIGID),
-                      "CHARMM", [str(atom.attype) for atom in psf.atom_list])
+    content = _Structure(psf.topology, psf.createSystem(values, **_FLEXIBLE), psf.createSystem(values, **_RIGID),
+                         "CHARMM", [str(atom.attype) for atom in psf.atom_list])
+    give_names(content.atoms, charmm_names(path))
+    return content
 
 
 def _read_amber(path: Path, parameters: list[str], include: str | Path | None) -> _Structure:
     prmtop = app.AmberPrmtopFile(str(path))
-    return _Structure(prmtop.topology, prmtop.createSystem(**_FLEXIBLE), prmtop.createSystem(**_RIGID), "AMBER")
+    content = _Structure(prmtop.topology, prmtop.createSystem(**_FLEXIBLE), prmtop.createSystem(**_RIGID), "AMBER")
+    give_names(content.atoms, amber_names(prmtop))
+    return content
 
 
 def _read_gromacs(path: Path, parameters: list[str], include: str | Path | None) -> _Structure:
     options = {} if include is None else {"includeDir": str(include)}
     top = app.GromacsTopFile(str(path), **options)
-    return _Structure(top.topology, top.createSystem(**_FLEXIBLE), top.createSystem(**_RIGID), "GROMACS")
+    content = _Structure(top.topology, top.createSystem(**_FLEXIBLE), top.createSystem(**_RIGID), "GROMACS")
+    give_names(content.atoms, gromacs_names(top))
+    return content
 
 
 def _read_coordinates(path: Path, amber: bool) -> tuple[np.ndarray, np.ndarray | None]:
     """(n, 3) positions and the box, edges and angles (angstrom, degree), where the file has one."""
+    if is_genesis_restart(path):
+        restart = read_genesis_restart(path)
+        return restart.position, restart.box if (restart.box > 0).all() else None
     kind = _COORDINATE_FORMATS.get(path.suffix.lower())
     if kind is None or (amber and kind == "CRD"):
         content = app.AmberInpcrdFile(str(path))

@@ -83,7 +83,9 @@ class MoleculeRuns:
 def part_of(topology: Topology, selection: Selection) -> Topology:
     """The topology of the chosen molecules alone, in the same order."""
     runs = MoleculeRuns.of(topology).chosen(selection)
-    return replace(topology, run_template=topology.run_template[runs], run_count=topology.run_count[runs])
+    names = {name: None if getattr(topology, name) is None else getattr(topology, name)[runs]
+             for name in ("run_residue", "run_segid")}
+    return replace(topology, run_template=topology.run_template[runs], run_count=topology.run_count[runs], **names)
 
 
 def beyond_dcd(n_atoms: int, selection: Selection) -> str | None:

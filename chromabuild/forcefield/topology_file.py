@@ -128,6 +128,11 @@ class Topology:
     """(t, t), kcal/mol angstrom^6; given together with ``lj_c12``."""
     cmap_energy: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     """(m, s s) kcal/mol: correction maps, phi = 360 i/s and psi = 360 j/s degrees in column s i + j."""
+    run_residue: np.ndarray | None = None
+    """(k,) int64, of imported systems: where the molecules of a run are one residue, the number of the first one's; the
+    others follow it."""
+    run_segid: np.ndarray | None = None
+    """(k,) S4: segment of these; given together with ``run_residue``."""
 
     def __post_init__(self) -> None:
         if self.lj_c12 is None:
@@ -177,6 +182,16 @@ class Topology:
         return np.concatenate([np.tile(of_template[t], count)
                                for t, count in zip(self.run_template, self.run_count, strict=True)])
 
+    def residue_of_atom(self) -> np.ndarray:
+        """(n,) int64: residues counted from 0 through the whole system."""
+        pieces, before = [], 0
+        for t, count in zip(self.run_template.tolist(), self.run_count.tolist(), strict=True):
+            template = self.templates[t]
+            n = len(template.residue_name)
+            pieces.append((before + n * np.arange(count)[:, None] + template.atom_residue).ravel())
+            before += n * count
+        return np.concatenate(pieces)
+
     def charges(self) -> np.ndarray:
         """(n,) charges of all atoms, e."""
         return self.per_atom("charge")
@@ -224,6 +239,9 @@ class Topology:
                 _put(file, f"lj/{name}", np.asarray(getattr(self, f"lj_{name}"), dtype="<f8"))
             _put(file, "molecule/template", np.asarray(self.run_template, dtype="<i4"))
             _put(file, "molecule/count", np.asarray(self.run_count, dtype="<i8"))
+            if self.run_residue is not None:
+                _put(file, "molecule/residue_number", np.asarray(self.run_residue, dtype="<i8"))
+                _put(file, "molecule/segid", np.asarray(self.run_segid, dtype="S4"))
             _put(file, "cmap/energy", np.asarray(self.cmap_energy, dtype="<f8"))
             for i, template in enumerate(self.templates):
                 group = file.create_group(f"template/{i:04d}")
@@ -270,6 +288,7 @@ class Topology:
                 ],
                 run_template=file["molecule/template"][...],
                 run_count=file["molecule/count"][...],
+                run_residue=_optional(file, "molecule/residue_number"), run_segid=_optional(file, "molecule/segid"),
                 lj_name=file["lj/name"][...],
                 lj_sigma=file["lj/sigma"][...],
                 lj_epsilon=file["lj/epsilon"][...],
@@ -280,6 +299,10 @@ class Topology:
                 force_field=_text(file.attrs["force_field"]),
                 provenance=json.loads(_text(file.attrs["provenance"])),
             )
+
+
+def _optional(file: h5py.File, name: str) -> np.ndarray | None:
+    return file[name][...] if name in file else None
 
 
 def molecule_kinds(path: str | Path) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -25,20 +25,41 @@ def executable(precision: Precision = "mixed") -> Path:
     return path
 
 
-def become(find: Callable[[], Path]) -> None:
-    """Be the command of a program: give way to it, or with ``--path`` alone print where it is (for mpirun)."""
+def become(find: Callable[[], Path], before: Callable[[str, str], Iterable[str]] | None = None) -> None:
+    """Be the command of a program: give way to it, or with ``--path`` alone print where it is (for mpirun).
+
+    ``before`` is called with the first two arguments; what it gives is told on standard error.
+    """
     name = Path(sys.argv[0]).name
+    command, control = (*sys.argv[1:3], "", "")[:2]
     try:
         path = find()
+        for line in before(command, control) if before else ():
+            print(f"{name}: {line}", file=sys.stderr)
     except ChromabuildError as error:
         print(f"{name}: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     if sys.argv[1:] == ["--path"]:
         print(path)
+    elif before and command == "import" and control:
+        print(f"{name}: {control} is ready to run")
     else:
         os.execv(path, [str(path), *sys.argv[1:]])
 
 
 def main() -> None:
-    """Console script ``chromamd``: becomes the engine; ``chromamd --path`` prints where it is (for mpirun)."""
-    become(executable)
+    """Console script ``chromamd``: becomes the engine; ``chromamd --path`` prints where it is (for mpirun).
+
+    A control file that names files of CHARMM, AMBER or GROMACS is imported before; ``chromamd import FILE`` does only
+    that. Of several ranks the first one does it while the others wait.
+    """
+    become(executable, _import)
+
+
+def _import(command: str, control: str) -> Iterable[str]:
+    """Import what a control file names, for commands that read one; gives what there is to tell."""
+    if command not in ("run", "energy", "setup", "import") or not control:
+        return ()
+    from chromabuild.simulate.foreign_control import prepare
+
+    return prepare(control)

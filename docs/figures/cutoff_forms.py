@@ -1,7 +1,7 @@
 """docs/images/cutoff_forms.svg: the Lennard-Jones interaction of two TIP3P oxygens near the cutoff, in each form."""
 
 import numpy as np
-from style import BLUE, GREEN, GREY, ORANGE, plt, save
+from style import BLUE, GREEN, GREY, ORANGE, RED, plt, save
 
 SIGMA, EPSILON, ON, OFF = 3.1507, 0.1521, 10.0, 12.0  # angstrom, kcal/mol
 
@@ -12,6 +12,15 @@ def power_force_switch(r: np.ndarray, n: int) -> np.ndarray:
     factor = OFF**half / (OFF**half - ON**half)
     outer = factor * (r**-half - OFF**-half) ** 2
     return np.where(r < ON, r**-n - (ON * OFF) ** -half, np.where(r < OFF, outer, 0.0))
+
+
+def power_force_shift(r: np.ndarray, n: int) -> np.ndarray:
+    """r^-n under GROMACS' force shift, n = 6 or 12: the force gets a x^2 + b x^3, x being the way from the switch."""
+    width, x = OFF - ON, np.clip(r - ON, 0, OFF - ON)
+    a, b = np.linalg.solve([[width**2, width**3], [2 * width, 3 * width**2]],
+                           [-n * OFF ** -(n + 1), n * (n + 1) * OFF ** -(n + 2)])
+    energy = np.clip(r, None, OFF) ** -n - a / 3 * x**3 - b / 4 * x**4
+    return energy - (OFF**-n - a / 3 * width**3 - b / 4 * width**4)
 
 
 def main() -> None:
@@ -25,7 +34,8 @@ def main() -> None:
     forms = {
         "cut (switchdist = cutoffdist)": (np.where(inside, plain, 0), GREY),
         "switched energy": (plain * switch * inside, BLUE),
-        "vdw_shift": (np.where(inside, plain - (c12 / OFF**12 - c6 / OFF**6), 0), GREEN),
+        "vdw_shift": (c12 * power_force_shift(r, 12) - c6 * power_force_shift(r, 6), RED),
+        "vdw_energy_shift": (np.where(inside, plain - (c12 / OFF**12 - c6 / OFF**6), 0), GREEN),
         "vdw_force_switch": (c12 * power_force_switch(r, 12) - c6 * power_force_switch(r, 6), ORANGE),
     }
     figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.1))

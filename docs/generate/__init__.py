@@ -7,13 +7,13 @@ with the model.
 
 from pathlib import Path
 
-from generate import api, commands, control_keys, modifications, settings
+from generate import api, commands, control_keys, genesis_keys, modifications, settings
 
 
 def write_reference(folder: Path) -> None:
     """Write all generated pages into ``folder``; a page that has not changed keeps its time stamp."""
     pages: dict[str, str] = {}
-    for maker in (api, commands, control_keys, modifications, settings):
+    for maker in (api, commands, control_keys, genesis_keys, modifications, settings):
         pages |= maker.pages()
     for name, text in pages.items():
         path = folder / name

@@ -4,7 +4,7 @@ module base_control_file
   use base_kinds, only: int64, real64
   use base_error, only: error_t, exit_bad_input, fail
   use base_text, only: lower_case, read_line, to_text
-  use base_control_keys, only: closest, is_choice, is_integer, is_real, key_t, position_of, upper_case
+  use base_control_keys, only: is_choice, is_integer, is_real, key_t, position_of, suggestion, upper_case
   implicit none
   private
   public :: control_file_t, value_length
@@ -40,19 +40,22 @@ module base_control_file
     procedure :: refuse
     procedure :: refuse_file
     procedure :: has_section
+    procedure :: fail_at
+    !> What a program that knows more sections, keys and words than its table overrides.
+    procedure :: check_section
+    procedure :: take_unknown
+    procedure :: unknown_word
   end type control_file_t
 
 contains
 
   !> Read a control file; anything not in the table `keys`, or of the wrong kind, is refused with file and line.
-  !> `foreign`: names of keys of another program in [INPUT], refused with `advice`.
-  subroutine read_control(self, keys, path, error, foreign, advice)
+  subroutine read_control(self, keys, path, error)
     class(control_file_t), intent(out) :: self
     type(key_t), intent(in) :: keys(:)
     character(len=*), intent(in) :: path
     type(error_t), allocatable, intent(out) :: error
-    character(len=*), intent(in), optional :: foreign(:), advice
-    character(len=:), allocatable :: line, section, name, value
+    character(len=:), allocatable :: line, section, name, value, begun
     integer :: unit, status, number, equals, k, earlier, entry
 
     self%path = path
@@ -67,26 +70,30 @@ contains
       return
     end if
     section = ""
+    begun = ""
     number = 0
     do
       call read_line(unit, line, status)
       if (status /= 0) exit
       number = number + 1
       if (index(line, "#") > 0) line = line(:index(line, "#") - 1)
-      if (index(line, "!") > 0) line = line(:index(line, "!") - 1)
-      line = trim(adjustl(without_controls(line)))
+      ! In a selection it means not.
+      if (index(line, "!") > 0 .and. lower_case(section) /= "selection") line = line(:index(line, "!") - 1)
+      line = begun//trim(adjustl(without_controls(line)))
+      begun = ""
       if (len(line) == 0) cycle
+      if (line(len(line):) == "\") then
+        begun = line(:len(line) - 1)
+        cycle
+      end if
       if (line(1:1) == "[") then
         if (index(line, "]") /= len(line)) then
           call fail_at(self, number, "a section is written as [NAME], not '"//line//"'", error)
           exit
         end if
         section = trim(adjustl(line(2:len(line) - 1)))
-        if (.not. any(lower_case(self%key%section) == lower_case(section))) then
-          call fail_at(self, number, "section ["//section//"] does not exist; nearest is ["// &
-                       closest(section, self%key%section)//"]", error)
-          exit
-        end if
+        if (.not. any(lower_case(self%key%section) == lower_case(section))) call self%check_section(section, number, error)
+        if (allocated(error)) exit
         self%section = [self%section, lower_case(padded(section))]
         cycle
       end if
@@ -102,17 +109,13 @@ contains
       name = lower_case(trim(line(:equals - 1)))
       value = trim(adjustl(line(equals + 1:)))
       k = position_of(self%key, section, name)
-      if (k == 0 .and. lower_case(section) == "input" .and. present(foreign)) then
-        if (any(foreign == name)) then
-          call fail_at(self, number, "'"//name//"' "//advice, error)
-          exit
-        end if
-      end if
       if (k == 0) then
-        call fail_at(self, number, "key '"//name//"' does not exist in ["//section//"]; nearest is '"// &
-                     closest(name, pack(self%key%name, lower_case(self%key%section) == lower_case(section)))//"'", error)
-        exit
+        call self%take_unknown(section, name, value, number, error)
+        if (allocated(error)) exit
+        cycle
       end if
+      if (self%key(k)%allowed == "YES NO" .and. lower_case(value) == "true") value = "YES"
+      if (self%key(k)%allowed == "YES NO" .and. lower_case(value) == "false") value = "NO"
       earlier = self%line(k)
       if (index(self%key(k)%name, "#") > 0) then
         read (name(index(self%key(k)%name, "#"):), *) entry
@@ -157,9 +160,43 @@ contains
     end do
   end function without_controls
 
+  !> Refuse a section that the table does not have.
+  subroutine check_section(self, section, number, error)
+    class(control_file_t), intent(inout) :: self
+    character(len=*), intent(in) :: section
+    integer, intent(in) :: number
+    type(error_t), allocatable, intent(out) :: error
+    call self%fail_at(number, "section ["//section//"] does not exist"// &
+                      suggestion(section, self%key%section, "[", "]"), error)
+  end subroutine check_section
+
+  !> Refuse a key that the table does not have.
+  subroutine take_unknown(self, section, name, value, number, error)
+    class(control_file_t), intent(inout) :: self
+    character(len=*), intent(in) :: section, name, value
+    integer, intent(in) :: number
+    type(error_t), allocatable, intent(out) :: error
+    associate (given => value)
+    end associate
+    call self%fail_at(number, "key '"//name//"' does not exist in ["//section//"]"// &
+                      suggestion(name, pack(self%key%name, lower_case(self%key%section) == lower_case(section)), &
+                                 "'", "'"), error)
+  end subroutine take_unknown
+
+  !> Why a word is none of a choice.
+  pure function unknown_word(self, key, value) result(reason)
+    class(control_file_t), intent(in) :: self
+    type(key_t), intent(in) :: key
+    character(len=*), intent(in) :: value
+    character(len=:), allocatable :: reason
+    associate (given => value, table => self)
+    end associate
+    reason = "is not one of: "//trim(key%allowed)
+  end function unknown_word
+
   !> Check one value against the kind and range of its key.
   subroutine check_value(self, key, value, number, error)
-    type(control_file_t), intent(in) :: self
+    class(control_file_t), intent(in) :: self
     type(key_t), intent(in) :: key
     character(len=*), intent(in) :: value
     integer, intent(in) :: number
@@ -177,7 +214,7 @@ contains
                    to_text(len(self%value))//" letters", error)
     else if (key%kind == is_choice) then
       if (index(" "//trim(key%allowed)//" ", " "//upper_case(value)//" ") == 0) &
-        call fail_at(self, number, "'"//say//"' is not one of: "//trim(key%allowed), error)
+        call fail_at(self, number, "'"//say//"' "//self%unknown_word(key, value), error)
     else if (key%kind == is_integer) then
       status = verify(value, "+-0123456789")
       if (status == 0) read (value, *, iostat=status) whole
@@ -202,7 +239,7 @@ contains
 
   !> Fail with the file and a line of it before the message.
   subroutine fail_at(self, line, message, error)
-    type(control_file_t), intent(in) :: self
+    class(control_file_t), intent(in) :: self
     integer, intent(in) :: line
     character(len=*), intent(in) :: message
     type(error_t), allocatable, intent(out) :: error

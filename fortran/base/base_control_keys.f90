@@ -3,7 +3,7 @@ module base_control_keys
   use base_text, only: edit_distance, lower_case
   implicit none
   private
-  public :: key_t, is_text, is_integer, is_real, is_choice, position_of, closest, upper_case
+  public :: key_t, is_text, is_integer, is_real, is_choice, position_of, closest, suggestion, upper_case
 
   integer, parameter :: is_text = 1, is_integer = 2, is_real = 3, is_choice = 4
 
@@ -51,6 +51,17 @@ contains
       end if
     end do
   end function closest
+
+  !> "; nearest is 'KEY'" where a candidate is near enough to a word to have been meant, else nothing.
+  pure function suggestion(word, candidates, before, after) result(text)
+    character(len=*), intent(in) :: word, candidates(:), before, after
+    character(len=:), allocatable :: text, best
+    text = ""
+    if (size(candidates) == 0) return
+    best = closest(word, candidates)
+    if (3*edit_distance(lower_case(word), lower_case(best)) <= max(len(word), len(best))) &
+      text = "; nearest is "//before//best//after
+  end function suggestion
 
   !> A text with its letters a to z as capitals.
   pure function upper_case(text) result(upper)

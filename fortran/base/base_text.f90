@@ -3,7 +3,7 @@ module base_text
   use base_kinds, only: int64, real64
   implicit none
   private
-  public :: to_text, decimal_text, lower_case, edit_distance, with_rank, read_line
+  public :: to_text, decimal_text, lower_case, edit_distance, with_rank, read_line, listed
 
   interface to_text
     procedure :: integer_to_text, long_to_text, real_to_text
@@ -93,6 +93,17 @@ contains
       path = name(:at - 1)//to_text(rank)//name(at + 2:)
     end if
   end function with_rank
+
+  !> Texts with commas between them.
+  pure function listed(texts) result(list)
+    character(len=*), intent(in) :: texts(:)
+    character(len=:), allocatable :: list
+    integer :: k
+    list = trim(texts(1))
+    do k = 2, size(texts)
+      list = list//", "//trim(texts(k))
+    end do
+  end function listed
 
   !> Read one line of any length; `status` as iostat.
   subroutine read_line(unit, line, status)

@@ -20,9 +20,10 @@ def pages():
     """The generated pages, made as the site makes them."""
     sys.path.insert(0, str(ROOT / "docs"))
     try:
-        from generate import api, commands, control_keys, settings
+        from generate import api, commands, control_keys, genesis_keys, settings
 
-        return {maker.__name__.split(".")[-1]: maker.pages() for maker in (api, commands, control_keys, settings)}
+        makers = (api, commands, control_keys, genesis_keys, settings)
+        return {maker.__name__.split(".")[-1]: maker.pages() for maker in makers}
     finally:
         sys.path.pop(0)
 
@@ -36,6 +37,16 @@ def test_every_key_is_described(pages, page, table, least):
     for section, name in keys:
         part = text.split(f"## `[{section}]`")[1].split("\n## ")[0]
         assert re.search(rf"^\| `{name}1?` ", part, re.MULTILINE), f"{section} {name}"
+
+
+def test_every_key_of_genesis_is_described(pages):
+    text = pages["genesis_keys"]["genesis-keys.md"]
+    source = (ROOT / "fortran/engine/input/genesis_keys.f90").read_text()
+    keys = re.findall(r'genesis_key_t\("(\w+)", "([\w*#]+)", is_(\w+)', source)
+    assert len(keys) > 120
+    for section, name, kind in keys:
+        part = text.split(f"## {kind.capitalize()}\n")[1].split("\n## ")[0]
+        assert f"| `[{section}]` | `{name}` |" in part, f"{section} {name}"
 
 
 def test_every_setting_is_described(pages):

@@ -126,3 +126,29 @@ def test_continued_barostat_is_bitwise_the_same(tmp_path, ensemble):
     last = [[line for line in log.splitlines() if line.startswith("INFO:")][-1] for log in (log_whole, log_rest)]
     assert last[0] == last[1]
     assert systems.read_table(log_rest)["VOLUME"][-1] != pytest.approx(BOX.prod(), rel=1e-6)
+
+
+@pytest.mark.parametrize(("before", "after"), [("ANISO", "ISO"), ("ISO", "XY-FIXED"), ("ANISO", "SEMI-ISO")])
+@pytest.mark.parametrize("barostat", ["MTK", "BERENDSEN"])
+def test_other_pistons_than_those_of_the_restart(tmp_path, before, after, barostat):
+    """Rates of strain of a restart act on the axes as the new pistons hold them: what keeps shape or area does so."""
+    start = lone_ions(tmp_path, 64)
+    ensemble = {"tpcontrol": "BUSSI", "tau_t": 0.2, "tau_p": 0.3, "pressure": 120, "barostat": barostat}
+    first = systems.read_table(simulate(tmp_path, start, 40, ensemble | {"ensemble": "NPT", "isotropy": before},
+                                        end="one", rigid=False, timestep=0.005))
+    edges = np.stack([first[name] for name in ("BOXX", "BOXY", "BOXZ")], axis=1)
+    assert np.ptp(edges[-1] / edges[0]) > 1e-4 or before == "ISO"
+    kind = "NPAT" if after == "XY-FIXED" else "NPT"
+    second = systems.read_table(simulate(tmp_path, str(tmp_path / "one().rst"), 20,
+                                         ensemble | {"ensemble": kind, "isotropy": after}, 1, "two", rigid=False,
+                                         timestep=0.005))
+    growth = np.stack([second[name] for name in ("BOXX", "BOXY", "BOXZ")], axis=1) / edges[-1]
+    # The log has four digits behind the point of edges of 20 angstrom.
+    tolerance = 1e-5
+    if after == "XY-FIXED":
+        np.testing.assert_allclose(growth[:, :2], 1.0, atol=tolerance)
+    else:
+        np.testing.assert_allclose(growth[:, 0], growth[:, 1], atol=tolerance)
+    if after == "ISO":
+        np.testing.assert_allclose(growth[:, 0], growth[:, 2], atol=tolerance)
+    assert np.abs(growth[-1] - 1).max() > 3 * tolerance

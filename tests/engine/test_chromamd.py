@@ -173,8 +173,8 @@ def test_run_from_the_settings_of_a_build(systems, tmp_path):
 
 
 @pytest.mark.parametrize(("section", "line", "expected"), [
-    ("INPUT", "psffile = a.psf", "chromabuild import"),
-    ("INPUT", "grotopfile = topol.top", "chromabuild import"),
+    ("INPUT", "psffile = a.psf", "chromamd import"),
+    ("INPUT", "grotopfile = topol.top", "chromamd import"),
     ("ENERGY", "cutofdist = 9.0", "cutoffdist"),
     ("ENERGI", "cutoffdist = 9.0", "ENERGY"),
     ("DYNAMICS", "timestp = 0.002", "timestep"),

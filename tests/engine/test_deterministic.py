@@ -90,6 +90,13 @@ def test_bits_do_not_depend_on_many_ranks(folder, one_short, ranks, threads):
     assert_same(trajectory(folder, ranks, threads, "chromamd", "langevin-mtk", 10), one_short)
 
 
+def test_tables_change_no_bit_with_the_ranks(folder):
+    """Screening beyond the polynomials of the kernels, for which tables stand in."""
+    energy = {"pme_alpha": 0.6, "pme_max_spacing": 1.0}
+    one = trajectory(folder, 1, 1, "chromamd", "bussi", 10, **energy)
+    assert_same(trajectory(folder, 3, 2, "chromamd", "bussi", 10, **energy), one)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["SD", "LBFGS"])
 def test_minimisation_goes_the_same_way(folder, method):

@@ -15,7 +15,7 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import DynamicsSection, SimulateSection
 from chromabuild.export.amber import export_amber
 from chromabuild.export.amber_control import phase_control
-from chromabuild.export.genesis import export_genesis, residue_of_atom, selection_of
+from chromabuild.export.genesis import export_genesis, selection_of
 from chromabuild.export.namd import VELOCITY_UNIT, export_namd
 from chromabuild.export.parts import PARTS, with_constant_restraints
 from chromabuild.export.system import BuiltSystem
@@ -181,7 +181,7 @@ def test_genesis_files(mixed, tmp_path):
 def test_genesis_selections_mean_the_groups(mixed, group):
     """The expression, evaluated over residue numbers, atom names and masses."""
     topology = mixed.topology
-    number = residue_of_atom(topology)
+    number = topology.residue_of_atom() + 1
     names = topology.per_atom("atom_name").astype("U4")
     text = selection_of(group, topology).replace("heavy", "HEAVY")
     text = re.sub(r"rno:(\d+)-(\d+)", r"((number >= \1) & (number <= \2))", text)

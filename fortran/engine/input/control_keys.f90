@@ -3,7 +3,7 @@ module control_keys
   use base_control_keys, only: is_choice, is_integer, is_real, is_text, key_t
   implicit none
   private
-  public :: keys, free_keys, bound_keys, foreign_files
+  public :: keys, free_keys, bound_keys
 
   !> Every key there is.
   type(key_t), parameter :: keys(*) = [ &
@@ -32,8 +32,8 @@ module control_keys
     key_t("OUTPUT", "checkpoint_interval", is_real, "0.0", "minutes", "0", &
           "wall-clock time between checkpoints, 0 = only on signals and at the end"), &
     key_t("OUTPUT", "forcefile", is_text, "", "", "", "forces of all atoms in global order; for energy"), &
-    key_t("ENERGY", "forcefield", is_choice, "TOPOLOGY", "", "TOPOLOGY LJ EAM", &
-          "all that the topology says; or for atoms of one kind Lennard-Jones or embedded atoms"), &
+    key_t("ENERGY", "forcefield", is_choice, "TOPOLOGY", "", "TOPOLOGY LJ EAM CHARMM AMBER GROAMBER", &
+          "all that the topology says (GENESIS' names too; GROAMBER: QUINTIC switch); atoms of one kind: LJ or EAM"), &
     key_t("ENERGY", "eam_element", is_text, "", "", "", "name of the element in a setfl file of several"), &
     key_t("ENERGY", "electrostatic", is_choice, "PME", "", "PME CUTOFF DEBYE", &
           "particle mesh Ewald; up to cutoffdist: q q (1/r - 1/cutoffdist); or water and salt without their atoms"), &
@@ -63,7 +63,11 @@ module control_keys
     key_t("ENERGY", "vdw_force_switch", is_choice, "NO", "", "YES NO", &
           "switch the van der Waals force instead of the energy"), &
     key_t("ENERGY", "vdw_shift", is_choice, "NO", "", "YES NO", &
-          "shift the van der Waals energy to zero at the cutoff"), &
+          "shift the van der Waals force from switchdist on so that it is zero at the cutoff, as GROMACS does"), &
+    key_t("ENERGY", "vdw_energy_shift", is_choice, "NO", "", "YES NO", &
+          "shift the van der Waals energy to zero at the cutoff by a constant; no switch"), &
+    key_t("ENERGY", "vdw_switch_form", is_choice, "CUBIC", "", "CUBIC QUINTIC", &
+          "switch of the energy: cubic in r^2 as CHARMM's, or quintic in r as GROMACS'"), &
     key_t("ENERGY", "table", is_choice, "NO", "", "YES NO", &
           "look real-space pairs up in a table over 1/r^2 instead of computing them (slower)"), &
     key_t("ENERGY", "table_order", is_choice, "1", "", "1 3", "interpolation in the table: linear or cubic"), &
@@ -117,7 +121,7 @@ module control_keys
     key_t("DYNAMICS", "annealing", is_choice, "NO", "", "YES NO", "change the temperature in the course of the run"), &
     key_t("DYNAMICS", "anneal_period", is_integer, "0", "steps", "0", "between changes of the temperature"), &
     key_t("DYNAMICS", "dtemperature", is_real, "0.0", "K", "-1e6", "each change of the temperature"), &
-    key_t("DYNAMICS", "iseed", is_integer, "314159", "", "0", "seed of velocities, thermostat and barostat"), &
+    key_t("DYNAMICS", "iseed", is_integer, "314159", "", "-1", "seed of velocities, thermostat and barostat; -1 = the default"), &
     key_t("DYNAMICS", "initial_time", is_real, "0.0", "ps", "-1e30", "time of a fresh start"), &
     key_t("CONSTRAINTS", "rigid_bond", is_choice, "NO", "", "YES NO", &
           "keep bonds to hydrogen and waters rigid in dynamics"), &
@@ -204,8 +208,5 @@ module control_keys
   !> Keys of [OUTPUT] that a run may not go on without: what a trajectory file holds.
   character(len=20), parameter :: bound_keys(*) = [character(len=20) :: "dcd_atoms"]
 
-  !> GENESIS' names of files that the engine does not read itself.
-  character(len=12), parameter :: foreign_files(*) = [character(len=12) :: "topfile", "parfile", "strfile", "psffile", &
-                                  "pdbfile", "crdfile", "prmtopfile", "ambcrdfile", "grotopfile", "grocrdfile"]
 
 end module control_keys

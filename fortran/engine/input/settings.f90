@@ -32,6 +32,10 @@ module settings
     character(len=:), allocatable :: topology, shards, restart, reference, frames, embedded_atoms
     !> Go on from a checkpoint.
     logical :: continues = .false.
+    !> Name for restart files that a run of imported files starts from; empty where nothing was imported.
+    character(len=:), allocatable :: scratch
+    !> Positions and velocities of an imported restart (module exact_state).
+    character(len=:), allocatable :: exact_state
   end type input_settings_t
 
   !> [OUTPUT]: files, and the atoms of a trajectory (an empty set: all) and of them those of a group (0: all).
@@ -55,7 +59,10 @@ module settings
     real(real64) :: dielectric = 1.0_real64, ionic_strength = 0.0_real64
     logical :: dielectric_grows = .false.
     real(real64), allocatable :: debye_length
-    logical :: vacuum = .false., deterministic = .false., force_switch = .false., shift = .false.
+    logical :: vacuum = .false., deterministic = .false.
+    !> Of van der Waals near the cutoff: a switch of the force or a shift of it to zero, each instead of the switch of the
+    !> energy; a switch of the energy that is quintic in r instead of cubic in r^2; the energy less its value at the cutoff.
+    logical :: force_switch = .false., force_shift = .false., quintic_switch = .false., shift = .false.
     real(real64) :: switch_distance = 0.0_real64, cutoff = 0.0_real64, list_distance = 0.0_real64
     !> kT/ns/atom.
     real(real64), allocatable :: list_tolerance

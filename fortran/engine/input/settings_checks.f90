@@ -1,11 +1,12 @@
 !> Values of the control file that are fine alone but contradict each other, or that a command cannot do without.
 module settings_checks
   use base_kinds, only: int64, real64
-  use base_error, only: error_t, exit_bad_input, fail
+  use base_error, only: error_t
   use ensemble_state, only: max_chain
   use base_text, only: to_text
-  use settings, only: area_fixed, barostat_automatic, bath_langevin, bath_none, ensemble_npat, ensemble_npt, ensemble_nve, &
-                      ensemble_nvt, forcefield_embedded_atoms, forcefield_topology, leapfrog, no_tail, respa, settings_t
+  use settings, only: area_fixed, barostat_automatic, bath_langevin, bath_none, energy_settings_t, ensemble_npat, &
+                      ensemble_npt, ensemble_nve, ensemble_nvt, forcefield_embedded_atoms, forcefield_topology, leapfrog, &
+                      no_tail, respa, settings_t
   implicit none
   private
   public :: check_together, check_command, check_release
@@ -39,8 +40,10 @@ contains
         call settings%refuse("ENERGY", "switchdist", "must not exceed cutoffdist", error)
       else if (energy%cutoff >= energy%list_distance) then
         call settings%refuse("ENERGY", "pairlistdist", "must exceed cutoffdist", error)
-      else if (energy%force_switch .and. energy%shift) then
-        call settings%refuse("ENERGY", "vdw_shift", "contradicts vdw_force_switch = YES", error)
+      else if (count([energy%force_switch, energy%force_shift, energy%shift]) > 1) then
+        call settings%refuse("ENERGY", merge("vdw_shift       ", "vdw_energy_shift", energy%force_shift), &
+                             "contradicts another form of van der Waals near the cutoff; give one of vdw_force_switch, "// &
+                             "vdw_shift and vdw_energy_shift", error)
       else if (energy%ewald_dispersion .and. energy%deterministic) then
         call settings%refuse("ENERGY", "deterministic", "does not go with vdw = PME; give vdw = CUTOFF", error)
       else if (.not. energy%ewald_charges .and. settings%dynamics%integrator == respa) then
@@ -52,8 +55,6 @@ contains
         call settings%refuse("ENERGY", "pairlist_tolerance", "needs electrostatic = PME; remove it", error)
       else if (energy%table_order > 0 .and. energy%ewald_dispersion) then
         call settings%refuse("ENERGY", "table", "does not go with vdw = PME; give table = NO", error)
-      else if (energy%table_order > 0 .and. energy%deterministic) then
-        call settings%refuse("ENERGY", "table", "does not go with deterministic = YES; give table = NO", error)
       else if (comm%pme_ranks > 0 .and. .not. energy%ewald_charges) then
         call settings%refuse("COMM", "pme_ranks", "needs electrostatic = PME", error)
       else if (comm%pme_ranks > 0 .and. energy%forcefield /= forcefield_topology) then
@@ -84,21 +85,41 @@ contains
     type(settings_t), intent(in) :: settings
     type(error_t), allocatable, intent(out) :: error
     associate (energy => settings%energy)
-      if (energy%ewald_dispersion .and. (energy%force_switch .or. energy%shift .or. energy%tail /= no_tail)) then
+      if (energy%ewald_dispersion .and. (changes_form(energy) .or. energy%tail /= no_tail)) then
         call settings%refuse("ENERGY", "vdw", &
-                             "sums the dispersion beyond the cutoff; remove vdw_force_switch, vdw_shift and dispersion_corr", &
+                             "sums the dispersion beyond the cutoff; remove vdw_force_switch, vdw_shift, vdw_energy_shift "// &
+                             "and dispersion_corr", &
                              error)
       else if (energy%ewald_dispersion .and. settings%source%given("ENERGY", "switchdist") .and. &
                energy%switch_distance < energy%cutoff) then
         call settings%refuse("ENERGY", "switchdist", "does not go with vdw = PME, which has no switch; remove it", error)
+      else if (settings%source%differs("ENERGY", "vdw_switch_form") .and. (changes_form(energy) .or. &
+               energy%ewald_dispersion .or. energy%screened_charges .or. energy%vacuum)) then
+        call settings%refuse("ENERGY", "vdw_switch_form", "goes only with the switched energy, not with "// &
+                             "vdw_force_switch, vdw_shift, vdw_energy_shift, vdw = PME, vacuum or DEBYE; remove it", error)
       else if (.not. energy%ewald_dispersion .and. allocated(energy%dispersion_alpha)) then
         call settings%refuse("ENERGY", "vdw_pme_alpha", "needs vdw = PME", error)
-      else if (energy%tail /= no_tail .and. (energy%force_switch .or. energy%shift)) then
+      else if (energy%tail /= no_tail .and. changes_form(energy)) then
         call settings%refuse("ENERGY", "dispersion_corr", &
-                             "goes only with the switched energy, not with vdw_force_switch or vdw_shift", error)
+                             "goes only with the switched energy, not with vdw_force_switch, vdw_shift or vdw_energy_shift", error)
       end if
     end associate
   end subroutine check_dispersion
+
+  !> Whether van der Waals near the cutoff are anything else than an energy that is switched or cut off.
+  pure logical function changes_form(energy)
+    type(energy_settings_t), intent(in) :: energy
+    changes_form = energy%force_switch .or. energy%force_shift .or. energy%shift
+  end function changes_form
+
+  !> The key that says so.
+  pure function form_key(energy) result(key)
+    type(energy_settings_t), intent(in) :: energy
+    character(len=16) :: key
+    key = "vdw_force_switch"
+    if (energy%force_shift) key = "vdw_shift"
+    if (energy%shift) key = "vdw_energy_shift"
+  end function form_key
 
   !> Keys that do not go with electrostatic = DEBYE, and that only go with it.
   subroutine check_solvent(settings, error)
@@ -113,8 +134,8 @@ contains
           if (.not. allocated(error) .and. source%differs("ENERGY", trim(own(k)))) &
             call settings%refuse("ENERGY", trim(own(k)), "needs electrostatic = DEBYE", error)
         end do
-      else if (energy%force_switch .or. energy%shift) then
-        call settings%refuse("ENERGY", merge("vdw_force_switch", "vdw_shift       ", energy%force_switch), &
+      else if (changes_form(energy)) then
+        call settings%refuse("ENERGY", trim(form_key(energy)), &
                              "does not go with electrostatic = DEBYE; give switchdist", error)
       else if (energy%vacuum) then
         call settings%refuse("ENERGY", "vacuum", "contradicts electrostatic = DEBYE, whose charges stand in water", error)
@@ -253,8 +274,8 @@ contains
                              error)
       else if (energy%vacuum .and. source%given("ENERGY", "switchdist") .and. energy%switch_distance < energy%cutoff) then
         call settings%refuse("ENERGY", "switchdist", "does not go with vacuum = YES, which has no switch; remove it", error)
-      else if (energy%vacuum .and. (energy%force_switch .or. energy%shift)) then
-        call settings%refuse("ENERGY", "vacuum", "has neither switch nor shift; remove vdw_force_switch and vdw_shift", error)
+      else if (energy%vacuum .and. changes_form(energy)) then
+        call settings%refuse("ENERGY", "vacuum", "has neither switch nor shift; remove "//trim(form_key(energy)), error)
       end if
       do k = 1, size(key)
         if (.not. allocated(error) .and. source%given("BOUNDARY", trim(key(k)))) &
@@ -268,9 +289,9 @@ contains
     type(settings_t), intent(in) :: settings
     type(error_t), allocatable, intent(out) :: error
     character(len=20), parameter :: molecular(*) = [character(len=20) :: "electrostatic", "switchdist", "vdw", &
-      "vdw_force_switch", "dispersion_corr", "deterministic", "pairlist_tolerance", "vacuum", "table", "table_order", &
-      "table_density", "pme_alpha", "pme_alpha_tol", "pme_nspline", "pme_ngrid_x", "pme_ngrid_y", "pme_ngrid_z", &
-      "pme_max_spacing"]
+      "vdw_force_switch", "vdw_switch_form", "dispersion_corr", "deterministic", "pairlist_tolerance", "vacuum", "table", &
+      "table_order", "table_density", "pme_alpha", "pme_alpha_tol", "pme_nspline", "pme_ngrid_x", "pme_ngrid_y", &
+      "pme_ngrid_z", "pme_max_spacing"]
     character(len=:), allocatable :: name
     logical :: embedded
     integer :: k
@@ -283,7 +304,10 @@ contains
     else if (embedded .and. settings%input%embedded_atoms == "") then
       call settings%refuse("ENERGY", "forcefield", "needs eamfile in [INPUT]", error)
     else if (embedded .and. settings%energy%shift) then
-      call settings%refuse("ENERGY", "vdw_shift", "does not go with forcefield = EAM", error)
+      call settings%refuse("ENERGY", "vdw_energy_shift", "does not go with forcefield = EAM", error)
+    else if (settings%energy%forcefield /= forcefield_topology .and. settings%energy%force_shift) then
+      call settings%refuse("ENERGY", "vdw_shift", "does not go with forcefield = "//name//"; a constant shift of the energy "// &
+                           "is vdw_energy_shift", error)
     else if (settings%energy%forcefield /= forcefield_topology .and. settings%dynamics%integrator == respa) then
       call settings%refuse("DYNAMICS", "integrator", "needs reciprocal space, which forcefield = "//name// &
                            " has not; give VVER", error)
@@ -303,11 +327,13 @@ contains
     select case (command)
     case ("setup")
       call check_setup(settings, error)
-    case ("run")
+    case ("run", "check")
       if (.not. (settings%runs_dynamics .or. settings%runs_minimisation)) &
-        call fail(error, exit_bad_input, "the control file has neither [MINIMIZE] nor [DYNAMICS]: add the one to run")
+        call settings%source%refuse_file("has neither [MINIMIZE] nor [DYNAMICS]: add the one to run", error)
+      if (command == "check" .and. settings%input%scratch /= "") return
       call require("INPUT", "topologyfile")
-      call require("INPUT", "rstfile")
+      ! Where files were imported, bricks will do.
+      if (settings%input%scratch == "" .or. settings%input%shards == "") call require("INPUT", "rstfile")
     case ("energy")
       if (settings%input%restart /= "" .and. settings%input%shards /= "") &
         call settings%refuse("INPUT", "rstfile", "and shardfile are both given; energy starts from one of them", error)

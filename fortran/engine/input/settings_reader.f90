@@ -1,14 +1,18 @@
 !> The control file to typed settings: the one place where keys are looked up by name.
 module settings_reader
-  use base_kinds, only: int64
+  use base_kinds, only: int64, real64
   use base_error, only: error_t
   use base_text, only: lower_case, to_text
   use comm_halo, only: pattern_names
   use comm_transports, only: transport_names
   use comm_torus_map, only: read_torus
   use control, only: control_t
-  use settings, only: groups_of_restraint, group_settings_t, dihedral_restraint, distance_restraint, position_restraint, &
-                      rmsd_restraint, restraint_settings_t, schedule_t, settings_t
+  use base_control_keys, only: position_of
+  use control_keys, only: keys
+  use foreign_files, only: set_name, take_imported
+  use settings, only: forcefield_embedded_atoms, forcefield_topology, groups_of_restraint, group_settings_t, &
+                      dihedral_restraint, distance_restraint, position_restraint, rmsd_restraint, restraint_settings_t, &
+                      schedule_t, settings_t
   use settings_checks, only: check_command, check_release, check_together
   implicit none
   private
@@ -24,6 +28,17 @@ contains
     associate (control => settings%source)
       call control%read(path, error)
       if (allocated(error)) return
+      settings%input%exact_state = ""
+      if (command == "check") then
+        ! Files may still be to import.
+        settings%input%scratch = ""
+        if (size(control%imported) > 0) settings%input%scratch = "*"
+        if (any(index(control%imported, "ambreffile") == 1 .or. index(control%imported, "groreffile") == 1)) &
+          call control%take("INPUT", "reffile", "*")
+      else
+        call take_imported(control, path, settings%input%scratch, settings%input%exact_state, error)
+        if (allocated(error)) return
+      end if
       settings%runs_minimisation = control%wants_minimisation()
       settings%runs_dynamics = control%wants_dynamics()
       call read_files(control, settings, error)
@@ -38,7 +53,7 @@ contains
       allocate (settings%restraint(0))
       call check_together(settings, error)
       if (.not. allocated(error)) call check_command(settings, command, error)
-      if (allocated(error) .or. .not. any(command == ["run   ", "energy"])) return
+      if (allocated(error) .or. .not. any(command == ["run   ", "energy", "check "])) return
       call read_restraints(control, settings, error)
       if (.not. allocated(error)) call check_release(settings, error)
       ! Restrained positions hold the centre of mass, unless the control file says otherwise.
@@ -57,6 +72,7 @@ contains
       input%topology = control%text("INPUT", "topologyfile")
       input%shards = control%text("INPUT", "shardfile")
       input%restart = control%text("INPUT", "rstfile")
+      if (input%scratch /= "") input%restart = set_name(input%restart)
       input%reference = control%text("INPUT", "reffile")
       input%frames = control%text("INPUT", "dcdfile")
       input%embedded_atoms = control%text("INPUT", "eamfile")
@@ -67,6 +83,7 @@ contains
       if (problem /= "") call control%refuse("OUTPUT", "dcd_atoms", problem, error)
       output%group = int(control%integer("OUTPUT", "dcd_group"))
       output%restart = control%text("OUTPUT", "rstfile")
+      if (input%scratch /= "") output%restart = set_name(output%restart)
       output%checkpoint = control%text("OUTPUT", "checkpoint")
       output%checkpoint_interval = control%real("OUTPUT", "checkpoint_interval")
       output%forces = control%text("OUTPUT", "forcefile")
@@ -79,6 +96,8 @@ contains
     type(settings_t), intent(inout) :: settings
     associate (energy => settings%energy)
       energy%forcefield = control%choice("ENERGY", "forcefield")
+      ! The other words are GENESIS' for what a topology holds.
+      if (energy%forcefield > forcefield_embedded_atoms) energy%forcefield = forcefield_topology
       energy%element = control%text("ENERGY", "eam_element")
       energy%ewald_charges = control%text("ENERGY", "electrostatic") == "PME"
       energy%screened_charges = control%text("ENERGY", "electrostatic") == "DEBYE"
@@ -90,9 +109,16 @@ contains
       energy%vacuum = control%yes("ENERGY", "vacuum")
       energy%deterministic = control%yes("ENERGY", "deterministic")
       energy%force_switch = control%yes("ENERGY", "vdw_force_switch")
-      energy%shift = control%yes("ENERGY", "vdw_shift")
+      energy%force_shift = control%yes("ENERGY", "vdw_shift")
+      energy%shift = control%yes("ENERGY", "vdw_energy_shift")
       energy%switch_distance = control%real("ENERGY", "switchdist")
       energy%cutoff = control%real("ENERGY", "cutoffdist")
+      energy%quintic_switch = control%text("ENERGY", "vdw_switch_form") == "QUINTIC"
+      if (control%text("ENERGY", "forcefield") == "GROAMBER" .and. .not. control%given("ENERGY", "vdw_switch_form")) &
+        energy%quintic_switch = .true.
+      energy%quintic_switch = energy%quintic_switch .and. energy%switch_distance < energy%cutoff .and. &
+                              .not. (energy%force_switch .or. energy%force_shift .or. energy%shift .or. &
+                                     energy%screened_charges .or. energy%ewald_dispersion)
       energy%list_distance = control%real("ENERGY", "pairlistdist")
       if (is_number("pairlist_tolerance")) energy%list_tolerance = control%real("ENERGY", "pairlist_tolerance")
       if (is_number("pme_alpha")) energy%alpha = control%real("ENERGY", "pme_alpha")
@@ -143,6 +169,7 @@ contains
       if (control%yes("DYNAMICS", "annealing")) dynamics%annealing_period = control%integer("DYNAMICS", "anneal_period")
       dynamics%temperature_change = control%real("DYNAMICS", "dtemperature")
       dynamics%seed = control%integer("DYNAMICS", "iseed")
+      if (dynamics%seed < 0) read (keys(position_of("DYNAMICS", "iseed"))%default, *) dynamics%seed
 
       constraints%rigid_bonds = control%yes("CONSTRAINTS", "rigid_bond")
       constraints%settle_waters = control%yes("CONSTRAINTS", "fast_water")
@@ -209,6 +236,8 @@ contains
       boundary%balances_load = control%yes("BOUNDARY", "load_balance")
       do axis = 1, 3
         boundary%box(axis) = control%real("BOUNDARY", "box_size_"//axis_name(axis))
+        ! As in GENESIS, of the coordinates and not of a restart; the import has taken it.
+        if (settings%input%scratch /= "") boundary%box(axis) = 0.0_real64
         boundary%domains(axis) = int(control%integer("BOUNDARY", "domain_"//axis_name(axis)))
       end do
       comm%midpoint = control%text("COMM", "method") == "MIDPOINT"

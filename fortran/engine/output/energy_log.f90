@@ -144,7 +144,7 @@ contains
       call put(6 + k, energies%part(k))
     end do
     call put(n_energies + 7, temperature)
-    call put(n_energies + 8, virial)
+    call put(n_energies + 8, virial/3.0_real64)
     call put(n_energies + 9, sum(pressure)/3.0_real64)
     call put(n_energies + 10, total + energies%bath)
     call put(n_energies + 11, product(energies%box))

@@ -7,18 +7,19 @@ program chromamd
   use comm_communicator, only: communicator_t
   use base_control_help, only: print_help
   use control_keys, only: keys
+  use genesis_help, only: print_genesis_keys
   use settings, only: settings_t
   use settings_reader, only: read_settings
   use base_error, only: error_t, exit_bad_input, exit_corrupt_file, fail
   use pme_ranks, only: end_pme_service, serve_pme
   use base_stop_signal, only: catch_stop_signals
-  use base_text, only: edit_distance, to_text
+  use base_text, only: edit_distance, listed, to_text
   use kernel_dispatch, only: check_processor
   use verify_files, only: state_of
   use program_version, only: version
   implicit none
-  character(len=8), parameter :: known(8) = [character(len=8) :: "setup", "run", "energy", "merge", "verify", "ranks", &
-    "help", "version"]
+  character(len=8), parameter :: known(9) = [character(len=8) :: "setup", "run", "energy", "merge", "verify", "check", &
+    "ranks", "help", "version"]
   integer, parameter :: exit_usage = 2
   type(communicator_t) :: comm
   type(settings_t) :: settings
@@ -32,15 +33,21 @@ program chromamd
     write (output_unit, "(a)") "chromamd "//version//" ("//precision_name//" precision)"
   case ("help", "--help", "")
     if (path == "") write (output_unit, "(a,/)") &
-      "# usage: chromamd setup|run|energy|merge FILE, chromamd verify RESTART ..., chromamd help [SECTION], "// &
-      "chromamd ranks, chromamd version; FILE:"
-    call print_help(keys, path, error)
+      "# usage: chromamd setup|run|energy|merge FILE, chromamd import FILE, chromamd check FILE ..., "// &
+      "chromamd verify RESTART ..., chromamd help [SECTION], chromamd help genesis, chromamd ranks, chromamd version; FILE:"
+    if (path == "genesis") then
+      call print_genesis_keys()
+    else
+      call print_help(keys, path, error)
+    end if
     if (allocated(error)) then
       write (error_unit, "(2a)") "chromamd: ", error%message
       stop exit_usage, quiet=.true.
     end if
   case ("verify")
     call verify()
+  case ("check")
+    call check()
   case ("ranks")
     ! To try a launcher: the number of ranks that it starts.
     call comm%start()
@@ -106,6 +113,31 @@ contains
     if (k == 2) write (error_unit, "(a)") "chromamd: 'chromamd verify' needs restart files or marks of checkpoints"
     stop merge(exit_usage, exit_corrupt_file, k == 2), quiet=.true.
   end subroutine verify
+
+  !> Say of each control file named on the command line whether `run` would take its keys and values.
+  subroutine check()
+    type(settings_t) :: settings
+    type(error_t), allocatable :: error
+    logical :: good
+    integer :: k
+    good = .true.
+    do k = 2, command_argument_count()
+      if (allocated(error)) deallocate (error)
+      call read_settings(argument(k), "check", settings, error)
+      good = good .and. .not. allocated(error)
+      if (allocated(error)) then
+        write (output_unit, "(a)") error%message
+      else if (size(settings%source%ignored) > 0) then
+        write (output_unit, "(3a)") argument(k), ": ok; keys of GENESIS without effect here: ", &
+          listed(settings%source%ignored)
+      else
+        write (output_unit, "(2a)") argument(k), ": ok"
+      end if
+    end do
+    if (good .and. k > 2) return
+    if (k == 2) write (error_unit, "(a)") "chromamd: 'chromamd check' needs control files"
+    stop merge(exit_usage, exit_bad_input, k == 2), quiet=.true.
+  end subroutine check
 
   !> The command whose name is nearest.
   function most_like(name)

@@ -19,9 +19,9 @@ module commands
   use minimiser, only: run_minimisation
   use open_box, only: open_origin
   use simulation, only: simulation_t
-  use restart, only: phase_fresh, restart_t
+  use restart, only: phase_fresh, restart_t, saved_ranks
   use start, only: start_from_bricks, start_from_files, start_from_restart
-  use base_text, only: to_text
+  use base_text, only: listed, to_text
   use topology, only: topology_t
   use trajectory, only: trajectory_t
   implicit none
@@ -41,7 +41,7 @@ contains
   !> Minimisation or dynamics from restart files, or from a checkpoint of the same run.
   subroutine command_run(comm, settings, error)
     type(communicator_t), intent(in) :: comm
-    type(settings_t), intent(in) :: settings
+    type(settings_t), intent(inout) :: settings
     type(error_t), allocatable, intent(out) :: error
     type(simulation_t) :: sim
     type(energy_log_t) :: log
@@ -58,6 +58,8 @@ contains
     type(schedule_t) :: schedule
     character(len=160) :: line
 
+    call set_up_imported(comm, settings, error)
+    if (allocated(error)) return
     sim%comm = comm
     call sim%timer%start()
     call checkpoints%prepare(comm, settings, error)
@@ -91,6 +93,10 @@ contains
       if (comm%n_apart > 0) line = trim(line)//", "//to_text(int(comm%n_apart, int64))//" ranks apart"
       call log%note(trim(line))
     end if
+    if (size(settings%source%ignored) > 0) &
+      call log%note("keys of GENESIS without effect here: "//listed(settings%source%ignored))
+    if (settings%ensemble%changes_box() .and. .not. settings%ensemble%of_groups) &
+      call log%note("group_tp = NO: the thermostat's alone; pressure and barostat are those of groups of rigid bonds")
     if (size(settings%comm%torus) > 0) then
       write (line, "(a,f0.3,a,f0.3,a)") "torus "//settings%comm%torus_name//": a byte of the halo travels ", &
         sim%hops(2), " links (", sim%hops(1), " with ranks in the order of the machine)"
@@ -125,6 +131,26 @@ contains
     call log%close()
     call checkpoints%finish(sim%comm)
   end subroutine command_run
+
+  !> Restart files to start from where the control file names imported coordinates, or a set of another number of ranks.
+  subroutine set_up_imported(comm, settings, error)
+    type(communicator_t), intent(in) :: comm
+    type(settings_t), intent(inout) :: settings
+    type(error_t), allocatable, intent(out) :: error
+    type(settings_t) :: setup
+    integer :: n_saved
+    if (settings%input%scratch == "") return
+    if (settings%input%restart /= "") then
+      call saved_ranks(settings%input%restart, n_saved, error)
+      call comm%agree(error)
+      if (allocated(error)) return
+      if (n_saved == comm%n_ranks) return
+    end if
+    setup = settings
+    setup%output%restart = settings%input%scratch//"_"//to_text(int(comm%n_ranks, int64))//"_().rst"
+    call set_up_domains(comm, setup, error)
+    settings%input%restart = setup%output%restart
+  end subroutine set_up_imported
 
   !> One evaluation of energies and forces, from restart files if the control file names them, else from the bricks.
   subroutine command_energy(comm, settings, error)

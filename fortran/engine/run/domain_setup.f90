@@ -8,7 +8,8 @@ module domain_setup
   use comm_communicator, only: communicator_t
   use settings, only: settings_t
   use base_error, only: error_t, exit_bad_input, exit_corrupt_file, fail
-  use restart, only: phase_fresh, restart_t, saved_ranks
+  use exact_state, only: read_exact_box, read_exact_state
+  use restart, only: phase_dynamics, phase_fresh, restart_t, saved_ranks
   use setup, only: draw_velocities, read_domain, read_saved_domain
   use simulation, only: simulation_t
   use start, only: box_of, check_restart, make_grid, origin_of, place_in_box, read_topology
@@ -28,7 +29,7 @@ contains
     type(brick_list_t) :: list
     type(restart_t) :: first, saved
     character(len=:), allocatable :: name
-    logical :: from_restart
+    logical :: from_restart, moves
     real(real64) :: box(3)
     integer(int64) :: sums(2), most(1)
     integer :: domain, n_domains, n_saved, n_read
@@ -48,6 +49,7 @@ contains
       call check_count(settings, settings%input%restart, first%n_system, sim%topology%n_atoms, error)
     else
       call list%read(settings%input%shards, error)
+      if (settings%input%exact_state /= "") call read_exact_box(settings%input%exact_state, list%box)
       box = box_of(settings, sim%topology, list%box)
       call check_count(settings, settings%input%shards, list%n_atoms, sim%topology%n_atoms, error)
     end if
@@ -73,11 +75,17 @@ contains
         call read_domain(sim%grid, domain, sim%topology, list, saved%id, saved%position, n_read, error, &
                          origin_of(sim%is_open, sim%grid%box))
         if (allocated(error)) exit
-        call place_in_box(sim%is_open, sim%grid%box, saved%position)
         if (allocated(saved%velocity)) deallocate (saved%velocity)
         allocate (saved%velocity(3, size(saved%id)))
         call draw_velocities(settings%dynamics%seed, settings%ensemble%temperature, &
                              sim%topology, saved%id, saved%velocity)
+        if (settings%input%exact_state /= "") then
+          call read_exact_state(settings%input%exact_state, sim%topology%n_atoms, saved%id, sim%grid%box, saved%position, &
+                                saved%velocity, moves, error)
+          if (allocated(error)) exit
+          if (moves) saved%phase = phase_dynamics
+        end if
+        call place_in_box(sim%is_open, sim%grid%box, saved%position)
         sums(2) = sums(2) + n_read
       end if
       if (.not. allocated(error)) call saved%write(name, domain, n_domains, error)

@@ -1,5 +1,6 @@
 !> Atoms chosen by GENESIS' selection syntax: `segid:A and (resname:ALA or rno:5-10) and not an:H*`, `ai:1-120`, `all`,
-!> `mname:H3`, `heavy`, `hydrogen`. The expression is translated once into reverse Polish form and then asked atom by atom.
+!> `mname:H3`, `heavy`, `hydrogen`, `backbone`; `&`, `|` and `!` for and, or and not. The expression is translated once into
+!> reverse Polish form and then asked atom by atom.
 module selection
   use base_kinds, only: int64, real64
   use settings, only: settings_t
@@ -13,16 +14,22 @@ module selection
 
   integer, parameter :: name_length = 8, max_items = 256
   integer, parameter :: want_all = 1, want_heavy = 2, want_hydrogen = 3, want_index = 4, want_name = 5, &
-                        want_residue = 6, want_residue_number = 7, want_segment = 8, want_molecule = 9, does_and = 10, &
-                        does_or = 11, does_not = 12
+                        want_residue = 6, want_residue_number = 7, want_segment = 8, want_molecule = 9, want_backbone = 10, &
+                        does_and = 11, does_or = 12, does_not = 13
   !> Lighter atoms are hydrogens (atomic mass units); heavy hydrogens of repartitioning weigh up to 4.1.
   real(real64), parameter :: heaviest_hydrogen = 4.2_real64
+  !> Of the backbone of a protein.
+  character(len=2), parameter :: backbone_atom(4) = ["N ", "CA", "C ", "O "]
 
   !> Names of one kind of molecule and of its atoms.
   type :: molecule_names_t
     character(len=:), allocatable :: name
     character(len=name_length), allocatable :: atom(:), residue(:), segment(:)
     integer, allocatable :: residue_number(:)
+    !> Whether each atom is one of a residue that has all four of a backbone, and is one of these.
+    logical, allocatable :: is_backbone(:)
+    !> A molecule of one residue, such as a water.
+    logical :: is_one_residue = .false.
   contains
     procedure :: read => read_molecule_names
   end type molecule_names_t
@@ -78,6 +85,7 @@ contains
     character(len=name_length), allocatable :: residue(:), segment(:)
     integer, allocatable :: atom_residue(:), number(:)
     character(len=16) :: group
+    integer :: a, first, k
     write (group, "(a,i4.4)") "template/", kind - 1
     call file%text_attribute(trim(group), "name", self%name, error)
     if (.not. allocated(error)) call file%read_names(trim(group)//"/atom_name", self%atom, error)
@@ -89,6 +97,17 @@ contains
     self%residue = residue(atom_residue + 1)
     self%segment = segment(atom_residue + 1)
     self%residue_number = number(atom_residue + 1)
+    self%is_one_residue = size(number) == 1
+    allocate (self%is_backbone(size(self%atom)), source=.false.)
+    first = 1
+    do a = 1, size(self%atom)
+      if (a < size(self%atom)) then
+        if (atom_residue(a + 1) == atom_residue(a)) cycle
+      end if
+      if (all([(any(self%atom(first:a) == backbone_atom(k)), k=1, size(backbone_atom))])) &
+        self%is_backbone(first:a) = [(any(backbone_atom == self%atom(k)), k=first, a)]
+      first = a + 1
+    end do
   end subroutine read_molecule_names
 
   !> Translate entry `number` of [SELECTION].
@@ -108,7 +127,7 @@ contains
     character(len=*), intent(in) :: expression
     character(len=:), allocatable, intent(out) :: problem
     character(len=:), allocatable :: rest, word
-    rest = expression
+    rest = joined(expression)
     problem = ""
     self%n_items = 0
     word = next_word(rest)
@@ -116,13 +135,34 @@ contains
     if (problem == "" .and. word /= "") problem = "has '"//word//"' where 'and', 'or' or the end is expected"
   end subroutine parse
 
-  !> Take the next word off the text; parentheses are words of their own, the end is an empty word.
+  !> The text without blanks around colons, and around dashes between digits.
+  pure function joined(text) result(dense)
+    character(len=*), intent(in) :: text
+    character(len=:), allocatable :: dense
+    character(len=1) :: before, after
+    integer :: i
+    dense = ""
+    do i = 1, len_trim(text)
+      if (text(i:i) == " " .and. dense /= "") then
+        before = dense(len(dense):)
+        after = adjustl(text(i:))
+        if (before == ":" .or. after == ":") cycle
+        if (before == "-" .and. scan(after, "0123456789") > 0 .and. len(dense) > 1) then
+          if (scan(dense(len(dense) - 1:len(dense) - 1), "0123456789") > 0) cycle
+        end if
+        if (after == "-" .and. scan(before, "0123456789") > 0) cycle
+      end if
+      dense = dense//text(i:i)
+    end do
+  end function joined
+
+  !> Take the next word off the text; parentheses and `&`, `|`, `!` are words of their own, the end is an empty word.
   function next_word(rest) result(word)
     character(len=:), allocatable, intent(inout) :: rest
     character(len=:), allocatable :: word
     integer :: n
     rest = adjustl(rest)
-    n = scan(rest//" ", " ()") - 1
+    n = scan(rest//" ", " ()&|!") - 1
     if (n == 0 .and. len_trim(rest) > 0) n = 1
     word = rest(:n)
     rest = rest(n + 1:)
@@ -196,9 +236,9 @@ contains
     colon = index(word, ":")
     value = word(colon + 1:)
     select case (lower_case(word(:max(0, colon - 1))))
-    case ("ai", "atomindex", "atomidx")
+    case ("ai", "atomindex", "atomidx", "atomno", "ano")
       item%kind = want_index
-    case ("an", "atomname")
+    case ("an", "atomname", "atom_name")
       item%kind = want_name
     case ("rnam", "resname", "residuename")
       item%kind = want_residue
@@ -206,18 +246,22 @@ contains
       item%kind = want_residue_number
     case ("segid", "sid", "segmentid")
       item%kind = want_segment
-    case ("mname", "moleculename")
+    case ("mname", "moleculename", "molname", "mol")
       item%kind = want_molecule
     case default
       select case (lower_case(word))
-      case ("all")
+      case ("all", "*")
         item%kind = want_all
-      case ("heavy")
+      case ("heavy", "heavyatom")
         item%kind = want_heavy
-      case ("hydrogen")
+      case ("hydrogen", "hydrogenatom")
         item%kind = want_hydrogen
+      case ("backbone", "backboneatom")
+        item%kind = want_backbone
       case default
-        problem = "has '"//word//"', which is none of all, heavy, hydrogen, ai:, an:, mname:, resname:, rno:, segid:"
+        problem = "has '"//word//"', which is none of all, heavy, hydrogen, backbone, ai:, an:, mname:, resname:, rno:, segid:"
+        if (index(lower_case(word), "around") == 1) problem = "has '"//word//"', a choice by distance, which chromamd has "// &
+          "not: choose the atoms by their numbers, ai:FIRST-LAST"
       end select
       return
     end select
@@ -236,8 +280,9 @@ contains
     if (status /= 0 .or. verify(value, "0123456789-") > 0) problem = "has '"//word//"', which is no number or range"
   end subroutine read_item
 
-  !> Whether the atom with this global id (from 0) is chosen. Fails when a segment is asked for that stands for several
-  !> equal molecules, which share their names in the topology.
+  !> Whether the atom with this global id (from 0) is chosen. Equal molecules share their names in the topology. Those of one
+  !> residue, such as waters, have numbers and segments of their own in imported systems, and else no number. Fails when a
+  !> segment is asked for that stands for several other equal molecules.
   logical function holds(self, topology, names, id, error)
     class(selection_t), intent(in) :: self
     type(topology_t), intent(in) :: topology
@@ -245,12 +290,18 @@ contains
     integer(int64), intent(in) :: id
     type(error_t), allocatable, intent(inout) :: error
     logical :: stack(max_items)
-    integer(int64) :: origin
+    integer(int64) :: origin, copy, number
     real(real64) :: mass
-    integer :: t, a, k, top
+    integer :: t, a, k, top, run
+    logical :: is_shared, is_numbered
     call topology%locate(id, t, a, origin)
     mass = topology%templates(t)%mass(a)
-    call topology%locate_in_molecule(id, t, a)
+    call topology%locate_in_molecule(id, t, a, run, copy)
+    is_numbered = names%molecule(t)%is_one_residue .and. allocated(topology%run_residue)
+    is_shared = .false.
+    if (.not. is_numbered) is_shared = topology%molecule_count(t) > 1
+    number = names%molecule(t)%residue_number(a)
+    if (is_numbered) number = topology%run_residue(run) + copy
     top = 0
     associate (molecule => names%molecule(t))
       do k = 1, self%n_items
@@ -270,10 +321,17 @@ contains
           case (want_residue)
             stack(top) = matches(molecule%residue(a), item%name)
           case (want_residue_number)
-            stack(top) = molecule%residue_number(a) >= item%first .and. molecule%residue_number(a) <= item%last
+            stack(top) = number >= item%first .and. number <= item%last
+            if (molecule%is_one_residue .and. is_shared) stack(top) = .false.
+          case (want_backbone)
+            stack(top) = molecule%is_backbone(a)
           case (want_segment)
-            stack(top) = matches(molecule%segment(a), item%name)
-            if (stack(top) .and. topology%molecule_count(t) > 1 .and. .not. allocated(error)) &
+            if (is_numbered) then
+              stack(top) = matches(topology%run_segment(run), item%name)
+            else
+              stack(top) = matches(molecule%segment(a), item%name)
+            end if
+            if (stack(top) .and. is_shared .and. .not. allocated(error)) &
               call fail(error, exit_bad_input, "segid:"//trim(item%name)//" is the first of "// &
                         to_text(topology%molecule_count(t))//" equal molecules, which share their names in the "// &
                         "topology: choose its atoms by ai:FIRST-LAST")

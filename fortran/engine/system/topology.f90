@@ -35,6 +35,10 @@ module topology
     !> Molecule of each run, and the global id of its first atom (one more entry than runs: the end).
     integer, allocatable :: run_molecule(:)
     integer(int64), allocatable :: run_first_atom(:)
+    !> Of imported systems: number of the residue of the first molecule of each run, where molecules are one residue, and
+    !> its segment. The molecules of a run are numbered one after the other.
+    integer(int64), allocatable :: run_residue(:)
+    character(len=8), allocatable :: run_segment(:)
     integer(int64) :: n_atoms = 0
     !> Some template has virtual sites.
     logical :: has_sites = .false.
@@ -113,6 +117,15 @@ contains
     self%run_molecule = self%run_molecule + 1
     call read_maps(self%cmap, file, error)
     if (allocated(error)) return
+    if (file%exists("molecule/residue_number")) then
+      call file%read_long("molecule/residue_number", self%run_residue, error)
+      if (.not. allocated(error)) call file%read_names("molecule/segid", self%run_segment, error)
+      if (allocated(error)) return
+      if (any([size(self%run_residue), size(self%run_segment)] /= size(count))) then
+        call fail(error, exit_corrupt_file, file%path//": molecule/residue_number and molecule/segid do not fit molecule/count")
+        return
+      end if
+    end if
     call read_molecules(self, file, error)
     if (allocated(error)) return
     allocate (self%run_first_atom(size(count) + 1))
@@ -269,11 +282,14 @@ contains
     end associate
   end subroutine locate
 
-  !> Kind of molecule of the atom with global id `id`, and its index in the molecule (from 1).
-  pure subroutine locate_in_molecule(self, id, kind, atom)
+  !> Kind of molecule of the atom with global id `id`, and its index in the molecule (from 1); the run of equal molecules,
+  !> and which of its molecules it is (from 0).
+  pure subroutine locate_in_molecule(self, id, kind, atom, run, copy)
     class(topology_t), intent(in) :: self
     integer(int64), intent(in) :: id
     integer, intent(out) :: kind, atom
+    integer, intent(out), optional :: run
+    integer(int64), intent(out), optional :: copy
     integer :: low, high, middle
     low = 1
     high = size(self%run_molecule)
@@ -287,6 +303,8 @@ contains
     end do
     kind = self%run_molecule(low)
     atom = int(mod(id - self%run_first_atom(low), int(self%molecules(kind)%n_atoms, int64))) + 1
+    if (present(run)) run = low
+    if (present(copy)) copy = (id - self%run_first_atom(low))/self%molecules(kind)%n_atoms
   end subroutine locate_in_molecule
 
   !> Number of terms of each kind in the whole system; without those that constraints replace if `rigid`.

@@ -18,7 +18,7 @@ program force_driver
   use lennard_jones, only: lennard_jones_t
   use nonbonded, only: nonbonded_t
   use nonbonded_options, only: nonbonded_options_t
-  use pair_parameters, only: vdw_pme
+  use pair_forms, only: vdw_pme
   use pme, only: pme_t
   implicit none
   integer :: header(9), rank, dims(3), k, unit, highest

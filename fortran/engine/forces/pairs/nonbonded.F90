@@ -29,8 +29,9 @@ module nonbonded
   use pair_kernels, only: pair_kernels_t
   use pair_list, only: cluster_size, pair_list_t
   use pair_ownership, only: pair_ownership_t
-  use pair_parameters, only: pair_parameters_t, vdw_pme
-  use pair_table, only: tabulate
+  use pair_forms, only: vdw_pme
+  use pair_parameters, only: pair_parameters_t
+  use pair_table, only: cubic_table, tabulate
   use pruning, only: prune_masked, prune_plain
   use turns, only: turns_t
   use verlet_buffer, only: list_limit_t, verlet_buffer_t
@@ -103,6 +104,7 @@ contains
     type(error_t), allocatable, intent(out) :: error
     integer, intent(in), optional :: highest_instruction_set
     character(len=160) :: message
+    integer :: order
 
     if (options%cutoff <= 0.0_real64 .or. options%list_distance < options%cutoff) then
       write (message, "(2(a,f0.3))") "pairlistdist ", options%list_distance, &
@@ -113,8 +115,9 @@ contains
     call self%pair%prepare(options%cutoff, options%switch_distance, options%list_distance, options%alpha, &
                            options%vdw_form, options%dispersion_alpha, options%coulomb_shift, error, options%solvent)
     if (allocated(error)) return
-    if (options%table_order > 0) &
-      call tabulate(self%pair, options%switch_distance, options%table_order, options%table_density, error)
+    order = options%table_order
+    if (self%pair%needs_table .and. order == 0) order = cubic_table
+    if (order > 0) call tabulate(self%pair, options%switch_distance, order, options%table_density, error)
     if (allocated(error)) return
     self%inner_reach = min(options%cutoff + options%inner_buffer, options%list_distance)
     self%rounding = options%rounding

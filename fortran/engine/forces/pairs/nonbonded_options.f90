@@ -3,7 +3,7 @@ module nonbonded_options
   use base_kinds, only: real64
   use base_fixed_point, only: rounding_t
   use implicit_solvent, only: implicit_solvent_t
-  use pair_parameters, only: vdw_switch
+  use pair_forms, only: vdw_switch
   implicit none
   private
   public :: nonbonded_options_t
@@ -23,7 +23,7 @@ module nonbonded_options
     real(real64) :: coulomb_shift = 0.0_real64
     !> With it charges are not as these two say; van der Waals energies are switched or cut off.
     type(implicit_solvent_t) :: solvent
-    !> vdw_cut, vdw_switch, vdw_shift, vdw_force_switch or vdw_pme of module pair_parameters.
+    !> One of module pair_forms.
     integer :: vdw_form = vdw_switch
     !> How sums are rounded; see module fixed_point.
     type(rounding_t) :: rounding
@@ -31,7 +31,8 @@ module nonbonded_options
     real(real64) :: dispersion_alpha = 0.0_real64
     !> From so many atoms of a rank on, arrays in the order of clusters live for one block of the list at a time.
     integer :: many_atoms = usual_many_atoms
-    !> Tables in place of formulas: linear_table or cubic_table of module pair_table (0 = none), and their density.
+    !> Tables in place of formulas: linear_table or cubic_table of module pair_table (0 = none, but where there is no
+    !> formula), and their density.
     integer :: table_order = 0
     real(real64) :: table_density = 20.0_real64
   end type nonbonded_options_t

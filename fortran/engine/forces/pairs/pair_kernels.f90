@@ -9,12 +9,13 @@ module pair_kernels
   use loop_properties, only: by_matrix, by_rule, forces_only, law_cubic_table, law_dispersion_pme, law_force_switch, &
     law_linear_table, law_plain, law_screened, law_switch, with_energy
   use pair_block, only: pair_block_t
-  use pair_parameters, only: pair_parameters_t, vdw_force_switch, vdw_pme, vdw_switch
+  use pair_forms, only: vdw_force_switch, vdw_pme, vdw_switch
+  use pair_parameters, only: pair_parameters_t
   use pair_precision, only: real_pair
   use pair_table, only: cubic_table, linear_table
   implicit none
   private
-  public :: pair_kernels_t, formula_of, law_of
+  public :: pair_kernels_t, law_of
 
   type, abstract :: pair_kernels_t
     !> Of module instruction_sets; and the length of the first dimension of all cluster arrays.
@@ -112,7 +113,7 @@ contains
     end select
   end function law_of
 
-  !> `compute` in the deterministic mode, from the formulas: forces on (8, 3, block%lower:block%upper), kcal/mol/angstrom,
+  !> `compute` in the deterministic mode: forces on (8, 3, block%lower:block%upper), kcal/mol/angstrom,
   !> with energies the virial (xx, yy, zz, xy, xz, yz), too.
   subroutine compute_exactly(self, block, window, types, pair, rounding, want_energy, force, energy, virial)
     class(pair_kernels_t), intent(in) :: self

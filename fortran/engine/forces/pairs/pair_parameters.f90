@@ -20,13 +20,12 @@ module pair_parameters
   use base_error, only: error_t, exit_bad_input, fail
   use chebyshev_fit, only: chebyshev_nodes, polynomial, power_series
   use implicit_solvent, only: implicit_solvent_t
+  use pair_forms, only: has_formula, vdw_cut, vdw_force_shift, vdw_force_switch, vdw_pme, vdw_shift, vdw_switch, &
+                        vdw_quintic_switch
   implicit none
   private
-  public :: pair_parameters_t, fit_degree, exclusion_degree, vdw_cut, vdw_switch, vdw_shift, vdw_force_switch, vdw_pme, &
-            screened_dispersion, screened_dispersion_slope
+  public :: pair_parameters_t, fit_degree, exclusion_degree, screened_dispersion, screened_dispersion_slope
 
-  !> Forms of the van der Waals energy near the cutoff.
-  integer, parameter :: vdw_cut = 0, vdw_switch = 1, vdw_shift = 2, vdw_force_switch = 3, vdw_pme = 4
   !> Degrees of the polynomials: up to the cutoff in the kind of the pair arithmetic, and for excluded pairs (real64).
   integer, parameter :: fit_degree = merge(12, 28, kind(1.0_real_pair) == kind(1.0))
   integer, parameter :: exclusion_degree = 16
@@ -68,6 +67,8 @@ module pair_parameters
     !> Tables in place of all this but the exclusions, if module pair_table made them (order 0 = none): point k stands for
     !> r^2 = table_scale/k. Without tables they hold one number, so that they can be handed to all loops.
     integer :: table_order = 0
+    !> No formula gives these energies: the loops need a table.
+    logical :: needs_table = .false.
     real(real_pair) :: table_scale = 0.0_real_pair
     real(real_pair), allocatable :: table_force(:), table_energy(:)
   contains
@@ -98,8 +99,9 @@ contains
     self%vdw_form = vdw_form
     self%dispersion_alpha = dispersion_alpha
     self%coulomb_shift = coulomb_shift
-    if (vdw_form == vdw_switch .and. switch_distance >= cutoff) self%vdw_form = vdw_cut
-    if (vdw_form == vdw_force_switch .and. switch_distance >= cutoff) self%vdw_form = vdw_shift
+    if (any(vdw_form == [vdw_switch, vdw_quintic_switch]) .and. switch_distance >= cutoff) self%vdw_form = vdw_cut
+    if (any(vdw_form == [vdw_force_switch, vdw_force_shift]) .and. switch_distance >= cutoff) self%vdw_form = vdw_shift
+    self%needs_table = .not. has_formula(self%vdw_form)
     self%cutoff2 = real(cutoff**2, real_pair)
     self%closest2 = real(closest_distance**2, real_pair)
     select case (self%vdw_form)
@@ -135,11 +137,15 @@ contains
     end if
     call fit(scaled_erf, scaled_erf_slope, (alpha*cutoff)**2, energy_fit, force_fit, worst)
     if (any(worst > tolerance)) then
-      write (message, "(a,f0.3,a,f0.2,a)") "Ewald screening alpha = ", alpha, &
-        " /angstrom is too strong for a cutoff of ", &
-        cutoff, " angstrom: raise pme_alpha_tol"
-      call fail(error, exit_bad_input, trim(message))
-      return
+      if (self%vdw_form == vdw_pme) then
+        write (message, "(2(a,f0.3),a)") "Ewald screening pme_alpha = ", alpha, " /angstrom with cutoffdist = ", cutoff, &
+          " goes with vdw = CUTOFF only: lower pme_alpha, or give vdw = CUTOFF"
+        call fail(error, exit_bad_input, trim(message))
+        return
+      end if
+      self%needs_table = .true.
+      energy_fit = 0.0_real64
+      force_fit = 0.0_real64
     end if
     self%fit_scale = real(2.0_real64/cutoff**2, real_pair)
     self%force_fit = real(alpha**3*force_fit, real_pair)

@@ -10,7 +10,9 @@ module pair_table
   use pair_precision, only: real_pair
   use base_constants, only: pi
   use base_error, only: error_t, exit_bad_input, fail
-  use pair_parameters, only: pair_parameters_t, vdw_force_switch, vdw_pme, vdw_shift, vdw_switch
+  use pair_forms, only: force_shift, quintic_slope, quintic_switch, vdw_force_shift, vdw_force_switch, vdw_pme, &
+                        vdw_quintic_switch, vdw_shift, vdw_switch
+  use pair_parameters, only: pair_parameters_t
   implicit none
   private
   public :: tabulate, linear_table, cubic_table
@@ -78,8 +80,9 @@ contains
     type(pair_parameters_t), intent(in) :: pair
     real(real64), intent(in) :: switch_distance, r2
     real(real64) :: value(6)
-    real(real64) :: r, power(2), on2, range, u, cutoff_power(2), on_power(2), factor(2)
+    real(real64) :: r, power(2), on2, range, u, cutoff_power(2), on_power(2), factor(2), added
     real(real64), parameter :: exponents(2) = [12.0_real64, 6.0_real64]
+    integer :: k
 
     r = sqrt(r2)
     power = [r2**(-6), r2**(-3)]
@@ -98,6 +101,17 @@ contains
       value(5:) = exponents*value(2:3)/r2 + 12.0_real64*u*(1.0_real64 - u)/range*power
     case (vdw_shift)
       value(2:3) = power - cutoff_power
+    case (vdw_quintic_switch)
+      range = pair%cutoff - switch_distance
+      u = (r - switch_distance)/range
+      value(2:3) = quintic_switch(u)*power
+      value(5:) = exponents*value(2:3)/r2 - quintic_slope(u)/range*power/r
+    case (vdw_force_shift)
+      do k = 1, 2
+        call force_shift(nint(exponents(k)), switch_distance, pair%cutoff, r, value(k + 1), added)
+        value(k + 1) = power(k) + value(k + 1)
+        value(k + 4) = exponents(k)*power(k)/r2 + added/r
+      end do
     case (vdw_force_switch)
       on_power = [switch_distance**(-12), switch_distance**(-6)]
       if (r2 <= switch_distance**2) then

@@ -10,7 +10,7 @@ module pair_term
   use lennard_jones, only: lennard_jones_of
   use nonbonded, only: meets_ghosts, meets_owned, nonbonded_t
   use nonbonded_options, only: nonbonded_options_t
-  use pair_parameters, only: vdw_cut, vdw_force_switch, vdw_pme, vdw_shift, vdw_switch
+  use pair_forms, only: vdw_cut, vdw_force_shift, vdw_force_switch, vdw_pme, vdw_quintic_switch, vdw_shift, vdw_switch
   use pair_precision, only: real_pair
   use settings, only: energy_settings_t, memory_saved, memory_used, settings_t
   use system_state, only: system_state_t
@@ -68,6 +68,8 @@ contains
     if (energy%memory == memory_used) options%many_atoms = huge(options%many_atoms)
     options%vdw_form = vdw_switch
     if (energy%force_switch) options%vdw_form = vdw_force_switch
+    if (energy%quintic_switch) options%vdw_form = vdw_quintic_switch
+    if (energy%force_shift) options%vdw_form = vdw_force_shift
     if (energy%shift) options%vdw_form = vdw_shift
     if (energy%vacuum) then
       options%vdw_form = vdw_cut

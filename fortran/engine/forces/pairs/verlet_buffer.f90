@@ -10,7 +10,9 @@
 module verlet_buffer
   use base_kinds, only: real64
   use base_constants, only: pi
-  use pair_parameters, only: pair_parameters_t, vdw_cut, vdw_force_switch, vdw_pme, vdw_shift, vdw_switch
+  use pair_forms, only: force_shift, quintic_switch, vdw_cut, vdw_force_shift, vdw_force_switch, vdw_pme, vdw_quintic_switch, &
+                        vdw_shift, vdw_switch
+  use pair_parameters, only: pair_parameters_t
   implicit none
   private
   public :: verlet_buffer_t, list_limit_t
@@ -96,7 +98,7 @@ contains
   pure function potential(pair, switch_distance, r) result(value)
     type(pair_parameters_t), intent(in) :: pair
     real(real64), intent(in) :: switch_distance, r
-    real(real64) :: value(3), u, y, switching, on3, off3
+    real(real64) :: value(3), u, y, switching, on3, off3, added(2), unused
     value = [r**(-6), r**(-12), erfc(pair%alpha*r)/r]
     select case (pair%vdw_form)
     case (vdw_cut, vdw_shift)
@@ -115,6 +117,12 @@ contains
         value(1) = r**(-6) - (switch_distance*pair%cutoff)**(-3)
         value(2) = r**(-12) - (switch_distance*pair%cutoff)**(-6)
       end if
+    case (vdw_quintic_switch)
+      value(1:2) = quintic_switch((r - switch_distance)/(pair%cutoff - switch_distance))*value(1:2)
+    case (vdw_force_shift)
+      call force_shift(6, switch_distance, pair%cutoff, r, added(1), unused)
+      call force_shift(12, switch_distance, pair%cutoff, r, added(2), unused)
+      value(1:2) = value(1:2) + added
     case (vdw_pme)
       y = (pair%dispersion_alpha*r)**2
       value(1) = exp(-y)*(1.0_real64 + y + 0.5_real64*y**2)*r**(-6)

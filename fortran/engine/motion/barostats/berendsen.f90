@@ -57,7 +57,7 @@ contains
   subroutine take_from(self, state)
     class(berendsen_barostat_t), intent(inout) :: self
     type(ensemble_state_t), intent(in) :: state
-    self%pistons%rate = state%strain_rate
+    call self%pistons%take_rates(state%strain_rate)
   end subroutine take_from
 
   subroutine put_into(self, state)

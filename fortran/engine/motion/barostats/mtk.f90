@@ -125,7 +125,7 @@ contains
   subroutine take_from(self, state)
     class(mtk_t), intent(inout) :: self
     type(ensemble_state_t), intent(in) :: state
-    self%pistons%rate = state%strain_rate
+    call self%pistons%take_rates(state%strain_rate)
     call self%bath%take_from(state%piston_bath)
   end subroutine take_from
 
