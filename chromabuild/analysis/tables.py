@@ -125,6 +125,8 @@ def nucleosome_tables(analysis: NucleosomeAnalysis, time: np.ndarray) -> tuple[d
         "rmsd of the folds": ("angstrom", found.rmsd), "detached at the entry": ("bp", found.unwrapped[..., 0]),
         "detached at the exit": ("bp", found.unwrapped[..., 1]), "slid": ("bp", found.slid),
         "rotational phase": ("degree", found.turned), "gaping": ("degree", found.hinge[..., 1]),
+        "twist of the wrapped DNA": ("degree", found.wrapped[..., 0]),
+        "bend of the wrapped DNA over a turn": ("degree", found.wrapped[..., 1]),
         "turn about the dyad axis": ("degree", found.hinge[..., 0]),
         "turn about the superhelix axis": ("degree", found.hinge[..., 2]),
         "first dimer splits": ("angstrom", found.dimer[..., 0]),
@@ -164,7 +166,8 @@ def nucleosome_tables(analysis: NucleosomeAnalysis, time: np.ndarray) -> tuple[d
 
 
 def fibre_tables(analysis: FibreAnalysis, time: np.ndarray) -> tuple[dict[str, Table], int]:
-    """``fibre_series`` and ``fibre_averages``; and the frame from which they count."""
+    """``fibre_series``, ``fibre_averages`` and, where there are any, ``fibre_linkers``; and the frame from which they
+    count."""
     found = analysis.results
     m = len(analysis.whole.nucleosomes)
     columns = {"radius_of_gyration_angstrom": found.gyration, "sedimentation_svedberg": found.sedimentation,
@@ -184,7 +187,12 @@ def fibre_tables(analysis: FibreAnalysis, time: np.ndarray) -> tuple[dict[str, T
     linkers = [(f"linker after nucleosome {one.before + 1}",) for one in analysis.linkers]
     for k, quantity in enumerate(("bend from end to end", "twist") if linkers else ()):
         _add(means, linkers, quantity, "degree", found.linker[..., k], first)
-    return {"fibre_series": _series(time, columns), "fibre_averages": means}, first
+    made = {"fibre_series": _series(time, columns), "fibre_averages": means}
+    if linkers:
+        made["fibre_linkers"] = Table(("time_ps", "linker", "bend_degree", "twist_degree"), [
+            (_moment(moment), one.before + 1, *found.linker[f, k])
+            for f, moment in enumerate(time) for k, one in enumerate(analysis.linkers)])
+    return made, first
 
 
 def solvent_tables(analysis: SolventAnalysis, time: np.ndarray) -> tuple[dict[str, Table], int]:

@@ -194,7 +194,7 @@ def _run(analysis: "FrameAnalysis", source: Source, every: int, threads: int) ->
         if isinstance(error, ValueError) and "trajectory" not in str(error).lower():
             raise
         raise BadInputError(f"{source.trajectory} cannot be read to its end ({error}): it is cut short or damaged; "
-                                "copy it again") from None
+                            "copy it again") from None
     if analysis.n_frames != frames:
         raise BadInputError(f"{source.trajectory} ends after {analysis.n_frames} of {frames} frames: it is cut short; "
                             "copy it again")
