@@ -14,7 +14,8 @@ The names below are the public interface, and read as a build goes:
 
 ``run_chain`` does all of this for a settings file, with records and resuming, and ``open_results`` reads what is there.
 ``Scaffold``, ``Solute``, ``ClashReport``, ``ShardSet``, ``Topology`` and ``Run`` read what they or the chain wrote with
-``read``; in a notebook they show themselves.
+``read``; in a notebook they show themselves. ``DnaAnalysis``, ``NucleosomeAnalysis``, ``FibreAnalysis`` and
+``SolventAnalysis`` measure trajectories, as analyses of MDAnalysis.
 
 The functions are verbs with their object because the plain verbs are subpackages (``chromabuild.build``,
 ``chromabuild.solvate``, ``chromabuild.simulate``), and a package cannot have both under one name.
@@ -28,6 +29,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from chromabuild.analysis.dna_analysis import DnaAnalysis
+    from chromabuild.analysis.fibre_analysis import FibreAnalysis
+    from chromabuild.analysis.nucleosome_analysis import NucleosomeAnalysis
+    from chromabuild.analysis.solvent_analysis import SolventAnalysis
     from chromabuild.api import (
         add_solvent,
         assign_force_field,
@@ -53,12 +58,16 @@ if TYPE_CHECKING:
 __all__ = [
     "ChromabuildError",
     "ClashReport",
+    "DnaAnalysis",
+    "FibreAnalysis",
     "Locus",
+    "NucleosomeAnalysis",
     "Run",
     "Scaffold",
     "Settings",
     "ShardSet",
     "Solute",
+    "SolventAnalysis",
     "Topology",
     "__version__",
     "add_solvent",
@@ -73,6 +82,10 @@ __all__ = [
 ]
 
 _HOME = {
+    "chromabuild.analysis.dna_analysis": ("DnaAnalysis",),
+    "chromabuild.analysis.fibre_analysis": ("FibreAnalysis",),
+    "chromabuild.analysis.nucleosome_analysis": ("NucleosomeAnalysis",),
+    "chromabuild.analysis.solvent_analysis": ("SolventAnalysis",),
     "chromabuild.api": ("add_solvent", "assign_force_field", "build_solute", "fold", "relax_solute", "remove_clashes",
                         "run_dynamics"),
     "chromabuild.base.errors": ("ChromabuildError",),

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from chromabuild.analysis.frame_analysis import FrameAnalysis
+from chromabuild.analysis.helix_shape import helix_axes, local_bends
 from chromabuild.analysis.histones import HistoneChain
 from chromabuild.analysis.nucleosome_measures import (
     BRIDGE,
@@ -36,6 +37,7 @@ class NucleosomeAnalysis(FrameAnalysis):
     - ``rmsd`` (f, m): folds from 1KX5, angstrom; ``dimer`` (f, m, 2): ``dimer_shifts``, angstrom;
     - ``unwrapped`` (f, m, 2): base pairs detached at both ends; ``detached`` (f, m, 147): by site;
     - ``slid`` (f, m): base pairs; ``turned`` (f, m): degree; ``hinge`` (f, m, 3): degree, about y the gaping;
+    - ``wrapped`` (f, m, 2): mean twist of the steps of the 147 sites, and their mean bend over a turn, degree;
     - ``patch`` (f, m, 2): arginines and lysines at the acidic patches, and those of H4 tails among them;
     - ``phosphate`` (f, m, 2, 147): whether the phosphate of each site on either strand is held by a histone;
     - ``tail`` (f, t, 2): end-to-end distance and radius of gyration, angstrom;
@@ -52,8 +54,8 @@ class NucleosomeAnalysis(FrameAnalysis):
 
     MEASURES: ClassVar[dict[str, type]] = {
         "rmsd": np.float32, "dimer": np.float32, "unwrapped": np.int32, "detached": bool, "slid": np.float32,
-        "turned": np.float32, "hinge": np.float32, "patch": np.int32, "phosphate": bool, "tail": np.float32,
-        "contact": bool, "alpha": np.float32}
+        "turned": np.float32, "hinge": np.float32, "wrapped": np.float32, "patch": np.int32, "phosphate": bool,
+        "tail": np.float32, "contact": bool, "alpha": np.float32}
 
     def __init__(self, universe: "MDAnalysis.Universe", whole: WholeNucleosomes | None = None,
                  verbose: bool = False) -> None:
@@ -74,6 +76,8 @@ class NucleosomeAnalysis(FrameAnalysis):
         chains = whole.chains(position, dna, box)
         origin, frame = whole.nucleotides.base_frames(dna)
         helices = [helix_of(pairs, origin, frame) for pairs in whole.nucleotides.duplexes]
+        bends = [local_bends(helix_axes(helix.frame, pairs.closed), pairs.closed)
+                 for helix, pairs in zip(helices, whole.nucleotides.duplexes, strict=True)]
         atoms = dna.reshape(-1, 3)
         dna_tree = cKDTree(atoms[np.isfinite(atoms[:, 0])])
         nitrogens = self._charges.nitrogens(chains.heavy)
@@ -85,7 +89,8 @@ class NucleosomeAnalysis(FrameAnalysis):
             sites = nucleosome.sites(whole.nucleotides)
             if nucleosome.duplex < 0:
                 blank = {"detached": np.zeros(SITES, bool), "unwrapped": (0, 0), "slid": np.nan, "turned": np.nan,
-                         "hinge": np.full(3, np.nan), "phosphate": np.zeros((2, SITES), bool)}
+                         "hinge": np.full(3, np.nan), "wrapped": np.full(2, np.nan),
+                         "phosphate": np.zeros((2, SITES), bool)}
                 for measure, values in blank.items():
                     found[measure].append(values)
                 continue
@@ -97,6 +102,8 @@ class NucleosomeAnalysis(FrameAnalysis):
             found["slid"].append(wrapped.slid)
             found["turned"].append(wrapped.turned)
             found["hinge"].append(hinge(seen, sites))
+            steps = sites[:-1][(sites[:-1] >= 0) & (sites[1:] >= 0)]
+            found["wrapped"].append((helix.step[steps, 5].mean(), _mean(bends[nucleosome.duplex][steps])))
             rows = np.stack([pairs.first[sites], pairs.second[sites]])
             held = phosphates_held(dna[rows][:, :, [PLACE["OP1"], PLACE["OP2"]]], nitrogens)
             found["phosphate"].append(held & (sites >= 0))
@@ -108,6 +115,12 @@ class NucleosomeAnalysis(FrameAnalysis):
             found["alpha"].append((chains.alpha[id(chain)] - cores[k].origin) @ cores[k].frame)
         joined = {measure: np.concatenate(found[measure]) for measure in ("contact", "alpha")}
         return {measure: joined.get(measure, found[measure]) for measure in self.MEASURES}
+
+
+def _mean(values: np.ndarray) -> float:
+    """Of what is a number; NaN where nothing is."""
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else float("nan")
 
 
 class _Charges:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from chromabuild.analysis.averages import averages, first_equilibrated
-from chromabuild.analysis.backbone_states import is_bii, is_canonical, is_south
+from chromabuild.analysis.backbone_states import TORSIONS, is_bii, is_canonical, is_south
 from chromabuild.analysis.dna_analysis import DnaAnalysis
 from chromabuild.analysis.duplex import PAIR_NAMES, STEP_NAMES
 from chromabuild.analysis.fibre_analysis import FibreAnalysis
@@ -59,7 +59,12 @@ def _add(table: Table, labels: Iterable[tuple[object, ...]], quantity: str, unit
 
 
 def _series(time: np.ndarray, columns: Mapping[str, np.ndarray]) -> Table:
-    return Table(("time_ps", *columns), list(zip(time, *columns.values(), strict=True)))
+    return Table(("time_ps", *columns), list(zip(map(_moment, time), *columns.values(), strict=True)))
+
+
+def _moment(time: float) -> str:
+    """A time with more digits than other numbers: that of a frame far out differs little from the next one's."""
+    return f"{time:.10g}"
 
 
 def dna_tables(analysis: DnaAnalysis, time: np.ndarray) -> tuple[dict[str, Table], int]:
@@ -104,8 +109,9 @@ def dna_tables(analysis: DnaAnalysis, time: np.ndarray) -> tuple[dict[str, Table
     flat = len(nucleotide_labels)
     _add(nucleotides, nucleotide_labels, "pucker phase", "degree", found.pucker[..., 0].reshape(-1, flat), first, 360.0)
     _add(nucleotides, nucleotide_labels, "pucker amplitude", "degree", found.pucker[..., 1].reshape(-1, flat), first)
-    for quantity, state in (("C2'-endo (south)", south), ("BII", bii), ("alpha/gamma canonical", canonical)):
-        known = np.isfinite(found.torsion[..., {"BII": 4}.get(quantity, 0 if "alpha" in quantity else 3)])
+    for quantity, state, torsion in (("C2'-endo (south)", south, "delta"), ("BII", bii, "epsilon"),
+                                     ("alpha/gamma canonical", canonical, "alpha")):
+        known = np.isfinite(found.torsion[..., TORSIONS.index(torsion)])  # elsewhere there is no such state
         _add(nucleotides, nucleotide_labels, quantity, "share", np.where(known, state, np.nan).reshape(-1, flat), first)
     return {"dna_pairs": pairs, "dna_steps": steps, "dna_nucleotides": nucleotides,
             "dna_series": _series(time, columns)}, first
@@ -119,6 +125,8 @@ def nucleosome_tables(analysis: NucleosomeAnalysis, time: np.ndarray) -> tuple[d
         "rmsd of the folds": ("angstrom", found.rmsd), "detached at the entry": ("bp", found.unwrapped[..., 0]),
         "detached at the exit": ("bp", found.unwrapped[..., 1]), "slid": ("bp", found.slid),
         "rotational phase": ("degree", found.turned), "gaping": ("degree", found.hinge[..., 1]),
+        "twist of the wrapped DNA": ("degree", found.wrapped[..., 0]),
+        "bend of the wrapped DNA over a turn": ("degree", found.wrapped[..., 1]),
         "turn about the dyad axis": ("degree", found.hinge[..., 0]),
         "turn about the superhelix axis": ("degree", found.hinge[..., 2]),
         "first dimer splits": ("angstrom", found.dimer[..., 0]),
@@ -133,7 +141,8 @@ def nucleosome_tables(analysis: NucleosomeAnalysis, time: np.ndarray) -> tuple[d
     for quantity, (unit, values) in kinds.items():
         _add(means, names, quantity, unit, values, first, 360.0 if quantity == "rotational phase" else None)
     for f, moment in enumerate(time):
-        series.rows += [(moment, k + 1, *(values[f, k] for _, values in kinds.values())) for k in range(len(names))]
+        series.rows += [(_moment(moment), k + 1, *(values[f, k] for _, values in kinds.values()))
+                        for k in range(len(names))]
     rest = slice(first, None)
     sites = Table(("nucleosome", "site_bp", "superhelix_location", "detached_share", "phosphate_I_held_share",
                    "phosphate_J_held_share"))
@@ -157,7 +166,8 @@ def nucleosome_tables(analysis: NucleosomeAnalysis, time: np.ndarray) -> tuple[d
 
 
 def fibre_tables(analysis: FibreAnalysis, time: np.ndarray) -> tuple[dict[str, Table], int]:
-    """``fibre_series`` and ``fibre_averages``; and the frame from which they count."""
+    """``fibre_series``, ``fibre_averages`` and, where there are any, ``fibre_linkers``; and the frame from which they
+    count."""
     found = analysis.results
     m = len(analysis.whole.nucleosomes)
     columns = {"radius_of_gyration_angstrom": found.gyration, "sedimentation_svedberg": found.sedimentation,
@@ -177,7 +187,12 @@ def fibre_tables(analysis: FibreAnalysis, time: np.ndarray) -> tuple[dict[str, T
     linkers = [(f"linker after nucleosome {one.before + 1}",) for one in analysis.linkers]
     for k, quantity in enumerate(("bend from end to end", "twist") if linkers else ()):
         _add(means, linkers, quantity, "degree", found.linker[..., k], first)
-    return {"fibre_series": _series(time, columns), "fibre_averages": means}, first
+    made = {"fibre_series": _series(time, columns), "fibre_averages": means}
+    if linkers:
+        made["fibre_linkers"] = Table(("time_ps", "linker", "bend_degree", "twist_degree"), [
+            (_moment(moment), one.before + 1, *found.linker[f, k])
+            for f, moment in enumerate(time) for k, one in enumerate(analysis.linkers)])
+    return made, first
 
 
 def solvent_tables(analysis: SolventAnalysis, time: np.ndarray) -> tuple[dict[str, Table], int]:

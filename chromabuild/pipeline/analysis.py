@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,8 @@ class Source:
     """For sentences and titles."""
     files: tuple[Path, ...]
     """All that the result depends on."""
+    trajectory: Path
+    """The file with the frames."""
     time: np.ndarray
     """(f,) of all frames, ps."""
     chromosome: str = ""
@@ -68,13 +70,14 @@ def phase_source(folder: Path, phase: str | None) -> Source:
     selection = results.record["stages"]["topology"]["provenance"]["settings"]["dynamics"]["trajectory_selection"]
     universe = make_universe(part_of(results.topology, selection), results.clean_solute)
     load(universe, chosen.trajectory, "topology.h5")
-    time, frames = chosen.energies["TIME"], len(universe.trajectory)
-    # As of the report: frames are written at whole multiples of a period, the last at the end of the phase.
-    when = time[0] + np.arange(1, frames + 1) * (time[-1] - time[0]) / frames
-    scaffold = results.scaffold if (folder / "scaffold.h5").is_file() else None
-    return Source(universe, f"phase {chosen.name}",
-                  (folder / "topology.h5", folder / "solute_clean.h5", chosen.trajectory, chosen.log), when,
-                  scaffold.chromosome if scaffold else "", int(scaffold.position[0]) if scaffold else 0)
+    fold = folder / "scaffold.h5"
+    scaffold = results.scaffold if fold.is_file() else None
+    files = (folder / "topology.h5", folder / "solute_clean.h5", chosen.trajectory, chosen.log)
+    when = chosen.frame_times(len(universe.trajectory))
+    source = Source(universe, f"phase {chosen.name}", files, chosen.trajectory, when)
+    if not scaffold:
+        return source
+    return replace(source, files=(*files, fold), chromosome=scaffold.chromosome, start=int(scaffold.position[0]))
 
 
 def file_source(topology: Path, trajectory: Path | None) -> Source:
@@ -85,7 +88,8 @@ def file_source(topology: Path, trajectory: Path | None) -> Source:
     frames, step = len(universe.trajectory), float(universe.trajectory.dt)
     start = float(universe.trajectory[0].time)
     files = (topology, trajectory) if trajectory is not None else (topology,)
-    return Source(universe, (trajectory or topology).name, files, start + step * np.arange(frames))
+    return Source(universe, (trajectory or topology).name, files, trajectory or topology,
+                  start + step * np.arange(frames))
 
 
 def analyse(source: Source, folder: Path, measures: Sequence[str] = ("dna", "nucleosome"), every: int = 1,
@@ -189,10 +193,10 @@ def _run(analysis: "FrameAnalysis", source: Source, every: int, threads: int) ->
     except (OSError, EOFError, ValueError) as error:
         if isinstance(error, ValueError) and "trajectory" not in str(error).lower():
             raise
-        raise BadInputError(f"{source.files[-1]} cannot be read to its end ({error}): it is cut short or damaged; copy "
-                            "it again") from None
+        raise BadInputError(f"{source.trajectory} cannot be read to its end ({error}): it is cut short or damaged; "
+                            "copy it again") from None
     if analysis.n_frames != frames:
-        raise BadInputError(f"{source.files[-1]} ends after {analysis.n_frames} of {frames} frames: it is cut short; "
+        raise BadInputError(f"{source.trajectory} ends after {analysis.n_frames} of {frames} frames: it is cut short; "
                             "copy it again")
     return analysis
 

@@ -129,7 +129,5 @@ def _frames(phase: PhaseFiles, atoms: np.ndarray,
             return np.zeros(0), np.zeros((0, len(atoms), 3)), np.zeros((0, 3))
         read = file.readframes(int(chosen[0]), None, stride, order="fac", indices=atoms.astype(np.int64))
         n_frames = len(file)
-    time = phase.energies["TIME"]
-    # Frames are written at whole multiples of a period, and the last at the end of the phase or within it before that.
-    when = time[0] + (chosen + 1) * (time[-1] - time[0]) / n_frames
-    return when, np.asarray(read.xyz, float), np.asarray(read.unitcell, float)[:, [0, 2, 5]]
+    when, boxes = phase.frame_times(n_frames)[chosen], np.asarray(read.unitcell, float)[:, [0, 2, 5]]
+    return when, np.asarray(read.xyz, float), boxes

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+
 from chromabuild.base.errors import BadInputError, IntegrityError
 from chromabuild.base.notebook import facts_html
 from chromabuild.simulate.energy_log import EnergyLog
@@ -32,6 +34,14 @@ class PhaseFiles:
     def energies(self) -> EnergyLog:
         """The energy table. Raises BadInputError when it is missing."""
         return EnergyLog.read(self.log)
+
+    def frame_times(self, frames: int) -> np.ndarray:
+        """(frames,) ps, of all frames of the trajectory.
+
+        They are written at whole multiples of a period, and the last at the end of the phase or within it before that.
+        """
+        time = self.energies["TIME"]
+        return time[0] + np.arange(1, frames + 1) * (time[-1] - time[0]) / frames
 
 
 @dataclass(frozen=True)
