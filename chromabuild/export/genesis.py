@@ -97,6 +97,7 @@ def phase_sections(phase: PlannedPhase, before: PlannedPhase | None, dynamics: D
                   "rstfile": f"{before.stem}.rst" if before else None},
         "OUTPUT": {"dcdfile": f"{phase.stem}.dcd" if frames else None, "rstfile": f"{phase.stem}.rst"},
         "ENERGY": {"forcefield": "AMBER", "electrostatic": "PME", "switchdist": switch, "cutoffdist": options.cutoff,
+                   "vdw_force_switch": options.force_switch or None,
                    "pairlistdist": options.cutoff + dynamics.pairlist_buffer, "pme_alpha": round(options.alpha, 8),
                    "pme_nspline": dynamics.pme_spline_order, "dispersion_corr": "NONE",
                    **{f"pme_ngrid_{axis}": points for axis, points in zip("xyz", options.grid, strict=True)}}}

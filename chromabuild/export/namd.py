@@ -84,6 +84,7 @@ def phase_configuration(phase: PlannedPhase, dynamics: DynamicsSection, options:
         "readexclusions": "yes", "exclude": "scaled1-4", "1-4scaling": round(1 / SCEE, 6), "scnb": SCNB,
         "cutoff": options.cutoff, "switching": "on" if options.is_switched else "off",
         **({"switchdist": options.switch_distance} if options.is_switched else {}),
+        **({"vdwForceSwitching": "on"} if options.is_switched and options.force_switch else {}),
         "pairlistdist": options.cutoff + max(1.5, dynamics.pairlist_buffer), "LJcorrection": "no", "PME": "yes",
         **{f"PMEGridSize{axis}": points for axis, points in zip("XYZ", options.grid, strict=True)},
         "PMEInterpOrder": dynamics.pme_spline_order, "PMETolerance": 1e-5, "timestep": phase.timestep,

@@ -64,8 +64,8 @@ def rules_for(residues: Iterable[str], force_field: str, files: Sequence[str | P
             raise
         raise BadInputError(f"dynamics.force_field_files: OpenMM cannot read {', '.join(map(str, files))} beside "
                             f"{force_field} ({error}): correct the file") from error
-    label = {name: one.atomClass.split("-", 1)[-1]
-             for name, one in rules._atomTypes.items()}
+    # OpenMM has no public way to tell the class of a type.
+    label = {name: one.atomClass.split("-", 1)[-1] for name, one in rules._atomTypes.items()}
     return Rules(rules, names, label)
 
 

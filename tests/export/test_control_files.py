@@ -227,3 +227,16 @@ def test_what_is_exported_can_be_imported(systems, tmp_path, name):
         for column in columns:
             found = theirs[column] * (constant if term == "electrostatic" else 1)
             assert found == pytest.approx(ours[column], rel=1e-6, abs=1e-5), column
+
+
+def test_a_force_switch_is_asked_for(mixed, tmp_path):
+    """By NAMD's and GENESIS' own keys; a switch of the energy is their default."""
+    for switch, wanted in (("force", 1), ("energy", 0)):
+        dynamics = DYNAMICS.model_copy(update={"switch_distance": 6.0, "switch": switch})
+        phase = planned()[:1]
+        namd = next(path for path in export_namd(mixed, tmp_path / switch, dynamics, phase, 9, BONDS)
+                    if path.suffix == ".namd" or path.suffix == ".conf")
+        genesis = next(path for path in export_genesis(mixed, tmp_path / f"{switch}-genesis", dynamics, phase, 9, BONDS)
+                       if path.suffix == ".inp")
+        assert len(re.findall(r"vdwForceSwitching +on", namd.read_text())) == wanted
+        assert len(re.findall(r"vdw_force_switch += +YES", genesis.read_text())) == wanted

@@ -178,7 +178,8 @@ def test_what_lammps_has_no_style_for_is_refused(mixed, tmp_path):
     topology = make_topology(make_solute([["NALA", "CALA"]]), {})
     position, box = np.zeros((topology.n_atoms, 3)), np.full(3, 30.0)
     template = topology.templates[0]
-    for change, told in ((dict(improper_atoms=[[0, 1, 2, 3]], improper_k=[1.0], improper_psi0=[0.0]), "CHARMM"),
+    for change, told in ((dict(improper_atoms=[[0, 1, 2, 3]], improper_k=[1.0], improper_psi0=[0.0]),
+                          "has harmonic impropers, which .*: export to gromacs or openmm"),
                          (dict(pair14_epsilon=template.pair14_epsilon * 0.9), "not those of AMBER"),
                          (dict(exclusion=template.exclusion[1:]), "not those of AMBER")):
         changed = replace(topology, templates=[replace(template, **change)])
