@@ -116,8 +116,8 @@ def pwx(folder: Path, atoms: str, edge: float, cutoff: int, functional: str, pse
     occupations = ", occupations='from_input', nbnd=1" if lone else ""
     text = (f"&control\n calculation='scf', pseudo_dir='{pseudo or folder}', outdir='{folder}/out'\n/\n&system\n "
             f"ibrav=1, celldm(1)={edge}, nat={len(atoms.splitlines())}, ntyp={len(elements)}, ecutwfc={cutoff}, "
-            f"nosym=.true.{occupations}\n/\n&electrons\n conv_thr=1e-12\n/\nATOMIC_SPECIES\n{species}\nATOMIC_POSITIONS bohr\n"
-            f"{atoms}\nK_POINTS gamma\n" + ("OCCUPATIONS\n1.0\n" if lone else ""))
+            f"nosym=.true.{occupations}\n/\n&electrons\n conv_thr=1e-12\n/\nATOMIC_SPECIES\n{species}\n"
+            f"ATOMIC_POSITIONS bohr\n{atoms}\nK_POINTS gamma\n" + ("OCCUPATIONS\n1.0\n" if lone else ""))
     (folder / "pw.in").write_text(text)
     processor_time(["pw.x", "-in", "pw.in"], folder, "pw.out")
     return float(re.findall(r"^!.*= *(\S+) Ry", (folder / "pw.out").read_text(), re.MULTILINE)[-1])

@@ -182,7 +182,7 @@ contains
     do k = 1, size(entry)
       text = control%numbered("INPUT", "upf", entry(k))
       read (text, *, iostat=status) element
-      file = trim(adjustl(text(min(len(text), scan(text//" ", " ")):)))
+      file = trim(adjustl(text(min(len(text) + 1, scan(text//" ", " ")):)))
       if (status /= 0 .or. file == "") then
         call control%refuse_numbered("INPUT", "upf", entry(k), "is not an element and a file", error)
         return
@@ -209,7 +209,7 @@ contains
         text = control%numbered("INPUT", "gth", entry(k))
         read (text, *, iostat=status) element
         if (status == 0 .and. element /= symbol(a)) cycle
-        if (status == 0) read (text(min(len(text), scan(text//" ", " ")):), *, iostat=status) charge
+        if (status == 0) read (text(min(len(text) + 1, scan(text//" ", " ")):), *, iostat=status) charge
         if (status /= 0 .or. charge < 1) then
           call control%refuse_numbered("INPUT", "gth", entry(k), "is not an element and a charge", error)
           return
