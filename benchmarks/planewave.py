@@ -138,8 +138,8 @@ def cpx(folder: Path, atoms: str, edge: float, pseudo: Path, steps: int,
         f"&control\n calculation='cp', restart_mode='{start}', pseudo_dir='{pseudo}', outdir='{folder}/out', "
         f"nstep={steps}, dt=5.0, iprint={period}, ndr=51, ndw=51\n/\n&system\n ibrav=1, "
         f"celldm(1)={edge / 0.529177210903}, nat={len(atoms.splitlines())}, ntyp=2, ecutwfc=70\n/\n&electrons\n "
-        f"emass=400, emass_cutoff=2.5, ortho_max=300, {motion[0]}\n/\n&ions\n {motion[1]}\n/\nATOMIC_SPECIES\nO 15.999 {UPF['O']}\n"
-        f"H 1.008 {UPF['H']}\nATOMIC_POSITIONS angstrom\n{atoms}\n")
+        f"emass=400, emass_cutoff=2.5, ortho_max=300, {motion[0]}\n/\n&ions\n {motion[1]}\n/\n"
+        f"ATOMIC_SPECIES\nO 15.999 {UPF['O']}\nH 1.008 {UPF['H']}\nATOMIC_POSITIONS angstrom\n{atoms}\n")
     return processor_time(["cp.x", "-in", "cp.in"], folder, "cp.out")
 
 
