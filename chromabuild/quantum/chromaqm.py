@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 from pathlib import Path
 from typing import IO, Any
@@ -12,6 +13,8 @@ from chromabuild.simulate.executable import become
 from chromabuild.simulate.launcher import launched
 
 _NAME = "chromaqm"
+_STOP = signal.SIGUSR1
+"""Lets dynamics write its restart files and end; mpirun hands it on to all ranks."""
 _RESULT_FILE = re.compile(r"^\s*resultfile\s*=\s*([^#!]*)", re.IGNORECASE)
 
 
@@ -42,7 +45,8 @@ def run(control: Path, ranks: int = 1, threads: int = 1, launcher: str = "auto",
         try:
             _, complaints = process.communicate()
         except BaseException:  # Ctrl-C, or the signal of a scheduler
-            process.terminate()
+            process.send_signal(_STOP)
+            process.wait()
             raise
     if process.returncode < 0:
         raise InterruptedRunError(f"{_NAME} was stopped by signal {-process.returncode}: run it again, from its "

@@ -192,7 +192,7 @@ contains
     complex(real64), contiguous, intent(out) :: product(:, :)
     type(energies_t), intent(out) :: energy
     real(real64), allocatable :: coupled(:, :)
-    real(real64) :: sums(5), row(size(states, 2))
+    real(real64) :: sums(4), row(size(states, 2))
     integer :: s
 
     call self%density_and_potential(states, energy)
@@ -203,7 +203,7 @@ contains
     end do
     energy%kinetic = 2.0_real64*self%occupation*sum(row)
     call self%state_transform%apply_potential(self%potential, states, product, self%kept)
-    sums = [energy%kinetic, energy%hartree, energy%local, energy%xc, 0.0_real64]
+    sums = [energy%kinetic, energy%hartree, energy%local, energy%xc]
     call self%comm%sum(sums)
     energy%kinetic = sums(1)
     energy%hartree = sums(2)

@@ -1,5 +1,8 @@
 """Runs of chromaqm: ranks and threads, dynamics, restarts, and what is refused."""
 
+import signal
+import subprocess
+
 import numpy as np
 import pytest
 from support import systems
@@ -75,6 +78,31 @@ def test_a_restart_goes_on_bit_for_bit(tmp_path, method):
     done = run(tmp_path, control, 2)
     assert done.returncode == 5
     assert "half1.rst: is damaged" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGKILL])
+def test_a_run_that_is_stopped_can_go_on(tmp_path, number):
+    """Asked to end, it writes restart files and ends with code 7; killed, it leaves those of an even step behind."""
+    control = write_case(tmp_path, DIMER, DYNAMICS={"nsteps": 100000},
+                         OUTPUT={"restartfile": "stopped.rst", "restart_period": 2})
+    with subprocess.Popen([systems.BIN / "chromaqm", "run", control.name], cwd=tmp_path, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        for line in process.stdout:
+            if "# dynamics" in line:
+                break
+        for line in process.stdout:
+            if line.split()[0] == "5":
+                process.send_signal(number)
+                break
+        _, complaint = process.communicate(timeout=120)
+    more = run(tmp_path, write_case(tmp_path, DIMER, DYNAMICS={"nsteps": 1}, INPUT={"restartfile": "stopped.rst"}))
+    step = int(rows_of_dynamics(more.stdout)[0, 0])
+    assert 4 <= step < 100000
+    if number == signal.SIGKILL:
+        assert step % 2 == 0
+    else:
+        assert process.returncode == 7
+        assert f"interrupted at step {step};" in complaint
 
 
 def test_a_run_that_does_not_converge_says_how_far_it_came(tmp_path):

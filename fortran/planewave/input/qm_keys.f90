@@ -17,7 +17,9 @@ module qm_keys
     key_t("INPUT", "restartfile", is_text, "", "", "", &
           "go on from these files of a run of dynamics, () stands for the rank; nsteps more steps are done"), &
     key_t("OUTPUT", "resultfile", is_text, "", "", "", "energies by term, forces and positions as JSON, atomic units"), &
-    key_t("OUTPUT", "restartfile", is_text, "", "", "", "files to go on from, () stands for the rank; for dynamics"), &
+    key_t("OUTPUT", "restartfile", is_text, "", "", "", &
+          "files to go on from, () stands for the rank; written at the end of dynamics and on SIGTERM, SIGUSR1, SIGINT"), &
+    key_t("OUTPUT", "restart_period", is_integer, "0", "steps", "0", "of dynamics between restart files too; 0 = not"), &
     key_t("OUTPUT", "xyzfile", is_text, "", "", "", "trajectory: XYZ in angstrom, energies in the comment"), &
     key_t("OUTPUT", "period", is_integer, "1", "steps", "1", "of dynamics between lines of the log and frames"), &
     key_t("SYSTEM", "box", is_text, "", "length_unit", "", "edges of the periodic box: one number or three"), &

@@ -18,7 +18,8 @@ module qm_settings
 
   type :: dynamics_settings_t
     logical :: is_wanted = .false., is_nonorthogonal = .false.
-    integer :: n_steps = 0, period = 1
+    !> Steps, steps between lines of the log, steps between restart files (0: at the end alone).
+    integer :: n_steps = 0, period = 1, restart_period = 0
     !> Atomic units; the cutoff of the mass in rydberg, the temperature in kelvin.
     real(real64) :: time_step = 5.0_real64, electron_mass = 400.0_real64, mass_cutoff = 2.5_real64
     real(real64) :: temperature = 0.0_real64, overlap_tolerance = 0.01_real64
@@ -86,6 +87,7 @@ contains
       d%is_nonorthogonal = control%text("DYNAMICS", "method") == "NONORTHOGONAL"
       d%n_steps = int(control%integer("DYNAMICS", "nsteps"))
       d%period = int(control%integer("OUTPUT", "period"))
+      d%restart_period = int(control%integer("OUTPUT", "restart_period"))
       d%time_step = control%real("DYNAMICS", "timestep")
       d%electron_mass = control%real("DYNAMICS", "electron_mass")
       d%mass_cutoff = control%real("DYNAMICS", "mass_cutoff")
@@ -182,7 +184,7 @@ contains
     do k = 1, size(entry)
       text = control%numbered("INPUT", "upf", entry(k))
       read (text, *, iostat=status) element
-      file = trim(adjustl(text(min(len(text), scan(text//" ", " ")):)))
+      file = trim(adjustl(text(min(len(text) + 1, scan(text//" ", " ")):)))
       if (status /= 0 .or. file == "") then
         call control%refuse_numbered("INPUT", "upf", entry(k), "is not an element and a file", error)
         return
@@ -209,7 +211,7 @@ contains
         text = control%numbered("INPUT", "gth", entry(k))
         read (text, *, iostat=status) element
         if (status == 0 .and. element /= symbol(a)) cycle
-        if (status == 0) read (text(min(len(text), scan(text//" ", " ")):), *, iostat=status) charge
+        if (status == 0) read (text(min(len(text) + 1, scan(text//" ", " ")):), *, iostat=status) charge
         if (status /= 0 .or. charge < 1) then
           call control%refuse_numbered("INPUT", "gth", entry(k), "is not an element and a charge", error)
           return

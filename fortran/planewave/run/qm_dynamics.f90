@@ -1,8 +1,10 @@
 !> A run of Car-Parrinello dynamics: start or restart, steps, log, frames and restart files.
 module qm_dynamics
   use base_kinds, only: int64, real64
-  use base_error, only: error_t, exit_resources, fail
+  use base_error, only: error_t, exit_interrupted, exit_resources, fail
   use base_random, only: maxwell_velocity
+  use base_stop_signal, only: catch_stop_signals, stop_signal
+  use base_text, only: to_text
   use atomic_units, only: bohr, dalton, kelvin, time_unit
   use car_parrinello, only: car_parrinello_t
   use ions, only: ions_t
@@ -45,6 +47,7 @@ contains
       end if
       call run%start(ks, settings%system, d%electron_mass, d%mass_cutoff, error)
       if (allocated(error)) return
+      if (settings%restart_out /= "") call catch_stop_signals()
       call log%dynamics_heading()
       call report(.true.)
       do k = 1, d%n_steps
@@ -52,14 +55,29 @@ contains
         call run%advance(ks, settings%system, error)
         if (allocated(error)) return
         if (mod(run%step, int(d%period, int64)) == 0 .or. k == d%n_steps) call report(.false.)
+        if (.not. allocated(error)) call keep(k == d%n_steps)
       end do
       if (allocated(error)) return
     end associate
     energy = run%energy
     force = run%ion_force
-    if (settings%restart_out /= "") call write_qm_restart(settings%restart_out, ks, settings%system, run, error)
 
   contains
+
+    !> Write restart files when it is time; end where any rank was asked to.
+    subroutine keep(is_last)
+      logical, intent(in) :: is_last
+      logical :: is_due, is_stopped
+      if (settings%restart_out == "") return
+      is_stopped = ks%comm%maximum(real(stop_signal(), real64)) > 0.0_real64
+      is_due = is_last .or. is_stopped
+      if (settings%dynamics%restart_period > 0) &
+        is_due = is_due .or. mod(run%step, int(settings%dynamics%restart_period, int64)) == 0
+      if (is_due) call write_qm_restart(settings%restart_out, ks, settings%system, run, error)
+      if (is_stopped .and. .not. is_last .and. .not. allocated(error)) &
+        call fail(error, exit_interrupted, "interrupted at step "//to_text(run%step)//"; give "//settings%restart_out// &
+                  " as restartfile in [INPUT] to go on")
+    end subroutine keep
 
     !> A line of the log and a frame.
     subroutine report(is_first)

@@ -14,8 +14,8 @@ module qm_restart
   public :: write_qm_restart, read_qm_restart
 
   character(len=8), parameter :: magic = "chromaqm"
-  !> Format, ranks, rank, waves here, states, atoms, grid (3), form of the dynamics, step, resets.
-  integer, parameter :: header_length = 12
+  !> Format, ranks, rank, waves here, states, atoms, grid (3), form of the dynamics, functional, step, resets.
+  integer, parameter :: header_length = 13
   integer(int64), parameter :: version = 1
 
 contains
@@ -27,7 +27,7 @@ contains
     integer(int64) :: header(header_length)
     header = [version, int(ks%comm%n_ranks, int64), int(ks%comm%rank, int64), int(ks%waves%n_waves, int64), &
               int(ks%n_states, int64), int(system%n_atoms(), int64), int(ks%waves%n, int64), &
-              merge(1_int64, 0_int64, run%is_free), run%step, run%n_resets]
+              merge(1_int64, 0_int64, run%is_free), int(ks%xc%number, int64), run%step, run%n_resets]
   end function header_of
 
   !> Write the files of all ranks: first all under temporary names, then, if all succeeded, under their own.
@@ -92,20 +92,20 @@ contains
       open (newunit=unit, file=path, access="stream", form="unformatted", status="old", action="read", iostat=status)
       if (status == 0) read (unit, iostat=status) word, header, box, largest_g2, run%moved
       expected = header_of(ks, system, run)
-      expected(11:12) = header(11:12)
+      expected(12:13) = header(12:13)
       if (status /= 0 .or. word /= magic .or. header(1) /= version) then
         call fail(error, exit_corrupt_file, path//": is no restart file of this version of chromaqm")
       else if (header(2) /= expected(2)) then
         call fail(error, exit_bad_input, path//": was written by "//to_text(header(2))//" ranks; go on with as many")
       else if (any(header /= expected) .or. any(abs(box - ks%waves%box) > 1.0e-10_real64) .or. &
                abs(largest_g2 - ks%waves%largest_g2) > 1.0e-10_real64) then
-        call fail(error, exit_bad_input, path//": belongs to another system, box, cutoff or method of dynamics; keep those of "// &
-                  "the run that wrote it")
+        call fail(error, exit_bad_input, path//": belongs to another system, box, cutoff, functional or method of dynamics; "// &
+                  "keep those of the run that wrote it")
       else
         read (unit, iostat=status) system%position, system%velocity, run%coefficient, run%velocity
         if (status /= 0) call fail(error, exit_corrupt_file, path//": is shorter than it should be; start from another set")
-        run%step = header(11)
-        run%n_resets = header(12)
+        run%step = header(12)
+        run%n_resets = header(13)
       end if
       close (unit)
     end if

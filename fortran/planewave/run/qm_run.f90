@@ -47,8 +47,9 @@ contains
     if (settings%restart_in == "") then
       call minimise(ks, settings%system, states, product, energy, settings%tolerance, settings%most_steps, log, outcome, error)
       if (allocated(error)) return
+    else
+      outcome = outcome_t(.true., 0, 0.0_real64)
     end if
-    outcome%is_converged = outcome%is_converged .or. settings%restart_in /= ""
     if (settings%dynamics%is_wanted .and. outcome%is_converged) then
       call run_dynamics(ks, settings, states, log, energy, force, error)
       if (allocated(error)) return
