@@ -61,7 +61,9 @@ ENGINE_BYTES_PER_SOLUTE_ATOM = 450
 """Beyond what an atom of water takes: bonded terms and exclusions."""
 OPENMM_BYTES_PER_ATOM = 1900
 """Topology, System and Context of 566,547 atoms in one process, beside its bricks."""
-RELAX_BYTES_PER_ATOM = 850
+RELAX_BYTES_PER_ATOM = 500
+RELAX_RANK_BYTES, RELAX_PROCESS_BYTES = 4e7, 1.6e8
+"""What a rank of the engine takes beside its atoms, and the process that starts it."""
 RELAX_DISK_BYTES_PER_ATOM = 600
 """Bricks, force field, restarts and checkpoints, which are removed in the end."""
 SHARD_PROCESS_BYTES = 1.5e8
@@ -73,7 +75,7 @@ CLASH_SECONDS_PER_ATOM = 1e-4
 SOLVATE_SECONDS_PER_ATOM = 6e-7
 TOPOLOGY_SECONDS_PER_ATOM = 1e-5
 STEP_SECONDS_PER_ATOM = 1.5e-6
-RELAX_STEP_SECONDS_PER_ATOM = 1.6e-6
+RELAX_STEP_SECONDS_PER_ATOM = 1e-6
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,7 @@ def estimate(config: Settings, threads: int) -> Estimate:
         memory=_gigabytes({
             "build": SOLUTE_BYTES_PER_ATOM * solute,
             "clash": SOLUTE_BYTES_PER_ATOM * solute,
-            **({"relax": RELAX_BYTES_PER_ATOM * solute} if is_relaxed else {}),
+            **({"relax": relax_memory(solute, dynamics.ranks)} if is_relaxed else {}),
             "solvate": SHARD_PROCESS_BYTES * threads + 0.25 * atoms,
             "topology": TOPOLOGY_BYTES_PER_ATOM * solute,
             "run": OPENMM_BYTES_PER_ATOM * atoms if dynamics.engine == "openmm" else
@@ -194,6 +196,11 @@ def cost_on(job: Job, config: Settings, build: Estimate) -> Prediction:
         steps=steps["dynamics"], timestep=last.timestep, disk_gb=sum(build.disk.values()),
         frame_gb=FRAME_BYTES_PER_ATOM * build.trajectory_atoms / 1e9,
         frame_period=last.trajectory_period or max(1, last.steps)), job)
+
+
+def relax_memory(atoms: int, ranks: int) -> float:
+    """Bytes that the processes of a relaxation of a solute without its water take together."""
+    return RELAX_BYTES_PER_ATOM * atoms + RELAX_RANK_BYTES * ranks + RELAX_PROCESS_BYTES
 
 
 def _phases_of_replicas(config: Settings) -> list[tuple[PlannedPhase, ...]]:
