@@ -80,9 +80,9 @@ def main() -> None:
     benchmark = Benchmark(__doc__)
     add = benchmark.parser.add_argument
     add("--atoms", type=float, default=1e6)
-    add("--workers", type=int, default=2, help="parts at work at a time")
+    add("--workers", type=int, default=16, help="parts at work at a time")
     add("--work", type=Path, default=Path("setup_parts"), help="folder of the files")
-    given = benchmark.start(quick={"atoms": 2e5})
+    given = benchmark.start(quick={"atoms": 6e5})
     grid = (8, 8, 16) if given.quick else GRID
     folder = given.work.resolve()
     shutil.rmtree(folder, ignore_errors=True)
@@ -90,7 +90,7 @@ def main() -> None:
     box = (round((given.atoms / ATOMS_A_CUBIC_ANGSTROM) ** (1 / 3), 3),) * 3
     write_spread(folder / "solute.h5", box, 1)
     solute = Solute.open(folder / "solute.h5")
-    manifest = solvate(solute, SolvateSection(box=box), 1, given.workers, folder / "shards")
+    manifest = solvate(solute, SolvateSection(box=box), 1, 2, folder / "shards")
     make_topology(solute, manifest.counts).write(folder / "topology.h5")
     bricks, tree = folder / "shards" / "bricks.txt", folder / "tree" / TREE
 
