@@ -7,18 +7,17 @@ removed at the end unless --keep. Memory is the largest sum of the proportional 
 workers, looked up while they run.
 """
 
-import os
 import resource
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from common.command import Benchmark
+from common.memory import MemoryWatch
 
 from chromabuild.base.settings import SolvateSection
 from chromabuild.molecule.solute import Solute
@@ -31,20 +30,6 @@ NUCLEOSOMES = 469
 SEED = 1
 DISK = 36
 """Bytes an atom."""
-
-
-def watch_memory(stop: threading.Event, peak: list[int]) -> None:
-    """Largest sum of the proportional set sizes of this process and its children, bytes."""
-    while not stop.wait(0.5):
-        total = 0
-        children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
-        for pid in (str(os.getpid()), *children):
-            try:
-                rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-                total += 1024 * int(rollup.split("Pss:")[1].split()[0])
-            except (OSError, IndexError):
-                continue
-        peak[0] = max(peak[0], total)
 
 
 def cpu_seconds() -> float:
@@ -87,26 +72,20 @@ def main() -> None:
                         "write_spread(sys.argv[2], eval(sys.argv[3]), int(sys.argv[4]))",
                         str(Path(__file__).parent), str(solute_file), repr(box), str(copies)], check=True)
     section = SolvateSection(box=box)
-    stop, peak = threading.Event(), [0]
-    watcher = threading.Thread(target=watch_memory, args=(stop, peak))
-    watcher.start()
     wall, cpu = time.monotonic(), cpu_seconds()
-    try:
+    with MemoryWatch() as memory:
         solute = Solute.open(solute_file)
         system = timed("plan", lambda: prepare(solute, section, SEED, given.threads, folder / "shards"))
         manifest = timed("write", lambda: solvate(solute, section, SEED, given.threads, folder / "shards"))
         timed("verify", lambda: verify_shards(folder / "shards", threads=given.threads))
-    finally:
-        wall, cpu = time.monotonic() - wall, cpu_seconds() - cpu
-        stop.set()
-        watcher.join()
+    wall, cpu = time.monotonic() - wall, cpu_seconds() - cpu
     size = {suffix: sum(shard.files[suffix]["bytes"] for shard in manifest.shards) / 1e9
             for suffix in manifest.shards[0].files}
     table = benchmark.table("sizes", "Solvation of a system: from the solute to verified shards", atoms="",
                             solute_atoms="", bricks="", **{
                                 "wall time, s": ".1f", "CPU time, s": ".1f", "peak memory, GB": ".3f",
                                 **{f"{suffix}, GB": ".3f" for suffix in size}})
-    table.row(manifest.atoms, solute.n_atoms, system.grid.n_bricks, wall, cpu, peak[0] / 1e9, *size.values())
+    table.row(manifest.atoms, solute.n_atoms, system.grid.n_bricks, wall, cpu, memory.largest / 1e9, *size.values())
     if not given.keep:
         shutil.rmtree(folder / "shards")
     benchmark.finish()

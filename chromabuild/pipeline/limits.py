@@ -77,7 +77,9 @@ def _memory(build: Estimate, config: Settings, stage: str) -> str | None:
         return None
     atoms, kind = (build.atoms, "atoms") if stage in ("solvate", "run") else (build.solute_atoms, "atoms of solute")
     remedy = f"choose a smaller locus (about {atoms * here * nodes / needed:.2g} {kind} fit)"
-    if stage == "run" and not is_spread:
+    if stage == "relax":
+        remedy += ", set relax.enabled: false"
+    elif stage == "run" and not is_spread:
         remedy += ", set dynamics.engine: chromamd"
     elif is_spread and config.dynamics.ranks > nodes * thread_count():
         remedy = f"lower dynamics.ranks = {config.dynamics.ranks:,} to the {nodes * thread_count()} cores that are here"

@@ -82,7 +82,9 @@ ENGINE_BYTES_PER_SOLUTE_ATOM = 450
 """Beyond what an atom of water takes: bonded terms and exclusions."""
 OPENMM_BYTES_PER_ATOM = 1900
 """Topology, System and Context of 566,547 atoms in one process, beside its bricks."""
-RELAX_BYTES_PER_ATOM = 850
+RELAX_BYTES_PER_ATOM = 500
+RELAX_RANK_BYTES, RELAX_PROCESS_BYTES = 4e7, 1.6e8
+"""What a rank of the engine takes beside its atoms, and the process that starts it."""
 RELAX_DISK_BYTES_PER_ATOM = 600
 """Bricks, force field, restarts and checkpoints, which are removed in the end."""
 SHARD_PROCESS_BYTES = 1.5e8
@@ -96,7 +98,7 @@ SOLVATE_SECONDS, SOLVATE_SECONDS_PER_ATOM = 0.22, 6.9e-7
 TOPOLOGY_SECONDS, TOPOLOGY_SECONDS_PER_ATOM = 4.9, 1.1e-5
 """The force field is read first."""
 STEP_SECONDS_PER_ATOM = 1.5e-6
-RELAX_STEP_SECONDS_PER_ATOM = 1.6e-6
+RELAX_STEP_SECONDS_PER_ATOM = 1e-6
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,7 @@ def estimate(config: Settings, threads: int, folded: Scaffold | None = None, sta
         memory=_gigabytes({
             "build": PROCESS_BYTES + BUILD_BYTES_PER_ATOM * solute,
             "clash": PROCESS_BYTES + CLASH_BYTES_PER_ATOM * solute,
-            **({"relax": RELAX_BYTES_PER_ATOM * solute} if is_relaxed else {}),
+            **({"relax": relax_memory(solute, dynamics.ranks)} if is_relaxed else {}),
             "solvate": SHARD_PROCESS_BYTES * threads + 0.25 * atoms,
             "topology": FORCE_FIELD_BYTES + TOPOLOGY_BYTES_PER_ATOM * solute,
             "run": OPENMM_BYTES_PER_ATOM * atoms if dynamics.engine == "openmm" else
@@ -231,6 +233,11 @@ def cost_on(job: Job, config: Settings, build: Estimate) -> Prediction:
         steps=steps["dynamics"], timestep=last.timestep, disk_gb=sum(build.disk.values()),
         frame_gb=FRAME_BYTES_PER_ATOM * build.trajectory_atoms / 1e9,
         frame_period=last.trajectory_period or max(1, last.steps)), job)
+
+
+def relax_memory(atoms: int, ranks: int) -> float:
+    """Bytes that the processes of a relaxation of a solute without its water take together."""
+    return RELAX_BYTES_PER_ATOM * atoms + RELAX_RANK_BYTES * ranks + RELAX_PROCESS_BYTES
 
 
 def _phases_of_replicas(config: Settings) -> list[tuple[PlannedPhase, ...]]:

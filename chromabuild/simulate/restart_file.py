@@ -1,5 +1,6 @@
 """Positions and velocities in the restart files of both engines (docs/reference/file-formats.md)."""
 
+import re
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -26,6 +27,12 @@ class Restart:
     """(3,) edges, angstrom."""
 
 
+def path_of_rank(pattern: str | Path, rank: int) -> Path:
+    """The file of a rank: ``()`` in a pattern stands for it, and ``(by256)`` for the folder of 256 ranks."""
+    folder = re.sub(r"\(by(\d+)\)", lambda found: str(rank // int(found[1])), str(pattern), count=1)
+    return Path(folder.replace("()", str(rank), 1))
+
+
 def read_restart(pattern: str | Path, n_atoms: int, ranks: int | None = None) -> Restart:
     """All atoms of the restart files of a phase; ``()`` in their name stands for the rank, without it the file is a
     State of OpenMM. ``ranks``: how many files there are; by default those that are found.
@@ -37,7 +44,7 @@ def read_restart(pattern: str | Path, n_atoms: int, ranks: int | None = None) ->
         return _state_of_openmm(Path(pattern), n_atoms)
     position, velocity, box = np.full((n_atoms, 3), np.nan), np.full((n_atoms, 3), np.nan), np.zeros(3)
     for rank in count():
-        path = Path(str(pattern).replace("()", str(rank)))
+        path = path_of_rank(pattern, rank)
         if rank == ranks or (ranks is None and rank > 0 and not path.exists()):
             break
         try:

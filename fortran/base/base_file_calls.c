@@ -10,6 +10,7 @@
 
 int chroma_sync(const char *path);
 int chroma_truncate(const char *path, int64_t bytes);
+int chroma_make_folder(const char *path);
 int64_t chroma_file_bytes(const char *path);
 int chroma_lock(const char *path);
 void chroma_pause(double seconds);
@@ -31,6 +32,12 @@ int chroma_sync(const char *path)
 int chroma_truncate(const char *path, int64_t bytes)
 {
     return truncate(path, (off_t)bytes);
+}
+
+/* 0 where the folder is there in the end. */
+int chroma_make_folder(const char *path)
+{
+    return mkdir(path, 0777) == 0 || errno == EEXIST ? 0 : -1;
 }
 
 /* Size of a file as the disk has it, -1 where there is none. */

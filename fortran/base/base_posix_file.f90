@@ -3,10 +3,11 @@ module base_posix_file
   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int64_t, c_null_char
   use base_kinds, only: int64, real64
   use base_error, only: error_t, exit_busy, exit_corrupt_file, exit_resources, fail
-  use base_text, only: to_text
+  use base_text, only: has_folders, to_text, with_rank
   implicit none
   private
-  public :: rename_file, remove_file, sync_file, sync_folder_of, cut_file, file_bytes, check_size, lock_file
+  public :: rename_file, remove_file, sync_file, sync_folder_of, cut_file, file_bytes, check_size, lock_file, &
+            make_folder_of
 
   !> Seconds between two tries of a lock.
   real(real64), parameter :: lock_period = 0.05_real64
@@ -33,6 +34,11 @@ module base_posix_file
       integer(c_int64_t), value :: bytes
       integer(c_int) :: status
     end function c_truncate
+    function c_make_folder(path) bind(c, name="chroma_make_folder") result(status)
+      import :: c_char, c_int
+      character(kind=c_char), intent(in) :: path(*)
+      integer(c_int) :: status
+    end function c_make_folder
     function c_file_bytes(path) bind(c, name="chroma_file_bytes") result(bytes)
       import :: c_char, c_int64_t
       character(kind=c_char), intent(in) :: path(*)
@@ -82,6 +88,18 @@ contains
                                "or stop it")
     if (status < 0) call fail(error, exit_resources, path//": cannot be written; check folder, permission and free space")
   end subroutine lock_file
+
+  !> Make the folder of a rank's file, if it is one of a tree and not there yet. Nothing is said where it cannot be made:
+  !> then the file cannot either.
+  subroutine make_folder_of(name, rank)
+    character(len=*), intent(in) :: name
+    integer, intent(in) :: rank
+    character(len=:), allocatable :: path
+    integer(c_int) :: status
+    if (.not. has_folders(name)) return
+    path = with_rank(name, rank)
+    status = c_make_folder(path(:index(path, "/", back=.true.))//c_null_char)
+  end subroutine make_folder_of
 
   !> Wait until a file that was closed or flushed is on the disk.
   subroutine sync_file(path, error)

@@ -3,7 +3,7 @@ module base_text
   use base_kinds, only: int64, real64
   implicit none
   private
-  public :: to_text, decimal_text, lower_case, edit_distance, with_rank, read_line, listed
+  public :: to_text, decimal_text, lower_case, edit_distance, with_rank, of_all_ranks, has_folders, read_line, listed
 
   interface to_text
     procedure :: integer_to_text, long_to_text, real_to_text
@@ -80,18 +80,18 @@ contains
     edit_distance = row(len(b))
   end function edit_distance
 
-  !> Replace `()` in a file name by the rank, as GENESIS does: `rst().bin` is `rst3.bin` on rank 3.
+  !> Replace `()` in a file name by the rank, as GENESIS does: `rst().bin` is `rst3.bin` on rank 3. In a tree of folders
+  !> `(by256)` is the number of the 256 ranks that a folder holds: `(by256)/rst().bin` is `1/rst300.bin` on rank 300.
   pure function with_rank(name, rank) result(path)
     character(len=*), intent(in) :: name
     integer, intent(in) :: rank
     character(len=:), allocatable :: path
-    integer :: at
-    at = index(name, "()")
-    if (at == 0) then
-      path = name
-    else
-      path = name(:at - 1)//to_text(rank)//name(at + 2:)
-    end if
+    integer :: at, first, last, together
+    path = name
+    call find_folders(name, first, last, together)
+    if (together > 0) path = name(:first - 1)//to_text(rank/together)//name(last + 1:)
+    at = index(path, "()")
+    if (at > 0) path = path(:at - 1)//to_text(rank)//path(at + 2:)
   end function with_rank
 
   !> Texts with commas between them.
@@ -104,6 +104,42 @@ contains
       list = list//", "//trim(texts(k))
     end do
   end function listed
+
+  !> Name of a file of all ranks: the word in place of `()`, beside the folders of the ranks where these have any.
+  pure function of_all_ranks(name, word) result(path)
+    character(len=*), intent(in) :: name, word
+    character(len=:), allocatable :: path
+    integer :: at, first, last, together
+    path = name
+    call find_folders(name, first, last, together)
+    if (together > 0) path = name(:first - 1)//name(last + 1 + merge(1, 0, name(last + 1:last + 1) == "/"):)
+    at = index(path, "()")
+    if (at > 0) path = path(:at - 1)//word//path(at + 2:)
+  end function of_all_ranks
+
+  !> Whether the files of the ranks lie in several folders.
+  pure logical function has_folders(name)
+    character(len=*), intent(in) :: name
+    integer :: first, last, together
+    call find_folders(name, first, last, together)
+    has_folders = together > 0
+  end function has_folders
+
+  !> Where `(by256)` stands in a name, and the number in it; 0 where it is not there.
+  pure subroutine find_folders(name, first, last, together)
+    character(len=*), intent(in) :: name
+    integer, intent(out) :: first, last, together
+    integer :: status
+    together = 0
+    last = 0
+    first = index(name, "(by")
+    if (first == 0) return
+    last = first + index(name(first:), ")") - 1
+    if (last <= first + 3 .or. last > first + 12) return
+    if (verify(name(first + 3:last - 1), "0123456789") > 0) return
+    read (name(first + 3:last - 1), *, iostat=status) together
+    if (status /= 0) together = 0
+  end subroutine find_folders
 
   !> Read one line of any length; `status` as iostat.
   subroutine read_line(unit, line, status)

@@ -1,7 +1,7 @@
 !> The periodic box cut into Px x Py x Pz domains, one per rank; rank = ix + Px*(iy + Py*iz). The cuts are planes through
 !> the whole box: evenly spaced at first, and moved by `move_borders` where work is spread unevenly.
 module comm_domain_grid
-  use base_kinds, only: real64
+  use base_kinds, only: int64, real64
   use base_error, only: error_t, exit_bad_input, fail
   implicit none
   private
@@ -52,7 +52,12 @@ contains
     if (present(filled)) self%filled = filled
     edges = box*(self%filled(2) - self%filled(1))
     best = huge(best)
-    do pass = 1, 2
+    if (all(dims > 0) .and. product(int(dims, int64)) == n_ranks) then
+      ! Nothing to choose: a set-up makes a grid for each of its domains.
+      self%dims = dims
+      best = 0.0_real64
+    end if
+    do pass = 1, merge(2, 0, best > 0.0_real64)
       do pz = 1, n_ranks
         if (mod(n_ranks, pz) /= 0) cycle
         do py = 1, n_ranks/pz

@@ -4,10 +4,12 @@ import json
 import re
 from collections import namedtuple
 
+import pytest
 from typer.testing import CliRunner
 
 from chromabuild.cli import app
 from chromabuild.pipeline import limits
+from chromabuild.pipeline.plan import RELAX_RANK_BYTES
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -51,6 +53,19 @@ def test_memory(settings, monkeypatch):
     assert refused(settings, "run") == sentence
     monkeypatch.setenv("SLURM_JOB_NUM_NODES", "2")
     assert said_by_plan(settings) is None
+
+
+def test_memory_of_the_dry_relaxation(settings, monkeypatch):
+    """It may be left out; what it needs grows with the solute and, for each rank, by the program."""
+    monkeypatch.setattr(limits, "memory_here", lambda: 0.2e9)
+    relaxed = ("--set", "relax.enabled=true", "--until", "relax")
+    sentence = refused(settings, "all", *relaxed)
+    assert re.match(r"the relaxation without water of 1\.\d+e\+05 atoms of solute needs about 0\.\d+ GB of memory and "
+                    r"this machine has 0\.2 GB: choose a smaller locus .*, set relax\.enabled: false, or stop before "
+                    r"it with --until clash$", sentence), sentence
+    needs = [float(re.search(r"needs about (\S+) GB", text)[1]) for text in
+             (sentence, refused(settings, "all", *relaxed, "--set", "dynamics.ranks=11"))]
+    assert needs[1] - needs[0] == pytest.approx(10 * RELAX_RANK_BYTES / 1e9, abs=2e-3)
 
 
 def test_disk(settings, monkeypatch):

@@ -9,11 +9,11 @@ module checkpoint_mark
   use base_checksum, only: checksum_t
   use base_error, only: error_t, exit_corrupt_file, exit_resources, fail
   use base_posix_file, only: check_size, remove_file, rename_file, sync_file, sync_folder_of
-  use base_text, only: read_line, to_text
+  use base_text, only: of_all_ranks, read_line, to_text
   use control, only: line_length
   implicit none
   private
-  public :: checkpoint_mark_t, set_pattern, mark_path, lock_pattern, title
+  public :: checkpoint_mark_t, set_pattern, mark_path, lock_pattern, name_of_all, title
 
   character(len=*), parameter :: title = "chromamd checkpoint 1"
 
@@ -65,16 +65,21 @@ contains
   pure function mark_path(pattern) result(path)
     character(len=*), intent(in) :: pattern
     character(len=:), allocatable :: path
-    integer :: at, dot
-    at = index(pattern, "()")
-    dot = index(pattern, ".", back=.true.)
-    path = pattern(:at - 1)//"whole"
-    if (dot > at + 1) then
-      path = path//pattern(at + 2:dot - 1)//".txt"
-    else
-      path = path//pattern(at + 2:)//".txt"
-    end if
+    path = name_of_all(pattern, "whole")
   end function mark_path
+
+  !> Name of a text file about the files of all ranks: `run_WORD.txt` of pattern `run_().rst`, also where these lie in
+  !> folders of their own.
+  pure function name_of_all(pattern, word) result(path)
+    character(len=*), intent(in) :: pattern, word
+    character(len=:), allocatable :: path, bare
+    integer :: at, dot
+    bare = of_all_ranks(pattern, "()")
+    at = index(bare, "()")
+    dot = index(bare, ".", back=.true.)
+    if (dot <= at + 1) dot = len(bare) + 1
+    path = bare(:at - 1)//word//bare(at + 2:dot - 1)//".txt"
+  end function name_of_all
 
   pure function numbers(self)
     class(checkpoint_mark_t), intent(in) :: self

@@ -26,7 +26,10 @@ module control_keys
           "atoms of dcdfile: ascending ranges such as 1-1000, 90001-90100, counted from 1 as ai: does"), &
     key_t("OUTPUT", "dcd_group", is_integer, "0", "", "0", &
           "merge: number of the group in [SELECTION] to write, 0 = all of dcd_atoms"), &
-    key_t("OUTPUT", "rstfile", is_text, "", "", "", "restart files to write, () stands for the rank"), &
+    key_t("OUTPUT", "rstfile", is_text, "", "", "", &
+          "restart files to write, () stands for the rank; (by256)/().rst: 256 ranks a folder"), &
+    key_t("OUTPUT", "setup_domains", is_text, "", "", "", &
+          "setup: make domains 0-1023, say, alone; files that are there and whole are kept"), &
     key_t("OUTPUT", "checkpoint", is_text, "", "", "", &
           "checkpoint files of run, () stands for the rank; written on SIGTERM, SIGUSR1 and SIGINT too"), &
     key_t("OUTPUT", "checkpoint_interval", is_real, "0.0", "minutes", "0", &

@@ -13,7 +13,7 @@ module restart
   use base_checksum, only: checksum_t
   use ensemble_state, only: ensemble_state_t, packed_size
   use base_error, only: error_t, exit_bad_input, exit_corrupt_file, exit_resources, fail
-  use base_posix_file, only: check_size, remove_file, rename_file, sync_file
+  use base_posix_file, only: check_size, make_folder_of, remove_file, rename_file, sync_file
   use base_text, only: to_text, with_rank
   implicit none
   private
@@ -74,6 +74,7 @@ contains
     call add_reals(check, self%position)
     call add_reals(check, self%velocity)
     self%checksum = check%value
+    call make_folder_of(name, rank)
     open (newunit=unit, file=temporary(name, rank), access="stream", form="unformatted", status="replace", &
           action="write", iostat=status)
     closed = 0

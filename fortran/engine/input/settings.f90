@@ -45,6 +45,8 @@ module settings
     real(real64) :: checkpoint_interval = 0.0_real64
     type(atom_ranges_t) :: atoms
     integer :: group = 0
+    !> First and last of the domains that setup makes, from 0, where it makes a part of them.
+    integer, allocatable :: domains(:)
   end type output_settings_t
 
   !> [ENERGY]: distances in angstrom, screenings in 1/angstrom.

@@ -369,6 +369,22 @@ contains
     else if (settings%output%restart == settings%input%restart) then
       call settings%refuse("OUTPUT", "rstfile", "is that of [INPUT]; give the new set another name", error)
     end if
+    if (.not. allocated(error) .and. allocated(settings%output%domains)) call check_part(settings, error)
   end subroutine check_setup
+
+  !> Setup of a part of the domains, whose number must be known.
+  subroutine check_part(settings, error)
+    type(settings_t), intent(in) :: settings
+    type(error_t), allocatable, intent(out) :: error
+    integer(int64) :: n_domains
+    n_domains = product(int(settings%boundary%domains, int64))
+    if (n_domains == 0) then
+      call settings%refuse("OUTPUT", "setup_domains", "makes a part of the domains; give domain_x, domain_y and "// &
+                           "domain_z in [BOUNDARY]", error)
+    else if (settings%output%domains(2) >= n_domains) then
+      call settings%refuse("OUTPUT", "setup_domains", "goes beyond the "//to_text(n_domains)// &
+                           " domains of [BOUNDARY]; the last is "//to_text(n_domains - 1), error)
+    end if
+  end subroutine check_part
 
 end module settings_checks

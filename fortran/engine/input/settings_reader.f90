@@ -87,8 +87,34 @@ contains
       output%checkpoint = control%text("OUTPUT", "checkpoint")
       output%checkpoint_interval = control%real("OUTPUT", "checkpoint_interval")
       output%forces = control%text("OUTPUT", "forcefile")
+      call read_part(control, output%domains, error)
     end associate
   end subroutine read_files
+
+  !> The range in [OUTPUT] setup_domains, such as 0-1023; not allocated where there is none.
+  subroutine read_part(control, domains, error)
+    type(control_t), intent(in) :: control
+    integer, allocatable, intent(out) :: domains(:)
+    type(error_t), allocatable, intent(inout) :: error
+    character(len=:), allocatable :: text
+    integer :: dash, status, found(2)
+    text = control%text("OUTPUT", "setup_domains")
+    if (text == "" .or. allocated(error)) return
+    dash = index(text, "-")
+    status = 1
+    if (dash > 1 .and. verify(text, "0123456789-") == 0) then
+      text(dash:dash) = " "
+      read (text, *, iostat=status) found
+    end if
+    if (status == 0) then
+      if (found(1) > found(2)) status = 1
+    end if
+    if (status == 0) then
+      domains = found
+    else
+      call control%refuse("OUTPUT", "setup_domains", "must be a range of domains, counted from 0, such as 0-1023", error)
+    end if
+  end subroutine read_part
 
   !> [ENERGY].
   subroutine read_energy(control, settings)

@@ -15,7 +15,7 @@ module trajectory
   use comm_communicator, only: communicator_t
   use comm_slices, only: slices_t
   use base_error, only: error_t, exit_resources, fail
-  use base_posix_file, only: check_size, cut_file, sync_file
+  use base_posix_file, only: check_size, cut_file, make_folder_of, sync_file
   use frame_file, only: is_filled_together, join_frame_file, open_frame_file
   use frame_writer, only: frame_writer_t, kept_frames_t
   use base_text, only: with_rank
@@ -72,6 +72,7 @@ contains
     self%per_domain = index(path, "()") > 0
     if (self%per_domain) then
       self%path = with_rank(path, comm%rank)
+      call make_folder_of(path, comm%rank)
       call open_domain_file(self, kept, error)
     else
       call self%slices%cut(comm, chosen%n_members(), merge(comm%n_ranks, 1, is_filled_together(path)))

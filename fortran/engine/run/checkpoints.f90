@@ -7,7 +7,7 @@ module checkpoints
   use base_kinds, only: int64, real64
   use base_checksum, only: file_checksum
   use base_error, only: error_t, exit_bad_input, exit_corrupt_file, exit_interrupted, fail
-  use base_posix_file, only: lock_file, remove_file
+  use base_posix_file, only: lock_file, make_folder_of, remove_file
   use base_stop_signal, only: stop_signal
   use base_text, only: to_text, with_rank
   use checkpoint, only: restart_of, write_set
@@ -75,6 +75,7 @@ contains
     self%pattern = settings%output%checkpoint
     self%is_on = self%pattern /= ""
     if (.not. self%is_on) return
+    call make_folder_of(self%pattern, comm%rank)
     call lock_file(with_rank(lock_pattern(self%pattern), comm%rank), patience, error)
     call comm%agree(error)
     if (allocated(error)) return

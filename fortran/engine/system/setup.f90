@@ -2,6 +2,7 @@
 module setup
   use base_kinds, only: int64, real64
   use atoms, only: atoms_t
+  use brick_cache, only: brick_cache_t
   use bricks, only: brick_list_t
   use comm_domain_grid, only: domain_grid_t, wrap_shift
   use base_error, only: error_t, exit_corrupt_file, fail
@@ -23,9 +24,9 @@ contains
 
   !> Read the constraint groups whose reference atom lies in domain `domain` of `grid`: global ids (group after group)
   !> and unbroken positions (3, atoms; angstrom). Only bricks that touch the domain are read, one at a time; `n_read`:
-  !> how many. `origin`, if given: where that of the bricks lies in the grid's box (angstrom); positions count from the
-  !> bricks' all the same.
-  subroutine read_domain(grid, domain, topology, list, id, position, n_read, error, origin)
+  !> how many touch it. `origin`, if given: where that of the bricks lies in the grid's box (angstrom); positions count from
+  !> the bricks' all the same. `cache`: bricks of the domains before.
+  subroutine read_domain(grid, domain, topology, list, id, position, n_read, error, origin, cache)
     type(domain_grid_t), intent(in) :: grid
     integer, intent(in) :: domain
     type(topology_t), intent(in) :: topology
@@ -35,11 +36,14 @@ contains
     integer, intent(out) :: n_read
     type(error_t), allocatable, intent(out) :: error
     real(real64), intent(in), optional :: origin(3)
-    integer(int64), allocatable :: brick_id(:)
-    real(real64), allocatable :: brick_position(:, :)
+    type(brick_cache_t), intent(inout), target, optional :: cache
+    type(brick_cache_t), target :: own_cache
+    type(brick_cache_t), pointer :: kept
     real(real64) :: shift(3)
-    integer :: b, n
+    integer :: b, n, place
 
+    kept => own_cache
+    if (present(cache)) kept => cache
     shift = 0.0_real64
     if (present(origin)) shift = origin
     allocate (id(4096), position(3, 4096))
@@ -48,9 +52,10 @@ contains
     do b = 1, list%n_bricks
       if (.not. touches(grid, list%lower(:, b) + shift, list%upper(:, b) + shift, residue_reach)) cycle
       n_read = n_read + 1
-      call list%read_brick(b, brick_id, brick_position, error)
+      call kept%fetch(list, b, place, error)
       if (.not. allocated(error)) &
-        call keep_groups(domain, grid, topology, shift, brick_id, brick_position, n, id, position, error)
+        call keep_groups(domain, grid, topology, shift, kept%brick(place)%id, kept%brick(place)%position, n, id, position, &
+                         error)
       if (allocated(error)) exit
     end do
     id = id(:n)
@@ -121,11 +126,16 @@ contains
     integer(int64), allocatable, intent(inout) :: id(:)
     real(real64), allocatable, intent(inout) :: position(:, :)
     type(error_t), allocatable, intent(out) :: error
-    real(real64) :: reference(3), apart(3)
+    real(real64) :: reference(3), apart(3), centre(3), reach(3)
     integer(int64) :: first_id, member
     integer :: i, j, k, t, atom, group, needed
 
+    centre = 0.5_real64*(grid%lower + grid%upper) - origin
+    reach = 0.5_real64*(grid%upper - grid%lower) + saved_reach
     do i = 1, size(brick_id)
+      ! Most atoms of a brick are far from the domain: the cheap test first.
+      apart = brick_position(:, i) - centre
+      if (any(abs(apart - grid%box*anint(apart/grid%box)) > reach)) cycle
       call topology%locate(brick_id(i), t, atom, first_id)
       associate (template => topology%templates(t))
         group = template%group_of_atom(atom)
