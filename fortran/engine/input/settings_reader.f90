@@ -195,7 +195,7 @@ contains
       if (control%yes("DYNAMICS", "annealing")) dynamics%annealing_period = control%integer("DYNAMICS", "anneal_period")
       dynamics%temperature_change = control%real("DYNAMICS", "dtemperature")
       dynamics%seed = control%integer("DYNAMICS", "iseed")
-      if (dynamics%seed < 0) read (keys(position_of("DYNAMICS", "iseed"))%default, *) dynamics%seed
+      if (dynamics%seed < 0) read (keys(position_of(keys, "DYNAMICS", "iseed"))%default, *) dynamics%seed
 
       constraints%rigid_bonds = control%yes("CONSTRAINTS", "rigid_bond")
       constraints%settle_waters = control%yes("CONSTRAINTS", "fast_water")

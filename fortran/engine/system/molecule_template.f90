@@ -1,6 +1,7 @@
 !> One molecule template of the topology: atoms, terms, and the constraint groups (a heavy atom with its hydrogens, or a
 !> whole water, with the virtual sites whose place its atoms decide) that stay together on a rank. One template is special:
-!> it holds the distinct pieces (residues in their surroundings) of all long molecules one after another, each with the terms that touch it.
+!> it holds the distinct pieces (residues in their surroundings) of all long molecules one after another, each with the terms
+!> that touch it.
 module molecule_template
   use base_kinds, only: int64, real64
   use base_constants, only: degree
