@@ -15,7 +15,7 @@ module base_control_keys
     character(len=12) :: default
     character(len=24) :: unit
     !> Allowed words of a choice, separated by blanks; or the smallest allowed number.
-    character(len=48) :: allowed
+    character(len=100) :: allowed
     character(len=110) :: about
   end type key_t
 

@@ -164,15 +164,17 @@ module control_keys
     key_t("SELECTION", "group#", is_text, "", "", "", &
           "group1, group2, ...: atoms, e.g. segid:A and rno:1-9 and not an:H*; also ai:1-99, resname:, mname:, heavy"), &
     key_t("RESTRAINTS", "nfunctions", is_integer, "0", "", "0", "number of restraints"), &
-    key_t("RESTRAINTS", "function#", is_choice, "", "", "POSI DIST DISTMASS DIHED DIHEDMASS RMSD RMSDMASS", &
-          "function1, ...: what is restrained; MASS: centres of mass, mass-weighted"), &
+    key_t("RESTRAINTS", "function#", is_choice, "", "", &
+          "POSI DIST DISTMASS REPUL REPULMASS FB FBMASS ANGLE ANGLEMASS DIHED DIHEDMASS RMSD RMSDMASS", &
+          "function1, ...: what is restrained; REPUL, FB: distances below, above; MASS: centres of mass, mass-weighted"), &
     key_t("RESTRAINTS", "constant#", is_real, "0.0", "kcal/mol/angstrom^2", "0", &
-          "k of k (x - reference)^2; per radian^2 for dihedrals"), &
+          "k of k (x - reference)^2; per radian^2 for angles and dihedrals"), &
     key_t("RESTRAINTS", "constant_end#", is_real, "", "kcal/mol/angstrom^2", "0", &
           "k at the end of dynamics, linear in time from `constant`; default: no change"), &
     key_t("RESTRAINTS", "reference#", is_real, "0.0", "angstrom", "-1e6", &
-          "wanted distance, RMSD, or dihedral in degrees; POSI: 0"), &
-    key_t("RESTRAINTS", "select_index#", is_text, "", "", "", "groups: one for POSI and RMSD, 2 DIST, 4 DIHED"), &
+          "wanted distance, RMSD, or angle or dihedral in degrees; POSI: 0"), &
+    key_t("RESTRAINTS", "select_index#", is_text, "", "", "", &
+          "groups: one for POSI and RMSD, 2 for DIST, REPUL and FB, 3 for ANGLE, 4 for DIHED"), &
     key_t("RESTRAINTS", "direction#", is_choice, "ALL", "", "ALL X Y Z", "of POSI: along which axes"), &
     key_t("BOUNDARY", "type", is_choice, "PBC", "", "PBC NOBC", "periodic box; or none: electrostatic = CUTOFF or DEBYE"), &
     key_t("BOUNDARY", "box_size_x", is_real, "0.0", "angstrom", "0", &

@@ -263,14 +263,8 @@ module genesis_keys
     genesis_word_t("ENSEMBLE", "tpcontrol", "GAUSS", "keeps the kinetic energy fixed: use BUSSI"), &
     genesis_word_t("ENSEMBLE", "tpcontrol", "EVANS", "keeps the kinetic energy fixed: use BUSSI"), &
     genesis_word_t("ENSEMBLE", "tpcontrol", "ANDERSEN", "draws velocities: use LANGEVIN"), &
-    genesis_word_t("RESTRAINTS", "function#", "ANGLE", "restrains an angle: use DIST of its outer atoms"), &
-    genesis_word_t("RESTRAINTS", "function#", "ANGLEMASS", "restrains an angle: use DISTMASS of its outer groups"), &
     genesis_word_t("RESTRAINTS", "function#", "PC", "restrains a principal component: use RMSD"), &
     genesis_word_t("RESTRAINTS", "function#", "PCCOM", "restrains a principal component: use RMSD"), &
-    genesis_word_t("RESTRAINTS", "function#", "REPUL", "keeps groups apart: use DIST with the wanted distance"), &
-    genesis_word_t("RESTRAINTS", "function#", "REPULMASS", "keeps groups apart: use DISTMASS with the wanted distance"), &
-    genesis_word_t("RESTRAINTS", "function#", "FB", "has a flat bottom: use DIST with a small constant"), &
-    genesis_word_t("RESTRAINTS", "function#", "FBMASS", "has a flat bottom: use DISTMASS with a small constant"), &
     genesis_word_t("RESTRAINTS", "function#", "RG", "restrains the radius of gyration: use RMSD"), &
     genesis_word_t("RESTRAINTS", "function#", "RGMASS", "restrains the radius of gyration: use RMSDMASS"), &
     genesis_word_t("RESTRAINTS", "function#", "RGWOMASS", "restrains the radius of gyration: use RMSD"), &

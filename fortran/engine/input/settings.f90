@@ -23,9 +23,10 @@ module settings
   integer, parameter, public :: bath_none = 1, bath_bussi = 2, bath_langevin = 3, bath_nose_hoover = 4, bath_berendsen = 5
   integer, parameter, public :: barostat_automatic = 1, barostat_mtk = 2, barostat_berendsen = 3, barostat_monte_carlo = 4
   integer, parameter, public :: isotropic = 1, semi_isotropic = 2, anisotropic = 3, area_fixed = 4
-  integer, parameter, public :: position_restraint = 1, distance_restraint = 2, dihedral_restraint = 3, rmsd_restraint = 4
+  integer, parameter, public :: position_restraint = 1, distance_restraint = 2, dihedral_restraint = 3, rmsd_restraint = 4, &
+                                angle_restraint = 5
   !> Groups of atoms that each kind of restraint takes.
-  integer, parameter, public :: groups_of_restraint(4) = [1, 2, 4, 1]
+  integer, parameter, public :: groups_of_restraint(5) = [1, 2, 4, 1, 3]
 
   !> [INPUT]: files.
   type :: input_settings_t
@@ -150,6 +151,8 @@ module settings
   type :: restraint_settings_t
     integer :: kind = position_restraint
     logical :: by_mass = .false.
+    !> Of a distance: acts only where it is shorter (-1) or longer (1) than the reference; 0: both.
+    integer :: side = 0
     real(real64) :: constant = 0.0_real64, final_constant = 0.0_real64, reference = 0.0_real64, along(3) = 1.0_real64
     integer, allocatable :: group(:)
   end type restraint_settings_t

@@ -10,7 +10,7 @@ module settings_reader
   use base_control_keys, only: position_of
   use control_keys, only: keys
   use foreign_files, only: set_name, take_imported
-  use settings, only: forcefield_embedded_atoms, forcefield_topology, groups_of_restraint, group_settings_t, &
+  use settings, only: angle_restraint, forcefield_embedded_atoms, forcefield_topology, groups_of_restraint, group_settings_t, &
                       dihedral_restraint, distance_restraint, position_restraint, rmsd_restraint, restraint_settings_t, &
                       schedule_t, settings_t
   use settings_checks, only: check_command, check_release, check_together
@@ -335,6 +335,14 @@ contains
       restraint%kind = position_restraint
     case ("DIST", "DISTMASS")
       restraint%kind = distance_restraint
+    case ("REPUL", "REPULMASS")
+      restraint%kind = distance_restraint
+      restraint%side = -1
+    case ("FB", "FBMASS")
+      restraint%kind = distance_restraint
+      restraint%side = 1
+    case ("ANGLE", "ANGLEMASS")
+      restraint%kind = angle_restraint
     case ("DIHED", "DIHEDMASS")
       restraint%kind = dihedral_restraint
     case ("RMSD", "RMSDMASS")

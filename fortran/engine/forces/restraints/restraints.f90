@@ -15,7 +15,7 @@ module restraints
   use base_constants, only: degree, pi
   use base_error, only: error_t, exit_bad_input, fail
   use selection, only: atom_names_t, selection_t
-  use settings, only: dihedral_restraint, distance_restraint, position_restraint, rmsd_restraint, settings_t
+  use settings, only: angle_restraint, dihedral_restraint, distance_restraint, position_restraint, rmsd_restraint, settings_t
   use open_box, only: open_origin
   use base_text, only: to_text
   use base_vector, only: cross
@@ -41,6 +41,8 @@ module restraints
     !> The constant now, at the start and at the end of the run, and half of what a step changes.
     real(real64) :: constant = 0.0_real64, first_constant = 0.0_real64, final_constant = 0.0_real64, half_change = 0.0_real64
     real(real64) :: reference = 0.0_real64
+    !> As in the settings.
+    integer :: side = 0
     !> One along the axes on which a position restraint acts.
     real(real64) :: along(3) = 1.0_real64
     type(group_t), allocatable :: group(:)
@@ -81,7 +83,8 @@ contains
         restraint%half_change = 0.5_real64*(wanted%final_constant - wanted%constant)/ &
                                 max(1_int64, settings%dynamics%schedule%steps)
         restraint%reference = wanted%reference
-        if (restraint%kind == dihedral_restraint) restraint%reference = restraint%reference*degree
+        restraint%side = wanted%side
+        if (any(restraint%kind == [angle_restraint, dihedral_restraint])) restraint%reference = restraint%reference*degree
         restraint%along = wanted%along
         allocate (restraint%group(size(wanted%group)))
         if (restraint%kind == position_restraint) cycle
@@ -345,6 +348,11 @@ contains
       force(:, 2) = (centre(:, 2) - centre(:, 1))/max(change, tiny(change))
       force(:, 1) = -force(:, 2)
       change = change - restraint%reference
+      if (restraint%side < 0) change = min(change, 0.0_real64)
+      if (restraint%side > 0) change = max(change, 0.0_real64)
+    else if (restraint%kind == angle_restraint) then
+      call angle_at(centre(:, :3), change, force(:, :3))
+      change = change - restraint%reference
     else
       call dihedral(centre, change, force)
       change = change - restraint%reference
@@ -365,6 +373,23 @@ contains
     if (comm%is_root()) energy = energy + to_energy(atoms, restraint%constant*change**2)
     if (comm%is_root()) work = work + to_energy(atoms, restraint%half_change*change**2)
   end subroutine restrain_centres
+
+  !> Angle at the second of three points (radian) and its gradients; those of a straight one are zero.
+  pure subroutine angle_at(r, angle, gradient)
+    real(real64), intent(in) :: r(3, 3)
+    real(real64), intent(out) :: angle, gradient(3, 3)
+    real(real64) :: a(3), b(3), length(2), sine
+    a = r(:, 1) - r(:, 2)
+    b = r(:, 3) - r(:, 2)
+    length = max([norm2(a), norm2(b)], tiny(sine))
+    a = a/length(1)
+    b = b/length(2)
+    angle = acos(max(-1.0_real64, min(1.0_real64, dot_product(a, b))))
+    sine = max(norm2(cross(a, b)), 1.0e-9_real64)
+    gradient(:, 1) = (dot_product(a, b)*a - b)/(sine*length(1))
+    gradient(:, 3) = (dot_product(a, b)*b - a)/(sine*length(2))
+    gradient(:, 2) = -gradient(:, 1) - gradient(:, 3)
+  end subroutine angle_at
 
   !> Dihedral angle of four points (radian) and its gradients (Blondel and Karplus, J. Comput. Chem. 17, 1132 (1996)).
   pure subroutine dihedral(r, angle, gradient)
