@@ -25,9 +25,8 @@ def executable(precision: Precision = "mixed") -> Path:
     return path
 
 
-def become(find: Callable[[], Path]) -> None:
+def become(name: str, find: Callable[[], Path]) -> None:
     """Be the command of a program: give way to it, or with ``--path`` alone print where it is (for mpirun)."""
-    name = Path(sys.argv[0]).name
     try:
         path = find()
     except ChromabuildError as error:
@@ -41,4 +40,4 @@ def become(find: Callable[[], Path]) -> None:
 
 def main() -> None:
     """Console script ``chromamd``: becomes the engine; ``chromamd --path`` prints where it is (for mpirun)."""
-    become(executable)
+    become("chromamd", executable)
