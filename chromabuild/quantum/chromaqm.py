@@ -73,6 +73,6 @@ def _result(control: Path) -> dict[str, Any]:
 
 def main() -> None:
     """Console script ``chromaqm``: becomes the program; ``chromaqm --path`` prints where it is (for mpirun)."""
-    become(executable)
+    become(_NAME, executable)
 
 

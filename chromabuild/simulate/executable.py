@@ -25,12 +25,11 @@ def executable(precision: Precision = "mixed") -> Path:
     return path
 
 
-def become(find: Callable[[], Path], before: Callable[[str, str], Iterable[str]] | None = None) -> None:
+def become(name: str, find: Callable[[], Path], before: Callable[[str, str], Iterable[str]] | None = None) -> None:
     """Be the command of a program: give way to it, or with ``--path`` alone print where it is (for mpirun).
 
     ``before`` is called with the first two arguments; what it gives is told on standard error.
     """
-    name = Path(sys.argv[0]).name
     command, control = (*sys.argv[1:3], "", "")[:2]
     try:
         path = find()
@@ -53,7 +52,7 @@ def main() -> None:
     A control file that names files of CHARMM, AMBER or GROMACS is imported before; ``chromamd import FILE`` does only
     that. Of several ranks the first one does it while the others wait.
     """
-    become(executable, _import)
+    become("chromamd", executable, _import)
 
 
 def _import(command: str, control: str) -> Iterable[str]:

@@ -17,6 +17,7 @@ from chromabuild.base.errors import (
     BusyError,
     IntegrityError,
     InterruptedRunError,
+    NotConvergedError,
     ResourceError,
     UnstableRunError,
 )
@@ -48,7 +49,8 @@ def test_exit_codes_of_the_engine_are_those_of_the_package():
     stated = {name: int(code) for name, code in re.findall(r"\b(exit_\w+) = (\d+)", text)}
     assert stated == {"exit_bad_input": BadInputError.exit_code, "exit_corrupt_file": IntegrityError.exit_code,
                       "exit_resources": ResourceError.exit_code, "exit_interrupted": InterruptedRunError.exit_code,
-                      "exit_busy": BusyError.exit_code, "exit_unstable": UnstableRunError.exit_code}
+                      "exit_busy": BusyError.exit_code, "exit_unstable": UnstableRunError.exit_code,
+                      "exit_not_converged": NotConvergedError.exit_code}
 
 
 @pytest.mark.parametrize(("function", "argument", "section", "key"), [
