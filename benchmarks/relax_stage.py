@@ -5,7 +5,8 @@ of the 83 kb yeast locus. The stage does what it does in a build: force field, b
 dynamics, clash check. The memory of a part is the largest sum of the proportional set sizes of its processes.
 
 A step costs the processor time of the engine between the first and the last row of its log over steps and atoms: lists
-that are made anew in between count, what comes before the first step does not.
+that are made anew in between count, what comes before the first step does not. The last step of dynamics finds terms
+and lists anew, some µs an atom, so that a short run overstates its cost.
 """
 
 import subprocess

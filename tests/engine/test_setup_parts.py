@@ -6,6 +6,8 @@ from support import systems
 from support.chain_in_water import ENERGY, make_system
 from support.systems import sentence
 
+from chromabuild.simulate.restart_file import read_restart
+
 GRID = (3, 2, 2)
 N = 12
 INPUT = {"topologyfile": "t.h5", "shardfile": "bricks.txt"}
@@ -58,6 +60,8 @@ def test_parts_give_the_files_of_the_whole(system, whole):
     done = set_up(system, TREE, "0-11")
     n = sum(int(np.frombuffer(data, "<i8", 1, 8 + 6 * 8)[0]) for data in whole[1])
     assert f"setup: {n} of {n} atoms in domains 0 to 11 of 3 x 2 x 2 domains; 12 files were there" in done.stdout
+    tree, flat = (read_restart(pattern, n, N) for pattern in (system / TREE, whole[0] / "start_().rst"))
+    assert np.array_equal(tree.position, flat.position) and np.array_equal(tree.velocity, flat.velocity)
 
 
 def test_a_part_keeps_what_is_whole_and_makes_the_rest(system, whole):
