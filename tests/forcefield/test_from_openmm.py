@@ -39,8 +39,10 @@ def test_equal_molecules_share_a_template_whatever_their_number():
     sites = [["O", "H1", "H2"]] * 4 + [["X"], ["O", "H1", "H2"]]
     constraints = [(o + a, o + b, d) for o in (0, 3, 6, 9, 13) for a, b, d in
                    ((0, 1, 0.09572), (0, 2, 0.09572), (1, 2, 0.15139))]
-    topology = topology_from_system(*build(sites, [], constraints, ["1", "-7", "12A", "", "3", "9"]), "test")
-    assert topology.run_template.tolist() == [0, 1, 0] and topology.run_count.tolist() == [4, 1, 1]
+    topology = topology_from_system(*build(sites, [], constraints, ["1", "-7", "-6A", "", "3", "9"]), "test")
+    # A run ends where the numbers do not go on; what has none counts as the first residue.
+    assert topology.run_template.tolist() == [0, 0, 0, 1, 0] and topology.run_count.tolist() == [1, 2, 1, 1, 1]
+    assert topology.run_residue.tolist() == [1, -7, 1, 3, 9] and topology.run_segid.tolist() == [b"SEGM"] * 5
     water, ion = topology.templates
     assert water.rigid_water and not ion.rigid_water
     # Nothing holds these waters together without constraints, so that minimisation would tear them apart.
