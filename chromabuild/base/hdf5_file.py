@@ -12,6 +12,9 @@ from chromabuild.base.files import atomic_path
 HARMED = (OSError, KeyError, ValueError, TypeError, IndexError, AttributeError, RuntimeError, MemoryError)
 """What h5py, or whoever takes what it reads, makes of a damaged file."""
 
+CHECKED = {"libver": ("v110", "v110")}
+"""Options of a file whose headers carry checksums: HDF5 refuses damaged ones, where others may hold it for ever."""
+
 
 @contextmanager
 def written_hdf5(path: str | Path, **options: object) -> Iterator[h5py.File]:

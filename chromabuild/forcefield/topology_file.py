@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.hdf5_file import HARMED, written_hdf5
+from chromabuild.base.hdf5_file import CHECKED, HARMED, written_hdf5
 from chromabuild.base.notebook import facts_html
 from chromabuild.forcefield.pieces import cut_into_pieces
 
@@ -224,9 +224,8 @@ class Topology:
 
     def write(self, path: str | Path) -> None:
         """Write HDF5 by atomic rename. Raises ResourceError when the disk is full or the folder unwritable."""
-        # Object headers of this version of the format carry checksums, as every array does: HDF5 refuses to read what
-        # was damaged, in the engine too.
-        with written_hdf5(path, libver=("v110", "v110")) as file:
+        # Every array carries a checksum too: HDF5 refuses to read what was damaged, in the engine as well.
+        with written_hdf5(path, **CHECKED) as file:
             file.attrs["format"] = np.bytes_(FORMAT)
             file.attrs["version"] = np.int32(VERSION)
             file.attrs["provenance"] = np.bytes_(json.dumps(self.provenance, sort_keys=True))

@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.hdf5_file import HARMED, written_hdf5
+from chromabuild.base.hdf5_file import CHECKED, HARMED, written_hdf5
 from chromabuild.base.notebook import facts_html
 from chromabuild.base.summary import Summary
 from chromabuild.molecule.residues import library_needed, modification_counts, residue_library, residue_names
@@ -145,7 +145,7 @@ class Solute:
 
     def write(self, path: str | Path) -> None:
         """Write HDF5 by atomic rename. Raises ResourceError when the disk is full or the folder unwritable."""
-        with written_hdf5(path) as file:
+        with written_hdf5(path, **CHECKED) as file:
             file.attrs["format"] = FORMAT
             file.attrs["version"] = VERSION
             file.attrs["provenance"] = json.dumps(self.provenance, sort_keys=True)

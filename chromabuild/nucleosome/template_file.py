@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.hdf5_file import HARMED, written_hdf5
+from chromabuild.base.hdf5_file import CHECKED, HARMED, written_hdf5
 from chromabuild.molecule.residues import residue_names
 from chromabuild.nucleosome.octamer import Octamer
 
@@ -32,7 +32,7 @@ class NucleosomeTemplate:
 
     def write(self, path: str | Path) -> None:
         """Write HDF5 by atomic rename."""
-        with written_hdf5(path) as file:
+        with written_hdf5(path, **CHECKED) as file:
             file.attrs["format"] = FORMAT
             file.attrs["version"] = VERSION
             file.attrs["provenance"] = json.dumps(self.report, sort_keys=True)
