@@ -46,7 +46,8 @@ def straight_scaffold(nucleosomes: int, flank: int, seed: int = 1) -> SimpleName
     letters = np.random.Generator(np.random.Philox(key=seed)).integers(0, 4, n)
     first_bp = np.array(first, np.int32)
     return SimpleNamespace(
-        name="straight", chromosome="chrS", position=np.arange(n), origin=np.array(origins), frame=np.array(frames),
+        name="straight", chromosome="chrS", circular=False, position=np.arange(n), origin=np.array(origins),
+        frame=np.array(frames),
         base=np.frombuffer(b"ACGT", np.uint8)[letters], nucleosome=np.array(owner, np.int32),
         core_origin=np.array(core_origin).reshape(-1, 3), core_frame=np.array(core_frame).reshape(-1, 3, 3),
         dyad=first_bp + WRAPPED // 2, first_bp=first_bp, last_bp=first_bp + WRAPPED - 1)
