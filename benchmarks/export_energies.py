@@ -26,7 +26,7 @@ import numpy as np
 import openmm
 from common import peers
 from common.command import Benchmark
-from common.engine import write_system
+from common.energies import Parts, differences, of_chromamd, of_openmm
 from common.solutes import duplex, nucleosome
 from openmm import app, unit
 
@@ -42,8 +42,7 @@ from chromabuild.forcefield.assign import make_topology
 from chromabuild.forcefield.topology_file import Topology
 from chromabuild.molecule.solute import Solute
 from chromabuild.shards import read_shards
-from chromabuild.simulate import chromamd
-from chromabuild.simulate.openmm_engine import SPLINE_ORDER, nonbonded_options
+from chromabuild.simulate.openmm_engine import SPLINE_ORDER
 from chromabuild.simulate.protocol import plan_phases
 from chromabuild.solvate import solvate
 
@@ -59,14 +58,6 @@ GROMACS_TERMS = {"bond": ["Bond", "Harmonic Pot."], "angle": ["Angle"],
                  "electrostatic": ["Coulomb-14", "Coulomb (SR)", "Coul. recip."]}
 LAMMPS_TERMS = {"bond": ["E_bond"], "angle": ["E_angle"], "dihedral": ["E_dihed", "E_impro"],
                 "lennard_jones": ["E_vdwl"], "electrostatic": ["E_coul", "E_long"]}
-CHROMAMD_TERMS = {"bond": ["BOND", "UREY-BRADLEY"], "angle": ["ANGLE"], "dihedral": ["DIHEDRAL", "IMPROPER", "CMAP"],
-                  "lennard_jones": ["VDWAALS", "PAIR14_VDW"], "electrostatic": ["ELECT", "RECIPROCAL", "PAIR14_ELECT"]}
-NONBONDED = ("lennard_jones", "electrostatic")
-
-Parts = dict[str, list[float]]
-"""Parts of every term, kcal/mol."""
-
-
 def built(name: str, force_field: str, folder: Path) -> BuiltSystem:
     """A system of the chain."""
     if name == "demo":
@@ -89,20 +80,6 @@ def built(name: str, force_field: str, folder: Path) -> BuiltSystem:
         counts["sodium"] -= extra
         solute = None
     return BuiltSystem(make_topology(solute, counts, force_field), position, box, solute)
-
-
-def of_chromamd(system: BuiltSystem, dynamics: DynamicsSection, folder: Path) -> Parts:
-    """The reference."""
-    options = nonbonded_options(dynamics, system.box)
-    write_system(folder, system.topology, system.position, system.box)
-    control = folder / "energy.inp"
-    grid = {f"pme_ngrid_{axis}": n for axis, n in zip("xyz", options.grid, strict=True)}
-    chromamd.write_control(control, {
-        "INPUT": {"topologyfile": folder / "topology.h5", "shardfile": folder / "bricks.txt"},
-        "ENERGY": chromamd.energy_section(dynamics) | {"pme_alpha": options.alpha, **grid}})
-    chromamd.launch("energy", control, 1, "double")
-    energy = chromamd.read_energies(control)
-    return {term: [energy.get(name, 0.0) for name in names] for term, names in CHROMAMD_TERMS.items()}
 
 
 def of_gromacs(system: BuiltSystem, folder: Path) -> Parts:
@@ -141,26 +118,6 @@ def of_lammps(lmp: Path, folder: Path) -> Parts:
     return {term: [value.get(name, 0.0) for name in names] for term, names in LAMMPS_TERMS.items()}
 
 
-def of_openmm(system: openmm.System, position: np.ndarray, box: np.ndarray, dynamics: DynamicsSection) -> Parts:
-    """Terms by the kind of force; all of OpenMM's nonbonded forces in one."""
-    options = nonbonded_options(dynamics, box)
-    groups = {"HarmonicBondForce": 0, "HarmonicAngleForce": 1, "PeriodicTorsionForce": 2, "CMAPTorsionForce": 2,
-              "CustomTorsionForce": 2, "HarmonicTorsionForce": 2, "RBTorsionForce": 2}
-    for force in system.getForces():
-        force.setForceGroup(groups.get(force.getName(), 3))
-        if isinstance(force, openmm.NonbondedForce):
-            force.setPMEParameters(options.alpha * 10, *options.grid)
-            force.setUseDispersionCorrection(False)
-        if isinstance(force, openmm.CustomNonbondedForce):
-            force.setUseLongRangeCorrection(False)
-    context = openmm.Context(system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
-    context.setPeriodicBoxVectors(*(np.diag(box) / 10))
-    context.setPositions(position / 10)
-    return {term: [context.getState(getEnergy=True, groups={k}).getPotentialEnergy()
-                   .value_in_unit(unit.kilocalorie_per_mole)]
-            for k, term in enumerate(("bond", "angle", "dihedral", "nonbonded"))}
-
-
 def of_prmtop(system: BuiltSystem, dynamics: DynamicsSection, folder: Path) -> Parts:
     """By OpenMM's reader. Rigid waters have a third bond in place of their angle: with water no bonds and angles."""
     made = app.AmberPrmtopFile(str(folder / "system.prmtop")).createSystem(
@@ -183,22 +140,6 @@ def of_system(system: BuiltSystem, dynamics: DynamicsSection, folder: Path) -> P
     made = openmm.XmlSerializer.deserialize((folder / "system.xml").read_text())
     found = of_openmm(made, system.position, system.box, dynamics)
     return {term: parts for term, parts in found.items() if term not in ("bond", "angle")}
-
-
-def differences(ours: Parts, theirs: Parts) -> tuple[str, float, float]:
-    """The term with the largest relative difference, that difference, and that of the sum of all that are compared."""
-    if "nonbonded" in theirs:
-        ours = ours | {"nonbonded": [part for term in NONBONDED for part in ours[term]]}
-    ours = {term: ours[term] for term in theirs}
-    found = {}
-    for term, parts in ours.items():
-        scale = max(map(abs, [*parts, sum(parts)]))
-        # Rigid waters as built are at rest in their bonds and angles: there is nothing to compare.
-        if scale > 1e-3:
-            found[term] = abs(sum(theirs[term]) - sum(parts)) / scale
-    worst = max(found, key=lambda term: found[term])
-    totals = [sum(sum(parts) for parts in energy.values()) for energy in (ours, theirs)]
-    return worst.replace("_", "-"), found[worst], abs(totals[1] / totals[0] - 1)
 
 
 def main() -> None:

@@ -5,22 +5,34 @@ own, which writes topology.h5. The nucleosome has all tails and is judged whole 
 nothing of junctions and, in CHARMM, finds residues and patches by itself; no water, PME in a box of its own.
 """
 
+import io
 import sys
 import tempfile
+import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from common.command import Benchmark
+from common.energies import of_chromamd, of_openmm
 from common.solutes import nucleosome
 from common.timing import measured
+from openmm import app
 from setup_domains import locus
 
 from chromabuild.base.force_fields import FORCE_FIELDS, force_field_files
+from chromabuild.base.settings import DynamicsSection
+from chromabuild.export.openmm_files import openmm_topology
+from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.assign import make_topology
+from chromabuild.molecule.residues import residue_names
 from chromabuild.molecule.solute import Solute
+from chromabuild.simulate.openmm_engine import SPLINE_ORDER
 
-ROOT = Path(__file__).resolve().parents[1]
+DATA = Path(app.__file__).parent / "data"
+CHARMM_RESIDUES = ("ALA ARG ASN ASP CYS GLN GLU GLY HSD HSE HSP ILE LEU LYS MET PHE PRO SER THR TRP TYR VAL "
+                   "ADE CYT GUA THY").split()
+CHARMM_PATCHES = ("NTER", "GLYP", "PROP", "CTER", "DEOX", "DEO5TER", "3TER")
 BASE_PAIRS, OCTAMERS = 83_000, 427
 MARGIN = 12.0  # angstrom around the nucleosome
 
@@ -51,36 +63,47 @@ def assign(force_field: str, base_pairs: int, octamers: int, path: Path) -> None
     print(solute.n_atoms)
 
 
+def rules_of(force_field: str) -> app.ForceField:
+    """OpenMM's own reading of a force field.
+
+    Residues and patches of CHARMM that are not those of proteins and DNA are left out: OpenMM tries all of them.
+    """
+    files = [DATA / name for name in force_field_files(force_field)]
+    if not FORCE_FIELDS[force_field].is_charmm:
+        return app.ForceField(*map(str, files))
+    root = ElementTree.parse(files[0]).getroot()
+    residues, patches, types = (root.find(tag) for tag in ("Residues", "Patches", "AtomTypes"))
+    residues[:] = [one for one in residues if one.get("name") in CHARMM_RESIDUES]
+    patches[:] = [one for one in patches if one.get("name").split("_")[0] in CHARMM_PATCHES]
+    kept = {one.get("name") for one in patches}
+    for element in [*residues, *patches]:
+        element[:] = [one for one in element if one.tag != "AllowPatch" or one.get("name") in kept]
+    used = {atom.get("type") for parent in (residues, patches) for atom in parent.iter() if atom.get("type")}
+    types[:] = [kind for kind in types if kind.get("name") in used]
+    classes = {kind.get("class") for kind in types}
+    for force in root.iter("AmoebaUreyBradleyForce"):
+        force[:] = [entry for entry in force if {entry.get(f"class{k}") for k in (1, 2, 3)} <= classes]
+    return app.ForceField(io.StringIO(ElementTree.tostring(root, encoding="unicode")), *map(str, files[1:]))
+
+
 def judge(force_field: str, folder: Path) -> dict[str, tuple[float, float]]:
     """Energy (kcal/mol) of every term of a nucleosome by chromamd in double precision and by OpenMM's ForceField."""
-    sys.path.insert(0, str(ROOT / "tests"))
-    from openmm import app, unit
-    from support.charmm36m import charmm36m
-    from support.engine_energies import evaluate, write_input
-    from support.force_field_judge import COLUMNS, judged
-    from support.molecular_systems import MolecularSystem, openmm_topology
-
-    from chromabuild.simulate.openmm_engine import NonbondedOptions
-
     solute = nucleosome()
     position = solute.position - solute.position.min(axis=0) + MARGIN
     box = np.ceil(position.max(axis=0) + MARGIN)
-    system = MolecularSystem(make_topology(solute, {}, force_field), np.round(position.astype(float), 3), box)
-    options = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=tuple(int(2 * np.ceil(edge / 2)) for edge in box))
-    ours, force = evaluate(write_input(system, folder), folder, "double", options)
-    atoms = openmm_topology(solute, {})
-    atoms.setPeriodicBoxVectors(np.diag(box) / 10 * unit.nanometer)
-    rules = charmm36m() if FORCE_FIELDS[force_field].is_charmm else app.ForceField(*force_field_files(force_field))
-    templates = {} if FORCE_FIELDS[force_field].is_charmm else {one: one.name for one in atoms.residues()}
-    theirs, their_force = judged(rules.createSystem(
-        atoms, nonbondedMethod=app.PME, nonbondedCutoff=options.cutoff / 10, constraints=None, rigidWater=False,
-        removeCMMotion=False, residueTemplates=templates), system.position, options)
-    pairs = {term: (sum(ours[column] for column in columns), theirs[term]) for term, columns in COLUMNS.items()}
-    if not FORCE_FIELDS[force_field].is_charmm:  # OpenMM has charges and Lennard-Jones in one force
-        first, second = pairs.pop("lennard_jones"), pairs.pop("electrostatic")
-        pairs["nonbonded"] = first[0] + second[0], first[1] + second[1]
-    pairs["force, rms"] = tuple(float(np.sqrt(np.mean(one**2))) for one in (force, their_force))
-    return pairs
+    system = BuiltSystem(make_topology(solute, {}, force_field), np.round(position.astype(float), 3), box, solute)
+    dynamics = DynamicsSection(force_field=force_field, cutoff=9, switch_distance=9, pme_spline_order=SPLINE_ORDER)
+    atoms = openmm_topology(system)
+    names = [residue_names()[k] for k in solute.residue_template]
+    templates = {} if FORCE_FIELDS[force_field].is_charmm else dict(zip(atoms.residues(), names, strict=True))
+    theirs = of_openmm(rules_of(force_field).createSystem(
+        atoms, nonbondedMethod=app.PME, nonbondedCutoff=dynamics.cutoff / 10, constraints=None, rigidWater=False,
+        removeCMMotion=False, residueTemplates=templates), system.position, box, dynamics)
+    folder = folder / force_field
+    folder.mkdir()
+    ours = of_chromamd(system, dynamics, folder)
+    ours["nonbonded"] = ours["lennard_jones"] + ours["electrostatic"]
+    return {term: (sum(ours[term]), sum(parts)) for term, parts in theirs.items()}
 
 
 def main() -> None:

@@ -176,7 +176,7 @@ def readers(build: Path, fasta: Path, dyads: Path, contacts: Path) -> list[Reade
     """Every reader with a file; ``build`` has been through the chain at least to the shards."""
     import numpy as np
 
-    from chromabuild.base.settings import Settings
+    from chromabuild.base.settings import BuildSection, Settings
     from chromabuild.clash.report import ClashReport
     from chromabuild.forcefield.topology_file import Topology
     from chromabuild.genome.bigwig import read_signal
@@ -186,7 +186,7 @@ def readers(build: Path, fasta: Path, dyads: Path, contacts: Path) -> list[Reade
     from chromabuild.genome.nucleosomes import read_nucleosomes
     from chromabuild.molecule.solute import Solute
     from chromabuild.molecule.structure_file import StructureFile
-    from chromabuild.nucleosome.marks import read_marks
+    from chromabuild.nucleosome.marks import octamer_recipes
     from chromabuild.pipeline import provenance
     from chromabuild.shards.brick_file import read_brick
     from chromabuild.shards.manifest import Manifest
@@ -200,6 +200,7 @@ def readers(build: Path, fasta: Path, dyads: Path, contacts: Path) -> list[Reade
     header, sequence = read_fasta(fasta)
     chromosome = header.split(":")[0].split()[0]
     peaks = "".join(f"{chromosome}\t{100 * k}\t{100 * k + 90}\tp{k}\t{k}\t.\t1.0\t2.0\t-1\t45\n" for k in range(20))
+    dyads_of_marks = np.arange(45, 2000, 100)
     marks = "".join(f"{chromosome}\t{100 * k}\t{100 * k + 90}\tH2A.Z\n" for k in range(20))
     write_signal(build / "track.bw", chromosome, 0, np.arange(3000) % 17)
     from chromabuild.export.structure import write_structure
@@ -244,7 +245,8 @@ def readers(build: Path, fasta: Path, dyads: Path, contacts: Path) -> list[Reade
                lambda path: len(read_nucleosomes(path, chromosome, 0, far)), _data_lines),
         Reader("narrowPeak", peaks.encode(), ".narrowPeak",
                lambda path: len(read_nucleosomes(path, chromosome, 0, far)), _data_lines),
-        Reader("BED of marks", marks.encode(), ".bed", quiet(lambda path: read_marks(path, chromosome))),
+        Reader("BED of marks", marks.encode(), ".bed",
+               quiet(lambda path: octamer_recipes(BuildSection(marks=str(path)), chromosome, dyads_of_marks))),
         Reader("BEDPE", contacts.read_bytes(), ".bedpe", lambda path: len(read_contacts(path)), _data_lines),
         Reader("bigWig", (build / "track.bw").read_bytes(), ".bw",
                quiet(lambda path: read_signal(path, chromosome, 0, 3000))),

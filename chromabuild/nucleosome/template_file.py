@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.hdf5_file import CHECKED, HARMED, written_hdf5
+from chromabuild.base.hdf5_file import CHECKED, HARMED, put, written_hdf5
 from chromabuild.molecule.residues import residue_names
 from chromabuild.nucleosome.octamer import Octamer
 
@@ -36,14 +36,15 @@ class NucleosomeTemplate:
             file.attrs["format"] = FORMAT
             file.attrs["version"] = VERSION
             file.attrs["provenance"] = json.dumps(self.report, sort_keys=True)
-            file["bp/origin"], file["bp/frame"] = self.origin, self.frame
+            put(file, "bp/origin", self.origin)
+            put(file, "bp/frame", self.frame)
             for tails, core in self.octamers.items():
-                group = file.create_group(f"octamer/{tails}")
-                group["position"] = core.position.astype(np.float32)
-                group["residue_name"] = [residue_names()[k].encode() for k in core.residue_template]
-                group["residue_number"] = core.residue_number
-                group["residue_chain"] = core.residue_chain
-                group["histone"] = [name.encode() for name in core.histone]
+                for name, values in {
+                        "position": core.position.astype(np.float32),
+                        "residue_name": [residue_names()[k].encode() for k in core.residue_template],
+                        "residue_number": core.residue_number, "residue_chain": core.residue_chain,
+                        "histone": [name.encode() for name in core.histone]}.items():
+                    put(file, f"octamer/{tails}/{name}", values)
 
 
 @cache

@@ -43,7 +43,7 @@ def write_lone_bricks(solute: Solute, folder: Path) -> tuple[Path, np.ndarray]:
         with atomic_path(folder / f"{shard.name}.cbb") as part:
             part.write_bytes(packed(BrickFile(box / 1000, *corners, ids, position)))
         shards.append(shard)
-    manifest = Manifest(tuple((box / 1000).tolist()), tuple(grid.tolist()), solute.n_atoms, {}, 0, {}, shards)
+    manifest = Manifest(tuple((box / 1000).tolist()), tuple(grid.tolist()), solute.n_atoms, {}, 0, {}, shards=shards)
     with atomic_path(folder / BRICKS_NAME) as part:
         part.write_text(manifest.bricks_text())
     return folder / BRICKS_NAME, lower / 1000

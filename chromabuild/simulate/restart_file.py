@@ -62,7 +62,7 @@ def read_restart(pattern: str | Path, n_atoms: int, ranks: int | None = None) ->
             raise IntegrityError(f"{path} is damaged: run the simulation again")
         for found, first in ((position, start + 8 * n), (velocity, start + 32 * n)):
             found[atoms] = np.frombuffer(data, "<f8", 3 * n, first).reshape(n, 3)
-    read = [Path(str(pattern).replace("()", str(k))) for k in range(rank)]
+    read = [path_of_rank(pattern, k) for k in range(rank)]
     damaged = next((path for path, state in engine_states(read) if state != "ok"), None)
     if damaged is not None:
         raise IntegrityError(f"{damaged} is damaged: run the simulation again")

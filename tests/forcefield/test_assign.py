@@ -21,7 +21,8 @@ from chromabuild.forcefield.topology_file import Topology
 from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.molecule.solute import Solute
 
-AMINO_ACIDS = [name for name in residue_names() if residue_library()[name].kind == "amino acid" and len(name) == 3]
+AMINO_ACIDS = [name for name in residue_names() if residue_library()[name].kind == "amino acid" and len(name) == 3
+               and not residue_library()[name].modification]
 
 
 def strand(bases: str) -> list[str]:

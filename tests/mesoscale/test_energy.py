@@ -198,7 +198,6 @@ def test_segment_distance_against_sampling(seed):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"dyads": ()}, "no nucleosome"),
         ({"dyads": (50,)}, "beyond the 400 bp"),
         ({"dyads": (100, 200)}, "nucleosomes 0 and 1 share 47 bp"),
         ({"dyads": (100,), "wrapped_length": 146}, "146 is even"),
