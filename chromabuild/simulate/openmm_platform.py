@@ -1,6 +1,7 @@
 """Which of OpenMM's platforms a simulation runs on: CUDA, HIP, OpenCL or CPU."""
 
 import ctypes
+import locale
 import os
 import sys
 from collections.abc import Iterator
@@ -55,7 +56,7 @@ def context_on(platform: ChosenPlatform, system: openmm.System, integrator: open
     Raises BadInputError with OpenMM's reason when its device does not do it.
     """
     try:
-        with _standard_output_to(printed_to):
+        with _standard_output_to(printed_to), _locale_kept():
             return openmm.Context(system, integrator, openmm.Platform.getPlatformByName(platform.name),
                                   platform.properties)
     except openmm.OpenMMException as error:
@@ -78,6 +79,16 @@ def _standard_output_to(descriptor: int) -> Iterator[None]:
         ctypes.CDLL(None).fflush(None)
         os.dup2(saved, 1)
         os.close(saved)
+
+
+@contextmanager
+def _locale_kept() -> Iterator[None]:
+    """Set the locale as it was: OpenMM's OpenCL leaves that of C, in which Python reads files as ASCII."""
+    saved = locale.setlocale(locale.LC_ALL)
+    try:
+        yield
+    finally:
+        locale.setlocale(locale.LC_ALL, saved)
 
 
 def _on(name: str, dynamics: DynamicsSection, threads: int | None) -> ChosenPlatform:

@@ -1,5 +1,7 @@
 """OpenMM on the platform of the settings: CPU and, where a driver is installed, OpenCL, whose code is that of GPUs."""
 
+import locale
+
 import numpy as np
 import openmm
 import pytest
@@ -56,6 +58,16 @@ def test_what_openmm_prints_is_no_result(systems, capfd):
     together = system_from_topology(system.topology, system.box, OPTIONS, by_term=False)
     forces(together, ChosenPlatform("OpenCL", {"Precision": "single"}), system.position)
     assert capfd.readouterr().out == ""
+
+
+@needs_opencl
+def test_the_locale_stays(systems):
+    """Files in UTF-8 are read after a simulation as before."""
+    system = systems["water"]
+    before = locale.setlocale(locale.LC_ALL)
+    together = system_from_topology(system.topology, system.box, OPTIONS, by_term=False)
+    forces(together, ChosenPlatform("OpenCL", {"Precision": "single"}), system.position)
+    assert locale.setlocale(locale.LC_ALL) == before
 
 
 def test_auto_takes_the_fastest_that_works():
