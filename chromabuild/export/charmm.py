@@ -1,15 +1,14 @@
 """CHARMM's psf and parameter file of a system, for programs that read them: NAMD, GENESIS, OpenMM, CHARMM itself."""
 
 from pathlib import Path
-from typing import TextIO
 
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.force_fields import FORCE_FIELDS
-from chromabuild.export.charmm_parameters import charmm_terms, write_parameters
-from chromabuild.export.psf import MoleculeEntries, labelled_runs, write_entries
+from chromabuild.export.charmm_parameters import charmm_terms, parameter_text
+from chromabuild.export.psf import MoleculeEntries, write_entries
 from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.hydrogens import repartitioned_masses
 from chromabuild.forcefield.topology_file import Topology
@@ -38,8 +37,10 @@ def write_charmm(system: BuiltSystem, folder: Path, factor: float = 1.0, counted
     """
     topology = system.topology
     terms = [charmm_terms(template) for template in topology.templates]
+    text = parameter_text(topology, terms)
     folder.mkdir(parents=True, exist_ok=True)
-    write_parameters(topology, folder / "system.prm", terms)
+    with atomic_path(folder / "system.prm") as part:
+        part.write_text(text, encoding="ascii")
     masses = {"system": [template.mass for template in topology.templates]}
     if factor != 1:
         masses["heavy"] = _masses(topology, factor)
@@ -63,26 +64,3 @@ def _masses(topology: Topology, factor: float) -> list[np.ndarray]:
     for t, first in zip(topology.run_template.tolist(), topology.run_first_atom.tolist(), strict=False):
         result[t] = mass[first:first + topology.templates[t].n_atoms]
     return result
-
-
-def write_crd(path: Path, system: BuiltSystem) -> None:
-    """Write coordinates as a CHARMM card file (extended form): ten decimals, residues counted through the system."""
-    with atomic_path(path) as part, open(part, "w", encoding="ascii") as file:
-        file.write(f"* chromabuild\n*\n{len(system.position):10d}  EXT\n")
-        _write_atoms(file, system)
-
-
-def _write_atoms(file: TextIO, system: BuiltSystem) -> None:
-    residues = 0
-    for template, count, first, label in labelled_runs(system.topology, system.solute):
-        names = [name.decode() for name in template.atom_name.tolist()]
-        residue_names = [name.decode() for name in template.residue_name.tolist()]
-        atoms = list(zip(template.atom_residue.tolist(), names, strict=True))
-        for copy in range(count):
-            start = first + copy * len(atoms)
-            for k, ((residue, name), (x, y, z)) in enumerate(
-                    zip(atoms, system.position[start:start + len(atoms)].tolist(), strict=True), start + 1):
-                segid, number = label(copy * len(residue_names) + residue)
-                file.write(f"{k:10d}{residues + residue + 1:10d}  {residue_names[residue]:<8s}  {name:<8s}{x:20.10f}"
-                           f"{y:20.10f}{z:20.10f}  {segid:<8s}  {number:<8d}{0.0:20.10f}\n")
-            residues += len(residue_names)

@@ -7,12 +7,10 @@ finds those of the types.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.files import atomic_path
 from chromabuild.export.pair_parameters import HALF_MINIMUM, TypeParameters, parameters_of_types
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 
@@ -111,8 +109,8 @@ def _pairs(pairs: np.ndarray, n: int) -> np.ndarray:
     return pairs.min(axis=1, initial=n) * n + pairs.max(axis=1, initial=-1)
 
 
-def write_parameters(topology: Topology, path: Path, terms: Sequence[CharmmTerms]) -> None:
-    """Write all parameters that a system uses; ``terms``: of each kind of molecule.
+def parameter_text(topology: Topology, terms: Sequence[CharmmTerms]) -> str:
+    """A file with all parameters that a system uses; ``terms``: of each kind of molecule.
 
     Raises BadInputError where the same atom types have different parameters, and for what such a file cannot hold.
     """
@@ -145,8 +143,7 @@ def write_parameters(topology: Topology, path: Path, terms: Sequence[CharmmTerms
     if any(len(t.cmap_atoms) for t in templates):
         lines += ["", "CMAP", *_map_lines(topology, templates, kinds, types)]
     lines += ["", *_nonbonded_lines(types, of_types), "", "END"]
-    with atomic_path(path) as part:
-        part.write_text("\n".join(lines) + "\n", encoding="ascii")
+    return "\n".join(lines) + "\n"
 
 
 def _by_types(parts: Sequence[tuple[np.ndarray, np.ndarray]],
