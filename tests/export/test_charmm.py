@@ -18,6 +18,7 @@ from support.molecular_systems import DATA, SOLVENT, MolecularSystem, fixture, m
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import DynamicsSection, SimulateSection
+from chromabuild.export.amber import export_amber
 from chromabuild.export.charmm import write_charmm
 from chromabuild.export.coordinates import write_crd
 from chromabuild.export.genesis import export_genesis
@@ -199,6 +200,11 @@ CHANGES = {
     "several Lennard-Jones parameters": lambda t: replace(t, lj_type=t.lj_type[::-1]),
     "capital letters": lambda t: replace(t, atom_class=np.char.lower(t.atom_class)),
 }
+
+
+def test_amber_is_refused_and_says_what_is_not(systems, tmp_path):
+    with pytest.raises(BadInputError, match="export to gromacs, openmm, namd or genesis"):
+        export_amber(systems["modified"], tmp_path / "out")
 
 
 @pytest.mark.parametrize("told", CHANGES)
