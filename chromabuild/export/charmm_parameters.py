@@ -1,6 +1,6 @@
 """CHARMM's parameter file of a system: its terms by the atom types of their atoms, as the topology has them.
 
-Forms: CHARMM's documentation of parameter files (parmfile.doc, "io"). Energies are those of the topology: k (x - x0)^2,
+Forms: CHARMM's documentation of parameter files (parmfile.doc). Energies are those of the topology: k (x - x0)^2,
 and k (1 + cos(n phi - phase)). A topology knows 1-4 parameters by pairs of atoms, not by types: ``pair_parameters.py``
 finds those of the types.
 """
