@@ -2,8 +2,8 @@
 
 Systems: water with ions, a duplex of 20 base pairs, a nucleosome (177 base pairs), and the bundled demo, all as the
 chain makes them, in each force field. Programs read the files that ``chromabuild export`` writes, and nothing else:
-GROMACS energy.mdp, LAMMPS energy.in, OpenMM the prmtop, the GROMACS topology and the serialised System. The reference
-is ``chromamd-double``.
+GROMACS energy.mdp, LAMMPS energy.in, OpenMM the prmtop, CHARMM's psf and parameters (of the exports to NAMD and
+GENESIS), the GROMACS topology and the serialised System. The reference is ``chromamd-double``.
 
 All take the same Ewald splitting and grid, and B-splines of the same order. LAMMPS has PPPM in place of PME, which
 agrees with it where the mesh is fine: ``--spacing``. Energies of charges are made equal by the ratio of the Coulomb
@@ -34,6 +34,7 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.force_fields import FORCE_FIELDS
 from chromabuild.base.settings import DynamicsSection, SimulateSection, SolvateSection
 from chromabuild.export.amber import export_amber
+from chromabuild.export.charmm import is_charmm, write_charmm
 from chromabuild.export.gromacs import export_gromacs
 from chromabuild.export.lammps import export_lammps
 from chromabuild.export.openmm_files import export_openmm
@@ -47,8 +48,9 @@ from chromabuild.simulate.protocol import plan_phases
 from chromabuild.solvate import solvate
 
 SYSTEMS = ("water", "duplex", "nucleosome", "demo")
-PROGRAMS = ("gromacs", "lammps", "prmtop", "top", "system")
-TITLES = {"gromacs": "GROMACS", "lammps": "LAMMPS", "prmtop": "OpenMM, prmtop", "top": "OpenMM, GROMACS topology",
+PROGRAMS = ("gromacs", "lammps", "prmtop", "psf", "top", "system")
+TITLES = {"gromacs": "GROMACS", "lammps": "LAMMPS", "prmtop": "OpenMM, prmtop", "psf": "OpenMM, CHARMM psf",
+          "top": "OpenMM, GROMACS topology",
           "system": "OpenMM, System"}
 KCAL = 4.184
 COULOMB = {"gromacs": 138.935458 * 10 / KCAL}
@@ -127,6 +129,15 @@ def of_prmtop(system: BuiltSystem, dynamics: DynamicsSection, folder: Path) -> P
     return {term: parts for term, parts in found.items() if not (has_water and term in ("bond", "angle"))}
 
 
+def of_psf(system: BuiltSystem, dynamics: DynamicsSection, folder: Path) -> Parts:
+    """By OpenMM's reader of CHARMM's files."""
+    psf = app.CharmmPsfFile(str(folder / "system.psf"))
+    psf.setBox(*(system.box / 10 * unit.nanometer))
+    made = psf.createSystem(app.CharmmParameterSet(str(folder / "system.prm")), nonbondedMethod=app.PME,
+                            nonbondedCutoff=dynamics.cutoff / 10, constraints=None, rigidWater=False)
+    return of_openmm(made, system.position, system.box, dynamics)
+
+
 def of_top(system: BuiltSystem, dynamics: DynamicsSection, folder: Path) -> Parts:
     """By OpenMM's reader of GROMACS' topologies."""
     edges = np.diag(system.box) / 10 * unit.nanometer
@@ -180,12 +191,14 @@ def main() -> None:
             ours = of_chromamd(system, dynamics, folder)
             judges: dict[str, Callable[[Path], Parts]] = {
                 "gromacs": partial(of_gromacs, system), "lammps": partial(of_lammps, lmp),
-                "prmtop": partial(of_prmtop, system, dynamics), "top": partial(of_top, system, dynamics),
+                "prmtop": partial(of_prmtop, system, dynamics), "psf": partial(of_psf, system, dynamics),
+                "top": partial(of_top, system, dynamics),
                 "system": partial(of_system, system, dynamics)}
             exports: dict[str, Callable[[Path], object]] = {
                 "gromacs": lambda here, s=system, d=dynamics: export_gromacs(s, here, d, phases, 1),
                 "lammps": lambda here, s=system, d=dynamics: export_lammps(s, here, d),
                 "prmtop": lambda here, s=system: export_amber(s, here),
+                "psf": lambda here, s=system: write_charmm(s, here) if is_charmm(s.topology) else None,
                 "system": lambda here, s=system, d=dynamics: export_openmm(s, here, d)}
             for program in programs:
                 export = "gromacs" if program == "top" else program

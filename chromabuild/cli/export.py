@@ -53,10 +53,10 @@ _HELP: "dict[Program, tuple[str, str]]" = {
                "chromabuild."),
     "amber": ("AMBER input: system.prmtop, system.rst7 (NetCDF), and an mdin file for each phase of the protocol.",
               "run.sh runs the phases in turn."),
-    "namd": ("NAMD input: system.prmtop, binary coordinates and velocities, and a configuration for each phase of the "
-             "protocol.", "run.sh runs the phases in turn."),
-    "genesis": ("GENESIS input: system.prmtop, system.inpcrd, and a control file for each phase of the protocol.",
-                "run.sh runs the phases in turn."),
+    "namd": ("NAMD input: system.prmtop (charmm36m: system.psf and system.prm), binary coordinates and velocities, and "
+             "a configuration for each phase of the protocol.", "run.sh runs the phases in turn."),
+    "genesis": ("GENESIS input: system.prmtop and system.inpcrd (charmm36m: system.psf, system.prm, system.crd), and "
+                "a control file for each phase of the protocol.", "run.sh runs the phases in turn."),
     "lammps": ("LAMMPS input: system.data, start.in and settings.in with styles and coefficients, and an input script "
                "for each phase of the protocol.",
                "run.sh runs the phases in turn. energy.in gives the energies of the coordinates, to compare.")}

@@ -15,7 +15,8 @@ def refuse_charmm_terms(template: MoleculeTemplate, reason: str) -> None:
              "harmonic impropers": template.improper_atoms}
     found = [kind for kind, atoms in kinds.items() if len(atoms)]
     if found:
-        raise BadInputError(f"{template.name} has {' and '.join(found)}, which {reason}: export to gromacs or openmm, "
+        others = "gromacs, openmm, namd or genesis" if len(template.atom_class) else "gromacs or openmm"
+        raise BadInputError(f"{template.name} has {' and '.join(found)}, which {reason}: export to {others}, "
                             "or choose dynamics.force_field amber14 or amber-bsc1")
 
 

@@ -1,10 +1,11 @@
-"""GENESIS input: AMBER's prmtop and coordinates, which GENESIS reads, and a control file for each phase.
+"""GENESIS input: AMBER's prmtop or CHARMM's psf and parameters, coordinates, and a control file for each phase.
 
 Keys: GENESIS user guide. Control files of chromamd have the same form; what differs are the files that are read, ramps
 of temperature, and restraints, which cannot change in the course of a run.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber import write_prmtops
 from chromabuild.export.amber_terms import refuse_sites
+from chromabuild.export.charmm import is_charmm, write_charmm
+from chromabuild.export.coordinates import write_crd, write_pdb
 from chromabuild.export.parts import (
     heavy_hydrogens,
     held_groups,
@@ -41,25 +44,50 @@ _RAMP_STEPS = 100
 """Changes of temperature in a phase that heats."""
 
 
+@dataclass(frozen=True)
+class ForceFieldFiles:
+    """What GENESIS calls a force field, the keys of its files, and the residue that is a rigid water in them."""
+
+    name: str
+    structure: dict[str, object]
+    reference: dict[str, object]
+    """Of restraints."""
+    water: str
+
+
+_AMBER = ForceFieldFiles("AMBER", {"prmtopfile": "system.prmtop", "ambcrdfile": "system.inpcrd"},
+                         {"ambreffile": "system.inpcrd"}, "WAT")
+_CHARMM = ForceFieldFiles("CHARMM", {"psffile": "system.psf", "parfile": "system.prm", "crdfile": "system.crd"},
+                          {"reffile": "system.pdb"}, "HOH")
+
+
 def export_genesis(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, phases: Sequence[PlannedPhase] = (),
                    seed: int = 1, end_bonds: Sequence[EndBond] = ()) -> list[Path]:
     """Write ``system.prmtop``, ``system.inpcrd`` and, for each of ``phases``, a control file into ``folder``, which is
     made, and ``run.sh``; gives their paths.
 
-    A phase whose restraints change becomes ten. Raises BadInputError as ``write_prmtops`` does, for several masses of
-    hydrogen, and for a restraint on nothing.
+    In a force field of CHARMM ``system.psf``, ``.prm``, ``.crd`` and ``.pdb`` (the reference of restraints) take the
+    place of the first two. A phase whose restraints change becomes ten. Raises BadInputError as ``write_prmtops`` and
+    ``write_charmm`` do, for several masses of hydrogen, and for a restraint on nothing.
     """
     refuse_sites(system.topology, "GENESIS")
     heavy_hydrogens(phases, "GENESIS")
     expressions = {group: selection_of(group, system.topology) for group in held_groups(phases, system.topology)}
-    paths = write_prmtops(system, folder, 1.0)
-    write_inpcrd(folder / "system.inpcrd", system)
-    paths.append(folder / "system.inpcrd")
+    if is_charmm(system.topology):
+        # Selections have residues as they are counted through the system.
+        paths = [*write_charmm(system, folder, counted=True), folder / "system.crd", folder / "system.pdb"]
+        write_crd(paths[-2], system)
+        write_pdb(paths[-1], system)
+        files = _CHARMM
+    else:
+        paths = [*write_prmtops(system, folder, 1.0), folder / "system.inpcrd"]
+        write_inpcrd(paths[-1], system)
+        files = _AMBER
     options = nonbonded_options(dynamics, system.box)
     texts, lines, before = {}, [], None
     for phase in with_constant_restraints(phases):
         texts[f"{phase.stem}.inp"] = control_text(
-            phase_sections(phase, before, dynamics, options, system.box, seed, expressions, end_bonds))
+            phase_sections(phase, before, dynamics, options, system.box, seed, expressions, end_bonds, files))
         lines.append(f"[[ -f {phase.stem}.rst ]] || $SPDYN {phase.stem}.inp >{phase.stem}.log\n")
         before = phase
     if texts:
@@ -82,7 +110,7 @@ def write_inpcrd(path: Path, system: BuiltSystem) -> None:
 
 def phase_sections(phase: PlannedPhase, before: PlannedPhase | None, dynamics: DynamicsSection,
                    options: NonbondedOptions, box: np.ndarray, seed: int, expressions: Mapping[str, str],
-                   end_bonds: Sequence[EndBond]) -> Sections:
+                   end_bonds: Sequence[EndBond], files: ForceFieldFiles) -> Sections:
     """The control file of a phase with constant restraints; ``expressions``: of the groups that are held."""
     frames = phase.trajectory_period if phase.frames else 0
     # GENESIS wants every period to be a multiple of this one.
@@ -92,11 +120,10 @@ def phase_sections(phase: PlannedPhase, before: PlannedPhase | None, dynamics: D
                "nbupdate_period": period}
     switch = options.switch_distance if options.switch_distance is not None else options.cutoff
     sections: Sections = {
-        "INPUT": {"prmtopfile": "system.prmtop", "ambcrdfile": "system.inpcrd",
-                  "ambreffile": "system.inpcrd" if phase.restraints else None,
+        "INPUT": {**files.structure, **(files.reference if phase.restraints else {}),
                   "rstfile": f"{before.stem}.rst" if before else None},
         "OUTPUT": {"dcdfile": f"{phase.stem}.dcd" if frames else None, "rstfile": f"{phase.stem}.rst"},
-        "ENERGY": {"forcefield": "AMBER", "electrostatic": "PME", "switchdist": switch, "cutoffdist": options.cutoff,
+        "ENERGY": {"forcefield": files.name, "electrostatic": "PME", "switchdist": switch, "cutoffdist": options.cutoff,
                    "vdw_force_switch": options.force_switch or None,
                    "pairlistdist": options.cutoff + dynamics.pairlist_buffer, "pme_alpha": round(options.alpha, 8),
                    "pme_nspline": dynamics.pme_spline_order, "dispersion_corr": "NONE",
@@ -111,7 +138,7 @@ def phase_sections(phase: PlannedPhase, before: PlannedPhase | None, dynamics: D
             "DYNAMICS": {"integrator": "VVER", "nsteps": phase.steps, "timestep": phase.timestep / 1000, "iseed": seed,
                          "thermostat_period": period, "barostat_period": period, **periods, **_ramp(phase, period),
                          **heavy},
-            "CONSTRAINTS": {"rigid_bond": True, "fast_water": True, "water_model": "WAT"},
+            "CONSTRAINTS": {"rigid_bond": True, "fast_water": True, "water_model": files.water},
             "ENSEMBLE": ensemble_section(dynamics, phase) | {"temperature_end": None}}
     sections["BOUNDARY"] = {"type": "PBC", **{f"box_size_{axis}": round(edge, 6)
                                               for axis, edge in zip("xyz", box.tolist(), strict=True)}}
@@ -129,7 +156,7 @@ def _ramp(phase: PlannedPhase, period: int) -> dict[str, object]:
 
 
 def selection_of(group: str, topology: Topology) -> str:
-    """The group in GENESIS' selection syntax, with the residues of the prmtop counted from 1."""
+    """The group in GENESIS' selection syntax, with the residues of the system counted from 1."""
     residue = topology.residue_of_atom() + 1
     chosen = np.unique(residue[atoms_of_group(group, topology)])
     if group != "backbone":

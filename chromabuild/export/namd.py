@@ -1,8 +1,9 @@
-"""NAMD input: AMBER's prmtop, which NAMD reads, binary coordinates and velocities, and a configuration for each phase.
+"""NAMD input: AMBER's prmtop or CHARMM's psf and parameters, which NAMD reads, binary coordinates and velocities, and a
+configuration for each phase.
 
-Keys: NAMD user's guide, "AMBER force field parameters", "Harmonic constraint parameters", "Extra bond parameters",
-"Stochastic velocity rescaling", "Nose-Hoover Langevin piston". Energies of its constraints and extra bonds are k x^2,
-as ours.
+Keys: NAMD user's guide, "AMBER force field parameters", "CHARMM, X-PLOR and OPLS force fields", "Harmonic constraint
+parameters", "Extra bond parameters", "Stochastic velocity rescaling", "Nose-Hoover Langevin piston". Energies of its
+constraints and extra bonds are k x^2, as ours.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,8 @@ from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber import prmtop_of, write_prmtops
 from chromabuild.export.amber_terms import SCEE, SCNB, refuse_sites
+from chromabuild.export.charmm import is_charmm, psf_of, write_charmm
+from chromabuild.export.coordinates import write_pdb
 from chromabuild.export.parts import (
     PARTS,
     heavy_hydrogens,
@@ -39,14 +42,20 @@ def export_namd(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, ph
     """Write ``system.prmtop``, ``system.coor``, ``system.xsc``, ``system.vel`` where there are velocities and, for each
     of ``phases``, a configuration into ``folder``, which is made, and ``run.sh``; gives their paths.
 
-    A phase whose restraints change becomes ten; ``NAME_held.pdb`` has the constants of restraints in its column of
-    occupancy; where hydrogens are heavy, ``heavy.prmtop`` has their masses. Raises BadInputError as ``write_prmtops``
-    does, for several masses of hydrogen, and for a restraint on nothing.
+    In a force field of CHARMM ``system.psf``, ``system.prm`` and ``system.pdb`` take the place of the prmtop. A phase
+    whose restraints change becomes ten; ``NAME_held.pdb`` has the constants of restraints in its column of occupancy;
+    where hydrogens are heavy, ``heavy.prmtop`` or ``heavy.psf`` has their masses. Raises BadInputError as
+    ``write_prmtops`` and ``write_charmm`` do, for several masses of hydrogen, and for a restraint on nothing.
     """
     refuse_sites(system.topology, "NAMD")
     factor = heavy_hydrogens(phases, "NAMD")
     groups = held_groups(phases, system.topology)
-    paths = write_prmtops(system, folder, factor)
+    charmm = is_charmm(system.topology)
+    if charmm:
+        paths = [*write_charmm(system, folder, factor), folder / "system.pdb"]
+        write_pdb(paths[-1], system)
+    else:
+        paths = write_prmtops(system, folder, factor)
     binary = {"system.coor": system.position}
     if system.velocity is not None:
         binary["system.vel"] = system.velocity / VELOCITY_UNIT
@@ -60,7 +69,7 @@ def export_namd(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, ph
     before = "system"
     for phase in with_constant_restraints(phases):
         texts[f"{phase.stem}.conf"] = phase_configuration(
-            phase, dynamics, options, seed, before, before != "system" or system.velocity is not None)
+            phase, dynamics, options, seed, before, before != "system" or system.velocity is not None, charmm)
         if phase.end_pairs:
             texts[f"{phase.stem}_end_pairs.txt"] = "".join(
                 f"bond {bond.atoms[0]} {bond.atoms[1]} {phase.end_pairs:g} {bond.length:g}\n" for bond in end_bonds)
@@ -75,13 +84,17 @@ def export_namd(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, ph
 
 
 def phase_configuration(phase: PlannedPhase, dynamics: DynamicsSection, options: NonbondedOptions, seed: int,
-                        before: str, has_velocities: bool) -> str:
-    """The configuration of a phase with constant restraints, from the files ``before.coor``, ``.vel`` and ``.xsc``."""
+                        before: str, has_velocities: bool, charmm: bool = False) -> str:
+    """The configuration of a phase with constant restraints, from the files ``before.coor``, ``.vel`` and ``.xsc``;
+    ``charmm``: with the files of CHARMM's force fields."""
     cycle = next(k for k in range(min(LONGEST_CYCLE, phase.steps), 0, -1) if phase.steps % k == 0)
     rows: dict[str, object] = {
-        "amber": "on", "parmfile": prmtop_of(phase), "bincoordinates": f"{before}.coor",
+        **({"paraTypeCharmm": "on", "structure": psf_of(phase), "parameters": "system.prm",
+            "coordinates": "system.pdb"} if charmm else {"amber": "on", "parmfile": prmtop_of(phase)}),
+        "bincoordinates": f"{before}.coor",
         "extendedSystem": f"{before}.xsc", "outputName": phase.stem, "binaryOutput": "yes",
-        "readexclusions": "yes", "exclude": "scaled1-4", "1-4scaling": round(1 / SCEE, 6), "scnb": SCNB,
+        **({"exclude": "scaled1-4", "1-4scaling": 1.0} if charmm else {
+            "readexclusions": "yes", "exclude": "scaled1-4", "1-4scaling": round(1 / SCEE, 6), "scnb": SCNB}),
         "cutoff": options.cutoff, "switching": "on" if options.is_switched else "off",
         **({"switchdist": options.switch_distance} if options.is_switched else {}),
         **({"vdwForceSwitching": "on"} if options.is_switched and options.force_switch else {}),
@@ -149,16 +162,10 @@ def _runs(phase: PlannedPhase, cycle: int, changed: Sequence[str]) -> list[str]:
 
 def write_held(path: Path, system: BuiltSystem, phase: PlannedPhase, groups: Mapping[str, np.ndarray]) -> None:
     """Write a PDB of all atoms whose column of occupancy has the constants of restraints, kcal/mol/angstrom^2."""
-    topology = system.topology
-    constant = np.zeros(topology.n_atoms)
+    constant = np.zeros(system.topology.n_atoms)
     for restraint in phase.restraints:
         constant[groups[restraint.group]] += restraint.ends()[0]
-    names = np.char.decode(topology.per_atom("atom_name"), "ascii").tolist()
-    with atomic_path(path) as part, open(part, "w", encoding="ascii") as file:
-        for k, (name, (x, y, z), value) in enumerate(zip(names, system.position.tolist(), constant.tolist(),
-                                                         strict=True), 1):
-            file.write(f"ATOM  {k % 100_000:5d} {name:>4.4s} UNK X   1    {x:8.3f}{y:8.3f}{z:8.3f}{value:6.2f}  0.00\n")
-        file.write("END\n")
+    write_pdb(path, system, constant)
 
 
 def _cell(system: BuiltSystem) -> str:

@@ -1,7 +1,8 @@
 """CHARMM PSF for other programs (extended columns, X-PLOR atom types), for systems that a text file can hold."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import BinaryIO
@@ -18,6 +19,24 @@ ResidueLabel = Callable[[int], tuple[str, int]]
 _ROWS_A_BLOCK = 1 << 14
 
 
+@dataclass(frozen=True)
+class MoleculeEntries:
+    """What a PSF has of a kind of molecule with n atoms."""
+
+    types: list[str]
+    """(n,) atom types."""
+    mass: np.ndarray
+    """(n,) u."""
+    bonds: np.ndarray
+    """(b, 2) atoms from 0."""
+    dihedrals: np.ndarray
+    """(d, 4)."""
+    impropers: np.ndarray
+    """(i, 4)."""
+    forms: tuple[str, str] = ("14.6f", "14.4f")
+    """Of charges and of masses."""
+
+
 def write_psf(topology: Topology, path: str | Path, solute: Solute | None = None) -> None:
     """Write atoms, bonds, angles, dihedrals, impropers and cross-terms in the order of the topology.
 
@@ -26,60 +45,73 @@ def write_psf(topology: Topology, path: str | Path, solute: Solute | None = None
     their template's segment id and three base-36 digits. Fields are in CHARMM's columns and also separated by blanks
     (flag NAMD), so both kinds of readers agree. Raises BadInputError for too many atoms.
     """
+    names = [name.decode() for name in topology.lj_name]
+    write_entries(topology, path, [_entries(template, names) for template in topology.templates], solute)
+
+
+def write_entries(topology: Topology, path: str | Path, entries: Sequence[MoleculeEntries],
+                  solute: Solute | None = None, counted: bool = False, empty_lists: bool = False) -> None:
+    """Write a PSF as ``write_psf`` does, with what it has of each kind of molecule.
+
+    ``counted``: residues are numbered from 1 through the whole system. ``empty_lists``: the sections of explicit
+    exclusions and of groups, which some programs look for, are there without content.
+    """
     n_atoms = topology.n_atoms
     if n_atoms > MAX_ATOMS:
         raise BadInputError(f"{path}: {n_atoms:,} atoms are too many for a PSF (at most {MAX_ATOMS:,}): "
                             "give other programs a part of the system")
-    bonds = topology.term("bond")["atoms"]
-    dihedrals, impropers = _dihedrals(topology)
-    impropers = np.concatenate([impropers, topology.term("improper")["atoms"]])
     nothing = np.empty((0, 2), dtype=np.int64)
     with atomic_path(path) as part, open(part, "wb") as file:
         file.write(f"PSF EXT XPLOR NAMD\n\n{1:10d} !NTITLE\n* chromabuild, force field {topology.force_field}\n\n"
                    f"{n_atoms:10d} !NATOM\n".encode("ascii"))
-        file.writelines(_atom_lines(topology, solute))
+        file.writelines(_atom_lines(topology, entries, solute, counted))
         file.write(b"\n")
-        _write_section(file, "!NBOND: bonds", bonds, 4)
+        _write_section(file, "!NBOND: bonds", _of_system(topology, [one.bonds for one in entries]), 4)
         _write_section(file, "!NTHETA: angles", topology.term("angle")["atoms"], 3)
-        _write_section(file, "!NPHI: dihedrals", dihedrals, 2)
-        _write_section(file, "!NIMPHI: impropers", impropers, 2)
+        _write_section(file, "!NPHI: dihedrals", _of_system(topology, [one.dihedrals for one in entries]), 2)
+        _write_section(file, "!NIMPHI: impropers", np.concatenate([
+            _of_system(topology, [one.impropers for one in entries]), topology.term("improper")["atoms"]]), 2)
         _write_section(file, "!NDON: donors", nothing, 4)
         _write_section(file, "!NACC: acceptors", nothing, 4)
+        if empty_lists:
+            _write_empty_lists(file, n_atoms)
         cmap = topology.term("cmap")["atoms"]
         if len(cmap):
             _write_section(file, "!NCRTERM: cross-terms", np.hstack([cmap[:, :4], cmap[:, 1:]]), 1)
 
 
-def _dihedrals(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
-    """Proper and improper dihedrals, (k, 4) each, sorted.
+def _entries(template: MoleculeTemplate, names: list[str]) -> MoleculeEntries:
+    """Lennard-Jones types, and proper and improper dihedrals, sorted.
 
     A dihedral with several periodicities is one entry. AMBER's impropers stand among the dihedrals: they are those
-    whose consecutive atoms are not all bonded. Both are decided once for each kind of molecule.
+    whose consecutive atoms are not all bonded.
     """
-    kinds = []
-    for template in topology.templates:
-        atoms = template.dihedral_atoms.astype(np.int64)
-        high, low = atoms[:, 0] << 32 | atoms[:, 1], atoms[:, 2] << 32 | atoms[:, 3]
-        order = np.lexsort((low, high))
-        new = np.ones(len(order), dtype=bool)
-        new[1:] = (np.diff(high[order]) != 0) | (np.diff(low[order]) != 0)
-        rows = atoms[order[new]]
-        n_atoms = template.n_atoms
-        keys = _pair_keys(template.bond_atoms.astype(np.int64), n_atoms)
-        bonded = np.sort(np.append(keys, n_atoms**2))  # the last one is larger than any key
-        proper = np.ones(len(rows), dtype=bool)
-        for column in range(3):
-            pairs = _pair_keys(rows[:, column:column + 2], n_atoms)
-            proper &= bonded[np.searchsorted(bonded, pairs)] == pairs
-        kinds.append((rows[proper], rows[~proper]))
-    found: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+    atoms = template.dihedral_atoms.astype(np.int64)
+    high, low = atoms[:, 0] << 32 | atoms[:, 1], atoms[:, 2] << 32 | atoms[:, 3]
+    order = np.lexsort((low, high))
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (np.diff(high[order]) != 0) | (np.diff(low[order]) != 0)
+    rows = atoms[order[new]]
+    n_atoms = template.n_atoms
+    keys = _pair_keys(template.bond_atoms.astype(np.int64), n_atoms)
+    bonded = np.sort(np.append(keys, n_atoms**2))  # the last one is larger than any key
+    proper = np.ones(len(rows), dtype=bool)
+    for column in range(3):
+        pairs = _pair_keys(rows[:, column:column + 2], n_atoms)
+        proper &= bonded[np.searchsorted(bonded, pairs)] == pairs
+    return MoleculeEntries([names[kind] for kind in template.lj_type.tolist()], template.mass, template.bond_atoms,
+                           rows[proper], rows[~proper])
+
+
+def _of_system(topology: Topology, of_template: Sequence[np.ndarray]) -> np.ndarray:
+    """(k, m) atoms of the whole system from those of each kind of molecule, (k, m) each."""
+    pieces = []
     for t, count, start in zip(topology.run_template, topology.run_count, topology.run_first_atom[:-1], strict=True):
-        offset = start + topology.templates[t].n_atoms * np.arange(count, dtype=np.int64)
-        for rows, pieces in zip(kinds[t], found, strict=True):
-            if len(rows):
-                pieces.append((rows + offset[:, None, None]).reshape(-1, 4))
-    nothing = np.empty((0, 4), dtype=np.int64)
-    return np.concatenate([nothing, *found[0]]), np.concatenate([nothing, *found[1]])
+        rows = of_template[t].astype(np.int64)
+        if len(rows):
+            offset = start + topology.templates[t].n_atoms * np.arange(count, dtype=np.int64)
+            pieces.append((rows + offset[:, None, None]).reshape(-1, rows.shape[1]))
+    return np.concatenate([np.empty((0, of_template[0].shape[1]), dtype=np.int64), *pieces])
 
 
 def _pair_keys(pairs: np.ndarray, n_atoms: int) -> np.ndarray:
@@ -110,11 +142,16 @@ def labelled_runs(topology: Topology,
         yield template, int(count), int(first), label
 
 
-def _atom_lines(topology: Topology, solute: Solute | None) -> Iterator[bytes]:
+def _atom_lines(topology: Topology, entries: Sequence[MoleculeEntries], solute: Solute | None,
+                counted: bool) -> Iterator[bytes]:
     """Blocks of lines, one an atom: index, segment, residue number, residue, name, type, charge, mass."""
-    for template, count, first, label in labelled_runs(topology, solute):
+    residues_before = 0
+    for t, (template, count, first, label) in zip(topology.run_template, labelled_runs(topology, solute), strict=True):
         n_atoms, n_residues = template.n_atoms, len(template.residue_name)
-        tails = _as_rows(_line_tails(template, topology.lj_name))
+        if counted:
+            label = partial(_counted_label, label, residues_before)
+        residues_before += count * n_residues
+        tails = _as_rows(_line_tails(template, entries[t]))
         for start in range(0, count * n_atoms, _ROWS_A_BLOCK):
             copy, atom = np.divmod(np.arange(start, min(start + _ROWS_A_BLOCK, count * n_atoms)), n_atoms)
             residue = copy * n_residues + template.atom_residue[atom]
@@ -123,6 +160,10 @@ def _atom_lines(topology: Topology, solute: Solute | None) -> Iterator[bytes]:
             lines = np.hstack([_ten_columns(np.arange(len(atom)) + first + start + 1), labels[residue - lowest],
                                tails[atom]])
             yield lines[lines != 0].tobytes()
+
+
+def _counted_label(label: ResidueLabel, before: int, k: int) -> tuple[str, int]:
+    return label(k)[0], before + k + 1
 
 
 def _solute_label(solute: Solute, before: int, k: int) -> tuple[str, int]:
@@ -141,20 +182,20 @@ def _label_columns(segid: str, number: int) -> bytes:
     return f" {segid:<8s} {number:<8d} ".encode("ascii")
 
 
-def _line_tails(template: MoleculeTemplate, lj_name: np.ndarray) -> list[bytes]:
+def _line_tails(template: MoleculeTemplate, entries: MoleculeEntries) -> list[bytes]:
     """What is the same in every copy of a molecule."""
+    of_charge, of_mass = entries.forms
 
     @cache
-    def tail(residue: int, name: bytes, kind: int, charge: float, mass: float) -> bytes:
-        return (f"{residue_name[residue]:<8s} {name.decode():<8s} {type_name[kind]:<4s} "
-                f"{charge:14.6f}{mass:14.4f}{0:8d}\n").encode("ascii")
+    def tail(residue: int, name: bytes, kind: str, charge: float, mass: float) -> bytes:
+        return (f"{residue_name[residue]:<8s} {name.decode():<8s} {kind:<4s} "
+                f"{charge:{of_charge}}{mass:{of_mass}}{0:8d}\n").encode("ascii")
 
-    type_name = [name.decode() for name in lj_name]
     residue_name = [name.decode() for name in template.residue_name]
     first_of_name = {name: k for k, name in reversed(list(enumerate(residue_name)))}
     return [tail(first_of_name[residue_name[residue]], *rest) for residue, *rest in zip(
-        template.atom_residue.tolist(), template.atom_name.tolist(), template.lj_type.tolist(),
-        template.charge.tolist(), template.mass.tolist(), strict=True)]
+        template.atom_residue.tolist(), template.atom_name.tolist(), entries.types,
+        template.charge.tolist(), entries.mass.tolist(), strict=True)]
 
 
 def _as_rows(texts: list[bytes]) -> np.ndarray:
@@ -201,3 +242,14 @@ def _write_section(file: BinaryIO, label: str, atoms: np.ndarray, tuples_a_line:
         if whole < len(text):
             file.write(text[whole:].tobytes() + b"\n")
     file.write(b"\n")
+
+
+def _write_empty_lists(file: BinaryIO, n_atoms: int) -> None:
+    """No explicit exclusion of any atom, and one group."""
+    row = f"{0:10d}" * 8 + "\n"
+    file.write(f"{0:10d} !NNB\n\n".encode("ascii"))
+    for start in range(0, n_atoms // 8, _ROWS_A_BLOCK):
+        file.write((row * min(_ROWS_A_BLOCK, n_atoms // 8 - start)).encode("ascii"))
+    if n_atoms % 8:
+        file.write((f"{0:10d}" * (n_atoms % 8) + "\n").encode("ascii"))
+    file.write(f"\n{1:10d}{0:10d} !NGRP NST2\n{0:10d}{0:10d}{0:10d}\n\n".encode("ascii"))

@@ -19,7 +19,7 @@ from openmm import app
 
 import chromabuild
 from chromabuild.base.errors import BadInputError, IntegrityError
-from chromabuild.base.force_fields import WaterName, force_field_files
+from chromabuild.base.force_fields import FORCE_FIELDS, WaterName, force_field_files
 from chromabuild.base.progress import Progress, silent
 from chromabuild.forcefield.openmm_system import COULOMB_CONSTANT, SystemTerms, Term, read_system, separate_urey_bradley
 from chromabuild.forcefield.rules import Rules, rules_for
@@ -81,15 +81,15 @@ def make_topology(solute: Solute | None, counts: dict[str, int], force_field: st
     progress(f"assigning {force_field} to {len(junctions)} residue pairs of {len(molecules)} molecules")
     of_junction, everything = _parameterise(junctions, rules, force_field)
 
-    lj_types, maps = _LennardJonesTypes(), _Numbering()
+    lj_types, maps, is_charmm = _LennardJonesTypes(), _Numbering(), FORCE_FIELDS[force_field].is_charmm
     templates = []
     for molecule in molecules:
         progress(f"assembling {molecule.name}")
-        templates.append(_assemble(molecule, of_junction, lj_types, maps))
+        templates.append(_assemble(molecule, of_junction, lj_types, maps, is_charmm))
     for residue, name, segid, count in solvent:
         runs.append((len(templates), count))
         molecule = _Molecule(name, [residue], np.array([1]), [segid])
-        templates.append(_assemble(molecule, of_junction, lj_types, maps))
+        templates.append(_assemble(molecule, of_junction, lj_types, maps, is_charmm))
     own = list(lj_types.number)
     matrices = {} if everything.c12 is None else {
         "lj_c12": everything.c12[np.ix_(own, own)], "lj_c6": everything.c6[np.ix_(own, own)]}
@@ -312,8 +312,8 @@ class _LennardJonesTypes(_Numbering):
 
 
 def _assemble(molecule: _Molecule, of_junction: dict[Junction, _JunctionTerms], lj_types: _LennardJonesTypes,
-              maps: _Numbering) -> MoleculeTemplate:
-    """Copy the terms of all junctions along the molecule."""
+              maps: _Numbering, with_classes: bool) -> MoleculeTemplate:
+    """Copy the terms of all junctions along the molecule; ``with_classes``: and the classes of the atoms."""
     library = residue_library()
     residues = [library[name] for name in molecule.residues]
     sizes = np.array([len(r.atoms) for r in residues])
@@ -325,6 +325,7 @@ def _assemble(molecule: _Molecule, of_junction: dict[Junction, _JunctionTerms], 
         start = np.concatenate([first[-2:-1], start])
 
     charge, mass, lj_type = np.empty(first[-1]), np.empty(first[-1]), np.empty(first[-1], dtype=np.int32)
+    atom_class = np.empty(first[-1] if with_classes else 0, dtype="S8")
     places: dict[Junction, list[int]] = {}
     for k, junction in enumerate(junctions):
         places.setdefault(junction, []).append(k)
@@ -333,6 +334,8 @@ def _assemble(molecule: _Molecule, of_junction: dict[Junction, _JunctionTerms], 
         target = (start[where][:, None] + np.arange(len(owned.charge))) % first[-1]
         charge[target], mass[target] = owned.charge, owned.mass
         lj_type[target] = lj_types.named(owned.lj_type, owned.label)
+        if with_classes:
+            atom_class[target] = np.array(owned.label, dtype="S8")
         if owned.before:
             _check_before(molecule, junctions, where, of_junction)
     terms = {name: _along(name, junctions, places, of_junction, start, int(first[-1])) for name in _TERM_COLUMNS}
@@ -355,7 +358,7 @@ def _assemble(molecule: _Molecule, of_junction: dict[Junction, _JunctionTerms], 
     return MoleculeTemplate(
         name=molecule.name,
         rigid_water=water,
-        lj_type=lj_type, charge=charge, mass=mass,
+        lj_type=lj_type, charge=charge, mass=mass, atom_class=atom_class,
         atom_name=np.concatenate([names[r.name] for r in residues]),
         atom_residue=np.repeat(np.arange(len(residues)), sizes),
         residue_name=[r.pdb_name.encode() for r in residues],

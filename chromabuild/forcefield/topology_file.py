@@ -38,6 +38,7 @@ class MoleculeTemplate:
     the energy function behind each table. Units: ``charge`` e, ``mass`` u; ``r0``, ``sigma`` and ``distance`` angstrom;
     ``theta0``, ``phase`` and ``psi0`` degree; ``k`` kcal/mol, per angstrom^2 of bonds and Urey-Bradley terms and per
     radian^2 of angles and impropers; ``epsilon`` kcal/mol; ``charge_product`` e^2. Virtual sites: site and parents.
+    ``atom_class`` is CHARMM's atom type, by which its parameter files name terms; empty in other force fields.
     """
 
     name: str
@@ -46,6 +47,7 @@ class MoleculeTemplate:
     charge: np.ndarray = _column("<f8")
     mass: np.ndarray = _column("<f8")
     atom_name: np.ndarray = _column("S4")
+    atom_class: np.ndarray = _column("S8")
     atom_residue: np.ndarray = _column("<i4")
     residue_name: np.ndarray = _column("S4")
     residue_number: np.ndarray = _column("<i4")
@@ -92,7 +94,9 @@ class MoleculeTemplate:
 _SCHEMA = [(f.name, f.metadata["dtype"], f.metadata["shape"]) for f in fields(MoleculeTemplate) if f.metadata]
 _TERMS = ("bond", "angle", "urey_bradley", "dihedral", "improper", "cmap", "pair14", "constraint")
 _SITES = "virtual_site"
-"""In files only of templates that have any."""
+_OPTIONAL = {"virtual_site_atoms": _SITES, "virtual_site_w2": _SITES, "virtual_site_w3": _SITES,
+             "atom_class": "atom_class"}
+"""What is in files only of templates that have any: field, and what stands there then."""
 
 
 def _dataset_name(name: str) -> str:
@@ -248,7 +252,7 @@ class Topology:
                 group.attrs["name"] = np.bytes_(template.name)
                 group.attrs["rigid_water"] = np.int32(template.rigid_water)
                 for name, _, _ in _SCHEMA:
-                    if not name.startswith(_SITES) or len(template.virtual_site_atoms):
+                    if name not in _OPTIONAL or len(getattr(template, name)):
                         _put(group, _dataset_name(name), np.asarray(getattr(template, name)))
             self._write_pieces(file)
 
@@ -283,7 +287,7 @@ class Topology:
                 templates=[
                     MoleculeTemplate(name=_text(group.attrs["name"]), rigid_water=bool(group.attrs["rigid_water"]),
                                      **{name: group[_dataset_name(name)][...] for name, _, _ in _SCHEMA
-                                        if not name.startswith(_SITES) or _SITES in group})
+                                        if _OPTIONAL.get(name, name) in group or name not in _OPTIONAL})
                     for group in template_groups(file)
                 ],
                 run_template=file["molecule/template"][...],

@@ -2,6 +2,7 @@
 
 import json
 
+import h5py
 import numpy as np
 import pytest
 from support.molecular_systems import DATA, make_solute
@@ -37,6 +38,19 @@ def types_of(template: MoleculeTemplate, residue: int, name: str) -> dict[int, s
 def parts(topology) -> list[tuple[MoleculeTemplate, dict[int, str]]]:
     return [(template, types_of(template, residue, name)) for template, residue, name in zip(
         topology.templates, (1, 1, 0, 0, 0), ("ALA", "DA", "HOH", "NA", "CL"), strict=True)]
+
+
+def test_atom_types_are_kept(topology, parts, tmp_path):
+    """Those of CHARMM's files, in the topology file too; files of other force fields have none."""
+    for template, types in parts:
+        assert {atom: template.atom_class[atom].decode() for atom in types} == types
+    topology.write(tmp_path / "charmm.h5")
+    for ours, theirs in zip(topology.templates, Topology.read(tmp_path / "charmm.h5").templates, strict=True):
+        assert ours.atom_class.tolist() == theirs.atom_class.tolist() and len(ours.atom_class) == ours.n_atoms
+    make_topology(None, {"water": 1}).write(tmp_path / "amber.h5")
+    with h5py.File(tmp_path / "amber.h5") as file:
+        assert "lj_type" in file["template/0000"] and "atom_class" not in file["template/0000"]
+    assert len(Topology.read(tmp_path / "amber.h5").templates[0].atom_class) == 0
 
 
 def looked_up(table: dict, key: tuple[str, ...]):

@@ -14,7 +14,8 @@ COLUMNS = {"bond": ["BOND", "UREY-BRADLEY"], "angle": ["ANGLE"], "dihedral": ["D
 TERM_OF_FORCE = {"HarmonicBondForce": "bond", "HarmonicAngleForce": "angle", "PeriodicTorsionForce": "dihedral",
                  "RBTorsionForce": "dihedral", "CustomTorsionForce": "improper", "HarmonicTorsionForce": "improper",
                  "CMAPTorsionForce": "cmap", "LennardJones": "lennard_jones", "LennardJones14": "lennard_jones",
-                 "LennardJonesForce": "lennard_jones", "LennardJonesExceptions": "lennard_jones",
+                 "LennardJonesForce": "lennard_jones", "CustomNonbondedForce": "lennard_jones",
+                 "LennardJonesExceptions": "lennard_jones",
                  "NonbondedForce": "electrostatic"}
 
 
