@@ -13,11 +13,14 @@ from scipy.spatial import cKDTree
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.dna.steps import COMPLEMENT, FLIP, analyse, dna_parameters, fit_frames, midframe, rebuild, split_pair
+from chromabuild.molecule.residues import residue_library
 
 PAIR_NAMES = ("shear", "stretch", "stagger", "buckle", "propeller", "opening")
 STEP_NAMES = ("shift", "slide", "rise", "tilt", "roll", "twist")
 NUCLEOTIDES = {f"D{letter}{end}": letter for letter in "ACGT" for end in ("", "5", "3")}
 NUCLEOTIDES |= dict(zip(("ADE", "CYT", "GUA", "THY"), "ACGT", strict=True))
+NUCLEOTIDES |= {name: template.base for name, template in residue_library().items()
+                if template.kind == "nucleotide" and template.modification}
 FARTHEST_ORIGINS = 3.0  # angstrom between the frames of a pair: shear, stretch and stagger together
 LARGEST_TILT = 60.0  # degree between the normals of a pair
 LONGEST_LINK = 2.5  # angstrom, O3'-P: beyond it a strand is broken

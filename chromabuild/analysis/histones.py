@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 
 from chromabuild.analysis.nucleotides import has_box, nearest_image
 from chromabuild.base.files import template_path
-from chromabuild.molecule.residues import residue_library
+from chromabuild.molecule.residues import modifications, residue_library
 
 if TYPE_CHECKING:
     import MDAnalysis
@@ -35,7 +35,8 @@ _BLOCK = 3
 _LETTERS = {"ALA": "A", "ARG": "R", "ASN": "N", "ASP": "D", "CYS": "C", "GLN": "Q", "GLU": "E", "GLY": "G", "HIS": "H",
             "ILE": "I", "LEU": "L", "LYS": "K", "MET": "M", "PHE": "F", "PRO": "P", "SER": "S", "THR": "T", "TRP": "W",
             "TYR": "Y", "VAL": "V", "HID": "H", "HIE": "H", "HIP": "H", "HSD": "H", "HSE": "H", "HSP": "H", "CYX": "C",
-            "CYM": "C", "ASH": "D", "GLH": "E", "LYN": "K", "ALY": "K"}
+            "CYM": "C", "ASH": "D", "GLH": "E", "LYN": "K"}
+_LETTERS |= {name: _LETTERS[change.parent] for name, change in modifications().items() if change.parent in _LETTERS}
 
 
 def amino_acid(name: str) -> str:

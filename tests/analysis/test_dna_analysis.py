@@ -6,6 +6,8 @@ import MDAnalysis
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
+from support.marked_solute import SEQUENCE as MARKED
+from support.marked_solute import marked_solute
 from support.universes import built_dna, universe_of
 
 from chromabuild.analysis.backbone_states import epsilon_minus_zeta, is_bii, is_canonical, is_south, pucker_name
@@ -189,3 +191,10 @@ def test_what_is_no_duplex_is_told(crystal, selection, complaint):
     part = MDAnalysis.Merge(crystal.select_atoms(selection))
     with pytest.raises(BadInputError, match=f"the file holds .*{complaint}"):
         find_nucleotides(part, "the file")
+
+
+def test_modified_cytosines_pair_as_others():
+    """5mC, 5hmC and 5fC are cytosines: no duplex ends at them."""
+    found = find_nucleotides(universe_of(marked_solute()))
+    assert [len(pairs.first) for pairs in found.duplexes] == [len(MARKED)]
+    assert "".join(found.letter[found.duplexes[0].first]) == "".join("ACGT"[k] for k in MARKED)
