@@ -224,6 +224,12 @@ def main() -> None:
                 found = differences(of_chromamd(dry, dynamics, folder / "solute"),
                                     of_prmtop(dry, dynamics, folder / "solute"))
                 table.row(force_field, f"{name}, solute", dry.topology.n_atoms, TITLES["prmtop"], *found)
+    of_program = benchmark.table("programs", "Largest relative difference of a term in any of the systems, by program",
+                                 program="", **dict.fromkeys(given.force_fields, ".1e"))
+    for title in dict.fromkeys(row[3] for row in table.rows):
+        worst = [max((row[5] for row in table.rows if row[0] == name and row[3] == title), default=None)
+                 for name in given.force_fields]
+        of_program.row(title, *worst)
     benchmark.finish()
 
 
