@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.hdf5_file import CHECKED, HARMED, put, written_hdf5
+from chromabuild.base.hdf5_file import CHECKED, HARMED, written_hdf5
 from chromabuild.base.notebook import facts_html
 from chromabuild.forcefield.pieces import cut_into_pieces
 
@@ -246,9 +246,9 @@ class Topology:
                 _put(file, "molecule/residue_number", np.asarray(self.run_residue, dtype="<i8"))
                 _put(file, "molecule/segid", np.asarray(self.run_segid, dtype="S4"))
             _put(file, "cmap/energy", np.asarray(self.cmap_energy, dtype="<f8"))
-            templates = file.create_group("template", track_times=False)
+            templates = file.create_group("template")
             for i, template in enumerate(self.templates):
-                group = templates.create_group(f"{i:04d}", track_times=False)
+                group = templates.create_group(f"{i:04d}")
                 group.attrs["name"] = np.bytes_(template.name)
                 group.attrs["rigid_water"] = np.int32(template.rigid_water)
                 for name, _, _ in _SCHEMA:
@@ -263,7 +263,7 @@ class Topology:
         pieces = cut_into_pieces(self.templates, tables)
         if len(pieces.first_atom) == 1:
             return
-        group = file.create_group("pieces", track_times=False)
+        group = file.create_group("pieces")
         group.attrs["rigid_water"] = np.int32(0)
         _put(group, "first_atom", pieces.first_atom)
         for kind, first in pieces.first_term.items():
@@ -342,7 +342,7 @@ def template_groups(file: h5py.File) -> list[h5py.Group]:
 def _put(group: h5py.Group, name: str, values: np.ndarray) -> None:
     """An array with checksums (an empty one has nothing to check)."""
     chunks = {"fletcher32": True, "chunks": (min(len(values), _ROWS_A_CHUNK), *values.shape[1:])} if values.size else {}
-    put(group, name, values, **chunks)
+    group.create_dataset(name, data=values, **chunks)
 
 
 def _shifted(atoms: np.ndarray, molecule_size: int, count: int, start: int) -> np.ndarray:

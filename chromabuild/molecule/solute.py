@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.hdf5_file import CHECKED, HARMED, put, written_hdf5
+from chromabuild.base.hdf5_file import CHECKED, HARMED, written_hdf5
 from chromabuild.base.notebook import facts_html
 from chromabuild.base.summary import Summary
 from chromabuild.molecule.residues import library_needed, modification_counts, residue_library, residue_names
@@ -149,18 +149,19 @@ class Solute:
             file.attrs["format"] = FORMAT
             file.attrs["version"] = VERSION
             file.attrs["provenance"] = json.dumps(self.provenance, sort_keys=True)
-            put(file, "atom/position", np.asarray(self.position, dtype=np.float32))
-            put(file, "residue/template", np.asarray(self.residue_template, dtype=np.uint16))
-            put(file, "residue/template_name", [entry.name.encode() for entry in library_needed(self.residue_template)])
-            put(file, "residue/number", np.asarray(self.residue_number, dtype=np.int32))
-            put(file, "residue/segment", np.asarray(self.residue_segment, dtype=np.uint16))
-            put(file, "segment/name", [name.encode() for name in self.segment_name])
-            put(file, "segment/chain", [name.encode() for name in self.segment_chain])
-            put(file, "molecule/first_residue", np.asarray(self.molecule_first_residue, dtype=np.int64))
-            put(file, "molecule/name", [name.encode() for name in self.molecule_name])
-            put(file, "molecule/nucleosome", np.asarray(self.molecule_nucleosome, dtype=np.int32))
+            file.create_dataset("atom/position", data=np.asarray(self.position, dtype=np.float32))
+            file.create_dataset("residue/template", data=np.asarray(self.residue_template, dtype=np.uint16))
+            known = library_needed(self.residue_template)
+            file.create_dataset("residue/template_name", data=np.array([entry.name.encode() for entry in known]))
+            file.create_dataset("residue/number", data=np.asarray(self.residue_number, dtype=np.int32))
+            file.create_dataset("residue/segment", data=np.asarray(self.residue_segment, dtype=np.uint16))
+            file.create_dataset("segment/name", data=np.array([name.encode() for name in self.segment_name]))
+            file.create_dataset("segment/chain", data=np.array([name.encode() for name in self.segment_chain]))
+            file.create_dataset("molecule/first_residue", data=np.asarray(self.molecule_first_residue, dtype=np.int64))
+            file.create_dataset("molecule/name", data=np.array([name.encode() for name in self.molecule_name]))
+            file.create_dataset("molecule/nucleosome", data=np.asarray(self.molecule_nucleosome, dtype=np.int32))
             if self.circular:
-                put(file, "molecule/circular", np.array(self.circular, dtype=np.int32))
+                file.create_dataset("molecule/circular", data=np.array(self.circular, dtype=np.int32))
 
     @classmethod
     def read(cls, path: str | Path) -> "Solute":

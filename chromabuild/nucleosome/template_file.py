@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.hdf5_file import CHECKED, HARMED, put, written_hdf5
+from chromabuild.base.hdf5_file import CHECKED, HARMED, written_hdf5
 from chromabuild.molecule.residues import residue_names
 from chromabuild.nucleosome.octamer import Octamer
 
@@ -36,15 +36,15 @@ class NucleosomeTemplate:
             file.attrs["format"] = FORMAT
             file.attrs["version"] = VERSION
             file.attrs["provenance"] = json.dumps(self.report, sort_keys=True)
-            put(file, "bp/origin", self.origin)
-            put(file, "bp/frame", self.frame)
+            file.create_dataset("bp/origin", data=self.origin)
+            file.create_dataset("bp/frame", data=self.frame)
             for tails, core in self.octamers.items():
                 for name, values in {
                         "position": core.position.astype(np.float32),
                         "residue_name": [residue_names()[k].encode() for k in core.residue_template],
                         "residue_number": core.residue_number, "residue_chain": core.residue_chain,
                         "histone": [name.encode() for name in core.histone]}.items():
-                    put(file, f"octamer/{tails}/{name}", values)
+                    file.create_dataset(f"octamer/{tails}/{name}", data=np.asarray(values))
 
 
 @cache

@@ -1,5 +1,7 @@
 """The scaffold: continuous DNA from end to end, crystal path on the cores, files that round-trip."""
 
+import time
+
 import h5py
 import numpy as np
 import pytest
@@ -118,6 +120,14 @@ def test_file_round_trip_follows_the_format(scaffold, tmp_path):
         for name, kind in types.items():
             assert file[name].dtype == np.dtype(kind), name
     assert [p.name for p in tmp_path.iterdir()] == ["scaffold.h5"]
+
+
+def test_a_later_writing_has_the_same_bytes(scaffold, tmp_path):
+    """HDF5 keeps times in whole seconds."""
+    scaffold.write(tmp_path / "one.h5")
+    time.sleep(1.1)
+    scaffold.write(tmp_path / "two.h5")
+    assert (tmp_path / "one.h5").read_bytes() == (tmp_path / "two.h5").read_bytes()
 
 
 def test_other_files_are_refused(tmp_path):
