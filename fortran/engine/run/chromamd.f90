@@ -5,6 +5,7 @@ program chromamd
   use pair_precision, only: precision_name
   use commands, only: command_energy, command_merge, command_run, command_setup
   use comm_communicator, only: communicator_t
+  use base_argument, only: argument
   use base_control_help, only: print_help
   use control_keys, only: keys
   use genesis_help, only: print_genesis_keys
@@ -174,15 +175,5 @@ contains
     end if
     call comm%set_apart(n)
   end subroutine set_pme_ranks_apart
-
-  !> Command-line argument n, empty if there is none.
-  function argument(n) result(value)
-    integer, intent(in) :: n
-    character(len=:), allocatable :: value
-    integer :: length
-    call get_command_argument(n, length=length)
-    allocate (character(len=length) :: value)
-    call get_command_argument(n, value)
-  end function argument
 
 end program chromamd

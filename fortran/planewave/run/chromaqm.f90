@@ -1,6 +1,7 @@
 !> chromaqm: plane-wave electronic structure and Car-Parrinello dynamics. `chromaqm help` shows the control file.
 program chromaqm
   use, intrinsic :: iso_fortran_env, only: error_unit, output_unit
+  use base_argument, only: argument
   use base_control_help, only: print_help
   use base_control_keys, only: closest
   use base_error, only: error_t, fail
@@ -54,17 +55,5 @@ program chromaqm
     write (error_unit, "(a)") "chromaqm: command '"//command//"' does not exist; nearest is '"//closest(command, known)//"'"
     stop exit_usage, quiet=.true.
   end select
-
-contains
-
-  !> Command-line argument n, empty if there is none.
-  function argument(n) result(value)
-    integer, intent(in) :: n
-    character(len=:), allocatable :: value
-    integer :: length
-    call get_command_argument(n, length=length)
-    allocate (character(len=length) :: value)
-    call get_command_argument(n, value)
-  end function argument
 
 end program chromaqm
