@@ -100,11 +100,6 @@ def _own_name(residue: str) -> str:
     return template.pdb_name if template is not None and template.kind == "water" else residue
 
 
-def unknown_residues(force_field: str) -> list[str]:
-    """Residues of the library that a force field lacks."""
-    return [name for name in residue_library() if not is_known(name, force_field)]
-
-
 @cache
 def _residues_of(path: str) -> tuple[str, ...]:
     return tuple(re.findall(r'<Residue\b[^>]*\bname="([^"]+)"', Path(path).read_text()))
