@@ -15,9 +15,9 @@ def alone(case: Case) -> dict:
 
 
 def test_the_energy_of_an_ion_does_not_depend_on_the_box(tmp_path):
-    """Mg+ has one electron, whose density at half an edge of 20 bohr, exp(-2 sqrt(2 x 0.54) x 10), is 1e-9. Waves change
-    with the edge, which costs some 1e-5 Ha at this cutoff. In a periodic box the energy has the interaction with images
-    too: of point charges to first order, and the next order falls with the cube of the edge (Makov and Payne 1995)."""
+    """Mg+ has one electron, whose density at half an edge of 20 bohr, exp(-2 sqrt(2 x 0.54) x 10), is 1e-9. Waves
+    change with the edge, which costs some 1e-5 Ha at this cutoff. In a periodic box the energy has the interaction with
+    images too: of point charges to first order, and the next falls with the cube of the edge (Makov and Payne 1995)."""
     small, large = (Case(MAGNESIUM, edge, 12.0, "PZ", 1) for edge in (20.0, 24.0))
     here, there = (compute(tmp_path, case, SYSTEM=alone(case))["total"] for case in (small, large))
     assert here == pytest.approx(there, abs=5e-5)
@@ -49,5 +49,5 @@ def test_a_cluster_without_room_is_refused(tmp_path):
     done = run(tmp_path, write_case(tmp_path, case, SYSTEM=alone(case)))
     assert done.returncode == 3 and done.stdout == ""
     assert done.stderr == (
-        "chromaqm: case.inp, line 7: box = 8.0 is too small for boundary = CLUSTER: atoms reach over 4.3 BOHR along x, more "
-        "than half of the edge; make it at least 28.6, twice their extent with the tails of their density\n")
+        "chromaqm: case.inp, line 7: box = 8.0 is too small for boundary = CLUSTER: atoms reach over 4.3 BOHR along x, "
+        "more than half of the edge; make it at least 28.6, twice their extent with the tails of their density\n")
