@@ -12,7 +12,7 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.geometry import measure_torsion
 from chromabuild.quantum.cluster import Cluster, cut_cluster
 from chromabuild.quantum.cluster_force_field import ClusterForceField
-from chromabuild.quantum.points import box_around
+from chromabuild.quantum.points import box_around, dispersion_of
 from chromabuild.quantum.scan import along_axes, read_values, scan_contact, scan_torsion
 
 
@@ -211,3 +211,21 @@ def test_other_texts_are_no_scan(text):
 def test_scans_have_an_end():
     with pytest.raises(BadInputError, match="has more than 60 points"):
         read_values("0:1e9:1")
+
+
+def test_dispersion_attracts_and_falls_with_the_sixth_power():
+    """Two waters far apart: D3's energy goes as -C6/r^6 (damping is below 1 % at 8 angstrom and
+    beyond), C8 adds some 10 % there; and forces are slopes of the energy."""
+    elements = ["O", "H", "H"] * 2
+    water = np.array([[0.0, 0.0, 0.0], [0.76, 0.59, 0.0], [-0.76, 0.59, 0.0]])
+
+    def pair(r: float) -> tuple[float, np.ndarray]:
+        return dispersion_of(elements, np.vstack([water, water + [0.0, 0.0, r]]), "BLYP")
+
+    alone = 2 * dispersion_of(elements[:3], water, "BLYP")[0]
+    near, far = (pair(r)[0] - alone for r in (8.0, 16.0))
+    assert near < 0 and far < 0 and 5.9 < np.log2(near / far) < 6.5
+    slope = (pair(3.001)[0] - pair(2.999)[0]) / 0.002
+    assert pair(3.0)[1][3:, 2].sum() == pytest.approx(slope, rel=1e-4)
+    with pytest.raises(BadInputError, match="--dispersion has no parameters for PADE: use BLYP or PBE"):
+        dispersion_of(elements[:3], water, "PADE")
