@@ -48,7 +48,7 @@ class Check:
 
     def minima(self) -> tuple[float, float]:
         """Where both curves are lowest, by a parabola through three points; at an end of the scan the end itself."""
-        return _lowest(self.scan.value, self.quantum), _lowest(self.scan.value, self.force_field)
+        return lowest_of(self.scan.value, self.quantum), lowest_of(self.scan.value, self.force_field)
 
     def as_dict(self) -> Summary:
         """Plain data."""
@@ -97,9 +97,12 @@ def run_check(topology: Topology, cluster: Cluster, scan: Scan, method: Method, 
                  (forces, field.piece_forces(built)))
 
 
-def _lowest(value: np.ndarray, energy: np.ndarray) -> float:
+def lowest_of(value: np.ndarray, energy: np.ndarray) -> float:
+    """Where a curve is lowest: by a parabola through the lowest point and its neighbours."""
     k = int(energy.argmin())
     if k in (0, len(value) - 1):
         return float(value[k])
     a, b, _ = np.polyfit(value[k - 1:k + 2] - value[k], energy[k - 1:k + 2], 2)
-    return float(value[k] - 0.5 * b / a)
+    away = -0.5 * b / a
+    # A parabola through points far apart says nothing: believe it near the lowest of them only.
+    return float(value[k] + (away if abs(away) <= 0.5 * min(np.diff(value[k - 1:k + 2])) else 0.0))

@@ -10,6 +10,7 @@ from support.molecular_systems import MolecularSystem, solvated
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.geometry import measure_torsion
+from chromabuild.quantum.check import lowest_of
 from chromabuild.quantum.cluster import Cluster, cut_cluster
 from chromabuild.quantum.cluster_force_field import ClusterForceField
 from chromabuild.quantum.points import box_around, dispersion_of
@@ -229,3 +230,10 @@ def test_dispersion_attracts_and_falls_with_the_sixth_power():
     assert pair(3.0)[1][3:, 2].sum() == pytest.approx(slope, rel=1e-4)
     with pytest.raises(BadInputError, match="--dispersion has no parameters for PADE: use BLYP or PBE"):
         dispersion_of(elements[:3], water, "PADE")
+
+
+@pytest.mark.parametrize(("value", "true", "told"), [
+    ([1.6, 1.8, 2.0, 2.2], 1.87, 1.87), ([1.6, 1.8, 4.0], 1.95, 1.8), ([1.9, 2.1, 2.3], 1.87, 1.9)])
+def test_where_a_curve_is_lowest(value, true, told):
+    """A parabola is found; beyond the ends of a scan and far from its points nothing is."""
+    assert lowest_of(np.array(value), 50 * (np.array(value) - true) ** 2) == pytest.approx(told, abs=1e-9)
