@@ -42,7 +42,7 @@ def export_results(settings: Settings, program: Program, folder: Path | None = N
     if (folder / _MAIN_FILE[program]).exists() and not force:
         raise BadInputError(f"{folder} holds an export already: give another --output, or --force to replace it")
     results = open_results(output)
-    system = _built_system(results, after)
+    system = built_system(results, after)
     if part == "solute":
         system = system.part("solute")
     phases, held = _protocol(settings, after) if part == "system" else ((), [])
@@ -157,7 +157,7 @@ def _chosen_solute(settings: Settings, region: str | None, nucleosomes: str | No
     results = open_results(Path(settings.output))
     solute = results.solute if as_built else results.clean_solute
     if after is not None:
-        solute = replace(solute, position=_built_system(results, after).position[:solute.n_atoms])
+        solute = replace(solute, position=built_system(results, after).position[:solute.n_atoms])
     scaffold = results.scaffold
     first, last = 0, len(scaffold.base) - 1
     if region is not None:
@@ -174,7 +174,7 @@ def _chosen_solute(settings: Settings, region: str | None, nucleosomes: str | No
                     "coordinates": state})
 
 
-def _built_system(results: Results, after: str | None) -> "BuiltSystem":
+def built_system(results: Results, after: str | None) -> "BuiltSystem":
     """Force field and coordinates, as built or at the end of a phase."""
     from chromabuild.export.system import BuiltSystem
     from chromabuild.forcefield.topology_file import Topology

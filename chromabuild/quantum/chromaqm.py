@@ -65,10 +65,15 @@ def _result(control: Path) -> dict[str, Any]:
              if (match := _RESULT_FILE.match(text))]
     if not found:
         return {}
+    return read_result(Path(found[-1]))
+
+
+def read_result(path: Path) -> dict[str, Any]:
+    """A result file: energies in hartree, forces in hartree/bohr. Raises IntegrityError when it is damaged."""
     try:
-        return json.loads(Path(found[-1]).read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise IntegrityError(f"{found[-1]}: is not the result file of {_NAME} ({error}); run it again") from None
+        raise IntegrityError(f"{path}: is not the result file of {_NAME} ({error}); run it again") from None
 
 
 def main() -> None:

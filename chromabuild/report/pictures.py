@@ -83,7 +83,7 @@ def atom_style(solute: Solute) -> tuple[np.ndarray, np.ndarray]:
 def solute_picture(position: np.ndarray, radius: np.ndarray, colour: np.ndarray,
                    size: tuple[int, int] = (1600, 1200)) -> np.ndarray:
     """All atoms as shaded spheres; position (n, 3), radius (n,), colour (n, 3). Gives (height, width, 3) uint8."""
-    canvas = Canvas(Camera.framing(position, principal_view(position), size))
+    canvas = Canvas(Camera.framing(position, principal_view(position), size, radius=float(radius.max())))
     canvas.draw_spheres(position, radius, colour, _ambient(sky_visibility(position, radius)))
     return canvas.image()
 

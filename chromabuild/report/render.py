@@ -85,10 +85,12 @@ class Camera:
     """Width and height of the final picture, pixels."""
 
     @classmethod
-    def framing(cls, points: np.ndarray, view: np.ndarray, size: tuple[int, int], margin: float = 0.05) -> "Camera":
-        """The camera that shows all points (n, 3) with a margin (share of the picture) on every side."""
+    def framing(cls, points: np.ndarray, view: np.ndarray, size: tuple[int, int], margin: float = 0.05,
+                radius: float = 0.0) -> "Camera":
+        """The camera that shows all points (n, 3), spheres of a radius, with a margin (share of the picture) on every
+        side."""
         seen = points @ view.T
-        low, high = seen.min(axis=0), seen.max(axis=0)
+        low, high = seen.min(axis=0) - radius, seen.max(axis=0) + radius
         room = np.array(size) * (1 - 2 * margin)
         return cls(view, ((low + high) / 2) @ view, float((room / np.maximum(high - low, 1.0)[:2]).min()), size)
 

@@ -12,6 +12,8 @@ module ions
   type :: ions_t
     !> Edges of the box (bohr).
     real(real64) :: box(3) = 0.0_real64
+    !> Whether these ions are alone, or repeated with the box.
+    logical :: is_cluster = .false.
     !> Of each atom: species, position (3, n) in bohr, velocity, mass in masses of the electron.
     integer, allocatable :: species(:)
     real(real64), allocatable :: position(:, :), velocity(:, :), mass(:)
@@ -20,7 +22,9 @@ module ions
   contains
     procedure :: n_atoms
     procedure :: charge
-    procedure :: ewald
+    procedure :: coulomb
+    procedure, private :: ewald
+    procedure, private :: direct_sum
     procedure :: kinetic_energy
   end type ions_t
 
@@ -46,9 +50,43 @@ contains
     kinetic_energy = 0.5_real64*sum(self%mass*sum(self%velocity**2, 1))
   end function kinetic_energy
 
-  !> Coulomb energy of the ions with a uniform background that makes the box neutral, and the forces of it added to
-  !> `force` (3, n). `sphere`: waves of the density, which set how the two sums share the work. Each rank adds its
-  !> part; the caller sums over ranks.
+  !> Coulomb energy of the ions, and the forces of it added to `force` (3, n). `sphere`: waves of the density. Each rank
+  !> adds its part; the caller sums over ranks.
+  subroutine coulomb(self, sphere, comm, energy, force)
+    class(ions_t), intent(in) :: self
+    type(sphere_t), intent(in) :: sphere
+    type(communicator_t), intent(in) :: comm
+    real(real64), intent(out) :: energy
+    real(real64), intent(inout) :: force(:, :)
+    if (self%is_cluster) then
+      call self%direct_sum(comm, energy, force)
+    else
+      call self%ewald(sphere, comm, energy, force)
+    end if
+  end subroutine coulomb
+
+  !> Of ions that are alone: pairs in turn to ranks.
+  subroutine direct_sum(self, comm, energy, force)
+    class(ions_t), intent(in) :: self
+    type(communicator_t), intent(in) :: comm
+    real(real64), intent(out) :: energy
+    real(real64), intent(inout) :: force(:, :)
+    real(real64) :: d(3), pair
+    integer :: a, b
+    energy = 0.0_real64
+    do a = 1 + comm%rank, self%n_atoms(), comm%n_ranks
+      do b = 1, self%n_atoms()
+        if (a == b) cycle
+        d = self%position(:, a) - self%position(:, b)
+        pair = self%charge(a)*self%charge(b)/norm2(d)
+        energy = energy + 0.5_real64*pair
+        force(:, a) = force(:, a) + pair/sum(d**2)*d
+      end do
+    end do
+  end subroutine direct_sum
+
+  !> Of periodic ones, with a uniform background that makes the box neutral, by Ewald's two sums; the waves set how they
+  !> share the work.
   subroutine ewald(self, sphere, comm, energy, force)
     class(ions_t), intent(in) :: self
     type(sphere_t), intent(in) :: sphere

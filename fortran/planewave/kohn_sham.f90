@@ -4,6 +4,7 @@ module kohn_sham
   use base_kinds, only: int64, real64
   use base_constants, only: pi
   use comm_communicator, only: communicator_t
+  use cluster_screening, only: screening_function
   use ions, only: ions_t
   use pseudopotential, only: real_harmonic
   use sphere_transform, only: sphere_transform_t
@@ -36,6 +37,8 @@ module kohn_sham
     real(real64) :: occupation = 2.0_real64
     type(xc_t) :: xc
     type(sphere_transform_t), private :: state_transform, dense_transform
+    !> Interaction of charges on the dense waves (bohr^2).
+    real(real64), allocatable, private :: coulomb(:)
     !> Local potentials of species times the volume (dense waves, species), and of all ions.
     real(real64), allocatable, private :: local_form(:, :)
     complex(real64), allocatable, private :: v_local(:)
@@ -78,6 +81,7 @@ contains
     real(real64), intent(in) :: cutoff, occupation
     integer, intent(in) :: n_states, memory
     type(xc_t), intent(in) :: xc
+    real(real64), allocatable :: screening(:)
     integer :: n(3), s, n_pairs
 
     self%comm = comm
@@ -89,9 +93,13 @@ contains
     call self%dense%create(system%box, n, 4.0_real64*cutoff, comm%n_ranks, comm%rank)
     call self%state_transform%create(self%waves, comm)
     call self%dense_transform%create(self%dense, comm)
+    allocate (screening(self%dense%n_waves), self%coulomb(self%dense%n_waves), source=0.0_real64)
+    if (system%is_cluster) screening = screening_function(self%dense, self%dense_transform)
+    where (self%dense%g2 > 0.0_real64) self%coulomb = 4.0_real64*pi/self%dense%g2
+    self%coulomb = self%coulomb + screening
     allocate (self%local_form(self%dense%n_waves, size(system%pseudo)), self%species(size(system%pseudo)))
     do s = 1, size(system%pseudo)
-      self%local_form(:, s) = system%pseudo(s)%local_form(self%dense%g2)
+      self%local_form(:, s) = system%pseudo(s)%local_form(self%dense%g2) - system%pseudo(s)%charge*screening
       call make_projectors(self%waves, system, s, self%species(s))
     end do
     associate (n_planes => self%state_transform%n_planes)
@@ -177,7 +185,7 @@ contains
       end do
     end do
     self%ewald_force = 0.0_real64
-    call system%ewald(self%dense, self%comm, self%ewald_energy, self%ewald_force)
+    call system%coulomb(self%dense, self%comm, self%ewald_energy, self%ewald_force)
     sums = [self%ewald_energy, self%ewald_force]
     call self%comm%sum(sums)
     self%ewald_energy = sums(1)
@@ -246,12 +254,8 @@ contains
     call self%dense_transform%to_waves(self%density, self%density_waves)
     allocate (v(self%dense%n_waves, 1), part(self%dense%n_waves))
     allocate (v_grid, mold=self%density)
-    associate (rho => self%density_waves(:, 1), g2 => self%dense%g2)
-      where (g2 > 0.0_real64)
-        v(:, 1) = 4.0_real64*pi*rho/g2
-      elsewhere
-        v(:, 1) = 0.0_real64
-      end where
+    associate (rho => self%density_waves(:, 1))
+      v(:, 1) = self%coulomb*rho
       part = real(conjg(v(:, 1))*rho, real64)
       energy%hartree = 0.5_real64*self%dense%volume*self%dense%doubled(part)
       part = real(conjg(self%v_local)*rho, real64)

@@ -23,7 +23,9 @@ module qm_keys
     key_t("OUTPUT", "xyzfile", is_text, "", "", "", "trajectory: XYZ in angstrom, energies in the comment"), &
     key_t("OUTPUT", "period", is_integer, "1", "steps", "1", "of dynamics between lines of the log and frames"), &
     key_t("SYSTEM", "box", is_text, "", "length_unit", "", "edges of the periodic box: one number or three"), &
-    key_t("SYSTEM", "charge", is_integer, "0", "e", "-1000", "of the whole system; a background makes the box neutral"), &
+    key_t("SYSTEM", "boundary", is_choice, "PERIODIC", "", "PERIODIC CLUSTER", &
+          "the box repeats, or holds a cluster alone that fills at most half of each edge"), &
+    key_t("SYSTEM", "charge", is_integer, "0", "e", "-1000", "of the whole system; a background makes a periodic box neutral"), &
     key_t("ELECTRONS", "cutoff", is_real, "70.0", "Ry", "1.0", "largest kinetic energy of a plane wave of the states"), &
     key_t("ELECTRONS", "functional", is_choice, "BLYP", "", "PZ PW92 PADE BLYP PBE", "exchange and correlation"), &
     key_t("ELECTRONS", "xc_cut", is_choice, "SMOOTH", "", "SMOOTH STEP", &

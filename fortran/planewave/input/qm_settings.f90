@@ -47,6 +47,8 @@ module qm_settings
 
   !> Atoms nearer than this (bohr) overlap: half of the shortest bond there is, of H2.
   real(real64), parameter :: shortest_bond = 0.7_real64
+  !> How far electrons reach beyond the outermost atoms, both sides together (bohr).
+  real(real64), parameter :: tails = 10.0_real64
   !> No edge of a box may be shorter (bohr): that is where an atom meets its own image.
   real(real64), parameter :: shortest_edge = 4.0_real64
   !> A wave must resolve the narrowest Gaussian of a potential: with less the numbers mean nothing, with less than the
@@ -111,7 +113,9 @@ contains
     call read_atoms(control%text("INPUT", "atomfile"), settings%element, settings%system%position, error)
     if (allocated(error)) return
     settings%system%position = unit*settings%system%position
+    settings%system%is_cluster = control%text("SYSTEM", "boundary") == "CLUSTER"
     call check_distances(control, settings, error)
+    if (.not. allocated(error)) call check_extent(control, settings%system, unit, error)
     if (.not. allocated(error)) call choose_pseudopotentials(control, settings, error)
     if (.not. allocated(error)) call count_electrons(control, settings, error)
     if (.not. allocated(error)) call check_cutoff(control, settings, error)
@@ -154,6 +158,25 @@ contains
                         decimal_text(distance*bohr, 3)//" angstrom apart, an image counted; move them, check length_unit "// &
                         "or enlarge the box", error)
   end subroutine check_distances
+
+  !> Refuse a cluster whose charges would meet images: a box has room for twice its extent.
+  subroutine check_extent(control, system, unit, error)
+    type(control_file_t), intent(in) :: control
+    type(ions_t), intent(in) :: system
+    real(real64), intent(in) :: unit
+    type(error_t), allocatable, intent(out) :: error
+    real(real64) :: extent(3), wanted
+    integer :: axis
+    if (.not. system%is_cluster) return
+    extent = maxval(system%position, 2) - minval(system%position, 2)
+    axis = maxloc(extent/system%box, 1)
+    if (2.0_real64*extent(axis) <= system%box(axis)) return
+    wanted = 2.0_real64*(extent(axis) + tails)
+    call control%refuse("SYSTEM", "box", "is too small for boundary = CLUSTER: atoms reach over "// &
+                        decimal_text(extent(axis)/unit, 1)//" "//control%text("INPUT", "length_unit")//" along "// &
+                        "xyz"(axis:axis)//", more than half of the edge; make it at least "//decimal_text(wanted/unit, 1)// &
+                        ", twice their extent with the tails of their density", error)
+  end subroutine check_extent
 
   !> A pseudopotential for each element: the UPF file that is named, or a GTH potential.
   subroutine choose_pseudopotentials(control, settings, error)
