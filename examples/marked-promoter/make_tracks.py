@@ -2,8 +2,8 @@
 
 Yeast has neither methylated CpGs nor the rest of what a human promoter carries, so the signals follow the usual profile
 about a start of transcription: H2A.Z and H3K27ac on both sides of it, H3K4me3 on the first nucleosomes of the gene,
-CpGs free of methyl near it and methylated elsewhere, linker histones beyond the first nucleosome. Replace these files by
-your own.
+CpGs free of methyl near it and methylated elsewhere, linker histones beyond the first nucleosome. Replace these files
+by your own.
 """
 
 from pathlib import Path
