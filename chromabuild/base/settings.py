@@ -106,7 +106,7 @@ class RelaxSection(Section):
 
 
 Concentration = Annotated[float, Field(ge=0, le=6)]
-"""mol/L; chlorides of sodium, potassium and magnesium dissolve up to 4 to 6."""
+"""mol/L; chlorides of sodium, potassium, magnesium and calcium dissolve up to 4 to 6."""
 
 
 
@@ -120,7 +120,8 @@ class SolvateSection(Section):
     salt: Concentration = Field(0.15, description="NaCl beyond neutrality, mol/L")
     potassium_chloride: Concentration = Field(0.0, description="KCl beyond neutrality, mol/L")
     magnesium_chloride: Concentration = Field(0.0, description="MgCl2 beyond neutrality, mol/L")
-    counterion: Literal["sodium", "potassium", "magnesium"] = Field("sodium", description="what neutralises a negative solute (a positive one: chloride)")
+    calcium_chloride: Concentration = Field(0.0, description="CaCl2 beyond neutrality, mol/L")
+    counterion: Literal["sodium", "potassium", "magnesium", "calcium"] = Field("sodium", description="what neutralises a negative solute (a positive one: chloride)")
     ion_placement: Literal["uniform", "debye-hueckel"] = Field("uniform", description="ions anywhere in the water, or drawn with the weight of the solute's Debye-Hueckel potential: cations near DNA")
     brick_edge: float = Field(100.0, ge=15, le=200, description="target edge of a brick (one shard), angstrom")
     compress: bool = Field(True, description="write .pdb.zst instead of .pdb")
