@@ -6,11 +6,14 @@ the work.
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.force_fields import FORCE_FIELDS
 from chromabuild.forcefield.analogies import analogies
 from chromabuild.forcefield.rules import is_known
-from chromabuild.molecule.residues import modifications
+from chromabuild.molecule.residues import modification_counts, modifications, residue_names
+from chromabuild.molecule.solute import Solute
 from chromabuild.nucleosome.mark_names import HistoneMark, parse_mark
 
 
@@ -23,6 +26,12 @@ def is_by_analogy(residue: str, force_field: str, files: Sequence[str] = ()) -> 
     """Whether a force field describes a modified residue by analogy, and none of the user's ``files`` does instead."""
     return (FORCE_FIELDS[force_field].by_analogy and residue in analogies()["residues"]
             and not is_known(residue, "charmm36m", files))
+
+
+def counts_by_analogy(solute: Solute, force_field: str, files: Sequence[str] = ()) -> dict[str, int]:
+    """How many residues of a solute a force field describes by analogy, by library name inside a chain."""
+    counts = modification_counts(np.bincount(solute.residue_template, minlength=len(residue_names())))
+    return {name: count for name, count in counts.items() if is_by_analogy(name, force_field, files)}
 
 
 def check_parameters(marks: Iterable[str], bases: Iterable[str], force_field: str,

@@ -17,6 +17,7 @@ from chromabuild.export.charmm import write_charmm
 from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield import analogies
 from chromabuild.forcefield.assign import make_topology
+from chromabuild.forcefield.modified_residues import counts_by_analogy
 from chromabuild.forcefield.topology_file import MoleculeTemplate
 from chromabuild.molecule.residues import residue_library
 from chromabuild.simulate.openmm_engine import NonbondedOptions
@@ -133,6 +134,8 @@ def test_every_energy_through_the_files_of_charmm(tmp_path):
     """An H3 with each of them, and DNA. OpenMM reads psf and parameters that are written of the system: each term as
     chromamd has it, to 1e-6."""
     solute = marked_solute(MARKS, WHOLE)
+    assert counts_by_analogy(solute, "charmm36m-analogy") == {name: 1 for name in ALIKE}
+    assert counts_by_analogy(solute, "charmm36m") == {}
     position = (solute.position - solute.position.min(axis=0) + 5).astype(float).round(3)
     system = BuiltSystem(make_topology(solute, {}, "charmm36m-analogy"), position, position.max(axis=0).round() + 5,
                          solute)

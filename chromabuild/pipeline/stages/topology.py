@@ -9,13 +9,10 @@ PSF = "topology.psf"
 
 def run(job: Job) -> Summary:
     """The solute and the shard manifest to topology.h5, and to topology.psf of the atoms of the trajectory."""
-    import numpy as np
-
     from chromabuild.api import assign_force_field
     from chromabuild.export.psf import MAX_ATOMS, write_psf
-    from chromabuild.forcefield.modified_residues import is_by_analogy
+    from chromabuild.forcefield.modified_residues import counts_by_analogy
     from chromabuild.forcefield.molecule_runs import part_of
-    from chromabuild.molecule.residues import modification_counts, residue_names
     from chromabuild.molecule.solute import Solute
     from chromabuild.shards.shard_set import ShardSet
 
@@ -23,9 +20,7 @@ def run(job: Job) -> Summary:
     topology = assign_force_field(solute, ShardSet.read(job.folder / "shards"), job.config, progress=job.progress)
     topology.provenance = job.provenance | topology.provenance
     dynamics = job.config.dynamics
-    counts = modification_counts(np.bincount(solute.residue_template, minlength=len(residue_names())))
-    alike = {name: count for name, count in counts.items()
-             if is_by_analogy(name, dynamics.force_field, dynamics.force_field_files)}
+    alike = counts_by_analogy(solute, dynamics.force_field, dynamics.force_field_files)
     if alike:
         topology.provenance |= {"parameters_by_analogy": alike}
     topology.write(job.folder / "topology.h5")
