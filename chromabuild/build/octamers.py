@@ -86,8 +86,8 @@ def protonation_report(recipes: list[OctamerRecipe]) -> dict:
         core = octamer_of_recipe(recipe)
         charged += recipes.count(recipe) * sum(names[k].inner_name == CHARGED for k in core.residue_template)
         others |= set(unusual_protonation(recipe, core))
-    return {"protonation": {"ph": recipes[0].ph, "charged_histidines": charged, "as_usual_in_spite_of_pka":
-                            sorted(others)}}
+    return {"protonation": {"ph": recipes[0].ph, "charged_histidines": charged,
+                            "as_usual_in_spite_of_pka": sorted(others)}}
 
 
 @cache
