@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import MDAnalysis
 
 IONS = {"NA": "Na+", "NA+": "Na+", "SOD": "Na+", "K": "K+", "K+": "K+", "POT": "K+", "MG": "Mg2+", "MG2+": "Mg2+",
-        "CL": "Cl-", "CL-": "Cl-", "CLA": "Cl-"}
+        "CA": "Ca2+", "CA2+": "Ca2+", "CAL": "Ca2+", "CL": "Cl-", "CL-": "Cl-", "CLA": "Cl-"}
 """Names of residues of one heavy atom, by which ions are known."""
 _WATERS = ("HOH", "WAT", "SOL", "TIP3", "TP3", "SPC", "T3P")
 FARTHEST = 20.0

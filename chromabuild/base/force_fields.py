@@ -1,11 +1,11 @@
 """The force fields that can be assigned: their files in the OpenMM package, and how each is meant to be cut off."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from chromabuild.base.errors import BadInputError
 
-ForceFieldName = Literal["amber14", "amber-bsc1", "amber19", "charmm36m"]
+ForceFieldName = Literal["amber14", "amber-bsc1", "amber19", "charmm36m", "charmm36m-analogy"]
 WaterName = Literal["tip3p", "spce", "opc", "tip4pew"]
 SwitchForm = Literal["energy", "force"]
 
@@ -36,6 +36,8 @@ class ForceField:
     switch: SwitchForm = "energy"
     is_charmm: bool = False
     """Whether residues are named as CHARMM names them and made by patches (templates/charmm_residues.json)."""
+    by_analogy: bool = False
+    """Whether residues without published parameters have those of like groups (templates/charmm_analogies.json)."""
 
     def cutoffs(self, cutoff: float | None, switch_distance: float | None, switch: SwitchForm | None) -> Cutoffs:
         """What the settings mean; None: as the force field was made."""
@@ -62,6 +64,9 @@ FORCE_FIELDS: dict[ForceFieldName, ForceField] = {
                             {"tip3p": "charmm36_2024/water.xml"}, cutoff=12.0, switch_width=2.0, switch="force",
                             is_charmm=True),
 }
+FORCE_FIELDS["charmm36m-analogy"] = replace(
+    FORCE_FIELDS["charmm36m"], about="CHARMM36m, and parameters by analogy for methylated and crotonylated residues",
+    by_analogy=True)
 
 
 def force_field_files(name: str, water: WaterName = "tip3p") -> tuple[str, ...]:

@@ -81,6 +81,7 @@ class BuildSection(Section):
     track_threshold: float | None = Field(None, description="mean of a bigWig signal over the 147 base pairs around a dyad (zero where there is none) from which on a nucleosome carries the mark")
     methylation: str | None = Field(None, json_schema_extra=INPUT_FILE, description="bedMethyl (column 11: percent of reads) or BED of modified cytosines by place and strand: 5mC, 5hmC, 5fC; empty: none")
     methylation_threshold: float | None = Field(None, gt=0, le=1, description="fraction of reads from which on a cytosine is modified; empty: drawn by the seed with the fraction as probability, both strands of a CpG alike")
+    ph: float | None = Field(None, ge=0, le=14, description="pH at which histidines of histones are protonated by their pKa (needs the package propka); empty: neutral, tautomers by hydrogen bonds")
     linker_histone: Literal["none", "H5", "H1.4"] = Field("none", description="linker histone on the dyad: chicken H5 (residues 19-108) or human H1.4")
     linker_histone_share: float = Field(1.0, ge=0, le=1, description="share of the nucleosomes that carry it, drawn by the seed")
     tails: Literal["compact", "crystal", "scaffold"] = Field("compact", description="histone tails lying on their own nucleosome, as in solution; as in 1KX5, stretched out by crystal packing: a much larger box; or following the tail beads of the scaffold")
@@ -106,7 +107,7 @@ class RelaxSection(Section):
 
 
 Concentration = Annotated[float, Field(ge=0, le=6)]
-"""mol/L; chlorides of sodium, potassium and magnesium dissolve up to 4 to 6."""
+"""mol/L; chlorides of sodium, potassium, magnesium and calcium dissolve up to 4 to 6."""
 
 
 
@@ -120,7 +121,8 @@ class SolvateSection(Section):
     salt: Concentration = Field(0.15, description="NaCl beyond neutrality, mol/L")
     potassium_chloride: Concentration = Field(0.0, description="KCl beyond neutrality, mol/L")
     magnesium_chloride: Concentration = Field(0.0, description="MgCl2 beyond neutrality, mol/L")
-    counterion: Literal["sodium", "potassium", "magnesium"] = Field("sodium", description="what neutralises a negative solute (a positive one: chloride)")
+    calcium_chloride: Concentration = Field(0.0, description="CaCl2 beyond neutrality, mol/L")
+    counterion: Literal["sodium", "potassium", "magnesium", "calcium"] = Field("sodium", description="what neutralises a negative solute (a positive one: chloride)")
     ion_placement: Literal["uniform", "debye-hueckel"] = Field("uniform", description="ions anywhere in the water, or drawn with the weight of the solute's Debye-Hueckel potential: cations near DNA")
     brick_edge: float = Field(100.0, ge=15, le=200, description="target edge of a brick (one shard), angstrom")
     compress: bool = Field(True, description="write .pdb.zst instead of .pdb")
@@ -133,7 +135,7 @@ class DynamicsSection(Section):
     platform: Literal["auto", "CUDA", "HIP", "OpenCL", "CPU", "Reference"] = Field("auto", description="of engine openmm; auto: the fastest that finds a device")
     platform_precision: Literal["mixed", "single", "double"] = Field("mixed", description="of engine openmm on a GPU")
     devices: Annotated[str, Field(pattern=r"^[0-9]*(,[0-9]+)*$")] = Field("", description="GPUs of engine openmm by number, such as `0` or `0,1`; empty: OpenMM's choice")
-    force_field: ForceFieldName = Field("amber14", description="amber14: ff14SB + OL15; amber-bsc1: ff14SB + bsc1; amber19: ff19SB + OL21; charmm36m: CHARMM36m, CHARMM36 and CHARMM's water; all with TIP3P")
+    force_field: ForceFieldName = Field("amber14", description="amber14: ff14SB + OL15; amber-bsc1: ff14SB + bsc1; amber19: ff19SB + OL21; charmm36m: CHARMM36m, CHARMM36 and CHARMM's water; charmm36m-analogy: the same, and parameters by analogy for methylated lysine and arginine and crotonyl-lysine")
     force_field_files: tuple[str, ...] = Field((), json_schema_extra=INPUT_FILE, description="OpenMM force-field files (XML) of your own, read after those of `force_field`")
     cutoff: Positive | None = Field(None, description="angstrom, real-space electrostatics and Lennard-Jones; empty: what the force field was made with, 9 (amber) or 12 (charmm36m)")
     switch_distance: Positive | None = Field(None, description="angstrom, where Lennard-Jones begins to be switched off; the cutoff: plain truncation; empty: plain truncation (amber) or 2 before the cutoff (charmm36m)")

@@ -11,7 +11,13 @@ from chromabuild.base.settings import BuildSection, Settings
 from chromabuild.build.assembly import assemble_solute
 from chromabuild.build.duplex import build_dna
 from chromabuild.build.modified_bases import modification_table, modified_bases
-from chromabuild.build.octamers import atoms_beside_dna, octamer_counts, octamer_of_recipe, with_scaffold_tails
+from chromabuild.build.octamers import (
+    atoms_beside_dna,
+    octamer_counts,
+    octamer_of_recipe,
+    protonation_report,
+    with_scaffold_tails,
+)
 from chromabuild.dna.helix import DYAD, RelaxedPath, crystal_path, relax_path, superhelix_path
 from chromabuild.dna.sequence import base_index
 from chromabuild.molecule.solute import Solute
@@ -75,6 +81,7 @@ def build_solute(scaffold: Scaffold, config: Settings, threads: int = 1, progres
     solute.build_report = report | path.summary() | {"octamers": octamer_counts(recipes)} | tails | settled
     if modified is not None or any(recipe.modifications for recipe in recipes):
         solute.build_report |= {"modifications": modification_table(recipes, modified)}
+    solute.build_report |= protonation_report(recipes)
     if marked.conflicts:
         solute.build_report |= {"marks_that_gave_way": marked.conflicts}
     progress("done", 1.0)

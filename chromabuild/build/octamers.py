@@ -12,7 +12,8 @@ from chromabuild.dna.backbone import ATOM_CLASS
 from chromabuild.dna.helix import RelaxedPath, crystal_path
 from chromabuild.molecule.residues import residue_library
 from chromabuild.nucleosome.octamer import Octamer
-from chromabuild.nucleosome.recipe import OctamerRecipe, build_octamer
+from chromabuild.nucleosome.protonation import CHARGED
+from chromabuild.nucleosome.recipe import OctamerRecipe, build_octamer, unusual_protonation
 from chromabuild.nucleosome.scaffold_tails import BEADS, follow_beads
 from mesoscale.scaffold import Scaffold
 
@@ -74,6 +75,19 @@ def octamer_counts(recipes: list[OctamerRecipe]) -> list[dict]:
              "marks": ", ".join(recipe.marks) or "none",
              "linker_histone": recipe.linker_histone or "none",
              "nucleosomes": recipes.count(recipe)} for recipe in sorted(set(recipes))]
+
+
+def protonation_report(recipes: list[OctamerRecipe]) -> dict:
+    """Charged histidines of all nucleosomes, and side chains in a state that the build does not give them; by `ph`."""
+    if all(recipe.ph is None for recipe in recipes):
+        return {}
+    names, charged, others = list(residue_library().values()), 0, set()
+    for recipe in set(recipes):
+        core = octamer_of_recipe(recipe)
+        charged += recipes.count(recipe) * sum(names[k].inner_name == CHARGED for k in core.residue_template)
+        others |= set(unusual_protonation(recipe, core))
+    return {"protonation": {"ph": recipes[0].ph, "charged_histidines": charged,
+                            "as_usual_in_spite_of_pka": sorted(others)}}
 
 
 @cache

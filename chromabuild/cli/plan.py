@@ -64,6 +64,7 @@ def plan(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed:
         from chromabuild.pipeline.chain import stale_files
         from chromabuild.pipeline.engine_choice import sensible_engine
         from chromabuild.pipeline.limits import STAGES_WITH_LIMITS, obstacles
+        from chromabuild.pipeline.parameters import check_before_work
         from chromabuild.pipeline.plan import estimate, size_is_known
 
         settings = load(config, overrides, seed)
@@ -74,8 +75,11 @@ def plan(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed:
         certain = "not here" if is_known else "not here if the box is that large"
         choice = sensible_engine(result)
         old = [f"stale, to be made again: {', '.join(stale)}"] if stale else []
-        show({**result.as_dict(), "engine": choice.as_dict(), "obstacles": found, "stale": list(stale)}, json,
-             [*old, *result.lines(), choice.line(settings), *(f"{certain}: {sentence}" for sentence in found)])
+        note = check_before_work(settings)
+        said = {"note": note} if note else {}
+        show({**result.as_dict(), "engine": choice.as_dict(), "obstacles": found, "stale": list(stale), **said}, json,
+             [*old, *result.lines(), choice.line(settings), *(f"{certain}: {sentence}" for sentence in found),
+              *(f"{key}: {text}" for key, text in said.items())])
         return
     from chromabuild.pipeline.chain import stale_files
     from chromabuild.pipeline.plan import cost_on, estimate

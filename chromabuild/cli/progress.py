@@ -39,6 +39,10 @@ class PlainReporter:
         """Say that a stage is up to date."""
         self._say(f"{title}: up to date")
 
+    def note(self, text: str) -> None:
+        """Say what should be known before the work."""
+        self._say(f"note: {text}")
+
 
 class TerminalReporter:
     """A rich progress bar a stage."""
@@ -70,6 +74,10 @@ class TerminalReporter:
     def skipped(self, title: str) -> None:
         """Say that a stage is up to date."""
         self._console.print(f"[green]✓[/green] {title:<28} [dim]up to date[/dim]", highlight=False)
+
+    def note(self, text: str) -> None:
+        """Say what should be known before the work."""
+        self._console.print(f"[yellow]note:[/yellow] {text}", highlight=False)
 
 
 def make_reporter() -> PlainReporter | TerminalReporter:

@@ -14,6 +14,7 @@ from functools import cache
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import template_path
+from chromabuild.forcefield.analogies import add_like_terms, analogies
 
 Element = ElementTree.Element
 
@@ -23,10 +24,16 @@ def _table() -> dict[str, dict]:
     return json.loads(template_path("charmm_residues.json").read_text())
 
 
-def charmm_recipe(name: str, known: Iterable[str] | None = None) -> tuple[str, ...] | None:
+@cache
+def _own_patches() -> dict[str, dict]:
+    """Patches that OpenMM's file lacks, published and by analogy."""
+    return _table()["patches"] | analogies()["patches"]
+
+
+def charmm_recipe(name: str, known: Iterable[str] | None = None, by_analogy: bool = False) -> tuple[str, ...] | None:
     """CHARMM residue and patches of a residue of the library; None where ``known``, the residues, lack it.
 
-    Without ``known``, what the table says.
+    Without ``known``, what the table says; ``by_analogy``: with residues whose parameters are.
 
     A name that the table lacks is CHARMM's own, or that of an amino acid behind N (first of a protein) or C (last).
 
@@ -36,13 +43,14 @@ def charmm_recipe(name: str, known: Iterable[str] | None = None) -> tuple[str, .
     ('GLY', 'GLYP')
     """
     table = _table()
-    if name in table["residues"]:
-        recipe = tuple(table["residues"][name])
+    residues = table["residues"] | (analogies()["residues"] if by_analogy else {})
+    if name in residues:
+        recipe = tuple(residues[name])
         return recipe if known is None or recipe[0] in known else None
     if name in (known or ()):
         return (name,)
     ends = {"N": table["start of protein"], "C": table["end of protein"]}.get(name[:1])
-    inner = charmm_recipe(name[1:], known) if ends and len(name) > 2 else None
+    inner = charmm_recipe(name[1:], known, by_analogy) if ends and len(name) > 2 else None
     return (*inner, ends.get(inner[0], ends[""])) if inner else None
 
 
@@ -56,10 +64,12 @@ def keep_residues(root: Element, recipes: Iterable[tuple[str, ...]],
     recipes = tuple(dict.fromkeys(recipes))
     residues = {one.get("name"): one for one in root.find("Residues")}
     patches = {one.get("name"): one for one in root.findall("Patches/Patch")}
-    own = {name for recipe in recipes for name in recipe[1:] if name in _table()["patches"]}
+    own = {name for recipe in recipes for name in recipe[1:] if name in _own_patches()}
     for name in sorted(own):
-        patches[name] = _own_patch(_table()["patches"][name])
-        _add_impropers(root, name, _table()["patches"][name]["impropers"])
+        patches[name] = _own_patch(_own_patches()[name])
+        _add_impropers(root, name, _own_patches()[name]["impropers"])
+    if own & analogies()["patches"].keys():
+        add_like_terms(root)
     made = {recipe: _patched(residues[recipe[0]], recipe[1:], patches) for recipe in recipes}
     root.find("Residues")[:] = made.values()
     if root.find("Patches") is not None:
@@ -92,7 +102,7 @@ def _patched(residue: Element, wanted: tuple[str, ...], patches: dict[str, Eleme
     allowed = [one.get("name") for one in residue.findall("AllowPatch")]
     for name in wanted:
         forms = [form for form in allowed if form == name or form.rsplit("_", 1)[0] == name]
-        if name in _table()["patches"]:
+        if name in _own_patches():
             forms = [name]
         if not forms:
             raise BadInputError(f"templates/charmm_residues.json gives residue {residue.get('name')} the patch {name}, "

@@ -42,14 +42,16 @@ def rules_for(residues: Iterable[str], force_field: str, files: Sequence[str | P
     paths = [str(DATA / name) for name in force_field_files(force_field, water)]
     names = {residue: _own_name(residue) for residue in residues}
     sources: list[str | io.StringIO] = list(paths)
-    if FORCE_FIELDS[force_field].is_charmm:
+    form = FORCE_FIELDS[force_field]
+    if form.is_charmm:
         roots = [ElementTree.parse(path).getroot() for path in paths]
         names_of_own = {one.get("name") for root in own for one in root.findall("Residues/Residue")}
         also = frozenset(value for root in own for one in root.iter() for key, value in one.attrib.items()
                          if key.rstrip("12345") in ("class", "type") and value)
         for root, path in zip(roots, paths, strict=True):
             known = set(_residues_of(path))
-            recipes = {name: charmm_recipe(name, known) for name in residues if name not in names_of_own}
+            recipes = {name: charmm_recipe(name, known, form.by_analogy) for name in residues
+                       if name not in names_of_own}
             recipes = {name: recipe for name, recipe in recipes.items() if recipe}
             made = keep_residues(root, recipes.values(), also)
             names |= {name: made[recipe] for name, recipe in recipes.items()}
@@ -90,7 +92,7 @@ def is_known(residue: str, force_field: str, files: Sequence[str | Path] = ()) -
         return True
     known = {name for file in force_field_files(force_field) for name in _residues_of(str(DATA / file))}
     if FORCE_FIELDS[force_field].is_charmm:
-        return charmm_recipe(residue, known) is not None
+        return charmm_recipe(residue, known, FORCE_FIELDS[force_field].by_analogy) is not None
     return _own_name(residue) in known
 
 

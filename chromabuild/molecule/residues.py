@@ -15,8 +15,10 @@ import numpy as np
 
 from chromabuild.base.files import template_path
 
-SOLVENT = {"water": "HOH", "sodium": "NA", "potassium": "K", "magnesium": "MG", "chloride": "CL"}
-"""Residues of solvent by their key in the counts of a manifest, in global atom order."""
+SOLVENT = {"water": "HOH", "sodium": "NA", "potassium": "K", "magnesium": "MG", "chloride": "CL",
+           "calcium": "CA"}
+"""Residues of solvent by their key in the counts of a manifest, in global atom order; calcium stands
+last, and only where there is some."""
 SITE = "EP"
 """In place of the element of an atom without mass: OpenMM's and AMBER's name of an extra point."""
 

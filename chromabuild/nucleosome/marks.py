@@ -93,7 +93,7 @@ def marked_nucleosomes(section: BuildSection, chromosome: str, dyad_position: np
     a file, and for a file of marks that meets no nucleosome.
     """
     tails = "compact" if section.tails == "scaffold" else section.tails
-    common = OctamerRecipe(section.histones, tails, template=section.template or "").checked()
+    common = OctamerRecipe(section.histones, tails, template=section.template or "", ph=section.ph).checked()
     for mark in section.variants:
         common = common.with_mark(mark)
     recipes = [common] * len(dyad_position)

@@ -23,6 +23,7 @@ from chromabuild.nucleosome.homology import (
 )
 from chromabuild.nucleosome.mark_names import HistoneMark, nearest_name, parse_mark
 from chromabuild.nucleosome.octamer import FAMILIES, LINKER_CHAIN, Octamer, octamer
+from chromabuild.nucleosome.protonation import pka_values, protonate, unusual
 from chromabuild.nucleosome.template_file import read_template
 
 SPECIES = ("xenopus", "human", "yeast")
@@ -47,6 +48,8 @@ class OctamerRecipe:
     """File of a user's template whose octamer it is; empty: that of 1KX5, or modelled on it."""
     modifications: tuple[str, ...] = ()
     """Such as ``H3K27ac``."""
+    ph: float | None = None
+    """At which histidines are protonated by their pKa; None: neutral but for those of the template."""
 
     def with_mark(self, mark: str) -> "OctamerRecipe":
         """The recipe with one more variant, modification or mutation, or with a linker histone.
@@ -236,6 +239,20 @@ def build_octamer(recipe: OctamerRecipe, dna: np.ndarray, dna_polar: np.ndarray)
     template = read_template(recipe.template).octamers[recipe.tails] if recipe.template else octamer(recipe.tails)
     if recipe == OctamerRecipe(tails=recipe.tails, template=recipe.template):
         return template
+    chains, letters, names = _chains(recipe, template, dna, dna_polar)
+    if recipe.ph is not None:
+        protonate(chains, pka_values(chains), recipe.ph)
+    return octamer_of(chains, letters, names)
+
+
+def unusual_protonation(recipe: OctamerRecipe, core: Octamer) -> list[str]:
+    """Side chains of an octamer, but histidines, that a recipe's pH finds in another state than they are built in."""
+    return [] if recipe.ph is None else unusual(pka_values(chains_of(core)), recipe.ph, core.histone)
+
+
+def _chains(recipe: OctamerRecipe, template: Octamer, dna: np.ndarray, dna_polar: np.ndarray
+            ) -> tuple[list[list[Residue]], tuple[str, ...], tuple[str, ...]]:
+    """Heavy atoms of every chain, its letter and the name of its histone; arguments are those of ``build_octamer``."""
     chains, names, moved = chains_of(template), list(template.histone), []
     for family in () if recipe.template else FAMILIES[:4]:
         variant = next((v for v in recipe.variants if recipe.entry(v)["family"] == family), None)
@@ -261,7 +278,7 @@ def build_octamer(recipe: OctamerRecipe, dna: np.ndarray, dna_polar: np.ndarray)
     if recipe.linker_histone:
         chains, names = [*chains, stored_linker_histone(recipe.linker_histone)], [*names, recipe.linker_histone]
         letters = (*letters, LINKER_CHAIN)
-    return octamer_of(chains, letters, tuple(names))
+    return chains, letters, tuple(names)
 
 
 def _mutate(chains: list[list[Residue]], families: tuple[str, ...], mutation: str) -> None:

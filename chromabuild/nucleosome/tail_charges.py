@@ -28,7 +28,8 @@ def _changes(recipe: OctamerRecipe) -> tuple[float, ...]:
         difference = modification.charge - _CHARGE.get(modification.parent, 0) - modification.begins_chain
         if difference:
             for copy in (0, 1) if mark.copy == 0 else (mark.copy - 1,):
-                bead = bead_of_residue(_unmodified(replace(recipe, modifications=())), mark.family, copy, mark.number)
+                plain = _unmodified(replace(recipe, modifications=(), ph=None))
+                bead = bead_of_residue(plain, mark.family, copy, mark.number)
                 if bead is not None:
                     change[bead] += difference
     return tuple(change.tolist())

@@ -36,6 +36,9 @@ class Reporter(Protocol):
     def skipped(self, title: str) -> None:
         """A stage whose results are up to date."""
 
+    def note(self, text: str) -> None:
+        """What should be known before the work."""
+
 
 def stage_named(name: str) -> Stage:
     """The stage of that name. Raises KeyError for another name."""
@@ -157,7 +160,9 @@ def _run_stages(config: Settings, threads: int, reporter: Reporter, force: bool,
     from chromabuild.pipeline.parameters import check_before_work
 
     if NAMES.index(last) >= NAMES.index("build"):
-        check_before_work(config)
+        note = check_before_work(config)
+        if note:
+            reporter.note(note)
     any_run, weighed = force, False
     stages = [stage for stage in STAGES[:NAMES.index(last) + 1] if stage.applies is None or stage.applies(config)]
     for k, stage in enumerate(stages):

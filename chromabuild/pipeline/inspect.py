@@ -34,6 +34,7 @@ def locus_summary(config: Settings) -> Summary:
     into.
     """
     from chromabuild.genome.locus import load_locus
+    from chromabuild.pipeline.parameters import check_before_work
     from chromabuild.pipeline.plan import octamers_of
 
     locus = load_locus(config.locus)
@@ -46,7 +47,8 @@ def locus_summary(config: Settings) -> Summary:
     check_force_field(config, octamers_of(config, fibre)[0])
     if config.solvate.box:
         check_box(config)
-    return locus.summary()
+    note = check_before_work(config)
+    return locus.summary() | ({"note": note} if note else {})
 
 
 def check_force_field(config: Settings, octamers: "list[Octamer]") -> None:

@@ -255,7 +255,7 @@ def octamers_of(config: Settings, fibre: Fibre) -> tuple[list[Octamer], np.ndarr
     Raises BadInputError for a template, variants, marks or methylation that cannot be built, as the stage `build` does,
     and for a modification that the force field does not describe.
     """
-    recipes, modified = check_fibre(config, fibre)
+    recipes, modified, _ = check_fibre(config, fibre)
     nowhere = np.zeros((0, 3)), np.zeros(0, dtype=bool)
     built = {recipe: build_octamer(recipe, *nowhere) for recipe in set(recipes)}
     return [built[recipe] for recipe in recipes], modified

@@ -166,5 +166,9 @@ class _Calls:
         yield lambda phase, share=None: self._progress(f"{title}: {phase}", share)
         self._progress(title, 1.0)
 
+    def note(self, text: str) -> None:
+        """Hand on what should be known before the work."""
+        self._progress(f"note: {text}")
+
     def skipped(self, title: str) -> None:
         self._progress(f"{title}: up to date", 1.0)

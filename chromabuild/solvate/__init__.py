@@ -128,7 +128,7 @@ def solvate(solute: Solute, section: SolvateSection, seed: int, threads: int, fo
 
 def _manifest(system: SolvatedSystem, shards: list[Shard]) -> Manifest:
     counts = system.counts
-    charge = system.placed.charge + sum(ion.charge * counts[key] for key, ion in SPECIES.items())
+    charge = system.placed.charge + sum(ion.charge * counts.get(key, 0) for key, ion in SPECIES.items())
     return Manifest(
         box=tuple((system.grid.box / 1000).tolist()), grid=system.grid.counts, atoms=system.n_atoms, counts=counts,
         net_charge=charge, inputs=system.inputs, modifications=system.placed.modifications(), shards=shards,

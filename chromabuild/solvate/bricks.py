@@ -21,7 +21,7 @@ from chromabuild.shards.brick_file import brick_bytes
 from chromabuild.shards.manifest import RECORD_FOLDER, Shard, count_atoms, file_entry, file_error
 from chromabuild.shards.pdb import pdb_bytes
 from chromabuild.solvate.ions import SPECIES, formal_charges
-from chromabuild.solvate.layout_file import CONTENTS, StoredLayout
+from chromabuild.solvate.layout_file import StoredLayout
 from chromabuild.solvate.placement import PlacedSolute
 
 FILES_VERSION = 2
@@ -123,7 +123,7 @@ def _solvent_parts(system: SolvatedSystem, lower: np.ndarray, upper: np.ndarray)
     oxygen -= np.where(oxygen >= system.grid.box, system.grid.box, 0).astype(np.int32)
     inside = (oxygen >= lower).all(2) & (oxygen < upper).all(2)
     first_id = system.counts["solute"]
-    for content, key in enumerate(CONTENTS[1:], start=1):
+    for content, key in enumerate(system.layout.counts, start=1):
         if system.counts[key] == 0:
             continue
         present = part.occupant == content

@@ -29,8 +29,9 @@ class Ion:
 
 
 SPECIES = {key: Ion(SOLVENT[key], letter, charge) for key, letter, charge in
-           (("sodium", "N", 1), ("potassium", "K", 1), ("magnesium", "M", 2), ("chloride", "C", -1))}
-"""By their key in the counts of a manifest, in global atom order."""
+           (("sodium", "N", 1), ("potassium", "K", 1), ("magnesium", "M", 2), ("chloride", "C", -1),
+            ("calcium", "A", 2))}
+"""By their key in the counts of a manifest, in global atom order. Counts have no calcium where none is asked for."""
 
 _STREAM = 0x696F6E73
 """Second half of the Philox key: separates the choice of ions from every other use of the seed."""
@@ -72,18 +73,20 @@ def _side_chain(template: ResidueTemplate) -> tuple[int, str | None]:
 def ion_counts(solute_charge: int, n_waters: int, section: SolvateSection) -> dict[str, int]:
     """How many of each species give the salts asked for and a neutral box.
 
-    A negative solute is neutralised with ``section.counterion``, a positive one with chloride. Where magnesium
-    overshoots by one, a chloride makes up for it.
+    A negative solute is neutralised with ``section.counterion``, a positive one with chloride. Where magnesium or
+    calcium overshoots by one, a chloride makes up for it.
     """
     def units(molarity: float) -> int:
         return round(molarity * n_waters / WATER_MOLARITY)
 
     counts = {"sodium": units(section.salt), "potassium": units(section.potassium_chloride),
               "magnesium": units(section.magnesium_chloride)}
+    if section.calcium_chloride or section.counterion == "calcium":
+        counts["calcium"] = units(section.calcium_chloride)
     valence = SPECIES[section.counterion].charge
     counts[section.counterion] += -(min(solute_charge, 0) // valence)
     counts["chloride"] = solute_charge + sum(SPECIES[key].charge * count for key, count in counts.items())
-    return counts
+    return {key: counts[key] for key in SPECIES if key in counts}
 
 
 def slot_priorities(seed: int, first: int, count: int, stream: int = 0) -> np.ndarray:
@@ -166,7 +169,8 @@ def charge_sites() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def debye_length(section: SolvateSection) -> float:
     """0.001 angstrom, from the ionic strength of the salts (Debye and Hueckel 1923); without salt 1 mmol/L is taken."""
-    strength = max(section.salt + section.potassium_chloride + 3 * section.magnesium_chloride, 1e-3)
+    strength = max(section.salt + section.potassium_chloride + 3 * (section.magnesium_chloride
+                                                                   + section.calcium_chloride), 1e-3)
     per_cubic_unit = strength * 6.02214076e23 / 1e27 / 1e9
     return float(1 / np.sqrt(8 * np.pi * BJERRUM_LENGTH * per_cubic_unit))
 

@@ -287,6 +287,8 @@ def input_key(solute_hash: str, box: np.ndarray, section: SolvateSection, seed: 
     """Hashes of everything that a layout depends on."""
     chosen = [section.salt, section.potassium_chloride, section.magnesium_chloride, section.counterion,
               section.ion_placement]
+    if section.calcium_chloride:  # what files record without it stays
+        chosen.append(section.calcium_chloride)
     # The tile tells which water it is; residues of the solute are in its hash.
     names = [entry.name for entry in library_needed(np.zeros(0, dtype=int))]
     settings = json.dumps([VERSION, box.tolist(), chosen, seed, CLOSEST, names], sort_keys=True)

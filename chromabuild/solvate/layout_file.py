@@ -51,7 +51,7 @@ class StoredLayout:
         """Open the file for reading."""
         self._file = h5py.File(path, "r", locking=False)  # cluster file systems may know no locks
         self.tiling = Tiling(tuple(int(edge) for edge in box), water_tile(water))
-        self.counts: dict[str, int] = dict(zip(CONTENTS[1:], self._file.attrs["counts"].tolist(), strict=True))
+        self.counts: dict[str, int] = dict(zip(CONTENTS[1:], self._file.attrs["counts"].tolist()))  # noqa: B905 - without calcium
         """Residues of water and of each ion, in global order."""
 
     def part(self, tiles: np.ndarray) -> LayoutPart:
@@ -66,14 +66,15 @@ class StoredLayout:
 def parts_of(layout: SolventLayout) -> Iterator[LayoutPart]:
     """The whole layout, some tiles at a time."""
     n = layout.tiling.tile.n_molecules
-    before = np.zeros(len(CONTENTS) - 1, dtype=np.int64)
+    width = 1 + len(layout.ions)
+    before = np.zeros(width, dtype=np.int64)
     for first in range(0, layout.tiling.n_tiles, _TILES_A_BATCH):
         tiles = np.arange(first, min(first + _TILES_A_BATCH, layout.tiling.n_tiles))
         occupant = layout.has_water(tiles).view(np.uint8)
         for content, slots in enumerate(layout.ions.values(), start=2):
             here = slots[slice(*np.searchsorted(slots, [first * n, (tiles[-1] + 1) * n]))] - first * n
             occupant.reshape(-1)[here] = content
-        count = np.stack([(occupant == content).sum(1) for content in range(1, len(CONTENTS))], axis=1)
+        count = np.stack([(occupant == content).sum(1) for content in range(1, width + 1)], axis=1)
         until = before + np.cumsum(count, axis=0)
         yield LayoutPart(tiles, occupant, until - count)
         before = until[-1]
@@ -91,7 +92,7 @@ def write_layout(layout: SolventLayout, folder: Path, inputs: dict[str, str]) ->
         packed = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
         chunk = min(_TILES_A_CHUNK, shape[0])
         occupant = file.create_dataset("occupant", shape, np.uint8, chunks=(chunk, shape[1]), **packed)
-        width = len(CONTENTS) - 1
+        width = 1 + len(layout.ions)
         before = file.create_dataset("before", (shape[0], width), np.int64, chunks=(chunk, width), **packed)
         for part in parts_of(layout):
             rows = slice(int(part.tiles[0]), int(part.tiles[-1]) + 1)

@@ -13,7 +13,8 @@ INTRODUCTION = """# Modifications
 What `build.variants`, `build.marks` and `build.methylation` can put on histones and DNA. Residue names are those of the
 Chemical Component Dictionary of the PDB. The charge is that of the residue inside a chain, with the phosphate of a
 nucleotide. A cell of CHARMM names residue and patches in its data; empty: the force field has none, and the build is
-refused. [How to use them](../../how-to/mark-nucleosomes-and-dna.md).
+refused. What `charmm36m-analogy` has beyond `charmm36m` is by analogy.
+[How to use them](../../how-to/mark-nucleosomes-and-dna.md).
 
 """
 
@@ -24,7 +25,7 @@ def described(residue: str, force_field: str) -> str:
         return ""
     if not FORCE_FIELDS[force_field].is_charmm:
         return code(residue)
-    return code(" + ".join(charmm_recipe(residue)))
+    return code(" + ".join(charmm_recipe(residue, by_analogy=FORCE_FIELDS[force_field].by_analogy)))
 
 
 def pages() -> dict[str, str]:

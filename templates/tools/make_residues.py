@@ -2,8 +2,8 @@
 
 Atom names and bonds are those of the AMBER residue templates in the OpenMM package (protein.ff14SB, DNA.OL15, tip3p),
 so that a solute written in this order is matched by the force field without renaming. Modified residues are made of
-their parents by templates/modified_residues.json. HOH4, the last of all so that the numbers of others in files stay, is
-the water of opc.xml, with a massless site. Run it only to add residues:
+their parents by templates/modified_residues.json. HOH4, behind them so that the numbers of others in files stay, is the
+water of opc.xml, with a massless site. Run it only to add residues:
 
     python templates/tools/make_residues.py
 """
@@ -16,7 +16,9 @@ import openmm.app
 
 STANDARD = ("ALA ARG ASN ASP CYS GLN GLU GLY HID HIE HIP ILE LEU LYS MET PHE PRO SER THR TRP TYR VAL").split()
 NUCLEOTIDES = [base + end for base in ("DA", "DC", "DG", "DT") for end in ("", "5", "3")]
-SOLVENT = ["HOH", "NA", "CL", "K", "MG"]
+SOLVENT = ["HOH", "NA", "CL", "K", "MG", "CA"]
+LATER = ("CA",)
+"""At the end, behind all others: their numbers in files stay."""
 
 # Rotatable side-chain torsions, IUPAC-IUB 1970.
 CHI = {
@@ -117,6 +119,7 @@ def main() -> None:
     water = residues["HOH"]
     residues["HOH4"] = {**water, "atoms": [a.get("name") for a in four_point.iter("Atom")],
                         "elements": [*water["elements"], "EP"]}
+    residues |= {name: residues.pop(name) for name in LATER}
     lines = [f"  {json.dumps(name)}: {json.dumps(entry, separators=(',', ':'))}" for name, entry in residues.items()]
     text = "{\n" + ",\n".join(lines) + "\n}\n"
     (Path(__file__).resolve().parents[1] / "residues.json").write_text(text)

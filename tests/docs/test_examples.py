@@ -9,7 +9,8 @@ import pytest
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NOT_HERE = {"demo-locus", "import-npt"}
 SAYS = {
-    "linker-histones": "ring piercings", "marks-and-variants": "H2A.Z", "hi-c-restraints": "restraints kept: 1",
+    "linker-histones": "ring piercings", "marks-and-variants": "H2A.Z",
+    "marked-promoter": "overlaps: 0", "hi-c-restraints": "restraints kept: 1",
     "clash-check": "exit code 4: clashes remain", "shards-only": "shards", "deterministic-run": "the same bits",
 }
 

@@ -5,12 +5,14 @@ from support import charmm_xml
 from support.molecular_systems import make_solute
 
 from chromabuild.base.errors import BadInputError
+from chromabuild.base.force_fields import FORCE_FIELDS
 from chromabuild.forcefield.assign import make_topology
 from chromabuild.forcefield.charmm import charmm_recipe
-from chromabuild.forcefield.modified_residues import check_parameters, force_fields_with
+from chromabuild.forcefield.modified_residues import analogy_note, check_parameters, force_fields_with
 from chromabuild.molecule.residues import modifications, residue_library
 
 KNOWN = [name for name in modifications() if force_fields_with(name)]
+PUBLISHED = [name for name in KNOWN if not all(FORCE_FIELDS[one].by_analogy for one in force_fields_with(name))]
 TOPPAR_ALY = {"CE": -0.02, "HE2": 0.09, "HE3": 0.09, "NZ": -0.47, "HZ": 0.31, "CH": 0.51, "OH": -0.51, "CH3": -0.27,
               "HH31": 0.09, "HH32": 0.09, "HH33": 0.09}
 """Charges of acetyl-lysine in toppar_all36_prot_modify_res.str, which OpenMM's file lacks, under our names."""
@@ -26,8 +28,8 @@ def chain_with(name: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def molecules():
-    """Template of a short chain by the name of its modified residue, in CHARMM36m."""
-    topology = make_topology(make_solute([chain_with(name) for name in KNOWN]), {}, "charmm36m")
+    """Template of a short chain by the name of its modified residue, in CHARMM36m with what is by analogy."""
+    topology = make_topology(make_solute([chain_with(name) for name in KNOWN]), {}, "charmm36m-analogy")
     return dict(zip(KNOWN, (topology.templates[k] for k in topology.run_template), strict=True))
 
 
@@ -46,9 +48,10 @@ def test_every_bond_angle_and_torsion_has_parameters(molecules, name):
     angles = {(min(i, k), j, max(i, k)) for j in neighbours for i in neighbours[j] for k in neighbours[j] if i != k}
     assert {(min(i, k), j, max(i, k)) for i, j, k in template.angle_atoms.tolist()} == angles
     turned = {tuple(sorted(row[1:3])) for row in template.dihedral_atoms.tolist()}
-    # The methyl of an acetyl turns freely in CHARMM.
+    # The methyl of an acetyl, and carbons on the nitrogens of arginine, turn freely in CHARMM.
     label = [atom for one in names for atom in residue_library()[one].atoms]
-    free = {(i, j) for i, j in bonds if (label[i], label[j]) in {("CH", "CH3"), ("C1A", "C2A"), ("CT", "CM")}}
+    turns = {("CH", "CH3"), ("C1A", "C2A"), ("CT", "CM"), ("CD", "NE"), ("NH2", "CAA"), ("NH1", "CQ1"), ("CQ2", "NH2")}
+    free = {(i, j) for i, j in bonds if (label[i], label[j]) in turns and name != "KCR"}
     assert {(i, j) for i, j in bonds if len(neighbours[i]) > 1 and len(neighbours[j]) > 1} - turned == free
     first = sum(sizes[:names.index(name)])
     inside = template.charge[first:first + len(residue_library()[name].atoms)].sum()
@@ -67,7 +70,7 @@ def test_acetyl_lysine_is_that_of_toppar(molecules):
     assert {"NZ", "CH", "CE", "HZ"} in inner and {"CH", "CH3", "NZ", "OH"} in inner
 
 
-@pytest.mark.parametrize("name", [name for name in KNOWN if name != "ALY"])
+@pytest.mark.parametrize("name", [name for name in PUBLISHED if name != "ALY"])
 def test_openmm_has_what_the_table_names(name):
     residue, *patches = charmm_recipe(name)
     charges = charmm_xml.atoms_of(residue, tuple(patches))
@@ -78,15 +81,20 @@ def test_openmm_has_what_the_table_names(name):
 def test_the_others_are_in_none_of_openmms_files():
     names = {residue.get("name") for residue in charmm_xml.charmm36().iter("Residue")}
     assert not names & {"ALY", "MLZ", "MLY", "M3L", "2MR", "DA2"}
-    assert force_fields_with("M3L") == [] and force_fields_with("5CM") == ["charmm36m"]
+    assert force_fields_with("M3L") == ["charmm36m-analogy"]
+    assert force_fields_with("5CM") == ["charmm36m", "charmm36m-analogy"]
+    assert set(KNOWN) == set(modifications()) and set(PUBLISHED) == set(KNOWN) - {
+        "MLZ", "MLY", "M3L", "NMM", "DA2", "2MR", "KCR"}
 
 
 @pytest.mark.parametrize(("marks", "bases", "force_field", "sentence"), [
     (["H3K27ac"], [], "amber14", "force field amber14 has no parameters for H3K27ac \\(N6-acetyl-lysine, ALY\\): set "
      "dynamics.force_field to charmm36m, or write H3:K27Q, the nearest stand-in, or leave it out$"),
     (["H3S10ph"], [], "amber19", "field amber19 .* or write H3:S10E, the nearest stand-in, or leave it out$"),
-    (["H3K4me3"], [], "charmm36m", "charmm36m has no parameters for H3K4me3 .*: no force field here has them: name a "
-     "file that has them in dynamics.force_field_files, or leave it out$"),
+    (["H3K4me3"], [], "charmm36m", "charmm36m has no parameters for H3K4me3 .*: no force field here has published "
+     "ones: set dynamics.force_field to charmm36m-analogy, which describes it by analogy, or name a file that has them "
+     "in dynamics.force_field_files, or leave it out$"),
+    (["H3K9cr"], [], "amber14", "no force field here has published ones: set .* or write H3:K9Q, the nearest stand-in"),
     ([], ["5mC"], "amber14", "no parameters for 5mC \\(5-methylcytosine, 5CM\\): set dynamics.force_field to "
      "charmm36m, or leave it out$"),
 ])
@@ -96,8 +104,18 @@ def test_what_has_no_parameters_is_refused_with_a_way_out(marks, bases, force_fi
 
 
 def test_what_has_parameters_passes():
-    check_parameters(["H3K27ac", "H4K16ac@1", "H3T3ph"], ["5mC", "5hmC", "5fC"], "charmm36m")
-    check_parameters([], [], "amber14")
+    for force_field in ("charmm36m", "charmm36m-analogy"):
+        assert check_parameters(["H3K27ac", "H4K16ac@1", "H3T3ph"], ["5mC", "5hmC", "5fC"], force_field) == []
+    assert check_parameters([], [], "amber14") == [] and analogy_note([]) == ""
+
+
+def test_parameters_by_analogy_are_told(tmp_path):
+    """By name, and not where a file of the user's has the residue."""
+    alike = check_parameters(["H3K4me3", "H3K27ac", "H4R3me2a"], ["5mC"], "charmm36m-analogy")
+    assert alike == ["H3K4me3", "H4R3me2a"] and "H3K4me3, H4R3me2a are by analogy" in analogy_note(alike)
+    own = tmp_path / "own.xml"
+    own.write_text('<ForceField><Residues><Residue name="M3L"/></Residues></ForceField>')
+    assert check_parameters(["H3K4me3", "H4R3me2a"], [], "charmm36m-analogy", [str(own)]) == ["H4R3me2a"]
 
 
 def test_a_topology_of_a_modified_residue_is_refused():

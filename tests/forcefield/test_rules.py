@@ -25,7 +25,7 @@ def test_every_unmodified_residue_is_known(force_field):
     """CHARMM has ions for its own three-point water alone."""
     unknown = [name for name, one in residue_library().items()
                if not one.modification and not is_known(name, force_field)]
-    assert unknown == (["HOH4"] if force_field == "charmm36m" else [])
+    assert unknown == (["HOH4"] if FORCE_FIELDS[force_field].is_charmm else [])
 
 
 @pytest.mark.parametrize(("residue", "recipe"), [

@@ -56,13 +56,16 @@ def test_formal_charges_are_ambers():
     (-144, {"potassium_chloride": 0.15, "magnesium_chloride": 0.015, "salt": 0.0}, (144, 99, 10, 119)),
     (-13, {"salt": 0.0, "counterion": "magnesium"}, (0, 0, 7, 1)),  # 14 charges: a chloride makes up for one
     (-14, {"salt": 0.0, "counterion": "magnesium"}, (0, 0, 7, 0)),
+    (-13, {"salt": 0.0, "counterion": "calcium"}, (0, 0, 0, 1, 7)),
+    (-144, {"calcium_chloride": 0.015}, (243, 0, 0, 119, 10)),
 ])
 def test_counts(charge, settings, expected):
     """36,630 waters x 0.15 / 55.5 = 99 formula units."""
     counts = ion_counts(charge, 36_630, SolvateSection(**settings))
     assert tuple(counts.values()) == expected
     assert charge + sum(SPECIES[key].charge * n for key, n in counts.items()) == 0
-    assert list(counts) == list(SPECIES) == ["sodium", "potassium", "magnesium", "chloride"]
+    assert list(counts) == list(SPECIES)[:len(expected)] and list(SPECIES) == [
+        "sodium", "potassium", "magnesium", "chloride", "calcium"]
 
 
 def test_priorities_belong_to_slots():

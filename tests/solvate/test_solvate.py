@@ -207,12 +207,13 @@ def test_any_number_of_processes_gives_the_same_bytes(solute, tmp_path):
     assert hashes(tmp_path / "killed") == reference
 
 
-MIXED = {"salt": 0.05, "potassium_chloride": 0.1, "magnesium_chloride": 0.05, "counterion": "magnesium"}
+MIXED = {"salt": 0.05, "potassium_chloride": 0.1, "magnesium_chloride": 0.05, "calcium_chloride": 0.03,
+         "counterion": "magnesium"}
 
 
 @pytest.mark.parametrize("placement", [pytest.param("uniform", marks=pytest.mark.release), "debye-hueckel"])
 def test_other_salts(solute, tmp_path, placement):
-    """Four species: neutral, apart from each other and the solute, and the same whatever the bricks."""
+    """Five species: neutral, apart from each other and the solute, and the same whatever the bricks."""
     settings = {**MIXED, "padding": 40.0 if placement == "debye-hueckel" else 10.0, "ion_placement": placement}
     manifest = solvate(solute, SolvateSection(brick_edge=60.0, **settings), 1, 1, tmp_path / "a")
     verify_shards(tmp_path / "a")

@@ -37,6 +37,7 @@ def run(job: Job) -> Summary:
 
 STAGE = Stage("relax", "dry relaxation",
               ("relax", "clash.threshold", "solvate.salt", "solvate.potassium_chloride", "solvate.magnesium_chloride",
-               "simulate.temperature", "dynamics.force_field", "dynamics.force_field_files"),
+               "solvate.calcium_chloride", "simulate.temperature", "dynamics.force_field",
+               "dynamics.force_field_files"),
               (RELAXED,), run, reads={"solute": CLEAN}, files=("dynamics.force_field_files",),
               applies=lambda config: config.relax.enabled)
