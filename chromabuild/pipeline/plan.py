@@ -38,8 +38,9 @@ from chromabuild.simulate.replicas import phases_of_replicas
 from chromabuild.solvate import brick_grid, disk_needed
 from chromabuild.solvate.ions import formal_charges, ion_counts
 from chromabuild.solvate.water import GAP_AT_FACES, water_tile
+from mesoscale.cores import crystal_path
 from mesoscale.fibre import Fibre
-from mesoscale.model import Parameters, body_points, build_chain, crystal_path, straight_conformation
+from mesoscale.model import Parameters, body_points, build_chain, straight_conformation
 from mesoscale.scaffold import NM, Scaffold, box_axes
 
 COMPLEMENT = {"A": "T", "C": "G", "G": "C", "T": "A"}

@@ -7,6 +7,7 @@ import pytest
 
 from mesoscale import disco
 from mesoscale.core_charges import at_salt, core_charges, template
+from mesoscale.cores import crystal_core
 from mesoscale.disco import (
     Envelope,
     Potential,
@@ -17,7 +18,7 @@ from mesoscale.disco import (
     read_pqr,
     relative_errors,
 )
-from mesoscale.model import Parameters, crystal_core
+from mesoscale.model import Parameters
 
 BJERRUM, KAPPA = 0.7, 1.3
 
