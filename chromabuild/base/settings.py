@@ -39,6 +39,7 @@ class LocusSection(Section):
     start: int | None = Field(None, ge=0, description="first base of the locus in the coordinates of BED and BEDPE, 0-based; empty: read from the FASTA header (name:start-end, 1-based) or 0")
     nucleosomes: str | None = Field("nucleosomes.bed", json_schema_extra=INPUT_FILE, description="BED of dyads (1 bp) or nucleosomes (their middle is the dyad), or narrowPeak (the summit is); empty: none, DNA alone")
     contacts: str | None = Field(None, json_schema_extra=INPUT_FILE, description="BEDPE of contacts, or .cool/.mcool/.hic; empty: none")
+    proteins: str | None = Field(None, json_schema_extra=INPUT_FILE, description="BED of other proteins on the DNA: the interval is the footprint, column 4 names the structure in build.structures, column 6 is the strand; empty: none")
     wrapped_length: int = Field(147, ge=101, le=147, description="bp wrapped on a core")
     minimum_linker: int = Field(10, ge=0, description="bp left between neighbouring cores when dyads are too close")
     circular: bool = Field(False, description="whether the sequence is closed to a circle, such as a plasmid; without nucleosomes and contacts only")
@@ -69,6 +70,7 @@ class BuildSection(Section):
 
     nucleosome_path: Literal["crystal", "superhelix"] = Field("crystal", description="crystal frames of 1KX5 or of build.template, or a regular superhelix: by default the 28 A / 106 A one of jcc.25840")
     template: str | None = Field(None, json_schema_extra=INPUT_FILE, description="nucleosome template file of your own (`chromabuild template add`): its DNA path and histones instead of those of 1KX5; empty: none")
+    structures: str | tuple[str, ...] | None = Field(None, json_schema_extra=INPUT_FILE, description="structures (PDB or mmCIF) of the proteins of locus.proteins, each with its DNA, in files that are named for them, e.g. [TBP.cif, CTCF.pdb]; empty: none")
     superhelix_pitch: float = Field(28.0, ge=20, le=60, description="angstrom a turn of the superhelix")
     superhelix_outer_diameter: float = Field(106.0, ge=80, le=160, description="angstrom, of the outer surface of superhelical DNA; its axis lies 10 A further in")
     superhelix_rise: float = Field(3.4, ge=3.2, le=3.6, description="angstrom along the superhelix from one base pair to the next")

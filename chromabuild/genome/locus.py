@@ -16,6 +16,7 @@ from chromabuild.genome.contacts import matrix_contacts, read_contacts
 from chromabuild.genome.dyad_phase import dyad_phase
 from chromabuild.genome.fasta import read_fasta, read_region
 from chromabuild.genome.nucleosomes import Nucleosome, read_nucleosomes, resolve_overlaps, without_crossing
+from chromabuild.genome.proteins import ProteinSite, check_room, read_protein_sites
 from chromabuild.genome.region import Region
 from mesoscale.fibre import Adjustment, Contact, Fibre
 
@@ -51,6 +52,8 @@ class Locus:
     """Of a circle; None: the nearest to relaxed DNA."""
     warnings: tuple[str, ...] = ()
     """What of the input does not look right; it is used all the same."""
+    proteins: tuple[ProteinSite, ...] = ()
+    """Of other proteins, by ascending base pair."""
 
     @classmethod
     def from_files(cls, fasta: str | Path, nucleosomes: str | Path | None = None, contacts: str | Path | None = None,
@@ -58,8 +61,8 @@ class Locus:
         """Read a sequence (FASTA), nucleosomes (BED; None: DNA alone) and contacts (BEDPE, .cool, .mcool, .hic).
 
         ``keys`` are further settings of section ``locus``: ``name``, ``record``, ``start``, ``wrapped_length``,
-        ``minimum_linker``, ``overlaps``, ``region``, ``circular``, ``linking_number``. Raises BadInputError with one
-        sentence for anything that cannot be used.
+        ``minimum_linker``, ``overlaps``, ``region``, ``circular``, ``linking_number``, ``proteins``. Raises
+        BadInputError with one sentence for anything that cannot be used.
 
         >>> locus = Locus.from_files("demo.fa", "demo.dyads.bed", name="four nucleosomes")
         >>> locus.chromosome, len(locus.sequence), len(locus.nucleosomes)
@@ -73,6 +76,7 @@ class Locus:
         return {"name": self.name, "chromosome": self.chromosome, "start": self.start,
                 "end": self.start + len(self.sequence), "base_pairs": len(self.sequence),
                 "nucleosomes": len(self.nucleosomes), "contacts": len(self.contacts),
+                **({"proteins": len(self.proteins)} if self.proteins else {}),
                 "adjusted_dyads": len(self.adjustments), "shifts": list(self.adjustments),
                 "unused_contacts": len(self.ignored_contacts), "ignored_contacts": list(self.ignored_contacts),
                 **({"warning": "; ".join(self.warnings)} if self.warnings else {})}
@@ -81,7 +85,8 @@ class Locus:
         place = f"{self.chromosome}:{self.start + 1:,}-{self.start + len(self.sequence):,}"
         return facts_html(self.name, {
             "place": place, "base pairs": len(self.sequence), "nucleosomes": len(self.nucleosomes),
-            "contacts": len(self.contacts), "dyads moved or dropped": len(self.adjustments),
+            **({"proteins": len(self.proteins)} if self.proteins else {}), "contacts": len(self.contacts),
+            "dyads moved or dropped": len(self.adjustments),
             "contacts left out": len(self.ignored_contacts)})
 
     def fibre(self) -> Fibre:
@@ -127,6 +132,9 @@ def load_locus(section: LocusSection) -> Locus:
                                 "choose a longer region")
     warning = dyad_phase(sequence, [n.dyad for n in found]).warning
     nucleosomes, changes = resolve_overlaps(found, section, start, length)
+    half = (section.wrapped_length - 1) // 2
+    proteins = _proteins(section, chromosome, start, length, [
+        (n.dyad - half, n.dyad + half, f"nucleosome {n.name}") for n in nucleosomes])
     contacts, ignored = _contacts(section, chromosome, start, start + length)
     return Locus(
         name=section.name,
@@ -139,12 +147,23 @@ def load_locus(section: LocusSection) -> Locus:
         adjustments=(*crossing, *changes),
         ignored_contacts=tuple(ignored),
         warnings=(f"{section.nucleosomes}: {warning}",) if warning else (),
+        proteins=proteins,
     )
+
+
+def _proteins(section: LocusSection, chromosome: str, start: int, length: int, nucleosomes: list[tuple[int, int, str]]
+              ) -> tuple[ProteinSite, ...]:
+    """Sites of other proteins, clear of the ``nucleosomes``, as ``check_room`` takes them."""
+    if section.proteins is None:
+        return ()
+    sites = read_protein_sites(section.proteins, chromosome, start, length, cut=section.region is not None)
+    check_room(section.proteins, sites, nucleosomes, start)
+    return tuple(sites)
 
 
 def _bare(section: LocusSection, chromosome: str, start: int, sequence: str) -> Locus:
     """DNA alone, linear or closed."""
-    for key in ("nucleosomes", "contacts"):
+    for key in ("nucleosomes", "contacts", "proteins"):
         if section.circular and getattr(section, key) is not None:
             raise BadInputError(f"locus.circular: closed DNA is built without {key}: leave locus.{key} empty")
     least = SHORTEST_CIRCLE if section.circular else SHORTEST_DNA
@@ -153,7 +172,8 @@ def _bare(section: LocusSection, chromosome: str, start: int, sequence: str) -> 
                             f"{'a circle' if section.circular else 'DNA'} is built of: extend the sequence")
     contacts, ignored = _contacts(section, chromosome, start, start + len(sequence))
     return Locus(section.name, chromosome, start, sequence, (), section.wrapped_length, tuple(contacts), (),
-                 tuple(ignored), section.circular, section.linking_number)
+                 tuple(ignored), section.circular, section.linking_number,
+                 proteins=_proteins(section, chromosome, start, len(sequence), []))
 
 
 def _sequence(section: LocusSection) -> tuple[str, int, str]:

@@ -14,12 +14,16 @@ from chromabuild.molecule.solute import base_36
 
 FAMILIES = ("H3", "H4", "H2A", "H2B") * 2
 LINKER_CHAIN = "L"
+MOST_PROTEINS = 1296
 MOST_NUCLEOSOMES = 7200  # segments are counted in 16 bits, up to nine to a nucleosome
 
 
 @dataclass(frozen=True)
 class Octamer:
-    """Eight chains in the nucleosome's own frame, and a linker histone where it is carried; sizes are those of 1KX5."""
+    """Eight chains in the nucleosome's own frame, and a linker histone where it is carried; sizes are those of 1KX5.
+
+    Chains of another protein in its own frame have the same form.
+    """
 
     position: np.ndarray
     """(15740, 3) angstrom."""
@@ -103,3 +107,11 @@ def histone_segid(nucleosome: int, chain: str) -> str:
             f"nucleosome {nucleosome} has no segment id left (at most {MOST_NUCLEOSOMES}): build the locus in parts"
         )
     return base_36(nucleosome, 3) + chain
+
+
+def protein_segid(number: int, chain: str) -> str:
+    """Segment id of a chain of another protein: P, its number in two digits of base 36, then a letter of the chain."""
+    if number >= MOST_PROTEINS:
+        raise BadInputError(f"protein {number} has no segment id left (at most {MOST_PROTEINS}): build the locus in "
+                            "parts")
+    return f"P{base_36(number, 2)}{chain}"
