@@ -10,7 +10,7 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import template_path
 from chromabuild.molecule.hydrogens import place_hydrogens, settle_hydroxyls
 from chromabuild.molecule.residues import residue_library, residue_names
-from chromabuild.molecule.solute import base_36
+from chromabuild.molecule.solute import Solute, base_36
 
 FAMILIES = ("H3", "H4", "H2A", "H2B") * 2
 LINKER_CHAIN = "L"
@@ -115,3 +115,12 @@ def protein_segid(number: int, chain: str) -> str:
         raise BadInputError(f"protein {number} has no segment id left (at most {MOST_PROTEINS}): build the locus in "
                             "parts")
     return f"P{base_36(number, 2)}{chain}"
+
+
+def protein_of_molecules(solute: Solute) -> list[int]:
+    """Number, from 0, of the protein on DNA that each molecule belongs to; -1 for DNA and histones."""
+    first = solute.residue_segment[solute.molecule_first_residue[:-1]]
+    names = [solute.segment_name[k] for k in first]
+    return [int(name[1:3], 36) if nucleosome < 0 and not strand.startswith("DNA") and name[:1] == "P" else -1
+            for name, nucleosome, strand in zip(names, solute.molecule_nucleosome.tolist(), solute.molecule_name,
+                                                strict=True)]

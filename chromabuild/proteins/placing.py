@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chromabuild.base.errors import BadInputError
@@ -71,7 +72,7 @@ def complexes_of(proteins: "BoundProteins | Sequence[BoundProtein] | None", conf
 
 
 def protein_counts(proteins: "BoundProteins | None", complexes: Sequence[Complex], sequence: str) -> list[dict]:
-    """How many of each protein there are, where, and how their DNA differs from that of the structure.
+    """How many of each protein there are, and in how many base pairs in all the locus differs from the structure.
 
     ``sequence`` is that of the fibre.
     """
@@ -80,8 +81,8 @@ def protein_counts(proteins: "BoundProteins | None", complexes: Sequence[Complex
         first, reverse = int(proteins.first_bp[k]), bool(proteins.reverse[k])
         here = sequence[first:first + len(one.sequence)]
         differing = sum(a != b for a, b in zip(here, one.strand(reverse), strict=True))
-        row = rows.setdefault(one.name, {"protein": one.name, "structure": one.path, **one.report, "sites": 0,
-                                         "base_pairs_differing": []})
+        row = rows.setdefault(one.name, {"protein": one.name, "structure": Path(one.path).name, "sites": 0,
+                                         **one.report, "base_pairs_differing": 0})
         row["sites"] += 1
-        row["base_pairs_differing"].append(differing)
+        row["base_pairs_differing"] += differing
     return list(rows.values())
