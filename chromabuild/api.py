@@ -69,7 +69,7 @@ def fibre_of(locus: "Locus", settings: Settings) -> "Fibre":
     section, fibre = settings.scaffold, fibre_with_proteins(locus, settings)
     dyad_position = fibre.start + np.array(fibre.dyads)
     # The same recipes as ``build_solute`` finds: they depend on settings, seed and positions on the chromosome alone.
-    recipes = octamer_recipes(settings.build, fibre.chromosome, dyad_position, settings.seed)
+    recipes = octamer_recipes(settings.build, fibre.chromosome, dyad_position, settings.seed, fibre.missing)
     acetylated = within_stretches(section.acetylated, fibre.chromosome, dyad_position) if section.acetylated else ()
     return replace(fibre, contacts=shared_out(fibre.contacts, section.replica, section.replicas),
                    linker_histone=tuple(bool(recipe.linker_histone) for recipe in recipes),

@@ -42,7 +42,8 @@ def build_solute(scaffold: Scaffold, config: Settings, threads: int = 1, progres
     """
     progress("relaxing linkers", 0.0)
     sequence = base_index(scaffold.base)
-    marked = marked_nucleosomes(config.build, scaffold.chromosome, scaffold.position[scaffold.dyad], config.seed)
+    marked = marked_nucleosomes(config.build, scaffold.chromosome, scaffold.position[scaffold.dyad], config.seed,
+                                scaffold.missing)
     recipes = marked.recipes
     modified = modified_bases(config, scaffold.chromosome, int(scaffold.position[0]), bytes(scaffold.base).decode())
     octamers = [octamer_of_recipe(recipe) for recipe in recipes]

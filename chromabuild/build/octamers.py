@@ -76,9 +76,11 @@ def atoms_beside_dna(octamers: list[Octamer], proteins: list[Octamer], path: Rel
 
 def octamer_counts(recipes: list[OctamerRecipe]) -> list[dict]:
     """How many nucleosomes carry which histones."""
+    lacking = any(recipe.missing for recipe in recipes)
     return [{"histones": "template" if recipe.template else recipe.species,
              "marks": ", ".join(recipe.marks) or "none",
              "linker_histone": recipe.linker_histone or "none",
+             **({"missing_dimers": recipe.missing or "none"} if lacking else {}),
              "nucleosomes": recipes.count(recipe)} for recipe in sorted(set(recipes))]
 
 

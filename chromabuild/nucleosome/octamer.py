@@ -1,5 +1,6 @@
 """The histone octamer of PDB 1KX5 with all hydrogens, and its copies on every core of a fibre."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -90,6 +91,16 @@ def _with_hydrogens(heavy_position: np.ndarray, elements: np.ndarray, template: 
     place_hydrogens(position, template, first_atom)
     settle_hydroxyls(position, template, first_atom)
     return position
+
+
+def without_chains(core: Octamer, gone: Sequence[int]) -> Octamer:
+    """An octamer less some of its chains."""
+    kept = ~np.isin(core.residue_chain, gone)
+    atoms = np.repeat(kept, np.diff(core.first_atom))
+    left = [k for k in range(len(core.chain)) if k not in gone]
+    return Octamer(core.position[atoms], core.residue_template[kept], core.residue_number[kept],
+                   np.searchsorted(left, core.residue_chain[kept]), tuple(core.chain[k] for k in left),
+                   tuple(core.histone[k] for k in left))
 
 
 def place_octamer(core: Octamer, origin: np.ndarray, frame: np.ndarray) -> np.ndarray:

@@ -71,6 +71,6 @@ STAGE = Stage("scaffold", "mesoscale scaffold",
               ("locus", "scaffold", "build.linker_histone", "build.linker_histone_share", "build.marks"),
               ("scaffold.h5", "contact_map.npz", "contact_map.cool"), run,
               companions=("scaffold_trajectory.h5",),
-              files=("locus.fasta", "locus.nucleosomes", "locus.contacts", "locus.proteins", "scaffold.acetylated",
-                     "build.marks", "build.structures"),
+              files=("locus.fasta", "locus.nucleosomes", "locus.contacts", "locus.proteins", "locus.missing_dimers",
+                     "scaffold.acetylated", "build.marks", "build.structures"),
               settings_of=_of_build)
