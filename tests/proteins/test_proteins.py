@@ -13,7 +13,7 @@ from support.complexes import SEQUENCE, write_complex
 
 from chromabuild import Locus
 from chromabuild.analysis.duplex import read_duplexes
-from chromabuild.api import add_solvent, assign_force_field, build_solute, fibre_of, fold, relax_solute, remove_clashes
+from chromabuild.api import build_solute, fibre_of, fold, remove_clashes
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import Settings, load_config
 from chromabuild.dna.steps import analyse
@@ -138,18 +138,6 @@ def test_files_hold_the_proteins(built, tmp_path):
     assert part.molecule_name == ["DNA-I", "DNA-J", "H2B"]
     (row,) = solute.build_report["proteins"]
     assert (row["sites"], row["base_pairs"], row["base_pairs_differing"]) == (2, len(SEQUENCE), 0)
-
-
-@pytest.mark.slow
-def test_charges_are_whole_and_dynamics_run(built, tmp_path):
-    """The topology's charge is that of the shards (checked there to 0.01 e); 20 steps in chromamd without water."""
-    settings, _, _, _, (clean, _) = built
-    shards = add_solvent(clean, tmp_path / "shards", settings, threads=1)
-    topology = assign_force_field(clean, shards, settings)
-    assert topology.net_charge == pytest.approx(shards.manifest.net_charge, abs=1e-3)
-    relaxed, summary = relax_solute(clean, tmp_path / "relax", settings, threads=1, minimise_steps=20, length="10 fs")
-    assert relaxed.molecule_name == clean.molecule_name and np.isfinite(relaxed.position).all()
-    assert np.abs(relaxed.position - clean.position).max() < 5.0
 
 
 def broken(folder: Path, change) -> str:
