@@ -15,10 +15,11 @@ from chromabuild.genome.chromosomes import same_chromosome
 from chromabuild.genome.contacts import matrix_contacts, read_contacts
 from chromabuild.genome.dyad_phase import dyad_phase
 from chromabuild.genome.fasta import read_fasta, read_region
+from chromabuild.genome.missing_dimers import without_dimers
 from chromabuild.genome.nucleosomes import Nucleosome, read_nucleosomes, resolve_overlaps, without_crossing
 from chromabuild.genome.proteins import ProteinSite, check_room, read_protein_sites
 from chromabuild.genome.region import Region
-from chromabuild.genome.wrapping import Wrapping, without_dimers
+from chromabuild.genome.wrapping import Wrapping
 from mesoscale.fibre import Adjustment, Contact, Fibre
 
 SHORTEST_DNA = 10
