@@ -9,7 +9,7 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.progress import Progress, silent
 from chromabuild.base.settings import BuildSection, Settings
 from chromabuild.build.assembly import assemble_solute
-from chromabuild.build.duplex import build_dna
+from chromabuild.build.duplex import build_dna, rest_of_pairs
 from chromabuild.build.modified_bases import modification_table, modified_bases
 from chromabuild.build.octamers import atoms_beside_dna, octamer_counts, octamer_of_recipe, with_scaffold_tails
 from chromabuild.dna.helix import DYAD, RelaxedPath, crystal_path, relax_path, superhelix_path
@@ -62,7 +62,8 @@ def build_solute(scaffold: Scaffold, config: Settings, threads: int = 1, progres
     crosses = config.build.nucleosome_path == "superhelix"
     histones = atoms_beside_dna([] if crosses else octamers, proteins, path)
     dna_position, dna_template, report = build_dna(sequence, path.origin, path.frame, threads, scaffold.circular,
-                                                   histones=histones, modified=modified)
+                                                   histones=histones, modified=modified,
+                                                   pairs=_pairs(scaffold, sequence, complexes))
     del histones
     progress("placing histones", 0.8)
     solute = assemble_solute(dna_position, dna_template, octamers, path.core_origin, path.core_frame,
@@ -88,6 +89,16 @@ def build_solute(scaffold: Scaffold, config: Settings, threads: int = 1, progres
         solute.build_report |= {"marks_that_gave_way": marked.conflicts}
     progress("done", 1.0)
     return solute
+
+
+def _pairs(scaffold: Scaffold, sequence: np.ndarray, complexes: Sequence[Complex]) -> np.ndarray | None:
+    """(n, 6) shear ... opening of the base pairs: at rest, and as in the structures of proteins; None without these."""
+    if not complexes:
+        return None
+    pairs, bound = rest_of_pairs(sequence), scaffold.proteins
+    for k, one in enumerate(complexes):
+        pairs[bound.first_bp[k]:bound.last_bp[k] + 1] = one.within_pairs(bool(bound.reverse[k]))
+    return pairs
 
 
 def relaxed_path(

@@ -46,6 +46,8 @@ class Complex:
     """(n, 3)."""
     pair_frame: np.ndarray
     """(n, 3, 3) along strand I."""
+    pair_parameters: np.ndarray
+    """(n, 6) shear, stretch, stagger, buckle, propeller, opening; angstrom and degree."""
     protein: Octamer
     """All chains with all hydrogens; each ``histone`` is the name."""
     report: dict = field(default_factory=dict)
@@ -55,6 +57,10 @@ class Complex:
         if not reverse:
             return self.pair_origin, self.pair_frame
         return self.pair_origin[::-1], self.pair_frame[::-1] @ FLIP
+
+    def within_pairs(self, reverse: bool = False) -> np.ndarray:
+        """(n, 6) ``pair_parameters`` along strand I, or along strand II, where shear and buckle change their sign."""
+        return self.pair_parameters[::-1] * [-1, 1, 1, -1, 1, 1] if reverse else self.pair_parameters
 
     def strand(self, reverse: bool = False) -> str:
         """The sequence of strand I, or of strand II, 5' to 3'."""
@@ -115,7 +121,8 @@ def read_complex(path: str) -> Complex:
             residue.atoms = {name: x - middle for name, x in residue.atoms.items()}
     name = name_of_file(path)
     protein = octamer_of(chains, tuple(base_36(k, 1) for k in range(len(chains))), (name,) * len(chains))
-    found = Complex(path, name, duplex.sequence, pair_origin - middle, pair_frame, protein, report | {
+    found = Complex(path, name, duplex.sequence, pair_origin - middle, pair_frame, duplex.pair_parameters, protein,
+                    report | {
         "base_pairs": len(duplex.sequence), "chains": ", ".join(labels), "residues": len(protein.residue_template)})
     _check_ends(found)
     return found
