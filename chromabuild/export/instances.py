@@ -66,14 +66,17 @@ def instanced_entities(solute: Solute, scaffold: "Scaffold") -> Iterator[Instanc
         core_of[bound >= 0] = len(core_origin) + bound[bound >= 0]
         core_origin = np.concatenate([core_origin, scaffold.proteins.origin])
         core_frame = np.concatenate([core_frame, scaffold.proteins.frame])
-    copies: dict[tuple[int, int], list[int]] = {}
-    seen: dict[tuple[int, int], int] = {}
+    # The letter of a chain tells the copy: of a hexasome's H2A there is but one.
+    copies: dict[tuple[int, str], list[int]] = {}
     for molecule, entity in enumerate(entity_of_molecules(solute)):
-        core = int(core_of[molecule])
-        if core >= 0:
-            copy = seen[core, entity] = seen.get((core, entity), -1) + 1
-            copies.setdefault((entity, copy), []).append(molecule)
-    for (entity, copy), molecules in copies.items():
+        if core_of[molecule] >= 0:
+            segment = solute.segment_name[solute.residue_segment[first[molecule]]]
+            copies.setdefault((entity, segment[-1]), []).append(molecule)
+    letters: dict[int, list[str]] = {}
+    for entity, letter in copies:
+        letters.setdefault(entity, []).append(letter)
+    for (entity, letter), molecules in copies.items():
+        copy = sorted(letters[entity]).index(letter)
         chosen = molecules[len(molecules) // 2]
         cores = core_of[molecules]
         core = int(core_of[chosen])

@@ -11,6 +11,7 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import Settings, validated
 from chromabuild.dna.helix import DYAD, crystal_path
 from chromabuild.dna.steps import analyse
+from chromabuild.export.instances import instanced_entities
 from chromabuild.forcefield.assign import make_topology
 from chromabuild.genome.locus import load_locus
 from chromabuild.molecule.residues import residue_library
@@ -82,6 +83,16 @@ def test_wrapped_base_pairs_and_histones_lie_as_in_the_crystal(built):
     placed, expected = solute.position[first[10]:first[16]][main].astype(float), core.position[kept][main]
     matrix, shift = superposition(placed, expected)
     assert np.sqrt(np.mean(np.sum((placed @ matrix.T + shift - expected) ** 2, axis=1))) < 0.05
+
+
+def test_scenes_put_the_one_copy_of_a_hexasome_on_its_side(built):
+    """H2A of chain C is on the first nucleosome alone, that of chain G on both; the protein is at its site."""
+    _, scaffold, solute = built
+    found = [one for one in instanced_entities(solute, scaffold) if one.label == "H2A"]
+    assert [len(one.origin) for one in found] == [1, 2]
+    assert np.array_equal(found[0].origin[0], scaffold.core_origin[0])
+    (bound,) = [one for one in instanced_entities(solute, scaffold) if "sites" in one.description]
+    assert np.array_equal(bound.origin, scaffold.proteins.origin)
 
 
 def test_nothing_overlaps_and_dynamics_run(tmp_path):
