@@ -73,17 +73,17 @@ def _by_distance(shares: list[float]) -> dict[str, float]:
 _SHOWN = {"contact_pattern": _by_distance, "energy_at_rest": _at_rest}
 
 
-def _of_build(config: "Settings") -> tuple[str, ...]:
-    """The fold keeps clear of proteins; flexible tails have the charges of what the nucleosomes carry."""
-    proteins = ("build.structures",) if config.locus.proteins else ()
-    of_tails = ("build.histones", "build.variants", "build.template", "build.track_mark", "build.track_threshold")
-    return (*proteins, *(of_tails if config.scaffold.tails == "flexible" else ()))
+def _of_tails(config: "Settings") -> tuple[str, ...]:
+    """Flexible tails have the charges of what the nucleosomes carry; nothing else in the fold asks for it."""
+    return (("build.histones", "build.variants", "build.template", "build.track_mark", "build.track_threshold")
+            if config.scaffold.tails == "flexible" else ())
 
 
 STAGE = Stage("scaffold", "mesoscale scaffold",
-              ("locus", "scaffold", "build.linker_histone", "build.linker_histone_share", "build.marks"),
+              ("locus", "scaffold", "build.linker_histone", "build.linker_histone_share", "build.marks",
+               "build.structures"),
               ("scaffold.h5", "contact_map.npz", "contact_map.cool"), run,
               companions=("scaffold_trajectory.h5",),
               files=("locus.fasta", "locus.nucleosomes", "locus.contacts", "locus.proteins", "locus.missing_dimers",
                      "scaffold.acetylated", "build.marks", "build.structures"),
-              settings_of=_of_build)
+              settings_of=_of_tails)
