@@ -30,9 +30,10 @@ from common.timing import measured
 from chromabuild.base.settings import load_config
 from chromabuild.genome.locus import load_locus
 from mesoscale.core_charges import template
+from mesoscale.cores import crystal_path
 from mesoscale.energy import overlaps
 from mesoscale.kernels import kernel_energies
-from mesoscale.model import Chain, Parameters, build_chain, crystal_path, with_field
+from mesoscale.model import Chain, Parameters, build_chain, with_field
 from mesoscale.montecarlo import MOVES, RANDOM_PER_TRIAL, Walk
 from mesoscale.observables import radius_of_gyration
 from mesoscale.relaxation import gather, settle

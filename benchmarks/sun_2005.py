@@ -26,7 +26,8 @@ from common.command import Benchmark
 
 from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.nucleosome.octamer import octamer
-from mesoscale.model import Chain, Core, Parameters, crystal_core, straight_conformation, with_field
+from mesoscale.cores import Core, crystal_core
+from mesoscale.model import Chain, Parameters, straight_conformation, with_field
 from mesoscale.montecarlo import RANDOM_PER_TRIAL, Walk, exchange
 from mesoscale.observables import radius_of_gyration
 

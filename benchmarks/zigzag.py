@@ -16,9 +16,10 @@ import numpy as np
 from common.command import Benchmark
 from scipy.spatial import cKDTree
 
+from mesoscale.cores import crystal_core
 from mesoscale.dynamics import equilibrate_with_tails, first_tails
 from mesoscale.fibre import Fibre
-from mesoscale.model import Parameters, build_chain, crystal_core, straight_conformation, with_field
+from mesoscale.model import Parameters, build_chain, straight_conformation, with_field
 from mesoscale.montecarlo import RANDOM_PER_TRIAL, CoupledTails, Walk
 from mesoscale.observables import sedimentation_coefficient
 from mesoscale.relaxation import Conformation, settle

@@ -53,9 +53,9 @@ def _with_keys_of(*sections: str) -> Callable[[Function], Function]:
 
 
 def fibre_of(locus: "Locus", settings: Settings) -> "Fibre":
-    """The mesoscale fibre of a locus, with its linker histones, the marks of its tails and its share of the contacts.
+    """The mesoscale fibre of a locus, with its proteins, linker histones, marks of tails and share of the contacts.
 
-    Raises BadInputError for marks that do not fit the locus.
+    Raises BadInputError for marks and proteins that do not fit the locus.
     """
     from dataclasses import replace
 
@@ -63,12 +63,13 @@ def fibre_of(locus: "Locus", settings: Settings) -> "Fibre":
 
     from chromabuild.nucleosome.marks import octamer_recipes, within_stretches
     from chromabuild.nucleosome.tail_charges import tail_charge_changes
+    from chromabuild.proteins.placing import fibre_with_proteins
     from mesoscale.restraints import shared_out
 
-    section, fibre = settings.scaffold, locus.fibre()
+    section, fibre = settings.scaffold, fibre_with_proteins(locus, settings)
     dyad_position = fibre.start + np.array(fibre.dyads)
     # The same recipes as ``build_solute`` finds: they depend on settings, seed and positions on the chromosome alone.
-    recipes = octamer_recipes(settings.build, fibre.chromosome, dyad_position, settings.seed)
+    recipes = octamer_recipes(settings.build, fibre.chromosome, dyad_position, settings.seed, fibre.missing)
     acetylated = within_stretches(section.acetylated, fibre.chromosome, dyad_position) if section.acetylated else ()
     return replace(fibre, contacts=shared_out(fibre.contacts, section.replica, section.replicas),
                    linker_histone=tuple(bool(recipe.linker_histone) for recipe in recipes),

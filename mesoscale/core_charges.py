@@ -1,6 +1,7 @@
 """The bundled charges of the nucleosome core, fitted by mesoscale/disco.py at six salts, and of its rigid tails."""
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -44,14 +45,16 @@ def _fitted() -> tuple[list[float], Array, Array, NDArray[np.int64]]:
     return data["salt"], rows[:, :3] * ANGSTROM, rows[:, 3:].T, np.array(data["base_pair"])
 
 
-def core_charges(salt: float, wrapped_length: int = FULL_WRAP) -> tuple[Array, Array]:
+def core_charges(salt: float, before: int = FULL_WRAP // 2, after: int = FULL_WRAP // 2, without: Sequence[int] = ()
+                 ) -> tuple[Array, Array]:
     """Sites (s, 3) in nm, in the nucleosome's own frame, and charges (s,) of the core without tails.
 
-    Sites that stand for DNA beyond the middle `wrapped_length` base pairs are left out.
+    Sites that stand for DNA beyond the base pairs `before` and `after` the dyad are left out, and the rows `without`.
     """
     salts, site, charges, base_pair = _fitted()
-    unwrapped = (FULL_WRAP - wrapped_length) // 2
-    kept = (base_pair < 0) | ((base_pair >= unwrapped) & (base_pair < FULL_WRAP - unwrapped))
+    dyad = FULL_WRAP // 2
+    kept = (base_pair < 0) | ((base_pair >= dyad - before) & (base_pair <= dyad + after))
+    kept[list(without)] = False
     return site[kept], at_salt(salts, charges, salt)[kept]
 
 
@@ -63,6 +66,12 @@ def tail_charge_scale(salt: float) -> float:
     """
     data = template("tail_beads_1kx5.json")
     return float(at_salt(data["salt"], np.array(data["charge_scale"]), salt))
+
+
+def tails_of_rigid_sites() -> NDArray[np.int64]:
+    """(50,) tail that each of `rigid_tail_sites` is a bead of, in the order of mesoscale.tails.TAILS."""
+    tails = template("tail_beads_1kx5.json")["tails"]
+    return np.repeat(np.arange(len(tails)), [len(tail["rest"]) for tail in tails])
 
 
 def rigid_tail_sites(salt: float) -> tuple[Array, Array]:

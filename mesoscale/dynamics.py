@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mesoscale.chain_kernel import Dynamics, chain_kernel_of
-from mesoscale.field import core_field
 from mesoscale.kernels import kernel_of
-from mesoscale.model import Chain
+from mesoscale.model import Chain, with_field
 from mesoscale.relaxation import FINE_MARGIN, Conformation, clear, thermal_velocities
 from mesoscale.restraints import contact_distances, stiffened
 from mesoscale.tails import TERMS, FlexibleChains, TailWalk
@@ -52,10 +51,9 @@ CHARGES = 5  # where the kernel's energies have them
 
 
 def shortened(chain: Chain) -> Chain:
-    """The chain with charges that reach CUTOFF screening lengths, and the table of its cores' field for them."""
+    """The chain with charges that reach CUTOFF screening lengths, and tables of its cores' fields for them."""
     shorter = replace(chain, cutoff=min(chain.cutoff, CUTOFF / chain.kappa))
-    shape = chain.shape
-    return replace(shorter, field=core_field(shape.site, shape.site_charge, shorter.kappa, shorter.cutoff))
+    return with_field(shorter, least=0)
 
 
 def advance_with_tails(

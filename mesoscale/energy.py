@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from mesoscale.model import Chain, segment_ends, transported, wrapped
+from mesoscale.cores import transported
+from mesoscale.model import Chain, segment_ends, wrapped
 
 Array = NDArray[np.float64]
 
@@ -17,7 +18,7 @@ def twist_deviations(chain: Chain, position: Array, frame: Array) -> Array:
     start, end = segment_ends(chain, position, frame)
     direction = (end - start) / np.linalg.norm(end - start, axis=1)[:, None]
     is_core = chain.core > 0
-    leaving, arriving = frame @ chain.shape.joint_frame[0], frame @ chain.shape.joint_frame[1]
+    leaving, arriving = frame @ chain.joint_frame[:, 0], frame @ chain.joint_frame[:, 1]
     carried = transported(leaving[:-1, :, 1], leaving[:-1, :, 0], direction)
     out_b = np.where(is_core[:-1, None], carried, frame[:-1, :, 1])
     out_c = np.where(is_core[:-1, None], np.cross(direction, out_b), frame[:-1, :, 2])
@@ -33,7 +34,7 @@ def mechanical_energies(chain: Chain, position: Array, frame: Array) -> dict[str
     length = np.linalg.norm(end - start, axis=1)
     direction = (end - start) / length[:, None]
     is_core = chain.core > 0
-    leaving, arriving = frame @ chain.shape.joint_frame[0], frame @ chain.shape.joint_frame[1]
+    leaving, arriving = frame @ chain.joint_frame[:, 0], frame @ chain.joint_frame[:, 1]
     stretch = 0.5 * np.sum(chain.stretch_k * (length - chain.rest_length) ** 2)
 
     inner = np.flatnonzero(~is_core[1:-1]) + 1
@@ -58,8 +59,8 @@ def pair_energies(chain: Chain, position: Array, frame: Array) -> dict[str, floa
     owner, where, charge, kind = [], [], [], []
     for p in range(n):
         if chain.core[p]:
-            where.append(position[p] + chain.shape.site @ frame[p].T)
-            charge.append(chain.shape.site_charge)
+            where.append(position[p] + chain.shape_of(p).site @ frame[p].T)
+            charge.append(chain.shape_of(p).site_charge)
         else:
             where.append(position[p : p + 1])
             charge.append(chain.charge[p : p + 1])
@@ -98,11 +99,11 @@ def limb_energies(chain: Chain, position: Array, frame: Array) -> dict[str, floa
     where, charge = [position[beads]], [chain.charge[beads]]
     kind, owner = [np.ones(len(beads), int)], [np.full(len(beads), -1)]
     for c, p in enumerate(chain.cores):
-        there = limbs.kind[c] > 0
-        where += [position[p] + chain.shape.site @ frame[p].T, position[p] + limbs.place[c, there] @ frame[p].T]
-        charge += [chain.shape.site_charge, limbs.charge[c, there]]
-        kind += [np.full(len(chain.shape.site), 2), limbs.kind[c, there]]
-        owner += [np.full(len(chain.shape.site) + np.count_nonzero(there), c)]
+        there, shape = limbs.kind[c] > 0, chain.shape_of(p)
+        where += [position[p] + shape.site @ frame[p].T, position[p] + limbs.place[c, there] @ frame[p].T]
+        charge += [shape.site_charge, limbs.charge[c, there]]
+        kind += [np.full(len(shape.site), 2), limbs.kind[c, there]]
+        owner += [np.full(len(shape.site) + np.count_nonzero(there), c)]
     at, q, k, o = (np.concatenate(x) for x in (where, charge, kind, owner))
     for i in np.flatnonzero(k > 2):
         # Everything of other owners; of other limbs those that come later.
@@ -140,16 +141,17 @@ def overlaps(chain: Chain, position: Array, frame: Array) -> Array:
     depth: list[float] = []
     segments = len(start)
     middle, half = (start + end) / 2, np.linalg.norm(end - start, axis=1) / 2
-    radius = chain.shape.sphere_radius
-    reach = float((np.linalg.norm(chain.shape.sphere, axis=1) + radius).max())
+    reach = max(float((np.linalg.norm(shape.sphere, axis=1) + shape.sphere_radius).max()) for shape in chain.shapes)
     for s in range(segments):
         apart = np.linalg.norm(middle[:s] - middle[s], axis=1) - half[:s] - half[s]
         for t in np.flatnonzero(apart < 2 * chain.dna_radius):
             if chain.linker[s] == chain.linker[t] and s - t <= 2:
                 continue
             depth.append(2 * chain.dna_radius - segment_distance(start[s], end[s], start[t], end[t]))
-    world = {p: position[p] + chain.shape.sphere @ frame[p].T for p in chain.cores}
+    world = {p: position[p] + chain.shape_of(p).sphere @ frame[p].T for p in chain.cores}
     for p, spheres in world.items():
+        shape = chain.shape_of(p)
+        radius = shape.sphere_radius
         apart = np.linalg.norm(middle - position[p], axis=1) - half
         for s in np.flatnonzero(apart < reach + chain.dna_radius):
             along = end[s] - start[s]
@@ -157,15 +159,15 @@ def overlaps(chain: Chain, position: Array, frame: Array) -> Array:
             d = np.linalg.norm(start[s] + t[:, None] * along - spheres, axis=1)
             skip = np.zeros(len(spheres), bool)
             if p < chain.n - 1 and chain.linker[p] == chain.linker[s]:
-                skip = chain.shape.sphere_near[:, 0] > 0
+                skip = shape.sphere_near[:, 0] > 0
             if p > 0 and chain.linker[p - 1] == chain.linker[s]:
-                skip = chain.shape.sphere_near[:, 1] > 0
+                skip = shape.sphere_near[:, 1] > 0
             deep = (chain.dna_radius + radius - d)[~skip]
             depth.extend(deep[deep > 0])
         for q, others in world.items():
             if q < p and np.linalg.norm(position[p] - position[q]) < 2 * reach:
                 d = np.linalg.norm(spheres[:, None] - others[None], axis=2)
-                deep = radius[:, None] + radius[None] - d
+                deep = radius[:, None] + chain.shape_of(q).sphere_radius[None] - d
                 depth.extend(deep[deep > 0])
     all_depths = np.array(depth)
     return all_depths[all_depths > 0]
@@ -184,7 +186,7 @@ def energies(chain: Chain, position: Array, frame: Array) -> dict[str, float]:
     springs = np.where(excess <= d0, 0.5 * excess**2, d0 * (excess - 0.5 * d0))
     result["restraint"] = float(np.sum(chain.contact_k * springs))
     outside = np.maximum(np.linalg.norm(position, axis=1) - chain.confinement_radius, 0.0)
-    spheres = [position[p] + chain.shape.sphere @ frame[p].T for p in chain.cores]
+    spheres = [position[p] + chain.shape_of(p).sphere @ frame[p].T for p in chain.cores]
     bodies = np.concatenate([position[chain.beads], *spheres])
     beyond = np.maximum(np.abs(bodies) - chain.wall, 0.0)
     result["confinement"] = 0.5 * float(chain.confinement_k * np.sum(outside**2) + chain.wall_k * np.sum(beyond**2))

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from mesoscale.cores import coarse_core
 from mesoscale.dynamics import equilibrate_with_tails, first_tails
 from mesoscale.energy import overlaps
 from mesoscale.fibre import Fibre
@@ -18,9 +19,8 @@ from mesoscale.model import (
     Parameters,
     body_points,
     build_chain,
-    coarse_core,
-    crystal_core,
     over_stretch,
+    shapes_of,
     straight_conformation,
     with_field,
 )
@@ -29,7 +29,7 @@ from mesoscale.observables import energy_drift, map_of
 from mesoscale.relaxation import Conformation, enthalpy, equilibrate, gather, settle, squeeze
 from mesoscale.restraints import contact_report
 from mesoscale.scaffold import Scaffold, box_volume, build_scaffold
-from mesoscale.tails import TAIL_BEADS, FlexibleChains, TailWalk, heads_of, tails_of_fibre
+from mesoscale.tails import FlexibleChains, TailWalk, beads_of_nucleosomes, cores_of, heads_of, tails_of_fibre
 from mesoscale.trajectory import Trajectory
 
 SQUEEZES = 12  # annealings tried for the smallest box
@@ -79,7 +79,7 @@ def fold(
     frames = None if trajectory is None else _trajectory(trajectory, fibre, parameters, sweeps, seed, hotter)
     stopped = frames.last()[1] if frames is not None else {}
     folded = chain.n > 1 and (chain.confinement_k > 0 or chain.wall_k > 0 or len(chain.contact) > 0)
-    bare = crystal_core(fibre.wrapped_length, parameters.dna_radius, parameters.salt, rigid_tails=False)
+    bare = shapes_of(fibre, parameters, rigid_tails=False)[0]
     histones = tails_of_fibre(fibre, parameters)
     beads = None
     if stopped:
@@ -92,21 +92,21 @@ def fold(
             show(0.1 + 0.1 * share, state)
 
         if flexible:
-            chain = replace(chain, shape=bare)
+            chain = replace(chain, shape=bare[0], others=bare[1:])
             beads = first_tails(histones, chain, start, _random(seed, TAILS))
             start, beads, contact_k = equilibrate_with_tails(chain, start, histones, beads, random, shown)
         else:
             start, contact_k = equilibrate(chain, start, random, shown)
         chain = replace(chain, contact_k=contact_k)
     else:
-        laid = straight_conformation(replace(chain, shape=coarse_core(chain.shape)))
+        laid = straight_conformation(chain.reshaped(coarse_core))
         start = Conformation.boxed(chain, *laid)
         if chain.n > 1:  # a core alone has nothing to fold
             start = settle(chain, start)
     most = 0.7 if choose == "smallest-box" else 0.8
     coupled = None
     if flexible:
-        chain = replace(chain, shape=bare)
+        chain = replace(chain, shape=bare[0], others=bare[1:])
         if beads is not None:
             grown = TailWalk.begin(histones, chain, start.position, start.frame, beads)
         else:  # beads of a run that is gone on with come from its last frame
@@ -124,15 +124,15 @@ def fold(
     elif coupled is not None and choose == "last":
         beads = coupled.beads
     else:
-        beads = grow_tails(histones, replace(chain, shape=bare), position, frame, seed).beads
+        beads = grow_tails(histones, replace(chain, shape=bare[0], others=bare[1:]), position, frame, seed).beads
     heads = heads_of(histones, chain, position, frame)
     scaffold = build_scaffold(
         fibre, chain, position, frame, parameters,
-        tails=beads[histones.histone_tails()].reshape(-1, TAIL_BEADS, 3),
+        tails=beads_of_nucleosomes(histones, fibre, beads),
         linker_histones=np.concatenate(
             [heads, beads[~histones.histone_tails()].reshape(len(heads), -1, 3)], axis=1) if len(heads) else None,
     )
-    scaffold.linker_histone_core = histones.head_core
+    scaffold.linker_histone_core = np.searchsorted(cores_of(fibre), histones.head_core).astype(np.int32)
     scaffold.energy, scaffold.acceptance = sampled.series, sampled.acceptance
     scaffold.contacts = contact_report(fibre.contacts, chain.bp, position, parameters.contact_distance,
                                        sampled.walk.chain.contact_k)
@@ -193,7 +193,7 @@ def _trajectory(
     path: Path, fibre: Fibre, parameters: Parameters, sweeps: int, seed: int, hotter: tuple[float, ...]
 ) -> Trajectory:
     """The file of a run with these arguments."""
-    locus = hashlib.sha256(repr(fibre).encode()).hexdigest()
+    locus = hashlib.sha256(fibre.key.encode()).hexdigest()
     key = {"fibre": locus, "parameters": asdict(parameters), "sweeps": sweeps, "seed": seed, "hotter": hotter}
     return Trajectory(path, key, most_blocks(sweeps, parameters.tails == "flexible") + 1)
 

@@ -63,18 +63,20 @@ class FibreKernel:
 
     def __init__(self, chain: Chain) -> None:
         """Hand the constants of a chain of two particles or more over."""
-        border, shape = _kernels.fibre_handle, chain.shape
+        border = _kernels.fibre_handle
         self.n = chain.n
         self._handle = Handle(border.create_fibre(), border.free_fibre, "kernel of a fibre")
-        self._field = chain.field  # the kernel refers to it
+        self._fields = chain.fields  # the kernel refers to them
         number = self._handle.number
         border.set_particles(number, core=chain.core, linker=chain.linker, charge=chain.charge)
         border.set_elasticity(number, rest_length=chain.rest_length, stretch_k=chain.stretch_k, bend_k=chain.bend_k,
                               twist_k=chain.twist_k, rest_twist=chain.rest_twist)  # fmt: skip
-        border.set_joints(number, point=columns(shape.joint_point), frame=matrices(shape.joint_frame))
-        border.set_sites(number, site=columns(shape.site), site_charge=shape.site_charge)
-        border.set_spheres(number, sphere=columns(shape.sphere), radius=shape.sphere_radius,
-                           near=columns(shape.sphere_near))  # fmt: skip
+        border.set_shapes(number, n_shapes=len(chain.shapes), form=chain.forms + 1)
+        for which, shape in enumerate(chain.shapes, start=1):
+            border.set_joints(number, which, point=columns(shape.joint_point), frame=matrices(shape.joint_frame))
+            border.set_sites(number, which, site=columns(shape.site), site_charge=shape.site_charge)
+            border.set_spheres(number, which, sphere=columns(shape.sphere), radius=shape.sphere_radius,
+                               near=columns(shape.sphere_near))  # fmt: skip
         dna_kappa = chain.kappa if chain.dna_kappa is None else chain.dna_kappa
         border.set_electrostatics(number, bjerrum=chain.bjerrum_length, kappa=chain.kappa, dna_kappa=dna_kappa,
                                   cutoff=chain.cutoff)  # fmt: skip
@@ -87,8 +89,9 @@ class FibreKernel:
         if len(chain.contact):
             border.set_contacts(number, contact=columns(chain.contact + 1), stiffness=chain.contact_k,
                                 distance=chain.contact_distance)  # fmt: skip
-        if chain.field is not None:
-            border.set_field(number, chain.field.number)
+        for which, field in enumerate(chain.fields, start=1):
+            if field is not None:
+                border.set_field(number, which, field.number)
         limbs = chain.limbs
         if limbs is not None:
             border.set_limbs(number, limb=np.asfortranarray(np.transpose(limbs.place, (2, 1, 0))),

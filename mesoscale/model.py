@@ -25,14 +25,16 @@ mesoscale/energy.py is the plain NumPy statement of all this; sampling uses the 
 compare the two.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from mesoscale.core_charges import FULL_WRAP, core_charges, rigid_tail_sites, template
+from mesoscale.cores import Core, core_shapes
 from mesoscale.fibre import Fibre
 from mesoscale.field import WORTH, CoreField, core_field
 from mesoscale.restraints import contact_partners
@@ -42,17 +44,9 @@ Array = NDArray[np.float64]
 TERMS = ("stretch", "bend", "twist", "electrostatic", "excluded", "floor", "restraint", "confinement")
 BOLTZMANN = 0.0138064852  # pN nm / K
 DNA_BEAD_LENGTH = 3.0  # nm, the published bead spacing
-SPHERE_SPACING = 3  # base pairs between the floor spheres along wrapped DNA
-# Spheres every 3 bp (1.02 nm) of this excess radius keep two axes apart by at least twice the nominal radius also when
-# the spheres of the two are staggered: (2 (1.1 + 0.03))^2 - 0.51^2 >= 2.2^2.
-STAGGER = 0.03
-OCTAMER_BALL = 2.6  # nm; fits between the two gyres' faces and fills the bore
-CORE_BALLS = (4.2, 3.3)  # nm; the radius of the superhelix, and what leaves room for linkers to leave
 # Mg2+ (Grigoryev, Arya, Correll, Woodcock & Schlick, PNAS 106:13317, 2009): linkers repel each other through this
 # inverse screening length (1/nm), and their persistence length (nm) falls; all else stays as in monovalent salt.
 MAGNESIUM_KAPPA, MAGNESIUM_PERSISTENCE = 2.5, 30.0
-HALF_TURN = 5  # base pairs
-NEAR_JOINT = 12  # base pairs of wrapped DNA that a linker, being their continuation, may come close to
 
 
 @dataclass(frozen=True)
@@ -122,118 +116,6 @@ class Parameters:
 
 
 @dataclass(frozen=True)
-class Core:
-    """A rigid nucleosome core in its own frame, nm.
-
-    joint_point (2, 3) and joint_frame (2, 3, 3): where DNA leaves (0) and arrives (1); frame columns are the helix axis
-    and two normals. site (s, 3) with site_charge (s,). sphere (k, 3) with sphere_radius (k,): what nothing may
-    enter; sphere_near (k, 2): wrapped DNA next to the exit and to the entry, and whatever touches it there: the linker
-    that continues it ignores these.
-    """
-
-    joint_point: Array
-    joint_frame: Array
-    site: Array
-    site_charge: Array
-    sphere: Array
-    sphere_radius: Array
-    sphere_near: NDArray[np.int32]
-
-
-def crystal_path(wrapped_length: int = FULL_WRAP) -> tuple[Array, Array]:
-    """Base-pair origins (n, 3) in nm and frames (n, 3, 3) of the middle `wrapped_length` pairs of 1KX5."""
-    data = template("nucleosome_path_1kx5.json")
-    off = (FULL_WRAP - wrapped_length) // 2
-    inside = slice(off, FULL_WRAP - off)
-    return np.array(data["origin"])[inside] / 10.0, np.array(data["frame"]).reshape(-1, 3, 3)[inside]
-
-
-def joint_frames(wrapped_length: int = FULL_WRAP) -> Array:
-    """Frames (2, 3, 3) with which DNA leaves (0) and arrives (1): helix axis and two normals.
-
-    A linker continues the helix axis, from which the normal of a single base pair stands off by 10 degrees: the axis is
-    the mean of the normals over a turn around the joint, of the crystal's last turn where it ends there. The base
-    pair's own frame is turned onto it by the shortest way. In 1KX5 the axes cross at 43 degrees; the ten base pairs
-    beyond them that PDB 4QLC has, with a linker histone, cross at 42, the normals of the last base pairs at 60.
-    """
-    _, frame = crystal_path()
-    joints = []
-    for end in ((FULL_WRAP + wrapped_length) // 2 - 1, (FULL_WRAP - wrapped_length) // 2):
-        first = min(max(end - HALF_TURN, 0), FULL_WRAP - 1 - 2 * HALF_TURN)
-        x, normal = frame[end, :, 0], frame[end, :, 2]
-        axis = frame[first : first + 2 * HALF_TURN + 1, :, 2].sum(axis=0)
-        axis /= np.linalg.norm(axis)
-        across = transported(x, normal, axis)
-        joints.append(np.stack([axis, across, np.cross(axis, across)], axis=1))
-    return np.array(joints)
-
-
-def crystal_core(
-    wrapped_length: int = FULL_WRAP, dna_radius: float = 1.1, salt: float = 0.15, rigid_tails: bool = True,
-    charges: Literal["fitted", "formal"] = "fitted",
-) -> Core:
-    """The core of PDB 1KX5 with `wrapped_length` base pairs in a salt (mol/L).
-
-    Fitted charges: those whose Debye-Hueckel field is the Poisson-Boltzmann field of the core without tails (about 300
-    sites on its envelope, mesoscale/disco.py); with `rigid_tails` also the 50 beads of tails that lie on their own
-    core, for a model in which tails do not move. Formal charges, a third as many sites: -2 e a wrapped base pair,
-    gathered on the DNA axis every 3 bp (-294 e for 147 bp), and those of histones and tails (+148 e). Spheres: wrapped
-    DNA, the octamer in 32 balls, those tails in balls of three residues. Raises ValueError for a salt beyond that of
-    the fits.
-    """
-    origin, _ = crystal_path(wrapped_length)
-    data = template("nucleosome_core_1kx5.json")
-    # From the dyad outwards, so that the set is symmetric whatever the wrapped length.
-    dyad = (wrapped_length - 1) // 2
-    index = np.arange(dyad % SPHERE_SPACING, wrapped_length, SPHERE_SPACING)
-    octamer, tails = np.array(data["octamer_spheres"]), np.array(data["tail_spheres"])
-    joint = origin[[-1, 0]]
-    sphere = np.concatenate([origin[index], octamer[:, :3] / 10.0, tails[:, :3] / 10.0])
-    radius = np.concatenate([np.full(len(index), dna_radius + STAGGER), octamer[:, 3] / 10.0, tails[:, 3] / 10.0])
-    # Some tails lie against the DNA's ends in the crystal: no linker can leave without touching them.
-    near = np.linalg.norm(sphere[:, None] - joint, axis=2) < dna_radius + radius[:, None]
-    near[: len(index), 0] |= index >= wrapped_length - NEAR_JOINT
-    near[: len(index), 1] |= index < NEAR_JOINT
-    if charges == "formal":
-        histone = np.array(data["charge_sites"])
-        site = np.concatenate([origin[index], histone[:, :3] / 10.0])
-        charge = np.concatenate([np.full(len(index), -2.0 * wrapped_length / len(index)), histone[:, 3]])
-    else:
-        site, charge = core_charges(salt, wrapped_length)
-    if rigid_tails and charges == "fitted":
-        tail_site, tail_charge = rigid_tail_sites(salt)
-        site, charge = np.concatenate([site, tail_site]), np.concatenate([charge, tail_charge])
-    return Core(
-        joint_point=joint,
-        joint_frame=joint_frames(wrapped_length),
-        site=site,
-        site_charge=charge,
-        sphere=sphere,
-        sphere_radius=radius,
-        sphere_near=near.astype(np.int32),
-    )
-
-
-def coarse_core(core: Core) -> Core:
-    """The same core with few spheres, for folding: every second one of wrapped DNA, and one ball for the octamer."""
-    dna = np.flatnonzero(core.sphere_radius == core.sphere_radius[0])[::2]
-    # The rule of STAGGER at twice the spacing.
-    wide = 0.5 * float(np.hypot(2 * (core.sphere_radius[0] - STAGGER), 0.34 * SPHERE_SPACING))
-    return replace(
-        core,
-        sphere=np.concatenate([core.sphere[dna], np.zeros((1, 3))]),
-        sphere_radius=np.append(np.full(len(dna), wide), OCTAMER_BALL),
-        sphere_near=np.concatenate([core.sphere_near[dna], np.zeros((1, 2), np.int32)]),
-    )
-
-
-def ball_core(core: Core) -> Core:
-    """The same core as a ball around its centre, smaller for its own linkers: nothing can be trapped in it."""
-    return replace(core, sphere=np.zeros((2, 3)), sphere_radius=np.array(CORE_BALLS),
-                   sphere_near=np.array([[1, 1], [0, 0]], np.int32))  # fmt: skip
-
-
-@dataclass(frozen=True)
 class Limbs:
     """Points of flexible chains (histone tails, linker histones) that cores carry along, l for each of m cores, nm.
 
@@ -252,6 +134,7 @@ class Limbs:
 class Chain:
     """The particles of a fibre in chain order and the constants of their energy.
 
+    Cores have the `shape`, or one of the `others`: `form` (m,) says of each which, from 0; None: the first.
     `core` (n,) is 1, 2, ... for cores and 0 for beads; segment s joins particles s and s+1. `bp` (n,) is the base pair
     a bead stands for (fractional) or a core's dyad. `linker` numbers the stretch of free DNA a segment belongs to.
 
@@ -285,13 +168,54 @@ class Chain:
     wall_k: float
     wall: tuple[float, float, float]  # nm, half the container's edges
     limbs: Limbs | None = None
-    field: CoreField | None = None  # of the cores' sites; None: they are summed over
+    field: CoreField | None = None  # of the shape's sites; None: they are summed over
     dna_kappa: float | None = None  # 1/nm, between linker beads; None: as everywhere
+    others: tuple[Core, ...] = ()
+    form: NDArray[np.int32] | None = None
+    other_fields: tuple[CoreField | None, ...] = ()
 
     @property
     def n(self) -> int:
         """Number of particles."""
         return len(self.core)
+
+    @property
+    def shapes(self) -> tuple[Core, ...]:
+        """All shapes that cores have."""
+        return self.shape, *self.others
+
+    @property
+    def fields(self) -> tuple[CoreField | None, ...]:
+        """Tables of the fields of the shapes, None where sites are summed over."""
+        return self.field, *(self.other_fields or (None,) * len(self.others))
+
+    @property
+    def forms(self) -> NDArray[np.int32]:
+        """Which of the shapes (m,) each core has, from 0."""
+        return np.zeros(len(self.cores), np.int32) if self.form is None else self.form
+
+    def shape_of(self, particle: int) -> Core:
+        """The shape of a core, by its particle."""
+        return self.shapes[self.forms[self.core[particle] - 1]]
+
+    @cached_property
+    def joint_point(self) -> Array:
+        """Where DNA leaves (n, 0) and arrives (n, 1) at each particle, in its own frame; zero for beads."""
+        found = np.zeros((self.n, 2, 3))
+        found[self.cores] = np.array([shape.joint_point for shape in self.shapes])[self.forms]
+        return found
+
+    @cached_property
+    def joint_frame(self) -> Array:
+        """Frames (n, 2, 3, 3) with which DNA leaves and arrives at each particle; those of the shape for beads too."""
+        found = np.tile(self.shape.joint_frame, (self.n, 1, 1, 1))
+        found[self.cores] = np.array([shape.joint_frame for shape in self.shapes])[self.forms]
+        return found
+
+    def reshaped(self, change: Callable[[Core], Core]) -> "Chain":
+        """The chain with other shapes of its cores, and without tables of their fields."""
+        return replace(self, shape=change(self.shape), others=tuple(change(one) for one in self.others), field=None,
+                       other_fields=())
 
     @property
     def cores(self) -> NDArray[np.int32]:
@@ -329,33 +253,36 @@ def build_chain(fibre: Fibre, parameters: Parameters) -> Chain:
     def spacing(steps: int) -> int:
         return max(1, round(parameters.rise * steps / DNA_BEAD_LENGTH))
 
-    first, last = fibre.first_bp, fibre.last_bp
+    places = fibre.places
+    first, last = [place.first_bp for place in places], [place.last_bp for place in places]
     if not first:  # DNA alone: beads from end to end
         steps = len(fibre.sequence) - 1
         add_stretch(0, 0, steps, spacing(steps) + 1, spacing(steps), 0, spacing(steps) - 1)
     elif first[0] > 0:
         beads = spacing(first[0])
         add_stretch(0, 0, first[0], beads, beads, 0, beads)
-    for k in range(len(fibre.dyads)):
+    for k, place in enumerate(places):
         core.append(k + 1)
-        bp.append(fibre.dyads[k])
+        bp.append(place.middle)
         charge.append(0.0)
-        if k + 1 < len(fibre.dyads):
+        if k + 1 < len(places):
             steps = first[k + 1] - last[k]
             beads = max(1, spacing(steps) - 1)
             add_stretch(k + 1, last[k], steps, beads, beads + 1, 1, beads + 1)
     steps = len(fibre.sequence) - 1 - last[-1] if last else 0
     if steps > 0:
         beads = spacing(steps)
-        add_stretch(len(fibre.dyads), last[-1], steps, beads, beads, 1, beads - 1)
+        add_stretch(len(places), last[-1], steps, beads, beads, 1, beads - 1)
 
     length = np.array([s[1] for s in segment])
     thermal = parameters.thermal_energy
     partners = contact_partners(fibre.contacts, np.array(bp))
     strongest = max((c.weight for c, *_ in partners), default=1.0)
+    shapes, form = shapes_of(fibre, parameters)
     return Chain(
-        shape=crystal_core(fibre.wrapped_length, parameters.dna_radius, parameters.salt,
-                           charges=parameters.core_charges),
+        shape=shapes[0],
+        others=shapes[1:],
+        form=form,
         core=np.array(core, np.int32),
         bp=np.array(bp),
         linker=np.array([s[0] for s in segment], np.int32),
@@ -383,19 +310,22 @@ def build_chain(fibre: Fibre, parameters: Parameters) -> Chain:
     )
 
 
-def with_field(chain: Chain) -> Chain:
-    """The chain with a table of its cores' field, where there are enough cores for it to pay."""
-    if len(chain.cores) < WORTH:
-        return chain
-    shape = chain.shape
-    return replace(chain, field=core_field(shape.site, shape.site_charge, chain.kappa, chain.cutoff))
+def shapes_of(fibre: Fibre, parameters: Parameters, rigid_tails: bool = True
+              ) -> tuple[tuple[Core, ...], NDArray[np.int32]]:
+    """The different cores of a fibre, at least one, and which of them each place has; tails on them or not.
+
+    Without tails charges are the fitted ones.
+    """
+    return core_shapes(fibre, parameters.dna_radius, parameters.salt, parameters.linker_charge * parameters.rise,
+                       parameters.core_charges if rigid_tails else "fitted", rigid_tails)
 
 
-def transported(v: Array, a: Array, b: Array) -> Array:
-    """Vectors v (..., 3) turned by the smallest rotation that takes the unit vectors a to the unit vectors b."""
-    axis = np.cross(a, b)
-    cosine = np.sum(a * b, axis=-1, keepdims=True)
-    return cosine * v + np.cross(axis, v) + axis * np.sum(axis * v, axis=-1, keepdims=True) / (1 + cosine)
+def with_field(chain: Chain, least: int = WORTH) -> Chain:
+    """The chain with a table of the field of each shape that enough cores have for it to pay."""
+    count = np.bincount(chain.forms, minlength=len(chain.shapes))
+    fields = [core_field(shape.site, shape.site_charge, chain.kappa, chain.cutoff) if cores >= least else None
+              for shape, cores in zip(chain.shapes, count, strict=True)]
+    return replace(chain, field=fields[0], other_fields=tuple(fields[1:]))
 
 
 # Extra twist (degree) tried in turn when a straight linker would put the next core into what is there already.
@@ -411,7 +341,6 @@ def straight_conformation(chain: Chain) -> tuple[Array, Array]:
     and two normals. Centred on the origin.
     """
     position, frame = np.zeros((chain.n, 3)), np.tile(np.eye(3), (chain.n, 1, 1))
-    shape = chain.shape
     point, walking = np.zeros(3), np.eye(3)  # end of the DNA laid so far and its frame there
     laid: list[tuple[Array, Array]] = []  # spheres (k, 3), radii (k,) of each core and of each finished linker
     around: list[Array] = []  # centre and radius (4,) of a sphere around it
@@ -436,7 +365,7 @@ def straight_conformation(chain: Chain) -> tuple[Array, Array]:
             elif p == first and p > 0:
                 continue  # laid as the end of the linker before
             else:
-                best = None
+                best, shape = None, chain.shape_of(p)
                 hulls = np.array(around).reshape(-1, 4)
                 for extra in np.radians(EXTRA_TWIST) if p > 0 else [0.0]:
                     trial = turned(walking, extra) @ shape.joint_frame[1].T
@@ -481,8 +410,8 @@ def _overlap(spheres: Array, radius: Array, others: list[tuple[Array, Array]]) -
 def segment_ends(chain: Chain, position: Array, frame: Array) -> tuple[Array, Array]:
     """Start (n-1, 3) and end (n-1, 3) of every segment."""
     is_core = (chain.core > 0)[:, None]
-    leaves = np.where(is_core, position + frame @ chain.shape.joint_point[0], position)
-    arrives = np.where(is_core, position + frame @ chain.shape.joint_point[1], position)
+    leaves, arrives = (np.where(is_core, position + (frame @ chain.joint_point[:, end, :, None])[:, :, 0], position)
+                       for end in (0, 1))
     return leaves[:-1], arrives[1:]
 
 
@@ -494,5 +423,5 @@ def over_stretch(chain: Chain, position: Array, frame: Array) -> Array:
 
 def body_points(chain: Chain, position: Array, frame: Array) -> Array:
     """Points (k, 3) that span the fibre: its beads and the floor spheres of its cores."""
-    cores = [position[p] + chain.shape.sphere @ frame[p].T for p in chain.cores]
+    cores = [position[p] + chain.shape_of(p).sphere @ frame[p].T for p in chain.cores]
     return np.concatenate([position[chain.beads], *cores])

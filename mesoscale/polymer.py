@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.spatial import cKDTree
 
-from mesoscale.model import Chain, segment_ends, transported
+from mesoscale.cores import transported
+from mesoscale.model import Chain, segment_ends
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -79,13 +80,13 @@ def nodes_of(chain: Chain) -> Indices:
 def straight_distance(chain: Chain, a: int, b: int) -> float:
     """Distance (nm) of particles a < b of one linker, or at its ends, when it is straight and has its rest twist."""
     length, twist = float(chain.rest_length[a:b].sum()), float(chain.rest_twist[a:b].sum())
-    shape = chain.shape
-    point, frame = (shape.joint_point[0], shape.joint_frame[0]) if chain.core[a] else (np.zeros(3), np.eye(3))
+    leaving = chain.joint_point[a, 0], chain.joint_frame[a, 0]
+    point, frame = leaving if chain.core[a] else (np.zeros(3), np.eye(3))
     end = point + length * frame[:, 0]
     if chain.core[b]:
         c, s = np.cos(twist), np.sin(twist)
-        turned = frame @ np.array([[1, 0, 0], [0, c, -s], [0, s, c]]) @ shape.joint_frame[1].T
-        end = end - turned @ shape.joint_point[1]
+        turned = frame @ np.array([[1, 0, 0], [0, c, -s], [0, s, c]]) @ chain.joint_frame[b, 1].T
+        end = end - turned @ chain.joint_point[b, 1]
     return float(np.linalg.norm(end))
 
 
@@ -165,26 +166,26 @@ def seat(chain: Chain, nodes: Indices, place: Array) -> tuple[Array, Array]:
 
     Cores are turned so that their linkers leave toward the neighbouring nodes; beads lie on straight lines between.
     """
-    shape = chain.shape
     position, frame = np.zeros((chain.n, 3)), np.tile(np.eye(3), (chain.n, 1, 1))
     position[nodes] = place
     at = np.searchsorted(nodes, chain.cores)
     # Where DNA goes from a core, in its own frame: entry, exit. Toward the node before, the node behind.
-    ways = shape.joint_point[[1, 0]] + LEVER * np.array([[-1], [1]]) * shape.joint_frame[[1, 0], :, 0]
-    ways /= np.linalg.norm(ways, axis=1)[:, None]
+    points, frames = chain.joint_point[chain.cores], chain.joint_frame[chain.cores]
+    ways = points[:, [1, 0]] + LEVER * np.array([[-1], [1]]) * frames[:, [1, 0]][..., 0]
+    ways /= np.linalg.norm(ways, axis=2)[:, :, None]
     overlap = np.zeros((len(at), 3, 3))
-    for way, by in zip(ways, (-1, 1), strict=True):
+    for way, by in zip(np.swapaxes(ways, 0, 1), (-1, 1), strict=True):
         toward = place[np.clip(at + by, 0, len(nodes) - 1)] - place[at]
         toward /= np.maximum(np.linalg.norm(toward, axis=1), 1e-9)[:, None]
-        overlap += toward[:, :, None] * way[None, None, :]
+        overlap += toward[:, :, None] * way[:, None, :]
     # Kabsch: the rotation that brings both ways nearest to where they shall go.
     left, _, right = np.linalg.svd(overlap)
     left[:, :, 2] *= np.linalg.det(left @ right)[:, None]
     frame[chain.cores] = left @ right
 
     is_core = (chain.core > 0)[:, None]
-    leaves = np.where(is_core, position + frame @ shape.joint_point[0], position)
-    arrives = np.where(is_core, position + frame @ shape.joint_point[1], position)
+    leaves, arrives = (np.where(is_core, position + (frame @ chain.joint_point[:, end, :, None])[:, :, 0], position)
+                       for end in (0, 1))
     for a, b in zip(nodes, nodes[1:], strict=False):
         share = np.cumsum(chain.rest_length[a:b])[:-1] / chain.rest_length[a:b].sum()
         position[a + 1 : b] = leaves[a] + share[:, None] * (arrives[b] - leaves[a])
@@ -200,7 +201,7 @@ def _twisted_frames(chain: Chain, position: Array, frame: Array) -> Array:
     normal, before = normal / np.linalg.norm(normal), tangent[0]
     for p in range(chain.n - 1):
         if chain.core[p]:
-            leaving = frame[p] @ chain.shape.joint_frame[0]
+            leaving = frame[p] @ chain.joint_frame[p, 0]
             normal, before = leaving[:, 1], leaving[:, 0]
         normal = transported(normal, before, tangent[p]) if before @ tangent[p] > -0.99 else normal
         normal = normal - (normal @ tangent[p]) * tangent[p]

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mesoscale.cores import ball_core, coarse_core
 from mesoscale.energy import overlaps
 from mesoscale.kernels import Relaxation, kernel_energies, kernel_of
-from mesoscale.model import TERMS, Chain, ball_core, body_points, coarse_core
+from mesoscale.model import TERMS, Chain, body_points
 from mesoscale.observables import radius_of_gyration
 from mesoscale.polymer import coarse_path, nodes_of, seat
 from mesoscale.restraints import contact_distances, stiffened
@@ -137,7 +138,7 @@ def gather(
 
     Linkers are closed while bodies can pass each other; then floors stiffen, first those of balls, and the fibre cools.
     """
-    ball, coarse = (replace(chain, shape=shape(chain.shape)) for shape in (ball_core, coarse_core))
+    ball, coarse = (chain.reshaped(shape) for shape in (ball_core, coarse_core))
     nodes = nodes_of(chain)
     now = Conformation.boxed(chain, *seat(chain, nodes, coarse_path(chain, nodes, random)))
     now, _ = advance(replace(ball, floor_k=SOFTEST_FLOOR), now, CLOSING_STEPS, np.zeros((7, chain.n + 1)),
@@ -191,7 +192,7 @@ def untangle(chain: Chain, start: Conformation, random: np.random.Generator) -> 
     """Drive DNA out of cores that it runs through: cores are balls first, then have the coarse shape."""
     now = start
     for shape, stiffness in ((ball_core, SOFT_FLOOR / 5), (ball_core, SOFT_FLOOR), (coarse_core, SOFT_FLOOR)):
-        soft = replace(chain, shape=shape(chain.shape), floor_k=stiffness)
+        soft = replace(chain.reshaped(shape), floor_k=stiffness)
         for _ in range(SETTLING_STEPS // 2 // CHUNK):
             velocity = thermal_velocities(chain, random, SHAKING)
             now, _ = advance(soft, now, CHUNK, velocity, minimise=False, time_step=TIME_STEP)

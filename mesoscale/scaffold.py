@@ -20,9 +20,10 @@ from scipy.optimize import minimize
 from scipy.spatial import ConvexHull, QhullError
 from scipy.spatial.transform import Rotation
 
+from mesoscale.cores import crystal_path, transported
 from mesoscale.energy import twist_deviations
-from mesoscale.fibre import Adjustment, Fibre
-from mesoscale.model import Chain, Parameters, body_points, crystal_path, segment_ends, transported
+from mesoscale.fibre import Adjustment, Fibre, MissingDimer
+from mesoscale.model import Chain, Parameters, body_points, segment_ends
 from mesoscale.observables import fibre_observables
 from mesoscale.restraints import ContactEntry
 
@@ -32,6 +33,7 @@ VERSION = 1
 NM = 10.0  # angstrom
 CURVE_POINTS = 40  # points a segment of the curve is measured with
 BOX_MARGIN = 2.0  # nm: DNA around its axis and water
+_OF_PROTEINS = ("first_bp", "last_bp", "reverse", "origin", "frame")
 SIMPLEX = 0.2 * np.array([[-1, -1, -1], [2, 0, 0], [0, 2, 0], [0, 0, 2]])  # radian: where the search for the box begins
 
 
@@ -48,6 +50,19 @@ class LinkerEntry(TypedDict):
     """Angstrom by which the whole linker is longer than at rest."""
     twist_excess: float
     """Degree by which the whole linker is overwound."""
+
+
+@dataclass
+class BoundProteins:
+    """k proteins on DNA, angstrom: first and last base pair (k,), whether strand I of the structure is strand II of the
+    fibre (k,), and the place of their own frames: origin (k, 3), frame (k, 3, 3)."""
+
+    name: list[str]
+    first_bp: NDArray[np.int32]
+    last_bp: NDArray[np.int32]
+    reverse: NDArray[np.bool_]
+    origin: Array
+    frame: Array
 
 
 @dataclass
@@ -90,6 +105,8 @@ class Scaffold:
     linker_histones: Array | None = None  # (k, 28, 3) angstrom: 6 beads of the head, 22 of the C-terminal domain
     linker_histone_core: NDArray[np.int32] | None = None  # (k,) nucleosomes that carry them
     circular: bool = False  # whether the last base pair is followed by the first
+    missing: list[MissingDimer] = field(default_factory=list)  # H2A-H2B dimers that each nucleosome lacks; empty: none
+    proteins: BoundProteins | None = None
 
     _DATASETS = {
         "bp/origin": "origin",
@@ -130,6 +147,8 @@ class Scaffold:
                     file.attrs[key] = getattr(self, key)
                 if self.circular:
                     file.attrs["circular"] = True
+                if any(self.missing):
+                    file.attrs["missing_dimers"] = json.dumps(self.missing)
                 for key in self._JSON:
                     file.attrs[key] = json.dumps(getattr(self, key), sort_keys=True)
                 for dataset, attribute in self._DATASETS.items():
@@ -140,6 +159,10 @@ class Scaffold:
                 if self.linker_histones is not None:
                     file.create_dataset("linker_histones/beads", data=self.linker_histones, track_times=False)
                     file.create_dataset("linker_histones/nucleosome", data=self.linker_histone_core, track_times=False)
+                if self.proteins is not None:
+                    file.attrs["proteins"] = json.dumps(self.proteins.name)
+                    for name in _OF_PROTEINS:
+                        file.create_dataset(f"protein/{name}", data=getattr(self.proteins, name), track_times=False)
                 for name, series in self.energy.items():
                     file.create_dataset(f"energy/{name}", data=series, track_times=False)
                 for name, rate in self.acceptance.items():
@@ -172,6 +195,10 @@ class Scaffold:
                 for name, key in (("linker_histones", "beads"), ("linker_histone_core", "nucleosome")):
                     dataset = f"linker_histones/{key}"
                     values[name] = file[dataset][()] if dataset in file else None
+                values["missing"] = json.loads(file.attrs.get("missing_dimers", "[]"))
+                if "proteins" in file.attrs:
+                    values["proteins"] = BoundProteins(json.loads(file.attrs["proteins"]), **{
+                        name: file[f"protein/{name}"][()] for name in _OF_PROTEINS})
                 values["energy"] = {name: series[()] for name, series in file.get("energy", {}).items()}
                 values["acceptance"] = {name: float(rate[()]) for name, rate in file.get("acceptance", {}).items()}
                 return cls(**values)
@@ -231,12 +258,17 @@ def build_scaffold(
     n = len(fibre.sequence)
     origin, frames = np.zeros((n, 3)), np.zeros((n, 3, 3))
     nucleosome = np.full(n, -1, np.int32)
-    path_origin, path_frame = crystal_path(fibre.wrapped_length)
-    for k, p in enumerate(chain.cores):
-        wrapped = slice(fibre.first_bp[k], fibre.last_bp[k] + 1)
+    places = fibre.places
+    for place, p in zip(places, chain.cores, strict=True):
+        if place.protein >= 0:
+            body = fibre.proteins[place.protein].body
+            path_origin, path_frame = body.origin, body.frame
+        else:
+            path_origin, path_frame = crystal_path(fibre.wrapped[place.nucleosome])
+        wrapped = slice(place.first_bp, place.last_bp + 1)
         origin[wrapped] = position[p] + path_origin @ frame[p].T
         frames[wrapped] = frame[p] @ path_frame
-        nucleosome[wrapped] = k
+        nucleosome[wrapped] = place.nucleosome
 
     start, end = segment_ends(chain, position, frame)
     # The sampled twist decides how often a linker turns; its ends alone would leave whole turns open.
@@ -248,8 +280,8 @@ def build_scaffold(
         segments = np.flatnonzero(chain.linker == number)
         points = np.concatenate([start[segments[:1]], end[segments]])
         before, after = segments[0], segments[-1] + 1
-        from_bp = fibre.last_bp[chain.core[before] - 1] if chain.core[before] else 0
-        to_bp = fibre.first_bp[chain.core[after] - 1] if chain.core[after] else n - 1
+        from_bp = places[chain.core[before] - 1].last_bp if chain.core[before] else 0
+        to_bp = places[chain.core[after] - 1].first_bp if chain.core[after] else n - 1
         inside = slice(from_bp, to_bp + 1)
         start_frame = frames[from_bp] if chain.core[before] else None
         if not len(chain.cores):  # DNA alone starts as its first bead lies: tangent, then two normals
@@ -275,7 +307,9 @@ def build_scaffold(
              "twist_excess": float(np.degrees(steps * (twist - natural)))}
         )  # fmt: skip
 
-    core_position, core_frame = position[chain.cores], frame[chain.cores]
+    is_nucleosome = np.array([place.protein < 0 for place in places], bool)
+    (core_position, core_frame), bound = (
+        (position[at], frame[at]) for at in (chain.cores[is_nucleosome], chain.cores[~is_nucleosome]))
     turn = box_axes(np.concatenate([origin, body_points(chain, position, frame)]))
     centre = origin.mean(axis=0)
     return Scaffold(
@@ -297,6 +331,11 @@ def build_scaffold(
         linker_histones=None if linker_histones is None else (linker_histones - centre) @ turn * NM,
         observables=fibre_observables(position, core_position)
         | {"joint_gap": max(apart), "joint_turn": max(turned_off)},
+        missing=list(fibre.missing),
+        proteins=BoundProteins([one.name for one in fibre.proteins], np.array(
+            [one.first_bp for one in fibre.proteins], np.int32), np.array(
+            [one.last_bp for one in fibre.proteins], np.int32), np.array([one.reverse for one in fibre.proteins], bool),
+            (bound[0] - centre) @ turn * NM, turn.T @ bound[1]) if fibre.proteins else None,
     )
 
 

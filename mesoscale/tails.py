@@ -28,8 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mesoscale.chain_kernel import ChainKernel, Screening
-from mesoscale.core_charges import ANGSTROM, at_salt, tail_charge_scale, template
-from mesoscale.fibre import Fibre
+from mesoscale.core_charges import ANGSTROM, at_salt, tail_charge_scale, tails_of_rigid_sites, template
+from mesoscale.cores import missing_tails
+from mesoscale.fibre import Fibre, MissingDimer
 from mesoscale.model import Chain, Limbs, Parameters
 
 Array = NDArray[np.float64]
@@ -128,11 +129,12 @@ def _chain_rows(name: str, thermal: float, folded: bool) -> list[tuple[float, fl
 
 def build_tails(
     parameters: Parameters, acetylated: NDArray[np.bool_], linker_histone: NDArray[np.bool_],
-    charge_change: Array | None = None,
+    charge_change: Array | None = None, cores: Indices | None = None, missing: tuple[MissingDimer, ...] = (),
 ) -> FlexibleChains:
     """The chains of m nucleosomes: acetylated (m, 10) per tail in the order of TAILS, linker_histone (m,).
 
-    `charge_change` (m, 50) is added to the formal charges of the beads.
+    `charge_change` (m, 50) is added to the formal charges of the beads. `cores` (m,) are the nucleosomes' numbers among
+    all cores; default from 0. Tails of `missing` dimers (m,) are left out.
     """
     data = template("tail_beads_1kx5.json")
     thermal = GAS_CONSTANT * parameters.temperature
@@ -147,18 +149,21 @@ def build_tails(
         kind.extend([chain_kind] * len(charges))
         first.append(len(charge))
 
+    numbers = np.arange(len(acetylated)) if cores is None else cores
     for k in range(len(acetylated)):
-        bead = 0
-        for tail, folded in zip(data["tails"], acetylated[k], strict=True):
+        bead, absent = 0, missing_tails(missing[k]) if missing else []
+        for number, (tail, folded) in enumerate(zip(data["tails"], acetylated[k], strict=True)):
             formal = tail["charge"]
             if charge_change is not None:
                 formal = [q + float(change) for q, change in zip(formal, charge_change[k, bead:], strict=False)]
             bead += len(formal)
-            add(k, tail["anchor"], [scale * q for q in formal], TAIL)
+            if number in absent:
+                continue
+            add(int(numbers[k]), tail["anchor"], [scale * q for q in formal], TAIL)
             rows.extend(_chain_rows(tail["tail"], thermal, bool(folded)))
         if linker_histone[k]:
             each = DOMAIN_CHARGE / DOMAIN_BEADS
-            add(k, data["tail_of_linker_histone"], [each] * DOMAIN_BEADS, LINKER_TAIL)
+            add(int(numbers[k]), data["tail_of_linker_histone"], [each] * DOMAIN_BEADS, LINKER_TAIL)
             bond_k, angle_k = DOMAIN_BOND_K / ANGSTROM**2 / thermal, DOMAIN_ANGLE_K / thermal
             whole = (DOMAIN_BOND, bond_k, np.radians(DOMAIN_ANGLE), angle_k)
             rows.extend([(0.0, 0.0, 0.0, 0.0), (DOMAIN_BOND, bond_k, 0.0, 0.0), *[whole] * (DOMAIN_BEADS - 2)])
@@ -178,7 +183,7 @@ def build_tails(
         angle=angle,
         angle_k=angle_k,
         strength=strength,
-        head_core=np.flatnonzero(linker_histone).astype(np.int32),
+        head_core=numbers[np.flatnonzero(linker_histone)].astype(np.int32),
         head_site=np.array(data["head"]) * ANGSTROM,
         head_charge=at_salt(data["salt"], np.array(data["head_charge"]), parameters.salt),
     )
@@ -190,7 +195,23 @@ def tails_of_fibre(fibre: Fibre, parameters: Parameters) -> FlexibleChains:
     acetylated = np.array(fibre.acetylated, bool) if fibre.acetylated else none
     linker_histone = np.array(fibre.linker_histone, bool) if fibre.linker_histone else none
     change = np.array(fibre.tail_charge, dtype=float) if fibre.tail_charge else None
-    return build_tails(parameters, np.repeat(acetylated[:, None], len(TAILS), axis=1), linker_histone, change)
+    return build_tails(parameters, np.repeat(acetylated[:, None], len(TAILS), axis=1), linker_histone, change,
+                       cores_of(fibre), fibre.missing)
+
+
+def cores_of(fibre: Fibre) -> Indices:
+    """Numbers (m,) of the nucleosomes among all cores of a fibre, from 0."""
+    return np.array([k for k, place in enumerate(fibre.places) if place.nucleosome >= 0], np.int32)
+
+
+def beads_of_nucleosomes(tails: FlexibleChains, fibre: Fibre, beads: Array) -> Array:
+    """Beads (m, 50, 3) of the histone tails of every nucleosome from all beads (b, 3); NaN where a dimer is missing."""
+    found = np.full((len(fibre.dyads), TAIL_BEADS, 3), np.nan)
+    there = np.ones(found.shape[:2], bool)
+    for k, missing in enumerate(fibre.missing):
+        there[k] = ~np.isin(tails_of_rigid_sites(), missing_tails(missing))
+    found[there] = beads[tails.histone_tails()]
+    return found
 
 
 @dataclass(frozen=True)
@@ -206,19 +227,22 @@ class FixedPoints:
     def of(cls, tails: FlexibleChains, chain: Chain, position: Array, frame: Array) -> "FixedPoints":
         """The fibre's charge sites, linker beads and linker-histone heads; the core's shape must be without tails."""
         at, turn = position[chain.cores], frame[chain.cores]
-        cores, sites, heads = len(at), len(chain.shape.site), len(tails.head_core)
+        heads, shapes = len(tails.head_core), [chain.shape_of(p) for p in chain.cores]
+        sites = [len(shape.site) for shape in shapes]
         head = heads_of(tails, chain, position, frame).reshape(-1, 3)
-        site = (at[:, None] + chain.shape.site @ turn.transpose(0, 2, 1)).reshape(-1, 3)
+        site = np.concatenate([np.zeros((0, 3)), *(
+            at[c] + shape.site @ turn[c].T for c, shape in enumerate(shapes))])
         beads = len(chain.beads)
         return cls(
             position=np.concatenate([site, position[chain.beads], head]),
             charge=np.concatenate(
-                [np.tile(chain.shape.site_charge, cores), chain.charge[chain.beads], np.tile(tails.head_charge, heads)]
+                [np.zeros(0), *(shape.site_charge for shape in shapes), chain.charge[chain.beads],
+                 np.tile(tails.head_charge, heads)]
             ),
             kind=np.repeat([CORE, DNA, HEAD], [len(site), beads, len(head)]).astype(np.int32),
             core=np.concatenate(
                 [
-                    np.repeat(np.arange(cores), sites),
+                    np.repeat(np.arange(len(shapes)), sites),
                     np.full(beads, -1),
                     np.repeat(tails.head_core, len(tails.head_site)),
                 ]

@@ -12,6 +12,7 @@ LAYERS = (
     ("sterics", "shards"),
     ("dna",),
     ("nucleosome", "analysis"),
+    ("proteins",),
     ("build",),
     ("clash",),
     ("template_import", "solvate"),

@@ -1,27 +1,33 @@
 """DNA and octamers joined to one Solute."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from chromabuild.molecule.solute import CHAIN_LETTERS, MAX_RESIDUES_PER_SEGMENT, Solute, base_36
-from chromabuild.nucleosome.octamer import Octamer, histone_segid, place_octamer
+from chromabuild.nucleosome.octamer import Octamer, histone_segid, place_octamer, protein_segid
 
 
 def assemble_solute(dna_position: np.ndarray, dna_template: np.ndarray, octamers: list[Octamer],
-                    core_origin: np.ndarray, core_frame: np.ndarray, circular: bool = False) -> Solute:
+                    core_origin: np.ndarray, core_frame: np.ndarray, circular: bool = False,
+                    proteins: Sequence[Octamer] = ()) -> Solute:
     """Join DNA, as ``build_dna`` gives it, and octamers on their cores in the order that ``Solute`` prescribes.
 
     Args:
         dna_position: (atoms, 3) angstrom.
         dna_template: (2n,) library indices.
         octamers: one for each of m cores.
-        core_origin: (m, 3) angstrom.
-        core_frame: (m, 3, 3).
+        core_origin: (m + k, 3) angstrom, of nucleosomes, then of other proteins.
+        core_frame: (m + k, 3, 3).
         circular: whether ``build_dna`` closed the strands to circles.
+        proteins: k that are no nucleosomes.
     """
+    nucleosomes, octamers = len(octamers), [*octamers, *proteins]
     n = len(dna_template) // 2
     segment_name, segment, number = _dna_segments(n)
     dna_segments = len(segment_name)
-    segment_name += [histone_segid(k, chain) for k, octamer in enumerate(octamers) for chain in octamer.chain]
+    segment_name += [histone_segid(k, chain) if k < nucleosomes else protein_segid(k - nucleosomes, chain)
+                     for k, octamer in enumerate(octamers) for chain in octamer.chain]
     chains = [len(octamer.chain) for octamer in octamers]
     first_segment = dna_segments + np.concatenate([[0], np.cumsum(chains)])
     residues_of_chain = np.concatenate([np.zeros(0, dtype=int), *(np.bincount(o.residue_chain) for o in octamers)])
@@ -39,7 +45,8 @@ def assemble_solute(dna_position: np.ndarray, dna_template: np.ndarray, octamers
         segment_chain=[CHAIN_LETTERS[k % len(CHAIN_LETTERS)] for k in range(len(segment_name))],
         molecule_first_residue=np.concatenate([[0, n], histone_residues]).astype(np.int64),
         molecule_name=["DNA-I", "DNA-J", *(name for octamer in octamers for name in octamer.histone)],
-        molecule_nucleosome=np.concatenate([[-1, -1], np.repeat(np.arange(len(octamers)), chains)]).astype(np.int32),
+        molecule_nucleosome=np.concatenate([[-1, -1], np.repeat(
+            [k if k < nucleosomes else -1 for k in range(len(octamers))], chains)]).astype(np.int32),
         circular=(0, 1) if circular else (),
     )  # fmt: skip
 

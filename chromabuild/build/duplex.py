@@ -32,7 +32,8 @@ SEAM = 30  # base pairs that a circle repeats on either side
 
 
 def base_frames(
-    sequence: np.ndarray, origin: np.ndarray, frame: np.ndarray, threads: int = 1, modified: np.ndarray | None = None
+    sequence: np.ndarray, origin: np.ndarray, frame: np.ndarray, threads: int = 1, modified: np.ndarray | None = None,
+    pairs: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Bases (2n,), base origins (2n, 3) and frames (2n, 3, 3) of strand I, then strand J, from base pairs.
 
@@ -42,9 +43,9 @@ def base_frames(
         frame: (n, 3, 3).
         threads: for the relaxation of overlapping bases.
         modified: (2n,) codes of substituted cytosines, which stack as thymines do.
+        pairs: (n, 6) shear ... opening of every base pair at rest; default ``rest_of_pairs``.
     """
-    parameters = dna_parameters()
-    pair = np.array([parameters.pair[letter] for letter in BASES])[sequence]
+    pair = rest_of_pairs(sequence) if pairs is None else pairs
     (origin_i, frame_i), (origin_j, frame_j) = split_pair(origin, frame, pair)
     bases = both_strands(sequence)
     origins = np.concatenate([origin_i, origin_j[::-1]])
@@ -53,9 +54,16 @@ def base_frames(
     return bases, *relax_bases(stacked, origins, frames, pair, threads)
 
 
+def rest_of_pairs(sequence: np.ndarray) -> np.ndarray:
+    """(n, 6) shear ... opening at rest, angstrom and degree, of base pairs (n,) 0..3 for A, C, G, T of strand I."""
+    parameters = dna_parameters()
+    return np.array([parameters.pair[letter] for letter in BASES])[sequence]
+
+
 def build_dna(
     sequence: np.ndarray, origin: np.ndarray, frame: np.ndarray, threads: int = 1, circular: bool = False,
     histones: tuple[np.ndarray, np.ndarray] | None = None, modified: np.ndarray | None = None,
+    pairs: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, dict]:
     """All atoms of a duplex with free 5' and 3' hydroxyls, or of a closed circle without ends.
 
@@ -68,6 +76,7 @@ def build_dna(
         histones: (k, 3) atoms that the backbone keeps clear of, and their ``ATOM_CLASS`` (k,); not beside circles.
         modified: (2n,) codes of modified cytosines (``genome.methylation``), strand I, then strand J, each 5' to 3';
             the backbone keeps clear of their substituents, but not in circles.
+        pairs: (n, 6) shear ... opening of every base pair, as of ``base_frames``; not of circles.
 
     Returns:
         Positions (atoms, 3), library indices of the residues (2n,) - strand I, then strand J - and the report on the
@@ -76,7 +85,7 @@ def build_dna(
     if circular:
         bases, base_atoms, sugar, iterations = _closed_circle(sequence, origin, frame, threads)
     else:
-        bases, origins, frames = base_frames(sequence, origin, frame, threads, modified)
+        bases, origins, frames = base_frames(sequence, origin, frame, threads, modified, pairs)
         base_atoms, c1 = place_bases(bases, origins, frames)
         present = [one for one in (histones, None if modified is None else substituents(modified, base_atoms)) if one]
         obstacles = (_obstacles(c1, *(np.concatenate(part) for part in zip(*present, strict=True)), threads)

@@ -9,7 +9,7 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.progress import Progress, silent
 from chromabuild.base.settings import BuildSection, Settings
 from chromabuild.build.assembly import assemble_solute
-from chromabuild.build.duplex import build_dna
+from chromabuild.build.duplex import build_dna, rest_of_pairs
 from chromabuild.build.modified_bases import modification_table, modified_bases
 from chromabuild.build.octamers import (
     atoms_beside_dna,
@@ -25,6 +25,8 @@ from chromabuild.nucleosome.marks import marked_nucleosomes
 from chromabuild.nucleosome.octamer import Octamer
 from chromabuild.nucleosome.settling import settle_histones
 from chromabuild.nucleosome.template_file import read_template
+from chromabuild.proteins.complex import Complex
+from chromabuild.proteins.placing import complexes_of, protein_counts
 from mesoscale.scaffold import Scaffold
 
 
@@ -46,10 +48,13 @@ def build_solute(scaffold: Scaffold, config: Settings, threads: int = 1, progres
     """
     progress("relaxing linkers", 0.0)
     sequence = base_index(scaffold.base)
-    marked = marked_nucleosomes(config.build, scaffold.chromosome, scaffold.position[scaffold.dyad], config.seed)
+    marked = marked_nucleosomes(config.build, scaffold.chromosome, scaffold.position[scaffold.dyad], config.seed,
+                                scaffold.missing)
     recipes = marked.recipes
     modified = modified_bases(config, scaffold.chromosome, int(scaffold.position[0]), bytes(scaffold.base).decode())
     octamers = [octamer_of_recipe(recipe) for recipe in recipes]
+    complexes = complexes_of(scaffold.proteins, config)
+    proteins = [one.protein for one in complexes]
     tails = {}
     if config.build.tails == "scaffold":
         octamers, tails = with_scaffold_tails(octamers, scaffold, config.seed)
@@ -57,20 +62,22 @@ def build_solute(scaffold: Scaffold, config: Settings, threads: int = 1, progres
         path = RelaxedPath(scaffold.origin, scaffold.frame, scaffold.core_origin, scaffold.core_frame, [], np.zeros(0),
                            np.zeros(0), 0)
     else:
-        path = relaxed_path(scaffold, sequence, config.build, octamers, threads)
+        path = relaxed_path(scaffold, sequence, config.build, octamers, threads, complexes)
     progress("closing the backbone", 0.2)
     # The regular superhelix runs through the octamer: no backbone can keep clear of that.
     crosses = config.build.nucleosome_path == "superhelix"
-    histones = None if crosses or not octamers else atoms_beside_dna(octamers, path)
+    histones = atoms_beside_dna([] if crosses else octamers, proteins, path)
     dna_position, dna_template, report = build_dna(sequence, path.origin, path.frame, threads, scaffold.circular,
-                                                   histones=histones, modified=modified)
+                                                   histones=histones, modified=modified,
+                                                   pairs=_pairs(scaffold, sequence, complexes))
     del histones
     progress("placing histones", 0.8)
     solute = assemble_solute(dna_position, dna_template, octamers, path.core_origin, path.core_frame,
-                             scaffold.circular)
+                             scaffold.circular, proteins)
+    any_protein = bool(octamers or proteins)
     del dna_position, octamers
     progress("making room for histones", 0.85)
-    settled = settle_histones(solute, threads) if scaffold.dyad.size else {}
+    settled = settle_histones(solute, threads) if any_protein else {}
     solute.provenance = {
         "stage": "build",
         "chromabuild": __version__,
@@ -82,19 +89,34 @@ def build_solute(scaffold: Scaffold, config: Settings, threads: int = 1, progres
     if modified is not None or any(recipe.modifications for recipe in recipes):
         solute.build_report |= {"modifications": modification_table(recipes, modified)}
     solute.build_report |= protonation_report(recipes)
+    if complexes:
+        solute.build_report |= {"proteins": protein_counts(scaffold.proteins, complexes,
+                                                           bytes(scaffold.base).decode())}
     if marked.conflicts:
         solute.build_report |= {"marks_that_gave_way": marked.conflicts}
     progress("done", 1.0)
     return solute
 
 
+def _pairs(scaffold: Scaffold, sequence: np.ndarray, complexes: Sequence[Complex]) -> np.ndarray | None:
+    """(n, 6) shear ... opening of the base pairs: at rest, and as in the structures of proteins; None without these."""
+    if not complexes:
+        return None
+    pairs, bound = rest_of_pairs(sequence), scaffold.proteins
+    for k, one in enumerate(complexes):
+        pairs[bound.first_bp[k]:bound.last_bp[k] + 1] = one.within_pairs(bool(bound.reverse[k]))
+    return pairs
+
+
 def relaxed_path(
-    scaffold: Scaffold, sequence: np.ndarray, settings: BuildSection, octamers: Sequence[Octamer] = (), threads: int = 1
+    scaffold: Scaffold, sequence: np.ndarray, settings: BuildSection, octamers: Sequence[Octamer] = (),
+    threads: int = 1, complexes: Sequence[Complex] = (),
 ) -> RelaxedPath:
     """Base pairs and cores of the scaffold with relaxed linkers, wrapped and joined as the settings say.
 
     ``sequence`` (n,) is 0..3 for A, C, G, T of strand I. Linkers keep clear of the ``octamers`` that the cores will
-    carry.
+    carry, and of the proteins of ``complexes``, whose base pairs stay as their structures have them. Cores of proteins
+    follow those of nucleosomes.
     """
     path = crystal_path()
     if settings.template is not None:
@@ -112,7 +134,17 @@ def relaxed_path(
             f"base pair {far} lies {abs(position_on_core[far])} bp from the dyad of nucleosome {core_of_bp[far]} "
             f"that it is wrapped on, beyond the {DYAD} of a core: make the scaffold again"
         )
+    bound, core_origin, core_frame = scaffold.proteins, scaffold.core_origin, scaffold.core_frame
+    if complexes:
+        core_of_bp = core_of_bp.copy()
+        core_origin, core_frame = (np.concatenate(part) for part in ((core_origin, bound.origin),
+                                                                     (core_frame, bound.frame)))
+    for k, one in enumerate(complexes):
+        own = slice(bound.first_bp[k], bound.last_bp[k] + 1)
+        core_of_bp[own] = len(scaffold.dyad) + k
+        position_on_core[own] = len(path[0]) - DYAD + np.arange(len(one.sequence))
+        path = tuple(np.concatenate(part) for part in zip(path, one.pairs(bool(bound.reverse[k])), strict=True))
     return relax_path(
-        sequence, scaffold.origin, scaffold.frame, scaffold.core_origin, scaffold.core_frame, core_of_bp,
-        position_on_core, path, [octamer.alpha_carbons for octamer in octamers], settings.steps,
-        settings.linker_phase_limit, threads)
+        sequence, scaffold.origin, scaffold.frame, core_origin, core_frame, core_of_bp, position_on_core, path,
+        [one.alpha_carbons for one in (*octamers, *(one.protein for one in complexes))], settings.steps,
+        settings.linker_phase_limit, threads, len(scaffold.dyad))

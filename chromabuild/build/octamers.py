@@ -52,28 +52,36 @@ def with_scaffold_tails(octamers: list[Octamer], scaffold: Scaffold, seed: int) 
                     "tails_beyond_3_angstrom": int(np.sum(rms > BEAD_TOLERANCE))}
 
 
-def atoms_beside_dna(octamers: list[Octamer], path: RelaxedPath) -> tuple[np.ndarray, np.ndarray] | None:
-    """Heavy atoms (k, 3; angstrom) of placed octamers that wrapped DNA can touch, and their ``ATOM_CLASS`` (k,)."""
-    if not octamers:
+def atoms_beside_dna(octamers: list[Octamer], proteins: list[Octamer], path: RelaxedPath
+                     ) -> tuple[np.ndarray, np.ndarray] | None:
+    """Heavy atoms (k, 3; angstrom) of placed octamers and other proteins that their DNA can touch, and their
+    ``ATOM_CLASS`` (k,); None where there are neither."""
+    if not octamers and not proteins:
         return None
     library, wrapped, beside = list(residue_library().values()), cKDTree(wrapped_dna()[0]), {}
-    for octamer in octamers:
+    for octamer in (*octamers, *proteins):
         if id(octamer) not in beside:
             element = np.concatenate([library[k].elements for k in octamer.residue_template])
-            near = wrapped.query(octamer.position, distance_upper_bound=BESIDE_DNA)[0] < BESIDE_DNA
+            near = np.ones(len(element), dtype=bool)
+            if all(octamer is not one for one in proteins):
+                near = wrapped.query(octamer.position, distance_upper_bound=BESIDE_DNA)[0] < BESIDE_DNA
             rows = np.flatnonzero(near & (element != "H"))
             kind = np.array([ATOM_CLASS.get(e, ATOM_CLASS["C"]) for e in element[rows]], dtype=np.int32)
             beside[id(octamer)] = octamer.position[rows], kind
-    position = [origin + beside[id(octamer)][0] @ frame.T
-                for octamer, origin, frame in zip(octamers, path.core_origin, path.core_frame, strict=True)]
-    return np.concatenate(position), np.concatenate([beside[id(octamer)][1] for octamer in octamers])
+    last = len(path.core_origin) - len(proteins)  # a superhelix leaves its octamers out
+    cores = [*range(len(octamers)), *range(last, len(path.core_origin))]
+    position = [path.core_origin[k] + beside[id(one)][0] @ path.core_frame[k].T
+                for k, one in zip(cores, (*octamers, *proteins), strict=True)]
+    return np.concatenate(position), np.concatenate([beside[id(one)][1] for one in (*octamers, *proteins)])
 
 
 def octamer_counts(recipes: list[OctamerRecipe]) -> list[dict]:
     """How many nucleosomes carry which histones."""
+    lacking = any(recipe.missing for recipe in recipes)
     return [{"histones": "template" if recipe.template else recipe.species,
              "marks": ", ".join(recipe.marks) or "none",
              "linker_histone": recipe.linker_histone or "none",
+             **({"missing_dimers": recipe.missing or "none"} if lacking else {}),
              "nucleosomes": recipes.count(recipe)} for recipe in sorted(set(recipes))]
 
 

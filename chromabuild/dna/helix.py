@@ -463,6 +463,7 @@ def relax_path(
     steps: str = "sequence",
     phase_limit: float = PHASE_LIMIT,
     threads: int = 1,
+    nucleosomes: int | None = None,
 ) -> RelaxedPath:
     """Base-pair frames of a whole fibre with elastic linkers between cores.
 
@@ -476,11 +477,13 @@ def relax_path(
         core_of_bp: (n,) core that each base pair is wrapped on, -1 for free ones.
         position_on_core: (n,) base pairs from the dyad, -73..73; ignored for free base pairs.
         path: origins (147, 3) and frames (147, 3, 3) of wrapped DNA in the nucleosome's own frame; default
-            ``crystal_path()``.
+            ``crystal_path()``. More rows, to which positions from 74 on lead, are of other proteins' DNA in theirs.
         histones: (k, 3) CA of every nucleosome in its own frame, which DNA keeps clear of.
         steps: ``sequence`` or ``generic``, as of ``step_elasticity``.
         phase_limit: kT; a linker whose twist excess costs more is offered a shift by one base pair.
         threads: the result does not depend on it.
+        nucleosomes: how many of the cores, the first ones, give base pairs to strained linkers; default all. The
+            others, proteins, hold theirs.
 
     Returns:
         The relaxed path, with a report on every linker. One whose twist would cost more than ``PEELING_COST`` takes
@@ -491,6 +494,7 @@ def relax_path(
         BadInputError: a linker is as strained as that after ``MOST_PEELINGS``, of which the first is for twist alone.
     """
     path = crystal_path() if path is None else path
+    nucleosomes = len(core_origin) if nucleosomes is None else nucleosomes
 
     def chain_of(core_of_bp: np.ndarray) -> _Chain:
         return _chain(sequence, origin, frame, core_origin, core_frame, core_of_bp, position_on_core, path, histones,
@@ -503,7 +507,8 @@ def relax_path(
         """The chain with ``PEELED`` base pairs more in each of these linkers on either side, where they are."""
         for linker in linkers:
             for first in (linker.first_bp - PEELED, linker.last_bp + 1):
-                core_of_bp[first : first + PEELED] = -1
+                end = core_of_bp[first : first + PEELED]
+                end[end < nucleosomes] = -1
         peeled = chain_of(core_of_bp)
         peeled.origin, peeled.frame = chain.base_pairs(
             chain.origin, chain.frame, np.unique(peeled.node_of_bp, return_index=True)[1])

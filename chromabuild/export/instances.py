@@ -17,6 +17,7 @@ from chromabuild.export.region import residues_of
 from chromabuild.export.structure import entity_of_molecules, write_structure
 from chromabuild.molecule.colours import STRAND_COLOURS, Colour, molecule_colours
 from chromabuild.molecule.solute import Solute
+from chromabuild.nucleosome.octamer import protein_of_molecules
 
 if TYPE_CHECKING:
     from mesoscale.scaffold import Scaffold
@@ -42,7 +43,7 @@ class InstancedEntity:
 
 
 def instanced_entities(solute: Solute, scaffold: "Scaffold") -> Iterator[InstancedEntity]:
-    """Base pairs by their base on strand I, then the proteins of each kind.
+    """Base pairs by their base on strand I, then histones and other proteins of each kind.
 
     ``solute`` must be that of the whole scaffold.
     """
@@ -58,23 +59,34 @@ def instanced_entities(solute: Solute, scaffold: "Scaffold") -> Iterator[Instanc
                               STRAND_COLOURS["DNA-I"], "dna", _binary(part), scaffold.origin[places],
                               _quaternions(scaffold.frame[places]))
     colours = molecule_colours(solute)
-    copies: dict[tuple[int, int], list[int]] = {}
-    seen: dict[tuple[int, int], int] = {}
+    # Cores of nucleosomes, then of other proteins.
+    core_of, core_origin, core_frame = solute.molecule_nucleosome.copy(), scaffold.core_origin, scaffold.core_frame
+    if scaffold.proteins is not None:
+        bound = np.array(protein_of_molecules(solute))
+        core_of[bound >= 0] = len(core_origin) + bound[bound >= 0]
+        core_origin = np.concatenate([core_origin, scaffold.proteins.origin])
+        core_frame = np.concatenate([core_frame, scaffold.proteins.frame])
+    # The letter of a chain tells the copy: of a hexasome's H2A there is but one.
+    copies: dict[tuple[int, str], list[int]] = {}
     for molecule, entity in enumerate(entity_of_molecules(solute)):
-        core = int(solute.molecule_nucleosome[molecule])
-        if core >= 0:
-            copy = seen[core, entity] = seen.get((core, entity), -1) + 1
-            copies.setdefault((entity, copy), []).append(molecule)
-    for (entity, copy), molecules in copies.items():
+        if core_of[molecule] >= 0:
+            segment = solute.segment_name[solute.residue_segment[first[molecule]]]
+            copies.setdefault((entity, segment[-1]), []).append(molecule)
+    letters: dict[int, list[str]] = {}
+    for entity, letter in copies:
+        letters.setdefault(entity, []).append(letter)
+    for (entity, letter), molecules in copies.items():
+        copy = sorted(letters[entity]).index(letter)
         chosen = molecules[len(molecules) // 2]
-        cores = solute.molecule_nucleosome[molecules]
-        core = int(solute.molecule_nucleosome[chosen])
+        cores = core_of[molecules]
+        core = int(core_of[chosen])
         part = _moved(residues_of(solute, [(chosen, np.arange(first[chosen], first[chosen + 1]))]),
-                      scaffold.core_origin[core], scaffold.core_frame[core])
+                      core_origin[core], core_frame[core])
         name = solute.molecule_name[chosen]
-        yield InstancedEntity(f"protein-{entity}-{copy + 1}", name, f"copy {copy + 1} on {len(cores)} nucleosomes",
-                              colours[name], "protein", _binary(part), scaffold.core_origin[cores],
-                              _quaternions(scaffold.core_frame[cores]))
+        yield InstancedEntity(f"protein-{entity}-{copy + 1}", name, f"copy {copy + 1} on {len(cores)} nucleosomes"
+                              if core < len(scaffold.dyad) else f"copy {copy + 1} at {len(cores)} sites",
+                              colours[name], "protein", _binary(part), core_origin[cores],
+                              _quaternions(core_frame[cores]))
 
 
 def _moved(solute: Solute, origin: np.ndarray, frame: np.ndarray) -> Solute:

@@ -10,6 +10,7 @@ import numpy as np
 from chromabuild.base.errors import BadInputError
 from chromabuild.genome.chromosomes import same_chromosome
 from chromabuild.molecule.solute import Solute
+from chromabuild.nucleosome.octamer import protein_of_molecules
 
 if TYPE_CHECKING:
     from mesoscale.scaffold import Scaffold
@@ -52,17 +53,21 @@ def base_pairs_of_nucleosomes(text: str, scaffold: "Scaffold") -> tuple[int, int
 
 
 def part_of_solute(solute: Solute, scaffold: "Scaffold", first_bp: int, last_bp: int) -> Solute:
-    """Base pairs ``first_bp`` to ``last_bp`` and the proteins of nucleosomes whose dyad is one of them."""
+    """Base pairs ``first_bp`` to ``last_bp``, the histones of nucleosomes whose dyad is one of them, and other proteins
+    that hold none but these."""
     first = solute.molecule_first_residue
     n = len(scaffold.base)
     there = set(np.flatnonzero((scaffold.dyad >= first_bp) & (scaffold.dyad <= last_bp)).tolist())
+    bound, site = scaffold.proteins, protein_of_molecules(solute)
+    held = set() if bound is None else set(np.flatnonzero(
+        (bound.first_bp >= first_bp) & (bound.last_bp <= last_bp)).tolist())
     chosen: list[tuple[int, np.ndarray]] = []
     for molecule, name in enumerate(solute.molecule_name):
         if name == "DNA-I":
             rows = range(first_bp, last_bp + 1)
         elif name == "DNA-J":
             rows = range(n - 1 - last_bp, n - first_bp)
-        elif int(solute.molecule_nucleosome[molecule]) in there:
+        elif int(solute.molecule_nucleosome[molecule]) in there or site[molecule] in held:
             rows = range(int(first[molecule + 1] - first[molecule]))
         else:
             continue

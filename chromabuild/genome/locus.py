@@ -15,8 +15,11 @@ from chromabuild.genome.chromosomes import same_chromosome
 from chromabuild.genome.contacts import matrix_contacts, read_contacts
 from chromabuild.genome.dyad_phase import dyad_phase
 from chromabuild.genome.fasta import read_fasta, read_region
+from chromabuild.genome.missing_dimers import without_dimers
 from chromabuild.genome.nucleosomes import Nucleosome, read_nucleosomes, resolve_overlaps, without_crossing
+from chromabuild.genome.proteins import ProteinSite, check_room, read_protein_sites
 from chromabuild.genome.region import Region
+from chromabuild.genome.wrapping import Wrapping
 from mesoscale.fibre import Adjustment, Contact, Fibre
 
 SHORTEST_DNA = 10
@@ -51,6 +54,8 @@ class Locus:
     """Of a circle; None: the nearest to relaxed DNA."""
     warnings: tuple[str, ...] = ()
     """What of the input does not look right; it is used all the same."""
+    proteins: tuple[ProteinSite, ...] = ()
+    """Of other proteins, by ascending base pair."""
 
     @classmethod
     def from_files(cls, fasta: str | Path, nucleosomes: str | Path | None = None, contacts: str | Path | None = None,
@@ -58,8 +63,8 @@ class Locus:
         """Read a sequence (FASTA), nucleosomes (BED; None: DNA alone) and contacts (BEDPE, .cool, .mcool, .hic).
 
         ``keys`` are further settings of section ``locus``: ``name``, ``record``, ``start``, ``wrapped_length``,
-        ``minimum_linker``, ``overlaps``, ``region``, ``circular``, ``linking_number``. Raises BadInputError with one
-        sentence for anything that cannot be used.
+        ``minimum_linker``, ``overlaps``, ``region``, ``circular``, ``linking_number``, ``proteins``. Raises
+        BadInputError with one sentence for anything that cannot be used.
 
         >>> locus = Locus.from_files("demo.fa", "demo.dyads.bed", name="four nucleosomes")
         >>> locus.chromosome, len(locus.sequence), len(locus.nucleosomes)
@@ -73,19 +78,37 @@ class Locus:
         return {"name": self.name, "chromosome": self.chromosome, "start": self.start,
                 "end": self.start + len(self.sequence), "base_pairs": len(self.sequence),
                 "nucleosomes": len(self.nucleosomes), "contacts": len(self.contacts),
+                **self._partial(),
+                **({"proteins": len(self.proteins)} if self.proteins else {}),
                 "adjusted_dyads": len(self.adjustments), "shifts": list(self.adjustments),
                 "unused_contacts": len(self.ignored_contacts), "ignored_contacts": list(self.ignored_contacts),
                 **({"warning": "; ".join(self.warnings)} if self.warnings else {})}
+
+    def _partial(self) -> Summary:
+        """Counts of what is not wrapped or not built like the others; empty where all are alike."""
+        lengths = [n.before + 1 + n.after for n in self.nucleosomes]
+        lacking = [n.missing for n in self.nucleosomes]
+        found: Summary = {}
+        if set(lengths) - {self.wrapped_length}:
+            found |= {"wrapped_shortest": min(lengths), "wrapped_longest": max(lengths)}
+        if any(lacking):
+            found |= {"hexasomes": sum(one in ("entry", "exit") for one in lacking),
+                      "tetrasomes": lacking.count("both")}
+        return found
 
     def _repr_html_(self) -> str:
         place = f"{self.chromosome}:{self.start + 1:,}-{self.start + len(self.sequence):,}"
         return facts_html(self.name, {
             "place": place, "base pairs": len(self.sequence), "nucleosomes": len(self.nucleosomes),
-            "contacts": len(self.contacts), "dyads moved or dropped": len(self.adjustments),
+            **({"proteins": len(self.proteins)} if self.proteins else {}), "contacts": len(self.contacts),
+            "dyads moved or dropped": len(self.adjustments),
             "contacts left out": len(self.ignored_contacts)})
 
     def fibre(self) -> Fibre:
         """What the mesoscale model needs to know of this locus."""
+        ends = tuple((n.before, n.after) for n in self.nucleosomes)
+        missing = tuple(n.missing for n in self.nucleosomes)
+        half = (self.wrapped_length - 1) // 2
         return Fibre(
             sequence=self.sequence,
             dyads=tuple(n.dyad for n in self.nucleosomes),
@@ -95,6 +118,8 @@ class Locus:
             chromosome=self.chromosome,
             start=self.start,
             adjustments=self.adjustments,
+            ends=ends if set(ends) - {(half, half)} else (),
+            missing=missing if any(missing) else (),
         )
 
 
@@ -113,20 +138,25 @@ def load_locus(section: LocusSection) -> Locus:
     is_cut = section.region is not None
     if section.circular or section.nucleosomes is None:
         return _bare(section, chromosome, start, sequence)
-    found = read_nucleosomes(section.nucleosomes, chromosome, start, length, cut=is_cut)
-    if length < section.wrapped_length:
+    found = read_nucleosomes(section.nucleosomes, chromosome, start, length, is_cut, Wrapping.of(section))
+    if section.missing_dimers is not None:
+        found = without_dimers(section.missing_dimers, found, chromosome, start)
+    shortest = min(n.before + 1 + n.after for n in found)
+    if length < shortest:
         raise BadInputError(
-            f"{section.fasta}: {length} bp of sequence are fewer than the {section.wrapped_length} of one nucleosome: "
+            f"{section.fasta}: {length} bp of sequence are fewer than the {shortest} of one nucleosome: "
             "extend the sequence"
         )
     crossing: list[Adjustment] = []
     if is_cut:
-        found, crossing = without_crossing(found, (section.wrapped_length - 1) // 2, start, length)
+        found, crossing = without_crossing(found, start, length)
         if not found:
             raise BadInputError(f"{section.nucleosomes}: no nucleosome lies wholly in locus.region {section.region}: "
                                 "choose a longer region")
     warning = dyad_phase(sequence, [n.dyad for n in found]).warning
     nucleosomes, changes = resolve_overlaps(found, section, start, length)
+    proteins = _proteins(section, chromosome, start, length, [
+        (n.first_bp, n.last_bp, f"nucleosome {n.name}") for n in nucleosomes])
     contacts, ignored = _contacts(section, chromosome, start, start + length)
     return Locus(
         name=section.name,
@@ -139,12 +169,23 @@ def load_locus(section: LocusSection) -> Locus:
         adjustments=(*crossing, *changes),
         ignored_contacts=tuple(ignored),
         warnings=(f"{section.nucleosomes}: {warning}",) if warning else (),
+        proteins=proteins,
     )
+
+
+def _proteins(section: LocusSection, chromosome: str, start: int, length: int, nucleosomes: list[tuple[int, int, str]]
+              ) -> tuple[ProteinSite, ...]:
+    """Sites of other proteins, clear of the ``nucleosomes``, as ``check_room`` takes them."""
+    if section.proteins is None:
+        return ()
+    sites = read_protein_sites(section.proteins, chromosome, start, length, cut=section.region is not None)
+    check_room(section.proteins, sites, nucleosomes, start)
+    return tuple(sites)
 
 
 def _bare(section: LocusSection, chromosome: str, start: int, sequence: str) -> Locus:
     """DNA alone, linear or closed."""
-    for key in ("nucleosomes", "contacts"):
+    for key in ("nucleosomes", "contacts", "proteins", "missing_dimers"):
         if section.circular and getattr(section, key) is not None:
             raise BadInputError(f"locus.circular: closed DNA is built without {key}: leave locus.{key} empty")
     least = SHORTEST_CIRCLE if section.circular else SHORTEST_DNA
@@ -153,7 +194,8 @@ def _bare(section: LocusSection, chromosome: str, start: int, sequence: str) -> 
                             f"{'a circle' if section.circular else 'DNA'} is built of: extend the sequence")
     contacts, ignored = _contacts(section, chromosome, start, start + len(sequence))
     return Locus(section.name, chromosome, start, sequence, (), section.wrapped_length, tuple(contacts), (),
-                 tuple(ignored), section.circular, section.linking_number)
+                 tuple(ignored), section.circular, section.linking_number,
+                 proteins=_proteins(section, chromosome, start, len(sequence), []))
 
 
 def _sequence(section: LocusSection) -> tuple[str, int, str]:

@@ -1,7 +1,7 @@
 """Mapped nucleosomes from BED, and the choice of those that fit on the sequence."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,8 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import LocusSection
 from chromabuild.genome.bed import bed_interval, bed_records, finite_score
 from chromabuild.genome.chromosomes import same_chromosome
-from mesoscale.fibre import Adjustment
+from chromabuild.genome.wrapping import FULL_HALF, UNIFORM, Wrapping
+from mesoscale.fibre import Adjustment, MissingDimer
 
 
 @dataclass(frozen=True)
@@ -22,14 +23,31 @@ class Nucleosome:
     score: float
     name: str
     line: int
+    before: int = FULL_HALF
+    """Base pairs wrapped before the dyad."""
+    after: int = FULL_HALF
+    missing: MissingDimer = ""
+    """H2A-H2B dimers that it lacks."""
+
+    @property
+    def first_bp(self) -> int:
+        """First wrapped base pair."""
+        return self.dyad - self.before
+
+    @property
+    def last_bp(self) -> int:
+        """Last wrapped base pair."""
+        return self.dyad + self.after
 
 
-def read_nucleosomes(path: str | Path, chromosome: str, start: int, length: int, cut: bool = False) -> list[Nucleosome]:
+def read_nucleosomes(path: str | Path, chromosome: str, start: int, length: int, cut: bool = False,
+                     wrapping: Wrapping = UNIFORM) -> list[Nucleosome]:
     """Nucleosomes of a BED file, sorted: an interval's middle base is the dyad; column 4 names it, column 5 scores it.
 
-    In a narrowPeak file column 10 places the dyad, where it is not -1. `start` and `length` place the sequence on
-    `chromosome`; ``cut`` leaves out what lies elsewhere. Raises BadInputError, with the line, for a malformed record,
-    a dyad given twice and, without ``cut``, for another chromosome and a dyad outside the sequence.
+    ``wrapping`` says how many base pairs are on each. In a narrowPeak file column 10 places the dyad, where it is
+    not -1. `start` and `length` place the sequence on `chromosome`; ``cut`` leaves out what lies elsewhere. Raises
+    BadInputError, with the line, for a malformed record, a dyad given twice and, without ``cut``, for another
+    chromosome and a dyad outside the sequence.
     """
     found: list[Nucleosome] = []
     is_narrow_peak = str(path).removesuffix(".gz").endswith(".narrowPeak")
@@ -55,7 +73,8 @@ def read_nucleosomes(path: str | Path, chromosome: str, start: int, length: int,
             )
         name = fields[3] if len(fields) > 3 and fields[3] else f"line{line}"
         score = finite_score(path, line, fields[4]) if len(fields) > 4 and fields[4] not in (".", "") else 1.0
-        found.append(Nucleosome(dyad - start, score, name, line))
+        found.append(Nucleosome(dyad - start, score, name, line,
+                                *wrapping.of_record(path, line, fields, first, end, dyad, is_narrow_peak)))
     if not found:
         where = f" whose dyad lies in {chromosome}:{start + 1}-{start + length}" if cut and records else ""
         raise BadInputError(f"{path} holds no nucleosome{where}: " + (
@@ -78,49 +97,51 @@ def _summit(path: str | Path, line: int, text: str, length: int) -> int:
     return int(text)
 
 
-def without_crossing(found: list[Nucleosome], half: int, start: int, length: int
-                     ) -> tuple[list[Nucleosome], list[Adjustment]]:
-    """Nucleosomes of which all base pairs, ``half`` on either side of the dyad, lie on the sequence; and the others.
+def without_crossing(found: list[Nucleosome], start: int, length: int) -> tuple[list[Nucleosome], list[Adjustment]]:
+    """Nucleosomes of which all base pairs lie on the sequence; and the others.
 
     ``start`` and ``length`` place the sequence on the chromosome.
     """
-    crossing = [n for n in found if not half <= n.dyad < length - half]
+    crossing = [n for n in found if n.first_bp < 0 or n.last_bp >= length]
     return ([n for n in found if n not in crossing],
             [{"nucleosome": n.name, "from": n.dyad + start, "to": None, "reason": "crosses the border of the region"}
              for n in crossing])
 
 
-def shifted_dyads(dyads: np.ndarray, spacing: int, lowest: int, highest: int) -> np.ndarray:
+def shifted_dyads(dyads: np.ndarray, spacing: int | np.ndarray, lowest: int, highest: int) -> np.ndarray:
     """Integer positions nearest to `dyads` (n,) in the least-squares sense, `spacing` apart and within the bounds.
 
-    With u_i = x_i - i * spacing the constraint is that u does not decrease: isotonic regression, clipped to the bounds
+    ``spacing`` is one number, or one from each dyad to the next (n - 1,). With u_i the position less the sum of the
+    spacings before it the constraint is that u does not decrease: isotonic regression, clipped to the bounds
     (which keeps it optimal) and rounded (which keeps the order). Raises ValueError when there is no room.
     """
-    ramp = spacing * np.arange(len(dyads))
+    ramp = np.concatenate([[0], np.cumsum(np.broadcast_to(spacing, len(dyads) - 1))])
     if lowest + ramp[-1] > highest:
-        raise ValueError(f"{len(dyads)} nucleosomes {spacing} bp apart need {ramp[-1] + 1} bp from first to last dyad")
+        apart = f"{np.unique(spacing)[0]} bp apart" if np.unique(spacing).size == 1 else "with their linkers"
+        raise ValueError(f"{len(dyads)} nucleosomes {apart} need {ramp[-1] + 1} bp from first to last dyad")
     level = isotonic_regression(np.asarray(dyads, float) - ramp).x
     return np.rint(np.clip(level, lowest, highest - ramp[-1])).astype(int) + ramp
 
 
-def best_subset(dyads: np.ndarray, scores: np.ndarray, spacing: int) -> list[int]:
-    """Indices of the subset with the highest sum of scores whose members are at least `spacing` apart.
+def best_subset(first: np.ndarray, end: np.ndarray, scores: np.ndarray) -> list[int]:
+    """Indices of the subset with the highest sum of scores of which no two intervals first..end (half open) overlap.
 
-    Weighted interval scheduling; `dyads` (n,) ascending. Scores that are not positive are never chosen.
+    Weighted interval scheduling. Scores that are not positive are never chosen.
     """
-    n = len(dyads)
+    order = np.argsort(end, kind="stable")
+    n = len(order)
     best = np.zeros(n + 1)
-    before = np.searchsorted(dyads, np.asarray(dyads) - spacing, side="right")
+    before = np.searchsorted(np.asarray(end)[order], np.asarray(first)[order], side="right")
     for i in range(n):
-        best[i + 1] = max(best[i], scores[i] + best[before[i]])
+        best[i + 1] = max(best[i], scores[order[i]] + best[before[i]])
     chosen, i = [], n
     while i > 0:
         if best[i] > best[i - 1]:
-            chosen.append(i - 1)
+            chosen.append(int(order[i - 1]))
             i = int(before[i - 1])
         else:
             i -= 1
-    return chosen[::-1]
+    return sorted(chosen)
 
 
 def resolve_overlaps(
@@ -133,16 +154,16 @@ def resolve_overlaps(
     The default of `minimum_linker`, 10 bp, rests on sampling pairs of crystal cores: from 8 bp on every linker length
     found room at an elastic cost like that of long linkers (5 to 12 kBT); at 7 bp and less it was 24 to 510 kBT.
     """
-    half = (section.wrapped_length - 1) // 2
-    spacing = section.wrapped_length + section.minimum_linker
-    lowest, highest = half, length - 1 - half
-    dyads = np.array([n.dyad for n in found])
+    dyads, before, after = (np.array([getattr(n, key) for n in found]) for key in ("dyad", "before", "after"))
+    spacing = after[:-1] + 1 + section.minimum_linker + before[1:]
+    lowest, highest = int(before[0]), length - 1 - int(after[-1])
 
     def crowded(k: int) -> str:
-        near = min((abs(int(dyads[k] - dyads[j])) for j in (k - 1, k + 1) if 0 <= j < len(dyads)), default=spacing)
-        if not lowest <= dyads[k] <= highest:
-            return f"less than {half} bp from an end of the sequence"
-        return f"dyads {near} bp apart, {spacing} needed" if near < spacing else "neighbours were moved"
+        if not before[k] <= dyads[k] < length - after[k]:
+            return f"less than {before[k] if dyads[k] < before[k] else after[k]} bp from an end of the sequence"
+        gaps = [(int(dyads[j + 1] - dyads[j]), int(spacing[j])) for j in (k - 1, k) if 0 <= j < len(spacing)]
+        near, needed = min(gaps, key=lambda gap: gap[0] - gap[1], default=(0, 0))
+        return f"dyads {near} bp apart, {needed} needed" if near < needed else "neighbours were moved"
 
     if section.overlaps == "error":
         for k, n in enumerate(found):
@@ -150,7 +171,8 @@ def resolve_overlaps(
             if problem != "neighbours were moved":
                 raise BadInputError(
                     f"{section.nucleosomes}, line {n.line}: dyad {n.dyad + start} does not fit ({problem}): "
-                    "correct the map, extend the sequence, or set `overlaps: shift`"
+                    "correct the map, extend the sequence, or set `overlaps: shift`; of two nucleosomes that overlap, "
+                    "one can be a hexasome (locus.missing_dimers) or be unwrapped on that side (locus.wrapping)"
                 )
         return found, []
 
@@ -165,14 +187,15 @@ def resolve_overlaps(
             ) from None
         result = []
         for k, (n, dyad) in enumerate(zip(found, moved.tolist(), strict=True)):
-            result.append(Nucleosome(dyad, n.score, n.name, n.line))
+            result.append(replace(n, dyad=dyad))
             if dyad != n.dyad:
                 reason = crowded(k)
                 changes.append({"nucleosome": n.name, "from": n.dyad + start, "to": dyad + start, "reason": reason})
         return result, changes
 
-    fits = np.flatnonzero((dyads >= lowest) & (dyads <= highest))
-    kept = {int(fits[k]) for k in best_subset(dyads[fits], np.array([found[k].score for k in fits]), spacing)}
+    fits = np.flatnonzero((dyads >= before) & (dyads < length - after))
+    first, end = (dyads - before)[fits], (dyads + after)[fits] + 1 + section.minimum_linker
+    kept = {int(fits[k]) for k in best_subset(first, end, np.array([found[k].score for k in fits]))}
     for k, n in enumerate(found):
         if k not in kept:
             reason = crowded(k) if n.score > 0 else f"score {n.score:g} is not positive"

@@ -5,7 +5,7 @@ Two marks that change one residue of a nucleosome exclude each other: the one wi
 signal; what `build.variants` puts on every nucleosome gives way to anything by place.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,15 @@ from chromabuild.genome.bigwig import SUFFIXES, read_signal
 from chromabuild.genome.chromosomes import same_chromosome
 from chromabuild.nucleosome.mark_names import family_of
 from chromabuild.nucleosome.octamer import FAMILIES
-from chromabuild.nucleosome.recipe import OctamerRecipe, linker_histone_table, meet, residue_of
+from chromabuild.nucleosome.recipe import (
+    OctamerRecipe,
+    lies_on,
+    linker_histone_table,
+    meet,
+    missing_copies,
+    residue_of,
+)
+from mesoscale.fibre import MissingDimer
 
 PEAKS = (".narrowpeak", ".broadpeak", ".gappedpeak")
 
@@ -73,14 +81,14 @@ def _draws(dyad_position: np.ndarray, seed: int) -> list[float]:
             for position in np.asarray(dyad_position).tolist()]
 
 
-def octamer_recipes(section: BuildSection, chromosome: str, dyad_position: np.ndarray, seed: int = 1
-                    ) -> list[OctamerRecipe]:
+def octamer_recipes(section: BuildSection, chromosome: str, dyad_position: np.ndarray, seed: int = 1,
+                    missing: Sequence[MissingDimer] = ()) -> list[OctamerRecipe]:
     """The recipe of every nucleosome; arguments and errors are those of ``marked_nucleosomes``."""
-    return marked_nucleosomes(section, chromosome, dyad_position, seed).recipes
+    return marked_nucleosomes(section, chromosome, dyad_position, seed, missing).recipes
 
 
-def marked_nucleosomes(section: BuildSection, chromosome: str, dyad_position: np.ndarray, seed: int = 1
-                       ) -> MarkedNucleosomes:
+def marked_nucleosomes(section: BuildSection, chromosome: str, dyad_position: np.ndarray, seed: int = 1,
+                       missing: Sequence[MissingDimer] = ()) -> MarkedNucleosomes:
     """The recipe of every nucleosome, and marks that exclude each other.
 
     Args:
@@ -88,10 +96,15 @@ def marked_nucleosomes(section: BuildSection, chromosome: str, dyad_position: np
         chromosome: records of the files of marks on others are left out.
         dyad_position: (m,) positions on the chromosome, 0-based.
         seed: decides, with the position, which nucleosomes carry a linker histone when not all do.
+        missing: (m,) dimers that they lack; empty: none. Those nucleosomes carry no linker histone, and of
+            `build.variants` what is left of it.
 
     Raises BadInputError for a variant, modification or mutation that cannot be built, with the line where it came from
-    a file, and for a file of marks that meets no nucleosome.
+    a file, for a file of marks that meets no nucleosome, and for one that marks a histone which is missing.
     """
+    if any(missing) and section.tails == "scaffold":
+        raise BadInputError("build.tails: scaffold needs whole octamers, and locus.missing_dimers takes some apart: "
+                            "set build.tails to compact")
     tails = "compact" if section.tails == "scaffold" else section.tails
     common = OctamerRecipe(section.histones, tails, template=section.template or "", ph=section.ph).checked()
     for mark in section.variants:
@@ -111,10 +124,29 @@ def marked_nucleosomes(section: BuildSection, chromosome: str, dyad_position: np
     conflicts: list[dict] = []
     known: dict[tuple[OctamerRecipe, str], OctamerRecipe] = {}
     for k, of_nucleosome in enumerate(claims):
+        if any(missing) and missing[k]:
+            _refuse_missing(of_nucleosome, missing[k], k)
+            recipes[k] = recipes[k].lacking(missing[k])
         if of_nucleosome:
             recipes[k], dropped = _with_claims(recipes[k], of_nucleosome, known)
             conflicts += [{"nucleosome": k, "dyad": int(dyad_position[k])} | one for one in dropped]
     return MarkedNucleosomes(recipes, conflicts)
+
+
+def _refuse_missing(claims: list[Claim], missing: MissingDimer, nucleosome: int) -> None:
+    """Raises BadInputError for a mark on a histone that is not there, and for a linker histone without both dimers."""
+    gone = missing_copies(missing)
+    for claim in claims:
+        families = {family_of().get(claim.mark, claim.mark)} if _residue_of(claim) is None else set()
+        if claim.mark in linker_histone_table():
+            why = "a linker histone needs both H2A-H2B dimers"
+        elif lies_on(claim.mark, gone) or any(gone.get(family) == (1, 2) for family in families):
+            why = "the histone is not there"
+        else:
+            continue
+        raise BadInputError(f"{claim.where}: {claim.mark} on nucleosome {nucleosome}, which lacks "
+                            f"{'both dimers' if missing == 'both' else 'the dimer at its ' + missing}: {why}; leave "
+                            "out the mark, or the record in locus.missing_dimers")
 
 
 def _with_claims(recipe: OctamerRecipe, claims: list[Claim], known: dict[tuple[OctamerRecipe, str], OctamerRecipe]

@@ -1,5 +1,6 @@
 """The histone octamer of PDB 1KX5 with all hydrogens, and its copies on every core of a fibre."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -10,16 +11,20 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import template_path
 from chromabuild.molecule.hydrogens import place_hydrogens, settle_hydroxyls
 from chromabuild.molecule.residues import residue_library, residue_names
-from chromabuild.molecule.solute import base_36
+from chromabuild.molecule.solute import Solute, base_36
 
 FAMILIES = ("H3", "H4", "H2A", "H2B") * 2
 LINKER_CHAIN = "L"
+MOST_PROTEINS = 1296
 MOST_NUCLEOSOMES = 7200  # segments are counted in 16 bits, up to nine to a nucleosome
 
 
 @dataclass(frozen=True)
 class Octamer:
-    """Eight chains in the nucleosome's own frame, and a linker histone where it is carried; sizes are those of 1KX5."""
+    """Eight chains in the nucleosome's own frame, and a linker histone where it is carried; sizes are those of 1KX5.
+
+    Chains of another protein in its own frame have the same form.
+    """
 
     position: np.ndarray
     """(15740, 3) angstrom."""
@@ -88,6 +93,16 @@ def _with_hydrogens(heavy_position: np.ndarray, elements: np.ndarray, template: 
     return position
 
 
+def without_chains(core: Octamer, gone: Sequence[int]) -> Octamer:
+    """An octamer less some of its chains."""
+    kept = ~np.isin(core.residue_chain, gone)
+    atoms = np.repeat(kept, np.diff(core.first_atom))
+    left = [k for k in range(len(core.chain)) if k not in gone]
+    return Octamer(core.position[atoms], core.residue_template[kept], core.residue_number[kept],
+                   np.searchsorted(left, core.residue_chain[kept]), tuple(core.chain[k] for k in left),
+                   tuple(core.histone[k] for k in left))
+
+
 def place_octamer(core: Octamer, origin: np.ndarray, frame: np.ndarray) -> np.ndarray:
     """(n, 3) float32, angstrom: the atoms of ``core`` where its frame is ``frame`` (3, 3) at ``origin`` (3,)."""
     return (origin + core.position @ frame.T).astype(np.float32)
@@ -103,3 +118,20 @@ def histone_segid(nucleosome: int, chain: str) -> str:
             f"nucleosome {nucleosome} has no segment id left (at most {MOST_NUCLEOSOMES}): build the locus in parts"
         )
     return base_36(nucleosome, 3) + chain
+
+
+def protein_segid(number: int, chain: str) -> str:
+    """Segment id of a chain of another protein: P, its number in two digits of base 36, then a letter of the chain."""
+    if number >= MOST_PROTEINS:
+        raise BadInputError(f"protein {number} has no segment id left (at most {MOST_PROTEINS}): build the locus in "
+                            "parts")
+    return f"P{base_36(number, 2)}{chain}"
+
+
+def protein_of_molecules(solute: Solute) -> list[int]:
+    """Number, from 0, of the protein on DNA that each molecule belongs to; -1 for DNA and histones."""
+    first = solute.residue_segment[solute.molecule_first_residue[:-1]]
+    names = [solute.segment_name[k] for k in first]
+    return [int(name[1:3], 36) if nucleosome < 0 and not strand.startswith("DNA") and name[:1] == "P" else -1
+            for name, nucleosome, strand in zip(names, solute.molecule_nucleosome.tolist(), solute.molecule_name,
+                                                strict=True)]

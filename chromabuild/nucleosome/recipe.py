@@ -22,7 +22,7 @@ from chromabuild.nucleosome.homology import (
     substitute,
 )
 from chromabuild.nucleosome.mark_names import HistoneMark, nearest_name, parse_mark
-from chromabuild.nucleosome.octamer import FAMILIES, LINKER_CHAIN, Octamer, octamer
+from chromabuild.nucleosome.octamer import FAMILIES, LINKER_CHAIN, Octamer, octamer, without_chains
 from chromabuild.nucleosome.protonation import pka_values, protonate, unusual
 from chromabuild.nucleosome.template_file import read_template
 
@@ -50,6 +50,8 @@ class OctamerRecipe:
     """Such as ``H3K27ac``."""
     ph: float | None = None
     """At which histidines are protonated by their pKa; None: neutral but for those of the template."""
+    missing: str = ""
+    """H2A-H2B dimers that are not there: ``entry``, ``exit`` or ``both`` (``mesoscale.fibre.MissingDimer``)."""
 
     def with_mark(self, mark: str) -> "OctamerRecipe":
         """The recipe with one more variant, modification or mutation, or with a linker histone.
@@ -64,6 +66,15 @@ class OctamerRecipe:
         else:
             key = "mutations" if ":" in mark else "variants"
         return replace(self, **{key: tuple(sorted({*getattr(self, key), mark}))}).checked()
+
+    def lacking(self, missing: str) -> "OctamerRecipe":
+        """The recipe without dimers, and without what only they could carry; a linker histone needs both."""
+        if not missing:
+            return self
+        gone = missing_copies(missing)
+        kept = {key: tuple(mark for mark in getattr(self, key) if not lies_on(mark, gone))
+                for key in ("mutations", "modifications")}
+        return replace(self, missing=missing, linker_histone="", **kept)
 
     def without(self, mark: str) -> "OctamerRecipe":
         """The recipe without a mutation or modification."""
@@ -154,6 +165,19 @@ class OctamerRecipe:
         return "human" if self.species == "xenopus" else self.species
 
 
+def missing_copies(missing: str) -> dict[str, tuple[int, ...]]:
+    """Family to copies, from 1, that are not there: the first lies beside the DNA that arrives."""
+    copies = {"": (), "entry": (1,), "exit": (2,), "both": (1, 2)}[missing]
+    return {"H2A": copies, "H2B": copies} if copies else {}
+
+
+def lies_on(mark: str, gone: dict[str, tuple[int, ...]]) -> bool:
+    """Whether a mutation or modification changes nothing but copies that are ``gone``."""
+    family, _, copy = residue_of(mark) or ("", 0, 0)
+    copies = gone.get(family, ())
+    return copies == (1, 2) or copy in copies
+
+
 def residue_of(mark: str) -> tuple[str, int, int] | None:
     """Family, number and copy (0: both) of the residue that a mutation or modification changes; None for others."""
     modification = parse_mark(mark)
@@ -236,6 +260,10 @@ def build_octamer(recipe: OctamerRecipe, dna: np.ndarray, dna_polar: np.ndarray)
     Raises BadInputError for a recipe that cannot be built, or a mutation that names another residue than is there.
     """
     recipe.checked()
+    if recipe.missing:
+        chains = [k for k, family in enumerate(FAMILIES)
+                  if k // 4 + 1 in missing_copies(recipe.missing).get(family, ())]
+        return without_chains(build_octamer(replace(recipe, missing=""), dna, dna_polar), chains)
     template = read_template(recipe.template).octamers[recipe.tails] if recipe.template else octamer(recipe.tails)
     if recipe == OctamerRecipe(tails=recipe.tails, template=recipe.template):
         return template

@@ -1,4 +1,4 @@
-"""Histones that make room: side chains turned where they run into DNA or another nucleosome.
+"""Histones and other proteins that make room: side chains turned where they run into DNA or another nucleosome.
 
 Octamers are placed as they come, with side chains chosen for one nucleosome alone. Linkers that leave at another angle,
 other sequences and neighbours in the fibre come too near to some of them: to within an angstrom, where a minimiser
@@ -15,6 +15,7 @@ from chromabuild.sterics.scene import Scene
 from chromabuild.sterics.sidechain import Proposal, propose_rotor, propose_side_chain
 from chromabuild.sterics.torsions import hydrogen_rotors, side_chain_torsions
 
+STRANDS = ("DNA-I", "DNA-J")
 FATAL = 0.9  # angstrom: pairs nearer than this count before all others
 
 
@@ -28,7 +29,7 @@ class Settling:
         self.passages = Passages(self.scene)
         self.solute = solute
         self.molecule = np.repeat(np.arange(len(solute.molecule_name)), np.diff(solute.molecule_first_residue))
-        self.protein = solute.molecule_nucleosome[self.molecule] >= 0
+        self.protein = ~np.isin(solute.molecule_name, STRANDS)[self.molecule]
         self.moves = {"rotor": 0, "chi": 0}
 
     def of_histones(self, pairs: np.ndarray) -> np.ndarray:

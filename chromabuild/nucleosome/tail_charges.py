@@ -16,7 +16,7 @@ _CHARGE = {"LYS": 1, "ARG": 1}  # of residues that can be modified; the others a
 
 def tail_charge_changes(recipes: list[OctamerRecipe]) -> tuple[tuple[float, ...], ...]:
     """Of every nucleosome the changes of its 50 beads, elementary charges; empty where no modification changes any."""
-    changes = tuple(_changes(replace(recipe, linker_histone="")) for recipe in recipes)
+    changes = tuple(_changes(replace(recipe, linker_histone="", missing="")) for recipe in recipes)
     return changes if any(map(any, changes)) else ()
 
 

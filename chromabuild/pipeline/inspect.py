@@ -36,15 +36,17 @@ def locus_summary(config: Settings) -> Summary:
     from chromabuild.genome.locus import load_locus
     from chromabuild.pipeline.parameters import check_before_work
     from chromabuild.pipeline.plan import octamers_of
+    from chromabuild.proteins.placing import complexes_of, fibre_with_proteins
 
     locus = load_locus(config.locus)
-    fibre = locus.fibre()
     for key, paths in input_files(config).items():
         for path in paths:
             if not Path(path).is_file():
                 raise BadInputError(f"{path} does not exist: correct `{key}` in the settings")
+    fibre = fibre_with_proteins(locus, config)
     check_restraints(config, len(fibre.dyads))
-    check_force_field(config, octamers_of(config, fibre)[0])
+    proteins = [one.protein for one in complexes_of(fibre.proteins, config)]
+    check_force_field(config, [*octamers_of(config, fibre)[0], *proteins])
     if config.solvate.box:
         check_box(config)
     note = check_before_work(config)

@@ -1,5 +1,7 @@
 """Whether the force field of the settings describes what the build puts on nucleosomes and DNA."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from chromabuild.base.settings import Settings
@@ -9,21 +11,23 @@ from chromabuild.genome.locus import load_locus
 from chromabuild.genome.methylation import MODIFIED
 from chromabuild.nucleosome.marks import octamer_recipes
 from chromabuild.nucleosome.recipe import OctamerRecipe
-from mesoscale.fibre import Fibre
+from mesoscale.fibre import Fibre, MissingDimer
 from mesoscale.scaffold import Scaffold
 
 
-def check_modifications(config: Settings, chromosome: str, start: int, sequence: str, dyads: np.ndarray
+def check_modifications(config: Settings, chromosome: str, start: int, sequence: str, dyads: np.ndarray,
+                        missing: Sequence[MissingDimer] = ()
                         ) -> tuple[list[OctamerRecipe], np.ndarray | None, str]:
     """The recipe of every nucleosome, codes (2n,) of modified bases (None without `build.methylation`), and a note.
 
     The note names modifications whose parameters are by analogy; it is empty where there are none.
 
-    ``start`` is the 0-based position of the first letter of the sequence (n,), ``dyads`` (m,) are indices into it.
+    ``start`` is the 0-based position of the first letter of the sequence (n,), ``dyads`` (m,) are indices into it,
+    ``missing`` (m,) the dimers that nucleosomes lack.
     Raises BadInputError for marks and methylation that do not fit, and for a modification that `dynamics.force_field`
     has no parameters for.
     """
-    recipes = octamer_recipes(config.build, chromosome, start + np.asarray(dyads), config.seed)
+    recipes = octamer_recipes(config.build, chromosome, start + np.asarray(dyads), config.seed, missing)
     modified = modified_bases(config, chromosome, start, sequence)
     bases = [] if modified is None else [MODIFIED[code - 1] for code in np.unique(modified[modified > 0])]
     marks = {mark for recipe in set(recipes) for mark in recipe.modifications}
@@ -33,18 +37,19 @@ def check_modifications(config: Settings, chromosome: str, start: int, sequence:
 
 def check_fibre(config: Settings, fibre: Fibre) -> tuple[list[OctamerRecipe], np.ndarray | None, str]:
     """The same of a fibre."""
-    return check_modifications(config, fibre.chromosome, fibre.start, fibre.sequence, np.array(fibre.dyads))
+    return check_modifications(config, fibre.chromosome, fibre.start, fibre.sequence, np.array(fibre.dyads),
+                               fibre.missing)
 
 
 def check_scaffold(config: Settings, scaffold: Scaffold) -> None:
     """The same of a scaffold, before it is built."""
     check_modifications(config, scaffold.chromosome, int(scaffold.position[0]), bytes(scaffold.base).decode(),
-                        scaffold.dyad)
+                        scaffold.dyad, scaffold.missing)
 
 
 def check_before_work(config: Settings) -> str:
     """The same for the locus of the settings, where they ask for anything that could be a modification: the note."""
     section = config.build
-    if section.marks or section.methylation or section.variants:
+    if section.marks or section.methylation or section.variants or config.locus.missing_dimers:
         return check_fibre(config, load_locus(config.locus).fibre())[2]
     return ""

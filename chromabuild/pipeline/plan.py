@@ -29,6 +29,8 @@ from chromabuild.nucleosome.octamer import Octamer
 from chromabuild.nucleosome.recipe import build_octamer
 from chromabuild.pipeline.parameters import check_fibre
 from chromabuild.pipeline.relaxing import CLEAN, RELAXED
+from chromabuild.proteins.complex import Complex
+from chromabuild.proteins.placing import complexes_of, fibre_with_proteins
 from chromabuild.scaling.measured import StepSettings, rank_memory
 from chromabuild.scaling.prediction import Job, Prediction, Run, predict
 from chromabuild.shards.manifest import Manifest
@@ -38,8 +40,9 @@ from chromabuild.simulate.replicas import phases_of_replicas
 from chromabuild.solvate import brick_grid, disk_needed
 from chromabuild.solvate.ions import formal_charges, ion_counts
 from chromabuild.solvate.water import GAP_AT_FACES, water_tile
+from mesoscale.cores import crystal_path
 from mesoscale.fibre import Fibre
-from mesoscale.model import Parameters, body_points, build_chain, crystal_path, straight_conformation
+from mesoscale.model import Parameters, body_points, build_chain, straight_conformation
 from mesoscale.scaffold import NM, Scaffold, box_axes
 
 COMPLEMENT = {"A": "T", "C": "G", "G": "C", "T": "A"}
@@ -156,13 +159,15 @@ def estimate(config: Settings, threads: int, folded: Scaffold | None = None, sta
     ``folded``: the fold that the build will have, where it is known; ``stale``: files of the output folder that the
     build will replace, which tell nothing.
     """
-    fibre = load_locus(config.locus).fibre()
+    fibre = fibre_with_proteins(load_locus(config.locus), config)
     octamers, modified = octamers_of(config, fibre)
-    solute, charge = _solute_size(fibre, octamers, modified, config.locus.circular)
+    complexes = complexes_of(fibre.proteins, config)
+    proteins = [one.protein for one in complexes]
+    solute, charge = _solute_size(fibre, [*octamers, *proteins], modified, config.locus.circular)
     if config.solvate.box:
         box, source = np.array(config.solvate.box), "the settings"
     else:
-        extent, source = _extent(config, fibre, octamers, folded, stale)
+        extent, source = _extent(config, fibre, octamers, complexes, folded, stale)
         box = extent + 2 * config.solvate.padding
     counts = _counts_of_shards(config, box, solute, charge) or _solvent_counts(config, box, solute, charge)
     ions = sum(count for key, count in counts.items() if key != "water")
@@ -263,7 +268,7 @@ def octamers_of(config: Settings, fibre: Fibre) -> tuple[list[Octamer], np.ndarr
 
 def _solute_size(fibre: Fibre, octamers: list[Octamer], modified: np.ndarray | None,
                  is_circular: bool = False) -> tuple[int, int]:
-    """Atoms and net formal charge of DNA and histones."""
+    """Atoms and net formal charge of DNA, histones and other proteins."""
     names = residue_names()
     strand = fibre.sequence
     partner = "".join(COMPLEMENT[base] for base in reversed(strand))
@@ -310,8 +315,8 @@ def size_is_known(config: Settings, scaffold_changes: bool) -> bool:
     return not scaffold_changes and any((Path(config.output) / name).is_file() for name in names)
 
 
-def _extent(config: Settings, fibre: Fibre, octamers: list[Octamer], folded: Scaffold | None, stale: Collection[str]
-            ) -> tuple[np.ndarray, str]:
+def _extent(config: Settings, fibre: Fibre, octamers: list[Octamer], complexes: list[Complex],
+            folded: Scaffold | None, stale: Collection[str]) -> tuple[np.ndarray, str]:
     """Edges (3,) of the smallest upright box around the solute, angstrom, and where they were taken from."""
     folder = Path(config.output)
     for name in ((RELAXED,) if config.relax.enabled else ()) + (CLEAN, "solute.h5"):
@@ -323,7 +328,8 @@ def _extent(config: Settings, fibre: Fibre, octamers: list[Octamer], folded: Sca
         scaffold = folded or Scaffold.read(folder / "scaffold.h5")
         placed = scaffold
         if folded is not None and not folded.circular:
-            placed = relaxed_path(folded, base_index(folded.base), config.build, octamers)
+            placed = relaxed_path(folded, base_index(folded.base), config.build, octamers, complexes=complexes)
+            octamers = [*octamers, *(one.protein for one in complexes)]
         dna, along = placed.origin, np.abs(placed.frame[:, :, 2])  # a base pair is a disc
         reach = DNA_RADIUS * np.sqrt(np.maximum(0.0, 1 - along**2)) + BASE_PAIR_HALF * along
         bodies = np.concatenate([dna - reach, dna + reach, *(
@@ -339,7 +345,8 @@ def _extent(config: Settings, fibre: Fibre, octamers: list[Octamer], folded: Sca
     chain = build_chain(fibre, parameters)
     position, frame = straight_conformation(chain)
     path, _ = crystal_path(fibre.wrapped_length)
-    dna = np.concatenate([position[chain.beads], *(position[p] + path @ frame[p].T for p in chain.cores)])
+    dna = np.concatenate([position[chain.beads], *(
+        position[p] + path @ frame[p].T for p in chain.cores if chain.shape_of(p).is_nucleosome)])
     turn = box_axes(np.concatenate([dna, body_points(chain, position, frame)]))
     straight = np.ptp(dna @ turn, axis=0) * NM + 2 * TAIL_MARGIN
     radius = config.scaffold.confinement_radius

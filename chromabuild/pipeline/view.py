@@ -82,7 +82,7 @@ def _histones(settings: Settings, scaffold: Scaffold) -> tuple[list[tuple[str, .
     from chromabuild.nucleosome.octamer import FAMILIES
 
     position = scaffold.position[scaffold.dyad]
-    recipes = octamer_recipes(settings.build, scaffold.chromosome, position, settings.seed)
+    recipes = octamer_recipes(settings.build, scaffold.chromosome, position, settings.seed, scaffold.missing)
     acetylated = np.zeros(len(position), bool)
     if settings.scaffold.acetylated:
         acetylated = within_stretches(settings.scaffold.acetylated, scaffold.chromosome, position)

@@ -186,13 +186,18 @@ def _linkers(scaffold: Scaffold) -> list[tuple]:
     """Rows on steps of free DNA: from the last wrapped base pair, or the start, to the next wrapped one, or the end."""
     origin = scaffold.origin
     laid_out = {(entry["first_bp"], entry["last_bp"]): entry for entry in scaffold.linkers}
-    ends = [0, *map(int, scaffold.last_bp)], [*map(int, scaffold.first_bp), len(origin) - 1]
+    held = [(int(first), int(last), f"nucleosome {k}")
+            for k, (first, last) in enumerate(zip(scaffold.first_bp, scaffold.last_bp, strict=True), start=1)]
+    bound = scaffold.proteins
+    held += [] if bound is None else zip(bound.first_bp.tolist(), bound.last_bp.tolist(), bound.name, strict=True)
+    held.sort()
+    ends = [0, *(last for _, last, _ in held)], [*(first for first, *_ in held), len(origin) - 1]
     rows = []
     for k, (start, end) in enumerate(zip(*ends, strict=True)):
         if end > start:
             chord = float(np.linalg.norm(origin[end] - origin[start]))
             step = laid_out.get((start, end), {})
-            where = "before the first" if k == 0 else f"after nucleosome {k}"
+            where = "before the first" if k == 0 else f"after {held[k - 1][2]}"
             rows.append((where, end - start, chord, chord / (3.34 * (end - start)), step.get("rise"),
                          step.get("twist")))
     return rows

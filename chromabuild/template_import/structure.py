@@ -15,10 +15,11 @@ from Bio.Align import PairwiseAligner, substitution_matrices
 from chromabuild.analysis.duplex import first_model
 from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.histone_tails import TAILS
-from chromabuild.nucleosome.homology import BACKBONE, Residue, chains_of, histone_table
+from chromabuild.nucleosome.homology import Residue, chains_of, histone_table
 from chromabuild.nucleosome.octamer import FAMILIES, octamer
-from chromabuild.nucleosome.peptide import plain_name, superposition, three_letters
-from chromabuild.nucleosome.recipe import heavy_atoms, stored_histone
+from chromabuild.nucleosome.peptide import superposition
+from chromabuild.nucleosome.recipe import stored_histone
+from chromabuild.proteins.residues import complete_residues
 
 SHORTEST_CHAIN = 40  # residues with a complete backbone
 LEAST_IDENTITY = 0.4  # of the aligned residues; unrelated histones share a quarter
@@ -78,29 +79,6 @@ def read_model(path: str | Path, chains: list[str] | None = None) -> gemmi.Model
         if chain.name in chains:
             chosen.add_chain(chain)
     return chosen
-
-
-def complete_residues(chain: gemmi.Chain) -> list[Residue]:
-    """Amino acids with a complete backbone; a side chain that is not complete waits to be built."""
-    found = []
-    for residue in chain:
-        table = gemmi.find_tabulated_residue(residue.name)
-        letter = table.one_letter_code.upper()
-        if not table.is_amino_acid() or letter not in "ACDEFGHIKLMNPQRSTVWY":
-            continue
-        name = three_letters(letter)
-        atoms = {}
-        for wanted in heavy_atoms(name):
-            atom = residue.find_atom(wanted, "*")
-            if atom:
-                atoms[wanted] = np.array(atom.pos.tolist())
-        if not all(a in atoms for a in BACKBONE):
-            continue
-        if set(atoms) == set(heavy_atoms(name)):
-            found.append(Residue(name, residue.seqid.num, atoms))
-        else:
-            found.append(Residue(name, residue.seqid.num, {a: atoms[a] for a in BACKBONE}, atoms, plain_name(name)))
-    return found
 
 
 @cache

@@ -23,9 +23,10 @@ from chromabuild.molecule.residues import residue_library
 from chromabuild.nucleosome.homology import build_side_chains, chains_of, octamer_of, remodel
 from chromabuild.nucleosome.octamer import FAMILIES, LINKER_CHAIN, octamer
 from chromabuild.nucleosome.recipe import linker_histone_table
+from chromabuild.proteins.residues import complete_residues
 from chromabuild.sterics.atoms import Atoms
 from chromabuild.sterics.audit import audit
-from chromabuild.template_import.structure import complete_residues, octamer_chains, own_frame, read_model
+from chromabuild.template_import.structure import octamer_chains, own_frame, read_model
 
 LINKER = 20  # base pairs that go straight on at either end
 TIED = 5.0  # kcal/mol/angstrom^2 on atoms that 4QLC has: at 3.5 angstrom its side chains are not exact

@@ -275,7 +275,7 @@ def test_shift_is_optimal_and_within_bounds(values, spacing, margin):
 def test_best_subset_beats_every_other(rows, spacing):
     rows = sorted(rows)
     dyads, scores = np.array([r[0] for r in rows]), np.array([float(r[1]) for r in rows])
-    chosen = best_subset(dyads, scores, spacing)
+    chosen = best_subset(dyads, dyads + spacing, scores)
     assert len(chosen) < 2 or np.diff(dyads[chosen]).min() >= spacing
     best = 0.0
     for mask in range(1 << len(rows)):

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import mesoscale
+from mesoscale.cores import crystal_core
 from mesoscale.energy import energies
 from mesoscale.fibre import Contact, Fibre
 from mesoscale.folding import fold, grow_tails
 from mesoscale.kernels import kernel_energies
-from mesoscale.model import TERMS, Parameters, build_chain, crystal_core, straight_conformation
+from mesoscale.model import TERMS, Parameters, build_chain, straight_conformation
 from mesoscale.montecarlo import RANDOM_PER_TRIAL, SWEEPS_BEFORE_REGROWTH, CoupledTails, Walk, sample
 from mesoscale.restraints import HARDEST, WIDEST, contact_report, shared_out, stiffened
 from mesoscale.tails import TAIL_BEADS, Places, TailWalk, carried_beads, heads_alone, limbs_of, tails_of_fibre

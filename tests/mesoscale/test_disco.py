@@ -7,6 +7,7 @@ import pytest
 
 from mesoscale import disco
 from mesoscale.core_charges import at_salt, core_charges, template
+from mesoscale.cores import crystal_core
 from mesoscale.disco import (
     Envelope,
     Potential,
@@ -17,7 +18,7 @@ from mesoscale.disco import (
     read_pqr,
     relative_errors,
 )
-from mesoscale.model import Parameters, crystal_core
+from mesoscale.model import Parameters
 
 BJERRUM, KAPPA = 0.7, 1.3
 
@@ -159,7 +160,7 @@ def test_charges_between_the_salts_are_interpolated():
 
 
 def test_a_shorter_wrap_leaves_out_the_sites_of_free_dna():
-    whole, shorter = core_charges(0.15), core_charges(0.15, 127)
+    whole, shorter = core_charges(0.15), core_charges(0.15, 63, 63)
     assert 30 < len(whole[0]) - len(shorter[0]) < 60
     path = np.array(template("nucleosome_path_1kx5.json")["origin"]) / 10
     lost = whole[0][~(whole[0][:, None] == shorter[0][None]).all(axis=2).any(axis=1)]

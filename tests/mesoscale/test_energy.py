@@ -4,20 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.mixed_fibre import mixed_fibre
 
+from mesoscale.cores import crystal_core, crystal_path, transported
 from mesoscale.energy import energies, mechanical_energies, overlaps, pair_energies, segment_distance
 from mesoscale.fibre import Contact, Fibre
 from mesoscale.kernels import kernel_energies
-from mesoscale.model import (
-    TERMS,
-    Parameters,
-    build_chain,
-    crystal_core,
-    crystal_path,
-    segment_ends,
-    straight_conformation,
-    transported,
-)
+from mesoscale.model import TERMS, Parameters, build_chain, segment_ends, straight_conformation
 
 FIBRE = Fibre("ACGT" * 160, (95, 275, 445), contacts=(Contact((20, 30), (600, 620), 2.0),))
 
@@ -46,10 +39,10 @@ def along_segments(chain, position, frame):
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("size", [0.02, 0.5])
-def test_kernel_and_numpy_agree_on_every_term(seed, size):
+@pytest.mark.parametrize(("fibre", "size"), [(FIBRE, 0.02), (FIBRE, 0.5), (mixed_fibre(), 0.5)])
+def test_kernel_and_numpy_agree_on_every_term(seed, fibre, size):
     parameters = Parameters(confinement_radius=4.0, container=(12.0, 10.0, 8.0), contact_distance=2.0)
-    chain = build_chain(FIBRE, parameters)
+    chain = build_chain(fibre, parameters)
     conformation = disturbed(chain, seed, size)
     expected = energies(chain, *conformation)
     assert tuple(expected) == tuple(k for k in TERMS)

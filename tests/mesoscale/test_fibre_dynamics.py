@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 from support.bead_frames import carried
+from support.mixed_fibre import mixed_fibre
 
 from mesoscale import dynamics
 from mesoscale.chain_kernel import ChainKernel
+from mesoscale.cores import crystal_core
 from mesoscale.dynamics import STAGES, equilibrate_with_tails, first_tails, shortened
 from mesoscale.energy import overlaps
 from mesoscale.fibre import Contact, Fibre
 from mesoscale.folding import grow_tails
 from mesoscale.kernels import kernel_energies, kernel_of
-from mesoscale.model import TERMS, Parameters, build_chain, crystal_core, straight_conformation
+from mesoscale.model import TERMS, Parameters, build_chain, shapes_of, straight_conformation
 from mesoscale.relaxation import Conformation, settle
 from mesoscale.tails import Places, TailWalk, heads_alone, limbs_of, tails_of_fibre
 
@@ -23,11 +25,11 @@ FIBRE = Fibre("ACGT" * 135, (95, 270, 440), linker_histone=(False, True, False),
 PARAMETERS = Parameters(tails="flexible", confinement_radius=4.0, contact_distance=2.0, magnesium=True)
 
 
-@pytest.fixture(scope="module")
-def three():
-    """Three nucleosomes, their chains and a conformation of both that is a little shaken."""
-    chain = shortened(replace(build_chain(FIBRE, PARAMETERS), shape=crystal_core(rigid_tails=False)))
-    tails = tails_of_fibre(FIBRE, PARAMETERS)
+def shaken(fibre):
+    """Cores, their chains and a conformation of both that is a little shaken."""
+    shapes, _ = shapes_of(fibre, PARAMETERS, rigid_tails=False)
+    chain = shortened(replace(build_chain(fibre, PARAMETERS), shape=shapes[0], others=shapes[1:]))
+    tails = tails_of_fibre(fibre, PARAMETERS)
     random = np.random.Generator(np.random.Philox(key=1))
     position, frame = straight_conformation(chain)
     position = position + 0.2 * random.standard_normal(position.shape)
@@ -38,6 +40,12 @@ def three():
     return chain, tails, position, frame, beads
 
 
+@pytest.fixture(scope="module")
+def three():
+    """Three nucleosomes."""
+    return shaken(FIBRE)
+
+
 def whole_energy(chain, tails, position, frame, beads):
     """What Monte Carlo samples: the fibre with heads, and the chains."""
     limbs = limbs_of(tails, Places.of(tails, len(chain.cores)), chain, position, frame, beads)
@@ -45,10 +53,11 @@ def whole_energy(chain, tails, position, frame, beads):
     return kernel_energies(replace(chain, limbs=heads_alone(limbs)), position, frame), own
 
 
-def test_forces_are_the_gradient_of_what_monte_carlo_samples(three):
+@pytest.mark.parametrize("fibre", [FIBRE, mixed_fibre()], ids=["alike", "mixed"])
+def test_forces_are_the_gradient_of_what_monte_carlo_samples(fibre):
     """Central differences; single-precision coefficients of the table have steps of 1e-7 of some 10 kBT a charge, and
     tails meet a core's sites one by one in their own kernel, which the table follows to 1e-3 kBT/nm for each."""
-    chain, tails, position, frame, beads = three
+    chain, tails, position, frame, beads = shaken(fibre)
     force, bead_force, energy = ChainKernel(tails).place(beads).forces(kernel_of(chain).place(position, frame))
     fibre, own = whole_energy(chain, tails, position, frame, beads)
     assert energy[:6].sum() == pytest.approx(fibre.sum() + own[3:].sum(), abs=0.1)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 from support.bead_frames import carried
+from support.mixed_fibre import mixed_fibre
 
 import mesoscale.folding
 from chromabuild.base.errors import BadInputError, ClashesRemainError
@@ -37,12 +38,12 @@ ROOT = Path(__file__).resolve().parents[2]
 DEMO_LIKE = Fibre("ACGTTGCA" * 68, (95, 262, 440), contacts=(Contact((0, 20), (5, 40)), Contact((30, 60), (500, 540))))
 
 
-@pytest.mark.parametrize("charged", [False, True])
-def test_forces_are_the_gradient_of_the_energy(charged):
+@pytest.mark.parametrize(("fibre", "charged"), [(DEMO_LIKE, False), (DEMO_LIKE, True), (mixed_fibre(), True)])
+def test_forces_are_the_gradient_of_the_energy(fibre, charged):
     """Central differences of the NumPy-checked kernel energy; the step of 1e-5 leaves some 1e-8 of relative error,
     the series for the exponential below 1e-9."""
     parameters = Parameters(confinement_radius=4.0, container=(12.0, 10.0, 8.0), contact_distance=2.0, excluded_k=1.0)
-    chain = build_chain(DEMO_LIKE, parameters)
+    chain = build_chain(fibre, parameters)
     random = np.random.Generator(np.random.Philox(key=1))
     position, frame = straight_conformation(chain)
     position = position + 0.3 * random.standard_normal(position.shape)

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from mesoscale.cores import crystal_core
 from mesoscale.fibre import Contact, Fibre
-from mesoscale.model import TERMS, Chain, Parameters, build_chain, crystal_core, straight_conformation
+from mesoscale.model import TERMS, Chain, Parameters, build_chain, straight_conformation
 from mesoscale.montecarlo import RANDOM_PER_TRIAL, Walk, exchange
 
 pytestmark = pytest.mark.release

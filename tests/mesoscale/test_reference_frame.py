@@ -11,8 +11,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mesoscale.cores import Core
 from mesoscale.energy import mechanical_energies
-from mesoscale.model import Chain, Core
+from mesoscale.model import Chain
 from mesoscale.montecarlo import kernel_energies
 from mesoscale.tails import CORE, DNA, TAIL, TERMS, FixedPoints, FlexibleChains, TailWalk
 

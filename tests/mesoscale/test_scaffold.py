@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from mesoscale.cores import crystal_path
 from mesoscale.energy import twist_deviations
 from mesoscale.fibre import Fibre
-from mesoscale.model import Parameters, build_chain, crystal_path, segment_ends, straight_conformation
+from mesoscale.model import Parameters, build_chain, segment_ends, straight_conformation
 from mesoscale.scaffold import Scaffold, box_axes, build_scaffold
 
 SEQUENCE = "ACGTTGCATT" * 64

@@ -7,8 +7,9 @@ import pytest
 
 from mesoscale.chain_kernel import Screening
 from mesoscale.core_charges import core_charges, rigid_tail_sites, template
+from mesoscale.cores import crystal_core
 from mesoscale.fibre import Fibre
-from mesoscale.model import Parameters, build_chain, crystal_core, straight_conformation
+from mesoscale.model import Parameters, build_chain, straight_conformation
 from mesoscale.relaxation import Conformation, settle
 from mesoscale.tails import (
     DNA,

@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mesoscale.cores import crystal_core
 from mesoscale.dynamics import STAGES, advance_with_tails, regrown, shortened
 from mesoscale.fibre import Fibre
-from mesoscale.model import Parameters, build_chain, crystal_core, straight_conformation
+from mesoscale.model import Parameters, build_chain, straight_conformation
 from mesoscale.montecarlo import RANDOM_PER_TRIAL, CoupledTails, Walk
 from mesoscale.relaxation import Conformation
 from mesoscale.tails import TailWalk, tails_of_fibre

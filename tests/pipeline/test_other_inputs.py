@@ -85,6 +85,8 @@ def test_a_circle_closes(circle):
     scaffold = Scaffold.read(circle / "results/scaffold.h5")
     linking = twist(scaffold.origin, scaffold.frame, closed=True) + writhe(scaffold.origin, closed=True)
     assert scaffold.circular and linking == pytest.approx(10, abs=1e-6)  # 105 base pairs, 10.5 a turn
+    told = json.loads((circle / "results/provenance.json").read_text())["stages"]["scaffold"]["summary"]
+    assert (told["linking_number"], told["relaxed_turns"], told["superhelical_density"]) == (10, 10.0, 0.0)
     planned = result_of("plan", cwd=circle)
     assert planned["solute_atoms"] == solute.n_atoms
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from mesoscale.model import segment_ends, transported
+from mesoscale.cores import transported
+from mesoscale.model import segment_ends
 
 
 def carried(chain, position, frame):

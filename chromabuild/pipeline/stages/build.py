@@ -20,4 +20,4 @@ def run(job: Job) -> Summary:
 
 
 STAGE = Stage("build", "all-atom solute", ("build",), ("solute.h5",), run, reads={"scaffold": "scaffold.h5"},
-              files=("build.marks", "build.methylation", "build.template"))
+              files=("build.marks", "build.methylation", "build.template", "build.structures"))

@@ -8,6 +8,7 @@ from chromabuild.pipeline.stages.stage import Job, Stage
 
 if TYPE_CHECKING:
     from chromabuild.base.settings import Settings
+    from mesoscale.scaffold import Scaffold
 
 # Observables of the scaffold as summaries call them.
 OBSERVABLE_NAMES = {
@@ -37,7 +38,7 @@ def run(job: Job) -> Summary:
                                  f"up to {scaffold.deepest_violation:.3f} nm: try another --seed, more room "
                                  "(scaffold.container, confinement_radius) or longer linkers (locus.minimum_linker)")
     fibre = fibre_of(locus, job.config)
-    return locus.summary() | {
+    return locus.summary() | (_linking(scaffold, job.threads) if scaffold.circular else {}) | {
         "sweeps": job.config.scaffold.sweeps,
         "linker_histones": sum(fibre.linker_histone), "acetylated_nucleosomes": sum(fibre.acetylated),
         "restraints": sum(contact["kept"] is not None for contact in scaffold.contacts),
@@ -45,6 +46,18 @@ def run(job: Job) -> Summary:
         **{OBSERVABLE_NAMES[name]: _SHOWN.get(name, lambda value: value)(value)
            for name, value in scaffold.observables.items()},
         "contact_distances": scaffold.contacts}
+
+
+def _linking(scaffold: "Scaffold", threads: int) -> Summary:
+    """How often the strands of a circle turn about each other, how often they would at rest, and the superhelical
+    density."""
+    from chromabuild.dna.curve import TWIST
+    from chromabuild.dna.linking import twist, writhe
+
+    number = round(twist(scaffold.origin, scaffold.frame, closed=True) + writhe(scaffold.origin, True, threads))
+    relaxed = len(scaffold.base) * TWIST / 360.0
+    return {"linking_number": number, "relaxed_turns": round(relaxed, 2),
+            "superhelical_density": round((number - relaxed) / relaxed, 4) + 0.0}
 
 
 def _at_rest(rest: bool) -> str:
@@ -67,8 +80,10 @@ def _of_tails(config: "Settings") -> tuple[str, ...]:
 
 
 STAGE = Stage("scaffold", "mesoscale scaffold",
-              ("locus", "scaffold", "build.linker_histone", "build.linker_histone_share", "build.marks"),
+              ("locus", "scaffold", "build.linker_histone", "build.linker_histone_share", "build.marks",
+               "build.structures"),
               ("scaffold.h5", "contact_map.npz", "contact_map.cool"), run,
               companions=("scaffold_trajectory.h5",),
-              files=("locus.fasta", "locus.nucleosomes", "locus.contacts", "scaffold.acetylated", "build.marks"),
+              files=("locus.fasta", "locus.nucleosomes", "locus.contacts", "locus.proteins", "locus.missing_dimers",
+                     "scaffold.acetylated", "build.marks", "build.structures"),
               settings_of=_of_tails)

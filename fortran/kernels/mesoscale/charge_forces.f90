@@ -20,7 +20,7 @@ contains
     real(real64), intent(inout) :: force(:, :), energy
     integer(int32) :: k, p, q, i, n
     real(real64) :: a(3), d(3), reach, push(3)
-    real(real64), dimension(max(1, size(self%site, 2))) :: x, y, z, charge, on_x, on_y, on_z
+    real(real64), dimension(max(1, self%most_sites)) :: x, y, z, charge, on_x, on_y, on_z
     do k = 1, pairs%charged
       p = pairs%charged_pair(1, k)
       q = pairs%charged_pair(2, k)
@@ -45,16 +45,18 @@ contains
       if (self%core(p) == 0) reach = self%cutoff
       ! The sites of q that p can reach, next to each other.
       n = 0
-      do i = 1, size(self%site, 2)
-        a = self%site_world(:, i, self%core(q))
-        d = a - self%position(:, p)
-        if (dot_product(d, d) >= reach**2) cycle
-        n = n + 1
-        x(n) = a(1)
-        y(n) = a(2)
-        z(n) = a(3)
-        charge(n) = self%site_charge(i)
-      end do
+      associate (shape => self%shape(self%form(self%core(q))))
+        do i = 1, size(shape%site, 2)
+          a = self%site_world(:, i, self%core(q))
+          d = a - self%position(:, p)
+          if (dot_product(d, d) >= reach**2) cycle
+          n = n + 1
+          x(n) = a(1)
+          y(n) = a(2)
+          z(n) = a(3)
+          charge(n) = shape%site_charge(i)
+        end do
+      end associate
       if (n == 0) cycle
       on_x(:n) = 0
       on_y(:n) = 0
@@ -64,13 +66,15 @@ contains
           energy)
         force(1:3, p) = force(1:3, p) + scale * push
       else
-        do i = 1, size(self%site, 2)
-          a = self%site_world(:, i, self%core(p))
-          d = a - self%position(:, q)
-          if (dot_product(d, d) >= reach**2) cycle
-          call push_point(self, a, self%site_charge(i), site_site, n, x, y, z, charge, push, on_x, on_y, on_z, energy)
-          call push_core(self, p, a, scale * push, force)
-        end do
+        associate (shape => self%shape(self%form(self%core(p))))
+          do i = 1, size(shape%site, 2)
+            a = self%site_world(:, i, self%core(p))
+            d = a - self%position(:, q)
+            if (dot_product(d, d) >= reach**2) cycle
+            call push_point(self, a, shape%site_charge(i), site_site, n, x, y, z, charge, push, on_x, on_y, on_z, energy)
+            call push_core(self, p, a, scale * push, force)
+          end do
+        end associate
       end if
       do i = 1, n
         call push_core(self, q, [x(i), y(i), z(i)], -scale * [on_x(i), on_y(i), on_z(i)], force)

@@ -307,13 +307,15 @@ contains
         c = found(s)
         q = fibre%core_particle(c)
         if (c <= k .or. q - p < 2) cycle
-        do i = 1, size(fibre%site, 2)
-          d = fibre%site_world(:, i, k) - fibre%position(:, q)
-          if (dot_product(d, d) >= reach**2) cycle
-          weight = [fibre%bjerrum * fibre%site_charge(i), strength * sigma2**6, -strength * sigma2**3]
-          call meet(fibre, q, fibre%site_world(:, i, k), weight, closest, push, share)
-          call push_core(fibre, p, fibre%site_world(:, i, k), push, share%on_fibre)
-        end do
+        associate (site_charge => fibre%shape(fibre%form(k))%site_charge)
+          do i = 1, size(site_charge)
+            d = fibre%site_world(:, i, k) - fibre%position(:, q)
+            if (dot_product(d, d) >= reach**2) cycle
+            weight = [fibre%bjerrum * site_charge(i), strength * sigma2**6, -strength * sigma2**3]
+            call meet(fibre, q, fibre%site_world(:, i, k), weight, closest, push, share)
+            call push_core(fibre, p, fibre%site_world(:, i, k), push, share%on_fibre)
+          end do
+        end associate
       end do
     end do
   end subroutine add_core_pairs
@@ -326,8 +328,8 @@ contains
     real(real64), intent(out) :: push(3)
     type(share_t), intent(inout) :: share
     real(real64) :: d(3), slope(3), value
-    d = point - fibre%position(:, p)
-    call field_slope_at(fibre%field, matmul(d, fibre%frame(:, :, p)), weight, closest, value, slope)
+    d = matmul(point - fibre%position(:, p), fibre%frame(:, :, p))
+    call field_slope_at(fibre%shape(fibre%form(fibre%core(p)))%field, d, weight, closest, value, slope)
     share%energy = share%energy + value
     push = -matmul(fibre%frame(:, :, p), slope)
     call push_core(fibre, p, point, -push, share%on_fibre)

@@ -43,12 +43,14 @@ contains
       ! The sites of the first core in the field of the second: always the same way, for a table has rounding errors.
       one = min(core_p, core_q)
       other = max(core_p, core_q)
-      do i = 1, size(self%site, 2)
-        d = self%site_world(:, i, one) - self%position(:, self%core_particle(other))
-        if (dot_product(d, d) >= (self%cutoff + self%site_reach)**2) cycle
-        call add_sites(self, self%site_world(:, i, one), self%site_charge(i), other, self%sigma(site_site)**2, &
-          self%excluded_k, self%excluded_at_cutoff(site_site), energy)
-      end do
+      associate (shape => self%shape(self%form(one)))
+        do i = 1, size(shape%site, 2)
+          d = self%site_world(:, i, one) - self%position(:, self%core_particle(other))
+          if (dot_product(d, d) >= (self%cutoff + self%site_reach)**2) cycle
+          call add_sites(self, self%site_world(:, i, one), shape%site_charge(i), other, self%sigma(site_site)**2, &
+            self%excluded_k, self%excluded_at_cutoff(site_site), energy)
+        end do
+      end associate
     else if (core_p /= 0) then
       call add_sites(self, self%position(:, q), self%charge(q), core_p, self%sigma(bead_site)**2, self%excluded_k, &
         self%excluded_at_cutoff(bead_site), energy)
@@ -135,14 +137,14 @@ contains
     real(real64), intent(inout) :: energy(n_terms)
     integer(int32) :: p
     real(real64) :: field(n_parts), d(3), local(3)
-    if (.not. associated(self%field)) then
+    if (.not. associated(self%shape(self%form(core))%field)) then
       call add_sites_one_by_one(self, point, charge, core, sigma2, strength, shift, energy)
       return
     end if
     p = self%core_particle(core)
     d = point - self%position(:, p)
     local = [dot_product(d, self%frame(:, 1, p)), dot_product(d, self%frame(:, 2, p)), dot_product(d, self%frame(:, 3, p))]
-    field = field_at(self%field, local)
+    field = field_at(self%shape(self%form(core))%field, local)
     energy(electrostatic) = energy(electrostatic) + self%bjerrum * charge * field(1)
     energy(excluded) = energy(excluded) + strength * sigma2**3 * (sigma2**3 * field(2) - field(3))
   end subroutine add_sites
@@ -155,17 +157,19 @@ contains
     real(real64), intent(inout) :: energy(n_terms)
     integer(int32) :: i, n
     real(real64) :: r2, r, s6, el, ex
-    real(real64) :: near_r2(size(self%site_charge)), near_charge(size(self%site_charge))
+    real(real64) :: near_r2(self%most_sites), near_charge(self%most_sites)
     ! First who is near, then their energies in one loop, which vectorises.
     n = 0
-    do i = 1, size(self%site_charge)
-      r2 = (point(1) - self%site_world(1, i, core))**2 + (point(2) - self%site_world(2, i, core))**2 &
-        + (point(3) - self%site_world(3, i, core))**2
-      if (r2 >= self%cutoff**2) cycle
-      n = n + 1
-      near_r2(n) = r2
-      near_charge(n) = self%site_charge(i)
-    end do
+    associate (site_charge => self%shape(self%form(core))%site_charge)
+      do i = 1, size(site_charge)
+        r2 = (point(1) - self%site_world(1, i, core))**2 + (point(2) - self%site_world(2, i, core))**2 &
+          + (point(3) - self%site_world(3, i, core))**2
+        if (r2 >= self%cutoff**2) cycle
+        n = n + 1
+        near_r2(n) = r2
+        near_charge(n) = site_charge(i)
+      end do
+    end associate
     el = 0
     ex = 0
     !$omp simd reduction(+:el, ex) private(r, s6)

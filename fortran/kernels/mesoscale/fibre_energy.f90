@@ -168,7 +168,7 @@ contains
     if (self%core(p) == 0) then
       energy = energy + 0.5_real64 * self%wall_k * sum(max(0.0_real64, abs(self%position(:, p)) - self%wall)**2)
     else
-      do i = 1, size(self%sphere, 2)
+      do i = 1, size(self%shape(self%form(self%core(p)))%sphere, 2)
         energy = energy + 0.5_real64 * self%wall_k &
           * sum(max(0.0_real64, abs(self%sphere_world(:, i, self%core(p))) - self%wall)**2)
       end do

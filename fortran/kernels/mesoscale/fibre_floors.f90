@@ -89,18 +89,20 @@ contains
     a = self%segment_start(:, s)
     along = self%segment_end(:, s) - a
     length2 = dot_product(along, along)
-    do i = 1, size(self%sphere, 2)
-      x = self%sphere_world(:, i, core) - a
-      t = min(1.0_real64, max(0.0_real64, dot_product(x, along) / length2))
-      x = x - t * along
-      d2 = dot_product(x, x)
-      contact = self%dna_radius + self%sphere_radius(i)
-      if (d2 >= contact**2) cycle
-      if (continued /= 0) then
-        if (self%sphere_near(continued, i) /= 0) cycle
-      end if
-      energy = energy + overlap(self, sqrt(d2), contact)
-    end do
+    associate (shape => self%shape(self%form(core)))
+      do i = 1, size(shape%sphere, 2)
+        x = self%sphere_world(:, i, core) - a
+        t = min(1.0_real64, max(0.0_real64, dot_product(x, along) / length2))
+        x = x - t * along
+        d2 = dot_product(x, x)
+        contact = self%dna_radius + shape%sphere_radius(i)
+        if (d2 >= contact**2) cycle
+        if (continued /= 0) then
+          if (shape%sphere_near(continued, i) /= 0) cycle
+        end if
+        energy = energy + overlap(self, sqrt(d2), contact)
+      end do
+    end associate
   end function segment_core_floor
 
   !> The spheres of two cores.
@@ -115,18 +117,20 @@ contains
     core_p = self%core(p)
     core_q = self%core(q)
     widest = self%widest_sphere
-    do i = 1, size(self%sphere, 2)
-      x = self%sphere_world(:, i, core_p)
-      d = x - self%position(:, q)
-      if (dot_product(d, d) >= (self%sphere_reach + self%sphere_radius(i))**2) cycle
-      do j = 1, size(self%sphere, 2)
-        d2 = (x(1) - self%sphere_world(1, j, core_q))**2 + (x(2) - self%sphere_world(2, j, core_q))**2 &
-          + (x(3) - self%sphere_world(3, j, core_q))**2
-        if (d2 >= (self%sphere_radius(i) + widest)**2) cycle
-        contact = self%sphere_radius(i) + self%sphere_radius(j)
-        if (d2 < contact**2) energy = energy + overlap(self, sqrt(d2), contact)
+    associate (one => self%shape(self%form(core_p)), other => self%shape(self%form(core_q)))
+      do i = 1, size(one%sphere, 2)
+        x = self%sphere_world(:, i, core_p)
+        d = x - self%position(:, q)
+        if (dot_product(d, d) >= (self%sphere_reach + one%sphere_radius(i))**2) cycle
+        do j = 1, size(other%sphere, 2)
+          d2 = (x(1) - self%sphere_world(1, j, core_q))**2 + (x(2) - self%sphere_world(2, j, core_q))**2 &
+            + (x(3) - self%sphere_world(3, j, core_q))**2
+          if (d2 >= (one%sphere_radius(i) + widest)**2) cycle
+          contact = one%sphere_radius(i) + other%sphere_radius(j)
+          if (d2 < contact**2) energy = energy + overlap(self, sqrt(d2), contact)
+        end do
       end do
-    end do
+    end associate
   end function core_core_floor
 
   !> Energy of two bodies at a distance, which touch at `contact` (nm).

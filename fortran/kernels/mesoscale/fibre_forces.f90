@@ -149,7 +149,7 @@ contains
       a = self%sphere_world(:, i, self%core(p))
       b = self%sphere_world(:, j, self%core(q))
       d = a - b
-      contact = self%sphere_radius(i) + self%sphere_radius(j) + margin
+      contact = radius_of(self, p, i) + radius_of(self, q, j) + margin
       if (dot_product(d, d) >= contact**2) cycle
       distance = norm2(d)
       push = d * (self%floor_k * (contact - distance) / max(distance, 1.0e-9_real64))
@@ -164,7 +164,7 @@ contains
       b = self%sphere_world(:, i, self%core(p))
       along = min(1.0_real64, max(0.0_real64, dot_product(b - self%segment_start(:, s), self%direction(:, s)) / self%length(s)))
       d = self%segment_start(:, s) + along * self%length(s) * self%direction(:, s) - b
-      contact = self%dna_radius + self%sphere_radius(i) + margin
+      contact = self%dna_radius + radius_of(self, p, i) + margin
       if (dot_product(d, d) >= contact**2) cycle
       distance = norm2(d)
       push = d * (self%floor_k * (contact - distance) / max(distance, 1.0e-9_real64))
@@ -190,6 +190,14 @@ contains
       at_end(:, t) = at_end(:, t) - other * push
     end do
   end subroutine add_floors
+
+  !> Radius (nm) of sphere i of core p.
+  pure function radius_of(self, p, i) result(radius)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: p, i
+    real(real64) :: radius
+    radius = self%shape(self%form(self%core(p)))%sphere_radius(i)
+  end function radius_of
 
   !> Restraints: flat to d0, harmonic to 2 d0, linear beyond.
   subroutine add_contacts(self, force, energy)
@@ -217,7 +225,7 @@ contains
   subroutine add_confinement(self, force, energy)
     type(fibre_t), intent(in) :: self
     real(real64), intent(inout) :: force(:, :), energy
-    integer(int32) :: p, i
+    integer(int32) :: p, i, bodies
     real(real64) :: distance, x(3), beyond(3)
     do p = 1, self%n
       if (self%confinement_k > 0) then
@@ -229,7 +237,9 @@ contains
         end if
       end if
       if (self%wall_k <= 0) cycle
-      do i = 1, merge(size(self%sphere, 2), 1, self%core(p) /= 0)
+      bodies = 1
+      if (self%core(p) /= 0) bodies = size(self%shape(self%form(self%core(p)))%sphere, 2)
+      do i = 1, bodies
         x = self%position(:, p)
         if (self%core(p) /= 0) x = self%sphere_world(:, i, self%core(p))
         beyond = sign(max(abs(x) - self%wall, 0.0_real64), x)

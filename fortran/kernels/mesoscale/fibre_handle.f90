@@ -6,7 +6,7 @@ module fibre_handle
   use iso_fortran_env, only: int32, int64, real64
   implicit none
   private
-  public :: create_fibre, free_fibre, set_particles, set_elasticity, set_joints, set_sites, set_field, set_spheres
+  public :: create_fibre, free_fibre, set_particles, set_elasticity, set_shapes, set_joints, set_sites, set_field, set_spheres
   public :: set_electrostatics, set_excluded_volume, set_floors, set_confinement, set_contacts, set_limbs
   public :: place_fibre, read_fibre
 
@@ -62,47 +62,60 @@ contains
     fibre%rest_twist = rest_twist
   end subroutine set_elasticity
 
-  !> Where DNA leaves a core (1) and arrives (2), in the core's frame.
-  subroutine set_joints(handle, point, frame)
+  !> Which shape each core has, from 1; the shapes themselves are set one by one.
+  subroutine set_shapes(handle, n_cores, n_shapes, form)
     integer(int64), intent(in) :: handle
+    integer(int32), intent(in) :: n_cores, n_shapes
+    integer(int32), intent(in) :: form(n_cores)
+    type(fibre_t), pointer :: fibre
+    fibre => fibre_of(handle)
+    allocate (fibre%shape(n_shapes))
+    fibre%form = form
+  end subroutine set_shapes
+
+  !> Where DNA leaves a core of a shape (1) and arrives (2), in the core's frame.
+  subroutine set_joints(handle, which, point, frame)
+    integer(int64), intent(in) :: handle
+    integer(int32), intent(in) :: which            !< of the shapes, from 1
     real(real64), intent(in) :: point(3, 2)        !< nm
     real(real64), intent(in) :: frame(3, 3, 2)     !< columns: helix axis and two normals
     type(fibre_t), pointer :: fibre
     fibre => fibre_of(handle)
-    fibre%joint_point = point
-    fibre%joint_frame = frame
+    fibre%shape(which)%joint_point = point
+    fibre%shape(which)%joint_frame = frame
   end subroutine set_joints
 
-  !> The charge sites of a core.
-  subroutine set_sites(handle, n_sites, site, site_charge)
+  !> The charge sites of cores of a shape.
+  subroutine set_sites(handle, which, n_sites, site, site_charge)
     integer(int64), intent(in) :: handle
-    integer(int32), intent(in) :: n_sites
+    integer(int32), intent(in) :: which, n_sites
     real(real64), intent(in) :: site(3, n_sites), site_charge(n_sites)   !< nm, e
     type(fibre_t), pointer :: fibre
     fibre => fibre_of(handle)
-    fibre%site = site
-    fibre%site_charge = site_charge
+    fibre%shape(which)%site = site
+    fibre%shape(which)%site_charge = site_charge
   end subroutine set_sites
 
-  !> Meet the sites by the table of their field, which must live as long as the fibre.
-  subroutine set_field(handle, field)
+  !> Meet the sites of a shape by the table of their field, which must live as long as the fibre.
+  subroutine set_field(handle, which, field)
     integer(int64), intent(in) :: handle, field    !< of the fibre, of the field
+    integer(int32), intent(in) :: which            !< of the shapes, from 1
     type(fibre_t), pointer :: fibre
     fibre => fibre_of(handle)
-    fibre%field => field_of(field)
+    fibre%shape(which)%field => field_of(field)
   end subroutine set_field
 
-  !> The floor of a core. `near` is 1 where wrapped DNA continues in the linker at the exit (1) or the entry (2).
-  subroutine set_spheres(handle, n_spheres, sphere, radius, near)
+  !> The floor of cores of a shape. `near` is 1 where wrapped DNA continues in the linker at the exit (1) or the entry (2).
+  subroutine set_spheres(handle, which, n_spheres, sphere, radius, near)
     integer(int64), intent(in) :: handle
-    integer(int32), intent(in) :: n_spheres
+    integer(int32), intent(in) :: which, n_spheres
     real(real64), intent(in) :: sphere(3, n_spheres), radius(n_spheres)   !< nm
     integer(int32), intent(in) :: near(2, n_spheres)
     type(fibre_t), pointer :: fibre
     fibre => fibre_of(handle)
-    fibre%sphere = sphere
-    fibre%sphere_radius = radius
-    fibre%sphere_near = near
+    fibre%shape(which)%sphere = sphere
+    fibre%shape(which)%sphere_radius = radius
+    fibre%shape(which)%sphere_near = near
   end subroutine set_spheres
 
   !> Debye-Hueckel potentials; `dna_kappa` acts between linker beads.

@@ -11,7 +11,7 @@ module fibre_model
   use iso_fortran_env, only: int32, int64, real64
   implicit none
   private
-  public :: fibre_t, new_fibre, delete_fibre, fibre_of, place, refresh, refresh_particle, refresh_segment
+  public :: fibre_t, shape_t, new_fibre, delete_fibre, fibre_of, place, refresh, refresh_particle, refresh_segment
   public :: own_reach, are_close_in_chain, continued_end
   public :: n_terms, n_kinds, worth_threads, dna, core_site, bead_bead, bead_site, site_site
   public :: stretch, bend, twist, electrostatic, excluded, floor_, restraint, confinement
@@ -24,6 +24,15 @@ module fibre_model
   real(real64), parameter :: bead_cell = 5, core_cell = 8   !< nm, edges of the grids' cells
   integer(int32), parameter :: worth_threads = 200  !< particles; fewer are left to one thread
 
+  !> A rigid core in its own frame.
+  type :: shape_t
+    real(real64) :: joint_point(3, 2) = 0, joint_frame(3, 3, 2) = 0   !< 1 = exit, 2 = entry; columns tangent, b, c
+    real(real64), allocatable :: site(:, :), site_charge(:)           !< nm, e
+    real(real64), allocatable :: sphere(:, :), sphere_radius(:)       !< nm
+    integer(int32), allocatable :: sphere_near(:, :)  !< (2, spheres): wrapped DNA next to the exit, the entry
+    type(field_t), pointer :: field => null()         !< of the sites; without it they are summed over
+  end type shape_t
+
   type :: fibre_t
     integer(int32) :: n = 0                           !< particles
     integer(int32) :: n_cores = 0
@@ -33,12 +42,8 @@ module fibre_model
     integer(int32), allocatable :: bead(:), bead_number(:), core_particle(:)   !< particles of beads, their numbers, cores
     ! Elasticity, (n-1) segments: nm, kBT/nm^2, kBT, kBT, radian.
     real(real64), allocatable :: rest_length(:), stretch_k(:), bend_k(:), twist_k(:), rest_twist(:)
-    ! Cores in their own frame.
-    real(real64) :: joint_point(3, 2) = 0, joint_frame(3, 3, 2) = 0   !< 1 = exit, 2 = entry; columns tangent, b, c
-    real(real64), allocatable :: site(:, :), site_charge(:)           !< nm, e
-    real(real64), allocatable :: sphere(:, :), sphere_radius(:)       !< nm
-    integer(int32), allocatable :: sphere_near(:, :)  !< (2, spheres): wrapped DNA next to the exit, the entry
-    type(field_t), pointer :: field => null()         !< of a core's sites; without it they are summed over
+    type(shape_t), allocatable :: shape(:)            !< that cores have
+    integer(int32), allocatable :: form(:)            !< (cores): number of the shape
     ! Limbs: points of flexible chains that a core carries along, each with the kind of matter it is (0: not there).
     integer(int32) :: n_limbs = 0
     integer(int32), allocatable :: limb_kind(:, :)    !< (limbs, cores)
@@ -52,7 +57,8 @@ module fibre_model
     real(real64), allocatable :: contact_k(:), contact_distance(:)      !< kBT/nm^2, nm
     real(real64) :: confinement_k = 0, confinement_radius = 0, wall_k = 0, wall(3) = 0   !< kBT/nm^2, nm
     ! What follows from these constants: how far things reach (nm), and what shifts pair potentials to zero.
-    real(real64) :: site_reach = 0, sphere_reach = 0, widest_sphere = 0
+    real(real64) :: site_reach = 0, sphere_reach = 0, joint_reach = 0, widest_sphere = 0
+    integer(int32) :: most_sites = 0, most_spheres = 0
     real(real64), allocatable :: limb_reach(:)
     real(real64) :: carried_reach = 0                 !< of sites and limbs
     real(real64) :: screened_at_cutoff = 0, dna_screened_at_cutoff = 0, excluded_at_cutoff(3) = 0
@@ -115,10 +121,18 @@ contains
   pure subroutine derive(self)
     type(fibre_t), intent(inout) :: self
     real(real64) :: s6(n_kinds, n_kinds)
-    integer(int32) :: c
-    if (size(self%site_charge) > 0) self%site_reach = maxval(norm2(self%site, 1))
-    if (size(self%sphere_radius) > 0) self%sphere_reach = maxval(norm2(self%sphere, 1) + self%sphere_radius)
-    if (size(self%sphere_radius) > 0) self%widest_sphere = maxval(self%sphere_radius)
+    integer(int32) :: c, k
+    do k = 1, size(self%shape)
+      associate (shape => self%shape(k))
+        self%most_sites = max(self%most_sites, size(shape%site_charge))
+        self%most_spheres = max(self%most_spheres, size(shape%sphere_radius))
+        self%joint_reach = max(self%joint_reach, maxval(norm2(shape%joint_point, 1)))
+        if (size(shape%site_charge) > 0) self%site_reach = max(self%site_reach, maxval(norm2(shape%site, 1)))
+        if (size(shape%sphere_radius) == 0) cycle
+        self%sphere_reach = max(self%sphere_reach, maxval(norm2(shape%sphere, 1) + shape%sphere_radius))
+        self%widest_sphere = max(self%widest_sphere, maxval(shape%sphere_radius))
+      end associate
+    end do
     self%dna_screened_at_cutoff = exp(-self%dna_kappa * self%cutoff) / self%cutoff
     self%screened_at_cutoff = exp(-self%kappa * self%cutoff) / self%cutoff
     self%excluded_at_cutoff = (self%sigma / self%cutoff)**6 * ((self%sigma / self%cutoff)**6 - 1)
@@ -137,7 +151,8 @@ contains
   pure subroutine make_room(self)
     type(fibre_t), intent(inout) :: self
     associate (n => self%n, n_cores => self%n_cores)
-      allocate (self%site_world(3, size(self%site_charge), n_cores), self%sphere_world(3, size(self%sphere_radius), n_cores))
+      allocate (self%site_world(3, self%most_sites, n_cores), self%sphere_world(3, self%most_spheres, n_cores), &
+        source=0.0_real64)
       allocate (self%limb_world(3, self%n_limbs, n_cores))
       allocate (self%exit_frame(3, 3, n), self%entry_frame(3, 3, n), source=0.0_real64)
       allocate (self%exit_point(3, n), self%entry_point(3, n), source=0.0_real64)
@@ -178,20 +193,22 @@ contains
       return
     end if
     f = self%frame(:, :, p)
-    self%exit_point(:, p) = r + matmul(f, self%joint_point(:, 1))
-    self%entry_point(:, p) = r + matmul(f, self%joint_point(:, 2))
-    self%exit_frame(:, :, p) = matmul(f, self%joint_frame(:, :, 1))
-    self%entry_frame(:, :, p) = matmul(f, self%joint_frame(:, :, 2))
-    do i = 1, size(self%site, 2)
-      self%site_world(:, i, c) = r + f(:, 1) * self%site(1, i) + f(:, 2) * self%site(2, i) + f(:, 3) * self%site(3, i)
-    end do
+    associate (shape => self%shape(self%form(c)))
+      self%exit_point(:, p) = r + matmul(f, shape%joint_point(:, 1))
+      self%entry_point(:, p) = r + matmul(f, shape%joint_point(:, 2))
+      self%exit_frame(:, :, p) = matmul(f, shape%joint_frame(:, :, 1))
+      self%entry_frame(:, :, p) = matmul(f, shape%joint_frame(:, :, 2))
+      do i = 1, size(shape%site, 2)
+        self%site_world(:, i, c) = r + f(:, 1) * shape%site(1, i) + f(:, 2) * shape%site(2, i) + f(:, 3) * shape%site(3, i)
+      end do
+      do i = 1, size(shape%sphere, 2)
+        self%sphere_world(:, i, c) = r + f(:, 1) * shape%sphere(1, i) + f(:, 2) * shape%sphere(2, i) &
+          + f(:, 3) * shape%sphere(3, i)
+      end do
+    end associate
     do i = 1, self%n_limbs
       self%limb_world(:, i, c) = r + f(:, 1) * self%limb(1, i, c) + f(:, 2) * self%limb(2, i, c) &
         + f(:, 3) * self%limb(3, i, c)
-    end do
-    do i = 1, size(self%sphere, 2)
-      self%sphere_world(:, i, c) = r + f(:, 1) * self%sphere(1, i) + f(:, 2) * self%sphere(2, i) &
-        + f(:, 3) * self%sphere(3, i)
     end do
   end subroutine refresh_particle
 
@@ -222,7 +239,7 @@ contains
     real(real64) :: reach
     reach = 0
     if (self%core(p) == 0) return
-    reach = max(self%site_reach, self%sphere_reach, maxval(norm2(self%joint_point, 1)))
+    reach = max(self%site_reach, self%sphere_reach, self%joint_reach)
     if (self%n_limbs > 0) reach = max(reach, self%limb_reach(self%core(p)))
   end function own_reach
 

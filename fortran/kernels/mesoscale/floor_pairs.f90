@@ -163,17 +163,19 @@ contains
     real(real64) :: reach, d(3), a(3)
     d = self%position(:, p) - self%position(:, q)
     if (dot_product(d, d) >= (2 * self%sphere_reach + margin + skin)**2) return
-    do i = 1, size(self%sphere, 2)
-      a = self%sphere_world(:, i, self%core(p))
-      reach = self%sphere_radius(i) + margin + skin
-      d = a - self%position(:, q)
-      if (dot_product(d, d) >= (self%sphere_reach + reach)**2) cycle
-      do j = 1, size(self%sphere, 2)
-        d = a - self%sphere_world(:, j, self%core(q))
-        if (dot_product(d, d) < (reach + self%sphere_radius(j))**2) &
-          call append(pairs%sphere_pair, pairs%spheres, [p, i, q, j])
+    associate (one => self%shape(self%form(self%core(p))), other => self%shape(self%form(self%core(q))))
+      do i = 1, size(one%sphere, 2)
+        a = self%sphere_world(:, i, self%core(p))
+        reach = one%sphere_radius(i) + margin + skin
+        d = a - self%position(:, q)
+        if (dot_product(d, d) >= (self%sphere_reach + reach)**2) cycle
+        do j = 1, size(other%sphere, 2)
+          d = a - self%sphere_world(:, j, self%core(q))
+          if (dot_product(d, d) < (reach + other%sphere_radius(j))**2) &
+            call append(pairs%sphere_pair, pairs%spheres, [p, i, q, j])
+        end do
       end do
-    end do
+    end associate
   end subroutine list_spheres
 
   !> The pairs of segment s with spheres of core p; a linker ignores the wrapped DNA that it continues.
@@ -188,16 +190,18 @@ contains
     if (dot_product(d, d) >= &
       (0.5_real64 * self%length(s) + self%sphere_reach + self%dna_radius + margin + skin)**2) return
     end_ = continued_end(self, s, p)
-    do i = 1, size(self%sphere, 2)
-      if (end_ /= 0) then
-        if (self%sphere_near(end_, i) /= 0) cycle
-      end if
-      a = self%sphere_world(:, i, self%core(p)) - self%segment_start(:, s)
-      along = min(self%length(s), max(0.0_real64, dot_product(a, self%direction(:, s))))
-      a = a - along * self%direction(:, s)
-      if (dot_product(a, a) < (self%dna_radius + self%sphere_radius(i) + margin + skin)**2) &
-        call append(pairs%mixed_pair, pairs%mixed, [s, p, i])
-    end do
+    associate (shape => self%shape(self%form(self%core(p))))
+      do i = 1, size(shape%sphere, 2)
+        if (end_ /= 0) then
+          if (shape%sphere_near(end_, i) /= 0) cycle
+        end if
+        a = self%sphere_world(:, i, self%core(p)) - self%segment_start(:, s)
+        along = min(self%length(s), max(0.0_real64, dot_product(a, self%direction(:, s))))
+        a = a - along * self%direction(:, s)
+        if (dot_product(a, a) < (self%dna_radius + shape%sphere_radius(i) + margin + skin)**2) &
+          call append(pairs%mixed_pair, pairs%mixed, [s, p, i])
+      end do
+    end associate
   end subroutine list_mixed
 
 end module floor_pairs
