@@ -102,7 +102,7 @@ class EnsembleResult:
             "typical": self.numbers[clusters.typical], "compact": self.numbers[self.ensemble.compact()]}
         measures = self.measures()
         result |= {name: values["mean"] for name, values in measures.items()}
-        result["standard_errors"] = {name: values["error"] for name, values in measures.items()}
+        result["standard_errors"] = {name: float(f"{values['error']:.3g}") for name, values in measures.items()}
         if self.comparison is not None:
             for where, one in (("", self.comparison.everywhere), ("held_out_", self.comparison.held_out)):
                 if one is not None:

@@ -32,7 +32,7 @@ def main(path: str, chromosome: str, start: int, end: int, into: int | None = No
         first, last = -(-start // size), min(end, file.chromosomes()[name]) // size
         found = {"row": [], "column": [], "count": []}
         if last > first:
-            matrix = file.fetch(f"{name}:{first * size}-{last * size}").to_coo()
+            matrix = file.fetch(f"{name}:{first * size}-{last * size}", count_type="float").to_coo()
             found = {"row": matrix.row, "column": matrix.col, "count": matrix.data}
     except (RuntimeError, ValueError, OSError) as error:
         return f"{path} cannot be read as .cool, .mcool or .hic: {str(error).splitlines()[0]}"
