@@ -11,7 +11,7 @@ from chromabuild.analysis.agreement import held_out_pixels
 from chromabuild.analysis.ensemble import comparison_bin, whole_bins
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
-from chromabuild.base.settings import Settings
+from chromabuild.base.settings import EnsembleSection, Settings
 from chromabuild.genome.contact_energies import ContactEnergy, contact_energies_text
 from chromabuild.genome.contact_matrix import is_matrix, read_map
 from chromabuild.genome.locus import Locus, load_locus
@@ -177,7 +177,7 @@ def make_design(config: Settings) -> Design:
 
 def check_ensemble(config: Settings) -> None:
     """Raises BadInputError where the section `ensemble`, if it was changed, cannot be used."""
-    if config.ensemble.model_fields_set:
+    if config.ensemble != EnsembleSection():
         make_design(config).measured_map()
 
 
