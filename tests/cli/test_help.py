@@ -8,9 +8,9 @@ import sys
 import pytest
 
 COMMANDS = [["init"], ["validate"], ["plan"], ["all"], ["scaffold"], ["ensemble"], ["build"], ["clash"],
-            ["clash", "fix"], ["clash", "check"], ["clash", "audit"], ["relax"], ["solvate"], ["shards"], ["shards", "verify"],
-            ["shards", "info"], ["shards", "merge"], ["shards", "bag"], ["topology"], ["run"], ["report"],
-            ["verify"], ["workflow"]]
+            ["clash", "fix"], ["clash", "check"], ["clash", "audit"], ["relax"], ["solvate"], ["shards"],
+            ["shards", "verify"], ["shards", "info"], ["shards", "merge"], ["shards", "bag"], ["topology"], ["run"],
+            ["report"], ["verify"], ["workflow"]]
 
 
 def run(*arguments, **options):
