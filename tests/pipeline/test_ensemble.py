@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from chromabuild.pipeline.ensemble.design import make_design
 from chromabuild.pipeline.ensemble.fold import DONE, FAILED, STAGE, make_fold, state_of
 from chromabuild.pipeline.ensemble.run import Means, run_ensemble, run_fold
 from chromabuild.pipeline.examples import write_settings
+from chromabuild.pipeline.verify import verify_outputs
 
 SETTINGS = (("scaffold", "sweeps", 6), ("scaffold", "choose", "last"), ("locus", "contacts", "contacts.bedpe"),
             ("ensemble", "folds", 3))
@@ -226,6 +228,23 @@ def test_bad_input_is_refused_before_anything_is_folded(tmp_path, changes, sente
         with pytest.raises(BadInputError, match=sentence.replace(".", r"\.")):
             check()
     assert not (tmp_path / "bad" / "results").exists()
+
+
+def test_verify_finds_a_flipped_bit(tmp_path):
+    """In a map and in a fold; making the ensemble again mends both."""
+    config = settings_in(tmp_path / "flipped", ensemble__folds=2)
+    run_ensemble(config, Means())
+    before = digests(tmp_path / "flipped" / "results")
+    harmed = [Path(config.output) / "ensemble" / name for name in ("map_bins.cool", "fold_0002/scaffold.h5")]
+    assert all(one["result"] == "ok" for one in verify_outputs(config)["checks"])
+    for path in harmed:
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+    wrong = {one["what"] for one in verify_outputs(config)["checks"] if one["result"] != "ok"}
+    assert wrong == {"ensemble/map_bins.cool", "ensemble/fold_0002/scaffold.h5"}
+    assert not run_ensemble(config, Means())["up_to_date"]
+    assert digests(tmp_path / "flipped" / "results") == before
 
 
 def test_the_command_says_what_it_found_and_refuses_in_a_sentence(made):

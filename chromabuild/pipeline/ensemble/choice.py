@@ -14,7 +14,8 @@ from chromabuild.base.summary import Summary
 from chromabuild.pipeline import chain, provenance
 from chromabuild.pipeline.ensemble.design import Design, fold_name, make_design
 from chromabuild.pipeline.ensemble.fold import STAGE
-from chromabuild.pipeline.ensemble.results import read_differences, read_record
+from chromabuild.pipeline.ensemble.record import read_record
+from chromabuild.pipeline.ensemble.results import read_differences
 
 BUILDS = "builds"
 WORDS = ("typical", "compact", "representatives")

@@ -9,7 +9,7 @@ import numpy as np
 
 from chromabuild.analysis.ensemble import Ensemble
 from chromabuild.analysis.ensemble_result import EnsembleResult
-from chromabuild.base.checked_json import agrees, checked_text
+from chromabuild.base.checked_json import checked_text
 from chromabuild.base.errors import BadInputError, IntegrityError
 from chromabuild.base.files import atomic_path, file_hash
 from chromabuild.base.progress import Progress, silent
@@ -18,12 +18,11 @@ from chromabuild.genome.contact_map import upper_pixels, write_nucleosome_map, w
 from chromabuild.pipeline import provenance
 from chromabuild.pipeline.ensemble.design import FOLDER, Design
 from chromabuild.pipeline.ensemble.fold import DONE, why_failed
+from chromabuild.pipeline.ensemble.record import FILE_NAME, FORMAT, PAGE, VERSION, record_in
 
-FILE_NAME, PAGE = "ensemble.json", "ensemble.html"
 DIFFERENCES = "differences.npz"
 DESIGN = ("folds", "rounds", "bin", "hold_out")
 """Settings that decide the settings of folds."""
-FORMAT, VERSION = "chromabuild-ensemble", 1
 
 
 def sum_up(design: Design, states: Mapping[int, str], measured: np.ndarray | None,
@@ -39,7 +38,7 @@ def sum_up(design: Design, states: Mapping[int, str], measured: np.ndarray | Non
         why = f": {next(iter(left_out.values()))}" if left_out else ""
         raise BadInputError(f"{len(numbers)} of {len(states)} folds can be built, of 2 that an ensemble needs{why}")
     key = _key(design, numbers)
-    record = _read(design.folder)
+    record = record_in(design.folder)
     if record is not None and record["key"] == key and all(
             _is_there(design, name, digest) for name, digest in record["files"].items()):
         return record["summary"] | {"up_to_date": True}
@@ -67,20 +66,6 @@ def found_of(design: Design, numbers: tuple[int, ...], left_out: Mapping[int, st
         ensemble, numbers, ensemble.binned(design.bin_size), measured, design.held_out(),
         (section.slope_from, section.slope_to), section.reliability, ensemble.contact_frequencies(contacts),
         design.targets(contacts), left_out)
-
-
-def read_record(folder: Path) -> dict:
-    """What is recorded of the ensemble of an output folder.
-
-    Raises BadInputError where there is none, IntegrityError where the record is damaged.
-    """
-    if not (folder / FOLDER / FILE_NAME).is_file():
-        raise BadInputError(f"{folder / FOLDER / FILE_NAME} does not exist: run `chromabuild ensemble` first")
-    record = _read(folder / FOLDER)
-    if record is None:
-        raise IntegrityError(f"{folder / FOLDER / FILE_NAME} is damaged or of another version: run `chromabuild "
-                             "ensemble` again")
-    return record
 
 
 def read_differences(folder: Path) -> np.ndarray:
@@ -146,14 +131,3 @@ def _path(design: Design, name: str) -> Path:
 def _is_there(design: Design, name: str, digest: str) -> bool:
     path = _path(design, name)
     return path.is_file() and file_hash(path) == digest
-
-
-def _read(folder: Path) -> dict | None:
-    try:
-        found = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    fits = isinstance(found, dict) and found.get("format") == FORMAT and found.get("version") == VERSION
-    return found if fits and agrees(found) else None
-
-
