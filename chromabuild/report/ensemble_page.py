@@ -47,7 +47,8 @@ def _verdict(result: EnsembleResult) -> str:
             if reliable is not None else "Too few folds to say how certain the mean map is.")
     left = (f" {len(result.left_out)} folds were left out, for their parts overlap." if result.left_out else "")
     return (f'<div class="verdict {state}"><b class="{state}">{html.SIGNS[state]} {head}</b><p>{said}{left}</p>'
-            f"<p>Of {len(rows)} measures {bad} {'is' if bad == 1 else 'are'} bad.</p></div>")
+            f"<p>{'None' if not bad else bad} of {len(rows)} measure{'s' if len(rows) > 1 else ''} "
+            f"{'is' if bad < 2 else 'are'} bad.</p></div>")
 
 
 def _tiles(result: EnsembleResult) -> str:
@@ -57,7 +58,7 @@ def _tiles(result: EnsembleResult) -> str:
                                        ("typical fold", result.numbers[clusters.typical])]
     if "radius_of_gyration_nm" in measures:
         one = measures["radius_of_gyration_nm"]
-        pairs.append(("radius of gyration, nm", f"{one['mean']:.1f} ± {one['error']:.1f}"))
+        pairs.append(("radius of gyration, nm", f"{one['mean']:.1f} ± {one['error']:.1g}"))
     found = result.comparison
     if found is not None and found.slope is not None and found.measured_slope is not None:
         pairs.append(("slope, data in brackets", f"{found.slope:.2f} ({found.measured_slope:.2f})"))
