@@ -114,14 +114,14 @@ def _made(design: Design, this: int, means: Means) -> dict[int, str]:
             tasks.append((number, settings))
         else:
             states[number] = state
-    is_last = this == design.rounds
+    is_last, maps = this == design.rounds, {}
     name = f"round {this} of {design.rounds}: " if design.rounds > 1 else ""
 
     def finished(number: int, state: str) -> bool:
         states[number] = state
-        return not (is_last and _taken(design, states))
+        return not (is_last and _taken(design, states, maps))
 
-    if tasks and not (is_last and _taken(design, states)):
+    if tasks and not (is_last and _taken(design, states, maps)):
         make_folds(tasks, means.jobs, means.threads, _named(means.progress, name), finished)
     return states
 
@@ -142,18 +142,22 @@ def _named(progress: Progress, name: str) -> Progress:
     return lambda phase, share=None: progress(name + phase, share)
 
 
-def _taken(design: Design, states: dict[int, str]) -> int | None:
+def _taken(design: Design, states: dict[int, str], maps: dict[int, np.ndarray] | None = None) -> int | None:
     """With how many folds the map is reliable: the first of the agreed numbers. None: more folds are to be made.
 
-    Whatever is made already of folds beyond does not count: the result is the same for any number of jobs.
+    Whatever is made already of folds beyond does not count: the result is the same for any number of jobs. ``maps``
+    keeps what was read of folds for the next call.
     """
+    maps = {} if maps is None else maps
     if not design.config.ensemble.until_converged:
         return None
     for count in checks(design.folds)[:-1]:
         if any(number not in states for number in range(1, count + 1)):
             return None
-        maps = [_binned(design, number) for number in range(1, count + 1) if states[number] == DONE]
-        if maps and is_enough(convergence(np.array(maps)), design.config.ensemble.reliability):
+        done = [number for number in range(1, count + 1) if states[number] == DONE]
+        maps.update({number: _binned(design, number) for number in done if number not in maps})
+        if done and is_enough(convergence(np.array([maps[number] for number in done])),
+                              design.config.ensemble.reliability):
             return count
     return None
 
