@@ -16,6 +16,7 @@ from chromabuild.report.ensemble_drawings import map_pair, tree
 from chromabuild.report.trace import COLOURS, Curves
 
 _STATES = {True: "good", False: "bad", None: "open"}
+_LEAST_BELOW = 0.05
 _DISTRIBUTIONS = ("radius_of_gyration_nm", "sedimentation_coefficient_svedberg", "territory_nm3")
 
 
@@ -104,8 +105,10 @@ def _probability(result: EnsembleResult) -> str:
     distance = result.binned.size / 1000 * np.arange(len(mean))
     far = slice(1, None)
     logs = np.log10(distance[far])
+    # What is nothing but its error would stretch a logarithmic scale to where nothing is told.
+    below = np.where(mean - error > _LEAST_BELOW * mean, mean - error, np.nan)
     series = {"folds": (logs, mean[far]), "plus an error": (logs, (mean + error)[far]),
-              "minus an error": (logs, (mean - error)[far])}
+              "minus an error": (logs, below[far])}
     if data is not None:
         series["measured"] = (logs, data[far])
     caption = "Share of contacts at each distance, with the standard error over folds."
