@@ -62,8 +62,8 @@ def slope(mean: np.ndarray, bin_size: float, low: float, high: float) -> float |
 
     ``mean`` (b,) is at 0, 1, ... bins of ``bin_size`` bp. None where fewer than three distances have contacts.
 
-    >>> round(slope(np.arange(1.0, 50.0) ** -1.0, 1.0, 9.0, 40.0), 2)
-    -1.05
+    >>> round(slope(np.maximum(np.arange(50.0), 1) ** -1.2, 1.0, 9.0, 40.0), 3)
+    -1.2
     """
     distance = np.arange(len(mean)) * bin_size
     taken = (distance >= low) & (distance <= high) & (distance > 0) & np.isfinite(mean) & (np.nan_to_num(mean) > 0)
