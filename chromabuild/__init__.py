@@ -15,7 +15,7 @@ The names below are the public interface, and read as a build goes:
 ``run_chain`` does all of this for a settings file, with records and resuming, and ``open_results`` reads what is there.
 ``Scaffold``, ``Solute``, ``ClashReport``, ``ShardSet``, ``Topology`` and ``Run`` read what they or the chain wrote with
 ``read``; in a notebook they show themselves. ``DnaAnalysis``, ``NucleosomeAnalysis``, ``FibreAnalysis`` and
-``SolventAnalysis`` measure trajectories, as analyses of MDAnalysis.
+``SolventAnalysis`` measure trajectories, as analyses of MDAnalysis; ``Ensemble`` measures many folds of a locus.
 
 The functions are verbs with their object because the plain verbs are subpackages (``chromabuild.build``,
 ``chromabuild.solvate``, ``chromabuild.simulate``), and a package cannot have both under one name.
@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from chromabuild.analysis.dna_analysis import DnaAnalysis
+    from chromabuild.analysis.ensemble import Ensemble
     from chromabuild.analysis.fibre_analysis import FibreAnalysis
     from chromabuild.analysis.nucleosome_analysis import NucleosomeAnalysis
     from chromabuild.analysis.solvent_analysis import SolventAnalysis
@@ -59,6 +60,7 @@ __all__ = [
     "ChromabuildError",
     "ClashReport",
     "DnaAnalysis",
+    "Ensemble",
     "FibreAnalysis",
     "Locus",
     "NucleosomeAnalysis",
@@ -83,6 +85,7 @@ __all__ = [
 
 _HOME = {
     "chromabuild.analysis.dna_analysis": ("DnaAnalysis",),
+    "chromabuild.analysis.ensemble": ("Ensemble",),
     "chromabuild.analysis.fibre_analysis": ("FibreAnalysis",),
     "chromabuild.analysis.nucleosome_analysis": ("NucleosomeAnalysis",),
     "chromabuild.analysis.solvent_analysis": ("SolventAnalysis",),

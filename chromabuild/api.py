@@ -61,6 +61,7 @@ def fibre_of(locus: "Locus", settings: Settings) -> "Fibre":
 
     import numpy as np
 
+    from chromabuild.genome.contact_energies import attractive_contacts
     from chromabuild.nucleosome.marks import octamer_recipes, within_stretches
     from chromabuild.nucleosome.tail_charges import tail_charge_changes
     from chromabuild.proteins.placing import fibre_with_proteins
@@ -71,7 +72,10 @@ def fibre_of(locus: "Locus", settings: Settings) -> "Fibre":
     # The same recipes as ``build_solute`` finds: they depend on settings, seed and positions on the chromosome alone.
     recipes = octamer_recipes(settings.build, fibre.chromosome, dyad_position, settings.seed, fibre.missing)
     acetylated = within_stretches(section.acetylated, fibre.chromosome, dyad_position) if section.acetylated else ()
-    return replace(fibre, contacts=shared_out(fibre.contacts, section.replica, section.replicas),
+    contacts = fibre.contacts
+    if section.contact_energies:
+        contacts = attractive_contacts(section.contact_energies, fibre.start, len(fibre.sequence))
+    return replace(fibre, contacts=shared_out(contacts, section.replica, section.replicas),
                    linker_histone=tuple(bool(recipe.linker_histone) for recipe in recipes),
                    tail_charge=tail_charge_changes(recipes) if section.tails == "flexible" else (),
                    acetylated=tuple(bool(one) for one in acetylated))

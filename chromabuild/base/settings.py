@@ -60,11 +60,26 @@ class ScaffoldSection(Section):
     magnesium: bool = Field(False, description="the published treatment of Mg2+: linkers repel each other over 0.4 nm only and bend more easily")
     replicas: int = Field(1, ge=1, description="folds that share the contacts by frequency, the strongest in all, the weakest in one of them; 1: one fold that keeps all")
     replica: int = Field(1, ge=1, description="which of the replicas this is")
+    contact_energies: str | None = Field(None, json_schema_extra=INPUT_FILE, description="BEDPE with columns name, target frequency and energy (kT, positive: attractive) after the places: contacts with these energies instead of locus.contacts; `chromabuild ensemble --rounds` writes it; empty: none")
     hotter: tuple[Annotated[float, Field(gt=1)], ...] = Field((), description="parallel tempering: ascending temperatures of further walks, multiples of `temperature`, e.g. [1.05, 1.1]; with rigid tails only")
     sweeps: int = Field(2000, ge=1, description="Monte Carlo sweeps (one trial a particle); from 100 on up to twice as many, until the energy is at rest")
     confinement_radius: Positive | None = Field(None, description="nm; a soft sphere around the fibre; empty: none")
     container: tuple[Positive, Positive, Positive] | None = Field(None, description="nm; full edges of a box with soft walls around the fibre; empty: none")
     choose: Literal["last", "smallest-box"] = Field("last", description="which conformation is built: the last one sampled, or the best of several that were annealed under pressure into a small box")
+
+
+class EnsembleSection(Section):
+    """Many folds of the locus (`chromabuild ensemble`), and what they are compared with."""
+
+    folds: int = Field(8, ge=2, le=9999, description="folds, or the most of them with `until_converged`; contacts are shared out to them by frequency")
+    rounds: int = Field(1, ge=1, le=99, description="rounds of folds; from 2 on all folds have all contacts, and after each round but the last the energies of contacts are changed towards the frequencies that they shall have")
+    until_converged: bool = Field(False, description="whether no more folds are made once the reliability of the mean contact map has come to `reliability`")
+    reliability: float = Field(0.9, gt=0, lt=1, description="correlation, from split halves, that the mean distance-normalised map is to have with that of as many other folds")
+    map: str | None = Field(None, json_schema_extra=INPUT_FILE, description="contact map that the folds are compared with: .cool, .mcool, .hic, or BEDPE with a count a pixel; empty: locus.contacts where that is a matrix, else none")
+    bin: int | None = Field(None, ge=50, description="bp a bin of the comparison; empty: 2000, of a locus below 40 kb a twentieth of it")
+    slope_from: int = Field(4000, ge=1, description="bp; contacts against distance are fitted from here")
+    slope_to: int = Field(20000, ge=1, description="bp; to here")
+    hold_out: float = Field(0.0, ge=0, lt=1, description="share of the pixels of the comparison, drawn by the seed, whose contacts restrain no fold: agreement there is a prediction")
 
 
 class BuildSection(Section):
@@ -193,6 +208,7 @@ class Settings(Section):
     output: str = Field("results", description="folder of everything that is written")
     locus: LocusSection = LocusSection()
     scaffold: ScaffoldSection = ScaffoldSection()
+    ensemble: EnsembleSection = EnsembleSection()
     build: BuildSection = BuildSection()
     clash: ClashSection = ClashSection()
     relax: RelaxSection = RelaxSection()

@@ -31,7 +31,7 @@ HELP = f"""From a gene locus to a running all-atom molecular dynamics simulation
 Start with `chromabuild init --example demo demo`, then `cd demo` and `chromabuild all`.
 
 {EXIT_CODES}"""
-_AFTER = {"solvate": ("shards",)}
+_AFTER = {"scaffold": ("ensemble",), "solvate": ("shards",)}
 """Commands that belong to a stage but are none."""
 ORDER = ("init", "validate", "plan", "all",
          *(name for stage in STAGES for name in (stage.name, *_AFTER.get(stage.name, ()))),

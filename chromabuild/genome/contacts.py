@@ -46,20 +46,33 @@ def enriched_pairs(i: np.ndarray, j: np.ndarray, count: np.ndarray, bins: int) -
 
 def matrix_contacts(path: str, chromosome: str, start: int, end: int) -> list[tuple]:
     """Contacts of a .cool, .mcool or .hic file within a region (whole bins only), at its finest resolution."""
-    if not Path(path).exists():
-        raise BadInputError(f"{path} does not exist: correct the path in locus.yaml")
-    script = Path(__file__).with_name("matrix_reader.py")
-    read = subprocess.run([sys.executable, "-P", script, path, chromosome, str(start), str(end)], capture_output=True)
-    if read.returncode:
-        said = read.stderr.decode(errors="replace").strip().splitlines()
-        raise BadInputError(said[-1] if said else f"{path} cannot be read as .cool, .mcool or .hic")
-    matrix = np.load(io.BytesIO(read.stdout))
+    matrix = matrix_pixels(path, chromosome, start, end)
     size, first = int(matrix["size"]), int(matrix["first"])
-    i, j = np.minimum(matrix["row"], matrix["column"]), np.maximum(matrix["row"], matrix["column"])
-    pairs = enriched_pairs(i.astype(int), j.astype(int), matrix["count"].astype(float), int(matrix["bins"]))
+    pairs = enriched_pairs(matrix["row"], matrix["column"], matrix["count"], int(matrix["bins"]))
     origin = first * size
     return [
         (chromosome, origin + a * size, origin + (a + 1) * size, chromosome, origin + b * size, origin + (b + 1) * size,
          ratio, f"bins {origin + a * size} and {origin + b * size}")
         for a, b, ratio in pairs
     ]  # fmt: skip
+
+
+def matrix_pixels(path: str, chromosome: str, start: int, end: int, into: int | None = None) -> dict[str, np.ndarray]:
+    """Filled pixels of a .cool, .mcool or .hic file within a region: ``size`` (bp a bin), ``first`` (number of the
+    first bin), ``bins`` (whole bins in the region); ``row`` <= ``column`` (n,), counted from the first, and ``count``.
+
+    Of several resolutions the finest, or the coarsest that divides ``into``. Raises BadInputError for a file that is
+    missing or no matrix.
+    """
+    if not Path(path).exists():
+        raise BadInputError(f"{path} does not exist: correct the path in locus.yaml")
+    script = Path(__file__).with_name("matrix_reader.py")
+    arguments = [path, chromosome, str(start), str(end), *([str(into)] if into else [])]
+    read = subprocess.run([sys.executable, "-P", script, *arguments], capture_output=True)
+    if read.returncode:
+        said = read.stderr.decode(errors="replace").strip().splitlines()
+        raise BadInputError(said[-1] if said else f"{path} cannot be read as .cool, .mcool or .hic")
+    matrix = dict(np.load(io.BytesIO(read.stdout)))
+    one, other = matrix["row"].astype(int), matrix["column"].astype(int)
+    return matrix | {"row": np.minimum(one, other), "column": np.maximum(one, other),
+                     "count": matrix["count"].astype(float)}

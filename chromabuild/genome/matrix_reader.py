@@ -1,7 +1,8 @@
 """Part of a contact matrix (.cool, .mcool, .hic), read by hictkpy in a process of its own.
 
 From its import on a thread of hictkpy (1.4) keeps a core busy, so that nothing that computes may import it. Run as a
-script with PATH CHROMOSOME START END; writes an .npz to standard output, or a line on what is wrong to standard error.
+script with PATH CHROMOSOME START END [BIN]; writes an .npz to standard output, or a line on what is wrong to standard
+error.
 """
 
 import io
@@ -13,15 +14,17 @@ import numpy as np
 from chromabuild.genome.chromosomes import spelled
 
 
-def main(path: str, chromosome: str, start: int, end: int) -> str | None:
+def main(path: str, chromosome: str, start: int, end: int, into: int | None = None) -> str | None:
     """Write the bin size, the first bin and number of bins that lie in the region, and the filled pixels, counted from
-    the first bin; the finest resolution of a file that has several. Returns what is wrong, if anything is."""
+    the first bin. Of a file with several resolutions the finest, or the coarsest that divides ``into``. Returns what is
+    wrong, if anything is."""
     try:
         if hictkpy.is_cooler(path):
             file = hictkpy.File(path)
         else:
             multi = hictkpy.MultiResFile(path)
-            file = multi[min(multi.resolutions())]
+            fitting = [size for size in multi.resolutions() if into and into % size == 0]
+            file = multi[max(fitting) if fitting else min(multi.resolutions())]
         name = spelled(chromosome, file.chromosomes())
         if name is None:
             return f"{path} has no chromosome {chromosome!r}; it has {', '.join(list(file.chromosomes())[:5])}"
@@ -29,7 +32,7 @@ def main(path: str, chromosome: str, start: int, end: int) -> str | None:
         first, last = -(-start // size), min(end, file.chromosomes()[name]) // size
         found = {"row": [], "column": [], "count": []}
         if last > first:
-            matrix = file.fetch(f"{name}:{first * size}-{last * size}").to_coo()
+            matrix = file.fetch(f"{name}:{first * size}-{last * size}", count_type="float").to_coo()
             found = {"row": matrix.row, "column": matrix.col, "count": matrix.data}
     except (RuntimeError, ValueError, OSError) as error:
         return f"{path} cannot be read as .cool, .mcool or .hic: {str(error).splitlines()[0]}"
@@ -40,4 +43,4 @@ def main(path: str, chromosome: str, start: int, end: int) -> str | None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
+    sys.exit(main(sys.argv[1], sys.argv[2], *(int(text) for text in sys.argv[3:])))

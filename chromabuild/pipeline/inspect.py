@@ -30,10 +30,11 @@ def locus_summary(config: Settings) -> Summary:
     """Read the locus and say what it is.
 
     Raises BadInputError for the first thing that is wrong, with what later stages find too: templates, variants and
-    marks of histones, restraints on groups, a water that the force field lacks, a box that no water or no cutoff fits
-    into.
+    marks of histones, an ensemble that cannot be, restraints on groups, a water that the force field lacks, a box that
+    no water or no cutoff fits into.
     """
     from chromabuild.genome.locus import load_locus
+    from chromabuild.pipeline.ensemble.design import check_ensemble
     from chromabuild.pipeline.parameters import check_before_work
     from chromabuild.pipeline.plan import octamers_of
     from chromabuild.proteins.placing import complexes_of, fibre_with_proteins
@@ -44,6 +45,7 @@ def locus_summary(config: Settings) -> Summary:
             if not Path(path).is_file():
                 raise BadInputError(f"{path} does not exist: correct `{key}` in the settings")
     fibre = fibre_with_proteins(locus, config)
+    check_ensemble(config)
     check_restraints(config, len(fibre.dyads))
     proteins = [one.protein for one in complexes_of(fibre.proteins, config)]
     check_force_field(config, [*octamers_of(config, fibre)[0], *proteins])

@@ -34,7 +34,7 @@ def write_report(config: Settings, stages: Stages, threads: int = 1, progress: P
             verdict = verdict_of(folder, stages)
             whole, *rest = (drawing.result() for drawing in drawings)
             beside = f'<div class="pair">{"".join(rest)}</div>' if any(rest) else ""
-            turn = _viewer(folder) if whole or any(rest) else ""
+            turn = (_viewer(folder) if whole or any(rest) else "") + _ensemble(folder)
             found = {"Result": whole + beside + turn, "Checks": checks_table(verdict), **text.result()}
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -63,6 +63,13 @@ def _viewer(folder: Path) -> str:
     if (folder / "view" / "index.html").is_file():
         return '<p><a href="view/index.html">Turn it in three dimensions</a>, with its sequence and its contacts.</p>'
     return "<p><code>chromabuild view</code> shows it in three dimensions, with its sequence and its contacts.</p>"
+
+
+def _ensemble(folder: Path) -> str:
+    """Where the page on many folds is, where there is one."""
+    if not (folder / "ensemble.html").is_file():
+        return ""
+    return '<p>Other folds of the locus, and the contact map of all: <a href="ensemble.html">the ensemble</a>.</p>'
 
 
 def _tiles(summaries: dict[str, Summary]) -> str:

@@ -21,8 +21,8 @@ from chromabuild.report.trace import Curves
 from chromabuild.report.verdict import CRITERIA, Check
 from mesoscale.scaffold import Scaffold
 
-_UNITS = {"kT", "nm", "ps", "fs", "K", "degree", "angstrom", "bp", "MB", "svedberg", "kT/e", "kT/ns per atom", "g/cm3",
-          "1/1000 atoms", "s", "ns/day"}
+_UNITS = {"kT", "nm", "nm3", "ps", "fs", "K", "degree", "angstrom", "bp", "MB", "svedberg", "kT/e", "kT/ns per atom",
+          "g/cm3", "1/1000 atoms", "s", "ns/day"}
 _B_DNA = "Relaxed B-DNA rises by 3.3 to 3.4 Å and turns by 34 to 36° a step"
 
 

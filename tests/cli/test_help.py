@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-COMMANDS = [["init"], ["validate"], ["plan"], ["all"], ["scaffold"], ["build"], ["clash"], ["clash", "fix"],
-            ["clash", "check"], ["clash", "audit"], ["relax"], ["solvate"], ["shards"], ["shards", "verify"],
-            ["shards", "info"], ["shards", "merge"], ["shards", "bag"], ["topology"], ["run"], ["report"],
-            ["verify"], ["workflow"]]
+COMMANDS = [["init"], ["validate"], ["plan"], ["all"], ["scaffold"], ["ensemble"], ["build"], ["clash"],
+            ["clash", "fix"], ["clash", "check"], ["clash", "audit"], ["relax"], ["solvate"], ["shards"],
+            ["shards", "verify"], ["shards", "info"], ["shards", "merge"], ["shards", "bag"], ["topology"], ["run"],
+            ["report"], ["verify"], ["workflow"]]
 
 
 def run(*arguments, **options):

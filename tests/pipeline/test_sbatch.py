@@ -14,6 +14,7 @@ import pytest
 from chromabuild.pipeline.workflow import workflow_folder
 
 SCRIPT = workflow_folder() / "slurm" / "dynamics.sbatch"
+ARRAY = workflow_folder() / "slurm" / "ensemble.sbatch"
 CHROMABUILD = """#!/usr/bin/env bash
 trap 'sleep 0.3; exit 7' USR1 TERM
 printf '%s\\n' "$*" > "$CALLS/chromabuild"
@@ -42,12 +43,13 @@ def job(tmp_path):
         (tmp_path / name).chmod(0o755)
     (tmp_path / "calls").mkdir()
 
-    def run(*arguments: str, number: int | None = None, **variables: str) -> tuple[int, str, dict[str, str]]:
+    def run(*arguments: str, number: int | None = None, script: Path = SCRIPT,
+            **variables: str) -> tuple[int, str, dict[str, str]]:
         environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "CALLS": str(tmp_path / "calls"),
                                     **SLURM, **variables}
         for path in (tmp_path / "calls").iterdir():
             path.unlink()
-        process = subprocess.Popen(["bash", str(SCRIPT), *arguments], env=environment, text=True,
+        process = subprocess.Popen(["bash", str(script), *arguments], env=environment, text=True,
                                    stderr=subprocess.PIPE)
         while number is not None and not (tmp_path / "calls" / "chromabuild").exists():
             time.sleep(0.02)
@@ -93,3 +95,25 @@ def test_jobs_come_to_an_end(job):
 def test_slurm_is_asked_for_the_signal():
     text = Path(SCRIPT).read_text()
     assert "\n#SBATCH --signal=B:USR1@300\n" in text and text.index("#SBATCH") < text.index("set -u")
+
+
+TASK = {"SLURM_ARRAY_JOB_ID": "5", "SLURM_ARRAY_TASK_ID": "7", "SLURM_ARRAY_TASK_MAX": "32"}
+
+
+def test_a_task_of_an_array_makes_a_fold_and_runs_again_where_its_time_was_over(job):
+    code, _, calls = job("--rounds", "2", number=signal.SIGUSR1, script=ARRAY, **TASK)
+    assert code == 0 and calls["scontrol"] == "requeue|5_7|"
+    assert calls["chromabuild"] == "ensemble 32 --fold 7 --rounds 2 --threads 2\n"
+
+
+def test_task_0_sums_up(job):
+    code, _, calls = job("32", script=ARRAY, CODE="0", **TASK | {"SLURM_ARRAY_TASK_ID": "0"})
+    assert code == 0 and calls["chromabuild"] == "ensemble 32 --jobs 2 --threads 2\n" and "scontrol" not in calls
+
+
+@pytest.mark.parametrize(("number", "variables", "expected"), [
+    (signal.SIGTERM, {}, 7), (None, {"CODE": "3"}, 3), (None, {"CODE": "7"}, 7),
+    (signal.SIGUSR1, {"SLURM_RESTART_COUNT": "20"}, 7)])
+def test_a_task_ends_for_good(job, number, variables, expected):
+    code, _, calls = job(number=number, script=ARRAY, **TASK | variables)
+    assert code == expected and "scontrol" not in calls

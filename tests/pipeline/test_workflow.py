@@ -147,6 +147,22 @@ def test_bricks_in_jobs_side_by_side(project, plan_of_many):
     assert result.returncode != 0 and "at most 1,000 jobs" in result.stdout + result.stderr
 
 
+def test_a_job_a_fold_of_an_ensemble(project):
+    """In two rounds: the energies of the second wait for all folds of the first, its folds for the energies."""
+    result = snakemake(project, "--dry-run", "ensemble", options=['overrides=["ensemble.rounds=2"]', "ensemble=3"])
+    assert result.returncode == 0, result.stderr
+    text, folder = result.stdout + result.stderr, project / "out" / "ensemble"
+    assert re.findall(r"^rule (\w+):", text, re.MULTILINE) == [
+        *["fold"] * 3, "contact_energies_1", *["fold"] * 3, "ensemble"]
+    jobs = re.findall(r"^rule fold:\n((?: +\S.*\n)+)", text, re.MULTILINE)
+    energies = str(folder / "contact_energies.bedpe")
+    assert [energies in re.search(r"input: (.*)", job).group(1) for job in jobs] == [False] * 3 + [True] * 3
+    for number in (1, 2, 3):
+        assert len(re.findall(rf"ensemble .* 3 --fold {number} --round [12] ", text)) == 2
+    waiting = re.search(r"^rule contact_energies_1:\n +input: (.*)", text, re.MULTILINE).group(1)
+    assert set(waiting.split(", ")) == {str(folder / f"jobs/round_01/fold_000{k}.done") for k in (1, 2, 3)}
+
+
 def test_slurm_profile_names_rules_that_exist():
     profile = yaml.safe_load((WORKFLOW / "profiles" / "slurm" / "config.yaml").read_text())
     default = yaml.safe_load((WORKFLOW / "profiles" / "default" / "config.yaml").read_text())

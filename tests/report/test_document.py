@@ -220,13 +220,16 @@ def test_box_is_turned_without_being_mirrored():
         assert kept == pytest.approx(volume)
 
 
-def test_the_viewer_is_linked_where_it_is(build, tmp_path, monkeypatch):
+def test_viewer_and_ensemble_are_linked_where_they_are(build, tmp_path, monkeypatch):
     for name in ("scaffold_picture", "solute_picture", "box_picture"):
         monkeypatch.setattr(pictures, name, partial(getattr(pictures, name), size=(160, 120)))
     config = write_build(tmp_path / "results")
     stages = provenance.read(config.output)["stages"]
     (tmp_path / "results" / "view").mkdir()
     (tmp_path / "results" / "view" / "index.html").touch()
+    (tmp_path / "results" / "ensemble.html").touch()
     document.write_report(config, {"scaffold": stages["scaffold"]})
-    assert 'href="view/index.html"' in (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
+    text = (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
+    assert 'href="view/index.html"' in text and 'href="ensemble.html"' in text
     assert "<code>chromabuild view</code>" in build[2] and "view/index.html" not in build[2]
+    assert "ensemble.html" not in build[2]

@@ -85,5 +85,5 @@ STAGE = Stage("scaffold", "mesoscale scaffold",
               ("scaffold.h5", "contact_map.npz", "contact_map.cool"), run,
               companions=("scaffold_trajectory.h5",),
               files=("locus.fasta", "locus.nucleosomes", "locus.contacts", "locus.proteins", "locus.missing_dimers",
-                     "scaffold.acetylated", "build.marks", "build.structures"),
+                     "scaffold.acetylated", "scaffold.contact_energies", "build.marks", "build.structures"),
               settings_of=_of_tails)
