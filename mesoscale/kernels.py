@@ -87,6 +87,9 @@ class FibreKernel:
         if len(chain.contact):
             border.set_contacts(number, contact=columns(chain.contact + 1), stiffness=chain.contact_k,
                                 distance=chain.contact_distance)  # fmt: skip
+        if chain.wells is not None:
+            border.set_wells(number, pair=columns(chain.wells.pair + 1), energy=chain.wells.energy,
+                             flat=chain.wells.flat, reach=chain.wells.reach)  # fmt: skip
         if chain.field is not None:
             border.set_field(number, chain.field.number)
         limbs = chain.limbs

@@ -13,6 +13,7 @@ and here additionally:
 
     floor          K/2 (contact - d)^2 where d < contact       capsules of linker DNA, spheres of cores
     restraint      flat to d0, harmonic to 2 d0, then linear   contacts
+                   e f(r), f falls from 1 to 0 (`Wells`)       contacts held at their frequency
     confinement    k/2 (r - R)^2 where r > R                   all particles; likewise outside a container's walls
                                                                for every bead and every sphere of a core
 
@@ -32,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from mesoscale.contact_energies import Wells, wells_of
 from mesoscale.core_charges import FULL_WRAP, core_charges, rigid_tail_sites, template
 from mesoscale.fibre import Fibre
 from mesoscale.field import WORTH, CoreField, core_field
@@ -287,6 +289,7 @@ class Chain:
     limbs: Limbs | None = None
     field: CoreField | None = None  # of the cores' sites; None: they are summed over
     dna_kappa: float | None = None  # 1/nm, between linker beads; None: as everywhere
+    wells: Wells | None = None  # energies of contacts
 
     @property
     def n(self) -> int:
@@ -353,6 +356,7 @@ def build_chain(fibre: Fibre, parameters: Parameters) -> Chain:
     thermal = parameters.thermal_energy
     partners = contact_partners(fibre.contacts, np.array(bp))
     strongest = max((c.weight for c, *_ in partners), default=1.0)
+    contact_k = 0.0 if fibre.contact_energies else parameters.contact_k
     return Chain(
         shape=crystal_core(fibre.wrapped_length, parameters.dna_radius, parameters.salt,
                            charges=parameters.core_charges),
@@ -366,7 +370,7 @@ def build_chain(fibre: Fibre, parameters: Parameters) -> Chain:
         rest_twist=np.array([s[2] for s in segment]),
         charge=np.array(charge),
         contact=np.array([pair for _, *pair in partners], np.int32).reshape(-1, 2),
-        contact_k=np.array([parameters.contact_k * c.weight / strongest for c, *_ in partners]),
+        contact_k=np.array([contact_k * c.weight / strongest for c, *_ in partners]),
         contact_distance=np.full(len(partners), parameters.contact_distance),
         bjerrum_length=parameters.bjerrum_length,
         kappa=parameters.kappa,
@@ -380,6 +384,7 @@ def build_chain(fibre: Fibre, parameters: Parameters) -> Chain:
         wall_k=0.0 if parameters.container is None else parameters.wall_k,
         wall=tuple(edge / 2 for edge in parameters.container or (0.0, 0.0, 0.0)),
         dna_kappa=MAGNESIUM_KAPPA if parameters.magnesium else None,
+        wells=wells_of(fibre.contact_energies, np.array(bp)),
     )
 
 

@@ -57,6 +57,7 @@ class ScaffoldSection(Section):
     magnesium: bool = Field(False, description="the published treatment of Mg2+: linkers repel each other over 0.4 nm only and bend more easily")
     replicas: int = Field(1, ge=1, description="folds that share the contacts by frequency, the strongest in all, the weakest in one of them; 1: one fold that keeps all")
     replica: int = Field(1, ge=1, description="which of the replicas this is")
+    contact_energies: str | None = Field(None, json_schema_extra=INPUT_FILE, description="table of contacts with their frequencies and energies (`chromabuild contact-energies` writes it): each fold is drawn from the ensemble that has them; contacts of the locus then restrain nothing; empty: none")
     hotter: tuple[Annotated[float, Field(gt=1)], ...] = Field((), description="parallel tempering: ascending temperatures of further walks, multiples of `temperature`, e.g. [1.05, 1.1]; with rigid tails only")
     sweeps: int = Field(2000, ge=1, description="Monte Carlo sweeps (one trial a particle); from 100 on up to twice as many, until the energy is at rest")
     confinement_radius: Positive | None = Field(None, description="nm; a soft sphere around the fibre; empty: none")

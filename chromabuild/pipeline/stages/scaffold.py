@@ -70,5 +70,6 @@ STAGE = Stage("scaffold", "mesoscale scaffold",
               ("locus", "scaffold", "build.linker_histone", "build.linker_histone_share", "build.marks"),
               ("scaffold.h5", "contact_map.npz", "contact_map.cool"), run,
               companions=("scaffold_trajectory.h5",),
-              files=("locus.fasta", "locus.nucleosomes", "locus.contacts", "scaffold.acetylated", "build.marks"),
+              files=("locus.fasta", "locus.nucleosomes", "locus.contacts", "scaffold.acetylated", "build.marks",
+                     "scaffold.contact_energies"),
               settings_of=_of_tails)
