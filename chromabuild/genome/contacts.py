@@ -44,8 +44,9 @@ def enriched_pairs(i: np.ndarray, j: np.ndarray, count: np.ndarray, bins: int) -
     return [(int(a), int(b), float(r)) for a, b, r in zip(i[keep], j[keep], ratio[keep], strict=True)]
 
 
-def matrix_contacts(path: str, chromosome: str, start: int, end: int) -> list[tuple]:
-    """Contacts of a .cool, .mcool or .hic file within a region (whole bins only), at its finest resolution."""
+def read_matrix(path: str, chromosome: str, start: int, end: int) -> dict[str, np.ndarray]:
+    """Pixels of a .cool, .mcool or .hic file within a region (whole bins only), at its finest resolution: `size` of a
+    bin, `first` bin and number of `bins`, and `row`, `column` (counted from the first) and `count` of those filled."""
     if not Path(path).exists():
         raise BadInputError(f"{path} does not exist: correct the path in locus.yaml")
     script = Path(__file__).with_name("matrix_reader.py")
@@ -53,7 +54,13 @@ def matrix_contacts(path: str, chromosome: str, start: int, end: int) -> list[tu
     if read.returncode:
         said = read.stderr.decode(errors="replace").strip().splitlines()
         raise BadInputError(said[-1] if said else f"{path} cannot be read as .cool, .mcool or .hic")
-    matrix = np.load(io.BytesIO(read.stdout))
+    with np.load(io.BytesIO(read.stdout)) as matrix:
+        return {name: matrix[name] for name in matrix.files}
+
+
+def matrix_contacts(path: str, chromosome: str, start: int, end: int) -> list[tuple]:
+    """Contacts of a .cool, .mcool or .hic file within a region (whole bins only), at its finest resolution."""
+    matrix = read_matrix(path, chromosome, start, end)
     size, first = int(matrix["size"]), int(matrix["first"])
     i, j = np.minimum(matrix["row"], matrix["column"]), np.maximum(matrix["row"], matrix["column"])
     pairs = enriched_pairs(i.astype(int), j.astype(int), matrix["count"].astype(float), int(matrix["bins"]))
