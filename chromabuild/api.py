@@ -145,7 +145,7 @@ def fit_contact_energies(settings: Settings, contact_map: str | Path, output: st
     from mesoscale.model import Parameters, build_chain
 
     set_threads(thread_count(threads))
-    fibre = replace(load_locus(settings.locus).fibre(), contacts=())
+    fibre = replace(load_locus(settings.locus, settings.seed).fibre(), contacts=())
     counts = read_counts(contact_map, fibre.chromosome, fibre.start, fibre.start + len(fibre.sequence))
     parameters = Parameters(confinement_radius=settings.scaffold.confinement_radius, core_charges="formal")
     polymer = polymer_of(build_chain(fibre, parameters), fibre.start, counts)

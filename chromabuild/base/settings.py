@@ -43,7 +43,7 @@ class LocusSection(Section):
     minimum_linker: int = Field(10, ge=0, description="bp left between neighbouring cores when dyads are too close")
     circular: bool = Field(False, description="whether the sequence is closed to a circle, such as a plasmid; without nucleosomes and contacts only")
     linking_number: int | None = Field(None, ge=1, description="turns of one strand of a circle about the other; empty: the nearest to relaxed DNA")
-    overlaps: Literal["shift", "best-score", "error"] = Field("shift", description="what to do with dyads that are too close: least-squares shift, best-scoring subset, or refuse")
+    overlaps: Literal["shift", "best-score", "draw", "error"] = Field("shift", description="what to do with dyads that are too close: least-squares shift, best-scoring subset, one of the alternatives drawn by the seed in proportion to their scores, or refuse")
 
 
 class ScaffoldSection(Section):

@@ -45,5 +45,6 @@ def contact_energies(
     """
     from chromabuild.api import fit_contact_energies
 
-    result = fit_contact_energies(load(config, overrides, seed), contact_map, output, threads, make_reporter())
+    with make_reporter().stage("contact energies") as progress:
+        result = fit_contact_energies(load(config, overrides, seed), contact_map, output, threads, progress)
     show(result, json, [*summary_lines(result), str(output)])

@@ -18,7 +18,7 @@ from chromabuild.genome.chromosomes import same_chromosome
 from chromabuild.genome.contacts import read_contacts, read_matrix
 
 Array = NDArray[np.float64]
-FEWEST_BINS = 8
+FEWEST_BINS, MOST_BINS = 8, 300  # a fit costs as many bins squared: a minute for 40
 NEAREST = 2  # bins apart: what happens within a bin and its neighbour is below the resolution of the map
 ROUNDS = 100  # of iterative proportional fitting: the largest change is then below 1e-6
 POOLED = 1.15  # decays of distances within this factor are averaged
@@ -46,7 +46,7 @@ def read_counts(path: str | Path, chromosome: str, start: int, end: int) -> Binn
     """Counts of the whole bins within a region: of a matrix (.cool, .mcool, .hic) at its finest resolution, or of a
     BEDPE file of pairs of bins with counts in column 8.
 
-    Raises BadInputError for files that cannot be read, BEDPE of more than one bin size, fewer than FEWEST_BINS bins.
+    Raises BadInputError for files that cannot be read, BEDPE of more than one bin size, and too few or many bins.
     """
     if str(path).endswith((".cool", ".mcool", ".hic")):
         matrix = read_matrix(str(path), chromosome, start, end)
@@ -55,7 +55,9 @@ def read_counts(path: str | Path, chromosome: str, start: int, end: int) -> Binn
     else:
         found = [(a, b, c, d, weight, where) for one, a, b, other, c, d, weight, where in read_contacts(path)
                  if same_chromosome(one, chromosome) and same_chromosome(other, chromosome)]
-        size = found[0][1] - found[0][0] if found else 1
+        if not found:
+            raise BadInputError(f"{path} holds no contact on {chromosome}: check names")
+        size = found[0][1] - found[0][0]
         for a, b, c, d, _, where in found:
             if (b - a, d - c) != (size, size) or a % size or c % size:
                 raise BadInputError(f"{path}, {where}: {a}-{b} and {c}-{d} are not bins of {size} bp as those before: "
@@ -67,6 +69,9 @@ def read_counts(path: str | Path, chromosome: str, start: int, end: int) -> Binn
         raise BadInputError(f"{path}: {max(bins, 0)} whole bins of {size} bp lie within "
                             f"{chromosome}:{start + 1}-{end}, {FEWEST_BINS} are needed: give a map of higher "
                             "resolution or a longer locus")
+    if bins > MOST_BINS:
+        raise BadInputError(f"{path}: {bins} bins of {size} bp lie within {chromosome}:{start + 1}-{end}, more than "
+                            f"{MOST_BINS}: give a map of lower resolution or a shorter locus")
     count = np.zeros((bins, bins))
     for i, j, value in rows:
         if 0 <= min(i, j) and max(i, j) < bins:

@@ -33,15 +33,18 @@ def locus_summary(config: Settings) -> Summary:
     marks of histones, restraints on groups, a water that the force field lacks, a box that no water or no cutoff fits
     into.
     """
+    from chromabuild.genome.contact_energies import read_contact_energies
     from chromabuild.genome.locus import load_locus
     from chromabuild.pipeline.plan import octamers_of
 
-    locus = load_locus(config.locus)
+    locus = load_locus(config.locus, config.seed)
     fibre = locus.fibre()
     for key, paths in input_files(config).items():
         for path in paths:
             if not Path(path).is_file():
                 raise BadInputError(f"{path} does not exist: correct `{key}` in the settings")
+    if config.scaffold.contact_energies:
+        read_contact_energies(config.scaffold.contact_energies, fibre.chromosome, fibre.start, len(fibre.sequence))
     check_restraints(config, len(fibre.dyads))
     check_force_field(config, octamers_of(config, fibre)[0])
     if config.solvate.box:

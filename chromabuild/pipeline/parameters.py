@@ -44,4 +44,4 @@ def check_before_work(config: Settings) -> None:
     """The same for the locus of the settings, where they ask for anything that could be a modification."""
     section = config.build
     if section.marks or section.methylation or section.variants:
-        check_fibre(config, load_locus(config.locus).fibre())
+        check_fibre(config, load_locus(config.locus, config.seed).fibre())

@@ -156,7 +156,7 @@ def estimate(config: Settings, threads: int, folded: Scaffold | None = None, sta
     ``folded``: the fold that the build will have, where it is known; ``stale``: files of the output folder that the
     build will replace, which tell nothing.
     """
-    fibre = load_locus(config.locus).fibre()
+    fibre = load_locus(config.locus, config.seed).fibre()
     octamers, modified = octamers_of(config, fibre)
     solute, charge = _solute_size(fibre, octamers, modified, config.locus.circular)
     if config.solvate.box:
