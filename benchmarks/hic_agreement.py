@@ -7,15 +7,19 @@ or blocks of 8 kb by 8 kb, whose inner pixels have no neighbour that is known. P
 out). Beside the ensemble: distance alone, visibilities and distance, the averages of neighbouring pixels that the
 energies are fitted to, and what the true map would score against counts as few as these.
 
---scaffolds names scaffold.h5 of folds drawn with such energies: distances of their bins and contacts are compared with
-the polymer's. --table writes the energies of a fit to all pixels, or, with --without K, of the fit that lacks part K.
+--peers: OpenMiChroM trains its pair energies on the balanced map without the first part, in the same run. --table
+writes the energies of a fit to all pixels, or, with --without K, of the fit that lacks part K; benchmarks/hic_folds.py
+compares folds with them.
 """
 
+import subprocess
+import time
 from pathlib import Path
 
 import numpy as np
 from common.command import Benchmark
-from common.hic_scores import by_distance, ceilings, pearson, slope, stratum_adjusted
+from common.hic_scores import ceilings, pearson, slope, stratum_adjusted
+from common.timing import measured
 
 from chromabuild.base.settings import load_config
 from chromabuild.genome.contact_energies import contact_energies_text
@@ -36,6 +40,7 @@ from mesoscale.model import Parameters, build_chain
 ROOT = Path(__file__).resolve().parents[1]
 CONFIG = ROOT / "workflows/config/chrXIII.yaml"
 HIC = ROOT / "workflows/config/loci/chrXIII_36501-119500.hic_2kb.bedpe.gz"
+PEER_ITERATIONS = 20
 PARTS, BLOCK = 5, 4  # of the pixels; bins of a block's edge
 NEAR = 10  # bins: 20 kb
 MEASURES = ("Pearson", "SCC", "Pearson, balanced", "SCC, balanced")
@@ -79,42 +84,38 @@ def predicted(polymer: BinnedPolymer, counts: BinnedCounts, kind: str, samples: 
     return found, visible
 
 
-def in_bins(scaffold, counts: BinnedCounts) -> np.ndarray:
-    """The contact map of a fold (n, n) summed to the bins of the counts."""
-    place = scaffold.position[0] // scaffold.contact_resolution * scaffold.contact_resolution
-    place = place + scaffold.contact_resolution * np.arange(len(scaffold.contact_map))
-    bin_of = (place - counts.start) // counts.size
-    inside = (bin_of >= 0) & (bin_of < len(counts.count))
-    total = np.zeros_like(counts.count)
-    np.add.at(total, (bin_of[inside][:, None], bin_of[inside][None]), scaffold.contact_map[np.ix_(inside, inside)])
-    return total
-
-
-def score_folds(benchmark: Benchmark, paths: list[Path], counts: BinnedCounts, samples: np.ndarray) -> None:
-    """Folds at base-pair resolution beside the polymer that they were drawn from."""
-    from mesoscale.scaffold import Scaffold
-
-    folds = [Scaffold.read(path) for path in paths]
-    middle = np.rint(counts.middle).astype(int) - int(folds[0].position[0])
-    place = np.stack([fold.origin[middle] / 10 for fold in folds])
-    table = benchmark.table("folds", f"{len(folds)} folds down to the base pair beside the polymer that they follow",
-                            quantity="", folds=".3g", polymer=".3g")  # fmt: skip
-    for k in (2, 5, 10, 20, 35):
-        table.row(f"root mean square distance at {k * counts.size // 1000} kb, nm",
-                  *(float(np.sqrt(((x[:, k:] - x[:, :-k]) ** 2).sum(axis=2).mean())) for x in (place, samples)))
-    made = contact_frequencies(place), contact_frequencies(samples)
-    table.row("mean frequency of a contact, 4 to 20 kb", *(float(by_distance(x)[2:11].mean()) for x in made))
-    table.row("slope of contact frequency, 4 to 20 kb", *(slope(x, 2, 10) for x in made))
-    mapped = np.sum([in_bins(fold, counts) for fold in folds], axis=0)
-    table.row("slope of particle contacts within 25 nm, 4 to 20 kb", slope(mapped, 2, 10), None)
-    scored = separation(len(counts.count)) <= NEAR
-    known = np.ones_like(scored)
-    v, _ = visibilities(counts.count, known)
-    for name, value, other in (("counts", np.outer(v, v), 1.0), ("balanced map", 1.0, np.outer(v, v))):
-        table.row(f"Pearson with the {name} up to 20 kb", pearson(mapped * value, counts.count / other, scored),
-                  pearson(made[1] * value, counts.count / other, scored))
-    table.row("restrained loops that are closed in a fold", float(np.mean([
-        sum(bool(contact["kept"]) for contact in fold.contacts) for fold in folds])), None)
+def compare_peer(
+    benchmark: Benchmark, python: Path, polymer: BinnedPolymer, counts: BinnedCounts, samples: int, seed: int,
+    work: Path,
+) -> None:
+    """OpenMiChroM and the ensemble, both without the first random part: agreement at its pixels and at those known."""
+    count = counts.count
+    left_out = parts_of("random", len(count), seed) == 0
+    visible, _ = visibilities(count, ~left_out)
+    balanced = count / np.outer(visible, visible)
+    version = subprocess.run([python, "-c", "from importlib.metadata import version; print(version('OpenMiChroM'))"],
+                             capture_output=True, text=True, check=True).stdout.strip()  # fmt: skip
+    benchmark.peer("OpenMiChroM", version)
+    given = np.where(left_out | (separation(len(count)) == 0), 0.0, balanced / np.diagonal(balanced, 1).mean())
+    work.mkdir(parents=True, exist_ok=True)
+    np.savez(work / "in.npz", map=np.minimum(given, 1.0), iterations=PEER_ITERATIONS, frames=100, steps=200)
+    used = measured([python, ROOT / "benchmarks/common/openmichrom_fit.py", work / "in.npz", work / "out.npz"],
+                    work / "log")  # fmt: skip
+    with np.load(work / "out.npz") as result:
+        maps = {f"OpenMiChroM, {PEER_ITERATIONS} iterations": (result["map"], used.cpu)}
+    begun = time.process_time()
+    pair, _, energy = fit_map(polymer, counts, seed, ~left_out)
+    model = contact_frequencies(ensemble(polymer.with_energies(pair, energy), samples, seed))
+    maps["ensemble"] = model, time.process_time() - begun
+    near = separation(len(count)) <= NEAR
+    table = benchmark.table(
+        "peer", f"Correlation with the balanced map up to {NEAR * counts.size // 1000} kb, a part left out", program="",
+        **{"CPU time, s": ".0f", "slope, 4 to 20 kb": ".2f", "Pearson, known": ".2f", "SCC, known": ".2f",
+           "Pearson, left out": ".2f"})  # fmt: skip
+    for name, (found, cpu) in maps.items():
+        known = near & ~left_out
+        table.row(name, cpu, slope(found, 2, 10), pearson(found, balanced, known),
+                  stratum_adjusted(found, balanced, known), pearson(found, balanced, near & left_out))
 
 
 def main() -> None:
@@ -127,7 +128,8 @@ def main() -> None:
     add("--config", type=Path, default=CONFIG)
     add("--hic", type=Path, default=HIC)
     add("--kinds", nargs="*", default=["random", "blocks"], choices=("random", "blocks"))
-    add("--scaffolds", type=Path, nargs="*", default=[])
+    add("--peers", type=Path, metavar="PYTHON", help="of an environment with OpenMiChroM, openmm and pandas")
+    add("--work", type=Path, default=Path("hic_agreement"), help="folder of the peer's files")
     add("--table", type=Path, help="where to write the energies of a fit")
     add("--without", type=int, help="part of the random pixels that this fit lacks")
     given = benchmark.start(quick={"samples": 640, "kinds": []})
@@ -182,8 +184,8 @@ def main() -> None:
     if given.table is not None:
         entries = entries_of(pair, target, energy, counts, fibre.start)
         given.table.write_text(contact_energies_text(entries, fibre.chromosome, fibre.start))
-    if given.scaffolds:
-        score_folds(benchmark, given.scaffolds, counts, samples)
+    if given.peers:
+        compare_peer(benchmark, given.peers, polymer, counts, given.samples, given.seed, given.work.resolve())
     benchmark.finish()
 
 

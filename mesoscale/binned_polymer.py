@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 # gyration meet 121 v n times, v = 5600 nm^3 and n = 6.5e-6/nm^3 the density of pairs at full overlap: 4; Flory's
 # mean field counts too many of them, for chains avoid each other.
 REPULSION = 2.0
-EVERY = 10  # sweeps between two samples; a sweep is a trial a bead
+EVERY = 5  # sweeps between two samples; a sweep is a trial a bead
 AT_ONCE = 8  # samples of each walk in a call of the kernel: random numbers take memory
 RANDOM_PER_TRIAL = 7
 GUIDE_SAMPLES = 100  # before a fibre follows the polymer: one forgets the other within one of them

@@ -10,10 +10,10 @@ from mesoscale.binned_polymer import BinnedPolymer, contact_frequencies
 from mesoscale.contact_energies import update
 
 Array = NDArray[np.float64]
-ROUNDS = 24
+ROUNDS = 16
 WALKS, SAMPLES = 64, 40  # conformations of a round: 2,560
 # Steps become smaller, so that the noise of a round's few conformations averages out (Robbins & Monro 1951).
-FIRST_STEP, HALVED_BY = 0.5, 6
+FIRST_STEP, HALVED_BY = 0.5, 4
 MOST_OFTEN = 0.95  # the highest frequency that is asked for
 
 
