@@ -7,19 +7,16 @@ or blocks of 8 kb by 8 kb, whose inner pixels have no neighbour that is known. P
 out). Beside the ensemble: distance alone, visibilities and distance, the averages of neighbouring pixels that the
 energies are fitted to, and what the true map would score against counts as few as these.
 
---peers: OpenMiChroM trains its pair energies on the balanced map without the first part, in the same run. --table
-writes the energies of a fit to all pixels, or, with --without K, of the fit that lacks part K; benchmarks/hic_folds.py
-compares folds with them.
+--table writes the energies of a fit to all pixels, or, with --without K, of the fit that lacks part K;
+benchmarks/hic_folds.py compares folds with them.
 """
 
-import subprocess
-import time
+import argparse
 from pathlib import Path
 
 import numpy as np
 from common.command import Benchmark
 from common.hic_scores import ceilings, pearson, slope, stratum_adjusted
-from common.timing import measured
 
 from chromabuild.base.settings import load_config
 from chromabuild.genome.contact_energies import contact_energies_text
@@ -40,7 +37,6 @@ from mesoscale.model import Parameters, build_chain
 ROOT = Path(__file__).resolve().parents[1]
 CONFIG = ROOT / "workflows/config/chrXIII.yaml"
 HIC = ROOT / "workflows/config/loci/chrXIII_36501-119500.hic_2kb.bedpe.gz"
-PEER_ITERATIONS = 20
 PARTS, BLOCK = 5, 4  # of the pixels; bins of a block's edge
 NEAR = 10  # bins: 20 kb
 MEASURES = ("Pearson", "SCC", "Pearson, balanced", "SCC, balanced")
@@ -84,69 +80,16 @@ def predicted(polymer: BinnedPolymer, counts: BinnedCounts, kind: str, samples: 
     return found, visible
 
 
-def compare_peer(
-    benchmark: Benchmark, python: Path, polymer: BinnedPolymer, counts: BinnedCounts, samples: int, seed: int,
-    work: Path,
+def score_left_out(
+    benchmark: Benchmark, given: argparse.Namespace, polymer: BinnedPolymer, counts: BinnedCounts
 ) -> None:
-    """OpenMiChroM and the ensemble, both without the first random part: agreement at its pixels and at those known."""
-    count = counts.count
-    left_out = parts_of("random", len(count), seed) == 0
-    visible, _ = visibilities(count, ~left_out)
-    balanced = count / np.outer(visible, visible)
-    version = subprocess.run([python, "-c", "from importlib.metadata import version; print(version('OpenMiChroM'))"],
-                             capture_output=True, text=True, check=True).stdout.strip()  # fmt: skip
-    benchmark.peer("OpenMiChroM", version)
-    given = np.where(left_out | (separation(len(count)) == 0), 0.0, balanced / np.diagonal(balanced, 1).mean())
-    work.mkdir(parents=True, exist_ok=True)
-    np.savez(work / "in.npz", map=np.minimum(given, 1.0), iterations=PEER_ITERATIONS, frames=100, steps=200)
-    used = measured([python, ROOT / "benchmarks/common/openmichrom_fit.py", work / "in.npz", work / "out.npz"],
-                    work / "log")  # fmt: skip
-    with np.load(work / "out.npz") as result:
-        maps = {f"OpenMiChroM, {PEER_ITERATIONS} iterations": (result["map"], used.cpu)}
-    begun = time.process_time()
-    pair, _, energy = fit_map(polymer, counts, seed, ~left_out)
-    model = contact_frequencies(ensemble(polymer.with_energies(pair, energy), samples, seed))
-    maps["ensemble"] = model, time.process_time() - begun
-    near = separation(len(count)) <= NEAR
-    table = benchmark.table(
-        "peer", f"Correlation with the balanced map up to {NEAR * counts.size // 1000} kb, a part left out", program="",
-        **{"CPU time, s": ".0f", "slope, 4 to 20 kb": ".2f", "Pearson, known": ".2f", "SCC, known": ".2f",
-           "Pearson, left out": ".2f"})  # fmt: skip
-    for name, (found, cpu) in maps.items():
-        known = near & ~left_out
-        table.row(name, cpu, slope(found, 2, 10), pearson(found, balanced, known),
-                  stratum_adjusted(found, balanced, known), pearson(found, balanced, near & left_out))
-
-
-def main() -> None:
-    """Fit, predict, score."""
-    benchmark = Benchmark(__doc__)
-    add = benchmark.parser.add_argument
-    add("--radius", type=float, default=190.0, help="nm, of the sphere: the share of 83 kb in a yeast nucleus")
-    add("--samples", type=int, default=19200, help="conformations of an ensemble")
-    add("--seed", type=int, default=1)
-    add("--config", type=Path, default=CONFIG)
-    add("--hic", type=Path, default=HIC)
-    add("--kinds", nargs="*", default=["random", "blocks"], choices=("random", "blocks"))
-    add("--peers", type=Path, metavar="PYTHON", help="of an environment with OpenMiChroM, openmm and pandas")
-    add("--work", type=Path, default=Path("hic_agreement"), help="folder of the peer's files")
-    add("--table", type=Path, help="where to write the energies of a fit")
-    add("--without", type=int, help="part of the random pixels that this fit lacks")
-    given = benchmark.start(quick={"samples": 640, "kinds": []})
-    locus = load_locus(load_config(given.config).locus)
-    fibre = locus.fibre()
-    chain = build_chain(fibre, Parameters(confinement_radius=given.radius, core_charges="formal"))
-    counts = read_counts(given.hic, fibre.chromosome, fibre.start, fibre.start + len(fibre.sequence))
-    polymer = polymer_of(chain, fibre.start, counts)
-    count, bins = counts.count, len(counts.count)
-    apart = separation(bins)
-    everything = np.ones((bins, bins), bool)
+    """Predictions of pixels that were left out, and what the noise of the counts allows."""
+    count, everything = counts.count, np.ones_like(counts.count, bool)
     visible, _ = visibilities(count, everything)
-
     agreement = benchmark.table(
         "agreement", "Correlation with the Hi-C map at pixels that were left out, means at each distance divided out",
         left_out="", prediction="", pairs="", **dict.fromkeys(MEASURES, ".2f"))
-    ranges = {"all": everything, f"up to {NEAR * counts.size // 1000} kb": apart <= NEAR}
+    ranges = {"all": everything, f"up to {NEAR * counts.size // 1000} kb": separation(len(count)) <= NEAR}
     for kind in given.kinds:
         maps, weight = predicted(polymer, counts, kind, given.samples, given.seed)
         named = {"distance alone": (maps["distance"], 1.0), "visibilities and distance": (maps["distance"], weight),
@@ -161,6 +104,32 @@ def main() -> None:
         most = ceilings(count, visible, scored, 50, given.seed)
         agreement.row("-", "the true map (ceiling)", pairs, *(most[name] for name in MEASURES))
 
+
+
+def main() -> None:
+    """Fit, predict, score."""
+    benchmark = Benchmark(__doc__)
+    add = benchmark.parser.add_argument
+    add("--radius", type=float, default=190.0, help="nm, of the sphere: the share of 83 kb in a yeast nucleus")
+    add("--samples", type=int, default=19200, help="conformations of an ensemble")
+    add("--seed", type=int, default=1)
+    add("--config", type=Path, help="locus.yaml of another locus")
+    add("--hic", type=Path, help="and its map")
+    add("--kinds", nargs="*", default=["random", "blocks"], choices=("random", "blocks"))
+    add("--table", type=Path, help="where to write the energies of a fit")
+    add("--without", type=int, help="part of the random pixels that this fit lacks")
+    given = benchmark.start(quick={"samples": 640, "kinds": []})
+    locus = load_locus(load_config(given.config or CONFIG).locus)
+    fibre = locus.fibre()
+    chain = build_chain(fibre, Parameters(confinement_radius=given.radius, core_charges="formal"))
+    counts = read_counts(given.hic or HIC, fibre.chromosome, fibre.start, fibre.start + len(fibre.sequence))
+    polymer = polymer_of(chain, fibre.start, counts)
+    count, bins = counts.count, len(counts.count)
+    everything = np.ones((bins, bins), bool)
+    visible, _ = visibilities(count, everything)
+
+    if given.kinds:
+        score_left_out(benchmark, given, polymer, counts)
     known = everything if given.without is None else parts_of("random", bins, given.seed) != given.without
     pair, target, energy = fit_map(polymer, counts, given.seed, known)
     samples = ensemble(polymer.with_energies(pair, energy), given.samples, given.seed)
@@ -184,8 +153,6 @@ def main() -> None:
     if given.table is not None:
         entries = entries_of(pair, target, energy, counts, fibre.start)
         given.table.write_text(contact_energies_text(entries, fibre.chromosome, fibre.start))
-    if given.peers:
-        compare_peer(benchmark, given.peers, polymer, counts, given.samples, given.seed, given.work.resolve())
     benchmark.finish()
 
 

@@ -10,7 +10,6 @@ energies know and at the part that --without of hic_agreement.py left out.
 """
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from common.command import Benchmark
@@ -57,8 +56,8 @@ def main() -> None:
     """Compare."""
     benchmark = Benchmark(__doc__)
     add = benchmark.parser.add_argument
-    add("table", type=Path, help="energies that the folds have")
-    add("scaffolds", type=Path, nargs="+")
+    add("table", help="energies that the folds have")
+    add("scaffolds", nargs="+")
     add("--radius", type=float, default=190.0, help="nm, of their confining sphere")
     add("--samples", type=int, default=19200, help="conformations of the polymer")
     add("--paths", type=int, default=300, help="coarse paths")

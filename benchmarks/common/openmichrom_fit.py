@@ -1,4 +1,4 @@
-"""OpenMiChroM's training of pair energies on a contact map, run by hic_agreement.py in a Python that has it.
+"""OpenMiChroM's training of pair energies on a contact map, run by hic_peer.py in a Python that has it.
 
     python openmichrom_fit.py INPUT.npz OUTPUT.npz
 
@@ -24,7 +24,9 @@ RELAXATION = 5000  # steps
 def sampled(training: AdamTraining, table: str, sequence: str, frames: int, steps: int) -> None:
     """Add the contacts of a simulation with the energies of a table to the training."""
     simulation = MiChroM(name="fit", temperature=1.0, timeStep=0.01)
-    simulation.setup(platform="Reference")
+    simulation.setup(platform="CPU")
+    # It chooses among parallel platforms, which only slow a chain of some ten beads down.
+    simulation.platform, simulation.properties = simulation.mm.Platform.getPlatformByName("Reference"), {}
     simulation.saveFolder("fit")
     simulation.loadStructure(simulation.createSpringSpiral(ChromSeq=sequence), center=True)
     simulation.addFENEBonds(kFb=30.0)
