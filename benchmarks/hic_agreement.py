@@ -1,4 +1,4 @@
-"""Do folds agree with the contact map they were given, and with pixels of it that they were not given?
+"""How folds agree with the contact map that they were given, and with pixels of it that were left out.
 
 Contact energies are fitted to the Hi-C counts of the 83 kb yeast locus with a fifth of the pixels left out, five
 times, so that every pixel is predicted once by an ensemble that does not know it; left out are single pixels at random,

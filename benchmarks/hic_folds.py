@@ -1,4 +1,4 @@
-"""Do folds down to the base pair keep what the polymer that they follow has: distances, contacts, slope?
+"""What folds down to the base pair keep of the polymer that they follow: distances, contacts, slope.
 
     python benchmarks/hic_agreement.py --table energies.bedpe --without 0
     chromabuild scaffold --seed 1 --set scaffold.contact_energies=energies.bedpe --set scaffold.confinement_radius=190
