@@ -55,13 +55,13 @@ def _with_keys_of(*sections: str) -> Callable[[Function], Function]:
 def fibre_of(locus: "Locus", settings: Settings) -> "Fibre":
     """The mesoscale fibre of a locus, with its proteins, linker histones, marks of tails and share of the contacts.
 
-    Raises BadInputError for marks and proteins that do not fit the locus.
+    Raises BadInputError for marks, proteins and energies of contacts that do not fit the locus.
     """
     from dataclasses import replace
 
     import numpy as np
 
-    from chromabuild.genome.contact_energies import attractive_contacts
+    from chromabuild.genome.contact_energies import read_contact_energies
     from chromabuild.nucleosome.marks import octamer_recipes, within_stretches
     from chromabuild.nucleosome.tail_charges import tail_charge_changes
     from chromabuild.proteins.placing import fibre_with_proteins
@@ -72,10 +72,10 @@ def fibre_of(locus: "Locus", settings: Settings) -> "Fibre":
     # The same recipes as ``build_solute`` finds: they depend on settings, seed and positions on the chromosome alone.
     recipes = octamer_recipes(settings.build, fibre.chromosome, dyad_position, settings.seed, fibre.missing)
     acetylated = within_stretches(section.acetylated, fibre.chromosome, dyad_position) if section.acetylated else ()
-    contacts = fibre.contacts
-    if section.contact_energies:
-        contacts = attractive_contacts(section.contact_energies, fibre.start, len(fibre.sequence))
-    return replace(fibre, contacts=shared_out(contacts, section.replica, section.replicas),
+    energies = (read_contact_energies(section.contact_energies, fibre.chromosome, fibre.start, len(fibre.sequence))
+                if section.contact_energies else ())
+    return replace(fibre, contacts=shared_out(fibre.contacts, section.replica, section.replicas),
+                   contact_energies=energies,
                    linker_histone=tuple(bool(recipe.linker_histone) for recipe in recipes),
                    tail_charge=tail_charge_changes(recipes) if section.tails == "flexible" else (),
                    acetylated=tuple(bool(one) for one in acetylated))
@@ -124,6 +124,40 @@ def fold(locus: "Locus", settings: Settings | None = None, *, seed: int | None =
     return fold_fibre(fibre_of(locus, settings), parameters, section.sweeps, settings.seed, section.choose,
                       lambda share, phase: progress(phase, share), None if trajectory is None else Path(trajectory),
                       section.hotter, thread_count(threads))
+
+
+def fit_contact_energies(settings: Settings, contact_map: str | Path, output: str | Path, threads: int | None = None,
+                         progress: Progress = silent) -> "Summary":
+    """Fit energies of contacts to a contact map, and write the table that ``scaffold.contact_energies`` names.
+
+    ``contact_map``: .cool, .mcool, .hic, or BEDPE of bins with counts. The polymer that the energies are fitted on has
+    the fibre's lengths, and lies in the sphere of ``scaffold.confinement_radius``.
+
+    Raises BadInputError for a locus or a map that cannot be used.
+    """
+    from dataclasses import replace
+
+    from chromabuild.base.files import atomic_path
+    from chromabuild.genome.contact_energies import contact_energies_text
+    from chromabuild.genome.contact_fit import entries_of, fit_map, polymer_of
+    from chromabuild.genome.contact_targets import read_counts
+    from chromabuild.genome.locus import load_locus
+    from mesoscale.kernels import set_threads
+    from mesoscale.model import Parameters, build_chain
+
+    set_threads(thread_count(threads))
+    fibre = replace(load_locus(settings.locus, settings.seed).fibre(), contacts=())
+    counts = read_counts(contact_map, fibre.chromosome, fibre.start, fibre.start + len(fibre.sequence))
+    parameters = Parameters(confinement_radius=settings.scaffold.confinement_radius, core_charges="formal")
+    polymer = polymer_of(build_chain(fibre, parameters), fibre.start, counts)
+    fit = fit_map(polymer, counts, settings.seed, progress=lambda share, phase: progress(phase, share))
+    entries = entries_of(*fit, counts, fibre.start)
+    with atomic_path(output) as part:
+        part.write_text(contact_energies_text(entries, fibre.chromosome, fibre.start))
+    _, target, energy = fit
+    return {"bins": len(counts.count), "base_pairs_a_bin": counts.size, "contacts": len(entries),
+            "frequency_of_a_contact_mean": float(target.mean()), "frequency_of_a_contact_highest": float(target.max()),
+            "energy_lowest_kbt": float(energy.min()), "energy_highest_kbt": float(energy.max())}
 
 
 @_with_keys_of("build")

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from mesoscale.contact_energies import closeness
 from mesoscale.cores import transported
 from mesoscale.model import Chain, segment_ends, wrapped
 
@@ -185,6 +186,10 @@ def energies(chain: Chain, position: Array, frame: Array) -> dict[str, float]:
     excess = np.maximum(d - d0, 0.0)
     springs = np.where(excess <= d0, 0.5 * excess**2, d0 * (excess - 0.5 * d0))
     result["restraint"] = float(np.sum(chain.contact_k * springs))
+    if chain.wells is not None:
+        apart = np.linalg.norm(position[chain.wells.pair[:, 0]] - position[chain.wells.pair[:, 1]], axis=1)
+        made = closeness(apart, chain.wells.flat, chain.wells.reach)
+        result["restraint"] += float(np.sum(chain.wells.energy * made))
     outside = np.maximum(np.linalg.norm(position, axis=1) - chain.confinement_radius, 0.0)
     spheres = [position[p] + chain.shape_of(p).sphere @ frame[p].T for p in chain.cores]
     bodies = np.concatenate([position[chain.beads], *spheres])

@@ -8,6 +8,8 @@ from typing import Literal, NamedTuple, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from mesoscale.contact_energies import ContactEnergy
+
 Adjustment = TypedDict("Adjustment", {"nucleosome": str, "from": int, "to": int | None, "reason": str})
 """A mapped nucleosome that was moved, or left out (`to` is None): its name and its dyad on the chromosome, 0-based."""
 
@@ -86,6 +88,7 @@ class Fibre:
     (0-based) place base pair 0 on the genome. `adjustments` records what was done to the mapped positions.
     `acetylated` and `linker_histone` say of each nucleosome whether its tails are acetylated and whether it carries a
     linker histone; `tail_charge` by how much modifications change the formal charges of its 50 tail beads; empty: none.
+    `contact_energies` hold contacts at their frequencies; `contacts` then restrain nothing and are reported alone.
     Raises ValueError when the nucleosomes do not fit.
     """
 
@@ -104,6 +107,7 @@ class Fibre:
     ends: tuple[tuple[int, int], ...] = field(default=(), repr=False)
     missing: tuple[MissingDimer, ...] = field(default=(), repr=False)
     proteins: tuple[BoundProtein, ...] = field(default=(), repr=False)
+    contact_energies: tuple[ContactEnergy, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         if self.wrapped_length % 2 == 0:

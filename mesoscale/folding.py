@@ -78,7 +78,8 @@ def fold(
     chain = build_chain(fibre, replace(parameters, core_charges="formal") if flexible else parameters)
     frames = None if trajectory is None else _trajectory(trajectory, fibre, parameters, sweeps, seed, hotter)
     stopped = frames.last()[1] if frames is not None else {}
-    folded = chain.n > 1 and (chain.confinement_k > 0 or chain.wall_k > 0 or len(chain.contact) > 0)
+    folded = chain.n > 1 and (chain.confinement_k > 0 or chain.wall_k > 0 or len(chain.contact) > 0
+                              or chain.wells is not None)
     bare = shapes_of(fibre, parameters, rigid_tails=False)[0]
     histones = tails_of_fibre(fibre, parameters)
     beads = None
@@ -195,6 +196,8 @@ def _trajectory(
     """The file of a run with these arguments."""
     locus = hashlib.sha256(fibre.key.encode()).hexdigest()
     key = {"fibre": locus, "parameters": asdict(parameters), "sweeps": sweeps, "seed": seed, "hotter": hotter}
+    if fibre.contact_energies:
+        key["contact_energies"] = hashlib.sha256(repr(fibre.contact_energies).encode()).hexdigest()
     return Trajectory(path, key, most_blocks(sweeps, parameters.tails == "flexible") + 1)
 
 

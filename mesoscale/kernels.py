@@ -89,6 +89,9 @@ class FibreKernel:
         if len(chain.contact):
             border.set_contacts(number, contact=columns(chain.contact + 1), stiffness=chain.contact_k,
                                 distance=chain.contact_distance)  # fmt: skip
+        if chain.wells is not None:
+            border.set_wells(number, pair=columns(chain.wells.pair + 1), energy=chain.wells.energy,
+                             flat=chain.wells.flat, reach=chain.wells.reach)  # fmt: skip
         for which, field in enumerate(chain.fields, start=1):
             if field is not None:
                 border.set_field(number, which, field.number)

@@ -13,6 +13,7 @@ and here additionally:
 
     floor          K/2 (contact - d)^2 where d < contact       capsules of linker DNA, spheres of cores
     restraint      flat to d0, harmonic to 2 d0, then linear   contacts
+                   e f(r), f falls from 1 to 0 (`Wells`)       contacts held at their frequency
     confinement    k/2 (r - R)^2 where r > R                   all particles; likewise outside a container's walls
                                                                for every bead and every sphere of a core
 
@@ -34,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from mesoscale.contact_energies import Wells, wells_of
 from mesoscale.cores import Core, core_shapes
 from mesoscale.fibre import Fibre
 from mesoscale.field import WORTH, CoreField, core_field
@@ -173,6 +175,7 @@ class Chain:
     others: tuple[Core, ...] = ()
     form: NDArray[np.int32] | None = None
     other_fields: tuple[CoreField | None, ...] = ()
+    wells: Wells | None = None  # energies of contacts
 
     @property
     def n(self) -> int:
@@ -279,6 +282,7 @@ def build_chain(fibre: Fibre, parameters: Parameters) -> Chain:
     partners = contact_partners(fibre.contacts, np.array(bp))
     strongest = max((c.weight for c, *_ in partners), default=1.0)
     shapes, form = shapes_of(fibre, parameters)
+    contact_k = 0.0 if fibre.contact_energies else parameters.contact_k
     return Chain(
         shape=shapes[0],
         others=shapes[1:],
@@ -293,7 +297,7 @@ def build_chain(fibre: Fibre, parameters: Parameters) -> Chain:
         rest_twist=np.array([s[2] for s in segment]),
         charge=np.array(charge),
         contact=np.array([pair for _, *pair in partners], np.int32).reshape(-1, 2),
-        contact_k=np.array([parameters.contact_k * c.weight / strongest for c, *_ in partners]),
+        contact_k=np.array([contact_k * c.weight / strongest for c, *_ in partners]),
         contact_distance=np.full(len(partners), parameters.contact_distance),
         bjerrum_length=parameters.bjerrum_length,
         kappa=parameters.kappa,
@@ -307,6 +311,7 @@ def build_chain(fibre: Fibre, parameters: Parameters) -> Chain:
         wall_k=0.0 if parameters.container is None else parameters.wall_k,
         wall=tuple(edge / 2 for edge in parameters.container or (0.0, 0.0, 0.0)),
         dna_kappa=MAGNESIUM_KAPPA if parameters.magnesium else None,
+        wells=wells_of(fibre.contact_energies, np.array(bp)),
     )
 
 

@@ -26,6 +26,7 @@ NODE_DIAMETER = 11.0  # nm; a core's
 FILLED = 0.9  # of the spacing of an even filling of the container: nodes are no larger than this
 FLAT = 0.25  # of its diameter: how near to a wall a node comes, as a core that lies flat on it does
 STEP_K, CONTACT_K, NODE_K, CONTAINER_K = 0.3, 0.2, 0.5, 0.3  # kBT/nm^2
+GUIDE_K = 0.05  # kBT/nm^2: within some 8 nm of the guide
 MOBILITY = 0.4  # nm^2/kBT a step of Brownian dynamics
 LARGEST_MOVE = 2.0  # nm along each axis
 POLYMER_STEPS = 1200
@@ -68,7 +69,8 @@ class Container:
 def nodes_of(chain: Chain) -> Indices:
     """Particles that the coarse polymer follows, ascending."""
     along = np.concatenate([[0.0], np.cumsum(chain.rest_length)])
-    fixed = sorted({0, chain.n - 1, *chain.cores.tolist(), *chain.contact.ravel().tolist()})
+    fixed = sorted({0, chain.n - 1, *chain.cores.tolist(), *chain.contact.ravel().tolist(),
+                    *([] if chain.wells is None else chain.wells.pair.ravel().tolist())})
     wanted = set(fixed)
     for a, b in zip(fixed, fixed[1:], strict=False):
         parts = int(np.ceil((along[b] - along[a]) / LONGEST_STEP))
@@ -90,13 +92,29 @@ def straight_distance(chain: Chain, a: int, b: int) -> float:
     return float(np.linalg.norm(end))
 
 
-def coarse_path(chain: Chain, nodes: Indices, random: np.random.Generator) -> Array:
-    """Places (k, 3) of the nodes: drawn from the Gaussian network, then spread out by Brownian dynamics."""
+@dataclass(frozen=True)
+class Guide:
+    """Particles (g,), and the places (g, 3) in nm that the path shall have there."""
+
+    particle: Indices
+    place: Array
+
+
+def coarse_path(chain: Chain, nodes: Indices, random: np.random.Generator, guide: Guide | None = None) -> Array:
+    """Places (k, 3) of the nodes: drawn from the Gaussian network, then spread out by Brownian dynamics.
+
+    With a guide the network is tied to its places, and is neither in a trap nor drawn together by contacts.
+    """
     step = np.array([straight_distance(chain, a, b) for a, b in zip(nodes, nodes[1:], strict=False)])
-    partner = np.searchsorted(nodes, chain.contact)
-    together = TOGETHER * chain.contact_distance
+    held = chain.contact_k > 0
+    partner = np.searchsorted(nodes, chain.contact[held])
+    together = TOGETHER * chain.contact_distance[held]
     container = Container.of(chain)
-    place = _gaussian_network(step, partner, together, container, random)
+    if guide is None:
+        place = _gaussian_network(step, partner, together, container, random)
+    else:
+        tied = np.searchsorted(nodes, guide.particle)
+        place = _tied_network(step, tied, guide.place, random)
     diameter = NODE_DIAMETER
     if container is not None:
         diameter = min(diameter, FILLED * (container.volume / len(nodes)) ** (1 / 3))
@@ -109,6 +127,8 @@ def coarse_path(chain: Chain, nodes: Indices, random: np.random.Generator) -> Ar
         _add_springs(force, place, before, before + 1, STEP_K, step)
         _add_springs(force, place, *partner.T, CONTACT_K, together)
         _add_springs(force, place, *near.T, NODE_K, diameter, only_push=True)
+        if guide is not None:
+            force[tied] -= GUIDE_K * (place[tied] - guide.place)
         if container is not None:
             force -= CONTAINER_K * container.outside(place, FLAT * diameter)
         temperature = max(0.0, 1.0 - k / (COOLED * POLYMER_STEPS))
@@ -147,6 +167,22 @@ def _gaussian_network(
                 trap = brentq(excess, 0.0, k / wanted)
         place[:, axis] = mode @ (random.standard_normal(k - 1) / np.sqrt(stiffness + trap))
     return place
+
+
+def _tied_network(step: Array, tied: Indices, place: Array, random: np.random.Generator) -> Array:
+    """Places (k, 3) of an ideal chain with root mean square steps (k - 1,), of which nodes (g,) are tied to places
+    (g, 3) by springs."""
+    k = len(step) + 1
+    springs = np.zeros((k, k))
+    a = np.arange(k - 1)
+    for one, other, sign in ((a, a, 1), (a + 1, a + 1, 1), (a, a + 1, -1), (a + 1, a, -1)):
+        springs[one, other] += sign * 3 / step**2
+    springs[tied, tied] += GUIDE_K
+    pull = np.zeros((k, 3))
+    pull[tied] = GUIDE_K * place
+    # A Gaussian distribution: its mean, and noise whose covariance is the inverse of the springs.
+    factor = np.linalg.cholesky(springs)
+    return np.linalg.solve(springs, pull) + np.linalg.solve(factor.T, random.standard_normal((k, 3)))
 
 
 def _add_springs(

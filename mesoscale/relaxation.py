@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mesoscale.binned_polymer import drawn_guide
 from mesoscale.cores import ball_core, coarse_core
 from mesoscale.energy import overlaps
 from mesoscale.kernels import Relaxation, kernel_energies, kernel_of
@@ -136,11 +137,13 @@ def gather(
 ) -> Conformation:
     """A conformation in the chain's container that keeps its contacts: cores and linkers on a coarse polymer's path.
 
+    With energies of contacts that polymer follows one of few beads, sampled with them (mesoscale/binned_polymer.py).
     Linkers are closed while bodies can pass each other; then floors stiffen, first those of balls, and the fibre cools.
     """
     ball, coarse = (chain.reshaped(shape) for shape in (ball_core, coarse_core))
     nodes = nodes_of(chain)
-    now = Conformation.boxed(chain, *seat(chain, nodes, coarse_path(chain, nodes, random)))
+    guide = None if chain.wells is None else drawn_guide(chain, random)
+    now = Conformation.boxed(chain, *seat(chain, nodes, coarse_path(chain, nodes, random, guide)))
     now, _ = advance(replace(ball, floor_k=SOFTEST_FLOOR), now, CLOSING_STEPS, np.zeros((7, chain.n + 1)),
                      minimise=True, time_step=TIME_STEP / 2)  # fmt: skip
     for share in np.linspace(0.0, 1.0, GATHER_CHUNKS):

@@ -46,7 +46,7 @@ class LocusSection(Section):
     minimum_linker: int = Field(10, ge=0, description="bp left between neighbouring cores when dyads are too close")
     circular: bool = Field(False, description="whether the sequence is closed to a circle, such as a plasmid; without nucleosomes and contacts only")
     linking_number: int | None = Field(None, ge=1, description="turns of one strand of a circle about the other; empty: the nearest to relaxed DNA")
-    overlaps: Literal["shift", "best-score", "error"] = Field("shift", description="what to do with dyads that are too close: least-squares shift, best-scoring subset, or refuse")
+    overlaps: Literal["shift", "best-score", "draw", "error"] = Field("shift", description="what to do with dyads that are too close: least-squares shift, best-scoring subset, one of the alternatives drawn by the seed in proportion to their scores, or refuse")
 
 
 class ScaffoldSection(Section):
@@ -60,7 +60,7 @@ class ScaffoldSection(Section):
     magnesium: bool = Field(False, description="the published treatment of Mg2+: linkers repel each other over 0.4 nm only and bend more easily")
     replicas: int = Field(1, ge=1, description="folds that share the contacts by frequency, the strongest in all, the weakest in one of them; 1: one fold that keeps all")
     replica: int = Field(1, ge=1, description="which of the replicas this is")
-    contact_energies: str | None = Field(None, json_schema_extra=INPUT_FILE, description="BEDPE with columns name, target frequency and energy (kT, positive: attractive) after the places: contacts with these energies instead of locus.contacts; `chromabuild ensemble --rounds` writes it; empty: none")
+    contact_energies: str | None = Field(None, json_schema_extra=INPUT_FILE, description="table of contacts with their frequencies and energies (`chromabuild contact-energies` writes it): each fold is drawn from the ensemble that has them; contacts of the locus then restrain nothing; empty: none")
     hotter: tuple[Annotated[float, Field(gt=1)], ...] = Field((), description="parallel tempering: ascending temperatures of further walks, multiples of `temperature`, e.g. [1.05, 1.1]; with rigid tails only")
     sweeps: int = Field(2000, ge=1, description="Monte Carlo sweeps (one trial a particle); from 100 on up to twice as many, until the energy is at rest")
     confinement_radius: Positive | None = Field(None, description="nm; a soft sphere around the fibre; empty: none")

@@ -5,6 +5,7 @@ from chromabuild.cli import (  # noqa: F401  (each module puts its command on th
     analyse,
     build,
     clash,
+    contact_energies,
     ensemble,
     export,
     import_files,

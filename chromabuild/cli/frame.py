@@ -35,7 +35,7 @@ _AFTER = {"scaffold": ("ensemble",), "solvate": ("shards",)}
 """Commands that belong to a stage but are none."""
 ORDER = ("init", "validate", "plan", "all",
          *(name for stage in STAGES for name in (stage.name, *_AFTER.get(stage.name, ()))),
-         "view", "verify", "workflow", "analyse", "template", "import", "export", "qm")
+         "contact-energies", "view", "verify", "workflow", "analyse", "template", "import", "export", "qm")
 _OF_THE_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ESTALE, errno.EACCES, errno.EPERM,
                 errno.EROFS}
 """Errors of the system that say something of a disk, not of the program."""

@@ -103,4 +103,4 @@ def _folded(settings: "Settings", threads: int | None) -> "Scaffold":
     from chromabuild.genome.locus import load_locus
 
     with make_reporter().stage("fold") as progress:
-        return fold(load_locus(settings.locus), settings, threads=threads, progress=progress)
+        return fold(load_locus(settings.locus, settings.seed), settings, threads=threads, progress=progress)

@@ -1,58 +1,51 @@
-"""The table of contact energies: BEDPE with name, target frequency and energy after the places."""
+"""The table of contact energies: BEDPE with the frequency and the energy of each contact."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.genome.bed import bed_interval, bed_records, finite_score
-from mesoscale.fibre import Contact
+from chromabuild.genome.chromosomes import same_chromosome
+from mesoscale.contact_energies import ContactEnergy
+
+COLUMNS = ("chrom1", "start1", "end1", "chrom2", "start2", "end2", "name", "target", "energy")
+MOST = 20.0  # kBT: what holds a contact in all but one of 10^8 conformations is no well but a mistake
 
 
-@dataclass(frozen=True)
-class ContactEnergy:
-    """A contact of two stretches of a chromosome, 0-based and half open."""
+def read_contact_energies(
+    path: str | Path, chromosome: str, start: int, length: int
+) -> tuple[ContactEnergy, ...]:
+    """Contact energies of a locus whose sequence begins at `start` (0-based) of `chromosome` and has `length` bp.
 
-    first: tuple[int, int]
-    second: tuple[int, int]
-    target: float
-    """Frequency that it shall have, 0 to 1."""
-    energy: float
-    """kBT by which it is favoured."""
-
-
-def contact_energies_text(entries: Sequence[ContactEnergy], chromosome: str) -> str:
-    """The table as text; its numbers come back to the last bit."""
-    rows = [("#chrom1", "start1", "end1", "chrom2", "start2", "end2", "name", "target", "energy")]
-    for k, one in enumerate(entries, start=1):
-        places = (chromosome, *one.first, chromosome, *one.second)
-        rows.append((*map(str, places), f"contact_{k}", repr(one.target), repr(one.energy)))
-    return "".join("\t".join(row) + "\n" for row in rows)
-
-
-def read_contact_energies(path: str | Path) -> list[ContactEnergy]:
-    """Read the table. Raises BadInputError, with the line, for what is malformed and a target that is no frequency."""
-    entries = []
-    for line, fields in bed_records(path, 9, "a table of contact energies"):
-        first, second = (bed_interval(path, line, fields[k], fields[k + 1]) for k in (1, 4))
-        target, energy = (finite_score(path, line, fields[k]) for k in (7, 8))
-        if not 0 <= target <= 1:
-            raise BadInputError(f"{path}, line {line}: target {fields[7]} is no frequency: give 0 to 1")
-        entries.append(ContactEnergy(first, second, target, energy))
-    return entries
-
-
-def attractive_contacts(path: str | Path, start: int, length: int) -> tuple[Contact, ...]:
-    """Contacts with a positive energy of a locus of ``length`` bp from ``start`` on, the energy as weight.
-
-    Raises BadInputError for one that reaches outside.
+    Columns are COLUMNS: two intervals (0-based, half open), a name, the frequency that is wanted (0 to 1), the energy
+    in kBT; lines that begin with # say nothing. Raises BadInputError, with the line, for a malformed record, a place
+    outside the locus, a frequency beyond 0 to 1, an energy of more than MOST in absolute value, and an empty table.
     """
     found = []
-    for one in read_contact_energies(path):
-        if min(one.first[0], one.second[0]) < start or max(one.first[1], one.second[1]) > start + length:
-            raise BadInputError(f"{path}: {one.first[0]}-{one.first[1]} with {one.second[0]}-{one.second[1]} reaches "
-                                "outside the locus: it was made for another one")
-        if one.energy > 0:
-            places = [(a - start, b - start) for a, b in (one.first, one.second)]
-            found.append(Contact(places[0], places[1], one.energy))
+    for line, fields in bed_records(path, len(COLUMNS), "table of contact energies"):
+        first = bed_interval(path, line, fields[1], fields[2])
+        second = bed_interval(path, line, fields[4], fields[5])
+        target, energy = (finite_score(path, line, fields[k]) for k in (7, 8))
+        for name, (a, b) in ((fields[0], first), (fields[3], second)):
+            if not same_chromosome(name, chromosome) or a < start or b > start + length:
+                raise BadInputError(f"{path}, line {line}: {name}:{a}-{b} is not within the locus, "
+                                    f"{chromosome}:{start}-{start + length}: make the table for this locus")
+        if not 0 <= target <= 1:
+            raise BadInputError(f"{path}, line {line}: the frequency {fields[7]} is not between 0 and 1: correct it")
+        if abs(energy) > MOST:
+            raise BadInputError(f"{path}, line {line}: the energy {fields[8]} kBT is beyond {MOST:g} kBT: make the "
+                                "table again, or leave the contact out")
+        found.append(ContactEnergy((first[0] - start, first[1] - start), (second[0] - start, second[1] - start),
+                                   target, energy))  # fmt: skip
+    if not found:
+        raise BadInputError(f"{path} holds no contact: make the table again, or leave scaffold.contact_energies empty")
     return tuple(found)
+
+
+def contact_energies_text(energies: tuple[ContactEnergy, ...], chromosome: str, start: int) -> str:
+    """The table of contact energies of a locus that begins at `start` (0-based) of `chromosome`."""
+    lines = ["#" + "\t".join(COLUMNS)]
+    for k, contact in enumerate(energies, start=1):
+        (a, b), (c, d) = contact.first, contact.second
+        lines.append(f"{chromosome}\t{a + start}\t{b + start}\t{chromosome}\t{c + start}\t{d + start}\tcontact_{k}\t"
+                     f"{contact.target:.6g}\t{contact.energy:.4f}")
+    return "\n".join(lines) + "\n"

@@ -59,19 +59,19 @@ class Locus:
 
     @classmethod
     def from_files(cls, fasta: str | Path, nucleosomes: str | Path | None = None, contacts: str | Path | None = None,
-                   **keys: object) -> "Locus":
+                   seed: int = 1, **keys: object) -> "Locus":
         """Read a sequence (FASTA), nucleosomes (BED; None: DNA alone) and contacts (BEDPE, .cool, .mcool, .hic).
 
         ``keys`` are further settings of section ``locus``: ``name``, ``record``, ``start``, ``wrapped_length``,
-        ``minimum_linker``, ``overlaps``, ``region``, ``circular``, ``linking_number``, ``proteins``. Raises
-        BadInputError with one sentence for anything that cannot be used.
+        ``minimum_linker``, ``overlaps``, ``region``, ``circular``, ``linking_number``, ``proteins``. ``seed`` draws
+        nucleosomes with ``overlaps="draw"``. Raises BadInputError with one sentence for anything that cannot be used.
 
         >>> locus = Locus.from_files("demo.fa", "demo.dyads.bed", name="four nucleosomes")
         >>> locus.chromosome, len(locus.sequence), len(locus.nucleosomes)
         ('chrXIII', 679, 4)
         """
         keys |= {"fasta": fasta, "nucleosomes": nucleosomes, "contacts": contacts}
-        return load_locus(changed(None, "locus", keys, None, "Locus.from_files()").locus)
+        return load_locus(changed(None, "locus", keys, None, "Locus.from_files()").locus, seed)
 
     def summary(self) -> Summary:
         """Name, place, sizes, and what of the input was moved, dropped or left out."""
@@ -123,8 +123,8 @@ class Locus:
         )
 
 
-def load_locus(section: LocusSection) -> Locus:
-    """Read and validate all genome inputs of a build.
+def load_locus(section: LocusSection, seed: int = 1) -> Locus:
+    """Read and validate all genome inputs of a build; the seed draws nucleosomes where `overlaps` is ``draw``.
 
     Raises BadInputError with one sentence for anything that cannot be used.
     """
@@ -154,7 +154,7 @@ def load_locus(section: LocusSection) -> Locus:
             raise BadInputError(f"{section.nucleosomes}: no nucleosome lies wholly in locus.region {section.region}: "
                                 "choose a longer region")
     warning = dyad_phase(sequence, [n.dyad for n in found]).warning
-    nucleosomes, changes = resolve_overlaps(found, section, start, length)
+    nucleosomes, changes = resolve_overlaps(found, section, start, length, seed)
     proteins = _proteins(section, chromosome, start, length, [
         (n.first_bp, n.last_bp, f"nucleosome {n.name}") for n in nucleosomes])
     contacts, ignored = _contacts(section, chromosome, start, start + length)

@@ -14,6 +14,8 @@ from chromabuild.genome.chromosomes import same_chromosome
 from chromabuild.genome.wrapping import FULL_HALF, UNIFORM, Wrapping
 from mesoscale.fibre import Adjustment, MissingDimer
 
+OCCUPANCY = 1 << 40  # streams of random numbers for positions on chromosomes lie beyond all others
+
 
 @dataclass(frozen=True)
 class Nucleosome:
@@ -144,12 +146,35 @@ def best_subset(first: np.ndarray, end: np.ndarray, scores: np.ndarray) -> list[
     return sorted(chosen)
 
 
+def drawn_subset(dyads: np.ndarray, scores: np.ndarray, spacing: int, seed: int, start: int = 0) -> list[int]:
+    """Indices of a subset whose members are at least `spacing` apart and which none of the others would fit into.
+
+    A map of many cells holds alternatives. Each dyad of positive score waits for a time drawn from the exponential
+    distribution of rate score, and is then occupied unless one that overlaps it is: of dyads that exclude each other
+    one is chosen with the probability of its share of their scores. The time depends on the seed and on the position
+    on the chromosome (`dyads` (n,) from `start`, ascending) alone.
+    """
+    waiting = np.full(len(dyads), np.inf)
+    for k, (dyad, score) in enumerate(zip(dyads, scores, strict=True)):
+        if score > 0:
+            random = np.random.Generator(np.random.Philox(key=[seed, OCCUPANCY + start + int(dyad)]))
+            waiting[k] = random.standard_exponential() / score
+    chosen: list[int] = []
+    free = np.isfinite(waiting)
+    for k in np.argsort(waiting, kind="stable"):
+        if free[k]:
+            chosen.append(int(k))
+            free &= np.abs(dyads - dyads[k]) >= spacing
+    return sorted(chosen)
+
+
 def resolve_overlaps(
-    found: list[Nucleosome], section: LocusSection, start: int, length: int
+    found: list[Nucleosome], section: LocusSection, start: int, length: int, seed: int = 1
 ) -> tuple[list[Nucleosome], list[Adjustment]]:
     """Nucleosomes that fit on the sequence, by ascending dyad, and what was moved or dropped (``Locus.adjustments``).
 
-    The setting `overlaps` says what happens to those too close to each other or to an end.
+    The setting `overlaps` says what happens to those too close to each other or to an end. ``draw``: of those that
+    share base pairs one is drawn by the seed, and what then stands too close is shifted.
 
     The default of `minimum_linker`, 10 bp, rests on sampling pairs of crystal cores: from 8 bp on every linker length
     found room at an elastic cost like that of long linkers (5 to 12 kBT); at 7 bp and less it was 24 to 510 kBT.
@@ -177,7 +202,17 @@ def resolve_overlaps(
         return found, []
 
     changes: list[Adjustment] = []
-    if section.overlaps == "shift":
+    if section.overlaps == "draw":
+        drawn = drawn_subset(dyads, np.array([n.score for n in found]), section.wrapped_length, seed, start)
+        for k in np.setdiff1d(np.arange(len(found)), drawn):
+            n = found[k]
+            reason = "an alternative was drawn" if n.score > 0 else f"score {n.score:g} is not positive"
+            changes.append({"nucleosome": n.name, "from": n.dyad + start, "to": None, "reason": reason})
+        if not drawn:
+            raise BadInputError(f"{section.nucleosomes}: no nucleosome has a positive score: correct the scores, or "
+                                "set `overlaps: shift`")
+        found, dyads = [found[k] for k in drawn], dyads[drawn]
+    if section.overlaps in ("shift", "draw"):
         try:
             moved = shifted_dyads(dyads, spacing, lowest, highest)
         except ValueError as error:

@@ -33,19 +33,22 @@ def locus_summary(config: Settings) -> Summary:
     marks of histones, an ensemble that cannot be, restraints on groups, a water that the force field lacks, a box that
     no water or no cutoff fits into.
     """
+    from chromabuild.genome.contact_energies import read_contact_energies
     from chromabuild.genome.locus import load_locus
     from chromabuild.pipeline.ensemble.design import check_ensemble
     from chromabuild.pipeline.parameters import check_before_work
     from chromabuild.pipeline.plan import octamers_of
     from chromabuild.proteins.placing import complexes_of, fibre_with_proteins
 
-    locus = load_locus(config.locus)
+    locus = load_locus(config.locus, config.seed)
     for key, paths in input_files(config).items():
         for path in paths:
             if not Path(path).is_file():
                 raise BadInputError(f"{path} does not exist: correct `{key}` in the settings")
     fibre = fibre_with_proteins(locus, config)
     check_ensemble(config)
+    if config.scaffold.contact_energies:
+        read_contact_energies(config.scaffold.contact_energies, fibre.chromosome, fibre.start, len(fibre.sequence))
     check_restraints(config, len(fibre.dyads))
     proteins = [one.protein for one in complexes_of(fibre.proteins, config)]
     check_force_field(config, [*octamers_of(config, fibre)[0], *proteins])

@@ -51,5 +51,5 @@ def check_before_work(config: Settings) -> str:
     """The same for the locus of the settings, where they ask for anything that could be a modification: the note."""
     section = config.build
     if section.marks or section.methylation or section.variants or config.locus.missing_dimers:
-        return check_fibre(config, load_locus(config.locus).fibre())[2]
+        return check_fibre(config, load_locus(config.locus, config.seed).fibre())[2]
     return ""

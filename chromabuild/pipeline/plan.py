@@ -159,7 +159,7 @@ def estimate(config: Settings, threads: int, folded: Scaffold | None = None, sta
     ``folded``: the fold that the build will have, where it is known; ``stale``: files of the output folder that the
     build will replace, which tell nothing.
     """
-    fibre = fibre_with_proteins(load_locus(config.locus), config)
+    fibre = fibre_with_proteins(load_locus(config.locus, config.seed), config)
     octamers, modified = octamers_of(config, fibre)
     complexes = complexes_of(fibre.proteins, config)
     proteins = [one.protein for one in complexes]

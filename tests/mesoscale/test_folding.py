@@ -15,6 +15,7 @@ from chromabuild.base.progress import silent
 from chromabuild.base.settings import load_config
 from chromabuild.genome.locus import load_locus
 from chromabuild.pipeline import stages
+from mesoscale.contact_energies import Wells
 from mesoscale.core_charges import template
 from mesoscale.energy import mechanical_energies, overlaps
 from mesoscale.fibre import Contact, Fibre
@@ -44,6 +45,8 @@ def test_forces_are_the_gradient_of_the_energy(fibre, charged):
     the series for the exponential below 1e-9."""
     parameters = Parameters(confinement_radius=4.0, container=(12.0, 10.0, 8.0), contact_distance=2.0, excluded_k=1.0)
     chain = build_chain(fibre, parameters)
+    wells = Wells(np.array([[0, chain.n - 1], [2, 7]], np.int32), np.array([-40.0, 25.0]), 2.0, 90.0)
+    chain = replace(chain, wells=wells)
     random = np.random.Generator(np.random.Philox(key=1))
     position, frame = straight_conformation(chain)
     position = position + 0.3 * random.standard_normal(position.shape)

@@ -1,8 +1,11 @@
 """Sampling against statistical mechanics that can be worked out by quadrature, and the book-keeping of energies."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from mesoscale.contact_energies import Wells, closeness
 from mesoscale.cores import crystal_core
 from mesoscale.fibre import Contact, Fibre
 from mesoscale.model import TERMS, Chain, Parameters, build_chain, straight_conformation
@@ -59,6 +62,20 @@ def test_two_beads_have_the_bond_length_distribution_of_space():
         mean, error = mean_and_error(length**power)
         assert abs(mean - (p * x**power).sum() / p.sum()) < 4 * error
         assert error < 0.05
+
+
+def test_two_beads_with_a_well_are_together_as_often_as_the_integral_says():
+    """P(r) ~ r^2 exp(-k (r - 1)^2/2 - e f(r)), with the contact f gone at 1.4; sampled with and without the well."""
+    r = np.linspace(1e-4, 5, 100001)
+    for energy in (-2.0, 2.0):
+        wells = Wells(np.array([[0, 1]], np.int32), np.array([energy]), 0.6, 1.4)
+        chain = replace(free_chain(2, 6.0, 0.0, 0.0), wells=wells)
+        made = closeness(r, 0.6, 1.4)
+        weight = r**2 * np.exp(-3.0 * (r - 1) ** 2 - energy * made)
+        found, error = mean_and_error(run(chain, 4000, lambda walk: closeness(
+            np.linalg.norm(walk.position[1] - walk.position[0]), 0.6, 1.4)))
+        assert error < 0.02
+        assert found == pytest.approx((weight * made).sum() / weight.sum(), abs=4 * error)
 
 
 def test_discrete_wormlike_chain():

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mesoscale.contact_energies import Wells
 from mesoscale.cores import crystal_core
 from mesoscale.dynamics import STAGES, advance_with_tails, regrown, shortened
 from mesoscale.fibre import Fibre
@@ -36,6 +37,8 @@ def digests() -> list[str]:
 
     fibre = Fibre("ACGT" * (NUCLEOSOMES * REPEAT // 4), tuple(104 + REPEAT * k for k in range(NUCLEOSOMES)))
     chain = shortened(replace(build_chain(fibre, PARAMETERS), shape=crystal_core(rigid_tails=False)))
+    held = chain.cores[np.stack(np.triu_indices(NUCLEOSOMES, 2), axis=1)][::7]
+    chain = replace(chain, wells=Wells(held, np.full(len(held), -3.0), 10.0, 150.0))
     tails = tails_of_fibre(fibre, PARAMETERS)
     random = np.random.Generator(np.random.Philox(key=5))
     position, frame = straight_conformation(chain)

@@ -135,13 +135,16 @@ def test_chosen_folds_are_built_with_their_own_seed(made, tmp_path):
 
 
 def test_rounds_change_the_energies_of_contacts(tmp_path):
-    """Each round has all contacts; what is closed too rarely is favoured more. Going on with a third round keeps the
+    """Each round has all contacts; what is closed too rarely attracts more. Going on with a third round keeps the
     first two."""
     config = settings_in(tmp_path / "rounds", ensemble__rounds=2)
     run_ensemble(config, Means())
     design = make_design(config)
-    first, last = (read_contact_energies(design.energies_file(k)) for k in (1, 2))
-    assert [one.energy for one in first] == [0, 0, 0] and [one.target for one in last] == [1, 2 / 3, 1 / 3]
+    locus = design.locus
+    first, last = (read_contact_energies(design.energies_file(k), locus.chromosome, locus.start, len(locus.sequence))
+                   for k in (1, 2))
+    assert [one.energy for one in first] == [0, 0, 0]
+    assert [one.target for one in last] == pytest.approx([1, 2 / 3, 1 / 3], abs=1e-6)
     folds = [chain.provenance.read(design.fold_folder(k, r)) for k in (1, 2, 3) for r in (1, 2)]
     assert all(one["stages"]["scaffold"]["provenance"]["settings"]["scaffold"]["replicas"] == 1 for one in folds)
     assert len({one["stages"]["scaffold"]["provenance"]["seed"] for one in folds}) == 6

@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from chromabuild.analysis.agreement import held_out_pixels
 from chromabuild.analysis.ensemble import comparison_bin, whole_bins
-from chromabuild.base.errors import BadInputError
+from chromabuild.base.errors import BadInputError, IntegrityError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import EnsembleSection, Settings
-from chromabuild.genome.contact_energies import ContactEnergy, contact_energies_text
+from chromabuild.genome.contact_energies import MOST, contact_energies_text, read_contact_energies
 from chromabuild.genome.contact_matrix import is_matrix, read_map
 from chromabuild.genome.locus import Locus, load_locus
 from chromabuild.simulate.replicas import replica_seed
+from mesoscale.contact_energies import ContactEnergy
 from mesoscale.fibre import Contact
 from mesoscale.restraints import shared_out
 
@@ -118,11 +119,20 @@ class Design:
 
     def write_energies(self, of_round: int, energies: np.ndarray) -> None:
         """The table of a round."""
-        start = self.locus.start
-        entries = [ContactEnergy((one.first[0] + start, one.first[1] + start),
-                                 (one.second[0] + start, one.second[1] + start), float(target), float(energy))
-                   for one, target, energy in zip(self.contacts, self.targets(self.contacts), energies, strict=True)]
-        write_if_new(self.energies_file(of_round), contact_energies_text(entries, self.locus.chromosome))
+        targets, energies = self.targets(self.contacts).tolist(), np.clip(energies, -MOST, MOST).tolist()
+        entries = tuple(ContactEnergy(one.first, one.second, target, energy)
+                        for one, target, energy in zip(self.contacts, targets, energies, strict=True))
+        write_if_new(self.energies_file(of_round),
+                     contact_energies_text(entries, self.locus.chromosome, self.locus.start))
+
+    def read_energies(self, of_round: int) -> NDArray[np.float64]:
+        """(c,) energies of the table of a round, kBT. Raises IntegrityError where it is not of these contacts."""
+        path, locus = self.energies_file(of_round), self.locus
+        found = read_contact_energies(path, locus.chromosome, locus.start, len(locus.sequence))
+        if len(found) != len(self.contacts):
+            raise IntegrityError(f"{path} has {len(found)} contacts, not {len(self.contacts)}: delete {self.folder} "
+                                 "and run `chromabuild ensemble` again")
+        return np.array([one.energy for one in found])
 
     def measured_map(self) -> NDArray[np.float64] | None:
         """(b, b) counts of the measured map; None where there is none. Raises BadInputError where it does not fit."""
@@ -150,7 +160,7 @@ def make_design(config: Settings) -> Design:
     Raises BadInputError with one sentence for what cannot be used: a circle, a comparison without bins, a range of
     slopes without length, pixels that are held out or energies that are sought where there are no contacts.
     """
-    locus, section = load_locus(config.locus), config.ensemble
+    locus, section = load_locus(config.locus, config.seed), config.ensemble
     if locus.circular:
         raise BadInputError("locus.circular: a circle is not folded, and has no ensemble: use `chromabuild all`")
     if section.slope_to <= section.slope_from:

@@ -17,7 +17,6 @@ from chromabuild.base.in_use import in_use
 from chromabuild.base.progress import Progress, silent
 from chromabuild.base.settings import Settings
 from chromabuild.base.summary import Summary
-from chromabuild.genome.contact_energies import read_contact_energies
 from chromabuild.pipeline.ensemble.design import Design, make_design
 from chromabuild.pipeline.ensemble.fold import DONE, make_fold, state_of
 from chromabuild.pipeline.ensemble.results import sum_up
@@ -177,8 +176,5 @@ def _write_next_energies(design: Design, this: int, states: dict[int, str]) -> N
     if not closed:
         raise BadInputError(f"none of the {design.folds} folds of round {this} can be built: give them more room "
                             "(scaffold.confinement_radius, container)")
-    before = np.array([one.energy for one in read_contact_energies(design.energies_file(this))])
-    if len(before) != len(design.contacts):
-        raise IntegrityError(f"{design.energies_file(this)} has {len(before)} contacts, not {len(design.contacts)}: "
-                             f"delete {design.folder} and run `chromabuild ensemble` again")
+    before = design.read_energies(this)
     design.write_energies(this + 1, update(before, np.mean(closed, axis=0), design.targets(design.contacts)))

@@ -27,7 +27,7 @@ def run(job: Job) -> Summary:
     from chromabuild.genome.contact_map import write_contact_map
     from chromabuild.genome.locus import load_locus
 
-    locus = load_locus(job.config.locus)
+    locus = load_locus(job.config.locus, job.config.seed)
     scaffold = fold(locus, job.config, threads=job.threads, progress=job.progress,
                     trajectory=job.folder / "scaffold_trajectory.h5")
     scaffold.provenance = job.provenance

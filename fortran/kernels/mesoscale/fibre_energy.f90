@@ -2,9 +2,10 @@
 !>
 !> The terms are those of the published mesoscale model (Beard and Schlick 2001; Sun, Zhang, Schlick 2005): stretching,
 !> bending and twisting of linkers, Debye-Hueckel electrostatics, excluded volume; plus a geometric floor (capsules for
-!> linker DNA, spheres for cores), contact restraints and a confining sphere. mesoscale/model.py states the formulas;
+!> linker DNA, spheres for cores), contact restraints, wells and a confining sphere. mesoscale/model.py states the formulas;
 !> the two implementations are tested against each other.
 module fibre_energy
+  use contact_wells, only: closeness
   use fibre_charges, only: add_charged_pair
   use fibre_floors, only: range_floor, segment_segment_floor, segment_core_floor, core_core_floor
   use fibre_model, only: fibre_t, worth_threads, n_terms, stretch, bend, twist, floor_, restraint, confinement
@@ -38,7 +39,7 @@ contains
     do p = first, last
       energy(confinement) = energy(confinement) + confinement_energy(self, p)
     end do
-    energy(restraint) = contact_energy(self, first, last)
+    energy(restraint) = contact_energy(self, first, last) + wells_energy(self, first, last)
     energy(floor_) = range_floor(self, first, last)
   end function range_energy
 
@@ -55,6 +56,9 @@ contains
     energy = sum(part, 2)
     do p = 1, size(self%contact, 2)
       energy(restraint) = energy(restraint) + one_contact(self, p)
+    end do
+    do p = 2, self%n
+      energy(restraint) = energy(restraint) + wells_between(self, p, 1, p - 1)
     end do
   end function full_energy
 
@@ -139,6 +143,34 @@ contains
         .neqv. (self%contact(2, i) >= first .and. self%contact(2, i) <= last)) energy = energy + one_contact(self, i)
     end do
   end function contact_energy
+
+  !> Wells with exactly one partner among first..last.
+  pure function wells_energy(self, first, last) result(energy)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: first, last
+    real(real64) :: energy
+    integer(int32) :: p
+    energy = 0
+    if (size(self%well_partner) == 0) return
+    do p = first, last
+      energy = energy + wells_between(self, p, 1, first - 1) + wells_between(self, p, last + 1, self%n)
+    end do
+  end function wells_energy
+
+  !> Wells of particle p with partners among first..last.
+  pure function wells_between(self, p, first, last) result(energy)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: p, first, last
+    real(real64) :: energy
+    integer(int32) :: k
+    energy = 0
+    if (size(self%well_partner) == 0) return
+    do k = self%well_first(p), self%well_first(p + 1) - 1
+      if (self%well_partner(k) < first .or. self%well_partner(k) > last) cycle
+      energy = energy + self%well_energy(k) &
+        * closeness(norm2(self%position(:, p) - self%position(:, self%well_partner(k))), self%well_flat, self%well_reach)
+    end do
+  end function wells_between
 
   !> Flat to d0, harmonic to 2 d0, linear beyond.
   pure function one_contact(self, i) result(energy)

@@ -9,6 +9,7 @@
 module fibre_forces
   use body_motion, only: push_core
   use charge_forces, only: add_charges
+  use contact_wells, only: closeness, closeness_slope
   use fibre_model, only: fibre_t
   use floor_pairs, only: pairs_t
   use geometry, only: closest_points, transported, cross
@@ -40,6 +41,7 @@ contains
     call add_elastic(self, force, at_start, at_end, torque, energy(1))
     call add_floors(self, pairs, margin, force, at_start, at_end, energy(2))
     call add_contacts(self, force, energy(3))
+    call add_wells(self, force, energy(3))
     call add_confinement(self, force, energy(4))
     if (pushes > 0) call add_charges(self, pairs, real(pushes, real64), force, energy(6))
     if (pressure > 0) then
@@ -220,6 +222,29 @@ contains
       force(1:3, b) = force(1:3, b) + slope * d / distance
     end do
   end subroutine add_contacts
+
+  !> Energies of contacts.
+  subroutine add_wells(self, force, energy)
+    type(fibre_t), intent(in) :: self
+    real(real64), intent(inout) :: force(:, :), energy
+    integer(int32) :: k, p, q
+    real(real64) :: d(3), distance, slope
+    if (size(self%well_partner) == 0) return
+    do p = 1, self%n
+      do k = self%well_first(p), self%well_first(p + 1) - 1
+        q = self%well_partner(k)
+        if (q > p) cycle   ! each has two entries
+        d = self%position(:, p) - self%position(:, q)
+        distance = norm2(d)
+        if (distance >= self%well_reach) cycle
+        energy = energy + self%well_energy(k) * closeness(distance, self%well_flat, self%well_reach)
+        slope = self%well_energy(k) * closeness_slope(distance, self%well_flat, self%well_reach)
+        d = slope * d / max(distance, 1.0e-9_real64)
+        force(1:3, p) = force(1:3, p) - d
+        force(1:3, q) = force(1:3, q) + d
+      end do
+    end do
+  end subroutine add_wells
 
   !> The confining sphere, and the walls of the container.
   subroutine add_confinement(self, force, energy)

@@ -7,7 +7,7 @@ module fibre_handle
   implicit none
   private
   public :: create_fibre, free_fibre, set_particles, set_elasticity, set_shapes, set_joints, set_sites, set_field, set_spheres
-  public :: set_electrostatics, set_excluded_volume, set_floors, set_confinement, set_contacts, set_limbs
+  public :: set_electrostatics, set_excluded_volume, set_floors, set_confinement, set_contacts, set_wells, set_limbs
   public :: place_fibre, read_fibre
 
 contains
@@ -179,6 +179,37 @@ contains
     fibre%contact_k = stiffness
     fibre%contact_distance = distance
   end subroutine set_contacts
+
+  !> Energies of contacts, which act within `reach`; there are none until they are set.
+  subroutine set_wells(handle, n_wells, pair, energy, flat, reach)
+    integer(int64), intent(in) :: handle
+    integer(int32), intent(in) :: n_wells
+    integer(int32), intent(in) :: pair(2, n_wells)   !< particles, from 1
+    real(real64), intent(in) :: energy(n_wells)      !< kBT, of a contact
+    real(real64), intent(in) :: flat, reach          !< nm: up to where it is whole, from where on there is none
+    type(fibre_t), pointer :: fibre
+    integer(int32) :: k, side
+    integer(int32), allocatable :: place(:)
+    fibre => fibre_of(handle)
+    fibre%well_first = [(1, k=1, fibre%n + 1)]
+    do k = 1, fibre%n
+      fibre%well_first(k + 1) = fibre%well_first(k) + count(pair == k)
+    end do
+    fibre%well_partner = [(0, k=1, 2 * n_wells)]
+    fibre%well_energy = [(0.0_real64, k=1, 2 * n_wells)]
+    place = fibre%well_first(1:fibre%n)
+    do k = 1, n_wells
+      do side = 1, 2
+        associate (at => place(pair(side, k)))
+          fibre%well_partner(at) = pair(3 - side, k)
+          fibre%well_energy(at) = energy(k)
+          at = at + 1
+        end associate
+      end do
+    end do
+    fibre%well_flat = flat
+    fibre%well_reach = reach
+  end subroutine set_wells
 
   !> Points of flexible chains that each core carries along in its own frame; there are none until they are set.
   subroutine set_limbs(handle, n_limbs, n_cores, limb, charge, kind, sigma, strength)

@@ -55,6 +55,10 @@ module fibre_model
     real(real64) :: dna_radius = 0, floor_k = 0       !< nm, kBT/nm^2
     integer(int32), allocatable :: contact(:, :)      !< (2, contacts) particles
     real(real64), allocatable :: contact_k(:), contact_distance(:)      !< kBT/nm^2, nm
+    ! Wells, both ways round: of particle p the entries well_first(p) to well_first(p+1)-1.
+    integer(int32), allocatable :: well_first(:), well_partner(:)
+    real(real64), allocatable :: well_energy(:)       !< kBT of a contact
+    real(real64) :: well_flat = 0, well_reach = 0     !< nm
     real(real64) :: confinement_k = 0, confinement_radius = 0, wall_k = 0, wall(3) = 0   !< kBT/nm^2, nm
     ! What follows from these constants: how far things reach (nm), and what shifts pair potentials to zero.
     real(real64) :: site_reach = 0, sphere_reach = 0, joint_reach = 0, widest_sphere = 0
@@ -80,6 +84,7 @@ contains
     type(fibre_t), pointer :: fibre
     allocate (fibre)
     allocate (fibre%contact(2, 0), fibre%contact_k(0), fibre%contact_distance(0))
+    allocate (fibre%well_first(0), fibre%well_partner(0), fibre%well_energy(0))
     handle = transfer(c_loc(fibre), handle)
   end function new_fibre
 

@@ -10,6 +10,7 @@ module fibre_monte_carlo
   use fibre_energy, only: range_energy, full_energy, twist_energy_at
   use fibre_floors, only: longest_segment
   use fibre_model, only: fibre_t, fibre_of, refresh, own_reach, n_terms, twist, floor_, worth_threads
+  use geometry, only: turn
   use iso_fortran_env, only: int32, int64, real64
   use near_pairs, only: near_t, range_pairs, remember_pairs, replace_pairs, add_pairs
   use omp_lib, only: omp_get_max_threads, omp_get_thread_num
@@ -248,6 +249,14 @@ contains
         .and. any(fibre%contact(:, k) >= other%first .and. fibre%contact(:, k) <= other%last)
       if (met) return
     end do
+    if (size(fibre%well_partner) > 0) then
+      do p = moved%first, moved%last
+        associate (partner => fibre%well_partner(fibre%well_first(p):fibre%well_first(p + 1) - 1))
+          met = any(partner >= other%first .and. partner <= other%last)
+        end associate
+        if (met) return
+      end do
+    end if
     do p = moved%first, moved%last
       do q = other%first, other%last
         do i = 1, 2
@@ -305,27 +314,6 @@ contains
     rho = sqrt(max(0.0_real64, 1 - z * z))
     axis = [rho * cos(2 * pi * random(2)), rho * sin(2 * pi * random(2)), z]
   end function random_axis
-
-  !> Rotation matrix for an angle about a unit axis (Rodrigues).
-  pure function turn(axis, angle) result(rotation)
-    real(real64), intent(in) :: axis(3), angle
-    real(real64) :: rotation(3, 3), c, s
-    integer(int32) :: i, j
-    c = cos(angle)
-    s = sin(angle)
-    do j = 1, 3
-      do i = 1, 3
-        rotation(i, j) = (1 - c) * axis(i) * axis(j)
-      end do
-      rotation(j, j) = rotation(j, j) + c
-    end do
-    rotation(3, 2) = rotation(3, 2) + s * axis(1)
-    rotation(2, 3) = rotation(2, 3) - s * axis(1)
-    rotation(1, 3) = rotation(1, 3) + s * axis(2)
-    rotation(3, 1) = rotation(3, 1) - s * axis(2)
-    rotation(2, 1) = rotation(2, 1) + s * axis(3)
-    rotation(1, 2) = rotation(1, 2) - s * axis(3)
-  end function turn
 
   !> The columns made orthonormal again, so that rounding errors of many rotations do not add up.
   pure function orthonormal(frame) result(f)

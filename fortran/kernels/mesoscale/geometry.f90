@@ -1,9 +1,9 @@
 !> Vectors, line segments and rotations.
 module geometry
-  use iso_fortran_env, only: real64
+  use iso_fortran_env, only: int32, real64
   implicit none
   private
-  public :: angle, closest_points, cross, transported
+  public :: angle, closest_points, cross, transported, turn
 
 contains
 
@@ -60,5 +60,26 @@ contains
     real(real64) :: c(3)
     c = [a(2) * b(3) - a(3) * b(2), a(3) * b(1) - a(1) * b(3), a(1) * b(2) - a(2) * b(1)]
   end function cross
+
+  !> Rotation matrix for an angle about a unit axis (Rodrigues).
+  pure function turn(axis, angle) result(rotation)
+    real(real64), intent(in) :: axis(3), angle
+    real(real64) :: rotation(3, 3), c, s
+    integer(int32) :: i, j
+    c = cos(angle)
+    s = sin(angle)
+    do j = 1, 3
+      do i = 1, 3
+        rotation(i, j) = (1 - c) * axis(i) * axis(j)
+      end do
+      rotation(j, j) = rotation(j, j) + c
+    end do
+    rotation(3, 2) = rotation(3, 2) + s * axis(1)
+    rotation(2, 3) = rotation(2, 3) - s * axis(1)
+    rotation(1, 3) = rotation(1, 3) + s * axis(2)
+    rotation(3, 1) = rotation(3, 1) - s * axis(2)
+    rotation(2, 1) = rotation(2, 1) + s * axis(3)
+    rotation(1, 2) = rotation(1, 2) - s * axis(3)
+  end function turn
 
 end module geometry

@@ -1,0 +1,63 @@
+"""How well one contact map agrees with another: correlations with the mean at each distance divided out, and what the
+noise of the counts allows."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+NEAREST = 2  # bins apart: pairs of neighbours are left out
+FEWEST = 5  # pairs of a stratum
+
+
+def by_distance(values: Array, farthest: int | None = None) -> Array:
+    """Mean (n,) at each distance in bins of a map (n, n)."""
+    return np.array([np.diagonal(values, k).mean() for k in range(farthest or len(values))])
+
+
+def slope(values: Array, first: int, last: int) -> float:
+    """Exponent of the mean against distance, from `first` to `last` bins."""
+    distance = np.arange(first, last + 1)
+    return float(np.polyfit(np.log(distance), np.log(by_distance(values)[distance]), 1)[0])
+
+
+def normalised(values: Array) -> Array:
+    """A map (n, n) with the mean at each distance divided out."""
+    apart = np.abs(np.subtract.outer(np.arange(len(values)), np.arange(len(values))))
+    return values / np.maximum(by_distance(values)[apart], 1e-300)
+
+
+def pearson(one: Array, other: Array, scored: NDArray[np.bool_]) -> float:
+    """Pearson's correlation of two distance-normalised maps over scored pairs (n, n) at least NEAREST bins apart."""
+    upper = np.triu(scored, NEAREST)
+    a, b = normalised(one)[upper], normalised(other)[upper]
+    return float(np.corrcoef(a, b)[0, 1]) if a.std() > 1e-9 and b.std() > 1e-9 else 0.0
+
+
+def stratum_adjusted(one: Array, other: Array, scored: NDArray[np.bool_]) -> float:
+    """Correlation at each distance, averaged with the number of pairs as weight: the stratum-adjusted correlation of
+    HiCRep (Yang et al., Genome Res. 27:1939, 2017) without its smoothing, its variances being those of ranks."""
+    total = weight = 0.0
+    for k in range(NEAREST, len(one)):
+        use = np.diagonal(scored, k)
+        a, b = np.diagonal(one, k)[use], np.diagonal(other, k)[use]
+        if len(a) >= FEWEST and b.std() > 1e-12:
+            total += len(a) * (float(np.corrcoef(a, b)[0, 1]) if a.std() > 1e-9 * abs(a.mean()) else 0.0)
+            weight += len(a)
+    return total / weight if weight else float("nan")
+
+
+def ceilings(count: Array, visible: Array, scored: NDArray[np.bool_], draws: int, seed: int) -> dict[str, float]:
+    """What the true map would score against counts (n, n) of reads drawn from it: halves of the reads are compared, and
+    the correlation r of two halves makes sqrt(2 r/(1 + r)) of truth and whole (Spearman and Brown)."""
+    random = np.random.default_rng(seed)
+    found: dict[str, list[float]] = {"Pearson": [], "SCC": [], "Pearson, balanced": [], "SCC, balanced": []}
+    weight = np.outer(visible, visible)
+    for _ in range(draws):
+        half = np.triu(random.binomial(np.triu(count).astype(int), 0.5).astype(float))
+        half = half + np.triu(half, 1).T
+        for name, scale in (("", 1.0), (", balanced", weight)):
+            pair = half / scale, (count - half) / scale
+            found[f"Pearson{name}"].append(pearson(*pair, scored))
+            found[f"SCC{name}"].append(stratum_adjusted(*pair, scored))
+    means = {name: max(0.0, float(np.mean(values))) for name, values in found.items()}
+    return {name: float(np.sqrt(2 * r / (1 + r))) for name, r in means.items()}
