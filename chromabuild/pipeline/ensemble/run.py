@@ -12,7 +12,7 @@ from chromabuild.analysis.ensemble import (
     read_scaffold,
     sampled_conformations,
 )
-from chromabuild.base.errors import BadInputError, IntegrityError
+from chromabuild.base.errors import BadInputError
 from chromabuild.base.in_use import in_use
 from chromabuild.base.progress import Progress, silent
 from chromabuild.base.settings import Settings
