@@ -38,8 +38,8 @@ def distances(place: np.ndarray) -> np.ndarray:
 
 
 def paths_in_bins(chain: Chain, start: int, counts: BinnedCounts, paths: int) -> tuple[np.ndarray, np.ndarray]:
-    """Contacts within 25 nm (n, n) of nodes of coarse paths, and places (paths, n, 3) of the nodes nearest to the
-    middles of the bins."""
+    """Contacts within 25 nm (paths, n, n) of nodes of coarse paths, and places (paths, n, 3) of the nodes nearest to
+    the middles of the bins."""
     nodes, places = nodes_of(chain), []
     for k in range(paths):
         random = np.random.Generator(np.random.Philox(key=[k, 1]))
@@ -47,9 +47,9 @@ def paths_in_bins(chain: Chain, start: int, counts: BinnedCounts, paths: int) ->
     bp = chain.bp[nodes] + start - counts.start
     bins = len(counts.count)
     inside = (bp >= 0) & (bp < bins * counts.size)
-    mapped = contact_map(bp[inside], [place[inside] for place in places], bins, counts.size)
+    mapped = [contact_map(bp[inside], [place[inside]], bins, counts.size) for place in places]
     middle = [int(np.argmin(np.abs(bp - one))) for one in counts.middle - counts.start]
-    return mapped.astype(float), np.stack(places)[:, middle]
+    return np.array(mapped, float), np.stack(places)[:, middle]
 
 
 def main() -> None:
@@ -99,14 +99,17 @@ def main() -> None:
         sum(bool(contact["kept"]) for contact in fold.contacts) for fold in folds])), None, None)
 
     whole = build_chain(replace(fibre, contact_energies=entries), parameters)
-    mapped, nodes = paths_in_bins(whole, fibre.start, counts, given.paths)
+    of_paths, nodes = paths_in_bins(whole, fibre.start, counts, given.paths)
+    mapped = of_paths.sum(axis=0)
+    drawn = [slope(of_paths[random.integers(0, given.paths, given.paths)].sum(axis=0), 2, 10) for _ in range(100)]
     left_out = parts_of("random", len(middle), given.seed) == given.without
     visible, _ = visibilities(counts.count, ~left_out)
     weight = np.outer(visible, visible)
     near = separation(len(middle)) <= NEAR
     paths = benchmark.table("paths", f"{given.paths} coarse paths with a node for each nucleosome, and the polymer",
                             quantity="", **{"coarse paths": ".3g", "polymer": ".3g"})
-    paths.row("slope of contacts, 4 to 20 kb", slope(mapped, 2, 10), slope(made, 2, 10))
+    paths.row("slope of contacts, 4 to 20 kb", {"value": slope(mapped, 2, 10), "error": float(np.std(drawn))},
+              slope(made, 2, 10))
     paths.row("frequency of a contact of bins, 4 to 20 kb",
               *(float(by_distance(one)[2:11].mean()) for one in (contact_frequencies(nodes), made)))
     for name, scored in (("known", ~left_out), ("left out", left_out)):
