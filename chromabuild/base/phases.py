@@ -31,6 +31,13 @@ class Restraint(Section):
         return self.constant if isinstance(self.constant, tuple) else (self.constant, self.constant)
 
 
+class Exchange(Section):
+    """Replicas at several temperatures that exchange them: the colder ones inherit what the hotter ones find."""
+
+    temperatures: tuple[Positive, ...] = Field(description="kelvin, ascending; a replica each, on an equal share of `dynamics.ranks`")
+    period: int = Field(1000, ge=1, description="steps between attempts to exchange the temperatures of neighbours")
+
+
 class Phase(Section):
     """One phase of a simulation. What is empty is inherited or has no meaning for the kind of phase."""
 
@@ -45,6 +52,7 @@ class Phase(Section):
     hydrogen_mass_factor: float = Field(1.0, ge=1, le=4, description="hydrogens of the solute are so many times as heavy, at the cost of their heavy atoms: 3 for 4 fs")
     restraints: tuple[Restraint, ...] = Field((), description="what is held: list of `group` and `constant`")
     end_pairs: float = Field(0.0, ge=0, description="k, kcal/mol/angstrom^2, of the hydrogen bonds of the base pairs at the ends of DNA, against fraying; 0: free")
+    exchange: Exchange | None = Field(None, description="replica exchange instead of `temperature`: `temperatures` and `period`; of the last phase, with engine chromamd")
     output_period: int | None = Field(None, ge=1, description="steps between energies; empty: `simulate.output_period`, in a minimisation 10")
     trajectory_period: int | None = Field(None, ge=1, description="steps between frames; empty: `simulate.trajectory_period`, in a minimisation none")
 
@@ -74,6 +82,8 @@ def check_phases(phases: Sequence[Phase], where: str) -> None:
     for k, phase in enumerate(phases):
         problem = f"the name is that of phase {names.index(phase.name) + 1} too: choose another" \
             if phase.name in names[:k] else _problem_of(phase)
+        if not problem and phase.exchange and phase is not phases[-1]:
+            problem = "a phase with exchange leaves one state for each temperature: make it the last"
         if problem:
             raise BadInputError(f"{where}: simulate.phases, phase {k + 1} ({phase.name}): {problem}")
 
@@ -86,7 +96,7 @@ def _problem_of(phase: Phase) -> str | None:
     if phase.length is not None and phase.steps is not None:
         return "length and steps are both given: remove one"
     if phase.kind == "minimise":
-        given = next((key for key in ("length", "ensemble", "temperature", "pressure", "timestep")
+        given = next((key for key in ("length", "ensemble", "temperature", "pressure", "timestep", "exchange")
                       if getattr(phase, key) is not None), None)
         if given:
             return f"a minimisation has no {given}: remove it, or make the phase dynamics"
@@ -109,6 +119,9 @@ def _problem_of_dynamics(phase: Phase) -> str | None:
         return "a ramp of the temperature needs a thermostat: set ensemble to NVT or NPT"
     if phase.pressure is not None and phase.ensemble != "NPT":
         return "only the ensemble NPT has a pressure: set ensemble to NPT, or remove pressure"
+    problem = _problem_of_exchange(phase, phase.exchange) if phase.exchange else None
+    if problem:
+        return problem
     timestep, factor = phase.timestep or DEFAULT_TIMESTEP, phase.hydrogen_mass_factor
     # 2 fs with rigid bonds to hydrogen; angles of hydrogens are slower by the root of their mass.
     longest = min(LONGEST_TIMESTEP, DEFAULT_TIMESTEP + (factor - 1))
@@ -117,6 +130,21 @@ def _problem_of_dynamics(phase: Phase) -> str | None:
     if timestep > longest:
         return (f"a timestep of {timestep:g} fs is too long for hydrogen_mass_factor {factor:g}: "
                 f"set that to {timestep - DEFAULT_TIMESTEP + 1:g}, or the timestep to {longest:g}")
+    return None
+
+
+def _problem_of_exchange(phase: Phase, exchange: Exchange) -> str | None:
+    temperatures = exchange.temperatures
+    if len(temperatures) < 2:
+        return "exchange.temperatures has fewer than two: add some, or remove exchange"
+    if any(second <= first for first, second in zip(temperatures, temperatures[1:], strict=False)):
+        return "exchange.temperatures must ascend, since neighbours in the list exchange"
+    if phase.temperature is not None:
+        return "temperature and exchange.temperatures are both given: remove temperature"
+    if phase.ensemble == "NVE":
+        return "an exchange of temperatures needs a thermostat: set ensemble to NVT or NPT"
+    if any(first != last for first, last in (restraint.ends() for restraint in phase.restraints)):
+        return "restraints that change over the phase do not go with exchange: give each one constant"
     return None
 
 

@@ -287,12 +287,33 @@ def validated(data: dict, overrides: Mapping[str, object], path: Path | str) -> 
     if config.simulate.phases and config.simulate.protocol and "protocol" in config.simulate.model_fields_set:
         raise BadInputError(f"{path}: simulate.protocol and simulate.phases are both given: leave one of them empty")
     check_phases(config.simulate.phases, str(path))
+    problem = _problem_of_replicas(config)
+    if problem:
+        raise BadInputError(f"{path}: {problem}")
     if Path(config.output).resolve() == Path("/"):
         raise BadInputError(f"{path}: output = {config.output!r} is no folder of its own: name one, such as results")
     problem = launcher_problem(config.dynamics.launcher)
     if problem:
         raise BadInputError(f"{path}: dynamics.launcher = {config.dynamics.launcher!r} {problem}")
     return config
+
+
+def _problem_of_replicas(config: Settings) -> str | None:
+    """What an exchange of temperatures does not go with."""
+    exchanging = next((phase for phase in config.simulate.phases if phase.exchange), None)
+    if exchanging is None or exchanging.exchange is None:
+        return None
+    n, dynamics = len(exchanging.exchange.temperatures), config.dynamics
+    if dynamics.engine != "chromamd":
+        return (f"phase {exchanging.name} exchanges temperatures, which dynamics.engine {dynamics.engine} does not: "
+                "set dynamics.engine to chromamd")
+    if dynamics.ranks % n:
+        return (f"dynamics.ranks = {dynamics.ranks} cannot be shared out evenly among the {n} temperatures of phase "
+                f"{exchanging.name}: give a multiple of {n}")
+    if dynamics.thermostat == "berendsen":
+        return (f"phase {exchanging.name} exchanges temperatures, which needs their canonical ensembles: set "
+                "dynamics.thermostat to bussi, nose-hoover or langevin")
+    return None
 
 
 def _rivals(overrides: Mapping[str, object]) -> dict[str, object]:

@@ -202,7 +202,9 @@ def estimate(config: Settings, threads: int, folded: Scaffold | None = None, sta
             "shards": disk_needed(atoms, solute, config.solvate.compress),
             "topology": TOPOLOGY_FILE_BYTES + TOPOLOGY_FILE_BYTES_PER_ATOM * solute + PSF_BYTES_PER_ATOM * written,
             "pages": PAGES_BYTES,
-            "trajectory": FRAME_BYTES_PER_ATOM * written * sum(phase.frames for phase in phases),
+            # Frames of replicas that exchange are there by replica and by temperature.
+            "trajectory": FRAME_BYTES_PER_ATOM * written * sum(
+                phase.frames * (2 * phase.replicas if phase.exchange else 1) for phase in phases),
             "restarts": RESTART_BYTES_PER_ATOM * atoms * 2 * (len(replicas) + len(phases))}),
         seconds={name: round(value, 1) for name, value in {
             "scaffold": _folding_seconds(config, len(fibre.dyads)),
@@ -212,7 +214,8 @@ def estimate(config: Settings, threads: int, folded: Scaffold | None = None, sta
                if is_relaxed else {}),
             "solvate": SOLVATE_SECONDS + SOLVATE_SECONDS_PER_ATOM * atoms * share,
             "topology": TOPOLOGY_SECONDS + TOPOLOGY_SECONDS_PER_ATOM * solute,
-            "run": STEP_SECONDS_PER_ATOM * atoms * sum(phase.steps for phase in phases) * share}.items()})
+            "run": STEP_SECONDS_PER_ATOM * atoms * share * sum(
+                phase.steps * phase.replicas for phase in phases)}.items()})
 
 
 def _folding_seconds(config: Settings, nucleosomes: int) -> float:
@@ -230,7 +233,7 @@ def cost_on(job: Job, config: Settings, build: Estimate) -> Prediction:
     settings = StepSettings(dynamics.cutoffs.cutoff, dynamics.cutoffs.cutoff + dynamics.pairlist_buffer,
                             dynamics.pme_spline_order, dynamics.pme_spacing)
     replicas = _phases_of_replicas(config)
-    steps = {kind: sum(phase.steps for phases in replicas for phase in phases if phase.kind == kind)
+    steps = {kind: sum(phase.steps * phase.replicas for phases in replicas for phase in phases if phase.kind == kind)
              for kind in ("minimise", "dynamics")}
     last = last_dynamics(replicas[0]) or replicas[0][-1]
     return predict(Run(

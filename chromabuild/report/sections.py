@@ -313,6 +313,10 @@ def _dynamics(folder: Path, stages: Stages) -> str:
     phases = f" Phases: {html.text(summary['phases'])}." if "phases" in summary else ""
     parts = [f"<p>{html.text(summary.get('simulated_ps'))} ps were simulated{steps} with "
              f"{html.text(summary['engine'])}.{phases}</p>"]
+    if summary.get("exchanges"):
+        trips = _count(summary["round_trips"], "time")
+        parts.append(f"<p>Replicas came back to the lowest temperature from the highest {trips}.</p>"
+                     + _records({"exchanges": summary["exchanges"]}))
     replicas = summary.get("replica_runs")
     if replicas:
         parts.append(_records({"replicas": replicas}))

@@ -30,6 +30,7 @@ from chromabuild.forcefield.molecule_runs import trajectory_ranges
 from chromabuild.forcefield.topology_file import molecule_kinds
 from chromabuild.simulate.end_pairs import EndBond, end_bonds
 from chromabuild.simulate.energy_log import TableReader
+from chromabuild.simulate.exchange import replica_log, sort_energies
 from chromabuild.simulate.executable import Precision, executable
 from chromabuild.simulate.launcher import RANKS_VARIABLE, launched
 from chromabuild.simulate.protocol import PlannedPhase, Row, Task
@@ -324,8 +325,9 @@ def interaction_sections(task: Task) -> Sections:
 
 
 def restart_name(phase: PlannedPhase) -> str:
-    """Restart files that a phase leaves, relative to the folder; ``()`` stands for the rank."""
-    return f"restart/{phase.stem}_().rst"
+    """Restart files that a phase leaves, relative to the folder; ``()`` stands for the rank, ``{}`` for the replica
+    where there are some."""
+    return f"restart/{phase.stem}_{'rep{}_' if phase.exchange else ''}().rst"
 
 
 def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, progress: RowProgress,
@@ -345,11 +347,30 @@ def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, pr
             _set_up(task, start)
     else:
         start = folder / restart_name(previous)
+    if phase.exchange:
+        start = _share_out(task, phase, start, begun)
     sections["INPUT"] |= {"rstfile": start, "continue": begun}
     control = folder / f"{phase.stem}.inp"
     write_control(control, sections)
-    launch("run", control, dynamics.ranks, log=folder / phase.log, threads=task.threads, progress=progress,
+    log = replica_log(folder, phase.stem, 1) if phase.exchange else folder / phase.log
+    launch("run", control, dynamics.ranks, log=log, threads=task.threads, progress=progress,
            launcher=dynamics.launcher)
+    if phase.exchange:
+        _sort_replicas(task, phase, phase.replicas)
+
+
+def _sort_replicas(task: Task, phase: PlannedPhase, replicas: int) -> None:
+    """Energies and frames of a phase by temperature."""
+    folder, stem = task.folder, phase.stem
+    sort_energies(folder, stem, replicas)
+    if phase.trajectory:
+        control = folder / f"{stem}_sort.inp"
+        write_control(control, {
+            "INPUT": {"topologyfile": task.topology, "dcdfile": folder / f"{stem}_rep{{}}.dcd",
+                      "remfile": folder / f"{stem}_rep{{}}.rem"},
+            "OUTPUT": {"dcdfile": folder / f"{stem}_par{{}}.dcd"}})
+        launch("merge", control)
+        (folder / f"{stem}_par1.dcd").replace(folder / phase.trajectory)
 
 
 def _set_up(task: Task, start: Path) -> None:
@@ -363,6 +384,19 @@ def _set_up(task: Task, start: Path) -> None:
     launch("setup", control, task.dynamics.ranks, threads=task.threads, launcher=task.dynamics.launcher)
 
 
+def _share_out(task: Task, phase: PlannedPhase, start: Path, begun: bool) -> Path:
+    """Restart files for the ranks of a replica, from those ``start`` of all ranks."""
+    ranks = task.dynamics.ranks // phase.replicas
+    shared = task.folder / "restart" / f"{phase.stem}_start_().rst"
+    if begun and _are_there(shared, ranks):
+        return shared
+    control = task.folder / f"{phase.stem}_share.inp"
+    write_control(control, {"INPUT": {"topologyfile": task.topology, "rstfile": start}, "OUTPUT": {"rstfile": shared},
+                            **interaction_sections(task)})
+    launch("setup", control, ranks, threads=task.threads, launcher=task.dynamics.launcher)
+    return shared
+
+
 def _are_there(pattern: Path, ranks: int) -> bool:
     """Whether the restart files of all ranks are there."""
     return all(Path(str(pattern).replace("()", str(rank))).is_file() for rank in range(ranks))
@@ -373,16 +407,22 @@ def phase_sections(task: Task, phase: PlannedPhase) -> Sections:
 
     Raises BadInputError when the trajectory cannot hold what it shall, and what ``restraint_sections`` raises.
     """
-    files: dict[str, object] = {"logfile": task.folder / phase.log, "rstfile": task.folder / restart_name(phase),
+    replica = f"{phase.stem}_rep{{}}" if phase.exchange else phase.stem
+    files: dict[str, object] = {"logfile": task.folder / f"{replica}.log", "rstfile": task.folder / restart_name(phase),
                                 "checkpoint": task.folder / phase.checkpoint,
                                 "checkpoint_interval": minutes_of(task.dynamics.checkpoint)}
     if phase.trajectory:
         chosen = trajectory_ranges(task.topology, task.dynamics.trajectory_selection)
-        files |= {"dcdfile": task.folder / phase.trajectory,
+        files |= {"dcdfile": task.folder / f"{replica}.dcd",
                   "dcd_atoms": ",".join(f"{first}-{last}" for first, last in chosen)}
     sections: Sections = {
         "INPUT": {"topologyfile": task.topology, "reffile": task.bricks if phase.restraints else None},
         "OUTPUT": files, **interaction_sections(task)}
+    if phase.exchange:
+        files["remfile"] = task.folder / f"{replica}.rem"
+        sections["REMD"] = {"exchange_period": phase.exchange.period, "iseed": task.seed,
+                            "nreplica1": phase.replicas,
+                            "parameters1": " ".join(f"{kelvin:g}" for kelvin in phase.exchange.temperatures)}
     periods = {"eneout_period": phase.output_period, "crdout_period": phase.trajectory_period if phase.frames else 0}
     if phase.kind == "minimise":
         sections["MINIMIZE"] = {"method": "SD", "nsteps": phase.steps, "force_scale_max": FORCE_SCALE_MAX, **periods}

@@ -18,7 +18,7 @@ from chromabuild.base.checked_json import KEY, checked_text
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path, file_hash, remove_leftovers
 from chromabuild.base.in_use import in_use
-from chromabuild.base.phases import DEFAULT_TIMESTEP, Restraint, picoseconds
+from chromabuild.base.phases import DEFAULT_TIMESTEP, Exchange, Restraint, picoseconds
 from chromabuild.base.settings import HEALTH_KEYS, DynamicsSection, Settings, SimulateSection
 from chromabuild.simulate.extension import Extension, forget_extension, read_extension
 from chromabuild.simulate.result import FILE_NAME, FORMAT, PhaseFiles, Run
@@ -59,6 +59,13 @@ class PlannedPhase:
     first_time: float
     """Simulated time before this phase, ps."""
     draws_velocities: bool
+    exchange: Exchange | None = None
+    """Temperatures of replicas, the first of which is ``temperature``."""
+
+    @property
+    def replicas(self) -> int:
+        """Copies of the system that it moves at a time."""
+        return len(self.exchange.temperatures) if self.exchange else 1
 
     @property
     def stem(self) -> str:
@@ -93,7 +100,15 @@ class PlannedPhase:
         """Names of files that it may leave beside its results and that nothing else vouches for, and of those of the
         set-up before the first phase."""
         return (*(("setup.inp", "setup.out") if self.number == 1 else ()), f"{self.stem}.inp", f"{self.stem}.out",
-                self.checkpoint_mark, f"restart/{self.stem}.xml", self.checkpoint.replace("().rst", "state.npz"))
+                self.checkpoint_mark, f"restart/{self.stem}.xml", f"restart/{self.stem}_checkpoint_state.npz",
+                *self._companions_of_replicas())
+
+    def _companions_of_replicas(self) -> tuple[str, ...]:
+        """Names of what replicas write, and of what is sorted by temperature."""
+        if self.exchange is None:
+            return ()
+        return tuple(f"{self.stem}_{name}" for k in range(1, self.replicas + 1)
+                     for name in (f"rep{k}.log", f"rep{k}.rem", f"rep{k}.dcd", f"par{k}.log", f"par{k}.dcd"))
 
     @property
     def record(self) -> str:
@@ -107,13 +122,13 @@ class PlannedPhase:
 
     @property
     def checkpoint(self) -> str:
-        """Name of its checkpoint files; ``()`` stands for the rank."""
-        return f"restart/{self.stem}_checkpoint_().rst"
+        """Name of its checkpoint files; ``()`` stands for the rank, ``{}`` for the replica where there are some."""
+        return f"restart/{self.stem}_checkpoint_{'rep{}_' if self.exchange else ''}().rst"
 
     @property
     def checkpoint_mark(self) -> str:
         """Name of the file that says which checkpoint is whole, and of which step it is."""
-        return f"restart/{self.stem}_checkpoint_whole.txt"
+        return f"restart/{self.stem}_checkpoint_{'rep1_' if self.exchange else ''}whole.txt"
 
     @property
     def changes(self) -> bool:
@@ -131,7 +146,7 @@ def plan_phases(simulate: SimulateSection, extension: Extension | None = None) -
     step, elapsed, at_rest = 0, 0.0, True
     for number, phase in enumerate(simulate.chosen(), 1):
         moves = phase.kind == "dynamics"
-        temperature = phase.temperature or simulate.temperature
+        temperature = phase.exchange.temperatures[0] if phase.exchange else phase.temperature or simulate.temperature
         if moves and at_rest:
             step = 0
         steps = phase.n_steps()
@@ -145,7 +160,7 @@ def plan_phases(simulate: SimulateSection, extension: Extension | None = None) -
             restraints=phase.restraints, end_pairs=phase.end_pairs,
             output_period=phase.output_period or (simulate.output_period if moves else MINIMISE_OUTPUT_PERIOD),
             trajectory_period=phase.trajectory_period or (simulate.trajectory_period if moves else 0),
-            first_step=step, first_time=elapsed, draws_velocities=moves and at_rest)
+            first_step=step, first_time=elapsed, draws_velocities=moves and at_rest, exchange=phase.exchange)
         planned.append(one)
         at_rest = not moves
         step += one.steps if moves else 0
@@ -351,9 +366,12 @@ def _states(config: Settings, task: Task) -> Iterator[tuple[PlannedPhase, dict, 
 
 def _description(phase: PlannedPhase, task: Task, before: str) -> dict:
     """What the result of a phase depends on. Ranks and threads change no more than the rounding of sums."""
-    return {"phase": asdict(replace(phase, restraints=())) | {"restraints": [item.model_dump(mode="json")
-                                                                             for item in phase.restraints]},
-            "dynamics": task.dynamics.model_dump(mode="json", exclude=FREE_SETTINGS), "seed": task.seed,
+    told = asdict(replace(phase, restraints=(), exchange=None)) | {
+        "restraints": [item.model_dump(mode="json") for item in phase.restraints]}
+    del told["exchange"]
+    if phase.exchange:
+        told["exchange"] = phase.exchange.model_dump(mode="json")
+    return {"phase": told, "dynamics": task.dynamics.model_dump(mode="json", exclude=FREE_SETTINGS), "seed": task.seed,
             "before": before} | ({"solvent": asdict(task.solvent)} if task.solvent else {})
 
 
@@ -390,7 +408,7 @@ def _begin(task: Task, phases: tuple[PlannedPhase, ...], phase: PlannedPhase, de
         (task.folder / later.begun).unlink(missing_ok=True)
     if not begun:
         note.unlink(missing_ok=True)
-        for path in task.folder.glob(phase.checkpoint.replace("().rst", "*")):
+        for path in task.folder.glob(f"restart/{phase.stem}_checkpoint_*"):
             path.unlink()
         with atomic_path(note) as part:
             part.write_text(checked_text(source, indent=1), encoding="utf-8")

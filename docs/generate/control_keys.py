@@ -23,6 +23,7 @@ MEANING = {
     "HEALTH": "Bands that dynamics must not leave; [Watch a run](../../how-to/watch-a-run.md) explains them.",
     "SELECTION": "Groups of atoms.",
     "RESTRAINTS": "Harmonic restraints.",
+    "REMD": "Replica exchange; [Exchange replicas](../../how-to/exchange-replicas.md) explains it.",
     "BOUNDARY": "Box and domains.",
     "COMM": "Communication between ranks.",
 }

@@ -4,10 +4,10 @@ module base_control_file
   use base_kinds, only: int64, real64
   use base_error, only: error_t, exit_bad_input, fail
   use base_text, only: lower_case, read_line, to_text
-  use base_control_keys, only: is_choice, is_integer, is_real, key_t, position_of, suggestion, upper_case
+  use base_control_keys, only: is_choice, is_integer, is_real, is_reals, key_t, position_of, suggestion, upper_case
   implicit none
   private
-  public :: control_file_t, value_length
+  public :: control_file_t, value_length, words
 
   !> Longest value, a multiple of 8; longest name of a section.
   integer, parameter :: value_length = 4096, section_length = 12
@@ -34,6 +34,7 @@ module base_control_file
     procedure :: given
     procedure :: differs
     procedure :: numbered
+    procedure :: numbered_reals
     procedure :: entries
     procedure :: refuse_numbered
     procedure :: require
@@ -125,7 +126,7 @@ contains
         call fail_at(self, number, "'"//name//"' was already given in line "//to_text(earlier), error)
         exit
       end if
-      call check_value(self, self%key(k), value, number, error)
+      call check_value(self, self%key(k), name, value, number, error)
       if (allocated(error)) exit
       if (index(self%key(k)%name, "#") > 0) then
         self%numbered_key = [self%numbered_key, k]
@@ -194,23 +195,23 @@ contains
     reason = "is not one of: "//trim(key%allowed)
   end function unknown_word
 
-  !> Check one value against the kind and range of its key.
-  subroutine check_value(self, key, value, number, error)
+  !> Check one value against the kind and range of its key; `name`: as the file has it.
+  subroutine check_value(self, key, name, value, number, error)
     class(control_file_t), intent(in) :: self
     type(key_t), intent(in) :: key
-    character(len=*), intent(in) :: value
+    character(len=*), intent(in) :: name, value
     integer, intent(in) :: number
     type(error_t), allocatable, intent(out) :: error
     integer(int64) :: whole
     real(real64) :: real_value, smallest
-    integer :: status
+    integer :: status, begin, length
     character(len=:), allocatable :: say
 
-    say = trim(key%name)//" = "//value
+    say = name//" = "//value
     if (value == "") then
-      call fail_at(self, number, "'"//trim(key%name)//"' has no value", error)
+      call fail_at(self, number, "'"//name//"' has no value", error)
     else if (len(value) > len(self%value)) then
-      call fail_at(self, number, "the value of '"//trim(key%name)//"' is longer than "// &
+      call fail_at(self, number, "the value of '"//name//"' is longer than "// &
                    to_text(len(self%value))//" letters", error)
     else if (key%kind == is_choice) then
       if (index(" "//trim(key%allowed)//" ", " "//upper_case(value)//" ") == 0) &
@@ -224,9 +225,21 @@ contains
       else if (whole < smallest) then
         call fail_at(self, number, "'"//say//"' must be at least "//trim(key%allowed), error)
       end if
+    else if (key%kind == is_reals) then
+      begin = 1
+      do while (begin <= len(value) .and. .not. allocated(error))
+        length = index(value(begin:)//" ", " ") - 1
+        if (length > 0) call check_real(value(begin:begin + length - 1))
+        begin = begin + length + 1
+      end do
     else if (key%kind == is_real .or. (key%default == "auto" .and. lower_case(value) /= "auto")) then
-      status = verify(value, "+-0123456789.eEdD")
-      if (status == 0) read (value, *, iostat=status) real_value
+      call check_real(value)
+    end if
+  contains
+    subroutine check_real(word)
+      character(len=*), intent(in) :: word
+      status = verify(word, "+-0123456789.eEdD")
+      if (status == 0) read (word, *, iostat=status) real_value
       smallest = 0.0_real64
       if (key%allowed /= "") read (key%allowed, *) smallest
       if (status /= 0) then
@@ -234,7 +247,7 @@ contains
       else if (.not. real_value >= smallest .or. real_value > 1.0e30_real64) then
         call fail_at(self, number, "'"//say//"' must be a number of at least "//trim(key%allowed), error)
       end if
-    end if
+    end subroutine check_real
   end subroutine check_value
 
   !> Fail with the file and a line of it before the message.
@@ -308,6 +321,28 @@ contains
     end do
     if (self%key(k)%kind == is_choice) value = upper_case(value)
   end function numbered
+
+  !> The numbers of such an entry whose key is a list of them; none where it is not given and has no default.
+  pure function numbered_reals(self, section, name, number) result(values)
+    class(control_file_t), intent(in) :: self
+    character(len=*), intent(in) :: section, name
+    integer, intent(in) :: number
+    real(real64), allocatable :: values(:)
+    character(len=:), allocatable :: list
+    list = self%numbered(section, name, number)
+    allocate (values(words(list)))
+    read (list, *) values
+  end function numbered_reals
+
+  !> Number of words, separated by blanks.
+  pure integer function words(text)
+    character(len=*), intent(in) :: text
+    integer :: i
+    words = 0
+    do i = 1, len_trim(text)
+      if (text(i:i) /= " " .and. (i == 1 .or. text(max(1, i - 1):max(1, i - 1)) == " ")) words = words + 1
+    end do
+  end function words
 
   !> Refuse the value of such an entry.
   subroutine refuse_numbered(self, section, name, number, reason, error)

@@ -3,9 +3,11 @@ module base_control_keys
   use base_text, only: edit_distance, lower_case
   implicit none
   private
-  public :: key_t, is_text, is_integer, is_real, is_choice, position_of, closest, suggestion, upper_case
+  public :: key_t, is_text, is_integer, is_real, is_reals, is_choice, position_of, closest, suggestion, upper_case
 
   integer, parameter :: is_text = 1, is_integer = 2, is_real = 3, is_choice = 4
+  !> Real numbers with blanks between them, in entries of a numbered key.
+  integer, parameter :: is_reals = 5
 
   type :: key_t
     character(len=12) :: section

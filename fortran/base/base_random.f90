@@ -5,13 +5,14 @@ module base_random
   use base_constants, only: acceleration_unit, boltzmann, pi
   implicit none
   private
-  public :: philox, maxwell_velocity, atom_normals, random_stream_t, for_thermostat, for_langevin, for_barostat
+  public :: philox, maxwell_velocity, atom_normals, random_stream_t, keyed_uniform, replica_seed, for_thermostat, &
+            for_langevin, for_barostat, for_exchange
 
   integer(int64), parameter :: mask = int(z"FFFFFFFF", int64)
   !> Sequences within a step; blocks of four numbers of one sequence are this far apart in the counter.
   integer(int64), parameter :: max_parts = 16
   !> What a number is for; 0 are the Maxwell velocities.
-  integer(int64), parameter :: for_thermostat = 1, for_langevin = 2, for_barostat = 3
+  integer(int64), parameter :: for_thermostat = 1, for_langevin = 2, for_barostat = 3, for_exchange = 4
 
   !> Numbers drawn one after another; which ones depends only on seed, purpose and step.
   type :: random_stream_t
@@ -82,6 +83,25 @@ contains
     real(real64) :: normals(3)
     normals = three_normals(philox(counter_of(purpose, atom, step), [seed, shiftr(seed, 32)]))
   end function atom_normals
+
+  !> A uniform number in (0, 1) for one purpose at one step; `key` tells several apart.
+  pure real(real64) function keyed_uniform(seed, purpose, key, step) result(value)
+    integer(int64), intent(in) :: seed, purpose, key, step
+    real(real64) :: values(4)
+    values = uniforms(philox(counter_of(purpose, key, step), [seed, shiftr(seed, 32)]))
+    value = values(1)
+  end function keyed_uniform
+
+  !> Seed of a replica, below 2^32: that of the whole for the first.
+  pure integer(int64) function replica_seed(seed, replica)
+    integer(int64), intent(in) :: seed
+    integer, intent(in) :: replica
+    integer(int64) :: bits(4)
+    replica_seed = seed
+    if (replica == 1) return
+    bits = philox(counter_of(for_exchange, int(replica, int64), 0_int64), [seed, shiftr(seed, 32)])
+    replica_seed = bits(1)
+  end function replica_seed
 
   !> Velocity (angstrom/ps) of an atom from the Maxwell distribution. `mass` in atomic mass units, `temperature` in
   !> kelvin.

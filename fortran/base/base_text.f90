@@ -3,7 +3,8 @@ module base_text
   use base_kinds, only: int64, real64
   implicit none
   private
-  public :: to_text, decimal_text, lower_case, edit_distance, with_rank, of_all_ranks, has_folders, read_line, listed
+  public :: to_text, decimal_text, lower_case, edit_distance, with_rank, with_replica, of_all_ranks, has_folders, &
+            read_line, listed
 
   interface to_text
     procedure :: integer_to_text, long_to_text, real_to_text
@@ -93,6 +94,17 @@ contains
     at = index(path, "()")
     if (at > 0) path = path(:at - 1)//to_text(rank)//path(at + 2:)
   end function with_rank
+
+  !> Replace `{}` in a file name by the number of a replica, as GENESIS does: `run_rep{}.log` is `run_rep2.log` of replica 2.
+  pure function with_replica(name, replica) result(path)
+    character(len=*), intent(in) :: name
+    integer, intent(in) :: replica
+    character(len=:), allocatable :: path
+    integer :: at
+    path = name
+    at = index(name, "{}")
+    if (at > 0) path = name(:at - 1)//to_text(replica)//name(at + 2:)
+  end function with_replica
 
   !> Texts with commas between them.
   pure function listed(texts) result(list)

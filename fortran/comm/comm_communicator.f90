@@ -14,13 +14,19 @@ module comm_communicator
     type(MPI_Comm) :: handle
     integer :: rank = 0
     integer :: n_ranks = 1
-    !> All ranks of the program, and how many of them are on the other side of `set_apart`.
+    !> Groups of ranks that each hold a whole system (`split`), and which of them this one is in, from 1.
+    integer :: n_replicas = 1, replica = 1
+    !> All ranks of this replica, and how many of them are on the other side of `set_apart`.
     type(MPI_Comm) :: world
     integer :: n_apart = 0
+    !> The ranks of all replicas on this side of `set_apart`.
+    type(MPI_Comm), private :: everyone
     !> Does this rank stand apart from those with atoms?
     logical :: is_apart = .false.
   contains
     procedure :: start
+    procedure :: split
+    procedure :: of_all_replicas
     procedure :: set_apart
     procedure :: reorder
     procedure :: finish
@@ -52,18 +58,44 @@ contains
     call MPI_Init_thread(MPI_THREAD_FUNNELED, provided)
     self%handle = MPI_COMM_WORLD
     self%world = MPI_COMM_WORLD
+    self%everyone = MPI_COMM_WORLD
     call MPI_Comm_rank(self%handle, self%rank)
     call MPI_Comm_size(self%handle, self%n_ranks)
   end subroutine start
+
+  !> Share the ranks out among replicas, evenly and in order: from now on `rank` and `n_ranks` are counted within a
+  !> replica, and nothing but `of_all_replicas` reaches the others. All ranks must call it; `n` divides their number.
+  subroutine split(self, n)
+    class(communicator_t), intent(inout) :: self
+    integer, intent(in) :: n
+    self%n_replicas = n
+    self%replica = self%rank/(self%n_ranks/n) + 1
+    call MPI_Comm_split(self%world, self%replica, self%rank, self%handle)
+    self%world = self%handle
+    call MPI_Comm_rank(self%handle, self%rank)
+    call MPI_Comm_size(self%handle, self%n_ranks)
+  end subroutine split
+
+  !> The ranks of all replicas that hold atoms; of one replica its own.
+  type(communicator_t) function of_all_replicas(self) result(all)
+    class(communicator_t), intent(in) :: self
+    all = self
+    all%handle = self%everyone
+    call MPI_Comm_rank(all%handle, all%rank)
+    call MPI_Comm_size(all%handle, all%n_ranks)
+  end function of_all_replicas
 
   !> Set the last `n` ranks apart: from now on `rank`, `n_ranks` and `n_apart` are counted on either side. All ranks must
   !> call it.
   subroutine set_apart(self, n)
     class(communicator_t), intent(inout) :: self
     integer, intent(in) :: n
+    integer :: place
     self%is_apart = self%rank >= self%n_ranks - n
     self%n_apart = merge(self%n_ranks - n, n, self%is_apart)
     call MPI_Comm_split(self%world, merge(1, 0, self%is_apart), self%rank, self%handle)
+    call MPI_Comm_rank(MPI_COMM_WORLD, place)
+    call MPI_Comm_split(MPI_COMM_WORLD, merge(1, 0, self%is_apart), place, self%everyone)
     call MPI_Comm_rank(self%handle, self%rank)
     call MPI_Comm_size(self%handle, self%n_ranks)
   end subroutine set_apart
@@ -78,18 +110,20 @@ contains
     call MPI_Comm_rank(self%handle, self%rank)
   end subroutine reorder
 
-  !> End MPI; all ranks must call it.
+  !> End MPI; all ranks of the program must call it.
   subroutine finish(self)
     class(communicator_t), intent(in) :: self
-    call MPI_Barrier(self%world)
+    associate (unused => self); end associate
+    call MPI_Barrier(MPI_COMM_WORLD)
     call MPI_Finalize()
   end subroutine finish
 
-  !> End all ranks from one of them, with an exit code.
+  !> End all ranks of the program from one of them, with an exit code.
   subroutine abort(self, code)
     class(communicator_t), intent(in) :: self
     integer, intent(in) :: code
-    call MPI_Abort(self%world, code)
+    associate (unused => self); end associate
+    call MPI_Abort(MPI_COMM_WORLD, code)
   end subroutine abort
 
   subroutine barrier(self)

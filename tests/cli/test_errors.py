@@ -86,6 +86,16 @@ def test_bad_settings(tmp_path, text, told):
     ("[{name: a, steps: 3, restraints: [{group: dna, constant: [1, -1]}]}]", "a restraint has the constant -1"),
     ("[{name: a, steps: 3, restraints: [{group: cats, constant: 1}]}]", "restraints.0.group = 'cats'"),
     ("[{name: a b, steps: 3}]", "phases.0.name = 'a b'"),
+    ("[{name: a, steps: 3, exchange: {temperatures: [300]}}]", "exchange.temperatures has fewer than two"),
+    ("[{name: a, steps: 3, exchange: {temperatures: [310, 300]}}]", "exchange.temperatures must ascend"),
+    ("[{name: a, steps: 3, temperature: 3, exchange: {temperatures: [3, 4]}}]", "are both given: remove temperature"),
+    ("[{name: a, steps: 3, ensemble: NVE, exchange: {temperatures: [3, 4]}}]", "needs a thermostat"),
+    ("[{name: a, steps: 3, exchange: {temperatures: [3, 4]}}, {name: b, steps: 3}]", "phase 1 (a): a phase with "
+     "exchange leaves one state for each temperature: make it the last"),
+    ("[{name: a, steps: 3, exchange: {temperatures: [3, 4]}}]", "dynamics.ranks = 1 cannot be shared out evenly among "
+     "the 2 temperatures of phase a: give a multiple of 2"),
+    ("[{name: a, steps: 3, exchange: {temperatures: [3, 4]}}]\ndynamics: {engine: openmm, ranks: 2}", "which "
+     "dynamics.engine openmm does not: set dynamics.engine to chromamd"),
     ("[]", "simulate has neither protocol nor phases"),
 ])
 def test_phases_that_contradict_themselves(tmp_path, phases, told):

@@ -16,6 +16,7 @@ from chromabuild.base.settings import Settings, validated
 from chromabuild.forcefield.topology_file import molecule_kinds
 from chromabuild.simulate import chromamd, groups, openmm_engine
 from chromabuild.simulate.end_pairs import end_bonds
+from chromabuild.simulate.exchange import ExchangeReport
 from chromabuild.simulate.protocol import Task, plan_phases, run_phases
 from chromabuild.simulate.result import Run
 
@@ -220,6 +221,40 @@ def test_three_phases(build, engine, keys):
     rows.clear()
     run_phases(longer, task, engine, progress=lambda phase, row: rows.append((phase.name, row and row["STEP"])))
     assert rows[:2] == [("minimise", None), ("heat", None)] and rows[-1] == ("release", 90)
+
+
+@pytest.mark.mpi
+def test_exchange_of_temperatures(build):
+    """After a minimisation on two ranks two replicas of one rank: what is left is sorted by temperature, the first one
+    in the files of the phase; done it is not run again, and longer it goes on from its checkpoint."""
+    phases = [{"name": "minimise", "kind": "minimise", "steps": 10},
+              {"name": "remd", "steps": 20, "output_period": 5, "trajectory_period": 10,
+               "exchange": {"temperatures": [300, 303], "period": 5}}]
+    config = config_of(phases, ranks=2, deterministic=True)
+    task = task_of(build, config, "remd")
+    for steps in (20, 30):
+        phases[1]["steps"] = steps
+        run = run_phases(config_of(phases, ranks=2, deterministic=True), task, chromamd)
+        logs = [(task.folder / name).read_text() for name in ("02-remd.log", "02-remd_par2.log")]
+        tables = [made_up.read_table(log) for log in logs]
+        records = [np.loadtxt(task.folder / f"02-remd_rep{k}.rem", dtype=int) for k in (1, 2)]
+        of_replicas = [made_up.read_table((task.folder / f"02-remd_rep{k}.log").read_text()) for k in (1, 2)]
+        held = [[record[max(np.searchsorted(record[:, 0], step) - 1, 0), 1] for step in tables[0]["STEP"]]
+                for record in records]
+        assert tables[0]["STEP"].tolist() == [*range(0, steps + 1, 5)] and "CONSERVED_ENE" not in tables[0]
+        for k in (0, 1):
+            expected = [of_replicas[0 if first == k + 1 else 1]["TOTAL_ENE"][row]
+                        for row, first in enumerate(held[0])]
+            assert tables[k]["TOTAL_ENE"].tolist() == expected
+    assert "continued from the checkpoint at step 20" in (task.folder / "02-remd_rep1.log").read_text()
+    assert [path.name for path in run.trajectories] == ["02-remd.dcd"]
+    assert len(list(task.folder.glob("02-remd_par*.dcd"))) == 1
+    report = ExchangeReport.read(task.folder / "02-remd_rep1.log")
+    assert report.pairs[1, 2][1] == 6 and set(report.round_trips) == {1, 2}
+    rows = []
+    run_phases(config_of(phases, ranks=2, deterministic=True), task, chromamd,
+               progress=lambda phase, row: rows.append(row))
+    assert rows == [None, None]
 
 
 @pytest.mark.mpi

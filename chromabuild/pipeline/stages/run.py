@@ -66,6 +66,8 @@ def _summary(job: Job, found: "Run", replica: int, atoms: int) -> Summary:
     if last is not None:
         summary |= {"timestep_fs": last.timestep, "ensemble": last.ensemble, "temperature": last.temperature[1],
                     "drift_kT_per_ns_per_atom": _drift(found, last, atoms), **_averages(found, last)}
+        if last.exchange and _log_of(found, last) is not None:
+            summary |= _exchanges(found, last)
     summary |= _speed(found.seconds_per_step, last.timestep if last else 0.0)
     if found.trajectories:
         summary["trajectory"] = str(found.trajectory.relative_to(job.folder))
@@ -92,6 +94,18 @@ def _averages(found: "Run", phase: "PlannedPhase") -> Summary:
     if density is not None:
         summary |= {"density_g_per_cm3": round(density.mean, 5), "density_error": density.error}
     return summary
+
+
+def _exchanges(found: "Run", phase: "PlannedPhase") -> Summary:
+    """How often replicas exchanged their temperatures."""
+    from chromabuild.simulate.exchange import ExchangeReport, replica_log
+
+    report = ExchangeReport.read(replica_log(found.folder, phase.stem, 1))
+    kelvin = phase.exchange.temperatures if phase.exchange else ()
+    return {"round_trips": sum(report.round_trips.values()), "exchanges": [
+        {"temperatures": f"{kelvin[a - 1]:g} and {kelvin[b - 1]:g} K", "accepted": accepted, "attempts": tried,
+         "share": round(accepted / tried, 4) if tried else None}
+        for (a, b), (accepted, tried) in report.pairs.items()]}
 
 
 def _drift(found: "Run", phase: "PlannedPhase", atoms: int) -> float | None:

@@ -47,6 +47,7 @@ module force_term
     procedure :: begin
     procedure :: advance
     procedure :: take_atoms
+    procedure :: take_parameters
     procedure :: set_reach
     procedure :: forget_list
     procedure :: make_list
@@ -107,6 +108,16 @@ contains
     type(error_t), allocatable, intent(out) :: error
     associate (unused => self, unused2 => state, unused3 => shared, unused4 => error); end associate
   end subroutine take_atoms
+
+  !> Follow parameters that replicas exchange: of restraints in the settings, of a solute in the topology and in the kinds
+  !> of atoms.
+  subroutine take_parameters(self, settings, state, shared)
+    class(force_term_t), intent(inout) :: self
+    type(settings_t), intent(in) :: settings
+    type(system_state_t), intent(inout) :: state
+    type(interactions_t), intent(in) :: shared
+    associate (unused => self, unused2 => settings, unused3 => state, unused4 => shared); end associate
+  end subroutine take_parameters
 
   !> Follow the reach of the pair list.
   subroutine set_reach(self, shared)

@@ -19,10 +19,20 @@ module tail_term
     logical, private :: in_virial = .false.
   contains
     procedure :: prepare
+    procedure :: take_parameters
     procedure :: compute
   end type tail_term_t
 
 contains
+
+  subroutine take_parameters(self, settings, state, shared)
+    class(tail_term_t), intent(inout) :: self
+    type(settings_t), intent(in) :: settings
+    type(system_state_t), intent(inout) :: state
+    type(interactions_t), intent(in) :: shared
+    type(error_t), allocatable :: error
+    call self%prepare(settings, state, shared, error)
+  end subroutine take_parameters
 
   !> 2 pi times the sum over atom pairs of the integral of (1 - S(r)) (c12/r^12 - c6/r^6) r^2, S being the switch. The
   !> virial is that of the missing forces, -2 pi/3 times the integral of their energy's slope times r^3: by parts the same

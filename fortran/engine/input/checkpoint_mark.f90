@@ -13,7 +13,7 @@ module checkpoint_mark
   use control, only: line_length
   implicit none
   private
-  public :: checkpoint_mark_t, set_pattern, mark_path, lock_pattern, name_of_all, title
+  public :: checkpoint_mark_t, set_pattern, mark_path, earlier_mark_path, lock_pattern, name_of_all, title
 
   character(len=*), parameter :: title = "chromamd checkpoint 1"
 
@@ -28,10 +28,13 @@ module checkpoint_mark
     integer(int64) :: log_bytes = 0, frames = 0, frame_bytes = 0
     !> State of a minimiser, none in dynamics.
     real(real64), allocatable :: minimiser(:)
+    !> Counts of exchanges between replicas (module exchange_record), none where there are none.
+    integer(int64), allocatable :: exchanges(:)
     !> Settings that decide the trajectory.
     character(len=line_length), allocatable :: settings(:)
   contains
     procedure :: write => write_mark
+    procedure :: write_file
     procedure :: read => read_mark
     procedure :: read_file
     procedure, private :: numbers
@@ -67,6 +70,13 @@ contains
     character(len=:), allocatable :: path
     path = name_of_all(pattern, "whole")
   end function mark_path
+
+  !> Where replicas keep the mark of their set before, until all of them have the new one.
+  pure function earlier_mark_path(pattern) result(path)
+    character(len=*), intent(in) :: pattern
+    character(len=:), allocatable :: path
+    path = name_of_all(pattern, "earlier")
+  end function earlier_mark_path
 
   !> Name of a text file about the files of all ranks: `run_WORD.txt` of pattern `run_().rst`, also where these lie in
   !> folders of their own.
@@ -110,6 +120,7 @@ contains
     integer :: k
     call check%add(self%numbers())
     if (size(self%minimiser) > 0) call check%add(transfer(self%minimiser, [0_int64]))
+    if (size(self%exchanges) > 0) call check%add(self%exchanges)
     do k = 1, size(self%settings)
       call check%add(transfer(self%settings(k), [0_int64]))
     end do
@@ -121,10 +132,18 @@ contains
     class(checkpoint_mark_t), intent(in) :: self
     character(len=*), intent(in) :: pattern
     type(error_t), allocatable, intent(out) :: error
+    call self%write_file(mark_path(pattern), error)
+  end subroutine write_mark
+
+  !> Put the mark in a file, in one step.
+  subroutine write_file(self, path, error)
+    class(checkpoint_mark_t), intent(in) :: self
+    character(len=*), intent(in) :: path
+    type(error_t), allocatable, intent(out) :: error
     character(len=:), allocatable :: part
     integer(int64) :: number(size(number_name)), bytes
     integer :: unit, status, closed, k
-    part = mark_path(pattern)//".part"
+    part = path//".part"
     number = self%numbers()
     ! A stream, which knows its position.
     open (newunit=unit, file=part, access="stream", form="formatted", status="replace", action="write", iostat=status)
@@ -137,6 +156,11 @@ contains
       if (status == 0) write (unit, "(a,1x,i0)", iostat=status) "minimiser", size(self%minimiser)
       do k = 1, size(self%minimiser)
         if (status == 0) write (unit, "(i0)", iostat=status) transfer(self%minimiser(k), 0_int64)
+      end do
+      if (size(self%exchanges) > 0 .and. status == 0) &
+        write (unit, "(a,1x,i0)", iostat=status) "exchanges", size(self%exchanges)
+      do k = 1, size(self%exchanges)
+        if (status == 0) write (unit, "(i0)", iostat=status) self%exchanges(k)
       end do
       if (status == 0) write (unit, "(a,1x,i0)", iostat=status) "settings", size(self%settings)
       do k = 1, size(self%settings)
@@ -156,12 +180,12 @@ contains
     if (.not. allocated(error)) then
       ! The names of the set first: the mark must never name files that are not there.
       call sync_folder_of(part)
-      call rename_file(part, mark_path(pattern), error)
+      call rename_file(part, path, error)
     else
       call remove_file(part)
     end if
     call sync_folder_of(part)
-  end subroutine write_mark
+  end subroutine write_file
 
   !> Read the mark of a pattern; `found` is false where there is none. Fails with a corrupt file when it is damaged.
   subroutine read_mark(self, pattern, found, error)
@@ -195,7 +219,19 @@ contains
         call next_number("", bits)
         self%minimiser(k) = transfer(bits, 0.0_real64)
       end do
-      call next_number("settings", bits)
+      ! Where replicas exchange.
+      if (status == 0) call read_line(unit, line, status)
+      n = 0
+      if (status == 0 .and. index(line, "exchanges ") == 1) then
+        call take_number("exchanges", bits)
+        n = int(max(0_int64, min(bits, 10000000_int64)))
+      end if
+      allocate (self%exchanges(n))
+      do k = 1, n
+        call next_number("", self%exchanges(k))
+      end do
+      if (n > 0 .and. status == 0) call read_line(unit, line, status)
+      call take_number("settings", bits)
       n = int(max(0_int64, min(bits, 100000_int64)))
       allocate (self%settings(n))
       do k = 1, n
@@ -216,15 +252,21 @@ contains
     subroutine next_number(name, value)
       character(len=*), intent(in) :: name
       integer(int64), intent(out) :: value
-      value = 0
       if (status == 0) call read_line(unit, line, status)
+      call take_number(name, value)
+    end subroutine next_number
+    !> The same of the line at hand.
+    subroutine take_number(name, value)
+      character(len=*), intent(in) :: name
+      integer(int64), intent(out) :: value
+      value = 0
       if (status /= 0) return
       if (index(line, name) /= 1) then
         status = 1
       else
         read (line(len(name) + 1:), *, iostat=status) value
       end if
-    end subroutine next_number
+    end subroutine take_number
   end subroutine read_file
 
 end module checkpoint_mark

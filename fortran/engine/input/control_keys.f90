@@ -1,6 +1,6 @@
 !> The keys of the control file: GENESIS sections and keys. This one table drives reading, checking, defaults and help.
 module control_keys
-  use base_control_keys, only: is_choice, is_integer, is_real, is_text, key_t
+  use base_control_keys, only: is_choice, is_integer, is_real, is_reals, is_text, key_t
   implicit none
   private
   public :: keys, free_keys, bound_keys
@@ -17,9 +17,13 @@ module control_keys
     key_t("INPUT", "reffile", is_text, "", "", "", &
           "bricks.txt of the reference coordinates of POSI and RMSD restraints"), &
     key_t("INPUT", "dcdfile", is_text, "", "", "", &
-          "per-domain trajectories to merge, () stands for the rank; for merge"), &
+          "per-domain trajectories to merge, () stands for the rank, {} for a replica; for merge"), &
+    key_t("INPUT", "remfile", is_text, "", "", "", &
+          "merge: records of exchanging replicas, {} stands for the replica; frames are sorted by parameter"), &
     key_t("INPUT", "eamfile", is_text, "", "", "", "embedded-atom potential: funcfl or setfl file, for forcefield = EAM"), &
     key_t("OUTPUT", "logfile", is_text, "", "", "", "energies and timings; default: standard output"), &
+    key_t("OUTPUT", "remfile", is_text, "", "", "", &
+          "replica exchange: step and parameter of a replica; {} stands for its number, in this and other names"), &
     key_t("OUTPUT", "dcdfile", is_text, "", "", "", &
           "trajectory: DCD, or XTC if so named; with () one file per domain in our own format, for chromamd merge"), &
     key_t("OUTPUT", "dcd_atoms", is_text, "all", "", "", &
@@ -167,15 +171,30 @@ module control_keys
     key_t("RESTRAINTS", "function#", is_choice, "", "", &
           "POSI DIST DISTMASS REPUL REPULMASS FB FBMASS ANGLE ANGLEMASS DIHED DIHEDMASS RMSD RMSDMASS", &
           "function1, ...: what is restrained; REPUL, FB: distances below, above; MASS: centres of mass, mass-weighted"), &
-    key_t("RESTRAINTS", "constant#", is_real, "0.0", "kcal/mol/angstrom^2", "0", &
-          "k of k (x - reference)^2; per radian^2 for angles and dihedrals"), &
+    key_t("RESTRAINTS", "constant#", is_reals, "0.0", "kcal/mol/angstrom^2", "0", &
+          "k of k (x - reference)^2; per radian^2 for angles and dihedrals; a list where replicas exchange it"), &
     key_t("RESTRAINTS", "constant_end#", is_real, "", "kcal/mol/angstrom^2", "0", &
           "k at the end of dynamics, linear in time from `constant`; default: no change"), &
-    key_t("RESTRAINTS", "reference#", is_real, "0.0", "angstrom", "-1e6", &
-          "wanted distance, RMSD, or angle or dihedral in degrees; POSI: 0"), &
+    key_t("RESTRAINTS", "reference#", is_reals, "0.0", "angstrom", "-1e6", &
+          "wanted distance, RMSD, or angle or dihedral in degrees; POSI: 0; a list where replicas exchange it"), &
     key_t("RESTRAINTS", "select_index#", is_text, "", "", "", &
           "groups: one for POSI and RMSD, 2 for DIST, REPUL and FB, 3 for ANGLE, 4 for DIHED"), &
     key_t("RESTRAINTS", "direction#", is_choice, "ALL", "", "ALL X Y Z", "of POSI: along which axes"), &
+    key_t("REMD", "dimension", is_integer, "1", "", "1", &
+          "replica exchange: kinds of parameters; there are as many replicas as combinations of them"), &
+    key_t("REMD", "exchange_period", is_integer, "100", "steps", "0", "between attempts to exchange; 0 = never"), &
+    key_t("REMD", "iseed", is_integer, "3141592", "", "0", "seed of the decisions whether to exchange"), &
+    key_t("REMD", "type#", is_choice, "TEMPERATURE", "", "TEMPERATURE PRESSURE RESTRAINT REST", &
+          "type1, ...: what is exchanged; REST: the temperature of a solute, by scaling what acts on it (gREST)"), &
+    key_t("REMD", "nreplica#", is_integer, "0", "", "2", "number of parameters of a kind"), &
+    key_t("REMD", "parameters#", is_reals, "", "K or atm", "", &
+          "temperatures, pressures, or temperatures of the solute, ascending, with blanks between them"), &
+    key_t("REMD", "rest_function#", is_text, "", "", "", &
+          "RESTRAINT: numbers of functions in [RESTRAINTS] whose constants and references are lists"), &
+    key_t("REMD", "select_index#", is_integer, "0", "", "0", "REST: number of the group in [SELECTION] that is the solute"), &
+    key_t("REMD", "param_type#", is_text, "ALL", "", "", &
+          "REST: terms: ALL, or of BOND ANGLE UREY DIHEDRAL IMPROPER CMAP CHARGE LJ; also as B A U D I CM C L"), &
+    key_t("REMD", "cyclic_params#", is_choice, "NO", "", "YES NO", "the first and the last are neighbours too"), &
     key_t("BOUNDARY", "type", is_choice, "PBC", "", "PBC NOBC", "periodic box; or none: electrostatic = CUTOFF or DEBYE"), &
     key_t("BOUNDARY", "box_size_x", is_real, "0.0", "angstrom", "0", &
           "box, checked against the input; 0 = from the input"), &

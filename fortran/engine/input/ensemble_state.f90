@@ -9,8 +9,8 @@ module ensemble_state
   !> Longest Nose-Hoover chain.
   integer, parameter :: max_chain = 8
   !> Numbers in a restart file, of which the last ones are 0: two chains, rates of strain, the largest move with its two
-  !> counts, points of the grid, heat that the rank alone knows of, temperature.
-  integer, parameter :: packed_size = 48, used_size = 2*(1 + 2*max_chain) + 3 + 3 + 3 + 2
+  !> counts, points of the grid, heat that the rank alone knows of, temperature, parameter of a replica.
+  integer, parameter :: packed_size = 48, used_size = 2*(1 + 2*max_chain) + 3 + 3 + 3 + 2 + 1
 
   !> Of a thermostat: energy that it has put into the system (kcal/mol), positions (no unit) and velocities (1/ps) of its
   !> chain, energy that this rank has put in and the others do not know of yet, and the temperature (K) it had last.
@@ -30,6 +30,8 @@ module ensemble_state
     integer :: n_tried = 0, n_accepted = 0
     !> Points of the grid of reciprocal space along x, y and z, 0 = there was none.
     integer :: grid_points(3) = 0
+    !> Of those that replicas exchange, from 1; 0 = there was none.
+    integer :: parameter = 0
   contains
     procedure :: packed
     procedure :: unpack => unpack_state
@@ -44,7 +46,7 @@ contains
     numbers(:used_size) = [self%bath%heat, self%bath%position, self%bath%velocity, self%strain_rate, &
                            self%piston_bath%heat, self%piston_bath%position, self%piston_bath%velocity, &
                            self%largest_move, real(self%n_tried, real64), real(self%n_accepted, real64), &
-                           real(self%grid_points, real64), self%bath%my_heat, self%bath%temperature]
+                           real(self%grid_points, real64), self%bath%my_heat, self%bath%temperature, real(self%parameter, real64)]
     numbers(used_size + 1:) = 0.0_real64
   end function packed
 
@@ -52,7 +54,7 @@ contains
   subroutine unpack_state(self, numbers)
     class(ensemble_state_t), intent(out) :: self
     real(real64), intent(in) :: numbers(packed_size)
-    real(real64) :: counts(5)
+    real(real64) :: counts(5), parameter
     integer :: used
     used = 0
     call take_chain(self%bath)
@@ -62,6 +64,8 @@ contains
     call take(counts)
     call take_one(self%bath%my_heat)
     call take_one(self%bath%temperature)
+    call take_one(parameter)
+    self%parameter = nint(parameter)
     self%n_tried = nint(counts(1))
     self%n_accepted = nint(counts(2))
     self%grid_points = nint(counts(3:))

@@ -52,7 +52,6 @@ module genesis_keys
     genesis_key_t("OUTPUT", "dcdvelfile", is_missing, "", "writes a trajectory of velocities: rstfile holds them"), &
     genesis_key_t("OUTPUT", "selfile", is_ignored, "", "list of groups for parallel input"), &
     genesis_key_t("OUTPUT", "enefile", is_missing, "", "writes energies of gREST replicas"), &
-    genesis_key_t("OUTPUT", "remfile", is_missing, "", "belongs to replica exchange"), &
     genesis_key_t("OUTPUT", "rpathfile", is_missing, "", "belongs to the string method"), &
     genesis_key_t("OUTPUT", "rpathlogfile", is_missing, "", "belongs to the string method"), &
     genesis_key_t("OUTPUT", "mfrcfile", is_missing, "", "belongs to the string method"), &
@@ -179,7 +178,8 @@ module genesis_keys
     genesis_key_t("FITTING", "force_no_fitting", is_missing, "NO no No FALSE false", "measures the RMSD without a fit"), &
     genesis_key_t("FITTING", "zrot_ngrid", is_ignored, "", "belongs to other methods of fitting"), &
     genesis_key_t("FITTING", "zrot_zsize", is_ignored, "", "belongs to other methods of fitting"), &
-    genesis_key_t("REMD", "*", is_missing, "", "exchanges replicas: simulate.replicas of chromabuild runs independent ones"), &
+    genesis_key_t("REMD", "analysis_grest", is_missing, "NO no No FALSE false", &
+                  "writes energies of all solute temperatures"), &
     genesis_key_t("RPATH", "*", is_missing, "", "finds paths by the string method"), &
     genesis_key_t("GAMD", "*", is_missing, "", "accelerates dynamics by Gaussian boosts"), &
     genesis_key_t("ALCHEMY", "*", is_missing, "", "computes free energies by perturbation"), &
@@ -190,7 +190,7 @@ module genesis_keys
 
   !> Keys of module control_keys that GENESIS has with the same meaning, as "SECTION name".
   character(len=32), parameter :: same_keys(*) = [character(len=32) :: &
-    "OUTPUT logfile", "OUTPUT dcdfile", &
+    "OUTPUT logfile", "OUTPUT dcdfile", "OUTPUT remfile", &
     "ENERGY forcefield", "ENERGY electrostatic", "ENERGY switchdist", "ENERGY cutoffdist", "ENERGY vdw_force_switch", &
     "ENERGY vdw_shift", "ENERGY table_order", "ENERGY table_density", "ENERGY pme_alpha", "ENERGY pme_alpha_tol", &
     "ENERGY pme_nspline", "ENERGY pme_ngrid_x", "ENERGY pme_ngrid_y", "ENERGY pme_ngrid_z", "ENERGY pme_max_spacing", &
@@ -209,6 +209,8 @@ module genesis_keys
     "SELECTION group#", &
     "RESTRAINTS nfunctions", "RESTRAINTS function#", "RESTRAINTS constant#", "RESTRAINTS reference#", &
     "RESTRAINTS select_index#", "RESTRAINTS direction#", &
+    "REMD dimension", "REMD exchange_period", "REMD iseed", "REMD type#", "REMD nreplica#", "REMD parameters#", &
+    "REMD cyclic_params#", "REMD rest_function#", "REMD select_index#", "REMD param_type#", &
     "BOUNDARY type", "BOUNDARY domain_x", "BOUNDARY domain_y", "BOUNDARY domain_z"]
 
   !> Those that GENESIS has with another meaning; the class is that of no other table.
@@ -257,6 +259,8 @@ module genesis_keys
     genesis_word_t("ENERGY", "forcefield", "KBGO", coarse), &
     genesis_word_t("ENERGY", "forcefield", "RESIDCG", coarse), &
     genesis_word_t("ENERGY", "forcefield", "SOFT", coarse), &
+    genesis_word_t("REMD", "type#", "GAMMA", "exchanges surface tensions"), &
+    genesis_word_t("REMD", "type#", "ALCHEMY", "exchanges stages of free-energy perturbation"), &
     genesis_word_t("ENSEMBLE", "ensemble", "NPGT", &
                    "keeps the surface tension: use NPT with isotropy = SEMI-ISO, or NPAT"), &
     genesis_word_t("ENSEMBLE", "tpcontrol", "NOSE-HOOVER", "is a chain of one link: use NHC"), &

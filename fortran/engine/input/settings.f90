@@ -8,11 +8,13 @@ module settings
   use atom_ranges, only: atom_ranges_t
   use base_text, only: to_text
   use control, only: control_t
+  use exchange_settings, only: exchange_settings_t, exchanges_pressure, exchanges_restraints, exchanges_solute, &
+                               exchanges_temperature
   implicit none
   private
   public :: settings_t, input_settings_t, output_settings_t, energy_settings_t, schedule_t, minimisation_settings_t, &
             dynamics_settings_t, constraint_settings_t, ensemble_settings_t, group_settings_t, restraint_settings_t, &
-            boundary_settings_t, comm_settings_t, health_settings_t
+            boundary_settings_t, comm_settings_t, health_settings_t, solute_settings_t
 
   ! Enumerations have the order of the words in the table of keys.
   integer, parameter, public :: forcefield_topology = 1, forcefield_lennard_jones = 2, forcefield_embedded_atoms = 3
@@ -31,6 +33,8 @@ module settings
   !> [INPUT]: files.
   type :: input_settings_t
     character(len=:), allocatable :: topology, shards, restart, reference, frames, embedded_atoms
+    !> Records of exchanging replicas.
+    character(len=:), allocatable :: parameters
     !> Go on from a checkpoint.
     logical :: continues = .false.
     !> Name for restart files that a run of imported files starts from; empty where nothing was imported.
@@ -42,6 +46,8 @@ module settings
   !> [OUTPUT]: files, and the atoms of a trajectory (an empty set: all) and of them those of a group (0: all).
   type :: output_settings_t
     character(len=:), allocatable :: log, frames, restart, forces, checkpoint
+    !> Steps and parameters of a replica.
+    character(len=:), allocatable :: parameters
     !> Minutes, 0 = none.
     real(real64) :: checkpoint_interval = 0.0_real64
     type(atom_ranges_t) :: atoms
@@ -125,6 +131,8 @@ module settings
     real(real64) :: temperature = 0.0_real64, relaxation_time = 0.0_real64, friction = 0.0_real64
     !> Temperature at the end of the run, where it changes linearly with the steps.
     real(real64), allocatable :: final_temperature
+    !> The highest one that an exchange of replicas may bring.
+    real(real64) :: exchanged_temperature = 0.0_real64
     integer :: chain_length = 0, chain_steps = 0
     real(real64) :: pressure = 0.0_real64, pressure_relaxation_time = 0.0_real64, piston_friction = 0.0_real64, &
                     compressibility = 0.0_real64
@@ -155,7 +163,19 @@ module settings
     integer :: side = 0
     real(real64) :: constant = 0.0_real64, final_constant = 0.0_real64, reference = 0.0_real64, along(3) = 1.0_real64
     integer, allocatable :: group(:)
+    !> All constants and references that replicas exchange, one of each where they do not.
+    real(real64), allocatable :: constants(:), references(:)
   end type restraint_settings_t
+
+  !> A solute whose interactions are multiplied by `factor` (module solute_scaling): its group, 0 = none, and which terms:
+  !> those of a chain in the order of their kinds (module term_list), then charges and Lennard-Jones terms.
+  type :: solute_settings_t
+    integer :: group = 0
+    real(real64) :: factor = 1.0_real64
+    logical :: scales(8) = .false.
+  end type solute_settings_t
+
+  integer, parameter, public :: scales_charge = 7, scales_lj = 8
 
   !> [BOUNDARY]: edges in angstrom and domains along x, y and z, 0 = from the input or automatic.
   type :: boundary_settings_t
@@ -192,11 +212,14 @@ module settings
     type(restraint_settings_t), allocatable :: restraint(:)
     type(boundary_settings_t) :: boundary
     type(comm_settings_t) :: comm
+    type(exchange_settings_t) :: exchange
+    type(solute_settings_t) :: solute
     !> Where the values stand, for messages about them.
     type(control_t) :: source
   contains
     procedure :: refuse
     procedure :: refuse_group
+    procedure :: take_parameter
     procedure :: trajectory_atoms
     procedure :: expression_of
     procedure :: restrains_positions
@@ -215,9 +238,36 @@ contains
   !> The highest temperature (K) that the run is to have.
   pure real(real64) function highest_temperature(self)
     class(ensemble_settings_t), intent(in) :: self
-    highest_temperature = self%temperature
-    if (allocated(self%final_temperature)) highest_temperature = max(self%temperature, self%final_temperature)
+    highest_temperature = max(self%temperature, self%exchanged_temperature)
+    if (allocated(self%final_temperature)) highest_temperature = max(highest_temperature, self%final_temperature)
   end function highest_temperature
+
+  !> Take the values of a parameter that replicas exchange.
+  pure subroutine take_parameter(self, parameter)
+    class(settings_t), intent(inout) :: self
+    integer, intent(in) :: parameter
+    integer :: d, r
+    do d = 1, size(self%exchange%dimension)
+      associate (dimension => self%exchange%dimension(d), k => self%exchange%place(parameter, d))
+        select case (dimension%kind)
+        case (exchanges_temperature)
+          self%ensemble%temperature = dimension%value(k)
+        case (exchanges_pressure)
+          self%ensemble%pressure = dimension%value(k)
+        case (exchanges_restraints)
+          do r = 1, size(dimension%restraint)
+            associate (restraint => self%restraint(dimension%restraint(r)))
+              restraint%constant = restraint%constants(min(k, size(restraint%constants)))
+              restraint%final_constant = restraint%constant
+              restraint%reference = restraint%references(min(k, size(restraint%references)))
+            end associate
+          end do
+        case (exchanges_solute)
+          self%solute%factor = self%ensemble%temperature/dimension%value(k)
+        end select
+      end associate
+    end do
+  end subroutine take_parameter
 
   !> Whether the constant of any restraint changes in the course of the run.
   pure logical function releases_restraints(self)

@@ -343,7 +343,8 @@ contains
       call require("INPUT", "topologyfile")
       call require("INPUT", "dcdfile")
       call require("OUTPUT", "dcdfile")
-      if (.not. allocated(error) .and. index(settings%input%frames, "()") == 0) &
+      if (.not. allocated(error)) call check_sorting(settings, error)
+      if (.not. allocated(error) .and. index(settings%input%frames, "()") == 0 .and. settings%input%parameters == "") &
         call settings%refuse("INPUT", "dcdfile", "must contain (), which stands for the rank", error)
       if (.not. allocated(error) .and. settings%output%group > 0 .and. &
           settings%expression_of(settings%output%group) == "") &
@@ -355,6 +356,25 @@ contains
       if (.not. allocated(error)) call settings%source%require(section, key, error)
     end subroutine require
   end subroutine check_command
+
+  !> Merging of replicas by parameter.
+  subroutine check_sorting(settings, error)
+    type(settings_t), intent(in) :: settings
+    type(error_t), allocatable, intent(out) :: error
+    associate (input => settings%input, output => settings%output)
+      if (input%parameters == "") return
+      if (index(input%parameters, "{}") == 0) then
+        call settings%refuse("INPUT", "remfile", "must contain {}, which stands for the number of the replica", error)
+      else if (index(input%frames, "{}") == 0) then
+        call settings%refuse("INPUT", "dcdfile", "must contain {}, which stands for the number of the replica", error)
+      else if (index(output%frames, "{}") == 0) then
+        call settings%refuse("OUTPUT", "dcdfile", "must contain {}, which stands for the number of the parameter", error)
+      else if (index(input%frames, "()") == 0 .and. (output%group > 0 .or. settings%source%given("OUTPUT", "dcd_atoms"))) then
+        call settings%refuse("OUTPUT", merge("dcd_group", "dcd_atoms", output%group > 0), "chooses among the atoms of one "// &
+                             "file a rank, whose names have (); these files are sorted as they are: remove it", error)
+      end if
+    end associate
+  end subroutine check_sorting
 
   subroutine check_setup(settings, error)
     type(settings_t), intent(in) :: settings

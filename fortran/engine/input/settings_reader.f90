@@ -7,8 +7,10 @@ module settings_reader
   use comm_transports, only: transport_names
   use comm_torus_map, only: read_torus
   use control, only: control_t
+  use base_control_file, only: words
   use base_control_keys, only: position_of
   use control_keys, only: keys
+  use exchange_reader, only: read_exchange
   use foreign_files, only: set_name, take_imported
   use settings, only: angle_restraint, forcefield_embedded_atoms, forcefield_topology, groups_of_restraint, group_settings_t, &
                       dihedral_restraint, distance_restraint, position_restraint, rmsd_restraint, restraint_settings_t, &
@@ -55,6 +57,7 @@ contains
       if (.not. allocated(error)) call check_command(settings, command, error)
       if (allocated(error) .or. .not. any(command == ["run   ", "energy", "check "])) return
       call read_restraints(control, settings, error)
+      if (.not. allocated(error)) call read_exchange(control, settings, error)
       if (.not. allocated(error)) call check_release(settings, error)
       ! Restrained positions hold the centre of mass, unless the control file says otherwise.
       if (.not. allocated(error) .and. settings%restrains_positions() .and. .not. control%given("DYNAMICS", "stoptr_period")) &
@@ -75,10 +78,12 @@ contains
       if (input%scratch /= "") input%restart = set_name(input%restart)
       input%reference = control%text("INPUT", "reffile")
       input%frames = control%text("INPUT", "dcdfile")
+      input%parameters = control%text("INPUT", "remfile")
       input%embedded_atoms = control%text("INPUT", "eamfile")
       input%continues = control%yes("INPUT", "continue")
       output%log = control%text("OUTPUT", "logfile")
       output%frames = control%text("OUTPUT", "dcdfile")
+      output%parameters = control%text("OUTPUT", "remfile")
       call output%atoms%parse(control%text("OUTPUT", "dcd_atoms"), problem)
       if (problem /= "") call control%refuse("OUTPUT", "dcd_atoms", problem, error)
       output%group = int(control%integer("OUTPUT", "dcd_group"))
@@ -351,13 +356,13 @@ contains
       call control%refuse_numbered("RESTRAINTS", "function", number, "is missing; nfunctions asks for it", error)
       return
     end select
-    list = control%numbered("RESTRAINTS", "constant", number)
-    read (list, *) restraint%constant
+    restraint%constants = control%numbered_reals("RESTRAINTS", "constant", number)
+    restraint%constant = restraint%constants(1)
     restraint%final_constant = restraint%constant
     list = control%numbered("RESTRAINTS", "constant_end", number)
     if (list /= "") read (list, *) restraint%final_constant
-    list = control%numbered("RESTRAINTS", "reference", number)
-    read (list, *) restraint%reference
+    restraint%references = control%numbered_reals("RESTRAINTS", "reference", number)
+    restraint%reference = restraint%references(1)
     axis = index("XYZ", control%numbered("RESTRAINTS", "direction", number))
     if (axis > 0) restraint%along = 0
     if (axis > 0) restraint%along(axis) = 1
@@ -369,15 +374,5 @@ contains
       call control%refuse_numbered("RESTRAINTS", "select_index", number, "must name "// &
                                    to_text(size(restraint%group))//" groups for "//kind, error)
   end subroutine read_restraint
-
-  !> Number of words, separated by blanks.
-  pure integer function words(text)
-    character(len=*), intent(in) :: text
-    integer :: i
-    words = 0
-    do i = 1, len_trim(text)
-      if (text(i:i) /= " " .and. (i == 1 .or. text(max(1, i - 1):max(1, i - 1)) == " ")) words = words + 1
-    end do
-  end function words
 
 end module settings_reader

@@ -10,7 +10,9 @@ module merge
   use selection, only: atom_names_t, selection_t
   use settings, only: settings_t
   use base_posix_file, only: remove_file
-  use base_text, only: to_text, with_rank
+  use base_text, only: to_text, with_rank, with_replica
+  use demultiplex, only: demultiplex_dcd
+  use parameter_history, only: parameter_history_t, read_histories
   use topology, only: topology_t
   use trajectory, only: domain_magic
   implicit none
@@ -42,6 +44,11 @@ module merge
     integer(int64), allocatable :: next(:)
     integer(int64) :: step = 0
     real(real64) :: time = 0.0_real64, box(3) = 0.0_real64
+    !> Of a replica: only frames with this parameter are wanted, 0 = all are.
+    integer :: parameter = 0
+    type(parameter_history_t) :: history
+    !> Whether that frame was wanted.
+    logical :: is_wanted = .true.
   contains
     procedure :: find
     procedure :: read_frame
@@ -50,47 +57,91 @@ module merge
 contains
 
   !> Merge the files that [INPUT] dcdfile names (rank 0, 1, ... as far as they exist) into [OUTPUT] dcdfile: of
-  !> dcd_atoms those that dcd_group chooses. Runs on one rank.
+  !> dcd_atoms those that dcd_group chooses. Those of replicas become a file for each parameter. Runs on one rank.
   subroutine merge_trajectories(settings, topology, error)
     type(settings_t), intent(in) :: settings
     type(topology_t), intent(in) :: topology
     type(error_t), allocatable, intent(out) :: error
+    type(domain_files_t), allocatable :: files(:)
+    type(parameter_history_t), allocatable :: histories(:)
+    integer :: p, r
+    if (settings%input%parameters == "") then
+      allocate (files(1))
+      files(1)%name = settings%input%frames
+      call merge_files(settings, topology, files, settings%output%frames, error)
+      return
+    end if
+    call read_histories(settings%input%parameters, histories, error)
+    if (allocated(error)) return
+    if (index(settings%input%frames, "()") == 0) then
+      call demultiplex_dcd(settings%input%frames, settings%output%frames, histories, error)
+      return
+    end if
+    do p = 1, size(histories)
+      allocate (files(size(histories)))
+      do r = 1, size(files)
+        files(r)%name = with_replica(settings%input%frames, r)
+        files(r)%history = histories(r)
+        files(r)%parameter = p
+      end do
+      call merge_files(settings, topology, files, with_replica(settings%output%frames, p), error)
+      if (allocated(error)) return
+      deallocate (files)
+    end do
+  end subroutine merge_trajectories
+
+  !> Merge the wanted frames of one replica or of several, at each step of one of them, into the file `result_name`.
+  subroutine merge_files(settings, topology, files, result_name, error)
+    type(settings_t), intent(in) :: settings
+    type(topology_t), intent(in) :: topology
+    type(domain_files_t), intent(inout) :: files(:)
+    character(len=*), intent(in) :: result_name
+    type(error_t), allocatable, intent(out) :: error
     class(frame_writer_t), allocatable :: merged
     type(frame_sorter_t) :: sorter
-    type(domain_files_t) :: files
     type(wanted_t) :: wanted
-    integer(int64) :: n_wanted, n_found
-    integer :: n_frames
+    integer(int64) :: n_wanted, n_found, n_here
+    integer :: n_frames, r, holder
 
     call wanted%read(settings, topology, error)
-    if (.not. allocated(error)) call files%find(settings%input%frames, error)
-    if (.not. allocated(error)) &
-      call sorter%open(settings%output%frames//".part", wanted%chosen%n_members(), error)
+    do r = 1, size(files)
+      if (.not. allocated(error)) call files(r)%find(error)
+    end do
+    if (.not. allocated(error)) call sorter%open(result_name//".part", wanted%chosen%n_members(), error)
     if (allocated(error)) return
     n_wanted = sum(int(wanted%n_in_slice, int64))
     n_frames = 0
     do
       call sorter%clear()
-      call files%read_frame(topology, wanted, sorter, n_found, error)
+      n_found = 0
+      holder = 1
+      do r = 1, size(files)
+        call files(r)%read_frame(topology, wanted, sorter, n_here, error)
+        if (allocated(error)) exit
+        if (n_here < 0) n_found = -1
+        if (n_found < 0) exit
+        n_found = n_found + n_here
+        if (files(r)%is_wanted) holder = r
+      end do
       if (allocated(error) .or. n_found < 0) exit
-      if (n_found /= n_wanted) then
-        call refuse(files, n_found, n_wanted, error)
+      if (n_found /= n_wanted .or. any(files%step /= files(1)%step)) then
+        call refuse(files(holder), n_found, n_wanted, error)
         exit
       end if
-      if (n_frames == 0) call open_frame_file(settings%output%frames, n_wanted, settings%dynamics%timestep, &
-                                              max(1_int64, files%step), 0_int64, kept_frames_t(), merged, error)
-      if (.not. allocated(error)) call write_frame(files, wanted, sorter, merged, error)
+      if (n_frames == 0) call open_frame_file(result_name, n_wanted, settings%dynamics%timestep, &
+                                              max(1_int64, files(holder)%step), 0_int64, kept_frames_t(), merged, error)
+      if (.not. allocated(error)) call write_frame(files(holder), wanted, sorter, merged, error)
       if (allocated(error)) exit
       n_frames = n_frames + 1
     end do
     call sorter%close()
     if (allocated(merged)) then
       call merged%close()
-      if (allocated(error)) call remove_file(settings%output%frames)
+      if (allocated(error)) call remove_file(result_name)
     end if
     if (n_frames == 0 .and. .not. allocated(error)) &
-      call fail(error, exit_bad_input, with_rank(files%name, 0)//": holds no frame; nothing to merge")
-  end subroutine merge_trajectories
+      call fail(error, exit_bad_input, with_rank(files(1)%name, 0)//": holds no frame; nothing to merge")
+  end subroutine merge_files
 
   !> Find out which atoms are to be written, and count them.
   subroutine read_wanted(self, settings, topology, error)
@@ -134,26 +185,24 @@ contains
   end subroutine place_of
 
   !> Find the files of ranks 0, 1, ...
-  subroutine find(self, name, error)
+  subroutine find(self, error)
     class(domain_files_t), intent(inout) :: self
-    character(len=*), intent(in) :: name
     type(error_t), allocatable, intent(out) :: error
     integer :: n_files, i, unit
     logical :: there
-    self%name = name
     n_files = 0
     do
-      inquire (file=with_rank(name, n_files), exist=there)
+      inquire (file=with_rank(self%name, n_files), exist=there)
       if (.not. there) exit
       n_files = n_files + 1
     end do
     if (n_files == 0) then
-      call fail(error, exit_bad_input, with_rank(name, 0)//": this trajectory does not exist; check the name")
+      call fail(error, exit_bad_input, with_rank(self%name, 0)//": this trajectory does not exist; check the name")
       return
     end if
     allocate (self%next(n_files), source=int(len(domain_magic), int64))
     do i = 1, n_files
-      call open_domain_file(with_rank(name, i - 1), unit, error)
+      call open_domain_file(with_rank(self%name, i - 1), unit, error)
       if (allocated(error)) return
       close (unit)
     end do
@@ -197,7 +246,10 @@ contains
         call fail(error, exit_corrupt_file, with_rank(self%name, i - 1)//": its frames are not those of the other ranks")
       else
         self%step = step
-        call read_atoms(unit, self%next(i) + frame_head, n, topology, wanted, sorter, n_here, error)
+        n_here = 0
+        if (self%parameter > 0) self%is_wanted = self%history%parameter_at(step) == self%parameter
+        if (self%is_wanted) &
+          call read_atoms(unit, self%next(i) + frame_head, n, topology, wanted, sorter, n_here, error)
       end if
       close (unit)
       if (allocated(error) .or. n_found < 0) return

@@ -11,7 +11,7 @@ module checkpoints
   use base_stop_signal, only: stop_signal
   use base_text, only: to_text, with_rank
   use checkpoint, only: restart_of, write_set
-  use checkpoint_mark, only: checkpoint_mark_t, lock_pattern, mark_path, set_pattern
+  use checkpoint_mark, only: checkpoint_mark_t, earlier_mark_path, lock_pattern, mark_path, set_pattern
   use comm_communicator, only: communicator_t
   use control, only: line_length
   use energy_log, only: energy_log_t
@@ -46,6 +46,8 @@ module checkpoints
     real(real64), private :: looked_time = 0.0_real64, written_time = 0.0_real64
     !> Bytes of the trajectory that this rank writes alone.
     integer(int64), private :: own_frame_bytes = 0
+    !> Of replicas that have met: one of them was asked to stop, or the time has come.
+    logical, private :: stop_is_wished = .false., is_wished = .false.
   contains
     procedure :: prepare
     procedure :: start_from
@@ -53,6 +55,9 @@ module checkpoints
     procedure :: take_first_step
     procedure :: kept_frames
     procedure :: write_if_due
+    procedure :: time_has_come
+    procedure :: wish
+    procedure :: take_counts
     procedure :: write => write_checkpoint
     procedure :: refuse_earlier_end
     procedure :: finish
@@ -69,15 +74,17 @@ contains
     type(settings_t), intent(in) :: settings
     type(error_t), allocatable, intent(out) :: error
     type(checkpoint_mark_t) :: found
+    type(communicator_t) :: all
     integer(int64) :: start(2)
-    logical :: is_there
-    allocate (self%mark%minimiser(0))
+    logical :: is_there, all_have
+    all = comm%of_all_replicas()
+    allocate (self%mark%minimiser(0), self%mark%exchanges(0))
     self%pattern = settings%output%checkpoint
     self%is_on = self%pattern /= ""
     if (.not. self%is_on) return
     call make_folder_of(self%pattern, comm%rank)
     call lock_file(with_rank(lock_pattern(self%pattern), comm%rank), patience, error)
-    call comm%agree(error)
+    call all%agree(error)
     if (allocated(error)) return
     self%interval = 60.0_real64*settings%output%checkpoint_interval
     self%written_time = seconds()
@@ -89,12 +96,14 @@ contains
     call comm%sum(start)
     if (start(2) == comm%n_ranks) self%mark%start_checksum = start(1)
     call found%read(self%pattern, is_there, error)
+    all_have = is_there
     if (settings%input%continues) then
-      if (is_there .and. .not. allocated(error)) call check_run(self, comm, settings, found, error)
-      call comm%agree(error)
+      if (comm%n_replicas > 1) call choose_set(self%pattern, all, found, is_there, all_have, error)
+      if (all_have .and. .not. allocated(error)) call check_run(self, comm, settings, found, error)
+      call all%agree(error)
       if (allocated(error)) return
     end if
-    self%continues = is_there .and. settings%input%continues
+    self%continues = all_have .and. settings%input%continues
     if (self%continues) then
       if (comm%is_root()) found%topology_checksum = self%mark%topology_checksum
       self%mark = found
@@ -110,6 +119,28 @@ contains
       call remove_file(with_rank(set_pattern(self%pattern, found%set), comm%rank))
     end if
   end subroutine prepare
+
+  !> Of replicas, whose marks may be of two sets where a run was killed while they were written: take the mark of the set that
+  !> all have. `all_have`: there is one.
+  subroutine choose_set(pattern, all, found, is_there, all_have, error)
+    character(len=*), intent(in) :: pattern
+    type(communicator_t), intent(in) :: all
+    type(checkpoint_mark_t), intent(inout) :: found
+    logical, intent(in) :: is_there
+    logical, intent(out) :: all_have
+    type(error_t), allocatable, intent(inout) :: error
+    integer(int64) :: set, lowest
+    set = 0
+    if (is_there .and. .not. allocated(error)) set = found%set
+    lowest = nint(-all%maximum(-real(set, real64)), int64)
+    all_have = lowest > 0
+    if (.not. all_have .or. set == lowest .or. allocated(error)) return
+    call found%read_file(earlier_mark_path(pattern), error)
+    if (allocated(error)) return
+    if (found%set /= lowest) &
+      call fail(error, exit_corrupt_file, mark_path(pattern)//": the checkpoints of the replicas are of different steps; "// &
+                "remove them to start the run anew")
+  end subroutine choose_set
 
   !> Whether a mark is that of this run.
   subroutine check_run(self, comm, settings, found, error)
@@ -210,10 +241,20 @@ contains
     type(error_t), allocatable, intent(out) :: error
     real(real64), intent(in), optional :: minimiser(:)
     logical :: due, stops
-    if (.not. self%is_on .or. sim%step < self%next_look .or. sim%step >= last_step) return
-    call look(self, sim%comm, sim%step, due, stops)
+    type(communicator_t) :: all
+    if (.not. self%is_on .or. sim%step >= last_step) return
+    if (sim%comm%n_replicas > 1) then
+      due = self%is_wished
+      stops = self%stop_is_wished
+      self%is_wished = .false.
+    else
+      if (sim%step < self%next_look) return
+      call look(self, sim%comm, sim%step, due, stops)
+    end if
     if (.not. due) return
+    all = sim%comm%of_all_replicas()
     call watch%examine(sim, error)
+    call all%agree(error)
     if (allocated(error)) return
     call self%write(sim, log, frames, error, minimiser)
     if (allocated(error) .or. .not. stops) return
@@ -221,6 +262,29 @@ contains
               mark_path(self%pattern)//" is written, and the run goes on from it with continue = YES")
     call log%note(error%message)
   end subroutine write_if_due
+
+  !> Whether the interval since the last checkpoint is over.
+  logical function time_has_come(self)
+    class(checkpoints_t), intent(in) :: self
+    real(real64) :: now
+    now = seconds()
+    time_has_come = self%is_on .and. self%interval > 0.0_real64 .and. now - self%written_time >= self%interval
+  end function time_has_come
+
+  !> Replicas want a checkpoint at the end of the present step, and perhaps to stop then.
+  subroutine wish(self, stops, is_due)
+    class(checkpoints_t), intent(inout) :: self
+    logical, intent(in) :: stops, is_due
+    self%stop_is_wished = stops
+    self%is_wished = stops .or. is_due
+  end subroutine wish
+
+  !> Counts of exchanges that the next checkpoint is to hold.
+  subroutine take_counts(self, counts)
+    class(checkpoints_t), intent(inout) :: self
+    integer(int64), intent(in) :: counts(:)
+    self%mark%exchanges = counts
+  end subroutine take_counts
 
   !> Ask all ranks: a checkpoint is due because a signal came to one of them, which also stops the run, or because of the
   !> time. Sets the step of the next look.
@@ -262,8 +326,10 @@ contains
     type(checkpoint_mark_t) :: mark
     type(kept_frames_t) :: kept
     character(len=:), allocatable :: name
+    type(communicator_t) :: all
     integer(int64) :: total(1)
     if (.not. self%is_on) return
+    all = sim%comm%of_all_replicas()
     mark = self%mark
     mark%set = mark%set + 1
     mark%step = sim%step
@@ -271,19 +337,20 @@ contains
     name = set_pattern(self%pattern, mark%set)
     call log%keep(mark%log_bytes, error)
     if (.not. allocated(error)) call frames%keep(kept, error)
-    call sim%comm%agree(error)
+    call all%agree(error)
     if (allocated(error)) return
     saved = restart_of(sim)
     if (frames%per_domain) saved%frame_bytes = kept%bytes
     mark%frames = kept%frames
     mark%frame_bytes = kept%bytes
     call write_set(sim, saved, name, error)
+    call all%agree(error)
     if (.not. allocated(error)) then
       total = saved%checksum
       call sim%comm%sum(total)
       mark%set_checksum = total(1)
-      if (sim%comm%is_root()) call mark%write(self%pattern, error)
-      call sim%comm%agree(error)
+      if (sim%comm%is_root()) call replace_mark(self, mark, sim%comm%n_replicas, error)
+      call all%agree(error)
     end if
     if (allocated(error)) then
       call remove_file(with_rank(name, sim%comm%rank))
@@ -293,6 +360,23 @@ contains
     self%mark = mark
     self%written_time = seconds()
   end subroutine write_checkpoint
+
+  !> Put the mark of a new set in its place. The one before stays beside it where other replicas may not have come so far.
+  subroutine replace_mark(self, mark, n_replicas, error)
+    class(checkpoints_t), intent(in) :: self
+    type(checkpoint_mark_t), intent(in) :: mark
+    integer, intent(in) :: n_replicas
+    type(error_t), allocatable, intent(out) :: error
+    type(checkpoint_mark_t) :: before
+    logical :: is_there
+    if (n_replicas > 1) then
+      call before%read(self%pattern, is_there, error)
+      if (is_there .and. .not. allocated(error)) then
+        if (before%set == self%mark%set) call before%write_file(earlier_mark_path(self%pattern), error)
+      end if
+    end if
+    if (.not. allocated(error)) call mark%write(self%pattern, error)
+  end subroutine replace_mark
 
   !> Refuse an end that lies before the checkpoint; one at it is fine, and nothing is left to do.
   subroutine refuse_earlier_end(self, settings, section, step, last_step, error)

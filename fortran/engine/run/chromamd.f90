@@ -22,7 +22,7 @@ program chromamd
   character(len=8), parameter :: known(9) = [character(len=8) :: "setup", "run", "energy", "merge", "verify", "check", &
     "ranks", "help", "version"]
   integer, parameter :: exit_usage = 2
-  type(communicator_t) :: comm
+  type(communicator_t) :: comm, everyone
   type(settings_t) :: settings
   type(error_t), allocatable :: error
   character(len=:), allocatable :: command, path
@@ -65,6 +65,7 @@ program chromamd
       call comm%agree(error)
     end if
     if (.not. allocated(error) .and. command == "run" .and. settings%output%checkpoint /= "") call catch_stop_signals()
+    if (.not. allocated(error) .and. command == "run") call share_out_replicas()
     if (.not. allocated(error) .and. any(command == ["run   ", "energy"])) call set_pme_ranks_apart()
     if (comm%is_apart) then
       call serve_pme(comm)
@@ -83,7 +84,8 @@ program chromamd
     if (comm%n_apart > 0 .and. .not. comm%is_apart) call end_pme_service(comm)
     ! Every error has been made that of all ranks, so all end here together and one of them speaks.
     if (allocated(error)) then
-      if (comm%is_root() .and. .not. comm%is_apart) then
+      everyone = comm%of_all_replicas()
+      if (everyone%is_root() .and. .not. comm%is_apart) then
         write (error_unit, "(2a)") "chromamd: ", error%message
         ! Before MPI ends: mpirun drops what comes later.
         flush (error_unit)
@@ -162,6 +164,19 @@ contains
               trim(asked)//" ranks that were asked for (CHROMAMD_RANKS): its launcher does not fit the MPI library of "// &
               "chromamd; set dynamics.launcher to another one, e.g. mpirun")
   end subroutine check_launcher
+
+  !> Give each replica as many of the ranks as the others.
+  subroutine share_out_replicas()
+    integer :: n
+    n = settings%exchange%n_replicas()
+    if (mod(comm%n_ranks, n) /= 0) then
+      call settings%refuse("REMD", "dimension", "makes "//to_text(n)//" replicas, and "//to_text(comm%n_ranks)// &
+                           " ranks cannot be shared out evenly among them: start the program with a multiple of "// &
+                           to_text(n)//" ranks", error)
+      return
+    end if
+    if (n > 1) call comm%split(n)
+  end subroutine share_out_replicas
 
   !> Give the ranks that the control file asks for to reciprocal space.
   subroutine set_pme_ranks_apart()

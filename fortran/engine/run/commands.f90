@@ -4,6 +4,7 @@ module commands
   use base_kinds, only: int64, real64
   use atom_ranges, only: atom_ranges_t
   use pair_precision, only: precision_name
+  use replica_exchange, only: replica_exchange_t
   use comm_communicator, only: communicator_t
   use settings, only: schedule_t, settings_t
   use ensemble_setup, only: prepare_ensemble
@@ -46,36 +47,87 @@ contains
     type(simulation_t) :: sim
     type(energy_log_t) :: log
     type(trajectory_t) :: frames
-    type(atom_ranges_t) :: chosen
     integer(int64) :: first_step
     type(checkpoints_t) :: checkpoints
     type(health_watch_t) :: watch
-    type(restart_t) :: saved
-    real(real64) :: timestep
-    real(real64), allocatable :: origin(:)
+    type(replica_exchange_t) :: exchange
     logical :: rigid
-    character(len=:), allocatable :: extent
-    type(schedule_t) :: schedule
-    character(len=160) :: line
 
+    call exchange%prepare(comm, settings)
+    call begin_run(sim, comm, settings, checkpoints, exchange, first_step, error)
+    if (allocated(error)) return
+    rigid = settings%runs_dynamics .and. settings%constraints%rigid_bonds
+    call sim%prepare_forces(settings, rigid, error)
+    if (.not. allocated(error)) then
+      call prepare_ensemble(sim, settings, rigid)
+      call watch%init(sim, rigid)
+      call open_outputs(sim, settings, checkpoints, exchange, first_step, log, frames, error)
+    end if
+    call exchange%agree(error)
+    if (allocated(error)) return
+    if (settings%runs_dynamics) then
+      call run_dynamics(sim, settings, log, frames, checkpoints, watch, exchange, error)
+    else
+      call run_minimisation(sim, settings, log, frames, checkpoints, watch, error)
+    end if
+    if (allocated(error)) then
+      if (error%code == exit_unstable) then
+        error%message = error%message//"; "//checkpoints%last_good(settings)
+        call log%note(error%message)
+      end if
+    end if
+    call exchange%part(error)
+    call exchange%close()
+    call sim%halo%destroy()
+    call frames%close()
+    call log%close()
+    call checkpoints%finish(sim%comm)
+  end subroutine command_run
+
+  !> The state that a run begins with, of its restart files or of its checkpoint; `first_step`: that at which the run, as a
+  !> whole, has begun.
+  subroutine begin_run(sim, comm, settings, checkpoints, exchange, first_step, error)
+    type(simulation_t), intent(inout) :: sim
+    type(communicator_t), intent(in) :: comm
+    type(settings_t), intent(inout) :: settings
+    type(checkpoints_t), intent(inout) :: checkpoints
+    type(replica_exchange_t), intent(inout) :: exchange
+    integer(int64), intent(out) :: first_step
+    type(error_t), allocatable, intent(out) :: error
+    type(restart_t) :: saved
+    first_step = 0
     call set_up_imported(comm, settings, error)
+    call exchange%agree(error)
     if (allocated(error)) return
     sim%comm = comm
     call sim%timer%start()
     call checkpoints%prepare(comm, settings, error)
     if (allocated(error)) return
     call start_from_files(sim, settings, checkpoints%start_from(settings), saved, error)
-    if (allocated(error)) return
-    call checkpoints%check_set(sim%comm, saved, error)
+    if (.not. allocated(error)) call checkpoints%check_set(sim%comm, saved, error)
+    call exchange%agree(error)
     if (allocated(error)) return
     first_step = merge(0_int64, sim%step, sim%phase == phase_fresh .or. .not. settings%runs_dynamics)
     call checkpoints%take_first_step(first_step)
-    rigid = settings%runs_dynamics .and. settings%constraints%rigid_bonds
-    call sim%prepare_forces(settings, rigid, error)
-    if (allocated(error)) return
-    call prepare_ensemble(sim, settings, rigid)
-    call watch%init(sim, rigid)
+    call exchange%begin(settings, sim%step, sim%kept%parameter, checkpoints%mark%exchanges, error)
+  end subroutine begin_run
 
+  !> Open log, trajectory and the record of exchanges, and say in the log what is run.
+  subroutine open_outputs(sim, settings, checkpoints, exchange, first_step, log, frames, error)
+    type(simulation_t), intent(inout) :: sim
+    type(settings_t), intent(in) :: settings
+    type(checkpoints_t), intent(in) :: checkpoints
+    type(replica_exchange_t), intent(inout) :: exchange
+    integer(int64), intent(in) :: first_step
+    type(energy_log_t), intent(inout) :: log
+    type(trajectory_t), intent(inout) :: frames
+    type(error_t), allocatable, intent(out) :: error
+    real(real64), allocatable :: origin(:)
+    character(len=:), allocatable :: extent
+    type(atom_ranges_t) :: chosen
+    type(schedule_t) :: schedule
+    real(real64) :: timestep
+    character(len=160) :: line
     call log%open(settings%output%log, sim%comm%is_root(), checkpoints%mark%log_bytes, error)
     call sim%comm%agree(error)
     if (allocated(error)) return
@@ -90,7 +142,7 @@ contains
     if (settings%energy%ewald_charges .and. .not. settings%has_material()) then
       write (line, "(a,i0,a,i0,a,i0,a,f7.5,a)") "reciprocal space: ", sim%grid_points(1), " x ", sim%grid_points(2), " x ", &
         sim%grid_points(3), " points, alpha ", sim%field%shared%alpha, "/angstrom"
-      if (comm%n_apart > 0) line = trim(line)//", "//to_text(int(comm%n_apart, int64))//" ranks apart"
+      if (sim%comm%n_apart > 0) line = trim(line)//", "//to_text(int(sim%comm%n_apart, int64))//" ranks apart"
       call log%note(trim(line))
     end if
     if (size(settings%source%ignored) > 0) &
@@ -114,23 +166,12 @@ contains
     if (sim%is_open) origin = open_origin(sim%grid%box)
     call frames%open(sim%comm, settings%output%frames, chosen, timestep, schedule%frame_period, first_step, &
                      checkpoints%kept_frames(sim%comm), error, origin)
+    if (.not. allocated(error)) &
+      call exchange%open_record(sim%comm, settings, merge(sim%step, first_step, checkpoints%continues), checkpoints%continues, &
+                                error)
     if (allocated(error)) return
-    if (settings%runs_dynamics) then
-      call run_dynamics(sim, settings, log, frames, checkpoints, watch, error)
-    else
-      call run_minimisation(sim, settings, log, frames, checkpoints, watch, error)
-    end if
-    if (allocated(error)) then
-      if (error%code == exit_unstable) then
-        error%message = error%message//"; "//checkpoints%last_good(settings)
-        call log%note(error%message)
-      end if
-    end if
-    call sim%halo%destroy()
-    call frames%close()
-    call log%close()
-    call checkpoints%finish(sim%comm)
-  end subroutine command_run
+    if (settings%exchange%is_on) call log%note(exchange%describe())
+  end subroutine open_outputs
 
   !> Restart files to start from where the control file names imported coordinates, or a set of another number of ranks.
   subroutine set_up_imported(comm, settings, error)
@@ -152,14 +193,15 @@ contains
     settings%input%restart = setup%output%restart
   end subroutine set_up_imported
 
-  !> One evaluation of energies and forces, from restart files if the control file names them, else from the bricks.
+  !> One evaluation of energies and forces, from restart files if the control file names them, else from the bricks; with
+  !> [REMD] one for each parameter, and the forces of the last.
   subroutine command_energy(comm, settings, error)
     type(communicator_t), intent(in) :: comm
     type(settings_t), intent(in) :: settings
     type(error_t), allocatable, intent(out) :: error
     type(simulation_t) :: sim
-    type(energies_t) :: total
-    integer :: k
+    type(settings_t) :: changed
+    integer :: parameter
 
     sim%comm = comm
     call sim%timer%start()
@@ -173,7 +215,25 @@ contains
     if (allocated(error)) return
     call sim%rebuild(error)
     if (allocated(error)) return
-    call sim%compute_forces(.true.)
+    changed = settings
+    do parameter = 1, settings%exchange%n_replicas()
+      if (settings%exchange%is_on) then
+        call changed%take_parameter(parameter)
+        call sim%take_parameters(changed)
+        if (sim%comm%is_root()) write (output_unit, "(a,i0)") "PARAMETER = ", parameter
+      end if
+      call sim%compute_forces(.true.)
+      call print_energies(sim)
+    end do
+    call sim%halo%destroy()
+    if (settings%output%forces /= "") call write_forces(settings%output%forces, sim%comm, sim%topology%n_atoms, sim%atoms, error)
+  end subroutine command_energy
+
+  !> Those of the last evaluation, on standard output.
+  subroutine print_energies(sim)
+    type(simulation_t), intent(in) :: sim
+    type(energies_t) :: total
+    integer :: k
     total = sim%sum_energies()
     if (sim%comm%is_root()) then
       write (output_unit, "(a,i0)") "ATOMS = ", sim%topology%n_atoms
@@ -185,9 +245,7 @@ contains
       write (output_unit, "(a,es23.15e3)") "RMSG = ", sqrt(total%force2/(3.0_real64*sim%topology%n_atoms))
       write (output_unit, "(a,9es24.15e3)") "VIRIAL = ", total%virial
     end if
-    call sim%halo%destroy()
-    if (settings%output%forces /= "") call write_forces(settings%output%forces, sim%comm, sim%topology%n_atoms, sim%atoms, error)
-  end subroutine command_energy
+  end subroutine print_energies
 
   !> Per-domain trajectories to one DCD; the root does it alone.
   subroutine command_merge(comm, settings, error)

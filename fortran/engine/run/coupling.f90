@@ -9,7 +9,7 @@ module coupling
   use simulation, only: simulation_t
   implicit none
   private
-  public :: coupling_t, is_multiple
+  public :: coupling_t, change_bath, is_multiple
 
   type :: coupling_t
     !> Steps between two uses.
@@ -83,10 +83,11 @@ contains
     class(coupling_t), intent(inout) :: self
     type(simulation_t), intent(inout) :: sim
     if (self%annealing_period > 0) then
-      call set_temperature(sim, max(0.0_real64, self%first_temperature + self%temperature_change* &
-                                    ((sim%step - 1)/self%annealing_period)))
+      call change_bath(sim, max(0.0_real64, self%first_temperature + self%temperature_change* &
+                                ((sim%step - 1)/self%annealing_period)), sim%barostat%pressure)
     else if (allocated(self%final_temperature)) then
-      call set_temperature(sim, self%first_temperature + sim%progress*(self%final_temperature - self%first_temperature))
+      call change_bath(sim, self%first_temperature + sim%progress*(self%final_temperature - self%first_temperature), &
+                       sim%barostat%pressure)
     end if
     if (is_multiple(sim%step - 1, self%bath_period)) &
       call sim%thermostat%act_on_velocities(sim%comm, sim%atoms, sim%step, 1, 0.5_real64*self%bath_time)
@@ -94,19 +95,20 @@ contains
       call sim%barostat%act_before(sim%comm, sim%atoms, product(sim%grid%box), sim%step, 0.5_real64*self%box_time)
   end subroutine begin
 
-  !> Give thermostat and barostat another temperature (K). What this changes of the energy that they hold is booked as
-  !> heat, so that the conserved quantity goes on.
-  subroutine set_temperature(sim, temperature)
+  !> Give thermostat and barostat another temperature (K) and pressure (kcal/mol/angstrom^3). What this changes of the energy
+  !> that they hold is booked as heat, so that the conserved quantity goes on.
+  subroutine change_bath(sim, temperature, pressure)
     type(simulation_t), intent(inout) :: sim
-    real(real64), intent(in) :: temperature
+    real(real64), intent(in) :: temperature, pressure
     real(real64) :: before, volume
     volume = product(sim%grid%box)
     before = sim%thermostat%conserved_part() + sim%barostat%conserved_part(volume)
     sim%thermostat%temperature = temperature
     call sim%barostat%set_temperature(temperature)
+    sim%barostat%pressure = pressure
     sim%thermostat%heat = sim%thermostat%heat + &
                           (sim%thermostat%conserved_part() + sim%barostat%conserved_part(volume) - before)
-  end subroutine set_temperature
+  end subroutine change_bath
 
   !> What comes after the motions of a step. `total`: energies at the end of it, defined where `needs_pressure`.
   subroutine finish(self, sim, total)

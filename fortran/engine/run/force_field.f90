@@ -26,6 +26,7 @@ module force_field
     procedure :: prepare
     procedure :: compute
     procedure :: take_atoms
+    procedure :: take_parameters
     procedure :: set_reach
     procedure :: forget_lists
     procedure :: make_lists
@@ -165,6 +166,17 @@ contains
       if (allocated(error)) return
     end do
   end subroutine take_atoms
+
+  !> Follow parameters that replicas exchange.
+  subroutine take_parameters(self, settings, state)
+    class(force_field_t), intent(inout) :: self
+    type(settings_t), intent(in) :: settings
+    type(system_state_t), intent(inout) :: state
+    integer :: k
+    do k = 1, size(self%slot)
+      call self%slot(k)%term%take_parameters(settings, state, self%shared)
+    end do
+  end subroutine take_parameters
 
   !> Follow the reach of the pair list.
   subroutine set_reach(self)

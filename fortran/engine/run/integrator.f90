@@ -16,6 +16,7 @@ module integrator
   use health_watch, only: health_watch_t
   use base_error, only: error_t
   use kinetics, only: my_energy_of_change, my_kinetic_energy, remove_momentum, remove_rotation
+  use replica_exchange, only: replica_exchange_t
   use restart, only: phase_dynamics, phase_fresh, phase_half_step
   use setup, only: draw_velocities
   use simulation, only: simulation_t
@@ -29,14 +30,16 @@ module integrator
 
 contains
 
-  !> Run [DYNAMICS] from the present state, which may be that of a checkpoint. `watch` ends it where it becomes unstable.
-  subroutine run_dynamics(sim, settings, log, frames, checkpoints, watch, error)
+  !> Run [DYNAMICS] from the present state, which may be that of a checkpoint. `watch` ends it where it becomes unstable, and
+  !> `exchange` brings the parameters of other replicas.
+  subroutine run_dynamics(sim, settings, log, frames, checkpoints, watch, exchange, error)
     type(simulation_t), intent(inout) :: sim
     type(settings_t), intent(in) :: settings
     type(energy_log_t), intent(inout) :: log
     type(trajectory_t), intent(inout) :: frames
     type(checkpoints_t), intent(inout) :: checkpoints
     type(health_watch_t), intent(inout) :: watch
+    type(replica_exchange_t), intent(inout) :: exchange
     type(error_t), allocatable, intent(out) :: error
     type(coupling_t) :: coupling
     type(energies_t) :: total, shown
@@ -100,7 +103,7 @@ contains
       sim%progress = share_done(sim%step)
       restart_now = sim%step == last_step .or. is_multiple(sim%step, restart_period)
       energy_now = sim%step == last_step .or. is_multiple(sim%step, energy_period)
-      want_energy = energy_now .or. coupling%needs_pressure(sim)
+      want_energy = energy_now .or. coupling%needs_pressure(sim) .or. exchange%is_due(sim%step)
       if (whole_step) call coupling%begin(sim)
       if (sim%split_forces .and. is_multiple(sim%step - 1, long_period)) &
         call kick(sim, sim%slow_force, 0.5_real64*long_period*timestep)
@@ -148,6 +151,8 @@ contains
       if (is_multiple(sim%step, frame_period)) &
         call frames%write(sim%comm, sim%step, sim%time, sim%grid%box, sim%atoms, error)
       if (allocated(error)) return
+      call exchange%meet(sim, checkpoints, error)
+      if (allocated(error)) return
       if (restart_now .and. .not. energy_now) call watch%examine(sim, error)
       if (allocated(error)) return
       if (restart_now .and. restart_name /= "") call write_restart(sim, restart_name, error)
@@ -159,6 +164,9 @@ contains
     if (sim%lists%balance%describe() /= "") call log%note(sim%lists%balance%describe())
     call sim%timer%report(sim%comm, log%unit, sim%step - begin_step, sim%topology%n_atoms, &
                           (sim%step - begin_step)*timestep)
+    call exchange%report(log)
+    call exchange%meet_at_end(error)
+    if (allocated(error)) return
     call checkpoints%write(sim, log, frames, error)
   contains
     !> Share of the steps of the run that are done after a step.

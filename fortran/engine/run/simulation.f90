@@ -12,6 +12,7 @@ module simulation
   use force_field, only: force_field_t
   use neighbour_lists, only: neighbour_lists_t
   use settings, only: settings_t
+  use solute_scaling, only: solute_scaling_t
   use system_state, only: system_state_t
   use thermostat, only: thermostat_t
   implicit none
@@ -22,6 +23,7 @@ module simulation
     type(neighbour_lists_t) :: lists
     type(force_field_t) :: field
     type(constraints_t) :: constraints
+    type(solute_scaling_t) :: solute
     !> Not there before an ensemble is prepared.
     class(thermostat_t), allocatable :: thermostat
     class(barostat_t), allocatable :: barostat
@@ -39,6 +41,7 @@ module simulation
     real(real64) :: hops(2) = 0.0_real64
   contains
     procedure :: prepare_forces
+    procedure :: take_parameters
     procedure :: rebuild
     procedure :: renew_list
     procedure :: list_is_due
@@ -59,12 +62,28 @@ contains
     logical, intent(in) :: rigid
     type(error_t), allocatable, intent(out) :: error
     self%halo%options = halo_options(settings)
+    call self%solute%init(settings, self%topology, error)
+    call self%comm%agree(error)
+    if (allocated(error)) return
+    if (self%solute%is_on) call self%atoms%take_parameters(self%topology)
     call self%constraints%init(self%topology, rigid, settings%constraints%settle_waters, settings%constraints%iterations, &
                                settings%constraints%tolerance)
     call self%field%prepare(settings, self%system_state_t, rigid, error)
     if (allocated(error)) return
     call self%lists%prepare_tolerance(settings, self%system_state_t, self%field)
+    if (settings%exchange%is_on) call self%take_parameters(settings)
   end subroutine prepare_forces
+
+  !> Follow parameters of the settings that replicas exchange and that decide forces.
+  subroutine take_parameters(self, settings)
+    class(simulation_t), intent(inout) :: self
+    type(settings_t), intent(in) :: settings
+    if (self%solute%is_on) then
+      call self%solute%apply(settings%solute%factor, self%topology)
+      call self%atoms%take_parameters(self%topology)
+    end if
+    call self%field%take_parameters(settings, self%system_state_t)
+  end subroutine take_parameters
 
   !> How ghosts travel. Transports are tried out only where many steps follow; they do not change results.
   type(halo_options_t) function halo_options(settings) result(options)

@@ -34,6 +34,7 @@ module atoms
     !> How positions and sums over atoms are rounded.
     type(rounding_t) :: rounding
   contains
+    procedure :: take_parameters
     procedure :: identify_owned
     procedure :: add_ghosts
     procedure :: wrap
@@ -108,6 +109,21 @@ contains
       end associate
     end do
   end subroutine list_kinds
+
+  !> Take charges and types of all kinds of atoms anew, after they changed in the topology.
+  subroutine take_parameters(self, topology)
+    class(atoms_t), intent(inout) :: self
+    type(topology_t), intent(in) :: topology
+    integer :: t
+    if (.not. allocated(self%charge)) return
+    do t = 1, size(topology%templates)
+      associate (template => topology%templates(t), first => self%kinds_before(t) + 1, &
+                 last => self%kinds_before(t) + topology%templates(t)%n_atoms)
+        self%charge(first:last) = template%charge(:template%n_atoms)
+        self%lj_type(first:last) = template%lj_type(:template%n_atoms)
+      end associate
+    end do
+  end subroutine take_parameters
 
   !> Find the kinds of atoms `first+1:n_total` from their ids.
   subroutine resize(self, topology, first)

@@ -206,6 +206,8 @@ contains
         if (column(c) == "theta0" .or. column(c) == "psi0" .or. column(c) == "phase") values = values*degree
         if (column(c) == "map") values = values + 1.0_real64
         terms%parameter(c, :) = values
+        ! What its energy is multiplied by.
+        if (column(c) == "map") terms%parameter(2, :) = 1.0_real64
       end do
     end associate
   end subroutine read_terms

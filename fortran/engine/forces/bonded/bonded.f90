@@ -84,6 +84,7 @@ module bonded
   contains
     procedure :: init
     procedure :: assign
+    procedure :: take_parameters
     procedure :: compute
   end type bonded_t
 
@@ -210,6 +211,18 @@ contains
       if (kind == is_pair14) table%parameter(1, :) = self%coulomb_constant*table%parameter(1, :)
     end associate
   end subroutine make_table
+
+  !> Take the parameters of all terms anew.
+  subroutine take_parameters(self, topology)
+    class(bonded_t), intent(inout) :: self
+    type(topology_t), intent(in) :: topology
+    integer :: kind
+    do kind = 1, n_kinds - 1
+      if (.not. allocated(self%table(kind)%before)) cycle
+      deallocate (self%table(kind)%before, self%table(kind)%parameter)
+      call make_table(self, kind, topology)
+    end do
+  end subroutine take_parameters
 
   subroutine assign_kind(self, kind, topology, atoms, map, box, by_middle)
     type(bonded_t), intent(inout) :: self

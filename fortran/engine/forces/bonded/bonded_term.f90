@@ -20,6 +20,7 @@ module bonded_term
     procedure :: prepare
     procedure :: compute
     procedure :: take_atoms
+    procedure :: take_parameters
   end type bonded_term_t
 
 contains
@@ -47,6 +48,15 @@ contains
     call move_alloc(self%terms%exclusion_first, shared%exclusion_first)
     call move_alloc(self%terms%exclusion_partner, shared%exclusion_partner)
   end subroutine take_atoms
+
+  subroutine take_parameters(self, settings, state, shared)
+    class(bonded_term_t), intent(inout) :: self
+    type(settings_t), intent(in) :: settings
+    type(system_state_t), intent(inout) :: state
+    type(interactions_t), intent(in) :: shared
+    associate (unused => settings, unused2 => shared); end associate
+    call self%terms%take_parameters(state%topology)
+  end subroutine take_parameters
 
   subroutine compute(self, state, shared, part, want_energy, sums, beside)
     class(bonded_term_t), intent(inout) :: self

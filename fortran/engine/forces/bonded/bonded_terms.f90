@@ -88,6 +88,8 @@ contains
           call improper(r, parameter, term_force(:, :, t), e)
         case default
           call coupled_torsions(r, cmap, nint(parameter(1)), term_force(:, :, t), e)
+          e = parameter(2)*e
+          term_force(:, :, t) = parameter(2)*term_force(:, :, t)
         end select
       end associate
       energy = energy + ((e + rounding%energy) - rounding%energy)

@@ -48,6 +48,7 @@ contains
     real(real_pair) :: parameters(3)
 
     self%base = first - 1
+    if (allocated(self%parameter_of)) deallocate (self%parameter_of, self%type_of)
     associate (n => last - first + 1)
       ! Only matrices are looked up by types.
       allocate (self%parameter_of(lanes, 3, n), self%type_of(lanes, merge(n, 1, types%by_matrix)))

@@ -16,7 +16,7 @@ module nonbonded
   use bounding_box, only: find_bounds
   use cluster_window, only: find_special, frame_t, window_t
   use coarse_place, only: int16, measure_moves, note_places
-  use base_error, only: error_t, exit_bad_input, fail
+  use base_error, only: error_t
   use base_fixed_point, only: rounding_t
   use excluded_pairs, only: excluded_pairs_t
   use force_moment_sum, only: force_moment
@@ -81,6 +81,7 @@ module nonbonded
   contains
     procedure :: init
     procedure :: rebuild
+    procedure :: take_parameters
     procedure :: forget_list
     procedure :: compute
     procedure :: instruction_set
@@ -103,15 +104,9 @@ contains
     type(nonbonded_options_t), intent(in) :: options
     type(error_t), allocatable, intent(out) :: error
     integer, intent(in), optional :: highest_instruction_set
-    character(len=160) :: message
     integer :: order
-
-    if (options%cutoff <= 0.0_real64 .or. options%list_distance < options%cutoff) then
-      write (message, "(2(a,f0.3))") "pairlistdist ", options%list_distance, &
-        " must be at least cutoffdist, and cutoffdist positive: ", options%cutoff
-      call fail(error, exit_bad_input, trim(message))
-      return
-    end if
+    call options%check(error)
+    if (allocated(error)) return
     call self%pair%prepare(options%cutoff, options%switch_distance, options%list_distance, options%alpha, &
                            options%vdw_form, options%dispersion_alpha, options%coulomb_shift, error, options%solvent)
     if (allocated(error)) return
@@ -224,7 +219,6 @@ contains
     type(pair_block_t), allocatable :: block(:)
     real(real64) :: low(3), high(3), extent
     integer :: b
-
     self%n_owned = n_owned
     self%n_total = n_total
     self%is_frugal = n_total >= self%many_atoms
@@ -276,6 +270,17 @@ contains
     call owner%forget_clusters()
     call note_pruned(self, position)
   end subroutine rebuild
+
+  !> Take other parameters of the kinds of atoms than when the list was made; arguments as of `init` and `rebuild`.
+  subroutine take_parameters(self, lj, kind, charge, lj_type)
+    class(nonbonded_t), intent(inout) :: self
+    type(lennard_jones_t), intent(in) :: lj
+    integer, intent(in) :: kind(:), lj_type(:)
+    real(real64), intent(in) :: charge(:)
+    call self%types%init(lj, (self%types%coulomb_constant))
+    if (.not. self%is_frugal) &
+      call self%all%pack_parameters(self%list, self%types, self%kernels%lanes, 1, self%list%n_clusters, kind, charge, lj_type)
+  end subroutine take_parameters
 
   !> Of what the search found keep the entries of the list, and of these find the near ones.
   subroutine select_entries(self, block, position)
@@ -415,7 +420,6 @@ contains
     integer, intent(in), optional :: part
     class(background_t), intent(inout), optional :: background
     integer :: meets
-
     energy_lj = 0.0_real64
     energy_elec = 0.0_real64
     virial = 0.0_real64

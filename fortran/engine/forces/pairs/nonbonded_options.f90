@@ -1,6 +1,7 @@
 !> What the user can choose about the real-space energy.
 module nonbonded_options
   use base_kinds, only: real64
+  use base_error, only: error_t, exit_bad_input, fail
   use base_fixed_point, only: rounding_t
   use implicit_solvent, only: implicit_solvent_t
   use pair_forms, only: vdw_switch
@@ -35,6 +36,21 @@ module nonbonded_options
     !> formula), and their density.
     integer :: table_order = 0
     real(real64) :: table_density = 20.0_real64
+  contains
+    procedure :: check
   end type nonbonded_options_t
+
+contains
+
+  !> Fails when distances are out of order.
+  subroutine check(self, error)
+    class(nonbonded_options_t), intent(in) :: self
+    type(error_t), allocatable, intent(out) :: error
+    character(len=160) :: message
+    if (self%cutoff > 0.0_real64 .and. self%list_distance >= self%cutoff) return
+    write (message, "(2(a,f0.3))") "pairlistdist ", self%list_distance, &
+      " must be at least cutoffdist, and cutoffdist positive: ", self%cutoff
+    call fail(error, exit_bad_input, trim(message))
+  end subroutine check
 
 end module nonbonded_options

@@ -30,6 +30,7 @@ module pair_term
   contains
     procedure :: prepare
     procedure :: compute
+    procedure :: take_parameters
     procedure :: set_reach
     procedure :: forget_list
     procedure :: make_list
@@ -106,6 +107,16 @@ contains
                              sqrt(3.0_real64*boltzmann*temperature*acceleration_unit)*settings%dynamics%timestep)
     end associate
   end subroutine find_tolerance
+
+  subroutine take_parameters(self, settings, state, shared)
+    class(pair_term_t), intent(inout) :: self
+    type(settings_t), intent(in) :: settings
+    type(system_state_t), intent(inout) :: state
+    type(interactions_t), intent(in) :: shared
+    associate (unused => settings, unused2 => shared, atoms => state%atoms)
+      call self%pairs%take_parameters(lennard_jones_of(state%topology), atoms%kind, atoms%charge, atoms%lj_type)
+    end associate
+  end subroutine take_parameters
 
   subroutine set_reach(self, shared)
     class(pair_term_t), intent(inout) :: self

@@ -18,6 +18,7 @@ module restraint_term
     procedure :: prepare
     procedure :: compute
     procedure :: take_atoms
+    procedure :: take_parameters
   end type restraint_term_t
 
 contains
@@ -40,6 +41,15 @@ contains
     associate (unused => shared, unused2 => error); end associate
     call self%restraints%assign(state%atoms)
   end subroutine take_atoms
+
+  subroutine take_parameters(self, settings, state, shared)
+    class(restraint_term_t), intent(inout) :: self
+    type(settings_t), intent(in) :: settings
+    type(system_state_t), intent(inout) :: state
+    type(interactions_t), intent(in) :: shared
+    associate (unused => state, unused2 => shared); end associate
+    call self%restraints%take_parameters(settings)
+  end subroutine take_parameters
 
   subroutine compute(self, state, shared, part, want_energy, sums, beside)
     class(restraint_term_t), intent(inout) :: self

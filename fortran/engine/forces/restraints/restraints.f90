@@ -53,6 +53,7 @@ module restraints
   contains
     procedure :: init
     procedure :: assign
+    procedure :: take_parameters
     procedure :: compute
   end type restraints_t
 
@@ -97,6 +98,23 @@ contains
       end associate
     end do
   end subroutine init
+
+  !> Take constants and references anew from the settings.
+  subroutine take_parameters(self, settings)
+    class(restraints_t), intent(inout) :: self
+    type(settings_t), intent(in) :: settings
+    integer :: k
+    if (.not. allocated(self%restraint)) return
+    do k = 1, size(self%restraint)
+      associate (restraint => self%restraint(k), wanted => settings%restraint(k))
+        restraint%constant = wanted%constant
+        restraint%first_constant = wanted%constant
+        restraint%final_constant = wanted%final_constant
+        restraint%reference = wanted%reference
+        if (any(restraint%kind == [angle_restraint, dihedral_restraint])) restraint%reference = restraint%reference*degree
+      end associate
+    end do
+  end subroutine take_parameters
 
   !> Fill a group with the atoms of groupN.
   subroutine choose_atoms(group, settings, topology, names, number, by_mass, error)
