@@ -135,7 +135,7 @@ def readers(build: Path, repository: Path) -> list[Reader]:
         Reader("PDB", texts[".pdb"], ".pdb", atoms, _atom_lines),
         Reader("mmCIF", texts[".cif"], ".cif", quiet(StructureFile.read)),
         *of_build(".cool", "contact_map.cool",
-                  lambda path: matrix_contacts(str(path), build_chromosome(results), 0, 3000), share=0.02),
+                  lambda path: matrix_contacts(str(path), build_chromosome(results), 0, 3000), share=0.002),
         *of_build("scaffold.h5", "scaffold.h5", Scaffold.read),
         *of_build("solute.h5", "solute.h5", Solute.read),
         *of_build("topology.h5", "topology.h5", Topology.read),
@@ -147,8 +147,8 @@ def readers(build: Path, repository: Path) -> list[Reader]:
         *of_build("restart", "md/restart/02-dynamics_0.rst",
                   lambda path: read_restart(str(path).replace("_0.rst", "_().rst"), manifest.atoms), "_0.rst", 0.2),
         *of_build("DCD, its header", "md/02-dynamics.dcd", check_length, share=0.2),
-        *of_build("control file, by chromamd", "md/02-dynamics.inp", of_engine("check"), share=0.05),
-        *of_build("restart, by chromamd", "md/restart/02-dynamics_0.rst", of_engine("verify"), share=0.05),
+        *of_build("control file, by chromamd", "md/02-dynamics.inp", of_engine("check"), share=0.01),
+        *of_build("restart, by chromamd", "md/restart/02-dynamics_0.rst", of_engine("verify"), share=0.01),
     ]
 
 
