@@ -5,8 +5,10 @@ A small build (DNA alone, so that every stage takes seconds) goes through the wh
 - every stage is killed at random moments, the engine's too, and asked for again;
 - the disk fails at the calls of every stage that change files, one by one: full, over quota, broken;
 - random bits of all files of the output folder are flipped, and `chromabuild verify` is asked;
-- harmed files are given to every reader;
+- harmed and made-up files are given to every reader;
 - several `chromabuild all` are started in one folder at once.
+
+With --journal a run that was stopped goes on where it was, and a run of more trials makes those that are missing.
 
 The exit code is 1 when a file was torn, lost, left over or other than undisturbed, when a failure was not told in one
 sentence with its exit code, or when a flip was not noticed.
@@ -24,10 +26,12 @@ if __name__ == "__main__" and not {"-h", "--help"} & {*sys.argv}:
 
 import collections
 import errno
+import itertools
 import random
 import shutil
 import signal
 import time
+from collections.abc import Callable
 
 from common.command import Benchmark
 from common.fault_trials import (
@@ -39,11 +43,13 @@ from common.fault_trials import (
     killed_once,
     wait_for,
 )
-from common.mutated_inputs import OUTCOMES, harm, readers
+from common.input_readers import readers
+from common.journal import Journal
+from common.mutated_inputs import FAULTS, MADE, OUTCOMES, SEVERAL, harm
 
 PARTS = ("kills", "disks", "flips", "inputs", "company")
 ERRORS = {errno.ENOSPC: "full", errno.EDQUOT: "over quota", errno.EIO: "broken"}
-SEQUENCE = "ACGTTGCATGCATCGATCGATTACGCTAGCGGACT"
+SEQUENCE = "ACGTTGCATGCATC"
 
 
 def shares(total: int, build: Build) -> dict[str, int]:
@@ -52,52 +58,74 @@ def shares(total: int, build: Build) -> dict[str, int]:
     return {stage: max(2, round(total * weight[stage] / sum(weight.values()))) for stage in build.stages}
 
 
-def kills(benchmark: Benchmark, build: Build, total: int, rng: random.Random) -> int:
+def tried(journal: Journal, keys: list[str], trial: Callable[[str], dict]) -> collections.Counter:
+    """Make the trials that the journal lacks; how often each thing was found in all of them.
+
+    A trial gives names of what may be lost to the cases, and ``as``, the name of how it ended.
+    """
+    for key in journal.todo(keys):
+        if journal.is_late:
+            break
+        found = journal[key] = trial(key)
+        lost = {what: cases for what, cases in found.items() if what != "as" and cases}
+        if lost:
+            print(f"  {key}: {str(lost)[:1000]}", flush=True)
+    counts: collections.Counter = collections.Counter()
+    for found in journal.results(keys):
+        counts["trials"] += 1
+        counts[str(found["as"])] += 1
+        counts.update(what for what, cases in found.items() if what != "as" and cases)
+    return counts
+
+
+def kills(benchmark: Benchmark, build: Build, journal: Journal, total: int) -> int:
     """Trials of each stage, and what was lost."""
     title = "Stages killed (SIGKILL) at random moments and run again"
-    table = benchmark.table("kills", title, stage="", trials="d", **{
+    table = benchmark.table("kills", title, stage="", **{
         "killed at work": "d", "torn files": "d", "part files left": "d", "second runs that failed": "d",
         "other bytes": "d"})
+
+    def trial(key: str) -> dict:
+        stage = key.split()[1]
+        return killed_once(build, stage, random.Random(key).uniform(0.02, 1.05 * build.seconds[stage]))
+
+    keys = {stage: [f"kills {stage} {k}" for k in range(n)] for stage, n in shares(total, build).items()}
+    for turn in itertools.zip_longest(*keys.values()):  # so that a run that ends early has killed all stages
+        tried(journal, [key for key in turn if key], trial)
     lost = 0
-    for stage, trials in shares(total, build).items():
-        counts: collections.Counter = collections.Counter()
-        for _ in range(trials):
-            found = killed_once(build, stage, rng.uniform(0.02, 1.05 * build.seconds[stage]))
-            counts["killed"] += bool(found.pop("killed"))
-            for what, cases in found.items():
-                counts[what] += bool(cases)
-                if cases:
-                    print(f"  {stage}: {what}: {cases[:3]}", flush=True)
-        table.row(stage, trials, *(counts[key] for key in ("killed", "torn", "left", "failed", "different")))
+    for stage in build.stages:
+        counts = tried(journal, keys[stage], trial)
+        table.row(stage, *(counts[key] for key in ("killed", "torn", "left", "failed", "different")))
         lost += sum(counts[key] for key in ("torn", "left", "failed", "different"))
     return lost
 
 
-def disks(benchmark: Benchmark, build: Build, total: int, rng: random.Random) -> int:
-    """Failures at the calls of each stage, and what was lost."""
+def disks(benchmark: Benchmark, build: Build, journal: Journal, total: int) -> int:
+    """Failures at the calls of each stage, and what was lost; of stages of fewer calls than trials at each of them."""
     title = "Disks that are full, over quota or broken from one call on, and mended"
     table = benchmark.table("disks", title, stage="", **{
         "calls that change files": "d", "tried": "d", "exit code 6": "d", "exit code 0": "d",
         "not told in one sentence": "d", "torn files": "d", "part files left": "d", "second runs that failed": "d",
         "other bytes": "d"})
+
+    def trial(key: str) -> dict:
+        _, stage, call = key.split()
+        return failed_once(build, stage, int(call), random.Random(key).choice([*ERRORS]))
+
     lost = 0
     for stage, trials in shares(total, build).items():
-        calls, counts = count_calls(build, stage), collections.Counter()
-        chosen = range(1, calls + 1) if calls <= trials else sorted(rng.sample(range(1, calls + 1), trials))
-        for call in chosen:
-            found = failed_once(build, stage, call, rng.choice([*ERRORS]))
-            counts[f"code {found.pop('code')}"] += 1
-            for what, cases in found.items():
-                counts[what] += bool(cases)
-                if cases:
-                    print(f"  {stage}, call {call}: {what}: {cases[:3]}", flush=True)
+        if f"disks {stage}" not in journal:
+            journal[f"disks {stage}"] = count_calls(build, stage)
+        calls = journal[f"disks {stage}"]
+        chosen = random.Random(f"disks {stage}").sample(range(1, calls + 1), min(calls, trials))
+        counts = tried(journal, [f"disks {stage} {call}" for call in chosen], trial)
         keys = ("code 6", "code 0", "unclean", "torn", "left", "failed", "different")
-        table.row(stage, calls, len(chosen), *(counts[key] for key in keys))
+        table.row(stage, calls, counts["trials"], *(counts[key] for key in keys))
         lost += sum(counts[key] for key in keys[2:])
     return lost
 
 
-def flips(benchmark: Benchmark, build: Build, total: int, rng: random.Random) -> int:
+def flips(benchmark: Benchmark, build: Build, journal: Journal, total: int) -> int:
     """Bits of files that are flipped, and how many were not noticed."""
     table = benchmark.table("flips", "Single bits flipped in files of the output folder", **{
         "files": "d", "flips": "d", "noticed by verify": "d", "not noticed": "d"})
@@ -105,72 +133,97 @@ def flips(benchmark: Benchmark, build: Build, total: int, rng: random.Random) ->
     shutil.copytree(build.root / "alone", folder)
     files = sorted(path for path in (folder / "results").rglob("*")
                    if path.is_file() and not path.name.startswith(".") and path.stat().st_size)
-    missed = 0
-    for _ in range(total):
+
+    def trial(key: str) -> dict:
+        rng = random.Random(key)
         path = rng.choice(files)
-        at, bit = rng.randrange(path.stat().st_size), 1 << rng.randrange(8)
         kept = path.read_bytes()
+        at, bit = rng.randrange(len(kept)), 1 << rng.randrange(8)
         path.write_bytes(kept[:at] + bytes([kept[at] ^ bit]) + kept[at + 1:])
         ended = wait_for(chromabuild(folder, "verify"), folder)
-        if ended.code != 5 or not ended.is_clean:
-            missed += 1
-            print(f"  {path.relative_to(folder)}, byte {at}: {ended.code}: {ended.told[-300:]}", flush=True)
         path.write_bytes(kept)
-    table.row(len(files), total, total - missed, missed)
-    return missed
+        is_noticed = ended.code == 5 and ended.is_clean
+        return {"as": "noticed" if is_noticed else "missed", "missed in": [] if is_noticed else [
+            f"{path.relative_to(folder)}, byte {at}, bit {bit}: {ended.code}: {ended.told[-300:]}"]}
+
+    counts = tried(journal, [f"flips {k}" for k in range(total)], trial)
+    table.row(len(files), *(counts[key] for key in ("trials", "noticed", "missed")))
+    return counts["missed"]
 
 
-def inputs(benchmark: Benchmark, build: Build, total: int, seed: int) -> int:
-    """Harmed files of every format, and what readers made of them."""
-    table = benchmark.table("inputs", "Harmed files given to their readers", format="", files="d", **{
-        "read": "d", "refused in a sentence": "d", "traceback": "d", "beyond 10 s": "d", "crash": "d",
-        "records lost in silence": "d"})
-    folder = build.root / "inputs"
+def inputs(benchmark: Benchmark, build: Build, journal: Journal, total: int) -> int:
+    """Harmed and made-up files of every format, and what readers made of them."""
+    folder, chunk = build.root / "inputs", 200 if total >= 20_000 else 20
     shutil.copytree(build.root / "alone", folder / "build")
-    named = {name: next(REPOSITORY.glob(f"**/{name}")) for name in ("demo.fa", "demo.dyads.bed")}
-    contacts = folder / "contacts.bedpe"
-    contacts.write_text("".join(f"chrXIII\t{k}\t{k + 50}\tchrXIII\t{k + 300}\t{k + 350}\tc{k}\t1.5\n"
-                                for k in range(42700, 42900, 20)))
-    every = readers(folder / "build", named["demo.fa"], named["demo.dyads.bed"], contacts)
+    every = readers(folder / "build", REPOSITORY)
     weight = {reader.name: reader.share / max(len(reader.content), 2000) ** 0.5 for reader in every}
-    lost = 0
+    kinds = (*FAULTS, SEVERAL, MADE)
+    found: dict[str, dict[str, collections.Counter]] = {}
     for reader in every:
-        n = max(10, round(total * weight[reader.name] / sum(weight.values())))
-        counts, examples = harm(reader, range(seed * 10**7, seed * 10**7 + n), folder)
-        table.row(reader.name, n, *(counts[key] for key in OUTCOMES))
-        for outcome, told in examples.items():
-            print(*(f"  {outcome}: {text[:300]}" for text in told), sep="\n", flush=True)
-        lost += sum(counts[key] for key in OUTCOMES[2:])
-    return lost
+        found[reader.name] = {kind: collections.Counter() for kind in kinds}
+        chunks = max(1, round(total * weight[reader.name] / sum(weight.values()) / chunk))
+        keys = [f"inputs {k * chunk}-{(k + 1) * chunk} {reader.name}" for k in range(chunks)]
+        for key in journal.todo(keys):
+            if journal.is_late:
+                break
+            counts, examples = harm(reader, range(*map(int, key.split()[1].split("-"))), folder)
+            journal[key] = counts
+            for outcome, told in examples.items():
+                print(*(f"  {reader.name}: {outcome}: {text[:300]}" for text in told), sep="\n", flush=True)
+        for result in journal.results(keys):
+            for kind, outcomes in result.items():
+                found[reader.name][kind].update(outcomes)
+    words = {"read": "read", "refused": "refused in a sentence", "traceback": "traceback", "hang": "beyond 10 s",
+             "crash": "crash", "loss": "records lost in silence"}
+    table = benchmark.table("inputs", "Harmed and made-up files given to their readers", format="", files="d",
+                            **dict.fromkeys(words.values(), "d"))
+    for name, by_kind in found.items():
+        total_of = sum(by_kind.values(), collections.Counter())
+        table.row(name, sum(total_of.values()), *(total_of[key] for key in words))
+    title = "The same by fault: refused of given, and * where anything was lost, crashed or hung"
+    table = benchmark.table("mutations", title, format="", **dict.fromkeys(kinds, ""))
+    for name, by_kind in found.items():
+        table.row(name, *(_share(by_kind[kind]) for kind in kinds))
+    return sum(outcomes[key] for by_kind in found.values() for outcomes in by_kind.values() for key in OUTCOMES[2:])
 
 
-def company(benchmark: Benchmark, build: Build, rounds: int, rng: random.Random) -> int:
+def _share(outcomes: collections.Counter) -> str:
+    given = sum(outcomes.values())
+    is_bad = any(outcomes[key] for key in OUTCOMES[2:])
+    return f"{outcomes['refused']}/{given}{'*' * is_bad}" if given else ""
+
+
+def company(benchmark: Benchmark, build: Build, journal: Journal, rounds: int) -> int:
     """Processes that work in one folder at once."""
     table = benchmark.table("company", "Several `chromabuild all` in one folder at once", processes="d", rounds="d", **{
         "ended well": "d", "told that another is at work": "d", "ended otherwise": "d", "part files left": "d",
         "other bytes": "d"})
     lost = 0
     for n in (2, 10):
-        counts: collections.Counter = collections.Counter()
-        for _ in range(rounds):
-            folder = build.fresh(build.stages[0])
-            started = []
+        keys = [f"company {n} {k}" for k in range(rounds)]
+        for key in journal.todo(keys):
+            if journal.is_late:
+                break
+            rng, folder = random.Random(key), build.fresh(build.stages[0])
+            started, ends = [], []
             for _ in range(n):
                 started.append(chromabuild(folder, "all", "--until", build.stages[-1]))
                 time.sleep(rng.uniform(0, 0.3))
             for pid in started:
                 ended = wait_for(pid, folder)
-                counts[ended.code] += 1
-                counts["otherwise"] += ended.code not in (0, 9)
+                ends.append(ended.code)
                 if ended.code not in (0, 9):
                     print(f"  {n} processes: {ended.code}: {ended.told[-300:]}", flush=True)
-            counts["left"] += any((folder / "results").rglob("*.part"))
             different = build.differ(build.stages[-1], folder / "results")
-            counts["different"] += bool(different)
             if different:
                 print(f"  {n} processes: {different}", flush=True)
-        table.row(n, rounds, counts[0], counts[9], counts["otherwise"], counts["left"], counts["different"])
-        lost += counts["otherwise"] + counts["left"] + counts["different"] + (counts[0] < rounds)
+            journal[key] = {"ends": ends, "left": any((folder / "results").rglob("*.part")), "different": different}
+        made = journal.results(keys)
+        codes = collections.Counter(code for result in made for code in result["ends"])
+        otherwise = sum(number for code, number in codes.items() if code not in (0, 9))
+        left, different = (sum(bool(result[key]) for result in made) for key in ("left", "different"))
+        table.row(n, len(made), codes[0], codes[9], otherwise, left, different)
+        lost += otherwise + left + different + sum(0 not in result["ends"] for result in made)
     return lost
 
 
@@ -180,12 +233,13 @@ def main() -> None:
     add = benchmark.parser.add_argument
     add("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     add("--kills", type=int, default=500)
-    add("--disks", type=int, default=400)
+    add("--disks", type=int, default=400, help="trials, shared out to the stages; from about 2000 on at every call")
     add("--flips", type=int, default=1000)
     add("--inputs", type=int, default=100_000)
     add("--rounds", type=int, default=3)
-    add("--seed", type=int, default=1)
     add("--until", default="report", help="the last stage that is disturbed (at least solvate)")
+    add("--journal", type=Path, help="file to which the results of trials are appended; those in it are not repeated")
+    add("--seconds", type=float, default=1e9, help="no trial begins later; tables count those that were made")
     given = benchmark.start(quick={"kills": 5, "disks": 12, "flips": 8, "inputs": 400, "rounds": 1, "until": "solvate"})
     import h5py  # noqa: F401
     import matplotlib.pyplot  # noqa: F401
@@ -202,18 +256,14 @@ def main() -> None:
         root = Path(name)
         (root / "duplex.fa").write_text(f">duplex\n{SEQUENCE}\n")
         build = Build(root, ("--fasta", str(root / "duplex.fa")), given.until)
+        journal = Journal(given.journal, given.seconds)
         print(", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in build.seconds.items()), flush=True)
-        rng, lost = random.Random(given.seed), 0
-        if "inputs" in given.parts:
-            lost += inputs(benchmark, build, given.inputs, given.seed)
-        if "flips" in given.parts:
-            lost += flips(benchmark, build, given.flips, rng)
-        if "disks" in given.parts:
-            lost += disks(benchmark, build, given.disks, rng)
-        if "company" in given.parts:
-            lost += company(benchmark, build, given.rounds, rng)
-        if "kills" in given.parts:
-            lost += kills(benchmark, build, given.kills, rng)
+        lost, parts = 0, {"inputs": (inputs, given.inputs), "flips": (flips, given.flips),
+                          "company": (company, given.rounds), "kills": (kills, given.kills),
+                          "disks": (disks, given.disks)}
+        for name, (part, number) in parts.items():
+            if name in given.parts:
+                lost += part(benchmark, build, journal, number)
     benchmark.finish()
     sys.exit(lost > 0)
 

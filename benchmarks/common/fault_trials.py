@@ -21,10 +21,10 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 WITH_TIMES = ("provenance.json", "report.html")
 """Files that say when and how fast they were made."""
-PHASES = ("[{name: minimise, kind: minimise, steps: 6}, {name: dynamics, steps: 30, timestep: 1}]")
-SETTINGS = {"solvate.padding": 5, "solvate.brick_edge": 50, "scaffold.sweeps": 200, "dynamics.cutoff": 8,
-            "dynamics.checkpoint": "0.2 s", "dynamics.deterministic": True, "simulate.phases": PHASES,
-            "simulate.output_period": 5, "simulate.trajectory_period": 5}
+PHASES = ("[{name: minimise, kind: minimise, steps: 4}, {name: dynamics, steps: 12, timestep: 1}]")
+SETTINGS = {"solvate.padding": 5, "solvate.brick_edge": 25, "scaffold.sweeps": 30, "dynamics.cutoff": 6,
+            "dynamics.checkpoint": "0.3 s", "dynamics.deterministic": True, "simulate.phases": PHASES,
+            "simulate.output_period": 4, "simulate.trajectory_period": 4}
 
 
 @dataclass(frozen=True)
@@ -188,16 +188,19 @@ def engines_of(folder: Path) -> list[int]:
 
 
 def killed_once(build: Build, stage: str, moment: float) -> dict[str, object]:
-    """Kill a stage after so many seconds, look, run it again, compare."""
-    folder = build.fresh(stage)
-    pid = chromabuild(folder, stage)
-    time.sleep(moment)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-    first = wait_for(pid, folder)
+    """Kill a stage after so many seconds, or earlier where it has ended by then, look, run it again, compare."""
+    while True:
+        folder = build.fresh(stage)
+        pid = chromabuild(folder, stage)
+        time.sleep(moment)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        if wait_for(pid, folder).code == -signal.SIGKILL:
+            break
+        moment *= 0.7
     torn = [] if engines_of(folder) else build.torn(stage, folder / "results")
     again = wait_for(chromabuild(folder, stage), folder)
-    return {"killed": first.code == -signal.SIGKILL, "torn": torn, "failed": [] if again.code == 0 else [again.told],
+    return {"as": "killed", "torn": torn, "failed": [] if again.code == 0 else [again.told],
             "left": leftovers(folder / "results"), "different": build.differ(stage, folder / "results")}
 
 
@@ -221,7 +224,7 @@ def failed_once(build: Build, stage: str, call: int, error: int) -> dict[str, ob
     torn, left = build.torn(stage, folder / "results"), leftovers(folder / "results")
     again = wait_for(chromabuild(folder, stage), folder)
     is_clean = first.is_clean and first.code in (0, 6)
-    return {"code": first.code, "unclean": [] if is_clean else [f"{first.code}: {first.told}"],
+    return {"as": f"code {first.code}", "unclean": [] if is_clean else [f"{first.code}: {first.told}"],
             "torn": torn, "left": left, "failed": [] if again.code == 0 else [again.told],
             "different": build.differ(stage, folder / "results")}
 

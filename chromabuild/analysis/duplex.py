@@ -4,6 +4,7 @@ A base's frame is fitted to its ring atoms. Two complementary bases pair when th
 them is turned over; pairs that follow each other on both strands make a duplex. ``rebuild_duplex`` is the inverse.
 """
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from scipy.spatial import cKDTree
 from chromabuild.base.errors import BadInputError
 from chromabuild.dna.steps import COMPLEMENT, FLIP, analyse, dna_parameters, fit_frames, midframe, rebuild, split_pair
 from chromabuild.molecule.residues import residue_library
+from chromabuild.sterics.atoms import Atoms
 
 PAIR_NAMES = ("shear", "stretch", "stagger", "buckle", "propeller", "opening")
 STEP_NAMES = ("shift", "slide", "rise", "tilt", "roll", "twist")
@@ -87,7 +89,7 @@ def rebuild_duplex(
 
 
 def read_duplexes(path: str | Path) -> list[Duplex]:
-    """All duplexes of at least two base pairs in the first model of a PDB or mmCIF file (plain or gz).
+    """All duplexes of at least two base pairs in the first model of a file (those that ``first_model`` reads).
 
     Bases need all their ring atoms; of alternative positions the first counts. Only Watson-Crick partners pair.
 
@@ -103,7 +105,12 @@ def read_duplexes(path: str | Path) -> list[Duplex]:
 
 
 def first_model(path: str | Path, wanted: str) -> gemmi.Model:
-    """The first model of a PDB or mmCIF file; ``wanted`` ends the advice of the BadInputError where there is none."""
+    """The first model of a PDB, mmCIF or BinaryCIF file, packed or plain, or of a solute (.h5).
+
+    ``wanted`` ends the advice of the BadInputError where there is none.
+    """
+    if not re.search(r"\.(pdb|ent|cif|mmcif)(\.gz)?$", str(path).lower()) and Path(path).is_file():
+        return model_of(Atoms.from_file(path))
     try:
         structure = gemmi.read_structure(str(path))
     except (OSError, RuntimeError, ValueError) as error:
@@ -111,6 +118,24 @@ def first_model(path: str | Path, wanted: str) -> gemmi.Model:
     if len(structure) == 0:
         raise BadInputError(f"{path} holds no atoms: give a structure file {wanted}")
     return structure[0]
+
+
+def model_of(atoms: Atoms) -> gemmi.Model:
+    """Atoms as a model; segments are its chains."""
+    model, first, names = gemmi.Model(1), atoms.residue_first, atoms.name
+    for k, label in enumerate(atoms.residue_label):
+        segment, name, number = str(label).rsplit(":", 2)
+        if not len(model) or model[-1].name != segment:
+            model.add_chain(gemmi.Chain(segment))
+        residue = gemmi.Residue()
+        residue.name, residue.seqid = name, gemmi.SeqId(number)
+        for i in range(first[k], first[k + 1]):
+            atom = gemmi.Atom()
+            atom.name, atom.element = str(names[i]), gemmi.Element(int(atoms.element[i]))
+            atom.pos = gemmi.Position(*atoms.position[i].tolist())
+            residue.add_atom(atom)
+        model[-1].add_residue(residue)
+    return model
 
 
 def duplexes_of(model: gemmi.Model, bridged: int = 0) -> list[Duplex]:

@@ -230,8 +230,12 @@ def _histones(universe: "MDAnalysis.Universe"):
 @cache
 def _table() -> list[tuple[str, str, int, str, frozenset[str]]]:
     data = json.loads(template_path("histones.json").read_text())
-    return [(name, entry["family"], entry["first"], entry["sequence"], _words(entry["sequence"]))
-            for species in ("human", "yeast") for name, entry in data[species].items()]
+    known: dict[str, tuple[str, dict]] = {}
+    for species in ("human", "mouse", "yeast"):
+        for name, entry in data[species].items():
+            known.setdefault(entry["sequence"], (name, entry))  # species and variants share some: the plain name counts
+    return [(name, entry["family"], entry["first"], sequence, _words(sequence))
+            for sequence, (name, entry) in known.items()]
 
 
 def _words(sequence: str) -> frozenset[str]:

@@ -1,6 +1,7 @@
 """Trajectories as users hand them over: opened with a sentence for whatever is wrong with them."""
 
 import os
+import re
 import struct
 import warnings
 from collections.abc import Iterator
@@ -8,7 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import gemmi
+import numpy as np
+
 from chromabuild.base.errors import BadInputError
+from chromabuild.sterics.atoms import Atoms
 
 if TYPE_CHECKING:
     import MDAnalysis
@@ -28,6 +33,8 @@ def quiet() -> Iterator[None]:
 def open_universe(topology: Path, trajectory: Path | None) -> "MDAnalysis.Universe":
     """A topology and the frames of a trajectory, in any format of MDAnalysis; without one, those of the topology file.
 
+    mmCIF, BinaryCIF, packed files and solutes (.h5) serve as topologies too.
+
     Raises BadInputError for files that are missing, damaged, cut short, empty or do not belong together.
     """
     import MDAnalysis
@@ -36,7 +43,8 @@ def open_universe(topology: Path, trajectory: Path | None) -> "MDAnalysis.Univer
         if path is not None and not path.is_file():
             raise BadInputError(f"{path} does not exist: give the path of a topology and of a trajectory")
     try:
-        universe = MDAnalysis.Universe(str(topology))
+        ours = re.search(r"\.(cif|bcif|h5|cbb)$|\.zst$|\.(cif|bcif)\.gz$", str(topology).lower())
+        universe = _universe_of(Atoms.from_file(topology)) if ours else MDAnalysis.Universe(str(topology))
     except (ValueError, OSError, TypeError, EOFError, IndexError, KeyError) as error:
         raise BadInputError(f"{topology} cannot be read as a topology ({_line(error)}): give PSF, PDB, PRMTOP, GRO or "
                             "another format of MDAnalysis") from None
@@ -46,6 +54,30 @@ def open_universe(topology: Path, trajectory: Path | None) -> "MDAnalysis.Univer
         load(universe, trajectory, str(topology))
     elif not hasattr(universe, "trajectory"):
         raise BadInputError(f"{topology} holds no coordinates: give a trajectory too")
+    return universe
+
+
+def _universe_of(atoms: Atoms) -> "MDAnalysis.Universe":
+    """Atoms with their names, bonds and one frame."""
+    import MDAnalysis
+
+    words = [str(label).rsplit(":", 2) for label in atoms.residue_label]
+    segments = list(dict.fromkeys(word[0] for word in words))
+    place = {segment: k for k, segment in enumerate(segments)}
+    universe = MDAnalysis.Universe.empty(
+        atoms.n_atoms, n_residues=len(words), n_segments=len(segments), atom_resindex=atoms.residue,
+        residue_segindex=[place[word[0]] for word in words], trajectory=True)
+    symbols = np.array(["", *(gemmi.Element(number).name for number in range(1, 119))])
+    for name, values in {
+            "names": atoms.name.astype(object), "elements": symbols[atoms.element].astype(object),
+            "resnames": np.array([word[1] for word in words], dtype=object),
+            "resids": [int(re.match(r"-?\d+", word[2])[0]) for word in words], "segids": segments}.items():
+        universe.add_TopologyAttr(name, values)
+    universe.add_TopologyAttr("masses", [gemmi.Element(int(number)).weight for number in atoms.element])
+    universe.add_TopologyAttr("bonds", [tuple(pair) for pair in atoms.graph.bonds.tolist()])
+    universe.atoms.positions = np.asarray(atoms.position, dtype=np.float32)
+    if atoms.box is not None:
+        universe.dimensions = [*atoms.box, 90.0, 90.0, 90.0]
     return universe
 
 

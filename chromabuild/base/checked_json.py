@@ -1,6 +1,7 @@
 """JSON files with a checksum of their own content, by which damage shows."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -24,8 +25,14 @@ def is_unharmed(path: Path) -> bool:
 
 
 def agrees(data: Mapping[str, object]) -> bool:
-    """Whether what was read of such a file agrees with its checksum; files of 0.2.0 have none."""
-    return KEY not in data or data[KEY] == _checksum({key: value for key, value in data.items() if key != KEY})
+    """Whether what was read of such a file agrees with its checksum; files of 0.2.0 have none.
+
+    One that ends with a checksum under another name has lost a bit of that name.
+    """
+    if KEY not in data:
+        last = next(reversed(data.values()), None)
+        return not (isinstance(last, str) and re.fullmatch(r"[0-9a-f]{64}", last))
+    return data[KEY] == _checksum({key: value for key, value in data.items() if key != KEY})
 
 
 def _checksum(data: Mapping[str, object]) -> str:

@@ -93,7 +93,7 @@ class BuildSection(Section):
     superhelix_rise: float = Field(3.4, ge=3.2, le=3.6, description="angstrom along the superhelix from one base pair to the next")
     steps: Literal["sequence", "generic"] = Field("sequence", description="rest and stiffness of linker steps: of each dinucleotide (Olson 1998), or straight B-DNA everywhere")
     linker_phase_limit: Positive = Field(5.0, description="kT; linkers whose twist does not fit and costs more are offered a shift by one base pair in the report")
-    histones: Literal["xenopus", "human", "yeast"] = Field("xenopus", description="species of the histones: those of PDB 1KX5, or modelled on it")
+    histones: Literal["xenopus", "human", "mouse", "yeast"] = Field("xenopus", description="species of the histones: those of PDB 1KX5, or modelled on it")
     variants: tuple[str, ...] = Field((), description="histone variants, modifications and mutations on every nucleosome, e.g. [H2A.Z, H3K27ac, 'H3:K56Q']")
     marks: str | tuple[str, ...] | None = Field(None, json_schema_extra=INPUT_FILE, description="what nucleosomes carry by place, in one file or a list: BED (column 4 names a variant, modification, mutation or linker histone, column 5 scores it), peaks of the mark that their file is named for (H3K27ac.narrowPeak), or a bigWig signal; nucleosomes whose dyad lies inside carry it; empty: none")
     track_mark: str | None = Field(None, description="what nucleosomes carry in peaks, and where a bigWig signal is high, of files in `marks` that are not named for a mark, e.g. H2A.Z")
@@ -101,7 +101,7 @@ class BuildSection(Section):
     methylation: str | None = Field(None, json_schema_extra=INPUT_FILE, description="bedMethyl (column 11: percent of reads) or BED of modified cytosines by place and strand: 5mC, 5hmC, 5fC; empty: none")
     methylation_threshold: float | None = Field(None, gt=0, le=1, description="fraction of reads from which on a cytosine is modified; empty: drawn by the seed with the fraction as probability, both strands of a CpG alike")
     ph: float | None = Field(None, ge=0, le=14, description="pH at which histidines of histones are protonated by their pKa (needs the package propka); empty: neutral, tautomers by hydrogen bonds")
-    linker_histone: Literal["none", "H5", "H1.4"] = Field("none", description="linker histone on the dyad: chicken H5 (residues 19-108) or human H1.4")
+    linker_histone: Literal["none", "H5", "H1.0", "H1.4"] = Field("none", description="linker histone on the dyad: chicken H5 (residues 19-108), human H1.0 or human H1.4")
     linker_histone_share: float = Field(1.0, ge=0, le=1, description="share of the nucleosomes that carry it, drawn by the seed")
     tails: Literal["compact", "crystal", "scaffold"] = Field("compact", description="histone tails lying on their own nucleosome, as in solution; as in 1KX5, stretched out by crystal packing: a much larger box; or following the tail beads of the scaffold")
 

@@ -3,14 +3,13 @@
 import time
 from pathlib import Path
 
-from chromabuild.base.errors import BadInputError
 from chromabuild.clash.report import FORMAT, VERSION, ClashReport, findings, neighbourhoods_of
 from chromabuild.molecule.solute import Solute
 from chromabuild.sterics.atoms import Atoms
 
 
 def load_atoms(source: Solute | Atoms | str | Path) -> Atoms:
-    """Atoms of a Solute, or of a file: ``.h5`` is ours, everything else is read as PDB or mmCIF.
+    """Atoms of a Solute, or of a file: ``.h5`` is ours, everything else is read as PDB, mmCIF or BinaryCIF.
 
     Raises BadInputError when the file is missing, unreadable or empty.
     """
@@ -18,12 +17,7 @@ def load_atoms(source: Solute | Atoms | str | Path) -> Atoms:
         return source
     if isinstance(source, Solute):
         return Atoms.from_solute(source)
-    path = Path(source)
-    if not path.is_file():
-        raise BadInputError(f"{source} does not exist: give a solute (.h5), PDB or mmCIF file")
-    if path.suffix == ".h5":
-        return Atoms.from_solute(Solute.read(path))
-    return Atoms.from_structure_file(path)
+    return Atoms.from_file(source)
 
 
 def check(source: Solute | Atoms | str | Path, threshold: float = 0.9, threads: int = 1) -> ClashReport:

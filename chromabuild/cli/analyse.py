@@ -35,7 +35,8 @@ def trajectory(
     phase: Annotated[str | None, typer.Option(
         metavar="NAME", show_default="the last one of dynamics with frames", help="Phase of simulate.")] = None,
     topology: Annotated[Path | None, typer.Option(
-        metavar="FILE", show_default=False, help="Instead of a folder: any topology of MDAnalysis (PSF, PDB, ...).",
+        metavar="FILE", show_default=False,
+        help="Instead of a folder: any topology of MDAnalysis (PSF, PDB, ...), mmCIF, BinaryCIF or a solute (.h5).",
     )] = None,
     frames: Annotated[Path | None, typer.Option(
         "--trajectory", metavar="FILE", show_default=False, help="With --topology: its frames (DCD, XTC, ...).",
@@ -80,7 +81,8 @@ def trajectory(
 
 @analyse.command()
 @command
-def duplex(file: Annotated[Path, typer.Argument(show_default=False, help="PDB or mmCIF file, plain or gz.")],
+def duplex(file: Annotated[Path, typer.Argument(
+               show_default=False, help="PDB, mmCIF or BinaryCIF file, a shard, or a solute (.h5).")],
            json: JsonOption = False) -> None:
     """Base-pair and step parameters of every DNA duplex.
 

@@ -97,7 +97,8 @@ def settings_of(config: Path, overrides: list[str], seed: int | None) -> "Settin
 
 
 FileArgument = Annotated[Path, typer.Argument(
-    metavar="FILE", show_default=False, help="A solute (.h5), PDB or mmCIF file, a shard or a folder of shards.")]
+    metavar="FILE", show_default=False,
+    help="A solute (.h5), PDB, mmCIF or BinaryCIF file, a shard or a folder of shards.")]
 
 
 @clash_app.command()

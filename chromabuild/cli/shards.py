@@ -107,24 +107,35 @@ def _share(text: str) -> "Part":
 @shards_app.command()
 @command
 def merge(output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", show_default=False,
-                                               help="What to write: .pdb or .pdb.zst.")],
+                                               help="What to write: .pdb or .cif, or these with .zst.")],
           folder: FolderArgument = None,
           select: Annotated[str, typer.Option(help="Which atoms.")] = "all",
+          within: Annotated[str | None, typer.Option(
+              metavar="'R of SELECTION'", show_default=False,
+              help="Of these, residues within R angstrom of others.")] = None,
+          after: Annotated[str | None, typer.Option(
+              metavar="PHASE", show_default="as solvated",
+              help="Where the atoms are at the end of a phase of simulate; last: of the last that is done.")] = None,
           config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
           threads: ThreadsOption = None, json: JsonOption = False) -> None:
-    """Write selected atoms of all shards as one PDB file, in global order.
+    """Write selected atoms of all shards as one PDB or mmCIF file, in global order.
 
     A selection is made of all, solute, protein, dna, water, ions, name, resname, segid, resid, box
-    x0 y0 z0 x1 y1 z1 (angstrom) with and, or, not and parentheses.
+    x0 y0 z0 x1 y1 z1 (angstrom) and within R of another one, with and, or, not and parentheses.
 
     \b
     Examples:
       chromabuild shards merge -o dna.pdb --select dna
       chromabuild shards merge -o corner.pdb --select "not water and box 0 0 0 200 200 200"
+      chromabuild shards merge -o shell.cif --within "10 of dna" --after last
     """
+    from chromabuild.pipeline.results import end_of_phase
     from chromabuild.shards.merge import merge_shards
 
-    result = {"file": str(output), "atoms": merge_shards(_folder(folder, config, overrides, seed), select, output)}
+    source = _folder(folder, config, overrides, seed)
+    wanted = select if within is None else f"({select}) and (within {within})"
+    end = end_of_phase(source, after) if after is not None else None
+    result = {"file": str(output), "atoms": merge_shards(source, wanted, output, end)}
     show(result, json, [f"{result['atoms']} atoms in {result['file']}"])
 
 

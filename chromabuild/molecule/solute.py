@@ -63,7 +63,7 @@ class Solute:
     molecule_first_residue: np.ndarray
     """(m + 1,) int64: residues of molecule k are first[k] .. first[k+1]-1, one covalent polymer."""
     molecule_name: list[str]
-    """``DNA-I``, ``DNA-J``, ``H3``, ``H4``, ``H2A``, ``H2B``, a variant's name, ``H5`` or ``H1.4``."""
+    """``DNA-I``, ``DNA-J``, ``H3``, ``H4``, ``H2A``, ``H2B``, a variant's name, ``H5``, ``H1.0`` or ``H1.4``."""
     molecule_nucleosome: np.ndarray
     """(m,) int32: which nucleosome the protein belongs to; -1 for DNA."""
     provenance: dict = field(default_factory=dict)

@@ -14,6 +14,7 @@ import numpy as np
 import zstandard
 
 from chromabuild.base.errors import BadInputError
+from chromabuild.molecule.binary_cif_file import HARMED, read_categories
 from chromabuild.molecule.residues import residue_names
 
 _PDB_WIDTH = 80
@@ -29,6 +30,8 @@ _ITEMS = {
     "model": ("pdbx_PDB_model_num",), "x": ("Cartn_x",), "y": ("Cartn_y",), "z": ("Cartn_z",),
 }  # fmt: skip
 """Items of _atom_site; the first that a file has is read."""
+_CELL = ("length_a", "length_b", "length_c", "angle_alpha", "angle_beta", "angle_gamma")
+PACKED = ("", ".gz", ".zst")
 
 
 @dataclass
@@ -57,7 +60,12 @@ class StructureFile:
 
     @classmethod
     def read(cls, path: str | Path) -> "StructureFile":
-        """A PDB or mmCIF file, plain, .gz or .zst. Raises BadInputError naming the line that is wrong."""
+        """A PDB, mmCIF or BinaryCIF file, plain, .gz or .zst. Raises BadInputError naming the line that is wrong."""
+        if any(str(path).endswith(f".bcif{packed}") for packed in PACKED):
+            return _read_binary_cif(Path(path))
+        if str(path).endswith(".cbb"):
+            raise BadInputError(f"{path} holds coordinates alone: name the .bcif or .pdb.zst file beside it, or the "
+                                "whole folder of shards")
         try:
             text, is_mmcif = _text_of(Path(path))
             return _read_mmcif(text, path) if is_mmcif else _read_pdb(text, path)
@@ -95,13 +103,17 @@ class _Table:
     """(n,) bool: TER stands before this row."""
 
 
+def _content_of(path: Path) -> tuple[bytes, str]:
+    """What is in a file, unpacked, and its name without the suffix of the packing."""
+    content = path.read_bytes()
+    if path.suffix == ".zst":
+        return zstandard.ZstdDecompressor().stream_reader(content).read(), path.stem
+    return (gzip.decompress(content), path.stem) if path.suffix == ".gz" else (content, path.name)
+
+
 def _text_of(path: Path) -> tuple[str, bool]:
     """The text of a file, and whether it is mmCIF: by its name, else by how it begins."""
-    content, name = path.read_bytes(), path.name
-    if path.suffix == ".zst":
-        content, name = zstandard.ZstdDecompressor().stream_reader(content).read(), path.stem
-    elif path.suffix == ".gz":
-        content, name = gzip.decompress(content), path.stem
+    content, name = _content_of(path)
     # Remarks hold names in any encoding; nothing that is read here does.
     text = content.decode("ascii", "replace").replace("\ufffd", "?")
     suffix = Path(name).suffix.lower()
@@ -199,15 +211,38 @@ def _read_mmcif(text: str, path: str | Path) -> StructureFile:
         columns[key] = np.array([gemmi.cif.as_string(value) for value in category.column(place)]
                                 if place is not None else [""] * len(category))
     _refuse_cut(text, path)
+    cell = [gemmi.cif.as_number(block.find_value(f"_cell.{item}") or "?") for item in _CELL]
+    group = gemmi.cif.as_string(block.find_value("_symmetry.space_group_name_H-M") or "?")
+    return _of_columns(columns, "type_symbol" in tags, cell, group, path)
+
+
+def _read_binary_cif(path: Path) -> StructureFile:
+    try:
+        found = read_categories(_content_of(path)[0], ("_atom_site", "_cell", "_symmetry"))
+        sites, cells = found.get("_atom_site", {}), found.get("_cell", {})
+        cell = [float(cells[item][0]) if item in cells else np.nan for item in _CELL]
+        group = str(found.get("_symmetry", {}).get("space_group_name_H-M", ["?"])[0])
+        n = len(next(iter(sites.values()), ()))
+        columns = {key: next((sites[item] for item in items if item in sites), np.full(n, ""))
+                   for key, items in _ITEMS.items()}
+        if n:
+            return _of_columns({key: column if key in "xyz" else column.astype(str) for key, column in columns.items()},
+                               "type_symbol" in sites, cell, group, path)
+    except (*HARMED, OSError, EOFError, zstandard.ZstdError) as error:
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise BadInputError(f"cannot read {path} as BinaryCIF ({why}): fetch or write it again") from None
+    raise BadInputError(f"{path} holds no atoms: give a PDB, mmCIF or chromabuild solute file")
+
+
+def _of_columns(columns: dict[str, np.ndarray], has_elements: bool, cell: list[float], group: str,
+                path: str | Path) -> StructureFile:
+    """Of columns of _atom_site by the keys of ``_ITEMS``."""
     model = columns["model"]
     chosen = model == model[0]
     columns = {key: column[chosen] for key, column in columns.items()}
     element = np.array([_ELEMENTS.get(symbol.upper(), 0) for symbol in columns["element"].tolist()], dtype=np.uint8)
-    if "type_symbol" not in tags:
+    if not has_elements:
         element = _pdb_elements(columns["element"], np.zeros(len(element), dtype=bool), columns["name"])
-    cell = [gemmi.cif.as_number(block.find_value(f"_cell.{item}") or "?") for item in
-            ("length_a", "length_b", "length_c", "angle_alpha", "angle_beta", "angle_gamma")]
-    group = gemmi.cif.as_string(block.find_value("_symmetry.space_group_name_H-M") or "?")
     return _structure(_Table(
         chain=columns["chain"], segment=np.full(len(element), ""), residue=columns["residue"], name=columns["name"],
         number=np.char.add(columns["number"], columns["insertion"]), alternative=columns["alternative"],

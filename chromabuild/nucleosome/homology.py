@@ -65,7 +65,8 @@ def histone_table() -> dict[str, dict[str, dict]]:
     return {species: table[species] for species in table if species != "source"}
 
 
-def model_histones(template: Octamer, entries: dict[str, dict], dna: np.ndarray, dna_polar: np.ndarray) -> Octamer:
+def model_histones(template: Octamer, entries: dict[str, dict], dna: np.ndarray, dna_polar: np.ndarray,
+                   attempt: int = 0) -> Octamer:
     """The octamer with other histones, all hydrogens included, in the nucleosome's own frame.
 
     Args:
@@ -73,13 +74,14 @@ def model_histones(template: Octamer, entries: dict[str, dict], dna: np.ndarray,
         entries: by family (H3, H4, H2A, H2B) the entry of ``histone_table`` that both its copies become.
         dna: (m, 3) heavy atoms of wrapped DNA in the nucleosome's own frame, which new atoms keep clear of.
         dna_polar: (m,) bool, nitrogen and oxygen.
+        attempt: chooses other draws for loops and ends.
 
     Raises BadInputError where no loop closes.
     """
     chains = chains_of(template)
     for k, family in enumerate(template.histone):
         if family in entries:
-            random = np.random.Generator(np.random.Philox(key=np.array([k, 0], dtype=np.uint64)))
+            random = np.random.Generator(np.random.Philox(key=np.array([k, attempt], dtype=np.uint64)))
             others = [x for c, chain in enumerate(chains) if c != k for r in chain for x in r.atoms.values()]
             chains[k] = remodel(chains[k], family, entries[family], np.concatenate([dna, others]), random)
     build_side_chains(chains, dna, dna_polar)

@@ -26,7 +26,7 @@ from chromabuild.nucleosome.octamer import FAMILIES, LINKER_CHAIN, Octamer, octa
 from chromabuild.nucleosome.protonation import pka_values, protonate, unusual
 from chromabuild.nucleosome.template_file import read_template
 
-SPECIES = ("xenopus", "human", "yeast")
+SPECIES = ("xenopus", "human", "mouse", "yeast")
 COMMON_MARKS = ("H3K4me1", "H3K4me2", "H3K4me3", "H3K9ac", "H3K9me2", "H3K9me3", "H3K27ac", "H3K27me3", "H3K36me3",
                 "H3K79me2", "H4K16ac", "H4K20me1", "H4K20me3", "H3S10ph")  # offered for a name that is not known
 MUTATION = re.compile(r"^(?P<histone>H3|H4|H2A|H2B):(?P<old>[A-Z])(?P<number>\d+)(?P<new>[ACDEFGHIKLMNPQRSTVWY])$")
@@ -39,11 +39,11 @@ class OctamerRecipe:
     species: str = "xenopus"
     tails: str = "compact"
     variants: tuple[str, ...] = ()
-    """Such as ``H2A.Z``, ``CENP-A``, ``Cse4``, ``H3.3``."""
+    """Such as ``H2A.Z``, ``CENP-A``, ``Cse4``, ``H3.3``, ``macroH2A``."""
     mutations: tuple[str, ...] = ()
     """Such as ``H3:K56Q``, in the usual numbering of the histone that is there."""
     linker_histone: str = ""
-    """``H5`` or ``H1.4``."""
+    """``H5``, ``H1.0`` or ``H1.4``."""
     template: str = ""
     """File of a user's template whose octamer it is; empty: that of 1KX5, or modelled on it."""
     modifications: tuple[str, ...] = ()

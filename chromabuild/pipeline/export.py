@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import Settings
 from chromabuild.base.summary import Summary
-from chromabuild.pipeline.results import Results, open_results
+from chromabuild.pipeline.results import Results, open_results, phase_done
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -189,9 +189,7 @@ def built_system(results: Results, after: str | None) -> "BuiltSystem":
     if after is None:
         box, position = read_shards(results.folder / "shards")
         return BuiltSystem(topology, position, box, solute)
-    files = {phase.name: phase for phase in results.run.phases}
-    if after not in files:
-        raise BadInputError(f"{after} is not a phase that is done: choose from {', '.join(files) or 'none'}")
-    end = read_restart(files[after].restart, topology.n_atoms)
-    velocity = end.velocity if files[after].kind == "dynamics" else None
+    phase = phase_done(results, after)
+    end = read_restart(phase.restart, topology.n_atoms)
+    velocity = end.velocity if phase.kind == "dynamics" else None
     return BuiltSystem(topology, end.position, end.box, solute, velocity).whole()

@@ -19,12 +19,13 @@ from chromabuild.pipeline import chain, provenance
 
 if TYPE_CHECKING:
     import MDAnalysis
+    import numpy as np
 
     from chromabuild.clash import ClashReport
     from chromabuild.forcefield.topology_file import Topology
     from chromabuild.molecule.solute import Solute
     from chromabuild.shards.shard_set import ShardSet
-    from chromabuild.simulate.result import Run
+    from chromabuild.simulate.result import PhaseFiles, Run
     from mesoscale.scaffold import Scaffold
 
 
@@ -123,6 +124,29 @@ class Results:
         stages = self.record["stages"].values()
         return facts_html(f"Results in {self.folder}", {stage["title"]: f"{stage['seconds']} s, {stage['started']}"
                                                         for stage in stages})
+
+
+
+def phase_done(results: Results, name: str) -> "PhaseFiles":
+    """The phase of a name, ``last`` for the last, of those that are done. Raises BadInputError for another."""
+    phases = {phase.name: phase for phase in results.run.phases}
+    if name == "last" and phases:
+        name = [*phases][-1]
+    if name not in phases:
+        raise BadInputError(f"{name} is not a phase that is done: choose from {', '.join(phases) or 'none'}")
+    return phases[name]
+
+
+def end_of_phase(shards: Path, name: str) -> tuple["np.ndarray", "np.ndarray"]:
+    """Positions (n, 3) and box (3,), angstrom, at the end of a phase of the build that a folder of shards belongs to.
+
+    Raises BadInputError when the phase is not done, IntegrityError for damaged files.
+    """
+    from chromabuild.shards.manifest import Manifest
+    from chromabuild.simulate.restart_file import read_restart
+
+    end = read_restart(phase_done(open_results(shards.parent), name).restart, Manifest.read(shards).atoms)
+    return end.position, end.box
 
 
 def open_results(folder: str | Path) -> Results:

@@ -93,7 +93,7 @@ def _parts(solute: Solute) -> Iterator[_Part]:
     core = np.zeros(solute.n_residues, dtype=bool)
     for k, name in enumerate(solute.molecule_name):
         residues = slice(*solute.molecule_first_residue[k:k + 2])
-        if name in TAILS and solute.molecule_nucleosome[k] >= 0 and name not in ("H5", "H1.4"):
+        if name in TAILS and solute.molecule_nucleosome[k] >= 0 and not name.startswith(("H5", "H1.")):
             number = solute.residue_number[residues]
             core[residues] = ~np.any([(number >= low) & (number <= high) for low, high in TAILS[name]], axis=0)
     owner = solute.molecule_nucleosome[molecule]

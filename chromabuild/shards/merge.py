@@ -1,5 +1,6 @@
-"""Selected atoms of all shards as one PDB file."""
+"""Selected atoms of all shards as one PDB or mmCIF file."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,40 +10,99 @@ from chromabuild.base.errors import BadInputError, IntegrityError
 from chromabuild.base.files import atomic_path
 from chromabuild.shards.brick_file import read_brick
 from chromabuild.shards.manifest import Manifest, Shard
-from chromabuild.shards.pdb import COMPRESSION_LEVEL, LINE_LENGTH, header_line
+from chromabuild.shards.pdb import COMPRESSION_LEVEL, LINE_LENGTH, header_line, polymer_ends, with_ter
 from chromabuild.shards.selection import parse_selection
 
+OUTPUTS = (".pdb", ".cif")
+_ITEMS = ("group_PDB", "id", "type_symbol", "label_atom_id", "label_alt_id", "label_comp_id", "label_asym_id",
+          "label_entity_id", "label_seq_id", "Cartn_x", "Cartn_y", "Cartn_z", "occupancy", "B_iso_or_equiv",
+          "auth_seq_id", "auth_asym_id", "pdbx_PDB_model_num")
 
-def merge_shards(folder: str | Path, selection: str, target: str | Path) -> int:
-    """Write the selected atoms in global order to ``target`` (``.pdb`` or ``.pdb.zst``); gives their number.
 
-    Lines are those of the shards; the chain letter of a segment is that of the first shard that holds it. Memory:
-    one shard and 90 bytes a selected atom. Raises BadInputError for a bad selection or name, or when nothing is
-    selected, IntegrityError for shards that are missing or damaged, ResourceError when the target cannot be written.
+def merge_shards(folder: str | Path, selection: str, target: str | Path,
+                 end: tuple[np.ndarray, np.ndarray] | None = None) -> int:
+    """Write the selected atoms in global order to ``target`` (``OUTPUTS``, or these with .zst); gives their number.
+
+    Lines are those of the shards; the chain letter of a segment is that of the first shard that holds it. mmCIF names
+    chains by segments and numbers atoms without end. ``end``: positions (n, 3) of all atoms and box (3,), angstrom, in
+    place of those of the shards; selections go by them. Memory: one shard and 90 bytes a selected atom.
+    Raises BadInputError for a bad selection or name, or when nothing is selected, IntegrityError for shards that are
+    missing or damaged, ResourceError when the target cannot be written.
     """
     folder, target = Path(folder), Path(target)
-    if not target.name.endswith((".pdb", ".pdb.zst")):
-        raise BadInputError(f"{target} is neither .pdb nor .pdb.zst: give the merged file one of these endings")
+    if not target.name.removesuffix(".zst").endswith(OUTPUTS):
+        raise BadInputError(f"{target} is neither {' nor '.join(OUTPUTS)}: give the merged file one of these endings, "
+                            "with .zst behind it or without")
     wanted = parse_selection(selection)
     manifest = Manifest.read(folder)
+    box = np.array(manifest.box) if end is None else end[1]
+
+    def texts() -> Iterator[np.ndarray]:
+        return (text for _, text in _shards(folder, manifest, end))
+
+    wanted.look_around(texts, box)
     ids, lines = [], []
-    for shard in manifest.shards:
-        text = _lines(folder, shard)
+    for number, text in _shards(folder, manifest, end):
         chosen = wanted(text)
         if chosen.any():
-            ids.append(read_brick(folder / f"{shard.name}.cbb").global_id[chosen])
+            ids.append(number[chosen])
             lines.append(text[chosen])
     if not ids:
         raise BadInputError(f"no atom of {folder} is selected by '{selection}': select others")
-    order = np.argsort(np.concatenate(ids))
+    number = np.concatenate(ids)
+    order = np.argsort(number)
     merged = np.concatenate(lines)[order]
-    merged[:, 21] = _one_letter_a_segment(merged)
-    content = header_line(np.array(manifest.box)) + merged.tobytes() + f"{'END':80}\n".encode()
+    if target.name.removesuffix(".zst").endswith(".cif"):
+        content = _mmcif(merged, number[order], box)
+    else:
+        merged[:, 21] = _one_letter_a_segment(merged)
+        ends = polymer_ends(parse_selection("solute")(merged), merged[:, 72:76])
+        content = header_line(box) + with_ter(merged, ends).tobytes() + f"{'END':80}\n".encode()
     if target.name.endswith(".zst"):
         content = zstandard.ZstdCompressor(level=COMPRESSION_LEVEL).compress(content)
     with atomic_path(target) as part:
         part.write_bytes(content)
     return len(merged)
+
+
+def _shards(folder: Path, manifest: Manifest, end: tuple[np.ndarray, np.ndarray] | None
+            ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Global numbers (n,) and lines (n, 81) of every shard."""
+    for shard in manifest.shards:
+        text, number = _lines(folder, shard), read_brick(folder / f"{shard.name}.cbb").global_id
+        if end is not None:
+            text = text.copy()
+            text[:, 30:54] = _columns(end[0][number])
+        yield number, text
+
+
+def _columns(position: np.ndarray) -> np.ndarray:
+    """(n, 24) uint8: coordinates (n, 3), angstrom, as a PDB line has them."""
+    if len(position) and not (-999.9995 < position.min() and position.max() < 9999.9995):
+        raise BadInputError("atoms lie beyond the columns of a PDB file (-999.999 to 9999.999 angstrom): merge without "
+                            "--after")
+    text = "".join(f"{x:8.3f}{y:8.3f}{z:8.3f}" for x, y, z in position.tolist())
+    return np.frombuffer(text.encode(), dtype=np.uint8).reshape(-1, 24)
+
+
+def _mmcif(lines: np.ndarray, number: np.ndarray, box: np.ndarray) -> bytes:
+    """PDB lines (n, 81) of atoms ``number`` (n,), from 0, as mmCIF."""
+    head = ["data_merged", "#", *(f"_cell.length_{axis} {edge:.3f}" for axis, edge in zip("abc", box, strict=True)),
+            *(f"_cell.angle_{angle} 90.0" for angle in ("alpha", "beta", "gamma")),
+            "_symmetry.space_group_name_H-M 'P 1'", "#", "loop_", *(f"_atom_site.{item}" for item in _ITEMS)]
+    rows = []
+    for k, line in zip(number.tolist(), lines.tobytes().decode("ascii").splitlines(), strict=True):
+        name = line[12:16].strip()
+        segment, residue = line[72:76].strip(), line[22:26].strip()
+        rows.append(f"{line[:6].strip()} {k + 1} {line[76:78].strip()} {_quoted(name)} . {line[17:20].strip()} "
+                    f"{segment} . {residue} {line[30:38].strip()} {line[38:46].strip()} {line[46:54].strip()} "
+                    f"1.00 0.00 {residue} {segment} 1")
+    return "\n".join([*head, *rows, "#", ""]).encode()
+
+
+def _quoted(name: str) -> str:
+    """A name as a value of mmCIF."""
+    return f'"{name}"' if "'" in name else name
 
 
 def _lines(folder: Path, shard: Shard) -> np.ndarray:
@@ -53,7 +113,8 @@ def _lines(folder: Path, shard: Shard) -> np.ndarray:
         content = path.read_bytes()
         if suffix.endswith("zst"):
             content = zstandard.ZstdDecompressor().decompress(content)
-        return np.frombuffer(content, dtype=np.uint8).reshape(-1, LINE_LENGTH)[1:-1][:shard.atoms]
+        lines = np.frombuffer(content, dtype=np.uint8).reshape(-1, LINE_LENGTH)[1:-1]
+        return lines[lines[:, 0] != ord("T")][:shard.atoms]  # without TER
     except (OSError, ValueError, zstandard.ZstdError) as error:
         raise IntegrityError(f"cannot read {path} ({error}): run chromabuild solvate again") from None
 

@@ -2,7 +2,8 @@
 
 Rules (so that MDAnalysis, Biopython, gemmi and OpenMM all keep every atom): serial = global atom number modulo 100,000;
 decimal residue numbers up to 9,999, unique within a chain letter of the shard; the segment id, unique in the whole
-system, in columns 73-76; ATOM for standard residues of polymers, HETATM for modified ones, water and ions.
+system, in columns 73-76; ATOM for standard residues of polymers, HETATM for modified ones, water and ions; TER behind
+the last residue that a shard has of a polymer.
 """
 
 from functools import cache
@@ -51,6 +52,34 @@ def format_brick(brick: Brick, text: np.ndarray) -> None:
                             "columns of a PDB file (-999.999 to 9999.999 angstrom): use a smaller box")
 
 
+def polymer_ends(is_polymer: np.ndarray, segment: np.ndarray) -> np.ndarray:
+    """(k,) of n residues or atoms in order those behind which a polymer does not go on.
+
+    ``is_polymer`` (n,) bool, ``segment`` (n, 4) uint8 names.
+    """
+    code = np.ascontiguousarray(segment).view("<u4").ravel()
+    goes_on = np.append(is_polymer[1:] & (code[1:] == code[:-1]), False)
+    return np.flatnonzero(is_polymer & ~goes_on)
+
+
+def with_ter(lines: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """The lines (n + k, 81) with TER behind those of the rows ``ends`` (k,)."""
+    if not len(ends):
+        return lines
+    ter = np.full((len(ends), LINE_LENGTH), ord(" "), dtype=lines.dtype)
+    ter[:, :3] = np.frombuffer(b"TER", dtype=lines.dtype)
+    ter[:, 17:26] = lines[ends, 17:26]
+    ter[:, 72:76] = lines[ends, 72:76]
+    ter[:, -1] = ord("\n")
+    return np.insert(lines, ends + 1, ter, axis=0)
+
+
+@cache
+def _is_polymer() -> np.ndarray:
+    """(library,) bool."""
+    return np.array([one.kind in ("amino acid", "nucleotide") for one in residue_library().values()])
+
+
 def header_line(box: np.ndarray) -> bytes:
     """CRYST1 of a box (3,) angstrom, as long as all lines."""
     x, y, z = box
@@ -65,6 +94,11 @@ def pdb_bytes(brick: Brick, compress: bool) -> bytes | memoryview:
     content = np.empty(len(header) + 81 * brick.n_atoms + len(end), dtype=np.int8)
     content[:len(header)] = np.frombuffer(header, dtype=np.int8)
     content[-len(end):] = np.frombuffer(end, dtype=np.int8)
-    format_brick(brick, content[len(header):-len(end)].reshape(brick.n_atoms, 81))
+    lines = content[len(header):-len(end)].reshape(brick.n_atoms, 81)
+    format_brick(brick, lines)
+    last = polymer_ends(_is_polymer()[brick.residue_template], brick.residue_segment)
+    if len(last):
+        ends = np.cumsum(brick.residue_size)[last] - 1
+        content = np.concatenate([content[:len(header)], with_ter(lines, ends).ravel(), content[-len(end):]])
     plain = content.data.cast("B")
     return zstandard.ZstdCompressor(level=COMPRESSION_LEVEL).compress(plain) if compress else plain

@@ -5,34 +5,90 @@
     factor = "not" factor | "(" selection ")" | atom set
 
 Atom sets: ``all``, ``solute``, ``protein``, ``dna``, ``water``, ``ions``; ``name CA P``, ``resname HOH NA``,
-``segid DI00 DJ00``, ``resid 1:10 20``; ``box x0 y0 z0 x1 y1 z1`` (angstrom, lower border included).
+``segid DI00 DJ00``, ``resid 1:10 20``; ``box x0 y0 z0 x1 y1 z1`` (angstrom, lower border included); and
+``within 10 of`` a factor: residues of which an atom is that near (angstrom, in the periodic box) to one of its atoms.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.residues import residue_library
 
-KEYWORDS = ("all", "solute", "protein", "dna", "water", "ions", "name", "resname", "segid", "resid", "box")
+KEYWORDS = ("all", "solute", "protein", "dna", "water", "ions", "name", "resname", "segid", "resid", "box", "within")
 _OPERATORS = ("and", "or", "not", "(", ")")
 
 Lines = np.ndarray
 """(n, 81) uint8 PDB lines."""
-Selection = Callable[[Lines], np.ndarray]
+Mask = Callable[[Lines], np.ndarray]
 """Gives (n,) bool."""
+
+
+class Surroundings:
+    """Residues near atoms of another selection, which are collected of all shards first."""
+
+    def __init__(self, radius: float, inner: Mask) -> None:
+        self._radius, self._inner = radius, inner
+        self._found: list[np.ndarray] = []
+        self._tree: cKDTree | None = None
+        self._box = np.zeros(3)
+
+    def collect(self, lines: Lines) -> None:
+        """The atoms of one shard that the distance is measured from."""
+        self._found.append(positions(lines[self._inner(lines)]))
+
+    def close(self, box: np.ndarray) -> None:
+        """All are there; ``box`` (3,) angstrom."""
+        self._box, centres = box, np.concatenate([np.zeros((0, 3)), *self._found])
+        self._tree = cKDTree(_wrapped(centres, box), boxsize=box) if len(centres) else None
+
+    def __call__(self, lines: Lines) -> np.ndarray:
+        if self._tree is None or not len(lines):
+            return np.zeros(len(lines), dtype=bool)
+        distance, _ = self._tree.query(_wrapped(positions(lines), self._box), distance_upper_bound=self._radius)
+        key = np.concatenate([lines[:, 17:27], lines[:, 72:76]], axis=1)
+        residue = np.concatenate([[0], np.cumsum((key[1:] != key[:-1]).any(axis=1))])
+        return np.isin(residue, residue[np.isfinite(distance)])
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which atoms are wanted."""
+
+    mask: Mask
+    surroundings: tuple[Surroundings, ...]
+    """Inner ones first."""
+
+    def look_around(self, shards: Callable[[], Iterable[Lines]], box: np.ndarray) -> None:
+        """Read all shards once for every ``within``, before any of them is asked which atoms are wanted."""
+        for each in self.surroundings:
+            for lines in shards():
+                each.collect(lines)
+            each.close(box)
+
+    def __call__(self, lines: Lines) -> np.ndarray:
+        """(n,) bool."""
+        return self.mask(lines)
+
+
+def _wrapped(position: np.ndarray, box: np.ndarray) -> np.ndarray:
+    """(n, 3) in the box, its upper border excluded even after rounding."""
+    inside = np.mod(position, box)
+    return np.where(inside >= box, 0.0, inside)
 
 
 def parse_selection(text: str) -> Selection:
     """The selection that ``text`` stands for. Raises BadInputError naming the word that cannot be understood."""
     words = text.replace("(", " ( ").replace(")", " ) ").split()
     parser = _Parser(words, text)
-    selection = parser.alternatives()
+    mask = parser.alternatives()
     if parser.words:
         parser.refuse(parser.words[0])
-    return selection
+    return Selection(mask, tuple(parser.surroundings))
 
 
 class _Parser:
@@ -40,6 +96,7 @@ class _Parser:
 
     def __init__(self, words: list[str], text: str) -> None:
         self.words, self.text = words, text
+        self.surroundings: list[Surroundings] = []
 
     def refuse(self, word: str | None) -> None:
         """Raise the error that names ``word``."""
@@ -51,21 +108,21 @@ class _Parser:
         """The next word if it is one of those expected."""
         return self.words.pop(0) if self.words and self.words[0] in expected else None
 
-    def alternatives(self) -> Selection:
+    def alternatives(self) -> Mask:
         """Terms joined by ``or``."""
         parts = [self.term()]
         while self.take("or"):
             parts.append(self.term())
         return lambda lines: np.logical_or.reduce([part(lines) for part in parts])
 
-    def term(self) -> Selection:
+    def term(self) -> Mask:
         """Factors joined by ``and``."""
         parts = [self.factor()]
         while self.take("and"):
             parts.append(self.factor())
         return lambda lines: np.logical_and.reduce([part(lines) for part in parts])
 
-    def factor(self) -> Selection:
+    def factor(self) -> Mask:
         """A set of atoms, a group in parentheses, or what is not in one of these."""
         if self.take("not"):
             inner = self.factor()
@@ -78,6 +135,8 @@ class _Parser:
         word = self.take(*KEYWORDS)
         if word is None:
             self.refuse(self.words[0] if self.words else None)
+        if word == "within":
+            return self.within()
         values = []
         if word in ("name", "resname", "segid", "resid", "box"):
             while self.words and self.words[0] not in (*_OPERATORS, *KEYWORDS):
@@ -86,7 +145,18 @@ class _Parser:
                 self.refuse(self.words[0] if self.words else None)
         return self.atom_set(word, values)
 
-    def atom_set(self, word: str, values: list[str]) -> Selection:
+    def within(self) -> Mask:
+        """``within RADIUS of FACTOR``, behind its first word."""
+        radius = self.numbers(self.words[:1], float)
+        if not radius or not 0 < radius[0] < np.inf:
+            self.refuse(self.words[0] if self.words else None)
+        self.words.pop(0)
+        if not self.take("of"):
+            self.refuse(self.words[0] if self.words else None)
+        self.surroundings.append(Surroundings(radius[0], self.factor()))
+        return self.surroundings[-1]
+
+    def atom_set(self, word: str, values: list[str]) -> Mask:
         """The atoms that a key word and its values name."""
         if word == "all":
             return lambda lines: np.ones(len(lines), dtype=bool)

@@ -8,6 +8,7 @@ from pathlib import Path
 import gemmi
 import numpy as np
 
+from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.residues import ResidueTemplate, residue_library, residue_names
 from chromabuild.molecule.solute import Solute
 from chromabuild.molecule.structure_file import StructureFile
@@ -209,8 +210,20 @@ class Atoms:
         )
 
     @classmethod
+    def from_file(cls, path: str | Path) -> "Atoms":
+        """Atoms of a file that we write: a solute (.h5), else what ``from_structure_file`` takes.
+
+        Raises BadInputError when the file is missing, unreadable or empty.
+        """
+        if not Path(path).is_file():
+            raise BadInputError(f"{path} does not exist: give a solute (.h5), PDB or mmCIF file")
+        return cls.from_solute(Solute.read(path)) if Path(path).suffix == ".h5" else cls.from_structure_file(path)
+
+    @classmethod
     def from_structure_file(cls, path: str | Path) -> "Atoms":
-        """The first model of a PDB or mmCIF file, one location of every atom; ``left_out`` says what that leaves out.
+        """The first model of a PDB, mmCIF or BinaryCIF file, one location of every atom.
+
+        ``left_out`` says what that leaves out.
 
         Bonds come from the residue library by atom name, between consecutive residues of a chain by distance (C-N
         or O3'-P below 2.2 A), and for all other atoms by distance (covalent radii + 0.4 A).

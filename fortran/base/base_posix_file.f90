@@ -61,8 +61,10 @@ contains
   subroutine rename_file(old, new, error)
     character(len=*), intent(in) :: old, new
     type(error_t), allocatable, intent(out) :: error
-    if (c_rename(old//c_null_char, new//c_null_char) /= 0) &
+    if (c_rename(old//c_null_char, new//c_null_char) /= 0) then
       call fail(error, exit_resources, new//": cannot be put in place (renaming "//old//" failed)")
+      call remove_file(old)
+    end if
   end subroutine rename_file
 
   !> Remove a file; nothing happens where there is none.

@@ -1,11 +1,12 @@
 """Write histones.h5: the histones of histones.json modelled on the octamer of 1KX5, tails compact.
 
-    python templates/tools/make_histones.py
+    python templates/tools/make_histones.py [--missing]
 
 Backbones come from the template, loops of another length and longer ends are built, side chains chosen from rotamers
 (chromabuild/nucleosome/homology.py); then OpenMM minimises the nucleosome in the force field without charges, kept
 atoms tied to their places, so that every contact and every bond angle is sound. A variant is modelled among the
-canonical histones of its species. Run it again after make_compact_tails.py.
+canonical histones of its species. Run it again after make_compact_tails.py. With --missing what is there is kept, and
+only histones that the file lacks are added.
 """
 
 import json
@@ -32,6 +33,7 @@ from chromabuild.sterics.detect import find_clashes
 
 TIED, DNA_TIED = 20.0, 50.0  # kcal/mol/angstrom^2 on atoms of the template and of DNA
 STEPS = 2000
+ATTEMPTS = 6
 MOVED = 0.15  # angstrom: residues beside a variant that moved further are stored with it
 KJ_PER_NM2 = 418.4  # of 1 kcal/mol/angstrom^2
 
@@ -89,10 +91,21 @@ def minimised(solute: Solute, tied: np.ndarray) -> np.ndarray:
 
 
 def modelled(template: Octamer, entries: dict[str, dict], dna: tuple[np.ndarray, np.ndarray]) -> Octamer:
-    """Model, minimise, and say how sound it is."""
+    """Model, minimise, and say how sound it is; models with faults are made again with other draws."""
+    for attempt in range(ATTEMPTS):
+        model, is_sound = minimum(template, entries, dna, attempt)
+        if is_sound:
+            break
+    return model
+
+
+def minimum(template: Octamer, entries: dict[str, dict], dna: tuple[np.ndarray, np.ndarray], attempt: int
+            ) -> tuple[Octamer, bool]:
+    """A model at its minimum, and whether it is without faults."""
     library = list(residue_library().values())
     element = np.concatenate([library[k].elements for k in dna[1]])
-    model = model_histones(template, entries, dna[0][element != "H"], np.isin(element[element != "H"], ("N", "O")))
+    model = model_histones(template, entries, dna[0][element != "H"], np.isin(element[element != "H"], ("N", "O")),
+                           attempt)
     solute = as_solute(dna, model)
     kept = {tuple(np.round(x, 3)) for chain in chains_of(template) for r in chain for x in r.atoms.values()}
     tied = np.array([TIED if tuple(x) in kept else 0.0 for x in np.round(model.position, 3)])
@@ -107,8 +120,9 @@ def modelled(template: Octamer, entries: dict[str, dict], dna: tuple[np.ndarray,
     print(f"  kept atoms moved {np.sqrt(np.mean(moved**2)):.2f} angstrom rms; {int(heavy.sum())} heavy pairs below 2.0 "
           f"angstrom, {len(found.chirality_errors)} chirality errors, {len(found.cis_peptides)} cis peptides, "
           f"{len(found.piercings)} ring piercings", flush=True)
+    is_sound = not (heavy.any() or found.chirality_errors or found.cis_peptides or found.piercings)
     return Octamer(position[len(element):], model.residue_template, model.residue_number, model.residue_chain,
-                   model.chain, model.histone)
+                   model.chain, model.histone), is_sound
 
 
 def store(file: h5py.File, species: str, histone: str, family: str, model: Octamer,
@@ -139,20 +153,23 @@ def store(file: h5py.File, species: str, histone: str, family: str, model: Octam
 def main() -> None:
     """Write the file beside this script."""
     folder, dna = Path(__file__).resolve().parents[1], dna_of_the_path()
-    with h5py.File(folder / "histones.h5", "w") as file:
+    with h5py.File(folder / "histones.h5", "a" if "--missing" in sys.argv[1:] else "w") as file:
         file.attrs["source"] = "modelled on PDB 1KX5 (CC0 1.0) with the sequences of histones.json"
         file.attrs["unit"] = "0.001 angstrom, both copies one after the other, residues without OXT"
         for species, table in histone_table().items():
+            missing = [name for name in table if f"{species}/{name}" not in file]
+            if not missing:
+                continue
             families = {name: entry for name, entry in table.items() if name == entry["family"]}
             print(species, flush=True)
             base = modelled(octamer("compact"), families, dna)
-            for family in families:
-                store(file, species, family, family, base)
-            for name, entry in table.items():
-                if name not in families:
-                    print(species, name, flush=True)
-                    model = modelled(base, {entry["family"]: entry}, dna)
-                    store(file, species, name, entry["family"], model, base)
+            for name in missing:
+                if name in families:
+                    store(file, species, name, name, base)
+                    continue
+                print(species, name, flush=True)
+                model = modelled(base, {table[name]["family"]: table[name]}, dna)
+                store(file, species, name, table[name]["family"], model, base)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 """Write linker_histones.h5: linker histones on the nucleosome of 1KX5, from a PDB file of entry 4QLC.
 
-    python templates/tools/make_linker_histones.py 4qlc.pdb
+    python templates/tools/make_linker_histones.py 4qlc.pdb [--missing]
 
 The globular domain of H5 stands where the chromatosome 4QLC (Zhou et al. 2015) has it, superposed by the folds of the
 octamers; the sequences of linker_histones.json are threaded through it. Tails are grown as coils that keep clear of
 the octamer with compact tails, of DNA and of straight linkers. OpenMM minimises all without charges, DNA and octamer
-held where they are. Run it again after make_compact_tails.py.
+held where they are. Run it again after make_compact_tails.py. With --missing what the file holds is kept.
 """
 
 import sys
@@ -64,10 +64,13 @@ def main(chromatosome: str) -> None:
     nearest = cKDTree(fixed[:int(np.sum(element != "H"))]).query(placed)[0].min()
     print(f"{len(domain)} residues, nearest to DNA {nearest:.2f} angstrom")
 
-    with h5py.File(Path(__file__).resolve().parents[1] / "linker_histones.h5", "w") as file:
+    with h5py.File(Path(__file__).resolve().parents[1] / "linker_histones.h5",
+                   "a" if "--missing" in sys.argv[2:] else "w") as file:
         file.attrs["source"] = "modelled on PDB 4QLC and 1KX5 (CC0 1.0) with the sequences of linker_histones.json"
         file.attrs["unit"] = "0.001 angstrom, residues without OXT"
         for name, entry in linker_histone_table().items():
+            if name in file:
+                continue
             random = np.random.Generator(np.random.Philox(key=np.array([len(entry["sequence"]), 0], dtype=np.uint64)))
             chain = remodel(domain, "H1", entry, fixed, random)
             build_side_chains([chain], fixed, polar)

@@ -23,6 +23,7 @@ FITTED_HALF = 66  # the helix is fitted to 133 bp: the last 7 on each side leave
 HISTONES = {"A": "H3", "B": "H4", "C": "H2A", "D": "H2B", "E": "H3", "F": "H4", "G": "H2A", "H": "H2B"}
 SOURCE = "PDB 1KX5 (Davey, Sargent, Luger, Maeder & Richmond 2002), 1.94 angstrom; PDB archive data are CC0 1.0"
 HYDROGEN_BOND_LENGTH = 3.5  # angstrom, donor to acceptor
+SULFUR_METHYL = 1.791  # angstrom (Engh & Huber, Acta Cryst. A47:392, 1991); 1KX5 has up to 1.934 in methionine
 
 
 def strand_bases(chain: gemmi.Chain) -> tuple[str, np.ndarray, np.ndarray]:
@@ -118,6 +119,15 @@ def histidine_name(residue: gemmi.Residue, search: gemmi.NeighborSearch, model: 
     return "HID" if score["ND1"] > score["NE2"] else "HIE"
 
 
+def place_of(residue: gemmi.Residue, atom: str) -> list[float]:
+    """Where an atom is; the methyl of methionine at its length from the sulfur."""
+    here = np.array(residue.find_atom(atom, "*").pos.tolist())
+    if residue.name == "MET" and atom == "CE":
+        sulfur = np.array(residue.find_atom("SD", "*").pos.tolist())
+        here = sulfur + SULFUR_METHYL * (here - sulfur) / np.linalg.norm(here - sulfur)
+    return here.tolist()
+
+
 def octamer(model: gemmi.Model) -> dict:
     """Heavy atoms of the eight chains in library order, as parallel lists."""
     library = residue_library()
@@ -131,7 +141,7 @@ def octamer(model: gemmi.Model) -> dict:
             template = library[name]
             for atom, element in zip(template.atoms, template.elements, strict=True):
                 if element != "H":
-                    result["position"].append(residue.find_atom(atom, "*").pos.tolist())
+                    result["position"].append(place_of(residue, atom))
                     result["atom"].append(atom)
             result["chain"].append(chain_name)
             result["number"].append(residue.seqid.num)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from chromabuild.base.checked_json import checked_text, is_unharmed
 from chromabuild.base.errors import ResourceError
 from chromabuild.base.files import atomic_path, remove_leftovers
 from chromabuild.base.hdf5_file import written_hdf5
@@ -50,6 +51,7 @@ LIMITED = """
 import resource, signal, sys
 from pathlib import Path
 import numpy as np
+from chromabuild.base.checked_json import checked_text, is_unharmed
 from chromabuild.base.errors import ResourceError
 from chromabuild.base.hdf5_file import written_hdf5
 from mesoscale.trajectory import Trajectory
@@ -86,3 +88,17 @@ def test_a_write_that_fails_names_its_file(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ResourceError, match="cannot write .*/file/a.txt"), atomic_path(tmp_path / "file" / "a.txt"):
         pass
+
+
+def test_every_flipped_bit_of_a_record_is_noticed(tmp_path):
+    """Also in the name of its checksum, without which it would be a record of version 0.2.0."""
+    path = tmp_path / "record.json"
+    whole = checked_text({"inputs": {"box": [58417, 31542], "version": 1}, "file": {"bytes": 23478}}).encode()
+    path.write_bytes(whole)
+    assert is_unharmed(path)
+    for at in range(len(whole.rstrip())):
+        for bit in range(8):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << bit]) + whole[at + 1:])
+            assert not is_unharmed(path), (at, bit)
+    path.write_text('{"inputs": {"version": 1}}')
+    assert is_unharmed(path)

@@ -55,9 +55,53 @@ def test_selections_are_mdanalysis(shards, whole, tmp_path, ours, theirs):
     expected = whole[1].select_atoms(theirs)
     n = merge_shards(shards[0], ours, tmp_path / "part.pdb.zst")
     text = zstandard.ZstdDecompressor().decompress((tmp_path / "part.pdb.zst").read_bytes()).decode().splitlines()
-    assert n == len(expected) == len(text) - 2 > 0
-    assert [int(line[6:11]) for line in text[1:-1]] == [i + 1 for i in expected.indices]
-    assert [line[12:16].strip() for line in text[1:-1]] == expected.names.tolist()
+    atoms = [line for line in text[1:-1] if not line.startswith("TER")]
+    assert n == len(expected) == len(atoms) > 0
+    assert [int(line[6:11]) for line in atoms] == [i + 1 for i in expected.indices]
+    assert [line[12:16].strip() for line in atoms] == expected.names.tolist()
+
+
+def test_surroundings_are_mdanalysis(shards, whole, tmp_path):
+    """Whole residues, and distances to the nearest images of the periodic box."""
+    near = whole[1].select_atoms("around 4 nucleic", periodic=True).residues.atoms
+    expected = near.select_atoms("resname HOH")
+    n = merge_shards(shards[0], "water and within 4 of dna", tmp_path / "near.pdb")
+    assert n == len(expected) > 0
+    n = merge_shards(shards[0], "water and not within 4 of (dna or within 2 of protein)", tmp_path / "far.pdb")
+    assert 0 < n < len(whole[1].select_atoms("resname HOH")) - len(expected)
+
+
+def test_mmcif_is_the_pdb_file(shards, whole, tmp_path):
+    n = merge_shards(shards[0], "solute or ions", tmp_path / "all.cif")
+    merge_shards(shards[0], "solute or ions", tmp_path / "all.pdb")
+    one, other = (gemmi.read_structure(str(tmp_path / f"all.{suffix}")) for suffix in ("cif", "pdb"))
+    rows = [[(cra.atom.name, cra.residue.name, cra.residue.seqid.num, cra.atom.element.name, cra.atom.pos.tolist())
+             for cra in each[0].all()] for each in (one, other)]
+    assert sorted(rows[0]) == sorted(rows[1]) and len(rows[0]) == n
+    assert one.cell.parameters[:3] == pytest.approx(shards[1].box, abs=1e-3)
+    assert {chain.name for chain in one[0]} == set(whole[1].select_atoms("not resname HOH").segids)
+
+
+def test_positions_may_be_those_of_a_phase(shards, tmp_path):
+    box, position = read_shards(shards[0])
+    moved = np.mod(position + [1.0, -2.0, 3.0], box)
+    merge_shards(shards[0], "ions", tmp_path / "moved.pdb", (moved, box))
+    merge_shards(shards[0], "ions", tmp_path / "kept.pdb")
+    a, b = (np.array([atom.pos.tolist() for chain in gemmi.read_pdb(str(tmp_path / f"{name}.pdb"))[0]
+                      for residue in chain for atom in residue]) for name in ("moved", "kept"))
+    assert np.abs(a - np.mod(b + [1.0, -2.0, 3.0], box)).max() < 2e-3
+
+
+def test_ter_stands_behind_every_polymer(whole):
+    with open(whole[0]) as lines:
+        text = list(lines)
+    after = {}
+    for line, following in zip(text, text[1:], strict=False):
+        if line.startswith("TER"):
+            after[line[72:76]] = following[72:76]
+    polymers = {atom.segid for atom in whole[1].select_atoms("protein or nucleic")}
+    assert {name.strip() for name in after} == polymers
+    assert all(name != next_name for name, next_name in after.items())
 
 
 def test_a_segment_has_one_chain_letter(whole):
@@ -66,7 +110,8 @@ def test_a_segment_has_one_chain_letter(whole):
 
 
 @pytest.mark.parametrize("text", ["", "and", "protein or", "(water", "water)", "resname", "name and water", "resid a:b",
-                                  "box 1 2 3", "not", "protein water", "resid 1:x"])
+                                  "box 1 2 3", "not", "protein water", "resid 1:x", "within 3 dna",
+                                  "within -1 of dna", "within of dna", "within 3 of"])
 def test_bad_selections_are_refused(text):
     with pytest.raises(BadInputError, match="cannot be understood at"):
         parse_selection(text)
@@ -83,8 +128,8 @@ def test_any_words_are_understood_or_refused(words):
 
 
 def test_bad_merges_are_refused(shards, tmp_path):
-    with pytest.raises(BadInputError, match="neither .pdb nor .pdb.zst"):
-        merge_shards(shards[0], "all", tmp_path / "x.cif")
+    with pytest.raises(BadInputError, match="neither .pdb nor .cif"):
+        merge_shards(shards[0], "all", tmp_path / "x.gro")
     with pytest.raises(BadInputError, match="is selected by 'resname XYZ'"):
         merge_shards(shards[0], "resname XYZ", tmp_path / "x.pdb")
     with pytest.raises(IntegrityError):

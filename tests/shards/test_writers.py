@@ -31,7 +31,8 @@ def ions(position, first_id=None, number=None):
 
 
 def lines(brick):
-    return bytes(pdb_bytes(brick, compress=False)).decode().splitlines()[1:-1]
+    text = bytes(pdb_bytes(brick, compress=False)).decode().splitlines()[1:-1]
+    return [line for line in text if not line.startswith("TER")]
 
 
 def test_coordinates_as_python_formats_them():

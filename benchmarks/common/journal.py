@@ -1,0 +1,47 @@
+"""What single trials have given, line by line in a file, so that the runs of several days add up."""
+
+import json
+import time
+from pathlib import Path
+
+
+class Journal:
+    """Results of trials by key; a trial that is kept is not made again.
+
+    A line is ``[key, result]`` in JSON, appended as soon as a trial ends. A last line that was cut off is left out.
+    """
+
+    def __init__(self, path: Path | None, seconds: float) -> None:
+        """``path``: None keeps nothing; no trial begins after so many ``seconds``."""
+        self._path = path
+        self._until = time.monotonic() + seconds
+        self._found: dict[str, object] = {}
+        if path is not None and path.exists():
+            whole, _, _ = path.read_text().rpartition("\n")
+            self._found = {key: result for key, result in map(json.loads, whole.splitlines())}
+            path.write_text(whole + "\n" if whole else "")
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._found
+
+    def __getitem__(self, key: str) -> object:
+        return self._found[key]
+
+    def __setitem__(self, key: str, result: object) -> None:
+        self._found[key] = result
+        if self._path is not None:
+            with open(self._path, "a") as file:
+                file.write(json.dumps([key, result]) + "\n")
+
+    @property
+    def is_late(self) -> bool:
+        """Whether no further trial is to begin."""
+        return time.monotonic() > self._until
+
+    def todo(self, keys: list[str]) -> list[str]:
+        """Keys without a result."""
+        return [key for key in keys if key not in self._found]
+
+    def results(self, keys: list[str]) -> list:
+        """Of those keys that have one."""
+        return [self._found[key] for key in keys if key in self._found]
