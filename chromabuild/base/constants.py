@@ -7,3 +7,5 @@ BOLTZMANN = 8.31446261815324e-3 / KJ_PER_KCAL
 GRAMS_PER_CM3 = 10 / 6.02214076
 """In one atomic mass unit/angstrom^3."""
 BAR_PER_ATM = 1.01325
+AKMA_VELOCITY = 20.45482706
+"""Angstrom/ps in angstrom over the root of u angstrom^2 mol/kcal (48.888 fs), the velocities of CHARMM's family."""

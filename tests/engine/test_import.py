@@ -318,7 +318,7 @@ def test_model_without_a_box(charmm, charmm_files, tmp_path):
 
 @pytest.mark.parametrize(("change", "words"), [
     ("box", "--box"), ("atoms", "has 2 atoms"), ("parameters", "holds no parameters"), ("order", "angstrom apart"),
-    ("missing", "no.psf"), ("damaged", "cannot read"), ("angles", "rectangular"),
+    ("missing", "no.psf"), ("damaged", "cut.psf ends after"), ("angles", "rectangular"),
 ])
 def test_bad_files_are_refused(charmm_files, tmp_path, change, words):
     psf, parameters, crd = charmm_files

@@ -11,12 +11,13 @@ from support.command_line import result_of
 from support.engine_energies import ENERGY_COLUMNS, chromamd_energy, evaluate
 from support.molecular_systems import MolecularSystem, make_solute
 
+from chromabuild.base.constants import AKMA_VELOCITY
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import DynamicsSection, SimulateSection
 from chromabuild.export.amber import export_amber
 from chromabuild.export.amber_control import phase_control
 from chromabuild.export.genesis import export_genesis, selection_of
-from chromabuild.export.namd import VELOCITY_UNIT, export_namd
+from chromabuild.export.namd import export_namd
 from chromabuild.export.parts import PARTS, with_constant_restraints
 from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.assign import make_topology
@@ -126,7 +127,7 @@ def test_namd_files(mixed, tmp_path):
     assert universe.atoms.positions == pytest.approx(mixed.position, abs=1e-5)
     data = (tmp_path / "system.vel").read_bytes()
     assert int.from_bytes(data[:4], "little") == len(mixed.position)
-    velocity = np.frombuffer(data[4:], "<f8").reshape(-1, 3) * VELOCITY_UNIT
+    velocity = np.frombuffer(data[4:], "<f8").reshape(-1, 3) * AKMA_VELOCITY
     assert velocity == pytest.approx(mixed.velocity)
     held = MDAnalysis.Universe(tmp_path / "02-heat-1_held.pdb")
     expected = np.zeros(len(mixed.position))
