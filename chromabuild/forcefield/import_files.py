@@ -95,12 +95,15 @@ def import_system(structure: str | Path, coordinates: str | Path, parameters: Se
     outputs.append(str(output / CONTROL_NAME))
     _write_control(output / CONTROL_NAME, outputs[:-1], output / "start_().rst", periodic)
     pairs = topology.special_pairs
+    molecules: dict[str, int] = {}
+    for template, count in _counted(topology):
+        name = f"{template.name} ({template.n_atoms} atoms)"
+        molecules[name] = molecules.get(name, 0) + count
     return {
         "force_field": topology.force_field, "atoms": topology.n_atoms, "box": [float(edge) for edge in edges],
         "charge": round(topology.net_charge, 6),
         "velocities": "none: they are drawn" if velocity is None else f"kept, {temperature:.1f} K",
-        "molecules": {f"{t.name} ({t.n_atoms} atoms)": int(topology.run_count[topology.run_template == k].sum())
-                      for k, t in enumerate(topology.templates)},
+        "molecules": molecules,
         "terms": {name: sum(len(getattr(t, f"{name}_atoms")) * count for t, count in _counted(topology)) for name in
                   ("bond", "angle", "urey_bradley", "dihedral", "improper", "cmap", "pair14", "constraint",
                    "virtual_site")},
@@ -294,7 +297,7 @@ def _orthorhombic(box: Sequence[float] | None, path: str | Path) -> np.ndarray:
     if len(box) > 3 and not np.allclose(box[3:], 90, atol=1e-3):
         raise BadInputError(f"{path} has a box with angles of " + ", ".join(f"{angle:g}" for angle in box[3:]) +
                             " degrees, and the engine has rectangular ones alone: solvate the system again in a "
-                            "rectangular box (gmx editconf -bt triclinic -angles 90 90 90, solvateBox of tleap, "
+                            "rectangular box (gmx editconf -bt cubic, solvateBox of tleap, "
                             "\"Rectangular\" of CHARMM-GUI)")
     return np.round(np.asarray(box, dtype=float)[:3], 3)
 
