@@ -74,8 +74,8 @@ def export_genesis(system: BuiltSystem, folder: Path, dynamics: DynamicsSection,
 
     In a force field of CHARMM ``system.psf``, ``.prm``, ``.crd`` and ``.pdb`` (the reference of restraints) take the
     place of the first two. ``parallel`` has control files of prst_setup and of phases with a file a rank; where
-    hydrogens are heavy, these start from ``heavy.prmtop`` or ``heavy.psf``. A phase whose restraints change becomes ten.
-    Raises BadInputError as ``write_prmtops`` and ``write_charmm`` do, for several masses of hydrogen, and for a
+    hydrogens are heavy, these start from ``heavy.prmtop`` or ``heavy.psf``. A phase whose restraints change becomes
+    ten. Raises BadInputError as ``write_prmtops`` and ``write_charmm`` do, for several masses of hydrogen, and for a
     restraint on nothing.
     """
     refuse_sites(system.topology, "GENESIS")

@@ -225,8 +225,14 @@ def test_the_viewer_is_linked_where_it_is(build, tmp_path, monkeypatch):
         monkeypatch.setattr(pictures, name, partial(getattr(pictures, name), size=(160, 120)))
     config = write_build(tmp_path / "results")
     stages = provenance.read(config.output)["stages"]
-    (tmp_path / "results" / "view").mkdir()
-    (tmp_path / "results" / "view" / "index.html").touch()
+    for name in ("view", "report_viewer"):
+        (tmp_path / "results" / name).mkdir()
+        (tmp_path / "results" / name / "index.html").touch()
     document.write_report(config, {"scaffold": stages["scaffold"]})
-    assert 'href="view/index.html"' in (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
+    page = (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
+    assert 'href="view/index.html"' in page and '<iframe src="report_viewer/index.html" loading="lazy"' in page
+    assert "its viewer is the folder report_viewer beside it" in page and "loads nothing" not in page
+    document.write_report(config, {"scaffold": stages["scaffold"]}, no_viewer="There is no viewer: marks < gone.")
+    page = (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
+    assert "There is no viewer: marks &lt; gone." in page and "<iframe" not in page
     assert "<code>chromabuild view</code>" in build[2] and "view/index.html" not in build[2]
