@@ -12,10 +12,13 @@ from chromabuild.pipeline.results import Results, open_results
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
+
     from chromabuild.export.system import BuiltSystem
     from chromabuild.molecule.solute import Solute
     from chromabuild.simulate.end_pairs import EndBond
     from chromabuild.simulate.protocol import PlannedPhase
+    from chromabuild.simulate.result import PhaseFiles
     from mesoscale.scaffold import Scaffold
 
 Part = Literal["system", "solute"]
@@ -81,23 +84,26 @@ def _writer(program: Program) -> "Callable[..., list[Path]]":
 
 
 def export_structure(settings: Settings, path: Path, region: str | None = None, nucleosomes: str | None = None,
-                     as_built: bool = False, after: str | None = None, force: bool = False) -> Summary:
+                     as_built: bool = False, after: str | None = None, frame: int | None = None,
+                     force: bool = False) -> Summary:
     """Write the solute, or a part of it, as mmCIF, BinaryCIF or PDB.
 
     ``region``: ``chrXIII:1000-2000``; ``nucleosomes``: ``3-7``, from 1. ``as_built``: before the correction of clashes;
-    ``after``: at the end of a phase of the dynamics. Raises BadInputError where results are missing, for choices that
-    contradict each other or choose nothing, and where the file is there unless ``force``.
+    ``after``: at the end of a phase of the dynamics, or in a ``frame`` of it, from 1 or from -1 backwards. Raises
+    BadInputError where results are missing, for choices that contradict each other or choose nothing, and where the
+    file is there unless ``force``.
     """
     from chromabuild.export.structure import write_structure
 
     _leave(path, force)
-    chosen = _chosen_solute(settings, region, nucleosomes, as_built, after)
+    chosen = _chosen_solute(settings, region, nucleosomes, as_built, after, frame)
     write_structure(chosen.solute, path, chosen.title, chosen.solute.provenance)
     return {"file": str(path), **chosen.summary}
 
 
 def export_scene(settings: Settings, path: Path, region: str | None = None, nucleosomes: str | None = None,
-                 as_built: bool = False, after: str | None = None, force: bool = False) -> Summary:
+                 as_built: bool = False, after: str | None = None, frame: int | None = None,
+                 force: bool = False) -> Summary:
     """Write the solute, or a part of it, with colours and representations for ChimeraX, VMD, Mol* or Mesoscale
     Explorer, by the suffix of the file.
 
@@ -107,10 +113,10 @@ def export_scene(settings: Settings, path: Path, region: str | None = None, nucl
 
     for file in (path, path.with_suffix(".cif")) if path.suffix in (".cxc", ".tcl") else (path,):
         _leave(file, force)
-    if path.suffix == ".zip" and (region, nucleosomes, after) != (None, None, None):
-        raise BadInputError(f"{path} would place rigid bodies of the whole scaffold: leave out --region, --nucleosomes "
-                            "and --after, or name it .mvsx")
-    chosen = _chosen_solute(settings, region, nucleosomes, as_built, after)
+    if path.suffix == ".zip" and (region, nucleosomes, after, frame) != (None, None, None, None):
+        raise BadInputError(f"{path} would place rigid bodies of the whole scaffold: leave out --region, "
+                            "--nucleosomes, --after and --frame, or name it .mvsx")
+    chosen = _chosen_solute(settings, region, nucleosomes, as_built, after, frame)
     paths = write_scene(chosen.solute, path, chosen.title, chosen.scaffold)
     return {"files": ", ".join(map(str, paths)), **chosen.summary}
 
@@ -147,7 +153,7 @@ class _Chosen:
 
 
 def _chosen_solute(settings: Settings, region: str | None, nucleosomes: str | None, as_built: bool,
-                   after: str | None) -> _Chosen:
+                   after: str | None, frame: int | None) -> _Chosen:
     from chromabuild.export.region import base_pairs_of_nucleosomes, base_pairs_of_region, part_of_solute
 
     if region is not None and nucleosomes is not None:
@@ -156,8 +162,10 @@ def _chosen_solute(settings: Settings, region: str | None, nucleosomes: str | No
         raise BadInputError("--as-built and --after are two states of the same atoms: give one of them")
     results = open_results(Path(settings.output))
     solute = results.solute if as_built else results.clean_solute
+    if frame is not None and after is None:
+        raise BadInputError(f"--frame {frame} needs a phase of the dynamics: name it with --after")
     if after is not None:
-        solute = replace(solute, position=_built_system(results, after).position[:solute.n_atoms])
+        solute = replace(solute, position=_position_after(results, solute, after, frame))
     scaffold = results.scaffold
     first, last = 0, len(scaffold.base) - 1
     if region is not None:
@@ -168,6 +176,8 @@ def _chosen_solute(settings: Settings, region: str | None, nucleosomes: str | No
         solute = part_of_solute(solute, scaffold, first, last)
     where = f"{scaffold.chromosome}:{scaffold.position[first] + 1}-{scaffold.position[last] + 1}"
     state = "as built" if as_built else f"after {after}" if after else "without clashes"
+    if frame is not None:
+        state = f"frame {frame} of {after}"
     return _Chosen(solute, scaffold, f"{scaffold.name}, {where}, {state}",
                    {"region": where, "base pairs": last - first + 1,
                     "nucleosomes": len(set(solute.molecule_nucleosome.tolist()) - {-1}), "atoms": solute.n_atoms,
@@ -189,9 +199,35 @@ def _built_system(results: Results, after: str | None) -> "BuiltSystem":
     if after is None:
         box, position = read_shards(results.folder / "shards")
         return BuiltSystem(topology, position, box, solute)
-    files = {phase.name: phase for phase in results.run.phases}
-    if after not in files:
-        raise BadInputError(f"{after} is not a phase that is done: choose from {', '.join(files) or 'none'}")
-    end = read_restart(files[after].restart, topology.n_atoms)
-    velocity = end.velocity if files[after].kind == "dynamics" else None
+    phase = _phase(results, after)
+    end = read_restart(phase.restart, topology.n_atoms)
+    velocity = end.velocity if phase.kind == "dynamics" else None
     return BuiltSystem(topology, end.position, end.box, solute, velocity).whole()
+
+
+def _position_after(results: Results, solute: "Solute", after: str, frame: int | None) -> "np.ndarray":
+    """(n, 3) of the solute at the end of a phase, or in a frame of it, its molecules together as they were built."""
+    from chromabuild.export.frame import gathered, read_frame
+    from chromabuild.shards import read_shards
+    from chromabuild.simulate.restart_file import read_restart
+
+    phase = _phase(results, after)
+    if frame is None:
+        from chromabuild.forcefield.topology_file import Topology
+
+        end = read_restart(phase.restart, Topology.read(results.folder / "topology.h5").n_atoms)
+        position, box = end.position[:solute.n_atoms], end.box
+    elif phase.trajectory is None:
+        raise BadInputError(f"phase {after} has written no frames: leave out --frame for its end, or give it a "
+                            "trajectory_period")
+    else:
+        position, box = read_frame(phase.trajectory, frame, solute.n_atoms)
+    return gathered(position, solute, box, read_shards(results.folder / "shards")[1][:solute.n_atoms])
+
+
+def _phase(results: Results, name: str) -> "PhaseFiles":
+    """Files of a phase that is done."""
+    files = {phase.name: phase for phase in results.run.phases}
+    if name not in files:
+        raise BadInputError(f"{name} is not a phase that is done: choose from {', '.join(files) or 'none'}")
+    return files[name]

@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import replace
 
 import gemmi
+import MDAnalysis
 import numpy as np
 import pytest
 from Bio.PDB.binary_cif import BinaryCIFParser
@@ -13,6 +14,7 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.build.assembly import assemble_solute
 from chromabuild.build.duplex import build_dna
 from chromabuild.dna.curve import circular_path
+from chromabuild.export.frame import gathered, read_frame
 from chromabuild.export.region import base_pairs_of_nucleosomes, base_pairs_of_region, part_of_solute
 from chromabuild.export.structure import chain_name, write_structure
 
@@ -149,6 +151,47 @@ def test_a_circle_is_closed(tmp_path):
     for link in structure.connections:
         atoms = [structure[0].find_cra(partner).atom for partner in (link.partner1, link.partner2)]
         assert atoms[0].pos.dist(atoms[1].pos) == pytest.approx(1.61, abs=0.03)
+
+
+@pytest.fixture
+def parted(solute):
+    """The solute in a box that is little larger than it, every atom in the image that lies in the box; and the box."""
+    box = np.ptp(solute.position, axis=0) + 30.0
+    moved = solute.position + np.random.default_rng(3).uniform(0, 1, 3) * box
+    return np.mod(moved, box), moved, box
+
+
+def test_molecules_that_the_box_has_parted_are_gathered(solute, parted):
+    wrapped, moved, box = parted
+    assert (np.abs(wrapped - moved).max(axis=0) > 1).all()
+    found = gathered(wrapped, solute, box, solute.position)
+    image = (found - moved)[0]
+    np.testing.assert_allclose(image / box, np.round(image / box), atol=1e-6)
+    np.testing.assert_allclose(found - image, moved, atol=1e-4)
+    assert gathered(wrapped, solute, np.zeros(3), solute.position) is wrapped
+
+
+def test_frames_of_a_trajectory(solute, parted, tmp_path):
+    """Written by MDAnalysis: frames are counted from 1, or from -1 backwards; water behind the solute is left out."""
+    wrapped, _, box = parted
+    every = MDAnalysis.Universe.empty(solute.n_atoms + 3, trajectory=True)
+    with MDAnalysis.Writer(str(tmp_path / "a.dcd"), every.atoms.n_atoms) as file:
+        for k in range(3):
+            every.atoms.positions = np.concatenate([wrapped + k, np.zeros((3, 3))])
+            every.dimensions = [*box, 90, 90, 90]
+            file.write(every.atoms)
+    for number, k in ((1, 0), (3, 2), (-1, 2), (-3, 0)):
+        position, edges = read_frame(tmp_path / "a.dcd", number, solute.n_atoms)
+        np.testing.assert_allclose(position, wrapped + k, atol=1e-3)
+        np.testing.assert_allclose(edges, box, rtol=1e-5)
+    for number in (0, 4, -4):
+        with pytest.raises(BadInputError, match=f"has no frame {number}: it holds 3"):
+            read_frame(tmp_path / "a.dcd", number, solute.n_atoms)
+    with pytest.raises(BadInputError, match="are not of one build"):
+        read_frame(tmp_path / "a.dcd", 1, solute.n_atoms + 4)
+    (tmp_path / "b.dcd").write_text("no frames")
+    with pytest.raises(BadInputError, match="cannot be read as a trajectory"):
+        read_frame(tmp_path / "b.dcd", 1, solute.n_atoms)
 
 
 def test_what_cannot_be_written_is_refused(solute, tmp_path):
