@@ -9,7 +9,7 @@ from chromabuild.molecule.solute import Solute
 
 
 def read_frame(path: Path, number: int, n_atoms: int) -> tuple[np.ndarray, np.ndarray]:
-    """(n, 3) positions of the first ``n_atoms`` of a frame of a DCD file, which is the solute, and (3,) the box;
+    """(atoms, 3) positions in a frame of a DCD file, of which the first ``n_atoms`` are the solute, and (3,) the box;
     angstrom, 0 without a periodic one. ``number``: from 1, or from -1, the last, backwards.
 
     Raises BadInputError for a file that cannot be read, is of another build, or has no such frame.
@@ -29,7 +29,7 @@ def read_frame(path: Path, number: int, n_atoms: int) -> tuple[np.ndarray, np.nd
     if atoms < n_atoms:
         raise BadInputError(f"{path} holds {atoms:,} atoms and the solute has {n_atoms:,}: they are not of one build, "
                             "run chromabuild run again")
-    return frame.xyz[:n_atoms].astype(np.float64), np.asarray(frame.unitcell[[0, 2, 5]], dtype=np.float64)
+    return frame.xyz.astype(np.float64), np.asarray(frame.unitcell[[0, 2, 5]], dtype=np.float64)
 
 
 def gathered(position: np.ndarray, solute: Solute, box: np.ndarray, reference: np.ndarray) -> np.ndarray:
