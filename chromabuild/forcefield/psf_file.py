@@ -6,9 +6,9 @@ separated by blanks, as OpenMM reads them.
 
 import re
 from array import array
-from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
@@ -64,7 +64,7 @@ class Psf:
         """Number of atoms."""
         return len(self.kind_of_atom)
 
-    def _read_atoms(self, file: "Sequence[str]", n: int) -> None:
+    def _read_atoms(self, file: TextIO, n: int) -> None:
         known: dict[str, int] = {}
         starts, numbers, segids = array("q"), array("q"), []
         before = ("", "", "")
@@ -95,7 +95,7 @@ class Psf:
         self.residues = Residues(np.append(np.frombuffer(starts, np.int64), n), np.frombuffer(numbers, np.int64),
                                  np.array(segids, dtype="S4"))
 
-    def _numbers(self, file: "Sequence[str]", n: int, per_line: int, name: str) -> np.ndarray:
+    def _numbers(self, file: TextIO, n: int, per_line: int, name: str) -> np.ndarray:
         """(n,) numbers of the lines that follow."""
         lines = list(islice(file, -(-n // per_line)))
         try:
@@ -109,7 +109,7 @@ class Psf:
                                 "write it again")
         return values
 
-    def _read_lone_pairs(self, file: "Sequence[str]", n: int, n_hosts: int) -> None:
+    def _read_lone_pairs(self, file: TextIO, n: int, n_hosts: int) -> None:
         self.lone_pairs = [line.rstrip() for line in islice(file, n)]
         hosts = self._numbers(file, n_hosts, 8, "NUMLP") - 1
         try:

@@ -276,7 +276,7 @@ def test_imported_system_runs(charmm, charmm_files, tmp_path):
     psf, parameters, crd = charmm_files
     done = chromabuild("import", psf, crd, parameters, "-o", tmp_path, "--box", *BOX, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    topology, bricks = json.loads(done.stdout)["outputs"]
+    topology, bricks, _ = json.loads(done.stdout)["outputs"]
     energy = energy_section(replace(OPTIONS, switch_distance=7.5)) | {"vdw_force_switch": True}
     section = {"ENERGY": energy, "CONSTRAINTS": {"rigid_bond": True}}
     stages = [("setup", {"shardfile": bricks}, {}, "start"),
