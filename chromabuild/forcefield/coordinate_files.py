@@ -114,12 +114,15 @@ def _kind_of(path: str | Path) -> str:
         raise BadInputError(f"{path} is a binary file of a kind that is not known: give pdb, gro, crd, inpcrd, rst7, "
                             "coor, a State of OpenMM or a restart of GENESIS")
     lines = head.splitlines()
+    is_counted = len(lines) > 2 and lines[1].split()[:1] and lines[1].split()[0].isdigit()
+    if is_counted and _INPCRD_LINE.match(lines[2]):
+        return "inpcrd"  # whatever its title
     if any(line.startswith(_PDB_RECORDS) for line in lines):
         return "pdb"
     if lines and lines[0].startswith(b"*"):
         return "crd"
-    if len(lines) > 2 and lines[1].split() and lines[1].split()[0].isdigit():
-        return "inpcrd" if _INPCRD_LINE.match(lines[2]) else "gro"
+    if is_counted:
+        return "gro"
     raise BadInputError(f"{path} is no coordinate file that can be read: give pdb, gro, crd, inpcrd, rst7, coor, a "
                         "State of OpenMM or a restart of GENESIS")
 
