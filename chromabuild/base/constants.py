@@ -11,3 +11,5 @@ ANGSTROM_PER_BOHR = 0.529177210903
 """CODATA 2018."""
 KCAL_PER_HARTREE = 627.5094740631
 """kcal/mol: 2625.4996394799 kJ/mol (CODATA 2018)."""
+AKMA_VELOCITY = 20.45482706
+"""Angstrom/ps in angstrom over the root of u angstrom^2 mol/kcal (48.888 fs), the velocities of CHARMM's family."""

@@ -98,6 +98,12 @@ NucleosomesOption = Annotated[str | None, typer.Option(
 AsBuiltOption = Annotated[bool, typer.Option("--as-built", help="Before the correction of clashes.")]
 AfterPhaseOption = Annotated[str | None, typer.Option(
     "--after", metavar="PHASE", help="At the end of this phase of the dynamics.", show_default="without clashes")]
+FrameOption = Annotated[int | None, typer.Option(
+    "--frame", metavar="N", help="In this frame of the phase that --after names, from 1; -1 is its last one.",
+    show_default="the end")]
+WaterOption = Annotated[float | None, typer.Option(
+    "--water", min=0, metavar="ANGSTROM", help="With the waters and ions within this distance, in the coordinates of "
+    "the box; 1e9: all of them.", show_default="none")]
 ReplaceOption = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
 
 
@@ -106,10 +112,11 @@ ReplaceOption = Annotated[bool, typer.Option("--force", help="Replace a file tha
 def structure(file: Annotated[Path, typer.Argument(help="What to write: .cif (mmCIF), .bcif (BinaryCIF) or .pdb.")],
               config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [],  # noqa: B006
               region: RegionOption = None, nucleosomes: NucleosomesOption = None, as_built: AsBuiltOption = False,
-              after: AfterPhaseOption = None, force: ReplaceOption = False, json: JsonOption = False) -> None:
+              after: AfterPhaseOption = None, frame: FrameOption = None, water: WaterOption = None,
+              force: ReplaceOption = False, json: JsonOption = False) -> None:
     """The solute, or a part of it, as one structure file for ChimeraX, PyMOL, Mol* and others.
 
-    Without water and ions, which `chromabuild shards` has. Chains are molecules, with the nucleosome of each in
+    Without water and ions unless --water is given. Chains are molecules, with the nucleosome of each in
     struct_asym. Needs `chromabuild clash`, with --as-built `chromabuild build`.
 
     \b
@@ -117,10 +124,13 @@ def structure(file: Annotated[Path, typer.Argument(help="What to write: .cif (mm
       chromabuild export structure locus.bcif
       chromabuild export structure promoter.cif --region chrXIII:40,000-45,000
       chromabuild export structure five.pdb --nucleosomes 3-7
+      chromabuild export structure last.bcif --after dynamics --frame -1
+      chromabuild export structure wet.cif --nucleosomes 2 --water 5
     """
     from chromabuild.pipeline.export import export_structure
 
-    summary = export_structure(load(config, overrides, None), file, region, nucleosomes, as_built, after, force)
+    summary = export_structure(load(config, overrides, None), file, region, nucleosomes, as_built, after, frame,
+                               water, force)
     show(summary, json, summary_lines(summary))
 
 
@@ -130,7 +140,8 @@ def scene(file: Annotated[Path, typer.Argument(help="What to write: .cxc (Chimer
                                                "(Mesoscale Explorer).")],
           config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [],  # noqa: B006
           region: RegionOption = None, nucleosomes: NucleosomesOption = None, as_built: AsBuiltOption = False,
-          after: AfterPhaseOption = None, force: ReplaceOption = False, json: JsonOption = False) -> None:
+          after: AfterPhaseOption = None, frame: FrameOption = None, force: ReplaceOption = False,
+          json: JsonOption = False) -> None:
     """The solute with colours and representations for a viewer: open the file there.
 
     ChimeraX and VMD read the structure from an mmCIF file of the same name beside it. Mesoscale Explorer repeats rigid
@@ -144,7 +155,8 @@ def scene(file: Annotated[Path, typer.Argument(help="What to write: .cxc (Chimer
     """
     from chromabuild.pipeline.export import export_scene
 
-    summary = export_scene(load(config, overrides, None), file, region, nucleosomes, as_built, after, force)
+    summary = export_scene(load(config, overrides, None), file, region, nucleosomes, as_built, after, frame,
+                               force)
     show(summary, json, summary_lines(summary))
 
 

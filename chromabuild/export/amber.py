@@ -87,7 +87,7 @@ def export_amber(system: BuiltSystem, folder: Path, dynamics: DynamicsSection | 
     groups = held_groups(phases, system.topology)
     paths = write_prmtops(system, folder, factor)
     with atomic_path(folder / "system.rst7") as part:
-        _write_restart(part, system)
+        write_restart(part, system)
     paths.append(folder / "system.rst7")
     if not parts:
         return paths
@@ -369,8 +369,8 @@ def _write(file: TextIO, title: str, form: str, values: Iterable) -> None:
         file.write(cell * (len(values) - whole) % tuple(values[whole:]) + "\n")
 
 
-def _write_restart(path: Path, system: BuiltSystem) -> None:
-    """Coordinates, velocities and box as a NetCDF restart."""
+def write_restart(path: Path, system: BuiltSystem) -> None:
+    """Write coordinates, velocities where there are any, and box as a NetCDF restart."""
     with netcdf_file(path, "w", version=2) as file:
         file.Conventions, file.ConventionVersion = b"AMBERRESTART", b"1.0"
         file.title, file.application, file.program, file.programVersion = (b"chromabuild",) * 4

@@ -12,10 +12,11 @@ import numpy as np
 
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
-from chromabuild.export.amber import write_prmtops
+from chromabuild.export.amber import prmtop_of, write_prmtops
 from chromabuild.export.amber_terms import refuse_sites
-from chromabuild.export.charmm import is_charmm, write_charmm
+from chromabuild.export.charmm import is_charmm, psf_of, write_charmm
 from chromabuild.export.coordinates import write_crd, write_pdb
+from chromabuild.export.genesis_parallel import FOLDER, parallel_files
 from chromabuild.export.parts import (
     heavy_hydrogens,
     held_groups,
@@ -54,6 +55,11 @@ class ForceFieldFiles:
     """Of restraints."""
     water: str
 
+    def with_masses_of(self, phase: PlannedPhase) -> dict[str, object]:
+        """``structure`` with the masses of a phase."""
+        own = {"prmtopfile": prmtop_of(phase)} if "prmtopfile" in self.structure else {"psffile": psf_of(phase)}
+        return {**self.structure, **own}
+
 
 _AMBER = ForceFieldFiles("AMBER", {"prmtopfile": "system.prmtop", "ambcrdfile": "system.inpcrd"},
                          {"ambreffile": "system.inpcrd"}, "WAT")
@@ -67,32 +73,41 @@ def export_genesis(system: BuiltSystem, folder: Path, dynamics: DynamicsSection,
     made, and ``run.sh``; gives their paths.
 
     In a force field of CHARMM ``system.psf``, ``.prm``, ``.crd`` and ``.pdb`` (the reference of restraints) take the
-    place of the first two. A phase whose restraints change becomes ten. Raises BadInputError as ``write_prmtops`` and
-    ``write_charmm`` do, for several masses of hydrogen, and for a restraint on nothing.
+    place of the first two. ``parallel`` has control files of prst_setup and of phases with a file a rank; where
+    hydrogens are heavy, these start from ``heavy.prmtop`` or ``heavy.psf``. A phase whose restraints change becomes
+    ten. Raises BadInputError as ``write_prmtops`` and ``write_charmm`` do, for several masses of hydrogen, and for a
+    restraint on nothing.
     """
     refuse_sites(system.topology, "GENESIS")
-    heavy_hydrogens(phases, "GENESIS")
+    factor = heavy_hydrogens(phases, "GENESIS")
     expressions = {group: selection_of(group, system.topology) for group in held_groups(phases, system.topology)}
     if is_charmm(system.topology):
         # Selections have residues as they are counted through the system.
-        paths = [*write_charmm(system, folder, counted=True), folder / "system.crd", folder / "system.pdb"]
+        paths = [*write_charmm(system, folder, factor, counted=True), folder / "system.crd", folder / "system.pdb"]
         write_crd(paths[-2], system)
         write_pdb(paths[-1], system)
         files = _CHARMM
     else:
-        paths = [*write_prmtops(system, folder, 1.0), folder / "system.inpcrd"]
+        paths = [*write_prmtops(system, folder, factor), folder / "system.inpcrd"]
         write_inpcrd(paths[-1], system)
         files = _AMBER
     options = nonbonded_options(dynamics, system.box)
     texts, lines, before = {}, [], None
-    for phase in with_constant_restraints(phases):
-        texts[f"{phase.stem}.inp"] = control_text(
-            phase_sections(phase, before, dynamics, options, system.box, seed, expressions, end_bonds, files))
+    parts = with_constant_restraints(phases)
+
+    def sections_of(phase: PlannedPhase, before: PlannedPhase | None = None) -> Sections:
+        return phase_sections(phase, before, dynamics, options, system.box, seed, expressions, end_bonds, files)
+
+    for phase in parts:
+        texts[f"{phase.stem}.inp"] = control_text(sections_of(phase, before))
         lines.append(f"[[ -f {phase.stem}.rst ]] || $SPDYN {phase.stem}.inp >{phase.stem}.log\n")
         before = phase
     if texts:
         texts["run.sh"] = phase_script("SPDYN names the program, with its launcher.",
                                        'SPDYN="${SPDYN:-mpirun -np 8 spdyn}"', lines)
+        (folder / FOLDER).mkdir(exist_ok=True)
+        texts |= {f"{FOLDER}/{name}": text for name, text in
+                  parallel_files(parts, sections_of, files.with_masses_of, files.reference).items()}
     return paths + write_texts(folder, texts)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from chromabuild.base.constants import BAR_PER_ATM
+from chromabuild.base.constants import AKMA_VELOCITY, BAR_PER_ATM
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber import prmtop_of, write_prmtops
@@ -31,8 +31,6 @@ from chromabuild.simulate.end_pairs import EndBond
 from chromabuild.simulate.openmm_engine import NonbondedOptions, nonbonded_options
 from chromabuild.simulate.protocol import PlannedPhase
 
-VELOCITY_UNIT = 20.45482706
-"""Angstrom/ps: velocities in NAMD's files are in units of 1 angstrom in 48.888 fs."""
 LONGEST_CYCLE = 20
 """Steps between assignments of atoms to patches: at most, and a divisor of the steps of a run."""
 
@@ -58,7 +56,7 @@ def export_namd(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, ph
         paths = write_prmtops(system, folder, factor)
     binary = {"system.coor": system.position}
     if system.velocity is not None:
-        binary["system.vel"] = system.velocity / VELOCITY_UNIT
+        binary["system.vel"] = system.velocity / AKMA_VELOCITY
     for name, values in binary.items():
         with atomic_path(folder / name) as part, open(part, "wb") as file:
             file.write(np.int32(len(values)).tobytes())

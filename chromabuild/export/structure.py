@@ -6,7 +6,7 @@ segments and residue numbers of all other files of ours.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import gemmi
@@ -16,6 +16,7 @@ from chromabuild import __version__
 from chromabuild.analysis.secondary_structure import Stretch, stretches
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
+from chromabuild.export.solvent import SolventKind, solvent_lines
 from chromabuild.molecule.residues import library_needed, modifications, residue_library
 from chromabuild.molecule.solute import Solute
 from chromabuild.shards import binary_cif
@@ -29,8 +30,9 @@ Category = tuple[str, list[str], list[tuple[str, ...]]]
 """Name, items, rows; ``?`` and ``.`` are values that are not there."""
 
 
-def write_structure(solute: Solute, path: Path, title: str, provenance: dict | None = None) -> Path:
-    """Write a solute in the format of the file's suffix: ``.cif``, ``.bcif`` or ``.pdb``.
+def write_structure(solute: Solute, path: Path, title: str, provenance: dict | None = None,
+                    solvent: Sequence[SolventKind] = ()) -> Path:
+    """Write a solute, with ``solvent`` behind it, in the format of the file's suffix: ``.cif``, ``.bcif`` or ``.pdb``.
 
     A PDB file has at most 99,999 atoms in 62 chains, which get letters in the order of their molecules. Raises
     BadInputError for another suffix and for more than a PDB file holds.
@@ -39,8 +41,30 @@ def write_structure(solute: Solute, path: Path, title: str, provenance: dict | N
     if path.suffix not in writers:
         raise BadInputError(f"{path} is no structure file that can be written: name it .cif, .bcif or .pdb")
     path.parent.mkdir(parents=True, exist_ok=True)
-    writers[path.suffix](path, solute, _descriptions(solute, title, provenance or {}))
+    categories = _with_solvent(_descriptions(solute, title, provenance or {}), solute, solvent)
+    writers[path.suffix](path, solute, categories, solvent)
     return path
+
+
+def _with_solvent(categories: list[Category], solute: Solute, solvent: Sequence[SolventKind]) -> list[Category]:
+    """The categories with an entity and a chain for each kind of water and ion."""
+    if not solvent:
+        return categories
+    first = max(entity_of_molecules(solute)) + 1
+    chains = _solvent_chains(solute, solvent)
+    names = ["water" if kind.is_water else f"{kind.residue} ion" for kind in solvent]
+    rows = {"entity": [(str(entity), "water" if kind.is_water else "non-polymer", "syn", name, str(len(kind.position)))
+                       for entity, (kind, name) in enumerate(zip(solvent, names, strict=True), first)],
+            "struct_asym": [(chain, str(entity), "?") for entity, chain in enumerate(chains, first)]}
+    nonpoly = [(str(entity), name, kind.residue) for entity, (kind, name) in
+               enumerate(zip(solvent, names, strict=True), first)]
+    return [*((name, items, [*own, *rows.get(name, [])]) for name, items, own in categories),
+            ("pdbx_entity_nonpoly", ["entity_id", "name", "comp_id"], nonpoly)]
+
+
+def _solvent_chains(solute: Solute, solvent: Sequence[SolventKind]) -> list[str]:
+    """One a kind, behind those of the molecules."""
+    return [chain_name(len(solute.molecule_name) + k) for k in range(len(solvent))]
 
 
 def chain_name(number: int) -> str:
@@ -188,13 +212,17 @@ _ATOM_ITEMS = ["group_PDB", "id", "type_symbol", "label_atom_id", "label_alt_id"
                "B_iso_or_equiv", "auth_seq_id", "auth_asym_id", "pdbx_PDB_model_num"]
 
 
-def _write_text(path: Path, solute: Solute, categories: list[Category]) -> None:
+def _write_text(path: Path, solute: Solute, categories: list[Category], solvent: Sequence[SolventKind] = ()) -> None:
     with atomic_path(path) as part, open(part, "w", encoding="ascii") as file:
         file.write("data_CHROMABUILD\n")
         for name, items, rows in categories:
             file.writelines(_text_of(name, items, rows))
         file.write("#\nloop_\n" + "".join(f"_atom_site.{item}\n" for item in _ATOM_ITEMS))
         for block in _atom_lines(solute):
+            file.writelines(block)
+        for block in solvent_lines(list(solvent), solute.n_atoms + 1, max(entity_of_molecules(solute)) + 1,
+                                   _solvent_chains(solute, solvent),
+                                   [[_quoted(name) for name in kind.names] for kind in solvent]):
             file.writelines(block)
         file.write("#\n")
 
@@ -248,29 +276,50 @@ def _atom_lines(solute: Solute) -> Iterator[list[str]]:
                for number, k, atom, (x, y, z) in rows]
 
 
-def _write_binary(path: Path, solute: Solute, categories: list[Category]) -> None:
-    atoms, n = _Atoms(solute), solute.n_atoms
+def _write_binary(path: Path, solute: Solute, categories: list[Category], solvent: Sequence[SolventKind] = ()) -> None:
+    atoms, own = _Atoms(solute), solute.n_atoms
+    n = own + sum(kind.n_atoms for kind in solvent)
+    entities, behind = max(atoms.entity) + 1, _solvent_chains(solute, solvent)
+
+    def texts(item: str, values: list[str], which: np.ndarray, more: list[list[str]]) -> dict:
+        """A column of texts; ``more``: those of the atoms of a molecule of each kind of solvent."""
+        rows = [which, *(len(values) + sum(map(len, more[:k])) + np.tile(np.arange(len(kind.names)), len(kind.position))
+                         for k, kind in enumerate(solvent))]
+        return binary_cif.texts(item, *_distinct([*values, *(one for kind in more for one in kind)],
+                                                 np.concatenate(rows)))
+
+    def alike(of_kinds: Sequence[str]) -> list[list[str]]:
+        return [[one] * len(kind.names) for one, kind in zip(of_kinds, solvent, strict=True)]
+
+    def numbers(item: str, values: np.ndarray, more: list[np.ndarray], **how: bool | np.ndarray) -> dict:
+        return binary_cif.integers(item, np.concatenate([values.astype(np.int64), *more]), **how)
+
     residue = solute.atom_residue
-    library_atom = atoms.library_atom(slice(0, n), residue)
+    library_atom = atoms.library_atom(slice(0, own), residue)
     molecule = atoms.molecule[residue]
     chains = [chain_name(k) for k in range(len(solute.molecule_name))]
-    position = np.round(1000 * np.asarray(solute.position, dtype=float)).astype(np.int64)
-    number = solute.residue_number[residue].astype(np.int64)
+    position = np.round(1000 * np.concatenate([np.asarray(solute.position, dtype=float), *(
+        kind.position.reshape(-1, 3) for kind in solvent)])).astype(np.int64)
+    counted = [np.repeat(np.arange(1, len(kind.position) + 1), len(kind.names)) for kind in solvent]
+    is_solvent = np.arange(n) >= own
+    residues = [kind.residue for kind in solvent]
     columns = [
-        binary_cif.texts("group_PDB", *_distinct(atoms.groups, solute.residue_template[residue])),
+        texts("group_PDB", atoms.groups, solute.residue_template[residue], alike(["HETATM"] * len(solvent))),
         binary_cif.integers("id", np.arange(1, n + 1), delta=True),
-        binary_cif.texts("type_symbol", *_distinct(atoms.elements, library_atom)),
-        binary_cif.texts("label_atom_id", *_distinct(atoms.names, library_atom)),
+        texts("type_symbol", atoms.elements, library_atom, [kind.elements for kind in solvent]),
+        texts("label_atom_id", atoms.names, library_atom, [kind.names for kind in solvent]),
         binary_cif.absent("label_alt_id", ".", n),
-        binary_cif.texts("label_comp_id", *_distinct(atoms.residue_names, solute.residue_template[residue])),
-        binary_cif.texts("label_asym_id", chains, molecule),
-        binary_cif.texts("label_entity_id", *_distinct([str(entity) for entity in atoms.entity], molecule)),
-        binary_cif.integers("label_seq_id", atoms.place[residue], run_length=True),
+        texts("label_comp_id", atoms.residue_names, solute.residue_template[residue], alike(residues)),
+        texts("label_asym_id", chains, molecule, alike(behind)),
+        texts("label_entity_id", [str(entity) for entity in atoms.entity], molecule,
+              alike([str(entities + k) for k in range(len(solvent))])),
+        numbers("label_seq_id", atoms.place[residue], [0 * one for one in counted], run_length=True,
+                mask=is_solvent.astype(np.uint8) if solvent else None),
         binary_cif.absent("pdbx_PDB_ins_code", "?", n),
         *(binary_cif.thousandths(f"Cartn_{axis}", position[:, k]) for k, axis in enumerate("xyz")),
         binary_cif.constant("occupancy", 1, n), binary_cif.constant("B_iso_or_equiv", 0, n),
-        binary_cif.integers("auth_seq_id", number, run_length=True),
-        binary_cif.texts("auth_asym_id", *_distinct(solute.segment_name, solute.residue_segment[residue])),
+        numbers("auth_seq_id", solute.residue_number[residue], counted, run_length=True),
+        texts("auth_asym_id", solute.segment_name, solute.residue_segment[residue], alike(behind)),
         binary_cif.integers("pdbx_PDB_model_num", np.ones(n, dtype=np.int8), run_length=True)]
     described = [(f"_{name}", len(rows), [binary_cif.texts(item, *_distinct(list(values), np.arange(len(rows))))
                                            for item, values in zip(items, zip(*rows, strict=True), strict=True)])
@@ -286,15 +335,16 @@ def _distinct(values: list[str], which: np.ndarray) -> tuple[list[str], np.ndarr
     return list(number), of_value[which]
 
 
-def _write_pdb(path: Path, solute: Solute, categories: list[Category]) -> None:
+def _write_pdb(path: Path, solute: Solute, categories: list[Category], solvent: Sequence[SolventKind] = ()) -> None:
     letters = _LETTERS + _LETTERS.lower() + "0123456789"
-    n_chains = len(solute.molecule_name)
-    if solute.n_atoms > LARGEST_PDB or n_chains > len(letters):
-        raise BadInputError(f"{path} would have {solute.n_atoms:,} atoms in {n_chains} chains, and a PDB file holds "
+    n_chains = len(solute.molecule_name) + len(solvent)
+    n_atoms = solute.n_atoms + sum(kind.n_atoms for kind in solvent)
+    if n_atoms > LARGEST_PDB or n_chains > len(letters):
+        raise BadInputError(f"{path} would have {n_atoms:,} atoms in {n_chains} chains, and a PDB file holds "
                             f"{LARGEST_PDB:,} in {len(letters)}: write .cif or .bcif, or choose a --region")
     whole = path.with_name(f".{path.name}.cif")
     try:
-        _write_text(whole, solute, categories)
+        _write_text(whole, solute, categories, solvent)
         structure = gemmi.read_structure(str(whole))
     finally:
         whole.unlink(missing_ok=True)

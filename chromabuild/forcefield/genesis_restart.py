@@ -10,12 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
+from chromabuild.base.constants import AKMA_VELOCITY
 from chromabuild.base.errors import BadInputError
 
 _MAGIC = b"GD150608"
 _HEAD, _TAIL = 49, 8
-_PS_OF_UNIT = 4.88882129e-2
-"""ps: the root of u angstrom^2 mol/kcal, to the digits that GENESIS has."""
 _OF_DYNAMICS = 2
 _NUMBERS = {b"i": "i4", b"w": "f8", b"d": "f8"}
 
@@ -48,7 +47,7 @@ def read_genesis_restart(path: str | Path) -> GenesisRestart:
         kind = int(content["rstfile_type"][0])
         position = _vectors(content, "coord")
         moves = kind >= _OF_DYNAMICS and "velocity_x" in content
-        velocity = _vectors(content, "velocity") / _PS_OF_UNIT if moves else None
+        velocity = _vectors(content, "velocity") * AKMA_VELOCITY if moves else None
         box = np.array([content[f"box_size_{axis}"][0] if f"box_size_{axis}" in content else 0.0 for axis in "xyz"])
         if len(position) != int(content["num_atoms"][0]) or not np.isfinite(position).all():
             raise ValueError("its positions are not whole")

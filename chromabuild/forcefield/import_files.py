@@ -1,34 +1,43 @@
-"""`chromabuild import`: CHARMM, AMBER and GROMACS files -> topology file and bricks, for the engine.
+"""`chromabuild import`: CHARMM, AMBER and GROMACS files -> topology file, bricks and state, for the engine.
 
-OpenMM's readers decide what the files mean; what they understand of a format is what can be imported.
+OpenMM's readers decide what the files mean; what they understand of a format is what can be imported. They read one
+molecule of each kind, so that ten million atoms take no longer than their files do (``molecule_kinds``).
 """
 
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 import numpy as np
 import openmm
-from MDAnalysis.coordinates.core import reader
-from openmm import app, unit
+from openmm import app
 
+from chromabuild.base.constants import AKMA_VELOCITY, BOLTZMANN
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
+from chromabuild.forcefield import prmtop_file, psf_file
+from chromabuild.forcefield.coordinate_files import Coordinates, read_cell, read_coordinates, read_velocities
 from chromabuild.forcefield.foreign_names import amber_names, charmm_names, give_names, gromacs_names
 from chromabuild.forcefield.from_openmm import topology_from_system
-from chromabuild.forcefield.genesis_restart import is_genesis_restart, read_genesis_restart
+from chromabuild.forcefield.gromacs_kinds import OneOfEach
 from chromabuild.forcefield.local_restraints import add_local_restraints
-from chromabuild.forcefield.topology_file import Topology
+from chromabuild.forcefield.molecule_kinds import Kinds, Residues, expanded
+from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.shards.brick_file import BrickFile, packed
 from chromabuild.shards.manifest import BRICKS_NAME, Manifest, Shard, file_digest, file_entry
 
 LONGEST_BOND = 3.0
 """Times its own length: longer bonds say that coordinates and topology do not belong together."""
+HOTTEST = 20_000
+"""K: beyond it velocities are something else, positions say."""
+STATE_NAME, CONTROL_NAME = "state.bin", "setup.inp"
+_ROWS = 1 << 20
+"""Of large arrays that are worked on at once."""
 
 _Result = TypeVar("_Result")
-_COORDINATE_FORMATS = {".pdb": "PDB", ".ent": "PDB", ".gro": "GRO", ".crd": "CRD", ".cor": "CRD"}
 
 
 @dataclass
@@ -40,39 +49,72 @@ class _Structure:
     rigid: openmm.System
     force_field: str
     type_names: list[str] | None = None
+    copies: tuple[Kinds, Residues] | None = None
+    """The molecules of the whole system, where the others are of one molecule of each kind."""
 
 
 def import_system(structure: str | Path, coordinates: str | Path, parameters: Sequence[str | Path], output: str | Path,
-                  box: Sequence[float] | None = None, include: str | Path | None = None,
-                  periodic: bool = True) -> dict:
-    """Write ``topology.h5`` and ``shards/bricks.txt`` (with its one brick) into ``output``; returns a summary.
+                  box: Sequence[float] | None = None, include: str | Path | None = None, periodic: bool = True,
+                  velocities: str | Path | None = None, cell: str | Path | None = None) -> dict:
+    """Write ``topology.h5``, ``shards/bricks.txt`` (with its one brick), where there are velocities ``state.bin``, and
+    ``setup.inp``, which makes restart files of them, into ``output``; returns a summary.
 
     ``structure``: CHARMM PSF, AMBER prmtop or GROMACS top, told apart by their first line; ``parameters``: the rtf,
     prm and str files of a PSF; ``include``: where the files that a top includes lie; ``box``: three edges (angstrom)
-    where the coordinate file has none. Not ``periodic``: any box is ignored and the whole model shifted into one that
-    holds it, for [BOUNDARY] type = NOBC. Coordinates are rounded to 0.001 angstrom, as in every brick; velocities are
-    not read. Raises BadInputError for files that cannot be read, do not belong together, or ask for what the engine
-    lacks.
+    where no file has them; ``cell``: an extended system file of NAMD, which has the box. ``velocities``: a file that
+    has them where ``coordinates`` does not. Not ``periodic``: any box is ignored and the whole model shifted into one
+    that holds it, for [BOUNDARY] type = NOBC. In bricks coordinates are rounded to 0.001 angstrom; a state has all
+    their digits. Raises BadInputError for files that cannot be read, do not belong together, or ask for what the
+    engine lacks.
     """
     output = Path(output)
-    if not periodic and box is not None:
-        raise BadInputError("--box and --no-box contradict each other: give one of them")
-    topology = import_topology(structure, parameters, include, [coordinates])
-    position, own_box = import_coordinates(coordinates, structure_kind(structure) == "AMBER")
-    edges, _ = write_start(topology, position, box if box is not None else own_box, coordinates, output / "shards",
-                           periodic)
+    if box is not None and cell is not None:
+        raise BadInputError(f"--box and --xsc {cell} both say what the box is: give one of them")
+    if not periodic and (box is not None or cell is not None):
+        raise BadInputError(f"{'--box' if cell is None else '--xsc'} and --no-box contradict each other: give one of "
+                            "them")
+    # Coordinates are read first: what is wrong with them is told before the long work.
+    start = read_coordinates(coordinates)
+    velocity = start.velocity if velocities is None else read_velocities(velocities)
+    own_box = start.box if box is None else np.asarray(box, dtype=float)
+    if cell is not None:
+        own_box = read_cell(cell)
+    topology = import_topology(structure, parameters, include,
+                               [path for path in (coordinates, velocities) if path is not None])
+    if own_box is None and periodic and structure_kind(structure) == "AMBER":
+        own_box = prmtop_file.box_of(prmtop_file.Prmtop(structure))
+    if velocity is not None:
+        temperature = _temperature(topology, velocity, coordinates if velocities is None else velocities)
+    edges, shift = write_start(topology, start.position, own_box, coordinates, output / "shards", periodic)
     topology.write(output / "topology.h5")
+    outputs = [str(output / "topology.h5"), str(output / "shards" / BRICKS_NAME)]
+    (output / STATE_NAME).unlink(missing_ok=True)
+    if velocity is not None:
+        write_state(output / STATE_NAME, Coordinates(start.position, velocity), edges if periodic else None, shift)
+        outputs.append(str(output / STATE_NAME))
+    outputs.append(str(output / CONTROL_NAME))
+    _write_control(output / CONTROL_NAME, outputs[:-1], output / "start_().rst", periodic)
     pairs = topology.special_pairs
+    molecules: dict[str, int] = {}
+    for template, count in _counted(topology):
+        name = f"{template.name} ({template.n_atoms} atoms)"
+        molecules[name] = molecules.get(name, 0) + count
     return {
         "force_field": topology.force_field, "atoms": topology.n_atoms, "box": [float(edge) for edge in edges],
         "charge": round(topology.net_charge, 6),
-        "molecules": {f"{t.name} ({t.n_atoms} atoms)": int(topology.run_count[topology.run_template == k].sum())
-                      for k, t in enumerate(topology.templates)},
-        "terms": {name: len(topology.term(name)["atoms"]) for name in
-                  ("bond", "angle", "urey_bradley", "dihedral", "improper", "cmap", "pair14", "constraint")},
+        "velocities": "none: they are drawn" if velocity is None else f"kept, {temperature:.1f} K",
+        "molecules": molecules,
+        "terms": {name: sum(len(getattr(t, f"{name}_atoms")) * count for t, count in _counted(topology)) for name in
+                  ("bond", "angle", "urey_bradley", "dihedral", "improper", "cmap", "pair14", "constraint",
+                   "virtual_site")},
         "special_pairs": int(np.triu(pairs).sum()),
-        "outputs": [str(output / "topology.h5"), str(output / "shards" / BRICKS_NAME)],
+        "outputs": outputs,
     }
+
+
+def _counted(topology: Topology) -> list[tuple[MoleculeTemplate, int]]:
+    """Templates and how many molecules there are of each."""
+    return [(t, int(topology.run_count[topology.run_template == k].sum())) for k, t in enumerate(topology.templates)]
 
 
 def import_topology(structure: str | Path, parameters: Sequence[str | Path], include: str | Path | None = None,
@@ -84,27 +126,25 @@ def import_topology(structure: str | Path, parameters: Sequence[str | Path], inc
     read = {"CHARMM": _read_charmm, "AMBER": _read_amber, "GROMACS": _read_gromacs}[kind]
     if parameters and kind != "CHARMM":
         raise BadInputError(f"{structure} is a {kind} file, which needs no parameter files: leave out {parameters[0]}")
+    for path in parameters:
+        if not Path(path).is_file():
+            raise BadInputError(f"{path} does not exist: give the rtf, prm and str files of {structure}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        content = _guarded(structure, lambda: read(structure, [str(path) for path in parameters], include))
+        # Local restraints bind any atoms to each other, so that no two molecules need be alike.
+        content = _guarded(structure, lambda: read(structure, [str(path) for path in parameters], include,
+                                                   local is None))
     files = [structure, *map(Path, companions), *map(Path, parameters)]
     if local is not None:
         add_local_restraints(content.flexible, content.atoms, local)
         files.append(Path(local))
     try:
-        return topology_from_system(
+        topology = topology_from_system(
             content.flexible, content.rigid, content.atoms, content.force_field, content.type_names,
             {"files": {path.name: file_digest(path)["blake3"] for path in files}})
     except BadInputError as error:
         raise BadInputError(f"{structure}: {error}") from None
-
-
-def import_coordinates(path: str | Path, amber: bool) -> tuple[np.ndarray, np.ndarray | None]:
-    """(n, 3) positions and the box, edges and angles (angstrom, degree), where the file has one; ``amber``: what is no
-    pdb or gro is AMBER's."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return _guarded(path, lambda: _read_coordinates(Path(path), amber))
+    return topology if content.copies is None else expanded(topology, *content.copies)
 
 
 def write_start(topology: Topology, position: np.ndarray, box: Sequence[float] | None, path: str | Path, folder: Path,
@@ -123,6 +163,47 @@ def write_start(topology: Topology, position: np.ndarray, box: Sequence[float] |
     _check_bonds(topology, position, edges if periodic else np.full(3, np.finfo(float).max), path)
     _write_brick(folder, position + shift, edges, topology.residue_of_atom())
     return edges, shift
+
+
+def write_state(path: Path, state: Coordinates, box: np.ndarray | None, shift: np.ndarray) -> None:
+    """Write what bricks round or lack: ``statefile`` of the engine. ``box``: (3,) edges, angstrom, None without one;
+    ``shift``: (3,) what is added to positions. Without velocities they are to be drawn."""
+    with atomic_path(path) as part, open(part, "wb") as file:
+        file.write(b"CMSTATE0" if state.velocity is None else b"CMSTATE1")
+        np.asarray(np.zeros(3) if box is None else box[:3], dtype="<f8").tofile(file)
+        for start in range(0, len(state.position), _ROWS):
+            rows = np.zeros((min(_ROWS, len(state.position) - start), 6), dtype="<f8")
+            rows[:, :3] = state.position[start:start + _ROWS] + shift
+            if state.velocity is not None:
+                rows[:, 3:] = state.velocity[start:start + _ROWS]
+            rows.tofile(file)
+
+
+def _write_control(path: Path, files: list[str], restart: Path, periodic: bool) -> None:
+    """Write the control file of ``chromamd setup``; ``files``: topology, bricks and, where there is one, state."""
+    lines = ["[INPUT]", *(f"{key:<12s} = {file}" for key, file in
+                          zip(("topologyfile", "shardfile", "statefile"), files, strict=False)),
+             "", "[OUTPUT]", f"rstfile      = {restart}", "", "[BOUNDARY]",
+             f"type         = {'PBC' if periodic else 'NOBC'}"]
+    with atomic_path(path) as part:
+        part.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _temperature(topology: Topology, velocity: np.ndarray, path: str | Path) -> float:
+    """K. Raises BadInputError for velocities of another system, and for what are none."""
+    if len(velocity) != topology.n_atoms:
+        raise BadInputError(f"{path} has velocities of {len(velocity)} atoms, the structure file has "
+                            f"{topology.n_atoms}: give the velocities of this very system")
+    if not np.isfinite(velocity).all():
+        raise BadInputError(f"{path} has velocities that are not numbers: give those of a run that is sound")
+    mass = topology.masses()
+    twice = float(np.sum(mass * np.einsum("ij,ij->i", velocity, velocity))) / AKMA_VELOCITY**2
+    held = sum(len(t.constraint_atoms) * count for t, count in _counted(topology))
+    temperature = twice / (max(1, 3 * int((mass > 0).sum()) - held - 3) * BOLTZMANN)
+    if temperature > HOTTEST:
+        raise BadInputError(f"{path} has velocities of {temperature:.3g} K: are they velocities, and of this system? "
+                            "Leave them out to draw new ones")
+    return temperature
 
 
 def _guarded(path: str | Path, read: Callable[[], _Result]) -> _Result:
@@ -156,50 +237,56 @@ _FLEXIBLE = {"nonbondedMethod": app.NoCutoff, "constraints": None, "rigidWater":
 _RIGID = {**_FLEXIBLE, "constraints": app.HBonds, "rigidWater": True}
 
 
-def _read_charmm(path: Path, parameters: list[str], include: str | Path | None) -> _Structure:
+def _read_charmm(path: Path, parameters: list[str], include: str | Path | None, by_kinds: bool) -> _Structure:
     if not parameters:
         raise BadInputError(f"{path} holds no parameters: name its rtf, prm and str files too")
-    psf = app.CharmmPsfFile(str(path))
     values = app.CharmmParameterSet(*parameters)
-    content = _Structure(psf.topology, psf.createSystem(values, **_FLEXIBLE), psf.createSystem(values, **_RIGID),
-                         "CHARMM", [str(atom.attype) for atom in psf.atom_list])
-    give_names(content.atoms, charmm_names(path))
-    return content
+    with TemporaryDirectory() as folder:
+        source, copies = path, None
+        if by_kinds:
+            whole = psf_file.Psf(path)
+            kinds, source = psf_file.kinds_of(whole), Path(folder) / "kinds.psf"
+            psf_file.write_examples(whole, kinds, source)
+            copies = kinds, whole.residues
+        psf = app.CharmmPsfFile(str(source))
+        content = _Structure(psf.topology, psf.createSystem(values, **_FLEXIBLE), psf.createSystem(values, **_RIGID),
+                             "CHARMM", [str(atom.attype) for atom in psf.atom_list], copies)
+        give_names(content.atoms, charmm_names(source))
+    return _with_numbers(content)
 
 
-def _read_amber(path: Path, parameters: list[str], include: str | Path | None) -> _Structure:
-    prmtop = app.AmberPrmtopFile(str(path))
-    content = _Structure(prmtop.topology, prmtop.createSystem(**_FLEXIBLE), prmtop.createSystem(**_RIGID), "AMBER")
-    give_names(content.atoms, amber_names(prmtop))
-    return content
+def _read_amber(path: Path, parameters: list[str], include: str | Path | None, by_kinds: bool) -> _Structure:
+    with TemporaryDirectory() as folder:
+        source, copies = path, None
+        if by_kinds:
+            whole = prmtop_file.Prmtop(path)
+            kinds, residues = prmtop_file.kinds_of(whole)
+            source, copies = Path(folder) / "kinds.prmtop", (kinds, residues)
+            prmtop_file.write_examples(whole, kinds, residues, source)
+        prmtop = app.AmberPrmtopFile(str(source))
+        content = _Structure(prmtop.topology, prmtop.createSystem(**_FLEXIBLE), prmtop.createSystem(**_RIGID), "AMBER",
+                             copies=copies)
+        give_names(content.atoms, amber_names(prmtop))
+    return _with_numbers(content)
 
 
-def _read_gromacs(path: Path, parameters: list[str], include: str | Path | None) -> _Structure:
+def _read_gromacs(path: Path, parameters: list[str], include: str | Path | None, by_kinds: bool) -> _Structure:
     options = {} if include is None else {"includeDir": str(include)}
-    top = app.GromacsTopFile(str(path), **options)
-    content = _Structure(top.topology, top.createSystem(**_FLEXIBLE), top.createSystem(**_RIGID), "GROMACS")
+    top = OneOfEach(path, include) if by_kinds else app.GromacsTopFile(str(path), **options)
+    content = _Structure(top.topology, top.createSystem(**_FLEXIBLE), top.createSystem(**_RIGID), "GROMACS",
+                         copies=top.kinds() if by_kinds else None)
     give_names(content.atoms, gromacs_names(top))
+    return _with_numbers(content)
+
+
+def _with_numbers(content: _Structure) -> _Structure:
+    """The same with residues numbered as in the whole system."""
+    if content.copies is not None:
+        kinds, residues = content.copies
+        own = np.flatnonzero(kinds.chosen[residues.first_atom[:-1]])
+        for residue, k in zip(content.atoms.residues(), own.tolist(), strict=True):
+            residue.id = str(residues.number[k])
     return content
-
-
-def _read_coordinates(path: Path, amber: bool) -> tuple[np.ndarray, np.ndarray | None]:
-    """(n, 3) positions and the box, edges and angles (angstrom, degree), where the file has one."""
-    if is_genesis_restart(path):
-        restart = read_genesis_restart(path)
-        return restart.position, restart.box if (restart.box > 0).all() else None
-    kind = _COORDINATE_FORMATS.get(path.suffix.lower())
-    if kind is None or (amber and kind == "CRD"):
-        content = app.AmberInpcrdFile(str(path))
-        position = np.array(content.getPositions(asNumpy=True).value_in_unit(unit.angstrom))
-        if content.boxVectors is None:
-            return position, None
-        vectors = np.array(content.boxVectors.value_in_unit(unit.angstrom))
-        length = np.linalg.norm(vectors, axis=1)
-        cosine = (vectors[[1, 0, 0]] * vectors[[2, 2, 1]]).sum(axis=1) / (length[[1, 0, 0]] * length[[2, 2, 1]])
-        return position, np.concatenate([length, np.degrees(np.arccos(cosine))])
-    frame = reader(str(path), format=kind).ts
-    dimensions = frame.dimensions
-    return frame.positions.astype(float), None if dimensions is None else np.asarray(dimensions, dtype=float)
 
 
 def _orthorhombic(box: Sequence[float] | None, path: str | Path) -> np.ndarray:
@@ -209,7 +296,9 @@ def _orthorhombic(box: Sequence[float] | None, path: str | Path) -> np.ndarray:
                             "type = NOBC")
     if len(box) > 3 and not np.allclose(box[3:], 90, atol=1e-3):
         raise BadInputError(f"{path} has a box with angles of " + ", ".join(f"{angle:g}" for angle in box[3:]) +
-                            " degrees: the engine needs a rectangular one")
+                            " degrees, and the engine has rectangular ones alone: solvate the system again in a "
+                            "rectangular box (gmx editconf -bt cubic, solvateBox of tleap, "
+                            "\"Rectangular\" of CHARMM-GUI)")
     return np.round(np.asarray(box, dtype=float)[:3], 3)
 
 
@@ -217,15 +306,29 @@ def _check_bonds(topology: Topology, position: np.ndarray, box: np.ndarray, path
     """Raise BadInputError when atoms that are bound to each other lie far apart."""
     if not np.isfinite(position).all():
         raise BadInputError(f"{path} has coordinates that are not numbers: give a complete frame")
-    bond = topology.term("bond")
-    apart = position[bond["atoms"][:, 0]] - position[bond["atoms"][:, 1]]
-    length = np.linalg.norm(apart - box * np.round(apart / box), axis=1)
-    worst = int(np.argmax(length / bond["r0"])) if len(length) else 0
-    if len(length) and length[worst] > LONGEST_BOND * bond["r0"][worst]:
-        first, second = (int(i) + 1 for i in bond["atoms"][worst])
-        raise BadInputError(f"atoms {first} and {second} of {path} are {length[worst]:.2f} angstrom apart, their bond "
-                            f"is {bond['r0'][worst]:.2f} long: are atoms in the order of the topology, and is the box "
-                            "right?")
+    worst, told = LONGEST_BOND, ""
+    for t, count, start in zip(topology.run_template.tolist(), topology.run_count.tolist(),
+                               topology.run_first_atom.tolist(), strict=False):
+        template = topology.templates[t]
+        n = template.n_atoms
+        if not len(template.bond_atoms):
+            continue
+        copies = max(1, _ROWS // len(template.bond_atoms))
+        for first in range(0, count, copies):
+            begin = start + first * n
+            molecules = position[begin:begin + min(copies, count - first) * n].reshape(-1, n, 3)
+            apart = molecules[:, template.bond_atoms[:, 0]] - molecules[:, template.bond_atoms[:, 1]]
+            length = np.linalg.norm(apart - box * np.round(apart / box), axis=2)
+            ratio = length / template.bond_r0
+            if ratio.max() > worst:
+                worst = ratio.max()
+                molecule, bond = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
+                i, j = (begin + int(molecule) * n + int(k) + 1 for k in template.bond_atoms[bond])
+                told = (f"atoms {i} and {j} of {path} are {length[molecule, bond]:.2f} angstrom apart, their bond is "
+                        f"{template.bond_r0[bond]:.2f} long: are atoms in the order of the topology, and is the box "
+                        "right?")
+    if told:
+        raise BadInputError(told)
 
 
 def _write_brick(folder: Path, position: np.ndarray, box: np.ndarray, residue: np.ndarray) -> None:

@@ -28,7 +28,7 @@ def read_sites(system: openmm.System, rigid: openmm.System | None = None) -> dic
         elif isinstance(site, openmm.LocalCoordinatesSite) and site.getNumParticles() == 3:
             weight = _in_plane(site, distance)
         if weight is None or abs(weight.sum() - 1) > _TOLERANCE:
-            raise BadInputError(f"atom {i + 1} is a virtual site of a kind that the engine does not have "
+            raise BadInputError("there is a virtual site of a kind that the engine does not have "
                                 f"({type(site).__name__}): it has averages of three atoms that constraints hold "
                                 "together, as in OPC and TIP4P water; use a force field without others")
         atoms.append([i, *(site.getParticle(k) for k in range(3))])

@@ -10,8 +10,11 @@ from chromabuild.base.summary import Summary
 from chromabuild.pipeline.results import Results, open_results, phase_done
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    import numpy as np
+
+    from chromabuild.export.solvent import SolventKind
     from chromabuild.export.system import BuiltSystem
     from chromabuild.molecule.solute import Solute
     from chromabuild.simulate.end_pairs import EndBond
@@ -81,23 +84,27 @@ def _writer(program: Program) -> "Callable[..., list[Path]]":
 
 
 def export_structure(settings: Settings, path: Path, region: str | None = None, nucleosomes: str | None = None,
-                     as_built: bool = False, after: str | None = None, force: bool = False) -> Summary:
+                     as_built: bool = False, after: str | None = None, frame: int | None = None,
+                     water: float | None = None, force: bool = False) -> Summary:
     """Write the solute, or a part of it, as mmCIF, BinaryCIF or PDB.
 
     ``region``: ``chrXIII:1000-2000``; ``nucleosomes``: ``3-7``, from 1. ``as_built``: before the correction of clashes;
-    ``after``: at the end of a phase of the dynamics. Raises BadInputError where results are missing, for choices that
-    contradict each other or choose nothing, and where the file is there unless ``force``.
+    ``after``: at the end of a phase of the dynamics, or in a ``frame`` of it, from 1 or from -1 backwards. ``water``:
+    with the waters and ions that are so near (angstrom), in the coordinates of the box. Raises BadInputError where
+    results are missing, for choices that contradict each other or choose nothing, and where the file is there unless
+    ``force``.
     """
     from chromabuild.export.structure import write_structure
 
     _leave(path, force)
-    chosen = _chosen_solute(settings, region, nucleosomes, as_built, after)
-    write_structure(chosen.solute, path, chosen.title, chosen.solute.provenance)
+    chosen = _chosen_solute(settings, region, nucleosomes, as_built, after, frame, water)
+    write_structure(chosen.solute, path, chosen.title, chosen.solute.provenance, chosen.solvent)
     return {"file": str(path), **chosen.summary}
 
 
 def export_scene(settings: Settings, path: Path, region: str | None = None, nucleosomes: str | None = None,
-                 as_built: bool = False, after: str | None = None, force: bool = False) -> Summary:
+                 as_built: bool = False, after: str | None = None, frame: int | None = None,
+                 force: bool = False) -> Summary:
     """Write the solute, or a part of it, with colours and representations for ChimeraX, VMD, Mol* or Mesoscale
     Explorer, by the suffix of the file.
 
@@ -107,10 +114,10 @@ def export_scene(settings: Settings, path: Path, region: str | None = None, nucl
 
     for file in (path, path.with_suffix(".cif")) if path.suffix in (".cxc", ".tcl") else (path,):
         _leave(file, force)
-    if path.suffix == ".zip" and (region, nucleosomes, after) != (None, None, None):
-        raise BadInputError(f"{path} would place rigid bodies of the whole scaffold: leave out --region, --nucleosomes "
-                            "and --after, or name it .mvsx")
-    chosen = _chosen_solute(settings, region, nucleosomes, as_built, after)
+    if path.suffix == ".zip" and (region, nucleosomes, after, frame) != (None, None, None, None):
+        raise BadInputError(f"{path} would place rigid bodies of the whole scaffold: leave out --region, "
+                            "--nucleosomes, --after and --frame, or name it .mvsx")
+    chosen = _chosen_solute(settings, region, nucleosomes, as_built, after, frame)
     paths = write_scene(chosen.solute, path, chosen.title, chosen.scaffold)
     return {"files": ", ".join(map(str, paths)), **chosen.summary}
 
@@ -144,10 +151,11 @@ class _Chosen:
     scaffold: "Scaffold"
     title: str
     summary: Summary
+    solvent: "Sequence[SolventKind]" = ()
 
 
 def _chosen_solute(settings: Settings, region: str | None, nucleosomes: str | None, as_built: bool,
-                   after: str | None) -> _Chosen:
+                   after: str | None, frame: int | None, water: float | None = None) -> _Chosen:
     from chromabuild.export.region import base_pairs_of_nucleosomes, base_pairs_of_region, part_of_solute
 
     if region is not None and nucleosomes is not None:
@@ -156,8 +164,13 @@ def _chosen_solute(settings: Settings, region: str | None, nucleosomes: str | No
         raise BadInputError("--as-built and --after are two states of the same atoms: give one of them")
     results = open_results(Path(settings.output))
     solute = results.solute if as_built else results.clean_solute
-    if after is not None:
-        solute = replace(solute, position=built_system(results, after).position[:solute.n_atoms])
+    if frame is not None and after is None:
+        raise BadInputError(f"--frame {frame} needs a phase of the dynamics: name it with --after")
+    if water is not None and as_built:
+        raise BadInputError("--water is of the box, which holds the solute without clashes: leave out --as-built")
+    if after is not None or water is not None:
+        position, box, all_atoms = _state(results, solute, after, frame)
+        solute = replace(solute, position=position)
     scaffold = results.scaffold
     first, last = 0, len(scaffold.base) - 1
     if region is not None:
@@ -167,11 +180,18 @@ def _chosen_solute(settings: Settings, region: str | None, nucleosomes: str | No
     if (first, last) != (0, len(scaffold.base) - 1):
         solute = part_of_solute(solute, scaffold, first, last)
     where = f"{scaffold.chromosome}:{scaffold.position[first] + 1}-{scaffold.position[last] + 1}"
+    solvent: Sequence[SolventKind] = ()
+    if water is not None:
+        solvent = _solvent(results, all_atoms, box, solute, water)
     state = "as built" if as_built else f"after {after}" if after else "without clashes"
+    if frame is not None:
+        state = f"frame {frame} of {after}"
     return _Chosen(solute, scaffold, f"{scaffold.name}, {where}, {state}",
                    {"region": where, "base pairs": last - first + 1,
                     "nucleosomes": len(set(solute.molecule_nucleosome.tolist()) - {-1}), "atoms": solute.n_atoms,
-                    "coordinates": state})
+                    **({"waters": sum(len(kind.position) for kind in solvent if kind.is_water),
+                        "ions": sum(len(kind.position) for kind in solvent if not kind.is_water)}
+                       if water is not None else {}), "coordinates": state}, solvent)
 
 
 def built_system(results: Results, after: str | None) -> "BuiltSystem":
@@ -193,3 +213,41 @@ def built_system(results: Results, after: str | None) -> "BuiltSystem":
     end = read_restart(phase.restart, topology.n_atoms)
     velocity = end.velocity if phase.kind == "dynamics" else None
     return BuiltSystem(topology, end.position, end.box, solute, velocity).whole()
+
+
+def _state(results: Results, solute: "Solute", after: str | None,
+           frame: int | None) -> "tuple[np.ndarray, np.ndarray, np.ndarray]":
+    """(n, 3) of the solute with its molecules together as they were built, the box (3,), and (atoms, 3) of all atoms
+    that are there: in the shards, at the end of a phase, or in a frame of it."""
+    from chromabuild.export.frame import gathered, read_frame
+    from chromabuild.shards import read_shards
+
+    built_box, built = read_shards(results.folder / "shards")
+    n = solute.n_atoms
+    if after is None:
+        return built[:n], built_box, built
+    phase = phase_done(results, after)
+    if frame is None:
+        from chromabuild.simulate.restart_file import read_restart
+
+        end = read_restart(phase.restart, len(built))
+        position, box = end.position, end.box
+    elif phase.trajectory is None:
+        raise BadInputError(f"phase {after} has written no frames: leave out --frame for its end, or give it a "
+                            "trajectory_period")
+    else:
+        position, box = read_frame(phase.trajectory, frame, n)
+    return gathered(position[:n], solute, box, built[:n]), box, position
+
+
+def _solvent(results: Results, position: "np.ndarray", box: "np.ndarray", solute: "Solute",
+             distance: float) -> "list[SolventKind]":
+    """Waters and ions within a distance of a solute."""
+    from chromabuild.export.solvent import solvent_near
+    from chromabuild.forcefield.topology_file import Topology
+
+    topology = Topology.read(results.folder / "topology.h5")
+    if len(position) != topology.n_atoms:
+        raise BadInputError("the trajectory holds no water: leave out --frame for the end of the phase, or --water; "
+                            "dynamics.trajectory_selection: all keeps it")
+    return solvent_near(topology, position, box, solute.position, distance)

@@ -15,9 +15,15 @@ from chromabuild.report.figures import Stages, box_figure, scaffold_figure, solu
 from chromabuild.report.overview import built_sentence, checks_table, overview, then_sentence
 from chromabuild.report.sections import clock, duration, sections
 
+VIEWER = "report_viewer"
+"""The folder beside report.html with the viewer that the page shows."""
 
-def write_report(config: Settings, stages: Stages, threads: int = 1, progress: Progress = silent) -> Summary:
+
+def write_report(config: Settings, stages: Stages, threads: int = 1, progress: Progress = silent,
+                 no_viewer: str = "") -> Summary:
     """Write ``report.html`` into the output folder and give the names of its sections.
+
+    The viewer in ``report_viewer`` is shown in it, where it is there; ``no_viewer``: why it is not, as a sentence.
 
     ``stages`` is the record of what was run, by stage; others are left out. The page is the same for any number of
     ``threads``. Raises BadInputError when nothing has been run.
@@ -34,7 +40,7 @@ def write_report(config: Settings, stages: Stages, threads: int = 1, progress: P
             verdict = verdict_of(folder, stages)
             whole, *rest = (drawing.result() for drawing in drawings)
             beside = f'<div class="pair">{"".join(rest)}</div>' if any(rest) else ""
-            turn = (_viewer(folder) if whole or any(rest) else "") + _ensemble(folder)
+            turn = (viewer_part(folder, no_viewer) if whole or any(rest) else "") + _ensemble(folder)
             found = {"Result": whole + beside + turn, "Checks": checks_table(verdict), **text.result()}
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -44,11 +50,12 @@ def write_report(config: Settings, stages: Stages, threads: int = 1, progress: P
     body = (f'<h1>{html.text(name)}</h1><p class=lead>{_lead(stages)}</p><section id="summary">{first}'
             f"{_tiles(summaries)}</section>{''.join(parts.values())}"
             f"<footer>Written by chromabuild {html.text(__version__)}. "
-            "This page is one file and loads nothing.</footer>")
+            f"{_loads(turn)}</footer>")
     style = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
     contents = html.contents(["Summary", *parts], verdict.sections())
     with atomic_path(folder / "report.html") as part:
-        part.write_text(html.page(f"{name}: chromabuild report", body, style, aside=contents), encoding="utf-8")
+        part.write_text(html.page(f"{name}: chromabuild report", body, style, aside=contents,
+                                  framed="<iframe" in turn), encoding="utf-8")
     return {"sections": list(parts)}
 
 
@@ -58,11 +65,27 @@ def _lead(stages: Stages) -> str:
     return f"Built in {duration(seconds)}, {html.text(clock(last))}."
 
 
-def _viewer(folder: Path) -> str:
-    """Where the locus can be turned: the page of ``chromabuild view``, where it is there."""
-    if (folder / "view" / "index.html").is_file():
-        return '<p><a href="view/index.html">Turn it in three dimensions</a>, with its sequence and its contacts.</p>'
-    return "<p><code>chromabuild view</code> shows it in three dimensions, with its sequence and its contacts.</p>"
+def viewer_part(folder: Path, no_viewer: str) -> str:
+    """Where the locus can be turned: the report's own viewer, folded until it is asked for, and the page of
+    ``chromabuild view``."""
+    also = ('<p>With tracks of your own: <a href="view/index.html">view/index.html</a>.</p>'
+            if (folder / "view" / "index.html").is_file() else "")
+    page = f"{VIEWER}/index.html"
+    if not no_viewer and (folder / page).is_file():
+        return ("<details class=turn><summary>Turn it in three dimensions, with its sequence and its contacts</summary>"
+                f'<iframe src="{page}" loading="lazy" title="The locus in three dimensions"></iframe>'
+                f'<p>In a window of its own: <a href="{page}">{page}</a>, which lies beside this file.</p></details>'
+                f"{also}")
+    why = f"{html.text(no_viewer)} " if no_viewer else ""
+    return (f"<p>{why}<code>chromabuild view</code> shows it in three dimensions, with its sequence and its contacts."
+            f"</p>{also}")
+
+
+def _loads(turn: str) -> str:
+    """What the page needs beside itself."""
+    if "<iframe" in turn:
+        return f"This page is one file; its viewer is the folder {VIEWER} beside it. It needs no network."
+    return "This page is one file and loads nothing."
 
 
 def _ensemble(folder: Path) -> str:

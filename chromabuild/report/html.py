@@ -130,14 +130,17 @@ def contents(titles: Iterable[str], states: dict[str, str] | None = None) -> str
     return f'<nav class="contents" aria-label="Contents"><b>Contents</b><ol>{entries}</ol></nav>'
 
 
-def page(title: str, body: str, style: str, script: str = "", refresh: float | None = None, aside: str = "") -> str:
-    """The whole document. Its policy forbids every request to a network; scripts run only where ``script`` is given.
+def page(title: str, body: str, style: str, script: str = "", refresh: float | None = None, aside: str = "",
+         framed: bool = False) -> str:
+    """The whole document. Its policy forbids every request to a network; scripts run only where ``script`` is given,
+    and pages beside it show in frames only where it is ``framed``.
 
     ``refresh``: seconds after which a browser shows it anew. ``aside``: stands beside the body, or above it on narrow
     screens.
     """
     policy = "default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'"
     policy += "; script-src 'unsafe-inline'" if script else ""
+    policy += "; frame-src 'self' file:" if framed else ""
     again = f'<meta http-equiv="refresh" content="{refresh:g}">\n' if refresh else ""
     return f"""<!DOCTYPE html>
 <html lang="en">

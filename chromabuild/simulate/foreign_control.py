@@ -210,28 +210,21 @@ class _Import:
 
     def _make_start(self, topology_file: Path, coordinates: Path, box: list[float] | None, folder: Path,
                     exact: Path | None) -> None:
-        import numpy as np
-
-        from chromabuild.forcefield.genesis_restart import read_genesis_restart
-        from chromabuild.forcefield.import_files import import_coordinates, write_start
+        from chromabuild.forcefield.coordinate_files import read_coordinates
+        from chromabuild.forcefield.import_files import write_start, write_state
         from chromabuild.forcefield.topology_file import Topology
 
         topology = Topology.read(topology_file)
-        position, own_box = import_coordinates(coordinates, self.kind == "prmtopfile")
-        if self.control.periodic and box is None and own_box is None:
+        start = read_coordinates(coordinates)
+        if self.control.periodic and box is None and start.box is None:
             raise BadInputError(f"{coordinates} has no periodic box: give box_size_x, box_size_y and box_size_z in "
                                 "[BOUNDARY], or type = NOBC")
-        edges, shift = write_start(topology, position, box or own_box, coordinates, folder / "made",
-                                   self.control.periodic)
+        edges, shift = write_start(topology, start.position, start.box if box is None else box, coordinates,
+                                   folder / "made", self.control.periodic)
         with atomic_path(folder / "box.txt") as part:
             part.write_text(" ".join(f"{edge:.9f}" for edge in edges) + "\n", encoding="ascii")
         if exact is not None:
-            restart = read_genesis_restart(coordinates)
-            velocity = np.zeros_like(position) if restart.velocity is None else restart.velocity
-            with atomic_path(exact) as part, open(part, "wb") as file:
-                file.write(b"CMSTATE0" if restart.velocity is None else b"CMSTATE1")
-                np.asarray(restart.box if self.control.periodic else np.zeros(3), dtype="<f8").tofile(file)
-                np.hstack([position + shift, velocity]).astype("<f8").tofile(file)
+            write_state(exact, start, start.box if self.control.periodic else None, shift)
         for made in sorted((folder / "made").iterdir(), key=lambda place: place.suffix == ".txt"):
             made.replace(folder / made.name)  # the list comes last: where it is, all is
         (folder / "made").rmdir()

@@ -21,13 +21,13 @@ from support.engine_energies import (
     write_input,
 )
 from support.force_field_judge import COLUMNS, assert_terms_agree, judged
-from support.foreign_files import write_amber, write_charmm, write_gromacs
+from support.foreign_files import assert_same_topology, write_amber, write_charmm, write_gromacs
 from support.molecular_systems import DATA, MolecularSystem, make_solute, openmm_topology
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.forcefield.assign import make_topology
 from chromabuild.forcefield.from_openmm import topology_from_system
-from chromabuild.forcefield.import_files import import_system
+from chromabuild.forcefield.import_files import import_system, import_topology
 from chromabuild.forcefield.topology_file import Topology
 from chromabuild.simulate import chromamd
 from chromabuild.simulate.energy_log import EnergyLog
@@ -124,6 +124,14 @@ def test_charmm36m_files_against_openmm(charmm, charmm_files, tmp_path, precisio
     ours = evaluate_imported(tmp_path, precision)
     assert_terms_agree(ours, charmm.judge, energy_tolerance, force_tolerance)
     assert min(abs(sum(ours[0][c] for c in columns)) for columns in COLUMNS.values()) > 1.0
+
+
+def test_one_molecule_of_each_kind_is_enough(charmm_files, tmp_path):
+    """It gives what OpenMM makes of the whole psf; an empty file of local restraints asks for that."""
+    psf, parameters, _ = charmm_files
+    (tmp_path / "none.txt").write_text("")
+    assert_same_topology(import_topology(psf, [parameters]),
+                         import_topology(psf, [parameters], local=tmp_path / "none.txt"))
 
 
 def test_special_pairs_make_a_difference(charmm):
@@ -268,7 +276,7 @@ def test_imported_system_runs(charmm, charmm_files, tmp_path):
     psf, parameters, crd = charmm_files
     done = chromabuild("import", psf, crd, parameters, "-o", tmp_path, "--box", *BOX, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    topology, bricks = json.loads(done.stdout)["outputs"]
+    topology, bricks, _ = json.loads(done.stdout)["outputs"]
     energy = energy_section(replace(OPTIONS, switch_distance=7.5)) | {"vdw_force_switch": True}
     section = {"ENERGY": energy, "CONSTRAINTS": {"rigid_bond": True}}
     stages = [("setup", {"shardfile": bricks}, {}, "start"),
@@ -318,7 +326,7 @@ def test_model_without_a_box(charmm, charmm_files, tmp_path):
 
 @pytest.mark.parametrize(("change", "words"), [
     ("box", "--box"), ("atoms", "has 2 atoms"), ("parameters", "holds no parameters"), ("order", "angstrom apart"),
-    ("missing", "no.psf"), ("damaged", "cannot read"), ("angles", "rectangular"),
+    ("missing", "no.psf"), ("damaged", "cut.psf ends after"), ("angles", "rectangular"),
 ])
 def test_bad_files_are_refused(charmm_files, tmp_path, change, words):
     psf, parameters, crd = charmm_files

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
-from support.molecular_systems import MolecularSystem, solvated
+from support.molecular_systems import MolecularSystem, make_solute, solvated
 from support.synthetic_scaffold import synthetic_scaffold
 
 from chromabuild.base.settings import Settings
 from chromabuild.build import build_solute
+from chromabuild.export.system import BuiltSystem
+from chromabuild.forcefield.assign import make_topology
 from chromabuild.molecule.solute import Solute
 from mesoscale.scaffold import Scaffold
 
@@ -29,3 +31,14 @@ def scaffold() -> Scaffold:
 def solute(scaffold: Scaffold) -> Solute:
     """All atoms of it."""
     return build_solute(scaffold, Settings())
+
+
+@pytest.fixture(scope="session")
+def mixed() -> BuiltSystem:
+    """DNA, proteins, water and ions, somewhere."""
+    solute = make_solute([["DA5", "DC", "DG3"], ["NALA", "TRP", "CVAL"], ["NALA", "HIE", "CVAL"]])
+    topology = make_topology(solute, {"water": 5, "sodium": 2, "chloride": 1})
+    generator = np.random.Generator(np.random.Philox(key=8))
+    position = generator.uniform(0, 40, (topology.n_atoms, 3)).round(3)
+    velocity = generator.normal(0, 4, position.shape)
+    return BuiltSystem(topology, position, np.array([40.0, 42.0, 44.0]), velocity=velocity)

@@ -1,5 +1,5 @@
-"""Input of AMBER, NAMD and GENESIS, which no registry carries: its files as other readers take them, and every key and
-group of atoms against what the settings say."""
+"""Control files of AMBER, and what the exports to AMBER, NAMD and GENESIS have in common: phases with constant
+restraints, refusals, and the way back by import."""
 
 import re
 from dataclasses import replace
@@ -9,47 +9,20 @@ import numpy as np
 import pytest
 from support.command_line import result_of
 from support.engine_energies import ENERGY_COLUMNS, chromamd_energy, evaluate
-from support.molecular_systems import MolecularSystem, make_solute
+from support.molecular_systems import MolecularSystem
+from support.planned_export import BONDS, DYNAMICS, planned
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.settings import DynamicsSection, SimulateSection
 from chromabuild.export.amber import export_amber
 from chromabuild.export.amber_control import phase_control
-from chromabuild.export.genesis import export_genesis, selection_of
-from chromabuild.export.namd import VELOCITY_UNIT, export_namd
+from chromabuild.export.genesis import export_genesis
+from chromabuild.export.namd import export_namd
 from chromabuild.export.parts import PARTS, with_constant_restraints
 from chromabuild.export.system import BuiltSystem
-from chromabuild.forcefield.assign import make_topology
 from chromabuild.forcefield.hydrogens import repartitioned_masses
 from chromabuild.forcefield.topology_file import Topology
-from chromabuild.simulate.end_pairs import EndBond
 from chromabuild.simulate.groups import atoms_of_group
 from chromabuild.simulate.openmm_engine import nonbonded_options
-from chromabuild.simulate.protocol import plan_phases
-
-PHASES = [{"name": "minimise", "kind": "minimise", "steps": 50, "restraints": [{"group": "heavy", "constant": 5}]},
-          {"name": "heat", "steps": 1000, "temperature": [100, 300], "hydrogen_mass_factor": 3, "end_pairs": 2,
-           "output_period": 10, "trajectory_period": 20,
-           "restraints": [{"group": "heavy", "constant": [5, 1]}, {"group": "backbone", "constant": 20}]},
-          {"name": "produce", "steps": 2000, "ensemble": "NPT", "pressure": 2, "output_period": 50,
-           "trajectory_period": 100, "timestep": 4, "hydrogen_mass_factor": 3}]
-DYNAMICS = DynamicsSection(cutoff=8.0, trajectory_selection="solute")
-BONDS = [EndBond((3, 70), 2.95)]
-
-
-def planned(phases=PHASES):
-    return plan_phases(SimulateSection(protocol=None, phases=phases))
-
-
-@pytest.fixture(scope="module")
-def mixed():
-    """DNA, proteins, water and ions, somewhere."""
-    solute = make_solute([["DA5", "DC", "DG3"], ["NALA", "TRP", "CVAL"], ["NALA", "HIE", "CVAL"]])
-    topology = make_topology(solute, {"water": 5, "sodium": 2, "chloride": 1})
-    generator = np.random.Generator(np.random.Philox(key=8))
-    position = generator.uniform(0, 40, (topology.n_atoms, 3)).round(3)
-    velocity = generator.normal(0, 4, position.shape)
-    return BuiltSystem(topology, position, np.array([40.0, 42.0, 44.0]), velocity=velocity)
 
 
 def test_a_phase_with_changing_restraints_becomes_parts():
@@ -116,79 +89,6 @@ def test_amber_files(mixed, tmp_path):
     rst = (tmp_path / "02-heat-1_end_pairs.rst").read_text()
     assert re.findall(r"(\w+)=([\d.,]+?),? ", rst) == [("iat", "4,71"), ("r1", "0.0"), ("r2", "2.95"), ("r3", "2.95"),
                                                        ("r4", "999.0"), ("rk2", "2"), ("rk3", "2")]
-
-
-def test_namd_files(mixed, tmp_path):
-    """Coordinates and restraints as MDAnalysis reads them; velocities are in NAMD's unit."""
-    paths = export_namd(mixed, tmp_path, DYNAMICS, planned(), 9, BONDS)
-    assert all(path.is_file() for path in paths)
-    universe = MDAnalysis.Universe(tmp_path / "system.prmtop", tmp_path / "system.coor", format="NAMDBIN")
-    assert universe.atoms.positions == pytest.approx(mixed.position, abs=1e-5)
-    data = (tmp_path / "system.vel").read_bytes()
-    assert int.from_bytes(data[:4], "little") == len(mixed.position)
-    velocity = np.frombuffer(data[4:], "<f8").reshape(-1, 3) * VELOCITY_UNIT
-    assert velocity == pytest.approx(mixed.velocity)
-    held = MDAnalysis.Universe(tmp_path / "02-heat-1_held.pdb")
-    expected = np.zeros(len(mixed.position))
-    expected[atoms_of_group("heavy", mixed.topology)] += 4.8
-    expected[atoms_of_group("backbone", mixed.topology)] += 20
-    assert held.atoms.occupancies == pytest.approx(expected) and held.atoms.positions == pytest.approx(mixed.position)
-    assert (tmp_path / "02-heat-1_end_pairs.txt").read_text() == "bond 3 70 2 2.95\n"
-    cell = (tmp_path / "system.xsc").read_text().splitlines()[-1].split()
-    assert [float(cell[k]) for k in (1, 5, 9)] == mixed.box.tolist() and len(cell) == 13
-    keys = dict(line.split(None, 1) for line in (tmp_path / "02-heat-1.conf").read_text().splitlines()[1:])
-    assert keys["parmfile"] == "heavy.prmtop" and keys["bincoordinates"] == "01-minimise.coor"
-    assert float(keys["1-4scaling"]) == pytest.approx(1 / 1.2, abs=1e-6) and keys["exclude"] == "scaled1-4"
-    assert keys["temperature"] == "100.0" and "binvelocities" not in keys and keys["conskcol"] == "O"
-    text = (tmp_path / "02-heat-2.conf").read_text()
-    assert "binvelocities        02-heat-1.vel\n" in text
-    runs = [int(count) for count in re.findall(r"^run (\d+)$", text, re.M)]
-    ramp = [float(value) for value in re.findall(r"^stochRescaleTemp ([\d.]+)$", text, re.M)]
-    cycle = int(re.search(r"^stepspercycle +(\d+)$", text, re.M)[1])
-    assert sum(runs) == 100 and all(count % cycle == 0 for count in runs)
-    assert ramp[-len(runs):] == pytest.approx(120 + 20 * (np.cumsum(runs) - np.array(runs) / 2) / 100)
-    text = (tmp_path / "03-produce.conf").read_text()
-    assert "langevinPistonTarget 2.0265\n" in text and text.endswith("run 2000\n") and "constraints" not in text
-
-
-def test_genesis_files(mixed, tmp_path):
-    """Coordinates as MDAnalysis reads them; periods are multiples of the update of pair lists."""
-    paths = export_genesis(mixed, tmp_path, DYNAMICS, planned(), 2, BONDS)
-    assert all(path.is_file() for path in paths) and not (tmp_path / "heavy.prmtop").exists()
-    universe = MDAnalysis.Universe(tmp_path / "system.prmtop", tmp_path / "system.inpcrd", format="INPCRD")
-    assert universe.atoms.positions == pytest.approx(mixed.position, abs=1e-5)
-    last = (tmp_path / "system.inpcrd").read_text().splitlines()[-1]
-    assert [float(last[12 * k:12 * k + 12]) for k in range(6)] == [*mixed.box, 90, 90, 90]
-    for path in paths:
-        if path.suffix != ".inp":
-            continue
-        keys = dict(re.findall(r"^(\w+) *= (.*)$", path.read_text(), re.M))
-        period = int(keys["nbupdate_period"])
-        assert all(int(keys[name]) % period == 0 for name in ("nsteps", "eneout_period", "crdout_period"))
-        assert keys["forcefield"] == "AMBER" and keys["switchdist"] == keys["cutoffdist"] == "8.0"
-    keys = dict(re.findall(r"^(\w+) *= (.*)$", (tmp_path / "02-heat-1.inp").read_text(), re.M))
-    assert keys["rstfile"] == "02-heat-1.rst" and keys["ambreffile"] == "system.inpcrd"
-    assert keys["hydrogen_mr"] == "YES" and keys["hmr_ratio"] == keys["hmr_ratio_xh1"] == "3.0"
-    changes = int(keys["nsteps"]) / int(keys["anneal_period"])
-    assert changes * float(keys["dtemperature"]) == pytest.approx(20) and changes == round(changes)
-    assert (keys["function3"], keys["reference3"], keys["select_index3"]) == ("DIST", "2.95", "3 4")
-    assert (keys["group3"], keys["group4"]) == ("ai:4", "ai:71") and keys["nfunctions"] == "3"
-    keys = dict(re.findall(r"^(\w+) *= (.*)$", (tmp_path / "03-produce.inp").read_text(), re.M))
-    assert (keys["ensemble"], keys["pressure"], keys["timestep"]) == ("NPT", "2.0", "0.004")
-
-
-@pytest.mark.parametrize("group", ["solute", "heavy", "backbone", "dna", "protein"])
-def test_genesis_selections_mean_the_groups(mixed, group):
-    """The expression, evaluated over residue numbers, atom names and masses."""
-    topology = mixed.topology
-    number = topology.residue_of_atom() + 1
-    names = topology.per_atom("atom_name").astype("U4")
-    text = selection_of(group, topology).replace("heavy", "HEAVY")
-    text = re.sub(r"rno:(\d+)-(\d+)", r"((number >= \1) & (number <= \2))", text)
-    text = re.sub(r"an:([\w']+)", lambda found: f"(names == {found[1]!r})", text)
-    text = text.replace(" or ", " | ").replace(" and ", " & ")
-    chosen = eval(text, {"number": number, "names": names, "HEAVY": topology.masses() > 1.5})
-    assert np.flatnonzero(chosen).tolist() == atoms_of_group(group, topology).tolist()
 
 
 @pytest.mark.parametrize("export", [export_amber, export_namd, export_genesis])

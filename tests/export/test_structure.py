@@ -5,16 +5,22 @@ from collections import Counter
 from dataclasses import replace
 
 import gemmi
+import MDAnalysis
 import numpy as np
 import pytest
 from Bio.PDB.binary_cif import BinaryCIFParser
+from MDAnalysis.lib.distances import distance_array
+from scipy.spatial import cKDTree
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.build.assembly import assemble_solute
 from chromabuild.build.duplex import build_dna
 from chromabuild.dna.curve import circular_path
+from chromabuild.export.frame import gathered, read_frame
 from chromabuild.export.region import base_pairs_of_nucleosomes, base_pairs_of_region, part_of_solute
+from chromabuild.export.solvent import solvent_near
 from chromabuild.export.structure import chain_name, write_structure
+from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 
 # Luger et al., Nature 389, 251 (1997), figure 2: helices of the histone folds.
 FOLD = {"H3": [(64, 78), (86, 114), (121, 131)], "H4": [(31, 41), (50, 76), (83, 92)]}
@@ -149,6 +155,106 @@ def test_a_circle_is_closed(tmp_path):
     for link in structure.connections:
         atoms = [structure[0].find_cra(partner).atom for partner in (link.partner1, link.partner2)]
         assert atoms[0].pos.dist(atoms[1].pos) == pytest.approx(1.61, abs=0.03)
+
+
+@pytest.fixture(scope="module")
+def wet(solute):
+    """Rigid waters, four-point by their fourth atom, and ions about a corner of the box, some of them near the solute:
+    the topology of these alone stands for that of all."""
+    water = MoleculeTemplate(name="HOH", rigid_water=True, lj_type=[0, 1, 1, 1], charge=[0, 0.5, 0.5, -1],
+                             mass=[15.999, 1.008, 1.008, 0], atom_name=[b"O", b"H1", b"H2", b"EPW"],
+                             atom_residue=[0] * 4, residue_name=[b"HOH"], residue_number=[1], residue_segid=[b"W"])
+    ion = MoleculeTemplate(name="NA", lj_type=[0], charge=[1], mass=[22.99], atom_name=[b"NA"], atom_residue=[0],
+                           residue_name=[b"NA"], residue_number=[1], residue_segid=[b"I"])
+    rest = MoleculeTemplate(name="solute", lj_type=np.zeros(solute.n_atoms), charge=np.zeros(solute.n_atoms),
+                            mass=np.ones(solute.n_atoms), atom_residue=solute.atom_residue,
+                            residue_name=[b"X"] * solute.n_residues)
+    topology = Topology([rest, water, ion], np.array([0, 1, 2], dtype=np.int32), np.array([1, 200, 20]),
+                        np.array([b"a", b"b"]), np.ones(2), np.ones(2), 332.0, "none")
+    box = np.ptp(solute.position, axis=0) + 40.0
+    random = np.random.default_rng(5)
+    place = random.uniform(0, 1, (220, 3)) * box
+    shape = np.array([[0, 0, 0], [0.96, 0, 0], [-0.24, 0.93, 0], [0.1, 0.1, 0]])
+    waters = np.mod((place[:200, None] + shape).reshape(-1, 3), box)  # atom by atom: molecules are parted
+    return topology, np.concatenate([solute.position, waters, place[200:]]), box
+
+
+def test_water_within_a_distance(solute, wet, tmp_path):
+    """The molecules that MDAnalysis finds near, whole and in the image next to the solute, behind it in each format."""
+    topology, position, box = wet
+    kinds = solvent_near(topology, position, box, solute.position, 9.0)
+    assert [(kind.residue, kind.names, kind.elements) for kind in kinds] == [
+        ("HOH", ["O", "H1", "H2"], ["O", "H", "H"]), ("NA", ["NA"], ["NA"])]
+    n = solute.n_atoms
+    first = np.concatenate([position[n:n + 800:4], position[n + 800:]])
+    apart = distance_array(first.astype(np.float32), solute.position.astype(np.float32), box=[*box, 90, 90, 90])
+    near = apart.min(axis=1) < 9.0
+    assert [len(kind.position) for kind in kinds] == [near[:200].sum(), near[200:].sum()] and 0 < near.sum() < 220
+    for kind in kinds:
+        assert cKDTree(solute.position).query(kind.position[:, 0])[0].max() < 9.0
+        assert np.linalg.norm(kind.position - kind.position[:, :1], axis=2).max() < 1.0
+    cif = write_structure(solute, tmp_path / "wet.cif", "wet", solvent=kinds)
+    structure = gemmi.read_structure(str(cif))
+    assert structure[0].count_atom_sites() == n + sum(kind.n_atoms for kind in kinds)
+    assert [entity.entity_type.name for entity in structure.entities][-2:] == ["Water", "NonPolymer"]
+    rows = [cra for cra in structure[0].all()][n:]
+    assert {cra.residue.name for cra in rows} == {"HOH", "NA"} and rows[0].residue.het_flag == "H"
+    block = gemmi.cif.read(str(cif)).sole_block()
+    assert [row.str(0) for row in block.find("_pdbx_entity_nonpoly.", ["comp_id"])] == ["HOH", "NA"]
+    wanted = np.concatenate([kind.position.reshape(-1, 3) for kind in kinds])
+    assert np.abs(np.array([list(cra.atom.pos) for cra in rows]) - wanted).max() < 0.00051
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = write_structure(solute, tmp_path / "wet.bcif", "", None, kinds)
+        binary = BinaryCIFParser().get_structure("x", str(path))
+    found = list(binary.get_atoms())
+    for ours, theirs in zip(found[n:], rows, strict=True):
+        assert (ours.get_name(), ours.get_parent().get_resname().strip()) == (theirs.atom.name, theirs.residue.name)
+        assert np.abs(ours.get_coord() - theirs.atom.pos.tolist()).max() < 0.00051
+    pdb = gemmi.read_structure(str(write_structure(solute, tmp_path / "wet.pdb", "", None, kinds)))
+    assert pdb[0].count_atom_sites() == structure[0].count_atom_sites() and len(pdb[0]) == len(solute.molecule_name) + 2
+    assert not solvent_near(topology, position, box, solute.position, 0.0)
+
+
+@pytest.fixture
+def parted(solute):
+    """The solute in a box that is little larger than it, every atom in the image that lies in the box; and the box."""
+    box = np.ptp(solute.position, axis=0) + 30.0
+    moved = solute.position + np.random.default_rng(3).uniform(0, 1, 3) * box
+    return np.mod(moved, box), moved, box
+
+
+def test_molecules_that_the_box_has_parted_are_gathered(solute, parted):
+    wrapped, moved, box = parted
+    assert (np.abs(wrapped - moved).max(axis=0) > 1).all()
+    found = gathered(wrapped, solute, box, solute.position)
+    image = (found - moved)[0]
+    np.testing.assert_allclose(image / box, np.round(image / box), atol=1e-6)
+    np.testing.assert_allclose(found - image, moved, atol=1e-4)
+    assert gathered(wrapped, solute, np.zeros(3), solute.position) is wrapped
+
+
+def test_frames_of_a_trajectory(solute, parted, tmp_path):
+    """Written by MDAnalysis: frames are counted from 1, or from -1 backwards; water behind the solute is left out."""
+    wrapped, _, box = parted
+    every = MDAnalysis.Universe.empty(solute.n_atoms + 3, trajectory=True)
+    with MDAnalysis.Writer(str(tmp_path / "a.dcd"), every.atoms.n_atoms) as file:
+        for k in range(3):
+            every.atoms.positions = np.concatenate([wrapped + k, np.zeros((3, 3))])
+            every.dimensions = [*box, 90, 90, 90]
+            file.write(every.atoms)
+    for number, k in ((1, 0), (3, 2), (-1, 2), (-3, 0)):
+        position, edges = read_frame(tmp_path / "a.dcd", number, solute.n_atoms)
+        np.testing.assert_allclose(position[:-3], wrapped + k, atol=1e-3)
+        np.testing.assert_allclose(edges, box, rtol=1e-5)
+    for number in (0, 4, -4):
+        with pytest.raises(BadInputError, match=f"has no frame {number}: it holds 3"):
+            read_frame(tmp_path / "a.dcd", number, solute.n_atoms)
+    with pytest.raises(BadInputError, match="are not of one build"):
+        read_frame(tmp_path / "a.dcd", 1, solute.n_atoms + 4)
+    (tmp_path / "b.dcd").write_text("no frames")
+    with pytest.raises(BadInputError, match="cannot be read as a trajectory"):
+        read_frame(tmp_path / "b.dcd", 1, solute.n_atoms)
 
 
 def test_what_cannot_be_written_is_refused(solute, tmp_path):

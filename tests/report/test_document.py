@@ -225,11 +225,17 @@ def test_viewer_and_ensemble_are_linked_where_they_are(build, tmp_path, monkeypa
         monkeypatch.setattr(pictures, name, partial(getattr(pictures, name), size=(160, 120)))
     config = write_build(tmp_path / "results")
     stages = provenance.read(config.output)["stages"]
-    (tmp_path / "results" / "view").mkdir()
-    (tmp_path / "results" / "view" / "index.html").touch()
+    for name in ("view", "report_viewer"):
+        (tmp_path / "results" / name).mkdir()
+        (tmp_path / "results" / name / "index.html").touch()
     (tmp_path / "results" / "ensemble.html").touch()
     document.write_report(config, {"scaffold": stages["scaffold"]})
-    text = (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
-    assert 'href="view/index.html"' in text and 'href="ensemble.html"' in text
+    page = (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
+    assert 'href="ensemble.html"' in page
+    assert 'href="view/index.html"' in page and '<iframe src="report_viewer/index.html" loading="lazy"' in page
+    assert "its viewer is the folder report_viewer beside it" in page and "loads nothing" not in page
+    document.write_report(config, {"scaffold": stages["scaffold"]}, no_viewer="There is no viewer: marks < gone.")
+    page = (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
+    assert "There is no viewer: marks &lt; gone." in page and "<iframe" not in page
     assert "<code>chromabuild view</code>" in build[2] and "view/index.html" not in build[2]
     assert "ensemble.html" not in build[2]

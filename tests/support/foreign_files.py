@@ -27,6 +27,24 @@ def proper_dihedrals(bonds: np.ndarray) -> np.ndarray:
     return np.array(sorted(found)).reshape(-1, 4)
 
 
+def assert_same_topology(ours: Topology, whole: Topology) -> None:
+    """The same atoms, terms and numbers of residues, however the molecules stand in runs."""
+    assert ours.n_atoms == whole.n_atoms
+    for name in ("charge", "mass", "lj_type", "atom_name"):
+        assert np.array_equal(ours.per_atom(name), whole.per_atom(name))
+    assert np.array_equal(ours.residue_of_atom(), whole.residue_of_atom())
+    assert np.array_equal(ours.lj_c12, whole.lj_c12) and ours.lj_name.tolist() == whole.lj_name.tolist()
+    for term in ("bond", "angle", "urey_bradley", "dihedral", "improper", "cmap", "pair14", "constraint"):
+        a, b = ours.term(term), whole.term(term)
+        for key in a:
+            assert np.array_equal(a[key], b[key]), (term, key)
+    assert np.array_equal(ours.exclusions(), whole.exclusions())
+    numbers = [np.concatenate([first + np.arange(count) for first, count, t in
+                               zip(one.run_residue, one.run_count, one.run_template, strict=True)
+                               if len(one.templates[t].residue_name) == 1]) for one in (ours, whole)]
+    assert np.array_equal(*numbers)
+
+
 # CHARMM ---------------------------------------------------------------------------------------------------------------
 
 def write_charmm(folder: Path, topology: Topology, types: Sequence[str], lennard_jones: dict[str, dict[str, float]],

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import time
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -11,6 +12,8 @@ from PIL import Image
 from support.browser import CHROMIUM, browser
 
 from chromabuild.pipeline.view import view_results
+from chromabuild.report import html
+from chromabuild.report.document import VIEWER, viewer_part
 
 pytestmark = [pytest.mark.slow,
               pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: the page cannot be drawn")]
@@ -124,6 +127,24 @@ def test_appearance_and_colours_change(page):
         choice.dispatchEvent(new Event('change')); })()""")
     assert "H2A.Z, H3:K56Q" in text(page, "legend")
     assert complaints(page) == []
+
+
+def test_the_report_shows_it(built, tmp_path):
+    """In a frame, which loads when its part of the page is opened, from a folder whose name needs quoting."""
+    folder = tmp_path / "a report #2"
+    view_results(built.settings, folder / VIEWER)
+    style = "iframe { height: 700px; width: 1300px }"
+    (folder / "report.html").write_text(html.page("report", viewer_part(folder, ""), style, framed=True), "utf-8")
+    with browser(tmp_path) as page:
+        page.open((folder / "report.html").as_uri(), "document.readyState === 'complete'")
+        page.value("document.querySelector('details').open = true")
+        end = time.perf_counter() + 60
+        coloured = 0.0
+        while coloured < 0.02 and time.perf_counter() < end:
+            page.photograph(tmp_path / "page.png")
+            shown = np.asarray(Image.open(tmp_path / "page.png").convert("RGB"))[150:500, 100:900].astype(int)
+            coloured = (np.ptp(shown, axis=2) > 40).mean()
+        assert coloured > 0.02 and complaints(page) == []
 
 
 def test_nothing_but_its_own_files_was_asked_for(page):

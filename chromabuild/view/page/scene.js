@@ -227,13 +227,18 @@ export function createScene(canvas) {
     moveBodies();
   }
 
+  // In a frame that is folded away there is no size, and no distance to look from, until it is unfolded.
+  let folded = true;
   function resize() {
-    const box = canvas.parentElement.getBoundingClientRect();
+    const box = canvas.parentElement.getBoundingClientRect(), wasFolded = folded;
+    folded = !(box.width > 0 && box.height > 0);
+    if (folded) return;
     renderer.setSize(box.width, box.height, false);
     camera.aspect = box.width / Math.max(box.height, 1);
     camera.updateProjectionMatrix();
     controls.handleResize();
-    request();
+    if (wasFolded) showAll(0);
+    else request();
   }
 
   function appearance() {
@@ -255,7 +260,6 @@ export function createScene(canvas) {
   moveBodies();
   appearance();
   resize();
-  showAll(0);
 
   return { scene, camera, canvas, uniforms, request, goTo, showAll, appearance,
     bodies: () => shown,

@@ -10,6 +10,8 @@ module control_keys
     key_t("INPUT", "topologyfile", is_text, "", "", "", "topology of the system (topology.h5)"), &
     key_t("INPUT", "shardfile", is_text, "", "", "", &
           "list of the bricks of the box (shards/bricks.txt); for setup and energy"), &
+    key_t("INPUT", "statefile", is_text, "", "", "", &
+          "setup: positions and velocities to all digits, beside shardfile, as chromabuild import writes them"), &
     key_t("INPUT", "rstfile", is_text, "", "", "", &
           "restart files to start from, () stands for the rank; for run and energy"), &
     key_t("INPUT", "continue", is_choice, "NO", "", "YES NO", &

@@ -1,4 +1,4 @@
-!> Positions and velocities of all atoms of an imported restart in double precision, beside bricks, which round: a magic word,
+!> Positions and velocities of all imported atoms in double precision, beside bricks, which round: a magic word,
 !> the edges of the box (angstrom), then x, y, z (angstrom) and vx, vy, vz (angstrom/ps) of each atom in global order,
 !> real64.
 module exact_state
@@ -55,8 +55,8 @@ contains
       end do
       close (unit)
     end if
-    if (status /= 0) call fail(error, exit_corrupt_file, path//": is missing, damaged or of another system; remove its "// &
-                               "folder and import again")
+    if (status /= 0) call fail(error, exit_corrupt_file, path//": is missing, damaged or of another system; import "// &
+                               "again into an empty folder")
   end subroutine read_exact_state
 
 end module exact_state

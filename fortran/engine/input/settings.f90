@@ -39,7 +39,7 @@ module settings
     logical :: continues = .false.
     !> Name for restart files that a run of imported files starts from; empty where nothing was imported.
     character(len=:), allocatable :: scratch
-    !> Positions and velocities of an imported restart (module exact_state).
+    !> Positions and velocities of what was imported (module exact_state): statefile, or of a restart of GENESIS.
     character(len=:), allocatable :: exact_state
   end type input_settings_t
 

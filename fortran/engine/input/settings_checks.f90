@@ -386,6 +386,8 @@ contains
       call settings%source%require("INPUT", "shardfile", error)
     else if (settings%input%shards /= "") then
       call settings%refuse("INPUT", "rstfile", "and shardfile are both given; setup starts from one of them", error)
+    else if (settings%input%exact_state /= "") then
+      call settings%refuse("INPUT", "statefile", "belongs to shardfile, and rstfile is given; leave out one of them", error)
     else if (settings%output%restart == settings%input%restart) then
       call settings%refuse("OUTPUT", "rstfile", "is that of [INPUT]; give the new set another name", error)
     end if

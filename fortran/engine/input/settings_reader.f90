@@ -74,6 +74,7 @@ contains
     associate (input => settings%input, output => settings%output)
       input%topology = control%text("INPUT", "topologyfile")
       input%shards = control%text("INPUT", "shardfile")
+      if (input%exact_state == "") input%exact_state = control%text("INPUT", "statefile")
       input%restart = control%text("INPUT", "rstfile")
       if (input%scratch /= "") input%restart = set_name(input%restart)
       input%reference = control%text("INPUT", "reffile")

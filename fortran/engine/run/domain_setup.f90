@@ -62,7 +62,7 @@ contains
     end if
     call part%choose(settings, domains_wanted(settings, comm%n_ranks))
     if (part%is_on .and. comm%is_root() .and. .not. allocated(error)) &
-      call part%begin(settings, merge(first%checksum, file_checksum(settings%input%shards), n_saved > 0), error)
+      call part%begin(settings, merge(first%checksum, checksum_of_start(settings), n_saved > 0), error)
     call comm%agree(error)
     if (allocated(error)) return
 
@@ -179,6 +179,13 @@ contains
     write (output_unit, "(a)") "setup: "//to_text(done(bricks_read))//" bricks read, largest domain of rank 0 "// &
       to_text(done(most_atoms))//" atoms"
   end subroutine report
+
+  !> Of the files that say where atoms are, where these are bricks.
+  integer(int64) function checksum_of_start(settings) result(value)
+    type(settings_t), intent(in) :: settings
+    value = file_checksum(settings%input%shards)
+    if (settings%input%exact_state /= "") value = ieor(value, file_checksum(settings%input%exact_state))
+  end function checksum_of_start
 
   subroutine check_count(settings, path, n_input, n_topology, error)
     type(settings_t), intent(in) :: settings
