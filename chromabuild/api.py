@@ -8,6 +8,7 @@ to this process). ``progress`` is called with what is being done and the fractio
 
 import inspect
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from chromabuild.simulate.result import Run
     from chromabuild.solvate import Part
     from mesoscale.fibre import Fibre
+    from mesoscale.model import Parameters
     from mesoscale.scaffold import Scaffold
 
 Function = TypeVar("Function", bound=Callable)
@@ -57,8 +59,6 @@ def fibre_of(locus: "Locus", settings: Settings) -> "Fibre":
 
     Raises BadInputError for marks that do not fit the locus.
     """
-    from dataclasses import replace
-
     import numpy as np
 
     from chromabuild.nucleosome.marks import octamer_recipes, within_stretches
@@ -74,6 +74,22 @@ def fibre_of(locus: "Locus", settings: Settings) -> "Fibre":
                    linker_histone=tuple(bool(recipe.linker_histone) for recipe in recipes),
                    tail_charge=tail_charge_changes(recipes) if section.tails == "flexible" else (),
                    acetylated=tuple(bool(one) for one in acetylated))
+
+
+def fibre_parameters(settings: Settings, fibre: "Fibre") -> "Parameters":
+    """Parameters of the mesoscale model for a fibre: those of the settings, and the walls that ``packing`` gives it."""
+    from mesoscale.model import Parameters
+    from mesoscale.packing import packed_edge
+
+    section = settings.scaffold
+    parameters = Parameters(temperature=section.temperature, salt=section.salt, core_charges=section.core_charges,
+                            tails=section.tails, magnesium=section.magnesium,
+                            confinement_radius=section.confinement_radius, container=section.container)
+    has_walls = section.container or section.confinement_radius or section.choose == "smallest-box"
+    if section.packing == "free" or has_walls:
+        return parameters
+    edge = packed_edge(fibre, parameters.rise, parameters.persistence_length)
+    return parameters if edge is None else replace(parameters, container=(edge, edge, edge))
 
 
 @_with_keys_of("scaffold")
@@ -96,7 +112,6 @@ def fold(locus: "Locus", settings: Settings | None = None, *, seed: int | None =
     from chromabuild.dna.curve import circular_path
     from mesoscale.closed import closed_scaffold
     from mesoscale.folding import fold as fold_fibre
-    from mesoscale.model import Parameters
 
     settings = changed(settings, "scaffold", keys, seed, "fold()")
     section = settings.scaffold
@@ -113,10 +128,8 @@ def fold(locus: "Locus", settings: Settings | None = None, *, seed: int | None =
             raise BadInputError("locus.circular: a circle is not folded: leave scaffold.container and "
                                 "scaffold.confinement_radius empty")
         return closed_scaffold(locus.fibre(), *circular_path(len(locus.sequence), locus.linking_number))
-    parameters = Parameters(temperature=section.temperature, salt=section.salt, core_charges=section.core_charges,
-                            tails=section.tails, magnesium=section.magnesium,
-                            confinement_radius=section.confinement_radius, container=section.container)
-    return fold_fibre(fibre_of(locus, settings), parameters, section.sweeps, settings.seed, section.choose,
+    fibre = fibre_of(locus, settings)
+    return fold_fibre(fibre, fibre_parameters(settings, fibre), section.sweeps, settings.seed, section.choose,
                       lambda share, phase: progress(phase, share), None if trajectory is None else Path(trajectory),
                       section.hotter, thread_count(threads))
 

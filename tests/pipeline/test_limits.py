@@ -100,7 +100,8 @@ def test_nothing_is_refused_on_a_guess(settings, monkeypatch):
     monkeypatch.setattr(limits, "memory_here", lambda: 0.28e9)
     text = re.sub(r"^  box: .*  #", "  box:  #", settings.read_text(), flags=re.MULTILINE)
     settings.write_text(text)
-    short = ("--threads", "1", "--set", "scaffold.sweeps=1", "--set", "scaffold.choose=last")
+    short = ("--threads", "1", "--set", "scaffold.sweeps=1", "--set", "scaffold.choose=last",
+             "--set", "scaffold.packing=free")
     assert "if the box is that large: the dynamics of" in run(settings, "plan", *short).stdout
     assert refused(settings, "all", *short).startswith("the dynamics of")
     assert (settings.parent / "results" / "scaffold.h5").exists()
