@@ -92,6 +92,22 @@ def fibre_parameters(settings: Settings, fibre: "Fibre") -> "Parameters":
     return parameters if edge is None else replace(parameters, container=(edge, edge, edge))
 
 
+def check_fold(settings: Settings) -> None:
+    """Raises BadInputError for settings of the scaffold that exclude each other."""
+    section = settings.scaffold
+    if section.tails == "flexible" and section.core_charges == "formal":
+        raise BadInputError("scaffold.core_charges: formal has rigid tails in its charges: "
+                            "set it to fitted, or scaffold.tails to rigid")
+    if section.hotter and (section.tails == "flexible" or sorted(set(section.hotter)) != list(section.hotter)):
+        raise BadInputError("scaffold.hotter: temperatures must ascend and be different, and scaffold.tails be rigid")
+    if section.replica > section.replicas:
+        raise BadInputError(f"scaffold.replica: {section.replica} is beyond scaffold.replicas: {section.replicas}: "
+                            "count from 1")
+    if settings.locus.circular and (section.container or section.confinement_radius):
+        raise BadInputError("locus.circular: a circle is not folded: leave scaffold.container and "
+                            "scaffold.confinement_radius empty")
+
+
 @_with_keys_of("scaffold")
 def fold(locus: "Locus", settings: Settings | None = None, *, seed: int | None = None, threads: int | None = None,
          progress: Progress = silent, trajectory: str | Path | None = None, **keys: object) -> "Scaffold":
@@ -115,18 +131,8 @@ def fold(locus: "Locus", settings: Settings | None = None, *, seed: int | None =
 
     settings = changed(settings, "scaffold", keys, seed, "fold()")
     section = settings.scaffold
-    if section.tails == "flexible" and section.core_charges == "formal":
-        raise BadInputError("scaffold.core_charges: formal has rigid tails in its charges: "
-                            "set it to fitted, or scaffold.tails to rigid")
-    if section.hotter and (section.tails == "flexible" or sorted(set(section.hotter)) != list(section.hotter)):
-        raise BadInputError("scaffold.hotter: temperatures must ascend and be different, and scaffold.tails be rigid")
-    if section.replica > section.replicas:
-        raise BadInputError(f"scaffold.replica: {section.replica} is beyond scaffold.replicas: {section.replicas}: "
-                            "count from 1")
+    check_fold(settings)
     if locus.circular:
-        if section.container or section.confinement_radius:
-            raise BadInputError("locus.circular: a circle is not folded: leave scaffold.container and "
-                                "scaffold.confinement_radius empty")
         return closed_scaffold(locus.fibre(), *circular_path(len(locus.sequence), locus.linking_number))
     fibre = fibre_of(locus, settings)
     return fold_fibre(fibre, fibre_parameters(settings, fibre), section.sweeps, settings.seed, section.choose,

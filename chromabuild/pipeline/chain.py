@@ -155,7 +155,9 @@ def _run_stages(config: Settings, threads: int, reporter: Reporter, force: bool,
                 last: str) -> Iterator[tuple[Stage, Summary, bool]]:
     from chromabuild.pipeline import limits
     from chromabuild.pipeline.parameters import check_before_work
+    from chromabuild.pipeline.validation import check_settings
 
+    check_settings(config)
     if NAMES.index(last) >= NAMES.index("build"):
         check_before_work(config)
     any_run, weighed = force, False

@@ -373,13 +373,20 @@ def phase_sections(task: Task, phase: PlannedPhase) -> Sections:
 
     Raises BadInputError when the trajectory cannot hold what it shall, and what ``restraint_sections`` raises.
     """
+    sections = settings_sections(task, phase)
+    if phase.trajectory:
+        chosen = trajectory_ranges(task.topology, task.dynamics.trajectory_selection)
+        sections["OUTPUT"] |= {"dcdfile": task.folder / phase.trajectory,
+                               "dcd_atoms": ",".join(f"{first}-{last}" for first, last in chosen)}
+    molecules = molecule_kinds(task.topology) if phase.restraints else {}
+    return sections | restraint_sections(phase, molecules, end_bonds(task.topology) if phase.end_pairs else ())
+
+
+def settings_sections(task: Task, phase: PlannedPhase) -> Sections:
+    """What of the control file follows from the settings alone, without the topology."""
     files: dict[str, object] = {"logfile": task.folder / phase.log, "rstfile": task.folder / restart_name(phase),
                                 "checkpoint": task.folder / phase.checkpoint,
                                 "checkpoint_interval": minutes_of(task.dynamics.checkpoint)}
-    if phase.trajectory:
-        chosen = trajectory_ranges(task.topology, task.dynamics.trajectory_selection)
-        files |= {"dcdfile": task.folder / phase.trajectory,
-                  "dcd_atoms": ",".join(f"{first}-{last}" for first, last in chosen)}
     sections: Sections = {
         "INPUT": {"topologyfile": task.topology, "reffile": task.bricks if phase.restraints else None},
         "OUTPUT": files, **interaction_sections(task)}
@@ -395,5 +402,4 @@ def phase_sections(task: Task, phase: PlannedPhase) -> Sections:
             "CONSTRAINTS": {"rigid_bond": True},
             "ENSEMBLE": ensemble_section(task.dynamics, phase),
             "HEALTH": {key: getattr(task.dynamics, key) for key in HEALTH_KEYS}}
-    molecules = molecule_kinds(task.topology) if phase.restraints else {}
-    return sections | restraint_sections(phase, molecules, end_bonds(task.topology) if phase.end_pairs else ())
+    return sections

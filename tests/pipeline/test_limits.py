@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from chromabuild.cli import app
 from chromabuild.pipeline import limits
-from chromabuild.pipeline.plan import RELAX_RANK_BYTES
+from chromabuild.pipeline.needs import RELAX_RANK_BYTES
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -57,11 +57,11 @@ def test_memory(settings, monkeypatch):
 
 def test_memory_of_the_dry_relaxation(settings, monkeypatch):
     """It may be left out; what it needs grows with the solute and, for each rank, by the program."""
-    monkeypatch.setattr(limits, "memory_here", lambda: 0.2e9)
+    monkeypatch.setattr(limits, "memory_here", lambda: 0.23e9)
     relaxed = ("--set", "relax.enabled=true", "--until", "relax")
     sentence = refused(settings, "all", *relaxed)
     assert re.match(r"the relaxation without water of 1\.\d+e\+05 atoms of solute needs about 0\.\d+ GB of memory and "
-                    r"this machine has 0\.2 GB: choose a smaller locus .*, set relax\.enabled: false, or stop before "
+                    r"this machine has 0\.23 GB: choose a smaller locus .*, set relax\.enabled: false, or stop before "
                     r"it with --until clash$", sentence), sentence
     needs = [float(re.search(r"needs about (\S+) GB", text)[1]) for text in
              (sentence, refused(settings, "all", *relaxed, "--set", "dynamics.ranks=11"))]
@@ -102,16 +102,17 @@ def test_nothing_is_refused_on_a_guess(settings, monkeypatch):
     settings.write_text(text)
     short = ("--threads", "1", "--set", "scaffold.sweeps=1", "--set", "scaffold.choose=last",
              "--set", "scaffold.packing=free")
-    assert "if the box is that large: the dynamics of" in run(settings, "plan", *short).stdout
+    assert "if the box is that large: the dynamics of" in run(settings, "plan", "--no-fold", *short).stdout
     assert refused(settings, "all", *short).startswith("the dynamics of")
     assert (settings.parent / "results" / "scaffold.h5").exists()
-    assert "not here: the dynamics of" in run(settings, "plan", *short).stdout
+    assert "not here: the dynamics of" in run(settings, "plan", "--no-fold", *short).stdout
     assert not (settings.parent / "results" / "solute.h5").exists()
 
 
 def test_a_sphere_bounds_the_box(settings):
     """The fibre is no larger than the sphere that holds it, and no larger than with straight linkers."""
-    free = ("plan", "--json", "--set", "solvate.box=", "--set", "solvate.padding=10")
+    free = ("plan", "--json", "--no-fold", "--set", "solvate.box=", "--set", "solvate.padding=10",
+            "--set", "scaffold.packing=free", "--set", "scaffold.choose=last")
     straight = json.loads(run(settings, *free).stdout)
     tight, wide = (json.loads(run(settings, *free, "--set", f"scaffold.confinement_radius={radius}").stdout)
                    for radius in (9, 900))
