@@ -1,8 +1,8 @@
 """What `chromabuild plan` says before anything is built, beside what the build then takes.
 
 Arrays of 1, 4 and 12 nucleosomes with tight and loose linkers, DNA alone, a circle and the bundled demo, each from a
-new folder: `plan --json`, then every stage on one thread in a process of its own. Memory is the largest sum of the
-proportional set sizes of a stage's processes; time is processor time, which other work on the machine disturbs little.
+new folder: `plan --json`, then every stage on one thread in a process of its own. Memory is the largest
+resident set of a stage's process; time is processor time, which other work on the machine disturbs little.
 The dynamics is a few steps (--steps), and left out beyond --largest atoms. --packing folds arrays of several lengths
 with and without walls, and builds nothing.
 """
@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from common.command import Benchmark
-from common.memory import MemoryWatch, family
 from common.results import Table
 from common.timing import measured
 
@@ -56,16 +55,14 @@ def rows(folder: Path, settings: list[str], largest: float) -> Iterator[tuple[st
     for stage in STAGES:
         if stage == "run" and plan["atoms"] > largest:
             break
-        with MemoryWatch(processes=lambda: family()[2:], interval=0.1) as memory:  # without this and what measures
-            used = measured([*COMMAND, stage, "--threads", 1, *words], folder / f"{stage}.log", 1, folder=folder)
-        took[stage], needed[stage] = used.cpu, memory.largest / 1e9
+        used = measured([*COMMAND, stage, "--threads", 1, *words], folder / f"{stage}.log", 1, folder=folder)
+        took[stage], needed[stage] = used.cpu, used.memory
         print(f"  {folder.name}, {stage}: {used.cpu:.2f} s, {needed[stage]:.3f} GB", flush=True)
     results = folder / "results"
     manifest = json.loads((results / "shards" / "manifest.json").read_text())
     yield "atoms", plan["atoms"], manifest["atoms"]
     for stage, value in needed.items():
-        if stage in plan["memory"]:
-            yield f"memory, {stage}", plan["memory"][stage], value
+        yield f"memory, {stage}", plan["memory"][stage], value
     for name, patterns in PARTS.items():
         files = [path for pattern in patterns for found in results.glob(pattern)
                  for path in (found.rglob("*") if found.is_dir() else [found]) if path.is_file()]

@@ -38,11 +38,10 @@ class MemoryWatch:
         watch.peak  # {"one phase": bytes, ...}
     """
 
-    def __init__(self, label: Callable[[], str] = lambda: "all", interval: float = 0.5,
-                 processes: Callable[[], list[int]] = family) -> None:
-        """``label`` says what is being done; ``interval``: seconds between looks; ``processes``: who is looked at."""
+    def __init__(self, label: Callable[[], str] = lambda: "all", interval: float = 0.5) -> None:
+        """``label`` says what is being done; ``interval``: seconds between looks."""
         self.peak: dict[str, int] = {}
-        self._label, self._interval, self._processes = label, interval, processes
+        self._label, self._interval = label, interval
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._look)
 
@@ -54,7 +53,7 @@ class MemoryWatch:
     def _look(self) -> None:
         while not self._stop.wait(self._interval):
             label = self._label()
-            self.peak[label] = max(self.peak.get(label, 0), memory_of(self._processes()))
+            self.peak[label] = max(self.peak.get(label, 0), memory_of(family()))
 
     def __enter__(self) -> "MemoryWatch":
         self._thread.start()

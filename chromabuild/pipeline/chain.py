@@ -97,7 +97,10 @@ def run_stage(stage: Stage, config: Settings, threads: int, reporter: Reporter,
     The stage's old record is taken out first, so that an interrupted stage is never taken for finished.
     Raises what the stage raises, and BadInputError when an input file is missing.
     """
+    from chromabuild.pipeline.limits import refuse_alone
+
     description = describe(stage, config)
+    refuse_alone(config, stage.name, threads)
     _remove_leftovers(stage, config)
     if only is not None:
         with reporter.stage(f"{stage.title}, in part") as progress:
