@@ -95,7 +95,7 @@ def _plan_here(settings: "Settings", threads: int, fold: bool | None, json: bool
 
     check_all(settings)
     stale, speed, parts = stale_files(settings), speed_here(), Parts.of(settings)
-    is_known = size_is_known(settings, "scaffold.h5" in stale)
+    is_known = size_is_known(settings, "scaffold.h5" in stale, len(parts.fibre.dyads))
     if fold is None:
         fold = not is_known and is_quick(settings, len(parts.fibre.dyads), speed)
     folded = _folded(settings, threads) if fold else None

@@ -97,7 +97,7 @@ def run_stage(stage: Stage, config: Settings, threads: int, reporter: Reporter,
     The stage's old record is taken out first, so that an interrupted stage is never taken for finished.
     Raises what the stage raises, and BadInputError when an input file is missing.
     """
-    from chromabuild.pipeline.limits import refuse_alone
+    from chromabuild.pipeline.ask import refuse_alone
 
     description = describe(stage, config)
     refuse_alone(config, stage.name, threads)

@@ -59,11 +59,11 @@ def solute_extent(config: Settings, fibre: Fibre, octamers: list[Octamer], folde
     return _extent_by_law(config, fibre)
 
 
-def size_is_known(config: Settings, scaffold_changes: bool) -> bool:
+def size_is_known(config: Settings, scaffold_changes: bool, nucleosomes: int) -> bool:
     """Whether the box follows from the settings or from files, rather than from a guess at the fibre."""
     scaffold = config.scaffold
     packed = scaffold.packing == "compact" and scaffold.choose == "last" and not scaffold.confinement_radius \
-        and config.locus.nucleosomes is not None
+        and nucleosomes > 1 or config.locus.circular
     if config.solvate.box or scaffold.container or packed:
         return True
     names = ("scaffold.h5", "solute.h5", "solute_clean.h5")

@@ -9,13 +9,12 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from chromabuild.base.errors import BadInputError, ResourceError
-from chromabuild.base.files import file_names
 from chromabuild.base.machine import memory_here, nodes_here
 from chromabuild.base.settings import DynamicsSection, Settings
 from chromabuild.base.threads import thread_count
 from chromabuild.forcefield.molecule_runs import beyond_dcd
 from chromabuild.pipeline.extent import size_is_known
-from chromabuild.pipeline.needs import BRICKS_TO_SHARE, SHARD_BYTES_PER_ATOM, SHARD_PROCESS_BYTES, stage_memory
+from chromabuild.pipeline.needs import SHARD_BYTES_PER_ATOM, SHARD_PROCESS_BYTES
 from chromabuild.pipeline.plan import SOLUTE_VOLUME, Estimate, estimate
 
 _WORK = {"scaffold": "folding the fibre", "build": "building the solute", "clash": "correcting clashes",
@@ -27,8 +26,6 @@ _UNTIL = {"scaffold": "", "build": "scaffold", "clash": "build", "relax": "clash
 STAGES_WITH_LIMITS = tuple(_WORK)
 _OF_SOLUTE = ("scaffold", "build", "clash", "topology")
 """Stages whose memory does not depend on the box."""
-ATOMS_PER_BP, ATOMS_PER_VOLUME, PACKED_AT_MOST = 150, 0.11, 6
-"""More than any solute has, more than a cubic angstrom of water has, and how often a gzip file unfolds at most."""
 COMMON_PADDING = 10.0
 """Angstrom."""
 LOOSE = 20
@@ -51,37 +48,15 @@ def refuse(config: Settings, stages: Collection[str], threads: int) -> bool:
 
     Gives whether the size of the box was known; while it is a guess only what depends on the solute alone is refused.
     """
-    is_known = size_is_known(config, "scaffold" in stages)
-    considered = [name for name in stages if is_known or name in _OF_SOLUTE]
     try:
         build = estimate(config, threads)
     except BadInputError:  # the stage that reads the input says what is wrong with it
         return False
+    is_known = size_is_known(config, "scaffold" in stages, build.nucleosomes)
+    considered = [name for name in stages if is_known or name in _OF_SOLUTE]
     for sentence in obstacles(build, config, considered):
         raise ResourceError(sentence)
     return is_known
-
-
-def refuse_alone(config: Settings, stage: str, threads: int) -> None:
-    """Raise ResourceError when a stage that is run by itself needs more memory or disk than there is.
-
-    The locus is read for it only where the size of its files leaves a doubt: DNA has 64 atoms a base pair, histones as
-    many again and less than half of that, and no box is longer than straight DNA and the padding.
-    """
-    if stage not in _WORK or stage in ("relax", "run"):  # these two ask by themselves
-        return
-    try:
-        size = sum(Path(name).stat().st_size for name in file_names(config.locus.fasta))
-    except OSError:
-        return
-    base_pairs = size * (PACKED_AT_MOST if config.locus.fasta.endswith(("gz", "bgz")) else 1)
-    edge = 3.4 * base_pairs + 2 * config.solvate.padding
-    volume = math.prod(config.solvate.box) if config.solvate.box else edge**3
-    atoms = ATOMS_PER_VOLUME * volume if stage == "solvate" else 0
-    most = stage_memory(config, base_pairs // 147, ATOMS_PER_BP * base_pairs, int(atoms), threads * BRICKS_TO_SHARE,
-                        threads)
-    if most[stage] > memory_here():
-        refuse(config, (stage,), threads)
 
 
 def box_below_cutoff(box: Sequence[float], dynamics: DynamicsSection) -> str | None:

@@ -5,9 +5,8 @@ relax_stage.py and engine_memory.py. Small loci need what the programs themselve
 """
 
 from chromabuild.base.settings import Settings
-from chromabuild.scaling.measured import rank_memory
-from chromabuild.solvate import disk_needed
 
+STAGES = ("scaffold", "build", "clash", "relax", "solvate", "topology", "run")
 OPENMM_BYTES_PER_ATOM = 1900
 """Topology, System and Context of 566,547 atoms in one process, beside its bricks."""
 ENGINE_BYTES_PER_SOLUTE_ATOM = 450
@@ -34,19 +33,26 @@ RESTART_BYTES_PER_ATOM = 56
 def stage_memory(config: Settings, nucleosomes: int, solute: int, atoms: int, bricks: int, threads: int
                  ) -> dict[str, float]:
     """By stage; ``solute`` and ``atoms`` count those of the solute and of the system."""
+    from chromabuild.scaling.measured import rank_memory
+
     dynamics = config.dynamics
     writers = min(threads, bricks // BRICKS_TO_SHARE)
-    processes = 1 + (writers if writers > 1 else 0)
-    run = (OPENMM_BYTES_PER_ATOM * atoms if dynamics.engine == "openmm" else
-           ENGINE_BYTES_PER_SOLUTE_ATOM * solute + dynamics.ranks * rank_memory(atoms / dynamics.ranks))
+    found = preparation_memory(nucleosomes, solute, atoms, 1 + (writers if writers > 1 else 0))
+    if config.relax.enabled:
+        found["relax"] = relax_memory(solute, dynamics.ranks)
+    found["run"] = (OPENMM_BYTES_PER_ATOM * atoms if dynamics.engine == "openmm" else
+                    ENGINE_BYTES_PER_SOLUTE_ATOM * solute + dynamics.ranks * rank_memory(atoms / dynamics.ranks))
+    return {name: found[name] for name in STAGES if name in found}
+
+
+def preparation_memory(nucleosomes: int, solute: int, atoms: int, processes: int) -> dict[str, float]:
+    """Of the stages before the dynamics; ``processes``: those of the stage `solvate`."""
     return {
         "scaffold": 1.18e8 + 6.5e6 * min(nucleosomes, 12) + 4e5 * nucleosomes,
         "build": max(2.15e8 + 90 * solute, 1.35e8 + 130 * solute),
         "clash": max(1.26e8 + 110 * solute, 1.0e8 + 200 * solute),
-        **({"relax": relax_memory(solute, dynamics.ranks)} if config.relax.enabled else {}),
         "solvate": SHARD_PROCESS_BYTES * processes + SHARD_BYTES_PER_ATOM * atoms,
-        "topology": max(2.5e8 if nucleosomes else 1.85e8, 2.0e8 + 365 * solute),
-        "run": run}
+        "topology": max(2.5e8 if nucleosomes else 1.85e8, 2.0e8 + 400 * solute)}
 
 
 def relax_memory(atoms: int, ranks: int) -> float:
@@ -57,6 +63,8 @@ def relax_memory(atoms: int, ranks: int) -> float:
 def disk_space(config: Settings, nucleosomes: int, solute: int, atoms: int, trajectory_atoms: int, frames: int,
                restarts: int) -> dict[str, float]:
     """By what lies there. ``frames`` of all phases; ``restarts``: how often the state of all atoms is kept."""
+    from chromabuild.solvate import disk_needed
+
     is_relaxed = config.relax.enabled
     solute_in_psf = min(solute, trajectory_atoms)
     return {

@@ -30,7 +30,7 @@ class Speed:
     """Processor seconds in which a stage starts."""
 
 
-QUICK = 10.0
+QUICK = 5.0
 """Processor seconds that a plan folds a fibre for without being asked."""
 REFERENCE = Speed(1.0, REFERENCE_START)
 
@@ -80,5 +80,7 @@ def folding_seconds(config: Settings, nucleosomes: int) -> float:
 
 
 def is_quick(config: Settings, nucleosomes: int, speed: Speed) -> bool:
-    """Whether a plan may fold the fibre to know its box."""
+    """Whether a plan may fold the fibre to know its box: where that is short, and no rule for the size is there."""
+    if config.scaffold.choose == "smallest-box" and nucleosomes > 1:
+        return False
     return speed.factor * folding_seconds(config, nucleosomes) < QUICK

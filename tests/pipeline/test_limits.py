@@ -11,7 +11,7 @@ from chromabuild.base import machine
 from chromabuild.base.errors import ResourceError
 from chromabuild.base.settings import load_config
 from chromabuild.cli import app
-from chromabuild.pipeline import limits
+from chromabuild.pipeline import ask, limits
 from chromabuild.pipeline.needs import RELAX_RANK_BYTES
 from chromabuild.pipeline.plan import estimate
 
@@ -131,11 +131,13 @@ def test_a_stage_by_itself_asks_for_its_memory(settings, monkeypatch, stage):
     """As much as `plan` says of it, and before it opens anything; with a little more it begins."""
     needed = 1e9 * json.loads(run(settings, "plan", "--json", "--threads", "1").stdout)["memory"][stage]
     config = load_config(settings)
-    monkeypatch.setattr(limits, "memory_here", lambda: 0.98 * needed)
+    for module in (limits, ask):
+        monkeypatch.setattr(module, "memory_here", lambda: 0.98 * needed)
     with pytest.raises(ResourceError, match=r"needs about 0\.\d+ GB of memory and this machine has 0\.\d+ GB: "):
-        limits.refuse_alone(config, stage, 1)
-    monkeypatch.setattr(limits, "memory_here", lambda: 1.02 * needed)
-    limits.refuse_alone(config, stage, 1)
+        ask.refuse_alone(config, stage, 1)
+    for module in (limits, ask):
+        monkeypatch.setattr(module, "memory_here", lambda: 1.02 * needed)
+    ask.refuse_alone(config, stage, 1)
 
 
 def test_the_remedy_is_that_of_the_cause(settings, monkeypatch):
