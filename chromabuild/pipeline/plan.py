@@ -195,7 +195,7 @@ def _phases_of_replicas(config: Settings) -> list[tuple[PlannedPhase, ...]]:
 
 
 def _gigabytes(sizes: dict[str, float]) -> dict[str, float]:
-    return {name: round(size / 1e9, 3) for name, size in sizes.items()}
+    return {name: round(size / 1e9, 5) for name, size in sizes.items()}
 
 
 def octamers_of(config: Settings, fibre: Fibre) -> tuple[list[Octamer], np.ndarray | None]:
