@@ -16,6 +16,7 @@ from chromabuild.forcefield.molecule_runs import beyond_dcd
 from chromabuild.pipeline.extent import size_is_known
 from chromabuild.pipeline.needs import SHARD_BYTES_PER_ATOM, SHARD_PROCESS_BYTES
 from chromabuild.pipeline.plan import SOLUTE_VOLUME, Estimate, estimate
+from chromabuild.solvate.bricks import check_numbering
 
 _WORK = {"scaffold": "folding the fibre", "build": "building the solute", "clash": "correcting clashes",
          "relax": "the relaxation without water", "solvate": "writing the shards", "topology": "the force field",
@@ -37,6 +38,8 @@ def obstacles(build: Estimate, config: Settings, stages: Collection[str]) -> lis
     wanted = [name for name in _WORK if name in stages and name in build.memory]
     found = [box_below_cutoff(build.box, config.dynamics)] if "run" in wanted else []
     found += [_memory(build, config, stage) for stage in wanted]
+    if "solvate" in wanted:
+        found.append(_beyond_names(build))
     if "run" in wanted:
         found.append(beyond_dcd(build.trajectory_atoms, config.dynamics.trajectory_selection))
     found += [_disk(build, config, stage) for stage in wanted]
@@ -74,6 +77,15 @@ def box_below_cutoff(box: Sequence[float], dynamics: DynamicsSection) -> str | N
     reach += f" with dynamics.pairlist_buffer = {dynamics.pairlist_buffer:g} A" if is_ours else ""
     return (f"{reach} needs box edges of {least:g} A, and the shortest is {min(box):g} A: choose a shorter cutoff, or "
             "a larger solvate.padding or box")
+
+
+def _beyond_names(build: Estimate) -> str | None:
+    """More waters than segment names can number."""
+    try:
+        check_numbering(build.counts)
+    except BadInputError as error:
+        return str(error)
+    return None
 
 
 def _memory(build: Estimate, config: Settings, stage: str) -> str | None:
