@@ -1,6 +1,6 @@
 """How long stages take, in processor seconds of the machine at hand.
 
-Laws were measured with benchmarks/plan_estimates.py, within a quarter; folding, whose cost grows with the crowd around
+Laws were measured with benchmarks/plan_estimates.py, within 30 %; folding, whose cost grows with the crowd around
 a nucleosome and which may go on to twice the sweeps, within a third and a factor of two. How much faster or slower this
 machine is, a short task tells, in a second.
 """
