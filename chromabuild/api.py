@@ -8,6 +8,7 @@ to this process). ``progress`` is called with what is being done and the fractio
 
 import inspect
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from chromabuild.simulate.result import Run
     from chromabuild.solvate import Part
     from mesoscale.fibre import Fibre
+    from mesoscale.model import Parameters
     from mesoscale.scaffold import Scaffold
 
 Function = TypeVar("Function", bound=Callable)
@@ -57,8 +59,6 @@ def fibre_of(locus: "Locus", settings: Settings) -> "Fibre":
 
     Raises BadInputError for marks, proteins and energies of contacts that do not fit the locus.
     """
-    from dataclasses import replace
-
     import numpy as np
 
     from chromabuild.genome.contact_energies import read_contact_energies
@@ -81,6 +81,40 @@ def fibre_of(locus: "Locus", settings: Settings) -> "Fibre":
                    acetylated=tuple(bool(one) for one in acetylated))
 
 
+def fibre_parameters(settings: Settings, fibre: "Fibre") -> "Parameters":
+    """Parameters of the mesoscale model for a fibre: those of the settings, and the walls that ``packing`` gives it."""
+    from mesoscale.model import Parameters
+    from mesoscale.packing import packed_edge
+
+    section = settings.scaffold
+    parameters = Parameters(temperature=section.temperature, salt=section.salt, core_charges=section.core_charges,
+                            tails=section.tails, magnesium=section.magnesium,
+                            confinement_radius=section.confinement_radius, container=section.container)
+    # Energies of contacts are those of an ensemble in the sphere that they were fitted in, or in none.
+    has_room = (section.container or section.confinement_radius or section.choose == "smallest-box"
+                or section.contact_energies)
+    if section.packing == "free" or has_room:
+        return parameters
+    edge = packed_edge(fibre, parameters.rise, parameters.persistence_length)
+    return parameters if edge is None else replace(parameters, container=(edge, edge, edge))
+
+
+def check_fold(settings: Settings) -> None:
+    """Raises BadInputError for settings of the scaffold that exclude each other."""
+    section = settings.scaffold
+    if section.tails == "flexible" and section.core_charges == "formal":
+        raise BadInputError("scaffold.core_charges: formal has rigid tails in its charges: "
+                            "set it to fitted, or scaffold.tails to rigid")
+    if section.hotter and (section.tails == "flexible" or sorted(set(section.hotter)) != list(section.hotter)):
+        raise BadInputError("scaffold.hotter: temperatures must ascend and be different, and scaffold.tails be rigid")
+    if section.replica > section.replicas:
+        raise BadInputError(f"scaffold.replica: {section.replica} is beyond scaffold.replicas: {section.replicas}: "
+                            "count from 1")
+    if settings.locus.circular and (section.container or section.confinement_radius):
+        raise BadInputError("locus.circular: a circle is not folded: leave scaffold.container and "
+                            "scaffold.confinement_radius empty")
+
+
 @_with_keys_of("scaffold")
 def fold(locus: "Locus", settings: Settings | None = None, *, seed: int | None = None, threads: int | None = None,
          progress: Progress = silent, trajectory: str | Path | None = None, **keys: object) -> "Scaffold":
@@ -101,27 +135,14 @@ def fold(locus: "Locus", settings: Settings | None = None, *, seed: int | None =
     from chromabuild.dna.curve import circular_path
     from mesoscale.closed import closed_scaffold
     from mesoscale.folding import fold as fold_fibre
-    from mesoscale.model import Parameters
 
     settings = changed(settings, "scaffold", keys, seed, "fold()")
     section = settings.scaffold
-    if section.tails == "flexible" and section.core_charges == "formal":
-        raise BadInputError("scaffold.core_charges: formal has rigid tails in its charges: "
-                            "set it to fitted, or scaffold.tails to rigid")
-    if section.hotter and (section.tails == "flexible" or sorted(set(section.hotter)) != list(section.hotter)):
-        raise BadInputError("scaffold.hotter: temperatures must ascend and be different, and scaffold.tails be rigid")
-    if section.replica > section.replicas:
-        raise BadInputError(f"scaffold.replica: {section.replica} is beyond scaffold.replicas: {section.replicas}: "
-                            "count from 1")
+    check_fold(settings)
     if locus.circular:
-        if section.container or section.confinement_radius:
-            raise BadInputError("locus.circular: a circle is not folded: leave scaffold.container and "
-                                "scaffold.confinement_radius empty")
         return closed_scaffold(locus.fibre(), *circular_path(len(locus.sequence), locus.linking_number))
-    parameters = Parameters(temperature=section.temperature, salt=section.salt, core_charges=section.core_charges,
-                            tails=section.tails, magnesium=section.magnesium,
-                            confinement_radius=section.confinement_radius, container=section.container)
-    return fold_fibre(fibre_of(locus, settings), parameters, section.sweeps, settings.seed, section.choose,
+    fibre = fibre_of(locus, settings)
+    return fold_fibre(fibre, fibre_parameters(settings, fibre), section.sweeps, settings.seed, section.choose,
                       lambda share, phase: progress(phase, share), None if trajectory is None else Path(trajectory),
                       section.hotter, thread_count(threads))
 

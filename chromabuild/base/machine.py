@@ -1,20 +1,43 @@
 """What this machine has."""
 
 import os
+import shutil
 from pathlib import Path
 
-_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+from chromabuild.base.threads import thread_count
+
+_GROUPS = Path("/sys/fs/cgroup")
+_OWN = Path("/proc/self/cgroup")
 
 
 def memory_here() -> float:
-    """Bytes of memory that processes here may use: of the machine, or what its container is allowed."""
+    """Bytes of memory that processes here may use: of the machine, or what its container, or the batch job or the
+    service that they belong to, is allowed."""
     limits = [float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))]
-    for name in _LIMITS:
+    for path in _limit_files():
         try:
-            limits.append(float(Path(name).read_text()))
+            limits.append(float(path.read_text()))
         except (OSError, ValueError):  # another version of control groups, or "max"
             continue
     return min(limits)
+
+
+def _limit_files() -> list[Path]:
+    """Files that may limit memory: of the control group of this process and of all above it, in both versions."""
+    try:
+        lines = _OWN.read_text().splitlines()
+    except OSError:
+        lines = []
+    found = [_GROUPS / "memory.max", _GROUPS / "memory" / "memory.limit_in_bytes"]
+    for line in lines:
+        _, _, rest = line.partition(":")
+        controllers, _, group = rest.partition(":")
+        base, name = (_GROUPS, "memory.max") if not controllers else (_GROUPS / "memory", "memory.limit_in_bytes")
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        own = base / group.lstrip("/")
+        found += [folder / name for folder in (own, *own.parents) if folder.is_relative_to(base)]
+    return found
 
 
 def nodes_here() -> int:
@@ -23,3 +46,11 @@ def nodes_here() -> int:
         return max(1, int(os.environ.get("SLURM_JOB_NUM_NODES", "1")))
     except ValueError:
         return 1
+
+
+def summary_of_machine(folder: str | Path) -> dict[str, float]:
+    """Cores and memory that processes here may use, and disk that is free for a folder; GB."""
+    path = Path(folder).resolve()
+    there = next(one for one in (path, *path.parents) if one.is_dir())
+    return {"cores": thread_count(), "memory_gb": memory_here() / 1e9,
+            "disk_free_gb": shutil.disk_usage(there).free / 1e9}

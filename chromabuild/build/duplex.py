@@ -130,6 +130,12 @@ def _obstacles(c1: np.ndarray, position: np.ndarray, atom_class: np.ndarray, thr
     return Obstacles(first, atom_class[atom], np.ascontiguousarray(position[atom], dtype=float))
 
 
+def check_circle(n: int) -> None:
+    """Raises BadInputError for a circle of so few base pairs that its seam would meet itself."""
+    if n <= 2 * SEAM:
+        raise BadInputError(f"a circle of {n} base pairs is too small to be built: take more than {2 * SEAM}")
+
+
 def _closed_circle(
     sequence: np.ndarray, origin: np.ndarray, frame: np.ndarray, threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -139,8 +145,7 @@ def _closed_circle(
     there, so that both sides of the seam meet.
     """
     n = len(sequence)
-    if n <= 2 * SEAM:
-        raise BadInputError(f"a circle of {n} base pairs is too small to be built: take more than {2 * SEAM}")
+    check_circle(n)
     around = np.arange(-SEAM, n + SEAM) % n
     bases, origins, frames = base_frames(sequence[around], origin[around], frame[around], threads)
     inner = np.concatenate([SEAM + np.arange(n), n + 3 * SEAM + np.arange(n)])

@@ -485,6 +485,14 @@ def in_processes(corrector: Corrector, tasks: list[Task], progress: Callable[[fl
         _forked, corrector.scene.threads = None, threads
 
 
+def check_settings(mode: str, threshold: float) -> None:
+    """Raises BadInputError for a mode or a threshold (angstrom) that there is none of."""
+    if mode not in ("default", "paper"):
+        raise BadInputError(f"clash mode {mode!r} is unknown: use default or paper")
+    if not 0 < threshold <= reference.LARGEST_THRESHOLD:
+        raise BadInputError(f"clash threshold {threshold} must be above 0 and at most {reference.LARGEST_THRESHOLD} A")
+
+
 def correct_clashes(solute: Solute, mode: str = "default", threshold: float = 0.9, seed: int = 1, threads: int = 1,
                     progress: Progress | None = None) -> tuple[Solute, ClashReport]:
     """A new Solute without clashes, and the report of what was found, moved and left.
@@ -493,10 +501,7 @@ def correct_clashes(solute: Solute, mode: str = "default", threshold: float = 0.
     phase and a fraction. The result depends on solute, mode, threshold and seed only, not on ``threads``.
     Raises BadInputError for an unknown mode, a threshold outside (0, 2] or coordinates that are not numbers.
     """
-    if mode not in ("default", "paper"):
-        raise BadInputError(f"clash mode {mode!r} is unknown: use default or paper")
-    if not 0 < threshold <= reference.LARGEST_THRESHOLD:
-        raise BadInputError(f"clash threshold {threshold} must be above 0 and at most {reference.LARGEST_THRESHOLD} A")
+    check_settings(mode, threshold)
     if not np.isfinite(solute.position).all():
         raise BadInputError("the solute holds coordinates that are not numbers: run chromabuild build again")
     started = time.perf_counter()

@@ -118,7 +118,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         except KeyboardInterrupt:
             _fail("interrupted: the same command continues", InterruptedRunError.exit_code)
         except MemoryError:
-            _fail("out of memory: build a shorter locus or free some memory", ResourceError.exit_code)
+            _fail("out of memory: `chromabuild plan` tells what each stage needs and what would save it",
+                  ResourceError.exit_code)
         except OSError as error:
             if error.errno == errno.EPIPE:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -19,6 +19,7 @@ from chromabuild.cli.frame import (
 
 if TYPE_CHECKING:
     from chromabuild.base.settings import Settings
+    from chromabuild.base.summary import Summary
     from mesoscale.scaffold import Scaffold
 
 MachineOption = Annotated[str | None, typer.Option(
@@ -36,16 +37,18 @@ ThreadsOption = Annotated[int | None, typer.Option(
 @command
 def plan(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
          threads: ThreadsOption = None, machine: MachineOption = None, nodes: NodesOption = 1,
-         ranks_per_node: RanksOption = None, fold: Annotated[bool, typer.Option(
-             "--fold", help="Fold the fibre first, in memory, as the build will: the box is then that of the build.")]
-         = False, json: JsonOption = False) -> None:
+         ranks_per_node: RanksOption = None, fold: Annotated[bool | None, typer.Option(
+             "--fold/--no-fold", show_default="where it is a matter of seconds and tells more",
+             help="Fold the fibre first, in memory, as the build will: the box is then that of the build.")] = None,
+         json: JsonOption = False) -> None:
     """Estimate atoms, box, memory, disk and time, and say what this machine cannot do.
 
-    Writes nothing. The box is that of scaffold.h5 when it is there, otherwise that of the fibre before sampling, which
-    is larger; --fold tells it before anything is built. Files that the present settings no longer make are named and
-    not taken into account.
-    Times are scaled from the demo on a two-core machine; with --machine those of the dynamics come from measured steps
-    and a simulation of the network. The engine that is named is OpenMM where it finds a GPU.
+    Writes nothing, and refuses what any later stage would. The box is that of scaffold.h5 when it is there, otherwise
+    that of the walls in which the fibre folds; a small locus without walls is folded in memory, and any with --fold.
+    Files that the present settings no longer make are named and not taken into account. Changes that would save atoms
+    are named with what they save.
+    Times are for this machine, whose speed is measured in a second; with --machine those of the dynamics come from
+    measured steps and a simulation of the network. The engine that is named is OpenMM where it finds a GPU.
 
     \b
     Examples:
@@ -61,25 +64,7 @@ def plan(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed:
         show({"machines": [entry.model_dump() for entry in machines]}, json, listing(machines))
         return
     if machine is None:
-        from chromabuild.pipeline.chain import stale_files
-        from chromabuild.pipeline.engine_choice import sensible_engine
-        from chromabuild.pipeline.limits import STAGES_WITH_LIMITS, obstacles
-        from chromabuild.pipeline.parameters import check_before_work
-        from chromabuild.pipeline.plan import estimate, size_is_known
-
-        settings = load(config, overrides, seed)
-        stale = stale_files(settings)
-        result = estimate(settings, thread_count(threads), _folded(settings, threads) if fold else None, stale)
-        found = obstacles(result, settings, STAGES_WITH_LIMITS)
-        is_known = fold or size_is_known(settings, "scaffold.h5" in stale)
-        certain = "not here" if is_known else "not here if the box is that large"
-        choice = sensible_engine(result)
-        old = [f"stale, to be made again: {', '.join(stale)}"] if stale else []
-        note = check_before_work(settings)
-        said = {"note": note} if note else {}
-        show({**result.as_dict(), "engine": choice.as_dict(), "obstacles": found, "stale": list(stale), **said}, json,
-             [*old, *result.lines(), choice.line(settings), *(f"{certain}: {sentence}" for sentence in found),
-              *(f"{key}: {text}" for key, text in said.items())])
+        show(*_plan_here(load(config, overrides, seed), thread_count(threads), fold, json))
         return
     from chromabuild.pipeline.chain import stale_files
     from chromabuild.pipeline.plan import cost_on, estimate
@@ -94,6 +79,40 @@ def plan(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed:
     cost = cost_on(job, settings, build)
     show({**build.as_dict(), "machine": cost.as_dict(), "stale": list(stale)}, json,
          [*build.locus_lines(), "", *cost.lines()])
+
+
+def _plan_here(settings: "Settings", threads: int, fold: bool | None, json: bool) -> "tuple[Summary, bool, list[str]]":
+    """What ``show`` takes of a plan for this machine."""
+    from chromabuild.base.machine import summary_of_machine
+    from chromabuild.pipeline.chain import stale_files
+    from chromabuild.pipeline.engine_choice import sensible_engine
+    from chromabuild.pipeline.extent import size_is_known
+    from chromabuild.pipeline.limits import STAGES_WITH_LIMITS, obstacles
+    from chromabuild.pipeline.parameters import check_before_work
+    from chromabuild.pipeline.plan import Parts, estimate
+    from chromabuild.pipeline.savings import savings
+    from chromabuild.pipeline.speeds import is_quick, speed_here
+    from chromabuild.pipeline.validation import check_all
+
+    check_all(settings)
+    stale, speed, parts = stale_files(settings), speed_here(), Parts.of(settings)
+    is_known = size_is_known(settings, "scaffold.h5" in stale, len(parts.fibre.dyads))
+    if fold is None:
+        fold = not is_known and is_quick(settings, len(parts.fibre.dyads), speed)
+    folded = _folded(settings, threads) if fold else None
+    result = estimate(settings, threads, folded, stale, speed, parts)
+    found = obstacles(result, settings, STAGES_WITH_LIMITS)
+    certain = "not here" if fold or is_known else "not here if the box is that large"
+    choice, here = sensible_engine(result), summary_of_machine(settings.output)
+    saved, note = savings(settings, threads, result, speed, parts), check_before_work(settings)
+    old = [f"stale, to be made again: {', '.join(stale)}"] if stale else []
+    summary = {**result.as_dict(), "engine": choice.as_dict(), "obstacles": found, "stale": list(stale),
+               "machine_here": here, "savings": [one.as_dict() for one in saved], **({"note": note} if note else {})}
+    return summary, json, [
+        *old, *result.lines(), f"this machine: {here['cores']} cores, {here['memory_gb']:.3g} GB of memory, "
+        f"{here['disk_free_gb']:.3g} GB of disk free", choice.line(settings),
+        *(f"to save: {one.line(result)}" for one in saved), *(f"{certain}: {sentence}" for sentence in found),
+        *([f"note: {note}"] if note else [])]
 
 
 def _folded(settings: "Settings", threads: int | None) -> "Scaffold":

@@ -100,7 +100,10 @@ def run_stage(stage: Stage, config: Settings, threads: int, reporter: Reporter,
     The stage's old record is taken out first, so that an interrupted stage is never taken for finished.
     Raises what the stage raises, and BadInputError when an input file is missing.
     """
+    from chromabuild.pipeline.ask import refuse_alone
+
     description = describe(stage, config)
+    refuse_alone(config, stage.name, threads)
     _remove_leftovers(stage, config)
     if only is not None:
         with reporter.stage(f"{stage.title}, in part") as progress:
@@ -158,7 +161,9 @@ def _run_stages(config: Settings, threads: int, reporter: Reporter, force: bool,
                 last: str) -> Iterator[tuple[Stage, Summary, bool]]:
     from chromabuild.pipeline import limits
     from chromabuild.pipeline.parameters import check_before_work
+    from chromabuild.pipeline.validation import check_settings
 
+    check_settings(config)
     if NAMES.index(last) >= NAMES.index("build"):
         note = check_before_work(config)
         if note:

@@ -4,7 +4,8 @@ from dataclasses import asdict, dataclass
 
 from chromabuild.base.machine import memory_here
 from chromabuild.base.settings import DynamicsSection, Settings
-from chromabuild.pipeline.plan import OPENMM_BYTES_PER_ATOM, Estimate
+from chromabuild.pipeline.needs import OPENMM_BYTES_PER_ATOM
+from chromabuild.pipeline.plan import Estimate
 from chromabuild.simulate.openmm_platform import ON_GPUS, chosen_platform
 
 

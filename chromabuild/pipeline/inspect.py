@@ -6,13 +6,10 @@ Everything heavy is imported inside the function that needs it.
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chromabuild.base.errors import BadInputError
-from chromabuild.base.phases import NUCLEOSOME_GROUPS
-from chromabuild.base.settings import Settings, input_files
+from chromabuild.base.settings import Settings
 from chromabuild.base.summary import Summary
 
 if TYPE_CHECKING:
-    from chromabuild.nucleosome.octamer import Octamer
     from chromabuild.sterics.atoms import Atoms
 
 AUDITS = {
@@ -29,70 +26,13 @@ AUDITS = {
 def locus_summary(config: Settings) -> Summary:
     """Read the locus and say what it is.
 
-    Raises BadInputError for the first thing that is wrong, with what later stages find too: templates, variants and
-    marks of histones, an ensemble that cannot be, restraints on groups, a water that the force field lacks, a box that
-    no water or no cutoff fits into.
+    Raises BadInputError for the first thing that is wrong, with what later stages find too (``validation``).
     """
-    from chromabuild.genome.contact_energies import read_contact_energies
-    from chromabuild.genome.locus import load_locus
-    from chromabuild.pipeline.ensemble.design import check_ensemble
     from chromabuild.pipeline.parameters import check_before_work
-    from chromabuild.pipeline.plan import octamers_of
-    from chromabuild.proteins.placing import complexes_of, fibre_with_proteins
+    from chromabuild.pipeline.validation import check_all
 
-    locus = load_locus(config.locus, config.seed)
-    for key, paths in input_files(config).items():
-        for path in paths:
-            if not Path(path).is_file():
-                raise BadInputError(f"{path} does not exist: correct `{key}` in the settings")
-    fibre = fibre_with_proteins(locus, config)
-    check_ensemble(config)
-    if config.scaffold.contact_energies:
-        read_contact_energies(config.scaffold.contact_energies, fibre.chromosome, fibre.start, len(fibre.sequence))
-    check_restraints(config, len(fibre.dyads))
-    proteins = [one.protein for one in complexes_of(fibre.proteins, config)]
-    check_force_field(config, [*octamers_of(config, fibre)[0], *proteins])
-    if config.solvate.box:
-        check_box(config)
-    note = check_before_work(config)
-    return locus.summary() | ({"note": note} if note else {})
-
-
-def check_force_field(config: Settings, octamers: "list[Octamer]") -> None:
-    """Raises BadInputError where the force field of the settings does not know a residue or the water of the build."""
-    import numpy as np
-
-    from chromabuild.forcefield.rules import check_residues
-    from chromabuild.molecule.residues import SOLVENT, residue_library, residue_names
-    from chromabuild.molecule.water_models import WATER_MODELS
-
-    protein = np.unique(np.concatenate([np.zeros(0, dtype=int), *(one.residue_template for one in octamers)]))
-    nucleotides = [name for name, one in residue_library().items() if one.pdb_name in ("DA", "DC", "DG", "DT")]
-    solvent = SOLVENT | {"water": WATER_MODELS[config.solvate.water].residue}
-    check_residues([*nucleotides, *(residue_names()[k] for k in protein.tolist()), *solvent.values()],
-                   config.dynamics.force_field, config.dynamics.force_field_files, config.solvate.water)
-
-
-def check_box(config: Settings) -> None:
-    """Raises BadInputError for a `solvate.box` that is too small or too large for whatever is put into it."""
-    import numpy as np
-
-    from chromabuild.pipeline.limits import box_below_cutoff
-    from chromabuild.solvate.placement import check_edges
-
-    check_edges(np.rint(np.array(config.solvate.box) * 1000))
-    problem = box_below_cutoff(config.solvate.box, config.dynamics)
-    if problem:
-        raise BadInputError(problem)
-
-
-def check_restraints(config: Settings, nucleosomes: int) -> None:
-    """Raises BadInputError for a restraint on a group that a locus of so many nucleosomes has no atom of."""
-    for phase in config.simulate.chosen():
-        for restraint in phase.restraints:
-            if restraint.group in NUCLEOSOME_GROUPS and nucleosomes == 0:
-                raise BadInputError(f"phase {phase.name} of simulate restrains {restraint.group}, and the locus has no "
-                                    "nucleosome: remove the restraint")
+    summary, note = check_all(config).summary(), check_before_work(config)
+    return summary | ({"note": note} if note else {})
 
 
 def check_clashes(path: Path, threshold: float, threads: int, page: Path | None = None) -> Summary:

@@ -13,14 +13,24 @@ from chromabuild.base.machine import memory_here, nodes_here
 from chromabuild.base.settings import DynamicsSection, Settings
 from chromabuild.base.threads import thread_count
 from chromabuild.forcefield.molecule_runs import beyond_dcd
-from chromabuild.pipeline.plan import Estimate, estimate, size_is_known
+from chromabuild.pipeline.extent import size_is_known
+from chromabuild.pipeline.needs import SHARD_BYTES_PER_ATOM, SHARD_PROCESS_BYTES
+from chromabuild.pipeline.plan import SOLUTE_VOLUME, Estimate, estimate
+from chromabuild.solvate.bricks import check_numbering
 
-_WORK = {"build": "building the solute", "clash": "correcting clashes", "relax": "the relaxation without water",
-         "solvate": "writing the shards", "topology": "the force field", "run": "the dynamics"}
-_UNTIL = {"build": "scaffold", "clash": "build", "relax": "clash", "solvate": "clash", "topology": "solvate",
-          "run": "topology"}
+_WORK = {"scaffold": "folding the fibre", "build": "building the solute", "clash": "correcting clashes",
+         "relax": "the relaxation without water", "solvate": "writing the shards", "topology": "the force field",
+         "run": "the dynamics"}
+_UNTIL = {"scaffold": "", "build": "scaffold", "clash": "build", "relax": "clash", "solvate": "clash",
+          "topology": "solvate", "run": "topology"}
 """The stage before: how far the chain goes without."""
 STAGES_WITH_LIMITS = tuple(_WORK)
+_OF_SOLUTE = ("scaffold", "build", "clash", "topology")
+"""Stages whose memory does not depend on the box."""
+COMMON_PADDING = 10.0
+"""Angstrom."""
+LOOSE = 20
+"""A box so many times as large as what its solute displaces is loose; by default it is some ten times as large."""
 
 
 def obstacles(build: Estimate, config: Settings, stages: Collection[str]) -> list[str]:
@@ -28,6 +38,8 @@ def obstacles(build: Estimate, config: Settings, stages: Collection[str]) -> lis
     wanted = [name for name in _WORK if name in stages and name in build.memory]
     found = [box_below_cutoff(build.box, config.dynamics)] if "run" in wanted else []
     found += [_memory(build, config, stage) for stage in wanted]
+    if "solvate" in wanted:
+        found.append(_beyond_names(build))
     if "run" in wanted:
         found.append(beyond_dcd(build.trajectory_atoms, config.dynamics.trajectory_selection))
     found += [_disk(build, config, stage) for stage in wanted]
@@ -37,17 +49,17 @@ def obstacles(build: Estimate, config: Settings, stages: Collection[str]) -> lis
 def refuse(config: Settings, stages: Collection[str], threads: int) -> bool:
     """Raise ResourceError with the first sentence of ``obstacles`` when some stages cannot be done here.
 
-    Gives whether the size of the build was known; while it is a guess nothing is refused.
+    Gives whether the size of the box was known; while it is a guess only what depends on the solute alone is refused.
     """
-    if not size_is_known(config, "scaffold" in stages):
-        return False
     try:
         build = estimate(config, threads)
     except BadInputError:  # the stage that reads the input says what is wrong with it
         return False
-    for sentence in obstacles(build, config, stages):
+    is_known = size_is_known(config, "scaffold" in stages, build.nucleosomes)
+    considered = [name for name in stages if is_known or name in _OF_SOLUTE]
+    for sentence in obstacles(build, config, considered):
         raise ResourceError(sentence)
-    return True
+    return is_known
 
 
 def box_below_cutoff(box: Sequence[float], dynamics: DynamicsSection) -> str | None:
@@ -67,6 +79,15 @@ def box_below_cutoff(box: Sequence[float], dynamics: DynamicsSection) -> str | N
             "a larger solvate.padding or box")
 
 
+def _beyond_names(build: Estimate) -> str | None:
+    """More waters than segment names can number."""
+    try:
+        check_numbering(build.counts)
+    except BadInputError as error:
+        return str(error)
+    return None
+
+
 def _memory(build: Estimate, config: Settings, stage: str) -> str | None:
     """Too little memory for a stage."""
     is_spread = stage == "run" and config.dynamics.engine == "chromamd"
@@ -76,7 +97,7 @@ def _memory(build: Estimate, config: Settings, stage: str) -> str | None:
     if needed <= here * nodes:
         return None
     atoms, kind = (build.atoms, "atoms") if stage in ("solvate", "run") else (build.solute_atoms, "atoms of solute")
-    remedy = f"choose a smaller locus (about {atoms * here * nodes / needed:.2g} {kind} fit)"
+    remedy = _remedy(build, config, stage, here * nodes)
     if stage == "relax":
         remedy += ", set relax.enabled: false"
     elif stage == "run" and not is_spread:
@@ -87,8 +108,36 @@ def _memory(build: Estimate, config: Settings, stage: str) -> str | None:
         remedy += (f", use {math.ceil(needed / here)} nodes of this size (`chromabuild plan --machine NAME --nodes N` "
                    "tells what they cost)")
     machines = "this machine has" if nodes == 1 else f"{nodes} nodes have"
+    stop = f", or stop before it with --until {_UNTIL[stage]}" if _UNTIL[stage] else ""
     return (f"{_WORK[stage]} of {atoms:.3g} {kind} needs about {needed:.3g} GB of memory and {machines} "
-            f"{here * nodes:.3g} GB: {remedy}, or stop before it with --until {_UNTIL[stage]}")
+            f"{here * nodes:.3g} GB: {remedy}{stop}")
+
+
+def _remedy(build: Estimate, config: Settings, stage: str, here: float) -> str:
+    """What takes the memory (GB) of a stage below what is here: what has made it large."""
+    needed = build.memory[stage]
+    if stage in ("solvate", "run"):
+        solvate = config.solvate
+        volume = math.prod(build.box)
+        tight = math.prod(max(edge - 2 * (solvate.padding - COMMON_PADDING), 1.0) for edge in build.box)
+        if solvate.box is None and solvate.padding > COMMON_PADDING and needed * tight / volume <= here:
+            return f"lower solvate.padding = {solvate.padding:g} A (10 is common)"
+        if solvate.box is None and config.scaffold.packing == "free" and build.nucleosomes > 1:
+            return "set scaffold.packing: compact, or choose a smaller locus"
+        if solvate.box is not None and volume > LOOSE * SOLUTE_VOLUME * build.solute_atoms:
+            return f"make solvate.box smaller (about {here / needed * build.atoms:.2g} atoms fit) or leave it empty"
+    if stage == "solvate":
+        fewer = thread_count_that_fits(build, here)
+        if fewer:
+            return f"use --threads {fewer}"
+    atoms, kind = (build.atoms, "atoms") if stage in ("solvate", "run") else (build.solute_atoms, "atoms of solute")
+    return f"choose a smaller locus (about {atoms * here / needed:.2g} {kind} fit)"
+
+
+def thread_count_that_fits(build: Estimate, here: float) -> int | None:
+    """With how many threads the shards can be written in so much memory (GB); None where not even with one."""
+    spare = 1e9 * here - SHARD_PROCESS_BYTES - SHARD_BYTES_PER_ATOM * build.atoms
+    return max(1, int(spare / SHARD_PROCESS_BYTES)) if spare > 0 else None
 
 
 def _disk(build: Estimate, config: Settings, stage: str) -> str | None:

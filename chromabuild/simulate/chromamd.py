@@ -407,14 +407,26 @@ def phase_sections(task: Task, phase: PlannedPhase) -> Sections:
 
     Raises BadInputError when the trajectory cannot hold what it shall, and what ``restraint_sections`` raises.
     """
-    replica = f"{phase.stem}_rep{{}}" if phase.exchange else phase.stem
+    sections = settings_sections(task, phase)
+    if phase.trajectory:
+        chosen = trajectory_ranges(task.topology, task.dynamics.trajectory_selection)
+        sections["OUTPUT"] |= {"dcdfile": task.folder / f"{_replica_stem(phase)}.dcd",
+                               "dcd_atoms": ",".join(f"{first}-{last}" for first, last in chosen)}
+    molecules = molecule_kinds(task.topology) if phase.restraints else {}
+    return sections | restraint_sections(phase, molecules, end_bonds(task.topology) if phase.end_pairs else ())
+
+
+def _replica_stem(phase: PlannedPhase) -> str:
+    """What the files of a phase begin with; the engine puts the number of a replica into braces."""
+    return f"{phase.stem}_rep{{}}" if phase.exchange else phase.stem
+
+
+def settings_sections(task: Task, phase: PlannedPhase) -> Sections:
+    """What of the control file follows from the settings alone, without the topology."""
+    replica = _replica_stem(phase)
     files: dict[str, object] = {"logfile": task.folder / f"{replica}.log", "rstfile": task.folder / restart_name(phase),
                                 "checkpoint": task.folder / phase.checkpoint,
                                 "checkpoint_interval": minutes_of(task.dynamics.checkpoint)}
-    if phase.trajectory:
-        chosen = trajectory_ranges(task.topology, task.dynamics.trajectory_selection)
-        files |= {"dcdfile": task.folder / f"{replica}.dcd",
-                  "dcd_atoms": ",".join(f"{first}-{last}" for first, last in chosen)}
     sections: Sections = {
         "INPUT": {"topologyfile": task.topology, "reffile": task.bricks if phase.restraints else None},
         "OUTPUT": files, **interaction_sections(task)}
@@ -435,5 +447,4 @@ def phase_sections(task: Task, phase: PlannedPhase) -> Sections:
             "CONSTRAINTS": {"rigid_bond": True},
             "ENSEMBLE": ensemble_section(task.dynamics, phase),
             "HEALTH": {key: getattr(task.dynamics, key) for key in HEALTH_KEYS}}
-    molecules = molecule_kinds(task.topology) if phase.restraints else {}
-    return sections | restraint_sections(phase, molecules, end_bonds(task.topology) if phase.end_pairs else ())
+    return sections

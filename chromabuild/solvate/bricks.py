@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -67,6 +67,14 @@ class BrickGrid:
         return index[0] + self.counts[0] * (index[1] + self.counts[1] * index[2])
 
 
+def check_numbering(counts: Mapping[str, int]) -> None:
+    """Raises BadInputError where residues of a solvent species are more than segment names can number."""
+    largest = max(counts.values())
+    if largest > 36**3 * MAX_RESIDUES_PER_SEGMENT:
+        raise BadInputError(f"{largest} waters are more than segment names can number "
+                            f"({36**3 * MAX_RESIDUES_PER_SEGMENT}): use a smaller box")
+
+
 @dataclass(frozen=True)
 class SolvatedSystem:
     """Everything that a brick is made from."""
@@ -79,10 +87,7 @@ class SolvatedSystem:
 
     def __post_init__(self) -> None:
         """Refuse more residues of a species than segment names can number."""
-        largest = max(self.layout.counts.values())
-        if largest > 36**3 * MAX_RESIDUES_PER_SEGMENT:
-            raise BadInputError(f"{largest} waters are more than segment names can number "
-                                f"({36**3 * MAX_RESIDUES_PER_SEGMENT}): use a smaller box")
+        check_numbering(self.layout.counts)
 
     @property
     def counts(self) -> dict[str, int]:

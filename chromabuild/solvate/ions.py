@@ -175,6 +175,13 @@ def debye_length(section: SolvateSection) -> float:
     return float(1 / np.sqrt(8 * np.pi * BJERRUM_LENGTH * per_cubic_unit))
 
 
+def check_potential(box: np.ndarray) -> None:
+    """Raises BadInputError for edges (3,), 0.001 angstrom, below twice the reach of the potential."""
+    if POTENTIAL_REACH >= box.min() / 2:
+        raise BadInputError(f"a box edge of {box.min() / 1000:.1f} A is too short for ions by the potential of the "
+                            "solute: use a larger padding or box, or solvate.ion_placement=uniform")
+
+
 def potential(position: np.ndarray, site: np.ndarray, charge: np.ndarray, box: np.ndarray,
               screening: float) -> np.ndarray:
     """(n,) potential in kT/e at ``position`` (n, 3) of screened charges at ``site`` (s, 3), periodic along x and y."""
@@ -182,9 +189,7 @@ def potential(position: np.ndarray, site: np.ndarray, charge: np.ndarray, box: n
     if len(site) == 0 or len(position) == 0:
         return result
     flat = np.array([box[0], box[1], 0])
-    if POTENTIAL_REACH >= box.min() / 2:
-        raise BadInputError(f"a box edge of {box.min() / 1000:.1f} A is too short for ions by the potential of the "
-                            "solute: use a larger padding or box, or solvate.ion_placement=uniform")
+    check_potential(box)
     tree = cKDTree(np.concatenate([site[:, :2] % box[:2], site[:, 2:]], axis=1).astype(np.float64), boxsize=flat)
     for start in range(0, len(position), 1 << 13):
         part = cKDTree(position[start:start + (1 << 13)].astype(np.float64), boxsize=flat)

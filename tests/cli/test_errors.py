@@ -17,7 +17,7 @@ from chromabuild.base.errors import (
 )
 from chromabuild.base.settings import Settings, load_config, parse_override
 from chromabuild.cli import app
-from chromabuild.pipeline import chain, inspect
+from chromabuild.pipeline import chain, inspect, validation
 from chromabuild.pipeline.stages import Stage
 
 
@@ -119,9 +119,9 @@ def test_protocol_and_phases_take_each_other_s_place(tmp_path):
 def test_restraints_on_histones_need_nucleosomes():
     held = {"name": "a", "steps": 1, "restraints": [{"group": "tails", "constant": 1}]}
     config = Settings(simulate={"phases": [held]})
-    inspect.check_restraints(config, 1)
+    validation.check_restraints(config, 1)
     with pytest.raises(BadInputError, match="phase a of simulate restrains tails, and the locus has no nucleosome"):
-        inspect.check_restraints(config, 0)
+        validation.check_restraints(config, 0)
 
 
 def test_settings_with_carriage_returns_are_read(tmp_path):

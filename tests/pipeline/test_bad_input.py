@@ -147,6 +147,16 @@ def scaffold(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("stage", "setting", "code"), [
+    ("scaffold", "scaffold.replica=2", 3),
+    ("scaffold", "scaffold.hotter=[1.2,1.1]", 3),
+    ("scaffold --set scaffold.tails=flexible", "scaffold.core_charges=formal", 3),
+    ("scaffold", "scaffold.acetylated=where.bed", 3),
+    ("scaffold --set locus.nucleosomes= --set locus.circular=true", "scaffold.confinement_radius=9", 3),
+    ("scaffold --set locus.nucleosomes= --set locus.circular=true", "locus.linking_number=5", 3),
+    ("all", "clash.threshold=2.5", 3),
+    ("all", "dynamics.switch_distance=20", 3),
+    ("all", "dynamics.barostat_time=0.0001", 3),
+    ("all --set dynamics.engine=openmm", "dynamics.platform=HIP", 3),
     ("build", "build.variants=[H9.Z]", 3),
     ("build", "build.variants=['H3:K999Q']", 3),
     ("build", "build.variants=['H3:A56Q']", 3),

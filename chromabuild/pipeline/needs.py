@@ -1,0 +1,78 @@
+"""Memory and disk that stages need, bytes.
+
+Memory is the largest resident set of a stage's processes together, measured with benchmarks/plan_estimates.py,
+relax_stage.py and engine_memory.py. Small loci need what the programs themselves take.
+"""
+
+from chromabuild.base.settings import Settings
+
+STAGES = ("scaffold", "build", "clash", "relax", "solvate", "topology", "run")
+OPENMM_BYTES_PER_ATOM = 1900
+"""Topology, System and Context of 566,547 atoms in one process, beside its bricks."""
+ENGINE_BYTES_PER_SOLUTE_ATOM = 450
+"""Beyond what an atom of water takes: bonded terms and exclusions."""
+RELAX_BYTES_PER_ATOM = 500
+RELAX_RANK_BYTES, RELAX_PROCESS_BYTES = 4e7, 1.6e8
+"""What a rank of the engine takes beside its atoms, and the process that starts it."""
+SHARD_PROCESS_BYTES, SHARD_BYTES_PER_ATOM = 1.22e8, 6
+BRICKS_TO_SHARE = 16
+"""Processes are started where each has so many bricks to write."""
+TOPOLOGY_FILE_BYTES_PER_ATOM = 209
+"""Of the solute, in topology.h5."""
+PSF_BYTES_PER_SOLUTE_ATOM, PSF_BYTES_PER_ATOM = 266, 112
+"""In topology.psf, with and without angles and dihedrals."""
+PAGES_BYTES = 1.9e6
+"""report.html and clash_report.html of a locus of some nucleosomes."""
+RELAX_DISK_BYTES_PER_ATOM = 600
+"""Bricks, force field, restarts and checkpoints, which are removed in the end."""
+FRAME_BYTES_PER_ATOM = 12
+RESTART_BYTES_PER_ATOM = 56
+"""A phase leaves restart files and a checkpoint; there is a start, and a checkpoint that replaces another."""
+
+
+def stage_memory(config: Settings, nucleosomes: int, solute: int, atoms: int, bricks: int, threads: int
+                 ) -> dict[str, float]:
+    """By stage; ``solute`` and ``atoms`` count those of the solute and of the system."""
+    from chromabuild.scaling.measured import rank_memory
+
+    dynamics = config.dynamics
+    writers = min(threads, bricks // BRICKS_TO_SHARE)
+    found = preparation_memory(nucleosomes, solute, atoms, 1 + (writers if writers > 1 else 0))
+    if config.relax.enabled:
+        found["relax"] = relax_memory(solute, dynamics.ranks)
+    found["run"] = (OPENMM_BYTES_PER_ATOM * atoms if dynamics.engine == "openmm" else
+                    ENGINE_BYTES_PER_SOLUTE_ATOM * solute + dynamics.ranks * rank_memory(atoms / dynamics.ranks))
+    return {name: found[name] for name in STAGES if name in found}
+
+
+def preparation_memory(nucleosomes: int, solute: int, atoms: int, processes: int) -> dict[str, float]:
+    """Of the stages before the dynamics; ``processes``: those of the stage `solvate`."""
+    return {
+        "scaffold": 1.18e8 + 6.5e6 * min(nucleosomes, 12) + 4e5 * nucleosomes,
+        "build": max(2.15e8 + 90 * solute, 1.35e8 + 130 * solute),
+        "clash": max(1.26e8 + 110 * solute, 1.0e8 + 200 * solute),
+        "solvate": SHARD_PROCESS_BYTES * processes + SHARD_BYTES_PER_ATOM * atoms,
+        "topology": max(2.5e8 if nucleosomes else 1.85e8, 2.0e8 + 400 * solute)}
+
+
+def relax_memory(atoms: int, ranks: int) -> float:
+    """Bytes that the processes of a relaxation of a solute without its water take together."""
+    return RELAX_BYTES_PER_ATOM * atoms + RELAX_RANK_BYTES * ranks + RELAX_PROCESS_BYTES
+
+
+def disk_space(config: Settings, nucleosomes: int, solute: int, atoms: int, trajectory_atoms: int, frames: int,
+               restarts: int) -> dict[str, float]:
+    """By what lies there. ``frames`` of all phases; ``restarts``: how often the state of all atoms is kept."""
+    from chromabuild.solvate import disk_needed
+
+    is_relaxed = config.relax.enabled
+    solute_in_psf = min(solute, trajectory_atoms)
+    return {
+        "solute": (3 if is_relaxed else 2) * 12.4 * solute,
+        **({"relax": RELAX_DISK_BYTES_PER_ATOM * solute} if is_relaxed else {}),
+        "shards": disk_needed(atoms, solute, config.solvate.compress),
+        "topology": (6.2e6 if nucleosomes else 3.5e6) + TOPOLOGY_FILE_BYTES_PER_ATOM * solute
+        + PSF_BYTES_PER_SOLUTE_ATOM * solute_in_psf + PSF_BYTES_PER_ATOM * (trajectory_atoms - solute_in_psf),
+        "pages": PAGES_BYTES,
+        "trajectory": FRAME_BYTES_PER_ATOM * trajectory_atoms * frames,
+        "restarts": RESTART_BYTES_PER_ATOM * atoms * restarts}

@@ -1,0 +1,86 @@
+"""How long stages take, in processor seconds of the machine at hand.
+
+Laws were measured with benchmarks/plan_estimates.py, within 30 %; folding, whose cost grows with the crowd around
+a nucleosome and which may go on to twice the sweeps, within a third and a factor of two. How much faster or slower this
+machine is, a short task tells, in a second.
+"""
+
+import time
+from dataclasses import dataclass
+from functools import cache
+
+from chromabuild.base.settings import Settings
+
+REFERENCE_TASK = 0.256
+"""Processor seconds of ``_task`` where the laws were measured."""
+REFERENCE_START = 1.05
+"""Processor seconds in which a stage starts there."""
+TASK_ROUNDS = 2
+STEP_SECONDS_PER_ATOM = 3e-6
+"""Of dynamics, on one core."""
+RELAX_STEP_SECONDS_PER_ATOM = 2e-6
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Of a machine, as a multiple of the time that the reference takes."""
+
+    factor: float
+    start: float
+    """Processor seconds in which a stage starts."""
+
+
+QUICK = 5.0
+"""Processor seconds that a plan folds a fibre for without being asked."""
+REFERENCE = Speed(1.0, REFERENCE_START)
+
+
+@cache
+def speed_here() -> Speed:
+    """Measured, in about a second."""
+    took = min(_seconds_of_task() for _ in range(TASK_ROUNDS))
+    factor = took / REFERENCE_TASK
+    return Speed(factor, REFERENCE_START * factor)
+
+
+def _seconds_of_task() -> float:
+    """Processor seconds of a short sampling of a small fibre on one thread."""
+    from mesoscale.fibre import Fibre
+    from mesoscale.folding import fold
+    from mesoscale.model import Parameters
+
+    before = time.process_time()
+    fold(Fibre("ACGTTGCA" * 64, (90, 250, 410)), Parameters(core_charges="formal"), 100, 1, threads=1)
+    return time.process_time() - before
+
+
+def stage_seconds(config: Settings, nucleosomes: int, solute: int, atoms: int, threads: int, speed: Speed
+                  ) -> dict[str, float]:
+    """Of the stages up to the force field. What of them runs on ``threads`` takes so much less of the clock."""
+    has_protein = nucleosomes > 0
+    alone = {"scaffold": 0.1, "build": 0.4, "clash": 0.1, "solvate": 0.0,
+             "topology": (4.2 if has_protein else 0.75) + 4.5e-6 * solute}
+    shared = {"scaffold": folding_seconds(config, nucleosomes), "build": 3.3e-6 * solute, "clash": 2.6e-6 * solute,
+              "solvate": 0.87e-6 * atoms, "topology": 0.0}
+    return {name: speed.start + speed.factor * (alone[name] + shared[name] / threads) for name in alone}
+
+
+def folding_seconds(config: Settings, nucleosomes: int) -> float:
+    """Of the sampling and what goes before and after, on one core of the reference."""
+    section = config.scaffold
+    if nucleosomes < 2 or config.locus.circular:
+        return 5e-5 * section.sweeps
+    has_walls = section.confinement_radius or section.container or \
+        (section.packing == "compact" and section.choose == "last")
+    # Neighbours that a nucleosome has within the reach of charges: few along a coil, many in a crowd.
+    charges = 0.25 if section.core_charges == "formal" else 1.0
+    each = section.sweeps * charges * (1e-3 if has_walls else 2.1e-4)
+    each += 0.35 * bool(has_walls or config.locus.contacts) + 3.8 * charges * (section.choose == "smallest-box")
+    return nucleosomes * each
+
+
+def is_quick(config: Settings, nucleosomes: int, speed: Speed) -> bool:
+    """Whether a plan may fold the fibre to know its box: where that is short, and no rule for the size is there."""
+    if config.scaffold.choose == "smallest-box" and nucleosomes > 1:
+        return False
+    return speed.factor * folding_seconds(config, nucleosomes) < QUICK

@@ -1,0 +1,57 @@
+"""The box before there is a fold: laws against folds, and what a change of the settings would save."""
+
+import numpy as np
+import pytest
+
+from chromabuild.api import fold
+from chromabuild.base.settings import load_config
+from chromabuild.genome.arrays import array_of
+from chromabuild.genome.locus import load_locus
+from chromabuild.pipeline.plan import Parts, estimate
+from chromabuild.pipeline.savings import savings
+from chromabuild.pipeline.speeds import REFERENCE, Speed, stage_seconds
+
+
+@pytest.fixture(scope="module")
+def array(tmp_path_factory):
+    """Settings of three nucleosomes, with few sweeps."""
+    folder, made = tmp_path_factory.mktemp("array"), array_of("3x601:187")
+    (folder / "locus.fa").write_text(made.fasta())
+    (folder / "nucleosomes.bed").write_text(made.bed())
+    (folder / "locus.yaml").write_text("scaffold: {sweeps: 20, core_charges: formal}\n")
+    return folder / "locus.yaml"
+
+
+def test_walls_tell_the_size(array):
+    """Within the 15 % that `plan` promises, of a fold by the fold's own geometry."""
+    config = load_config(array)
+    parts = Parts.of(config)
+    by_law = estimate(config, 1, parts=parts)
+    folded = estimate(config, 1, fold(load_locus(config.locus), config, threads=1), parts=parts)
+    assert by_law.box_from == "the walls of scaffold.packing"
+    assert by_law.atoms == pytest.approx(folded.atoms, rel=0.15)
+
+
+def test_savings_are_what_the_change_makes(array):
+    """The named settings, taken, give the named number of atoms; what saves nothing is not named."""
+    config = load_config(array, {"solvate.padding": 40})
+    parts = Parts.of(config)
+    before = estimate(config, 1, parts=parts)
+    found = savings(config, 1, before, REFERENCE, parts)
+    assert {key for one in found for key in one.settings} == {"solvate.padding", "scaffold.choose"}
+    assert [one.build.atoms for one in found] == sorted(one.build.atoms for one in found)
+    for one in found:
+        changed = estimate(load_config(array, {"solvate.padding": 40} | one.settings), 1)
+        assert changed.atoms == one.build.atoms < 0.9 * before.atoms
+        (key, value), = one.settings.items()
+        assert f"{key}: {value} makes it about {changed.atoms:.3g} atoms" in one.line(before)
+    free = load_config(array, {"scaffold.packing": "free"})
+    best = savings(free, 1, estimate(free, 1, parts=parts), REFERENCE, parts)
+    assert {"scaffold.packing": "compact"} in [one.settings for one in best]
+
+
+def test_a_machine_twice_as_slow_takes_twice_as_long(array):
+    config = load_config(array)
+    slow = Speed(2 * REFERENCE.factor, 2 * REFERENCE.start)
+    times = [np.array([*stage_seconds(config, 3, 90_000, 900_000, 2, speed).values()]) for speed in (REFERENCE, slow)]
+    assert times[1] == pytest.approx(2 * times[0])
