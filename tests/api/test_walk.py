@@ -101,7 +101,7 @@ def test_dynamics_and_their_files(walk, folder):
 @pytest.mark.parametrize(("call", "told"), [
     (lambda: cb.Locus.from_files("a.fa", "a.bed", nmae="x"), r"Locus.from_files\(\): unknown setting locus.nmae"),
     (lambda: cb.fold(None, sweep=3), r"fold\(\): unknown setting scaffold.sweep;"),
-    (lambda: cb.build_solute(None, histones="mouse"), r"build_solute\(\): build.histones = 'mouse'"),
+    (lambda: cb.build_solute(None, histones="wheat"), r"build_solute\(\): build.histones = 'wheat'"),
     (lambda: cb.open_results("nowhere"), "nowhere holds no results"),
 ])
 def test_bad_calls_are_told_in_one_sentence(call, told):
