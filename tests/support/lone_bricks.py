@@ -84,7 +84,9 @@ def lone_brick(placed, grid, seed, counts, last_ion, k, before_rows):
     tiles = tiling.tiles_touching(lower, upper)
     occupant = occupants_near(placed, tiling, seed, near, np.array(last_ion, dtype=np.uint64))
     occupant = occupant[np.searchsorted(near, tiles)]
-    count = np.stack([(occupant == content).sum(1) for content in range(1, len(CONTENTS))], axis=1)
+    # A system without calcium counts none.
+    contents = range(1, 1 + len(before_rows[0]))
+    count = np.stack([(occupant == content).sum(1) for content in contents], axis=1)
     earlier = np.cumsum(count, axis=0) - count
     starts = starts_of_rows(tiles)
     row = np.searchsorted(starts, np.arange(len(tiles)), side="right") - 1
