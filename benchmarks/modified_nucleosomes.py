@@ -1,4 +1,4 @@
-"""A nucleosome in each force field, and with modifications: is it built without fault, and does it stay together?
+"""A nucleosome in each force field and with modifications: faults as built, and after dynamics.
 
 An octamer on 177 base pairs of random sequence, freed of clashes: plain in each force field, then with all marks that
 CHARMM36m has published parameters of, then with all that have parameters by analogy. Faults are pairs of heavy atoms

@@ -50,7 +50,7 @@ def straight_scaffold(nucleosomes: int, flank: int, seed: int = 1) -> SimpleName
         frame=np.array(frames),
         base=np.frombuffer(b"ACGT", np.uint8)[letters], nucleosome=np.array(owner, np.int32),
         core_origin=np.array(core_origin).reshape(-1, 3), core_frame=np.array(core_frame).reshape(-1, 3, 3),
-        dyad=first_bp + WRAPPED // 2, first_bp=first_bp, last_bp=first_bp + WRAPPED - 1)
+        dyad=first_bp + WRAPPED // 2, first_bp=first_bp, last_bp=first_bp + WRAPPED - 1, missing=(), proteins=())
 
 
 def duplex(base_pairs: int) -> Solute:

@@ -31,7 +31,9 @@ def contact_energies(
     config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
     threads: ThreadsOption = None, json: JsonOption = False,
 ) -> None:
-    """Fit energies of contacts to a Hi-C map, for folds that have each contact as often as the map.
+    """Fit energies of contacts to a contact map.
+
+    Folds with them have each contact as often as the map.
 
     Takes the counts of the bins of 1 to 5 kb within the locus, divides the visibilities of the bins out, and finds by
     maximum entropy the energies with which a polymer has the contacts of the map, in the sphere of

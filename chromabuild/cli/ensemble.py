@@ -48,7 +48,9 @@ def ensemble(
         metavar="LIST", help="Make folds ready to be built: numbers, typical, compact, representatives, "
         "representatives:K; commas between.", show_default=False)] = None,
 ) -> None:
-    """Fold the locus N times: mean contact map, agreement with Hi-C, groups of folds.
+    """Fold the locus many times; compare with a contact map.
+
+    Mean contact map, agreement with Hi-C, sizes, groups of folds.
 
     Writes a folder a fold, maps (.cool), tables and a record to ensemble/, and ensemble.html. Every fold has a seed and
     a share of the contacts of its own; what is there already is kept, so the same command continues after an

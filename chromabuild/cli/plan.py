@@ -41,7 +41,9 @@ def plan(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed:
              "--fold/--no-fold", show_default="where it is a matter of seconds and tells more",
              help="Fold the fibre first, in memory, as the build will: the box is then that of the build.")] = None,
          json: JsonOption = False) -> None:
-    """Estimate atoms, box, memory, disk and time, and say what this machine cannot do.
+    """Estimate atoms, box, memory, disk and time.
+
+    Says what this machine cannot do, and what a change would save.
 
     Writes nothing, and refuses what any later stage would. The box is that of scaffold.h5 when it is there, otherwise
     that of the walls in which the fibre folds; a small locus without walls is folded in memory, and any with --fold.

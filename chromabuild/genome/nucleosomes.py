@@ -211,7 +211,9 @@ def resolve_overlaps(
         if not drawn:
             raise BadInputError(f"{section.nucleosomes}: no nucleosome has a positive score: correct the scores, or "
                                 "set `overlaps: shift`")
-        found, dyads = [found[k] for k in drawn], dyads[drawn]
+        found, dyads, before, after = [found[k] for k in drawn], dyads[drawn], before[drawn], after[drawn]
+        spacing = after[:-1] + 1 + section.minimum_linker + before[1:]
+        lowest, highest = int(before[0]), length - 1 - int(after[-1])
     if section.overlaps in ("shift", "draw"):
         try:
             moved = shifted_dyads(dyads, spacing, lowest, highest)

@@ -33,5 +33,8 @@ def refuse_alone(config: Settings, stage: str, threads: int) -> None:
     most = preparation_memory(base_pairs // 147, ATOMS_PER_BP * base_pairs, int(atoms), threads + 1)
     if most[stage] > memory_here():
         from chromabuild.pipeline.limits import refuse
+        from chromabuild.pipeline.validation import check_box
 
+        if stage == "solvate" and config.solvate.box:
+            check_box(config)
         refuse(config, (stage,), threads)

@@ -51,7 +51,7 @@ def export_results(settings: Settings, program: Program, folder: Path | None = N
     phases, held = _protocol(settings, after) if part == "system" else ((), [])
     paths = _writer(program)(system, folder, settings.dynamics, phases, settings.seed, held)
     return {"folder": str(folder), "atoms": system.topology.n_atoms, "coordinates": after or "as built",
-            "files": [path.name for path in paths]}
+            "files": [str(path.relative_to(folder)) for path in paths]}
 
 
 def _protocol(settings: Settings, after: str | None) -> "tuple[tuple[PlannedPhase, ...], list[EndBond]]":

@@ -5,14 +5,10 @@ import numpy as np
 import pytest
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.genome.contact_energies import (
-    ContactEnergy,
-    attractive_contacts,
-    contact_energies_text,
-    read_contact_energies,
-)
+from chromabuild.genome.contact_energies import contact_energies_text, read_contact_energies
 from chromabuild.genome.contact_map import upper_pixels, write_pixels
 from chromabuild.genome.contact_matrix import read_map
+from mesoscale.contact_energies import ContactEnergy
 
 EDGES = 400 * np.arange(3, 10)
 
@@ -72,15 +68,13 @@ def test_what_does_not_fit_is_refused(counts, tmp_path):
         read_map(tmp_path / "missing.cool", "chrXIII", EDGES)
 
 
-def test_energies_come_back_to_the_last_bit(tmp_path):
-    entries = [ContactEnergy((100, 200), (900, 1000), 1 / 3, 2 / 7), ContactEnergy((300, 400), (700, 800), 0.0, -1.5)]
+def test_energies_come_back(tmp_path):
+    entries = (ContactEnergy((100, 200), (900, 1000), 0.25, 0.5), ContactEnergy((300, 400), (700, 800), 0.0, -1.5))
     path = tmp_path / "energies.bedpe"
-    path.write_text(contact_energies_text(entries, "chrS"))
-    assert read_contact_energies(path) == entries
-    (one,) = attractive_contacts(path, 100, 1000)
-    assert one.first == (0, 100) and one.second == (800, 900) and one.weight == 2 / 7
-    with pytest.raises(BadInputError, match="reaches outside the locus"):
-        attractive_contacts(path, 150, 1000)
-    path.write_text(path.read_text().replace("0.0", "1.2"))
-    with pytest.raises(BadInputError, match="line 3: target 1.2 is no frequency"):
-        read_contact_energies(path)
+    path.write_text(contact_energies_text(entries, "chrS", 1000))
+    assert read_contact_energies(path, "chrS", 1000, 1000) == entries
+    with pytest.raises(BadInputError, match="is not within the locus"):
+        read_contact_energies(path, "chrS", 1150, 1000)
+    path.write_text(path.read_text().replace("0.25", "1.2"))
+    with pytest.raises(BadInputError, match="line 2: the frequency 1.2 is not between 0 and 1"):
+        read_contact_energies(path, "chrS", 1000, 1000)
