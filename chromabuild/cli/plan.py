@@ -90,14 +90,13 @@ def _plan_here(settings: "Settings", threads: int, fold: bool | None, json: bool
     from chromabuild.pipeline.engine_choice import sensible_engine
     from chromabuild.pipeline.extent import size_is_known
     from chromabuild.pipeline.limits import STAGES_WITH_LIMITS, obstacles
-    from chromabuild.pipeline.parameters import check_before_work
-    from chromabuild.pipeline.plan import Parts, estimate
+    from chromabuild.pipeline.plan import estimate
     from chromabuild.pipeline.savings import savings
     from chromabuild.pipeline.speeds import is_quick, speed_here
     from chromabuild.pipeline.validation import check_all
 
-    check_all(settings)
-    stale, speed, parts = stale_files(settings), speed_here(), Parts.of(settings)
+    _, parts = check_all(settings)
+    stale, speed = stale_files(settings), speed_here()
     is_known = size_is_known(settings, "scaffold.h5" in stale, len(parts.fibre.dyads))
     if fold is None:
         fold = not is_known and is_quick(settings, len(parts.fibre.dyads), speed)
@@ -106,15 +105,16 @@ def _plan_here(settings: "Settings", threads: int, fold: bool | None, json: bool
     found = obstacles(result, settings, STAGES_WITH_LIMITS)
     certain = "not here" if fold or is_known else "not here if the box is that large"
     choice, here = sensible_engine(result), summary_of_machine(settings.output)
-    saved, note = savings(settings, threads, result, speed, parts), check_before_work(settings)
+    saved = savings(settings, threads, result, speed, parts)
     old = [f"stale, to be made again: {', '.join(stale)}"] if stale else []
     summary = {**result.as_dict(), "engine": choice.as_dict(), "obstacles": found, "stale": list(stale),
-               "machine_here": here, "savings": [one.as_dict() for one in saved], **({"note": note} if note else {})}
+               "machine_here": here, "savings": [one.as_dict() for one in saved],
+               **({"note": parts.note} if parts.note else {})}
     return summary, json, [
         *old, *result.lines(), f"this machine: {here['cores']} cores, {here['memory_gb']:.3g} GB of memory, "
         f"{here['disk_free_gb']:.3g} GB of disk free", choice.line(settings),
         *(f"to save: {one.line(result)}" for one in saved), *(f"{certain}: {sentence}" for sentence in found),
-        *([f"note: {note}"] if note else [])]
+        *([f"note: {parts.note}"] if parts.note else [])]
 
 
 def _folded(settings: "Settings", threads: int | None) -> "Scaffold":

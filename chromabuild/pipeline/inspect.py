@@ -28,11 +28,10 @@ def locus_summary(config: Settings) -> Summary:
 
     Raises BadInputError for the first thing that is wrong, with what later stages find too (``validation``).
     """
-    from chromabuild.pipeline.parameters import check_before_work
     from chromabuild.pipeline.validation import check_all
 
-    summary, note = check_all(config).summary(), check_before_work(config)
-    return summary | ({"note": note} if note else {})
+    locus, parts = check_all(config)
+    return locus.summary() | ({"note": parts.note} if parts.note else {})
 
 
 def check_clashes(path: Path, threshold: float, threads: int, page: Path | None = None) -> Summary:

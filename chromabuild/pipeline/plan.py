@@ -18,7 +18,7 @@ from chromabuild.base.errors import IntegrityError
 from chromabuild.base.settings import Settings
 from chromabuild.build.modified_bases import residue_of_code
 from chromabuild.forcefield.molecule_runs import MoleculeRuns
-from chromabuild.genome.locus import load_locus
+from chromabuild.genome.locus import Locus, load_locus
 from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.molecule.water_models import WATER_MODELS
 from chromabuild.nucleosome.octamer import Octamer
@@ -112,12 +112,14 @@ class Parts:
     fibre: Fibre
     octamers: list[Octamer]
     modified: np.ndarray | None
+    note: str
     complexes: list[Complex]
 
     @classmethod
-    def of(cls, config: Settings) -> "Parts":
-        """Those of the settings. Raises BadInputError when they cannot be read or built."""
-        fibre = fibre_with_proteins(load_locus(config.locus, config.seed), config)
+    def of(cls, config: Settings, locus: Locus | None = None) -> "Parts":
+        """Those of the settings; ``locus``: that of them, where it is read already. Raises BadInputError when they
+        cannot be read or built."""
+        fibre = fibre_with_proteins(locus or load_locus(config.locus, config.seed), config)
         return cls(fibre, *octamers_of(config, fibre), complexes_of(fibre.proteins, config))
 
 
@@ -204,16 +206,17 @@ def _gigabytes(sizes: dict[str, float]) -> dict[str, float]:
     return {name: round(size / 1e9, 5) for name, size in sizes.items()}
 
 
-def octamers_of(config: Settings, fibre: Fibre) -> tuple[list[Octamer], np.ndarray | None]:
-    """The octamer of every nucleosome, equal ones built once, and codes (2n,) of modified bases (None: there are none).
+def octamers_of(config: Settings, fibre: Fibre) -> tuple[list[Octamer], np.ndarray | None, str]:
+    """The octamer of every nucleosome, equal ones built once, codes (2n,) of modified bases (None: there are none), and
+    the note of ``check_modifications``.
 
     Raises BadInputError for a template, variants, marks or methylation that cannot be built, as the stage `build` does,
     and for a modification that the force field does not describe.
     """
-    recipes, modified, _ = check_fibre(config, fibre)
+    recipes, modified, note = check_fibre(config, fibre)
     nowhere = np.zeros((0, 3)), np.zeros(0, dtype=bool)
     built = {recipe: build_octamer(recipe, *nowhere) for recipe in set(recipes)}
-    return [built[recipe] for recipe in recipes], modified
+    return [built[recipe] for recipe in recipes], modified, note
 
 
 def _solute_size(fibre: Fibre, octamers: list[Octamer], modified: np.ndarray | None,

@@ -10,14 +10,15 @@ from chromabuild.base.settings import Settings, input_files
 if TYPE_CHECKING:
     from chromabuild.genome.locus import Locus
     from chromabuild.nucleosome.octamer import Octamer
+    from chromabuild.pipeline.plan import Parts
 
 
-def check_all(config: Settings) -> "Locus":
-    """The locus of the settings. Raises BadInputError for the first thing that this or a later stage refuses."""
+def check_all(config: Settings) -> "tuple[Locus, Parts]":
+    """The locus of the settings and what is built on it. Raises BadInputError for the first thing that this or a later
+    stage refuses."""
     from chromabuild.genome.locus import load_locus
     from chromabuild.pipeline.ensemble.design import check_ensemble
-    from chromabuild.pipeline.plan import octamers_of
-    from chromabuild.proteins.placing import complexes_of, fibre_with_proteins
+    from chromabuild.pipeline.plan import Parts
 
     locus = load_locus(config.locus, config.seed)
     for key, paths in input_files(config).items():
@@ -28,12 +29,11 @@ def check_all(config: Settings) -> "Locus":
     check_fibre_and_fold(config, locus)
     check_settings(config)
     check_ensemble(config)
-    fibre = fibre_with_proteins(locus, config)
-    proteins = [one.protein for one in complexes_of(fibre.proteins, config)]
-    check_force_field(config, [*octamers_of(config, fibre)[0], *proteins])
+    parts = Parts.of(config, locus)
+    check_force_field(config, [*parts.octamers, *(one.protein for one in parts.complexes)])
     if config.solvate.box:
         check_box(config)
-    return locus
+    return locus, parts
 
 
 def check_settings(config: Settings) -> None:
