@@ -90,10 +90,7 @@ def fibre_parameters(settings: Settings, fibre: "Fibre") -> "Parameters":
     parameters = Parameters(temperature=section.temperature, salt=section.salt, core_charges=section.core_charges,
                             tails=section.tails, magnesium=section.magnesium,
                             confinement_radius=section.confinement_radius, container=section.container)
-    # Energies of contacts are those of an ensemble in the sphere that they were fitted in, or in none.
-    has_room = (section.container or section.confinement_radius or section.choose == "smallest-box"
-                or section.contact_energies)
-    if section.packing == "free" or has_room:
+    if not section.is_packed:
         return parameters
     edge = packed_edge(fibre, parameters.rise, parameters.persistence_length)
     return parameters if edge is None else replace(parameters, container=(edge, edge, edge))

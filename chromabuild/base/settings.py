@@ -68,6 +68,15 @@ class ScaffoldSection(Section):
     packing: Literal["compact", "free"] = Field("compact", description="of two nucleosomes and more without `confinement_radius`, `container`, `contact_energies` and `choose: smallest-box`; compact: soft walls of a cube in which DNA is as dense as in metaphase chromosomes (6.5 nm3 a base pair); free: no walls, a loose coil in many times more water")
     choose: Literal["last", "smallest-box"] = Field("last", description="which conformation is built: the last one sampled, or the best of several that were annealed under pressure into a small box")
 
+    @property
+    def is_packed(self) -> bool:
+        """Whether a fibre of two nucleosomes and more gets the walls of `packing`: where nothing else gives it room.
+
+        Energies of contacts are those of an ensemble in the sphere that they were fitted in, or in none.
+        """
+        other = self.container or self.confinement_radius or self.contact_energies or self.choose == "smallest-box"
+        return self.packing == "compact" and not other
+
 
 class EnsembleSection(Section):
     """Many folds of the locus (`chromabuild ensemble`), and what they are compared with."""

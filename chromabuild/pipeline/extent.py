@@ -64,9 +64,8 @@ def solute_extent(config: Settings, fibre: Fibre, octamers: list[Octamer], compl
 def size_is_known(config: Settings, scaffold_changes: bool, nucleosomes: int) -> bool:
     """Whether the box follows from the settings or from files, rather than from a guess at the fibre."""
     scaffold = config.scaffold
-    packed = scaffold.packing == "compact" and scaffold.choose == "last" and not scaffold.confinement_radius \
-        and not scaffold.contact_energies and nucleosomes > 1 or config.locus.circular
-    if config.solvate.box or scaffold.container or packed:
+    packed = scaffold.is_packed and nucleosomes > 1
+    if config.solvate.box or scaffold.container or packed or config.locus.circular:
         return True
     names = ("scaffold.h5", "solute.h5", "solute_clean.h5")
     return not scaffold_changes and any((Path(config.output) / name).is_file() for name in names)

@@ -70,8 +70,7 @@ def folding_seconds(config: Settings, nucleosomes: int) -> float:
     section = config.scaffold
     if nucleosomes < 2 or config.locus.circular:
         return 5e-5 * section.sweeps
-    has_walls = section.confinement_radius or section.container or \
-        (section.packing == "compact" and section.choose == "last")
+    has_walls = section.confinement_radius or section.container or section.is_packed
     # Neighbours that a nucleosome has within the reach of charges: few along a coil, many in a crowd.
     charges = 0.25 if section.core_charges == "formal" else 1.0
     each = section.sweeps * charges * (1e-3 if has_walls else 2.1e-4)
