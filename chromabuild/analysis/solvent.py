@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 IONS = {"NA": "Na+", "NA+": "Na+", "SOD": "Na+", "K": "K+", "K+": "K+", "POT": "K+", "MG": "Mg2+", "MG2+": "Mg2+",
         "CA": "Ca2+", "CA2+": "Ca2+", "CAL": "Ca2+", "CL": "Cl-", "CL-": "Cl-", "CLA": "Cl-"}
 """Names of residues of one heavy atom, by which ions are known."""
-_WATERS = ("HOH", "WAT", "SOL", "TIP3", "TP3", "SPC", "T3P")
+WATERS = ("HOH", "WAT", "SOL", "TIP3", "TP3", "SPC", "T3P")
 FARTHEST = 20.0
 """Angstrom from DNA to which profiles reach."""
 SHELL = 0.5
@@ -50,7 +50,7 @@ def find_solvent(universe: "MDAnalysis.Universe") -> Solvent:
     """By names of residues; hydrogens and virtual sites do not count."""
     names = np.char.upper(universe.residues.resnames.astype(str))
     owner, atom = universe.atoms.resindices, np.char.upper(universe.atoms.names.astype(str))
-    oxygen = np.flatnonzero(np.isin(names, _WATERS)[owner] & np.char.startswith(atom, "O"))
+    oxygen = np.flatnonzero(np.isin(names, WATERS)[owner] & np.char.startswith(atom, "O"))
     single = np.bincount(owner, minlength=len(names)) == 1
     kinds = np.array([IONS.get(name, "") for name in names])
     ions = np.flatnonzero((single & (kinds != ""))[owner])

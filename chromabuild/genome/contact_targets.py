@@ -15,6 +15,7 @@ from scipy.ndimage import gaussian_filter
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.genome.chromosomes import same_chromosome
+from chromabuild.genome.contact_matrix import is_matrix
 from chromabuild.genome.contacts import matrix_pixels, read_contacts
 
 Array = NDArray[np.float64]
@@ -48,7 +49,7 @@ def read_counts(path: str | Path, chromosome: str, start: int, end: int) -> Binn
 
     Raises BadInputError for files that cannot be read, BEDPE of more than one bin size, and too few or many bins.
     """
-    if str(path).endswith((".cool", ".mcool", ".hic")):
+    if is_matrix(path):
         matrix = matrix_pixels(str(path), chromosome, start, end)
         size, first, bins = (int(matrix[key]) for key in ("size", "first", "bins"))
         rows = zip(matrix["row"].tolist(), matrix["column"].tolist(), matrix["count"].tolist(), strict=True)

@@ -12,6 +12,7 @@ from chromabuild.base.notebook import facts_html
 from chromabuild.base.settings import LocusSection, changed
 from chromabuild.base.summary import Summary
 from chromabuild.genome.chromosomes import same_chromosome
+from chromabuild.genome.contact_matrix import is_matrix
 from chromabuild.genome.contacts import matrix_contacts, read_contacts
 from chromabuild.genome.dyad_phase import dyad_phase
 from chromabuild.genome.fasta import read_fasta, read_region
@@ -232,7 +233,7 @@ def _contacts(section: LocusSection, chromosome: str, start: int, end: int) -> t
         return [], []
     contacts, ignored, reasons = [], [], []
     found = (matrix_contacts(section.contacts, chromosome, start, end)
-             if section.contacts.endswith((".cool", ".mcool", ".hic")) else read_contacts(section.contacts))
+             if is_matrix(section.contacts) else read_contacts(section.contacts))
     for one, a, b, other, c, d, weight, where in found:
         is_here = same_chromosome(one, chromosome) and same_chromosome(other, chromosome)
         inside = [start <= first and last <= end for first, last in ((a, b), (c, d))]

@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 
 FARTHEST_CONTACT = 8.0
 """Angstrom within which the nearest atoms of two selections are looked for."""
-IONS = {"sodium": ("NA", "SOD", "NA+"), "potassium": ("K", "POT", "K+"), "magnesium": ("MG", "MG2", "MG2+"),
-        "chloride": ("CL", "CLA", "CL-")}
-"""Names of residues of one atom in files of other programs."""
-WATER = ("HOH", "WAT", "TIP3", "SOL", "TP3")
+ION_KEYS = {"Na+": "sodium", "K+": "potassium", "Mg2+": "magnesium", "Ca2+": "calcium", "Cl-": "chloride"}
+"""Keys of the counts of a manifest by the names of ``analysis.solvent``."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +78,7 @@ def system_of(source: Path, after: str | None, force_field: str) -> Matter:
 
 def _of_structure(source: Path, force_field: str) -> tuple:
     """Protein and DNA of a file, and the waters and ions in it."""
+    from chromabuild.analysis.solvent import IONS, WATERS
     from chromabuild.forcefield.assign import make_topology
     from chromabuild.molecule.from_structure import solute_of_structure
     from chromabuild.molecule.residues import SOLVENT
@@ -91,11 +90,10 @@ def _of_structure(source: Path, force_field: str) -> tuple:
     found: dict[str, list[np.ndarray]] = {key: [] for key in SOLVENT}
     for k, name in enumerate(structure.residue_name):
         atoms = slice(first[k], first[k + 1])
-        if name in WATER and structure.element[atoms].tolist() == [8, 1, 1]:
+        if name in WATERS and structure.element[atoms].tolist() == [8, 1, 1]:
             found["water"].append(structure.position[atoms])
-        for key, names in IONS.items():
-            if name in names and first[k + 1] - first[k] == 1:
-                found[key].append(structure.position[atoms])
+        elif name in IONS and first[k + 1] - first[k] == 1:
+            found[ION_KEYS[IONS[name]]].append(structure.position[atoms])
     counts = {key: len(parts) for key, parts in found.items() if parts}
     position = np.vstack([solute.position, *(part for key in SOLVENT for part in found[key])])
     # Nothing repeats in a file without a box.
