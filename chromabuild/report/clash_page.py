@@ -76,7 +76,7 @@ def clash_page(report: ClashReport, title: str) -> str:
             + f'</p><section id="summary">{first}{_tiles(report, states)}</section>' + "".join(parts.values())
             + "<footer>This page is one file and loads nothing. Molecules are drawn by 3Dmol.js (Rego and Koes 2015, "
               "BSD-3-Clause).</footer>")
-    style = (HERE / "page.css").read_text(encoding="utf-8") + (HERE / "viewer" / "viewer.css").read_text("utf-8")
+    style = html.page_style() + (HERE / "viewer" / "viewer.css").read_text("utf-8")
     scripts = ((HERE / "viewer" / name).read_text(encoding="utf-8") for name in ("3Dmol-min.js", "viewer.js"))
     return html.page(f"{title}: clash report", body, style, "\n".join(scripts) if report.neighbourhoods else "",
                      aside=html.contents(["Summary", *parts], verdict.sections()))

@@ -51,10 +51,9 @@ def write_report(config: Settings, stages: Stages, threads: int = 1, progress: P
             f"{_tiles(summaries)}</section>{''.join(parts.values())}"
             f"<footer>Written by chromabuild {html.text(__version__)}. "
             f"{_loads(turn)}</footer>")
-    style = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
     contents = html.contents(["Summary", *parts], verdict.sections())
     with atomic_path(folder / "report.html") as part:
-        part.write_text(html.page(f"{name}: chromabuild report", body, style, aside=contents,
+        part.write_text(html.page(f"{name}: chromabuild report", body, html.page_style(), aside=contents,
                                   framed="<iframe" in turn), encoding="utf-8")
     return {"sections": list(parts)}
 

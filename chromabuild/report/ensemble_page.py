@@ -30,8 +30,7 @@ def write_ensemble_page(result: EnsembleResult, name: str, path: Path) -> None:
             f'{html.text(result.binned.size)} bp.</p><section id="summary">{_verdict(result)}{_tiles(result)}</section>'
             f"{''.join(found.values())}<footer>Written by chromabuild {html.text(__version__)}. This page is one file "
             "and loads nothing.</footer>")
-    style = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
-    text = html.page(f"{name}: ensemble", body, style, aside=html.contents(["Summary", *found]))
+    text = html.page(f"{name}: ensemble", body, html.page_style(), aside=html.contents(["Summary", *found]))
     with atomic_path(path) as part:
         part.write_text(text, encoding="utf-8")
 

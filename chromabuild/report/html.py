@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -128,6 +129,11 @@ def contents(titles: Iterable[str], states: dict[str, str] | None = None) -> str
     marks = {title: f' <span class="{state}">{SIGNS[state]}</span>' for title, state in states.items()}
     entries = "".join(f"<li>{link(title)}{marks.get(title, '')}</li>" for title in titles)
     return f'<nav class="contents" aria-label="Contents"><b>Contents</b><ol>{entries}</ol></nav>'
+
+
+def page_style() -> str:
+    """The look that all pages share."""
+    return (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
 
 
 def page(title: str, body: str, style: str, script: str = "", refresh: float | None = None, aside: str = "",

@@ -1,6 +1,5 @@
 """The page of `chromabuild qm check`: energies and forces of a contact by plane waves and by the force field."""
 
-from pathlib import Path
 
 import numpy as np
 
@@ -44,8 +43,8 @@ def quantum_page(subject: str, force_field: str, check: Check) -> str:
     body = (f"<h1>{html.text(subject)}</h1><p class=lead>{said}</p>"
             + "".join(html.section(title, content) for title, content in parts.items())
             + "<footer>This page is one file and loads nothing.</footer>")
-    style = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
-    return html.page(f"{subject}: plane waves and force field", body, style, aside=html.contents(list(parts)))
+    return html.page(f"{subject}: plane waves and force field", body, html.page_style(),
+                     aside=html.contents(list(parts)))
 
 
 def _sentence(subject: str, force_field: str, unit: str, waves: float, field: float, deviation: float,

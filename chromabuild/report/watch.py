@@ -53,9 +53,8 @@ def write_page(config: Settings, run: LiveRun, page: Path, refresh: float | None
             f"{html.tiles(_tiles(run))}{html.section('Phases', _phase_table(run))}"
             f"{html.section('Health', _plots(run))}"
             f"<footer>{html.text(clock)}, chromabuild {html.text(__version__)}. {ends}</footer>")
-    style = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
     with atomic_path(page) as part:
-        part.write_text(html.page(f"{name}: the run", body, style, refresh=refresh), encoding="utf-8")
+        part.write_text(html.page(f"{name}: the run", body, html.page_style(), refresh=refresh), encoding="utf-8")
 
 
 def _line(run: LiveRun) -> str:
