@@ -13,9 +13,10 @@ from dataclasses import replace
 
 import numpy as np
 from common.command import Benchmark
-from common.hic_scores import by_distance, pearson, slope, stratum_adjusted
+from common.hic_scores import pearson, slope, stratum_adjusted
 from hic_agreement import CONFIG, HIC, NEAR, ensemble, parts_of
 
+from chromabuild.analysis.contact_statistics import by_distance
 from chromabuild.base.settings import load_config
 from chromabuild.genome.contact_energies import read_contact_energies
 from chromabuild.genome.contact_targets import BinnedCounts, read_counts, separation, visibilities

@@ -4,32 +4,23 @@ noise of the counts allows."""
 import numpy as np
 from numpy.typing import NDArray
 
+from chromabuild.analysis import contact_statistics
+from chromabuild.analysis.contact_statistics import by_distance, distance_normalised
+
 Array = NDArray[np.float64]
 NEAREST = 2  # bins apart: pairs of neighbours are left out
 FEWEST = 5  # pairs of a stratum
 
 
-def by_distance(values: Array, farthest: int | None = None) -> Array:
-    """Mean (n,) at each distance in bins of a map (n, n)."""
-    return np.array([np.diagonal(values, k).mean() for k in range(farthest or len(values))])
-
-
 def slope(values: Array, first: int, last: int) -> float:
-    """Exponent of the mean against distance, from `first` to `last` bins."""
-    distance = np.arange(first, last + 1)
-    return float(np.polyfit(np.log(distance), np.log(by_distance(values)[distance]), 1)[0])
-
-
-def normalised(values: Array) -> Array:
-    """A map (n, n) with the mean at each distance divided out."""
-    apart = np.abs(np.subtract.outer(np.arange(len(values)), np.arange(len(values))))
-    return values / np.maximum(by_distance(values)[apart], 1e-300)
+    """Exponent of the mean of a map (n, n) against distance, from `first` to `last` bins."""
+    return contact_statistics.slope(by_distance(values), 1, first, last)
 
 
 def pearson(one: Array, other: Array, scored: NDArray[np.bool_]) -> float:
     """Pearson's correlation of two distance-normalised maps over scored pairs (n, n) at least NEAREST bins apart."""
     upper = np.triu(scored, NEAREST)
-    a, b = normalised(one)[upper], normalised(other)[upper]
+    a, b = distance_normalised(one)[upper], distance_normalised(other)[upper]
     return float(np.corrcoef(a, b)[0, 1]) if a.std() > 1e-9 and b.std() > 1e-9 else 0.0
 
 
