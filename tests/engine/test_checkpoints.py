@@ -15,12 +15,11 @@ from pathlib import Path
 import h5py
 import pytest
 from support import systems
-from support.chain_in_water import make_system
+from support.chain_in_water import PME, relaxed_charged
 from support.processes import signal_engines
 
 pytestmark = pytest.mark.mpi
 
-ENERGY = {"cutoffdist": 8, "switchdist": 7, "pairlistdist": 9, "deterministic": "YES"}
 STEPS = 120
 EVERY_STEP = 1e-6
 """Minutes between checkpoints, fewer than a step takes."""
@@ -42,24 +41,7 @@ RELEASED = {"SELECTION": {"group1": "ai:1-12"},
 @pytest.fixture(scope="module")
 def system(tmp_path_factory) -> Path:
     """A charged chain among 100 waters, relaxed a little, as restart files of one and of two ranks."""
-    folder = tmp_path_factory.mktemp("checkpoints")
-    make_system(folder, 100, neutral=False)
-    set_up(folder, {"shardfile": folder / "bricks.txt"}, 1, "raw")
-    inp = systems.control(
-        folder / "relax.inp", INPUT={"topologyfile": folder / "t.h5", "rstfile": folder / "raw_().rst"},
-        OUTPUT={"rstfile": folder / "start1_().rst"}, ENERGY=ENERGY | {"deterministic": "NO"},
-        MINIMIZE={"nsteps": 150, "force_scale_max": 5e-4})
-    done = systems.run("run", inp, program="chromamd")
-    assert done.returncode == 0, done.stderr
-    set_up(folder, {"rstfile": folder / "start1_().rst"}, 2, "start2")
-    return folder
-
-
-def set_up(folder: Path, source: dict, ranks: int, name: str) -> None:
-    inp = systems.control(folder / "setup.inp", INPUT={"topologyfile": folder / "t.h5", **source},
-                          OUTPUT={"rstfile": folder / f"{name}_().rst"}, ENERGY=ENERGY)
-    done = systems.run("setup", inp, ranks, "chromamd")
-    assert done.returncode == 0, done.stderr
+    return relaxed_charged(tmp_path_factory.mktemp("checkpoints"), 100)
 
 
 def control(system: Path, folder: Path, ranks: int, ensemble: str = "NVT", frames: str = "run.dcd", steps: int = STEPS,
@@ -74,7 +56,7 @@ def control(system: Path, folder: Path, ranks: int, ensemble: str = "NVT", frame
                **({"reffile": system / "bricks.txt"} if held else {})},
         OUTPUT={"logfile": folder / "run.log", "dcdfile": folder / frames, "rstfile": folder / "end_().rst",
                 "checkpoint": folder / "check_().rst", "checkpoint_interval": interval, **(output or {})},
-        ENERGY=ENERGY | (energy or {}), CONSTRAINTS={"rigid_bond": "YES"},
+        ENERGY=PME | (energy or {}), CONSTRAINTS={"rigid_bond": "YES"},
         ENSEMBLE={"temperature": 300, **ENSEMBLES[ensemble]},
         DYNAMICS={"nsteps": steps, "eneout_period": 10, "crdout_period": 4, "timestep": 0.002, "iseed": 5,
                   "thermostat_period": 3, "barostat_period": 4, **dynamics}, **(RELEASED if held else {}))
@@ -265,7 +247,7 @@ def test_a_stopped_minimisation_goes_the_same_way(system, tmp_path, ranks):
             folder / "low.inp", INPUT={"topologyfile": system / "t.h5", "rstfile": system / f"start{ranks}_().rst",
                                        **({"continue": "YES"} if output else {})},
             OUTPUT={"logfile": folder / "run.log", "dcdfile": folder / "run.dcd", "rstfile": folder / "end_().rst",
-                    **output}, ENERGY=ENERGY, MINIMIZE={"nsteps": 100, "eneout_period": 5, "crdout_period": 10})
+                    **output}, ENERGY=PME, MINIMIZE={"nsteps": 100, "eneout_period": 5, "crdout_period": 10})
     finish(inp(tmp_path / "whole", {}), ranks)
     stopped = inp(tmp_path / "stopped", {"checkpoint": tmp_path / "check_().rst", "checkpoint_interval": EVERY_STEP})
     process = start(stopped, ranks)

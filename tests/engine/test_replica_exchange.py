@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta, gamma, kstest
 from support import systems
-from support.chain_in_water import KB, make_system
+from support.chain_in_water import KB, PME, relaxed_charged
 from support.engine_energies import assert_agree, energy_section, reference_energy, write_input
 from support.molecular_systems import solvated
 from support.processes import signal_engines, wait_until
@@ -23,7 +23,6 @@ from chromabuild.simulate.openmm_engine import NonbondedOptions
 
 pytestmark = pytest.mark.mpi
 
-PME = {"cutoffdist": 8, "switchdist": 7, "pairlistdist": 9, "deterministic": "YES"}
 ATMOSPHERE = 101325 * 1e-30 * 6.02214076e23 / 4184
 """kcal/mol/angstrom^3."""
 
@@ -131,24 +130,7 @@ def test_umbrellas_keep_their_densities(tmp_path):
 @pytest.fixture(scope="module")
 def system(tmp_path_factory) -> Path:
     """A charged chain among 60 waters, relaxed a little, as restart files of one and of two ranks."""
-    folder = tmp_path_factory.mktemp("replicas")
-    make_system(folder, 60, neutral=False)
-    set_up(folder, {"shardfile": folder / "bricks.txt"}, 1, "raw")
-    inp = systems.control(
-        folder / "relax.inp", INPUT={"topologyfile": folder / "t.h5", "rstfile": folder / "raw_().rst"},
-        OUTPUT={"rstfile": folder / "start1_().rst"}, ENERGY=PME | {"deterministic": "NO"},
-        MINIMIZE={"nsteps": 150, "force_scale_max": 5e-4})
-    done = systems.run("run", inp, program="chromamd")
-    assert done.returncode == 0, done.stderr
-    set_up(folder, {"rstfile": folder / "start1_().rst"}, 2, "start2")
-    return folder
-
-
-def set_up(folder: Path, source: dict, ranks: int, name: str) -> None:
-    inp = systems.control(folder / "setup.inp", INPUT={"topologyfile": folder / "t.h5", **source},
-                          OUTPUT={"rstfile": folder / f"{name}_().rst"}, ENERGY=PME)
-    done = systems.run("setup", inp, ranks, "chromamd")
-    assert done.returncode == 0, done.stderr
+    return relaxed_charged(tmp_path_factory.mktemp("replicas"), 60)
 
 
 def control(system: Path, folder: Path, ranks: int = 1, steps: int = 60, start: str | None = None,

@@ -8,6 +8,8 @@ from support import systems
 
 BOX = np.array([31.0, 30.0, 32.0])
 ENERGY = {"cutoffdist": 7, "switchdist": 7, "pairlistdist": 8}
+PME = {"cutoffdist": 8, "switchdist": 7, "pairlistdist": 9, "deterministic": "YES"}
+"""Of charged systems whose bits are compared."""
 KB = 0.0019872042586408316  # kcal/mol/K
 
 
@@ -39,6 +41,28 @@ def setup(folder: Path, ranks: int, name: str = "start", **dynamics: object) -> 
     done = systems.run("setup", inp, ranks)
     assert done.returncode == 0, done.stderr
     return pattern
+
+
+def relaxed_charged(folder: Path, n_waters: int) -> Path:
+    """A charged chain among waters, relaxed a little, as restart files ``startR_().rst`` of one and of two ranks; gives
+    the folder."""
+    make_system(folder, n_waters, neutral=False)
+    _set_up_charged(folder, {"shardfile": folder / "bricks.txt"}, 1, "raw")
+    inp = systems.control(
+        folder / "relax.inp", INPUT={"topologyfile": folder / "t.h5", "rstfile": folder / "raw_().rst"},
+        OUTPUT={"rstfile": folder / "start1_().rst"}, ENERGY=PME | {"deterministic": "NO"},
+        MINIMIZE={"nsteps": 150, "force_scale_max": 5e-4})
+    done = systems.run("run", inp, program="chromamd")
+    assert done.returncode == 0, done.stderr
+    _set_up_charged(folder, {"rstfile": folder / "start1_().rst"}, 2, "start2")
+    return folder
+
+
+def _set_up_charged(folder: Path, source: dict, ranks: int, name: str) -> None:
+    inp = systems.control(folder / "setup.inp", INPUT={"topologyfile": folder / "t.h5", **source},
+                          OUTPUT={"rstfile": folder / f"{name}_().rst"}, ENERGY=PME)
+    done = systems.run("setup", inp, ranks, "chromamd")
+    assert done.returncode == 0, done.stderr
 
 
 def minimised(folder: Path, ranks: int = 1) -> str:
