@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from chromabuild.analysis.averages import averages, first_equilibrated
 from chromabuild.analysis.backbone_states import TORSIONS, is_bii, is_canonical, is_south
@@ -20,6 +21,7 @@ from chromabuild.analysis.nucleosome_analysis import NucleosomeAnalysis
 from chromabuild.analysis.solvent import BOUND, DIRECT, SHELL, concentration, residence
 from chromabuild.analysis.solvent import SITES as DNA_SITES
 from chromabuild.analysis.solvent_analysis import SolventAnalysis
+from chromabuild.analysis.solvent_maps import SolventMaps
 from chromabuild.analysis.whole_nucleosomes import DYAD, SITES
 from chromabuild.base.files import atomic_path
 
@@ -219,3 +221,16 @@ def solvent_tables(analysis: SolventAnalysis, time: np.ndarray) -> tuple[dict[st
         stay.rows.append((kind, one.time, one.error, one.departures, float(ions[first:].mean())))
     return {"solvent_series": _series(time, columns), "solvent_sites": sites, "solvent_profile": profile,
             "solvent_residence": stay}, first
+
+
+def map_tables(analysis: SolventMaps) -> dict[str, Table]:
+    """``map_peaks``: where ions stand most often, with the heavy atom of the solute that is nearest."""
+    heavy = ~np.char.startswith(np.char.lstrip(analysis.solute_atoms.names.astype(str), "0123456789"), "H")
+    atoms, tree = analysis.solute_atoms[heavy], cKDTree(analysis.structure[heavy])
+    table = Table(("ion", "x_angstrom", "y_angstrom", "z_angstrom", "ions_mean", "nearest_atom", "distance_angstrom"))
+    for kind, counts in zip(analysis.solvent.kinds, analysis.results.ions, strict=True):
+        for place, value in analysis.grid.peaks(counts, analysis.n_frames):
+            distance, k = tree.query(place)
+            name = f"{atoms.segids[k]}:{atoms.resnames[k]}{atoms.resids[k]}:{atoms.names[k]}"
+            table.rows.append((kind, *place, value, name, float(distance)))
+    return {"map_peaks": table}

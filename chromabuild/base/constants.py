@@ -13,3 +13,5 @@ KCAL_PER_HARTREE = 627.5094740631
 """kcal/mol: 2625.4996394799 kJ/mol (CODATA 2018)."""
 AKMA_VELOCITY = 20.45482706
 """Angstrom/ps in angstrom over the root of u angstrom^2 mol/kcal (48.888 fs), the velocities of CHARMM's family."""
+COULOMB_CONSTANT = 138.93545764438198 * ANGSTROM_PER_NM / KJ_PER_KCAL
+"""kcal angstrom / mol / e^2; OpenMM's ONE_4PI_EPS0 (from the CODATA constants) in our units."""

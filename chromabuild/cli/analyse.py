@@ -42,18 +42,21 @@ def trajectory(
         "--trajectory", metavar="FILE", show_default=False, help="With --topology: its frames (DCD, XTC, ...).",
     )] = None,
     measure: Annotated[str, typer.Option(
-        metavar="LIST", help="Of dna, nucleosome, fibre and solvent; commas between.")] = "dna,nucleosome",
+        metavar="LIST", help="Of dna, nucleosome, fibre, solvent and map; commas between.")] = "dna,nucleosome",
     every: Annotated[int, typer.Option(min=1, metavar="N", help="Read one frame in N.")] = 1,
+    nucleosome: Annotated[int | None, typer.Option(
+        min=1, metavar="K", show_default="the first one; DNA where there is none",
+        help="Nucleosome that the measure map is made about.")] = None,
     output: Annotated[Path | None, typer.Option(
         "--output", "-o", metavar="FOLDER", show_default="FOLDER/analysis, or analysis with --topology",
         help="Where the tables go.")] = None,
     threads: ThreadsOption = None, json: JsonOption = False,
 ) -> None:
-    """Tables of DNA, nucleosomes, the fibre and ions along a trajectory.
+    """Tables of DNA, nucleosomes, the fibre and ions along a trajectory, and maps of the solvent.
 
     Base-pair and step parameters, grooves, backbone; unwrapping, sliding, gaping, tails; distances, stacking, linkers;
-    ions at DNA: averages over the equilibrated part with block errors, and series of every frame. What is there already
-    for the same input is kept.
+    ions at DNA: averages over the equilibrated part with block errors, and series of every frame; maps of ions, water
+    and the electrostatic potential. What is there already for the same input is kept.
 
     \b
     Examples:
@@ -75,7 +78,7 @@ def trajectory(
         source = analysis.file_source(topology, frames) if topology else analysis.phase_source(folder, phase)
         target = output or (Path(analysis.FOLDER) if topology else folder / analysis.FOLDER)
         chosen = [name for name in (word.strip() for word in measure.split(",")) if name]
-        summary = analysis.analyse(source, target, chosen, every, thread_count(threads), progress)
+        summary = analysis.analyse(source, target, chosen, every, thread_count(threads), nucleosome, progress)
     show(summary, json, [*summary_lines(summary), *summary["files"]])
 
 

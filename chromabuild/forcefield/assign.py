@@ -18,10 +18,11 @@ import openmm
 from openmm import app
 
 import chromabuild
+from chromabuild.base.constants import COULOMB_CONSTANT
 from chromabuild.base.errors import BadInputError, IntegrityError
 from chromabuild.base.force_fields import FORCE_FIELDS, WaterName, force_field_files
 from chromabuild.base.progress import Progress, silent
-from chromabuild.forcefield.openmm_system import COULOMB_CONSTANT, SystemTerms, Term, read_system, separate_urey_bradley
+from chromabuild.forcefield.openmm_system import SystemTerms, Term, read_system, separate_urey_bradley
 from chromabuild.forcefield.rules import Rules, rules_for
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.molecule.residues import SITE, SOLVENT, residue_library, residue_names

@@ -8,7 +8,8 @@ import openmm
 from openmm import app, unit
 
 import chromabuild
-from chromabuild.forcefield.openmm_system import COULOMB_CONSTANT, SystemTerms, Term, read_system, separate_urey_bradley
+from chromabuild.base.constants import COULOMB_CONSTANT
+from chromabuild.forcefield.openmm_system import SystemTerms, Term, read_system, separate_urey_bradley
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.forcefield.virtual_sites import no_sites
 

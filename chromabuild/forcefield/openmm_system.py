@@ -17,9 +17,6 @@ from chromabuild.base.constants import ANGSTROM_PER_NM, KJ_PER_KCAL
 from chromabuild.base.errors import BadInputError
 from chromabuild.forcefield.virtual_sites import read_sites
 
-COULOMB_CONSTANT = 138.93545764438198 * ANGSTROM_PER_NM / KJ_PER_KCAL
-"""kcal angstrom / mol / e^2; OpenMM's ONE_4PI_EPS0 (from the CODATA constants) in our units."""
-
 Term = dict[str, np.ndarray]
 """``atoms`` (m, 2..5) int64 and the parameter columns (m,) of docs/reference/file-formats.md."""
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from chromabuild.analysis.frame_analysis import FrameAnalysis
     from chromabuild.analysis.tables import Table
 
-MEASURES = ("dna", "nucleosome", "fibre", "solvent")
+MEASURES = ("dna", "nucleosome", "fibre", "solvent", "map")
 FOLDER = "analysis"
 FILE_NAME = "analysis.json"
 FORMAT, VERSION = "chromabuild-analysis", 1
@@ -93,8 +93,10 @@ def file_source(topology: Path, trajectory: Path | None) -> Source:
 
 
 def analyse(source: Source, folder: Path, measures: Sequence[str] = ("dna", "nucleosome"), every: int = 1,
-            threads: int = 1, progress: Progress = silent) -> Summary:
+            threads: int = 1, nucleosome: int | None = None, progress: Progress = silent) -> Summary:
     """Write the tables of some measures into a folder, and sum them up; what is there already stays.
+
+    ``nucleosome``, from 1, is what the measure map is made about: by default the first one, DNA where there is none.
 
     Raises BadInputError for an unknown measure, too few frames, DNA or nucleosomes that are missing, and files that
     end early.
@@ -104,19 +106,20 @@ def analyse(source: Source, folder: Path, measures: Sequence[str] = ("dna", "nuc
         raise BadInputError(f"{unknown[0] if unknown else 'nothing'} is no measure: choose from {', '.join(MEASURES)}")
     if every > len(source.time):
         raise BadInputError(f"every = {every} is more than the {len(source.time)} frames of {source.name}: choose less")
-    key = _key(source, every)
+    keys = dict.fromkeys(MEASURES, _key(source, every))
+    keys["map"] += f" about {nucleosome}"
     record = _read(folder)
-    done = {measure: entry for measure, entry in record.items()
-            if entry["key"] == key and all(_is_there(folder, name, hashed) for name, hashed in entry["files"].items())}
+    done = {measure: entry for measure, entry in record.items() if entry["key"] == keys.get(measure)
+            and all(_is_there(folder, name, hashed) for name, hashed in entry["files"].items())}
     kept = [measure for measure in measures if measure in done]
     for number, measure in enumerate(one for one in MEASURES if one in measures and one not in done):
         progress(measure, number / len(measures))
-        tables, first, extra = _measured(source, measure, every, threads, folder)
+        tables, first, extra = _measured(source, measure, every, threads, folder, nucleosome)
         for name, table in tables.items():
             table.write(folder / f"{name}.csv")
         names = [f"{name}.csv" for name in tables] + extra
         time = source.time[::every]
-        entry = {"key": key, "source": source.name, "frames": len(time), "every": every,
+        entry = {"key": keys[measure], "source": source.name, "frames": len(time), "every": every,
                  "from_ps": float(time[first]), "to_ps": float(time[-1]),
                  "files": {name: file_hash(folder / name) for name in names}}
         record = {one: old for one, old in _read(folder).items() if one != measure} | {measure: entry}
@@ -132,8 +135,8 @@ def analyse(source: Source, folder: Path, measures: Sequence[str] = ("dna", "nuc
             "files": [str(folder / name) for entry in entries.values() for name in entry["files"]]}
 
 
-def _measured(source: Source, measure: str, every: int, threads: int,
-              folder: Path) -> "tuple[dict[str, Table], int, list[str]]":
+def _measured(source: Source, measure: str, every: int, threads: int, folder: Path,
+              nucleosome: int | None) -> "tuple[dict[str, Table], int, list[str]]":
     """Tables of a measure, the frame from which they count, and further files that were written."""
     from chromabuild.analysis import tables
 
@@ -152,6 +155,13 @@ def _measured(source: Source, measure: str, every: int, threads: int,
         found = _run(SolventAnalysis(source.universe, whose=source.name), source, every, threads)
         kept = _keep_frames(found, SolventAnalysis.MEASURES, time, folder, measure)
         return *tables.solvent_tables(found, time), [kept]
+    if measure == "map":
+        from chromabuild.analysis.histones import find_octamers
+        from chromabuild.analysis.solvent_maps import SolventMaps
+
+        about = nucleosome or (1 if find_octamers(source.universe) else None)
+        found = _run(SolventMaps(source.universe, about, source.name), source, every, threads)
+        return tables.map_tables(found), 0, found.write(folder)
     from chromabuild.analysis.whole_nucleosomes import WholeNucleosomes
 
     whole = WholeNucleosomes(source.universe, source.name)

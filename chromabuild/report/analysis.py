@@ -26,7 +26,8 @@ def analysis_section(folder: Path) -> str:
         return ""
     parts, said = [], ""
     for measure, title, writer in (("dna", "DNA", _dna), ("nucleosome", "Nucleosomes", _nucleosomes),
-                                   ("fibre", "Fibre", _fibre), ("solvent", "Ions", _solvent)):
+                                   ("fibre", "Fibre", _fibre), ("solvent", "Ions", _solvent),
+                                   ("map", "Maps of the solvent", _maps)):
         if measure in measures and all((tables / name).is_file() for name in measures[measure]["files"]):
             lead = _lead(measures[measure])
             parts.append(f"<h3>{title}</h3>{lead if lead != said else ''}{writer(tables)}")
@@ -170,3 +171,12 @@ def _solvent(tables: Path) -> str:
         (Curves(bound, "time, ps", "ions within 6 Å"), "Ions within 6 Å of DNA.", "analysis bound ions"),
     )) + html.table(("ion", "residence, ps", "error", "departures", "share bound"), times,
                     note="For information. Residence within 6 Å: time bound divided by departures seen.")
+
+
+def _maps(tables: Path) -> str:
+    peaks = [(row["ion"], row["nearest_atom"], float(row["distance_angstrom"]), float(row["ions_mean"]))
+             for row in _read(tables / "map_peaks.csv")]
+    files = ", ".join(f"<code>{html.text(path.name)}</code>" for path in sorted(tables.glob("map_*.mrc")))
+    held = html.table(("ion", "nearest atom", "distance, Å", "ions within 2 Å"), sorted(peaks, key=lambda row: -row[3]),
+                      note="For information. Places that most ions were near, on average over the frames.")
+    return f"<p>{files} open beside <code>map_structure.pdb</code> in ChimeraX, VMD and PyMOL.</p>{held * bool(peaks)}"

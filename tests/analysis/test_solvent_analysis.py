@@ -1,32 +1,15 @@
 """Ions around DNA: planted places, brute-force distances in boxes, uniform solutions, known residence times."""
 
-import MDAnalysis
 import numpy as np
 import pytest
 from MDAnalysis.lib.distances import distance_array
+from support.solvated_dna import solvated
 from support.universes import built_dna, universe_of
 
 from chromabuild.analysis.solvent import SHELL, SITES, WATER, concentration, nearest_atoms, residence, shells
 from chromabuild.analysis.solvent_analysis import SolventAnalysis
 from chromabuild.base.errors import BadInputError
 from chromabuild.dna.steps import rebuild
-
-
-def solvated(ions, waters, frames, box):
-    """DNA of 12 base pairs beside ions (names) and waters; ``frames`` of their places."""
-    steps = np.tile([0.0, 0.0, 3.4, 0.0, 0.0, 36.0], (11, 1))
-    dna = universe_of(built_dna("GATTACAGCCTG", *rebuild(steps)))
-    n = len(ions) + waters
-    extra = MDAnalysis.Universe.empty(n, n, 1, atom_resindex=np.arange(n), residue_segindex=np.zeros(n, int),
-                                      trajectory=True)
-    extra.add_TopologyAttr("names", [*ions, *["O"] * waters])
-    extra.add_TopologyAttr("resnames", [*ions, *["HOH"] * waters])
-    extra.add_TopologyAttr("resids", np.arange(1, n + 1))
-    extra.add_TopologyAttr("segids", ["ION"])
-    both = MDAnalysis.Merge(dna.atoms, extra.atoms)
-    places = [np.concatenate([dna.atoms.positions, frame]) for frame in frames]
-    both.load_new(np.array(places, np.float32), dimensions=np.tile(np.float32(box), (len(frames), 1)), dt=2.0)
-    return both, dna
 
 
 @pytest.mark.parametrize("box", [[40, 45, 50, 90, 90, 90], [50, 50, 50, 60, 60, 90], [44, 44, 60, 90, 90, 120]])

@@ -10,13 +10,14 @@ from openmm import app, unit
 from support.charmm36m import charmm36m
 from support.molecular_systems import make_solute, openmm_topology
 
+from chromabuild.base.constants import COULOMB_CONSTANT
 from chromabuild.base.errors import BadInputError, IntegrityError
 from chromabuild.base.force_fields import force_field_files
 from chromabuild.build.assembly import assemble_solute
 from chromabuild.build.duplex import build_dna
 from chromabuild.dna.curve import circular_path
 from chromabuild.forcefield.assign import make_topology
-from chromabuild.forcefield.openmm_system import COULOMB_CONSTANT, read_system, separate_urey_bradley
+from chromabuild.forcefield.openmm_system import read_system, separate_urey_bradley
 from chromabuild.forcefield.topology_file import Topology
 from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.molecule.solute import Solute
