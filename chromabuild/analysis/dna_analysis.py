@@ -7,7 +7,9 @@ import numpy as np
 from chromabuild.analysis.backbone_states import backbone_torsions, sugar_pucker
 from chromabuild.analysis.frame_analysis import FrameAnalysis
 from chromabuild.analysis.helix_shape import groove_widths, helix_axes, hydrogen_bonds, local_bends
-from chromabuild.analysis.nucleotides import Nucleotides, find_nucleotides, helix_of
+from chromabuild.analysis.nucleotides import Helix, Nucleotides, find_nucleotides, helix_of
+from chromabuild.dna.knot import knot_determinant
+from chromabuild.dna.linking import twist, writhe
 
 if TYPE_CHECKING:
     import MDAnalysis
@@ -25,7 +27,9 @@ class DnaAnalysis(FrameAnalysis):
     - ``groove`` (f, m, 4): widths ``GROOVES``, angstrom; ``bend`` (f, m): degree over about two turns;
     - ``hydrogen_bond`` (f, n, 3): distances of heavy atoms, angstrom;
     - ``torsion`` (f, 2, n, 7): ``TORSIONS`` of strand I and of the partners, degree;
-    - ``pucker`` (f, 2, n, 2): phase and amplitude of the sugars, degree.
+    - ``pucker`` (f, 2, n, 2): phase and amplitude of the sugars, degree;
+    - ``circle`` (f, c, 4): of the c closed duplexes the linking number, twist and writhe in turns, and the determinant
+      of the knot (1: none).
 
     Raises BadInputError where the universe has no duplex.
 
@@ -37,7 +41,7 @@ class DnaAnalysis(FrameAnalysis):
     """
 
     MEASURES: ClassVar[dict[str, type]] = dict.fromkeys(
-        ("pair", "step", "groove", "bend", "hydrogen_bond", "torsion", "pucker"), np.float32)
+        ("pair", "step", "groove", "bend", "hydrogen_bond", "torsion", "pucker", "circle"), np.float32)
 
     def __init__(self, universe: "MDAnalysis.Universe", nucleotides: Nucleotides | None = None,
                  verbose: bool = False) -> None:
@@ -57,8 +61,11 @@ class DnaAnalysis(FrameAnalysis):
         origin, frame = self.nucleotides.base_frames(place)
         torsion, pucker = backbone_torsions(self.nucleotides, place), sugar_pucker(place)
         found: dict[str, list[np.ndarray]] = {measure: [] for measure in self.MEASURES}
+        found["circle"].append(np.empty((0, 4)))
         for pairs in self.nucleotides.duplexes:
             helix = helix_of(pairs, origin, frame)
+            if pairs.closed:
+                found["circle"].append(_of_circle(helix))
             both = np.stack([pairs.first, pairs.second])
             for measure, values in (
                 ("pair", helix.pair), ("step", helix.step), ("groove", groove_widths(pairs, place)),
@@ -69,3 +76,9 @@ class DnaAnalysis(FrameAnalysis):
                 found[measure].append(values)
         return {measure: np.concatenate(values, axis=1 if measure in ("torsion", "pucker") else 0)
                 for measure, values in found.items()}
+
+
+def _of_circle(helix: Helix) -> np.ndarray:
+    """(1, 4) linking number, twist, writhe and determinant of the knot."""
+    turns, coiled = twist(helix.origin, helix.frame, closed=True), writhe(helix.origin, closed=True)
+    return np.array([[turns + coiled, turns, coiled, knot_determinant(helix.origin)]])

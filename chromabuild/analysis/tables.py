@@ -115,8 +115,14 @@ def dna_tables(analysis: DnaAnalysis, time: np.ndarray) -> tuple[dict[str, Table
                                      ("alpha/gamma canonical", canonical, "alpha")):
         known = np.isfinite(found.torsion[..., TORSIONS.index(torsion)])  # elsewhere there is no such state
         _add(nucleotides, nucleotide_labels, quantity, "share", np.where(known, state, np.nan).reshape(-1, flat), first)
-    return {"dna_pairs": pairs, "dna_steps": steps, "dna_nucleotides": nucleotides,
-            "dna_series": _series(time, columns)}, first
+    made = {"dna_pairs": pairs, "dna_steps": steps, "dna_nucleotides": nucleotides,
+            "dna_series": _series(time, columns)}
+    closed = [d for d, run in enumerate(duplexes, 1) if run.closed]
+    if closed:
+        made["dna_circles"] = Table(
+            ("time_ps", "duplex", "linking_number_turns", "twist_turns", "writhe_turns", "knot_determinant"),
+            [(_moment(moment), d, *found.circle[f, k]) for f, moment in enumerate(time) for k, d in enumerate(closed)])
+    return made, first
 
 
 def nucleosome_tables(analysis: NucleosomeAnalysis, time: np.ndarray) -> tuple[dict[str, Table], int]:
