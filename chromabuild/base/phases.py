@@ -12,6 +12,8 @@ from chromabuild.base.section import Positive, Section
 LENGTH = r"^\s*[0-9.]+(?:[eE][+-]?[0-9]+)?\s*(?:fs|ps|ns|us)\s*$"
 """What a length of simulated time looks like."""
 Group = Literal["solute", "heavy", "backbone", "dna", "protein", "histone-core", "tails"]
+Solute = Literal["solute", "dna", "protein", "histone-core", "tails"]
+Scaled = Literal["bond", "angle", "urey", "dihedral", "improper", "cmap", "charge", "lj"]
 NUCLEOSOME_GROUPS = ("protein", "histone-core", "tails")
 """Groups that a locus without nucleosomes has no atom of."""
 DEFAULT_TIMESTEP = 2.0
@@ -32,10 +34,13 @@ class Restraint(Section):
 
 
 class Exchange(Section):
-    """Replicas at several temperatures that exchange them: the colder ones inherit what the hotter ones find."""
+    """Replicas at several temperatures, of all or of a solute, that exchange them: the colder ones inherit what the hotter
+    ones find."""
 
     temperatures: tuple[Positive, ...] = Field(description="kelvin, ascending; a replica each, on an equal share of `dynamics.ranks`")
     period: int = Field(1000, ge=1, description="steps between attempts to exchange the temperatures of neighbours")
+    solute: Solute | None = Field(None, description="group that alone has the temperatures, by scaling what acts on it (REST2); everything else has the lowest one; empty: all atoms have them")
+    terms: tuple[Scaled, ...] = Field((), description="with `solute`: what is scaled (gREST); empty: everything")
 
 
 class Phase(Section):
@@ -139,6 +144,8 @@ def _problem_of_exchange(phase: Phase, exchange: Exchange) -> str | None:
         return "exchange.temperatures has fewer than two: add some, or remove exchange"
     if any(second <= first for first, second in zip(temperatures, temperatures[1:], strict=False)):
         return "exchange.temperatures must ascend, since neighbours in the list exchange"
+    if exchange.terms and exchange.solute is None:
+        return "exchange.terms are those of a solute: give exchange.solute, or remove them"
     if phase.temperature is not None:
         return "temperature and exchange.temperatures are both given: remove temperature"
     if phase.ensemble == "NVE":

@@ -99,8 +99,13 @@ def check_box(config: Settings) -> None:
 
 
 def check_restraints(config: Settings, nucleosomes: int) -> None:
-    """Raises BadInputError for a restraint on a group that a locus of so many nucleosomes has no atom of."""
+    """Raises BadInputError for a restraint or an exchange of a group that a locus of so many nucleosomes has no atom
+    of."""
     for phase in config.simulate.chosen():
+        solute = phase.exchange.solute if phase.exchange else None
+        if solute in NUCLEOSOME_GROUPS and nucleosomes == 0:
+            raise BadInputError(f"phase {phase.name} of simulate exchanges temperatures of {solute}, and the locus has "
+                                "no nucleosome: remove exchange.solute")
         for restraint in phase.restraints:
             if restraint.group in NUCLEOSOME_GROUPS and nucleosomes == 0:
                 raise BadInputError(f"phase {phase.name} of simulate restrains {restraint.group}, and the locus has no "

@@ -25,6 +25,7 @@ from chromabuild.base.errors import (
 )
 from chromabuild.base.files import atomic_path
 from chromabuild.base.in_use import lock_descriptors
+from chromabuild.base.phases import Exchange
 from chromabuild.base.settings import HEALTH_KEYS, DynamicsSection
 from chromabuild.forcefield.molecule_runs import trajectory_ranges
 from chromabuild.forcefield.topology_file import molecule_kinds
@@ -412,8 +413,29 @@ def phase_sections(task: Task, phase: PlannedPhase) -> Sections:
         chosen = trajectory_ranges(task.topology, task.dynamics.trajectory_selection)
         sections["OUTPUT"] |= {"dcdfile": task.folder / f"{_replica_stem(phase)}.dcd",
                                "dcd_atoms": ",".join(f"{first}-{last}" for first, last in chosen)}
-    molecules = molecule_kinds(task.topology) if phase.restraints else {}
-    return sections | restraint_sections(phase, molecules, end_bonds(task.topology) if phase.end_pairs else ())
+    solute = phase.exchange.solute if phase.exchange else None
+    molecules = molecule_kinds(task.topology) if phase.restraints or solute else {}
+    held = restraint_sections(phase, molecules, end_bonds(task.topology) if phase.end_pairs else ())
+    sections |= held
+    if phase.exchange and solute:
+        from chromabuild.simulate.groups import hotter_expression
+
+        groups = held.get("SELECTION", {})
+        number = len(groups) + 1
+        sections["SELECTION"] = groups | {f"group{number}": hotter_expression(phase.name, solute, molecules)}
+        sections["REMD"] = exchange_section(phase.exchange, task.seed, number)
+    return sections
+
+
+def exchange_section(exchange: Exchange, seed: int, group: int = 1) -> dict[str, object]:
+    """[REMD] of an exchange; ``group``: number of the group in [SELECTION] that is its solute, if it has one."""
+    keys: dict[str, object] = {
+        "exchange_period": exchange.period, "iseed": seed, "nreplica1": len(exchange.temperatures),
+        "parameters1": " ".join(f"{kelvin:g}" for kelvin in exchange.temperatures)}
+    if exchange.solute is None:
+        return keys
+    return keys | {"type1": "REST", "select_index1": group,
+                   "param_type1": " ".join(exchange.terms).upper() if exchange.terms else None}
 
 
 def _replica_stem(phase: PlannedPhase) -> str:
@@ -432,9 +454,9 @@ def settings_sections(task: Task, phase: PlannedPhase) -> Sections:
         "OUTPUT": files, **interaction_sections(task)}
     if phase.exchange:
         files["remfile"] = task.folder / f"{replica}.rem"
-        sections["REMD"] = {"exchange_period": phase.exchange.period, "iseed": task.seed,
-                            "nreplica1": phase.replicas,
-                            "parameters1": " ".join(f"{kelvin:g}" for kelvin in phase.exchange.temperatures)}
+        sections["REMD"] = exchange_section(phase.exchange, task.seed)
+        if phase.exchange.solute:
+            sections["SELECTION"] = {"group1": "all"}  # until the topology says what the solute is
     periods = {"eneout_period": phase.output_period, "crdout_period": phase.trajectory_period if phase.frames else 0}
     if phase.kind == "minimise":
         sections["MINIMIZE"] = {"method": "SD", "nsteps": phase.steps, "force_scale_max": FORCE_SCALE_MAX, **periods}

@@ -1,4 +1,5 @@
-"""Groups of atoms that restraints hold: as expressions of chromamd's [SELECTION], and as masks of a molecule's atoms.
+"""Groups of atoms that restraints hold or an exchange makes hotter: as expressions of chromamd's [SELECTION], and as
+masks of a molecule's atoms.
 
 Both follow from the same conditions: names of molecules, ranges of residue numbers, names of atoms, and weight.
 """
@@ -81,8 +82,22 @@ def expression(group: str, molecules: Mapping[str, str]) -> str:
     >>> expression("tails", {"DNA-I": "DA", "H4": "SER", "HOH": "HOH"})
     'heavy and (mname:H4 and (rno:1-23))'
     """
-    text = " or ".join(condition.expression() for condition in _conditions(group, molecules))
+    text = _any_of(group, molecules)
     return text if not text or group == "solute" else f"heavy and ({text})"
+
+
+def hotter_expression(phase: str, group: str, molecules: Mapping[str, str]) -> str:
+    """The same with hydrogens, of a group whose temperatures a phase exchanges. Raises BadInputError when it has no
+    atom."""
+    text = _any_of(group, molecules)
+    if not text:
+        raise BadInputError(f"phase {phase} exchanges temperatures of {group}, and the system has no atom of it: "
+                            "remove exchange.solute")
+    return text
+
+
+def _any_of(group: str, molecules: Mapping[str, str]) -> str:
+    return " or ".join(condition.expression() for condition in _conditions(group, molecules))
 
 
 def mask(group: str, template: MoleculeTemplate) -> np.ndarray:

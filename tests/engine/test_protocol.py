@@ -259,6 +259,22 @@ def test_exchange_of_temperatures(build):
 
 @pytest.mark.mpi
 @pytest.mark.release
+def test_exchange_of_a_solutes_temperature(build):
+    """REST2 of DNA while a restraint holds its backbone: the groups of both, the terms, and a run of two replicas."""
+    phases = [{"name": "minimise", "kind": "minimise", "steps": 5},
+              {"name": "rest", "steps": 6, "output_period": 3, "restraints": [{"group": "backbone", "constant": 1.0}],
+               "exchange": {"temperatures": [300, 400], "period": 3, "solute": "dna", "terms": ["charge", "lj"]}}]
+    config = config_of(phases, ranks=2)
+    task = task_of(build, config, "rest")
+    sections = chromamd.phase_sections(task, plan_phases(config.simulate)[1])
+    assert sections["REMD"]["type1"] == "REST" and sections["REMD"]["param_type1"] == "CHARGE LJ"
+    assert sections["REMD"]["select_index1"] == 2 and sections["SELECTION"]["group2"].startswith("mname:")
+    run_phases(config, task, chromamd)
+    assert ExchangeReport.read(task.folder / "02-rest_rep1.log").pairs[1, 2][1] == 2
+
+
+@pytest.mark.mpi
+@pytest.mark.release
 @pytest.mark.parametrize(("engine", "others"), [
     (chromamd, {"ranks": 2}), pytest.param(openmm_engine, {}, marks=pytest.mark.filterwarnings("ignore"))],
     ids=["chromamd", "openmm"])

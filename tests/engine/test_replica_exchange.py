@@ -348,11 +348,13 @@ def scaled(topology: Topology, template: int, chosen: np.ndarray, factor: float,
     return replace(topology, templates=templates, **others)
 
 
-@pytest.mark.parametrize("terms", TERMS_OF_REST)
-def test_scaled_energies_are_those_of_openmm_with_scaled_parameters(tmp_path, terms):
-    """REST2 and gREST at the factor 300/400, of a part of a peptide in water; every term, on one rank and two. To 1e-6
-    in double precision, as for topologies that are not scaled."""
-    system, options = solvated("peptide", 26.0), NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(30, 30, 30))
+@pytest.mark.parametrize(("solute", "edge", "grid", "terms"), [
+    *(("peptide", 26.0, 30, terms) for terms in TERMS_OF_REST), ("duplex", 36.0, 40, "ALL")])
+def test_scaled_energies_are_those_of_openmm_with_scaled_parameters(tmp_path, solute, edge, grid, terms):
+    """REST2 and gREST at the factor 300/400, of a part of a peptide or of a strand of DNA, whose residues occur beyond
+    it as well; every term, on one rank and two. To 1e-6 in double precision, as for topologies that are not scaled.
+    """
+    system, options = solvated(solute, edge), NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(grid,) * 3)
     chosen = np.arange(len(system.topology.templates[0].charge)) < 80
     judged = replace(system, topology=scaled(system.topology, 0, chosen, 0.75, TERMS_OF_REST[terms].split()))
     expected = reference_energy(judged, options)

@@ -12,6 +12,7 @@ module start
   use settings, only: settings_t
   use setup, only: read_domain
   use simulation, only: simulation_t
+  use solute_scaling, only: separate_solute
   use topology, only: topology_t
   implicit none
   private
@@ -129,7 +130,7 @@ contains
     call sim%comm%reorder(findloc(process, sim%comm%rank, dim=1) - 1)
   end subroutine place_on_torus
 
-  !> The topology, with the masses that the control file asks for.
+  !> The topology, with parameters of its own for a solute, and the masses that the control file asks for.
   subroutine read_topology(sim, settings, error)
     class(simulation_t), intent(inout) :: sim
     type(settings_t), intent(in) :: settings
@@ -137,6 +138,7 @@ contains
     logical :: fits
     call sim%topology%read(settings%input%topology, error)
     call sim%comm%agree(error)
+    if (.not. allocated(error) .and. settings%solute%group > 0) call separate_solute(sim%topology, settings, error)
     if (allocated(error) .or. .not. settings%dynamics%heavy_hydrogens) return
     associate (dynamics => settings%dynamics)
       call sim%topology%repartition_hydrogen_mass(dynamics%hydrogen_ratio, dynamics%lone_hydrogen_ratio, &

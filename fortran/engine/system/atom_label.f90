@@ -30,7 +30,7 @@ contains
     call topology%locate_in_molecule(id, kind, atom)
     call file%open(topology%path, error)
     if (allocated(error)) return
-    call names%read(file, kind, error)
+    call names%read(file, topology%molecules(kind)%named_as, error)
     call file%close()
     if (allocated(error)) return
     home = "segment "//trim(names%segment(atom))
@@ -48,7 +48,8 @@ contains
     integer :: run
     number = 1
     do run = 1, size(topology%run_molecule)
-      if (topology%run_molecule(run) /= kind .or. topology%run_first_atom(run) > id) cycle
+      if (topology%molecules(topology%run_molecule(run))%named_as /= topology%molecules(kind)%named_as .or. &
+          topology%run_first_atom(run) > id) cycle
       number = number + (min(id, topology%run_first_atom(run + 1)) - topology%run_first_atom(run))/ &
                topology%molecules(kind)%n_atoms
     end do

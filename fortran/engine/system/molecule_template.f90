@@ -42,6 +42,7 @@ module molecule_template
     procedure :: read => read_template
     procedure :: is_solvent
     procedure :: place_in_group
+    procedure :: reach_of_terms
   end type molecule_template_t
 
 contains
@@ -63,6 +64,25 @@ contains
       place = place + 1
     end do
   end function place_in_group
+
+  !> How far each piece and its terms reach before and behind its first atom, (2, pieces).
+  pure function reach_of_terms(self) result(reach)
+    class(molecule_template_t), intent(in) :: self
+    integer :: reach(2, size(self%first_atom) - 1), kind, p
+    reach(1, :) = 0
+    reach(2, :) = self%first_atom(2:) - self%first_atom(:size(reach, 2)) - 1
+    do kind = 1, n_kinds
+      associate (terms => self%terms(kind))
+        do p = 1, size(reach, 2)
+          associate (atoms => terms%atom(:, terms%first_of_piece(p):terms%first_of_piece(p + 1) - 1))
+            if (size(atoms) == 0) cycle
+            reach(1, p) = min(reach(1, p), minval(atoms) - self%first_atom(p))
+            reach(2, p) = max(reach(2, p), maxval(atoms) - self%first_atom(p))
+          end associate
+        end do
+      end associate
+    end do
+  end function reach_of_terms
 
   !> Read the group `template/NNNN` or `pieces` of a topology file. `n_types`, `n_maps`: Lennard-Jones types and
   !> correction maps.

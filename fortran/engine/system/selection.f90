@@ -58,18 +58,17 @@ module selection
 
 contains
 
-  !> Read names, residues and segments of all kinds of molecules from the topology file.
-  subroutine read_names(self, path, n_molecules, error)
+  !> Read names, residues and segments of all kinds of molecules from the file of a topology.
+  subroutine read_names(self, topology, error)
     class(atom_names_t), intent(inout) :: self
-    character(len=*), intent(in) :: path
-    integer, intent(in) :: n_molecules
+    type(topology_t), intent(in) :: topology
     type(error_t), allocatable, intent(out) :: error
     type(hdf5_file_t) :: file
     integer :: t
-    call file%open(path, error)
+    call file%open(topology%path, error)
     if (allocated(error)) return
-    allocate (self%molecule(n_molecules))
-    do t = 1, n_molecules
+    allocate (self%molecule(maxval(topology%molecules%named_as)))
+    do t = 1, size(self%molecule)
       call self%molecule(t)%read(file, t, error)
       if (allocated(error)) exit
     end do
@@ -292,18 +291,19 @@ contains
     logical :: stack(max_items)
     integer(int64) :: origin, copy, number
     real(real64) :: mass
-    integer :: t, a, k, top, run
+    integer :: t, a, k, top, run, named
     logical :: is_shared, is_numbered
     call topology%locate(id, t, a, origin)
     mass = topology%templates(t)%mass(a)
     call topology%locate_in_molecule(id, t, a, run, copy)
-    is_numbered = names%molecule(t)%is_one_residue .and. allocated(topology%run_residue)
+    named = topology%molecules(t)%named_as
+    is_numbered = names%molecule(named)%is_one_residue .and. allocated(topology%run_residue)
     is_shared = .false.
     if (.not. is_numbered) is_shared = topology%molecule_count(t) > 1
-    number = names%molecule(t)%residue_number(a)
+    number = names%molecule(named)%residue_number(a)
     if (is_numbered) number = topology%run_residue(run) + copy
     top = 0
-    associate (molecule => names%molecule(t))
+    associate (molecule => names%molecule(named))
       do k = 1, self%n_items
         associate (item => self%item(k))
           if (item%kind < does_and) top = top + 1

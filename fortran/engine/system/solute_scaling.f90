@@ -6,17 +6,19 @@
 !> Lennard-Jones energies among themselves by f and with others by sqrt f; a bonded term that has k of its l atoms in the
 !> solute is multiplied by f^(k/l). Pairs 1-4 are scaled like other pairs.
 !>
-!> All this happens in the topology. Atoms that are one in it, because they are copies of each other, must be chosen alike.
+!> All this happens in the topology, in which the solute has parameters of its own. Only of many equal molecules in a row,
+!> such as waters, all must be chosen or none.
 module solute_scaling
   use base_kinds, only: int64, real64
   use base_error, only: error_t
+  use divided_pieces, only: divide_pieces
   use selection, only: atom_names_t, selection_t
   use settings, only: scales_charge, scales_lj, settings_t
   use term_list, only: is_cmap, is_exclusion, is_pair14, kind_width, n_kinds
   use topology, only: topology_t
   implicit none
   private
-  public :: solute_scaling_t
+  public :: solute_scaling_t, separate_solute
 
   !> Of each term of a kind of a template: how many of its atoms are of the solute, -1 = not known yet.
   type :: counts_t
@@ -44,6 +46,18 @@ module solute_scaling
 
 contains
 
+  !> Give the solute of the settings parameters of its own in a topology that has just been read.
+  subroutine separate_solute(topology, settings, error)
+    type(topology_t), intent(inout) :: topology
+    type(settings_t), intent(in) :: settings
+    type(error_t), allocatable, intent(out) :: error
+    type(selection_t) :: selection
+    type(atom_names_t) :: names
+    call selection%read(settings, settings%solute%group, error)
+    if (.not. allocated(error)) call names%read(topology, error)
+    if (.not. allocated(error)) call divide_pieces(topology, selection, names, error)
+  end subroutine separate_solute
+
   !> Find the solute of the settings, and give its atoms types of their own. Of any rank.
   subroutine init(self, settings, topology, error)
     class(solute_scaling_t), intent(inout) :: self
@@ -60,7 +74,7 @@ contains
     if (.not. self%is_on) return
     self%scales = settings%solute%scales
     call selection%read(settings, settings%solute%group, error)
-    if (.not. allocated(error)) call names%read(settings%input%topology, size(topology%molecules), error)
+    if (.not. allocated(error)) call names%read(topology, error)
     if (allocated(error)) return
     allocate (self%template(size(topology%templates)))
     do t = 1, size(topology%templates)
@@ -93,8 +107,8 @@ contains
     if (.not. any_chosen) then
       call settings%refuse_group(settings%solute%group, "chooses no atom", error)
     else if (.not. fits) then
-      call settings%refuse_group(settings%solute%group, "chooses some of several copies of a molecule or residue, which have "// &
-                                 "one set of parameters: choose all of them or none as the solute", error)
+      call settings%refuse_group(settings%solute%group, "chooses some of several equal molecules in a row, which have one "// &
+                                 "set of parameters: choose all of them or none as the solute", error)
     end if
     if (allocated(error)) return
     call divide_types(self, topology)

@@ -12,12 +12,12 @@ module topology
   use term_list, only: is_bond, n_kinds
   implicit none
   private
-  public :: topology_t
+  public :: molecule_t, topology_t
 
   !> A kind of molecule: its template, and where its pieces begin in the molecule (one more entry: its end) and in the
-  !> template. A molecule that is not cut is one piece.
+  !> template. A molecule that is not cut is one piece. `named_as`: the kind of the file that has its names.
   type :: molecule_t
-    integer :: n_atoms = 0, template = 0
+    integer :: n_atoms = 0, template = 0, named_as = 0
     integer, allocatable :: first_atom(:), first_in_template(:)
   end type molecule_t
 
@@ -51,6 +51,7 @@ module topology
     procedure :: site_count
     procedure :: group_count
     procedure :: molecule_count
+    procedure :: recount
     procedure :: repartition_hydrogen_mass
     procedure :: longest_constraint
     procedure :: site_reach
@@ -133,8 +134,8 @@ contains
     do run = 1, size(count)
       self%run_first_atom(run + 1) = self%run_first_atom(run) + &
         count(run)*self%molecules(self%run_molecule(run))%n_atoms
-      call add_copies(self, self%run_molecule(run), count(run))
     end do
+    call self%recount()
     self%n_atoms = self%run_first_atom(size(count) + 1)
     self%has_sites = any(self%templates%sites%n > 0)
   end subroutine read_contents
@@ -179,6 +180,7 @@ contains
     do m = 1, size(cut)
       write (group, "(a,i4.4)") "template/", m - 1
       associate (molecule => self%molecules(m))
+        molecule%named_as = m
         if (cut(m)) then
           molecule%template = size(self%templates)
           call read_pieces(molecule, self%templates(molecule%template), file, trim(group)//"/piece", error)
@@ -203,7 +205,7 @@ contains
     type(hdf5_file_t), intent(in) :: file
     character(len=*), intent(in) :: name
     type(error_t), allocatable, intent(out) :: error
-    integer :: reach(2, size(template%first_atom) - 1), k, p, kind
+    integer :: reach(2, size(template%first_atom) - 1), k
     integer, allocatable :: piece(:)
 
     call file%read_integer(name, piece, error)
@@ -213,19 +215,7 @@ contains
       call fail(error, exit_corrupt_file, file%path//": "//name//" names a piece that the file does not have")
       return
     end if
-    ! How far the terms of each piece reach before and behind its first atom.
-    reach = 0
-    do kind = 1, n_kinds
-      associate (terms => template%terms(kind))
-        do p = 1, size(reach, 2)
-          associate (atoms => terms%atom(:, terms%first_of_piece(p):terms%first_of_piece(p + 1) - 1))
-            if (size(atoms) == 0) cycle
-            reach(1, p) = min(reach(1, p), minval(atoms) - template%first_atom(p))
-            reach(2, p) = max(reach(2, p), maxval(atoms) - template%first_atom(p))
-          end associate
-        end do
-      end associate
-    end do
+    reach = template%reach_of_terms()
     allocate (molecule%first_atom(size(piece) + 1))
     molecule%first_atom(1) = 0
     do k = 1, size(piece)
@@ -238,6 +228,19 @@ contains
             molecule%first_atom(:size(piece)) + reach(2, piece) >= molecule%n_atoms)) &
       call fail(error, exit_corrupt_file, file%path//": "//name//" has a piece with terms beyond the molecule")
   end subroutine read_pieces
+
+  !> Count how often each atom of the templates occurs.
+  subroutine recount(self)
+    class(topology_t), intent(inout) :: self
+    integer :: run, t
+    do t = 1, size(self%templates)
+      self%templates(t)%copies = 0
+    end do
+    do run = 1, size(self%run_molecule)
+      call add_copies(self, self%run_molecule(run), (self%run_first_atom(run + 1) - self%run_first_atom(run))/ &
+                      self%molecules(self%run_molecule(run))%n_atoms)
+    end do
+  end subroutine recount
 
   !> Count the atoms of `molecules` molecules of a kind in their template.
   subroutine add_copies(self, kind, molecules)
@@ -366,14 +369,14 @@ contains
     end do
   end function group_count
 
-  !> Number of molecules of a kind.
+  !> Number of molecules that share their names with a kind.
   pure integer(int64) function molecule_count(self, kind)
     class(topology_t), intent(in) :: self
     integer, intent(in) :: kind
     integer :: run
     molecule_count = 0
     do run = 1, size(self%run_molecule)
-      if (self%run_molecule(run) == kind) molecule_count = molecule_count + &
+      if (self%molecules(self%run_molecule(run))%named_as == self%molecules(kind)%named_as) molecule_count = molecule_count + &
         (self%run_first_atom(run + 1) - self%run_first_atom(run))/self%molecules(kind)%n_atoms
     end do
   end function molecule_count

@@ -70,7 +70,7 @@ contains
     n = size(settings%restraint)
     allocate (self%restraint(n))
     if (n == 0) return
-    call names%read(settings%input%topology, size(state%topology%molecules), error)
+    call names%read(state%topology, error)
     call state%comm%agree(error)
     if (allocated(error)) return
     call set_anchors(settings, state, names, error)
