@@ -24,6 +24,7 @@ MEANING = {
     "SELECTION": "Groups of atoms.",
     "RESTRAINTS": "Harmonic restraints.",
     "REMD": "Replica exchange; [Exchange replicas](../../how-to/exchange-replicas.md) explains it.",
+    "GAMD": "Gaussian boosts; [Accelerate dynamics](../../how-to/accelerate-dynamics.md) explains them.",
     "BOUNDARY": "Box and domains.",
     "COMM": "Communication between ranks.",
 }

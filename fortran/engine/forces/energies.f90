@@ -3,14 +3,17 @@ module energies
   use base_kinds, only: real64
   implicit none
   private
-  public :: energies_t, n_energies, energy_name, is_vdw, is_elec, is_reciprocal, is_dispersion, is_restraint
+  public :: energies_t, n_energies, energy_name, is_vdw, is_elec, is_reciprocal, is_dispersion, is_restraint, &
+            is_boost
 
   !> Parts 1 to 8 are those of `bonded`.
-  integer, parameter :: is_vdw = 9, is_elec = 10, is_reciprocal = 11, is_dispersion = 12, is_restraint = 13, &
-                        n_energies = 13
+  integer, parameter :: is_vdw = 9, is_elec = 10, is_reciprocal = 11, is_dispersion = 12, is_restraint = 13
+  !> What Gaussian boosts add, of the potential and of torsions; last, since only runs with boosts show them.
+  integer, parameter :: is_boost(2) = [14, 15], n_energies = 15
   character(len=16), parameter :: energy_name(n_energies) = [character(len=16) :: "BOND", "ANGLE", "UREY-BRADLEY", &
                                   "DIHEDRAL", "IMPROPER", "CMAP", "PAIR14_VDW", "PAIR14_ELECT", "VDWAALS", &
-                                  "ELECT", "RECIPROCAL", "DISPERSION", "RESTRAINT_TOTAL"]
+                                  "ELECT", "RECIPROCAL", "DISPERSION", "RESTRAINT_TOTAL", &
+                                  "POTENTIAL_GAMD", "DIHEDRAL_GAMD"]
 
   !> Of one rank, or sums over all (module energy_sums); kcal/mol.
   type :: energies_t

@@ -39,6 +39,8 @@ module force_term
     integer :: stage = before_return
     !> It can be computed in two parts, the first one without ghosts.
     logical :: has_parts = .false.
+    !> It is no part of the energy that boosts see.
+    logical :: is_bias = .false.
     !> It belongs to the longer of two time steps where there are two.
     logical :: is_slow = .false.
   contains

@@ -26,6 +26,7 @@ module control_keys
     key_t("OUTPUT", "logfile", is_text, "", "", "", "energies and timings; default: standard output"), &
     key_t("OUTPUT", "remfile", is_text, "", "", "", &
           "replica exchange: step and parameter of a replica; {} stands for its number, in this and other names"), &
+    key_t("OUTPUT", "gamdfile", is_text, "", "", "", "what [GAMD] learns: a row of values every update_period"), &
     key_t("OUTPUT", "dcdfile", is_text, "", "", "", &
           "trajectory: DCD, or XTC if so named; with () one file per domain in our own format, for chromamd merge"), &
     key_t("OUTPUT", "dcd_atoms", is_text, "all", "", "", &
@@ -197,6 +198,25 @@ module control_keys
     key_t("REMD", "param_type#", is_text, "ALL", "", "", &
           "REST: terms: ALL, or of BOND ANGLE UREY DIHEDRAL IMPROPER CMAP CHARGE LJ; also as B A U D I CM C L"), &
     key_t("REMD", "cyclic_params#", is_choice, "NO", "", "YES NO", "the first and the last are neighbours too"), &
+    key_t("GAMD", "gamd", is_choice, "NO", "", "YES NO", &
+          "Gaussian accelerated dynamics: energies below a threshold are raised, so that barriers are lower"), &
+    key_t("GAMD", "boost", is_choice, "YES", "", "YES NO", "NO: energies are watched, and nothing is raised"), &
+    key_t("GAMD", "boost_type", is_choice, "DUAL", "", "DUAL DIHEDRAL POTENTIAL", &
+          "what is raised: torsions, and all the rest; torsions (with correction maps); the whole potential"), &
+    key_t("GAMD", "thresh_type", is_choice, "LOWER", "", "LOWER UPPER HIGHER", &
+          "threshold: the highest energy seen, or the lowest plus 1/k (UPPER and HIGHER are the same)"), &
+    key_t("GAMD", "update_period", is_integer, "0", "steps", "0", &
+          "energies are watched, and their new values act and go to gamdfile this often; 0 = those given stay"), &
+    key_t("GAMD", "sigma0_pot", is_real, "6.0", "kcal/mol", "0", "largest deviation of the boost of the potential"), &
+    key_t("GAMD", "sigma0_dih", is_real, "6.0", "kcal/mol", "0", "largest deviation of the boost of torsions"), &
+    key_t("GAMD", "pot_max", is_real, "-99999999.0", "kcal/mol", "-1e30", "highest potential seen"), &
+    key_t("GAMD", "pot_min", is_real, "99999999.0", "kcal/mol", "-1e30", "lowest potential seen"), &
+    key_t("GAMD", "pot_ave", is_real, "0.0", "kcal/mol", "-1e30", "its mean"), &
+    key_t("GAMD", "pot_dev", is_real, "0.0", "kcal/mol", "0", "its standard deviation"), &
+    key_t("GAMD", "dih_max", is_real, "-99999999.0", "kcal/mol", "-1e30", "highest energy of torsions seen"), &
+    key_t("GAMD", "dih_min", is_real, "99999999.0", "kcal/mol", "-1e30", "lowest energy of torsions seen"), &
+    key_t("GAMD", "dih_ave", is_real, "0.0", "kcal/mol", "-1e30", "its mean"), &
+    key_t("GAMD", "dih_dev", is_real, "0.0", "kcal/mol", "0", "its standard deviation"), &
     key_t("BOUNDARY", "type", is_choice, "PBC", "", "PBC NOBC", "periodic box; or none: electrostatic = CUTOFF or DEBYE"), &
     key_t("BOUNDARY", "box_size_x", is_real, "0.0", "angstrom", "0", &
           "box, checked against the input; 0 = from the input"), &

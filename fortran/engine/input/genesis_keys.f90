@@ -55,7 +55,6 @@ module genesis_keys
     genesis_key_t("OUTPUT", "rpathfile", is_missing, "", "belongs to the string method"), &
     genesis_key_t("OUTPUT", "rpathlogfile", is_missing, "", "belongs to the string method"), &
     genesis_key_t("OUTPUT", "mfrcfile", is_missing, "", "belongs to the string method"), &
-    genesis_key_t("OUTPUT", "gamdfile", is_missing, "", "belongs to Gaussian accelerated dynamics"), &
     genesis_key_t("OUTPUT", "fepfile", is_missing, "", "belongs to free-energy perturbation"), &
     genesis_key_t("ENERGY", "pme_scheme", is_ignored, "", "scheme of the FFT; here fft in [COMM]"), &
     genesis_key_t("ENERGY", "nonbond_kernel", is_ignored, "", "loop over pairs; here the fastest of the processor"), &
@@ -181,7 +180,6 @@ module genesis_keys
     genesis_key_t("REMD", "analysis_grest", is_missing, "NO no No FALSE false", &
                   "writes energies of all solute temperatures"), &
     genesis_key_t("RPATH", "*", is_missing, "", "finds paths by the string method"), &
-    genesis_key_t("GAMD", "*", is_missing, "", "accelerates dynamics by Gaussian boosts"), &
     genesis_key_t("ALCHEMY", "*", is_missing, "", "computes free energies by perturbation"), &
     genesis_key_t("EXPERIMENTS", "*", is_missing, "", "fits structures to density maps"), &
     genesis_key_t("QMMM", "*", is_missing, "", "treats atoms by quantum chemistry"), &

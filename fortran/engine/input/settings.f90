@@ -6,6 +6,7 @@ module settings
   use base_kinds, only: int64, real64
   use base_error, only: error_t
   use atom_ranges, only: atom_ranges_t
+  use boost_settings, only: boost_settings_t
   use base_text, only: to_text
   use control, only: control_t
   use exchange_settings, only: exchange_settings_t, exchanges_pressure, exchanges_restraints, exchanges_solute, &
@@ -214,6 +215,7 @@ module settings
     type(comm_settings_t) :: comm
     type(exchange_settings_t) :: exchange
     type(solute_settings_t) :: solute
+    type(boost_settings_t) :: boost
     !> Where the values stand, for messages about them.
     type(control_t) :: source
   contains

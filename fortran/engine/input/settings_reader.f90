@@ -3,6 +3,7 @@ module settings_reader
   use base_kinds, only: int64, real64
   use base_error, only: error_t
   use base_text, only: lower_case, to_text
+  use boost_reader, only: read_boost
   use comm_halo, only: pattern_names
   use comm_transports, only: transport_names
   use comm_torus_map, only: read_torus
@@ -58,6 +59,7 @@ contains
       if (allocated(error) .or. .not. any(command == ["run   ", "energy", "check "])) return
       call read_restraints(control, settings, error)
       if (.not. allocated(error)) call read_exchange(control, settings, error)
+      if (.not. allocated(error)) call read_boost(control, settings, error)
       if (.not. allocated(error)) call check_release(settings, error)
       ! Restrained positions hold the centre of mass, unless the control file says otherwise.
       if (.not. allocated(error) .and. settings%restrains_positions() .and. .not. control%given("DYNAMICS", "stoptr_period")) &

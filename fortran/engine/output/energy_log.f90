@@ -3,7 +3,7 @@ module energy_log
   use, intrinsic :: iso_fortran_env, only: output_unit
   use base_kinds, only: int64, real64
   use base_constants, only: atmosphere, boltzmann
-  use energies, only: energies_t, energy_name, n_energies
+  use energies, only: energies_t, energy_name, is_boost, n_energies
   use base_error, only: error_t, exit_resources, fail
   use base_posix_file, only: cut_file, file_bytes, sync_file
   use vital_signs, only: of_solute, of_solvent, vital_signs_t
@@ -20,6 +20,8 @@ module energy_log
     character(len=:), allocatable, private :: path
     real(real64) :: degrees_of_freedom = 0.0_real64
     integer(int64) :: n_atoms = 0
+    !> With columns of what boosts add.
+    logical :: shows_boosts = .false.
   contains
     procedure :: open => open_log
     procedure :: keep
@@ -112,18 +114,19 @@ contains
     character(len=16*(n_energies + 24)) :: line
     character(len=16) :: cell
     real(real64) :: total, virial, temperature, pressure(3)
-    integer :: k
+    integer :: k, n
     if (.not. self%writes) return
+    n = n_energies - merge(0, size(is_boost), self%shows_boosts)
     if (.not. self%header_written) then
       line = "INFO:"
       do k = 1, 6
         line(6 + 16*(k - 1):) = adjustr(first(k))
       end do
-      do k = 1, n_energies
+      do k = 1, n
         line(6 + 16*(k + 5):) = adjustr(energy_name(k))
       end do
       do k = 1, size(last)
-        line(6 + 16*(k + 5 + n_energies):) = adjustr(last(k))
+        line(6 + 16*(k + 5 + n):) = adjustr(last(k))
       end do
       call self%note(trim(line))
       self%header_written = .true.
@@ -140,26 +143,26 @@ contains
     call put(4, energies%potential())
     call put(5, energies%kinetic)
     call put(6, sqrt(energies%force2/(3.0_real64*self%n_atoms)))
-    do k = 1, n_energies
+    do k = 1, n
       call put(6 + k, energies%part(k))
     end do
-    call put(n_energies + 7, temperature)
-    call put(n_energies + 8, virial/3.0_real64)
-    call put(n_energies + 9, sum(pressure)/3.0_real64)
-    call put(n_energies + 10, total + energies%bath)
-    call put(n_energies + 11, product(energies%box))
+    call put(n + 7, temperature)
+    call put(n + 8, virial/3.0_real64)
+    call put(n + 9, sum(pressure)/3.0_real64)
+    call put(n + 10, total + energies%bath)
+    call put(n + 11, product(energies%box))
     do k = 1, 3
-      call put(n_energies + 11 + k, energies%box(k))
-      call put(n_energies + 14 + k, pressure(k))
+      call put(n + 11 + k, energies%box(k))
+      call put(n + 14 + k, pressure(k))
     end do
-    call put(n_energies + 18, energies%half_kick)
-    call put(n_energies + 19, signs%temperature(of_solute))
-    call put(n_energies + 20, signs%temperature(of_solvent))
+    call put(n + 18, energies%half_kick)
+    call put(n + 19, signs%temperature(of_solute))
+    call put(n + 20, signs%temperature(of_solvent))
     write (cell, "(f16.6)") signs%density
-    line(6 + 16*(n_energies + 20):) = cell
-    call put(n_energies + 22, signs%largest_force)
+    line(6 + 16*(n + 20):) = cell
+    call put(n + 22, signs%largest_force)
     write (cell, "(i16)") signs%atom + 1
-    line(6 + 16*(n_energies + 22):) = cell
+    line(6 + 16*(n + 22):) = cell
     call self%note(trim(line))
   contains
     subroutine put(column, value)

@@ -9,7 +9,7 @@ module commands
   use settings, only: schedule_t, settings_t
   use ensemble_setup, only: prepare_ensemble
   use domain_setup, only: set_up_domains
-  use energies, only: energies_t, energy_name, n_energies
+  use energies, only: energies_t, energy_name, is_boost, n_energies
   use energy_log, only: energy_log_t
   use base_error, only: error_t, exit_unstable
   use checkpoints, only: checkpoints_t
@@ -133,6 +133,10 @@ contains
     if (allocated(error)) return
     log%n_atoms = sim%topology%n_atoms
     log%degrees_of_freedom = sim%n_freedom
+    log%shows_boosts = settings%boost%is_on
+    call sim%field%boost%open(sim%comm%is_root(), error)
+    call sim%comm%agree(error)
+    if (allocated(error)) return
     extent = " atoms, no periodic box, "
     if (.not. sim%is_open) extent = " atoms, box "//to_text(sim%grid%box(1))//" x "//to_text(sim%grid%box(2))//" x "// &
                                    to_text(sim%grid%box(3))//" angstrom, "
@@ -238,7 +242,7 @@ contains
     if (sim%comm%is_root()) then
       write (output_unit, "(a,i0)") "ATOMS = ", sim%topology%n_atoms
       write (output_unit, "(a,es23.15e3)") "POTENTIAL_ENE = ", total%potential()
-      do k = 1, n_energies
+      do k = 1, n_energies - merge(0, size(is_boost), sim%field%boost%is_on)
         write (output_unit, "(2a,es23.15e3)") trim(energy_name(k)), " = ", total%part(k)
       end do
       write (output_unit, "(a,es23.15e3)") "KINETIC_ENE = ", total%kinetic

@@ -7,10 +7,12 @@ module force_field
   use base_error, only: error_t
   use background, only: background_t
   use comm_halo, only: halo_t
-  use energies, only: energies_t
+  use bonded_term, only: bonded_term_t
+  use energies, only: energies_t, is_boost
   use ewald_screening, only: choose_grid, choose_screening
   use force_term, only: after_return, all_atoms, before_return, beside_return, ghost_atoms, interactions_t, owned_atoms
   use force_terms, only: choose_terms, slot_t
+  use gaussian_boost, only: gaussian_boost_t
   use pair_term, only: pair_term_t
   use settings, only: settings_t
   use system_state, only: system_state_t
@@ -22,6 +24,7 @@ module force_field
   type :: force_field_t
     type(slot_t), allocatable, private :: slot(:)
     type(interactions_t) :: shared
+    type(gaussian_boost_t) :: boost
   contains
     procedure :: prepare
     procedure :: compute
@@ -55,6 +58,7 @@ contains
     type(error_t), allocatable, intent(out) :: error
     integer :: k
     self%shared%rigid = rigid
+    call self%boost%init(settings%boost)
     if (.not. settings%has_material() .and. settings%energy%ewald_charges) then
       call choose_screening(settings%energy, self%shared%alpha, self%shared%dispersion_alpha)
       self%shared%overlaps = settings%comm%overlap .and. state%comm%n_ranks > 1
@@ -77,10 +81,13 @@ contains
     type(energies_t), intent(inout) :: sums
     logical, intent(in), optional :: slow
     type(travelling_t) :: travelling
-    logical :: with_slow
+    type(energies_t) :: torsions
+    logical :: with_slow, with_energy
     integer :: i, k
     with_slow = .true.
     if (state%split_forces .and. present(slow)) with_slow = slow
+    with_energy = want_energy .or. self%boost%is_on
+    if (self%boost%splits_torsions()) call compute_torsions(self, state, torsions)
     sums%part = 0.0_real64
     sums%virial = 0.0_real64
     sums%release_work = 0.0_real64
@@ -96,13 +103,13 @@ contains
       end do
       !$omp end parallel do
       do k = 1, size(self%slot)
-        if (with_slow .or. .not. self%slot(k)%term%is_slow) call self%slot(k)%term%begin(state, self%shared, want_energy)
+        if (with_slow .or. .not. self%slot(k)%term%is_slow) call self%slot(k)%term%begin(state, self%shared, with_energy)
       end do
       call state%timer%lap(in_reciprocal)
       if (overlaps) then
         do k = size(self%slot), 1, -1
           if (self%slot(k)%term%has_parts) &
-            call self%slot(k)%term%compute(state, self%shared, owned_atoms, want_energy, sums, travelling)
+            call self%slot(k)%term%compute(state, self%shared, owned_atoms, with_energy, sums, travelling)
         end do
         call halo%finish_update(atoms%n_owned, atoms%position)
         call state%timer%lap(in_communication)
@@ -123,6 +130,12 @@ contains
       call halo%finish_return(atoms%n_owned, atoms%force)
       call state%timer%lap(in_communication)
       call compute_stage(after_return)
+      if (self%boost%is_on) then
+        call apply_boost(self%boost, state, torsions, sums)
+        do k = 1, size(self%slot)
+          if (self%slot(k)%term%is_bias) call self%slot(k)%term%compute(state, self%shared, all_atoms, with_energy, sums)
+        end do
+      end if
     end associate
 
   contains
@@ -134,16 +147,58 @@ contains
       do n = 1, size(self%slot)
         associate (term => self%slot(n)%term)
           if (term%stage /= stage .or. (term%is_slow .and. .not. with_slow)) cycle
+          if (self%boost%is_on .and. term%is_bias) cycle  ! comes last
           if (.not. self%shared%overlaps) then
-            call term%compute(state, self%shared, all_atoms, want_energy, sums)
+            call term%compute(state, self%shared, all_atoms, with_energy, sums)
           else
-            call term%compute(state, self%shared, merge(ghost_atoms, all_atoms, term%has_parts), want_energy, sums, travelling)
+            call term%compute(state, self%shared, merge(ghost_atoms, all_atoms, term%has_parts), with_energy, sums, travelling)
           end if
         end associate
       end do
     end subroutine compute_stage
 
   end subroutine compute
+
+  !> Forces of torsions on owned atoms, kept in `torsion_force` of the state, and this rank's part of their energies.
+  subroutine compute_torsions(self, state, sums)
+    type(force_field_t), intent(inout) :: self
+    type(system_state_t), target, intent(inout) :: state
+    type(energies_t), intent(inout) :: sums
+    integer :: k
+    associate (atoms => state%atoms, halo => state%halo)
+      call halo%start_update(atoms%n_owned, atoms%position)
+      call halo%finish_update(atoms%n_owned, atoms%position)
+      call state%timer%lap(in_communication)
+      atoms%force = 0.0_real64
+      do k = 1, size(self%slot)
+        select type (term => self%slot(k)%term)
+        type is (bonded_term_t)
+          call term%compute_torsions(state, sums)
+        end select
+      end do
+      call halo%start_return(atoms%n_owned, atoms%force)
+      call halo%finish_return(atoms%n_owned, atoms%force)
+      call state%timer%lap(in_communication)
+      state%torsion_force = atoms%force(:, :atoms%n_owned)
+    end associate
+  end subroutine compute_torsions
+
+  !> Forces and energies with boosts; `torsions`: what was computed of them apart, if anything.
+  subroutine apply_boost(boost, state, torsions, sums)
+    type(gaussian_boost_t), intent(inout) :: boost
+    type(system_state_t), intent(inout) :: state
+    type(energies_t), intent(in) :: torsions
+    type(energies_t), intent(inout) :: sums
+    real(real64) :: factor(2), added(2)
+    call boost%act(state%comm, [sum(sums%part), sum(torsions%part)], factor, added)
+    associate (force => state%atoms%force(:, :state%atoms%n_owned))
+      force = factor(1)*force
+      if (boost%splits_torsions()) force = force + factor(2)*state%torsion_force
+    end associate
+    sums%virial = factor(1)*sums%virial + factor(2)*torsions%virial
+    sums%part = sums%part + torsions%part
+    if (state%comm%is_root()) sums%part(is_boost) = added
+  end subroutine apply_boost
 
   !> Let positions of ghosts and what terms have begun go on.
   subroutine advance_travelling(self)

@@ -115,6 +115,8 @@ contains
       if (allocated(error)) return
       work = sim%mine%release_work
       call sim%compute_forces(want_energy, slow=is_multiple(sim%step, long_period))
+      call sim%field%boost%learn(sim%step, error)
+      if (allocated(error)) return
       if (sim%thermostat%is_worked_on) sim%thermostat%my_heat = sim%thermostat%my_heat + (work + sim%mine%release_work)
       whole_step = .not. is_leapfrog .or. want_energy .or. restart_now .or. coupling%acts_after(sim) .or. &
                    is_multiple(sim%step, sim%stop_period)

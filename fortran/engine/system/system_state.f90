@@ -42,6 +42,8 @@ module system_state
     !> Forces of the longer step are kept apart, in `slow_force` (kcal/mol/angstrom; 3, owned atoms).
     logical :: split_forces = .false.
     real(real64), allocatable :: slow_force(:, :)
+    !> Forces of torsions, where a boost needs them apart (kcal/mol/angstrom; 3, owned atoms).
+    real(real64), allocatable :: torsion_force(:, :)
     !> Points of the grid of reciprocal space along x, y and z; 0 = there was none.
     integer :: grid_points(3) = 0
   contains

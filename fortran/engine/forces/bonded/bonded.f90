@@ -24,12 +24,14 @@ module bonded
   use turns, only: turns_t
   implicit none
   private
-  public :: bonded_t, n_bonded_energies, without_ghosts, with_ghosts
+  public :: bonded_t, n_bonded_energies, without_ghosts, with_ghosts, is_torsion
 
   !> Energies: the kinds 1..6 in their order, then Lennard-Jones and Coulomb of the 1-4 pairs.
   integer, parameter :: n_bonded_energies = 8
   !> Parts of the terms.
   integer, parameter :: without_ghosts = 1, with_ghosts = 2
+  !> Kinds of terms that make the energy of torsions: proper ones and correction maps.
+  logical, parameter :: is_torsion(n_kinds - 1) = [.false., .false., .false., .true., .false., .true., .false.]
   !> Terms of a block. Blocks are added in order, so that sums do not depend on the number of threads.
   integer, parameter :: block_size = 512
   !> A thread that is so many blocks ahead of what is added waits.
@@ -366,19 +368,20 @@ contains
     self%exclusion_first(n_rows + 1) = n + 1
   end subroutine assign_exclusions
 
-  !> Add the forces of all terms, or of those of one part, to `force(3, n_total)`; energies (kcal/mol) and virial (sum of
+  !> Add the forces of all terms, or of those of one part or of some `kinds`, to `force(3, n_total)`; energies (kcal/mol) and virial (sum of
   !> r f, kcal/mol) of them on this rank. Blocks are computed side by side and added one after the other.
-  subroutine compute(self, position, force, energy, virial, part)
+  subroutine compute(self, position, force, energy, virial, part, kinds)
     class(bonded_t), intent(in) :: self
     real(real64), contiguous, intent(in) :: position(:, :)
     real(real64), contiguous, intent(inout) :: force(:, :)
     real(real64), intent(out) :: energy(n_bonded_energies), virial(3, 3)
     integer, intent(in), optional :: part
+    logical, intent(in), optional :: kinds(n_kinds - 1)
     type(block_t), allocatable :: block(:)
     type(turns_t) :: turns
     integer :: b
 
-    call cut_blocks(self, block, part)
+    call cut_blocks(self, block, part, kinds)
     call turns%open(1, size(block))
     !$omp parallel do schedule(monotonic: dynamic)
     do b = 1, size(block)
@@ -403,11 +406,12 @@ contains
     end do
   end subroutine compute
 
-  !> The terms, or those of one part, in blocks of one kind each.
-  pure subroutine cut_blocks(self, block, part)
+  !> The terms, or those of one part or of some kinds, in blocks of one kind each.
+  pure subroutine cut_blocks(self, block, part, kinds)
     type(bonded_t), intent(in) :: self
     type(block_t), allocatable, intent(out) :: block(:)
     integer, intent(in), optional :: part
+    logical, intent(in), optional :: kinds(n_kinds - 1)
     integer :: kind, b, n, first(n_kinds - 1), last(n_kinds - 1)
 
     first = 1
@@ -416,6 +420,7 @@ contains
       if (part == without_ghosts) last = self%terms%n_without_ghosts
       if (part == with_ghosts) first = self%terms%n_without_ghosts + 1
     end if
+    if (present(kinds)) last = merge(last, first - 1, kinds)
     allocate (block(sum((last - first + block_size)/block_size)))
     n = 0
     do kind = 1, n_kinds - 1

@@ -3,7 +3,7 @@ module bonded_term
   use base_kinds, only: real64
   use base_error, only: error_t
   use background, only: background_t
-  use bonded, only: bonded_t, n_bonded_energies, with_ghosts, without_ghosts
+  use bonded, only: bonded_t, is_torsion, n_bonded_energies, with_ghosts, without_ghosts
   use energies, only: energies_t
   use force_term, only: all_atoms, force_term_t, interactions_t, owned_atoms
   use implicit_solvent, only: implicit_solvent_of
@@ -16,7 +16,10 @@ module bonded_term
 
   type, extends(force_term_t) :: bonded_term_t
     type(bonded_t), private :: terms
+    !> Torsions are computed apart, by `compute_torsions`.
+    logical, private :: leaves_torsions = .false.
   contains
+    procedure :: compute_torsions
     procedure :: prepare
     procedure :: compute
     procedure :: take_atoms
@@ -33,6 +36,7 @@ contains
     type(error_t), allocatable, intent(out) :: error
     associate (unused => error); end associate
     self%has_parts = .true.
+    self%leaves_torsions = settings%boost%is_on .and. settings%boost%of(2)
     call self%terms%init(state%topology%coulomb_constant, state%topology%cmap, shared%rigid, state%rounding, &
                          implicit_solvent_of(settings, state%topology%coulomb_constant))
   end subroutine prepare
@@ -67,16 +71,30 @@ contains
     type(energies_t), intent(inout) :: sums
     class(background_t), intent(inout), optional :: beside
     real(real64) :: energy(n_bonded_energies), virial(3, 3)
+    logical :: kinds(size(is_torsion))
     associate (unused => shared, unused2 => want_energy, unused3 => present(beside)); end associate
+    kinds = .not. (self%leaves_torsions .and. is_torsion)
     if (part == all_atoms) then
-      call self%terms%compute(state%atoms%position, state%atoms%force, energy, virial)
+      call self%terms%compute(state%atoms%position, state%atoms%force, energy, virial, kinds=kinds)
     else
       call self%terms%compute(state%atoms%position, state%atoms%force, energy, virial, &
-                              merge(without_ghosts, with_ghosts, part == owned_atoms))
+                              merge(without_ghosts, with_ghosts, part == owned_atoms), kinds)
     end if
     sums%part(:n_bonded_energies) = sums%part(:n_bonded_energies) + energy
     sums%virial = sums%virial + virial
     call state%timer%lap(in_bonded)
   end subroutine compute
+
+  !> Add the forces of torsions, and their energies and virial to `sums`.
+  subroutine compute_torsions(self, state, sums)
+    class(bonded_term_t), intent(in) :: self
+    type(system_state_t), target, intent(inout) :: state
+    type(energies_t), intent(inout) :: sums
+    real(real64) :: energy(n_bonded_energies), virial(3, 3)
+    call self%terms%compute(state%atoms%position, state%atoms%force, energy, virial, kinds=is_torsion)
+    sums%part(:n_bonded_energies) = sums%part(:n_bonded_energies) + energy
+    sums%virial = sums%virial + virial
+    call state%timer%lap(in_bonded)
+  end subroutine compute_torsions
 
 end module bonded_term

@@ -30,6 +30,7 @@ contains
     type(interactions_t), intent(in) :: shared
     type(error_t), allocatable, intent(out) :: error
     associate (unused => shared); end associate
+    self%is_bias = .true.
     call self%restraints%init(settings, state, error)
   end subroutine prepare
 
