@@ -124,7 +124,8 @@ def constants() -> list[Constant]:
             Constant("filling a line from the chip's memory", FILL * 1e-9, "GB/s", "published", chip),
             Constant("flushing it", FLUSH * 1e-9, "GB/s", "published", chip),
             Constant("transform of n points", 8, "n log2 n cycles", "published", paper),
-            Constant("hops in the paper's own model, not in ours", PAPER_HOPS, "", "fitted", "table 1, 64 nodes, model"),
+            Constant("hops in the paper's own model, not in ours", PAPER_HOPS, "", "fitted",
+                     "table 1, 64 nodes, model"),
             Constant("pieces of a chopped transform", PIECES[1], "", "assumed", "1 to 4 is the band")]
 
 
