@@ -15,6 +15,9 @@ from chromabuild.scaling.published import PAPERS, record
 from chromabuild.scaling.published.comparison import report
 from chromabuild.scaling.published.figures import draw
 
+TABLES = {"eleftheriou": "eleftheriou_constants", "fang": "fang_constants", "li": "li_constants",
+          "jung": "jung_constants"}
+"""Paper -> table of its constants."""
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 
 
@@ -24,13 +27,14 @@ def main() -> None:
     benchmark.parser.add_argument("--figures", action="store_true", help="draw docs/images/published_PAPER.svg")
     given = benchmark.start(quick={"figures": False})
     computed = record.computed()
-    for name, paper in PAPERS.items():
+    for name, of_constants in TABLES.items():
+        paper = PAPERS[name]
         module, entries = paper.load(), computed[paper.table]
         table = benchmark.table(name, paper.title, figure="", unit="", published=".4g", simulated=".4g",
                                 **{"deviation, %": "+.1f", "band": "", "kind": ""})
         for entry in entries:
             table.row(entry.name, entry.unit, entry.paper, entry.ours, 100 * entry.deviation, entry.band, entry.kind)
-        values = benchmark.table(f"{name}_constants", f"{paper.title}: constants", constant="", value=".4g", unit="",
+        values = benchmark.table(of_constants, f"{paper.title}: constants", constant="", value=".4g", unit="",
                                  kind="", source="")
         for constant in module.constants():
             values.row(constant.name, constant.value, constant.unit, constant.kind, constant.source)
