@@ -1,8 +1,9 @@
-"""Strong and weak scaling of chromamd from 1,024 to 65,536 ranks by the network simulator, 4 min.
+"""Strong and weak scaling of chromamd from 1,024 to 65,536 ranks by the network simulator, 5 min.
 
 Boxes of 0.1 atoms a cubic angstrom on the bundled machines infiniband (fat tree), dragonfly and torus, 32 ranks a node
 in blocks of 2 x 4 x 4 domains. The work of a rank is the one that benchmarks/measure_step.py measured. --figure draws
-docs/images/scaling.png. The atoms that a domain imports follow from the volumes of half shell and midpoint method.
+docs/images/scaling.png. A run of the GATA4 model's size stands beside what Jung et al. (2019) reached. The atoms that a
+domain imports follow from the volumes of half shell and midpoint method.
 """
 
 from functools import partial
@@ -13,6 +14,8 @@ from common.command import Benchmark
 
 from chromabuild.scaling.cost import NetworkSpeed, Topology
 from chromabuild.scaling.machine import find_machine
+from chromabuild.scaling.measured import StepSettings
+from chromabuild.scaling.prediction import Job, Run, predict
 from chromabuild.scaling.step import DENSITY, Decomposition, Placement, fft_time, step_time
 
 NODE_BLOCK = (2, 4, 4)
@@ -64,6 +67,21 @@ def imports(benchmark: Benchmark) -> None:
         table.row(atoms, float(half), float(midpoint), float(100 * (midpoint / half - 1)))
 
 
+def gata4(benchmark: Benchmark) -> None:
+    """The box and atoms of the GATA4 model; 1 ns a day is the source's speed at 2 fs for 1e9 atoms on 65,536 ranks of
+    two cores, 0.43 that at 1 fs of its table 3."""
+    table = benchmark.table("gata4", "Predicted speed of 1.05 · 10⁹ atoms (GATA4 model), 2 fs", machine="", nodes=",",
+                            ranks=",", threads="", cores=",", work=",.1f", communication=",.1f", step=",.1f", fft="",
+                            **{"ns/day": ".2f", "ns/day of the source": ""})
+    run = Run((1907.0, 2252.0, 2485.0), 1_050_000_000, StepSettings(), 0, 1000, 2.0, 0.0, 0.0, 1000)
+    for name, nodes, ranks, threads, source in (
+            ("oakforest", 2048, 32, 2, "1"), ("infiniband", 2048, 32, 1, ""), ("infiniband", 4096, 32, 1, "")):
+        found = predict(run, Job(find_machine(name), nodes, ranks, threads), nearby=False)
+        work = found.parts_ms["work"]
+        table.row(name, nodes, found.ranks, threads, found.ranks * threads, float(work), float(found.step_ms - work),
+                  float(found.step_ms), found.fft, float(found.ns_per_day), source)
+
+
 def plot(results: dict[str, dict[str, list[float]]], path: Path) -> None:
     """`results`: series -> network -> milliseconds a step for each of RANK_GRIDS."""
     import matplotlib
@@ -99,6 +117,8 @@ def main() -> None:
     add("--figure", type=Path, help="a PNG file of all series at all ranks")
     given = benchmark.start(quick={"series": ["strong_1e8"], "ranks": [1024], "figure": None})
     imports(benchmark)
+    if not given.quick:
+        gata4(benchmark)
     results: dict[str, dict[str, list[float]]] = {}
     for series in given.series:
         title, make = SERIES[series]
@@ -117,9 +137,9 @@ def main() -> None:
                 if ranks not in TABLE_RANKS:
                     continue
                 ideal = line[0] * (1 if make is weak else given.ranks[0] / ranks)
-                other = fft_time(system, placed(ranks), *network(name, ranks), "1d")
+                both = (1e3 * fft_time(system, placed(ranks), *network(name, ranks), scheme) for scheme in ("2d", "1d"))
                 table.row(name, ranks, float(system.atoms_a_rank), *(1e3 * float(parts[part]) for part in
-                          ("work", "halo", "bricks", "FFT")), 1e3 * float(other), float(total),
+                          ("work", "halo", "bricks")), *both, float(total),
                           float(100 * ideal / total), float(86.4 * 2e-3 / total * 1e3))
     benchmark.finish()
     if given.figure:

@@ -47,5 +47,12 @@ def seconds(speed: NetworkSpeed, topology: Topology, traffic: Phase, messages: i
         return 0.0
     hops = topology.hops(traffic.source, traffic.target).max(initial=0)
     load = topology.worst_load(traffic.source, traffic.target, traffic.size)
-    return (speed.latency + speed.per_hop * hops + speed.per_message * messages
-            + max(load / speed.bandwidth, kept / speed.memory_bandwidth))
+    return max(path_seconds(speed, hops, messages, load),
+               path_seconds(speed, hops, messages, 0.0) + kept / speed.memory_bandwidth)
+
+
+def path_seconds(speed: NetworkSpeed, hops: float, messages: float, load: float) -> float:
+    """The model of all machines: latency, hops on the way, messages of a rank, and the bytes that pass the deciding
+    cable one after the other. What decides is the caller's: the busiest cable here, the sum over a message's own hops
+    where a network stores and forwards, packets of a simulation where they queue."""
+    return float(speed.latency + speed.per_hop * hops + speed.per_message * messages + load / speed.bandwidth)

@@ -8,9 +8,17 @@ from chromabuild.scaling import measured
 from chromabuild.scaling.machine import Machine
 from chromabuild.scaling.measured import StepSettings
 from chromabuild.scaling.published.record import ALL, TableError, all_entries, recorded, table_error
-from chromabuild.scaling.step import Decomposition, Placement, choose_block, choose_grid, halo_reach, step_time
+from chromabuild.scaling.step import (
+    Decomposition,
+    Placement,
+    best_scheme,
+    choose_block,
+    choose_grid,
+    halo_reach,
+    step_time,
+)
 
-MOST_RANKS, MOST_NODES = 65_536, 4096
+MOST_RANKS, MOST_NODES = 131_072, 4096
 """Beyond which the traffic between all nodes no longer fits into memory."""
 MOST_LAYERS = 2
 """Layers of domains that a halo may reach over; with more, no published exchange covers it."""
@@ -78,6 +86,8 @@ class Prediction:
     grid: tuple[int, int, int]
     torus: str | None
     """Value of [COMM] torus that the placement of ranks asks for."""
+    fft: str | None
+    """Value of [COMM] fft that is the faster one; None for one rank."""
     atoms_per_rank: float
     step_ms: float
     parts_ms: dict[str, float]
@@ -125,7 +135,8 @@ class Prediction:
             f"{_number(self.run['node_hours'])} node-hours, {_size(self.run['disk_gb'])} on disk",
             f"1 microsecond: {self.microsecond['steps']:,.0f} steps in {_span(86400 * self.microsecond['days'])}, "
             f"{_number(self.microsecond['node_hours'])} node-hours, {_size(self.microsecond['disk_gb'])} on disk"]
-        return lines + ([f"placement: with torus = {self.torus} in [COMM] of the control file"] if self.torus else [])
+        keys = [f"{key} = {value}" for key, value in (("torus", self.torus), ("fft", self.fft)) if value]
+        return lines + ([f"control file: with {' and '.join(keys)} in [COMM]"] if keys else [])
 
     def _scaling_lines(self) -> list[str]:
         """The table; none for a machine of one node."""
@@ -156,14 +167,14 @@ class Prediction:
         return lines
 
 
-def predict(run: Run, job: Job) -> Prediction:
-    """What `run` costs as `job`, and as the same job on fewer and more nodes.
+def predict(run: Run, job: Job, nearby: bool = True) -> Prediction:
+    """What `run` costs as `job`, and, with `nearby`, as the same job on fewer and more nodes.
 
     Raises BadInputError when the machine is too small, a rank needs more memory than there is, or domains would be
     narrower than the halo allows.
     """
     system = checked(run, job)
-    parts, torus = _parts(system, job)
+    parts, torus, fft = _parts(system, job)
     step = sum(parts.values())
     memory = measured.rank_memory(system.atoms_a_rank)
     steps = run.minimise_steps + run.steps
@@ -173,7 +184,7 @@ def predict(run: Run, job: Job) -> Prediction:
     return Prediction(
         machine=job.machine.name, title=job.machine.title, source=job.machine.source, core=job.machine.node.core.name,
         core_speed=job.machine.node.core.speed, nodes=job.nodes, ranks_per_node=job.ranks_per_node, threads=job.threads,
-        grid=system.grid, torus=torus,
+        grid=system.grid, torus=torus, fft=fft,
         atoms_per_rank=system.atoms_a_rank, step_ms=1e3 * step,
         parts_ms={name: 1e3 * value for name, value in parts.items()}, timestep_fs=run.timestep,
         ns_per_day=_ns_per_day(run, step),
@@ -182,7 +193,7 @@ def predict(run: Run, job: Job) -> Prediction:
         run={"steps": steps, "seconds": steps * step, "node_hours": steps * node_seconds, "disk_gb": run.disk_gb},
         microsecond={"steps": long_steps, "days": long_steps * step / 86400, "node_hours": long_steps * node_seconds,
                      "disk_gb": static_gb + run.frame_gb * (long_steps // run.frame_period)},
-        scaling=_nearby(run, job), errors=table_errors(job.machine))
+        scaling=_nearby(run, job) if nearby else (), errors=table_errors(job.machine))
 
 
 def checked(run: Run, job: Job) -> Decomposition:
@@ -240,13 +251,15 @@ def _memory_remedy(run: Run, job: Job) -> str:
     return "use fewer ranks of more --threads, or a machine with more memory"
 
 
-def _parts(system: Decomposition, job: Job) -> tuple[dict[str, float], str | None]:
-    """Seconds of a step by part, and the value of [COMM] torus that places ranks in this way."""
+def _parts(system: Decomposition, job: Job) -> tuple[dict[str, float], str | None, str | None]:
+    """Seconds of a step by part, and the values of [COMM] torus and fft with which it takes them."""
     block = choose_block(system.grid, job.ranks_per_node) if job.machine.blocks else None
     placement = Placement(system.grid, job.ranks_per_node, block)
     topology = job.machine.network.topology(job.nodes, placement.node_grid)
     torus = "x".join(map(str, topology.shape)) if block and job.nodes > 1 and topology.n_nodes == job.nodes else None
-    return step_time(system, placement, job.machine.speed, topology, job.machine.node.core.speed, job.threads), torus
+    network = (job.machine.speed, topology)
+    fft = best_scheme(system, placement, *network)[0].upper() if job.ranks > 1 else None
+    return step_time(system, placement, *network, job.machine.node.core.speed, job.threads), torus, fft
 
 
 def _ns_per_day(run: Run, step: float) -> float:

@@ -1,8 +1,8 @@
 """A step of chromamd on any number of ranks: measured work, simulated messages.
 
 A step is the measured work of a rank, the halo there (positions) and back (forces), PME's bricks there and back, the
-FFT there and back by the engine's volumetric scheme, and one agreement of all ranks. Nothing overlaps, and all ranks
-carry the same load. docs/explanation/network-simulation.md lists the assumptions.
+FFT there and back by the faster of the engine's volumetric schemes, and one agreement of all ranks. Nothing overlaps,
+and all ranks carry the same load. docs/explanation/network-simulation.md lists the assumptions.
 """
 
 from dataclasses import dataclass
@@ -28,8 +28,8 @@ ATOM_BYTES, GRID_BYTES, WAVE_BYTES = 24, 4, 8
 """A position or force (double); a grid point and a wave (mixed build)."""
 BRICK_MARGIN = 4.0
 """Angstrom by which PME's bricks are wider than their domains (first_margin of the engine's PME)."""
-ENGINE_SCHEME = "2d"
-"""Scheme of the FFT: PME wants waves in boxes, which 1d does not give."""
+SCHEMES = ("1d", "2d")
+"""Volumetric schemes of the FFT, of which the engine takes the faster one ([COMM] fft)."""
 LINE_SECONDS = 7.3e-3 / 128**3 / 21 / 2
 """Of a real transform, a point and factor of two (docs/explanation/fft.md: 128^3 there and back in 7.3 ms on
 one core)."""
@@ -213,9 +213,17 @@ def fft_traffic(points: Grid, placement: Placement, scheme: str) -> list[tuple[P
 
 
 def fft_time(system: Decomposition, placement: Placement, speed: NetworkSpeed, topology: Topology,
-             scheme: str = ENGINE_SCHEME) -> float:
+             scheme: str) -> float:
     """Seconds of the exchanges of a transform there and back."""
     return 2 * sum(seconds(speed, topology, *traffic) for traffic in fft_traffic(system.points, placement, scheme))
+
+
+def best_scheme(system: Decomposition, placement: Placement, speed: NetworkSpeed,
+                topology: Topology) -> tuple[str, float]:
+    """The faster scheme and the seconds of its exchanges there and back; the first one where they are equal."""
+    times = {scheme: fft_time(system, placement, speed, topology, scheme) for scheme in SCHEMES}
+    scheme = min(times, key=times.get)
+    return scheme, times[scheme]
 
 
 def step_time(system: Decomposition, placement: Placement, speed: NetworkSpeed, topology: Topology,
@@ -226,5 +234,5 @@ def step_time(system: Decomposition, placement: Placement, speed: NetworkSpeed, 
         return 2 * sum(seconds(speed, topology, *node_traffic(phase, placement.node_of)) for phase in phases)
 
     return {"work": work_time(system, core_speed, threads), "halo": both_ways(halo_phases(system)),
-            "bricks": both_ways(brick_phases(system)), "FFT": fft_time(system, placement, speed, topology),
+            "bricks": both_ways(brick_phases(system)), "FFT": best_scheme(system, placement, speed, topology)[1],
             "agreement": float(np.ceil(np.log2(system.ranks)) * (speed.latency + speed.per_message))}

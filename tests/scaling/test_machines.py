@@ -38,20 +38,20 @@ def test_bundled_machines_have_names_and_sources():
 
 
 def test_fitted_constants_are_those_of_the_fits():
-    """What stands in the machine files is what the comparison with the papers finds."""
-    phase, message = bluegene.constants("MPI")
+    """What stands in the machine files is what the comparison with the papers takes and finds."""
+    phase, message = bluegene.fit("MPI")
     network = find_machine("bluegene").network
     assert network.latency_us == pytest.approx(phase, abs=5e-4)
     assert network.per_message_us == pytest.approx(message, abs=5e-4)
     assert network.cable_gb_s * 1e3 == bluegene.LINK_BANDWIDTH
-    interval = fugaku.intervals()[1]
-    assert all(find_machine(name).network.per_message_us == pytest.approx(interval, abs=5e-3)
-               for name in ("fugaku", "infiniband", "dragonfly", "torus"))
-    assert find_machine("fugaku").network.latency_us == fugaku.LATENCY
-    partner, bandwidth = genesis.constants()
-    network = find_machine("oakforest").network
-    assert network.per_message_us == pytest.approx(1e6 * partner, abs=0.05)
-    assert network.cable_gb_s == pytest.approx(1e-9 * bandwidth, abs=0.05)
+    network, speed = find_machine("fugaku").network, fugaku.SPEED
+    assert network.latency_us == pytest.approx(1e6 * speed.latency)
+    assert network.per_hop_us == pytest.approx(1e6 * speed.per_hop)
+    assert network.cable_gb_s == pytest.approx(1e-9 * speed.bandwidth)
+    assert network.latency_us + network.per_message_us == pytest.approx(1e6 * fugaku.MPI_STEP)
+    network, speed = find_machine("oakforest").network, genesis.network()
+    assert network.per_message_us == pytest.approx(1e6 * speed.per_message, abs=0.05)
+    assert network.cable_gb_s == pytest.approx(1e-9 * speed.bandwidth, abs=0.05)
 
 
 def test_speed_of_a_core():

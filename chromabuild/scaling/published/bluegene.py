@@ -16,7 +16,7 @@ import numpy as np
 
 from chromabuild.scaling.fft_trace import Transform
 from chromabuild.scaling.packets import Router, simulate
-from chromabuild.scaling.published.comparison import Entry
+from chromabuild.scaling.published.comparison import Claim, Constant, Curve, Entry, Panel, mean_deviation
 from chromabuild.scaling.topology import Torus
 from chromabuild.scaling.trace import Phase
 
@@ -24,6 +24,8 @@ LINK_BANDWIDTH = 175.0
 """Bytes a microsecond (the paper, section 3)."""
 CHANNEL_BYTES = 1024
 """Room of a channel (Adiga et al. 2005)."""
+PACKET_BYTES = 256 - 16
+"""Most bytes of data in a packet (the paper, section 3)."""
 ROWS = {  # description: grid of nodes as the paper gives it (x, y, z), owners of lines
     "full, row": ((8, 32, 16), 1),
     "full, cube": ((16, 16, 16), 1),
@@ -73,12 +75,26 @@ def network_time(row: str, phase: str) -> tuple[float, int]:
     return outcome.slots * wire / LINK_BANDWIDTH, torus.n_nodes
 
 
+def phase_time(n: int, phase: str) -> float:
+    """Microseconds that an n^3 transform's packets of a phase take on 16^3 nodes, in packets of 240 bytes at most."""
+    transform = Transform((n, n, n), (16, 16, 16), "columns", real=False, point_bytes=16, y_fastest=2)
+    messages = [piece for _, piece in transform.pieces(groups=1)]["zyx".index(phase)]
+    torus = Torus((16,) * len(AXES[phase]))
+    place = np.array(np.unravel_index(np.arange(transform.n_ranks), transform.grid[::-1]))[::-1]
+    number = torus.node(place[list(AXES[phase])])
+    size = int(messages.size.max())
+    packets = -(-size // PACKET_BYTES)
+    wire = wire_bytes(-(-size // packets))
+    ends = (np.repeat(number[end], packets) for end in (messages.source, messages.target))
+    return simulate(torus, *ends, Router(room=CHANNEL_BYTES // wire)).slots * wire / LINK_BANDWIDTH
+
+
 def _features(protocol: str, row: str, phase: str) -> list[float]:
     """Factors of the constants: of SPI one, of MPI two."""
     return [1.0] if protocol == "SPI" else [1.0, float(network_time(row, phase)[1])]
 
 
-def constants(protocol: str) -> np.ndarray:
+def fit(protocol: str) -> np.ndarray:
     """Microseconds a phase and (MPI) a rank of the collective: least squares of the relative errors on cubic rows."""
     chosen = [(row, phase) for row in ROWS if row.endswith("cube") for phase in TABLE]
     measured = np.array([MEASURED[protocol][phase][list(ROWS).index(row)] for row, phase in chosen])
@@ -87,13 +103,53 @@ def constants(protocol: str) -> np.ndarray:
     return np.linalg.lstsq(factors, (measured - network) / measured, rcond=None)[0]
 
 
-def entries(protocol: str) -> list[Entry]:
+def constants() -> list[Constant]:
+    where = "cubic rows of tables 1 to 3, "
+    names = {"SPI": ("phase, SPI",), "MPI": ("phase, MPI", "rank of the group, MPI")}
+    found = [Constant("bandwidth of a cable", LINK_BANDWIDTH, "MB/s", "published",
+                      "Eleftheriou et al. 2007, section 3"),
+             Constant("room of a channel", CHANNEL_BYTES, "B", "published", "Adiga et al. 2005")]
+    return found + [Constant(name, float(value), "us", "fitted", where + protocol) for protocol in names
+                    for name, value in zip(names[protocol], fit(protocol), strict=True)]
+
+
+def entries() -> list[Entry]:
+    return [entry for protocol in MEASURED for entry in table_entries(protocol)]
+
+
+def claims() -> list[Claim]:
+    """Figure 7, whose points are not in the text. 10 s."""
+    start = float(fit("SPI")[0])
+    small, large = (2 * (3 * start + sum(phase_time(n, phase) for phase in TABLE)) for n in (64, 128))
+    found = [entry for entry in entries() if not entry.fitted]
+    return [Claim("more than 1000 steps a second with a 64^3 grid (Fitch et al. 2006)", small < 1000,
+                  f"the transposes of two transforms on 4096 nodes take {small:.0f} us"),
+            Claim("a 128^3 grid slows the step dramatically (figure 7)", large > 2 * small,
+                  f"its transposes take {large:.0f} us, {large / small:.1f} times as long"),
+            Claim("tables 1 to 3 within 10 % on average", mean_deviation(found) < 0.1,
+                  f"{100 * mean_deviation(found):.1f} % over {len(found)} rows that were not fitted")]
+
+
+def table_entries(protocol: str) -> list[Entry]:
     """The 15 entries of a protocol; the bar of single rows is that of non-cubic partitions."""
-    fit = constants(protocol)
+    constants = fit(protocol)
     found = []
     for phase, number in TABLE.items():
         for k, row in enumerate(ROWS):
-            ours = network_time(row, phase)[0] + float(np.dot(fit, _features(protocol, row, phase)))
+            ours = network_time(row, phase)[0] + float(np.dot(constants, _features(protocol, row, phase)))
             found.append(Entry(f"table {number}, {protocol}, {row}", MEASURED[protocol][phase][k], ours, "us",
-                               fitted=row.endswith("cube"), bar=0.0 if row.endswith("cube") else 0.25))
+                               fitted=row.endswith("cube"), bar=0.0 if row.endswith("cube") else 0.15))
     return found
+
+
+def panel() -> Panel:
+    """Tables 1 to 3: the exchange before each transform, for the five shapes."""
+    curves = []
+    for protocol in MEASURED:
+        found = table_entries(protocol)
+        for k, axis in enumerate(TABLE):
+            part = found[5 * k:5 * k + 5]
+            curves.append(Curve(f"{axis}, {protocol}", tuple(range(5)), tuple(entry.ours for entry in part),
+                                paper=tuple(enumerate(entry.paper for entry in part))))
+    return Panel("Exchanges on Blue Gene/L (tables 1 to 3)", "", "µs", tuple(curves),
+                 tuple(row.replace(", ", "\n") for row in ROWS))

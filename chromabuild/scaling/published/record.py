@@ -10,13 +10,12 @@ from datetime import date
 from functools import cache
 from pathlib import Path
 
+from chromabuild.scaling.published import PAPERS
 from chromabuild.scaling.published.comparison import Entry, mean_deviation
 
 FILE = Path(__file__).parents[1] / "data" / "published_tables.json"
 ALL = "all tables"
-SOURCES = {"Blue Gene/L": "Eleftheriou et al. 2007, tables 1 to 3", "QCDOC": "Fang et al. 2007, table 1",
-           "Fugaku": "Li et al. 2023, figures 6 and 12, table 3", "GENESIS": "Jung et al. 2019, table 3 and text",
-           ALL: "four papers"}
+SOURCES = {paper.table: paper.source for paper in PAPERS.values()} | {ALL: "four papers"}
 
 
 @dataclass(frozen=True)
@@ -34,10 +33,7 @@ class TableError:
 
 def computed() -> dict[str, list[Entry]]:
     """All entries by table, from the simulator as it is now."""
-    from chromabuild.scaling.published import bluegene, fugaku, genesis, qcdoc
-
-    return {"Blue Gene/L": [*bluegene.entries("SPI"), *bluegene.entries("MPI")], "QCDOC": qcdoc.entries(),
-            "Fugaku": fugaku.entries(), "GENESIS": genesis.entries()}
+    return {paper.table: paper.load().entries() for paper in PAPERS.values()}
 
 
 def write(tables: dict[str, list[Entry]], version: str) -> None:
