@@ -125,6 +125,7 @@ def test_a_run_that_does_not_converge_says_how_far_it_came(tmp_path):
     (Case(WATER, 9, 40, "PZ"), {"INPUT": {"atomfile": "none.xyz"}}, ["none.xyz", "cannot be opened"]),
     (Case(WATER, 9, 40, "PZ"), {"SYSTEM": {"box": "a b c"}}, ["box", "one length or three"]),
     (Case(WATER, 9, 40, "PZ"), {"ELECTRONS": {"cutof": 3}}, ["line", "'cutof'", "nearest is 'cutoff'"]),
+    (Case(WATER, 9, 40, "PZ"), {"ELECTRONS": {"spline_order": 7}}, ["spline_order = 7", "even number from 4 to 24"]),
     (Case(WATER, 9, 40, "PZ"), {"INPUT": {"restartfile": "a"}}, ["restartfile", "[DYNAMICS]"]),
 ])
 def test_bad_input_ends_in_a_sentence(tmp_path, case, sections, words):

@@ -32,6 +32,13 @@ module qm_keys
           "gradient terms fade out at low density, or are dropped at once where pw.x drops them"), &
     key_t("ELECTRONS", "memory", is_integer, "2048", "MB", "0", &
           "a rank may take to keep states on the grid; beyond, they are transformed twice"), &
+    key_t("ELECTRONS", "local_sums", is_choice, "DIRECT", "", "DIRECT SPLINE", &
+          "structure factors and what comes from them, atom by atom or by Euler exponential splines"), &
+    key_t("ELECTRONS", "nonlocal_sums", is_choice, "DIRECT", "", "DIRECT SPLINE", &
+          "projections of states on atoms, likewise"), &
+    key_t("ELECTRONS", "spline_order", is_integer, "12", "", "4", "even; 6 errs by 1e-3 Ha an oxygen, 12 by 1e-5"), &
+    key_t("ELECTRONS", "spline_scale", is_real, "1.4", "", "1.0", &
+          "points of the mesh of splines along an edge, in units of those that the waves need"), &
     key_t("ELECTRONS", "iseed", is_integer, "314159", "", "0", "seed of the states to begin with, and of velocities"), &
     key_t("MINIMIZE", "nsteps", is_integer, "200", "", "0", "most steps of conjugate gradients"), &
     key_t("MINIMIZE", "tolerance", is_real, "1.0e-10", "Ha", "1e-16", &

@@ -6,6 +6,7 @@ module qm_settings
   use base_text, only: decimal_text, to_text
   use atom_file, only: read_atoms, standard_mass
   use atomic_units, only: bohr, dalton
+  use euler_spline, only: spline_settings_t
   use gth_reader, only: find_gth
   use ions, only: ions_t, shortest_distance
   use pseudopotential, only: pseudopotential_t
@@ -35,6 +36,7 @@ module qm_settings
     integer :: n_states = 0, memory = 2048
     real(real64) :: occupation = 2.0_real64
     integer(int64) :: seed = 0
+    type(spline_settings_t) :: splines
     !> Minimisation.
     integer :: most_steps = 200
     real(real64) :: tolerance = 1.0e-10_real64
@@ -54,6 +56,9 @@ module qm_settings
   !> A wave must resolve the narrowest Gaussian of a potential: with less the numbers mean nothing, with less than the
   !> second energies are not converged. Both in 1/(width of that Gaussian).
   real(real64), parameter :: least_resolution = 1.0_real64, good_resolution = 3.0_real64
+
+  !> Beyond, splines are wider than the meshes that they are for.
+  integer, parameter :: highest_order = 24
 
 contains
 
@@ -108,6 +113,8 @@ contains
       end if
       if (allocated(error)) return
     end if
+    call read_splines(control, settings%splines, error)
+    if (allocated(error)) return
     call read_box(control, unit, settings%system%box, error)
     if (allocated(error)) return
     call read_atoms(control%text("INPUT", "atomfile"), settings%element, settings%system%position, error)
@@ -120,6 +127,18 @@ contains
     if (.not. allocated(error)) call count_electrons(control, settings, error)
     if (.not. allocated(error)) call check_cutoff(control, settings, error)
   end subroutine read_qm_settings
+
+  subroutine read_splines(control, splines, error)
+    type(control_file_t), intent(in) :: control
+    type(spline_settings_t), intent(out) :: splines
+    type(error_t), allocatable, intent(out) :: error
+    splines%for_local = control%text("ELECTRONS", "local_sums") == "SPLINE"
+    splines%for_nonlocal = control%text("ELECTRONS", "nonlocal_sums") == "SPLINE"
+    splines%order = int(control%integer("ELECTRONS", "spline_order"))
+    splines%scale = control%real("ELECTRONS", "spline_scale")
+    if (mod(splines%order, 2) /= 0 .or. splines%order > highest_order) &
+      call control%refuse("ELECTRONS", "spline_order", "is no even number from 4 to "//to_text(highest_order), error)
+  end subroutine read_splines
 
   !> One edge or three, in bohr.
   subroutine read_box(control, unit, box, error)
