@@ -3,8 +3,8 @@
 Molecules in a cube at 1 g/cm^3, equilibrated as TIP3P by OpenMM at 300 K, then 70 Ry, BLYP, the potentials of Quantum
 ESPRESSO (--pseudo), steps of 5 hbar/hartree from the minimum with a thermostat of the ions. The run takes some 10
 minutes of a core; in --folder it is kept, goes on where it was stopped, and is read where it is done. The distances of
-the start are those of TIP3P, and a run as short as this one does not forget them; what it shows is that bonds stretch to
-those of BLYP and that nothing runs away.
+the start are those of TIP3P, and a run as short as this one does not forget them; what it shows is that bonds stretch
+to those of BLYP and that nothing runs away.
 """
 
 import re
@@ -16,6 +16,7 @@ from planewave import UPF, waters
 
 from chromabuild.quantum.chromaqm import run
 
+RUNS = Path(__file__).resolve().parents[1] / "build"
 SECTIONS = """[INPUT]
 atomfile = {folder}/water.xyz
 {files}{restart}[OUTPUT]
@@ -117,13 +118,13 @@ def main() -> None:
     benchmark.parser.add_argument("--pseudo", type=Path, default=Path("/usr/share/espresso/pseudo"))
     benchmark.parser.add_argument("--waters", type=int, default=32)
     benchmark.parser.add_argument("--steps", type=int, default=200)
-    benchmark.parser.add_argument("--folder", type=Path, default=Path("build/planewave_liquid"))
-    given = benchmark.start(quick={"waters": 2, "steps": 4, "folder": Path("build/planewave_liquid_quick")})
+    benchmark.parser.add_argument("--folder", type=Path, default=RUNS / "planewave_liquid")
+    given = benchmark.start(quick={"waters": 2, "steps": 4, "folder": RUNS / "planewave_liquid_quick"})
     folder = given.folder.resolve()
     dynamics(folder, given.waters, given.steps, given.pseudo)
     edge = float((folder / "water.xyz").read_text().split()[2])
     log = rows(folder)
-    table = benchmark.table("stability", "Car-Parrinello dynamics of liquid water with a thermostat (Ha, K)", waters="d",
+    table = benchmark.table("stability", "Car-Parrinello dynamics of liquid water with thermostat (Ha, K)", waters="d",
                             steps="d", time_fs=".1f", range_of_conserved=".1e", range_of_potential=".1e",
                             states_at_most=".1e", mean_temperature=".0f")
     table.row(given.waters, int(log[-1, 0]), float(log[-1, 1]), float(np.ptp(log[:, 5])), float(np.ptp(log[:, 2])),
