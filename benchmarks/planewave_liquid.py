@@ -4,7 +4,8 @@ Molecules in a cube at 1 g/cm^3, equilibrated as TIP3P by OpenMM at 300 K, then 
 ESPRESSO (--pseudo), steps of 5 hbar/hartree from the minimum with a thermostat of the ions. The run takes some 10
 minutes of a core; in --folder it is kept, goes on where it was stopped, and is read where it is done. The distances of
 the start are those of TIP3P, and a run as short as this one does not forget them; what it shows is that bonds stretch
-to those of BLYP and that nothing runs away.
+to those of BLYP and that nothing runs away. States begin at rest under moving ions, so the conserved quantity has a
+transient of some 1e-5 Ha a molecule within the first two femtoseconds.
 """
 
 import re
@@ -125,9 +126,10 @@ def main() -> None:
     edge = float((folder / "water.xyz").read_text().split()[2])
     log = rows(folder)
     table = benchmark.table("stability", "Car-Parrinello dynamics of liquid water with thermostat (Ha, K)", waters="d",
-                            steps="d", time_fs=".1f", range_of_conserved=".1e", range_of_potential=".1e",
-                            states_at_most=".1e", mean_temperature=".0f")
-    table.row(given.waters, int(log[-1, 0]), float(log[-1, 1]), float(np.ptp(log[:, 5])), float(np.ptp(log[:, 2])),
+                            steps="d", time_fs=".1f", range_of_conserved=".1e", range_after_2_fs=".1e",
+                            range_of_potential=".1e", states_at_most=".1e", mean_temperature=".0f")
+    table.row(given.waters, int(log[-1, 0]), float(log[-1, 1]), float(np.ptp(log[:, 5])),
+              float(np.ptp(log[log[:, 1] > min(2.0, 0.5 * log[-1, 1]), 5])), float(np.ptp(log[:, 2])),
               float(log[:, 4].max()), float(log[:, 6].mean()))
     element, position = frames(folder)
     later = position[len(position) // 2:]
