@@ -1,4 +1,4 @@
-"""Liquid water by Car-Parrinello dynamics of chromaqm: is it stable, and how are oxygens arranged?
+"""Stability of liquid water in Car-Parrinello dynamics of chromaqm, and its radial distributions.
 
 Molecules in a cube at 1 g/cm^3, equilibrated as TIP3P by OpenMM at 300 K, then 70 Ry, BLYP, the potentials of Quantum
 ESPRESSO (--pseudo), steps of 5 hbar/hartree from the minimum with a thermostat of the ions. The run takes some 10
