@@ -9,8 +9,10 @@ module car_parrinello
   use base_kinds, only: int64, real64
   use base_error, only: error_t, exit_unstable, fail
   use base_text, only: to_text
+  use dynamics, only: dynamics_t
+  use heat_bath, only: heat_bath_t
   use ions, only: ions_t
-  use kohn_sham, only: energies_t, kohn_sham_t
+  use kohn_sham, only: kohn_sham_t
   use state_products, only: add_rotated, inverse_square_root, overlap, symmetric
   implicit none
   private
@@ -20,29 +22,30 @@ module car_parrinello
   real(real64), parameter :: constraint_tolerance = 1.0e-14_real64
   integer, parameter :: most_rounds = 60
 
-  type :: car_parrinello_t
-    !> Steps done so far, over all restarts.
-    integer(int64) :: step = 0
+  type, extends(dynamics_t) :: car_parrinello_t
     logical :: is_free = .false.
-    !> hbar/Ha; largest overlap before free states are made orthonormal.
-    real(real64) :: time_step = 0.0_real64, overlap_tolerance = 0.0_real64
-    !> What moves (waves, states): orthonormal states, or the free ones, and their velocities.
-    complex(real64), allocatable :: coefficient(:, :), velocity(:, :)
-    !> Energy at the present place; kinetic energy taken away when free states were made orthonormal, and how often.
-    type(energies_t) :: energy
+    !> Largest overlap before free states are made orthonormal.
+    real(real64) :: overlap_tolerance = 0.0_real64
+    !> Fictitious mass of long waves (masses of the electron); waves above the cutoff (rydberg) are heavier.
+    real(real64) :: mass = 0.0_real64, mass_cutoff = 0.0_real64
+    !> Of the coefficients: orthonormal states, or free ones.
+    complex(real64), allocatable :: velocity(:, :)
+    type(heat_bath_t) :: state_bath
+    !> Kinetic energy taken away when free states were made orthonormal, and how often.
     real(real64) :: moved = 0.0_real64
     integer(int64) :: n_resets = 0
     real(real64), allocatable, private :: inverse_mass(:)
     complex(real64), allocatable, private :: psi(:, :), force(:, :)
     real(real64), allocatable, private :: root(:, :)
-    !> On the ions (3, n), hartree/bohr.
-    real(real64), allocatable :: ion_force(:, :)
   contains
     procedure :: start
     procedure :: advance
-    procedure :: kinetic_energy
+    procedure :: states_kinetic
     procedure :: conserved
+    procedure :: write_to
+    procedure :: read_from
     procedure, private :: find_forces
+    procedure, private :: half_step_of_baths
     procedure, private :: make_orthonormal
     procedure, private :: keep_orthonormal
     procedure, private :: keep_velocities
@@ -50,15 +53,12 @@ module car_parrinello
 
 contains
 
-  !> Take masses from settings and forces from the coefficients that the caller has put in place. `mass`: of long waves;
-  !> `mass_cutoff` (rydberg): waves above are heavier.
-  subroutine start(self, ks, system, mass, mass_cutoff, error)
+  subroutine start(self, ks, system, error)
     class(car_parrinello_t), intent(inout) :: self
     type(kohn_sham_t), intent(inout) :: ks
-    type(ions_t), intent(in) :: system
-    real(real64), intent(in) :: mass, mass_cutoff
+    type(ions_t), intent(inout) :: system
     type(error_t), allocatable, intent(out) :: error
-    self%inverse_mass = 1.0_real64/(mass*max(1.0_real64, ks%waves%g2/mass_cutoff))
+    self%inverse_mass = 1.0_real64/(self%mass*max(1.0_real64, ks%waves%g2/self%mass_cutoff))
     allocate (self%psi, self%force, mold=self%coefficient)
     allocate (self%root(ks%n_states, ks%n_states), self%ion_force(3, system%n_atoms()))
     call self%find_forces(ks, system, error)
@@ -72,6 +72,7 @@ contains
     type(error_t), allocatable, intent(out) :: error
     complex(real64), allocatable :: old(:, :)
 
+    call self%half_step_of_baths(ks, system)
     call kick(self, system)
     if (.not. self%is_free) then
       allocate (old, mold=self%coefficient)
@@ -87,6 +88,7 @@ contains
     call kick(self, system)
     if (.not. self%is_free) call self%keep_velocities(ks, error)
     if (allocated(error)) return
+    call self%half_step_of_baths(ks, system)
     self%step = self%step + 1
     if (.not. abs(self%energy%total()) < huge(1.0_real64)) &
       call fail(error, exit_unstable, "dynamics broke down at step "//to_text(self%step)//": the energy is no number; use a "// &
@@ -97,15 +99,23 @@ contains
   subroutine kick(self, system)
     type(car_parrinello_t), intent(inout) :: self
     type(ions_t), intent(inout) :: system
-    integer :: s, a
+    integer :: s
     !$omp parallel do
     do s = 1, size(self%velocity, 2)
       self%velocity(:, s) = self%velocity(:, s) + 0.5_real64*self%time_step*self%inverse_mass*self%force(:, s)
     end do
-    do a = 1, system%n_atoms()
-      system%velocity(:, a) = system%velocity(:, a) + 0.5_real64*self%time_step/system%mass(a)*self%ion_force(:, a)
-    end do
+    call self%kick_ions(system)
   end subroutine kick
+
+  !> The baths of states and ions, before and after a step: constraints of velocities are linear, so scaling keeps them.
+  subroutine half_step_of_baths(self, ks, system)
+    class(car_parrinello_t), intent(inout) :: self
+    type(kohn_sham_t), intent(in) :: ks
+    type(ions_t), intent(inout) :: system
+    call self%half_step_of_bath(system)
+    if (size(self%state_bath%position) > 0) &
+      self%velocity = self%state_bath%factor(self%states_kinetic(ks), 0.5_real64*self%time_step)*self%velocity
+  end subroutine half_step_of_baths
 
   subroutine divide_by_mass(self, states, divided)
     type(car_parrinello_t), intent(in) :: self
@@ -153,14 +163,14 @@ contains
     real(real64) :: before, worst
     call find_root(worst)
     if (allocated(error) .or. worst <= self%overlap_tolerance) return
-    before = self%kinetic_energy(ks)
+    before = self%states_kinetic(ks)
     allocate (turned, mold=self%velocity)
     turned = 0.0_real64
     call add_rotated(self%velocity, self%root, turned)
     self%velocity = turned
     self%coefficient = self%psi
     call find_root(worst)
-    self%moved = self%moved + before - self%kinetic_energy(ks)
+    self%moved = self%moved + before - self%states_kinetic(ks)
     self%n_resets = self%n_resets + 1
 
   contains
@@ -255,7 +265,7 @@ contains
   end subroutine keep_velocities
 
   !> Fictitious kinetic energy of the states (hartree).
-  real(real64) function kinetic_energy(self, ks)
+  real(real64) function states_kinetic(self, ks)
     class(car_parrinello_t), intent(in) :: self
     type(kohn_sham_t), intent(in) :: ks
     real(real64) :: column(size(self%velocity, 2)), sums(1)
@@ -265,15 +275,32 @@ contains
     end do
     sums = sum(column)
     call ks%comm%sum(sums)
-    kinetic_energy = sums(1)
-  end function kinetic_energy
+    states_kinetic = sums(1)
+  end function states_kinetic
 
   !> The conserved quantity (hartree).
   real(real64) function conserved(self, ks, system)
     class(car_parrinello_t), intent(in) :: self
     type(kohn_sham_t), intent(in) :: ks
     type(ions_t), intent(in) :: system
-    conserved = self%energy%total() + system%kinetic_energy() + self%kinetic_energy(ks) + self%moved
+    conserved = self%energy%total() + system%kinetic_energy() + self%states_kinetic(ks) + self%ion_bath%energy() + &
+                self%state_bath%energy() + self%moved
   end function conserved
+
+  subroutine write_to(self, unit, status)
+    class(car_parrinello_t), intent(in) :: self
+    integer, intent(in) :: unit
+    integer, intent(out) :: status
+    call self%state_bath%write_to(unit, status)
+    if (status == 0) write (unit, iostat=status) self%moved, self%n_resets, self%velocity
+  end subroutine write_to
+
+  subroutine read_from(self, unit, status)
+    class(car_parrinello_t), intent(inout) :: self
+    integer, intent(in) :: unit
+    integer, intent(out) :: status
+    call self%state_bath%read_from(unit, status)
+    if (status == 0) read (unit, iostat=status) self%moved, self%n_resets, self%velocity
+  end subroutine read_from
 
 end module car_parrinello

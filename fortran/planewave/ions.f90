@@ -7,7 +7,7 @@ module ions
   use wave_sphere, only: sphere_t
   implicit none
   private
-  public :: ions_t, shortest_distance
+  public :: ewald_kernel, ions_t, shortest_distance
 
   type :: ions_t
     !> Edges of the box (bohr).
@@ -23,7 +23,7 @@ module ions
     procedure :: n_atoms
     procedure :: charge
     procedure :: coulomb
-    procedure, private :: ewald
+    procedure, private :: ewald_pairs
     procedure, private :: direct_sum
     procedure :: kinetic_energy
   end type ions_t
@@ -50,8 +50,8 @@ contains
     kinetic_energy = 0.5_real64*sum(self%mass*sum(self%velocity**2, 1))
   end function kinetic_energy
 
-  !> Coulomb energy of the ions, and the forces of it added to `force` (3, n). `sphere`: waves of the density. Each rank
-  !> adds its part; the caller sums over ranks.
+  !> Coulomb energy of the ions, and the forces of it added to `force` (3, n); of periodic ones without the sum over waves,
+  !> for which there is `ewald_kernel`. `sphere`: waves of the density. Each rank adds its part; the caller sums over ranks.
   subroutine coulomb(self, sphere, comm, energy, force)
     class(ions_t), intent(in) :: self
     type(sphere_t), intent(in) :: sphere
@@ -61,7 +61,7 @@ contains
     if (self%is_cluster) then
       call self%direct_sum(comm, energy, force)
     else
-      call self%ewald(sphere, comm, energy, force)
+      call self%ewald_pairs(sphere, comm, energy, force)
     end if
   end subroutine coulomb
 
@@ -85,23 +85,20 @@ contains
     end do
   end subroutine direct_sum
 
-  !> Of periodic ones, with a uniform background that makes the box neutral, by Ewald's two sums; the waves set how they
-  !> share the work.
-  subroutine ewald(self, sphere, comm, energy, force)
+  !> Of periodic ones, with a uniform background that makes the box neutral: what Ewald's method sums over pairs.
+  subroutine ewald_pairs(self, sphere, comm, energy, force)
     class(ions_t), intent(in) :: self
     type(sphere_t), intent(in) :: sphere
     type(communicator_t), intent(in) :: comm
     real(real64), intent(out) :: energy
     real(real64), intent(inout) :: force(:, :)
-    complex(real64), allocatable :: structure(:), phase(:, :)
-    real(real64), allocatable :: kernel(:), part(:)
     real(real64) :: alpha, reach, d(3), r2, r, q(self%n_atoms()), pair, slope
-    integer :: a, b, x, y, z, most(3), axis, shift(3)
+    integer :: a, b, x, y, z, most(3), shift(3)
 
     do a = 1, self%n_atoms()
       q(a) = self%charge(a)
     end do
-    alpha = sqrt(0.25_real64*sphere%largest_g2/sharpness)
+    alpha = split(sphere)
     reach = sqrt(sharpness)/alpha
     energy = 0.0_real64
     if (comm%is_root()) &
@@ -130,27 +127,25 @@ contains
         end do
       end do
     end do
+  end subroutine ewald_pairs
 
-    allocate (structure(sphere%n_waves), source=(0.0_real64, 0.0_real64))
-    allocate (phase(sphere%n_waves, self%n_atoms()), kernel(sphere%n_waves), part(sphere%n_waves))
-    do a = 1, self%n_atoms()
-      call sphere%phases(self%position(:, a), phase(:, a))
-      structure = structure + q(a)*phase(:, a)
-    end do
+  !> What is left of the energy of periodic ions (hartree): the sum over all waves of this times the squares of
+  !> sum over ions of charge exp(-iG.R).
+  function ewald_kernel(sphere) result(kernel)
+    type(sphere_t), intent(in) :: sphere
+    real(real64) :: kernel(sphere%n_waves)
     where (sphere%g2 > 0.0_real64)
-      kernel = 2.0_real64*pi/sphere%volume*exp(-0.25_real64*sphere%g2/alpha**2)/sphere%g2
+      kernel = 2.0_real64*pi/sphere%volume*exp(-0.25_real64*sphere%g2/split(sphere)**2)/sphere%g2
     elsewhere
       kernel = 0.0_real64
     end where
-    part = kernel*(real(structure, real64)**2 + aimag(structure)**2)
-    energy = energy + sphere%doubled(part)
-    do a = 1, self%n_atoms()
-      part = 2.0_real64*kernel*q(a)*aimag(conjg(structure)*phase(:, a))
-      do axis = 1, 3
-        force(axis, a) = force(axis, a) - 2.0_real64*sum(part*sphere%g(:, axis))
-      end do
-    end do
-  end subroutine ewald
+  end function ewald_kernel
+
+  !> Where Ewald's method splits 1/r (1/bohr): the waves set how its two sums share the work.
+  pure real(real64) function split(sphere)
+    type(sphere_t), intent(in) :: sphere
+    split = sqrt(0.25_real64*sphere%largest_g2/sharpness)
+  end function split
 
   !> The smallest distance (bohr) between two atoms or an atom and an image, and the two atoms.
   pure subroutine shortest_distance(position, box, distance, pair)

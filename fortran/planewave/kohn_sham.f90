@@ -5,10 +5,11 @@ module kohn_sham
   use base_constants, only: pi
   use comm_communicator, only: communicator_t
   use cluster_screening, only: screening_function
-  use ions, only: ions_t
-  use pseudopotential, only: real_harmonic
+  use euler_spline, only: spline_settings_t
+  use ions, only: ewald_kernel, ions_t
+  use nonlocal_potential, only: nonlocal_potential_t
   use sphere_transform, only: sphere_transform_t
-  use state_products, only: add_rotated, overlap
+  use structure_factors, only: structure_factors_t
   use wave_sphere, only: grid_size, sphere_t
   use xc_functional, only: xc_t
   implicit none
@@ -23,12 +24,6 @@ module kohn_sham
     procedure :: total
   end type energies_t
 
-  !> Of one species: its projectors with all magnetic quantum numbers on the waves, and their couplings (hartree).
-  type :: projectors_t
-    real(real64), allocatable :: form(:, :), coupling(:, :)
-    integer, allocatable :: l(:)
-  end type projectors_t
-
   type :: kohn_sham_t
     type(communicator_t) :: comm
     !> Waves of states, and of density and potential.
@@ -42,19 +37,17 @@ module kohn_sham
     !> Local potentials of species times the volume (dense waves, species), and of all ions.
     real(real64), allocatable, private :: local_form(:, :)
     complex(real64), allocatable, private :: v_local(:)
-    type(projectors_t), allocatable, private :: species(:)
-    !> Projectors of all atoms (waves, projectors), the first of each atom, and <projector|state>.
-    complex(real64), allocatable, private :: projector(:, :)
-    integer, allocatable, private :: first_projector(:)
-    real(real64), allocatable, private :: projection(:, :)
+    type(structure_factors_t), private :: structure
+    type(nonlocal_potential_t), private :: nonlocal
     !> Electron density (1/bohr^3) on the grid and its waves, each a list of one field; Kohn-Sham potential (hartree).
     real(real64), allocatable, private :: density(:, :, :, :), potential(:, :, :)
     complex(real64), allocatable, private :: density_waves(:, :)
     !> States on the grid, where there is memory for them.
     complex(real64), allocatable, private :: kept(:, :, :, :)
-    !> Of the ions alone.
+    !> Of the ions alone: energy; forces but for the sum over waves, whose kernel and charge density follow.
     real(real64), private :: ewald_energy = 0.0_real64
-    real(real64), allocatable, private :: ewald_force(:, :)
+    real(real64), allocatable, private :: ewald_force(:, :), kernel(:)
+    complex(real64), allocatable, private :: charge_waves(:)
   contains
     procedure :: create
     procedure :: move_ions
@@ -62,7 +55,6 @@ module kohn_sham
     procedure :: forces
     procedure, private :: density_and_potential
     procedure, private :: exchange_correlation
-    procedure, private :: coupled_projection
   end type kohn_sham_t
 
 contains
@@ -74,13 +66,14 @@ contains
 
   !> Make waves, transforms and form factors. `cutoff`: largest kinetic energy of a wave (rydberg); `memory`: megabytes a
   !> rank that states on the grid may take, so that they are not transformed a second time.
-  subroutine create(self, comm, system, cutoff, n_states, occupation, xc, memory)
+  subroutine create(self, comm, system, cutoff, n_states, occupation, xc, memory, splines)
     class(kohn_sham_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
     type(ions_t), intent(in) :: system
     real(real64), intent(in) :: cutoff, occupation
     integer, intent(in) :: n_states, memory
     type(xc_t), intent(in) :: xc
+    type(spline_settings_t), intent(in) :: splines
     real(real64), allocatable :: screening(:)
     integer :: n(3), s, n_pairs
 
@@ -97,11 +90,12 @@ contains
     if (system%is_cluster) screening = screening_function(self%dense, self%dense_transform)
     where (self%dense%g2 > 0.0_real64) self%coulomb = 4.0_real64*pi/self%dense%g2
     self%coulomb = self%coulomb + screening
-    allocate (self%local_form(self%dense%n_waves, size(system%pseudo)), self%species(size(system%pseudo)))
+    allocate (self%local_form(self%dense%n_waves, size(system%pseudo)))
     do s = 1, size(system%pseudo)
       self%local_form(:, s) = system%pseudo(s)%local_form(self%dense%g2) - system%pseudo(s)%charge*screening
-      call make_projectors(self%waves, system, s, self%species(s))
     end do
+    call self%structure%create(self%dense, system, splines, comm)
+    call self%nonlocal%create(self%waves, system, n_states, splines, comm)
     associate (n_planes => self%state_transform%n_planes)
       n_pairs = (n_states + 1)/2
       if (16_int64*n(1)*n(2)*n_planes*n_pairs > memory*1048576_int64) n_pairs = 0
@@ -109,84 +103,30 @@ contains
       allocate (self%density(n(1), n(2), n_planes, 1), self%potential(n(1), n(2), n_planes))
     end associate
     allocate (self%density_waves(self%dense%n_waves, 1), self%v_local(self%dense%n_waves))
-    allocate (self%ewald_force(3, system%n_atoms()))
+    allocate (self%ewald_force(3, system%n_atoms()), self%charge_waves(self%dense%n_waves))
+    allocate (self%kernel(self%dense%n_waves), source=0.0_real64)
+    if (.not. system%is_cluster) self%kernel = ewald_kernel(self%dense)
   end subroutine create
-
-  !> Projectors of one species, without the phase of a place.
-  subroutine make_projectors(waves, system, s, projectors)
-    type(sphere_t), intent(in) :: waves
-    type(ions_t), intent(in) :: system
-    integer, intent(in) :: s
-    type(projectors_t), intent(out) :: projectors
-    real(real64), allocatable :: direction(:, :), radial(:)
-    integer, allocatable :: of(:), m_of(:)
-    integer :: k, m, i, j, axis
-
-    associate (pseudo => system%pseudo(s))
-      allocate (projectors%form(waves%n_waves, pseudo%n_functions()))
-      allocate (projectors%coupling(pseudo%n_functions(), pseudo%n_functions()), source=0.0_real64)
-      allocate (of(0), m_of(0), direction(waves%n_waves, 3))
-      do axis = 1, 3
-        direction(:, axis) = waves%g(:, axis)/sqrt(max(waves%g2, tiny(1.0_real64)))
-      end do
-      do k = 1, size(pseudo%l)
-        radial = pseudo%radial_form(k, waves%g2)/sqrt(waves%volume)
-        do m = 1, 2*pseudo%l(k) + 1
-          of = [of, k]
-          m_of = [m_of, m]
-          projectors%form(:, size(of)) = radial*real_harmonic(pseudo%l(k), m, direction)
-        end do
-      end do
-      do i = 1, size(of)
-        do j = 1, size(of)
-          if (m_of(i) == m_of(j) .and. pseudo%l(of(i)) == pseudo%l(of(j))) &
-            projectors%coupling(i, j) = pseudo%h(of(i), of(j))
-        end do
-      end do
-      projectors%l = pseudo%l(of)
-    end associate
-  end subroutine make_projectors
 
   !> Take notice of new positions: local potential, projectors, energy of the ions.
   subroutine move_ions(self, system)
     class(kohn_sham_t), intent(inout) :: self
     type(ions_t), intent(in) :: system
-    complex(real64), allocatable :: phase(:)
-    complex(real64), parameter :: turn(0:3) = [(1.0_real64, 0.0_real64), (0.0_real64, -1.0_real64), &
-                                               (-1.0_real64, 0.0_real64), (0.0_real64, 1.0_real64)]
-    real(real64) :: sums(1 + 3*system%n_atoms())
-    integer :: a, k, n, s
+    real(real64) :: sums(1 + 3*system%n_atoms()), part(self%dense%n_waves)
+    integer :: s
 
-    if (.not. allocated(self%first_projector)) then
-      allocate (self%first_projector(system%n_atoms() + 1))
-      n = 1
-      do a = 1, system%n_atoms()
-        self%first_projector(a) = n
-        n = n + size(self%species(system%species(a))%l)
-      end do
-      self%first_projector(system%n_atoms() + 1) = n
-      allocate (self%projector(self%waves%n_waves, n - 1), self%projection(n - 1, self%n_states))
-    end if
-    allocate (phase(self%dense%n_waves))
+    call self%structure%move(self%dense, system)
+    call self%nonlocal%move(self%waves, system)
     self%v_local = 0.0_real64
-    do a = 1, system%n_atoms()
-      call self%dense%phases(system%position(:, a), phase)
-      self%v_local = self%v_local + self%local_form(:, system%species(a))*phase/self%dense%volume
-    end do
-    deallocate (phase)
-    allocate (phase(self%waves%n_waves))
-    do a = 1, system%n_atoms()
-      s = system%species(a)
-      if (size(self%species(s)%l) == 0) cycle
-      call self%waves%phases(system%position(:, a), phase)
-      do k = 1, size(self%species(s)%l)
-        self%projector(:, self%first_projector(a) + k - 1) = &
-          turn(self%species(s)%l(k))*self%species(s)%form(:, k)*phase
-      end do
+    self%charge_waves = 0.0_real64
+    do s = 1, size(system%pseudo)
+      self%v_local = self%v_local + self%local_form(:, s)*self%structure%value(:, s)/self%dense%volume
+      self%charge_waves = self%charge_waves + system%pseudo(s)%charge*self%structure%value(:, s)
     end do
     self%ewald_force = 0.0_real64
     call system%coulomb(self%dense, self%comm, self%ewald_energy, self%ewald_force)
-    sums = [self%ewald_energy, self%ewald_force]
+    part = self%kernel*(real(self%charge_waves, real64)**2 + aimag(self%charge_waves)**2)
+    sums = [self%ewald_energy + self%dense%doubled(part), self%ewald_force]
     call self%comm%sum(sums)
     self%ewald_energy = sums(1)
     self%ewald_force = reshape(sums(2:), shape(self%ewald_force))
@@ -199,7 +139,6 @@ contains
     complex(real64), contiguous, intent(in) :: states(:, :)
     complex(real64), contiguous, intent(out) :: product(:, :)
     type(energies_t), intent(out) :: energy
-    real(real64), allocatable :: coupled(:, :)
     real(real64) :: sums(4), row(size(states, 2))
     integer :: s
 
@@ -218,27 +157,11 @@ contains
     energy%local = sums(3)
     energy%xc = sums(4)
     energy%ewald = self%ewald_energy
-    call overlap(self%waves, self%comm, self%projector, states, self%projection)
-    allocate (coupled, source=self%coupled_projection(system))
-    call add_rotated(self%projector, coupled, product)
-    energy%nonlocal = self%occupation*sum(coupled*self%projection)
+    call self%nonlocal%apply(self%waves, self%comm, system, states, product, energy%nonlocal)
+    energy%nonlocal = self%occupation*energy%nonlocal
     ! Rounding must not give the wave G = 0 of a real field an imaginary part.
     if (self%waves%zero > 0) product(self%waves%zero, :) = real(product(self%waves%zero, :), real64)
   end subroutine evaluate
-
-  !> Couplings times projections, atom by atom.
-  function coupled_projection(self, system) result(coupled)
-    class(kohn_sham_t), intent(in) :: self
-    type(ions_t), intent(in) :: system
-    real(real64) :: coupled(size(self%projection, 1), size(self%projection, 2))
-    integer :: a
-    do a = 1, system%n_atoms()
-      associate (first => self%first_projector(a), last => self%first_projector(a + 1) - 1)
-        if (last >= first) &
-          coupled(first:last, :) = matmul(self%species(system%species(a))%coupling, self%projection(first:last, :))
-      end associate
-    end do
-  end function coupled_projection
 
   !> The density of states, the potential of it and of the ions, and this rank's part of their energies.
   subroutine density_and_potential(self, states, energy)
@@ -314,41 +237,22 @@ contains
     type(ions_t), intent(in) :: system
     complex(real64), contiguous, intent(in) :: states(:, :)
     real(real64), intent(out) :: force(:, :)
-    complex(real64), allocatable :: phase(:), slope(:, :)
-    real(real64), allocatable :: part(:), coupled(:, :), change(:, :), local(:, :)
+    complex(real64), allocatable :: field(:, :)
+    real(real64), allocatable :: local(:, :)
     real(real64) :: sums(3*system%n_atoms())
-    integer :: a, axis, k
+    integer :: s
 
     allocate (local(3, system%n_atoms()), source=0.0_real64)
-    allocate (phase(self%dense%n_waves), part(self%dense%n_waves))
-    do a = 1, system%n_atoms()
-      call self%dense%phases(system%position(:, a), phase)
-      part = self%local_form(:, system%species(a))*aimag(conjg(phase)*self%density_waves(:, 1))
-      do axis = 1, 3
-        local(axis, a) = 2.0_real64*sum(part*self%dense%g(:, axis))
-      end do
+    allocate (field(self%dense%n_waves, size(system%pseudo)))
+    do s = 1, size(field, 2)
+      field(:, s) = self%local_form(:, s)*self%density_waves(:, 1) + &
+                    2.0_real64*system%pseudo(s)%charge*self%kernel*self%charge_waves
     end do
+    call self%structure%forces(self%dense, system, field, local)
     sums = [local]
     call self%comm%sum(sums)
     force = self%ewald_force + reshape(sums, shape(force))
-
-    if (size(self%projection, 1) == 0) return
-    allocate (coupled, source=self%coupled_projection(system))
-    allocate (slope, mold=self%projector)
-    allocate (change, mold=self%projection)
-    do axis = 1, 3
-      !$omp parallel do
-      do k = 1, size(slope, 2)
-        slope(:, k) = cmplx(self%waves%g(:, axis)*aimag(self%projector(:, k)), &
-                            -self%waves%g(:, axis)*real(self%projector(:, k), real64), real64)
-      end do
-      call overlap(self%waves, self%comm, slope, states, change)
-      change = coupled*change
-      do a = 1, system%n_atoms()
-        force(axis, a) = force(axis, a) - 2.0_real64*self%occupation* &
-                         sum(change(self%first_projector(a):self%first_projector(a + 1) - 1, :))
-      end do
-    end do
+    call self%nonlocal%forces(self%waves, self%comm, system, states, self%occupation, force)
   end subroutine forces
 
 end module kohn_sham

@@ -8,7 +8,7 @@ module wave_sphere
   use base_constants, only: pi
   implicit none
   private
-  public :: sphere_t, grid_size
+  public :: sphere_t, grid_size, smooth_size
 
   type :: stick_t
     !> Indices kx, ky; range of kz; rank.
@@ -44,8 +44,14 @@ contains
   !> up to the density's cutoff apart. `largest_g2`: square of the longest wave vector of the density (1/bohr^2).
   elemental integer function grid_size(largest_g2, edge) result(n)
     real(real64), intent(in) :: largest_g2, edge
+    n = smooth_size(2*int(sqrt(largest_g2)*edge/(2.0_real64*pi)) + 1)
+  end function grid_size
+
+  !> The smallest number from `least` on without prime factors above 5.
+  elemental integer function smooth_size(least) result(n)
+    integer, intent(in) :: least
     integer :: rest
-    n = 2*int(sqrt(largest_g2)*edge/(2.0_real64*pi)) + 1
+    n = least
     do
       rest = n
       do while (mod(rest, 2) == 0)
@@ -60,7 +66,7 @@ contains
       if (rest == 1) return
       n = n + 1
     end do
-  end function grid_size
+  end function smooth_size
 
   !> Deal the waves with G^2 <= `largest_g2` (1/bohr^2) of a box to `n_ranks` ranks; `rank` is this one.
   subroutine create(self, box, n, largest_g2, n_ranks, rank)

@@ -61,4 +61,4 @@ def compute(folder: Path, case: Case, ranks: int = 1, threads: int = 1, **sectio
 def rows_of_dynamics(text: str) -> np.ndarray:
     """Lines of dynamics in a log: step, time (fs), potential, kinetic of ions and states, conserved (Ha), K."""
     table = text.split("# dynamics")[1].split("# forces")[0]
-    return np.array([line.split() for line in table.splitlines()[2:] if line.strip()], float)
+    return np.array([line.split() for line in table.splitlines()[2:] if line.strip() and line[0] != "#"], float)

@@ -32,19 +32,33 @@ module qm_keys
           "gradient terms fade out at low density, or are dropped at once where pw.x drops them"), &
     key_t("ELECTRONS", "memory", is_integer, "2048", "MB", "0", &
           "a rank may take to keep states on the grid; beyond, they are transformed twice"), &
+    key_t("ELECTRONS", "local_sums", is_choice, "DIRECT", "", "DIRECT SPLINE", &
+          "structure factors and what comes from them, atom by atom or by Euler exponential splines"), &
+    key_t("ELECTRONS", "nonlocal_sums", is_choice, "DIRECT", "", "DIRECT SPLINE", &
+          "projections of states on atoms, likewise"), &
+    key_t("ELECTRONS", "spline_order", is_integer, "12", "", "4", "even; 6 errs by 1e-3 Ha an oxygen, 12 by 1e-5"), &
+    key_t("ELECTRONS", "spline_scale", is_real, "1.4", "", "1.0", &
+          "points of the mesh of splines along an edge, in units of those that the waves need"), &
     key_t("ELECTRONS", "iseed", is_integer, "314159", "", "0", "seed of the states to begin with, and of velocities"), &
     key_t("MINIMIZE", "nsteps", is_integer, "200", "", "0", "most steps of conjugate gradients"), &
     key_t("MINIMIZE", "tolerance", is_real, "1.0e-10", "Ha", "1e-16", &
           "end when about so much energy can still be gained"), &
     key_t("MINIMIZE", "forces", is_choice, "YES", "", "YES NO", "compute the forces on the ions"), &
-    key_t("DYNAMICS", "method", is_choice, "RATTLE", "", "RATTLE NONORTHOGONAL", &
-          "orthonormal states kept so by constraints, or states that are free to overlap"), &
+    key_t("DYNAMICS", "method", is_choice, "RATTLE", "", "RATTLE NONORTHOGONAL BORN_OPPENHEIMER", &
+          "states move too, kept orthonormal by constraints or free to overlap; or are minimised at each step"), &
     key_t("DYNAMICS", "nsteps", is_integer, "100", "", "0", "number of steps"), &
     key_t("DYNAMICS", "timestep", is_real, "5.0", "hbar/Ha", "1e-6", "time step; 1 hbar/Ha = 0.0241888 fs"), &
     key_t("DYNAMICS", "electron_mass", is_real, "400.0", "m_e", "1e-6", "fictitious mass of the long waves"), &
     key_t("DYNAMICS", "mass_cutoff", is_real, "2.5", "Ry", "1e-6", &
           "waves of larger kinetic energy are heavier in proportion to it"), &
-    key_t("DYNAMICS", "temperature", is_real, "0.0", "K", "0", "of drawn velocities of the ions; 0 = at rest"), &
+    key_t("DYNAMICS", "temperature", is_real, "0.0", "K", "0", &
+          "of drawn velocities of the ions, and of their thermostat; 0 = at rest"), &
+    key_t("DYNAMICS", "thermostat", is_choice, "NONE", "", "NONE NOSE_HOOVER", "of the ions: a chain of Nose and Hoover"), &
+    key_t("DYNAMICS", "ion_period", is_real, "20.0", "fs", "1e-3", "of the oscillations of that chain"), &
+    key_t("DYNAMICS", "state_energy", is_real, "0.0", "Ha", "0", &
+          "kinetic energy of the states that a chain of their own keeps; 0 = no such chain"), &
+    key_t("DYNAMICS", "state_period", is_real, "3.0", "fs", "1e-3", "of the oscillations of that chain"), &
+    key_t("DYNAMICS", "chain_links", is_integer, "4", "", "1", "links of each chain"), &
     key_t("DYNAMICS", "overlap_tolerance", is_real, "0.01", "", "1e-12", &
           "NONORTHOGONAL: largest overlap of two states before they are made orthonormal")]
 

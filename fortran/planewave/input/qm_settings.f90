@@ -5,7 +5,8 @@ module qm_settings
   use base_error, only: error_t
   use base_text, only: decimal_text, to_text
   use atom_file, only: read_atoms, standard_mass
-  use atomic_units, only: bohr, dalton
+  use atomic_units, only: bohr, dalton, time_unit
+  use euler_spline, only: spline_settings_t
   use gth_reader, only: find_gth
   use ions, only: ions_t, shortest_distance
   use pseudopotential, only: pseudopotential_t
@@ -14,15 +15,19 @@ module qm_settings
   use xc_functional, only: xc_names, xc_t
   implicit none
   private
-  public :: qm_settings_t, dynamics_settings_t, read_qm_settings
+  public :: qm_settings_t, dynamics_settings_t, read_qm_settings, nonorthogonal, born_oppenheimer
 
   type :: dynamics_settings_t
-    logical :: is_wanted = .false., is_nonorthogonal = .false.
+    logical :: is_wanted = .false., has_thermostat = .false.
+    !> Number in the list of key `method`; links of a chain of a thermostat.
+    integer :: method = 1, n_links = 4
     !> Steps, steps between lines of the log, steps between restart files (0: at the end alone).
     integer :: n_steps = 0, period = 1, restart_period = 0
     !> Atomic units; the cutoff of the mass in rydberg, the temperature in kelvin.
     real(real64) :: time_step = 5.0_real64, electron_mass = 400.0_real64, mass_cutoff = 2.5_real64
     real(real64) :: temperature = 0.0_real64, overlap_tolerance = 0.01_real64
+    !> Kinetic energy of the states that a chain keeps (0: none) and periods of the chains, atomic units.
+    real(real64) :: state_energy = 0.0_real64, ion_period = 0.0_real64, state_period = 0.0_real64
   end type dynamics_settings_t
 
   type :: qm_settings_t
@@ -35,6 +40,7 @@ module qm_settings
     integer :: n_states = 0, memory = 2048
     real(real64) :: occupation = 2.0_real64
     integer(int64) :: seed = 0
+    type(spline_settings_t) :: splines
     !> Minimisation.
     integer :: most_steps = 200
     real(real64) :: tolerance = 1.0e-10_real64
@@ -54,6 +60,11 @@ module qm_settings
   !> A wave must resolve the narrowest Gaussian of a potential: with less the numbers mean nothing, with less than the
   !> second energies are not converged. Both in 1/(width of that Gaussian).
   real(real64), parameter :: least_resolution = 1.0_real64, good_resolution = 3.0_real64
+
+  !> Numbers of methods of dynamics; the first one is RATTLE.
+  integer, parameter :: nonorthogonal = 2, born_oppenheimer = 3
+  !> Beyond, splines are wider than the meshes that they are for.
+  integer, parameter :: highest_order = 24
 
 contains
 
@@ -86,7 +97,12 @@ contains
     settings%xyz_file = control%text("OUTPUT", "xyzfile")
     associate (d => settings%dynamics)
       d%is_wanted = control%has_section("DYNAMICS")
-      d%is_nonorthogonal = control%text("DYNAMICS", "method") == "NONORTHOGONAL"
+      d%method = control%choice("DYNAMICS", "method")
+      d%has_thermostat = control%text("DYNAMICS", "thermostat") == "NOSE_HOOVER"
+      d%state_energy = control%real("DYNAMICS", "state_energy")
+      d%ion_period = control%real("DYNAMICS", "ion_period")/time_unit
+      d%state_period = control%real("DYNAMICS", "state_period")/time_unit
+      d%n_links = int(control%integer("DYNAMICS", "chain_links"))
       d%n_steps = int(control%integer("DYNAMICS", "nsteps"))
       d%period = int(control%integer("OUTPUT", "period"))
       d%restart_period = int(control%integer("OUTPUT", "restart_period"))
@@ -97,8 +113,13 @@ contains
       d%overlap_tolerance = control%real("DYNAMICS", "overlap_tolerance")
       if (settings%restart_in /= "" .and. .not. d%is_wanted) then
         call control%refuse("INPUT", "restartfile", "goes with dynamics; add a section [DYNAMICS], or leave it out", error)
-        return
+      else if (d%has_thermostat .and. d%temperature <= 0.0_real64) then
+        call control%refuse("DYNAMICS", "thermostat", "needs a temperature above 0; give one in [DYNAMICS]", error)
+      else if (d%method == born_oppenheimer .and. d%state_energy > 0.0_real64) then
+        call control%refuse("DYNAMICS", "state_energy", "goes with states that move; leave it out with "// &
+                            "method = BORN_OPPENHEIMER", error)
       end if
+      if (allocated(error)) return
     end associate
     if (n_ranks > 1) then
       if (settings%restart_in /= "" .and. index(settings%restart_in, "()") == 0) then
@@ -108,6 +129,8 @@ contains
       end if
       if (allocated(error)) return
     end if
+    call read_splines(control, settings%splines, error)
+    if (allocated(error)) return
     call read_box(control, unit, settings%system%box, error)
     if (allocated(error)) return
     call read_atoms(control%text("INPUT", "atomfile"), settings%element, settings%system%position, error)
@@ -120,6 +143,18 @@ contains
     if (.not. allocated(error)) call count_electrons(control, settings, error)
     if (.not. allocated(error)) call check_cutoff(control, settings, error)
   end subroutine read_qm_settings
+
+  subroutine read_splines(control, splines, error)
+    type(control_file_t), intent(in) :: control
+    type(spline_settings_t), intent(out) :: splines
+    type(error_t), allocatable, intent(out) :: error
+    splines%for_local = control%text("ELECTRONS", "local_sums") == "SPLINE"
+    splines%for_nonlocal = control%text("ELECTRONS", "nonlocal_sums") == "SPLINE"
+    splines%order = int(control%integer("ELECTRONS", "spline_order"))
+    splines%scale = control%real("ELECTRONS", "spline_scale")
+    if (mod(splines%order, 2) /= 0 .or. splines%order > highest_order) &
+      call control%refuse("ELECTRONS", "spline_order", "is no even number from 4 to "//to_text(highest_order), error)
+  end subroutine read_splines
 
   !> One edge or three, in bohr.
   subroutine read_box(control, unit, box, error)

@@ -1,16 +1,18 @@
-!> A run of Car-Parrinello dynamics: start or restart, steps, log, frames and restart files.
+!> A run of dynamics: start or restart, steps, log, frames and restart files.
 module qm_dynamics
   use base_kinds, only: int64, real64
   use base_error, only: error_t, exit_interrupted, exit_resources, fail
   use base_random, only: maxwell_velocity
   use base_stop_signal, only: catch_stop_signals, stop_signal
-  use base_text, only: to_text
+  use base_text, only: decimal_text, to_text
   use atomic_units, only: bohr, dalton, kelvin, time_unit
+  use born_oppenheimer, only: born_oppenheimer_t
   use car_parrinello, only: car_parrinello_t
+  use dynamics, only: dynamics_t
   use ions, only: ions_t
   use kohn_sham, only: energies_t, kohn_sham_t
   use qm_restart, only: read_qm_restart, write_qm_restart
-  use qm_settings, only: qm_settings_t
+  use qm_settings, only: born_oppenheimer, nonorthogonal, qm_settings_t
   use run_log, only: run_log_t
   implicit none
   private
@@ -28,16 +30,11 @@ contains
     type(energies_t), intent(out) :: energy
     real(real64), allocatable, intent(out) :: force(:, :)
     type(error_t), allocatable, intent(out) :: error
-    type(car_parrinello_t) :: run
+    class(dynamics_t), allocatable :: run
     integer :: k
 
     associate (d => settings%dynamics)
-      run%is_free = d%is_nonorthogonal
-      run%time_step = d%time_step
-      run%overlap_tolerance = d%overlap_tolerance
-      allocate (run%coefficient, source=states)
-      allocate (run%velocity, mold=states)
-      run%velocity = 0.0_real64
+      call prepare(ks, settings, states, run)
       if (settings%restart_in /= "") then
         call read_qm_restart(settings%restart_in, ks, settings%system, run, error)
         if (allocated(error)) return
@@ -45,7 +42,7 @@ contains
       else
         call draw_velocities(settings%system, settings%seed, d%temperature)
       end if
-      call run%start(ks, settings%system, d%electron_mass, d%mass_cutoff, error)
+      call run%start(ks, settings%system, error)
       if (allocated(error)) return
       if (settings%restart_out /= "") call catch_stop_signals()
       call log%dynamics_heading()
@@ -61,6 +58,11 @@ contains
     end associate
     energy = run%energy
     force = run%ion_force
+    select type (run)
+    type is (born_oppenheimer_t)
+      if (run%step > 0) call log%say("# "//decimal_text(real(run%n_minimiser_steps, real64)/run%step, 1)// &
+                                     " steps of minimisation a step of dynamics")
+    end select
 
   contains
 
@@ -83,9 +85,9 @@ contains
     subroutine report(is_first)
       logical, intent(in) :: is_first
       real(real64) :: kinetic(2), temperature, conserved
-      kinetic = [settings%system%kinetic_energy(), run%kinetic_energy(ks)]
+      kinetic = [settings%system%kinetic_energy(), run%states_kinetic(ks)]
       conserved = run%conserved(ks, settings%system)
-      temperature = 2.0_real64*kinetic(1)/(3.0_real64*max(1, settings%system%n_atoms() - 1)*kelvin)
+      temperature = 2.0_real64*kinetic(1)/(n_freedom(settings%system)*kelvin)
       call log%dynamics(int(run%step), run%step*run%time_step*time_unit, run%energy%total(), kinetic, conserved, temperature)
       if (settings%xyz_file == "" .or. (is_first .and. settings%restart_in /= "")) return
       if (log%speaks) call write_frame(settings, run, is_first, error)
@@ -93,6 +95,49 @@ contains
     end subroutine report
 
   end subroutine run_dynamics
+
+  !> The kind of dynamics that settings ask for, with states at its start and baths at rest.
+  subroutine prepare(ks, settings, states, run)
+    type(kohn_sham_t), intent(in) :: ks
+    type(qm_settings_t), intent(in) :: settings
+    complex(real64), intent(in) :: states(:, :)
+    class(dynamics_t), allocatable, intent(out) :: run
+    type(car_parrinello_t), allocatable :: together
+    type(born_oppenheimer_t), allocatable :: apart
+
+    associate (d => settings%dynamics, system => settings%system)
+      if (d%method == born_oppenheimer) then
+        allocate (apart)
+        apart%tolerance = settings%tolerance
+        apart%most_steps = settings%most_steps
+        call move_alloc(apart, run)
+      else
+        allocate (together)
+        together%is_free = d%method == nonorthogonal
+        together%overlap_tolerance = d%overlap_tolerance
+        together%mass = d%electron_mass
+        together%mass_cutoff = d%mass_cutoff
+        allocate (together%velocity, mold=states)
+        together%velocity = 0.0_real64
+        ! The degrees of freedom set how light the further links are; all of a state together count as one, as the links
+        ! of thousands would be too light for the time step.
+        call together%state_bath%create(merge(d%n_links, 0, d%state_energy > 0.0_real64), d%state_energy, &
+                                        real(ks%n_states, real64), d%state_period)
+        call move_alloc(together, run)
+      end if
+      run%kind_number = d%method
+      run%time_step = d%time_step
+      allocate (run%coefficient, source=states)
+      call run%ion_bath%create(merge(d%n_links, 0, d%has_thermostat), 0.5_real64*n_freedom(system)*kelvin*d%temperature, &
+                               n_freedom(system), d%ion_period)
+    end associate
+  end subroutine prepare
+
+  !> Degrees of freedom of the ions: the whole does not move.
+  pure real(real64) function n_freedom(system)
+    type(ions_t), intent(in) :: system
+    n_freedom = 3.0_real64*max(1, system%n_atoms() - 1)
+  end function n_freedom
 
   !> Velocities of a temperature (K), without motion of the whole.
   subroutine draw_velocities(system, seed, temperature)
@@ -116,7 +161,7 @@ contains
   !> One frame of the trajectory, in angstrom.
   subroutine write_frame(settings, run, is_first, error)
     type(qm_settings_t), intent(in) :: settings
-    type(car_parrinello_t), intent(in) :: run
+    class(dynamics_t), intent(in) :: run
     logical, intent(in) :: is_first
     type(error_t), allocatable, intent(out) :: error
     integer :: unit, status, a

@@ -6,7 +6,7 @@ module qm_restart
   use base_error, only: error_t, exit_bad_input, exit_corrupt_file, exit_resources, fail
   use base_posix_file, only: check_size, remove_file, rename_file, sync_file
   use base_text, only: to_text, with_rank
-  use car_parrinello, only: car_parrinello_t
+  use dynamics, only: dynamics_t
   use ions, only: ions_t
   use kohn_sham, only: kohn_sham_t
   implicit none
@@ -14,20 +14,20 @@ module qm_restart
   public :: write_qm_restart, read_qm_restart
 
   character(len=8), parameter :: magic = "chromaqm"
-  !> Format, ranks, rank, waves here, states, atoms, grid (3), form of the dynamics, functional, step, resets.
-  integer, parameter :: header_length = 13
-  integer(int64), parameter :: version = 1
+  !> Format, ranks, rank, waves here, states, atoms, grid (3), kind of dynamics, functional, step.
+  integer, parameter :: header_length = 12
+  integer(int64), parameter :: version = 2
 
 contains
 
   pure function header_of(ks, system, run) result(header)
     type(kohn_sham_t), intent(in) :: ks
     type(ions_t), intent(in) :: system
-    type(car_parrinello_t), intent(in) :: run
+    class(dynamics_t), intent(in) :: run
     integer(int64) :: header(header_length)
     header = [version, int(ks%comm%n_ranks, int64), int(ks%comm%rank, int64), int(ks%waves%n_waves, int64), &
               int(ks%n_states, int64), int(system%n_atoms(), int64), int(ks%waves%n, int64), &
-              merge(1_int64, 0_int64, run%is_free), int(ks%xc%number, int64), run%step, run%n_resets]
+              int(run%kind_number, int64), int(ks%xc%number, int64), run%step]
   end function header_of
 
   !> Write the files of all ranks: first all under temporary names, then, if all succeeded, under their own.
@@ -35,7 +35,7 @@ contains
     character(len=*), intent(in) :: name
     type(kohn_sham_t), intent(in) :: ks
     type(ions_t), intent(in) :: system
-    type(car_parrinello_t), intent(in) :: run
+    class(dynamics_t), intent(in) :: run
     type(error_t), allocatable, intent(out) :: error
     character(len=:), allocatable :: part
     integer :: unit, status, closed
@@ -44,8 +44,10 @@ contains
     open (newunit=unit, file=part, access="stream", form="unformatted", status="replace", action="write", iostat=status)
     closed = 0
     if (status == 0) then
-      write (unit, iostat=status) magic, header_of(ks, system, run), ks%waves%box, ks%waves%largest_g2, run%moved, &
-        system%position, system%velocity, run%coefficient, run%velocity
+      write (unit, iostat=status) magic, header_of(ks, system, run), ks%waves%box, ks%waves%largest_g2, &
+        system%position, system%velocity, run%coefficient
+      if (status == 0) call run%ion_bath%write_to(unit, status)
+      if (status == 0) call run%write_to(unit, status)
       inquire (unit=unit, pos=bytes)
       close (unit, iostat=closed)
     end if
@@ -72,7 +74,7 @@ contains
     character(len=*), intent(in) :: name
     type(kohn_sham_t), intent(in) :: ks
     type(ions_t), intent(inout) :: system
-    type(car_parrinello_t), intent(inout) :: run
+    class(dynamics_t), intent(inout) :: run
     type(error_t), allocatable, intent(out) :: error
     character(len=:), allocatable :: path
     character(len=8) :: word
@@ -90,9 +92,9 @@ contains
       call fail(error, exit_corrupt_file, path//": is damaged (its checksum does not fit); start from another set")
     else
       open (newunit=unit, file=path, access="stream", form="unformatted", status="old", action="read", iostat=status)
-      if (status == 0) read (unit, iostat=status) word, header, box, largest_g2, run%moved
+      if (status == 0) read (unit, iostat=status) word, header, box, largest_g2
       expected = header_of(ks, system, run)
-      expected(12:13) = header(12:13)
+      expected(12) = header(12)
       if (status /= 0 .or. word /= magic .or. header(1) /= version) then
         call fail(error, exit_corrupt_file, path//": is no restart file of this version of chromaqm")
       else if (header(2) /= expected(2)) then
@@ -102,10 +104,11 @@ contains
         call fail(error, exit_bad_input, path//": belongs to another system, box, cutoff, functional or method of dynamics; "// &
                   "keep those of the run that wrote it")
       else
-        read (unit, iostat=status) system%position, system%velocity, run%coefficient, run%velocity
+        read (unit, iostat=status) system%position, system%velocity, run%coefficient
+        if (status == 0) call run%ion_bath%read_from(unit, status)
+        if (status == 0) call run%read_from(unit, status)
         if (status /= 0) call fail(error, exit_corrupt_file, path//": is shorter than it should be; start from another set")
         run%step = header(12)
-        run%n_resets = header(13)
       end if
       close (unit)
     end if

@@ -33,7 +33,8 @@ contains
 
     log%speaks = comm%is_root()
     allocate (ks)
-    call ks%create(comm, settings%system, settings%cutoff, settings%n_states, settings%occupation, settings%xc, settings%memory)
+    call ks%create(comm, settings%system, settings%cutoff, settings%n_states, settings%occupation, settings%xc, settings%memory, &
+                   settings%splines)
     if (ks%waves%n_all < settings%n_states) then
       call fail(error, exit_bad_input, "the box holds fewer waves than there are states; enlarge it or raise the cutoff")
       return
