@@ -31,8 +31,8 @@ module fft_distributed
     character(len=16) :: subset = "full"
     !> Ranks along x, y, z; x fastest. 0: chosen. The planner takes it for 1d, 2d and columns only.
     integer :: grid(3) = 0
-    !> Chunks into which exchanges and the transforms around them are cut. 0: what is fastest in a trial where the scheme
-    !> is, else 2 for qcdoc and 1 for the others.
+    !> Chunks into which exchanges and the transforms around them are cut. 0: what is fastest in a trial where the
+    !> scheme is, else 2 for qcdoc and 1 for the others.
     integer :: n_chunks = 1
     !> May the exchange along one axis be under way while chunks of the one before are?
     logical :: overlap_axes = .true.
@@ -317,8 +317,8 @@ contains
     end associate
   end subroutine advance
 
-  !> May grid and waves be one array, as large as the larger of them? So they may where the schedule reads the last of the
-  !> input before it writes the first of the output, or planes are all that moves.
+  !> May grid and waves be one array, as large as the larger of them? So they may where the schedule reads the last of
+  !> the input before it writes the first of the output, or planes are all that moves.
   pure logical function can_share_array(self)
     class(distributed_fft_t), intent(in) :: self
     integer :: k, at, last_read, first_write

@@ -83,7 +83,8 @@ contains
       return
     end if
     ! Waves are multiplied where their lines are.
-    options = fft_options_t(grid=domain_dims, bytes=storage_size(0.0_real_pair)/8, wave_order=[3, 1, 2], returns=.false.)
+    options = fft_options_t(grid=domain_dims, bytes=storage_size(0.0_real_pair)/8, wave_order=[3, 1, 2], &
+                            returns=.false.)
     if (present(fft)) then
       options%scheme = fft%scheme
       options%subset = fft%subset
