@@ -21,6 +21,7 @@ from pathlib import Path
 
 from common import peers
 from common.command import Benchmark
+from common.kernels import fft_library
 
 ROOT = Path(__file__).resolve().parents[1]
 MEASURE, TRANSPOSED_IN, TRANSPOSED_OUT = 0, 1 << 29, 1 << 30
@@ -132,9 +133,8 @@ def rank_main(options):
     """One rank: times all libraries in turn and, on rank 0, writes medians."""
     global numpy
     import numpy
-    from chromafft import library, start_mpi, stop_mpi
+    from chromafft import start_mpi, stop_mpi, wait_for_all
     rank, ranks = start_mpi()
-    world, error = ctypes.c_int(library.chromafft_world()), ctypes.c_int()
     threads = int(os.environ["OMP_NUM_THREADS"])
     clock = time.process_time if ranks == threads == 1 else time.perf_counter
     results = []
@@ -149,10 +149,10 @@ def rank_main(options):
             times = {name: [] for name in libraries}
             for repeat in range(options.repeats + 2):
                 for name, one in libraries.items():
-                    library.mpi_barrier_(ctypes.byref(world), ctypes.byref(error))
+                    wait_for_all()
                     start = clock()
                     one.pair()
-                    library.mpi_barrier_(ctypes.byref(world), ctypes.byref(error))
+                    wait_for_all()
                     if repeat >= 2:
                         times[name].append(1e3 * (clock() - start))
                     one.scale(1 / n**3)
@@ -161,20 +161,6 @@ def rank_main(options):
     if rank == 0:
         Path(options.results).write_text(json.dumps(results))
     stop_mpi()
-
-
-def library_in(build: Path) -> Path:
-    """libchromafft.so of a build folder, compiled now where it is missing."""
-    found = next(iter(build.glob("**/libchromafft.so")), None)
-    if found is None:
-        for command in (["cmake", "-S", ROOT / "fortran/fft", "-B", build, "-DCMAKE_BUILD_TYPE=Release"],
-                        ["cmake", "--build", build, "-j2"]):
-            done = subprocess.run(command, capture_output=True, text=True)
-            if done.returncode:
-                sys.exit("libchromafft cannot be compiled (Debian: apt install cmake gfortran libopenmpi-dev):\n"
-                         f"{(done.stdout + done.stderr)[-2000:]}")
-        found = next(iter(build.glob("**/libchromafft.so")))
-    return found.resolve()
 
 
 def has_fftw() -> bool:
@@ -201,7 +187,7 @@ def main() -> None:
     add("--repeats", type=int, default=15)
     add("--cores", type=int, nargs="+", default=[1, 2])
     given = benchmark.start(quick={"sizes": [48], "repeats": 3, "cores": [1]})
-    library, mkl = library_in(given.build), peers.mkl(given.peers)
+    library, mkl = fft_library(given.build), peers.mkl(given.peers)
     wanted = {"fftw": has_fftw(), "mkl": str(mkl) if mkl else "", "sizes": given.sizes, "double": given.double,
               "repeats": given.repeats}
     table = benchmark.table("pairs", f"Time (ms) of a forward and a backward transform, "

@@ -4,7 +4,8 @@ Cubes of TIP3P water, 12 angstrom cutoff, switch from 10, PME of order 4 with sp
 fs, one rank. The parts are the shares of the engine's own timing table in the processor time of a long less a short
 run, so that neither set-up nor other work on the machine counts. One and two threads are compared by the clock, which
 wants an idle machine. Memory is the peak of a process that runs; of the program, that of setting up the smallest box.
-With --save the records of chromabuild/scaling/data (measured_step, measured_threads, measured_memory) are renewed too.
+With --save the records of chromabuild/scaling/data (measured_step, measured_threads, measured_memory) are renewed too;
+with --parts-only neither threads nor memory are measured and the records stay.
 """
 
 import json
@@ -83,10 +84,11 @@ def main() -> None:
     add = benchmark.parser.add_argument
     add("--sides", nargs="+", type=int, default=[9, 17, 26], help="waters an axis, ascending, 9 at least")
     add("--memory-sides", nargs="+", type=int, default=[32, 46, 93], help="boxes whose memory is measured, ascending")
+    add("--parts-only", action="store_true", help="only the parts of a step")
     add("--work", type=Path, help="parent of the folder of the inputs")
     given = benchmark.start(quick={"sides": [9], "memory_sides": [9]})
-    parts = benchmark.table("parts", "Time per atom and step (µs) by parts, 1 core", atoms=",",
-                            **{part.replace(" ", "_"): ".4f" for part in SHARES})
+    parts = benchmark.table("parts", "Processor time per atom and step (µs) by parts, 1 core", atoms=",",
+                            **{part.replace(" ", "_"): ".3f" for part in SHARES}, all=".2f")
     boxes = []
     with tempfile.TemporaryDirectory(dir=given.work) as name:
         folder = Path(name)
@@ -98,7 +100,10 @@ def main() -> None:
             shares = parts_of((folder / "run.out").read_text(), SHARES)
             cost = {part: round(microseconds * share / sum(shares.values()), 4) for part, share in shares.items()}
             boxes.append({"atoms": atoms, "microseconds_per_atom": cost})
-            parts.row(atoms, *cost.values())
+            parts.row(atoms, *cost.values(), microseconds)
+        if given.parts_only:
+            benchmark.finish()
+            return
         table = benchmark.table("threads", f"Wall time per step of {atoms:,} atoms", threads="",
                                 **{"time per step, ms": ".1f"})
         threads = {n: 1e3 * a_step(folder, n).wall for n in (1, 2)}

@@ -64,8 +64,15 @@ class Benchmark:
             return
         if self._given.quick:
             sys.exit("results of --quick are not kept: run without it to --save")
-        settings = {key: str(value) if isinstance(value, Path) else value for key, value in vars(self._given).items()
+        settings = {key: _shown(value) for key, value in vars(self._given).items()
                     if key not in ("quick", "save", "machine", "work") and value is not None}
         result = Result(self.name, datetime.date.today().isoformat(), self.machine, self._versions, settings,
                         self._tables)
         print(f"\nkept in {result.write(self._given.machine or slug(self.machine))}")
+
+
+def _shown(value: object) -> object:
+    """An option as the results keep it: of a file elsewhere on this machine only the name."""
+    if isinstance(value, Path):
+        return value.name if value.is_absolute() else str(value)
+    return value

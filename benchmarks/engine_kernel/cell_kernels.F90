@@ -1,7 +1,6 @@
 !> Algorithms 1 to 4 of the source paper (Jung et al. 2019, doi:10.1002/jcc.25840), each with coordinates as arrays of
 !> structures (aos: (3, atoms, cells)) and as structures of arrays (soa: (atoms, 3, cells)); see cell_algorithms.f90.
 module cell_kernels
-  use, intrinsic :: iso_fortran_env, only: int16, int8
   use pair_precision, only: rp => real_pair
   implicit none
   private

@@ -175,6 +175,12 @@ def start_mpi() -> tuple[int, int]:
     return rank.value, ranks.value
 
 
+def wait_for_all() -> None:
+    """Return when all ranks have come."""
+    world, error = ctypes.c_int(library.chromafft_world()), ctypes.c_int()
+    library.mpi_barrier_(ctypes.byref(world), ctypes.byref(error))
+
+
 def stop_mpi() -> None:
     """End MPI."""
     library.MPI_Finalize()

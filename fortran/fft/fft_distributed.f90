@@ -31,10 +31,13 @@ module fft_distributed
     character(len=16) :: subset = "full"
     !> Ranks along x, y, z; x fastest. 0: chosen. The planner takes it for 1d, 2d and columns only.
     integer :: grid(3) = 0
-    !> Chunks into which exchanges and the transforms around them are cut.
+    !> Chunks into which exchanges and the transforms around them are cut. 0: what is fastest in a trial where the
+    !> scheme is, else 2 for qcdoc and 1 for the others.
     integer :: n_chunks = 1
     !> May the exchange along one axis be under way while chunks of the one before are?
     logical :: overlap_axes = .true.
+    !> In qcdoc, go back from lines along z to bricks. A product of waves needs no bricks.
+    logical :: returns = .true.
     !> Grids transformed together; one after the other in memory.
     integer :: n_batch = 1
     !> Real numbers on the grid (else complex), of 4 or 8 bytes.
@@ -55,6 +58,9 @@ module fft_distributed
 
   !> Steps that a plan can have.
   integer, parameter :: most_steps = 16
+  !> Numbers of chunks that the planner tries, and transports under which they would wait for each other.
+  integer, parameter :: chunks_tried(3) = [2, 4, 8]
+  character(len=*), parameter :: blocking(3) = [character(len=9) :: "alltoall", "alltoallv", "alltoallw"]
 
   !> The ranks along some axes of the process grid.
   type :: group_t
@@ -127,47 +133,58 @@ contains
     type(error_t), allocatable, intent(out) :: error
     type(fft_options_t), intent(in), optional :: options
     type(layout_t), intent(in), optional :: real_layout, wave_layout
-    type(fft_options_t) :: wanted, trial
-    integer :: scheme, subset, best_scheme, best_subset
-    real(real64) :: cost, least
+    type(fft_options_t) :: wanted, trial, best
+    integer :: scheme, subset, k
+    real(real64) :: least
 
     if (present(options)) wanted = options
     call check(wanted, comm, n, error)
     if (allocated(error)) return
     if (all(wanted%scheme /= ["model", "time "])) then
+      if (wanted%n_chunks == 0) wanted%n_chunks = merge(2, 1, wanted%scheme == "qcdoc")
       call make_plan(self, comm, n, wanted, error, real_layout, wave_layout)
       return
     end if
     least = huge(least)
-    best_scheme = 1
-    best_subset = 1
     do scheme = 1, size(scheme_names)
       do subset = 1, size(subset_names)
         trial = wanted
         trial%scheme = scheme_names(scheme)
         trial%subset = subset_names(subset)
-        if (.not. is_candidate(trial, comm)) cycle
         trial%grid = process_grid(trial%scheme)
-        call make_plan(self, comm, n, trial, error, real_layout, wave_layout)
+        trial%n_chunks = max(1, wanted%n_chunks)
+        if (is_candidate(trial, comm)) call try()
         if (allocated(error)) return
-        if (wanted%scheme == "time") then
-          cost = measured(self)
-        else
-          cost = self%estimate()
-        end if
-        if (cost < 0.999_real64*least) then
-          least = cost
-          best_scheme = scheme
-          best_subset = subset
-        end if
       end do
     end do
-    trial%scheme = scheme_names(best_scheme)
-    trial%subset = subset_names(best_subset)
-    trial%grid = process_grid(trial%scheme)
-    call make_plan(self, comm, n, trial, error, real_layout, wave_layout)
+    if (wanted%scheme == "time" .and. wanted%n_chunks == 0) then
+      ! The fastest of them once more in chunks, which travel while others are transformed.
+      trial = best
+      if (any(trial%transport == blocking)) trial%transport = "persistent"
+      do k = 1, size(chunks_tried)
+        trial%n_chunks = chunks_tried(k)
+        call try()
+        if (allocated(error)) return
+      end do
+    end if
+    call make_plan(self, comm, n, best, error, real_layout, wave_layout)
 
   contains
+
+    !> Make the plan of a trial; remember it where it costs less than the best so far.
+    subroutine try()
+      real(real64) :: cost
+      call make_plan(self, comm, n, trial, error, real_layout, wave_layout)
+      if (allocated(error)) return
+      if (wanted%scheme == "time") then
+        cost = measured(self)
+      else
+        cost = self%estimate()
+      end if
+      if (cost >= 0.999_real64*least) return
+      least = cost
+      best = trial
+    end subroutine try
 
     !> Slabs and pencils have their own process grids.
     function process_grid(scheme) result(grid)
@@ -201,14 +218,15 @@ contains
       message = "FFT subset '"//trim(options%subset)//"' is unknown: use full, compressed or expanded"
     else if (any(options%grid /= 0) .and. product(options%grid) /= n_ranks) then
       write (message, "(a,3(i0,1x),a,i0,a)") "FFT process grid ", options%grid, "does not have ", n_ranks, " ranks"
-    else if (options%n_chunks < 1 .or. options%n_batch < 1 .or. all(options%bytes /= [4, 8])) then
+    else if (options%n_chunks < 0 .or. options%n_batch < 1 .or. all(options%bytes /= [4, 8])) then
       write (message, "(3(a,i0),a)") "FFT of ", options%n_chunks, " chunks, ", options%n_batch, " grids, ", &
-        options%bytes, " bytes a real: use at least 1 chunk and grid, and 4 or 8 bytes"
+        options%bytes, " bytes a real: use at least 1 chunk (0: chosen) and grid, and 4 or 8 bytes"
     end if
     if (message /= "") call fail(error, exit_bad_input, trim(message))
   end subroutine check
 
-  !> Is a scheme worth considering? Subsets matter where lines are dealt; qcdoc is 1d and a way back.
+  !> Is a scheme worth considering? Subsets matter where lines are dealt; qcdoc is 1d, which runs in chunks too, and a
+  !> way back.
   logical function is_candidate(options, comm)
     type(fft_options_t), intent(in) :: options
     type(MPI_Comm), intent(in) :: comm
@@ -299,19 +317,23 @@ contains
     end associate
   end subroutine advance
 
-  !> May grid and waves be one array, as large as the larger of them? So they may where data always pass through work
-  !> space before they reach the output, or planes are all that moves.
+  !> May grid and waves be one array, as large as the larger of them? So they may where the schedule reads the last of
+  !> the input before it writes the first of the output, or planes are all that moves.
   pure logical function can_share_array(self)
     class(distributed_fft_t), intent(in) :: self
-    integer :: k, step
-    can_share_array = self%options%n_chunks == 1 .and. self%options%n_batch == 1
+    integer :: k, at, last_read, first_write
+    can_share_array = self%options%n_batch == 1
     do k = 1, size(self%path)
-      associate (path => self%path(k))
-        if (count(.not. path%step(:path%n_steps)%in_place) > 1) cycle
-        step = findloc(path%step(:path%n_steps)%in_place, .false., dim=1)
-        can_share_array = can_share_array .and. step > 0
-        if (step > 0) can_share_array = can_share_array .and. path%step(step)%n_axes == 2
-      end associate
+      last_read = 0
+      first_write = huge(1)
+      do at = 1, size(self%path(k)%schedule, 2)
+        associate (step => self%path(k)%step(self%path(k)%schedule(2, at)))
+          if (step%n_axes == 2 .and. step%from == 0 .and. step%to == 1) cycle
+          if (step%from == 0) last_read = at
+          if (step%to == 1) first_write = min(first_write, at)
+        end associate
+      end do
+      can_share_array = can_share_array .and. last_read < first_write
     end do
   end function can_share_array
 
@@ -355,32 +377,38 @@ contains
   end function counts
 
   !> Seconds of a forward transform by the cost model: the slowest rank of each step; messages, bytes sent and copied,
-  !> 5 n log2(n) operations a line. All ranks must call it.
+  !> 5 n log2(n) operations a line. Of c chunks all but the first hide the shorter of wire and work behind the longer,
+  !> unless the transport blocks. All ranks must call it.
   real(real64) function estimate(self)
     use mpi_f08, only: MPI_Allreduce, MPI_DOUBLE_PRECISION, MPI_IN_PLACE, MPI_MAX
     class(distributed_fft_t), intent(in) :: self
-    real(real64), allocatable :: cost(:)
+    !> Bytes under way; all else.
+    real(real64) :: wire(most_steps), work(most_steps)
     integer :: k, axis
 
+    wire = 0.0_real64
+    work = 0.0_real64
     associate (step => self%path(1)%step(:self%path(1)%n_steps), o => self%options)
-      allocate (cost(most_steps), source=0.0_real64)
       do k = 1, size(step)
         if (step(k)%is_exchange) then
-          cost(k) = o%latency*sum(step(k)%exchange%n_messages) &
-                    + real(sum(step(k)%exchange%n_bytes) + step(k)%to_bytes, real64)/o%bandwidth
+          wire(k) = real(sum(step(k)%exchange%n_bytes), real64)/o%bandwidth
+          work(k) = o%latency*sum(step(k)%exchange%n_messages) + real(step(k)%to_bytes, real64)/o%bandwidth
         else
           do axis = 1, step(k)%n_axes
             associate (n => step(k)%transform(axis)%length_in)
-              cost(k) = cost(k) + 5.0_real64*n*log(real(n, real64))/log(2.0_real64)*step(k)%n_lines(axis) &
+              work(k) = work(k) + 5.0_real64*n*log(real(n, real64))/log(2.0_real64)*step(k)%n_lines(axis) &
                         *merge(step(k)%n_planes, o%n_batch, step(k)%n_axes == 2)/o%arithmetic
             end associate
           end do
         end if
       end do
+      ! Ranks may have left out steps that move nothing, so the number of steps differs.
+      call MPI_Allreduce(MPI_IN_PLACE, wire, size(wire), MPI_DOUBLE_PRECISION, MPI_MAX, self%comm)
+      call MPI_Allreduce(MPI_IN_PLACE, work, size(work), MPI_DOUBLE_PRECISION, MPI_MAX, self%comm)
+      estimate = sum(wire) + sum(work)
+      if (all(o%transport /= blocking)) &
+        estimate = estimate - (1.0_real64 - 1.0_real64/o%n_chunks)*min(sum(wire), sum(work))
     end associate
-    ! Ranks may have left out steps that move nothing, so the number of steps differs.
-    call MPI_Allreduce(MPI_IN_PLACE, cost, size(cost), MPI_DOUBLE_PRECISION, MPI_MAX, self%comm)
-    estimate = sum(cost)
   end function estimate
 
   !> Seconds of a forward and a backward transform: the best of three, on the slowest rank.

@@ -57,6 +57,7 @@ contains
       d%n_waves = n_waves
       d%kx = pack([(k, k=0, n_waves - 1)], wanted)
       d%grid = options%grid
+      d%returns = options%returns
       if (all(d%grid == 0)) d%grid = default_grid(d%scheme, n, self%n_ranks)
       ! Lines along y can only be left out where they are a stage of their own.
       if (options%scheme == "slab" .and. .not. is_whole) d%scheme = findloc(scheme_names == "pencil", .true., 1)

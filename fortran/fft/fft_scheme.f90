@@ -31,6 +31,8 @@ module fft_scheme
     integer :: wave_order(3) = [3, 1, 2]
     !> Lines belong to the ranks whose coordinates add up to a multiple of this (1: all ranks, 2: checkerboard).
     integer :: checker = 1
+    !> In qcdoc, whether waves go back from lines along z to bricks.
+    logical :: returns = .true.
   contains
     procedure :: stages
     procedure :: place
@@ -157,7 +159,7 @@ contains
       call append(list, lines(2, my_kx, my_z, [2, 1, 3]), [f, t, f], 3, my_z, [2, 0])
       call append(list, brick_of(my_kx, my_y, my_z, [1, 2, 3]), [f, t, f], 1, my_kx, [0, 0])
       call append(list, lines(3, my_y, my_kx, [3, 2, 1]), [f, f, t], 1, my_kx, [3, 0])
-      if (self%scheme == qcdoc) &
+      if (self%scheme == qcdoc .and. self%returns) &
         call append(list, brick_of(my_kx, my_y, my_z, [1, 2, 3]), [f, f, t], 1, my_kx, [0, 0])
     case (two_d)
       my_kx = share_of(kx, self%grid(1)*self%grid(2), place(1) + self%grid(1)*place(2))

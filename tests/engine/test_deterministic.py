@@ -127,7 +127,8 @@ def test_overlap_changes_no_bit(folder, one_short, ranks, threads):
     assert_same(trajectory(folder, ranks, threads, "chromamd", "langevin-mtk", 10, comm={"overlap": "YES"}), one_short)
 
 
-@pytest.mark.parametrize(("ranks", "pme_ranks", "comm"), [(2, 1, {}), (3, 1, {"overlap": "YES"}), (5, 2, {}),
+@pytest.mark.parametrize(("ranks", "pme_ranks", "comm"), [(2, 1, {}), (3, 1, {"overlap": "YES"}),
+                                                          (5, 2, {"fft": "COLUMNS", "fft_subset": "COMPRESSED"}),
                                                           (5, 2, {"overlap": "YES", "fft": "SLAB"})])
 def test_ranks_for_reciprocal_space_change_no_bit(folder, one_short, ranks, pme_ranks, comm):
     assert_same(trajectory(folder, ranks, 1, "chromamd", "langevin-mtk", 10, comm=comm | {"pme_ranks": pme_ranks}),
@@ -139,6 +140,7 @@ def test_ranks_for_reciprocal_space_change_no_bit(folder, one_short, ranks, pme_
     (2, {"pme_ranks": 1}, {"vdw": "PME", "deterministic": "NO"}, "pme_ranks = 1 does not go with vdw = PME"),
     (2, {"pme_ranks": 1}, {"forcefield": "LJ"}, "pme_ranks = 1 needs forcefield = TOPOLOGY"),
     (2, {"pme_ranks": 1}, {"pme_nspline": 10, "pme_ngrid_x": 8}, "pme_nspline 10 does not go with a grid"),
+    (2, {"fft_subset": "EXPANDED"}, {}, "fft_subset = EXPANDED needs fft = 1D, QCDOC or COLUMNS"),
     (4, {"torus": "3"}, {}, "torus = 3 has 3 nodes, and 4 ranks cannot be dealt to them evenly"),
     (4, {"torus": "2 by 2"}, {}, "torus = 2 by 2 must be numbers of nodes"),
     (2, {"pme_ranks": 1, "torus": "2"}, {}, "does not go with pme_ranks"),
@@ -174,8 +176,11 @@ def one_short(folder):
     return trajectory(folder, 1, 1, "chromamd", "langevin-mtk", 10)
 
 
-@pytest.mark.parametrize(("ranks", "comm"), [(3, {"fft": "SLAB", "pattern": "STAGED"}), (4, {"fft": "1D"}),
-                                             (4, {"fft": "PENCIL", "pattern": "FULL"}), (6, {"fft": "COLUMNS"}),
+@pytest.mark.parametrize(("ranks", "comm"), [(3, {"fft": "SLAB", "pattern": "STAGED"}),
+                                             (4, {"fft": "1D", "fft_subset": "EXPANDED", "fft_chunks": 2}),
+                                             (4, {"fft": "PENCIL", "pattern": "FULL"}), (3, {"fft": "TIME"}),
+                                             (6, {"fft": "COLUMNS", "fft_subset": "COMPRESSED"}),
+                                             (4, {"overlap": "YES", "fft": "QCDOC", "fft_chunks": 3}),
                                              (8, {"overlap": "YES", "pattern": "STAGED", "fft": "2D"}),
                                              (4, {"overlap": "YES", "pattern": "FULL", "transport": "NEIGHBOURHOOD"}),
                                              (3, {"overlap": "YES", "pattern": "STAGED", "transport": "ONE_SIDED"}),

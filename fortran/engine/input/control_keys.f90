@@ -236,8 +236,12 @@ module control_keys
     key_t("COMM", "transport", is_choice, "AUTO", "", "AUTO PERSISTENT NEIGHBOURHOOD ONE_SIDED SHARED", &
           "how ghosts travel; results do not depend on it"), &
     key_t("COMM", "combine_messages", is_choice, "YES", "", "YES NO", "all that goes to one rank in one message"), &
-    key_t("COMM", "fft", is_choice, "MODEL", "", "MODEL TIME SLAB PENCIL 1D 2D COLUMNS", &
+    key_t("COMM", "fft", is_choice, "MODEL", "", "MODEL TIME SLAB PENCIL 1D 2D QCDOC COLUMNS", &
           "scheme of the FFT of PME; MODEL and TIME choose, by a model or by trials"), &
+    key_t("COMM", "fft_subset", is_choice, "FULL", "", "FULL COMPRESSED EXPANDED", &
+          "for fft = 1D, QCDOC, COLUMNS: lines on all ranks, every second, or as many as there are lines along an axis"), &
+    key_t("COMM", "fft_chunks", is_integer, "0", "", "0", &
+          "parts of the FFT of which one travels while another is transformed; 0 = 2 for QCDOC, tried for TIME, else 1"), &
     key_t("COMM", "overlap", is_choice, "NO", "", "YES NO", &
           "compute what needs no message while messages travel; changes only the rounding of sums"), &
     key_t("COMM", "pme_ranks", is_integer, "0", "", "0", &

@@ -15,7 +15,7 @@ module settings
   private
   public :: settings_t, input_settings_t, output_settings_t, energy_settings_t, schedule_t, minimisation_settings_t, &
             dynamics_settings_t, constraint_settings_t, ensemble_settings_t, group_settings_t, restraint_settings_t, &
-            boundary_settings_t, comm_settings_t, health_settings_t, solute_settings_t
+            boundary_settings_t, comm_settings_t, fft_settings_t, health_settings_t, solute_settings_t
 
   ! Enumerations have the order of the words in the table of keys.
   integer, parameter, public :: forcefield_topology = 1, forcefield_lennard_jones = 2, forcefield_embedded_atoms = 3
@@ -185,13 +185,19 @@ module settings
     integer :: domains(3) = 0
   end type boundary_settings_t
 
+  !> The transform of PME: scheme and subset of ranks as module fft_distributed names them, and chunks (0: chosen there).
+  type :: fft_settings_t
+    character(len=16) :: scheme = "model", subset = "full"
+    integer :: n_chunks = 0
+  end type fft_settings_t
+
   !> [COMM].
   type :: comm_settings_t
     logical :: midpoint = .false., combine_messages = .true., overlap = .false., time_transports = .true.
     !> Indices in `pattern_names` (comm_halo) and `transport_names` (comm_transports), 0 = automatic.
     integer :: pattern = 0, transport = 0
-    !> Scheme of the FFT, in small letters.
-    character(len=:), allocatable :: fft
+    !> Of PME.
+    type(fft_settings_t) :: fft
     integer :: pme_ranks = 0
     !> Nodes along the axes of the machine's torus, none where it has none, and how the control file writes it.
     integer, allocatable :: torus(:)

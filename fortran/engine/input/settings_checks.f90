@@ -63,6 +63,8 @@ contains
         call settings%refuse("COMM", "torus", "does not go with pme_ranks; remove one of them", error)
       else if (comm%pme_ranks > 0 .and. energy%ewald_dispersion) then
         call settings%refuse("COMM", "pme_ranks", "does not go with vdw = PME; give vdw = CUTOFF", error)
+      else if (comm%fft%subset /= "full" .and. all(comm%fft%scheme /= ["1d     ", "qcdoc  ", "columns"])) then
+        call settings%refuse("COMM", "fft_subset", "needs fft = 1D, QCDOC or COLUMNS; MODEL and TIME choose it", error)
       else if (comm%midpoint .and. energy%forcefield /= forcefield_topology) then
         call settings%refuse("COMM", "method", "needs forcefield = TOPOLOGY; give HALF_SHELL", error)
       else if (comm%midpoint .and. settings%source%text("COMM", "pattern") == "HALF") then

@@ -12,6 +12,7 @@ module pme
   use pair_precision, only: real_pair
   use base_constants, only: pi
   use base_error, only: error_t, exit_bad_input, fail
+  use settings, only: fft_settings_t
   use fft_distributed, only: distributed_fft_t, fft_options_t, MPI_Comm
   use brick_exchange, only: brick_exchange_t
   use base_fixed_point, only: rounding_t
@@ -59,7 +60,7 @@ contains
   !> `of_dispersion`, where the charges are roots of c6 in (kcal/mol)^(1/2) angstrom^3. Fails on an order, a grid or a
   !> scheme that cannot be.
   subroutine init(self, comm, domain_dims, box, grid_size, spline_order, alpha, coulomb_constant, error, &
-                  of_dispersion, rounding, scheme, in_background)
+                  of_dispersion, rounding, fft, in_background)
     class(pme_t), intent(out) :: self
     type(MPI_Comm), intent(in) :: comm
     integer, intent(in) :: domain_dims(3), grid_size(3), spline_order
@@ -67,8 +68,8 @@ contains
     type(error_t), allocatable, intent(out) :: error
     logical, intent(in), optional :: of_dispersion
     type(rounding_t), intent(in), optional :: rounding
-    !> Scheme of the FFT; default: the model of the library chooses.
-    character(len=*), intent(in), optional :: scheme
+    !> Scheme, subset and chunks of the FFT; default: the model of the library chooses.
+    type(fft_settings_t), intent(in), optional :: fft
     !> Messages of the FFT travel while `advance` is called; default: they are waited for.
     logical, intent(in), optional :: in_background
     type(fft_options_t) :: options
@@ -81,8 +82,15 @@ contains
       call fail(error, exit_bad_input, trim(message))
       return
     end if
-    options = fft_options_t(grid=domain_dims, bytes=storage_size(0.0_real_pair)/8, wave_order=[3, 1, 2])
-    if (present(scheme)) options%scheme = scheme
+    ! Waves are multiplied where their lines are.
+    options = fft_options_t(grid=domain_dims, bytes=storage_size(0.0_real_pair)/8, wave_order=[3, 1, 2], &
+                            returns=.false.)
+    if (present(fft)) then
+      options%scheme = fft%scheme
+      options%subset = fft%subset
+      options%n_chunks = fft%n_chunks
+      if (fft%n_chunks > 1 .or. fft%scheme == "qcdoc") options%transport = "persistent"
+    end if
     if (present(in_background)) then
       if (in_background) options%transport = "persistent"
     end if
@@ -92,6 +100,8 @@ contains
     ! Waves stay where one rank's planes leave them.
     if (self%exchange%n_ranks == 1) then
       options%scheme = "slab"
+      options%subset = "full"
+      options%n_chunks = 1
       options%wave_order = [1, 2, 3]
     end if
     call self%fft%create(comm, grid_size, error, options)

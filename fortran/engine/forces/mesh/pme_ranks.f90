@@ -6,6 +6,7 @@ module pme_ranks
   use comm_communicator, only: communicator_t
   use base_error, only: error_t, fail
   use base_fixed_point, only: rounding_t
+  use settings, only: fft_settings_t
   use pme, only: pme_t
   use comm_rank_link, only: rank_link_t
   implicit none
@@ -14,7 +15,6 @@ module pme_ranks
 
   !> What the first rank asks for.
   integer, parameter :: to_end = 0, to_begin = 1, to_set_box = 2, to_take_atoms = 3, to_compute = 4
-  integer, parameter :: scheme_length = 16
 
   !> The side of the ranks with atoms.
   type :: pme_client_t
@@ -71,23 +71,22 @@ contains
   end subroutine ask
 
   !> As `init` of `pme_t`, for the ranks apart of `comm`. Fails on all ranks.
-  subroutine init(self, comm, box, grid_size, spline_order, alpha, coulomb_constant, rounding, scheme, error)
+  subroutine init(self, comm, box, grid_size, spline_order, alpha, coulomb_constant, rounding, fft, error)
     class(pme_client_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
     real(real64), intent(in) :: box(3), alpha, coulomb_constant
     integer, intent(in) :: grid_size(3), spline_order
     type(rounding_t), intent(in) :: rounding
-    character(len=*), intent(in) :: scheme
+    type(fft_settings_t), intent(in) :: fft
     type(error_t), allocatable, intent(out) :: error
-    character(len=scheme_length) :: padded
     character(len=:), allocatable :: message
     integer :: k, status(2)
     self%is_on = .true.
     call connect(self, comm)
-    call ask(self, to_begin, [grid_size, spline_order, merge(1, 0, rounding%is_on())], [box, alpha, coulomb_constant])
-    padded = scheme
+    call ask(self, to_begin, [grid_size, spline_order, merge(1, 0, rounding%is_on()), fft%n_chunks], &
+             [box, alpha, coulomb_constant])
     do k = 1, size(self%all%partner)
-      call self%all%send(k, padded)
+      call self%all%send(k, fft%scheme//fft%subset)
     end do
     if (comm%is_root()) then
       call self%all%receive(1, status)
@@ -208,15 +207,17 @@ contains
     type(pme_t), intent(inout) :: pme
     type(error_t), allocatable :: error
     type(rounding_t) :: rounding
-    integer :: integers(5)
+    type(fft_settings_t) :: fft
+    integer :: integers(6)
     real(real64) :: reals(5)
-    character(len=scheme_length) :: scheme
+    character(len=len(fft%scheme) + len(fft%subset)) :: names
     call first%receive(1, integers)
     call first%receive(1, reals)
-    call first%receive(1, scheme)
+    call first%receive(1, names)
+    fft = fft_settings_t(names(:len(fft%scheme)), names(len(fft%scheme) + 1:), integers(6))
     if (integers(5) == 1) call rounding%switch_on(reals(:3))
     call pme%init(comm%handle, [1, 1, comm%n_ranks], reals(:3), integers(:3), integers(4), reals(4), reals(5), error, &
-                  rounding=rounding, scheme=trim(scheme))
+                  rounding=rounding, fft=fft)
     call comm%agree(error)
     if (.not. comm%is_root()) return
     if (allocated(error)) then
