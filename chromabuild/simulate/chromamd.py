@@ -42,6 +42,9 @@ Sections = dict[str, dict[str, object]]
 _ERRORS = {error.exit_code: error for error in (BadInputError, IntegrityError, ResourceError, InterruptedRunError,
                                                  BusyError, UnstableRunError)}
 _POLL_SECONDS = 0.2
+_TRIAL_POLL_SECONDS = 0.01
+TRIAL_LOG = "trial.log"
+"""Of ``try_out``."""
 _CONTINUED = "continued from the checkpoint"
 _SIGNAL_OF_PARENT = 1
 """PR_SET_PDEATHSIG of prctl(2): the signal that a process gets when its parent dies."""
@@ -88,11 +91,12 @@ def write_control(path: str | Path, sections: Sections) -> None:
 
 def launch(command: Literal["setup", "run", "energy", "merge"], control: str | Path, ranks: int = 1,
            precision: Precision = "mixed", log: str | Path | None = None, progress: RowProgress | None = None,
-           threads: int | None = None, launcher: str = "auto") -> None:
+           threads: int | None = None, launcher: str = "auto", poll: float = _POLL_SECONDS) -> None:
     """Run the engine on a control file and wait for it.
 
-    ``log``: the file its control file names; every new row of its energy table goes to ``progress``. ``threads``: of
-    each rank; None: ``OMP_NUM_THREADS``, else 1. ``launcher``: what starts the ranks. Standard output and error are
+    ``log``: the file its control file names; every new row of its energy table goes to ``progress``, which takes place
+    every ``poll`` seconds. ``threads``: of each rank; None: ``OMP_NUM_THREADS``, else 1. ``launcher``: what starts the
+    ranks. Standard output and error are
     kept beside the control file (``.out``). SIGINT (Ctrl-C), SIGTERM and SIGUSR1 to this process, or its death, ask the
     engine to stop: where its control file names a checkpoint, it writes one first. A second signal does not wait for
     that. Raises the error class that fits the engine's exit code, with the engine's own sentence; InterruptedRunError
@@ -122,7 +126,7 @@ def launch(command: Literal["setup", "run", "energy", "merge"], control: str | P
                     process.send_signal(_STOP if handed_on == 1 else signal.SIGTERM)
                 follower.look()
                 try:
-                    process.wait(_POLL_SECONDS)
+                    process.wait(poll)
                 except subprocess.TimeoutExpired:
                     continue
             follower.look()
@@ -310,10 +314,15 @@ def energy_section(dynamics: DynamicsSection) -> dict[str, object]:
 
 
 def interaction_sections(task: Task) -> Sections:
-    """What atoms feel: [ENERGY], and without water [BOUNDARY]."""
+    """What atoms feel, [ENERGY], and without water [BOUNDARY]; and how ranks share the work."""
     dynamics, solvent = task.dynamics, task.solvent
     if solvent is None:
-        return {"ENERGY": energy_section(dynamics)}
+        sections: Sections = {"ENERGY": energy_section(dynamics)}
+        if task.choice and task.choice.load_balance:
+            sections["BOUNDARY"] = {"load_balance": True}
+        if task.choice and task.choice.comm():
+            sections["COMM"] = task.choice.comm()
+        return sections
     cutoff, switch_distance, force_switch = dynamics.cutoffs
     return {
         "ENERGY": {"electrostatic": "DEBYE", "dielectric": solvent.dielectric, "dielectric_form": solvent.form.upper(),
@@ -343,7 +352,7 @@ def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, pr
     sections = phase_sections(task, phase)
     if previous is None:
         start = folder / "restart" / "start_().rst"
-        if not (begun and _are_there(start, dynamics.ranks)):
+        if not (begun and _are_there(start, task.domains)):
             _set_up(task, start)
     else:
         start = folder / restart_name(previous)
@@ -381,7 +390,23 @@ def _set_up(task: Task, start: Path) -> None:
     write_control(control, {
         "INPUT": {"topologyfile": task.topology, "shardfile": task.bricks}, "OUTPUT": {"rstfile": start},
         **interaction_sections(task)})  # a domain must be wider than the reach of the pair list
-    launch("setup", control, task.dynamics.ranks, threads=task.threads, launcher=task.dynamics.launcher)
+    launch("setup", control, task.domains, threads=task.threads, launcher=task.dynamics.launcher)
+
+
+def try_out(task: Task, steps: int, progress: RowProgress) -> None:
+    """Minimise what the shards hold by some steps, each with a row for ``progress``; leaves the log in ``task.folder``.
+
+    Raises what ``launch`` raises.
+    """
+    (task.folder / "restart").mkdir(parents=True, exist_ok=True)
+    start, control, log = task.folder / "restart" / "start_().rst", task.folder / "trial.inp", task.folder / TRIAL_LOG
+    _set_up(task, start)
+    write_control(control, {
+        "INPUT": {"topologyfile": task.topology, "rstfile": start}, "OUTPUT": {"logfile": log},
+        **interaction_sections(task),
+        "MINIMIZE": {"method": "SD", "nsteps": steps, "eneout_period": 1, "force_scale_max": FORCE_SCALE_MAX}})
+    launch("run", control, task.dynamics.ranks, log=log, threads=task.threads, progress=progress,
+           launcher=task.dynamics.launcher, poll=_TRIAL_POLL_SECONDS)
 
 
 def _share_out(task: Task, phase: PlannedPhase, start: Path, begun: bool) -> Path:

@@ -20,12 +20,13 @@ from chromabuild.base.files import atomic_path, file_hash, remove_leftovers
 from chromabuild.base.in_use import in_use
 from chromabuild.base.phases import DEFAULT_TIMESTEP, Exchange, Restraint, picoseconds
 from chromabuild.base.settings import HEALTH_KEYS, DynamicsSection, Settings, SimulateSection
+from chromabuild.simulate.choice import Choice
 from chromabuild.simulate.extension import Extension, forget_extension, read_extension
 from chromabuild.simulate.result import FILE_NAME, FORMAT, PhaseFiles, Run
 
 Row = dict[str, float]
 RECORD_FORMAT = "chromabuild-phase"
-FREE_SETTINGS = {"ranks", "checkpoint", "launcher", "platform", "platform_precision", "devices", *HEALTH_KEYS}
+FREE_SETTINGS = {"ranks", "tune", "checkpoint", "launcher", "platform", "platform_precision", "devices", *HEALTH_KEYS}
 """Keys of ``dynamics`` that change no more than the rounding of sums: a phase is done whatever they are."""
 MINIMISE_OUTPUT_PERIOD = 10
 """Steps between rows of the minimiser's energy table, unless the settings say otherwise."""
@@ -213,6 +214,13 @@ class Task:
     """Of each rank; None: as the environment says."""
     solvent: Solvent | None = None
     """None: water and ions are among the atoms, in a periodic box."""
+    choice: Choice | None = None
+    """What ``dynamics.tune`` has chosen; ranks and threads are those of the task."""
+
+    @property
+    def domains(self) -> int:
+        """Ranks that have atoms, and so restart files."""
+        return self.choice.domains if self.choice else self.dynamics.ranks
 
 
 class Engine(Protocol):
@@ -345,6 +353,13 @@ def _steps_at_checkpoint(task: Task, phase: PlannedPhase, description: dict) -> 
         raise BadInputError(f"phase {phase.name} cannot go on, for its checkpoint {mark} is missing or of another run: "
                             "append a phase to simulate.phases, or run all anew with `chromabuild all --force`")
     return done
+
+
+def is_begun(config: Settings, task: Task) -> bool:
+    """Whether a phase of this run was begun, on any number of ranks."""
+    return any(note is not None and note | {"ranks": 0} == _source(task, phase, description) | {"ranks": 0}
+               for phase, description, _ in _states(config, task)
+               for note in [_json(task.folder / phase.begun)])
 
 
 def _states(config: Settings, task: Task) -> Iterator[tuple[PlannedPhase, dict, dict | None]]:
