@@ -34,6 +34,7 @@ from chromabuild.simulate.exchange import replica_log, sort_energies
 from chromabuild.simulate.executable import Precision, executable
 from chromabuild.simulate.launcher import RANKS_VARIABLE, launched
 from chromabuild.simulate.protocol import PlannedPhase, Row, Task
+from chromabuild.simulate.restart_file import path_of_rank
 
 RowProgress = Callable[[Row], None]
 Sections = dict[str, dict[str, object]]
@@ -52,6 +53,8 @@ _STOP = signal.SIGUSR1
 """Asks the engine to write a checkpoint and to end. mpirun hands this one on to its ranks, in Open MPI and in MPICH;
 at SIGTERM and SIGINT Open MPI kills them a second later."""
 _THERMOSTATS = {"bussi": "BUSSI", "nose-hoover": "NHC", "langevin": "LANGEVIN", "berendsen": "BERENDSEN"}
+FOLDER_DOMAINS = 256
+"""More have their files in folders of 256."""
 THERMOSTAT_PERIOD = 5
 """Steps between two uses of the thermostat: often enough for relaxation times from 0.05 ps."""
 BAROSTAT_PERIOD = 10
@@ -333,10 +336,18 @@ def interaction_sections(task: Task) -> Sections:
         "BOUNDARY": {"type": "NOBC", "load_balance": True if dynamics.ranks > 1 else None}}
 
 
-def restart_name(phase: PlannedPhase) -> str:
+def restart_name(phase: PlannedPhase, domains: int = 1) -> str:
     """Restart files that a phase leaves, relative to the folder; ``()`` stands for the rank, ``{}`` for the replica
-    where there are some."""
-    return f"restart/{phase.stem}_{'rep{}_' if phase.exchange else ''}().rst"
+    where there are some, ``(by256)`` for a folder of 256 of many ``domains``."""
+    return in_folders(f"restart/{phase.stem}_{'rep{}_' if phase.exchange else ''}().rst",
+                      domains // phase.replicas)
+
+
+def in_folders(name: str, domains: int) -> str:
+    """The name of files in ``restart/`` with folders for those of many domains: file systems are slow at, or refuse, a
+    folder with a file of each of 65,536."""
+    folder, slash, file = name.rpartition("/")
+    return f"{folder}/(by256)/{file}" if slash and domains > FOLDER_DOMAINS else name
 
 
 def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, progress: RowProgress,
@@ -351,11 +362,11 @@ def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, pr
     (folder / "restart").mkdir(parents=True, exist_ok=True)
     sections = phase_sections(task, phase)
     if previous is None:
-        start = folder / "restart" / "start_().rst"
+        start = folder / in_folders("restart/start_().rst", task.domains)
         if not (begun and _are_there(start, task.domains)):
             _set_up(task, start)
     else:
-        start = folder / restart_name(previous)
+        start = folder / restart_name(previous, task.domains)
     if phase.exchange:
         start = _share_out(task, phase, start, begun)
     sections["INPUT"] |= {"rstfile": start, "continue": begun}
@@ -384,7 +395,7 @@ def _sort_replicas(task: Task, phase: PlannedPhase, replicas: int) -> None:
 
 def _set_up(task: Task, start: Path) -> None:
     """Restart files ``start`` of all ranks from the shards. Old ones go first: all are there only when all are new."""
-    for path in start.parent.glob(start.name.replace("()", "*")):
+    for path in task.folder.glob(f"restart/**/{start.name.replace('()', '*')}"):
         path.unlink()
     control = task.folder / "setup.inp"
     write_control(control, {
@@ -399,7 +410,8 @@ def try_out(task: Task, steps: int, progress: RowProgress) -> None:
     Raises what ``launch`` raises.
     """
     (task.folder / "restart").mkdir(parents=True, exist_ok=True)
-    start, control, log = task.folder / "restart" / "start_().rst", task.folder / "trial.inp", task.folder / TRIAL_LOG
+    start = task.folder / in_folders("restart/start_().rst", task.domains)
+    control, log = task.folder / "trial.inp", task.folder / TRIAL_LOG
     _set_up(task, start)
     write_control(control, {
         "INPUT": {"topologyfile": task.topology, "rstfile": start}, "OUTPUT": {"logfile": log},
@@ -412,7 +424,7 @@ def try_out(task: Task, steps: int, progress: RowProgress) -> None:
 def _share_out(task: Task, phase: PlannedPhase, start: Path, begun: bool) -> Path:
     """Restart files for the ranks of a replica, from those ``start`` of all ranks."""
     ranks = task.dynamics.ranks // phase.replicas
-    shared = task.folder / "restart" / f"{phase.stem}_start_().rst"
+    shared = task.folder / in_folders(f"restart/{phase.stem}_start_().rst", ranks)
     if begun and _are_there(shared, ranks):
         return shared
     control = task.folder / f"{phase.stem}_share.inp"
@@ -424,7 +436,7 @@ def _share_out(task: Task, phase: PlannedPhase, start: Path, begun: bool) -> Pat
 
 def _are_there(pattern: Path, ranks: int) -> bool:
     """Whether the restart files of all ranks are there."""
-    return all(Path(str(pattern).replace("()", str(rank))).is_file() for rank in range(ranks))
+    return all(path_of_rank(pattern, rank).is_file() for rank in range(ranks))
 
 
 def phase_sections(task: Task, phase: PlannedPhase) -> Sections:
@@ -449,8 +461,10 @@ def _replica_stem(phase: PlannedPhase) -> str:
 def settings_sections(task: Task, phase: PlannedPhase) -> Sections:
     """What of the control file follows from the settings alone, without the topology."""
     replica = _replica_stem(phase)
-    files: dict[str, object] = {"logfile": task.folder / f"{replica}.log", "rstfile": task.folder / restart_name(phase),
-                                "checkpoint": task.folder / phase.checkpoint,
+    files: dict[str, object] = {"logfile": task.folder / f"{replica}.log",
+                                "rstfile": task.folder / restart_name(phase, task.domains),
+                                "checkpoint": task.folder / in_folders(phase.checkpoint,
+                                                                       task.domains // phase.replicas),
                                 "checkpoint_interval": minutes_of(task.dynamics.checkpoint)}
     sections: Sections = {
         "INPUT": {"topologyfile": task.topology, "reffile": task.bricks if phase.restraints else None},

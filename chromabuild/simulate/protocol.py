@@ -226,8 +226,9 @@ class Task:
 class Engine(Protocol):
     """A program that runs phases."""
 
-    def restart_name(self, phase: PlannedPhase) -> str:
-        """Restart files that the phase leaves, relative to the folder; ``()`` stands for the rank."""
+    def restart_name(self, phase: PlannedPhase, domains: int = 1) -> str:
+        """Restart files that the phase leaves, relative to the folder; ``()`` stands for the rank, ``(by256)`` for a
+        folder of 256 of them where there are many ``domains``."""
 
     def run_phase(self, task: Task, phase: PlannedPhase, previous: PlannedPhase | None,
                   progress: Callable[[Row], None], begun: bool) -> None:
@@ -257,7 +258,7 @@ def run_phases(config: Settings, task: Task, engine: Engine, only: str | None = 
 def _run_in(config: Settings, task: Task, engine: Engine, phases: tuple[PlannedPhase, ...], wanted: set[str],
             again: bool, progress: Callable[[PlannedPhase, Row | None], None]) -> Run:
     """The same in a folder that is this process's; ``wanted``: names of the phases to run."""
-    for place in (task.folder, task.folder / "restart"):
+    for place in (task.folder, task.folder / "restart", *task.folder.glob("restart/[0-9]*/")):
         remove_leftovers(place)
     previous: PlannedPhase | None = None
     files: list[PhaseFiles] = []
@@ -286,7 +287,8 @@ def _run_in(config: Settings, task: Task, engine: Engine, phases: tuple[PlannedP
             break
         files.append(PhaseFiles(phase.name, phase.kind, task.folder / phase.log,
                                 task.folder / phase.trajectory if phase.trajectory else None,
-                                str(task.folder / engine.restart_name(phase)), done["seconds_per_step"]))
+                                str(task.folder / engine.restart_name(phase, task.domains)),
+                                done["seconds_per_step"]))
         previous = phase
     run = Run(task.folder, tuple(files))
     if len(files) == len(phases):
@@ -423,7 +425,7 @@ def _begin(task: Task, phases: tuple[PlannedPhase, ...], phase: PlannedPhase, de
         (task.folder / later.begun).unlink(missing_ok=True)
     if not begun:
         note.unlink(missing_ok=True)
-        for path in task.folder.glob(f"restart/{phase.stem}_checkpoint_*"):
+        for path in task.folder.glob(f"restart/**/{phase.stem}_checkpoint_*"):
             path.unlink()
         with atomic_path(note) as part:
             part.write_text(checked_text(source, indent=1), encoding="utf-8")

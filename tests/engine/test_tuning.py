@@ -85,11 +85,11 @@ def test_a_plan_for_a_machine_takes_whole_nodes():
 
 @pytest.mark.mpi
 def test_the_choice_is_kept_and_changes_no_bit(tmp_path, monkeypatch):
-    make_system(tmp_path, 100, neutral=False)
+    atoms = sum(len(molecule.charge) * number for molecule, number in make_system(tmp_path, 100, neutral=False))
     monkeypatch.setattr(tuning, "MOST_STEPS", 6)
     monkeypatch.setattr(tuning, "LEAST_SECONDS", 600.0)
     monkeypatch.setenv("OMPI_MCA_mpi_yield_when_idle", "1")
-    shards = SimpleNamespace(bricks=tmp_path / "bricks.txt", box=tuple(BOX), atoms=336)
+    shards = SimpleNamespace(bricks=tmp_path / "bricks.txt", box=tuple(BOX), atoms=atoms)
     told: list[str] = []
 
     def run(place: str, threads: int = 2, **dynamics: object):
