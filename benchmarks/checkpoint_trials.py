@@ -47,6 +47,8 @@ FAULTS = {"killed": 6, "stopped by SIGUSR1": 2, "stopped by SIGTERM": 1, "disk f
 """How often each happens, of ten times."""
 MOST_FAULTS = 5
 """Of a trial, which may then go to its end."""
+PATIENCE = 60
+"""Seconds for a stopped run to end, before it is killed."""
 FULL_DISK = 6
 """Exit code."""
 
@@ -103,12 +105,17 @@ def trial(inp: Path, ranks: int, longest: float, calls: int, library: Path, rng:
             process.send_signal(signal.SIGUSR1)
         elif fault is not None and process.poll() is None:
             os.killpg(process.pid, signal.SIGTERM if fault == "stopped by SIGTERM" else signal.SIGKILL)
-        code = process.wait()
+        try:
+            code = process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:  # as a scheduler does; mpirun may hang where a rank ended before it had joined
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            fault, code = "killed", -signal.SIGKILL
         if code == 0:
             break
         counts[fault] += 1
-        # A signal that mpirun passes on may reach it before the engine; then it ends by the signal itself.
-        fine = {"stopped by SIGUSR1": (7, -signal.SIGUSR1), "disk full": (FULL_DISK,)}.get(fault)
+        # A signal may come before the engine heeds it; then the engine ends by the signal itself, and so mpirun says.
+        fine = {"stopped by SIGUSR1": (7, -signal.SIGUSR1, 128 + signal.SIGUSR1), "disk full": (FULL_DISK,)}.get(fault)
         counts["failed"] += fine is not None and code not in fine
         if fine is not None and code not in fine:
             print(fault, code, inp.with_suffix(".out").read_text()[-500:])

@@ -83,8 +83,8 @@ class Estimate:
     """By stage."""
     disk: dict[str, float]
     seconds: dict[str, float]
-    layouts: tuple[str, ...] = ()
-    """What `dynamics.tune` would try first, the most likely one in front."""
+    tune: str = ""
+    """What `dynamics.tune` would try first, or why nothing, in a sentence; empty without."""
 
     def as_dict(self) -> dict:
         """Plain data for JSON."""
@@ -104,9 +104,7 @@ class Estimate:
     def lines(self) -> list[str]:
         """For people."""
         return [*self.locus_lines(),
-                *([f"tune: {self.layouts[0]} by the model of a step"
-                   + (f"; to be measured beside {'; '.join(self.layouts[1:])}" if self.layouts[1:] else "")]
-                  if self.layouts else []),
+                *([f"tune: {self.tune}"] if self.tune else []),
                 *(f"memory, {name}: about {value:.1f} GB" for name, value in self.memory.items()),
                 *(f"disk, {name}: about {value:.2f} GB" for name, value in self.disk.items()),
                 f"disk in all: about {sum(self.disk.values()):.2f} GB",
@@ -175,7 +173,7 @@ def estimate(config: Settings, threads: int, folded: Scaffold | None = None, sta
             phase.frames * (2 * phase.replicas if phase.exchange else 1) for phase in phases),
             2 * (len(replicas) + len(phases)))),
         seconds={name: round(value, 1) for name, value in seconds.items()},
-        layouts=tuple(str(one) for one in likely[:TRIED_LAYOUTS]))
+        tune=_sentence(config, likely, threads))
 
 
 def likely_layouts(config: Settings, box: np.ndarray, atoms: int, threads: int) -> list[Choice]:
@@ -185,6 +183,15 @@ def likely_layouts(config: Settings, box: np.ndarray, atoms: int, threads: int) 
     if not dynamics.tune or nothing_to_choose(dynamics, config.simulate, cores):
         return []
     return [choice for choice, _ in candidates(dynamics, box.tolist(), atoms, cores, nodes_here())]
+
+
+def _sentence(config: Settings, likely: list[Choice], threads: int) -> str:
+    """What ``dynamics.tune`` would do; empty without."""
+    if not likely:
+        why = nothing_to_choose(config.dynamics, config.simulate, cores_of_run(threads))
+        return f"nothing to choose: {why}" if config.dynamics.tune else ""
+    first, *others = map(str, likely[:TRIED_LAYOUTS])
+    return f"{first} by the model of a step" + (f"; to be measured beside {'; '.join(others)}" if others else "")
 
 
 def likely_job(machine: Machine, nodes: int, config: Settings, build: Estimate) -> Job:

@@ -23,7 +23,7 @@ from chromabuild.scaling.layouts import layouts
 from chromabuild.scaling.measured import StepSettings
 from chromabuild.simulate.choice import Choice
 from chromabuild.simulate.energy_log import share_of
-from chromabuild.simulate.protocol import Task, is_begun, plan_phases
+from chromabuild.simulate.protocol import Row, Task, is_begun, plan_phases
 
 FILE_NAME = "tuning.json"
 FORMAT = "chromabuild-tuning"
@@ -67,17 +67,17 @@ class Tuning:
         return f"tune: {self.choice} ({self.reason})"
 
 
-Measure = Callable[[Choice, int], Trial]
-"""Tries a choice for so many steps."""
+Measure = Callable[[Choice, int, float], Trial]
+"""Tries a choice for so many steps, or fewer when they take longer than so many seconds."""
 
 
 def candidates(dynamics: DynamicsSection, box: Sequence[float], atoms: int, cores: int, nodes: int = 1
                ) -> list[tuple[Choice, float]]:
-    """Ways to share the cores, and the seconds that the model gives a step of each, fastest first. Ranks that the
-    settings give stay. Raises BadInputError for more nodes than cores."""
+    """Ways to share the cores, and the seconds that the model gives a step of each, fastest first. Several
+    ranks that the settings give stay. Raises BadInputError for more nodes than cores."""
     edge = tuple(float(length) for length in box)
     found = layouts((edge[0], edge[1], edge[2]), atoms, step_settings(dynamics), cores, nodes, nodes * memory_here())
-    if "ranks" in dynamics.model_fields_set:
+    if dynamics.ranks > 1:
         least = min(found, key=lambda one: abs(one.ranks - dynamics.ranks))
         return [(Choice(dynamics.ranks, max(1, cores // dynamics.ranks)), least.seconds)]
     return [(Choice(one.ranks, one.threads), one.seconds) for one in found]
@@ -113,8 +113,6 @@ def nothing_to_choose(dynamics: DynamicsSection, simulate: SimulateSection, core
         return never
     if cores == 1:
         return "on one core there is one way to run"
-    if dynamics.ranks == 1 and "ranks" in dynamics.model_fields_set:
-        return "dynamics.ranks is set to 1, and all cores are threads of that rank"
     return None
 
 
@@ -125,7 +123,7 @@ def told(folder: Path, settings: Settings, threads: int | None) -> str:
     if tuning is not None:
         return str(tuning)
     why = nothing_to_choose(dynamics, simulate, cores_of_run(threads))
-    return f"tune: nothing to choose, for {why or BEGUN_WITHOUT}"
+    return f"tune: nothing to choose: {why or BEGUN_WITHOUT}"
 
 
 def best_of(choices: Sequence[tuple[Choice, float]], steps: int, measure: Measure) -> Tuning:
@@ -140,7 +138,7 @@ def best_of(choices: Sequence[tuple[Choice, float]], steps: int, measure: Measur
     begin = time.monotonic()
     trials: list[Trial] = []
     for choice, expected in choices[:wanted]:
-        trials.append(measure(choice, _steps(budget / wanted / 2, expected)))
+        trials.append(measure(choice, _steps(budget / wanted / 2, expected), budget / wanted))
     best = _fastest(trials)
     if best is None:
         raise BadInputError(f"tune: none of the trials ran: {trials[0].problem}")
@@ -148,7 +146,7 @@ def best_of(choices: Sequence[tuple[Choice, float]], steps: int, measure: Measur
         best = _fastest(trials) or best
         if time.monotonic() - begin > budget:
             break
-        trials.append(measure(change(best.choice), _steps(budget / 8, best.seconds or seconds)))
+        trials.append(measure(change(best.choice), _steps(budget / 8, best.seconds or seconds), budget / 4))
         if not _is_faster(trials[-1], best):
             trials[-1] = replace(trials[-1], problem=trials[-1].problem or "not faster")
     best = _fastest([trial for trial in trials if not trial.problem]) or best
@@ -256,7 +254,7 @@ def tuned(task: Task, settings: Settings, box: Sequence[float], atoms: int, thre
         if why is None and not again and found is None and is_begun(settings, task):
             why = BEGUN_WITHOUT
         if why is not None:
-            tell(f"tune: nothing to choose, for {why}")
+            tell(f"tune: nothing to choose: {why}")
             return task
         found = _chosen(task, settings, candidates(task.dynamics, box, atoms, cores, nodes_here()), tell)
         _write(task, found)
@@ -269,9 +267,9 @@ def _chosen(task: Task, settings: Settings, options: Sequence[tuple[Choice, floa
     """The best of the options, tried out in a folder that goes again."""
     trial_folder = task.folder / "tuning"
 
-    def measure(choice: Choice, steps: int) -> Trial:
+    def measure(choice: Choice, steps: int, seconds: float) -> Trial:
         tell(f"tune: trying {choice}")
-        return _measured(replace(task, folder=trial_folder), choice, steps)
+        return _measured(replace(task, folder=trial_folder), choice, steps, seconds)
 
     try:
         found = best_of(options, sum(phase.steps for phase in plan_phases(settings.simulate)), measure)
@@ -293,21 +291,34 @@ def _write(task: Task, tuning: Tuning) -> None:
         part.write_text(checked_text(data, indent=1), encoding="utf-8")
 
 
-def _measured(task: Task, choice: Choice, steps: int) -> Trial:
+class _EnoughError(Exception):
+    """A trial has taken its time."""
+
+
+def _measured(task: Task, choice: Choice, steps: int, seconds: float) -> Trial:
     """Minimise for some steps in a folder of its own. A choice that the engine refuses is one with a problem."""
     from chromabuild.simulate import chromamd
 
     tried = with_choice(task, Tuning(choice, ""), choice.ranks * choice.threads)
     shutil.rmtree(task.folder, ignore_errors=True)
     marks: list[tuple[float, float]] = []
+
+    def note(row: Row) -> None:
+        marks.append((time.monotonic(), row["STEP"]))
+        if marks[-1][0] - marks[0][0] > seconds and row["STEP"] >= LEAST_STEPS:
+            raise _EnoughError
+
     try:
-        chromamd.try_out(tried, steps, lambda row: marks.append((time.monotonic(), row["STEP"])))
+        chromamd.try_out(tried, steps, note)
     except InterruptedRunError:
         raise
+    except _EnoughError:
+        pass
     except ChromabuildError as error:
         return Trial(choice, None, problem=str(error))
-    late = [mark for mark in marks if mark[1] >= steps / 3]
-    if len(late) < 2 or late[-1][1] == late[0][1]:
+    if not marks or marks[-1][1] < LEAST_STEPS:
         return Trial(choice, None, problem="ended before its steps")
-    (begin, first), (end, last) = late[0], late[-1]
+    # The first third warms up.
+    begin, first = next(mark for mark in marks if mark[1] >= marks[-1][1] / 3)
+    end, last = marks[-1]
     return Trial(choice, (end - begin) / (last - first), share_of(task.folder / chromamd.TRIAL_LOG, "reciprocal"))

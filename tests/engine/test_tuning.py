@@ -20,7 +20,7 @@ CHOICES = [(Choice(ranks, 8 // ranks), 0.01) for ranks in (8, 4, 2)]
 
 def measure(seconds, reciprocal=0.25, tried=None):
     """A measurement that a function of the choice tells; ``tried`` notes choices."""
-    def of(choice: Choice, steps: int) -> Trial:
+    def of(choice: Choice, steps: int, seconds_at_most: float) -> Trial:
         if tried is not None:
             tried.append(choice)
         found = seconds(choice)
@@ -64,16 +64,16 @@ def test_trials_that_would_not_pay_are_not_made():
 @pytest.mark.parametrize(("dynamics", "cores", "why"), [
     ({"engine": "openmm"}, 8, "dynamics.engine openmm chooses by itself"),
     ({}, 1, "on one core there is one way to run"),
-    ({"ranks": 1}, 8, "dynamics.ranks is set to 1"), ({}, 2, None), ({"ranks": 4}, 8, None)])
+    ({"ranks": 1}, 8, None), ({}, 2, None), ({"ranks": 4}, 8, None)])
 def test_a_sentence_where_there_is_nothing_to_choose(dynamics, cores, why):
     found = nothing_to_choose(DynamicsSection(tune=True, **dynamics), Settings().simulate, cores)
     assert found is None if why is None else why in found
 
 
-def test_ranks_that_are_given_stay():
+def test_several_ranks_that_are_given_stay():
     box, atoms = (200.0, 200.0, 200.0), 800_000
     assert candidates(DynamicsSection(ranks=6), box, atoms, 16)[0][0] == Choice(6, 2)
-    assert {choice.ranks for choice, _ in candidates(DynamicsSection(), box, atoms, 16)} == {1, 2, 4, 8, 16}
+    assert {choice.ranks for choice, _ in candidates(DynamicsSection(ranks=1), box, atoms, 16)} == {1, 2, 4, 8, 16}
 
 
 def test_a_plan_for_a_machine_takes_whole_nodes():
@@ -114,7 +114,7 @@ def test_the_choice_is_kept_and_changes_no_bit(tmp_path, monkeypatch):
     run("md", threads=1, tune=True)
     assert told[0].startswith(f"tune: {choice} (") and told[1:] == ["minimise: done before", "produce: done before"]
     run("alone", tune=True)
-    assert "tune: nothing to choose, for the run was begun without" in told[0]
+    assert "tune: nothing to choose: the run was begun without" in told[0]
 
     record = tmp_path / "md" / tuning.FILE_NAME
     assert (record, "ok") in list(file_states(tmp_path / "md"))
