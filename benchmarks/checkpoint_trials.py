@@ -107,7 +107,7 @@ def trial(inp: Path, ranks: int, longest: float, calls: int, library: Path, rng:
             os.killpg(process.pid, signal.SIGTERM if fault == "stopped by SIGTERM" else signal.SIGKILL)
         try:
             code = process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:  # as a scheduler does; mpirun may hang where a rank ended before it had joined
+        except subprocess.TimeoutExpired:  # as a scheduler does: mpirun may hang where a rank ended before it joined
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             fault, code = "killed", -signal.SIGKILL
