@@ -312,6 +312,10 @@ def run_dynamics(topology: "Topology | str | Path", shards: "ShardSet", folder: 
     task = Task(dynamics, replica_seed(settings.seed, replica), Path(topology), Path(shards.bricks), folder,
                 max(1, thread_count(threads) // dynamics.ranks))
     with in_use(folder):
+        if dynamics.tune:
+            from chromabuild.simulate.tuning import tuned
+
+            task = tuned(task, settings, shards.box, shards.atoms, threads, again, lambda text: progress(text, 0.0))
         if extend is not None:
             extended(settings, task, extend)[0].write(folder)
         phases = phases_in(folder, settings.simulate)

@@ -49,12 +49,17 @@ def preload(library: Path) -> None:
     """Start this program again with the failing disk loaded, unless it is; before anything heavy is imported."""
     if os.environ.get("LD_PRELOAD", "").startswith(str(library)):
         return
-    source = REPOSITORY / "tests" / "support" / "failing_disk.c"
-    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True)
-    os.environ["LD_PRELOAD"] = str(library)
+    os.environ["LD_PRELOAD"] = str(failing_disk(library))
     # A forked process must not inherit a pool of threads; ranks that wait leave the processor to others.
     os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "HWLOC_COMPONENTS": "-pci,-linuxio,-opencl"}
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+def failing_disk(library: Path) -> Path:
+    """The shared library that, preloaded, lets a disk fail; made here."""
+    source = REPOSITORY / "tests" / "support" / "failing_disk.c"
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True)
+    return library
 
 
 def chromabuild(folder: Path, *arguments: str, disk: dict[str, str] | None = None) -> int:
@@ -208,8 +213,8 @@ def count_calls(build: Build, stage: str) -> int:
     """Calls of a stage that change files in the output folder."""
     folder = build.fresh(stage)
     counter = build.root / "counter"
-    counter.write_bytes(bytes(8))
-    ended = wait_for(chromabuild(folder, stage, disk=_disk(folder, counter, 0, errno.ENOSPC)), folder)
+    disk = disk_that_fails(folder / "results", counter, 0, errno.ENOSPC)
+    ended = wait_for(chromabuild(folder, stage, disk=disk), folder)
     if ended.code:
         sys.exit(f"chromabuild {stage} ended with {ended.code}: {ended.told}")
     return struct.unpack("q", counter.read_bytes())[0]
@@ -218,9 +223,8 @@ def count_calls(build: Build, stage: str) -> int:
 def failed_once(build: Build, stage: str, call: int, error: int) -> dict[str, object]:
     """Let all calls from one on fail, look, mend the disk, run again, compare."""
     folder = build.fresh(stage)
-    counter = build.root / "counter"
-    counter.write_bytes(bytes(8))
-    first = wait_for(chromabuild(folder, stage, disk=_disk(folder, counter, call, error)), folder)
+    disk = disk_that_fails(folder / "results", build.root / "counter", call, error)
+    first = wait_for(chromabuild(folder, stage, disk=disk), folder)
     torn, left = build.torn(stage, folder / "results"), leftovers(folder / "results")
     again = wait_for(chromabuild(folder, stage), folder)
     is_clean = first.is_clean and first.code in (0, 6)
@@ -229,6 +233,9 @@ def failed_once(build: Build, stage: str, call: int, error: int) -> dict[str, ob
             "different": build.differ(stage, folder / "results")}
 
 
-def _disk(folder: Path, counter: Path, call: int, error: int) -> dict[str, str]:
-    return {"FAILING_FOLDER": str(folder / "results"), "FAILING_COUNTER": str(counter), "FAILING_FROM": str(call),
+def disk_that_fails(folder: Path, counter: Path, call: int, error: int) -> dict[str, str]:
+    """Variables for a program with ``failing_disk``: its calls that change files below the folder fail from one on (0:
+    none); ``counter``: a file that counts them, from 0 again."""
+    counter.write_bytes(bytes(8))
+    return {"FAILING_FOLDER": str(folder), "FAILING_COUNTER": str(counter), "FAILING_FROM": str(call),
             "FAILING_WITH": str(error)}

@@ -183,6 +183,7 @@ class DynamicsSection(Section):
     max_drift: float = Field(1.0, ge=0, description="kT/ps/atom: it ends where the conserved energy drifts faster, over a ps or more")
     max_volume_ratio: float = Field(2.0, ge=0, description="it ends where the box has become so many times larger or smaller in the course of a phase")
     ranks: int = Field(1, ge=1, description="MPI ranks")
+    tune: bool = Field(False, description="engine chromamd: ranks (unless there are several), threads, ranks for reciprocal space, FFT scheme, overlap and load balance are tried out at the start of a run and kept")
     launcher: str = Field("auto", description="what starts the ranks: mpirun, srun, flux, or a command of your own with {ranks}, {threads} and {program}; auto: what the environment variable CHROMABUILD_LAUNCHER says, else srun inside a Slurm job where the MPI library works with it, else mpirun")
 
     @property

@@ -69,7 +69,7 @@ def plan(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed:
         show(*_plan_here(load(config, overrides, seed), thread_count(threads), fold, json))
         return
     from chromabuild.pipeline.chain import stale_files
-    from chromabuild.pipeline.plan import cost_on, estimate
+    from chromabuild.pipeline.plan import cost_on, estimate, likely_job
     from chromabuild.scaling.machine import find_machine
     from chromabuild.scaling.prediction import Job
 
@@ -78,6 +78,8 @@ def plan(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed:
     settings = load(config, overrides, seed)
     stale = stale_files(settings)
     build = estimate(settings, thread_count(None), _folded(settings, None) if fold else None, stale)
+    if settings.dynamics.tune and ranks_per_node is None and threads is None:
+        job = likely_job(found, nodes, settings, build)
     cost = cost_on(job, settings, build)
     show({**build.as_dict(), "machine": cost.as_dict(), "stale": list(stale)}, json,
          [*build.locus_lines(), "", *cost.lines()])

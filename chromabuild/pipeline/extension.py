@@ -18,6 +18,7 @@ def extend_run(config: Settings, length: str, replica: int | None = None) -> Non
     from chromabuild.shards.shard_set import ShardSet
     from chromabuild.simulate.protocol import Task, extended
     from chromabuild.simulate.replicas import chosen_replicas, replica_seed
+    from chromabuild.simulate.tuning import kept
 
     stage, output = chain.stage_named("run"), Path(config.output)
     chain.describe(stage, config)
@@ -28,7 +29,7 @@ def extend_run(config: Settings, length: str, replica: int | None = None) -> Non
         for number, folder in zip(numbers, chain.run_folders(config, replica), strict=True):
             stack.enter_context(in_use(folder))
             task = Task(config.dynamics, replica_seed(config.seed, number), output / "topology.h5", bricks, folder)
-            found.append((folder, *extended(config, task, length)))
+            found.append((folder, *extended(config, kept(task), length)))
         provenance.record(output, stage.name, None)
         stopped = any(unfinished for *_, unfinished in found)
         for folder, extension, unfinished in found:

@@ -30,9 +30,9 @@ RESTART_BYTES_PER_ATOM = 56
 """A phase leaves restart files and a checkpoint; there is a start, and a checkpoint that replaces another."""
 
 
-def stage_memory(config: Settings, nucleosomes: int, solute: int, atoms: int, bricks: int, threads: int
-                 ) -> dict[str, float]:
-    """By stage; ``solute`` and ``atoms`` count those of the solute and of the system."""
+def stage_memory(config: Settings, nucleosomes: int, solute: int, atoms: int, bricks: int, threads: int,
+                 ranks: int) -> dict[str, float]:
+    """By stage; ``solute`` and ``atoms`` count those of the solute and of the system. ``ranks``: of the dynamics."""
     from chromabuild.scaling.measured import rank_memory
 
     dynamics = config.dynamics
@@ -41,7 +41,7 @@ def stage_memory(config: Settings, nucleosomes: int, solute: int, atoms: int, br
     if config.relax.enabled:
         found["relax"] = relax_memory(solute, dynamics.ranks)
     found["run"] = (OPENMM_BYTES_PER_ATOM * atoms if dynamics.engine == "openmm" else
-                    ENGINE_BYTES_PER_SOLUTE_ATOM * solute + dynamics.ranks * rank_memory(atoms / dynamics.ranks))
+                    ENGINE_BYTES_PER_SOLUTE_ATOM * solute + ranks * rank_memory(atoms / ranks))
     return {name: found[name] for name in STAGES if name in found}
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from chromabuild.base.errors import IntegrityError
+from chromabuild.base.machine import nodes_here
 from chromabuild.base.settings import Settings
 from chromabuild.build.modified_bases import residue_of_code
 from chromabuild.forcefield.molecule_runs import MoleculeRuns
@@ -35,12 +36,15 @@ from chromabuild.pipeline.speeds import (
 )
 from chromabuild.proteins.complex import Complex
 from chromabuild.proteins.placing import complexes_of, fibre_with_proteins
-from chromabuild.scaling.measured import StepSettings
+from chromabuild.scaling.layouts import layouts
+from chromabuild.scaling.machine import Machine
 from chromabuild.scaling.prediction import Job, Prediction, Run, predict
 from chromabuild.shards.manifest import Manifest
+from chromabuild.simulate.choice import Choice
 from chromabuild.simulate.protocol import PlannedPhase, last_dynamics, plan_phases
 from chromabuild.simulate.relaxation import relax_phases
 from chromabuild.simulate.replicas import phases_of_replicas
+from chromabuild.simulate.tuning import TRIED_LAYOUTS, candidates, cores_of_run, nothing_to_choose, step_settings
 from chromabuild.solvate import brick_grid
 from chromabuild.solvate.ions import formal_charges, ion_counts
 from chromabuild.solvate.water import GAP_AT_FACES, water_tile
@@ -79,6 +83,8 @@ class Estimate:
     """By stage."""
     disk: dict[str, float]
     seconds: dict[str, float]
+    tune: str = ""
+    """What `dynamics.tune` would try first, or why nothing, in a sentence; empty without."""
 
     def as_dict(self) -> dict:
         """Plain data for JSON."""
@@ -98,6 +104,7 @@ class Estimate:
     def lines(self) -> list[str]:
         """For people."""
         return [*self.locus_lines(),
+                *([f"tune: {self.tune}"] if self.tune else []),
                 *(f"memory, {name}: about {value:.1f} GB" for name, value in self.memory.items()),
                 *(f"disk, {name}: about {value:.2f} GB" for name, value in self.disk.items()),
                 f"disk in all: about {sum(self.disk.values()):.2f} GB",
@@ -153,17 +160,46 @@ def estimate(config: Settings, threads: int, folded: Scaffold | None = None, sta
     phases = [phase for one in replicas for phase in one]
     steps = sum(phase.steps * phase.replicas for phase in phases)
     seconds = _seconds(config, nucleosomes, solute, atoms, steps, threads, speed)
+    likely = likely_layouts(config, box, atoms, threads)
+    ranks = likely[0].ranks if likely else config.dynamics.ranks
     return Estimate(
         base_pairs=len(fibre.sequence), nucleosomes=nucleosomes, solute_atoms=solute,
         box=tuple(round(float(edge), 1) for edge in box), box_from=source,
         atoms=atoms, counts=counts, trajectory_atoms=written, shards=shards, jobs=-(-shards // JOB_BRICKS),
         replicas=len(replicas),
-        memory=_gigabytes(stage_memory(config, nucleosomes, solute, atoms, shards, threads)),
+        memory=_gigabytes(stage_memory(config, nucleosomes, solute, atoms, shards, threads, ranks)),
         # Frames of replicas that exchange are there by replica and by temperature.
         disk=_gigabytes(disk_space(config, nucleosomes, solute, atoms, written, sum(
             phase.frames * (2 * phase.replicas if phase.exchange else 1) for phase in phases),
             2 * (len(replicas) + len(phases)))),
-        seconds={name: round(value, 1) for name, value in seconds.items()})
+        seconds={name: round(value, 1) for name, value in seconds.items()},
+        tune=_sentence(config, likely, threads))
+
+
+def likely_layouts(config: Settings, box: np.ndarray, atoms: int, threads: int) -> list[Choice]:
+    """Ranks and threads of the dynamics with ``dynamics.tune``, fastest first by the model; none where there is nothing
+    to choose. Raises BadInputError for more nodes than cores."""
+    dynamics, cores = config.dynamics, cores_of_run(threads)
+    if not dynamics.tune or nothing_to_choose(dynamics, config.simulate, cores):
+        return []
+    return [choice for choice, _ in candidates(dynamics, box.tolist(), atoms, cores, nodes_here())]
+
+
+def _sentence(config: Settings, likely: list[Choice], threads: int) -> str:
+    """What ``dynamics.tune`` would do; empty without."""
+    if not likely:
+        why = nothing_to_choose(config.dynamics, config.simulate, cores_of_run(threads))
+        return f"nothing to choose: {why}" if config.dynamics.tune else ""
+    first, *others = map(str, likely[:TRIED_LAYOUTS])
+    return f"{first} by the model of a step" + (f"; to be measured beside {'; '.join(others)}" if others else "")
+
+
+def likely_job(machine: Machine, nodes: int, config: Settings, build: Estimate) -> Job:
+    """The job that ``dynamics.tune`` would try first on so many whole nodes of a machine."""
+    step = step_settings(config.dynamics)
+    best, *_ = layouts(build.box, build.atoms, step, nodes * machine.node.cores, nodes,
+                       1e9 * nodes * machine.node.memory_gb, machine)
+    return Job(machine, nodes, best.ranks // nodes, best.threads)
 
 
 def _seconds(config: Settings, nucleosomes: int, solute: int, atoms: int, steps: int, threads: int, speed: Speed
@@ -183,15 +219,12 @@ def _seconds(config: Settings, nucleosomes: int, solute: int, atoms: int, steps:
 
 def cost_on(job: Job, config: Settings, build: Estimate) -> Prediction:
     """What the dynamics of an estimated build costs on a machine. Raises BadInputError when it cannot run there."""
-    dynamics = config.dynamics
-    settings = StepSettings(dynamics.cutoffs.cutoff, dynamics.cutoffs.cutoff + dynamics.pairlist_buffer,
-                            dynamics.pme_spline_order, dynamics.pme_spacing)
     replicas = _phases_of_replicas(config)
     steps = {kind: sum(phase.steps * phase.replicas for phases in replicas for phase in phases if phase.kind == kind)
              for kind in ("minimise", "dynamics")}
     last = last_dynamics(replicas[0]) or replicas[0][-1]
     return predict(Run(
-        edge=build.box, atoms=build.atoms, settings=settings, minimise_steps=steps["minimise"],
+        edge=build.box, atoms=build.atoms, settings=step_settings(config.dynamics), minimise_steps=steps["minimise"],
         steps=steps["dynamics"], timestep=last.timestep, disk_gb=sum(build.disk.values()),
         frame_gb=FRAME_BYTES_PER_ATOM * build.trajectory_atoms / 1e9,
         frame_period=last.trajectory_period or max(1, last.steps)), job)

@@ -14,7 +14,7 @@ from chromabuild.base.summary import Summary
 from chromabuild.report import html
 from chromabuild.report.run_plots import PhaseTable, run_plots
 from chromabuild.simulate.live import LiveRun
-from chromabuild.simulate.protocol import plan_phases
+from chromabuild.simulate.protocol import phases_in
 
 FILE_NAME = "watch.html"
 _NICENESS = 10
@@ -27,7 +27,8 @@ def watch_run(config: Settings, seconds: float, tell: Callable[[str], None]) -> 
     ``tell`` receives one line whenever the page is written. Raises BadInputError when there are no phases.
     """
     page = Path(config.output) / FILE_NAME
-    run = LiveRun(Path(config.output) / "md", plan_phases(config.simulate))
+    folder = Path(config.output) / "md"
+    run = LiveRun(folder, phases_in(folder, config.simulate))
     if not run.phases:
         raise BadInputError("simulate has no phases to watch: choose a simulate.protocol")
     with suppress(OSError):

@@ -174,7 +174,7 @@ def predict(run: Run, job: Job, nearby: bool = True) -> Prediction:
     narrower than the halo allows.
     """
     system = checked(run, job)
-    parts, torus, fft = _parts(system, job)
+    parts, torus, fft = parts_of_step(system, job)
     step = sum(parts.values())
     memory = measured.rank_memory(system.atoms_a_rank)
     steps = run.minimise_steps + run.steps
@@ -251,7 +251,7 @@ def _memory_remedy(run: Run, job: Job) -> str:
     return "use fewer ranks of more --threads, or a machine with more memory"
 
 
-def _parts(system: Decomposition, job: Job) -> tuple[dict[str, float], str | None, str | None]:
+def parts_of_step(system: Decomposition, job: Job) -> tuple[dict[str, float], str | None, str | None]:
     """Seconds of a step by part, and the values of [COMM] torus and fft with which it takes them."""
     block = choose_block(system.grid, job.ranks_per_node) if job.machine.blocks else None
     placement = Placement(system.grid, job.ranks_per_node, block)
@@ -278,7 +278,7 @@ def _nearby(run: Run, job: Job) -> tuple[ScalingRow, ...]:
             system = checked(run, other)
         except BadInputError:
             continue
-        step = sum(_parts(system, other)[0].values())
+        step = sum(parts_of_step(system, other)[0].values())
         speed = _ns_per_day(run, step)
         rows.append(ScalingRow(nodes, other.ranks, 1e3 * step, speed, 24 * nodes / speed,
                                speed / nodes / (rows[0].ns_per_day / rows[0].nodes) if rows else 1.0))

@@ -35,6 +35,7 @@ from chromabuild.simulate.exchange import replica_log, sort_energies
 from chromabuild.simulate.executable import Precision, executable
 from chromabuild.simulate.launcher import RANKS_VARIABLE, launched
 from chromabuild.simulate.protocol import PlannedPhase, Row, Task
+from chromabuild.simulate.restart_file import path_of_rank
 
 RowProgress = Callable[[Row], None]
 Sections = dict[str, dict[str, object]]
@@ -43,6 +44,9 @@ Sections = dict[str, dict[str, object]]
 _ERRORS = {error.exit_code: error for error in (BadInputError, IntegrityError, ResourceError, InterruptedRunError,
                                                  BusyError, UnstableRunError)}
 _POLL_SECONDS = 0.2
+_TRIAL_POLL_SECONDS = 0.01
+TRIAL_LOG = "trial.log"
+"""Of ``try_out``."""
 _CONTINUED = "continued from the checkpoint"
 _SIGNAL_OF_PARENT = 1
 """PR_SET_PDEATHSIG of prctl(2): the signal that a process gets when its parent dies."""
@@ -50,6 +54,8 @@ _STOP = signal.SIGUSR1
 """Asks the engine to write a checkpoint and to end. mpirun hands this one on to its ranks, in Open MPI and in MPICH;
 at SIGTERM and SIGINT Open MPI kills them a second later."""
 _THERMOSTATS = {"bussi": "BUSSI", "nose-hoover": "NHC", "langevin": "LANGEVIN", "berendsen": "BERENDSEN"}
+FOLDER_DOMAINS = 256
+"""More have their files in folders of 256."""
 THERMOSTAT_PERIOD = 5
 """Steps between two uses of the thermostat: often enough for relaxation times from 0.05 ps."""
 BAROSTAT_PERIOD = 10
@@ -89,11 +95,12 @@ def write_control(path: str | Path, sections: Sections) -> None:
 
 def launch(command: Literal["setup", "run", "energy", "merge"], control: str | Path, ranks: int = 1,
            precision: Precision = "mixed", log: str | Path | None = None, progress: RowProgress | None = None,
-           threads: int | None = None, launcher: str = "auto") -> None:
+           threads: int | None = None, launcher: str = "auto", poll: float = _POLL_SECONDS) -> None:
     """Run the engine on a control file and wait for it.
 
-    ``log``: the file its control file names; every new row of its energy table goes to ``progress``. ``threads``: of
-    each rank; None: ``OMP_NUM_THREADS``, else 1. ``launcher``: what starts the ranks. Standard output and error are
+    ``log``: the file its control file names; every new row of its energy table goes to ``progress``, which takes place
+    every ``poll`` seconds. ``threads``: of each rank; None: ``OMP_NUM_THREADS``, else 1. ``launcher``: what starts the
+    ranks. Standard output and error are
     kept beside the control file (``.out``). SIGINT (Ctrl-C), SIGTERM and SIGUSR1 to this process, or its death, ask the
     engine to stop: where its control file names a checkpoint, it writes one first. A second signal does not wait for
     that. Raises the error class that fits the engine's exit code, with the engine's own sentence; InterruptedRunError
@@ -123,7 +130,7 @@ def launch(command: Literal["setup", "run", "energy", "merge"], control: str | P
                     process.send_signal(_STOP if handed_on == 1 else signal.SIGTERM)
                 follower.look()
                 try:
-                    process.wait(_POLL_SECONDS)
+                    process.wait(poll)
                 except subprocess.TimeoutExpired:
                     continue
             follower.look()
@@ -311,10 +318,15 @@ def energy_section(dynamics: DynamicsSection) -> dict[str, object]:
 
 
 def interaction_sections(task: Task) -> Sections:
-    """What atoms feel: [ENERGY], and without water [BOUNDARY]."""
+    """What atoms feel, [ENERGY], and without water [BOUNDARY]; and how ranks share the work."""
     dynamics, solvent = task.dynamics, task.solvent
     if solvent is None:
-        return {"ENERGY": energy_section(dynamics)}
+        sections: Sections = {"ENERGY": energy_section(dynamics)}
+        if task.choice and task.choice.load_balance:
+            sections["BOUNDARY"] = {"load_balance": True}
+        if task.choice and task.choice.comm():
+            sections["COMM"] = task.choice.comm()
+        return sections
     cutoff, switch_distance, force_switch = dynamics.cutoffs
     return {
         "ENERGY": {"electrostatic": "DEBYE", "dielectric": solvent.dielectric, "dielectric_form": solvent.form.upper(),
@@ -325,10 +337,18 @@ def interaction_sections(task: Task) -> Sections:
         "BOUNDARY": {"type": "NOBC", "load_balance": True if dynamics.ranks > 1 else None}}
 
 
-def restart_name(phase: PlannedPhase) -> str:
+def restart_name(phase: PlannedPhase, domains: int = 1) -> str:
     """Restart files that a phase leaves, relative to the folder; ``()`` stands for the rank, ``{}`` for the replica
-    where there are some."""
-    return f"restart/{phase.stem}_{'rep{}_' if phase.exchange else ''}().rst"
+    where there are some, ``(by256)`` for a folder of 256 of many ``domains``."""
+    return in_folders(f"restart/{phase.stem}_{'rep{}_' if phase.exchange else ''}().rst",
+                      domains // phase.replicas)
+
+
+def in_folders(name: str, domains: int) -> str:
+    """The name of files in ``restart/`` with folders for those of many domains: file systems are slow at, or refuse, a
+    folder with a file of each of 65,536."""
+    folder, slash, file = name.rpartition("/")
+    return f"{folder}/(by256)/{file}" if slash and domains > FOLDER_DOMAINS else name
 
 
 def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, progress: RowProgress,
@@ -343,11 +363,11 @@ def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, pr
     (folder / "restart").mkdir(parents=True, exist_ok=True)
     sections = phase_sections(task, phase)
     if previous is None:
-        start = folder / "restart" / "start_().rst"
-        if not (begun and _are_there(start, dynamics.ranks)):
+        start = folder / in_folders("restart/start_().rst", task.domains)
+        if not (begun and _are_there(start, task.domains)):
             _set_up(task, start)
     else:
-        start = folder / restart_name(previous)
+        start = folder / restart_name(previous, task.domains)
     if phase.exchange:
         start = _share_out(task, phase, start, begun)
     sections["INPUT"] |= {"rstfile": start, "continue": begun}
@@ -376,19 +396,36 @@ def _sort_replicas(task: Task, phase: PlannedPhase, replicas: int) -> None:
 
 def _set_up(task: Task, start: Path) -> None:
     """Restart files ``start`` of all ranks from the shards. Old ones go first: all are there only when all are new."""
-    for path in start.parent.glob(start.name.replace("()", "*")):
+    for path in task.folder.glob(f"restart/**/{start.name.replace('()', '*')}"):
         path.unlink()
     control = task.folder / "setup.inp"
     write_control(control, {
         "INPUT": {"topologyfile": task.topology, "shardfile": task.bricks}, "OUTPUT": {"rstfile": start},
         **interaction_sections(task)})  # a domain must be wider than the reach of the pair list
-    launch("setup", control, task.dynamics.ranks, threads=task.threads, launcher=task.dynamics.launcher)
+    launch("setup", control, task.domains, threads=task.threads, launcher=task.dynamics.launcher)
+
+
+def try_out(task: Task, steps: int, progress: RowProgress) -> None:
+    """Minimise what the shards hold by some steps, each with a row for ``progress``; leaves the log in ``task.folder``.
+
+    Raises what ``launch`` raises.
+    """
+    (task.folder / "restart").mkdir(parents=True, exist_ok=True)
+    start = task.folder / in_folders("restart/start_().rst", task.domains)
+    control, log = task.folder / "trial.inp", task.folder / TRIAL_LOG
+    _set_up(task, start)
+    write_control(control, {
+        "INPUT": {"topologyfile": task.topology, "rstfile": start}, "OUTPUT": {"logfile": log},
+        **interaction_sections(task),
+        "MINIMIZE": {"method": "SD", "nsteps": steps, "eneout_period": 1, "force_scale_max": FORCE_SCALE_MAX}})
+    launch("run", control, task.dynamics.ranks, log=log, threads=task.threads, progress=progress,
+           launcher=task.dynamics.launcher, poll=_TRIAL_POLL_SECONDS)
 
 
 def _share_out(task: Task, phase: PlannedPhase, start: Path, begun: bool) -> Path:
     """Restart files for the ranks of a replica, from those ``start`` of all ranks."""
     ranks = task.dynamics.ranks // phase.replicas
-    shared = task.folder / "restart" / f"{phase.stem}_start_().rst"
+    shared = task.folder / in_folders(f"restart/{phase.stem}_start_().rst", ranks)
     if begun and _are_there(shared, ranks):
         return shared
     control = task.folder / f"{phase.stem}_share.inp"
@@ -400,7 +437,7 @@ def _share_out(task: Task, phase: PlannedPhase, start: Path, begun: bool) -> Pat
 
 def _are_there(pattern: Path, ranks: int) -> bool:
     """Whether the restart files of all ranks are there."""
-    return all(Path(str(pattern).replace("()", str(rank))).is_file() for rank in range(ranks))
+    return all(path_of_rank(pattern, rank).is_file() for rank in range(ranks))
 
 
 def phase_sections(task: Task, phase: PlannedPhase) -> Sections:
@@ -446,8 +483,10 @@ def _replica_stem(phase: PlannedPhase) -> str:
 def settings_sections(task: Task, phase: PlannedPhase) -> Sections:
     """What of the control file follows from the settings alone, without the topology."""
     replica = _replica_stem(phase)
-    files: dict[str, object] = {"logfile": task.folder / f"{replica}.log", "rstfile": task.folder / restart_name(phase),
-                                "checkpoint": task.folder / phase.checkpoint,
+    files: dict[str, object] = {"logfile": task.folder / f"{replica}.log",
+                                "rstfile": task.folder / restart_name(phase, task.domains),
+                                "checkpoint": task.folder / in_folders(phase.checkpoint,
+                                                                       task.domains // phase.replicas),
                                 "checkpoint_interval": minutes_of(task.dynamics.checkpoint)}
     sections: Sections = {
         "INPUT": {"topologyfile": task.topology, "reffile": task.bricks if phase.restraints else None},

@@ -1,5 +1,6 @@
 """The energy table that chromamd prints while it runs: lines that begin with ``INFO:``, the first with the names."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,6 +70,13 @@ class EnergyLog:
         if short is not None:
             raise BadInputError(f"{path}: row {short + 1} of its energy table is cut short: run the phase again")
         return cls({name: np.array([row[name] for row in rows]) for name in rows[0]})
+
+
+def share_of(path: Path, part: str) -> float:
+    """The share (0 to 1) of a part, such as ``reciprocal``, in the table of timings at the end of a log; 0 without."""
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    found = re.search(rf"^ *{re.escape(part)} +[0-9.]+ +([0-9.]+) %$", text, re.MULTILINE)
+    return float(found[1]) / 100 if found else 0.0
 
 
 class TableReader:

@@ -31,10 +31,10 @@ def file_states(folder: Path, known: Collection[Path] = ()) -> Iterator[tuple[Pa
     for name, digest in sorted(vouched.items()):
         if folder / name not in known:
             yield folder / name, state_of(folder / name, digest)
-    for note in sorted(folder.glob("restart/*_begun.json")):
+    for note in sorted({*folder.glob("tuning.json"), *folder.glob("restart/*_begun.json")} - {*known}):
         yield note, "ok" if is_unharmed(note) else "damaged"
     marks = [path for path in folder.glob("restart/*_whole.txt") if str(path.relative_to(folder)) not in vouched]
-    yield from engine_states(sorted([*folder.glob("restart/*.rst"), *marks]))
+    yield from engine_states(sorted([*folder.glob("restart/**/*.rst"), *marks]))
 
 
 def state_of(path: Path, digest: str) -> str:

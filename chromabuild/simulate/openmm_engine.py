@@ -194,7 +194,7 @@ def energies_by_term(system: openmm.System, position: np.ndarray,
     return energies, total_force
 
 
-def restart_name(phase: PlannedPhase) -> str:
+def restart_name(phase: PlannedPhase, domains: int = 1) -> str:
     """The state that a phase leaves, relative to the folder."""
     return f"restart/{phase.stem}.xml"
 

@@ -20,12 +20,13 @@ from chromabuild.base.files import atomic_path, file_hash, remove_leftovers
 from chromabuild.base.in_use import in_use
 from chromabuild.base.phases import DEFAULT_TIMESTEP, Exchange, Restraint, picoseconds
 from chromabuild.base.settings import HEALTH_KEYS, DynamicsSection, Settings, SimulateSection
+from chromabuild.simulate.choice import Choice
 from chromabuild.simulate.extension import Extension, forget_extension, read_extension
 from chromabuild.simulate.result import FILE_NAME, FORMAT, PhaseFiles, Run
 
 Row = dict[str, float]
 RECORD_FORMAT = "chromabuild-phase"
-FREE_SETTINGS = {"ranks", "checkpoint", "launcher", "platform", "platform_precision", "devices", *HEALTH_KEYS}
+FREE_SETTINGS = {"ranks", "tune", "checkpoint", "launcher", "platform", "platform_precision", "devices", *HEALTH_KEYS}
 """Keys of ``dynamics`` that change no more than the rounding of sums: a phase is done whatever they are."""
 MINIMISE_OUTPUT_PERIOD = 10
 """Steps between rows of the minimiser's energy table, unless the settings say otherwise."""
@@ -213,13 +214,21 @@ class Task:
     """Of each rank; None: as the environment says."""
     solvent: Solvent | None = None
     """None: water and ions are among the atoms, in a periodic box."""
+    choice: Choice | None = None
+    """What ``dynamics.tune`` has chosen; ranks and threads are those of the task."""
+
+    @property
+    def domains(self) -> int:
+        """Ranks that have atoms, and so restart files."""
+        return self.choice.domains if self.choice else self.dynamics.ranks
 
 
 class Engine(Protocol):
     """A program that runs phases."""
 
-    def restart_name(self, phase: PlannedPhase) -> str:
-        """Restart files that the phase leaves, relative to the folder; ``()`` stands for the rank."""
+    def restart_name(self, phase: PlannedPhase, domains: int = 1) -> str:
+        """Restart files that the phase leaves, relative to the folder; ``()`` stands for the rank, ``(by256)`` for a
+        folder of 256 of them where there are many ``domains``."""
 
     def run_phase(self, task: Task, phase: PlannedPhase, previous: PlannedPhase | None,
                   progress: Callable[[Row], None], begun: bool) -> None:
@@ -249,7 +258,7 @@ def run_phases(config: Settings, task: Task, engine: Engine, only: str | None = 
 def _run_in(config: Settings, task: Task, engine: Engine, phases: tuple[PlannedPhase, ...], wanted: set[str],
             again: bool, progress: Callable[[PlannedPhase, Row | None], None]) -> Run:
     """The same in a folder that is this process's; ``wanted``: names of the phases to run."""
-    for place in (task.folder, task.folder / "restart"):
+    for place in (task.folder, task.folder / "restart", *task.folder.glob("restart/[0-9]*/")):
         remove_leftovers(place)
     previous: PlannedPhase | None = None
     files: list[PhaseFiles] = []
@@ -278,7 +287,8 @@ def _run_in(config: Settings, task: Task, engine: Engine, phases: tuple[PlannedP
             break
         files.append(PhaseFiles(phase.name, phase.kind, task.folder / phase.log,
                                 task.folder / phase.trajectory if phase.trajectory else None,
-                                str(task.folder / engine.restart_name(phase)), done["seconds_per_step"]))
+                                str(task.folder / engine.restart_name(phase, task.domains)),
+                                done["seconds_per_step"]))
         previous = phase
     run = Run(task.folder, tuple(files))
     if len(files) == len(phases):
@@ -347,6 +357,13 @@ def _steps_at_checkpoint(task: Task, phase: PlannedPhase, description: dict) -> 
     return done
 
 
+def is_begun(config: Settings, task: Task) -> bool:
+    """Whether a phase of this run was begun, on any number of ranks."""
+    return any(note is not None and note | {"ranks": 0} == _source(task, phase, description) | {"ranks": 0}
+               for phase, description, _ in _states(config, task)
+               for note in [_json(task.folder / phase.begun)])
+
+
 def _states(config: Settings, task: Task) -> Iterator[tuple[PlannedPhase, dict, dict | None]]:
     """Phases in order, each with what its result depends on and, where it is done, its record."""
     before = blake3(file_hash(task.topology).encode() + file_hash(task.bricks).encode()).hexdigest()
@@ -408,7 +425,7 @@ def _begin(task: Task, phases: tuple[PlannedPhase, ...], phase: PlannedPhase, de
         (task.folder / later.begun).unlink(missing_ok=True)
     if not begun:
         note.unlink(missing_ok=True)
-        for path in task.folder.glob(f"restart/{phase.stem}_checkpoint_*"):
+        for path in task.folder.glob(f"restart/**/{phase.stem}_checkpoint_*"):
             path.unlink()
         with atomic_path(note) as part:
             part.write_text(checked_text(source, indent=1), encoding="utf-8")

@@ -12,7 +12,9 @@ from chromabuild.base.errors import BadInputError, IntegrityError, InterruptedRu
 from chromabuild.base.settings import Settings
 from chromabuild.simulate import chromamd, openmm_engine
 from chromabuild.simulate.extension import read_extension
+from chromabuild.simulate.integrity import file_states
 from chromabuild.simulate.protocol import Task, extended, phases_in, run_phases
+from chromabuild.simulate.restart_file import read_restart
 from chromabuild.simulate.result import Run
 
 pytestmark = pytest.mark.release
@@ -65,6 +67,41 @@ def check(folder: Path, steps: int) -> None:
     assert (header["istart"], header["nsavc"]) == (PERIOD, PERIOD)
     assert len(position) == steps // PERIOD
     assert all(np.abs(after - before).max() > 0 for before, after in zip(position, position[1:], strict=False))
+
+
+@pytest.mark.mpi
+def test_many_domains_have_their_files_in_folders(tmp_path, monkeypatch):
+    """Of 256 domains each in earnest; here those of more than one."""
+    monkeypatch.setattr(chromamd, "FOLDER_DOMAINS", 1)
+    atoms = sum(len(molecule.charge) * number for molecule, number in make_system(tmp_path, 100, neutral=False))
+    run(tmp_path, ranks=2)
+    found = run(tmp_path, ranks=2, extend="20 fs")
+    check(tmp_path, STEPS + 20)
+    restart = tmp_path / "md" / "restart"
+    assert not list(restart.glob("*.rst"))
+    assert {path.name for path in (restart / "0").glob("*_[01].rst")} == {
+        f"{name}_{rank}.rst" for name in ("start", "01-minimise", "02-produce") for rank in (0, 1)}
+    assert read_restart(found.restart, atoms, 2).position.shape == (atoms, 3)
+    states = dict(file_states(tmp_path / "md"))
+    assert {state for state in states.values()} == {"ok"} and sum(path.parent.name == "0" for path in states) == 10
+    config = settings(ranks=2, timestep=2)
+    assert _begin_anew(tmp_path, config) == []
+
+
+def _begin_anew(folder: Path, config: Settings) -> list[Path]:
+    """Checkpoints of the last phase that are left when another one of that name has begun."""
+    with pytest.raises(KeyboardInterrupt):
+        run_phases(config, task(folder, config), Interrupted())
+    return list(folder.glob("md/restart/**/02-produce_checkpoint_*"))
+
+
+class Interrupted:
+    """An engine that is interrupted at once."""
+
+    restart_name = staticmethod(chromamd.restart_name)
+
+    def run_phase(self, *arguments):
+        raise KeyboardInterrupt
 
 
 class Stopped:

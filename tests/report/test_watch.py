@@ -14,8 +14,9 @@ from chromabuild.base.settings import Settings
 from chromabuild.report import watch
 from chromabuild.report.trace import Curves
 from chromabuild.simulate import live
+from chromabuild.simulate.extension import Extension, Lengthening
 from chromabuild.simulate.live import LiveRun, LogTail
-from chromabuild.simulate.protocol import plan_phases
+from chromabuild.simulate.protocol import phases_in, plan_phases
 
 START = 1_700_000_000.0
 COLUMNS = ("STEP", "TIME", "POTENTIAL_ENE", "TEMPERATURE", "PRESSURE", "CONSERVED_ENE", "TEMP_SOLUTE", "TEMP_SOLVENT",
@@ -190,6 +191,19 @@ def test_the_watch_ends_with_the_run_or_with_ctrl_c(config, monkeypatch):
 
     monkeypatch.setattr(time, "sleep", interrupt)
     assert watch.watch_run(config, 7, told.append)["state"] != "done"
+
+
+def test_a_phase_that_was_extended_is_done_at_its_new_end(config):
+    folder = Path(config.output) / "md"
+    folder.mkdir()
+    Extension("produce", "of", (Lengthening("10 ps", 2000, 7000),)).write(folder)
+    files = Files(config)
+    files.phases = phases_in(folder, config.simulate)
+    for number in range(3):
+        files.finish(number, 10.0 * number)
+    lines: list[str] = []
+    watch.watch_run(config, 60, lines.append)
+    assert lines == ["produce: done, step 7000 of 7000"]
 
 
 def test_plots_keep_extremes_and_leave_out_what_cannot_be_drawn():

@@ -56,10 +56,14 @@ def _progress_of(progress: "Progress", replica: int, k: int, n: int) -> "Progres
 def _summary(job: Job, found: "Run", replica: int, atoms: int) -> Summary:
     """What a replica did."""
     from chromabuild.simulate.protocol import last_dynamics, phases_in
+    from chromabuild.simulate.tuning import read_tuning, told
 
     dynamics, phases = job.config.dynamics, phases_in(found.folder, job.config.simulate)
     last = last_dynamics(phases)
-    summary: Summary = {"engine": dynamics.engine, "ranks": dynamics.ranks, "threads": job.threads,
+    tuning = read_tuning(found.folder) if dynamics.tune else None
+    tuned = {"tuned": told(found.folder, job.config, job.threads)} if dynamics.tune else {}
+    summary: Summary = {"engine": dynamics.engine, "ranks": tuning.choice.ranks if tuning else dynamics.ranks,
+                        "threads": job.threads, **tuned,
                         "atoms": atoms, "phases": ", ".join(phase.name for phase in found.phases),
                         "steps": sum(phase.steps for phase in phases if phase.kind == "dynamics"),
                         "simulated_ps": sum(phase.simulated for phase in phases)}
@@ -138,4 +142,5 @@ def run_files(config: "Settings") -> tuple[str, ...]:
 
 STAGE = Stage("run", "minimisation and dynamics", ("dynamics", "simulate"), ("md/phases.json",), run,
               reads={"manifest": "shards/manifest.json", "topology": "topology.h5"}, outputs_of=run_files,
-              optional_outputs=("md/extended.json", "md/replica-*/extended.json"))
+              optional_outputs=tuple(f"md/{place}{name}" for name in ("extended.json", "tuning.json")
+                                      for place in ("", "replica-*/")))
