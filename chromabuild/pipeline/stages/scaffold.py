@@ -18,6 +18,7 @@ OBSERVABLE_NAMES = {
     "energy_at_rest": "energy_at_rest",
     "contact_pattern": "core_pairs_within_12_nm", "joint_gap": "joint_gap_nm", "joint_turn": "joint_turn_degree",
     "truncation_bound": "truncation_bound_kbt_per_e",
+    "squeezing_energy": "squeezing_energy_kbt_per_particle",
 }  # fmt: skip
 
 
