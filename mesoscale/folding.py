@@ -57,8 +57,9 @@ def fold(
 ) -> Scaffold:
     """Fold the fibre and return one conformation down to the base pair.
 
-    A fibre with a container or contacts is gathered along a coarse path and equilibrated, another begins with straight
-    linkers; overlaps are pushed apart, and `sweeps` Monte Carlo sweeps follow in which no overlap may come back.
+    A fibre with a container or contacts is gathered along a coarse path and equilibrated, another, and DNA alone that
+    lies straight within its walls, begins with straight linkers; overlaps are pushed apart, and `sweeps` Monte Carlo
+    sweeps follow in which no overlap may come back.
     `choose` says what is built: the last conformation, or the best of several sampled ones after each has been annealed
     under pressure into a small box (`smallest_box`; the last one where none of these is acceptable). `progress` is
     called with the share done and a word on the state. Where floors could not be met, the scaffold says so:
@@ -81,7 +82,7 @@ def fold(
     frames = None if trajectory is None else _trajectory(trajectory, fibre, parameters, sweeps, seed, hotter)
     stopped = frames.last()[1] if frames is not None else {}
     folded = chain.n > 1 and (chain.confinement_k > 0 or chain.wall_k > 0 or len(chain.contact) > 0
-                              or chain.wells is not None)
+                              or chain.wells is not None) and not _lies_straight(chain)
     bare = shapes_of(fibre, parameters, rigid_tails=False)[0]
     histones = tails_of_fibre(fibre, parameters)
     beads = None
@@ -151,6 +152,14 @@ def fold(
     scaffold.floor_violations = len(depth)
     scaffold.deepest_violation = float(depth.max(initial=0.0))
     return scaffold
+
+
+def _lies_straight(chain: Chain) -> bool:
+    """Whether it is DNA alone, without contacts, that has room in its walls as it is."""
+    if len(chain.cores) or len(chain.contact) or chain.wells is not None or chain.confinement_k > 0:
+        return False
+    position, frame = straight_conformation(chain)
+    return bool((np.abs(body_points(chain, position, frame)).max(axis=0) <= chain.wall).all())
 
 
 def _gathered(chain: Chain, seed: int, show: Callable[[float, str], None]) -> Conformation:

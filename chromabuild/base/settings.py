@@ -65,12 +65,12 @@ class ScaffoldSection(Section):
     sweeps: int = Field(2000, ge=1, description="Monte Carlo sweeps (one trial a particle); from 100 on up to twice as many, until the energy is at rest")
     confinement_radius: Positive | None = Field(None, description="nm; a soft sphere around the fibre; empty: none")
     container: tuple[Positive, Positive, Positive] | None = Field(None, description="nm; full edges of a box with soft walls around the fibre; empty: none")
-    packing: Literal["compact", "free"] = Field("compact", description="of two nucleosomes and more without `confinement_radius`, `container`, `contact_energies` and `choose: smallest-box`; compact: soft walls of a cube in which DNA is as dense as in metaphase chromosomes (6.5 nm3 a base pair); free: no walls, a loose coil in many times more water")
+    packing: Literal["compact", "free"] = Field("compact", description="without `confinement_radius`, `container`, `contact_energies` and `choose: smallest-box`; compact: soft walls, of two nucleosomes and more those of a cube in which DNA is as dense as in metaphase chromosomes (6.5 nm3 a base pair), of DNA alone longer than 50 nm those of a channel of 2 nm; free: no walls, a loose coil in many times more water")
     choose: Literal["last", "smallest-box"] = Field("last", description="which conformation is built: the last one sampled, or the best of several that were annealed under pressure into a small box")
 
     @property
     def is_packed(self) -> bool:
-        """Whether a fibre of two nucleosomes and more gets the walls of `packing`: where nothing else gives it room.
+        """Whether a fibre that would be a loose coil gets the walls of `packing`: where nothing else gives it room.
 
         Energies of contacts are those of an ensemble in the sphere that they were fitted in, or in none.
         """
