@@ -8,7 +8,13 @@ A small build (DNA alone, so that every stage takes seconds) goes through the wh
 - harmed and made-up files are given to every reader;
 - several `chromabuild all` are started in one folder at once.
 
-With --journal a run that was stopped goes on where it was, and a run of more trials makes those that are missing.
+With --journal a run that was stopped goes on where it was, and a run of more trials makes those that are missing; what
+is saved says how many came from the file. Parts share the --seconds. Journals of runs side by side can be joined:
+
+    python benchmarks/faults.py --parts inputs flips company --journal one --seconds 2200 &
+    python benchmarks/faults.py --parts kills disks --journal other --seconds 2200; wait
+    cat one other > faults.journal
+    python benchmarks/faults.py --journal faults.journal --seconds 0 --save
 
 The exit code is 1 when a file was torn, lost, left over or other than undisturbed, when a failure was not told in one
 sentence with its exit code, or when a flip was not noticed.
@@ -261,9 +267,11 @@ def main() -> None:
         lost, parts = 0, {"inputs": (inputs, given.inputs), "flips": (flips, given.flips),
                           "company": (company, given.rounds), "kills": (kills, given.kills),
                           "disks": (disks, given.disks)}
-        for name, (part, number) in parts.items():
-            if name in given.parts:
-                lost += part(benchmark, build, journal, number)
+        chosen = [parts[name] for name in parts if name in given.parts]
+        for k, (part, number) in enumerate(chosen):
+            journal.share_out(len(chosen) - k)
+            lost += part(benchmark, build, journal, number)
+        vars(given).update(journal=None, results_of_this_run=journal.made, results_of_earlier_runs=journal.kept)
     benchmark.finish()
     sys.exit(lost > 0)
 

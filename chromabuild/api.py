@@ -84,7 +84,7 @@ def fibre_of(locus: "Locus", settings: Settings) -> "Fibre":
 def fibre_parameters(settings: Settings, fibre: "Fibre") -> "Parameters":
     """Parameters of the mesoscale model for a fibre: those of the settings, and the walls that ``packing`` gives it."""
     from mesoscale.model import Parameters
-    from mesoscale.packing import packed_edge
+    from mesoscale.packing import packed_walls
 
     section = settings.scaffold
     parameters = Parameters(temperature=section.temperature, salt=section.salt, core_charges=section.core_charges,
@@ -92,8 +92,7 @@ def fibre_parameters(settings: Settings, fibre: "Fibre") -> "Parameters":
                             confinement_radius=section.confinement_radius, container=section.container)
     if not section.is_packed:
         return parameters
-    edge = packed_edge(fibre, parameters.rise, parameters.persistence_length)
-    return parameters if edge is None else replace(parameters, container=(edge, edge, edge))
+    return replace(parameters, container=packed_walls(fibre, parameters.rise, parameters.persistence_length))
 
 
 def check_fold(settings: Settings) -> None:

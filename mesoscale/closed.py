@@ -25,7 +25,7 @@ def closed_scaffold(fibre: Fibre, origin: NDArray[np.float64], frame: NDArray[np
     none = np.zeros(0, np.int32)
     return Scaffold(
         name=fibre.name,
-        chromosome=fibre.chromosome,
+        chromosome=str(fibre.chromosome),  # one that knows its other names, as text
         origin=(origin - centre) @ turn,
         frame=turn.T @ frame,
         base=np.frombuffer(fibre.sequence.encode("ascii"), np.uint8).copy(),

@@ -26,13 +26,15 @@ from mesoscale.model import (
 )
 from mesoscale.montecarlo import CoupledTails, most_blocks, sample
 from mesoscale.observables import energy_drift, map_of
-from mesoscale.relaxation import Conformation, enthalpy, equilibrate, gather, settle, squeeze
+from mesoscale.relaxation import Conformation, energy_of, enthalpy, equilibrate, gather, relieve, settle, squeeze
 from mesoscale.restraints import contact_report
 from mesoscale.scaffold import Scaffold, box_volume, build_scaffold
 from mesoscale.tails import FlexibleChains, TailWalk, beads_of_nucleosomes, cores_of, heads_of, tails_of_fibre
 from mesoscale.trajectory import Trajectory
 
 SQUEEZES = 12  # annealings tried for the smallest box
+# kBT a core or bead by which a squeezed conformation may lie above the sampled one that it comes from.
+ACCEPTABLE = 10.0
 # Streams of random numbers beside those of Monte Carlo, which count blocks from 0.
 GATHERING, SQUEEZING, TAILS, EQUILIBRATION = 10**6, 2 * 10**6, 3 * 10**6, 4 * 10**6
 # Regrowths of every tail on a finished conformation. They begin straight, through whatever stands there: in a crowded
@@ -55,14 +57,15 @@ def fold(
 ) -> Scaffold:
     """Fold the fibre and return one conformation down to the base pair.
 
-    A fibre with a container or contacts is gathered along a coarse path and equilibrated, another begins with straight
-    linkers; overlaps are pushed apart, and `sweeps` Monte Carlo sweeps follow in which no overlap may come back.
+    A fibre with a container or contacts is gathered along a coarse path and equilibrated, another, and DNA alone that
+    lies straight within its walls, begins with straight linkers; overlaps are pushed apart, and `sweeps` Monte Carlo
+    sweeps follow in which no overlap may come back.
     `choose` says what is built: the last conformation, or the best of several sampled ones after each has been annealed
-    under pressure into a small box (lowest energy plus pressure times volume). `progress` is called with the share
-    done and a word on the state. Where floors could not be met, the scaffold says so: floor_violations,
-    deepest_violation. Sampling is written to the file `trajectory`, and goes on from there when a run with the same
-    arguments was stopped. `hotter`: temperatures of parallel tempering, as `sample`
-    takes them. The same arguments give the same result on any number of `threads`.
+    under pressure into a small box (`smallest_box`; the last one where none of these is acceptable). `progress` is
+    called with the share done and a word on the state. Where floors could not be met, the scaffold says so:
+    floor_violations, deepest_violation. Sampling is written to the file `trajectory`, and goes on from there when a run
+    with the same arguments was stopped. `hotter`: temperatures of parallel tempering, as `sample` takes them. The same
+    arguments give the same result on any number of `threads`.
 
     With flexible tails dynamics move tails and fibre together, with the fitted charges of the core without tails, and
     both are sampled. Raises ValueError when formal charges are asked for there.
@@ -79,7 +82,7 @@ def fold(
     frames = None if trajectory is None else _trajectory(trajectory, fibre, parameters, sweeps, seed, hotter)
     stopped = frames.last()[1] if frames is not None else {}
     folded = chain.n > 1 and (chain.confinement_k > 0 or chain.wall_k > 0 or len(chain.contact) > 0
-                              or chain.wells is not None)
+                              or chain.wells is not None) and not _lies_straight(chain)
     bare = shapes_of(fibre, parameters, rigid_tails=False)[0]
     histones = tails_of_fibre(fibre, parameters)
     beads = None
@@ -116,8 +119,9 @@ def fold(
     sampled = sample(with_field(chain), start.position, start.frame, sweeps, seed,
                      lambda share, state: show(0.2 + most * share, state), coupled, frames, hotter)  # fmt: skip
     position, frame = sampled.walk.position, sampled.walk.frame
+    excess = None
     if choose == "smallest-box" and chain.n > 1:
-        best = smallest_box(chain, sampled.snapshots or [(position, frame)], seed, show)
+        best, excess = smallest_box(chain, sampled.snapshots or [(position, frame)], seed, show)
         position, frame = best.position, best.frame
 
     if not fibre.dyads:
@@ -142,10 +146,20 @@ def fold(
     drift, noise = energy_drift(sampled.total_energy())
     scaffold.observables |= {"energy_drift": drift, "energy_noise": noise, "energy_at_rest": abs(drift) < noise}
     scaffold.observables["truncation_bound"] = parameters.truncation_bound
+    if excess is not None:
+        scaffold.observables["squeezing_energy"] = excess
     depth = overlaps(chain, position, frame)
     scaffold.floor_violations = len(depth)
     scaffold.deepest_violation = float(depth.max(initial=0.0))
     return scaffold
+
+
+def _lies_straight(chain: Chain) -> bool:
+    """Whether it is DNA alone, without contacts, that has room in its walls as it is."""
+    if len(chain.cores) or len(chain.contact) or chain.wells is not None or chain.confinement_k > 0:
+        return False
+    position, frame = straight_conformation(chain)
+    return bool((np.abs(body_points(chain, position, frame)).max(axis=0) <= chain.wall).all())
 
 
 def _gathered(chain: Chain, seed: int, show: Callable[[float, str], None]) -> Conformation:
@@ -162,19 +176,25 @@ def _gathered(chain: Chain, seed: int, show: Callable[[float, str], None]) -> Co
 
 def smallest_box(
     chain: Chain, snapshots: list, seed: int, show: Callable[[float, str], None]
-) -> Conformation:
-    """The best of SQUEEZES annealings under pressure that begin at evenly spread snapshots (positions, frames)."""
+) -> tuple[Conformation, float]:
+    """The best of SQUEEZES annealings under pressure that begin at evenly spread snapshots (positions, frames), and its
+    energy above that of its snapshot, kBT a core or bead.
+
+    The best has the lowest energy plus pressure times volume of those that are acceptable: no floor is violated, and
+    the energy is at most ACCEPTABLE above. Where none is, it is the last snapshot as it was sampled, with zero.
+    """
     free = replace(chain, wall_k=0.0, confinement_k=0.0)
-    chosen, lowest = None, (True, np.inf)
+    chosen, risen, lowest = Conformation.boxed(free, *snapshots[-1]), 0.0, np.inf
     for k in range(SQUEEZES):
-        snapshot = snapshots[len(snapshots) * k // SQUEEZES]
-        found = squeeze(free, Conformation.boxed(free, *snapshot), _random(seed, SQUEEZING + k))
+        sampled = Conformation.boxed(free, *snapshots[len(snapshots) * k // SQUEEZES])
+        found = relieve(free, squeeze(free, sampled, _random(seed, SQUEEZING + k)))
         volume = box_volume(body_points(free, found.position, found.frame))
-        merit = (len(overlaps(free, found.position, found.frame)) > 0, enthalpy(free, found, volume))
-        if chosen is None or merit < lowest:
-            chosen, lowest = found, merit
-        show(0.9 + 0.1 * (k + 1) / SQUEEZES, f"box {volume:.0f} nm^3")
-    return chosen
+        above = (energy_of(free, found) - energy_of(free, sampled)) / chain.n
+        is_acceptable = above <= ACCEPTABLE and len(overlaps(free, found.position, found.frame)) == 0
+        if is_acceptable and enthalpy(free, found, volume) < lowest:
+            chosen, risen, lowest = found, above, enthalpy(free, found, volume)
+        show(0.9 + 0.1 * (k + 1) / SQUEEZES, f"box {volume:.0f} nm^3, {above:.1f} kT a particle above sampling")
+    return chosen, risen
 
 
 def grow_tails(

@@ -42,6 +42,10 @@ PRESSURE = 0.1
 FIRST_PRESSURE = 0.003
 HOT, COLD = 10.0, 0.3
 SQUEEZE_CHUNKS = 400
+# Squeezing knows floors, not charges with their excluded volume: where cores touch, sites of theirs lie in each other
+# (up to 1e11 kBT). Minimisation in the whole energy follows; steps so small at first that no force throws a body out.
+RELIEF = ((0.002, 200), (0.005, 100))  # time step, steps
+RELIEF_FLOOR, RELIEF_MARGIN = 1e4, 0.02  # kBT/nm^2, nm
 
 # Gathering into a container and toward contacts.
 CLOSING_STEPS = 500  # of minimisation, in which linkers that do not fit the coarse path come to their length
@@ -214,7 +218,21 @@ def squeeze(chain: Chain, start: Conformation, random: np.random.Generator) -> C
     return settle(chain, now, PRESSURE)
 
 
-def enthalpy(chain: Chain, conformation: Conformation, volume: float) -> float:
-    """Energy of all terms but the walls' (kBT), plus pressure times volume (nm^3) of the box."""
+def relieve(chain: Chain, start: Conformation) -> Conformation:
+    """Minimise a squeezed fibre in its whole energy, the pressure kept."""
+    stiff, now = replace(chain, floor_k=RELIEF_FLOOR, wall_k=SOFT_WALL), start
+    for time_step, steps in RELIEF:
+        now, _ = advance(stiff, now, steps, np.zeros((7, chain.n + 1)), minimise=True, time_step=time_step,
+                         margin=RELIEF_MARGIN, pressure=PRESSURE, charge_interval=1)  # fmt: skip
+    return now
+
+
+def energy_of(chain: Chain, conformation: Conformation) -> float:
+    """Energy of all terms but the walls' (kBT)."""
     energy = kernel_energies(chain, conformation.position, conformation.frame)
-    return float(energy.sum() - energy[TERMS.index("confinement")] + PRESSURE * volume)
+    return float(energy.sum() - energy[TERMS.index("confinement")])
+
+
+def enthalpy(chain: Chain, conformation: Conformation, volume: float) -> float:
+    """Energy as ``energy_of`` gives it (kBT), plus pressure times volume (nm^3) of the box."""
+    return energy_of(chain, conformation) + PRESSURE * volume

@@ -314,7 +314,7 @@ def build_scaffold(
     centre = origin.mean(axis=0)
     return Scaffold(
         name=fibre.name,
-        chromosome=fibre.chromosome,
+        chromosome=str(fibre.chromosome),  # one that knows its other names, as text
         origin=(origin - centre) @ turn * NM,
         frame=turn.T @ frames,
         base=np.frombuffer(fibre.sequence.encode("ascii"), np.uint8).copy(),

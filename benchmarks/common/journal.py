@@ -14,8 +14,10 @@ class Journal:
     def __init__(self, path: Path | None, seconds: float) -> None:
         """``path``: None keeps nothing; no trial begins after so many ``seconds``."""
         self._path = path
-        self._until = time.monotonic() + seconds
+        self._end = self._until = time.monotonic() + seconds
         self._found: dict[str, object] = {}
+        self.made = 0
+        """Trials of this run; the others were in the file."""
         if path is not None and path.exists():
             whole, _, _ = path.read_text().rpartition("\n")
             self._found = {key: result for key, result in map(json.loads, whole.splitlines())}
@@ -29,9 +31,20 @@ class Journal:
 
     def __setitem__(self, key: str, result: object) -> None:
         self._found[key] = result
+        self.made += 1
         if self._path is not None:
             with open(self._path, "a") as file:
                 file.write(json.dumps([key, result]) + "\n")
+
+    @property
+    def kept(self) -> int:
+        """Trials of earlier runs."""
+        return len(self._found) - self.made
+
+    def share_out(self, parts: int) -> None:
+        """Give the next of so many parts its share of the time that is left."""
+        now = time.monotonic()
+        self._until = now + max(0.0, self._end - now) / parts
 
     @property
     def is_late(self) -> bool:

@@ -231,7 +231,7 @@ def _histones(universe: "MDAnalysis.Universe"):
 def _table() -> list[tuple[str, str, int, str, frozenset[str]]]:
     data = json.loads(template_path("histones.json").read_text())
     known: dict[str, tuple[str, dict]] = {}
-    for species in ("human", "mouse", "yeast"):
+    for species in ("human", "mouse", "fly", "yeast"):
         for name, entry in data[species].items():
             known.setdefault(entry["sequence"], (name, entry))  # species and variants share some: the plain name counts
     return [(name, entry["family"], entry["first"], sequence, _words(sequence))

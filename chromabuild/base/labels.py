@@ -38,6 +38,7 @@ _SPELLED = {
     "severe_pairs": "severe pairs (< 2.2 angstrom, with hydrogen < 1.3)",
     "sedimentation_coefficient_svedberg": "sedimentation coefficient, svedberg",
     "simulated_ps": "simulated, ps",
+    "squeezing_energy_kbt_per_particle": "energy above the sampled fibre, kT a particle",
     "temperature": "temperature, K",
     "territory_nm3": "volume of the hull, nm3",
     "timestep_fs": "time step, fs",

@@ -36,6 +36,7 @@ class LocusSection(Section):
     fasta: str = Field("locus.fa", json_schema_extra=INPUT_FILE, description="FASTA file, plain or gz, of the locus or of a genome")
     record: str | None = Field(None, description="FASTA record; empty: the only one")
     region: str | None = Field(None, description="place of the locus, e.g. chrIV:433,501-441,500 (first and last base, from 1); it is cut from a genome's files, and what lies elsewhere is left out; empty: the record is the locus")
+    chromosome_names: str | None = Field(None, json_schema_extra=INPUT_FILE, description="table of chromosome names, a line a chromosome with all its names, as in UCSC's chromAlias.txt: files may use any of them; empty: names that differ by `chr` or capitals are one")
     start: int | None = Field(None, ge=0, description="first base of the locus in the coordinates of BED and BEDPE, 0-based; empty: read from the FASTA header (name:start-end, 1-based) or 0")
     nucleosomes: str | None = Field("nucleosomes.bed", json_schema_extra=INPUT_FILE, description="BED of dyads (1 bp) or nucleosomes (their middle is the dyad), or narrowPeak (the summit is); empty: none, DNA alone")
     contacts: str | None = Field(None, json_schema_extra=INPUT_FILE, description="BEDPE of contacts, or .cool/.mcool/.hic; empty: none")
@@ -62,15 +63,15 @@ class ScaffoldSection(Section):
     replica: int = Field(1, ge=1, description="which of the replicas this is")
     contact_energies: str | None = Field(None, json_schema_extra=INPUT_FILE, description="table of contacts with their frequencies and energies (`chromabuild contact-energies` writes it): each fold is drawn from the ensemble that has them; contacts of the locus then restrain nothing; empty: none")
     hotter: tuple[Annotated[float, Field(gt=1)], ...] = Field((), description="parallel tempering: ascending temperatures of further walks, multiples of `temperature`, e.g. [1.05, 1.1]; with rigid tails only")
-    sweeps: int = Field(2000, ge=1, description="Monte Carlo sweeps (one trial a particle); from 100 on up to twice as many, until the energy is at rest")
+    sweeps: int = Field(2000, ge=1, le=1_000_000_000, description="Monte Carlo sweeps (one trial a particle); from 100 on up to twice as many, until the energy is at rest")
     confinement_radius: Positive | None = Field(None, description="nm; a soft sphere around the fibre; empty: none")
     container: tuple[Positive, Positive, Positive] | None = Field(None, description="nm; full edges of a box with soft walls around the fibre; empty: none")
-    packing: Literal["compact", "free"] = Field("compact", description="of two nucleosomes and more without `confinement_radius`, `container`, `contact_energies` and `choose: smallest-box`; compact: soft walls of a cube in which DNA is as dense as in metaphase chromosomes (6.5 nm3 a base pair); free: no walls, a loose coil in many times more water")
+    packing: Literal["compact", "free"] = Field("compact", description="without `confinement_radius`, `container`, `contact_energies` and `choose: smallest-box`; compact: soft walls, of two nucleosomes and more those of a cube in which DNA is as dense as in metaphase chromosomes (6.5 nm3 a base pair), of DNA alone longer than 50 nm those of a channel of 2 nm; free: no walls, a loose coil in many times more water")
     choose: Literal["last", "smallest-box"] = Field("last", description="which conformation is built: the last one sampled, or the best of several that were annealed under pressure into a small box")
 
     @property
     def is_packed(self) -> bool:
-        """Whether a fibre of two nucleosomes and more gets the walls of `packing`: where nothing else gives it room.
+        """Whether a fibre that would be a loose coil gets the walls of `packing`: where nothing else gives it room.
 
         Energies of contacts are those of an ensemble in the sphere that they were fitted in, or in none.
         """
@@ -103,7 +104,7 @@ class BuildSection(Section):
     superhelix_rise: float = Field(3.4, ge=3.2, le=3.6, description="angstrom along the superhelix from one base pair to the next")
     steps: Literal["sequence", "generic"] = Field("sequence", description="rest and stiffness of linker steps: of each dinucleotide (Olson 1998), or straight B-DNA everywhere")
     linker_phase_limit: Positive = Field(5.0, description="kT; linkers whose twist does not fit and costs more are offered a shift by one base pair in the report")
-    histones: Literal["xenopus", "human", "mouse", "yeast"] = Field("xenopus", description="species of the histones: those of PDB 1KX5, or modelled on it")
+    histones: Literal["xenopus", "human", "mouse", "fly", "yeast"] = Field("xenopus", description="species of the histones: those of PDB 1KX5, or modelled on it")
     variants: tuple[str, ...] = Field((), description="histone variants, modifications and mutations on every nucleosome, e.g. [H2A.Z, H3K27ac, 'H3:K56Q']")
     marks: str | tuple[str, ...] | None = Field(None, json_schema_extra=INPUT_FILE, description="what nucleosomes carry by place, in one file or a list: BED (column 4 names a variant, modification, mutation or linker histone, column 5 scores it), peaks of the mark that their file is named for (H3K27ac.narrowPeak), or a bigWig signal; nucleosomes whose dyad lies inside carry it; empty: none")
     track_mark: str | None = Field(None, description="what nucleosomes carry in peaks, and where a bigWig signal is high, of files in `marks` that are not named for a mark, e.g. H2A.Z")
@@ -303,6 +304,9 @@ def validated(data: dict, overrides: Mapping[str, object], path: Path | str) -> 
         raise BadInputError(f"{path}: {problem}")
     if Path(config.output).resolve() == Path("/"):
         raise BadInputError(f"{path}: output = {config.output!r} is no folder of its own: name one, such as results")
+    taken = next((one for one in (Path(config.output), *Path(config.output).parents) if one.exists()), None)
+    if taken is not None and not taken.is_dir():
+        raise BadInputError(f"{path}: output = {config.output!r} lies in or is {taken}, a file: name a folder")
     problem = launcher_problem(config.dynamics.launcher)
     if problem:
         raise BadInputError(f"{path}: dynamics.launcher = {config.dynamics.launcher!r} {problem}")

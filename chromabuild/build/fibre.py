@@ -20,6 +20,7 @@ from chromabuild.build.octamers import (
 )
 from chromabuild.dna.helix import DYAD, RelaxedPath, crystal_path, relax_path, superhelix_path
 from chromabuild.dna.sequence import base_index
+from chromabuild.genome.chromosomes import Chromosome
 from chromabuild.molecule.solute import Solute
 from chromabuild.nucleosome.marks import marked_nucleosomes
 from chromabuild.nucleosome.octamer import Octamer
@@ -48,10 +49,11 @@ def build_solute(scaffold: Scaffold, config: Settings, threads: int = 1, progres
     """
     progress("relaxing linkers", 0.0)
     sequence = base_index(scaffold.base)
-    marked = marked_nucleosomes(config.build, scaffold.chromosome, scaffold.position[scaffold.dyad], config.seed,
+    chromosome = Chromosome.of_table(scaffold.chromosome, config.locus.chromosome_names)
+    marked = marked_nucleosomes(config.build, chromosome, scaffold.position[scaffold.dyad], config.seed,
                                 scaffold.missing)
-    recipes = marked.recipes
-    modified = modified_bases(config, scaffold.chromosome, int(scaffold.position[0]), bytes(scaffold.base).decode())
+    recipes, used = marked.recipes, marked.used
+    modified = modified_bases(config, chromosome, int(scaffold.position[0]), bytes(scaffold.base).decode(), used)
     octamers = [octamer_of_recipe(recipe) for recipe in recipes]
     complexes = complexes_of(scaffold.proteins, config)
     proteins = [one.protein for one in complexes]
@@ -92,6 +94,8 @@ def build_solute(scaffold: Scaffold, config: Settings, threads: int = 1, progres
     if complexes:
         solute.build_report |= {"proteins": protein_counts(scaffold.proteins, complexes,
                                                            bytes(scaffold.base).decode())}
+    if used.partly():
+        solute.build_report |= {"records_used": used.partly()}
     if marked.conflicts:
         solute.build_report |= {"marks_that_gave_way": marked.conflicts}
     progress("done", 1.0)

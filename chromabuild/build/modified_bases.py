@@ -9,6 +9,7 @@ from scipy.spatial import cKDTree
 from chromabuild.base.settings import Settings
 from chromabuild.dna.backbone import ATOM_CLASS, base_layout
 from chromabuild.genome.methylation import MODIFIED, read_methylation
+from chromabuild.genome.records_used import RecordsUsed
 from chromabuild.molecule.residues import modifications, residue_library
 from chromabuild.nucleosome.mark_names import parse_mark
 from chromabuild.nucleosome.peptide import place, rotate
@@ -30,16 +31,18 @@ def residue_of_code(code: int) -> str:
     return next(name for name, change in modifications().items() if change.mark == MODIFIED[code - 1])
 
 
-def modified_bases(config: Settings, chromosome: str, start: int, sequence: str) -> np.ndarray | None:
+def modified_bases(config: Settings, chromosome: str, start: int, sequence: str, used: RecordsUsed | None = None
+                   ) -> np.ndarray | None:
     """(2n,) codes of strand I, then of strand J, each 5' to 3', by `build.methylation`; None where it is empty.
 
-    ``start`` is the 0-based position of the first letter of the sequence (n,). Raises what ``read_methylation`` raises.
+    ``start`` is the 0-based position of the first letter of the sequence (n,); ``used`` and what is raised
+    are those of ``read_methylation``.
     """
     section = config.build
     if not section.methylation:
         return None
     by_pair = read_methylation(section.methylation, chromosome, start, sequence, section.methylation_threshold,
-                               config.seed)
+                               config.seed, used)
     return np.concatenate([by_pair[0], by_pair[1, ::-1]])
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.genome.bed import bed_interval, bed_records, finite_score
+from chromabuild.genome.chromosomes import Chromosome
 
 # A matrix of contacts holds a count for every pair of bins; only pairs seen this many times more often than the mean
 # pair at the same distance say something about folding.
@@ -67,7 +68,8 @@ def matrix_pixels(path: str, chromosome: str, start: int, end: int, into: int | 
     if not Path(path).exists():
         raise BadInputError(f"{path} does not exist: correct the path in locus.yaml")
     script = Path(__file__).with_name("matrix_reader.py")
-    arguments = [path, chromosome, str(start), str(end), *([str(into)] if into else [])]
+    names = [chromosome, *sorted(chromosome.others)] if isinstance(chromosome, Chromosome) else [chromosome]
+    arguments = [path, "\t".join(names), str(start), str(end), *([str(into)] if into else [])]
     read = subprocess.run([sys.executable, "-P", script, *arguments], capture_output=True)
     if read.returncode:
         said = read.stderr.decode(errors="replace").strip().splitlines()

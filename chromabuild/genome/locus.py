@@ -4,14 +4,14 @@ Coordinates are 0-based and half open, as in BED. Everything that cannot be used
 value; everything that was changed (shifted or dropped nucleosomes, contacts that lie outside) is listed.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.notebook import facts_html
 from chromabuild.base.settings import LocusSection, changed
 from chromabuild.base.summary import Summary
-from chromabuild.genome.chromosomes import same_chromosome
+from chromabuild.genome.chromosomes import Chromosome, same_chromosome
 from chromabuild.genome.contact_matrix import is_matrix
 from chromabuild.genome.contacts import matrix_contacts, read_contacts
 from chromabuild.genome.dyad_phase import dyad_phase
@@ -19,6 +19,7 @@ from chromabuild.genome.fasta import read_fasta, read_region
 from chromabuild.genome.missing_dimers import without_dimers
 from chromabuild.genome.nucleosomes import Nucleosome, read_nucleosomes, resolve_overlaps, without_crossing
 from chromabuild.genome.proteins import ProteinSite, check_room, read_protein_sites
+from chromabuild.genome.records_used import RecordsUsed
 from chromabuild.genome.region import Region
 from chromabuild.genome.wrapping import Wrapping
 from mesoscale.fibre import Adjustment, Contact, Fibre
@@ -57,6 +58,8 @@ class Locus:
     """What of the input does not look right; it is used all the same."""
     proteins: tuple[ProteinSite, ...] = ()
     """Of other proteins, by ascending base pair."""
+    records_used: dict[str, str] = field(default_factory=dict)
+    """Of files of which some records are left out: ``n of m``."""
 
     @classmethod
     def from_files(cls, fasta: str | Path, nucleosomes: str | Path | None = None, contacts: str | Path | None = None,
@@ -83,6 +86,7 @@ class Locus:
                 **({"proteins": len(self.proteins)} if self.proteins else {}),
                 "adjusted_dyads": len(self.adjustments), "shifts": list(self.adjustments),
                 "unused_contacts": len(self.ignored_contacts), "ignored_contacts": list(self.ignored_contacts),
+                **({"records_used": dict(self.records_used)} if self.records_used else {}),
                 **({"warning": "; ".join(self.warnings)} if self.warnings else {})}
 
     def _partial(self) -> Summary:
@@ -137,11 +141,12 @@ def load_locus(section: LocusSection, seed: int = 1) -> Locus:
     chromosome, start, sequence = _sequence(section)
     length = len(sequence)
     is_cut = section.region is not None
+    used = RecordsUsed()
     if section.circular or section.nucleosomes is None:
-        return _bare(section, chromosome, start, sequence)
-    found = read_nucleosomes(section.nucleosomes, chromosome, start, length, is_cut, Wrapping.of(section))
+        return _bare(section, chromosome, start, sequence, used)
+    found = read_nucleosomes(section.nucleosomes, chromosome, start, length, is_cut, Wrapping.of(section), used)
     if section.missing_dimers is not None:
-        found = without_dimers(section.missing_dimers, found, chromosome, start)
+        found = without_dimers(section.missing_dimers, found, chromosome, start, used)
     shortest = min(n.before + 1 + n.after for n in found)
     if length < shortest:
         raise BadInputError(
@@ -157,8 +162,8 @@ def load_locus(section: LocusSection, seed: int = 1) -> Locus:
     warning = dyad_phase(sequence, [n.dyad for n in found]).warning
     nucleosomes, changes = resolve_overlaps(found, section, start, length, seed)
     proteins = _proteins(section, chromosome, start, length, [
-        (n.first_bp, n.last_bp, f"nucleosome {n.name}") for n in nucleosomes])
-    contacts, ignored = _contacts(section, chromosome, start, start + length)
+        (n.first_bp, n.last_bp, f"nucleosome {n.name}") for n in nucleosomes], used)
+    contacts, ignored = _contacts(section, chromosome, start, start + length, used)
     return Locus(
         name=section.name,
         chromosome=chromosome,
@@ -171,20 +176,22 @@ def load_locus(section: LocusSection, seed: int = 1) -> Locus:
         ignored_contacts=tuple(ignored),
         warnings=(f"{section.nucleosomes}: {warning}",) if warning else (),
         proteins=proteins,
+        records_used=used.partly(),
     )
 
 
-def _proteins(section: LocusSection, chromosome: str, start: int, length: int, nucleosomes: list[tuple[int, int, str]]
-              ) -> tuple[ProteinSite, ...]:
+def _proteins(section: LocusSection, chromosome: str, start: int, length: int, nucleosomes: list[tuple[int, int, str]],
+              used: RecordsUsed) -> tuple[ProteinSite, ...]:
     """Sites of other proteins, clear of the ``nucleosomes``, as ``check_room`` takes them."""
     if section.proteins is None:
         return ()
-    sites = read_protein_sites(section.proteins, chromosome, start, length, cut=section.region is not None)
+    sites = read_protein_sites(section.proteins, chromosome, start, length, cut=section.region is not None,
+                               used=used)
     check_room(section.proteins, sites, nucleosomes, start)
     return tuple(sites)
 
 
-def _bare(section: LocusSection, chromosome: str, start: int, sequence: str) -> Locus:
+def _bare(section: LocusSection, chromosome: str, start: int, sequence: str, used: RecordsUsed) -> Locus:
     """DNA alone, linear or closed."""
     for key in ("nucleosomes", "contacts", "proteins", "missing_dimers"):
         if section.circular and getattr(section, key) is not None:
@@ -193,19 +200,27 @@ def _bare(section: LocusSection, chromosome: str, start: int, sequence: str) -> 
     if len(sequence) < least:
         raise BadInputError(f"{section.fasta}: {len(sequence)} bp of sequence are fewer than the {least} that "
                             f"{'a circle' if section.circular else 'DNA'} is built of: extend the sequence")
-    contacts, ignored = _contacts(section, chromosome, start, start + len(sequence))
+    contacts, ignored = _contacts(section, chromosome, start, start + len(sequence), used)
+    proteins = _proteins(section, chromosome, start, len(sequence), [], used)
     return Locus(section.name, chromosome, start, sequence, (), section.wrapped_length, tuple(contacts), (),
-                 tuple(ignored), section.circular, section.linking_number,
-                 proteins=_proteins(section, chromosome, start, len(sequence), []))
+                 tuple(ignored), section.circular, section.linking_number, proteins=proteins,
+                 records_used=used.partly())
 
 
-def _sequence(section: LocusSection) -> tuple[str, int, str]:
+def _sequence(section: LocusSection) -> tuple[Chromosome, int, str]:
     """Name of the chromosome, place of the first base on it (0-based) and sequence."""
+    chromosome, start, sequence = _sequence_of_file(section)
+    return Chromosome.of_table(chromosome, section.chromosome_names), start, sequence
+
+
+def _sequence_of_file(section: LocusSection) -> tuple[str, int, str]:
+    """The same, the chromosome as the FASTA file names it."""
     if section.region is not None:
         if section.start is not None:
             raise BadInputError(f"locus.region = {section.region!r} and locus.start = {section.start} both place the "
                                 "locus: leave start empty")
         region = Region.of_setting(section.region)
+        region = replace(region, chromosome=Chromosome.of_table(region.chromosome, section.chromosome_names))
         chromosome, sequence = read_region(section.fasta, region, section.record)
         return chromosome, region.start, sequence
     header, sequence = read_fasta(section.fasta, section.record)
@@ -224,7 +239,8 @@ def _sequence(section: LocusSection) -> tuple[str, int, str]:
     return chromosome, region.start, sequence
 
 
-def _contacts(section: LocusSection, chromosome: str, start: int, end: int) -> tuple[list[Contact], list[str]]:
+def _contacts(section: LocusSection, chromosome: str, start: int, end: int, used: RecordsUsed
+              ) -> tuple[list[Contact], list[str]]:
     """Contacts within the locus, and why others are not used: of a cut locus those that cross its border.
 
     Raises BadInputError when none is used.
@@ -253,4 +269,5 @@ def _contacts(section: LocusSection, chromosome: str, start: int, end: int) -> t
         why = f" ({reasons[0]})" if reasons else ""
         raise BadInputError(f"{section.contacts} holds no contact that can be used within {chromosome}:{start + 1}-"
                             f"{end}{why}: check names and positions, or leave locus.contacts empty")
+    used.count(section.contacts, len(contacts), len(found))
     return contacts, ignored

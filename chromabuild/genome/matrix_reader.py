@@ -1,8 +1,8 @@
 """Part of a contact matrix (.cool, .mcool, .hic), read by hictkpy in a process of its own.
 
 From its import on a thread of hictkpy (1.4) keeps a core busy, so that nothing that computes may import it. Run as a
-script with PATH CHROMOSOME START END [BIN]; writes an .npz to standard output, or a line on what is wrong to standard
-error.
+script with PATH CHROMOSOME START END [BIN], the chromosome's other names behind its own, after tabs; writes an .npz to
+standard output, or a line on what is wrong to standard error.
 """
 
 import io
@@ -11,7 +11,7 @@ import sys
 import hictkpy
 import numpy as np
 
-from chromabuild.genome.chromosomes import spelled
+from chromabuild.genome.chromosomes import Chromosome, spelled
 
 
 def main(path: str, chromosome: str, start: int, end: int, into: int | None = None) -> str | None:
@@ -25,9 +25,10 @@ def main(path: str, chromosome: str, start: int, end: int, into: int | None = No
             multi = hictkpy.MultiResFile(path)
             fitting = [size for size in multi.resolutions() if into and into % size == 0]
             file = multi[max(fitting) if fitting else min(multi.resolutions())]
-        name = spelled(chromosome, file.chromosomes())
+        wanted = Chromosome.of_names(chromosome.split("\t"))
+        name = spelled(wanted, file.chromosomes())
         if name is None:
-            return f"{path} has no chromosome {chromosome!r}; it has {', '.join(list(file.chromosomes())[:5])}"
+            return f"{path} has no chromosome {str(wanted)!r}; it has {', '.join(list(file.chromosomes())[:5])}"
         size = file.resolution()
         first, last = -(-start // size), min(end, file.chromosomes()[name]) // size
         found = {"row": [], "column": [], "count": []}

@@ -14,6 +14,7 @@ import numpy as np
 from chromabuild.base.errors import BadInputError
 from chromabuild.genome.bed import bed_interval
 from chromabuild.genome.chromosomes import same_chromosome
+from chromabuild.genome.records_used import RecordsUsed
 from chromabuild.genome.text import stream_lines
 
 MODIFIED = ("5mC", "5hmC", "5fC")
@@ -33,7 +34,7 @@ class _Record:
 
 
 def read_methylation(path: str | Path, chromosome: str, start: int, sequence: str, threshold: float | None = None,
-                     seed: int = 1) -> np.ndarray:
+                     seed: int = 1, used: RecordsUsed | None = None) -> np.ndarray:
     """(2, n) int8: of every base pair the code (``MODIFIED``, from 1; 0: none) of its base on strand + and on strand -.
 
     Args:
@@ -43,13 +44,16 @@ def read_methylation(path: str | Path, chromosome: str, start: int, sequence: st
         sequence: (n,) letters of strand +.
         threshold: fraction from which on a base is modified; None: drawn with the fraction as probability.
         seed: of the draws, which depend on it and on the place of the CpG alone: both its strands have one draw.
+        used: counts the records with a cytosine of the sequence.
 
     Raises BadInputError, with the line, for a malformed record, a base that is no C, a modification that is not known,
     one given twice, fractions of one base that exceed 1, and for a file that holds no cytosine of the sequence.
     """
     found: dict[tuple[int, int], list[_Record]] = {}
+    held, met = 0, set()
     is_here: dict[str, bool] = {}  # by spelling: the file of a genome has tens of millions of lines
     for line, fields in _records(path):
+        held += 1
         if fields[0] not in is_here:
             is_here[fields[0]] = same_chromosome(fields[0], chromosome)
         if not is_here[fields[0]]:
@@ -72,12 +76,15 @@ def read_methylation(path: str | Path, chromosome: str, start: int, sequence: st
                 raise BadInputError(f"{path}, line {line}: {MODIFIED[code - 1]} of base {position} on strand "
                                     f"{'+-'[strand]} stands on line {twin.line} already: keep one")
             records.append(_Record(code, fraction, line))
+            met.add(line)
             if sum(one.fraction for one in records) > 1 + _ROUNDING:
                 raise BadInputError(f"{path}, line {line}: the modifications of base {position} on strand "
                                     f"{'+-'[strand]} add up to more than all reads: correct the percentages")
     if not found:
         raise BadInputError(f"{path} holds no cytosine of {chromosome}:{start + 1}-{start + len(sequence)}: check "
                             "chromosome names and positions")
+    if used is not None:
+        used.count(path, len(met), held)
     result = np.zeros((2, len(sequence)), dtype=np.int8)
     for (strand, k), records in found.items():
         records.sort(key=lambda one: one.code)

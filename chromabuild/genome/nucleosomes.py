@@ -11,6 +11,7 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import LocusSection
 from chromabuild.genome.bed import bed_interval, bed_records, finite_score
 from chromabuild.genome.chromosomes import same_chromosome
+from chromabuild.genome.records_used import RecordsUsed
 from chromabuild.genome.wrapping import FULL_HALF, UNIFORM, Wrapping
 from mesoscale.fibre import Adjustment, MissingDimer
 
@@ -43,13 +44,13 @@ class Nucleosome:
 
 
 def read_nucleosomes(path: str | Path, chromosome: str, start: int, length: int, cut: bool = False,
-                     wrapping: Wrapping = UNIFORM) -> list[Nucleosome]:
+                     wrapping: Wrapping = UNIFORM, used: RecordsUsed | None = None) -> list[Nucleosome]:
     """Nucleosomes of a BED file, sorted: an interval's middle base is the dyad; column 4 names it, column 5 scores it.
 
     ``wrapping`` says how many base pairs are on each. In a narrowPeak file column 10 places the dyad, where it is
-    not -1. `start` and `length` place the sequence on `chromosome`; ``cut`` leaves out what lies elsewhere. Raises
-    BadInputError, with the line, for a malformed record, a dyad given twice and, without ``cut``, for another
-    chromosome and a dyad outside the sequence.
+    not -1. `start` and `length` place the sequence on `chromosome`; ``cut`` leaves out what lies elsewhere, which
+    ``used`` counts. Raises BadInputError, with the line, for a malformed record, a dyad given twice and, without
+    ``cut``, for another chromosome and a dyad outside the sequence.
     """
     found: list[Nucleosome] = []
     is_narrow_peak = str(path).removesuffix(".gz").endswith(".narrowPeak")
@@ -61,7 +62,7 @@ def read_nucleosomes(path: str | Path, chromosome: str, start: int, length: int,
                 continue
             raise BadInputError(
                 f"{path}, line {line}: chromosome {fields[0]!r} is not the sequence's, {chromosome!r}: "
-                "keep one chromosome and the same names in all files"
+                "keep one chromosome and the same names in all files, or list its names in locus.chromosome_names"
             )
         dyad = (first + end - 1) // 2
         if is_narrow_peak and fields[9].strip() != "-1":
@@ -82,6 +83,8 @@ def read_nucleosomes(path: str | Path, chromosome: str, start: int, length: int,
         raise BadInputError(f"{path} holds no nucleosome{where}: " + (
             f"check locus.region and the names of chromosomes (its first is {records[0][1][0]})" if where
             else "give at least one BED record"))
+    if used is not None:
+        used.count(path, len(found), len(records))
     found.sort(key=lambda n: n.dyad)
     for one, other in zip(found, found[1:], strict=False):
         if one.dyad == other.dyad:

@@ -7,6 +7,7 @@ from pathlib import Path
 from chromabuild.base.errors import BadInputError
 from chromabuild.genome.bed import bed_interval, bed_records
 from chromabuild.genome.chromosomes import same_chromosome
+from chromabuild.genome.records_used import RecordsUsed
 
 LEAST_GAP = 4
 """Free base pairs between a protein and its neighbour: fewer steps cannot take up how the two are turned."""
@@ -25,15 +26,17 @@ class ProteinSite:
     line: int
 
 
-def read_protein_sites(path: str | Path, chromosome: str, start: int, length: int, cut: bool = False
-                       ) -> list[ProteinSite]:
+def read_protein_sites(path: str | Path, chromosome: str, start: int, length: int, cut: bool = False,
+                       used: RecordsUsed | None = None) -> list[ProteinSite]:
     """Sites of a BED file, sorted: the interval is the footprint, column 4 the name, column 6 the strand.
 
-    `start` and `length` place the sequence on `chromosome`; ``cut`` leaves out what does not lie wholly on it. Raises
+    `start` and `length` place the sequence on `chromosome`; ``cut`` leaves out what does not lie wholly on it, which
+    ``used`` counts. Raises
     BadInputError, with the line, for a malformed record and, without ``cut``, for a site elsewhere.
     """
     found: list[ProteinSite] = []
-    for line, fields in bed_records(path, 4, "BED with names"):
+    records = bed_records(path, 4, "BED with names")
+    for line, fields in records:
         first, end = bed_interval(path, line, fields[1], fields[2])
         strand = fields[5].strip() if len(fields) > 5 else "+"
         if strand not in ("+", "-", "."):
@@ -42,7 +45,8 @@ def read_protein_sites(path: str | Path, chromosome: str, start: int, length: in
             if cut:
                 continue
             raise BadInputError(f"{path}, line {line}: chromosome {fields[0]!r} is not the sequence's, {chromosome!r}: "
-                                "keep one chromosome and the same names in all files")
+                                "keep one chromosome and the same names in all files, or list its names in "
+                                "locus.chromosome_names")
         if not start <= first < end <= start + length:
             if cut:
                 continue
@@ -51,6 +55,8 @@ def read_protein_sites(path: str | Path, chromosome: str, start: int, length: in
         found.append(ProteinSite(fields[3].strip(), first - start, end - start, strand == "-", line))
     if not found and not cut:
         raise BadInputError(f"{path} holds no protein: give at least one BED record, or leave locus.proteins empty")
+    if used is not None:
+        used.count(path, len(found), len(records))
     return sorted(found, key=lambda site: (site.first_bp, site.end))
 
 

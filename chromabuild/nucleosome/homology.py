@@ -147,6 +147,7 @@ def remodel(chain: list[Residue], family: str, entry: dict, others: np.ndarray, 
     for i, j in pairs:
         if i is not None and j is not None:
             model[j] = renamed(chain[i], target[j], j + entry["first"])
+    cut_at_cis_peptides(model, target, [j for i, j in pairs if i is not None and j is not None and i < folded[0]])
     for before, after in _gaps(pairs):
         rebuild_loop(model, target, entry["first"], before, after, others, random)
     placed = [j for j, r in enumerate(model) if r is not None]
@@ -155,6 +156,19 @@ def remodel(chain: list[Residue], family: str, entry: dict, others: np.ndarray, 
     if placed[-1] < len(target) - 1:
         build_end(model, target, entry["first"], placed[-1], True, others, random)
     return model
+
+
+def cut_at_cis_peptides(model: list[Residue | None], target: str, tail: list[int]) -> None:
+    """Take away what lies before a cis peptide of the template where the target has no proline, to be grown anew.
+
+    ``tail``: the residues before the folded part that the template has, ascending.
+    """
+    for j in reversed(tail[1:]):
+        one, other = model[j - 1], model[j]
+        if target[j] != "P" and one is not None and abs(float(torsion(
+                one.atoms["CA"], one.atoms["C"], other.atoms["N"], other.atoms["CA"]))) < 90.0:
+            model[:j] = [None] * j
+            return
 
 
 def build_end(model: list[Residue | None], target: str, first_number: int, edge: int, forward: bool,

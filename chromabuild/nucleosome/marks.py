@@ -18,6 +18,7 @@ from chromabuild.dna.helix import DYAD
 from chromabuild.genome.bed import bed_interval, bed_records, finite_score
 from chromabuild.genome.bigwig import SUFFIXES, read_signal
 from chromabuild.genome.chromosomes import same_chromosome
+from chromabuild.genome.records_used import RecordsUsed
 from chromabuild.nucleosome.mark_names import family_of
 from chromabuild.nucleosome.octamer import FAMILIES
 from chromabuild.nucleosome.recipe import (
@@ -51,28 +52,40 @@ class MarkedNucleosomes:
     conflicts: list[dict]
     """Marks that gave way to another on the same residue: ``nucleosome`` (from 0), ``dyad`` (on the chromosome, from
     0), ``kept``, ``dropped`` and ``because``."""
+    used: RecordsUsed
+    """Records of each file of marks that lie on a nucleosome."""
 
 
-def within_stretches(path: str | Path, chromosome: str, dyad_position: np.ndarray) -> np.ndarray:
+def within_stretches(path: str | Path, chromosome: str, dyad_position: np.ndarray, used: RecordsUsed | None = None
+                     ) -> np.ndarray:
     """(m,) bool: nucleosomes whose dyad, on the chromosome, lies in a stretch of a BED or narrowPeak file.
 
-    Raises BadInputError, with the line, for a malformed record, and for a file that meets no nucleosome.
+    ``used`` counts the records that meet a nucleosome. Raises BadInputError, with the line, for a malformed record, and
+    for a file that meets no nucleosome.
     """
-    inside = np.zeros(len(dyad_position), bool)
-    for start, end, _, _ in _stretches(path, chromosome, 3, "BED"):
-        inside |= (dyad_position >= start) & (dyad_position < end)
+    inside, meeting = np.zeros(len(dyad_position), bool), 0
+    stretches, held = _stretches(path, chromosome, 3, "BED")
+    for start, end, _, _ in stretches:
+        here = (dyad_position >= start) & (dyad_position < end)
+        meeting += bool(here.any())
+        inside |= here
     if not inside.any():
         raise BadInputError(f"{path} holds no nucleosome of {chromosome}: check chromosome names and positions")
+    if used is not None:
+        used.count(path, meeting, held)
     return inside
 
 
 def _stretches(path: str | Path, chromosome: str, columns: int, form: str
-               ) -> Iterator[tuple[int, int, list[str], int]]:
-    """(start, end, columns, line) of every record on ``chromosome``; those on others must be sound, too."""
-    for line, fields in bed_records(path, columns, form):
+               ) -> tuple[list[tuple[int, int, list[str], int]], int]:
+    """(start, end, columns, line) of every record on ``chromosome``, and the number of all; those on others must be
+    sound, too."""
+    records, here = bed_records(path, columns, form), []
+    for line, fields in records:
         start, end = bed_interval(path, line, fields[1], fields[2])
         if same_chromosome(fields[0], chromosome):
-            yield start, end, fields, line
+            here.append((start, end, fields, line))
+    return here, len(records)
 
 
 def _draws(dyad_position: np.ndarray, seed: int) -> list[float]:
@@ -114,9 +127,10 @@ def marked_nucleosomes(section: BuildSection, chromosome: str, dyad_position: np
         recipes = [common.with_mark(section.linker_histone) if share < section.linker_histone_share else common
                    for share in _draws(dyad_position, seed)]
     claims: list[list[Claim]] = [[] for _ in recipes]
+    used = RecordsUsed()
     for path in file_names(section.marks):
         met = False
-        for k, claim in _claims(section, path, chromosome, np.asarray(dyad_position)):
+        for k, claim in _claims(section, path, chromosome, np.asarray(dyad_position), used):
             claims[k].append(claim)
             met = True
         if not met:
@@ -130,7 +144,7 @@ def marked_nucleosomes(section: BuildSection, chromosome: str, dyad_position: np
         if of_nucleosome:
             recipes[k], dropped = _with_claims(recipes[k], of_nucleosome, known)
             conflicts += [{"nucleosome": k, "dyad": int(dyad_position[k])} | one for one in dropped]
-    return MarkedNucleosomes(recipes, conflicts)
+    return MarkedNucleosomes(recipes, conflicts, used)
 
 
 def _refuse_missing(claims: list[Claim], missing: MissingDimer, nucleosome: int) -> None:
@@ -190,7 +204,7 @@ def _residue_of(claim: Claim) -> tuple[str, int, int] | None:
         raise BadInputError(f"{claim.where}: {error}") from None
 
 
-def _claims(section: BuildSection, path: str, chromosome: str, dyad_position: np.ndarray
+def _claims(section: BuildSection, path: str, chromosome: str, dyad_position: np.ndarray, used: RecordsUsed
             ) -> Iterator[tuple[int, Claim]]:
     """Nucleosome and claim for everything that one file of marks says of this chromosome."""
     if path.lower().endswith(SUFFIXES):
@@ -204,7 +218,11 @@ def _claims(section: BuildSection, path: str, chromosome: str, dyad_position: np
     columns, form = (3, "BED") if is_peaks or of_file else (4, "BED with names")
     order = np.argsort(dyad_position, kind="stable")
     ascending = dyad_position[order]
-    for start, end, fields, line in _stretches(path, chromosome, columns, form):
+    stretches, held = _stretches(path, chromosome, columns, form)
+    meeting = [bool(len(there)) for there in (
+        ascending[np.searchsorted(ascending, start):np.searchsorted(ascending, end)] for start, end, *_ in stretches)]
+    used.count(path, sum(meeting), held)
+    for start, end, fields, line in stretches:
         mark = (of_file or section.track_mark) if is_peaks else fields[3].strip() if len(fields) > 3 else of_file
         if of_file and not is_peaks and not is_mark(mark):
             mark = of_file  # column 4 is the name of a peak

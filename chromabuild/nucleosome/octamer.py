@@ -21,19 +21,20 @@ MOST_NUCLEOSOMES = 7200  # segments are counted in 16 bits, up to nine to a nucl
 
 @dataclass(frozen=True)
 class Octamer:
-    """Eight chains in the nucleosome's own frame, and a linker histone where it is carried; sizes are those of 1KX5.
+    """Eight chains in the nucleosome's own frame, and a linker histone where it is carried; sizes are those of 1KX5
+    with whole H2B.
 
     Chains of another protein in its own frame have the same form.
     """
 
     position: np.ndarray
-    """(15740, 3) angstrom."""
+    """(15826, 3) angstrom."""
     residue_template: np.ndarray
-    """(974,) library indices."""
+    """(980,) library indices."""
     residue_number: np.ndarray
-    """(974,) as in 1KX5."""
+    """(980,) as in 1KX5, where H2B begins at -2."""
     residue_chain: np.ndarray
-    """(974,) 0..7."""
+    """(980,) 0..7."""
     chain: tuple[str, ...]
     """Chain letters of 1KX5, A..H, and L for a linker histone."""
     histone: tuple[str, ...]
@@ -41,13 +42,13 @@ class Octamer:
 
     @cached_property
     def first_atom(self) -> np.ndarray:
-        """(975,) first atom of every residue, and the number of atoms."""
+        """(981,) first atom of every residue, and the number of atoms."""
         library = list(residue_library().values())
         return np.concatenate([[0], np.cumsum([len(library[k].atoms) for k in self.residue_template])])
 
     @cached_property
     def alpha_carbons(self) -> np.ndarray:
-        """(974, 3) angstrom."""
+        """(980, 3) angstrom."""
         library = list(residue_library().values())
         return self.position[self.first_atom[:-1] + [library[k].index["CA"] for k in self.residue_template]]
 

@@ -26,7 +26,7 @@ from chromabuild.nucleosome.octamer import FAMILIES, LINKER_CHAIN, Octamer, octa
 from chromabuild.nucleosome.protonation import pka_values, protonate, unusual
 from chromabuild.nucleosome.template_file import read_template
 
-SPECIES = ("xenopus", "human", "mouse", "yeast")
+SPECIES = ("xenopus", "human", "mouse", "fly", "yeast")
 COMMON_MARKS = ("H3K4me1", "H3K4me2", "H3K4me3", "H3K9ac", "H3K9me2", "H3K9me3", "H3K27ac", "H3K27me3", "H3K36me3",
                 "H3K79me2", "H4K16ac", "H4K20me1", "H4K20me3", "H3S10ph")  # offered for a name that is not known
 MUTATION = re.compile(r"^(?P<histone>H3|H4|H2A|H2B):(?P<old>[A-Z])(?P<number>\d+)(?P<new>[ACDEFGHIKLMNPQRSTVWY])$")

@@ -41,6 +41,12 @@ def is_polar(atom: str) -> bool:
     return atom[0] in "NO"
 
 
+@cache
+def _products() -> frozenset[str]:
+    """Residues whose rotamers are combinations of torsions."""
+    return frozenset(json.loads(template_path("rotamers.json").read_text())["products"])
+
+
 @dataclass(frozen=True)
 class Site:
     """One residue with the conformations that its side chain may take."""
@@ -84,15 +90,20 @@ def site(owner: int, name: str, backbone: Atoms, replaced: Atoms | None, replace
 
 
 def _own_overlap(name: str, placed: Atoms) -> np.ndarray | float:
-    """(s,) kT: overlaps of what a modification adds with its own residue; 0 for others, whose rotamers avoid them."""
-    if name not in modifications():
+    """(s,) kT: overlaps with its own residue of what a modification adds, or of a side chain whose rotamers are all
+    combinations of its torsions, folded back on itself among them; 0 for others, whose rotamers avoid them."""
+    if name in modifications():
+        new_atoms = tuple(modifications()[name].place)
+    elif name in _products():
+        new_atoms = tuple(a for a in placed if a not in ("N", "CA", "C", "O", "OXT", "CB"))
+    else:
         return 0.0
     template = residue_library()[name]
     joined = np.eye(len(template.atoms), dtype=bool)
     joined[template.bonds[:, 0], template.bonds[:, 1]] = joined[template.bonds[:, 1], template.bonds[:, 0]] = True
     near = np.linalg.matrix_power(joined.astype(int), 3) > 0  # three bonds and fewer
     energy = 0.0
-    for new in modifications()[name].place:
+    for new in new_atoms:
         others = [a for a in placed if a in template.index and not near[template.index[new], template.index[a]]]
         for other in others:
             reach = POLAR_CONTACT if is_polar(new) and is_polar(other) else CONTACT

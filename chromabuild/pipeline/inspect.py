@@ -28,10 +28,11 @@ def locus_summary(config: Settings) -> Summary:
 
     Raises BadInputError for the first thing that is wrong, with what later stages find too (``validation``).
     """
-    from chromabuild.pipeline.validation import check_all
+    from chromabuild.pipeline.validation import check_all, records_used
 
     locus, parts = check_all(config)
-    return locus.summary() | ({"note": parts.note} if parts.note else {})
+    used = locus.records_used | records_used(config, locus)
+    return locus.summary() | ({"records_used": used} if used else {}) | ({"note": parts.note} if parts.note else {})
 
 
 def check_clashes(path: Path, threshold: float, threads: int, page: Path | None = None) -> Summary:

@@ -7,6 +7,7 @@ import numpy as np
 from chromabuild.base.settings import Settings
 from chromabuild.build.modified_bases import modified_bases
 from chromabuild.forcefield.modified_residues import analogy_note, check_parameters
+from chromabuild.genome.chromosomes import Chromosome
 from chromabuild.genome.locus import load_locus
 from chromabuild.genome.methylation import MODIFIED
 from chromabuild.nucleosome.marks import octamer_recipes
@@ -43,7 +44,8 @@ def check_fibre(config: Settings, fibre: Fibre) -> tuple[list[OctamerRecipe], np
 
 def check_scaffold(config: Settings, scaffold: Scaffold) -> None:
     """The same of a scaffold, before it is built."""
-    check_modifications(config, scaffold.chromosome, int(scaffold.position[0]), bytes(scaffold.base).decode(),
+    chromosome = Chromosome.of_table(scaffold.chromosome, config.locus.chromosome_names)
+    check_modifications(config, chromosome, int(scaffold.position[0]), bytes(scaffold.base).decode(),
                         scaffold.dyad, scaffold.missing)
 
 

@@ -62,7 +62,11 @@ def _candidates(config: Settings, nucleosomes: int) -> Iterator[dict[str, object
         yield {"solvate.box": None}
     elif solvate.padding > COMMON_PADDING:
         yield {"solvate.padding": COMMON_PADDING}
-    if solvate.box is not None or nucleosomes < 2:
+    if solvate.box is not None:
+        return
+    if nucleosomes < 2:
+        if nucleosomes == 0 and scaffold.packing == "free" and not config.locus.circular:
+            yield {"scaffold.packing": "compact"}
         return
     has_walls = scaffold.container or scaffold.confinement_radius
     if has_walls or (scaffold.packing == "free" and scaffold.choose == "last"):

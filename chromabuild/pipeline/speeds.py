@@ -74,7 +74,7 @@ def folding_seconds(config: Settings, nucleosomes: int) -> float:
     # Neighbours that a nucleosome has within the reach of charges: few along a coil, many in a crowd.
     charges = 0.25 if section.core_charges == "formal" else 1.0
     each = section.sweeps * charges * (1e-3 if has_walls else 2.1e-4)
-    each += 0.35 * bool(has_walls or config.locus.contacts) + 3.8 * charges * (section.choose == "smallest-box")
+    each += 0.35 * bool(has_walls or config.locus.contacts) + 8.0 * charges * (section.choose == "smallest-box")
     return nucleosomes * each
 
 

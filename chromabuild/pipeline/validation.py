@@ -36,6 +36,21 @@ def check_all(config: Settings) -> "tuple[Locus, Parts]":
     return locus, parts
 
 
+def records_used(config: Settings, locus: "Locus") -> dict[str, str]:
+    """Of files of marks, acetylated stretches and methylation of which some records are left out: ``n of m``."""
+    import numpy as np
+
+    from chromabuild.build.modified_bases import modified_bases
+    from chromabuild.nucleosome.marks import marked_nucleosomes, within_stretches
+
+    dyads = locus.start + np.array([one.dyad for one in locus.nucleosomes], dtype=int)
+    used = marked_nucleosomes(config.build, locus.chromosome, dyads, config.seed).used
+    if config.scaffold.acetylated:
+        within_stretches(config.scaffold.acetylated, locus.chromosome, dyads, used)
+    modified_bases(config, locus.chromosome, locus.start, locus.sequence, used)
+    return used.partly()
+
+
 def check_settings(config: Settings) -> None:
     """Raises BadInputError for settings that contradict each other, or that the engine does not take."""
     from chromabuild.api import check_fold

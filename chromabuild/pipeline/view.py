@@ -9,6 +9,7 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.progress import Progress, silent
 from chromabuild.base.settings import Settings
 from chromabuild.base.summary import Summary
+from chromabuild.genome.chromosomes import Chromosome
 from chromabuild.molecule.solute import Solute
 from mesoscale.scaffold import Scaffold
 
@@ -36,7 +37,8 @@ def view_results(settings: Settings, folder: Path | None = None, tracks: Sequenc
         raise BadInputError(f"{folder} holds a page already: give another --output, or --force to replace it")
     scaffold = _scaffold(output)
     start, end = int(scaffold.position[0]), int(scaffold.position[-1]) + 1
-    read = [read_track(path, scaffold.chromosome, start, end) for path in tracks]
+    chromosome = Chromosome.of_table(scaffold.chromosome, settings.locus.chromosome_names)
+    read = [read_track(path, chromosome, start, end) for path in tracks]
     carried, family = _histones(settings, scaffold)
     solute, state = _atoms(output)
     shown = None
@@ -82,10 +84,11 @@ def _histones(settings: Settings, scaffold: Scaffold) -> tuple[list[tuple[str, .
     from chromabuild.nucleosome.octamer import FAMILIES
 
     position = scaffold.position[scaffold.dyad]
-    recipes = octamer_recipes(settings.build, scaffold.chromosome, position, settings.seed, scaffold.missing)
+    chromosome = Chromosome.of_table(scaffold.chromosome, settings.locus.chromosome_names)
+    recipes = octamer_recipes(settings.build, chromosome, position, settings.seed, scaffold.missing)
     acetylated = np.zeros(len(position), bool)
     if settings.scaffold.acetylated:
-        acetylated = within_stretches(settings.scaffold.acetylated, scaffold.chromosome, position)
+        acetylated = within_stretches(settings.scaffold.acetylated, chromosome, position)
     carried = [(*recipe.marks, *([recipe.linker_histone] if recipe.linker_histone else []),
                 *(["acetylated tails"] if tails else [])) for recipe, tails in zip(recipes, acetylated, strict=True)]
     family = {name: name for name in FAMILIES}

@@ -1,6 +1,6 @@
 """Write histone_tails_compact.h5: histone tails that lie on their own nucleosome.
 
-    python templates/tools/make_compact_tails.py [seed]
+    python templates/tools/make_compact_tails.py [--seed 3] [--ends-of-h2b RESIDUES]
 
 In the crystal 1KX5 the tails reach 30-60 angstrom out of the particle, between its neighbours in the lattice. In
 solution these chains of lysine and arginine lie on DNA. Every tail is grown again from its root by a beam search: each
@@ -11,12 +11,12 @@ are the crystal's.
 
 Bases of other sequences are avoided as far as possible, each base pair being A, C, G and T in one of four, so that the
 tails fit most sequences; the straight continuation of DNA at both ends is kept free for linkers. Run it again after
-make_nucleosome.py.
+make_nucleosome.py. With --ends-of-h2b the file's tails stay, and only so many residues at the ends of H2B are grown.
 """
 
+import argparse
 import json
-import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import h5py
@@ -305,8 +305,14 @@ def grow_tail(scene: Scene, tail: Tail, chi: dict[int, list[Torsion]], kind: np.
     return float(energy[best]), float(tightest[best])
 
 
-def main(seed: int) -> None:
-    """Grow all tails and write them beside this script."""
+def hung_on(crystal: np.ndarray, compact: np.ndarray, atoms: np.ndarray, three: list[int]) -> np.ndarray:
+    """Where ``atoms`` are when they follow three atoms from the crystal's conformation to the compact one; (n, 3)."""
+    before, after = (frame_of(position[three]) for position in (crystal, compact))
+    return compact[three[2]] + (crystal[atoms] - crystal[three[2]]) @ before @ after.T
+
+
+def main(seed: int, ends: int) -> None:
+    """Grow all tails, or so many residues at the ends of H2B, and write them beside this script."""
     folder = Path(__file__).resolve().parents[1]
     core = octamer("crystal")
     first = np.concatenate([[0], np.cumsum(np.bincount(core.residue_chain))])
@@ -316,6 +322,17 @@ def main(seed: int) -> None:
     sites, charges = charge_sites(scene.atoms, first)
     tails = sorted(find_tails(scene, solute.molecule_name, first, core.residue_number),
                    key=lambda tail: ORDER.index(core.histone[tail.molecule]))
+    stored = np.isin(residue, [r for tail in tails for r in tail.residues])
+    if ends:
+        compact = octamer("compact").position
+        tails = [replace(tail, residues=tail.residues[-ends:]) for tail in tails
+                 if core.histone[tail.molecule] == "H2B"]
+        for tail in tails:
+            atoms = np.flatnonzero(np.isin(residue, tail.residues))
+            three = [int(np.flatnonzero((residue == tail.residues[0] - tail.outward) & (scene.atoms.name == name))[0])
+                     for name in ("C", "CA", "N")]
+            compact[atoms] = hung_on(core.position, compact, atoms, three)
+        scene.position[:] = compact
     in_tail = np.isin(residue, [r for tail in tails for r in tail.residues])
     crystal = scene.position.copy()
 
@@ -362,7 +379,7 @@ def main(seed: int) -> None:
               f"radius {np.hypot(place[:, 0], place[:, 1]).max():.1f}, "
               f"height {np.abs(place[:, 2]).max():.1f}", flush=True)
 
-    heavy = in_tail & (scene.atoms.element >= CARBON)
+    heavy = stored & (scene.atoms.element >= CARBON)
     with h5py.File(folder / "histone_tails_compact.h5", "w") as file:
         options = {"compression": "gzip", "shuffle": True}
         file.attrs["source"] = "make_compact_tails.py, from nucleosome_1kx5.h5 and nucleosome_path_1kx5.json"
@@ -375,4 +392,8 @@ def main(seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--seed", type=int, default=3)
+    parser.add_argument("--ends-of-h2b", type=int, default=0, metavar="RESIDUES")
+    given = parser.parse_args()
+    main(given.seed, given.ends_of_h2b)

@@ -37,10 +37,10 @@ def test_counts_of_one_nucleosome(scaffold_of):
     scaffold = scaffold_of(1, 0, 0)
     solute = build_solute(scaffold, Settings())
     at = int(np.isin(scaffold.base, [ord("A"), ord("T")]).sum())
-    assert solute.n_atoms == 15740 + 63 * 147 + at - 2
+    assert solute.n_atoms == 15826 + 63 * 147 + at - 2
     assert solute.segment_name == ["DI00", "DJ00"] + [f"000{chain}" for chain in "ABCDEFGH"]
     assert solute.molecule_name == ["DNA-I", "DNA-J"] + ["H3", "H4", "H2A", "H2B"] * 2
-    assert np.array_equal(np.diff(solute.molecule_first_residue), [147, 147] + [135, 102, 128, 122] * 2)
+    assert np.array_equal(np.diff(solute.molecule_first_residue), [147, 147] + [135, 102, 128, 125] * 2)
 
 
 def test_strands_are_continuous_and_standard(fibre, atoms):
@@ -140,7 +140,7 @@ def test_solute_turns_with_the_scaffold(scaffold_of):
     # Steps are computed in single precision, and iterations end when one gains less than a thousandth: what differs in
     # the seventh digit of a step of 0.1 angstrom may do so by 1e-3 angstrom some iterations later.
     assert np.abs((turned - shift) @ turn - plain).max() < 0.01
-    histones = np.arange(len(plain)) >= len(plain) - 15740
+    histones = np.arange(len(plain)) >= len(plain) - 15826
     assert np.abs((turned - shift) @ turn - plain)[histones].max() < 1e-4  # float32 of some 100 angstrom carries 1e-5
 
 

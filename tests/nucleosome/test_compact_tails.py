@@ -83,10 +83,11 @@ def test_no_close_contact_with_a_tail(compact):
     pairs, distance = find_clashes(atoms, 2.6)
     pairs, distance = pairs[tail[pairs].any(axis=1)], distance[tail[pairs].any(axis=1)]
     hydrogen = (atoms.element[pairs] == HYDROGEN).any(axis=1)
-    # No pair is severe for the clash stage (2.0 angstrom, 1.3 with a hydrogen). Tight heavy pairs, 14 of them, are left
-    # where roots are wedged in DNA: H2A 11-15 in the minor groove, H3 37-39 between the gyres; the crystal's have 59.
+    # No pair is severe for the clash stage (2.0 angstrom, 1.3 with a hydrogen). Tight heavy pairs, 16 of them, are left
+    # where roots are wedged in DNA (H2A 11-15 in the minor groove, H3 37-39 between the gyres) and two at an H2B end,
+    # which found its place last; the crystal's have 59.
     assert distance[hydrogen].min() >= 1.3 and distance[~hydrogen].min() >= 2.0
-    assert (~hydrogen).sum() <= 14
+    assert (~hydrogen).sum() <= 16
 
 
 def test_geometry_is_sound(compact):

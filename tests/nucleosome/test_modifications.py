@@ -288,8 +288,8 @@ def test_a_fibre_with_marks_and_methylation(tmp_path):
     told = solute.build_report["marks_that_gave_way"]
     assert [(one["nucleosome"], one["kept"], one["dropped"]) for one in told] == [(1, "H3K27me3", "H3K27ac")]
     assert solute.modifications() == {"ALY": 6, "M3L": 2, "SEP": 2, "5CM": 2 * len(cpg)}
-    # 148 an octamer of 1KX5, -1 each phosphate; acetyls take one, phosphates two.
-    assert formal_charges()[solute.residue_template].sum() == 2 * 148 - 2 * (len(letters) - 1) - 6 - 4
+    # 146 an octamer of 1KX5 with whole H2B, -1 each phosphate; acetyls take one, phosphates two.
+    assert formal_charges()[solute.residue_template].sum() == 2 * 146 - 2 * (len(letters) - 1) - 6 - 4
     again = build_solute(scaffold, config)
     assert (again.position == solute.position).all() and (again.residue_template == solute.residue_template).all()
     audited = audit(Atoms.from_solute(solute))

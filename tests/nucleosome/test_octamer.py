@@ -3,23 +3,34 @@
 import numpy as np
 import openmm.app as app
 import pytest
+from Bio.SeqUtils import seq1
 from scipy.spatial import cKDTree
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.nucleosome.octamer import histone_segid, octamer, place_octamer
 
+XENOPUS_H2B = ("PEPAKSAPAPKKGSKKAVTKTQKKDGKKRRKTRKESYAIYVYKVLKQVHPDTGISSKAMSIMNSFVNDVF"
+               "ERIAGEASRLAHYNKRSTITSREIQTAVRLLLPGELAKHAVSEGTKAVTKYTSAK")
+"""UniProtKB P02281 without the initiator methionine: SEQRES of PDB 1KX5."""
+
 
 def test_composition_of_1kx5():
     core = octamer()
-    assert core.position.shape == (15740, 3) and np.isfinite(core.position).all()
-    assert np.array_equal(np.bincount(core.residue_chain), [135, 102, 128, 122] * 2)
+    assert core.position.shape == (15826, 3) and np.isfinite(core.position).all()
+    assert np.array_equal(np.bincount(core.residue_chain), [135, 102, 128, 125] * 2)
     names = np.array(residue_names())[core.residue_template]
-    assert [names[core.residue_chain == k][0] for k in range(4)] == ["NALA", "NSER", "NSER", "NALA"]
+    assert [names[core.residue_chain == k][0] for k in range(4)] == ["NALA", "NSER", "NSER", "NPRO"]
     assert all(names[core.residue_chain == k][-1].startswith("C") for k in range(8))
     assert np.isin(names, ["HID", "HIE"]).sum() == 18
     charge = {"ARG": 1, "LYS": 1, "ASP": -1, "GLU": -1}
-    assert sum(charge.get(name[-3:], 0) for name in names) == 148
+    # 148 of what the crystal shows (PDB 1KX5), and Glu -1 of each H2B.
+    assert sum(charge.get(name[-3:], 0) for name in names) == 146
+    for tails in ("crystal", "compact"):
+        core = octamer(tails)
+        h2b = core.residue_chain == 3
+        assert core.residue_number[h2b].tolist() == list(range(-2, 123))
+        assert "".join("H" if name in ("HID", "HIE") else seq1(name[-3:]) for name in names[h2b]) == XENOPUS_H2B
 
 
 def test_two_halves_are_related_by_the_dyad():
@@ -80,4 +91,4 @@ def test_openmm_accepts_the_octamer_with_its_charge():
     system = field.createSystem(topology, nonbondedMethod=app.NoCutoff)
     bonded = [force for force in system.getForces() if force.getName() == "NonbondedForce"][0]
     charge = sum(bonded.getParticleParameters(k)[0]._value for k in range(system.getNumParticles()))
-    assert charge == pytest.approx(148, abs=1e-6)
+    assert charge == pytest.approx(146, abs=1e-6)

@@ -34,6 +34,10 @@ RECIPES = {
     "human CENP-A": OctamerRecipe("human", variants=("CENP-A",)),
     "human H2A.Z": OctamerRecipe("human", variants=("H2A.Z",)),
     "mouse": OctamerRecipe("mouse"),
+    "fly": OctamerRecipe("fly"),
+    "fly H2A.Z": OctamerRecipe("fly", variants=("H2A.Z",)),
+    "xenopus": OctamerRecipe(),
+    "xenopus H2A.Z": OctamerRecipe(variants=("H2A.Z",)),
     "human H3.1, macroH2A": OctamerRecipe("human", variants=("H3.1", "macroH2A")),
     "human H3.3": OctamerRecipe("human", variants=("H3.3",)),
     "yeast Cse4": OctamerRecipe("yeast", variants=("Cse4",)),
@@ -65,7 +69,7 @@ def nucleosome(core):
         molecule_name=["DNA-I", "DNA-J", *core.histone], molecule_nucleosome=np.array([-1, -1] + [0] * 8, np.int32))
 
 
-@pytest.mark.parametrize("name", ["human", "mouse", "yeast"])
+@pytest.mark.parametrize("name", ["human", "mouse", "fly", "yeast"])
 def test_every_chain_has_the_sequence_of_the_table(name):
     core = octamer_of_recipe(RECIPES[name])
     assert core.histone == ("H3", "H4", "H2A", "H2B") * 2
@@ -142,7 +146,7 @@ def test_a_mutation_changes_one_residue_of_each_copy():
 
 
 @pytest.mark.parametrize(("recipe", "sentence"), [
-    (OctamerRecipe("rat"), "histones of rat are not known: choose one of xenopus, human, mouse, yeast"),
+    (OctamerRecipe("rat"), "histones of rat are not known: choose one of xenopus, human, mouse, fly, yeast"),
     (OctamerRecipe("yeast", variants=("CENP-A",)), "no variant 'CENP-A' here: choose one of Cse4, H2A.Z"),
     (OctamerRecipe("human", variants=("CENP-A", "H3.3")), "replace the same histone"),
     (OctamerRecipe(mutations=("H3:K57Q",)), "H3 has S57 there"),

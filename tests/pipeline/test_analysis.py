@@ -132,9 +132,9 @@ def test_bad_trajectories_get_their_sentence(files, tmp_path):
     (tmp_path / "begun.dcd").write_bytes(data + data[-500:])  # a frame that a stopped run was writing
     assert len(file_source(top, tmp_path / "begun.dcd").time) == FRAMES
     write_dcd(tmp_path / "other.dcd", np.zeros((1, 12, 3)))
-    assert "is of another topology (it holds frames of another number of atoms than the 25086" in complaint(
+    assert "is of another topology (it holds frames of another number of atoms than the 25172" in complaint(
         top, tmp_path / "other.dcd")
-    write_dcd(tmp_path / "empty.dcd", np.zeros((0, 25086, 3)))
+    write_dcd(tmp_path / "empty.dcd", np.zeros((0, 25172, 3)))
     assert "holds no frames" in complaint(top, tmp_path / "empty.dcd")
     (tmp_path / "words.dcd").write_text("hello " * 50)
     assert "cannot be read as a trajectory" in complaint(top, tmp_path / "words.dcd")

@@ -129,6 +129,9 @@ def solvated(tmp_path_factory):
     ("solvate.box=[1.0e+7,100,100]", "beyond the 2,147,483 A that a brick's coordinates reach"),
     ("solvate.salt=7", "solvate.salt = 7 should be less than or equal to 6"),
     ("output=/", "output = '/' is no folder of its own"),
+    ("output=locus.yaml", "a file: name a folder"),
+    ("output=locus.yaml/deeper", "a file: name a folder"),
+    ("scaffold.sweeps=100000000000000000000", "should be less than or equal to 1000000000"),
 ])
 def test_impossible_settings(solvated, setting, told):
     assert told in refused(solvated, "solvate", "--set", setting)

@@ -20,4 +20,5 @@ def run(job: Job) -> Summary:
 
 
 STAGE = Stage("build", "all-atom solute", ("build",), ("solute.h5",), run, reads={"scaffold": "scaffold.h5"},
-              files=("build.marks", "build.methylation", "build.template", "build.structures"))
+              files=("build.marks", "locus.chromosome_names", "build.methylation", "build.template",
+                     "build.structures"))

@@ -18,6 +18,7 @@ OBSERVABLE_NAMES = {
     "energy_at_rest": "energy_at_rest",
     "contact_pattern": "core_pairs_within_12_nm", "joint_gap": "joint_gap_nm", "joint_turn": "joint_turn_degree",
     "truncation_bound": "truncation_bound_kbt_per_e",
+    "squeezing_energy": "squeezing_energy_kbt_per_particle",
 }  # fmt: skip
 
 
@@ -84,6 +85,7 @@ STAGE = Stage("scaffold", "mesoscale scaffold",
                "build.structures"),
               ("scaffold.h5", "contact_map.npz", "contact_map.cool"), run,
               companions=("scaffold_trajectory.h5",),
-              files=("locus.fasta", "locus.nucleosomes", "locus.contacts", "locus.proteins", "locus.missing_dimers",
-                     "scaffold.acetylated", "scaffold.contact_energies", "build.marks", "build.structures"),
+              files=("locus.fasta", "locus.nucleosomes", "locus.chromosome_names", "locus.contacts", "locus.proteins",
+                     "locus.missing_dimers", "scaffold.acetylated", "scaffold.contact_energies", "build.marks",
+                     "build.structures"),
               settings_of=_of_tails)
