@@ -16,6 +16,7 @@ from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber import prmtop_of, write_prmtops
 from chromabuild.export.amber_terms import SCEE, SCNB, refuse_sites
+from chromabuild.export.blocks import row_blocks
 from chromabuild.export.charmm import is_charmm, psf_of, write_charmm
 from chromabuild.export.coordinates import write_pdb
 from chromabuild.export.parts import (
@@ -54,13 +55,14 @@ def export_namd(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, ph
         write_pdb(paths[-1], system)
     else:
         paths = write_prmtops(system, folder, factor)
-    binary = {"system.coor": system.position}
+    binary = {"system.coor": (system.position, 1.0)}
     if system.velocity is not None:
-        binary["system.vel"] = system.velocity / AKMA_VELOCITY
-    for name, values in binary.items():
+        binary["system.vel"] = (system.velocity, AKMA_VELOCITY)
+    for name, (values, unit) in binary.items():
         with atomic_path(folder / name) as part, open(part, "wb") as file:
             file.write(np.int32(len(values)).tobytes())
-            file.write(np.ascontiguousarray(values, dtype="<f8").tobytes())
+            for rows in row_blocks(len(values)):
+                file.write((np.asarray(values[rows], dtype="<f8") / unit).tobytes())
         paths.append(folder / name)
     options = nonbonded_options(dynamics, system.box)
     texts, lines = {"system.xsc": _cell(system)}, []
@@ -160,7 +162,8 @@ def _runs(phase: PlannedPhase, cycle: int, changed: Sequence[str]) -> list[str]:
 
 def write_held(path: Path, system: BuiltSystem, phase: PlannedPhase, groups: Mapping[str, np.ndarray]) -> None:
     """Write a PDB of all atoms whose column of occupancy has the constants of restraints, kcal/mol/angstrom^2."""
-    constant = np.zeros(system.topology.n_atoms)
+    last = max((int(groups[restraint.group][-1]) for restraint in phase.restraints), default=-1)
+    constant = np.zeros(last + 1)
     for restraint in phase.restraints:
         constant[groups[restraint.group]] += restraint.ends()[0]
     write_pdb(path, system, constant)

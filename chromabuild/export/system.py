@@ -7,10 +7,12 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from chromabuild.base.errors import IntegrityError
+from chromabuild.export.blocks import ATOMS_AT_ONCE
 from chromabuild.export.region import residues_of
 from chromabuild.export.selection import ChosenMolecules, molecules_chosen
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.molecule.solute import Solute
+from chromabuild.shards import StoredPositions
 
 
 @dataclass(frozen=True)
@@ -18,8 +20,8 @@ class BuiltSystem:
     """Force field, places and names of the atoms, in global order."""
 
     topology: Topology
-    position: np.ndarray
-    """(n, 3) angstrom."""
+    position: np.ndarray | StoredPositions
+    """(n, 3) angstrom, in memory or on disk: exports take slices."""
     box: np.ndarray
     """(3,) edges, angstrom."""
     solute: Solute | None = None
@@ -50,13 +52,19 @@ class BuiltSystem:
         return replace(self, topology=part, position=self._rows(self.position, chosen), solute=self._solute_of(chosen),
                        velocity=None if self.velocity is None else self._rows(self.velocity, chosen))
 
-    def _rows(self, values: np.ndarray, chosen: ChosenMolecules) -> np.ndarray:
+    def _rows(self, values: np.ndarray | StoredPositions, chosen: ChosenMolecules) -> np.ndarray:
         """Those of the chosen molecules among values (n, 3)."""
         first, pieces = self.topology.run_first_atom.tolist(), []
         for rows, start, end, count in zip(chosen.of_run, first[:-1], first[1:], self.topology.run_count.tolist(),
                                            strict=True):
-            if len(rows):
-                pieces.append(values[start:end].reshape(count, -1, 3)[rows].reshape(-1, 3))
+            size = (end - start) // count
+            step = max(1, ATOMS_AT_ONCE // size)
+            for before in range(0, count, step):
+                behind = min(before + step, count)
+                own = rows[np.searchsorted(rows, before):np.searchsorted(rows, behind)] - before
+                if len(own):
+                    block = values[start + before * size:start + behind * size]
+                    pieces.append(block.reshape(behind - before, size, 3)[own].reshape(-1, 3))
         return np.concatenate(pieces)
 
     def _solute_of(self, chosen: ChosenMolecules) -> Solute | None:

@@ -236,7 +236,7 @@ def built_system(results: Results, after: str | None) -> "BuiltSystem":
     """Force field and coordinates, as built or at the end of a phase."""
     from chromabuild.export.system import BuiltSystem
     from chromabuild.forcefield.topology_file import Topology
-    from chromabuild.shards import read_shards
+    from chromabuild.shards import store_shards
     from chromabuild.simulate.restart_file import read_restart
 
     topology = Topology.read(results.folder / "topology.h5")
@@ -245,7 +245,7 @@ def built_system(results: Results, after: str | None) -> "BuiltSystem":
     except BadInputError:
         solute = None
     if after is None:
-        box, position = read_shards(results.folder / "shards")
+        box, position = store_shards(results.folder / "shards")
         return BuiltSystem(topology, position, box, solute)
     phase = phase_done(results, after)
     end = read_restart(phase.restart, topology.n_atoms)
