@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from chromabuild.export.solvent import SolventKind
     from chromabuild.export.system import BuiltSystem
     from chromabuild.molecule.solute import Solute
+    from chromabuild.shards import StoredPositions
     from chromabuild.simulate.end_pairs import EndBond
     from chromabuild.simulate.protocol import PlannedPhase
     from mesoscale.scaffold import Scaffold
@@ -227,8 +228,8 @@ def _chosen_solute(settings: Settings, region: str | None, nucleosomes: str | No
     return _Chosen(solute, scaffold, f"{scaffold.name}, {where}, {state}",
                    {"region": where, "base pairs": last - first + 1,
                     "nucleosomes": len(set(solute.molecule_nucleosome.tolist()) - {-1}), "atoms": solute.n_atoms,
-                    **({"waters": sum(len(kind.position) for kind in solvent if kind.is_water),
-                        "ions": sum(len(kind.position) for kind in solvent if not kind.is_water)}
+                    **({"waters": sum(kind.count for kind in solvent if kind.is_water),
+                        "ions": sum(kind.count for kind in solvent if not kind.is_water)}
                        if water is not None else {}), "coordinates": state}, solvent)
 
 
@@ -254,13 +255,13 @@ def built_system(results: Results, after: str | None) -> "BuiltSystem":
 
 
 def _state(results: Results, solute: "Solute", after: str | None,
-           frame: int | None) -> "tuple[np.ndarray, np.ndarray, np.ndarray]":
+           frame: int | None) -> "tuple[np.ndarray, np.ndarray, np.ndarray | StoredPositions]":
     """(n, 3) of the solute with its molecules together as they were built, the box (3,), and (atoms, 3) of all atoms
     that are there: in the shards, at the end of a phase, or in a frame of it."""
     from chromabuild.export.frame import gathered, read_frame
-    from chromabuild.shards import read_shards
+    from chromabuild.shards import store_shards
 
-    built_box, built = read_shards(results.folder / "shards")
+    built_box, built = store_shards(results.folder / "shards")
     n = solute.n_atoms
     if after is None:
         return built[:n], built_box, built
@@ -278,7 +279,7 @@ def _state(results: Results, solute: "Solute", after: str | None,
     return gathered(position[:n], solute, box, built[:n]), box, position
 
 
-def _solvent(results: Results, position: "np.ndarray", box: "np.ndarray", solute: "Solute",
+def _solvent(results: Results, position: "np.ndarray | StoredPositions", box: "np.ndarray", solute: "Solute",
              distance: float) -> "list[SolventKind]":
     """Waters and ions within a distance of a solute."""
     from chromabuild.export.solvent import solvent_near
