@@ -53,7 +53,8 @@ def main() -> None:
                 atoms = json.loads((build / "results" / "shards" / "manifest.json").read_text())["atoms"]
                 table.row(program, atoms, 1000 * used.memory, used.cpu, size / 1e6)
                 subprocess.run(["rm", "-r", target], check=True)
-    given.builds = None  # results name no folders of a machine
+    if given.builds:
+        given.builds = given.edges = None  # results name no folders of a machine
     benchmark.finish()
 
 

@@ -3,19 +3,16 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
+from chromabuild.export.blocks import ATOMS_AT_ONCE
 from chromabuild.export.psf import ResidueLabel, labelled_runs
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
+from chromabuild.molecule.solute import Solute
+from chromabuild.shards import StoredPositions
 from chromabuild.shards.selection import parse_selection
-
-if TYPE_CHECKING:
-    from chromabuild.export.system import BuiltSystem
-
-_ATOMS_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -85,17 +82,22 @@ class _Copies:
         return np.array([number for _, number in self._labels])[self.residue]
 
 
-def molecules_chosen(system: "BuiltSystem", text: str) -> ChosenMolecules:
-    """The molecules of which a selection has an atom.
+def molecules_chosen(text: str, topology: Topology, solute: Solute | None, position: np.ndarray | StoredPositions,
+                     box: np.ndarray) -> ChosenMolecules:
+    """The molecules of which a selection has an atom; other arguments as a ``BuiltSystem`` has them.
 
     One block of molecules at a time is looked at. Raises BadInputError for a selection that cannot be understood or
     chooses nothing.
     """
     wanted = parse_selection(text)
-    wanted.look_around(lambda: (atoms for _, atoms in _copies(system)), system.box)
-    found: list[list[np.ndarray]] = [[] for _ in system.topology.run_count]
+
+    def blocks() -> Iterator[tuple[int, _Copies]]:
+        return _copies(topology, solute, position)
+
+    wanted.look_around(lambda: (atoms for _, atoms in blocks()), box)
+    found: list[list[np.ndarray]] = [[] for _ in topology.run_count]
     selected = 0
-    for run, atoms in _copies(system):
+    for run, atoms in blocks():
         chosen = wanted(atoms)
         selected += int(chosen.sum())
         found[run].append(atoms.first + np.flatnonzero(chosen.reshape(atoms.count, -1).any(axis=1)))
@@ -104,12 +106,13 @@ def molecules_chosen(system: "BuiltSystem", text: str) -> ChosenMolecules:
     return ChosenMolecules([np.concatenate([np.zeros(0, dtype=np.int64), *parts]) for parts in found], selected)
 
 
-def _copies(system: "BuiltSystem") -> Iterator[tuple[int, _Copies]]:
+def _copies(topology: Topology, solute: Solute | None, position: np.ndarray | StoredPositions
+            ) -> Iterator[tuple[int, _Copies]]:
     """All molecules, by run, in blocks."""
-    for run, (template, count, first, label) in enumerate(labelled_runs(system.topology, system.solute)):
+    for run, (template, count, first, label) in enumerate(labelled_runs(topology, solute)):
         n = template.n_atoms
-        at_once = max(1, _ATOMS_AT_ONCE // n)
+        at_once = max(1, ATOMS_AT_ONCE // n)
         for start in range(0, count, at_once):
             copies = min(at_once, count - start)
             begin = first + start * n
-            yield run, _Copies(template, label, start, copies, system.position[begin:begin + copies * n])
+            yield run, _Copies(template, label, start, copies, position[begin:begin + copies * n])

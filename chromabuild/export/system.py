@@ -34,10 +34,14 @@ class BuiltSystem:
             raise IntegrityError(f"there are positions of {len(self.position)} atoms and a force field of "
                                  f"{self.topology.n_atoms}: run chromabuild topology again")
 
+    def chosen(self, selection: str) -> ChosenMolecules:
+        """The molecules of which a selection has an atom. Raises BadInputError as ``molecules_chosen`` does."""
+        return molecules_chosen(selection, self.topology, self.solute, self.position, self.box)
+
     def part(self, selection: str) -> "BuiltSystem":
         """The molecules of which a selection has an atom, whole and alone. Raises BadInputError as
         ``molecules_chosen`` does."""
-        return self.of_molecules(molecules_chosen(self, selection))
+        return self.of_molecules(self.chosen(selection))
 
     def of_molecules(self, chosen: ChosenMolecules) -> "BuiltSystem":
         """These molecules alone, in the same order and the same box."""

@@ -55,9 +55,7 @@ def export_results(settings: Settings, program: Program, folder: Path | None = N
     told: Summary = {}
     phases, held = _protocol(settings, after) if part != "solute" else ((), [])
     if part != "system":
-        from chromabuild.export.selection import molecules_chosen
-
-        chosen = molecules_chosen(system, part)
+        chosen = system.chosen(part)
         whole, system = system, system.of_molecules(chosen)
         phases, held, dropped = _protocol_of_part(phases, held, whole, chosen, system)
         told = {"part": part, "selected atoms": chosen.selected,

@@ -13,7 +13,6 @@ from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber import export_amber
 from chromabuild.export.gromacs import export_gromacs
 from chromabuild.export.openmm_files import export_openmm
-from chromabuild.export.selection import molecules_chosen
 from chromabuild.export.system import BuiltSystem
 from chromabuild.simulate.openmm_engine import nonbonded_options, system_from_topology
 
@@ -71,7 +70,7 @@ def test_molecules_are_those_that_brute_force_finds(whole, wanted, part):
 
 def test_atoms_keep_their_places(whole, wanted):
     built = BuiltSystem(whole.topology, whole.position, whole.box)
-    chosen = molecules_chosen(built, SELECTION)
+    chosen = built.chosen(SELECTION)
     place = {atom: k for k, atom in enumerate(wanted.tolist())}
     for atom in range(0, whole.topology.n_atoms, 7):
         assert chosen.place(whole.topology, atom) == place.get(atom)
