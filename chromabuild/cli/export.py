@@ -1,6 +1,5 @@
 """`chromabuild export PROGRAM`."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,14 +26,9 @@ export = typer.Typer(name="export", no_args_is_help=True,
 app.add_typer(export)
 
 
-class Part(StrEnum):
-    """What is exported."""
-
-    system = "system"
-    solute = "solute"
-
-
-PartOption = Annotated[Part, typer.Option(help="The whole system, or the solute alone, without a protocol.")]
+PartOption = Annotated[str, typer.Option(
+    metavar="solute|system|SELECTION", help="The whole system; the solute alone, without a protocol; or the molecules "
+    'that a selection touches, e.g. "within 8 of protein".')]
 AfterOption = Annotated[str | None, typer.Option(
     metavar="PHASE", help="Coordinates and velocities at the end of this phase, and the phases after it.",
     show_default="as built")]
@@ -61,18 +55,19 @@ _HELP: "dict[Program, tuple[str, str]]" = {
                "for each phase of the protocol.",
                "run.sh runs the phases in turn. energy.in gives the energies of the coordinates, to compare.")}
 """What is written, and what it is for."""
-_MORE_EXAMPLES: "dict[Program, str]" = {"gromacs": "\n  chromabuild export gromacs --part solute"}
+_MORE_EXAMPLES: "dict[Program, str]" = {"gromacs": "\n  chromabuild export gromacs --part solute"
+                                              "\n  chromabuild export gromacs --part \"solute or within 8 of dna\""}
 
 
 def _add_command(program: "Program") -> None:
     """The command of a program; all have the same options."""
     @command
     def run(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
-            part: PartOption = Part.system, after: AfterOption = None, output: OutputOption = None,
+            part: PartOption = "system", after: AfterOption = None, output: OutputOption = None,
             force: ForceOption = False, json: JsonOption = False) -> None:
         from chromabuild.pipeline.export import export_results
 
-        summary = export_results(load(config, overrides, seed), program, output, part.value, after, force)
+        summary = export_results(load(config, overrides, seed), program, output, part, after, force)
         files = summary["files"]
         scripts = [name for name in files if name in ("run.sh", "run.py")]
         show(summary, json, [*summary_lines({key: value for key, value in summary.items() if key != "files"}),

@@ -31,6 +31,9 @@ RanksOption = Annotated[int | None, typer.Option(
 ThreadsOption = Annotated[int | None, typer.Option(
     "--threads", "-t", min=1, show_default="all cores allowed to this process; with --machine 1",
     help="Threads that build; with --machine threads of a rank.")]
+GpuMemoryOption = Annotated[float | None, typer.Option(
+    "--gpu-memory", min=0, metavar="GB", show_default="that of the GPUs here",
+    help="Memory of a GPU that the dynamics will run on: is OpenMM there the engine?")]
 
 
 @app.command()
@@ -40,6 +43,7 @@ def plan(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed:
          ranks_per_node: RanksOption = None, fold: Annotated[bool | None, typer.Option(
              "--fold/--no-fold", show_default="where it is a matter of seconds and tells more",
              help="Fold the fibre first, in memory, as the build will: the box is then that of the build.")] = None,
+         gpu_memory: GpuMemoryOption = None,
          json: JsonOption = False) -> None:
     """Estimate atoms, box, memory, disk and time.
 
@@ -50,12 +54,14 @@ def plan(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed:
     Files that the present settings no longer make are named and not taken into account. Changes that would save atoms
     are named with what they save.
     Times are for this machine, whose speed is measured in a second; with --machine those of the dynamics come from
-    measured steps and a simulation of the network. The engine that is named is OpenMM where it finds a GPU.
+    measured steps and a simulation of the network. The engine that is named is OpenMM where there is a GPU whose
+    memory holds the system; --gpu-memory plans for one that is not here.
 
     \b
     Examples:
       chromabuild plan --set solvate.padding=15
       chromabuild plan --fold
+      chromabuild plan --gpu-memory 80
       chromabuild plan --machine list
       chromabuild plan --machine infiniband --nodes 16
     """
@@ -66,7 +72,7 @@ def plan(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed:
         show({"machines": [entry.model_dump() for entry in machines]}, json, listing(machines))
         return
     if machine is None:
-        show(*_plan_here(load(config, overrides, seed), thread_count(threads), fold, json))
+        show(*_plan_here(load(config, overrides, seed), thread_count(threads), fold, gpu_memory, json))
         return
     from chromabuild.pipeline.chain import stale_files
     from chromabuild.pipeline.plan import cost_on, estimate, likely_job
@@ -85,7 +91,8 @@ def plan(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed:
          [*build.locus_lines(), "", *cost.lines()])
 
 
-def _plan_here(settings: "Settings", threads: int, fold: bool | None, json: bool) -> "tuple[Summary, bool, list[str]]":
+def _plan_here(settings: "Settings", threads: int, fold: bool | None, gpu_memory: float | None, json: bool
+               ) -> "tuple[Summary, bool, list[str]]":
     """What ``show`` takes of a plan for this machine."""
     from chromabuild.base.machine import summary_of_machine
     from chromabuild.pipeline.chain import stale_files
@@ -106,7 +113,7 @@ def _plan_here(settings: "Settings", threads: int, fold: bool | None, json: bool
     result = estimate(settings, threads, folded, stale, speed, parts)
     found = obstacles(result, settings, STAGES_WITH_LIMITS)
     certain = "not here" if fold or is_known else "not here if the box is that large"
-    choice, here = sensible_engine(result), summary_of_machine(settings.output)
+    choice, here = sensible_engine(result, settings, gpu_memory), summary_of_machine(settings.output)
     saved = savings(settings, threads, result, speed, parts)
     old = [f"stale, to be made again: {', '.join(stale)}"] if stale else []
     summary = {**result.as_dict(), "engine": choice.as_dict(), "obstacles": found, "stale": list(stale),

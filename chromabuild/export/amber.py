@@ -5,20 +5,21 @@ Trajectory/Restart Convention 1.0, revision B. Units of AMBER are ours, but for 
 18.2223, and angles, which are in radian.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 import numpy as np
-from scipy.io import netcdf_file
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber_control import END_PAIRS_NAME, end_pair_restraints, phase_control
 from chromabuild.export.amber_terms import SCEE, SCNB, pair_keys, refuse_charmm_terms, scales_of_pairs
+from chromabuild.export.blocks import atom_blocks, molecule_blocks, row_blocks, term_blocks, total
 from chromabuild.export.elements import ELEMENTS, nearest_element
+from chromabuild.export.netcdf_file import Variable, write_netcdf
 from chromabuild.export.parts import (
     heavy_hydrogens,
     held_groups,
@@ -27,7 +28,7 @@ from chromabuild.export.parts import (
     write_texts,
 )
 from chromabuild.export.system import BuiltSystem
-from chromabuild.forcefield.hydrogens import repartitioned_masses
+from chromabuild.forcefield.hydrogens import masses_of_molecules
 from chromabuild.forcefield.molecule_runs import MoleculeRuns
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.simulate.end_pairs import EndBond
@@ -110,11 +111,11 @@ def write_prmtops(system: BuiltSystem, folder: Path, factor: float) -> list[Path
         raise BadInputError(f"{topology.n_atoms:,} atoms are too many for a prmtop (at most {LARGEST:,}): export "
                             "--part solute")
     terms = [_terms_of(topology, template) for template in topology.templates]
-    used = np.unique(topology.per_atom("lj_type"))
+    used = np.unique(np.concatenate([topology.templates[t].lj_type for t in np.unique(topology.run_template)]))
     folder.mkdir(parents=True, exist_ok=True)
-    masses = {"system": topology.masses()}
+    masses = {"system": [template.mass for template in topology.templates]}
     if factor != 1:
-        masses["heavy"] = repartitioned_masses(topology, factor)
+        masses["heavy"] = masses_of_molecules(topology, factor)
     for name, mass in masses.items():
         with atomic_path(folder / f"{name}.prmtop") as part, open(part, "w", encoding="ascii") as file:
             _write_prmtop(file, system, terms, used, mass)
@@ -200,45 +201,53 @@ def _paths(template: MoleculeTemplate, pairs: np.ndarray) -> np.ndarray:
 
 
 def _write_prmtop(file: TextIO, system: BuiltSystem, terms: Sequence[_Terms], used: np.ndarray,
-                  mass: np.ndarray) -> None:
-    """``used``: the Lennard-Jones types that atoms have; readers take the others for pairs out of the rule."""
-    topology = system.topology
+                  mass: Sequence[np.ndarray]) -> None:
+    """``used``: the Lennard-Jones types that atoms have; readers take the others for pairs out of the rule. ``mass``:
+    of the atoms of each kind of molecule."""
+    topology, templates = system.topology, system.topology.templates
     n_types = len(used)
-    bond_types, bonds = _of_system(topology, [(one.bonds, one.bond_values) for one in terms])
-    angle_types, angles = _of_system(topology, [(one.angles, one.angle_values) for one in terms])
-    signed = [(_signed(one), one.dihedral_values) for one in terms]
-    dihedral_types, dihedrals = _of_system(topology, signed)
-    excluded_count, excluded = _exclusions(topology)
-    is_hydrogen = (topology.masses() < HEAVIEST_HYDROGEN) & (topology.masses() > 0)
-    split = {name: (rows[has], rows[~has]) for name, rows in (("BONDS", bonds), ("ANGLES", angles),
-                                                              ("DIHEDRALS", dihedrals))
-             for has in [_touches(rows, is_hydrogen)]}
-    residues, names, pointers = _residues(topology)
-    molecules = np.concatenate([np.full(count, topology.templates[t].n_atoms) for t, count in zip(
-        topology.run_template.tolist(), topology.run_count.tolist(), strict=True)])
-    counts = [(len(a), len(b)) for a, b in split.values()]
+
+    def of_atoms(values: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
+        return atom_blocks(topology, values)
+
+    bonds = _TypedTerms.of([(one.bonds, one.bond_values) for one in terms])
+    angles = _TypedTerms.of([(one.angles, one.angle_values) for one in terms])
+    dihedrals = _TypedTerms.of([(_signed(one), one.dihedral_values) for one in terms])
+    bond_types, angle_types, dihedral_types = (one.types for one in (bonds, angles, dihedrals))
+    exclusions = [_exclusions(template) for template in templates]
+    of_used = [templates[t] for t in np.unique(topology.run_template)]
+    counts = [tuple(one.count(topology, has) for has in (True, False)) for one in (bonds, angles, dihedrals)]
+    residues = total(topology, [len(template.residue_name) for template in templates])
     pointers_of_file = [
         topology.n_atoms, n_types, counts[0][0], counts[0][1], counts[1][0], counts[1][1], counts[2][0], counts[2][1],
-        0, 0, len(excluded), residues, counts[0][1], counts[1][1], counts[2][1], len(bond_types), len(angle_types),
+        0, 0, total(topology, [len(others) for _, others in exclusions]), residues,
+        counts[0][1], counts[1][1], counts[2][1], len(bond_types), len(angle_types),
         len(dihedral_types), n_types, 0, 0, 0, 0, 0, 0, 0, 0, 1,
-        int(np.diff([*pointers, topology.n_atoms + 1]).max()), 0, 0]
-    element = nearest_element(topology.masses())
-    is_site = topology.masses() == 0
+        max(int(np.bincount(template.atom_residue).max()) for template in of_used), 0, 0]
+    element = [nearest_element(template.mass) for template in templates]
+    is_site = [template.mass == 0 for template in templates]
+    kinds = [np.searchsorted(used, template.lj_type) for template in templates]
+    number = np.array([row.number for row in ELEMENTS])
     file.write("%VERSION  VERSION_STAMP = V0001.000  DATE = 01/01/00  00:00:00\n")
     _write(file, "TITLE", "4s", ["chro", "mabu", "ild"])
     _write(file, "POINTERS", "8d", pointers_of_file)
-    _write(file, "ATOM_NAME", "4s", np.where(is_site, "EPW", topology.per_atom("atom_name").astype("U4")))
-    _write(file, "CHARGE", "16.8E", topology.charges() * CHARGE_UNIT)
-    _write(file, "ATOMIC_NUMBER", "8d", np.where(is_site, 0, np.array([row.number for row in ELEMENTS])[element]))
-    _write(file, "MASS", "16.8E", mass)
-    kinds = np.searchsorted(used, topology.per_atom("lj_type"))
-    _write(file, "ATOM_TYPE_INDEX", "8d", kinds + 1)
-    _write(file, "NUMBER_EXCLUDED_ATOMS", "8d", excluded_count)
+    _write(file, "ATOM_NAME", "4s", of_atoms([np.where(site, "EPW", template.atom_name.astype("U4"))
+                                              for site, template in zip(is_site, templates, strict=True)]))
+    _write(file, "CHARGE", "16.8E", of_atoms([template.charge * CHARGE_UNIT for template in templates]))
+    _write(file, "ATOMIC_NUMBER", "8d", of_atoms([np.where(site, 0, number[row])
+                                                  for site, row in zip(is_site, element, strict=True)]))
+    _write(file, "MASS", "16.8E", of_atoms(mass))
+    _write(file, "ATOM_TYPE_INDEX", "8d", of_atoms([kind + 1 for kind in kinds]))
+    _write(file, "NUMBER_EXCLUDED_ATOMS", "8d", of_atoms([behind for behind, _ in exclusions]))
     first, second = np.meshgrid(np.arange(n_types), np.arange(n_types), indexing="ij")
     low, high = np.minimum(first, second), np.maximum(first, second)
     _write(file, "NONBONDED_PARM_INDEX", "8d", (high * (high + 1) // 2 + low + 1).ravel())
-    _write(file, "RESIDUE_LABEL", "4s", names)
-    _write(file, "RESIDUE_POINTER", "8d", pointers)
+    names = [np.array([_WATER]) if template.rigid_water else template.residue_name.astype("U4")
+             for template in templates]
+    _write(file, "RESIDUE_LABEL", "4s", atom_blocks(topology, names))
+    _write(file, "RESIDUE_POINTER", "8d", term_blocks(topology, [
+        np.searchsorted(template.atom_residue, np.arange(len(template.residue_name)))[:, None]
+        for template in templates], base=1))
     for title, types, columns in (("BOND", bond_types, ("FORCE_CONSTANT", "EQUIL_VALUE")),
                                   ("ANGLE", angle_types, ("FORCE_CONSTANT", "EQUIL_VALUE")),
                                   ("DIHEDRAL", dihedral_types, ("FORCE_CONSTANT", "PERIODICITY", "PHASE"))):
@@ -250,24 +259,27 @@ def _write_prmtop(file: TextIO, system: BuiltSystem, terms: Sequence[_Terms], us
     rows, columns = np.tril_indices(n_types)
     _write(file, "LENNARD_JONES_ACOEF", "16.8E", topology.lj_c12[used[rows], used[columns]])
     _write(file, "LENNARD_JONES_BCOEF", "16.8E", topology.lj_c6[used[rows], used[columns]])
-    for name, (with_hydrogen, without) in split.items():
-        _write(file, f"{name}_INC_HYDROGEN", "8d", with_hydrogen.ravel())
-        _write(file, f"{name}_WITHOUT_HYDROGEN", "8d", without.ravel())
-    _write(file, "EXCLUDED_ATOMS_LIST", "8d", excluded)
+    for name, one in (("BONDS", bonds), ("ANGLES", angles), ("DIHEDRALS", dihedrals)):
+        _write(file, f"{name}_INC_HYDROGEN", "8d", one.rows(topology, True))
+        _write(file, f"{name}_WITHOUT_HYDROGEN", "8d", one.rows(topology, False))
+    _write(file, "EXCLUDED_ATOMS_LIST", "8d", _excluded_lists(topology, exclusions))
     for title in ("HBOND_ACOEF", "HBOND_BCOEF", "HBCUT"):
         _write(file, title, "16.8E", [])
-    names = np.array([name[:4] for name in topology.lj_name[used].astype("U8")])[kinds]
-    _write(file, "AMBER_ATOM_TYPE", "4s", np.where(is_site, "EP", names))
-    _write(file, "TREE_CHAIN_CLASSIFICATION", "4s", np.full(topology.n_atoms, "BLA"))
+    type_names = np.array([name[:4] for name in topology.lj_name[used].astype("U8")])
+    _write(file, "AMBER_ATOM_TYPE", "4s", of_atoms([
+        np.where(site, "EP", type_names[np.minimum(kind, n_types - 1)])
+        for site, kind in zip(is_site, kinds, strict=True)]))
+    _write(file, "TREE_CHAIN_CLASSIFICATION", "4s", of_atoms([np.full(t.n_atoms, "BLA") for t in templates]))
     for title in ("JOIN_ARRAY", "IROTAT"):
-        _write(file, title, "8d", np.zeros(topology.n_atoms, dtype=int))
+        _write(file, title, "8d", of_atoms([np.zeros(t.n_atoms, dtype=int) for t in templates]))
     solute_molecules, solute_residues = _solute_size(topology)
-    _write(file, "SOLVENT_POINTERS", "8d", [solute_residues, len(molecules), solute_molecules + 1])
-    _write(file, "ATOMS_PER_MOLECULE", "8d", molecules)
+    _write(file, "SOLVENT_POINTERS", "8d", [solute_residues, int(topology.run_count.sum()), solute_molecules + 1])
+    _write(file, "ATOMS_PER_MOLECULE", "8d", (np.full(count, templates[t].n_atoms)
+                                              for t, _, count in molecule_blocks(topology)))
     _write(file, "BOX_DIMENSIONS", "16.8E", [90.0, *system.box])
     file.write("%FLAG RADIUS_SET\n%FORMAT(1a80)\n" + "Bondi radii (bondi)".ljust(80) + "\n")
     for title, values in (("RADII", [row.radius for row in ELEMENTS]), ("SCREEN", [row.screening for row in ELEMENTS])):
-        _write(file, title, "16.8E", np.array(values)[element])
+        _write(file, title, "16.8E", of_atoms([np.array(values)[row] for row in element]))
 
 
 def _signed(terms: _Terms) -> np.ndarray:
@@ -280,66 +292,66 @@ def _signed(terms: _Terms) -> np.ndarray:
     return np.column_stack([np.where(backwards[:, None], atoms[:, ::-1], atoms), ~terms.gives_pair, terms.is_improper])
 
 
-def _of_system(topology: Topology, kinds: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct rows of parameters, and all terms of the system: AMBER's numbers of the atoms' first coordinates, with
-    marks, and the number of the parameters from 1."""
-    width = kinds[0][1].shape[1]
-    types, which = np.unique(np.concatenate([values for _, values in kinds]).reshape(-1, width), axis=0,
-                             return_inverse=True)
-    which = which.ravel()
-    starts = np.concatenate([[0], np.cumsum([len(atoms) for atoms, _ in kinds])])
-    n_columns = min(kinds[0][0].shape[1], 4)
-    pieces = [np.empty((0, n_columns + 1), dtype=np.int64)]
-    for t, count, first in zip(topology.run_template.tolist(), topology.run_count.tolist(),
-                               topology.run_first_atom.tolist(), strict=False):
-        atoms = kinds[t][0].astype(np.int64)
-        if len(atoms) == 0:
-            continue
-        marks = atoms[:, 4:]
-        offsets = first + topology.templates[t].n_atoms * np.arange(count, dtype=np.int64)
-        rows = 3 * (atoms[None, :, :4] + offsets[:, None, None])
-        for column in range(marks.shape[1]):
-            rows[:, :, 2 + column] *= np.where(marks[:, column], -1, 1)
-        number = np.broadcast_to(which[starts[t]:starts[t + 1], None] + 1, (count, len(atoms), 1))
-        pieces.append(np.concatenate([rows, number], axis=2).reshape(-1, n_columns + 1))
-    return types, np.concatenate(pieces)
+@dataclass(frozen=True)
+class _TypedTerms:
+    """Terms of a kind of every kind of molecule, and the distinct parameters that they have."""
+
+    types: np.ndarray
+    """(types, parameters)."""
+    atoms: list[np.ndarray]
+    """(n, 2..6) from 0; behind four atoms the marks of dihedrals."""
+    number: list[np.ndarray]
+    """(n,) of the parameters, from 1."""
+
+    @classmethod
+    def of(cls, kinds: Sequence[tuple[np.ndarray, np.ndarray]]) -> "_TypedTerms":
+        """From atoms and parameters of each kind of molecule."""
+        width = kinds[0][1].shape[1]
+        types, which = np.unique(np.concatenate([values for _, values in kinds]).reshape(-1, width), axis=0,
+                                 return_inverse=True)
+        ends = np.cumsum([len(atoms) for atoms, _ in kinds])[:-1]
+        return cls(types, [atoms.astype(np.int64) for atoms, _ in kinds], np.split(which.ravel() + 1, ends))
+
+    def _chosen(self, topology: Topology, has_hydrogen: bool) -> list[np.ndarray]:
+        """Of each kind of molecule the terms with an atom of hydrogen, or those without."""
+        hydrogen = [(t.mass < HEAVIEST_HYDROGEN) & (t.mass > 0) for t in topology.templates]
+        return [np.flatnonzero(own[atoms[:, :4]].any(axis=1) == has_hydrogen)
+                for own, atoms in zip(hydrogen, self.atoms, strict=True)]
+
+    def count(self, topology: Topology, has_hydrogen: bool) -> int:
+        """How many the system has."""
+        return total(topology, [len(rows) for rows in self._chosen(topology, has_hydrogen)])
+
+    def rows(self, topology: Topology, has_hydrogen: bool) -> Iterator[np.ndarray]:
+        """AMBER's numbers of the first coordinates of the atoms, with marks, and the number of the parameters."""
+        chosen = self._chosen(topology, has_hydrogen)
+        for t, first, count in molecule_blocks(topology):
+            atoms, number = self.atoms[t][chosen[t]], self.number[t][chosen[t]]
+            if len(atoms) == 0:
+                continue
+            offsets = first + topology.templates[t].n_atoms * np.arange(count, dtype=np.int64)
+            rows = 3 * (atoms[None, :, :4] + offsets[:, None, None])
+            for column, marks in enumerate(atoms[:, 4:].T, 2):
+                rows[:, :, column] *= np.where(marks, -1, 1)
+            yield np.concatenate([rows, np.broadcast_to(number[:, None], (count, len(atoms), 1))], axis=2)
 
 
-def _touches(rows: np.ndarray, is_hydrogen: np.ndarray) -> np.ndarray:
-    """(n,) bool: rows with an atom of hydrogen."""
-    return is_hydrogen[np.abs(rows[:, :-1]) // 3].any(axis=1)
+def _exclusions(template: MoleculeTemplate) -> tuple[np.ndarray, np.ndarray]:
+    """How many atoms behind it each atom excludes, at least one, and who: from 0, -1 for none."""
+    n = template.n_atoms
+    pairs = np.sort(template.exclusion.astype(np.int64), axis=1)
+    nobody = np.setdiff1d(np.arange(n), pairs[:, 0])
+    pairs = np.vstack([pairs, np.column_stack([nobody, np.full(len(nobody), -1)])])
+    pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+    return np.bincount(pairs[:, 0], minlength=n), pairs[:, 1]
 
 
-def _exclusions(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
-    """How many atoms behind it each atom excludes, at least one, and who: from 1, 0 for none."""
-    counts, lists = [], []
-    for t, count, first in zip(topology.run_template.tolist(), topology.run_count.tolist(),
-                               topology.run_first_atom.tolist(), strict=False):
-        template = topology.templates[t]
-        n = template.n_atoms
-        pairs = np.sort(template.exclusion.astype(np.int64), axis=1)
-        nobody = np.setdiff1d(np.arange(n), pairs[:, 0])
-        pairs = np.vstack([pairs, np.column_stack([nobody, np.full(len(nobody), -1)])])
-        pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
-        counts.append(np.tile(np.bincount(pairs[:, 0], minlength=n), count))
-        offsets = first + 1 + n * np.arange(count, dtype=np.int64)
-        lists.append(np.where(pairs[:, 1] < 0, 0, pairs[:, 1] + offsets[:, None]).ravel())
-    return np.concatenate(counts), np.concatenate(lists)
-
-
-def _residues(topology: Topology) -> tuple[int, np.ndarray, np.ndarray]:
-    """Number of residues, their names, and their first atoms from 1."""
-    names, pointers = [], []
-    for t, count, first in zip(topology.run_template.tolist(), topology.run_count.tolist(),
-                               topology.run_first_atom.tolist(), strict=False):
-        template = topology.templates[t]
-        own = [_WATER] if template.rigid_water else template.residue_name.astype("U4")
-        names.append(np.tile(own, count))
-        starts = np.searchsorted(template.atom_residue, np.arange(len(template.residue_name)))
-        offsets = first + 1 + template.n_atoms * np.arange(count, dtype=np.int64)
-        pointers.append((starts + offsets[:, None]).ravel())
-    found = np.concatenate(names)
-    return len(found), found, np.concatenate(pointers)
+def _excluded_lists(topology: Topology, exclusions: Sequence[tuple[np.ndarray, np.ndarray]]) -> Iterator[np.ndarray]:
+    """Excluded atoms of all atoms, from 1, 0 for none."""
+    for t, first, count in molecule_blocks(topology):
+        others = exclusions[t][1]
+        offsets = first + 1 + topology.templates[t].n_atoms * np.arange(count, dtype=np.int64)
+        yield np.where(others < 0, 0, others + offsets[:, None])
 
 
 def _solute_size(topology: Topology) -> tuple[int, int]:
@@ -354,44 +366,46 @@ def _solute_size(topology: Topology) -> tuple[int, int]:
 
 
 def _write(file: TextIO, title: str, form: str, values: Iterable) -> None:
-    """A section, in the columns of its format."""
+    """A section, in the columns of its format; ``values``: numbers, or blocks of them."""
     per_line = _PER_LINE[form]
     declared = {"8d": "10I8", "16.8E": "5E16.8", "4s": "20a4"}[form]
     file.write(f"%FLAG {title}\n%FORMAT({declared})\n")
-    values = values.tolist() if isinstance(values, np.ndarray) else list(values)
     cell = {"8d": "%8d", "16.8E": "%16.8E", "4s": "%-4.4s"}[form]
-    whole = len(values) // per_line * per_line
-    block = per_line * 1000
-    for start in range(0, whole, block):
-        part = values[start:min(start + block, whole)]
-        file.write((cell * per_line + "\n") * (len(part) // per_line) % tuple(part))
-    if whole < len(values) or not values:
-        file.write(cell * (len(values) - whole) % tuple(values[whole:]) + "\n")
+    is_blocks = isinstance(values, Iterator)
+    rest, is_empty, block = [], True, per_line * 1000
+    for one in values if is_blocks else [np.asarray(values)]:
+        flat = rest + one.ravel().tolist()
+        whole = len(flat) // per_line * per_line
+        for start in range(0, whole, block):
+            part = flat[start:min(start + block, whole)]
+            file.write((cell * per_line + "\n") * (len(part) // per_line) % tuple(part))
+        rest, is_empty = flat[whole:], is_empty and not flat
+    if rest or is_empty:
+        file.write(cell * len(rest) % tuple(rest) + "\n")
 
 
 def write_restart(path: Path, system: BuiltSystem) -> None:
     """Write coordinates, velocities where there are any, and box as a NetCDF restart."""
-    with netcdf_file(path, "w", version=2) as file:
-        file.Conventions, file.ConventionVersion = b"AMBERRESTART", b"1.0"
-        file.title, file.application, file.program, file.programVersion = (b"chromabuild",) * 4
-        for name, size in (("spatial", 3), ("atom", len(system.position)), ("cell_spatial", 3), ("cell_angular", 3),
-                           ("label", 5)):
-            file.createDimension(name, size)
-        file.createVariable("spatial", "c", ("spatial",))[:] = np.array([b"x", b"y", b"z"])
-        file.createVariable("cell_spatial", "c", ("cell_spatial",))[:] = np.array([b"a", b"b", b"c"])
-        file.createVariable("cell_angular", "c", ("cell_angular", "label"))[:] = np.array(
-            [list("alpha"), list("beta "), list("gamma")], dtype="S1")
-        time = file.createVariable("time", "d", ())
-        time.units = b"picosecond"
-        time[()] = 0.0
-        for name, dimensions, values, unit in (
-                ("coordinates", ("atom", "spatial"), system.position, b"angstrom"),
-                *([("velocities", ("atom", "spatial"), system.velocity / TIME_UNIT, b"angstrom/picosecond")]
-                  if system.velocity is not None else []),
-                ("cell_lengths", ("cell_spatial",), system.box, b"angstrom"),
-                ("cell_angles", ("cell_angular",), np.full(3, 90.0), b"degree")):
-            variable = file.createVariable(name, "d", dimensions)
-            variable[:] = values
-            variable.units = unit
-            if name == "velocities":
-                variable.scale_factor = TIME_UNIT
+    def blocks(values: np.ndarray, unit: float = 1.0) -> Iterator[np.ndarray]:
+        return (values[rows] / unit for rows in row_blocks(len(values)))
+
+    def letters(*words: str) -> list[np.ndarray]:
+        return [np.array([list(word) for word in words], dtype="S1")]
+
+    atoms = ("atom", "spatial")
+    variables = [
+        Variable("spatial", ("spatial",), "S1", letters("xyz")), Variable("cell_spatial", ("cell_spatial",), "S1",
+                                                                          letters("abc")),
+        Variable("cell_angular", ("cell_angular", "label"), "S1", letters("alpha", "beta ", "gamma")),
+        Variable("time", (), ">f8", [np.zeros(1)], {"units": b"picosecond"}),
+        Variable("coordinates", atoms, ">f8", blocks(system.position), {"units": b"angstrom"}),
+        Variable("cell_lengths", ("cell_spatial",), ">f8", [system.box], {"units": b"angstrom"}),
+        Variable("cell_angles", ("cell_angular",), ">f8", [np.full(3, 90.0)], {"units": b"degree"})]
+    if system.velocity is not None:
+        variables.append(Variable("velocities", atoms, ">f8", blocks(system.velocity, TIME_UNIT),
+                                  {"units": b"angstrom/picosecond", "scale_factor": TIME_UNIT}))
+    about = {"Conventions": b"AMBERRESTART", "ConventionVersion": b"1.0",
+             **{name: b"chromabuild" for name in ("title", "application", "program", "programVersion")}}
+    sizes = {"spatial": 3, "atom": len(system.position), "cell_spatial": 3, "cell_angular": 3, "label": 5}
+    with open(path, "wb") as file:
+        write_netcdf(file, sizes, about, variables)

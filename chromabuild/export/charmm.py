@@ -10,7 +10,7 @@ from chromabuild.base.force_fields import FORCE_FIELDS
 from chromabuild.export.charmm_parameters import charmm_terms, parameter_text
 from chromabuild.export.psf import MoleculeEntries, write_entries
 from chromabuild.export.system import BuiltSystem
-from chromabuild.forcefield.hydrogens import repartitioned_masses
+from chromabuild.forcefield.hydrogens import masses_of_molecules
 from chromabuild.forcefield.topology_file import Topology
 from chromabuild.simulate.protocol import PlannedPhase
 
@@ -43,7 +43,7 @@ def write_charmm(system: BuiltSystem, folder: Path, factor: float = 1.0, counted
         part.write_text(text, encoding="ascii")
     masses = {"system": [template.mass for template in topology.templates]}
     if factor != 1:
-        masses["heavy"] = _masses(topology, factor)
+        masses["heavy"] = masses_of_molecules(topology, factor)
     for name, mass in masses.items():
         entries = [MoleculeEntries([one.decode() for one in template.atom_class.tolist()], own, term.bonds,
                                    term.dihedrals, np.empty((0, 4), dtype=np.int64), _FORMS)
@@ -55,12 +55,3 @@ def write_charmm(system: BuiltSystem, folder: Path, factor: float = 1.0, counted
 def psf_of(phase: PlannedPhase) -> str:
     """The file with the masses of a phase."""
     return "system.psf" if phase.hydrogen_mass_factor == 1 else "heavy.psf"
-
-
-def _masses(topology: Topology, factor: float) -> list[np.ndarray]:
-    """Of each kind of molecule, hydrogens heavier by a factor: those of its first copy."""
-    mass = repartitioned_masses(topology, factor)
-    result = [template.mass for template in topology.templates]
-    for t, first in zip(topology.run_template.tolist(), topology.run_first_atom.tolist(), strict=False):
-        result[t] = mass[first:first + topology.templates[t].n_atoms]
-    return result

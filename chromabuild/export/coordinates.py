@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from chromabuild.base.files import atomic_path
+from chromabuild.export.blocks import atom_blocks
 from chromabuild.export.psf import labelled_runs
 from chromabuild.export.system import BuiltSystem
 
@@ -29,12 +30,18 @@ def write_crd(path: Path, system: BuiltSystem) -> None:
 
 
 def write_pdb(path: Path, system: BuiltSystem, occupancy: np.ndarray | None = None) -> None:
-    """Write a PDB of all atoms, told apart by their order; ``occupancy``: (n,) what its column has, 0 unless given."""
-    topology = system.topology
-    values = np.zeros(topology.n_atoms) if occupancy is None else occupancy
-    names = np.char.decode(topology.per_atom("atom_name"), "ascii").tolist()
+    """Write a PDB of all atoms, told apart by their order; ``occupancy``: what its column has, of the
+    first atoms or of all; 0 unless given."""
+    topology, k = system.topology, 0
+    given = np.zeros(0) if occupancy is None else occupancy
     with atomic_path(path) as part, open(part, "w", encoding="ascii") as file:
-        for k, (name, (x, y, z), value) in enumerate(zip(names, system.position.tolist(), values.tolist(),
-                                                         strict=True), 1):
-            file.write(f"ATOM  {k % 100_000:5d} {name:>4.4s} UNK X   1    {x:8.3f}{y:8.3f}{z:8.3f}{value:6.2f}  0.00\n")
+        for names in atom_blocks(topology, [np.char.decode(t.atom_name, "ascii") for t in topology.templates]):
+            values = np.zeros(len(names))
+            own = given[k:k + len(names)]
+            values[:len(own)] = own
+            rows = zip(names.tolist(), system.position[k:k + len(names)].tolist(), values.tolist(), strict=True)
+            file.writelines(
+                f"ATOM  {number % 100_000:5d} {name:>4.4s} UNK X   1    {x:8.3f}{y:8.3f}{z:8.3f}{value:6.2f}  0.00\n"
+                for number, (name, (x, y, z), value) in enumerate(rows, k + 1))
+            k += len(names)
         file.write("END\n")

@@ -14,6 +14,7 @@ from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber import prmtop_of, write_prmtops
 from chromabuild.export.amber_terms import refuse_sites
+from chromabuild.export.blocks import row_blocks
 from chromabuild.export.charmm import is_charmm, psf_of, write_charmm
 from chromabuild.export.coordinates import write_crd, write_pdb
 from chromabuild.export.genesis_parallel import FOLDER, parallel_files
@@ -35,7 +36,7 @@ from chromabuild.simulate.chromamd import (
     sections_of_restraints,
 )
 from chromabuild.simulate.end_pairs import EndBond
-from chromabuild.simulate.groups import BACKBONE, atoms_of_group
+from chromabuild.simulate.groups import BACKBONE, mask
 from chromabuild.simulate.openmm_engine import NonbondedOptions, nonbonded_options
 from chromabuild.simulate.protocol import PlannedPhase
 
@@ -115,9 +116,8 @@ def write_inpcrd(path: Path, system: BuiltSystem) -> None:
     """Write coordinates and box as AMBER's formatted coordinate file: six numbers of twelve columns a line."""
     with atomic_path(path) as part, open(part, "w", encoding="ascii") as file:
         file.write(f"chromabuild\n{len(system.position):6d}\n")
-        values = system.position.ravel().tolist()
-        for start in range(0, len(values), 60_000):
-            block = values[start:start + 60_000]
+        for rows in row_blocks(len(system.position)):  # an even number of atoms, but for the last
+            block = system.position[rows].ravel().tolist()
             lines = ("%12.7f" * 6 + "\n") * (len(block) // 6) + ("%12.7f" * 3 + "\n") * (len(block) % 6 // 3)
             file.write(lines % tuple(block))
         file.write(("%12.7f" * 6 + "\n") % (*system.box.tolist(), 90.0, 90.0, 90.0))
@@ -172,14 +172,21 @@ def _ramp(phase: PlannedPhase, period: int) -> dict[str, object]:
 
 def selection_of(group: str, topology: Topology) -> str:
     """The group in GENESIS' selection syntax, with the residues of the system counted from 1."""
-    residue = topology.residue_of_atom() + 1
-    chosen = np.unique(residue[atoms_of_group(group, topology)])
+    residues, named, first = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)], 1
+    for t, count in zip(topology.run_template.tolist(), topology.run_count.tolist(), strict=True):
+        template = topology.templates[t]
+        n = len(template.residue_name)
+        starts = first + n * np.arange(count, dtype=np.int64)[:, None]
+        for found, atoms in ((residues, mask(group, template)), (named, template.atom_name == b"C1'")):
+            if atoms.any():
+                found.append((starts + np.unique(template.atom_residue[atoms])).ravel())
+        first += n * count
+    chosen = np.concatenate(residues)
     if group != "backbone":
         text = _residues(chosen)
         return text if group == "solute" else f"heavy and ({text})"
-    is_dna = np.zeros(residue[-1] + 1, dtype=bool)
-    is_dna[residue[topology.of_atoms([t.atom_name == b"C1'" for t in topology.templates])]] = True
-    kinds: Mapping[str, np.ndarray] = {"dna": chosen[is_dna[chosen]], "protein": chosen[~is_dna[chosen]]}
+    is_dna = np.isin(chosen, np.concatenate(named))
+    kinds: Mapping[str, np.ndarray] = {"dna": chosen[is_dna], "protein": chosen[~is_dna]}
     return " or ".join(f"(({' or '.join(f'an:{name}' for name in BACKBONE[kind])}) and ({_residues(rows)}))"
                        for kind, rows in kinds.items() if len(rows))
 

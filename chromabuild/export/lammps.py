@@ -4,7 +4,7 @@ Formats and units: LAMMPS manual, "read_data", "units real" (kcal/mol, angstrom,
 fourier`` has the form of our torsions, and bonds and angles are k (x - x0)^2 as ours.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -16,6 +16,7 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber_terms import SCEE, SCNB, pair_keys, refuse_charmm_terms, refuse_sites, scales_of_pairs
+from chromabuild.export.blocks import molecule_blocks, row_blocks
 from chromabuild.export.lammps_input import RigidTypes, energy_input, phase_input, settings_input, styles_input
 from chromabuild.export.parts import (
     heavy_hydrogens,
@@ -25,7 +26,7 @@ from chromabuild.export.parts import (
     write_texts,
 )
 from chromabuild.export.system import BuiltSystem
-from chromabuild.forcefield.hydrogens import repartitioned_masses
+from chromabuild.forcefield.hydrogens import masses_of_molecules
 from chromabuild.forcefield.molecule_runs import MoleculeRuns
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.simulate.end_pairs import EndBond
@@ -83,15 +84,20 @@ def export_lammps(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, 
     factor = heavy_hydrogens(phases, "LAMMPS")
     groups = held_groups(phases, topology)
     options = nonbonded_options(dynamics, system.box)
-    mass, heavy = topology.masses(), repartitioned_masses(topology, factor)
-    kinds, kind = np.unique(np.column_stack([topology.per_atom("lj_type"), mass, heavy]), axis=0, return_inverse=True)
+    used = np.unique(topology.run_template).tolist()
+    heavy = masses_of_molecules(topology, factor)
+    kinds, which = np.unique(np.concatenate([np.column_stack([
+        topology.templates[t].lj_type, topology.templates[t].mass, heavy[t]]) for t in used]), axis=0,
+        return_inverse=True)
+    kind = dict(zip(used, np.split(which.ravel(), np.cumsum([topology.templates[t].n_atoms for t in used])[:-1]),
+                    strict=True))
     bonds = _Table.of([np.column_stack([t.bond_k, t.bond_r0, _is_rigid(t)]) for t in topology.templates])
     angles = _Table.of([np.column_stack([t.angle_k, t.angle_theta0, np.full(len(t.angle_k), t.rigid_water)])
                         for t in topology.templates])
     torsions = _Table.of([np.column_stack([t.dihedral_k, t.dihedral_n, t.dihedral_phase]) for t in topology.templates])
     folder.mkdir(parents=True, exist_ok=True)
     with atomic_path(folder / "system.data") as part, open(part, "w", encoding="ascii") as file:
-        _write_data(file, system, kinds, kind.ravel(), bonds, angles, torsions)
+        _write_data(file, system, kinds, kind, bonds, angles, torsions)
     ranges = MoleculeRuns.of(topology).ranges(dynamics.trajectory_selection)
     texts = {"start.in": styles_input(topology, kinds[:, 0].astype(int), options, groups, ranges),
              "settings.in": settings_input(topology.coulomb_constant, dynamics, options),
@@ -142,9 +148,10 @@ def _is_rigid(template: MoleculeTemplate) -> np.ndarray:
     return np.isin(*(pair_keys(atoms, template.n_atoms) for atoms in (template.bond_atoms, template.constraint_atoms)))
 
 
-def _write_data(file: TextIO, system: BuiltSystem, kinds: np.ndarray, kind: np.ndarray, bonds: _Table, angles: _Table,
-                torsions: _Table) -> None:
-    """``kinds``: (types, 3) Lennard-Jones type and masses of the types of atoms; ``kind``: (n,) from 0."""
+def _write_data(file: TextIO, system: BuiltSystem, kinds: np.ndarray, kind: Mapping[int, np.ndarray], bonds: _Table,
+                angles: _Table, torsions: _Table) -> None:
+    """``kinds``: (types, 3) Lennard-Jones type and masses of the types of atoms; ``kind``: those of the atoms of each
+    kind of molecule, from 0."""
     topology = system.topology
     terms = (("Bond", "bond", bonds), ("Angle", "angle", angles), ("Dihedral", "dihedral", torsions))
     count = topology.run_count
@@ -161,15 +168,25 @@ def _write_data(file: TextIO, system: BuiltSystem, kinds: np.ndarray, kind: np.n
     for title, _, table in terms:
         form = "1 %.10g %d %.10g" if title == "Dihedral" else "%.10g %.10g"
         _section(file, f"{title} Coeffs", form, table.values[:, :form.count("%")].T)
-    molecule = np.repeat(np.arange(1, count.sum() + 1), np.concatenate(
-        [np.full(n, topology.templates[t].n_atoms) for t, n in zip(topology.run_template, count, strict=True)]))
-    _section(file, "Atoms # full", "%d %d %.8g %.6f %.6f %.6f", [molecule, kind + 1, topology.charges(),
-                                                                *system.position.T])
+    _numbered(file, "Atoms # full", "%d %d %.8g %.6f %.6f %.6f", _atoms(system, kind))
     if system.velocity is not None:
-        _section(file, "Velocities", "%.8g %.8g %.8g", system.velocity.T / 1000)
+        _numbered(file, "Velocities", "%.8g %.8g %.8g", (system.velocity[rows] / 1000
+                                                       for rows in row_blocks(topology.n_atoms)))
     for title, name, table in terms:
         width = {"bond": 2, "angle": 3, "dihedral": 4}[name]
         _numbered(file, f"{title}s", "%d" + " %d" * width, _terms(topology, name, table))
+
+
+def _atoms(system: BuiltSystem, kind: Mapping[int, np.ndarray]) -> Iterator[np.ndarray]:
+    """(atoms, 6) molecule and type, both from 1, charge and place, some molecules at a time."""
+    molecules = 0
+    for t, first, count in molecule_blocks(system.topology):
+        template = system.topology.templates[t]
+        n = template.n_atoms
+        yield np.column_stack([
+            np.repeat(np.arange(molecules + 1, molecules + count + 1), n), np.tile(kind[t] + 1, count),
+            np.tile(template.charge, count), system.position[first:first + count * n]])
+        molecules += count
 
 
 def _terms(topology: Topology, name: str, table: _Table) -> Iterator[np.ndarray]:

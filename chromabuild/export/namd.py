@@ -16,6 +16,7 @@ from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber import prmtop_of, write_prmtops
 from chromabuild.export.amber_terms import SCEE, SCNB, refuse_sites
+from chromabuild.export.blocks import row_blocks
 from chromabuild.export.charmm import is_charmm, psf_of, write_charmm
 from chromabuild.export.coordinates import write_pdb
 from chromabuild.export.parts import (
@@ -33,6 +34,8 @@ from chromabuild.simulate.protocol import PlannedPhase
 
 LONGEST_CYCLE = 20
 """Steps between assignments of atoms to patches: at most, and a divisor of the steps of a run."""
+_WHOLE = 100.0
+"""In the column of occupancy, which has two decimals, for all of a phase's restraints together."""
 
 
 def export_namd(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, phases: Sequence[PlannedPhase] = (),
@@ -41,9 +44,10 @@ def export_namd(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, ph
     of ``phases``, a configuration into ``folder``, which is made, and ``run.sh``; gives their paths.
 
     In a force field of CHARMM ``system.psf``, ``system.prm`` and ``system.pdb`` take the place of the prmtop. A phase
-    whose restraints change becomes ten; ``NAME_held.pdb`` has the constants of restraints in its column of occupancy;
-    where hydrogens are heavy, ``heavy.prmtop`` or ``heavy.psf`` has their masses. Raises BadInputError as
-    ``write_prmtops`` and ``write_charmm`` do, for several masses of hydrogen, and for a restraint on nothing.
+    whose restraints change becomes ten; ``NAME_held.pdb`` has the shares of restraints in its column of occupancy, also
+    for later phases with the same shares. Where hydrogens are heavy, ``heavy.prmtop`` or ``heavy.psf`` has their
+    masses. Raises BadInputError as ``write_prmtops`` and ``write_charmm`` do, for several masses of hydrogen, and for a
+    restraint on nothing.
     """
     refuse_sites(system.topology, "NAMD")
     factor = heavy_hydrogens(phases, "NAMD")
@@ -54,26 +58,30 @@ def export_namd(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, ph
         write_pdb(paths[-1], system)
     else:
         paths = write_prmtops(system, folder, factor)
-    binary = {"system.coor": system.position}
+    binary = {"system.coor": (system.position, 1.0)}
     if system.velocity is not None:
-        binary["system.vel"] = system.velocity / AKMA_VELOCITY
-    for name, values in binary.items():
+        binary["system.vel"] = (system.velocity, AKMA_VELOCITY)
+    for name, (values, unit) in binary.items():
         with atomic_path(folder / name) as part, open(part, "wb") as file:
             file.write(np.int32(len(values)).tobytes())
-            file.write(np.ascontiguousarray(values, dtype="<f8").tobytes())
+            for rows in row_blocks(len(values)):
+                file.write((np.asarray(values[rows], dtype="<f8") / unit).tobytes())
         paths.append(folder / name)
     options = nonbonded_options(dynamics, system.box)
     texts, lines = {"system.xsc": _cell(system)}, []
-    before = "system"
+    before, held = "system", {}
     for phase in with_constant_restraints(phases):
+        shares = _shares(phase)
+        if phase.restraints and shares not in held:
+            held[shares] = f"{phase.stem}_held.pdb"
+            write_held(folder / held[shares], system, shares, groups)
+            paths.append(folder / held[shares])
         texts[f"{phase.stem}.conf"] = phase_configuration(
-            phase, dynamics, options, seed, before, before != "system" or system.velocity is not None, charmm)
+            phase, dynamics, options, seed, before, before != "system" or system.velocity is not None, charmm,
+            held.get(shares))
         if phase.end_pairs:
             texts[f"{phase.stem}_end_pairs.txt"] = "".join(
                 f"bond {bond.atoms[0]} {bond.atoms[1]} {phase.end_pairs:g} {bond.length:g}\n" for bond in end_bonds)
-        if phase.restraints:
-            write_held(folder / f"{phase.stem}_held.pdb", system, phase, groups)
-            paths.append(folder / f"{phase.stem}_held.pdb")
         lines.append(f"[[ -f {phase.stem}.coor ]] || $NAMD {phase.stem}.conf >{phase.stem}.log\n")
         before = phase.stem
     if phases:
@@ -82,9 +90,9 @@ def export_namd(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, ph
 
 
 def phase_configuration(phase: PlannedPhase, dynamics: DynamicsSection, options: NonbondedOptions, seed: int,
-                        before: str, has_velocities: bool, charmm: bool = False) -> str:
+                        before: str, has_velocities: bool, charmm: bool = False, held: str | None = None) -> str:
     """The configuration of a phase with constant restraints, from the files ``before.coor``, ``.vel`` and ``.xsc``;
-    ``charmm``: with the files of CHARMM's force fields."""
+    ``charmm``: with the files of CHARMM's force fields; ``held``: the file of its restraints."""
     cycle = next(k for k in range(min(LONGEST_CYCLE, phase.steps), 0, -1) if phase.steps % k == 0)
     rows: dict[str, object] = {
         **({"paraTypeCharmm": "on", "structure": psf_of(phase), "parameters": "system.prm",
@@ -103,8 +111,8 @@ def phase_configuration(phase: PlannedPhase, dynamics: DynamicsSection, options:
         "outputEnergies": phase.output_period, "DCDfreq": phase.trajectory_period if phase.frames else 0,
         "DCDfile": f"{phase.stem}.dcd" if phase.frames else None, "restartfreq": 0}
     if phase.restraints:
-        rows |= {"constraints": "on", "consexp": 2, "consref": f"{phase.stem}_held.pdb",
-                 "conskfile": f"{phase.stem}_held.pdb", "conskcol": "O"}
+        rows |= {"constraints": "on", "consexp": 2, "consref": held, "conskfile": held, "conskcol": "O",
+                 "constraintScaling": f"{_constants(phase) / _WHOLE:.10g}"}
     if phase.end_pairs:
         rows |= {"extraBonds": "on", "extraBondsFile": f"{phase.stem}_end_pairs.txt"}
     runs = [f"minimize {phase.steps}"]
@@ -158,12 +166,24 @@ def _runs(phase: PlannedPhase, cycle: int, changed: Sequence[str]) -> list[str]:
     return lines
 
 
-def write_held(path: Path, system: BuiltSystem, phase: PlannedPhase, groups: Mapping[str, np.ndarray]) -> None:
-    """Write a PDB of all atoms whose column of occupancy has the constants of restraints, kcal/mol/angstrom^2."""
-    constant = np.zeros(system.topology.n_atoms)
-    for restraint in phase.restraints:
-        constant[groups[restraint.group]] += restraint.ends()[0]
-    write_pdb(path, system, constant)
+def _constants(phase: PlannedPhase) -> float:
+    """The sum of the constants of a phase's restraints, kcal/mol/angstrom^2."""
+    return sum(restraint.ends()[0] for restraint in phase.restraints)
+
+
+def _shares(phase: PlannedPhase) -> tuple[tuple[str, float], ...]:
+    """Groups, and the share of each in that sum: phases that have them in common share a file."""
+    whole = _constants(phase) or 1.0
+    return tuple((restraint.group, round(restraint.ends()[0] / whole, 6)) for restraint in phase.restraints)
+
+
+def write_held(path: Path, system: BuiltSystem, shares: Sequence[tuple[str, float]],
+               groups: Mapping[str, np.ndarray]) -> None:
+    """Write a PDB of all atoms whose column of occupancy has the shares of ``_WHOLE`` that restraints have."""
+    value = np.zeros(max((int(groups[group][-1]) for group, _ in shares), default=-1) + 1)
+    for group, share in shares:
+        value[groups[group]] += _WHOLE * share
+    write_pdb(path, system, value)
 
 
 def _cell(system: BuiltSystem) -> str:

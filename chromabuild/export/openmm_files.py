@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,7 @@ def export_openmm(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, 
     Raises BadInputError for a system that is too large, and for a restraint on nothing.
     """
     topology = system.topology
+    system = replace(system, position=np.asarray(system.position))
     if topology.n_atoms > LARGEST:
         raise BadInputError(f"{topology.n_atoms:,} atoms are too many for OpenMM's files (at most {LARGEST:,}): export "
                             "--part solute")

@@ -1,7 +1,7 @@
 """CHARMM PSF for other programs (extended columns, X-PLOR atom types), for systems that a text file can hold."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -11,6 +11,7 @@ import numpy as np
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
+from chromabuild.export.blocks import term_blocks, total
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.molecule.solute import MAX_RESIDUES_PER_SEGMENT, Solute, base_36
 
@@ -60,24 +61,24 @@ def write_entries(topology: Topology, path: str | Path, entries: Sequence[Molecu
     if n_atoms > MAX_ATOMS:
         raise BadInputError(f"{path}: {n_atoms:,} atoms are too many for a PSF (at most {MAX_ATOMS:,}): "
                             "give other programs a part of the system")
-    nothing = np.empty((0, 2), dtype=np.int64)
     with atomic_path(path) as part, open(part, "wb") as file:
         file.write(f"PSF EXT XPLOR NAMD\n\n{1:10d} !NTITLE\n* chromabuild, force field {topology.force_field}\n\n"
                    f"{n_atoms:10d} !NATOM\n".encode("ascii"))
         file.writelines(_atom_lines(topology, entries, solute, counted))
         file.write(b"\n")
-        _write_section(file, "!NBOND: bonds", _of_system(topology, [one.bonds for one in entries]), 4)
-        _write_section(file, "!NTHETA: angles", topology.term("angle")["atoms"], 3)
-        _write_section(file, "!NPHI: dihedrals", _of_system(topology, [one.dihedrals for one in entries]), 2)
-        _write_section(file, "!NIMPHI: impropers", np.concatenate([
-            _of_system(topology, [one.impropers for one in entries]), topology.term("improper")["atoms"]]), 2)
-        _write_section(file, "!NDON: donors", nothing, 4)
-        _write_section(file, "!NACC: acceptors", nothing, 4)
+        templates = topology.templates
+        _write_section(file, "!NBOND: bonds", topology, [[one.bonds for one in entries]], 4)
+        _write_section(file, "!NTHETA: angles", topology, [[t.angle_atoms for t in templates]], 3)
+        _write_section(file, "!NPHI: dihedrals", topology, [[one.dihedrals for one in entries]], 2)
+        _write_section(file, "!NIMPHI: impropers", topology, [[one.impropers for one in entries],
+                                                              [t.improper_atoms for t in templates]], 2)
+        for label in ("!NDON: donors", "!NACC: acceptors"):
+            _write_section(file, label, topology, [], 4)
         if empty_lists:
             _write_empty_lists(file, n_atoms)
-        cmap = topology.term("cmap")["atoms"]
-        if len(cmap):
-            _write_section(file, "!NCRTERM: cross-terms", np.hstack([cmap[:, :4], cmap[:, 1:]]), 1)
+        cross = [np.hstack([t.cmap_atoms[:, :4], t.cmap_atoms[:, 1:]]) for t in templates]
+        if total(topology, [len(rows) for rows in cross]):
+            _write_section(file, "!NCRTERM: cross-terms", topology, [cross], 1)
 
 
 def _entries(template: MoleculeTemplate, names: list[str]) -> MoleculeEntries:
@@ -101,17 +102,6 @@ def _entries(template: MoleculeTemplate, names: list[str]) -> MoleculeEntries:
         proper &= bonded[np.searchsorted(bonded, pairs)] == pairs
     return MoleculeEntries([names[kind] for kind in template.lj_type.tolist()], template.mass, template.bond_atoms,
                            rows[proper], rows[~proper])
-
-
-def _of_system(topology: Topology, of_template: Sequence[np.ndarray]) -> np.ndarray:
-    """(k, m) atoms of the whole system from those of each kind of molecule, (k, m) each."""
-    pieces = []
-    for t, count, start in zip(topology.run_template, topology.run_count, topology.run_first_atom[:-1], strict=True):
-        rows = of_template[t].astype(np.int64)
-        if len(rows):
-            offset = start + topology.templates[t].n_atoms * np.arange(count, dtype=np.int64)
-            pieces.append((rows + offset[:, None, None]).reshape(-1, rows.shape[1]))
-    return np.concatenate([np.empty((0, of_template[0].shape[1]), dtype=np.int64), *pieces])
 
 
 def _pair_keys(pairs: np.ndarray, n_atoms: int) -> np.ndarray:
@@ -229,18 +219,30 @@ def solvent_label(letter: str, index: int) -> tuple[str, int]:
     return letter + base_36(segment, 3), number + 1
 
 
-def _write_section(file: BinaryIO, label: str, atoms: np.ndarray, tuples_a_line: int) -> None:
-    """Index tuples, counted from 1, in columns of ten."""
-    file.write(f"{len(atoms):10d} {label}\n".encode("ascii"))
-    width = tuples_a_line * atoms.shape[1]
-    flat = atoms.ravel()
-    for start in range(0, len(flat), width * _ROWS_A_BLOCK):
-        text = _ten_columns(flat[start:start + width * _ROWS_A_BLOCK] + 1)
-        whole = len(text) // width * width
-        lines = text[:whole].reshape(-1, 10 * width)
-        file.write(np.pad(lines, ((0, 0), (0, 1)), constant_values=ord("\n")).tobytes())
-        if whole < len(text):
-            file.write(text[whole:].tobytes() + b"\n")
+def _write_section(file: BinaryIO, label: str, topology: Topology, kinds: Sequence[Sequence[np.ndarray]],
+                   tuples_a_line: int) -> None:
+    """Index tuples, counted from 1, in columns of ten; ``kinds``: one behind the other, each with the rows that every
+    kind of molecule has."""
+    count = sum(total(topology, [len(rows) for rows in of_template]) for of_template in kinds)
+    file.write(f"{count:10d} {label}\n".encode("ascii"))
+    _write_tuples(file, (rows for of_template in kinds for rows in term_blocks(topology, of_template, base=1)),
+                  tuples_a_line)
+
+
+def _write_tuples(file: BinaryIO, blocks: Iterable[np.ndarray], tuples_a_line: int) -> None:
+    """Tuples of indices, (k, m) a block, and an empty line."""
+    rest = np.empty(0, dtype=np.int64)  # of the last line that is not full yet
+    for rows in blocks:
+        width = tuples_a_line * rows.shape[1]
+        flat = np.concatenate([rest, rows.ravel()])
+        whole = len(flat) // width * width
+        for start in range(0, whole, width * _ROWS_A_BLOCK):
+            text = _ten_columns(flat[start:min(start + width * _ROWS_A_BLOCK, whole)])
+            lines = text.reshape(-1, 10 * width)
+            file.write(np.pad(lines, ((0, 0), (0, 1)), constant_values=ord("\n")).tobytes())
+        rest = flat[whole:]
+    if len(rest):
+        file.write(_ten_columns(rest).tobytes() + b"\n")
     file.write(b"\n")
 
 

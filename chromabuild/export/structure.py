@@ -53,7 +53,7 @@ def _with_solvent(categories: list[Category], solute: Solute, solvent: Sequence[
     first = max(entity_of_molecules(solute)) + 1
     chains = _solvent_chains(solute, solvent)
     names = ["water" if kind.is_water else f"{kind.residue} ion" for kind in solvent]
-    rows = {"entity": [(str(entity), "water" if kind.is_water else "non-polymer", "syn", name, str(len(kind.position)))
+    rows = {"entity": [(str(entity), "water" if kind.is_water else "non-polymer", "syn", name, str(kind.count))
                        for entity, (kind, name) in enumerate(zip(solvent, names, strict=True), first)],
             "struct_asym": [(chain, str(entity), "?") for entity, chain in enumerate(chains, first)]}
     nonpoly = [(str(entity), name, kind.residue) for entity, (kind, name) in
@@ -283,7 +283,7 @@ def _write_binary(path: Path, solute: Solute, categories: list[Category], solven
 
     def texts(item: str, values: list[str], which: np.ndarray, more: list[list[str]]) -> dict:
         """A column of texts; ``more``: those of the atoms of a molecule of each kind of solvent."""
-        rows = [which, *(len(values) + sum(map(len, more[:k])) + np.tile(np.arange(len(kind.names)), len(kind.position))
+        rows = [which, *(len(values) + sum(map(len, more[:k])) + np.tile(np.arange(len(kind.names)), kind.count)
                          for k, kind in enumerate(solvent))]
         return binary_cif.texts(item, *_distinct([*values, *(one for kind in more for one in kind)],
                                                  np.concatenate(rows)))
@@ -300,7 +300,7 @@ def _write_binary(path: Path, solute: Solute, categories: list[Category], solven
     chains = [chain_name(k) for k in range(len(solute.molecule_name))]
     position = np.round(1000 * np.concatenate([np.asarray(solute.position, dtype=float), *(
         kind.position.reshape(-1, 3) for kind in solvent)])).astype(np.int64)
-    counted = [np.repeat(np.arange(1, len(kind.position) + 1), len(kind.names)) for kind in solvent]
+    counted = [np.repeat(np.arange(1, kind.count + 1), len(kind.names)) for kind in solvent]
     is_solvent = np.arange(n) >= own
     residues = [kind.residue for kind in solvent]
     columns = [

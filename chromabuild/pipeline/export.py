@@ -14,43 +14,55 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from chromabuild.export.selection import ChosenMolecules
     from chromabuild.export.solvent import SolventKind
     from chromabuild.export.system import BuiltSystem
     from chromabuild.molecule.solute import Solute
+    from chromabuild.shards import StoredPositions
     from chromabuild.simulate.end_pairs import EndBond
     from chromabuild.simulate.protocol import PlannedPhase
     from mesoscale.scaffold import Scaffold
 
-Part = Literal["system", "solute"]
 Program = Literal["gromacs", "openmm", "amber", "namd", "genesis", "lammps"]
 _MAIN_FILE = {"gromacs": "system.top", "openmm": "system.xml", "amber": "system.prmtop", "namd": "system.prmtop",
               "genesis": "system.prmtop", "lammps": "system.data"}
 
 
-def export_results(settings: Settings, program: Program, folder: Path | None = None, part: Part = "system",
+def export_results(settings: Settings, program: Program, folder: Path | None = None, part: str = "system",
                    after: str | None = None, force: bool = False) -> Summary:
     """Write what was built as input of another program into ``folder``, by default ``export/PROGRAM`` of the output
     folder.
 
-    ``part``: the whole system with the protocol of the settings, or the solute alone. ``after``: the phase at whose end
-    coordinates and velocities are, and after which the protocol goes on; None: as built. Raises BadInputError where
-    results are missing, for an unknown phase, where the folder holds an export unless ``force``, and for what the
-    program's files cannot hold.
+    ``part``: the whole ``system`` with the protocol of the settings; the ``solute`` alone, without it; or a selection
+    as ``chromabuild shards merge`` takes it, whose molecules are exported whole, with the protocol of a part
+    (``_protocol_of_part``). ``after``: the phase at whose end coordinates and velocities are, and after which the
+    protocol goes on; None: as built. Raises BadInputError where results are missing, for an unknown phase, for a
+    selection that is none, where the folder holds an export unless ``force``, and for what the program's files cannot
+    hold.
     """
-    if program not in get_args(Program) or part not in get_args(Part):
-        raise BadInputError(f"there is no export of {part} to {program}: choose from {', '.join(get_args(Program))}, "
-                            f"and from {', '.join(get_args(Part))}")
+    if program not in get_args(Program):
+        raise BadInputError(f"there is no export to {program}: choose from {', '.join(get_args(Program))}")
     output = Path(settings.output)
     folder = folder or output / "export" / program
     if (folder / _MAIN_FILE[program]).exists() and not force:
         raise BadInputError(f"{folder} holds an export already: give another --output, or --force to replace it")
+    if part not in ("system", "solute"):
+        from chromabuild.shards.selection import parse_selection
+
+        parse_selection(part)  # what is wrong with it is said before large files are read
     results = open_results(output)
     system = built_system(results, after)
-    if part == "solute":
-        system = system.part("solute")
-    phases, held = _protocol(settings, after) if part == "system" else ((), [])
+    told: Summary = {}
+    phases, held = _protocol(settings, after) if part != "solute" else ((), [])
+    if part != "system":
+        chosen = system.chosen(part)
+        whole, system = system, system.of_molecules(chosen)
+        phases, held, dropped = _protocol_of_part(phases, held, whole, chosen, system)
+        told = {"part": part, "selected atoms": chosen.selected,
+                "net charge": f"{system.topology.net_charge:+.2f} e",
+                **({"restraints left out": ", ".join(dropped)} if dropped else {})}
     paths = _writer(program)(system, folder, settings.dynamics, phases, settings.seed, held)
-    return {"folder": str(folder), "atoms": system.topology.n_atoms, "coordinates": after or "as built",
+    return {"folder": str(folder), "atoms": system.topology.n_atoms, **told, "coordinates": after or "as built",
             "files": [str(path.relative_to(folder)) for path in paths]}
 
 
@@ -64,6 +76,31 @@ def _protocol(settings: Settings, after: str | None) -> "tuple[tuple[PlannedPhas
     phases = phases[done:]
     held = end_bonds(Path(settings.output) / "topology.h5") if any(phase.end_pairs for phase in phases) else []
     return phases, held
+
+
+def _protocol_of_part(phases: "Sequence[PlannedPhase]", held: "Sequence[EndBond]", whole: "BuiltSystem",
+                      chosen: "ChosenMolecules", part: "BuiltSystem"
+                      ) -> "tuple[tuple[PlannedPhase, ...], list[EndBond], list[str]]":
+    """Phases and base pairs for a part of a system, and the groups of restraints that have no atom there.
+
+    Restraints on these are left out. Constant volume takes the place of constant pressure unless all water is there: a
+    part does not fill the box.
+    """
+    from chromabuild.simulate.groups import atoms_of_group
+
+    topology = whole.topology
+    fills = all(len(rows) == count for rows, count, t in zip(
+        chosen.of_run, topology.run_count.tolist(), topology.run_template.tolist(), strict=True)
+        if topology.templates[t].rigid_water)
+    places = [(bond, [chosen.place(topology, atom) for atom in bond.atoms]) for bond in held]
+    bonds = [replace(bond, atoms=(first, second)) for bond, (first, second) in places
+             if first is not None and second is not None]
+    groups = sorted({one.group for phase in phases for one in phase.restraints})
+    empty = [group for group in groups if not len(atoms_of_group(group, part.topology))]
+    return tuple(replace(
+        phase, restraints=tuple(one for one in phase.restraints if one.group not in empty),
+        end_pairs=phase.end_pairs if bonds else 0.0,
+        ensemble="NVT" if phase.ensemble == "NPT" and not fills else phase.ensemble) for phase in phases), bonds, empty
 
 
 def _writer(program: Program) -> "Callable[..., list[Path]]":
@@ -189,8 +226,8 @@ def _chosen_solute(settings: Settings, region: str | None, nucleosomes: str | No
     return _Chosen(solute, scaffold, f"{scaffold.name}, {where}, {state}",
                    {"region": where, "base pairs": last - first + 1,
                     "nucleosomes": len(set(solute.molecule_nucleosome.tolist()) - {-1}), "atoms": solute.n_atoms,
-                    **({"waters": sum(len(kind.position) for kind in solvent if kind.is_water),
-                        "ions": sum(len(kind.position) for kind in solvent if not kind.is_water)}
+                    **({"waters": sum(kind.count for kind in solvent if kind.is_water),
+                        "ions": sum(kind.count for kind in solvent if not kind.is_water)}
                        if water is not None else {}), "coordinates": state}, solvent)
 
 
@@ -198,7 +235,7 @@ def built_system(results: Results, after: str | None) -> "BuiltSystem":
     """Force field and coordinates, as built or at the end of a phase."""
     from chromabuild.export.system import BuiltSystem
     from chromabuild.forcefield.topology_file import Topology
-    from chromabuild.shards import read_shards
+    from chromabuild.shards import store_shards
     from chromabuild.simulate.restart_file import read_restart
 
     topology = Topology.read(results.folder / "topology.h5")
@@ -207,7 +244,7 @@ def built_system(results: Results, after: str | None) -> "BuiltSystem":
     except BadInputError:
         solute = None
     if after is None:
-        box, position = read_shards(results.folder / "shards")
+        box, position = store_shards(results.folder / "shards")
         return BuiltSystem(topology, position, box, solute)
     phase = phase_done(results, after)
     end = read_restart(phase.restart, topology.n_atoms)
@@ -216,13 +253,13 @@ def built_system(results: Results, after: str | None) -> "BuiltSystem":
 
 
 def _state(results: Results, solute: "Solute", after: str | None,
-           frame: int | None) -> "tuple[np.ndarray, np.ndarray, np.ndarray]":
+           frame: int | None) -> "tuple[np.ndarray, np.ndarray, np.ndarray | StoredPositions]":
     """(n, 3) of the solute with its molecules together as they were built, the box (3,), and (atoms, 3) of all atoms
     that are there: in the shards, at the end of a phase, or in a frame of it."""
     from chromabuild.export.frame import gathered, read_frame
-    from chromabuild.shards import read_shards
+    from chromabuild.shards import store_shards
 
-    built_box, built = read_shards(results.folder / "shards")
+    built_box, built = store_shards(results.folder / "shards")
     n = solute.n_atoms
     if after is None:
         return built[:n], built_box, built
@@ -240,7 +277,7 @@ def _state(results: Results, solute: "Solute", after: str | None,
     return gathered(position[:n], solute, box, built[:n]), box, position
 
 
-def _solvent(results: Results, position: "np.ndarray", box: "np.ndarray", solute: "Solute",
+def _solvent(results: Results, position: "np.ndarray | StoredPositions", box: "np.ndarray", solute: "Solute",
              distance: float) -> "list[SolventKind]":
     """Waters and ions within a distance of a solute."""
     from chromabuild.export.solvent import solvent_near

@@ -9,12 +9,13 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from chromabuild.base.errors import BadInputError, ResourceError
+from chromabuild.base.gpus import gpu_memory_here
 from chromabuild.base.machine import memory_here, nodes_here
 from chromabuild.base.settings import DynamicsSection, Settings
 from chromabuild.base.threads import thread_count
 from chromabuild.forcefield.molecule_runs import beyond_dcd
 from chromabuild.pipeline.extent import size_is_known
-from chromabuild.pipeline.needs import SHARD_BYTES_PER_ATOM, SHARD_PROCESS_BYTES
+from chromabuild.pipeline.needs import SHARD_BYTES_PER_ATOM, SHARD_PROCESS_BYTES, gpu_bytes
 from chromabuild.pipeline.plan import SOLUTE_VOLUME, Estimate, estimate
 from chromabuild.solvate.bricks import check_numbering
 
@@ -38,6 +39,7 @@ def obstacles(build: Estimate, config: Settings, stages: Collection[str]) -> lis
     wanted = [name for name in _WORK if name in stages and name in build.memory]
     found = [box_below_cutoff(build.box, config.dynamics)] if "run" in wanted else []
     found += [_memory(build, config, stage) for stage in wanted]
+    found += [_gpu_memory(build, config)] if "run" in wanted and config.dynamics.engine == "openmm" else []
     if "solvate" in wanted:
         found.append(_beyond_names(build))
     if "run" in wanted:
@@ -111,6 +113,26 @@ def _memory(build: Estimate, config: Settings, stage: str) -> str | None:
     stop = f", or stop before it with --until {_UNTIL[stage]}" if _UNTIL[stage] else ""
     return (f"{_WORK[stage]} of {atoms:.3g} {kind} needs about {needed:.3g} GB of memory and {machines} "
             f"{here * nodes:.3g} GB: {remedy}{stop}")
+
+
+def _gpu_memory(build: Estimate, config: Settings) -> str | None:
+    """Too little memory on the GPU of the dynamics; None where no driver tells how much there is."""
+    from chromabuild.simulate.openmm_platform import ON_GPUS, chosen_platform
+
+    dynamics = config.dynamics
+    here = gpu_memory_here(dynamics.devices)
+    if here is None:
+        return None
+    try:
+        is_on_gpu = chosen_platform(dynamics).name in ON_GPUS
+    except BadInputError:  # the run says which platforms there are
+        return None
+    needed = gpu_bytes(build.atoms, dynamics.platform_precision)
+    if not is_on_gpu or needed <= here:
+        return None
+    return (f"the dynamics of {build.atoms:.3g} atoms needs about {needed / 1e9:.3g} GB of memory on a GPU, which has "
+            f"{here / 1e9:.3g} GB: set dynamics.engine: chromamd, or choose a smaller locus (about "
+            f"{build.atoms * here / needed:.2g} atoms fit)")
 
 
 def _remedy(build: Estimate, config: Settings, stage: str, here: float) -> str:

@@ -9,6 +9,10 @@ from chromabuild.base.settings import Settings
 STAGES = ("scaffold", "build", "clash", "relax", "solvate", "topology", "run")
 OPENMM_BYTES_PER_ATOM = 1900
 """Topology, System and Context of 566,547 atoms in one process, beside its bricks."""
+GPU_BYTES_PER_ATOM = {"single": 750, "mixed": 750, "double": 900}
+"""Buffers of OpenMM's code of GPUs by precision, counted with benchmarks/gpu_memory.py; single has less than mixed."""
+GPU_BYTES = 5e8
+"""An allowance for what the driver of a GPU keeps beside them: a context and compiled kernels."""
 ENGINE_BYTES_PER_SOLUTE_ATOM = 450
 """Beyond what an atom of water takes: bonded terms and exclusions."""
 RELAX_BYTES_PER_ATOM = 500
@@ -43,6 +47,11 @@ def stage_memory(config: Settings, nucleosomes: int, solute: int, atoms: int, br
     found["run"] = (OPENMM_BYTES_PER_ATOM * atoms if dynamics.engine == "openmm" else
                     ENGINE_BYTES_PER_SOLUTE_ATOM * solute + ranks * rank_memory(atoms / ranks))
     return {name: found[name] for name in STAGES if name in found}
+
+
+def gpu_bytes(atoms: int, precision: str) -> float:
+    """Memory of a GPU that OpenMM takes."""
+    return GPU_BYTES + GPU_BYTES_PER_ATOM[precision] * atoms
 
 
 def preparation_memory(nucleosomes: int, solute: int, atoms: int, processes: int) -> dict[str, float]:

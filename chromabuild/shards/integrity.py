@@ -1,17 +1,21 @@
 """Is a ShardSet what was written, and does it add up?"""
 
 import json
+import tempfile
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 
 from chromabuild.base.checked_json import is_unharmed
-from chromabuild.base.errors import IntegrityError
+from chromabuild.base.errors import IntegrityError, ResourceError
 from chromabuild.shards.brick_file import read_brick
 from chromabuild.shards.manifest import BRICKS_NAME, RECORD_FOLDER, Manifest, Shard, count_atoms, file_error
 
 _REMEDY = "run chromabuild solvate again"
+_STORED = 12
+"""Bytes of a stored position."""
 
 
 def verify_shards(folder: str | Path, shallow: bool = False, threads: int = 1) -> Manifest:
@@ -85,30 +89,98 @@ def _check_sums(folder: Path, manifest: Manifest) -> None:
         raise IntegrityError(f"the manifest of {folder} {problem}: {_REMEDY}")
 
 
+class StoredPositions:
+    """(n, 3) positions, angstrom, in a file without a name: slices of them are read, the rest takes no memory."""
+
+    def __init__(self, n: int, folder: Path) -> None:
+        """Room for ``n`` atoms, in ``folder`` where that can be written."""
+        try:
+            self._file = tempfile.TemporaryFile(dir=folder)
+        except OSError:
+            self._file = tempfile.TemporaryFile()
+        self.shape = (n, 3)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def put(self, first: int, thousandths: np.ndarray) -> None:
+        """Positions of atoms from ``first`` on, (k, 3) int32, 0.001 angstrom."""
+        try:
+            self._file.seek(_STORED * first)
+            self._file.write(np.ascontiguousarray(thousandths, dtype="<i4").tobytes())
+        except OSError as error:
+            raise ResourceError(f"cannot keep the positions of {len(self):,} atoms on disk ({error.strerror}): free "
+                                f"{_STORED * len(self) / 1e9:.2g} GB") from None
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        """(k, 3) float64 of a slice without steps."""
+        first, end, _ = rows.indices(len(self))
+        self._file.seek(_STORED * first)
+        content = self._file.read(_STORED * max(end - first, 0))
+        return np.frombuffer(content, dtype="<i4").reshape(-1, 3) / 1000
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+        """All of them in memory."""
+        return self[:]
+
+
+def store_shards(path: str | Path) -> tuple[np.ndarray, StoredPositions]:
+    """What ``read_shards`` gives, brick by brick on disk: 12 bytes an atom."""
+    path, box, n, names = _listed(path)
+    stored = StoredPositions(n, path.parent)
+    found = []
+    for ids, place in _bricks(path, n, names):
+        starts = np.flatnonzero(np.diff(ids, prepend=-2) != 1)
+        ends = np.append(starts[1:], len(ids))
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            stored.put(int(ids[start]), place[start:end])
+        found.append(np.column_stack([ids[starts], ends - starts]))
+    runs = np.concatenate([np.zeros((0, 2), dtype=np.int64), *found])
+    runs = runs[np.argsort(runs[:, 0], kind="stable")]
+    follows = np.append(runs[:, 0], n) == np.concatenate([[0], runs.sum(axis=1)])
+    if not follows.all():
+        atom = int(np.concatenate([[0], runs.sum(axis=1)])[np.flatnonzero(~follows)[0]])
+        raise IntegrityError(f"the bricks of {path} do not hold atom {atom} and each of its neighbours once: {_REMEDY}")
+    return box, stored
+
+
 def read_shards(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
     """(3,) box and (N, 3) float64 positions in global atom order, angstrom, of a shard set that fits in memory.
 
     ``path`` is the folder or its bricks.txt. Raises IntegrityError when a file is missing or damaged, or the bricks do
     not hold every atom exactly once.
     """
-    path = Path(path)
-    path = path / BRICKS_NAME if path.is_dir() else path
-    try:
-        _, box_line, _, atoms_line, *brick_lines = path.read_text(encoding="ascii").splitlines()
-        box = np.array([float(word) for word in box_line.split()[1:]])
-        position = np.empty((int(atoms_line.split()[1]), 3))
-        names = [line.split()[0] for line in brick_lines]
-    except (OSError, ValueError, IndexError) as error:
-        raise IntegrityError(f"cannot read {path} as a list of bricks ({error}): {_REMEDY}") from None
-    times_seen = np.zeros(len(position), dtype=np.uint8)
-    for name in names:
-        brick = read_brick(path.parent / name)
-        ids = brick.global_id
-        if len(ids) and (ids.min() < 0 or ids.max() >= len(position)):
-            raise IntegrityError(f"{path.parent / name} holds atom ids outside 0 to {len(position) - 1}: {_REMEDY}")
-        position[ids] = brick.position / 1000
+    path, box, n, names = _listed(path)
+    position = np.empty((n, 3))
+    times_seen = np.zeros(n, dtype=np.uint8)
+    for ids, place in _bricks(path, n, names):
+        position[ids] = place / 1000
         times_seen[ids] += 1
     if (times_seen != 1).any():
         atom = int(np.flatnonzero(times_seen != 1)[0])
         raise IntegrityError(f"the bricks of {path} hold atom {atom} {times_seen[atom]} times: {_REMEDY}")
     return box, position
+
+
+def _bricks(path: Path, n: int, names: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Ids (k,) and positions (k, 3), 0.001 angstrom, of the atoms of each brick, of a system of ``n`` atoms."""
+    for name in names:
+        brick = read_brick(path.parent / name)
+        ids = brick.global_id
+        if len(ids) and (ids.min() < 0 or ids.max() >= n):
+            raise IntegrityError(f"{path.parent / name} holds atom ids outside 0 to {n - 1}: {_REMEDY}")
+        yield ids, brick.position
+
+
+def _listed(path: str | Path) -> tuple[Path, np.ndarray, int, list[str]]:
+    """bricks.txt, the box (3,), the number of atoms, and the names of the bricks' files."""
+    path = Path(path)
+    path = path / BRICKS_NAME if path.is_dir() else path
+    try:
+        _, box_line, _, atoms_line, *brick_lines = path.read_text(encoding="ascii").splitlines()
+        box = np.array([float(word) for word in box_line.split()[1:]])
+        n = int(atoms_line.split()[1])
+        names = [line.split()[0] for line in brick_lines]
+    except (OSError, ValueError, IndexError) as error:
+        raise IntegrityError(f"cannot read {path} as a list of bricks ({error}): {_REMEDY}") from None
+    return path, box, n, names

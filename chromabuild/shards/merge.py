@@ -19,6 +19,52 @@ _ITEMS = ("group_PDB", "id", "type_symbol", "label_atom_id", "label_alt_id", "la
           "auth_seq_id", "auth_asym_id", "pdbx_PDB_model_num")
 
 
+class LineAtoms:
+    """Atoms of PDB lines (n, 81) uint8, for a selection."""
+
+    def __init__(self, lines: np.ndarray) -> None:
+        self._lines = lines
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def _column(self, first: int, end: int) -> np.ndarray:
+        """A text column without blanks."""
+        text = np.ascontiguousarray(self._lines[:, first:end])
+        return np.char.strip(text.view(f"S{end - first}").ravel())
+
+    @property
+    def name(self) -> np.ndarray:
+        """Bytes."""
+        return self._column(12, 16)
+
+    @property
+    def resname(self) -> np.ndarray:
+        """Bytes."""
+        return self._column(17, 20)
+
+    @property
+    def segid(self) -> np.ndarray:
+        """Bytes."""
+        return self._column(72, 76)
+
+    @property
+    def resid(self) -> np.ndarray:
+        """Numbers of residues."""
+        return self._column(22, 26).astype(int)
+
+    @property
+    def residue(self) -> np.ndarray:
+        """Counted from 0: another one begins where a label changes."""
+        key = np.concatenate([self._lines[:, 17:27], self._lines[:, 72:76]], axis=1)
+        return np.concatenate([[0], np.cumsum((key[1:] != key[:-1]).any(axis=1))])
+
+    @property
+    def position(self) -> np.ndarray:
+        """(n, 3) angstrom."""
+        return np.ascontiguousarray(self._lines[:, 30:54]).view("S8").reshape(-1, 3).astype(float)
+
+
 def merge_shards(folder: str | Path, selection: str, target: str | Path,
                  end: tuple[np.ndarray, np.ndarray] | None = None) -> int:
     """Write the selected atoms in global order to ``target`` (``OUTPUTS``, or these with .zst); gives their number.
@@ -37,13 +83,10 @@ def merge_shards(folder: str | Path, selection: str, target: str | Path,
     manifest = Manifest.read(folder)
     box = np.array(manifest.box) if end is None else end[1]
 
-    def texts() -> Iterator[np.ndarray]:
-        return (text for _, text in _shards(folder, manifest, end))
-
-    wanted.look_around(texts, box)
+    wanted.look_around(lambda: (LineAtoms(text) for _, text in _shards(folder, manifest, end)), box)
     ids, lines = [], []
     for number, text in _shards(folder, manifest, end):
-        chosen = wanted(text)
+        chosen = wanted(LineAtoms(text))
         if chosen.any():
             ids.append(number[chosen])
             lines.append(text[chosen])
@@ -56,7 +99,7 @@ def merge_shards(folder: str | Path, selection: str, target: str | Path,
         content = _mmcif(merged, number[order], box)
     else:
         merged[:, 21] = _one_letter_a_segment(merged)
-        ends = polymer_ends(parse_selection("solute")(merged), merged[:, 72:76])
+        ends = polymer_ends(parse_selection("solute")(LineAtoms(merged)), merged[:, 72:76])
         content = header_line(box) + with_ter(merged, ends).tobytes() + f"{'END':80}\n".encode()
     if target.name.endswith(".zst"):
         content = zstandard.ZstdCompressor(level=COMPRESSION_LEVEL).compress(content)

@@ -1,4 +1,4 @@
-"""Which atoms of a shard are wanted: a small selection language on the columns of its PDB lines.
+"""Which atoms are wanted: a small selection language on what files say of them.
 
     selection = term { "or" term }
     term = factor { "and" factor }
@@ -12,6 +12,7 @@ Atom sets: ``all``, ``solute``, ``protein``, ``dna``, ``water``, ``ions``; ``nam
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
+from typing import Protocol
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -22,14 +23,51 @@ from chromabuild.molecule.residues import residue_library
 KEYWORDS = ("all", "solute", "protein", "dna", "water", "ions", "name", "resname", "segid", "resid", "box", "within")
 _OPERATORS = ("and", "or", "not", "(", ")")
 
-Lines = np.ndarray
-"""(n, 81) uint8 PDB lines."""
-Mask = Callable[[Lines], np.ndarray]
+
+class Atoms(Protocol):
+    """Some atoms in whole residues, and what a selection asks of them; columns (n,)."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+        ...
+
+    @property
+    def name(self) -> np.ndarray:
+        """Bytes."""
+        ...
+
+    @property
+    def resname(self) -> np.ndarray:
+        """Bytes, as the PDB names residues."""
+        ...
+
+    @property
+    def segid(self) -> np.ndarray:
+        """Bytes."""
+        ...
+
+    @property
+    def resid(self) -> np.ndarray:
+        """Numbers of residues in their segments."""
+        ...
+
+    @property
+    def residue(self) -> np.ndarray:
+        """What tells the residues of these atoms apart, ascending."""
+        ...
+
+    @property
+    def position(self) -> np.ndarray:
+        """(n, 3) angstrom."""
+        ...
+
+
+Mask = Callable[[Atoms], np.ndarray]
 """Gives (n,) bool."""
 
 
 class Surroundings:
-    """Residues near atoms of another selection, which are collected of all shards first."""
+    """Residues near atoms of another selection, which are collected of the whole system first."""
 
     def __init__(self, radius: float, inner: Mask) -> None:
         self._radius, self._inner = radius, inner
@@ -37,22 +75,20 @@ class Surroundings:
         self._tree: cKDTree | None = None
         self._box = np.zeros(3)
 
-    def collect(self, lines: Lines) -> None:
-        """The atoms of one shard that the distance is measured from."""
-        self._found.append(positions(lines[self._inner(lines)]))
+    def collect(self, atoms: Atoms) -> None:
+        """Those of some atoms that the distance is measured from."""
+        self._found.append(atoms.position[self._inner(atoms)])
 
     def close(self, box: np.ndarray) -> None:
         """All are there; ``box`` (3,) angstrom."""
         self._box, centres = box, np.concatenate([np.zeros((0, 3)), *self._found])
         self._tree = cKDTree(_wrapped(centres, box), boxsize=box) if len(centres) else None
 
-    def __call__(self, lines: Lines) -> np.ndarray:
-        if self._tree is None or not len(lines):
-            return np.zeros(len(lines), dtype=bool)
-        distance, _ = self._tree.query(_wrapped(positions(lines), self._box), distance_upper_bound=self._radius)
-        key = np.concatenate([lines[:, 17:27], lines[:, 72:76]], axis=1)
-        residue = np.concatenate([[0], np.cumsum((key[1:] != key[:-1]).any(axis=1))])
-        return np.isin(residue, residue[np.isfinite(distance)])
+    def __call__(self, atoms: Atoms) -> np.ndarray:
+        if self._tree is None or not len(atoms):
+            return np.zeros(len(atoms), dtype=bool)
+        distance, _ = self._tree.query(_wrapped(atoms.position, self._box), distance_upper_bound=self._radius)
+        return np.isin(atoms.residue, atoms.residue[np.isfinite(distance)])
 
 
 @dataclass(frozen=True)
@@ -63,16 +99,16 @@ class Selection:
     surroundings: tuple[Surroundings, ...]
     """Inner ones first."""
 
-    def look_around(self, shards: Callable[[], Iterable[Lines]], box: np.ndarray) -> None:
-        """Read all shards once for every ``within``, before any of them is asked which atoms are wanted."""
+    def look_around(self, parts: Callable[[], Iterable[Atoms]], box: np.ndarray) -> None:
+        """Read all parts of a system once for every ``within``, before any of them is asked which atoms are wanted."""
         for each in self.surroundings:
-            for lines in shards():
-                each.collect(lines)
+            for atoms in parts():
+                each.collect(atoms)
             each.close(box)
 
-    def __call__(self, lines: Lines) -> np.ndarray:
+    def __call__(self, atoms: Atoms) -> np.ndarray:
         """(n,) bool."""
-        return self.mask(lines)
+        return self.mask(atoms)
 
 
 def _wrapped(position: np.ndarray, box: np.ndarray) -> np.ndarray:
@@ -113,20 +149,20 @@ class _Parser:
         parts = [self.term()]
         while self.take("or"):
             parts.append(self.term())
-        return lambda lines: np.logical_or.reduce([part(lines) for part in parts])
+        return lambda atoms: np.logical_or.reduce([part(atoms) for part in parts])
 
     def term(self) -> Mask:
         """Factors joined by ``and``."""
         parts = [self.factor()]
         while self.take("and"):
             parts.append(self.factor())
-        return lambda lines: np.logical_and.reduce([part(lines) for part in parts])
+        return lambda atoms: np.logical_and.reduce([part(atoms) for part in parts])
 
     def factor(self) -> Mask:
         """A set of atoms, a group in parentheses, or what is not in one of these."""
         if self.take("not"):
             inner = self.factor()
-            return lambda lines: ~inner(lines)
+            return lambda atoms: ~inner(atoms)
         if self.take("("):
             inner = self.alternatives()
             if not self.take(")"):
@@ -159,22 +195,20 @@ class _Parser:
     def atom_set(self, word: str, values: list[str]) -> Mask:
         """The atoms that a key word and its values name."""
         if word == "all":
-            return lambda lines: np.ones(len(lines), dtype=bool)
+            return lambda atoms: np.ones(len(atoms), dtype=bool)
         if word in ("name", "resname", "segid"):
-            columns = {"name": slice(12, 16), "resname": slice(17, 20), "segid": slice(72, 76)}[word]
-            return lambda lines: np.isin(column(lines, columns), [value.encode() for value in values])
+            return lambda atoms: np.isin(getattr(atoms, word), [value.encode() for value in values])
         if word == "resid":
             ranges = [self.numbers(value.split(":"), int) for value in values]
-            return lambda lines: np.logical_or.reduce([
-                (number >= low) & (number <= high) for number in [column(lines, slice(22, 26)).astype(int)]
-                for low, high in ((part[0], part[-1]) for part in ranges)])
+            return lambda atoms: np.logical_or.reduce([(atoms.resid >= part[0]) & (atoms.resid <= part[-1])
+                                                       for part in ranges])
         if word == "box":
             corners = np.array(self.numbers(values, float)).reshape(-1)
             if len(corners) != 6:
                 self.refuse("box")
-            return lambda lines: ((positions(lines) >= corners[:3]) & (positions(lines) < corners[3:])).all(1)
+            return lambda atoms: ((atoms.position >= corners[:3]) & (atoms.position < corners[3:])).all(1)
         names = [name.encode() for kind in _KINDS[word] for name in _names_of(kind)]
-        return lambda lines: np.isin(column(lines, slice(17, 20)), names)
+        return lambda atoms: np.isin(atoms.resname, names)
 
     def numbers(self, words: list[str], kind: type) -> list:
         """Numbers, or the error that names the one that is none."""
@@ -191,14 +225,3 @@ _KINDS = {"protein": ("amino acid",), "dna": ("nucleotide",), "solute": ("amino 
 @cache
 def _names_of(kind: str) -> tuple[str, ...]:
     return tuple({template.pdb_name for template in residue_library().values() if template.kind == kind})
-
-
-def column(lines: Lines, columns: slice) -> np.ndarray:
-    """(n,) bytes: a text column without blanks."""
-    width = columns.stop - columns.start
-    return np.char.strip(np.ascontiguousarray(lines[:, columns]).view(f"S{width}").ravel())
-
-
-def positions(lines: Lines) -> np.ndarray:
-    """(n, 3) angstrom."""
-    return np.ascontiguousarray(lines[:, 30:54]).view("S8").reshape(-1, 3).astype(float)

@@ -110,7 +110,14 @@ def mask(group: str, template: MoleculeTemplate) -> np.ndarray:
 
 def atoms_of_group(group: str, topology: Topology) -> np.ndarray:
     """Atoms of a system in the group, ascending from 0."""
-    return np.flatnonzero(topology.of_atoms([mask(group, template) for template in topology.templates]))
+    pieces = [np.zeros(0, dtype=np.int64)]
+    masks = [mask(group, template) for template in topology.templates]
+    for t, count, first in zip(topology.run_template.tolist(), topology.run_count.tolist(),
+                               topology.run_first_atom.tolist(), strict=False):
+        if masks[t].any():
+            starts = first + len(masks[t]) * np.arange(count, dtype=np.int64)
+            pieces.append((starts[:, None] + np.flatnonzero(masks[t])).ravel())
+    return np.concatenate(pieces)
 
 
 def held_atoms(phase: str, group: str, topology: Topology) -> np.ndarray:

@@ -154,6 +154,29 @@ def test_gromacs_takes_every_thermostat(project, tmp_path, thermostat):
             assert "WARNING" not in said, said[said.index("WARNING"):][:800]
 
 
+@pytest.mark.slow
+def test_a_part_with_its_protocol(project, tmp_path):
+    """Volume stays constant, restraints without atoms go and hydrogen bonds to a strand that is left out, and grompp
+    warns of the net charge alone, which the summary tells; all water keeps the pressure."""
+    assert "at 'proteins'" in refusal(chromabuild("export", "gromacs", "--part", "proteins", cwd=project), 3)
+    near, one = tmp_path / "near", tmp_path / "one"
+    summary = result_of("export", "gromacs", "--part", "dna or within 4 of protein", "-o", near, cwd=project)
+    assert summary["selected atoms"] <= summary["atoms"] and "restraints left out" not in summary
+    assert summary["net charge"] == "-13.00 e"
+    assert "pcoupl " not in (near / "03-produce.mdp").read_text()
+    assert "END_PAIRS" in (near / "02-heat.mdp").read_text()
+    summary = result_of("export", "gromacs", "--part", "water or ions or segid D00I", "-o", one, cwd=project)
+    assert summary["restraints left out"] == "histone-core"
+    heat = (one / "02-heat.mdp").read_text()
+    assert "POSRES_DNA" in heat and "HISTONE" not in heat and "END_PAIRS" not in heat
+    assert "C-rescale" in (one / "03-produce.mdp").read_text()
+    if GMX is not None:
+        for folder in (near, one):
+            said = gmx(folder, "grompp", "-f", "02-heat.mdp", "-c", "system.gro", "-r", "system.gro", "-p",
+                       "system.top", "-n", "index.ndx", "-o", "phase.tpr", "-maxwarn", 1)
+            assert "in a system with net charge" in said and "WARNING 2" not in said, said
+
+
 def test_names_and_groups(tmp_path):
     """Two chains of the same name have files of their own; groups are ranges of the whole system."""
     solute = make_solute([["DA5", "DC", "DG3"], ["NALA", "TRP", "CVAL"], ["NALA", "HIE", "CVAL"]])

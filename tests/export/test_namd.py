@@ -23,15 +23,18 @@ def test_namd_files(mixed, tmp_path):
     assert int.from_bytes(data[:4], "little") == len(mixed.position)
     velocity = np.frombuffer(data[4:], "<f8").reshape(-1, 3) * AKMA_VELOCITY
     assert velocity == pytest.approx(mixed.velocity)
-    held = MDAnalysis.Universe(tmp_path / "02-heat-1_held.pdb")
+    keys = dict(line.split(None, 1) for line in (tmp_path / "02-heat-1.conf").read_text().splitlines()[1:])
+    held = MDAnalysis.Universe(tmp_path / keys["conskfile"])
     expected = np.zeros(len(mixed.position))
     expected[atoms_of_group("heavy", mixed.topology)] += 4.8
     expected[atoms_of_group("backbone", mixed.topology)] += 20
-    assert held.atoms.occupancies == pytest.approx(expected) and held.atoms.positions == pytest.approx(mixed.position)
+    # Two decimals of 100 for all restraints together.
+    constants = held.atoms.occupancies * float(keys["constraintScaling"])
+    assert constants == pytest.approx(expected, abs=0.005 * 24.8 / 100 + 1e-6)
+    assert held.atoms.positions == pytest.approx(mixed.position)
     assert (tmp_path / "02-heat-1_end_pairs.txt").read_text() == "bond 3 70 2 2.95\n"
     cell = (tmp_path / "system.xsc").read_text().splitlines()[-1].split()
     assert [float(cell[k]) for k in (1, 5, 9)] == mixed.box.tolist() and len(cell) == 13
-    keys = dict(line.split(None, 1) for line in (tmp_path / "02-heat-1.conf").read_text().splitlines()[1:])
     assert keys["parmfile"] == "heavy.prmtop" and keys["bincoordinates"] == "01-minimise.coor"
     assert float(keys["1-4scaling"]) == pytest.approx(1 / 1.2, abs=1e-6) and keys["exclude"] == "scaled1-4"
     assert keys["temperature"] == "100.0" and "binvelocities" not in keys and keys["conskcol"] == "O"

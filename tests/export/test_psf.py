@@ -9,7 +9,7 @@ import pytest
 from support.molecular_systems import make_solute
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.export.psf import MAX_ATOMS, _ten_columns, _write_section, solvent_label, write_psf
+from chromabuild.export.psf import MAX_ATOMS, _ten_columns, _write_tuples, solvent_label, write_psf
 from chromabuild.export.universe import make_universe
 from chromabuild.forcefield.assign import make_topology
 from chromabuild.forcefield.molecule_runs import part_of
@@ -78,8 +78,8 @@ def test_too_many_atoms(tmp_path):
 
 def test_the_largest_indices_can_be_read_by_columns_and_at_blanks():
     file = io.BytesIO()
-    _write_section(file, "!NBOND: bonds", np.array([[MAX_ATOMS - 2, MAX_ATOMS - 1]] * 5), 4)
-    first, second = file.getvalue().decode().splitlines()[1:3]
+    _write_tuples(file, [np.array([[MAX_ATOMS - 1, MAX_ATOMS]] * n) for n in (3, 2)], 4)
+    first, second = file.getvalue().decode().splitlines()[:2]
     assert first.split() == [first[k:k + 10].strip() for k in range(0, 80, 10)] == ["999999998", "999999999"] * 4
     assert second.split() == ["999999998", "999999999"]
 

@@ -15,7 +15,7 @@ from chromabuild.base.errors import BadInputError, IntegrityError
 from chromabuild.base.settings import SolvateSection
 from chromabuild.shards import read_shards, verify_shards
 from chromabuild.shards.bag import write_bag
-from chromabuild.shards.merge import merge_shards
+from chromabuild.shards.merge import LineAtoms, merge_shards
 from chromabuild.shards.selection import KEYWORDS, parse_selection
 from chromabuild.solvate import solvate
 
@@ -122,7 +122,7 @@ def test_any_words_are_understood_or_refused(words):
     lines = np.frombuffer(b"HETATM    1  O   HOH W   7      10.000  10.000  10.000  1.00  0.00      W000 O  \n",
                           dtype=np.uint8).reshape(1, 81)
     try:
-        assert parse_selection(" ".join(words))(lines).shape == (1,)
+        assert parse_selection(" ".join(words))(LineAtoms(lines)).shape == (1,)
     except BadInputError:
         pass
 

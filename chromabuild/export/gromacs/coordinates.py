@@ -23,12 +23,12 @@ def write_gro(path: Path, system: BuiltSystem) -> None:
     A solute gives every copy of a molecule its own residue numbers. The number of decimals tells readers the width of
     the columns.
     """
-    columns = [system.position / 10] + ([system.velocity / 10] if system.velocity is not None else [])
+    columns = [system.position] + ([system.velocity] if system.velocity is not None else [])
     form = "{}{:5d}" + "{:9.4f}" * 3 + "{:9.5f}" * 3 * (len(columns) - 1) + "\n"
     with atomic_path(path) as part, open(part, "w", encoding="ascii") as file:
         file.write(f"chromabuild\n{len(system.position):5d}\n")
         for first, labels in _labels(system.topology, system.solute):
-            rows = np.hstack([values[first:first + len(labels)] for values in columns]).tolist()
+            rows = np.hstack([values[first:first + len(labels)] / 10 for values in columns]).tolist()
             file.writelines(form.format(text, k % _WRAPS, *row)
                             for k, (text, row) in enumerate(zip(labels, rows, strict=True), first + 1))
         file.write("".join(f"{edge / 10:10.5f}" for edge in system.box) + "\n")

@@ -30,7 +30,13 @@ export const nDrawn = arrays.drawn.length;
 const SCALE = 1 / 32767;
 
 // Coordinates in angstrom from the middle of the locus.
-const toAngstrom = (whole) => Float32Array.from(whole, (value) => value * facts.step);
+// A loop, since `from` makes a list of all numbers first.
+function times(whole, unit) {
+  const found = new Float32Array(whole.length);
+  for (let k = 0; k < whole.length; k++) found[k] = whole[k] * unit;
+  return found;
+}
+const toAngstrom = (whole) => times(whole, facts.step);
 export const path = toAngstrom(arrays.path);
 export const place = (bp) => {
   const k = 3 * Math.min(Math.max(Math.round(bp), 0), nBp - 1);
@@ -61,13 +67,13 @@ export function conformation(frame) {
     for (let k = 0; k < nDrawn; k++) {
       for (let axis = 0; axis < 3; axis++) drawn[3 * k + axis] = path[3 * arrays.drawn[k] + axis];
     }
-    return { drawn: smooth(drawn), core: toAngstrom(arrays.core), turn: Float32Array.from(arrays.core_turn, (v) => v * SCALE) };
+    return { drawn: smooth(drawn), core: toAngstrom(arrays.core), turn: times(arrays.core_turn, SCALE) };
   }
   const part = (array, size) => array.subarray(frame * size, (frame + 1) * size);
   return {
     drawn: smooth(toAngstrom(part(arrays.frame_path, 3 * nDrawn))),
     core: toAngstrom(part(arrays.frame_core, 3 * m)),
-    turn: Float32Array.from(part(arrays.frame_core_turn, 4 * m), (v) => v * SCALE),
+    turn: times(part(arrays.frame_core_turn, 4 * m), SCALE),
   };
 }
 

@@ -5,7 +5,7 @@ import { arrays, facts, nDrawn, nNucleosomes } from "./data.js";
 import { Detail } from "./detail.js";
 import { Copies, Tube, discGeometry } from "./geometry.js";
 
-const TRIANGLES = 150000; // of the tube, about
+const TRIANGLES = 100000; // of the tube, about
 const REACH = 3.5;        // radii of a place within which its surroundings are finer
 const sides = Math.min(Math.max(Math.floor(TRIANGLES / (2 * nDrawn)), 5), 12);
 const corners = nNucleosomes > 300 ? 14 : 24;

@@ -27,8 +27,12 @@ export class Tube {
       if (!visible(k)) continue;
       for (let s = 0; s < sides; s++) {
         const a = k * sides + s, b = k * sides + (s + 1) % sides;
-        index.set([a, b, a + sides, b, b + sides, a + sides], used);
-        used += 6;
+        index[used++] = a;
+        index[used++] = b;
+        index[used++] = a + sides;
+        index[used++] = b;
+        index[used++] = b + sides;
+        index[used++] = a + sides;
       }
     }
     this.geometry.setIndex(new THREE.BufferAttribute(index.subarray(0, used), 1));

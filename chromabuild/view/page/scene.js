@@ -91,8 +91,19 @@ export function createScene(canvas) {
     const shade = (value) => 0.7 + 0.3 * Math.min(1.3 * value / 255, 1);
     const chosen = (k) => state.pick && state.pick.nucleosome === k;
     const bright = rgb(pageColours().pick);
-    const placeColour = (k) => dnaColour(arrays.drawn[k], owner[k], state.colouring)
-      .map((part) => 255 * part * shade(arrays.shade[k]));
+    // Places of one nucleosome, and of linkers, have colours in common, but for the features of a track.
+    const known = new Map(), byFeature = state.colouring.startsWith("track:");
+    const ownColour = (k) => {
+      if (byFeature) return dnaColour(arrays.drawn[k], owner[k], state.colouring);
+      if (!known.has(owner[k])) known.set(owner[k], dnaColour(arrays.drawn[k], owner[k], state.colouring));
+      return known.get(owner[k]);
+    };
+    const painted = [0, 0, 0]; // one for all: whoever asks copies it
+    const placeColour = (k) => {
+      const colour = ownColour(k), light = 255 * shade(arrays.shade[k]);
+      for (let part = 0; part < 3; part++) painted[part] = colour[part] * light;
+      return painted;
+    };
     const coreColour = (k) => {
       const own = nucleosomeColour(k, state.colouring);
       const colour = chosen(k) ? bright : blend(own, [0.96, 0.94, 0.9], own === LINKER ? 0.3 : 0.5);
@@ -107,7 +118,8 @@ export function createScene(canvas) {
   let asked = false, movingUntil = 0, last = 0, slow = 0, spinning = false, flight = null, down = 0, drawn = 0;
   let level = isSoftware(renderer) && fineTriangles > EASY ? 4 : 0;
   const seen = new THREE.Matrix4();
-  const rest = Math.max(level ? 1.5 : 2, window.devicePixelRatio);
+  // A large picture that software draws is no finer than the screen: it would take twice the memory.
+  const rest = level ? window.devicePixelRatio : Math.max(2, window.devicePixelRatio);
   let wasMoving = false;
 
   function request() {

@@ -1,0 +1,62 @@
+"""Largest resident set of `chromabuild export`, by program and size of the box.
+
+One nucleosome in boxes of water; every export is a process of its own. What does not grow with the box is streamed.
+OpenMM's files are written by OpenMM, which holds the whole System; it is left out unless --programs names it.
+
+--builds: folders in which `chromabuild all --until topology` is done, in place of boxes that are made.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from common.command import Benchmark
+from common.timing import measured
+
+COMMAND = [sys.executable, "-m", "chromabuild.cli"]
+
+
+def built(folder: Path, edge: float) -> Path:
+    """A nucleosome in a box of water with its force field."""
+    box = f"solvate.box=[{edge:g},{edge:g},{edge:g}]"
+    for words in (["init", folder, "--array", "1x601:147", "--set", "scaffold.sweeps=100", "--set", box],
+                  *([stage] for stage in ("scaffold", "build", "clash", "solvate", "topology"))):
+        subprocess.run([*COMMAND, *map(str, words)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                       cwd=folder if words[0] != "init" else None)
+    return folder
+
+
+def main() -> None:
+    """Build, export, keep the table."""
+    benchmark = Benchmark(__doc__)
+    benchmark.parser.add_argument("--edges", type=float, nargs="+", default=[130.0, 215.0, 368.0],
+                                  help="of the boxes, angstrom")
+    benchmark.parser.add_argument("--builds", nargs="+", default=[], metavar="FOLDER")
+    benchmark.parser.add_argument("--programs", nargs="+", default=["gromacs", "amber", "namd", "genesis", "lammps",
+                                                                    "wet.cif"])
+    given = benchmark.start(quick={"edges": [130.0], "programs": ["gromacs"], "builds": []})
+    table = benchmark.table("peak", "`chromabuild export`: largest resident set", program="", atoms=",",
+                            **{"memory, MB": ",.0f", "processor, s": ".1f", "files, MB": ",.0f"})
+    with tempfile.TemporaryDirectory() as made:
+        work = Path(made)
+        builds = [Path(one).resolve() for one in given.builds] or [built(work / f"{edge:g}", edge)
+                                                                  for edge in given.edges]
+        for program in given.programs:
+            for build in builds:
+                target = work / "exported"
+                words = ["structure", target / program, "--water", "1e9"] if "." in program else \
+                    [program, "-o", target]
+                used = measured([*COMMAND, "export", *words, "--force"], work / "log", folder=build)
+                size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
+                atoms = json.loads((build / "results" / "shards" / "manifest.json").read_text())["atoms"]
+                table.row(program, atoms, 1000 * used.memory, used.cpu, size / 1e6)
+                subprocess.run(["rm", "-r", target], check=True)
+    if given.builds:
+        given.builds = given.edges = None  # results name no folders of a machine
+    benchmark.finish()
+
+
+if __name__ == "__main__":
+    main()
