@@ -17,8 +17,11 @@ import openmm.app
 STANDARD = ("ALA ARG ASN ASP CYS GLN GLU GLY HID HIE HIP ILE LEU LYS MET PHE PRO SER THR TRP TYR VAL").split()
 NUCLEOTIDES = [base + end for base in ("DA", "DC", "DG", "DT") for end in ("", "5", "3")]
 SOLVENT = ["HOH", "NA", "CL", "K", "MG", "CA"]
-LATER = ("CA",)
+LATER = ("CA", "CYX", "NCYX", "CCYX", "KUB", "NKUB", "CKUB")
 """At the end, behind all others: their numbers in files stay."""
+PDB_NAME = {"HID": "HIS", "HIE": "HIS", "HIP": "HIS", "CYX": "CYS"}
+LINKED = {"CYX": "SG"}
+"""Standard residues that a bond of their side chain joins to another residue, and its atom."""
 
 # Rotatable side-chain torsions, IUPAC-IUB 1970.
 CHI = {
@@ -61,13 +64,14 @@ def modified(parent: dict, name: str, change: dict) -> dict:
     bonds += [(atom, bonded) for atom, _, bonded in change["add"]]
     index = {atom: k for k, (atom, _) in enumerate(atoms)}
     return {
-        "pdb_name": name,
+        "pdb_name": change.get("pdb_name", name),
         "kind": parent["kind"],
         "atoms": [change["rename"].get(atom, atom) for atom, _ in atoms],
         "elements": [element for _, element in atoms],
         "bonds": sorted(sorted((index[a], index[b])) for a, b in bonds),
         "chi": [*parent["chi"], *(torsion.split() for torsion in change["chi"])],
         "modification": name,
+        **({"link": change["link"]} if "link" in change else {}),
     }
 
 
@@ -80,7 +84,8 @@ def main() -> None:
         element_of_type |= {t.get("name"): t.get("element") for t in root.find("AtomTypes")}
         templates |= {r.get("name"): r for r in root.find("Residues")}
 
-    wanted = STANDARD + [end + name for name in STANDARD for end in "NC"] + NUCLEOTIDES + SOLVENT
+    wanted = [*STANDARD, *LINKED]
+    wanted += [end + name for name in wanted for end in "NC"] + NUCLEOTIDES + SOLVENT
     residues = {}
     for name in wanted:
         template = templates[name]
@@ -93,8 +98,9 @@ def main() -> None:
         elif name in SOLVENT:
             kind, pdb_name = "water" if name == "HOH" else "ion", name
         else:
-            kind, pdb_name = "amino acid", "HIS" if standard in ("HID", "HIE", "HIP") else standard
-        chi = [torsion.split() for torsion in CHI[standard].split(",")] if standard in CHI else []
+            kind, pdb_name = "amino acid", PDB_NAME.get(standard, standard)
+        parent = "CYS" if standard == "CYX" else standard
+        chi = [torsion.split() for torsion in CHI[parent].split(",")] if parent in CHI else []
         residues[name] = {
             "pdb_name": pdb_name,
             "kind": kind,
@@ -103,6 +109,8 @@ def main() -> None:
             "bonds": bonds,
             "chi": chi,
         }
+        if standard in LINKED:
+            residues[name]["link"] = LINKED[standard]
 
     changes = json.loads((Path(__file__).resolve().parents[1] / "modified_residues.json").read_text())["residues"]
     for name, change in changes.items():

@@ -11,7 +11,8 @@ from chromabuild.forcefield.charmm import charmm_recipe
 from chromabuild.forcefield.modified_residues import analogy_note, check_parameters, force_fields_with
 from chromabuild.molecule.residues import modifications, residue_library
 
-KNOWN = [name for name in modifications() if force_fields_with(name)]
+KNOWN = [name for name in modifications() if force_fields_with(name) and not residue_library()[name].link]
+"""Those that stand in a chain of their own; of others see test_assign.py and test_ubiquitin_parameters.py."""
 PUBLISHED = [name for name in KNOWN if not all(FORCE_FIELDS[one].by_analogy for one in force_fields_with(name))]
 TOPPAR_ALY = {"CE": -0.02, "HE2": 0.09, "HE3": 0.09, "NZ": -0.47, "HZ": 0.31, "CH": 0.51, "OH": -0.51, "CH3": -0.27,
               "HH31": 0.09, "HH32": 0.09, "HH33": 0.09}
@@ -82,8 +83,10 @@ def test_the_others_are_in_none_of_openmms_files():
     names = {residue.get("name") for residue in charmm_xml.charmm36().iter("Residue")}
     assert not names & {"ALY", "MLZ", "MLY", "M3L", "2MR", "DA2"}
     assert force_fields_with("M3L") == ["charmm36m-analogy"]
+    assert force_fields_with("KUB") == ["charmm36m", "charmm36m-analogy", "amber14-analogy", "amber-bsc1-analogy",
+                                        "amber19-analogy"]
     assert force_fields_with("5CM") == ["charmm36m", "charmm36m-analogy"]
-    assert set(KNOWN) == set(modifications()) and set(PUBLISHED) == set(KNOWN) - {
+    assert {*KNOWN, "KUB"} == set(modifications()) and set(PUBLISHED) == set(KNOWN) - {
         "MLZ", "MLY", "M3L", "NMM", "DA2", "2MR", "KCR"}
 
 
@@ -95,6 +98,8 @@ def test_the_others_are_in_none_of_openmms_files():
      "ones: set dynamics.force_field to charmm36m-analogy, which describes it by analogy, or name a file that has them "
      "in dynamics.force_field_files, or leave it out$"),
     (["H3K9cr"], [], "amber14", "no force field here has published ones: set .* or write H3:K9Q, the nearest stand-in"),
+    (["H2AK119ub"], [], "amber14", "H2AK119ub \\(lysine with ubiquitin on its side chain, KUB\\): set "
+     "dynamics.force_field to charmm36m, or leave it out$"),
     ([], ["5mC"], "amber14", "no parameters for 5mC \\(5-methylcytosine, 5CM\\): set dynamics.force_field to "
      "charmm36m, or leave it out$"),
 ])
