@@ -76,7 +76,18 @@ def cut_link(span: LinkSpan, everything: SystemTerms, label: list[str], columns:
         low, high = term["atoms"].min(axis=1, initial=len(label)), term["atoms"].max(axis=1, initial=-1)
         across = (low >= first) & (low < middle) & (high >= middle) & (high < end)
         terms[name] = {"atoms": term["atoms"][across] - first} | {column: term[column][across] for column in values}
+    terms["cmap"] = _forward(terms["cmap"])
     return LinkTerms(terms, span.place, label[first:end])
+
+
+def _forward(maps: Term) -> Term:
+    """Correction maps once, from phi to psi.
+
+    Where a bond leads back to an earlier atom, OpenMM has the map a second time, with its angles exchanged.
+    """
+    atoms = np.where((maps["atoms"][:, 1] > maps["atoms"][:, 3])[:, None], maps["atoms"][:, ::-1], maps["atoms"])
+    atoms, once = np.unique(atoms, axis=0, return_index=True)
+    return {column: values[once] for column, values in maps.items()} | {"atoms": atoms}
 
 
 def along_links(name: str, links: list[tuple[tuple[int, int], LinkTerms]], residues: list[str], first: np.ndarray,

@@ -290,7 +290,8 @@ def _crowded(residues: list[Residue], new: list[int]) -> list[int]:
     tree, result = cKDTree(fresh), []
     for k, residue in enumerate(residues):
         names = [a for a in residue.atoms if a not in (*BACKBONE, "CB")]
-        if k in is_new or not chi_torsions(plain_name(residue.name)) or not names:
+        held = k in is_new or bool(residue_library()[residue.name].link)
+        if held or not chi_torsions(plain_name(residue.name)) or not names:
             continue
         near = tree.query_ball_point([residue.atoms[a] for a in names], TOO_CLOSE)
         if any(abs(fresh_owner[i] - k) > 1 for row in near for i in row):

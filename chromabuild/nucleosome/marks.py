@@ -141,8 +141,8 @@ def _refuse_linked_tails(recipes: list[OctamerRecipe]) -> None:
     for recipe in set(recipes):
         for mark in map(parse_mark, recipe.modifications):
             if modifications()[mark.residue_name].mark == "ub" and mark.family == "H2A":
-                raise BadInputError(f"build.tails: scaffold grows the tails of H2A anew, and {mark.name} holds one: set "
-                                    "build.tails to compact, or leave out the mark")
+                raise BadInputError(f"build.tails: scaffold grows the tails of H2A anew, and {mark.name} holds one: "
+                                    "set build.tails to compact, or leave out the mark")
 
 
 def _refuse_missing(claims: list[Claim], missing: MissingDimer, nucleosome: int) -> None:

@@ -266,7 +266,10 @@ def build_octamer(recipe: OctamerRecipe, dna: np.ndarray, dna_polar: np.ndarray)
     if recipe.missing:
         chains = [k for k, family in enumerate(FAMILIES)
                   if k // 4 + 1 in missing_copies(recipe.missing).get(family, ())]
-        return without_chains(build_octamer(replace(recipe, missing=""), dna, dna_polar), chains)
+        whole = build_octamer(replace(recipe, missing=""), dna, dna_polar)
+        chains += [int(whole.residue_chain[ubiquitin_end]) for lysine, ubiquitin_end in whole.links
+                   if whole.residue_chain[lysine] in chains]
+        return without_chains(whole, chains)
     template = read_template(recipe.template).octamers[recipe.tails] if recipe.template else octamer(recipe.tails)
     if recipe == OctamerRecipe(tails=recipe.tails, template=recipe.template):
         return template

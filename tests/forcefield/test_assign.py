@@ -94,7 +94,7 @@ def test_disulphides_within_and_between_chains(force_field):
 
 @pytest.mark.parametrize("force_field", ["amber14-analogy", "amber19-analogy"])
 def test_isopeptides(force_field):
-    """The same, correction maps of ff19SB across the bond among the terms."""
+    """The same, correction maps of ff19SB across the bond among the terms: once, where OpenMM has them both ways."""
     solute = make_solute(ISOPEPTIDES)
     solute.links = ((3, 11), (5, 14))
     assert_terms_are_openmm_s(solute, force_field)
@@ -163,6 +163,10 @@ def assert_terms_are_openmm_s(solute: Solute, force_field: str = "amber14", **co
             assert ours[np.ix_(pairs[0], pairs[0])] == pytest.approx(theirs[np.ix_(pairs[1], pairs[1])], rel=1e-12)
     bonds = np.array([(a.index, b.index) for a, b in judge.bonds()])
     terms["bond"], terms["urey_bradley"] = separate_urey_bradley(terms["bond"], bonds, topology.n_atoms)
+    if "cmap" in terms:  # an atom of another chain that stands before makes OpenMM count a map backwards once more
+        forward = terms["cmap"]["atoms"][:, 1] < terms["cmap"]["atoms"][:, 3]
+        assert forward.all() or force_field == "amber19-analogy"
+        terms["cmap"] = {column: values[forward] for column, values in terms["cmap"].items()}
     for term, columns in (("bond", ("k", "r0")), ("angle", ("k", "theta0")), ("urey_bradley", ("k", "r0")),
                           ("dihedral", ("n", "k", "phase")), ("improper", ("k", "psi0")), ("cmap", ())):
         ours, theirs = topology.term(term), terms.get(term)
