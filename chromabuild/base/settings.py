@@ -109,6 +109,7 @@ class BuildSection(Section):
     track_mark: str | None = Field(None, description="what nucleosomes carry in peaks, and where a bigWig signal is high, of files in `marks` that are not named for a mark, e.g. H2A.Z")
     track_threshold: float | None = Field(None, description="mean of a bigWig signal over the 147 base pairs around a dyad (zero where there is none) from which on a nucleosome carries the mark")
     methylation: str | None = Field(None, json_schema_extra=INPUT_FILE, description="bedMethyl (column 11: percent of reads) or BED of modified cytosines by place and strand: 5mC, 5hmC, 5fC; empty: none")
+    five_prime: Literal["hydroxyl", "phosphate"] = Field("hydroxyl", description="what the 5' ends of linear DNA carry; a phosphate (of charge -1, with its hydrogen) where the force field has it: charmm36m")
     methylation_threshold: float | None = Field(None, gt=0, le=1, description="fraction of reads from which on a cytosine is modified; empty: drawn by the seed with the fraction as probability, both strands of a CpG alike")
     ph: float | None = Field(None, ge=0, le=14, description="pH at which histidines of histones are protonated by their pKa (needs the package propka); empty: neutral, tautomers by hydrogen bonds")
     linker_histone: Literal["none", "H5", "H1.0", "H1.4"] = Field("none", description="linker histone on the dyad: chicken H5 (residues 19-108), human H1.0 or human H1.4")

@@ -127,6 +127,8 @@ def _own_patch(entry: dict) -> Element:
         ElementTree.SubElement(patch, "AddBond", atomName1=first, atomName2=second)
     for name in entry.get("external", ()):
         ElementTree.SubElement(patch, "AddExternalBond", atomName=name)
+    for name in entry.get("internal", ()):
+        ElementTree.SubElement(patch, "RemoveExternalBond", atomName=name)
     return patch
 
 

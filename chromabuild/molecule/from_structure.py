@@ -14,7 +14,7 @@ from scipy.spatial import cKDTree
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.hydrogens import place_hydrogens
-from chromabuild.molecule.residues import ResidueTemplate, residue_library, residue_names
+from chromabuild.molecule.residues import PHOSPHATE, ResidueTemplate, residue_library, residue_names
 from chromabuild.molecule.solute import CHAIN_LETTERS, MAX_RESIDUES_PER_SEGMENT, Solute, base_36
 from chromabuild.molecule.structure_file import StructureFile
 
@@ -143,7 +143,7 @@ def _base_name(name: str, atoms: dict[str, np.ndarray]) -> str | None:
         return "HIP" if {"HD1", "HE2"} <= atoms.keys() else "HID" if "HD1" in atoms else "HIE"
     if known[:1] in "NC" and known[1:] in residue_library() and len(known) == 4:
         known = known[1:]
-    elif known[:2] in ("DA", "DC", "DG", "DT") and known[2:] in ("3", "5"):
+    elif known[:2] in ("DA", "DC", "DG", "DT") and known[2:] in ("3", "5", PHOSPHATE):
         known = known[:2]
     template = residue_library().get(known)
     return known if template is not None and template.kind in ("amino acid", "nucleotide") else None
@@ -158,6 +158,8 @@ def _template(residue: _Residue, has_before: bool, has_after: bool, path: str | 
             name = f"N{name}"
         elif not has_after and "OXT" in residue.atoms:
             name = f"C{name}"
+    elif not has_before and not {"P", "OP3"} - residue.atoms.keys():
+        name += PHOSPHATE
     elif not has_before and "P" not in residue.atoms:
         name += "5"
     elif not has_after:

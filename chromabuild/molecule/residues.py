@@ -22,6 +22,9 @@ last, and only where there is some."""
 SITE = "EP"
 """In place of the element of an atom without mass: OpenMM's and AMBER's name of an extra point."""
 
+PHOSPHATE = "5P"
+"""What the library's name of a nucleotide ends in that begins a strand with a phosphate."""
+
 
 @dataclass(frozen=True)
 class ResidueTemplate:

@@ -17,7 +17,8 @@ import openmm.app
 STANDARD = ("ALA ARG ASN ASP CYS GLN GLU GLY HID HIE HIP ILE LEU LYS MET PHE PRO SER THR TRP TYR VAL").split()
 NUCLEOTIDES = [base + end for base in ("DA", "DC", "DG", "DT") for end in ("", "5", "3")]
 SOLVENT = ["HOH", "NA", "CL", "K", "MG", "CA"]
-LATER = ("CA", "CYX", "NCYX", "CCYX", "KUB", "NKUB", "CKUB")
+PHOSPHORYLATED = [f"{name}5P" for name in ("DA", "DC", "DG", "DT", "5CM", "5HC", "5FC")]
+LATER = ("CA", "CYX", "NCYX", "CCYX", "KUB", "NKUB", "CKUB", *PHOSPHORYLATED)
 """At the end, behind all others: their numbers in files stay."""
 PDB_NAME = {"HID": "HIS", "HIE": "HIS", "HIP": "HIS", "CYX": "CYS"}
 LINKED = {"CYX": "SG"}
@@ -75,6 +76,16 @@ def modified(parent: dict, name: str, change: dict) -> dict:
     }
 
 
+def phosphorylated(inner: dict) -> dict:
+    """The entry of a nucleotide that begins a strand with a phosphate of one negative charge."""
+    place = inner["atoms"].index("OP2") + 1
+    bonds = [[i + 2 * (i >= place) for i in bond] for bond in inner["bonds"]]
+    bonds += [[inner["atoms"].index("P"), place], [place, place + 1]]
+    insert = {key: [*inner[key][:place], *new, *inner[key][place:]]
+              for key, new in (("atoms", ("OP3", "HOP3")), ("elements", ("O", "H")))}
+    return {**inner, **insert, "bonds": sorted(map(sorted, bonds))}
+
+
 def main() -> None:
     """Read the force-field templates and write residues.json beside this script."""
     folder = Path(openmm.app.__file__).parent / "data" / "amber14"
@@ -127,6 +138,7 @@ def main() -> None:
     water = residues["HOH"]
     residues["HOH4"] = {**water, "atoms": [a.get("name") for a in four_point.iter("Atom")],
                         "elements": [*water["elements"], "EP"]}
+    residues |= {name: phosphorylated(residues[name.removesuffix("5P")]) for name in PHOSPHORYLATED}
     residues |= {name: residues.pop(name) for name in LATER}
     lines = [f"  {json.dumps(name)}: {json.dumps(entry, separators=(',', ':'))}" for name, entry in residues.items()]
     text = "{\n" + ",\n".join(lines) + "\n}\n"
