@@ -129,8 +129,8 @@ def main() -> None:
                 ends = str(error)
             table.row(force_field, ", ".join(marks) or "none", solute.n_atoms, topology.net_charge, *found, steps,
                       ends, *after)
-            for mark in marks:
-                residue = residue_of(mark)
+            for residue in dict.fromkeys(map(residue_of, marks)):
+                mark = ", ".join(one for one in marks if residue_of(one) == residue)
                 number = sum(library[k].modification == residue for k in solute.residue_template)
                 shapes.row(force_field, mark, residue, number, shape[residue])
     benchmark.finish()

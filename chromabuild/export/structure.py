@@ -369,11 +369,16 @@ def _write_pdb(path: Path, solute: Solute, categories: list[Category], solvent: 
     # Segments are chains there; a PDB has one letter for each molecule, whose residues stand together.
     model = gemmi.Model(1)
     by_molecule: dict[str, gemmi.Chain] = {}
+    letter_of: dict[str, str] = {}
     for chain in structure[0]:
         for residue in chain:
             if residue.subchain not in by_molecule:
                 by_molecule[residue.subchain] = gemmi.Chain(letters[len(by_molecule)])
             by_molecule[residue.subchain].add_residue(residue)
+            letter_of[chain.name] = by_molecule[residue.subchain].name
+    for bond in structure.connections:  # LINK and SSBOND
+        for partner in (bond.partner1, bond.partner2):
+            partner.chain_name = letter_of[partner.chain_name]
     for chain in by_molecule.values():
         model.add_chain(chain)
     while len(structure):

@@ -87,6 +87,8 @@ def test_charge_and_files(solute, tmp_path):
     found = gemmi.read_structure(str(path)).connections
     assert [(one.partner1.atom_name, one.partner2.atom_name) for one in found] == [("NZ", "C")] * 3
     assert solute_of_structure(path).solute.links == solute.links
+    records = write_structure(solute, tmp_path / "solute.pdb", "test").read_text().splitlines()
+    assert [(line[12:16], line[42:46]) for line in records if line.startswith("LINK")] == [(" NZ ", " C  ")] * 3
     atoms = Atoms.from_file(path)
     assert {tuple(sorted(pair)) for pair in solute.link_atoms().tolist()} <= set(map(tuple, atoms.graph.bonds.tolist()))
 
