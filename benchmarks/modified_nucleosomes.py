@@ -30,8 +30,11 @@ from chromabuild.simulate.relaxation import relax
 
 FLANK = 15
 CASES = {
-    "charmm36m": ("H3A1nac", "H3T3ph", "H3S10ph", "H3K27ac", "H4S1nac", "H4Y51ph", "5mC", "5hmC", "5fC"),
+    "charmm36m": ("H3A1nac", "H3T3ph", "H3S10ph", "H3K27ac", "H4S1nac", "H4Y51ph", "H2AK119ub", "H2BK117ub", "5mC",
+                  "5hmC", "5fC"),
     "charmm36m-analogy": ("H3R2me1", "H3K4me3", "H3R8me2a", "H3K9me2", "H3R17me2s", "H3K18cr", "H3K27me1"),
+    "amber14-analogy": ("H2AK119ub", "H2BK117ub"),
+    "amber19-analogy": ("H2AK119ub", "H2BK117ub"),
 }
 """Marks of one nucleosome by the force field that is first to describe them."""
 BASES = ("5mC", "5hmC", "5fC")
@@ -126,8 +129,8 @@ def main() -> None:
                 ends = str(error)
             table.row(force_field, ", ".join(marks) or "none", solute.n_atoms, topology.net_charge, *found, steps,
                       ends, *after)
-            for mark in marks:
-                residue = residue_of(mark)
+            for residue in dict.fromkeys(map(residue_of, marks)):
+                mark = ", ".join(one for one in marks if residue_of(one) == residue)
                 number = sum(library[k].modification == residue for k in solute.residue_template)
                 shapes.row(force_field, mark, residue, number, shape[residue])
     benchmark.finish()

@@ -5,7 +5,8 @@ from typing import Literal, NamedTuple
 
 from chromabuild.base.errors import BadInputError
 
-ForceFieldName = Literal["amber14", "amber-bsc1", "amber19", "charmm36m", "charmm36m-analogy"]
+ForceFieldName = Literal["amber14", "amber-bsc1", "amber19", "charmm36m", "charmm36m-analogy", "amber14-analogy",
+                         "amber-bsc1-analogy", "amber19-analogy"]
 WaterName = Literal["tip3p", "spce", "opc", "tip4pew"]
 SwitchForm = Literal["energy", "force"]
 
@@ -37,7 +38,7 @@ class ForceField:
     is_charmm: bool = False
     """Whether residues are named as CHARMM names them and made by patches (templates/charmm_residues.json)."""
     by_analogy: bool = False
-    """Whether residues without published parameters have those of like groups (templates/charmm_analogies.json)."""
+    """Whether residues without published parameters have those of like groups (templates/*_analogies.json)."""
 
     def cutoffs(self, cutoff: float | None, switch_distance: float | None, switch: SwitchForm | None) -> Cutoffs:
         """What the settings mean; None: as the force field was made."""
@@ -67,6 +68,10 @@ FORCE_FIELDS: dict[ForceFieldName, ForceField] = {
 FORCE_FIELDS["charmm36m-analogy"] = replace(
     FORCE_FIELDS["charmm36m"], about="CHARMM36m, and parameters by analogy for methylated and crotonylated residues",
     by_analogy=True)
+for _name in ("amber14", "amber-bsc1", "amber19"):
+    FORCE_FIELDS[f"{_name}-analogy"] = replace(
+        FORCE_FIELDS[_name], about=f"{FORCE_FIELDS[_name].about}, and parameters by analogy for ubiquitinated lysine",
+        by_analogy=True)
 
 
 def force_field_files(name: str, water: WaterName = "tip3p") -> tuple[str, ...]:

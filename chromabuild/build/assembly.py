@@ -4,8 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.solute import CHAIN_LETTERS, MAX_RESIDUES_PER_SEGMENT, Solute, base_36
 from chromabuild.nucleosome.octamer import Octamer, histone_segid, place_octamer, protein_segid
+
+MOST_SEGMENTS = 2**16
 
 
 def assemble_solute(dna_position: np.ndarray, dna_template: np.ndarray, octamers: list[Octamer],
@@ -28,10 +31,14 @@ def assemble_solute(dna_position: np.ndarray, dna_template: np.ndarray, octamers
     dna_segments = len(segment_name)
     segment_name += [histone_segid(k, chain) if k < nucleosomes else protein_segid(k - nucleosomes, chain)
                      for k, octamer in enumerate(octamers) for chain in octamer.chain]
+    if len(segment_name) > MOST_SEGMENTS:
+        raise BadInputError(f"the solute has {len(segment_name)} segments, at most {MOST_SEGMENTS} can be counted: "
+                            "build the locus in parts")
     chains = [len(octamer.chain) for octamer in octamers]
     first_segment = dna_segments + np.concatenate([[0], np.cumsum(chains)])
     residues_of_chain = np.concatenate([np.zeros(0, dtype=int), *(np.bincount(o.residue_chain) for o in octamers)])
     histone_residues = 2 * n + np.concatenate([[0], np.cumsum(residues_of_chain)])
+    first_residue = 2 * n + np.cumsum([0, *(len(octamer.residue_template) for octamer in octamers)])
     templates = [octamer.residue_template for octamer in octamers]
     histone_segments = [first_segment[k] + octamer.residue_chain for k, octamer in enumerate(octamers)]
     placed = [place_octamer(octamer, origin, frame)
@@ -48,6 +55,8 @@ def assemble_solute(dna_position: np.ndarray, dna_template: np.ndarray, octamers
         molecule_nucleosome=np.concatenate([[-1, -1], np.repeat(
             [k if k < nucleosomes else -1 for k in range(len(octamers))], chains)]).astype(np.int32),
         circular=(0, 1) if circular else (),
+        links=tuple((int(first) + a, int(first) + b) for first, octamer in zip(first_residue, octamers, strict=False)
+                    for a, b in octamer.links),
     )  # fmt: skip
 
 

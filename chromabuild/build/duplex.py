@@ -23,7 +23,8 @@ from chromabuild.dna.sequence import BASES, both_strands
 from chromabuild.dna.stacking import relax_bases
 from chromabuild.dna.steps import dna_parameters, split_pair
 from chromabuild.molecule.hydrogens import place_hydrogens, settle_base_methyls
-from chromabuild.molecule.residues import residue_library, residue_names
+from chromabuild.molecule.residues import PHOSPHATE, residue_library, residue_names
+from chromabuild.nucleosome.peptide import place
 from chromabuild.sterics.cell_list import CellList
 
 OUTLIER = 4.0  # standard deviations
@@ -63,7 +64,7 @@ def rest_of_pairs(sequence: np.ndarray) -> np.ndarray:
 def build_dna(
     sequence: np.ndarray, origin: np.ndarray, frame: np.ndarray, threads: int = 1, circular: bool = False,
     histones: tuple[np.ndarray, np.ndarray] | None = None, modified: np.ndarray | None = None,
-    pairs: np.ndarray | None = None,
+    pairs: np.ndarray | None = None, phosphate: bool = False,
 ) -> tuple[np.ndarray, np.ndarray, dict]:
     """All atoms of a duplex with free 5' and 3' hydroxyls, or of a closed circle without ends.
 
@@ -77,6 +78,7 @@ def build_dna(
         modified: (2n,) codes of modified cytosines (``genome.methylation``), strand I, then strand J, each 5' to 3';
             the backbone keeps clear of their substituents, but not in circles.
         pairs: (n, 6) shear ... opening of every base pair, as of ``base_frames``; not of circles.
+        phosphate: whether 5' ends carry a phosphate in place of a hydroxyl.
 
     Returns:
         Positions (atoms, 3), library indices of the residues (2n,) - strand I, then strand J - and the report on the
@@ -94,7 +96,8 @@ def build_dna(
 
     n, index = len(sequence), {name: k for k, name in enumerate(residue_names())}
     template = np.array([index[f"D{letter}"] for letter in BASES])[bases]
-    for end, suffix in () if circular else ((0, "5"), (n - 1, "3"), (n, "5"), (2 * n - 1, "3")):
+    five = PHOSPHATE if phosphate else "5"
+    for end, suffix in () if circular else ((0, five), (n - 1, "3"), (n, five), (2 * n - 1, "3")):
         template[end] = index[f"D{BASES[bases[end]]}{suffix}"]
     if modified is not None:
         for k in np.flatnonzero(modified):
@@ -113,11 +116,26 @@ def build_dna(
         if library[kind].modification:
             for name, placed in added_atoms(library[kind].modification, base_atoms[which]).items():
                 position[first_atom[which] + atoms[name]] = placed
+    for end in (0, n) if phosphate and not circular else ():
+        _place_phosphate(position[first_atom[end]:], library[template[end]].index)
     place_hydrogens(position, template, first_atom)
     settle_base_methyls(position, template, first_atom)
     if modified is not None:
         settle_hydroxymethyls(position, template, first_atom)
     return position, template.astype(np.uint16), _backbone_report(bases, sugar, base_atoms, iterations, circular)
+
+
+def _place_phosphate(position: np.ndarray, index: dict[str, int]) -> None:
+    """Put the phosphate of a 5' end, (k, 3) from its first atom, in the place that it would have within B-DNA.
+
+    Torsions, lengths and angles are those of backbone_restraints.json; P-OH as in CHARMM36 (P-ON4). Free oxygens stand
+    at 114.6 degrees from the hydroxyl about P-O5', so that OP1-P-OP2 is 119.6 degrees.
+    """
+    known = {name: position[index[name]] for name in ("C4'", "C5'", "O5'")}
+    for name, a, b, c, length, angle, turn in (
+            ("P", "C4'", "C5'", "O5'", 1.593, 120.9, 175.0), ("OP3", "C5'", "O5'", "P", 1.58, 104.0, -60.0),
+            ("OP1", "C5'", "O5'", "P", 1.485, 108.1, 185.4), ("OP2", "C5'", "O5'", "P", 1.485, 108.1, 54.6)):
+        known[name] = position[index[name]] = place(known[a], known[b], known[c], length, angle, turn)
 
 
 def _obstacles(c1: np.ndarray, position: np.ndarray, atom_class: np.ndarray, threads: int) -> Obstacles | None:

@@ -120,7 +120,8 @@ class Corrector:
         """Pairs to be solved, and their distances."""
         self.left = self.first
         """Pairs that could not be solved, and their distances."""
-        self.tails = find_tails(self.scene, solute.molecule_name, solute.molecule_first_residue, solute.residue_number)
+        self.tails = find_tails(self.scene, solute.molecule_name, solute.molecule_first_residue, solute.residue_number,
+                                solute.links)
         self.tail_of = {residue: tail for tail in self.tails for residue in tail.residues}
         self.growths: dict[Tail, Growth] = {}
         self.molecule = np.repeat(np.arange(len(solute.molecule_name)), np.diff(solute.molecule_first_residue))

@@ -7,7 +7,7 @@ Random numbers are keyed by seed, the residue's label and attempt: neither the o
 structure matters.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from hashlib import blake2b
@@ -41,19 +41,23 @@ class Tail:
 
 
 def find_tails(scene: Scene, molecule_name: list[str], molecule_first_residue: np.ndarray,
-               residue_number: np.ndarray) -> list[Tail]:
-    """Every histone tail; a tail is kept only as far as it reaches the end of its chain."""
-    tails = []
+               residue_number: np.ndarray, links: Sequence[tuple[int, int]] = ()) -> list[Tail]:
+    """Every histone tail; a tail is kept only as far as it reaches the end of its chain.
+
+    Where a residue is bonded to another chain (``links``), the tail is what lies beyond.
+    """
+    tails, linked = [], {residue for pair in links for residue in pair}
     for molecule, name in enumerate(molecule_name):
         first, last = int(molecule_first_residue[molecule]), int(molecule_first_residue[molecule + 1]) - 1
         for low, high in TAILS.get(name, []):
             inside = [r for r in range(first, last + 1) if low <= residue_number[r] <= high]
             if not inside or len(inside) == last - first + 1 or scene.atom(first, "CA") is None:
                 continue
-            if inside[0] == first:
-                tails.append(Tail(molecule, tuple(reversed(inside)), -1))
-            elif inside[-1] == last:
-                tails.append(Tail(molecule, tuple(inside), 1))
+            outward = -1 if inside[0] == first else 1 if inside[-1] == last else 0
+            ordered = inside[::outward or 1]
+            held = max((k for k, r in enumerate(ordered) if r in linked), default=-1)
+            if outward and ordered[held + 1:]:
+                tails.append(Tail(molecule, tuple(ordered[held + 1:]), outward))
     return tails
 
 

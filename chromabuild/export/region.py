@@ -80,15 +80,17 @@ def part_of_solute(solute: Solute, scaffold: "Scaffold", first_bp: int, last_bp:
 
 
 def residues_of(solute: Solute, chosen: Sequence[tuple[int, np.ndarray]]) -> Solute:
-    """Some residues, (k,) indices in the solute, of each of some molecules; circles are cut open."""
+    """Some residues, (k,) indices in the solute, of each of some molecules; circles and links to others are cut."""
     molecules = [molecule for molecule, _ in chosen]
     residues = np.concatenate([rows for _, rows in chosen])
     starts = solute.residue_first_atom
     sizes = starts[residues + 1] - starts[residues]
+    place = {int(residue): k for k, residue in enumerate(residues)} if solute.links else {}
     atoms = np.repeat(starts[residues] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes) + np.arange(sizes.sum())
     return replace(
         solute, position=np.asarray(solute.position)[atoms], residue_template=solute.residue_template[residues],
         residue_number=solute.residue_number[residues], residue_segment=solute.residue_segment[residues],
         molecule_first_residue=np.cumsum([0, *(len(rows) for _, rows in chosen)]).astype(np.int64),
         molecule_name=[solute.molecule_name[k] for k in molecules],
-        molecule_nucleosome=solute.molecule_nucleosome[molecules], circular=(), build_report={})
+        molecule_nucleosome=solute.molecule_nucleosome[molecules], circular=(), build_report={},
+        links=tuple((place[a], place[b]) for a, b in solute.links if a in place and b in place))

@@ -101,7 +101,7 @@ def _descriptions(solute: Solute, title: str, provenance: dict) -> list[Category
         part = slice(*first[molecule:molecule + 2])
         parents = [library[library_index[library[k].parent]].pdb_name if library[k].modification else names[k]
                    for k in solute.residue_template[part].tolist()]
-        is_modified = [bool(library[k].modification) for k in solute.residue_template[part].tolist()]
+        is_modified = [not library[k].is_standard for k in solute.residue_template[part].tolist()]
         canonical = gemmi.one_letter_code(parents)
         written = "".join(f"({name})" if is_dna[molecule] or changed else letter for name, changed, letter
                           in zip(sequence, is_modified, canonical, strict=True))
@@ -149,13 +149,30 @@ def _descriptions(solute: Solute, title: str, provenance: dict) -> list[Category
         categories.append(("pdbx_struct_mod_residue",
                            ["id", "label_asym_id", "label_comp_id", "label_seq_id", "auth_asym_id", "auth_comp_id",
                             "auth_seq_id", "parent_comp_id", "details"], modified))
-    if solute.circular:
+    if solute.circular or solute.links:
         partner = [f"ptnr{n}_label_{item}" for n in (1, 2) for item in ("asym_id", "comp_id", "seq_id", "atom_id")]
+        rows = [("covale", chains[k], sequences[k][-1], str(len(sequences[k])), "O3'", chains[k], sequences[k][0], "1",
+                 "P") for k in solute.circular]
+        rows += _links(solute, chains)
+        kinds = [kind for kind, *_ in rows]
         categories.append(("struct_conn", ["id", "conn_type_id", *partner],
-                           [(f"covale{n}", "covale", chains[k], sequences[k][-1], str(len(sequences[k])), "O3'",
-                             chains[k], sequences[k][0], "1", "P") for n, k in enumerate(solute.circular, 1)]))
-        categories.append(("struct_conn_type", ["id"], [("covale",)]))
+                           [(f"{kind}{kinds[:k].count(kind) + 1}", kind, *row) for k, (kind, *row) in enumerate(rows)]))
+        categories.append(("struct_conn_type", ["id"], [(kind,) for kind in dict.fromkeys(kinds)]))
     return categories
+
+
+def _links(solute: Solute, chains: list[str]) -> list[tuple[str, ...]]:
+    """Rows of struct_conn, without numbers, of the bonds of side chains."""
+    library, rows = list(residue_library().values()), []
+    for pair in solute.links:
+        partners = []
+        for k in pair:
+            template = library[solute.residue_template[k]]
+            molecule = int(np.searchsorted(solute.molecule_first_residue, k, side="right")) - 1
+            partners += [chains[molecule], template.pdb_name,
+                         str(k - int(solute.molecule_first_residue[molecule]) + 1), template.link_atom]
+        rows.append(("disulf" if partners[3] == partners[7] == "SG" else "covale", *partners))
+    return rows
 
 
 def _modified_residues(solute: Solute, chains: list[str]) -> list[tuple[str, ...]]:
@@ -194,7 +211,7 @@ class _Atoms:
         self.names = [name for template in library for name in template.atoms]
         self.elements = [element.upper() for template in library for element in template.elements]
         self.residue_names = [template.pdb_name for template in library]
-        self.groups = ["HETATM" if template.modification else "ATOM" for template in library]
+        self.groups = ["ATOM" if template.is_standard else "HETATM" for template in library]
         first = solute.molecule_first_residue
         self.molecule = np.repeat(np.arange(len(first) - 1), np.diff(first))
         self.place = np.arange(solute.n_residues) - first[self.molecule] + 1
@@ -352,11 +369,16 @@ def _write_pdb(path: Path, solute: Solute, categories: list[Category], solvent: 
     # Segments are chains there; a PDB has one letter for each molecule, whose residues stand together.
     model = gemmi.Model(1)
     by_molecule: dict[str, gemmi.Chain] = {}
+    letter_of: dict[str, str] = {}
     for chain in structure[0]:
         for residue in chain:
             if residue.subchain not in by_molecule:
                 by_molecule[residue.subchain] = gemmi.Chain(letters[len(by_molecule)])
             by_molecule[residue.subchain].add_residue(residue)
+            letter_of[chain.name] = by_molecule[residue.subchain].name
+    for bond in structure.connections:  # LINK and SSBOND
+        for partner in (bond.partner1, bond.partner2):
+            partner.chain_name = letter_of[partner.chain_name]
     for chain in by_molecule.values():
         model.add_chain(chain)
     while len(structure):

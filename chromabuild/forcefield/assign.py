@@ -7,10 +7,14 @@ arithmetic: the cost of OpenMM's matching does not grow with the length of the D
 
 A correction map has five atoms, C of residue k-2 the first and N of residue k the last. It belongs to the junction too:
 the first atom is that of the cap, and stands for that of residue k-2, which has the same class (this is checked).
+
+Chains of the solute that a side chain is bonded to (``Solute.links``) are one molecule of the topology, with all that
+lies between them; what the bond adds is in ``chromabuild.forcefield.links``.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -22,17 +26,18 @@ from chromabuild.base.constants import COULOMB_CONSTANT
 from chromabuild.base.errors import BadInputError, IntegrityError
 from chromabuild.base.force_fields import FORCE_FIELDS, WaterName, force_field_files
 from chromabuild.base.progress import Progress, silent
+from chromabuild.forcefield.capped_chains import CAPS, CappedChains, caps_of_links
+from chromabuild.forcefield.links import LinkedEnd, LinkKind, LinkTerms, add_fragment, along_links, cut_link
 from chromabuild.forcefield.openmm_system import SystemTerms, Term, read_system, separate_urey_bradley
 from chromabuild.forcefield.rules import Rules, rules_for
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
-from chromabuild.molecule.residues import SITE, SOLVENT, residue_library, residue_names
+from chromabuild.molecule.residues import SOLVENT, residue_library, residue_names
 from chromabuild.molecule.solute import Solute
 from chromabuild.molecule.water_models import WATER_MODELS
 
 WATER_SEGMENT = "WAT"
 """Segment id of water; an ion's is the name of its residue."""
 
-_CAPS = {"amino acid": ("NGLY", "CGLY"), "nucleotide": ("DA5", "DA3")}
 _TERM_COLUMNS = {"bond": ("k", "r0"), "angle": ("k", "theta0"), "urey_bradley": ("k", "r0"),
                  "dihedral": ("k", "n", "phase"), "improper": ("k", "psi0"), "cmap": ("map",),
                  "pair": ("charge_product", "sigma", "epsilon"), "virtual_site": ("w2", "w3")}
@@ -76,17 +81,18 @@ def make_topology(solute: Solute | None, counts: dict[str, int], force_field: st
     solvent = [(WATER_MODELS[water].residue if key == "water" else name, name,
                 WATER_SEGMENT if key == "water" else name, counts[key])
                for key, name in SOLVENT.items() if counts.get(key, 0)]
-    junctions = sorted({junction for m in molecules for junction in set(_junctions(m))}
+    junctions = sorted({junction for m in molecules for junction in set(_junctions(m)[0])}
                        | {("", residue, True, True) for residue, *_ in solvent})
-    rules = rules_for(_residues_and_caps(junctions), force_field, files, water)
+    links = sorted({kind for m in molecules for kind in m.link_kinds()})
+    rules = rules_for(_residues_and_caps(junctions, links), force_field, files, water)
     progress(f"assigning {force_field} to {len(junctions)} residue pairs of {len(molecules)} molecules")
-    of_junction, everything = _parameterise(junctions, rules, force_field)
+    of_junction, of_link, everything = _parameterise(junctions, links, rules, force_field)
 
     lj_types, maps, is_charmm = _LennardJonesTypes(), _Numbering(), FORCE_FIELDS[force_field].is_charmm
     templates = []
     for molecule in molecules:
         progress(f"assembling {molecule.name}")
-        templates.append(_assemble(molecule, of_junction, lj_types, maps, is_charmm))
+        templates.append(_assemble(molecule, of_junction, lj_types, maps, is_charmm, of_link))
     for residue, name, segid, count in solvent:
         runs.append((len(templates), count))
         molecule = _Molecule(name, [residue], np.array([1]), [segid])
@@ -126,22 +132,47 @@ class _Molecule:
     segids: list[str]
     circular: bool = False
     """Whether the last residue is joined to the first."""
+    first: tuple[int, ...] = (0,)
+    """First residues of its chains."""
+    links: tuple[tuple[int, int], ...] = ()
+    """Residues that a bond of a side chain joins, the earlier first."""
+
+    def link_kinds(self) -> list[LinkKind]:
+        """Of each of its links."""
+        ends = [*(k - 1 for k in self.first[1:]), len(self.residues) - 1]
+        return [tuple(LinkedEnd(self.residues[k], k in self.first, k in ends) for k in pair) for pair in self.links]
 
 
-_Key = tuple[bytes, bytes, bool]
+_Key = tuple[bytes, bytes, bool, tuple[int, ...], tuple[tuple[int, int], ...]]
 
 
-def _molecule_keys(solute: Solute) -> list[_Key]:
-    """Two molecules share a template when residues and residue numbers are the same, and both are closed or not."""
+def _molecules_of(solute: Solute) -> list[tuple[int, int, _Key]]:
+    """First chain of the solute and the one behind the last of every molecule, and what makes it what it is.
+
+    Two molecules share a template when residues and residue numbers are the same, both are closed or not, and the same
+    residues are linked.
+    """
     first = solute.molecule_first_residue
-    return [(solute.residue_template[a:b].tobytes(), solute.residue_number[a:b].tobytes(), m in solute.circular)
-            for m, (a, b) in enumerate(zip(first[:-1], first[1:], strict=True))]
+    chain = [tuple(sorted(int(np.searchsorted(first, k, side="right")) - 1 for k in pair)) for pair in solute.links]
+    inside = np.zeros(len(first), dtype=bool)
+    """Chains that belong to the same molecule as the one before."""
+    for a, b in chain:
+        inside[a + 1:b + 1] = True
+    starts = [*np.flatnonzero(~inside[:-1]).tolist(), len(first) - 1]
+    own: dict[int, list[tuple[int, int]]] = {}
+    for (a, _), pair in zip(chain, solute.links, strict=True):
+        m = int(np.searchsorted(starts, a, side="right")) - 1
+        own.setdefault(m, []).append(tuple(sorted(k - int(first[starts[m]]) for k in pair)))
+    return [(a, b, (solute.residue_template[first[a]:first[b]].tobytes(),
+                    solute.residue_number[first[a]:first[b]].tobytes(), a in solute.circular,
+                    tuple((first[a:b] - first[a]).tolist()), tuple(sorted(own.get(m, ())))))
+            for m, (a, b) in enumerate(pairwise(starts))]
 
 
 def _molecule_order(solute: Solute, molecules: list[_Molecule]) -> list[int]:
     """The template of every molecule of the solute."""
     seen = {}
-    order = [seen.setdefault(key, len(seen)) for key in _molecule_keys(solute)]
+    order = [seen.setdefault(key, len(seen)) for _, _, key in _molecules_of(solute)]
     assert len(seen) == len(molecules)
     return order
 
@@ -151,86 +182,89 @@ def _distinct_molecules(solute: Solute) -> list[_Molecule]:
     names = residue_names()
     found: dict[_Key, _Molecule] = {}
     used: dict[str, int] = {}
-    for m, key in enumerate(_molecule_keys(solute)):
+    for a, b, key in _molecules_of(solute):
         if key in found:
             continue
-        part = slice(solute.molecule_first_residue[m], solute.molecule_first_residue[m + 1])
-        base = solute.molecule_name[m]
+        part = slice(solute.molecule_first_residue[a], solute.molecule_first_residue[b])
+        base = solute.molecule_name[a]
         used[base] = used.get(base, 0) + 1
         found[key] = _Molecule(
             name=base if used[base] == 1 else f"{base}-{used[base]}",
             residues=[names[k] for k in solute.residue_template[part]],
             numbers=solute.residue_number[part],
             segids=[solute.segment_name[s] for s in solute.residue_segment[part]],
-            circular=m in solute.circular,
+            circular=a in solute.circular, first=key[3], links=key[4],
         )
     return list(found.values())
 
 
-def _junctions(molecule: _Molecule) -> list[Junction]:
-    """One per residue after the first, in a circle of the first too; for a lone residue the one that stands for it."""
+def _junctions(molecule: _Molecule) -> tuple[list[Junction], np.ndarray]:
+    """One per residue after the first, in a circle of the first too; for a lone residue the one that stands for it.
+
+    And (j,) the residue that each begins with. A chain that ends in a link has no end of its own: its last residue is
+    none, for it is bonded like an inner one.
+    """
     residues = molecule.residues
     if molecule.circular:
-        return [(residues[k - 1], residues[k], False, False) for k in range(len(residues))]
-    if len(residues) == 1:
-        return [("", residues[0], True, True)]
-    last = len(residues) - 1
-    return [(residues[k - 1], residues[k], k == 1, k == last) for k in range(1, last + 1)]
+        return [(residues[k - 1], residues[k], False, False) for k in range(len(residues))], np.append(
+            len(residues) - 1, np.arange(len(residues) - 1))
+    linked, found, begin = {k for pair in molecule.links for k in pair}, [], []
+    for a, b in pairwise([*molecule.first, len(residues)]):
+        if b == a + 1:
+            found.append(("", residues[a], True, True))
+            begin.append(a)
+            continue
+        ends = b - 1 not in linked or bool(residue_library()[residues[b - 1]].link)
+        found += [(residues[k - 1], residues[k], k == a + 1, ends and k == b - 1) for k in range(a + 1, b)]
+        begin += range(a, b - 1)
+    return found, np.array(begin)
 
 
-def _residues_and_caps(junctions: list[Junction]) -> list[str]:
-    """Names of the residues of some junctions and of the caps of their chains."""
+def _residues_and_caps(junctions: list[Junction], links: list[LinkKind]) -> list[str]:
+    """Names of the residues of some junctions and links, and of the caps of their chains."""
     library = residue_library()
     names = {name for left, right, _, _ in junctions for name in (left, right) if name}
-    return sorted(names | {cap for left, right, *_ in junctions if left for cap in _CAPS[library[right].kind]})
+    names |= {end.residue for kind in links for end in kind}
+    names |= caps_of_links(names)
+    return sorted(names | {cap for left, right, *_ in junctions if left for cap in CAPS[library[right].kind]}
+                  | ({cap for cap in CAPS["amino acid"]} if links else set()))
 
 
-def _parameterise(junctions: list[Junction], rules: Rules,
-                  force_field: str) -> tuple[dict[Junction, _JunctionTerms], SystemTerms]:
-    """Let OpenMM assign all junctions, each in a capped chain of its own, in one system, and cut its terms up again.
+def _parameterise(junctions: list[Junction], links: list[LinkKind], rules: Rules, force_field: str
+                  ) -> tuple[dict[Junction, _JunctionTerms], dict[LinkKind, LinkTerms], SystemTerms]:
+    """Let OpenMM assign all junctions and links, each in capped chains of its own, in one system, and cut its terms up.
 
     Gives the system too.
     """
     library = residue_library()
-    topology = app.Topology()
+    chains = CappedChains(rules)
     spans = []  # first atom of residues k-1 and k, and the atom after k
-    residue_templates = {}
     for left, right, is_first, is_last in junctions:
-        start_cap, end_cap = _CAPS.get(library[right].kind, ("", ""))
+        start_cap, end_cap = CAPS.get(library[right].kind, ("", ""))
         names = [start_cap] * (not is_first) + [left] * bool(left) + [right] + [end_cap] * (not is_last)
-        chain, previous = topology.addChain(), None
-        first_atoms = []
-        for name in names:
-            template = library[name]
-            residue = topology.addResidue(name, chain)
-            residue_templates[residue] = rules.template_name[name]
-            first_atoms.append(topology.getNumAtoms())
-            atoms = [topology.addAtom(atom, None if element == SITE else app.Element.getBySymbol(element.capitalize()),
-                                      residue)
-                     for atom, element in zip(template.atoms, template.elements, strict=True)]
-            for i, j in template.bonds:
-                topology.addBond(atoms[i], atoms[j])
-            if previous is not None:
-                tail, head = ("O3'", "P") if template.kind == "nucleotide" else ("C", "N")
-                topology.addBond(previous[tail], atoms[template.index[head]])
-            previous = dict(zip(template.atoms, atoms, strict=True))
-        first_atoms.append(topology.getNumAtoms())
+        added = chains.add(names)
+        first_atoms = [*(atoms[0].index for atoms in added), added[-1][-1].index + 1]
+        chains.cap_links(names, added)
         middle = int(not is_first) + bool(left)
         spans.append((first_atoms[middle - bool(left)], first_atoms[middle], first_atoms[middle + 1]))
+    link_spans = [add_fragment(chains, kind) for kind in links]
+    topology = chains.topology
 
     types = _AtomTypes()
     rules.force_field.registerGenerator(types)
     try:
         system = rules.force_field.createSystem(
             topology, nonbondedMethod=app.NoCutoff, constraints=None, rigidWater=False, removeCMMotion=False,
-            residueTemplates=residue_templates)
+            residueTemplates=chains.residue_templates)
     except (ValueError, KeyError) as error:
         raise BadInputError(f"force field {force_field} cannot describe the solute: {error}") from error
     everything = read_system(system)
     _complete(everything, topology)
     label = [rules.label[name] for name in types.found]
     return {junction: _cut(junction, span, everything, label)
-            for junction, span in zip(junctions, spans, strict=True)}, everything
+            for junction, span in zip(junctions, spans, strict=True)}, {
+                kind: cut_link(span, everything, label, _TERM_COLUMNS)
+                for kind, span in zip(links, link_spans, strict=True)}, everything
 
 
 class _AtomTypes:
@@ -313,20 +347,17 @@ class _LennardJonesTypes(_Numbering):
 
 
 def _assemble(molecule: _Molecule, of_junction: dict[Junction, _JunctionTerms], lj_types: _LennardJonesTypes,
-              maps: _Numbering, with_classes: bool) -> MoleculeTemplate:
+              maps: _Numbering, with_classes: bool, of_link: dict[LinkKind, LinkTerms] | None = None
+              ) -> MoleculeTemplate:
     """Copy the terms of all junctions along the molecule; ``with_classes``: and the classes of the atoms."""
     library = residue_library()
     residues = [library[name] for name in molecule.residues]
     sizes = np.array([len(r.atoms) for r in residues])
     first = np.concatenate([[0], np.cumsum(sizes)])
-    junctions = _junctions(molecule)
-    # Atom 0 of junction k's terms within the molecule; that of a circle's first junction runs over the seam.
-    start = first[:-1] if len(residues) == 1 else first[:-2]
-    if molecule.circular:
-        start = np.concatenate([first[-2:-1], start])
-
+    junctions, begin = _junctions(molecule)
+    start = first[begin]  # atom 0 of junction k's terms; that of a circle's first junction runs over the seam
     charge, mass, lj_type = np.empty(first[-1]), np.empty(first[-1]), np.empty(first[-1], dtype=np.int32)
-    atom_class = np.empty(first[-1] if with_classes else 0, dtype="S8")
+    atom_class = np.empty(first[-1] if with_classes or molecule.links else 0, dtype="S8")
     places: dict[Junction, list[int]] = {}
     for k, junction in enumerate(junctions):
         places.setdefault(junction, []).append(k)
@@ -335,11 +366,16 @@ def _assemble(molecule: _Molecule, of_junction: dict[Junction, _JunctionTerms], 
         target = (start[where][:, None] + np.arange(len(owned.charge))) % first[-1]
         charge[target], mass[target] = owned.charge, owned.mass
         lj_type[target] = lj_types.named(owned.lj_type, owned.label)
-        if with_classes:
+        if len(atom_class):
             atom_class[target] = np.array(owned.label, dtype="S8")
         if owned.before:
             _check_before(molecule, junctions, where, of_junction)
     terms = {name: _along(name, junctions, places, of_junction, start, int(first[-1])) for name in _TERM_COLUMNS}
+    links = [(pair, of_link[kind]) for pair, kind in zip(molecule.links, molecule.link_kinds(), strict=True)]
+    for name in _TERM_COLUMNS if links else ():
+        more = along_links(name, links, molecule.residues, first, atom_class)
+        terms[name] = {column: np.concatenate([values, *(term[column] for term in more)]).astype(values.dtype)
+                       for column, values in terms[name].items()}
     terms["cmap"]["map"] = maps.of(terms["cmap"]["map"])
     pair = terms.pop("pair")
     pair["atoms"].sort(axis=1)
@@ -359,7 +395,7 @@ def _assemble(molecule: _Molecule, of_junction: dict[Junction, _JunctionTerms], 
     return MoleculeTemplate(
         name=molecule.name,
         rigid_water=water,
-        lj_type=lj_type, charge=charge, mass=mass, atom_class=atom_class,
+        lj_type=lj_type, charge=charge, mass=mass, atom_class=atom_class if with_classes else atom_class[:0],
         atom_name=np.concatenate([names[r.name] for r in residues]),
         atom_residue=np.repeat(np.arange(len(residues)), sizes),
         residue_name=[r.pdb_name.encode() for r in residues],
@@ -401,7 +437,7 @@ def _check_before(molecule: _Molecule, junctions: list[Junction], where: list[in
     """Raise BadInputError unless the atoms of residue k-2 that a junction names are as those of the cap it stood in."""
     library = residue_library()
     before = of_junction[junctions[where[0]]].before
-    cap = library[_CAPS["amino acid"][0]]
+    cap = library[CAPS["amino acid"][0]]
     for farther in {junctions[k - 1] for k in where}:
         residue = library[farther[0]]
         for atom, label in before.items():

@@ -17,6 +17,8 @@ from chromabuild.base.files import template_path
 from chromabuild.forcefield.analogies import add_like_terms, analogies
 
 Element = ElementTree.Element
+_AWAY = tuple(range(1, 8))
+"""Residues between the two ends of a link in capped chains, at most."""
 
 
 @cache
@@ -123,12 +125,22 @@ def _own_patch(entry: dict) -> Element:
             ElementTree.SubElement(patch, tag, name=name, type=kind, charge=str(charge))
     for first, second in entry["bonds"]:
         ElementTree.SubElement(patch, "AddBond", atomName1=first, atomName2=second)
+    for name in entry.get("external", ()):
+        ElementTree.SubElement(patch, "AddExternalBond", atomName=name)
+    for name in entry.get("internal", ()):
+        ElementTree.SubElement(patch, "RemoveExternalBond", atomName=name)
     return patch
 
 
 def _add_impropers(root: Element, name: str, impropers: list[list[str]]) -> None:
-    """Impropers of a patch for the script of the file, which has a table of them; 0: of the residue itself."""
-    rows = tuple(tuple((0, atom) for atom in improper) for improper in impropers)
+    """Impropers of a patch for the script of the file, which has a table of them; 0: of the residue itself.
+
+    ``@C`` is an atom of the residue at the other end of a link. The script asks how many residues away that is, and
+    leaves out what is not bonded: all that there are in a capped chain are named.
+    """
+    rows = tuple(tuple((away if atom.startswith("@") else 0, atom.removeprefix("@")) for atom in improper)
+                 for improper in impropers
+                 for away in (_AWAY if any(atom.startswith("@") for atom in improper) else (0,)))
     marker = "def extract_atom_name("
     for script in root.findall("Script"):
         if marker in script.text:

@@ -10,6 +10,7 @@ import numpy as np
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.force_fields import FORCE_FIELDS
+from chromabuild.forcefield.amber_analogies import amber_analogies
 from chromabuild.forcefield.analogies import analogies
 from chromabuild.forcefield.rules import is_known
 from chromabuild.molecule.residues import modification_counts, modifications, residue_names
@@ -24,8 +25,9 @@ def force_fields_with(residue: str) -> list[str]:
 
 def is_by_analogy(residue: str, force_field: str, files: Sequence[str] = ()) -> bool:
     """Whether a force field describes a modified residue by analogy, and none of the user's ``files`` does instead."""
-    return (FORCE_FIELDS[force_field].by_analogy and residue in analogies()["residues"]
-            and not is_known(residue, "charmm36m", files))
+    form = FORCE_FIELDS[force_field]
+    table = analogies()["residues"] if form.is_charmm else amber_analogies()
+    return form.by_analogy and residue in table and not is_known(residue, force_field.removesuffix("-analogy"), files)
 
 
 def counts_by_analogy(solute: Solute, force_field: str, files: Sequence[str] = ()) -> dict[str, int]:

@@ -10,15 +10,16 @@ from pathlib import Path
 
 import gemmi
 import numpy as np
+from scipy.spatial import cKDTree
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.hydrogens import place_hydrogens
-from chromabuild.molecule.residues import ResidueTemplate, residue_library, residue_names
+from chromabuild.molecule.residues import PHOSPHATE, ResidueTemplate, residue_library, residue_names
 from chromabuild.molecule.solute import CHAIN_LETTERS, MAX_RESIDUES_PER_SEGMENT, Solute, base_36
 from chromabuild.molecule.structure_file import StructureFile
 
-PEPTIDE_BOND, PHOSPHODIESTER_BOND, DISULPHIDE_BOND = 2.0, 2.2, 2.5
-"""Angstrom within which C and N, O3' and P, and two sulphurs count as bonded."""
+PEPTIDE_BOND, PHOSPHODIESTER_BOND, DISULPHIDE_BOND, ISOPEPTIDE_BOND = 2.0, 2.2, 2.5, 1.7
+"""Angstrom within which C and N, O3' and P, two sulphurs, and NZ and the end of a chain count as bonded."""
 RESIDUE_ALIASES = {
     "HIS": "HIE", "HSD": "HID", "HSE": "HIE", "HSP": "HIP", "ADE": "DA", "CYT": "DC", "GUA": "DG", "THY": "DT",
     "A": "DA", "C": "DC", "G": "DG", "T": "DT", "CYX": "CYS", "LYN": "LYS", "ASH": "ASP", "GLH": "GLU",
@@ -73,14 +74,15 @@ def solute_of_structure(path: str | Path) -> Converted:
 
     A chain ends where the backbone is broken. Its first amino acid gets a charged end unless the file has all
     hydrogens of an inner one; its last one is an end where the file has OXT.
-    Raises BadInputError for a file without protein and DNA, an unknown residue, a missing heavy atom, a disulphide.
+    Raises BadInputError for a file without protein and DNA, an unknown residue, a missing heavy atom, an atom with
+    two bonds to other chains.
     """
     structure = StructureFile.read(path)
     residues, left_out = _polymer_residues(structure, path)
     if not residues:
         raise BadInputError(f"{path} holds no protein and no DNA: give a structure with a chain to correct")
-    _refuse_disulphides(residues, path)
     joined = [False, *(a.followed_by(b) for a, b in zip(residues, residues[1:], strict=False)), False]
+    links = _join(residues, joined, path)
     surplus = 0
     for k, residue in enumerate(residues):
         residue.template = _template(residue, joined[k], joined[k + 1], path)
@@ -92,7 +94,7 @@ def solute_of_structure(path: str | Path) -> Converted:
     place = {name: k for k, name in enumerate(residue_names())}
     template = np.array([place[kind.name] for kind in kinds], dtype=np.uint16)
     first_atom = np.concatenate([[0], np.cumsum([len(kind.atoms) for kind in kinds])])
-    position, placed = _positions(residues, template, first_atom)
+    position, placed = _positions(residues, template, first_atom, links)
     first = np.flatnonzero(~np.array(joined[:-1]))
     bounds = np.append(first, len(residues))
     segments = _segment_names([residues[k].label.split(":")[0] for k in first])
@@ -103,7 +105,8 @@ def solute_of_structure(path: str | Path) -> Converted:
         segment_chain=[CHAIN_LETTERS[k % len(CHAIN_LETTERS)] for k in range(len(first))],
         molecule_first_residue=bounds.astype(np.int64),
         molecule_name=["DNA" if residues[k].kind == "nucleotide" else "protein" for k in first],
-        molecule_nucleosome=np.full(len(first), -1, dtype=np.int32), provenance={"structure": Path(path).name})
+        molecule_nucleosome=np.full(len(first), -1, dtype=np.int32), provenance={"structure": Path(path).name},
+        links=tuple(links))
     return Converted(solute, " and ".join(part for part in (structure.left_out, *left_out) if part), placed)
 
 
@@ -140,7 +143,7 @@ def _base_name(name: str, atoms: dict[str, np.ndarray]) -> str | None:
         return "HIP" if {"HD1", "HE2"} <= atoms.keys() else "HID" if "HD1" in atoms else "HIE"
     if known[:1] in "NC" and known[1:] in residue_library() and len(known) == 4:
         known = known[1:]
-    elif known[:2] in ("DA", "DC", "DG", "DT") and known[2:] in ("3", "5"):
+    elif known[:2] in ("DA", "DC", "DG", "DT") and known[2:] in ("3", "5", PHOSPHATE):
         known = known[:2]
     template = residue_library().get(known)
     return known if template is not None and template.kind in ("amino acid", "nucleotide") else None
@@ -155,6 +158,8 @@ def _template(residue: _Residue, has_before: bool, has_after: bool, path: str | 
             name = f"N{name}"
         elif not has_after and "OXT" in residue.atoms:
             name = f"C{name}"
+    elif not has_before and not {"P", "OP3"} - residue.atoms.keys():
+        name += PHOSPHATE
     elif not has_before and "P" not in residue.atoms:
         name += "5"
     elif not has_after:
@@ -173,12 +178,13 @@ def _heavy_atoms(name: str) -> tuple[str, ...]:
     return tuple(atom for atom, element in zip(template.atoms, template.elements, strict=True) if element != "H")
 
 
-def _positions(residues: list[_Residue], template: np.ndarray, first_atom: np.ndarray) -> tuple[np.ndarray, int]:
+def _positions(residues: list[_Residue], template: np.ndarray, first_atom: np.ndarray, links: list[tuple[int, int]]
+               ) -> tuple[np.ndarray, int]:
     """(n, 3) float64 of all atoms, and how many residues had to get hydrogens."""
     nowhere = np.full(3, np.nan)
     position = np.array([residue.atoms.get(name, nowhere) for residue in residues for name in residue.template.atoms])
     given = position.copy()
-    place_hydrogens(position, template, first_atom)
+    place_hydrogens(position, template, first_atom, links)
     owner = np.repeat(np.arange(len(residues)), np.diff(first_atom))
     incomplete = np.zeros(len(residues), dtype=bool)
     incomplete[owner[np.isnan(given).any(axis=1)]] = True
@@ -188,13 +194,33 @@ def _positions(residues: list[_Residue], template: np.ndarray, first_atom: np.nd
     return position, int(incomplete.sum())
 
 
-def _refuse_disulphides(residues: list[_Residue], path: str | Path) -> None:
-    sulphurs = [residue for residue in residues if residue.base == "CYS" and "SG" in residue.atoms]
-    for k, one in enumerate(sulphurs):
-        for other in sulphurs[:k]:
-            if one.distance("SG", other, "SG") < DISULPHIDE_BOND:
-                raise BadInputError(f"{path}: {other.label} and {one.label} are joined by a disulphide bond, which the "
-                                    "library of residues lacks: only check the file with chromabuild clash check")
+def _join(residues: list[_Residue], joined: list[bool], path: str | Path) -> list[tuple[int, int]]:
+    """Pairs of residues that disulphides and isopeptide bonds join; their ``base`` becomes that of the linked form.
+
+    Raises BadInputError for an atom with two such bonds.
+    """
+    pairs: list[tuple[int, int]] = []
+    for base, linked, atom, partner, reach in (("CYS", "CYX", "SG", "SG", DISULPHIDE_BOND),
+                                               ("LYS", "KUB", "NZ", "C", ISOPEPTIDE_BOND)):
+        own = [k for k, one in enumerate(residues) if one.base == base and atom in one.atoms]
+        theirs = own if atom == partner else [k for k, one in enumerate(residues) if not joined[k + 1]
+                                              and one.kind == "amino acid" and partner in one.atoms
+                                              and "OXT" not in one.atoms]
+        if not own or not theirs:
+            continue
+        tree = cKDTree([residues[k].atoms[partner] for k in theirs])
+        for k in own:
+            for i in tree.query_ball_point(residues[k].atoms[atom], reach):
+                if theirs[i] != k and (atom != partner or theirs[i] > k):
+                    pairs.append((k, theirs[i]))
+        for k in {k for pair in pairs for k in pair if residues[k].base == base}:
+            residues[k].base = linked
+    once = [k for pair in pairs for k in pair]
+    twice = next((k for k in once if once.count(k) > 1), None)
+    if twice is not None:
+        raise BadInputError(f"{path}: {residues[twice].label} is bonded to two residues at once: only check the file "
+                            "with chromabuild clash check")
+    return pairs
 
 
 def _numbers(residues: list[_Residue]) -> np.ndarray:

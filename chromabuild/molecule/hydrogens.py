@@ -5,6 +5,7 @@ a bend. Rotors (hydroxyl, amine, methyl) are staggered. Bond lengths are the equ
 fields. Prochiral names follow IUPAC: H5' and H2' are pro-S, HB2 precedes HB3 clockwise.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -96,6 +97,8 @@ def placements(name: str) -> tuple[Placement, ...]:
             if neighbours == 3:
                 reference = template.index[OPPOSITE[template.parent][template.atoms[centre]]]
                 angle, torsions = 120.0, (180.0, 0.0)
+            elif template.atoms[centre] == template.link:  # the link is trans to the joint's neighbour
+                angle, torsions = 120.0, (0.0,)
             elif neighbours == 2:
                 angle = BEND[element]
             elif template.kind == "nucleotide" and template.atoms[centre] in BASE_METHYLS:
@@ -190,13 +193,15 @@ def settle_hydroxyls(position: np.ndarray, residue_template: np.ndarray, first_a
             position[first_atom[k] + placement.hydrogens[0]] = spots[int(np.argmin(penalty))]
 
 
-def place_hydrogens(position: np.ndarray, residue_template: np.ndarray, first_atom: np.ndarray) -> None:
+def place_hydrogens(position: np.ndarray, residue_template: np.ndarray, first_atom: np.ndarray,
+                    links: Sequence[tuple[int, int]] = ()) -> None:
     """Fill in every hydrogen; heavy atoms stay.
 
     Args:
         position: (n, 3) of all atoms in residue and library order; hydrogens are overwritten.
         residue_template: (r,) library index of every residue; residue k follows residue k - 1 along its chain.
         first_atom: (r + 1,) first atom of every residue.
+        links: pairs of residues that a bond of a side chain joins.
     """
     library = list(residue_library().values())
     carbonyl = np.array([template.index.get("C", 0) for template in library])
@@ -225,3 +230,17 @@ def place_hydrogens(position: np.ndarray, residue_template: np.ndarray, first_at
                 found = [centre + placement.length * away]
             for hydrogen, point in zip(placement.hydrogens, found, strict=True):
                 position[start + hydrogen] = point
+    for link in links:
+        for one, other in (link, link[::-1]):
+            _place_on_link(position, library[residue_template[one]], int(first_atom[one]),
+                           position[first_atom[other] + library[residue_template[other]].index[
+                               library[residue_template[other]].link_atom]])
+
+
+def _place_on_link(position: np.ndarray, template: ResidueTemplate, first: int, partner: np.ndarray) -> None:
+    """Put the hydrogen of an amide nitrogen that links into the plane of what it is bonded to; ``partner``: (3,)."""
+    rotor = next((p for p in placements(template.name) if template.atoms[p.centre] == template.link), None)
+    if rotor is not None:
+        centre, joint = position[first + rotor.centre], position[first + rotor.neighbours[0]]
+        position[first + rotor.hydrogens[0]] = centre - rotor.length * _unit(_unit(joint - centre)
+                                                                             + _unit(partner - centre))

@@ -22,6 +22,9 @@ last, and only where there is some."""
 SITE = "EP"
 """In place of the element of an atom without mass: OpenMM's and AMBER's name of an extra point."""
 
+PHOSPHATE = "5P"
+"""What the library's name of a nucleotide ends in that begins a strand with a phosphate."""
+
 
 @dataclass(frozen=True)
 class ResidueTemplate:
@@ -39,6 +42,8 @@ class ResidueTemplate:
     """Rotatable side-chain torsions chi1, chi2, ..."""
     modification: str = ""
     """Name in ``modifications()``; empty: unmodified."""
+    link: str = ""
+    """Atom of its side chain that is bonded to another chain or to a far residue of its own; empty: none is."""
 
     @property
     def index(self) -> dict[str, int]:
@@ -65,7 +70,13 @@ class ResidueTemplate:
     @property
     def is_standard(self) -> bool:
         """Whether it is a standard residue of a polymer, whose atoms are ATOM records; all others are HETATM."""
-        return self.kind in ("amino acid", "nucleotide") and not self.modification
+        return self.kind in ("amino acid", "nucleotide") and (
+            not self.modification or self.pdb_name == residue_library()[self.parent].pdb_name)
+
+    @property
+    def link_atom(self) -> str:
+        """What a cross-link ends at: the atom of its side chain, or the carbonyl of a chain that ends in the link."""
+        return self.link or "C"
 
     @property
     def base(self) -> str:
@@ -121,6 +132,7 @@ def residue_library() -> dict[str, ResidueTemplate]:
             bonds=np.array(entry["bonds"], dtype=np.int32).reshape(-1, 2),
             chi=tuple(tuple(torsion) for torsion in entry["chi"]),
             modification=entry.get("modification", ""),
+            link=entry.get("link", ""),
         )
         for name, entry in entries.items()
     }

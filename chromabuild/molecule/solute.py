@@ -69,6 +69,8 @@ class Solute:
     provenance: dict = field(default_factory=dict)
     circular: tuple[int, ...] = ()
     """Molecules whose last residue is joined to their first: closed circles of DNA."""
+    links: tuple[tuple[int, int], ...] = ()
+    """Pairs of residues that another bond than that of their chain joins: disulphides, isopeptides (``link_atom``)."""
     build_report: Summary = field(default_factory=dict)
     """What the builder tells of it (docs/reference/file-formats.md); it is not written to the file."""
 
@@ -123,7 +125,7 @@ class Solute:
         """(b, 2) int32: covalent bonds within residues and between consecutive residues of a molecule.
 
         Consecutive amino acids are joined C-N, consecutive nucleotides O3'-P; in a circular molecule the last
-        residue is followed by the first.
+        residue is followed by the first. ``links`` add their bonds.
         """
         library = list(residue_library().values())
         first = self.residue_first_atom
@@ -141,7 +143,16 @@ class Solute:
         right = np.concatenate([np.flatnonzero(joined) + 1, self.molecule_first_residue[circle]])
         pieces.append(np.stack([first[left] + tail[self.residue_template[left]],
                                 first[right] + head[self.residue_template[right]]], axis=1))
+        if self.links:
+            pieces.append(self.link_atoms())
         return np.concatenate(pieces).astype(np.int32)
+
+    def link_atoms(self) -> np.ndarray:
+        """(k, 2) int64: the two atoms of every link."""
+        library, names = residue_library(), residue_names()
+        return np.array([[self.residue_first_atom[k] + entry.index[entry.link_atom] for k in pair
+                          for entry in (library[names[self.residue_template[k]]],)] for pair in self.links],
+                        dtype=np.int64).reshape(-1, 2)
 
     def write(self, path: str | Path) -> None:
         """Write HDF5 by atomic rename. Raises ResourceError when the disk is full or the folder unwritable."""
@@ -162,6 +173,8 @@ class Solute:
             file.create_dataset("molecule/nucleosome", data=np.asarray(self.molecule_nucleosome, dtype=np.int32))
             if self.circular:
                 file.create_dataset("molecule/circular", data=np.array(self.circular, dtype=np.int32))
+            if self.links:
+                file.create_dataset("residue/link", data=np.array(self.links, dtype=np.int64))
 
     @classmethod
     def read(cls, path: str | Path) -> "Solute":
@@ -202,6 +215,7 @@ class Solute:
                     molecule_nucleosome=file["molecule/nucleosome"][...],
                     provenance=json.loads(file.attrs["provenance"]),
                     circular=tuple(file["molecule/circular"][...].tolist()) if "molecule/circular" in file else (),
+                    links=tuple(map(tuple, file["residue/link"][...].tolist())) if "residue/link" in file else (),
                 )
                 stack.pop_all()  # all is well: the file stays open
                 return solute

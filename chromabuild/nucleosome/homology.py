@@ -304,7 +304,8 @@ def _crowded(residues: list[Residue], new: list[int]) -> list[int]:
     tree, result = cKDTree(fresh), []
     for k, residue in enumerate(residues):
         names = [a for a in residue.atoms if a not in (*BACKBONE, "CB")]
-        if k in is_new or not chi_torsions(plain_name(residue.name)) or not names:
+        held = k in is_new or bool(residue_library()[residue.name].link)
+        if held or not chi_torsions(plain_name(residue.name)) or not names:
             continue
         near = tree.query_ball_point([residue.atoms[a] for a in names], TOO_CLOSE)
         if any(abs(fresh_owner[i] - k) > 1 for row in near for i in row):
@@ -312,13 +313,21 @@ def _crowded(residues: list[Residue], new: list[int]) -> list[int]:
     return result
 
 
-def octamer_of(chains: list[list[Residue]], letters: tuple[str, ...], names: tuple[str, ...]) -> Octamer:
-    """Chains as arrays with names of chain ends, terminal oxygens and hydrogens."""
+def octamer_of(chains: list[list[Residue]], letters: tuple[str, ...], names: tuple[str, ...],
+               links: Sequence[tuple[tuple[int, int], tuple[int, int]]] = ()) -> Octamer:
+    """Chains as arrays with names of chain ends, terminal oxygens and hydrogens.
+
+    ``links``: pairs of residues, each by chain and index in it, that a bond of a side chain joins. A chain whose last
+    residue is linked and whose side chain is not ends in the bond of its carbonyl.
+    """
     library, index = residue_library(), {name: k for k, name in enumerate(residue_names())}
     kinds, numbers, chain_of, pieces = [], [], [], []
+    first = np.concatenate([[0], np.cumsum([len(chain) for chain in chains])])
+    linked = tuple(tuple(int(first[c]) + k for c, k in link) for link in links)
+    ends = {(c, k) for link in links for c, k in link if not library[chains[c][k].name].link}
     for c, chain in enumerate(chains):
         for k, residue in enumerate(chain):
-            prefix = "N" if k == 0 else "C" if k == len(chain) - 1 else ""
+            prefix = "N" if k == 0 else "C" if k == len(chain) - 1 and (c, k) not in ends else ""
             entry = library[residue.name if library[residue.name].is_acylated else prefix + residue.name]
             atoms = residue.atoms
             if prefix == "C":
@@ -334,6 +343,6 @@ def octamer_of(chains: list[list[Residue]], letters: tuple[str, ...], names: tup
     kind = np.array(kinds, dtype=np.uint16)
     first_atom = np.concatenate([[0], np.cumsum([len(p) for p in pieces])])
     position = np.concatenate(pieces)
-    place_hydrogens(position, kind, first_atom)
+    place_hydrogens(position, kind, first_atom, linked)
     settle_hydroxyls(position, kind, first_atom)
-    return Octamer(position, kind, np.array(numbers, dtype=np.int32), np.array(chain_of), letters, names)
+    return Octamer(position, kind, np.array(numbers, dtype=np.int32), np.array(chain_of), letters, names, linked)

@@ -19,7 +19,8 @@ from chromabuild.genome.bed import bed_interval, bed_records, finite_score
 from chromabuild.genome.bigwig import SUFFIXES, read_signal
 from chromabuild.genome.chromosomes import same_chromosome
 from chromabuild.genome.records_used import RecordsUsed
-from chromabuild.nucleosome.mark_names import family_of
+from chromabuild.molecule.residues import modifications
+from chromabuild.nucleosome.mark_names import family_of, parse_mark
 from chromabuild.nucleosome.octamer import FAMILIES
 from chromabuild.nucleosome.recipe import (
     OctamerRecipe,
@@ -144,7 +145,18 @@ def marked_nucleosomes(section: BuildSection, chromosome: str, dyad_position: np
         if of_nucleosome:
             recipes[k], dropped = _with_claims(recipes[k], of_nucleosome, known)
             conflicts += [{"nucleosome": k, "dyad": int(dyad_position[k])} | one for one in dropped]
+    if section.tails == "scaffold":
+        _refuse_linked_tails(recipes)
     return MarkedNucleosomes(recipes, conflicts, used)
+
+
+def _refuse_linked_tails(recipes: list[OctamerRecipe]) -> None:
+    """Raises BadInputError for ubiquitin on a tail that would be grown anew along the beads of the scaffold."""
+    for recipe in set(recipes):
+        for mark in map(parse_mark, recipe.modifications):
+            if modifications()[mark.residue_name].mark == "ub" and mark.family == "H2A":
+                raise BadInputError(f"build.tails: scaffold grows the tails of H2A anew, and {mark.name} holds one: "
+                                    "set build.tails to compact, or leave out the mark")
 
 
 def _refuse_missing(claims: list[Claim], missing: MissingDimer, nucleosome: int) -> None:

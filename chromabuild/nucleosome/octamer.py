@@ -36,9 +36,11 @@ class Octamer:
     residue_chain: np.ndarray
     """(980,) 0..7."""
     chain: tuple[str, ...]
-    """Chain letters of 1KX5, A..H, and L for a linker histone."""
+    """Chain letters of 1KX5, A..H, L for a linker histone, and those from M on for ubiquitins."""
     histone: tuple[str, ...]
-    """H3, H4, H2A, H2B, H3, H4, H2A, H2B, or names of variants; then the linker histone, if any."""
+    """H3, H4, H2A, H2B, H3, H4, H2A, H2B, or names of variants; then the linker histone and ubiquitins, if any."""
+    links: tuple[tuple[int, int], ...] = ()
+    """Pairs of residues that a bond of a side chain joins."""
 
     @cached_property
     def first_atom(self) -> np.ndarray:
@@ -99,9 +101,11 @@ def without_chains(core: Octamer, gone: Sequence[int]) -> Octamer:
     kept = ~np.isin(core.residue_chain, gone)
     atoms = np.repeat(kept, np.diff(core.first_atom))
     left = [k for k in range(len(core.chain)) if k not in gone]
+    place = np.cumsum(kept) - 1
     return Octamer(core.position[atoms], core.residue_template[kept], core.residue_number[kept],
                    np.searchsorted(left, core.residue_chain[kept]), tuple(core.chain[k] for k in left),
-                   tuple(core.histone[k] for k in left))
+                   tuple(core.histone[k] for k in left),
+                   tuple((int(place[a]), int(place[b])) for a, b in core.links if kept[a] and kept[b]))
 
 
 def place_octamer(core: Octamer, origin: np.ndarray, frame: np.ndarray) -> np.ndarray:

@@ -25,7 +25,10 @@ from chromabuild.nucleosome.mark_names import HistoneMark, nearest_name, parse_m
 from chromabuild.nucleosome.octamer import FAMILIES, LINKER_CHAIN, Octamer, octamer, without_chains
 from chromabuild.nucleosome.protonation import pka_values, protonate, unusual
 from chromabuild.nucleosome.template_file import read_template
+from chromabuild.nucleosome.ubiquitin import NAME, attach_ubiquitin, ubiquitin
 
+Link = tuple[tuple[int, int], tuple[int, int]]
+UBIQUITINATED, UBIQUITIN_CHAINS = "KUB", "MNOPQRSTUVWXYZ"
 SPECIES = ("xenopus", "human", "mouse", "fly", "yeast")
 COMMON_MARKS = ("H3K4me1", "H3K4me2", "H3K4me3", "H3K9ac", "H3K9me2", "H3K9me3", "H3K27ac", "H3K27me3", "H3K36me3",
                 "H3K79me2", "H4K16ac", "H4K20me1", "H4K20me3", "H3S10ph")  # offered for a name that is not known
@@ -263,14 +266,17 @@ def build_octamer(recipe: OctamerRecipe, dna: np.ndarray, dna_polar: np.ndarray)
     if recipe.missing:
         chains = [k for k, family in enumerate(FAMILIES)
                   if k // 4 + 1 in missing_copies(recipe.missing).get(family, ())]
-        return without_chains(build_octamer(replace(recipe, missing=""), dna, dna_polar), chains)
+        whole = build_octamer(replace(recipe, missing=""), dna, dna_polar)
+        chains += [int(whole.residue_chain[ubiquitin_end]) for lysine, ubiquitin_end in whole.links
+                   if whole.residue_chain[lysine] in chains]
+        return without_chains(whole, chains)
     template = read_template(recipe.template).octamers[recipe.tails] if recipe.template else octamer(recipe.tails)
     if recipe == OctamerRecipe(tails=recipe.tails, template=recipe.template):
         return template
-    chains, letters, names = _chains(recipe, template, dna, dna_polar)
+    chains, letters, names, links = _chains(recipe, template, dna, dna_polar)
     if recipe.ph is not None:
         protonate(chains, pka_values(chains), recipe.ph)
-    return octamer_of(chains, letters, names)
+    return octamer_of(chains, letters, names, links)
 
 
 def unusual_protonation(recipe: OctamerRecipe, core: Octamer) -> list[str]:
@@ -279,8 +285,8 @@ def unusual_protonation(recipe: OctamerRecipe, core: Octamer) -> list[str]:
 
 
 def _chains(recipe: OctamerRecipe, template: Octamer, dna: np.ndarray, dna_polar: np.ndarray
-            ) -> tuple[list[list[Residue]], tuple[str, ...], tuple[str, ...]]:
-    """Heavy atoms of every chain, its letter and the name of its histone; arguments are those of ``build_octamer``."""
+            ) -> tuple[list[list[Residue]], tuple[str, ...], tuple[str, ...], list[Link]]:
+    """Heavy atoms of every chain, its letter and the name of its histone, and links; arguments: ``build_octamer``."""
     chains, names, moved = chains_of(template), list(template.histone), []
     for family in () if recipe.template else FAMILIES[:4]:
         variant = next((v for v in recipe.variants if recipe.entry(v)["family"] == family), None)
@@ -306,7 +312,12 @@ def _chains(recipe: OctamerRecipe, template: Octamer, dna: np.ndarray, dna_polar
     if recipe.linker_histone:
         chains, names = [*chains, stored_linker_histone(recipe.linker_histone)], [*names, recipe.linker_histone]
         letters = (*letters, LINKER_CHAIN)
-    return chains, letters, tuple(names)
+    links: list[Link] = []
+    for c, k in [(c, k) for c, chain in enumerate(chains) for k, one in enumerate(chain) if one.name == UBIQUITINATED]:
+        links.append(((c, k), (len(chains), len(ubiquitin()[0]) - 1)))
+        letters = (*letters, UBIQUITIN_CHAINS[len(links) - 1])
+        chains, names = [*chains, attach_ubiquitin(chains, c, k, dna, dna_polar)], [*names, NAME]
+    return chains, letters, tuple(names), links
 
 
 def _mutate(chains: list[list[Residue]], families: tuple[str, ...], mutation: str) -> None:

@@ -4,12 +4,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import Settings
 from chromabuild.build.modified_bases import modified_bases
-from chromabuild.forcefield.modified_residues import analogy_note, check_parameters
+from chromabuild.forcefield.modified_residues import analogy_note, check_parameters, force_fields_with
+from chromabuild.forcefield.rules import is_known
 from chromabuild.genome.chromosomes import Chromosome
 from chromabuild.genome.locus import load_locus
 from chromabuild.genome.methylation import MODIFIED
+from chromabuild.molecule.residues import PHOSPHATE
 from chromabuild.nucleosome.marks import octamer_recipes
 from chromabuild.nucleosome.recipe import OctamerRecipe
 from mesoscale.fibre import Fibre, MissingDimer
@@ -33,7 +36,18 @@ def check_modifications(config: Settings, chromosome: str, start: int, sequence:
     bases = [] if modified is None else [MODIFIED[code - 1] for code in np.unique(modified[modified > 0])]
     marks = {mark for recipe in set(recipes) for mark in recipe.modifications}
     alike = check_parameters(marks, bases, config.dynamics.force_field, config.dynamics.force_field_files)
+    _check_ends(config)
     return recipes, modified, analogy_note(alike)
+
+
+def _check_ends(config: Settings) -> None:
+    """Raise BadInputError for phosphates at the ends of DNA that the force field has no parameters for."""
+    dynamics, residue = config.dynamics, f"DA{PHOSPHATE}"
+    if config.build.five_prime == "phosphate" and not config.locus.circular and not is_known(
+            residue, dynamics.force_field, dynamics.force_field_files):
+        raise BadInputError(f"force field {dynamics.force_field} has no parameters for build.five_prime = phosphate: "
+                            f"set dynamics.force_field to {' or '.join(force_fields_with(residue))}, or "
+                            "build.five_prime to hydroxyl")
 
 
 def check_fibre(config: Settings, fibre: Fibre) -> tuple[list[OctamerRecipe], np.ndarray | None, str]:
@@ -52,6 +66,7 @@ def check_scaffold(config: Settings, scaffold: Scaffold) -> None:
 def check_before_work(config: Settings) -> str:
     """The same for the locus of the settings, where they ask for anything that could be a modification: the note."""
     section = config.build
+    _check_ends(config)
     if section.marks or section.methylation or section.variants or config.locus.missing_dimers:
         return check_fibre(config, load_locus(config.locus, config.seed).fibre())[2]
     return ""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import gemmi
 import numpy as np
+from scipy.spatial import cKDTree
 
 from chromabuild.analysis.duplex import NUCLEOTIDES, Duplex, duplexes_of, first_model
 from chromabuild.base.errors import BadInputError
@@ -14,6 +15,7 @@ from chromabuild.molecule.residues import residue_library
 from chromabuild.molecule.solute import MAX_RESIDUES_PER_SEGMENT, base_36
 from chromabuild.nucleosome.homology import Residue, build_side_chains, octamer_of
 from chromabuild.nucleosome.octamer import Octamer
+from chromabuild.nucleosome.recipe import Link
 from chromabuild.proteins.residues import complete_residue, standard_letter
 from mesoscale.fibre import Body
 
@@ -26,6 +28,8 @@ PEPTIDE_BOND, DISULPHIDE_BOND = 2.0, 2.5
 """Angstrom within which C and N, and two sulphurs, count as bonded."""
 BEYOND, IN_THE_WAY = 15.0, 8.0
 """Angstrom of DNA that goes on straight beyond either end, and from its axis to a CA that stands in it."""
+DISULPHIDE = "CYX"
+"""Library name of a cysteine with such a bond."""
 PER_BALL = 5
 """Residues of a chain that the fold takes as one ball and charge, as it does those of histone tails."""
 ATOM_RADIUS = 1.5
@@ -107,7 +111,7 @@ def read_complex(path: str) -> Complex:
     model = first_model(path, "of a protein on DNA")
     duplex = _duplex(path, model)
     pair_origin, pair_frame = duplex.pair_frames
-    chains, labels, report = _chains(path, model)
+    chains, labels, links, report = _chains(path, model)
     dna = [(atom.pos.tolist(), atom.element.name in ("N", "O")) for chain in model for residue in chain
            if residue.name in NUCLEOTIDES for atom in residue if not atom.is_hydrogen()]
     position, polar = (np.array(part) for part in zip(*dna, strict=True))
@@ -120,7 +124,7 @@ def read_complex(path: str) -> Complex:
         for residue in chain:
             residue.atoms = {name: x - middle for name, x in residue.atoms.items()}
     name = name_of_file(path)
-    protein = octamer_of(chains, tuple(base_36(k, 1) for k in range(len(chains))), (name,) * len(chains))
+    protein = octamer_of(chains, tuple(base_36(k, 1) for k in range(len(chains))), (name,) * len(chains), links)
     found = Complex(path, name, duplex.sequence, pair_origin - middle, pair_frame, duplex.pair_parameters, protein,
                     report | {
         "base_pairs": len(duplex.sequence), "chains": ", ".join(labels), "residues": len(protein.residue_template)})
@@ -140,8 +144,8 @@ def _duplex(path: str, model: gemmi.Model) -> Duplex:
     return found[0]
 
 
-def _chains(path: str, model: gemmi.Model) -> tuple[list[list[Residue]], list[str], dict]:
-    """Unbroken chains of amino acids, names of the file's chains, and what was done to them."""
+def _chains(path: str, model: gemmi.Model) -> tuple[list[list[Residue]], list[str], list[Link], dict]:
+    """Unbroken chains of amino acids, names of the file's chains, disulphides, and what was done to them."""
     chains: list[list[Residue]] = []
     labels, broken, completed, standard, left_out = [], 0, 0, 0, {}
     for chain in model:
@@ -181,11 +185,12 @@ def _chains(path: str, model: gemmi.Model) -> tuple[list[list[Residue]], list[st
     if len(chains) > 36:
         raise BadInputError(f"{path} holds {len(chains)} unbroken chains of protein, at most 36 can be named: complete "
                             "them, or remove some")
-    _refuse_disulphides(path, chains)
+    links = _join_disulphides(path, chains)
     for piece in chains:
         _renumber(piece)
-    return chains, labels, {"breaks": broken, "side_chains_completed": completed, "residues_made_standard": standard,
-                            "left_out": ", ".join(f"{n} {name}" for name, n in sorted(left_out.items())) or "nothing"}
+    report = {"breaks": broken, "side_chains_completed": completed, "residues_made_standard": standard,
+              "left_out": ", ".join(f"{n} {name}" for name, n in sorted(left_out.items())) or "nothing"}
+    return chains, labels, links, report | ({"disulphides": len(links)} if links else {})
 
 
 def plain_label(residue: Residue) -> str:
@@ -212,14 +217,21 @@ def _renumber(chain: list[Residue]) -> None:
             residue.number = k
 
 
-def _refuse_disulphides(path: str, chains: list[list[Residue]]) -> None:
-    sulphurs = [r for chain in chains for r in chain if r.name == "CYS" and "SG" in (r.replaced or r.atoms)]
-    for k, one in enumerate(sulphurs):
-        for other in sulphurs[:k]:
-            apart = (one.replaced or one.atoms)["SG"] - (other.replaced or other.atoms)["SG"]
-            if np.linalg.norm(apart) < DISULPHIDE_BOND:
-                raise BadInputError(f"{path}: {plain_label(other)} and {plain_label(one)} are joined by a disulphide "
-                                    "bond, which the library of residues lacks: give a structure without one")
+def _join_disulphides(path: str, chains: list[list[Residue]]) -> list[Link]:
+    """Cysteines whose sulphurs are bonded get that form; gives the pairs. Raises BadInputError for three in a row."""
+    sulphurs = [(c, k) for c, chain in enumerate(chains) for k, r in enumerate(chain)
+                if r.name == "CYS" and "SG" in r.atoms]
+    place = np.array([chains[c][k].atoms["SG"] for c, k in sulphurs]).reshape(-1, 3)
+    pairs = sorted(cKDTree(place).query_pairs(DISULPHIDE_BOND)) if sulphurs else []
+    bonded = [i for pair in pairs for i in pair]
+    for i in bonded:
+        c, k = sulphurs[i]
+        if bonded.count(i) > 1:
+            raise BadInputError(f"{path}: the sulphur of {plain_label(chains[c][k])} lies within "
+                                f"{DISULPHIDE_BOND} angstrom of two others, and has one disulphide bond: correct the "
+                                "structure")
+        chains[c][k].name = DISULPHIDE
+    return [(sulphurs[i], sulphurs[j]) for i, j in pairs]
 
 
 def _check_ends(found: Complex) -> None:

@@ -248,6 +248,8 @@ def _extent_and_hash(solute: Solute) -> tuple[np.ndarray, np.ndarray, str]:
     for array in (solute.residue_template, solute.residue_number, solute.residue_segment,
                   solute.molecule_first_residue):
         hasher.update(np.ascontiguousarray(array).data.cast("B"))
+    if solute.links:
+        hasher.update(np.array(solute.links, dtype=np.int64).data.cast("B"))
     names = [entry.name for entry in library_needed(solute.residue_template)]
     hasher.update(json.dumps([solute.segment_name, solute.segment_chain, names]).encode())
     lower, upper = np.full(3, np.iinfo(np.int64).max), np.full(3, np.iinfo(np.int64).min)

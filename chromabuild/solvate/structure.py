@@ -44,4 +44,4 @@ def atoms_of_shards(folder: Path) -> Atoms:
         [*solute.segment_name, "SOLV"], [*solute.segment_chain, "S"], molecules,
         [*solute.molecule_name, *["solvent"] * extra],
         np.concatenate([solute.molecule_nucleosome, np.full(extra, -1, dtype=np.int32)]),
-        circular=solute.circular)), box=box)
+        circular=solute.circular, links=solute.links)), box=box)

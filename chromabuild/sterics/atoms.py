@@ -7,6 +7,7 @@ from pathlib import Path
 
 import gemmi
 import numpy as np
+from scipy.spatial import cKDTree
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.residues import ResidueTemplate, residue_library, residue_names
@@ -23,6 +24,9 @@ DNA_BACKBONE_ATOMS = frozenset(
     "P OP1 OP2 OP3 O1P O2P O5' C5' C4' C3' O3' H5' H5'' H4' H3' HO5' HO3' H5T H3T HOP2 HOP3".split())
 SUGAR_ATOMS = frozenset("C1' C2' O4' O2' H1' H2' H2'' HO2'".split())
 PROTEIN_BACKBONE_ATOMS = frozenset("N H H1 H2 H3 HN CA HA HA2 HA3 C O OXT".split())
+
+DISULPHIDE, ISOPEPTIDE = 2.5, 1.7
+"""Angstrom within which two sulphurs, and the amine of a lysine and the end of a chain, count as bonded."""
 
 HYDROGEN, CARBON, NITROGEN, OXYGEN, PHOSPHORUS, SULFUR = 1, 6, 7, 8, 15, 16
 
@@ -273,9 +277,28 @@ def matching_template(name: str, atoms: frozenset[str]) -> ResidueTemplate | Non
     return min(fitting, key=lambda t: (len(t.atoms), t.name), default=None)
 
 
+def _bonds_of_links(position: np.ndarray, piece: np.ndarray, templates: list[ResidueTemplate | None],
+                    by_name: list[dict[str, int]]) -> list[tuple[int, int]]:
+    """Disulphides, of sulphurs without hydrogen, and isopeptide bonds of a lysine with the end of a chain."""
+    sulphurs = [here["SG"] for here, template in zip(by_name, templates, strict=True)
+                if template is not None and template.pdb_name == "CYS" and "SG" in here and "HG" not in here]
+    amines = [here["NZ"] for here, template in zip(by_name, templates, strict=True)
+              if template is not None and template.pdb_name == "LYS" and "NZ" in here]
+    last = np.append(np.diff(piece) != 0, True)
+    ends = [here["C"] for here, is_last in zip(by_name, last.tolist(), strict=True)
+            if is_last and "C" in here and "N" in here and "OXT" not in here]
+    found = []
+    for one, other, reach in ((sulphurs, sulphurs, DISULPHIDE), (amines, ends, ISOPEPTIDE)):
+        if one and other:
+            near = cKDTree(position[one]).query_ball_tree(cKDTree(position[other]), reach)
+            found += [(min(one[i], other[j]), max(one[i], other[j])) for i, row in enumerate(near) for j in row
+                      if one[i] != other[j]]
+    return found
+
+
 def foreign_bonds(position: np.ndarray, element: np.ndarray, name: list[str], residue: np.ndarray,
                   piece: np.ndarray, templates: list[ResidueTemplate | None]) -> np.ndarray:
-    """(b, 2) bonds: by residue template where there is one, by distance elsewhere."""
+    """(b, 2) bonds: by residue template where there is one, by distance elsewhere and of links between chains."""
     first = np.searchsorted(residue, np.arange(len(templates) + 1))
     bonds, by_name = [], []
     for k, template in enumerate(templates):
@@ -292,6 +315,7 @@ def foreign_bonds(position: np.ndarray, element: np.ndarray, name: list[str], re
                 a, b = by_name[k].get(tail), by_name[k + 1].get(head)
                 if a is not None and b is not None and np.linalg.norm(position[a] - position[b]) < 2.2:
                     bonds.append((a, b))
+    bonds += _bonds_of_links(position, piece, templates, by_name)
     unknown = np.array([template is None for template in templates])[residue]
     if unknown.any():
         covalent = np.array([gemmi.Element(int(z)).covalent_r for z in range(119)])[element]

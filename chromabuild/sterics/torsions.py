@@ -55,7 +55,7 @@ THREE_FOLD = {("CD", "CE", "NZ", "CM1"), ("CB", "OG", "P", "O1P"), ("CB", "OG1",
 
 
 def derive(template: ResidueTemplate) -> ResidueTorsions:
-    """Torsions of one residue template, from its bonds."""
+    """Torsions of one residue template, from its bonds; a side chain that is linked holds its place."""
     graph = BondGraph(len(template.atoms), template.bonds)
     degree = np.diff(graph.first)
     # N has a bond to the residue before it.
@@ -63,7 +63,7 @@ def derive(template: ResidueTemplate) -> ResidueTorsions:
     if template.kind == "amino acid" and "H1" not in index and "N" in index and not template.is_acylated:
         degree[index["N"]] += 1
     chi = []
-    for number, names in enumerate(template.chi, start=1):
+    for number, names in enumerate(() if template.link else template.chi, start=1):
         quad = tuple(index[name] for name in names)
         turned = graph.beyond(quad[1], quad[2])
         if turned:

@@ -13,7 +13,7 @@ INTRODUCTION = """# Modifications
 What `build.variants`, `build.marks` and `build.methylation` can put on histones and DNA. Residue names are those of the
 Chemical Component Dictionary of the PDB. The charge is that of the residue inside a chain, with the phosphate of a
 nucleotide. A cell of CHARMM names residue and patches in its data; empty: the force field has none, and the build is
-refused. What `charmm36m-analogy` has beyond `charmm36m` is by analogy.
+refused. What a force field `…-analogy` has beyond the one without is by analogy. `KUB` is written as LYS in files.
 [How to use them](../../how-to/mark-nucleosomes-and-dna.md).
 
 """

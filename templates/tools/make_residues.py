@@ -17,8 +17,12 @@ import openmm.app
 STANDARD = ("ALA ARG ASN ASP CYS GLN GLU GLY HID HIE HIP ILE LEU LYS MET PHE PRO SER THR TRP TYR VAL").split()
 NUCLEOTIDES = [base + end for base in ("DA", "DC", "DG", "DT") for end in ("", "5", "3")]
 SOLVENT = ["HOH", "NA", "CL", "K", "MG", "CA"]
-LATER = ("CA",)
+PHOSPHORYLATED = [f"{name}5P" for name in ("DA", "DC", "DG", "DT", "5CM", "5HC", "5FC")]
+LATER = ("CA", "CYX", "NCYX", "CCYX", "KUB", "NKUB", "CKUB", *PHOSPHORYLATED)
 """At the end, behind all others: their numbers in files stay."""
+PDB_NAME = {"HID": "HIS", "HIE": "HIS", "HIP": "HIS", "CYX": "CYS"}
+LINKED = {"CYX": "SG"}
+"""Standard residues that a bond of their side chain joins to another residue, and its atom."""
 
 # Rotatable side-chain torsions, IUPAC-IUB 1970.
 CHI = {
@@ -61,14 +65,25 @@ def modified(parent: dict, name: str, change: dict) -> dict:
     bonds += [(atom, bonded) for atom, _, bonded in change["add"]]
     index = {atom: k for k, (atom, _) in enumerate(atoms)}
     return {
-        "pdb_name": name,
+        "pdb_name": change.get("pdb_name", name),
         "kind": parent["kind"],
         "atoms": [change["rename"].get(atom, atom) for atom, _ in atoms],
         "elements": [element for _, element in atoms],
         "bonds": sorted(sorted((index[a], index[b])) for a, b in bonds),
         "chi": [*parent["chi"], *(torsion.split() for torsion in change["chi"])],
         "modification": name,
+        **({"link": change["link"]} if "link" in change else {}),
     }
+
+
+def phosphorylated(inner: dict) -> dict:
+    """The entry of a nucleotide that begins a strand with a phosphate of one negative charge."""
+    place = inner["atoms"].index("OP2") + 1
+    bonds = [[i + 2 * (i >= place) for i in bond] for bond in inner["bonds"]]
+    bonds += [[inner["atoms"].index("P"), place], [place, place + 1]]
+    insert = {key: [*inner[key][:place], *new, *inner[key][place:]]
+              for key, new in (("atoms", ("OP3", "HOP3")), ("elements", ("O", "H")))}
+    return {**inner, **insert, "bonds": sorted(map(sorted, bonds))}
 
 
 def main() -> None:
@@ -80,7 +95,8 @@ def main() -> None:
         element_of_type |= {t.get("name"): t.get("element") for t in root.find("AtomTypes")}
         templates |= {r.get("name"): r for r in root.find("Residues")}
 
-    wanted = STANDARD + [end + name for name in STANDARD for end in "NC"] + NUCLEOTIDES + SOLVENT
+    wanted = [*STANDARD, *LINKED]
+    wanted += [end + name for name in wanted for end in "NC"] + NUCLEOTIDES + SOLVENT
     residues = {}
     for name in wanted:
         template = templates[name]
@@ -93,8 +109,9 @@ def main() -> None:
         elif name in SOLVENT:
             kind, pdb_name = "water" if name == "HOH" else "ion", name
         else:
-            kind, pdb_name = "amino acid", "HIS" if standard in ("HID", "HIE", "HIP") else standard
-        chi = [torsion.split() for torsion in CHI[standard].split(",")] if standard in CHI else []
+            kind, pdb_name = "amino acid", PDB_NAME.get(standard, standard)
+        parent = "CYS" if standard == "CYX" else standard
+        chi = [torsion.split() for torsion in CHI[parent].split(",")] if parent in CHI else []
         residues[name] = {
             "pdb_name": pdb_name,
             "kind": kind,
@@ -103,6 +120,8 @@ def main() -> None:
             "bonds": bonds,
             "chi": chi,
         }
+        if standard in LINKED:
+            residues[name]["link"] = LINKED[standard]
 
     changes = json.loads((Path(__file__).resolve().parents[1] / "modified_residues.json").read_text())["residues"]
     for name, change in changes.items():
@@ -119,6 +138,7 @@ def main() -> None:
     water = residues["HOH"]
     residues["HOH4"] = {**water, "atoms": [a.get("name") for a in four_point.iter("Atom")],
                         "elements": [*water["elements"], "EP"]}
+    residues |= {name: phosphorylated(residues[name.removesuffix("5P")]) for name in PHOSPHORYLATED}
     residues |= {name: residues.pop(name) for name in LATER}
     lines = [f"  {json.dumps(name)}: {json.dumps(entry, separators=(',', ':'))}" for name, entry in residues.items()]
     text = "{\n" + ",\n".join(lines) + "\n}\n"

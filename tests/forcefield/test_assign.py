@@ -1,5 +1,6 @@
 """Force-field assignment by junctions against OpenMM's assignment of whole molecules."""
 
+import io
 import itertools
 import time
 
@@ -16,14 +17,16 @@ from chromabuild.base.force_fields import force_field_files
 from chromabuild.build.assembly import assemble_solute
 from chromabuild.build.duplex import build_dna
 from chromabuild.dna.curve import circular_path
+from chromabuild.forcefield.amber_analogies import residues_by_analogy
 from chromabuild.forcefield.assign import make_topology
 from chromabuild.forcefield.openmm_system import read_system, separate_urey_bradley
+from chromabuild.forcefield.rules import DATA
 from chromabuild.forcefield.topology_file import Topology
 from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.molecule.solute import Solute
 
 AMINO_ACIDS = [name for name in residue_names() if residue_library()[name].kind == "amino acid" and len(name) == 3
-               and not residue_library()[name].modification]
+               and not residue_library()[name].modification and not residue_library()[name].link]
 
 
 def strand(bases: str) -> list[str]:
@@ -71,6 +74,33 @@ def test_other_force_fields(force_field):
                                water=2, sodium=1, chloride=1)
 
 
+DISULPHIDES = [["NALA", "CALA"], ["NALA", "CYX", "GLY", "CYX", "ALA", "CYX", "CALA"], ["NALA", "CYX", "PRO", "CALA"],
+               ["NGLY", "CGLY"]]
+AT_ENDS = [["NCYX", "GLY", "CCYX"]]
+ISOPEPTIDES = [["NALA", "CALA"], ["NALA", "KUB", "GLY", "KUB", "CLEU"], ["NALA", "CALA"], ["NMET", "ARG", "GLY"],
+               ["NARG", "GLY", "GLY"]]
+"""Two chains that end in bonds to side chains of another; one that is not linked stands between."""
+
+
+@pytest.mark.parametrize("force_field", ["amber-bsc1", "amber19", "charmm36m"])
+def test_disulphides_within_and_between_chains(force_field):
+    """The same; OpenMM does not patch an end of a chain in CHARMM once more."""
+    with_ends = force_field != "charmm36m"
+    solute = make_solute([*DISULPHIDES, *(AT_ENDS if with_ends else [])])
+    solute.links = ((3, 5), (7, 10), *(((15, 17),) if with_ends else ()))
+    assert_terms_are_openmm_s(solute, force_field)
+    topology = make_topology(solute, {}, force_field)
+    assert [len(one.residue_name) for one in topology.templates] == [2, 11, 2, *([3] if with_ends else [])]
+
+
+@pytest.mark.parametrize("force_field", ["amber14-analogy", "amber19-analogy"])
+def test_isopeptides(force_field):
+    """The same, correction maps of ff19SB across the bond among the terms: once, where OpenMM has them both ways."""
+    solute = make_solute(ISOPEPTIDES)
+    solute.links = ((3, 11), (5, 14))
+    assert_terms_are_openmm_s(solute, force_field)
+
+
 def test_a_circle_in_charmm():
     """The seam has the terms of any other step."""
     solute = make_solute([["DA", "DC", "DG", "DT", "DT"], ["DA", "DA", "DC", "DG", "DT"]])
@@ -113,7 +143,10 @@ def assert_terms_are_openmm_s(solute: Solute, force_field: str = "amber14", **co
     if force_field == "charmm36m":  # OpenMM finds residues and patches by itself
         rules, templates = charmm36m(), {}
     else:
-        rules = app.ForceField(*force_field_files(force_field))
+        files = force_field_files(force_field)
+        more = [io.StringIO(residues_by_analogy(["KUB"], [DATA / name for name in files]))] * force_field.endswith(
+            "analogy")
+        rules = app.ForceField(*files, *more)
         templates = {residue: residue.name for residue in judge.residues()}
     system = rules.createSystem(judge, constraints=None, rigidWater=False, removeCMMotion=False,
                                 residueTemplates=templates)
@@ -131,6 +164,10 @@ def assert_terms_are_openmm_s(solute: Solute, force_field: str = "amber14", **co
             assert ours[np.ix_(pairs[0], pairs[0])] == pytest.approx(theirs[np.ix_(pairs[1], pairs[1])], rel=1e-12)
     bonds = np.array([(a.index, b.index) for a, b in judge.bonds()])
     terms["bond"], terms["urey_bradley"] = separate_urey_bradley(terms["bond"], bonds, topology.n_atoms)
+    if "cmap" in terms:  # an atom of another chain that stands before makes OpenMM count a map backwards once more
+        forward = terms["cmap"]["atoms"][:, 1] < terms["cmap"]["atoms"][:, 3]
+        assert forward.all() or force_field == "amber19-analogy"
+        terms["cmap"] = {column: values[forward] for column, values in terms["cmap"].items()}
     for term, columns in (("bond", ("k", "r0")), ("angle", ("k", "theta0")), ("urey_bradley", ("k", "r0")),
                           ("dihedral", ("n", "k", "phase")), ("improper", ("k", "psi0")), ("cmap", ())):
         ours, theirs = topology.term(term), terms.get(term)

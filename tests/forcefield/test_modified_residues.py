@@ -1,17 +1,27 @@
 """What force fields know of modified residues: charges and terms of each in CHARMM, and the sentences that refuse."""
 
+import numpy as np
 import pytest
 from support import charmm_xml
 from support.molecular_systems import make_solute
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.force_fields import FORCE_FIELDS
+from chromabuild.base.settings import Settings
+from chromabuild.build.assembly import assemble_solute
+from chromabuild.build.duplex import build_dna
+from chromabuild.clash import check
+from chromabuild.dna.helix import crystal_path
 from chromabuild.forcefield.assign import make_topology
 from chromabuild.forcefield.charmm import charmm_recipe
 from chromabuild.forcefield.modified_residues import analogy_note, check_parameters, force_fields_with
+from chromabuild.forcefield.topology_file import Topology
 from chromabuild.molecule.residues import modifications, residue_library
+from chromabuild.pipeline.parameters import check_before_work
+from chromabuild.solvate.ions import formal_charges
 
-KNOWN = [name for name in modifications() if force_fields_with(name)]
+KNOWN = [name for name in modifications() if force_fields_with(name) and not residue_library()[name].link]
+"""Those that stand in a chain of their own; of others see test_assign.py and test_ubiquitin_parameters.py."""
 PUBLISHED = [name for name in KNOWN if not all(FORCE_FIELDS[one].by_analogy for one in force_fields_with(name))]
 TOPPAR_ALY = {"CE": -0.02, "HE2": 0.09, "HE3": 0.09, "NZ": -0.47, "HZ": 0.31, "CH": 0.51, "OH": -0.51, "CH3": -0.27,
               "HH31": 0.09, "HH32": 0.09, "HH33": 0.09}
@@ -58,6 +68,61 @@ def test_every_bond_angle_and_torsion_has_parameters(molecules, name):
     assert inside == pytest.approx(modifications()[name].charge, abs=1e-6)
 
 
+@pytest.fixture(scope="module")
+def phosphorylated():
+    """Twelve base pairs on the crystal's path whose 5' ends carry phosphates, a 5-methylcytosine among them."""
+    modified = np.zeros(24, dtype=int)
+    modified[12] = 1
+    part = [x[60:72] for x in crystal_path()]
+    position, template, _ = build_dna(np.array([0, 2, 0, 1, 2, 3, 1, 1, 2, 0, 1, 2]), *part, modified=modified,
+                                      phosphate=True)
+    return assemble_solute(position, template, [], np.zeros((0, 3)), np.zeros((0, 3, 3)))
+
+
+@pytest.fixture(scope="module")
+def with_phosphates(phosphorylated) -> Topology:
+    return make_topology(phosphorylated, {}, "charmm36m")
+
+
+def test_phosphates_of_ends_are_charmm_s(phosphorylated, with_phosphates):
+    """Charges of patch 5PHO after DEOX, a whole charge of -1 more than a hydroxyl end has, every term across P."""
+    topology = with_phosphates
+    assert topology.net_charge == pytest.approx(-24, abs=1e-6)
+    assert formal_charges()[phosphorylated.residue_template].sum() == -24
+    template = topology.templates[0]
+    names = [name.decode() for name in template.atom_name[:len(residue_library()["DA5P"].atoms)]]
+    theirs = charmm_xml.atoms_of("ADE", ("DEOX", "5PHO"))
+    renamed = {"O1P": "OP1", "O2P": "OP2", "O5T": "OP3", "H5T": "HOP3"}
+    assert dict(zip(names, template.charge, strict=False)) == pytest.approx(
+        {renamed.get(name, name): charge for name, charge in theirs.items()})
+    p, op3, hop3, o5 = (names.index(name) for name in ("P", "OP3", "HOP3", "O5'"))
+    assert {(i, j) for i, j in map(sorted, template.bond_atoms.tolist())} >= {(p, op3), (op3, hop3), (p, o5)}
+    assert sum(row[1] == p for row in template.angle_atoms.tolist()) == 6
+    assert {tuple(sorted(row[1:3])) for row in template.dihedral_atoms.tolist()} >= {(p, op3), (p, o5)}
+
+
+def test_phosphates_of_ends_stand_as_charmm_has_them_at_rest(phosphorylated, with_phosphates):
+    """Bonds within 0.03 angstrom, angles about P within 8 degrees; nothing overlaps."""
+    template = with_phosphates.templates[0]
+    x, own = phosphorylated.position.astype(float), range(5)
+    for i, j, r0 in zip(*template.bond_atoms.T, template.bond_r0, strict=True):
+        if i in own and j in own:
+            assert np.linalg.norm(x[i] - x[j]) == pytest.approx(r0, abs=0.03)
+    for (i, j, k), rest in zip(template.angle_atoms, template.angle_theta0, strict=True):
+        if j == 0:
+            a, b = x[i] - x[j], x[k] - x[j]
+            assert np.degrees(np.arccos(a @ b / np.linalg.norm(a) / np.linalg.norm(b))) == pytest.approx(rest, abs=8)
+    assert check(phosphorylated).data["before"]["heavy_pairs_below_2"] == 0
+
+
+def test_phosphates_of_ends_are_refused_elsewhere(tmp_path):
+    (tmp_path / "g.fa").write_text(">chrT\n" + "ACGTTGCATC" * 5 + "\n")
+    settings = {"locus": {"fasta": str(tmp_path / "g.fa"), "nucleosomes": None}, "build": {"five_prime": "phosphate"}}
+    with pytest.raises(BadInputError, match="amber14 has no parameters for build.five_prime = phosphate: set dynamics."
+                                            "force_field to charmm36m or charmm36m-analogy, or build.five_prime"):
+        check_before_work(Settings.model_validate(settings))
+
+
 def test_acetyl_lysine_is_that_of_toppar(molecules):
     """Charges, and the two improper torsions of its amide."""
     template = molecules["ALY"]
@@ -82,8 +147,10 @@ def test_the_others_are_in_none_of_openmms_files():
     names = {residue.get("name") for residue in charmm_xml.charmm36().iter("Residue")}
     assert not names & {"ALY", "MLZ", "MLY", "M3L", "2MR", "DA2"}
     assert force_fields_with("M3L") == ["charmm36m-analogy"]
+    assert force_fields_with("KUB") == ["charmm36m", "charmm36m-analogy", "amber14-analogy", "amber-bsc1-analogy",
+                                        "amber19-analogy"]
     assert force_fields_with("5CM") == ["charmm36m", "charmm36m-analogy"]
-    assert set(KNOWN) == set(modifications()) and set(PUBLISHED) == set(KNOWN) - {
+    assert {*KNOWN, "KUB"} == set(modifications()) and set(PUBLISHED) == set(KNOWN) - {
         "MLZ", "MLY", "M3L", "NMM", "DA2", "2MR", "KCR"}
 
 
@@ -95,6 +162,8 @@ def test_the_others_are_in_none_of_openmms_files():
      "ones: set dynamics.force_field to charmm36m-analogy, which describes it by analogy, or name a file that has them "
      "in dynamics.force_field_files, or leave it out$"),
     (["H3K9cr"], [], "amber14", "no force field here has published ones: set .* or write H3:K9Q, the nearest stand-in"),
+    (["H2AK119ub"], [], "amber14", "H2AK119ub \\(lysine with ubiquitin on its side chain, KUB\\): set "
+     "dynamics.force_field to charmm36m, or leave it out$"),
     ([], ["5mC"], "amber14", "no parameters for 5mC \\(5-methylcytosine, 5CM\\): set dynamics.force_field to "
      "charmm36m, or leave it out$"),
 ])

@@ -205,7 +205,7 @@ def test_names_of_variants_and_the_older_spelling():
     variant = OctamerRecipe("human", variants=("H2A.Z",))
     assert variant.with_mark("H2A.ZK7ac").modifications == ("H2A.ZK7ac",)
     assert variant.with_mark("H2A:K7ac").modifications == ("H2AK7ac",)
-    assert set(modified_residues()["K"]) == {"ac", "me1", "me2", "me3", "cr"}
+    assert set(modified_residues()["K"]) == {"ac", "me1", "me2", "me3", "cr", "ub"}
 
 
 def test_several_files_and_conflicts_by_score(tmp_path):

@@ -19,6 +19,7 @@ from chromabuild.base.settings import Settings, changed, load_config
 from chromabuild.dna.steps import analyse
 from chromabuild.export.region import part_of_solute
 from chromabuild.export.structure import write_structure
+from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.molecule.solute import Solute
 from chromabuild.nucleosome.peptide import superposition
 from chromabuild.pipeline.inspect import locus_summary
@@ -102,6 +103,40 @@ def test_the_file_turned_over_is_the_same_complex(built):
     one = analyse(found.pair_origin[:-1], found.pair_frame[:-1], found.pair_origin[1:], found.pair_frame[1:])
     assert np.allclose(steps[::-1] * [-1, 1, 1, -1, 1, 1], one, atol=1e-6)  # shift and tilt change their sign
     assert found.strand(reverse=True) == SEQUENCE[::-1].translate(COMPLEMENT)
+
+
+def test_disulphides(tmp_path):
+    """Two residues of a helix made cysteines whose sulphurs are 2.04 angstrom apart; a third one there is refused."""
+    write_complex(tmp_path / "plain.cif")
+    structure = gemmi.read_structure(str(tmp_path / "plain.cif"))
+    chain = structure[0]["P"]
+    one, other, third = (chain[k] for k in (20, 24, 23))
+    middle = 0.5 * (np.array(one["CB"][0].pos.tolist()) + np.array(other["CB"][0].pos.tolist()))
+    way = np.array(one["CB"][0].pos.tolist()) - middle
+
+    def make_cysteine(residue, sulphur):
+        residue.name = "CYS"
+        for atom in [atom.name for atom in residue if atom.name not in ("N", "CA", "C", "O", "CB")]:
+            residue.remove_atom(atom, "\0")
+        atom = gemmi.Atom()
+        atom.name, atom.element, atom.pos = "SG", gemmi.Element("S"), gemmi.Position(*sulphur)
+        residue.add_atom(atom)
+
+    for residue, sign in ((one, 1), (other, -1)):
+        make_cysteine(residue, middle + sign * 1.02 * way / np.linalg.norm(way))
+    structure.make_mmcif_document().write_file(str(tmp_path / "two.cif"))
+    found = read_complex(str(tmp_path / "two.cif"))
+    (pair,) = found.protein.links
+    assert [residue_names()[found.protein.residue_template[k]] for k in pair] == ["CYX", "CYX"]
+    assert found.protein.residue_number[list(pair)].tolist() == [one.seqid.num, other.seqid.num]
+    library = residue_library()["CYX"]
+    sulphurs = [found.protein.position[found.protein.first_atom[k] + library.index["SG"]] for k in pair]
+    assert np.linalg.norm(sulphurs[0] - sulphurs[1]) == pytest.approx(2.04, abs=2e-3)
+    assert found.report["disulphides"] == 1
+    make_cysteine(third, middle)
+    structure.make_mmcif_document().write_file(str(tmp_path / "three.cif"))
+    with pytest.raises(BadInputError, match="lies within 2.5 angstrom of two others"):
+        read_complex(str(tmp_path / "three.cif"))
 
 
 def test_nothing_overlaps(built):

@@ -14,7 +14,7 @@ DATA = Path(app.__file__).parent / "data"
 FILES = ("charmm36_2024.xml", "charmm36_2024/water.xml")
 RESIDUES = tuple("ALA ARG ASN ASP CYS GLN GLU GLY HSD HSE HSP ILE LEU LYS MET PHE PRO SER THR TRP TYR VAL "
                  "ADE CYT GUA THY".split())
-PATCHES = ("NTER", "GLYP", "PROP", "CTER", "DEOX", "DEO5TER", "3TER")
+PATCHES = ("NTER", "GLYP", "PROP", "CTER", "DEOX", "DEO5TER", "3TER", "DISU")
 
 
 @functools.cache

@@ -77,6 +77,9 @@ def openmm_topology(solute: Solute | None, counts: dict[str, int], water: str = 
             tail, head = atoms[template.index.get("C", template.index.get("O3'", 0))], head or start
         if number in closed:
             topology.addBond(tail, head)
+    atoms = list(topology.atoms())
+    for i, j in (solute.link_atoms() if solute is not None else []):
+        topology.addBond(atoms[i], atoms[j])
     return topology
 
 
