@@ -32,6 +32,8 @@ module qm_keys
           "gradient terms fade out at low density, or are dropped at once where pw.x drops them"), &
     key_t("ELECTRONS", "memory", is_integer, "2048", "MB", "0", &
           "a rank may take to keep states on the grid; beyond, they are transformed twice"), &
+    key_t("ELECTRONS", "mapfile", is_text, "", "", "", &
+          "which rank has which plane of which pair of states (chromabuild qm map); default: planes in even shares"), &
     key_t("ELECTRONS", "iseed", is_integer, "314159", "", "0", "seed of the states to begin with, and of velocities"), &
     key_t("MINIMIZE", "nsteps", is_integer, "200", "", "0", "most steps of conjugate gradients"), &
     key_t("MINIMIZE", "tolerance", is_real, "1.0e-10", "Ha", "1e-16", &
