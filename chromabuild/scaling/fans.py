@@ -83,7 +83,7 @@ def combined(phases: list[Phase], n_ranks: int, bucket: int) -> np.ndarray:
 def link_loads(torus: Torus, fan: Fan, per_node: int = 1, chunk: int = 1 << 24) -> np.ndarray:
     """Bytes on each link as Torus.link_loads has them, (axes, 2, nodes), of a torus of three axes. Deposited packets go
     along the axes in order."""
-    if not fan.deposit and fan.source.shape[1] * fan.target.shape[1] < torus.n_nodes // 4 and fan.source.size < 1 << 22:
+    if not fan.deposit and fan.source.shape[1] * fan.target.shape[1] < torus.n_nodes // 4 and fan.source.size < 1 << 24:
         # So few that one by one they are quicker, those between the same nodes taken together.
         single = on_nodes(fan.messages(), np.arange(torus.n_nodes * per_node) // per_node)
         return torus.link_loads(single.source, single.target, single.size)
