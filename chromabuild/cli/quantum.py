@@ -93,3 +93,31 @@ def check(
         f"lowest energy at {summary['minimum_plane_waves']:.2f} {unit} by plane waves, "
         f"{summary['minimum_force_field']:.2f} by {summary['force_field_name']}; the curves deviate by "
         f"{summary['deviation']:.2f} kcal/mol", str(output / "check.html")])
+
+
+@quantum.command("map")
+@command
+def write_map(
+    file: Annotated[Path, typer.Argument(show_default=False, help="Map file to write, `mapfile` of chromaqm.")],
+    states: Annotated[int, typer.Option(min=1, show_default=False, help="States, two electrons each.")],
+    planes: Annotated[int, typer.Option(min=1, show_default=False,
+                                        help="Grid points along z; chromaqm prints them.")],
+    ranks: Annotated[int, typer.Option("--ranks", "-n", min=1, show_default=False, help="MPI ranks of the run.")],
+    groups: Annotated[int, typer.Option(
+        "--groups", "-g", min=1, help="Groups of ranks that states are dealt to, planes within each: 1 is the plane "
+                                      "map, as many as ranks the state map, others hybrid maps.")] = 1,
+    torus: Annotated[tuple[int, int, int] | None, typer.Option(
+        metavar="X Y Z", show_default=False, help="Nodes of a torus: prisms and slabs on it, not groups.")] = None,
+) -> None:
+    """Write which rank has which plane of which pair of states.
+
+    Runs on more ranks than planes need several groups. Energies are the same with any map.
+
+    \b
+    Examples:
+      chromabuild qm map planes.map --states 128 --planes 100 --ranks 400 --groups 4
+      chromabuild qm map planes.map --states 128 --planes 100 --ranks 64 --torus 4 4 4
+    """
+    from chromabuild.quantum import state_map
+
+    state_map.write_map(file, states, planes, ranks, groups, torus)

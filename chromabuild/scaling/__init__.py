@@ -5,5 +5,7 @@
     step, measured                  a step of chromamd: its work and its messages
     machine, machines/              machines as data files
     prediction                      the answer of `chromabuild plan --machine`
-    published/                      tables of four papers beside the simulator's
+    placement, planewave_trace      objects of a plane-wave step: who holds them, what they send; chromaqm has the maps
+    fans                            messages between groups of such objects
+    published/                      tables of five papers beside the simulator's
 """

@@ -1,7 +1,7 @@
 !> The Kohn-Sham energy of states in a box, its derivative with respect to their coefficients, and the forces on ions.
 !> Gamma point, all states with the same occupation. Atomic units.
 module kohn_sham
-  use base_kinds, only: int64, real64
+  use base_kinds, only: real64
   use base_constants, only: pi
   use comm_communicator, only: communicator_t
   use cluster_screening, only: screening_function
@@ -9,6 +9,7 @@ module kohn_sham
   use ions, only: ewald_kernel, ions_t
   use nonlocal_potential, only: nonlocal_potential_t
   use sphere_transform, only: sphere_transform_t
+  use state_planes, only: state_planes_t
   use structure_factors, only: structure_factors_t
   use wave_sphere, only: grid_size, sphere_t
   use xc_functional, only: xc_t
@@ -31,7 +32,8 @@ module kohn_sham
     integer :: n_states = 0
     real(real64) :: occupation = 2.0_real64
     type(xc_t) :: xc
-    type(sphere_transform_t), private :: state_transform, dense_transform
+    type(sphere_transform_t) :: state_transform
+    type(sphere_transform_t), private :: dense_transform
     !> Interaction of charges on the dense waves (bohr^2).
     real(real64), allocatable, private :: coulomb(:)
     !> Local potentials of species times the volume (dense waves, species), and of all ions.
@@ -43,7 +45,7 @@ module kohn_sham
     real(real64), allocatable, private :: density(:, :, :, :), potential(:, :, :)
     complex(real64), allocatable, private :: density_waves(:, :)
     !> States on the grid, where there is memory for them.
-    complex(real64), allocatable, private :: kept(:, :, :, :)
+    complex(real64), allocatable, private :: kept(:, :, :)
     !> Of the ions alone: energy; forces but for the sum over waves, whose kernel and charge density follow.
     real(real64), private :: ewald_energy = 0.0_real64
     real(real64), allocatable, private :: ewald_force(:, :), kernel(:)
@@ -65,8 +67,8 @@ contains
   end function total
 
   !> Make waves, transforms and form factors. `cutoff`: largest kinetic energy of a wave (rydberg); `memory`: megabytes a
-  !> rank that states on the grid may take, so that they are not transformed a second time.
-  subroutine create(self, comm, system, cutoff, n_states, occupation, xc, memory, splines)
+  !> rank that states on the grid may take, so that they are not transformed a second time; `map`: where those are.
+  subroutine create(self, comm, system, cutoff, n_states, occupation, xc, memory, splines, map)
     class(kohn_sham_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
     type(ions_t), intent(in) :: system
@@ -74,8 +76,9 @@ contains
     integer, intent(in) :: n_states, memory
     type(xc_t), intent(in) :: xc
     type(spline_settings_t), intent(in) :: splines
+    type(state_planes_t), intent(in) :: map
     real(real64), allocatable :: screening(:)
-    integer :: n(3), s, n_pairs
+    integer :: n(3), s, n_objects
 
     self%comm = comm
     self%n_states = n_states
@@ -84,7 +87,7 @@ contains
     n = grid_size(4.0_real64*cutoff, system%box)
     call self%waves%create(system%box, n, cutoff, comm%n_ranks, comm%rank)
     call self%dense%create(system%box, n, 4.0_real64*cutoff, comm%n_ranks, comm%rank)
-    call self%state_transform%create(self%waves, comm)
+    call self%state_transform%create(self%waves, comm, map)
     call self%dense_transform%create(self%dense, comm)
     allocate (screening(self%dense%n_waves), self%coulomb(self%dense%n_waves), source=0.0_real64)
     if (system%is_cluster) screening = screening_function(self%dense, self%dense_transform)
@@ -97,9 +100,10 @@ contains
     call self%structure%create(self%dense, system, splines, comm)
     call self%nonlocal%create(self%waves, system, n_states, splines, comm)
     associate (n_planes => self%state_transform%n_planes)
-      n_pairs = (n_states + 1)/2
-      if (16_int64*n(1)*n(2)*n_planes*n_pairs > memory*1048576_int64) n_pairs = 0
-      allocate (self%kept(n(1), n(2), n_planes, n_pairs))
+      n_objects = self%state_transform%map%n_objects((n_states + 1)/2)
+      ! All ranks keep states or none does; one without planes of states has room for one all the same.
+      n_objects = merge(max(1, n_objects), 0, comm%maximum(16.0_real64*n(1)*n(2)*n_objects) <= memory*1048576.0_real64)
+      allocate (self%kept(n(1), n(2), n_objects))
       allocate (self%density(n(1), n(2), n_planes, 1), self%potential(n(1), n(2), n_planes))
     end associate
     allocate (self%density_waves(self%dense%n_waves, 1), self%v_local(self%dense%n_waves))

@@ -1,6 +1,6 @@
 !> The outcome of a run as JSON: energies by term, positions and forces, atomic units.
 module result_file
-  use base_kinds, only: real64
+  use base_kinds, only: int64, real64
   use base_error, only: error_t, exit_resources, fail
   use base_posix_file, only: rename_file
   use base_text, only: to_text
@@ -13,17 +13,20 @@ module result_file
 
 contains
 
-  !> Write the file in one step, so that it is whole or absent. `force` (3, n), or (3, 0) where there is none.
-  subroutine write_result(path, ks, system, element, energy, force, outcome, error)
+  !> Write the file in one step, so that it is whole or absent. `force` (3, n), or (3, 0) where there is none;
+  !> `traffic` (6, n_ranks): messages and bytes that each rank sent for transposes, densities and potentials of states.
+  subroutine write_result(path, ks, system, element, energy, force, traffic, outcome, error)
     character(len=*), intent(in) :: path
     type(kohn_sham_t), intent(in) :: ks
     type(ions_t), intent(in) :: system
     character(len=2), intent(in) :: element(:)
     type(energies_t), intent(in) :: energy
-    real(real64), intent(in) :: force(:, :)
+    real(real64), intent(in) :: force(:, :), traffic(:, :)
     type(outcome_t), intent(in) :: outcome
     type(error_t), allocatable, intent(out) :: error
-    integer :: unit, status, a
+    character(len=18), parameter :: sent(6) = [character(len=18) :: "transposes", "transpose_bytes", "densities", &
+                                               "density_bytes", "potentials", "potential_bytes"]
+    integer :: unit, status, a, k
     open (newunit=unit, file=path//".part", action="write", status="replace", iostat=status)
     if (status == 0) then
       write (unit, "(a)", iostat=status) "{"
@@ -44,6 +47,12 @@ contains
       call number("ewald", energy%ewald)
       write (unit, "(a,*(a,:,', '))") '  "elements": [', ('"'//trim(element(a))//'"', a=1, size(element))
       write (unit, "(a)") "  ],"
+      write (unit, "(a)") '  "sent_by_ranks": {'
+      do k = 1, 6
+        write (unit, "(3a,*(i0,:,', '))") '    "', trim(sent(k)), '": [', int(traffic(k, :), int64)
+        write (unit, "(a)") "    ]"//trim(merge(",", " ", k < 6))
+      end do
+      write (unit, "(a)") "  },"
       call vectors("positions", system%position, ",")
       call vectors("forces", force, "")
       write (unit, "(a)", iostat=status) "}"

@@ -4,22 +4,29 @@
 !> its planes; then plane after plane, while it lies in the cache, lines along y where the sphere has waves, and lines
 !> along x. The kernels are those of our FFT library; its three-dimensional plans are not used, because here a plane of
 !> the grid is consumed (squared into the density, multiplied by the potential) before the next one is made.
+!>
+!> Which rank holds a plane of a pair is the map's choice (`state_planes`). Without a map a rank has its planes of all
+!> pairs; otherwise densities of planes are summed, and potentials sent, between the ranks that share a plane.
 module sphere_transform
   use, intrinsic :: iso_c_binding, only: c_loc
-  use mpi_f08, only: MPI_Alltoallv, MPI_DOUBLE_COMPLEX
-  use base_kinds, only: real64
+  use mpi_f08, only: MPI_Alltoallv, MPI_DOUBLE_COMPLEX, MPI_DOUBLE_PRECISION
+  use base_kinds, only: int64, real64
   use comm_communicator, only: communicator_t
   use fft_layout, only: share_lower, share_upper
   use fft_lines, only: complex_lines, line_transform_t
+  use state_planes, only: round_t, state_planes_t
   use wave_sphere, only: sphere_t
   implicit none
   private
-  public :: sphere_transform_t
+  public :: sphere_transform_t, traffic_t
 
-  !> Pairs of fields whose lines travel in one message.
-  integer, parameter :: batch_size = 4
   !> Lines along z that a thread takes at a time.
   integer, parameter :: lines_a_turn = 16
+
+  !> Messages that this rank sent to others, and their bytes.
+  type :: traffic_t
+    integer(int64) :: messages = 0, bytes = 0
+  end type traffic_t
 
   type :: sphere_transform_t
     !> Grid points along x, y, z; planes held here, and the z of the first of them (from 0).
@@ -27,6 +34,10 @@ module sphere_transform
     type(communicator_t), private :: comm
     !> Of each rank (from 0): its first plane, its first line among all lines.
     integer, allocatable, private :: plane_start(:), line_start(:)
+    !> Who has which plane of which pair.
+    type(state_planes_t) :: map
+    !> Transposes, sums of densities and potentials so far.
+    type(traffic_t) :: transposes, densities, potentials
     !> Place of every line in a plane, rank after rank.
     integer, allocatable, private :: x(:), y(:)
     !> Of each stick held here: its line, the line of its mirror image, range of kz, its first wave.
@@ -44,6 +55,8 @@ module sphere_transform
     procedure :: to_waves
     procedure :: add_density
     procedure :: apply_potential
+    procedure, private :: sum_planes
+    procedure, private :: spread_planes
     procedure, private :: scatter
     procedure, private :: gather
     procedure, private :: exchange
@@ -54,11 +67,12 @@ module sphere_transform
 
 contains
 
-  !> Plan the transforms of a sphere.
-  subroutine create(self, sphere, comm)
+  !> Plan the transforms of a sphere. `map`: where planes of pairs are.
+  subroutine create(self, sphere, comm, map)
     class(sphere_transform_t), intent(inout) :: self
     type(sphere_t), intent(in) :: sphere
     type(communicator_t), intent(in) :: comm
+    type(state_planes_t), intent(in), optional :: map
     integer :: r, s, at, mine, wave, axis
 
     self%n = sphere%n
@@ -102,9 +116,11 @@ contains
       self%most_x = maxval(sphere%stick%x)
       self%n_lines = self%line_start(comm%rank + 1) - self%line_start(comm%rank)
       self%n_waves = sphere%n_waves
-      allocate (self%line(n(3), self%n_lines, batch_size))
-      allocate (self%column(max(1, at*self%n_planes*batch_size)))
-      allocate (self%sent(merge(max(1, self%n_lines*n(3)*batch_size), 1, p > 1)))
+      if (present(map)) self%map = map
+      call self%map%prepare(self%plane_start, comm%rank)
+      allocate (self%line(n(3), self%n_lines, self%map%batch))
+      allocate (self%column(max(1, at*self%map%most_objects)))
+      allocate (self%sent(merge(max(1, self%n_lines*n(3)*self%map%batch), 1, p > 1)))
       do r = 1, 2
         do axis = 1, 3
           call self%along(axis, r)%create(complex_lines, merge(-1, 1, r == 1), 8, n(axis), merge(n(1), 1, axis == 2))
@@ -119,21 +135,21 @@ contains
     complex(real64), intent(in) :: waves(:, :)
     real(real64), intent(out) :: grid(:, :, :, :)
     complex(real64), allocatable, target :: plane(:, :)
-    integer :: first, n_pairs, b, z, field
-    do first = 1, size(waves, 2), 2*batch_size
-      n_pairs = min(batch_size, (size(waves, 2) - first)/2 + 1)
-      call self%scatter(waves, first, n_pairs)
-      call self%exchange(.true., n_pairs)
-      !$omp parallel private(plane, b, field)
+    type(round_t) :: round
+    integer :: first, z, field, o
+    do first = 1, (size(waves, 2) + 1)/2, self%map%batch
+      call self%map%start_round(first, (size(waves, 2) + 1)/2, round)
+      call self%scatter(waves, round)
+      call self%exchange(.true., round)
+      !$omp parallel private(plane, field, z)
       allocate (plane(self%n(1), self%n(2)))
       !$omp do
-      do z = 1, self%n_planes
-        do b = 1, n_pairs
-          call self%plane_to_grid(b, z, n_pairs, plane)
-          field = first + 2*b - 2
-          grid(:, :, z, field) = real(plane, real64)
-          if (field < size(waves, 2)) grid(:, :, z, field + 1) = aimag(plane)
-        end do
+      do o = 1, round%n
+        call self%plane_to_grid(o, round%n, plane)
+        z = round%z(round%first + o) - self%first_plane
+        field = 2*round%pair(round%b(round%first + o)) - 1
+        grid(:, :, z, field) = real(plane, real64)
+        if (field < size(waves, 2)) grid(:, :, z, field + 1) = aimag(plane)
       end do
       !$omp end do
       deallocate (plane)
@@ -147,112 +163,218 @@ contains
     real(real64), intent(in) :: grid(:, :, :, :)
     complex(real64), intent(out) :: waves(:, :)
     complex(real64), allocatable, target :: plane(:, :)
-    integer :: first, n_pairs, b, z, field
+    type(round_t) :: round
+    integer :: first, z, field, o
     waves = 0.0_real64
-    do first = 1, size(waves, 2), 2*batch_size
-      n_pairs = min(batch_size, (size(waves, 2) - first)/2 + 1)
-      !$omp parallel private(plane, b, field)
+    do first = 1, (size(waves, 2) + 1)/2, self%map%batch
+      call self%map%start_round(first, (size(waves, 2) + 1)/2, round)
+      !$omp parallel private(plane, field, z)
       allocate (plane(self%n(1), self%n(2)))
       !$omp do
-      do z = 1, self%n_planes
-        do b = 1, n_pairs
-          field = first + 2*b - 2
-          if (field < size(waves, 2)) then
-            plane = cmplx(grid(:, :, z, field), grid(:, :, z, field + 1), real64)
-          else
-            plane = grid(:, :, z, field)
-          end if
-          call self%plane_to_waves(b, z, n_pairs, plane)
-        end do
+      do o = 1, round%n
+        z = round%z(round%first + o) - self%first_plane
+        field = 2*round%pair(round%b(round%first + o)) - 1
+        if (field < size(waves, 2)) then
+          plane = cmplx(grid(:, :, z, field), grid(:, :, z, field + 1), real64)
+        else
+          plane = grid(:, :, z, field)
+        end if
+        call self%plane_to_waves(o, round%n, plane)
       end do
       !$omp end do
       deallocate (plane)
       !$omp end parallel
-      call self%exchange(.false., n_pairs)
-      call self%gather(waves, first, n_pairs)
+      call self%exchange(.false., round)
+      call self%gather(waves, round)
     end do
   end subroutine to_waves
 
-  !> Add `weight` times the squares of states on the grid to `density`. `kept` (n(1), n(2), n_planes, pairs): receives
-  !> the states there; of no size: they are not kept.
+  !> Add `weight` times the squares of states on the grid to `density`. `kept` (n(1), n(2), map%n_objects): receives the
+  !> states there; of no size: they are not kept.
   subroutine add_density(self, states, weight, density, kept)
     class(sphere_transform_t), target, intent(inout) :: self
     complex(real64), intent(in) :: states(:, :)
     real(real64), intent(in) :: weight
     real(real64), intent(inout) :: density(:, :, :)
-    complex(real64), intent(inout) :: kept(:, :, :, :)
+    complex(real64), intent(inout) :: kept(:, :, :)
     complex(real64), allocatable, target :: plane(:, :)
-    integer :: first, n_pairs, b, z
-    do first = 1, size(states, 2), 2*batch_size
-      n_pairs = min(batch_size, (size(states, 2) - first)/2 + 1)
-      call self%scatter(states, first, n_pairs)
-      call self%exchange(.true., n_pairs)
-      !$omp parallel private(plane, b)
+    real(real64), allocatable :: here(:, :, :)
+    type(round_t) :: round
+    integer :: first, o, k, at
+    allocate (here(self%n(1), self%n(2), size(self%map%held)), source=0.0_real64)
+    at = 0
+    do first = 1, (size(states, 2) + 1)/2, self%map%batch
+      call self%map%start_round(first, (size(states, 2) + 1)/2, round)
+      call self%scatter(states, round)
+      call self%exchange(.true., round)
+      !$omp parallel private(plane, o)
       allocate (plane(self%n(1), self%n(2)))
       !$omp do
-      do z = 1, self%n_planes
-        do b = 1, n_pairs
-          call self%plane_to_grid(b, z, n_pairs, plane)
-          density(:, :, z) = density(:, :, z) + weight*(real(plane, real64)**2 + aimag(plane)**2)
-          if (size(kept, 4) > 0) kept(:, :, z, (first + 1)/2 + b - 1) = plane
+      do k = 1, size(self%map%held)
+        do o = 1, round%n
+          if (round%z(round%first + o) /= self%map%held(k)) cycle
+          call self%plane_to_grid(o, round%n, plane)
+          here(:, :, k) = here(:, :, k) + weight*(real(plane, real64)**2 + aimag(plane)**2)
+          if (size(kept, 3) > 0) kept(:, :, at + o) = plane
         end do
       end do
       !$omp end do
       deallocate (plane)
       !$omp end parallel
+      at = at + round%n
     end do
+    if (self%map%is_mapped) then
+      call self%sum_planes(here, density)
+    else
+      density = density + here
+    end if
   end subroutine add_density
 
   !> Add to `product` the waves of potential times state. `kept`: as add_density left it.
   subroutine apply_potential(self, potential, states, product, kept)
     class(sphere_transform_t), target, intent(inout) :: self
-    real(real64), intent(in) :: potential(:, :, :)
+    real(real64), contiguous, target, intent(in) :: potential(:, :, :)
     complex(real64), intent(in) :: states(:, :)
     complex(real64), intent(inout) :: product(:, :)
-    complex(real64), intent(in) :: kept(:, :, :, :)
+    complex(real64), intent(in) :: kept(:, :, :)
     complex(real64), allocatable, target :: plane(:, :)
-    integer :: first, n_pairs, b, z
-    do first = 1, size(states, 2), 2*batch_size
-      n_pairs = min(batch_size, (size(states, 2) - first)/2 + 1)
-      if (size(kept, 4) == 0) then
-        call self%scatter(states, first, n_pairs)
-        call self%exchange(.true., n_pairs)
+    real(real64), contiguous, pointer :: here(:, :, :)
+    real(real64), allocatable, target :: received(:, :, :)
+    type(round_t) :: round
+    integer :: first, o, k, at
+    here => potential
+    if (self%map%is_mapped) then
+      allocate (received(self%n(1), self%n(2), size(self%map%held)))
+      call self%spread_planes(potential, received)
+      here => received
+    end if
+    at = 0
+    do first = 1, (size(states, 2) + 1)/2, self%map%batch
+      call self%map%start_round(first, (size(states, 2) + 1)/2, round)
+      if (size(kept, 3) == 0) then
+        call self%scatter(states, round)
+        call self%exchange(.true., round)
       end if
-      !$omp parallel private(plane, b)
+      !$omp parallel private(plane, o)
       allocate (plane(self%n(1), self%n(2)))
       !$omp do
-      do z = 1, self%n_planes
-        do b = 1, n_pairs
-          if (size(kept, 4) == 0) then
-            call self%plane_to_grid(b, z, n_pairs, plane)
-            plane = plane*potential(:, :, z)
+      do k = 1, size(self%map%held)
+        do o = 1, round%n
+          if (round%z(round%first + o) /= self%map%held(k)) cycle
+          if (size(kept, 3) == 0) then
+            call self%plane_to_grid(o, round%n, plane)
+            plane = plane*here(:, :, k)
           else
-            plane = kept(:, :, z, (first + 1)/2 + b - 1)*potential(:, :, z)
+            plane = kept(:, :, at + o)*here(:, :, k)
           end if
-          call self%plane_to_waves(b, z, n_pairs, plane)
+          call self%plane_to_waves(o, round%n, plane)
         end do
       end do
       !$omp end do
       deallocate (plane)
       !$omp end parallel
-      call self%exchange(.false., n_pairs)
-      call self%gather(product, first, n_pairs)
+      call self%exchange(.false., round)
+      call self%gather(product, round)
+      at = at + round%n
     end do
   end subroutine apply_potential
 
-  !> Fields from number `first` on as lines along z, transformed to the grid.
-  subroutine scatter(self, waves, first, n_pairs)
+  !> Add the parts that ranks have of each plane of the density to the plane, rank after rank.
+  subroutine sum_planes(self, here, density)
+    class(sphere_transform_t), intent(inout) :: self
+    real(real64), intent(in) :: here(:, :, :)
+    real(real64), intent(inout) :: density(:, :, :)
+    real(real64), allocatable :: received(:, :, :)
+    integer :: r, z, at
+    integer, allocatable :: out(:), into(:)
+    call count_planes(self, out, into)
+    allocate (received(self%n(1), self%n(2), max(1, sum(into))))
+    call exchange_planes(self, here, out, received, into, self%densities)
+    at = 0
+    do r = 0, self%comm%n_ranks - 1
+      do z = 1, self%n_planes
+        if (.not. self%map%has(self%first_plane + z, r)) cycle
+        at = at + 1
+        density(:, :, z) = density(:, :, z) + received(:, :, at)
+      end do
+    end do
+  end subroutine sum_planes
+
+  !> Send planes of the potential to all ranks that have states there.
+  subroutine spread_planes(self, potential, here)
+    class(sphere_transform_t), intent(inout) :: self
+    real(real64), intent(in) :: potential(:, :, :)
+    real(real64), intent(inout) :: here(:, :, :)
+    real(real64), allocatable :: sent(:, :, :)
+    integer :: r, z, at
+    integer, allocatable :: out(:), into(:)
+    call count_planes(self, out, into)
+    allocate (sent(self%n(1), self%n(2), max(1, sum(into))))
+    at = 0
+    do r = 0, self%comm%n_ranks - 1
+      do z = 1, self%n_planes
+        if (.not. self%map%has(self%first_plane + z, r)) cycle
+        at = at + 1
+        sent(:, :, at) = potential(:, :, z)
+      end do
+    end do
+    call exchange_planes(self, sent, into, here, out, self%potentials)
+  end subroutine spread_planes
+
+  !> Planes with states here whose density each rank has, and planes of our density with states at each rank.
+  subroutine count_planes(self, out, into)
+    class(sphere_transform_t), intent(in) :: self
+    integer, allocatable, intent(out) :: out(:), into(:)
+    integer :: r
+    allocate (out(self%comm%n_ranks), into(self%comm%n_ranks))
+    do r = 0, self%comm%n_ranks - 1
+      out(r + 1) = count(self%map%has(self%plane_start(r) + 1:self%plane_start(r + 1), self%comm%rank))
+      into(r + 1) = count(self%map%has(self%first_plane + 1:self%first_plane + self%n_planes, r))
+    end do
+  end subroutine count_planes
+
+  !> So many planes to and from each rank.
+  subroutine exchange_planes(self, sent, out, received, into, traffic)
+    class(sphere_transform_t), intent(in) :: self
+    real(real64), intent(in) :: sent(:, :, :)
+    real(real64), intent(inout) :: received(:, :, :)
+    integer, intent(in) :: out(:), into(:)
+    type(traffic_t), intent(inout) :: traffic
+    integer :: a_plane
+    a_plane = self%n(1)*self%n(2)
+    call MPI_Alltoallv(sent, a_plane*out, a_plane*starts(out), MPI_DOUBLE_PRECISION, &
+                       received, a_plane*into, a_plane*starts(into), MPI_DOUBLE_PRECISION, self%comm%handle)
+    call add_traffic(traffic, a_plane*out, 8, self%comm%rank)
+  end subroutine exchange_planes
+
+  !> Where each of parts of these sizes begins, counted from 0.
+  pure function starts(counts)
+    integer, intent(in) :: counts(:)
+    integer :: starts(size(counts)), k
+    starts = [(sum(counts(:k - 1)), k=1, size(counts))]
+  end function starts
+
+  !> Count messages of so many items to each rank, but for that to this one.
+  pure subroutine add_traffic(traffic, counts, item_bytes, rank)
+    type(traffic_t), intent(inout) :: traffic
+    integer, intent(in) :: counts(0:), item_bytes, rank
+    traffic%messages = traffic%messages + count(counts > 0) - merge(1, 0, counts(rank) > 0)
+    traffic%bytes = traffic%bytes + item_bytes*(sum(int(counts, int64)) - counts(rank))
+  end subroutine add_traffic
+
+  !> The pairs of a round as lines along z, transformed to the grid.
+  subroutine scatter(self, waves, round)
     class(sphere_transform_t), target, intent(inout) :: self
     complex(real64), intent(in) :: waves(:, :)
-    integer, intent(in) :: first, n_pairs
+    type(round_t), intent(in) :: round
     complex(real64), parameter :: i = (0.0_real64, 1.0_real64)
     complex(real64) :: a, c
     integer :: b, s, k, wave, field
     logical :: is_pair
     !$omp parallel do collapse(2) private(field, is_pair, k, wave, a, c)
-    do b = 1, n_pairs
+    do b = 1, round%n_pairs
       do s = 1, size(self%line_of)
-        field = first + 2*b - 2
+        field = 2*round%pair(b) - 1
         is_pair = field < size(waves, 2)
         self%line(:, self%line_of(s), b) = 0.0_real64
         self%line(:, self%mirror_of(s), b) = 0.0_real64
@@ -266,23 +388,23 @@ contains
         end do
       end do
     end do
-    call transform_lines(self, 2, n_pairs)
+    call transform_lines(self, 2, round%n_pairs)
   end subroutine scatter
 
-  !> Add lines along z, transformed to waves, to fields from number `first` on.
-  subroutine gather(self, waves, first, n_pairs)
+  !> Add lines along z, transformed to waves, to the pairs of a round.
+  subroutine gather(self, waves, round)
     class(sphere_transform_t), target, intent(inout) :: self
     complex(real64), intent(inout) :: waves(:, :)
-    integer, intent(in) :: first, n_pairs
+    type(round_t), intent(in) :: round
     complex(real64) :: here, mirror
     real(real64) :: half
     integer :: b, s, k, wave, field
-    call transform_lines(self, 1, n_pairs)
+    call transform_lines(self, 1, round%n_pairs)
     half = 0.5_real64/product(real(self%n, real64))
     !$omp parallel do collapse(2) private(field, k, wave, here, mirror)
-    do b = 1, n_pairs
+    do b = 1, round%n_pairs
       do s = 1, size(self%line_of)
-        field = first + 2*b - 2
+        field = 2*round%pair(b) - 1
         do k = self%lower(s), self%upper(s)
           wave = self%first_wave(s) + k - self%lower(s)
           here = half*self%line(modulo(k, self%n(3)) + 1, self%line_of(s), b)
@@ -308,80 +430,72 @@ contains
     end do
   end subroutine transform_lines
 
-  !> Where line 1 of rank r begins, less one, in plane z (counted there from 1) of pair b as it travels, for a rank that
-  !> has `n_planes` planes: all lines of a rank in a plane follow each other.
-  pure integer function place_of(self, r, n_planes, z, b, n_pairs)
-    class(sphere_transform_t), intent(in) :: self
-    integer, intent(in) :: r, n_planes, z, b, n_pairs
-    place_of = self%line_start(r)*n_planes*n_pairs + ((b - 1)*n_planes + z - 1)*(self%line_start(r + 1) - self%line_start(r))
-  end function place_of
-
   !> Bring lines into planes, or back.
-  subroutine exchange(self, to_planes, n_pairs)
+  subroutine exchange(self, to_planes, round)
     class(sphere_transform_t), intent(inout) :: self
     logical, intent(in) :: to_planes
-    integer, intent(in) :: n_pairs
+    type(round_t), intent(in) :: round
     integer, allocatable :: lines_out(:), lines_in(:), start_out(:), start_in(:)
     integer :: p
     p = self%comm%n_ranks
     if (p == 1) then
-      call copy(self, to_planes, n_pairs, self%column)
+      call copy(self, to_planes, round, self%column)
       return
     end if
     ! To rank r go our lines in its planes; from it come its lines in ours.
-    lines_out = self%n_lines*(self%plane_start(1:) - self%plane_start(:p - 1))*n_pairs
-    start_out = self%n_lines*self%plane_start(:p - 1)*n_pairs
-    lines_in = (self%line_start(1:) - self%line_start(:p - 1))*self%n_planes*n_pairs
-    start_in = self%line_start(:p - 1)*self%n_planes*n_pairs
+    lines_out = self%n_lines*(round%start(1:) - round%start(:p - 1))
+    start_out = self%n_lines*round%start(:p - 1)
+    lines_in = (self%line_start(1:) - self%line_start(:p - 1))*round%n
+    start_in = self%line_start(:p - 1)*round%n
     if (to_planes) then
-      call copy(self, to_planes, n_pairs, self%sent)
+      call copy(self, to_planes, round, self%sent)
       call MPI_Alltoallv(self%sent, lines_out, start_out, MPI_DOUBLE_COMPLEX, &
                          self%column, lines_in, start_in, MPI_DOUBLE_COMPLEX, self%comm%handle)
+      call add_traffic(self%transposes, lines_out, 16, self%comm%rank)
     else
       call MPI_Alltoallv(self%column, lines_in, start_in, MPI_DOUBLE_COMPLEX, &
                          self%sent, lines_out, start_out, MPI_DOUBLE_COMPLEX, self%comm%handle)
-      call copy(self, to_planes, n_pairs, self%sent)
+      call add_traffic(self%transposes, lines_in, 16, self%comm%rank)
+      call copy(self, to_planes, round, self%sent)
     end if
   end subroutine exchange
 
-  !> Lines along z into the order in which they travel, or back.
-  subroutine copy(self, to_planes, n_pairs, travelling)
+  !> Lines along z into the order in which they travel, or back: all lines of a rank in a plane of a pair follow each
+  !> other.
+  subroutine copy(self, to_planes, round, travelling)
     class(sphere_transform_t), intent(inout) :: self
     logical, intent(in) :: to_planes
-    integer, intent(in) :: n_pairs
+    type(round_t), intent(in) :: round
     complex(real64), intent(inout) :: travelling(:)
     integer, parameter :: block = 16
-    integer :: r, b, z, at, first, last, n_planes, l
-    !$omp parallel do collapse(2) private(r, n_planes, z, at, last, l)
-    do b = 1, n_pairs
+    integer :: b, z, at, first, last, l
+    !$omp parallel do collapse(2) private(z, at, last, l)
+    do b = 1, round%n_pairs
       do first = 1, self%n_lines, block
         last = min(first + block - 1, self%n_lines)
-        do r = 0, self%comm%n_ranks - 1
-          n_planes = self%plane_start(r + 1) - self%plane_start(r)
-          do z = 1, n_planes
-            at = self%n_lines*(self%plane_start(r)*n_pairs + (b - 1)*n_planes + z - 1)
-            do l = first, last
-              if (to_planes) then
-                travelling(at + l) = self%line(self%plane_start(r) + z, l, b)
-              else
-                self%line(self%plane_start(r) + z, l, b) = travelling(at + l)
-              end if
-            end do
+        do z = 1, self%n(3)
+          at = self%n_lines*(round%place(z, b) - 1)
+          do l = first, last
+            if (to_planes) then
+              travelling(at + l) = self%line(z, l, b)
+            else
+              self%line(z, l, b) = travelling(at + l)
+            end if
           end do
         end do
       end do
     end do
   end subroutine copy
 
-  !> Plane z of pair b, from lines to grid points.
-  subroutine plane_to_grid(self, b, z, n_pairs, plane)
+  !> Object o of the n that are here, from lines to grid points.
+  subroutine plane_to_grid(self, o, n, plane)
     class(sphere_transform_t), intent(in) :: self
-    integer, intent(in) :: b, z, n_pairs
+    integer, intent(in) :: o, n
     complex(real64), target, contiguous, intent(out) :: plane(:, :)
     integer :: r, l, at
     plane = 0.0_real64
     do r = 0, self%comm%n_ranks - 1
-      at = self%place_of(r, self%n_planes, z, b, n_pairs) - self%line_start(r)
+      at = self%place_of(r, o, n) - self%line_start(r)
       do l = self%line_start(r) + 1, self%line_start(r + 1)
         plane(self%x(l), self%y(l)) = self%column(at + l)
       end do
@@ -390,21 +504,28 @@ contains
     call self%along(1, 2)%run(0, self%n(2), c_loc(plane), c_loc(plane))
   end subroutine plane_to_grid
 
-  !> Plane z of pair b, from grid points to lines. Overwrites `plane`.
-  subroutine plane_to_waves(self, b, z, n_pairs, plane)
+  !> Object o of the n that are here, from grid points to lines. Overwrites `plane`.
+  subroutine plane_to_waves(self, o, n, plane)
     class(sphere_transform_t), intent(inout) :: self
-    integer, intent(in) :: b, z, n_pairs
+    integer, intent(in) :: o, n
     complex(real64), target, contiguous, intent(inout) :: plane(:, :)
     integer :: r, l, at
     call self%along(1, 1)%run(0, self%n(2), c_loc(plane), c_loc(plane))
     call transform_columns(self, 1, plane)
     do r = 0, self%comm%n_ranks - 1
-      at = self%place_of(r, self%n_planes, z, b, n_pairs) - self%line_start(r)
+      at = self%place_of(r, o, n) - self%line_start(r)
       do l = self%line_start(r) + 1, self%line_start(r + 1)
         self%column(at + l) = plane(self%x(l), self%y(l))
       end do
     end do
   end subroutine plane_to_waves
+
+  !> Where line 1 of rank r begins, less one, in object o of the n that are here.
+  pure integer function place_of(self, r, o, n)
+    class(sphere_transform_t), intent(in) :: self
+    integer, intent(in) :: r, o, n
+    place_of = self%line_start(r)*n + (o - 1)*(self%line_start(r + 1) - self%line_start(r))
+  end function place_of
 
   !> Lines of a plane along y, where the sphere has waves.
   subroutine transform_columns(self, direction, plane)

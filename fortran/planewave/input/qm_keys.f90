@@ -39,6 +39,8 @@ module qm_keys
     key_t("ELECTRONS", "spline_order", is_integer, "12", "", "4", "even; 6 errs by 1e-3 Ha an oxygen, 12 by 1e-5"), &
     key_t("ELECTRONS", "spline_scale", is_real, "1.4", "", "1.0", &
           "points of the mesh of splines along an edge, in units of those that the waves need"), &
+    key_t("ELECTRONS", "mapfile", is_text, "", "", "", &
+          "which rank has which plane of which pair of states (chromabuild qm map); default: planes in even shares"), &
     key_t("ELECTRONS", "iseed", is_integer, "314159", "", "0", "seed of the states to begin with, and of velocities"), &
     key_t("MINIMIZE", "nsteps", is_integer, "200", "", "0", "most steps of conjugate gradients"), &
     key_t("MINIMIZE", "tolerance", is_real, "1.0e-10", "Ha", "1e-16", &

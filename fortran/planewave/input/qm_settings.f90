@@ -11,7 +11,9 @@ module qm_settings
   use ions, only: ions_t, shortest_distance
   use pseudopotential, only: pseudopotential_t
   use qm_keys, only: keys
+  use state_planes, only: read_state_planes, state_planes_t
   use upf_reader, only: read_upf
+  use wave_sphere, only: grid_size
   use xc_functional, only: xc_names, xc_t
   implicit none
   private
@@ -47,6 +49,8 @@ module qm_settings
     logical :: wants_forces = .true.
     type(dynamics_settings_t) :: dynamics
     character(len=:), allocatable :: result_file, restart_in, restart_out, xyz_file
+    !> Which rank has which plane of which pair of states.
+    type(state_planes_t) :: map
     !> What the user should know before the numbers, empty = nothing.
     character(len=:), allocatable :: warning
   end type qm_settings_t
@@ -142,6 +146,9 @@ contains
     if (.not. allocated(error)) call choose_pseudopotentials(control, settings, error)
     if (.not. allocated(error)) call count_electrons(control, settings, error)
     if (.not. allocated(error)) call check_cutoff(control, settings, error)
+    if (allocated(error) .or. control%text("ELECTRONS", "mapfile") == "") return
+    call read_state_planes(control%text("ELECTRONS", "mapfile"), (settings%n_states + 1)/2, &
+                           grid_size(4.0_real64*settings%cutoff, settings%system%box(3)), n_ranks, settings%map, error)
   end subroutine read_qm_settings
 
   subroutine read_splines(control, splines, error)

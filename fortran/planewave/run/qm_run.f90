@@ -28,13 +28,13 @@ contains
     type(outcome_t) :: outcome
     type(energies_t) :: energy
     complex(real64), allocatable :: states(:, :), product(:, :)
-    real(real64), allocatable :: force(:, :)
+    real(real64), allocatable :: force(:, :), traffic(:, :)
     integer :: a
 
     log%speaks = comm%is_root()
     allocate (ks)
     call ks%create(comm, settings%system, settings%cutoff, settings%n_states, settings%occupation, settings%xc, settings%memory, &
-                   settings%splines)
+                   settings%splines, settings%map)
     if (ks%waves%n_all < settings%n_states) then
       call fail(error, exit_bad_input, "the box holds fewer waves than there are states; enlarge it or raise the cutoff")
       return
@@ -64,8 +64,9 @@ contains
         call log%say(settings%element(a)//join(force(:, a)))
       end do
     end if
+    call gather_traffic(ks, traffic)
     if (settings%result_file /= "" .and. comm%is_root()) &
-      call write_result(settings%result_file, ks, settings%system, settings%element, energy, force, outcome, error)
+      call write_result(settings%result_file, ks, settings%system, settings%element, energy, force, traffic, outcome, error)
     call comm%agree(error)
     if (allocated(error)) return
     if (.not. outcome%is_converged) then
@@ -75,6 +76,21 @@ contains
       return
     end if
   end subroutine command_run
+
+  !> Messages and bytes that each rank sent between states' waves and planes: transposes, densities, potentials, two
+  !> rows each: (6, n_ranks).
+  subroutine gather_traffic(ks, traffic)
+    type(kohn_sham_t), intent(in) :: ks
+    real(real64), allocatable, intent(out) :: traffic(:, :)
+    real(real64) :: all_of_them(6*ks%comm%n_ranks)
+    all_of_them = 0.0_real64
+    associate (t => ks%state_transform, first => 6*ks%comm%rank)
+      all_of_them(first + 1:first + 6) = real([t%transposes%messages, t%transposes%bytes, t%densities%messages, &
+                                               t%densities%bytes, t%potentials%messages, t%potentials%bytes], real64)
+    end associate
+    call ks%comm%sum(all_of_them)
+    traffic = reshape(all_of_them, [6, ks%comm%n_ranks])
+  end subroutine gather_traffic
 
   !> What is computed, before the first step.
   subroutine describe(log, comm, settings, ks)

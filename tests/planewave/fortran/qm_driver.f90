@@ -35,7 +35,7 @@ contains
     type(sphere_t) :: waves, dense
     type(sphere_transform_t) :: states_plan, dense_plan
     type(error_t), allocatable :: error
-    complex(real64), allocatable :: c(:, :), back(:, :), kept(:, :, :, :), none(:, :, :, :), field(:, :), again(:, :)
+    complex(real64), allocatable :: c(:, :), back(:, :), kept(:, :, :), none(:, :, :), field(:, :), again(:, :)
     real(real64), allocatable :: grid(:, :, :, :), density(:, :, :, :), one(:, :, :), unit(:, :)
     real(real64) :: worst, r(3), found(1), direct(1), sums(2)
     integer :: n(3), s, z
@@ -69,7 +69,7 @@ contains
     call comm%sum(direct)
     call say("direct_sum", abs(found(1) - direct(1)))
 
-    allocate (kept(n(1), n(2), states_plan%n_planes, (n_states + 1)/2), none(0, 0, 0, 0))
+    allocate (kept(n(1), n(2), max(1, states_plan%map%n_objects((n_states + 1)/2))), none(0, 0, 0))
     density = 0.0_real64
     call states_plan%add_density(c, 2.0_real64, density(:, :, :, 1), kept)
     sums = [sum(density), sum(2.0_real64*grid**2)]
