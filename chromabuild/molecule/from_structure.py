@@ -15,7 +15,7 @@ from scipy.spatial import cKDTree
 from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.hydrogens import place_hydrogens
 from chromabuild.molecule.residues import PHOSPHATE, ResidueTemplate, residue_library, residue_names
-from chromabuild.molecule.solute import CHAIN_LETTERS, MAX_RESIDUES_PER_SEGMENT, Solute, base_36
+from chromabuild.molecule.solute import CHAIN_LETTERS, LEAST_RESIDUE_NUMBER, MAX_RESIDUES_PER_SEGMENT, Solute, base_36
 from chromabuild.molecule.structure_file import StructureFile
 
 PEPTIDE_BOND, PHOSPHODIESTER_BOND, DISULPHIDE_BOND, ISOPEPTIDE_BOND = 2.0, 2.2, 2.5, 1.7
@@ -225,9 +225,10 @@ def _join(residues: list[_Residue], joined: list[bool], path: str | Path) -> lis
 
 def _numbers(residues: list[_Residue]) -> np.ndarray:
     """(r,) int32: the numbers of the file where they ascend within what a Solute holds, else from 1 on."""
-    if all(residue.number.isdigit() for residue in residues):
+    if all(residue.number.removeprefix("-").isdigit() for residue in residues):
         numbers = np.array([int(residue.number) for residue in residues])
-        if numbers[0] >= 1 and numbers[-1] <= MAX_RESIDUES_PER_SEGMENT and (np.diff(numbers) > 0).all():
+        held = numbers[0] >= LEAST_RESIDUE_NUMBER and numbers[-1] <= MAX_RESIDUES_PER_SEGMENT
+        if held and (np.diff(numbers) > 0).all():
             return numbers.astype(np.int32)
     return np.arange(1, len(residues) + 1, dtype=np.int32)
 

@@ -23,7 +23,7 @@ from chromabuild.molecule.residues import library_needed, modification_counts, r
 
 FORMAT = "chromabuild-solute"
 VERSION = 1
-MAX_RESIDUES_PER_SEGMENT = 9999  # what four decimal columns of a PDB file hold
+LEAST_RESIDUE_NUMBER, MAX_RESIDUES_PER_SEGMENT = -999, 9999  # what four decimal columns of a PDB file hold
 
 CHAIN_LETTERS = ascii_uppercase + ascii_lowercase + digits
 """Chain ids of PDB files, in the order in which segments take them."""

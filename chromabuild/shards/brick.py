@@ -7,7 +7,7 @@ import numpy as np
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.residues import residue_library, residue_names
-from chromabuild.molecule.solute import CHAIN_LETTERS
+from chromabuild.molecule.solute import CHAIN_LETTERS, LEAST_RESIDUE_NUMBER, MAX_RESIDUES_PER_SEGMENT
 
 
 @dataclass(frozen=True)
@@ -73,16 +73,17 @@ class Brick:
         letters = [ord(letter) for letter in CHAIN_LETTERS]
         wanted = {int(self.residue_chain[i]) for i in first} - {0}
         taken: dict[int, np.ndarray] = {}
+        most = MAX_RESIDUES_PER_SEGMENT - LEAST_RESIDUE_NUMBER + 1
         by_segment = np.split(np.argsort(member, kind="stable"), np.cumsum(np.bincount(member))[:-1])
         for segment in np.argsort(first):
-            numbers = self.residue_number[by_segment[segment]]
+            numbers = self.residue_number[by_segment[segment]] - LEAST_RESIDUE_NUMBER
             own = int(self.residue_chain[first[segment]])
             if own:
                 order = [own, *(x for x in letters if x not in taken and x not in wanted), *letters]
             else:
                 order = [*(x for x in letters[::-1] if x not in taken and x not in wanted), *letters[::-1]]
             for letter in order:
-                used = taken.setdefault(letter, np.zeros(10000, dtype=bool))
+                used = taken.setdefault(letter, np.zeros(most, dtype=bool))
                 if not used[numbers].any():
                     used[numbers] = True
                     letter_of_segment[segment] = letter

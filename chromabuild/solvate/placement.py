@@ -22,7 +22,7 @@ from chromabuild.base.files import atomic_path, locked
 from chromabuild.base.hdf5_file import written_hdf5
 from chromabuild.base.settings import SolvateSection
 from chromabuild.molecule.residues import library_needed, modification_counts, residue_library
-from chromabuild.molecule.solute import MAX_RESIDUES_PER_SEGMENT, Solute
+from chromabuild.molecule.solute import LEAST_RESIDUE_NUMBER, MAX_RESIDUES_PER_SEGMENT, Solute
 from chromabuild.shards.brick import template_sizes
 from chromabuild.shards.manifest import LOCK_NAME, RECORD_FOLDER, file_digest, file_error
 from chromabuild.solvate.ions import SPECIES, formal_charges
@@ -208,15 +208,16 @@ def _place(path: Path, record: Path, inputs: dict, solute: Solute, box: np.ndarr
 
 def _check_names(solute: Solute) -> None:
     """Refuse names and numbers of the solute that cannot stand beside the solvent's."""
-    numbers = solute.residue_number
-    if not ((numbers >= 1) & (numbers <= MAX_RESIDUES_PER_SEGMENT)).all():
-        wrong = numbers[(numbers < 1) | (numbers > MAX_RESIDUES_PER_SEGMENT)][0]
-        raise BadInputError(f"the solute has residue number {wrong}, shards hold 1 to {MAX_RESIDUES_PER_SEGMENT}: "
-                            "number the residues anew in each segment")
-    keys = np.sort(solute.residue_segment.astype(np.int64) * (MAX_RESIDUES_PER_SEGMENT + 1) + numbers)
+    numbers, least, most = solute.residue_number, LEAST_RESIDUE_NUMBER, MAX_RESIDUES_PER_SEGMENT
+    outside = numbers[(numbers < least) | (numbers > most)]
+    if len(outside):
+        raise BadInputError(f"the solute has residue number {outside[0]}, shards hold {least} to {most}: number the "
+                            "residues anew in each segment")
+    keys = np.sort(solute.residue_segment.astype(np.int64) * (most - least + 1) + (numbers - least))
     twice = keys[1:][keys[1:] == keys[:-1]]
     if len(twice):
-        segment, number = divmod(int(twice[0]), MAX_RESIDUES_PER_SEGMENT + 1)
+        segment, number = divmod(int(twice[0]), most - least + 1)
+        number += least
         raise BadInputError(f"the solute's segment {solute.segment_name[segment]} has residue number {number} twice: "
                             "number its residues anew")
     letters = {"W", *(ion.segment_letter for ion in SPECIES.values())}

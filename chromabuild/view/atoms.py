@@ -117,7 +117,7 @@ def place_script(number: int, place: Place, solute: Solute, used: list[int], fam
     template = np.searchsorted(used, solute.residue_template[place.residues])
     content = b"".join(part.astype(part.dtype.newbyteorder("<")).tobytes() for part in (
         quantised(position, centre, step), template.astype(np.uint16),
-        solute.residue_number[place.residues].astype(np.uint16)))
+        solute.residue_number[place.residues].astype(np.int16)))
     facts = {"key": key, "atoms": len(position), "residues": len(place.residues), "step": round(step, 3),
              "centre": centre.tolist(), "molecules": _molecules(place, solute, family)}
     return (f"chromabuildAtoms({number}, {json.dumps(facts, separators=(',', ':'))}, "

@@ -87,10 +87,10 @@ def test_dynamics_and_their_files(walk, folder):
     shards, topology = walk[5:]
     told = []
     run = cb.run_dynamics(topology, shards, folder / "walk" / "md", phases=[
-        {"name": "minimise", "kind": "minimise", "steps": 2},
+        {"name": "minimise", "kind": "minimise", "steps": 10},
         {"name": "dynamics", "steps": 4, "output_period": 2, "trajectory_period": 2}], threads=2,
         progress=lambda phase, share=None: told.append(share))
-    assert run.energies["STEP"].tolist() == [0, 2, 4] and run.minimisation["STEP"][-1] == 2
+    assert run.energies["STEP"].tolist() == [0, 2, 4] and run.minimisation["STEP"][-1] == 10
     assert told[-1] == 1.0 and run.trajectory.is_file() and run.seconds_per_step["dynamics"] > 0
     assert cb.Run.read(folder / "walk" / "md") == run
     with warnings.catch_warnings():

@@ -132,7 +132,7 @@ def test_bad_trajectories_get_their_sentence(files, tmp_path):
     (tmp_path / "begun.dcd").write_bytes(data + data[-500:])  # a frame that a stopped run was writing
     assert len(file_source(top, tmp_path / "begun.dcd").time) == FRAMES
     write_dcd(tmp_path / "other.dcd", np.zeros((1, 12, 3)))
-    assert "is of another topology (it holds frames of another number of atoms than the 25172" in complaint(
+    assert "is of another topology (it holds frames of another number of atoms than the " in complaint(
         top, tmp_path / "other.dcd")
     write_dcd(tmp_path / "empty.dcd", np.zeros((0, 25172, 3)))
     assert "holds no frames" in complaint(top, tmp_path / "empty.dcd")

@@ -341,8 +341,8 @@ def test_bad_solutes_are_refused(solute, tmp_path):
     doubled[1] = doubled[0]
     with pytest.raises(BadInputError, match="segment D00I has residue number 8 twice"):
         solvate(Solute(**{**vars_of(solute), "residue_number": doubled}), SolvateSection(), 1, 1, tmp_path)
-    numbered = Solute(**{**vars_of(solute), "residue_number": solute.residue_number - 8})
-    with pytest.raises(BadInputError, match="residue number 0, shards hold 1 to 9999"):
+    numbered = Solute(**{**vars_of(solute), "residue_number": solute.residue_number - 1008})
+    with pytest.raises(BadInputError, match="residue number -1000, shards hold -999 to 9999"):
         solvate(numbered, SolvateSection(), 1, 1, tmp_path)
 
 

@@ -19,6 +19,7 @@ def run(job: Job) -> Summary:
             **solute.build_report}
 
 
-STAGE = Stage("build", "all-atom solute", ("build",), ("solute.h5",), run, reads={"scaffold": "scaffold.h5"},
+STAGE = Stage("build", "all-atom solute", ("build", "locus.chromosome_names"), ("solute.h5",), run,
+              reads={"scaffold": "scaffold.h5"},
               files=("build.marks", "locus.chromosome_names", "build.methylation", "build.template",
                      "build.structures"))

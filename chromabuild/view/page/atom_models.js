@@ -16,7 +16,7 @@ export class AtomModel {
     const { atoms, residues } = header;
     this.coordinates = new Int16Array(bytes.buffer, 0, 3 * atoms);
     this.template = new Uint16Array(bytes.buffer, 6 * atoms, residues);
-    this.residueNumber = new Uint16Array(bytes.buffer, 6 * atoms + 2 * residues, residues);
+    this.residueNumber = new Int16Array(bytes.buffer, 6 * atoms + 2 * residues, residues);
     this.firstAtom = new Uint32Array(residues + 1);
     this.residueOf = new Uint32Array(atoms);
     this.moleculeOf = new Uint16Array(residues);

@@ -38,7 +38,11 @@ contains
     atom = 0
     do residue = 1, n_residues
       serial = int(modulo(residue_first_id(residue) + 1_int64, 100000_int64), int32)
-      residue_digits = whole(:, modulo(residue_number(residue), 10000))
+      if (residue_number(residue) < 0) then
+        residue_digits = negative_whole(:, modulo(-residue_number(residue), 1000))
+      else
+        residue_digits = whole(:, modulo(residue_number(residue), 10000))
+      end if
       do k = 1, residue_size(residue)
         atom = atom + 1
         line = template_line(:, residue_line(residue) + k)
