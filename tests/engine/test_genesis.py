@@ -105,6 +105,7 @@ def test_heat_and_equilibrate_from_one_to_the_next(folder):
     assert (folder / "step4_0.rst").exists() and (folder / "step4.dcd").exists()
 
 
+@pytest.mark.release
 def test_two_ranks_import_once_and_agree(folder, tmp_path):
     write_salt_water(tmp_path)
     (tmp_path / "minimise.inp").write_text(written.MINIMISE.replace("18.9", "18.90"))

@@ -224,6 +224,7 @@ def test_three_phases(build, engine, keys):
 
 
 @pytest.mark.mpi
+@pytest.mark.release
 def test_exchange_of_temperatures(build):
     """After a minimisation on two ranks two replicas of one rank: what is left is sorted by temperature, the first one
     in the files of the phase; done it is not run again, and longer it goes on from its checkpoint."""

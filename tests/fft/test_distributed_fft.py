@@ -118,6 +118,7 @@ def test_messages_and_bytes_follow_the_formulas(outcome):
 
 
 @pytest.mark.mpi
+@pytest.mark.release
 def test_uneven_pencils_move_what_changes_owner(outcome):
     """Points whose owner differs between two stages, counted from the shares; chunks cut messages, not bytes."""
     for chunks in (1, 3, 7):

@@ -95,6 +95,7 @@ def test_scenes_put_the_one_copy_of_a_hexasome_on_its_side(built):
     assert np.array_equal(bound.origin, scaffold.proteins.origin)
 
 
+@pytest.mark.release
 def test_nothing_overlaps_and_dynamics_run(tmp_path):
     """A tetrasome of 77 bp and a protein: heavy atoms of two molecules, strands with each other left out, stay 2
     angstrom apart; the charge is whole; a few steps of chromamd without water."""

@@ -75,6 +75,7 @@ def test_the_report_counts_charged_histidines(monkeypatch):
     assert found == {"ph": 6.5, "charged_histidines": 2 * 18, "as_usual_in_spite_of_pka": ["H3 Glu50 (pKa 6.6)"]}
 
 
+@pytest.mark.release
 def test_values_are_those_of_the_program():
     """Of the crystal's own atoms, rounded to 0.001 angstrom and without a terminal oxygen."""
     core = octamer("crystal")

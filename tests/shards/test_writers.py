@@ -50,6 +50,14 @@ def test_serials_wrap(first):
     assert shown == [f"{(i + 1) % 100_000:5d}" for i in ids]
 
 
+def test_residue_numbers_in_four_columns():
+    """Negative ones too, as those of the tip of H2B; in BinaryCIF as they are."""
+    numbers = [-999, -12, -2, -1, 0, 1, 9999]
+    brick = ions(np.zeros((7, 3)), number=numbers)
+    assert [line[22:26] for line in lines(brick)] == [f"{number:4d}" for number in numbers]
+    assert columns(bcif_bytes(brick), "_atom_site")["auth_seq_id"] == numbers
+
+
 @pytest.mark.parametrize("value", [10_000_000, -1_000_000])
 def test_what_does_not_fit_is_refused(value):
     position = np.zeros((3, 3))
