@@ -38,7 +38,7 @@ class ForceField:
     is_charmm: bool = False
     """Whether residues are named as CHARMM names them and made by patches (templates/charmm_residues.json)."""
     by_analogy: bool = False
-    """Whether residues without published parameters have those of like groups (templates/*_analogies.json)."""
+    """Whether residues without published parameters have those of like groups (``templates/*_analogies.json``)."""
 
     def cutoffs(self, cutoff: float | None, switch_distance: float | None, switch: SwitchForm | None) -> Cutoffs:
         """What the settings mean; None: as the force field was made."""

@@ -218,11 +218,11 @@ class _Nearest:
 
 
 def prism_map(d: Decomposition, torus: Torus, per_node: int = 1) -> ObjectMap:
-    """The source's topology-aware map. G(s, p) in ascending order of states along prism p; R(s, *) in the flat slab of
-    G(s, *), planes in ascending order; density near the centroid of R(*, p), its lines near but not on those ranks;
-    pair calculators near the centroid of their two blocks of states within prism p; ortho tiles on the owner of one of
-    their pair calculators that is nearest to all of them; projections on the slab of G(s, *), not where the density is
-    as long as there is room. Ranks of a node are numbered one after the other."""
+    """The source's topology-aware map. G(s, p) in ascending order of states along prism p; all R of a state in the flat
+    slab of its G, planes in ascending order; density near the centroid of all R of a plane, its lines near but not on
+    those ranks; pair calculators near the centroid of their two blocks of states within prism p; ortho tiles on the
+    owner of one of their pair calculators that is nearest to all of them; projections on the slab of the state's G, not
+    where the density is as long as there is room. Ranks of a node are numbered one after the other."""
     _, nodes = prisms(torus, d.g_sets)
     length = nodes.shape[1]
     ranks = (nodes[..., None] * per_node + np.arange(per_node)).reshape(d.g_sets, length, -1)  # along, across

@@ -30,7 +30,8 @@ REGION, POOL = 5.8e-6, 1.1e-6
 """Seconds to start and join threads, of OpenMP and of the thread pool (the paper, section 3.3)."""
 MPI_STEP = 4.1e-6
 """Seconds of a step of an all-reduce of 64 nodes in six steps: 39.5 us for 2 KiB and 143 us for 16 KiB leave 24.7 us
-without the bytes (github.com/HLC-Lab/bine_trees_fugaku, data/fugaku/2024_08_25_04_12_08, *_lat_1_ports.csv)."""
+without the bytes (github.com/HLC-Lab/bine_trees_fugaku, data/fugaku/2024_08_25_04_12_08, files that end with
+_lat_1_ports.csv)."""
 CLOCK, CACHE_CYCLES = 2.0e9, (37, 40, 47)
 """Hz; cycles of an access to the second cache, which an atom costs when it is packed or unpacked: least, ours, most."""
 RANKS_A_NODE, INTERFACES, THREADS = 4, 6, 6
