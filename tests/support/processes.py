@@ -15,12 +15,13 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 def signal_engines(process: subprocess.Popen, number: int) -> None:
     """Send a signal to an engine by itself, to mpirun, or to chromabuild, once the engines look out for signals.
 
-    Those that the process has started stand still until one has been handed to them: they would otherwise end before
-    on a busy machine.
+    They stand still until one has been handed to them: they would otherwise end before on a busy machine.
     """
+    if _is_engine(process.pid) and _catches_signals(process.pid):
+        os.kill(process.pid, signal.SIGSTOP)  # at once: to look at all processes takes many steps of a small system
     wait_until(lambda: any(catch_signals(process)))  # MPI has started all engines when one is so far
     wait_until(lambda: all(catch_signals(process)))
-    stopped = [pid for pid in engines(process) if pid != process.pid]
+    stopped = engines(process)
     for pid in stopped:
         os.kill(pid, signal.SIGSTOP)
     wait_until(lambda: all(stands_still(pid) for pid in stopped))
@@ -32,7 +33,15 @@ def signal_engines(process: subprocess.Popen, number: int) -> None:
 
 def catch_signals(process: subprocess.Popen) -> list[bool]:
     """Of each engine, whether it has handlers for all signals that stop it."""
-    return [all(_is_in_mask(pid, "SigCgt", number) for number in STOP_SIGNALS) for pid in engines(process)]
+    return [_catches_signals(pid) for pid in engines(process)]
+
+
+def _catches_signals(pid: int) -> bool:
+    return all(_is_in_mask(pid, "SigCgt", number) for number in STOP_SIGNALS)
+
+
+def _is_engine(pid: int) -> bool:
+    return _name_of(Path(f"/proc/{pid}/stat")).startswith("chromamd")
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
