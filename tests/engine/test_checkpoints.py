@@ -16,7 +16,7 @@ import h5py
 import pytest
 from support import systems
 from support.chain_in_water import PME, relaxed_charged
-from support.processes import signal_engines
+from support.processes import hold, signal_engines
 
 pytestmark = pytest.mark.mpi
 
@@ -87,15 +87,24 @@ def kill(process: subprocess.Popen) -> None:
 
 def wait_for_step(process: subprocess.Popen, log: Path, step: int) -> None:
     """Until the log has a row of that step or a later one, or the run is over."""
-    while process.poll() is None:
-        if log.exists() and any(int(row.split()[1]) >= step for row in rows(log)[1:] if len(row.split()) > 1):
-            return
+    while process.poll() is None and not has_step(log, step):
         time.sleep(0.002)
 
 
+def has_step(log: Path, step: int) -> bool:
+    """Whether the log has a row of that step or a later one."""
+    return log.exists() and any(int(row.split()[1]) >= step for row in rows(log)[1:] if len(row.split()) > 1)
+
+
 def interrupt(process: subprocess.Popen, log: Path, step: int, number: int) -> None:
-    """Send a signal once the log has a row of that step, of this run or of the one before."""
-    wait_for_step(process, log, step)
+    """Send a signal once the log has a row of that step, of this run or of the one before. An engine without mpirun
+    stands still while somebody looks: on a busy machine it would be over before."""
+    while process.poll() is None:
+        hold(process)
+        if has_step(log, step):
+            break
+        process.send_signal(signal.SIGCONT)
+        time.sleep(0.002)
     signal_engines(process, number)
 
 

@@ -17,8 +17,7 @@ def signal_engines(process: subprocess.Popen, number: int) -> None:
 
     They stand still until one has been handed to them: they would otherwise end before on a busy machine.
     """
-    if _is_engine(process.pid) and _catches_signals(process.pid):
-        os.kill(process.pid, signal.SIGSTOP)  # at once: to look at all processes takes many steps of a small system
+    hold(process)  # at once: to look at all processes takes many steps of a small system
     wait_until(lambda: any(catch_signals(process)))  # MPI has started all engines when one is so far
     wait_until(lambda: all(catch_signals(process)))
     stopped = engines(process)
@@ -29,6 +28,12 @@ def signal_engines(process: subprocess.Popen, number: int) -> None:
     wait_until(lambda: all(any(is_pending(pid, stop) for stop in STOP_SIGNALS) for pid in stopped))
     for pid in stopped:
         os.kill(pid, signal.SIGCONT)
+
+
+def hold(process: subprocess.Popen) -> None:
+    """Let a process stand still that is an engine itself, once it looks out for signals."""
+    if _is_engine(process.pid) and _catches_signals(process.pid):
+        os.kill(process.pid, signal.SIGSTOP)
 
 
 def catch_signals(process: subprocess.Popen) -> list[bool]:
