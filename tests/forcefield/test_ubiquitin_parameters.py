@@ -2,17 +2,12 @@
 
 import numpy as np
 import pytest
-from openmm import app, unit
 from support import charmm_xml
-from support.engine_energies import evaluate, write_input
-from support.force_field_judge import assert_terms_agree, judged
-from support.molecular_systems import MolecularSystem
+from support.charmm_files_judge import assert_files_agree
 
 from chromabuild.build.assembly import assemble_solute
 from chromabuild.build.octamers import octamer_of_recipe
-from chromabuild.export.charmm import write_charmm
 from chromabuild.export.region import residues_of
-from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.assign import make_topology
 from chromabuild.forcefield.modified_residues import check_parameters, counts_by_analogy
 from chromabuild.forcefield.topology_file import Topology
@@ -73,24 +68,10 @@ def test_amber_s_bond_is_by_analogy(solute):
 @pytest.mark.mpi
 def test_every_energy_through_the_files_of_charmm(solute, topology, tmp_path):
     """OpenMM reads psf and parameters that are written of the system: each term as chromamd has it, to 1e-6."""
-    position = (solute.position - solute.position.min(axis=0) + 5).astype(float).round(3)
-    system = BuiltSystem(topology, position, position.max(axis=0).round() + 5, solute)
-    write_charmm(system, tmp_path)
-    psf = app.CharmmPsfFile(str(tmp_path / "system.psf"))
+    psf, _ = assert_files_agree(solute, topology, tmp_path, OPTIONS)
     atoms = list(psf.topology.atoms())
     nitrogen, carbon = solute.link_atoms()[0].tolist()
     assert (atoms[nitrogen].name, atoms[carbon].name) == ("NZ", "C")
     impropers = [{atoms[k.idx].name for k in (one.atom1, one.atom2, one.atom3, one.atom4)} for one in psf.improper_list
                  if nitrogen in (one.atom1.idx, one.atom2.idx, one.atom3.idx, one.atom4.idx)]
     assert {"NZ", "C", "CE", "HZ"} in impropers and {"NZ", "C", "CA", "O"} in impropers and len(impropers) == 2
-    psf.setBox(*(system.box / 10 * unit.nanometer))
-    made = psf.createSystem(app.CharmmParameterSet(str(tmp_path / "system.prm")), nonbondedMethod=app.PME,
-                            nonbondedCutoff=OPTIONS.cutoff / 10, constraints=None, rigidWater=False,
-                            removeCMMotion=False)
-    theirs = judged(made, system.position, OPTIONS)
-    ours = evaluate(write_input(MolecularSystem(system.topology, system.position, system.box), tmp_path), tmp_path,
-                    "double", OPTIONS)
-    lennard_jones = sum(ours[0][column] for column in ("VDWAALS", "PAIR14_VDW"))
-    theirs[0]["electrostatic"] += theirs[0]["lennard_jones"] - lennard_jones  # as in test_analogies.py
-    theirs[0]["lennard_jones"] = lennard_jones
-    assert_terms_agree(ours, theirs, 1e-6, 1e-6)
