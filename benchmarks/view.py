@@ -3,8 +3,8 @@
 The page is opened from disk at 1400 x 900, as a copy with a script at its end that measures. First picture: from the
 beginning of navigation until the first picture of the fibre is finished (one of its pixels is read back). Turning:
 pictures a second while the page's own button turns the fibre, every one finished in the same way, over some seconds.
-Memory: proportional set size of all processes of the browser, after turning, with the atoms of one nucleosome, and of
-a browser that shows an empty page.
+Memory: proportional set size of all processes of the browser while it turns, at rest after it, with the atoms of one
+nucleosome, and of a browser that shows an empty page.
 
 --loci: folders with a locus.yaml and results; the 83 kb locus is made by `chromabuild init --example chrXIII FOLDER`,
 `chromabuild scaffold` and `chromabuild build` there. --quick makes a straight fibre of twelve nucleosomes.
@@ -39,6 +39,7 @@ const finish = () => gl.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, pixel)
 const next = () => new Promise(requestAnimationFrame);
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 const tell = (values) => console.log("measured " + JSON.stringify(values) + " end");
+window.addEventListener("error", (event) => tell({ stage: "failed", words: event.message }));
 while (!drawn()) await next();
 finish();
 const first = performance.now();
@@ -48,9 +49,12 @@ await pause(1500);
 const begin = performance.now(), before = drawn();
 while (performance.now() - begin < SECONDS * 1000) { await next(); finish(); }
 const rate = (drawn() - before) / (performance.now() - begin) * 1000;
-document.getElementById("spin").click();
-tell({ stage: "turned", first, rate, size: [innerWidth, innerHeight], canvas: [canvas.width, canvas.height] });
+tell({ stage: "turning", first, rate, size: [innerWidth, innerHeight], canvas: [canvas.width, canvas.height] });
 await pause(1500);
+document.getElementById("spin").click();
+await pause(1500);
+tell({ stage: "rest" });
+await pause(500);
 const atoms = document.getElementById("atoms");
 let loaded = 0;
 if (!atoms.hidden) {
@@ -118,6 +122,8 @@ def measured(page, seconds, folder, frame):
             if told:
                 found |= json.loads(told[1].replace('\\"', '"'))
                 found[f"memory {found['stage']}"] = memory(profile)
+                if found["stage"] == "failed":
+                    raise RuntimeError(f"the page failed: {found['words']}")
                 if found["stage"] == "atoms":
                     return found
     finally:
@@ -160,8 +166,9 @@ def main():
     benchmark.peer("Chromium", re.search(r"[\d.]+", said)[0])
     table = benchmark.table("browser", "The viewer at 1400 x 900 with software drawing", locus="", base_pairs=",",
                             **{"page,_MB": ".1f", "atoms,_MB": ".1f", "written_in,_s": ".1f",
-                               "first_picture,_s": ".2f", "pictures_a_second": ".0f", "memory,_MB": ".0f",
-                               "with_atoms,_MB": ".0f", "empty_page,_MB": ".0f", "atoms_shown_in,_s": ".2f"})
+                               "first_picture,_s": ".2f", "pictures_a_second": ".0f", "turning,_MB": ".0f",
+                               "at_rest,_MB": ".0f", "with_atoms,_MB": ".0f", "empty_page,_MB": ".0f",
+                               "atoms_shown_in,_s": ".2f"})
     for locus in map(Path, given.loci) if given.loci else [None]:
         with tempfile.TemporaryDirectory() as made:
             folder = Path(made)
@@ -180,7 +187,8 @@ def main():
             size = page.stat().st_size / 1e6
             table.row(settings.locus.name, summary["base pairs"], size, summary["megabytes"] - size, spent,
                       spread(one["first"] / 1000 for one in rounds), spread(one["rate"] for one in rounds),
-                      spread(one["memory turned"] for one in rounds),
+                      spread(one["memory turning"] for one in rounds),
+                      spread(one["memory rest"] for one in rounds),
                       spread(one["memory atoms"] for one in rounds) if rounds[0]["atoms"] else None,
                       empty(folder), spread(one["loaded"] / 1000 for one in rounds) if rounds[0]["atoms"] else None)
     given.loci = [row[0] for row in table.rows]  # results name loci, not the folders of a machine

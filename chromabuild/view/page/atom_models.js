@@ -39,20 +39,17 @@ export class AtomModel {
   name(k) { return this.names(this.residueOf[k])[k - this.firstAtom[this.residueOf[k]]]; }
   radius(k) { return this.style === "sticks" ? 2 * JOINT : RADII[this.element(k)] || 1.6; }
 
-  // (atoms, 3) of 0 to 255: by molecule, elements shining through.
+  // (atoms, 4) of 0 to 255, the last of no use: by molecule, elements shining through.
   colours(share) {
-    const found = new Uint8Array(3 * this.atoms), known = new Map();
-    for (let k = 0; k < this.atoms; k++) {
-      const r = this.residueOf[k], element = this.element(k), molecule = this.molecules[this.moleculeOf[r]].name;
-      const key = `${molecule} ${element} ${this.changed[r]}`;
+    const found = new Uint8Array(4 * this.atoms), known = new Map();
+    for (let r = 0; r < this.residues; r++) {
+      const molecule = this.molecules[this.moleculeOf[r]].name;
+      const key = `${molecule} ${this.template[r]} ${this.changed[r]}`;
       if (!known.has(key)) {
-        let colour = facts.colours.molecules[molecule] || OTHER;
-        if (this.changed[r]) colour = CHANGED;
-        if (ELEMENTS[element]) colour = blend(colour, ELEMENTS[element], share);
-        if (element === "H") colour = blend(colour, [1, 1, 1], share / 2);
-        known.set(key, colour.map((part) => Math.round(255 * part)));
+        const own = this.changed[r] ? CHANGED : facts.colours.molecules[molecule] || OTHER;
+        known.set(key, table(this.template[r]).elements.flatMap((element) => [...tinted(own, element, share), 255]));
       }
-      found.set(known.get(key), 3 * k);
+      found.set(known.get(key), 4 * this.firstAtom[r]);
     }
     return found;
   }
@@ -77,7 +74,7 @@ export class AtomModel {
     for (let k = 0; k < this.atoms; k++) size[k] = style === "sticks" ? JOINT : RADII[this.element(k)] || 1.6;
     const balls = new THREE.BufferGeometry();
     balls.setAttribute("position", new THREE.BufferAttribute(this.coordinates, 3));
-    balls.setAttribute("tint", new THREE.BufferAttribute(tint, 3, true));
+    balls.setAttribute("tint", new THREE.BufferAttribute(tint, 4, true));
     balls.setAttribute("size", new THREE.BufferAttribute(size, 1));
     this.object = new THREE.Group();
     this.object.add(new THREE.Points(balls, style === "sticks" ? materials.joints : materials.spheres));
@@ -92,7 +89,7 @@ export class AtomModel {
     const bonds = this.bonds(), sticks = new Sticks(bonds.length / 2, Int16Array);
     bonds.forEach((atom, k) => {
       sticks.set(k % 2 ? "end" : "begin", k >> 1, this.coordinates.subarray(3 * atom, 3 * atom + 3));
-      sticks.set(k % 2 ? "tintEnd" : "tint", k >> 1, tint.subarray(3 * atom, 3 * atom + 3));
+      sticks.set(k % 2 ? "tintEnd" : "tint", k >> 1, tint.subarray(4 * atom, 4 * atom + 3));
     });
     return sticks.geometry;
   }
@@ -103,6 +100,12 @@ export class AtomModel {
     this.object.removeFromParent();
     this.object = null;
   }
+}
+
+function tinted(colour, element, share) {
+  if (ELEMENTS[element]) colour = blend(colour, ELEMENTS[element], share);
+  if (element === "H") colour = blend(colour, [1, 1, 1], share / 2);
+  return colour.map((part) => Math.round(255 * part));
 }
 
 const tables = [];

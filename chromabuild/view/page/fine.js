@@ -46,13 +46,12 @@ export class Fine {
   }
 
   moveNow(shown, hidden, focus) {
-    const at = new THREE.Vector3(), turn = new THREE.Quaternion();
     this.tube.move(shown.drawn);
-    for (let k = 0; k < nNucleosomes; k++) {
+    this.discs.move((k, at, turn) => {
       at.fromArray(shown.core, 3 * k);
       turn.fromArray(shown.turn, 4 * k).normalize();
-      this.discs.move(k, at, turn, hidden(arrays.first_bp[k], arrays.last_bp[k]) ? 0 : 1);
-    }
+      return hidden(arrays.first_bp[k], arrays.last_bp[k]) ? 0 : 1;
+    });
     this.detail.show(focus.centre, REACH * focus.radius, hidden);
     this.tube.show((k) => !hidden(arrays.drawn[k], arrays.drawn[k + 1]) && !this.detail.pieces.has(k));
   }
@@ -60,6 +59,6 @@ export class Fine {
   paintNow(placeColour, coreColour) {
     this.tube.paint(placeColour);
     this.detail.paint(placeColour);
-    for (let k = 0; k < nNucleosomes; k++) this.discs.paint(k, coreColour(k));
+    this.discs.paint(coreColour);
   }
 }

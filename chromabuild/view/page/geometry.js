@@ -1,6 +1,22 @@
 // Shapes: a tube along a path, the disc of a core, arcs between places.
 import * as THREE from "three";
 
+// An attribute whose numbers are given up once they are drawn: only the graphics memory keeps them. Whoever changes
+// them begins with `fresh`. Positions are kept, since the library asks for their extent. Bytes come by fours, which
+// drivers need not copy.
+function passing(array, items, normalized = false) {
+  return new THREE.BufferAttribute(array, items, normalized).onUpload(function () { this.array = null; });
+}
+
+function fresh(attribute, Kind) {
+  if (!attribute.array) attribute.array = new Kind(attribute.count * attribute.itemSize);
+  attribute.needsUpdate = true;
+  return attribute.array;
+}
+
+// Indices of so many vertices.
+const indices = (vertices, size) => new (vertices > 65535 ? Uint32Array : Uint16Array)(size);
+
 // A tube through points (3 p), `sides` corners around; normals are turned along the path as little as it asks for.
 export class Tube {
   constructor(count, sides, radius) {
@@ -9,10 +25,9 @@ export class Tube {
     this.radius = radius;
     this.geometry = new THREE.BufferGeometry();
     const size = count * sides;
-    for (const [name, items, array] of [["position", 3, new Float32Array(3 * size)],
-      ["normal", 3, new Int8Array(3 * size)], ["tint", 3, new Uint8Array(3 * size)]]) {
-      this.geometry.setAttribute(name, new THREE.BufferAttribute(array, items, name !== "position"));
-    }
+    this.geometry.setAttribute("position", new THREE.BufferAttribute(new Float32Array(3 * size), 3));
+    this.geometry.setAttribute("normal", passing(new Int8Array(4 * size), 4, true));
+    this.geometry.setAttribute("tint", passing(new Uint8Array(4 * size), 4, true));
     this.ring = Array.from({ length: sides }, (_, k) =>
       [Math.cos(2 * Math.PI * k / sides), Math.sin(2 * Math.PI * k / sides)]);
     this.show(() => true);
@@ -21,7 +36,7 @@ export class Tube {
   // Which pieces between neighbouring points are drawn.
   show(visible) {
     const { count, sides } = this;
-    const index = new Uint32Array(6 * sides * (count - 1));
+    const index = indices(count * sides, 6 * sides * (count - 1));
     let used = 0;
     for (let k = 0; k + 1 < count; k++) {
       if (!visible(k)) continue;
@@ -35,12 +50,13 @@ export class Tube {
         index[used++] = a + sides;
       }
     }
-    this.geometry.setIndex(new THREE.BufferAttribute(index.subarray(0, used), 1));
+    this.geometry.setIndex(passing(index.subarray(0, used), 1));
   }
 
   move(points) {
     const { count, sides, radius, ring } = this;
-    const position = this.geometry.attributes.position.array, normal = this.geometry.attributes.normal.array;
+    const position = this.geometry.attributes.position.array, normal = fresh(this.geometry.attributes.normal, Int8Array);
+    this.geometry.attributes.position.needsUpdate = true;
     let nx = 0, ny = 0, nz = 0;
     for (let k = 0; k < count; k++) {
       const before = 3 * Math.max(k - 1, 0), after = 3 * Math.min(k + 1, count - 1), here = 3 * k;
@@ -61,29 +77,26 @@ export class Tube {
       const reach = k && k < count - 1 ? radius : 0; // the ends are closed
       const bx = ty * nz - tz * ny, by = tz * nx - tx * nz, bz = tx * ny - ty * nx;
       for (let s = 0; s < sides; s++) {
-        const [c, d] = ring[s], at = 3 * (k * sides + s);
+        const [c, d] = ring[s], at = 3 * (k * sides + s), to = 4 * (k * sides + s);
         const x = c * nx + d * bx, y = c * ny + d * by, z = c * nz + d * bz;
         position[at] = points[here] + reach * x;
         position[at + 1] = points[here + 1] + reach * y;
         position[at + 2] = points[here + 2] + reach * z;
-        normal[at] = 127 * x; normal[at + 1] = 127 * y; normal[at + 2] = 127 * z;
+        normal[to] = 127 * x; normal[to + 1] = 127 * y; normal[to + 2] = 127 * z;
       }
     }
-    this.geometry.attributes.position.needsUpdate = true;
-    this.geometry.attributes.normal.needsUpdate = true;
   }
 
   // `colour(k)`: of the ring around point k, 0 to 255.
   paint(colour) {
-    const tint = this.geometry.attributes.tint.array;
+    const tint = fresh(this.geometry.attributes.tint, Uint8Array);
     for (let k = 0; k < this.count; k++) {
       const [r, g, b] = colour(k);
       for (let s = 0; s < this.sides; s++) {
-        const at = 3 * (k * this.sides + s);
+        const at = 4 * (k * this.sides + s);
         tint[at] = r; tint[at + 1] = g; tint[at + 2] = b;
       }
     }
-    this.geometry.attributes.tint.needsUpdate = true;
   }
 }
 
@@ -104,36 +117,44 @@ export function discGeometry(radius, height, corners) {
 export class Copies {
   constructor(shape, count) {
     this.shape = shape;
+    this.count = count;
     this.size = shape.attributes.position.count;
     this.geometry = new THREE.BufferGeometry();
-    const items = 3 * this.size * count;
-    this.geometry.setAttribute("position", new THREE.BufferAttribute(new Float32Array(items), 3));
-    this.geometry.setAttribute("normal", new THREE.BufferAttribute(new Int8Array(items), 3, true));
-    this.geometry.setAttribute("tint", new THREE.BufferAttribute(new Uint8Array(items), 3, true));
-    const index = new Uint32Array(shape.index.count * count);
+    const size = this.size * count, { geometry } = this;
+    geometry.setAttribute("position", new THREE.BufferAttribute(new Float32Array(3 * size), 3));
+    geometry.setAttribute("normal", passing(new Int8Array(4 * size), 4, true));
+    geometry.setAttribute("tint", passing(new Uint8Array(4 * size), 4, true));
+    const index = indices(size, shape.index.count * count);
     for (let k = 0; k < count; k++) {
       shape.index.array.forEach((vertex, i) => { index[k * shape.index.count + i] = vertex + k * this.size; });
     }
-    this.geometry.setIndex(new THREE.BufferAttribute(index, 1));
+    geometry.setIndex(passing(index, 1));
   }
 
-  // `turn`: a quaternion; `scale` 0 hides the copy.
-  move(k, at, turn, scale) {
-    const { position, normal } = this.geometry.attributes, point = new THREE.Vector3();
-    for (let v = 0; v < this.size; v++) {
-      const to = 3 * (k * this.size + v);
-      point.fromBufferAttribute(this.shape.attributes.position, v).multiplyScalar(scale).applyQuaternion(turn).add(at);
-      point.toArray(position.array, to);
-      point.fromBufferAttribute(this.shape.attributes.normal, v).applyQuaternion(turn).multiplyScalar(127);
-      point.toArray(normal.array, to);
+  // Places every copy: `place(k, at, turn)` sets centre and quaternion and returns the scale; 0 hides a copy.
+  move(place) {
+    const position = this.geometry.attributes.position.array, normal = fresh(this.geometry.attributes.normal, Int8Array);
+    this.geometry.attributes.position.needsUpdate = true;
+    const { position: corner, normal: facing } = this.shape.attributes;
+    const at = new THREE.Vector3(), turn = new THREE.Quaternion(), point = new THREE.Vector3();
+    for (let k = 0; k < this.count; k++) {
+      const scale = place(k, at, turn);
+      for (let v = 0; v < this.size; v++) {
+        const to = k * this.size + v;
+        point.fromBufferAttribute(corner, v).multiplyScalar(scale).applyQuaternion(turn).add(at);
+        point.toArray(position, 3 * to);
+        point.fromBufferAttribute(facing, v).applyQuaternion(turn).multiplyScalar(127).toArray(normal, 4 * to);
+      }
     }
-    position.needsUpdate = normal.needsUpdate = true;
   }
 
-  paint(k, colour) {
-    const { tint } = this.geometry.attributes;
-    for (let v = 0; v < this.size; v++) tint.array.set(colour, 3 * (k * this.size + v));
-    tint.needsUpdate = true;
+  // `colour(k)`: of a copy, 0 to 255.
+  paint(colour) {
+    const tint = fresh(this.geometry.attributes.tint, Uint8Array);
+    for (let k = 0; k < this.count; k++) {
+      const own = colour(k);
+      for (let v = 0; v < this.size; v++) tint.set(own, 4 * (k * this.size + v));
+    }
   }
 }
 
