@@ -31,11 +31,14 @@ ENSEMBLES = {
     "heated NVT": {"ensemble": "NVT", "tpcontrol": "NHC", "tau_t": 0.1, "temperature": 100, "temperature_end": 300},
     "heated NPT": {"ensemble": "NPT", "tpcontrol": "NHC", "tau_t": 0.1, "barostat": "MTK", "tau_p": 1,
                    "temperature": 100, "temperature_end": 300},
+    "boosted NVT": {"ensemble": "NVT", "tpcontrol": "BUSSI", "tau_t": 0.1},
 }
 RELEASED = {"SELECTION": {"group1": "ai:1-12"},
             "RESTRAINTS": {"nfunctions": 1, "function1": "POSI", "select_index1": 1,
                            "constant1": 5, "constant_end1": 1}}
 """While the system is heated, its chain is held less and less."""
+LEARNING = {"GAMD": {"gamd": "YES", "update_period": 25, "sigma0_pot": 5, "sigma0_dih": 2}}
+"""What the boost is made of changes within the run."""
 
 
 @pytest.fixture(scope="module")
@@ -49,17 +52,19 @@ def control(system: Path, folder: Path, ranks: int, ensemble: str = "NVT", frame
             **dynamics: object) -> Path:
     """A control file of dynamics that goes on from its checkpoints."""
     folder.mkdir(exist_ok=True)
-    held = ensemble.startswith("heated")
+    held, boosted = ensemble.startswith("heated"), ensemble.startswith("boosted")
     return systems.control(
         folder / "run.inp",
         INPUT={"topologyfile": system / "t.h5", "rstfile": system / f"start{ranks}_().rst", "continue": "YES",
                **({"reffile": system / "bricks.txt"} if held else {})},
         OUTPUT={"logfile": folder / "run.log", "dcdfile": folder / frames, "rstfile": folder / "end_().rst",
-                "checkpoint": folder / "check_().rst", "checkpoint_interval": interval, **(output or {})},
+                "checkpoint": folder / "check_().rst", "checkpoint_interval": interval,
+                **({"gamdfile": folder / "run.gamd"} if boosted else {}), **(output or {})},
         ENERGY=PME | (energy or {}), CONSTRAINTS={"rigid_bond": "YES"},
         ENSEMBLE={"temperature": 300, **ENSEMBLES[ensemble]},
         DYNAMICS={"nsteps": steps, "eneout_period": 10, "crdout_period": 4, "timestep": 0.002, "iseed": 5,
-                  "thermostat_period": 3, "barostat_period": 4, **dynamics}, **(RELEASED if held else {}))
+                  "thermostat_period": 3, "barostat_period": 4, **dynamics},
+        **(RELEASED if held else LEARNING if boosted else {}))
 
 
 def start(inp: Path, ranks: int, threads: int = 1) -> subprocess.Popen:
@@ -119,8 +124,8 @@ def finish(inp: Path, ranks: int) -> None:
 
 
 def result(folder: Path, frames: str = "run.dcd") -> dict[str, object]:
-    """Energy table, and bytes of the trajectory and of the last restart files."""
-    files = sorted(folder.glob("end_*.rst")) + sorted(folder.glob(frames.replace("()", "*")))
+    """Energy table, and bytes of the trajectory, of the last restart files and of what a boost has learnt."""
+    files = sorted(path for name in ("end_*.rst", frames.replace("()", "*"), "run.gamd") for path in folder.glob(name))
     return {"rows": rows(folder / "run.log"), **{path.name: path.read_bytes() for path in files}}
 
 
@@ -153,7 +158,8 @@ def undisturbed(system):
 @pytest.mark.parametrize(("ranks", "ensemble", "frames", "keys"), [
     (1, "NVE", "run.dcd", {}), (2, "heated NPT", "run.dcd", {}),
     *(pytest.param(*case, marks=pytest.mark.release) for case in [
-        (1, "NVT", "run.xtc", {}), (2, "NPT", "run.dcd", {}), (1, "heated NVT", "run.dcd", {"integrator": "LEAP"})]),
+        (1, "NVT", "run.xtc", {}), (2, "NPT", "run.dcd", {}), (2, "boosted NVT", "run.dcd", {}),
+        (1, "heated NVT", "run.dcd", {"integrator": "LEAP"})]),
     *(pytest.param(*case, marks=pytest.mark.slow) for case in [
         (1, "NPT", "run.dcd", {}), (2, "NVE", "run.xtc", {}), (2, "NVT", "run.dcd", {}), (1, "MC", "run.dcd", {}),
         (2, "NVE", "run.dcd", {"integrator": "LEAP", "stoptr_period": 7}),

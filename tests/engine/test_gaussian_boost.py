@@ -132,7 +132,6 @@ def test_a_boosted_run_conserves_its_energy_on_any_ranks(system, tmp_path):
     ({}, {}, "is missing or below pot_min"),
     ({"boost": "NO"}, {}, "which needs an update_period"),
     ({"pot_max": 9, "pot_min": 1, "pot_ave": 10, "pot_dev": 1}, {}, "must lie between pot_min and pot_max"),
-    ({"update_period": 5}, {"output": {"checkpoint": "x_().rst"}}, "does not go with checkpoint"),
     ({"update_period": 5}, {"output": {"gamdfile": None}}, "needs gamdfile"),
     ({"update_period": 5}, {"sections": {"MINIMIZE": {"nsteps": 1}}}, "remove [GAMD] from a minimisation"),
 ])

@@ -6,7 +6,8 @@
 !> rest; alone the first is everything. Energies of restraints are left out.
 module gaussian_boost
   use base_kinds, only: int64, real64
-  use base_error, only: error_t, exit_resources, fail
+  use base_error, only: error_t, exit_corrupt_file, exit_resources, fail
+  use base_posix_file, only: cut_file, file_bytes, sync_file
   use boost_settings, only: boost_settings_t, deviation, highest, lowest, mean
   use comm_communicator, only: communicator_t
   implicit none
@@ -31,8 +32,12 @@ module gaussian_boost
     procedure :: splits_torsions
     procedure :: act
     procedure :: open
+    procedure :: keep
     procedure :: learn
   end type gaussian_boost_t
+
+  !> Numbers of what a boost has learnt.
+  integer, parameter :: n_kept = 20
 
 contains
 
@@ -89,21 +94,58 @@ contains
     end do
   end subroutine set_thresholds
 
-  !> Open the file of new values on the root.
-  subroutine open(self, is_root, error)
+  !> Open the file of new values on the root; `kept`: what a checkpoint that the run goes on from keeps, or nothing.
+  subroutine open(self, is_root, kept, error)
     class(gaussian_boost_t), intent(inout) :: self
     logical, intent(in) :: is_root
+    real(real64), intent(in) :: kept(:)
     type(error_t), allocatable, intent(out) :: error
     integer :: status
-    self%writes = is_root .and. self%is_on .and. self%settings%period > 0
-    if (.not. self%writes) return
-    open (newunit=self%unit, file=self%settings%file, status="replace", action="write", iostat=status)
-    if (status == 0) write (self%unit, "(a10,8a16)", iostat=status) "STEP", "POT_MAX", "POT_MIN", "POT_AVE", "POT_DEV", &
-      "DIH_MAX", "DIH_MIN", "DIH_AVE", "DIH_DEV"
-    if (status == 0) flush (self%unit, iostat=status)
+    if (.not. self%is_on .or. self%settings%period == 0) return
+    self%writes = is_root
+    if (size(kept) == n_kept) then
+      self%known = reshape(kept(:8), [4, 2])
+      self%threshold = kept(9:10)
+      self%constant = kept(11:12)
+      self%first = kept(13:14)
+      self%total = kept(15:16)
+      self%total_square = kept(17:18)
+      self%n = nint(kept(19), int64)
+    else if (size(kept) > 0) then
+      call fail(error, exit_corrupt_file, "the checkpoint does not hold what the boost has learnt; remove it to start anew")
+    end if
+    if (allocated(error) .or. .not. is_root) return
+    if (size(kept) > 0) then
+      call cut_file(self%settings%file, nint(kept(20), int64), error)
+      if (allocated(error)) return
+      open (newunit=self%unit, file=self%settings%file, status="old", position="append", action="write", iostat=status)
+    else
+      open (newunit=self%unit, file=self%settings%file, status="replace", action="write", iostat=status)
+      if (status == 0) write (self%unit, "(a10,8a16)", iostat=status) "STEP", "POT_MAX", "POT_MIN", "POT_AVE", "POT_DEV", &
+        "DIH_MAX", "DIH_MIN", "DIH_AVE", "DIH_DEV"
+      if (status == 0) flush (self%unit, iostat=status)
+    end if
     if (status /= 0) call fail(error, exit_resources, self%settings%file// &
                                ": this file cannot be written; check folder, permission and free space")
   end subroutine open
+
+  !> What a checkpoint is to keep, nothing of a boost that does not learn. The file of new values is brought to the disk.
+  subroutine keep(self, kept, error)
+    class(gaussian_boost_t), intent(in) :: self
+    real(real64), allocatable, intent(out) :: kept(:)
+    type(error_t), allocatable, intent(out) :: error
+    integer(int64) :: bytes
+    allocate (kept(0))
+    if (.not. self%is_on .or. self%settings%period == 0) return
+    bytes = 0
+    if (self%writes) then
+      flush (self%unit)
+      bytes = file_bytes(self%settings%file)
+      call sync_file(self%settings%file, error)
+    end if
+    kept = [self%known, self%threshold, self%constant, self%first, self%total, self%total_square, real(self%n, real64), &
+            real(bytes, real64)]
+  end subroutine keep
 
   !> Take the energies of a step; after `period` of them there are new values, and they act.
   subroutine learn(self, step, error)

@@ -54,9 +54,6 @@ contains
         call control%refuse("GAMD", "gamd", "scales all forces in every step; set integrator to VVER or LEAP", error)
       else if (boost%period > 0 .and. settings%exchange%is_on) then
         call control%refuse("GAMD", "update_period", "must be 0 with [REMD]: all replicas have the same boost", error)
-      else if (boost%period > 0 .and. settings%output%checkpoint /= "") then
-        call control%refuse("GAMD", "update_period", "does not go with checkpoint, which does not hold what was learnt; "// &
-                            "learn without it, then run with update_period = 0 and the last values of gamdfile", error)
       else if (boost%period > 0 .and. boost%file == "") then
         call control%refuse("GAMD", "update_period", "needs gamdfile in [OUTPUT], where its values go", error)
       else if (boost%period == 0 .and. .not. boost%acts) then

@@ -26,8 +26,8 @@ module checkpoint_mark
     integer(int64) :: topology_checksum = 0
     !> Bytes of the log; frames and bytes of the root's trajectory.
     integer(int64) :: log_bytes = 0, frames = 0, frame_bytes = 0
-    !> State of a minimiser, none in dynamics.
-    real(real64), allocatable :: minimiser(:)
+    !> State of a minimiser, or what a boost of dynamics has learnt.
+    real(real64), allocatable :: state(:)
     !> Counts of exchanges between replicas (module exchange_record), none where there are none.
     integer(int64), allocatable :: exchanges(:)
     !> Settings that decide the trajectory.
@@ -119,7 +119,7 @@ contains
     type(checksum_t) :: check
     integer :: k
     call check%add(self%numbers())
-    if (size(self%minimiser) > 0) call check%add(transfer(self%minimiser, [0_int64]))
+    if (size(self%state) > 0) call check%add(transfer(self%state, [0_int64]))
     if (size(self%exchanges) > 0) call check%add(self%exchanges)
     do k = 1, size(self%settings)
       call check%add(transfer(self%settings(k), [0_int64]))
@@ -153,9 +153,9 @@ contains
       do k = 1, size(number_name)
         if (status == 0) write (unit, "(a,1x,i0)", iostat=status) trim(number_name(k)), number(k)
       end do
-      if (status == 0) write (unit, "(a,1x,i0)", iostat=status) "minimiser", size(self%minimiser)
-      do k = 1, size(self%minimiser)
-        if (status == 0) write (unit, "(i0)", iostat=status) transfer(self%minimiser(k), 0_int64)
+      if (status == 0) write (unit, "(a,1x,i0)", iostat=status) "state", size(self%state)
+      do k = 1, size(self%state)
+        if (status == 0) write (unit, "(i0)", iostat=status) transfer(self%state(k), 0_int64)
       end do
       if (size(self%exchanges) > 0 .and. status == 0) &
         write (unit, "(a,1x,i0)", iostat=status) "exchanges", size(self%exchanges)
@@ -212,12 +212,12 @@ contains
       do k = 1, size(number_name)
         call next_number(trim(number_name(k)), number(k))
       end do
-      call next_number("minimiser", bits)
+      call next_number("state", bits)
       n = int(max(0_int64, min(bits, 64_int64)))
-      allocate (self%minimiser(n))
+      allocate (self%state(n))
       do k = 1, n
         call next_number("", bits)
-        self%minimiser(k) = transfer(bits, 0.0_real64)
+        self%state(k) = transfer(bits, 0.0_real64)
       end do
       ! Where replicas exchange.
       if (status == 0) call read_line(unit, line, status)

@@ -78,7 +78,7 @@ contains
     integer(int64) :: start(2)
     logical :: is_there, all_have
     all = comm%of_all_replicas()
-    allocate (self%mark%minimiser(0), self%mark%exchanges(0))
+    allocate (self%mark%state(0), self%mark%exchanges(0))
     self%pattern = settings%output%checkpoint
     self%is_on = self%pattern /= ""
     if (.not. self%is_on) return
@@ -333,9 +333,13 @@ contains
     mark = self%mark
     mark%set = mark%set + 1
     mark%step = sim%step
-    if (present(minimiser)) mark%minimiser = minimiser
     name = set_pattern(self%pattern, mark%set)
     call log%keep(mark%log_bytes, error)
+    if (present(minimiser)) then
+      mark%state = minimiser
+    else if (.not. allocated(error)) then
+      call sim%field%boost%keep(mark%state, error)
+    end if
     if (.not. allocated(error)) call frames%keep(kept, error)
     call all%agree(error)
     if (allocated(error)) return

@@ -134,7 +134,7 @@ contains
     log%n_atoms = sim%topology%n_atoms
     log%degrees_of_freedom = sim%n_freedom
     log%shows_boosts = settings%boost%is_on
-    call sim%field%boost%open(sim%comm%is_root(), error)
+    call sim%field%boost%open(sim%comm%is_root(), checkpoints%mark%state, error)
     call sim%comm%agree(error)
     if (allocated(error)) return
     extent = " atoms, no periodic box, "

@@ -93,7 +93,7 @@ contains
     begin_step = 0
     if (checkpoints%continues) then
       begin_step = checkpoints%mark%step
-      associate (state => checkpoints%mark%minimiser)
+      associate (state => checkpoints%mark%state)
         if (size(state) /= 2 + n_remembered) then
           call fail(error, exit_corrupt_file, "the checkpoint does not hold the state of the minimiser; remove it to "// &
                     "start anew")
