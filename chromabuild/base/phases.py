@@ -43,6 +43,17 @@ class Exchange(Section):
     terms: tuple[Scaled, ...] = Field((), description="with `solute`: what is scaled (gREST); empty: everything")
 
 
+class Boost(Section):
+    """A Gaussian boost (GaMD): energies are raised where they are low, so that barriers become lower."""
+
+    mode: Literal["watch", "learn", "hold"] = Field(description="watch: no boost yet, its energies are watched; learn: the boost acts and follows what it sees; hold: it stays as the phases before have learnt")
+    energies: Literal["both", "torsions", "potential"] = Field("both", description="what is boosted: torsions and all the rest by a boost of each, torsions alone, or everything by one boost")
+    threshold: Literal["lower", "upper"] = Field("lower", description="the highest energy seen, or a higher one for a stronger boost")
+    potential_deviation: Positive = Field(6.0, description="kcal/mol, largest standard deviation of the boost of the potential, or of all but torsions")
+    torsion_deviation: Positive = Field(6.0, description="kcal/mol, the same of torsions")
+    period: int = Field(50000, ge=2, description="steps between new values when it watches or learns, and those that a mean is over")
+
+
 class Phase(Section):
     """One phase of a simulation. What is empty is inherited or has no meaning for the kind of phase."""
 
@@ -58,6 +69,7 @@ class Phase(Section):
     restraints: tuple[Restraint, ...] = Field((), description="what is held: list of `group` and `constant`")
     end_pairs: float = Field(0.0, ge=0, description="k, kcal/mol/angstrom^2, of the hydrogen bonds of the base pairs at the ends of DNA, against fraying; 0: free")
     exchange: Exchange | None = Field(None, description="replica exchange instead of `temperature`: `temperatures` and `period`; of the last phase, with engine chromamd")
+    boost: Boost | None = Field(None, description="Gaussian accelerated dynamics: `mode` and what is boosted; with engine chromamd")
     output_period: int | None = Field(None, ge=1, description="steps between energies; empty: `simulate.output_period`, in a minimisation 10")
     trajectory_period: int | None = Field(None, ge=1, description="steps between frames; empty: `simulate.trajectory_period`, in a minimisation none")
 
@@ -89,6 +101,8 @@ def check_phases(phases: Sequence[Phase], where: str) -> None:
             if phase.name in names[:k] else _problem_of(phase)
         if not problem and phase.exchange and phase is not phases[-1]:
             problem = "a phase with exchange leaves one state for each temperature: make it the last"
+        if not problem and phase.boost:
+            problem = _problem_of_boost(phase, phase.boost, [one.boost for one in phases[:k] if one.boost])
         if problem:
             raise BadInputError(f"{where}: simulate.phases, phase {k + 1} ({phase.name}): {problem}")
 
@@ -101,7 +115,8 @@ def _problem_of(phase: Phase) -> str | None:
     if phase.length is not None and phase.steps is not None:
         return "length and steps are both given: remove one"
     if phase.kind == "minimise":
-        given = next((key for key in ("length", "ensemble", "temperature", "pressure", "timestep", "exchange")
+        given = next((key for key in ("length", "ensemble", "temperature", "pressure", "timestep", "exchange",
+                                        "boost")
                       if getattr(phase, key) is not None), None)
         if given:
             return f"a minimisation has no {given}: remove it, or make the phase dynamics"
@@ -152,6 +167,24 @@ def _problem_of_exchange(phase: Phase, exchange: Exchange) -> str | None:
         return "an exchange of temperatures needs a thermostat: set ensemble to NVT or NPT"
     if any(first != last for first, last in (restraint.ends() for restraint in phase.restraints)):
         return "restraints that change over the phase do not go with exchange: give each one constant"
+    return None
+
+
+def _problem_of_boost(phase: Phase, boost: Boost, before: Sequence[Boost]) -> str | None:
+    """``before``: the boosts of earlier phases."""
+    if boost.mode != "hold" and phase.exchange:
+        return f"boost.mode {boost.mode} does not go with exchange, whose replicas share one boost: set it to hold"
+    if boost.mode != "hold" and phase.n_steps() < boost.period:
+        return (f"boost.period is {boost.period} steps and the phase has {phase.n_steps()}: nothing would be learnt; "
+                "make the phase longer")
+    if boost.mode == "watch":
+        return None
+    if not before:
+        return (f"boost.mode {boost.mode} begins with what an earlier phase has learnt: let one before it have "
+                "boost.mode watch")
+    if before[-1].energies != boost.energies:
+        return (f"boost.energies is {boost.energies} and that of the boost before it {before[-1].energies}: what was "
+                "learnt is of other energies; give both the same")
     return None
 
 

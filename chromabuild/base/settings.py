@@ -300,7 +300,7 @@ def validated(data: dict, overrides: Mapping[str, object], path: Path | str) -> 
     if config.simulate.phases and config.simulate.protocol and "protocol" in config.simulate.model_fields_set:
         raise BadInputError(f"{path}: simulate.protocol and simulate.phases are both given: leave one of them empty")
     check_phases(config.simulate.phases, str(path))
-    problem = _problem_of_replicas(config)
+    problem = _problem_of_replicas(config) or _problem_of_boosts(config)
     if problem:
         raise BadInputError(f"{path}: {problem}")
     if Path(config.output).resolve() == Path("/"):
@@ -330,6 +330,15 @@ def _problem_of_replicas(config: Settings) -> str | None:
         return (f"phase {exchanging.name} exchanges temperatures, which needs their canonical ensembles: set "
                 "dynamics.thermostat to bussi, nose-hoover or langevin")
     return None
+
+
+def _problem_of_boosts(config: Settings) -> str | None:
+    """What Gaussian boosts do not go with."""
+    boosted = next((phase for phase in config.simulate.phases if phase.boost), None)
+    if boosted is None or config.dynamics.engine == "chromamd":
+        return None
+    return (f"phase {boosted.name} has a boost, which dynamics.engine {config.dynamics.engine} does not know: set "
+            "dynamics.engine to chromamd")
 
 
 def _rivals(overrides: Mapping[str, object]) -> dict[str, object]:

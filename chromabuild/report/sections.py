@@ -317,6 +317,10 @@ def _dynamics(folder: Path, stages: Stages) -> str:
         trips = _count(summary["round_trips"], "time")
         parts.append(f"<p>Replicas came back to the lowest temperature from the highest {trips}.</p>"
                      + _records({"exchanges": summary["exchanges"]}))
+    if "boost_mean" in summary:
+        parts.append(f"<p>The boost adds {summary['boost_mean']:.2f} kcal/mol, with a standard deviation of "
+                     f"{summary['boost_deviation']:.2f} kcal/mol. With their weights, the frames are worth "
+                     f"{100 * summary['boost_effective_share']:.1f} % of as many without a boost.</p>")
     replicas = summary.get("replica_runs")
     if replicas:
         parts.append(_records({"replicas": replicas}))

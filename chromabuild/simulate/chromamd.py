@@ -29,6 +29,7 @@ from chromabuild.base.phases import Exchange
 from chromabuild.base.settings import HEALTH_KEYS, DynamicsSection
 from chromabuild.forcefield.molecule_runs import trajectory_ranges
 from chromabuild.forcefield.topology_file import molecule_kinds
+from chromabuild.simulate.boost import boost_section
 from chromabuild.simulate.end_pairs import EndBond, end_bonds
 from chromabuild.simulate.energy_log import TableReader
 from chromabuild.simulate.exchange import replica_log, sort_energies
@@ -446,6 +447,9 @@ def phase_sections(task: Task, phase: PlannedPhase) -> Sections:
     Raises BadInputError when the trajectory cannot hold what it shall, and what ``restraint_sections`` raises.
     """
     sections = settings_sections(task, phase)
+    if phase.boost_source and not (task.folder / phase.boost_source).exists():
+        raise BadInputError(f"{task.folder / phase.boost_source}, from which the boost of phase {phase.name} begins, "
+                            "is missing: run the phase that writes it again")
     if phase.trajectory:
         chosen = trajectory_ranges(task.topology, task.dynamics.trajectory_selection)
         sections["OUTPUT"] |= {"dcdfile": task.folder / f"{_replica_stem(phase)}.dcd",
@@ -496,6 +500,10 @@ def settings_sections(task: Task, phase: PlannedPhase) -> Sections:
         sections["REMD"] = exchange_section(phase.exchange, task.seed)
         if phase.exchange.solute:
             sections["SELECTION"] = {"group1": "all"}  # until the topology says what the solute is
+    if phase.boost:
+        files["gamdfile"] = task.folder / phase.learnt if phase.learnt else None
+        source = task.folder / phase.boost_source if phase.boost_source else None
+        sections["GAMD"] = boost_section(phase.boost, source)
     periods = {"eneout_period": phase.output_period, "crdout_period": phase.trajectory_period if phase.frames else 0}
     if phase.kind == "minimise":
         sections["MINIMIZE"] = {"method": "SD", "nsteps": phase.steps, "force_scale_max": FORCE_SCALE_MAX, **periods}

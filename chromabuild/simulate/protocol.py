@@ -18,7 +18,7 @@ from chromabuild.base.checked_json import KEY, checked_text
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path, file_hash, remove_leftovers
 from chromabuild.base.in_use import in_use
-from chromabuild.base.phases import DEFAULT_TIMESTEP, Exchange, Restraint, picoseconds
+from chromabuild.base.phases import DEFAULT_TIMESTEP, Boost, Exchange, Restraint, picoseconds
 from chromabuild.base.settings import HEALTH_KEYS, DynamicsSection, Settings, SimulateSection
 from chromabuild.simulate.choice import Choice
 from chromabuild.simulate.extension import Extension, forget_extension, read_extension
@@ -62,6 +62,9 @@ class PlannedPhase:
     draws_velocities: bool
     exchange: Exchange | None = None
     """Temperatures of replicas, the first of which is ``temperature``."""
+    boost: Boost | None = None
+    boost_source: str | None = None
+    """Name of the file with what the boost begins with; None where it is yet to be learnt."""
 
     @property
     def replicas(self) -> int:
@@ -97,12 +100,17 @@ class PlannedPhase:
         return f"{self.stem}.dcd" if self.frames else None
 
     @property
+    def learnt(self) -> str | None:
+        """Name of the file of what its boost learns; None where there is nothing to learn."""
+        return f"{self.stem}.gamd" if self.boost and self.boost.mode != "hold" else None
+
+    @property
     def companions(self) -> tuple[str, ...]:
         """Names of files that it may leave beside its results and that nothing else vouches for, and of those of the
         set-up before the first phase."""
         return (*(("setup.inp", "setup.out") if self.number == 1 else ()), f"{self.stem}.inp", f"{self.stem}.out",
-                self.checkpoint_mark, f"restart/{self.stem}.xml", f"restart/{self.stem}_checkpoint_state.npz",
-                *self._companions_of_replicas())
+                *((self.learnt,) if self.learnt else ()), self.checkpoint_mark, f"restart/{self.stem}.xml",
+                f"restart/{self.stem}_checkpoint_state.npz", *self._companions_of_replicas())
 
     def _companions_of_replicas(self) -> tuple[str, ...]:
         """Names of what replicas write, and of what is sorted by temperature."""
@@ -145,6 +153,7 @@ def plan_phases(simulate: SimulateSection, extension: Extension | None = None) -
     """
     planned: list[PlannedPhase] = []
     step, elapsed, at_rest = 0, 0.0, True
+    learnt: str | None = None
     for number, phase in enumerate(simulate.chosen(), 1):
         moves = phase.kind == "dynamics"
         temperature = phase.exchange.temperatures[0] if phase.exchange else phase.temperature or simulate.temperature
@@ -161,8 +170,10 @@ def plan_phases(simulate: SimulateSection, extension: Extension | None = None) -
             restraints=phase.restraints, end_pairs=phase.end_pairs,
             output_period=phase.output_period or (simulate.output_period if moves else MINIMISE_OUTPUT_PERIOD),
             trajectory_period=phase.trajectory_period or (simulate.trajectory_period if moves else 0),
-            first_step=step, first_time=elapsed, draws_velocities=moves and at_rest, exchange=phase.exchange)
+            first_step=step, first_time=elapsed, draws_velocities=moves and at_rest, exchange=phase.exchange,
+            boost=phase.boost, boost_source=learnt if phase.boost and phase.boost.mode != "watch" else None)
         planned.append(one)
+        learnt = one.learnt or learnt
         at_rest = not moves
         step += one.steps if moves else 0
         elapsed += one.simulated
@@ -383,11 +394,14 @@ def _states(config: Settings, task: Task) -> Iterator[tuple[PlannedPhase, dict, 
 
 def _description(phase: PlannedPhase, task: Task, before: str) -> dict:
     """What the result of a phase depends on. Ranks and threads change no more than the rounding of sums."""
-    told = asdict(replace(phase, restraints=(), exchange=None)) | {
+    told = asdict(replace(phase, restraints=(), exchange=None, boost=None)) | {
         "restraints": [item.model_dump(mode="json") for item in phase.restraints]}
-    del told["exchange"]
-    if phase.exchange:
-        told["exchange"] = phase.exchange.model_dump(mode="json")
+    for key, value in (("exchange", phase.exchange), ("boost", phase.boost)):
+        del told[key]
+        if value:
+            told[key] = value.model_dump(mode="json")
+    if phase.boost is None:
+        del told["boost_source"]
     return {"phase": told, "dynamics": task.dynamics.model_dump(mode="json", exclude=FREE_SETTINGS), "seed": task.seed,
             "before": before} | ({"solvent": asdict(task.solvent)} if task.solvent else {})
 

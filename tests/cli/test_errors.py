@@ -96,6 +96,15 @@ def test_bad_settings(tmp_path, text, told):
      "the 2 temperatures of phase a: give a multiple of 2"),
     ("[{name: a, steps: 3, exchange: {temperatures: [3, 4]}}]\ndynamics: {engine: openmm, ranks: 2}", "which "
      "dynamics.engine openmm does not: set dynamics.engine to chromamd"),
+    ("[{name: a, steps: 3, boost: {mode: watch}}]", "boost.period is 50000 steps and the phase has 3"),
+    ("[{name: a, steps: 3, boost: {mode: hold}}]", "begins with what an earlier phase has learnt"),
+    ("[{name: a, steps: 3, boost: {mode: watch, period: 3}}, "
+     "{name: b, steps: 3, boost: {mode: hold, energies: torsions}}]", "what was learnt is of other energies"),
+    ("[{name: a, steps: 3, boost: {mode: watch, period: 3}, exchange: {temperatures: [3, 4]}}]\ndynamics: {ranks: 2}",
+     "does not go with exchange"),
+    ("[{name: a, kind: minimise, steps: 3, boost: {mode: watch}}]", "a minimisation has no boost"),
+    ("[{name: a, steps: 3, boost: {mode: watch, period: 3}}]\ndynamics: {engine: openmm}", "has a boost, which "
+     "dynamics.engine openmm does not know"),
     ("[]", "simulate has neither protocol nor phases"),
 ])
 def test_phases_that_contradict_themselves(tmp_path, phases, told):

@@ -1,6 +1,7 @@
 """Phases of a simulation: what the engine does with ramps and releases, and what is run, in both engines."""
 
 import json
+import re
 
 import numpy as np
 import openmm
@@ -15,6 +16,7 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import Settings, validated
 from chromabuild.forcefield.topology_file import molecule_kinds
 from chromabuild.simulate import chromamd, groups, openmm_engine
+from chromabuild.simulate.boost import BoostReport
 from chromabuild.simulate.end_pairs import end_bonds
 from chromabuild.simulate.exchange import ExchangeReport
 from chromabuild.simulate.protocol import Task, plan_phases, run_phases
@@ -256,6 +258,35 @@ def test_exchange_of_temperatures(build):
     run_phases(config_of(phases, ranks=2, deterministic=True), task, chromamd,
                progress=lambda phase, row: rows.append(row))
     assert rows == [None, None]
+
+
+@pytest.mark.mpi
+@pytest.mark.release
+def test_a_boost_begins_with_what_was_learnt(build):
+    """A phase watches, the next one boosts and goes on learning, the last holds what that one knew at its end."""
+    phases = [{"name": "minimise", "kind": "minimise", "steps": 10},
+              *({"name": name, "steps": 12, "output_period": 1, "boost": {
+                  "mode": mode, "period": 6, "potential_deviation": 20.0, "torsion_deviation": 1.0}}
+                for name, mode in (("look", "watch"), ("follow", "learn"), ("produce", "hold")))]
+    config = config_of(phases)
+    task = task_of(build, config, "boost")
+    run = run_phases(config, task, chromamd)
+    watched, followed, held = (one.energies for one in run.phases[1:])
+    assert not watched["POTENTIAL_GAMD"].any() and followed["POTENTIAL_GAMD"].any() and held["DIHEDRAL_GAMD"].any()
+    for source, phase in (("02-look", "03-follow"), ("03-follow", "04-produce")):
+        head, *rows = (task.folder / f"{source}.gamd").read_text().splitlines()
+        control = (task.folder / f"{phase}.inp").read_text()
+        assert [row.split()[0] for row in rows] == ["18", "24"] if source == "03-follow" else ["6", "12"]
+        for name, value in list(zip(head.split(), rows[-1].split(), strict=True))[1:]:
+            assert float(re.search(rf"{name.lower()} *= (\S+)", control)[1]) == float(value)
+    phase = plan_phases(config.simulate)[-1]
+    report = BoostReport.of(held, phase.boost, 300.0)
+    added = held["POTENTIAL_GAMD"] + held["DIHEDRAL_GAMD"]
+    assert report.mean == pytest.approx(added.mean()) and 1 / len(held) <= report.effective_share <= 1
+    (task.folder / "03-follow.gamd").unlink()
+    (task.folder / "04-produce.json").unlink()
+    with pytest.raises(BadInputError, match="from which the boost of phase produce begins, is missing"):
+        run_phases(config, task, chromamd, only="produce")
 
 
 @pytest.mark.mpi

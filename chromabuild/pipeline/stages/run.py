@@ -72,6 +72,8 @@ def _summary(job: Job, found: "Run", replica: int, atoms: int) -> Summary:
                     "drift_kT_per_ns_per_atom": _drift(found, last, atoms), **_averages(found, last)}
         if last.exchange and _log_of(found, last) is not None:
             summary |= _exchanges(found, last)
+        if last.boost and last.boost.mode != "watch" and _log_of(found, last) is not None:
+            summary |= _boosts(found, last)
     summary |= _speed(found.seconds_per_step, last.timestep if last else 0.0)
     if found.trajectories:
         summary["trajectory"] = str(found.trajectory.relative_to(job.folder))
@@ -110,6 +112,18 @@ def _exchanges(found: "Run", phase: "PlannedPhase") -> Summary:
         {"temperatures": f"{kelvin[a - 1]:g} and {kelvin[b - 1]:g} K", "accepted": accepted, "attempts": tried,
          "share": round(accepted / tried, 4) if tried else None}
         for (a, b), (accepted, tried) in report.pairs.items()]}
+
+
+def _boosts(found: "Run", phase: "PlannedPhase") -> Summary:
+    """What the boost of a phase adds, and how much is left of it as a sample of the ensemble without."""
+    from chromabuild.simulate.boost import BoostReport
+
+    log = _log_of(found, phase)
+    if log is None or phase.boost is None:
+        return {}
+    report = BoostReport.of(log, phase.boost, phase.temperature[1])
+    return {"boost_mean": round(report.mean, 4), "boost_deviation": round(report.deviation, 4),
+            "boost_effective_share": round(report.effective_share, 5)}
 
 
 def _drift(found: "Run", phase: "PlannedPhase", atoms: int) -> float | None:
